@@ -1,0 +1,57 @@
+# rudderfish_module(NAME [DEPENDS module...] [LIBRARIES target...]): the folder src/NAME as one static
+# library, its *_test.cc files as one test binary. DEPENDS are the only modules it may include; they are
+# the edges of the table in docs/architecture.md.
+include(GoogleTest)
+find_library(RAPIDCHECK_LIBRARY rapidcheck REQUIRED)
+
+function(rudderfish_module name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
+  set(tests ${sources})
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$|/main\\.cc$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  if(NOT sources)
+    message(FATAL_ERROR "module ${name} has no sources")
+  endif()
+  add_library(rudderfish_${name} STATIC ${sources})
+  target_include_directories(rudderfish_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
+  foreach(dependency ${ARG_DEPENDS})
+    target_link_libraries(rudderfish_${name} PUBLIC rudderfish_${dependency})
+  endforeach()
+  target_link_libraries(rudderfish_${name} PUBLIC Threads::Threads tl::expected ${ARG_LIBRARIES})
+  if(tests AND NOT RUDDERFISH_FUZZ)
+    rudderfish_test(${name}_test SOURCES ${tests} LIBRARIES rudderfish_${name})
+  endif()
+endfunction()
+
+# The frameworks' headers, parsed once for all test binaries instead of once a test file.
+add_library(rudderfish_testing OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/empty.cc)
+target_precompile_headers(rudderfish_testing PRIVATE <gmock/gmock.h> <gtest/gtest.h> <rapidcheck/gtest.h>)
+
+# Test code need not be fast, and optimising it is what takes long. The definitions must be those the
+# headers were precompiled with; -fpch-preprocess lets ccache see through them.
+function(rudderfish_test_options name)
+  target_compile_definitions(${name} PRIVATE RUDDERFISH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${name} PRIVATE -fpch-preprocess)
+  endif()
+  target_link_libraries(${name} PRIVATE rudderfish_base GTest::gtest GTest::gmock GTest::gtest_main
+                        ${RAPIDCHECK_LIBRARY})
+endfunction()
+rudderfish_test_options(rudderfish_testing)
+
+# rudderfish_test(NAME SOURCES file... LIBRARIES target... [LABEL label]): one GoogleTest binary, its cases
+# as tests.
+function(rudderfish_test name)
+  cmake_parse_arguments(ARG "" "LABEL" "SOURCES;LIBRARIES" ${ARGN})
+  if(NOT ARG_LABEL)
+    set(ARG_LABEL unit)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})  # For tests/support/.
+  target_precompile_headers(${name} REUSE_FROM rudderfish_testing)
+  rudderfish_test_options(${name})
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 300)
+endfunction()

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cluster/ids.h"
+#include "cluster/resources.h"
+
+// What stays the same while pods move: layers, kinds of node, workloads. A Catalog is immutable and shared by the
+// States that refer to it; when a workload or a kind of node appears, a new Catalog replaces the old one as a whole.
+
+namespace rudderfish {
+
+// A part of the continuum with its own network position: cloud, edge, client; or a zone.
+struct Layer {
+  std::string name;
+  bool accepts_moves = true;  // Whether a running pod may be moved to its nodes.
+};
+
+// Nodes of one kind are equal to every law of latency: same layer, speed and bandwidth. They differ in what is free.
+struct NodeKind {
+  std::string name;
+  LayerId layer = 0;
+  std::string cpu_type;  // The key of execution times in a call graph.
+  double bandwidth_mbytes_per_s = 0;
+};
+
+// Pods of one workload are interchangeable. REACH calls this a service, Kubernetes' word for something else.
+struct Workload {
+  std::string name;
+  Resources requests;  // Of one pod.
+  int replicas_max = 1;
+  bool movable = true;  // False for persistent workloads and for those that stand for the outside (clients).
+};
+
+struct Catalog {
+  std::vector<Layer> layers;
+  std::vector<NodeKind> kinds;
+  std::vector<Workload> workloads;
+
+  int layer_count() const { return static_cast<int>(layers.size()); }
+  int kind_count() const { return static_cast<int>(kinds.size()); }
+  int workload_count() const { return static_cast<int>(workloads.size()); }
+};
+
+}  // namespace rudderfish

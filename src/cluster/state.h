@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cluster/call_graph.h"
+#include "cluster/catalog.h"
+#include "cluster/ids.h"
+#include "cluster/resources.h"
+
+// What is known of a cluster at one moment: columns of plain values, owned by one thread and refreshed in place.
+// Everything shared (catalog, call graph, names) is immutable and replaced as a whole. Copying a State is for
+// journals and reports, never for a decision.
+//
+// Invariant (CheckConsistent): for every node, free + the requests of its pods = allocatable.
+
+namespace rudderfish {
+
+struct Nodes {
+  std::vector<KindId> kind;
+  std::vector<Resources> allocatable;
+  std::vector<Resources> free;  // allocatable less the requests of the pods bound here.
+  std::vector<double> background_mbytes_per_s;  // Traffic that is not ours.
+
+  int size() const { return static_cast<int>(kind.size()); }
+};
+
+struct Pods {
+  std::vector<WorkloadId> workload;
+  std::vector<NodeId> node;  // kNone while pending.
+
+  int size() const { return static_cast<int>(workload.size()); }
+};
+
+// One-way latency between layers, directional: cloud to edge need not equal edge to cloud.
+struct Network {
+  int layers = 0;
+  std::vector<double> latency_ms;  // [from][to]
+
+  double LatencyMs(LayerId from, LayerId to) const { return latency_ms[from * layers + to]; }
+};
+
+struct Names {
+  std::vector<std::string> nodes;
+  std::vector<std::string> pods;  // Empty: pods are called <workload>-<ordinal>, counted from 1.
+};
+
+struct State {
+  std::chrono::nanoseconds at{0};
+  uint64_t version = 0;
+  Nodes nodes;
+  Pods pods;
+  Network network;
+  std::shared_ptr<const Catalog> catalog;
+  std::shared_ptr<const CallGraph> calls;
+  std::shared_ptr<const Names> names;
+
+  const Workload& workload_of(PodId pod) const { return catalog->workloads[pods.workload[pod]]; }
+  const NodeKind& kind_of(NodeId node) const { return catalog->kinds[nodes.kind[node]]; }
+};
+
+// Moves a bound pod and keeps free resources right. REQUIRES: the pod is bound; `to` is a node of the state.
+// Does not ask whether there is room: that is the mask's and the guard's question.
+void MovePod(PodId pod, NodeId to, State* state);
+
+// Binds a pending pod.
+void BindPod(PodId pod, NodeId node, State* state);
+
+std::string PodName(const State& state, PodId pod);
+const std::string& NodeName(const State& state, NodeId node);
+
+// CHECKs the invariant above and that every id is in range.
+void CheckConsistent(const State& state);
+
+}  // namespace rudderfish

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/env.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/rng.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr uint64_t kDrawsMax = 1000;  // Whoever makes environments has seen the world draw.
+
+}  // namespace
+
+Env::Env(const World& world, const Task& task, const LatencyLaw& law, uint64_t seed, uint64_t id, int max_steps)
+    : world_(&world), task_(&task), seed_(seed), id_(id), max_steps_(max_steps), model_(law) {
+  cursor_.moves.reserve(max_steps);
+}
+
+void Env::Reset(uint64_t episode) {
+  for (const uint64_t last = episode + kDrawsMax;; ++episode) {
+    CHECK_LT(episode, last);
+    Rng rng(seed_, id_, episode);
+    if (world_->Draw(&rng, &state_)) break;
+  }
+  cursor_.episode = episode;
+  Begin();
+}
+
+void Env::ResetTo(const State& state) {
+  state_ = state;
+  Begin();
+}
+
+void Env::Begin() {
+  cursor_.moves.clear();
+  model_.Reset(state_);
+  initial_latency_ms_ = model_.Now().latency_ms;
+  task_->Space(&model_, question(), &space_);
+}
+
+void Env::Apply(const Move& move) {
+  model_.Commit(move);
+  model_.ForgetHistory();
+  cursor_.moves.push_back(move);
+}
+
+StepResult Env::Step(int choice) {
+  const Question asked = question();
+  CHECK_LT(asked.step, max_steps_);
+  task_->Decode(state_, space_, choice, &decision_);
+  const Terms before = model_.Now();
+  for (const Action& action : decision_) {
+    const Migrate& migrate = std::get<Migrate>(action);
+    Apply(model_.ToMove(action));
+    MovePod(migrate.pod, migrate.to, &state_);
+  }
+  const Outcome outcome = task_->Judge(before, model_.Now(), asked, decision_);
+  StepResult result{.reward = outcome.reward, .terminated = outcome.terminated};
+  result.truncated = !result.terminated && asked.step + 1 >= max_steps_;
+  // The question after the last step is asked too: its value is what truncation loses.
+  if (!result.terminated) task_->Space(&model_, question(), &space_);
+  return result;
+}
+
+Result<void> Env::Restore(const EnvCursor& cursor) {
+  Reset(cursor.episode);
+  for (const Move& move : cursor.moves) {
+    const auto& list = space_.candidates;
+    const auto found =
+        std::find_if(list.begin(), list.end(), [&](const Candidate& candidate) { return candidate.move == move; });
+    if (found == list.end() || question().step + 1 >= max_steps_) {
+      return Fail(ErrorCode::kCorruption,
+                  "environment {}, episode {}: move {} (workload {}, node {} to {}) cannot be repeated", id_,
+                  cursor.episode, question().step, move.workload, move.from, move.to);
+    }
+    Step(static_cast<int>(found - list.begin()));
+  }
+  return {};
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/graph_batch.h"
+#include "base/thread_pool.h"
+#include "learn/env.h"
+#include "nn/candidate_net.h"
+
+// Many environments stepped together, and what they saw. Environments are split into slices of fixed size; a slice
+// runs all its steps on one thread without waiting for others. Which thread is chance, results are not: every
+// environment has its own random streams, and a network's answer to a question does not depend on its batch.
+
+namespace rudderfish {
+
+// What one slice recorded: question after question, time-major (step, environment), then the state of each
+// environment after the last step is the next rollout's first.
+struct SliceRollout {
+  GraphBatch questions;
+  std::vector<int32_t> choices;        // Alternative: candidate index, or the candidate count for stop.
+  std::vector<float> log_probability;  // Of the choice, when it was made.
+  std::vector<float> values;
+  std::vector<float> rewards;     // With the value beyond a truncation added.
+  std::vector<uint8_t> ended;     // After this step a new episode began.
+  std::vector<float> last_value;  // Per environment, of the question after the last step.
+  std::vector<float> advantages;
+  std::vector<float> returns;
+};
+
+// Sums over the episodes that ended in a rollout.
+struct EpisodeTotals {
+  int64_t episodes = 0;
+  int64_t steps = 0;
+  double rewards = 0;
+  double initial_ms = 0;
+  double final_ms = 0;
+  double moves = 0;
+  int64_t truncated = 0;
+
+  void Add(const EpisodeTotals& other);
+};
+
+struct RolloutOptions {
+  int envs = 256;
+  int steps = 32;
+  int envs_per_slice = 16;
+  int episode_steps_max = 30;  // Training episodes are cut here; evaluation runs to the task's own limit.
+  float gamma = 1.0f;
+  float lambda = 0.85f;
+};
+
+class VectorEnv {
+ public:
+  // Environment i plays in world i modulo their number. REQUIRES: equal feature tables of the tasks.
+  VectorEnv(std::span<const TrainingWorld> worlds, uint64_t seed, const RolloutOptions& options);
+  VectorEnv(const World& world, const Task& task, const LatencyLaw& law, uint64_t seed, const RolloutOptions& options);
+
+  // Runs options.steps steps in every environment with the net's stochastic policy, then generalised advantage
+  // estimation (Schulman et al. 2016). `iteration` keys the choices' randomness.
+  void Collect(const nn::CandidateNet& net, uint64_t iteration, ThreadPool* pool);
+
+  const RolloutOptions& options() const { return options_; }
+  int slice_count() const { return static_cast<int>(slices_.size()); }
+  SliceRollout& slice(int index) { return slices_[index].rollout; }
+  const EpisodeTotals& totals() const { return totals_; }  // Of the last Collect.
+
+  // Where all environments stand, and back.
+  std::vector<EnvCursor> Cursors() const;
+  Result<void> Restore(std::span<const EnvCursor> cursors, ThreadPool* pool);
+
+  // Counts time and work of the dense products of all threads from now on.
+  void Profile();
+  nn::DenseProfile profile() const;
+
+ private:
+  struct Slice {
+    std::vector<Env> envs;
+    SliceRollout rollout;
+    EpisodeTotals totals;
+    GraphBatch beyond;  // Questions after truncation and after the last step.
+    std::vector<float> logits, stop, value, log_probabilities, probabilities;
+    std::unique_ptr<nn::Workspace> workspace;
+  };
+
+  void CollectSlice(const nn::CandidateNet& net, uint64_t iteration, int index);
+  float ValueOf(const nn::CandidateNet& net, Env* env, Slice* slice);
+  void EstimateAdvantages(Slice* slice) const;
+
+  RolloutOptions options_;
+  uint64_t seed_;
+  std::vector<Slice> slices_;
+  EpisodeTotals totals_;
+};
+
+}  // namespace rudderfish

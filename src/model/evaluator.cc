@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/evaluator.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace rudderfish {
+namespace {
+
+void Add(const Terms& from, Terms* to) {
+  to->latency_ms += from.latency_ms;
+  to->execution_ms += from.execution_ms;
+  to->network_ms += from.network_ms;
+  to->transfer_ms += from.transfer_ms;
+  to->queueing_ms += from.queueing_ms;
+}
+
+}  // namespace
+
+void Evaluator::Reset(const State& state) {
+  const bool same_calls = calls_ == state.calls && kinds_ == state.catalog->kind_count();
+  state_ = &state;
+  calls_ = state.calls;
+  kinds_ = state.catalog->kind_count();
+  CHECK(calls_ != nullptr);
+  CHECK_EQ(calls_->kind_count, kinds_);
+  placement_.Reset(state);
+  hop_ms_.resize(static_cast<size_t>(kinds_) * kinds_);
+  bandwidth_.resize(kinds_);
+  for (KindId from = 0; from < kinds_; ++from) {
+    const NodeKind& kind = state.catalog->kinds[from];
+    bandwidth_[from] = kind.bandwidth_mbytes_per_s;
+    for (KindId to = 0; to < kinds_; ++to) {
+      hop_ms_[from * kinds_ + to] = HopMs(law_, state.network, kind.layer, state.catalog->kinds[to].layer);
+    }
+  }
+  if (!same_calls) IndexCalls();
+  ComputeQueueing();
+
+  const int workloads = placement_.workload_count();
+  hosts_.resize(workloads);
+  for (WorkloadId w = 0; w < workloads; ++w) {
+    hosts_[w].clear();
+    for (NodeId node = 0; node < placement_.node_count(); ++node) {
+      if (placement_.on_node(w, node) > 0) hosts_[w].push_back(node);
+    }
+  }
+  inverse_share_.assign(static_cast<size_t>(workloads) * placement_.node_count(), 0);
+  pod_traffic_.resize(workloads);
+  for (NodeId node = 0; node < placement_.node_count(); ++node) RefreshShares(node);
+  for (CallId call = 0; call < calls_->call_count(); ++call) RefreshCall(call);
+  for (size_t endpoint = 0; endpoint < calls_->endpoints.size(); ++endpoint) RefreshEndpoint(endpoint);
+  SumEndpoints();
+  ForgetHistory();
+  gains_valid_ = false;
+}
+
+void Evaluator::IndexCalls() {
+  const int calls = calls_->call_count();
+  const int workloads = placement_.workload_count();
+  touching_begin_.assign(workloads + 1, 0);
+  touching_.clear();
+  for (WorkloadId w = 0; w < workloads; ++w) {
+    for (CallId call = 0; call < calls; ++call) {
+      if (calls_->calls[call].workload == w || CallerOf(call) == w) touching_.push_back(call);
+    }
+    touching_begin_[w + 1] = static_cast<int32_t>(touching_.size());
+  }
+  endpoint_of_.resize(calls);
+  for (size_t endpoint = 0; endpoint < calls_->endpoints.size(); ++endpoint) {
+    for (CallId call = calls_->endpoints[endpoint].root; call < calls_->endpoints[endpoint].end; ++call) {
+      endpoint_of_[call] = static_cast<int32_t>(endpoint);
+    }
+  }
+  pair_traffic_.resize(calls);
+  costs_.resize(calls);
+  subtree_.resize(calls);
+  queueing_ms_.resize(static_cast<size_t>(calls) * kinds_);
+  endpoint_terms_.resize(calls_->endpoints.size());
+  call_mark_.assign(calls, 0);
+  endpoint_mark_.assign(calls_->endpoints.size(), 0);
+  mark_ = 0;
+}
+
+void Evaluator::ComputeQueueing() {
+  const int calls = calls_->call_count();
+  for (CallId call = 0; call < calls; ++call) {
+    const Call& c = calls_->calls[call];
+    const WorkloadId caller = CallerOf(call);
+    const double pairs = caller == kNone ? 0 : 1.0 * placement_.replicas(caller) * placement_.replicas(c.workload);
+    const double rate = calls_->endpoints[endpoint_of_[call]].rate_per_second;
+    pair_traffic_[call] = pairs == 0 ? 0 : rate * c.data_mbytes * law_.traffic_per_mbyte / pairs;
+  }
+  if (!law_.queueing) {
+    std::fill(queueing_ms_.begin(), queueing_ms_.end(), 0.0);
+    return;
+  }
+  for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
+    const int replicas = std::max(1, placement_.replicas(w));
+    for (KindId kind = 0; kind < kinds_; ++kind) {
+      double rho = 0;
+      for (CallId call : CallsTouching(w)) {
+        if (calls_->calls[call].workload != w) continue;
+        const double rate = calls_->endpoints[endpoint_of_[call]].rate_per_second;
+        rho += rate / replicas * calls_->ExecutionMs(call, kind) / 1000;
+      }
+      for (CallId call : CallsTouching(w)) {
+        if (calls_->calls[call].workload != w) continue;
+        queueing_ms_[call * kinds_ + kind] = QueueingMs(calls_->ExecutionMs(call, kind), rho);
+      }
+    }
+  }
+}
+
+// What each workload's pods on this node get of its bandwidth, given who on the node talks to other nodes.
+void Evaluator::RefreshShares(NodeId node) {
+  const int nodes = placement_.node_count();
+  double use = state_->nodes.background_mbytes_per_s[node];
+  for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
+    const int here = placement_.on_node(w, node);
+    if (here == 0) continue;
+    double traffic = 0;
+    for (CallId call : CallsTouching(w)) {
+      const WorkloadId caller = CallerOf(call);
+      if (caller == kNone) continue;
+      const WorkloadId callee = calls_->calls[call].workload;
+      if (callee == w) traffic += pair_traffic_[call] * (placement_.replicas(caller) - placement_.on_node(caller, node));
+      if (caller == w) traffic += pair_traffic_[call] * (placement_.replicas(callee) - placement_.on_node(callee, node));
+    }
+    pod_traffic_[w] = traffic;
+    use += here * traffic;
+  }
+  const double bandwidth = bandwidth_[placement_.kind(node)];
+  for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
+    if (placement_.on_node(w, node) == 0) continue;
+    inverse_share_[w * nodes + node] = 1.0 / ShareMbytesPerS(bandwidth, use - pod_traffic_[w]);
+  }
+}
+
+void Evaluator::RefreshCall(CallId call) {
+  const Call& c = calls_->calls[call];
+  const WorkloadId callee = c.workload;
+  const WorkloadId caller = CallerOf(call);
+  CallCost cost;
+  const int replicas = placement_.replicas(callee);
+  if (replicas == 0) {  // Nobody answers: nothing to wait for. Availability is not latency.
+    costs_[call] = cost;
+    return;
+  }
+  for (KindId kind = 0; kind < kinds_; ++kind) {
+    const int here = placement_.on_kind(callee, kind);
+    cost.execution_ms += here * calls_->ExecutionMs(call, kind);
+    cost.queueing_ms += here * queueing_ms_[call * kinds_ + kind];
+  }
+  cost.execution_ms /= replicas;
+  cost.queueing_ms /= replicas;
+  if (caller == kNone || placement_.replicas(caller) == 0) {
+    costs_[call] = cost;
+    return;
+  }
+  const double pairs = 1.0 * placement_.replicas(caller) * replicas;
+  for (KindId from = 0; from < kinds_; ++from) {
+    const int callers = placement_.on_kind(caller, from);
+    if (callers == 0) continue;
+    for (KindId to = 0; to < kinds_; ++to) {
+      cost.hop_ms += 1.0 * callers * placement_.on_kind(callee, to) * hop_ms_[from * kinds_ + to];
+    }
+  }
+  const int nodes = placement_.node_count();
+  double inverse = 0;
+  for (NodeId from : hosts_[caller]) {
+    const double caller_inverse = inverse_share_[caller * nodes + from];
+    const int callers = placement_.on_node(caller, from);
+    for (NodeId to : hosts_[callee]) {
+      const double both = 1.0 * callers * placement_.on_node(callee, to);
+      if (law_.loopback && from == to) {
+        const KindId kind = placement_.kind(from);
+        cost.hop_ms += both * (2 * kLoopbackMs - hop_ms_[kind * kinds_ + kind]);
+      } else {
+        inverse += both * std::max(caller_inverse, inverse_share_[callee * nodes + to]);
+      }
+    }
+  }
+  cost.hop_ms /= pairs;
+  cost.transfer_ms = c.data_mbytes * law_.transfer_ms_per_mbyte * inverse / pairs;
+  costs_[call] = cost;
+}
+
+// The recursion of latency.h over one endpoint, with the parts along its slowest path.
+void Evaluator::RefreshEndpoint(int endpoint) {
+  const Endpoint& e = calls_->endpoints[endpoint];
+  for (CallId call = e.end - 1; call >= e.root; --call) {
+    const Call& c = calls_->calls[call];
+    Terms total{.latency_ms = costs_[call].execution_ms + costs_[call].queueing_ms,
+                .execution_ms = costs_[call].execution_ms,
+                .queueing_ms = costs_[call].queueing_ms};
+    Terms slowest;
+    for (int g = c.first_group; g < c.last_group; ++g) {
+      Terms sum;
+      for (int i = calls_->groups[g].first; i < calls_->groups[g].last; ++i) {
+        const CallId callee = calls_->sequence[i];
+        Add(subtree_[callee], &sum);
+        sum.network_ms += costs_[callee].hop_ms;
+        sum.transfer_ms += costs_[callee].transfer_ms;
+        sum.latency_ms += costs_[callee].hop_ms + costs_[callee].transfer_ms;
+      }
+      if (g == c.first_group || sum.latency_ms > slowest.latency_ms) slowest = sum;
+    }
+    Add(slowest, &total);
+    subtree_[call] = total;
+  }
+  endpoint_terms_[endpoint] = subtree_[e.root];
+}
+
+void Evaluator::SumEndpoints() {
+  terms_ = {};
+  for (const Terms& endpoint : endpoint_terms_) Add(endpoint, &terms_);
+  const double count = std::max<size_t>(1, endpoint_terms_.size());
+  terms_.latency_ms /= count;
+  terms_.execution_ms /= count;
+  terms_.network_ms /= count;
+  terms_.transfer_ms /= count;
+  terms_.queueing_ms /= count;
+}
+
+void Evaluator::ApplyToHosts(const Move& move) {
+  placement_.Apply(move);
+  auto& hosts = hosts_[move.workload];
+  if (placement_.on_node(move.workload, move.from) == 0) {
+    hosts.erase(std::lower_bound(hosts.begin(), hosts.end(), move.from));
+  }
+  const auto at = std::lower_bound(hosts.begin(), hosts.end(), move.to);
+  if (at == hosts.end() || *at != move.to) hosts.insert(at, move.to);
+}
+
+void Evaluator::TouchWorkload(WorkloadId workload) {
+  for (CallId call : CallsTouching(workload)) {
+    if (call_mark_[call] == mark_) continue;
+    call_mark_[call] = mark_;
+    touched_calls_.push_back(call);
+    saved_costs_.push_back({call, costs_[call]});
+    const int32_t endpoint = endpoint_of_[call];
+    if (endpoint_mark_[endpoint] == mark_) continue;
+    endpoint_mark_[endpoint] = mark_;
+    touched_endpoints_.push_back(endpoint);
+    saved_endpoints_.push_back({endpoint, endpoint_terms_[endpoint]});
+  }
+}
+
+void Evaluator::Commit(const Move& move) {
+  CHECK(move.from != move.to);
+  frames_.push_back({move, terms_, saved_costs_.size(), saved_shares_.size(), saved_endpoints_.size()});
+  ++mark_;
+  touched_calls_.clear();
+  touched_endpoints_.clear();
+  ApplyToHosts(move);
+  TouchWorkload(move.workload);
+  const int nodes = placement_.node_count();
+  for (NodeId node : {move.from, move.to}) {
+    for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
+      if (placement_.on_node(w, node) == 0 && w != move.workload) continue;
+      saved_shares_.push_back({w * nodes + node, inverse_share_[w * nodes + node]});
+      TouchWorkload(w);
+    }
+    RefreshShares(node);
+  }
+  for (CallId call : touched_calls_) RefreshCall(call);
+  for (int32_t endpoint : touched_endpoints_) RefreshEndpoint(endpoint);
+  SumEndpoints();
+  gains_valid_ = false;
+}
+
+void Evaluator::Undo() {
+  CHECK(!frames_.empty());
+  const Frame frame = frames_.back();
+  frames_.pop_back();
+  ApplyToHosts({frame.move.workload, frame.move.to, frame.move.from});
+  for (; saved_costs_.size() > frame.costs; saved_costs_.pop_back()) {
+    costs_[saved_costs_.back().index] = saved_costs_.back().value;
+  }
+  for (; saved_shares_.size() > frame.shares; saved_shares_.pop_back()) {
+    inverse_share_[saved_shares_.back().index] = saved_shares_.back().value;
+  }
+  for (; saved_endpoints_.size() > frame.endpoints; saved_endpoints_.pop_back()) {
+    endpoint_terms_[saved_endpoints_.back().index] = saved_endpoints_.back().value;
+  }
+  terms_ = frame.terms;
+  gains_valid_ = false;
+}
+
+const Terms& Evaluator::Try(const Move& move) {
+  const bool gains_valid = gains_valid_;
+  Commit(move);
+  tried_ = terms_;
+  Undo();
+  gains_valid_ = gains_valid;  // The placement is what it was.
+  return tried_;
+}
+
+void Evaluator::ForgetHistory() {
+  frames_.clear();
+  saved_costs_.clear();
+  saved_shares_.clear();
+  saved_endpoints_.clear();
+}
+
+const MoveGains& Evaluator::Gains() {
+  if (!gains_valid_) {
+    ComputeGains(*this, &gains_);
+    gains_valid_ = true;
+  }
+  return gains_;
+}
+
+Move Evaluator::ToMove(const Action& action) const {
+  const Migrate& migrate = std::get<Migrate>(action);
+  return {state_->pods.workload[migrate.pod], migrate.from, migrate.to};
+}
+
+}  // namespace rudderfish

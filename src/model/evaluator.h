@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cluster/decision.h"
+#include "cluster/state.h"
+#include "model/latency.h"
+#include "model/move_gains.h"
+#include "model/placement.h"
+
+// What a state costs and what one move more would cost. Reward, features, search, the guard and explanations all ask
+// here; nothing else in the program knows a formula of latency.
+//
+// Incremental: a move recomputes only the calls of workloads that run on its two nodes, and each value is a pure
+// function of the placement, so that Commit equals a fresh Reset and Undo restores to the bit. Allocates nothing
+// after it has seen the largest state. Not thread safe: one Evaluator per environment or controller.
+
+namespace rudderfish {
+
+class Evaluator {
+ public:
+  explicit Evaluator(const LatencyLaw& law) : law_(law) {}
+
+  // REQUIRES: `state` outlives the evaluator or its next Reset; its pods keep their workloads.
+  void Reset(const State& state);
+
+  const Terms& Now() const { return terms_; }
+
+  // The terms after the move, without making it. The reference is valid until the next Try.
+  const Terms& Try(const Move& move);
+  const Terms& Try(const Action& action) { return Try(ToMove(action)); }
+
+  void Commit(const Move& move);
+  void Commit(const Action& action) { Commit(ToMove(action)); }
+
+  // Takes back the last Commit that has not been taken back. REQUIRES: there is one since Reset.
+  void Undo();
+
+  // Forgets how to undo; an environment calls it so that the history does not grow.
+  void ForgetHistory();
+
+  // The gain of every move, by kind of node; computed on first use after a change.
+  const MoveGains& Gains();
+
+  // Which moves of the State's pods mean.
+  Move ToMove(const Action& action) const;
+
+  const Placement& placement() const { return placement_; }
+  const State& state() const { return *state_; }
+  const CallGraph& calls() const { return *calls_; }
+  const LatencyLaw& law() const { return law_; }
+
+  // Mean execution and queueing time over the replicas of a call's workload, and mean hop and transfer from its caller.
+  struct CallCost {
+    double execution_ms = 0;
+    double queueing_ms = 0;
+    double hop_ms = 0;
+    double transfer_ms = 0;
+
+    bool operator==(const CallCost&) const = default;
+  };
+  const CallCost& cost(CallId call) const { return costs_[call]; }
+  double HopMsBetween(KindId from, KindId to) const { return hop_ms_[from * kinds_ + to]; }
+  double SojournMs(CallId call, KindId kind) const {
+    return calls_->ExecutionMs(call, kind) + queueing_ms_[call * kinds_ + kind];
+  }
+  // Calls whose caller or callee is the workload.
+  std::span<const CallId> CallsTouching(WorkloadId workload) const {
+    return {touching_.data() + touching_begin_[workload],
+            static_cast<size_t>(touching_begin_[workload + 1] - touching_begin_[workload])};
+  }
+  double EndpointLatencyMs(int endpoint) const { return endpoint_terms_[endpoint].latency_ms; }
+  WorkloadId CallerOf(CallId call) const {
+    const CallId caller = calls_->calls[call].caller;
+    return caller == kNone ? kNone : calls_->calls[caller].workload;
+  }
+
+ private:
+  struct Frame {
+    Move move;
+    Terms terms;
+    size_t costs = 0, shares = 0, endpoints = 0;  // Sizes of the saved stacks before the move.
+  };
+  template <class Value>
+  struct Saved {
+    int32_t index;
+    Value value;
+  };
+
+  void IndexCalls();
+  void ComputeQueueing();
+  void ApplyToHosts(const Move& move);
+  void RefreshShares(NodeId node);
+  void RefreshCall(CallId call);
+  void RefreshEndpoint(int endpoint);
+  void SumEndpoints();
+  void TouchWorkload(WorkloadId workload);
+
+  LatencyLaw law_;
+  const State* state_ = nullptr;
+  std::shared_ptr<const CallGraph> calls_;
+  Placement placement_;
+  Terms terms_, tried_;
+  int kinds_ = 0;
+
+  std::vector<double> hop_ms_;                    // [kind][kind]
+  std::vector<double> bandwidth_;                 // [kind]
+  std::vector<double> queueing_ms_;               // [call][kind]
+  std::vector<double> pair_traffic_;              // [call] MB/s between one replica of each side
+  std::vector<int32_t> touching_begin_;           // [workload + 1] into touching_
+  std::vector<CallId> touching_;
+  std::vector<int32_t> endpoint_of_;              // [call]
+  std::vector<std::vector<NodeId>> hosts_;        // [workload], ascending
+  std::vector<double> inverse_share_;             // [workload][node], where the workload runs
+  std::vector<CallCost> costs_;                   // [call]
+  std::vector<Terms> endpoint_terms_;             // [endpoint]
+  std::vector<Terms> subtree_;                    // [call] scratch of RefreshEndpoint
+  std::vector<double> pod_traffic_;               // [workload] scratch of RefreshShares
+
+  std::vector<Frame> frames_;
+  std::vector<Saved<CallCost>> saved_costs_;
+  std::vector<Saved<double>> saved_shares_;
+  std::vector<Saved<Terms>> saved_endpoints_;
+  std::vector<uint32_t> call_mark_, endpoint_mark_;  // Equal to mark_: already touched by this move.
+  uint32_t mark_ = 0;
+  std::vector<CallId> touched_calls_;
+  std::vector<int32_t> touched_endpoints_;
+
+  MoveGains gains_;
+  bool gains_valid_ = false;
+};
+
+}  // namespace rudderfish

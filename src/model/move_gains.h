@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "cluster/ids.h"
+
+// How much latency falls when one pod of a workload moves between two kinds of node, for all workloads and kinds at
+// once, and when all its pods move to one kind. Latency depends on nodes only through their kind, but for sharing of
+// bandwidth and for the loopback: those are held as they are, so under the `reach` law a gain is right to a
+// micro-millisecond (and to float), under the `physical` law it is a prediction. Evaluator::Try is exact.
+//
+// It costs a twentieth of asking Try for every move, which is why features and search start here.
+
+namespace rudderfish {
+
+class Evaluator;
+
+class MoveGains {
+ public:
+  // Fall in latency, ms, when one pod moves. 0 within a kind and for kinds no pod may move to.
+  float Gain(WorkloadId workload, KindId from, KindId to) const {
+    const int target = target_of_[to];
+    return target < 0 ? 0 : gains_[workload * lanes_ + from * target_count_ + target];
+  }
+  // Fall in latency, ms, when all pods of the workload are on the kind.
+  float GainOfAll(WorkloadId workload, KindId to) const {
+    const int target = target_of_[to];
+    return target < 0 ? 0 : gains_[workload * lanes_ + kind_count_ * target_count_ + target];
+  }
+  // Fall in latency, ms, when every movable pod of every workload is on the kind, whatever room there is.
+  float GainOfEverything(KindId to) const { return target_of_[to] < 0 ? 0 : everything_[target_of_[to]]; }
+  // Position of a kind among those that accept moves, or -1.
+  int TargetOf(KindId kind) const { return target_of_[kind]; }
+  int target_count() const { return target_count_; }
+  KindId target(int index) const { return targets_[index]; }
+
+ private:
+  friend void ComputeGains(const Evaluator& evaluator, MoveGains* gains);
+  friend class GainComputation;
+
+  int kind_count_ = 0;
+  int target_count_ = 0;
+  int lanes_ = 0;  // kind_count * target_count + target_count, rounded up to the vector width.
+  std::vector<int> target_of_;
+  std::vector<KindId> targets_;
+  std::vector<float> gains_;     // [workload][lane]
+  std::vector<float> everything_;  // [target]
+  std::vector<float> subtree_;   // Scratch: [call][lane]
+  std::vector<float> incoming_;  // Scratch: [workload][kind] mean hop from the workload to the kind
+  std::vector<float> outgoing_;  // Scratch: [workload][kind] mean hop from the kind to the workload
+};
+
+void ComputeGains(const Evaluator& evaluator, MoveGains* gains);
+
+}  // namespace rudderfish

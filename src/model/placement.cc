@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/placement.h"
+
+#include "base/check.h"
+
+namespace rudderfish {
+
+void Placement::Reset(const State& state) {
+  node_count_ = state.nodes.size();
+  kind_count_ = state.catalog->kind_count();
+  workload_count_ = state.catalog->workload_count();
+  on_node_.assign(static_cast<size_t>(workload_count_) * node_count_, 0);
+  on_kind_.assign(static_cast<size_t>(workload_count_) * kind_count_, 0);
+  replicas_.assign(workload_count_, 0);
+  requests_.resize(workload_count_);
+  for (WorkloadId w = 0; w < workload_count_; ++w) requests_[w] = state.catalog->workloads[w].requests;
+  kind_ = state.nodes.kind;
+  free_ = state.nodes.free;
+  for (PodId pod = 0; pod < state.pods.size(); ++pod) {
+    const NodeId node = state.pods.node[pod];
+    if (node == kNone) continue;
+    const WorkloadId workload = state.pods.workload[pod];
+    ++on_node_[workload * node_count_ + node];
+    ++on_kind_[workload * kind_count_ + kind_[node]];
+    ++replicas_[workload];
+  }
+}
+
+void Placement::Apply(const Move& move) {
+  uint16_t& from = on_node_[move.workload * node_count_ + move.from];
+  CHECK_GT(from, 0);
+  --from;
+  ++on_node_[move.workload * node_count_ + move.to];
+  --on_kind_[move.workload * kind_count_ + kind_[move.from]];
+  ++on_kind_[move.workload * kind_count_ + kind_[move.to]];
+  free_[move.from] += requests_[move.workload];
+  free_[move.to] -= requests_[move.workload];
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/neural.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "nn/checkpoint.h"
+#include "nn/softmax.h"
+
+namespace rudderfish {
+namespace {
+
+class NeuralMemory final : public Memory {
+ public:
+  explicit NeuralMemory(const GraphWidths& widths) : workspace(nn::Workspace::Keep::kNothing) {
+    questions.widths = widths;
+  }
+
+  GraphBatch questions;
+  nn::Workspace workspace;
+  std::vector<float> logits, stop, value, log_probabilities, probabilities;
+};
+
+template <class T>
+std::span<T> First(std::vector<T>* buffer, size_t n) {
+  if (buffer->size() < n) buffer->resize(n);
+  return std::span(buffer->data(), n);
+}
+
+}  // namespace
+
+NeuralPolicy::NeuralPolicy(std::string name, std::shared_ptr<const nn::CandidateNet> net)
+    : name_(std::move(name)), net_(std::move(net)) {}
+
+std::unique_ptr<Memory> NeuralPolicy::NewMemory(uint64_t) const {
+  return std::make_unique<NeuralMemory>(net_->shape().widths);
+}
+
+void NeuralPolicy::Decide(std::span<Ask> asks, std::span<Answer> answers) const {
+  CHECK_EQ(asks.size(), answers.size());
+  if (asks.empty()) return;
+  // One pass for all, in the memory of the first.
+  auto& memory = static_cast<NeuralMemory&>(*asks[0].memory);
+  GraphBatch& questions = memory.questions;
+  questions.Clear();
+  for (Ask& ask : asks) ask.task->Encode(ask.model, ask.question, ask.space, &questions);
+  const int count = questions.samples;
+  const size_t alternatives = nn::AlternativeCount(questions.candidate_begin);
+  const auto logits = First(&memory.logits, questions.ends.size());
+  const auto stop = First(&memory.stop, count);
+  const auto value = First(&memory.value, count);
+  const auto log_probabilities = First(&memory.log_probabilities, alternatives);
+  const auto probabilities = First(&memory.probabilities, alternatives);
+  net_->Forward(questions, 0, count, &memory.workspace, logits, stop, value);
+  nn::Softmax(questions.candidate_begin, logits, stop, {}, log_probabilities, probabilities, net_->kernels());
+  for (int i = 0; i < count; ++i) {
+    const int candidates = questions.candidate_count(i);
+    const auto scores = log_probabilities.subspan(questions.candidate_begin[i] + i, candidates + 1);
+    const int best = nn::ArgmaxAlternative(scores);
+    answers[i].choice = best == candidates ? kStop : best;
+    answers[i].value = value[i];
+    answers[i].scores.assign(scores.begin(), scores.end());
+  }
+}
+
+void DescribeTask(const Task& task, nn::SafetensorsFile* file) {
+  file->SetMetadata("task", std::string(task.name()));
+  file->SetMetadata("features", task.FeatureHash());
+  file->SetMetadata("objective", "latency");
+}
+
+Result<void> CheckTask(const nn::SafetensorsFile& file, const Task& task) {
+  TRY_ASSIGN(const std::string name, file.Metadata("task"));
+  if (name != task.name()) {
+    return Fail(ErrorCode::kFailedPrecondition, "{}: trained for the task {}, not {}", file.source_name(), name,
+                task.name());
+  }
+  TRY_ASSIGN(const std::string features, file.Metadata("features"));
+  if (features != task.FeatureHash()) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: trained on other features (table {}) than the scenario's task gives (table {}); train anew, or set "
+                "task.features in the scenario as it was",
+                file.source_name(), features, task.FeatureHash());
+  }
+  TRY_ASSIGN(const std::string objective, file.Metadata("objective"));
+  if (objective != "latency") {
+    return Fail(ErrorCode::kFailedPrecondition, "{}: trained for the objective {}, not latency", file.source_name(),
+                objective);
+  }
+  return {};
+}
+
+Result<std::filesystem::path> CheckpointOf(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) {
+    if (std::filesystem::exists(path, ignored)) return path;
+    return Fail(ErrorCode::kNotFound, "{}: no such checkpoint or run folder", path.string());
+  }
+  for (const char* name : {"best.safetensors", "last.safetensors"}) {
+    if (std::filesystem::exists(path / name, ignored)) return path / name;
+  }
+  return Fail(ErrorCode::kNotFound, "{}: no best.safetensors or last.safetensors in this folder; is it a run of `train`?",
+              path.string());
+}
+
+Result<std::unique_ptr<Policy>> LoadNeuralPolicy(const std::filesystem::path& path, const Task& task) {
+  TRY_ASSIGN(const std::filesystem::path checkpoint, CheckpointOf(path));
+  TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(checkpoint));
+  TRY(CheckTask(file, task));
+  TRY_ASSIGN(const nn::NetShape shape, nn::StoredNetShape(file));
+  if (!(shape.widths == task.widths())) {
+    return Fail(ErrorCode::kFailedPrecondition, "{}: the network's rows are not as wide as the task's features",
+                checkpoint.string());
+  }
+  auto net = std::make_shared<nn::CandidateNet>(shape);
+  TRY(nn::LoadNet(file, net.get()));
+  return std::make_unique<NeuralPolicy>(path.string(), std::move(net));
+}
+
+}  // namespace rudderfish

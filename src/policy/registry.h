@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "policy/policy.h"
+
+// Policies by name, as the command line and configurations spell them:
+//   stay  random  kube-default  least-allocated  most-allocated  greedy  exact
+//   lookahead  lookahead:evaluations=20000  lookahead:time=10ms  lookahead:width=256   beam over several moves
+//   RUN or CHECKPOINT             a learned policy: a run folder (its best checkpoint) or a .safetensors file
+//   best-of:16+RUN                the best of sampled rollouts of a learned policy, greedy's and staying, on the Model
+//   lookahead+RUN                 beam search with the learned policy as its prior
+// An unknown name is refused with the nearest known one.
+
+namespace rudderfish {
+
+// Heuristics and search, which need no file.
+std::vector<std::string_view> PolicyNames();
+
+Result<std::unique_ptr<Policy>> MakePolicy(std::string_view spec, const Task& task);
+
+}  // namespace rudderfish

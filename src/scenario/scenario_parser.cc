@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/units.h"
+#include "model/latency.h"
+#include "scenario/name_index.h"
+#include "scenario/pattern_parser.h"
+#include "scenario/scenario.h"
+#include "scenario/yaml_values.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr std::string_view kFormat = "scenario/v1";
+constexpr std::string_view kReservedNames[] = {"calls", "parallel"};  // Keys that stand where workloads are called.
+constexpr double kMostBandwidth = 1e9;
+constexpr int kMaxRetries = 1'000'000;
+
+// Reads a file from the top; each part refers to those before it.
+class ScenarioReader {
+ public:
+  Result<Scenario> Read(const YamlNode& root) {
+    if (root.IsNull()) return root.Refuse("expected a scenario, found an empty file");
+    TRY_ASSIGN(YamlMap map, root.AsMap());
+    TRY(ReadHead(&map));
+    TRY_ASSIGN(const YamlNode layers, map.Required("layers"));
+    TRY(ReadLayers(layers));
+    TRY_ASSIGN(const YamlNode latency, map.Required("latency"));
+    TRY(ReadLatency(latency));
+    TRY_ASSIGN(const YamlNode kinds, map.Required("node_types"));
+    TRY(ReadKinds(kinds));
+    TRY_ASSIGN(const YamlNode nodes, map.Required("nodes"));
+    TRY(ReadNodes(nodes));
+    TRY_ASSIGN(const YamlNode workloads, map.Required("workloads"));
+    TRY(ReadWorkloads(workloads));
+    TRY_ASSIGN(const YamlNode patterns, map.Required("patterns"));
+    TRY(ReadPatterns(patterns));
+    TRY(ReadWeights(map.Optional("pattern_weights")));
+    TRY_ASSIGN(const int64_t retries, map.OptionalInt("retries", 1, kMaxRetries, 100));
+    scenario_.retry_limit = static_cast<int>(retries);
+    scenario_.task = map.Optional("task").value_or(YamlNode());
+    TRY(map.Finish());
+    WorkloadId culprit = kNone;
+    const std::string why = WhyInfeasible(scenario_, &culprit);
+    if (!why.empty()) return (culprit == kNone ? workloads : workload_nodes_[culprit]).Refuse(why);
+    return std::move(scenario_);
+  }
+
+ private:
+  Result<void> ReadHead(YamlMap* map) {
+    TRY_ASSIGN(const YamlNode format, map->Required("rudderfish"));
+    TRY_ASSIGN(const std::string written, format.AsString());
+    if (written != kFormat) return format.Expected(fmt::format("{}, the format of this version", kFormat));
+    TRY_ASSIGN(const YamlNode name, map->Required("name"));
+    TRY_ASSIGN(scenario_.name, NameOf(name));
+    TRY_ASSIGN(const int64_t seed, map->OptionalInt("seed", 0, std::numeric_limits<int64_t>::max(), 1));
+    scenario_.seed = static_cast<uint64_t>(seed);
+    if (const std::optional<YamlNode> source = map->Optional("source")) {
+      TRY_ASSIGN(YamlMap fields, source->AsMap());
+      TRY_ASSIGN(const std::string system, fields.RequiredString("system"));
+      if (system != "reach") return (*fields.Optional("system")).Expected("reach, the one source there is");
+      TRY_ASSIGN(const YamlNode config, fields.Required("config"));
+      TRY_ASSIGN(scenario_.source_config, NameOf(config));
+      TRY(fields.Finish());
+    }
+    if (const std::optional<YamlNode> model = map->Optional("model")) {
+      TRY_ASSIGN(scenario_.law, model->AsString());
+      const Result<LatencyLaw> law = LatencyLaw::Named(scenario_.law);
+      if (!law) return model->Refuse(law.error().message);
+    }
+    return {};
+  }
+
+  Result<void> ReadLayers(const YamlNode& node) {
+    TRY_ASSIGN(YamlMap map, node.AsMap());
+    for (const auto& [name, value] : map.Entries()) {
+      if (!IsName(name)) return value.Refuse(fmt::format("expected {} as key", kNameInWords));
+      Layer layer{.name = name};
+      if (!value.IsNull()) {
+        TRY_ASSIGN(YamlMap fields, value.AsMap());
+        TRY_ASSIGN(layer.accepts_moves, fields.OptionalBool("accepts_moves", true));
+        TRY(fields.Finish());
+      }
+      layers_.Add(name);
+      catalog_.layers.push_back(std::move(layer));
+    }
+    if (catalog_.layers.empty() || catalog_.layer_count() > kMaxLayers) {
+      return node.Refuse(fmt::format("expected 1 to {} layers, found {}", kMaxLayers, catalog_.layer_count()));
+    }
+    return {};
+  }
+
+  Result<LayerId> LayerIn(const YamlNode& node) const {
+    TRY_ASSIGN(const std::string name, node.AsString());
+    return LayerNamed(name, node);
+  }
+
+  Result<LayerId> LayerNamed(std::string_view name, const YamlNode& where) const {
+    const LayerId layer = layers_.Find(name);
+    if (layer == kNone) return where.Refuse(layers_.Unknown(name));
+    return layer;
+  }
+
+  Result<void> ReadLatency(const YamlNode& node) {
+    const int layers = catalog_.layer_count();
+    scenario_.latency_ms.resize(static_cast<size_t>(layers) * layers);
+    std::vector<YamlNode> rows(layers);
+    std::vector<char> given(scenario_.latency_ms.size(), 0);
+    TRY_ASSIGN(YamlMap map, node.AsMap());
+    for (const auto& [from_name, row] : map.Entries()) {
+      TRY_ASSIGN(const LayerId from, LayerNamed(from_name, row));
+      rows[from] = row;
+      TRY_ASSIGN(YamlMap targets, row.AsMap());
+      for (const auto& [to_name, value] : targets.Entries()) {
+        TRY_ASSIGN(const LayerId to, LayerNamed(to_name, value));
+        TRY_ASSIGN(scenario_.latency_ms[from * layers + to], DistributionOf(value, ParseLatencyMs));
+        given[from * layers + to] = 1;
+      }
+    }
+    for (LayerId from = 0; from < layers; ++from) {
+      if (rows[from].IsNull()) return node.Refuse(fmt::format("missing key `{}`", catalog_.layers[from].name));
+      for (LayerId to = 0; to < layers; ++to) {
+        if (given[from * layers + to]) continue;
+        return rows[from].Refuse(fmt::format("missing key `{}`: the latency from {} to {}", catalog_.layers[to].name,
+                                             catalog_.layers[from].name, catalog_.layers[to].name));
+      }
+    }
+    return {};
+  }
+
+  Result<void> ReadKinds(const YamlNode& node) {
+    TRY_ASSIGN(YamlMap map, node.AsMap());
+    for (const auto& [name, value] : map.Entries()) {
+      if (!IsName(name)) return value.Refuse(fmt::format("expected {} as key", kNameInWords));
+      TRY_ASSIGN(YamlMap fields, value.AsMap());
+      NodeKind kind{.name = name};
+      TRY_ASSIGN(const YamlNode layer, fields.Required("layer"));
+      TRY_ASSIGN(kind.layer, LayerIn(layer));
+      TRY_ASSIGN(const YamlNode cpu_type, fields.Required("cpu_type"));
+      TRY_ASSIGN(kind.cpu_type, NameOf(cpu_type));
+      TRY_ASSIGN(const YamlNode bandwidth, fields.Required("bandwidth"));
+      TRY_ASSIGN(kind.bandwidth_mbytes_per_s, QuantityOf(bandwidth, ParseBandwidthMbytesPerS));
+      if (kind.bandwidth_mbytes_per_s <= 0 || kind.bandwidth_mbytes_per_s > kMostBandwidth) {
+        return bandwidth.Expected(fmt::format("a bandwidth above 0 and up to {}MB/s", kMostBandwidth));
+      }
+      TRY(fields.Finish());
+      kinds_.Add(name);
+      catalog_.kinds.push_back(std::move(kind));
+    }
+    if (catalog_.kinds.empty() || catalog_.kind_count() > kMaxKinds) {
+      return node.Refuse(fmt::format("expected 1 to {} node types, found {}", kMaxKinds, catalog_.kind_count()));
+    }
+    return {};
+  }
+
+  Result<void> ReadNodes(const YamlNode& node) {
+    TRY_ASSIGN(const std::vector<YamlNode> groups, node.AsList());
+    auto names = std::make_shared<Names>();
+    std::vector<int> ordinal(catalog_.kind_count(), 0);
+    for (const YamlNode& item : groups) {
+      TRY_ASSIGN(YamlMap fields, item.AsMap());
+      NodeGroup group;
+      TRY_ASSIGN(const YamlNode type, fields.Required("type"));
+      TRY_ASSIGN(const std::string type_name, type.AsString());
+      group.kind = kinds_.Find(type_name);
+      if (group.kind == kNone) return type.Refuse(kinds_.Unknown(type_name));
+      TRY_ASSIGN(const int64_t count, fields.RequiredInt("count", 0, kMaxNodes));
+      group.count = static_cast<int>(count);
+      TRY_ASSIGN(const YamlNode cpu, fields.Required("cpu"));
+      TRY_ASSIGN(group.cpu_millis, DistributionOf(cpu, ParseCores));
+      TRY_ASSIGN(const YamlNode memory, fields.Required("memory"));
+      TRY_ASSIGN(group.memory_bytes, DistributionOf(memory, ParseMemory));
+      if (const std::optional<YamlNode> background = fields.Optional("background")) {
+        TRY_ASSIGN(group.background, DistributionOf(*background, ParseFraction));
+      }
+      TRY(fields.Finish());
+      if (names->nodes.size() + group.count > kMaxNodes) {
+        return item.Refuse(fmt::format("more than {} nodes in all", kMaxNodes));
+      }
+      for (int i = 0; i < group.count; ++i) {
+        names->nodes.push_back(fmt::format("{}-{}", type_name, ++ordinal[group.kind]));
+      }
+      scenario_.node_groups.push_back(std::move(group));
+    }
+    if (names->nodes.empty()) return node.Refuse("expected at least one node, found none");
+    scenario_.names = std::move(names);
+    return {};
+  }
+
+  Result<void> ReadWorkloads(const YamlNode& node) {
+    TRY_ASSIGN(YamlMap map, node.AsMap());
+    const auto entries = map.Entries();
+    const size_t most = std::min<size_t>(kMaxWorkloads, 100'000'000 / scenario_.names->nodes.size());
+    if (entries.empty() || entries.size() > most) {
+      return node.Refuse(fmt::format("expected 1 to {} workloads for {} nodes, found {}", most,
+                                     scenario_.names->nodes.size(), entries.size()));
+    }
+    int pods = 0;
+    std::vector<YamlNode> executions;
+    for (const auto& [name, value] : entries) {
+      if (!IsName(name)) return value.Refuse(fmt::format("expected {} as key", kNameInWords));
+      if (std::find(std::begin(kReservedNames), std::end(kReservedNames), name) != std::end(kReservedNames)) {
+        return value.Refuse("a workload cannot have this name: it is a keyword where calls are listed");
+      }
+      workloads_.Add(name);
+      workload_nodes_.push_back(value);
+      TRY(ReadWorkload(name, value, &executions));
+      pods += catalog_.workloads.back().replicas_max;
+      if (pods > kMaxPods) return value.Refuse(fmt::format("more than {} pods in all", kMaxPods));
+    }
+    scenario_.catalog = std::make_shared<const Catalog>(catalog_);
+    executions_.resize(entries.size());
+    for (size_t w = 0; w < entries.size(); ++w) {
+      if (executions[w].IsNull()) continue;
+      TRY_ASSIGN(executions_[w],
+                 ParseExecution(executions[w], catalog_, static_cast<WorkloadId>(w), scenario_.starts[w]));
+    }
+    return {};
+  }
+
+  Result<void> ReadWorkload(const std::string& name, const YamlNode& node, std::vector<YamlNode>* executions) {
+    TRY_ASSIGN(YamlMap fields, node.AsMap());
+    Workload workload{.name = name};
+    WorkloadStart start;
+    TRY_ASSIGN(YamlMap requests, fields.RequiredMap("requests"));
+    TRY_ASSIGN(const YamlNode cpu, requests.Required("cpu"));
+    TRY_ASSIGN(workload.requests.cpu_millis, RequestOf(cpu, ParseCores, ParseCpuMillis));
+    TRY_ASSIGN(const YamlNode memory, requests.Required("memory"));
+    TRY_ASSIGN(workload.requests.memory_bytes, RequestOf(memory, ParseMemory, ParseMemoryBytes));
+    TRY(requests.Finish());
+    TRY_ASSIGN(const YamlNode replicas, fields.Required("replicas"));
+    TRY_ASSIGN(start.replicas, DistributionOf(replicas, ParseReplicas));
+    workload.replicas_max = static_cast<int>(start.replicas.max());
+    TRY_ASSIGN(workload.movable, fields.OptionalBool("movable", true));
+    TRY(ReadInitialLayers(fields.Optional("layers"), node, &start));
+    executions->push_back(fields.Optional("execution").value_or(YamlNode()));
+    TRY(fields.Finish());
+    catalog_.workloads.push_back(std::move(workload));
+    scenario_.starts.push_back(std::move(start));
+    return {};
+  }
+
+  // Requests are rounded up, as Kubernetes does, where what nodes have is rounded down.
+  static Result<int64_t> RequestOf(const YamlNode& node, QuantityParser bounded,
+                                   Result<int64_t> (*exact)(std::string_view, Rounding)) {
+    TRY(QuantityOf(node, bounded));
+    TRY_ASSIGN(const std::string text, node.AsString());
+    return exact(text, Rounding::kUp);
+  }
+
+  Result<void> ReadInitialLayers(const std::optional<YamlNode>& node, const YamlNode& workload, WorkloadStart* start) {
+    if (!node) {
+      for (LayerId layer = 0; layer < catalog_.layer_count(); ++layer) {
+        if (catalog_.layers[layer].accepts_moves) start->initial_layers.push_back(layer);
+      }
+      if (start->initial_layers.empty()) {
+        return workload.Refuse("missing key `layers`: no layer accepts moves, so say where its pods are");
+      }
+      return {};
+    }
+    TRY_ASSIGN(const std::vector<YamlNode> names, node->AsList());
+    for (const YamlNode& name : names) {
+      TRY_ASSIGN(const LayerId layer, LayerIn(name));
+      start->initial_layers.push_back(layer);
+    }
+    std::sort(start->initial_layers.begin(), start->initial_layers.end());
+    const auto twice = std::adjacent_find(start->initial_layers.begin(), start->initial_layers.end());
+    if (start->initial_layers.empty() || twice != start->initial_layers.end()) {
+      return node->Refuse("expected at least one layer, and each once");
+    }
+    return {};
+  }
+
+  Result<void> ReadPatterns(const YamlNode& node) {
+    const PatternContext context{.catalog = scenario_.catalog.get(),
+                                 .workloads = &workloads_,
+                                 .starts = scenario_.starts,
+                                 .executions = executions_};
+    TRY_ASSIGN(YamlMap map, node.AsMap());
+    for (const auto& [name, value] : map.Entries()) {
+      if (!IsName(name)) return value.Refuse(fmt::format("expected {} as key", kNameInWords));
+      TRY_ASSIGN(std::shared_ptr<const CallGraph> pattern, ParsePattern(name, value, context));
+      scenario_.patterns.push_back(std::move(pattern));
+      patterns_.Add(name);
+    }
+    if (patterns_.size() == 0 || patterns_.size() > kMaxPatterns) {
+      return node.Refuse(fmt::format("expected 1 to {} patterns, found {}", kMaxPatterns, patterns_.size()));
+    }
+    return {};
+  }
+
+  Result<void> ReadWeights(const std::optional<YamlNode>& node) {
+    constexpr double kLeast = 1e-6, kMost = 1e6;
+    scenario_.pattern_weights.assign(scenario_.patterns.size(), 1.0);
+    if (!node) return {};
+    TRY_ASSIGN(YamlMap map, node->AsMap());
+    for (const auto& [name, value] : map.Entries()) {
+      const int pattern = patterns_.Find(name);
+      if (pattern == kNone) return value.Refuse(patterns_.Unknown(name));
+      TRY_ASSIGN(scenario_.pattern_weights[pattern], value.AsDouble(kLeast, kMost));
+    }
+    return {};
+  }
+
+  Scenario scenario_;
+  Catalog catalog_;
+  NameIndex layers_{"layer"}, kinds_{"node type"}, workloads_{"workload"}, patterns_{"pattern"};
+  std::vector<YamlNode> workload_nodes_;
+  std::vector<std::vector<double>> executions_;  // [workload][kind]; empty: no default.
+};
+
+}  // namespace
+
+Result<Scenario> ParseScenario(std::string_view text, std::string_view source_name) {
+  TRY_ASSIGN(const YamlNode root, ParseYaml(text, source_name));
+  return ScenarioReader().Read(root);
+}
+
+}  // namespace rudderfish

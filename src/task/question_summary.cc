@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "task/question_summary.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+namespace rudderfish {
+namespace {
+
+// log2 to the accuracy a feature needs, without a call to libm.
+float Log2(int64_t x) {
+  if (x <= 1) return 0;
+  const int exponent = std::bit_width(static_cast<uint64_t>(x)) - 1;
+  return static_cast<float>(exponent) + static_cast<float>(x) / static_cast<float>(int64_t{1} << exponent) - 1;
+}
+
+constexpr float kRoomMax = 2;
+
+}  // namespace
+
+QuestionSummary::QuestionSummary(Evaluator* evaluator, float step_cost, int step_index, ActionSpace* space)
+    : model(evaluator),
+      placement(&evaluator->placement()),
+      gains(&evaluator->Gains()),
+      step_cost_ms(step_cost),
+      step(step_index) {
+  nodes_ = placement->node_count();
+  workloads_ = placement->workload_count();
+  kinds_ = placement->kind_count();
+  layers_ = evaluator->state().catalog->layer_count();
+  Allocate(space);
+  SummariseCalls();
+  SummariseCandidates(*space);
+  SummariseRoom();
+  SummariseWorkloads();
+  SummariseNodes();
+  SummariseContext(*space);
+}
+
+void QuestionSummary::Allocate(ActionSpace* space) {
+  static_assert(sizeof(NodeSummary) % sizeof(double) == 0 && sizeof(WorkloadSummary) % sizeof(double) == 0);
+  const size_t per_kind = static_cast<size_t>(workloads_) * kinds_;
+  const size_t per_layer = static_cast<size_t>(workloads_) * layers_;
+  const size_t bytes = nodes_ * sizeof(NodeSummary) + workloads_ * sizeof(WorkloadSummary) +
+                       (4 * per_kind + 3 * per_layer + kinds_) * sizeof(float);
+  space->scratch.resize(bytes / sizeof(float) + 2);
+  char* at = reinterpret_cast<char*>(space->scratch.data());
+  at += reinterpret_cast<uintptr_t>(at) % alignof(int64_t);
+  const auto take = [&at]<class T>(T** array, size_t count) {
+    std::memset(at, 0, count * sizeof(T));
+    *array = reinterpret_cast<T*>(at);
+    at += count * sizeof(T);
+  };
+  take(&node_, nodes_);
+  take(&workload_, workloads_);
+  for (float** array : {&execution_, &room_, &best_in_, &best_out_}) take(array, per_kind);
+  for (float** array : {&on_layer_, &callers_, &callees_}) take(array, per_layer);
+  take(&kind_nodes_, kinds_);
+  order_ = space->order.data();
+}
+
+void QuestionSummary::SummariseCalls() {
+  const Catalog& catalog = *model->state().catalog;
+  for (WorkloadId w = 0; w < workloads_; ++w) {
+    WorkloadSummary& s = workload_[w];
+    s.requests = placement->requests(w);
+    s.replicas = placement->replicas(w);
+    s.movable = catalog.workloads[w].movable;
+    s.share = s.replicas > 0 ? 1.0f / s.replicas : 0.0f;
+    s.replicas_log2 = Log2(s.replicas);
+    for (KindId kind = 0; kind < kinds_; ++kind) {
+      on_layer_[w * layers_ + catalog.kinds[kind].layer] += placement->on_kind(w, kind) * s.share;
+    }
+  }
+  const CallGraph& calls = model->calls();
+  const float per_endpoint = 1.0f / std::max<size_t>(1, calls.endpoints.size());
+  for (CallId call = 0; call < calls.call_count(); ++call) {
+    const WorkloadId callee = calls.calls[call].workload;
+    const WorkloadId caller = model->CallerOf(call);
+    WorkloadSummary& s = workload_[callee];
+    for (KindId kind = 0; kind < kinds_; ++kind) {
+      execution_[callee * kinds_ + kind] += static_cast<float>(model->SojournMs(call, kind)) * per_endpoint;
+    }
+    s.execution_now += static_cast<float>(model->cost(call).execution_ms) * per_endpoint;
+    if (caller == kNone) continue;
+    const float hop = static_cast<float>(model->cost(call).hop_ms) * per_endpoint;
+    s.calls += per_endpoint;
+    s.hop_in += hop;
+    workload_[caller].hop_out += hop;
+    for (LayerId layer = 0; layer < layers_; ++layer) {
+      callers_[callee * layers_ + layer] += on_layer_[caller * layers_ + layer];
+      callees_[caller * layers_ + layer] += on_layer_[callee * layers_ + layer];
+    }
+  }
+  for (float* shares : {callers_, callees_}) {
+    for (WorkloadId w = 0; w < workloads_; ++w) {
+      float sum = 0;
+      for (LayerId layer = 0; layer < layers_; ++layer) sum += shares[w * layers_ + layer];
+      if (sum == 0) continue;
+      for (LayerId layer = 0; layer < layers_; ++layer) shares[w * layers_ + layer] /= sum;
+    }
+  }
+}
+
+void QuestionSummary::SummariseCandidates(const ActionSpace& space) {
+  constexpr float kNothing = -1e9f;
+  for (WorkloadId w = 0; w < workloads_; ++w) workload_[w].best_gain = kNothing;
+  for (const Candidate& c : space.candidates) {
+    float& best = workload_[c.move.workload].best_gain;
+    best = std::max(best, c.gain_ms);
+  }
+  best_gain = kNothing;
+  float second = kNothing;
+  for (WorkloadId w = 0; w < workloads_; ++w) {
+    float& gain = workload_[w].best_gain;
+    if (gain > best_gain) {
+      second = best_gain;
+      best_gain = gain;
+      best_workload_ = w;
+    } else {
+      second = std::max(second, gain);
+    }
+    if (gain == kNothing) gain = 0;
+  }
+  second_gain_ = std::max(0.0f, second);
+  if (best_gain == kNothing) best_gain = 0;
+}
+
+void QuestionSummary::SummariseRoom() {
+  const Catalog& catalog = *model->state().catalog;
+  for (WorkloadId w = 0; w < workloads_; ++w) {
+    if (!workload_[w].movable) continue;
+    const Resources& requests = workload_[w].requests;
+    const float per_cpu = requests.cpu_millis > 0 ? 1.0f / requests.cpu_millis : 1e6f;
+    const float per_byte = requests.memory_bytes > 0 ? 1.0f / requests.memory_bytes : 1e6f;
+    for (NodeId node = 0; node < nodes_; ++node) {
+      if (!placement->Fits(w, node)) continue;
+      const KindId kind = placement->kind(node);
+      if (!catalog.layers[catalog.kinds[kind].layer].accepts_moves) continue;
+      const Resources& free = placement->free(node);
+      // Fits says there is room for one, whatever rounding says.
+      const float pods = std::min(free.cpu_millis * per_cpu, free.memory_bytes * per_byte);
+      room_[w * kinds_ + kind] += std::max(1, static_cast<int>(std::min(pods, 1e6f)));
+    }
+  }
+}
+
+void QuestionSummary::SummariseWorkloads() {
+  for (WorkloadId w = 0; w < workloads_; ++w) {
+    WorkloadSummary& s = workload_[w];
+    float fastest = execution_[w * kinds_];
+    for (KindId kind = 1; kind < kinds_; ++kind) fastest = std::min(fastest, execution_[w * kinds_ + kind]);
+    s.execution_best = fastest;
+    if (!s.movable || s.replicas == 0) continue;
+    s.best_all = -1e9f;
+    s.best_blocked = -1e9f;
+    for (KindId from = 0; from < kinds_; ++from) best_out_[w * kinds_ + from] = -1e9f;
+    for (int target = 0; target < gains->target_count(); ++target) {
+      const KindId to = gains->target(target);
+      const float all = gains->GainOfAll(w, to);
+      if (all > s.best_all) s.best_all = all, s.best_kind = to;
+      float best = -1e9f;
+      for (KindId from = 0; from < kinds_; ++from) {
+        if (from == to || placement->on_kind(w, from) == 0) continue;
+        const float gain = gains->Gain(w, from, to);
+        best = std::max(best, gain);
+        best_out_[w * kinds_ + from] = std::max(best_out_[w * kinds_ + from], gain);
+      }
+      best_in_[w * kinds_ + to] = best;
+      s.best_blocked = std::max(s.best_blocked, best);
+    }
+    if (s.best_kind == kNone) {  // No kind accepts moves.
+      s.best_all = s.best_blocked = 0;
+      continue;
+    }
+    if (s.best_blocked < -1e8f) s.best_blocked = 0;
+    int hosts = 0;
+    for (NodeId node = 0; node < nodes_; ++node) hosts += placement->on_node(w, node) > 0;
+    s.spread = hosts * s.share;
+    const int there = placement->on_kind(w, s.best_kind);
+    s.share_on_best = there * s.share;
+    const int elsewhere = s.replicas - there;
+    s.room_on_best = elsewhere == 0 ? kRoomMax : std::min(kRoomMax, KindRoom(w, s.best_kind) / elsewhere);
+    sum_best_all += std::max(0.0f, s.best_all);
+  }
+}
+
+void QuestionSummary::SummariseNodes() {
+  const State& state = model->state();
+  const Catalog& catalog = *state.catalog;
+  int movable = 0;
+  Resources largest;
+  for (WorkloadId w = 0; w < workloads_; ++w) {
+    if (!workload_[w].movable) continue;
+    ++movable;
+    largest.cpu_millis = std::max(largest.cpu_millis, workload_[w].requests.cpu_millis);
+    largest.memory_bytes = std::max(largest.memory_bytes, workload_[w].requests.memory_bytes);
+  }
+  for (NodeId node = 0; node < nodes_; ++node) kind_nodes_[placement->kind(node)] += 1;
+  for (int row = 0; row < nodes_; ++row) {
+    const NodeId node = order_[row];
+    NodeSummary& n = node_[node];
+    const KindId kind = placement->kind(node);
+    n.row = row;
+    n.free = placement->free(node);
+    n.layer = catalog.kinds[kind].layer;
+    n.accepts_moves = catalog.layers[n.layer].accepts_moves ? 1 : 0;
+    const int64_t capacity = state.nodes.allocatable[node].cpu_millis;
+    n.used_cpu = capacity > 0 ? 1.0f - static_cast<float>(n.free.cpu_millis) / capacity : 1.0f;
+    n.everything = gains->GainOfEverything(kind);
+    n.room_largest = n.free.Fits(largest) ? 1 : 0;
+    n.share_of_kind = 1.0f / kind_nodes_[kind];
+    int fitting = 0;
+    float here = 0, slow = 0, fast = 0;
+    for (WorkloadId w = 0; w < workloads_; ++w) {
+      const int pods = placement->on_node(w, node);
+      here += pods;
+      slow += execution_[w * kinds_ + kind];
+      fast += workload_[w].execution_best;
+      if (!workload_[w].movable || workload_[w].replicas == 0) continue;
+      if (pods > 0) n.best_out = std::max(n.best_out, best_out_[w * kinds_ + kind]);
+      if (n.accepts_moves == 0) continue;
+      const bool fits = placement->Fits(w, node);
+      fitting += fits;
+      float& best = fits ? n.best_in : n.best_blocked;
+      best = std::max(best, best_in_[w * kinds_ + kind]);
+    }
+    n.pods = here;
+    n.slowness = fast > 0 ? slow / fast - 1 : 0;
+    n.fits = movable > 0 ? static_cast<float>(fitting) / movable : 0;
+    for (KindId other = 0; other < kinds_; ++other) {
+      n.hop_in += kind_nodes_[other] * Hop(other, kind) / nodes_;
+      n.hop_out += kind_nodes_[other] * Hop(kind, other) / nodes_;
+    }
+  }
+}
+
+void QuestionSummary::SummariseContext(const ActionSpace& space) {
+  const Terms& now = model->Now();
+  latency_ms = static_cast<float>(now.latency_ms);
+  execution_ms = static_cast<float>(now.execution_ms);
+  network_ms = static_cast<float>(now.network_ms);
+  best_everything = -1e9f;
+  for (int target = 0; target < gains->target_count(); ++target) {
+    best_everything = std::max(best_everything, gains->GainOfEverything(gains->target(target)));
+  }
+  if (gains->target_count() == 0) best_everything = 0;
+  int pairs = 0;
+  for (KindId from = 0; from < kinds_; ++from) {
+    for (KindId to = 0; to < kinds_; ++to) {
+      if (from == to) continue;
+      ++pairs;
+      hop_mean += Hop(from, to);
+      hop_max = std::max(hop_max, Hop(from, to));
+    }
+  }
+  if (pairs > 0) hop_mean /= pairs;
+  candidates_log2 = Log2(space.count());
+  nodes_log2 = Log2(nodes_);
+  pods_log2 = Log2(model->state().pods.size());
+  int64_t free = 0, capacity = 0;
+  for (NodeId node = 0; node < nodes_; ++node) {
+    if (node_[node].accepts_moves == 0) continue;
+    free += node_[node].free.cpu_millis;
+    capacity += model->state().nodes.allocatable[node].cpu_millis;
+  }
+  free_cpu = capacity > 0 ? static_cast<float>(free) / capacity : 0;
+  const Network& network = model->state().network;
+  client_cloud_ms = static_cast<float>(network.LatencyMs(network.layers - 1, 0));
+}
+
+float QuestionSummary::LayerRoom(WorkloadId w, LayerId layer) const {
+  const Catalog& catalog = *model->state().catalog;
+  float room = 0;
+  for (KindId kind = 0; kind < kinds_; ++kind) {
+    if (catalog.kinds[kind].layer == layer) room += KindRoom(w, kind);
+  }
+  const float elsewhere = workload_[w].replicas * (1 - ShareOnLayer(w, layer));
+  return elsewhere < 0.5f ? kRoomMax : std::min(kRoomMax, room / elsewhere);
+}
+
+Sequel QuestionSummary::SequelOf(const Move& move) const {
+  Sequel sequel;
+  const Resources& requests = workload_[move.workload].requests;
+  const Resources from_now = placement->free(move.from);
+  const Resources from_then = from_now + requests;
+  const Resources to_now = placement->free(move.to);
+  const Resources to_then = to_now - requests;
+  const bool accepts = node_[move.from].accepts_moves != 0;
+  const KindId from_kind = placement->kind(move.from);
+  const KindId to_kind = placement->kind(move.to);
+  for (WorkloadId w = 0; w < workloads_; ++w) {
+    const WorkloadSummary& other = workload_[w];
+    if (!other.movable || other.replicas == 0) continue;
+    if (accepts && !from_now.Fits(other.requests) && from_then.Fits(other.requests)) {
+      sequel.unlocked += 1;
+      sequel.unlocked_gain = std::max(sequel.unlocked_gain, best_in_[w * kinds_ + from_kind]);
+    }
+    if (to_now.Fits(other.requests) && !to_then.Fits(other.requests)) {
+      sequel.blocked += 1;
+      sequel.blocked_gain = std::max(sequel.blocked_gain, best_in_[w * kinds_ + to_kind]);
+    }
+  }
+  return sequel;
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,12 @@
+# cmake -DGENERATOR=program -DPAGE=file -P compare_generated.cmake: fails unless the program prints the file.
+execute_process(COMMAND ${GENERATOR} OUTPUT_VARIABLE generated RESULT_VARIABLE status)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "${GENERATOR} ended with ${status}")
+endif()
+if(NOT EXISTS ${PAGE})
+  message(FATAL_ERROR "${PAGE} is not there; write it with: ${GENERATOR} > ${PAGE}")
+endif()
+file(READ ${PAGE} page)
+if(NOT page STREQUAL generated)
+  message(FATAL_ERROR "${PAGE} is out of date; write it anew with: ${GENERATOR} > ${PAGE}")
+endif()
