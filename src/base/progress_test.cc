@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -17,7 +18,10 @@ using std::chrono::seconds;
 // A stream in memory and a clock that stands still.
 class ProgressTest : public testing::Test {
  protected:
-  ~ProgressTest() override { std::fclose(stream_); }
+  ~ProgressTest() override {
+    std::fclose(stream_);
+    std::free(text_);
+  }
 
   ProgressSink Terminal() {
     return {.stream = stream_, .terminal = true, .columns = 40, .clock = &clock_};

@@ -153,6 +153,7 @@ std::optional<YamlNode> YamlMap::Find(std::string_view key) {
 Result<YamlNode> YamlMap::Required(std::string_view key) {
   if (std::optional<YamlNode> found = Find(key)) return *std::move(found);
   // Finish would name the misspelt key, but is never reached.
+  if (asked_all_) return node_.Refuse(fmt::format("missing key `{}`", key));
   std::vector<std::string_view> unread;
   for (const int child : node_.tree_->entries[node_.index_].children) {
     const std::string& name = node_.tree_->entries[child].key;
@@ -230,12 +231,13 @@ std::vector<std::pair<std::string, YamlNode>> YamlMap::Entries() {
   std::vector<std::pair<std::string, YamlNode>> entries;
   for (const int child : node_.tree_->entries[node_.index_].children) {
     entries.emplace_back(node_.tree_->entries[child].key, YamlNode(node_.tree_, child));
-    asked_.push_back(entries.back().first);
   }
+  asked_all_ = true;
   return entries;
 }
 
 Result<void> YamlMap::Finish() const {
+  if (asked_all_) return {};
   for (const int child : node_.tree_->entries[node_.index_].children) {
     const YamlEntry& entry = node_.tree_->entries[child];
     if (std::find(asked_.begin(), asked_.end(), entry.key) != asked_.end()) continue;

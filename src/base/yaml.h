@@ -98,6 +98,7 @@ class YamlMap {
 
   YamlNode node_;
   std::vector<std::string> asked_;
+  bool asked_all_ = false;
 };
 
 }  // namespace rudderfish

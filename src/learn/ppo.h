@@ -45,6 +45,7 @@ class Ppo {
   PpoMetrics Update(VectorEnv* envs, uint64_t iteration, double progress, ThreadPool* pool);
 
   nn::Adam& adam() { return adam_; }
+  const nn::Adam& adam() const { return adam_; }
   const PpoOptions& options() const { return options_; }
 
   // Counts time and work of the dense products of all threads from now on.

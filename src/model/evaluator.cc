@@ -68,9 +68,11 @@ void Evaluator::IndexCalls() {
     touching_begin_[w + 1] = static_cast<int32_t>(touching_.size());
   }
   endpoint_of_.resize(calls);
+  sequential_.assign(calls_->endpoints.size(), 1);
   for (size_t endpoint = 0; endpoint < calls_->endpoints.size(); ++endpoint) {
     for (CallId call = calls_->endpoints[endpoint].root; call < calls_->endpoints[endpoint].end; ++call) {
       endpoint_of_[call] = static_cast<int32_t>(endpoint);
+      if (calls_->calls[call].last_group - calls_->calls[call].first_group > 1) sequential_[endpoint] = 0;
     }
   }
   pair_traffic_.resize(calls);

@@ -74,6 +74,9 @@ class Evaluator {
             static_cast<size_t>(touching_begin_[workload + 1] - touching_begin_[workload])};
   }
   double EndpointLatencyMs(int endpoint) const { return endpoint_terms_[endpoint].latency_ms; }
+  int EndpointOf(CallId call) const { return endpoint_of_[call]; }
+  // Whether nothing in an endpoint runs in parallel, so that its latency is a sum.
+  bool IsSequential(int endpoint) const { return sequential_[endpoint] != 0; }
   WorkloadId CallerOf(CallId call) const {
     const CallId caller = calls_->calls[call].caller;
     return caller == kNone ? kNone : calls_->calls[caller].workload;
@@ -114,6 +117,7 @@ class Evaluator {
   std::vector<int32_t> touching_begin_;           // [workload + 1] into touching_
   std::vector<CallId> touching_;
   std::vector<int32_t> endpoint_of_;              // [call]
+  std::vector<uint8_t> sequential_;               // [endpoint]
   std::vector<std::vector<NodeId>> hosts_;        // [workload], ascending
   std::vector<double> inverse_share_;             // [workload][node], where the workload runs
   std::vector<CallCost> costs_;                   // [call]

@@ -2,6 +2,7 @@
 #include "model/kind_evaluator.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "model/evaluator.h"
@@ -253,6 +254,25 @@ const float* KindEvaluator::GainsFrom(WorkloadId workload, KindId from) {
     }
   }
   return gains_.data();
+}
+
+double KindErrorMs(const Evaluator& evaluator) {
+  const Catalog& catalog = *evaluator.state().catalog;
+  const LatencyLaw& law = evaluator.law();
+  const CallGraph& calls = evaluator.calls();
+  double narrowest = 1e300, loopback_ms = 0;
+  for (KindId kind = 0; kind < catalog.kind_count(); ++kind) {
+    narrowest = std::min(narrowest, catalog.kinds[kind].bandwidth_mbytes_per_s);
+    loopback_ms = std::max(loopback_ms, std::abs(evaluator.HopMsBetween(kind, kind) - 2 * kLoopbackMs));
+  }
+  const double slowest_ms = law.transfer_ms_per_mbyte / (narrowest * kBandwidthFloor);  // For 1 MB.
+  double sum_ms = 0;
+  for (const Call& call : calls.calls) {
+    if (call.caller != kNone) sum_ms += call.data_mbytes * slowest_ms + (law.loopback ? loopback_ms : 0);
+  }
+  const double endpoints = std::max<size_t>(1, calls.endpoints.size());
+  const double rounding_ms = 2 * 6e-8 * (calls.call_count() + 16) * evaluator.Now().latency_ms;
+  return sum_ms / endpoints + rounding_ms;
 }
 
 }  // namespace rudderfish

@@ -88,4 +88,8 @@ class KindEvaluator {
   std::vector<float> gains_;          // [stride]
 };
 
+// How far a gain by kind of node (here or in MoveGains), ms, may be from the exact one: all of the transfer and of the
+// loopback, and rounding to float.
+double KindErrorMs(const Evaluator& evaluator);
+
 }  // namespace rudderfish

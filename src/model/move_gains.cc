@@ -8,7 +8,7 @@
 namespace rudderfish {
 namespace {
 
-// One vector register's worth of alternatives; the compiler splits it where registers are smaller.
+// Alternatives computed at once; the compiler splits them where registers are smaller.
 constexpr int kLanes = 16;
 using Lanes = float __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
 
@@ -18,221 +18,279 @@ Lanes Max(const Lanes& a, const Lanes& b) { return a > b ? a : b; }
 
 }  // namespace
 
-// One pass over the endpoints of a workload with every lane another alternative: the recursion of latency.h, with the
-// workload's own execution times and the hops to and from it changed as the alternative says.
+// Moving pods of one workload changes its calls' execution and the hops to and from them, each by a difference of two
+// numbers that depend on a kind of node: v[to] - v[from], a replica's share of it. Where an endpoint has no parallel
+// calls its latency is a sum, and so is the change. Elsewhere the recursion of latency.h is followed, every lane
+// another alternative, from the changed calls to the root.
 class GainComputation {
  public:
   GainComputation(const Evaluator& evaluator, MoveGains* gains)
-      : evaluator_(evaluator), placement_(evaluator.placement()), calls_(evaluator.calls()), gains_(*gains) {}
+      : model_(evaluator), placement_(evaluator.placement()), calls_(evaluator.calls()), g_(*gains) {}
 
   void Run() {
-    Prepare();
+    PrepareLanes();
+    PrepareHops();
+    PrepareCalls();
     for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
-      float* row = gains_.gains_.data() + w * gains_.lanes_;
-      std::fill(row, row + gains_.lanes_, 0.0f);
-      if (!evaluator_.state().catalog->workloads[w].movable || placement_.replicas(w) == 0) continue;
-      int32_t done = -1;
-      for (CallId call : evaluator_.CallsTouching(w)) {
-        const int32_t endpoint = EndpointOf(call);
-        if (endpoint == done) continue;
-        done = endpoint;
-        for (int lane = 0; lane < gains_.lanes_; lane += kLanes) AddEndpoint(w, endpoint, lane, row + lane);
-      }
-      ClearUnused(row);
+      float* row = g_.gains_.data() + w * g_.lanes_;
+      std::fill(row, row + g_.lanes_, 0.0f);
+      if (model_.state().catalog->workloads[w].movable && placement_.replicas(w) > 0) GainsOf(w, row);
     }
-    for (int target = 0; target < gains_.target_count_; ++target) {
-      gains_.everything_[target] = static_cast<float>(evaluator_.Now().latency_ms) - LatencyOfEverythingOn(target);
+    for (int target = 0; target < g_.target_count_; ++target) {
+      g_.everything_[target] = static_cast<float>(model_.Now().latency_ms) - LatencyOfEverythingOn(g_.targets_[target]);
     }
   }
 
  private:
-  void Prepare() {
-    const Catalog& catalog = *evaluator_.state().catalog;
+  void PrepareLanes() {
+    const Catalog& catalog = *model_.state().catalog;
     const int kinds = placement_.kind_count();
-    gains_.kind_count_ = kinds;
-    gains_.target_of_.assign(kinds, -1);
-    gains_.targets_.clear();
+    g_.kind_count_ = kinds;
+    g_.target_of_.assign(kinds, -1);
+    g_.targets_.clear();
     for (KindId kind = 0; kind < kinds; ++kind) {
       if (!catalog.layers[catalog.kinds[kind].layer].accepts_moves) continue;
-      gains_.target_of_[kind] = static_cast<int>(gains_.targets_.size());
-      gains_.targets_.push_back(kind);
+      g_.target_of_[kind] = static_cast<int>(g_.targets_.size());
+      g_.targets_.push_back(kind);
     }
-    const int targets = static_cast<int>(gains_.targets_.size());
-    gains_.target_count_ = targets;
-    gains_.lanes_ = ((kinds + 1) * targets + kLanes - 1) / kLanes * kLanes;
-    gains_.gains_.resize(static_cast<size_t>(placement_.workload_count()) * gains_.lanes_);
-    gains_.everything_.resize(targets);
-    gains_.subtree_.resize(static_cast<size_t>(calls_.call_count()) * kLanes);
-    gains_.incoming_.resize(static_cast<size_t>(placement_.workload_count()) * kinds);
-    gains_.outgoing_.resize(gains_.incoming_.size());
-    for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
-      const float share = 1.0f / std::max(1, placement_.replicas(w));
-      for (KindId kind = 0; kind < kinds; ++kind) {
-        double in = 0, out = 0;
-        for (KindId other = 0; other < kinds; ++other) {
-          const int here = placement_.on_kind(w, other);
-          if (here == 0) continue;
-          in += here * evaluator_.HopMsBetween(other, kind);
-          out += here * evaluator_.HopMsBetween(kind, other);
-        }
-        gains_.incoming_[w * kinds + kind] = static_cast<float>(in) * share;
-        gains_.outgoing_[w * kinds + kind] = static_cast<float>(out) * share;
+    const int targets = static_cast<int>(g_.targets_.size());
+    g_.target_count_ = targets;
+    g_.lanes_ = ((kinds + 1) * targets + kLanes - 1) / kLanes * kLanes;
+    g_.everything_.resize(targets);
+    g_.gains_.resize(static_cast<size_t>(placement_.workload_count()) * g_.lanes_);
+    g_.per_kind_.resize(kinds + 1);
+    g_.call_times_.resize(kinds + 1);
+    // Lanes that are not used move from a kind to itself: nothing.
+    g_.lane_from_.assign(g_.lanes_, 0);
+    g_.lane_to_.assign(g_.lanes_, 0);
+    for (int from = 0; from <= kinds; ++from) {
+      for (int target = 0; target < targets; ++target) {
+        g_.lane_from_[from * targets + target] = from;
+        g_.lane_to_[from * targets + target] = g_.targets_[target];
       }
     }
   }
 
-  int32_t EndpointOf(CallId call) const {
-    const auto& endpoints = calls_.endpoints;
-    const auto at = std::upper_bound(endpoints.begin(), endpoints.end(), call,
-                                     [](CallId c, const Endpoint& e) { return c < e.end; });
-    return static_cast<int32_t>(at - endpoints.begin());
+  void PrepareHops() {
+    const int kinds = placement_.kind_count();
+    const size_t per_kind = static_cast<size_t>(placement_.workload_count()) * kinds;
+    g_.hop_.resize(kinds * kinds);
+    g_.hop_back_.resize(kinds * kinds);
+    for (KindId a = 0; a < kinds; ++a) {
+      for (KindId b = 0; b < kinds; ++b) {
+        g_.hop_[a * kinds + b] = g_.hop_back_[b * kinds + a] = static_cast<float>(model_.HopMsBetween(a, b));
+      }
+    }
+    g_.incoming_.assign(per_kind, 0.0f);
+    g_.outgoing_.assign(per_kind, 0.0f);
+    for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
+      if (placement_.replicas(w) == 0) continue;
+      float* incoming = g_.incoming_.data() + w * kinds;
+      float* outgoing = g_.outgoing_.data() + w * kinds;
+      const float share = 1.0f / placement_.replicas(w);
+      for (KindId other = 0; other < kinds; ++other) {
+        const int here = placement_.on_kind(w, other);
+        if (here == 0) continue;
+        for (KindId kind = 0; kind < kinds; ++kind) {
+          incoming[kind] += here * share * g_.hop_[other * kinds + kind];
+          outgoing[kind] += here * share * g_.hop_back_[other * kinds + kind];
+        }
+      }
+    }
   }
 
-  // Calls value(from, to) for the lanes of this block that stand for moves, and all(to) for those of all pods.
-  template <class Value, class All>
-  Lanes Fill(int first_lane, Value value, All all) const {
-    float lanes[kLanes] = {};
-    const int kinds = placement_.kind_count();
-    const int targets = gains_.target_count_;
-    const int used = std::min(kLanes, (kinds + 1) * targets - first_lane);
-    int from = first_lane / targets;
-    int to = first_lane % targets;
-    for (int lane = 0; lane < used; ++lane) {
-      lanes[lane] = from < kinds ? value(from, gains_.targets_[to]) : all(gains_.targets_[to]);
-      if (++to == targets) to = 0, ++from;
+  // Calls in parallel are weighed against each other by what their callers wait for them now.
+  void PrepareCalls() {
+    g_.as_seen_.resize(calls_.call_count());
+    g_.mark_.resize(calls_.call_count());
+    g_.subtree_.resize(static_cast<size_t>(calls_.call_count()) * kLanes);
+    for (size_t endpoint = 0; endpoint < calls_.endpoints.size(); ++endpoint) {
+      if (model_.IsSequential(static_cast<int>(endpoint))) continue;
+      const Endpoint& e = calls_.endpoints[endpoint];
+      for (CallId call = e.end - 1; call >= e.root; --call) {
+        const auto& cost = model_.cost(call);
+        g_.as_seen_[call] = SlowestGroup(call, g_.as_seen_.data()) +
+                            static_cast<float>(cost.execution_ms + cost.queueing_ms + cost.hop_ms + cost.transfer_ms);
+      }
+    }
+  }
+
+  float SlowestGroup(CallId call, const float* as_seen) const {
+    const Call& c = calls_.calls[call];
+    float slowest = 0;
+    for (int g = c.first_group; g < c.last_group; ++g) {
+      float sum = 0;
+      for (int i = calls_.groups[g].first; i < calls_.groups[g].last; ++i) sum += as_seen[calls_.sequence[i]];
+      slowest = g == c.first_group ? sum : std::max(slowest, sum);
+    }
+    return slowest;
+  }
+
+  void GainsOf(WorkloadId w, float* row) {
+    const float per_endpoint = 1.0f / calls_.endpoints.size();
+    std::fill(g_.per_kind_.begin(), g_.per_kind_.end(), 0.0f);
+    const std::span<const CallId> touching = model_.CallsTouching(w);  // Ascending, so by endpoint.
+    bool any_sum = false;
+    for (size_t first = 0; first < touching.size();) {
+      const int endpoint = model_.EndpointOf(touching[first]);
+      size_t last = first;
+      while (last < touching.size() && model_.EndpointOf(touching[last]) == endpoint) ++last;
+      const auto touched = touching.subspan(first, last - first);
+      if (model_.IsSequential(endpoint)) {
+        any_sum = true;
+        for (CallId call : touched) AddTimes(call, w, g_.per_kind_.data());
+      } else {
+        for (int lane = 0; lane < g_.lanes_; lane += kLanes) {
+          Store(Load(row + lane) - FollowToRoot(w, endpoint, touched, lane) * per_endpoint, row + lane);
+        }
+      }
+      first = last;
+    }
+    if (any_sum) {
+      for (int lane = 0; lane < g_.lanes_; lane += kLanes) {
+        Lanes change = Change(w, lane, g_.per_kind_.data());
+        for (CallId call : touching) {
+          if (model_.IsSequential(model_.EndpointOf(call))) change += CrossTerm(call, w, lane);
+        }
+        Store(Load(row + lane) - change * per_endpoint, row + lane);
+      }
+    }
+    for (int target = 0; target < g_.target_count_; ++target) row[g_.targets_[target] * g_.target_count_ + target] = 0;
+    std::fill(row + (g_.kind_count_ + 1) * g_.target_count_, row + g_.lanes_, 0.0f);
+  }
+
+  // Adds what a call takes if the workload's replica is on each kind: its time there and the way in, or the way out.
+  void AddTimes(CallId call, WorkloadId w, float* per_kind) const {
+    const int kinds = g_.kind_count_;
+    const WorkloadId caller = model_.CallerOf(call);
+    const WorkloadId callee = calls_.calls[call].workload;
+    if (callee == w) {
+      for (KindId kind = 0; kind < kinds; ++kind) per_kind[kind] += static_cast<float>(model_.SojournMs(call, kind));
+      if (caller != kNone) {
+        for (KindId kind = 0; kind < kinds; ++kind) per_kind[kind] += g_.incoming_[caller * kinds + kind];
+      }
+    }
+    if (caller == w) {
+      for (KindId kind = 0; kind < kinds; ++kind) per_kind[kind] += g_.outgoing_[callee * kinds + kind];
+    }
+  }
+
+  // v[to] - v[from] for each lane: a replica's share of it for a move, all of it from the mean for all pods.
+  Lanes Change(WorkloadId w, int first_lane, float* per_kind) const {
+    const int kinds = g_.kind_count_;
+    float mean = 0;
+    for (KindId kind = 0; kind < kinds; ++kind) mean += placement_.on_kind(w, kind) * per_kind[kind];
+    const float share = 1.0f / placement_.replicas(w);
+    per_kind[kinds] = mean * share;
+    const int32_t* from = g_.lane_from_.data() + first_lane;
+    const int32_t* to = g_.lane_to_.data() + first_lane;
+    float lanes[kLanes];
+    for (int i = 0; i < kLanes; ++i) {
+      lanes[i] = (per_kind[to[i]] - per_kind[from[i]]) * (from[i] == kinds ? 1.0f : share);
     }
     return Load(lanes);
   }
 
-  // Change of the mean sojourn time of a call of `w`.
-  Lanes SojournChange(CallId call, WorkloadId w, int lane) const {
+  // A workload that calls itself moves both ends of the hop: the difference is quadratic. What the linear part, way in
+  // plus way out, misses.
+  Lanes CrossTerm(CallId call, WorkloadId w, int first_lane) const {
+    Lanes none{};
+    if (calls_.calls[call].workload != w || model_.CallerOf(call) != w) return none;
+    const int kinds = g_.kind_count_;
+    const float* hop = g_.hop_.data();
+    const float* in = g_.incoming_.data() + w * kinds;
+    const float* out = g_.outgoing_.data() + w * kinds;
     const float share = 1.0f / placement_.replicas(w);
-    const float now = static_cast<float>(evaluator_.cost(call).execution_ms + evaluator_.cost(call).queueing_ms);
-    float sojourn[64];
-    const int kinds = std::min(64, placement_.kind_count());
-    for (KindId kind = 0; kind < kinds; ++kind) sojourn[kind] = static_cast<float>(evaluator_.SojournMs(call, kind));
-    return Fill(
-        lane, [&](KindId from, KindId to) { return (sojourn[to] - sojourn[from]) * share; },
-        [&](KindId to) { return sojourn[to] - now; });
-  }
-
-  // Change of the mean hop of a call that `w` makes, takes, or both.
-  Lanes HopChange(CallId call, WorkloadId w, int lane) const {
-    const int kinds = placement_.kind_count();
-    const WorkloadId caller = evaluator_.CallerOf(call);
-    const WorkloadId callee = calls_.calls[call].workload;
-    const float* into = gains_.incoming_.data() + caller * kinds;
-    const float* out_of = gains_.outgoing_.data() + callee * kinds;
-    const float share = 1.0f / placement_.replicas(w);
-    if (caller == callee) {
-      const auto hop = [&](KindId a, KindId b) { return static_cast<float>(evaluator_.HopMsBetween(a, b)); };
-      const float now = MeanOver(w, into);
-      return Fill(
-          lane,
-          [&](KindId from, KindId to) {
-            const float both = hop(to, to) - hop(from, to) - hop(to, from) + hop(from, from);
-            return (into[to] - into[from] + out_of[to] - out_of[from]) * share + both * share * share;
-          },
-          [&](KindId to) { return hop(to, to) - now; });
+    float now = 0;
+    for (KindId kind = 0; kind < kinds; ++kind) now += placement_.on_kind(w, kind) * in[kind] * share;
+    float lanes[kLanes] = {};
+    for (int i = 0; i < kLanes; ++i) {
+      const int a = g_.lane_from_[first_lane + i], b = g_.lane_to_[first_lane + i];
+      lanes[i] = a == kinds ? hop[b * kinds + b] - in[b] - out[b] + now
+                            : (hop[b * kinds + b] - hop[a * kinds + b] - hop[b * kinds + a] + hop[a * kinds + a]) *
+                                  share * share;
     }
-    const float* hops = callee == w ? into : out_of;
-    const float now = MeanOver(w, hops);
-    return Fill(
-        lane, [&](KindId from, KindId to) { return (hops[to] - hops[from]) * share; },
-        [&](KindId to) { return hops[to] - now; });
+    return Load(lanes);
   }
 
-  float MeanOver(WorkloadId w, const float* per_kind) const {
-    float sum = 0;
-    for (KindId kind = 0; kind < placement_.kind_count(); ++kind) sum += placement_.on_kind(w, kind) * per_kind[kind];
-    return sum / placement_.replicas(w);
-  }
-
-  void AddEndpoint(WorkloadId w, int32_t endpoint, int lane, float* row) {
+  // Change of one endpoint's latency if `touched` calls change.
+  Lanes FollowToRoot(WorkloadId w, int endpoint, std::span<const CallId> touched, int first_lane) {
+    ++g_.mark_now_;
     const Endpoint& e = calls_.endpoints[endpoint];
-    float* subtree = gains_.subtree_.data();
-    for (CallId call = e.end - 1; call >= e.root; --call) {
-      const Call& c = calls_.calls[call];
-      const auto& cost = evaluator_.cost(call);
-      Lanes total = Lanes{} + static_cast<float>(cost.execution_ms + cost.queueing_ms);
-      if (c.workload == w) total += SojournChange(call, w, lane);
-      Lanes slowest{};
-      for (int g = c.first_group; g < c.last_group; ++g) {
-        Lanes sum{};
-        for (int i = calls_.groups[g].first; i < calls_.groups[g].last; ++i) {
-          sum += Load(subtree + static_cast<size_t>(calls_.sequence[i]) * kLanes);
-        }
-        slowest = g == c.first_group ? sum : Max(slowest, sum);
-      }
-      total += slowest;
-      if (call == e.root) {
-        const float before = static_cast<float>(evaluator_.EndpointLatencyMs(endpoint));
-        const float share = 1.0f / calls_.endpoints.size();
-        Store(Load(row) + (before - total) * share, row);
-      } else {  // What the caller waits for: the way there too.
-        total += static_cast<float>(cost.hop_ms + cost.transfer_ms);
-        if (c.workload == w || evaluator_.CallerOf(call) == w) total += HopChange(call, w, lane);
-        Store(total, subtree + static_cast<size_t>(call) * kLanes);
+    for (CallId call : touched) {
+      for (CallId up = call; up != kNone && g_.mark_[up] != g_.mark_now_; up = calls_.calls[up].caller) {
+        g_.mark_[up] = g_.mark_now_;
       }
     }
+    const CallId last = touched.back();  // Callees come after their callers.
+    for (CallId call = last; call >= e.root; --call) {
+      if (g_.mark_[call] != g_.mark_now_) continue;
+      const Call& c = calls_.calls[call];
+      const auto& cost = model_.cost(call);
+      Lanes total = SlowestGroupLanes(c) + static_cast<float>(cost.execution_ms + cost.queueing_ms + cost.hop_ms +
+                                                              cost.transfer_ms);
+      if (c.workload == w || model_.CallerOf(call) == w) {
+        float* times = g_.call_times_.data();
+        std::fill(times, times + g_.kind_count_ + 1, 0.0f);
+        AddTimes(call, w, times);
+        total += Change(w, first_lane, times) + CrossTerm(call, w, first_lane);
+      }
+      Store(total, g_.subtree_.data() + static_cast<size_t>(call) * kLanes);
+    }
+    return Load(g_.subtree_.data() + static_cast<size_t>(e.root) * kLanes) - g_.as_seen_[e.root];
   }
 
-  float LatencyOfEverythingOn(int target) {
-    const KindId kind = gains_.targets_[target];
-    const Catalog& catalog = *evaluator_.state().catalog;
-    const int kinds = placement_.kind_count();
-    float* subtree = gains_.subtree_.data();
+  Lanes SlowestGroupLanes(const Call& c) const {
+    Lanes slowest{};
+    for (int g = c.first_group; g < c.last_group; ++g) {
+      Lanes sum{};
+      for (int i = calls_.groups[g].first; i < calls_.groups[g].last; ++i) {
+        const CallId callee = calls_.sequence[i];
+        if (g_.mark_[callee] == g_.mark_now_) {
+          sum += Load(g_.subtree_.data() + static_cast<size_t>(callee) * kLanes);
+        } else {
+          sum += g_.as_seen_[callee];
+        }
+      }
+      slowest = g == c.first_group ? sum : Max(slowest, sum);
+    }
+    return slowest;
+  }
+
+  float LatencyOfEverythingOn(KindId kind) {
+    const Catalog& catalog = *model_.state().catalog;
+    const int kinds = g_.kind_count_;
+    float* as_seen = g_.subtree_.data();
     float sum = 0;
+    const auto moves = [&](WorkloadId w) { return catalog.workloads[w].movable; };
     for (const Endpoint& e : calls_.endpoints) {
       for (CallId call = e.end - 1; call >= e.root; --call) {
-        const Call& c = calls_.calls[call];
-        const auto& cost = evaluator_.cost(call);
-        const bool moves = catalog.workloads[c.workload].movable && placement_.replicas(c.workload) > 0;
-        float total = static_cast<float>(moves ? evaluator_.SojournMs(call, kind)
-                                               : cost.execution_ms + cost.queueing_ms);
-        float slowest = 0;
-        for (int g = c.first_group; g < c.last_group; ++g) {
-          float group = 0;
-          for (int i = calls_.groups[g].first; i < calls_.groups[g].last; ++i) group += subtree[calls_.sequence[i]];
-          slowest = std::max(slowest, group);
+        const WorkloadId callee = calls_.calls[call].workload;
+        const WorkloadId caller = model_.CallerOf(call);
+        const auto& cost = model_.cost(call);
+        const bool present = placement_.replicas(callee) > 0;
+        float total = SlowestGroup(call, as_seen);
+        if (present) {
+          total += static_cast<float>(moves(callee) ? model_.SojournMs(call, kind)
+                                                    : cost.execution_ms + cost.queueing_ms);
         }
-        total += slowest;
-        const WorkloadId caller = evaluator_.CallerOf(call);
-        if (caller == kNone) {
-          sum += total;
-          continue;
+        if (present && caller != kNone && placement_.replicas(caller) > 0) {
+          total += static_cast<float>(cost.transfer_ms);
+          total += moves(callee) ? moves(caller) ? g_.hop_[kind * kinds + kind] : g_.incoming_[caller * kinds + kind]
+                   : moves(caller) ? g_.outgoing_[callee * kinds + kind]
+                                   : static_cast<float>(cost.hop_ms);
         }
-        const bool caller_moves = catalog.workloads[caller].movable && placement_.replicas(caller) > 0;
-        if (placement_.replicas(caller) == 0 || placement_.replicas(c.workload) == 0) {
-          subtree[call] = total;  // Nobody calls or nobody answers: no way to go.
-          continue;
-        }
-        if (moves && caller_moves) {
-          total += static_cast<float>(evaluator_.HopMsBetween(kind, kind));
-        } else if (moves) {
-          total += gains_.incoming_[caller * kinds + kind];
-        } else if (caller_moves) {
-          total += gains_.outgoing_[c.workload * kinds + kind];
-        } else {
-          total += static_cast<float>(cost.hop_ms);
-        }
-        subtree[call] = total + static_cast<float>(cost.transfer_ms);
+        as_seen[call] = total;
       }
+      sum += as_seen[e.root];
     }
     return sum / std::max<size_t>(1, calls_.endpoints.size());
   }
 
-  // A move within a kind changes nothing; unused lanes hold rounding noise of the subtraction above.
-  void ClearUnused(float* row) {
-    const int targets = gains_.target_count_;
-    for (int target = 0; target < targets; ++target) row[gains_.targets_[target] * targets + target] = 0;
-    std::fill(row + (gains_.kind_count_ + 1) * targets, row + gains_.lanes_, 0.0f);
-  }
-
-  const Evaluator& evaluator_;
+  const Evaluator& model_;
   const Placement& placement_;
   const CallGraph& calls_;
-  MoveGains& gains_;
+  MoveGains& g_;
 };
 
 void ComputeGains(const Evaluator& evaluator, MoveGains* gains) { GainComputation(evaluator, gains).Run(); }

@@ -44,11 +44,19 @@ class MoveGains {
   int lanes_ = 0;  // kind_count * target_count + target_count, rounded up to the vector width.
   std::vector<int> target_of_;
   std::vector<KindId> targets_;
-  std::vector<float> gains_;     // [workload][lane]
+  std::vector<float> gains_;       // [workload][lane]
   std::vector<float> everything_;  // [target]
-  std::vector<float> subtree_;   // Scratch: [call][lane]
-  std::vector<float> incoming_;  // Scratch: [workload][kind] mean hop from the workload to the kind
-  std::vector<float> outgoing_;  // Scratch: [workload][kind] mean hop from the kind to the workload
+
+  // Scratch.
+  std::vector<int32_t> lane_from_, lane_to_;  // [lane] kinds; kind_count_ as `from` stands for the workload's mean.
+  std::vector<float> hop_, hop_back_;         // [kind][kind] and transposed
+  std::vector<float> incoming_;               // [workload][kind] mean hop from the workload to the kind
+  std::vector<float> outgoing_;               // [workload][kind] mean hop from the kind to the workload
+  std::vector<float> as_seen_;                // [call] what its caller waits for it now
+  std::vector<float> per_kind_, call_times_;  // [kind + 1] times of a workload's calls, by kind, and their mean
+  std::vector<float> subtree_;                // [call][lane of a block]
+  std::vector<uint32_t> mark_;                // [call] on the way from a changed call to the root
+  uint32_t mark_now_ = 0;
 };
 
 void ComputeGains(const Evaluator& evaluator, MoveGains* gains);

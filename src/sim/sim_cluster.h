@@ -18,7 +18,7 @@ class SimCluster final : public Cluster {
   // `start_delay`: from Submit until a replacement serves; zero finishes a move within Submit.
   explicit SimCluster(State start, std::chrono::nanoseconds start_delay = std::chrono::nanoseconds(0));
 
-  // Applies what changed since the State's version. REQUIRES: the State is empty or what the last Refresh made of it.
+  // Applies what changed to the State it refreshed last, if nobody else has changed that; fills any other anew.
   Result<void> Refresh(State* state) override;
 
   // REQUIRES: `completions` outlives the intents.
@@ -38,21 +38,17 @@ class SimCluster final : public Cluster {
     std::chrono::nanoseconds ready_at;
     Completions* completions;
   };
-  struct Change {
-    uint64_t version;
-    PodId pod;
-    NodeId node;
-  };
 
   Result<void> Review(const Intent& intent) const;
   void Finish(const MoveInFlight& move);
 
   State state_;
   std::chrono::nanoseconds start_delay_;
-  uint64_t first_version_;             // Changes before it are not kept.
-  std::vector<Change> changes_;
-  std::vector<MoveInFlight> in_flight_;
-  std::vector<Resources> reserved_;    // [node] for replacements that have not taken over yet.
+  std::vector<MoveInFlight> in_flight_;  // In the order of submission, which is that of ready_at.
+  std::vector<Resources> reserved_;      // [node] for replacements that have not taken over yet.
+  std::vector<Migrate> unseen_;          // Finished since the last Refresh.
+  const State* observer_ = nullptr;      // The State of the last Refresh, and its version then. Never followed.
+  uint64_t observed_version_ = 0;
 };
 
 }  // namespace rudderfish

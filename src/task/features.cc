@@ -256,15 +256,18 @@ void WriteRow(const View& view, float* row, std::index_sequence<kIndex...>) {
 constexpr float kFeatureLimit = 8;
 
 template <const auto& kTable, class View>
-void AppendRow(const View& view, int width, std::vector<float>* rows) {
+float* FillRow(const View& view, int width, float* row) {
   constexpr size_t kCount = std::tuple_size_v<std::remove_cvref_t<decltype(kTable)>>;
-  CHECK_LE(static_cast<int>(kCount), width);
-  const size_t at = rows->size();
-  rows->resize(at + width);
-  float* row = rows->data() + at;
   WriteRow<kTable>(view, row, std::make_index_sequence<kCount>{});
   for (size_t i = 0; i < kCount; ++i) row[i] = Clip(row[i], kFeatureLimit);
-  std::fill(row + kCount, row + width, 0.0f);
+  return row + width;  // The rest of the row is 0.
+}
+
+// Room for `count` more rows of zeros.
+float* AddRows(int count, int width, std::vector<float>* rows) {
+  const size_t at = rows->size();
+  rows->resize(at + static_cast<size_t>(count) * width);
+  return rows->data() + at;
 }
 
 template <class View, size_t kCount>
@@ -318,7 +321,9 @@ const FeatureTable& MigrationFeatures::ReachAgent() {
 void MigrationFeatures::Write(Evaluator* model, double step_cost_ms, int step, ActionSpace* space,
                               GraphBatch* batch) {
   const GraphWidths& widths = batch->widths;
+  CHECK(widths == kMigrationWidths);
   const QuestionSummary q(model, static_cast<float>(step_cost_ms), step, space);
+  float* row = AddRows(space->count(), widths.candidate, &batch->candidates);
   for (const Candidate& c : space->candidates) {
     const Move& move = c.move;
     const WorkloadSummary& w = q.workload(move.workload);
@@ -339,32 +344,38 @@ void MigrationFeatures::Write(Evaluator* model, double step_cost_ms, int step, A
                              .execution = (q.ExecutionOn(move.workload, from_kind) -
                                            q.ExecutionOn(move.workload, to_kind)) * w.share,
                              .sequel = q.SequelOf(move)};
-    AppendRow<kCandidate>(view, widths.candidate, &batch->candidates);
+    row = FillRow<kCandidate>(view, widths.candidate, row);
   }
-  for (int row = 0; row < q.node_count(); ++row) {
-    AppendRow<kNode>(NodeView{q, q.node(q.node_at(row))}, widths.node, &batch->nodes);
+  row = AddRows(q.node_count(), widths.node, &batch->nodes);
+  for (int i = 0; i < q.node_count(); ++i) {
+    row = FillRow<kNode>(NodeView{q, q.node(q.node_at(i))}, widths.node, row);
   }
+  row = AddRows(q.workload_count(), widths.workload, &batch->workloads);
   for (WorkloadId w = 0; w < q.workload_count(); ++w) {
-    AppendRow<kWorkload>(WorkloadView{q, q.workload(w)}, widths.workload, &batch->workloads);
+    row = FillRow<kWorkload>(WorkloadView{q, q.workload(w)}, widths.workload, row);
   }
-  AppendRow<kContext>(q, widths.context, &batch->context);
+  FillRow<kContext>(q, widths.context, AddRows(1, widths.context, &batch->context));
   AppendGraph(q, *space, batch);
   CloseSample(q, batch);
 }
 
 void MigrationFeatures::WriteReachAgent(Evaluator* model, int step, ActionSpace* space, GraphBatch* batch) {
   const GraphWidths& widths = batch->widths;
+  CHECK(widths == kMigrationWidths);
   const QuestionSummary q(model, 0, step, space);
+  float* row = AddRows(space->count(), widths.candidate, &batch->candidates);
   for (const Candidate& c : space->candidates) {
-    AppendRow<kReachCandidate>(ReachView{.q = q, .c = &c}, widths.candidate, &batch->candidates);
+    row = FillRow<kReachCandidate>(ReachView{.q = q, .c = &c}, widths.candidate, row);
   }
-  for (int row = 0; row < q.node_count(); ++row) {
-    AppendRow<kReachNode>(ReachView{.q = q, .node = q.node_at(row)}, widths.node, &batch->nodes);
+  row = AddRows(q.node_count(), widths.node, &batch->nodes);
+  for (int i = 0; i < q.node_count(); ++i) {
+    row = FillRow<kReachNode>(ReachView{.q = q, .node = q.node_at(i)}, widths.node, row);
   }
+  row = AddRows(q.workload_count(), widths.workload, &batch->workloads);
   for (WorkloadId w = 0; w < q.workload_count(); ++w) {
-    AppendRow<kReachWorkload>(ReachView{.q = q, .workload = w}, widths.workload, &batch->workloads);
+    row = FillRow<kReachWorkload>(ReachView{.q = q, .workload = w}, widths.workload, row);
   }
-  AppendRow<kReachContext>(ReachView{.q = q}, widths.context, &batch->context);
+  FillRow<kReachContext>(ReachView{.q = q}, widths.context, AddRows(1, widths.context, &batch->context));
   AppendGraph(q, *space, batch);
   CloseSample(q, batch);
 }

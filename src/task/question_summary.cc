@@ -44,8 +44,8 @@ void QuestionSummary::Allocate(ActionSpace* space) {
   const size_t per_kind = static_cast<size_t>(workloads_) * kinds_;
   const size_t per_layer = static_cast<size_t>(workloads_) * layers_;
   const size_t bytes = nodes_ * sizeof(NodeSummary) + workloads_ * sizeof(WorkloadSummary) +
-                       (4 * per_kind + 3 * per_layer + kinds_) * sizeof(float);
-  space->scratch.resize(bytes / sizeof(float) + 2);
+                       (4 * per_kind + 4 * per_layer + kinds_) * sizeof(float) + static_cast<size_t>(nodes_) * workloads_;
+  space->scratch.resize(bytes / sizeof(float) + 4);
   char* at = reinterpret_cast<char*>(space->scratch.data());
   at += reinterpret_cast<uintptr_t>(at) % alignof(int64_t);
   const auto take = [&at]<class T>(T** array, size_t count) {
@@ -56,8 +56,9 @@ void QuestionSummary::Allocate(ActionSpace* space) {
   take(&node_, nodes_);
   take(&workload_, workloads_);
   for (float** array : {&execution_, &room_, &best_in_, &best_out_}) take(array, per_kind);
-  for (float** array : {&on_layer_, &callers_, &callees_}) take(array, per_layer);
+  for (float** array : {&on_layer_, &callers_, &callees_, &layer_room_}) take(array, per_layer);
   take(&kind_nodes_, kinds_);
+  take(&fits_, static_cast<size_t>(nodes_) * workloads_);
   order_ = space->order.data();
 }
 
@@ -137,12 +138,21 @@ void QuestionSummary::SummariseRoom() {
     const float per_byte = requests.memory_bytes > 0 ? 1.0f / requests.memory_bytes : 1e6f;
     for (NodeId node = 0; node < nodes_; ++node) {
       if (!placement->Fits(w, node)) continue;
+      fits_[node * workloads_ + w] = 1;
       const KindId kind = placement->kind(node);
       if (!catalog.layers[catalog.kinds[kind].layer].accepts_moves) continue;
       const Resources& free = placement->free(node);
       // Fits says there is room for one, whatever rounding says.
       const float pods = std::min(free.cpu_millis * per_cpu, free.memory_bytes * per_byte);
       room_[w * kinds_ + kind] += std::max(1, static_cast<int>(std::min(pods, 1e6f)));
+    }
+    for (KindId kind = 0; kind < kinds_; ++kind) {
+      layer_room_[w * layers_ + catalog.kinds[kind].layer] += room_[w * kinds_ + kind];
+    }
+    for (LayerId layer = 0; layer < layers_; ++layer) {
+      float& room = layer_room_[w * layers_ + layer];
+      const float elsewhere = workload_[w].replicas * (1 - ShareOnLayer(w, layer));
+      room = elsewhere < 0.5f ? kRoomMax : std::min(kRoomMax, room / elsewhere);
     }
   }
 }
@@ -222,7 +232,7 @@ void QuestionSummary::SummariseNodes() {
       if (!workload_[w].movable || workload_[w].replicas == 0) continue;
       if (pods > 0) n.best_out = std::max(n.best_out, best_out_[w * kinds_ + kind]);
       if (n.accepts_moves == 0) continue;
-      const bool fits = placement->Fits(w, node);
+      const bool fits = fits_[node * workloads_ + w] != 0;
       fitting += fits;
       float& best = fits ? n.best_in : n.best_blocked;
       best = std::max(best, best_in_[w * kinds_ + kind]);
@@ -271,37 +281,26 @@ void QuestionSummary::SummariseContext(const ActionSpace& space) {
   client_cloud_ms = static_cast<float>(network.LatencyMs(network.layers - 1, 0));
 }
 
-float QuestionSummary::LayerRoom(WorkloadId w, LayerId layer) const {
-  const Catalog& catalog = *model->state().catalog;
-  float room = 0;
-  for (KindId kind = 0; kind < kinds_; ++kind) {
-    if (catalog.kinds[kind].layer == layer) room += KindRoom(w, kind);
-  }
-  const float elsewhere = workload_[w].replicas * (1 - ShareOnLayer(w, layer));
-  return elsewhere < 0.5f ? kRoomMax : std::min(kRoomMax, room / elsewhere);
-}
-
 Sequel QuestionSummary::SequelOf(const Move& move) const {
   Sequel sequel;
   const Resources& requests = workload_[move.workload].requests;
-  const Resources from_now = placement->free(move.from);
-  const Resources from_then = from_now + requests;
-  const Resources to_now = placement->free(move.to);
-  const Resources to_then = to_now - requests;
+  const Resources from_then = placement->free(move.from) + requests;
+  const Resources to_then = placement->free(move.to) - requests;
   const bool accepts = node_[move.from].accepts_moves != 0;
   const KindId from_kind = placement->kind(move.from);
   const KindId to_kind = placement->kind(move.to);
+  const uint8_t* fits_from = fits_ + move.from * workloads_;
+  const uint8_t* fits_to = fits_ + move.to * workloads_;
   for (WorkloadId w = 0; w < workloads_; ++w) {
     const WorkloadSummary& other = workload_[w];
-    if (!other.movable || other.replicas == 0) continue;
-    if (accepts && !from_now.Fits(other.requests) && from_then.Fits(other.requests)) {
-      sequel.unlocked += 1;
-      sequel.unlocked_gain = std::max(sequel.unlocked_gain, best_in_[w * kinds_ + from_kind]);
-    }
-    if (to_now.Fits(other.requests) && !to_then.Fits(other.requests)) {
-      sequel.blocked += 1;
-      sequel.blocked_gain = std::max(sequel.blocked_gain, best_in_[w * kinds_ + to_kind]);
-    }
+    // Without branches: what fits where is as good as random.
+    const bool counts = other.movable & (other.replicas > 0);
+    const bool unlocks = counts & accepts & (fits_from[w] == 0) & from_then.Fits(other.requests);
+    const bool blocks = counts & (fits_to[w] != 0) & !to_then.Fits(other.requests);
+    sequel.unlocked += unlocks ? 1.0f : 0.0f;
+    sequel.blocked += blocks ? 1.0f : 0.0f;
+    sequel.unlocked_gain = std::max(sequel.unlocked_gain, unlocks ? best_in_[w * kinds_ + from_kind] : 0.0f);
+    sequel.blocked_gain = std::max(sequel.blocked_gain, blocks ? best_in_[w * kinds_ + to_kind] : 0.0f);
   }
   return sequel;
 }

@@ -77,7 +77,8 @@ class QuestionSummary {
   float CallersOnLayer(WorkloadId w, LayerId layer) const { return callers_[w * layers_ + layer]; }
   float CalleesOnLayer(WorkloadId w, LayerId layer) const { return callees_[w * layers_ + layer]; }
   float KindRoom(WorkloadId w, KindId kind) const { return room_[w * kinds_ + kind]; }
-  float LayerRoom(WorkloadId w, LayerId layer) const;
+  // Room on a layer for the workload's pods elsewhere, as a share of them, at most 2.
+  float LayerRoom(WorkloadId w, LayerId layer) const { return layer_room_[w * layers_ + layer]; }
   float BestGainOfOthers(WorkloadId w) const { return w == best_workload_ ? second_gain_ : std::max(0.0f, best_gain); }
   Sequel SequelOf(const Move& move) const;
 
@@ -118,6 +119,8 @@ class QuestionSummary {
   float* on_layer_ = nullptr;            // [workload][layer]
   float* callers_ = nullptr;             // [workload][layer]
   float* callees_ = nullptr;             // [workload][layer]
+  float* layer_room_ = nullptr;          // [workload][layer]
+  uint8_t* fits_ = nullptr;              // [node][workload]
   float* kind_nodes_ = nullptr;          // [kind] nodes of the kind
 };
 

@@ -58,6 +58,17 @@ std::vector<std::string> StripToCode(const std::vector<std::string>& lines) {
 
 }  // namespace
 
+SourceFile ReadSource(const std::string& path) {
+  SourceFile file{.path = path, .module = "", .name = fs::path(path).filename(), .lines = {}, .code = {}};
+  if (path.starts_with("src/")) file.module = path.substr(4, path.find('/', 4) - 4);
+  std::ifstream in(fs::path(RUDDERFISH_SOURCE_DIR) / path);
+  CHECK(in.good());
+  for (std::string line; std::getline(in, line);) file.lines.push_back(line);
+  // Only C++ has comments and literals of this kind.
+  if (path.ends_with(".h") || path.ends_with(".cc")) file.code = StripToCode(file.lines);
+  return file;
+}
+
 std::vector<SourceFile> ReadSources(std::string_view folder, const std::vector<std::string>& endings) {
   const fs::path top = RUDDERFISH_SOURCE_DIR;
   std::vector<SourceFile> files;
@@ -67,17 +78,9 @@ std::vector<SourceFile> ReadSources(std::string_view folder, const std::vector<s
         std::none_of(endings.begin(), endings.end(), [&](const std::string& e) { return name.ends_with(e); })) {
       continue;
     }
-    SourceFile file{.path = fs::relative(entry.path(), top), .module = "", .name = name, .lines = {}, .code = {}};
-    if (file.path.starts_with("src/")) file.module = file.path.substr(4, file.path.find('/', 4) - 4);
-    std::ifstream in(entry.path());
-    CHECK(in.good());
-    for (std::string line; std::getline(in, line);) file.lines.push_back(line);
-    // Only C++ has comments and literals of this kind.
-    if (name.ends_with(".h") || name.ends_with(".cc")) file.code = StripToCode(file.lines);
-    files.push_back(std::move(file));
+    files.push_back(ReadSource(fs::relative(entry.path(), top)));
   }
   std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
-  CHECK(!files.empty());
   return files;
 }
 

@@ -23,6 +23,9 @@ struct SourceFile {
 // All files below `folder` of the tree whose name ends in one of `endings`, sorted by path.
 std::vector<SourceFile> ReadSources(std::string_view folder, const std::vector<std::string>& endings);
 
+// One file, `path` from the top of the tree.
+SourceFile ReadSource(const std::string& path);
+
 // "src/base/rng.h:12: <what>", the form in which tests report.
 std::string At(const SourceFile& file, size_t line_index, std::string_view what);
 

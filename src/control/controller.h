@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "cluster/cluster.h"
+#include "control/guard.h"
+#include "control/journal.h"
+#include "model/evaluator.h"
+#include "policy/policy.h"
+#include "task/task.h"
+
+// Drives a cluster: refresh, ask, decide, review, act, write down. The other driver of the same Task,
+// Policy and Evaluator is the training environment (learn/env.h); tests/contract holds that both
+// decide alike. A plan is a sequence of decisions that ends when the policy stops, the guard refuses,
+// or the task's steps are used up. At most one decision is in flight: the next one is taken in the
+// state that it led to.
+//
+// Not thread safe. Everything passed in outlives the controller.
+
+namespace rudderfish {
+
+enum class TurnResult {
+  kMoved,      // A decision was submitted; what came of it is known.
+  kWaiting,    // A decision is in flight.
+  kStopped,    // The policy chose to stay: the plan has ended.
+  kRefused,    // By the guard: the plan has ended.
+  kExhausted,  // The plan has used up its steps.
+};
+
+struct ControllerOptions {
+  uint64_t seed = 0;                 // Of the policy's own chance.
+  int max_steps = 0;                 // Of a plan; 0: the task's.
+  int alternatives_kept = 5;         // In the journal.
+  const Policy* baseline = nullptr;  // Asked beside the policy, for the journal only.
+
+  // Lets time pass while a decision is in flight. Without it RunPlan returns kWaiting.
+  std::function<void()> wait;
+};
+
+class Controller {
+ public:
+  Controller(Cluster* cluster, const Task* task, const LatencyLaw& law, const Policy* policy,
+             const GuardOptions& guard, Journal* journal, ControllerOptions options);
+  Controller(const Controller&) = delete;
+
+  // Gives up the plan that is open, if one is, and begins another. REQUIRES: nothing is in flight.
+  void BeginPlan();
+
+  // One turn. An error is the cluster's: it could not be observed, and nothing was decided.
+  Result<TurnResult> Turn();
+
+  // A plan from beginning to end, or until something is in flight and there is no `wait`; then
+  // another call goes on with it.
+  Result<TurnResult> RunPlan();
+
+  const State& state() const { return state_; }
+  const Terms& terms() const { return model_.Now(); }
+  int steps() const { return question_.step; }  // Decisions carried out in this plan.
+
+ private:
+  struct Flight {
+    int64_t row = 0;  // In the journal.
+    size_t intents = 0;
+  };
+
+  Result<void> Observe();
+  void Ask(const Policy& policy, Memory* memory, ActionSpace* space, Answer* answer);
+  JournalRow Describe(const Decision& decision);
+  void DescribeAlternatives(JournalRow* row);
+  void Submit(const Decision& decision, JournalRow row);
+  bool Conclude();  // Whether all that was in flight has landed.
+  TurnResult EndPlan(TurnResult why);
+
+  Cluster* cluster_;
+  const Task* task_;
+  const Policy* policy_;
+  Guard guard_;
+  Journal* journal_;
+  ControllerOptions options_;
+
+  std::unique_ptr<Memory> memory_, baseline_memory_;
+  State state_;
+  Evaluator model_;
+  ActionSpace space_, baseline_space_;
+  Answer answer_, baseline_answer_;
+  Question question_;
+  int64_t plan_ = 0;
+  int attempts_ = 0;  // Decisions of this plan that were submitted, carried out or not.
+  bool plan_open_ = false;
+  bool observed_ = false;
+  uint64_t observed_version_ = 0;
+  bool in_flight_ = false;
+  Flight flight_;
+  Completions completions_;
+};
+
+}  // namespace rudderfish

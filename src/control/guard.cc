@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/guard.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "task/migration.h"
+
+namespace rudderfish {
+namespace {
+
+template <class... Args>
+Verdict Refuse(fmt::format_string<Args...> format, Args&&... args) {
+  return {.allowed = false, .reason = fmt::format(format, std::forward<Args>(args)...)};
+}
+
+}  // namespace
+
+Verdict Guard::Review(const State& newest, Evaluator* model, const Task& task,
+                      const Question& question, const Decision& decision) const {
+  if (decision.empty()) return {.allowed = true, .reason = ""};
+  const auto moves = static_cast<int>(decision.size());
+  if (moves_in_plan_ + moves > options_.moves_per_plan) {
+    return Refuse("the plan has made {} of its {} moves", moves_in_plan_, options_.moves_per_plan);
+  }
+  // One action after another, each in the state that the ones before it leave.
+  const double now_ms = model->Now().latency_ms;
+  int made = 0;
+  Verdict verdict{.allowed = true, .reason = ""};
+  for (const Action& action : decision) {
+    verdict = ReviewMove(newest, *model, std::get<Migrate>(action));
+    if (!verdict.allowed) break;
+    model->Commit(action);
+    ++made;
+  }
+  const double gain_ms = now_ms - model->Now().latency_ms;
+  for (; made > 0; --made) model->Undo();
+  if (!verdict.allowed || !options_.benefit_factor) return verdict;
+
+  const double needed_ms = task.StepCost(question) * *options_.benefit_factor;
+  if (gain_ms < needed_ms) {
+    return Refuse("a predicted gain of {:.3f} ms is less than the {:.3f} ms it must reach", gain_ms,
+                  needed_ms);
+  }
+  return verdict;
+}
+
+Verdict Guard::ReviewMove(const State& newest, const Evaluator& model,
+                          const Migrate& migrate) const {
+  if (migrate.pod < 0 || migrate.pod >= newest.pods.size()) {
+    return Refuse("there is no pod {} any more", migrate.pod);
+  }
+  if (migrate.to < 0 || migrate.to >= newest.nodes.size()) {
+    return Refuse("there is no node {} any more", migrate.to);
+  }
+  const std::string pod = PodName(newest, migrate.pod);
+  const NodeId now_on = newest.pods.node[migrate.pod];
+  if (now_on == kNone || now_on != migrate.from) {
+    return Refuse("{} is on {} by now", pod, now_on == kNone ? "no node" : NodeName(newest, now_on));
+  }
+  const Placement& placement = model.placement();
+  const Move move{newest.pods.workload[migrate.pod], migrate.from, migrate.to};
+  if (!MoveAllowed(newest, placement, move)) {
+    if (!newest.workload_of(migrate.pod).movable) return Refuse("{} may not be moved", pod);
+    if (move.from == move.to) return Refuse("{} is on {} already", pod, NodeName(newest, move.to));
+    if (!placement.Fits(move.workload, move.to)) {
+      const Resources& free = placement.free(move.to);
+      const Resources& requests = placement.requests(move.workload);
+      return Refuse("{} asks for {}m CPU and {} bytes, {} has {}m and {} free", pod,
+                    requests.cpu_millis, requests.memory_bytes, NodeName(newest, move.to),
+                    free.cpu_millis, free.memory_bytes);
+    }
+    return Refuse("{} does not accept pods that are moved", NodeName(newest, move.to));
+  }
+  if (const auto last = last_moved_at_.find(pod); last != last_moved_at_.end()) {
+    const std::chrono::nanoseconds left = last->second + options_.pod_cooldown - newest.at;
+    if (left.count() > 0) {
+      return Refuse("{} was moved {:.0f} s ago and rests for {:.0f} s", pod,
+                    std::chrono::duration<double>(newest.at - last->second).count(),
+                    std::chrono::duration<double>(options_.pod_cooldown).count());
+    }
+  }
+  return {.allowed = true, .reason = ""};
+}
+
+void Guard::Note(const State& state, const Decision& decision) {
+  for (const Action& action : decision) {
+    ++moves_in_plan_;
+    if (options_.pod_cooldown.count() > 0) {
+      last_moved_at_[PodName(state, std::get<Migrate>(action).pod)] = state.at;
+    }
+  }
+}
+
+std::string DescribeDecision(const State& state, const Decision& decision) {
+  if (decision.empty()) return "stay";
+  std::string text;
+  for (const Action& action : decision) {
+    const auto& migrate = std::get<Migrate>(action);
+    text += fmt::format("{}{} from {} to {}", text.empty() ? "" : ", ", PodName(state, migrate.pod),
+                        NodeName(state, migrate.from), NodeName(state, migrate.to));
+  }
+  return text;
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/journal.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace rudderfish {
+
+std::string_view FateName(Fate fate) {
+  switch (fate) {
+    case Fate::kInFlight:
+      return "in flight";
+    case Fate::kStayed:
+      return "stayed";
+    case Fate::kRefused:
+      return "refused";
+    case Fate::kDone:
+      return "done";
+    case Fate::kFailed:
+      return "failed";
+  }
+  CHECK(false && "a Fate is one of the above");
+}
+
+int64_t MemoryJournal::Append(JournalRow row) {
+  rows_.push_back(std::move(row));
+  return static_cast<int64_t>(rows_.size()) - 1;
+}
+
+void MemoryJournal::Conclude(int64_t number, Fate fate, std::string_view failure,
+                             const Terms& measured) {
+  CHECK_GE(number, 0);
+  CHECK_LT(number, static_cast<int64_t>(rows_.size()));
+  JournalRow& row = rows_[number];
+  CHECK(row.fate == Fate::kInFlight);
+  row.fate = fate;
+  row.failure = failure;
+  row.measured = measured;
+}
+
+}  // namespace rudderfish

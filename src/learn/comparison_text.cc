@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "learn/comparison.h"
+
+namespace rudderfish {
+namespace {
+
+OrderedJson IntervalJson(const ConfidenceInterval& interval) {
+  return OrderedJson::array({interval.low, interval.high});
+}
+
+OrderedJson OptionalJson(const std::optional<double>& value) {
+  return value ? OrderedJson(*value) : OrderedJson(nullptr);
+}
+
+OrderedJson TermsJson(const Terms& terms) {
+  OrderedJson json = OrderedJson::object();
+  for (int i = 0; i < Terms::kCount; ++i) json[TermNames()[i]] = TermValue(terms, i);
+  return json;
+}
+
+OrderedJson EpisodeJson(const Evaluation& evaluation, const EvaluatedPolicy& policy,
+                        const EvaluatedEpisode& episode) {
+  const EvaluatedStart& start = evaluation.starts[episode.start];
+  OrderedJson json{{"start", start.line}, {"pattern", start.pattern}};
+  if (policy.training_seeds > 1) json["training_seed"] = episode.training_seed;
+  json["initial"] = episode.initial.latency_ms;
+  json["final"] = episode.final.latency_ms;
+  json["terms"] = {{"initial", TermsJson(episode.initial)}, {"final", TermsJson(episode.final)}};
+  json["allowed_actions"] = episode.allowed_actions;
+  json["return"] = episode.return_ms;
+  json["stopped"] = episode.stopped;
+  if (start.optimum_ms) json["optimum"] = *start.optimum_ms;
+  OrderedJson& decisions = json["decisions"] = OrderedJson::array();
+  for (const MadeDecision& decision : episode.decisions) {
+    decisions.push_back({{"kind", "migrate"},
+                         {"pod", decision.pod},
+                         {"from", decision.from},
+                         {"to", decision.to},
+                         {"predicted", decision.predicted_ms}});
+  }
+  return json;
+}
+
+OrderedJson SummaryJson(const PolicySummary& summary) {
+  OrderedJson json{{"mean_initial", summary.mean_initial_ms},
+                   {"mean_final", summary.mean_final_ms},
+                   {"ci95", IntervalJson(summary.mean_final_ci)},
+                   {"worst", summary.worst_final_ms},
+                   {"moves", summary.mean_moves},
+                   {"iqm_final", summary.iqm_final_ms},
+                   {"iqm_ci95", IntervalJson(summary.iqm_final_ci)},
+                   {"worst_start", summary.worst_start},
+                   {"worst_change", summary.worst_change_ms},
+                   {"stopped_share", summary.stopped_share},
+                   {"share_of_best", OptionalJson(summary.share_of_best)}};
+  if (summary.proven_starts > 0) {
+    json["share_of_optimum"] = OptionalJson(summary.share_of_optimum);
+    json["proven_starts"] = summary.proven_starts;
+  }
+  return json;
+}
+
+OrderedJson PairedJson(const PairedResult& paired) {
+  return {{"paired_difference", paired.difference_ms},
+          {"paired_difference_ci95", IntervalJson(paired.difference_ci)},
+          {"probability_of_improvement", paired.probability_of_improvement},
+          {"probability_of_improvement_ci95", IntervalJson(paired.probability_ci)},
+          {"starts_better", paired.starts_better},
+          {"starts_equal", paired.starts_equal},
+          {"starts_worse", paired.starts_worse}};
+}
+
+OrderedJson PolicyJson(const Evaluation& evaluation, const Comparison& comparison, int index) {
+  const EvaluatedPolicy& policy = evaluation.policies[index];
+  OrderedJson json{{"name", policy.name}, {"training_seeds", policy.training_seeds}};
+  OrderedJson& episodes = json["episodes"] = OrderedJson::array();
+  for (const EvaluatedEpisode& episode : policy.episodes) {
+    episodes.push_back(EpisodeJson(evaluation, policy, episode));
+  }
+  const DecisionTimes& times = evaluation.times[index];
+  json["decide_us"] = {{"p50", times.p50_us}, {"p99", times.p99_us}};
+  json["summary"] = SummaryJson(comparison.policies[index]);
+  if (!comparison.patterns.empty()) {
+    OrderedJson& patterns = json["summary"]["patterns"] = OrderedJson::object();
+    for (const Comparison::Pattern& pattern : comparison.patterns) {
+      patterns[pattern.name] = SummaryJson(pattern.policies[index]);
+    }
+  }
+  return json;
+}
+
+OrderedJson VerdictJson(const Evaluation& evaluation, const Comparison& comparison) {
+  if (!comparison.verdict) return nullptr;
+  const Comparison::Verdict& verdict = *comparison.verdict;
+  OrderedJson json{{"better", verdict.finding == Finding::kBetter},
+                   {"baseline", evaluation.policies[verdict.baseline].name},
+                   {"candidate", evaluation.policies[verdict.candidate].name}};
+  json.update(PairedJson(verdict.paired));
+  json["text"] = verdict.text;
+  if (!comparison.patterns.empty()) {
+    OrderedJson& patterns = json["patterns"] = OrderedJson::object();
+    for (const Comparison::Pattern& pattern : comparison.patterns) {
+      patterns[pattern.name] = PairedJson(*pattern.paired);
+    }
+  }
+  return json;
+}
+
+// Names are as long as users make them; the rest of a row is at most 72 columns.
+constexpr int kNameColumns = 26;
+
+std::string Shortened(const std::string& text, size_t columns) {
+  if (text.size() <= columns) return text;
+  size_t end = columns - 2;
+  while (end > 0 && (text[end] & 0xC0) == 0x80) --end;  // Not within a UTF-8 sequence.
+  return text.substr(0, end) + "..";
+}
+
+std::string Percent(const std::optional<double>& share) {
+  return share ? fmt::format("{:.1f}", 100 * *share) : std::string("-");
+}
+
+std::string TableRow(const std::string& name, const PolicySummary& summary) {
+  return fmt::format("{:<{}} {:>8.1f} {:>18} {:>8.1f} {:>6} {:>6.1f}",
+                     Shortened(name, kNameColumns), kNameColumns, summary.mean_final_ms,
+                     IntervalText(summary.mean_final_ci, 1), summary.worst_final_ms,
+                     Percent(summary.share_of_best), summary.mean_moves);
+}
+
+std::string Microseconds(double us) {
+  return us < 100 ? fmt::format("{:.1f}", us) : fmt::format("{:.0f}", us);
+}
+
+std::string StartsLine(const Evaluation& evaluation, const Comparison& comparison) {
+  std::string patterns;
+  for (const Comparison::Pattern& pattern : comparison.patterns) {
+    patterns +=
+        fmt::format("{}{} {}", patterns.empty() ? ": " : ", ", pattern.starts, pattern.name);
+  }
+  return fmt::format("{} starts{}; mean latency at the start {:.1f} ms\n", evaluation.start_count(),
+                     patterns, comparison.policies[0].mean_initial_ms);
+}
+
+// Breaks between words so that no line is longer than `columns`.
+std::string Wrapped(std::string_view text, size_t columns) {
+  std::string lines, line;
+  while (!text.empty()) {
+    const size_t space = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, space);
+    if (!line.empty() && line.size() + 1 + word.size() > columns) {
+      lines += line + "\n";
+      line.clear();
+    }
+    if (!line.empty()) line += ' ';
+    line += word;
+    text.remove_prefix(std::min(space + 1, text.size()));
+  }
+  return lines + line + "\n";
+}
+
+std::string CsvField(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string quoted = "\"";
+  for (char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+}  // namespace
+
+std::string SignedText(double value, int decimals) {
+  const std::string digits = fmt::format("{:.{}f}", std::abs(value), decimals);
+  // What rounds to zero has no sign.
+  if (digits.find_first_of("123456789") == std::string::npos) return digits;
+  return (value < 0 ? "-" : "+") + digits;
+}
+
+std::string IntervalText(const ConfidenceInterval& interval, int decimals) {
+  return fmt::format("[{:.{}f}, {:.{}f}]", interval.low, decimals, interval.high, decimals);
+}
+
+std::string ComparisonTable(const Evaluation& evaluation, const Comparison& comparison) {
+  std::string table = StartsLine(evaluation, comparison);
+  table +=
+      fmt::format("\n{:<{}} {:>8} {:>18} {:>8} {:>6} {:>6} {:>9} {:>9}\n", "POLICY", kNameColumns,
+                  "FINAL ms", "95 % INTERVAL", "WORST", "WON %", "MOVES", "p50 us", "p99 us");
+  for (size_t p = 0; p < evaluation.policies.size(); ++p) {
+    const EvaluatedPolicy& policy = evaluation.policies[p];
+    const std::string name =
+        policy.training_seeds > 1
+            ? fmt::format("{} ({} seeds)", Shortened(policy.name, kNameColumns - 11),
+                          policy.training_seeds)
+            : policy.name;
+    table += fmt::format("{} {:>9} {:>9}\n", TableRow(name, comparison.policies[p]),
+                         Microseconds(evaluation.times[p].p50_us),
+                         Microseconds(evaluation.times[p].p99_us));
+    for (const Comparison::Pattern& pattern : comparison.patterns) {
+      table += TableRow("  " + pattern.name, pattern.policies[p]) + "\n";
+    }
+  }
+  if (comparison.policies[0].proven_starts > 0) {
+    table += fmt::format("\nProven optimum on {} starts; share of what can be won there:",
+                         comparison.policies[0].proven_starts);
+    for (size_t p = 0; p < evaluation.policies.size(); ++p) {
+      table += fmt::format("{} {} {} %", p == 0 ? "" : ",", evaluation.policies[p].name,
+                           Percent(comparison.policies[p].share_of_optimum));
+    }
+    table += "\n";
+  }
+  if (!comparison.verdict) return table;
+  return table + "\n" + Wrapped("Verdict: " + comparison.verdict->text, 100);
+}
+
+std::string EvaluationJson(const Evaluation& evaluation, const Comparison& comparison) {
+  OrderedJson json{{"schema_version", 1},
+                   {"scenario", evaluation.scenario},
+                   {"seed", evaluation.seed},
+                   {"objective", {{"name", evaluation.objective}, {"unit", evaluation.unit}}}};
+  OrderedJson& policies = json["policies"] = OrderedJson::array();
+  for (size_t p = 0; p < evaluation.policies.size(); ++p) {
+    policies.push_back(PolicyJson(evaluation, comparison, static_cast<int>(p)));
+  }
+  json["verdict"] = VerdictJson(evaluation, comparison);
+  // Names that are no UTF-8 are shown with replacement characters rather than refused.
+  return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+}
+
+std::string EpisodesCsv(const Evaluation& evaluation) {
+  std::string csv =
+      "scenario,policy,training_seed,start,pattern,initial_ms,final_ms,return_ms,moves,"
+      "allowed_actions,stopped\n";
+  for (const EvaluatedPolicy& policy : evaluation.policies) {
+    for (const EvaluatedEpisode& episode : policy.episodes) {
+      const EvaluatedStart& start = evaluation.starts[episode.start];
+      csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", CsvField(evaluation.scenario),
+                         CsvField(policy.name), episode.training_seed, start.line,
+                         CsvField(start.pattern), episode.initial.latency_ms,
+                         episode.final.latency_ms, episode.return_ms, episode.decisions.size(),
+                         episode.allowed_actions, episode.stopped ? 1 : 0);
+    }
+  }
+  return csv;
+}
+
+}  // namespace rudderfish

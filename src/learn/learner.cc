@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/learner.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "nn/checkpoint.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr uint64_t kWeightStream = uint64_t{3} << 40;  // Of the seed; see kChoiceStream in rollout.cc.
+
+class PpoLearner final : public Learner {
+ public:
+  PpoLearner(const TrainOptions& options, std::span<const TrainingWorld> worlds)
+      : net_(MakeNet(options, worlds[0].task->widths())),
+        envs_(worlds, options.seed, options.rollout),
+        ppo_(options.ppo, options.seed, &net_) {}
+
+  IterationFigures Iterate(uint64_t iteration, double progress, ThreadPool* pool) override {
+    const Instant start = clock_.Now();
+    envs_.Collect(net_, iteration, pool);
+    const Instant collected = clock_.Now();
+    const PpoMetrics metrics = ppo_.Update(&envs_, iteration, progress, pool);
+    return {.episodes = envs_.totals(),
+            .env_steps = steps_per_iteration(),
+            .policy_loss = metrics.policy_loss,
+            .value_loss = metrics.value_loss,
+            .entropy = metrics.entropy,
+            .approx_kl = metrics.approx_kl,
+            .clip_fraction = metrics.clip_fraction,
+            .explained_variance = metrics.explained_variance,
+            .gradient_norm = metrics.gradient_norm,
+            .learning_rate = metrics.learning_rate,
+            .collecting = collected - start};
+  }
+
+  int64_t steps_per_iteration() const override {
+    return static_cast<int64_t>(envs_.options().envs) * envs_.options().steps;
+  }
+  const nn::CandidateNet& net() const override { return net_; }
+
+  void Save(nn::SafetensorsFile* file) const override {
+    nn::AddNet(net_, file);
+    SaveAdam(ppo_.adam(), file);
+    SaveCursors(envs_.Cursors(), file);
+  }
+
+  Result<void> Restore(const nn::SafetensorsFile& file, ThreadPool* pool) override {
+    TRY(nn::LoadNet(file, &net_));
+    TRY(RestoreAdam(file, &ppo_.adam()));
+    TRY_ASSIGN(const std::vector<EnvCursor> cursors, RestoreCursors(file, envs_.options().envs));
+    return envs_.Restore(cursors, pool);
+  }
+
+  void Profile() override {
+    envs_.Profile();
+    ppo_.Profile();
+  }
+  nn::DenseProfile profile() const override {
+    nn::DenseProfile sum = envs_.profile();
+    const nn::DenseProfile update = ppo_.profile();
+    sum.seconds += update.seconds;
+    sum.flops += update.flops;
+    return sum;
+  }
+
+ private:
+  SystemClock clock_;
+  nn::CandidateNet net_;
+  VectorEnv envs_;
+  Ppo ppo_;
+};
+
+class DqnLearner final : public Learner {
+ public:
+  DqnLearner(const TrainOptions& options, std::span<const TrainingWorld> worlds)
+      : net_(MakeNet(options, worlds[0].task->widths())), dqn_(options.dqn, worlds, options.seed, &net_) {}
+
+  IterationFigures Iterate(uint64_t iteration, double progress, ThreadPool* pool) override {
+    const Instant start = clock_.Now();
+    dqn_.Collect(iteration, progress, pool);
+    const Instant collected = clock_.Now();
+    const DqnMetrics metrics = dqn_.Update(iteration, progress, pool);
+    return {.episodes = dqn_.replay().totals(),
+            .env_steps = steps_per_iteration(),
+            .value_loss = metrics.loss,
+            .gradient_norm = metrics.gradient_norm,
+            .learning_rate = metrics.learning_rate,
+            .mean_q = metrics.mean_q,
+            .epsilon = metrics.epsilon,
+            .collecting = collected - start};
+  }
+
+  int64_t steps_per_iteration() const override { return dqn_.replay().page_samples(); }
+  const nn::CandidateNet& net() const override { return net_; }
+
+  // The questions in memory are not written: they are asked again, from the cursors where the oldest page began.
+  void Save(nn::SafetensorsFile* file) const override {
+    nn::AddNet(net_, file);
+    nn::AddNet(dqn_.target(), file, kTargetPrefix);
+    SaveAdam(dqn_.adam(), file);
+    SaveCursors(dqn_.replay().OldestCursors(), file);
+    const std::vector<int32_t> choices = dqn_.replay().Choices();
+    const int64_t page = dqn_.replay().page_samples();
+    file->Add("replay.choices", {static_cast<int64_t>(choices.size()) / page, page}, std::span<const int32_t>(choices));
+    const int64_t pages_max = dqn_.replay().pages_max();
+    file->Add("replay.pages_max", {}, std::span(&pages_max, 1));
+  }
+
+  Result<void> Restore(const nn::SafetensorsFile& file, ThreadPool* pool) override {
+    TRY(nn::LoadNet(file, &net_));
+    TRY(nn::LoadNet(file, &dqn_.target(), kTargetPrefix));
+    TRY(RestoreAdam(file, &dqn_.adam()));
+    TRY_ASSIGN(const std::vector<EnvCursor> cursors, RestoreCursors(file, dqn_.replay().options().envs));
+    TRY_ASSIGN(const std::vector<int32_t> choices, file.Values<int32_t>("replay.choices"));
+    int64_t pages_max = 0;
+    TRY(file.CopyTo("replay.pages_max", {}, std::span(&pages_max, 1)));
+    return dqn_.replay().Refill(cursors, choices, pages_max, pool);
+  }
+
+  void Profile() override { dqn_.Profile(); }
+  nn::DenseProfile profile() const override { return dqn_.profile(); }
+
+ private:
+  static constexpr std::string_view kTargetPrefix = "target.";
+
+  SystemClock clock_;
+  nn::CandidateNet net_;
+  Dqn dqn_;
+};
+
+}  // namespace
+
+std::unique_ptr<Learner> MakeLearner(const TrainOptions& options, std::span<const TrainingWorld> worlds) {
+  CHECK(!worlds.empty());
+  if (options.algorithm == Algorithm::kDqn) return std::make_unique<DqnLearner>(options, worlds);
+  return std::make_unique<PpoLearner>(options, worlds);
+}
+
+nn::CandidateNet MakeNet(const TrainOptions& options, const GraphWidths& widths) {
+  nn::CandidateNet net({.widths = widths, .hidden = options.hidden, .rounds = options.rounds});
+  Rng rng(options.seed, kWeightStream);
+  net.Initialize(&rng);
+  return net;
+}
+
+void SaveAdam(const nn::Adam& adam, nn::SafetensorsFile* file) {
+  const int64_t steps = adam.steps(), n = static_cast<int64_t>(adam.first_moment().size());
+  file->Add("adam.steps", {}, std::span(&steps, 1));
+  file->Add("adam.first_moment", {n}, adam.first_moment());
+  file->Add("adam.second_moment", {n}, adam.second_moment());
+}
+
+Result<void> RestoreAdam(const nn::SafetensorsFile& file, nn::Adam* adam) {
+  int64_t steps = 0;
+  std::vector<float> first(adam->first_moment().size()), second(first.size());
+  const int64_t n = static_cast<int64_t>(first.size());
+  TRY(file.CopyTo("adam.steps", {}, std::span(&steps, 1)));
+  TRY(file.CopyTo("adam.first_moment", {n}, std::span(first)));
+  TRY(file.CopyTo("adam.second_moment", {n}, std::span(second)));
+  if (steps < 0) return Fail(ErrorCode::kCorruption, "{}: adam.steps is {}", file.source_name(), steps);
+  adam->Restore(steps, first, second);
+  return {};
+}
+
+void SaveCursors(std::span<const EnvCursor> cursors, nn::SafetensorsFile* file) {
+  std::vector<uint64_t> episodes;
+  std::vector<int32_t> begin{0}, moves;
+  for (const EnvCursor& cursor : cursors) {
+    episodes.push_back(cursor.episode);
+    for (const Move& move : cursor.moves) moves.insert(moves.end(), {move.workload, move.from, move.to});
+    begin.push_back(static_cast<int32_t>(moves.size() / 3));
+  }
+  const auto count = static_cast<int64_t>(cursors.size());
+  file->Add("env.episode", {count}, std::span<const uint64_t>(episodes));
+  file->Add("env.move_begin", {count + 1}, std::span<const int32_t>(begin));
+  file->Add("env.moves", {static_cast<int64_t>(moves.size() / 3), 3}, std::span<const int32_t>(moves));
+}
+
+Result<std::vector<EnvCursor>> RestoreCursors(const nn::SafetensorsFile& file, int envs) {
+  std::vector<uint64_t> episodes(envs);
+  std::vector<int32_t> begin(envs + 1);
+  TRY(file.CopyTo("env.episode", {envs}, std::span(episodes)));
+  TRY(file.CopyTo("env.move_begin", {envs + 1}, std::span(begin)));
+  TRY_ASSIGN(const std::vector<int32_t> moves, file.Values<int32_t>("env.moves"));
+  if (begin[0] != 0 || !std::is_sorted(begin.begin(), begin.end()) ||
+      static_cast<size_t>(begin[envs]) * 3 != moves.size()) {
+    return Fail(ErrorCode::kCorruption, "{}: env.move_begin does not fit env.moves", file.source_name());
+  }
+  std::vector<EnvCursor> cursors(envs);
+  for (int i = 0; i < envs; ++i) {
+    cursors[i].episode = episodes[i];
+    for (int32_t m = begin[i]; m < begin[i + 1]; ++m) {
+      cursors[i].moves.push_back({moves[3 * m], moves[3 * m + 1], moves[3 * m + 2]});
+    }
+  }
+  return cursors;
+}
+
+}  // namespace rudderfish

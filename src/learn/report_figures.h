@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "learn/comparison.h"
+#include "learn/evaluation.h"
+#include "learn/report.h"
+
+// The figures of report.h, each one <svg> element without its caption, and the style sheet that
+// gives them colours. A policy has the same colour in all of them: the candidate stands out, the
+// baseline is its counterpart, the others recede and differ also by dashes.
+
+namespace rudderfish {
+
+// Policies in the order of a report, with the CSS class that colours each.
+struct ReportPolicies {
+  explicit ReportPolicies(const Evaluation& evaluation, const Comparison& comparison);
+
+  int candidate = 0;                // The last one where there is no verdict.
+  std::vector<int> by_final;        // Ascending mean final latency.
+  std::vector<std::string> series;  // [policy] "s0" for the candidate, "s1" for the baseline ...
+};
+
+// candidate - baseline with its interval, over all starts and for each pattern. REQUIRES: a
+// verdict.
+std::string DifferenceFigure(const Evaluation& evaluation, const Comparison& comparison);
+
+// Mean final latency of every policy with its interval.
+std::string IntervalFigure(const Evaluation& evaluation, const Comparison& comparison,
+                           const ReportPolicies& policies);
+
+// Share of episodes that end at or below a latency.
+std::string DistributionFigure(const Evaluation& evaluation, const ReportPolicies& policies);
+
+// Mean latency after k moves, those counted that stopped before.
+std::string MovesFigure(const Evaluation& evaluation, const Comparison& comparison,
+                        const ReportPolicies& policies);
+
+// candidate - baseline of each start, sorted. REQUIRES: a verdict.
+std::string StartsFigure(const Evaluation& evaluation, const Comparison& comparison);
+
+// Final latency on validation starts while training. REQUIRES: a curve with two points.
+std::string LearningFigure(const std::vector<LearningCurve>& curves);
+
+// Pods on nodes before and after an episode.
+std::string PlacementFigure(const State& start, const EvaluatedEpisode& episode);
+
+// The episode whose gain is the median of the policy's episodes that moved something, all of its
+// first training seed; null if none moved anything.
+const EvaluatedEpisode* TypicalEpisode(const Evaluation& evaluation, int policy);
+
+// Content of the page's <style>.
+extern const std::string_view kReportStyle;
+
+}  // namespace rudderfish

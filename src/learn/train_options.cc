@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/train_options.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include "base/suggest.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr std::string_view kAlgorithmNames[] = {"ppo", "dqn"};
+constexpr int kMost = 1 << 24;
+
+// Each group of options as visitor(name, field), for writing and for reading.
+template <class Options, class Visitor>
+void VisitRollout(Options& o, Visitor&& visit) {
+  visit("envs", o.envs);
+  visit("envs_per_slice", o.envs_per_slice);
+  visit("steps", o.steps);
+  visit("episode_steps_max", o.episode_steps_max);
+  visit("gamma", o.gamma);
+  visit("lambda", o.lambda);
+}
+
+template <class Options, class Visitor>
+void VisitPpo(Options& o, Visitor&& visit) {
+  visit("epochs", o.epochs);
+  visit("minibatch", o.minibatch);
+  visit("clip", o.clip);
+  visit("value_weight", o.value_weight);
+  visit("entropy_start", o.entropy_start);
+  visit("learning_rate_start", o.learning_rate_start);
+  visit("learning_rate_end", o.learning_rate_end);
+  visit("max_gradient_norm", o.max_gradient_norm);
+}
+
+template <class Options, class Visitor>
+void VisitReplay(Options& o, Visitor&& visit) {
+  visit("envs", o.envs);
+  visit("envs_per_slice", o.envs_per_slice);
+  visit("steps", o.steps);
+  visit("episode_steps_max", o.episode_steps_max);
+  visit("samples_max", o.samples_max);
+  visit("bytes_max", o.bytes_max);
+}
+
+template <class Options, class Visitor>
+void VisitDqn(Options& o, Visitor&& visit) {
+  visit("warm_up_samples", o.warm_up_samples);
+  visit("updates", o.updates);
+  visit("minibatch", o.minibatch);
+  visit("n_step", o.n_step);
+  visit("gamma", o.gamma);
+  visit("target_rate", o.target_rate);
+  visit("epsilon_start", o.epsilon_start);
+  visit("epsilon_end", o.epsilon_end);
+  visit("epsilon_fall", o.epsilon_fall);
+  visit("learning_rate_start", o.learning_rate_start);
+  visit("learning_rate_end", o.learning_rate_end);
+  visit("max_gradient_norm", o.max_gradient_norm);
+}
+
+class FieldWriter {
+ public:
+  explicit FieldWriter(YamlWriter* out) : out_(out) {}
+  void operator()(std::string_view name, int value) { out_->Field(name, value); }
+  void operator()(std::string_view name, int64_t value) { out_->Field(name, value); }
+  // The shortest decimal that reads back to the float: 0.2, not 0.200000003.
+  void operator()(std::string_view name, float value) {
+    out_->Field(name, std::strtod(fmt::format("{}", value).c_str(), nullptr));
+  }
+
+ private:
+  YamlWriter* out_;
+};
+
+class FieldReader {
+ public:
+  explicit FieldReader(YamlMap* map) : map_(map) {}
+  void operator()(std::string_view name, int& value) {
+    Take(map_->OptionalInt(name, std::numeric_limits<int>::min(), std::numeric_limits<int>::max(), value), &value);
+  }
+  void operator()(std::string_view name, int64_t& value) {
+    Take(map_->OptionalInt(name, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), value),
+         &value);
+  }
+  void operator()(std::string_view name, float& value) {
+    Take(map_->OptionalDouble(name, -1e30, 1e30, static_cast<double>(value)), &value);
+  }
+  Result<void> Finish() {
+    TRY(std::move(result_));
+    return map_->Finish();
+  }
+
+ private:
+  template <class Read, class Field>
+  void Take(const Result<Read>& read, Field* field) {
+    if (!result_) return;
+    if (read) {
+      *field = static_cast<Field>(*read);
+    } else {
+      result_ = tl::unexpected(read.error());
+    }
+  }
+
+  YamlMap* map_;
+  Result<void> result_;
+};
+
+// Refuses what lies outside, by name.
+class Bounds {
+ public:
+  template <class Number>
+  void Within(std::string_view name, Number value, Number low, Number high) {
+    if (!result_ || (value >= low && value <= high)) return;  // A NaN is not within.
+    result_ = Invalid("{}: expected {} to {}, found {}", name, low, high, value);
+  }
+  void Multiple(std::string_view name, int value, int unit) {
+    if (!result_ || (value > 0 && value % unit == 0)) return;
+    result_ = Invalid("{}: expected a multiple of {}, found {}", name, unit, value);
+  }
+  Result<void> Take() { return std::move(result_); }
+
+ private:
+  Result<void> result_;
+};
+
+void CheckRates(const std::string& group, float start, float end, float norm, Bounds* bounds) {
+  bounds->Within(group + ".learning_rate_start", start, 0.0f, 1.0f);
+  bounds->Within(group + ".learning_rate_end", end, 0.0f, 1.0f);
+  bounds->Within(group + ".max_gradient_norm", norm, 0.0f, 1e9f);
+}
+
+void CheckPpo(const RolloutOptions& rollout, const PpoOptions& ppo, Bounds* bounds) {
+  bounds->Within("rollout.envs_per_slice", rollout.envs_per_slice, 1, 4096);
+  bounds->Within("rollout.envs", rollout.envs, 1, 65536);
+  bounds->Multiple("rollout.envs", rollout.envs, std::max(1, rollout.envs_per_slice));
+  bounds->Within("rollout.steps", rollout.steps, 1, 65536);
+  bounds->Within("rollout.episode_steps_max", rollout.episode_steps_max, 1, kMost);
+  bounds->Within("rollout.gamma", rollout.gamma, 0.0f, 1.0f);
+  bounds->Within("rollout.lambda", rollout.lambda, 0.0f, 1.0f);
+  bounds->Within("ppo.epochs", ppo.epochs, 1, 1000);
+  bounds->Multiple("ppo.minibatch", ppo.minibatch, Ppo::kChunkSamples);
+  bounds->Within<int64_t>("ppo.minibatch", ppo.minibatch, 1, static_cast<int64_t>(rollout.envs) * rollout.steps);
+  bounds->Within("ppo.clip", ppo.clip, 0.0f, 10.0f);
+  CheckRates("ppo", ppo.learning_rate_start, ppo.learning_rate_end, ppo.max_gradient_norm, bounds);
+}
+
+void CheckDqn(const DqnOptions& dqn, Bounds* bounds) {
+  bounds->Within("replay.envs_per_slice", dqn.replay.envs_per_slice, 1, 4096);
+  bounds->Within("replay.envs", dqn.replay.envs, 1, 65536);
+  bounds->Multiple("replay.envs", dqn.replay.envs, std::max(1, dqn.replay.envs_per_slice));
+  bounds->Within("replay.steps", dqn.replay.steps, 1, 65536);
+  bounds->Within("replay.episode_steps_max", dqn.replay.episode_steps_max, 1, kMost);
+  bounds->Within("replay.samples_max", dqn.replay.samples_max, 1, kMost);
+  bounds->Within<int64_t>("replay.bytes_max", dqn.replay.bytes_max, 1, int64_t{1} << 40);
+  bounds->Within("dqn.n_step", dqn.n_step, 1, dqn.replay.steps);
+  bounds->Within("dqn.updates", dqn.updates, 1, kMost);
+  bounds->Multiple("dqn.minibatch", dqn.minibatch, Dqn::kChunkSamples);
+  bounds->Within("dqn.gamma", dqn.gamma, 0.0f, 1.0f);
+  bounds->Within("dqn.target_rate", dqn.target_rate, 0.0f, 1.0f);
+  bounds->Within("dqn.epsilon_start", dqn.epsilon_start, 0.0f, 1.0f);
+  bounds->Within("dqn.epsilon_end", dqn.epsilon_end, 0.0f, 1.0f);
+  bounds->Within("dqn.epsilon_fall", dqn.epsilon_fall, 1e-6f, 1.0f);
+  CheckRates("dqn", dqn.learning_rate_start, dqn.learning_rate_end, dqn.max_gradient_norm, bounds);
+}
+
+}  // namespace
+
+std::string_view AlgorithmName(Algorithm algorithm) { return kAlgorithmNames[static_cast<int>(algorithm)]; }
+
+Result<Algorithm> AlgorithmNamed(std::string_view name) {
+  for (const Algorithm algorithm : {Algorithm::kPpo, Algorithm::kDqn}) {
+    if (AlgorithmName(algorithm) == name) return algorithm;
+  }
+  return Invalid("unknown algorithm `{}`: expected ppo or dqn{}", name, DidYouMean(name, kAlgorithmNames));
+}
+
+Result<void> CheckTrainOptions(const TrainOptions& options) {
+  Bounds bounds;
+  if (!options.by_steps()) bounds.Within("time", options.seconds, 1e-3, 1e9);
+  bounds.Within("threads", options.threads, 1, 1024);
+  bounds.Multiple("network.hidden", options.hidden, 16);
+  bounds.Within("network.hidden", options.hidden, 16, 1024);
+  bounds.Within("network.rounds", options.rounds, 0, 16);
+  bounds.Within("evaluation.every", options.evaluate_every, 1, kMost);
+  bounds.Within("evaluation.starts", options.validation_starts, 1, 1'000'000);
+  bounds.Within("save_every_seconds", options.save_every_seconds, 0.0, 1e9);
+  if (options.algorithm == Algorithm::kPpo) CheckPpo(options.rollout, options.ppo, &bounds);
+  if (options.algorithm == Algorithm::kDqn) CheckDqn(options.dqn, &bounds);
+  return bounds.Take();
+}
+
+void WriteTrainOptions(const TrainOptions& options, YamlWriter* out) {
+  FieldWriter write(out);
+  out->Field("algorithm", AlgorithmName(options.algorithm));
+  if (options.by_steps()) {
+    out->Field("steps", options.steps);
+  } else {
+    out->Field("seconds", options.seconds);
+  }
+  out->Field("seed", options.seed);
+  out->FlowMap("network", {{"hidden", options.hidden}, {"rounds", options.rounds}});
+  out->FlowMap("evaluation", {{"every", options.evaluate_every}, {"starts", options.validation_starts}});
+  out->Field("save_every_seconds", options.save_every_seconds);
+  if (options.algorithm == Algorithm::kPpo) {
+    out->BeginMap("rollout");
+    VisitRollout(options.rollout, write);
+    out->End();
+    out->BeginMap("ppo");
+    VisitPpo(options.ppo, write);
+    out->End();
+  } else {
+    out->BeginMap("replay");
+    VisitReplay(options.dqn.replay, write);
+    out->End();
+    out->BeginMap("dqn");
+    VisitDqn(options.dqn, write);
+    out->End();
+  }
+}
+
+Result<TrainOptions> ReadTrainOptions(YamlMap* map) {
+  TrainOptions options;
+  TRY_ASSIGN(const std::string algorithm, map->RequiredString("algorithm"));
+  TRY_ASSIGN(options.algorithm, AlgorithmNamed(algorithm));
+  TRY_ASSIGN(options.steps, map->OptionalInt("steps", 0, std::numeric_limits<int64_t>::max(), 0));
+  TRY_ASSIGN(options.seconds, map->OptionalDouble("seconds", 0, 1e9, options.seconds));
+  TRY_ASSIGN(const int64_t seed, map->RequiredInt("seed", 0, std::numeric_limits<int64_t>::max()));
+  options.seed = static_cast<uint64_t>(seed);
+  TRY_ASSIGN(options.save_every_seconds,
+             map->OptionalDouble("save_every_seconds", 0, 1e9, options.save_every_seconds));
+  const auto group = [&](std::string_view name, auto&& visit) -> Result<void> {
+    const std::optional<YamlNode> node = map->Optional(name);
+    if (!node) return {};
+    TRY_ASSIGN(YamlMap fields, node->AsMap());
+    FieldReader reader(&fields);
+    visit(reader);
+    return reader.Finish();
+  };
+  TRY(group("network", [&](FieldReader& read) {
+    read("hidden", options.hidden);
+    read("rounds", options.rounds);
+  }));
+  TRY(group("evaluation", [&](FieldReader& read) {
+    read("every", options.evaluate_every);
+    read("starts", options.validation_starts);
+  }));
+  TRY(group("rollout", [&](FieldReader& read) { VisitRollout(options.rollout, read); }));
+  TRY(group("ppo", [&](FieldReader& read) { VisitPpo(options.ppo, read); }));
+  TRY(group("replay", [&](FieldReader& read) { VisitReplay(options.dqn.replay, read); }));
+  TRY(group("dqn", [&](FieldReader& read) { VisitDqn(options.dqn, read); }));
+  return options;
+}
+
+}  // namespace rudderfish

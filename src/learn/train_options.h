@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/yaml.h"
+#include "base/yaml_writer.h"
+#include "learn/dqn.h"
+#include "learn/ppo.h"
+#include "learn/rollout.h"
+
+// All that decides what a run of training computes, besides its scenarios. Written into config.yaml of the run folder
+// in full, defaults included, and read from there by --resume. Plain values.
+
+namespace rudderfish {
+
+enum class Algorithm { kPpo, kDqn };
+
+std::string_view AlgorithmName(Algorithm algorithm);
+Result<Algorithm> AlgorithmNamed(std::string_view name);
+
+struct TrainOptions {
+  Algorithm algorithm = Algorithm::kPpo;
+
+  // How long: environment steps if that is above 0, else seconds of the clock. Results of a run by steps do not
+  // depend on the clock.
+  int64_t steps = 0;
+  double seconds = 60;
+
+  uint64_t seed = 1;
+  int threads = 1;  // Changes nothing but the time it takes; not part of the configuration that is kept.
+
+  int hidden = 32;  // Of the network: a multiple of 16.
+  int rounds = 1;   // Of message passing.
+
+  int evaluate_every = 8;        // Iterations between evaluations on the validation starts.
+  int validation_starts = 128;   // Of each scenario.
+  double save_every_seconds = 5;
+
+  RolloutOptions rollout;  // Of PPO.
+  PpoOptions ppo;
+  DqnOptions dqn;
+
+  bool by_steps() const { return steps > 0; }
+};
+
+// What no run can be made of, in words that name the option.
+Result<void> CheckTrainOptions(const TrainOptions& options);
+
+// The fields of a configuration, inside an open map, and back. An absent field keeps its default.
+void WriteTrainOptions(const TrainOptions& options, YamlWriter* out);
+Result<TrainOptions> ReadTrainOptions(YamlMap* map);
+
+}  // namespace rudderfish

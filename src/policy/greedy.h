@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "policy/plan.h"
+#include "policy/policy.h"
+
+// One step of look-ahead on the Model: takes the move after which latency is lowest, and stops when no move gains more
+// than a step costs. Of moves that are equal to a billionth of a millisecond it takes the first in REACH's order of
+// actions: the lowest node to move to, then the lowest pod.
+//
+// Gains are exact. The gains by kind that every candidate carries say which of them can be the best: those within twice
+// the bound of their error of the largest; only these are tried on the Evaluator. Where the bound is large (`physical`)
+// that is all of them.
+
+namespace rudderfish {
+
+inline constexpr double kTieMs = 1e-9;
+
+struct GreedyStep {
+  int choice = kStop;
+  double gain_ms = 0;  // Of the best move, also if it is not worth its cost.
+};
+
+// `pod_nodes` says where each pod of the model's State is at the model's placement. If `scores` is given, it receives
+// the gain of every candidate (exact where tried) and the step cost for stop.
+GreedyStep ChooseGreedily(Evaluator* model, const Task& task, const Question& question, const ActionSpace& space,
+                          std::span<const NodeId> pod_nodes, std::vector<float>* scores = nullptr);
+
+// Memory that rolling out greedily needs; keep it to allocate nothing.
+struct GreedyRollout {
+  ActionSpace space;
+  std::vector<NodeId> pod_nodes;
+};
+
+// The plan that the greedy policy follows from here, appraised. The model is left as found.
+void RollOutGreedily(Evaluator* model, const Task& task, const Question& question, GreedyRollout* scratch, Plan* plan);
+
+class GreedyPolicy final : public Policy {
+ public:
+  std::string_view name() const override { return "greedy"; }
+  std::unique_ptr<Memory> NewMemory(uint64_t seed) const override;
+  void Decide(std::span<Ask> asks, std::span<Answer> answers) const override;
+};
+
+}  // namespace rudderfish

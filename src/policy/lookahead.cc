@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/lookahead.h"
+
+#include <optional>
+#include <utility>
+
+#include "base/check.h"
+#include "policy/greedy.h"
+#include "policy/guided_beam.h"
+
+namespace rudderfish {
+namespace {
+
+struct LookaheadMemory final : PlanMemory {
+  Beam beam;
+  std::optional<GuidedBeam> guided;
+  GreedyRollout greedy;
+  Plan greedy_plan, best, appraised;
+};
+
+// Takes the appraised plan if it is better than the best so far.
+void Compete(LookaheadMemory* memory) {
+  if (memory->appraised.cost_ms < memory->best.cost_ms) std::swap(memory->best, memory->appraised);
+}
+
+}  // namespace
+
+LookaheadPolicy::LookaheadPolicy(std::string name, LookaheadOptions options)
+    : name_(std::move(name)), options_(std::move(options)) {
+  CHECK_GT(options_.budget.width, 0);
+}
+
+std::unique_ptr<Memory> LookaheadPolicy::NewMemory(uint64_t) const {
+  auto memory = std::make_unique<LookaheadMemory>();
+  if (options_.prior != nullptr) memory->guided.emplace(*options_.prior);
+  return memory;
+}
+
+void LookaheadPolicy::Decide(std::span<Ask> asks, std::span<Answer> answers) const {
+  CHECK_EQ(asks.size(), answers.size());
+  for (size_t i = 0; i < asks.size(); ++i) {
+    const Ask& ask = asks[i];
+    auto* memory = static_cast<LookaheadMemory*>(ask.memory);
+    if (memory->Follow(ask, &answers[i])) continue;
+
+    RollOutGreedily(ask.model, *ask.task, ask.question, &memory->greedy, &memory->greedy_plan);
+    memory->best = memory->greedy_plan;
+    if (memory->guided.has_value()) {
+      memory->guided->Search(ask.model, *ask.task, ask.question, options_.guided);
+      memory->appraised = memory->guided->plan();
+      AppraisePlan(ask.model, *ask.task, ask.question, &memory->appraised);
+      Compete(memory);
+    } else {
+      memory->beam.Search(*ask.model, *ask.task, ask.question, options_.budget, *options_.clock);
+      for (const Plan& plan : memory->beam.plans()) {
+        memory->appraised = plan;
+        AppraisePlan(ask.model, *ask.task, ask.question, &memory->appraised);
+        Compete(memory);
+      }
+    }
+    // In a large world the best plan may begin with a move that is not among the alternatives. Greedy's is.
+    if (!memory->Adopt(memory->best, ask, &answers[i])) CHECK(memory->Adopt(memory->greedy_plan, ask, &answers[i]));
+  }
+}
+
+const Plan& LookaheadPolicy::PlanOf(const Memory& memory) { return static_cast<const PlanMemory&>(memory).plan(); }
+
+}  // namespace rudderfish

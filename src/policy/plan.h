@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "policy/policy.h"
+
+// Several moves, one after another, and the memory of a policy that plans once and then follows. Plans are compared by
+// what the task counts: the latency they end at and the cost of every step on the way.
+
+namespace rudderfish {
+
+struct Plan {
+  std::vector<Move> moves;
+  double latency_ms = 0;  // At the end.
+  double cost_ms = 0;     // latency_ms + the cost of all steps.
+};
+
+// What `count` decisions from `question` on cost, beside their gains.
+double StepCosts(const Task& task, const Question& question, int count);
+
+// Carries the plan out on the model and takes it back. Cuts it before the first move that is not allowed and then to
+// the prefix that costs least (the shortest of equals), and fills in what that comes to. Exact.
+void AppraisePlan(Evaluator* model, const Task& task, const Question& question, Plan* plan);
+
+// Equal for equal placements with equal room and latency; different, in all likelihood, for others.
+uint64_t Fingerprint(const Evaluator& model);
+
+// Follows a plan for as long as every question comes from the placement that the plan leads to. It is asked by step, so
+// asking twice gives the same answer.
+class PlanMemory : public Memory {
+ public:
+  void Restart() override { following_ = false; }
+
+  // Answers from the plan at hand; false if there is none for this question.
+  bool Follow(const Ask& ask, Answer* answer);
+
+  // Makes `plan` the plan at hand and answers with its first move, or stop if it has none. False if neither that move
+  // nor an equal one is among the alternatives.
+  bool Adopt(const Plan& plan, const Ask& ask, Answer* answer);
+
+  const Plan& plan() const { return plan_; }
+
+ private:
+  bool Substitute(const Ask& ask, int step);
+  void Record(const Ask& ask, int step);
+  double Value(int step) const { return costs_[step] - costs_.back(); }
+
+  bool following_ = false;
+  bool complete_ = false;              // The plan ends where it was meant to, not where it could no longer be followed.
+  int first_step_ = 0;                 // Of the question the plan was made for.
+  Plan plan_;
+  std::vector<uint64_t> fingerprints_; // [moves + 1], before each move and at the end
+  std::vector<double> costs_;          // [moves + 1], in the same places
+};
+
+}  // namespace rudderfish

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <regex>
+#include <set>
+
+#include "tests/support/source_tree.h"
+
+// The habits of CONTRIBUTING.md that a program can check. An exception is named below, with its reason, or there is
+// none.
+
+namespace rudderfish {
+namespace {
+
+constexpr size_t kColumnsMax = 100;
+constexpr size_t kHeaderLinesMax = 200;
+constexpr size_t kSourceLinesMax = 500;
+constexpr size_t kFunctionLinesMax = 70;
+
+const std::vector<SourceFile>& Cpp() {
+  static const auto* files = [] {
+    auto* all = new std::vector<SourceFile>;
+    for (const char* folder : {"src", "tests", "bench"}) {
+      for (SourceFile& file : ReadSources(folder, {".h", ".cc"})) all->push_back(std::move(file));
+    }
+    return all;
+  }();
+  return *files;
+}
+
+std::vector<SourceFile> Product() {
+  std::vector<SourceFile> files;
+  for (const SourceFile& file : Cpp()) {
+    if (!file.module.empty() && !file.is_test()) files.push_back(file);
+  }
+  return files;
+}
+
+// Reports every line of `files` for which `finding` says something.
+void ExpectNone(const std::vector<SourceFile>& files,
+                const std::function<std::string(const SourceFile&, size_t)>& finding) {
+  std::vector<std::string> findings;
+  for (const SourceFile& file : files) {
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      if (const std::string what = finding(file, i); !what.empty()) findings.push_back(At(file, i, what));
+    }
+  }
+  EXPECT_TRUE(findings.empty()) << JoinLines(findings);
+}
+
+// Reports every match of `pattern` in code (not in comments and literals), but in files named in `homes`.
+void ExpectNoCode(const std::vector<SourceFile>& files, const std::string& pattern,
+                  const std::set<std::string>& homes = {}) {
+  const std::regex form(pattern);
+  ExpectNone(files, [&](const SourceFile& file, size_t i) -> std::string {
+    std::smatch match;
+    if (homes.contains(file.path) || !std::regex_search(file.code[i], match, form)) return "";
+    return match.str();
+  });
+}
+
+size_t Columns(const std::string& line) {
+  return std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; });
+}
+
+TEST(Tidy, FirstLineIsTheLicence) {
+  ExpectNone(Cpp(), [](const SourceFile& file, size_t i) -> std::string {
+    return i == 0 && file.lines[0] != "// SPDX-License-Identifier: Apache-2.0" ? "no SPDX line" : "";
+  });
+  for (const SourceFile& script : ReadSources("tests", {".py"})) {
+    EXPECT_NE(std::find(script.lines.begin(), script.lines.begin() + std::min<size_t>(2, script.lines.size()),
+                        "# SPDX-License-Identifier: Apache-2.0"),
+              script.lines.begin() + std::min<size_t>(2, script.lines.size()))
+        << script.path;
+  }
+}
+
+TEST(Tidy, HeadersAreGuardedByPragmaOnce) {
+  for (const SourceFile& file : Cpp()) {
+    if (!file.is_header() || file.name == "kernel_body.h") continue;  // Included once for each instruction set.
+    ASSERT_GE(file.lines.size(), 2u) << file.path;
+    EXPECT_EQ(file.lines[1], "#pragma once") << file.path;
+  }
+}
+
+TEST(Tidy, HeadersOpenWithWhatTheyAre) {
+  for (const SourceFile& file : Product()) {
+    if (!file.is_header()) continue;
+    const auto comment = std::find_if(file.lines.begin() + 1, file.lines.end(),
+                                      [](const std::string& line) { return line.starts_with("// "); });
+    const auto space = std::find_if(file.lines.begin(), file.lines.end(),
+                                    [](const std::string& line) { return line.starts_with("namespace "); });
+    EXPECT_TRUE(comment < space) << file.path << " has no opening comment";
+  }
+}
+
+TEST(Tidy, LinesFitIntoAHundredColumns) {
+  ExpectNone(Cpp(), [](const SourceFile& file, size_t i) -> std::string {
+    const size_t columns = Columns(file.lines[i]);
+    return columns > kColumnsMax ? fmt::format("{} columns", columns) : "";
+  });
+}
+
+TEST(Tidy, LinesHaveNoTabsAndNothingAfterTheirEnd) {
+  ExpectNone(Cpp(), [](const SourceFile& file, size_t i) -> std::string {
+    const std::string& line = file.lines[i];
+    if (line.find('\t') != std::string::npos) return "a tab";
+    return !line.empty() && (line.back() == ' ' || line.back() == '\r') ? "white space at the end" : "";
+  });
+}
+
+TEST(Tidy, FilesFitInTheHead) {
+  for (const SourceFile& file : Product()) {
+    const size_t limit = file.is_header() && file.name != "kernel_body.h" ? kHeaderLinesMax : kSourceLinesMax;
+    EXPECT_LE(file.lines.size(), limit) << file.path << ": look for the missing noun";
+  }
+}
+
+// A function begins with a line that starts in column 0 and ends with the first "}" alone in column 0.
+TEST(Tidy, FunctionsFitOnAScreen) {
+  const std::regex other(R"(^(namespace|class|struct|enum|union|#|//|\}|using|constexpr|const |static const|extern))");
+  for (const SourceFile& file : Product()) {
+    size_t begin = 0;
+    bool open = false;
+    for (size_t i = 0; i < file.code.size(); ++i) {
+      const std::string& line = file.code[i];
+      if (open && line == "}") {
+        EXPECT_LE(i - begin + 1, kFunctionLinesMax) << At(file, begin, file.lines[begin]);
+        open = false;
+      } else if (!open && line.ends_with("{") && line.find('(') != std::string::npos && line[0] != ' ' &&
+                 !std::regex_search(line, other)) {
+        begin = i;
+        open = true;
+      }
+    }
+  }
+}
+
+TEST(Tidy, NothingIsLeftForLater) {
+  const std::regex form("\\b(TO" "DO|FIX" "ME|XX" "X|HA" "CK)\\b");
+  ExpectNone(Cpp(), [&](const SourceFile& file, size_t i) -> std::string {
+    return std::regex_search(file.lines[i], form) ? file.lines[i] : "";
+  });
+}
+
+TEST(Tidy, TypesAreNamedByWhatTheyAre) {
+  ExpectNoCode(Cpp(), R"(\b(class|struct) \w*(Manager|Helper|Helpers|Util|Utils|Impl|Info|Data|Base)\b)");
+}
+
+// bool arguments say nothing where they are passed.
+TEST(Tidy, PublicFunctionsTakeNoBool) {
+  std::vector<SourceFile> headers;
+  for (const SourceFile& file : Product()) {
+    if (file.is_header()) headers.push_back(file);
+  }
+  ExpectNoCode(headers, R"([(,] *(const )?bool &?\w+ *[,)=])",
+               {"src/base/json.h", "src/base/yaml.h", "src/base/yaml_writer.h"});  // Booleans of the formats.
+}
+
+TEST(Tidy, UnitsStandLastInNames) {
+  ExpectNoCode(Product(), R"(\b(ms|us|ns|millis|seconds|mbytes|gib|mib)_(?!per_|to_|t\b)[a-z]\w*)");
+}
+
+TEST(Tidy, ModulesHaveNoFoldersWithin) {
+  for (const SourceFile& file : ReadSources("src", {""})) {
+    EXPECT_LE(std::count(file.path.begin(), file.path.end(), '/'), 2) << file.path;
+  }
+}
+
+// x.cc has x_test.cc, or a test includes x.h. A source without a header of its own is a part of something else (one
+// instruction set of the kernels, the backward pass of a network): a test that begins with the same word is the whole's.
+// The commands are run by tests/cli_test.py.
+TEST(Tidy, EverySourceHasATest) {
+  std::set<std::string> headers, included, first_words;
+  const auto first_word = [](const SourceFile& file) {
+    return file.module + "/" + file.name.substr(0, file.name.find_first_of("_."));
+  };
+  const std::regex include(R"re(#include "([a-z]+/[a-z0-9_]+\.h)")re");
+  for (const SourceFile& file : Cpp()) {
+    if (file.is_header()) headers.insert(file.path);
+    if (!file.is_test()) continue;
+    first_words.insert(first_word(file));
+    included.insert(file.path.substr(0, file.path.size() - 8) + ".h");
+    for (const std::string& line : file.lines) {
+      std::smatch match;
+      if (std::regex_search(line, match, include)) included.insert("src/" + match[1].str());
+    }
+  }
+  std::vector<std::string> findings;
+  for (const SourceFile& file : Product()) {
+    if (file.is_header() || file.module == "cli") continue;
+    const std::string header = file.path.substr(0, file.path.size() - 2) + "h";
+    if (!included.contains(header) && (headers.contains(header) || !first_words.contains(first_word(file)))) {
+      findings.push_back(file.path + " has no test");
+    }
+  }
+  EXPECT_TRUE(findings.empty()) << JoinLines(findings);
+}
+
+TEST(Tidy, OnlyFilesOfThrowingLibrariesKnowExceptions) {
+  std::vector<SourceFile> files;
+  for (const SourceFile& file : Product()) {
+    const bool home = std::any_of(file.lines.begin(), file.lines.end(), [](const std::string& line) {
+      return line.starts_with("#include <yaml-cpp/") || line.starts_with("#include <nlohmann/") ||
+             line.starts_with("#include <CLI/");
+    });
+    if (!home) files.push_back(file);
+  }
+  ExpectNoCode(files, R"(\b(try|catch|throw)\b)");
+  ExpectNoCode(Product(), R"(\bstd::sto(i|l|ll|ul|ull|f|d|ld)\b)");
+}
+
+TEST(Tidy, ChanceAndTimeHaveOneSource) {
+  ExpectNoCode(Product(), R"(\b(std::rand|srand|random_device|mt19937|std::shuffle|uniform_real_distribution)\b)");
+  // TensorBoard's events carry the date.
+  ExpectNoCode(Product(), R"(\w+_clock::now)", {"src/base/clock.h", "src/learn/tensorboard.cc"});
+}
+
+TEST(Tidy, OnlyTheCommandsWriteToStdout) {
+  std::vector<SourceFile> files;
+  for (const SourceFile& file : Product()) {
+    if (file.module != "cli") files.push_back(file);
+  }
+  ExpectNoCode(files, R"(\b(std::cout|printf\(|puts\(|fmt::print\((?!stderr)))");
+}
+
+TEST(Tidy, HeadersUseNoNamespaces) {
+  std::vector<SourceFile> headers;
+  for (const SourceFile& file : Cpp()) {
+    if (file.is_header()) headers.push_back(file);
+  }
+  ExpectNoCode(headers, R"(\busing namespace\b)");
+}
+
+TEST(Tidy, NoCodeIsCommentedOut) {
+  const std::regex form(R"(^\s*// *[A-Za-z_][\w:<>*&. ]*(\([^()]*\);| = [^,()]*;|\) \{)$)");
+  ExpectNone(Product(), [&](const SourceFile& file, size_t i) -> std::string {
+    return std::regex_search(file.lines[i], form) ? file.lines[i] : "";
+  });
+}
+
+// TEST(State, BoundPodConsumesItsNodesResources), never TEST(State, Works).
+TEST(Tidy, TestsAreNamedAsFacts) {
+  const std::regex form(R"(^(?:TEST|TEST_F|TEST_P|TYPED_TEST|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)\((\w+), *(\w+))");
+  const std::regex empty_name(R"(^(Test\d*|Basic\w*|Simple|Works|Smoke\w*|Misc\w*|\w*Works|Case\d*)$)");
+  ExpectNone(Cpp(), [&](const SourceFile& file, size_t i) -> std::string {
+    std::smatch match;
+    if (!std::regex_search(file.code[i], match, form)) return "";
+    const std::string name = match[2];
+    const auto words = std::count_if(name.begin(), name.end(), [](unsigned char c) { return isupper(c) != 0; });
+    return words < 2 || std::regex_match(name, empty_name) ? name + " states no fact" : "";
+  });
+}
+
+TEST(Tidy, EveryTestCanFail) {
+  const std::regex begin(R"(^(TEST|TEST_F|TEST_P|TYPED_TEST)\()");
+  const std::regex checks(R"(EXPECT_|ASSERT_|RC_|rc::check|Expect[A-Z]|Check[A-Z]|CHECK)");
+  std::vector<std::string> findings;
+  for (const SourceFile& file : Cpp()) {
+    for (size_t i = 0; i < file.code.size(); ++i) {
+      if (!std::regex_search(file.code[i], begin)) continue;
+      const size_t first = i;
+      bool found = false;
+      for (; i < file.code.size() && file.code[i] != "}"; ++i) found |= std::regex_search(file.code[i], checks);
+      if (i < file.code.size()) found |= std::regex_search(file.code[i], checks);
+      if (!found) findings.push_back(At(file, first, file.lines[first]));
+    }
+  }
+  EXPECT_TRUE(findings.empty()) << JoinLines(findings);
+}
+
+// Nothing names a machine on which this was made, or a server that a proxy would have to allow.
+TEST(Tidy, NothingNamesOneMachine) {
+  const std::regex form("(^|[^A-Za-z0-9._-])/(work|farm)/" "|\\.\\./shared" "|/home/[a-z]" "|pypi\\" ".org|pythonhosted" "\\.org");
+  namespace fs = std::filesystem;
+  const fs::path top = RUDDERFISH_SOURCE_DIR;
+  std::vector<SourceFile> files;
+  for (const char* folder : {"src", "tests", "bench", "docs", "scenarios", "cmake", "policies"}) {
+    for (SourceFile& file : ReadSources(folder, {".h", ".cc", ".py", ".md", ".yaml", ".json", ".txt", ".cmake", ".sh"})) {
+      files.push_back(std::move(file));
+    }
+  }
+  for (const char* name : {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "setup",
+                           "test", "demo"}) {
+    files.push_back(ReadSource(name));
+  }
+  ExpectNone(files, [&](const SourceFile& file, size_t i) -> std::string {
+    return std::regex_search(file.lines[i], form) ? file.lines[i] : "";
+  });
+}
+
+}  // namespace
+}  // namespace rudderfish
