@@ -62,7 +62,7 @@ Result<TurnResult> Controller::Turn() {
   if (in_flight_) return Conclude() ? TurnResult::kMoved : TurnResult::kWaiting;
   if (attempts_ >= options_.max_steps) return EndPlan(TurnResult::kExhausted);
 
-  Ask(*policy_, memory_.get(), &space_, &answer_);
+  Consult(*policy_, memory_.get(), &space_, &answer_);
   Decision decision;
   task_->Decode(state_, space_, answer_.choice, &decision);
   JournalRow row = Describe(decision);
@@ -108,9 +108,9 @@ Result<void> Controller::Observe() {
   return {};
 }
 
-void Controller::Ask(const Policy& policy, Memory* memory, ActionSpace* space, Answer* answer) {
+void Controller::Consult(const Policy& policy, Memory* memory, ActionSpace* space, Answer* answer) {
   task_->Space(&model_, question_, space);
-  rudderfish::Ask ask{.model = &model_, .task = task_, .question = question_, .space = space, .memory = memory};
+  Ask ask{.model = &model_, .task = task_, .question = question_, .space = space, .memory = memory};
   policy.Decide({&ask, 1}, {answer, 1});
 }
 
@@ -129,7 +129,7 @@ JournalRow Controller::Describe(const Decision& decision) {
   DescribeAlternatives(&row);
   if (options_.baseline != nullptr) {
     row.baseline = options_.baseline->name();
-    Ask(*options_.baseline, baseline_memory_.get(), &baseline_space_, &baseline_answer_);
+    Consult(*options_.baseline, baseline_memory_.get(), &baseline_space_, &baseline_answer_);
     Decision choice;
     task_->Decode(state_, baseline_space_, baseline_answer_.choice, &choice);
     row.baseline_choice = NameMoves(state_, choice);

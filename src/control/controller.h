@@ -69,7 +69,7 @@ class Controller {
   };
 
   Result<void> Observe();
-  void Ask(const Policy& policy, Memory* memory, ActionSpace* space, Answer* answer);
+  void Consult(const Policy& policy, Memory* memory, ActionSpace* space, Answer* answer);
   JournalRow Describe(const Decision& decision);
   void DescribeAlternatives(JournalRow* row);
   void Submit(const Decision& decision, JournalRow row);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "learn/comparison.h"
 
 namespace rudderfish {
@@ -114,6 +115,7 @@ OrderedJson VerdictJson(const Evaluation& evaluation, const Comparison& comparis
 
 // Names are as long as users make them; the rest of a row is at most 72 columns.
 constexpr int kNameColumns = 26;
+constexpr size_t kColumns = 100;
 
 std::string Shortened(const std::string& text, size_t columns) {
   if (text.size() <= columns) return text;
@@ -207,16 +209,17 @@ std::string ComparisonTable(const Evaluation& evaluation, const Comparison& comp
     }
   }
   if (comparison.policies[0].proven_starts > 0) {
-    table += fmt::format("\nProven optimum on {} starts; share of what can be won there:",
-                         comparison.policies[0].proven_starts);
+    std::string line = fmt::format("Proven optimum on {} starts; of what can be won there:",
+                                   comparison.policies[0].proven_starts);
     for (size_t p = 0; p < evaluation.policies.size(); ++p) {
-      table += fmt::format("{} {} {} %", p == 0 ? "" : ",", evaluation.policies[p].name,
-                           Percent(comparison.policies[p].share_of_optimum));
+      line += fmt::format("{} {} {} %", p == 0 ? "" : ",",
+                          Shortened(evaluation.policies[p].name, kNameColumns),
+                          Percent(comparison.policies[p].share_of_optimum));
     }
-    table += "\n";
+    table += "\n" + Wrapped(line, kColumns);
   }
   if (!comparison.verdict) return table;
-  return table + "\n" + Wrapped("Verdict: " + comparison.verdict->text, 100);
+  return table + "\n" + Wrapped("Verdict: " + comparison.verdict->text, kColumns);
 }
 
 std::string EvaluationJson(const Evaluation& evaluation, const Comparison& comparison) {

@@ -58,6 +58,8 @@ DuelingLoss HuberLoss(std::span<const float> scores, float value, int choice, fl
 
 class Dqn {
  public:
+  static constexpr int kChunkSamples = 64;  // The unit of summation, whatever the number of threads.
+
   Dqn(const DqnOptions& options, std::span<const TrainingWorld> worlds, uint64_t seed, nn::CandidateNet* net);
 
   // `progress` in [0, 1] places the schedules.
@@ -75,8 +77,6 @@ class Dqn {
   nn::DenseProfile profile() const;
 
  private:
-  static constexpr int kChunkSamples = 64;  // The unit of summation, whatever the number of threads.
-
   struct Outputs {
     std::vector<float> logits, stop, value;
   };

@@ -100,9 +100,9 @@ Evaluation Evaluate(const LatencyLaw& law, const Task& task, std::span<const Sta
                     std::span<const PolicyGroup> policies, const EvaluationOptions& options,
                     ThreadPool* pool);
 
-// Held-out starts: episode i is drawn from Rng(seed, kHeldOutStream + i). Training draws its
-// episodes from streams below 2^32 and its choices from streams below 2^42 (env.h, rollout.h), so
-// that no training, whatever its seed, has seen these.
+// Held-out starts: episode i is drawn from Rng(seed, kHeldOutStream + i). Training draws episodes
+// from streams below 2^32 and all other chance from streams below 2^48 (env.h, rollout.cc), so that
+// no training, whatever its seed, has seen these.
 inline constexpr uint64_t kHeldOutStream = uint64_t{1} << 48;
 Result<std::vector<StartState>> DrawStarts(const World& world, uint64_t seed, int episodes);
 

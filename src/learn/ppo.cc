@@ -100,9 +100,28 @@ PpoMetrics Ppo::Update(VectorEnv* envs, uint64_t iteration, double progress, Thr
   return metrics;
 }
 
-// Loss of one sample with its derivatives. With p the policy, A the advantage, r = p(a) / p_old(a):
-//   L = -min(r A, clip(r) A) + value_weight (V - R)^2 - entropy_weight H(p)
-// dL/dlogit_j = dL/dlog p(a) (1[j = a] - p_j) + entropy_weight p_j (log p_j + H)
+PpoLoss PpoLoss::Of(const PpoOptions& options, float entropy_weight, std::span<const float> log_p,
+                    std::span<const float> p, float value, const PpoSample& sample, std::span<float> dlogits) {
+  PpoLoss loss;
+  const float log_ratio = log_p[sample.choice] - sample.log_probability;
+  const float ratio = std::exp(std::min(log_ratio, 20.0f));
+  const float gain = ratio * sample.advantage;
+  const float clipped_gain = std::clamp(ratio, 1 - options.clip, 1 + options.clip) * sample.advantage;
+  const float error = value - sample.target;
+  loss.policy = -std::min(gain, clipped_gain);
+  loss.value = error * error;
+  loss.entropy = nn::Entropy(log_p, p);
+  loss.approx_kl = ratio - 1 - log_ratio;
+  loss.clipped = std::abs(ratio - 1) > options.clip;
+  loss.dvalue = 2 * options.value_weight * error;
+  const float slope = gain <= clipped_gain ? -gain : 0.0f;
+  for (size_t j = 0; j < p.size(); ++j) {
+    dlogits[j] = entropy_weight * p[j] * (log_p[j] + loss.entropy) - slope * p[j];
+  }
+  dlogits[sample.choice] += slope;
+  return loss;
+}
+
 void Ppo::Accumulate(VectorEnv* envs, std::span<const int32_t> samples, const Weights& weights, Chunk* chunk) {
   const int per_slice = envs->options().envs_per_slice * envs->options().steps;
   chunk->questions.Clear();
@@ -112,39 +131,33 @@ void Ppo::Accumulate(VectorEnv* envs, std::span<const int32_t> samples, const We
   const auto loss = [&](const nn::CandidateNet::Heads& heads) {
     const std::span<const int32_t> begin(chunk->questions.candidate_begin.data() + heads.first, heads.count + 1);
     const size_t alternatives = nn::AlternativeCount(begin);
-    chunk->log_probabilities.resize(std::max(chunk->log_probabilities.size(), alternatives));
-    chunk->probabilities.resize(chunk->log_probabilities.size());
+    for (auto* buffer : {&chunk->log_probabilities, &chunk->probabilities, &chunk->derivatives}) {
+      if (buffer->size() < alternatives) buffer->resize(alternatives);
+    }
     nn::Softmax(begin, heads.logits, heads.stop, {}, std::span(chunk->log_probabilities.data(), alternatives),
                 std::span(chunk->probabilities.data(), alternatives), net_->kernels());
     for (int i = 0; i < heads.count; ++i) {
       const int32_t sample = samples[heads.first + i];
       const SliceRollout& r = envs->slice(sample / per_slice);
       const int32_t local = sample % per_slice;
-      const int count = begin[i + 1] - begin[i];
-      const size_t candidate = begin[i] - begin[0];
-      const float* log_p = chunk->log_probabilities.data() + candidate + i;
-      const float* p = chunk->probabilities.data() + candidate + i;
-      const int choice = r.choices[local];
-      const float advantage = advantages_[sample];
-      const float log_ratio = log_p[choice] - r.log_probability[local];
-      const float ratio = std::exp(std::min(log_ratio, 20.0f));
-      const float clipped = std::clamp(ratio, 1 - options_.clip, 1 + options_.clip);
-      const bool unclipped = ratio * advantage <= clipped * advantage;
-      const float entropy = nn::Entropy(std::span(log_p, count + 1), std::span(p, count + 1));
-      const float error = heads.value[i] - r.returns[local];
-      chunk->policy_loss -= std::min(ratio * advantage, clipped * advantage);
-      chunk->value_loss += error * error;
-      chunk->entropy += entropy;
-      chunk->approx_kl += ratio - 1 - log_ratio;
-      chunk->clipped += std::abs(ratio - 1) > options_.clip;
-      const float slope = unclipped ? -ratio * advantage : 0.0f;
-      const auto derivative = [&](int j) {
-        const float pull = slope * ((j == choice ? 1.0f : 0.0f) - p[j]);
-        return (pull + weights.entropy * p[j] * (log_p[j] + entropy)) * weights.per_sample;
-      };
-      for (int j = 0; j < count; ++j) heads.dlogits[candidate + j] = derivative(j);
-      heads.dstop[i] = derivative(count);
-      heads.dvalue[i] = 2 * options_.value_weight * error * weights.per_sample;
+      const size_t count = begin[i + 1] - begin[i], candidate = begin[i] - begin[0], at = candidate + i;
+      const std::span<float> derivatives(chunk->derivatives.data() + at, count + 1);
+      const PpoLoss one = PpoLoss::Of(options_, weights.entropy,
+                                      std::span(chunk->log_probabilities).subspan(at, count + 1),
+                                      std::span(chunk->probabilities).subspan(at, count + 1), heads.value[i],
+                                      {.choice = r.choices[local],
+                                       .log_probability = r.log_probability[local],
+                                       .advantage = advantages_[sample],
+                                       .target = r.returns[local]},
+                                      derivatives);
+      chunk->policy_loss += one.policy;
+      chunk->value_loss += one.value;
+      chunk->entropy += one.entropy;
+      chunk->approx_kl += one.approx_kl;
+      chunk->clipped += one.clipped;
+      for (size_t j = 0; j < count; ++j) heads.dlogits[candidate + j] = derivatives[j] * weights.per_sample;
+      heads.dstop[i] = derivatives[count] * weights.per_sample;
+      heads.dvalue[i] = one.dvalue * weights.per_sample;
     }
   };
   net_->AccumulateGradient(chunk->questions, 0, chunk->questions.samples, chunk->workspace.get(), loss,

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -37,8 +39,34 @@ struct PpoMetrics {
   double learning_rate = 0;
 };
 
+// What was recorded of one question, with its advantage normalised.
+struct PpoSample {
+  int choice = 0;  // Alternative.
+  float log_probability = 0;
+  float advantage = 0;
+  float target = 0;  // Of the value: the return.
+};
+
+// The loss of one sample, with p the policy now, A the advantage, r = p(a) / p_old(a), R the return:
+//   L = -min(r A, clip(r) A) + value_weight (V - R)² - entropy_weight H(p)
+//   dL/dlogit_j = dL/dlog p(a) (1[j = a] - p_j) + entropy_weight p_j (log p_j + H)
+struct PpoLoss {
+  float policy = 0;
+  float value = 0;  // (V - R)², unweighted.
+  float entropy = 0;
+  float approx_kl = 0;
+  bool clipped = false;
+  float dvalue = 0;
+
+  // `log_p` and `p` of all alternatives, stop last; writes as many derivatives.
+  static PpoLoss Of(const PpoOptions& options, float entropy_weight, std::span<const float> log_p,
+                    std::span<const float> p, float value, const PpoSample& sample, std::span<float> dlogits);
+};
+
 class Ppo {
  public:
+  static constexpr int kChunkSamples = 64;  // The unit of summation, whatever the number of threads.
+
   Ppo(const PpoOptions& options, uint64_t seed, nn::CandidateNet* net);
 
   // One pass over what `envs` collected. `progress` in [0, 1] places the schedules.
@@ -53,13 +81,10 @@ class Ppo {
   nn::DenseProfile profile() const;
 
  private:
-  static constexpr int kChunkSamples = 64;  // The unit of summation, whatever the number of threads.
-
   struct Chunk {
     GraphBatch questions;
     std::vector<float> gradient;
-    std::vector<float> log_probabilities, probabilities;
-    std::vector<int32_t> samples;
+    std::vector<float> log_probabilities, probabilities, derivatives;
     double policy_loss = 0, value_loss = 0, entropy = 0, approx_kl = 0, clipped = 0;
     std::unique_ptr<nn::Workspace> workspace;
   };

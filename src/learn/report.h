@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include "base/result.h"
 #include "learn/comparison.h"
 #include "learn/evaluation.h"
+#include "learn/run_tables.h"
 
 // An evaluation as one HTML page: verdict, intervals, distribution, learning curve, what a typical
 // plan does to the placement, and how all of it was made. Self-contained (no script, no request to
@@ -19,22 +19,11 @@
 
 namespace rudderfish {
 
-struct LearningPoint {
-  double env_steps = 0;
-  double final_ms = 0;            // Mean final latency on the run's own validation starts.
-  std::optional<double> seconds;  // Of training, where timing.csv tells.
-};
-
-// One policy's training: a run for each training seed.
+// How a policy learned: a run for each training seed.
 struct LearningCurve {
   std::string name;
-  std::vector<std::vector<LearningPoint>> runs;  // [training seed], env_steps ascending.
+  std::vector<std::vector<CurvePoint>> runs;  // [training seed], as ReadLearningCurves gives them.
 };
-
-// Reads metrics.csv (columns env_steps, eval_final_ms; rows without a number there are skipped) and
-// timing.csv (columns env_steps, seconds) of a run folder. No points if the folder has no
-// metrics.csv, as for a lone checkpoint.
-Result<std::vector<LearningPoint>> ReadLearningPoints(const std::filesystem::path& run_folder);
 
 struct ReportOptions {
   std::string command;  // What was typed, for "how this was made".

@@ -43,7 +43,8 @@ std::string MovesFigure(const Evaluation& evaluation, const Comparison& comparis
 std::string StartsFigure(const Evaluation& evaluation, const Comparison& comparison);
 
 // Final latency on validation starts while training. REQUIRES: a curve with two points.
-std::string LearningFigure(const std::vector<LearningCurve>& curves);
+std::string LearningFigure(const std::vector<LearningCurve>& curves, const Evaluation& evaluation,
+                           const ReportPolicies& policies);
 
 // Pods on nodes before and after an episode.
 std::string PlacementFigure(const State& start, const EvaluatedEpisode& episode);

@@ -25,6 +25,25 @@ void EpisodeTotals::Add(const EpisodeTotals& other) {
   truncated += other.truncated;
 }
 
+void EstimateAdvantages(int envs, float gamma, float lambda, SliceRollout* rollout) {
+  const int steps = static_cast<int>(rollout->rewards.size()) / envs;
+  rollout->advantages.resize(rollout->rewards.size());
+  rollout->returns.resize(rollout->rewards.size());
+  for (int i = 0; i < envs; ++i) {
+    float advantage = 0;
+    float next_value = rollout->last_value[i];
+    for (int step = steps - 1; step >= 0; --step) {
+      const int t = step * envs + i;
+      const float continues = rollout->ended[t] ? 0.0f : 1.0f;
+      const float delta = rollout->rewards[t] + gamma * next_value * continues - rollout->values[t];
+      advantage = delta + gamma * lambda * continues * advantage;
+      rollout->advantages[t] = advantage;
+      rollout->returns[t] = advantage + rollout->values[t];
+      next_value = rollout->values[t];
+    }
+  }
+}
+
 VectorEnv::VectorEnv(const World& world, const Task& task, const LatencyLaw& law, uint64_t seed,
                      const RolloutOptions& options)
     : VectorEnv(std::vector<TrainingWorld>{{&world, &task, law}}, seed, options) {}
@@ -122,28 +141,7 @@ void VectorEnv::CollectSlice(const nn::CandidateNet& net, uint64_t iteration, in
     }
   }
   for (int i = 0; i < envs; ++i) rollout.last_value[i] = ValueOf(net, &slice.envs[i], &slice);
-  EstimateAdvantages(&slice);
-}
-
-// A_t = delta_t + gamma lambda A_{t+1} within an episode, delta_t = r_t + gamma V_{t+1} - V_t.
-void VectorEnv::EstimateAdvantages(Slice* slice) const {
-  SliceRollout& r = slice->rollout;
-  const int envs = options_.envs_per_slice;
-  r.advantages.resize(r.rewards.size());
-  r.returns.resize(r.rewards.size());
-  for (int i = 0; i < envs; ++i) {
-    float advantage = 0;
-    float next_value = r.last_value[i];
-    for (int step = options_.steps - 1; step >= 0; --step) {
-      const int t = step * envs + i;
-      const float continues = r.ended[t] ? 0.0f : 1.0f;
-      const float delta = r.rewards[t] + options_.gamma * next_value * continues - r.values[t];
-      advantage = delta + options_.gamma * options_.lambda * continues * advantage;
-      r.advantages[t] = advantage;
-      r.returns[t] = advantage + r.values[t];
-      next_value = r.values[t];
-    }
-  }
+  EstimateAdvantages(envs, options_.gamma, options_.lambda, &rollout);
 }
 
 std::vector<EnvCursor> VectorEnv::Cursors() const {

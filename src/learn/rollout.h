@@ -52,14 +52,18 @@ struct RolloutOptions {
   float lambda = 0.85f;
 };
 
+// Generalised advantage estimation (Schulman et al. 2016) over a time-major rollout of `envs` environments:
+//   A_t = delta_t + gamma lambda A_{t+1} within an episode, delta_t = r_t + gamma V_{t+1} - V_t
+void EstimateAdvantages(int envs, float gamma, float lambda, SliceRollout* rollout);
+
 class VectorEnv {
  public:
   // Environment i plays in world i modulo their number. REQUIRES: equal feature tables of the tasks.
   VectorEnv(std::span<const TrainingWorld> worlds, uint64_t seed, const RolloutOptions& options);
   VectorEnv(const World& world, const Task& task, const LatencyLaw& law, uint64_t seed, const RolloutOptions& options);
 
-  // Runs options.steps steps in every environment with the net's stochastic policy, then generalised advantage
-  // estimation (Schulman et al. 2016). `iteration` keys the choices' randomness.
+  // Runs options.steps steps in every environment with the net's stochastic policy and estimates advantages.
+  // `iteration` keys the choices' randomness.
   void Collect(const nn::CandidateNet& net, uint64_t iteration, ThreadPool* pool);
 
   const RolloutOptions& options() const { return options_; }
@@ -87,7 +91,6 @@ class VectorEnv {
 
   void CollectSlice(const nn::CandidateNet& net, uint64_t iteration, int index);
   float ValueOf(const nn::CandidateNet& net, Env* env, Slice* slice);
-  void EstimateAdvantages(Slice* slice) const;
 
   RolloutOptions options_;
   uint64_t seed_;

@@ -183,6 +183,7 @@ Result<Algorithm> AlgorithmNamed(std::string_view name) {
 Result<void> CheckTrainOptions(const TrainOptions& options) {
   Bounds bounds;
   if (!options.by_steps()) bounds.Within("time", options.seconds, 1e-3, 1e9);
+  bounds.Within<uint64_t>("seed", options.seed, 0, std::numeric_limits<int64_t>::max());
   bounds.Within("threads", options.threads, 1, 1024);
   bounds.Multiple("network.hidden", options.hidden, 16);
   bounds.Within("network.hidden", options.hidden, 16, 1024);

@@ -21,6 +21,7 @@ void Add(const Terms& from, Terms* to) {
 void Evaluator::Reset(const State& state) {
   const bool same_calls = calls_ == state.calls && kinds_ == state.catalog->kind_count();
   state_ = &state;
+  ++world_count_;
   calls_ = state.calls;
   kinds_ = state.catalog->kind_count();
   CHECK(calls_ != nullptr);

@@ -49,6 +49,8 @@ class Evaluator {
   // Which moves of the State's pods mean.
   Move ToMove(const Action& action) const;
 
+  // Resets so far: kinds, hops and calls stay the same within one.
+  uint64_t world_count() const { return world_count_; }
   const Placement& placement() const { return placement_; }
   const State& state() const { return *state_; }
   const CallGraph& calls() const { return *calls_; }
@@ -105,6 +107,7 @@ class Evaluator {
 
   LatencyLaw law_;
   const State* state_ = nullptr;
+  uint64_t world_count_ = 0;
   std::shared_ptr<const CallGraph> calls_;
   Placement placement_;
   Terms terms_, tried_;

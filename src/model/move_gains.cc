@@ -28,8 +28,12 @@ class GainComputation {
       : model_(evaluator), placement_(evaluator.placement()), calls_(evaluator.calls()), g_(*gains) {}
 
   void Run() {
-    PrepareLanes();
-    PrepareHops();
+    if (g_.world_ != model_.world_count()) {  // Kinds and hops stay until the evaluator is reset.
+      PrepareLanes();
+      PrepareHops();
+      g_.world_ = model_.world_count();
+    }
+    PrepareMeanHops();
     PrepareCalls();
     for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
       float* row = g_.gains_.data() + w * g_.lanes_;
@@ -60,6 +64,10 @@ class GainComputation {
     g_.gains_.resize(static_cast<size_t>(placement_.workload_count()) * g_.lanes_);
     g_.per_kind_.resize(kinds + 1);
     g_.call_times_.resize(kinds + 1);
+    g_.as_seen_.resize(calls_.call_count());
+    g_.mark_.assign(calls_.call_count(), 0);
+    g_.mark_now_ = 0;
+    g_.subtree_.resize(static_cast<size_t>(calls_.call_count()) * kLanes);
     // Lanes that are not used move from a kind to itself: nothing.
     g_.lane_from_.assign(g_.lanes_, 0);
     g_.lane_to_.assign(g_.lanes_, 0);
@@ -73,7 +81,6 @@ class GainComputation {
 
   void PrepareHops() {
     const int kinds = placement_.kind_count();
-    const size_t per_kind = static_cast<size_t>(placement_.workload_count()) * kinds;
     g_.hop_.resize(kinds * kinds);
     g_.hop_back_.resize(kinds * kinds);
     for (KindId a = 0; a < kinds; ++a) {
@@ -81,6 +88,11 @@ class GainComputation {
         g_.hop_[a * kinds + b] = g_.hop_back_[b * kinds + a] = static_cast<float>(model_.HopMsBetween(a, b));
       }
     }
+  }
+
+  void PrepareMeanHops() {
+    const int kinds = placement_.kind_count();
+    const size_t per_kind = static_cast<size_t>(placement_.workload_count()) * kinds;
     g_.incoming_.assign(per_kind, 0.0f);
     g_.outgoing_.assign(per_kind, 0.0f);
     for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
@@ -101,9 +113,6 @@ class GainComputation {
 
   // Calls in parallel are weighed against each other by what their callers wait for them now.
   void PrepareCalls() {
-    g_.as_seen_.resize(calls_.call_count());
-    g_.mark_.resize(calls_.call_count());
-    g_.subtree_.resize(static_cast<size_t>(calls_.call_count()) * kLanes);
     for (size_t endpoint = 0; endpoint < calls_.endpoints.size(); ++endpoint) {
       if (model_.IsSequential(static_cast<int>(endpoint))) continue;
       const Endpoint& e = calls_.endpoints[endpoint];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "cluster/ids.h"
@@ -39,6 +40,7 @@ class MoveGains {
   friend void ComputeGains(const Evaluator& evaluator, MoveGains* gains);
   friend class GainComputation;
 
+  uint64_t world_ = 0;  // Evaluator::world_count when lanes and hops were laid out; 0: never.
   int kind_count_ = 0;
   int target_count_ = 0;
   int lanes_ = 0;  // kind_count * target_count + target_count, rounded up to the vector width.

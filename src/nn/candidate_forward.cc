@@ -8,6 +8,10 @@
 namespace rudderfish::nn {
 namespace {
 
+// Candidates that are worked on at a time, so that they stay in the level-1 cache from one kernel to the next. A
+// multiple of every tile's rows.
+constexpr int kStripRows = 96;
+
 // Rows of activations and gradients that a block may have: with H = 32 about a megabyte in all.
 constexpr int kBlockRows = 1536;
 
@@ -192,10 +196,14 @@ void CandidatePass::ScoreEdges() {
                  Weight(at_.candidate_context), Weight(at_.candidate_bias), Activation::kNone, {a_.sample_scores, h});
   kernels_.clear(1, 2 * h, a_.pair_scores + Floats(block_.nodes, 2 * h), 2 * h);
   kernels_.clear(1, h, a_.workload_scores + Floats(block_.workloads, h), h);
-  kernels_.gather(block_.candidates, h, a_.ends, a_.pair_scores, a_.workload_scores, a_.sample_scores, a_.edge);
-  dense_.ForwardOnto(block_.candidates, {width, h},
-                     {batch_.candidates.data() + Floats(block_.candidate0, width), width},
-                     Weight(at_.candidate_weight), Activation::kRelu, {a_.edge, h});
+  const float* x = batch_.candidates.data() + Floats(block_.candidate0, width);
+  for (int row = 0; row < block_.candidates; row += kStripRows) {
+    const int rows = std::min(kStripRows, block_.candidates - row);
+    float* edge = a_.edge + Floats(row, h);
+    kernels_.gather(rows, h, a_.ends + row, a_.pair_scores, a_.workload_scores, a_.sample_scores, edge);
+    dense_.ForwardOnto(rows, {width, h}, {x + Floats(row, width), width}, Weight(at_.candidate_weight),
+                       Activation::kRelu, {edge, h});
+  }
 }
 
 // ctx = relu([mean e, max e, mean n', max n', mean s', max s', G] Wc + bc).
@@ -219,12 +227,16 @@ void CandidatePass::ScoreCandidates(std::span<float> logits, std::span<float> st
   const int h = hidden_, width = batch_.widths.candidate;
   dense_.Forward(block_.samples, {h, h}, {a_.context, h}, Weight(at_.score_context), Weight(at_.score_bias),
                  Activation::kNone, {a_.sample_scores, h});
-  kernels_.broadcast(block_.samples, a_.candidate_begin, h, a_.sample_scores, a_.hidden);
-  dense_.ForwardOnto(block_.candidates, {h, h}, {a_.edge, h}, Weight(at_.score_weight), Activation::kRelu,
-                     {a_.hidden, h});
-  kernels_.row_dots(block_.candidates, 0, h, a_.hidden, Weight(at_.logit_weight), width,
-                    batch_.candidates.data() + Floats(block_.candidate0, width), Weight(at_.logit_skip),
-                    logits.data());
+  const float* x = batch_.candidates.data() + Floats(block_.candidate0, width);
+  for (int row = 0; row < block_.candidates; row += kStripRows) {
+    const int rows = std::min(kStripRows, block_.candidates - row);
+    float* hidden = a_.hidden + Floats(row, h);
+    kernels_.gather_samples(rows, h, a_.ends + row, a_.sample_scores, hidden);
+    dense_.ForwardOnto(rows, {h, h}, {a_.edge + Floats(row, h), h}, Weight(at_.score_weight), Activation::kRelu,
+                       {hidden, h});
+    kernels_.row_dots(rows, 0, h, hidden, Weight(at_.logit_weight), width, x + Floats(row, width),
+                      Weight(at_.logit_skip), logits.data() + row);
+  }
 
   dense_.Forward(block_.samples, {h, h}, {a_.context, h}, Weight(at_.decision_weight), Weight(at_.decision_bias),
                  Activation::kRelu, {a_.decision, h});

@@ -13,6 +13,16 @@ namespace {
 
 constexpr size_t kAlignedFloats = kCacheLineBytes / sizeof(float);
 
+void Prefetch(const float* first, size_t floats) {
+  for (size_t i = 0; i < floats; i += kAlignedFloats) __builtin_prefetch(first + i, 0, 2);
+}
+void PrefetchInputs(const GraphBatch& b, const Block& k) {
+  Prefetch(b.candidates.data() + Floats(k.candidate0, b.widths.candidate), Floats(k.candidates, b.widths.candidate));
+  Prefetch(b.nodes.data() + Floats(k.node0, b.widths.node), Floats(k.nodes, b.widths.node));
+  Prefetch(b.workloads.data() + Floats(k.workload0, b.widths.workload), Floats(k.workloads, b.widths.workload));
+  Prefetch(b.context.data() + Floats(k.first, b.widths.context), Floats(k.samples, b.widths.context));
+}
+
 void CheckMultipleOf16(int width) {
   CHECK_GE(width, 0);
   CHECK_EQ(width % 16, 0);
@@ -210,6 +220,7 @@ void CandidateNet::AccumulateGradient(const GraphBatch& batch, int first, int co
     pass.Forward(logits, stop, value);
     loss(context, Heads{.first = s, .count = block.samples, .logits = logits, .stop = stop, .value = value,
                         .dlogits = dlogits, .dstop = dstop, .dvalue = dvalue});
+    if (s + block.samples < end) PrefetchInputs(batch, Block::Next(batch, s + block.samples, end));
     pass.Backward(scratch + output_bytes, dlogits, dstop, dvalue, gradient.data());
     s += block.samples;
   }

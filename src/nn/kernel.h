@@ -76,8 +76,6 @@ struct Kernels {
   void (*weighted_column_sums)(int rows, int width, const float* weights, const float* x, ptrdiff_t x_row, float* out);
   // out[s] = the sum of segment s.
   void (*segment_sums)(int segments, const int32_t* begin, int width, const float* x, float* out);
-  // Every row of segment s becomes source[s].
-  void (*broadcast)(int segments, const int32_t* begin, int width, const float* source, float* out);
 
   void (*clear)(int rows, int width, float* out, ptrdiff_t out_row);
   // d = y > 0 ? d : 0, for y the output of a ReLU.
@@ -86,7 +84,9 @@ struct Kernels {
   // out[i] = pairs[from][0:H] + pairs[to][H:2H] + workloads[workload] + samples[sample], for candidate i.
   void (*gather)(int rows, int hidden, const Ends* ends, const float* pairs, const float* workloads,
                  const float* samples, float* out);
-  // The reverse: adds d[i] to the rows it came from (not to samples: those are segment_sums).
+  // out[i] = samples[sample].
+  void (*gather_samples)(int rows, int hidden, const Ends* ends, const float* samples, float* out);
+  // The reverse of gather: adds d[i] to the rows it came from (not to samples: those are segment_sums).
   void (*scatter)(int rows, int hidden, const Ends* ends, const float* d, float* pairs, float* workloads);
 
   // target[edge.a] += weight * source[edge.b]; and the other way round.

@@ -181,18 +181,12 @@ void SegmentSums(int segments, const int32_t* begin, int width, const float* x, 
   }
 }
 
-void Broadcast(int segments, const int32_t* begin, int width, const float* source, float* out) {
-  for (int s = 0; s < segments; ++s) {
-    for (int j = 0; j < width; j += kLanes) {
-      const Vector v = Load(source + ptrdiff_t{s} * width + j);
-      for (int i = begin[s]; i < begin[s + 1]; ++i) Store(out + ptrdiff_t{i} * width + j, v);
-    }
-  }
-}
-
 void Clear(int rows, int width, float* out, ptrdiff_t out_row) {
   for (int i = 0; i < rows; ++i) {
-    for (int j = 0; j < width; j += kLanes) Store(out + i * out_row + j, Vector{});
+    for (int j = 0; j < width; j += kLanes) {
+      Store(out + i * out_row + j, Vector{});
+      asm("" : : : "memory");  // Two stores a row, which the compiler would make a call of memset.
+    }
   }
 }
 
@@ -219,6 +213,14 @@ void Gather(int rows, int hidden, const Ends* ends, const float* pairs, const fl
     for (int j = 0; j < hidden; j += kLanes) {
       Store(out + i * width + j, (Load(from + j) + Load(to + j)) + (Load(workload + j) + Load(sample + j)));
     }
+  }
+}
+
+void GatherSamples(int rows, int hidden, const Ends* ends, const float* samples, float* out) {
+  const ptrdiff_t width = hidden;
+  for (int i = 0; i < rows; ++i) {
+    const float* sample = samples + ends[i].sample * width;
+    for (int j = 0; j < hidden; j += kLanes) Store(out + i * width + j, Load(sample + j));
   }
 }
 
@@ -461,10 +463,10 @@ constexpr Kernels MakeKernels(Isa isa, const char* name) {
           .column_sums = ColumnSums,
           .weighted_column_sums = WeightedColumnSums,
           .segment_sums = SegmentSums,
-          .broadcast = Broadcast,
           .clear = Clear,
           .relu_backward = ReluBackward,
           .gather = Gather,
+          .gather_samples = GatherSamples,
           .scatter = Scatter,
           .edges_to_a = EdgesToA,
           .edges_to_b = EdgesToB,

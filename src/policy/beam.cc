@@ -2,6 +2,8 @@
 #include "policy/beam.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -45,7 +47,7 @@ void SeenSet::Grow() {
 }
 
 void Beam::Search(const Evaluator& model, const Task& task, const Question& question, const SearchBudget& budget,
-                  const Clock& clock) {
+                  const Clock& clock, const Plan& known) {
   clock_ = &clock;
   budget_ = budget;
   deadline_ = budget.time.count() > 0 ? clock.Now() + budget.time : Instant::max();
@@ -59,6 +61,24 @@ void Beam::Search(const Evaluator& model, const Task& task, const Question& ques
   }
   cursor_.Reset(model);
   exhaustive_ = FewMoves();
+  guides_.resize(kFinalists + 2);
+  guides_[0].plan = known;
+  if (getenv("DIR")) {
+    ListTargets(model);
+    int n = 0;
+    double root = cursor_.by_kind().LatencyMs();
+    int maxn = atoi(getenv("DIR"));
+    for (auto& t : targets_) {
+      double best = plan_count_ ? std::min(root, plans_[0].cost_ms) : root;
+      if (known.moves.size()) best = std::min(best, known.cost_ms);
+      if (t.cost >= best || n++ >= maxn) break;
+      directed_ = true; direction_ = t.dir;
+      int pat = budget_.patience; budget_.patience = 1000;
+      RunPass(getenv("DW") ? atoi(getenv("DW")) : 4, depth_max);
+      budget_.patience = pat;
+      directed_ = false;
+    }
+  }
   for (int width = std::min(kFirstWidth, budget.width);;) {
     const int64_t before = evaluations_;
     const Instant started = budget.time.count() > 0 ? clock.Now() : Instant{};
@@ -74,6 +94,45 @@ void Beam::Search(const Evaluator& model, const Task& task, const Question& ques
   }
 }
 
+void Beam::ListTargets(const Evaluator& model) {
+  const Catalog& cat = *model.state().catalog;
+  layer_of_kind_.clear();
+  for (auto& k : cat.kinds) layer_of_kind_.push_back(k.layer);
+  std::vector<int> layers;
+  for (int l = 0; l < cat.layer_count(); ++l) if (cat.layers[l].accepts_moves) layers.push_back(l);
+  const int base = layers.size() + 1;
+  int W = cursor_.movable().size();
+  int64_t total = 1; for (int i = 0; i < W; ++i) total *= base;
+  targets_.clear();
+  std::vector<Resources> cap(cat.layer_count());
+  std::vector<std::vector<int>> on(cat.workload_count(), std::vector<int>(cat.layer_count()));
+  for (int n = 0; n < cursor_.node_count(); ++n) {
+    cap[layer_of_kind_[cursor_.kind(n)]] += cursor_.free(n);
+    for (int w : cursor_.movable()) { on[w][layer_of_kind_[cursor_.kind(n)]] += cursor_.on_node(w, n);
+      for (int k = 0; k < cursor_.on_node(w, n); ++k) cap[layer_of_kind_[cursor_.kind(n)]] += cursor_.requests(w); }
+  }
+  auto& ke = cursor_.by_kind();
+  for (int64_t code = 1; code < total; ++code) {
+    int64_t c = code; std::vector<int32_t> dir(cat.workload_count(), -1); int dist = 0; auto left = cap;
+    for (int w : cursor_.movable()) { int d = c % base; c /= base; if (d) dir[w] = layers[d - 1];
+      for (int l = 0; l < cat.layer_count(); ++l) { int to = dir[w] < 0 ? l : dir[w]; if (to != l) dist += on[w][l]; for (int k = 0; k < on[w][l]; ++k) left[to] -= cursor_.requests(w); } }
+    if (dist == 0) continue;
+    bool redundant = false;
+    for (int w : cursor_.movable()) if (dir[w] >= 0 && on[w][dir[w]] == cursor_.replicas(w)) redundant = true;
+    if (redundant) continue;
+    bool ok = true; for (auto& r : left) ok &= r.cpu_millis >= 0 && r.memory_bytes >= 0;
+    if (!ok && !getenv("NOCAP")) continue;
+    std::vector<std::array<int,3>> log;
+    for (int w : cursor_.movable()) if (dir[w] >= 0) for (int i = 0; i < cat.kind_count(); ++i) { if (layer_of_kind_[i] == dir[w]) continue;
+      while (ke.count(w, i) > 0) { const float* g = ke.GainsFrom(w, i); int b = -1; for (int j = 0; j < cat.kind_count(); ++j) if (layer_of_kind_[j] == dir[w] && cursor_.KindAccepts(j) && (b < 0 || g[j] > g[b])) b = j; ke.Apply(w, i, b); log.push_back({w, i, b}); } }
+    double L = ke.LatencyMs();
+    for (auto it = log.rbegin(); it != log.rend(); ++it) ke.Apply((*it)[0], (*it)[2], (*it)[1]);
+    if (dist >= (int)step_costs_ms_.size()) continue;
+    targets_.push_back({L + step_costs_ms_[dist], dir});
+  }
+  std::stable_sort(targets_.begin(), targets_.end(), [](auto& a, auto& b) { return a.cost < b.cost; });
+}
+
 bool Beam::FewMoves() const {
   int64_t moves = 0;
   for (WorkloadId w : cursor_.movable()) {
@@ -86,8 +145,12 @@ bool Beam::FewMoves() const {
 }
 
 bool Beam::RunPass(int width, int depth_max) {
+  guide_count_ = 1;
+  for (int i = 0; i < plan_count_; ++i) guides_[guide_count_++].plan = plans_[i];
+  for (int i = 0; i < guide_count_; ++i) guides_[i].at = 0;
   width_ = width;
   filled_ = false;
+  later_[0].clear(); later_[1].clear();
   finalist_count_ = 0;
   tree_.assign(1, {.latency_ms = cursor_.by_kind().LatencyMs()});
   at_ = 0;
@@ -98,15 +161,17 @@ bool Beam::RunPass(int width, int depth_max) {
   double best_ms = tree_[0].latency_ms;
   bool within_budget = true;
   int patience = budget_.patience;
-  for (int depth = 1; depth <= depth_max && level_begin_ < level_end_ && within_budget && patience > 0; ++depth) {
-    offers_.clear();
+  for (int depth = 1; depth <= depth_max && (level_begin_ < level_end_ || !later_[0].empty()) && within_budget && patience > 0; ++depth) {
+    offers_.swap(later_[0]); later_[0].swap(later_[1]); later_[1].clear();
     order_ = 0;
+    for (auto& o : offers_) o.order = order_++;
     bar_ms_ = kNoBar;
     for (int32_t node = level_begin_; node < level_end_ && within_budget; ++node) {
       Expand(node);
       within_budget = !OutOfBudget();
     }
     Select();
+    KeepGuides(depth);
     --patience;
     for (int32_t node = level_begin_; node < level_end_; ++node) {
       const double cost_ms = tree_[node].latency_ms + step_costs_ms_[depth];
@@ -117,6 +182,12 @@ bool Beam::RunPass(int width, int depth_max) {
     }
   }
   GoTo(0);
+  KeepPlans();
+  return within_budget;
+}
+
+// Adds the pass's best plans to those of the passes before.
+void Beam::KeepPlans() {
   for (int i = 0; i < finalist_count_; ++i) {
     Plan& plan = plans_[plan_count_];
     plan.cost_ms = finalists_[i].cost_ms;
@@ -128,7 +199,29 @@ bool Beam::RunPass(int width, int depth_max) {
     plan_count_ = std::min(plan_count_ + 1, kFinalists);
     for (auto at = end; at != plans_.begin() && at->cost_ms < (at - 1)->cost_ms; --at) std::swap(*at, *(at - 1));
   }
-  return within_budget;
+}
+
+// A plan that is known already stays in the beam, however little its beginning promises.
+void Beam::KeepGuides(int depth) {
+  for (int i = 0; i < guide_count_; ++i) {
+    Guide& guide = guides_[i];
+    if (guide.at == kNone) continue;
+    if (static_cast<int>(guide.plan.moves.size()) < depth) {
+      guide.at = kNone;
+      continue;
+    }
+    const Move& move = guide.plan.moves[depth - 1];
+    int32_t node = level_begin_;
+    while (node < level_end_ && !(tree_[node].parent == guide.at && tree_[node].move == move)) ++node;
+    if (node == level_end_) {
+      ++level_end_;
+      tree_.push_back({guide.at, move, 0});
+      GoTo(node);
+      seen_.Insert(cursor_.hash());
+      tree_[node].latency_ms = cursor_.by_kind().LatencyMs();
+    }
+    guide.at = node;
+  }
 }
 
 bool Beam::OutOfBudget() {
@@ -141,6 +234,8 @@ void Beam::Expand(int32_t parent) {
   const double latency_ms = cursor_.by_kind().LatencyMs();
   if (exhaustive_) {
     ExpandAll(parent, latency_ms);
+    static bool ej = getenv("EJ");
+    if (ej && !directed_) Eject(parent, latency_ms);
   } else {
     ExpandRepresentatives(parent, latency_ms);
   }
@@ -168,13 +263,62 @@ void Beam::ExpandAll(int32_t parent, double latency_ms) {
   for (WorkloadId w : cursor_.movable()) {
     for (KindId i = 0; i < cursor_.kind_count(); ++i) {
       if (cursor_.by_kind().count(w, i) == 0) continue;
+      if (directed_ && (direction_[w] < 0 || layer_of_kind_[i] == direction_[w])) continue;
       const float* gains = cursor_.by_kind().GainsFrom(w, i);
       ForEachNode(cursor_.Hosts(w), cursor_.OfKind(i), words, [&](NodeId from) {
         ForEachNode(cursor_.Targets(w), words, [&](NodeId to) {
+          if (directed_ && layer_of_kind_[cursor_.kind(to)] != direction_[w]) return;
           if (from != to) Consider(parent, {w, from, to}, latency_ms - gains[cursor_.kind(to)]);
         });
       });
     }
+  }
+}
+
+void Beam::Eject(int32_t parent, double latency_ms) {
+  const int words = cursor_.word_count();
+  const int K = cursor_.kind_count();
+  int W = cursor_.movable().back() + 1;
+  gain_rows_.resize(W * K * K);
+  for (WorkloadId w : cursor_.movable()) for (KindId i = 0; i < K; ++i) {
+    if (cursor_.by_kind().count(w, i) == 0) continue;
+    const float* g = cursor_.by_kind().GainsFrom(w, i);
+    for (int j = 0; j < K; ++j) gain_rows_[(w * K + i) * K + j] = g[j];
+  }
+  auto& out = later_[0];
+  for (WorkloadId w : cursor_.movable()) for (KindId j = 0; j < K; ++j) {
+    if (!cursor_.KindAccepts(j)) continue;
+    bool room = false;
+    for (int x = 0; x < words; ++x) room |= (cursor_.Targets(w)[x] & cursor_.OfKind(j)[x]) != 0;
+    if (room) continue;
+    float best = 0; int bi = -1;
+    for (KindId i = 0; i < K; ++i) if (i != j && cursor_.by_kind().count(w, i) > 0 && gain_rows_[(w * K + i) * K + j] > best) { best = gain_rows_[(w * K + i) * K + j]; bi = i; }
+    if (bi < 0) continue;
+    NodeId a = kNone;
+    ForEachNode(cursor_.Hosts(w), cursor_.OfKind(bi), words, [&](NodeId n) { if (a == kNone || cursor_.free(n).cpu_millis < cursor_.free(a).cpu_millis) a = n; });
+    ForEachNode(cursor_.OfKind(j), words, [&](NodeId b) {
+      for (WorkloadId q : cursor_.movable()) {
+        if (q == w || cursor_.on_node(q, b) == 0) continue;
+        if (!(cursor_.free(b) + cursor_.requests(q)).Fits(cursor_.requests(w))) continue;
+        for (KindId k = 0; k < K; ++k) {
+          if (!cursor_.KindAccepts(k)) continue;
+          const float total = best + gain_rows_[(q * K + j) * K + k];
+          if (total <= 0) continue;
+          NodeId c = kNone;
+          ForEachNode(cursor_.Targets(q), cursor_.OfKind(k), words, [&](NodeId n) { if (n != b && (c == kNone || cursor_.free(n).cpu_millis < cursor_.free(c).cpu_millis)) c = n; });
+          if (c == kNone) continue;
+          ++evaluations_;
+          const Move first{q, b, c}, second{w, a, b};
+          uint64_t h = cursor_.HashAfter(first) - cursor_.CellHash(w, a) + cursor_.CellHash(w, b);
+          if (!seen_.Insert(h)) continue;
+          out.push_back({latency_ms - total, parent, second, 0, first});
+        }
+      }
+    });
+  }
+  if (out.size() >= 2 * static_cast<size_t>(width_) + 64) {
+    std::nth_element(out.begin(), out.begin() + width_ - 1, out.end(), [](const Offer& a, const Offer& b) { return a.latency_ms < b.latency_ms; });
+    out.resize(width_);
   }
 }
 
@@ -244,6 +388,7 @@ void Beam::Prune() {
 void Beam::Select() {
   if (offers_.size() > static_cast<size_t>(width_)) Prune();
   std::sort(offers_.begin(), offers_.end(), [](const Offer& a, const Offer& b) { return a.order < b.order; });
+  for (Offer& offer : offers_) if (offer.first.workload != kNone) { tree_.push_back({offer.parent, offer.first, 0}); offer.parent = tree_.size() - 1; }
   level_begin_ = static_cast<int32_t>(tree_.size());
   for (const Offer& offer : offers_) tree_.push_back({offer.parent, offer.move, offer.latency_ms});
   level_end_ = static_cast<int32_t>(tree_.size());

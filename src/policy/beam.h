@@ -57,7 +57,7 @@ class Beam {
 
   // Searches from the model's placement. Plans: the best few of all passes by kind, best first, each once.
   void Search(const Evaluator& model, const Task& task, const Question& question, const SearchBudget& budget,
-              const Clock& clock);
+              const Clock& clock, const Plan& known = {});
 
   std::span<const Plan> plans() const { return {plans_.data(), static_cast<size_t>(plan_count_)}; }
   int64_t evaluations() const { return evaluations_; }
@@ -74,6 +74,7 @@ class Beam {
     int32_t parent = 0;
     Move move;
     int32_t order = 0;  // Among all of its depth; settles ties.
+    Move first{kNone, kNone, kNone};
   };
   struct KindMove {
     float gain_ms = 0;
@@ -89,6 +90,8 @@ class Beam {
   void Consider(int32_t parent, const Move& move, double latency_ms);
   void Prune();
   void Select();
+  void KeepGuides(int depth);
+  void KeepPlans();
   void NoteFinalist(double cost_ms, int32_t node);
   void GoTo(int32_t node);
   bool FewMoves() const;
@@ -121,6 +124,19 @@ class Beam {
   std::vector<Plan> plans_;
   int plan_count_ = 0;
   int64_t evaluations_ = 0;
+  struct Guide { Plan plan; int32_t at; };
+  std::vector<Guide> guides_;
+  int guide_count_ = 0;
+  bool directed_ = false;
+  std::vector<int32_t> direction_;
+  std::vector<int32_t> layer_of_kind_;
+  struct Target { double cost; std::vector<int32_t> dir; };
+  std::vector<Target> targets_;
+  std::vector<Offer> later_[2];
+  int32_t later_order_ = 0;
+  std::vector<float> gain_rows_;
+  void Eject(int32_t parent, double latency_ms);
+  void ListTargets(const Evaluator& model);
 };
 
 }  // namespace rudderfish

@@ -9,7 +9,7 @@
 #include "policy/policy.h"
 
 // One step of look-ahead on the Model: takes the move after which latency is lowest, and stops when no move gains more
-// than a step costs. Of moves that are equal to a billionth of a millisecond it takes the first in REACH's order of
+// than a step costs. Of moves that are equal but for rounding it takes the first in REACH's order of
 // actions: the lowest node to move to, then the lowest pod.
 //
 // Gains are exact. The gains by kind that every candidate carries say which of them can be the best: those within twice
@@ -18,7 +18,7 @@
 
 namespace rudderfish {
 
-inline constexpr double kTieMs = 1e-9;
+inline constexpr double kTieMs = 1e-12;  // Rounding of sums of a few hundred milliseconds.
 
 struct GreedyStep {
   int choice = kStop;

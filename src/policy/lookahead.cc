@@ -51,7 +51,8 @@ void LookaheadPolicy::Decide(std::span<Ask> asks, std::span<Answer> answers) con
       AppraisePlan(ask.model, *ask.task, ask.question, &memory->appraised);
       Compete(memory);
     } else {
-      memory->beam.Search(*ask.model, *ask.task, ask.question, options_.budget, *options_.clock);
+      memory->beam.Search(*ask.model, *ask.task, ask.question, options_.budget, *options_.clock,
+                           memory->greedy_plan);
       for (const Plan& plan : memory->beam.plans()) {
         memory->appraised = plan;
         AppraisePlan(ask.model, *ask.task, ask.question, &memory->appraised);

@@ -10,9 +10,12 @@ namespace {
 CallId Append(const CallTree& tree, CallId caller, CallGraph* graph) {
   const CallId call = graph->call_count();
   CHECK_EQ(static_cast<int>(tree.execution_ms.size()), graph->kind_count);
-  graph->calls.push_back({.workload = tree.workload, .caller = caller, .data_mbytes = tree.data_mbytes});
-  graph->execution_ms.insert(graph->execution_ms.end(), tree.execution_ms.begin(), tree.execution_ms.end());
-  // Groups of one call, and calls of one group, stand side by side: room for all of them before going deeper.
+  graph->calls.push_back(
+      {.workload = tree.workload, .caller = caller, .data_mbytes = tree.data_mbytes});
+  graph->execution_ms.insert(graph->execution_ms.end(), tree.execution_ms.begin(),
+                             tree.execution_ms.end());
+  // Groups of one call, and calls of one group, stand side by side: room for all of them before
+  // going deeper.
   const int first_group = static_cast<int>(graph->groups.size());
   for (const std::vector<CallTree>& group : tree.groups) {
     const int first = static_cast<int>(graph->sequence.size());

@@ -7,16 +7,17 @@
 
 #include "cluster/call_graph.h"
 
-// A call graph as files nest it. Both file formats are read into this; only BuildCallGraph knows how a CallGraph is
-// laid out.
+// A call graph as files nest it. Both file formats are read into this; only BuildCallGraph knows
+// how a CallGraph is laid out.
 
 namespace rudderfish {
 
 struct CallTree {
   WorkloadId workload = 0;
   double data_mbytes = 0;
-  std::vector<double> execution_ms;           // [kind]
-  std::vector<std::vector<CallTree>> groups;  // Groups in parallel, the calls of a group one after another.
+  std::vector<double> execution_ms;  // [kind]
+  std::vector<std::vector<CallTree>>
+      groups;  // Groups in parallel, the calls of a group one after another.
 };
 
 struct EndpointTree {

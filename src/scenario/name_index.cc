@@ -28,8 +28,10 @@ std::string NameIndex::Unknown(std::string_view name) const {
   const std::string_view shown = name.substr(0, kLongest);
   // Comparing with every name costs their lengths' product: not for a megabyte of a broken file.
   std::string hint = name.size() <= kLongest ? DidYouMean(name, known) : "";
-  if (hint.empty() && !known.empty() && known.size() <= kListed) hint = fmt::format("; there are {}", fmt::join(known, ", "));
-  return fmt::format("no {} is called \"{}{}\"{}", sort_, shown, shown.size() < name.size() ? "..." : "", hint);
+  if (hint.empty() && !known.empty() && known.size() <= kListed)
+    hint = fmt::format("; there are {}", fmt::join(known, ", "));
+  return fmt::format("no {} is called \"{}{}\"{}", sort_, shown,
+                     shown.size() < name.size() ? "..." : "", hint);
 }
 
 }  // namespace rudderfish

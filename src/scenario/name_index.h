@@ -8,7 +8,8 @@
 
 #include "cluster/ids.h"
 
-// Names of things of one sort and their positions, for readers of files that refer to things by name.
+// Names of things of one sort and their positions, for readers of files that refer to things by
+// name.
 
 namespace rudderfish {
 

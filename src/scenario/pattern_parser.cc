@@ -49,7 +49,8 @@ class PatternReader {
     const std::optional<YamlNode> calls = map->Optional("calls");
     const std::optional<YamlNode> parallel = map->Optional("parallel");
     if (calls && parallel) {
-      return parallel->Refuse("expected either `calls` (one after another) or `parallel` (at once), found both");
+      return parallel->Refuse(
+          "expected either `calls` (one after another) or `parallel` (at once), found both");
     }
     callers_.push_back(caller->workload);
     if (calls) {
@@ -93,7 +94,8 @@ class PatternReader {
 
   // `aggregator` or `aggregator: {...}`.
   Result<CallTree> ReadCall(const YamlNode& node) {
-    if (++call_count_ > kMaxCalls) return node.Refuse(fmt::format("more than {} calls in one pattern", kMaxCalls));
+    if (++call_count_ > kMaxCalls)
+      return node.Refuse(fmt::format("more than {} calls in one pattern", kMaxCalls));
     CallTree call;
     if (node.IsScalar()) {
       TRY_ASSIGN(call.workload, WorkloadIn(node));
@@ -104,8 +106,9 @@ class PatternReader {
     TRY_ASSIGN(YamlMap named, node.AsMap());
     const auto entries = named.Entries();
     if (entries.size() != 1) {
-      return node.Refuse(fmt::format("expected one call, `workload: {{...}}`, found a map with {} keys{}", entries.size(),
-                                     entries.empty() ? "" : "; each call is an item of its own"));
+      return node.Refuse(
+          fmt::format("expected one call, `workload: {{...}}`, found a map with {} keys{}",
+                      entries.size(), entries.empty() ? "" : "; each call is an item of its own"));
     }
     const auto& [name, body] = entries[0];
     TRY_ASSIGN(call.workload, WorkloadNamed(name, body));
@@ -117,19 +120,21 @@ class PatternReader {
     }
     const std::optional<YamlNode> execution = map.Optional("execution");
     if (execution) {
-      TRY_ASSIGN(call.execution_ms,
-                 ParseExecution(*execution, *context_.catalog, call.workload, context_.starts[call.workload]));
+      TRY_ASSIGN(call.execution_ms, ParseExecution(*execution, *context_.catalog, call.workload,
+                                                   context_.starts[call.workload]));
     }
     TRY(ReadGroups(&map, &call));
     TRY(map.Finish());
-    return execution ? Result<CallTree>(std::move(call)) : WithDefaultExecution(std::move(call), body);
+    return execution ? Result<CallTree>(std::move(call))
+                     : WithDefaultExecution(std::move(call), body);
   }
 
   Result<void> CheckNotCyclic(WorkloadId workload, const YamlNode& where) const {
     const auto first = std::find(callers_.begin(), callers_.end(), workload);
     if (first == callers_.end()) return {};
     std::vector<std::string_view> way;
-    for (auto at = first; at != callers_.end(); ++at) way.push_back(context_.catalog->workloads[*at].name);
+    for (auto at = first; at != callers_.end(); ++at)
+      way.push_back(context_.catalog->workloads[*at].name);
     way.push_back(way.front());
     return where.Refuse(fmt::format("the calls go round in a circle: {}", fmt::join(way, " -> ")));
   }
@@ -138,7 +143,8 @@ class PatternReader {
     call.execution_ms = context_.executions[call.workload];
     if (!call.execution_ms.empty()) return call;
     const std::string& name = context_.catalog->workloads[call.workload].name;
-    return where.Refuse(fmt::format("missing key `execution`: give it here or at `workloads.{}`", name));
+    return where.Refuse(
+        fmt::format("missing key `execution`: give it here or at `workloads.{}`", name));
   }
 
   const PatternContext& context_;
@@ -148,14 +154,16 @@ class PatternReader {
 
 }  // namespace
 
-bool CanRunOn(const Catalog& catalog, WorkloadId workload, const WorkloadStart& start, KindId kind) {
+bool CanRunOn(const Catalog& catalog, WorkloadId workload, const WorkloadStart& start,
+              KindId kind) {
   const LayerId layer = catalog.kinds[kind].layer;
-  const bool initially = std::binary_search(start.initial_layers.begin(), start.initial_layers.end(), layer);
+  const bool initially =
+      std::binary_search(start.initial_layers.begin(), start.initial_layers.end(), layer);
   return initially || (catalog.workloads[workload].movable && catalog.layers[layer].accepts_moves);
 }
 
-Result<std::vector<double>> ParseExecution(const YamlNode& node, const Catalog& catalog, WorkloadId workload,
-                                           const WorkloadStart& start) {
+Result<std::vector<double>> ParseExecution(const YamlNode& node, const Catalog& catalog,
+                                           WorkloadId workload, const WorkloadStart& start) {
   const auto positive = [](std::string_view text) -> Result<double> {
     TRY_ASSIGN(const double ms, ParseLatencyMs(text));
     if (ms <= 0) return Invalid("expected a time above 0, found \"{}\"", text);
@@ -180,8 +188,9 @@ Result<std::vector<double>> ParseExecution(const YamlNode& node, const Catalog& 
   }
   for (KindId kind = 0; kind < catalog.kind_count(); ++kind) {
     if (execution[kind] > 0 || !CanRunOn(catalog, workload, start, kind)) continue;
-    return node.Refuse(fmt::format("missing key `{}`: the cpu_type of {}, where {} can run", catalog.kinds[kind].cpu_type,
-                                   catalog.kinds[kind].name, catalog.workloads[workload].name));
+    return node.Refuse(fmt::format("missing key `{}`: the cpu_type of {}, where {} can run",
+                                   catalog.kinds[kind].cpu_type, catalog.kinds[kind].name,
+                                   catalog.workloads[workload].name));
   }
   return execution;
 }

@@ -20,22 +20,28 @@
 namespace rudderfish {
 namespace {
 
-constexpr std::array<std::string_view, 3> kLayers = {"cloud", "edge", "client"};  // As REACH numbers them.
+constexpr std::array<std::string_view, 3> kLayers = {"cloud", "edge",
+                                                     "client"};  // As REACH numbers them.
 constexpr std::string_view kClient = "client";
-constexpr std::string_view kCpuInWords = R"(whole cores such as "2" or whole milli-cores such as "700m")";
+constexpr std::string_view kCpuInWords =
+    R"(whole cores such as "2" or whole milli-cores such as "700m")";
 constexpr std::string_view kMemoryInWords =
     R"(a number with M or G, powers of 1024, such as "700M" or "27.68G" (any other unit is 0 to REACH))";
 constexpr std::string_view kTimeInWords = R"(a time such as "46ms" or "2s")";
 constexpr std::string_view kTask =
-    "{kind: migration, objective: latency, step_penalty_ms: 0.2, step_penalty: growing, max_steps: 100}";
+    "{kind: migration, objective: latency, step_penalty_ms: 0.2, step_penalty: growing, max_steps: "
+    "100}";
 
 using Reader = OrderedJsonReader;
 using ReachParser = std::optional<double> (*)(std::string_view);
 
-std::optional<double> Optional(const Result<double>& value) { return value ? std::optional(*value) : std::nullopt; }
+std::optional<double> Optional(const Result<double>& value) {
+  return value ? std::optional(*value) : std::nullopt;
+}
 
 bool IsDigits(std::string_view text) {
-  return !text.empty() && text.size() <= 18 && text.find_first_not_of("0123456789") == std::string_view::npos;
+  return !text.empty() && text.size() <= 18 &&
+         text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 // REACH's int() knows no fractions of a core.
@@ -79,7 +85,8 @@ std::optional<double> BandwidthOf(std::string_view text) {
 std::optional<double> FractionOf(std::string_view text) { return Optional(ParseFraction(text)); }
 
 std::optional<double> TimeOf(std::string_view text) {
-  if (!text.ends_with('s') || text.ends_with("us") || text.ends_with("ns") || text.ends_with("µs")) return std::nullopt;
+  if (!text.ends_with('s') || text.ends_with("us") || text.ends_with("ns") || text.ends_with("µs"))
+    return std::nullopt;
   return Optional(ParseLatencyMs(text));
 }
 
@@ -134,11 +141,13 @@ class ReachReader {
     if (services.empty()) return root.Refuse("expected at least one service");
     int64_t pods = 0;
     for (const auto& [name, service] : services) {
-      if (!IsName(name)) return root.Refuse(fmt::format("expected {} for every service", kNameInWords));
+      if (!IsName(name))
+        return root.Refuse(fmt::format("expected {} for every service", kNameInWords));
       TRY(ReadService(name, service));
       pods += catalog_.workloads.back().replicas_max;
       if (pods > kMaxPods || workloads_.size() > kMaxWorkloads) {
-        return service.Refuse(fmt::format("more than {} pods or {} services in all", kMaxPods, kMaxWorkloads));
+        return service.Refuse(
+            fmt::format("more than {} pods or {} services in all", kMaxPods, kMaxWorkloads));
       }
     }
     scenario_.catalog = std::make_shared<const Catalog>(catalog_);
@@ -149,7 +158,8 @@ class ReachReader {
   }
 
   Result<void> ReadPattern(const std::string& name, const ReachText& file) {
-    if (scenario_.PatternNamed(name) != kNone) return Invalid("the pattern \"{}\" is given twice", name);
+    if (scenario_.PatternNamed(name) != kNone)
+      return Invalid("the pattern \"{}\" is given twice", name);
     TRY_ASSIGN(const OrderedJson json, ParseOrderedJson(file.text, file.source_name));
     const Reader root(json, file.source_name);
     TRY_ASSIGN(const auto members, root.Members());
@@ -157,7 +167,8 @@ class ReachReader {
     calls_ = 0;
     std::vector<EndpointTree> endpoints;
     for (const auto& [endpoint_name, value] : members) {
-      if (!IsName(endpoint_name)) return root.Refuse(fmt::format("expected {} for every endpoint", kNameInWords));
+      if (!IsName(endpoint_name))
+        return root.Refuse(fmt::format("expected {} for every endpoint", kNameInWords));
       TRY_ASSIGN(EndpointTree endpoint, ReadEndpoint(endpoint_name, value));
       endpoints.push_back(std::move(endpoint));
     }
@@ -167,8 +178,10 @@ class ReachReader {
   }
 
   Result<Scenario> Finish(std::string_view config, const ReachImportOptions& options) {
-    if (scenario_.patterns.empty()) return Invalid("no pattern of calls is named; import at least one");
-    if (scenario_.patterns.size() > kMaxPatterns) return Invalid("more than {} patterns", kMaxPatterns);
+    if (scenario_.patterns.empty())
+      return Invalid("no pattern of calls is named; import at least one");
+    if (scenario_.patterns.size() > kMaxPatterns)
+      return Invalid("more than {} patterns", kMaxPatterns);
     scenario_.name = options.name.empty() ? fmt::format("reach-{}", config) : options.name;
     if (!IsName(scenario_.name)) return Invalid("expected {} for the scenario", kNameInWords);
     scenario_.seed = options.seed;
@@ -203,7 +216,8 @@ class ReachReader {
     for (size_t i = 0; i < kLayers.size(); ++i) {
       if (!mentioned[i]) continue;
       layer_ids_[i] = catalog_.layer_count();
-      catalog_.layers.push_back({.name = std::string(kLayers[i]), .accepts_moves = kLayers[i] != kClient});
+      catalog_.layers.push_back(
+          {.name = std::string(kLayers[i]), .accepts_moves = kLayers[i] != kClient});
     }
     return {};
   }
@@ -220,9 +234,12 @@ class ReachReader {
       for (const auto& [type_name, group] : groups) {
         const int type = type_names.Find(type_name);
         if (type == kNone) return group.Refuse(type_names.Unknown(type_name));
-        if (!IsName(type_name)) return types.Refuse(fmt::format("expected {} for every type", kNameInWords));
+        if (!IsName(type_name))
+          return types.Refuse(fmt::format("expected {} for every type", kNameInWords));
         if (!used.Add(type_name)) {
-          return group.Refuse(fmt::format("the type stands in another layer too, and two nodes would be called {}-1", type_name));
+          return group.Refuse(fmt::format(
+              "the type stands in another layer too, and two nodes would be called {}-1",
+              type_name));
         }
         TRY_ASSIGN(const LayerId layer_id, LayerNamed(layer_name, layer));
         TRY(ReadKind(type_name, layer_id, type_members[type].second));
@@ -247,15 +264,18 @@ class ReachReader {
     if (!IsName(kind.cpu_type)) return cpu_type.Expected("an integer");
     TRY_ASSIGN(const Reader bandwidth, type.At("bandwidth"));
     TRY_ASSIGN(kind.bandwidth_mbytes_per_s,
-               QuantityIn(bandwidth, BandwidthOf, R"(whole Mbit/s above 0 with the unit m, such as "500m")"));
+               QuantityIn(bandwidth, BandwidthOf,
+                          R"(whole Mbit/s above 0 with the unit m, such as "500m")"));
     catalog_.kinds.push_back(std::move(kind));
-    if (catalog_.kind_count() > kMaxKinds) return type.Refuse(fmt::format("more than {} types of node", kMaxKinds));
+    if (catalog_.kind_count() > kMaxKinds)
+      return type.Refuse(fmt::format("more than {} types of node", kMaxKinds));
     return {};
   }
 
   // A group of nodes of the kind read last.
   Result<void> ReadGroup(const Reader& group, const std::string& type_name, Names* names) {
-    TRY(group.CheckKeys({"count", "cpu_availability", "memory_availability", "bandwidth_utilization"}));
+    TRY(group.CheckKeys(
+        {"count", "cpu_availability", "memory_availability", "bandwidth_utilization"}));
     NodeGroup read{.kind = catalog_.kind_count() - 1};
     TRY_ASSIGN(const Reader count, group.At("count"));
     TRY_ASSIGN(const int64_t nodes, count.AsInt(0, kMaxNodes));
@@ -266,8 +286,10 @@ class ReachReader {
     TRY_ASSIGN(read.memory_bytes, SampledIn(memory, BytesOf, kMemoryInWords));
     TRY_ASSIGN(const Reader background, group.At("bandwidth_utilization"));
     TRY_ASSIGN(read.background, SampledIn(background, FractionOf, R"(a fraction from "0" to "1")"));
-    if (names->nodes.size() + read.count > kMaxNodes) return count.Refuse(fmt::format("more than {} nodes in all", kMaxNodes));
-    for (int i = 1; i <= read.count; ++i) names->nodes.push_back(fmt::format("{}-{}", type_name, i));
+    if (names->nodes.size() + read.count > kMaxNodes)
+      return count.Refuse(fmt::format("more than {} nodes in all", kMaxNodes));
+    for (int i = 1; i <= read.count; ++i)
+      names->nodes.push_back(fmt::format("{}-{}", type_name, i));
     scenario_.node_groups.push_back(std::move(read));
     return {};
   }
@@ -281,14 +303,16 @@ class ReachReader {
         TRY_ASSIGN(const Reader range, row.At(catalog_.layers[to].name));
         TRY_ASSIGN(const std::vector<Reader> ends, range.Elements());
         if (ends.size() != 2) return range.Refuse(R"(expected a range such as ["50ms", "500ms"])");
-        TRY_ASSIGN(scenario_.latency_ms[from * layers + to], SampledIn(range, TimeOf, kTimeInWords));
+        TRY_ASSIGN(scenario_.latency_ms[from * layers + to],
+                   SampledIn(range, TimeOf, kTimeInWords));
       }
     }
     return {};
   }
 
   Result<void> ReadService(const std::string& name, const Reader& service) {
-    TRY(service.CheckKeys({"cpu-requests", "memory-requests", "max-replica", "type", "layer", "external_services"}));
+    TRY(service.CheckKeys(
+        {"cpu-requests", "memory-requests", "max-replica", "type", "layer", "external_services"}));
     Workload workload{.name = name};
     WorkloadStart start;
     TRY_ASSIGN(const Reader cpu, service.At("cpu-requests"));
@@ -302,7 +326,8 @@ class ReachReader {
     start.replicas = Distribution::Uniform(1, static_cast<double>(most));
     TRY_ASSIGN(const Reader type, service.At("type"));
     TRY_ASSIGN(const std::string type_name, type.AsString());
-    if (type_name != "service" && type_name != "persistent") return type.Expected("service or persistent");
+    if (type_name != "service" && type_name != "persistent")
+      return type.Expected("service or persistent");
     std::string layer_name = "all";
     TRY_ASSIGN(const std::optional<Reader> layer, service.Find("layer"));
     if (layer) {
@@ -311,10 +336,12 @@ class ReachReader {
     workload.movable = type_name != "persistent" && layer_name != kClient;
     for (LayerId id = 0; id < catalog_.layer_count(); ++id) {
       const std::string& known = catalog_.layers[id].name;
-      if (layer_name == "all" ? known != kClient : known == layer_name) start.initial_layers.push_back(id);
+      if (layer_name == "all" ? known != kClient : known == layer_name)
+        start.initial_layers.push_back(id);
     }
     if (start.initial_layers.empty()) {
-      return (layer ? *layer : service).Expected("a layer of cluster_setup (or all, for cloud and edge)");
+      return (layer ? *layer : service)
+          .Expected("a layer of cluster_setup (or all, for cloud and edge)");
     }
     workloads_.Add(name);
     catalog_.workloads.push_back(std::move(workload));
@@ -364,7 +391,8 @@ class ReachReader {
   }
 
   Result<CallTree> ReadCall(const std::string& name, const Reader& reader) {
-    if (++calls_ > kMaxCalls) return reader.Refuse(fmt::format("more than {} calls in one pattern", kMaxCalls));
+    if (++calls_ > kMaxCalls)
+      return reader.Refuse(fmt::format("more than {} calls in one pattern", kMaxCalls));
     CallTree call;
     TRY_ASSIGN(call.workload, WorkloadNamed(name, reader));
     if (std::find(callers_.begin(), callers_.end(), call.workload) != callers_.end()) {
@@ -381,12 +409,14 @@ class ReachReader {
     return call;
   }
 
-  // Times for types of CPU that this cluster lacks are ignored: all clusters share one file of call patterns.
+  // Times for types of CPU that this cluster lacks are ignored: all clusters share one file of call
+  // patterns.
   Result<void> ReadExecution(const Reader& reader, CallTree* call) {
     call->execution_ms.assign(catalog_.kind_count(), 0.0);
     TRY_ASSIGN(const auto times, reader.Members());
     for (const auto& [type, time] : times) {
-      TRY_ASSIGN(const double ms, QuantityIn(time, PositiveTimeOf, R"(a time above 0 such as "46ms" or "2s")"));
+      TRY_ASSIGN(const double ms,
+                 QuantityIn(time, PositiveTimeOf, R"(a time above 0 such as "46ms" or "2s")"));
       for (KindId kind = 0; kind < catalog_.kind_count(); ++kind) {
         if (catalog_.kinds[kind].cpu_type == type) call->execution_ms[kind] = ms;
       }
@@ -394,16 +424,16 @@ class ReachReader {
     for (KindId kind = 0; kind < catalog_.kind_count(); ++kind) {
       if (call->execution_ms[kind] > 0) continue;
       if (!CanRunOn(catalog_, call->workload, scenario_.starts[call->workload], kind)) continue;
-      return reader.Refuse(fmt::format("missing key \"{}\", the cpu_type of {}", catalog_.kinds[kind].cpu_type,
-                                       catalog_.kinds[kind].name));
+      return reader.Refuse(fmt::format("missing key \"{}\", the cpu_type of {}",
+                                       catalog_.kinds[kind].cpu_type, catalog_.kinds[kind].name));
     }
     return {};
   }
 
   Scenario scenario_;
   Catalog catalog_;
-  NameIndex layer_names_{"layer"};                     // All that REACH knows,
-  std::array<LayerId, kLayers.size()> layer_ids_{};    // and their positions in the catalog.
+  NameIndex layer_names_{"layer"};                   // All that REACH knows,
+  std::array<LayerId, kLayers.size()> layer_ids_{};  // and their positions in the catalog.
   NameIndex workloads_{"service"};
   std::vector<WorkloadId> callers_;
   int calls_ = 0;
@@ -411,7 +441,8 @@ class ReachReader {
 
 }  // namespace
 
-Result<Scenario> ParseReach(const ReachTexts& texts, std::string_view config, const ReachImportOptions& options) {
+Result<Scenario> ParseReach(const ReachTexts& texts, std::string_view config,
+                            const ReachImportOptions& options) {
   ReachReader reader;
   TRY(reader.ReadNodes(texts.nodes));
   TRY(reader.ReadServices(texts.services));

@@ -30,11 +30,13 @@ std::vector<std::string> NamesIn(const fs::path& folder, NameOf name_of) {
   return names;
 }
 
-std::string NearestOrAll(std::string_view name, const std::vector<std::string>& names, std::string_view none) {
+std::string NearestOrAll(std::string_view name, const std::vector<std::string>& names,
+                         std::string_view none) {
   const std::vector<std::string_view> known(names.begin(), names.end());
   std::string hint = DidYouMean(name, known);
   if (!hint.empty()) return hint;
-  return names.empty() ? fmt::format("; {}", none) : fmt::format("; there are {}", fmt::join(names, ", "));
+  return names.empty() ? fmt::format("; {}", none)
+                       : fmt::format("; there are {}", fmt::join(names, ", "));
 }
 
 bool Exists(const fs::path& path) {
@@ -55,19 +57,24 @@ Result<ReachText> ReadFirst(std::string_view file, const std::vector<fs::path>& 
 
 Result<void> CheckConfig(const fs::path& dir, std::string_view config) {
   if (!Exists(dir)) return Fail(ErrorCode::kNotFound, "{}: there is no such folder", dir.string());
-  if (config.empty()) return Invalid("the name of a configuration is missing; REACH calls them <nodes>-<pods>, such as 7-21");
+  if (config.empty())
+    return Invalid(
+        "the name of a configuration is missing; REACH calls them <nodes>-<pods>, such as 7-21");
   if (Exists(dir / config)) return {};
-  const std::vector<std::string> configs = NamesIn(dir, [](const fs::path& path) -> std::optional<std::string> {
-    if (!Exists(path / "nodes.json")) return std::nullopt;
-    return path.filename().string();
-  });
+  const std::vector<std::string> configs =
+      NamesIn(dir, [](const fs::path& path) -> std::optional<std::string> {
+        if (!Exists(path / "nodes.json")) return std::nullopt;
+        return path.filename().string();
+      });
   return Fail(ErrorCode::kNotFound, "{}: there is no configuration \"{}\"{}", dir.string(), config,
               NearestOrAll(config, configs, "no folder in it holds a nodes.json"));
 }
 
-Result<ReachText> ReadPatternFile(const fs::path& dir, std::string_view config, const std::string& pattern) {
+Result<ReachText> ReadPatternFile(const fs::path& dir, std::string_view config,
+                                  const std::string& pattern) {
   const std::string file = pattern + std::string(kPatternSuffix);
-  if (Exists(dir / file) || Exists(dir / config / file)) return ReadFirst(file, {dir, dir / config});
+  if (Exists(dir / file) || Exists(dir / config / file))
+    return ReadFirst(file, {dir, dir / config});
   const auto name_of = [](const fs::path& path) -> std::optional<std::string> {
     std::string name = path.filename().string();
     if (!name.ends_with(kPatternSuffix)) return std::nullopt;
@@ -82,10 +89,12 @@ Result<ReachText> ReadPatternFile(const fs::path& dir, std::string_view config, 
 
 }  // namespace
 
-Result<Scenario> ImportReach(const fs::path& dir, std::string_view config, std::span<const std::string> patterns,
+Result<Scenario> ImportReach(const fs::path& dir, std::string_view config,
+                             std::span<const std::string> patterns,
                              const ReachImportOptions& options) {
   TRY(CheckConfig(dir, config));
-  const char* nodes_file = options.capacity == ReachCapacity::kDrawn ? "nodes.json" : "nodes-simple.json";
+  const char* nodes_file =
+      options.capacity == ReachCapacity::kDrawn ? "nodes.json" : "nodes-simple.json";
   ReachTexts texts;
   TRY_ASSIGN(texts.nodes, ReadFirst(nodes_file, {dir / config}));
   TRY_ASSIGN(texts.services, ReadFirst(options.services_file, {dir / config, dir}));

@@ -13,11 +13,13 @@ namespace rudderfish {
 namespace {
 
 std::string Describe(const Resources& resources) {
-  return fmt::format("{} cores and {}", resources.cpu_millis / 1000.0, FormatBytes(resources.memory_bytes));
+  return fmt::format("{} cores and {}", resources.cpu_millis / 1000.0,
+                     FormatBytes(resources.memory_bytes));
 }
 
 Resources Most(const NodeGroup& group) {
-  return {static_cast<int64_t>(group.cpu_millis.max()), static_cast<int64_t>(group.memory_bytes.max())};
+  return {static_cast<int64_t>(group.cpu_millis.max()),
+          static_cast<int64_t>(group.memory_bytes.max())};
 }
 
 }  // namespace
@@ -35,13 +37,15 @@ std::vector<KindId> Scenario::KindsOfNodes() const {
 }
 
 int Scenario::PatternNamed(std::string_view pattern) const {
-  const auto at = std::find_if(patterns.begin(), patterns.end(), [&](const auto& p) { return p->name == pattern; });
+  const auto at = std::find_if(patterns.begin(), patterns.end(),
+                               [&](const auto& p) { return p->name == pattern; });
   return at == patterns.end() ? kNone : static_cast<int>(at - patterns.begin());
 }
 
 std::string WhyInfeasible(const Scenario& scenario, WorkloadId* workload) {
   const Catalog& catalog = *scenario.catalog;
-  // Sums in double: a million pods of any size cannot overflow it, and a per mille of error does not matter here.
+  // Sums in double: a million pods of any size cannot overflow it, and a per mille of error does
+  // not matter here.
   double cpu_asked = 0, memory_asked = 0, cpu_most = 0, memory_most = 0;
   for (*workload = 0; *workload < catalog.workload_count(); ++*workload) {
     const WorkloadStart& start = scenario.starts[*workload];
@@ -52,7 +56,8 @@ std::string WhyInfeasible(const Scenario& scenario, WorkloadId* workload) {
     bool fits = false;
     for (const NodeGroup& group : scenario.node_groups) {
       const LayerId layer = catalog.kinds[group.kind].layer;
-      if (group.count == 0 || !std::binary_search(start.initial_layers.begin(), start.initial_layers.end(), layer)) {
+      if (group.count == 0 ||
+          !std::binary_search(start.initial_layers.begin(), start.initial_layers.end(), layer)) {
         continue;
       }
       fits = fits || Most(group).Fits(requests);
@@ -62,8 +67,11 @@ std::string WhyInfeasible(const Scenario& scenario, WorkloadId* workload) {
     if (fits) continue;
     std::vector<std::string_view> layers;
     for (LayerId layer : start.initial_layers) layers.push_back(catalog.layers[layer].name);
-    return fmt::format("a pod of {} requests {}, which no node of its layers ({}) can hold; the most there is on one is {}",
-                       catalog.workloads[*workload].name, Describe(requests), fmt::join(layers, ", "), Describe(most));
+    return fmt::format(
+        "a pod of {} requests {}, which no node of its layers ({}) can hold; the most there is on "
+        "one is {}",
+        catalog.workloads[*workload].name, Describe(requests), fmt::join(layers, ", "),
+        Describe(most));
   }
   *workload = kNone;
   for (const NodeGroup& group : scenario.node_groups) {
@@ -71,9 +79,11 @@ std::string WhyInfeasible(const Scenario& scenario, WorkloadId* workload) {
     memory_most += group.count * group.memory_bytes.max();
   }
   if (cpu_asked <= cpu_most && memory_asked <= memory_most) return {};
-  return fmt::format("the fewest replicas together request {:.4g} cores and {:.4g} GiB, all nodes offer at most {:.4g} "
-                     "cores and {:.4g} GiB", cpu_asked / 1000, memory_asked / kBytesPerGib, cpu_most / 1000,
-                     memory_most / kBytesPerGib);
+  return fmt::format(
+      "the fewest replicas together request {:.4g} cores and {:.4g} GiB, all nodes offer at most "
+      "{:.4g} "
+      "cores and {:.4g} GiB",
+      cpu_asked / 1000, memory_asked / kBytesPerGib, cpu_most / 1000, memory_most / kBytesPerGib);
 }
 
 Result<Scenario> LoadScenario(const std::filesystem::path& path) {

@@ -13,16 +13,18 @@
 #include "cluster/state.h"
 #include "scenario/distribution.h"
 
-// A world as data: which nodes and workloads there are, who calls whom, and what of it is drawn anew each episode.
-// sim/world.h draws States from it. Immutable once loaded; shared by all threads.
+// A world as data: which nodes and workloads there are, who calls whom, and what of it is drawn
+// anew each episode. sim/world.h draws States from it. Immutable once loaded; shared by all
+// threads.
 //
-// The format is YAML, described by scenarios/scenario.schema.json, with examples beside it. Quantities carry their
-// unit: 700m cores, 2Gi, 500Mbit, 50ms, 0.1MB. Memory suffixes Ki Mi Gi are powers of 1024, k M G of 1000, as in
-// Kubernetes; bandwidth and payload count in powers of 1000.
+// The format is YAML, described by scenarios/scenario.schema.json, with examples beside it.
+// Quantities carry their unit: 700m cores, 2Gi, 500Mbit, 50ms, 0.1MB. Memory suffixes Ki Mi Gi are
+// powers of 1024, k M G of 1000, as in Kubernetes; bandwidth and payload count in powers of 1000.
 
 namespace rudderfish {
 
-// Nodes of one kind whose resources are drawn alike. They are called <kind>-<i>, counted from 1 over all groups.
+// Nodes of one kind whose resources are drawn alike. They are called <kind>-<i>, counted from 1
+// over all groups.
 struct NodeGroup {
   KindId kind = 0;
   int count = 0;
@@ -57,7 +59,7 @@ struct Scenario {
   YamlNode task;          // Opaque here; null if absent. Task parses it.
 
   int node_count() const { return static_cast<int>(names->nodes.size()); }
-  int pod_limit() const;  // Pods of the largest episode.
+  int pod_limit() const;                     // Pods of the largest episode.
   std::vector<KindId> KindsOfNodes() const;  // [node]
 
   // What its start states call it: source_config, or else its name.
@@ -84,8 +86,9 @@ Result<Scenario> LoadScenario(const std::filesystem::path& path);
 // ParseScenario(ToYaml(s)) equals s.
 std::string ToYaml(const Scenario& scenario);
 
-// Why an episode can never be drawn, in words, or empty: a workload that fits on no node of its layers, or more
-// requests in all than all nodes can hold. Loaders refuse such scenarios; `workload` is whom to blame, kNone for all.
+// Why an episode can never be drawn, in words, or empty: a workload that fits on no node of its
+// layers, or more requests in all than all nodes can hold. Loaders refuse such scenarios;
+// `workload` is whom to blame, kNone for all.
 std::string WhyInfeasible(const Scenario& scenario, WorkloadId* workload);
 
 }  // namespace rudderfish

@@ -15,7 +15,8 @@ namespace rudderfish {
 namespace {
 
 constexpr std::string_view kFormat = "scenario/v1";
-constexpr std::string_view kReservedNames[] = {"calls", "parallel"};  // Keys that stand where workloads are called.
+constexpr std::string_view kReservedNames[] = {
+    "calls", "parallel"};  // Keys that stand where workloads are called.
 constexpr double kMostBandwidth = 1e9;
 constexpr int kMaxRetries = 1'000'000;
 
@@ -53,15 +54,18 @@ class ScenarioReader {
   Result<void> ReadHead(YamlMap* map) {
     TRY_ASSIGN(const YamlNode format, map->Required("rudderfish"));
     TRY_ASSIGN(const std::string written, format.AsString());
-    if (written != kFormat) return format.Expected(fmt::format("{}, the format of this version", kFormat));
+    if (written != kFormat)
+      return format.Expected(fmt::format("{}, the format of this version", kFormat));
     TRY_ASSIGN(const YamlNode name, map->Required("name"));
     TRY_ASSIGN(scenario_.name, NameOf(name));
-    TRY_ASSIGN(const int64_t seed, map->OptionalInt("seed", 0, std::numeric_limits<int64_t>::max(), 1));
+    TRY_ASSIGN(const int64_t seed,
+               map->OptionalInt("seed", 0, std::numeric_limits<int64_t>::max(), 1));
     scenario_.seed = static_cast<uint64_t>(seed);
     if (const std::optional<YamlNode> source = map->Optional("source")) {
       TRY_ASSIGN(YamlMap fields, source->AsMap());
       TRY_ASSIGN(const std::string system, fields.RequiredString("system"));
-      if (system != "reach") return (*fields.Optional("system")).Expected("reach, the one source there is");
+      if (system != "reach")
+        return (*fields.Optional("system")).Expected("reach, the one source there is");
       TRY_ASSIGN(const YamlNode config, fields.Required("config"));
       TRY_ASSIGN(scenario_.source_config, NameOf(config));
       TRY(fields.Finish());
@@ -88,7 +92,8 @@ class ScenarioReader {
       catalog_.layers.push_back(std::move(layer));
     }
     if (catalog_.layers.empty() || catalog_.layer_count() > kMaxLayers) {
-      return node.Refuse(fmt::format("expected 1 to {} layers, found {}", kMaxLayers, catalog_.layer_count()));
+      return node.Refuse(
+          fmt::format("expected 1 to {} layers, found {}", kMaxLayers, catalog_.layer_count()));
     }
     return {};
   }
@@ -121,11 +126,13 @@ class ScenarioReader {
       }
     }
     for (LayerId from = 0; from < layers; ++from) {
-      if (rows[from].IsNull()) return node.Refuse(fmt::format("missing key `{}`", catalog_.layers[from].name));
+      if (rows[from].IsNull())
+        return node.Refuse(fmt::format("missing key `{}`", catalog_.layers[from].name));
       for (LayerId to = 0; to < layers; ++to) {
         if (given[from * layers + to]) continue;
-        return rows[from].Refuse(fmt::format("missing key `{}`: the latency from {} to {}", catalog_.layers[to].name,
-                                             catalog_.layers[from].name, catalog_.layers[to].name));
+        return rows[from].Refuse(fmt::format("missing key `{}`: the latency from {} to {}",
+                                             catalog_.layers[to].name, catalog_.layers[from].name,
+                                             catalog_.layers[to].name));
       }
     }
     return {};
@@ -144,14 +151,16 @@ class ScenarioReader {
       TRY_ASSIGN(const YamlNode bandwidth, fields.Required("bandwidth"));
       TRY_ASSIGN(kind.bandwidth_mbytes_per_s, QuantityOf(bandwidth, ParseBandwidthMbytesPerS));
       if (kind.bandwidth_mbytes_per_s <= 0 || kind.bandwidth_mbytes_per_s > kMostBandwidth) {
-        return bandwidth.Expected(fmt::format("a bandwidth above 0 and up to {}MB/s", kMostBandwidth));
+        return bandwidth.Expected(
+            fmt::format("a bandwidth above 0 and up to {}MB/s", kMostBandwidth));
       }
       TRY(fields.Finish());
       kinds_.Add(name);
       catalog_.kinds.push_back(std::move(kind));
     }
     if (catalog_.kinds.empty() || catalog_.kind_count() > kMaxKinds) {
-      return node.Refuse(fmt::format("expected 1 to {} node types, found {}", kMaxKinds, catalog_.kind_count()));
+      return node.Refuse(
+          fmt::format("expected 1 to {} node types, found {}", kMaxKinds, catalog_.kind_count()));
     }
     return {};
   }
@@ -193,7 +202,8 @@ class ScenarioReader {
   Result<void> ReadWorkloads(const YamlNode& node) {
     TRY_ASSIGN(YamlMap map, node.AsMap());
     const auto entries = map.Entries();
-    const size_t most = std::min<size_t>(kMaxWorkloads, 100'000'000 / scenario_.names->nodes.size());
+    const size_t most =
+        std::min<size_t>(kMaxWorkloads, 100'000'000 / scenario_.names->nodes.size());
     if (entries.empty() || entries.size() > most) {
       return node.Refuse(fmt::format("expected 1 to {} workloads for {} nodes, found {}", most,
                                      scenario_.names->nodes.size(), entries.size()));
@@ -202,8 +212,10 @@ class ScenarioReader {
     std::vector<YamlNode> executions;
     for (const auto& [name, value] : entries) {
       if (!IsName(name)) return value.Refuse(fmt::format("expected {} as key", kNameInWords));
-      if (std::find(std::begin(kReservedNames), std::end(kReservedNames), name) != std::end(kReservedNames)) {
-        return value.Refuse("a workload cannot have this name: it is a keyword where calls are listed");
+      if (std::find(std::begin(kReservedNames), std::end(kReservedNames), name) !=
+          std::end(kReservedNames)) {
+        return value.Refuse(
+            "a workload cannot have this name: it is a keyword where calls are listed");
       }
       workloads_.Add(name);
       workload_nodes_.push_back(value);
@@ -215,13 +227,14 @@ class ScenarioReader {
     executions_.resize(entries.size());
     for (size_t w = 0; w < entries.size(); ++w) {
       if (executions[w].IsNull()) continue;
-      TRY_ASSIGN(executions_[w],
-                 ParseExecution(executions[w], catalog_, static_cast<WorkloadId>(w), scenario_.starts[w]));
+      TRY_ASSIGN(executions_[w], ParseExecution(executions[w], catalog_, static_cast<WorkloadId>(w),
+                                                scenario_.starts[w]));
     }
     return {};
   }
 
-  Result<void> ReadWorkload(const std::string& name, const YamlNode& node, std::vector<YamlNode>* executions) {
+  Result<void> ReadWorkload(const std::string& name, const YamlNode& node,
+                            std::vector<YamlNode>* executions) {
     TRY_ASSIGN(YamlMap fields, node.AsMap());
     Workload workload{.name = name};
     WorkloadStart start;
@@ -251,13 +264,15 @@ class ScenarioReader {
     return exact(text, Rounding::kUp);
   }
 
-  Result<void> ReadInitialLayers(const std::optional<YamlNode>& node, const YamlNode& workload, WorkloadStart* start) {
+  Result<void> ReadInitialLayers(const std::optional<YamlNode>& node, const YamlNode& workload,
+                                 WorkloadStart* start) {
     if (!node) {
       for (LayerId layer = 0; layer < catalog_.layer_count(); ++layer) {
         if (catalog_.layers[layer].accepts_moves) start->initial_layers.push_back(layer);
       }
       if (start->initial_layers.empty()) {
-        return workload.Refuse("missing key `layers`: no layer accepts moves, so say where its pods are");
+        return workload.Refuse(
+            "missing key `layers`: no layer accepts moves, so say where its pods are");
       }
       return {};
     }
@@ -267,7 +282,8 @@ class ScenarioReader {
       start->initial_layers.push_back(layer);
     }
     std::sort(start->initial_layers.begin(), start->initial_layers.end());
-    const auto twice = std::adjacent_find(start->initial_layers.begin(), start->initial_layers.end());
+    const auto twice =
+        std::adjacent_find(start->initial_layers.begin(), start->initial_layers.end());
     if (start->initial_layers.empty() || twice != start->initial_layers.end()) {
       return node->Refuse("expected at least one layer, and each once");
     }
@@ -287,7 +303,8 @@ class ScenarioReader {
       patterns_.Add(name);
     }
     if (patterns_.size() == 0 || patterns_.size() > kMaxPatterns) {
-      return node.Refuse(fmt::format("expected 1 to {} patterns, found {}", kMaxPatterns, patterns_.size()));
+      return node.Refuse(
+          fmt::format("expected 1 to {} patterns, found {}", kMaxPatterns, patterns_.size()));
     }
     return {};
   }

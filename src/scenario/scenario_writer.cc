@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <cmath>
+#include <charconv>
+#include <map>
 #include <optional>
-#include <unordered_set>
 
 #include "base/units.h"
 #include "base/yaml_writer.h"
@@ -14,60 +14,65 @@
 namespace rudderfish {
 namespace {
 
-// Quantities as text that the parsers read back to the same value, as short as a person would write them.
+// Quantities as text that the parsers read back to the same value, as short as a person would write
+// them.
 
 std::string CoresText(double millis) { return FormatMillis(static_cast<int64_t>(millis)); }
 
-std::string MemoryText(double bytes) {
-  std::string shortest = FormatMemoryQuantity(static_cast<int64_t>(bytes));
+std::string MemoryText(int64_t bytes, Rounding rounding) {
+  std::string shortest = FormatMemoryQuantity(bytes);
   for (const auto& [unit, factor] : {std::pair("Gi", kBytesPerGib), std::pair("Mi", 1024.0 * 1024)}) {
     for (int decimals = 0; decimals <= 3; ++decimals) {
-      std::string text = fmt::format("{:.{}f}{}", bytes / factor, decimals, unit);
-      if (text.size() < shortest.size() && ParseMemory(text) == bytes) shortest = std::move(text);
+      std::string text = fmt::format("{:.{}f}{}", static_cast<double>(bytes) / factor, decimals, unit);
+      if (text.size() < shortest.size() && ParseMemoryBytes(text, rounding) == bytes) {
+        shortest = std::move(text);
+      }
     }
   }
   return shortest;
+}
+
+std::string AllocatableText(double bytes) {
+  return MemoryText(static_cast<int64_t>(bytes), Rounding::kDown);
 }
 
 std::string LatencyText(double ms) { return fmt::format("{}ms", ms); }
 
 std::string NumberText(double value) { return fmt::format("{}", value); }
 
-std::string PayloadText(double mbytes) {
-  const std::string text = fmt::format("{}MB", mbytes);
-  if (ParsePayloadMbytes(text) == mbytes) return text;
-  // Counting in bytes rounds once; one of the neighbours reads back.
-  for (const double bytes : {mbytes * 1e6, std::nextafter(mbytes * 1e6, 0.0), std::nextafter(mbytes * 1e6, HUGE_VAL)}) {
-    std::string exact = fmt::format("{}B", bytes);
-    if (ParsePayloadMbytes(exact) == mbytes) return exact;
-  }
-  return text;
-}
+std::string PayloadText(double mbytes) { return fmt::format("{}MB", mbytes); }
 
 std::string BandwidthText(double mbytes_per_s) {
   std::string text = fmt::format("{}Mbit", mbytes_per_s * 8);
-  return ParseBandwidthMbytesPerS(text) == mbytes_per_s ? text : fmt::format("{}MB/s", mbytes_per_s);
+  return ParseBandwidthMbytesPerS(text) == mbytes_per_s ? text
+                                                        : fmt::format("{}MB/s", mbytes_per_s);
 }
 
 using Text = std::string (*)(double);
 
 // Bare numbers stay unquoted.
 YamlScalar ScalarOf(const std::string& text) {
-  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos && text.size() < 18;
-  return digits ? YamlScalar(int64_t{std::stoll(text)}) : YamlScalar(text);
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc{} && end == text.data() + text.size();
+  return whole ? YamlScalar(number) : YamlScalar(text);
 }
 
 std::optional<YamlScalar> OneLine(const Distribution& distribution, Text text) {
   switch (distribution.shape()) {
-    case Distribution::Shape::kConstant: return ScalarOf(text(distribution.min()));
+    case Distribution::Shape::kConstant:
+      return ScalarOf(text(distribution.min()));
     case Distribution::Shape::kUniform:
-      return YamlScalar(fmt::format("{} to {}", text(distribution.min()), text(distribution.max())));
-    case Distribution::Shape::kChoice: break;
+      return YamlScalar(
+          fmt::format("{} to {}", text(distribution.min()), text(distribution.max())));
+    case Distribution::Shape::kChoice:
+      break;
   }
   return std::nullopt;
 }
 
-void WriteDistribution(std::string_view key, const Distribution& distribution, Text text, YamlWriter* out) {
+void WriteDistribution(std::string_view key, const Distribution& distribution, Text text,
+                       YamlWriter* out) {
   if (const std::optional<YamlScalar> line = OneLine(distribution, text)) {
     out->Field(key, *line);
     return;
@@ -79,7 +84,8 @@ void WriteDistribution(std::string_view key, const Distribution& distribution, T
 
 class ScenarioText {
  public:
-  explicit ScenarioText(const Scenario& scenario) : scenario_(scenario), catalog_(*scenario.catalog) {}
+  explicit ScenarioText(const Scenario& scenario)
+      : scenario_(scenario), catalog_(*scenario.catalog) {}
 
   std::string Write() {
     out_.Field("rudderfish", "scenario/v1");
@@ -122,8 +128,10 @@ class ScenarioText {
       std::optional<YamlWriter::Fields> row{std::in_place};
       for (LayerId to = 0; to < catalog_.layer_count() && row; ++to) {
         const std::optional<YamlScalar> text = OneLine(latency(to), LatencyText);
-        if (text) row->push_back({catalog_.layers[to].name, *text});
-        else row.reset();
+        if (text)
+          row->push_back({catalog_.layers[to].name, *text});
+        else
+          row.reset();
       }
       if (row) {
         out_.FlowMap(catalog_.layers[from].name, *row);
@@ -153,8 +161,9 @@ class ScenarioText {
       out_.Field("type", catalog_.kinds[group.kind].name);
       out_.Field("count", group.count);
       WriteDistribution("cpu", group.cpu_millis, CoresText, &out_);
-      WriteDistribution("memory", group.memory_bytes, MemoryText, &out_);
-      if (group.background != Distribution()) WriteDistribution("background", group.background, NumberText, &out_);
+      WriteDistribution("memory", group.memory_bytes, AllocatableText, &out_);
+      if (group.background != Distribution())
+        WriteDistribution("background", group.background, NumberText, &out_);
       out_.End();
     }
     out_.End();
@@ -168,8 +177,10 @@ class ScenarioText {
       const Workload& workload = catalog_.workloads[w];
       const WorkloadStart& start = scenario_.starts[w];
       out_.BeginMap(workload.name);
-      out_.FlowMap("requests", {{"cpu", ScalarOf(CoresText(static_cast<double>(workload.requests.cpu_millis)))},
-                                {"memory", ScalarOf(MemoryText(static_cast<double>(workload.requests.memory_bytes)))}});
+      out_.FlowMap(
+          "requests",
+          {{"cpu", ScalarOf(CoresText(static_cast<double>(workload.requests.cpu_millis)))},
+           {"memory", ScalarOf(MemoryText(static_cast<double>(workload.requests.memory_bytes)))}});
       WriteDistribution("replicas", start.replicas, NumberText, &out_);
       std::vector<YamlScalar> layers;
       for (LayerId layer : start.initial_layers) layers.push_back(catalog_.layers[layer].name);
@@ -182,7 +193,8 @@ class ScenarioText {
     out_.End();
   }
 
-  // The execution times of the first call of a workload stand with the workload, those of others only if they differ.
+  // The execution times of the first call of a workload stand with the workload, those of others
+  // only if they differ.
   std::vector<double> FirstExecution(WorkloadId workload) const {
     for (const auto& pattern : scenario_.patterns) {
       for (CallId call = 0; call < pattern->call_count(); ++call) {
@@ -194,24 +206,28 @@ class ScenarioText {
   }
 
   static std::vector<double> ExecutionOf(const CallGraph& graph, CallId call) {
-    const auto row = graph.execution_ms.begin() + static_cast<std::ptrdiff_t>(call) * graph.kind_count;
+    const auto row =
+        graph.execution_ms.begin() + static_cast<std::ptrdiff_t>(call) * graph.kind_count;
     return {row, row + graph.kind_count};
   }
 
   void WriteExecution(WorkloadId workload, const std::vector<double>& execution) {
-    YamlWriter::Fields fields;
-    std::unordered_set<std::string_view> written;
+    std::map<std::string, std::string> times;
     for (KindId kind = 0; kind < catalog_.kind_count(); ++kind) {
-      const std::string& type = catalog_.kinds[kind].cpu_type;
-      if (execution[kind] == 0 && !CanRunOn(catalog_, workload, scenario_.starts[workload], kind)) continue;
-      if (written.insert(type).second) fields.push_back({type, LatencyText(execution[kind])});
+      if (execution[kind] == 0 && !CanRunOn(catalog_, workload, scenario_.starts[workload], kind))
+        continue;
+      times[catalog_.kinds[kind].cpu_type] = LatencyText(execution[kind]);
     }
+    YamlWriter::Fields fields;
+    for (const auto& [type, time] : times) fields.push_back({type, time});
     out_.FlowMap("execution", fields);
   }
 
   void WritePatterns() {
     out_.BlankLine();
-    out_.Comment("Who calls whom: `calls` one after another, `parallel` at once. Each episode has one of these patterns.");
+    out_.Comment(
+        "Who calls whom: `calls` one after another, `parallel` at once. Each episode has one of "
+        "these patterns.");
     out_.BeginMap("patterns");
     bool weighted = false;
     YamlWriter::Fields weights;

@@ -31,22 +31,28 @@ std::string_view WithoutReturn(std::string_view line) {
 
 class StartStateReader {
  public:
-  StartStateReader(std::string_view source_name, const Scenario& scenario, const StartStateFilter& filter)
-      : source_name_(source_name), scenario_(scenario), catalog_(*scenario.catalog), filter_(filter) {
+  StartStateReader(std::string_view source_name, const Scenario& scenario,
+                   const StartStateFilter& filter)
+      : source_name_(source_name),
+        scenario_(scenario),
+        catalog_(*scenario.catalog),
+        filter_(filter) {
     for (const std::string& name : scenario.names->nodes) nodes_.Add(name);
     for (const Workload& workload : catalog_.workloads) workloads_.Add(workload.name);
     for (const Layer& layer : catalog_.layers) layers_.Add(layer.name);
     for (const auto& pattern : scenario.patterns) patterns_.Add(pattern->name);
     // A line of this cluster has no reason to be longer.
-    longest_line_ = (size_t{1} << 20) + 1024 * (scenario.names->nodes.size() + scenario.pod_limit());
+    longest_line_ =
+        (size_t{1} << 20) + 1024 * (scenario.names->nodes.size() + scenario.pod_limit());
   }
 
   // Reads line `number`, from 0, into `states`, unless the filter leaves it out.
   Result<void> ReadLine(std::string_view line, int number, std::vector<StartState>* states) {
     const std::string where = fmt::format("{}:{}", source_name_, number + 1);
     if (line.size() > longest_line_) {
-      return Invalid("{}: the line has {} bytes; more than {} are none for {} nodes and {} pods", where, line.size(),
-                     longest_line_, scenario_.node_count(), scenario_.pod_limit());
+      return Invalid("{}: the line has {} bytes; more than {} are none for {} nodes and {} pods",
+                     where, line.size(), longest_line_, scenario_.node_count(),
+                     scenario_.pod_limit());
     }
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) {
       return Invalid("{}: the line is blank; every line holds one start state", where);
@@ -78,14 +84,15 @@ class StartStateReader {
     if (!filter_.config.empty() && filter_.config != config) return false;
     if (!filter_.pattern.empty() && filter_.pattern != pattern) return false;
     if (config != scenario_.config()) {
-      return config_reader.Refuse(fmt::format("the line is of \"{}\", the scenario {} is of \"{}\"; "
-                                              "`--select config={}` takes the lines that fit",
-                                              config, scenario_.name, scenario_.config(), scenario_.config()));
+      return config_reader.Refuse(
+          fmt::format("the line is of \"{}\", the scenario {} is of \"{}\"; "
+                      "`--select config={}` takes the lines that fit",
+                      config, scenario_.name, scenario_.config(), scenario_.config()));
     }
     if (patterns_.Find(pattern) == kNone) {
-      return pattern_reader.Refuse(fmt::format("{}; `--select config={},pattern={}` takes the lines that fit",
-                                               patterns_.Unknown(pattern), scenario_.config(),
-                                               scenario_.patterns[0]->name));
+      return pattern_reader.Refuse(
+          fmt::format("{}; `--select config={},pattern={}` takes the lines that fit",
+                      patterns_.Unknown(pattern), scenario_.config(), scenario_.patterns[0]->name));
     }
     return true;
   }
@@ -139,15 +146,18 @@ class StartStateReader {
       TRY_ASSIGN(const double cores, cpu.AsDouble(kBelowZero, kMostCores));
       TRY_ASSIGN(const JsonReader memory, item.At("mem_free"));
       TRY_ASSIGN(const double gib, memory.AsDouble(kBelowZero, kMostGib));
-      nodes->free[node] = {static_cast<int64_t>(std::floor(std::max(0.0, cores) * 1000 + kCoreSlack)),
-                           static_cast<int64_t>(std::floor(std::max(0.0, gib) * kBytesPerGib + kMemorySlack))};
+      nodes->free[node] = {
+          static_cast<int64_t>(std::floor(std::max(0.0, cores) * 1000 + kCoreSlack)),
+          static_cast<int64_t>(std::floor(std::max(0.0, gib) * kBytesPerGib + kMemorySlack))};
       TRY_ASSIGN(const std::optional<JsonReader> background, item.Find("background_mbytes_per_s"));
       if (background) {
-        TRY_ASSIGN(nodes->background_mbytes_per_s[node], background->AsDouble(0, kind.bandwidth_mbytes_per_s));
+        TRY_ASSIGN(nodes->background_mbytes_per_s[node],
+                   background->AsDouble(0, kind.bandwidth_mbytes_per_s));
       }
     }
     for (NodeId node = 0; node < nodes->size(); ++node) {
-      if (!seen[node]) return reader.Refuse(fmt::format("the node {} is missing", scenario_.names->nodes[node]));
+      if (!seen[node])
+        return reader.Refuse(fmt::format("the node {} is missing", scenario_.names->nodes[node]));
     }
     nodes->allocatable = nodes->free;
     return {};
@@ -163,7 +173,8 @@ class StartStateReader {
       TRY_ASSIGN(const JsonReader name, item.At("name"));
       TRY_ASSIGN(const std::string pod_name, name.AsString());
       if (!IsName(pod_name)) return name.Expected(kNameInWords);
-      if (!pods.Add(pod_name)) return name.Refuse(fmt::format("the pod {} is given twice", pod_name));
+      if (!pods.Add(pod_name))
+        return name.Refuse(fmt::format("the pod {} is given twice", pod_name));
       TRY_ASSIGN(const JsonReader service, item.At("service"));
       TRY_ASSIGN(const std::string service_name, service.AsString());
       const WorkloadId workload = workloads_.Find(service_name);
@@ -190,7 +201,8 @@ class StartStateReader {
   const Scenario& scenario_;
   const Catalog& catalog_;
   StartStateFilter filter_;
-  NameIndex nodes_{"node"}, workloads_{"service"}, layers_{"layer"}, patterns_{"pattern of the scenario"};
+  NameIndex nodes_{"node"}, workloads_{"service"}, layers_{"layer"},
+      patterns_{"pattern of the scenario"};
   size_t longest_line_ = 0;
 };
 
@@ -204,11 +216,15 @@ Result<StartStateFilter> ParseStartStateFilter(std::string_view text) {
     rest.remove_prefix(std::min(rest.size(), part.size() + 1));
     const std::string_view key = part.substr(0, part.find('='));
     const std::string_view value = part.substr(std::min(part.size(), key.size() + 1));
-    std::string* field = key == "config" ? &filter.config : key == "pattern" ? &filter.pattern : nullptr;
+    std::string* field = key == "config"    ? &filter.config
+                         : key == "pattern" ? &filter.pattern
+                                            : nullptr;
     if (field == nullptr) {
-      return Invalid("--select: expected config=... or pattern=..., found \"{}\"{}", part, DidYouMean(key, kKeys));
+      return Invalid("--select: expected config=... or pattern=..., found \"{}\"{}", part,
+                     DidYouMean(key, kKeys));
     }
-    if (value.empty()) return Invalid("--select: `{}` lacks a value, as in config=7-21,pattern=chain", key);
+    if (value.empty())
+      return Invalid("--select: `{}` lacks a value, as in config=7-21,pattern=chain", key);
     if (!field->empty()) return Invalid("--select: `{}` is given twice", key);
     *field = value;
   }
@@ -218,8 +234,10 @@ Result<StartStateFilter> ParseStartStateFilter(std::string_view text) {
   return filter;
 }
 
-Result<std::vector<StartState>> ParseStartStates(std::string_view text, std::string_view source_name,
-                                                 const Scenario& scenario, const StartStateFilter& filter) {
+Result<std::vector<StartState>> ParseStartStates(std::string_view text,
+                                                 std::string_view source_name,
+                                                 const Scenario& scenario,
+                                                 const StartStateFilter& filter) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     return Invalid("{}: is empty; expected one start state a line", source_name);
   }
@@ -240,7 +258,8 @@ Result<std::vector<StartState>> ParseStartStates(std::string_view text, std::str
   return states;
 }
 
-Result<std::vector<StartState>> LoadStartStates(const std::filesystem::path& path, const Scenario& scenario,
+Result<std::vector<StartState>> LoadStartStates(const std::filesystem::path& path,
+                                                const Scenario& scenario,
                                                 const StartStateFilter& filter) {
   TRY_ASSIGN(const std::string text, ReadFile(path));
   return ParseStartStates(text, path.string(), scenario, filter);
@@ -260,10 +279,11 @@ std::string StartStateLine(const Scenario& scenario, const State& state) {
   }
   OrderedJson& nodes = line["nodes"] = OrderedJson::array();
   for (NodeId id = 0; id < state.nodes.size(); ++id) {
-    OrderedJson node{{"name", NodeName(state, id)},
-                     {"layer", catalog.layers[state.kind_of(id).layer].name},
-                     {"cpu_free", static_cast<double>(state.nodes.free[id].cpu_millis) / 1000},
-                     {"mem_free", static_cast<double>(state.nodes.free[id].memory_bytes) / kBytesPerGib}};
+    OrderedJson node{
+        {"name", NodeName(state, id)},
+        {"layer", catalog.layers[state.kind_of(id).layer].name},
+        {"cpu_free", static_cast<double>(state.nodes.free[id].cpu_millis) / 1000},
+        {"mem_free", static_cast<double>(state.nodes.free[id].memory_bytes) / kBytesPerGib}};
     const double background = state.nodes.background_mbytes_per_s[id];
     if (background != 0) node["background_mbytes_per_s"] = background;
     nodes.push_back(std::move(node));
@@ -274,9 +294,10 @@ std::string StartStateLine(const Scenario& scenario, const State& state) {
   for (PodId id = 0; id < state.pods.size(); ++id) {
     const std::string& service = state.workload_of(id).name;
     const int position = ++ordinal[state.pods.workload[id]];  // PodName counts anew for each pod.
-    pods.push_back({{"name", named ? state.names->pods[id] : fmt::format("{}-{}", service, position)},
-                    {"service", service},
-                    {"node", NodeName(state, state.pods.node[id])}});
+    pods.push_back(
+        {{"name", named ? state.names->pods[id] : fmt::format("{}-{}", service, position)},
+         {"service", service},
+         {"node", NodeName(state, state.pods.node[id])}});
   }
   return line.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }

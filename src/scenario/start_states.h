@@ -10,14 +10,18 @@
 #include "cluster/state.h"
 #include "scenario/scenario.h"
 
-// Start states: JSON Lines, one state a line, so that different programs can be compared from the same starts.
+// Start states: JSON Lines, one state a line, so that different programs can be compared from the
+// same starts.
 //
-//   {"config": "7-21", "pattern": "chain", "latency_between_layer": {"edge": {"cloud": 52.9, ...}, ...},
-//    "nodes": [{"name", "layer", "cpu_free", "mem_free"}, ...],  "pods": [{"name", "service", "node"}, ...]}
+//   {"config": "7-21", "pattern": "chain", "latency_between_layer": {"edge": {"cloud": 52.9, ...},
+//   ...},
+//    "nodes": [{"name", "layer", "cpu_free", "mem_free"}, ...],  "pods": [{"name", "service",
+//    "node"}, ...]}
 //
-// Free resources are cores and GiB after the pods are placed; they are floored to milli-cores and bytes. Latencies are
-// one way, in ms. Other keys are ignored on input, except a node's `background_mbytes_per_s`, which we add where a
-// scenario has such traffic. A line of another config, pattern or cluster than the scenario's is refused by name.
+// Free resources are cores and GiB after the pods are placed; they are floored to milli-cores and
+// bytes. Latencies are one way, in ms. Other keys are ignored on input, except a node's
+// `background_mbytes_per_s`, which we add where a scenario has such traffic. A line of another
+// config, pattern or cluster than the scenario's is refused by name.
 
 namespace rudderfish {
 
@@ -35,10 +39,14 @@ struct StartStateFilter {
 // "config=7-21,pattern=chain", either part alone, in any order.
 Result<StartStateFilter> ParseStartStateFilter(std::string_view text);
 
-// All states of the text that pass the filter, at least one, or the first thing that is wrong with it.
-Result<std::vector<StartState>> ParseStartStates(std::string_view text, std::string_view source_name,
-                                                 const Scenario& scenario, const StartStateFilter& filter = {});
-Result<std::vector<StartState>> LoadStartStates(const std::filesystem::path& path, const Scenario& scenario,
+// All states of the text that pass the filter, at least one, or the first thing that is wrong with
+// it.
+Result<std::vector<StartState>> ParseStartStates(std::string_view text,
+                                                 std::string_view source_name,
+                                                 const Scenario& scenario,
+                                                 const StartStateFilter& filter = {});
+Result<std::vector<StartState>> LoadStartStates(const std::filesystem::path& path,
+                                                const Scenario& scenario,
                                                 const StartStateFilter& filter = {});
 
 // One line, without its end. ParseStartStates gives the same state back, to the bit.

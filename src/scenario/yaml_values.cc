@@ -33,19 +33,22 @@ bool ToNumber(std::string_view text, Number* number) {
 
 Result<double> ParseCores(std::string_view text) {
   TRY_ASSIGN(const int64_t millis, ParseCpuMillis(text, Rounding::kDown));
-  if (millis > kMostCpuMillis) return Invalid("expected at most {} cores, found \"{}\"", kMostCpuMillis / 1000, text);
+  if (millis > kMostCpuMillis)
+    return Invalid("expected at most {} cores, found \"{}\"", kMostCpuMillis / 1000, text);
   return static_cast<double>(millis);
 }
 
 Result<double> ParseMemory(std::string_view text) {
   TRY_ASSIGN(const int64_t bytes, ParseMemoryBytes(text, Rounding::kDown));
-  if (bytes > kMostMemoryBytes) return Invalid("expected at most 1024Ti of memory, found \"{}\"", text);
+  if (bytes > kMostMemoryBytes)
+    return Invalid("expected at most 1024Ti of memory, found \"{}\"", text);
   return static_cast<double>(bytes);
 }
 
 Result<double> ParseLatencyMs(std::string_view text) {
   TRY_ASSIGN(const double ms, ParseDurationMs(text));
-  if (ms > kMostLatencyMs) return Invalid("expected at most {}s, found \"{}\"", kMostLatencyMs / 1000, text);
+  if (ms > kMostLatencyMs)
+    return Invalid("expected at most {}s, found \"{}\"", kMostLatencyMs / 1000, text);
   return ms;
 }
 
@@ -67,8 +70,11 @@ Result<double> ParseReplicas(std::string_view text) {
 
 Result<double> ParsePayloadMbytes(std::string_view text) {
   TRY_ASSIGN(const double bytes, ParseDataSizeBytes(text));
-  if (bytes > kMostPayloadMbytes * 1e6) return Invalid("expected at most {}MB, found \"{}\"", kMostPayloadMbytes, text);
-  return bytes / 1e6;
+  if (bytes > kMostPayloadMbytes * 1e6) {
+    return Invalid("expected at most {}MB, found \"{}\"", kMostPayloadMbytes, text);
+  }
+  // Bandwidths have the same units and are counted in megabytes: 0.1MB is 0.1, to the bit.
+  return ParseBandwidthMbytesPerS(text);
 }
 
 Result<double> QuantityOf(const YamlNode& node, QuantityParser parse) {
@@ -81,7 +87,8 @@ Result<double> QuantityOf(const YamlNode& node, QuantityParser parse) {
 Result<Distribution> DistributionOf(const YamlNode& node, QuantityParser parse) {
   if (node.IsList()) {
     TRY_ASSIGN(const std::vector<YamlNode> items, node.AsList());
-    if (items.empty()) return node.Refuse("expected at least one value to choose from, found an empty list");
+    if (items.empty())
+      return node.Refuse("expected at least one value to choose from, found an empty list");
     std::vector<double> values;
     for (const YamlNode& item : items) {
       TRY_ASSIGN(const double value, QuantityOf(item, parse));
@@ -89,7 +96,8 @@ Result<Distribution> DistributionOf(const YamlNode& node, QuantityParser parse) 
     }
     return Distribution::Choice(std::move(values));
   }
-  if (!node.IsScalar()) return node.Expected("a value, a range such as 1 to 5, or a list to choose from");
+  if (!node.IsScalar())
+    return node.Expected("a value, a range such as 1 to 5, or a list to choose from");
   TRY_ASSIGN(const std::string text, node.AsString());
   const size_t to = text.find(kTo);
   if (to == std::string::npos) {

@@ -20,11 +20,12 @@
 
 namespace rudderfish {
 
-// Parsers of one quantity. As those of base/units.h, but in the unit of the field it fills and within its bounds.
-Result<double> ParseCores(std::string_view text);        // Milli-cores, rounded down.
-Result<double> ParseMemory(std::string_view text);       // Bytes, rounded down.
+// Parsers of one quantity. As those of base/units.h, but in the unit of the field it fills and
+// within its bounds.
+Result<double> ParseCores(std::string_view text);   // Milli-cores, rounded down.
+Result<double> ParseMemory(std::string_view text);  // Bytes, rounded down.
 Result<double> ParseLatencyMs(std::string_view text);
-Result<double> ParseFraction(std::string_view text);     // 0 to 1.
+Result<double> ParseFraction(std::string_view text);  // 0 to 1.
 Result<double> ParseReplicas(std::string_view text);
 Result<double> ParsePayloadMbytes(std::string_view text);
 

@@ -49,8 +49,9 @@ void SimCluster::Advance(std::chrono::nanoseconds by) {
   CHECK_GE(by.count(), 0);
   state_.at += by;
   // All moves take equally long: those that are ready come first.
-  const auto waiting = std::find_if(in_flight_.begin(), in_flight_.end(),
-                                    [&](const MoveInFlight& move) { return move.ready_at > Now(); });
+  const auto waiting =
+      std::find_if(in_flight_.begin(), in_flight_.end(),
+                   [&](const MoveInFlight& move) { return move.ready_at > Now(); });
   for (auto move = in_flight_.begin(); move != waiting; ++move) Finish(*move);
   in_flight_.erase(in_flight_.begin(), waiting);
 }
@@ -68,7 +69,9 @@ Result<void> SimCluster::Review(const Intent& intent) const {
     return Fail(ErrorCode::kConflict, "{} is on {} by now", PodName(state_, migrate.pod),
                 now_on == kNone ? "no node" : NodeName(state_, now_on));
   }
-  const auto same_pod = [&](const MoveInFlight& move) { return std::get<Migrate>(move.intent.action).pod == migrate.pod; };
+  const auto same_pod = [&](const MoveInFlight& move) {
+    return std::get<Migrate>(move.intent.action).pod == migrate.pod;
+  };
   if (std::any_of(in_flight_.begin(), in_flight_.end(), same_pod)) {
     return Fail(ErrorCode::kConflict, "{} is being moved already", PodName(state_, migrate.pod));
   }
@@ -78,8 +81,8 @@ Result<void> SimCluster::Review(const Intent& intent) const {
   }
   const Resources room = state_.nodes.free[migrate.to] - reserved_[migrate.to];
   if (!room.Fits(state_.workload_of(migrate.pod).requests)) {
-    return Fail(ErrorCode::kFailedPrecondition, "{} has no room for {}", NodeName(state_, migrate.to),
-                PodName(state_, migrate.pod));
+    return Fail(ErrorCode::kFailedPrecondition, "{} has no room for {}",
+                NodeName(state_, migrate.to), PodName(state_, migrate.pod));
   }
   return {};
 }

@@ -7,18 +7,21 @@
 
 #include "cluster/cluster.h"
 
-// The cluster that can be observed and acted upon without there being one. Moves are made before they are broken: the
-// replacement takes its room on the target at once, the old pod stays where it is until the replacement has started.
-// Time stands still until Advance. Deterministic. Not thread safe.
+// The cluster that can be observed and acted upon without there being one. Moves are made before
+// they are broken: the replacement takes its room on the target at once, the old pod stays where it
+// is until the replacement has started. Time stands still until Advance. Deterministic. Not thread
+// safe.
 
 namespace rudderfish {
 
 class SimCluster final : public Cluster {
  public:
   // `start_delay`: from Submit until a replacement serves; zero finishes a move within Submit.
-  explicit SimCluster(State start, std::chrono::nanoseconds start_delay = std::chrono::nanoseconds(0));
+  explicit SimCluster(State start,
+                      std::chrono::nanoseconds start_delay = std::chrono::nanoseconds(0));
 
-  // Applies what changed to the State it refreshed last, if nobody else has changed that; fills any other anew.
+  // Applies what changed to the State it refreshed last, if nobody else has changed that; fills any
+  // other anew.
   Result<void> Refresh(State* state) override;
 
   // REQUIRES: `completions` outlives the intents.
@@ -26,7 +29,8 @@ class SimCluster final : public Cluster {
 
   std::chrono::nanoseconds Now() const override { return state_.at; }
 
-  // Lets time pass; replacements whose time has come take over, in the order of submission. REQUIRES: by >= 0.
+  // Lets time pass; replacements whose time has come take over, in the order of submission.
+  // REQUIRES: by >= 0.
   void Advance(std::chrono::nanoseconds by);
 
   int moves_in_flight() const { return static_cast<int>(in_flight_.size()); }
@@ -47,7 +51,8 @@ class SimCluster final : public Cluster {
   std::vector<MoveInFlight> in_flight_;  // In the order of submission, which is that of ready_at.
   std::vector<Resources> reserved_;      // [node] for replacements that have not taken over yet.
   std::vector<Migrate> unseen_;          // Finished since the last Refresh.
-  const State* observer_ = nullptr;      // The State of the last Refresh, and its version then. Never followed.
+  const State* observer_ =
+      nullptr;  // The State of the last Refresh, and its version then. Never followed.
   uint64_t observed_version_ = 0;
 };
 

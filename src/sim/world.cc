@@ -2,27 +2,49 @@
 #include "sim/world.h"
 
 #include <algorithm>
-#include <bit>
+#include <array>
 #include <functional>
 #include <numeric>
+#include <span>
 
 #include "base/check.h"
 
 namespace rudderfish {
 namespace {
 
-// Uniform among the nodes with room, or kNone: few places, so look at all of them at once.
-NodeId PickOfFew(const std::vector<NodeId>& places, const Resources& requests, const std::vector<Resources>& free, Rng* rng) {
-  uint64_t fitting = 0;
-  for (size_t i = 0; i < places.size(); ++i) fitting |= static_cast<uint64_t>(free[places[i]].Fits(requests)) << i;
-  if (fitting == 0) return kNone;
-  for (uint32_t pick = rng->Below(static_cast<uint32_t>(std::popcount(fitting))); pick > 0; --pick) fitting &= fitting - 1;
-  return places[std::countr_zero(fitting)];
-}
+constexpr size_t kFew = 64;
 
-// The same for many places. Guessing until a guess has room is uniform among those with room too, and takes a step or
-// two where most have it, however many they are.
-NodeId PickOfMany(const std::vector<NodeId>& places, const Resources& requests, const std::vector<Resources>& free, Rng* rng) {
+// The nodes of a few places that have room for one pod more of a workload.
+class FewPlaces {
+ public:
+  FewPlaces(const std::vector<NodeId>& places, const Resources& requests,
+            const std::vector<Resources>& free) {
+    for (NodeId node : places) {  // Without branches: which nodes have room cannot be predicted.
+      nodes_[count_] = node;
+      count_ += free[node].Fits(requests) ? 1 : 0;
+    }
+  }
+
+  // Takes the room of one pod on one of them, each as likely; kNone if there is none.
+  NodeId Take(const Resources& requests, std::vector<Resources>* free, Rng* rng) {
+    if (count_ == 0) return kNone;
+    const uint32_t pick = rng->Below(count_);
+    const NodeId node = nodes_[pick];
+    Resources& room = (*free)[node];
+    room -= requests;
+    if (!room.Fits(requests)) nodes_[pick] = nodes_[--count_];
+    return node;
+  }
+
+ private:
+  std::array<NodeId, kFew + 1> nodes_;
+  uint32_t count_ = 0;
+};
+
+// The same for many places, found anew for each pod. Guessing until a guess has room is uniform
+// among those with room too, and takes a step or two where most have it, however many they are.
+NodeId FindOfMany(const std::vector<NodeId>& places, const Resources& requests,
+                  const std::vector<Resources>& free, Rng* rng) {
   constexpr int kGuesses = 8;
   const uint32_t count = static_cast<uint32_t>(places.size());
   for (int guess = 0; guess < kGuesses; ++guess) {
@@ -41,7 +63,10 @@ NodeId PickOfMany(const std::vector<NodeId>& places, const Resources& requests, 
 
 }  // namespace
 
-World::World(std::shared_ptr<const Scenario> scenario) : scenario_(std::move(scenario)), kind_(scenario_->KindsOfNodes()) {
+World::World(std::shared_ptr<const Scenario> scenario)
+    : scenario_(std::move(scenario)),
+      kind_(scenario_->KindsOfNodes()),
+      pod_limit_(scenario_->pod_limit()) {
   const std::vector<double>& weights = scenario_->pattern_weights;
   if (std::adjacent_find(weights.begin(), weights.end(), std::not_equal_to<>()) != weights.end()) {
     weight_below_.resize(weights.size());
@@ -56,7 +81,8 @@ World::World(std::shared_ptr<const Scenario> scenario) : scenario_(std::move(sce
     std::vector<NodeId>& places = places_.emplace_back();
     for (NodeId node = 0; node < static_cast<NodeId>(kind_.size()); ++node) {
       const LayerId layer = scenario_->catalog->kinds[kind_[node]].layer;
-      if (std::binary_search(start.initial_layers.begin(), start.initial_layers.end(), layer)) places.push_back(node);
+      if (std::binary_search(start.initial_layers.begin(), start.initial_layers.end(), layer))
+        places.push_back(node);
     }
     CHECK(!places.empty());  // Loaders refuse workloads that fit nowhere.
   }
@@ -82,8 +108,8 @@ int World::DrawPattern(Rng* rng) const {
   return std::min(static_cast<int>(above - weight_below_.begin()), count - 1);
 }
 
-// Gives the State the sizes of this world and room for its largest episode. What is shared is assigned only where it
-// differs: counting references is what threads would wait for.
+// Gives the State the sizes of this world and room for its largest episode. What is shared is
+// assigned only where it differs: counting references is what threads would wait for.
 void World::Shape(State* state) const {
   state->at = std::chrono::nanoseconds(0);
   ++state->version;
@@ -95,9 +121,8 @@ void World::Shape(State* state) const {
   state->nodes.background_mbytes_per_s.resize(kind_.size());
   state->network.layers = scenario_->catalog->layer_count();
   state->network.latency_ms.resize(scenario_->latency_ms.size());
-  const size_t pods = static_cast<size_t>(scenario_->pod_limit());
-  state->pods.workload.resize(pods);
-  state->pods.node.resize(pods);
+  state->pods.workload.resize(pod_limit_);
+  state->pods.node.resize(pod_limit_);
 }
 
 void World::DrawNodes(Rng* rng, State* state) const {
@@ -122,26 +147,41 @@ bool World::DrawPods(Rng* rng, State* state) const {
   const Catalog& catalog = *scenario_->catalog;
   PodId pod = 0;
   for (WorkloadId w = 0; w < catalog.workload_count(); ++w) {
-    const Resources requests = catalog.workloads[w].requests;
-    const std::vector<NodeId>& places = places_[places_of_[w]];
     const int replicas = scenario_->starts[w].replicas.DrawInteger(rng);
-    for (int i = 0; i < replicas; ++i, ++pod) {
-      const NodeId node = places.size() <= 64 ? PickOfFew(places, requests, state->nodes.free, rng)
-                                              : PickOfMany(places, requests, state->nodes.free, rng);
-      if (node == kNone) return false;
-      state->nodes.free[node] -= requests;
-      state->pods.workload[pod] = w;
-      state->pods.node[pod] = node;
-    }
+    std::fill_n(state->pods.workload.begin() + pod, replicas, w);
+    if (!PlacePods(w, std::span(state->pods.node).subspan(pod, replicas), rng, &state->nodes.free))
+      return false;
+    pod += replicas;
   }
   state->pods.workload.resize(pod);
   state->pods.node.resize(pod);
   return true;
 }
 
+bool World::PlacePods(WorkloadId workload, std::span<NodeId> pods, Rng* rng,
+                      std::vector<Resources>* free) const {
+  const Resources requests = scenario_->catalog->workloads[workload].requests;
+  const std::vector<NodeId>& places = places_[places_of_[workload]];
+  if (places.size() <= kFew) {
+    FewPlaces few(places, requests, *free);
+    for (NodeId& node : pods) {
+      node = few.Take(requests, free, rng);
+      if (node == kNone) return false;
+    }
+    return true;
+  }
+  for (NodeId& node : pods) {
+    node = FindOfMany(places, requests, *free, rng);
+    if (node == kNone) return false;
+    (*free)[node] -= requests;
+  }
+  return true;
+}
+
 Result<void> World::GiveUp() const {
   return Fail(ErrorCode::kFailedPrecondition,
-              "{}: in {} draws some pod found no node with room; give nodes more cpu or memory, or workloads fewer replicas",
+              "{}: in {} draws some pod found no node with room; give nodes more cpu or memory, or "
+              "workloads fewer replicas",
               scenario_->name, scenario_->retry_limit);
 }
 

@@ -32,6 +32,7 @@ struct CandidateView {
   const Resources& requests;
   float share;         // 1 / replicas
   float gain_of_all;   // To the target's kind.
+  float to_go;         // Pods of the workload not on the target's kind.
   float execution;     // Part of the gain that is execution.
   Sequel sequel;
 };
@@ -62,20 +63,23 @@ constexpr std::array<Feature<CandidateView>, 48> kCandidate{{
     {"gain_execution", "ms", 50, [](C v) { return v.execution; }, "part of the gain that is execution time"},
     {"gain_network", "ms", 50, [](C v) { return v.c.gain_ms - v.execution; }, "the rest: hops"},
     {"gain_of_all", "ms", 250, [](C v) { return v.gain_of_all; }, "fall if the whole workload ran on the target's kind"},
-    {"gain_of_all_share", "ms", 50, [](C v) { return v.gain_of_all * v.share; }, "the same for each replica"},
+    {"gain_of_all_net", "ms", 250, [](C v) { return v.gain_of_all - v.q.CostOf(v.to_go); },
+     "the same less the cost of the moves it takes"},
+    {"gain_of_all_each", "ms", 50, [](C v) { return v.gain_of_all / std::max(1.0f, v.to_go); },
+     "the same for each move it takes"},
     {"gain_of_all_best", "ms", 250, [](C v) { return v.w.best_all; }, "the best of it over kinds"},
     {"gain_of_all_behind", "ms", 250, [](C v) { return v.gain_of_all - std::max(0.0f, v.w.best_all); },
      "how far the target's kind is from the best one"},
     {"gain_of_everything", "ms", 250, [](C v) { return v.q.gains->GainOfEverything(v.to_kind); },
      "fall if every movable workload ran on the target's kind"},
-    {"gain_of_everything_from", "ms", 250, [](C v) { return v.q.gains->GainOfEverything(v.from_kind); },
+    {"gain_of_everything_each", "ms", 50, [](C v) { return v.q.EverythingEach(v.to_kind); },
+     "the same for each move it takes"},
+    {"gain_of_everything_from", "ms", 50, [](C v) { return v.q.EverythingEach(v.from_kind); },
      "the same for the source's kind"},
     {"gain_back", "ms", 50, [](C v) { return v.q.gains->Gain(v.c.move.workload, v.to_kind, v.from_kind); },
      "gain of a move of this workload the other way, now"},
     {"hop_there", "ms", 250, [](C v) { return v.q.Hop(v.from_kind, v.to_kind); }, "hop from source to target"},
-    {"hop_back", "ms", 250, [](C v) { return v.q.Hop(v.to_kind, v.from_kind); }, "hop from target to source"},
     {"replica_share", "", 1, [](C v) { return v.share; }, "one replica's share of the workload"},
-    {"replicas", "log2", 4, [](C v) { return v.w.replicas_log2; }, "replicas of the workload"},
     {"requests_cpu", "cores", 2, [](C v) { return Cores(v.requests.cpu_millis); }, "CPU request of the pod"},
     {"requests_memory", "GiB", 2, [](C v) { return Gib(v.requests.memory_bytes); }, "memory request of the pod"},
     {"share_on_from", "", 1, [](C v) { return v.q.ShareOnLayer(v.c.move.workload, v.from_layer); },
@@ -124,11 +128,11 @@ constexpr std::array<Feature<CandidateView>, 48> kCandidate{{
     {"others_best_gain", "ms", 50, [](C v) { return v.q.BestGainOfOthers(v.c.move.workload); },
      "best gain of a move of another workload"},
     {"same_layer", "", 1, [](C v) { return v.from_layer == v.to_layer ? 1.0f : 0.0f; }, "whether it stays in its layer"},
-    {"step", "steps", 10, [](C v) { return static_cast<float>(v.q.step); }, "decisions already taken"},
+    {"gain_share", "", 1, [](C v) { return v.c.gain_ms / std::max(1.0f, v.q.latency_ms); }, "gain as a share of latency"},
 }};
 
 using N = const NodeView&;
-constexpr std::array<Feature<NodeView>, 16> kNode{{
+constexpr std::array<Feature<NodeView>, 15> kNode{{
     {"free_cpu", "cores", 4, [](N v) { return Cores(v.n.free.cpu_millis); }, "free CPU"},
     {"free_memory", "GiB", 8, [](N v) { return std::min(16.0f, Gib(v.n.free.memory_bytes)); }, "free memory"},
     {"used_cpu", "", 1, [](N v) { return v.n.used_cpu; }, "share of CPU requested"},
@@ -143,14 +147,12 @@ constexpr std::array<Feature<NodeView>, 16> kNode{{
     {"hop_in", "ms", 250, [](N v) { return v.n.hop_in; }, "mean hop from the other nodes"},
     {"hop_out", "ms", 250, [](N v) { return v.n.hop_out; }, "mean hop to the other nodes"},
     {"room_largest", "", 1, [](N v) { return v.n.room_largest; }, "whether the largest workload fits"},
-    {"share_of_kind", "", 1, [](N v) { return v.n.share_of_kind; }, "this node's share of the nodes of its kind"},
     {"one", "", 1, [](N) { return 1.0f; }, "constant"},
 }};
 
 using W = const WorkloadView&;
-constexpr std::array<Feature<WorkloadView>, 16> kWorkload{{
+constexpr std::array<Feature<WorkloadView>, 15> kWorkload{{
     {"replica_share", "", 1, [](W v) { return v.w.share; }, "one replica's share"},
-    {"replicas", "log2", 4, [](W v) { return v.w.replicas_log2; }, "replicas"},
     {"requests_cpu", "cores", 2, [](W v) { return Cores(v.w.requests.cpu_millis); }, "CPU request of a pod"},
     {"requests_memory", "GiB", 2, [](W v) { return Gib(v.w.requests.memory_bytes); }, "memory request of a pod"},
     {"movable", "", 1, [](W v) { return v.w.movable ? 1.0f : 0.0f; }, "whether its pods may move"},
@@ -168,21 +170,19 @@ constexpr std::array<Feature<WorkloadView>, 16> kWorkload{{
 }};
 
 using Q = const QuestionSummary&;
-constexpr std::array<Feature<QuestionSummary>, 16> kContext{{
+constexpr std::array<Feature<QuestionSummary>, 14> kContext{{
     {"latency", "ms", 250, [](Q q) { return q.latency_ms; }, "latency now"},
     {"execution", "ms", 100, [](Q q) { return q.execution_ms; }, "of it execution"},
     {"network", "ms", 250, [](Q q) { return q.network_ms; }, "of it hops"},
-    {"step", "steps", 10, [](Q q) { return static_cast<float>(q.step); }, "decisions already taken"},
-    {"step_cost", "ms", 1, [](Q q) { return q.step_cost_ms; }, "what the next move must gain"},
+    {"step_cost", "ms", 5, [](Q q) { return q.step_cost_ms; }, "what the next move must gain"},
     {"best_gain", "ms", 50, [](Q q) { return q.best_gain; }, "best gain of all candidates"},
     {"best_pays", "", 1, [](Q q) { return q.best_gain > q.step_cost_ms ? 1.0f : 0.0f; }, "whether it pays"},
     {"best_everything", "ms", 250, [](Q q) { return q.best_everything; }, "fall if everything ran on the best kind"},
+    {"best_everything_each", "ms", 50, [](Q q) { return q.best_everything_each; }, "the same for each move it takes"},
     {"sum_gain_of_all", "ms", 250, [](Q q) { return q.sum_best_all; }, "sum over workloads of best_gain_all"},
     {"hop_mean", "ms", 250, [](Q q) { return q.hop_mean; }, "mean hop between nodes of different kinds"},
     {"hop_max", "ms", 250, [](Q q) { return q.hop_max; }, "largest hop"},
-    {"candidates", "log2", 8, [](Q q) { return q.candidates_log2; }, "candidates"},
-    {"nodes", "log2", 8, [](Q q) { return q.nodes_log2; }, "nodes"},
-    {"pods", "log2", 8, [](Q q) { return q.pods_log2; }, "pods"},
+    {"paying", "", 1, [](Q q) { return q.paying; }, "share of the candidates whose gain exceeds the cost of a step"},
     {"free_cpu", "", 1, [](Q q) { return q.free_cpu; }, "share of CPU that is free where pods may move"},
     {"one", "", 1, [](Q) { return 1.0f; }, "constant"},
 }};
@@ -318,11 +318,11 @@ const FeatureTable& MigrationFeatures::ReachAgent() {
   return table;
 }
 
-void MigrationFeatures::Write(Evaluator* model, double step_cost_ms, int step, ActionSpace* space,
+void MigrationFeatures::Write(Evaluator* model, const StepCosts& costs, int step, ActionSpace* space,
                               GraphBatch* batch) {
   const GraphWidths& widths = batch->widths;
   CHECK(widths == kMigrationWidths);
-  const QuestionSummary q(model, static_cast<float>(step_cost_ms), step, space);
+  const QuestionSummary q(model, costs, step, space);
   float* row = AddRows(space->count(), widths.candidate, &batch->candidates);
   for (const Candidate& c : space->candidates) {
     const Move& move = c.move;
@@ -341,6 +341,7 @@ void MigrationFeatures::Write(Evaluator* model, double step_cost_ms, int step, A
                              .requests = w.requests,
                              .share = w.share,
                              .gain_of_all = q.gains->GainOfAll(move.workload, to_kind),
+                             .to_go = static_cast<float>(w.replicas - q.placement->on_kind(move.workload, to_kind)),
                              .execution = (q.ExecutionOn(move.workload, from_kind) -
                                            q.ExecutionOn(move.workload, to_kind)) * w.share,
                              .sequel = q.SequelOf(move)};
@@ -362,7 +363,7 @@ void MigrationFeatures::Write(Evaluator* model, double step_cost_ms, int step, A
 void MigrationFeatures::WriteReachAgent(Evaluator* model, int step, ActionSpace* space, GraphBatch* batch) {
   const GraphWidths& widths = batch->widths;
   CHECK(widths == kMigrationWidths);
-  const QuestionSummary q(model, 0, step, space);
+  const QuestionSummary q(model, {}, step, space);
   float* row = AddRows(space->count(), widths.candidate, &batch->candidates);
   for (const Candidate& c : space->candidates) {
     row = FillRow<kReachCandidate>(ReachView{.q = q, .c = &c}, widths.candidate, row);

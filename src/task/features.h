@@ -15,13 +15,19 @@
 
 namespace rudderfish {
 
+// What the next moves of a plan cost: the first `next_ms`, each later one `growth_ms` more.
+struct StepCosts {
+  float next_ms = 0;
+  float growth_ms = 0;
+};
+
 class MigrationFeatures {
  public:
   static const FeatureTable& Model();
   static const FeatureTable& ReachAgent();
 
   // Appends one sample to `batch`, in the node order space->order, with the rows of Model() or ReachAgent().
-  static void Write(Evaluator* model, double step_cost_ms, int step, ActionSpace* space, GraphBatch* batch);
+  static void Write(Evaluator* model, const StepCosts& costs, int step, ActionSpace* space, GraphBatch* batch);
   static void WriteReachAgent(Evaluator* model, int step, ActionSpace* space, GraphBatch* batch);
 };
 

@@ -171,7 +171,10 @@ void MigrationTask::ListRepresentatives(const Evaluator& model, const MoveGains&
 
 void MigrationTask::Encode(Evaluator* model, const Question& question, ActionSpace* space, GraphBatch* batch) const {
   if (options_.features == FeaturePreset::kModel) {
-    MigrationFeatures::Write(model, StepCost(question), question.step, space, batch);
+    const double next = StepCost(question);
+    const StepCosts costs{.next_ms = static_cast<float>(next),
+                          .growth_ms = static_cast<float>(StepCost({question.step + 1}) - next)};
+    MigrationFeatures::Write(model, costs, question.step, space, batch);
   } else {
     MigrationFeatures::WriteReachAgent(model, question.step, space, batch);
   }

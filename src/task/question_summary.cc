@@ -2,29 +2,22 @@
 #include "task/question_summary.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 
 namespace rudderfish {
 namespace {
 
-// log2 to the accuracy a feature needs, without a call to libm.
-float Log2(int64_t x) {
-  if (x <= 1) return 0;
-  const int exponent = std::bit_width(static_cast<uint64_t>(x)) - 1;
-  return static_cast<float>(exponent) + static_cast<float>(x) / static_cast<float>(int64_t{1} << exponent) - 1;
-}
-
 constexpr float kRoomMax = 2;
 
 }  // namespace
 
-QuestionSummary::QuestionSummary(Evaluator* evaluator, float step_cost, int step_index, ActionSpace* space)
+QuestionSummary::QuestionSummary(Evaluator* evaluator, const StepCosts& costs, int step_index, ActionSpace* space)
     : model(evaluator),
       placement(&evaluator->placement()),
       gains(&evaluator->Gains()),
-      step_cost_ms(step_cost),
+      step_cost_ms(costs.next_ms),
+      growth_ms(costs.growth_ms),
       step(step_index) {
   nodes_ = placement->node_count();
   workloads_ = placement->workload_count();
@@ -32,6 +25,7 @@ QuestionSummary::QuestionSummary(Evaluator* evaluator, float step_cost, int step
   layers_ = evaluator->state().catalog->layer_count();
   Allocate(space);
   SummariseCalls();
+  SummariseEverything();
   SummariseCandidates(*space);
   SummariseRoom();
   SummariseWorkloads();
@@ -44,7 +38,7 @@ void QuestionSummary::Allocate(ActionSpace* space) {
   const size_t per_kind = static_cast<size_t>(workloads_) * kinds_;
   const size_t per_layer = static_cast<size_t>(workloads_) * layers_;
   const size_t bytes = nodes_ * sizeof(NodeSummary) + workloads_ * sizeof(WorkloadSummary) +
-                       (4 * per_kind + 4 * per_layer + kinds_) * sizeof(float) + static_cast<size_t>(nodes_) * workloads_;
+                       (4 * per_kind + 4 * per_layer + 2 * kinds_) * sizeof(float) + static_cast<size_t>(nodes_) * workloads_;
   space->scratch.resize(bytes / sizeof(float) + 4);
   char* at = reinterpret_cast<char*>(space->scratch.data());
   at += reinterpret_cast<uintptr_t>(at) % alignof(int64_t);
@@ -58,6 +52,7 @@ void QuestionSummary::Allocate(ActionSpace* space) {
   for (float** array : {&execution_, &room_, &best_in_, &best_out_}) take(array, per_kind);
   for (float** array : {&on_layer_, &callers_, &callees_, &layer_room_}) take(array, per_layer);
   take(&kind_nodes_, kinds_);
+  take(&everything_each_, kinds_);
   take(&fits_, static_cast<size_t>(nodes_) * workloads_);
   order_ = space->order.data();
 }
@@ -70,7 +65,6 @@ void QuestionSummary::SummariseCalls() {
     s.replicas = placement->replicas(w);
     s.movable = catalog.workloads[w].movable;
     s.share = s.replicas > 0 ? 1.0f / s.replicas : 0.0f;
-    s.replicas_log2 = Log2(s.replicas);
     for (KindId kind = 0; kind < kinds_; ++kind) {
       on_layer_[w * layers_ + catalog.kinds[kind].layer] += placement->on_kind(w, kind) * s.share;
     }
@@ -102,6 +96,17 @@ void QuestionSummary::SummariseCalls() {
       if (sum == 0) continue;
       for (LayerId layer = 0; layer < layers_; ++layer) shares[w * layers_ + layer] /= sum;
     }
+  }
+}
+
+void QuestionSummary::SummariseEverything() {
+  for (int target = 0; target < gains->target_count(); ++target) {
+    const KindId kind = gains->target(target);
+    int to_go = 0;
+    for (WorkloadId w = 0; w < workloads_; ++w) {
+      if (workload_[w].movable) to_go += workload_[w].replicas - placement->on_kind(w, kind);
+    }
+    everything_each_[kind] = gains->GainOfEverything(kind) / std::max(1, to_go);
   }
 }
 
@@ -221,7 +226,6 @@ void QuestionSummary::SummariseNodes() {
     n.used_cpu = capacity > 0 ? 1.0f - static_cast<float>(n.free.cpu_millis) / capacity : 1.0f;
     n.everything = gains->GainOfEverything(kind);
     n.room_largest = n.free.Fits(largest) ? 1 : 0;
-    n.share_of_kind = 1.0f / kind_nodes_[kind];
     int fitting = 0;
     float here = 0, slow = 0, fast = 0;
     for (WorkloadId w = 0; w < workloads_; ++w) {
@@ -255,6 +259,7 @@ void QuestionSummary::SummariseContext(const ActionSpace& space) {
   best_everything = -1e9f;
   for (int target = 0; target < gains->target_count(); ++target) {
     best_everything = std::max(best_everything, gains->GainOfEverything(gains->target(target)));
+    best_everything_each = std::max(best_everything_each, everything_each_[gains->target(target)]);
   }
   if (gains->target_count() == 0) best_everything = 0;
   int pairs = 0;
@@ -267,9 +272,9 @@ void QuestionSummary::SummariseContext(const ActionSpace& space) {
     }
   }
   if (pairs > 0) hop_mean /= pairs;
-  candidates_log2 = Log2(space.count());
-  nodes_log2 = Log2(nodes_);
-  pods_log2 = Log2(model->state().pods.size());
+  int paying_count = 0;
+  for (const Candidate& c : space.candidates) paying_count += c.gain_ms > step_cost_ms;
+  paying = static_cast<float>(paying_count) / std::max(1, space.count());
   int64_t free = 0, capacity = 0;
   for (NodeId node = 0; node < nodes_; ++node) {
     if (node_[node].accepts_moves == 0) continue;

@@ -5,6 +5,7 @@
 
 #include "model/evaluator.h"
 #include "task/action_space.h"
+#include "task/features.h"
 
 // What the features of a migration question are read from: sums and maxima over one state, computed once a question.
 // Times are in ms of the objective (mean over endpoints); room counts whole pods.
@@ -16,7 +17,6 @@ struct WorkloadSummary {
   int replicas = 0;
   bool movable = false;
   float share = 0;           // 1 / replicas
-  float replicas_log2 = 0;
   float best_gain = 0;       // Of its candidates.
   float best_blocked = 0;    // Of its moves, whether there is room or not.
   float best_all = 0;        // Largest GainOfAll,
@@ -47,7 +47,6 @@ struct NodeSummary {
   float hop_in = 0;
   float hop_out = 0;
   float room_largest = 0;
-  float share_of_kind = 0;
 };
 
 // What a move does to the room of others, at today's gains.
@@ -61,7 +60,7 @@ struct Sequel {
 class QuestionSummary {
  public:
   // `space` must have been filled for the evaluator's state; its scratch is used and kept.
-  QuestionSummary(Evaluator* model, float step_cost_ms, int step, ActionSpace* space);
+  QuestionSummary(Evaluator* model, const StepCosts& costs, int step, ActionSpace* space);
 
   int node_count() const { return nodes_; }
   int workload_count() const { return workloads_; }
@@ -81,24 +80,29 @@ class QuestionSummary {
   float LayerRoom(WorkloadId w, LayerId layer) const { return layer_room_[w * layers_ + layer]; }
   float BestGainOfOthers(WorkloadId w) const { return w == best_workload_ ? second_gain_ : std::max(0.0f, best_gain); }
   Sequel SequelOf(const Move& move) const;
+  // Cost of the next `moves` moves of the plan.
+  float CostOf(float moves) const { return moves * (step_cost_ms + 0.5f * growth_ms * (moves - 1)); }
+  // Fall per move if every movable pod went to the kind.
+  float EverythingEach(KindId kind) const { return everything_each_[kind]; }
 
   const Evaluator* model;
   const Placement* placement;
   const MoveGains* gains;
-  float step_cost_ms = 0;
+  float step_cost_ms = 0, growth_ms = 0;
   int step = 0;
   float latency_ms = 0, execution_ms = 0, network_ms = 0;
   float best_gain = 0;
-  float best_everything = 0;
+  float best_everything = 0, best_everything_each = 0;
   float sum_best_all = 0;
   float hop_mean = 0, hop_max = 0;
-  float candidates_log2 = 0, nodes_log2 = 0, pods_log2 = 0;
+  float paying = 0;
   float free_cpu = 0;
   float client_cloud_ms = 0;
 
  private:
   void Allocate(ActionSpace* space);
   void SummariseCalls();
+  void SummariseEverything();
   void SummariseCandidates(const ActionSpace& space);
   void SummariseRoom();
   void SummariseWorkloads();
@@ -122,6 +126,7 @@ class QuestionSummary {
   float* layer_room_ = nullptr;          // [workload][layer]
   uint8_t* fits_ = nullptr;              // [node][workload]
   float* kind_nodes_ = nullptr;          // [kind] nodes of the kind
+  float* everything_each_ = nullptr;     // [kind]
 };
 
 }  // namespace rudderfish

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/guard.h"
+
+#include <gtest/gtest.h>
+
+#include "task/migration.h"
+#include "tests/support/small_world.h"
+
+namespace rudderfish {
+namespace {
+
+using std::chrono::seconds;
+using testing::WorldBuilder;
+
+// A client in the cloud calls a worker; two workers are on the edge, 50 ms away, of which one fills its node.
+class GuardTest : public ::testing::Test {
+ protected:
+  GuardTest() : task_(MigrationOptions{.step_penalty = StepPenalty::kConstant}), model_(LatencyLaw::Reach()) {
+    WorldBuilder world;
+    const LayerId cloud = world.Layer("cloud"), edge = world.Layer("edge"), outside = world.Layer("client", false);
+    const KindId fast = world.Kind("cloud", cloud), slow = world.Kind("edge", edge), client = world.Kind("client", outside);
+    world.LatencyBothWays(cloud, edge, 50);
+    world.LatencyBothWays(outside, edge, 50);
+    worker_ = world.Workload("worker", 500, 512);
+    const WorkloadId caller = world.Workload("caller", 100, 100, false);
+    roomy_ = world.Node(fast, 600, 4096);
+    full_ = world.Node(fast, 400, 4096);
+    here_ = world.Node(slow, 1000, 4096);
+    beyond_ = world.Node(client, 4000, 4096);
+    first_ = world.Pod(worker_, here_);
+    second_ = world.Pod(worker_, here_);
+    caller_ = world.Pod(caller, beyond_);
+    world.Endpoint({.workload = caller, .execution_ms = 0, .data_mbytes = 0.1, .groups = {{{worker_, 10}}}});
+    state_ = world.Build();
+    model_.Reset(state_);
+  }
+
+  Verdict Review(const Guard& guard, const Decision& decision, int step = 0) {
+    return guard.Review(state_, &model_, task_, {step}, decision);
+  }
+
+  State state_;
+  MigrationTask task_;
+  Evaluator model_;
+  WorkloadId worker_;
+  NodeId roomy_, full_, here_, beyond_;
+  PodId first_, second_, caller_;
+};
+
+TEST_F(GuardTest, AllowsAMoveThatPays) {
+  const Verdict verdict = Review(Guard({}), {Migrate{first_, here_, roomy_}});
+  EXPECT_TRUE(verdict.allowed) << verdict.reason;
+  EXPECT_EQ(verdict.reason, "");
+}
+
+TEST_F(GuardTest, AllowsStayingWhateverTheBudget) {
+  EXPECT_TRUE(Review(Guard({.moves_per_plan = 0}), {}).allowed);
+}
+
+TEST_F(GuardTest, LeavesTheModelAsItWas) {
+  const Terms before = model_.Now();
+  Review(Guard({}), {Migrate{first_, here_, roomy_}});
+  Review(Guard({}), {Migrate{first_, here_, roomy_}, Migrate{second_, here_, roomy_}});
+  EXPECT_EQ(model_.Now().latency_ms, before.latency_ms);
+  EXPECT_EQ(model_.placement().on_node(worker_, here_), 2);
+}
+
+TEST_F(GuardTest, RefusesANodeWithoutRoomAndSaysWhatIsFree) {
+  const Verdict verdict = Review(Guard({}), {Migrate{first_, here_, full_}});
+  EXPECT_FALSE(verdict.allowed);
+  EXPECT_EQ(verdict.reason, "worker-1 asks for 500m CPU and 536870912 bytes, cloud-2 has 400m and 4294967296 free");
+}
+
+TEST_F(GuardTest, RefusesTheSecondMoveOfADecisionWhenTheFirstTookTheRoom) {
+  const Verdict verdict =
+      Review(Guard({}), {Migrate{first_, here_, roomy_}, Migrate{second_, here_, roomy_}});
+  EXPECT_FALSE(verdict.allowed);
+  EXPECT_EQ(verdict.reason, "worker-2 asks for 500m CPU and 536870912 bytes, cloud-1 has 100m and 3758096384 free");
+}
+
+TEST_F(GuardTest, RefusesAPodThatHasMovedMeanwhile) {
+  MovePod(first_, roomy_, &state_);
+  model_.Reset(state_);
+  EXPECT_EQ(Review(Guard({}), {Migrate{first_, here_, full_}}).reason, "worker-1 is on cloud-1 by now");
+}
+
+TEST_F(GuardTest, RefusesPodsAndNodesThatAreGone) {
+  EXPECT_EQ(Review(Guard({}), {Migrate{99, here_, roomy_}}).reason, "there is no pod 99 any more");
+  EXPECT_EQ(Review(Guard({}), {Migrate{-1, here_, roomy_}}).reason, "there is no pod -1 any more");
+  EXPECT_EQ(Review(Guard({}), {Migrate{first_, here_, 4}}).reason, "there is no node 4 any more");
+  EXPECT_EQ(Review(Guard({}), {Migrate{first_, here_, -1}}).reason, "there is no node -1 any more");
+}
+
+TEST_F(GuardTest, RefusesWhatTheMaskForbids) {
+  EXPECT_EQ(Review(Guard({}), {Migrate{caller_, beyond_, roomy_}}).reason, "caller-1 may not be moved");
+  EXPECT_EQ(Review(Guard({}), {Migrate{first_, here_, beyond_}}).reason, "client-4 does not accept pods that are moved");
+  EXPECT_EQ(Review(Guard({}), {Migrate{first_, here_, here_}}).reason, "worker-1 is on edge-3 already");
+}
+
+TEST_F(GuardTest, RefusesAMoveThatGainsLessThanItsCostTimesTheFactor) {
+  const Migrate move{first_, here_, roomy_};
+  const double gain_ms = model_.Now().latency_ms - model_.Try(Action{move}).latency_ms;
+  ASSERT_GT(gain_ms, task_.StepCost({0}));
+  const double factor_that_is_met = gain_ms / task_.StepCost({0});
+  EXPECT_TRUE(Review(Guard({.benefit_factor = factor_that_is_met * 0.999}), {move}).allowed);
+  const Verdict verdict = Review(Guard({.benefit_factor = factor_that_is_met * 1.001}), {move});
+  EXPECT_FALSE(verdict.allowed);
+  EXPECT_TRUE(verdict.reason.starts_with("a predicted gain of ")) << verdict.reason;
+}
+
+TEST_F(GuardTest, RefusesAMoveThatMakesThingsWorseUnlessTheGainIsNotAsked) {
+  MovePod(first_, roomy_, &state_);
+  model_.Reset(state_);
+  const Decision back{Migrate{first_, roomy_, here_}};
+  EXPECT_FALSE(Review(Guard({}), back).allowed);
+  EXPECT_TRUE(Review(Guard({.benefit_factor = std::nullopt}), back).allowed);
+}
+
+TEST_F(GuardTest, RefusesASecondMoveOfAPodWithinItsCooldown) {
+  Guard guard({.benefit_factor = std::nullopt, .pod_cooldown = seconds(60)});
+  state_.at = seconds(100);
+  guard.Note(state_, {Migrate{first_, here_, roomy_}});
+  MovePod(first_, roomy_, &state_);
+  model_.Reset(state_);
+  const Decision back{Migrate{first_, roomy_, here_}};
+
+  state_.at = seconds(159);
+  EXPECT_EQ(Review(guard, back).reason, "worker-1 was moved 59 s ago and rests for 60 s");
+  guard.BeginPlan();
+  EXPECT_FALSE(Review(guard, back).allowed) << "a new plan does not end a cooldown";
+  state_.at = seconds(160);
+  EXPECT_TRUE(Review(guard, back).allowed);
+}
+
+TEST_F(GuardTest, CooldownOfOnePodLeavesOthersFree) {
+  Guard guard({.benefit_factor = std::nullopt, .pod_cooldown = seconds(60)});
+  guard.Note(state_, {Migrate{second_, here_, roomy_}});
+  EXPECT_TRUE(Review(guard, {Migrate{first_, here_, roomy_}}).allowed);
+}
+
+TEST_F(GuardTest, RefusesMoreMovesThanThePlansBudget) {
+  Guard guard({.benefit_factor = std::nullopt, .moves_per_plan = 1});
+  const Decision move{Migrate{first_, here_, roomy_}};
+  EXPECT_TRUE(Review(guard, move).allowed);
+  guard.Note(state_, move);
+  EXPECT_EQ(Review(guard, move).reason, "the plan has made 1 of its 1 moves");
+  guard.BeginPlan();
+  EXPECT_TRUE(Review(guard, move).allowed);
+}
+
+TEST_F(GuardTest, DescribesDecisionsByName) {
+  EXPECT_EQ(DescribeDecision(state_, {}), "stay");
+  EXPECT_EQ(DescribeDecision(state_, {Migrate{second_, here_, roomy_}}), "worker-2 from edge-3 to cloud-1");
+}
+
+}  // namespace
+}  // namespace rudderfish

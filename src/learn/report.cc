@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/files.h"
+#include "learn/report_figures.h"
+#include "learn/svg.h"
+
+namespace rudderfish {
+namespace {
+
+std::string Ms(double value) { return fmt::format("{:.1f}", value); }
+
+// With a true minus sign.
+std::string Signed(double value, int decimals = 1) {
+  std::string text = SignedText(value, decimals);
+  if (text[0] == '-') text.replace(0, 1, "\u2212");
+  return text;
+}
+
+std::string SignedInterval(const ConfidenceInterval& interval) {
+  return fmt::format("[{}, {}]", Signed(interval.low), Signed(interval.high));
+}
+
+std::string Percent(const std::optional<double>& share) {
+  return share ? fmt::format("{:.1f}", 100 * *share) : std::string("\u2013");
+}
+
+std::string Micros(double us) {
+  if (us < 100) return fmt::format("{:.1f} \u00b5s", us);
+  return us < 10000 ? fmt::format("{:.0f} \u00b5s", us) : fmt::format("{:.0f} ms", us / 1000);
+}
+
+std::string Figure(std::string_view title, std::string_view explanation, const std::string& content,
+                   std::string_view css = "") {
+  return fmt::format(
+      "<figure class=\"{}\"><figcaption><b>{}</b><span>{}</span></figcaption>\n"
+      "<div class=\"scroll\">{}</div></figure>\n",
+      css, EscapeXml(title), EscapeXml(explanation), content);
+}
+
+std::string Section(std::string_view title, std::string_view text) {
+  return fmt::format("<h2>{}</h2>\n<p>{}</p>\n", EscapeXml(title), EscapeXml(text));
+}
+
+class Page {
+ public:
+  Page(const Evaluation& evaluation, const Comparison& comparison,
+       std::span<const StartState> starts, const ReportOptions& options)
+      : evaluation_(evaluation),
+        comparison_(comparison),
+        starts_(starts),
+        options_(options),
+        policies_(evaluation, comparison) {
+    CHECK_EQ(starts.size(), evaluation.starts.size());
+  }
+
+  std::string Html() const {
+    const std::string title = PlainHeadline();
+    return fmt::format(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+        "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n{}{}{}{}{}{}{}</main>\n"
+        "</body>\n</html>\n",
+        EscapeXml(title), kReportStyle, Header(), Results(), Mechanism(), Learning(), Plan(),
+        Table(), Making());
+  }
+
+ private:
+  const std::string& Name(int policy) const { return evaluation_.policies[policy].name; }
+  const PolicySummary& Of(int policy) const { return comparison_.policies[policy]; }
+
+  // The headline with what is won or lost marked by `open` and `close`.
+  std::string Headline(std::string_view good, std::string_view bad, std::string_view close,
+                       bool escape) const {
+    const auto name = [&](int policy) { return escape ? EscapeXml(Name(policy)) : Name(policy); };
+    if (!comparison_.verdict) {
+      return fmt::format("{} takes {} ms of latency to {} ms", name(policies_.candidate),
+                         Ms(Of(policies_.candidate).mean_initial_ms),
+                         Ms(Of(policies_.candidate).mean_final_ms));
+    }
+    const Comparison::Verdict& verdict = *comparison_.verdict;
+    const std::string difference = Ms(std::abs(verdict.paired.difference_ms));
+    switch (verdict.finding) {
+      case Finding::kBetter:
+        return fmt::format("{} ends {}{} ms below{} {}", name(verdict.candidate), good, difference,
+                           close, name(verdict.baseline));
+      case Finding::kWorse:
+        return fmt::format("{} ends {}{} ms above{} {}: not better", name(verdict.candidate), bad,
+                           difference, close, name(verdict.baseline));
+      case Finding::kUndecided:
+        break;
+    }
+    return fmt::format("No difference shown between {} and {}", name(verdict.candidate),
+                       name(verdict.baseline));
+  }
+
+  std::string PlainHeadline() const { return Headline("", "", "", false); }
+
+  std::string Header() const {
+    const std::string lede = comparison_.verdict
+                                 ? comparison_.verdict->text
+                                 : fmt::format(
+                                       "One policy from {} held-out starts; with a second "
+                                       "one there would be a verdict.",
+                                       evaluation_.start_count());
+    return fmt::format(
+        "<header>\n<p class=\"eyebrow\">Evaluation \u00b7 {}</p>\n<h1>{}</h1>\n"
+        "<p class=\"lede\">{}</p>\n</header>\n{}",
+        EscapeXml(evaluation_.scenario),
+        Headline("<span class=\"good\">", "<span class=\"bad\">", "</span>", true),
+        EscapeXml(WithTrueMinus(lede)), Tiles());
+  }
+
+  // The verdict's text is also for terminals and keeps to ASCII.
+  static std::string WithTrueMinus(std::string text) {
+    for (size_t at = 0; (at = text.find('-', at)) != std::string::npos; ++at) {
+      const bool number = at + 1 < text.size() && text[at + 1] >= '0' && text[at + 1] <= '9' &&
+                          (at == 0 || text[at - 1] == ' ' || text[at - 1] == '[');
+      if (number) text.replace(at, 1, "\u2212");
+    }
+    return text;
+  }
+
+  static std::string Tile(const std::string& figure, const std::string& text) {
+    return fmt::format("<li><b>{}</b><span>{}</span></li>\n", EscapeXml(figure), EscapeXml(text));
+  }
+
+  std::string Tiles() const {
+    const int candidate = policies_.candidate;
+    const PolicySummary& summary = Of(candidate);
+    std::string tiles =
+        Tile(fmt::format("{} \u2192 {} ms", Ms(summary.mean_initial_ms), Ms(summary.mean_final_ms)),
+             fmt::format("mean latency before and after {}, {:.1f} moves a plan", Name(candidate),
+                         summary.mean_moves));
+    if (comparison_.verdict) {
+      const Comparison::Verdict& verdict = *comparison_.verdict;
+      tiles += Tile(Signed(verdict.paired.difference_ms) + " ms",
+                    fmt::format("against {}, 95 % interval {}", Name(verdict.baseline),
+                                SignedInterval(verdict.paired.difference_ci)));
+      tiles +=
+          Tile(fmt::format("{:.0f} %", 100 * verdict.paired.probability_of_improvement),
+               fmt::format(
+                   "probability of improvement: to end lower than {} on a start; a tie counts half",
+                   Name(verdict.baseline)));
+    }
+    if (summary.share_of_best && !comparison_.verdict) {
+      tiles += Tile(Percent(summary.share_of_best) + " %", "of what the best plan found here wins");
+    }
+    tiles += Tile(Micros(evaluation_.times[candidate].p50_us),
+                  fmt::format("a decision of {}; 99 of 100 within {}", Name(candidate),
+                              Micros(evaluation_.times[candidate].p99_us)));
+    return "<ul class=\"tiles\">\n" + tiles + "</ul>\n";
+  }
+
+  std::string Results() const {
+    std::string html =
+        Section("From the same starts",
+                fmt::format("Every policy starts from the same {} held-out states and "
+                            "decides move by move until it stops.",
+                            evaluation_.start_count()));
+    std::string pair;
+    if (comparison_.verdict) {
+      const Comparison::Verdict& verdict = *comparison_.verdict;
+      pair += Figure(
+          fmt::format("{} against {}", Name(verdict.candidate), Name(verdict.baseline)),
+          "Paired difference in final latency with its 95 % interval. Left of the line is better.",
+          DifferenceFigure(evaluation_, comparison_));
+    }
+    pair += Figure("Where each policy ends", "Mean final latency with its 95 % interval, in ms.",
+                   IntervalFigure(evaluation_, comparison_, policies_));
+    html += "<div class=\"pair\">\n" + pair + "</div>\n";
+    if (comparison_.verdict) {
+      const Comparison::Verdict& verdict = *comparison_.verdict;
+      html += Figure("Start by start",
+                     fmt::format("One bar a start, sorted: final latency of {} minus that of {}. A "
+                                 "mean can hide a bad day; this cannot.",
+                                 Name(verdict.candidate), Name(verdict.baseline)),
+                     StartsFigure(evaluation_, comparison_), "wide");
+    }
+    return html;
+  }
+
+  std::string Mechanism() const {
+    return "<div class=\"pair\">\n" +
+           Figure("How low they end, and how often",
+                  "Share of episodes that end at or below a latency. Further left is better.",
+                  DistributionFigure(evaluation_, policies_)) +
+           Figure("What each move brings",
+                  "Mean latency after so many moves; a plan that has stopped keeps its latency.",
+                  MovesFigure(evaluation_, comparison_, policies_)) +
+           "</div>\n";
+  }
+
+  std::string Learning() const {
+    std::vector<LearningCurve> drawable;
+    size_t runs = 1;
+    for (const LearningCurve& curve : options_.curves) {
+      const bool points =
+          !curve.runs.empty() && std::all_of(curve.runs.begin(), curve.runs.end(),
+                                             [](const auto& run) { return run.size() > 1; });
+      if (points) drawable.push_back(curve);
+      runs = std::max(runs, curve.runs.size());
+    }
+    if (drawable.empty()) return {};
+    const std::string band =
+        runs > 1
+            ? fmt::format(
+                  " Line: mean over {} training seeds; band: from the lowest to the highest.", runs)
+            : std::string();
+    return Section("How it learned",
+                   "Measured while training, on starts of its own that are neither trained on nor "
+                   "evaluated on here.") +
+           Figure("Learning curve", "The policy alone, without search." + band,
+                  LearningFigure(drawable, evaluation_, policies_), "wide");
+  }
+
+  std::string Plan() const {
+    const EvaluatedEpisode* episode = TypicalEpisode(evaluation_, policies_.candidate);
+    if (episode == nullptr) return {};
+    const EvaluatedStart& start = evaluation_.starts[episode->start];
+    std::string rows;
+    double latency_ms = episode->initial.latency_ms;
+    for (size_t i = 0; i < episode->decisions.size(); ++i) {
+      const MadeDecision& decision = episode->decisions[i];
+      latency_ms -= decision.predicted_ms;
+      rows += fmt::format(
+          "<tr><td>{}</td><td class=\"left\">{}</td><td class=\"left\">{} \u2192 {}</td>"
+          "<td>{}</td><td>{}</td></tr>\n",
+          i + 1, EscapeXml(decision.pod), EscapeXml(decision.from), EscapeXml(decision.to),
+          Signed(-decision.predicted_ms), Ms(latency_ms));
+    }
+    return Section("A typical plan",
+                   fmt::format("What {} does from start {} ({}): the episode whose gain is the "
+                               "median of its episodes.",
+                               Name(policies_.candidate), start.line, start.pattern)) +
+           Figure("Pods on nodes, before and after",
+                  "Numbers give the order of moves: dashed where a pod leaves, outlined where it "
+                  "arrives.",
+                  PlacementFigure(starts_[episode->start].state, *episode), "wide") +
+           Figure("The moves", "Change in mean request latency that the model predicts.",
+                  "<table><thead><tr><th>move</th><th class=\"left\">pod</th><th "
+                  "class=\"left\">from \u2192 to</th>"
+                  "<th>change, ms</th><th>latency after, ms</th></tr></thead><tbody>\n" +
+                      rows + "</tbody></table>");
+  }
+
+  std::string TableRow(std::string_view css, const std::string& name, const PolicySummary& summary,
+                       const std::string& times) const {
+    const bool proven = Of(0).proven_starts > 0;
+    return fmt::format(
+        "<tr class=\"{}\"><th class=\"left\" scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td>"
+        "<td>{}</td><td>{}</td><td>{}</td>{}<td>{:.1f}</td>{}</tr>\n",
+        css, EscapeXml(name), Ms(summary.mean_final_ms),
+        EscapeXml(IntervalText(summary.mean_final_ci, 1)), Ms(summary.iqm_final_ms),
+        Ms(summary.worst_final_ms), Signed(summary.worst_change_ms), Percent(summary.share_of_best),
+        proven ? "<td>" + Percent(summary.share_of_optimum) + "</td>" : "", summary.mean_moves,
+        times);
+  }
+
+  std::string Table() const {
+    const bool proven = Of(0).proven_starts > 0;
+    std::string rows;
+    for (int p : policies_.by_final) {
+      const EvaluatedPolicy& policy = evaluation_.policies[p];
+      const std::string name = policy.training_seeds > 1 ? fmt::format("{} ({} seeds)", policy.name,
+                                                                       policy.training_seeds)
+                                                         : policy.name;
+      const bool parts = !comparison_.patterns.empty();
+      rows += TableRow(
+          fmt::format("{}{}", parts ? "whole" : "", p == policies_.candidate ? " candidate" : ""),
+          name, Of(p),
+          fmt::format("<td>{}</td><td>{}</td>", Micros(evaluation_.times[p].p50_us),
+                      Micros(evaluation_.times[p].p99_us)));
+      for (const Comparison::Pattern& pattern : comparison_.patterns) {
+        const bool last = &pattern == &comparison_.patterns.back();
+        rows += TableRow(fmt::format("part{}{}", last ? " last" : "",
+                                     p == policies_.candidate ? " candidate" : ""),
+                         pattern.name, pattern.policies[p], "<td></td><td></td>");
+      }
+    }
+    return Section(
+               "All figures",
+               "Latencies in ms. IQM: mean of the middle half. Worst: the largest final latency, "
+               "and the largest rise from a start (below zero: no start was made worse). Won: of "
+               "what the best plan found here won from each start.") +
+           "<figure><div class=\"scroll\"><table><thead><tr><th>policy</th><th>mean</th>"
+           "<th>95 % interval</th><th>IQM</th><th>worst</th><th>worst rise</th><th>won, %</th>" +
+           (proven ? "<th>of optimum, %</th>" : "") +
+           "<th>moves</th><th>decision<br>median</th><th>99 %</th></tr></thead><tbody>\n" + rows +
+           "</tbody></table></div></figure>\n";
+  }
+
+  static std::string Fact(std::string_view name, const std::string& html) {
+    return html.empty() ? std::string() : fmt::format("<dt>{}</dt><dd>{}</dd>\n", name, html);
+  }
+
+  std::string Making() const {
+    std::string starts;
+    for (const Comparison::Pattern& pattern : comparison_.patterns) {
+      starts += fmt::format("{}{} {}", starts.empty() ? ": " : ", ", pattern.starts, pattern.name);
+    }
+    std::string seeds;
+    for (const EvaluatedPolicy& policy : evaluation_.policies) {
+      if (policy.training_seeds > 1) {
+        seeds +=
+            fmt::format("{}{}: {}", seeds.empty() ? "" : ", ", policy.name, policy.training_seeds);
+      }
+    }
+    return "<h2>How this was made</h2>\n<dl>\n" +
+           Fact("Scenario", EscapeXml(evaluation_.scenario)) +
+           Fact("Starts", EscapeXml(fmt::format("{}{}", evaluation_.start_count(), starts))) +
+           Fact("Seed", fmt::format("{}", evaluation_.seed)) +
+           Fact("Training seeds", EscapeXml(seeds)) +
+           Fact("Intervals",
+                "95 %, percentile bootstrap: starts are resampled within their call pattern, "
+                "training seeds across all starts") +
+           Fact("Baseline",
+                comparison_.verdict
+                    ? "the policy with the lowest mean final latency besides the candidate"
+                    : "") +
+           Fact("Command", options_.command.empty()
+                               ? std::string()
+                               : "<code>" + EscapeXml(options_.command) + "</code>") +
+           "</dl>\n" +
+           fmt::format(
+               "<footer>Made by rudderfish{}. Latencies are those of the simulator's model; "
+               "times of decisions are of the machine that ran this.</footer>\n",
+               options_.version.empty() ? "" : " " + EscapeXml(options_.version));
+  }
+
+  const Evaluation& evaluation_;
+  const Comparison& comparison_;
+  std::span<const StartState> starts_;
+  const ReportOptions& options_;
+  ReportPolicies policies_;
+};
+
+}  // namespace
+
+std::string ReportHtml(const Evaluation& evaluation, const Comparison& comparison,
+                       std::span<const StartState> starts, const ReportOptions& options) {
+  return Page(evaluation, comparison, starts, options).Html();
+}
+
+Result<void> WriteReport(const Evaluation& evaluation, const Comparison& comparison,
+                         std::span<const StartState> starts, const ReportOptions& options,
+                         const std::filesystem::path& path) {
+  return WriteFileAtomically(path, ReportHtml(evaluation, comparison, starts, options));
+}
+
+}  // namespace rudderfish

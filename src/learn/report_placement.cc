@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/check.h"
+#include "learn/report_figures.h"
+#include "learn/svg.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr double kWidth = 1100, kPanel = 530;
+constexpr double kChip = 30, kChipHeight = 22, kChipGap = 5, kInset = 10;
+constexpr int kColumns = 4;        // Nodes side by side in a panel.
+constexpr int kNodesShown = 24;    // More than these: only nodes that moves touch.
+constexpr int kChipsPerNode = 16;  // More than these: one chip for each workload.
+constexpr int kWorkloadColors = 8;
+
+// A pod, or several of one workload.
+struct Chip {
+  WorkloadId workload = 0;
+  int count = 1;
+  int move = 0;  // From 1: the last move that concerned the pod; 0 if none.
+  std::string tooltip;
+};
+
+using Chips = std::vector<std::vector<Chip>>;  // [node]
+
+// Two letters that tell workloads apart: of "machine-learning" ml, of "db" db.
+std::vector<std::string> WorkloadCodes(const Catalog& catalog) {
+  std::vector<std::string> codes;
+  for (const Workload& workload : catalog.workloads) {
+    std::string code;
+    for (size_t i = 0; i < workload.name.size() && code.size() < 2; ++i) {
+      const bool starts_word = i == 0 || workload.name[i - 1] == '-' || workload.name[i - 1] == '_';
+      if (starts_word) code += workload.name[i];
+    }
+    if (code.size() < 2) code = workload.name.substr(0, 2);
+    codes.push_back(code);
+  }
+  return codes;
+}
+
+Chips ChipsOf(const State& state, const std::vector<int>& move_of) {
+  Chips chips(state.nodes.size());
+  for (PodId pod = 0; pod < state.pods.size(); ++pod) {
+    const NodeId node = state.pods.node[pod];
+    if (node == kNone) continue;
+    chips[node].push_back({state.pods.workload[pod], 1, move_of[pod], PodName(state, pod)});
+  }
+  for (std::vector<Chip>& on_node : chips) {
+    const auto moved = std::stable_partition(on_node.begin(), on_node.end(),
+                                             [](const Chip& c) { return c.move > 0; });
+    if (on_node.size() <= kChipsPerNode) continue;
+    std::map<WorkloadId, int> counts;
+    for (auto chip = moved; chip != on_node.end(); ++chip) ++counts[chip->workload];
+    on_node.erase(moved, on_node.end());
+    for (const auto& [workload, count] : counts) {
+      on_node.push_back({workload, count, 0,
+                         fmt::format("{} of {}", count, state.catalog->workloads[workload].name)});
+    }
+  }
+  return chips;
+}
+
+// Nodes that stand in the figure, by layer.
+std::vector<std::vector<NodeId>> NodesShown(const State& state, const EvaluatedEpisode& episode) {
+  std::vector<bool> touched(state.nodes.size(), state.nodes.size() <= kNodesShown);
+  for (const MadeDecision& decision : episode.decisions) {
+    touched[decision.move.from] = touched[decision.move.to] = true;
+  }
+  std::vector<std::vector<NodeId>> shown(state.catalog->layer_count());
+  for (NodeId node = 0; node < state.nodes.size(); ++node) {
+    if (touched[node]) shown[state.kind_of(node).layer].push_back(node);
+  }
+  return shown;
+}
+
+class PlacementMap {
+ public:
+  PlacementMap(const State& before, const State& after, const EvaluatedEpisode& episode)
+      : before_(before),
+        after_(after),
+        episode_(episode),
+        move_of_(before.pods.size()),
+        codes_(WorkloadCodes(*before.catalog)),
+        nodes_(NodesShown(before, episode)) {
+    for (size_t i = 0; i < episode.decisions.size(); ++i) {
+      move_of_[episode.decisions[i].move.pod] = static_cast<int>(i) + 1;
+    }
+    chips_before_ = ChipsOf(before, move_of_);
+    chips_after_ = ChipsOf(after, move_of_);
+    for (const std::vector<NodeId>& layer : nodes_) {
+      columns_ = std::max(columns_, std::min(static_cast<int>(layer.size()), kColumns));
+    }
+  }
+
+  std::string Draw() {
+    const double height = LegendTop() + 24;
+    Svg svg(kWidth, height, "Pods on nodes before and after", Description());
+    DrawPanel(&svg, 0, fmt::format("before: {:.1f} ms", episode_.initial.latency_ms), before_,
+              chips_before_, "leaving");
+    DrawPanel(&svg, kWidth - kPanel, fmt::format("after: {:.1f} ms", episode_.final.latency_ms),
+              after_, chips_after_, "arrived");
+    DrawLegend(&svg);
+    return std::move(svg).Finish();
+  }
+
+ private:
+  double NodeWidth() const { return (kPanel - 12.0 * (columns_ - 1)) / columns_; }
+
+  int ChipsPerRow() const {
+    return std::max(1,
+                    static_cast<int>((NodeWidth() - 2 * kInset + kChipGap) / (kChip + kChipGap)));
+  }
+
+  // Of all nodes of a row of boxes in both panels, so that they line up.
+  double RowHeight(const std::vector<NodeId>& layer, size_t first) const {
+    size_t most = 1;
+    for (size_t i = first; i < std::min(first + columns_, layer.size()); ++i) {
+      most = std::max({most, chips_before_[layer[i]].size(), chips_after_[layer[i]].size()});
+    }
+    const auto rows = static_cast<double>((most + ChipsPerRow() - 1) / ChipsPerRow());
+    return 44 + rows * (kChipHeight + kChipGap);
+  }
+
+  double LayerHeight(const std::vector<NodeId>& layer) const {
+    double height = 26;
+    for (size_t i = 0; i < layer.size(); i += columns_) height += RowHeight(layer, i) + 12;
+    return height;
+  }
+
+  double LegendTop() const {
+    double top = 50;
+    for (const std::vector<NodeId>& layer : nodes_) {
+      if (!layer.empty()) top += LayerHeight(layer) + 6;
+    }
+    return top;
+  }
+
+  void DrawPanel(Svg* svg, double left, const std::string& title, const State& state,
+                 const Chips& chips, std::string_view moved_css) const {
+    svg->Text({left, 18}, title, "panel-title");
+    double y = 44;
+    for (LayerId id = 0; id < static_cast<LayerId>(nodes_.size()); ++id) {
+      const std::vector<NodeId>& layer = nodes_[id];
+      if (layer.empty()) continue;
+      svg->Text({left, y + 12}, state.catalog->layers[id].name, "layer");
+      svg->Line({left + TextWidth(state.catalog->layers[id].name, 13) + 10, y + 8},
+                {left + kPanel, y + 8}, "grid");
+      double top = y + 26;
+      for (size_t i = 0; i < layer.size(); ++i) {
+        const double x = left + static_cast<double>(i % columns_) * (NodeWidth() + 12);
+        const double height = RowHeight(layer, i - i % columns_);
+        DrawNode(svg, {x, top}, height, state, layer[i], chips[layer[i]], moved_css);
+        if (i % columns_ == static_cast<size_t>(columns_) - 1) top += height + 12;
+      }
+      y += LayerHeight(layer) + 6;
+    }
+  }
+
+  void DrawNode(Svg* svg, SvgPoint corner, double height, const State& state, NodeId node,
+                const std::vector<Chip>& chips, std::string_view moved_css) const {
+    const double width = NodeWidth();
+    const auto used = static_cast<double>(state.nodes.allocatable[node].cpu_millis -
+                                          state.nodes.free[node].cpu_millis);
+    const double all = std::max(static_cast<double>(state.nodes.allocatable[node].cpu_millis), 1.0);
+    svg->BeginGroup("node", fmt::format("{}: {:.1f} of {:.1f} cores requested",
+                                        NodeName(state, node), used / 1000, all / 1000));
+    svg->Rect(corner, width, height, 7, "box");
+    std::string name = NodeName(state, node);
+    while (name.size() > 3 && TextWidth(name, 11) > width - 2 * kInset) name.erase(0, 1);
+    svg->Text({corner.x + kInset, corner.y + 18}, name, "node-name");
+    svg->Rect({corner.x + kInset, corner.y + height - 11}, width - 2 * kInset, 3, 1.5, "meter");
+    svg->Rect({corner.x + kInset, corner.y + height - 11},
+              (width - 2 * kInset) * std::clamp(used / all, 0.0, 1.0), 3, 1.5, "meter-fill");
+    svg->EndGroup();
+    for (size_t i = 0; i < chips.size(); ++i) {
+      const auto row = static_cast<double>(static_cast<int>(i) / ChipsPerRow());
+      const auto column = static_cast<double>(static_cast<int>(i) % ChipsPerRow());
+      DrawChip(svg,
+               {corner.x + kInset + column * (kChip + kChipGap),
+                corner.y + 28 + row * (kChipHeight + kChipGap)},
+               chips[i], moved_css);
+    }
+  }
+
+  void DrawChip(Svg* svg, SvgPoint corner, const Chip& chip, std::string_view moved_css) const {
+    svg->BeginGroup(
+        fmt::format("chip w{}{}{}", chip.workload % kWorkloadColors, chip.move > 0 ? " " : "",
+                    chip.move > 0 ? moved_css : ""),
+        chip.move > 0 ? fmt::format("{}, move {}", chip.tooltip, chip.move) : chip.tooltip);
+    svg->Rect(corner, kChip, kChipHeight, 5, "pod");
+    svg->Text({corner.x + kChip / 2, corner.y + 15},
+              chip.count > 1 ? fmt::format("\u00d7{}", chip.count) : codes_[chip.workload], "code",
+              TextAnchor::kMiddle);
+    if (chip.move > 0) {
+      svg->Circle({corner.x + kChip - 1, corner.y + 1}, 7, "badge");
+      svg->Text({corner.x + kChip - 1, corner.y + 4.5}, fmt::format("{}", chip.move), "badge-text",
+                TextAnchor::kMiddle);
+    }
+    svg->EndGroup();
+  }
+
+  void DrawLegend(Svg* svg) const {
+    double x = 0;
+    const double y = LegendTop();
+    for (WorkloadId w = 0; w < before_.catalog->workload_count(); ++w) {
+      const std::string& name = before_.catalog->workloads[w].name;
+      const double width = kChip + 8 + TextWidth(name, 13) + 22;
+      if (x + width > kWidth - 300) break;
+      DrawChip(svg, {x, y}, {w, 1, 0, name}, "");
+      svg->Text({x + kChip + 8, y + 15}, name, "name");
+      x += width;
+    }
+    int hidden = before_.nodes.size();
+    for (const std::vector<NodeId>& layer : nodes_) hidden -= static_cast<int>(layer.size());
+    svg->Text({kWidth, y + 15},
+              hidden > 0
+                  ? fmt::format("{} nodes that nothing moved from or to are left out", hidden)
+                  : std::string("bar: share of the node's cores requested"),
+              "hint", TextAnchor::kEnd);
+  }
+
+  std::string Description() const {
+    std::string text;
+    for (const MadeDecision& decision : episode_.decisions) {
+      text += fmt::format("{} from {} to {}. ", decision.pod, decision.from, decision.to);
+    }
+    return text;
+  }
+
+  const State& before_;
+  const State& after_;
+  const EvaluatedEpisode& episode_;
+  std::vector<int> move_of_;  // [pod]
+  std::vector<std::string> codes_;
+  std::vector<std::vector<NodeId>> nodes_;
+  Chips chips_before_, chips_after_;
+  int columns_ = 1;
+};
+
+}  // namespace
+
+std::string PlacementFigure(const State& start, const EvaluatedEpisode& episode) {
+  State after = start;
+  for (const MadeDecision& decision : episode.decisions) {
+    MovePod(decision.move.pod, decision.move.to, &after);
+  }
+  return PlacementMap(start, after, episode).Draw();
+}
+
+const EvaluatedEpisode* TypicalEpisode(const Evaluation& evaluation, int policy) {
+  std::vector<const EvaluatedEpisode*> moved;
+  for (const EvaluatedEpisode& episode : evaluation.policies[policy].episodes) {
+    if (episode.training_seed == 0 && !episode.decisions.empty()) moved.push_back(&episode);
+  }
+  if (moved.empty()) return nullptr;
+  const auto gain = [](const EvaluatedEpisode* e) {
+    return e->initial.latency_ms - e->final.latency_ms;
+  };
+  std::stable_sort(
+      moved.begin(), moved.end(),
+      [&](const EvaluatedEpisode* a, const EvaluatedEpisode* b) { return gain(a) < gain(b); });
+  return moved[moved.size() / 2];
+}
+
+}  // namespace rudderfish

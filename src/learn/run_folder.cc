@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/run_folder.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/files.h"
+#include "base/sha256.h"
+#include "nn/kernel.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr std::string_view kFormat = "run/v1";
+
+bool Exists(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+// What the machine calls its processor; bits of results are the same on one class of them.
+std::string CpuModel() {
+  const Result<std::string> text = ReadFile("/proc/cpuinfo");
+  if (!text) return "unknown";
+  constexpr std::string_view kKey = "model name";
+  const size_t line = text->find(kKey);
+  const size_t colon = line == std::string::npos ? line : text->find(": ", line);
+  if (colon == std::string::npos) return "unknown";
+  return text->substr(colon + 2, text->find('\n', colon) - colon - 2);
+}
+
+}  // namespace
+
+std::filesystem::path RunPaths::scenario(int index, int count) const {
+  return folder / (count == 1 ? std::string("scenario.yaml") : fmt::format("scenario-{}.yaml", index + 1));
+}
+
+Result<TrainScenario> TrainScenario::Open(const std::filesystem::path& path) {
+  TrainScenario opened;
+  TRY_ASSIGN(opened.text, ReadFile(path));
+  TRY_ASSIGN(Scenario scenario, ParseScenario(opened.text, path.string()));
+  opened.scenario = std::make_shared<const Scenario>(std::move(scenario));
+  return opened;
+}
+
+std::string TrainScenario::Digest() const { return Sha256Hex(ToYaml(*scenario)); }
+
+bool HasRun(const std::filesystem::path& folder) {
+  return Exists(RunPaths{folder}.config()) || SeedFolders(folder) > 0;
+}
+
+int SeedFolders(const std::filesystem::path& folder) {
+  int seeds = 0;
+  while (Exists(RunPaths{folder}.seed(seeds + 1).config())) ++seeds;
+  return seeds;
+}
+
+Result<RunConfig> ReadRunConfig(const RunPaths& paths) {
+  TRY_ASSIGN(const std::string text, ReadFile(paths.config()));
+  TRY_ASSIGN(const YamlNode root, ParseYaml(text, paths.config().string()));
+  TRY_ASSIGN(YamlMap map, root.AsMap());
+  RunConfig config;
+  TRY_ASSIGN(const YamlNode format, map.Required("rudderfish"));
+  TRY_ASSIGN(const std::string written, format.AsString());
+  if (written != kFormat) return format.Expected(fmt::format("{}, the format of this version", kFormat));
+  TRY_ASSIGN(config.options, ReadTrainOptions(&map));
+  TRY_ASSIGN(const std::vector<YamlNode> scenarios, map.RequiredList("scenarios"));
+  for (const YamlNode& node : scenarios) {
+    TRY_ASSIGN(YamlMap fields, node.AsMap());
+    TRY(fields.RequiredString("name"));
+    TRY_ASSIGN(std::string digest, fields.RequiredString("sha256"));
+    config.scenario_digests.push_back(std::move(digest));
+    TRY(fields.Finish());
+  }
+  TRY_ASSIGN(YamlMap made, map.RequiredMap("made"));
+  TRY_ASSIGN(config.provenance.version, made.OptionalString("version", ""));
+  TRY_ASSIGN(config.provenance.command, made.OptionalString("command", ""));
+  TRY(made.OptionalString("cpu", ""));
+  TRY(made.OptionalString("kernels", ""));
+  TRY(made.Finish());
+  TRY(map.Finish());
+  return config;
+}
+
+Result<std::vector<TrainScenario>> ReadRunScenarios(const RunPaths& paths) {
+  TRY_ASSIGN(const RunConfig config, ReadRunConfig(paths));
+  std::vector<TrainScenario> scenarios;
+  const int count = static_cast<int>(config.scenario_digests.size());
+  for (int i = 0; i < count; ++i) {
+    TRY_ASSIGN(TrainScenario scenario, TrainScenario::Open(paths.scenario(i, count)));
+    scenarios.push_back(std::move(scenario));
+  }
+  return scenarios;
+}
+
+Result<void> WriteRunFolder(const RunPaths& paths, const TrainOptions& options, const Provenance& provenance,
+                            const std::vector<TrainScenario>& scenarios) {
+  TRY(MakeDirectories(paths.folder));
+  const int count = static_cast<int>(scenarios.size());
+  for (int i = 0; i < count; ++i) TRY(WriteFileAtomically(paths.scenario(i, count), scenarios[i].text));
+  YamlWriter out;
+  out.Comment("A run of `rudderfish train`, with every option it used. --resume goes on with these.");
+  out.Field("rudderfish", kFormat);
+  WriteTrainOptions(options, &out);
+  out.BeginList("scenarios");
+  for (const TrainScenario& scenario : scenarios) {
+    out.FlowItem({{"name", scenario.scenario->name}, {"sha256", scenario.Digest()}});
+  }
+  out.End();
+  out.BeginMap("made");
+  out.Field("version", provenance.version);
+  out.Field("command", provenance.command);
+  out.Field("cpu", CpuModel());
+  out.Field("kernels", nn::BestKernels().name);
+  out.End();
+  return WriteFileAtomically(paths.config(), out.Take());
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/trainer.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/check.h"
+#include "nn/checkpoint.h"
+#include "policy/neural.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr double kFirstGuessSeconds = 0.05;  // Of evaluating and saving, before either has been done.
+
+Result<double> Scalar(const nn::SafetensorsFile& file, std::string_view name) {
+  double value = 0;
+  TRY(file.CopyTo(name, {}, std::span(&value, 1)));
+  return value;
+}
+
+Result<int64_t> Count(const nn::SafetensorsFile& file, std::string_view name) {
+  int64_t value = 0;
+  TRY(file.CopyTo(name, {}, std::span(&value, 1)));
+  if (value < 0) return Fail(ErrorCode::kCorruption, "{}: {} is {}", file.source_name(), name, value);
+  return value;
+}
+
+template <class Number>
+void AddScalar(std::string name, Number value, nn::SafetensorsFile* file) {
+  file->Add(std::move(name), {}, std::span<const Number>(&value, 1));
+}
+
+std::string Joined(const std::vector<TrainScenario>& scenarios, std::string (*text)(const TrainScenario&)) {
+  std::string joined;
+  for (const TrainScenario& scenario : scenarios) joined += (joined.empty() ? "" : ",") + text(scenario);
+  return joined;
+}
+
+std::vector<std::shared_ptr<const Scenario>> ScenariosOf(const TrainJob& job) {
+  std::vector<std::shared_ptr<const Scenario>> scenarios;
+  for (const TrainScenario& one : job.scenarios) scenarios.push_back(one.scenario);
+  return scenarios;
+}
+
+// Options that decide what a run computes, one a line: those that may change when it is resumed made equal.
+std::vector<std::string> FixedOptions(TrainOptions options) {
+  options.steps = 0;
+  options.seconds = 1;
+  options.save_every_seconds = 1;
+  YamlWriter out;
+  WriteTrainOptions(options, &out);
+  std::vector<std::string> lines;
+  std::string text = out.Take();
+  for (size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
+    lines.push_back(text.substr(at, end - at));
+  }
+  return lines;
+}
+
+std::string Trimmed(const std::string& line) { return line.substr(std::min(line.size(), line.find_first_not_of(' '))); }
+
+}  // namespace
+
+Result<TrainJob> TrainJob::ToResume(const std::filesystem::path& folder) {
+  TrainJob job{.folder = folder, .resume = Resume::kYes};
+  const RunPaths paths = SeedFolders(folder) > 0 ? RunPaths{folder}.seed(1) : RunPaths{folder};
+  if (!HasRun(folder)) {
+    return Fail(ErrorCode::kNotFound, "{}: no run to resume: there is no config.yaml in it", folder.string());
+  }
+  TRY_ASSIGN(RunConfig config, ReadRunConfig(paths));
+  job.options = config.options;
+  job.provenance = std::move(config.provenance);
+  TRY_ASSIGN(job.scenarios, ReadRunScenarios(paths));
+  return job;
+}
+
+Trainer::Trainer(TrainJob job, TrainingWorlds worlds)
+    : job_(std::move(job)),
+      paths_{job_.folder},
+      clock_(job_.clock != nullptr ? job_.clock : &system_clock_),
+      pool_(job_.options.threads),
+      worlds_(std::move(worlds)),
+      closing_seconds_(kFirstGuessSeconds) {
+  if (!job_.start) job_.start = clock_->Now();
+  summary_.seed = job_.options.seed;
+}
+
+Result<std::unique_ptr<Trainer>> Trainer::Open(TrainJob job) {
+  CHECK(!job.scenarios.empty());
+  TRY(CheckTrainOptions(job.options));
+  const bool exists = HasRun(job.folder);
+  if (exists && job.resume == Resume::kNo) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: there is a run already; go on with it by --resume, or name another folder", job.folder.string());
+  }
+  if (!exists && job.resume == Resume::kYes) {
+    return Fail(ErrorCode::kNotFound, "{}: no run to resume: there is no config.yaml in it", job.folder.string());
+  }
+  TRY_ASSIGN(TrainingWorlds worlds, TrainingWorlds::Make(ScenariosOf(job)));
+  std::unique_ptr<Trainer> trainer(new Trainer(std::move(job), std::move(worlds)));
+  TRY(trainer->Prepare());
+  return trainer;
+}
+
+Result<void> Trainer::Prepare() {
+  TRY_ASSIGN(validation_,
+             Validation::Draw(worlds_.list(), job_.options.seed, job_.options.validation_starts));
+  learner_ = MakeLearner(job_.options, worlds_.list());
+  int64_t metrics_bytes = 0;
+  if (job_.resume == Resume::kYes) {
+    TRY_ASSIGN(metrics_bytes, RestoreRun());
+  } else {
+    TRY(WriteRunFolder(paths_, job_.options, job_.provenance, job_.scenarios));
+  }
+  TRY(OpenTables(metrics_bytes));
+  over_ = IsOver();
+  if (over_) return {};
+  TRY(Note(fmt::format("{} training with seed {} on {}, {} threads, kernels {}",
+                       summary_.iterations > 0 ? fmt::format("after iteration {}:", summary_.iterations) : "new:",
+                       job_.options.seed,
+                       Joined(job_.scenarios, [](const TrainScenario& s) { return s.scenario->name; }),
+                       job_.options.threads, learner_->net().kernels().name)));
+  saved_iteration_ = summary_.iterations;
+  return job_.resume == Resume::kYes ? Result<void>() : SaveLast();
+}
+
+Result<void> Trainer::OpenTables(int64_t metrics_bytes) {
+  TRY_ASSIGN(metrics_, MetricsTable::Open(paths_.metrics(), metrics_bytes));
+  TRY_ASSIGN(const int64_t timing_bytes, TimingBytesUpTo(paths_.timing(), summary_.iterations));
+  TRY_ASSIGN(timing_, TimingTable::Open(paths_.timing(), summary_.iterations > 0 ? timing_bytes : 0));
+  TRY_ASSIGN(log_, AppendFile::Open(paths_.log()));
+  if (IsOver()) return {};
+  TRY_ASSIGN(events_, EventFile::Create(paths_.folder));
+  TRY_ASSIGN(const std::string config, ReadFile(paths_.config()));
+  return events_->Text("config", "```\n" + config + "```\n");
+}
+
+Result<void> Trainer::CheckSameRun(const RunConfig& config) const {
+  const auto refuse = [&](const std::string& before, const std::string& now) {
+    return Fail(ErrorCode::kFailedPrecondition, "{}: this run has `{}`, not `{}`; resume it as it was, or start another",
+                paths_.folder.string(), before, now);
+  };
+  if (config.options.by_steps() != job_.options.by_steps()) {
+    const auto name = [](const TrainOptions& o) { return o.by_steps() ? "an end by steps" : "an end by time"; };
+    return refuse(name(config.options), name(job_.options));
+  }
+  const std::vector<std::string> before = FixedOptions(config.options), now = FixedOptions(job_.options);
+  for (size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
+    if (before[i] != now[i]) return refuse(Trimmed(before[i]), Trimmed(now[i]));
+  }
+  CHECK_EQ(before.size(), now.size());
+  std::vector<std::string> digests;
+  for (const TrainScenario& scenario : job_.scenarios) digests.push_back(scenario.Digest());
+  if (digests != config.scenario_digests) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: this run was made with other scenarios than those given (its own are in the folder)",
+                paths_.folder.string());
+  }
+  return {};
+}
+
+// Returns how much of metrics.csv belongs to the checkpoint. A run that was ended before its first checkpoint begins
+// anew.
+Result<int64_t> Trainer::RestoreRun() {
+  TRY_ASSIGN(const RunConfig config, ReadRunConfig(paths_));
+  TRY(CheckSameRun(config));
+  if (config.options.steps != job_.options.steps || config.options.seconds != job_.options.seconds) {
+    TRY(WriteRunFolder(paths_, job_.options, config.provenance, job_.scenarios));
+  }
+  const Result<nn::SafetensorsFile> read = nn::SafetensorsFile::Read(paths_.last());
+  if (!read && read.error().code == ErrorCode::kNotFound) return 0;
+  TRY_ASSIGN(const nn::SafetensorsFile file, read);
+  TRY(CheckTask(file, worlds_.task()));
+  TRY_ASSIGN(summary_.iterations, Count(file, "run.iteration"));
+  TRY_ASSIGN(summary_.env_steps, Count(file, "run.env_steps"));
+  TRY_ASSIGN(summary_.best_iteration, Count(file, "run.best_iteration"));
+  TRY_ASSIGN(summary_.best_final_ms, Scalar(file, "run.best_final_ms"));
+  TRY_ASSIGN(summary_.best_objective_ms, Scalar(file, "run.best_objective_ms"));
+  if (!job_.options.by_steps()) {
+    TRY_ASSIGN(earlier_seconds_, Scalar(file, "run.seconds"));
+  }
+  TRY(learner_->Restore(file, &pool_));
+  return Count(file, "run.metrics_bytes");
+}
+
+double Trainer::Elapsed() const { return earlier_seconds_ + Seconds(clock_->Now() - *job_.start); }
+
+double Trainer::Fraction() const {
+  const TrainOptions& options = job_.options;
+  const double done = options.by_steps() ? static_cast<double>(summary_.env_steps) / static_cast<double>(options.steps)
+                                         : Elapsed() / options.seconds;
+  return std::min(1.0, done);
+}
+
+// By the clock a run is over when one iteration more would end too late.
+bool Trainer::IsOver() const {
+  if (summary_.iterations == 0) return false;
+  if (job_.options.by_steps()) return summary_.env_steps >= job_.options.steps;
+  if (iteration_seconds_ == 0) return earlier_seconds_ >= job_.options.seconds;
+  return Elapsed() + iteration_seconds_ + closing_seconds_ > job_.options.seconds;
+}
+
+Result<TrainSummary> Trainer::Run(const std::atomic<bool>* stop, const TrainCallback& progress) {
+  if (over_) {
+    summary_.ending = TrainEnding::kWasFinished;
+    summary_.seconds = earlier_seconds_;
+    return summary_;
+  }
+  saved_at_ = clock_->Now();
+  while (!over_) {
+    if (stop != nullptr && stop->load(std::memory_order_relaxed)) {
+      summary_.ending = TrainEnding::kStopped;
+      break;
+    }
+    if (Result<void> result = Iterate(progress); !result) return NoteFailure(std::move(result).error());
+  }
+  summary_.seconds = Elapsed();
+  const bool stopped = summary_.ending == TrainEnding::kStopped;
+  // What is left of the time was too little for an iteration: the run has had it all.
+  if (!stopped && !job_.options.by_steps()) earlier_seconds_ += std::max(0.0, job_.options.seconds - summary_.seconds);
+  if (Result<void> result = SaveLast(); !result) return NoteFailure(std::move(result).error());
+  TRY(Note(fmt::format("{} after iteration {}, {} steps, {:.1f} s{}", stopped ? "stopped" : "finished",
+                       summary_.iterations, summary_.env_steps, summary_.seconds,
+                       stopped ? "; train --resume goes on from here" : "")));
+  TRY(log_->Flush());
+  return summary_;
+}
+
+Result<void> Trainer::Iterate(const TrainCallback& progress) {
+  const Instant start = clock_->Now();
+  const double fraction = Fraction();
+  const IterationFigures figures = learner_->Iterate(summary_.iterations + 1, fraction, &pool_);
+  const Instant learned = clock_->Now();
+  ++summary_.iterations;
+  summary_.env_steps += figures.env_steps;
+  TRY(CheckFinite(figures));
+  iteration_seconds_ = std::max(1e-9, Seconds(learned - start));
+  over_ = IsOver();
+
+  MetricsRow row{.iteration = summary_.iterations, .env_steps = summary_.env_steps};
+  if (over_ || summary_.iterations % job_.options.evaluate_every == 0) TRY(Evaluate(&row));
+  const TimingRow timing{.iteration = summary_.iterations,
+                         .env_steps = summary_.env_steps,
+                         .seconds = Elapsed(),
+                         .env_steps_per_second = static_cast<double>(figures.env_steps) / iteration_seconds_,
+                         .collect_seconds = Seconds(figures.collecting),
+                         .update_seconds = Seconds(learned - start - figures.collecting),
+                         .evaluate_seconds = Seconds(clock_->Now() - learned)};
+  TRY(Record(figures, row, timing));
+  if (Seconds(clock_->Now() - saved_at_) >= job_.options.save_every_seconds && !over_) TRY(SaveLast());
+  if (progress) {
+    TrainProgress report{.fraction = Fraction(),
+                         .iteration = summary_.iterations,
+                         .env_steps = summary_.env_steps,
+                         .env_steps_per_second = timing.env_steps_per_second,
+                         .validation = summary_.last};
+    const EpisodeTotals& episodes = figures.episodes;
+    if (episodes.episodes > 0) report.final_ms_mean = episodes.final_ms / static_cast<double>(episodes.episodes);
+    progress(report);
+  }
+  return {};
+}
+
+Result<void> Trainer::Evaluate(MetricsRow* row) {
+  const Instant start = clock_->Now();
+  const ValidationFigures figures = validation_->Run(learner_->net(), &pool_);
+  row->eval_final_ms = figures.final_ms;
+  row->eval_return = figures.mean_return;
+  row->eval_moves = figures.moves;
+  summary_.last = figures;
+  if (summary_.best_iteration == 0 || figures.objective_ms < summary_.best_objective_ms) {
+    summary_.best_iteration = summary_.iterations;
+    summary_.best_final_ms = figures.final_ms;
+    summary_.best_objective_ms = figures.objective_ms;
+    TRY(SaveBest());
+  }
+  closing_seconds_ = 2 * Seconds(clock_->Now() - start);
+  return {};
+}
+
+Result<void> Trainer::CheckFinite(const IterationFigures& figures) const {
+  const auto weights = learner_->net().parameters();
+  const bool whole = std::all_of(weights.begin(), weights.end(), [](float w) { return std::isfinite(w); });
+  if (whole && std::isfinite(figures.value_loss) && std::isfinite(figures.gradient_norm)) return {};
+  return Fail(ErrorCode::kCancelled,
+              "{}: training went astray in iteration {}: value loss {}, gradient norm {}, weights {}; {} of iteration {} "
+              "is the last good checkpoint; a lower learning rate may help",
+              paths_.folder.string(), summary_.iterations, figures.value_loss, figures.gradient_norm,
+              whole ? "finite" : "not finite", paths_.last().filename().string(), saved_iteration_);
+}
+
+Result<void> Trainer::Record(const IterationFigures& figures, const MetricsRow& evaluated, const TimingRow& timing) {
+  MetricsRow row = evaluated;
+  const EpisodeTotals& episodes = figures.episodes;
+  row.episodes = episodes.episodes;
+  if (episodes.episodes > 0) {
+    const auto n = static_cast<double>(episodes.episodes);
+    row.return_mean = episodes.rewards / n;
+    row.final_ms_mean = episodes.final_ms / n;
+    row.moves_mean = episodes.moves / n;
+  }
+  row.policy_loss = figures.policy_loss;
+  row.value_loss = figures.value_loss;
+  row.entropy = figures.entropy;
+  row.approx_kl = figures.approx_kl;
+  row.clip_fraction = figures.clip_fraction;
+  row.explained_variance = figures.explained_variance;
+  row.grad_norm = figures.gradient_norm;
+  row.learning_rate = figures.learning_rate;
+  TRY(metrics_->Append(row));
+  TRY(timing_->Append(timing));
+  const ScalarPoint points[] = {
+      {"charts/episodic_return", row.return_mean},
+      {"charts/episodic_length", row.moves_mean},
+      {"charts/final_ms", row.final_ms_mean},
+      {"charts/learning_rate", row.learning_rate},
+      {"charts/epsilon", figures.epsilon},
+      {"charts/SPS", static_cast<double>(summary_.env_steps) / std::max(1e-9, timing.seconds)},
+      {"losses/policy_loss", row.policy_loss},
+      {job_.options.algorithm == Algorithm::kDqn ? "losses/td_loss" : "losses/value_loss", row.value_loss},
+      {"losses/q_values", figures.mean_q},
+      {"losses/entropy", row.entropy},
+      {"losses/approx_kl", row.approx_kl},
+      {"losses/clipfrac", row.clip_fraction},
+      {"losses/explained_variance", row.explained_variance},
+      {"losses/grad_norm", row.grad_norm},
+      {"validation/final_ms", row.eval_final_ms},
+      {"validation/return", row.eval_return},
+      {"validation/moves", row.eval_moves},
+  };
+  return events_->Scalars(summary_.env_steps, points);
+}
+
+void Trainer::Describe(nn::SafetensorsFile* file) const {
+  DescribeTask(worlds_.task(), file);
+  file->SetMetadata("version", job_.provenance.version);
+  file->SetMetadata("algorithm", std::string(AlgorithmName(job_.options.algorithm)));
+  file->SetMetadata("seed", std::to_string(job_.options.seed));
+  file->SetMetadata("scenario", Joined(job_.scenarios, [](const TrainScenario& s) { return s.scenario->name; }));
+  file->SetMetadata("scenario_sha256", Joined(job_.scenarios, [](const TrainScenario& s) { return s.Digest(); }));
+  file->SetMetadata("iteration", std::to_string(summary_.iterations));
+  file->SetMetadata("env_steps", std::to_string(summary_.env_steps));
+}
+
+// Tables first: a checkpoint never refers to rows that are not in the file.
+Result<void> Trainer::SaveLast() {
+  TRY(metrics_->Flush());
+  TRY(timing_->Flush());
+  TRY(events_->Flush());
+  nn::SafetensorsFile file;
+  Describe(&file);
+  learner_->Save(&file);
+  AddScalar<int64_t>("run.iteration", summary_.iterations, &file);
+  AddScalar<int64_t>("run.env_steps", summary_.env_steps, &file);
+  AddScalar<int64_t>("run.metrics_bytes", metrics_->size(), &file);
+  AddScalar<int64_t>("run.best_iteration", summary_.best_iteration, &file);
+  AddScalar<double>("run.best_final_ms", summary_.best_final_ms, &file);
+  AddScalar<double>("run.best_objective_ms", summary_.best_objective_ms, &file);
+  if (!job_.options.by_steps()) AddScalar<double>("run.seconds", Elapsed(), &file);
+  TRY(file.Write(paths_.last()));
+  saved_at_ = clock_->Now();
+  saved_iteration_ = summary_.iterations;
+  return {};
+}
+
+Result<void> Trainer::SaveBest() {
+  nn::SafetensorsFile file;
+  Describe(&file);
+  file.SetMetadata("validation_final_ms", fmt::format("{:.3f}", summary_.best_final_ms));
+  nn::AddNet(learner_->net(), &file);
+  TRY(file.Write(paths_.best()));
+  return Note(fmt::format("best so far: {:.2f} ms after iteration {}, {} steps", summary_.best_final_ms,
+                          summary_.iterations, summary_.env_steps));
+}
+
+Result<void> Trainer::Note(const std::string& line) {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  TRY(log_->Append(fmt::format("{:%Y-%m-%dT%H:%M:%SZ} {}\n", fmt::gmtime(now), line)));
+  return log_->Flush();
+}
+
+// Whatever can still be written is; the error is the first one's.
+tl::unexpected<Error> Trainer::NoteFailure(Error error) {
+  const Result<void> ignored[] = {Note("failed: " + error.message), metrics_->Flush(), timing_->Flush(),
+                                  events_->Flush()};
+  static_cast<void>(ignored);
+  return tl::unexpected(std::move(error));
+}
+
+Result<std::vector<TrainSummary>> TrainSeeds(const TrainJob& job, int seeds, const std::atomic<bool>* stop,
+                                             const TrainCallback& progress) {
+  CHECK_GE(seeds, 1);
+  const RunPaths paths{job.folder};
+  if (HasRun(job.folder) && (job.resume == Resume::kNo || SeedFolders(job.folder) == 0)) {
+    return Fail(ErrorCode::kFailedPrecondition, "{}: there is {} already; {}", job.folder.string(),
+                SeedFolders(job.folder) == 0 ? "a run of one seed" : "a run",
+                job.resume == Resume::kNo ? "go on with it by --resume, or name another folder" : "resume it without --seeds");
+  }
+  std::vector<TrainSummary> summaries;
+  std::string table = "seed,folder,iterations,env_steps,seconds,best_iteration,best_final_ms,best_objective_ms\n";
+  for (int number = 1; number <= seeds; ++number) {
+    TrainJob one = job;
+    one.options.seed = job.options.seed + number - 1;
+    one.folder = paths.seed(number).folder;
+    one.resume = HasRun(one.folder) ? Resume::kYes : Resume::kNo;
+    if (number > 1) one.start.reset();
+    TRY_ASSIGN(const std::unique_ptr<Trainer> trainer, Trainer::Open(std::move(one)));
+    TRY_ASSIGN(const TrainSummary summary, trainer->Run(stop, [&](const TrainProgress& report) {
+      if (!progress) return;
+      TrainProgress numbered = report;
+      numbered.seed_number = number;
+      numbered.seed_count = seeds;
+      progress(numbered);
+    }));
+    summaries.push_back(summary);
+    table += fmt::format("{},{},{},{},{:.1f},{},{:.6g},{:.6g}\n", summary.seed,
+                         paths.seed(number).folder.filename().string(), summary.iterations, summary.env_steps,
+                         summary.seconds, summary.best_iteration, summary.best_final_ms, summary.best_objective_ms);
+    TRY(WriteFileAtomically(paths.summary(), table));
+    if (summary.ending == TrainEnding::kStopped) break;
+  }
+  return summaries;
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/validation.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/rng.h"
+#include "nn/softmax.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr uint64_t kValidationStream = uint64_t{1} << 44;  // Of the seed, a stream a start.
+
+}  // namespace
+
+Result<Validation> Validation::Draw(std::span<const TrainingWorld> worlds, uint64_t seed, int starts) {
+  Validation validation;
+  validation.worlds_.assign(worlds.begin(), worlds.end());
+  for (size_t w = 0; w < worlds.size(); ++w) {
+    for (int i = 0; i < starts; ++i) {
+      if (i % kLanes == 0) {
+        validation.groups_.push_back({.world = static_cast<int>(w),
+                                      .first = static_cast<int>(validation.starts_.size()),
+                                      .count = std::min(kLanes, starts - i)});
+      }
+      Rng rng(seed, kValidationStream + validation.starts_.size());
+      TRY(worlds[w].world->Draw(&rng, &validation.starts_.emplace_back()));
+    }
+  }
+  validation.figures_.resize(validation.starts_.size());
+  return validation;
+}
+
+ValidationFigures Validation::Run(const nn::CandidateNet& net, ThreadPool* pool) {
+  while (static_cast<int>(crews_.size()) < pool->size()) {
+    Crew& crew = crews_.emplace_back();
+    crew.workspace = std::make_unique<nn::Workspace>(nn::Workspace::Keep::kNothing);
+    crew.questions.widths = net.shape().widths;
+    crew.envs.resize(worlds_.size());
+    for (size_t w = 0; w < worlds_.size(); ++w) {
+      const TrainingWorld& at = worlds_[w];
+      for (int lane = 0; lane < kLanes; ++lane) {
+        crew.envs[w].push_back(std::make_unique<Env>(*at.world, *at.task, at.law, 0, 0, at.task->max_steps()));
+      }
+    }
+  }
+  pool->ParallelFor(static_cast<int>(groups_.size()),
+                    [&](int index, int worker) { RunGroup(net, groups_[index], &crews_[worker]); });
+  ValidationFigures mean;
+  for (const ValidationFigures& one : figures_) {
+    mean.final_ms += one.final_ms;
+    mean.objective_ms += one.objective_ms;
+    mean.mean_return += one.mean_return;
+    mean.moves += one.moves;
+  }
+  const auto n = static_cast<double>(figures_.size());
+  return {mean.final_ms / n, mean.objective_ms / n, mean.mean_return / n, mean.moves / n};
+}
+
+void Validation::RunGroup(const nn::CandidateNet& net, const Group& group, Crew* crew) {
+  const auto& envs = crew->envs[group.world];
+  crew->active.clear();
+  for (int lane = 0; lane < group.count; ++lane) {
+    envs[lane]->ResetTo(starts_[group.first + lane]);
+    figures_[group.first + lane] = {};
+    crew->active.push_back(lane);
+  }
+  while (!crew->active.empty()) {
+    const size_t count = crew->active.size();
+    crew->questions.Clear();
+    for (int lane : crew->active) envs[lane]->Encode(&crew->questions);
+    const size_t candidates = crew->questions.ends.size();
+    crew->logits.resize(std::max(crew->logits.size(), candidates));
+    crew->stop.resize(std::max(crew->stop.size(), count));
+    crew->value.resize(crew->stop.size());
+    net.Forward(crew->questions, 0, static_cast<int>(count), crew->workspace.get(),
+                std::span(crew->logits.data(), candidates), std::span(crew->stop.data(), count),
+                std::span(crew->value.data(), count));
+    size_t going_on = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const int lane = crew->active[i];
+      Env& env = *envs[lane];
+      const int n = crew->questions.candidate_count(static_cast<int>(i));
+      const std::span<const float> logits(crew->logits.data() + crew->questions.candidate_begin[i], n);
+      const int best = nn::ArgmaxOrStop(logits, crew->stop[i]);
+      ValidationFigures& figures = figures_[group.first + lane];
+      const double cost_ms = best == n ? 0 : env.task().StepCost(env.question());
+      const StepResult result = env.Step(best == n ? kStop : best);
+      figures.mean_return += result.reward;
+      figures.objective_ms += cost_ms;
+      if (!result.terminated && !result.truncated) {
+        crew->active[going_on++] = lane;
+        continue;
+      }
+      figures.final_ms = env.model().Now().latency_ms;
+      figures.objective_ms += figures.final_ms;
+      figures.moves = env.question().step;
+    }
+    crew->active.resize(going_on);
+  }
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "cluster/cluster.h"
+
+// What every Cluster must keep, whoever implements it. A cluster under test is made from a start
+// state; `settle` lets pass the time in which submitted intents finish.
+
+namespace rudderfish {
+
+struct ClusterUnderTest {
+  std::unique_ptr<Cluster> cluster;
+  std::function<void()> settle;
+};
+
+using ClusterMaker = std::function<ClusterUnderTest(const State& start)>;
+
+// Plays the contract on starts drawn from `seed`, with GoogleTest expectations.
+void CheckCluster(const ClusterMaker& make, uint64_t seed);
+
+}  // namespace rudderfish

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/controller.h"
+
+#include <gtest/gtest.h>
+
+#include "policy/baselines.h"
+#include "policy/greedy.h"
+#include "sim/sim_cluster.h"
+#include "task/migration.h"
+#include "tests/support/small_world.h"
+
+// The Controller over the simulated cluster. It stands here because control may not include sim.
+
+namespace rudderfish {
+namespace {
+
+using std::chrono::seconds;
+
+State DrawStart(uint64_t seed) {
+  Rng rng(seed);
+  return testing::ContinuumWorld({}, &rng);
+}
+
+// Always proposes the first candidate; never stops.
+class FirstCandidate final : public Policy {
+ public:
+  std::string_view name() const override { return "first"; }
+  std::unique_ptr<Memory> NewMemory(uint64_t) const override { return std::make_unique<Memory>(); }
+  void Decide(std::span<Ask> asks, std::span<Answer> answers) const override {
+    for (size_t i = 0; i < asks.size(); ++i) answers[i].choice = asks[i].space->count() > 0 ? 0 : kStop;
+  }
+};
+
+class ControllerTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Controller> Make(Cluster* cluster, const Policy& policy, const GuardOptions& guard,
+                                   ControllerOptions options = {}) {
+    return std::make_unique<Controller>(cluster, &task_, LatencyLaw::Reach(), &policy, guard, &journal_,
+                                        std::move(options));
+  }
+
+  MigrationTask task_{MigrationOptions{}};
+  MemoryJournal journal_;
+  GreedyPolicy greedy_;
+  StayPolicy stay_;
+  FirstCandidate first_;
+};
+
+TEST_F(ControllerTest, GreedyPlanEndsBelowWhereItBegan) {
+  SimCluster cluster(DrawStart(1));
+  auto controller = Make(&cluster, greedy_, {});
+  EXPECT_EQ(*controller->RunPlan(), TurnResult::kStopped);
+  const auto rows = journal_.rows();
+  ASSERT_GT(rows.size(), 1u);
+  EXPECT_EQ(controller->steps(), static_cast<int>(rows.size()) - 1);
+  EXPECT_LT(controller->terms().latency_ms, rows.front().seen.latency_ms);
+  EXPECT_EQ(controller->state().pods.node, cluster.state().pods.node);
+}
+
+TEST_F(ControllerTest, JournalTellsWhatWasSeenPredictedAndMeasured) {
+  SimCluster cluster(DrawStart(1));
+  Make(&cluster, greedy_, {}, {.baseline = &stay_})->RunPlan().value();
+  const auto rows = journal_.rows();
+  ASSERT_GT(rows.size(), 1u);
+  for (size_t i = 0; i + 1 < rows.size(); ++i) {
+    const JournalRow& row = rows[i];
+    EXPECT_EQ(row.step, static_cast<int>(i));
+    EXPECT_EQ(row.policy, "greedy");
+    EXPECT_EQ(row.baseline, "stay");
+    EXPECT_TRUE(row.baseline_choice.empty());
+    ASSERT_EQ(row.chosen.size(), 1u);
+    EXPECT_TRUE(row.verdict.allowed);
+    EXPECT_EQ(row.fate, Fate::kDone);
+    ASSERT_TRUE(row.measured.has_value());
+    EXPECT_EQ(row.measured->latency_ms, row.predicted.latency_ms) << "the simulated cluster obeys the Model";
+    EXPECT_EQ(row.measured->latency_ms, rows[i + 1].seen.latency_ms);
+    EXPECT_EQ(row.predicted_gain_ms, row.seen.latency_ms - row.predicted.latency_ms);
+    EXPECT_GT(row.predicted_gain_ms, row.step_cost_ms);
+    EXPECT_GT(row.allowed_cells, 1);
+    ASSERT_FALSE(row.considered.empty());
+    EXPECT_EQ(row.considered.front().move, row.chosen.front()) << "greedy's best is what it chose";
+    EXPECT_EQ(row.considered.front().predicted.latency_ms, row.predicted.latency_ms);
+  }
+  EXPECT_EQ(rows.back().fate, Fate::kStayed);
+  EXPECT_TRUE(rows.back().chosen.empty());
+  EXPECT_FALSE(rows.back().considered.front().move.has_value()) << "stopping was best";
+}
+
+TEST_F(ControllerTest, AlternativesAreTheBestByScoreAndNoMoreThanAsked) {
+  SimCluster cluster(DrawStart(2));
+  Make(&cluster, greedy_, {}, {.alternatives_kept = 3})->Turn().value();
+  const auto& considered = journal_.rows()[0].considered;
+  ASSERT_EQ(considered.size(), 3u);
+  EXPECT_GE(considered[0].score, considered[1].score);
+  EXPECT_GE(considered[1].score, considered[2].score);
+}
+
+TEST_F(ControllerTest, RefusalByTheGuardEndsThePlanAndTouchesNothing) {
+  SimCluster cluster(DrawStart(3));
+  auto controller = Make(&cluster, greedy_, {.benefit_factor = 1e9});
+  EXPECT_EQ(*controller->RunPlan(), TurnResult::kRefused);
+  ASSERT_EQ(journal_.rows().size(), 1u);
+  const JournalRow& row = journal_.rows()[0];
+  EXPECT_EQ(row.fate, Fate::kRefused);
+  EXPECT_FALSE(row.verdict.allowed);
+  EXPECT_NE(row.verdict.reason, "");
+  EXPECT_FALSE(row.measured.has_value());
+  EXPECT_EQ(cluster.state().pods.node, DrawStart(3).pods.node);
+}
+
+TEST_F(ControllerTest, PlanEndsWhenItsStepsAreUsedUp) {
+  SimCluster cluster(DrawStart(4));
+  auto controller = Make(&cluster, first_, {.benefit_factor = std::nullopt}, {.max_steps = 3});
+  EXPECT_EQ(*controller->RunPlan(), TurnResult::kExhausted);
+  EXPECT_EQ(controller->steps(), 3);
+  EXPECT_EQ(journal_.rows().size(), 3u);
+}
+
+TEST_F(ControllerTest, BudgetOfTheGuardEndsThePlan) {
+  SimCluster cluster(DrawStart(4));
+  auto controller = Make(&cluster, first_, {.benefit_factor = std::nullopt, .moves_per_plan = 2});
+  EXPECT_EQ(*controller->RunPlan(), TurnResult::kRefused);
+  EXPECT_EQ(controller->steps(), 2);
+  EXPECT_EQ(journal_.rows().back().verdict.reason, "the plan has made 2 of its 2 moves");
+}
+
+TEST_F(ControllerTest, WaitsForWhatIsInFlightBeforeItDecidesAgain) {
+  SimCluster cluster(DrawStart(1), seconds(20));
+  auto controller = Make(&cluster, greedy_, {});
+  EXPECT_EQ(*controller->Turn(), TurnResult::kWaiting);
+  EXPECT_EQ(*controller->Turn(), TurnResult::kWaiting);
+  EXPECT_EQ(*controller->RunPlan(), TurnResult::kWaiting) << "nobody lets time pass";
+  EXPECT_EQ(cluster.moves_in_flight(), 1);
+  EXPECT_EQ(journal_.rows().size(), 1u);
+  EXPECT_EQ(journal_.rows()[0].fate, Fate::kInFlight);
+  cluster.Advance(seconds(20));
+  EXPECT_EQ(*controller->Turn(), TurnResult::kMoved);
+  EXPECT_EQ(journal_.rows()[0].fate, Fate::kDone);
+  EXPECT_EQ(controller->steps(), 1);
+}
+
+TEST_F(ControllerTest, WaitLetsAWholePlanRunOverASlowCluster) {
+  SimCluster quick(DrawStart(1)), slow(DrawStart(1), seconds(20));
+  Make(&quick, greedy_, {})->RunPlan().value();
+  auto controller = Make(&slow, greedy_, {}, {.wait = [&] { slow.Advance(seconds(7)); }});
+  EXPECT_EQ(*controller->RunPlan(), TurnResult::kStopped);
+  EXPECT_EQ(slow.state().pods.node, quick.state().pods.node);
+  EXPECT_EQ(slow.Now(), controller->steps() * seconds(21));
+}
+
+TEST_F(ControllerTest, CooldownHoldsAcrossPlans) {
+  const State start = DrawStart(4);
+  SimCluster cluster(start);
+  auto controller = Make(&cluster, first_, {.benefit_factor = std::nullopt, .pod_cooldown = seconds(60)},
+                         {.max_steps = 1});
+  controller->RunPlan().value();
+  const JournalMove moved = journal_.rows()[0].chosen.front();
+  TurnResult result = TurnResult::kExhausted;
+  while (result == TurnResult::kExhausted) result = *controller->RunPlan();
+  EXPECT_EQ(result, TurnResult::kRefused) << "time stands still, so at last a pod is asked for twice";
+  EXPECT_NE(journal_.rows().back().verdict.reason.find("rests for 60 s"), std::string::npos);
+  EXPECT_EQ(journal_.rows().back().plan, static_cast<int64_t>(journal_.rows().size()) - 1);
+  EXPECT_NE(moved.pod, "");
+}
+
+// Moves a pod behind the controller's back, between its look and its act.
+class MeddlingPolicy final : public Policy {
+ public:
+  MeddlingPolicy(const Policy* policy, SimCluster* cluster) : policy_(policy), cluster_(cluster) {}
+  std::string_view name() const override { return "meddling"; }
+  std::unique_ptr<Memory> NewMemory(uint64_t seed) const override { return policy_->NewMemory(seed); }
+  void Decide(std::span<Ask> asks, std::span<Answer> answers) const override {
+    policy_->Decide(asks, answers);
+    if (meddled_ || answers[0].choice == kStop) return;
+    meddled_ = true;
+    const Ask& ask = asks[0];
+    Decision decision;
+    ask.task->Decode(ask.model->state(), *ask.space, answers[0].choice, &decision);
+    const Intent intent{decision[0], {.state_version = 0, .pod_was_on = std::get<Migrate>(decision[0]).from}};
+    Completions completions;
+    cluster_->Submit({&intent, 1}, &completions);
+    CHECK(completions[0].outcome.has_value());
+  }
+
+ private:
+  const Policy* policy_;
+  SimCluster* cluster_;
+  mutable bool meddled_ = false;
+};
+
+TEST_F(ControllerTest, GuardLooksAtTheStateAsItIsAfterDeciding) {
+  SimCluster cluster(DrawStart(1));
+  const MeddlingPolicy meddling(&greedy_, &cluster);
+  auto controller = Make(&cluster, meddling, {});
+  EXPECT_EQ(*controller->RunPlan(), TurnResult::kRefused);
+  EXPECT_NE(journal_.rows()[0].verdict.reason.find(" by now"), std::string::npos) << journal_.rows()[0].verdict.reason;
+}
+
+// A cluster that cannot be reached, and one that changes its mind.
+class FailingCluster final : public Cluster {
+ public:
+  explicit FailingCluster(State start) : cluster_(std::move(start)) {}
+  Result<void> Refresh(State* state) override {
+    if (unreachable) return Fail(ErrorCode::kUnavailable, "no route to the cluster");
+    return cluster_.Refresh(state);
+  }
+  void Submit(std::span<const Intent> intents, Completions* completions) override {
+    if (refusals-- <= 0) return cluster_.Submit(intents, completions);
+    for (const Intent& intent : intents) {
+      completions->push_back({intent, Fail(ErrorCode::kConflict, "the pod has changed")});
+    }
+  }
+  std::chrono::nanoseconds Now() const override { return cluster_.Now(); }
+
+  bool unreachable = false;
+  int refusals = 0;
+
+ private:
+  SimCluster cluster_;
+};
+
+TEST_F(ControllerTest, DecidesNothingWhileTheClusterCannotBeObserved) {
+  FailingCluster cluster(DrawStart(1));
+  cluster.unreachable = true;
+  auto controller = Make(&cluster, greedy_, {});
+  const auto result = controller->Turn();
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::kUnavailable);
+  EXPECT_TRUE(journal_.rows().empty());
+  cluster.unreachable = false;
+  EXPECT_EQ(*controller->Turn(), TurnResult::kMoved);
+}
+
+TEST_F(ControllerTest, ARefusalByTheClusterIsWrittenDownAndThePlanGoesOn) {
+  FailingCluster cluster(DrawStart(1));
+  cluster.refusals = 2;
+  auto controller = Make(&cluster, greedy_, {});
+  EXPECT_EQ(*controller->RunPlan(), TurnResult::kStopped);
+  const auto rows = journal_.rows();
+  ASSERT_GT(rows.size(), 3u);
+  EXPECT_EQ(rows[0].fate, Fate::kFailed);
+  EXPECT_EQ(rows[0].failure, "the pod has changed");
+  EXPECT_EQ(rows[0].measured->latency_ms, rows[0].seen.latency_ms);
+  EXPECT_EQ(rows[1].fate, Fate::kFailed);
+  EXPECT_EQ(rows[2].fate, Fate::kDone);
+  EXPECT_EQ(rows[2].step, 0) << "a step counts when it was carried out";
+  EXPECT_EQ(rows[2].chosen, rows[0].chosen);
+}
+
+TEST_F(ControllerTest, AClusterThatRefusesForeverUsesUpThePlan) {
+  FailingCluster cluster(DrawStart(1));
+  cluster.refusals = 1000;
+  auto controller = Make(&cluster, greedy_, {}, {.max_steps = 5});
+  EXPECT_EQ(*controller->RunPlan(), TurnResult::kExhausted);
+  EXPECT_EQ(controller->steps(), 0);
+  EXPECT_EQ(journal_.rows().size(), 5u);
+}
+
+}  // namespace
+}  // namespace rudderfish

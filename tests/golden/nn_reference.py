@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The network of src/nn/candidate_net.h once more, in NumPy and float64, with a backward pass of its own.
+
+  nn_reference.py FILE           writes inputs, weights, outputs and gradients as FILE (safetensors)
+  nn_reference.py --check FILE   computes them again and compares: exit status 1 if they differ
+
+The backward pass is first checked against central differences. src/nn/candidate_net_golden_test.cc compares the
+network with FILE, so that a formula misread in C++ is not misread by the test of it too.
+"""
+
+import json
+import sys
+
+import numpy as np
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+# candidates, nodes, workloads, placements, calls of each question
+CASES = {
+    "one": dict(hidden=32, rounds=1, widths=(32, 16, 16, 16), seed=1,
+                sizes=[(7, 4, 3, 5, 2), (1, 1, 1, 1, 0), (0, 2, 2, 2, 1)]),
+    "two": dict(hidden=16, rounds=2, widths=(16, 16, 16, 16), seed=2, sizes=[(5, 3, 4, 6, 4), (4, 2, 1, 2, 0)]),
+}
+PARTS = ("candidate", "node", "workload", "placement", "call")
+
+
+def tensor_shapes(hidden, rounds, widths):
+    candidate, node, workload, context = widths
+    h = hidden
+    shapes = {"node.weight": (node, h), "node.bias": (1, h), "workload.weight": (workload, h), "workload.bias": (1, h)}
+    for r in range(rounds):
+        shapes |= {f"round{r}.node.weight": (2 * h, h), f"round{r}.node.bias": (1, h),
+                   f"round{r}.workload.weight": (4 * h, h), f"round{r}.workload.bias": (1, h)}
+    return shapes | {
+        "candidate.weight": (candidate, h), "candidate.ends": (h, 2 * h), "candidate.workload": (h, h),
+        "candidate.context": (context, h), "candidate.bias": (1, h), "context.weight": (6 * h + context, h),
+        "context.bias": (1, h), "score.weight": (h, h), "score.context": (h, h), "score.bias": (1, h),
+        "logit.weight": (1, h), "logit.skip": (1, candidate), "decision.weight": (h, h), "decision.bias": (1, h),
+        "stop.weight": (1, h), "stop.bias": (1, 1), "value.weight": (1, h), "value.bias": (1, 1)}
+
+
+def make_inputs(case):
+    """Questions one after another, float32 values in float64 arrays."""
+    random = np.random.RandomState(case["seed"])
+    draw = lambda *shape: random.standard_normal(shape).astype(np.float32).astype(np.float64)
+    candidate, node, workload, context = case["widths"]
+    questions = []
+    for candidates, nodes, workloads, placements, calls in case["sizes"]:
+        pick = lambda n, *shape: random.randint(0, n, shape)
+        ends = np.stack([pick(workloads, candidates), pick(nodes, candidates), pick(nodes, candidates)], axis=1)
+        if candidates > 4:
+            ends[4] = -1  # A candidate that joins nothing.
+        questions.append(dict(
+            x=draw(candidates, candidate), n=draw(nodes, node), s=draw(workloads, workload), g=draw(context), ends=ends,
+            placements=np.stack([pick(nodes, placements), pick(workloads, placements)], axis=1),
+            placement_weights=np.abs(draw(placements)),
+            calls=np.stack([pick(workloads, calls), pick(workloads, calls)], axis=1),
+            call_weights=np.abs(draw(calls)),
+            dlogits=draw(candidates), dstop=draw(1)[0], dvalue=draw(1)[0]))
+    weights = {name: (draw(*shape) / np.sqrt(max(shape[0], 3))).astype(np.float32).astype(np.float64)
+               for name, shape in tensor_shapes(case["hidden"], case["rounds"], case["widths"]).items()}
+    return questions, weights
+
+
+def incidence(edges, weights, rows, columns):
+    """A[a][b] = the summed weight of the edges (a, b)."""
+    matrix = np.zeros((rows, columns))
+    np.add.at(matrix, (edges[:, 0], edges[:, 1]), weights)
+    return matrix
+
+
+def selection(index, rows):
+    """A[i][index[i]] = 1; a row of zeros for -1."""
+    matrix = np.zeros((len(index), rows))
+    for i, j in enumerate(index):
+        if j >= 0:
+            matrix[i, j] = 1
+    return matrix
+
+
+def mean_max(x, width):
+    if len(x) == 0:
+        return np.zeros(2 * width)
+    return np.concatenate([x.mean(axis=0), x.max(axis=0)])
+
+
+def mean_max_backward(x, d):
+    dx = np.zeros_like(x)
+    if len(x):
+        width = x.shape[1]
+        dx += d[:width] / len(x)
+        dx[x.argmax(axis=0), np.arange(width)] += d[width:]
+    return dx
+
+
+def relu(x):
+    return np.maximum(x, 0)
+
+
+def forward(q, w, hidden, rounds):
+    on = incidence(q["placements"], q["placement_weights"], len(q["n"]), len(q["s"]))
+    calls = incidence(q["calls"], q["call_weights"], len(q["s"]), len(q["s"]))
+    n = relu(q["n"] @ w["node.weight"] + w["node.bias"])
+    s = relu(q["s"] @ w["workload.weight"] + w["workload.bias"])
+    inputs = []
+    for r in range(rounds):
+        node_input = np.concatenate([n, on @ s], axis=1)
+        workload_input = np.concatenate([s, on.T @ n, calls.T @ s, calls @ s], axis=1)
+        inputs.append((node_input, workload_input))
+        n = relu(node_input @ w[f"round{r}.node.weight"] + w[f"round{r}.node.bias"])
+        s = relu(workload_input @ w[f"round{r}.workload.weight"] + w[f"round{r}.workload.bias"])
+    by_workload, by_from, by_to = (selection(q["ends"][:, i], rows) for i, rows in enumerate((len(s), len(n), len(n))))
+    e = relu(q["x"] @ w["candidate.weight"] + by_from @ n @ w["candidate.ends"][:, :hidden] +
+             by_to @ n @ w["candidate.ends"][:, hidden:] + by_workload @ s @ w["candidate.workload"] +
+             q["g"] @ w["candidate.context"] + w["candidate.bias"])
+    pooled = np.concatenate([mean_max(e, hidden), mean_max(n, hidden), mean_max(s, hidden), q["g"]])
+    ctx = relu(pooled @ w["context.weight"] + w["context.bias"][0])
+    h = relu(e @ w["score.weight"] + ctx @ w["score.context"] + w["score.bias"])
+    d = relu(ctx @ w["decision.weight"] + w["decision.bias"][0])
+    logits = h @ w["logit.weight"][0] + q["x"] @ w["logit.skip"][0]
+    stop = d @ w["stop.weight"][0] + w["stop.bias"][0, 0]
+    value = d @ w["value.weight"][0] + w["value.bias"][0, 0]
+    saved = dict(on=on, calls=calls, inputs=inputs, n=n, s=s, by_from=by_from, by_to=by_to, by_workload=by_workload,
+                 e=e, pooled=pooled, ctx=ctx, h=h, d=d)
+    return (logits, stop, value), saved
+
+
+def backward(q, w, hidden, rounds, saved, gradient):
+    a = saved
+    h, e, d, ctx, n, s = a["h"], a["e"], a["d"], a["ctx"], a["n"], a["s"]
+    dlogits, dstop, dvalue = q["dlogits"], q["dstop"], q["dvalue"]
+
+    def add(name, value):
+        gradient[name] += np.reshape(value, gradient[name].shape)
+
+    add("stop.weight", dstop * d)
+    add("stop.bias", dstop)
+    add("value.weight", dvalue * d)
+    add("value.bias", dvalue)
+    add("logit.weight", dlogits @ h)
+    add("logit.skip", dlogits @ q["x"])
+    dd = (dstop * w["stop.weight"][0] + dvalue * w["value.weight"][0]) * (d > 0)
+    add("decision.weight", np.outer(ctx, dd))
+    add("decision.bias", dd)
+    dh = np.outer(dlogits, w["logit.weight"][0]) * (h > 0)
+    add("score.weight", e.T @ dh)
+    add("score.context", np.outer(ctx, dh.sum(axis=0)))
+    add("score.bias", dh.sum(axis=0))
+    dctx = (w["decision.weight"] @ dd + w["score.context"] @ dh.sum(axis=0)) * (ctx > 0)
+    add("context.weight", np.outer(a["pooled"], dctx))
+    add("context.bias", dctx)
+    dpooled = w["context.weight"] @ dctx
+    de = (dh @ w["score.weight"].T + mean_max_backward(e, dpooled[:2 * hidden])) * (e > 0)
+    add("candidate.weight", q["x"].T @ de)
+    add("candidate.context", np.outer(q["g"], de.sum(axis=0)))
+    add("candidate.bias", de.sum(axis=0))
+    from_rows, to_rows = a["by_from"].T @ de, a["by_to"].T @ de
+    add("candidate.ends", np.concatenate([n.T @ from_rows, n.T @ to_rows], axis=1))
+    add("candidate.workload", s.T @ (a["by_workload"].T @ de))
+    dn = (from_rows @ w["candidate.ends"][:, :hidden].T + to_rows @ w["candidate.ends"][:, hidden:].T +
+          mean_max_backward(n, dpooled[2 * hidden:4 * hidden])) * (n > 0)
+    ds = (a["by_workload"].T @ de @ w["candidate.workload"].T +
+          mean_max_backward(s, dpooled[4 * hidden:6 * hidden])) * (s > 0)
+    for r in reversed(range(rounds)):
+        node_input, workload_input = a["inputs"][r]
+        add(f"round{r}.node.weight", node_input.T @ dn)
+        add(f"round{r}.node.bias", dn.sum(axis=0))
+        add(f"round{r}.workload.weight", workload_input.T @ ds)
+        add(f"round{r}.workload.bias", ds.sum(axis=0))
+        own_n, from_s = np.split(dn @ w[f"round{r}.node.weight"].T, 2, axis=1)
+        own_s, from_n, from_callers, from_callees = np.split(ds @ w[f"round{r}.workload.weight"].T, 4, axis=1)
+        dn = (own_n + a["on"] @ from_n) * (node_input[:, :hidden] > 0)
+        ds = (own_s + a["on"].T @ from_s + a["calls"] @ from_callers + a["calls"].T @ from_callees) * (
+            workload_input[:, :hidden] > 0)
+    add("node.weight", q["n"].T @ dn)
+    add("node.bias", dn.sum(axis=0))
+    add("workload.weight", q["s"].T @ ds)
+    add("workload.bias", ds.sum(axis=0))
+
+
+def loss(questions, weights, hidden, rounds):
+    total = 0
+    for q in questions:
+        (logits, stop, value), _ = forward(q, weights, hidden, rounds)
+        total += logits @ q["dlogits"] + stop * q["dstop"] + value * q["dvalue"]
+    return total
+
+
+def check_gradient(questions, weights, hidden, rounds, gradient):
+    random = np.random.RandomState(0)
+    for name, weight in weights.items():
+        for _ in range(8):
+            at = tuple(random.randint(0, size) for size in weight.shape)
+            was, step = weight[at], 1e-6
+            weight[at] = was + step
+            above = loss(questions, weights, hidden, rounds)
+            weight[at] = was - step
+            below = loss(questions, weights, hidden, rounds)
+            weight[at] = was
+            expected = (above - below) / (2 * step)
+            if abs(gradient[name][at] - expected) > 1e-6 * (1 + abs(expected)):
+                sys.exit(f"{name}{list(at)}: gradient {gradient[name][at]}, central difference {expected}")
+
+
+def case_tensors(prefix, case):
+    hidden, rounds = case["hidden"], case["rounds"]
+    questions, weights = make_inputs(case)
+    gradient = {name: np.zeros_like(weight) for name, weight in weights.items()}
+    outputs = []
+    for q in questions:
+        out, saved = forward(q, weights, hidden, rounds)
+        backward(q, weights, hidden, rounds, saved, gradient)
+        outputs.append(out)
+    check_gradient(questions, weights, hidden, rounds, gradient)
+
+    joined = lambda key: np.concatenate([np.atleast_1d(q[key]) for q in questions])
+    begin = np.concatenate([np.zeros((1, len(PARTS)), int), np.cumsum(case["sizes"], axis=0)])
+    floats = {"candidates": joined("x"), "nodes": joined("n"), "workloads": joined("s"), "context": joined("g"),
+              "placement_weights": joined("placement_weights"), "call_weights": joined("call_weights"),
+              "dlogits": joined("dlogits"), "dstop": joined("dstop"), "dvalue": joined("dvalue"),
+              "logits": np.concatenate([out[0] for out in outputs]), "stop": np.array([out[1] for out in outputs]),
+              "value": np.array([out[2] for out in outputs])}
+    floats |= {f"net.{name}": weight for name, weight in weights.items()}
+    floats |= {f"gradient.{name}": value for name, value in gradient.items()}
+    integers = {"ends": joined("ends"), "placements": joined("placements"), "calls": joined("calls")}
+    integers |= {f"{part}_begin": begin[:, i] for i, part in enumerate(PARTS)}
+    tensors = {f"{prefix}.{name}": np.ascontiguousarray(value, np.float32) for name, value in floats.items()}
+    return tensors | {f"{prefix}.{name}": np.ascontiguousarray(value, np.int32) for name, value in integers.items()}
+
+
+def shape_json(case):
+    candidate, node, workload, context = case["widths"]
+    return json.dumps(dict(candidate=candidate, node=node, workload=workload, context=context, hidden=case["hidden"],
+                           rounds=case["rounds"]))
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    tensors = {}
+    for prefix, case in CASES.items():
+        tensors |= case_tensors(prefix, case)
+    if sys.argv[1] != "--check":
+        save_file(tensors, sys.argv[1], {f"{prefix}.net.shape": shape_json(case) for prefix, case in CASES.items()})
+        return
+    with safe_open(sys.argv[2], "np") as golden:
+        if set(golden.keys()) != set(tensors):
+            sys.exit(f"{sys.argv[2]}: other tensors than expected: {sorted(set(golden.keys()) ^ set(tensors))}")
+        for name, value in tensors.items():
+            if not np.allclose(golden.get_tensor(name), value, rtol=1e-5, atol=1e-6):
+                sys.exit(f"{sys.argv[2]}: {name} differs")
+    print(f"{sys.argv[2]}: {len(tensors)} tensors as computed again")
+
+
+if __name__ == "__main__":
+    main()
