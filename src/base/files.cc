@@ -24,9 +24,6 @@ ErrorCode CodeOf(int error) {
     case ENOSPC:
     case EDQUOT:
     case EFBIG:
-    case EACCES:
-    case EPERM:
-    case EROFS:
     case EIO:
     case EMFILE:
     case ENFILE:

@@ -107,12 +107,12 @@ TEST_F(Files, FullDeviceSaysNoSpaceLeft) {
   EXPECT_EQ(result.error().message, "write /dev/full: No space left on device");
 }
 
-TEST_F(Files, UnwritableFolderIsUnavailable) {
+TEST_F(Files, UnwritableFolderIsInvalid) {
   if (::geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
   fs::permissions(folder_, fs::perms::owner_read | fs::perms::owner_exec);
   const auto result = WriteFileAtomically(folder_ / "a", "x");
   ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument);
 }
 
 TEST_F(Files, WritingFollowsALinkAndKeepsPermissions) {

@@ -19,7 +19,7 @@ enum class ErrorCode {
   kNotFound,            // A file or an object is not there.
   kFailedPrecondition,  // Right in itself, but not for this state: a checkpoint of another task.
   kConflict,            // What we wanted to change has changed meanwhile.
-  kUnavailable,         // Disk full, no permission, no connection: the same call may work later.
+  kUnavailable,         // Disk full, no connection: the same call may work later.
   kDeadlineExceeded,
   kCorruption,          // A file of ours that is damaged.
   kCancelled,

@@ -179,14 +179,17 @@ std::string CsvField(std::string_view text) {
 }  // namespace
 
 std::string SignedText(double value, int decimals) {
-  const std::string digits = fmt::format("{:.{}f}", std::abs(value), decimals);
+  const std::string text = fmt::format("{:+.{}f}", value, decimals);
   // What rounds to zero has no sign.
-  if (digits.find_first_of("123456789") == std::string::npos) return digits;
-  return (value < 0 ? "-" : "+") + digits;
+  return text.find_first_of("123456789") == std::string::npos ? text.substr(1) : text;
 }
 
 std::string IntervalText(const ConfidenceInterval& interval, int decimals) {
-  return fmt::format("[{:.{}f}, {:.{}f}]", interval.low, decimals, interval.high, decimals);
+  const auto text = [&](double value) {
+    const std::string digits = SignedText(value, decimals);
+    return digits[0] == '+' ? digits.substr(1) : digits;
+  };
+  return fmt::format("[{}, {}]", text(interval.low), text(interval.high));
 }
 
 std::string ComparisonTable(const Evaluation& evaluation, const Comparison& comparison) {

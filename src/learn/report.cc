@@ -14,6 +14,8 @@
 namespace rudderfish {
 namespace {
 
+constexpr size_t kMovesListed = 25;
+
 std::string Ms(double value) { return fmt::format("{:.1f}", value); }
 
 // With a true minus sign.
@@ -28,7 +30,8 @@ std::string SignedInterval(const ConfidenceInterval& interval) {
 }
 
 std::string Percent(const std::optional<double>& share) {
-  return share ? fmt::format("{:.1f}", 100 * *share) : std::string("\u2013");
+  if (!share) return "\u2013";
+  return *share < 0 ? Signed(100 * *share) : fmt::format("{:.1f}", 100 * *share);
 }
 
 std::string Micros(double us) {
@@ -135,7 +138,7 @@ class Page {
     const int candidate = policies_.candidate;
     const PolicySummary& summary = Of(candidate);
     std::string tiles =
-        Tile(fmt::format("{} \u2192 {} ms", Ms(summary.mean_initial_ms), Ms(summary.mean_final_ms)),
+        Tile(fmt::format("{:.0f} \u2192 {:.0f} ms", summary.mean_initial_ms, summary.mean_final_ms),
              fmt::format("mean latency before and after {}, {:.1f} moves a plan", Name(candidate),
                          summary.mean_moves));
     if (comparison_.verdict) {
@@ -220,14 +223,12 @@ class Page {
                   LearningFigure(drawable, evaluation_, policies_), "wide");
   }
 
-  std::string Plan() const {
-    const EvaluatedEpisode* episode = TypicalEpisode(evaluation_, policies_.candidate);
-    if (episode == nullptr) return {};
-    const EvaluatedStart& start = evaluation_.starts[episode->start];
+  static std::string MoveRows(const EvaluatedEpisode& episode) {
     std::string rows;
-    double latency_ms = episode->initial.latency_ms;
-    for (size_t i = 0; i < episode->decisions.size(); ++i) {
-      const MadeDecision& decision = episode->decisions[i];
+    double latency_ms = episode.initial.latency_ms;
+    const size_t shown = std::min(episode.decisions.size(), kMovesListed);
+    for (size_t i = 0; i < shown; ++i) {
+      const MadeDecision& decision = episode.decisions[i];
       latency_ms -= decision.predicted_ms;
       rows += fmt::format(
           "<tr><td>{}</td><td class=\"left\">{}</td><td class=\"left\">{} \u2192 {}</td>"
@@ -235,6 +236,19 @@ class Page {
           i + 1, EscapeXml(decision.pod), EscapeXml(decision.from), EscapeXml(decision.to),
           Signed(-decision.predicted_ms), Ms(latency_ms));
     }
+    if (shown < episode.decisions.size()) {
+      rows += fmt::format(
+          "<tr><td></td><td class=\"left\">and {} more</td><td></td><td>{}</td><td>{}</td></tr>\n",
+          episode.decisions.size() - shown, Signed(episode.final.latency_ms - latency_ms),
+          Ms(episode.final.latency_ms));
+    }
+    return rows;
+  }
+
+  std::string Plan() const {
+    const EvaluatedEpisode* episode = TypicalEpisode(evaluation_, policies_.candidate);
+    if (episode == nullptr) return {};
+    const EvaluatedStart& start = evaluation_.starts[episode->start];
     return Section("A typical plan",
                    fmt::format("What {} does from start {} ({}): the episode whose gain is the "
                                "median of its episodes.",
@@ -247,7 +261,7 @@ class Page {
                   "<table><thead><tr><th>move</th><th class=\"left\">pod</th><th "
                   "class=\"left\">from \u2192 to</th>"
                   "<th>change, ms</th><th>latency after, ms</th></tr></thead><tbody>\n" +
-                      rows + "</tbody></table>");
+                      MoveRows(*episode) + "</tbody></table>");
   }
 
   std::string TableRow(std::string_view css, const std::string& name, const PolicySummary& summary,

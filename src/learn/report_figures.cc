@@ -14,7 +14,8 @@ namespace {
 
 constexpr double kHalfWidth = 540;  // Of a figure that shares its row with another.
 constexpr double kFullWidth = 1100;
-constexpr int kMutedSeries = 6;  // Colours for policies that are neither candidate nor baseline.
+constexpr double kKeyWidth = 178;  // Names and figures beside a plot.
+constexpr int kMutedSeries = 6;    // Colours for policies that are neither candidate nor baseline.
 
 double Padded(double low, double high, double share) { return (high - low) * share; }
 
@@ -40,7 +41,7 @@ void DrawDifferenceRow(Svg* svg, const LinearScale& x, double y, const Differenc
   const ConfidenceInterval& ci = row.paired->difference_ci;
   const std::string_view css = ci.high < 0 ? "good" : ci.low > 0 ? "bad" : "open";
   svg->BeginGroup(css, fmt::format("{}: {} ms", row.name, DifferenceText(*row.paired)));
-  svg->Text({0, y + 4}, row.name, "name");
+  svg->Text({0, y + 4}, FitText(row.name, 13, 160, Keep::kBeginning), "name");
   svg->Line({x(ci.low), y}, {x(ci.high), y}, "whisker");
   svg->Circle({x(row.paired->difference_ms), y}, 6, "dot");
   svg->Text({kHalfWidth, y + 4}, DifferenceText(*row.paired), "value", TextAnchor::kEnd);
@@ -68,6 +69,18 @@ std::vector<SvgPoint> LatencyAfterMoves(const EvaluatedPolicy& policy, int last)
         {static_cast<double>(k), sums[k] / static_cast<double>(policy.episodes.size())});
   }
   return points;
+}
+
+// "better on 43   equal on 12   worse on 5", each in its colour, ending at `end`.
+void DrawCounts(const PairedResult& paired, SvgPoint end, Svg* svg) {
+  const std::pair<std::string, std::string_view> parts[] = {
+      {fmt::format("worse on {}", paired.starts_worse), "note bad"},
+      {fmt::format("equal on {}", paired.starts_equal), "note open"},
+      {fmt::format("better on {} starts", paired.starts_better), "note good"}};
+  for (const auto& [text, css] : parts) {
+    svg->Text(end, text, css, TextAnchor::kEnd);
+    end.x -= TextWidth(text, 14) + 18;
+  }
 }
 
 // Enough for 19 of 20 episodes of the candidate and the baseline.
@@ -177,7 +190,7 @@ std::string IntervalFigure(const Evaluation& evaluation, const Comparison& compa
   for (int p : policies.by_final) {
     const PolicySummary& summary = comparison.policies[p];
     svg.BeginGroup(policies.series[p], evaluation.policies[p].name);
-    svg.Text({0, y + 4}, evaluation.policies[p].name, "name");
+    svg.Text({0, y + 4}, FitText(evaluation.policies[p].name, 13, 140, Keep::kBeginning), "name");
     svg.Line({x(summary.mean_final_ci.low), y}, {x(summary.mean_final_ci.high), y}, "whisker");
     svg.Circle({x(summary.mean_final_ms), y}, 5, "dot");
     svg.Text(
@@ -210,7 +223,7 @@ std::string DistributionFigure(const Evaluation& evaluation, const ReportPolicie
   for (int p : order)
     description += fmt::format(" {} {} ms;", evaluation.policies[p].name, Ms(medians[p]));
   Svg svg(kHalfWidth, 400, "Distribution of final latency", description);
-  const PlotFrame frame{.left = 44, .top = 34, .right = kHalfWidth - 160, .bottom = 350};
+  const PlotFrame frame{.left = 44, .top = 34, .right = kHalfWidth - kKeyWidth, .bottom = 350};
   Plot plot(&svg, frame,
             {.low = std::max(0.0, low - Padded(low, high, 0.05)),
              .high = high,
@@ -234,12 +247,13 @@ std::string DistributionFigure(const Evaluation& evaluation, const ReportPolicie
     svg.EndGroup();
   }
   double y = frame.top + 6;
-  svg.Text({frame.right + 52, y}, "median, ms", "hint");
+  svg.Text({kHalfWidth, y}, "median, ms", "hint", TextAnchor::kEnd);
   for (int p : order) {
     y += 24;
     svg.BeginGroup(policies.series[p], evaluation.policies[p].name);
-    svg.Line({frame.right + 18, y - 4}, {frame.right + 44, y - 4}, "curve");
-    svg.Text({frame.right + 52, y}, evaluation.policies[p].name, "name");
+    svg.Line({frame.right + 14, y - 4}, {frame.right + 40, y - 4}, "curve");
+    svg.Text({frame.right + 46, y},
+             FitText(evaluation.policies[p].name, 13, kKeyWidth - 86, Keep::kBeginning), "name");
     svg.Text({kHalfWidth, y}, fmt::format("{:.0f}", medians[p]), "value", TextAnchor::kEnd);
     svg.EndGroup();
   }
@@ -261,7 +275,7 @@ std::string MovesFigure(const Evaluation& evaluation, const Comparison& comparis
     description += fmt::format(" {} {} ms;", policy.name, Ms(curves.back().back().y));
   }
   Svg svg(kHalfWidth, 400, "Mean latency against moves made", description);
-  const PlotFrame frame{.left = 44, .top = 34, .right = kHalfWidth - 160, .bottom = 350};
+  const PlotFrame frame{.left = 44, .top = 34, .right = kHalfWidth - kKeyWidth, .bottom = 350};
   const double pad = std::max(Padded(low, high, 0.06), 0.5);
   Plot plot(&svg, frame,
             {.low = 0,
@@ -277,7 +291,8 @@ std::string MovesFigure(const Evaluation& evaluation, const Comparison& comparis
     svg.BeginGroup(policies.series[p], evaluation.policies[p].name);
     plot.Curve(curves[p], "curve");
     svg.Line({frame.right + 3, ends[i]}, {frame.right + 14, labels[i]}, "leader");
-    svg.Text({frame.right + 18, labels[i] + 4}, evaluation.policies[p].name, "name");
+    svg.Text({frame.right + 18, labels[i] + 4},
+             FitText(evaluation.policies[p].name, 13, kKeyWidth - 58, Keep::kBeginning), "name");
     svg.Text({kHalfWidth, labels[i] + 4}, fmt::format("{:.0f}", curves[p].back().y), "value",
              TextAnchor::kEnd);
     svg.EndGroup();
@@ -324,11 +339,7 @@ std::string StartsFigure(const Evaluation& evaluation, const Comparison& compari
              : value > kTie ? "bar bad"
                             : "bar open");
   }
-  svg.Text({frame.left + 12, y(0) - 10}, fmt::format("better on {} starts", paired.starts_better),
-           "note good");
-  svg.Text({frame.right - 12, y(0) + 20},
-           fmt::format("worse on {}, equal on {}", paired.starts_worse, paired.starts_equal),
-           "note bad", TextAnchor::kEnd);
+  DrawCounts(paired, {frame.right, frame.top - 14}, &svg);
   return std::move(svg).Finish();
 }
 

@@ -17,12 +17,13 @@ constexpr int kColumns = 4;        // Nodes side by side in a panel.
 constexpr int kNodesShown = 24;    // More than these: only nodes that moves touch.
 constexpr int kChipsPerNode = 16;  // More than these: one chip for each workload.
 constexpr int kWorkloadColors = 8;
+constexpr int kNoColor = -1;
 
-// A pod, or several of one workload.
+// A pod, or several of one workload, or all those that are not told apart.
 struct Chip {
-  WorkloadId workload = 0;
+  WorkloadId workload = kNone;
   int count = 1;
-  int move = 0;  // From 1: the last move that concerned the pod; 0 if none.
+  std::string moves;  // "2" or "2,6": the moves that concern the pod; empty if none.
   std::string tooltip;
 };
 
@@ -43,39 +44,77 @@ std::vector<std::string> WorkloadCodes(const Catalog& catalog) {
   return codes;
 }
 
-Chips ChipsOf(const State& state, const std::vector<int>& move_of) {
+// [workload] A colour for each; where there are too many to tell apart, for those that move.
+std::vector<int> ColorsOf(const State& state, const EvaluatedEpisode& episode) {
+  const int workloads = state.catalog->workload_count();
+  std::vector<int> colors(workloads, kNoColor);
+  int next = 0;
+  if (workloads <= kWorkloadColors) {
+    for (int& color : colors) color = next++;
+  }
+  for (const MadeDecision& decision : episode.decisions) {
+    int& color = colors[state.pods.workload[decision.move.pod]];
+    if (color == kNoColor && next < kWorkloadColors) color = next++;
+  }
+  return colors;
+}
+
+// Puts all chips of one workload from `first` on into one, and those without colour into another.
+void Merge(const State& state, const std::vector<int>& colors, size_t first,
+           std::vector<Chip>* chips) {
+  std::map<WorkloadId, int> counts;
+  int others = 0;
+  for (size_t i = first; i < chips->size(); ++i) {
+    const WorkloadId workload = (*chips)[i].workload;
+    if (colors[workload] == kNoColor) {
+      ++others;
+    } else {
+      ++counts[workload];
+    }
+  }
+  chips->resize(first);
+  for (const auto& [workload, count] : counts) {
+    chips->push_back({workload, count, "",
+                      fmt::format("{} of {}", count, state.catalog->workloads[workload].name)});
+  }
+  if (others > 0) chips->push_back({kNone, others, "", fmt::format("{} of others", others)});
+}
+
+Chips ChipsOf(const State& state, const std::vector<std::string>& moves_of,
+              const std::vector<int>& colors) {
   Chips chips(state.nodes.size());
   for (PodId pod = 0; pod < state.pods.size(); ++pod) {
     const NodeId node = state.pods.node[pod];
     if (node == kNone) continue;
-    chips[node].push_back({state.pods.workload[pod], 1, move_of[pod], PodName(state, pod)});
+    chips[node].push_back({state.pods.workload[pod], 1, moves_of[pod], PodName(state, pod)});
   }
+  const bool many = state.catalog->workload_count() > kWorkloadColors;
   for (std::vector<Chip>& on_node : chips) {
-    const auto moved = std::stable_partition(on_node.begin(), on_node.end(),
-                                             [](const Chip& c) { return c.move > 0; });
-    if (on_node.size() <= kChipsPerNode) continue;
-    std::map<WorkloadId, int> counts;
-    for (auto chip = moved; chip != on_node.end(); ++chip) ++counts[chip->workload];
-    on_node.erase(moved, on_node.end());
-    for (const auto& [workload, count] : counts) {
-      on_node.push_back({workload, count, 0,
-                         fmt::format("{} of {}", count, state.catalog->workloads[workload].name)});
+    const auto unmoved = std::stable_partition(
+        on_node.begin(), on_node.end(), [](const Chip& chip) { return !chip.moves.empty(); });
+    if (many || on_node.size() > kChipsPerNode) {
+      Merge(state, colors, unmoved - on_node.begin(), &on_node);
     }
   }
   return chips;
 }
 
-// Nodes that stand in the figure, by layer.
+// Nodes that stand in the figure, by layer: all, or of many those that moves touch first.
 std::vector<std::vector<NodeId>> NodesShown(const State& state, const EvaluatedEpisode& episode) {
-  std::vector<bool> touched(state.nodes.size(), state.nodes.size() <= kNodesShown);
+  std::vector<bool> shown(state.nodes.size(), state.nodes.size() <= kNodesShown);
+  int count = 0;
   for (const MadeDecision& decision : episode.decisions) {
-    touched[decision.move.from] = touched[decision.move.to] = true;
+    for (NodeId node : {decision.move.from, decision.move.to}) {
+      if (shown[node] || count == kNodesShown) continue;
+      shown[node] = true;
+      ++count;
+    }
   }
-  std::vector<std::vector<NodeId>> shown(state.catalog->layer_count());
+  std::vector<std::vector<NodeId>> layers(state.catalog->layer_count());
   for (NodeId node = 0; node < state.nodes.size(); ++node) {
-    if (touched[node]) shown[state.kind_of(node).layer].push_back(node);
+    if (shown[node]) layers[state.kind_of(node).layer].push_back(node);
   }
-  return shown;
+  return layers;
 }
 
 class PlacementMap {
@@ -84,14 +123,16 @@ class PlacementMap {
       : before_(before),
         after_(after),
         episode_(episode),
-        move_of_(before.pods.size()),
+        moves_of_(before.pods.size()),
+        colors_(ColorsOf(before, episode)),
         codes_(WorkloadCodes(*before.catalog)),
         nodes_(NodesShown(before, episode)) {
     for (size_t i = 0; i < episode.decisions.size(); ++i) {
-      move_of_[episode.decisions[i].move.pod] = static_cast<int>(i) + 1;
+      std::string& moves = moves_of_[episode.decisions[i].move.pod];
+      moves += fmt::format("{}{}", moves.empty() ? "" : ",", i + 1);
     }
-    chips_before_ = ChipsOf(before, move_of_);
-    chips_after_ = ChipsOf(after, move_of_);
+    chips_before_ = ChipsOf(before, moves_of_, colors_);
+    chips_after_ = ChipsOf(after, moves_of_, colors_);
     for (const std::vector<NodeId>& layer : nodes_) {
       columns_ = std::max(columns_, std::min(static_cast<int>(layer.size()), kColumns));
     }
@@ -170,9 +211,8 @@ class PlacementMap {
     svg->BeginGroup("node", fmt::format("{}: {:.1f} of {:.1f} cores requested",
                                         NodeName(state, node), used / 1000, all / 1000));
     svg->Rect(corner, width, height, 7, "box");
-    std::string name = NodeName(state, node);
-    while (name.size() > 3 && TextWidth(name, 11) > width - 2 * kInset) name.erase(0, 1);
-    svg->Text({corner.x + kInset, corner.y + 18}, name, "node-name");
+    svg->Text({corner.x + kInset, corner.y + 18},
+              FitText(NodeName(state, node), 11, width - 2 * kInset, Keep::kEnd), "node-name");
     svg->Rect({corner.x + kInset, corner.y + height - 11}, width - 2 * kInset, 3, 1.5, "meter");
     svg->Rect({corner.x + kInset, corner.y + height - 11},
               (width - 2 * kInset) * std::clamp(used / all, 0.0, 1.0), 3, 1.5, "meter-fill");
@@ -188,17 +228,21 @@ class PlacementMap {
   }
 
   void DrawChip(Svg* svg, SvgPoint corner, const Chip& chip, std::string_view moved_css) const {
-    svg->BeginGroup(
-        fmt::format("chip w{}{}{}", chip.workload % kWorkloadColors, chip.move > 0 ? " " : "",
-                    chip.move > 0 ? moved_css : ""),
-        chip.move > 0 ? fmt::format("{}, move {}", chip.tooltip, chip.move) : chip.tooltip);
+    const bool moved = !chip.moves.empty();
+    const int color = chip.workload == kNone ? kNoColor : colors_[chip.workload];
+    const std::string css = color == kNoColor ? "other" : fmt::format("w{}", color);
+    std::string code = fmt::format("+{}", chip.count);
+    if (chip.workload != kNone) {
+      code = chip.count > 1 ? fmt::format("\u00d7{}", chip.count) : codes_[chip.workload];
+    }
+    svg->BeginGroup(fmt::format("{} {}", css, moved ? moved_css : ""),
+                    moved ? fmt::format("{}, move {}", chip.tooltip, chip.moves) : chip.tooltip);
     svg->Rect(corner, kChip, kChipHeight, 5, "pod");
-    svg->Text({corner.x + kChip / 2, corner.y + 15},
-              chip.count > 1 ? fmt::format("\u00d7{}", chip.count) : codes_[chip.workload], "code",
-              TextAnchor::kMiddle);
-    if (chip.move > 0) {
-      svg->Circle({corner.x + kChip - 1, corner.y + 1}, 7, "badge");
-      svg->Text({corner.x + kChip - 1, corner.y + 4.5}, fmt::format("{}", chip.move), "badge-text",
+    svg->Text({corner.x + kChip / 2, corner.y + 15}, code, "code", TextAnchor::kMiddle);
+    if (moved) {
+      const double width = std::max(14.0, TextWidth(chip.moves, 9.5) + 6);
+      svg->Rect({corner.x + kChip + 6 - width, corner.y - 6}, width, 14, 7, "badge");
+      svg->Text({corner.x + kChip + 6 - width / 2, corner.y + 4.5}, chip.moves, "badge-text",
                 TextAnchor::kMiddle);
     }
     svg->EndGroup();
@@ -208,10 +252,11 @@ class PlacementMap {
     double x = 0;
     const double y = LegendTop();
     for (WorkloadId w = 0; w < before_.catalog->workload_count(); ++w) {
+      if (colors_[w] == kNoColor) continue;
       const std::string& name = before_.catalog->workloads[w].name;
       const double width = kChip + 8 + TextWidth(name, 13) + 22;
       if (x + width > kWidth - 300) break;
-      DrawChip(svg, {x, y}, {w, 1, 0, name}, "");
+      DrawChip(svg, {x, y}, {w, 1, "", name}, "");
       svg->Text({x + kChip + 8, y + 15}, name, "name");
       x += width;
     }
@@ -219,7 +264,7 @@ class PlacementMap {
     for (const std::vector<NodeId>& layer : nodes_) hidden -= static_cast<int>(layer.size());
     svg->Text({kWidth, y + 15},
               hidden > 0
-                  ? fmt::format("{} nodes that nothing moved from or to are left out", hidden)
+                  ? fmt::format("bar: share of cores requested; {} more nodes not shown", hidden)
                   : std::string("bar: share of the node's cores requested"),
               "hint", TextAnchor::kEnd);
   }
@@ -235,8 +280,9 @@ class PlacementMap {
   const State& before_;
   const State& after_;
   const EvaluatedEpisode& episode_;
-  std::vector<int> move_of_;  // [pod]
-  std::vector<std::string> codes_;
+  std::vector<std::string> moves_of_;  // [pod]
+  std::vector<int> colors_;            // [workload]
+  std::vector<std::string> codes_;     // [workload]
   std::vector<std::vector<NodeId>> nodes_;
   Chips chips_before_, chips_after_;
   int columns_ = 1;

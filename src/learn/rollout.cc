@@ -44,10 +44,6 @@ void EstimateAdvantages(int envs, float gamma, float lambda, SliceRollout* rollo
   }
 }
 
-VectorEnv::VectorEnv(const World& world, const Task& task, const LatencyLaw& law, uint64_t seed,
-                     const RolloutOptions& options)
-    : VectorEnv(std::vector<TrainingWorld>{{&world, &task, law}}, seed, options) {}
-
 VectorEnv::VectorEnv(std::span<const TrainingWorld> worlds, uint64_t seed, const RolloutOptions& options)
     : options_(options), seed_(seed) {
   CHECK(!worlds.empty());

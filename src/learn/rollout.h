@@ -60,7 +60,6 @@ class VectorEnv {
  public:
   // Environment i plays in world i modulo their number. REQUIRES: equal feature tables of the tasks.
   VectorEnv(std::span<const TrainingWorld> worlds, uint64_t seed, const RolloutOptions& options);
-  VectorEnv(const World& world, const Task& task, const LatencyLaw& law, uint64_t seed, const RolloutOptions& options);
 
   // Runs options.steps steps in every environment with the net's stochastic policy and estimates advantages.
   // `iteration` keys the choices' randomness.

@@ -206,12 +206,27 @@ double TextWidth(std::string_view text, double font_px) {
   double ems = 0;
   for (char c : text) {
     if ((c & 0xC0) == 0x80) continue;  // The rest of a UTF-8 sequence.
-    ems += std::string_view("iljtf.,:;|' ()[]").find(c) != std::string_view::npos ? 0.32
-           : std::string_view("mwMW%").find(c) != std::string_view::npos          ? 0.88
+    ems += std::string_view("iljtf.,:;|' ()[]").find(c) != std::string_view::npos ? 0.37
+           : std::string_view("mwMW%").find(c) != std::string_view::npos          ? 0.95
            : c >= 'A' && c <= 'Z'                                                 ? 0.68
-                                                                                  : 0.56;
+                                                                                  : 0.6;
   }
   return ems * font_px;
+}
+
+std::string FitText(std::string_view text, double font_px, double width, Keep keep) {
+  if (TextWidth(text, font_px) <= width) return std::string(text);
+  const auto continues = [](char c) { return (c & 0xC0) == 0x80; };  // Within a UTF-8 sequence.
+  while (!text.empty() && TextWidth(text, font_px) + font_px > width) {
+    if (keep == Keep::kBeginning) {
+      while (text.size() > 1 && continues(text.back())) text.remove_suffix(1);
+      text.remove_suffix(1);
+    } else {
+      text.remove_prefix(1);
+      while (!text.empty() && continues(text.front())) text.remove_prefix(1);
+    }
+  }
+  return keep == Keep::kBeginning ? std::string(text) + "\u2026" : "\u2026" + std::string(text);
 }
 
 Plot::Plot(Svg* svg, const PlotFrame& frame, const PlotAxis& x, const PlotAxis& y)

@@ -73,8 +73,12 @@ std::string TickText(double value, double step);
 // spread.
 std::vector<double> SpreadLabels(std::vector<double> wanted, double gap, double low, double high);
 
-// Width of text set in the page's font, roughly.
+// Width of text set in a sans-serif font, at most: fonts differ by a tenth.
 double TextWidth(std::string_view text, double font_px);
+
+// The text, or as much of its beginning or end as fits, with an ellipsis.
+enum class Keep { kBeginning, kEnd };
+std::string FitText(std::string_view text, double font_px, double width, Keep keep);
 
 // Where a plot stands within its figure.
 struct PlotFrame {

@@ -188,6 +188,7 @@ Result<void> CheckTrainOptions(const TrainOptions& options) {
   bounds.Multiple("network.hidden", options.hidden, 16);
   bounds.Within("network.hidden", options.hidden, 16, 1024);
   bounds.Within("network.rounds", options.rounds, 0, 16);
+  bounds.Within("enlarge_every", options.enlarge_every, 0, kMost);
   bounds.Within("evaluation.every", options.evaluate_every, 1, kMost);
   bounds.Within("evaluation.starts", options.validation_starts, 1, 1'000'000);
   bounds.Within("save_every_seconds", options.save_every_seconds, 0.0, 1e9);
@@ -206,6 +207,7 @@ void WriteTrainOptions(const TrainOptions& options, YamlWriter* out) {
   }
   out->Field("seed", options.seed);
   out->FlowMap("network", {{"hidden", options.hidden}, {"rounds", options.rounds}});
+  out->Field("enlarge_every", options.enlarge_every);
   out->FlowMap("evaluation", {{"every", options.evaluate_every}, {"starts", options.validation_starts}});
   out->Field("save_every_seconds", options.save_every_seconds);
   if (options.algorithm == Algorithm::kPpo) {
@@ -243,6 +245,10 @@ Result<TrainOptions> ReadTrainOptions(YamlMap* map) {
     visit(reader);
     return reader.Finish();
   };
+  if (const auto node = map->Optional("enlarge_every")) {
+    TRY_ASSIGN(const int64_t every, node->AsInt(0, kMost));
+    options.enlarge_every = static_cast<int>(every);
+  }
   TRY(group("network", [&](FieldReader& read) {
     read("hidden", options.hidden);
     read("rounds", options.rounds);

@@ -36,6 +36,10 @@ struct TrainOptions {
   int hidden = 32;  // Of the network: a multiple of 16.
   int rounds = 1;   // Of message passing.
 
+  // One environment in so many plays at twice the scenario's size, so that the policy learns what stays the same when
+  // a cluster grows; 0: none.
+  int enlarge_every = 4;
+
   int evaluate_every = 8;        // Iterations between evaluations on the validation starts.
   int validation_starts = 128;   // Of each scenario.
   double save_every_seconds = 5;

@@ -101,7 +101,7 @@ Result<std::unique_ptr<Trainer>> Trainer::Open(TrainJob job) {
   if (!exists && job.resume == Resume::kYes) {
     return Fail(ErrorCode::kNotFound, "{}: no run to resume: there is no config.yaml in it", job.folder.string());
   }
-  TRY_ASSIGN(TrainingWorlds worlds, TrainingWorlds::Make(ScenariosOf(job)));
+  TRY_ASSIGN(TrainingWorlds worlds, TrainingWorlds::Make(ScenariosOf(job), job.options.enlarge_every));
   std::unique_ptr<Trainer> trainer(new Trainer(std::move(job), std::move(worlds)));
   TRY(trainer->Prepare());
   return trainer;
@@ -109,7 +109,7 @@ Result<std::unique_ptr<Trainer>> Trainer::Open(TrainJob job) {
 
 Result<void> Trainer::Prepare() {
   TRY_ASSIGN(validation_,
-             Validation::Draw(worlds_.list(), job_.options.seed, job_.options.validation_starts));
+             Validation::Draw(worlds_.originals(), job_.options.seed, job_.options.validation_starts));
   learner_ = MakeLearner(job_.options, worlds_.list());
   int64_t metrics_bytes = 0;
   if (job_.resume == Resume::kYes) {

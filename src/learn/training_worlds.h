@@ -17,15 +17,23 @@ namespace rudderfish {
 
 class TrainingWorlds {
  public:
-  // Refuses tasks with different features, and worlds of which no start state can be drawn.
-  static Result<TrainingWorlds> Make(std::span<const std::shared_ptr<const Scenario>> scenarios);
+  // One in `enlarge_every` environments will play in its scenario at twice the size (0: none; scenarios of more than
+  // kEnlargeNodesMax nodes stay as they are). Refuses tasks with different features, and worlds of which no start
+  // state can be drawn.
+  static Result<TrainingWorlds> Make(std::span<const std::shared_ptr<const Scenario>> scenarios,
+                                     int enlarge_every = 0);
 
+  static constexpr int kEnlargeNodesMax = 64;
+
+  // What environments play in, in turn; and the scenarios as they are, to validate on.
   std::span<const TrainingWorld> list() const { return list_; }
+  std::span<const TrainingWorld> originals() const { return originals_; }
   const Task& task() const { return *tasks_[0]; }
 
  private:
   std::vector<std::unique_ptr<World>> worlds_;
   std::vector<std::unique_ptr<Task>> tasks_;
+  std::vector<TrainingWorld> originals_;
   std::vector<TrainingWorld> list_;
 };
 

@@ -31,13 +31,17 @@ float Adam::Step(std::span<float> weights, std::span<const float> gradient, floa
       .beta2 = options_.beta2,
       .epsilon = options_.epsilon,
       .gradient_scale = limit > 0 && norm > limit ? static_cast<float>(limit / norm) : 1.0F,
-      .rate = static_cast<float>(learning_rate / (1 - std::pow(static_cast<double>(options_.beta1), steps))),
-      .second_scale = static_cast<float>(1 / (1 - std::pow(static_cast<double>(options_.beta2), steps)))};
-  kernels_->adam(weights.size(), step, gradient.data(), first_.data(), second_.data(), weights.data());
+      .rate = static_cast<float>(learning_rate /
+                                 (1 - std::pow(static_cast<double>(options_.beta1), steps))),
+      .second_scale =
+          static_cast<float>(1 / (1 - std::pow(static_cast<double>(options_.beta2), steps)))};
+  kernels_->adam(weights.size(), step, gradient.data(), first_.data(), second_.data(),
+                 weights.data());
   return static_cast<float>(norm);
 }
 
-void Adam::Restore(int64_t steps, std::span<const float> first_moment, std::span<const float> second_moment) {
+void Adam::Restore(int64_t steps, std::span<const float> first_moment,
+                   std::span<const float> second_moment) {
   CHECK_GE(steps, 0);
   CHECK_EQ(first_moment.size(), first_.size());
   CHECK_EQ(second_moment.size(), second_.size());

@@ -8,9 +8,9 @@
 #include "nn/aligned.h"
 #include "nn/kernel.h"
 
-// Adam (Kingma, Ba: "Adam: a method for stochastic optimization", ICLR 2015, algorithm 1) with the gradient first
-// scaled down to a maximal Euclidean norm. Its whole state is steps() and the two moments: restored, it goes on to the
-// bit. One thread at a time.
+// Adam (Kingma, Ba: "Adam: a method for stochastic optimization", ICLR 2015, algorithm 1) with the
+// gradient first scaled down to a maximal Euclidean norm. Its whole state is steps() and the two
+// moments: restored, it goes on to the bit. One thread at a time.
 
 namespace rudderfish::nn {
 
@@ -23,10 +23,11 @@ struct AdamOptions {
 
 class Adam {
  public:
-  explicit Adam(size_t parameters, const AdamOptions& options = {}, const Kernels& kernels = BestKernels());
+  explicit Adam(size_t parameters, const AdamOptions& options = {},
+                const Kernels& kernels = BestKernels());
 
-  // Moves `weights` and returns the norm of the gradient before it was scaled. A norm that is not finite changes
-  // nothing: neither weights nor state.
+  // Moves `weights` and returns the norm of the gradient before it was scaled. A norm that is not
+  // finite changes nothing: neither weights nor state.
   float Step(std::span<float> weights, std::span<const float> gradient, float learning_rate);
 
   const AdamOptions& options() const { return options_; }
@@ -35,7 +36,8 @@ class Adam {
   std::span<const float> second_moment() const { return second_; }
 
   // REQUIRES: steps >= 0, moments as long as the parameters.
-  void Restore(int64_t steps, std::span<const float> first_moment, std::span<const float> second_moment);
+  void Restore(int64_t steps, std::span<const float> first_moment,
+               std::span<const float> second_moment);
 
  private:
   AdamOptions options_;

@@ -19,8 +19,8 @@ class AdamTest : public testing::TestWithParam<Isa> {
   const Kernels& k_ = SelectKernels(GetParam());
 };
 
-// By hand, gradient 1 then 3, rate 0.1: m = 0.1, v = 0.001, both corrected to 1: step 0.1. Then m = 0.39, corrected
-// 0.39 / 0.19; v = 0.000999 + 0.009 = 0.009999, corrected 0.009999 / 0.001999.
+// By hand, gradient 1 then 3, rate 0.1: m = 0.1, v = 0.001, both corrected to 1: step 0.1. Then m =
+// 0.39, corrected 0.39 / 0.19; v = 0.000999 + 0.009 = 0.009999, corrected 0.009999 / 0.001999.
 TEST_P(AdamTest, FirstTwoStepsAreThoseComputedByHand) {
   Adam adam(1, {.epsilon = 1e-12F, .max_gradient_norm = 0}, k_);
   Floats w = {5};
@@ -69,7 +69,8 @@ TEST_P(AdamTest, RestoredStateGoesOnToTheBit) {
   Adam whole(20, {}, k_), restored(20, {}, k_);
   Floats w(20, 1.0F), gradient(20);
   for (int step = 0; step < 3; ++step) {
-    for (size_t i = 0; i < 20; ++i) gradient[i] = std::sin(static_cast<float>(i) + static_cast<float>(step));
+    for (size_t i = 0; i < 20; ++i)
+      gradient[i] = std::sin(static_cast<float>(i) + static_cast<float>(step));
     whole.Step(w, gradient, 0.01F);
   }
   Floats w2 = w;
@@ -81,7 +82,8 @@ TEST_P(AdamTest, RestoredStateGoesOnToTheBit) {
 }
 
 TEST_P(AdamTest, GradientThatIsNotFiniteChangesNothing) {
-  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     Adam adam(2, {}, k_);
     Floats w = {1, 2};
     EXPECT_FALSE(std::isfinite(adam.Step(w, Floats{1, bad}, 0.1F)));
@@ -99,8 +101,9 @@ TEST_P(AdamTest, FindsTheMinimumOfABowl) {
   EXPECT_NEAR(w[1], 2, 1e-2);
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryIsa, AdamTest, testing::ValuesIn(HostIsas()),
-                         [](const auto& info) { return std::string(SelectKernels(info.param).name); });
+INSTANTIATE_TEST_SUITE_P(EveryIsa, AdamTest, testing::ValuesIn(HostIsas()), [](const auto& info) {
+  return std::string(SelectKernels(info.param).name);
+});
 
 }  // namespace
 }  // namespace rudderfish::nn

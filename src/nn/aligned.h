@@ -5,7 +5,8 @@
 #include <new>
 #include <vector>
 
-// A vector that begins on a cache line, so that full-width loads of a row of 16 floats never touch two lines.
+// A vector that begins on a cache line, so that full-width loads of a row of 16 floats never touch
+// two lines.
 
 namespace rudderfish::nn {
 
@@ -20,9 +21,9 @@ struct CacheLineAllocator {
   CacheLineAllocator(const CacheLineAllocator<U>&) {}
 
   T* allocate(size_t n) {
-    return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t{kCacheLineBytes}));
+    return static_cast<T*>(::operator new (n * sizeof(T), std::align_val_t{kCacheLineBytes}));
   }
-  void deallocate(T* p, size_t) { ::operator delete(p, std::align_val_t{kCacheLineBytes}); }
+  void deallocate(T* p, size_t) { ::operator delete (p, std::align_val_t{kCacheLineBytes}); }
 
   bool operator==(const CacheLineAllocator&) const = default;
 };

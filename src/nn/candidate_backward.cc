@@ -43,7 +43,8 @@ size_t CandidatePass::ScratchBytes(const Block& block) const {
 void CandidatePass::TransposeWeights() {
   const int h = hidden_;
   const size_t floats = Floats(h, h) * static_cast<size_t>(6 * rounds_ + 2 + 1 + 6 + 3);
-  float* next = reinterpret_cast<float*>(Workspace::Grow(&workspace_->transposes_, floats * sizeof(float)));
+  float* next =
+      reinterpret_cast<float*>(Workspace::Grow(&workspace_->transposes_, floats * sizeof(float)));
   const auto transpose = [&](size_t offset, int rows, int columns) {
     float* t = next;
     next += Floats(rows, columns);
@@ -56,14 +57,16 @@ void CandidatePass::TransposeWeights() {
   }
   t_.candidate_ends = transpose(at_.candidate_ends, h, 2 * h);
   t_.candidate_workload = transpose(at_.candidate_workload, h, h);
-  t_.context = transpose(at_.context_weight, 6 * h, h);  // Nothing flows into the batch's own context.
+  t_.context =
+      transpose(at_.context_weight, 6 * h, h);  // Nothing flows into the batch's own context.
   t_.score = transpose(at_.score_weight, h, h);
   t_.score_context = transpose(at_.score_context, h, h);
   t_.decision = transpose(at_.decision_weight, h, h);
 }
 
-void CandidatePass::Backward(std::byte* scratch, std::span<const float> dlogits, std::span<const float> dstop,
-                             std::span<const float> dvalue, float* gradient) {
+void CandidatePass::Backward(std::byte* scratch, std::span<const float> dlogits,
+                             std::span<const float> dstop, std::span<const float> dvalue,
+                             float* gradient) {
   Carver carver(scratch);
   d_ = CarveGradients(block_, &carver);
   gradient_ = gradient;
@@ -76,29 +79,38 @@ void CandidatePass::Backward(std::byte* scratch, std::span<const float> dlogits,
 // From the outputs to h, d and, through both, to e (the part that passed W2) and ctx.
 void CandidatePass::BackwardHeads(std::span<const float> dlogits, std::span<const float> dstop,
                                   std::span<const float> dvalue) {
-  const int h = hidden_, width = batch_.widths.candidate, candidates = block_.candidates, samples = block_.samples;
-  kernels_.weighted_column_sums(samples, h, dstop.data(), a_.decision, h, Gradient(at_.stop_weight));
-  kernels_.weighted_column_sums(samples, h, dvalue.data(), a_.decision, h, Gradient(at_.value_weight));
+  const int h = hidden_, width = batch_.widths.candidate, candidates = block_.candidates,
+            samples = block_.samples;
+  kernels_.weighted_column_sums(samples, h, dstop.data(), a_.decision, h,
+                                Gradient(at_.stop_weight));
+  kernels_.weighted_column_sums(samples, h, dvalue.data(), a_.decision, h,
+                                Gradient(at_.value_weight));
   *Gradient(at_.stop_bias) += Sum(dstop);
   *Gradient(at_.value_bias) += Sum(dvalue);
   kernels_.dot_relu_backward(samples, h, dstop.data(), Weight(at_.stop_weight), dvalue.data(),
                              Weight(at_.value_weight), a_.decision, d_.decision);
-  dense_.WeightGradient(samples, {h, h}, {a_.context, h}, {d_.decision, h}, Gradient(at_.decision_weight));
+  dense_.WeightGradient(samples, {h, h}, {a_.context, h}, {d_.decision, h},
+                        Gradient(at_.decision_weight));
   dense_.BiasGradient(samples, {h, h}, {d_.decision, h}, Gradient(at_.decision_bias));
-  dense_.InputGradient(samples, {h, h}, {d_.decision, h}, t_.decision, Initial::kZero, {d_.context, h});
+  dense_.InputGradient(samples, {h, h}, {d_.decision, h}, t_.decision, Initial::kZero,
+                       {d_.context, h});
 
-  kernels_.weighted_column_sums(candidates, h, dlogits.data(), a_.hidden, h, Gradient(at_.logit_weight));
+  kernels_.weighted_column_sums(candidates, h, dlogits.data(), a_.hidden, h,
+                                Gradient(at_.logit_weight));
   kernels_.weighted_column_sums(candidates, width, dlogits.data(),
                                 batch_.candidates.data() + Floats(block_.candidate0, width), width,
                                 Gradient(at_.logit_skip));
-  kernels_.dot_relu_backward(candidates, h, dlogits.data(), Weight(at_.logit_weight), nullptr, nullptr, a_.hidden,
-                             d_.hidden);
-  dense_.WeightGradient(candidates, {h, h}, {a_.edge, h}, {d_.hidden, h}, Gradient(at_.score_weight));
+  kernels_.dot_relu_backward(candidates, h, dlogits.data(), Weight(at_.logit_weight), nullptr,
+                             nullptr, a_.hidden, d_.hidden);
+  dense_.WeightGradient(candidates, {h, h}, {a_.edge, h}, {d_.hidden, h},
+                        Gradient(at_.score_weight));
   dense_.InputGradient(candidates, {h, h}, {d_.hidden, h}, t_.score, Initial::kZero, {d_.edge, h});
   kernels_.segment_sums(samples, a_.candidate_begin, h, d_.hidden, d_.sample_scores);
   dense_.BiasGradient(samples, {h, h}, {d_.sample_scores, h}, Gradient(at_.score_bias));
-  dense_.WeightGradient(samples, {h, h}, {a_.context, h}, {d_.sample_scores, h}, Gradient(at_.score_context));
-  dense_.InputGradient(samples, {h, h}, {d_.sample_scores, h}, t_.score_context, Initial::kKeep, {d_.context, h});
+  dense_.WeightGradient(samples, {h, h}, {a_.context, h}, {d_.sample_scores, h},
+                        Gradient(at_.score_context));
+  dense_.InputGradient(samples, {h, h}, {d_.sample_scores, h}, t_.score_context, Initial::kKeep,
+                       {d_.context, h});
 }
 
 // From ctx to what was pooled.
@@ -108,33 +120,41 @@ void CandidatePass::BackwardContext() {
   dense_.WeightGradient(samples, {pooled_width_, h}, {a_.pooled, pooled_width_}, {d_.context, h},
                         Gradient(at_.context_weight));
   dense_.BiasGradient(samples, {pooled_width_, h}, {d_.context, h}, Gradient(at_.context_bias));
-  dense_.InputGradient(samples, {6 * h, h}, {d_.context, h}, t_.context, Initial::kZero, {d_.pooled, 6 * h});
-  kernels_.pool_relu_backward(samples, a_.candidate_begin, h, a_.edge, d_.pooled, 6 * h, a_.edge_argmax, d_.edge);
+  dense_.InputGradient(samples, {6 * h, h}, {d_.context, h}, t_.context, Initial::kZero,
+                       {d_.pooled, 6 * h});
+  kernels_.pool_relu_backward(samples, a_.candidate_begin, h, a_.edge, d_.pooled, 6 * h,
+                              a_.edge_argmax, d_.edge);
 }
 
-// From e to the candidate rows' weights and, through the gathered scores, to n' and s' before their ReLUs.
+// From e to the candidate rows' weights and, through the gathered scores, to n' and s' before their
+// ReLUs.
 void CandidatePass::BackwardEdges() {
   const int h = hidden_, width = batch_.widths.candidate, context_width = batch_.widths.context;
   const int candidates = block_.candidates, samples = block_.samples;
-  dense_.WeightGradient(candidates, {width, h}, {batch_.candidates.data() + Floats(block_.candidate0, width), width},
+  dense_.WeightGradient(candidates, {width, h},
+                        {batch_.candidates.data() + Floats(block_.candidate0, width), width},
                         {d_.edge, h}, Gradient(at_.candidate_weight));
   kernels_.segment_sums(samples, a_.candidate_begin, h, d_.edge, d_.sample_scores);
-  dense_.BiasGradient(samples, {context_width, h}, {d_.sample_scores, h}, Gradient(at_.candidate_bias));
-  dense_.WeightGradient(samples, {context_width, h},
-                        {batch_.context.data() + Floats(block_.first, context_width), context_width},
-                        {d_.sample_scores, h}, Gradient(at_.candidate_context));
+  dense_.BiasGradient(samples, {context_width, h}, {d_.sample_scores, h},
+                      Gradient(at_.candidate_bias));
+  dense_.WeightGradient(
+      samples, {context_width, h},
+      {batch_.context.data() + Floats(block_.first, context_width), context_width},
+      {d_.sample_scores, h}, Gradient(at_.candidate_context));
 
   kernels_.clear(block_.nodes + 1, 2 * h, d_.pair_scores, 2 * h);
   kernels_.clear(block_.workloads + 1, h, d_.workload_scores, h);
   kernels_.scatter(candidates, h, a_.ends, d_.edge, d_.pair_scores, d_.workload_scores);
-  dense_.WeightGradient(block_.nodes, {h, 2 * h}, {a_.node, h}, {d_.pair_scores, 2 * h}, Gradient(at_.candidate_ends));
-  dense_.InputGradient(block_.nodes, {h, 2 * h}, {d_.pair_scores, 2 * h}, t_.candidate_ends, Initial::kZero,
-                       {d_.node, h});
+  dense_.WeightGradient(block_.nodes, {h, 2 * h}, {a_.node, h}, {d_.pair_scores, 2 * h},
+                        Gradient(at_.candidate_ends));
+  dense_.InputGradient(block_.nodes, {h, 2 * h}, {d_.pair_scores, 2 * h}, t_.candidate_ends,
+                       Initial::kZero, {d_.node, h});
   dense_.WeightGradient(block_.workloads, {h, h}, {a_.workload, h}, {d_.workload_scores, h},
                         Gradient(at_.candidate_workload));
-  dense_.InputGradient(block_.workloads, {h, h}, {d_.workload_scores, h}, t_.candidate_workload, Initial::kZero,
-                       {d_.workload, h});
-  kernels_.pool_relu_backward(samples, a_.node_begin, h, a_.node, d_.pooled + 2 * h, 6 * h, a_.node_argmax, d_.node);
+  dense_.InputGradient(block_.workloads, {h, h}, {d_.workload_scores, h}, t_.candidate_workload,
+                       Initial::kZero, {d_.workload, h});
+  kernels_.pool_relu_backward(samples, a_.node_begin, h, a_.node, d_.pooled + 2 * h, 6 * h,
+                              a_.node_argmax, d_.node);
   kernels_.pool_relu_backward(samples, a_.workload_begin, h, a_.workload, d_.pooled + 4 * h, 6 * h,
                               a_.workload_argmax, d_.workload);
 }
@@ -145,7 +165,8 @@ void CandidatePass::BackwardMessages() {
   MutableRows dnode{d_.node, h}, dworkload{d_.workload, h};
   for (int r = rounds_ - 1; r >= 0; --r) {
     const auto& at = at_.rounds[static_cast<size_t>(r)];
-    dense_.WeightGradient(nodes, {2 * h, h}, {a_.node_input[r], 2 * h}, dnode, Gradient(at.node_weight));
+    dense_.WeightGradient(nodes, {2 * h, h}, {a_.node_input[r], 2 * h}, dnode,
+                          Gradient(at.node_weight));
     dense_.BiasGradient(nodes, {2 * h, h}, dnode, Gradient(at.node_bias));
     dense_.WeightGradient(workloads, {4 * h, h}, {a_.workload_input[r], 4 * h}, dworkload,
                           Gradient(at.workload_weight));
@@ -154,7 +175,8 @@ void CandidatePass::BackwardMessages() {
     float* node = d_.node_input[r % 2];
     float* workload = d_.workload_input[r % 2];
     dense_.InputGradient(nodes, {2 * h, h}, dnode, t_.node[r], Initial::kZero, {node, 2 * h});
-    dense_.InputGradient(workloads, {4 * h, h}, dworkload, t_.workload[r], Initial::kZero, {workload, 4 * h});
+    dense_.InputGradient(workloads, {4 * h, h}, dworkload, t_.workload[r], Initial::kZero,
+                         {workload, 4 * h});
     kernels_.edges_to_b(block_.placements, a_.placements, h, node + h, 2 * h, workload, 4 * h);
     kernels_.edges_to_a(block_.placements, a_.placements, h, workload + h, 4 * h, node, 2 * h);
     kernels_.edges_to_a(block_.calls, a_.calls, h, workload + 2 * h, 4 * h, workload, 4 * h);
@@ -166,12 +188,14 @@ void CandidatePass::BackwardMessages() {
   }
 
   const int node_width = batch_.widths.node, workload_width = batch_.widths.workload;
-  dense_.WeightGradient(nodes, {node_width, h}, {batch_.nodes.data() + Floats(block_.node0, node_width), node_width},
-                        dnode, Gradient(at_.node_weight));
+  dense_.WeightGradient(nodes, {node_width, h},
+                        {batch_.nodes.data() + Floats(block_.node0, node_width), node_width}, dnode,
+                        Gradient(at_.node_weight));
   dense_.BiasGradient(nodes, {node_width, h}, dnode, Gradient(at_.node_bias));
-  dense_.WeightGradient(workloads, {workload_width, h},
-                        {batch_.workloads.data() + Floats(block_.workload0, workload_width), workload_width},
-                        dworkload, Gradient(at_.workload_weight));
+  dense_.WeightGradient(
+      workloads, {workload_width, h},
+      {batch_.workloads.data() + Floats(block_.workload0, workload_width), workload_width},
+      dworkload, Gradient(at_.workload_weight));
   dense_.BiasGradient(workloads, {workload_width, h}, dworkload, Gradient(at_.workload_bias));
 }
 

@@ -8,12 +8,13 @@
 namespace rudderfish::nn {
 namespace {
 
-// Candidates that are worked on at a time, so that they stay in the level-1 cache from one kernel to the next. A
-// multiple of every tile's rows.
+// Candidates that are worked on at a time, so that they stay in the level-1 cache from one kernel
+// to the next. A multiple of every tile's rows.
 constexpr int kStripRows = 96;
 
-// Rows of activations and gradients that a block may have: with H = 32 about a megabyte in all.
-constexpr int kBlockRows = 1536;
+// Rows of a block times H. Activations and gradients are some ten times as many floats: about a
+// megabyte, which a level-2 cache holds beside the weights.
+constexpr int kBlockFloats = 24 * 1024;
 
 // out[i] = begin[first + i] - begin[first]; returns whether they never fall.
 bool CopyBegins(const std::vector<int32_t>& begin, int first, int samples, int32_t* out) {
@@ -41,14 +42,6 @@ Block::Block(const GraphBatch& batch, int first, int samples)
       call0(batch.call_begin[first]),
       calls(batch.call_begin[first + samples] - call0) {}
 
-Block Block::Next(const GraphBatch& batch, int first, int end) {
-  const auto rows = [&](int s) { return batch.candidate_begin[s] + batch.node_begin[s] + batch.workload_begin[s]; };
-  const int limit = std::min(end, first + CandidateNet::kBlockSamples);
-  int last = first + 1;
-  while (last < limit && rows(last + 1) - rows(first) <= kBlockRows) ++last;
-  return Block(batch, first, last - first);
-}
-
 CandidatePass::CandidatePass(const CandidateNet& net, const GraphBatch& batch, Workspace* workspace)
     : at_(net.at_),
       batch_(batch),
@@ -60,6 +53,17 @@ CandidatePass::CandidatePass(const CandidateNet& net, const GraphBatch& batch, W
       rounds_(net.shape_.rounds),
       pooled_width_(6 * net.shape_.hidden + net.shape_.widths.context) {
   CHECK(batch.widths == net.shape_.widths);
+}
+
+Block CandidatePass::Next(int first, int end) const {
+  const auto rows = [this](int s) {
+    const auto i = static_cast<size_t>(s);
+    return batch_.candidate_begin[i] + batch_.node_begin[i] + batch_.workload_begin[i];
+  };
+  const int limit = std::min(end, first + CandidateNet::kBlockSamples);
+  int last = first + 1;
+  while (last < limit && (rows(last + 1) - rows(first)) * hidden_ <= kBlockFloats) ++last;
+  return Block(batch_, first, last - first);
 }
 
 CandidatePass::Activations CandidatePass::CarveActivations(const Block& b, Carver* carver) const {
@@ -103,7 +107,8 @@ void CandidatePass::Enter(const Block& block, std::byte* memory) {
   a_ = CarveActivations(block, &carver);
 }
 
-void CandidatePass::Forward(std::span<float> logits, std::span<float> stop, std::span<float> value) {
+void CandidatePass::Forward(std::span<float> logits, std::span<float> stop,
+                            std::span<float> value) {
   CopyIndices();
   EmbedEntities();
   for (int r = 0; r < rounds_; ++r) PassMessages(r);
@@ -112,8 +117,8 @@ void CandidatePass::Forward(std::span<float> logits, std::span<float> stop, std:
   ScoreCandidates(logits, stop, value);
 }
 
-// Makes the indices of the batch relative to the block, so that the kernels need no segments for them, and checks each:
-// what is outside a question's own tables would be read from another's.
+// Makes the indices of the batch relative to the block, so that the kernels need no segments for
+// them, and checks each: what is outside a question's own tables would be read from another's.
 void CandidatePass::CopyIndices() {
   const Block& b = block_;
   bool valid = CopyBegins(batch_.candidate_begin, b.first, b.samples, a_.candidate_begin) &
@@ -122,9 +127,14 @@ void CandidatePass::CopyIndices() {
   CHECK(valid);
   for (int s = 0; s < b.samples; ++s) {
     const int node0 = a_.node_begin[s], workload0 = a_.workload_begin[s];
-    const int nodes = a_.node_begin[s + 1] - node0, workloads = a_.workload_begin[s + 1] - workload0;
-    const auto is_node = [nodes](int i) { return static_cast<uint32_t>(i) < static_cast<uint32_t>(nodes); };
-    const auto is_workload = [workloads](int i) { return static_cast<uint32_t>(i) < static_cast<uint32_t>(workloads); };
+    const int nodes = a_.node_begin[s + 1] - node0,
+              workloads = a_.workload_begin[s + 1] - workload0;
+    const auto is_node = [nodes](int i) {
+      return static_cast<uint32_t>(i) < static_cast<uint32_t>(nodes);
+    };
+    const auto is_workload = [workloads](int i) {
+      return static_cast<uint32_t>(i) < static_cast<uint32_t>(workloads);
+    };
 
     for (int i = a_.candidate_begin[s]; i < a_.candidate_begin[s + 1]; ++i) {
       const CandidateEnds& from = batch_.ends[static_cast<size_t>(b.candidate0 + i)];
@@ -139,12 +149,14 @@ void CandidatePass::CopyIndices() {
     for (int i = batch_.placement_begin[sample]; i < batch_.placement_begin[sample + 1]; ++i) {
       const GraphEdge& from = batch_.placements[static_cast<size_t>(i)];
       valid &= is_node(from.a) & is_workload(from.b);
-      a_.placements[i - b.placement0] = {.a = node0 + from.a, .b = workload0 + from.b, .weight = from.weight};
+      a_.placements[i - b.placement0] = {
+          .a = node0 + from.a, .b = workload0 + from.b, .weight = from.weight};
     }
     for (int i = batch_.call_begin[sample]; i < batch_.call_begin[sample + 1]; ++i) {
       const GraphEdge& from = batch_.calls[static_cast<size_t>(i)];
       valid &= is_workload(from.a) & is_workload(from.b);
-      a_.calls[i - b.call0] = {.a = workload0 + from.a, .b = workload0 + from.b, .weight = from.weight};
+      a_.calls[i - b.call0] = {
+          .a = workload0 + from.a, .b = workload0 + from.b, .weight = from.weight};
     }
   }
   CHECK(valid);
@@ -154,12 +166,14 @@ void CandidatePass::CopyIndices() {
 void CandidatePass::EmbedEntities() {
   const int node_width = batch_.widths.node, workload_width = batch_.widths.workload;
   dense_.Forward(block_.nodes, {node_width, hidden_},
-                 {batch_.nodes.data() + Floats(block_.node0, node_width), node_width}, Weight(at_.node_weight),
-                 Weight(at_.node_bias), Activation::kRelu, {a_.node_input[0], 2 * hidden_});
-  dense_.Forward(block_.workloads, {workload_width, hidden_},
-                 {batch_.workloads.data() + Floats(block_.workload0, workload_width), workload_width},
-                 Weight(at_.workload_weight), Weight(at_.workload_bias), Activation::kRelu,
-                 {a_.workload_input[0], 4 * hidden_});
+                 {batch_.nodes.data() + Floats(block_.node0, node_width), node_width},
+                 Weight(at_.node_weight), Weight(at_.node_bias), Activation::kRelu,
+                 {a_.node_input[0], 2 * hidden_});
+  dense_.Forward(
+      block_.workloads, {workload_width, hidden_},
+      {batch_.workloads.data() + Floats(block_.workload0, workload_width), workload_width},
+      Weight(at_.workload_weight), Weight(at_.workload_bias), Activation::kRelu,
+      {a_.workload_input[0], 4 * hidden_});
 }
 
 // n' = relu([n, Σ s] Wr + br), s' = relu([s, Σ n, Σ s of callers, Σ s of callees] Vr + vr).
@@ -176,33 +190,37 @@ void CandidatePass::PassMessages(int round) {
 
   const bool last = round + 1 == rounds_;
   const auto& at = at_.rounds[static_cast<size_t>(round)];
-  dense_.Forward(block_.nodes, {2 * h, h}, {node, 2 * h}, Weight(at.node_weight), Weight(at.node_bias),
-                 Activation::kRelu, last ? MutableRows{a_.node, h} : MutableRows{a_.node_input[round + 1], 2 * h});
-  dense_.Forward(block_.workloads, {4 * h, h}, {workload, 4 * h}, Weight(at.workload_weight),
-                 Weight(at.workload_bias), Activation::kRelu,
-                 last ? MutableRows{a_.workload, h} : MutableRows{a_.workload_input[round + 1], 4 * h});
+  dense_.Forward(block_.nodes, {2 * h, h}, {node, 2 * h}, Weight(at.node_weight),
+                 Weight(at.node_bias), Activation::kRelu,
+                 last ? MutableRows{a_.node, h} : MutableRows{a_.node_input[round + 1], 2 * h});
+  dense_.Forward(
+      block_.workloads, {4 * h, h}, {workload, 4 * h}, Weight(at.workload_weight),
+      Weight(at.workload_bias), Activation::kRelu,
+      last ? MutableRows{a_.workload, h} : MutableRows{a_.workload_input[round + 1], 4 * h});
 }
 
-// e = relu(X W1 + n'[from] WA + n'[to] WB + s'[workload] WS + G G1 + b1): products once a row of each table, then
-// gathered.
+// e = relu(X W1 + n'[from] WA + n'[to] WB + s'[workload] WS + G G1 + b1): products once a row of
+// each table, then gathered.
 void CandidatePass::ScoreEdges() {
   const int h = hidden_, width = batch_.widths.candidate, context_width = batch_.widths.context;
-  dense_.Forward(block_.nodes, {h, 2 * h}, {a_.node, h}, Weight(at_.candidate_ends), nullptr, Activation::kNone,
-                 {a_.pair_scores, 2 * h});
-  dense_.Forward(block_.workloads, {h, h}, {a_.workload, h}, Weight(at_.candidate_workload), nullptr,
-                 Activation::kNone, {a_.workload_scores, h});
+  dense_.Forward(block_.nodes, {h, 2 * h}, {a_.node, h}, Weight(at_.candidate_ends), nullptr,
+                 Activation::kNone, {a_.pair_scores, 2 * h});
+  dense_.Forward(block_.workloads, {h, h}, {a_.workload, h}, Weight(at_.candidate_workload),
+                 nullptr, Activation::kNone, {a_.workload_scores, h});
   dense_.Forward(block_.samples, {context_width, h},
                  {batch_.context.data() + Floats(block_.first, context_width), context_width},
-                 Weight(at_.candidate_context), Weight(at_.candidate_bias), Activation::kNone, {a_.sample_scores, h});
+                 Weight(at_.candidate_context), Weight(at_.candidate_bias), Activation::kNone,
+                 {a_.sample_scores, h});
   kernels_.clear(1, 2 * h, a_.pair_scores + Floats(block_.nodes, 2 * h), 2 * h);
   kernels_.clear(1, h, a_.workload_scores + Floats(block_.workloads, h), h);
   const float* x = batch_.candidates.data() + Floats(block_.candidate0, width);
   for (int row = 0; row < block_.candidates; row += kStripRows) {
     const int rows = std::min(kStripRows, block_.candidates - row);
     float* edge = a_.edge + Floats(row, h);
-    kernels_.gather(rows, h, a_.ends + row, a_.pair_scores, a_.workload_scores, a_.sample_scores, edge);
-    dense_.ForwardOnto(rows, {width, h}, {x + Floats(row, width), width}, Weight(at_.candidate_weight),
-                       Activation::kRelu, {edge, h});
+    kernels_.gather(rows, h, a_.ends + row, a_.pair_scores, a_.workload_scores, a_.sample_scores,
+                    edge);
+    dense_.ForwardOnto(rows, {width, h}, {x + Floats(row, width), width},
+                       Weight(at_.candidate_weight), Activation::kRelu, {edge, h});
   }
 }
 
@@ -210,40 +228,45 @@ void CandidatePass::ScoreEdges() {
 void CandidatePass::PoolContext() {
   const int h = hidden_, width = pooled_width_, context_width = batch_.widths.context;
   kernels_.pool(block_.samples, a_.candidate_begin, h, a_.edge, a_.pooled, width, a_.edge_argmax);
-  kernels_.pool(block_.samples, a_.node_begin, h, a_.node, a_.pooled + 2 * h, width, a_.node_argmax);
-  kernels_.pool(block_.samples, a_.workload_begin, h, a_.workload, a_.pooled + 4 * h, width, a_.workload_argmax);
+  kernels_.pool(block_.samples, a_.node_begin, h, a_.node, a_.pooled + 2 * h, width,
+                a_.node_argmax);
+  kernels_.pool(block_.samples, a_.workload_begin, h, a_.workload, a_.pooled + 4 * h, width,
+                a_.workload_argmax);
   if (context_width > 0) {
     for (int s = 0; s < block_.samples; ++s) {
       std::memcpy(a_.pooled + Floats(s, width) + 6 * h,
-                  batch_.context.data() + Floats(block_.first + s, context_width), Floats(context_width, 4));
+                  batch_.context.data() + Floats(block_.first + s, context_width),
+                  Floats(context_width, 4));
     }
   }
-  dense_.Forward(block_.samples, {width, h}, {a_.pooled, width}, Weight(at_.context_weight), Weight(at_.context_bias),
-                 Activation::kRelu, {a_.context, h});
+  dense_.Forward(block_.samples, {width, h}, {a_.pooled, width}, Weight(at_.context_weight),
+                 Weight(at_.context_bias), Activation::kRelu, {a_.context, h});
 }
 
-// h = relu(e W2 + ctx U2 + b2), logit = h·w3 + x·wskip; d = relu(ctx Wd + bd), stop and value from d.
-void CandidatePass::ScoreCandidates(std::span<float> logits, std::span<float> stop, std::span<float> value) {
+// h = relu(e W2 + ctx U2 + b2), logit = h·w3 + x·wskip; d = relu(ctx Wd + bd), stop and value from
+// d.
+void CandidatePass::ScoreCandidates(std::span<float> logits, std::span<float> stop,
+                                    std::span<float> value) {
   const int h = hidden_, width = batch_.widths.candidate;
-  dense_.Forward(block_.samples, {h, h}, {a_.context, h}, Weight(at_.score_context), Weight(at_.score_bias),
-                 Activation::kNone, {a_.sample_scores, h});
+  dense_.Forward(block_.samples, {h, h}, {a_.context, h}, Weight(at_.score_context),
+                 Weight(at_.score_bias), Activation::kNone, {a_.sample_scores, h});
   const float* x = batch_.candidates.data() + Floats(block_.candidate0, width);
   for (int row = 0; row < block_.candidates; row += kStripRows) {
     const int rows = std::min(kStripRows, block_.candidates - row);
     float* hidden = a_.hidden + Floats(row, h);
     kernels_.gather_samples(rows, h, a_.ends + row, a_.sample_scores, hidden);
-    dense_.ForwardOnto(rows, {h, h}, {a_.edge + Floats(row, h), h}, Weight(at_.score_weight), Activation::kRelu,
-                       {hidden, h});
+    dense_.ForwardOnto(rows, {h, h}, {a_.edge + Floats(row, h), h}, Weight(at_.score_weight),
+                       Activation::kRelu, {hidden, h});
     kernels_.row_dots(rows, 0, h, hidden, Weight(at_.logit_weight), width, x + Floats(row, width),
                       Weight(at_.logit_skip), logits.data() + row);
   }
 
-  dense_.Forward(block_.samples, {h, h}, {a_.context, h}, Weight(at_.decision_weight), Weight(at_.decision_bias),
-                 Activation::kRelu, {a_.decision, h});
-  kernels_.row_dots(block_.samples, *Weight(at_.stop_bias), h, a_.decision, Weight(at_.stop_weight), 0, nullptr,
-                    nullptr, stop.data());
-  kernels_.row_dots(block_.samples, *Weight(at_.value_bias), h, a_.decision, Weight(at_.value_weight), 0, nullptr,
-                    nullptr, value.data());
+  dense_.Forward(block_.samples, {h, h}, {a_.context, h}, Weight(at_.decision_weight),
+                 Weight(at_.decision_bias), Activation::kRelu, {a_.decision, h});
+  kernels_.row_dots(block_.samples, *Weight(at_.stop_bias), h, a_.decision, Weight(at_.stop_weight),
+                    0, nullptr, nullptr, stop.data());
+  kernels_.row_dots(block_.samples, *Weight(at_.value_bias), h, a_.decision,
+                    Weight(at_.value_weight), 0, nullptr, nullptr, value.data());
 }
 
 }  // namespace rudderfish::nn

@@ -13,16 +13,6 @@ namespace {
 
 constexpr size_t kAlignedFloats = kCacheLineBytes / sizeof(float);
 
-void Prefetch(const float* first, size_t floats) {
-  for (size_t i = 0; i < floats; i += kAlignedFloats) __builtin_prefetch(first + i, 0, 2);
-}
-void PrefetchInputs(const GraphBatch& b, const Block& k) {
-  Prefetch(b.candidates.data() + Floats(k.candidate0, b.widths.candidate), Floats(k.candidates, b.widths.candidate));
-  Prefetch(b.nodes.data() + Floats(k.node0, b.widths.node), Floats(k.nodes, b.widths.node));
-  Prefetch(b.workloads.data() + Floats(k.workload0, b.widths.workload), Floats(k.workloads, b.widths.workload));
-  Prefetch(b.context.data() + Floats(k.first, b.widths.context), Floats(k.samples, b.widths.context));
-}
-
 void CheckMultipleOf16(int width) {
   CHECK_GE(width, 0);
   CHECK_EQ(width % 16, 0);
@@ -30,9 +20,11 @@ void CheckMultipleOf16(int width) {
 
 }  // namespace
 
-CandidateNet::CandidateNet(const NetShape& shape, const Kernels& kernels) : shape_(shape), kernels_(&kernels) {
+CandidateNet::CandidateNet(const NetShape& shape, const Kernels& kernels)
+    : shape_(shape), kernels_(&kernels) {
   const GraphWidths& widths = shape.widths;
-  for (const int width : {widths.candidate, widths.node, widths.workload, widths.context}) CheckMultipleOf16(width);
+  for (const int width : {widths.candidate, widths.node, widths.workload, widths.context})
+    CheckMultipleOf16(width);
   CheckMultipleOf16(shape.hidden);
   CHECK_GT(shape.hidden, 0);
   CHECK_GE(shape.rounds, 1);
@@ -75,14 +67,17 @@ size_t CandidateNet::AddTensor(std::string name, int rows, int columns) {
   const size_t offset = parameters_.size();
   const size_t floats = static_cast<size_t>(rows) * static_cast<size_t>(columns);
   tensors_.push_back({std::move(name), rows, columns, offset});
-  parameters_.resize(offset + (floats + kAlignedFloats - 1) / kAlignedFloats * kAlignedFloats, 0.0F);
+  parameters_.resize(offset + (floats + kAlignedFloats - 1) / kAlignedFloats * kAlignedFloats,
+                     0.0F);
   return offset;
 }
 
 std::span<float> CandidateNet::tensor(std::string_view name) {
-  const auto found = std::find_if(tensors_.begin(), tensors_.end(), [&](const auto& t) { return t.name == name; });
+  const auto found =
+      std::find_if(tensors_.begin(), tensors_.end(), [&](const auto& t) { return t.name == name; });
   CHECK(found != tensors_.end());
-  return parameters().subspan(found->offset, static_cast<size_t>(found->rows) * static_cast<size_t>(found->columns));
+  return parameters().subspan(
+      found->offset, static_cast<size_t>(found->rows) * static_cast<size_t>(found->columns));
 }
 
 std::span<const float> CandidateNet::tensor(std::string_view name) const {
@@ -101,7 +96,8 @@ void CandidateNet::Initialize(Rng* rng) {
   };
   const auto floats = [&](int rows) { return static_cast<size_t>(rows) * static_cast<size_t>(h); };
 
-  // 1.4 keeps the variance through a ReLU; what several inputs share is less, so that no table drowns the others.
+  // 1.4 keeps the variance through a ReLU; what several inputs share is less, so that no table
+  // drowns the others.
   draw(at_.node_weight, shape_.widths.node, 1.4, shape_.widths.node);
   draw(at_.workload_weight, shape_.widths.workload, 1.4, shape_.widths.workload);
   for (const Round& round : at_.rounds) {
@@ -126,20 +122,22 @@ void CandidateNet::Initialize(Rng* rng) {
 }
 
 void CandidateNet::Forward(const GraphBatch& batch, int first, int count, Workspace* workspace,
-                           std::span<float> logits, std::span<float> stop, std::span<float> value) const {
+                           std::span<float> logits, std::span<float> stop,
+                           std::span<float> value) const {
   CandidatePass pass(*this, batch, workspace);
   CHECK_GE(first, 0);
   CHECK_GT(count, 0);
   CHECK_LE(count, batch.samples - first);
   const int end = first + count;
-  CHECK_EQ(logits.size(), static_cast<size_t>(batch.candidate_begin[end] - batch.candidate_begin[first]));
+  CHECK_EQ(logits.size(),
+           static_cast<size_t>(batch.candidate_begin[end] - batch.candidate_begin[first]));
   CHECK_EQ(stop.size(), static_cast<size_t>(count));
   CHECK_EQ(value.size(), static_cast<size_t>(count));
 
   const bool keep = workspace->keep_ == Workspace::Keep::kActivations;
   size_t total = 0, largest = 0;
   for (int s = first; s < end;) {
-    const Block block = Block::Next(batch, s, end);
+    const Block block = pass.Next(s, end);
     const size_t bytes = pass.ActivationBytes(block);
     total += bytes;
     largest = std::max(largest, bytes);
@@ -147,12 +145,13 @@ void CandidateNet::Forward(const GraphBatch& batch, int first, int count, Worksp
   }
   std::byte* memory = Workspace::Grow(&workspace->activations_, keep ? total : largest);
   for (int s = first; s < end;) {
-    const Block block = Block::Next(batch, s, end);
+    const Block block = pass.Next(s, end);
     pass.Enter(block, memory);
-    pass.Forward(logits.subspan(static_cast<size_t>(block.candidate0 - batch.candidate_begin[first]),
-                                static_cast<size_t>(block.candidates)),
-                 stop.subspan(static_cast<size_t>(s - first), static_cast<size_t>(block.samples)),
-                 value.subspan(static_cast<size_t>(s - first), static_cast<size_t>(block.samples)));
+    pass.Forward(
+        logits.subspan(static_cast<size_t>(block.candidate0 - batch.candidate_begin[first]),
+                       static_cast<size_t>(block.candidates)),
+        stop.subspan(static_cast<size_t>(s - first), static_cast<size_t>(block.samples)),
+        value.subspan(static_cast<size_t>(s - first), static_cast<size_t>(block.samples)));
     if (keep) memory += pass.ActivationBytes(block);
     s += block.samples;
   }
@@ -168,7 +167,8 @@ void CandidateNet::Backward(const GraphBatch& batch, int first, int count, Works
   CHECK_EQ(workspace->kept_first_, first);
   CHECK_EQ(workspace->kept_count_, count);
   const int end = first + count;
-  CHECK_EQ(dlogits.size(), static_cast<size_t>(batch.candidate_begin[end] - batch.candidate_begin[first]));
+  CHECK_EQ(dlogits.size(),
+           static_cast<size_t>(batch.candidate_begin[end] - batch.candidate_begin[first]));
   CHECK_EQ(dstop.size(), static_cast<size_t>(count));
   CHECK_EQ(dvalue.size(), static_cast<size_t>(count));
   CHECK_EQ(gradient.size(), parameters_.size());
@@ -177,23 +177,24 @@ void CandidateNet::Backward(const GraphBatch& batch, int first, int count, Works
   pass.TransposeWeights();
   std::byte* memory = workspace->activations_.data();
   for (int s = first; s < end;) {
-    const Block block = Block::Next(batch, s, end);
+    const Block block = pass.Next(s, end);
     std::byte* scratch = Workspace::Grow(&workspace->scratch_, pass.ScratchBytes(block));
     pass.Enter(block, memory);
-    pass.Backward(scratch,
-                  dlogits.subspan(static_cast<size_t>(block.candidate0 - batch.candidate_begin[first]),
-                                  static_cast<size_t>(block.candidates)),
-                  dstop.subspan(static_cast<size_t>(s - first), static_cast<size_t>(block.samples)),
-                  dvalue.subspan(static_cast<size_t>(s - first), static_cast<size_t>(block.samples)),
-                  gradient.data());
+    pass.Backward(
+        scratch,
+        dlogits.subspan(static_cast<size_t>(block.candidate0 - batch.candidate_begin[first]),
+                        static_cast<size_t>(block.candidates)),
+        dstop.subspan(static_cast<size_t>(s - first), static_cast<size_t>(block.samples)),
+        dvalue.subspan(static_cast<size_t>(s - first), static_cast<size_t>(block.samples)),
+        gradient.data());
     memory += pass.ActivationBytes(block);
     s += block.samples;
   }
 }
 
-void CandidateNet::AccumulateGradient(const GraphBatch& batch, int first, int count, Workspace* workspace,
-                                      void (*loss)(void*, const Heads&), void* context,
-                                      std::span<float> gradient) const {
+void CandidateNet::AccumulateGradient(const GraphBatch& batch, int first, int count,
+                                      Workspace* workspace, void (*loss)(void*, const Heads&),
+                                      void* context, std::span<float> gradient) const {
   CHECK_GE(first, 0);
   CHECK_GE(count, 0);
   CHECK_LE(count, batch.samples - first);
@@ -203,24 +204,32 @@ void CandidateNet::AccumulateGradient(const GraphBatch& batch, int first, int co
   workspace->kept_count_ = -1;
   const int end = first + count;
   for (int s = first; s < end;) {
-    const Block block = Block::Next(batch, s, end);
+    const Block block = pass.Next(s, end);
     std::byte* memory = Workspace::Grow(&workspace->activations_, pass.ActivationBytes(block));
-    const auto samples = static_cast<size_t>(block.samples), candidates = static_cast<size_t>(block.candidates);
+    const auto samples = static_cast<size_t>(block.samples),
+               candidates = static_cast<size_t>(block.candidates);
     Carver outputs(nullptr);
     outputs.Take<float>(2 * candidates + 4 * samples);
     const size_t output_bytes = outputs.used();
-    std::byte* scratch = Workspace::Grow(&workspace->scratch_, output_bytes + pass.ScratchBytes(block));
+    std::byte* scratch =
+        Workspace::Grow(&workspace->scratch_, output_bytes + pass.ScratchBytes(block));
     const std::span<float> floats(reinterpret_cast<float*>(scratch), 2 * candidates + 4 * samples);
     const auto logits = floats.first(candidates), dlogits = floats.subspan(candidates, candidates);
     const auto rest = floats.subspan(2 * candidates);
     const auto stop = rest.first(samples), dstop = rest.subspan(samples, samples);
-    const auto value = rest.subspan(2 * samples, samples), dvalue = rest.subspan(3 * samples, samples);
+    const auto value = rest.subspan(2 * samples, samples),
+               dvalue = rest.subspan(3 * samples, samples);
 
     pass.Enter(block, memory);
     pass.Forward(logits, stop, value);
-    loss(context, Heads{.first = s, .count = block.samples, .logits = logits, .stop = stop, .value = value,
-                        .dlogits = dlogits, .dstop = dstop, .dvalue = dvalue});
-    if (s + block.samples < end) PrefetchInputs(batch, Block::Next(batch, s + block.samples, end));
+    loss(context, Heads{.first = s,
+                        .count = block.samples,
+                        .logits = logits,
+                        .stop = stop,
+                        .value = value,
+                        .dlogits = dlogits,
+                        .dstop = dstop,
+                        .dvalue = dvalue});
     pass.Backward(scratch + output_bytes, dlogits, dstop, dvalue, gradient.data());
     s += block.samples;
   }

@@ -16,21 +16,22 @@
 #include "nn/kernel.h"
 #include "nn/workspace.h"
 
-// The network that scores alternatives: a logit for every candidate of a question, a logit for stopping, a value.
-// Relabelling nodes, workloads or candidates relabels the logits; one set of weights serves any number of them.
-// With H = hidden, X, N, S, G the batch's candidate, node and workload rows and context, [a, b] joined columns:
+// The network that scores alternatives: a logit for every candidate of a question, a logit for
+// stopping, a value. Relabelling nodes, workloads or candidates relabels the logits; one set of
+// weights serves any number of them. With H = hidden, X, N, S, G the batch's candidate, node and
+// workload rows and context, [a, b] joined columns:
 //
 //   n = relu(N Wn + bn)            s = relu(S Ws + bs)
-//   n' = relu([n, Σ s of its workloads] Wr + br)                                     `rounds` times, both from the old:
-//   s' = relu([s, Σ n of its nodes, Σ s of its callers, Σ s of its callees] Vr + vr)  sums weighted by the edges
-//   e = relu(X W1 + n'[from] WA + n'[to] WB + s'[workload] WS + G G1 + b1)
-//   ctx = relu([mean e, max e, mean n', max n', mean s', max s', G] Wc + bc)          0 for what a question has none of
-//   h = relu(e W2 + ctx U2 + b2)   logit = h·w3 + x·wskip
-//   d = relu(ctx Wd + bd)          stop = d·ws + b      value = d·wv + b
+//   n' = relu([n, Σ s of its workloads] Wr + br)                                     `rounds`
+//   times, both from the old: s' = relu([s, Σ n of its nodes, Σ s of its callers, Σ s of its
+//   callees] Vr + vr)  sums weighted by the edges e = relu(X W1 + n'[from] WA + n'[to] WB +
+//   s'[workload] WS + G G1 + b1) ctx = relu([mean e, max e, mean n', max n', mean s', max s', G] Wc
+//   + bc)          0 for what a question has none of h = relu(e W2 + ctx U2 + b2)   logit = h·w3 +
+//   x·wskip d = relu(ctx Wd + bd)          stop = d·ws + b      value = d·wv + b
 //
-// An end of a candidate that is -1 is not there and adds nothing. Where several rows share a maximum, its gradient
-// goes to the first. A question's results depend on that question alone, to the bit.
-// Constant members may be called by any number of threads, each with its own Workspace.
+// An end of a candidate that is -1 is not there and adds nothing. Where several rows share a
+// maximum, its gradient goes to the first. A question's results depend on that question alone, to
+// the bit. Constant members may be called by any number of threads, each with its own Workspace.
 
 namespace rudderfish::nn {
 
@@ -52,7 +53,8 @@ struct NamedTensor {
 
 class CandidateNet {
  public:
-  // Samples whose activations, forward and backward, fit a level-2 cache at the shapes of a small cluster.
+  // Samples whose activations, forward and backward, fit a level-2 cache at the shapes of a small
+  // cluster.
   static constexpr int kBlockSamples = 32;
 
   // All parameters are 0.
@@ -64,7 +66,8 @@ class CandidateNet {
   const NetShape& shape() const { return shape_; }
   const Kernels& kernels() const { return *kernels_; }
 
-  // One flat vector; every tensor begins at a cache line, the floats between tensors are 0 and stay so.
+  // One flat vector; every tensor begins at a cache line, the floats between tensors are 0 and stay
+  // so.
   std::span<float> parameters() { return parameters_; }
   std::span<const float> parameters() const { return parameters_; }
   std::span<const NamedTensor> tensors() const { return tensors_; }
@@ -73,18 +76,20 @@ class CandidateNet {
   std::span<float> tensor(std::string_view name);
   std::span<const float> tensor(std::string_view name) const;
 
-  // Questions [first, first + count) of the batch. `logits` has one entry a candidate of those, in order; `stop` and
-  // `value` have `count`. REQUIRES: the batch has this net's widths; count > 0.
-  void Forward(const GraphBatch& batch, int first, int count, Workspace* workspace, std::span<float> logits,
-               std::span<float> stop, std::span<float> value) const;
+  // Questions [first, first + count) of the batch. `logits` has one entry a candidate of those, in
+  // order; `stop` and `value` have `count`. REQUIRES: the batch has this net's widths; count > 0.
+  void Forward(const GraphBatch& batch, int first, int count, Workspace* workspace,
+               std::span<float> logits, std::span<float> stop, std::span<float> value) const;
 
-  // Adds to `gradient` (as long as parameters()) the gradient of a loss whose derivatives by the outputs are given.
-  // REQUIRES: the workspace keeps activations, and its last Forward was of this net, with these parameters, on the
-  // same questions.
-  void Backward(const GraphBatch& batch, int first, int count, Workspace* workspace, std::span<const float> dlogits,
-                std::span<const float> dstop, std::span<const float> dvalue, std::span<float> gradient) const;
+  // Adds to `gradient` (as long as parameters()) the gradient of a loss whose derivatives by the
+  // outputs are given. REQUIRES: the workspace keeps activations, and its last Forward was of this
+  // net, with these parameters, on the same questions.
+  void Backward(const GraphBatch& batch, int first, int count, Workspace* workspace,
+                std::span<const float> dlogits, std::span<const float> dstop,
+                std::span<const float> dvalue, std::span<float> gradient) const;
 
-  // What a loss is shown of some questions at a time: outputs, and where to write the derivatives by them.
+  // What a loss is shown of some questions at a time: outputs, and where to write the derivatives
+  // by them.
   struct Heads {
     int first = 0;  // Of the batch.
     int count = 0;
@@ -92,18 +97,21 @@ class CandidateNet {
     std::span<float> dlogits, dstop, dvalue;
   };
 
-  // Forward, loss(const Heads&) and backward, block by block, so that activations never leave the cache: the way to
-  // train. Needs memory for one block only. Leaves no activations for Backward.
+  // Forward, loss(const Heads&) and backward, block by block, so that activations never leave the
+  // cache: the way to train. Needs memory for one block only. Leaves no activations for Backward.
   template <class Loss>
-  void AccumulateGradient(const GraphBatch& batch, int first, int count, Workspace* workspace, Loss&& loss,
-                          std::span<float> gradient) const {
+  void AccumulateGradient(const GraphBatch& batch, int first, int count, Workspace* workspace,
+                          Loss&& loss, std::span<float> gradient) const {
     AccumulateGradient(
         batch, first, count, workspace,
-        [](void* context, const Heads& heads) { (*static_cast<std::remove_reference_t<Loss>*>(context))(heads); },
+        [](void* context, const Heads& heads) {
+          (*static_cast<std::remove_reference_t<Loss>*>(context))(heads);
+        },
         const_cast<void*>(static_cast<const void*>(std::addressof(loss))), gradient);
   }
 
-  // Floating-point operations of the dense products (a multiply-add is two), by which kernels are judged.
+  // Floating-point operations of the dense products (a multiply-add is two), by which kernels are
+  // judged.
   double ForwardFlops(const GraphBatch& batch) const;
 
  private:
@@ -125,7 +133,8 @@ class CandidateNet {
 
   size_t AddTensor(std::string name, int rows, int columns);
   void AccumulateGradient(const GraphBatch& batch, int first, int count, Workspace* workspace,
-                          void (*loss)(void*, const Heads&), void* context, std::span<float> gradient) const;
+                          void (*loss)(void*, const Heads&), void* context,
+                          std::span<float> gradient) const;
 
   NetShape shape_;
   const Kernels* kernels_;

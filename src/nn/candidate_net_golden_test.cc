@@ -10,8 +10,8 @@
 #include "nn/safetensors.h"
 #include "tests/support/random_batch.h"
 
-// The network against tests/golden/candidate_net.safetensors, which tests/golden/nn_reference.py computed in NumPy and
-// the published safetensors package wrote.
+// The network against tests/golden/candidate_net.safetensors, which tests/golden/nn_reference.py
+// computed in NumPy and the published safetensors package wrote.
 
 namespace rudderfish::nn {
 namespace {
@@ -20,7 +20,8 @@ using Floats = std::vector<float>;
 
 const SafetensorsFile& Golden() {
   static const SafetensorsFile* const file = [] {
-    auto read = SafetensorsFile::Read(RUDDERFISH_SOURCE_DIR "/tests/golden/candidate_net.safetensors");
+    auto read =
+        SafetensorsFile::Read(RUDDERFISH_SOURCE_DIR "/tests/golden/candidate_net.safetensors");
     CHECK(read.has_value());
     return new SafetensorsFile(*std::move(read));
   }();
@@ -48,11 +49,14 @@ GraphBatch GoldenBatch(const std::string& prefix, const GraphWidths& widths) {
   batch.workloads = Values<float>(prefix + "workloads");
   batch.context = Values<float>(prefix + "context");
   const auto ends = Values<int32_t>(prefix + "ends");
-  for (size_t i = 0; i < ends.size(); i += 3) batch.ends.push_back({ends[i], ends[i + 1], ends[i + 2]});
-  const auto edges = [&](const std::string& indices, const std::string& weights, std::vector<GraphEdge>* out) {
+  for (size_t i = 0; i < ends.size(); i += 3)
+    batch.ends.push_back({ends[i], ends[i + 1], ends[i + 2]});
+  const auto edges = [&](const std::string& indices, const std::string& weights,
+                         std::vector<GraphEdge>* out) {
     const auto index = Values<int32_t>(prefix + indices);
     const auto weight = Values<float>(prefix + weights);
-    for (size_t i = 0; i < weight.size(); ++i) out->push_back({index[2 * i], index[2 * i + 1], weight[i]});
+    for (size_t i = 0; i < weight.size(); ++i)
+      out->push_back({index[2 * i], index[2 * i + 1], weight[i]});
   };
   edges("placements", "placement_weights", &batch.placements);
   edges("calls", "call_weights", &batch.calls);
@@ -78,7 +82,8 @@ TEST_P(GoldenTest, OutputsAndGradientsAreThoseOfNumPy) {
   const GraphBatch batch = GoldenBatch(prefix, shape->widths);
 
   Workspace workspace;
-  Floats logits(batch.ends.size()), stop(size_t(batch.samples)), value(stop.size()), gradient(net.parameters().size());
+  Floats logits(batch.ends.size()), stop(size_t(batch.samples)), value(stop.size()),
+      gradient(net.parameters().size());
   net.Forward(batch, 0, batch.samples, &workspace, logits, stop, value);
   ExpectNear(logits, Values<float>(prefix + "logits"), "logits");
   ExpectNear(stop, Values<float>(prefix + "stop"), "stop");
@@ -87,15 +92,17 @@ TEST_P(GoldenTest, OutputsAndGradientsAreThoseOfNumPy) {
                Values<float>(prefix + "dstop"), Values<float>(prefix + "dvalue"), gradient);
   for (const NamedTensor& tensor : net.tensors()) {
     const auto first = gradient.begin() + static_cast<ptrdiff_t>(tensor.offset);
-    ExpectNear(Floats(first, first + tensor.rows * tensor.columns), Values<float>(prefix + "gradient." + tensor.name),
-               tensor.name);
+    ExpectNear(Floats(first, first + tensor.rows * tensor.columns),
+               Values<float>(prefix + "gradient." + tensor.name), tensor.name);
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryIsa, GoldenTest,
-                         testing::Combine(testing::Values("one", "two"), testing::ValuesIn(HostIsas())),
+                         testing::Combine(testing::Values("one", "two"),
+                                          testing::ValuesIn(HostIsas())),
                          [](const auto& info) {
-                           return std::get<0>(info.param) + "_" + SelectKernels(std::get<1>(info.param)).name;
+                           return std::get<0>(info.param) + "_" +
+                                  SelectKernels(std::get<1>(info.param)).name;
                          });
 
 }  // namespace

@@ -26,8 +26,15 @@ constexpr GraphWidths kWidths{.candidate = 32, .node = 16, .workload = 16, .cont
 
 // Questions of all kinds: usual, large, without calls, without candidates, without anything.
 GraphBatch MixedBatch(uint64_t seed = 5) {
-  return RandomBatch(kWidths, {{9, 4, 3, 6, 3}, {21, 6, 5, 9, 6}, {1, 1, 1, 1, 0}, {0, 3, 2, 2, 1}, {0, 0, 0, 0, 0},
-                               {3, 0, 2, 0, 1}, {2, 2, 0, 0, 0}}, seed);
+  return RandomBatch(kWidths,
+                     {{9, 4, 3, 6, 3},
+                      {21, 6, 5, 9, 6},
+                      {1, 1, 1, 1, 0},
+                      {0, 3, 2, 2, 1},
+                      {0, 0, 0, 0, 0},
+                      {3, 0, 2, 0, 1},
+                      {2, 2, 0, 0, 0}},
+                     seed);
 }
 
 CandidateNet RandomNet(const NetShape& shape, const Kernels& kernels = BestKernels()) {
@@ -42,9 +49,11 @@ CandidateNet RandomNet(const NetShape& shape, const Kernels& kernels = BestKerne
   return net;
 }
 
-Outputs Evaluate(const CandidateNet& net, const GraphBatch& batch, int first, int count, Workspace* workspace) {
+Outputs Evaluate(const CandidateNet& net, const GraphBatch& batch, int first, int count,
+                 Workspace* workspace) {
   Outputs outputs;
-  outputs.logits.resize(size_t(batch.candidate_begin[first + count] - batch.candidate_begin[first]));
+  outputs.logits.resize(
+      size_t(batch.candidate_begin[first + count] - batch.candidate_begin[first]));
   outputs.stop.resize(size_t(count));
   outputs.value.resize(size_t(count));
   net.Forward(batch, first, count, workspace, outputs.logits, outputs.stop, outputs.value);
@@ -71,7 +80,8 @@ Floats GradientOf(const CandidateNet& net, const GraphBatch& batch, const Output
   Workspace workspace;
   Evaluate(net, batch, 0, batch.samples, &workspace);
   Floats gradient(net.parameters().size());
-  net.Backward(batch, 0, batch.samples, &workspace, derivatives.logits, derivatives.stop, derivatives.value, gradient);
+  net.Backward(batch, 0, batch.samples, &workspace, derivatives.logits, derivatives.stop,
+               derivatives.value, gradient);
   return gradient;
 }
 
@@ -95,7 +105,9 @@ struct NetCase {
 
 class CandidateNetTest : public testing::TestWithParam<NetCase> {
  protected:
-  NetShape Shape() const { return {.widths = kWidths, .hidden = GetParam().hidden, .rounds = GetParam().rounds}; }
+  NetShape Shape() const {
+    return {.widths = kWidths, .hidden = GetParam().hidden, .rounds = GetParam().rounds};
+  }
   CandidateNet Net() const { return RandomNet(Shape(), SelectKernels(GetParam().isa)); }
 };
 
@@ -136,10 +148,12 @@ TEST_P(CandidateNetTest, GradientIsTheCentralDifferenceOfTheFormulas) {
       const double below = ReferenceLoss(reference, batch, derivatives);
       *parameter = was;
       const double expected = (above - below) / (2 * kStep);
-      EXPECT_NEAR(gradient[at], expected, 2e-4 * (1 + std::abs(expected))) << tensor.name << " float " << at;
+      EXPECT_NEAR(gradient[at], expected, 2e-4 * (1 + std::abs(expected)))
+          << tensor.name << " float " << at;
       largest = std::max(largest, std::abs(expected));
     }
-    EXPECT_GT(largest, 0) << tensor.name << " does not matter to the outputs: the test is blind to it";
+    EXPECT_GT(largest, 0) << tensor.name
+                          << " does not matter to the outputs: the test is blind to it";
   }
 }
 
@@ -203,9 +217,11 @@ TEST_P(CandidateNetTest, GradientIsAddedToWhatIsThere) {
   Floats twice(once.size());
   for (int i = 0; i < 2; ++i) {
     Evaluate(net, batch, 0, batch.samples, &workspace);
-    net.Backward(batch, 0, batch.samples, &workspace, derivatives.logits, derivatives.stop, derivatives.value, twice);
+    net.Backward(batch, 0, batch.samples, &workspace, derivatives.logits, derivatives.stop,
+                 derivatives.value, twice);
   }
-  for (size_t i = 0; i < once.size(); ++i) EXPECT_NEAR(twice[i], 2 * once[i], 1e-3 * (1 + std::abs(once[i])));
+  for (size_t i = 0; i < once.size(); ++i)
+    EXPECT_NEAR(twice[i], 2 * once[i], 1e-3 * (1 + std::abs(once[i])));
 }
 
 std::vector<NetCase> NetCases() {
@@ -219,10 +235,12 @@ std::vector<NetCase> NetCases() {
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryShape, CandidateNetTest, testing::ValuesIn(NetCases()), [](const auto& info) {
-  return std::string(SelectKernels(info.param.isa).name) + "_h" + std::to_string(info.param.hidden) + "_r" +
-         std::to_string(info.param.rounds);
-});
+INSTANTIATE_TEST_SUITE_P(EveryShape, CandidateNetTest, testing::ValuesIn(NetCases()),
+                         [](const auto& info) {
+                           return std::string(SelectKernels(info.param.isa).name) + "_h" +
+                                  std::to_string(info.param.hidden) + "_r" +
+                                  std::to_string(info.param.rounds);
+                         });
 
 TEST(CandidateNet, InstructionSetsAgree) {
   const GraphBatch batch = MixedBatch();
@@ -235,7 +253,8 @@ TEST(CandidateNet, InstructionSetsAgree) {
     const CandidateNet net = RandomNet(shape, SelectKernels(isa));
     const Outputs outputs = Evaluate(net, batch);
     const Floats gradient = GradientOf(net, batch, derivatives);
-    for (size_t i = 0; i < outputs.logits.size(); ++i) EXPECT_NEAR(outputs.logits[i], expected.logits[i], 1e-5);
+    for (size_t i = 0; i < outputs.logits.size(); ++i)
+      EXPECT_NEAR(outputs.logits[i], expected.logits[i], 1e-5);
     for (size_t i = 0; i < outputs.value.size(); ++i) {
       EXPECT_NEAR(outputs.stop[i], expected.stop[i], 1e-5);
       EXPECT_NEAR(outputs.value[i], expected.value[i], 1e-5);
@@ -257,7 +276,8 @@ std::vector<int> Permutation(int n, Rng* rng) {
 Floats PermuteRows(const Floats& values, const std::vector<int>& perm, int width) {
   Floats result(values.size());
   for (size_t i = 0; i < perm.size(); ++i) {
-    std::copy_n(values.begin() + ptrdiff_t(i) * width, width, result.begin() + ptrdiff_t(perm[i]) * width);
+    std::copy_n(values.begin() + ptrdiff_t(i) * width, width,
+                result.begin() + ptrdiff_t(perm[i]) * width);
   }
   return result;
 }
@@ -265,18 +285,21 @@ Floats PermuteRows(const Floats& values, const std::vector<int>& perm, int width
 TEST(CandidateNet, RelabellingRelabelsTheLogits) {
   const GraphBatch batch = RandomBatch(kWidths, {{15, 6, 5, 9, 5}}, 2);
   Rng rng(4);
-  const std::vector<int> candidates = Permutation(15, &rng), nodes = Permutation(6, &rng), workloads = Permutation(5, &rng);
+  const std::vector<int> candidates = Permutation(15, &rng), nodes = Permutation(6, &rng),
+                         workloads = Permutation(5, &rng);
   GraphBatch relabelled = batch;
   relabelled.candidates = PermuteRows(batch.candidates, candidates, kWidths.candidate);
   relabelled.nodes = PermuteRows(batch.nodes, nodes, kWidths.node);
   relabelled.workloads = PermuteRows(batch.workloads, workloads, kWidths.workload);
   for (size_t i = 0; i < candidates.size(); ++i) {
     const CandidateEnds& ends = batch.ends[i];
-    relabelled.ends[size_t(candidates[i])] = {workloads[size_t(ends.workload)], nodes[size_t(ends.from)],
-                                              nodes[size_t(ends.to)]};
+    relabelled.ends[size_t(candidates[i])] = {workloads[size_t(ends.workload)],
+                                              nodes[size_t(ends.from)], nodes[size_t(ends.to)]};
   }
-  for (GraphEdge& edge : relabelled.placements) edge = {nodes[size_t(edge.a)], workloads[size_t(edge.b)], edge.weight};
-  for (GraphEdge& edge : relabelled.calls) edge = {workloads[size_t(edge.a)], workloads[size_t(edge.b)], edge.weight};
+  for (GraphEdge& edge : relabelled.placements)
+    edge = {nodes[size_t(edge.a)], workloads[size_t(edge.b)], edge.weight};
+  for (GraphEdge& edge : relabelled.calls)
+    edge = {workloads[size_t(edge.a)], workloads[size_t(edge.b)], edge.weight};
 
   const CandidateNet net = RandomNet({.widths = kWidths, .rounds = 2});
   const Outputs before = Evaluate(net, batch), after = Evaluate(net, relabelled);
@@ -300,7 +323,8 @@ TEST(CandidateNet, AllocatesNothingOnceItHasSeenTheLargestBatch) {
   };
   const auto everything = [&] {
     net.Forward(batch, 0, batch.samples, &workspace, outputs.logits, outputs.stop, outputs.value);
-    net.Backward(batch, 0, batch.samples, &workspace, outputs.logits, outputs.stop, outputs.value, gradient);
+    net.Backward(batch, 0, batch.samples, &workspace, outputs.logits, outputs.stop, outputs.value,
+                 gradient);
     net.AccumulateGradient(batch, 3, 50, &workspace, loss, gradient);
   };
   everything();
@@ -321,7 +345,8 @@ TEST(CandidateNet, TensorsTileTheParametersAtCacheLines) {
 }
 
 TEST(CandidateNet, InitializeScalesWeightsByFanInAndLeavesBiasesZero) {
-  CandidateNet net({.widths = {.candidate = 48, .node = 32, .workload = 32, .context = 96}, .hidden = 64});
+  CandidateNet net(
+      {.widths = {.candidate = 48, .node = 32, .workload = 32, .context = 96}, .hidden = 64});
   Rng rng(1);
   net.Initialize(&rng);
   const auto deviation = [&](std::string_view name) {
@@ -333,7 +358,8 @@ TEST(CandidateNet, InitializeScalesWeightsByFanInAndLeavesBiasesZero) {
   EXPECT_NEAR(deviation("score.weight"), 1.2 / 8, 0.01);
   EXPECT_NEAR(deviation("logit.weight"), 0.05 / 8, 0.002);
   EXPECT_NEAR(deviation("value.weight"), 0.1, 0.03);
-  for (const char* name : {"candidate.bias", "context.bias", "logit.skip", "stop.bias", "value.bias"}) {
+  for (const char* name :
+       {"candidate.bias", "context.bias", "logit.skip", "stop.bias", "value.bias"}) {
     EXPECT_EQ(deviation(name), 0) << name;
   }
 }
@@ -360,7 +386,9 @@ TEST(CandidateNetDeathTest, BackwardWithoutItsForwardIsABug) {
   Workspace workspace;
   const Outputs outputs = Evaluate(net, batch, 0, 2, &workspace);
   Floats gradient(net.parameters().size());
-  EXPECT_DEATH(net.Backward(batch, 1, 2, &workspace, outputs.logits, outputs.stop, outputs.value, gradient), "first");
+  EXPECT_DEATH(
+      net.Backward(batch, 1, 2, &workspace, outputs.logits, outputs.stop, outputs.value, gradient),
+      "first");
 }
 
 }  // namespace

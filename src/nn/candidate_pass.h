@@ -10,12 +10,15 @@
 #include "nn/layers.h"
 #include "nn/workspace.h"
 
-// One CandidateNet at work on one block of questions: where their activations lie, forward and backward. C, N, W, S
-// are the block's candidates, nodes, workloads and questions, H is hidden. Internal to nn/.
+// One CandidateNet at work on one block of questions: where their activations lie, forward and
+// backward. C, N, W, S are the block's candidates, nodes, workloads and questions, H is hidden.
+// Internal to nn/.
 
 namespace rudderfish::nn {
 
-constexpr size_t Floats(int rows, int width) { return static_cast<size_t>(rows) * static_cast<size_t>(width); }
+constexpr size_t Floats(int rows, int width) {
+  return static_cast<size_t>(rows) * static_cast<size_t>(width);
+}
 
 // Hands out cache-aligned pieces of memory, or, without memory, only adds up what would be needed.
 class Carver {
@@ -40,9 +43,6 @@ struct Block {
   Block() = default;
   Block(const GraphBatch& batch, int first, int samples);
 
-  // The next block of [first, end): as many questions as a cache holds, at least one.
-  static Block Next(const GraphBatch& batch, int first, int end);
-
   int first = 0, samples = 0;
   int candidate0 = 0, candidates = 0;
   int node0 = 0, nodes = 0;
@@ -56,6 +56,9 @@ class CandidatePass {
   static constexpr int kMaxRounds = 4;
 
   CandidatePass(const CandidateNet& net, const GraphBatch& batch, Workspace* workspace);
+
+  // The next block of the questions [first, end): as many as a level-2 cache holds, at least one.
+  Block Next(int first, int end) const;
 
   // Bytes of activations of a block.
   size_t ActivationBytes(const Block& block) const;
@@ -92,24 +95,24 @@ class CandidatePass {
     Ends* ends;                         // [C]
     Edge* placements;
     Edge* calls;
-    float* pair_scores;      // [N + 1][2H]: n' [WA, WB]; the last row, of ends that are not there, is 0
+    float* pair_scores;  // [N + 1][2H]: n' [WA, WB]; the last row, of ends that are not there, is 0
     float* workload_scores;  // [W + 1][H]: s' WS; the last row is 0
     float* sample_scores;    // [S][H]: G G1 + b1, later ctx U2 + b2
   };
 
   struct Gradients {
-    float* hidden;            // [C][H]
-    float* edge;              // [C][H]
-    float* pair_scores;       // [N + 1][2H]
-    float* workload_scores;   // [W + 1][H]
-    float* sample_scores;     // [S][H]
-    float* decision;          // [S][H]
-    float* context;           // [S][H]
-    float* pooled;            // [S][6H]
-    float* node;              // [N][H]
-    float* workload;          // [W][H]
-    float* node_input[2];     // [N][2H], of this round and the one before
-    float* workload_input[2]; // [W][4H]
+    float* hidden;             // [C][H]
+    float* edge;               // [C][H]
+    float* pair_scores;        // [N + 1][2H]
+    float* workload_scores;    // [W + 1][H]
+    float* sample_scores;      // [S][H]
+    float* decision;           // [S][H]
+    float* context;            // [S][H]
+    float* pooled;             // [S][6H]
+    float* node;               // [N][H]
+    float* workload;           // [W][H]
+    float* node_input[2];      // [N][2H], of this round and the one before
+    float* workload_input[2];  // [W][4H]
   };
 
   struct Transposes {
@@ -133,7 +136,8 @@ class CandidatePass {
   void PoolContext();
   void ScoreCandidates(std::span<float> logits, std::span<float> stop, std::span<float> value);
 
-  void BackwardHeads(std::span<const float> dlogits, std::span<const float> dstop, std::span<const float> dvalue);
+  void BackwardHeads(std::span<const float> dlogits, std::span<const float> dstop,
+                     std::span<const float> dvalue);
   void BackwardContext();
   void BackwardEdges();
   void BackwardMessages();

@@ -17,9 +17,12 @@ constexpr int kWidest = 4096;
 std::string ShapeKey(std::string_view prefix) { return std::string(prefix) + "shape"; }
 
 std::string ShapeJson(const NetShape& shape) {
-  return OrderedJson{{"candidate", shape.widths.candidate}, {"node", shape.widths.node},
-                     {"workload", shape.widths.workload},   {"context", shape.widths.context},
-                     {"hidden", shape.hidden},              {"rounds", shape.rounds}}
+  return OrderedJson{{"candidate", shape.widths.candidate},
+                     {"node", shape.widths.node},
+                     {"workload", shape.widths.workload},
+                     {"context", shape.widths.context},
+                     {"hidden", shape.hidden},
+                     {"rounds", shape.rounds}}
       .dump();
 }
 
@@ -30,13 +33,14 @@ Result<int> ReadWidth(const JsonReader& json, std::string_view key, int low) {
   return static_cast<int>(width);
 }
 
-Result<void> CheckNames(const SafetensorsFile& file, const CandidateNet& net, std::string_view prefix) {
+Result<void> CheckNames(const SafetensorsFile& file, const CandidateNet& net,
+                        std::string_view prefix) {
   std::set<std::string> known;
   for (const NamedTensor& tensor : net.tensors()) known.insert(std::string(prefix) + tensor.name);
   for (const auto& [name, stored] : file.tensors()) {
     if (name.starts_with(prefix) && !known.contains(name)) {
-      return Fail(ErrorCode::kFailedPrecondition, "{}: tensor \"{}\" is not one of this network's", file.source_name(),
-                  name);
+      return Fail(ErrorCode::kFailedPrecondition, "{}: tensor \"{}\" is not one of this network's",
+                  file.source_name(), name);
     }
   }
   return {};
@@ -46,7 +50,8 @@ Result<void> CheckNames(const SafetensorsFile& file, const CandidateNet& net, st
 
 void AddNet(const CandidateNet& net, SafetensorsFile* file, std::string_view prefix) {
   for (const NamedTensor& tensor : net.tensors()) {
-    file->Add<float>(std::string(prefix) + tensor.name, {tensor.rows, tensor.columns}, net.tensor(tensor.name));
+    file->Add<float>(std::string(prefix) + tensor.name, {tensor.rows, tensor.columns},
+                     net.tensor(tensor.name));
   }
   file->SetMetadata(ShapeKey(prefix), ShapeJson(net.shape()));
 }
@@ -77,8 +82,8 @@ Result<void> LoadNet(const SafetensorsFile& file, CandidateNet* net, std::string
     TRY(file.CopyTo<float>(name, {tensor.rows, tensor.columns}, values));
     for (const float value : values) {
       if (!std::isfinite(value)) {
-        return Fail(ErrorCode::kCorruption, "{}: tensor \"{}\" holds a number that is not finite", file.source_name(),
-                    name);
+        return Fail(ErrorCode::kCorruption, "{}: tensor \"{}\" holds a number that is not finite",
+                    file.source_name(), name);
       }
     }
   }

@@ -12,7 +12,8 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr NetShape kShape{.widths = {.candidate = 16, .node = 16, .workload = 32, .context = 16}, .hidden = 16};
+constexpr NetShape kShape{.widths = {.candidate = 16, .node = 16, .workload = 32, .context = 16},
+                          .hidden = 16};
 
 CandidateNet RandomNet(const NetShape& shape = kShape) {
   CandidateNet net(shape);
@@ -28,8 +29,8 @@ SafetensorsFile FileOf(const CandidateNet& net) {
 }
 
 // The same file but for one tensor, left out where `values` is empty.
-SafetensorsFile Replace(const SafetensorsFile& original, const std::string& name, const TensorShape& shape,
-                        const std::vector<float>& values) {
+SafetensorsFile Replace(const SafetensorsFile& original, const std::string& name,
+                        const TensorShape& shape, const std::vector<float>& values) {
   SafetensorsFile file;
   for (const auto& [key, value] : original.metadata()) file.SetMetadata(key, value);
   for (const auto& [key, tensor] : original.tensors()) {
@@ -43,20 +44,23 @@ std::string LoadMessage(const SafetensorsFile& file, const NetShape& shape = kSh
   CandidateNet net(shape);
   const auto loaded = LoadNet(file, &net);
   if (loaded) return "loaded";
-  for (const float parameter : net.parameters()) EXPECT_EQ(parameter, 0) << "changed by a load that failed";
+  for (const float parameter : net.parameters())
+    EXPECT_EQ(parameter, 0) << "changed by a load that failed";
   return loaded.error().message;
 }
 
 TEST(Checkpoint, NetComesBackToTheBit) {
   const NetShape shapes[] = {kShape, {.widths = kShape.widths, .hidden = 32, .rounds = 2}};
   for (const NetShape& shape : shapes) {
-    const auto path = std::filesystem::temp_directory_path() / "rudderfish_checkpoint_test.safetensors";
+    const auto path =
+        std::filesystem::temp_directory_path() / "rudderfish_checkpoint_test.safetensors";
     const CandidateNet net = RandomNet(shape);
     ASSERT_TRUE(SaveNet(net, path).has_value());
     const auto opened = OpenNet(path);
     ASSERT_TRUE(opened.has_value()) << opened.error().message;
     EXPECT_EQ(opened->shape(), shape);
-    EXPECT_TRUE(std::equal(net.parameters().begin(), net.parameters().end(), opened->parameters().begin()));
+    EXPECT_TRUE(
+        std::equal(net.parameters().begin(), net.parameters().end(), opened->parameters().begin()));
     std::filesystem::remove(path);
   }
 }
@@ -80,16 +84,20 @@ TEST(Checkpoint, MissingTensorIsNamed) {
 }
 
 TEST(Checkpoint, WrongShapeIsNamedWithBothShapes) {
-  const auto file = Replace(FileOf(RandomNet()), "net.stop.weight", {16, 1}, std::vector<float>(16));
-  EXPECT_THAT(LoadMessage(file), HasSubstr("tensor \"net.stop.weight\": expected shape [1, 16], found [16, 1]"));
-  const NetShape wider{.widths = {.candidate = 16, .node = 32, .workload = 32, .context = 16}, .hidden = 16};
+  const auto file =
+      Replace(FileOf(RandomNet()), "net.stop.weight", {16, 1}, std::vector<float>(16));
+  EXPECT_THAT(LoadMessage(file),
+              HasSubstr("tensor \"net.stop.weight\": expected shape [1, 16], found [16, 1]"));
+  const NetShape wider{.widths = {.candidate = 16, .node = 32, .workload = 32, .context = 16},
+                       .hidden = 16};
   EXPECT_THAT(LoadMessage(FileOf(RandomNet()), wider),
               HasSubstr("tensor \"net.node.weight\": expected shape [32, 16], found [16, 16]"));
 }
 
 TEST(Checkpoint, TensorOfAnotherNetworkIsNamed) {
   const auto file = FileOf(RandomNet({.widths = kShape.widths, .hidden = 16, .rounds = 2}));
-  EXPECT_THAT(LoadMessage(file), HasSubstr("tensor \"net.round1.node.bias\" is not one of this network's"));
+  EXPECT_THAT(LoadMessage(file),
+              HasSubstr("tensor \"net.round1.node.bias\" is not one of this network's"));
 }
 
 TEST(Checkpoint, NumberThatIsNotFiniteIsRefused) {
@@ -107,7 +115,8 @@ TEST(Checkpoint, StoredShapeIsCheckedFieldByField) {
     return shape ? std::string("accepted") : shape.error().message;
   };
   const auto with = [](const std::string& hidden, const std::string& rounds) {
-    return R"({"candidate":48,"node":32,"workload":32,"context":96,"hidden":)" + hidden + R"(,"rounds":)" + rounds + "}";
+    return R"({"candidate":48,"node":32,"workload":32,"context":96,"hidden":)" + hidden +
+           R"(,"rounds":)" + rounds + "}";
   };
   EXPECT_EQ(message(with("32", "1")), "accepted");
   EXPECT_THAT(message(""), HasSubstr("net.shape"));

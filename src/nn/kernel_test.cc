@@ -51,13 +51,15 @@ struct ProductCase {
 };
 
 TEST_P(KernelTest, ProductEqualsPlainLoops) {
-  const ProductCase cases[] = {{1, 16, 1},  {1, 32, 48},  {2, 48, 3},   {3, 16, 17},  {5, 32, 0},  {6, 80, 9},
-                               {7, 64, 33}, {11, 32, 2},  {12, 16, 7},  {13, 32, 31}, {20, 32, 48}, {23, 64, 5},
+  const ProductCase cases[] = {{1, 16, 1},  {1, 32, 48},  {2, 48, 3},   {3, 16, 17},
+                               {5, 32, 0},  {6, 80, 9},   {7, 64, 33},  {11, 32, 2},
+                               {12, 16, 7}, {13, 32, 31}, {20, 32, 48}, {23, 64, 5},
                                {24, 32, 8}, {25, 48, 13}, {37, 96, 21}, {61, 32, 29}};
   for (const ProductCase& c : cases) {
     for (const Initial initial : {Initial::kZero, Initial::kKeep, Initial::kBias}) {
       for (const Activation activation : {Activation::kNone, Activation::kRelu}) {
-        SCOPED_TRACE(testing::Message() << c.m << "x" << c.n << "x" << c.k << " initial " << int(initial));
+        SCOPED_TRACE(testing::Message()
+                     << c.m << "x" << c.n << "x" << c.k << " initial " << int(initial));
         const int a_row = c.k + 3, b_row = c.n + 5, c_row = c.n + 1;
         const Floats a = Random(c.m * a_row + 1), b = Random(c.k * b_row + 1), bias = Random(c.n);
         Floats out = Random(c.m * c_row);
@@ -66,12 +68,22 @@ TEST_P(KernelTest, ProductEqualsPlainLoops) {
           for (int j = 0; j < c.n; ++j) {
             double sum = initial == Initial::kKeep ? out[At(i, c_row, j)] : 0;
             if (initial == Initial::kBias) sum = bias[static_cast<size_t>(j)];
-            for (int k = 0; k < c.k; ++k) sum += double{a[At(i, a_row, k)]} * double{b[At(k, b_row, j)]};
+            for (int k = 0; k < c.k; ++k)
+              sum += double{a[At(i, a_row, k)]} * double{b[At(k, b_row, j)]};
             expected[At(i, c_row, j)] = activation == Activation::kRelu ? std::max(sum, 0.0) : sum;
           }
         }
-        k_.multiply({.m = c.m, .n = c.n, .k = c.k, .a = a.data(), .a_row = a_row, .b = b.data(), .b_row = b_row,
-                     .c = out.data(), .c_row = c_row, .bias = bias.data(), .initial = initial,
+        k_.multiply({.m = c.m,
+                     .n = c.n,
+                     .k = c.k,
+                     .a = a.data(),
+                     .a_row = a_row,
+                     .b = b.data(),
+                     .b_row = b_row,
+                     .c = out.data(),
+                     .c_row = c_row,
+                     .bias = bias.data(),
+                     .initial = initial,
                      .activation = activation});
         ExpectNear(out, expected, 1e-5);
       }
@@ -87,11 +99,21 @@ TEST_P(KernelTest, ProductReadsATransposedMatrixByItsStrides) {
     std::vector<double> expected(dw.begin(), dw.end());
     for (int r = 0; r < rows; ++r) {
       for (int i = 0; i < k_in; ++i) {
-        for (int j = 0; j < n; ++j) expected[At(i, n, j)] += double{x[At(r, k_in, i)]} * double{dy[At(r, n, j)]};
+        for (int j = 0; j < n; ++j)
+          expected[At(i, n, j)] += double{x[At(r, k_in, i)]} * double{dy[At(r, n, j)]};
       }
     }
-    k_.multiply({.m = k_in, .n = n, .k = rows, .a = x.data(), .a_row = 1, .a_inner = k_in, .b = dy.data(), .b_row = n,
-                 .c = dw.data(), .c_row = n, .initial = Initial::kKeep});
+    k_.multiply({.m = k_in,
+                 .n = n,
+                 .k = rows,
+                 .a = x.data(),
+                 .a_row = 1,
+                 .a_inner = k_in,
+                 .b = dy.data(),
+                 .b_row = n,
+                 .c = dw.data(),
+                 .c_row = n,
+                 .initial = Initial::kKeep});
     ExpectNear(dw, expected, 1e-5);
   }
 }
@@ -100,14 +122,28 @@ TEST_P(KernelTest, ProductRowDependsOnNothingElseInTheBatchToTheBit) {
   const int n = 64, k = 37, rows = 53;
   const Floats a = Random(rows * k), b = Random(k * n);
   Floats all(static_cast<size_t>(rows * n));
-  k_.multiply({.m = rows, .n = n, .k = k, .a = a.data(), .a_row = k, .b = b.data(), .b_row = n, .c = all.data(),
+  k_.multiply({.m = rows,
+               .n = n,
+               .k = k,
+               .a = a.data(),
+               .a_row = k,
+               .b = b.data(),
+               .b_row = n,
+               .c = all.data(),
                .c_row = n});
   for (int first = 0; first < rows; first += 5) {
     for (const int count : {1, 3, 12, 13}) {
       const int m = std::min(count, rows - first);
       Floats some(static_cast<size_t>(m * n));
-      k_.multiply({.m = m, .n = n, .k = k, .a = a.data() + first * k, .a_row = k, .b = b.data(), .b_row = n,
-                   .c = some.data(), .c_row = n});
+      k_.multiply({.m = m,
+                   .n = n,
+                   .k = k,
+                   .a = a.data() + first * k,
+                   .a_row = k,
+                   .b = b.data(),
+                   .b_row = n,
+                   .c = some.data(),
+                   .c_row = n});
       EXPECT_EQ(std::memcmp(some.data(), all.data() + first * n, some.size() * sizeof(float)), 0);
     }
   }
@@ -116,8 +152,16 @@ TEST_P(KernelTest, ProductRowDependsOnNothingElseInTheBatchToTheBit) {
 TEST_P(KernelTest, NotANumberPassesAProductAndItsRelu) {
   const Floats a = {std::numeric_limits<float>::quiet_NaN()}, b(16, 1.0F);
   Floats out(16);
-  k_.multiply({.m = 1, .n = 16, .k = 1, .a = a.data(), .a_row = 1, .b = b.data(), .b_row = 16, .c = out.data(),
-               .c_row = 16, .activation = Activation::kRelu});
+  k_.multiply({.m = 1,
+               .n = 16,
+               .k = 1,
+               .a = a.data(),
+               .a_row = 1,
+               .b = b.data(),
+               .b_row = 16,
+               .c = out.data(),
+               .c_row = 16,
+               .activation = Activation::kRelu});
   EXPECT_TRUE(std::isnan(out[3]));
 }
 
@@ -139,7 +183,8 @@ TEST_P(KernelTest, ColumnSumsAreAdded) {
     for (int i = 0; i < rows; ++i) {
       for (int j = 0; j < width; ++j) {
         expected[static_cast<size_t>(j)] += x[At(i, stride, j)];
-        expected_weighted[static_cast<size_t>(j)] += double{weights[static_cast<size_t>(i)]} * x[At(i, stride, j)];
+        expected_weighted[static_cast<size_t>(j)] +=
+            double{weights[static_cast<size_t>(i)]} * x[At(i, stride, j)];
       }
     }
     k_.column_sums(rows, width, x.data(), stride, plain.data());
@@ -149,23 +194,27 @@ TEST_P(KernelTest, ColumnSumsAreAdded) {
   }
 }
 
-TEST_P(KernelTest, SegmentSumsAndBroadcastAreEachOthersTranspose) {
+TEST_P(KernelTest, SegmentSumsAndGatheredSamplesAreEachOthersTranspose) {
   const auto begin = Begins({3, 0, 1, 5});
   const int width = 32, rows = begin.back(), segments = 4;
   const Floats x = Random(rows * width), source = Random(segments * width);
   Floats sums(source.size()), spread(x.size());
-  k_.segment_sums(segments, begin.data(), width, x.data(), sums.data());
-  k_.broadcast(segments, begin.data(), width, source.data(), spread.data());
+  std::vector<Ends> ends(static_cast<size_t>(rows));
   std::vector<double> expected(sums.size());
   for (int s = 0; s < segments; ++s) {
     for (int i = begin[s]; i < begin[s + 1]; ++i) {
-      for (int j = 0; j < width; ++j) {
-        expected[At(s, width, j)] += x[At(i, width, j)];
-        EXPECT_EQ(spread[At(i, width, j)], source[At(s, width, j)]);
-      }
+      ends[size_t(i)].sample = s;
+      for (int j = 0; j < width; ++j) expected[At(s, width, j)] += x[At(i, width, j)];
     }
   }
+  k_.segment_sums(segments, begin.data(), width, x.data(), sums.data());
+  k_.gather_samples(rows, width, ends.data(), source.data(), spread.data());
   ExpectNear(sums, expected, 1e-5);
+  for (int i = 0; i < rows; ++i) {
+    for (int j = 0; j < width; ++j) {
+      EXPECT_EQ(spread[At(i, width, j)], source[At(ends[size_t(i)].sample, width, j)]);
+    }
+  }
 }
 
 TEST_P(KernelTest, ClearAndReluBackwardTouchOnlyTheirColumns) {
@@ -186,14 +235,16 @@ TEST_P(KernelTest, ClearAndReluBackwardTouchOnlyTheirColumns) {
 TEST_P(KernelTest, GatherAndScatterFollowTheEnds) {
   const int h = 32, nodes = 3, workloads = 2, rows = 4;
   const Ends ends[rows] = {{0, 2, 1, 0}, {2, 2, 0, 0}, {1, 0, 1, 1}, {3, 3, 2, 1}};
-  const Floats pairs = Random((nodes + 1) * 2 * h), table = Random((workloads + 1) * h), samples = Random(2 * h);
+  const Floats pairs = Random((nodes + 1) * 2 * h), table = Random((workloads + 1) * h),
+               samples = Random(2 * h);
   const Floats d = Random(rows * h);
   Floats out(static_cast<size_t>(rows * h)), dpairs = pairs, dtable = table;
   std::vector<double> expected(out.size()), expected_pairs(pairs.begin(), pairs.end());
   std::vector<double> expected_table(table.begin(), table.end());
   for (int i = 0; i < rows; ++i) {
     for (int j = 0; j < h; ++j) {
-      expected[At(i, h, j)] = double{pairs[At(ends[i].from, 2 * h, j)]} + pairs[At(ends[i].to, 2 * h, h + j)] +
+      expected[At(i, h, j)] = double{pairs[At(ends[i].from, 2 * h, j)]} +
+                              pairs[At(ends[i].to, 2 * h, h + j)] +
                               table[At(ends[i].workload, h, j)] + samples[At(ends[i].sample, h, j)];
       expected_pairs[At(ends[i].from, 2 * h, j)] += d[At(i, h, j)];
       expected_pairs[At(ends[i].to, 2 * h, h + j)] += d[At(i, h, j)];
@@ -260,12 +311,14 @@ TEST_P(KernelTest, PoolBackwardIsTheGradientOfPoolingAfterARelu) {
   Floats pooled(static_cast<size_t>(segments * 2 * width)), d = before;
   std::vector<int32_t> argmax(static_cast<size_t>(segments * width));
   k_.pool(segments, begin.data(), width, y.data(), pooled.data(), 2 * width, argmax.data());
-  k_.pool_relu_backward(segments, begin.data(), width, y.data(), dpool.data(), dpool_row, argmax.data(), d.data());
+  k_.pool_relu_backward(segments, begin.data(), width, y.data(), dpool.data(), dpool_row,
+                        argmax.data(), d.data());
   for (int s = 0; s < segments; ++s) {
     for (int i = begin[s]; i < begin[s + 1]; ++i) {
       for (int j = 0; j < width; ++j) {
         const size_t at = At(i, width, j);
-        double expected = before[at] + double{dpool[At(s, dpool_row, j)]} / (begin[s + 1] - begin[s]);
+        double expected =
+            before[at] + double{dpool[At(s, dpool_row, j)]} / (begin[s + 1] - begin[s]);
         if (argmax[At(s, width, j)] == i - begin[s]) expected += dpool[At(s, dpool_row, width + j)];
         EXPECT_NEAR(d[at], y[at] > 0 ? expected : 0, 1e-5);
       }
@@ -275,14 +328,18 @@ TEST_P(KernelTest, PoolBackwardIsTheGradientOfPoolingAfterARelu) {
 
 TEST_P(KernelTest, RowDotsEqualPlainLoopsAndIgnoreTheirNeighbours) {
   const int rows = 11, x_width = 32, z_width = 48;
-  const Floats x = Random(rows * x_width), z = Random(rows * z_width), w = Random(x_width), v = Random(z_width);
+  const Floats x = Random(rows * x_width), z = Random(rows * z_width), w = Random(x_width),
+               v = Random(z_width);
   Floats out(rows), alone(rows), one_part(rows);
   std::vector<double> expected(rows), expected_one(rows);
   for (int i = 0; i < rows; ++i) {
-    for (int j = 0; j < x_width; ++j) expected_one[i] += double{x[At(i, x_width, j)]} * w[static_cast<size_t>(j)];
+    for (int j = 0; j < x_width; ++j)
+      expected_one[i] += double{x[At(i, x_width, j)]} * w[static_cast<size_t>(j)];
     expected[i] = expected_one[i] + 0.5;
-    for (int j = 0; j < z_width; ++j) expected[i] += double{z[At(i, z_width, j)]} * v[static_cast<size_t>(j)];
-    k_.row_dots(1, 0.5F, x_width, &x[At(i, x_width, 0)], w.data(), z_width, &z[At(i, z_width, 0)], v.data(), &alone[i]);
+    for (int j = 0; j < z_width; ++j)
+      expected[i] += double{z[At(i, z_width, j)]} * v[static_cast<size_t>(j)];
+    k_.row_dots(1, 0.5F, x_width, &x[At(i, x_width, 0)], w.data(), z_width, &z[At(i, z_width, 0)],
+                v.data(), &alone[i]);
   }
   k_.row_dots(rows, 0.5F, x_width, x.data(), w.data(), z_width, z.data(), v.data(), out.data());
   k_.row_dots(rows, 0, x_width, x.data(), w.data(), 0, nullptr, nullptr, one_part.data());
@@ -293,7 +350,8 @@ TEST_P(KernelTest, RowDotsEqualPlainLoopsAndIgnoreTheirNeighbours) {
 
 TEST_P(KernelTest, DotBackwardIsTheMaskedOuterProduct) {
   const int rows = 3, width = 32;
-  const Floats p = Random(rows), q = Random(rows), w = Random(width), v = Random(width), y = Random(rows * width);
+  const Floats p = Random(rows), q = Random(rows), w = Random(width), v = Random(width),
+               y = Random(rows * width);
   Floats one(y.size()), two(y.size());
   k_.dot_relu_backward(rows, width, p.data(), w.data(), nullptr, nullptr, y.data(), one.data());
   k_.dot_relu_backward(rows, width, p.data(), w.data(), q.data(), v.data(), y.data(), two.data());
@@ -358,8 +416,9 @@ TEST_P(KernelTest, PeakOfRegistersIsAboveEveryProduct) {
   EXPECT_TRUE(std::isfinite(sink[2]));
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryIsa, KernelTest, testing::ValuesIn(HostIsas()),
-                         [](const auto& info) { return std::string(SelectKernels(info.param).name); });
+INSTANTIATE_TEST_SUITE_P(EveryIsa, KernelTest, testing::ValuesIn(HostIsas()), [](const auto& info) {
+  return std::string(SelectKernels(info.param).name);
+});
 
 TEST(Kernels, BestIsTheWidestThatIsSupported) { EXPECT_EQ(BestKernels().isa, HostIsas().back()); }
 

@@ -7,8 +7,9 @@
 #include "nn/kernel.h"
 #include "nn/workspace.h"
 
-// A dense layer Y[M][N] = activation(X[M][K] W[K][N] + b[N]), forward and backward, over the kernels. Gradients are
-// added, never set. The other layers of a CandidateNet (pooling, messages, gather) are kernels themselves.
+// A dense layer Y[M][N] = activation(X[M][K] W[K][N] + b[N]), forward and backward, over the
+// kernels. Gradients are added, never set. The other layers of a CandidateNet (pooling, messages,
+// gather) are kernels themselves.
 
 namespace rudderfish::nn {
 
@@ -32,27 +33,55 @@ struct DenseShape {
 
 class DenseLayers {
  public:
-  DenseLayers(const Kernels& kernels, DenseProfile* profile) : kernels_(kernels), profile_(profile) {}
+  DenseLayers(const Kernels& kernels, DenseProfile* profile)
+      : kernels_(kernels), profile_(profile) {}
 
   // Y[m][N] = activation(X[m][K] W[K][N] + bias[N]).
-  void Forward(int m, DenseShape shape, Rows x, const float* weight, const float* bias, Activation activation,
-               MutableRows y) const {
-    Multiply({.m = m, .n = shape.outputs, .k = shape.inputs, .a = x.at, .a_row = x.row, .b = weight,
-              .b_row = shape.outputs, .c = y.at, .c_row = y.row, .bias = bias,
-              .initial = bias != nullptr ? Initial::kBias : Initial::kZero, .activation = activation});
+  void Forward(int m, DenseShape shape, Rows x, const float* weight, const float* bias,
+               Activation activation, MutableRows y) const {
+    Multiply({.m = m,
+              .n = shape.outputs,
+              .k = shape.inputs,
+              .a = x.at,
+              .a_row = x.row,
+              .b = weight,
+              .b_row = shape.outputs,
+              .c = y.at,
+              .c_row = y.row,
+              .bias = bias,
+              .initial = bias != nullptr ? Initial::kBias : Initial::kZero,
+              .activation = activation});
   }
 
   // Y[m][N] = activation(Y[m][N] + X[m][K] W[K][N]).
-  void ForwardOnto(int m, DenseShape shape, Rows x, const float* weight, Activation activation, MutableRows y) const {
-    Multiply({.m = m, .n = shape.outputs, .k = shape.inputs, .a = x.at, .a_row = x.row, .b = weight,
-              .b_row = shape.outputs, .c = y.at, .c_row = y.row, .initial = Initial::kKeep,
+  void ForwardOnto(int m, DenseShape shape, Rows x, const float* weight, Activation activation,
+                   MutableRows y) const {
+    Multiply({.m = m,
+              .n = shape.outputs,
+              .k = shape.inputs,
+              .a = x.at,
+              .a_row = x.row,
+              .b = weight,
+              .b_row = shape.outputs,
+              .c = y.at,
+              .c_row = y.row,
+              .initial = Initial::kKeep,
               .activation = activation});
   }
 
   // dW[K][N] += X[m][K]ᵀ dY[m][N].
   void WeightGradient(int m, DenseShape shape, Rows x, Rows dy, float* dweight) const {
-    Multiply({.m = shape.inputs, .n = shape.outputs, .k = m, .a = x.at, .a_row = 1, .a_inner = x.row, .b = dy.at,
-              .b_row = dy.row, .c = dweight, .c_row = shape.outputs, .initial = Initial::kKeep});
+    Multiply({.m = shape.inputs,
+              .n = shape.outputs,
+              .k = m,
+              .a = x.at,
+              .a_row = 1,
+              .a_inner = x.row,
+              .b = dy.at,
+              .b_row = dy.row,
+              .c = dweight,
+              .c_row = shape.outputs,
+              .initial = Initial::kKeep});
   }
 
   // db[N] += the sum of dY's rows.
@@ -60,10 +89,20 @@ class DenseLayers {
     kernels_.column_sums(m, shape.outputs, dy.at, dy.row, dbias);
   }
 
-  // dX[m][K] = initial + dY[m][N] Wᵀ[N][K]; `transposed` is Wᵀ, dense. REQUIRES: K a multiple of 16.
-  void InputGradient(int m, DenseShape shape, Rows dy, const float* transposed, Initial initial, MutableRows dx) const {
-    Multiply({.m = m, .n = shape.inputs, .k = shape.outputs, .a = dy.at, .a_row = dy.row, .b = transposed,
-              .b_row = shape.inputs, .c = dx.at, .c_row = dx.row, .initial = initial});
+  // dX[m][K] = initial + dY[m][N] Wᵀ[N][K]; `transposed` is Wᵀ, dense. REQUIRES: K a multiple
+  // of 16.
+  void InputGradient(int m, DenseShape shape, Rows dy, const float* transposed, Initial initial,
+                     MutableRows dx) const {
+    Multiply({.m = m,
+              .n = shape.inputs,
+              .k = shape.outputs,
+              .a = dy.at,
+              .a_row = dy.row,
+              .b = transposed,
+              .b_row = shape.inputs,
+              .c = dx.at,
+              .c_row = dx.row,
+              .initial = initial});
   }
 
  private:
@@ -74,7 +113,8 @@ class DenseLayers {
     }
     const auto start = std::chrono::steady_clock::now();
     kernels_.multiply(product);
-    profile_->seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    profile_->seconds +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     profile_->flops += 2.0 * product.m * product.n * product.k;
   }
 

@@ -14,7 +14,8 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// loss = Σ c · relu(X W + b) in double: what the layer's gradients are compared with by central differences.
+// loss = Σ c · relu(X W + b) in double: what the layer's gradients are compared with by central
+// differences.
 struct DenseLoss {
   int m, inputs, outputs;
   std::vector<double> x, w, b, c;
@@ -24,7 +25,8 @@ struct DenseLoss {
     for (int i = 0; i < m; ++i) {
       for (int j = 0; j < outputs; ++j) {
         double y = b[size_t(j)];
-        for (int k = 0; k < inputs; ++k) y += x[size_t(i * inputs + k)] * w[size_t(k * outputs + j)];
+        for (int k = 0; k < inputs; ++k)
+          y += x[size_t(i * inputs + k)] * w[size_t(k * outputs + j)];
         loss += c[size_t(i * outputs + j)] * std::max(y, 0.0);
       }
     }
@@ -54,20 +56,29 @@ TEST_P(DenseLayersTest, GradientsAreCentralDifferences) {
     return values;
   };
   const Kernels& kernels = SelectKernels(GetParam());
-  const Floats x = random(m * inputs), w = random(inputs * outputs), b = random(outputs), c = random(m * outputs);
-  DenseLoss loss{m, inputs, outputs, {x.begin(), x.end()}, {w.begin(), w.end()}, {b.begin(), b.end()},
+  const Floats x = random(m * inputs), w = random(inputs * outputs), b = random(outputs),
+               c = random(m * outputs);
+  DenseLoss loss{m,
+                 inputs,
+                 outputs,
+                 {x.begin(), x.end()},
+                 {w.begin(), w.end()},
+                 {b.begin(), b.end()},
                  {c.begin(), c.end()}};
   const DenseShape shape{inputs, outputs};
   DenseProfile profile;
   const DenseLayers dense(kernels, &profile);
 
-  Floats y(static_cast<size_t>(m * outputs)), dy = c, dw(w.size()), db(b.size()), dx(x.size()), wt(w.size());
-  dense.Forward(m, shape, {x.data(), inputs}, w.data(), b.data(), Activation::kRelu, {y.data(), outputs});
+  Floats y(static_cast<size_t>(m * outputs)), dy = c, dw(w.size()), db(b.size()), dx(x.size()),
+                                              wt(w.size());
+  dense.Forward(m, shape, {x.data(), inputs}, w.data(), b.data(), Activation::kRelu,
+                {y.data(), outputs});
   kernels.relu_backward(m, outputs, y.data(), outputs, dy.data(), outputs);
   dense.WeightGradient(m, shape, {x.data(), inputs}, {dy.data(), outputs}, dw.data());
   dense.BiasGradient(m, shape, {dy.data(), outputs}, db.data());
   kernels.transpose(inputs, outputs, w.data(), wt.data());
-  dense.InputGradient(m, shape, {dy.data(), outputs}, wt.data(), Initial::kZero, {dx.data(), inputs});
+  dense.InputGradient(m, shape, {dy.data(), outputs}, wt.data(), Initial::kZero,
+                      {dx.data(), inputs});
 
   for (size_t i = 0; i < w.size(); ++i) EXPECT_NEAR(dw[i], loss.Derivative(&loss.w[i]), 2e-4);
   for (size_t i = 0; i < b.size(); ++i) EXPECT_NEAR(db[i], loss.Derivative(&loss.b[i]), 2e-4);
@@ -97,7 +108,9 @@ TEST_P(DenseLayersTest, ProfileCountsTheWorkOfItsProductsWhenOn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryIsa, DenseLayersTest, testing::ValuesIn(HostIsas()),
-                         [](const auto& info) { return std::string(SelectKernels(info.param).name); });
+                         [](const auto& info) {
+                           return std::string(SelectKernels(info.param).name);
+                         });
 
 }  // namespace
 }  // namespace rudderfish::nn

@@ -14,7 +14,8 @@
 namespace rudderfish::nn {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "tensors are copied to and from files byte by byte");
+static_assert(std::endian::native == std::endian::little,
+              "tensors are copied to and from files byte by byte");
 
 constexpr size_t kLengthBytes = 8;
 constexpr size_t kDataAlignment = 64;
@@ -60,13 +61,14 @@ struct HeaderEntry {
   uint64_t end = 0;
 };
 
-Result<HeaderEntry> ReadEntry(const std::string& name, const OrderedJsonReader& json, uint64_t data_bytes) {
+Result<HeaderEntry> ReadEntry(const std::string& name, const OrderedJsonReader& json,
+                              uint64_t data_bytes) {
   HeaderEntry entry{.name = name};
   TRY(json.CheckKeys({"dtype", "shape", "data_offsets"}));
   TRY_ASSIGN(const OrderedJsonReader dtype, json.At("dtype"));
   TRY_ASSIGN(const std::string type_name, dtype.AsString());
-  const auto type =
-      std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeRow& row) { return row.name == type_name; });
+  const auto type = std::find_if(kTypes.begin(), kTypes.end(),
+                                 [&](const TypeRow& row) { return row.name == type_name; });
   if (type == kTypes.end()) return dtype.Expected("one of U8, I32, F32, I64, U64, F64");
   entry.type = type->type;
 
@@ -85,33 +87,41 @@ Result<HeaderEntry> ReadEntry(const std::string& name, const OrderedJsonReader& 
   entry.begin = static_cast<uint64_t>(begin);
   entry.end = static_cast<uint64_t>(end);
   if (entry.begin > entry.end || entry.end > data_bytes) {
-    return offsets.Refuse(fmt::format("[{}, {}] does not lie in the {} bytes of data; the file is cut off or damaged",
-                                      begin, end, data_bytes));
+    return offsets.Refuse(
+        fmt::format("[{}, {}] does not lie in the {} bytes of data; the file is cut off or damaged",
+                    begin, end, data_bytes));
   }
   const std::optional<uint64_t> bytes = ShapeBytes(entry.shape, entry.type);
   if (!bytes) return shape.Refuse("more elements than can be counted");
   if (*bytes != entry.end - entry.begin) {
-    return json.Refuse(fmt::format("shape {} of {} needs {} bytes, data_offsets span {}", ShapeText(entry.shape),
-                                   type_name, *bytes, entry.end - entry.begin));
+    return json.Refuse(fmt::format("shape {} of {} needs {} bytes, data_offsets span {}",
+                                   ShapeText(entry.shape), type_name, *bytes,
+                                   entry.end - entry.begin));
   }
   return entry;
 }
 
-// The tensors must tile the data: bytes of two tensors, or of none, would hide something from one reader or another.
-Result<void> CheckTiling(std::vector<HeaderEntry>* entries, uint64_t data_bytes, std::string_view source_name) {
+// The tensors must tile the data: bytes of two tensors, or of none, would hide something from one
+// reader or another.
+Result<void> CheckTiling(std::vector<HeaderEntry>* entries, uint64_t data_bytes,
+                         std::string_view source_name) {
   std::sort(entries->begin(), entries->end(), [](const HeaderEntry& a, const HeaderEntry& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });
   uint64_t at = 0;
   for (const HeaderEntry& entry : *entries) {
     if (entry.begin != at) {
-      return Fail(ErrorCode::kCorruption, "{}: tensor \"{}\" begins at byte {} of the data, {} the tensors before it end at {}",
-                  source_name, entry.name, entry.begin, entry.begin < at ? "overlapping:" : "leaving a hole:", at);
+      return Fail(
+          ErrorCode::kCorruption,
+          "{}: tensor \"{}\" begins at byte {} of the data, {} the tensors before it end at {}",
+          source_name, entry.name, entry.begin,
+          entry.begin < at ? "overlapping:" : "leaving a hole:", at);
     }
     at = entry.end;
   }
   if (at != data_bytes) {
-    return Fail(ErrorCode::kCorruption, "{}: {} bytes of data after the last tensor", source_name, data_bytes - at);
+    return Fail(ErrorCode::kCorruption, "{}: {} bytes of data after the last tensor", source_name,
+                data_bytes - at);
   }
   return {};
 }
@@ -119,22 +129,25 @@ Result<void> CheckTiling(std::vector<HeaderEntry>* entries, uint64_t data_bytes,
 // The JSON text between the length and the data.
 Result<std::string_view> HeaderOf(std::string_view content, std::string_view source_name) {
   if (content.size() < kLengthBytes) {
-    return Fail(ErrorCode::kCorruption, "{}: not a safetensors file: {} bytes, at least {} expected", source_name,
+    return Fail(ErrorCode::kCorruption,
+                "{}: not a safetensors file: {} bytes, at least {} expected", source_name,
                 content.size(), kLengthBytes);
   }
   uint64_t length = 0;
   std::memcpy(&length, content.data(), sizeof length);
   if (length > SafetensorsFile::kMaxHeaderBytes) {
-    return Fail(ErrorCode::kCorruption, "{}: not a safetensors file: a header of {} bytes, at most {} allowed",
-                source_name, length, SafetensorsFile::kMaxHeaderBytes);
+    return Fail(ErrorCode::kCorruption,
+                "{}: not a safetensors file: a header of {} bytes, at most {} allowed", source_name,
+                length, SafetensorsFile::kMaxHeaderBytes);
   }
   if (length > content.size() - kLengthBytes) {
-    return Fail(ErrorCode::kCorruption, "{}: cut off: a header of {} bytes in a file of {}", source_name, length,
-                content.size());
+    return Fail(ErrorCode::kCorruption, "{}: cut off: a header of {} bytes in a file of {}",
+                source_name, length, content.size());
   }
   const std::string_view header = content.substr(kLengthBytes, length);
   if (header.empty() || header[0] != '{') {
-    return Fail(ErrorCode::kCorruption, "{}: not a safetensors file: the header does not begin with '{{'", source_name);
+    return Fail(ErrorCode::kCorruption,
+                "{}: not a safetensors file: the header does not begin with '{{'", source_name);
   }
   return header;
 }
@@ -144,7 +157,8 @@ Result<std::string_view> HeaderOf(std::string_view content, std::string_view sou
 std::string_view ElementTypeName(ElementType type) { return Row(type).name; }
 size_t ElementBytes(ElementType type) { return Row(type).bytes; }
 
-Result<SafetensorsFile> SafetensorsFile::Parse(std::string_view content, std::string_view source_name) {
+Result<SafetensorsFile> SafetensorsFile::Parse(std::string_view content,
+                                               std::string_view source_name) {
   TRY_ASSIGN(const std::string_view header, HeaderOf(content, source_name));
   const std::string_view data = content.substr(kLengthBytes + header.size());
   TRY_ASSIGN(const OrderedJson json, ParseOrderedJson(header, source_name));
@@ -167,7 +181,8 @@ Result<SafetensorsFile> SafetensorsFile::Parse(std::string_view content, std::st
   TRY(CheckTiling(&entries, data.size(), source_name));
   for (HeaderEntry& entry : entries) {
     const std::string_view bytes = data.substr(entry.begin, entry.end - entry.begin);
-    file.tensors_[entry.name] = {.type = entry.type, .shape = std::move(entry.shape), .bytes = std::string(bytes)};
+    file.tensors_[entry.name] = {
+        .type = entry.type, .shape = std::move(entry.shape), .bytes = std::string(bytes)};
   }
   return file;
 }
@@ -196,7 +211,8 @@ std::string SafetensorsFile::Serialize() const {
     at = end;
   }
   std::string header = json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
-  const size_t padded = (kLengthBytes + header.size() + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
+  const size_t padded =
+      (kLengthBytes + header.size() + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
   header.resize(padded - kLengthBytes, ' ');
 
   std::string content(kLengthBytes, '\0');
@@ -220,13 +236,15 @@ Result<std::string> SafetensorsFile::Metadata(std::string_view key) const {
   return found->second;
 }
 
-void SafetensorsFile::AddBytes(std::string name, ElementType type, TensorShape shape, std::string_view bytes) {
+void SafetensorsFile::AddBytes(std::string name, ElementType type, TensorShape shape,
+                               std::string_view bytes) {
   CHECK(name != kMetadataKey);
   const std::optional<uint64_t> expected = ShapeBytes(shape, type);
   CHECK(expected.has_value());
   CHECK_EQ(*expected, bytes.size());
   const bool is_new =
-      tensors_.emplace(std::move(name), StoredTensor{type, std::move(shape), std::string(bytes)}).second;
+      tensors_.emplace(std::move(name), StoredTensor{type, std::move(shape), std::string(bytes)})
+          .second;
   CHECK(is_new);
 }
 
@@ -236,8 +254,8 @@ Result<const StoredTensor*> SafetensorsFile::Find(std::string_view name, Element
     return Fail(ErrorCode::kFailedPrecondition, "{}: tensor \"{}\" is missing", source_name_, name);
   }
   if (found->second.type != type) {
-    return Fail(ErrorCode::kFailedPrecondition, "{}: tensor \"{}\": expected {}, found {}", source_name_, name,
-                ElementTypeName(type), ElementTypeName(found->second.type));
+    return Fail(ErrorCode::kFailedPrecondition, "{}: tensor \"{}\": expected {}, found {}",
+                source_name_, name, ElementTypeName(type), ElementTypeName(found->second.type));
   }
   return &found->second;
 }
@@ -245,8 +263,8 @@ Result<const StoredTensor*> SafetensorsFile::Find(std::string_view name, Element
 Result<void> SafetensorsFile::CheckShape(std::string_view name, const StoredTensor& tensor,
                                          const TensorShape& expected) const {
   if (tensor.shape == expected) return {};
-  return Fail(ErrorCode::kFailedPrecondition, "{}: tensor \"{}\": expected shape {}, found {}", source_name_, name,
-              ShapeText(expected), ShapeText(tensor.shape));
+  return Fail(ErrorCode::kFailedPrecondition, "{}: tensor \"{}\": expected shape {}, found {}",
+              source_name_, name, ShapeText(expected), ShapeText(tensor.shape));
 }
 
 }  // namespace rudderfish::nn

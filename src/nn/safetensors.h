@@ -14,13 +14,15 @@
 #include "base/check.h"
 #include "base/result.h"
 
-// The safetensors format (github.com/huggingface/safetensors), readable by its published reader in any language:
+// The safetensors format (github.com/huggingface/safetensors), readable by its published reader in
+// any language:
 //   u64 little endian: length of the header
-//   header: JSON  {"__metadata__": {string: string}, NAME: {"dtype", "shape", "data_offsets": [begin, end]}, ...},
+//   header: JSON  {"__metadata__": {string: string}, NAME: {"dtype", "shape", "data_offsets":
+//   [begin, end]}, ...},
 //           padded with spaces so that the data begins at a multiple of 64
 //   data: the tensors without holes or overlaps, little endian, row-major
-// Files come from outside: every length and offset is checked before it is used, and an error names the file, the
-// tensor and what is wrong with it. A value type.
+// Files come from outside: every length and offset is checked before it is used, and an error names
+// the file, the tensor and what is wrong with it. A value type.
 
 namespace rudderfish::nn {
 
@@ -31,7 +33,9 @@ size_t ElementBytes(ElementType type);
 
 template <class T>
 inline constexpr ElementType kElementTypeOf = [] {
-  static_assert(sizeof(T) == 0, "a safetensors file of ours holds uint8_t, int32_t, float, int64_t, uint64_t, double");
+  static_assert(
+      sizeof(T) == 0,
+      "a safetensors file of ours holds uint8_t, int32_t, float, int64_t, uint64_t, double");
   return ElementType::kU8;
 }();
 template <>
@@ -73,7 +77,9 @@ class SafetensorsFile {
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
 
-  void SetMetadata(std::string key, std::string value) { metadata_[std::move(key)] = std::move(value); }
+  void SetMetadata(std::string key, std::string value) {
+    metadata_[std::move(key)] = std::move(value);
+  }
   Result<std::string> Metadata(std::string_view key) const;
 
   // REQUIRES: the shape's product is values.size(); the name is new and not "__metadata__".
@@ -94,7 +100,8 @@ class SafetensorsFile {
     return values;
   }
 
-  // Fills `values` from a tensor that must have exactly this shape. REQUIRES: the shape's product is values.size().
+  // Fills `values` from a tensor that must have exactly this shape. REQUIRES: the shape's product
+  // is values.size().
   template <class T>
   Result<void> CopyTo(std::string_view name, const TensorShape& shape, std::span<T> values) const {
     TRY_ASSIGN(const StoredTensor* tensor, Find(name, kElementTypeOf<T>));
@@ -107,7 +114,8 @@ class SafetensorsFile {
  private:
   void AddBytes(std::string name, ElementType type, TensorShape shape, std::string_view bytes);
   Result<const StoredTensor*> Find(std::string_view name, ElementType type) const;
-  Result<void> CheckShape(std::string_view name, const StoredTensor& tensor, const TensorShape& expected) const;
+  Result<void> CheckShape(std::string_view name, const StoredTensor& tensor,
+                          const TensorShape& expected) const;
 
   std::string source_name_ = "safetensors";
   std::map<std::string, std::string> metadata_;

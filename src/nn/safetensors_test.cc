@@ -51,8 +51,10 @@ TEST(Safetensors, EveryTypeComesBackAsItWent) {
   EXPECT_EQ(read->tensors().size(), 7U);
   EXPECT_EQ(*read->Values<uint8_t>("bytes"), (std::vector<uint8_t>{1, 2, 255}));
   EXPECT_EQ(*read->Values<int32_t>("ints"), (std::vector<int32_t>{-7, 1 << 30}));
-  EXPECT_EQ(*read->Values<float>("floats"), (std::vector<float>{1, -2.5F, 3e-40F, 1e30F, 0, -0.0F}));
-  EXPECT_EQ(*read->Values<int64_t>("longs"), (std::vector<int64_t>{std::numeric_limits<int64_t>::min()}));
+  EXPECT_EQ(*read->Values<float>("floats"),
+            (std::vector<float>{1, -2.5F, 3e-40F, 1e30F, 0, -0.0F}));
+  EXPECT_EQ(*read->Values<int64_t>("longs"),
+            (std::vector<int64_t>{std::numeric_limits<int64_t>::min()}));
   EXPECT_EQ(*read->Values<uint64_t>("words"), (std::vector<uint64_t>{~0ULL}));
   EXPECT_EQ(*read->Values<double>("doubles"), (std::vector<double>{0.1, -1e300}));
   EXPECT_TRUE(read->Values<float>("empty")->empty());
@@ -80,7 +82,8 @@ TEST(Safetensors, DataBeginsAtACacheLineAndEachTensorAtItsElements) {
 }
 
 TEST(Safetensors, IsWrittenToAndReadFromDisk) {
-  const auto path = std::filesystem::temp_directory_path() / "rudderfish_safetensors_test.safetensors";
+  const auto path =
+      std::filesystem::temp_directory_path() / "rudderfish_safetensors_test.safetensors";
   ASSERT_TRUE(EveryType().Write(path).has_value());
   const auto read = SafetensorsFile::Read(path);
   ASSERT_TRUE(read.has_value()) << read.error().message;
@@ -141,31 +144,44 @@ TEST(Safetensors, EachFieldOfATensorIsChecked) {
     return RefusalOf(FileOf("{\"w\":{" + tensor + "}}", data));
   };
   EXPECT_EQ(refusal(R"("dtype":"F32","shape":[1],"data_offsets":[0,4])", "1234"), "accepted");
-  EXPECT_THAT(refusal(R"("dtype":"BF16","shape":[2],"data_offsets":[0,4])", "1234"), HasSubstr("F32"));
+  EXPECT_THAT(refusal(R"("dtype":"BF16","shape":[2],"data_offsets":[0,4])", "1234"),
+              HasSubstr("F32"));
   EXPECT_THAT(refusal(R"("dtype":4,"shape":[1],"data_offsets":[0,4])", "1234"), HasSubstr("dtype"));
   EXPECT_THAT(refusal(R"("shape":[1],"data_offsets":[0,4])", "1234"), HasSubstr("dtype"));
   EXPECT_THAT(refusal(R"("dtype":"F32","data_offsets":[0,4])", "1234"), HasSubstr("shape"));
   EXPECT_THAT(refusal(R"("dtype":"F32","shape":[1])", "1234"), HasSubstr("data_offsets"));
-  EXPECT_THAT(refusal(R"("dtype":"F32","shape":[-1],"data_offsets":[0,4])", "1234"), HasSubstr("shape"));
-  EXPECT_THAT(refusal(R"("dtype":"F32","shape":[1.5],"data_offsets":[0,4])", "1234"), HasSubstr("shape"));
-  EXPECT_THAT(refusal(R"("dtype":"F32","shape":1,"data_offsets":[0,4])", "1234"), HasSubstr("shape"));
-  EXPECT_THAT(refusal(R"("dtype":"F32","shape":[1],"data_offsets":[0])", "1234"), HasSubstr("two offsets"));
-  EXPECT_THAT(refusal(R"("dtype":"F32","shape":[1],"data_offsets":[-4,0])", "1234"), HasSubstr("data_offsets"));
-  EXPECT_THAT(refusal(R"("dtype":"F32","shape":[1],"data_offsets":[4,0])", "1234"), HasSubstr("does not lie"));
-  EXPECT_THAT(refusal(R"("dtype":"F32","shape":[1],"data_offsets":[0,8])", "1234"), HasSubstr("cut off"));
-  EXPECT_THAT(refusal(R"("dtype":"F32","shape":[2],"data_offsets":[0,4])", "1234"), HasSubstr("needs 8 bytes"));
-  EXPECT_THAT(refusal(R"("dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1)", "1234"), HasSubstr("x"));
+  EXPECT_THAT(refusal(R"("dtype":"F32","shape":[-1],"data_offsets":[0,4])", "1234"),
+              HasSubstr("shape"));
+  EXPECT_THAT(refusal(R"("dtype":"F32","shape":[1.5],"data_offsets":[0,4])", "1234"),
+              HasSubstr("shape"));
+  EXPECT_THAT(refusal(R"("dtype":"F32","shape":1,"data_offsets":[0,4])", "1234"),
+              HasSubstr("shape"));
+  EXPECT_THAT(refusal(R"("dtype":"F32","shape":[1],"data_offsets":[0])", "1234"),
+              HasSubstr("two offsets"));
+  EXPECT_THAT(refusal(R"("dtype":"F32","shape":[1],"data_offsets":[-4,0])", "1234"),
+              HasSubstr("data_offsets"));
+  EXPECT_THAT(refusal(R"("dtype":"F32","shape":[1],"data_offsets":[4,0])", "1234"),
+              HasSubstr("does not lie"));
+  EXPECT_THAT(refusal(R"("dtype":"F32","shape":[1],"data_offsets":[0,8])", "1234"),
+              HasSubstr("cut off"));
+  EXPECT_THAT(refusal(R"("dtype":"F32","shape":[2],"data_offsets":[0,4])", "1234"),
+              HasSubstr("needs 8 bytes"));
+  EXPECT_THAT(refusal(R"("dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1)", "1234"),
+              HasSubstr("x"));
   EXPECT_THAT(refusal(R"("dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0])", ""),
               HasSubstr("more elements than can be counted"));
-  EXPECT_THAT(refusal(R"("dtype":"F32","shape":[18446744073709551617],"data_offsets":[0,4])", "1234"),
-              HasSubstr("shape"));
-  EXPECT_EQ(refusal(R"("dtype":"F32","shape":[0,9223372036854775807],"data_offsets":[0,0])", ""), "accepted");
+  EXPECT_THAT(
+      refusal(R"("dtype":"F32","shape":[18446744073709551617],"data_offsets":[0,4])", "1234"),
+      HasSubstr("shape"));
+  EXPECT_EQ(refusal(R"("dtype":"F32","shape":[0,9223372036854775807],"data_offsets":[0,0])", ""),
+            "accepted");
 }
 
 TEST(Safetensors, OverlapsAndHolesAreRefused) {
   const auto two = [](const std::string& first, const std::string& second) {
     return RefusalOf(FileOf(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":)" + first +
-                                R"(},"b":{"dtype":"U8","shape":[2],"data_offsets":)" + second + "}}",
+                                R"(},"b":{"dtype":"U8","shape":[2],"data_offsets":)" + second +
+                                "}}",
                             "1234"));
   };
   EXPECT_EQ(two("[0,2]", "[2,4]"), "accepted");
@@ -181,11 +197,15 @@ TEST(Safetensors, OverlapsAndHolesAreRefused) {
 
 TEST(Safetensors, AskingForWhatIsNotThereNamesIt) {
   const auto file = SafetensorsFile::Parse(EveryType().Serialize(), "weights.safetensors");
-  const auto message = [](const auto& result) { return result ? "accepted" : result.error().message; };
+  const auto message = [](const auto& result) {
+    return result ? "accepted" : result.error().message;
+  };
   EXPECT_THAT(message(file->Values<float>("absent")), HasSubstr("tensor \"absent\" is missing"));
-  EXPECT_THAT(message(file->Values<double>("floats")), HasSubstr("tensor \"floats\": expected F64, found F32"));
+  EXPECT_THAT(message(file->Values<double>("floats")),
+              HasSubstr("tensor \"floats\": expected F64, found F32"));
   std::vector<float> six(6);
-  EXPECT_THAT(message(file->CopyTo<float>("floats", {3, 2}, six)), HasSubstr("expected shape [3, 2], found [2, 3]"));
+  EXPECT_THAT(message(file->CopyTo<float>("floats", {3, 2}, six)),
+              HasSubstr("expected shape [3, 2], found [2, 3]"));
   EXPECT_TRUE(file->CopyTo<float>("floats", {2, 3}, six).has_value());
   EXPECT_EQ(six[1], -2.5F);
   EXPECT_THAT(message(file->Metadata("absent")), HasSubstr("no \"absent\" in the metadata"));

@@ -7,11 +7,13 @@
 
 namespace rudderfish::nn {
 
-void Softmax(std::span<const int32_t> candidate_begin, std::span<const float> logits, std::span<const float> stop,
-             std::span<const uint8_t> allowed, std::span<float> log_probabilities, std::span<float> probabilities,
+void Softmax(std::span<const int32_t> candidate_begin, std::span<const float> logits,
+             std::span<const float> stop, std::span<const uint8_t> allowed,
+             std::span<float> log_probabilities, std::span<float> probabilities,
              const Kernels& kernels) {
   if (candidate_begin.size() <= 1) return;
-  const size_t questions = candidate_begin.size() - 1, alternatives = AlternativeCount(candidate_begin);
+  const size_t questions = candidate_begin.size() - 1,
+               alternatives = AlternativeCount(candidate_begin);
   CHECK_EQ(logits.size(), alternatives - questions);
   CHECK_EQ(stop.size(), questions);
   CHECK(allowed.empty() || allowed.size() == alternatives);
@@ -32,7 +34,8 @@ void Softmax(std::span<const int32_t> candidate_begin, std::span<const float> lo
       }
     }
     CHECK(any);
-    kernels.log_softmax(static_cast<int>(candidates) + 1, scores.data(), scores.data(), probabilities.data() + at);
+    kernels.log_softmax(static_cast<int>(candidates) + 1, scores.data(), scores.data(),
+                        probabilities.data() + at);
     at += candidates + 1;
   }
 }
@@ -64,7 +67,8 @@ int ArgmaxOrStop(std::span<const float> logits, float stop) {
 float Entropy(std::span<const float> log_probabilities, std::span<const float> probabilities) {
   CHECK_EQ(log_probabilities.size(), probabilities.size());
   float entropy = 0;
-  for (size_t i = 0; i < probabilities.size(); ++i) entropy -= probabilities[i] * log_probabilities[i];
+  for (size_t i = 0; i < probabilities.size(); ++i)
+    entropy -= probabilities[i] * log_probabilities[i];
   return entropy;
 }
 

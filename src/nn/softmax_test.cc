@@ -26,7 +26,8 @@ Distribution Of(const std::vector<int32_t>& begin, const Floats& logits, const F
 }
 
 TEST(Softmax, StopIsTheLastAlternativeOfEachQuestion) {
-  const std::vector<int32_t> begin = {4, 6, 6, 7};  // Two candidates, none, one; counted on from an earlier question.
+  const std::vector<int32_t> begin = {
+      4, 6, 6, 7};  // Two candidates, none, one; counted on from an earlier question.
   EXPECT_EQ(AlternativeCount(begin), 6U);
   const float ln2 = std::log(2.0F);
   const Distribution d = Of(begin, {0, ln2, 0}, {0, 5, ln2});
@@ -59,8 +60,12 @@ TEST(Softmax, QuestionDependsOnNoOtherToTheBit) {
   for (float& logit : logits) logit = static_cast<float>(rng.Normal());
   const Distribution both = Of(begin, logits, {0.5F, 0.25F});
   const Distribution second = Of({0, 37}, Floats(logits.begin() + 20, logits.end()), {0.25F});
-  EXPECT_EQ(std::memcmp(second.log_probabilities.data(), both.log_probabilities.data() + 21, 38 * sizeof(float)), 0);
-  EXPECT_EQ(std::memcmp(second.probabilities.data(), both.probabilities.data() + 21, 38 * sizeof(float)), 0);
+  EXPECT_EQ(std::memcmp(second.log_probabilities.data(), both.log_probabilities.data() + 21,
+                        38 * sizeof(float)),
+            0);
+  EXPECT_EQ(
+      std::memcmp(second.probabilities.data(), both.probabilities.data() + 21, 38 * sizeof(float)),
+      0);
 }
 
 TEST(Softmax, NoQuestionsAreFine) { EXPECT_TRUE(Of({}, {}, {}).probabilities.empty()); }
@@ -80,7 +85,8 @@ TEST(SampleAlternative, TakesTheFirstWhoseCumulativeProbabilityExceedsU) {
 
 TEST(SampleAlternative, NeverTakesWhatHasNoProbability) {
   EXPECT_EQ(SampleAlternative(Floats{0, 1, 0}, 0), 1);
-  EXPECT_EQ(SampleAlternative(Floats{0.5F, 0.4999F, 0}, 0.99999), 1);  // Where the sum is rounded below u.
+  EXPECT_EQ(SampleAlternative(Floats{0.5F, 0.4999F, 0}, 0.99999),
+            1);  // Where the sum is rounded below u.
 }
 
 TEST(SampleAlternative, FrequenciesAreTheProbabilities) {

@@ -5,8 +5,9 @@
 
 #include "nn/aligned.h"
 
-// The memory in which a CandidateNet computes: activations of the last Forward, scratch for Backward. Grows to the
-// largest batch it has seen and allocates no more after that. One thread at a time; one a thread.
+// The memory in which a CandidateNet computes: activations of the last Forward, scratch for
+// Backward. Grows to the largest batch it has seen and allocates no more after that. One thread at
+// a time; one a thread.
 
 namespace rudderfish::nn {
 
@@ -20,8 +21,8 @@ struct DenseProfile {
 
 class Workspace {
  public:
-  // kActivations: Backward may follow Forward. kNothing: for inference; a block's memory is used again by the next,
-  // so that it stays in the cache.
+  // kActivations: Backward may follow Forward. kNothing: for inference; a block's memory is used
+  // again by the next, so that it stays in the cache.
   enum class Keep { kActivations, kNothing };
 
   explicit Workspace(Keep keep = Keep::kActivations) : keep_(keep) {}

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
 #include "base/clock.h"
+#include "model/layer_targets.h"
 #include "model/placement_cursor.h"
 #include "policy/plan.h"
 
@@ -16,9 +17,14 @@
 // Latency and gains are by kind of node (model/kind_evaluator.h): plans that come out near each other must be appraised
 // exactly.
 //
-// A search runs in passes, each eight times as wide as the one before, until the width or the budget is reached, so that
-// it has an answer early and never wastes more than a seventh. Budgets of evaluations give the same plan everywhere;
-// budgets of time do not.
+// A search runs in passes. First, narrow ones that only bring whole workloads to the layers that model/layer_targets.h
+// ranks best: they cross hills that a look of a few moves cannot. Then free ones, each eight times as wide as the one
+// before, until the width or the budget is reached. The best plans of earlier passes stay in the beam of later ones, so
+// that these look around them. Budgets of evaluations give the same plan everywhere; budgets of time do not.
+//
+// Where a workload would gain on a kind of node that has no room for it, the best placements of a level are also
+// expanded by pairs of moves: one pod out of a node of that kind, the other in. What is gained lies two moves ahead, and
+// the first of them alone may look bad.
 //
 // Where there are more than kExhaustiveMoves moves, a placement is expanded by the kBranches best moves by workload and
 // kinds only, each from the fullest node and from the one with most of its pods, to the tightest and to the roomiest
@@ -32,7 +38,7 @@ struct SearchBudget {
   int width = 512;
   int64_t evaluations = 1'000'000;  // Alternatives whose gain is looked at, over all passes.
   Duration time{0};                 // 0: not limited.
-  int patience = 3;                 // Depths without a better plan before a pass ends.
+  int patience = 4;                 // Depths without a better plan before a pass ends.
 };
 
 // A set of hashes: open addressing, a power of two in size, never more than half full.
@@ -55,9 +61,10 @@ class Beam {
   static constexpr int kBranches = 64;
   static constexpr int kFinalists = 4;
 
-  // Searches from the model's placement. Plans: the best few of all passes by kind, best first, each once.
+  // Searches from the model's placement, around the plan `known` too. plans() are then the best few by kind, best
+  // first, each once.
   void Search(const Evaluator& model, const Task& task, const Question& question, const SearchBudget& budget,
-              const Clock& clock, const Plan& known = {});
+              const Clock& clock, const Plan& known);
 
   std::span<const Plan> plans() const { return {plans_.data(), static_cast<size_t>(plan_count_)}; }
   int64_t evaluations() const { return evaluations_; }
@@ -67,76 +74,97 @@ class Beam {
   struct TreeNode {
     int32_t parent = kNone;
     Move move;
-    double latency_ms = 0;  // As its parent's gains say.
+    double latency_ms = 0;
   };
+  // A placement that may become one of the next level, by one move from its parent, or by `first` and then one.
   struct Offer {
     double latency_ms = 0;
     int32_t parent = 0;
+    int32_t order = 0;  // Among all of its level; settles ties.
     Move move;
-    int32_t order = 0;  // Among all of its depth; settles ties.
     Move first{kNone, kNone, kNone};
+    uint64_t hash = 0;
   };
   struct KindMove {
     float gain_ms = 0;
     WorkloadId workload = 0;
     KindId from = 0, to = 0;
   };
+  struct Finalist {
+    double cost_ms = 0;
+    int32_t node = 0;
+  };
+  struct Guide {
+    Plan plan;
+    int32_t at = 0;  // Its node of the level at hand; kNone once it has ended.
+  };
 
-  bool RunPass(int width, int depth_max);
-  bool OutOfBudget();
+  struct Pass {
+    int width = 0;
+    int patience = 0;
+    std::span<const LayerId> direction;  // [workload]; empty: anywhere.
+  };
+
+  void RunDirectedPasses(const Evaluator& model);
+  void RunFreePasses();
+  bool Run(const Pass& pass);  // False if the budget ended it.
+  void StartPass(const Pass& pass);
+  void ExpandLevel();
+  bool OutOfBudget() const;
+  bool FewMoves() const;
+
   void Expand(int32_t parent);
-  void ExpandAll(int32_t parent, double latency_ms);
-  void ExpandRepresentatives(int32_t parent, double latency_ms);
+  void LoadGains();
+  void ExpandAll(int32_t parent);
+  void ExpandByPairs(int32_t parent);
+  void PairUp(int32_t parent, const KindMove& wanted, WorkloadId other, KindId to);
+  void ExpandRepresentatives(int32_t parent);
   void Consider(int32_t parent, const Move& move, double latency_ms);
-  void Prune();
+  bool Directed(WorkloadId workload, KindId from) const;
+  bool Directed(WorkloadId workload, KindId from, KindId to) const;
+  float& Gain(WorkloadId w, KindId from, KindId to) { return gains_[(w * kinds_ + from) * kinds_ + to]; }
+
+  void Prune(std::vector<Offer>* offers);
   void Select();
   void KeepGuides(int depth);
-  void KeepPlans();
   void NoteFinalist(double cost_ms, int32_t node);
+  void KeepPlans();
   void GoTo(int32_t node);
-  bool FewMoves() const;
 
   const Clock* clock_ = nullptr;
   SearchBudget budget_;
   Instant deadline_;
   std::vector<double> step_costs_ms_;  // [depth] sum of the steps to there
   PlacementCursor cursor_;
-  int32_t at_ = 0;                     // Where the cursor is in the tree.
+  std::vector<LayerId> layer_of_;      // [kind]
+  LayerTargets targets_;
+  int kinds_ = 0;
   bool exhaustive_ = true;
+  int64_t evaluations_ = 0;
 
+  Pass pass_;
   int width_ = 0;
-  bool filled_ = false;                // Some depth of the pass had more placements than its width.
+  bool filled_ = false;                // Some level of the pass had more placements than its width.
   std::vector<TreeNode> tree_;
+  int32_t at_ = 0;                     // Where the cursor is in the tree.
   int32_t level_begin_ = 0, level_end_ = 0;
-  std::vector<Offer> offers_;
+  double here_ms_ = 0;                 // Latency at the cursor.
+  std::vector<float> gains_;           // [workload][kind][kind] at the cursor
+  std::vector<Offer> offers_, later_;  // For the next level; for the one after it.
   int32_t order_ = 0;
   double bar_ms_ = 0;                  // Latency an offer must be below.
+  double pair_bar_ms_ = 0;             // Latency up to which a placement is expanded by pairs.
+  std::vector<double> latencies_ms_;   // Scratch.
+  std::vector<KindMove> kind_moves_;   // Scratch.
+  std::vector<int32_t> path_;          // Scratch.
   SeenSet seen_;
-  std::vector<KindMove> kind_moves_;
-  std::vector<int32_t> path_;
 
-  struct Finalist {
-    double cost_ms = 0;
-    int32_t node = 0;
-  };
   Finalist finalists_[kFinalists];
   int finalist_count_ = 0;
   std::vector<Plan> plans_;
   int plan_count_ = 0;
-  int64_t evaluations_ = 0;
-  struct Guide { Plan plan; int32_t at; };
   std::vector<Guide> guides_;
   int guide_count_ = 0;
-  bool directed_ = false;
-  std::vector<int32_t> direction_;
-  std::vector<int32_t> layer_of_kind_;
-  struct Target { double cost; std::vector<int32_t> dir; };
-  std::vector<Target> targets_;
-  std::vector<Offer> later_[2];
-  int32_t later_order_ = 0;
-  std::vector<float> gain_rows_;
-  void Eject(int32_t parent, double latency_ms);
-  void ListTargets(const Evaluator& model);
 };
 
 }  // namespace rudderfish

@@ -180,7 +180,7 @@ class ScenarioText {
       out_.FlowMap(
           "requests",
           {{"cpu", ScalarOf(CoresText(static_cast<double>(workload.requests.cpu_millis)))},
-           {"memory", ScalarOf(MemoryText(static_cast<double>(workload.requests.memory_bytes)))}});
+           {"memory", ScalarOf(MemoryText(workload.requests.memory_bytes, Rounding::kUp))}});
       WriteDistribution("replicas", start.replicas, NumberText, &out_);
       std::vector<YamlScalar> layers;
       for (LayerId layer : start.initial_layers) layers.push_back(catalog_.layers[layer].name);

@@ -29,6 +29,12 @@ std::string_view WithoutReturn(std::string_view line) {
   return line;
 }
 
+Result<double> FreeIn(const JsonReader& reader, double most) {
+  const Result<double> free = reader.AsDouble(kBelowZero, most);
+  if (!free) return reader.Expected(RangeInWords("a number", 0.0, most));
+  return std::max(0.0, *free);
+}
+
 class StartStateReader {
  public:
   StartStateReader(std::string_view source_name, const Scenario& scenario,
@@ -86,13 +92,14 @@ class StartStateReader {
     if (config != scenario_.config()) {
       return config_reader.Refuse(
           fmt::format("the line is of \"{}\", the scenario {} is of \"{}\"; "
-                      "`--select config={}` takes the lines that fit",
+                      "`--select config={}` takes lines that fit",
                       config, scenario_.name, scenario_.config(), scenario_.config()));
     }
     if (patterns_.Find(pattern) == kNone) {
       return pattern_reader.Refuse(
-          fmt::format("{}; `--select config={},pattern={}` takes the lines that fit",
-                      patterns_.Unknown(pattern), scenario_.config(), scenario_.patterns[0]->name));
+          fmt::format("the line is of \"{}\", which is no pattern of the scenario {}; "
+                      "`--select config={},pattern={}` takes lines that fit",
+                      pattern, scenario_.name, scenario_.config(), scenario_.patterns[0]->name));
     }
     return true;
   }
@@ -143,12 +150,11 @@ class StartStateReader {
                                         catalog_.layers[kind.layer].name, node_name, layer_name));
       }
       TRY_ASSIGN(const JsonReader cpu, item.At("cpu_free"));
-      TRY_ASSIGN(const double cores, cpu.AsDouble(kBelowZero, kMostCores));
+      TRY_ASSIGN(const double cores, FreeIn(cpu, kMostCores));
       TRY_ASSIGN(const JsonReader memory, item.At("mem_free"));
-      TRY_ASSIGN(const double gib, memory.AsDouble(kBelowZero, kMostGib));
-      nodes->free[node] = {
-          static_cast<int64_t>(std::floor(std::max(0.0, cores) * 1000 + kCoreSlack)),
-          static_cast<int64_t>(std::floor(std::max(0.0, gib) * kBytesPerGib + kMemorySlack))};
+      TRY_ASSIGN(const double gib, FreeIn(memory, kMostGib));
+      nodes->free[node] = {static_cast<int64_t>(std::floor(cores * 1000 + kCoreSlack)),
+                           static_cast<int64_t>(std::floor(gib * kBytesPerGib + kMemorySlack))};
       TRY_ASSIGN(const std::optional<JsonReader> background, item.Find("background_mbytes_per_s"));
       if (background) {
         TRY_ASSIGN(nodes->background_mbytes_per_s[node],
@@ -180,7 +186,7 @@ class StartStateReader {
       const WorkloadId workload = workloads_.Find(service_name);
       if (workload == kNone) return service.Refuse(workloads_.Unknown(service_name));
       if (++replicas[workload] > catalog_.workloads[workload].replicas_max) {
-        return service.Refuse(fmt::format("{} has more than its {} replicas", service_name,
+        return service.Refuse(fmt::format("{} has more pods than replicas ({})", service_name,
                                           catalog_.workloads[workload].replicas_max));
       }
       TRY_ASSIGN(const JsonReader where, item.At("node"));
@@ -202,7 +208,7 @@ class StartStateReader {
   const Catalog& catalog_;
   StartStateFilter filter_;
   NameIndex nodes_{"node"}, workloads_{"service"}, layers_{"layer"},
-      patterns_{"pattern of the scenario"};
+      patterns_{"pattern"};
   size_t longest_line_ = 0;
 };
 
@@ -250,10 +256,10 @@ Result<std::vector<StartState>> ParseStartStates(std::string_view text,
     begin = end + 1;
   }
   if (states.empty()) {
-    return Invalid("{}: none of its {} lines has {}{}{}{}", source_name, number,
+    return Invalid("{}: none of its {} lines has {}{}{}", source_name, number,
                    filter.config.empty() ? "" : "config " + filter.config,
                    filter.config.empty() || filter.pattern.empty() ? "" : " and ",
-                   filter.pattern.empty() ? "" : "pattern " + filter.pattern, "");
+                   filter.pattern.empty() ? "" : "pattern " + filter.pattern);
   }
   return states;
 }

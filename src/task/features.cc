@@ -76,8 +76,9 @@ constexpr std::array<Feature<CandidateView>, 48> kCandidate{{
      "the same for each move it takes"},
     {"gain_of_everything_from", "ms", 50, [](C v) { return v.q.EverythingEach(v.from_kind); },
      "the same for the source's kind"},
-    {"gain_back", "ms", 50, [](C v) { return v.q.gains->Gain(v.c.move.workload, v.to_kind, v.from_kind); },
-     "gain of a move of this workload the other way, now"},
+    {"gain_of_all_each_relative", "", 4,
+     [](C v) { return v.gain_of_all / std::max(1.0f, v.to_go) * v.q.per_best_gain; },
+     "gain_of_all_each as a share of the same"},
     {"hop_there", "ms", 250, [](C v) { return v.q.Hop(v.from_kind, v.to_kind); }, "hop from source to target"},
     {"replica_share", "", 1, [](C v) { return v.share; }, "one replica's share of the workload"},
     {"requests_cpu", "cores", 2, [](C v) { return Cores(v.requests.cpu_millis); }, "CPU request of the pod"},
@@ -128,7 +129,8 @@ constexpr std::array<Feature<CandidateView>, 48> kCandidate{{
     {"others_best_gain", "ms", 50, [](C v) { return v.q.BestGainOfOthers(v.c.move.workload); },
      "best gain of a move of another workload"},
     {"same_layer", "", 1, [](C v) { return v.from_layer == v.to_layer ? 1.0f : 0.0f; }, "whether it stays in its layer"},
-    {"gain_share", "", 1, [](C v) { return v.c.gain_ms / std::max(1.0f, v.q.latency_ms); }, "gain as a share of latency"},
+    {"gain_relative", "", 1, [](C v) { return v.c.gain_ms * v.q.per_best_gain; },
+     "gain as a share of the best one, or of the step cost if that is more"},
 }};
 
 using N = const NodeView&;

@@ -132,6 +132,7 @@ void QuestionSummary::SummariseCandidates(const ActionSpace& space) {
   }
   second_gain_ = std::max(0.0f, second);
   if (best_gain == kNothing) best_gain = 0;
+  per_best_gain = 1.0f / std::max({best_gain, step_cost_ms, 1e-3f});
 }
 
 void QuestionSummary::SummariseRoom() {

@@ -92,6 +92,7 @@ class QuestionSummary {
   int step = 0;
   float latency_ms = 0, execution_ms = 0, network_ms = 0;
   float best_gain = 0;
+  float per_best_gain = 0;   // 1 / max(best_gain, step_cost_ms)
   float best_everything = 0, best_everything_each = 0;
   float sum_best_all = 0;
   float hop_mean = 0, hop_max = 0;

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <new>
 
-// Replaces the program's operator new by one that counts, so that a test can say that nothing was allocated. Include
-// it in exactly one file of a test binary.
+// Replaces the program's operator new by one that counts, so that a test can say that nothing was
+// allocated. Include it in exactly one file of a test binary.
 
 namespace rudderfish {
 
@@ -26,7 +26,8 @@ inline std::atomic<long> allocation_count{0};
 [[gnu::noinline]] void* operator new(size_t bytes, std::align_val_t alignment) {
   ++rudderfish::allocation_count;
   const auto align = static_cast<size_t>(alignment);
-  if (void* p = std::aligned_alloc(align, (std::max<size_t>(bytes, 1) + align - 1) / align * align)) return p;
+  if (void* p = std::aligned_alloc(align, (std::max<size_t>(bytes, 1) + align - 1) / align * align))
+    return p;
   throw std::bad_alloc();
 }
 

@@ -24,13 +24,16 @@ inline void AppendRandomQuestion(const QuestionSize& size, Rng* rng, GraphBatch*
   const auto fill = [rng](int floats, std::vector<float>* values) {
     for (int i = 0; i < floats; ++i) values->push_back(static_cast<float>(rng->Normal()));
   };
-  const auto pick = [rng](int n) { return n == 0 ? -1 : static_cast<int32_t>(rng->Below(static_cast<uint32_t>(n))); };
+  const auto pick = [rng](int n) {
+    return n == 0 ? -1 : static_cast<int32_t>(rng->Below(static_cast<uint32_t>(n)));
+  };
   fill(size.candidates * batch->widths.candidate, &batch->candidates);
   fill(size.nodes * batch->widths.node, &batch->nodes);
   fill(size.workloads * batch->widths.workload, &batch->workloads);
   fill(batch->widths.context, &batch->context);
   for (int i = 0; i < size.candidates; ++i) {
-    batch->ends.push_back({.workload = pick(size.workloads), .from = pick(size.nodes), .to = pick(size.nodes)});
+    batch->ends.push_back(
+        {.workload = pick(size.workloads), .from = pick(size.nodes), .to = pick(size.nodes)});
   }
   for (int i = 0; i < size.placements; ++i) {
     batch->placements.push_back({pick(size.nodes), pick(size.workloads), rng->UniformFloat()});
@@ -47,7 +50,8 @@ inline void AppendRandomQuestion(const QuestionSize& size, Rng* rng, GraphBatch*
 }
 
 // As many questions as sizes.
-inline GraphBatch RandomBatch(const GraphWidths& widths, const std::vector<QuestionSize>& sizes, uint64_t seed) {
+inline GraphBatch RandomBatch(const GraphWidths& widths, const std::vector<QuestionSize>& sizes,
+                              uint64_t seed) {
   Rng rng(seed);
   GraphBatch batch;
   batch.widths = widths;
@@ -55,7 +59,8 @@ inline GraphBatch RandomBatch(const GraphWidths& widths, const std::vector<Quest
   return batch;
 }
 
-// Questions as a small cluster asks them: about `candidates` alternatives on 7 nodes and 5 workloads.
+// Questions as a small cluster asks them: about `candidates` alternatives on 7 nodes and 5
+// workloads.
 inline GraphBatch SmallClusterBatch(int samples, int candidates, uint64_t seed) {
   Rng rng(seed);
   GraphBatch batch;

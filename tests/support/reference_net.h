@@ -8,8 +8,8 @@
 #include "base/graph_batch.h"
 #include "nn/candidate_net.h"
 
-// The network of nn/candidate_net.h once more, in double and one question at a time, written from its formulas without
-// any of its code: what central differences are taken of.
+// The network of nn/candidate_net.h once more, in double and one question at a time, written from
+// its formulas without any of its code: what central differences are taken of.
 
 namespace rudderfish::nn {
 
@@ -24,7 +24,8 @@ class ReferenceNet {
     double value = 0;
   };
 
-  explicit ReferenceNet(const CandidateNet& net) : net_(net), p_(net.parameters().begin(), net.parameters().end()) {}
+  explicit ReferenceNet(const CandidateNet& net)
+      : net_(net), p_(net.parameters().begin(), net.parameters().end()) {}
 
   Row& parameters() { return p_; }
 
@@ -37,7 +38,8 @@ class ReferenceNet {
                 batch.context.begin() + (sample + 1) * batch.widths.context);
     for (Row& row : n) row = Relu(Dense(row, "node.weight", "node.bias"));
     for (Row& row : s) row = Relu(Dense(row, "workload.weight", "workload.bias"));
-    for (int r = 0; r < net_.shape().rounds; ++r) PassMessages(batch, at, "round" + std::to_string(r), &n, &s);
+    for (int r = 0; r < net_.shape().rounds; ++r)
+      PassMessages(batch, at, "round" + std::to_string(r), &n, &s);
 
     const int h = net_.shape().hidden;
     const NamedTensor& by_ends = Tensor("candidate.ends");
@@ -45,7 +47,8 @@ class ReferenceNet {
     Table e;
     for (size_t i = 0; i < x.size(); ++i) {
       const CandidateEnds& ends = batch.ends[static_cast<size_t>(batch.candidate_begin[at]) + i];
-      Row row = Add(Dense(x[i], "candidate.weight", "candidate.bias"), Dense(g, "candidate.context"));
+      Row row =
+          Add(Dense(x[i], "candidate.weight", "candidate.bias"), Dense(g, "candidate.context"));
       for (int j = 0; j < h; ++j) {
         if (ends.from >= 0) row[Z(j)] += Column(n[Z(ends.from)], by_ends, j);
         if (ends.to >= 0) row[Z(j)] += Column(n[Z(ends.to)], by_ends, h + j);
@@ -56,13 +59,15 @@ class ReferenceNet {
 
     Row pooled;
     for (const Table* table : {&e, &n, &s}) {
-      for (const Row& part : {Mean(*table), Max(*table)}) pooled.insert(pooled.end(), part.begin(), part.end());
+      for (const Row& part : {Mean(*table), Max(*table)})
+        pooled.insert(pooled.end(), part.begin(), part.end());
     }
     pooled.insert(pooled.end(), g.begin(), g.end());
     const Row context = Relu(Dense(pooled, "context.weight", "context.bias"));
     Outputs outputs;
     for (size_t i = 0; i < x.size(); ++i) {
-      const Row hidden = Relu(Add(Dense(e[i], "score.weight", "score.bias"), Dense(context, "score.context")));
+      const Row hidden =
+          Relu(Add(Dense(e[i], "score.weight", "score.bias"), Dense(context, "score.context")));
       outputs.logits.push_back(Dot(hidden, "logit.weight") + Dot(x[i], "logit.skip"));
     }
     const Row decision = Relu(Dense(context, "decision.weight", "decision.bias"));
@@ -75,21 +80,25 @@ class ReferenceNet {
   static size_t Z(int i) { return static_cast<size_t>(i); }
 
   const NamedTensor& Tensor(const std::string& name) const {
-    return *std::find_if(net_.tensors().begin(), net_.tensors().end(), [&](const auto& t) { return t.name == name; });
+    return *std::find_if(net_.tensors().begin(), net_.tensors().end(),
+                         [&](const auto& t) { return t.name == name; });
   }
   const double* P(const std::string& name) const { return p_.data() + Tensor(name).offset; }
 
-  static Table Slice(const std::vector<float>& values, const std::vector<int32_t>& begin, size_t sample, int width) {
+  static Table Slice(const std::vector<float>& values, const std::vector<int32_t>& begin,
+                     size_t sample, int width) {
     Table table;
     for (int i = begin[sample]; i < begin[sample + 1]; ++i) {
-      table.emplace_back(values.begin() + ptrdiff_t{i} * width, values.begin() + ptrdiff_t{i + 1} * width);
+      table.emplace_back(values.begin() + ptrdiff_t{i} * width,
+                         values.begin() + ptrdiff_t{i + 1} * width);
     }
     return table;
   }
 
   double Column(const Row& x, const NamedTensor& tensor, int column) const {
     double sum = 0;
-    for (size_t k = 0; k < x.size(); ++k) sum += x[k] * p_[tensor.offset + k * Z(tensor.columns) + Z(column)];
+    for (size_t k = 0; k < x.size(); ++k)
+      sum += x[k] * p_[tensor.offset + k * Z(tensor.columns) + Z(column)];
     return sum;
   }
 
@@ -157,7 +166,8 @@ class ReferenceNet {
       add(&(*workloads)[Z(edge.a)], 3, edge.weight, s[Z(edge.b)]);
     }
     for (Row& row : *nodes) row = Relu(Dense(row, round + ".node.weight", round + ".node.bias"));
-    for (Row& row : *workloads) row = Relu(Dense(row, round + ".workload.weight", round + ".workload.bias"));
+    for (Row& row : *workloads)
+      row = Relu(Dense(row, round + ".workload.weight", round + ".workload.bias"));
   }
 
   const CandidateNet& net_;

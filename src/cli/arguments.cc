@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/arguments.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <thread>
+
+#include "base/suggest.h"
+#include "base/units.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr int64_t kThreadsMax = 1024;
+constexpr double kSecondsMax = 1e9;
+constexpr std::string_view kFormats[] = {"table", "json", "csv"};
+
+std::string Joined(std::span<const std::string_view> words) {
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) text += i + 1 < words.size() ? ", " : " or ";
+    text += words[i];
+  }
+  return text;
+}
+
+}  // namespace
+
+std::optional<std::string> Arguments::Text(std::string_view name) const {
+  const auto found = options_.find(std::string(name));
+  if (found == options_.end()) return std::nullopt;
+  return found->second;
+}
+
+Result<std::string> Arguments::RequiredText(std::string_view name, std::string_view what) const {
+  std::optional<std::string> text = Text(name);
+  if (!text) return Invalid("--{} is missing: {}", name, what);
+  if (text->empty()) return Invalid("--{}: is empty; expected {}", name, what);
+  return *std::move(text);
+}
+
+Result<int64_t> Arguments::Integer(std::string_view name, int64_t fallback, int64_t low,
+                                   int64_t high) const {
+  const std::optional<std::string> text = Text(name);
+  if (!text) return fallback;
+  int64_t value = 0;
+  const char* end = text->data() + text->size();
+  const auto [stopped, error] = std::from_chars(text->data(), end, value);
+  if (error == std::errc{} && stopped == end && value >= low && value <= high) return value;
+  return Invalid("--{}: expected {}, found `{}`", name, RangeInWords("an integer", low, high),
+                 *text);
+}
+
+Result<double> Arguments::Seconds(std::string_view name, double fallback) const {
+  const std::optional<std::string> text = Text(name);
+  if (!text) return fallback;
+  const Result<double> ms = ParseDurationMs(*text);
+  if (!ms) return Invalid("--{}: {}", name, ms.error().message);
+  const double seconds = *ms / 1000;
+  if (seconds > 0 && seconds <= kSecondsMax) return seconds;
+  return Invalid("--{}: expected more than 0 and at most {:.0f} s, found `{}`", name, kSecondsMax,
+                 *text);
+}
+
+Result<int> Arguments::Choice(std::string_view name, std::span<const std::string_view> accepted,
+                              int fallback) const {
+  const std::optional<std::string> text = Text(name);
+  if (!text) return fallback;
+  const auto found = std::find(accepted.begin(), accepted.end(), *text);
+  if (found != accepted.end()) return static_cast<int>(found - accepted.begin());
+  return Invalid("--{}: expected {}, found `{}`{}", name, Joined(accepted), *text,
+                 DidYouMean(*text, accepted));
+}
+
+Result<std::vector<std::string>> Arguments::List(std::string_view name) const {
+  const std::optional<std::string> text = Text(name);
+  if (!text) return std::vector<std::string>{};
+  Result<std::vector<std::string>> parts = SplitList(*text, ',');
+  if (!parts) return Invalid("--{}: {}", name, parts.error().message);
+  return parts;
+}
+
+Result<void> Arguments::Exclude(std::string_view name, std::string_view other) const {
+  if (!Has(name) || !Has(other)) return {};
+  return Invalid("--{} and --{} exclude each other; leave one out", name, other);
+}
+
+Result<std::vector<std::string>> SplitList(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(separator, begin), text.size());
+    if (end == begin) return Invalid("a part of `{}` is empty", text);
+    parts.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+Result<OutputFormat> OutputFormatOf(const Arguments& arguments, int accepted) {
+  TRY_ASSIGN(const int chosen, arguments.Choice("output", {kFormats, static_cast<size_t>(accepted)},
+                                                static_cast<int>(OutputFormat::kTable)));
+  return static_cast<OutputFormat>(chosen);
+}
+
+Result<int> ThreadsOf(const Arguments& arguments) {
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  TRY_ASSIGN(const int64_t threads, arguments.Integer("threads", cores, 1, kThreadsMax));
+  return static_cast<int>(threads);
+}
+
+Result<uint64_t> SeedOf(const Arguments& arguments) {
+  TRY_ASSIGN(const int64_t seed,
+             arguments.Integer("seed", 1, 0, std::numeric_limits<int64_t>::max()));
+  return static_cast<uint64_t>(seed);
+}
+
+}  // namespace rudderfish

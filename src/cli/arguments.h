@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+// What was typed after the name of a command, as text; a command asks for each value by the name of
+// its option and says what it expects. Errors name the option, what was expected and what was
+// found.
+
+namespace rudderfish {
+
+class Arguments {
+ public:
+  void SetOption(std::string name, std::string value) { options_[std::move(name)] = value; }
+  void AddOperand(std::string operand) { operands_.push_back(std::move(operand)); }
+
+  const std::vector<std::string>& operands() const { return operands_; }
+
+  bool Has(std::string_view name) const { return options_.contains(std::string(name)); }
+  std::optional<std::string> Text(std::string_view name) const;
+
+  // An error if it was not given, which says what it is for.
+  Result<std::string> RequiredText(std::string_view name, std::string_view what) const;
+
+  Result<int64_t> Integer(std::string_view name, int64_t fallback, int64_t low, int64_t high) const;
+
+  // "60s", "2min"; more than 0.
+  Result<double> Seconds(std::string_view name, double fallback) const;
+
+  // The position of the value among those that are accepted.
+  Result<int> Choice(std::string_view name, std::span<const std::string_view> accepted,
+                     int fallback) const;
+
+  // Parts between commas, none of them empty.
+  Result<std::vector<std::string>> List(std::string_view name) const;
+
+  // Refuses two options that cannot be given together.
+  Result<void> Exclude(std::string_view name, std::string_view other) const;
+
+ private:
+  std::map<std::string, std::string> options_;
+  std::vector<std::string> operands_;
+};
+
+Result<std::vector<std::string>> SplitList(std::string_view text, char separator);
+
+// How results are printed.
+enum class OutputFormat { kTable, kJson, kCsv };
+
+// The value of --output; kTable if it was not given. `accepted` of them, in the order above.
+Result<OutputFormat> OutputFormatOf(const Arguments& arguments, int accepted = 2);
+
+// The value of --threads; as many as the machine has cores if it was not given.
+Result<int> ThreadsOf(const Arguments& arguments);
+
+// The value of --seed; 1 if it was not given.
+Result<uint64_t> SeedOf(const Arguments& arguments);
+
+}  // namespace rudderfish

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands.h"
+
+#include <algorithm>
+
+namespace rudderfish {
+
+const std::vector<CommandSpec>& Commands() {
+  static const auto* commands = new std::vector<CommandSpec>{
+      ImportCommand(), TrainCommand(),      EvaluateCommand(), SimulateCommand(), InspectCommand(),
+      BenchCommand(),  CompletionCommand(), VersionCommand(),  HelpCommand()};
+  return *commands;
+}
+
+const std::vector<OptionSpec>& CommonOptions() {
+  static const auto* options = new std::vector<OptionSpec>{
+      {"-q,--quiet", "", "say nothing but results and errors"},
+      {"-v,--verbose", "", "say more; show progress also where stderr is no terminal"},
+      {"-h,--help", "", "show this"}};
+  return *options;
+}
+
+const CommandSpec* CommandNamed(std::string_view name) {
+  const auto& commands = Commands();
+  const auto found = std::find_if(commands.begin(), commands.end(),
+                                  [&](const CommandSpec& spec) { return spec.name == name; });
+  return found == commands.end() ? nullptr : &*found;
+}
+
+std::vector<std::string_view> OptionNames(const CommandSpec& command) {
+  std::vector<std::string_view> names;
+  const auto add = [&](const std::vector<OptionSpec>& options) {
+    for (const OptionSpec& option : options) {
+      names.push_back(option.names.substr(option.names.rfind("--") + 2));
+    }
+  };
+  add(command.options);
+  add(CommonOptions());
+  return names;
+}
+
+std::vector<std::string_view> Alternatives(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('|', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+}  // namespace rudderfish

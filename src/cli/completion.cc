@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "base/suggest.h"
+#include "cli/commands.h"
+#include "cli/terminal.h"
+#include "policy/registry.h"
+
+// Scripts that complete command lines in three shells, written from the list of commands.
+
+namespace rudderfish {
+namespace {
+
+constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
+
+struct OptionNamesOf {
+  std::string_view letter;  // Without its dash; empty if there is none.
+  std::string_view word;    // Without its dashes.
+};
+
+OptionNamesOf NamesOf(const OptionSpec& option) {
+  const size_t comma = option.names.find(',');
+  return {.letter = comma == std::string_view::npos ? std::string_view{} : option.names.substr(1, comma - 1),
+          .word = option.names.substr(option.names.rfind("--") + 2)};
+}
+
+// The words that can be given, if there is a list of them.
+std::string WordsOf(std::string_view value) {
+  std::string words;
+  if (value.starts_with("POLICY")) {
+    for (const std::string_view name : PolicyNames()) words += fmt::format("{}{}", words.empty() ? "" : " ", name);
+    return words;
+  }
+  if (value.find('|') == std::string_view::npos) return words;
+  for (const std::string_view word : Alternatives(value)) {
+    words += fmt::format("{}{}", words.empty() ? "" : " ", word);
+  }
+  return words;
+}
+
+std::string OperandWords(const CommandSpec& command) {
+  if (command.name == "help") {
+    std::string names;
+    for (const CommandSpec& known : Commands()) names += fmt::format("{}{}", names.empty() ? "" : " ", known.name);
+    return names;
+  }
+  return command.operands.empty() ? std::string{} : WordsOf(command.operands[0].name);
+}
+
+std::vector<OptionSpec> OptionsOf(const CommandSpec& command) {
+  std::vector<OptionSpec> options = command.options;
+  options.insert(options.end(), CommonOptions().begin(), CommonOptions().end());
+  return options;
+}
+
+// Within single quotes of a shell.
+std::string Quoted(std::string_view text) {
+  std::string quoted;
+  for (const char c : text) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted;
+}
+
+std::string BashScript() {
+  std::string names, values, options, operands;
+  for (const CommandSpec& command : Commands()) {
+    names += fmt::format("{}{}", names.empty() ? "" : " ", command.name);
+    std::string words;
+    for (const OptionSpec& option : OptionsOf(command)) {
+      const OptionNamesOf spelled = NamesOf(option);
+      words += fmt::format("{}--{}", words.empty() ? "" : " ", spelled.word);
+      const std::string given = WordsOf(option.value);
+      if (given.empty()) continue;
+      const std::string letter =
+          spelled.letter.empty() ? "" : fmt::format("\"{} -{}\" | ", command.name, spelled.letter);
+      values += fmt::format("    {}\"{} --{}\") words=\"{}\" ;;\n", letter, command.name, spelled.word, given);
+    }
+    options += fmt::format("      {}) words=\"{}\" ;;\n", command.name, words);
+    if (const std::string given = OperandWords(command); !given.empty()) {
+      operands += fmt::format("      {}) words=\"{}\" ;;\n", command.name, given);
+    }
+  }
+  return fmt::format(
+      R"(# Completion of rudderfish for bash:  source <(rudderfish completion bash)
+_rudderfish() {{
+  local word=${{COMP_WORDS[COMP_CWORD]}} words=""
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    COMPREPLY=($(compgen -W "{}" -- "$word"))
+    return
+  fi
+  case "${{COMP_WORDS[1]}} ${{COMP_WORDS[COMP_CWORD-1]}}" in
+{}  esac
+  if [ -n "$words" ]; then
+    COMPREPLY=($(compgen -W "$words" -- "$word"))
+  elif [[ $word == -* ]]; then
+    case "${{COMP_WORDS[1]}}" in
+{}    esac
+    COMPREPLY=($(compgen -W "$words" -- "$word"))
+  else
+    case "${{COMP_WORDS[1]}}" in
+{}    esac
+    COMPREPLY=($(compgen -W "$words" -- "$word") $(compgen -f -- "$word"))
+  fi
+}}
+complete -o filenames -F _rudderfish rudderfish
+)",
+      names, values, options, operands);
+}
+
+std::string ZshArgument(const OptionSpec& option) {
+  const OptionNamesOf spelled = NamesOf(option);
+  std::string help;
+  for (const char c : Quoted(option.help)) {
+    if (c == '[' || c == ']' || c == ':') help += '\\';
+    help += c;
+  }
+  std::string value;
+  if (!option.value.empty()) {
+    const std::string words = WordsOf(option.value);
+    value = words.empty() ? ":value:_files" : fmt::format(":value:({})", words);
+  }
+  if (spelled.letter.empty()) return fmt::format("'--{}[{}]{}'", spelled.word, help, value);
+  return fmt::format("'(-{0} --{1})'{{-{0},--{1}}}'[{2}]{3}'", spelled.letter, spelled.word, help, value);
+}
+
+std::string ZshScript() {
+  std::string commands, cases;
+  for (const CommandSpec& command : Commands()) {
+    commands += fmt::format("    '{}:{}'\n", command.name, Quoted(command.summary));
+    cases += fmt::format("    {})\n      _arguments", command.name);
+    for (const OptionSpec& option : OptionsOf(command)) cases += fmt::format(" \\\n        {}", ZshArgument(option));
+    const std::string words = OperandWords(command);
+    cases += words.empty() ? " \\\n        '*:file:_files' ;;\n"
+                           : fmt::format(" \\\n        '1:what:({})' '*:file:_files' ;;\n", words);
+  }
+  return fmt::format(
+      R"(#compdef rudderfish
+# Completion of rudderfish for zsh:  rudderfish completion zsh > FOLDER-IN-FPATH/_rudderfish
+_rudderfish() {{
+  local -a commands
+  commands=(
+{}  )
+  if (( CURRENT == 2 )); then
+    _describe command commands
+    return
+  fi
+  shift words
+  (( CURRENT-- ))
+  case $words[1] in
+{}  esac
+}}
+if [ "$funcstack[1]" = _rudderfish ]; then
+  _rudderfish "$@"
+else
+  compdef _rudderfish rudderfish
+fi
+)",
+      commands, cases);
+}
+
+std::string FishScript() {
+  std::string script =
+      "# Completion of rudderfish for fish:  rudderfish completion fish | source\n";
+  for (const CommandSpec& command : Commands()) {
+    script += fmt::format("complete -c rudderfish -n __fish_use_subcommand -f -a {} -d '{}'\n", command.name,
+                          Quoted(command.summary));
+  }
+  for (const CommandSpec& command : Commands()) {
+    const std::string when =
+        fmt::format("complete -c rudderfish -n '__fish_seen_subcommand_from {}'", command.name);
+    if (const std::string words = OperandWords(command); !words.empty()) {
+      script += fmt::format("{} -f -a '{}'\n", when, words);
+    }
+    for (const OptionSpec& option : OptionsOf(command)) {
+      const OptionNamesOf spelled = NamesOf(option);
+      const std::string words = WordsOf(option.value);
+      script += fmt::format("{}{} -l {}{} -d '{}'\n", when,
+                            spelled.letter.empty() ? "" : fmt::format(" -s {}", spelled.letter), spelled.word,
+                            option.value.empty() ? ""
+                            : words.empty()      ? " -r"
+                                                 : fmt::format(" -x -a '{}'", words),
+                            Quoted(option.help));
+    }
+  }
+  return script;
+}
+
+Result<ExitStatus> RunCompletion(const Arguments& arguments, const Session&) {
+  const std::string& shell = arguments.operands()[0];
+  if (shell == kShells[0]) {
+    TRY(Print(BashScript()));
+  } else if (shell == kShells[1]) {
+    TRY(Print(ZshScript()));
+  } else if (shell == kShells[2]) {
+    TRY(Print(FishScript()));
+  } else {
+    return Invalid("expected bash, zsh or fish, found `{}`{}", shell, DidYouMean(shell, kShells));
+  }
+  return ExitStatus::kDone;
+}
+
+}  // namespace
+
+CommandSpec CompletionCommand() {
+  return {.name = "completion",
+          .summary = "a script that completes command lines in a shell",
+          .operands = {{.name = "bash|zsh|fish"}},
+          .examples = {"completion bash > ~/.local/share/bash-completion/completions/rudderfish"},
+          .run = RunCompletion};
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "base/files.h"
+#include "cli/commands.h"
+#include "cli/policy_spec.h"
+#include "cli/problem.h"
+#include "cli/terminal.h"
+#include "cli/text_table.h"
+#include "learn/comparison.h"
+#include "learn/evaluation.h"
+#include "learn/report.h"
+#include "scenario/start_states.h"
+#include "sim/world.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr int64_t kEpisodesDefault = 200;
+constexpr int64_t kEpisodesMax = 1'000'000;
+
+Result<std::vector<StartState>> StartsOf(const Arguments& arguments, const Problem& problem,
+                                         uint64_t seed) {
+  TRY(arguments.Exclude("starts", "episodes"));
+  if (!arguments.Has("starts")) {
+    if (arguments.Has("select")) return Invalid("--select goes with --starts; add --starts FILE");
+    TRY_ASSIGN(const int64_t episodes,
+               arguments.Integer("episodes", kEpisodesDefault, 1, kEpisodesMax));
+    return DrawStarts(World(problem.scenario), seed, static_cast<int>(episodes));
+  }
+  TRY_ASSIGN(const std::string path, arguments.RequiredText("starts", "a file of start states"));
+  StartStateFilter filter;
+  if (const auto select = arguments.Text("select")) {
+    TRY_ASSIGN(filter, ParseStartStateFilter(*select));
+  }
+  return LoadStartStates(path, *problem.scenario, filter);
+}
+
+Result<std::string> ResultText(OutputFormat format, const Evaluation& evaluation,
+                               const Comparison& comparison) {
+  switch (format) {
+    case OutputFormat::kTable:
+      return ComparisonTable(evaluation, comparison);
+    case OutputFormat::kJson:
+      return EvaluationJson(evaluation, comparison);
+    case OutputFormat::kCsv:
+      break;
+  }
+  return EpisodesCsv(evaluation);
+}
+
+Result<std::vector<PolicyGroup>> GroupsOf(const std::vector<PolicySpec>& specs, const Task& task) {
+  std::vector<PolicyGroup> groups;
+  for (const PolicySpec& spec : specs) {
+    Result<PolicyGroup> group = MakePolicyGroup(spec, task);
+    if (!group) {
+      return Fail(group.error().code, "--policy: {}", group.error().message);
+    }
+    groups.push_back(*std::move(group));
+  }
+  return groups;
+}
+
+Result<ExitStatus> RunEvaluate(const Arguments& arguments, const Session& session) {
+  TRY_ASSIGN(const OutputFormat format, OutputFormatOf(arguments, 3));
+  TRY_ASSIGN(const int threads, ThreadsOf(arguments));
+  TRY_ASSIGN(const uint64_t seed, SeedOf(arguments));
+  TRY_ASSIGN(const std::string list,
+             arguments.RequiredText("policy", "what to evaluate, such as greedy,learned=runs/a"));
+  const std::optional<std::string> report = arguments.Text("report");
+  if (report) TRY(CheckCanWrite(*report));
+  TRY_ASSIGN(const Problem problem, Problem::Open(arguments.operands()[0]));
+  Result<std::vector<PolicySpec>> specs = ParsePolicySpecs(list);
+  if (!specs) return Fail(specs.error().code, "--policy: {}", specs.error().message);
+  TRY_ASSIGN(const std::vector<PolicyGroup> groups, GroupsOf(*specs, *problem.task));
+  TRY_ASSIGN(const std::vector<StartState> starts, StartsOf(arguments, problem, seed));
+  std::vector<LearningCurve> curves;
+  if (report) {
+    TRY_ASSIGN(curves, LearningCurvesOf(*specs));
+  }
+
+  Evaluation evaluation;
+  Comparison comparison;
+  {
+    Progress progress("evaluate", session.verbosity);
+    const EvaluationOptions options{
+        .scenario = problem.scenario->name,
+        .seed = seed,
+        .progress = [&](double fraction, std::string_view text) { progress.Update(fraction, text); }};
+    ThreadPool pool(threads);
+    evaluation = Evaluate(problem.law, *problem.task, starts, groups, options, &pool);
+    comparison = Compare(evaluation);
+  }
+  TRY_ASSIGN(const std::string text, ResultText(format, evaluation, comparison));
+  TRY(Print(text));
+  if (report) {
+    TRY(WriteReport(evaluation, comparison, starts,
+                    {.command = session.command_line,
+                     .version = std::string(ProgramVersion()),
+                     .curves = std::move(curves)},
+                    *report));
+    Say(session, "Wrote {}", *report);
+  }
+  if (!comparison.verdict || comparison.better()) return ExitStatus::kDone;
+  return ExitStatus::kNotBetter;
+}
+
+}  // namespace
+
+CommandSpec EvaluateCommand() {
+  return {
+      .name = "evaluate",
+      .summary = "compare policies on starts that none of them has seen",
+      .operands = {{.name = "SCENARIO"}},
+      .options =
+          {{"--policy", "POLICY[,...]", "what to compare; the last is the candidate, the best of the "
+                                        "others the baseline"},
+           {"--episodes", "N", "how many starts to draw; 200 by default"},
+           {"--starts", "FILE", "start states, one JSON object a line, instead of drawn ones"},
+           {"--select", "config=C,pattern=P", "only those lines of the file"},
+           {"--seed", "S", "of the starts drawn and of chance in policies; 1 by default"},
+           {"--threads", "N", "all cores by default; results do not depend on it"},
+           {"-o,--output", "table|json|csv", "a table by default; csv has a row an episode"},
+           {"--report", "FILE.html", "write a page with figures, too"}},
+      .details =
+          "A policy is stay, random, kube-default, least-allocated, most-allocated, greedy, exact, "
+          "lookahead (lookahead:time=10ms, lookahead:evaluations=20000, lookahead:width=256), a run "
+          "folder or a checkpoint; lookahead+RUN searches with what was learned as its guide, "
+          "best-of:16+RUN takes the best of sampled plans. NAME=... gives it another name, "
+          "NAME=RUN1:RUN2 is one recipe trained from several seeds, and so is a run of --seeds.\n"
+          "The exit status is 3 if the candidate is not better than the baseline: if the 95 % "
+          "interval of the paired difference does not lie below 0.",
+      .examples = {"evaluate scenarios/continuum-7x21.yaml --policy stay,greedy,learned=runs/a",
+                   "evaluate scenarios/continuum-7x21.yaml --policy lookahead,learned=runs/a "
+                   "--report report.html",
+                   "evaluate chain.yaml --policy greedy,runs/a --starts starts.jsonl --select "
+                   "config=7-21,pattern=chain -o json"},
+      .run = RunEvaluate};
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/help.h"
+
+#include <fmt/format.h>
+
+#include "base/suggest.h"
+#include "cli/terminal.h"
+#include "cli/text_table.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr int kColumns = 90;
+constexpr int kHelpColumn = 32;  // Where what an option does begins.
+
+// "-d, --dir FOLDER", "    --seed S".
+std::string OptionText(const OptionSpec& option) {
+  const size_t comma = option.names.find(',');
+  std::string text = comma == std::string_view::npos
+                         ? fmt::format("    {}", option.names)
+                         : fmt::format("{}, {}", option.names.substr(0, comma),
+                                       option.names.substr(comma + 1));
+  if (!option.value.empty()) text += fmt::format(" {}", option.value);
+  return text;
+}
+
+std::string OptionLines(const OptionSpec& option) {
+  const std::string head = fmt::format("  {}", OptionText(option));
+  std::string help = Paragraph(option.help, kColumns, kHelpColumn);
+  if (TextColumns(head) + 2 > kHelpColumn) return head + "\n" + help;
+  return head + help.substr(head.size());
+}
+
+std::string Examples(const std::vector<std::string_view>& examples) {
+  std::string text;
+  for (const std::string_view example : examples) text += fmt::format("  rudderfish {}\n", example);
+  return text;
+}
+
+Result<ExitStatus> RunHelp(const Arguments& arguments, const Session&) {
+  if (arguments.operands().empty()) {
+    TRY(Print(ProgramHelp()));
+    return ExitStatus::kDone;
+  }
+  const std::string& name = arguments.operands()[0];
+  const CommandSpec* command = CommandNamed(name);
+  if (command == nullptr) {
+    std::vector<std::string_view> names;
+    for (const CommandSpec& known : Commands()) names.push_back(known.name);
+    return Invalid("unknown command `{}`{}", name, DidYouMean(name, names));
+  }
+  TRY(Print(CommandHelp(*command)));
+  return ExitStatus::kDone;
+}
+
+}  // namespace
+
+std::string UsageLine(const CommandSpec& command) {
+  std::string line(command.name);
+  for (const OperandSpec& operand : command.operands) {
+    line += fmt::format(" {}{}{}{}", operand.min == 0 ? "[" : "", operand.name,
+                        operand.max > 1 ? "..." : "", operand.min == 0 ? "]" : "");
+  }
+  return line + (command.options.empty() ? "" : " [options]");
+}
+
+std::string CommandHelp(const CommandSpec& command) {
+  std::string text = fmt::format("rudderfish {}: {}\n\n{} rudderfish {}\n", command.name,
+                                 command.summary, Bold("Usage:"), UsageLine(command));
+  if (!command.examples.empty()) {
+    text += fmt::format("\n{}\n{}", Bold("Examples:"), Examples(command.examples));
+  }
+  text += fmt::format("\n{}\n", Bold("Options:"));
+  for (const OptionSpec& option : command.options) text += OptionLines(option);
+  for (const OptionSpec& option : CommonOptions()) text += OptionLines(option);
+  if (command.details.empty()) return text;
+  for (size_t begin = 0; begin < command.details.size();) {
+    const size_t end = std::min(command.details.find('\n', begin), command.details.size());
+    text += "\n" + Paragraph(command.details.substr(begin, end - begin), kColumns);
+    begin = end + 1;
+  }
+  return text;
+}
+
+std::string ProgramHelp() {
+  std::string text =
+      "Rudderfish learns, in a simulator of your cluster, which running pod to move where; it\n"
+      "measures what it has learned against simpler rules, and explains every move.\n\n";
+  text += fmt::format("{} rudderfish COMMAND [options]\n\n", Bold("Usage:"));
+  for (const CommandSpec& command : Commands()) {
+    text += fmt::format("  {:<12}{}\n", command.name, command.summary);
+  }
+  text += fmt::format(
+      "\n{}\n{}", Bold("A first tour:"),
+      Examples({"inspect scenarios/continuum-7x21.yaml",
+                "train scenarios/continuum-7x21.yaml -d runs/first --time 30s",
+                "evaluate scenarios/continuum-7x21.yaml --policy greedy,learned=runs/first",
+                "simulate scenarios/continuum-7x21.yaml --policy runs/first --seed 7"}));
+  text +=
+      "\nEvery command takes -q (say nothing but results), -v (say more) and -h. Results go to "
+      "stdout,\nall else to stderr. Exit status: 0 done, 1 failed, 2 bad usage or input, 3 the "
+      "verdict of\n`evaluate` is \"not better\". NO_COLOR is respected.\n";
+  return text;
+}
+
+CommandSpec HelpCommand() {
+  return {.name = "help",
+          .summary = "what a command does and which options it takes",
+          .operands = {{.name = "COMMAND", .min = 0}},
+          .examples = {"help evaluate"},
+          .run = RunHelp};
+}
+
+}  // namespace rudderfish

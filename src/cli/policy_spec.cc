@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/policy_spec.h"
+
+#include <algorithm>
+#include <system_error>
+
+#include "cli/arguments.h"
+#include "learn/run_folder.h"
+#include "learn/run_tables.h"
+#include "policy/registry.h"
+
+namespace rudderfish {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSearches[] = {"lookahead", "best-of"};
+
+bool IsSearch(std::string_view word) {
+  return std::find(std::begin(kSearches), std::end(kSearches), word) != std::end(kSearches);
+}
+
+// "best-of:16+runs/a" is "best-of:16+" and "runs/a".
+struct Parts {
+  std::string prefix;
+  std::string target;
+};
+
+Parts PartsOf(const std::string& member) {
+  const size_t plus = member.find('+');
+  if (plus == std::string::npos || !IsSearch(member.substr(0, member.find_first_of(":+")))) {
+    return {.target = member};
+  }
+  return {.prefix = member.substr(0, plus + 1), .target = member.substr(plus + 1)};
+}
+
+// At colons, but not at those of options: "lookahead:time=1ms+runs/a:runs/b" has two members.
+Result<std::vector<std::string>> SplitMembers(std::string_view text) {
+  std::error_code ignored;
+  if (fs::exists(fs::path(text), ignored)) return std::vector{std::string(text)};
+  TRY_ASSIGN(const std::vector<std::string> pieces, SplitList(text, ':'));
+  std::vector<std::string> members;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    std::string member = pieces[i];
+    if (IsSearch(member) && i + 1 < pieces.size()) member += ":" + pieces[++i];
+    members.push_back(std::move(member));
+  }
+  return members;
+}
+
+// The seeds of a run in place of their folder.
+std::vector<std::string> WithSeeds(const std::vector<std::string>& members) {
+  std::vector<std::string> expanded;
+  std::string prefix;
+  for (const std::string& member : members) {
+    Parts parts = PartsOf(member);
+    if (!parts.prefix.empty()) prefix = parts.prefix;
+    const int seeds = SeedFolders(parts.target);
+    if (seeds == 0) expanded.push_back(prefix + parts.target);
+    for (int number = 1; number <= seeds; ++number) {
+      expanded.push_back(prefix + RunPaths{parts.target}.seed(number).folder.string());
+    }
+  }
+  return expanded;
+}
+
+Result<PolicySpec> ParseItem(std::string_view item) {
+  const size_t sign = item.find_first_of(":+/=");
+  const bool named = sign != std::string_view::npos && item[sign] == '=';
+  if (named && sign == 0) return Invalid("`{}`: a name is missing before `=`", item);
+  const std::string_view rest = named ? item.substr(sign + 1) : item;
+  if (rest.empty()) return Invalid("`{}`: a policy is missing after `=`", item);
+  Result<std::vector<std::string>> members = SplitMembers(rest);
+  if (!members) return tl::unexpected(std::move(members).error());
+  if (!named && members->size() > 1) {
+    return Invalid("`{0}`: several runs under one head need a name, as in learned={0}", item);
+  }
+  return PolicySpec{.name = std::string(named ? item.substr(0, sign) : item),
+                    .members = WithSeeds(*members)};
+}
+
+}  // namespace
+
+Result<std::vector<PolicySpec>> ParsePolicySpecs(std::string_view text) {
+  TRY_ASSIGN(const std::vector<std::string> items, SplitList(text, ','));
+  std::vector<PolicySpec> specs;
+  for (const std::string& item : items) {
+    TRY_ASSIGN(PolicySpec spec, ParseItem(item));
+    const bool taken = std::any_of(specs.begin(), specs.end(), [&](const PolicySpec& other) {
+      return other.name == spec.name;
+    });
+    if (taken) {
+      return Invalid("`{0}` is named twice; give one another name, as in other={0}", spec.name);
+    }
+    specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+Result<PolicySpec> ParsePolicySpec(std::string_view text) {
+  TRY_ASSIGN(std::vector<PolicySpec> specs, ParsePolicySpecs(text));
+  if (specs.size() > 1) return Invalid("expected one policy, found {}", specs.size());
+  if (specs[0].members.size() > 1) {
+    return Invalid("`{}` has {} training seeds; expected one, such as {}", specs[0].name,
+                   specs[0].members.size(), specs[0].members[0]);
+  }
+  return std::move(specs[0]);
+}
+
+Result<PolicyGroup> MakePolicyGroup(const PolicySpec& spec, const Task& task) {
+  PolicyGroup group{.name = spec.name};
+  for (const std::string& member : spec.members) {
+    TRY_ASSIGN(std::unique_ptr<Policy> policy, MakePolicy(member, task));
+    group.training_seeds.push_back(std::move(policy));
+  }
+  return group;
+}
+
+std::vector<fs::path> RunsOf(const PolicySpec& spec) {
+  std::vector<fs::path> runs;
+  for (const std::string& member : spec.members) {
+    std::error_code ignored;
+    if (!fs::is_directory(member, ignored) || !HasRun(member)) return {};
+    runs.emplace_back(member);
+  }
+  return runs;
+}
+
+Result<std::vector<LearningCurve>> LearningCurvesOf(const std::vector<PolicySpec>& specs) {
+  std::vector<LearningCurve> curves;
+  for (const PolicySpec& spec : specs) {
+    LearningCurve curve{.name = spec.name};
+    for (const fs::path& run : RunsOf(spec)) {
+      TRY_ASSIGN(std::vector<CurvePoint> points, ReadLearningCurve(RunPaths{run}));
+      if (!points.empty()) curve.runs.push_back(std::move(points));
+    }
+    if (!curve.runs.empty()) curves.push_back(std::move(curve));
+  }
+  return curves;
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/problem.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace rudderfish {
+
+namespace fs = std::filesystem;
+
+Result<Problem> Problem::Of(std::shared_ptr<const Scenario> scenario) {
+  TRY_ASSIGN(const LatencyLaw law, LatencyLaw::Named(scenario->law));
+  TRY_ASSIGN(const MigrationOptions options, ParseMigrationOptions(scenario->task));
+  return Problem{.scenario = std::move(scenario),
+                 .task = std::make_shared<const MigrationTask>(options),
+                 .law = law};
+}
+
+Result<Problem> Problem::Open(const fs::path& path) {
+  TRY_ASSIGN(Scenario scenario, LoadScenario(path));
+  return Of(std::make_shared<const Scenario>(std::move(scenario)));
+}
+
+Result<fs::path> ShippedFile(const fs::path& name) {
+  std::error_code ignored;
+  if (fs::exists(name, ignored)) return name;
+  fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  while (!folder.empty()) {
+    for (const char* shared : {"", "share/rudderfish"}) {
+      const fs::path path = folder / shared / name;
+      if (fs::exists(path, ignored)) return path;
+    }
+    if (folder == folder.root_path()) break;
+    folder = folder.parent_path();
+  }
+  return Fail(ErrorCode::kNotFound, "{}: not found here or beside the program", name.string());
+}
+
+Result<void> CheckCanWrite(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
+    return Invalid("{}: is a folder; name a file in it", path.string());
+  }
+  const fs::path parent = path.parent_path().empty() ? fs::path(".") : path.parent_path();
+  if (!fs::is_directory(parent, ignored)) {
+    return Invalid("{}: there is no folder {} to write it in", path.string(), parent.string());
+  }
+  if (::access(parent.c_str(), W_OK) != 0 && !fs::exists(path, ignored)) {
+    return Invalid("{}: {} may not be written: {}", path.string(), parent.string(),
+                   std::generic_category().message(errno));
+  }
+  return {};
+}
+
+}  // namespace rudderfish

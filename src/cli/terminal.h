@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/result.h"
+#include "cli/commands.h"
+
+// How the program writes. Results go to stdout through Print, which knows when nobody reads any
+// more (`| head`): then it says nothing and writes nothing. Talk goes to stderr through Say, and is
+// left out with -q. One thread.
+
+namespace rudderfish {
+
+// An error if stdout cannot be written: a full disk, for instance.
+Result<void> Print(std::string_view text);
+
+// To be called once, at start: writing to a pipe that was closed is an error, not the end.
+void IgnoreBrokenPipes();
+
+namespace internal {
+void WriteTalk(std::string_view line);
+}  // namespace internal
+
+// One line for whoever watches.
+template <class... Args>
+void Say(const Session& session, fmt::format_string<Args...> format, Args&&... args) {
+  if (session.verbosity == Verbosity::kQuiet) return;
+  internal::WriteTalk(fmt::format(format, std::forward<Args>(args)...));
+}
+
+// One line why the program ends, also with -q: "rudderfish: MESSAGE".
+void Complain(std::string_view message);
+
+// Emphasis on stdout: nothing unless that is a terminal with colours.
+std::string Bold(std::string_view text);
+std::string Dim(std::string_view text);
+
+// A word as a shell reads it back: quoted if need be.
+std::string ShellWord(std::string_view word);
+
+}  // namespace rudderfish

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <signal.h>
+
+#include <atomic>
+#include <cmath>
+#include <limits>
+
+#include "base/units.h"
+#include "cli/commands.h"
+#include "cli/problem.h"
+#include "cli/terminal.h"
+#include "cli/text_table.h"
+#include "learn/trainer.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr int64_t kSeedsMax = 1000;
+constexpr std::string_view kAlgorithms[] = {"ppo", "dqn"};
+
+std::atomic<bool> g_stop{false};
+
+// The second signal ends the process as if there were no handler.
+void StopOnSignals() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { g_stop.store(true, std::memory_order_relaxed); };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+
+Result<void> SetOptions(const Arguments& arguments, TrainOptions* options) {
+  TRY(arguments.Exclude("time", "steps"));
+  TRY(arguments.Exclude("seed", "seeds"));
+  if (arguments.Has("algorithm")) {
+    TRY_ASSIGN(const int algorithm, arguments.Choice("algorithm", kAlgorithms, 0));
+    options->algorithm = static_cast<Algorithm>(algorithm);
+  }
+  if (arguments.Has("time")) {
+    options->steps = 0;
+    TRY_ASSIGN(options->seconds, arguments.Seconds("time", options->seconds));
+  }
+  if (arguments.Has("steps")) {
+    TRY_ASSIGN(options->steps,
+               arguments.Integer("steps", 0, 1, std::numeric_limits<int64_t>::max()));
+  }
+  if (arguments.Has("seed")) {
+    TRY_ASSIGN(options->seed, SeedOf(arguments));
+  }
+  TRY_ASSIGN(options->threads, ThreadsOf(arguments));
+  return {};
+}
+
+Result<TrainJob> MakeJob(const Arguments& arguments, const Session& session) {
+  TRY_ASSIGN(const std::string folder, arguments.RequiredText("dir", "the folder of the run"));
+  TrainJob job{.folder = folder};
+  const bool resume = arguments.Has("resume");
+  if (resume) {
+    TRY_ASSIGN(job, TrainJob::ToResume(folder));
+  }
+  TRY(SetOptions(arguments, &job.options));
+  if (!resume && arguments.operands().empty()) return Invalid("SCENARIO is missing");
+  if (!arguments.operands().empty()) job.scenarios.clear();
+  for (const std::string& path : arguments.operands()) {
+    TRY_ASSIGN(TrainScenario scenario, TrainScenario::Open(path));
+    job.scenarios.push_back(std::move(scenario));
+  }
+  if (!resume) {
+    job.provenance = {.version = std::string(ProgramVersion()), .command = session.command_line};
+  }
+  job.start = session.start;
+  return job;
+}
+
+std::string ProgressText(const TrainProgress& report) {
+  std::string text = fmt::format("{} steps/s", FormatCount(std::round(report.env_steps_per_second)));
+  if (report.validation) {
+    text += fmt::format("  latency after the plan {:.1f} ms", report.validation->final_ms);
+  }
+  return text;
+}
+
+// The scenario of a command to try next: as typed, or the run's own copy.
+std::string ScenarioToEvaluate(const Arguments& arguments, const TrainJob& job, bool seeds) {
+  if (!arguments.operands().empty()) return ShellWord(arguments.operands()[0]);
+  const RunPaths paths = seeds ? RunPaths{job.folder}.seed(1) : RunPaths{job.folder};
+  return ShellWord(paths.scenario(0, static_cast<int>(job.scenarios.size())).string());
+}
+
+std::string LineOf(const TrainSummary& summary, const TrainOptions& options) {
+  const double rate = summary.seconds > 0 ? static_cast<double>(summary.env_steps) / summary.seconds : 0;
+  std::string line = fmt::format(
+      "seed {}: {} in {}, {} steps of {} environments", summary.seed,
+      Counted(summary.iterations, "iteration"),
+      FormatDuration(std::chrono::milliseconds(std::llround(summary.seconds * 1000))),
+      Grouped(summary.env_steps),
+      options.algorithm == Algorithm::kPpo ? options.rollout.envs : options.dqn.replay.envs);
+  if (rate > 0) line += fmt::format(", {} steps/s", FormatCount(std::round(rate)));
+  return line + "\n";
+}
+
+std::string ValidationLine(const TrainSummary& summary, int starts) {
+  if (summary.best_iteration == 0) return "  not evaluated yet: it was stopped too early\n";
+  return fmt::format(
+      "  on {} validation starts, latency after the plan: {:.1f} ms at best (iteration {}), "
+      "{:.1f} ms at the end, {:.1f} moves\n",
+      starts, summary.best_final_ms, summary.best_iteration,
+      summary.last ? summary.last->final_ms : summary.best_final_ms,
+      summary.last ? summary.last->moves : 0.0);
+}
+
+Result<ExitStatus> Report(const Arguments& arguments, const Session& session, const TrainJob& job,
+                          const std::vector<TrainSummary>& summaries, bool seeds) {
+  const std::string folder = ShellWord(job.folder.string());
+  const int starts = job.options.validation_starts * static_cast<int>(job.scenarios.size());
+  for (const TrainSummary& summary : summaries) {
+    TRY(Print(LineOf(summary, job.options) + ValidationLine(summary, starts)));
+  }
+  const bool stopped = !summaries.empty() && summaries.back().ending == TrainEnding::kStopped;
+  if (stopped) {
+    Say(session, "Stopped; all is saved in {}", job.folder.string());
+    Say(session, "Next: rudderfish train --resume -d {}{}", folder,
+        seeds ? fmt::format(" --seeds {}", arguments.Text("seeds").value_or("N")) : std::string{});
+    return ExitStatus::kFailed;
+  }
+  if (!summaries.empty() && summaries.back().ending == TrainEnding::kWasFinished) {
+    Say(session, "This run was finished already; more --time or --steps goes on with it");
+  }
+  Say(session, "Next: rudderfish evaluate {} --policy stay,kube-default,greedy,learned={}",
+      ScenarioToEvaluate(arguments, job, seeds), folder);
+  return ExitStatus::kDone;
+}
+
+Result<ExitStatus> RunTrain(const Arguments& arguments, const Session& session) {
+  TRY_ASSIGN(TrainJob job, MakeJob(arguments, session));
+  const int earlier_seeds = job.resume == Resume::kYes ? SeedFolders(job.folder) : 0;
+  TRY_ASSIGN(const int64_t seed_count, arguments.Integer("seeds", earlier_seeds, 1, kSeedsMax));
+  const bool seeds = arguments.Has("seeds") || earlier_seeds > 0;
+  StopOnSignals();
+  std::vector<TrainSummary> summaries;
+  {
+    Progress progress("train", session.verbosity);
+    const TrainCallback show = [&](const TrainProgress& report) {
+      const double fraction = (report.seed_number - 1 + report.fraction) / report.seed_count;
+      progress.Update(fraction, report.seed_count == 1
+                                    ? ProgressText(report)
+                                    : fmt::format("seed {} of {}  {}", report.seed_number,
+                                                  report.seed_count, ProgressText(report)));
+    };
+    if (seeds) {
+      TRY_ASSIGN(summaries, TrainSeeds(job, static_cast<int>(seed_count), &g_stop, show));
+    } else {
+      TRY_ASSIGN(const std::unique_ptr<Trainer> trainer, Trainer::Open(job));
+      TRY_ASSIGN(TrainSummary summary, trainer->Run(&g_stop, show));
+      summaries.push_back(summary);
+    }
+  }
+  return Report(arguments, session, job, summaries, seeds);
+}
+
+}  // namespace
+
+CommandSpec TrainCommand() {
+  return {
+      .name = "train",
+      .summary = "learn a policy for one or more scenarios",
+      .operands = {{.name = "SCENARIO", .min = 0, .max = 64}},
+      .options =
+          {{"-d,--dir", "FOLDER", "where the run is kept; must be new, unless with --resume"},
+           {"--algorithm", "ppo|dqn", "ppo by default"},
+           {"--time", "DURATION", "train for so long, from the start of the program: 60s, 10min; "
+                                  "60s by default"},
+           {"--steps", "N", "train for so many steps of the environments instead; then equal seeds "
+                            "give equal bytes"},
+           {"--seed", "S", "of all chance; 1 by default"},
+           {"--seeds", "K", "train K times, with seeds 1 to K, into seed-1, seed-2 ... of the folder"},
+           {"--threads", "N", "all cores by default; results do not depend on it"},
+           {"--resume", "", "go on with the run in the folder; --time and --steps may be raised"}},
+      .details = "Several scenarios are learned by one network, each played by its share of the "
+                 "environments. Ctrl-C and SIGTERM save and stop; --resume goes on. The folder holds "
+                 "best.safetensors (the policy), last.safetensors, metrics.csv, timing.csv, "
+                 "config.yaml and TensorBoard events.",
+      .examples = {"train scenarios/continuum-7x21.yaml -d runs/a --time 60s",
+                   "train scenarios/continuum-7x21.yaml -d runs/b --steps 2000000 --seed 7",
+                   "train scenarios/continuum-7x21.yaml -d runs/c --time 30s --seeds 5",
+                   "train --resume -d runs/a --time 5min"},
+      .run = RunTrain};
+}
+
+}  // namespace rudderfish

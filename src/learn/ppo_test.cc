@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/ppo.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "learn/learner.h"
+#include "learn/validation.h"
+#include "tests/support/toy_training.h"
+
+namespace rudderfish {
+namespace {
+
+using testing::BestObjectiveMs;
+using testing::SmallOptions;
+using testing::TwoNodes;
+using testing::WorldsOf;
+
+struct Distribution {
+  std::vector<float> log_p, p;
+};
+
+Distribution SoftmaxOf(const std::vector<double>& logits) {
+  double sum = 0;
+  for (double logit : logits) sum += std::exp(logit);
+  Distribution out;
+  for (double logit : logits) {
+    out.log_p.push_back(static_cast<float>(logit - std::log(sum)));
+    out.p.push_back(static_cast<float>(std::exp(logit) / sum));
+  }
+  return out;
+}
+
+// The loss itself, in double, from its definition.
+double LossOf(const std::vector<double>& logits, double value, const PpoSample& sample, const PpoOptions& options,
+              double entropy_weight) {
+  double sum = 0, entropy = 0;
+  for (double logit : logits) sum += std::exp(logit);
+  for (double logit : logits) entropy -= std::exp(logit) / sum * (logit - std::log(sum));
+  const double ratio = std::exp(logits[sample.choice] - std::log(sum) - sample.log_probability);
+  const double clipped = std::clamp(ratio, 1.0 - options.clip, 1.0 + options.clip);
+  return -std::min(ratio * sample.advantage, clipped * sample.advantage) +
+         options.value_weight * (value - sample.target) * (value - sample.target) - entropy_weight * entropy;
+}
+
+TEST(PpoLoss, FourAlternativesWorkedOutByHand) {
+  // All alike: p = 1/4. Chosen before with probability 1/5, so r = 5/4, beyond the clip of 1.2 for A > 0.
+  const Distribution quarter = SoftmaxOf({0, 0, 0, 0});
+  const PpoOptions options{.clip = 0.2f, .value_weight = 0.5f};
+  std::vector<float> derivatives(4);
+  const PpoSample sample{.choice = 1, .log_probability = std::log(0.2f), .advantage = 2, .target = 1};
+  const PpoLoss up = PpoLoss::Of(options, 0, quarter.log_p, quarter.p, 4, sample, derivatives);
+  EXPECT_NEAR(up.policy, -2.4, 1e-6);
+  EXPECT_NEAR(up.value, 9, 1e-6);
+  EXPECT_NEAR(up.dvalue, 3, 1e-6);
+  EXPECT_NEAR(up.entropy, std::log(4), 1e-6);
+  EXPECT_NEAR(up.approx_kl, 0.25 - std::log(1.25), 1e-6);
+  EXPECT_TRUE(up.clipped);
+  for (float d : derivatives) EXPECT_EQ(d, 0);
+
+  // For A < 0 the clip does not hold back: dL/dlogit = -r A (1[j = a] - p_j).
+  PpoSample worse = sample;
+  worse.advantage = -2;
+  const PpoLoss down = PpoLoss::Of(options, 0, quarter.log_p, quarter.p, 4, worse, derivatives);
+  EXPECT_NEAR(down.policy, 2.5, 1e-6);
+  EXPECT_NEAR(derivatives[1], 2.5 * 0.75, 1e-6);
+  EXPECT_NEAR(derivatives[0], -2.5 * 0.25, 1e-6);
+}
+
+TEST(PpoLoss, DerivativesAreTheSlopesOfTheLoss) {
+  Rng rng(4);
+  const PpoOptions options{.clip = 0.2f, .value_weight = 0.7f};
+  int steep = 0, flat = 0;
+  for (int round = 0; round < 200; ++round) {
+    std::vector<double> logits(1 + rng.Below(6));
+    for (double& logit : logits) logit = rng.Uniform(-2, 2);
+    const Distribution now = SoftmaxOf(logits);
+    const PpoSample sample{.choice = static_cast<int>(rng.Below(static_cast<uint32_t>(logits.size()))),
+                           .log_probability = static_cast<float>(rng.Uniform(-3, -0.1)),
+                           .advantage = static_cast<float>(rng.Uniform(-2, 2)),
+                           .target = static_cast<float>(rng.Uniform(-1, 1))};
+    const double value = rng.Uniform(-1, 1);
+    std::vector<float> derivatives(logits.size());
+    const PpoLoss loss =
+        PpoLoss::Of(options, 0.05f, now.log_p, now.p, static_cast<float>(value), sample, derivatives);
+    constexpr double kStep = 1e-5;
+    for (size_t j = 0; j < logits.size(); ++j) {
+      std::vector<double> above = logits, below = logits;
+      above[j] += kStep;
+      below[j] -= kStep;
+      const double slope = (LossOf(above, value, sample, options, 0.05) - LossOf(below, value, sample, options, 0.05)) /
+                           (2 * kStep);
+      EXPECT_NEAR(derivatives[j], slope, 2e-4);
+    }
+    const double slope = (LossOf(logits, value + kStep, sample, options, 0.05) -
+                          LossOf(logits, value - kStep, sample, options, 0.05)) /
+                         (2 * kStep);
+    EXPECT_NEAR(loss.dvalue, slope, 2e-4);
+    (loss.clipped ? flat : steep) += 1;
+  }
+  EXPECT_GT(steep, 10);
+  EXPECT_GT(flat, 10);
+}
+
+TEST(Ppo, WeightsAreTheSameForAnyNumberOfThreads) {
+  const TrainingWorlds worlds = WorldsOf(TwoNodes().scenario);
+  const TrainOptions options = SmallOptions(Algorithm::kPpo);
+  std::vector<std::vector<float>> weights;
+  for (int threads : {1, 2, 3}) {
+    ThreadPool pool(threads);
+    const std::unique_ptr<Learner> learner = MakeLearner(options, worlds.list());
+    for (uint64_t iteration = 1; iteration <= 5; ++iteration) learner->Iterate(iteration, 0.1, &pool);
+    weights.emplace_back(learner->net().parameters().begin(), learner->net().parameters().end());
+  }
+  EXPECT_EQ(weights[0], weights[1]);
+  EXPECT_EQ(weights[0], weights[2]);
+}
+
+TEST(Ppo, SchedulesFallFromStartToEnd) {
+  const TrainingWorlds worlds = WorldsOf(TwoNodes().scenario);
+  TrainOptions options = SmallOptions(Algorithm::kPpo);
+  options.ppo.learning_rate_start = 0.004f;
+  options.ppo.learning_rate_end = 0.001f;
+  ThreadPool pool(1);
+  const std::unique_ptr<Learner> learner = MakeLearner(options, worlds.list());
+  EXPECT_FLOAT_EQ(learner->Iterate(1, 0, &pool).learning_rate, 0.004f);
+  EXPECT_FLOAT_EQ(learner->Iterate(2, 0.5, &pool).learning_rate, 0.0025f);
+  EXPECT_FLOAT_EQ(learner->Iterate(3, 1, &pool).learning_rate, 0.001f);
+}
+
+// Trains on the two nodes and returns how far above the optimum its plans end, in ms, before and after.
+std::pair<double, double> AboveOptimum(const TrainOptions& options) {
+  const TrainingWorlds worlds = WorldsOf(TwoNodes().scenario);
+  const TrainingWorld& world = worlds.list()[0];
+  Result<Validation> validation = Validation::Draw(worlds.list(), options.seed, 200);
+  CHECK(validation.has_value());
+  double optimum = 0;
+  Evaluator model(world.law);
+  for (const State& start : validation->starts()) {
+    model.Reset(start);
+    optimum += BestObjectiveMs(&model, *world.task, 0, 3) / 200;
+  }
+  ThreadPool pool(2);
+  const std::unique_ptr<Learner> learner = MakeLearner(options, worlds.list());
+  const double before = validation->Run(learner->net(), &pool).objective_ms - optimum;
+  const int64_t iterations = options.steps / learner->steps_per_iteration();
+  for (int64_t i = 1; i <= iterations; ++i) {
+    learner->Iterate(i, static_cast<double>(i - 1) / static_cast<double>(iterations), &pool);
+  }
+  return {before, validation->Run(learner->net(), &pool).objective_ms - optimum};
+}
+
+TEST(Ppo, LearnsTheOptimumOfTwoNodes) {
+  TrainOptions options = SmallOptions(Algorithm::kPpo);
+  options.steps = 8192;
+  const auto [before, after] = AboveOptimum(options);
+  EXPECT_GT(before, 5);
+  EXPECT_GE(after, -1e-9);
+  EXPECT_LT(after, 0.5);
+}
+
+TEST(Dqn, LearnsTheOptimumOfTwoNodes) {
+  TrainOptions options = SmallOptions(Algorithm::kDqn);
+  options.steps = 12288;
+  options.dqn.replay.samples_max = 4096;
+  options.dqn.updates = 6;
+  const auto [before, after] = AboveOptimum(options);
+  EXPECT_GT(before, 5);
+  EXPECT_GE(after, -1e-9);
+  EXPECT_LT(after, 0.5);
+}
+
+}  // namespace
+}  // namespace rudderfish

@@ -1,0 +1,409 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The program as its users run it: every command, and every bad input with its one line, exit status and no debris.
+
+RUDDERFISH names the program; default: build/release/rudderfish.
+"""
+import csv
+import io
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+TOP = pathlib.Path(__file__).resolve().parents[1]
+PROGRAM = pathlib.Path(os.environ.get("RUDDERFISH", TOP / "build/release/rudderfish")).resolve()
+SCENARIO = TOP / "scenarios/continuum-7x21.yaml"
+REACH = TOP / "tests/data/reach-like"
+STEPS = "16384"
+
+
+class Cli(unittest.TestCase):
+    def setUp(self):
+        self.maxDiff = None
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = pathlib.Path(holder.name)
+
+    def run_cli(self, *arguments, stdin=None, **environment):
+        return subprocess.run([PROGRAM, *map(str, arguments)], cwd=self.folder, input=stdin,
+                              stdin=subprocess.DEVNULL if stdin is None else None, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, env={**os.environ, **environment}, timeout=300, check=False, text=True)
+
+    def succeed(self, *arguments, status=0):
+        done = self.run_cli(*arguments)
+        self.assertEqual(done.returncode, status, f"{arguments}\n{done.stdout}\n{done.stderr}")
+        return done.stdout
+
+    def refuse(self, *arguments, says=(), status=2):
+        """One line on stderr that says what; nothing on stdout; no file that was not there."""
+        before = self.listing()
+        done = self.run_cli(*arguments)
+        self.assertEqual(done.returncode, status, f"{arguments}\n{done.stdout}\n{done.stderr}")
+        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+        self.assertEqual(done.stdout, "")
+        for word in [says] if isinstance(says, str) else says:
+            self.assertIn(word, done.stderr)
+        self.assertEqual(self.listing(), before, "debris was left behind")
+        return done.stderr
+
+    def listing(self):
+        return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*"))
+
+    def write(self, name, text):
+        (self.folder / name).write_text(text, encoding="utf-8")
+        return name
+
+    def changed_scenario(self, old, new, name="bad.yaml", count=1):
+        text = SCENARIO.read_text(encoding="utf-8")
+        self.assertIn(old, text)
+        return self.write(name, text.replace(old, new, count))
+
+    def train(self, folder="run", scenario=SCENARIO, *more):
+        self.succeed("train", scenario, "-d", folder, "--steps", STEPS, "--threads", "2", "--seed", "3", "-q", *more)
+        return folder
+
+    def reach_starts(self):
+        return REACH / "start_states.jsonl"
+
+    def reach_scenario(self, patterns="line,fan"):
+        self.succeed("import", "reach", REACH, "--config", "6-17", "--pattern", patterns, "-o", "reach.yaml")
+        return "reach.yaml"
+
+    def change_start(self, change):
+        """The first start state, changed, as a file."""
+        start = json.loads(self.reach_starts().read_text(encoding="utf-8").splitlines()[0])
+        change(start)
+        return self.write("starts.jsonl", json.dumps(start) + "\n")
+
+
+class Commands(Cli):
+    def test_version_is_one_line(self):
+        self.assertRegex(self.succeed("version"), r"\Arudderfish \d+\.\d+\.\d+[^\n]*\n\Z")
+
+    def test_help_lists_the_commands_and_each_has_its_own(self):
+        text = self.succeed("help")
+        for command in ("import", "train", "evaluate", "simulate", "inspect", "bench", "completion", "version", "help"):
+            self.assertRegex(text, rf"(?m)^\s+{command}\b")
+            self.assertTrue(self.succeed(command, "--help").strip())
+        self.assertIn("--policy", self.succeed("help", "evaluate"))
+
+    def test_completion_scripts_are_scripts(self):
+        for shell in ("bash", "zsh", "fish"):
+            self.assertIn("evaluate", self.succeed("completion", shell))
+        script = self.write("completion.bash", self.succeed("completion", "bash"))
+        subprocess.run(["bash", "-n", self.folder / script], check=True)
+
+    def test_import_writes_a_scenario_that_inspect_describes(self):
+        scenario = self.reach_scenario()
+        text = self.succeed("inspect", scenario)
+        self.assertIn("6-17", text)
+        self.assertIn("fraud", text)
+
+    def test_import_of_one_pattern_holds_only_that(self):
+        one = self.reach_scenario("fan")
+        self.assertNotIn("line:", (self.folder / one).read_text(encoding="utf-8"))
+
+    def test_inspect_knows_every_kind_of_file(self):
+        run = self.train()
+        for path in (SCENARIO, run, f"{run}/best.safetensors", f"{run}/last.safetensors", self.reach_starts()):
+            self.assertTrue(self.succeed("inspect", path).strip(), path)
+
+    def test_train_fills_a_run_folder(self):
+        run = self.folder / self.train()
+        for name in ("config.yaml", "metrics.csv", "timing.csv", "best.safetensors", "last.safetensors", "train.log"):
+            self.assertGreater((run / name).stat().st_size, 0, name)
+        self.assertTrue(list(run.glob("events.out.tfevents.*")))
+        rows = list(csv.DictReader(io.StringIO((run / "metrics.csv").read_text(encoding="utf-8"))))
+        self.assertGreater(len(rows), 1)
+
+    def test_train_by_dqn_fills_a_run_folder(self):
+        run = self.folder / self.train("dqn", SCENARIO, "--algorithm", "dqn")
+        self.assertTrue((run / "last.safetensors").exists())
+        self.succeed("evaluate", SCENARIO, "--policy", "dqn", "--episodes", "5")
+
+    def test_train_of_several_seeds_groups_in_evaluate(self):
+        self.succeed("train", SCENARIO, "-d", "seeds", "--steps", "8192", "--seeds", "2", "-q")
+        answer = json.loads(self.succeed("evaluate", SCENARIO, "--policy", "learned=seeds/seed-1:seeds/seed-2",
+                                         "--episodes", "4", "-o", "json"))
+        self.assertEqual([policy["name"] for policy in answer["policies"]], ["learned"])
+
+    def test_train_gives_the_same_bytes_for_any_number_of_threads(self):
+        for threads in ("1", "2", "3"):
+            self.succeed("train", SCENARIO, "-d", threads, "--steps", STEPS, "--seed", "5", "--threads", threads, "-q")
+        for name in ("metrics.csv", "last.safetensors", "best.safetensors"):
+            contents = {(self.folder / threads / name).read_bytes() for threads in ("1", "2", "3")}
+            self.assertEqual(len(contents), 1, name)
+
+    def start_training(self, folder, steps):
+        process = subprocess.Popen([PROGRAM, "train", SCENARIO, "-d", folder, "--steps", steps, "--seed", "9", "--threads", "2"],
+                                   cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        metrics = self.folder / folder / "metrics.csv"
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None:
+            if metrics.exists() and metrics.read_bytes().count(b"\n") > 2:
+                break
+            time.sleep(0.01)
+        return process
+
+    def test_interrupted_training_resumes_to_the_same_bytes(self):
+        steps = "131072"
+        self.succeed("train", SCENARIO, "-d", "whole", "--steps", steps, "--seed", "9", "--threads", "1", "-q")
+        for number, name in ((signal.SIGTERM, "term"), (signal.SIGINT, "int"), (signal.SIGKILL, "kill")):
+            process = self.start_training(name, steps)
+            process.send_signal(number)
+            _, errors = process.communicate(timeout=60)
+            if number != signal.SIGKILL:
+                self.assertIn(b"--resume", errors)
+            if (self.folder / name / "last.safetensors").exists():
+                self.succeed("inspect", f"{name}/last.safetensors")
+            self.succeed("train", SCENARIO, "-d", name, "--resume", "--steps", steps, "-q")
+            for file in ("metrics.csv", "last.safetensors", "best.safetensors"):
+                self.assertEqual((self.folder / name / file).read_bytes(), (self.folder / "whole" / file).read_bytes(),
+                                 f"{name}: {file}")
+
+    def test_evaluate_prints_a_table_a_csv_and_json(self):
+        arguments = ("evaluate", SCENARIO, "--policy", "stay,greedy", "--episodes", "20", "--seed", "4")
+        table = self.succeed(*arguments)
+        self.assertIn("greedy", table)
+        rows = list(csv.reader(io.StringIO(self.succeed(*arguments, "-o", "csv"))))
+        self.assertGreater(len(rows), 1)
+        self.assertEqual({len(row) for row in rows}, {len(rows[0])})
+        answer = json.loads(self.succeed(*arguments, "-o", "json"))
+        self.assertEqual(answer["schema_version"], 1)
+        self.assertEqual(answer["seed"], 4)
+        self.assertEqual(answer["objective"]["unit"], "ms")
+        self.assertEqual([policy["name"] for policy in answer["policies"]], ["stay", "greedy"])
+        self.assertEqual(set(answer["verdict"]), {"better", "baseline", "candidate", "paired_difference",
+                                                  "paired_difference_ci95", "probability_of_improvement", "text"})
+        self.assertTrue(answer["verdict"]["better"])
+        for policy in answer["policies"]:
+            self.assertEqual(len(policy["episodes"]), 20)
+            self.assertEqual(set(policy["decide_us"]), {"p50", "p99"})
+            self.assertEqual(set(policy["summary"]), {"mean_initial", "mean_final", "ci95", "worst", "moves"})
+            for number, episode in enumerate(policy["episodes"]):
+                self.assertEqual(set(episode), {"start", "initial", "final", "terms", "allowed_actions", "return", "decisions"})
+                self.assertEqual(episode["start"], number)
+                for decision in episode["decisions"]:
+                    self.assertEqual(set(decision), {"kind", "pod", "from", "to", "predicted"})
+                    self.assertEqual(decision["kind"], "migrate")
+        stay, greedy = answer["policies"]
+        for one, other in zip(stay["episodes"], greedy["episodes"]):
+            self.assertEqual(one["initial"], other["initial"], "the same starts for every policy")
+            self.assertEqual(one["final"], one["initial"])
+            self.assertLessEqual(other["final"], other["initial"])
+
+    def test_evaluate_says_not_better_by_its_exit_status(self):
+        answer = json.loads(self.succeed("evaluate", SCENARIO, "--policy", "greedy,stay", "--episodes", "20", "-o", "json",
+                                         status=3))
+        self.assertFalse(answer["verdict"]["better"])
+        self.assertEqual(answer["verdict"]["baseline"], "greedy")
+        self.assertEqual(answer["verdict"]["candidate"], "stay")
+
+    def test_evaluate_of_one_policy_has_no_verdict(self):
+        answer = json.loads(self.succeed("evaluate", SCENARIO, "--policy", "stay", "--episodes", "3", "-o", "json"))
+        self.assertIsNone(answer.get("verdict"))
+
+    def test_evaluate_runs_every_policy(self):
+        run = self.train()
+        policies = ["stay", "random", "kube-default", "least-allocated", "most-allocated", "greedy", "lookahead", run,
+                    f"learned={run}", f"{run}/last.safetensors", f"lookahead+{run}", f"best-of:4+{run}"]
+        for policy in policies:
+            self.succeed("evaluate", SCENARIO, "--policy", policy, "--episodes", "2", "-q")
+
+    def test_evaluate_from_given_starts_reads_them_by_line(self):
+        scenario = self.reach_scenario()
+        answer = json.loads(self.succeed("evaluate", scenario, "--policy", "greedy", "--starts", self.reach_starts(), "-o", "json"))
+        starts = [json.loads(line) for line in self.reach_starts().read_text(encoding="utf-8").splitlines()]
+        episodes = answer["policies"][0]["episodes"]
+        self.assertEqual([episode["start"] for episode in episodes], list(range(len(starts))))
+        for episode, start in zip(episodes, starts):
+            if "latency_ms" in start:
+                self.assertAlmostEqual(episode["initial"], start["latency_ms"], delta=1e-9)
+                self.assertEqual(episode["allowed_actions"], start["allowed_actions"])
+
+    def test_evaluate_selects_the_starts_that_fit(self):
+        scenario = self.reach_scenario("fan")
+        self.refuse("evaluate", scenario, "--policy", "stay", "--starts", self.reach_starts(), says=["line", "--select"])
+        answer = json.loads(self.succeed("evaluate", scenario, "--policy", "stay", "--starts", self.reach_starts(),
+                                         "--select", "config=6-17,pattern=fan", "-o", "json"))
+        lines = self.reach_starts().read_text(encoding="utf-8").splitlines()
+        fitting = [i for i, line in enumerate(lines) if json.loads(line)["pattern"] == "fan"]
+        self.assertEqual([episode["start"] for episode in answer["policies"][0]["episodes"]], fitting)
+
+    def test_evaluate_writes_one_self_contained_page(self):
+        self.succeed("evaluate", SCENARIO, "--policy", "stay,greedy", "--episodes", "10", "--report", "report.html", "-q")
+        page = (self.folder / "report.html").read_text(encoding="utf-8")
+        self.assertIn("<svg", page)
+        self.assertNotRegex(page, r"(src|href)=\"(https?:)?//")
+
+    def test_simulate_explains_every_move(self):
+        text = self.succeed("simulate", SCENARIO, "--policy", "greedy", "--seed", "7")
+        for word in ("execution", "network", "queueing"):
+            self.assertIn(word, text)
+        self.assertEqual(text, self.succeed("simulate", SCENARIO, "--policy", "greedy", "--seed", "7"))
+
+    def test_bench_reports_what_was_asked(self):
+        parts = {"env": {"steps_per_second_per_core"}, "train": {"env_steps_per_second", "threads", "epochs", "mflop_per_sample"},
+                 "decide": {"p50_us", "p99_us"}, "kernel": {"gflops", "peak_gflops"}}
+        for part, fields in parts.items():
+            answer = json.loads(self.succeed("bench", part, "-o", "json"))
+            self.assertLessEqual(fields, set(answer[part]), part)
+            self.assertEqual(set(answer["machine"]), {"cpu", "cores", "load"})
+
+    def test_output_to_a_file_has_no_colours_or_cursor_movements(self):
+        done = self.run_cli("train", SCENARIO, "-d", "plain", "--steps", "8192")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotRegex(done.stdout + done.stderr, "[\x1b\r]")
+
+    def test_quiet_training_says_nothing(self):
+        done = self.run_cli("train", SCENARIO, "-d", "quiet", "--steps", "8192", "-q")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+
+class BadInput(Cli):
+    def test_no_command_and_unknown_commands_are_bad_usage(self):
+        self.assertEqual(self.run_cli().returncode, 2)
+        self.refuse("evalute", says="evaluate")
+        self.refuse("train", SCENARIO, "-d", "run", "--sede", "1", says="--sede")
+        self.refuse("train", says="scenario")
+
+    def test_an_unknown_key_is_named_with_its_place_and_neighbour(self):
+        self.refuse("inspect", self.changed_scenario("accepts_moves: false", "accepts_move: false"),
+                    says=["bad.yaml:14:", "accepts_move", "accepts_moves"])
+
+    def test_a_wrong_unit_is_named_with_its_place(self):
+        self.refuse("inspect", self.changed_scenario("memory: 700Mi", "memory: 700Mib"), says=["bad.yaml:", "700Mib"])
+        self.refuse("inspect", self.changed_scenario("qos: 100ms", "qos: 100"), says=["bad.yaml:", "qos"])
+
+    def test_a_cyclic_or_missing_service_is_named(self):
+        self.refuse("inspect", self.changed_scenario("- machine-learning:", "- machine-lerning:"),
+                    says=["machine-lerning", "machine-learning"])
+        self.refuse("inspect", self.changed_scenario("- db: {data: 0.1MB}", "- detection: {data: 0.1MB}"),
+                    says=["bad.yaml:", "detection"])
+        folder = self.folder / "reach"
+        subprocess.run(["cp", "-r", REACH, folder], check=True)
+        for file in folder.glob("*_call_patterns.json"):
+            file.write_text(file.read_text(encoding="utf-8").replace('"fraud"', '"nobody"'), encoding="utf-8")
+        self.refuse("import", "reach", "reach", "--config", "6-17", "--pattern", "line,fan", "-o", "out.yaml", says="nobody")
+
+    def test_a_pod_on_a_node_that_is_not_there_is_named(self):
+        scenario = self.reach_scenario()
+        starts = self.change_start(lambda start: start["pods"][3].update(node="nowhere-1"))
+        self.refuse("evaluate", scenario, "--policy", "stay", "--starts", starts, says=["starts.jsonl:1", "nowhere-1"])
+
+    def test_a_workload_larger_than_every_node_is_refused(self):
+        self.refuse("inspect", self.changed_scenario("cpu: 1500m", "cpu: 99"), says=["bad.yaml:", "machine-learning"])
+
+    def test_empty_and_cut_off_files_are_refused_by_every_reader(self):
+        run = self.train()
+        contents = {"a.yaml": SCENARIO.read_bytes(), "b.safetensors": (self.folder / run / "best.safetensors").read_bytes(),
+                    "c.jsonl": self.reach_starts().read_bytes().splitlines()[0]}
+        for name, content in contents.items():
+            for part in (content[:0], content[:len(content) // 2]):
+                (self.folder / name).write_bytes(part)
+                self.refuse("inspect", name, says=name)
+        self.refuse("evaluate", SCENARIO, "--policy", "b.safetensors", "--episodes", "2", says="b.safetensors")
+        self.refuse("evaluate", "a.yaml", "--policy", "stay", says="a.yaml")
+
+    def test_files_that_are_not_there_are_named(self):
+        self.refuse("inspect", "nothing.yaml", says="nothing.yaml")
+        self.refuse("train", "nothing.yaml", "-d", "run", says="nothing.yaml")
+        self.refuse("evaluate", SCENARIO, "--policy", "runs/nothing", says="runs/nothing")
+        self.refuse("evaluate", SCENARIO, "--policy", "stay", "--starts", "nothing.jsonl", says="nothing.jsonl")
+        self.refuse("import", "reach", "nothing", "--config", "7-21", "--pattern", "chain", "-o", "x.yaml", says="nothing")
+
+    def test_a_checkpoint_of_another_task_is_refused_by_what_differs(self):
+        other = self.changed_scenario("objective: latency,", "objective: latency, features: reach-agent,", "other.yaml")
+        run = self.train("other", other)
+        self.refuse("evaluate", SCENARIO, "--policy", run, "--episodes", "2", says="feature")
+
+    def test_unknown_policies_are_named_with_their_neighbour(self):
+        self.refuse("evaluate", SCENARIO, "--policy", "gredy", says=["gredy", "greedy"])
+        self.refuse("simulate", SCENARIO, "--policy", "look-ahead", says=["look-ahead", "lookahead"])
+
+    def test_no_threads_and_other_numbers_out_of_range_are_refused(self):
+        self.refuse("train", SCENARIO, "-d", "run", "--threads", "0", says="--threads")
+        self.refuse("train", SCENARIO, "-d", "run", "--steps", "-5", says="--steps")
+        self.refuse("train", SCENARIO, "-d", "run", "--time", "60", says="--time")
+        self.refuse("train", SCENARIO, "-d", "run", "--seeds", "0", says="--seeds")
+        self.refuse("train", SCENARIO, "-d", "run", "--algorithm", "sarsa", says="sarsa")
+        self.refuse("evaluate", SCENARIO, "--policy", "stay", "--episodes", "0", says="--episodes")
+        self.refuse("evaluate", SCENARIO, "--policy", "stay", "-o", "xml", says="xml")
+        self.refuse("bench", "everything", says="everything")
+
+    def test_a_run_is_not_overwritten(self):
+        run = self.train()
+        self.refuse("train", SCENARIO, "-d", run, "--steps", STEPS, says=["run", "--resume"])
+
+    def test_a_run_resumes_only_with_its_own_scenario(self):
+        run = self.train()
+        other = self.changed_scenario("seed: 1", "seed: 2", "other.yaml")
+        self.refuse("train", other, "-d", run, "--resume", "--steps", "32768", says="scenario")
+
+    def test_nothing_to_resume_is_said(self):
+        self.refuse("train", SCENARIO, "-d", "nothing", "--resume", says="nothing")
+
+    def test_a_full_disk_fails_with_one_line(self):
+        self.refuse("import", "reach", REACH, "--config", "6-17", "--pattern", "line", "-o", "/dev/full", status=1)
+        self.refuse("evaluate", SCENARIO, "--policy", "stay", "--episodes", "2", "--report", "/dev/full", "-q", status=1)
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([PROGRAM, "evaluate", SCENARIO, "--policy", "stay", "--episodes", "2", "-o", "json"],
+                                  stdout=full, stderr=subprocess.PIPE, check=False, text=True)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+
+    def test_a_full_disk_while_training_leaves_a_loadable_checkpoint_or_none(self):
+        disk = self.folder / "disk"
+        disk.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], stderr=subprocess.DEVNULL, check=False)
+        if mounted.returncode != 0:
+            self.skipTest("may not mount a small file system")
+        self.addCleanup(lambda: subprocess.run(["umount", disk], check=False))
+        done = self.run_cli("train", SCENARIO, "-d", "disk/run", "--steps", "262144", "-q")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+        for checkpoint in disk.rglob("*.safetensors"):
+            self.succeed("inspect", checkpoint)
+        self.assertEqual(list(disk.rglob("*.tmp*")), [])
+
+    def test_an_unwritable_folder_is_refused(self):
+        folder = self.folder / "closed"
+        folder.mkdir()
+        folder.chmod(0o500)
+        self.addCleanup(lambda: folder.chmod(0o700))
+        target = "closed" if os.geteuid() != 0 else "/proc/closed"  # Nobody may write there.
+        for arguments in (("train", SCENARIO, "-d", f"{target}/run", "--steps", STEPS),
+                          ("import", "reach", REACH, "--config", "6-17", "--pattern", "line", "-o", f"{target}/x.yaml"),
+                          ("evaluate", SCENARIO, "--policy", "stay", "--episodes", "2", "--report", f"{target}/x.html")):
+            done = self.run_cli(*arguments)
+            self.assertIn(done.returncode, (1, 2), arguments)
+            self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+            self.assertIn(target, done.stderr)
+
+    def test_bad_units_of_reach_are_refused_by_name(self):
+        folder = self.folder / "reach"
+        subprocess.run(["cp", "-r", REACH, folder], check=True)
+        nodes = folder / "6-17/nodes.json"
+        text = nodes.read_text(encoding="utf-8")
+        self.assertIn('"400m"', text)
+        bad = text.replace('"400m"', '"400q"')
+        nodes.write_text(bad, encoding="utf-8")
+        self.refuse("import", "reach", "reach", "--config", "6-17", "--pattern", "line", "-o", "out.yaml",
+                    says=["nodes.json", "400q"])
+
+    def test_configurations_and_patterns_that_are_not_there_are_named(self):
+        self.refuse("import", "reach", REACH, "--config", "7-21", "--pattern", "line", "-o", "x.yaml", says=["7-21", "6-17"])
+        self.refuse("import", "reach", REACH, "--config", "6-17", "--pattern", "lnie", "-o", "x.yaml", says=["lnie", "line"])
+
+
+if __name__ == "__main__":
+    if not PROGRAM.exists():
+        sys.exit(f"{PROGRAM} is not there; build it or set RUDDERFISH")
+    unittest.main()

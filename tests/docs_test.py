@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the commands of README.md and docs/*.md, and follows their links.
+
+Blocks fenced as `sh` hold commands; in blocks fenced as `console` these stand after "$ ", the rest is their output. The
+blocks of one page run in order, in one temporary folder that has scenarios/, policies/ and tests/ of this tree. A
+command must succeed; "# exits 3" at its end says otherwise. Commands that are not `rudderfish` (./demo, git, cmake) are
+not run: ./test and .ci/run do, but a script they name must exist.
+
+So that this takes seconds, --time is cut to RUDDERFISH_DOCS_TIME (default 2s), --episodes to 20 and --steps to 20000.
+"""
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import tempfile
+import unittest
+
+TOP = pathlib.Path(__file__).resolve().parents[1]
+PROGRAM = pathlib.Path(os.environ.get("RUDDERFISH", TOP / "build/release/rudderfish")).resolve()
+TIME = os.environ.get("RUDDERFISH_DOCS_TIME", "2s")
+PAGES = [TOP / "README.md", TOP / "CONTRIBUTING.md", *sorted((TOP / "docs").rglob("*.md"))]
+
+
+def commands_of(page):
+    """(line number, command, exit status) of every command of a page."""
+    commands = []
+    fence, pending = None, ""
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        if line.startswith("```"):
+            fence = None if fence is not None else line[3:].strip()
+            continue
+        if fence not in ("sh", "console"):
+            continue
+        if fence == "console" and not pending:
+            if not line.startswith("$ "):
+                continue
+            line = line[2:]
+        pending += line.strip()
+        if pending.endswith("\\"):
+            pending = pending[:-1] + " "
+            continue
+        command, pending = pending, ""
+        status = re.search(r"\s+# exits (\d+)\s*$", command)
+        command = re.sub(r"\s+#( .*)?$", "", command)
+        if command and not command.startswith("#"):
+            commands.append((number, command, int(status.group(1)) if status else 0))
+    return commands
+
+
+def shorten(command):
+    command = re.sub(r"--time[ =]\S+", f"--time {TIME}", command)
+    for option, limit in (("--episodes", 20), ("--steps", 20000)):
+        command = re.sub(rf"{option}[ =](\d+)", lambda m, o=option, k=limit: f"{o} {min(int(m.group(1)), k)}", command)
+    return command
+
+
+class Docs(unittest.TestCase):
+    def run_page(self, page):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("scenarios", "policies", "tests"):
+                (pathlib.Path(folder) / name).symlink_to(TOP / name)
+            programs = pathlib.Path(folder) / "bin"
+            programs.mkdir()
+            (programs / "rudderfish").symlink_to(PROGRAM)
+            environment = dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}", HOME=folder, NO_COLOR="1")
+            for number, command, status in commands_of(page):
+                place = f"{page.relative_to(TOP)}:{number}: {command}"
+                words = shlex.split(command, comments=True)
+                if words[0].startswith("./"):
+                    self.assertTrue(os.access(TOP / words[0], os.X_OK), f"{place}: no such script")
+                if words[0] != "rudderfish":
+                    continue
+                done = subprocess.run(["bash", "-c", shorten(command)], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False)
+                self.assertEqual(done.returncode, status, f"{place}\n{done.stdout.decode(errors='replace')}")
+
+    def test_every_command_of_readme_runs(self):
+        self.assertTrue(any(command.startswith("rudderfish") for _, command, _ in commands_of(PAGES[0])))
+        self.run_page(PAGES[0])
+
+    def test_every_command_of_the_other_pages_runs(self):
+        for page in PAGES[1:]:
+            with self.subTest(page=page.name):
+                self.run_page(page)
+
+    def test_every_link_leads_to_a_file(self):
+        dead = []
+        for page in PAGES:
+            for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)|(?:src|href)=\"([^\"#]+)\"", page.read_text(encoding="utf-8")):
+                target = link[0] or link[1]
+                if "://" not in target and not (page.parent / target).exists():
+                    dead.append(f"{page.relative_to(TOP)}: {target}")
+        self.assertEqual(dead, [])
+
+    def test_help_names_every_command_of_readme(self):
+        words = {shlex.split(command)[1] for _, command, _ in commands_of(PAGES[0])
+                 if command.startswith("rudderfish ")}
+        text = subprocess.run([PROGRAM, "help"], stdout=subprocess.PIPE, check=True).stdout.decode()
+        for word in sorted(words):
+            self.assertRegex(text, rf"(?m)^\s+{re.escape(word)}\b")
+
+
+if __name__ == "__main__":
+    unittest.main()
