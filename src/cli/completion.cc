@@ -20,7 +20,8 @@ struct OptionNamesOf {
 
 OptionNamesOf NamesOf(const OptionSpec& option) {
   const size_t comma = option.names.find(',');
-  return {.letter = comma == std::string_view::npos ? std::string_view{} : option.names.substr(1, comma - 1),
+  return {.letter = comma == std::string_view::npos ? std::string_view{}
+                                                    : option.names.substr(1, comma - 1),
           .word = option.names.substr(option.names.rfind("--") + 2)};
 }
 
@@ -28,7 +29,8 @@ OptionNamesOf NamesOf(const OptionSpec& option) {
 std::string WordsOf(std::string_view value) {
   std::string words;
   if (value.starts_with("POLICY")) {
-    for (const std::string_view name : PolicyNames()) words += fmt::format("{}{}", words.empty() ? "" : " ", name);
+    for (const std::string_view name : PolicyNames())
+      words += fmt::format("{}{}", words.empty() ? "" : " ", name);
     return words;
   }
   if (value.find('|') == std::string_view::npos) return words;
@@ -41,7 +43,8 @@ std::string WordsOf(std::string_view value) {
 std::string OperandWords(const CommandSpec& command) {
   if (command.name == "help") {
     std::string names;
-    for (const CommandSpec& known : Commands()) names += fmt::format("{}{}", names.empty() ? "" : " ", known.name);
+    for (const CommandSpec& known : Commands())
+      names += fmt::format("{}{}", names.empty() ? "" : " ", known.name);
     return names;
   }
   return command.operands.empty() ? std::string{} : WordsOf(command.operands[0].name);
@@ -78,7 +81,8 @@ std::string BashScript() {
       if (given.empty()) continue;
       const std::string letter =
           spelled.letter.empty() ? "" : fmt::format("\"{} -{}\" | ", command.name, spelled.letter);
-      values += fmt::format("    {}\"{} --{}\") words=\"{}\" ;;\n", letter, command.name, spelled.word, given);
+      values += fmt::format("    {}\"{} --{}\") words=\"{}\" ;;\n", letter, command.name,
+                            spelled.word, given);
     }
     options += fmt::format("      {}) words=\"{}\" ;;\n", command.name, words);
     if (const std::string given = OperandWords(command); !given.empty()) {
@@ -125,7 +129,8 @@ std::string ZshArgument(const OptionSpec& option) {
     value = words.empty() ? ":value:_files" : fmt::format(":value:({})", words);
   }
   if (spelled.letter.empty()) return fmt::format("'--{}[{}]{}'", spelled.word, help, value);
-  return fmt::format("'(-{0} --{1})'{{-{0},--{1}}}'[{2}]{3}'", spelled.letter, spelled.word, help, value);
+  return fmt::format("'(-{0} --{1})'{{-{0},--{1}}}'[{2}]{3}'", spelled.letter, spelled.word, help,
+                     value);
 }
 
 std::string ZshScript() {
@@ -133,7 +138,8 @@ std::string ZshScript() {
   for (const CommandSpec& command : Commands()) {
     commands += fmt::format("    '{}:{}'\n", command.name, Quoted(command.summary));
     cases += fmt::format("    {})\n      _arguments", command.name);
-    for (const OptionSpec& option : OptionsOf(command)) cases += fmt::format(" \\\n        {}", ZshArgument(option));
+    for (const OptionSpec& option : OptionsOf(command))
+      cases += fmt::format(" \\\n        {}", ZshArgument(option));
     const std::string words = OperandWords(command);
     cases += words.empty() ? " \\\n        '*:file:_files' ;;\n"
                            : fmt::format(" \\\n        '1:what:({})' '*:file:_files' ;;\n", words);
@@ -167,8 +173,8 @@ std::string FishScript() {
   std::string script =
       "# Completion of rudderfish for fish:  rudderfish completion fish | source\n";
   for (const CommandSpec& command : Commands()) {
-    script += fmt::format("complete -c rudderfish -n __fish_use_subcommand -f -a {} -d '{}'\n", command.name,
-                          Quoted(command.summary));
+    script += fmt::format("complete -c rudderfish -n __fish_use_subcommand -f -a {} -d '{}'\n",
+                          command.name, Quoted(command.summary));
   }
   for (const CommandSpec& command : Commands()) {
     const std::string when =
@@ -180,7 +186,8 @@ std::string FishScript() {
       const OptionNamesOf spelled = NamesOf(option);
       const std::string words = WordsOf(option.value);
       script += fmt::format("{}{} -l {}{} -d '{}'\n", when,
-                            spelled.letter.empty() ? "" : fmt::format(" -s {}", spelled.letter), spelled.word,
+                            spelled.letter.empty() ? "" : fmt::format(" -s {}", spelled.letter),
+                            spelled.word,
                             option.value.empty() ? ""
                             : words.empty()      ? " -r"
                                                  : fmt::format(" -x -a '{}'", words),

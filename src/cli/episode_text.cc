@@ -18,9 +18,14 @@ namespace {
 
 constexpr int kColumns = 98;
 constexpr size_t kWorkloadsShown = 6;  // Of a node, in the table of what changed.
+constexpr int kNodesShown = 40;
 using Align = TextTable::Align;
 
-std::string Ms(double ms) { return fmt::format("{:.1f}", ms); }
+// What rounds to zero has no sign.
+std::string Ms(double ms) {
+  std::string text = fmt::format("{:.1f}", ms);
+  return text == "-0.0" ? "0.0" : text;
+}
 
 std::string MoveText(const JournalMove& move) {
   return fmt::format("{}  {} -> {}", move.pod, move.from, move.to);
@@ -62,7 +67,8 @@ std::string AlternativesTable(const Episode& episode, const JournalRow& row) {
                                          {"LATENCY ms", Align::kRight},
                                          {"WINS ms", Align::kRight}};
   if (episode.scores != ScoreMeaning::kNone) {
-    columns.push_back({episode.scores == ScoreMeaning::kLogProbability ? "CHANCE" : "SCORE", Align::kRight});
+    columns.push_back(
+        {episode.scores == ScoreMeaning::kLogProbability ? "CHANCE" : "SCORE", Align::kRight});
   }
   TextTable table(std::move(columns), 4);
   bool chosen_shown = false;
@@ -71,12 +77,13 @@ std::string AlternativesTable(const Episode& episode, const JournalRow& row) {
                                            : alternative.move && *alternative.move == row.chosen[0];
     chosen_shown |= chosen;
     const JournalMove move = alternative.move.value_or(JournalMove{"stop", "", ""});
-    std::vector<std::string> cells{chosen ? ">" : "",
-                                   move.pod,
-                                   move.from,
-                                   move.to,
-                                   Ms(alternative.predicted.latency_ms),
-                                   SignedText(row.seen.latency_ms - alternative.predicted.latency_ms, 1)};
+    std::vector<std::string> cells{
+        chosen ? ">" : "",
+        move.pod,
+        move.from,
+        move.to,
+        Ms(alternative.predicted.latency_ms),
+        SignedText(row.seen.latency_ms - alternative.predicted.latency_ms, 1)};
     if (episode.scores != ScoreMeaning::kNone) cells.push_back(ScoreText(episode, alternative));
     table.Row(std::move(cells));
   };
@@ -93,7 +100,8 @@ std::string AlternativesTable(const Episode& episode, const JournalRow& row) {
 
 std::string BaselineLine(const JournalRow& row) {
   if (row.baseline.empty()) return "";
-  if (row.baseline_choice == row.chosen) return fmt::format("    {} would do the same\n", row.baseline);
+  if (row.baseline_choice == row.chosen)
+    return fmt::format("    {} would do the same\n", row.baseline);
   if (row.baseline_choice.empty()) return fmt::format("    {} would stop here\n", row.baseline);
   return fmt::format("    {} would move {}\n", row.baseline, MoveText(row.baseline_choice[0]));
 }
@@ -101,9 +109,10 @@ std::string BaselineLine(const JournalRow& row) {
 std::string Title(const ExplainedStep& step) {
   const JournalRow& row = step.row;
   if (row.chosen.empty()) return fmt::format("{:2}  {}", row.step + 1, Bold("stop"));
-  return fmt::format("{:2}  {}   {} -> {} ms   wins {}, a step costs {}", row.step + 1,
-                     Bold(MoveText(row.chosen[0])), Ms(row.seen.latency_ms), Ms(row.predicted.latency_ms),
-                     Ms(row.predicted_gain_ms), Ms(row.step_cost_ms));
+  return fmt::format("{:2}  {}   {} -> {} ms   {} {}, a step costs {}", row.step + 1,
+                     Bold(MoveText(row.chosen[0])), Ms(row.seen.latency_ms),
+                     Ms(row.predicted.latency_ms), row.predicted_gain_ms < 0 ? "loses" : "wins",
+                     Ms(std::abs(row.predicted_gain_ms)), Ms(row.step_cost_ms));
 }
 
 // Pods of each workload on a node: "2 db, 1 detection".
@@ -116,7 +125,8 @@ std::string PodsOn(const State& state, NodeId node) {
   size_t shown = 0;
   for (const auto& [workload, pods] : count) {
     if (++shown > kWorkloadsShown) return text + ", ...";
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", pods, state.catalog->workloads[workload].name);
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", pods,
+                        state.catalog->workloads[workload].name);
   }
   return text.empty() ? "-" : text;
 }
@@ -129,8 +139,14 @@ std::string PlacementTable(const Episode& episode) {
     const NodeId from = episode.initial.pods.node[pod], to = episode.final.pods.node[pod];
     if (from != to) changed[from] = changed[to] = true;
   }
-  for (NodeId node = 0; node < episode.initial.nodes.size(); ++node) {
+  int left = static_cast<int>(std::count(changed.begin(), changed.end(), true));
+  for (NodeId node = 0, shown = 0; node < episode.initial.nodes.size(); ++node) {
     if (!changed[node]) continue;
+    if (++shown > kNodesShown) {
+      table.Row({fmt::format("... and {} more", left)});
+      break;
+    }
+    --left;
     table.Row({NodeName(episode.initial, node),
                episode.initial.catalog->layers[episode.initial.kind_of(node).layer].name,
                PodsOn(episode.initial, node), PodsOn(episode.final, node)});
@@ -192,10 +208,12 @@ OrderedJson StepJson(const Episode& episode, const ExplainedStep& step) {
   json["reason"] = step.reason;
   OrderedJson& considered = json["considered"] = OrderedJson::array();
   for (const Alternative& alternative : row.considered) {
-    OrderedJson one = alternative.move ? MoveJson(*alternative.move) : OrderedJson{{"kind", "stop"}};
+    OrderedJson one =
+        alternative.move ? MoveJson(*alternative.move) : OrderedJson{{"kind", "stop"}};
     one["predicted"] = row.seen.latency_ms - alternative.predicted.latency_ms;
     one["after"] = TermsJson(alternative.predicted);
-    if (episode.scores == ScoreMeaning::kLogProbability) one["probability"] = std::exp(alternative.score);
+    if (episode.scores == ScoreMeaning::kLogProbability)
+      one["probability"] = std::exp(alternative.score);
     if (episode.scores == ScoreMeaning::kOther) one["score"] = alternative.score;
     considered.push_back(std::move(one));
   }
@@ -209,17 +227,19 @@ OrderedJson StepJson(const Episode& episode, const ExplainedStep& step) {
 
 std::string EpisodeHead(const Episode& episode) {
   const State& state = episode.initial;
-  return fmt::format("{}: start {} of seed {}, pattern {}, {}, {}, latency by the {} law\n"
-                     "Policy: {}\n\n    latency {} ms:   {}\n",
-                     Bold(episode.scenario), episode.start, episode.seed, state.calls->name,
-                     Counted(state.nodes.size(), "node"), Counted(state.pods.size(), "pod"), episode.law,
-                     episode.policy, Ms(episode.initial_terms.latency_ms),
-                     PartsText(episode.initial_terms, episode.initial_terms));
+  return fmt::format(
+      "{}: start {} of seed {}, pattern {}, {}, {}, latency by the {} law\n"
+      "Policy: {}\n\n    latency {} ms:   {}\n",
+      Bold(episode.scenario), episode.start, episode.seed, state.calls->name,
+      Counted(state.nodes.size(), "node"), Counted(state.pods.size(), "pod"), episode.law,
+      episode.policy, Ms(episode.initial_terms.latency_ms),
+      PartsText(episode.initial_terms, episode.initial_terms));
 }
 
 std::string StepText(const Episode& episode, const ExplainedStep& step) {
   std::string text = "\n" + Title(step) + "\n";
-  if (!step.row.chosen.empty()) text += "    " + PartsText(step.row.seen, step.row.predicted) + "\n";
+  if (!step.row.chosen.empty())
+    text += "    " + PartsText(step.row.seen, step.row.predicted) + "\n";
   text += Paragraph("why: " + step.reason, kColumns, 4);
   return text + AlternativesTable(episode, step.row) + BaselineLine(step.row);
 }
@@ -228,21 +248,17 @@ std::string EpisodeFoot(const Episode& episode) {
   const double before = episode.initial_terms.latency_ms, after = episode.final_terms.latency_ms;
   std::string text = fmt::format("\n{}   {} -> {} ms ({:.0f} % less), steps cost {} ms; {}\n",
                                  Bold(Counted(Moves(episode), "move")), Ms(before), Ms(after),
-                                 before > 0 ? 100 * (before - after) / before : 0.0, Ms(StepCosts(episode)),
-                                 EndingText(episode));
+                                 before > 0 ? 100 * (before - after) / before : 0.0,
+                                 Ms(StepCosts(episode)), EndingText(episode));
   text += "    " + PartsText(episode.initial_terms, episode.final_terms) + "\n";
   return text + PlacementTable(episode);
 }
 
 std::string EpisodeJson(const Episode& episode) {
-  OrderedJson json{{"schema_version", 1},
-                   {"scenario", episode.scenario},
-                   {"model", episode.law},
-                   {"seed", episode.seed},
-                   {"start", episode.start},
-                   {"pattern", episode.initial.calls->name},
-                   {"policy", episode.policy},
-                   {"initial", TermsJson(episode.initial_terms)}};
+  OrderedJson json{{"schema_version", 1},      {"scenario", episode.scenario},
+                   {"model", episode.law},     {"seed", episode.seed},
+                   {"start", episode.start},   {"pattern", episode.initial.calls->name},
+                   {"policy", episode.policy}, {"initial", TermsJson(episode.initial_terms)}};
   OrderedJson& decisions = json["decisions"] = OrderedJson::array();
   for (const ExplainedStep& step : episode.steps) decisions.push_back(StepJson(episode, step));
   json["final"] = TermsJson(episode.final_terms);

@@ -83,24 +83,25 @@ Result<ExitStatus> RunEvaluate(const Arguments& arguments, const Session& sessio
   Comparison comparison;
   {
     Progress progress("evaluate", session.verbosity);
-    const EvaluationOptions options{
-        .scenario = problem.scenario->name,
-        .seed = seed,
-        .progress = [&](double fraction, std::string_view text) { progress.Update(fraction, text); }};
+    const EvaluationOptions options{.scenario = problem.scenario->name,
+                                    .seed = seed,
+                                    .progress = [&](double fraction, std::string_view text) {
+                                      progress.Update(fraction, text);
+                                    }};
     ThreadPool pool(threads);
     evaluation = Evaluate(problem.law, *problem.task, starts, groups, options, &pool);
     comparison = Compare(evaluation);
   }
-  TRY_ASSIGN(const std::string text, ResultText(format, evaluation, comparison));
-  TRY(Print(text));
   if (report) {
     TRY(WriteReport(evaluation, comparison, starts,
                     {.command = session.command_line,
                      .version = std::string(ProgramVersion()),
                      .curves = std::move(curves)},
                     *report));
-    Say(session, "Wrote {}", *report);
   }
+  TRY_ASSIGN(const std::string text, ResultText(format, evaluation, comparison));
+  TRY(Print(text));
+  if (report) Say(session, "Wrote {}", *report);
   if (!comparison.verdict || comparison.better()) return ExitStatus::kDone;
   return ExitStatus::kNotBetter;
 }
@@ -112,19 +113,21 @@ CommandSpec EvaluateCommand() {
       .name = "evaluate",
       .summary = "compare policies on starts that none of them has seen",
       .operands = {{.name = "SCENARIO"}},
-      .options =
-          {{"--policy", "POLICY[,...]", "what to compare; the last is the candidate, the best of the "
-                                        "others the baseline"},
-           {"--episodes", "N", "how many starts to draw; 200 by default"},
-           {"--starts", "FILE", "start states, one JSON object a line, instead of drawn ones"},
-           {"--select", "config=C,pattern=P", "only those lines of the file"},
-           {"--seed", "S", "of the starts drawn and of chance in policies; 1 by default"},
-           {"--threads", "N", "all cores by default; results do not depend on it"},
-           {"-o,--output", "table|json|csv", "a table by default; csv has a row an episode"},
-           {"--report", "FILE.html", "write a page with figures, too"}},
+      .options = {{"--policy", "POLICY[,...]",
+                   "what to compare; the last is the candidate, the best of the "
+                   "others the baseline"},
+                  {"--episodes", "N", "how many starts to draw; 200 by default"},
+                  {"--starts", "FILE",
+                   "start states, one JSON object a line, instead of drawn ones"},
+                  {"--select", "config=C,pattern=P", "only those lines of the file"},
+                  {"--seed", "S", "of the starts drawn and of chance in policies; 1 by default"},
+                  {"--threads", "N", "all cores by default; results do not depend on it"},
+                  {"-o,--output", "table|json|csv", "a table by default; csv has a row an episode"},
+                  {"--report", "FILE.html", "write a page with figures, too"}},
       .details =
           "A policy is stay, random, kube-default, least-allocated, most-allocated, greedy, exact, "
-          "lookahead (lookahead:time=10ms, lookahead:evaluations=20000, lookahead:width=256), a run "
+          "lookahead (lookahead:time=10ms, lookahead:evaluations=20000, lookahead:width=256), a "
+          "run "
           "folder or a checkpoint; lookahead+RUN searches with what was learned as its guide, "
           "best-of:16+RUN takes the best of sampled plans. NAME=... gives it another name, "
           "NAME=RUN1:RUN2 is one recipe trained from several seeds, and so is a run of --seeds.\n"

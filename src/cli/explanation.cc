@@ -26,11 +26,12 @@ class Comparer {
     const CallGraph& calls = *state_.calls;
     const std::string& callee = NameOf(calls.calls[call].workload);
     Note(after.execution_ms - before.execution_ms, [&](double ms) {
-      return fmt::format("{} runs {:.1f} ms {}", callee, std::abs(ms), ms < 0 ? "faster" : "slower");
+      return fmt::format("{} runs {:.1f} ms {}", callee, std::abs(ms),
+                         ms < 0 ? "faster" : "slower");
     });
     Note(after.queueing_ms - before.queueing_ms, [&](double ms) {
-      return fmt::format("requests wait {:.1f} ms {} for {}", std::abs(ms), ms < 0 ? "less" : "more",
-                         callee);
+      return fmt::format("requests wait {:.1f} ms {} for {}", std::abs(ms),
+                         ms < 0 ? "less" : "more", callee);
     });
     const WorkloadId caller = model_.CallerOf(call);
     if (caller == kNone) return;
@@ -112,10 +113,10 @@ std::string WhyStop(const JournalRow& row, double step_cost_ms) {
   if (best == nullptr) return "no move is allowed";
   const double gain_ms = row.seen.latency_ms - best->predicted.latency_ms;
   if (gain_ms <= step_cost_ms) {
-    return fmt::format("none of the moves considered wins what a step costs ({:.1f} ms); the best, {}, {} "
-                       "{:.1f} ms",
-                       step_cost_ms, NameOfMove(*best->move), gain_ms < 0 ? "loses" : "wins",
-                       std::abs(gain_ms));
+    return fmt::format(
+        "none of the moves considered wins what a step costs ({:.1f} ms); the best, {}, {} "
+        "{:.1f} ms",
+        step_cost_ms, NameOfMove(*best->move), gain_ms < 0 ? "loses" : "wins", std::abs(gain_ms));
   }
   return fmt::format("the policy stops, although {} would win {:.1f} ms for a step of {:.1f} ms",
                      NameOfMove(*best->move), gain_ms, step_cost_ms);

@@ -16,10 +16,10 @@ constexpr int kHelpColumn = 32;  // Where what an option does begins.
 // "-d, --dir FOLDER", "    --seed S".
 std::string OptionText(const OptionSpec& option) {
   const size_t comma = option.names.find(',');
-  std::string text = comma == std::string_view::npos
-                         ? fmt::format("    {}", option.names)
-                         : fmt::format("{}, {}", option.names.substr(0, comma),
-                                       option.names.substr(comma + 1));
+  std::string text =
+      comma == std::string_view::npos
+          ? fmt::format("    {}", option.names)
+          : fmt::format("{}, {}", option.names.substr(0, comma), option.names.substr(comma + 1));
   if (!option.value.empty()) text += fmt::format(" {}", option.value);
   return text;
 }

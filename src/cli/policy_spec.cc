@@ -34,7 +34,14 @@ Parts PartsOf(const std::string& member) {
   return {.prefix = member.substr(0, plus + 1), .target = member.substr(plus + 1)};
 }
 
-// At colons, but not at those of options: "lookahead:time=1ms+runs/a:runs/b" has two members.
+// "width=8" and "width=8+runs/a", but not "runs/a=b".
+bool IsOption(std::string_view piece) {
+  const size_t sign = piece.find_first_of("=/+");
+  return sign != std::string_view::npos && piece[sign] == '=';
+}
+
+// At colons, but not at those of options: "lookahead:width=8:time=1ms+runs/a:runs/b" has two
+// members.
 Result<std::vector<std::string>> SplitMembers(std::string_view text) {
   std::error_code ignored;
   if (fs::exists(fs::path(text), ignored)) return std::vector{std::string(text)};
@@ -42,7 +49,13 @@ Result<std::vector<std::string>> SplitMembers(std::string_view text) {
   std::vector<std::string> members;
   for (size_t i = 0; i < pieces.size(); ++i) {
     std::string member = pieces[i];
-    if (IsSearch(member) && i + 1 < pieces.size()) member += ":" + pieces[++i];
+    if (IsSearch(member) && i + 1 < pieces.size()) {
+      member += ":" + pieces[++i];
+      while (i + 1 < pieces.size() && pieces[i].find('+') == std::string::npos &&
+             IsOption(pieces[i + 1])) {
+        member += ":" + pieces[++i];
+      }
+    }
     members.push_back(std::move(member));
   }
   return members;

@@ -10,8 +10,8 @@
 #include "scenario/scenario.h"
 #include "task/migration.h"
 
-// What a scenario file asks for, put together: the world, the law it obeys and the task to do in it.
-// Immutable.
+// What a scenario file asks for, put together: the world, the law it obeys and the task to do in
+// it. Immutable.
 
 namespace rudderfish {
 

@@ -100,13 +100,14 @@ Error UnknownOption(const CommandSpec* command, std::string_view word) {
   const std::string_view name = word.substr(0, word.find('='));
   std::vector<std::string> dashed;
   if (command != nullptr) {
-    for (const std::string_view known : OptionNames(*command)) dashed.push_back(fmt::format("--{}", known));
+    for (const std::string_view known : OptionNames(*command))
+      dashed.push_back(fmt::format("--{}", known));
   }
   const std::vector<std::string_view> known(dashed.begin(), dashed.end());
   std::string nearest = DidYouMean(name, known);
   if (nearest.empty()) {
-    nearest = fmt::format("; `rudderfish help{}{}` lists what there is", command == nullptr ? "" : " ",
-                          command == nullptr ? "" : command->name);
+    nearest = fmt::format("; `rudderfish help{}{}` lists what there is",
+                          command == nullptr ? "" : " ", command == nullptr ? "" : command->name);
   }
   return {ErrorCode::kInvalidArgument, fmt::format("unknown option `{}`{}", name, nearest)};
 }
@@ -179,8 +180,8 @@ Result<Invocation> ParseInvocation(std::vector<std::string> words) {
     levels.emplace_back(sub, command.options, !command.operands.empty());
   }
   const auto parsed = [&] {
-    const auto found =
-        std::find_if(levels.begin(), levels.end(), [](const Level& level) { return level.parsed(); });
+    const auto found = std::find_if(levels.begin(), levels.end(),
+                                    [](const Level& level) { return level.parsed(); });
     return static_cast<size_t>(found - levels.begin());
   };
 
@@ -204,7 +205,8 @@ Result<Invocation> ParseInvocation(std::vector<std::string> words) {
   if (auto filled = level->Fill(&invocation.arguments); !filled) {
     return Within(invocation.command, std::move(filled).error());
   }
-  if (auto checked = CheckOperands(*invocation.command, invocation.arguments.operands()); !checked) {
+  if (auto checked = CheckOperands(*invocation.command, invocation.arguments.operands());
+      !checked) {
     return Within(invocation.command, std::move(checked).error());
   }
   return invocation;
@@ -220,9 +222,13 @@ std::string TypedLine(const std::vector<std::string>& words) {
 
 Result<ExitStatus> Dispatch(const Invocation& invocation, const Session& session) {
   if (invocation.wants_version) return VersionCommand().run(invocation.arguments, session);
-  if (invocation.wants_help || invocation.command == nullptr) {
+  if (invocation.wants_help) {
     TRY(Print(invocation.command == nullptr ? ProgramHelp() : CommandHelp(*invocation.command)));
-    return invocation.wants_help ? ExitStatus::kDone : ExitStatus::kBadInput;
+    return ExitStatus::kDone;
+  }
+  if (invocation.command == nullptr) {
+    internal::WriteTalk(ProgramHelp());
+    return ExitStatus::kBadInput;
   }
   Result<ExitStatus> status = invocation.command->run(invocation.arguments, session);
   if (!status) return Within(invocation.command, std::move(status).error());
@@ -272,8 +278,7 @@ int RunProgram(std::vector<std::string> words, Instant start) {
     const std::string line = TypedLine(words);
     const Result<Invocation> invocation = ParseInvocation(std::move(words));
     if (!invocation) return EndedBadly(invocation.error());
-    const Session session{
-        .verbosity = invocation->verbosity, .command_line = line, .start = start};
+    const Session session{.verbosity = invocation->verbosity, .command_line = line, .start = start};
     SetLogLevel(LogLevelOf(session.verbosity));
     const Result<ExitStatus> status = Dispatch(*invocation, session);
     return status ? Ended(*status) : EndedBadly(status.error());

@@ -43,8 +43,7 @@ Result<StartState> LineOf(const std::string& path, int64_t line, const Scenario&
 
 Result<StartState> StartOf(const Arguments& arguments, const Problem& problem, uint64_t seed) {
   const bool from_file = arguments.Has("starts");
-  TRY_ASSIGN(const int64_t line,
-             arguments.Integer("line", 0, 0, from_file ? kLineMax : kDrawsMax));
+  TRY_ASSIGN(const int64_t line, arguments.Integer("line", 0, 0, from_file ? kLineMax : kDrawsMax));
   if (from_file) {
     TRY_ASSIGN(const std::string path, arguments.RequiredText("starts", "a file of start states"));
     return LineOf(path, line, *problem.scenario);
@@ -132,8 +131,7 @@ Result<ExitStatus> Tell(Narrator* narrator, OutputFormat format, Episode* episod
 Result<ExitStatus> RunSimulate(const Arguments& arguments, const Session&) {
   TRY_ASSIGN(const OutputFormat format, OutputFormatOf(arguments));
   TRY_ASSIGN(const uint64_t seed, SeedOf(arguments));
-  TRY_ASSIGN(const int64_t alternatives,
-             arguments.Integer("alternatives", 5, 1, kAlternativesMax));
+  TRY_ASSIGN(const int64_t alternatives, arguments.Integer("alternatives", 5, 1, kAlternativesMax));
   TRY_ASSIGN(const std::string typed,
              arguments.RequiredText("policy", "who decides, such as greedy or runs/a"));
   TRY_ASSIGN(const Problem problem, Problem::Open(arguments.operands()[0]));
@@ -162,17 +160,19 @@ CommandSpec SimulateCommand() {
       .name = "simulate",
       .summary = "one episode, move by move, with the reasons",
       .operands = {{.name = "SCENARIO"}},
-      .options =
-          {{"--policy", "POLICY", "who decides: a name, a run folder, a checkpoint (see `help "
-                                  "evaluate`)"},
-           {"--seed", "S", "of the start drawn and of chance in the policy; 1 by default"},
-           {"--starts", "FILE", "take the start from a file, one JSON object a line"},
-           {"--line", "K", "which start, from 0: a line of the file, or of those that `evaluate` "
-                           "draws with the same seed"},
-           {"--alternatives", "N", "how many to show of what was considered; 5 by default"},
-           {"-o,--output", "table|json", "text by default"}},
-      .examples = {"simulate scenarios/continuum-7x21.yaml --policy runs/a --seed 7",
-                   "simulate chain.yaml --policy lookahead --starts starts.jsonl --line 12 -o json"},
+      .options = {{"--policy", "POLICY",
+                   "who decides: a name, a run folder, a checkpoint (see `help "
+                   "evaluate`)"},
+                  {"--seed", "S", "of the start drawn and of chance in the policy; 1 by default"},
+                  {"--starts", "FILE", "take the start from a file, one JSON object a line"},
+                  {"--line", "K",
+                   "which start, from 0: a line of the file, or of those that `evaluate` "
+                   "draws with the same seed"},
+                  {"--alternatives", "N", "how many to show of what was considered; 5 by default"},
+                  {"-o,--output", "table|json", "text by default"}},
+      .examples =
+          {"simulate scenarios/continuum-7x21.yaml --policy runs/a --seed 7",
+           "simulate chain.yaml --policy lookahead --starts starts.jsonl --line 12 -o json"},
       .run = RunSimulate};
 }
 

@@ -43,7 +43,8 @@ std::string TextTable::Text() const {
 
   std::vector<int> widths(columns_.size(), 0);
   for (const std::vector<std::string>& cells : lines) {
-    for (size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], TextColumns(cells[i]));
+    for (size_t i = 0; i < cells.size(); ++i)
+      widths[i] = std::max(widths[i], TextColumns(cells[i]));
   }
   std::string text;
   for (const std::vector<std::string>& cells : lines) {

@@ -52,14 +52,16 @@ Result<void> SetOptions(const Arguments& arguments, TrainOptions* options) {
 }
 
 Result<TrainJob> MakeJob(const Arguments& arguments, const Session& session) {
+  const bool resume = arguments.Has("resume");
+  if (!resume && arguments.operands().empty()) {
+    return Invalid("a scenario is missing; as in: rudderfish train scenario.yaml -d runs/a");
+  }
   TRY_ASSIGN(const std::string folder, arguments.RequiredText("dir", "the folder of the run"));
   TrainJob job{.folder = folder};
-  const bool resume = arguments.Has("resume");
   if (resume) {
     TRY_ASSIGN(job, TrainJob::ToResume(folder));
   }
   TRY(SetOptions(arguments, &job.options));
-  if (!resume && arguments.operands().empty()) return Invalid("SCENARIO is missing");
   if (!arguments.operands().empty()) job.scenarios.clear();
   for (const std::string& path : arguments.operands()) {
     TRY_ASSIGN(TrainScenario scenario, TrainScenario::Open(path));
@@ -73,7 +75,8 @@ Result<TrainJob> MakeJob(const Arguments& arguments, const Session& session) {
 }
 
 std::string ProgressText(const TrainProgress& report) {
-  std::string text = fmt::format("{} steps/s", FormatCount(std::round(report.env_steps_per_second)));
+  std::string text =
+      fmt::format("{} steps/s", FormatCount(std::round(report.env_steps_per_second)));
   if (report.validation) {
     text += fmt::format("  latency after the plan {:.1f} ms", report.validation->final_ms);
   }
@@ -88,7 +91,8 @@ std::string ScenarioToEvaluate(const Arguments& arguments, const TrainJob& job, 
 }
 
 std::string LineOf(const TrainSummary& summary, const TrainOptions& options) {
-  const double rate = summary.seconds > 0 ? static_cast<double>(summary.env_steps) / summary.seconds : 0;
+  const double rate =
+      summary.seconds > 0 ? static_cast<double>(summary.env_steps) / summary.seconds : 0;
   std::string line = fmt::format(
       "seed {}: {} in {}, {} steps of {} environments", summary.seed,
       Counted(summary.iterations, "iteration"),
@@ -96,17 +100,15 @@ std::string LineOf(const TrainSummary& summary, const TrainOptions& options) {
       Grouped(summary.env_steps),
       options.algorithm == Algorithm::kPpo ? options.rollout.envs : options.dqn.replay.envs);
   if (rate > 0) line += fmt::format(", {} steps/s", FormatCount(std::round(rate)));
-  return line + "\n";
+  return line;
 }
 
 std::string ValidationLine(const TrainSummary& summary, int starts) {
-  if (summary.best_iteration == 0) return "  not evaluated yet: it was stopped too early\n";
+  if (summary.best_iteration == 0) return "  not evaluated yet: it was stopped too early";
+  const double last_ms = summary.last ? summary.last->final_ms : summary.best_final_ms;
   return fmt::format(
-      "  on {} validation starts, latency after the plan: {:.1f} ms at best (iteration {}), "
-      "{:.1f} ms at the end, {:.1f} moves\n",
-      starts, summary.best_final_ms, summary.best_iteration,
-      summary.last ? summary.last->final_ms : summary.best_final_ms,
-      summary.last ? summary.last->moves : 0.0);
+      "  latency after the plan, on {} validation starts: {:.1f} ms at best, {:.1f} ms at the end",
+      starts, summary.best_final_ms, last_ms);
 }
 
 Result<ExitStatus> Report(const Arguments& arguments, const Session& session, const TrainJob& job,
@@ -114,7 +116,8 @@ Result<ExitStatus> Report(const Arguments& arguments, const Session& session, co
   const std::string folder = ShellWord(job.folder.string());
   const int starts = job.options.validation_starts * static_cast<int>(job.scenarios.size());
   for (const TrainSummary& summary : summaries) {
-    TRY(Print(LineOf(summary, job.options) + ValidationLine(summary, starts)));
+    Say(session, "{}", LineOf(summary, job.options));
+    Say(session, "{}", ValidationLine(summary, starts));
   }
   const bool stopped = !summaries.empty() && summaries.back().ending == TrainEnding::kStopped;
   if (stopped) {
@@ -161,30 +164,34 @@ Result<ExitStatus> RunTrain(const Arguments& arguments, const Session& session) 
 }  // namespace
 
 CommandSpec TrainCommand() {
-  return {
-      .name = "train",
-      .summary = "learn a policy for one or more scenarios",
-      .operands = {{.name = "SCENARIO", .min = 0, .max = 64}},
-      .options =
-          {{"-d,--dir", "FOLDER", "where the run is kept; must be new, unless with --resume"},
-           {"--algorithm", "ppo|dqn", "ppo by default"},
-           {"--time", "DURATION", "train for so long, from the start of the program: 60s, 10min; "
-                                  "60s by default"},
-           {"--steps", "N", "train for so many steps of the environments instead; then equal seeds "
-                            "give equal bytes"},
-           {"--seed", "S", "of all chance; 1 by default"},
-           {"--seeds", "K", "train K times, with seeds 1 to K, into seed-1, seed-2 ... of the folder"},
-           {"--threads", "N", "all cores by default; results do not depend on it"},
-           {"--resume", "", "go on with the run in the folder; --time and --steps may be raised"}},
-      .details = "Several scenarios are learned by one network, each played by its share of the "
-                 "environments. Ctrl-C and SIGTERM save and stop; --resume goes on. The folder holds "
-                 "best.safetensors (the policy), last.safetensors, metrics.csv, timing.csv, "
-                 "config.yaml and TensorBoard events.",
-      .examples = {"train scenarios/continuum-7x21.yaml -d runs/a --time 60s",
-                   "train scenarios/continuum-7x21.yaml -d runs/b --steps 2000000 --seed 7",
-                   "train scenarios/continuum-7x21.yaml -d runs/c --time 30s --seeds 5",
-                   "train --resume -d runs/a --time 5min"},
-      .run = RunTrain};
+  return {.name = "train",
+          .summary = "learn a policy for one or more scenarios",
+          .operands = {{.name = "SCENARIO", .min = 0, .max = 64}},
+          .options = {{"-d,--dir", "FOLDER",
+                       "where the run is kept; must be new, unless with --resume"},
+                      {"--algorithm", "ppo|dqn", "ppo by default"},
+                      {"--time", "DURATION",
+                       "train for so long, from the start of the program: 60s, 10min; "
+                       "60s by default"},
+                      {"--steps", "N",
+                       "train for so many steps of the environments instead; then equal seeds "
+                       "give equal bytes"},
+                      {"--seed", "S", "of all chance; 1 by default"},
+                      {"--seeds", "K",
+                       "train K times, with seeds 1 to K, into seed-1, seed-2 ... of the folder"},
+                      {"--threads", "N", "all cores by default; results do not depend on it"},
+                      {"--resume", "",
+                       "go on with the run in the folder; --time and --steps may be raised"}},
+          .details =
+              "Several scenarios are learned by one network, each played by its share of the "
+              "environments. Ctrl-C and SIGTERM save and stop; --resume goes on. The folder holds "
+              "best.safetensors (the policy), last.safetensors, metrics.csv, timing.csv, "
+              "config.yaml and TensorBoard events.",
+          .examples = {"train scenarios/continuum-7x21.yaml -d runs/a --time 60s",
+                       "train scenarios/continuum-7x21.yaml -d runs/b --steps 2000000 --seed 7",
+                       "train scenarios/continuum-7x21.yaml -d runs/c --time 30s --seeds 5",
+                       "train --resume -d runs/a --time 5min"},
+          .run = RunTrain};
 }
 
 }  // namespace rudderfish

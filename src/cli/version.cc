@@ -9,8 +9,7 @@ namespace rudderfish {
 namespace {
 
 Result<ExitStatus> RunVersion(const Arguments&, const Session&) {
-  TRY(Print(fmt::format("rudderfish {}\nkernels {}, compiled by {}\n", ProgramVersion(),
-                        nn::BestKernels().name, __VERSION__)));
+  TRY(Print(fmt::format("rudderfish {} ({} kernels)\n", ProgramVersion(), nn::BestKernels().name)));
   return ExitStatus::kDone;
 }
 

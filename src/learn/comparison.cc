@@ -66,7 +66,7 @@ PolicySummary Summarize(const Evaluation& evaluation, int policy, const std::vec
                         .iqm_final_ci = BootstrapInterquartileMean(finals, options),
                         .worst_final_ms = -std::numeric_limits<double>::infinity(),
                         .worst_change_ms = -std::numeric_limits<double>::infinity()};
-  std::vector<double> initial, final, lowest, proven_initial, proven_final, optimum;
+  std::vector<double> initial, final, lowest, proven_initial, proven_cost, optimum;
   for (int start : selected) {
     const std::optional<double> proven = evaluation.starts[start].optimum_ms;
     summary.proven_starts += proven.has_value();
@@ -77,7 +77,7 @@ PolicySummary Summarize(const Evaluation& evaluation, int policy, const std::vec
       lowest.push_back(best[start]);
       if (proven) {
         proven_initial.push_back(initial.back());
-        proven_final.push_back(final.back());
+        proven_cost.push_back(initial.back() - episode.return_ms);
         optimum.push_back(*proven);
       }
       if (final.back() > summary.worst_final_ms) {
@@ -93,7 +93,7 @@ PolicySummary Summarize(const Evaluation& evaluation, int policy, const std::vec
   summary.mean_moves /= static_cast<double>(final.size());
   summary.stopped_share /= static_cast<double>(final.size());
   summary.share_of_best = ShareWon(initial, final, lowest);
-  summary.share_of_optimum = ShareWon(proven_initial, proven_final, optimum);
+  summary.share_of_optimum = ShareWon(proven_initial, proven_cost, optimum);
   return summary;
 }
 
@@ -180,11 +180,6 @@ std::vector<double> BestLatencies(const Evaluation& evaluation) {
     for (const EvaluatedEpisode& episode : policy.episodes) {
       const double reached = std::min(episode.initial.latency_ms, episode.final.latency_ms);
       best[episode.start] = std::min(best[episode.start], reached);
-    }
-  }
-  for (size_t i = 0; i < best.size(); ++i) {
-    if (evaluation.starts[i].optimum_ms) {
-      best[i] = std::min(best[i], *evaluation.starts[i].optimum_ms);
     }
   }
   return best;

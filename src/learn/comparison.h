@@ -32,7 +32,7 @@ struct PolicySummary {
   // Of what the best episode of all policies here won from each start; nothing if nobody won
   // anything.
   std::optional<double> share_of_best;
-  // Of what can be won at all, over the starts whose optimum was proven.
+  // Of what can be won at all, step costs paid, over the starts whose optimum was proven.
   std::optional<double> share_of_optimum;
   int proven_starts = 0;
 };
@@ -82,7 +82,7 @@ Comparison Compare(const Evaluation& evaluation, const BootstrapOptions& options
 // Final latencies of one policy, by start and seed; of the starts of one pattern, if not empty.
 RunMatrix FinalLatencies(const Evaluation& evaluation, int policy, std::string_view pattern = {});
 
-// Lowest final latency of each start over all policies and seeds, the start itself and the optimum.
+// Lowest latency of each start over all policies and seeds, at the start or at the end.
 std::vector<double> BestLatencies(const Evaluation& evaluation);
 
 // Aligned text of at most 100 columns, the verdict last. Ends with a newline.

@@ -12,7 +12,8 @@
 namespace rudderfish {
 namespace {
 
-constexpr uint64_t kReplayStream = uint64_t{5} << 40;  // Of the seed; see kChoiceStream in rollout.cc.
+constexpr uint64_t kReplayStream = uint64_t{5}
+                                   << 40;  // Of the seed; see kChoiceStream in rollout.cc.
 
 template <class T>
 std::span<T> First(std::vector<T>* buffer, size_t n) {
@@ -25,13 +26,15 @@ float Mix(float from, float to, double share) {
 }
 
 float Mean(std::span<const float> candidates, float stop) {
-  return std::accumulate(candidates.begin(), candidates.end(), stop) / static_cast<float>(candidates.size() + 1);
+  return std::accumulate(candidates.begin(), candidates.end(), stop) /
+         static_cast<float>(candidates.size() + 1);
 }
 
 }  // namespace
 
 DuelingLoss HuberLoss(std::span<const float> scores, float value, int choice, float target) {
-  const float mean = std::accumulate(scores.begin(), scores.end(), 0.0f) / static_cast<float>(scores.size());
+  const float mean =
+      std::accumulate(scores.begin(), scores.end(), 0.0f) / static_cast<float>(scores.size());
   DuelingLoss out;
   out.q = value + scores[choice] - mean;
   const float error = out.q - target;
@@ -41,13 +44,14 @@ DuelingLoss HuberLoss(std::span<const float> scores, float value, int choice, fl
   return out;
 }
 
-Dqn::Dqn(const DqnOptions& options, std::span<const TrainingWorld> worlds, uint64_t seed, nn::CandidateNet* net)
+Dqn::Dqn(const DqnOptions& options, std::span<const TrainingWorld> worlds, uint64_t seed,
+         nn::CandidateNet* net)
     : options_(options),
       seed_(seed),
       net_(net),
       target_(*net),
-      adam_(net->parameters().size(), {.epsilon = 1e-6f, .max_gradient_norm = options.max_gradient_norm},
-            net->kernels()),
+      adam_(net->parameters().size(),
+            {.epsilon = 1e-6f, .max_gradient_norm = options.max_gradient_norm}, net->kernels()),
       replay_(worlds, seed, options.replay),
       gradient_(net->parameters().size()) {
   CHECK_EQ(options.minibatch % kChunkSamples, 0);
@@ -75,8 +79,8 @@ void Dqn::Collect(uint64_t iteration, double progress, ThreadPool* pool) {
 void Dqn::Draw(uint64_t iteration, int update) {
   Rng rng(seed_, kReplayStream, iteration * options_.updates + update);
   for (Transition& transition : batch_) {
-    while (!replay_.Find(rng.Below(static_cast<uint32_t>(replay_.samples())), options_.n_step, options_.gamma,
-                         &transition)) {
+    while (!replay_.Find(rng.Below(static_cast<uint32_t>(replay_.samples())), options_.n_step,
+                         options_.gamma, &transition)) {
     }
   }
 }
@@ -84,7 +88,8 @@ void Dqn::Draw(uint64_t iteration, int update) {
 DqnMetrics Dqn::Update(uint64_t iteration, double progress, ThreadPool* pool) {
   DqnMetrics metrics;
   metrics.epsilon = Epsilon(progress);
-  const float learning_rate = Mix(options_.learning_rate_start, options_.learning_rate_end, progress);
+  const float learning_rate =
+      Mix(options_.learning_rate_start, options_.learning_rate_end, progress);
   metrics.learning_rate = learning_rate;
   const int64_t room = replay_.pages_max() * replay_.page_samples();
   if (replay_.samples() < std::min<int64_t>(options_.warm_up_samples, room)) return metrics;
@@ -112,7 +117,8 @@ DqnMetrics Dqn::Update(uint64_t iteration, double progress, ThreadPool* pool) {
 void Dqn::FollowTarget() {
   const std::span<const float> net = net_->parameters();
   const std::span<float> target = target_.parameters();
-  for (size_t i = 0; i < target.size(); ++i) target[i] += options_.target_rate * (net[i] - target[i]);
+  for (size_t i = 0; i < target.size(); ++i)
+    target[i] += options_.target_rate * (net[i] - target[i]);
 }
 
 // What the questions after the transitions are worth, into the targets.
@@ -128,21 +134,22 @@ void Dqn::Bootstrap(Chunk* chunk) const {
   const size_t count = chunk->next.samples, candidates = chunk->next.ends.size();
   using Pass = std::pair<const nn::CandidateNet*, Outputs*>;
   for (const auto& [net, out] : {Pass(net_, &chunk->online), Pass(&target_, &chunk->delayed)}) {
-    net->Forward(chunk->next, 0, static_cast<int>(count), chunk->looking.get(), First(&out->logits, candidates),
-                 First(&out->stop, count), First(&out->value, count));
+    net->Forward(chunk->next, 0, static_cast<int>(count), chunk->looking.get(),
+                 First(&out->logits, candidates), First(&out->stop, count),
+                 First(&out->value, count));
   }
   for (size_t i = 0; i < chunk->transitions.size(); ++i) {
     const int at = chunk->next_of[i];
     if (at < 0) continue;
     const int32_t begin = chunk->next.candidate_begin[at];
     const size_t n = chunk->next.candidate_count(at);
-    const int best = nn::ArgmaxOrStop(std::span<const float>(chunk->online.logits.data() + begin, n),
-                                      chunk->online.stop[at]);
+    const int best = nn::ArgmaxOrStop(
+        std::span<const float>(chunk->online.logits.data() + begin, n), chunk->online.stop[at]);
     const std::span<const float> scores(chunk->delayed.logits.data() + begin, n);
     const float stop = chunk->delayed.stop[at];
     const float advantage = best == static_cast<int>(n) ? stop : scores[best];
-    chunk->targets[i] +=
-        chunk->transitions[i].discount * (chunk->delayed.value[at] + advantage - Mean(scores, stop));
+    chunk->targets[i] += chunk->transitions[i].discount *
+                         (chunk->delayed.value[at] + advantage - Mean(scores, stop));
   }
 }
 
@@ -161,7 +168,8 @@ void Dqn::Accumulate(std::span<const Transition> part, Chunk* chunk) const {
       std::copy_n(heads.logits.begin() + static_cast<ptrdiff_t>(first), n, scores.begin());
       scores[n] = heads.stop[i];
       const int choice = chunk->transitions[heads.first + i].choice;
-      const DuelingLoss one = HuberLoss(scores, heads.value[i], choice, chunk->targets[heads.first + i]);
+      const DuelingLoss one =
+          HuberLoss(scores, heads.value[i], choice, chunk->targets[heads.first + i]);
       chunk->loss += one.loss;
       chunk->q += one.q;
       const float slope = one.slope / static_cast<float>(options_.minibatch);
@@ -172,8 +180,8 @@ void Dqn::Accumulate(std::span<const Transition> part, Chunk* chunk) const {
       heads.dvalue[i] = slope;
     }
   };
-  net_->AccumulateGradient(chunk->questions, 0, chunk->questions.samples, chunk->learning.get(), loss,
-                           chunk->gradient);
+  net_->AccumulateGradient(chunk->questions, 0, chunk->questions.samples, chunk->learning.get(),
+                           loss, chunk->gradient);
 }
 
 void Dqn::Profile() {

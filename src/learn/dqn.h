@@ -11,16 +11,17 @@
 #include "nn/adam.h"
 #include "nn/candidate_net.h"
 
-// Deep Q-learning over the allowed alternatives (Mnih et al. 2015), double (van Hasselt et al. 2016), dueling (Wang et
-// al. 2016), with n-step returns and a slowly following target network. The network is the one PPO trains; its outputs
-// read as value V and advantages A:
+// Deep Q-learning over the allowed alternatives (Mnih et al. 2015), double (van Hasselt et al.
+// 2016), dueling (Wang et al. 2016), with n-step returns and a slowly following target network. The
+// network is the one PPO trains; its outputs read as value V and advantages A:
 //
 //   Q(a) = V + A(a) - mean of A over the question's alternatives, stop included
 //   y    = Σ_{k<n} γ^k r_k + γ^n Q_target(s', argmax_a Q(s', a))
 //   L    = Huber(Q(a) - y), slope at most 1
 //
-// The argmax of Q is that of A: a checkpoint acts the same whichever algorithm made it. Gradients are summed in slices
-// of fixed size and order: the same seed gives the same weights for any number of threads.
+// The argmax of Q is that of A: a checkpoint acts the same whichever algorithm made it. Gradients
+// are summed in slices of fixed size and order: the same seed gives the same weights for any number
+// of threads.
 
 namespace rudderfish {
 
@@ -31,12 +32,12 @@ struct DqnOptions {
   int minibatch = 512;
   int n_step = 3;
   float gamma = 1.0f;
-  float target_rate = 0.01f;  // Of the way from target to network, after each update.
+  float target_rate = 0.02f;  // Of the way from target to network, after each update.
   float epsilon_start = 0.5f;
   float epsilon_end = 0.02f;
   float epsilon_fall = 0.2f;  // Share of the run in which it falls, linearly.
-  float learning_rate_start = 2e-3f;
-  float learning_rate_end = 2e-4f;
+  float learning_rate_start = 3e-3f;
+  float learning_rate_end = 3e-4f;
   float max_gradient_norm = 1.0f;
 };
 
@@ -58,9 +59,11 @@ DuelingLoss HuberLoss(std::span<const float> scores, float value, int choice, fl
 
 class Dqn {
  public:
-  static constexpr int kChunkSamples = 64;  // The unit of summation, whatever the number of threads.
+  static constexpr int kChunkSamples =
+      64;  // The unit of summation, whatever the number of threads.
 
-  Dqn(const DqnOptions& options, std::span<const TrainingWorld> worlds, uint64_t seed, nn::CandidateNet* net);
+  Dqn(const DqnOptions& options, std::span<const TrainingWorld> worlds, uint64_t seed,
+      nn::CandidateNet* net);
 
   // `progress` in [0, 1] places the schedules.
   void Collect(uint64_t iteration, double progress, ThreadPool* pool);

@@ -6,13 +6,11 @@
 #include <cmath>
 
 #include "learn/learner.h"
-#include "tests/support/tiny_scenario.h"
 #include "tests/support/toy_training.h"
 
 namespace rudderfish {
 namespace {
 
-using testing::ShippedScenario;
 using testing::SmallOptions;
 using testing::TwoNodes;
 using testing::WorldsOf;
@@ -36,7 +34,8 @@ TEST(HuberLoss, SlopeIsThatOfTheLossByScoresAndValue) {
     std::vector<float> scores(1 + rng.Below(5));
     for (float& score : scores) score = static_cast<float>(rng.Uniform(-1, 1));
     const int choice = static_cast<int>(rng.Below(static_cast<uint32_t>(scores.size())));
-    const auto value = static_cast<float>(rng.Uniform(-1, 1)), target = static_cast<float>(rng.Uniform(-3, 3));
+    const auto value = static_cast<float>(rng.Uniform(-1, 1)),
+               target = static_cast<float>(rng.Uniform(-3, 3));
     const DuelingLoss loss = HuberLoss(scores, value, choice, target);
     constexpr float kStep = 1e-2f;
     const auto slope = [&](auto&& change) {
@@ -44,7 +43,8 @@ TEST(HuberLoss, SlopeIsThatOfTheLossByScoresAndValue) {
       float value_above = value, value_below = value;
       change(&above, &value_above, kStep);
       change(&below, &value_below, -kStep);
-      return (HuberLoss(above, value_above, choice, target).loss - HuberLoss(below, value_below, choice, target).loss) /
+      return (HuberLoss(above, value_above, choice, target).loss -
+              HuberLoss(below, value_below, choice, target).loss) /
              (2 * kStep);
     };
     EXPECT_NEAR(loss.slope, slope([](auto*, float* v, float by) { *v += by; }), 6e-3);
@@ -62,126 +62,6 @@ nn::CandidateNet FlatNet(const GraphWidths& widths, float value) {
   return net;
 }
 
-constexpr ReplayOptions kSmallReplay{.envs = 8, .envs_per_slice = 4, .steps = 5, .episode_steps_max = 4,
-                                     .samples_max = 120};
-
-TEST(Replay, KeepsTheNewestPages) {
-  const TrainingWorlds worlds = WorldsOf(TwoNodes().scenario);
-  const nn::CandidateNet net = FlatNet(worlds.task().widths(), 0);
-  Replay replay(worlds.list(), 1, kSmallReplay);
-  ThreadPool pool(1);
-  for (uint64_t page = 0; page < 7; ++page) {
-    replay.Collect(net, page, 1.0f, &pool);
-    EXPECT_EQ(replay.samples(), 40 * std::min<int64_t>(3, static_cast<int64_t>(page) + 1));
-  }
-  // The oldest page still there is that of iteration 4: a second memory that saw the same has it as its fifth.
-  Replay longer(worlds.list(), 1, {.envs = 8, .envs_per_slice = 4, .steps = 5, .episode_steps_max = 4,
-                                   .samples_max = 4000});
-  for (uint64_t page = 0; page < 7; ++page) longer.Collect(net, page, 1.0f, &pool);
-  const std::vector<int32_t> kept = replay.Choices(), all = longer.Choices();
-  EXPECT_EQ(kept, std::vector<int32_t>(all.end() - 120, all.end()));
-}
-
-TEST(Replay, LargeQuestionsShortenTheMemory) {
-  const TrainingWorlds worlds = WorldsOf(TwoNodes().scenario);
-  ReplayOptions options = kSmallReplay;
-  options.samples_max = 1 << 20;
-  options.bytes_max = 200'000;
-  Replay replay(worlds.list(), 1, options);
-  ThreadPool pool(1);
-  for (uint64_t page = 0; page < 60; ++page) {
-    replay.Collect(FlatNet(worlds.task().widths(), 0), page, 1.0f, &pool);
-  }
-  EXPECT_GE(replay.pages_max(), 2);
-  EXPECT_LT(replay.samples(), 60 * 40);
-}
-
-// Rewards of n steps, added up from those of single steps.
-TEST(Replay, StepsOfOneSampleAddUpUntilTheEpisodeEnds) {
-  const TrainingWorlds worlds = WorldsOf(TwoNodes().scenario);
-  Replay replay(worlds.list(), 1, kSmallReplay);
-  ThreadPool pool(1);
-  const nn::CandidateNet net = FlatNet(worlds.task().widths(), 0);
-  for (uint64_t page = 0; page < 3; ++page) replay.Collect(net, page, 1.0f, &pool);
-  constexpr float kGamma = 0.5f;
-  int unfinished = 0, across_pages = 0, ended = 0, beyond = 0;
-  for (int64_t sample = 0; sample < replay.samples(); ++sample) {
-    Transition one, three;
-    if (!replay.Find(sample, 1, kGamma, &one)) {
-      EXPECT_GE(sample % 40 % 20, 16);  // The last step of the newest page.
-      EXPECT_GE(sample, 80);
-      continue;
-    }
-    if (!replay.Find(sample, 3, kGamma, &three)) {
-      ++unfinished;
-      continue;
-    }
-    // Walks the same way by single steps.
-    float reward = 0, discount = 1;
-    Transition step = one;
-    int64_t at = sample;
-    const GraphBatch* next = nullptr;
-    for (int k = 0;; ++k) {
-      reward += discount * step.reward;
-      discount *= step.discount;
-      next = step.next_questions;
-      const bool on = k < 2 && step.discount > 0 && next->samples == 20;
-      if (!on) break;
-      at = at % 20 + 4 < 20 ? at + 4 : at + 40 - 16;
-      across_pages += at / 40 != sample / 40;
-      ASSERT_TRUE(replay.Find(at, 1, kGamma, &step));
-    }
-    EXPECT_FLOAT_EQ(three.reward, reward);
-    EXPECT_FLOAT_EQ(three.discount, discount);
-    EXPECT_EQ(three.next_questions, discount > 0 ? next : nullptr);
-    ended += discount == 0;
-    beyond += discount > 0 && next->samples != 20;
-  }
-  EXPECT_GT(unfinished, 0);
-  EXPECT_GT(across_pages, 0);
-  EXPECT_GT(ended, 0);
-  EXPECT_GT(beyond, 0);
-}
-
-TEST(Replay, RefilledMemoryHoldsTheSameQuestionsAndGoesOn) {
-  const TrainingWorlds worlds = WorldsOf(ShippedScenario("continuum-7x21"));
-  ReplayOptions options = kSmallReplay;
-  const nn::CandidateNet net = MakeNet({.seed = 3, .hidden = 16}, worlds.task().widths());
-  Replay original(worlds.list(), 1, options), refilled(worlds.list(), 1, options);
-  ThreadPool pool(2);
-  for (uint64_t page = 0; page < 5; ++page) original.Collect(net, page, 0.5f, &pool);
-  const Result<void> result =
-      refilled.Refill(original.OldestCursors(), original.Choices(), original.pages_max(), &pool);
-  ASSERT_TRUE(result.has_value()) << result.error().message;
-  for (int round = 0; round < 2; ++round) {
-    ASSERT_EQ(original.samples(), refilled.samples());
-    for (int64_t sample = 0; sample < original.samples(); ++sample) {
-      Transition a, b;
-      ASSERT_EQ(original.Find(sample, 2, 1, &a), refilled.Find(sample, 2, 1, &b));
-      EXPECT_EQ(a.reward, b.reward);
-      EXPECT_EQ(a.questions->candidates, b.questions->candidates);
-      if (a.next_questions == nullptr) continue;
-      EXPECT_EQ(a.next_questions->context, b.next_questions->context);
-    }
-    original.Collect(net, 5, 0.5f, &pool);
-    refilled.Collect(net, 5, 0.5f, &pool);
-  }
-}
-
-TEST(Replay, ChoicesThatNoQuestionOffersAreRefused) {
-  const TrainingWorlds worlds = WorldsOf(TwoNodes().scenario);
-  Replay original(worlds.list(), 1, kSmallReplay), refilled(worlds.list(), 1, kSmallReplay);
-  ThreadPool pool(1);
-  for (uint64_t page = 0; page < 2; ++page) original.Collect(FlatNet(worlds.task().widths(), 0), page, 1.0f, &pool);
-  std::vector<int32_t> choices = original.Choices();
-  choices[37] = 100;
-  const Result<void> wrong = refilled.Refill(original.OldestCursors(), choices, original.pages_max(), &pool);
-  ASSERT_FALSE(wrong.has_value());
-  EXPECT_EQ(wrong.error().code, ErrorCode::kCorruption);
-  choices.pop_back();
-  EXPECT_FALSE(refilled.Refill(original.OldestCursors(), choices, original.pages_max(), &pool).has_value());
-}
-
 TEST(Dqn, TargetIsTheDelayedNetsValueWherePlansGoOn) {
   const TrainingWorlds worlds = WorldsOf(TwoNodes().scenario);
   DqnOptions options = SmallOptions(Algorithm::kDqn).dqn;
@@ -195,7 +75,8 @@ TEST(Dqn, TargetIsTheDelayedNetsValueWherePlansGoOn) {
   dqn.target().tensor("value.bias")[0] = 1000;
   ThreadPool pool(1);
   for (uint64_t iteration = 0; iteration < 4; ++iteration) dqn.Collect(iteration, 0, &pool);
-  // Q is 0 everywhere, so the loss is about 1000 where the plan goes on and about 0 where it has stopped.
+  // Q is 0 everywhere, so the loss is about 1000 where the plan goes on and about 0 where it has
+  // stopped.
   double going_on = 0, usable = 0;
   for (int64_t sample = 0; sample < dqn.replay().samples(); ++sample) {
     Transition transition;
@@ -231,7 +112,8 @@ TEST(Dqn, WeightsAreTheSameForAnyNumberOfThreads) {
   for (int threads : {1, 2, 3}) {
     ThreadPool pool(threads);
     const std::unique_ptr<Learner> learner = MakeLearner(options, worlds.list());
-    for (uint64_t iteration = 1; iteration <= 8; ++iteration) learner->Iterate(iteration, 0.1, &pool);
+    for (uint64_t iteration = 1; iteration <= 8; ++iteration)
+      learner->Iterate(iteration, 0.1, &pool);
     weights.emplace_back(learner->net().parameters().begin(), learner->net().parameters().end());
   }
   EXPECT_EQ(weights[0], weights[1]);

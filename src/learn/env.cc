@@ -13,7 +13,8 @@ constexpr uint64_t kDrawsMax = 1000;  // Whoever makes environments has seen the
 
 }  // namespace
 
-Env::Env(const World& world, const Task& task, const LatencyLaw& law, uint64_t seed, uint64_t id, int max_steps)
+Env::Env(const World& world, const Task& task, const LatencyLaw& law, uint64_t seed, uint64_t id,
+         int max_steps)
     : world_(&world), task_(&task), seed_(seed), id_(id), max_steps_(max_steps), model_(law) {
   cursor_.moves.reserve(max_steps);
 }
@@ -68,12 +69,14 @@ Result<void> Env::Restore(const EnvCursor& cursor) {
   Reset(cursor.episode);
   for (const Move& move : cursor.moves) {
     const auto& list = space_.candidates;
-    const auto found =
-        std::find_if(list.begin(), list.end(), [&](const Candidate& candidate) { return candidate.move == move; });
+    const auto found = std::find_if(list.begin(), list.end(), [&](const Candidate& candidate) {
+      return candidate.move == move;
+    });
     if (found == list.end() || question().step + 1 >= max_steps_) {
-      return Fail(ErrorCode::kCorruption,
-                  "environment {}, episode {}: move {} (workload {}, node {} to {}) cannot be repeated", id_,
-                  cursor.episode, question().step, move.workload, move.from, move.to);
+      return Fail(
+          ErrorCode::kCorruption,
+          "environment {}, episode {}: move {} (workload {}, node {} to {}) cannot be repeated",
+          id_, cursor.episode, question().step, move.workload, move.from, move.to);
     }
     Step(static_cast<int>(found - list.begin()));
   }

@@ -9,11 +9,13 @@
 #include "sim/world.h"
 #include "task/task.h"
 
-// One training environment: a simulated State that answers move and the Model judges. The other driver of the same
-// Task and Evaluator is control/controller.h; tests/contract holds that both decide alike.
+// One training environment: a simulated State that answers move and the Model judges. The other
+// driver of the same Task and Evaluator is control/controller.h; tests/contract holds that both
+// decide alike.
 //
-// An episode is a pure function of (seed, id, episode number) and the choices made: that is all a checkpoint needs to
-// keep of an environment (EnvCursor). Nothing allocates in Step once the largest episode has been seen.
+// An episode is a pure function of (seed, id, episode number) and the choices made: that is all a
+// checkpoint needs to keep of an environment (EnvCursor). Nothing allocates in Step once the
+// largest episode has been seen.
 
 namespace rudderfish {
 
@@ -39,7 +41,8 @@ struct EnvCursor {
 class Env {
  public:
   // Episodes are cut after `max_steps` decisions. `world` and `task` outlive the environment.
-  Env(const World& world, const Task& task, const LatencyLaw& law, uint64_t seed, uint64_t id, int max_steps);
+  Env(const World& world, const Task& task, const LatencyLaw& law, uint64_t seed, uint64_t id,
+      int max_steps);
   Env(const Env&) = delete;
   Env(Env&&) = default;
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/count_allocations.h"
-#include "tests/support/tiny_scenario.h"
+#include "tests/support/shipped_scenario.h"
 #include "tests/support/toy_training.h"
 
 namespace rudderfish {
@@ -68,10 +68,12 @@ TEST(Env, RestoredEnvironmentGoesOnToTheBit) {
 TEST(Env, CursorWithAnImpossibleMoveIsRefused) {
   const TrainingWorlds worlds = WorldsOf(TwoNodes().scenario);
   Env env = MakeEnv(worlds, 0, 6);
-  const Result<void> result = env.Restore({.episode = 1, .moves = {{.workload = 1, .from = 0, .to = 2}}});
+  const Result<void> result =
+      env.Restore({.episode = 1, .moves = {{.workload = 1, .from = 0, .to = 2}}});
   ASSERT_FALSE(result.has_value());
   EXPECT_EQ(result.error().code, ErrorCode::kCorruption);
-  EXPECT_NE(result.error().message.find("cannot be repeated"), std::string::npos) << result.error().message;
+  EXPECT_NE(result.error().message.find("cannot be repeated"), std::string::npos)
+      << result.error().message;
 }
 
 TEST(Env, CursorWithMoreMovesThanAnEpisodeHasIsRefused) {

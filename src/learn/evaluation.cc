@@ -207,6 +207,16 @@ Evaluation Evaluate(const LatencyLaw& law, const Task& task, std::span<const Sta
   return evaluation;
 }
 
+Optimum ExactOptimum(const LatencyLaw& law, const Task& task, const ExactLimits& limits) {
+  return [law, &task, limits](const State& start) -> std::optional<double> {
+    Evaluator model(law);
+    model.Reset(start);
+    const ExactResult result = PlanExactly(&model, task, Question{}, limits);
+    if (!result.proven) return std::nullopt;
+    return result.plan.cost_ms;
+  };
+}
+
 Result<std::vector<StartState>> DrawStarts(const World& world, uint64_t seed, int episodes) {
   CHECK_GT(episodes, 0);
   std::vector<StartState> starts(episodes);

@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "base/thread_pool.h"
+#include "policy/exact.h"
 #include "policy/policy.h"
 #include "scenario/start_states.h"
 #include "sim/world.h"
@@ -62,7 +63,8 @@ struct EvaluatedPolicy {
 struct EvaluatedStart {
   int line = 0;  // StartState::line: its id in files and results.
   std::string pattern;
-  std::optional<double> optimum_ms;  // Lowest latency any plan reaches, where that was proven.
+  // Latency plus step costs of the best plan there is, where one was proven to be that.
+  std::optional<double> optimum_ms;
 };
 
 // Wall time of one decision: from a State to the answer, Task::Space and the features included.
@@ -83,6 +85,11 @@ struct Evaluation {
   int start_count() const { return static_cast<int>(starts.size()); }
 };
 
+using Optimum = std::function<std::optional<double>(const State& start)>;
+
+// Asks policy/exact.h; nothing where it proves nothing within `limits`. `task` outlives it.
+Optimum ExactOptimum(const LatencyLaw& law, const Task& task, const ExactLimits& limits = {});
+
 struct EvaluationOptions {
   std::string scenario;  // Its name, for the results.
   uint64_t seed = 1;     // Keys the chance of policies that have any.
@@ -90,9 +97,8 @@ struct EvaluationOptions {
   // Called now and then on the calling thread, for Progress::Update.
   std::function<void(double fraction, std::string_view text)> progress;
 
-  // The optimum of a start where it can be proven within the caller's budget. Called by several
-  // threads at once.
-  std::function<std::optional<double>(const State& start)> optimum;
+  // EvaluatedStart::optimum_ms, if wanted: ExactOptimum. Called by several threads at once.
+  Optimum optimum;
 };
 
 // REQUIRES: at least one start and one policy, with names that differ.

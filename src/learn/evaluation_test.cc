@@ -212,6 +212,29 @@ TEST(Evaluation, OptimaAreAskedOfEveryStart) {
   EXPECT_FALSE(evaluation.starts[2].optimum_ms.has_value());
 }
 
+TEST(Evaluation, NoEpisodeCostsLessThanTheProvenOptimum) {
+  std::vector<StartState> starts;
+  for (int i = 0; i < 4; ++i) {
+    Rng rng(31, 0, i);
+    starts.push_back({i, testing::ContinuumWorld({.edges = 2, .replicas_max = 2}, &rng)});
+  }
+  ThreadPool pool(2);
+  const std::vector<PolicyGroup> policies = Baselines();
+  const Evaluation evaluation =
+      Evaluate(LatencyLaw::Reach(), kTask, starts, policies,
+               {.optimum = ExactOptimum(LatencyLaw::Reach(), kTask)}, &pool);
+  int proven = 0;
+  for (const EvaluatedPolicy& policy : evaluation.policies) {
+    for (const EvaluatedEpisode& episode : policy.episodes) {
+      const std::optional<double> optimum_ms = evaluation.starts[episode.start].optimum_ms;
+      if (!optimum_ms) continue;
+      EXPECT_LE(*optimum_ms, episode.initial.latency_ms - episode.return_ms + 0.01);
+      ++proven;
+    }
+  }
+  EXPECT_GT(proven, 0);
+}
+
 TEST(Evaluation, ProgressEndsAtAllEpisodes) {
   const std::vector<StartState> starts = ContinuumStarts(4);
   ThreadPool pool(1);

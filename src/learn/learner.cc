@@ -9,7 +9,8 @@
 namespace rudderfish {
 namespace {
 
-constexpr uint64_t kWeightStream = uint64_t{3} << 40;  // Of the seed; see kChoiceStream in rollout.cc.
+constexpr uint64_t kWeightStream = uint64_t{3}
+                                   << 40;  // Of the seed; see kChoiceStream in rollout.cc.
 
 class PpoLearner final : public Learner {
  public:
@@ -76,7 +77,8 @@ class PpoLearner final : public Learner {
 class DqnLearner final : public Learner {
  public:
   DqnLearner(const TrainOptions& options, std::span<const TrainingWorld> worlds)
-      : net_(MakeNet(options, worlds[0].task->widths())), dqn_(options.dqn, worlds, options.seed, &net_) {}
+      : net_(MakeNet(options, worlds[0].task->widths())),
+        dqn_(options.dqn, worlds, options.seed, &net_) {}
 
   IterationFigures Iterate(uint64_t iteration, double progress, ThreadPool* pool) override {
     const Instant start = clock_.Now();
@@ -96,7 +98,8 @@ class DqnLearner final : public Learner {
   int64_t steps_per_iteration() const override { return dqn_.replay().page_samples(); }
   const nn::CandidateNet& net() const override { return net_; }
 
-  // The questions in memory are not written: they are asked again, from the cursors where the oldest page began.
+  // The questions in memory are not written: they are asked again, from the cursors where the
+  // oldest page began.
   void Save(nn::SafetensorsFile* file) const override {
     nn::AddNet(net_, file);
     nn::AddNet(dqn_.target(), file, kTargetPrefix);
@@ -104,7 +107,8 @@ class DqnLearner final : public Learner {
     SaveCursors(dqn_.replay().OldestCursors(), file);
     const std::vector<int32_t> choices = dqn_.replay().Choices();
     const int64_t page = dqn_.replay().page_samples();
-    file->Add("replay.choices", {static_cast<int64_t>(choices.size()) / page, page}, std::span<const int32_t>(choices));
+    file->Add("replay.choices", {static_cast<int64_t>(choices.size()) / page, page},
+              std::span<const int32_t>(choices));
     const int64_t pages_max = dqn_.replay().pages_max();
     file->Add("replay.pages_max", {}, std::span(&pages_max, 1));
   }
@@ -113,7 +117,8 @@ class DqnLearner final : public Learner {
     TRY(nn::LoadNet(file, &net_));
     TRY(nn::LoadNet(file, &dqn_.target(), kTargetPrefix));
     TRY(RestoreAdam(file, &dqn_.adam()));
-    TRY_ASSIGN(const std::vector<EnvCursor> cursors, RestoreCursors(file, dqn_.replay().options().envs));
+    TRY_ASSIGN(const std::vector<EnvCursor> cursors,
+               RestoreCursors(file, dqn_.replay().options().envs));
     TRY_ASSIGN(const std::vector<int32_t> choices, file.Values<int32_t>("replay.choices"));
     int64_t pages_max = 0;
     TRY(file.CopyTo("replay.pages_max", {}, std::span(&pages_max, 1)));
@@ -133,7 +138,8 @@ class DqnLearner final : public Learner {
 
 }  // namespace
 
-std::unique_ptr<Learner> MakeLearner(const TrainOptions& options, std::span<const TrainingWorld> worlds) {
+std::unique_ptr<Learner> MakeLearner(const TrainOptions& options,
+                                     std::span<const TrainingWorld> worlds) {
   CHECK(!worlds.empty());
   if (options.algorithm == Algorithm::kDqn) return std::make_unique<DqnLearner>(options, worlds);
   return std::make_unique<PpoLearner>(options, worlds);
@@ -160,7 +166,8 @@ Result<void> RestoreAdam(const nn::SafetensorsFile& file, nn::Adam* adam) {
   TRY(file.CopyTo("adam.steps", {}, std::span(&steps, 1)));
   TRY(file.CopyTo("adam.first_moment", {n}, std::span(first)));
   TRY(file.CopyTo("adam.second_moment", {n}, std::span(second)));
-  if (steps < 0) return Fail(ErrorCode::kCorruption, "{}: adam.steps is {}", file.source_name(), steps);
+  if (steps < 0)
+    return Fail(ErrorCode::kCorruption, "{}: adam.steps is {}", file.source_name(), steps);
   adam->Restore(steps, first, second);
   return {};
 }
@@ -170,13 +177,15 @@ void SaveCursors(std::span<const EnvCursor> cursors, nn::SafetensorsFile* file) 
   std::vector<int32_t> begin{0}, moves;
   for (const EnvCursor& cursor : cursors) {
     episodes.push_back(cursor.episode);
-    for (const Move& move : cursor.moves) moves.insert(moves.end(), {move.workload, move.from, move.to});
+    for (const Move& move : cursor.moves)
+      moves.insert(moves.end(), {move.workload, move.from, move.to});
     begin.push_back(static_cast<int32_t>(moves.size() / 3));
   }
   const auto count = static_cast<int64_t>(cursors.size());
   file->Add("env.episode", {count}, std::span<const uint64_t>(episodes));
   file->Add("env.move_begin", {count + 1}, std::span<const int32_t>(begin));
-  file->Add("env.moves", {static_cast<int64_t>(moves.size() / 3), 3}, std::span<const int32_t>(moves));
+  file->Add("env.moves", {static_cast<int64_t>(moves.size() / 3), 3},
+            std::span<const int32_t>(moves));
 }
 
 Result<std::vector<EnvCursor>> RestoreCursors(const nn::SafetensorsFile& file, int envs) {
@@ -187,7 +196,8 @@ Result<std::vector<EnvCursor>> RestoreCursors(const nn::SafetensorsFile& file, i
   TRY_ASSIGN(const std::vector<int32_t> moves, file.Values<int32_t>("env.moves"));
   if (begin[0] != 0 || !std::is_sorted(begin.begin(), begin.end()) ||
       static_cast<size_t>(begin[envs]) * 3 != moves.size()) {
-    return Fail(ErrorCode::kCorruption, "{}: env.move_begin does not fit env.moves", file.source_name());
+    return Fail(ErrorCode::kCorruption, "{}: env.move_begin does not fit env.moves",
+                file.source_name());
   }
   std::vector<EnvCursor> cursors(envs);
   for (int i = 0; i < envs; ++i) {

@@ -15,9 +15,10 @@
 #include "nn/candidate_net.h"
 #include "nn/safetensors.h"
 
-// What an algorithm is to the trainer: something that acts for a while, learns from it and reports, one iteration
-// after another, and whose whole state can be saved and restored. Restored into a new learner of the same options, it
-// goes on to the bit; nothing it computes depends on the number of threads.
+// What an algorithm is to the trainer: something that acts for a while, learns from it and reports,
+// one iteration after another, and whose whole state can be saved and restored. Restored into a new
+// learner of the same options, it goes on to the bit; nothing it computes depends on the number of
+// threads.
 
 namespace rudderfish {
 
@@ -44,7 +45,8 @@ class Learner {
  public:
   virtual ~Learner() = default;
 
-  // `progress` in [0, 1] places the schedules; it must be the same again when an iteration is repeated.
+  // `progress` in [0, 1] places the schedules; it must be the same again when an iteration is
+  // repeated.
   virtual IterationFigures Iterate(uint64_t iteration, double progress, ThreadPool* pool) = 0;
 
   virtual int64_t steps_per_iteration() const = 0;
@@ -60,7 +62,8 @@ class Learner {
 };
 
 // REQUIRES: `worlds` not empty, with equal feature tables; they outlive the learner.
-std::unique_ptr<Learner> MakeLearner(const TrainOptions& options, std::span<const TrainingWorld> worlds);
+std::unique_ptr<Learner> MakeLearner(const TrainOptions& options,
+                                     std::span<const TrainingWorld> worlds);
 
 // Fresh weights, the same for every algorithm.
 nn::CandidateNet MakeNet(const TrainOptions& options, const GraphWidths& widths);

@@ -20,8 +20,8 @@ Ppo::Ppo(const PpoOptions& options, uint64_t seed, nn::CandidateNet* net)
     : options_(options),
       seed_(seed),
       net_(net),
-      adam_(net->parameters().size(), {.epsilon = 1e-6f, .max_gradient_norm = options.max_gradient_norm},
-            net->kernels()),
+      adam_(net->parameters().size(),
+            {.epsilon = 1e-6f, .max_gradient_norm = options.max_gradient_norm}, net->kernels()),
       gradient_(net->parameters().size()) {
   CHECK_EQ(options.minibatch % kChunkSamples, 0);
   chunks_.resize(options.minibatch / kChunkSamples);
@@ -58,16 +58,18 @@ void Ppo::Shuffle(uint64_t iteration, int epoch) {
   order_.resize(advantages_.size());
   std::iota(order_.begin(), order_.end(), 0);
   Rng rng(seed_, kShuffleStream + epoch, iteration);
-  for (size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[rng.Below(static_cast<uint32_t>(i))]);
+  for (size_t i = order_.size(); i > 1; --i)
+    std::swap(order_[i - 1], order_[rng.Below(static_cast<uint32_t>(i))]);
 }
 
 PpoMetrics Ppo::Update(VectorEnv* envs, uint64_t iteration, double progress, ThreadPool* pool) {
   PpoMetrics metrics;
   Normalise(envs, &metrics);
   const float fall = static_cast<float>(std::clamp(progress, 0.0, 1.0));
-  const float learning_rate =
-      options_.learning_rate_start + fall * (options_.learning_rate_end - options_.learning_rate_start);
-  const Weights weights{.entropy = options_.entropy_start * (1 - fall), .per_sample = 1.0f / options_.minibatch};
+  const float learning_rate = options_.learning_rate_start +
+                              fall * (options_.learning_rate_end - options_.learning_rate_start);
+  const Weights weights{.entropy = options_.entropy_start * (1 - fall),
+                        .per_sample = 1.0f / options_.minibatch};
   int updates = 0;
   int64_t samples = 0;
   for (int epoch = 0; epoch < options_.epochs; ++epoch) {
@@ -91,8 +93,8 @@ PpoMetrics Ppo::Update(VectorEnv* envs, uint64_t iteration, double progress, Thr
       samples += options_.minibatch;
     }
   }
-  for (double* sum : {&metrics.policy_loss, &metrics.value_loss, &metrics.entropy, &metrics.approx_kl,
-                      &metrics.clip_fraction}) {
+  for (double* sum : {&metrics.policy_loss, &metrics.value_loss, &metrics.entropy,
+                      &metrics.approx_kl, &metrics.clip_fraction}) {
     *sum /= std::max<int64_t>(1, samples);
   }
   metrics.gradient_norm /= std::max(1, updates);
@@ -101,12 +103,14 @@ PpoMetrics Ppo::Update(VectorEnv* envs, uint64_t iteration, double progress, Thr
 }
 
 PpoLoss PpoLoss::Of(const PpoOptions& options, float entropy_weight, std::span<const float> log_p,
-                    std::span<const float> p, float value, const PpoSample& sample, std::span<float> dlogits) {
+                    std::span<const float> p, float value, const PpoSample& sample,
+                    std::span<float> dlogits) {
   PpoLoss loss;
   const float log_ratio = log_p[sample.choice] - sample.log_probability;
   const float ratio = std::exp(std::min(log_ratio, 20.0f));
   const float gain = ratio * sample.advantage;
-  const float clipped_gain = std::clamp(ratio, 1 - options.clip, 1 + options.clip) * sample.advantage;
+  const float clipped_gain =
+      std::clamp(ratio, 1 - options.clip, 1 + options.clip) * sample.advantage;
   const float error = value - sample.target;
   loss.policy = -std::min(gain, clipped_gain);
   loss.value = error * error;
@@ -122,46 +126,52 @@ PpoLoss PpoLoss::Of(const PpoOptions& options, float entropy_weight, std::span<c
   return loss;
 }
 
-void Ppo::Accumulate(VectorEnv* envs, std::span<const int32_t> samples, const Weights& weights, Chunk* chunk) {
+void Ppo::Accumulate(VectorEnv* envs, std::span<const int32_t> samples, const Weights& weights,
+                     Chunk* chunk) {
   const int per_slice = envs->options().envs_per_slice * envs->options().steps;
   chunk->questions.Clear();
-  for (int32_t sample : samples) chunk->questions.Append(envs->slice(sample / per_slice).questions, sample % per_slice);
+  for (int32_t sample : samples)
+    chunk->questions.Append(envs->slice(sample / per_slice).questions, sample % per_slice);
   std::fill(chunk->gradient.begin(), chunk->gradient.end(), 0.0f);
   chunk->policy_loss = chunk->value_loss = chunk->entropy = chunk->approx_kl = chunk->clipped = 0;
   const auto loss = [&](const nn::CandidateNet::Heads& heads) {
-    const std::span<const int32_t> begin(chunk->questions.candidate_begin.data() + heads.first, heads.count + 1);
+    const std::span<const int32_t> begin(chunk->questions.candidate_begin.data() + heads.first,
+                                         heads.count + 1);
     const size_t alternatives = nn::AlternativeCount(begin);
     for (auto* buffer : {&chunk->log_probabilities, &chunk->probabilities, &chunk->derivatives}) {
       if (buffer->size() < alternatives) buffer->resize(alternatives);
     }
-    nn::Softmax(begin, heads.logits, heads.stop, {}, std::span(chunk->log_probabilities.data(), alternatives),
+    nn::Softmax(begin, heads.logits, heads.stop, {},
+                std::span(chunk->log_probabilities.data(), alternatives),
                 std::span(chunk->probabilities.data(), alternatives), net_->kernels());
     for (int i = 0; i < heads.count; ++i) {
       const int32_t sample = samples[heads.first + i];
       const SliceRollout& r = envs->slice(sample / per_slice);
       const int32_t local = sample % per_slice;
-      const size_t count = begin[i + 1] - begin[i], candidate = begin[i] - begin[0], at = candidate + i;
+      const size_t count = begin[i + 1] - begin[i], candidate = begin[i] - begin[0],
+                   at = candidate + i;
       const std::span<float> derivatives(chunk->derivatives.data() + at, count + 1);
-      const PpoLoss one = PpoLoss::Of(options_, weights.entropy,
-                                      std::span(chunk->log_probabilities).subspan(at, count + 1),
-                                      std::span(chunk->probabilities).subspan(at, count + 1), heads.value[i],
-                                      {.choice = r.choices[local],
-                                       .log_probability = r.log_probability[local],
-                                       .advantage = advantages_[sample],
-                                       .target = r.returns[local]},
-                                      derivatives);
+      const PpoLoss one = PpoLoss::Of(
+          options_, weights.entropy, std::span(chunk->log_probabilities).subspan(at, count + 1),
+          std::span(chunk->probabilities).subspan(at, count + 1), heads.value[i],
+          {.choice = r.choices[local],
+           .log_probability = r.log_probability[local],
+           .advantage = advantages_[sample],
+           .target = r.returns[local]},
+          derivatives);
       chunk->policy_loss += one.policy;
       chunk->value_loss += one.value;
       chunk->entropy += one.entropy;
       chunk->approx_kl += one.approx_kl;
       chunk->clipped += one.clipped;
-      for (size_t j = 0; j < count; ++j) heads.dlogits[candidate + j] = derivatives[j] * weights.per_sample;
+      for (size_t j = 0; j < count; ++j)
+        heads.dlogits[candidate + j] = derivatives[j] * weights.per_sample;
       heads.dstop[i] = derivatives[count] * weights.per_sample;
       heads.dvalue[i] = one.dvalue * weights.per_sample;
     }
   };
-  net_->AccumulateGradient(chunk->questions, 0, chunk->questions.samples, chunk->workspace.get(), loss,
-                           chunk->gradient);
+  net_->AccumulateGradient(chunk->questions, 0, chunk->questions.samples, chunk->workspace.get(),
+                           loss, chunk->gradient);
 }
 
 void Ppo::Profile() {

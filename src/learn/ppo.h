@@ -11,9 +11,10 @@
 #include "nn/adam.h"
 #include "nn/candidate_net.h"
 
-// Proximal policy optimisation (Schulman et al. 2017) with the clipped objective over the allowed alternatives.
-// Invalid moves are not among the alternatives, so nothing is masked after the fact. Gradients are summed in slices of
-// fixed size and order: the same seed gives the same weights for any number of threads.
+// Proximal policy optimisation (Schulman et al. 2017) with the clipped objective over the allowed
+// alternatives. Invalid moves are not among the alternatives, so nothing is masked after the fact.
+// Gradients are summed in slices of fixed size and order: the same seed gives the same weights for
+// any number of threads.
 
 namespace rudderfish {
 
@@ -32,7 +33,8 @@ struct PpoMetrics {
   double policy_loss = 0;
   double value_loss = 0;
   double entropy = 0;
-  double approx_kl = 0;      // mean of (ratio - 1) - log ratio (Schulman, "Approximating KL divergence", 2020)
+  double approx_kl =
+      0;  // mean of (ratio - 1) - log ratio (Schulman, "Approximating KL divergence", 2020)
   double clip_fraction = 0;
   double explained_variance = 0;
   double gradient_norm = 0;
@@ -47,7 +49,8 @@ struct PpoSample {
   float target = 0;  // Of the value: the return.
 };
 
-// The loss of one sample, with p the policy now, A the advantage, r = p(a) / p_old(a), R the return:
+// The loss of one sample, with p the policy now, A the advantage, r = p(a) / p_old(a), R the
+// return:
 //   L = -min(r A, clip(r) A) + value_weight (V - R)² - entropy_weight H(p)
 //   dL/dlogit_j = dL/dlog p(a) (1[j = a] - p_j) + entropy_weight p_j (log p_j + H)
 struct PpoLoss {
@@ -60,12 +63,14 @@ struct PpoLoss {
 
   // `log_p` and `p` of all alternatives, stop last; writes as many derivatives.
   static PpoLoss Of(const PpoOptions& options, float entropy_weight, std::span<const float> log_p,
-                    std::span<const float> p, float value, const PpoSample& sample, std::span<float> dlogits);
+                    std::span<const float> p, float value, const PpoSample& sample,
+                    std::span<float> dlogits);
 };
 
 class Ppo {
  public:
-  static constexpr int kChunkSamples = 64;  // The unit of summation, whatever the number of threads.
+  static constexpr int kChunkSamples =
+      64;  // The unit of summation, whatever the number of threads.
 
   Ppo(const PpoOptions& options, uint64_t seed, nn::CandidateNet* net);
 
@@ -95,7 +100,8 @@ class Ppo {
 
   void Normalise(VectorEnv* envs, PpoMetrics* metrics);
   void Shuffle(uint64_t iteration, int epoch);
-  void Accumulate(VectorEnv* envs, std::span<const int32_t> samples, const Weights& weights, Chunk* chunk);
+  void Accumulate(VectorEnv* envs, std::span<const int32_t> samples, const Weights& weights,
+                  Chunk* chunk);
 
   PpoOptions options_;
   uint64_t seed_;

@@ -33,23 +33,26 @@ Distribution SoftmaxOf(const std::vector<double>& logits) {
 }
 
 // The loss itself, in double, from its definition.
-double LossOf(const std::vector<double>& logits, double value, const PpoSample& sample, const PpoOptions& options,
-              double entropy_weight) {
+double LossOf(const std::vector<double>& logits, double value, const PpoSample& sample,
+              const PpoOptions& options, double entropy_weight) {
   double sum = 0, entropy = 0;
   for (double logit : logits) sum += std::exp(logit);
   for (double logit : logits) entropy -= std::exp(logit) / sum * (logit - std::log(sum));
   const double ratio = std::exp(logits[sample.choice] - std::log(sum) - sample.log_probability);
   const double clipped = std::clamp(ratio, 1.0 - options.clip, 1.0 + options.clip);
   return -std::min(ratio * sample.advantage, clipped * sample.advantage) +
-         options.value_weight * (value - sample.target) * (value - sample.target) - entropy_weight * entropy;
+         options.value_weight * (value - sample.target) * (value - sample.target) -
+         entropy_weight * entropy;
 }
 
 TEST(PpoLoss, FourAlternativesWorkedOutByHand) {
-  // All alike: p = 1/4. Chosen before with probability 1/5, so r = 5/4, beyond the clip of 1.2 for A > 0.
+  // All alike: p = 1/4. Chosen before with probability 1/5, so r = 5/4, beyond the clip of 1.2 for
+  // A > 0.
   const Distribution quarter = SoftmaxOf({0, 0, 0, 0});
   const PpoOptions options{.clip = 0.2f, .value_weight = 0.5f};
   std::vector<float> derivatives(4);
-  const PpoSample sample{.choice = 1, .log_probability = std::log(0.2f), .advantage = 2, .target = 1};
+  const PpoSample sample{
+      .choice = 1, .log_probability = std::log(0.2f), .advantage = 2, .target = 1};
   const PpoLoss up = PpoLoss::Of(options, 0, quarter.log_p, quarter.p, 4, sample, derivatives);
   EXPECT_NEAR(up.policy, -2.4, 1e-6);
   EXPECT_NEAR(up.value, 9, 1e-6);
@@ -76,20 +79,22 @@ TEST(PpoLoss, DerivativesAreTheSlopesOfTheLoss) {
     std::vector<double> logits(1 + rng.Below(6));
     for (double& logit : logits) logit = rng.Uniform(-2, 2);
     const Distribution now = SoftmaxOf(logits);
-    const PpoSample sample{.choice = static_cast<int>(rng.Below(static_cast<uint32_t>(logits.size()))),
-                           .log_probability = static_cast<float>(rng.Uniform(-3, -0.1)),
-                           .advantage = static_cast<float>(rng.Uniform(-2, 2)),
-                           .target = static_cast<float>(rng.Uniform(-1, 1))};
+    const PpoSample sample{
+        .choice = static_cast<int>(rng.Below(static_cast<uint32_t>(logits.size()))),
+        .log_probability = static_cast<float>(rng.Uniform(-3, -0.1)),
+        .advantage = static_cast<float>(rng.Uniform(-2, 2)),
+        .target = static_cast<float>(rng.Uniform(-1, 1))};
     const double value = rng.Uniform(-1, 1);
     std::vector<float> derivatives(logits.size());
-    const PpoLoss loss =
-        PpoLoss::Of(options, 0.05f, now.log_p, now.p, static_cast<float>(value), sample, derivatives);
+    const PpoLoss loss = PpoLoss::Of(options, 0.05f, now.log_p, now.p, static_cast<float>(value),
+                                     sample, derivatives);
     constexpr double kStep = 1e-5;
     for (size_t j = 0; j < logits.size(); ++j) {
       std::vector<double> above = logits, below = logits;
       above[j] += kStep;
       below[j] -= kStep;
-      const double slope = (LossOf(above, value, sample, options, 0.05) - LossOf(below, value, sample, options, 0.05)) /
+      const double slope = (LossOf(above, value, sample, options, 0.05) -
+                            LossOf(below, value, sample, options, 0.05)) /
                            (2 * kStep);
       EXPECT_NEAR(derivatives[j], slope, 2e-4);
     }
@@ -110,7 +115,8 @@ TEST(Ppo, WeightsAreTheSameForAnyNumberOfThreads) {
   for (int threads : {1, 2, 3}) {
     ThreadPool pool(threads);
     const std::unique_ptr<Learner> learner = MakeLearner(options, worlds.list());
-    for (uint64_t iteration = 1; iteration <= 5; ++iteration) learner->Iterate(iteration, 0.1, &pool);
+    for (uint64_t iteration = 1; iteration <= 5; ++iteration)
+      learner->Iterate(iteration, 0.1, &pool);
     weights.emplace_back(learner->net().parameters().begin(), learner->net().parameters().end());
   }
   EXPECT_EQ(weights[0], weights[1]);
@@ -129,7 +135,8 @@ TEST(Ppo, SchedulesFallFromStartToEnd) {
   EXPECT_FLOAT_EQ(learner->Iterate(3, 1, &pool).learning_rate, 0.001f);
 }
 
-// Trains on the two nodes and returns how far above the optimum its plans end, in ms, before and after.
+// Trains on the two nodes and returns how far above the optimum its plans end, in ms, before and
+// after.
 std::pair<double, double> AboveOptimum(const TrainOptions& options) {
   const TrainingWorlds worlds = WorldsOf(TwoNodes().scenario);
   const TrainingWorld& world = worlds.list()[0];

@@ -10,7 +10,8 @@
 namespace rudderfish {
 namespace {
 
-constexpr uint64_t kExploreStream = uint64_t{4} << 40;  // Of the seed; see kChoiceStream in rollout.cc.
+constexpr uint64_t kExploreStream = uint64_t{4}
+                                    << 40;  // Of the seed; see kChoiceStream in rollout.cc.
 
 template <class T>
 int64_t Bytes(const std::vector<T>& values) {
@@ -18,8 +19,8 @@ int64_t Bytes(const std::vector<T>& values) {
 }
 
 int64_t Bytes(const GraphBatch& batch) {
-  return Bytes(batch.candidates) + Bytes(batch.nodes) + Bytes(batch.workloads) + Bytes(batch.context) +
-         Bytes(batch.ends) + Bytes(batch.placements) + Bytes(batch.calls);
+  return Bytes(batch.candidates) + Bytes(batch.nodes) + Bytes(batch.workloads) +
+         Bytes(batch.context) + Bytes(batch.ends) + Bytes(batch.placements) + Bytes(batch.calls);
 }
 
 }  // namespace
@@ -70,12 +71,14 @@ int Replay::NewSlot() {
 
 void Replay::LimitPages() {
   int64_t bytes = 0;
-  for (const Slice& slice : slices_) bytes += Bytes(slice.ring[0].questions) + Bytes(slice.ring[0].beyond);
+  for (const Slice& slice : slices_)
+    bytes += Bytes(slice.ring[0].questions) + Bytes(slice.ring[0].beyond);
   pages_max_ = std::max<int64_t>(2, std::min(options_.samples_max / page_samples(),
                                              options_.bytes_max / std::max<int64_t>(1, bytes)));
 }
 
-void Replay::Collect(const nn::CandidateNet& net, uint64_t iteration, float epsilon, ThreadPool* pool) {
+void Replay::Collect(const nn::CandidateNet& net, uint64_t iteration, float epsilon,
+                     ThreadPool* pool) {
   const int slot = NewSlot();
   const Exploration exploration{&net, iteration, epsilon};
   pool->ParallelFor(static_cast<int>(slices_.size()), [&](int index, int) {
@@ -97,18 +100,21 @@ void Replay::Collect(const nn::CandidateNet& net, uint64_t iteration, float epsi
 void Replay::Choose(const Exploration& exploration, int index, int step, Segment* segment) {
   Slice& slice = slices_[index];
   const int first = step * envs();
-  const std::span<const int32_t> begin(segment->questions.candidate_begin.data() + first, envs() + 1);
+  const std::span<const int32_t> begin(segment->questions.candidate_begin.data() + first,
+                                       envs() + 1);
   const size_t candidates = begin.back() - begin.front();
   slice.logits.resize(std::max(slice.logits.size(), candidates));
   exploration.net->Forward(segment->questions, first, envs(), slice.workspace.get(),
                            std::span(slice.logits.data(), candidates), slice.stop, slice.value);
   for (int i = 0; i < envs(); ++i) {
-    Rng rng(seed_, kExploreStream + index * envs() + i, exploration.iteration * options_.steps + step);
+    Rng rng(seed_, kExploreStream + index * envs() + i,
+            exploration.iteration * options_.steps + step);
     const int count = begin[i + 1] - begin[i];
     const std::span<const float> advantages(slice.logits.data() + (begin[i] - begin[0]), count);
     const bool explore = rng.UniformFloat() < exploration.epsilon;
-    segment->choices[first + i] = explore ? static_cast<int32_t>(rng.Below(static_cast<uint32_t>(count) + 1))
-                                          : nn::ArgmaxOrStop(advantages, slice.stop[i]);
+    segment->choices[first + i] =
+        explore ? static_cast<int32_t>(rng.Below(static_cast<uint32_t>(count) + 1))
+                : nn::ArgmaxOrStop(advantages, slice.stop[i]);
   }
 }
 
@@ -146,7 +152,10 @@ bool Replay::Find(int64_t sample, int n, float gamma, Transition* transition) co
   const Slice& slice = slices_[within / segment_samples()];
   int at = static_cast<int>(within % segment_samples());
   const Segment* segment = &slice.ring[SlotOf(page)];
-  *transition = {.questions = &segment->questions, .question = at, .choice = segment->choices[at], .discount = 1};
+  *transition = {.questions = &segment->questions,
+                 .question = at,
+                 .choice = segment->choices[at],
+                 .discount = 1};
   for (int k = 0; k < n; ++k) {
     transition->reward += transition->discount * segment->rewards[at];
     transition->discount *= gamma;
@@ -200,13 +209,15 @@ bool Replay::IsPossible(const Segment& segment, const Slice& slice, int step) co
   return true;
 }
 
-Result<void> Replay::Refill(std::span<const EnvCursor> cursors, std::span<const int32_t> choices, int64_t pages_max,
-                            ThreadPool* pool) {
+Result<void> Replay::Refill(std::span<const EnvCursor> cursors, std::span<const int32_t> choices,
+                            int64_t pages_max, ThreadPool* pool) {
   CHECK_EQ(cursors.size(), static_cast<size_t>(options_.envs));
   const auto pages = static_cast<int64_t>(choices.size()) / page_samples();
-  if (choices.size() % page_samples() != 0 || pages_max < (pages > 0 ? 2 : 0) || pages > pages_max ||
+  if (choices.size() % page_samples() != 0 || pages_max < (pages > 0 ? 2 : 0) ||
+      pages > pages_max ||
       pages_max > std::max<int64_t>(2, options_.samples_max / page_samples())) {
-    return Fail(ErrorCode::kCorruption, "the replay memory of {} choices in at most {} pages is none of these options",
+    return Fail(ErrorCode::kCorruption,
+                "the replay memory of {} choices in at most {} pages is none of these options",
                 choices.size(), pages_max);
   }
   pages_ = first_ = 0;
@@ -220,13 +231,15 @@ Result<void> Replay::Refill(std::span<const EnvCursor> cursors, std::span<const 
     }
     for (int64_t page = 0; page < pages && results[index]; ++page) {
       Segment& segment = slice.ring[SlotOf(page)];
-      const auto part = choices.subspan(page * page_samples() + index * segment_samples(), segment_samples());
+      const auto part =
+          choices.subspan(page * page_samples() + index * segment_samples(), segment_samples());
       segment.choices.assign(part.begin(), part.end());
       for (int i = 0; i < envs(); ++i) segment.start[i] = slice.envs[i].cursor();
       for (int step = 0; step < options_.steps; ++step) {
         for (Env& env : slice.envs) env.Encode(&segment.questions);
         if (!IsPossible(segment, slice, step)) {
-          results[index] = Fail(ErrorCode::kCorruption, "replay.choices has a choice that its question does not offer");
+          results[index] = Fail(ErrorCode::kCorruption,
+                                "replay.choices has a choice that its question does not offer");
           return;
         }
         Record(step, &segment, &slice);

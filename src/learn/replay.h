@@ -12,13 +12,14 @@
 #include "learn/rollout.h"
 #include "nn/candidate_net.h"
 
-// The memory of off-policy learning: the last questions of many environments, with what was chosen and what came of
-// it. It is a ring of pages; a page holds `steps` steps of every environment, and a step's next question is simply the
-// next one of its environment.
+// The memory of off-policy learning: the last questions of many environments, with what was chosen
+// and what came of it. It is a ring of pages; a page holds `steps` steps of every environment, and
+// a step's next question is simply the next one of its environment.
 //
-// Memory: `samples_max` questions (a continuum-7x21 question is about 6 kB), fewer if the first page shows that they
-// would take more than `bytes_max`; at least two pages. A checkpoint keeps none of it: only where the oldest page
-// began and the choices since, from which the same questions come again, to the bit (Refill).
+// Memory: `samples_max` questions (a continuum-7x21 question is about 6 kB), fewer if the first
+// page shows that they would take more than `bytes_max`; at least two pages. A checkpoint keeps
+// none of it: only where the oldest page began and the choices since, from which the same questions
+// come again, to the bit (Refill).
 //
 // As in VectorEnv, slices of environments run on any thread and results do not depend on which.
 
@@ -35,8 +36,8 @@ struct ReplayOptions {
 
 enum class StepEnd : uint8_t { kGoesOn, kTerminated, kTruncated };
 
-// One sample with n steps of reward: choice at `question`, then `reward` = Σ γ^k r_k, then, unless discount is 0, the
-// question `next`, worth discount · its value.
+// One sample with n steps of reward: choice at `question`, then `reward` = Σ γ^k r_k, then, unless
+// discount is 0, the question `next`, worth discount · its value.
 struct Transition {
   const GraphBatch* questions = nullptr;
   int question = 0;
@@ -51,8 +52,8 @@ class Replay {
  public:
   Replay(std::span<const TrainingWorld> worlds, uint64_t seed, const ReplayOptions& options);
 
-  // Plays one page: with probability epsilon any alternative, else the one with the largest advantage. It takes the
-  // place of the oldest page once the memory is full.
+  // Plays one page: with probability epsilon any alternative, else the one with the largest
+  // advantage. It takes the place of the oldest page once the memory is full.
   void Collect(const nn::CandidateNet& net, uint64_t iteration, float epsilon, ThreadPool* pool);
 
   // Samples held, oldest first.
@@ -66,12 +67,12 @@ class Replay {
   int64_t pages_max() const { return pages_max_; }
   const EpisodeTotals& totals() const { return totals_; }  // Of the last Collect.
 
-  // What a checkpoint keeps: where environments stood before the oldest page, and the choices of all pages since, page
-  // by page, each by slice, step, environment.
+  // What a checkpoint keeps: where environments stood before the oldest page, and the choices of
+  // all pages since, page by page, each by slice, step, environment.
   std::vector<EnvCursor> OldestCursors() const;
   std::vector<int32_t> Choices() const;
-  Result<void> Refill(std::span<const EnvCursor> cursors, std::span<const int32_t> choices, int64_t pages_max,
-                      ThreadPool* pool);
+  Result<void> Refill(std::span<const EnvCursor> cursors, std::span<const int32_t> choices,
+                      int64_t pages_max, ThreadPool* pool);
 
   void Profile();
   nn::DenseProfile profile() const;

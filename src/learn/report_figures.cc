@@ -76,7 +76,7 @@ void DrawCounts(const PairedResult& paired, SvgPoint end, Svg* svg) {
   const std::pair<std::string, std::string_view> parts[] = {
       {fmt::format("worse on {}", paired.starts_worse), "note bad"},
       {fmt::format("equal on {}", paired.starts_equal), "note open"},
-      {fmt::format("better on {} starts", paired.starts_better), "note good"}};
+      {fmt::format("better on {}", paired.starts_better), "note good"}};
   for (const auto& [text, css] : parts) {
     svg->Text(end, text, css, TextAnchor::kEnd);
     end.x -= TextWidth(text, 14) + 18;

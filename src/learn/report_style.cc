@@ -94,7 +94,7 @@ svg .s1 .name, svg .s1 .value { fill: var(--s1); font-weight: 650; }
 .leaving .pod { fill-opacity: .35; stroke: var(--soft); stroke-width: 1.2;
   stroke-dasharray: 3 2.5; }
 svg .other .code { fill: var(--soft); }
-svg .leaving .code { fill: var(--soft); }
+svg .leaving .code { fill: var(--ink); }
 .arrived .pod { stroke: var(--ink); stroke-width: 1.8; }
 .badge { fill: var(--ink); }
 svg .badge-text { fill: var(--card); font-size: 9.5px; font-weight: 700; }
@@ -130,7 +130,14 @@ footer { margin: 56px 0 0; padding-top: 18px; border-top: 1px solid var(--edge);
   :root { --page: #fff; }
   body { font-size: 11pt; }
   main { max-width: none; padding: 0; }
-  h2 { margin-top: 32px; break-after: avoid; }
+  h2, h2 + p { break-after: avoid; }
+  h2 { margin-top: 32px; }
+  .pair { grid-template-columns: 1fr 1fr; }
+  .tiles { grid-template-columns: repeat(4, 1fr); }
+  .tiles b { font-size: 22px; }
+  .wide svg { min-width: 0; }
+  table { font-size: 11px; }
+  th, td { padding: 5px 6px; }
   .scroll { overflow: visible; }
   code { white-space: pre-wrap; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }

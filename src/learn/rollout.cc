@@ -44,7 +44,8 @@ void EstimateAdvantages(int envs, float gamma, float lambda, SliceRollout* rollo
   }
 }
 
-VectorEnv::VectorEnv(std::span<const TrainingWorld> worlds, uint64_t seed, const RolloutOptions& options)
+VectorEnv::VectorEnv(std::span<const TrainingWorld> worlds, uint64_t seed,
+                     const RolloutOptions& options)
     : options_(options), seed_(seed) {
   CHECK(!worlds.empty());
   CHECK_EQ(options.envs % options.envs_per_slice, 0);
@@ -53,7 +54,8 @@ VectorEnv::VectorEnv(std::span<const TrainingWorld> worlds, uint64_t seed, const
   for (Slice& slice : slices_) {
     slice.workspace = std::make_unique<nn::Workspace>(nn::Workspace::Keep::kNothing);
     slice.rollout.questions.widths = slice.beyond.widths = worlds[0].task->widths();
-    slice.envs.reserve(options.envs_per_slice);  // Their evaluators point at their states: they must not move.
+    slice.envs.reserve(
+        options.envs_per_slice);  // Their evaluators point at their states: they must not move.
     for (int i = 0; i < options.envs_per_slice; ++i) {
       const TrainingWorld& at = worlds[id % worlds.size()];
       slice.envs.emplace_back(*at.world, *at.task, at.law, seed, id++,
@@ -74,8 +76,9 @@ float VectorEnv::ValueOf(const nn::CandidateNet& net, Env* env, Slice* slice) {
   env->Encode(&slice->beyond);
   slice->logits.resize(std::max<size_t>(slice->logits.size(), env->space().count()));
   float stop = 0, value = 0;
-  net.Forward(slice->beyond, 0, 1, slice->workspace.get(), std::span(slice->logits.data(), env->space().count()),
-              std::span(&stop, 1), std::span(&value, 1));
+  net.Forward(slice->beyond, 0, 1, slice->workspace.get(),
+              std::span(slice->logits.data(), env->space().count()), std::span(&stop, 1),
+              std::span(&value, 1));
   return value;
 }
 
@@ -97,14 +100,15 @@ void VectorEnv::CollectSlice(const nn::CandidateNet& net, uint64_t iteration, in
   for (int step = 0; step < options_.steps; ++step) {
     const int first = step * envs;
     for (Env& env : slice.envs) env.Encode(&rollout.questions);
-    const std::span<const int32_t> begin(rollout.questions.candidate_begin.data() + first, envs + 1);
+    const std::span<const int32_t> begin(rollout.questions.candidate_begin.data() + first,
+                                         envs + 1);
     const size_t candidates = begin.back() - begin.front();
     const size_t alternatives = nn::AlternativeCount(begin);
     slice.logits.resize(std::max(slice.logits.size(), candidates));
     slice.log_probabilities.resize(std::max(slice.log_probabilities.size(), alternatives));
     slice.probabilities.resize(slice.log_probabilities.size());
-    net.Forward(rollout.questions, first, envs, slice.workspace.get(), std::span(slice.logits.data(), candidates),
-                slice.stop, slice.value);
+    net.Forward(rollout.questions, first, envs, slice.workspace.get(),
+                std::span(slice.logits.data(), candidates), slice.stop, slice.value);
     nn::Softmax(begin, std::span(slice.logits.data(), candidates), slice.stop, {},
                 std::span(slice.log_probabilities.data(), alternatives),
                 std::span(slice.probabilities.data(), alternatives), net.kernels());
@@ -113,8 +117,8 @@ void VectorEnv::CollectSlice(const nn::CandidateNet& net, uint64_t iteration, in
       const int count = begin[i + 1] - begin[i];
       const size_t at = static_cast<size_t>(begin[i] - begin[0]) + i;
       Rng rng(seed_, kChoiceStream + index * envs + i, iteration * options_.steps + step);
-      const int choice =
-          nn::SampleAlternative(std::span(slice.probabilities.data() + at, count + 1), rng.Uniform());
+      const int choice = nn::SampleAlternative(
+          std::span(slice.probabilities.data() + at, count + 1), rng.Uniform());
       const int sample = first + i;
       rollout.choices[sample] = choice;
       rollout.log_probability[sample] = slice.log_probabilities[at + choice];

@@ -10,17 +10,18 @@
 #include "learn/env.h"
 #include "nn/candidate_net.h"
 
-// Many environments stepped together, and what they saw. Environments are split into slices of fixed size; a slice
-// runs all its steps on one thread without waiting for others. Which thread is chance, results are not: every
-// environment has its own random streams, and a network's answer to a question does not depend on its batch.
+// Many environments stepped together, and what they saw. Environments are split into slices of
+// fixed size; a slice runs all its steps on one thread without waiting for others. Which thread is
+// chance, results are not: every environment has its own random streams, and a network's answer to
+// a question does not depend on its batch.
 
 namespace rudderfish {
 
-// What one slice recorded: question after question, time-major (step, environment), then the state of each
-// environment after the last step is the next rollout's first.
+// What one slice recorded: question after question, time-major (step, environment), then the state
+// of each environment after the last step is the next rollout's first.
 struct SliceRollout {
   GraphBatch questions;
-  std::vector<int32_t> choices;        // Alternative: candidate index, or the candidate count for stop.
+  std::vector<int32_t> choices;  // Alternative: candidate index, or the candidate count for stop.
   std::vector<float> log_probability;  // Of the choice, when it was made.
   std::vector<float> values;
   std::vector<float> rewards;     // With the value beyond a truncation added.
@@ -47,22 +48,25 @@ struct RolloutOptions {
   int envs = 256;
   int steps = 32;
   int envs_per_slice = 16;
-  int episode_steps_max = 30;  // Training episodes are cut here; evaluation runs to the task's own limit.
+  int episode_steps_max =
+      30;  // Training episodes are cut here; evaluation runs to the task's own limit.
   float gamma = 1.0f;
   float lambda = 0.85f;
 };
 
-// Generalised advantage estimation (Schulman et al. 2016) over a time-major rollout of `envs` environments:
+// Generalised advantage estimation (Schulman et al. 2016) over a time-major rollout of `envs`
+// environments:
 //   A_t = delta_t + gamma lambda A_{t+1} within an episode, delta_t = r_t + gamma V_{t+1} - V_t
 void EstimateAdvantages(int envs, float gamma, float lambda, SliceRollout* rollout);
 
 class VectorEnv {
  public:
-  // Environment i plays in world i modulo their number. REQUIRES: equal feature tables of the tasks.
+  // Environment i plays in world i modulo their number. REQUIRES: equal feature tables of the
+  // tasks.
   VectorEnv(std::span<const TrainingWorld> worlds, uint64_t seed, const RolloutOptions& options);
 
-  // Runs options.steps steps in every environment with the net's stochastic policy and estimates advantages.
-  // `iteration` keys the choices' randomness.
+  // Runs options.steps steps in every environment with the net's stochastic policy and estimates
+  // advantages. `iteration` keys the choices' randomness.
   void Collect(const nn::CandidateNet& net, uint64_t iteration, ThreadPool* pool);
 
   const RolloutOptions& options() const { return options_; }

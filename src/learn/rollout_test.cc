@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "learn/learner.h"
-#include "tests/support/tiny_scenario.h"
+#include "tests/support/shipped_scenario.h"
 #include "tests/support/toy_training.h"
 
 namespace rudderfish {
@@ -90,7 +90,8 @@ TEST(VectorEnv, RestoredFromCursorsGoesOnToTheBit) {
 
 TEST(VectorEnv, TruncationAddsTheValueBeyondAndStoppingDoesNot) {
   const TrainingWorlds worlds = WorldsOf(TwoNodes().scenario);
-  const RolloutOptions options{.envs = 8, .steps = 20, .envs_per_slice = 8, .episode_steps_max = 3, .gamma = 0.5f};
+  const RolloutOptions options{
+      .envs = 8, .steps = 20, .envs_per_slice = 8, .episode_steps_max = 3, .gamma = 0.5f};
   VectorEnv without(worlds.list(), 1, options), with(worlds.list(), 1, options);
   ThreadPool pool(1);
   without.Collect(FlatNet(worlds.task().widths(), 0), 0, &pool);
@@ -113,7 +114,8 @@ TEST(VectorEnv, TruncationAddsTheValueBeyondAndStoppingDoesNot) {
 }
 
 TEST(VectorEnv, EnvironmentsTakeTheWorldsInTurn) {
-  const std::shared_ptr<const Scenario> scenarios[] = {ShippedScenario("continuum-7x21"), TwoNodes().scenario};
+  const std::shared_ptr<const Scenario> scenarios[] = {ShippedScenario("continuum-7x21"),
+                                                       TwoNodes().scenario};
   const Result<TrainingWorlds> worlds = TrainingWorlds::Make(scenarios);
   ASSERT_TRUE(worlds.has_value());
   VectorEnv envs(worlds->list(), 1, {.envs = 8, .steps = 4, .envs_per_slice = 4});
@@ -126,18 +128,6 @@ TEST(VectorEnv, EnvironmentsTakeTheWorldsInTurn) {
       EXPECT_EQ(questions.node_begin[i + 1] - questions.node_begin[i], i % 2 == 0 ? 7 : 3);
     }
   }
-}
-
-TEST(TrainingWorlds, RefusesTasksWithDifferentFeatures) {
-  std::string text(testing::kTwoNodes);
-  text.replace(text.find("max_steps: 12"), 13, "features: reach-agent");
-  Result<Scenario> blind = ParseScenario(text, "blind.yaml");
-  ASSERT_TRUE(blind.has_value());
-  const std::shared_ptr<const Scenario> scenarios[] = {TwoNodes().scenario,
-                                                       std::make_shared<const Scenario>(*std::move(blind))};
-  const Result<TrainingWorlds> worlds = TrainingWorlds::Make(scenarios);
-  ASSERT_FALSE(worlds.has_value());
-  EXPECT_NE(worlds.error().message.find("different features"), std::string::npos) << worlds.error().message;
 }
 
 }  // namespace

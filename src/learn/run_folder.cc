@@ -33,7 +33,8 @@ std::string CpuModel() {
 }  // namespace
 
 std::filesystem::path RunPaths::scenario(int index, int count) const {
-  return folder / (count == 1 ? std::string("scenario.yaml") : fmt::format("scenario-{}.yaml", index + 1));
+  return folder /
+         (count == 1 ? std::string("scenario.yaml") : fmt::format("scenario-{}.yaml", index + 1));
 }
 
 Result<TrainScenario> TrainScenario::Open(const std::filesystem::path& path) {
@@ -63,7 +64,8 @@ Result<RunConfig> ReadRunConfig(const RunPaths& paths) {
   RunConfig config;
   TRY_ASSIGN(const YamlNode format, map.Required("rudderfish"));
   TRY_ASSIGN(const std::string written, format.AsString());
-  if (written != kFormat) return format.Expected(fmt::format("{}, the format of this version", kFormat));
+  if (written != kFormat)
+    return format.Expected(fmt::format("{}, the format of this version", kFormat));
   TRY_ASSIGN(config.options, ReadTrainOptions(&map));
   TRY_ASSIGN(const std::vector<YamlNode> scenarios, map.RequiredList("scenarios"));
   for (const YamlNode& node : scenarios) {
@@ -94,13 +96,16 @@ Result<std::vector<TrainScenario>> ReadRunScenarios(const RunPaths& paths) {
   return scenarios;
 }
 
-Result<void> WriteRunFolder(const RunPaths& paths, const TrainOptions& options, const Provenance& provenance,
+Result<void> WriteRunFolder(const RunPaths& paths, const TrainOptions& options,
+                            const Provenance& provenance,
                             const std::vector<TrainScenario>& scenarios) {
   TRY(MakeDirectories(paths.folder));
   const int count = static_cast<int>(scenarios.size());
-  for (int i = 0; i < count; ++i) TRY(WriteFileAtomically(paths.scenario(i, count), scenarios[i].text));
+  for (int i = 0; i < count; ++i)
+    TRY(WriteFileAtomically(paths.scenario(i, count), scenarios[i].text));
   YamlWriter out;
-  out.Comment("A run of `rudderfish train`, with every option it used. --resume goes on with these.");
+  out.Comment(
+      "A run of `rudderfish train`, with every option it used. --resume goes on with these.");
   out.Field("rudderfish", kFormat);
   WriteTrainOptions(options, &out);
   out.BeginList("scenarios");

@@ -12,17 +12,18 @@
 
 // A run of training on disk:
 //
-//   config.yaml          options in full, provenance, scenarios with their digests; there is a run where this file is
-//   scenario.yaml        the scenario as it was given; scenario-1.yaml, scenario-2.yaml ... if there are several
-//   metrics.csv          results (run_tables.h): one row an iteration; equal runs by steps write equal bytes
-//   timing.csv           the clock's part of the same iterations
+//   config.yaml          options in full, provenance, digests of the scenarios: marks a run
+//   scenario.yaml        the scenario as given; scenario-1.yaml, -2.yaml ... if there are several
+//   metrics.csv          results, a row an iteration: equal runs by steps write equal bytes
+//   timing.csv           the clock's part of the same iterations (run_tables.h)
 //   events.out.tfevents* the same for TensorBoard; one file a process
 //   best.safetensors     the network that did best on the validation starts
 //   last.safetensors     the network with all that is needed to go on
-//   train.log            what was said meanwhile
+//   train.log            what happened when, in seconds
 //   seed-1/, seed-2/ ... runs of their own, and summary.csv, if several seeds were asked for
 //
-// Checkpoints and summaries are replaced atomically; tables grow and are cut back to the checkpoint by --resume.
+// Checkpoints and summaries are replaced atomically; tables grow and are cut back to the checkpoint
+// by --resume.
 
 namespace rudderfish {
 
@@ -37,7 +38,9 @@ struct RunPaths {
   std::filesystem::path log() const { return folder / "train.log"; }
   std::filesystem::path summary() const { return folder / "summary.csv"; }
   std::filesystem::path scenario(int index, int count) const;
-  RunPaths seed(int number) const { return {folder / ("seed-" + std::to_string(number))}; }  // From 1.
+  RunPaths seed(int number) const {
+    return {folder / ("seed-" + std::to_string(number))};
+  }  // From 1.
 };
 
 // A scenario with the text it was read from.
@@ -61,13 +64,15 @@ struct RunConfig {
   std::vector<std::string> scenario_digests;
 };
 
-bool HasRun(const std::filesystem::path& folder);       // A run, or seeds of one.
-int SeedFolders(const std::filesystem::path& folder);  // How many seed-N there are; 0 for a run of one seed.
+bool HasRun(const std::filesystem::path& folder);  // A run, or seeds of one.
+int SeedFolders(
+    const std::filesystem::path& folder);  // How many seed-N there are; 0 for a run of one seed.
 Result<RunConfig> ReadRunConfig(const RunPaths& paths);
 Result<std::vector<TrainScenario>> ReadRunScenarios(const RunPaths& paths);
 
 // Makes the folder with scenarios and configuration; the configuration last.
-Result<void> WriteRunFolder(const RunPaths& paths, const TrainOptions& options, const Provenance& provenance,
+Result<void> WriteRunFolder(const RunPaths& paths, const TrainOptions& options,
+                            const Provenance& provenance,
                             const std::vector<TrainScenario>& scenarios);
 
 }  // namespace rudderfish

@@ -53,12 +53,15 @@ inline constexpr Column<TimingRow> kColumns<TimingRow>[] = {
 template <class Row>
 std::string HeadLine() {
   std::string line;
-  for (const Column<Row>& column : kColumns<Row>) line += (line.empty() ? "" : ",") + std::string(column.name);
+  for (const Column<Row>& column : kColumns<Row>)
+    line += (line.empty() ? "" : ",") + std::string(column.name);
   return line + "\n";
 }
 
 std::string CellText(int64_t value) { return std::to_string(value); }
-std::string CellText(double value) { return std::isnan(value) ? std::string() : fmt::format("{:.9g}", value); }
+std::string CellText(double value) {
+  return std::isnan(value) ? std::string() : fmt::format("{:.9g}", value);
+}
 
 bool ReadCell(std::string_view text, int64_t* value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
@@ -79,7 +82,8 @@ bool ReadRow(std::string_view line, Row* row) {
     const bool last = i + 1 == std::size(kColumns<Row>);
     if ((comma == std::string_view::npos) != last) return false;
     const std::string_view cell = line.substr(0, comma);
-    if (!std::visit([&](auto member) { return ReadCell(cell, &(row->*member)); }, kColumns<Row>[i].member)) {
+    if (!std::visit([&](auto member) { return ReadCell(cell, &(row->*member)); },
+                    kColumns<Row>[i].member)) {
       return false;
     }
     if (!last) line.remove_prefix(comma + 1);
@@ -108,8 +112,8 @@ Result<std::vector<Located<Row>>> ReadTable(const std::filesystem::path& path) {
     if (end == std::string::npos) return rows;
     Located<Row> located{.end = static_cast<int64_t>(end) + 1};
     if (!ReadRow(std::string_view(text).substr(at, end - at), &located.row)) {
-      return Fail(ErrorCode::kCorruption, "{}:{}: expected {} numbers, separated by commas", path.string(), line,
-                  std::size(kColumns<Row>));
+      return Fail(ErrorCode::kCorruption, "{}:{}: expected {} numbers, separated by commas",
+                  path.string(), line, std::size(kColumns<Row>));
     }
     rows.push_back(located);
     at = end + 1;
@@ -146,13 +150,18 @@ Result<void> Table<Row>::Append(const Row& row) {
 template class Table<MetricsRow>;
 template class Table<TimingRow>;
 
-Result<std::vector<MetricsRow>> ReadMetrics(const std::filesystem::path& path) { return ReadRows<MetricsRow>(path); }
-Result<std::vector<TimingRow>> ReadTiming(const std::filesystem::path& path) { return ReadRows<TimingRow>(path); }
+Result<std::vector<MetricsRow>> ReadMetrics(const std::filesystem::path& path) {
+  return ReadRows<MetricsRow>(path);
+}
+Result<std::vector<TimingRow>> ReadTiming(const std::filesystem::path& path) {
+  return ReadRows<TimingRow>(path);
+}
 
 Result<int64_t> TimingBytesUpTo(const std::filesystem::path& path, int64_t iteration) {
   const auto rows = ReadTable<TimingRow>(path);
   // Times are no part of what is restored: a table that is not there or damaged starts anew.
-  if (!rows && rows.error().code != ErrorCode::kNotFound && rows.error().code != ErrorCode::kCorruption) {
+  if (!rows && rows.error().code != ErrorCode::kNotFound &&
+      rows.error().code != ErrorCode::kCorruption) {
     return tl::unexpected(rows.error());
   }
   int64_t bytes = 0;
@@ -183,7 +192,8 @@ Result<std::vector<CurvePoint>> ReadLearningCurve(const RunPaths& paths) {
   return curve;
 }
 
-Result<std::vector<std::vector<CurvePoint>>> ReadLearningCurves(const std::filesystem::path& folder) {
+Result<std::vector<std::vector<CurvePoint>>> ReadLearningCurves(
+    const std::filesystem::path& folder) {
   std::vector<std::vector<CurvePoint>> curves;
   const int seeds = SeedFolders(folder);
   for (int seed = 1; seed <= std::max(1, seeds); ++seed) {

@@ -10,9 +10,10 @@
 #include "base/result.h"
 #include "learn/run_folder.h"
 
-// The tables of a run folder, written row by row and read for reports. What was computed and how long it took stand in
-// different files, because the first is the same for equal runs and the second never is. Tables join by iteration.
-// Comma-separated, a line of names first; a figure that there is not is an empty cell.
+// The tables of a run folder, written row by row and read for reports. What was computed and how
+// long it took stand in different files, because the first is the same for equal runs and the
+// second never is. Tables join by iteration. Comma-separated, a line of names first; a figure that
+// there is not is an empty cell.
 
 namespace rudderfish {
 
@@ -85,6 +86,7 @@ struct CurvePoint {
 
 // Of one run; for a run of several seeds, of each.
 Result<std::vector<CurvePoint>> ReadLearningCurve(const RunPaths& paths);
-Result<std::vector<std::vector<CurvePoint>>> ReadLearningCurves(const std::filesystem::path& folder);
+Result<std::vector<std::vector<CurvePoint>>> ReadLearningCurves(
+    const std::filesystem::path& folder);
 
 }  // namespace rudderfish

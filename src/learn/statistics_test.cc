@@ -95,8 +95,7 @@ TEST(Statistics, StrataKeepTheirShareInEveryResample) {
   EXPECT_NE(BootstrapMean(runs, {}), (ConfidenceInterval{50, 50}));
 }
 
-TEST(Statistics, BootstrapOfTheInterquartileMeanAgreesWithTheStatisticItself) {
-  // With one resample that draws every start and seed once the two are one; so compare centres.
+TEST(Statistics, IntervalOfTheInterquartileMeanHoldsItAndLeavesOutTheTails) {
   Rng rng(23);
   RunMatrix runs{.starts = 60, .seeds = 5, .values = std::vector<double>(300)};
   for (double& value : runs.values) value = std::exp(rng.Normal());

@@ -55,7 +55,8 @@ Result<EventFile> EventFile::Create(const std::filesystem::path& folder) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
   for (int n = 0;; ++n) {
-    const auto path = folder / fmt::format("events.out.tfevents.{}.{}.{}.{}", seconds, HostName(), getpid(), n);
+    const auto path =
+        folder / fmt::format("events.out.tfevents.{}.{}.{}.{}", seconds, HostName(), getpid(), n);
     std::error_code ignored;
     if (std::filesystem::exists(path, ignored)) continue;
     TRY_ASSIGN(AppendFile file, AppendFile::Open(path));

@@ -10,15 +10,15 @@
 #include "base/files.h"
 #include "base/result.h"
 
-// TensorBoard event files, which curve viewers open as they are. The format, from tensorflow/core/lib/io/record_writer.h
-// and tensorflow/core/util/event.proto:
+// TensorBoard event files, which curve viewers open as they are. The format, from
+// tensorflow/core/lib/io/record_writer.h and tensorflow/core/util/event.proto:
 //
-//   record   u64 length, u32 masked crc32c of the length, bytes, u32 masked crc32c of the bytes; little endian
-//   bytes    Event{1: wall_time double, 2: step int64, 3: file_version string, 5: Summary{1: repeated Value}}
-//   Value    {1: tag string, 2: simple_value float} or {1: tag, 8: TensorProto, 9: {1: {1: plugin name}}} for text
+//   record   u64 length, u32 masked crc32c of the length, event, u32 masked crc32c of the event
+//   event    {1: wall_time double, 2: step int64, 3: file_version string, 5: {1: repeated value}}
+//   value    {1: tag string, 2: simple_value float}
+//            {1: tag string, 8: TensorProto, 9: {1: {1: plugin name}}} for text
 //
-// The first record is the version "brain.Event:2". Wall times are the only bytes that differ between equal runs.
-// One thread at a time.
+// Little endian. The first event is the version "brain.Event:2". One thread at a time.
 
 namespace rudderfish {
 
@@ -29,7 +29,8 @@ struct ScalarPoint {
 
 class EventFile {
  public:
-  // A new file in `folder`, under a name that no other has: events.out.tfevents.<seconds>.<host>.<process>.<n>
+  // A new file in `folder`, under a name that no other has:
+  // events.out.tfevents.<seconds>.<host>.<process>.<n>
   static Result<EventFile> Create(const std::filesystem::path& folder);
 
   // Points at one step, in one record.

@@ -25,7 +25,8 @@ struct Field {
 
 uint64_t LittleEndian(std::string_view bytes) {
   uint64_t value = 0;
-  for (size_t i = 0; i < bytes.size(); ++i) value |= static_cast<uint64_t>(static_cast<uint8_t>(bytes[i])) << (8 * i);
+  for (size_t i = 0; i < bytes.size(); ++i)
+    value |= static_cast<uint64_t>(static_cast<uint8_t>(bytes[i])) << (8 * i);
   return value;
 }
 
@@ -86,7 +87,8 @@ TEST(EventFile, ScalarsReadBackFromTheirRecords) {
   const TestFolder folder;
   Result<EventFile> file = EventFile::Create(folder / "");
   ASSERT_TRUE(file.has_value());
-  const ScalarPoint points[] = {{"charts/SPS", 12345.5}, {"losses/entropy", std::nan("")}, {"losses/clipfrac", -0.25}};
+  const ScalarPoint points[] = {
+      {"charts/SPS", 12345.5}, {"losses/entropy", std::nan("")}, {"losses/clipfrac", -0.25}};
   ASSERT_TRUE(file->Scalars(int64_t{1} << 40, points).has_value());
   ASSERT_TRUE(file->Text("config", "seed: 1\n").has_value());
   ASSERT_TRUE(file->Flush().has_value());
@@ -103,9 +105,11 @@ TEST(EventFile, ScalarsReadBackFromTheirRecords) {
   for (const Field& value : Fields(Only(event, 5).bytes)) {
     EXPECT_EQ(value.number, 1);
     const std::vector<Field> parts = Fields(value.bytes);
-    values[Only(parts, 1).bytes] = std::bit_cast<float>(static_cast<uint32_t>(LittleEndian(Only(parts, 2).bytes)));
+    values[Only(parts, 1).bytes] =
+        std::bit_cast<float>(static_cast<uint32_t>(LittleEndian(Only(parts, 2).bytes)));
   }
-  EXPECT_EQ(values, (std::map<std::string, float>{{"charts/SPS", 12345.5f}, {"losses/clipfrac", -0.25f}}));
+  EXPECT_EQ(values,
+            (std::map<std::string, float>{{"charts/SPS", 12345.5f}, {"losses/clipfrac", -0.25f}}));
 
   const std::vector<Field> text = Fields(Only(Fields(Only(Fields(records[2]), 5).bytes), 1).bytes);
   EXPECT_EQ(Only(text, 1).bytes, "config");
@@ -115,7 +119,8 @@ TEST(EventFile, ScalarsReadBackFromTheirRecords) {
 
 TEST(EventFile, SecondFileOfAProcessTakesAnotherName) {
   const TestFolder folder;
-  const Result<EventFile> one = EventFile::Create(folder / ""), two = EventFile::Create(folder / "");
+  const Result<EventFile> one = EventFile::Create(folder / ""),
+                          two = EventFile::Create(folder / "");
   ASSERT_TRUE(one.has_value() && two.has_value());
   EXPECT_NE(one->path(), two->path());
 }

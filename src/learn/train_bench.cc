@@ -19,7 +19,8 @@ class RandomPlay {
     questions_.widths = worlds[0].task->widths();
     for (int i = 0; i < kLanes; ++i) {
       const TrainingWorld& at = worlds[i % worlds.size()];
-      envs_.push_back(std::make_unique<Env>(*at.world, *at.task, at.law, seed, i, at.task->max_steps()));
+      envs_.push_back(
+          std::make_unique<Env>(*at.world, *at.task, at.law, seed, i, at.task->max_steps()));
       envs_.back()->Reset(0);
     }
   }
@@ -29,7 +30,8 @@ class RandomPlay {
     questions_.Clear();
     for (const auto& env : envs_) env->Encode(&questions_);
     for (const auto& env : envs_) {
-      const int choice = static_cast<int>(rng_.Below(static_cast<uint32_t>(env->space().count()) + 1));
+      const int choice =
+          static_cast<int>(rng_.Below(static_cast<uint32_t>(env->space().count()) + 1));
       const StepResult result = env->Step(choice == env->space().count() ? kStop : choice);
       if (result.terminated || result.truncated) env->Reset();
     }
@@ -59,7 +61,8 @@ double RatePerSecond(double seconds, Work&& work) {
 
 }  // namespace
 
-double MeasureEnvStepsPerSecond(std::span<const TrainingWorld> worlds, uint64_t seed, double seconds) {
+double MeasureEnvStepsPerSecond(std::span<const TrainingWorld> worlds, uint64_t seed,
+                                double seconds) {
   CHECK(!worlds.empty());
   RandomPlay play(worlds, seed);
   const auto steps = [&] {
@@ -71,7 +74,8 @@ double MeasureEnvStepsPerSecond(std::span<const TrainingWorld> worlds, uint64_t 
   return RatePerSecond(seconds, steps);
 }
 
-TrainBench MeasureTraining(const TrainOptions& options, std::span<const TrainingWorld> worlds, double seconds) {
+TrainBench MeasureTraining(const TrainOptions& options, std::span<const TrainingWorld> worlds,
+                           double seconds) {
   CHECK(!worlds.empty());
   TrainBench bench{.threads = options.threads,
                    .epochs = options.algorithm == Algorithm::kPpo ? options.ppo.epochs : 1};

@@ -6,14 +6,15 @@
 
 #include "learn/learner.h"
 
-// How fast this machine learns. Wall time of the real thing, nothing left out: `bench env` steps environments, `bench
-// train` runs whole iterations of the learner that `train` runs.
+// How fast this machine learns. Wall time of the real thing, nothing left out: `bench env` steps
+// environments, `bench train` runs whole iterations of the learner that `train` runs.
 
 namespace rudderfish {
 
-// One core: step, reset where an episode ends, question and its encoding, moves drawn at random among the allowed
-// alternatives. Runs for `seconds` after a warm-up.
-double MeasureEnvStepsPerSecond(std::span<const TrainingWorld> worlds, uint64_t seed, double seconds);
+// One core: step, reset where an episode ends, question and its encoding, moves drawn at random
+// among the allowed alternatives. Runs for `seconds` after a warm-up.
+double MeasureEnvStepsPerSecond(std::span<const TrainingWorld> worlds, uint64_t seed,
+                                double seconds);
 
 struct TrainBench {
   double env_steps_per_second = 0;
@@ -25,7 +26,9 @@ struct TrainBench {
   double dense_gflops = 0;      // Their rate, of one thread.
 };
 
-// Measures the rate for `seconds`, then, in half of that, what the clock says of the kernels: reading it costs time.
-TrainBench MeasureTraining(const TrainOptions& options, std::span<const TrainingWorld> worlds, double seconds);
+// Measures the rate for `seconds`, then, in half of that, what the clock says of the kernels:
+// reading it costs time.
+TrainBench MeasureTraining(const TrainOptions& options, std::span<const TrainingWorld> worlds,
+                           double seconds);
 
 }  // namespace rudderfish

@@ -82,10 +82,13 @@ class FieldReader {
  public:
   explicit FieldReader(YamlMap* map) : map_(map) {}
   void operator()(std::string_view name, int& value) {
-    Take(map_->OptionalInt(name, std::numeric_limits<int>::min(), std::numeric_limits<int>::max(), value), &value);
+    Take(map_->OptionalInt(name, std::numeric_limits<int>::min(), std::numeric_limits<int>::max(),
+                           value),
+         &value);
   }
   void operator()(std::string_view name, int64_t& value) {
-    Take(map_->OptionalInt(name, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), value),
+    Take(map_->OptionalInt(name, std::numeric_limits<int64_t>::min(),
+                           std::numeric_limits<int64_t>::max(), value),
          &value);
   }
   void operator()(std::string_view name, float& value) {
@@ -145,7 +148,8 @@ void CheckPpo(const RolloutOptions& rollout, const PpoOptions& ppo, Bounds* boun
   bounds->Within("rollout.lambda", rollout.lambda, 0.0f, 1.0f);
   bounds->Within("ppo.epochs", ppo.epochs, 1, 1000);
   bounds->Multiple("ppo.minibatch", ppo.minibatch, Ppo::kChunkSamples);
-  bounds->Within<int64_t>("ppo.minibatch", ppo.minibatch, 1, static_cast<int64_t>(rollout.envs) * rollout.steps);
+  bounds->Within<int64_t>("ppo.minibatch", ppo.minibatch, 1,
+                          static_cast<int64_t>(rollout.envs) * rollout.steps);
   bounds->Within("ppo.clip", ppo.clip, 0.0f, 10.0f);
   CheckRates("ppo", ppo.learning_rate_start, ppo.learning_rate_end, ppo.max_gradient_norm, bounds);
 }
@@ -171,13 +175,16 @@ void CheckDqn(const DqnOptions& dqn, Bounds* bounds) {
 
 }  // namespace
 
-std::string_view AlgorithmName(Algorithm algorithm) { return kAlgorithmNames[static_cast<int>(algorithm)]; }
+std::string_view AlgorithmName(Algorithm algorithm) {
+  return kAlgorithmNames[static_cast<int>(algorithm)];
+}
 
 Result<Algorithm> AlgorithmNamed(std::string_view name) {
   for (const Algorithm algorithm : {Algorithm::kPpo, Algorithm::kDqn}) {
     if (AlgorithmName(algorithm) == name) return algorithm;
   }
-  return Invalid("unknown algorithm `{}`: expected ppo or dqn{}", name, DidYouMean(name, kAlgorithmNames));
+  return Invalid("unknown algorithm `{}`: expected ppo or dqn{}", name,
+                 DidYouMean(name, kAlgorithmNames));
 }
 
 Result<void> CheckTrainOptions(const TrainOptions& options) {
@@ -189,7 +196,7 @@ Result<void> CheckTrainOptions(const TrainOptions& options) {
   bounds.Within("network.hidden", options.hidden, 16, 1024);
   bounds.Within("network.rounds", options.rounds, 0, 16);
   bounds.Within("enlarge_every", options.enlarge_every, 0, kMost);
-  bounds.Within("evaluation.every", options.evaluate_every, 1, kMost);
+  bounds.Within<int64_t>("evaluation.every", options.evaluate_every, 1, int64_t{1} << 50);
   bounds.Within("evaluation.starts", options.validation_starts, 1, 1'000'000);
   bounds.Within("save_every_seconds", options.save_every_seconds, 0.0, 1e9);
   if (options.algorithm == Algorithm::kPpo) CheckPpo(options.rollout, options.ppo, &bounds);
@@ -208,7 +215,8 @@ void WriteTrainOptions(const TrainOptions& options, YamlWriter* out) {
   out->Field("seed", options.seed);
   out->FlowMap("network", {{"hidden", options.hidden}, {"rounds", options.rounds}});
   out->Field("enlarge_every", options.enlarge_every);
-  out->FlowMap("evaluation", {{"every", options.evaluate_every}, {"starts", options.validation_starts}});
+  out->FlowMap("evaluation",
+               {{"every", options.evaluate_every}, {"starts", options.validation_starts}});
   out->Field("save_every_seconds", options.save_every_seconds);
   if (options.algorithm == Algorithm::kPpo) {
     out->BeginMap("rollout");

@@ -12,8 +12,8 @@
 #include "learn/ppo.h"
 #include "learn/rollout.h"
 
-// All that decides what a run of training computes, besides its scenarios. Written into config.yaml of the run folder
-// in full, defaults included, and read from there by --resume. Plain values.
+// All that decides what a run of training computes, besides its scenarios. Written into config.yaml
+// of the run folder in full, defaults included, and read from there by --resume. Plain values.
 
 namespace rudderfish {
 
@@ -25,23 +25,24 @@ Result<Algorithm> AlgorithmNamed(std::string_view name);
 struct TrainOptions {
   Algorithm algorithm = Algorithm::kPpo;
 
-  // How long: environment steps if that is above 0, else seconds of the clock. Results of a run by steps do not
-  // depend on the clock.
+  // How long: environment steps if that is above 0, else seconds of the clock. Results of a run by
+  // steps do not depend on the clock.
   int64_t steps = 0;
   double seconds = 60;
 
   uint64_t seed = 1;
-  int threads = 1;  // Changes nothing but the time it takes; not part of the configuration that is kept.
+  int threads =
+      1;  // Changes nothing but the time it takes; not part of the configuration that is kept.
 
   int hidden = 32;  // Of the network: a multiple of 16.
   int rounds = 1;   // Of message passing.
 
-  // One environment in so many plays at twice the scenario's size, so that the policy learns what stays the same when
-  // a cluster grows; 0: none.
+  // One environment in so many plays at twice the scenario's size, so that the policy learns what
+  // stays the same when a cluster grows; 0: none.
   int enlarge_every = 4;
 
-  int evaluate_every = 8;        // Iterations between evaluations on the validation starts.
-  int validation_starts = 128;   // Of each scenario.
+  int64_t evaluate_every = 65536;  // Steps between evaluations on the validation starts.
+  int validation_starts = 128;     // Of each scenario.
   double save_every_seconds = 5;
 
   RolloutOptions rollout;  // Of PPO.

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learn/trainer.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "base/check.h"
@@ -15,7 +13,8 @@
 namespace rudderfish {
 namespace {
 
-constexpr double kFirstGuessSeconds = 0.05;  // Of evaluating and saving, before either has been done.
+constexpr double kFirstGuessSeconds =
+    0.05;  // Of evaluating and saving, before either has been done.
 
 Result<double> Scalar(const nn::SafetensorsFile& file, std::string_view name) {
   double value = 0;
@@ -26,7 +25,8 @@ Result<double> Scalar(const nn::SafetensorsFile& file, std::string_view name) {
 Result<int64_t> Count(const nn::SafetensorsFile& file, std::string_view name) {
   int64_t value = 0;
   TRY(file.CopyTo(name, {}, std::span(&value, 1)));
-  if (value < 0) return Fail(ErrorCode::kCorruption, "{}: {} is {}", file.source_name(), name, value);
+  if (value < 0)
+    return Fail(ErrorCode::kCorruption, "{}: {} is {}", file.source_name(), name, value);
   return value;
 }
 
@@ -35,9 +35,11 @@ void AddScalar(std::string name, Number value, nn::SafetensorsFile* file) {
   file->Add(std::move(name), {}, std::span<const Number>(&value, 1));
 }
 
-std::string Joined(const std::vector<TrainScenario>& scenarios, std::string (*text)(const TrainScenario&)) {
+std::string Joined(const std::vector<TrainScenario>& scenarios,
+                   std::string (*text)(const TrainScenario&)) {
   std::string joined;
-  for (const TrainScenario& scenario : scenarios) joined += (joined.empty() ? "" : ",") + text(scenario);
+  for (const TrainScenario& scenario : scenarios)
+    joined += (joined.empty() ? "" : ",") + text(scenario);
   return joined;
 }
 
@@ -47,7 +49,8 @@ std::vector<std::shared_ptr<const Scenario>> ScenariosOf(const TrainJob& job) {
   return scenarios;
 }
 
-// Options that decide what a run computes, one a line: those that may change when it is resumed made equal.
+// Options that decide what a run computes, one a line: those that may change when it is resumed
+// made equal.
 std::vector<std::string> FixedOptions(TrainOptions options) {
   options.steps = 0;
   options.seconds = 1;
@@ -62,7 +65,9 @@ std::vector<std::string> FixedOptions(TrainOptions options) {
   return lines;
 }
 
-std::string Trimmed(const std::string& line) { return line.substr(std::min(line.size(), line.find_first_not_of(' '))); }
+std::string Trimmed(const std::string& line) {
+  return line.substr(std::min(line.size(), line.find_first_not_of(' ')));
+}
 
 }  // namespace
 
@@ -70,7 +75,8 @@ Result<TrainJob> TrainJob::ToResume(const std::filesystem::path& folder) {
   TrainJob job{.folder = folder, .resume = Resume::kYes};
   const RunPaths paths = SeedFolders(folder) > 0 ? RunPaths{folder}.seed(1) : RunPaths{folder};
   if (!HasRun(folder)) {
-    return Fail(ErrorCode::kNotFound, "{}: no run to resume: there is no config.yaml in it", folder.string());
+    return Fail(ErrorCode::kNotFound, "{}: no run to resume: there is no config.yaml in it",
+                folder.string());
   }
   TRY_ASSIGN(RunConfig config, ReadRunConfig(paths));
   job.options = config.options;
@@ -96,20 +102,23 @@ Result<std::unique_ptr<Trainer>> Trainer::Open(TrainJob job) {
   const bool exists = HasRun(job.folder);
   if (exists && job.resume == Resume::kNo) {
     return Fail(ErrorCode::kFailedPrecondition,
-                "{}: there is a run already; go on with it by --resume, or name another folder", job.folder.string());
+                "{}: there is a run already; go on with it by --resume, or name another folder",
+                job.folder.string());
   }
   if (!exists && job.resume == Resume::kYes) {
-    return Fail(ErrorCode::kNotFound, "{}: no run to resume: there is no config.yaml in it", job.folder.string());
+    return Fail(ErrorCode::kNotFound, "{}: no run to resume: there is no config.yaml in it",
+                job.folder.string());
   }
-  TRY_ASSIGN(TrainingWorlds worlds, TrainingWorlds::Make(ScenariosOf(job), job.options.enlarge_every));
+  TRY_ASSIGN(TrainingWorlds worlds,
+             TrainingWorlds::Make(ScenariosOf(job), job.options.enlarge_every));
   std::unique_ptr<Trainer> trainer(new Trainer(std::move(job), std::move(worlds)));
   TRY(trainer->Prepare());
   return trainer;
 }
 
 Result<void> Trainer::Prepare() {
-  TRY_ASSIGN(validation_,
-             Validation::Draw(worlds_.originals(), job_.options.seed, job_.options.validation_starts));
+  TRY_ASSIGN(validation_, Validation::Draw(worlds_.originals(), job_.options.seed,
+                                           job_.options.validation_starts));
   learner_ = MakeLearner(job_.options, worlds_.list());
   int64_t metrics_bytes = 0;
   if (job_.resume == Resume::kYes) {
@@ -120,11 +129,12 @@ Result<void> Trainer::Prepare() {
   TRY(OpenTables(metrics_bytes));
   over_ = IsOver();
   if (over_) return {};
-  TRY(Note(fmt::format("{} training with seed {} on {}, {} threads, kernels {}",
-                       summary_.iterations > 0 ? fmt::format("after iteration {}:", summary_.iterations) : "new:",
-                       job_.options.seed,
-                       Joined(job_.scenarios, [](const TrainScenario& s) { return s.scenario->name; }),
-                       job_.options.threads, learner_->net().kernels().name)));
+  TRY(Note(fmt::format(
+      "{} training with seed {} on {}, {} threads, kernels {}",
+      summary_.iterations > 0 ? fmt::format("after iteration {}:", summary_.iterations) : "new:",
+      job_.options.seed,
+      Joined(job_.scenarios, [](const TrainScenario& s) { return s.scenario->name; }),
+      job_.options.threads, learner_->net().kernels().name)));
   saved_iteration_ = summary_.iterations;
   return job_.resume == Resume::kYes ? Result<void>() : SaveLast();
 }
@@ -132,7 +142,8 @@ Result<void> Trainer::Prepare() {
 Result<void> Trainer::OpenTables(int64_t metrics_bytes) {
   TRY_ASSIGN(metrics_, MetricsTable::Open(paths_.metrics(), metrics_bytes));
   TRY_ASSIGN(const int64_t timing_bytes, TimingBytesUpTo(paths_.timing(), summary_.iterations));
-  TRY_ASSIGN(timing_, TimingTable::Open(paths_.timing(), summary_.iterations > 0 ? timing_bytes : 0));
+  TRY_ASSIGN(timing_,
+             TimingTable::Open(paths_.timing(), summary_.iterations > 0 ? timing_bytes : 0));
   TRY_ASSIGN(log_, AppendFile::Open(paths_.log()));
   if (IsOver()) return {};
   TRY_ASSIGN(events_, EventFile::Create(paths_.folder));
@@ -142,34 +153,43 @@ Result<void> Trainer::OpenTables(int64_t metrics_bytes) {
 
 Result<void> Trainer::CheckSameRun(const RunConfig& config) const {
   const auto refuse = [&](const std::string& before, const std::string& now) {
-    return Fail(ErrorCode::kFailedPrecondition, "{}: this run has `{}`, not `{}`; resume it as it was, or start another",
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: this run has `{}`, not `{}`; resume it as it was, or start another",
                 paths_.folder.string(), before, now);
   };
   if (config.options.by_steps() != job_.options.by_steps()) {
-    const auto name = [](const TrainOptions& o) { return o.by_steps() ? "an end by steps" : "an end by time"; };
+    const auto name = [](const TrainOptions& o) {
+      return o.by_steps() ? "an end by steps" : "an end by time";
+    };
     return refuse(name(config.options), name(job_.options));
   }
-  const std::vector<std::string> before = FixedOptions(config.options), now = FixedOptions(job_.options);
+  const std::vector<std::string> before = FixedOptions(config.options),
+                                 now = FixedOptions(job_.options);
   for (size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
     if (before[i] != now[i]) return refuse(Trimmed(before[i]), Trimmed(now[i]));
   }
   CHECK_EQ(before.size(), now.size());
+  if (config.provenance.version != job_.provenance.version) {
+    return refuse("version: " + config.provenance.version, "version: " + job_.provenance.version);
+  }
   std::vector<std::string> digests;
   for (const TrainScenario& scenario : job_.scenarios) digests.push_back(scenario.Digest());
   if (digests != config.scenario_digests) {
-    return Fail(ErrorCode::kFailedPrecondition,
-                "{}: this run was made with other scenarios than those given (its own are in the folder)",
-                paths_.folder.string());
+    return Fail(
+        ErrorCode::kFailedPrecondition,
+        "{}: this run was made with other scenarios than those given (its own are in the folder)",
+        paths_.folder.string());
   }
   return {};
 }
 
-// Returns how much of metrics.csv belongs to the checkpoint. A run that was ended before its first checkpoint begins
-// anew.
+// Returns how much of metrics.csv belongs to the checkpoint. A run that was ended before its first
+// checkpoint begins anew.
 Result<int64_t> Trainer::RestoreRun() {
   TRY_ASSIGN(const RunConfig config, ReadRunConfig(paths_));
   TRY(CheckSameRun(config));
-  if (config.options.steps != job_.options.steps || config.options.seconds != job_.options.seconds) {
+  if (config.options.steps != job_.options.steps ||
+      config.options.seconds != job_.options.seconds) {
     TRY(WriteRunFolder(paths_, job_.options, config.provenance, job_.scenarios));
   }
   const Result<nn::SafetensorsFile> read = nn::SafetensorsFile::Read(paths_.last());
@@ -192,7 +212,8 @@ double Trainer::Elapsed() const { return earlier_seconds_ + Seconds(clock_->Now(
 
 double Trainer::Fraction() const {
   const TrainOptions& options = job_.options;
-  const double done = options.by_steps() ? static_cast<double>(summary_.env_steps) / static_cast<double>(options.steps)
+  const double done = options.by_steps() ? static_cast<double>(summary_.env_steps) /
+                                               static_cast<double>(options.steps)
                                          : Elapsed() / options.seconds;
   return std::min(1.0, done);
 }
@@ -217,16 +238,18 @@ Result<TrainSummary> Trainer::Run(const std::atomic<bool>* stop, const TrainCall
       summary_.ending = TrainEnding::kStopped;
       break;
     }
-    if (Result<void> result = Iterate(progress); !result) return NoteFailure(std::move(result).error());
+    if (Result<void> result = Iterate(progress); !result)
+      return NoteFailure(std::move(result).error());
   }
   summary_.seconds = Elapsed();
   const bool stopped = summary_.ending == TrainEnding::kStopped;
   // What is left of the time was too little for an iteration: the run has had it all.
-  if (!stopped && !job_.options.by_steps()) earlier_seconds_ += std::max(0.0, job_.options.seconds - summary_.seconds);
+  if (!stopped && !job_.options.by_steps())
+    earlier_seconds_ += std::max(0.0, job_.options.seconds - summary_.seconds);
   if (Result<void> result = SaveLast(); !result) return NoteFailure(std::move(result).error());
-  TRY(Note(fmt::format("{} after iteration {}, {} steps, {:.1f} s{}", stopped ? "stopped" : "finished",
-                       summary_.iterations, summary_.env_steps, summary_.seconds,
-                       stopped ? "; train --resume goes on from here" : "")));
+  TRY(Note(fmt::format("{} after iteration {}, {} steps, {:.1f} s{}",
+                       stopped ? "stopped" : "finished", summary_.iterations, summary_.env_steps,
+                       summary_.seconds, stopped ? "; train --resume goes on from here" : "")));
   TRY(log_->Flush());
   return summary_;
 }
@@ -243,16 +266,20 @@ Result<void> Trainer::Iterate(const TrainCallback& progress) {
   over_ = IsOver();
 
   MetricsRow row{.iteration = summary_.iterations, .env_steps = summary_.env_steps};
-  if (over_ || summary_.iterations % job_.options.evaluate_every == 0) TRY(Evaluate(&row));
-  const TimingRow timing{.iteration = summary_.iterations,
-                         .env_steps = summary_.env_steps,
-                         .seconds = Elapsed(),
-                         .env_steps_per_second = static_cast<double>(figures.env_steps) / iteration_seconds_,
-                         .collect_seconds = Seconds(figures.collecting),
-                         .update_seconds = Seconds(learned - start - figures.collecting),
-                         .evaluate_seconds = Seconds(clock_->Now() - learned)};
+  const int64_t every = job_.options.evaluate_every;
+  const int64_t steps_before = summary_.env_steps - figures.env_steps;
+  if (over_ || summary_.env_steps / every > steps_before / every) TRY(Evaluate(&row));
+  const TimingRow timing{
+      .iteration = summary_.iterations,
+      .env_steps = summary_.env_steps,
+      .seconds = Elapsed(),
+      .env_steps_per_second = static_cast<double>(figures.env_steps) / iteration_seconds_,
+      .collect_seconds = Seconds(figures.collecting),
+      .update_seconds = Seconds(learned - start - figures.collecting),
+      .evaluate_seconds = Seconds(clock_->Now() - learned)};
   TRY(Record(figures, row, timing));
-  if (Seconds(clock_->Now() - saved_at_) >= job_.options.save_every_seconds && !over_) TRY(SaveLast());
+  if (Seconds(clock_->Now() - saved_at_) >= job_.options.save_every_seconds && !over_)
+    TRY(SaveLast());
   if (progress) {
     TrainProgress report{.fraction = Fraction(),
                          .iteration = summary_.iterations,
@@ -260,7 +287,8 @@ Result<void> Trainer::Iterate(const TrainCallback& progress) {
                          .env_steps_per_second = timing.env_steps_per_second,
                          .validation = summary_.last};
     const EpisodeTotals& episodes = figures.episodes;
-    if (episodes.episodes > 0) report.final_ms_mean = episodes.final_ms / static_cast<double>(episodes.episodes);
+    if (episodes.episodes > 0)
+      report.final_ms_mean = episodes.final_ms / static_cast<double>(episodes.episodes);
     progress(report);
   }
   return {};
@@ -285,16 +313,20 @@ Result<void> Trainer::Evaluate(MetricsRow* row) {
 
 Result<void> Trainer::CheckFinite(const IterationFigures& figures) const {
   const auto weights = learner_->net().parameters();
-  const bool whole = std::all_of(weights.begin(), weights.end(), [](float w) { return std::isfinite(w); });
+  const bool whole =
+      std::all_of(weights.begin(), weights.end(), [](float w) { return std::isfinite(w); });
   if (whole && std::isfinite(figures.value_loss) && std::isfinite(figures.gradient_norm)) return {};
   return Fail(ErrorCode::kCancelled,
-              "{}: training went astray in iteration {}: value loss {}, gradient norm {}, weights {}; {} of iteration {} "
+              "{}: training went astray in iteration {}: value loss {}, gradient norm {}, weights "
+              "{}; {} of iteration {} "
               "is the last good checkpoint; a lower learning rate may help",
-              paths_.folder.string(), summary_.iterations, figures.value_loss, figures.gradient_norm,
-              whole ? "finite" : "not finite", paths_.last().filename().string(), saved_iteration_);
+              paths_.folder.string(), summary_.iterations, figures.value_loss,
+              figures.gradient_norm, whole ? "finite" : "not finite",
+              paths_.last().filename().string(), saved_iteration_);
 }
 
-Result<void> Trainer::Record(const IterationFigures& figures, const MetricsRow& evaluated, const TimingRow& timing) {
+Result<void> Trainer::Record(const IterationFigures& figures, const MetricsRow& evaluated,
+                             const TimingRow& timing) {
   MetricsRow row = evaluated;
   const EpisodeTotals& episodes = figures.episodes;
   row.episodes = episodes.episodes;
@@ -322,7 +354,8 @@ Result<void> Trainer::Record(const IterationFigures& figures, const MetricsRow& 
       {"charts/epsilon", figures.epsilon},
       {"charts/SPS", static_cast<double>(summary_.env_steps) / std::max(1e-9, timing.seconds)},
       {"losses/policy_loss", row.policy_loss},
-      {job_.options.algorithm == Algorithm::kDqn ? "losses/td_loss" : "losses/value_loss", row.value_loss},
+      {job_.options.algorithm == Algorithm::kDqn ? "losses/td_loss" : "losses/value_loss",
+       row.value_loss},
       {"losses/q_values", figures.mean_q},
       {"losses/entropy", row.entropy},
       {"losses/approx_kl", row.approx_kl},
@@ -341,8 +374,10 @@ void Trainer::Describe(nn::SafetensorsFile* file) const {
   file->SetMetadata("version", job_.provenance.version);
   file->SetMetadata("algorithm", std::string(AlgorithmName(job_.options.algorithm)));
   file->SetMetadata("seed", std::to_string(job_.options.seed));
-  file->SetMetadata("scenario", Joined(job_.scenarios, [](const TrainScenario& s) { return s.scenario->name; }));
-  file->SetMetadata("scenario_sha256", Joined(job_.scenarios, [](const TrainScenario& s) { return s.Digest(); }));
+  file->SetMetadata(
+      "scenario", Joined(job_.scenarios, [](const TrainScenario& s) { return s.scenario->name; }));
+  file->SetMetadata("scenario_sha256",
+                    Joined(job_.scenarios, [](const TrainScenario& s) { return s.Digest(); }));
   file->SetMetadata("iteration", std::to_string(summary_.iterations));
   file->SetMetadata("env_steps", std::to_string(summary_.env_steps));
 }
@@ -374,35 +409,37 @@ Result<void> Trainer::SaveBest() {
   file.SetMetadata("validation_final_ms", fmt::format("{:.3f}", summary_.best_final_ms));
   nn::AddNet(learner_->net(), &file);
   TRY(file.Write(paths_.best()));
-  return Note(fmt::format("best so far: {:.2f} ms after iteration {}, {} steps", summary_.best_final_ms,
-                          summary_.iterations, summary_.env_steps));
+  return Note(fmt::format("best so far: {:.2f} ms after iteration {}, {} steps",
+                          summary_.best_final_ms, summary_.iterations, summary_.env_steps));
 }
 
 Result<void> Trainer::Note(const std::string& line) {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  TRY(log_->Append(fmt::format("{:%Y-%m-%dT%H:%M:%SZ} {}\n", fmt::gmtime(now), line)));
+  TRY(log_->Append(fmt::format("{:9.2f} s  {}\n", Elapsed(), line)));
   return log_->Flush();
 }
 
 // Whatever can still be written is; the error is the first one's.
 tl::unexpected<Error> Trainer::NoteFailure(Error error) {
-  const Result<void> ignored[] = {Note("failed: " + error.message), metrics_->Flush(), timing_->Flush(),
-                                  events_->Flush()};
+  const Result<void> ignored[] = {Note("failed: " + error.message), metrics_->Flush(),
+                                  timing_->Flush(), events_->Flush()};
   static_cast<void>(ignored);
   return tl::unexpected(std::move(error));
 }
 
-Result<std::vector<TrainSummary>> TrainSeeds(const TrainJob& job, int seeds, const std::atomic<bool>* stop,
+Result<std::vector<TrainSummary>> TrainSeeds(const TrainJob& job, int seeds,
+                                             const std::atomic<bool>* stop,
                                              const TrainCallback& progress) {
   CHECK_GE(seeds, 1);
   const RunPaths paths{job.folder};
   if (HasRun(job.folder) && (job.resume == Resume::kNo || SeedFolders(job.folder) == 0)) {
     return Fail(ErrorCode::kFailedPrecondition, "{}: there is {} already; {}", job.folder.string(),
                 SeedFolders(job.folder) == 0 ? "a run of one seed" : "a run",
-                job.resume == Resume::kNo ? "go on with it by --resume, or name another folder" : "resume it without --seeds");
+                job.resume == Resume::kNo ? "go on with it by --resume, or name another folder"
+                                          : "resume it without --seeds");
   }
   std::vector<TrainSummary> summaries;
-  std::string table = "seed,folder,iterations,env_steps,seconds,best_iteration,best_final_ms,best_objective_ms\n";
+  std::string table =
+      "seed,folder,iterations,env_steps,seconds,best_iteration,best_final_ms,best_objective_ms\n";
   for (int number = 1; number <= seeds; ++number) {
     TrainJob one = job;
     one.options.seed = job.options.seed + number - 1;
@@ -419,8 +456,9 @@ Result<std::vector<TrainSummary>> TrainSeeds(const TrainJob& job, int seeds, con
     }));
     summaries.push_back(summary);
     table += fmt::format("{},{},{},{},{:.1f},{},{:.6g},{:.6g}\n", summary.seed,
-                         paths.seed(number).folder.filename().string(), summary.iterations, summary.env_steps,
-                         summary.seconds, summary.best_iteration, summary.best_final_ms, summary.best_objective_ms);
+                         paths.seed(number).folder.filename().string(), summary.iterations,
+                         summary.env_steps, summary.seconds, summary.best_iteration,
+                         summary.best_final_ms, summary.best_objective_ms);
     TRY(WriteFileAtomically(paths.summary(), table));
     if (summary.ending == TrainEnding::kStopped) break;
   }

@@ -20,16 +20,15 @@
 #include "learn/training_worlds.h"
 #include "learn/validation.h"
 
-// A run of training from its options to its folder: iterations of a learner, evaluated now and then, saved every few
-// seconds and at the end. A run by steps that was stopped anywhere, even by kill -9, and resumed writes the same
-// metrics.csv and checkpoints, byte for byte, as one never stopped. Saving is atomic: whatever happens, the last good
-// checkpoint is whole.
+// A run of training from its options to its folder: iterations of a learner, evaluated now and
+// then, saved every few seconds and at the end. A run by steps that was stopped anywhere, even by
+// kill -9, and resumed writes the same metrics.csv and checkpoints, byte for byte, as one never
+// stopped. Saving is atomic: whatever happens, the last good checkpoint is whole.
 //
-//   last.safetensors  net.*, adam.*, env.*, target.* and replay.* of DQN; run.iteration, run.env_steps,
-//                     run.metrics_bytes, run.best_objective_ms, run.seconds (by the clock only)
+//   last.safetensors  net.*, adam.*, env.*; of DQN target.* and replay.*; run.* (counters)
 //   best.safetensors  net.* alone
-//   metadata of both  task, features, objective (policy/neural.h), version, algorithm, seed, scenario,
-//                     scenario_sha256, iteration, env_steps, validation_final_ms
+//   metadata of both  task, features, objective (policy/neural.h), version, algorithm, seed,
+//                     scenario, scenario_sha256, iteration, env_steps
 //
 // The clock decides when a run by seconds ends and when checkpoints are written, nothing else.
 // One thread at a time; it starts its own.
@@ -44,10 +43,12 @@ struct TrainJob {
   std::filesystem::path folder;
   Resume resume = Resume::kNo;
   Provenance provenance;
-  std::optional<Instant> start;  // Of the process: training by the clock ends `seconds` after it. Absent: now.
+  std::optional<Instant>
+      start;  // Of the process: training by the clock ends `seconds` after it. Absent: now.
   const Clock* clock = nullptr;  // nullptr: the system's.
 
-  // What goes on with the run in a folder as it was configured. Options may then be changed as Trainer allows.
+  // What goes on with the run in a folder as it was configured, provenance included: set the
+  // version of the program that is to do it. Options may then be changed as Trainer allows.
   static Result<TrainJob> ToResume(const std::filesystem::path& folder);
 };
 
@@ -58,8 +59,8 @@ struct TrainProgress {
   int64_t iteration = 0;
   int64_t env_steps = 0;
   double env_steps_per_second = 0;
-  double final_ms_mean = kNoFigure;               // Of the episodes that ended in the iteration.
-  std::optional<ValidationFigures> validation;    // Newest.
+  double final_ms_mean = kNoFigure;             // Of the episodes that ended in the iteration.
+  std::optional<ValidationFigures> validation;  // Newest.
 };
 
 enum class TrainEnding { kFinished, kStopped, kWasFinished };
@@ -80,13 +81,15 @@ using TrainCallback = std::function<void(const TrainProgress&)>;
 
 class Trainer {
  public:
-  // Makes the folder, or restores what is in it. Refused: a folder with a run, unless it is to be resumed; a run of
-  // other scenarios or options. An interrupted run may be given more or less time or steps.
+  // Makes the folder, or restores what is in it. Refused: a folder with a run, unless it is to be
+  // resumed; a run of other scenarios, options or version. An interrupted run may be given more or
+  // less time or steps.
   static Result<std::unique_ptr<Trainer>> Open(TrainJob job);
 
-  // Once. Trains to the end of the run, or until `stop` is set; then, too, all is saved. An error (a full disk, weights that
-  // are no numbers any more) leaves the last checkpoint as it was.
-  Result<TrainSummary> Run(const std::atomic<bool>* stop = nullptr, const TrainCallback& progress = {});
+  // Once. Trains to the end of the run, or until `stop` is set; then, too, all is saved. An error
+  // (a full disk, weights that are no numbers any more) leaves the last checkpoint as it was.
+  Result<TrainSummary> Run(const std::atomic<bool>* stop = nullptr,
+                           const TrainCallback& progress = {});
 
  private:
   Trainer(TrainJob job, TrainingWorlds worlds);
@@ -97,7 +100,8 @@ class Trainer {
   Result<void> CheckSameRun(const RunConfig& config) const;
   Result<void> Iterate(const TrainCallback& progress);
   Result<void> Evaluate(MetricsRow* row);
-  Result<void> Record(const IterationFigures& figures, const MetricsRow& row, const TimingRow& timing);
+  Result<void> Record(const IterationFigures& figures, const MetricsRow& row,
+                      const TimingRow& timing);
   Result<void> CheckFinite(const IterationFigures& figures) const;
   Result<void> SaveLast();
   Result<void> SaveBest();
@@ -131,9 +135,11 @@ class Trainer {
   int64_t saved_iteration_ = -1;
 };
 
-// Runs of options.seed, options.seed + 1 ..., one after another, each with its own time, into seed-1/, seed-2/ ... of
-// the folder, and summary.csv. Ends early when stopped. Resume::kYes goes on with the seed that was interrupted.
-Result<std::vector<TrainSummary>> TrainSeeds(const TrainJob& job, int seeds, const std::atomic<bool>* stop = nullptr,
+// Runs of options.seed, options.seed + 1 ..., one after another, each with its own time, into
+// seed-1/, seed-2/ ... of the folder, and summary.csv. Ends early when stopped. Resume::kYes goes
+// on with the seed that was interrupted.
+Result<std::vector<TrainSummary>> TrainSeeds(const TrainJob& job, int seeds,
+                                             const std::atomic<bool>* stop = nullptr,
                                              const TrainCallback& progress = {});
 
 }  // namespace rudderfish

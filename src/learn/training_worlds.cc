@@ -9,8 +9,8 @@
 
 namespace rudderfish {
 
-Result<TrainingWorlds> TrainingWorlds::Make(std::span<const std::shared_ptr<const Scenario>> scenarios,
-                                            int enlarge_every) {
+Result<TrainingWorlds> TrainingWorlds::Make(
+    std::span<const std::shared_ptr<const Scenario>> scenarios, int enlarge_every) {
   CHECK(!scenarios.empty());
   TrainingWorlds made;
   for (const std::shared_ptr<const Scenario>& scenario : scenarios) {
@@ -20,15 +20,16 @@ Result<TrainingWorlds> TrainingWorlds::Make(std::span<const std::shared_ptr<cons
     const Task& task = *made.tasks_.emplace_back(std::make_unique<MigrationTask>(options));
     if (task.FeatureHash() != made.task().FeatureHash()) {
       return Fail(ErrorCode::kFailedPrecondition,
-                  "{} and {} show a network different features (task.features); train them apart", scenarios[0]->name,
-                  scenario->name);
+                  "{} and {} show a network different features (task.features); train them apart",
+                  scenarios[0]->name, scenario->name);
     }
     Rng rng(scenario->seed);
     State state;
     TRY(world.Draw(&rng, &state));
     made.originals_.push_back({&world, &task, law});
   }
-  // Environments take the list in turn: all scenarios `enlarge_every` times, the last time enlarged.
+  // Environments take the list in turn: all scenarios `enlarge_every` times, the last time
+  // enlarged.
   for (int i = 0; i < std::max(1, enlarge_every); ++i) {
     for (const TrainingWorld& original : made.originals_) {
       TrainingWorld& entry = made.list_.emplace_back(original);
@@ -38,7 +39,8 @@ Result<TrainingWorlds> TrainingWorlds::Make(std::span<const std::shared_ptr<cons
       entry.world = made.worlds_.emplace_back(std::make_unique<World>(std::move(twice))).get();
       Rng rng(scenario.seed);
       State state;
-      if (!entry.world->Draw(&rng, &state)) entry = original;  // Too many pods for too few nodes: not twice, then.
+      if (!entry.world->Draw(&rng, &state))
+        entry = original;  // Too many pods for too few nodes: not twice, then.
     }
   }
   return made;

@@ -10,16 +10,17 @@
 #include "scenario/scenario.h"
 #include "task/task.h"
 
-// The worlds a run of training plays in, made from scenarios: each with the law and the task its file names. One
-// network serves them all, so their tasks must show it the same features. Immutable.
+// The worlds a run of training plays in, made from scenarios: each with the law and the task its
+// file names. One network serves them all, so their tasks must show it the same features.
+// Immutable.
 
 namespace rudderfish {
 
 class TrainingWorlds {
  public:
-  // One in `enlarge_every` environments will play in its scenario at twice the size (0: none; scenarios of more than
-  // kEnlargeNodesMax nodes stay as they are). Refuses tasks with different features, and worlds of which no start
-  // state can be drawn.
+  // One in `enlarge_every` environments will play in its scenario at twice the size (0: none;
+  // scenarios of more than kEnlargeNodesMax nodes stay as they are). Refuses tasks with different
+  // features, and worlds of which no start state can be drawn.
   static Result<TrainingWorlds> Make(std::span<const std::shared_ptr<const Scenario>> scenarios,
                                      int enlarge_every = 0);
 

@@ -14,7 +14,8 @@ constexpr uint64_t kValidationStream = uint64_t{1} << 44;  // Of the seed, a str
 
 }  // namespace
 
-Result<Validation> Validation::Draw(std::span<const TrainingWorld> worlds, uint64_t seed, int starts) {
+Result<Validation> Validation::Draw(std::span<const TrainingWorld> worlds, uint64_t seed,
+                                    int starts) {
   Validation validation;
   validation.worlds_.assign(worlds.begin(), worlds.end());
   for (size_t w = 0; w < worlds.size(); ++w) {
@@ -41,7 +42,8 @@ ValidationFigures Validation::Run(const nn::CandidateNet& net, ThreadPool* pool)
     for (size_t w = 0; w < worlds_.size(); ++w) {
       const TrainingWorld& at = worlds_[w];
       for (int lane = 0; lane < kLanes; ++lane) {
-        crew.envs[w].push_back(std::make_unique<Env>(*at.world, *at.task, at.law, 0, 0, at.task->max_steps()));
+        crew.envs[w].push_back(
+            std::make_unique<Env>(*at.world, *at.task, at.law, 0, 0, at.task->max_steps()));
       }
     }
   }
@@ -82,7 +84,8 @@ void Validation::RunGroup(const nn::CandidateNet& net, const Group& group, Crew*
       const int lane = crew->active[i];
       Env& env = *envs[lane];
       const int n = crew->questions.candidate_count(static_cast<int>(i));
-      const std::span<const float> logits(crew->logits.data() + crew->questions.candidate_begin[i], n);
+      const std::span<const float> logits(crew->logits.data() + crew->questions.candidate_begin[i],
+                                          n);
       const int best = nn::ArgmaxOrStop(logits, crew->stop[i]);
       ValidationFigures& figures = figures_[group.first + lane];
       const double cost_ms = best == n ? 0 : env.task().StepCost(env.question());

@@ -11,11 +11,13 @@
 #include "learn/env.h"
 #include "nn/candidate_net.h"
 
-// How good a network is while it learns: its most likely plan from start states drawn once, from streams of the seed
-// that no training episode and no evaluation uses. The best checkpoint of a run is chosen by it, so its figures are
-// slightly too good; what a policy is worth, evaluation.h says. Plans end at the task's own limit of steps.
+// How good a network is while it learns: its most likely plan from start states drawn once, from
+// streams of the seed that no training episode and no evaluation uses. The best checkpoint of a run
+// is chosen by it, so its figures are slightly too good; what a policy is worth, evaluation.h says.
+// Plans end at the task's own limit of steps.
 //
-// One question of many starts is answered in one pass of the network; the same figures for any number of threads.
+// One question of many starts is answered in one pass of the network; the same figures for any
+// number of threads.
 
 namespace rudderfish {
 
@@ -43,7 +45,7 @@ class Validation {
     int first = 0;  // Into starts_.
     int count = 0;
   };
-  struct Crew {  // What one thread works with.
+  struct Crew {                                           // What one thread works with.
     std::vector<std::vector<std::unique_ptr<Env>>> envs;  // [world][lane]
     GraphBatch questions;
     std::vector<int> active;  // Lanes whose plan goes on.

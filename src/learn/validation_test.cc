@@ -5,7 +5,7 @@
 
 #include "learn/learner.h"
 #include "policy/neural.h"
-#include "tests/support/tiny_scenario.h"
+#include "tests/support/shipped_scenario.h"
 #include "tests/support/toy_training.h"
 
 namespace rudderfish {
@@ -16,11 +16,13 @@ using testing::TwoNodes;
 
 // The same plans made one question at a time by the policy that will carry them out.
 TEST(Validation, FiguresAreThoseOfTheNeuralPolicy) {
-  const std::shared_ptr<const Scenario> scenarios[] = {ShippedScenario("continuum-7x21"), TwoNodes().scenario};
+  const std::shared_ptr<const Scenario> scenarios[] = {ShippedScenario("continuum-7x21"),
+                                                       TwoNodes().scenario};
   const Result<TrainingWorlds> worlds = TrainingWorlds::Make(scenarios);
   Result<Validation> validation = Validation::Draw(worlds->list(), 3, 21);
   ASSERT_TRUE(validation.has_value());
-  auto net = std::make_shared<nn::CandidateNet>(MakeNet({.seed = 8, .hidden = 16}, worlds->task().widths()));
+  auto net = std::make_shared<nn::CandidateNet>(
+      MakeNet({.seed = 8, .hidden = 16}, worlds->task().widths()));
   const NeuralPolicy policy("net", net);
   ValidationFigures expected;
   for (size_t i = 0; i < validation->starts().size(); ++i) {

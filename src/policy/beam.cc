@@ -52,6 +52,7 @@ void Beam::Search(const Evaluator& model, const Task& task, const Question& ques
   plan_count_ = 0;
   plans_.resize(kFinalists + 1);  // One to build the next in.
   guides_.resize(kFinalists + 1);
+  for (Plan& plan : plans_) plan.moves.reserve(kPlanMovesReserved);
   guides_[0].plan = known;
   evaluations_ = 0;
   step_costs_ms_.assign(1, 0);
@@ -228,6 +229,7 @@ void Beam::ExpandAll(int32_t parent) {
     for (KindId kind = 0; kind < kinds_; ++kind) {
       if (cursor_.by_kind().count(w, kind) == 0 || !Directed(w, kind)) continue;
       const float* gains = &Gain(w, kind, 0);
+      if (here_ms_ - *std::max_element(gains, gains + kinds_) >= bar_ms_) continue;
       ForEachNode(cursor_.Hosts(w), cursor_.OfKind(kind), words, [&](NodeId from) {
         ForEachNode(cursor_.Targets(w), words, [&](NodeId to) {
           const KindId into = cursor_.kind(to);

@@ -12,6 +12,10 @@ namespace rudderfish {
 namespace {
 
 struct LookaheadMemory final : PlanMemory {
+  LookaheadMemory() {
+    for (Plan* plan : {&greedy_plan, &best, &appraised}) plan->moves.reserve(kPlanMovesReserved);
+  }
+
   Beam beam;
   std::optional<GuidedBeam> guided;
   GreedyRollout greedy;

@@ -18,6 +18,9 @@ struct Plan {
   double cost_ms = 0;     // latency_ms + the cost of all steps.
 };
 
+// Room that memories make in a plan at once: longer ones are rare.
+inline constexpr int kPlanMovesReserved = 256;
+
 // What `count` decisions from `question` on cost, beside their gains.
 double StepCosts(const Task& task, const Question& question, int count);
 

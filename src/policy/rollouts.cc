@@ -51,6 +51,7 @@ class BestOfMemory final : public PlanMemory {
       rollout.model->ForgetHistory();
       rollout.memory->Restart();
       rollout.plan.moves.clear();
+      rollout.plan.moves.reserve(kPlanMovesReserved);
       live_.push_back(i);
     }
     for (Question here = ask.question; here.step < ask.task->max_steps() && !live_.empty(); ++here.step) {
@@ -69,6 +70,7 @@ class BestOfMemory final : public PlanMemory {
         const Move& move = rollout.space.candidates[choice].move;
         rollout.plan.moves.push_back(move);
         rollout.model->Commit(move);
+        rollout.model->ForgetHistory();
         live_[kept++] = live_[at];
       }
       live_.resize(kept);

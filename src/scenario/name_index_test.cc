@@ -29,15 +29,17 @@ TEST(NameIndex, NameThatIsTakenIsNotAddedAgain) {
 TEST(NameIndex, UnknownNameIsAnsweredWithTheNearestOrWithAllOfAFew) {
   NameIndex index = Greek();
   EXPECT_EQ(index.Unknown("bata"), "no letter is called \"bata\"; did you mean `beta`?");
-  EXPECT_EQ(index.Unknown("omicron"), "no letter is called \"omicron\"; there are alpha, beta, gamma");
+  EXPECT_EQ(index.Unknown("omicron"),
+            "no letter is called \"omicron\"; there are alpha, beta, gamma");
   for (char c = 'a'; c <= 'z'; ++c) index.Add(std::string(1, c));
   EXPECT_EQ(index.Unknown("omicron"), "no letter is called \"omicron\"");
   EXPECT_EQ(NameIndex("letter").Unknown("x"), "no letter is called \"x\"");
 }
 
 TEST(NameIndex, HugeNameIsCutShort) {
-  EXPECT_EQ(Greek().Unknown(std::string(100'000, 'a')),
-            "no letter is called \"" + std::string(60, 'a') + "...\"; there are alpha, beta, gamma");
+  EXPECT_EQ(
+      Greek().Unknown(std::string(100'000, 'a')),
+      "no letter is called \"" + std::string(60, 'a') + "...\"; there are alpha, beta, gamma");
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "base/files.h"
-#include "tests/support/tiny_scenario.h"
+#include "tests/support/shipped_scenario.h"
 
 namespace rudderfish {
 namespace {
@@ -49,7 +49,8 @@ TEST(ReachFiles, TwoValuesAreARangeAndAnyOtherNumberAChoice) {
   EXPECT_EQ(groups[0].cpu_millis, Distribution::Uniform(2500, 5000));
   EXPECT_EQ(groups[0].memory_bytes, Distribution::Choice({Gib(4.5), Gib(9), Gib(11.25)}));
   EXPECT_EQ(groups[1].cpu_millis, Distribution::Choice({1000, 2000, 3000}));
-  EXPECT_EQ(groups[1].memory_bytes, Distribution::Uniform(1500.0 * 1024 * 1024, Gib(6)));  // Sorted.
+  EXPECT_EQ(groups[1].memory_bytes,
+            Distribution::Uniform(1500.0 * 1024 * 1024, Gib(6)));  // Sorted.
   EXPECT_EQ(groups[3].cpu_millis, Distribution::Constant(2000));
   EXPECT_EQ(groups[3].memory_bytes, Distribution::Constant(Gib(3.9)));
   EXPECT_EQ(groups[1].background, Distribution::Constant(0));
@@ -77,7 +78,8 @@ TEST(ReachFiles, ServicesStandInTheOrderOfTheFileWithTheirLayersAndKinds) {
   for (const Workload& workload : scenario.catalog->workloads) names.push_back(workload.name);
   EXPECT_THAT(names, ElementsAre("kiosk", "gate", "reader", "ledger", "fraud", "cache"));
   const auto& workloads = scenario.catalog->workloads;
-  EXPECT_EQ(workloads[1].requests, (Resources{350, static_cast<int64_t>(std::ceil(0.4 * kBytesPerGib))}));
+  EXPECT_EQ(workloads[1].requests,
+            (Resources{350, static_cast<int64_t>(std::ceil(0.4 * kBytesPerGib))}));
   EXPECT_EQ(workloads[4].requests.cpu_millis, 1000);
   EXPECT_FALSE(workloads[0].movable);  // A client.
   EXPECT_TRUE(workloads[1].movable);
@@ -104,8 +106,10 @@ TEST(ReachFiles, GroupsRunInParallelAndTheirKeysOneAfterAnother) {
   ASSERT_EQ(gate.last_group - gate.first_group, 2);
   const CallGroup& first = fan.groups[gate.first_group];
   ASSERT_EQ(first.last - first.first, 2);
-  EXPECT_EQ(scenario.catalog->workloads[fan.calls[fan.sequence[first.first]].workload].name, "reader");
-  EXPECT_EQ(scenario.catalog->workloads[fan.calls[fan.sequence[first.first + 1]].workload].name, "cache");
+  EXPECT_EQ(scenario.catalog->workloads[fan.calls[fan.sequence[first.first]].workload].name,
+            "reader");
+  EXPECT_EQ(scenario.catalog->workloads[fan.calls[fan.sequence[first.first + 1]].workload].name,
+            "cache");
   ASSERT_EQ(fan.endpoints.size(), 2u);
   EXPECT_EQ(fan.endpoints[0].rate_per_second, 25.5);
   EXPECT_EQ(fan.endpoints[1].qos_ms, 1000);
@@ -122,9 +126,9 @@ TEST(ReachFiles, DataIsHandedOnInTheUnitTheLawDivides) {
 TEST(ReachFiles, ExecutionTimesGoByTypeOfCpu) {
   const Scenario scenario = Import({"fan"});
   const CallGraph& fan = *scenario.patterns[0];
-  EXPECT_EQ(fan.ExecutionMs(1, 0), 4.5);   // hub-6
-  EXPECT_EQ(fan.ExecutionMs(1, 2), 3);     // core-16
-  EXPECT_EQ(fan.ExecutionMs(4, 1), 70);    // 0.07s on hub-3
+  EXPECT_EQ(fan.ExecutionMs(1, 0), 4.5);  // hub-6
+  EXPECT_EQ(fan.ExecutionMs(1, 2), 3);    // core-16
+  EXPECT_EQ(fan.ExecutionMs(4, 1), 70);   // 0.07s on hub-3
   EXPECT_EQ(fan.ExecutionMs(0, 0), 0);
 }
 
@@ -154,20 +158,25 @@ TEST(ReachFiles, ImportedScenarioSurvivesWriting) {
 
 TEST(ReachFiles, OfReachGiveTheShippedContinuum) {
   const char* folder = std::getenv("RUDDERFISH_REACH_DATA");
-  if (folder == nullptr) GTEST_SKIP() << "RUDDERFISH_REACH_DATA does not name a folder with REACH's configuration";
-  const std::vector<std::string> patterns = {"chain", "aggregator_sequential", "aggregator_parallel"};
-  for (const auto& [config, name] : {std::pair("7-21", "continuum-7x21"), std::pair("22-41", "continuum-22x41")}) {
+  if (folder == nullptr)
+    GTEST_SKIP() << "RUDDERFISH_REACH_DATA does not name a folder with REACH's configuration";
+  const std::vector<std::string> patterns = {"chain", "aggregator_sequential",
+                                             "aggregator_parallel"};
+  for (const auto& [config, name] :
+       {std::pair("7-21", "continuum-7x21"), std::pair("22-41", "continuum-22x41")}) {
     const auto imported = ImportReach(folder, config, patterns, {.name = name});
     ASSERT_TRUE(imported.has_value()) << imported.error().message;
     EXPECT_EQ(ToYaml(*imported), ToYaml(*testing::ShippedScenario(name)));
-    EXPECT_TRUE(ImportReach(folder, config, patterns, {.capacity = ReachCapacity::kFull}).has_value());
-    EXPECT_TRUE(ImportReach(folder, config, patterns, {.services_file = "services_full.json"}).has_value());
+    EXPECT_TRUE(
+        ImportReach(folder, config, patterns, {.capacity = ReachCapacity::kFull}).has_value());
+    EXPECT_TRUE(
+        ImportReach(folder, config, patterns, {.services_file = "services_full.json"}).has_value());
   }
 }
 
 TEST(ReachFiles, WhatIsNotThereIsNamedWithWhatIs) {
-  const auto error = [](const std::filesystem::path& dir, std::string_view config, const std::string& pattern,
-                        const ReachImportOptions& options = {}) {
+  const auto error = [](const std::filesystem::path& dir, std::string_view config,
+                        const std::string& pattern, const ReachImportOptions& options = {}) {
     const auto scenario = ImportReach(dir, config, std::vector{pattern}, options);
     EXPECT_EQ(scenario.error().code, ErrorCode::kNotFound);
     std::string message = scenario ? "no error" : scenario.error().message;
@@ -175,11 +184,16 @@ TEST(ReachFiles, WhatIsNotThereIsNamedWithWhatIs) {
     return at == std::string::npos ? message : message.replace(at, kOurs.string().size(), "DIR");
   };
   EXPECT_EQ(error("/nowhere", "6-17", "line"), "/nowhere: there is no such folder");
-  EXPECT_EQ(error(kOurs, "6-71", "line"), "DIR: there is no configuration \"6-71\"; did you mean `6-17`?");
-  EXPECT_EQ(error(kOurs, "22-41", "line"), "DIR: there is no configuration \"22-41\"; there are 6-17");
-  EXPECT_EQ(error(kOurs, "6-17", "lien"), "DIR: there is no call pattern \"lien\"; did you mean `line`?");
-  EXPECT_EQ(error(kOurs, "6-17", "spiral"), "DIR: there is no call pattern \"spiral\"; there are fan, line");
-  EXPECT_EQ(error(kOurs, "6-17", "line", {.services_file = "service.json"}), "DIR/6-17/service.json: there is no such file");
+  EXPECT_EQ(error(kOurs, "6-71", "line"),
+            "DIR: there is no configuration \"6-71\"; did you mean `6-17`?");
+  EXPECT_EQ(error(kOurs, "22-41", "line"),
+            "DIR: there is no configuration \"22-41\"; there are 6-17");
+  EXPECT_EQ(error(kOurs, "6-17", "lien"),
+            "DIR: there is no call pattern \"lien\"; did you mean `line`?");
+  EXPECT_EQ(error(kOurs, "6-17", "spiral"),
+            "DIR: there is no call pattern \"spiral\"; there are fan, line");
+  EXPECT_EQ(error(kOurs, "6-17", "line", {.services_file = "service.json"}),
+            "DIR/6-17/service.json: there is no such file");
 }
 
 enum class Which { kNodes, kServices, kPattern };
@@ -192,60 +206,148 @@ struct BadFile {
 };
 
 const BadFile kBadFiles[] = {
-    {Which::kNodes, "\"400m\"", "\"400M\"", "nodes.json: node_type.core-16.bandwidth: expected whole Mbit/s above 0 with the unit m, such as \"500m\", found \"400M\""},
-    {Which::kNodes, "\"400m\"", "\"40.5m\"", "nodes.json: node_type.core-16.bandwidth: expected whole Mbit/s above 0 with the unit m, such as \"500m\", found \"40.5m\""},
-    {Which::kNodes, "\"400m\"", "\"0m\"", "nodes.json: node_type.core-16.bandwidth: expected whole Mbit/s above 0 with the unit m, such as \"500m\", found \"0m\""},
-    {Which::kNodes, "\"400m\"", "400", "nodes.json: node_type.core-16.bandwidth: expected whole Mbit/s above 0 with the unit m, such as \"500m\", found 400"},
-    {Which::kNodes, "\"cpu_type\": 4", "\"cpu_typ\": 4", "nodes.json: node_type.core-16: unknown key \"cpu_typ\"; did you mean `cpu_type`?"},
-    {Which::kNodes, "\"cpu_type\": 4, ", "", "nodes.json: node_type.core-16: missing key \"cpu_type\""},
-    {Which::kNodes, "\"latency\": {", "\"latncy\": {", "nodes.json: unknown key \"latncy\"; did you mean `latency`?"},
-    {Which::kNodes, "[\"180ms\", \"40ms\"]", "[\"180ms\"]", "nodes.json: latency.client.cloud: expected a range such as [\"50ms\", \"500ms\"]"},
-    {Which::kNodes, "[\"180ms\", \"40ms\"]", "[\"180\", \"40ms\"]", "nodes.json: latency.client.cloud[0]: expected a time such as \"46ms\" or \"2s\", found \"180\""},
-    {Which::kNodes, "[\"180ms\", \"40ms\"]", "[\"180us\", \"40ms\"]", "nodes.json: latency.client.cloud[0]: expected a time such as \"46ms\" or \"2s\", found \"180us\""},
-    {Which::kNodes, "\"client\": [\"2ms\", \"9ms\"],", "", "nodes.json: latency.edge: missing key \"client\""},
-    {Which::kNodes, "\"hub-6\": {\n", "\"hub-5\": {\n", "nodes.json: cluster_setup.edge.hub-5: no node_type is called \"hub-5\"; did you mean `hub-3`?"},
-    {Which::kNodes, "\"core-16\": {\n", "\"hub-3\": {\n", "nodes.json: cluster_setup.cloud.hub-3: the type stands in another layer too, and two nodes would be called hub-3-1"},
-    {Which::kNodes, "\"count\": 2", "\"count\": -2", "nodes.json: cluster_setup.edge.hub-6.count: expected an integer from 0 to 100000, found -2"},
-    {Which::kNodes, "\"count\": 2", "\"count\": \"2\"", "nodes.json: cluster_setup.edge.hub-6.count: expected an integer from 0 to 100000, found \"2\""},
-    {Which::kNodes, "\"count\": 2", "\"count\": 1000000", "nodes.json: cluster_setup.edge.hub-6.count: expected an integer from 0 to 100000, found 1000000"},
-    {Which::kNodes, "\"2500m\", \"5\"", "\"2500.5m\", \"5\"", "nodes.json: cluster_setup.edge.hub-6.cpu_availability[0]: expected whole cores such as \"2\" or whole milli-cores such as \"700m\", found \"2500.5m\""},
-    {Which::kNodes, "\"2500m\", \"5\"", "\"2.5\", \"5\"", "nodes.json: cluster_setup.edge.hub-6.cpu_availability[0]: expected whole cores such as \"2\" or whole milli-cores such as \"700m\", found \"2.5\""},
-    {Which::kNodes, "\"2500m\", \"5\"", "2500, 5000", "nodes.json: cluster_setup.edge.hub-6.cpu_availability[0]: expected whole cores such as \"2\" or whole milli-cores such as \"700m\", found 2500"},
-    {Which::kNodes, "\"2500m\", \"5\"", "", "nodes.json: cluster_setup.edge.hub-6.cpu_availability: expected at least one value, found an empty list"},
-    {Which::kNodes, "\"4.5G\"", "\"4.5Gi\"", "nodes.json: cluster_setup.edge.hub-6.memory_availability[0]: expected a number with M or G, powers of 1024, such as \"700M\" or \"27.68G\" (any other unit is 0 to REACH), found \"4.5Gi\""},
-    {Which::kNodes, "\"4.5G\"", "\"4.5\"", "nodes.json: cluster_setup.edge.hub-6.memory_availability[0]: expected a number with M or G, powers of 1024, such as \"700M\" or \"27.68G\" (any other unit is 0 to REACH), found \"4.5\""},
-    {Which::kNodes, "\"4.5G\"", "\"4500K\"", "nodes.json: cluster_setup.edge.hub-6.memory_availability[0]: expected a number with M or G, powers of 1024, such as \"700M\" or \"27.68G\" (any other unit is 0 to REACH), found \"4500K\""},
-    {Which::kNodes, "\"4.5G\"", "\"-4.5G\"", "nodes.json: cluster_setup.edge.hub-6.memory_availability[0]: expected a number with M or G, powers of 1024, such as \"700M\" or \"27.68G\" (any other unit is 0 to REACH), found \"-4.5G\""},
-    {Which::kNodes, "\"bandwidth_utilization\": [\"0\"]", "\"bandwidth_utilization\": [\"30\"]", "nodes.json: cluster_setup.edge.hub-6.bandwidth_utilization[0]: expected a fraction from \"0\" to \"1\", found \"30\""},
-    {Which::kNodes, "\"edge\": {\n            \"hub-6\"", "\"egde\": {\n            \"hub-6\"", "nodes.json: cluster_setup.egde: no layer is called \"egde\"; did you mean `edge`?"},
-    {Which::kNodes, "{\n    \"node_type\"", "", "nodes.json:1:1: syntax error while parsing value - unexpected ':'; expected '[', '{', or a literal"},
-    {Which::kServices, "\"300M\"", "\"300Mi\"", "services.json: kiosk.memory-requests: expected a number with M or G, powers of 1024, such as \"700M\" or \"27.68G\" (any other unit is 0 to REACH), found \"300Mi\""},
-    {Which::kServices, "\"400m\"", "\"0.4\"", "services.json: kiosk.cpu-requests: expected whole cores such as \"2\" or whole milli-cores such as \"700m\", found \"0.4\""},
-    {Which::kServices, "\"max-replica\": 2", "\"max-replica\": 0", "services.json: kiosk.max-replica: expected an integer from 1 to 65535, found 0"},
-    {Which::kServices, "\"max-replica\": 2", "\"max-replicas\": 2", "services.json: kiosk: unknown key \"max-replicas\"; did you mean `max-replica`?"},
-    {Which::kServices, "\"persistent\"", "\"persistant\"", "services.json: ledger.type: expected service or persistent, found \"persistant\""},
-    {Which::kServices, "\"layer\": \"edge\"", "\"layer\": \"fog\"", "services.json: cache.layer: expected a layer of cluster_setup (or all, for cloud and edge), found \"fog\""},
-    {Which::kServices, "\"350m\"", "\"99\"", "services.json: gate: a pod of gate requests 99 cores and 410 MiB, which no node of its layers (cloud, edge) can hold; the most there is on one is 15 cores and 44 GiB"},
-    {Which::kServices, "\"gate\"", "\"kiosk\"", "services.json:9:5: the key \"kiosk\" is given twice"},
-    {Which::kPattern, "\"client\": \"kiosk\"", "\"client\": \"kisok\"", "line_call_patterns.json: checkout.client: no service is called \"kisok\"; did you mean `kiosk`?"},
-    {Which::kPattern, "\"reader\": {", "\"raeder\": {", "line_call_patterns.json: checkout.call-path[0].gate.call-path[0].raeder: no service is called \"raeder\"; did you mean `reader`?"},
-    {Which::kPattern, "\"reader\": {", "\"gate\": {", "line_call_patterns.json: checkout.call-path[0].gate.call-path[0].gate: the calls go round in a circle: gate calls itself"},
-    {Which::kPattern, "\"ledger\": {", "\"gate\": {", "line_call_patterns.json: checkout.call-path[0].gate.call-path[0].reader.call-path[0].gate: the calls go round in a circle: gate calls itself"},
-    {Which::kPattern, "\"0.2M\"", "\"0.2Mi\"", "line_call_patterns.json: checkout.call-path[0].gate.data-size: expected a number with M or G, powers of 1024, such as \"700M\" or \"27.68G\" (any other unit is 0 to REACH), found \"0.2Mi\""},
-    {Which::kPattern, "\"0.2M\"", "0.2", "line_call_patterns.json: checkout.call-path[0].gate.data-size: expected a number with M or G, powers of 1024, such as \"700M\" or \"27.68G\" (any other unit is 0 to REACH), found 0.2"},
-    {Which::kPattern, "\"3ms\"", "\"3\"", "line_call_patterns.json: checkout.call-path[0].gate.execution-time.4: expected a time above 0 such as \"46ms\" or \"2s\", found \"3\""},
-    {Which::kPattern, "\"3ms\"", "\"0ms\"", "line_call_patterns.json: checkout.call-path[0].gate.execution-time.4: expected a time above 0 such as \"46ms\" or \"2s\", found \"0ms\""},
-    {Which::kPattern, "{\"4\": \"3ms\", ", "{", "line_call_patterns.json: checkout.call-path[0].gate.execution-time: missing key \"4\", the cpu_type of core-16"},
-    {Which::kPattern, "\"execution-time\"", "\"execution-tme\"", "line_call_patterns.json: checkout.call-path[0].gate: unknown key \"execution-tme\"; did you mean `execution-time`?"},
-    {Which::kPattern, "\"rps\": 4", "\"rps\": \"4\"", "line_call_patterns.json: checkout.rps: expected a number from 0 to 1000000000, found \"4\""},
-    {Which::kPattern, "\"qos\": \"150ms\"", "\"slo\": \"150ms\"", "line_call_patterns.json: checkout: unknown key \"slo\""},
-    {Which::kPattern, ",\n        \"qos\": \"150ms\"", "", "line_call_patterns.json: checkout: missing key \"qos\""},
+    {Which::kNodes, "\"400m\"", "\"400M\"",
+     "nodes.json: node_type.core-16.bandwidth: expected whole Mbit/s above 0 with the unit m, such "
+     "as \"500m\", found \"400M\""},
+    {Which::kNodes, "\"400m\"", "\"40.5m\"",
+     "nodes.json: node_type.core-16.bandwidth: expected whole Mbit/s above 0 with the unit m, such "
+     "as \"500m\", found \"40.5m\""},
+    {Which::kNodes, "\"400m\"", "\"0m\"",
+     "nodes.json: node_type.core-16.bandwidth: expected whole Mbit/s above 0 with the unit m, such "
+     "as \"500m\", found \"0m\""},
+    {Which::kNodes, "\"400m\"", "400",
+     "nodes.json: node_type.core-16.bandwidth: expected whole Mbit/s above 0 with the unit m, such "
+     "as \"500m\", found 400"},
+    {Which::kNodes, "\"cpu_type\": 4", "\"cpu_typ\": 4",
+     "nodes.json: node_type.core-16: unknown key \"cpu_typ\"; did you mean `cpu_type`?"},
+    {Which::kNodes, "\"cpu_type\": 4, ", "",
+     "nodes.json: node_type.core-16: missing key \"cpu_type\""},
+    {Which::kNodes, "\"latency\": {", "\"latncy\": {",
+     "nodes.json: unknown key \"latncy\"; did you mean `latency`?"},
+    {Which::kNodes, "[\"180ms\", \"40ms\"]", "[\"180ms\"]",
+     "nodes.json: latency.client.cloud: expected a range such as [\"50ms\", \"500ms\"]"},
+    {Which::kNodes, "[\"180ms\", \"40ms\"]", "[\"180\", \"40ms\"]",
+     "nodes.json: latency.client.cloud[0]: expected a time such as \"46ms\" or \"2s\", found "
+     "\"180\""},
+    {Which::kNodes, "[\"180ms\", \"40ms\"]", "[\"180us\", \"40ms\"]",
+     "nodes.json: latency.client.cloud[0]: expected a time such as \"46ms\" or \"2s\", found "
+     "\"180us\""},
+    {Which::kNodes, "\"client\": [\"2ms\", \"9ms\"],", "",
+     "nodes.json: latency.edge: missing key \"client\""},
+    {Which::kNodes, "\"hub-6\": {\n", "\"hub-5\": {\n",
+     "nodes.json: cluster_setup.edge.hub-5: no node_type is called \"hub-5\"; did you mean "
+     "`hub-3`?"},
+    {Which::kNodes, "\"core-16\": {\n", "\"hub-3\": {\n",
+     "nodes.json: cluster_setup.cloud.hub-3: the type stands in another layer too, and two nodes "
+     "would be called hub-3-1"},
+    {Which::kNodes, "\"count\": 2", "\"count\": -2",
+     "nodes.json: cluster_setup.edge.hub-6.count: expected an integer from 0 to 100000, found -2"},
+    {Which::kNodes, "\"count\": 2", "\"count\": \"2\"",
+     "nodes.json: cluster_setup.edge.hub-6.count: expected an integer from 0 to 100000, found "
+     "\"2\""},
+    {Which::kNodes, "\"count\": 2", "\"count\": 1000000",
+     "nodes.json: cluster_setup.edge.hub-6.count: expected an integer from 0 to 100000, found "
+     "1000000"},
+    {Which::kNodes, "\"2500m\", \"5\"", "\"2500.5m\", \"5\"",
+     "nodes.json: cluster_setup.edge.hub-6.cpu_availability[0]: expected whole cores such as \"2\" "
+     "or whole milli-cores such as \"700m\", found \"2500.5m\""},
+    {Which::kNodes, "\"2500m\", \"5\"", "\"2.5\", \"5\"",
+     "nodes.json: cluster_setup.edge.hub-6.cpu_availability[0]: expected whole cores such as \"2\" "
+     "or whole milli-cores such as \"700m\", found \"2.5\""},
+    {Which::kNodes, "\"2500m\", \"5\"", "2500, 5000",
+     "nodes.json: cluster_setup.edge.hub-6.cpu_availability[0]: expected whole cores such as \"2\" "
+     "or whole milli-cores such as \"700m\", found 2500"},
+    {Which::kNodes, "\"2500m\", \"5\"", "",
+     "nodes.json: cluster_setup.edge.hub-6.cpu_availability: expected at least one value, found an "
+     "empty list"},
+    {Which::kNodes, "\"4.5G\"", "\"4.5Gi\"",
+     "nodes.json: cluster_setup.edge.hub-6.memory_availability[0]: expected a number with M or G, "
+     "powers of 1024, such as \"700M\" or \"27.68G\" (any other unit is 0 to REACH), found "
+     "\"4.5Gi\""},
+    {Which::kNodes, "\"4.5G\"", "\"4.5\"",
+     "nodes.json: cluster_setup.edge.hub-6.memory_availability[0]: expected a number with M or G, "
+     "powers of 1024, such as \"700M\" or \"27.68G\" (any other unit is 0 to REACH), found "
+     "\"4.5\""},
+    {Which::kNodes, "\"4.5G\"", "\"4500K\"",
+     "nodes.json: cluster_setup.edge.hub-6.memory_availability[0]: expected a number with M or G, "
+     "powers of 1024, such as \"700M\" or \"27.68G\" (any other unit is 0 to REACH), found "
+     "\"4500K\""},
+    {Which::kNodes, "\"4.5G\"", "\"-4.5G\"",
+     "nodes.json: cluster_setup.edge.hub-6.memory_availability[0]: expected a number with M or G, "
+     "powers of 1024, such as \"700M\" or \"27.68G\" (any other unit is 0 to REACH), found "
+     "\"-4.5G\""},
+    {Which::kNodes, "\"bandwidth_utilization\": [\"0\"]", "\"bandwidth_utilization\": [\"30\"]",
+     "nodes.json: cluster_setup.edge.hub-6.bandwidth_utilization[0]: expected a fraction from "
+     "\"0\" to \"1\", found \"30\""},
+    {Which::kNodes, "\"edge\": {\n            \"hub-6\"", "\"egde\": {\n            \"hub-6\"",
+     "nodes.json: cluster_setup.egde: no layer is called \"egde\"; did you mean `edge`?"},
+    {Which::kNodes, "{\n    \"node_type\"", "",
+     "nodes.json:1:1: syntax error while parsing value - unexpected ':'; expected '[', '{', or a "
+     "literal"},
+    {Which::kServices, "\"300M\"", "\"300Mi\"",
+     "services.json: kiosk.memory-requests: expected a number with M or G, powers of 1024, such as "
+     "\"700M\" or \"27.68G\" (any other unit is 0 to REACH), found \"300Mi\""},
+    {Which::kServices, "\"400m\"", "\"0.4\"",
+     "services.json: kiosk.cpu-requests: expected whole cores such as \"2\" or whole milli-cores "
+     "such as \"700m\", found \"0.4\""},
+    {Which::kServices, "\"max-replica\": 2", "\"max-replica\": 0",
+     "services.json: kiosk.max-replica: expected an integer from 1 to 65535, found 0"},
+    {Which::kServices, "\"max-replica\": 2", "\"max-replicas\": 2",
+     "services.json: kiosk: unknown key \"max-replicas\"; did you mean `max-replica`?"},
+    {Which::kServices, "\"persistent\"", "\"persistant\"",
+     "services.json: ledger.type: expected service or persistent, found \"persistant\""},
+    {Which::kServices, "\"layer\": \"edge\"", "\"layer\": \"fog\"",
+     "services.json: cache.layer: expected a layer of cluster_setup (or all, for cloud and edge), "
+     "found \"fog\""},
+    {Which::kServices, "\"350m\"", "\"99\"",
+     "services.json: gate: a pod of gate requests 99 cores and 410 MiB, which no node of its "
+     "layers (cloud, edge) can hold; the most there is on one is 15 cores and 44 GiB"},
+    {Which::kServices, "\"gate\"", "\"kiosk\"",
+     "services.json:9:5: the key \"kiosk\" is given twice"},
+    {Which::kPattern, "\"client\": \"kiosk\"", "\"client\": \"kisok\"",
+     "line_call_patterns.json: checkout.client: no service is called \"kisok\"; did you mean "
+     "`kiosk`?"},
+    {Which::kPattern, "\"reader\": {", "\"raeder\": {",
+     "line_call_patterns.json: checkout.call-path[0].gate.call-path[0].raeder: no service is "
+     "called \"raeder\"; did you mean `reader`?"},
+    {Which::kPattern, "\"reader\": {", "\"gate\": {",
+     "line_call_patterns.json: checkout.call-path[0].gate.call-path[0].gate: the calls go round in "
+     "a circle: gate calls itself"},
+    {Which::kPattern, "\"ledger\": {", "\"gate\": {",
+     "line_call_patterns.json: checkout.call-path[0].gate.call-path[0].reader.call-path[0].gate: "
+     "the calls go round in a circle: gate calls itself"},
+    {Which::kPattern, "\"0.2M\"", "\"0.2Mi\"",
+     "line_call_patterns.json: checkout.call-path[0].gate.data-size: expected a number with M or "
+     "G, powers of 1024, such as \"700M\" or \"27.68G\" (any other unit is 0 to REACH), found "
+     "\"0.2Mi\""},
+    {Which::kPattern, "\"0.2M\"", "0.2",
+     "line_call_patterns.json: checkout.call-path[0].gate.data-size: expected a number with M or "
+     "G, powers of 1024, such as \"700M\" or \"27.68G\" (any other unit is 0 to REACH), found 0.2"},
+    {Which::kPattern, "\"3ms\"", "\"3\"",
+     "line_call_patterns.json: checkout.call-path[0].gate.execution-time.4: expected a time above "
+     "0 such as \"46ms\" or \"2s\", found \"3\""},
+    {Which::kPattern, "\"3ms\"", "\"0ms\"",
+     "line_call_patterns.json: checkout.call-path[0].gate.execution-time.4: expected a time above "
+     "0 such as \"46ms\" or \"2s\", found \"0ms\""},
+    {Which::kPattern, "{\"4\": \"3ms\", ", "{",
+     "line_call_patterns.json: checkout.call-path[0].gate.execution-time: missing key \"4\", the "
+     "cpu_type of core-16"},
+    {Which::kPattern, "\"execution-time\"", "\"execution-tme\"",
+     "line_call_patterns.json: checkout.call-path[0].gate: unknown key \"execution-tme\"; did you "
+     "mean `execution-time`?"},
+    {Which::kPattern, "\"rps\": 4", "\"rps\": \"4\"",
+     "line_call_patterns.json: checkout.rps: expected a number from 0 to 1000000000, found \"4\""},
+    {Which::kPattern, "\"qos\": \"150ms\"", "\"slo\": \"150ms\"",
+     "line_call_patterns.json: checkout: unknown key \"slo\""},
+    {Which::kPattern, ",\n        \"qos\": \"150ms\"", "",
+     "line_call_patterns.json: checkout: missing key \"qos\""},
 };
 
 ReachTexts OurTexts() {
   return {.nodes = {"nodes.json", *ReadFile(kOurs / "6-17/nodes.json")},
           .services = {"services.json", *ReadFile(kOurs / "6-17/services.json")},
-          .patterns = {{"line", {"line_call_patterns.json", *ReadFile(kOurs / "line_call_patterns.json")}}}};
+          .patterns = {
+              {"line", {"line_call_patterns.json", *ReadFile(kOurs / "line_call_patterns.json")}}}};
 }
 
 TEST(ReachFiles, WhatReachReadsWronglyOrNotAtAllIsRefusedByName) {
@@ -279,7 +381,8 @@ TEST(ReachFiles, AtLeastOnePatternIsNeededAndEachOnce) {
   texts.patterns.push_back(texts.patterns[0]);
   EXPECT_EQ(ParseReach(texts, "6-17").error().message, "the pattern \"line\" is given twice");
   texts.patterns.clear();
-  EXPECT_EQ(ParseReach(texts, "6-17").error().message, "no pattern of calls is named; import at least one");
+  EXPECT_EQ(ParseReach(texts, "6-17").error().message,
+            "no pattern of calls is named; import at least one");
 }
 
 }  // namespace

@@ -7,11 +7,12 @@
 
 #include "model/evaluator.h"
 #include "scenario/scenario.h"
-#include "tests/support/tiny_scenario.h"
+#include "tests/support/shipped_scenario.h"
 
-// The law of latency of REACH (arXiv 2510.06675), against rows worked out with its published code: cases A to D on its
-// smallest cluster, each with its three call patterns and two tables of latency. They are given to 1e-12 ms, and so
-// exactly they are compared: bandwidth in use by others changes the eleventh decimal.
+// The law of latency of REACH (arXiv 2510.06675), against rows worked out with its published code:
+// cases A to D on its smallest cluster, each with its three call patterns and two tables of
+// latency. They are given to 1e-12 ms, and so exactly they are compared: bandwidth in use by others
+// changes the eleventh decimal.
 
 namespace rudderfish {
 namespace {
@@ -23,7 +24,10 @@ const std::vector<double> kTableLa = {6, 90, 80, 60, 3, 2, 70, 5, 4};
 const std::vector<double> kTable50 = {1, 50, 50, 50, 1, 1, 50, 1, 1};
 
 const Placed kAllOn(const std::string& node) {
-  return {{"client", "tb-client-vm-2-1"}, {"aggregator", node}, {"detection", node}, {"db", node},
+  return {{"client", "tb-client-vm-2-1"},
+          {"aggregator", node},
+          {"detection", node},
+          {"db", node},
           {"machine-learning", node}};
 }
 
@@ -33,11 +37,16 @@ const Placed kCaseC = {{"client", "tb-client-vm-2-1"},
                        {"db", "tb-cloud-vm-8-2"},
                        {"machine-learning", "tb-cloud-vm-8-1"}};
 
-const Placed kCaseD = {{"client", "tb-client-vm-2-1"},         {"client", "tb-client-vm-2-1"},
-                       {"aggregator", "tb-edge-vm-2-1"},       {"aggregator", "tb-cloud-vm-8-1"},
-                       {"detection", "tb-edge-vm-4-2"},        {"detection", "tb-edge-vm-2-2"},
-                       {"db", "tb-cloud-vm-8-2"},              {"db", "tb-edge-vm-4-1"},
-                       {"machine-learning", "tb-cloud-vm-8-1"}, {"machine-learning", "tb-edge-vm-4-1"}};
+const Placed kCaseD = {{"client", "tb-client-vm-2-1"},
+                       {"client", "tb-client-vm-2-1"},
+                       {"aggregator", "tb-edge-vm-2-1"},
+                       {"aggregator", "tb-cloud-vm-8-1"},
+                       {"detection", "tb-edge-vm-4-2"},
+                       {"detection", "tb-edge-vm-2-2"},
+                       {"db", "tb-cloud-vm-8-2"},
+                       {"db", "tb-edge-vm-4-1"},
+                       {"machine-learning", "tb-cloud-vm-8-1"},
+                       {"machine-learning", "tb-edge-vm-4-1"}};
 
 State Place(const Scenario& scenario, const Placed& pods, const std::string& pattern,
             const std::vector<double>& latency_ms) {

@@ -38,7 +38,8 @@ Scenario Scaled(const Scenario& scenario, int factor) {
   std::vector<int> seen(catalog.kinds.size(), 0);
   for (const NodeGroup& group : scaled.node_groups) {
     for (int i = 0; i < group.count; ++i) {
-      names->nodes.push_back(fmt::format("{}-{}", catalog.kinds[group.kind].name, ++seen[group.kind]));
+      names->nodes.push_back(
+          fmt::format("{}-{}", catalog.kinds[group.kind].name, ++seen[group.kind]));
     }
   }
   scaled.name = fmt::format("{}, {} times", scenario.name, factor);

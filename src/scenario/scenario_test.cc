@@ -10,6 +10,7 @@
 
 #include "scenario/call_tree.h"
 #include "scenario/pattern_parser.h"
+#include "tests/support/shipped_scenario.h"
 #include "tests/support/tiny_scenario.h"
 
 namespace rudderfish {
@@ -123,7 +124,8 @@ TEST(Scenario, BandwidthAndPayloadAreInMegabytes) {
 }
 
 TEST(Scenario, AllocatableIsRoundedDownAndRequestsUp) {
-  const std::string text = TinyScenarioWith("cpu: 0.25, memory: 200M", "cpu: 0.2501, memory: 0.3Ki");
+  const std::string text =
+      TinyScenarioWith("cpu: 0.25, memory: 200M", "cpu: 0.2501, memory: 0.3Ki");
   const Result<Scenario> scenario = ParseScenario(text, "tiny.yaml");
   ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
   EXPECT_EQ(scenario->catalog->workloads[2].requests, (Resources{251, 308}));
@@ -152,11 +154,14 @@ TEST(Scenario, CallsStandInPreorderWithTheirGroupsSideBySide) {
   EXPECT_THAT(callers, ElementsAre(kNone, 0, 1, 1, 1, kNone, 5, 5));
   const Call& shop = browse.calls[1];
   ASSERT_EQ(shop.last_group - shop.first_group, 2);
-  const CallGroup alone = browse.groups[shop.first_group], two = browse.groups[shop.first_group + 1];
-  EXPECT_THAT(std::vector<CallId>(browse.sequence.begin() + alone.first, browse.sequence.begin() + alone.last),
+  const CallGroup alone = browse.groups[shop.first_group],
+                  two = browse.groups[shop.first_group + 1];
+  EXPECT_THAT(std::vector<CallId>(browse.sequence.begin() + alone.first,
+                                  browse.sequence.begin() + alone.last),
               ElementsAre(2));
-  EXPECT_THAT(std::vector<CallId>(browse.sequence.begin() + two.first, browse.sequence.begin() + two.last),
-              ElementsAre(3, 4));
+  EXPECT_THAT(
+      std::vector<CallId>(browse.sequence.begin() + two.first, browse.sequence.begin() + two.last),
+      ElementsAre(3, 4));
   EXPECT_EQ(browse.endpoints[0].end, 5);
   EXPECT_EQ(browse.endpoints[1].root, 5);
   EXPECT_EQ(browse.endpoints[1].qos_ms, 200);
@@ -258,7 +263,8 @@ CallTree RandomTree(int depth, int workloads, int kinds) {
   CallTree tree;
   tree.workload = *rc::gen::inRange(0, workloads);
   tree.data_mbytes = *rc::gen::inRange(0, 1'000'000) / 997.0;
-  for (int kind = 0; kind < kinds; ++kind) tree.execution_ms.push_back(*rc::gen::inRange(1, 100'000) / 311.0);
+  for (int kind = 0; kind < kinds; ++kind)
+    tree.execution_ms.push_back(*rc::gen::inRange(1, 100'000) / 311.0);
   const int groups = depth == 0 ? 0 : *rc::gen::inRange(0, 3);
   for (int g = 0; g < groups; ++g) {
     tree.groups.emplace_back();
@@ -282,15 +288,18 @@ RC_GTEST_PROP(ScenarioProperty, WrittenAndReadAgainIsTheSame, ()) {
     catalog->workloads[w].name = fmt::format("tier {}: #{}", w / 2, w);
     catalog->workloads[w].requests = {*rc::gen::inRange(0, 1000), *rc::gen::inRange(0, 1 << 30)};
   }
-  for (NodeKind& kind : catalog->kinds) kind.bandwidth_mbytes_per_s = *rc::gen::inRange(1, 1 << 20) / 977.0;
+  for (NodeKind& kind : catalog->kinds)
+    kind.bandwidth_mbytes_per_s = *rc::gen::inRange(1, 1 << 20) / 977.0;
   scenario.catalog = catalog;
   for (Distribution& latency : scenario.latency_ms) {
     const double low = *rc::gen::inRange(0, 1000) / 7.0;
     latency = Distribution::Uniform(low, low + *rc::gen::inRange(0, 1000) / 13.0);
   }
-  scenario.node_groups[0].memory_bytes =
-      Distribution::Choice({static_cast<double>(*rc::gen::inRange(int64_t{1} << 32, int64_t{1} << 45)), 1e10});
-  EndpointTree endpoint{.name = "an endpoint", .rate_per_second = *rc::gen::inRange(0, 999) / 3.0, .qos_ms = 1e-3,
+  scenario.node_groups[0].memory_bytes = Distribution::Choice(
+      {static_cast<double>(*rc::gen::inRange(int64_t{1} << 32, int64_t{1} << 45)), 1e10});
+  EndpointTree endpoint{.name = "an endpoint",
+                        .rate_per_second = *rc::gen::inRange(0, 999) / 3.0,
+                        .qos_ms = 1e-3,
                         .root = RandomTree(3, 2, 3)};
   endpoint.root.data_mbytes = 0;  // A client sends what its callees get.
   endpoint.root.execution_ms.assign(3, 0);

@@ -21,9 +21,11 @@ std::string CoresText(double millis) { return FormatMillis(static_cast<int64_t>(
 
 std::string MemoryText(int64_t bytes, Rounding rounding) {
   std::string shortest = FormatMemoryQuantity(bytes);
-  for (const auto& [unit, factor] : {std::pair("Gi", kBytesPerGib), std::pair("Mi", 1024.0 * 1024)}) {
+  for (const auto& [unit, factor] :
+       {std::pair("Gi", kBytesPerGib), std::pair("Mi", 1024.0 * 1024)}) {
     for (int decimals = 0; decimals <= 3; ++decimals) {
-      std::string text = fmt::format("{:.{}f}{}", static_cast<double>(bytes) / factor, decimals, unit);
+      std::string text =
+          fmt::format("{:.{}f}{}", static_cast<double>(bytes) / factor, decimals, unit);
       if (text.size() < shortest.size() && ParseMemoryBytes(text, rounding) == bytes) {
         shortest = std::move(text);
       }

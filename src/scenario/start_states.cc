@@ -207,8 +207,7 @@ class StartStateReader {
   const Scenario& scenario_;
   const Catalog& catalog_;
   StartStateFilter filter_;
-  NameIndex nodes_{"node"}, workloads_{"service"}, layers_{"layer"},
-      patterns_{"pattern"};
+  NameIndex nodes_{"node"}, workloads_{"service"}, layers_{"layer"}, patterns_{"pattern"};
   size_t longest_line_ = 0;
 };
 

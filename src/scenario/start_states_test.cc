@@ -18,7 +18,8 @@ namespace {
 
 const std::filesystem::path kOurs = RUDDERFISH_SOURCE_DIR "/tests/data/reach-like";
 
-Scenario Import(const std::filesystem::path& folder, const std::string& config, const std::vector<std::string>& patterns) {
+Scenario Import(const std::filesystem::path& folder, const std::string& config,
+                const std::vector<std::string>& patterns) {
   Result<Scenario> scenario = ImportReach(folder, config, patterns);
   CHECK(scenario.has_value());
   return *std::move(scenario);
@@ -38,7 +39,8 @@ int AllowedActions(const State& state) {
   return allowed;
 }
 
-// Every state of a folder has the latency and the actions that the file says, which are not from this program.
+// Every state of a folder has the latency and the actions that the file says, which are not from
+// this program.
 int ExpectWhatTheFileSays(const std::filesystem::path& folder, const std::string& config,
                           const std::vector<std::string>& patterns) {
   const Scenario scenario = Import(folder, config, patterns);
@@ -69,8 +71,10 @@ TEST(StartStates, HaveTheLatencyAndTheActionsOfReachsRules) {
 
 TEST(StartStates, OfReachHaveTheLatencyAndTheActionsItComputed) {
   const char* folder = std::getenv("RUDDERFISH_REACH_DATA");
-  if (folder == nullptr) GTEST_SKIP() << "RUDDERFISH_REACH_DATA does not name a folder with REACH's configuration";
-  const std::vector<std::string> patterns = {"chain", "aggregator_sequential", "aggregator_parallel"};
+  if (folder == nullptr)
+    GTEST_SKIP() << "RUDDERFISH_REACH_DATA does not name a folder with REACH's configuration";
+  const std::vector<std::string> patterns = {"chain", "aggregator_sequential",
+                                             "aggregator_parallel"};
   int states = ExpectWhatTheFileSays(folder, "7-21", patterns);
   states += ExpectWhatTheFileSays(folder, "22-41", patterns);
   EXPECT_GE(states, 100);
@@ -121,9 +125,11 @@ TEST(StartStates, NodesStandInTheOrderOfTheScenarioAndPodsInThatOfTheLine) {
 }
 
 TEST(StartStates, FreeResourcesAreFlooredToMilliCoresAndBytes) {
-  for (const auto& [cores, millis] : {std::pair("2.4999", 2499), std::pair("2.9999999999", 3000), std::pair("2.999999", 2999),
-                                      std::pair("0.30000000000000004", 300), std::pair("-1e-16", 0)}) {
-    const auto states = Read(LineWith("\"cpu_free\":2.4999", fmt::format("\"cpu_free\":{}", cores)));
+  for (const auto& [cores, millis] :
+       {std::pair("2.4999", 2499), std::pair("2.9999999999", 3000), std::pair("2.999999", 2999),
+        std::pair("0.30000000000000004", 300), std::pair("-1e-16", 0)}) {
+    const auto states =
+        Read(LineWith("\"cpu_free\":2.4999", fmt::format("\"cpu_free\":{}", cores)));
     ASSERT_TRUE(states.has_value()) << states.error().message;
     EXPECT_EQ(states->front().state.nodes.free[0].cpu_millis, millis) << cores;
   }
@@ -152,16 +158,25 @@ TEST(StartStates, AreNumberedByTheirLines) {
 }
 
 TEST(StartStates, OfAnotherConfigurationAreRefusedUnlessTheFilterLeavesThemOut) {
-  const std::string text = std::string(kLine) + "\n" + LineWith("\"config\":\"tiny\"", "\"config\":\"7-21\"") + "\n";
-  EXPECT_EQ(ErrorOf(text), "s.jsonl:2: config: the line is of \"7-21\", the scenario tiny is of \"tiny\"; `--select config=tiny` takes lines that fit");
+  const std::string text =
+      std::string(kLine) + "\n" + LineWith("\"config\":\"tiny\"", "\"config\":\"7-21\"") + "\n";
+  EXPECT_EQ(ErrorOf(text),
+            "s.jsonl:2: config: the line is of \"7-21\", the scenario tiny is of \"tiny\"; "
+            "`--select config=tiny` takes lines that fit");
   EXPECT_EQ(Read(text, {.config = "tiny"})->size(), 1u);
-  EXPECT_EQ(ErrorOf(text, {.config = "7-21"}), "s.jsonl:2: config: the line is of \"7-21\", the scenario tiny is of \"tiny\"; `--select config=tiny` takes lines that fit");
-  EXPECT_EQ(ErrorOf(text, {.config = "8-21", .pattern = "browse"}), "s.jsonl: none of its 2 lines has config 8-21 and pattern browse");
+  EXPECT_EQ(ErrorOf(text, {.config = "7-21"}),
+            "s.jsonl:2: config: the line is of \"7-21\", the scenario tiny is of \"tiny\"; "
+            "`--select config=tiny` takes lines that fit");
+  EXPECT_EQ(ErrorOf(text, {.config = "8-21", .pattern = "browse"}),
+            "s.jsonl: none of its 2 lines has config 8-21 and pattern browse");
 }
 
 TEST(StartStates, OfAnotherPatternAreRefusedUnlessTheFilterLeavesThemOut) {
-  const std::string text = LineWith("\"pattern\":\"browse\"", "\"pattern\":\"brows\"") + "\n" + std::string(kLine);
-  EXPECT_EQ(ErrorOf(text), "s.jsonl:1: pattern: the line is of \"brows\", which is no pattern of the scenario tiny; `--select config=tiny,pattern=browse` takes lines that fit");
+  const std::string text =
+      LineWith("\"pattern\":\"browse\"", "\"pattern\":\"brows\"") + "\n" + std::string(kLine);
+  EXPECT_EQ(ErrorOf(text),
+            "s.jsonl:1: pattern: the line is of \"brows\", which is no pattern of the scenario "
+            "tiny; `--select config=tiny,pattern=browse` takes lines that fit");
   EXPECT_EQ(Read(text, {.pattern = "browse"})->size(), 1u);
 }
 
@@ -175,36 +190,58 @@ const BadLine kBadLines[] = {
     {"\"config\":\"tiny\",", "", "s.jsonl:2: missing key \"config\""},
     {"\"config\":\"tiny\"", "\"config\":7", "s.jsonl:2: config: expected a string, found 7"},
     {"\"nodes\":[", "\"nodes\":5,\"n\":[", "s.jsonl:2: nodes: expected an array, found 5"},
-    {",\"extra\":1}", "", "s.jsonl:2:807: syntax error while parsing object - unexpected end of input; expected '}'"},
-    {"\"edge\":20.25", "\"edge\":\"20ms\"", "s.jsonl:2: latency_between_layer.cloud.edge: expected a number from 0 to 1000000000, found \"20ms\""},
-    {"\"edge\":20.25", "\"edge\":-20", "s.jsonl:2: latency_between_layer.cloud.edge: expected a number from 0 to 1000000000, found -20"},
+    {",\"extra\":1}", "",
+     "s.jsonl:2:807: syntax error while parsing object - unexpected end of input; expected '}'"},
+    {"\"edge\":20.25", "\"edge\":\"20ms\"",
+     "s.jsonl:2: latency_between_layer.cloud.edge: expected a number from 0 to 1000000000, found "
+     "\"20ms\""},
+    {"\"edge\":20.25", "\"edge\":-20",
+     "s.jsonl:2: latency_between_layer.cloud.edge: expected a number from 0 to 1000000000, found "
+     "-20"},
     {"\"edge\":20.25,", "", "s.jsonl:2: latency_between_layer.cloud: missing key \"edge\""},
-    {"\"name\":\"small-2\",\"layer\"", "\"name\":\"smal-2\",\"layer\"", "s.jsonl:2: nodes[0].name: no node is called \"smal-2\"; did you mean `small-2`?"},
-    {"\"name\":\"small-2\",\"layer\"", "\"name\":\"small-1\",\"layer\"", "s.jsonl:2: nodes[3].name: the node small-1 is given twice"},
-    {"{\"name\":\"small-2\",\"layer\":\"edge\",\"cpu_free\":0.25,\"mem_free\":0.5},", "", "s.jsonl:2: nodes: the node small-2 is missing"},
-    {"\"layer\":\"cloud\"", "\"layer\":\"edge\"", "s.jsonl:2: nodes[1].layer: expected cloud, where the scenario has big-1, found \"edge\""},
-    {"\"cpu_free\":0.25", "\"cpu_free\":-0.25", "s.jsonl:2: nodes[0].cpu_free: expected a number from 0 to 1000000, found -0.25"},
-    {"\"mem_free\":0.5", "\"mem_free\":null", "s.jsonl:2: nodes[0].mem_free: expected a number from 0 to 1048576, found null"},
-    {"\"mem_free\":0.5", "\"mem_free\":-1", "s.jsonl:2: nodes[0].mem_free: expected a number from 0 to 1048576, found -1"},
-    {"\"name\":\"me\"", "\"name\":\"cart-x7\"", "s.jsonl:2: pods[1].name: the pod cart-x7 is given twice"},
-    {"\"name\":\"me\"", "\"name\":\"\"", "s.jsonl:2: pods[1].name: expected a name (1 to 200 printable characters), found \"\""},
-    {"\"service\":\"shop\"", "\"service\":\"chop\"", "s.jsonl:2: pods[2].service: no service is called \"chop\"; did you mean `shop`?"},
-    {"\"service\":\"shop\"", "\"service\":\"browser\"", "s.jsonl:2: pods[2].service: browser has more pods than replicas (1)"},
-    {"\"node\":\"small-1\"", "\"node\":\"small-9\"", "s.jsonl:2: pods[2].node: no node is called \"small-9\"; did you mean `small-1`?"},
-    {"\"node\":\"small-1\"", "\"node\":null", "s.jsonl:2: pods[2].node: expected a string, found null"},
+    {"\"name\":\"small-2\",\"layer\"", "\"name\":\"smal-2\",\"layer\"",
+     "s.jsonl:2: nodes[0].name: no node is called \"smal-2\"; did you mean `small-2`?"},
+    {"\"name\":\"small-2\",\"layer\"", "\"name\":\"small-1\",\"layer\"",
+     "s.jsonl:2: nodes[3].name: the node small-1 is given twice"},
+    {"{\"name\":\"small-2\",\"layer\":\"edge\",\"cpu_free\":0.25,\"mem_free\":0.5},", "",
+     "s.jsonl:2: nodes: the node small-2 is missing"},
+    {"\"layer\":\"cloud\"", "\"layer\":\"edge\"",
+     "s.jsonl:2: nodes[1].layer: expected cloud, where the scenario has big-1, found \"edge\""},
+    {"\"cpu_free\":0.25", "\"cpu_free\":-0.25",
+     "s.jsonl:2: nodes[0].cpu_free: expected a number from 0 to 1000000, found -0.25"},
+    {"\"mem_free\":0.5", "\"mem_free\":null",
+     "s.jsonl:2: nodes[0].mem_free: expected a number from 0 to 1048576, found null"},
+    {"\"mem_free\":0.5", "\"mem_free\":-1",
+     "s.jsonl:2: nodes[0].mem_free: expected a number from 0 to 1048576, found -1"},
+    {"\"name\":\"me\"", "\"name\":\"cart-x7\"",
+     "s.jsonl:2: pods[1].name: the pod cart-x7 is given twice"},
+    {"\"name\":\"me\"", "\"name\":\"\"",
+     "s.jsonl:2: pods[1].name: expected a name (1 to 200 printable characters), found \"\""},
+    {"\"service\":\"shop\"", "\"service\":\"chop\"",
+     "s.jsonl:2: pods[2].service: no service is called \"chop\"; did you mean `shop`?"},
+    {"\"service\":\"shop\"", "\"service\":\"browser\"",
+     "s.jsonl:2: pods[2].service: browser has more pods than replicas (1)"},
+    {"\"node\":\"small-1\"", "\"node\":\"small-9\"",
+     "s.jsonl:2: pods[2].node: no node is called \"small-9\"; did you mean `small-1`?"},
+    {"\"node\":\"small-1\"", "\"node\":null",
+     "s.jsonl:2: pods[2].node: expected a string, found null"},
 };
 
 TEST(StartStates, BadLineIsNamedWithWhatIsWrong) {
   for (const BadLine& bad : kBadLines) {
-    EXPECT_EQ(ErrorOf(std::string(kLine) + "\n" + LineWith(bad.what, bad.by)), bad.message) << bad.by;
+    EXPECT_EQ(ErrorOf(std::string(kLine) + "\n" + LineWith(bad.what, bad.by)), bad.message)
+        << bad.by;
   }
 }
 
 TEST(StartStates, EmptyFileAndBlankAndHugeLinesAreRefused) {
   EXPECT_EQ(ErrorOf(""), "s.jsonl: is empty; expected one start state a line");
   EXPECT_EQ(ErrorOf("\n\n"), "s.jsonl: is empty; expected one start state a line");
-  EXPECT_EQ(ErrorOf(std::string(kLine) + "\n\n" + std::string(kLine)), "s.jsonl:2: the line is blank; every line holds one start state");
-  EXPECT_EQ(ErrorOf(std::string(kLine) + "\n" + std::string(2'000'000, '[')), "s.jsonl:2: the line has 2000000 bytes; more than 1063936 are none for 6 nodes and 9 pods");
+  EXPECT_EQ(ErrorOf(std::string(kLine) + "\n\n" + std::string(kLine)),
+            "s.jsonl:2: the line is blank; every line holds one start state");
+  EXPECT_EQ(
+      ErrorOf(std::string(kLine) + "\n" + std::string(2'000'000, '[')),
+      "s.jsonl:2: the line has 2000000 bytes; more than 1063936 are none for 6 nodes and 9 pods");
 }
 
 // Wherever a line is cut off, it is refused with its place.
@@ -219,7 +256,10 @@ TEST(StartStates, CutOffLineIsRefusedWithItsPlace) {
 
 TEST(StartStates, WrittenAndReadAgainAreTheSameToTheBit) {
   const auto tiny = testing::TinyScenario();
-  State state = Read(LineWith("\"mem_free\":5.5", "\"mem_free\":5.123456789,\"background_mbytes_per_s\":12.3"))->front().state;
+  State state = Read(LineWith("\"mem_free\":5.5",
+                              "\"mem_free\":5.123456789,\"background_mbytes_per_s\":12.3"))
+                    ->front()
+                    .state;
   state.network.latency_ms[1] = 0.1 + 0.2;
   const std::string line = StartStateLine(*tiny, state);
   EXPECT_EQ(line.find('\n'), std::string::npos);
@@ -247,8 +287,14 @@ TEST(StartStateFilter, TakesConfigAndPatternInAnyOrder) {
 }
 
 TEST(StartStateFilter, RefusesWhatItDoesNotKnow) {
-  for (const auto& [text, message] : {std::pair("", "--select: expected config=... or pattern=..., found nothing"), std::pair("confg=7-21", "--select: expected config=... or pattern=..., found \"confg=7-21\"; did you mean `config`?"), std::pair("config", "--select: `config` lacks a value, as in config=7-21,pattern=chain"),
-                                      std::pair("config=", "--select: `config` lacks a value, as in config=7-21,pattern=chain"), std::pair("config=a,config=b", "--select: `config` is given twice")}) {
+  for (const auto& [text, message] :
+       {std::pair("", "--select: expected config=... or pattern=..., found nothing"),
+        std::pair("confg=7-21",
+                  "--select: expected config=... or pattern=..., found \"confg=7-21\"; did you "
+                  "mean `config`?"),
+        std::pair("config", "--select: `config` lacks a value, as in config=7-21,pattern=chain"),
+        std::pair("config=", "--select: `config` lacks a value, as in config=7-21,pattern=chain"),
+        std::pair("config=a,config=b", "--select: `config` is given twice")}) {
     const auto filter = ParseStartStateFilter(text);
     ASSERT_FALSE(filter.has_value()) << text;
     EXPECT_EQ(filter.error().message, message) << text;

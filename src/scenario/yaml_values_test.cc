@@ -23,7 +23,8 @@ TEST(YamlValues, RangeAndChoiceAndConstantAreToldApart) {
 }
 
 TEST(YamlValues, HalfARangeIsRefused) {
-  for (const char* text : {"\" to 2s\"", "\"1ms to \"", "1ms to 2s to 3s", "1ms to", "[1ms to 2ms]"}) {
+  for (const char* text :
+       {"\" to 2s\"", "\"1ms to \"", "1ms to 2s to 3s", "1ms to", "[1ms to 2ms]"}) {
     EXPECT_FALSE(Read(text, ParseLatencyMs).has_value()) << text;
   }
 }

@@ -153,8 +153,10 @@ TEST(SimCluster, IdsOfAnotherClusterAreAConflict) {
   Completions completions;
   const Migrate move = MoveOfLastPod(start);
   const Preconditions seen{.pod_was_on = move.from};
-  cluster.Submit(std::vector{Intent{Migrate{1000, move.from, move.to}, seen}, Intent{Migrate{-1, move.from, move.to}, seen},
-                             Intent{Migrate{move.pod, move.from, 1000}, seen}, Intent{Migrate{move.pod, move.from, -1}, seen},
+  cluster.Submit(std::vector{Intent{Migrate{1000, move.from, move.to}, seen},
+                             Intent{Migrate{-1, move.from, move.to}, seen},
+                             Intent{Migrate{move.pod, move.from, 1000}, seen},
+                             Intent{Migrate{move.pod, move.from, -1}, seen},
                              Intent{Migrate{move.pod, move.to, move.to}, seen}},
                  &completions);
   ASSERT_EQ(completions.size(), 5u);
@@ -197,7 +199,8 @@ TEST(SimCluster, ReplacementThatStartsTakesItsRoomAtOnce) {
   const Resources requests = start.catalog->workloads[1].requests;
   start.pods.workload = {1, 1};
   start.pods.node = {0, 0};
-  for (NodeId node = 0; node < start.nodes.size(); ++node) start.nodes.free[node] = start.nodes.allocatable[node];
+  for (NodeId node = 0; node < start.nodes.size(); ++node)
+    start.nodes.free[node] = start.nodes.allocatable[node];
   start.nodes.free[0] -= requests + requests;
   start.nodes.allocatable[1] = start.nodes.free[1] = requests;
   SimCluster cluster(start, 1s);

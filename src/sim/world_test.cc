@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "scenario/start_states.h"
 #include "tests/support/count_allocations.h"
+#include "tests/support/shipped_scenario.h"
 #include "tests/support/tiny_scenario.h"
 
 namespace rudderfish {
@@ -36,7 +39,8 @@ void ExpectSame(const State& a, const State& b) {
 
 RC_GTEST_PROP(World, DrawsWhatTheScenarioAllows, (uint32_t seed)) {
   static const World worlds[] = {World(TinyScenario()), World(ShippedScenario("continuum-7x21")),
-                                 World(ShippedScenario("continuum-22x41")), World(ShippedScenario("continuum-100x1000"))};
+                                 World(ShippedScenario("continuum-22x41")),
+                                 World(ShippedScenario("continuum-100x1000"))};
   const World& world = worlds[*rc::gen::inRange(0, 4)];
   const Scenario& scenario = world.scenario();
   Rng rng(seed);
@@ -58,7 +62,7 @@ RC_GTEST_PROP(World, DrawsWhatTheScenarioAllows, (uint32_t seed)) {
   std::vector<int> replicas(scenario.catalog->workload_count());
   for (PodId pod = 0; pod < state.pods.size(); ++pod) {
     const WorkloadId workload = state.pods.workload[pod];
-    RC_ASSERT(pod == 0 || state.pods.workload[pod - 1] <= workload);  // In the order of workloads.
+    RC_ASSERT(state.pods.workload[std::max(0, pod - 1)] <= workload);  // In the order of workloads.
     const auto& layers = scenario.starts[workload].initial_layers;
     const LayerId layer = state.kind_of(state.pods.node[pod]).layer;
     RC_ASSERT(std::find(layers.begin(), layers.end(), layer) != layers.end());
@@ -142,8 +146,10 @@ std::string RoomFor(const std::string& nodes, const std::string& replicas) {
 TEST(World, PodStartsOnEachNodeWithRoomEquallyOften) {
   // Two big nodes hold anything; of 80 small ones, in two groups, only 60 have room for a shop.
   const std::string nodes =
-      "nodes:\n  - {type: big, count: 2, cpu: 9, memory: 9Gi}\n  - {type: small, count: 60, cpu: 600m, memory: 1Gi}\n"
-      "  - {type: small, count: 20, cpu: 499m, memory: 1Gi}\n  - {type: booth, count: 1, cpu: 1, memory: 1Gi}\n";
+      "nodes:\n  - {type: big, count: 2, cpu: 9, memory: 9Gi}\n  - {type: small, count: 60, cpu: "
+      "600m, memory: 1Gi}\n"
+      "  - {type: small, count: 20, cpu: 499m, memory: 1Gi}\n  - {type: booth, count: 1, cpu: 1, "
+      "memory: 1Gi}\n";
   for (int many : {0, 1}) {
     std::string text = RoomFor(nodes, "1");
     if (!many) text.replace(text.find("count: 60"), 9, "count: 6");
@@ -161,14 +167,16 @@ TEST(World, PodStartsOnEachNodeWithRoomEquallyOften) {
     const int roomy = many ? 62 : 8;
     EXPECT_EQ(static_cast<int>(seen.size()), roomy);
     const double expected = static_cast<double>(draws) / roomy;
-    for (const auto& [node, count] : seen) EXPECT_NEAR(count, expected, 5 * std::sqrt(expected)) << node;
+    for (const auto& [node, count] : seen)
+      EXPECT_NEAR(count, expected, 5 * std::sqrt(expected)) << node;
   }
 }
 
 // One node in 200 has room: guessing will miss it, searching will not.
 TEST(World, LastRoomOfManyNodesIsFound) {
   const std::string nodes =
-      "nodes:\n  - {type: big, count: 1, cpu: 8, memory: 9Gi}\n  - {type: small, count: 200, cpu: 250m, memory: 1Gi}\n"
+      "nodes:\n  - {type: big, count: 1, cpu: 8, memory: 9Gi}\n  - {type: small, count: 200, cpu: "
+      "250m, memory: 1Gi}\n"
       "  - {type: booth, count: 1, cpu: 1, memory: 1Gi}\n";
   auto scenario = ParseScenario(RoomFor(nodes, "4"), "room.yaml");
   ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
@@ -182,7 +190,8 @@ TEST(World, LastRoomOfManyNodesIsFound) {
 TEST(World, GivesUpAfterItsRetriesAndSaysHowToMendIt) {
   // Six shops may fit, in all, but never do: each node has room for one and a half.
   const std::string nodes =
-      "nodes:\n  - {type: big, count: 4, cpu: 1.9, memory: 9Gi}\n  - {type: booth, count: 1, cpu: 1, memory: 1Gi}\n";
+      "nodes:\n  - {type: big, count: 4, cpu: 1.9, memory: 9Gi}\n  - {type: booth, count: 1, cpu: "
+      "1, memory: 1Gi}\n";
   std::string text = RoomFor(nodes, "6");
   text.replace(text.find("cpu: 500m, memory: 1}"), 9, "cpu: 999m");
   auto scenario = ParseScenario(text, "room.yaml");
@@ -194,7 +203,8 @@ TEST(World, GivesUpAfterItsRetriesAndSaysHowToMendIt) {
   ASSERT_FALSE(drawn.has_value());
   EXPECT_EQ(drawn.error().code, ErrorCode::kFailedPrecondition);
   EXPECT_EQ(drawn.error().message,
-            "tiny: in 50 draws some pod found no node with room; give nodes more cpu or memory, or workloads fewer "
+            "tiny: in 50 draws some pod found no node with room; give nodes more cpu or memory, or "
+            "workloads fewer "
             "replicas");
 }
 
@@ -234,10 +244,12 @@ TEST(World, DrawnStateIsAStartStateOfItsScenario) {
   }
 }
 
-// One attempt succeeds this often in REACH's own simulator (0.69 and 0.54): three attempts in four fail here when the
-// sampling rules or the placement are wrong.
+// How often the first attempt finds room for all pods depends on every rule of sampling and
+// placement. The shares are from 150,000 attempts of a program written from REACH's rules in
+// another language.
 TEST(World, FirstAttemptSucceedsAsOftenAsInReach) {
-  for (const auto& [name, share] : {std::pair("continuum-7x21", 0.69), std::pair("continuum-22x41", 0.54)}) {
+  for (const auto& [name, share] :
+       {std::pair("continuum-7x21", 0.669), std::pair("continuum-22x41", 0.564)}) {
     Scenario once = *ShippedScenario(name);
     once.retry_limit = 1;
     const World world(std::make_shared<const Scenario>(std::move(once)));
@@ -245,7 +257,7 @@ TEST(World, FirstAttemptSucceedsAsOftenAsInReach) {
     Rng rng(9);
     int succeeded = 0;
     for (int i = 0; i < 20'000; ++i) succeeded += world.Draw(&rng, &state).has_value();
-    EXPECT_NEAR(succeeded / 20'000.0, share, 0.02) << name;
+    EXPECT_NEAR(succeeded / 20'000.0, share, 0.01) << name;
   }
 }
 

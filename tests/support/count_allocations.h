@@ -23,6 +23,11 @@ inline std::atomic<long> allocation_count{0};
   throw std::bad_alloc();
 }
 
+[[gnu::noinline]] void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  ++rudderfish::allocation_count;
+  return std::malloc(std::max<size_t>(bytes, 1));
+}
+
 [[gnu::noinline]] void* operator new(size_t bytes, std::align_val_t alignment) {
   ++rudderfish::allocation_count;
   const auto align = static_cast<size_t>(alignment);

@@ -8,7 +8,8 @@
 #include "base/check.h"
 #include "scenario/scenario.h"
 
-// A scenario that uses all of the format and fits on a screen, for tests that load, change or break it.
+// A scenario that uses all of the format and fits on a screen, for tests that load, change or break
+// it.
 
 namespace rudderfish::testing {
 
@@ -84,13 +85,6 @@ inline std::string TinyScenarioWith(std::string_view what, std::string_view by) 
 
 inline std::shared_ptr<const Scenario> TinyScenario() {
   Result<Scenario> scenario = ParseScenario(kTinyScenario, "tiny.yaml");
-  CHECK(scenario.has_value());
-  return std::make_shared<const Scenario>(*std::move(scenario));
-}
-
-inline std::shared_ptr<const Scenario> ShippedScenario(std::string_view name) {
-  Result<Scenario> scenario =
-      LoadScenario(std::string(RUDDERFISH_SOURCE_DIR "/scenarios/") + std::string(name) + ".yaml");
   CHECK(scenario.has_value());
   return std::make_shared<const Scenario>(*std::move(scenario));
 }

@@ -14,7 +14,8 @@
 #include "learn/trainer.h"
 #include "learn/training_worlds.h"
 
-// Training so small that a test can run all of it: two nodes, one workload of one to three pods, a network of 16.
+// Training so small that a test can run all of it: two nodes, one workload of one to three pods, a
+// network of 16.
 
 namespace rudderfish::testing {
 
@@ -49,7 +50,8 @@ task: {max_steps: 12}
 inline TrainScenario TwoNodes() {
   Result<Scenario> scenario = ParseScenario(kTwoNodes, "two-nodes.yaml");
   CHECK(scenario.has_value());
-  return {.scenario = std::make_shared<const Scenario>(*std::move(scenario)), .text = std::string(kTwoNodes)};
+  return {.scenario = std::make_shared<const Scenario>(*std::move(scenario)),
+          .text = std::string(kTwoNodes)};
 }
 
 inline TrainingWorlds WorldsOf(std::shared_ptr<const Scenario> scenario) {
@@ -60,12 +62,17 @@ inline TrainingWorlds WorldsOf(std::shared_ptr<const Scenario> scenario) {
 
 // An iteration is 128 steps.
 inline TrainOptions SmallOptions(Algorithm algorithm) {
-  TrainOptions options{.algorithm = algorithm, .steps = 128 * 12, .seed = 5, .hidden = 16, .evaluate_every = 3,
+  TrainOptions options{.algorithm = algorithm,
+                       .steps = 128 * 12,
+                       .seed = 5,
+                       .hidden = 16,
+                       .evaluate_every = 128 * 3,
                        .validation_starts = 20};
   options.save_every_seconds = 1e6;
   options.rollout = {.envs = 16, .steps = 8, .envs_per_slice = 4, .episode_steps_max = 6};
   options.ppo.minibatch = 64;
-  options.dqn.replay = {.envs = 16, .envs_per_slice = 4, .steps = 8, .episode_steps_max = 6, .samples_max = 640};
+  options.dqn.replay = {
+      .envs = 16, .envs_per_slice = 4, .steps = 8, .episode_steps_max = 6, .samples_max = 640};
   options.dqn.warm_up_samples = 256;
   options.dqn.updates = 2;
   options.dqn.minibatch = 128;
@@ -77,7 +84,8 @@ class TestFolder {
  public:
   TestFolder() {
     static int count = 0;
-    path_ = std::filesystem::temp_directory_path() / fmt::format("rudderfish-test-{}-{}", getpid(), ++count);
+    path_ = std::filesystem::temp_directory_path() /
+            fmt::format("rudderfish-test-{}-{}", getpid(), ++count);
     std::filesystem::remove_all(path_);
     std::filesystem::create_directories(path_);
   }
@@ -94,7 +102,8 @@ class TestFolder {
   std::filesystem::path path_;
 };
 
-// What the best plan from a state ends at, step costs added: all plans of up to `moves` moves are tried.
+// What the best plan from a state ends at, step costs added: all plans of up to `moves` moves are
+// tried.
 inline double BestObjectiveMs(Evaluator* model, const Task& task, int step, int moves) {
   double best = model->Now().latency_ms;
   if (moves == 0) return best;
@@ -102,7 +111,8 @@ inline double BestObjectiveMs(Evaluator* model, const Task& task, int step, int 
   task.Space(model, {step}, &space);
   for (const Candidate& candidate : space.candidates) {
     model->Commit(candidate.move);
-    best = std::min(best, task.StepCost({step}) + BestObjectiveMs(model, task, step + 1, moves - 1));
+    best =
+        std::min(best, task.StepCost({step}) + BestObjectiveMs(model, task, step + 1, moves - 1));
     model->Undo();
   }
   return best;

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/arguments.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace rudderfish {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Arguments With(const std::string& name, const std::string& value) {
+  Arguments arguments;
+  arguments.SetOption(name, value);
+  return arguments;
+}
+
+TEST(Arguments, IntegersOutOfRangeAreRefusedWithTheRange) {
+  EXPECT_EQ(With("n", "7").Integer("n", 1, 1, 10).value(), 7);
+  EXPECT_EQ(Arguments().Integer("n", 3, 1, 10).value(), 3);
+  EXPECT_EQ(With("threads", "0").Integer("threads", 1, 1, 10).error().message,
+            "--threads: expected an integer from 1 to 10, found `0`");
+  for (const char* text : {"", "x", "1x", "1.5", " 1", "99999999999999999999"}) {
+    EXPECT_FALSE(With("n", text).Integer("n", 1, 1, 10)) << text;
+  }
+}
+
+TEST(Arguments, DurationsNeedAUnitAndAreMoreThanZero) {
+  EXPECT_DOUBLE_EQ(With("time", "90s").Seconds("time", 1).value(), 90);
+  EXPECT_DOUBLE_EQ(With("time", "2min").Seconds("time", 1).value(), 120);
+  EXPECT_FALSE(With("time", "90").Seconds("time", 1));
+  EXPECT_FALSE(With("time", "0s").Seconds("time", 1));
+  EXPECT_THAT(With("time", "5 parsecs").Seconds("time", 1).error().message, HasSubstr("--time"));
+}
+
+TEST(Arguments, ChoicesNameWhatIsAcceptedAndTheNearest) {
+  constexpr std::string_view kAccepted[] = {"table", "json", "csv"};
+  EXPECT_EQ(With("output", "csv").Choice("output", kAccepted, 0).value(), 2);
+  EXPECT_EQ(With("output", "jsno").Choice("output", kAccepted, 0).error().message,
+            "--output: expected table, json or csv, found `jsno`; did you mean `json`?");
+}
+
+TEST(Arguments, ListsAreSplitAtCommasAndHaveNoEmptyParts) {
+  EXPECT_THAT(With("p", "a,b").List("p").value(), ElementsAre("a", "b"));
+  for (const char* text : {"", ",", "a,", ",a", "a,,b"}) {
+    EXPECT_FALSE(With("p", text).List("p")) << text;
+  }
+}
+
+TEST(Arguments, MissingTextSaysWhatItIsFor) {
+  EXPECT_THAT(Arguments().RequiredText("dir", "the folder of the run").error().message,
+              HasSubstr("the folder of the run"));
+  EXPECT_FALSE(With("dir", "").RequiredText("dir", "the folder"));
+}
+
+TEST(Arguments, OptionsThatExcludeEachOtherAreNamed) {
+  Arguments both = With("time", "1s");
+  EXPECT_TRUE(both.Exclude("time", "steps"));
+  both.SetOption("steps", "5");
+  EXPECT_EQ(both.Exclude("time", "steps").error().message,
+            "--time and --steps exclude each other; leave one out");
+}
+
+TEST(Arguments, TablesOnlyWhereCsvIsNotAccepted) {
+  EXPECT_EQ(OutputFormatOf(Arguments()).value(), OutputFormat::kTable);
+  EXPECT_EQ(OutputFormatOf(With("output", "csv"), 3).value(), OutputFormat::kCsv);
+  EXPECT_FALSE(OutputFormatOf(With("output", "csv")));
+}
+
+}  // namespace
+}  // namespace rudderfish

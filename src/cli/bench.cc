@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/suggest.h"
+#include "base/units.h"
+#include "cli/commands.h"
+#include "cli/measures.h"
+#include "cli/problem.h"
+#include "cli/terminal.h"
+#include "cli/text_table.h"
+#include "learn/train_bench.h"
+#include "learn/training_worlds.h"
+
+namespace rudderfish {
+namespace {
+
+using Align = TextTable::Align;
+
+constexpr std::string_view kParts[] = {"env", "train", "decide", "kernel", "scale"};
+constexpr const char* kDefaultScenario = "scenarios/continuum-7x21.yaml";
+constexpr const char* kScaleScenarios[] = {
+    "scenarios/continuum-7x21.yaml", "scenarios/continuum-12x28.yaml",
+    "scenarios/continuum-22x41.yaml", "scenarios/continuum-100x1000.yaml",
+    "scenarios/continuum-1000x10000.yaml"};
+constexpr int kDecisionsMin = 5;
+
+struct BenchOptions {
+  std::optional<std::string> policy;
+  double seconds = 3;
+  int threads = 1;
+  std::vector<std::filesystem::path> scenarios;
+};
+
+// What a part says: its member of the JSON, and the same in words.
+struct Finding {
+  OrderedJson json;
+  std::string text;
+};
+
+Result<TrainingWorlds> WorldsOf(const Problem& problem) {
+  const std::shared_ptr<const Scenario> scenarios[] = {problem.scenario};
+  return TrainingWorlds::Make(scenarios);
+}
+
+Result<Finding> BenchEnv(const BenchOptions& options) {
+  TRY_ASSIGN(const Problem problem, Problem::Open(options.scenarios[0]));
+  TRY_ASSIGN(const TrainingWorlds worlds, WorldsOf(problem));
+  const double rate =
+      MeasureEnvStepsPerSecond(worlds.list(), problem.scenario->seed, options.seconds);
+  return Finding{.json = {{"steps_per_second_per_core", rate}},
+                 .text = fmt::format("{}: {} steps a second on one core, moves at random, features "
+                                     "included\n",
+                                     problem.scenario->name, Grouped(std::llround(rate)))};
+}
+
+Result<Finding> BenchTrain(const BenchOptions& options) {
+  TRY_ASSIGN(const Problem problem, Problem::Open(options.scenarios[0]));
+  TRY_ASSIGN(const TrainingWorlds worlds, WorldsOf(problem));
+  TrainOptions train;
+  train.threads = options.threads;
+  const TrainBench bench = MeasureTraining(train, worlds.list(), options.seconds);
+  return Finding{
+      .json = {{"env_steps_per_second", bench.env_steps_per_second},
+               {"threads", bench.threads},
+               {"epochs", bench.epochs},
+               {"mflop_per_sample", bench.mflop_per_sample}},
+      .text = fmt::format(
+          "{}: {} steps a second by ppo on {}, {} over what was collected\n"
+          "  network    {:.3f} MFLOP a sample, forward; {:.2f} MFLOP a step in all\n"
+          "  products   {:.0f} % of the threads' time, at {:.1f} GFLOP/s each\n",
+          problem.scenario->name, Grouped(std::llround(bench.env_steps_per_second)),
+          Counted(bench.threads, "thread"), Counted(bench.epochs, "pass"), bench.mflop_per_sample,
+          bench.mflop_per_step, 100 * bench.dense_share, bench.dense_gflops)};
+}
+
+Result<Finding> BenchDecide(const BenchOptions& options) {
+  TRY_ASSIGN(const Problem problem, Problem::Open(options.scenarios[0]));
+  TRY_ASSIGN(const BenchPolicy policy, BenchPolicy::Open(options.policy, *problem.task));
+  TRY_ASSIGN(const DecideTimes times,
+             MeasureDecisions(problem, *policy.policy, options.seconds, kDecisionsMin));
+  return Finding{.json = {{"p50_us", times.p50_us}, {"p99_us", times.p99_us}},
+                 .text = fmt::format(
+                     "{}: a decision of {} takes {:.1f} us, 99 % of {} at most {:.1f} us; {:.0f} "
+                     "alternatives each\n",
+                     problem.scenario->name, policy.origin, times.p50_us, Grouped(times.decisions),
+                     times.p99_us, times.mean_candidates)};
+}
+
+Result<Finding> BenchKernel(const BenchOptions& options) {
+  TRY_ASSIGN(const Problem problem, Problem::Open(options.scenarios[0]));
+  TRY_ASSIGN(const BenchPolicy policy, BenchPolicy::Open(options.policy, *problem.task));
+  const nn::CandidateNet& net = policy.policy->net();
+  TRY_ASSIGN(const KernelRates rates, MeasureKernels(problem, net, options.seconds));
+  return Finding{
+      .json = {{"gflops", rates.gflops}, {"peak_gflops", rates.peak_gflops}},
+      .text = fmt::format(
+          "{} kernels at the shapes of {}: {:.1f} GFLOP/s, {:.0f} % of the {:.1f} that one "
+          "core reaches\n",
+          net.kernels().name, policy.origin, rates.gflops, 100 * rates.gflops / rates.peak_gflops,
+          rates.peak_gflops)};
+}
+
+Result<Finding> BenchScale(const BenchOptions& options) {
+  Finding finding{.json = OrderedJson::array()};
+  TextTable table({{"SCENARIO"},
+                   {"NODES", Align::kRight},
+                   {"PODS", Align::kRight},
+                   {"DECISION ms", Align::kRight},
+                   {"STEPS/s OF ONE CORE", Align::kRight}});
+  double first_ms = 0, first_cells = 0, growth_ms = 0, growth_cells = 0;
+  for (const std::filesystem::path& path : options.scenarios) {
+    TRY_ASSIGN(const Problem problem, Problem::Open(path));
+    TRY_ASSIGN(const BenchPolicy policy, BenchPolicy::Open(options.policy, *problem.task));
+    TRY_ASSIGN(const TrainingWorlds worlds, WorldsOf(problem));
+    const double share = options.seconds / static_cast<double>(2 * options.scenarios.size());
+    TRY_ASSIGN(const DecideTimes times,
+               MeasureDecisions(problem, *policy.policy, share, kDecisionsMin));
+    const double rate = MeasureEnvStepsPerSecond(worlds.list(), problem.scenario->seed, share);
+    const int nodes = problem.scenario->node_count(), pods = problem.scenario->pod_limit();
+    const double ms = times.p50_us / 1000, cells = static_cast<double>(nodes) * pods;
+    finding.json.push_back(
+        {{"nodes", nodes}, {"pods", pods}, {"decide_ms", ms}, {"env_steps_per_second", rate}});
+    table.Row({problem.scenario->name, Grouped(nodes), Grouped(pods), fmt::format("{:.4f}", ms),
+               Grouped(std::llround(rate))});
+    if (first_ms == 0) first_ms = ms, first_cells = cells;
+    growth_ms = ms / first_ms;
+    growth_cells = cells / first_cells;
+  }
+  finding.text = table.Text();
+  if (growth_cells > 1) {
+    finding.text += fmt::format(
+        "nodes x pods grows {}-fold, the time of a decision {:.0f}-fold: as their product to the "
+        "power of {:.2f}\n",
+        Grouped(std::llround(growth_cells)), growth_ms,
+        std::log(growth_ms) / std::log(growth_cells));
+  }
+  return finding;
+}
+
+Result<Finding> Measure(int part, const BenchOptions& options) {
+  constexpr Result<Finding> (*kMeasures[])(const BenchOptions&) = {
+      BenchEnv, BenchTrain, BenchDecide, BenchKernel, BenchScale};
+  return kMeasures[part](options);
+}
+
+Result<BenchOptions> OptionsOf(const Arguments& arguments, std::string_view part) {
+  BenchOptions options{.policy = arguments.Text("policy")};
+  TRY_ASSIGN(options.seconds, arguments.Seconds("time", part == "scale" ? 10 : 3));
+  TRY_ASSIGN(options.threads, ThreadsOf(arguments));
+  if (const auto scenario = arguments.Text("scenario")) {
+    options.scenarios = {*scenario};
+  } else if (part == "scale") {
+    for (const char* name : kScaleScenarios) {
+      TRY_ASSIGN(std::filesystem::path path, ShippedFile(name));
+      options.scenarios.push_back(std::move(path));
+    }
+  } else {
+    TRY_ASSIGN(std::filesystem::path path, ShippedFile(kDefaultScenario));
+    options.scenarios = {std::move(path)};
+  }
+  return options;
+}
+
+Result<ExitStatus> RunBench(const Arguments& arguments, const Session& session) {
+  TRY_ASSIGN(const OutputFormat format, OutputFormatOf(arguments));
+  const std::string& part = arguments.operands()[0];
+  const auto found = std::find(std::begin(kParts), std::end(kParts), part);
+  if (found == std::end(kParts)) {
+    return Invalid("expected env, train, decide, kernel or scale, found `{}`{}", part,
+                   DidYouMean(part, kParts));
+  }
+  TRY_ASSIGN(const BenchOptions options, OptionsOf(arguments, part));
+  const Machine machine = ThisMachine();
+  Progress progress("bench " + part, session.verbosity);
+  progress.Update(std::nullopt, "");
+  TRY_ASSIGN(Finding finding, Measure(static_cast<int>(found - std::begin(kParts)), options));
+  progress.Done();
+  if (format == OutputFormat::kJson) {
+    OrderedJson json;
+    json[part] = std::move(finding.json);
+    json["machine"] = {{"cpu", machine.cpu}, {"cores", machine.cores}, {"load", machine.load}};
+    TRY(Print(json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n"));
+  } else {
+    TRY(Print(finding.text + fmt::format("{}, {}, load {:.1f} before\n", machine.cpu,
+                                         Counted(machine.cores, "core"), machine.load)));
+  }
+  return ExitStatus::kDone;
+}
+
+}  // namespace
+
+CommandSpec BenchCommand() {
+  return {.name = "bench",
+          .summary = "how fast this machine steps, trains and decides",
+          .operands = {{.name = "env|train|decide|kernel|scale"}},
+          .options = {{"--scenario", "FILE",
+                       "the shipped continuum-7x21 by default; scale takes all five"},
+                      {"--policy", "RUN", "whose network decides; the shipped one by default"},
+                      {"--time", "DURATION", "how long to measure; 3s by default, 10s for scale"},
+                      {"--threads", "N", "of train; all cores by default"},
+                      {"-o,--output", "table|json", "text by default"}},
+          .details =
+              "env: the environment with random moves and all features, one core. train: whole "
+              "iterations of ppo. "
+              "decide: one learned decision, from a known state to the answer. kernel: the "
+              "network's matrix products, "
+              "forward and backward, against what this core can do. scale: decisions and steps "
+              "from 7 x 21 to 1,000 "
+              "nodes x 10,000 pods.",
+          .examples = {"bench decide", "bench train --threads 2 --time 10s -o json"},
+          .run = RunBench};
+}
+
+}  // namespace rudderfish

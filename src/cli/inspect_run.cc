@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/units.h"
+#include "cli/inspection.h"
+#include "cli/text_table.h"
+#include "learn/run_folder.h"
+#include "learn/run_tables.h"
+
+namespace rudderfish {
+namespace {
+
+using Align = TextTable::Align;
+
+constexpr size_t kPointsShown = 10;
+
+// A run of one seed, as its files tell.
+struct RunSummary {
+  RunPaths paths;
+  RunConfig config;
+  std::vector<std::string> scenarios;
+  int64_t iterations = 0, env_steps = 0;
+  double seconds = 0;
+  std::vector<CurvePoint> curve;
+
+  const CurvePoint* best() const {
+    const auto found = std::min_element(
+        curve.begin(), curve.end(),
+        [](const auto& a, const auto& b) { return a.mean_return > b.mean_return; });
+    return found == curve.end() ? nullptr : &*found;
+  }
+};
+
+Result<RunSummary> Summarize(const RunPaths& paths) {
+  RunSummary run{.paths = paths};
+  TRY_ASSIGN(run.config, ReadRunConfig(paths));
+  TRY_ASSIGN(const std::vector<TrainScenario> scenarios, ReadRunScenarios(paths));
+  for (const TrainScenario& scenario : scenarios) run.scenarios.push_back(scenario.scenario->name);
+  TRY_ASSIGN(const std::vector<MetricsRow> metrics, ReadMetrics(paths.metrics()));
+  if (!metrics.empty()) {
+    run.iterations = metrics.back().iteration;
+    run.env_steps = metrics.back().env_steps;
+  }
+  TRY_ASSIGN(const std::vector<TimingRow> timing, ReadTiming(paths.timing()));
+  if (!timing.empty()) run.seconds = timing.back().seconds;
+  TRY_ASSIGN(run.curve, ReadLearningCurve(paths));
+  return run;
+}
+
+std::string Span(double seconds) {
+  return FormatDuration(std::chrono::milliseconds(std::llround(seconds * 1000)));
+}
+
+std::string LengthText(const TrainOptions& options) {
+  return options.by_steps() ? fmt::format("for {} steps", Grouped(options.steps))
+                            : fmt::format("for {}", Span(options.seconds));
+}
+
+std::string Joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+// About as far from each other in logarithm: learning is fast at first.
+std::vector<size_t> PointsToShow(size_t count) {
+  std::vector<size_t> shown;
+  for (size_t i = 0; i < kPointsShown; ++i) {
+    const double share = static_cast<double>(i) / (kPointsShown - 1);
+    const auto at =
+        static_cast<size_t>(std::lround(std::pow(static_cast<double>(count), share))) - 1;
+    if (at < count && (shown.empty() || at > shown.back())) shown.push_back(at);
+  }
+  return shown;
+}
+
+std::string CurveTable(const RunSummary& run) {
+  TextTable table({{"STEPS", Align::kRight},
+                   {"TIME", Align::kRight},
+                   {"LATENCY ms", Align::kRight},
+                   {"MOVES", Align::kRight},
+                   {"RETURN", Align::kRight}},
+                  2);
+  for (const size_t i : PointsToShow(run.curve.size())) {
+    const CurvePoint& point = run.curve[i];
+    table.Row({Grouped(point.env_steps),
+               std::isnan(point.seconds) ? "-" : fmt::format("{:.1f} s", point.seconds),
+               fmt::format("{:.1f}", point.final_ms), fmt::format("{:.1f}", point.moves),
+               fmt::format("{:.3f}", point.mean_return)});
+  }
+  return table.Text();
+}
+
+std::string AsText(const RunSummary& run) {
+  const TrainOptions& options = run.config.options;
+  std::string text = fmt::format(
+      "{}: training by {} {}, seed {}\n\n"
+      "  scenario   {}\n"
+      "  network    hidden {}, {} of message passing\n"
+      "  so far     {}, {} steps, {}\n",
+      run.paths.folder.string(), AlgorithmName(options.algorithm), LengthText(options),
+      options.seed, Joined(run.scenarios), options.hidden, Counted(options.rounds, "round"),
+      Counted(run.iterations, "iteration"), Grouped(run.env_steps), Span(run.seconds));
+  if (!run.config.provenance.command.empty()) {
+    text += fmt::format("  made by    {} ({})\n", run.config.provenance.command,
+                        run.config.provenance.version);
+  }
+  const CurvePoint* best = run.best();
+  if (best == nullptr) return text + "  not evaluated yet\n";
+  text += fmt::format("  best       {:.1f} ms after {} steps\n", best->final_ms,
+                      Grouped(best->env_steps));
+  return text + fmt::format("\nLatency after the plan, on {} validation starts:\n{}",
+                            options.validation_starts * static_cast<int>(run.scenarios.size()),
+                            CurveTable(run));
+}
+
+OrderedJson NumberOrNull(double value) {
+  return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr);
+}
+
+OrderedJson AsJson(const RunSummary& run) {
+  const TrainOptions& options = run.config.options;
+  OrderedJson json{{"folder", run.paths.folder.string()},
+                   {"algorithm", AlgorithmName(options.algorithm)},
+                   {"seed", options.seed},
+                   {"scenarios", run.scenarios},
+                   {"network", {{"hidden", options.hidden}, {"rounds", options.rounds}}},
+                   {"iterations", run.iterations},
+                   {"env_steps", run.env_steps},
+                   {"seconds", run.seconds},
+                   {"version", run.config.provenance.version},
+                   {"command", run.config.provenance.command}};
+  const CurvePoint* best = run.best();
+  json["best_final_ms"] = best == nullptr ? OrderedJson(nullptr) : OrderedJson(best->final_ms);
+  OrderedJson& curve = json["curve"] = OrderedJson::array();
+  for (const CurvePoint& point : run.curve) {
+    curve.push_back({{"env_steps", point.env_steps},
+                     {"seconds", NumberOrNull(point.seconds)},
+                     {"final_ms", point.final_ms},
+                     {"return", point.mean_return},
+                     {"moves", point.moves}});
+  }
+  return json;
+}
+
+std::string SeedsText(const std::filesystem::path& folder, const std::vector<RunSummary>& runs) {
+  const TrainOptions& options = runs[0].config.options;
+  std::string text = fmt::format("{}: training by {} {}, {} seeds, on {}\n\n", folder.string(),
+                                 AlgorithmName(options.algorithm), LengthText(options), runs.size(),
+                                 Joined(runs[0].scenarios));
+  TextTable table({{"SEED", Align::kRight},
+                   {"FOLDER"},
+                   {"ITERATIONS", Align::kRight},
+                   {"STEPS", Align::kRight},
+                   {"TIME", Align::kRight},
+                   {"BEST ms", Align::kRight}},
+                  2);
+  for (const RunSummary& run : runs) {
+    const CurvePoint* best = run.best();
+    table.Row({fmt::format("{}", run.config.options.seed), run.paths.folder.string(),
+               Grouped(run.iterations), Grouped(run.env_steps), Span(run.seconds),
+               best == nullptr ? "-" : fmt::format("{:.1f}", best->final_ms)});
+  }
+  return text + table.Text();
+}
+
+}  // namespace
+
+Result<std::string> InspectRun(const std::filesystem::path& folder, OutputFormat format) {
+  const int seeds = SeedFolders(folder);
+  std::vector<RunSummary> runs;
+  for (int number = 1; number <= std::max(1, seeds); ++number) {
+    TRY_ASSIGN(RunSummary run,
+               Summarize(seeds > 0 ? RunPaths{folder}.seed(number) : RunPaths{folder}));
+    runs.push_back(std::move(run));
+  }
+  if (format != OutputFormat::kJson) return seeds > 0 ? SeedsText(folder, runs) : AsText(runs[0]);
+  OrderedJson json{{"kind", "run"}, {"folder", folder.string()}};
+  OrderedJson& list = json["seeds"] = OrderedJson::array();
+  for (const RunSummary& run : runs) list.push_back(AsJson(run));
+  return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+}
+
+}  // namespace rudderfish
