@@ -22,8 +22,8 @@ namespace {
 using Align = TextTable::Align;
 
 constexpr std::string_view kParts[] = {"env", "train", "decide", "kernel", "scale"};
-constexpr const char* kDefaultScenario = "scenarios/continuum-7x21.yaml";
-constexpr const char* kScaleScenarios[] = {
+constexpr const char* kScenarios[] = {  // All but `scale` take the first.
+
     "scenarios/continuum-7x21.yaml", "scenarios/continuum-12x28.yaml",
     "scenarios/continuum-22x41.yaml", "scenarios/continuum-100x1000.yaml",
     "scenarios/continuum-1000x10000.yaml"};
@@ -154,14 +154,17 @@ Result<BenchOptions> OptionsOf(const Arguments& arguments, std::string_view part
   TRY_ASSIGN(options.threads, ThreadsOf(arguments));
   if (const auto scenario = arguments.Text("scenario")) {
     options.scenarios = {*scenario};
-  } else if (part == "scale") {
-    for (const char* name : kScaleScenarios) {
-      TRY_ASSIGN(std::filesystem::path path, ShippedFile(name));
-      options.scenarios.push_back(std::move(path));
+    return options;
+  }
+  const bool all = part == "scale";
+  for (const char* name : kScenarios) {
+    const Result<std::filesystem::path> path = ShippedFile(name);
+    if (!path) {
+      return Fail(path.error().code, "{}; name a scenario with --scenario FILE",
+                  path.error().message);
     }
-  } else {
-    TRY_ASSIGN(std::filesystem::path path, ShippedFile(kDefaultScenario));
-    options.scenarios = {std::move(path)};
+    options.scenarios.push_back(*path);
+    if (!all) break;
   }
   return options;
 }

@@ -91,11 +91,8 @@ TEST(Program, HelpNamesEveryOptionOnceAndEveryExampleParses) {
     }
     EXPECT_FALSE(command.examples.empty()) << command.name;
     for (const std::string_view example : command.examples) {
-      std::vector<std::string> words;
-      for (const std::string& word :
-           SplitList(example.substr(0, example.find(" > ")), ' ').value()) {
-        words.push_back(word);
-      }
+      const std::vector<std::string> words =
+          SplitList(example.substr(0, example.find(" > ")), ' ').value();
       EXPECT_TRUE(ParseInvocation(words)) << example;
     }
   }

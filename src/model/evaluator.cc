@@ -116,6 +116,30 @@ void Evaluator::ComputeQueueing() {
   }
 }
 
+double Evaluator::PodTraffic(WorkloadId w, NodeId node) const {
+  double traffic = 0;
+  for (CallId call : CallsTouching(w)) {
+    const WorkloadId caller = CallerOf(call);
+    if (caller == kNone) continue;
+    const WorkloadId callee = calls_->calls[call].workload;
+    if (callee == w) {
+      traffic += pair_traffic_[call] * (placement_.replicas(caller) - placement_.on_node(caller, node));
+    }
+    if (caller == w) {
+      traffic += pair_traffic_[call] * (placement_.replicas(callee) - placement_.on_node(callee, node));
+    }
+  }
+  return traffic;
+}
+
+double Evaluator::NodeUseMbytesPerS(NodeId node) const {
+  double use = state_->nodes.background_mbytes_per_s[node];
+  for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
+    if (const int here = placement_.on_node(w, node); here > 0) use += here * PodTraffic(w, node);
+  }
+  return use;
+}
+
 // What each workload's pods on this node get of its bandwidth, given who on the node talks to other nodes.
 void Evaluator::RefreshShares(NodeId node) {
   const int nodes = placement_.node_count();
@@ -123,16 +147,8 @@ void Evaluator::RefreshShares(NodeId node) {
   for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
     const int here = placement_.on_node(w, node);
     if (here == 0) continue;
-    double traffic = 0;
-    for (CallId call : CallsTouching(w)) {
-      const WorkloadId caller = CallerOf(call);
-      if (caller == kNone) continue;
-      const WorkloadId callee = calls_->calls[call].workload;
-      if (callee == w) traffic += pair_traffic_[call] * (placement_.replicas(caller) - placement_.on_node(caller, node));
-      if (caller == w) traffic += pair_traffic_[call] * (placement_.replicas(callee) - placement_.on_node(callee, node));
-    }
-    pod_traffic_[w] = traffic;
-    use += here * traffic;
+    pod_traffic_[w] = PodTraffic(w, node);
+    use += here * pod_traffic_[w];
   }
   const double bandwidth = bandwidth_[placement_.kind(node)];
   for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {

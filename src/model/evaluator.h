@@ -75,6 +75,8 @@ class Evaluator {
     return {touching_.data() + touching_begin_[workload],
             static_cast<size_t>(touching_begin_[workload + 1] - touching_begin_[workload])};
   }
+  // Traffic of a node in the law's megabytes a second, background included.
+  double NodeUseMbytesPerS(NodeId node) const;
   double EndpointLatencyMs(int endpoint) const { return endpoint_terms_[endpoint].latency_ms; }
   int EndpointOf(CallId call) const { return endpoint_of_[call]; }
   // Whether nothing in an endpoint runs in parallel, so that its latency is a sum.
@@ -99,6 +101,8 @@ class Evaluator {
   void IndexCalls();
   void ComputeQueueing();
   void ApplyToHosts(const Move& move);
+  // What one pod of the workload on the node sends to and takes from other nodes.
+  double PodTraffic(WorkloadId workload, NodeId node) const;
   void RefreshShares(NodeId node);
   void RefreshCall(CallId call);
   void RefreshEndpoint(int endpoint);

@@ -2,9 +2,9 @@
 #include "nn/kernel.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "nn/kernel_tables.h"
 
 namespace rudderfish::nn {
@@ -46,13 +46,12 @@ const Kernels& BestKernels() {
 }
 
 double MeasureFmaPeakGflops(const Kernels& kernels, int slices) {
-  using Clock = std::chrono::steady_clock;
   CHECK_GT(slices, 0);
   float sink[3] = {0.999F, 0.001F, 0};
   const auto run = [&](int64_t rounds, double* flops) {
-    const auto start = Clock::now();
+    const Instant start = SystemClock().Now();
     *flops = kernels.burn(rounds, sink);
-    return std::chrono::duration<double>(Clock::now() - start).count();
+    return Seconds(SystemClock().Now() - start);
   };
   int64_t rounds = 1000;
   double flops = 0;

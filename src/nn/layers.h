@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 
+#include "base/clock.h"
 #include "nn/kernel.h"
 #include "nn/workspace.h"
 
@@ -111,10 +111,9 @@ class DenseLayers {
       kernels_.multiply(product);
       return;
     }
-    const auto start = std::chrono::steady_clock::now();
+    const Instant start = SystemClock().Now();
     kernels_.multiply(product);
-    profile_->seconds +=
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    profile_->seconds += Seconds(SystemClock().Now() - start);
     profile_->flops += 2.0 * product.m * product.n * product.k;
   }
 

@@ -59,7 +59,10 @@ TEST_F(PolicyContract, LookaheadWithAPrior) {
   Check(LookaheadPolicy("lookahead", options));
 }
 TEST_F(PolicyContract, BestOfRollouts) {
-  Check(BestOfPolicy("best-of", std::make_shared<testing::SoftmaxPolicy>(10), {.samples = 4}));
+  Check(BestOfPolicy("best-of", std::make_shared<testing::SoftmaxPolicy>(10), {.samples = 4}), {.allocates = true});
+}
+TEST_F(PolicyContract, BestOfRolloutsThatSeeNothingNew) {
+  Check(BestOfPolicy("best-of", std::make_shared<testing::SoftmaxPolicy>(1e-3), {.samples = 4}));
 }
 TEST_F(PolicyContract, Exact) { Check(ExactPolicy({.ends = 2000, .placements = 50, .width = 8}), {.allocates = true}); }
 

@@ -26,11 +26,12 @@ constexpr std::string_view kClient = "client";
 constexpr std::string_view kCpuInWords =
     R"(whole cores such as "2" or whole milli-cores such as "700m")";
 constexpr std::string_view kMemoryInWords =
-    R"(a number with M or G, powers of 1024, such as "700M" or "27.68G" (any other unit is 0 to REACH))";
+    R"(a number with M or G, powers of 1024, such as "700M" or "27.68G")"
+    " (any other unit is 0 to REACH)";
 constexpr std::string_view kTimeInWords = R"(a time such as "46ms" or "2s")";
 constexpr std::string_view kTask =
-    "{kind: migration, objective: latency, step_penalty_ms: 0.2, step_penalty: growing, max_steps: "
-    "100}";
+    "{kind: migration, objective: latency, step_penalty_ms: 0.2, step_penalty: growing, "
+    "max_steps: 100}";
 
 using Reader = OrderedJsonReader;
 using ReachParser = std::optional<double> (*)(std::string_view);

@@ -82,16 +82,20 @@ TEST(StartStates, OfReachHaveTheLatencyAndTheActionsItComputed) {
 
 // A state of the tiny scenario, whose pods stand in no order.
 constexpr std::string_view kLine =
-    R"({"config":"tiny","pattern":"browse","latency_between_layer":{"cloud":{"cloud":0.5,"edge":20.25,"outside":30},)"
-    R"("edge":{"cloud":79,"edge":1,"outside":2},"outside":{"cloud":40,"edge":2,"outside":0.1}},"nodes":[)"
+    R"({"config":"tiny","pattern":"browse","latency_between_layer":{)"
+    R"("cloud":{"cloud":0.5,"edge":20.25,"outside":30},)"
+    R"("edge":{"cloud":79,"edge":1,"outside":2},)"
+    R"("outside":{"cloud":40,"edge":2,"outside":0.1}},"nodes":[)"
     R"({"name":"small-2","layer":"edge","cpu_free":0.25,"mem_free":0.5},)"
     R"({"name":"big-1","layer":"cloud","cpu_free":2.4999,"mem_free":5.5},)"
     R"({"name":"big-2","layer":"cloud","cpu_free":8,"mem_free":7},)"
     R"({"name":"small-1","layer":"edge","cpu_free":0.3,"mem_free":0},)"
     R"({"name":"small-3","layer":"edge","cpu_free":1.1,"mem_free":1.3},)"
     R"({"name":"booth-1","layer":"outside","cpu_free":0.9,"mem_free":0.9}],"pods":[)"
-    R"({"name":"cart-x7","service":"cart","node":"small-2"},{"name":"me","service":"browser","node":"booth-1"},)"
-    R"({"name":"shop-1","service":"shop","node":"small-1"},{"name":"store-1","service":"store","node":"big-1"}],"extra":1})";
+    R"({"name":"cart-x7","service":"cart","node":"small-2"},)"
+    R"({"name":"me","service":"browser","node":"booth-1"},)"
+    R"({"name":"shop-1","service":"shop","node":"small-1"},)"
+    R"({"name":"store-1","service":"store","node":"big-1"}],"extra":1})";
 
 Result<std::vector<StartState>> Read(std::string_view text, const StartStateFilter& filter = {}) {
   static const auto tiny = testing::TinyScenario();
