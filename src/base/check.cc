@@ -7,8 +7,8 @@
 namespace rudderfish::internal {
 
 void CheckFailed(const char* file, int line, const char* condition, const std::string& detail) {
-  std::fprintf(stderr, "%s:%d: CHECK failed: %s%s%s\n", file, line, condition, detail.empty() ? "" : ": ",
-               detail.c_str());
+  std::fprintf(stderr, "%s:%d: CHECK failed: %s%s%s\n", file, line, condition,
+               detail.empty() ? "" : ": ", detail.c_str());
   std::abort();
 }
 

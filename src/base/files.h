@@ -10,7 +10,8 @@
 
 // Files, with every failure as an Error that names the path and the system's reason. A file that is
 // not there is kNotFound; a disk that is full or fails is kUnavailable; all else, a folder that may
-// not be written too, is kInvalidArgument. Functions may be used by any thread, an AppendFile by one.
+// not be written too, is kInvalidArgument. Functions may be used by any thread, an AppendFile by
+// one.
 
 namespace rudderfish {
 

@@ -5,16 +5,14 @@
 #include <span>
 #include <vector>
 
-// The one shape in which a question reaches a network: written by task/, read by nn/, stored by learn/. It knows
-// neither clusters nor layers.
+// The one shape in which a question reaches a network: written by task/, read by nn/, stored by
+// learn/. It knows neither clusters nor layers.
 //
 // A batch holds `samples` questions of any sizes, one after another. Each question has
-//   candidates  [C][candidate_width]  the alternatives; each names the workload and the two nodes it joins
-//   nodes       [N][node_width]       entity table
-//   workloads   [W][workload_width]   entity table
-//   context     [context_width]       one row
-//   placements  edges (node, workload, weight): how much of a workload runs on a node
-//   calls       edges (caller, callee, weight) between workloads
+//   candidates  [C][candidate_width]  the alternatives; each names the workload and the two nodes
+//   it joins nodes       [N][node_width]       entity table workloads   [W][workload_width] entity
+//   table context     [context_width]       one row placements  edges (node, workload, weight): how
+//   much of a workload runs on a node calls       edges (caller, callee, weight) between workloads
 // Indices are local to their question, so that questions are copied between batches with memcpy.
 // X_begin has samples + 1 entries; question i owns rows [X_begin[i], X_begin[i + 1]).
 
@@ -45,18 +43,22 @@ struct GraphBatch {
   GraphWidths widths;
   int samples = 0;
 
-  std::vector<int32_t> candidate_begin{0}, node_begin{0}, workload_begin{0}, placement_begin{0}, call_begin{0};
+  std::vector<int32_t> candidate_begin{0}, node_begin{0}, workload_begin{0}, placement_begin{0},
+      call_begin{0};
   std::vector<float> candidates, nodes, workloads, context;
   std::vector<CandidateEnds> ends;  // One per candidate.
   std::vector<GraphEdge> placements, calls;
 
-  // Empties the batch and keeps its memory: a batch that has once held the largest question allocates no more.
+  // Empties the batch and keeps its memory: a batch that has once held the largest question
+  // allocates no more.
   void Clear();
 
   // Appends question `index` of `other`. REQUIRES: equal widths.
   void Append(const GraphBatch& other, int index);
 
-  int candidate_count(int sample) const { return candidate_begin[sample + 1] - candidate_begin[sample]; }
+  int candidate_count(int sample) const {
+    return candidate_begin[sample + 1] - candidate_begin[sample];
+  }
 };
 
 }  // namespace rudderfish

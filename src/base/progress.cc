@@ -113,7 +113,7 @@ std::string Progress::Line(std::optional<double> fraction, std::string_view text
     if (done > 0 && elapsed >= kEstimateAfter) {
       const double left_s = Seconds(elapsed) * (1 - done) / done;
       const auto left = std::chrono::seconds(static_cast<int64_t>(std::min(left_s + 0.5, 1e9)));
-      line += fmt::format("  {} left", FormatDuration(left));
+      if (left.count() > 0) line += fmt::format("  {} left", FormatDuration(left));
     }
   } else {
     line += fmt::format("  {}", FormatDuration(std::chrono::floor<std::chrono::seconds>(elapsed)));

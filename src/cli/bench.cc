@@ -64,18 +64,19 @@ Result<Finding> BenchTrain(const BenchOptions& options) {
   TrainOptions train;
   train.threads = options.threads;
   const TrainBench bench = MeasureTraining(train, worlds.list(), options.seconds);
-  return Finding{
-      .json = {{"env_steps_per_second", bench.env_steps_per_second},
-               {"threads", bench.threads},
-               {"epochs", bench.epochs},
-               {"mflop_per_sample", bench.mflop_per_sample}},
-      .text = fmt::format(
-          "{}: {} steps a second by ppo on {}, {} over what was collected\n"
-          "  network    {:.3f} MFLOP a sample, forward; {:.2f} MFLOP a step in all\n"
-          "  products   {:.0f} % of the threads' time, at {:.1f} GFLOP/s each\n",
-          problem.scenario->name, Grouped(std::llround(bench.env_steps_per_second)),
-          Counted(bench.threads, "thread"), Counted(bench.epochs, "pass"), bench.mflop_per_sample,
-          bench.mflop_per_step, 100 * bench.dense_share, bench.dense_gflops)};
+  return Finding{.json = {{"env_steps_per_second", bench.env_steps_per_second},
+                          {"threads", bench.threads},
+                          {"epochs", bench.epochs},
+                          {"mflop_per_sample", bench.mflop_per_sample}},
+                 .text = fmt::format(
+                     "{}: {} steps a second by ppo on {}, each used {}\n"
+                     "  network    {:.3f} MFLOP a sample, forward; {:.2f} MFLOP a step in all\n"
+                     "  products   {:.0f} % of the threads' time, at {:.1f} GFLOP/s each\n",
+                     problem.scenario->name, Grouped(std::llround(bench.env_steps_per_second)),
+                     Counted(bench.threads, "thread"),
+                     bench.epochs == 1 ? "once" : fmt::format("{} times", bench.epochs),
+                     bench.mflop_per_sample, bench.mflop_per_step, 100 * bench.dense_share,
+                     bench.dense_gflops)};
 }
 
 Result<Finding> BenchDecide(const BenchOptions& options) {

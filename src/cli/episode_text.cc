@@ -111,7 +111,8 @@ std::string Title(const ExplainedStep& step) {
   if (row.chosen.empty()) return fmt::format("{:2}  {}", row.step + 1, Bold("stop"));
   return fmt::format("{:2}  {}   {} -> {} ms   {} {}, a step costs {}", row.step + 1,
                      Bold(MoveText(row.chosen[0])), Ms(row.seen.latency_ms),
-                     Ms(row.predicted.latency_ms), row.predicted_gain_ms < 0 ? "loses" : "wins",
+                     Ms(row.predicted.latency_ms),
+                     row.predicted_gain_ms <= -0.05 ? "loses" : "wins",
                      Ms(std::abs(row.predicted_gain_ms)), Ms(row.step_cost_ms));
 }
 
@@ -227,12 +228,15 @@ OrderedJson StepJson(const Episode& episode, const ExplainedStep& step) {
 
 std::string EpisodeHead(const Episode& episode) {
   const State& state = episode.initial;
+  const std::string start = episode.starts_file.empty()
+                                ? fmt::format("start {} of seed {}", episode.start, episode.seed)
+                                : fmt::format("line {} of {}", episode.start, episode.starts_file);
   return fmt::format(
-      "{}: start {} of seed {}, pattern {}, {}, {}, latency by the {} law\n"
-      "Policy: {}\n\n    latency {} ms:   {}\n",
-      Bold(episode.scenario), episode.start, episode.seed, state.calls->name,
-      Counted(state.nodes.size(), "node"), Counted(state.pods.size(), "pod"), episode.law,
-      episode.policy, Ms(episode.initial_terms.latency_ms),
+      "{}: {}\n{}, {}, pattern {}, latency by the {} law; policy {}\n\n"
+      "    latency {} ms:   {}\n",
+      Bold(episode.scenario), start, Counted(state.nodes.size(), "node"),
+      Counted(state.pods.size(), "pod"), state.calls->name, episode.law, episode.policy,
+      Ms(episode.initial_terms.latency_ms),
       PartsText(episode.initial_terms, episode.initial_terms));
 }
 

@@ -27,6 +27,7 @@ struct Episode {
   std::string scenario, law, policy;
   uint64_t seed = 0;
   int start = 0;  // Its line in the file, or its number among those drawn with the seed.
+  std::string starts_file;
   State initial, final;
   Terms initial_terms, final_terms;
   std::vector<ExplainedStep> steps;

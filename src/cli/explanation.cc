@@ -89,20 +89,30 @@ std::vector<Effect> EffectsOf(const State& state, const LatencyLaw& law, const M
   return comparer.Take();
 }
 
-std::string WhyMove(const JournalRow& row, const std::vector<Effect>& effects) {
+std::string WhyMove(const JournalRow& row, const std::vector<Effect>& effects, Motive motive) {
   std::string why;
   for (size_t i = 0; i < std::min(effects.size(), kEffectsTold); ++i) {
     why += fmt::format("{}{}", i == 0 ? "" : "; ", effects[i].text);
   }
   if (why.empty()) why = "no call gets faster or slower by a tenth of a millisecond";
-  if (row.predicted_gain_ms < row.step_cost_ms) {
-    why += row.predicted_gain_ms < 0 ? "; it costs latency now, to make a later move possible"
-                                     : "; alone it is not worth its step: it prepares a later move";
+  if (!effects.empty() && std::abs(row.predicted_gain_ms) < kVisibleMs) {
+    why += "; in all, latency stays as it is";
   }
-  return why;
+  if (row.predicted_gain_ms >= row.step_cost_ms) return why;
+  switch (motive) {
+    case Motive::kLatency:
+      return why + (row.predicted_gain_ms < -kVisibleMs
+                        ? "; it costs latency now, to make a later move possible"
+                        : "; alone it is not worth its step: it prepares a later move");
+    case Motive::kOwnScore:
+      return why + "; the policy goes by a score of its own";
+    case Motive::kChance:
+      break;
+  }
+  return why + "; it was drawn by lot";
 }
 
-std::string WhyStop(const JournalRow& row, double step_cost_ms) {
+std::string WhyStop(const JournalRow& row, double step_cost_ms, Motive motive) {
   const Alternative* best = nullptr;
   for (const Alternative& alternative : row.considered) {
     if (!alternative.move) continue;
@@ -118,7 +128,8 @@ std::string WhyStop(const JournalRow& row, double step_cost_ms) {
         "{:.1f} ms",
         step_cost_ms, NameOfMove(*best->move), gain_ms < 0 ? "loses" : "wins", std::abs(gain_ms));
   }
-  return fmt::format("the policy stops, although {} would win {:.1f} ms for a step of {:.1f} ms",
+  return fmt::format("{}, although {} would win {:.1f} ms for a step of {:.1f} ms",
+                     motive == Motive::kChance ? "stopping was drawn by lot" : "the policy stops",
                      NameOfMove(*best->move), gain_ms, step_cost_ms);
 }
 

@@ -22,10 +22,13 @@ struct Effect {
 // The effects of a move that can be seen in tenths of a millisecond, the largest first.
 std::vector<Effect> EffectsOf(const State& state, const LatencyLaw& law, const Migrate& move);
 
+// What a policy goes by; it says why a move is made that wins less than its step costs.
+enum class Motive { kLatency, kOwnScore, kChance };
+
 // The move that was chosen, in a sentence.
-std::string WhyMove(const JournalRow& row, const std::vector<Effect>& effects);
+std::string WhyMove(const JournalRow& row, const std::vector<Effect>& effects, Motive motive);
 
 // Why the plan ends here. `step_cost_ms` is what one step more would have cost.
-std::string WhyStop(const JournalRow& row, double step_cost_ms);
+std::string WhyStop(const JournalRow& row, double step_cost_ms, Motive motive);
 
 }  // namespace rudderfish

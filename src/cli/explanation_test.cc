@@ -87,24 +87,35 @@ TEST(Explanation, EffectsOfAChainAddUpToTheGain) {
 
 TEST(Explanation, MoveThatLosesNowIsSaidToPrepareAnother) {
   JournalRow row{.predicted_gain_ms = -3, .step_cost_ms = 0.2};
-  EXPECT_THAT(WhyMove(row, {}), HasSubstr("to make a later move possible"));
+  EXPECT_THAT(WhyMove(row, {}, Motive::kLatency), HasSubstr("to make a later move possible"));
   row.predicted_gain_ms = 0.1;
-  EXPECT_THAT(WhyMove(row, {}), HasSubstr("prepares a later move"));
+  EXPECT_THAT(WhyMove(row, {}, Motive::kLatency), HasSubstr("prepares a later move"));
   row.predicted_gain_ms = 5;
-  EXPECT_EQ(WhyMove(row, {{.change_ms = -5, .text = "a to b is 5.0 ms nearer"}}),
+  EXPECT_EQ(WhyMove(row, {{.change_ms = -5, .text = "a to b is 5.0 ms nearer"}}, Motive::kChance),
             "a to b is 5.0 ms nearer");
+}
+
+TEST(Explanation, MoveThatWinsNothingIsExplainedByWhatThePolicyGoesBy) {
+  const JournalRow row{.predicted_gain_ms = 0, .step_cost_ms = 0.2};
+  const std::vector<Effect> effects{{.change_ms = -5, .text = "a to b is 5.0 ms nearer"}};
+  EXPECT_EQ(
+      WhyMove(row, effects, Motive::kOwnScore),
+      "a to b is 5.0 ms nearer; in all, latency stays as it is; the policy goes by a score of "
+      "its own");
+  EXPECT_THAT(WhyMove(row, {}, Motive::kChance), HasSubstr("drawn by lot"));
 }
 
 TEST(Explanation, StopIsExplainedByTheBestMoveThatWasNotMade) {
   JournalRow row{.seen = {.latency_ms = 100}};
   row.considered.push_back({.move = std::nullopt, .predicted = {.latency_ms = 100}});
-  EXPECT_EQ(WhyStop(row, 0.4), "no move is allowed");
+  EXPECT_EQ(WhyStop(row, 0.4, Motive::kLatency), "no move is allowed");
   row.considered.push_back(
       {.move = JournalMove{"db-1", "a", "b"}, .predicted = {.latency_ms = 99.9}});
-  EXPECT_THAT(WhyStop(row, 0.4), HasSubstr("the best, db-1 to b, wins 0.1 ms"));
+  EXPECT_THAT(WhyStop(row, 0.4, Motive::kLatency), HasSubstr("the best, db-1 to b, wins 0.1 ms"));
   row.considered.push_back(
       {.move = JournalMove{"db-2", "a", "c"}, .predicted = {.latency_ms = 90}});
-  EXPECT_THAT(WhyStop(row, 0.4), HasSubstr("although db-2 to c would win 10.0 ms"));
+  EXPECT_THAT(WhyStop(row, 0.4, Motive::kLatency),
+              HasSubstr("although db-2 to c would win 10.0 ms"));
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ constexpr double kWarmUpShare = 0.1;
 constexpr int kStarts = 64;             // Episodes drawn for decisions; played again and again.
 constexpr int64_t kStartPods = 20'000;  // Of all of them: large worlds get few.
 constexpr int kQuestions = 512;         // A minibatch.
-constexpr int kSlices = 24;
+constexpr int kPassesMin = 20;          // Over the questions; each some milliseconds.
+constexpr int kPassesPerPeak = 10;
 constexpr const char* kShippedPolicy = "policies/continuum.safetensors";
 
 class Stopwatch {
@@ -170,12 +171,15 @@ Result<KernelRates> MeasureKernels(const Problem& problem, const nn::CandidateNe
   pass();
   KernelRates rates;
   workspace.profile.state = nn::DenseProfile::State::kOn;
-  for (int slice = 0; slice < kSlices; ++slice) {
+  const Stopwatch watch;
+  for (int pass_number = 0; pass_number < kPassesMin || watch.seconds() < seconds; ++pass_number) {
     workspace.profile.seconds = workspace.profile.flops = 0;
-    for (const Stopwatch watch; watch.seconds() < seconds / kSlices;) pass();
+    pass();
     rates.gflops =
         std::max(rates.gflops, workspace.profile.flops / workspace.profile.seconds * 1e-9);
-    rates.peak_gflops = std::max(rates.peak_gflops, nn::MeasureFmaPeakGflops(net.kernels(), 5));
+    if (pass_number % kPassesPerPeak == 0) {
+      rates.peak_gflops = std::max(rates.peak_gflops, nn::MeasureFmaPeakGflops(net.kernels(), 2));
+    }
   }
   return rates;
 }

@@ -35,7 +35,8 @@ Result<fs::path> ShippedFile(const fs::path& name) {
     if (folder == folder.root_path()) break;
     folder = folder.parent_path();
   }
-  return Fail(ErrorCode::kNotFound, "{}: not found here or above the program's folder", name.string());
+  return Fail(ErrorCode::kNotFound, "{}: not found here or above the program's folder",
+              name.string());
 }
 
 Result<void> CheckCanWrite(const fs::path& path) {

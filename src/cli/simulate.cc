@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "base/files.h"
@@ -11,6 +12,7 @@
 #include "cli/terminal.h"
 #include "control/controller.h"
 #include "learn/evaluation.h"
+#include "policy/kube_default.h"
 #include "policy/neural.h"
 #include "policy/registry.h"
 #include "scenario/start_states.h"
@@ -23,6 +25,7 @@ namespace {
 constexpr int64_t kLineMax = 100'000'000;
 constexpr int64_t kDrawsMax = 1'000'000;
 constexpr int64_t kAlternativesMax = 1000;
+constexpr double kScoreToleranceMs = 1e-2;
 
 // One line of a file; others are not looked at.
 Result<StartState> LineOf(const std::string& path, int64_t line, const Scenario& scenario) {
@@ -53,11 +56,21 @@ Result<StartState> StartOf(const Arguments& arguments, const Problem& problem, u
   return std::move(starts.back());
 }
 
+Motive MotiveOf(const Policy& policy) {
+  if (policy.name() == "random") return Motive::kChance;
+  const bool scores = dynamic_cast<const NodeScorePolicy*>(&policy) != nullptr;
+  return scores ? Motive::kOwnScore : Motive::kLatency;
+}
+
 ScoreMeaning MeaningOf(const Policy& policy, const JournalRow& row) {
   if (dynamic_cast<const NeuralPolicy*>(&policy) != nullptr) return ScoreMeaning::kLogProbability;
-  const bool ranked = std::any_of(row.considered.begin(), row.considered.end(),
-                                  [](const Alternative& one) { return one.score != 0; });
-  return ranked ? ScoreMeaning::kOther : ScoreMeaning::kNone;
+  // Nothing new in scores that are the gains by the Model.
+  const bool says_more =
+      std::any_of(row.considered.begin(), row.considered.end(), [&](const Alternative& one) {
+        const double gain_ms = row.seen.latency_ms - one.predicted.latency_ms;
+        return one.score != 0 && one.move && std::abs(one.score - gain_ms) > kScoreToleranceMs;
+      });
+  return says_more ? ScoreMeaning::kOther : ScoreMeaning::kNone;
 }
 
 // Runs an episode with the live driver on the simulated cluster and explains every decision.
@@ -94,10 +107,11 @@ class Narrator {
 
  private:
   std::string Reason(const State& before, const ExplainedStep& step) const {
-    if (step.row.chosen.empty()) return WhyStop(step.row, step.next_step_cost_ms);
+    if (step.row.chosen.empty())
+      return WhyStop(step.row, step.next_step_cost_ms, MotiveOf(policy_));
     if (!step.row.verdict.allowed) return step.row.verdict.reason;
     if (step.row.fate == Fate::kFailed) return step.row.failure;
-    return WhyMove(step.row, EffectsOf(before, problem_.law, MoveMade(before)));
+    return WhyMove(step.row, EffectsOf(before, problem_.law, MoveMade(before)), MotiveOf(policy_));
   }
 
   Migrate MoveMade(const State& before) const {
@@ -147,6 +161,7 @@ Result<ExitStatus> RunSimulate(const Arguments& arguments, const Session&) {
                   .policy = spec->name,
                   .seed = seed,
                   .start = start.line,
+                  .starts_file = arguments.Text("starts").value_or(""),
                   .initial = start.state};
   const Policy* baseline = (*policy)->name() == greedy->name() ? nullptr : greedy.get();
   Narrator narrator(problem, **policy, baseline, start.state, static_cast<int>(alternatives), seed);

@@ -56,7 +56,8 @@ Result<TrainJob> MakeJob(const Arguments& arguments, const Session& session) {
   if (!resume && arguments.operands().empty()) {
     return Invalid("a scenario is missing; as in: rudderfish train scenario.yaml -d runs/a");
   }
-  TRY_ASSIGN(const std::string folder, arguments.RequiredText("dir", "the folder of the run"));
+  TRY_ASSIGN(const std::string folder,
+             arguments.RequiredText("dir", "the folder of the run, as in -d runs/a"));
   TrainJob job{.folder = folder};
   if (resume) {
     TRY_ASSIGN(job, TrainJob::ToResume(folder));
@@ -90,17 +91,19 @@ std::string ScenarioToEvaluate(const Arguments& arguments, const TrainJob& job, 
   return ShellWord(paths.scenario(0, static_cast<int>(job.scenarios.size())).string());
 }
 
-std::string LineOf(const TrainSummary& summary, const TrainOptions& options) {
-  const double rate =
-      summary.seconds > 0 ? static_cast<double>(summary.env_steps) / summary.seconds : 0;
+std::string LineOf(const TrainSummary& summary, const TrainJob& job) {
+  const TrainOptions& options = job.options;
   std::string line = fmt::format(
-      "seed {}: {} in {}, {} steps of {} environments", summary.seed,
-      Counted(summary.iterations, "iteration"),
-      FormatDuration(std::chrono::milliseconds(std::llround(summary.seconds * 1000))),
-      Grouped(summary.env_steps),
+      "seed {}: {}, {} steps of {} environments", summary.seed,
+      Counted(summary.iterations, "iteration"), Grouped(summary.env_steps),
       options.algorithm == Algorithm::kPpo ? options.rollout.envs : options.dqn.replay.envs);
-  if (rate > 0) line += fmt::format(", {} steps/s", FormatCount(std::round(rate)));
-  return line;
+  // A run by steps does not keep the time that earlier processes took.
+  if ((job.resume == Resume::kYes && options.by_steps()) || summary.seconds <= 0) return line;
+  return line +
+         fmt::format(
+             "; {}, {} steps/s",
+             FormatDuration(std::chrono::milliseconds(std::llround(summary.seconds * 1000))),
+             FormatCount(std::round(static_cast<double>(summary.env_steps) / summary.seconds)));
 }
 
 std::string ValidationLine(const TrainSummary& summary, int starts) {
@@ -116,7 +119,7 @@ Result<ExitStatus> Report(const Arguments& arguments, const Session& session, co
   const std::string folder = ShellWord(job.folder.string());
   const int starts = job.options.validation_starts * static_cast<int>(job.scenarios.size());
   for (const TrainSummary& summary : summaries) {
-    Say(session, "{}", LineOf(summary, job.options));
+    Say(session, "{}", LineOf(summary, job));
     Say(session, "{}", ValidationLine(summary, starts));
   }
   const bool stopped = !summaries.empty() && summaries.back().ending == TrainEnding::kStopped;

@@ -6,11 +6,12 @@
 
 #include "cluster/ids.h"
 
-// Who calls whom to answer a request. An endpoint is a tree of calls: a call runs on its workload, then its groups
-// run in parallel (the slowest counts) and the calls within a group one after another (their times add up).
+// Who calls whom to answer a request. An endpoint is a tree of calls: a call runs on its workload,
+// then its groups run in parallel (the slowest counts) and the calls within a group one after
+// another (their times add up).
 //
-// Calls stand in preorder: every call comes after its caller, so a pass from the last to the first sees callees
-// before callers. The root of an endpoint is the client's own call.
+// Calls stand in preorder: every call comes after its caller, so a pass from the last to the first
+// sees callees before callers. The root of an endpoint is the client's own call.
 
 namespace rudderfish {
 
@@ -29,10 +30,10 @@ struct CallGroup {
 
 struct Endpoint {
   std::string name;
-  CallId root = 0;          // Its calls are [root, end).
+  CallId root = 0;  // Its calls are [root, end).
   CallId end = 0;
   double rate_per_second = 0;
-  double qos_ms = 0;        // Target for the mean latency.
+  double qos_ms = 0;  // Target for the mean latency.
 };
 
 struct CallGraph {
@@ -44,7 +45,9 @@ struct CallGraph {
   int kind_count = 0;
   std::vector<double> execution_ms;  // [call][kind]; 0 for roots.
 
-  double ExecutionMs(CallId call, KindId kind) const { return execution_ms[call * kind_count + kind]; }
+  double ExecutionMs(CallId call, KindId kind) const {
+    return execution_ms[call * kind_count + kind];
+  }
   int call_count() const { return static_cast<int>(calls.size()); }
 };
 

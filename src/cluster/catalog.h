@@ -7,8 +7,9 @@
 #include "cluster/ids.h"
 #include "cluster/resources.h"
 
-// What stays the same while pods move: layers, kinds of node, workloads. A Catalog is immutable and shared by the
-// States that refer to it; when a workload or a kind of node appears, a new Catalog replaces the old one as a whole.
+// What stays the same while pods move: layers, kinds of node, workloads. A Catalog is immutable and
+// shared by the States that refer to it; when a workload or a kind of node appears, a new Catalog
+// replaces the old one as a whole.
 
 namespace rudderfish {
 
@@ -18,7 +19,8 @@ struct Layer {
   bool accepts_moves = true;  // Whether a running pod may be moved to its nodes.
 };
 
-// Nodes of one kind are equal to every law of latency: same layer, speed and bandwidth. They differ in what is free.
+// Nodes of one kind are equal to every law of latency: same layer, speed and bandwidth. They differ
+// in what is free.
 struct NodeKind {
   std::string name;
   LayerId layer = 0;
@@ -26,12 +28,14 @@ struct NodeKind {
   double bandwidth_mbytes_per_s = 0;
 };
 
-// Pods of one workload are interchangeable. REACH calls this a service, Kubernetes' word for something else.
+// Pods of one workload are interchangeable. REACH calls this a service, Kubernetes' word for
+// something else.
 struct Workload {
   std::string name;
   Resources requests;  // Of one pod.
   int replicas_max = 1;
-  bool movable = true;  // False for persistent workloads and for those that stand for the outside (clients).
+  bool movable =
+      true;  // False for persistent workloads and for those that stand for the outside (clients).
 };
 
 struct Catalog {

@@ -11,7 +11,8 @@
 
 namespace rudderfish {
 
-// Move a running pod: the replacement starts on `to`, the old pod leaves `from` when the new one is ready.
+// Move a running pod: the replacement starts on `to`, the old pod leaves `from` when the new one is
+// ready.
 struct Migrate {
   PodId pod = kNone;
   NodeId from = kNone;
@@ -23,7 +24,8 @@ struct Migrate {
 using Action = std::variant<Migrate>;
 using Decision = std::vector<Action>;
 
-// What an actor saw of the things an action touches; the cluster refuses the action if they have changed since.
+// What an actor saw of the things an action touches; the cluster refuses the action if they have
+// changed since.
 struct Preconditions {
   uint64_t state_version = 0;
   NodeId pod_was_on = kNone;

@@ -3,8 +3,9 @@
 
 #include <cstdint>
 
-// Things in a State are named by their position in its columns: 32-bit indices, dense from 0, valid for one version
-// of one State. Names, uids and labels live beside them and never travel through the hot path.
+// Things in a State are named by their position in its columns: 32-bit indices, dense from 0, valid
+// for one version of one State. Names, uids and labels live beside them and never travel through
+// the hot path.
 
 namespace rudderfish {
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-// Compute resources in the integers Kubernetes counts in: milli-cores and bytes. Text and fractions are parsed at the
-// edge (scenario/, kube/), with the rounding of the system they come from.
+// Compute resources in the integers Kubernetes counts in: milli-cores and bytes. Text and fractions
+// are parsed at the edge (scenario/, kube/), with the rounding of the system they come from.
 
 namespace rudderfish {
 

@@ -27,7 +27,8 @@ void BindPod(PodId pod, NodeId node, State* state) {
 std::string PodName(const State& state, PodId pod) {
   if (state.names != nullptr && !state.names->pods.empty()) return state.names->pods[pod];
   int ordinal = 1;
-  for (PodId other = 0; other < pod; ++other) ordinal += state.pods.workload[other] == state.pods.workload[pod];
+  for (PodId other = 0; other < pod; ++other)
+    ordinal += state.pods.workload[other] == state.pods.workload[pod];
   return fmt::format("{}-{}", state.workload_of(pod).name, ordinal);
 }
 

@@ -12,9 +12,9 @@
 #include "cluster/ids.h"
 #include "cluster/resources.h"
 
-// What is known of a cluster at one moment: columns of plain values, owned by one thread and refreshed in place.
-// Everything shared (catalog, call graph, names) is immutable and replaced as a whole. Copying a State is for
-// journals and reports, never for a decision.
+// What is known of a cluster at one moment: columns of plain values, owned by one thread and
+// refreshed in place. Everything shared (catalog, call graph, names) is immutable and replaced as a
+// whole. Copying a State is for journals and reports, never for a decision.
 //
 // Invariant (CheckConsistent): for every node, free + the requests of its pods = allocatable.
 
@@ -63,8 +63,8 @@ struct State {
   const NodeKind& kind_of(NodeId node) const { return catalog->kinds[nodes.kind[node]]; }
 };
 
-// Moves a bound pod and keeps free resources right. REQUIRES: the pod is bound; `to` is a node of the state.
-// Does not ask whether there is room: that is the mask's and the guard's question.
+// Moves a bound pod and keeps free resources right. REQUIRES: the pod is bound; `to` is a node of
+// the state. Does not ask whether there is room: that is the mask's and the guard's question.
 void MovePod(PodId pod, NodeId to, State* state);
 
 // Binds a pending pod.

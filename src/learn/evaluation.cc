@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/rng.h"
 #include "learn/statistics.h"
 #include "task/migration.h"
@@ -59,7 +60,7 @@ class EpisodeRunner {
 
  private:
   int Ask(const Question& question, std::vector<double>* decide_us) {
-    const auto before = std::chrono::steady_clock::now();
+    const Instant before = clock_.Now();
     task_.Space(&model_, question, &space_);
     rudderfish::Ask ask{.model = &model_,
                         .task = &task_,
@@ -67,7 +68,7 @@ class EpisodeRunner {
                         .space = &space_,
                         .memory = memory_.get()};
     policy_.Decide({&ask, 1}, answers_);
-    const auto after = std::chrono::steady_clock::now();
+    const Instant after = clock_.Now();
     decide_us->push_back(std::chrono::duration<double, std::micro>(after - before).count());
     const int choice = answers_[0].choice;
     CHECK(choice == kStop || (choice >= 0 && choice < space_.count()));
@@ -93,6 +94,7 @@ class EpisodeRunner {
   Evaluator model_;
   const Task& task_;
   const Policy& policy_;
+  SystemClock clock_;
   std::unique_ptr<Memory> memory_;
   State state_;
   ActionSpace space_;

@@ -33,7 +33,8 @@ void Evaluator::Reset(const State& state) {
     const NodeKind& kind = state.catalog->kinds[from];
     bandwidth_[from] = kind.bandwidth_mbytes_per_s;
     for (KindId to = 0; to < kinds_; ++to) {
-      hop_ms_[from * kinds_ + to] = HopMs(law_, state.network, kind.layer, state.catalog->kinds[to].layer);
+      hop_ms_[from * kinds_ + to] =
+          HopMs(law_, state.network, kind.layer, state.catalog->kinds[to].layer);
     }
   }
   if (!same_calls) IndexCalls();
@@ -51,7 +52,8 @@ void Evaluator::Reset(const State& state) {
   pod_traffic_.resize(workloads);
   for (NodeId node = 0; node < placement_.node_count(); ++node) RefreshShares(node);
   for (CallId call = 0; call < calls_->call_count(); ++call) RefreshCall(call);
-  for (size_t endpoint = 0; endpoint < calls_->endpoints.size(); ++endpoint) RefreshEndpoint(endpoint);
+  for (size_t endpoint = 0; endpoint < calls_->endpoints.size(); ++endpoint)
+    RefreshEndpoint(endpoint);
   SumEndpoints();
   ForgetHistory();
   gains_valid_ = false;
@@ -71,9 +73,11 @@ void Evaluator::IndexCalls() {
   endpoint_of_.resize(calls);
   sequential_.assign(calls_->endpoints.size(), 1);
   for (size_t endpoint = 0; endpoint < calls_->endpoints.size(); ++endpoint) {
-    for (CallId call = calls_->endpoints[endpoint].root; call < calls_->endpoints[endpoint].end; ++call) {
+    for (CallId call = calls_->endpoints[endpoint].root; call < calls_->endpoints[endpoint].end;
+         ++call) {
       endpoint_of_[call] = static_cast<int32_t>(endpoint);
-      if (calls_->calls[call].last_group - calls_->calls[call].first_group > 1) sequential_[endpoint] = 0;
+      if (calls_->calls[call].last_group - calls_->calls[call].first_group > 1)
+        sequential_[endpoint] = 0;
     }
   }
   pair_traffic_.resize(calls);
@@ -91,7 +95,8 @@ void Evaluator::ComputeQueueing() {
   for (CallId call = 0; call < calls; ++call) {
     const Call& c = calls_->calls[call];
     const WorkloadId caller = CallerOf(call);
-    const double pairs = caller == kNone ? 0 : 1.0 * placement_.replicas(caller) * placement_.replicas(c.workload);
+    const double pairs =
+        caller == kNone ? 0 : 1.0 * placement_.replicas(caller) * placement_.replicas(c.workload);
     const double rate = calls_->endpoints[endpoint_of_[call]].rate_per_second;
     pair_traffic_[call] = pairs == 0 ? 0 : rate * c.data_mbytes * law_.traffic_per_mbyte / pairs;
   }
@@ -123,10 +128,12 @@ double Evaluator::PodTraffic(WorkloadId w, NodeId node) const {
     if (caller == kNone) continue;
     const WorkloadId callee = calls_->calls[call].workload;
     if (callee == w) {
-      traffic += pair_traffic_[call] * (placement_.replicas(caller) - placement_.on_node(caller, node));
+      traffic +=
+          pair_traffic_[call] * (placement_.replicas(caller) - placement_.on_node(caller, node));
     }
     if (caller == w) {
-      traffic += pair_traffic_[call] * (placement_.replicas(callee) - placement_.on_node(callee, node));
+      traffic +=
+          pair_traffic_[call] * (placement_.replicas(callee) - placement_.on_node(callee, node));
     }
   }
   return traffic;
@@ -140,7 +147,8 @@ double Evaluator::NodeUseMbytesPerS(NodeId node) const {
   return use;
 }
 
-// What each workload's pods on this node get of its bandwidth, given who on the node talks to other nodes.
+// What each workload's pods on this node get of its bandwidth, given who on the node talks to other
+// nodes.
 void Evaluator::RefreshShares(NodeId node) {
   const int nodes = placement_.node_count();
   double use = state_->nodes.background_mbytes_per_s[node];
@@ -269,7 +277,8 @@ void Evaluator::TouchWorkload(WorkloadId workload) {
 
 void Evaluator::Commit(const Move& move) {
   CHECK(move.from != move.to);
-  frames_.push_back({move, terms_, saved_costs_.size(), saved_shares_.size(), saved_endpoints_.size()});
+  frames_.push_back(
+      {move, terms_, saved_costs_.size(), saved_shares_.size(), saved_endpoints_.size()});
   ++mark_;
   touched_calls_.clear();
   touched_endpoints_.clear();

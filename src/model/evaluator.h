@@ -12,12 +12,13 @@
 #include "model/move_gains.h"
 #include "model/placement.h"
 
-// What a state costs and what one move more would cost. Reward, features, search, the guard and explanations all ask
-// here; nothing else in the program knows a formula of latency.
+// What a state costs and what one move more would cost. Reward, features, search, the guard and
+// explanations all ask here; nothing else in the program knows a formula of latency.
 //
-// Incremental: a move recomputes only the calls of workloads that run on its two nodes, and each value is a pure
-// function of the placement, so that Commit equals a fresh Reset and Undo restores to the bit. Allocates nothing
-// after it has seen the largest state. Not thread safe: one Evaluator per environment or controller.
+// Incremental: a move recomputes only the calls of workloads that run on its two nodes, and each
+// value is a pure function of the placement, so that Commit equals a fresh Reset and Undo restores
+// to the bit. Allocates nothing after it has seen the largest state. Not thread safe: one Evaluator
+// per environment or controller.
 
 namespace rudderfish {
 
@@ -56,7 +57,8 @@ class Evaluator {
   const CallGraph& calls() const { return *calls_; }
   const LatencyLaw& law() const { return law_; }
 
-  // Mean execution and queueing time over the replicas of a call's workload, and mean hop and transfer from its caller.
+  // Mean execution and queueing time over the replicas of a call's workload, and mean hop and
+  // transfer from its caller.
   struct CallCost {
     double execution_ms = 0;
     double queueing_ms = 0;
@@ -117,26 +119,27 @@ class Evaluator {
   Terms terms_, tried_;
   int kinds_ = 0;
 
-  std::vector<double> hop_ms_;                    // [kind][kind]
-  std::vector<double> bandwidth_;                 // [kind]
-  std::vector<double> queueing_ms_;               // [call][kind]
-  std::vector<double> pair_traffic_;              // [call] MB/s between one replica of each side
-  std::vector<int32_t> touching_begin_;           // [workload + 1] into touching_
+  std::vector<double> hop_ms_;           // [kind][kind]
+  std::vector<double> bandwidth_;        // [kind]
+  std::vector<double> queueing_ms_;      // [call][kind]
+  std::vector<double> pair_traffic_;     // [call] MB/s between one replica of each side
+  std::vector<int32_t> touching_begin_;  // [workload + 1] into touching_
   std::vector<CallId> touching_;
-  std::vector<int32_t> endpoint_of_;              // [call]
-  std::vector<uint8_t> sequential_;               // [endpoint]
-  std::vector<std::vector<NodeId>> hosts_;        // [workload], ascending
-  std::vector<double> inverse_share_;             // [workload][node], where the workload runs
-  std::vector<CallCost> costs_;                   // [call]
-  std::vector<Terms> endpoint_terms_;             // [endpoint]
-  std::vector<Terms> subtree_;                    // [call] scratch of RefreshEndpoint
-  std::vector<double> pod_traffic_;               // [workload] scratch of RefreshShares
+  std::vector<int32_t> endpoint_of_;        // [call]
+  std::vector<uint8_t> sequential_;         // [endpoint]
+  std::vector<std::vector<NodeId>> hosts_;  // [workload], ascending
+  std::vector<double> inverse_share_;       // [workload][node], where the workload runs
+  std::vector<CallCost> costs_;             // [call]
+  std::vector<Terms> endpoint_terms_;       // [endpoint]
+  std::vector<Terms> subtree_;              // [call] scratch of RefreshEndpoint
+  std::vector<double> pod_traffic_;         // [workload] scratch of RefreshShares
 
   std::vector<Frame> frames_;
   std::vector<Saved<CallCost>> saved_costs_;
   std::vector<Saved<double>> saved_shares_;
   std::vector<Saved<Terms>> saved_endpoints_;
-  std::vector<uint32_t> call_mark_, endpoint_mark_;  // Equal to mark_: already touched by this move.
+  std::vector<uint32_t> call_mark_,
+      endpoint_mark_;  // Equal to mark_: already touched by this move.
   uint32_t mark_ = 0;
   std::vector<CallId> touched_calls_;
   std::vector<int32_t> touched_endpoints_;

@@ -15,7 +15,9 @@ using testing::CallTree;
 using testing::RandomWorld;
 using testing::WorldBuilder;
 
-const LatencyLaw& LawOf(bool physical) { return physical ? LatencyLaw::Physical() : LatencyLaw::Reach(); }
+const LatencyLaw& LawOf(bool physical) {
+  return physical ? LatencyLaw::Physical() : LatencyLaw::Reach();
+}
 
 // Any pod to any other node, room or not: the laws do not ask.
 Move AnyMove(const State& state, Rng* rng) {
@@ -34,7 +36,6 @@ void MovePodOf(const Move& move, State* state) {
   }
   FAIL() << "no such pod";
 }
-
 
 RC_GTEST_PROP(Evaluator, CommitEqualsAFreshResetToTheBit, ()) {
   Rng rng(*rc::gen::arbitrary<uint32_t>());
@@ -78,7 +79,8 @@ RC_GTEST_PROP(Evaluator, UndoRestoresToTheBit, ()) {
   }
   for (int i = 0; i < 4; ++i) model.Undo();
   RC_ASSERT(model.placement() == placement);
-  for (int t = 0; t < Terms::kCount; ++t) RC_ASSERT(TermValue(model.Now(), t) == TermValue(terms, t));
+  for (int t = 0; t < Terms::kCount; ++t)
+    RC_ASSERT(TermValue(model.Now(), t) == TermValue(terms, t));
   // And what is not seen through Now: the next move costs what it costs from a fresh start.
   Evaluator fresh(model.law());
   fresh.Reset(state);
@@ -98,7 +100,8 @@ RC_GTEST_PROP(Evaluator, MoveAndItsInverseRestoreStateAndTermsToTheBit, ()) {
   model.Commit(move);
   model.Commit({move.workload, move.to, move.from});
   RC_ASSERT(model.placement() == placement);
-  for (int t = 0; t < Terms::kCount; ++t) RC_ASSERT(TermValue(model.Now(), t) == TermValue(terms, t));
+  for (int t = 0; t < Terms::kCount; ++t)
+    RC_ASSERT(TermValue(model.Now(), t) == TermValue(terms, t));
 }
 
 RC_GTEST_PROP(Evaluator, PartsSumToTheLatency, ()) {
@@ -107,7 +110,8 @@ RC_GTEST_PROP(Evaluator, PartsSumToTheLatency, ()) {
   Evaluator model(LawOf(*rc::gen::arbitrary<bool>()));
   model.Reset(state);
   const Terms& t = model.Now();
-  RC_ASSERT(std::abs(t.latency_ms - (t.execution_ms + t.network_ms + t.transfer_ms + t.queueing_ms)) < 1e-9);
+  RC_ASSERT(std::abs(t.latency_ms -
+                     (t.execution_ms + t.network_ms + t.transfer_ms + t.queueing_ms)) < 1e-9);
 }
 
 RC_GTEST_PROP(MoveGains, EqualTheModelsAnswerWhereBandwidthDoesNotMatter, ()) {
@@ -135,7 +139,8 @@ RC_GTEST_PROP(MoveGains, GainOfAllEqualsMovingThemOneByOne, ()) {
   Evaluator model(LatencyLaw::Reach());
   model.Reset(state);
   std::vector<NodeId> node_of_kind(state.catalog->kind_count(), kNone);
-  for (NodeId node = 0; node < state.nodes.size(); ++node) node_of_kind[state.nodes.kind[node]] = node;
+  for (NodeId node = 0; node < state.nodes.size(); ++node)
+    node_of_kind[state.nodes.kind[node]] = node;
   const double before = model.Now().latency_ms;
   for (WorkloadId w = 0; w < state.catalog->workload_count(); ++w) {
     if (!state.catalog->workloads[w].movable || model.placement().replicas(w) == 0) continue;
@@ -186,7 +191,8 @@ State TwoPods(double rate_per_second, double data_mbytes) {
   WorldBuilder world;
   const LayerId near = world.Layer("near"), far = world.Layer("far");
   const KindId fast = world.Kind("fast", near, 1, 100), slow = world.Kind("slow", far, 2, 50);
-  const WorkloadId client = world.Workload("client", 100, 100, false), server = world.Workload("server", 100, 100);
+  const WorkloadId client = world.Workload("client", 100, 100, false),
+                   server = world.Workload("server", 100, 100);
   world.Latency(near, far, 10);
   world.Latency(far, near, 30);
   world.Latency(near, near, 2);
@@ -196,7 +202,8 @@ State TwoPods(double rate_per_second, double data_mbytes) {
   const NodeId c = world.Node(slow, 1000, 1000);
   world.Pod(client, a);
   world.Pod(server, c);
-  world.Endpoint({.workload = client, .groups = {{CallTree{server, 20, data_mbytes}}}}, rate_per_second);
+  world.Endpoint({.workload = client, .groups = {{CallTree{server, 20, data_mbytes}}}},
+                 rate_per_second);
   return world.Build();
 }
 
@@ -204,9 +211,10 @@ TEST(PhysicalLaw, CountsRequestAndResponsePayloadAndQueueing) {
   const State state = TwoPods(5, 1);
   Evaluator model(LatencyLaw::Physical());
   model.Reset(state);
-  EXPECT_DOUBLE_EQ(model.Now().execution_ms, 40);          // 20 ms on a kind of slowness 2.
-  EXPECT_DOUBLE_EQ(model.Now().network_ms, 10 + 30);       // There and back.
-  EXPECT_DOUBLE_EQ(model.Now().transfer_ms, 2 * 1000 / 50.0);  // Twice 1 MB at the slower end's 50 MB/s.
+  EXPECT_DOUBLE_EQ(model.Now().execution_ms, 40);     // 20 ms on a kind of slowness 2.
+  EXPECT_DOUBLE_EQ(model.Now().network_ms, 10 + 30);  // There and back.
+  EXPECT_DOUBLE_EQ(model.Now().transfer_ms,
+                   2 * 1000 / 50.0);  // Twice 1 MB at the slower end's 50 MB/s.
   EXPECT_NEAR(model.Now().queueing_ms, 40 * 0.2 / 0.8, 1e-12);  // 5/s * 40 ms = 0.2 busy.
 }
 
@@ -264,7 +272,8 @@ TEST(Queueing, IsProcessorSharingBelowTheKneeAndItsTangentAbove) {
 TEST(LatencyLaw, AnUnknownNameIsRefusedWithTheKnownOnes) {
   const auto law = LatencyLaw::Named("reech");
   ASSERT_FALSE(law);
-  EXPECT_EQ(law.error().message, "no latency model is called \"reech\"; there are reach and physical");
+  EXPECT_EQ(law.error().message,
+            "no latency model is called \"reech\"; there are reach and physical");
   EXPECT_EQ(LatencyLaw::Named("physical")->name, "physical");
 }
 
@@ -272,7 +281,8 @@ TEST(Evaluator, AWorkloadWithoutPodsCostsNothingAndIsNoReasonToStop) {
   WorldBuilder world;
   const KindId kind = world.Kind("node", world.Layer("all"));
   const WorkloadId client = world.Workload("client", 100, 100, false);
-  const WorkloadId absent = world.Workload("absent", 100, 100), server = world.Workload("server", 100, 100);
+  const WorkloadId absent = world.Workload("absent", 100, 100),
+                   server = world.Workload("server", 100, 100);
   const NodeId a = world.Node(kind, 1000, 1000);
   world.Node(kind, 1000, 1000);
   world.Pod(client, a);
@@ -289,10 +299,12 @@ TEST(Evaluator, TheSlowestOfParallelGroupsCountsAndItsPartsAreReported) {
   WorldBuilder world;
   const KindId kind = world.Kind("node", world.Layer("all"));
   const WorkloadId client = world.Workload("client", 100, 100, false);
-  const WorkloadId quick = world.Workload("quick", 100, 100), slow = world.Workload("slow", 100, 100);
+  const WorkloadId quick = world.Workload("quick", 100, 100),
+                   slow = world.Workload("slow", 100, 100);
   const NodeId a = world.Node(kind, 1000, 1000);
   for (WorkloadId w : {client, quick, slow}) world.Pod(w, a);
-  world.Endpoint({.workload = client, .groups = {{CallTree{quick, 5}, CallTree{quick, 5}}, {CallTree{slow, 30}}}});
+  world.Endpoint({.workload = client,
+                  .groups = {{CallTree{quick, 5}, CallTree{quick, 5}}, {CallTree{slow, 30}}}});
   const State state = world.Build();
   Evaluator model(LatencyLaw::Reach());
   model.Reset(state);
@@ -303,7 +315,8 @@ TEST(Evaluator, TheSlowestOfParallelGroupsCountsAndItsPartsAreReported) {
 TEST(Evaluator, TheObjectiveIsTheMeanOverEndpoints) {
   WorldBuilder world;
   const KindId kind = world.Kind("node", world.Layer("all"));
-  const WorkloadId client = world.Workload("client", 100, 100, false), server = world.Workload("server", 100, 100);
+  const WorkloadId client = world.Workload("client", 100, 100, false),
+                   server = world.Workload("server", 100, 100);
   const NodeId a = world.Node(kind, 1000, 1000);
   for (WorkloadId w : {client, server}) world.Pod(w, a);
   world.Endpoint({.workload = client, .groups = {{CallTree{server, 10}}}});

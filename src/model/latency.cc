@@ -44,25 +44,31 @@ double ShareMbytesPerS(double bandwidth_mbytes_per_s, double others_mbytes_per_s
 
 double QueueingMs(double execution_ms, double rho) {
   if (rho <= kQueueingKnee) return execution_ms * rho / (1 - rho);
-  // d/drho of rho / (1 - rho) is 1 / (1 - rho)^2: overload costs more and more, but never becomes infinite, so that
-  // a search can find its way out of it.
+  // d/drho of rho / (1 - rho) is 1 / (1 - rho)^2: overload costs more and more, but never becomes
+  // infinite, so that a search can find its way out of it.
   const double room = 1 - kQueueingKnee;
   return execution_ms * (kQueueingKnee / room + (rho - kQueueingKnee) / (room * room));
 }
 
 const std::vector<std::string>& TermNames() {
-  static const std::vector<std::string> names{"latency_ms", "execution_ms", "network_ms", "transfer_ms",
-                                              "queueing_ms"};
+  static const std::vector<std::string> names{"latency_ms", "execution_ms", "network_ms",
+                                              "transfer_ms", "queueing_ms"};
   return names;
 }
 
 double TermValue(const Terms& terms, int index) {
   switch (index) {
-    case 0: return terms.latency_ms;
-    case 1: return terms.execution_ms;
-    case 2: return terms.network_ms;
-    case 3: return terms.transfer_ms;
-    default: CHECK_EQ(index, 4); return terms.queueing_ms;
+    case 0:
+      return terms.latency_ms;
+    case 1:
+      return terms.execution_ms;
+    case 2:
+      return terms.network_ms;
+    case 3:
+      return terms.transfer_ms;
+    default:
+      CHECK_EQ(index, 4);
+      return terms.queueing_ms;
   }
 }
 

@@ -10,20 +10,22 @@
 
 // The laws of request latency. One formula with two sets of constants.
 //
-//   T(call)     = execution(call) + max over its groups of the sum over the group of [Net(callee) + T(callee)]
-//   execution   = mean over the replicas of the execution time on their kind of node, plus queueing
-//   Net(callee) = mean over the pairs of replicas (a of the caller, b of the callee) of [hop(a, b) + transfer(a, b)]
-//   transfer    = data / min(share(a), share(b))
-//   share(p)    = bandwidth - others if others / bandwidth < 0.9, else bandwidth / 10, where others is the traffic of
+//   T(call)     = execution(call) + max over its groups of the sum over the group of [Net(callee) +
+//   T(callee)] execution   = mean over the replicas of the execution time on their kind of node,
+//   plus queueing Net(callee) = mean over the pairs of replicas (a of the caller, b of the callee)
+//   of [hop(a, b) + transfer(a, b)] transfer    = data / min(share(a), share(b)) share(p)    =
+//   bandwidth - others if others / bandwidth < 0.9, else bandwidth / 10, where others is the
+//   traffic of
 //                 p's node that is not p's own
 //
-// `reach` is REACH's simulator (arXiv 2510.06675 and its published code) to the digit, quirks included: nodes of one
-// layer are 1 ms apart whatever the configuration says, only the request travels, and data counted in gibibytes is
-// divided by megabytes a second and added to milliseconds, so that transfer is a millionth of what it should be.
+// `reach` is REACH's simulator (arXiv 2510.06675 and its published code) to the digit, quirks
+// included: nodes of one layer are 1 ms apart whatever the configuration says, only the request
+// travels, and data counted in gibibytes is divided by megabytes a second and added to
+// milliseconds, so that transfer is a millionth of what it should be.
 //
-// `physical` has the units right: configured latency also within a layer, request and response both travel, pods on
-// one node talk over the loopback, and a pod that serves one request at a time (processor sharing, M/G/1-PS: sojourn =
-// execution / (1 - utilisation)) queues.
+// `physical` has the units right: configured latency also within a layer, request and response both
+// travel, pods on one node talk over the loopback, and a pod that serves one request at a time
+// (processor sharing, M/G/1-PS: sojourn = execution / (1 - utilisation)) queues.
 
 namespace rudderfish {
 
@@ -31,20 +33,22 @@ struct LatencyLaw {
   std::string_view name;
   bool intra_layer_is_one_ms = false;
   bool response_travels = false;
-  bool loopback = false;             // Pods on one node skip the network.
+  bool loopback = false;  // Pods on one node skip the network.
   bool queueing = false;
-  double transfer_ms_per_mbyte = 0;  // Time to send 1 MB at 1 MB/s, in the unit that is added to milliseconds.
-  double traffic_per_mbyte = 0;      // What 1 MB/s of payload counts as in a node's bandwidth use.
+  double transfer_ms_per_mbyte =
+      0;  // Time to send 1 MB at 1 MB/s, in the unit that is added to milliseconds.
+  double traffic_per_mbyte = 0;  // What 1 MB/s of payload counts as in a node's bandwidth use.
 
   static const LatencyLaw& Reach();
   static const LatencyLaw& Physical();
   static Result<LatencyLaw> Named(std::string_view name);
 };
 
-inline constexpr double kBandwidthKnee = 0.9;    // Above this use by others a pod gets
-inline constexpr double kBandwidthFloor = 0.1;   // this share.
-inline constexpr double kLoopbackMs = 0.05;      // One way, physical law.
-inline constexpr double kQueueingKnee = 0.95;    // Above this utilisation the curve goes on as its tangent.
+inline constexpr double kBandwidthKnee = 0.9;   // Above this use by others a pod gets
+inline constexpr double kBandwidthFloor = 0.1;  // this share.
+inline constexpr double kLoopbackMs = 0.05;     // One way, physical law.
+inline constexpr double kQueueingKnee =
+    0.95;  // Above this utilisation the curve goes on as its tangent.
 
 // Time between nodes of two kinds, without transfer, in ms: one way or both, as the law says.
 double HopMs(const LatencyLaw& law, const Network& network, LayerId from, LayerId to);
@@ -55,7 +59,8 @@ double ShareMbytesPerS(double bandwidth_mbytes_per_s, double others_mbytes_per_s
 // Waiting time in ms of a request that runs `execution_ms` alone, at utilisation rho of its pod.
 double QueueingMs(double execution_ms, double rho);
 
-// What a state costs, in parts along the slowest path, averaged over endpoints. latency_ms is the sum of the parts.
+// What a state costs, in parts along the slowest path, averaged over endpoints. latency_ms is the
+// sum of the parts.
 struct Terms {
   double latency_ms = 0;
   double execution_ms = 0;

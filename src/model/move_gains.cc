@@ -18,14 +18,18 @@ Lanes Max(const Lanes& a, const Lanes& b) { return a > b ? a : b; }
 
 }  // namespace
 
-// Moving pods of one workload changes its calls' execution and the hops to and from them, each by a difference of two
-// numbers that depend on a kind of node: v[to] - v[from], a replica's share of it. Where an endpoint has no parallel
-// calls its latency is a sum, and so is the change. Elsewhere the recursion of latency.h is followed, every lane
-// another alternative, from the changed calls to the root.
+// Moving pods of one workload changes its calls' execution and the hops to and from them, each by a
+// difference of two numbers that depend on a kind of node: v[to] - v[from], a replica's share of
+// it. Where an endpoint has no parallel calls its latency is a sum, and so is the change. Elsewhere
+// the recursion of latency.h is followed, every lane another alternative, from the changed calls to
+// the root.
 class GainComputation {
  public:
   GainComputation(const Evaluator& evaluator, MoveGains* gains)
-      : model_(evaluator), placement_(evaluator.placement()), calls_(evaluator.calls()), g_(*gains) {}
+      : model_(evaluator),
+        placement_(evaluator.placement()),
+        calls_(evaluator.calls()),
+        g_(*gains) {}
 
   void Run() {
     if (g_.world_ != model_.world_count()) {  // Kinds and hops stay until the evaluator is reset.
@@ -38,10 +42,12 @@ class GainComputation {
     for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
       float* row = g_.gains_.data() + w * g_.lanes_;
       std::fill(row, row + g_.lanes_, 0.0f);
-      if (model_.state().catalog->workloads[w].movable && placement_.replicas(w) > 0) GainsOf(w, row);
+      if (model_.state().catalog->workloads[w].movable && placement_.replicas(w) > 0)
+        GainsOf(w, row);
     }
     for (int target = 0; target < g_.target_count_; ++target) {
-      g_.everything_[target] = static_cast<float>(model_.Now().latency_ms) - LatencyOfEverythingOn(g_.targets_[target]);
+      g_.everything_[target] =
+          static_cast<float>(model_.Now().latency_ms) - LatencyOfEverythingOn(g_.targets_[target]);
     }
   }
 
@@ -85,7 +91,8 @@ class GainComputation {
     g_.hop_back_.resize(kinds * kinds);
     for (KindId a = 0; a < kinds; ++a) {
       for (KindId b = 0; b < kinds; ++b) {
-        g_.hop_[a * kinds + b] = g_.hop_back_[b * kinds + a] = static_cast<float>(model_.HopMsBetween(a, b));
+        g_.hop_[a * kinds + b] = g_.hop_back_[b * kinds + a] =
+            static_cast<float>(model_.HopMsBetween(a, b));
       }
     }
   }
@@ -119,7 +126,8 @@ class GainComputation {
       for (CallId call = e.end - 1; call >= e.root; --call) {
         const auto& cost = model_.cost(call);
         g_.as_seen_[call] = SlowestGroup(call, g_.as_seen_.data()) +
-                            static_cast<float>(cost.execution_ms + cost.queueing_ms + cost.hop_ms + cost.transfer_ms);
+                            static_cast<float>(cost.execution_ms + cost.queueing_ms + cost.hop_ms +
+                                               cost.transfer_ms);
       }
     }
   }
@@ -129,7 +137,8 @@ class GainComputation {
     float slowest = 0;
     for (int g = c.first_group; g < c.last_group; ++g) {
       float sum = 0;
-      for (int i = calls_.groups[g].first; i < calls_.groups[g].last; ++i) sum += as_seen[calls_.sequence[i]];
+      for (int i = calls_.groups[g].first; i < calls_.groups[g].last; ++i)
+        sum += as_seen[calls_.sequence[i]];
       slowest = g == c.first_group ? sum : std::max(slowest, sum);
     }
     return slowest;
@@ -150,7 +159,8 @@ class GainComputation {
         for (CallId call : touched) AddTimes(call, w, g_.per_kind_.data());
       } else {
         for (int lane = 0; lane < g_.lanes_; lane += kLanes) {
-          Store(Load(row + lane) - FollowToRoot(w, endpoint, touched, lane) * per_endpoint, row + lane);
+          Store(Load(row + lane) - FollowToRoot(w, endpoint, touched, lane) * per_endpoint,
+                row + lane);
         }
       }
       first = last;
@@ -164,31 +174,38 @@ class GainComputation {
         Store(Load(row + lane) - change * per_endpoint, row + lane);
       }
     }
-    for (int target = 0; target < g_.target_count_; ++target) row[g_.targets_[target] * g_.target_count_ + target] = 0;
+    for (int target = 0; target < g_.target_count_; ++target)
+      row[g_.targets_[target] * g_.target_count_ + target] = 0;
     std::fill(row + (g_.kind_count_ + 1) * g_.target_count_, row + g_.lanes_, 0.0f);
   }
 
-  // Adds what a call takes if the workload's replica is on each kind: its time there and the way in, or the way out.
+  // Adds what a call takes if the workload's replica is on each kind: its time there and the way
+  // in, or the way out.
   void AddTimes(CallId call, WorkloadId w, float* per_kind) const {
     const int kinds = g_.kind_count_;
     const WorkloadId caller = model_.CallerOf(call);
     const WorkloadId callee = calls_.calls[call].workload;
     if (callee == w) {
-      for (KindId kind = 0; kind < kinds; ++kind) per_kind[kind] += static_cast<float>(model_.SojournMs(call, kind));
+      for (KindId kind = 0; kind < kinds; ++kind)
+        per_kind[kind] += static_cast<float>(model_.SojournMs(call, kind));
       if (caller != kNone) {
-        for (KindId kind = 0; kind < kinds; ++kind) per_kind[kind] += g_.incoming_[caller * kinds + kind];
+        for (KindId kind = 0; kind < kinds; ++kind)
+          per_kind[kind] += g_.incoming_[caller * kinds + kind];
       }
     }
     if (caller == w) {
-      for (KindId kind = 0; kind < kinds; ++kind) per_kind[kind] += g_.outgoing_[callee * kinds + kind];
+      for (KindId kind = 0; kind < kinds; ++kind)
+        per_kind[kind] += g_.outgoing_[callee * kinds + kind];
     }
   }
 
-  // v[to] - v[from] for each lane: a replica's share of it for a move, all of it from the mean for all pods.
+  // v[to] - v[from] for each lane: a replica's share of it for a move, all of it from the mean for
+  // all pods.
   Lanes Change(WorkloadId w, int first_lane, float* per_kind) const {
     const int kinds = g_.kind_count_;
     float mean = 0;
-    for (KindId kind = 0; kind < kinds; ++kind) mean += placement_.on_kind(w, kind) * per_kind[kind];
+    for (KindId kind = 0; kind < kinds; ++kind)
+      mean += placement_.on_kind(w, kind) * per_kind[kind];
     const float share = 1.0f / placement_.replicas(w);
     per_kind[kinds] = mean * share;
     const int32_t* from = g_.lane_from_.data() + first_lane;
@@ -200,8 +217,8 @@ class GainComputation {
     return Load(lanes);
   }
 
-  // A workload that calls itself moves both ends of the hop: the difference is quadratic. What the linear part, way in
-  // plus way out, misses.
+  // A workload that calls itself moves both ends of the hop: the difference is quadratic. What the
+  // linear part, way in plus way out, misses.
   Lanes CrossTerm(CallId call, WorkloadId w, int first_lane) const {
     Lanes none{};
     if (calls_.calls[call].workload != w || model_.CallerOf(call) != w) return none;
@@ -211,12 +228,14 @@ class GainComputation {
     const float* out = g_.outgoing_.data() + w * kinds;
     const float share = 1.0f / placement_.replicas(w);
     float now = 0;
-    for (KindId kind = 0; kind < kinds; ++kind) now += placement_.on_kind(w, kind) * in[kind] * share;
+    for (KindId kind = 0; kind < kinds; ++kind)
+      now += placement_.on_kind(w, kind) * in[kind] * share;
     float lanes[kLanes] = {};
     for (int i = 0; i < kLanes; ++i) {
       const int a = g_.lane_from_[first_lane + i], b = g_.lane_to_[first_lane + i];
       lanes[i] = a == kinds ? hop[b * kinds + b] - in[b] - out[b] + now
-                            : (hop[b * kinds + b] - hop[a * kinds + b] - hop[b * kinds + a] + hop[a * kinds + a]) *
+                            : (hop[b * kinds + b] - hop[a * kinds + b] - hop[b * kinds + a] +
+                               hop[a * kinds + a]) *
                                   share * share;
     }
     return Load(lanes);
@@ -227,7 +246,8 @@ class GainComputation {
     ++g_.mark_now_;
     const Endpoint& e = calls_.endpoints[endpoint];
     for (CallId call : touched) {
-      for (CallId up = call; up != kNone && g_.mark_[up] != g_.mark_now_; up = calls_.calls[up].caller) {
+      for (CallId up = call; up != kNone && g_.mark_[up] != g_.mark_now_;
+           up = calls_.calls[up].caller) {
         g_.mark_[up] = g_.mark_now_;
       }
     }
@@ -236,8 +256,8 @@ class GainComputation {
       if (g_.mark_[call] != g_.mark_now_) continue;
       const Call& c = calls_.calls[call];
       const auto& cost = model_.cost(call);
-      Lanes total = SlowestGroupLanes(c) + static_cast<float>(cost.execution_ms + cost.queueing_ms + cost.hop_ms +
-                                                              cost.transfer_ms);
+      Lanes total = SlowestGroupLanes(c) + static_cast<float>(cost.execution_ms + cost.queueing_ms +
+                                                              cost.hop_ms + cost.transfer_ms);
       if (c.workload == w || model_.CallerOf(call) == w) {
         float* times = g_.call_times_.data();
         std::fill(times, times + g_.kind_count_ + 1, 0.0f);
@@ -285,8 +305,9 @@ class GainComputation {
         }
         if (present && caller != kNone && placement_.replicas(caller) > 0) {
           total += static_cast<float>(cost.transfer_ms);
-          total += moves(callee) ? moves(caller) ? g_.hop_[kind * kinds + kind] : g_.incoming_[caller * kinds + kind]
-                   : moves(caller) ? g_.outgoing_[callee * kinds + kind]
+          total += moves(callee)   ? moves(caller) ? g_.hop_[kind * kinds + kind]
+                                                   : g_.incoming_[caller * kinds + kind]
+                     : moves(caller) ? g_.outgoing_[callee * kinds + kind]
                                    : static_cast<float>(cost.hop_ms);
         }
         as_seen[call] = total;
@@ -302,6 +323,8 @@ class GainComputation {
   MoveGains& g_;
 };
 
-void ComputeGains(const Evaluator& evaluator, MoveGains* gains) { GainComputation(evaluator, gains).Run(); }
+void ComputeGains(const Evaluator& evaluator, MoveGains* gains) {
+  GainComputation(evaluator, gains).Run();
+}
 
 }  // namespace rudderfish

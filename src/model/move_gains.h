@@ -6,10 +6,11 @@
 
 #include "cluster/ids.h"
 
-// How much latency falls when one pod of a workload moves between two kinds of node, for all workloads and kinds at
-// once, and when all its pods move to one kind. Latency depends on nodes only through their kind, but for sharing of
-// bandwidth and for the loopback: those are held as they are, so under the `reach` law a gain is right to a
-// micro-millisecond (and to float), under the `physical` law it is a prediction. Evaluator::Try is exact.
+// How much latency falls when one pod of a workload moves between two kinds of node, for all
+// workloads and kinds at once, and when all its pods move to one kind. Latency depends on nodes
+// only through their kind, but for sharing of bandwidth and for the loopback: those are held as
+// they are, so under the `reach` law a gain is right to a micro-millisecond (and to float), under
+// the `physical` law it is a prediction. Evaluator::Try is exact.
 //
 // It costs a twentieth of asking Try for every move, which is why features and search start here.
 
@@ -29,8 +30,11 @@ class MoveGains {
     const int target = target_of_[to];
     return target < 0 ? 0 : gains_[workload * lanes_ + kind_count_ * target_count_ + target];
   }
-  // Fall in latency, ms, when every movable pod of every workload is on the kind, whatever room there is.
-  float GainOfEverything(KindId to) const { return target_of_[to] < 0 ? 0 : everything_[target_of_[to]]; }
+  // Fall in latency, ms, when every movable pod of every workload is on the kind, whatever room
+  // there is.
+  float GainOfEverything(KindId to) const {
+    return target_of_[to] < 0 ? 0 : everything_[target_of_[to]];
+  }
   // Position of a kind among those that accept moves, or -1.
   int TargetOf(KindId kind) const { return target_of_[kind]; }
   int target_count() const { return target_count_; }
@@ -50,14 +54,16 @@ class MoveGains {
   std::vector<float> everything_;  // [target]
 
   // Scratch.
-  std::vector<int32_t> lane_from_, lane_to_;  // [lane] kinds; kind_count_ as `from` stands for the workload's mean.
-  std::vector<float> hop_, hop_back_;         // [kind][kind] and transposed
-  std::vector<float> incoming_;               // [workload][kind] mean hop from the workload to the kind
-  std::vector<float> outgoing_;               // [workload][kind] mean hop from the kind to the workload
-  std::vector<float> as_seen_;                // [call] what its caller waits for it now
-  std::vector<float> per_kind_, call_times_;  // [kind + 1] times of a workload's calls, by kind, and their mean
-  std::vector<float> subtree_;                // [call][lane of a block]
-  std::vector<uint32_t> mark_;                // [call] on the way from a changed call to the root
+  std::vector<int32_t> lane_from_,
+      lane_to_;  // [lane] kinds; kind_count_ as `from` stands for the workload's mean.
+  std::vector<float> hop_, hop_back_;  // [kind][kind] and transposed
+  std::vector<float> incoming_;        // [workload][kind] mean hop from the workload to the kind
+  std::vector<float> outgoing_;        // [workload][kind] mean hop from the kind to the workload
+  std::vector<float> as_seen_;         // [call] what its caller waits for it now
+  std::vector<float> per_kind_,
+      call_times_;              // [kind + 1] times of a workload's calls, by kind, and their mean
+  std::vector<float> subtree_;  // [call][lane of a block]
+  std::vector<uint32_t> mark_;  // [call] on the way from a changed call to the root
   uint32_t mark_now_ = 0;
 };
 

@@ -13,7 +13,8 @@ void Placement::Reset(const State& state) {
   on_kind_.assign(static_cast<size_t>(workload_count_) * kind_count_, 0);
   replicas_.assign(workload_count_, 0);
   requests_.resize(workload_count_);
-  for (WorkloadId w = 0; w < workload_count_; ++w) requests_[w] = state.catalog->workloads[w].requests;
+  for (WorkloadId w = 0; w < workload_count_; ++w)
+    requests_[w] = state.catalog->workloads[w].requests;
   kind_ = state.nodes.kind;
   free_ = state.nodes.free;
   for (PodId pod = 0; pod < state.pods.size(); ++pod) {

@@ -5,9 +5,10 @@
 
 #include "cluster/state.h"
 
-// Who runs where, by equivalence class: how many pods of each workload run on each node and on each kind of node, and
-// what is free. It holds all that moving pods changes and all that the laws of latency look at, in integers: a move
-// and its inverse restore it to the bit. A plain value, cheap to copy; search copies it by the thousand.
+// Who runs where, by equivalence class: how many pods of each workload run on each node and on each
+// kind of node, and what is free. It holds all that moving pods changes and all that the laws of
+// latency look at, in integers: a move and its inverse restore it to the bit. A plain value, cheap
+// to copy; search copies it by the thousand.
 
 namespace rudderfish {
 
@@ -31,13 +32,19 @@ class Placement {
   int kind_count() const { return kind_count_; }
   int workload_count() const { return workload_count_; }
 
-  int on_node(WorkloadId workload, NodeId node) const { return on_node_[workload * node_count_ + node]; }
-  int on_kind(WorkloadId workload, KindId kind) const { return on_kind_[workload * kind_count_ + kind]; }
+  int on_node(WorkloadId workload, NodeId node) const {
+    return on_node_[workload * node_count_ + node];
+  }
+  int on_kind(WorkloadId workload, KindId kind) const {
+    return on_kind_[workload * kind_count_ + kind];
+  }
   int replicas(WorkloadId workload) const { return replicas_[workload]; }
   KindId kind(NodeId node) const { return kind_[node]; }
   const Resources& free(NodeId node) const { return free_[node]; }
   const Resources& requests(WorkloadId workload) const { return requests_[workload]; }
-  bool Fits(WorkloadId workload, NodeId node) const { return free_[node].Fits(requests_[workload]); }
+  bool Fits(WorkloadId workload, NodeId node) const {
+    return free_[node].Fits(requests_[workload]);
+  }
 
   bool operator==(const Placement&) const = default;
 
@@ -45,11 +52,11 @@ class Placement {
   int node_count_ = 0;
   int kind_count_ = 0;
   int workload_count_ = 0;
-  std::vector<uint16_t> on_node_;  // [workload][node]
-  std::vector<int32_t> on_kind_;   // [workload][kind]
-  std::vector<int32_t> replicas_;  // [workload], bound pods only
-  std::vector<KindId> kind_;       // [node]
-  std::vector<Resources> free_;    // [node]
+  std::vector<uint16_t> on_node_;    // [workload][node]
+  std::vector<int32_t> on_kind_;     // [workload][kind]
+  std::vector<int32_t> replicas_;    // [workload], bound pods only
+  std::vector<KindId> kind_;         // [node]
+  std::vector<Resources> free_;      // [node]
   std::vector<Resources> requests_;  // [workload]
 };
 

@@ -40,6 +40,7 @@ void PlacementCursor::Reset(const Evaluator& evaluator) {
   targets_.assign(static_cast<size_t>(workloads) * words_, 0);
   movable_.clear();
   hash_ = 0;
+  kind_hash_ = 0;
   for (WorkloadId w = 0; w < workloads; ++w) {
     replicas_[w] = placement.replicas(w);
     requests_[w] = placement.requests(w);
@@ -49,6 +50,7 @@ void PlacementCursor::Reset(const Evaluator& evaluator) {
       const int here = placement.on_node(w, node);
       on_node_[static_cast<size_t>(w) * nodes_ + node] = static_cast<uint16_t>(here);
       hash_ += here * CellHash(w, node);
+      kind_hash_ += here * CellHash(w, kind_[node]);
       SetHost(w, node);
       if (movable) SetTarget(w, node);
     }
@@ -60,6 +62,7 @@ void PlacementCursor::Apply(const Move& move) {
   uint16_t& from = on_node_[static_cast<size_t>(move.workload) * nodes_ + move.from];
   CHECK_GT(from, 0);
   hash_ = HashAfter(move);
+  kind_hash_ = KindHashAfter(move);
   --from;
   ++on_node_[static_cast<size_t>(move.workload) * nodes_ + move.to];
   free_[move.from] += requests_[move.workload];

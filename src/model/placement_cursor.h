@@ -35,6 +35,12 @@ class PlacementCursor {
     return hash_ - CellHash(move.workload, move.from) + CellHash(move.workload, move.to);
   }
 
+  // The same with kinds for nodes: equal for placements that are equal to latency.
+  uint64_t kind_hash() const { return kind_hash_; }
+  uint64_t KindHashAfter(const Move& move) const {
+    return kind_hash_ - CellHash(move.workload, kind_[move.from]) + CellHash(move.workload, kind_[move.to]);
+  }
+
   int node_count() const { return nodes_; }
   int kind_count() const { return kinds_; }
   int on_node(WorkloadId workload, NodeId node) const { return on_node_[workload * nodes_ + node]; }
@@ -68,6 +74,7 @@ class PlacementCursor {
   std::vector<WorkloadId> movable_;
   std::vector<uint64_t> hosts_, targets_, of_kind_;
   uint64_t hash_ = 0;
+  uint64_t kind_hash_ = 0;
   KindEvaluator by_kind_;
 };
 

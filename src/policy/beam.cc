@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <cstdlib>
 
 namespace rudderfish {
 namespace {
@@ -123,6 +124,7 @@ void Beam::StartPass(const Pass& pass) {
   level_begin_ = 0;
   level_end_ = 1;
   seen_.Clear();
+  classes_.Clear();
   seen_.Insert(cursor_.hash());
   guide_count_ = 1;
   for (const Plan& plan : plans()) guides_[guide_count_++].plan = plan;
@@ -134,7 +136,8 @@ bool Beam::Run(const Pass& pass) {
   double best_ms = tree_[0].latency_ms;
   int patience = pass.patience;
   const int depth_max = static_cast<int>(step_costs_ms_.size()) - 1;
-  for (int depth = 1; depth <= depth_max && patience > 0 && !OutOfBudget(); ++depth, --patience) {
+  for (int depth = 1; depth <= depth_max && !OutOfBudget(); ++depth, --patience) {
+    if (patience <= 0 && !PairsPromise(best_ms - step_costs_ms_[depth])) break;
     ExpandLevel();
     Select();
     KeepGuides(depth);
@@ -150,6 +153,12 @@ bool Beam::Run(const Pass& pass) {
   GoTo(0);
   KeepPlans();
   return !OutOfBudget();
+}
+
+// Whether the level to come already holds a placement of less latency.
+bool Beam::PairsPromise(double latency_ms) const {
+  return std::any_of(later_.begin(), later_.end(),
+                     [&](const Offer& offer) { return offer.latency_ms < latency_ms - kImprovementMs; });
 }
 
 void Beam::ExpandLevel() {
@@ -230,6 +239,19 @@ void Beam::ExpandAll(int32_t parent) {
       if (cursor_.by_kind().count(w, kind) == 0 || !Directed(w, kind)) continue;
       const float* gains = &Gain(w, kind, 0);
       if (here_ms_ - *std::max_element(gains, gains + kinds_) >= bar_ms_) continue;
+      static int OR = getenv("OR") ? atoi(getenv("OR")) : 0;
+      if (OR) {
+        const Resources& rq = cursor_.requests(w);
+        auto room = [&](NodeId n) { const Resources& f = cursor_.free(n); if (OR == 1 || OR == 11) return (double)f.cpu_millis; return std::min((double)f.cpu_millis / std::max<int64_t>(1, rq.cpu_millis), (double)f.memory_bytes / std::max<int64_t>(1, rq.memory_bytes)); };
+        NodeId bf = kNone; double br = -1;
+        ForEachNode(cursor_.Hosts(w), cursor_.OfKind(kind), words, [&](NodeId n) { if (double r = room(n); r > br) br = r, bf = n; });
+        for (KindId j = 0; j < kinds_; ++j) { if (!cursor_.KindAccepts(j) || !Directed(w, kind, j)) continue;
+          NodeId bt = kNone; double tr = 1e300;
+          ForEachNode(cursor_.Targets(w), cursor_.OfKind(j), words, [&](NodeId n) { if (n != bf) if (double r = room(n); r < tr) tr = r, bt = n; });
+          if (bt != kNone) Consider(parent, {w, bf, bt}, here_ms_ - gains[j]);
+        }
+        if (OR > 10) continue;
+      }
       ForEachNode(cursor_.Hosts(w), cursor_.OfKind(kind), words, [&](NodeId from) {
         ForEachNode(cursor_.Targets(w), words, [&](NodeId to) {
           const KindId into = cursor_.kind(to);
@@ -340,6 +362,13 @@ void Beam::ExpandRepresentatives(int32_t parent) {
 void Beam::Consider(int32_t parent, const Move& move, double latency_ms) {
   ++evaluations_;
   if (latency_ms >= bar_ms_) return;
+  static int CM = getenv("CM") ? atoi(getenv("CM")) : 0;
+  if (CM) {
+    const uint64_t kh = cursor_.KindHashAfter(move) * 64 + level_begin_;
+    bool ok = false;
+    if (!seen_.Contains(cursor_.HashAfter(move))) for (int i = 0; i < CM && !ok; ++i) ok = classes_.Insert((kh + i) * 0x9E3779B97F4A7C15ull);
+    if (!ok) return;
+  }
   if (!seen_.Insert(cursor_.HashAfter(move))) return;
   offers_.push_back({latency_ms, parent, order_++, move});
   if (offers_.size() < 2 * static_cast<size_t>(width_) + 64) return;

@@ -47,6 +47,7 @@ class SeenSet {
   void Clear();
   // False if it was there before.
   bool Insert(uint64_t hash);
+  bool Contains(uint64_t hash) const { hash += hash == 0; const size_t mask = slots_.size() - 1; for (size_t s = hash & mask; slots_[s] != 0; s = (s + 1) & mask) if (slots_[s] == hash) return true; return false; }
 
  private:
   void Grow();
@@ -109,6 +110,7 @@ class Beam {
   void RunFreePasses();
   bool Run(const Pass& pass);  // False if the budget ended it.
   void StartPass(const Pass& pass);
+  bool PairsPromise(double latency_ms) const;
   void ExpandLevel();
   bool OutOfBudget() const;
   bool FewMoves() const;
@@ -157,7 +159,7 @@ class Beam {
   std::vector<double> latencies_ms_;   // Scratch.
   std::vector<KindMove> kind_moves_;   // Scratch.
   std::vector<int32_t> path_;          // Scratch.
-  SeenSet seen_;
+  SeenSet seen_, classes_;
 
   Finalist finalists_[kFinalists];
   int finalist_count_ = 0;

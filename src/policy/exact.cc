@@ -27,6 +27,7 @@ Plan Incumbent(Evaluator* model, const Task& task, const Question& question, int
   Beam beam;
   beam.Search(*model, task, question, {.width = width}, SystemClock(), best);
   for (Plan plan : beam.plans()) {
+    FitPlan(model, task, question, &scratch.space, &plan);
     AppraisePlan(model, task, question, &plan);
     if (plan.cost_ms < best.cost_ms) best = std::move(plan);
   }
@@ -91,6 +92,7 @@ class BranchAndBound {
       ++result_.placements;
       Expand(next.node);
     }
+    if (unlisted_) return Unproven("a better plan has moves that are not among the alternatives");
     result_.proven = true;
     result_.bound_ms = Bar();
     return std::move(result_);
@@ -127,18 +129,21 @@ class BranchAndBound {
     seen->second = depth;
     tree_.push_back({parent, move, depth});
     const int32_t node = static_cast<int32_t>(tree_.size()) - 1;
-    if (cost_ms < Bar()) TakePlan(node);
+    if (cost_ms < Bar() && !TakePlan(node)) unlisted_ = true;
     if (bound_ms < Bar()) open_.push({bound_ms, node, depth});
   }
 
-  void TakePlan(int32_t node) {
+  // False if the plan, fitted to the alternatives, is no better than the incumbent.
+  bool TakePlan(int32_t node) {
     Plan plan;
     for (; node != 0; node = tree_[node].parent) plan.moves.push_back(tree_[node].move);
     std::reverse(plan.moves.begin(), plan.moves.end());
+    FitPlan(model_, task_, question_, &space_, &plan);
     AppraisePlan(model_, task_, question_, &plan);
-    if (plan.cost_ms >= result_.plan.cost_ms) return;
+    if (plan.cost_ms >= result_.plan.cost_ms) return false;
     best_ms_ = plan.cost_ms;
     result_.plan = std::move(plan);
+    return true;
   }
 
   void GoTo(int32_t node) {
@@ -162,8 +167,10 @@ class BranchAndBound {
   const Question question_;
   const ExactLimits limits_;
   ExactResult result_;
+  ActionSpace space_;  // Scratch.
   std::vector<double> step_costs_ms_;
   double best_ms_ = 0;
+  bool unlisted_ = false;
   PlacementCursor cursor_;
   KindEnds ends_;
   std::vector<TreeNode> tree_;
@@ -192,7 +199,7 @@ void ExactPolicy::Decide(std::span<Ask> asks, std::span<Answer> answers) const {
     auto* memory = static_cast<ExactMemory*>(ask.memory);
     if (memory->Follow(ask, &answers[i])) continue;
     memory->result = PlanExactly(ask.model, *ask.task, ask.question, limits_);
-    if (!memory->Adopt(memory->result.plan, ask, &answers[i])) memory->Adopt({}, ask, &answers[i]);
+    memory->Adopt(memory->result.plan, ask, &answers[i]);
   }
 }
 

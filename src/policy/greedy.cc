@@ -7,22 +7,17 @@
 #include "model/kind_evaluator.h"
 
 namespace rudderfish {
-namespace {
 
-// The pod that Decode would take.
 PodId LowestPod(const State& state, std::span<const NodeId> pod_nodes, const Move& move) {
-  for (PodId pod = 0; pod < state.pods.size(); ++pod) {
-    if (pod_nodes[pod] == move.from && state.pods.workload[pod] == move.workload) return pod;
-  }
-  CHECK(false && "a candidate's pod is in the state");
+  PodId pod = 0;
+  while (pod < state.pods.size() && (pod_nodes[pod] != move.from || state.pods.workload[pod] != move.workload)) ++pod;
+  return pod;
 }
 
 bool ComesFirst(const State& state, std::span<const NodeId> pod_nodes, const Move& a, const Move& b) {
   if (a.to != b.to) return a.to < b.to;
   return LowestPod(state, pod_nodes, a) < LowestPod(state, pod_nodes, b);
 }
-
-}  // namespace
 
 GreedyStep ChooseGreedily(Evaluator* model, const Task& task, const Question& question, const ActionSpace& space,
                           std::span<const NodeId> pod_nodes, std::vector<float>* scores) {
@@ -65,7 +60,8 @@ void RollOutGreedily(Evaluator* model, const Task& task, const Question& questio
     const GreedyStep step = ChooseGreedily(model, task, here, scratch->space, scratch->pod_nodes);
     if (step.choice == kStop) break;
     const Move& move = scratch->space.candidates[step.choice].move;
-    scratch->pod_nodes[LowestPod(state, scratch->pod_nodes, move)] = move.to;
+    const PodId pod = LowestPod(state, scratch->pod_nodes, move);
+    if (pod < state.pods.size()) scratch->pod_nodes[pod] = move.to;
     plan->moves.push_back(move);
     model->Commit(move);
   }

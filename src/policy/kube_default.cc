@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "policy/greedy.h"
 
 namespace rudderfish {
 namespace {
@@ -77,16 +78,6 @@ class PodScores {
   int64_t count_max_ = 0;
 };
 
-PodId LowestPod(const State& state, const Move& move) {
-  PodId pod = 0;
-  while (state.pods.node[pod] != move.from || state.pods.workload[pod] != move.workload) ++pod;
-  return pod;
-}
-
-bool ComesFirst(const State& state, const Move& a, const Move& b) {
-  return a.to != b.to ? a.to < b.to : LowestPod(state, a) < LowestPod(state, b);
-}
-
 }  // namespace
 
 int64_t LeastAllocatedScore(const Resources& requested, const Resources& allocatable) {
@@ -143,7 +134,7 @@ void NodeScorePolicy::Decide(std::span<Ask> asks, std::span<Answer> answers) con
       const int64_t gain = scores.Of(move.to) - scores.Of(move.from);
       answer.scores.push_back(static_cast<float>(gain));
       if (gain <= 0 || gain < best) continue;
-      if (gain > best || ComesFirst(state, move, space.candidates[answer.choice].move)) answer.choice = c;
+      if (gain > best || ComesFirst(state, state.pods.node, move, space.candidates[answer.choice].move)) answer.choice = c;
       best = gain;
     }
     answer.scores.push_back(0);

@@ -13,18 +13,21 @@ namespace {
 
 struct LookaheadMemory final : PlanMemory {
   LookaheadMemory() {
-    for (Plan* plan : {&greedy_plan, &best, &appraised}) plan->moves.reserve(kPlanMovesReserved);
+    for (Plan* plan : {&best, &rival}) plan->moves.reserve(kPlanMovesReserved);
   }
 
   Beam beam;
   std::optional<GuidedBeam> guided;
   GreedyRollout greedy;
-  Plan greedy_plan, best, appraised;
+  Plan best, rival;
 };
 
-// Takes the appraised plan if it is better than the best so far.
-void Compete(LookaheadMemory* memory) {
-  if (memory->appraised.cost_ms < memory->best.cost_ms) std::swap(memory->best, memory->appraised);
+// Takes the plan if it is better than the best so far.
+void Compete(const Plan& plan, const Ask& ask, LookaheadMemory* memory) {
+  memory->rival = plan;
+  FitPlan(ask.model, *ask.task, ask.question, &memory->greedy.space, &memory->rival);
+  AppraisePlan(ask.model, *ask.task, ask.question, &memory->rival);
+  if (memory->rival.cost_ms < memory->best.cost_ms) std::swap(memory->best, memory->rival);
 }
 
 }  // namespace
@@ -47,24 +50,15 @@ void LookaheadPolicy::Decide(std::span<Ask> asks, std::span<Answer> answers) con
     auto* memory = static_cast<LookaheadMemory*>(ask.memory);
     if (memory->Follow(ask, &answers[i])) continue;
 
-    RollOutGreedily(ask.model, *ask.task, ask.question, &memory->greedy, &memory->greedy_plan);
-    memory->best = memory->greedy_plan;
+    RollOutGreedily(ask.model, *ask.task, ask.question, &memory->greedy, &memory->best);
     if (memory->guided.has_value()) {
       memory->guided->Search(ask.model, *ask.task, ask.question, options_.guided);
-      memory->appraised = memory->guided->plan();
-      AppraisePlan(ask.model, *ask.task, ask.question, &memory->appraised);
-      Compete(memory);
+      Compete(memory->guided->plan(), ask, memory);
     } else {
-      memory->beam.Search(*ask.model, *ask.task, ask.question, options_.budget, *options_.clock,
-                           memory->greedy_plan);
-      for (const Plan& plan : memory->beam.plans()) {
-        memory->appraised = plan;
-        AppraisePlan(ask.model, *ask.task, ask.question, &memory->appraised);
-        Compete(memory);
-      }
+      memory->beam.Search(*ask.model, *ask.task, ask.question, options_.budget, *options_.clock, memory->best);
+      for (const Plan& plan : memory->beam.plans()) Compete(plan, ask, memory);
     }
-    // In a large world the best plan may begin with a move that is not among the alternatives. Greedy's is.
-    if (!memory->Adopt(memory->best, ask, &answers[i])) CHECK(memory->Adopt(memory->greedy_plan, ask, &answers[i]));
+    memory->Adopt(memory->best, ask, &answers[i]);
   }
 }
 

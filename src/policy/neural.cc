@@ -52,7 +52,8 @@ void NeuralPolicy::Decide(std::span<Ask> asks, std::span<Answer> answers) const 
   const auto log_probabilities = First(&memory.log_probabilities, alternatives);
   const auto probabilities = First(&memory.probabilities, alternatives);
   net_->Forward(questions, 0, count, &memory.workspace, logits, stop, value);
-  nn::Softmax(questions.candidate_begin, logits, stop, {}, log_probabilities, probabilities, net_->kernels());
+  nn::Softmax(questions.candidate_begin, logits, stop, {}, log_probabilities, probabilities,
+              net_->kernels());
   for (int i = 0; i < count; ++i) {
     const int candidates = questions.candidate_count(i);
     const auto scores = log_probabilities.subspan(questions.candidate_begin[i] + i, candidates + 1);
@@ -72,20 +73,21 @@ void DescribeTask(const Task& task, nn::SafetensorsFile* file) {
 Result<void> CheckTask(const nn::SafetensorsFile& file, const Task& task) {
   TRY_ASSIGN(const std::string name, file.Metadata("task"));
   if (name != task.name()) {
-    return Fail(ErrorCode::kFailedPrecondition, "{}: trained for the task {}, not {}", file.source_name(), name,
-                task.name());
+    return Fail(ErrorCode::kFailedPrecondition, "{}: trained for the task {}, not {}",
+                file.source_name(), name, task.name());
   }
   TRY_ASSIGN(const std::string features, file.Metadata("features"));
   if (features != task.FeatureHash()) {
     return Fail(ErrorCode::kFailedPrecondition,
-                "{}: trained on other features (table {}) than the scenario's task gives (table {}); train anew, or set "
+                "{}: trained on other features (table {}) than the scenario's task gives (table "
+                "{}); train anew, or set "
                 "task.features in the scenario as it was",
                 file.source_name(), features, task.FeatureHash());
   }
   TRY_ASSIGN(const std::string objective, file.Metadata("objective"));
   if (objective != "latency") {
-    return Fail(ErrorCode::kFailedPrecondition, "{}: trained for the objective {}, not latency", file.source_name(),
-                objective);
+    return Fail(ErrorCode::kFailedPrecondition, "{}: trained for the objective {}, not latency",
+                file.source_name(), objective);
   }
   return {};
 }
@@ -99,17 +101,20 @@ Result<std::filesystem::path> CheckpointOf(const std::filesystem::path& path) {
   for (const char* name : {"best.safetensors", "last.safetensors"}) {
     if (std::filesystem::exists(path / name, ignored)) return path / name;
   }
-  return Fail(ErrorCode::kNotFound, "{}: no best.safetensors or last.safetensors in this folder; is it a run of `train`?",
+  return Fail(ErrorCode::kNotFound,
+              "{}: no best.safetensors or last.safetensors in this folder; is it a run of `train`?",
               path.string());
 }
 
-Result<std::unique_ptr<Policy>> LoadNeuralPolicy(const std::filesystem::path& path, const Task& task) {
+Result<std::unique_ptr<Policy>> LoadNeuralPolicy(const std::filesystem::path& path,
+                                                 const Task& task) {
   TRY_ASSIGN(const std::filesystem::path checkpoint, CheckpointOf(path));
   TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(checkpoint));
   TRY(CheckTask(file, task));
   TRY_ASSIGN(const nn::NetShape shape, nn::StoredNetShape(file));
   if (!(shape.widths == task.widths())) {
-    return Fail(ErrorCode::kFailedPrecondition, "{}: the network's rows are not as wide as the task's features",
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: the network's rows are not as wide as the task's features",
                 checkpoint.string());
   }
   auto net = std::make_shared<nn::CandidateNet>(shape);

@@ -10,11 +10,11 @@
 #include "nn/safetensors.h"
 #include "policy/policy.h"
 
-// A learned policy: the network's most likely alternative. Answer::scores are log-probabilities, stop last;
-// Answer::value is the net's estimate of the reward still to come.
+// A learned policy: the network's most likely alternative. Answer::scores are log-probabilities,
+// stop last; Answer::value is the net's estimate of the reward still to come.
 //
-// A checkpoint says what it was trained for (task, feature hash, objective) and is refused by the name of what
-// differs. Written by learn/trainer; the same file serves any cluster size.
+// A checkpoint says what it was trained for (task, feature hash, objective) and is refused by the
+// name of what differs. Written by learn/trainer; the same file serves any cluster size.
 
 namespace rudderfish {
 
@@ -37,8 +37,10 @@ class NeuralPolicy final : public Policy {
 void DescribeTask(const Task& task, nn::SafetensorsFile* file);
 Result<void> CheckTask(const nn::SafetensorsFile& file, const Task& task);
 
-// `path`: a checkpoint, or a run folder, of which best.safetensors is taken, or last.safetensors if there is no best.
+// `path`: a checkpoint, or a run folder, of which best.safetensors is taken, or last.safetensors if
+// there is no best.
 Result<std::filesystem::path> CheckpointOf(const std::filesystem::path& path);
-Result<std::unique_ptr<Policy>> LoadNeuralPolicy(const std::filesystem::path& path, const Task& task);
+Result<std::unique_ptr<Policy>> LoadNeuralPolicy(const std::filesystem::path& path,
+                                                 const Task& task);
 
 }  // namespace rudderfish

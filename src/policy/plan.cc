@@ -2,7 +2,6 @@
 #include "policy/plan.h"
 
 #include <bit>
-#include <utility>
 
 #include "base/check.h"
 #include "task/migration.h"
@@ -13,6 +12,38 @@ namespace {
 uint64_t Mix(uint64_t key, uint64_t value) {
   key = (key ^ value) * 0x9E3779B97F4A7C15ull;
   return key ^ (key >> 32);
+}
+
+void Exchange(NodeId a, NodeId b, NodeId* node) {
+  if (*node == a) {
+    *node = b;
+  } else if (*node == b) {
+    *node = a;
+  }
+}
+
+// Puts an equal alternative in place of a planned move, the one that shares most nodes with it.
+bool Substitute(const Placement& placement, const ActionSpace& space, size_t at, Plan* plan) {
+  const Move planned = plan->moves[at];
+  const Move* found = nullptr;
+  const auto shared = [&](const Move& m) { return (m.from == planned.from) + (m.to == planned.to); };
+  for (const Candidate& candidate : space.candidates) {
+    const Move& move = candidate.move;
+    if (move.workload != planned.workload || placement.kind(move.from) != placement.kind(planned.from) ||
+        placement.kind(move.to) != placement.kind(planned.to)) {
+      continue;
+    }
+    if (found == nullptr || shared(move) > shared(*found)) found = &move;
+  }
+  if (found == nullptr) return false;
+  for (size_t i = at + 1; i < plan->moves.size(); ++i) {
+    for (NodeId* node : {&plan->moves[i].from, &plan->moves[i].to}) {
+      Exchange(planned.from, found->from, node);
+      Exchange(planned.to, found->to, node);
+    }
+  }
+  plan->moves[at] = *found;
+  return true;
 }
 
 }  // namespace
@@ -44,6 +75,18 @@ void AppraisePlan(Evaluator* model, const Task& task, const Question& question, 
   plan->moves.resize(best);
 }
 
+void FitPlan(Evaluator* model, const Task& task, const Question& question, ActionSpace* scratch, Plan* plan) {
+  size_t made = 0;
+  for (Question here = question; made < plan->moves.size(); ++made, ++here.step) {
+    if (!MoveAllowed(model->state(), model->placement(), plan->moves[made])) break;
+    task.Space(model, here, scratch);
+    if (FindCandidate(*scratch, plan->moves[made]) == kStop && !Substitute(model->placement(), *scratch, made, plan)) break;
+    model->Commit(plan->moves[made]);
+  }
+  plan->moves.resize(made);
+  for (; made > 0; --made) model->Undo();
+}
+
 uint64_t Fingerprint(const Evaluator& model) {
   const Placement& placement = model.placement();
   uint64_t key = std::bit_cast<uint64_t>(model.Now().latency_ms);
@@ -62,86 +105,32 @@ uint64_t Fingerprint(const Evaluator& model) {
 
 bool PlanMemory::Follow(const Ask& ask, Answer* answer) {
   const int step = ask.question.step - first_step_;
-  if (!following_ || step < 0 || step > static_cast<int>(plan_.moves.size())) return false;
-  if (Fingerprint(*ask.model) != fingerprints_[step]) return false;
+  const int moves = static_cast<int>(plan_.moves.size());
+  if (!following_ || step < 0 || step > moves || Fingerprint(*ask.model) != fingerprints_[step]) return false;
   answer->scores.clear();
-  answer->value = Value(step);
-  answer->choice = kStop;
-  if (step == static_cast<int>(plan_.moves.size())) return complete_;
-  answer->choice = FindCandidate(*ask.space, plan_.moves[step]);
-  if (answer->choice != kStop) return true;
-  if (!Substitute(ask, step)) return false;
-  answer->choice = FindCandidate(*ask.space, plan_.moves[step]);
-  answer->value = Value(step);
-  return true;
+  answer->value = costs_ms_[step] - costs_ms_.back();
+  answer->choice = step == moves ? kStop : FindCandidate(*ask.space, plan_.moves[step]);
+  return step == moves || answer->choice != kStop;
 }
 
-bool PlanMemory::Adopt(const Plan& plan, const Ask& ask, Answer* answer) {
+void PlanMemory::Adopt(const Plan& plan, const Ask& ask, Answer* answer) {
+  Evaluator* model = ask.model;
   plan_ = plan;
   following_ = true;
-  complete_ = true;
   first_step_ = ask.question.step;
   fingerprints_.clear();
-  costs_.clear();
-  Record(ask, 0);
-  following_ = Follow(ask, answer);
-  return following_;
-}
-
-// In a large world a question lists representatives only. Another node of the same kind does the same for latency:
-// takes such a candidate in place of the planned move, and exchanges the two nodes in what follows.
-bool PlanMemory::Substitute(const Ask& ask, int step) {
-  const Placement& placement = ask.model->placement();
-  const Move planned = plan_.moves[step];
-  const Move* found = nullptr;
-  for (const Candidate& candidate : ask.space->candidates) {
-    const Move& move = candidate.move;
-    if (move.workload != planned.workload || placement.kind(move.from) != placement.kind(planned.from) ||
-        placement.kind(move.to) != placement.kind(planned.to)) {
-      continue;
-    }
-    const auto shared = [&](const Move& m) { return (m.from == planned.from) + (m.to == planned.to); };
-    if (found == nullptr || shared(move) > shared(*found)) found = &move;
-  }
-  if (found == nullptr) return false;
-  const auto exchange = [](NodeId a, NodeId b, NodeId* node) {
-    if (*node == a) {
-      *node = b;
-    } else if (*node == b) {
-      *node = a;
-    }
-  };
-  for (size_t i = step + 1; i < plan_.moves.size(); ++i) {
-    for (NodeId* node : {&plan_.moves[i].from, &plan_.moves[i].to}) {
-      exchange(planned.from, found->from, node);
-      exchange(planned.to, found->to, node);
-    }
-  }
-  plan_.moves[step] = *found;
-  Record(ask, step);
-  return true;
-}
-
-// Notes what the placement will look like before each move from `step` on, and cuts the plan where it cannot go on.
-void PlanMemory::Record(const Ask& ask, int step) {
-  Evaluator* model = ask.model;
-  fingerprints_.resize(step);
-  costs_.resize(step);
-  int made = 0;
-  for (;;) {
+  costs_ms_.clear();
+  double steps_ms = 0;
+  Question here = ask.question;
+  for (size_t made = 0;; ++made, ++here.step) {
     fingerprints_.push_back(Fingerprint(*model));
-    costs_.push_back(model->Now().latency_ms + StepCosts(*ask.task, {first_step_}, step + made));
-    if (step + made == static_cast<int>(plan_.moves.size())) break;
-    const Move& move = plan_.moves[step + made];
-    if (move.from == move.to || !MoveAllowed(model->state(), model->placement(), move)) {
-      plan_.moves.resize(step + made);
-      complete_ = false;
-      break;
-    }
-    model->Commit(move);
-    ++made;
+    costs_ms_.push_back(model->Now().latency_ms + steps_ms);
+    if (made == plan_.moves.size()) break;
+    steps_ms += ask.task->StepCost(here);
+    model->Commit(plan_.moves[made]);
   }
-  for (; made > 0; --made) model->Undo();
+  for (size_t made = plan_.moves.size(); made > 0; --made) model->Undo();
+  CHECK(Follow(ask, answer));
 }
 
 }  // namespace rudderfish

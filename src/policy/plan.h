@@ -28,6 +28,12 @@ double StepCosts(const Task& task, const Question& question, int count);
 // the prefix that costs least (the shortest of equals), and fills in what that comes to. Exact.
 void AppraisePlan(Evaluator* model, const Task& task, const Question& question, Plan* plan);
 
+// Makes a plan of moves that are alternatives of the task's questions. In a large world a question lists representatives
+// only: a move that is not among them is replaced by one of the same workload between nodes of the same kinds, which
+// does the same for latency, and the nodes are exchanged in what follows; where there is none, the plan is cut. The
+// model is left as found. `scratch` is for the questions on the way.
+void FitPlan(Evaluator* model, const Task& task, const Question& question, ActionSpace* scratch, Plan* plan);
+
 // Equal for equal placements with equal room and latency; different, in all likelihood, for others.
 uint64_t Fingerprint(const Evaluator& model);
 
@@ -40,23 +46,18 @@ class PlanMemory : public Memory {
   // Answers from the plan at hand; false if there is none for this question.
   bool Follow(const Ask& ask, Answer* answer);
 
-  // Makes `plan` the plan at hand and answers with its first move, or stop if it has none. False if neither that move
-  // nor an equal one is among the alternatives.
-  bool Adopt(const Plan& plan, const Ask& ask, Answer* answer);
+  // Makes `plan` the plan at hand and answers with its first move, or stop if it has none.
+  // REQUIRES: the plan is appraised and fitted.
+  void Adopt(const Plan& plan, const Ask& ask, Answer* answer);
 
   const Plan& plan() const { return plan_; }
 
  private:
-  bool Substitute(const Ask& ask, int step);
-  void Record(const Ask& ask, int step);
-  double Value(int step) const { return costs_[step] - costs_.back(); }
-
   bool following_ = false;
-  bool complete_ = false;              // The plan ends where it was meant to, not where it could no longer be followed.
-  int first_step_ = 0;                 // Of the question the plan was made for.
+  int first_step_ = 0;                  // Of the question the plan was made for.
   Plan plan_;
-  std::vector<uint64_t> fingerprints_; // [moves + 1], before each move and at the end
-  std::vector<double> costs_;          // [moves + 1], in the same places
+  std::vector<uint64_t> fingerprints_;  // [moves + 1], before each move and at the end
+  std::vector<double> costs_ms_;        // [moves + 1], in the same places
 };
 
 }  // namespace rudderfish

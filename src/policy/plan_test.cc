@@ -87,7 +87,7 @@ TEST_F(PlanTest, FingerprintKnowsAPlacementAgain) {
 TEST_F(PlanTest, MemoryFollowsThePlanToItsEnd) {
   PlanMemory memory;
   EXPECT_FALSE(memory.Follow(MakeAsk(0, &memory), &answer_));
-  ASSERT_TRUE(memory.Adopt({.moves = {{2, 0, 1}, {1, 0, 1}}}, MakeAsk(0, &memory), &answer_));
+  memory.Adopt({.moves = {{2, 0, 1}, {1, 0, 1}}}, MakeAsk(0, &memory), &answer_);
   EXPECT_TRUE((space_.candidates[answer_.choice].move == Move{2, 0, 1}));
   EXPECT_DOUBLE_EQ(answer_.value, 30 - 2);
   ASSERT_TRUE(memory.Follow(MakeAsk(0, &memory), &answer_));  // Asked again: the same answer.
@@ -104,35 +104,53 @@ TEST_F(PlanTest, MemoryFollowsThePlanToItsEnd) {
 
 TEST_F(PlanTest, MemoryLetsGoOfAPlanThatRealityHasLeft) {
   PlanMemory memory;
-  ASSERT_TRUE(memory.Adopt({.moves = {{2, 0, 1}, {1, 0, 1}}}, MakeAsk(0, &memory), &answer_));
+  memory.Adopt({.moves = {{2, 0, 1}, {1, 0, 1}}}, MakeAsk(0, &memory), &answer_);
   model_.Commit(Move{2, 0, 2});  // To the other node.
   EXPECT_FALSE(memory.Follow(MakeAsk(1, &memory), &answer_));
 }
 
 TEST_F(PlanTest, RestartForgetsThePlan) {
   PlanMemory memory;
-  ASSERT_TRUE(memory.Adopt({.moves = {{2, 0, 1}}}, MakeAsk(0, &memory), &answer_));
+  memory.Adopt({.moves = {{2, 0, 1}}}, MakeAsk(0, &memory), &answer_);
   memory.Restart();
   EXPECT_FALSE(memory.Follow(MakeAsk(0, &memory), &answer_));
 }
 
-TEST_F(PlanTest, MemoryTakesAnEqualNodeWhereOnlyRepresentativesAreListed) {
-  PlanMemory memory;
-  const Ask ask = MakeAsk(0, &memory);
-  // As if the question did not list node 2, and node 1 stood for it.
-  std::erase_if(space_.candidates, [](const Candidate& candidate) { return candidate.move.to == 2; });
-  ASSERT_TRUE(memory.Adopt({.moves = {{2, 0, 2}, {1, 0, 2}}}, ask, &answer_));
-  EXPECT_TRUE((space_.candidates[answer_.choice].move == Move{2, 0, 1}));
-  model_.Commit(Move{2, 0, 1});
-  ASSERT_TRUE(memory.Follow(MakeAsk(1, &memory), &answer_));  // The rest of the plan has moved over with it.
-  EXPECT_TRUE((space_.candidates[answer_.choice].move == Move{1, 0, 1}));
+// Lists node 1 only, though node 2 is its equal.
+class Representatives final : public Task {
+ public:
+  explicit Representatives(const Task* all) : all_(all) {}
+  std::string_view name() const override { return all_->name(); }
+  int max_steps() const override { return all_->max_steps(); }
+  const FeatureTable& features() const override { return all_->features(); }
+  GraphWidths widths() const override { return all_->widths(); }
+  void Space(Evaluator* model, const Question& question, ActionSpace* space) const override {
+    all_->Space(model, question, space);
+    std::erase_if(space->candidates, [](const Candidate& c) { return c.move.from == 2 || c.move.to == 2; });
+  }
+  void Encode(Evaluator*, const Question&, ActionSpace*, GraphBatch*) const override {}
+  void Decode(const State&, const ActionSpace&, int, Decision*) const override {}
+  Outcome Judge(const Terms&, const Terms&, const Question&, const Decision&) const override { return {}; }
+  double StepCost(const Question& question) const override { return all_->StepCost(question); }
+
+ private:
+  const Task* all_;
+};
+
+TEST_F(PlanTest, FittingTakesAnEqualNodeWhereOnlyRepresentativesAreListed) {
+  const Representatives listed(&task_);
+  Plan plan{.moves = {{2, 0, 2}, {1, 0, 2}, {2, 2, 3}}};
+  FitPlan(&model_, listed, {}, &space_, &plan);
+  const std::vector<Move> expected{{2, 0, 1}, {1, 0, 1}, {2, 1, 3}};
+  EXPECT_EQ(plan.moves, expected);
+  EXPECT_DOUBLE_EQ(model_.Now().latency_ms, 62);
 }
 
-TEST_F(PlanTest, MemoryRefusesAPlanThatBeginsWithNoAlternative) {
-  PlanMemory memory;
-  const Ask ask = MakeAsk(0, &memory);
-  space_.candidates.clear();
-  EXPECT_FALSE(memory.Adopt({.moves = {{2, 0, 1}}}, ask, &answer_));
+TEST_F(PlanTest, FittingCutsWhereNothingEqualIsListed) {
+  const MigrationTask one({.max_candidates = 1});
+  Plan plan{.moves = {{2, 0, 1}, {1, 0, 3}}};
+  FitPlan(&model_, one, {}, &space_, &plan);
+  EXPECT_EQ(plan.moves.size(), 1u);
 }
 
 }  // namespace

@@ -43,13 +43,13 @@ class PolicyContract : public ::testing::Test {
   std::vector<State> states_;
 };
 
-TEST_F(PolicyContract, Stay) { Check(StayPolicy()); }
-TEST_F(PolicyContract, Random) { Check(RandomPolicy(), {.stops = false}); }
+TEST_F(PolicyContract, StayKeepsIt) { Check(StayPolicy()); }
+TEST_F(PolicyContract, RandomKeepsIt) { Check(RandomPolicy(), {.stops = false}); }
 TEST_F(PolicyContract, KubeDefault) { Check(NodeScorePolicy(NodeScoring::kKubeDefault), {.stops = false}); }
 TEST_F(PolicyContract, LeastAllocated) { Check(NodeScorePolicy(NodeScoring::kLeastAllocated), {.stops = false}); }
 TEST_F(PolicyContract, MostAllocated) { Check(NodeScorePolicy(NodeScoring::kMostAllocated), {.stops = false}); }
-TEST_F(PolicyContract, Greedy) { Check(GreedyPolicy()); }
-TEST_F(PolicyContract, Lookahead) { Check(LookaheadPolicy("lookahead", {.budget = {.width = 32}})); }
+TEST_F(PolicyContract, GreedyKeepsIt) { Check(GreedyPolicy()); }
+TEST_F(PolicyContract, LookaheadKeepsIt) { Check(LookaheadPolicy("lookahead", {.budget = {.width = 32}})); }
 TEST_F(PolicyContract, LookaheadWithinEvaluations) {
   Check(LookaheadPolicy("lookahead", {.budget = {.width = 1 << 15, .evaluations = 5000}}));
 }
@@ -64,7 +64,7 @@ TEST_F(PolicyContract, BestOfRollouts) {
 TEST_F(PolicyContract, BestOfRolloutsThatSeeNothingNew) {
   Check(BestOfPolicy("best-of", std::make_shared<testing::SoftmaxPolicy>(1e-3), {.samples = 4}));
 }
-TEST_F(PolicyContract, Exact) { Check(ExactPolicy({.ends = 2000, .placements = 50, .width = 8}), {.allocates = true}); }
+TEST_F(PolicyContract, ExactKeepsIt) { Check(ExactPolicy({.ends = 2000, .placements = 50, .width = 8}), {.allocates = true}); }
 
 }  // namespace
 }  // namespace rudderfish

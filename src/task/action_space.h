@@ -7,11 +7,13 @@
 #include "cluster/ids.h"
 #include "model/placement.h"
 
-// What may be answered to a question: one cell of the matrix pods x nodes, or stop. Cells whose pods are of one
-// workload on one node are equal alternatives and stand as one candidate: policies choose among candidates.
+// What may be answered to a question: one cell of the matrix pods x nodes, or stop. Cells whose
+// pods are of one workload on one node are equal alternatives and stand as one candidate: policies
+// choose among candidates.
 //
-// Where the matrix is large a question lists, for each workload and pair of node kinds, only representative nodes
-// (migration.h); `exhaustive` says whether every allowed cell belongs to a candidate.
+// Where the matrix is large a question lists, for each workload and pair of node kinds, only
+// representative nodes (migration.h); `exhaustive` says whether every allowed cell belongs to a
+// candidate.
 
 namespace rudderfish {
 
@@ -20,7 +22,8 @@ inline constexpr int kStop = -1;
 struct Candidate {
   Move move;
   int32_t pods = 0;  // Equal cells in one: pods of the workload on move.from.
-  float gain_ms = 0;  // What the Model predicts by kind of node (model/move_gains.h); positive is good.
+  float gain_ms =
+      0;  // What the Model predicts by kind of node (model/move_gains.h); positive is good.
 };
 
 struct ActionSpace {

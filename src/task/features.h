@@ -7,11 +7,12 @@
 #include "task/action_space.h"
 #include "task/task.h"
 
-// What a network sees of a migration question: the one place where features are defined. The tables in features.cc
-// say for each number its name, unit, scale and meaning and how it is read; widths, the feature hash of checkpoints
-// and docs/observation.md come from them.
+// What a network sees of a migration question: the one place where features are defined. The tables
+// in features.cc say for each number its name, unit, scale and meaning and how it is read; widths,
+// the feature hash of checkpoints and docs/observation.md come from them.
 //
-// No feature names a workload, a node or a layer: they describe, so that one set of weights serves other clusters.
+// No feature names a workload, a node or a layer: they describe, so that one set of weights serves
+// other clusters.
 
 namespace rudderfish {
 
@@ -26,11 +27,14 @@ class MigrationFeatures {
   static const FeatureTable& Model();
   static const FeatureTable& ReachAgent();
 
-  // Appends one sample to `batch`, in the node order space->order, with the rows of Model() or ReachAgent().
-  static void Write(Evaluator* model, const StepCosts& costs, int step, ActionSpace* space, GraphBatch* batch);
+  // Appends one sample to `batch`, in the node order space->order, with the rows of Model() or
+  // ReachAgent().
+  static void Write(Evaluator* model, const StepCosts& costs, int step, ActionSpace* space,
+                    GraphBatch* batch);
   static void WriteReachAgent(Evaluator* model, int step, ActionSpace* space, GraphBatch* batch);
 };
 
-inline constexpr GraphWidths kMigrationWidths{.candidate = 48, .node = 16, .workload = 16, .context = 16};
+inline constexpr GraphWidths kMigrationWidths{
+    .candidate = 48, .node = 16, .workload = 16, .context = 16};
 
 }  // namespace rudderfish

@@ -16,8 +16,9 @@ uint64_t Mix(uint64_t key, uint64_t value) {
   return key ^ (key >> 29);
 }
 
-// Nodes sorted by what they are and hold, so that neither the order of rows nor sums over them depend on labels:
-// relabelled nodes give the same bits. Nodes with equal keys are equal in all that anyone sees.
+// Nodes sorted by what they are and hold, so that neither the order of rows nor sums over them
+// depend on labels: relabelled nodes give the same bits. Nodes with equal keys are equal in all
+// that anyone sees.
 void SortNodes(const Placement& placement, ActionSpace* space) {
   const int nodes = placement.node_count();
   space->keys.resize(nodes);
@@ -30,7 +31,8 @@ void SortNodes(const Placement& placement, ActionSpace* space) {
   for (WorkloadId w = 0; w < placement.workload_count(); ++w) {
     for (NodeId node = 0; node < nodes; ++node) {
       const int here = placement.on_node(w, node);
-      if (here > 0) space->keys[node] = Mix(space->keys[node], static_cast<uint64_t>(w) << 32 | here);
+      if (here > 0)
+        space->keys[node] = Mix(space->keys[node], static_cast<uint64_t>(w) << 32 | here);
     }
   }
   std::iota(space->order.begin(), space->order.end(), 0);
@@ -74,7 +76,8 @@ Counts CountMoves(const State& state, const Placement& placement) {
 MigrationTask::MigrationTask(const MigrationOptions& options) : options_(options) {}
 
 const FeatureTable& MigrationTask::features() const {
-  return options_.features == FeaturePreset::kModel ? MigrationFeatures::Model() : MigrationFeatures::ReachAgent();
+  return options_.features == FeaturePreset::kModel ? MigrationFeatures::Model()
+                                                    : MigrationFeatures::ReachAgent();
 }
 
 GraphWidths MigrationTask::widths() const { return kMigrationWidths; }
@@ -94,7 +97,8 @@ void MigrationTask::Space(Evaluator* model, const Question&, ActionSpace* space)
   }
 }
 
-void MigrationTask::ListAll(const Evaluator& model, const MoveGains& gains, ActionSpace* space) const {
+void MigrationTask::ListAll(const Evaluator& model, const MoveGains& gains,
+                            ActionSpace* space) const {
   const State& state = model.state();
   const Placement& placement = model.placement();
   for (WorkloadId w = 0; w < placement.workload_count(); ++w) {
@@ -104,13 +108,15 @@ void MigrationTask::ListAll(const Evaluator& model, const MoveGains& gains, Acti
       for (NodeId from : space->order) {
         const int pods = placement.on_node(w, from);
         if (pods == 0 || from == to) continue;
-        space->candidates.push_back({{w, from, to}, pods, gains.Gain(w, placement.kind(from), placement.kind(to))});
+        space->candidates.push_back(
+            {{w, from, to}, pods, gains.Gain(w, placement.kind(from), placement.kind(to))});
       }
     }
   }
 }
 
-void MigrationTask::ListRepresentatives(const Evaluator& model, const MoveGains& gains, ActionSpace* space) const {
+void MigrationTask::ListRepresentatives(const Evaluator& model, const MoveGains& gains,
+                                        ActionSpace* space) const {
   const State& state = model.state();
   const Placement& placement = model.placement();
   const int kinds = placement.kind_count();
@@ -122,7 +128,8 @@ void MigrationTask::ListRepresentatives(const Evaluator& model, const MoveGains&
   CHECK_LE(kinds, kKindsMax);
   for (WorkloadId w = 0; w < placement.workload_count(); ++w) {
     if (!state.catalog->workloads[w].movable || placement.replicas(w) == 0) continue;
-    Ends sources[kKindsMax], targets[kKindsMax];  // a: fullest, tightest; b: with most pods, roomiest.
+    Ends sources[kKindsMax],
+        targets[kKindsMax];  // a: fullest, tightest; b: with most pods, roomiest.
     for (NodeId node : space->order) {
       const KindId kind = placement.kind(node);
       const int64_t free = placement.free(node).cpu_millis;
@@ -145,7 +152,8 @@ void MigrationTask::ListRepresentatives(const Evaluator& model, const MoveGains&
           if (from == kNone) continue;
           for (NodeId to : {targets[j].a, one_target ? kNone : targets[j].b}) {
             if (to == kNone || to == from) continue;
-            space->candidates.push_back({{w, from, to}, placement.on_node(w, from), gains.Gain(w, i, j)});
+            space->candidates.push_back(
+                {{w, from, to}, placement.on_node(w, from), gains.Gain(w, i, j)});
           }
         }
       }
@@ -158,9 +166,11 @@ void MigrationTask::ListRepresentatives(const Evaluator& model, const MoveGains&
   auto& gains_of = space->scratch;
   gains_of.clear();
   for (const Candidate& candidate : list) gains_of.push_back(candidate.gain_ms);
-  std::nth_element(gains_of.begin(), gains_of.begin() + (keep - 1), gains_of.end(), std::greater<>());
+  std::nth_element(gains_of.begin(), gains_of.begin() + (keep - 1), gains_of.end(),
+                   std::greater<>());
   const float bar = gains_of[keep - 1];
-  size_t ties = keep - std::count_if(list.begin(), list.end(), [&](const Candidate& c) { return c.gain_ms > bar; });
+  size_t ties = keep - std::count_if(list.begin(), list.end(),
+                                     [&](const Candidate& c) { return c.gain_ms > bar; });
   std::erase_if(list, [&](const Candidate& c) {
     if (c.gain_ms > bar) return false;
     if (c.gain_ms < bar || ties == 0) return true;
@@ -169,7 +179,8 @@ void MigrationTask::ListRepresentatives(const Evaluator& model, const MoveGains&
   });
 }
 
-void MigrationTask::Encode(Evaluator* model, const Question& question, ActionSpace* space, GraphBatch* batch) const {
+void MigrationTask::Encode(Evaluator* model, const Question& question, ActionSpace* space,
+                           GraphBatch* batch) const {
   if (options_.features == FeaturePreset::kModel) {
     const double next = StepCost(question);
     const StepCosts costs{.next_ms = static_cast<float>(next),
@@ -180,7 +191,8 @@ void MigrationTask::Encode(Evaluator* model, const Question& question, ActionSpa
   }
 }
 
-void MigrationTask::Decode(const State& state, const ActionSpace& space, int choice, Decision* decision) const {
+void MigrationTask::Decode(const State& state, const ActionSpace& space, int choice,
+                           Decision* decision) const {
   decision->clear();
   if (choice == kStop) return;
   const Move& move = space.candidates[choice].move;
@@ -197,17 +209,20 @@ Outcome MigrationTask::Judge(const Terms& before, const Terms& after, const Ques
                              const Decision& decision) const {
   if (decision.empty()) return {.reward = 0, .terminated = true};
   const double fall_ms = before.latency_ms - after.latency_ms;
-  return {.reward = (fall_ms - StepCost(question)) / MigrationOptions::kRewardUnitMs, .terminated = false};
+  return {.reward = (fall_ms - StepCost(question)) / MigrationOptions::kRewardUnitMs,
+          .terminated = false};
 }
 
 double MigrationTask::StepCost(const Question& question) const {
-  return options_.step_penalty == StepPenalty::kGrowing ? options_.step_penalty_ms * (question.step + 1)
-                                                        : options_.step_penalty_ms;
+  return options_.step_penalty == StepPenalty::kGrowing
+             ? options_.step_penalty_ms * (question.step + 1)
+             : options_.step_penalty_ms;
 }
 
 bool MoveAllowed(const State& state, const Placement& placement, const Move& move) {
-  return state.catalog->workloads[move.workload].movable && placement.on_node(move.workload, move.from) > 0 &&
-         move.from != move.to && AcceptsMoves(state, move.to) && placement.Fits(move.workload, move.to);
+  return state.catalog->workloads[move.workload].movable &&
+         placement.on_node(move.workload, move.from) > 0 && move.from != move.to &&
+         AcceptsMoves(state, move.to) && placement.Fits(move.workload, move.to);
 }
 
 int FindCandidate(const ActionSpace& space, const Move& move) {
@@ -222,10 +237,13 @@ Result<MigrationOptions> ParseMigrationOptions(const YamlNode& node) {
   if (node.IsNull()) return options;
   TRY_ASSIGN(YamlMap map, node.AsMap());
   TRY_ASSIGN(const std::string kind, map.OptionalString("kind", "migration"));
-  if (kind != "migration") return (*map.Optional("kind")).Expected("migration, the one task there is");
+  if (kind != "migration")
+    return (*map.Optional("kind")).Expected("migration, the one task there is");
   TRY_ASSIGN(const std::string objective, map.OptionalString("objective", "latency"));
-  if (objective != "latency") return (*map.Optional("objective")).Expected("latency, the one objective there is");
-  TRY_ASSIGN(options.step_penalty_ms, map.OptionalDouble("step_penalty_ms", 0, 1e6, options.step_penalty_ms));
+  if (objective != "latency")
+    return (*map.Optional("objective")).Expected("latency, the one objective there is");
+  TRY_ASSIGN(options.step_penalty_ms,
+             map.OptionalDouble("step_penalty_ms", 0, 1e6, options.step_penalty_ms));
   TRY_ASSIGN(const std::string penalty, map.OptionalString("step_penalty", "growing"));
   if (penalty != "growing" && penalty != "constant") {
     return (*map.Optional("step_penalty")).Expected("growing or constant");
@@ -238,7 +256,8 @@ Result<MigrationOptions> ParseMigrationOptions(const YamlNode& node) {
     return (*map.Optional("features")).Expected("model or reach-agent");
   }
   options.features = features == "model" ? FeaturePreset::kModel : FeaturePreset::kReachAgent;
-  TRY_ASSIGN(const int64_t candidates, map.OptionalInt("max_candidates", 1, 1'000'000, options.max_candidates));
+  TRY_ASSIGN(const int64_t candidates,
+             map.OptionalInt("max_candidates", 1, 1'000'000, options.max_candidates));
   options.max_candidates = static_cast<int>(candidates);
   TRY(map.Finish());
   return options;

@@ -9,24 +9,27 @@
 #include "base/yaml.h"
 #include "task/task.h"
 
-// Which running pod to move where, one move after another until stopping is better (REACH, arXiv 2510.06675).
+// Which running pod to move where, one move after another until stopping is better (REACH, arXiv
+// 2510.06675).
 //
-//   allowed(pod, node)  the workload is movable, the node is another one, its layer accepts moves, and it has room
-//   reward(move)        fall in latency - step cost; 0 for stop, which ends the plan
-//   step cost           step_penalty_ms (constant), or step_penalty_ms * (step + 1) (growing)
+//   allowed(pod, node)  the workload is movable, the node is another one, its layer accepts moves,
+//   and it has room reward(move)        fall in latency - step cost; 0 for stop, which ends the
+//   plan step cost           step_penalty_ms (constant), or step_penalty_ms * (step + 1) (growing)
 //
-// Put right against REACH: reaching max_steps is truncation, every state has an observation, all latencies are seen.
+// Put right against REACH: reaching max_steps is truncation, every state has an observation, all
+// latencies are seen.
 //
-// Large worlds: where pods x nodes would give more than `max_candidates` alternatives, each (workload, kind, kind) is
-// represented by moves from its fullest node and from the node with most of its pods, to the tightest and to the
-// roomiest node that fits; if these are still too many, those with the largest gains stay.
+// Large worlds: where pods x nodes would give more than `max_candidates` alternatives, each
+// (workload, kind, kind) is represented by moves from its fullest node and from the node with most
+// of its pods, to the tightest and to the roomiest node that fits; if these are still too many,
+// those with the largest gains stay.
 
 namespace rudderfish {
 
 enum class StepPenalty { kConstant, kGrowing };
 
-// What a network sees. kModel describes every alternative by what the Model predicts of it; kReachAgent holds only
-// what REACH's own agent observes, for comparison like for like.
+// What a network sees. kModel describes every alternative by what the Model predicts of it;
+// kReachAgent holds only what REACH's own agent observes, for comparison like for like.
 enum class FeaturePreset { kModel, kReachAgent };
 
 struct MigrationOptions {
@@ -50,15 +53,18 @@ class MigrationTask final : public Task {
   const FeatureTable& features() const override;
   GraphWidths widths() const override;
   void Space(Evaluator* model, const Question& question, ActionSpace* space) const override;
-  void Encode(Evaluator* model, const Question& question, ActionSpace* space, GraphBatch* batch) const override;
-  void Decode(const State& state, const ActionSpace& space, int choice, Decision* decision) const override;
+  void Encode(Evaluator* model, const Question& question, ActionSpace* space,
+              GraphBatch* batch) const override;
+  void Decode(const State& state, const ActionSpace& space, int choice,
+              Decision* decision) const override;
   Outcome Judge(const Terms& before, const Terms& after, const Question& question,
                 const Decision& decision) const override;
   double StepCost(const Question& question) const override;
 
  private:
   void ListAll(const Evaluator& model, const MoveGains& gains, ActionSpace* space) const;
-  void ListRepresentatives(const Evaluator& model, const MoveGains& gains, ActionSpace* space) const;
+  void ListRepresentatives(const Evaluator& model, const MoveGains& gains,
+                           ActionSpace* space) const;
 
   MigrationOptions options_;
 };

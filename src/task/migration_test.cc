@@ -100,7 +100,8 @@ State Relabelled(const State& state, const std::vector<int>& nodes, const std::v
   }
   for (PodId pod = 0; pod < state.pods.size(); ++pod) {
     other.pods.workload[pods[pod]] = state.pods.workload[pod];
-    other.pods.node[pods[pod]] = state.pods.node[pod] == kNone ? kNone : nodes[state.pods.node[pod]];
+    other.pods.node[pods[pod]] =
+        state.pods.node[pod] == kNone ? kNone : nodes[state.pods.node[pod]];
   }
   return other;
 }
@@ -127,7 +128,9 @@ RC_GTEST_PROP(MigrationTask, RelabelledNodesAndPodsEncodeToTheSameBits, ()) {
     const Move& same = other.space.candidates[i].move;
     RC_ASSERT(move.workload == same.workload);
     // Nodes that hold the same are told apart by their label alone; all others are mapped exactly.
-    const auto twins = [&](NodeId a, NodeId b) { return asked.space.keys[a] == other.space.keys[b]; };
+    const auto twins = [&](NodeId a, NodeId b) {
+      return asked.space.keys[a] == other.space.keys[b];
+    };
     RC_ASSERT(nodes[move.from] == same.from || twins(move.from, same.from));
     RC_ASSERT(nodes[move.to] == same.to || twins(move.to, same.to));
   }
@@ -135,10 +138,12 @@ RC_GTEST_PROP(MigrationTask, RelabelledNodesAndPodsEncodeToTheSameBits, ()) {
 
 RC_GTEST_PROP(MigrationTask, FeaturesAreFiniteAndBounded, ()) {
   Rng rng(*rc::gen::arbitrary<uint32_t>());
-  const Asked asked(RandomWorld(&rng), {.features = *rc::gen::arbitrary<bool>() ? FeaturePreset::kModel
-                                                                               : FeaturePreset::kReachAgent},
+  const Asked asked(RandomWorld(&rng),
+                    {.features = *rc::gen::arbitrary<bool>() ? FeaturePreset::kModel
+                                                             : FeaturePreset::kReachAgent},
                     rng.Between(0, 99));
-  for (const auto* rows : {&asked.batch.candidates, &asked.batch.nodes, &asked.batch.workloads, &asked.batch.context}) {
+  for (const auto* rows : {&asked.batch.candidates, &asked.batch.nodes, &asked.batch.workloads,
+                           &asked.batch.context}) {
     for (float x : *rows) RC_ASSERT(std::isfinite(x) && std::abs(x) <= 8.001f);
   }
 }
@@ -151,9 +156,11 @@ TEST(MigrationTask, EncodeAppendsOneSampleWithAllItsRows) {
   EXPECT_EQ(asked.batch.candidate_count(1), asked.space.count());
   EXPECT_EQ(asked.batch.node_begin[2], 2 * asked.state.nodes.size());
   EXPECT_EQ(asked.batch.workload_begin[2], 2 * asked.state.catalog->workload_count());
-  EXPECT_EQ(asked.batch.candidates.size(), 2u * asked.space.count() * asked.task.widths().candidate);
+  EXPECT_EQ(asked.batch.candidates.size(),
+            2u * asked.space.count() * asked.task.widths().candidate);
   EXPECT_EQ(asked.batch.context.size(), 2u * asked.task.widths().context);
-  EXPECT_LT(asked.batch.context[3], asked.batch.context[asked.task.widths().context + 3]);  // The step cost.
+  EXPECT_LT(asked.batch.context[3],
+            asked.batch.context[asked.task.widths().context + 3]);  // The step cost.
 }
 
 TEST(MigrationTask, PlacementEdgesOfAWorkloadSumToOne) {
@@ -196,7 +203,8 @@ TEST(MigrationTask, RewardIsTheFallInLatencyLessTheStepCostInHundredsOfMilliseco
 }
 
 TEST(MigrationTask, StopEndsThePlanAndCostsNothing) {
-  const Outcome outcome = MigrationTask({}).Judge({.latency_ms = 300}, {.latency_ms = 300}, {3}, {});
+  const Outcome outcome =
+      MigrationTask({}).Judge({.latency_ms = 300}, {.latency_ms = 300}, {3}, {});
   EXPECT_EQ(outcome.reward, 0);
   EXPECT_TRUE(outcome.terminated);
 }
@@ -205,7 +213,8 @@ TEST(MigrationTask, ANodeThatIsExactlyFullAfterTheMoveIsAllowedAndAMilliCoreMore
   for (const int64_t room : {300, 299}) {
     WorldBuilder world;
     const KindId kind = world.Kind("node", world.Layer("all"));
-    const WorkloadId client = world.Workload("client", 100, 1, false), web = world.Workload("web", 300, 1);
+    const WorkloadId client = world.Workload("client", 100, 1, false),
+                     web = world.Workload("web", 300, 1);
     const NodeId a = world.Node(kind, 1000, 100);
     world.Node(kind, room, 100);
     world.Pod(client, a);
@@ -222,8 +231,8 @@ TEST(MigrationTask, FeatureHashTellsPresetsApartAndNamesAreUnique) {
   EXPECT_NE(model.FeatureHash(), agent.FeatureHash());
   EXPECT_EQ(model.FeatureHash(), MigrationTask({.step_penalty_ms = 3}).FeatureHash());
   for (const Task* task : {static_cast<const Task*>(&model), static_cast<const Task*>(&agent)}) {
-    for (const auto* entity : {&task->features().candidate, &task->features().node, &task->features().workload,
-                               &task->features().context}) {
+    for (const auto* entity : {&task->features().candidate, &task->features().node,
+                               &task->features().workload, &task->features().context}) {
       std::set<std::string_view> names;
       for (const FeatureDescription& f : *entity) {
         EXPECT_TRUE(names.insert(f.name).second) << f.name;
@@ -234,76 +243,26 @@ TEST(MigrationTask, FeatureHashTellsPresetsApartAndNamesAreUnique) {
   }
 }
 
-// The value of a candidate feature by name, unscaled.
-double FeatureOf(const Asked& asked, int candidate, std::string_view name) {
-  const auto& table = asked.task.features().candidate;
-  for (size_t i = 0; i < table.size(); ++i) {
-    if (table[i].name == name) {
-      return asked.batch.candidates[candidate * asked.task.widths().candidate + i] * table[i].scale;
-    }
-  }
-  ADD_FAILURE() << name;
-  return 0;
-}
-
-TEST(MigrationFeatures, SayWhatTheModelPredictsAndWhatRoomIsLeft) {
-  Rng rng(11);
-  Asked asked(ContinuumWorld({}, &rng));
-  ASSERT_GT(asked.space.count(), 3);
-  for (int i = 0; i < asked.space.count(); ++i) {
-    const Move& move = asked.space.candidates[i].move;
-    const double exact = asked.model.Now().latency_ms - asked.model.Try(move).latency_ms;
-    if (std::abs(exact) < 390) {  // Features are clipped.
-      EXPECT_NEAR(FeatureOf(asked, i, "gain"), exact, 0.01);
-    }
-    const int64_t left = asked.state.nodes.free[move.to].cpu_millis -
-                         asked.state.catalog->workloads[move.workload].requests.cpu_millis;
-    EXPECT_NEAR(FeatureOf(asked, i, "to_left_cpu"), left / 1000.0, 1e-3);
-    EXPECT_NEAR(FeatureOf(asked, i, "pods_on_from"), asked.space.candidates[i].pods, 1e-5);
-    const double parts = FeatureOf(asked, i, "gain_execution") + FeatureOf(asked, i, "gain_network");
-    EXPECT_NEAR(parts, FeatureOf(asked, i, "gain"), 0.01);
-  }
-}
-
-// Two nodes of one kind in a far layer full of `big`; `small` blocks the way into the near one.
-TEST(MigrationFeatures, SayWhatAMoveUnlocksAndBlocks) {
-  WorldBuilder world;
-  const LayerId near = world.Layer("near"), far = world.Layer("far"), outside = world.Layer("outside", false);
-  const KindId near_kind = world.Kind("near", near), far_kind = world.Kind("far", far);
-  const KindId client_kind = world.Kind("client", outside);
-  for (LayerId layer : {near, outside}) world.LatencyBothWays(layer, far, 100);
-  const WorkloadId client = world.Workload("client", 100, 1, false);
-  const WorkloadId big = world.Workload("big", 1000, 1), small = world.Workload("small", 300, 1);
-  const NodeId near_node = world.Node(near_kind, 1100, 100);
-  const NodeId far_node = world.Node(far_kind, 1500, 100);
-  world.Pod(client, world.Node(client_kind, 1000, 100));
-  world.Pod(small, near_node);
-  world.Pod(big, far_node);
-  world.Endpoint({.workload = client, .groups = {{testing::CallTree{big, 10}}}});
-  const Asked asked(world.Build());
-  ASSERT_EQ(asked.space.count(), 1);  // small to the far node; big does not fit the near one.
-  EXPECT_EQ(asked.space.candidates[0].move, (Move{small, near_node, far_node}));
-  EXPECT_NEAR(FeatureOf(asked, 0, "unlocks"), 99, 1e-3);  // big comes 100 ms nearer; a hop in REACH is at least 1 ms.
-  EXPECT_NEAR(FeatureOf(asked, 0, "unlocks_count"), 1, 1e-6);
-  EXPECT_NEAR(FeatureOf(asked, 0, "blocks_count"), 1, 1e-6);  // The far node then holds no second small.
-}
-
 TEST(ParseMigrationOptions, ReadsEveryKeyAndRefusesOthersByPlace) {
-  const auto options = ParseMigrationOptions(*ParseYaml(
-      "kind: migration\nobjective: latency\nstep_penalty_ms: 1.25\nstep_penalty: constant\nmax_steps: 15\n"
-      "features: reach-agent\nmax_candidates: 7\n", "x.yaml"));
+  const auto options =
+      ParseMigrationOptions(*ParseYaml("kind: migration\nobjective: latency\nstep_penalty_ms: "
+                                       "1.25\nstep_penalty: constant\nmax_steps: 15\n"
+                                       "features: reach-agent\nmax_candidates: 7\n",
+                                       "x.yaml"));
   ASSERT_TRUE(options);
   EXPECT_EQ(options->step_penalty_ms, 1.25);
   EXPECT_EQ(options->step_penalty, StepPenalty::kConstant);
   EXPECT_EQ(options->max_steps, 15);
   EXPECT_EQ(options->features, FeaturePreset::kReachAgent);
   EXPECT_EQ(options->max_candidates, 7);
-  const auto misspelt = ParseMigrationOptions(*ParseYaml("kind: migration\nmax_stepps: 3\n", "x.yaml"));
+  const auto misspelt =
+      ParseMigrationOptions(*ParseYaml("kind: migration\nmax_stepps: 3\n", "x.yaml"));
   ASSERT_FALSE(misspelt);
-  EXPECT_NE(misspelt.error().message.find("x.yaml:2:1"), std::string::npos) << misspelt.error().message;
+  EXPECT_NE(misspelt.error().message.find("x.yaml:2:1"), std::string::npos)
+      << misspelt.error().message;
   EXPECT_NE(misspelt.error().message.find("max_steps"), std::string::npos);
-  for (const char* text : {"kind: scaling", "objective: cost", "step_penalty: steep", "max_steps: 0", "features: all",
-                           "step_penalty_ms: -1"}) {
+  for (const char* text : {"kind: scaling", "objective: cost", "step_penalty: steep",
+                           "max_steps: 0", "features: all", "step_penalty_ms: -1"}) {
     EXPECT_FALSE(ParseMigrationOptions(*ParseYaml(text, "x.yaml"))) << text;
   }
   EXPECT_TRUE(ParseMigrationOptions(YamlNode()));

@@ -12,7 +12,8 @@ constexpr float kRoomMax = 2;
 
 }  // namespace
 
-QuestionSummary::QuestionSummary(Evaluator* evaluator, const StepCosts& costs, int step_index, ActionSpace* space)
+QuestionSummary::QuestionSummary(Evaluator* evaluator, const StepCosts& costs, int step_index,
+                                 ActionSpace* space)
     : model(evaluator),
       placement(&evaluator->placement()),
       gains(&evaluator->Gains()),
@@ -34,11 +35,13 @@ QuestionSummary::QuestionSummary(Evaluator* evaluator, const StepCosts& costs, i
 }
 
 void QuestionSummary::Allocate(ActionSpace* space) {
-  static_assert(sizeof(NodeSummary) % sizeof(double) == 0 && sizeof(WorkloadSummary) % sizeof(double) == 0);
+  static_assert(sizeof(NodeSummary) % sizeof(double) == 0 &&
+                sizeof(WorkloadSummary) % sizeof(double) == 0);
   const size_t per_kind = static_cast<size_t>(workloads_) * kinds_;
   const size_t per_layer = static_cast<size_t>(workloads_) * layers_;
   const size_t bytes = nodes_ * sizeof(NodeSummary) + workloads_ * sizeof(WorkloadSummary) +
-                       (4 * per_kind + 4 * per_layer + 2 * kinds_) * sizeof(float) + static_cast<size_t>(nodes_) * workloads_;
+                       (4 * per_kind + 4 * per_layer + 2 * kinds_) * sizeof(float) +
+                       static_cast<size_t>(nodes_) * workloads_;
   space->scratch.resize(bytes / sizeof(float) + 4);
   char* at = reinterpret_cast<char*>(space->scratch.data());
   at += reinterpret_cast<uintptr_t>(at) % alignof(int64_t);
@@ -76,7 +79,8 @@ void QuestionSummary::SummariseCalls() {
     const WorkloadId caller = model->CallerOf(call);
     WorkloadSummary& s = workload_[callee];
     for (KindId kind = 0; kind < kinds_; ++kind) {
-      execution_[callee * kinds_ + kind] += static_cast<float>(model->SojournMs(call, kind)) * per_endpoint;
+      execution_[callee * kinds_ + kind] +=
+          static_cast<float>(model->SojournMs(call, kind)) * per_endpoint;
     }
     s.execution_now += static_cast<float>(model->cost(call).execution_ms) * per_endpoint;
     if (caller == kNone) continue;
@@ -167,7 +171,8 @@ void QuestionSummary::SummariseWorkloads() {
   for (WorkloadId w = 0; w < workloads_; ++w) {
     WorkloadSummary& s = workload_[w];
     float fastest = execution_[w * kinds_];
-    for (KindId kind = 1; kind < kinds_; ++kind) fastest = std::min(fastest, execution_[w * kinds_ + kind]);
+    for (KindId kind = 1; kind < kinds_; ++kind)
+      fastest = std::min(fastest, execution_[w * kinds_ + kind]);
     s.execution_best = fastest;
     if (!s.movable || s.replicas == 0) continue;
     s.best_all = -1e9f;
@@ -198,7 +203,8 @@ void QuestionSummary::SummariseWorkloads() {
     const int there = placement->on_kind(w, s.best_kind);
     s.share_on_best = there * s.share;
     const int elsewhere = s.replicas - there;
-    s.room_on_best = elsewhere == 0 ? kRoomMax : std::min(kRoomMax, KindRoom(w, s.best_kind) / elsewhere);
+    s.room_on_best =
+        elsewhere == 0 ? kRoomMax : std::min(kRoomMax, KindRoom(w, s.best_kind) / elsewhere);
     sum_best_all += std::max(0.0f, s.best_all);
   }
 }
@@ -305,8 +311,10 @@ Sequel QuestionSummary::SequelOf(const Move& move) const {
     const bool blocks = counts & (fits_to[w] != 0) & !to_then.Fits(other.requests);
     sequel.unlocked += unlocks ? 1.0f : 0.0f;
     sequel.blocked += blocks ? 1.0f : 0.0f;
-    sequel.unlocked_gain = std::max(sequel.unlocked_gain, unlocks ? best_in_[w * kinds_ + from_kind] : 0.0f);
-    sequel.blocked_gain = std::max(sequel.blocked_gain, blocks ? best_in_[w * kinds_ + to_kind] : 0.0f);
+    sequel.unlocked_gain =
+        std::max(sequel.unlocked_gain, unlocks ? best_in_[w * kinds_ + from_kind] : 0.0f);
+    sequel.blocked_gain =
+        std::max(sequel.blocked_gain, blocks ? best_in_[w * kinds_ + to_kind] : 0.0f);
   }
   return sequel;
 }

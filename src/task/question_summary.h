@@ -7,8 +7,8 @@
 #include "task/action_space.h"
 #include "task/features.h"
 
-// What the features of a migration question are read from: sums and maxima over one state, computed once a question.
-// Times are in ms of the objective (mean over endpoints); room counts whole pods.
+// What the features of a migration question are read from: sums and maxima over one state, computed
+// once a question. Times are in ms of the objective (mean over endpoints); room counts whole pods.
 
 namespace rudderfish {
 
@@ -70,18 +70,26 @@ class QuestionSummary {
   const NodeSummary& node(NodeId node) const { return node_[node]; }
   const WorkloadSummary& workload(WorkloadId w) const { return workload_[w]; }
   int OnNode(WorkloadId w, NodeId node) const { return placement->on_node(w, node); }
-  float Hop(KindId from, KindId to) const { return static_cast<float>(model->HopMsBetween(from, to)); }
+  float Hop(KindId from, KindId to) const {
+    return static_cast<float>(model->HopMsBetween(from, to));
+  }
   float ExecutionOn(WorkloadId w, KindId kind) const { return execution_[w * kinds_ + kind]; }
-  float ShareOnLayer(WorkloadId w, LayerId layer) const { return layer < layers_ ? on_layer_[w * layers_ + layer] : 0; }
+  float ShareOnLayer(WorkloadId w, LayerId layer) const {
+    return layer < layers_ ? on_layer_[w * layers_ + layer] : 0;
+  }
   float CallersOnLayer(WorkloadId w, LayerId layer) const { return callers_[w * layers_ + layer]; }
   float CalleesOnLayer(WorkloadId w, LayerId layer) const { return callees_[w * layers_ + layer]; }
   float KindRoom(WorkloadId w, KindId kind) const { return room_[w * kinds_ + kind]; }
   // Room on a layer for the workload's pods elsewhere, as a share of them, at most 2.
   float LayerRoom(WorkloadId w, LayerId layer) const { return layer_room_[w * layers_ + layer]; }
-  float BestGainOfOthers(WorkloadId w) const { return w == best_workload_ ? second_gain_ : std::max(0.0f, best_gain); }
+  float BestGainOfOthers(WorkloadId w) const {
+    return w == best_workload_ ? second_gain_ : std::max(0.0f, best_gain);
+  }
   Sequel SequelOf(const Move& move) const;
   // Cost of the next `moves` moves of the plan.
-  float CostOf(float moves) const { return moves * (step_cost_ms + 0.5f * growth_ms * (moves - 1)); }
+  float CostOf(float moves) const {
+    return moves * (step_cost_ms + 0.5f * growth_ms * (moves - 1));
+  }
   // Fall per move if every movable pod went to the kind.
   float EverythingEach(KindId kind) const { return everything_each_[kind]; }
 
@@ -92,7 +100,7 @@ class QuestionSummary {
   int step = 0;
   float latency_ms = 0, execution_ms = 0, network_ms = 0;
   float best_gain = 0;
-  float per_best_gain = 0;   // 1 / max(best_gain, step_cost_ms)
+  float per_best_gain = 0;  // 1 / max(best_gain, step_cost_ms)
   float best_everything = 0, best_everything_each = 0;
   float sum_best_all = 0;
   float hop_mean = 0, hop_max = 0;
@@ -120,14 +128,14 @@ class QuestionSummary {
   float* execution_ = nullptr;           // [workload][kind]
   float* room_ = nullptr;                // [workload][kind]
   float* best_in_ = nullptr;             // [workload][kind] best gain of moving one pod to the kind
-  float* best_out_ = nullptr;            // [workload][kind] best gain of moving one pod from the kind
-  float* on_layer_ = nullptr;            // [workload][layer]
-  float* callers_ = nullptr;             // [workload][layer]
-  float* callees_ = nullptr;             // [workload][layer]
-  float* layer_room_ = nullptr;          // [workload][layer]
-  uint8_t* fits_ = nullptr;              // [node][workload]
-  float* kind_nodes_ = nullptr;          // [kind] nodes of the kind
-  float* everything_each_ = nullptr;     // [kind]
+  float* best_out_ = nullptr;         // [workload][kind] best gain of moving one pod from the kind
+  float* on_layer_ = nullptr;         // [workload][layer]
+  float* callers_ = nullptr;          // [workload][layer]
+  float* callees_ = nullptr;          // [workload][layer]
+  float* layer_room_ = nullptr;       // [workload][layer]
+  uint8_t* fits_ = nullptr;           // [node][workload]
+  float* kind_nodes_ = nullptr;       // [kind] nodes of the kind
+  float* everything_each_ = nullptr;  // [kind]
 };
 
 }  // namespace rudderfish

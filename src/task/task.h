@@ -10,20 +10,23 @@
 #include "model/evaluator.h"
 #include "task/action_space.h"
 
-// A task turns a state into a question with the answers that are allowed, shows it to a network, turns an answer into
-// a decision, and judges what came of it. It is the same object for the training environment and for the live
-// controller, so that the two cannot differ. Immutable after construction: any thread may use it.
+// A task turns a state into a question with the answers that are allowed, shows it to a network,
+// turns an answer into a decision, and judges what came of it. It is the same object for the
+// training environment and for the live controller, so that the two cannot differ. Immutable after
+// construction: any thread may use it.
 
 namespace rudderfish {
 
-// Which decision of a plan is asked for. A live controller starts a new plan at step 0 whenever it acts anew.
+// Which decision of a plan is asked for. A live controller starts a new plan at step 0 whenever it
+// acts anew.
 struct Question {
   int step = 0;  // Decisions already taken in this plan.
 };
 
 struct Outcome {
-  double reward = 0;        // In the task's reward unit.
-  bool terminated = false;  // The plan has ended by decision. Running out of steps is truncation, not this.
+  double reward = 0;  // In the task's reward unit.
+  bool terminated =
+      false;  // The plan has ended by decision. Running out of steps is truncation, not this.
 };
 
 struct FeatureDescription {
@@ -52,12 +55,14 @@ class Task {
   // The answers allowed in the evaluator's state.
   virtual void Space(Evaluator* model, const Question& question, ActionSpace* space) const = 0;
 
-  // Appends the question to `batch` as one sample; candidates in the order of `space`. `space` must come from Space of
-  // the same state.
-  virtual void Encode(Evaluator* model, const Question& question, ActionSpace* space, GraphBatch* batch) const = 0;
+  // Appends the question to `batch` as one sample; candidates in the order of `space`. `space` must
+  // come from Space of the same state.
+  virtual void Encode(Evaluator* model, const Question& question, ActionSpace* space,
+                      GraphBatch* batch) const = 0;
 
   // `choice` is an index into space.candidates or kStop (an empty decision).
-  virtual void Decode(const State& state, const ActionSpace& space, int choice, Decision* decision) const = 0;
+  virtual void Decode(const State& state, const ActionSpace& space, int choice,
+                      Decision* decision) const = 0;
 
   virtual Outcome Judge(const Terms& before, const Terms& after, const Question& question,
                         const Decision& decision) const = 0;

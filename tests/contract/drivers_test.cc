@@ -107,7 +107,7 @@ class Drivers : public ::testing::TestWithParam<const char*> {
     return state;
   }
 
-  void Compare(const MigrationOptions& options, const LatencyLaw& law, std::chrono::nanoseconds start_delay) const {
+  void ExpectSameDecisions(const MigrationOptions& options, const LatencyLaw& law, std::chrono::nanoseconds start_delay) const {
     const MigrationTask task(options);
     const auto policy = MakePolicy(GetParam(), task);
     ASSERT_TRUE(policy.has_value()) << policy.error().message;
@@ -124,15 +124,15 @@ class Drivers : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(Drivers, TakeTheSameDecisionsUnderTheLawOfReach) {
-  Compare({.max_steps = 30}, LatencyLaw::Reach(), std::chrono::seconds(0));
+  ExpectSameDecisions({.max_steps = 30}, LatencyLaw::Reach(), std::chrono::seconds(0));
 }
 
 TEST_P(Drivers, TakeTheSameDecisionsUnderThePhysicalLaw) {
-  Compare({.max_steps = 30}, LatencyLaw::Physical(), std::chrono::seconds(0));
+  ExpectSameDecisions({.max_steps = 30}, LatencyLaw::Physical(), std::chrono::seconds(0));
 }
 
 TEST_P(Drivers, TakeTheSameDecisionsWhenMovesTakeTheirTime) {
-  Compare({.step_penalty = StepPenalty::kConstant, .max_steps = 30}, LatencyLaw::Reach(), std::chrono::seconds(3));
+  ExpectSameDecisions({.step_penalty = StepPenalty::kConstant, .max_steps = 30}, LatencyLaw::Reach(), std::chrono::seconds(3));
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, Drivers,
