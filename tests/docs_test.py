@@ -4,8 +4,8 @@
 
 Blocks fenced as `sh` hold commands; in blocks fenced as `console` these stand after "$ ", the rest is their output. The
 blocks of one page run in order, in one temporary folder that has scenarios/, policies/ and tests/ of this tree. A
-command must succeed; "# exits N" at its end says otherwise; `evaluate` may also say "not better" (3). Commands that are not `rudderfish` (./demo, git, cmake) are
-not run: ./test and .ci/run do, but a script they name must exist.
+command must succeed; "# exits N" at its end says otherwise; `evaluate` may also say "not better" (3). Commands that are
+not `rudderfish` (./demo, git, cmake) are not run: ./test and .ci/run do, but a script they name must exist.
 
 So that this takes seconds, --time is cut to RUDDERFISH_DOCS_TIME (default 2s), --episodes to 20 and --steps to 20000.
 """

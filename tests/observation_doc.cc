@@ -6,19 +6,22 @@
 #include "task/features.h"
 #include "task/migration.h"
 
-// Prints docs/observation.md from the tables that the encoder itself reads, so that the page cannot differ from it.
+// Prints docs/observation.md from the tables that the encoder itself reads, so that the page cannot
+// differ from it.
 
 namespace rudderfish {
 namespace {
 
-void PrintTable(const char* title, const char* what, int width, std::span<const FeatureDescription> features) {
+void PrintTable(const char* title, const char* what, int width,
+                std::span<const FeatureDescription> features) {
   std::string text = fmt::format("### {}\n\n{} {} features", title, what, features.size());
-  if (width > static_cast<int>(features.size())) text += fmt::format(", padded with zeros to {}", width);
+  if (width > static_cast<int>(features.size()))
+    text += fmt::format(", padded with zeros to {}", width);
   text += ".\n\n| # | name | unit | scale | meaning |\n|---|---|---|---|---|\n";
   int index = 0;
   for (const FeatureDescription& feature : features) {
-    text += fmt::format("| {} | `{}` | {} | {:g} | {} |\n", index++, feature.name, feature.unit.empty() ? "–" : feature.unit,
-                        feature.scale, feature.meaning);
+    text += fmt::format("| {} | `{}` | {} | {:g} | {} |\n", index++, feature.name,
+                        feature.unit.empty() ? "–" : feature.unit, feature.scale, feature.meaning);
   }
   fmt::print("{}\n", text);
 }
@@ -28,8 +31,9 @@ void PrintPreset(const char* name, const char* what, FeaturePreset preset) {
   const FeatureTable& table = task.features();
   const GraphWidths widths = task.widths();
   fmt::print("## `features: {}`\n\n{}\n\nFeature hash: `{}`.\n\n", name, what, task.FeatureHash());
-  PrintTable("Candidate", "One row an alternative (pods of one workload on one node are one alternative):", widths.candidate,
-             table.candidate);
+  PrintTable("Candidate",
+             "One row an alternative (pods of one workload on one node are one alternative):",
+             widths.candidate, table.candidate);
   PrintTable("Node", "One row a node:", widths.node, table.node);
   PrintTable("Workload", "One row a workload:", widths.workload, table.workload);
   PrintTable("Context", "One row:", widths.context, table.context);
@@ -43,18 +47,21 @@ int main() {
 
 Written by the program `observation_doc` from the tables in `src/task/features.cc`; a test compares.
 
-A migration question reaches the network as one sample of a `GraphBatch` (`src/base/graph_batch.h`): rows of
-candidates, nodes and workloads, one row of context, and the edges that join them: each candidate names its workload,
-source and target; *placements* say which share of a workload runs on a node; *calls* say who calls whom, each with
-weight 1 / number of endpoints. Each number is divided by its scale and then limited to ±8. No feature names a
-workload, a node or a layer in the preset `model`: one set of weights serves other clusters. A checkpoint carries the
-hash of the tables it was trained with and is refused where they differ.
+A migration question reaches the network as one sample of a `GraphBatch`
+(`src/base/graph_batch.h`): rows of candidates, nodes and workloads, one row of context, and the
+edges that join them: each candidate names its workload, source and target; *placements* say which
+share of a workload runs on a node; *calls* say who calls whom, each with weight 1 / number of
+endpoints. Each number is divided by its scale and then limited to ±8. No feature names a workload,
+a node or a layer in the preset `model`: one set of weights serves other clusters. A checkpoint
+carries the hash of the tables it was trained with and is refused where they differ.
 
 )");
-  rudderfish::PrintPreset("model",
-                          "The default: every alternative is described by what the Model predicts of it "
-                          "(docs/decisions/0002-candidates-described-by-the-model.md).",
-                          rudderfish::FeaturePreset::kModel);
-  rudderfish::PrintPreset("reach-agent", "Only what REACH's own agent sees, to compare learning like for like.",
+  rudderfish::PrintPreset(
+      "model",
+      "The default: every alternative is described by what the Model predicts of it "
+      "(docs/decisions/0002-candidates-described-by-the-model.md).",
+      rudderfish::FeaturePreset::kModel);
+  rudderfish::PrintPreset("reach-agent",
+                          "Only what REACH's own agent sees, to compare learning like for like.",
                           rudderfish::FeaturePreset::kReachAgent);
 }

@@ -11,8 +11,8 @@
 
 #include "tests/support/source_tree.h"
 
-// The habits of CONTRIBUTING.md that a program can check. An exception is named below, with its reason, or there is
-// none.
+// The habits of CONTRIBUTING.md that a program can check. An exception is named below, with its
+// reason, or there is none.
 
 namespace rudderfish {
 namespace {
@@ -47,13 +47,15 @@ void ExpectNone(const std::vector<SourceFile>& files,
   std::vector<std::string> findings;
   for (const SourceFile& file : files) {
     for (size_t i = 0; i < file.lines.size(); ++i) {
-      if (const std::string what = finding(file, i); !what.empty()) findings.push_back(At(file, i, what));
+      if (const std::string what = finding(file, i); !what.empty())
+        findings.push_back(At(file, i, what));
     }
   }
   EXPECT_TRUE(findings.empty()) << JoinLines(findings);
 }
 
-// Reports every match of `pattern` in code (not in comments and literals), but in files named in `homes`.
+// Reports every match of `pattern` in code (not in comments and literals), but in files named in
+// `homes`.
 void ExpectNoCode(const std::vector<SourceFile>& files, const std::string& pattern,
                   const std::set<std::string>& homes = {}) {
   const std::regex form(pattern);
@@ -70,10 +72,12 @@ size_t Columns(const std::string& line) {
 
 TEST(Tidy, FirstLineIsTheLicence) {
   ExpectNone(Cpp(), [](const SourceFile& file, size_t i) -> std::string {
-    return i == 0 && file.lines[0] != "// SPDX-License-Identifier: Apache-2.0" ? "no SPDX line" : "";
+    return i == 0 && file.lines[0] != "// SPDX-License-Identifier: Apache-2.0" ? "no SPDX line"
+                                                                               : "";
   });
   for (const SourceFile& script : ReadSources("tests", {".py"})) {
-    EXPECT_NE(std::find(script.lines.begin(), script.lines.begin() + std::min<size_t>(2, script.lines.size()),
+    EXPECT_NE(std::find(script.lines.begin(),
+                        script.lines.begin() + std::min<size_t>(2, script.lines.size()),
                         "# SPDX-License-Identifier: Apache-2.0"),
               script.lines.begin() + std::min<size_t>(2, script.lines.size()))
         << script.path;
@@ -82,7 +86,8 @@ TEST(Tidy, FirstLineIsTheLicence) {
 
 TEST(Tidy, HeadersAreGuardedByPragmaOnce) {
   for (const SourceFile& file : Cpp()) {
-    if (!file.is_header() || file.name == "kernel_body.h") continue;  // Included once for each instruction set.
+    if (!file.is_header() || file.name == "kernel_body.h")
+      continue;  // Included once for each instruction set.
     ASSERT_GE(file.lines.size(), 2u) << file.path;
     EXPECT_EQ(file.lines[1], "#pragma once") << file.path;
   }
@@ -91,10 +96,12 @@ TEST(Tidy, HeadersAreGuardedByPragmaOnce) {
 TEST(Tidy, HeadersOpenWithWhatTheyAre) {
   for (const SourceFile& file : Product()) {
     if (!file.is_header()) continue;
-    const auto comment = std::find_if(file.lines.begin() + 1, file.lines.end(),
-                                      [](const std::string& line) { return line.starts_with("// "); });
-    const auto space = std::find_if(file.lines.begin(), file.lines.end(),
-                                    [](const std::string& line) { return line.starts_with("namespace "); });
+    const auto comment =
+        std::find_if(file.lines.begin() + 1, file.lines.end(),
+                     [](const std::string& line) { return line.starts_with("// "); });
+    const auto space =
+        std::find_if(file.lines.begin(), file.lines.end(),
+                     [](const std::string& line) { return line.starts_with("namespace "); });
     EXPECT_TRUE(comment < space) << file.path << " has no opening comment";
   }
 }
@@ -110,20 +117,24 @@ TEST(Tidy, LinesHaveNoTabsAndNothingAfterTheirEnd) {
   ExpectNone(Cpp(), [](const SourceFile& file, size_t i) -> std::string {
     const std::string& line = file.lines[i];
     if (line.find('\t') != std::string::npos) return "a tab";
-    return !line.empty() && (line.back() == ' ' || line.back() == '\r') ? "white space at the end" : "";
+    return !line.empty() && (line.back() == ' ' || line.back() == '\r') ? "white space at the end"
+                                                                        : "";
   });
 }
 
 TEST(Tidy, FilesFitInTheHead) {
   for (const SourceFile& file : Product()) {
-    const size_t limit = file.is_header() && file.name != "kernel_body.h" ? kHeaderLinesMax : kSourceLinesMax;
+    const size_t limit =
+        file.is_header() && file.name != "kernel_body.h" ? kHeaderLinesMax : kSourceLinesMax;
     EXPECT_LE(file.lines.size(), limit) << file.path << ": look for the missing noun";
   }
 }
 
-// A function begins with a line that starts in column 0 and ends with the first "}" alone in column 0.
+// A function begins with a line that starts in column 0 and ends with the first "}" alone in column
+// 0.
 TEST(Tidy, FunctionsFitOnAScreen) {
-  const std::regex other(R"(^(namespace|class|struct|enum|union|#|//|\}|using|constexpr|const |static const|extern))");
+  const std::regex other(
+      R"(^(namespace|class|struct|enum|union|#|//|\}|using|constexpr|const |static const|extern))");
   for (const SourceFile& file : Product()) {
     size_t begin = 0;
     bool open = false;
@@ -132,8 +143,8 @@ TEST(Tidy, FunctionsFitOnAScreen) {
       if (open && line == "}") {
         EXPECT_LE(i - begin + 1, kFunctionLinesMax) << At(file, begin, file.lines[begin]);
         open = false;
-      } else if (!open && line.ends_with("{") && line.find('(') != std::string::npos && line[0] != ' ' &&
-                 !std::regex_search(line, other)) {
+      } else if (!open && line.ends_with("{") && line.find('(') != std::string::npos &&
+                 line[0] != ' ' && !std::regex_search(line, other)) {
         begin = i;
         open = true;
       }
@@ -142,14 +153,20 @@ TEST(Tidy, FunctionsFitOnAScreen) {
 }
 
 TEST(Tidy, NothingIsLeftForLater) {
-  const std::regex form("\\b(TO" "DO|FIX" "ME|XX" "X|HA" "CK)\\b");
+  const std::regex form(
+      "\\b(TO"
+      "DO|FIX"
+      "ME|XX"
+      "X|HA"
+      "CK)\\b");
   ExpectNone(Cpp(), [&](const SourceFile& file, size_t i) -> std::string {
     return std::regex_search(file.lines[i], form) ? file.lines[i] : "";
   });
 }
 
 TEST(Tidy, TypesAreNamedByWhatTheyAre) {
-  ExpectNoCode(Cpp(), R"(\b(class|struct) \w*(Manager|Helper|Helpers|Util|Utils|Impl|Info|Data|Base)\b)");
+  ExpectNoCode(Cpp(),
+               R"(\b(class|struct) \w*(Manager|Helper|Helpers|Util|Utils|Impl|Info|Data|Base)\b)");
 }
 
 // bool arguments say nothing where they are passed.
@@ -159,7 +176,8 @@ TEST(Tidy, PublicFunctionsTakeNoBool) {
     if (file.is_header()) headers.push_back(file);
   }
   ExpectNoCode(headers, R"([(,] *(const )?bool &?\w+ *[,)=])",
-               {"src/base/json.h", "src/base/yaml.h", "src/base/yaml_writer.h"});  // Booleans of the formats.
+               {"src/base/json.h", "src/base/yaml.h",
+                "src/base/yaml_writer.h"});  // Booleans of the formats.
 }
 
 TEST(Tidy, UnitsStandLastInNames) {
@@ -172,9 +190,10 @@ TEST(Tidy, ModulesHaveNoFoldersWithin) {
   }
 }
 
-// x.cc has x_test.cc, or some test sees x.h, directly or through headers. A source without a header of its own is a part
-// of something else (one instruction set of the kernels, the backward pass of a network): a test that begins with the
-// same word is the whole's. The commands are run by tests/cli_test.py.
+// x.cc has x_test.cc, or some test sees x.h, directly or through headers. A source without a header
+// of its own is a part of something else (one instruction set of the kernels, the backward pass of
+// a network): a test that begins with the same word is the whole's. The commands are run by
+// tests/cli_test.py.
 TEST(Tidy, EverySourceHasATest) {
   std::map<std::string, std::vector<std::string>> includes;  // Of headers.
   std::set<std::string> seen, first_words;
@@ -206,7 +225,8 @@ TEST(Tidy, EverySourceHasATest) {
   for (const SourceFile& file : Product()) {
     if (file.is_header() || file.module == "cli") continue;
     const std::string header = file.path.substr(0, file.path.size() - 2) + "h";
-    if (!seen.contains(header) && (includes.contains(header) || !first_words.contains(first_word(file)))) {
+    if (!seen.contains(header) &&
+        (includes.contains(header) || !first_words.contains(first_word(file)))) {
       findings.push_back(file.path + " has no test");
     }
   }
@@ -216,10 +236,11 @@ TEST(Tidy, EverySourceHasATest) {
 TEST(Tidy, OnlyFilesOfThrowingLibrariesKnowExceptions) {
   std::vector<SourceFile> files;
   for (const SourceFile& file : Product()) {
-    const bool home = std::any_of(file.lines.begin(), file.lines.end(), [](const std::string& line) {
-      return line.starts_with("#include <yaml-cpp/") || line.starts_with("#include <nlohmann/") ||
-             line.starts_with("#include <CLI/");
-    });
+    const bool home =
+        std::any_of(file.lines.begin(), file.lines.end(), [](const std::string& line) {
+          return line.starts_with("#include <yaml-cpp/") ||
+                 line.starts_with("#include <nlohmann/") || line.starts_with("#include <CLI/");
+        });
     if (!home) files.push_back(file);
   }
   ExpectNoCode(files, R"(\b(try|catch|throw)\b)");
@@ -227,7 +248,9 @@ TEST(Tidy, OnlyFilesOfThrowingLibrariesKnowExceptions) {
 }
 
 TEST(Tidy, ChanceAndTimeHaveOneSource) {
-  ExpectNoCode(Product(), R"(\b(std::rand|srand|random_device|mt19937|std::shuffle|uniform_real_distribution)\b)");
+  ExpectNoCode(
+      Product(),
+      R"(\b(std::rand|srand|random_device|mt19937|std::shuffle|uniform_real_distribution)\b)");
   // TensorBoard's events carry the date.
   ExpectNoCode(Product(), R"(\w+_clock::now)", {"src/base/clock.h", "src/learn/tensorboard.cc"});
 }
@@ -257,13 +280,16 @@ TEST(Tidy, NoCodeIsCommentedOut) {
 
 // TEST(State, BoundPodConsumesItsNodesResources), never TEST(State, Works).
 TEST(Tidy, TestsAreNamedAsFacts) {
-  const std::regex form(R"(^(?:TEST|TEST_F|TEST_P|TYPED_TEST|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)\((\w+), *(\w+))");
-  const std::regex empty_name(R"(^(Test\d*|Basic\w*|Simple|Works|Smoke\w*|Misc\w*|\w*Works|Case\d*)$)");
+  const std::regex form(
+      R"(^(?:TEST|TEST_F|TEST_P|TYPED_TEST|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)\((\w+), *(\w+))");
+  const std::regex empty_name(
+      R"(^(Test\d*|Basic\w*|Simple|Works|Smoke\w*|Misc\w*|\w*Works|Case\d*)$)");
   ExpectNone(Cpp(), [&](const SourceFile& file, size_t i) -> std::string {
     std::smatch match;
     if (!std::regex_search(file.code[i], match, form)) return "";
     const std::string name = match[2];
-    const auto words = std::count_if(name.begin(), name.end(), [](unsigned char c) { return isupper(c) != 0; });
+    const auto words =
+        std::count_if(name.begin(), name.end(), [](unsigned char c) { return isupper(c) != 0; });
     return words < 2 || std::regex_match(name, empty_name) ? name + " states no fact" : "";
   });
 }
@@ -277,7 +303,8 @@ TEST(Tidy, EveryTestCanFail) {
       if (!std::regex_search(file.code[i], begin)) continue;
       const size_t first = i;
       bool found = std::regex_search(file.code[i], checks);
-      while (!file.code[i].starts_with("}") && !(i == first && file.code[i].ends_with("}")) && i + 1 < file.code.size()) {
+      while (!file.code[i].starts_with("}") && !(i == first && file.code[i].ends_with("}")) &&
+             i + 1 < file.code.size()) {
         found |= std::regex_search(file.code[++i], checks);
       }
       if (!found) findings.push_back(At(file, first, file.lines[first]));
@@ -288,17 +315,24 @@ TEST(Tidy, EveryTestCanFail) {
 
 // Nothing names a machine on which this was made, or a server that a proxy would have to allow.
 TEST(Tidy, NothingNamesOneMachine) {
-  const std::regex form("(^|[^A-Za-z0-9._-])/(work|farm)/" "|\\.\\./shared" "|/home/[a-z]" "|pypi\\" ".org|pythonhosted" "\\.org");
+  const std::regex form(
+      "(^|[^A-Za-z0-9._-])/(work|farm)/"
+      "|\\.\\./shared"
+      "|/home/[a-z]"
+      "|pypi\\"
+      ".org|pythonhosted"
+      "\\.org");
   namespace fs = std::filesystem;
   const fs::path top = RUDDERFISH_SOURCE_DIR;
   std::vector<SourceFile> files;
   for (const char* folder : {"src", "tests", "bench", "docs", "scenarios", "cmake", "policies"}) {
-    for (SourceFile& file : ReadSources(folder, {".h", ".cc", ".py", ".md", ".yaml", ".json", ".txt", ".cmake", ".sh"})) {
+    for (SourceFile& file : ReadSources(
+             folder, {".h", ".cc", ".py", ".md", ".yaml", ".json", ".txt", ".cmake", ".sh"})) {
       files.push_back(std::move(file));
     }
   }
-  for (const char* name : {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "setup",
-                           "test", "demo"}) {
+  for (const char* name : {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CMakeLists.txt",
+                           "CMakePresets.json", "setup", "test", "demo"}) {
     files.push_back(ReadSource(name));
   }
   ExpectNone(files, [&](const SourceFile& file, size_t i) -> std::string {

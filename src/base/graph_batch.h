@@ -9,10 +9,15 @@
 // learn/. It knows neither clusters nor layers.
 //
 // A batch holds `samples` questions of any sizes, one after another. Each question has
+//
 //   candidates  [C][candidate_width]  the alternatives; each names the workload and the two nodes
-//   it joins nodes       [N][node_width]       entity table workloads   [W][workload_width] entity
-//   table context     [context_width]       one row placements  edges (node, workload, weight): how
-//   much of a workload runs on a node calls       edges (caller, callee, weight) between workloads
+//                                     that it joins
+//   nodes       [N][node_width]       entity table
+//   workloads   [W][workload_width]   entity table
+//   context     [context_width]       one row
+//   placements  edges (node, workload, weight): how much of a workload runs on a node
+//   calls       edges (caller, callee, weight) between workloads
+//
 // Indices are local to their question, so that questions are copied between batches with memcpy.
 // X_begin has samples + 1 entries; question i owns rows [X_begin[i], X_begin[i + 1]).
 

@@ -22,8 +22,8 @@ namespace {
 using Align = TextTable::Align;
 
 constexpr std::string_view kParts[] = {"env", "train", "decide", "kernel", "scale"};
-constexpr const char* kScenarios[] = {  // All but `scale` take the first.
-
+// All but `scale` take the first.
+constexpr const char* kScenarios[] = {
     "scenarios/continuum-7x21.yaml", "scenarios/continuum-12x28.yaml",
     "scenarios/continuum-22x41.yaml", "scenarios/continuum-100x1000.yaml",
     "scenarios/continuum-1000x10000.yaml"};

@@ -40,6 +40,14 @@ std::string WordsOf(std::string_view value) {
   return words;
 }
 
+// Whether a file may stand there.
+bool NamesAFile(std::string_view value) {
+  for (const std::string_view kind : {"FILE", "FOLDER", "RUN", "POLICY"}) {
+    if (value.find(kind) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
 std::string OperandWords(const CommandSpec& command) {
   if (command.name == "help") {
     std::string names;
@@ -126,7 +134,9 @@ std::string ZshArgument(const OptionSpec& option) {
   std::string value;
   if (!option.value.empty()) {
     const std::string words = WordsOf(option.value);
-    value = words.empty() ? ":value:_files" : fmt::format(":value:({})", words);
+    value = !words.empty()             ? fmt::format(":value:({})", words)
+            : NamesAFile(option.value) ? ":value:_files"
+                                       : ":value:";
   }
   if (spelled.letter.empty()) return fmt::format("'--{}[{}]{}'", spelled.word, help, value);
   return fmt::format("'(-{0} --{1})'{{-{0},--{1}}}'[{2}]{3}'", spelled.letter, spelled.word, help,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "base/files.h"
 #include "cli/commands.h"
 #include "cli/policy_spec.h"
 #include "cli/problem.h"
 #include "cli/terminal.h"
-#include "cli/text_table.h"
 #include "learn/comparison.h"
 #include "learn/evaluation.h"
 #include "learn/report.h"
@@ -83,11 +84,12 @@ Result<ExitStatus> RunEvaluate(const Arguments& arguments, const Session& sessio
   Comparison comparison;
   {
     Progress progress("evaluate", session.verbosity);
-    const EvaluationOptions options{.scenario = problem.scenario->name,
-                                    .seed = seed,
-                                    .progress = [&](double fraction, std::string_view text) {
-                                      progress.Update(fraction, text);
-                                    }};
+    EvaluationOptions options{.scenario = problem.scenario->name,
+                              .seed = seed,
+                              .progress = [&](double fraction, std::string_view text) {
+                                progress.Update(fraction, text);
+                              }};
+    if (arguments.Has("optimum")) options.optimum = ExactOptimum(problem.law, *problem.task);
     ThreadPool pool(threads);
     evaluation = Evaluate(problem.law, *problem.task, starts, groups, options, &pool);
     comparison = Compare(evaluation);
@@ -120,6 +122,9 @@ CommandSpec EvaluateCommand() {
                   {"--starts", "FILE",
                    "start states, one JSON object a line, instead of drawn ones"},
                   {"--select", "config=C,pattern=P", "only those lines of the file"},
+                  {"--optimum", "",
+                   "prove what can be won at best, and give each policy's share of it; for "
+                   "small worlds, a second a start"},
                   {"--seed", "S", "of the starts drawn and of chance in policies; 1 by default"},
                   {"--threads", "N", "all cores by default; results do not depend on it"},
                   {"-o,--output", "table|json|csv", "a table by default; csv has a row an episode"},

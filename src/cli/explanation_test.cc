@@ -35,8 +35,16 @@ nodes:
   - {type: home, count: 1, cpu: 8, memory: 8Gi}
 workloads:
   client: {requests: {cpu: 100m, memory: 100Mi}, replicas: 1, layers: [client], movable: false}
-  front: {requests: {cpu: 100m, memory: 100Mi}, replicas: 1, layers: [edge], execution: {fast: 5ms, slow: 9ms}}
-  back: {requests: {cpu: 100m, memory: 100Mi}, replicas: 1, layers: [cloud], execution: {fast: 20ms, slow: 32ms}}
+  front:
+    requests: {cpu: 100m, memory: 100Mi}
+    replicas: 1
+    layers: [edge]
+    execution: {fast: 5ms, slow: 9ms}
+  back:
+    requests: {cpu: 100m, memory: 100Mi}
+    replicas: 1
+    layers: [cloud]
+    execution: {fast: 20ms, slow: 32ms}
 patterns:
   pair:
     only:

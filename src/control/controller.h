@@ -14,11 +14,11 @@
 #include "policy/policy.h"
 #include "task/task.h"
 
-// Drives a cluster: refresh, ask, decide, review, act, write down. The other driver of the same Task,
-// Policy and Evaluator is the training environment (learn/env.h); tests/contract holds that both
-// decide alike. A plan is a sequence of decisions that ends when the policy stops, the guard refuses,
-// or the task's steps are used up. At most one decision is in flight: the next one is taken in the
-// state that it led to.
+// Drives a cluster: refresh, ask, decide, review, act, write down. The other driver of the same
+// Task, Policy and Evaluator is the training environment (learn/env.h); tests/contract holds that
+// both decide alike. A plan is a sequence of decisions that ends when the policy stops, the guard
+// refuses, or the task's steps are used up. At most one decision is in flight: the next one is
+// taken in the state that it led to.
 //
 // Not thread safe. Everything passed in outlives the controller.
 

@@ -57,7 +57,8 @@ Verdict Guard::ReviewMove(const State& newest, const Evaluator& model,
   const std::string pod = PodName(newest, migrate.pod);
   const NodeId now_on = newest.pods.node[migrate.pod];
   if (now_on == kNone || now_on != migrate.from) {
-    return Refuse("{} is on {} by now", pod, now_on == kNone ? "no node" : NodeName(newest, now_on));
+    return Refuse("{} is on {} by now", pod,
+                  now_on == kNone ? "no node" : NodeName(newest, now_on));
   }
   const Placement& placement = model.placement();
   const Move move{newest.pods.workload[migrate.pod], migrate.from, migrate.to};

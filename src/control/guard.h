@@ -12,8 +12,8 @@
 #include "task/task.h"
 
 // The last word before a cluster is touched: whoever decided, a decision is carried out only if it
-// is feasible in the newest state, worth its cost by the Model's own prediction, and within what may
-// be disturbed. "No" is an answer with a reason, not an error. Not thread safe: one Guard per
+// is feasible in the newest state, worth its cost by the Model's own prediction, and within what
+// may be disturbed. "No" is an answer with a reason, not an error. Not thread safe: one Guard per
 // Controller.
 
 namespace rudderfish {

@@ -12,13 +12,18 @@ namespace {
 using std::chrono::seconds;
 using testing::WorldBuilder;
 
-// A client in the cloud calls a worker; two workers are on the edge, 50 ms away, of which one fills its node.
+// A client in the cloud calls a worker; two workers are on the edge, 50 ms away, of which one fills
+// its node.
 class GuardTest : public ::testing::Test {
  protected:
-  GuardTest() : task_(MigrationOptions{.step_penalty = StepPenalty::kConstant}), model_(LatencyLaw::Reach()) {
+  GuardTest()
+      : task_(MigrationOptions{.step_penalty = StepPenalty::kConstant}),
+        model_(LatencyLaw::Reach()) {
     WorldBuilder world;
-    const LayerId cloud = world.Layer("cloud"), edge = world.Layer("edge"), outside = world.Layer("client", false);
-    const KindId fast = world.Kind("cloud", cloud), slow = world.Kind("edge", edge), client = world.Kind("client", outside);
+    const LayerId cloud = world.Layer("cloud"), edge = world.Layer("edge"),
+                  outside = world.Layer("client", false);
+    const KindId fast = world.Kind("cloud", cloud), slow = world.Kind("edge", edge),
+                 client = world.Kind("client", outside);
     world.LatencyBothWays(cloud, edge, 50);
     world.LatencyBothWays(outside, edge, 50);
     worker_ = world.Workload("worker", 500, 512);
@@ -30,7 +35,8 @@ class GuardTest : public ::testing::Test {
     first_ = world.Pod(worker_, here_);
     second_ = world.Pod(worker_, here_);
     caller_ = world.Pod(caller, beyond_);
-    world.Endpoint({.workload = caller, .execution_ms = 0, .data_mbytes = 0.1, .groups = {{{worker_, 10}}}});
+    world.Endpoint(
+        {.workload = caller, .execution_ms = 0, .data_mbytes = 0.1, .groups = {{{worker_, 10}}}});
     state_ = world.Build();
     model_.Reset(state_);
   }
@@ -68,20 +74,23 @@ TEST_F(GuardTest, LeavesTheModelAsItWas) {
 TEST_F(GuardTest, RefusesANodeWithoutRoomAndSaysWhatIsFree) {
   const Verdict verdict = Review(Guard({}), {Migrate{first_, here_, full_}});
   EXPECT_FALSE(verdict.allowed);
-  EXPECT_EQ(verdict.reason, "worker-1 asks for 500m CPU and 536870912 bytes, cloud-2 has 400m and 4294967296 free");
+  EXPECT_EQ(verdict.reason,
+            "worker-1 asks for 500m CPU and 536870912 bytes, cloud-2 has 400m and 4294967296 free");
 }
 
 TEST_F(GuardTest, RefusesTheSecondMoveOfADecisionWhenTheFirstTookTheRoom) {
   const Verdict verdict =
       Review(Guard({}), {Migrate{first_, here_, roomy_}, Migrate{second_, here_, roomy_}});
   EXPECT_FALSE(verdict.allowed);
-  EXPECT_EQ(verdict.reason, "worker-2 asks for 500m CPU and 536870912 bytes, cloud-1 has 100m and 3758096384 free");
+  EXPECT_EQ(verdict.reason,
+            "worker-2 asks for 500m CPU and 536870912 bytes, cloud-1 has 100m and 3758096384 free");
 }
 
 TEST_F(GuardTest, RefusesAPodThatHasMovedMeanwhile) {
   MovePod(first_, roomy_, &state_);
   model_.Reset(state_);
-  EXPECT_EQ(Review(Guard({}), {Migrate{first_, here_, full_}}).reason, "worker-1 is on cloud-1 by now");
+  EXPECT_EQ(Review(Guard({}), {Migrate{first_, here_, full_}}).reason,
+            "worker-1 is on cloud-1 by now");
 }
 
 TEST_F(GuardTest, RefusesPodsAndNodesThatAreGone) {
@@ -92,9 +101,12 @@ TEST_F(GuardTest, RefusesPodsAndNodesThatAreGone) {
 }
 
 TEST_F(GuardTest, RefusesWhatTheMaskForbids) {
-  EXPECT_EQ(Review(Guard({}), {Migrate{caller_, beyond_, roomy_}}).reason, "caller-1 may not be moved");
-  EXPECT_EQ(Review(Guard({}), {Migrate{first_, here_, beyond_}}).reason, "client-4 does not accept pods that are moved");
-  EXPECT_EQ(Review(Guard({}), {Migrate{first_, here_, here_}}).reason, "worker-1 is on edge-3 already");
+  EXPECT_EQ(Review(Guard({}), {Migrate{caller_, beyond_, roomy_}}).reason,
+            "caller-1 may not be moved");
+  EXPECT_EQ(Review(Guard({}), {Migrate{first_, here_, beyond_}}).reason,
+            "client-4 does not accept pods that are moved");
+  EXPECT_EQ(Review(Guard({}), {Migrate{first_, here_, here_}}).reason,
+            "worker-1 is on edge-3 already");
 }
 
 TEST_F(GuardTest, RefusesAMoveThatGainsLessThanItsCostTimesTheFactor) {
@@ -150,7 +162,8 @@ TEST_F(GuardTest, RefusesMoreMovesThanThePlansBudget) {
 
 TEST_F(GuardTest, DescribesDecisionsByName) {
   EXPECT_EQ(DescribeDecision(state_, {}), "stay");
-  EXPECT_EQ(DescribeDecision(state_, {Migrate{second_, here_, roomy_}}), "worker-2 from edge-3 to cloud-1");
+  EXPECT_EQ(DescribeDecision(state_, {Migrate{second_, here_, roomy_}}),
+            "worker-2 from edge-3 to cloud-1");
 }
 
 }  // namespace

@@ -48,11 +48,11 @@ struct JournalRow {
 
   uint64_t state_version = 0;
   Terms seen;
-  int64_t allowed_cells = 0;              // Stop included.
-  std::vector<Alternative> considered;    // The best few, best first.
-  std::vector<JournalMove> chosen;        // Empty: stay.
+  int64_t allowed_cells = 0;            // Stop included.
+  std::vector<Alternative> considered;  // The best few, best first.
+  std::vector<JournalMove> chosen;      // Empty: stay.
   std::vector<JournalMove> baseline_choice;
-  Terms predicted;                        // After what was chosen.
+  Terms predicted;  // After what was chosen.
   double predicted_gain_ms = 0;
   double step_cost_ms = 0;
   Verdict verdict;
@@ -78,7 +78,8 @@ class Journal {
 class MemoryJournal final : public Journal {
  public:
   int64_t Append(JournalRow row) override;
-  void Conclude(int64_t number, Fate fate, std::string_view failure, const Terms& measured) override;
+  void Conclude(int64_t number, Fate fate, std::string_view failure,
+                const Terms& measured) override;
 
   std::span<const JournalRow> rows() const { return rows_; }
 

@@ -7,6 +7,7 @@
 #include <regex>
 
 #include "base/files.h"
+#include "learn/report_figures.h"
 #include "policy/baselines.h"
 #include "policy/greedy.h"
 #include "task/migration.h"

@@ -121,7 +121,7 @@ TEST_P(TrainerOf, KilledAtAnyMomentLeavesCheckpointsThatLoadAndARunThatGoesOn) {
       job.resume = HasRun(job.folder) ? Resume::kYes : Resume::kNo;
       _exit(Train(job).has_value() ? 0 : 1);
     }
-    usleep(rng.Below(60'000));
+    usleep(rng.Below(60'000) + 1000 * kills);  // Slower machines get there too.
     kill(child, SIGKILL);
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);

@@ -23,8 +23,8 @@ void CallBranches::Build(const CallGraph& calls, int workload_count) {
   }
 }
 
-// Calls stand in preorder, so a caller's branch is known before its callees'. The branches of a fork are made together
-// and so stand in a row.
+// Calls stand in preorder, so a caller's branch is known before its callees'. The branches of a
+// fork are made together and so stand in a row.
 void CallBranches::AssignBranches(const CallGraph& calls) {
   branch_of_.assign(calls.call_count(), kNone);
   parent_.clear();
@@ -50,7 +50,8 @@ void CallBranches::AssignBranches(const CallGraph& calls) {
     }
     for (int g = call.first_group; g < call.last_group; ++g) {
       const int32_t branch = forks ? forks_.back().begin + g - call.first_group : own;
-      for (int i = calls.groups[g].first; i < calls.groups[g].last; ++i) branch_of_[calls.sequence[i]] = branch;
+      for (int i = calls.groups[g].first; i < calls.groups[g].last; ++i)
+        branch_of_[calls.sequence[i]] = branch;
     }
   }
 }
@@ -62,9 +63,11 @@ void CallBranches::SortByBranch(const CallGraph& calls) {
   for (int b = 0; b < branches; ++b) call_begin_[b + 1] += call_begin_[b];
   calls_.resize(calls.call_count());
   order_.assign(call_begin_.begin(), call_begin_.end());
-  for (CallId call = 0; call < calls.call_count(); ++call) calls_[order_[branch_of_[call]]++] = call;
+  for (CallId call = 0; call < calls.call_count(); ++call)
+    calls_[order_[branch_of_[call]]++] = call;
 
-  // A fork's branches keep their numbers; only the forks themselves are put in the order of the branches they are in.
+  // A fork's branches keep their numbers; only the forks themselves are put in the order of the
+  // branches they are in.
   order_.resize(forks_.size());
   for (size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<int32_t>(i);
   std::sort(order_.begin(), order_.end(), [&](int32_t a, int32_t b) {
@@ -104,7 +107,8 @@ void CallBranches::ListAffected(const CallGraph& calls, WorkloadId workload, int
   const Span touching = CallsTouching(workload);
   for (int32_t i = touching.begin; i < touching.end; ++i) {
     const int32_t touched = branch_of_[touching_[i]];
-    for (int32_t b = parent_[touched]; b != kNone && marked_[b] == kUntouched; b = parent_[b]) marked_[b] = kAround;
+    for (int32_t b = parent_[touched]; b != kNone && marked_[b] == kUntouched; b = parent_[b])
+      marked_[b] = kAround;
     marked_[touched] = kTouched;
   }
   const int32_t first = static_cast<int32_t>(affected_.size());

@@ -11,7 +11,8 @@ namespace {
 using testing::CallTree;
 using testing::WorldBuilder;
 
-// client -> a -> { b -> d | c } then e: a forks into two branches and e follows in a's own call sequence.
+// client -> a -> { b -> d | c } then e: a forks into two branches and e follows in a's own call
+// sequence.
 State Forked() {
   WorldBuilder world;
   const LayerId layer = world.Layer("cloud");
@@ -19,7 +20,8 @@ State Forked() {
   for (const char* name : {"client", "a", "b", "c", "d", "e"}) world.Workload(name, 100, 100);
   const NodeId node = world.Node(kind, 1000, 1000);
   for (WorkloadId w = 0; w < 6; ++w) world.Pod(w, node);
-  const CallTree b{.workload = 2, .execution_ms = 1, .groups = {{{.workload = 4, .execution_ms = 1}}}};
+  const CallTree b{
+      .workload = 2, .execution_ms = 1, .groups = {{{.workload = 4, .execution_ms = 1}}}};
   const CallTree c{.workload = 3, .execution_ms = 1};
   const CallTree a{.workload = 1, .execution_ms = 1, .groups = {{b}, {c}}};
   const CallTree e{.workload = 5, .execution_ms = 1};

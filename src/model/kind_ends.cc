@@ -7,7 +7,8 @@
 
 namespace rudderfish {
 
-bool KindEnds::List(std::span<const double> step_costs_ms, double bar_ms, int64_t most, PlacementCursor* cursor) {
+bool KindEnds::List(std::span<const double> step_costs_ms, double bar_ms, int64_t most,
+                    PlacementCursor* cursor) {
   cursor_ = cursor;
   movable_ = cursor->movable();
   step_costs_ms_.assign(step_costs_ms.begin(), step_costs_ms.end());
@@ -48,7 +49,8 @@ bool KindEnds::List(std::span<const double> step_costs_ms, double bar_ms, int64_
   const size_t width = movable_.size() * kinds_;
   std::vector<int64_t> order(listed_ms_.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return listed_ms_[a] < listed_ms_[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return listed_ms_[a] < listed_ms_[b]; });
   for (int64_t from : order) {
     ends_.insert(ends_.end(), listed_.begin() + from * width, listed_.begin() + (from + 1) * width);
     latency_ms_.push_back(listed_ms_[from]);
@@ -66,7 +68,8 @@ bool KindEnds::CountEnds(int64_t most) const {
     int places = 0;
     for (KindId kind = 0; kind < kinds_; ++kind) places += MayEndOn(w, kind);
     const int pods = cursor_->replicas(w);
-    for (int i = 1; i < places; ++i) ends *= static_cast<double>(pods + i) / i;  // Multisets of `pods` places.
+    for (int i = 1; i < places; ++i)
+      ends *= static_cast<double>(pods + i) / i;  // Multisets of `pods` places.
   }
   return ends <= static_cast<double>(most);
 }
@@ -97,7 +100,9 @@ void KindEnds::Distribute(size_t workload, KindId kind, int left) {
     return;
   }
   const uint16_t start = start_[workload * kinds_ + kind];
-  const int most = kind == home_ ? 0 : cursor_->KindAccepts(kind) ? left : std::min<int>(left, start);
+  const int most = kind == home_                ? 0
+                   : cursor_->KindAccepts(kind) ? left
+                                                : std::min<int>(left, start);
   KindEvaluator& by_kind = cursor_->by_kind();
   for (int pods = 0; pods <= most; ++pods) {
     if (pods > 0) by_kind.Apply(movable_[workload], home_, kind);
@@ -114,7 +119,8 @@ void KindEnds::Consider() {
   if (moves > most || by_kind.LatencyMs() + step_costs_ms_[moves] >= bar_ms_) return;
   if (!FitsOnNodes()) return;
   for (WorkloadId w : movable_) {
-    for (KindId kind = 0; kind < kinds_; ++kind) listed_.push_back(static_cast<uint16_t>(by_kind.count(w, kind)));
+    for (KindId kind = 0; kind < kinds_; ++kind)
+      listed_.push_back(static_cast<uint16_t>(by_kind.count(w, kind)));
   }
   listed_ms_.push_back(by_kind.LatencyMs());
 }
@@ -145,7 +151,8 @@ bool KindEnds::FitsInTotal() const {
 bool KindEnds::FitsOnNodes() {
   for (KindId kind = 0; kind < kinds_; ++kind) {
     nodes_.clear();
-    ForEachNode(cursor_->OfKind(kind), cursor_->word_count(), [&](NodeId node) { nodes_.push_back(node); });
+    ForEachNode(cursor_->OfKind(kind), cursor_->word_count(),
+                [&](NodeId node) { nodes_.push_back(node); });
     packing_steps_ = 0;
     if (nodes_.empty()) continue;  // FitsInTotal has seen that nothing is there.
     if (!Pack(kind, 0, 0, cursor_->by_kind().count(movable_[items_[0]], kind))) return false;
@@ -153,7 +160,8 @@ bool KindEnds::FitsOnNodes() {
   return true;
 }
 
-// Whether `left` pods of an item, and all items after it, fit on the nodes from `node` on and on all nodes.
+// Whether `left` pods of an item, and all items after it, fit on the nodes from `node` on and on
+// all nodes.
 bool KindEnds::Pack(KindId kind, size_t item, size_t node, int left) {
   if (++packing_steps_ > kPackingSteps) return true;
   if (left == 0) {
@@ -182,7 +190,8 @@ double KindEnds::Bound(const KindEvaluator& here, int depth, double bar_ms) cons
     // Ends stand by latency: none of the rest is better.
     if (latency_ms_[i] + step_costs_ms_[depth] >= std::min(bar_ms, bound_ms)) break;
     const int moves = Moves(here, ends_.data() + i * width, most);
-    if (moves <= most) bound_ms = std::min(bound_ms, latency_ms_[i] + step_costs_ms_[depth + moves]);
+    if (moves <= most)
+      bound_ms = std::min(bound_ms, latency_ms_[i] + step_costs_ms_[depth + moves]);
   }
   return bound_ms < bar_ms ? bound_ms : std::numeric_limits<double>::infinity();
 }

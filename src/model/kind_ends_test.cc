@@ -28,18 +28,21 @@ State SlowAndFast(int pods, int64_t fast_millis) {
   WorldBuilder world;
   const LayerId layer = world.Layer("cloud");
   const KindId slow = world.Kind("slow", layer, 2), fast = world.Kind("fast", layer, 1);
-  const WorkloadId client = world.Workload("client", 1, 1, false), service = world.Workload("service", 1000, 100);
+  const WorkloadId client = world.Workload("client", 1, 1, false),
+                   service = world.Workload("service", 1000, 100);
   const NodeId source = world.Node(slow, 100'000, 100'000);
   world.Node(fast, fast_millis, 100'000);
   world.Node(fast, fast_millis, 100'000);
   world.Pod(client, source);
   for (int i = 0; i < pods; ++i) world.Pod(service, source);
-  world.Endpoint({.workload = client, .groups = {{{.workload = service, .execution_ms = 10, .data_mbytes = 0}}}});
+  world.Endpoint({.workload = client,
+                  .groups = {{{.workload = service, .execution_ms = 10, .data_mbytes = 0}}}});
   return world.Build();
 }
 
 struct Ends {
-  explicit Ends(const State& state, int64_t most = 1'000'000, double bar_ms = kNever) : model(LatencyLaw::Reach()) {
+  explicit Ends(const State& state, int64_t most = 1'000'000, double bar_ms = kNever)
+      : model(LatencyLaw::Reach()) {
     model.Reset(state);
     cursor.Reset(model);
     listed = ends.List(Steps(100, 0.5), bar_ms, most, &cursor);

@@ -22,7 +22,8 @@ void KindEvaluator::Reset(const Evaluator& evaluator) {
   const Placement& placement = evaluator.placement();
   kinds_ = placement.kind_count();
   stride_ = (kinds_ + kLanes - 1) / kLanes * kLanes;
-  const bool same_calls = calls_ == evaluator.state().calls && workloads_ == placement.workload_count();
+  const bool same_calls =
+      calls_ == evaluator.state().calls && workloads_ == placement.workload_count();
   workloads_ = placement.workload_count();
   calls_ = evaluator.state().calls;
   if (!same_calls) branches_.Build(*calls_, workloads_);
@@ -30,12 +31,14 @@ void KindEvaluator::Reset(const Evaluator& evaluator) {
 
   hop_ms_.assign(kinds_ * stride_, 0);
   for (KindId from = 0; from < kinds_; ++from) {
-    for (KindId to = 0; to < kinds_; ++to) hop_ms_[from * stride_ + to] = evaluator.HopMsBetween(from, to);
+    for (KindId to = 0; to < kinds_; ++to)
+      hop_ms_[from * stride_ + to] = evaluator.HopMsBetween(from, to);
   }
   counts_.assign(workloads_ * stride_, 0);
   share_.assign(workloads_, 0);
   for (WorkloadId w = 0; w < workloads_; ++w) {
-    for (KindId kind = 0; kind < kinds_; ++kind) counts_[w * stride_ + kind] = placement.on_kind(w, kind);
+    for (KindId kind = 0; kind < kinds_; ++kind)
+      counts_[w * stride_ + kind] = placement.on_kind(w, kind);
     if (placement.replicas(w) > 0) share_[w] = 1.0 / placement.replicas(w);
   }
   fraction_.assign(workloads_ * stride_, 0);
@@ -54,7 +57,8 @@ void KindEvaluator::Reset(const Evaluator& evaluator) {
     const CallBranches::Span own = branches_.affected(i).own_calls;
     for (int32_t c = own.begin; c < own.end; ++c) {
       const double* sojourn = sojourn_ms_.data() + branches_.own_call(c) * stride_;
-      for (int k = 0; k < kinds_; ++k) own_sojourn_[i * stride_ + k] += static_cast<float>(sojourn[k]);
+      for (int k = 0; k < kinds_; ++k)
+        own_sojourn_[i * stride_ + k] += static_cast<float>(sojourn[k]);
     }
   }
 
@@ -70,7 +74,8 @@ void KindEvaluator::Reset(const Evaluator& evaluator) {
   for (WorkloadId w = 0; w < workloads_; ++w) RefreshWorkload(w);
   for (CallId call = 0; call < calls; ++call) {
     const Evaluator::CallCost& cost = evaluator.cost(call);
-    held_ms_[call] = cost.execution_ms + cost.queueing_ms + cost.hop_ms + cost.transfer_ms - CallMs(call);
+    held_ms_[call] =
+        cost.execution_ms + cost.queueing_ms + cost.hop_ms + cost.transfer_ms - CallMs(call);
   }
   rest_.resize(branches_.affected_fork_count());
   gains_.resize(stride_);
@@ -93,7 +98,8 @@ double KindEvaluator::LatencyMs() {
   return latency_ms_;
 }
 
-// Sums are always taken over the same terms in the same order, so that they do not remember the moves before.
+// Sums are always taken over the same terms in the same order, so that they do not remember the
+// moves before.
 void KindEvaluator::Refresh() {
   for (WorkloadId w : dirty_) RefreshWorkload(w);
   for (WorkloadId w : dirty_) {
@@ -163,7 +169,8 @@ void KindEvaluator::ValueBranches() {
     const CallBranches::Span forks = branches_.ForksOf(branch);
     for (int32_t fork = forks.begin; fork < forks.end; ++fork) {
       const CallBranches::Span inside = branches_.BranchesOf(fork);
-      const auto slowest = std::max_element(value_ms_.begin() + inside.begin, value_ms_.begin() + inside.end);
+      const auto slowest =
+          std::max_element(value_ms_.begin() + inside.begin, value_ms_.begin() + inside.end);
       fork_ms_[fork] = *slowest;
       value += *slowest;
     }
@@ -173,8 +180,8 @@ void KindEvaluator::ValueBranches() {
   latency_ms_ = total / std::max<size_t>(1, calls_->endpoints.size());
 }
 
-// The time of a branch is linear in where the workload's pods are, but for calls to itself: its potential at a kind is
-// what the branch would take, up to a constant, if all of them were there.
+// The time of a branch is linear in where the workload's pods are, but for calls to itself: its
+// potential at a kind is what the branch would take, up to a constant, if all of them were there.
 void KindEvaluator::Prepare(WorkloadId workload) {
   if (!dirty_.empty()) Refresh();
   if (prepared_ == workload) return;
@@ -225,13 +232,14 @@ const float* KindEvaluator::GainsFrom(WorkloadId workload, KindId from) {
     float* change = change_.data() + (i - list.begin) * stride_;
     const float* potential = potential_.data() + (i - list.begin) * stride_;
     for (int lane = 0; lane < stride_; lane += kLanes) {
-      Store(affected.touched ? (Load(potential + lane) - potential[from]) * share : zero, change + lane);
+      Store(affected.touched ? (Load(potential + lane) - potential[from]) * share : zero,
+            change + lane);
     }
     if (affected.self_calls > 0) {  // Both ends of the call move.
       const double both = affected.self_calls * share_[workload] * share_[workload];
       for (int k = 0; k < kinds_; ++k) {
-        const double twist = hop_ms_[k * stride_ + k] - hop_ms_[from * stride_ + k] - hop_ms_[k * stride_ + from] +
-                             hop_ms_[from * stride_ + from];
+        const double twist = hop_ms_[k * stride_ + k] - hop_ms_[from * stride_ + k] -
+                             hop_ms_[k * stride_ + from] + hop_ms_[from * stride_ + from];
         change[k] += static_cast<float>(both * twist);
       }
     }
@@ -241,8 +249,10 @@ const float* KindEvaluator::GainsFrom(WorkloadId workload, KindId from) {
         Lanes slowest = zero + rest_[f];  // All relative to what the fork takes now.
         for (int32_t p = fork.inside.begin; p < fork.inside.end; ++p) {
           const int32_t inner = branches_.position(p);
-          const double slack = value_ms_[branches_.affected(list.begin + inner).branch] - fork_ms_[fork.fork];
-          slowest = Max(slowest, Load(change_.data() + inner * stride_ + lane) + static_cast<float>(slack));
+          const double slack =
+              value_ms_[branches_.affected(list.begin + inner).branch] - fork_ms_[fork.fork];
+          slowest = Max(slowest,
+                        Load(change_.data() + inner * stride_ + lane) + static_cast<float>(slack));
         }
         Store(Load(change + lane) + slowest, change + lane);
       }
@@ -263,12 +273,14 @@ double KindErrorMs(const Evaluator& evaluator) {
   double narrowest = 1e300, loopback_ms = 0;
   for (KindId kind = 0; kind < catalog.kind_count(); ++kind) {
     narrowest = std::min(narrowest, catalog.kinds[kind].bandwidth_mbytes_per_s);
-    loopback_ms = std::max(loopback_ms, std::abs(evaluator.HopMsBetween(kind, kind) - 2 * kLoopbackMs));
+    loopback_ms =
+        std::max(loopback_ms, std::abs(evaluator.HopMsBetween(kind, kind) - 2 * kLoopbackMs));
   }
   const double slowest_ms = law.transfer_ms_per_mbyte / (narrowest * kBandwidthFloor);  // For 1 MB.
   double sum_ms = 0;
   for (const Call& call : calls.calls) {
-    if (call.caller != kNone) sum_ms += call.data_mbytes * slowest_ms + (law.loopback ? loopback_ms : 0);
+    if (call.caller != kNone)
+      sum_ms += call.data_mbytes * slowest_ms + (law.loopback ? loopback_ms : 0);
   }
   const double endpoints = std::max<size_t>(1, calls.endpoints.size());
   const double rounding_ms = 2 * 6e-8 * (calls.call_count() + 16) * evaluator.Now().latency_ms;

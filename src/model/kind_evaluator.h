@@ -9,13 +9,14 @@
 #include "cluster/ids.h"
 #include "model/call_branches.h"
 
-// Latency and the gain of every move from how many pods of each workload run on each kind of node, and nothing else:
-// the Evaluator of search, which asks about thousands of placements a millisecond.
+// Latency and the gain of every move from how many pods of each workload run on each kind of node,
+// and nothing else: the Evaluator of search, which asks about thousands of placements a
+// millisecond.
 //
-// It equals the Evaluator at the placement of Reset. Elsewhere it leaves out what depends on nodes and not on their
-// kinds alone (sharing of bandwidth, loopback), which it holds as it was at Reset: under the `reach` law less than a
-// tenth of a microsecond of latency; under `physical` it is a prediction. A value is a pure function of the counts,
-// whatever way led to them. Gains are floats.
+// It equals the Evaluator at the placement of Reset. Elsewhere it leaves out what depends on nodes
+// and not on their kinds alone (sharing of bandwidth, loopback), which it holds as it was at Reset:
+// under the `reach` law less than a tenth of a microsecond of latency; under `physical` it is a
+// prediction. A value is a pure function of the counts, whatever way led to them. Gains are floats.
 //
 // Allocates nothing once it has seen the largest world. Not thread safe.
 
@@ -37,8 +38,8 @@ class KindEvaluator {
   // Mean over endpoints.
   double LatencyMs();
 
-  // Fall in latency when one pod of the workload moves away from `from`, by the kind it moves to. Valid until the next
-  // call. REQUIRES: the workload has a pod on `from`.
+  // Fall in latency when one pod of the workload moves away from `from`, by the kind it moves to.
+  // Valid until the next call. REQUIRES: the workload has a pod on `from`.
   const float* GainsFrom(WorkloadId workload, KindId from);
 
  private:
@@ -58,38 +59,40 @@ class KindEvaluator {
   int workloads_ = 0;
 
   // Constant between Resets.
-  std::vector<double> hop_ms_;        // [from][stride]
-  std::vector<double> sojourn_ms_;    // [call][stride]
-  std::vector<double> held_ms_;       // [call] what nodes add to what kinds say
-  std::vector<double> share_;         // [workload] 1 / replicas, or 0
-  std::vector<WorkloadId> caller_;    // [call]
-  std::vector<float> own_sojourn_;    // [affected][stride] sum over the workload's own calls in the branch
+  std::vector<double> hop_ms_;      // [from][stride]
+  std::vector<double> sojourn_ms_;  // [call][stride]
+  std::vector<double> held_ms_;     // [call] what nodes add to what kinds say
+  std::vector<double> share_;       // [workload] 1 / replicas, or 0
+  std::vector<WorkloadId> caller_;  // [call]
+  std::vector<float>
+      own_sojourn_;  // [affected][stride] sum over the workload's own calls in the branch
 
   // Functions of the counts.
-  std::vector<int32_t> counts_;       // [workload][stride]
-  std::vector<double> fraction_;      // [workload][stride]
-  std::vector<double> into_;          // [workload][stride] mean hop from its pods to the kind
-  std::vector<float> flow_;           // [2 * workload][stride] the same; then from the kind to its pods
-  std::vector<double> call_ms_;       // [call]
-  std::vector<double> series_ms_;     // [branch] sum of its calls
-  std::vector<double> value_ms_;      // [branch] with its forks
-  std::vector<double> fork_ms_;       // [fork] its slowest branch
+  std::vector<int32_t> counts_;   // [workload][stride]
+  std::vector<double> fraction_;  // [workload][stride]
+  std::vector<double> into_;      // [workload][stride] mean hop from its pods to the kind
+  std::vector<float> flow_;       // [2 * workload][stride] the same; then from the kind to its pods
+  std::vector<double> call_ms_;   // [call]
+  std::vector<double> series_ms_;  // [branch] sum of its calls
+  std::vector<double> value_ms_;   // [branch] with its forks
+  std::vector<double> fork_ms_;    // [fork] its slowest branch
   double latency_ms_ = 0;
 
-  std::vector<WorkloadId> dirty_;     // Moved since Refresh.
-  std::vector<uint8_t> is_dirty_;     // [workload]
-  std::vector<uint8_t> is_marked_;    // [branch] whose sum has changed
+  std::vector<WorkloadId> dirty_;   // Moved since Refresh.
+  std::vector<uint8_t> is_dirty_;   // [workload]
+  std::vector<uint8_t> is_marked_;  // [branch] whose sum has changed
 
   // Of the workload asked about last.
   WorkloadId prepared_ = kNone;
-  std::vector<float> potential_;      // [affected of the workload][stride] time of the branch with all its pods there
-  std::vector<float> rest_;           // [affected fork] slowest of the branches that moves leave as they are
-  std::vector<float> change_;         // [affected of the workload][stride]
-  std::vector<float> gains_;          // [stride]
+  std::vector<float>
+      potential_;  // [affected of the workload][stride] time of the branch with all its pods there
+  std::vector<float> rest_;  // [affected fork] slowest of the branches that moves leave as they are
+  std::vector<float> change_;  // [affected of the workload][stride]
+  std::vector<float> gains_;   // [stride]
 };
 
-// How far a gain by kind of node (here or in MoveGains), ms, may be from the exact one: all of the transfer and of the
-// loopback, and rounding to float.
+// How far a gain by kind of node (here or in MoveGains), ms, may be from the exact one: all of the
+// transfer and of the loopback, and rounding to float.
 double KindErrorMs(const Evaluator& evaluator);
 
 }  // namespace rudderfish

@@ -93,7 +93,8 @@ TEST(KindEvaluator, ServesWorldsOfDifferentShapesInTurn) {
   Rng rng(4);
   KindEvaluator kinds;
   for (int i = 0; i < 50; ++i) {
-    const State state = i % 2 == 0 ? RandomWorld(&rng) : ContinuumWorld({.pattern = Pattern::kParallel}, &rng);
+    const State state =
+        i % 2 == 0 ? RandomWorld(&rng) : ContinuumWorld({.pattern = Pattern::kParallel}, &rng);
     Evaluator exact(LatencyLaw::Reach());
     exact.Reset(state);
     kinds.Reset(exact);

@@ -10,13 +10,14 @@
 
 // The laws of request latency. One formula with two sets of constants.
 //
-//   T(call)     = execution(call) + max over its groups of the sum over the group of [Net(callee) +
-//   T(callee)] execution   = mean over the replicas of the execution time on their kind of node,
-//   plus queueing Net(callee) = mean over the pairs of replicas (a of the caller, b of the callee)
-//   of [hop(a, b) + transfer(a, b)] transfer    = data / min(share(a), share(b)) share(p)    =
-//   bandwidth - others if others / bandwidth < 0.9, else bandwidth / 10, where others is the
-//   traffic of
-//                 p's node that is not p's own
+//   T(call)     = execution(call)
+//                 + max over its groups of the sum over the group of [Net(callee) + T(callee)]
+//   execution   = mean over the replicas of the execution time on their kind of node, and queueing
+//   Net(callee) = mean over the pairs of replicas (a of the caller, b of the callee)
+//                 of [hop(a, b) + transfer(a, b)]
+//   transfer    = data / min(share(a), share(b))
+//   share(p)    = bandwidth - others if others / bandwidth < 0.9, else bandwidth / 10,
+//                 where others is the traffic of p's node that is not p's own
 //
 // `reach` is REACH's simulator (arXiv 2510.06675 and its published code) to the digit, quirks
 // included: nodes of one layer are 1 ms apart whatever the configuration says, only the request

@@ -7,8 +7,9 @@
 
 namespace rudderfish {
 
-void LayerTargets::List(const Catalog& catalog, const CallGraph& calls, std::span<const double> step_costs_ms,
-                        double bar_ms, PlacementCursor* cursor) {
+void LayerTargets::List(const Catalog& catalog, const CallGraph& calls,
+                        std::span<const double> step_costs_ms, double bar_ms,
+                        PlacementCursor* cursor) {
   catalog_ = &catalog;
   cursor_ = cursor;
   step_costs_ms_ = step_costs_ms;
@@ -56,7 +57,8 @@ void LayerTargets::ListGroups(const CallGraph& calls) {
     Consider();
     for (const Endpoint& endpoint : calls.endpoints) {
       clear();
-      for (CallId call = endpoint.root; call < endpoint.end; ++call) assignment_[calls.calls[call].workload] = layer;
+      for (CallId call = endpoint.root; call < endpoint.end; ++call)
+        assignment_[calls.calls[call].workload] = layer;
       Consider();
     }
     for (const Call& call : calls.calls) {
@@ -70,7 +72,8 @@ void LayerTargets::ListGroups(const CallGraph& calls) {
   }
 }
 
-// Carries the assignment out by kinds, each pod to the kind of the layer that gains most, and takes it back.
+// Carries the assignment out by kinds, each pod to the kind of the layer that gains most, and takes
+// it back.
 void LayerTargets::Consider() {
   KindEvaluator& by_kind = cursor_->by_kind();
   const auto& kinds = catalog_->kinds;
@@ -86,7 +89,8 @@ void LayerTargets::Consider() {
       const float* gains = by_kind.GainsFrom(w, from);
       KindId to = kNone;
       for (KindId kind = 0; kind < cursor_->kind_count(); ++kind) {
-        if (kinds[kind].layer == assignment_[w] && (to == kNone || gains[kind] > gains[to])) to = kind;
+        if (kinds[kind].layer == assignment_[w] && (to == kNone || gains[kind] > gains[to]))
+          to = kind;
       }
       made_.push_back({w, from, to, pods});
       moves += pods;

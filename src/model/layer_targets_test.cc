@@ -14,14 +14,16 @@ namespace {
 using testing::CallTree;
 using testing::WorldBuilder;
 
-// A client at the edge, and `services` in a chain in the far cloud: moving one of them alone makes two far hops of one.
+// A client at the edge, and `services` in a chain in the far cloud: moving one of them alone makes
+// two far hops of one.
 State FarChain(int services) {
   WorldBuilder world;
   const LayerId cloud = world.Layer("cloud"), edge = world.Layer("edge");
   const KindId far = world.Kind("far", cloud), near = world.Kind("near", edge);
   world.LatencyBothWays(cloud, edge, 100);
   const WorkloadId client = world.Workload("client", 1, 1, false);
-  const NodeId source = world.Node(far, 100'000, 100'000), target = world.Node(near, 100'000, 100'000);
+  const NodeId source = world.Node(far, 100'000, 100'000),
+               target = world.Node(near, 100'000, 100'000);
   world.Pod(client, target);
   CallTree chain{.workload = services, .execution_ms = 1, .data_mbytes = 0};
   for (int i = 1; i <= services; ++i) world.Pod(world.Workload("service", 100, 100), source);
@@ -34,7 +36,8 @@ State FarChain(int services) {
 
 class Ranked {
  public:
-  Ranked(const State& state, double bar_ms, std::vector<double> step_costs_ms) : model_(LatencyLaw::Reach()) {
+  Ranked(const State& state, double bar_ms, std::vector<double> step_costs_ms)
+      : model_(LatencyLaw::Reach()) {
     model_.Reset(state);
     cursor.Reset(model_);
     targets.List(*state.catalog, *state.calls, step_costs_ms, bar_ms, &cursor);
@@ -59,8 +62,10 @@ TEST(LayerTargets, RanksTheWholeChainAtTheClientFirst) {
   const auto best = ranked.targets.layers(0);
   for (WorkloadId w = 1; w <= 3; ++w) EXPECT_EQ(best[w], 1);
   EXPECT_EQ(best[0], kNone);
-  EXPECT_DOUBLE_EQ(ranked.targets.cost_ms(0), 3 * 1 + 3 * 1 + 3 * 0.5);  // Execution, hops of 1 ms, steps.
-  for (int i = 1; i < ranked.targets.count(); ++i) EXPECT_GE(ranked.targets.cost_ms(i), ranked.targets.cost_ms(i - 1));
+  EXPECT_DOUBLE_EQ(ranked.targets.cost_ms(0),
+                   3 * 1 + 3 * 1 + 3 * 0.5);  // Execution, hops of 1 ms, steps.
+  for (int i = 1; i < ranked.targets.count(); ++i)
+    EXPECT_GE(ranked.targets.cost_ms(i), ranked.targets.cost_ms(i - 1));
 }
 
 TEST(LayerTargets, ListsNothingThatIsNotBetterThanTheBar) {

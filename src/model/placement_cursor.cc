@@ -6,9 +6,11 @@
 
 namespace rudderfish {
 
-// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): cells get unrelated hashes, and sums of them stay so.
+// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): cells get unrelated hashes, and sums of
+// them stay so.
 uint64_t PlacementCursor::CellHash(WorkloadId workload, NodeId node) {
-  uint64_t x = (static_cast<uint64_t>(workload) << 32 | static_cast<uint32_t>(node)) + 0x9E3779B97F4A7C15ull;
+  uint64_t x =
+      (static_cast<uint64_t>(workload) << 32 | static_cast<uint32_t>(node)) + 0x9E3779B97F4A7C15ull;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
   return x ^ (x >> 31);
@@ -73,7 +75,8 @@ void PlacementCursor::Apply(const Move& move) {
     SetTarget(w, move.from);
     SetTarget(w, move.to);
   }
-  if (kind_[move.from] != kind_[move.to]) by_kind_.Apply(move.workload, kind_[move.from], kind_[move.to]);
+  if (kind_[move.from] != kind_[move.to])
+    by_kind_.Apply(move.workload, kind_[move.from], kind_[move.to]);
 }
 
 void PlacementCursor::SetHost(WorkloadId workload, NodeId node) {

@@ -8,12 +8,12 @@
 #include "model/kind_evaluator.h"
 #include "model/placement.h"
 
-// A placement that a search walks about in: where pods are, what is free, which moves there are, all kept up to date in
-// a few dozen nanoseconds a move, with latency and gains by kind of node. Applying a move and then its reverse leads
-// back to the bit.
+// A placement that a search walks about in: where pods are, what is free, which moves there are,
+// all kept up to date in a few dozen nanoseconds a move, with latency and gains by kind of node.
+// Applying a move and then its reverse leads back to the bit.
 //
-// Sets of nodes are bit sets of word_count() words. The hash depends on how many pods of each workload run on each node,
-// not on the way there.
+// Sets of nodes are bit sets of word_count() words. The hash depends on how many pods of each
+// workload run on each node, not on the way there.
 
 namespace rudderfish {
 
@@ -38,7 +38,8 @@ class PlacementCursor {
   // The same with kinds for nodes: equal for placements that are equal to latency.
   uint64_t kind_hash() const { return kind_hash_; }
   uint64_t KindHashAfter(const Move& move) const {
-    return kind_hash_ - CellHash(move.workload, kind_[move.from]) + CellHash(move.workload, kind_[move.to]);
+    return kind_hash_ - CellHash(move.workload, kind_[move.from]) +
+           CellHash(move.workload, kind_[move.to]);
   }
 
   int node_count() const { return nodes_; }
@@ -82,7 +83,8 @@ class PlacementCursor {
 template <class Visit>
 void ForEachNode(const uint64_t* set, int words, Visit visit) {
   for (int word = 0; word < words; ++word) {
-    for (uint64_t bits = set[word]; bits != 0; bits &= bits - 1) visit(word * 64 + __builtin_ctzll(bits));
+    for (uint64_t bits = set[word]; bits != 0; bits &= bits - 1)
+      visit(word * 64 + __builtin_ctzll(bits));
   }
 }
 

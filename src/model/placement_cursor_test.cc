@@ -21,7 +21,8 @@ std::vector<NodeId> NodesOf(const uint64_t* set, const PlacementCursor& cursor) 
 }
 
 // The sets again, from first principles.
-void ExpectConsistent(const PlacementCursor& cursor, const Placement& placement, const State& state) {
+void ExpectConsistent(const PlacementCursor& cursor, const Placement& placement,
+                      const State& state) {
   const Catalog& catalog = *state.catalog;
   for (WorkloadId w = 0; w < placement.workload_count(); ++w) {
     std::vector<NodeId> hosts, targets;
@@ -93,7 +94,8 @@ TEST(PlacementCursor, HandlesMoreNodesThanAWordHasBits) {
   testing::WorldBuilder world;
   const LayerId layer = world.Layer("cloud");
   const KindId kind = world.Kind("node", layer);
-  const WorkloadId client = world.Workload("client", 1, 1, false), service = world.Workload("service", 500, 100);
+  const WorkloadId client = world.Workload("client", 1, 1, false),
+                   service = world.Workload("service", 500, 100);
   for (int i = 0; i < 130; ++i) world.Node(kind, i % 2 == 0 ? 1000 : 100, 1000);
   world.Pod(client, 0);
   world.Pod(service, 128);

@@ -21,13 +21,20 @@
 // weights serves any number of them. With H = hidden, X, N, S, G the batch's candidate, node and
 // workload rows and context, [a, b] joined columns:
 //
-//   n = relu(N Wn + bn)            s = relu(S Ws + bs)
-//   n' = relu([n, Σ s of its workloads] Wr + br)                                     `rounds`
-//   times, both from the old: s' = relu([s, Σ n of its nodes, Σ s of its callers, Σ s of its
-//   callees] Vr + vr)  sums weighted by the edges e = relu(X W1 + n'[from] WA + n'[to] WB +
-//   s'[workload] WS + G G1 + b1) ctx = relu([mean e, max e, mean n', max n', mean s', max s', G] Wc
-//   + bc)          0 for what a question has none of h = relu(e W2 + ctx U2 + b2)   logit = h·w3 +
-//   x·wskip d = relu(ctx Wd + bd)          stop = d·ws + b      value = d·wv + b
+//   n = relu(N Wn + bn)
+//   s = relu(S Ws + bs)
+//
+// `rounds` times, both from the old, sums weighted by the edges:
+//
+//   n' = relu([n, Σ s of its workloads] Wr + br)
+//   s' = relu([s, Σ n of its nodes, Σ s of its callers, Σ s of its callees] Vr + vr)
+//
+// Then, with 0 for the mean and maximum of what a question has none of:
+//
+//   e = relu(X W1 + n'[from] WA + n'[to] WB + s'[workload] WS + G G1 + b1)
+//   ctx = relu([mean e, max e, mean n', max n', mean s', max s', G] Wc + bc)
+//   h = relu(e W2 + ctx U2 + b2)    logit = h·w3 + x·wskip
+//   d = relu(ctx Wd + bd)           stop = d·ws + b            value = d·wv + b
 //
 // An end of a candidate that is -1 is not there and adds nothing. Where several rows share a
 // maximum, its gradient goes to the first. A question's results depend on that question alone, to

@@ -16,11 +16,13 @@
 
 // The safetensors format (github.com/huggingface/safetensors), readable by its published reader in
 // any language:
+//
 //   u64 little endian: length of the header
-//   header: JSON  {"__metadata__": {string: string}, NAME: {"dtype", "shape", "data_offsets":
-//   [begin, end]}, ...},
+//   header: JSON {"__metadata__": {string: string},
+//                 NAME: {"dtype", "shape", "data_offsets": [begin, end]}, ...},
 //           padded with spaces so that the data begins at a multiple of 64
 //   data: the tensors without holes or overlaps, little endian, row-major
+//
 // Files come from outside: every length and offset is checked before it is used, and an error names
 // the file, the tensor and what is wrong with it. A value type.
 

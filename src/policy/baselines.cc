@@ -25,7 +25,9 @@ void StayPolicy::Decide(std::span<Ask> asks, std::span<Answer> answers) const {
   }
 }
 
-std::unique_ptr<Memory> RandomPolicy::NewMemory(uint64_t seed) const { return std::make_unique<RandomMemory>(seed); }
+std::unique_ptr<Memory> RandomPolicy::NewMemory(uint64_t seed) const {
+  return std::make_unique<RandomMemory>(seed);
+}
 
 void RandomPolicy::Decide(std::span<Ask> asks, std::span<Answer> answers) const {
   CHECK_EQ(asks.size(), answers.size());

@@ -17,8 +17,8 @@ class StayPolicy final : public Policy {
   void Decide(std::span<Ask> asks, std::span<Answer> answers) const override;
 };
 
-// Any allowed cell of the matrix pods x nodes, or stop, each as likely as any other. Where a question lists
-// representatives only, any cell of those.
+// Any allowed cell of the matrix pods x nodes, or stop, each as likely as any other. Where a
+// question lists representatives only, any cell of those.
 class RandomPolicy final : public Policy {
  public:
   std::string_view name() const override { return "random"; }

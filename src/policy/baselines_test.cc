@@ -15,7 +15,8 @@ namespace {
 TEST(StayPolicy, NeverMovesAnything) {
   Rng rng(1);
   const State state = testing::ContinuumWorld({}, &rng);
-  const testing::Played played = testing::Play(StayPolicy(), MigrationTask({}), LatencyLaw::Reach(), state);
+  const testing::Played played =
+      testing::Play(StayPolicy(), MigrationTask({}), LatencyLaw::Reach(), state);
   EXPECT_TRUE(played.moves.empty());
   EXPECT_TRUE(played.stopped);
 }
@@ -24,7 +25,8 @@ TEST(RandomPolicy, TakesEveryAllowedCellAndStopEquallyOften) {
   testing::WorldBuilder world;
   const LayerId layer = world.Layer("cloud");
   const KindId kind = world.Kind("node", layer);
-  const WorkloadId client = world.Workload("client", 1, 1, false), service = world.Workload("service", 100, 100);
+  const WorkloadId client = world.Workload("client", 1, 1, false),
+                   service = world.Workload("service", 100, 100);
   for (int i = 0; i < 3; ++i) world.Node(kind, 1000, 1000);
   world.Pod(client, 0);
   for (NodeId node : {0, 0, 0, 1}) world.Pod(service, node);
@@ -35,8 +37,8 @@ TEST(RandomPolicy, TakesEveryAllowedCellAndStopEquallyOften) {
   model.Reset(state);
   ActionSpace space;
   task.Space(&model, {}, &space);
-  ASSERT_EQ(space.count(), 4);          // From two nodes to two others each,
-  ASSERT_EQ(space.allowed_cells, 9);    // four pods to two others each, and stop.
+  ASSERT_EQ(space.count(), 4);        // From two nodes to two others each,
+  ASSERT_EQ(space.allowed_cells, 9);  // four pods to two others each, and stop.
 
   const RandomPolicy policy;
   const auto memory = policy.NewMemory(3);

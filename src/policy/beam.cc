@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <cstdlib>
 
 namespace rudderfish {
 namespace {
@@ -45,8 +44,8 @@ void SeenSet::Grow() {
   }
 }
 
-void Beam::Search(const Evaluator& model, const Task& task, const Question& question, const SearchBudget& budget,
-                  const Clock& clock, const Plan& known) {
+void Beam::Search(const Evaluator& model, const Task& task, const Question& question,
+                  const SearchBudget& budget, const Clock& clock, const Plan& known) {
   clock_ = &clock;
   budget_ = budget;
   deadline_ = budget.time.count() > 0 ? clock.Now() + budget.time : Instant::max();
@@ -79,7 +78,8 @@ bool Beam::FewMoves() const {
   return moves <= kExhaustiveMoves;
 }
 
-// They end when no target promises more than the best plan so far, and take no more than a quarter of the budget.
+// They end when no target promises more than the best plan so far, and take no more than a quarter
+// of the budget.
 void Beam::RunDirectedPasses(const Evaluator& model) {
   const Catalog& catalog = *model.state().catalog;
   layer_of_.clear();
@@ -89,7 +89,8 @@ void Beam::RunDirectedPasses(const Evaluator& model) {
   if (!known.moves.empty()) best_ms = std::min(best_ms, known.cost_ms);
   targets_.List(catalog, model.calls(), step_costs_ms_, best_ms, &cursor_);
   const int passes = std::min(targets_.count(), kDirectedPasses);
-  for (int i = 0; i < passes && targets_.cost_ms(i) < best_ms && evaluations_ < budget_.evaluations / 4; ++i) {
+  for (int i = 0;
+       i < passes && targets_.cost_ms(i) < best_ms && evaluations_ < budget_.evaluations / 4; ++i) {
     const int to_the_end = static_cast<int>(step_costs_ms_.size());
     if (!Run({std::min(kDirectedWidth, budget_.width), to_the_end, targets_.layers(i)})) return;
     if (plan_count_ > 0) best_ms = std::min(best_ms, plans_[0].cost_ms);
@@ -102,13 +103,16 @@ void Beam::RunFreePasses() {
     const Instant started = budget_.time.count() > 0 ? clock_->Now() : Instant{};
     if (!Run({width, budget_.patience, {}}) || width == budget_.width || !filled_) return;
     // What is left buys this much more width than the pass before had.
-    double affordable = static_cast<double>(budget_.evaluations - evaluations_) / (evaluations_ - before);
+    double affordable =
+        static_cast<double>(budget_.evaluations - evaluations_) / (evaluations_ - before);
     if (budget_.time.count() > 0) {
       const Instant now = clock_->Now();
-      affordable = std::min(affordable, Seconds(deadline_ - now) / std::max(1e-9, Seconds(now - started)));
+      affordable =
+          std::min(affordable, Seconds(deadline_ - now) / std::max(1e-9, Seconds(now - started)));
     }
     if (affordable < 2) return;
-    width = static_cast<int>(std::min<double>(budget_.width, width * std::min<double>(kWidening, affordable)));
+    width = static_cast<int>(
+        std::min<double>(budget_.width, width * std::min<double>(kWidening, affordable)));
   }
 }
 
@@ -124,7 +128,6 @@ void Beam::StartPass(const Pass& pass) {
   level_begin_ = 0;
   level_end_ = 1;
   seen_.Clear();
-  classes_.Clear();
   seen_.Insert(cursor_.hash());
   guide_count_ = 1;
   for (const Plan& plan : plans()) guides_[guide_count_++].plan = plan;
@@ -157,8 +160,9 @@ bool Beam::Run(const Pass& pass) {
 
 // Whether the level to come already holds a placement of less latency.
 bool Beam::PairsPromise(double latency_ms) const {
-  return std::any_of(later_.begin(), later_.end(),
-                     [&](const Offer& offer) { return offer.latency_ms < latency_ms - kImprovementMs; });
+  return std::any_of(later_.begin(), later_.end(), [&](const Offer& offer) {
+    return offer.latency_ms < latency_ms - kImprovementMs;
+  });
 }
 
 void Beam::ExpandLevel() {
@@ -172,8 +176,10 @@ void Beam::ExpandLevel() {
   const int32_t paired = std::max(32, width_ / 4);
   if (level_end_ - level_begin_ > paired) {
     latencies_ms_.clear();
-    for (int32_t node = level_begin_; node < level_end_; ++node) latencies_ms_.push_back(tree_[node].latency_ms);
-    std::nth_element(latencies_ms_.begin(), latencies_ms_.begin() + (paired - 1), latencies_ms_.end());
+    for (int32_t node = level_begin_; node < level_end_; ++node)
+      latencies_ms_.push_back(tree_[node].latency_ms);
+    std::nth_element(latencies_ms_.begin(), latencies_ms_.begin() + (paired - 1),
+                     latencies_ms_.end());
     pair_bar_ms_ = latencies_ms_[paired - 1];
   }
   for (int32_t node = level_begin_; node < level_end_ && !OutOfBudget(); ++node) Expand(node);
@@ -196,7 +202,8 @@ void Beam::Expand(int32_t parent) {
   if (pass_.direction.empty() && tree_[parent].latency_ms <= pair_bar_ms_) ExpandByPairs(parent);
 }
 
-// A parent stands before its children in the tree, so of two nodes the later one is never above the other.
+// A parent stands before its children in the tree, so of two nodes the later one is never above the
+// other.
 void Beam::GoTo(int32_t node) {
   path_.clear();
   int32_t from = at_, to = node;
@@ -219,7 +226,8 @@ bool Beam::Directed(WorkloadId workload, KindId from) const {
 }
 
 bool Beam::Directed(WorkloadId workload, KindId from, KindId to) const {
-  return Directed(workload, from) && (pass_.direction.empty() || layer_of_[to] == pass_.direction[workload]);
+  return Directed(workload, from) &&
+         (pass_.direction.empty() || layer_of_[to] == pass_.direction[workload]);
 }
 
 void Beam::LoadGains() {
@@ -239,23 +247,11 @@ void Beam::ExpandAll(int32_t parent) {
       if (cursor_.by_kind().count(w, kind) == 0 || !Directed(w, kind)) continue;
       const float* gains = &Gain(w, kind, 0);
       if (here_ms_ - *std::max_element(gains, gains + kinds_) >= bar_ms_) continue;
-      static int OR = getenv("OR") ? atoi(getenv("OR")) : 0;
-      if (OR) {
-        const Resources& rq = cursor_.requests(w);
-        auto room = [&](NodeId n) { const Resources& f = cursor_.free(n); if (OR == 1 || OR == 11) return (double)f.cpu_millis; return std::min((double)f.cpu_millis / std::max<int64_t>(1, rq.cpu_millis), (double)f.memory_bytes / std::max<int64_t>(1, rq.memory_bytes)); };
-        NodeId bf = kNone; double br = -1;
-        ForEachNode(cursor_.Hosts(w), cursor_.OfKind(kind), words, [&](NodeId n) { if (double r = room(n); r > br) br = r, bf = n; });
-        for (KindId j = 0; j < kinds_; ++j) { if (!cursor_.KindAccepts(j) || !Directed(w, kind, j)) continue;
-          NodeId bt = kNone; double tr = 1e300;
-          ForEachNode(cursor_.Targets(w), cursor_.OfKind(j), words, [&](NodeId n) { if (n != bf) if (double r = room(n); r < tr) tr = r, bt = n; });
-          if (bt != kNone) Consider(parent, {w, bf, bt}, here_ms_ - gains[j]);
-        }
-        if (OR > 10) continue;
-      }
       ForEachNode(cursor_.Hosts(w), cursor_.OfKind(kind), words, [&](NodeId from) {
         ForEachNode(cursor_.Targets(w), words, [&](NodeId to) {
           const KindId into = cursor_.kind(to);
-          if (from != to && Directed(w, kind, into)) Consider(parent, {w, from, to}, here_ms_ - gains[into]);
+          if (from != to && Directed(w, kind, into))
+            Consider(parent, {w, from, to}, here_ms_ - gains[into]);
         });
       });
     }
@@ -268,11 +264,13 @@ void Beam::ExpandByPairs(int32_t parent) {
     for (KindId into = 0; into < kinds_; ++into) {
       if (!cursor_.KindAccepts(into)) continue;
       bool room = false;
-      for (int i = 0; i < words; ++i) room |= (cursor_.Targets(w)[i] & cursor_.OfKind(into)[i]) != 0;
+      for (int i = 0; i < words; ++i)
+        room |= (cursor_.Targets(w)[i] & cursor_.OfKind(into)[i]) != 0;
       if (room) continue;
       KindMove wanted{0, w, kNone, into};
       for (KindId from = 0; from < kinds_; ++from) {
-        if (cursor_.by_kind().count(w, from) == 0 || Gain(w, from, into) <= wanted.gain_ms) continue;
+        if (cursor_.by_kind().count(w, from) == 0 || Gain(w, from, into) <= wanted.gain_ms)
+          continue;
         wanted.gain_ms = Gain(w, from, into);
         wanted.from = from;
       }
@@ -288,8 +286,8 @@ void Beam::ExpandByPairs(int32_t parent) {
   if (later_.size() >= 2 * static_cast<size_t>(width_) + 64) Prune(&later_);
 }
 
-// Makes room for the wanted move: one pod of `other` goes from a node of the wanted kind to the tightest node of kind
-// `to`, if the wanted pod then fits and both together gain.
+// Makes room for the wanted move: one pod of `other` goes from a node of the wanted kind to the
+// tightest node of kind `to`, if the wanted pod then fits and both together gain.
 void Beam::PairUp(int32_t parent, const KindMove& wanted, WorkloadId other, KindId to) {
   const int words = cursor_.word_count();
   const WorkloadId w = wanted.workload;
@@ -299,11 +297,13 @@ void Beam::PairUp(int32_t parent, const KindMove& wanted, WorkloadId other, Kind
     NodeId last = kNone, source = kNone;
     ForEachNode(cursor_.Targets(other), cursor_.OfKind(to), words, [&](NodeId node) {
       if (node == between) return;
-      if (last == kNone || cursor_.free(node).cpu_millis < cursor_.free(last).cpu_millis) last = node;
+      if (last == kNone || cursor_.free(node).cpu_millis < cursor_.free(last).cpu_millis)
+        last = node;
     });
     if (last == kNone) return;
     ForEachNode(cursor_.Hosts(w), cursor_.OfKind(wanted.from), words, [&](NodeId node) {
-      if (source == kNone || cursor_.free(node).cpu_millis < cursor_.free(source).cpu_millis) source = node;
+      if (source == kNone || cursor_.free(node).cpu_millis < cursor_.free(source).cpu_millis)
+        source = node;
     });
     if (latency_ms == kNoBar) {
       ++evaluations_;
@@ -314,8 +314,10 @@ void Beam::PairUp(int32_t parent, const KindMove& wanted, WorkloadId other, Kind
     }
     if (latency_ms >= here_ms_) return;
     const Move first{other, between, last}, second{w, source, between};
-    const uint64_t hash = cursor_.HashAfter(first) - cursor_.CellHash(w, source) + cursor_.CellHash(w, between);
-    later_.push_back({latency_ms, parent, static_cast<int32_t>(later_.size()), second, first, hash});
+    const uint64_t hash =
+        cursor_.HashAfter(first) - cursor_.CellHash(w, source) + cursor_.CellHash(w, between);
+    later_.push_back(
+        {latency_ms, parent, static_cast<int32_t>(later_.size()), second, first, hash});
   });
 }
 
@@ -326,7 +328,8 @@ void Beam::ExpandRepresentatives(int32_t parent) {
     for (KindId from = 0; from < kinds_; ++from) {
       if (cursor_.by_kind().count(w, from) == 0) continue;
       for (KindId to = 0; to < kinds_; ++to) {
-        if (cursor_.KindAccepts(to) && Directed(w, from, to)) kind_moves_.push_back({Gain(w, from, to), w, from, to});
+        if (cursor_.KindAccepts(to) && Directed(w, from, to))
+          kind_moves_.push_back({Gain(w, from, to), w, from, to});
       }
     }
   }
@@ -351,7 +354,8 @@ void Beam::ExpandRepresentatives(int32_t parent) {
       if (tightest == kNone || cpu(node) < cpu(tightest)) tightest = node;
       if (roomiest == kNone || cpu(node) > cpu(roomiest)) roomiest = node;
     });
-    for (NodeId from : {fullest, most}) {  // Where both are one node, the second offer has been seen.
+    for (NodeId from :
+         {fullest, most}) {  // Where both are one node, the second offer has been seen.
       for (NodeId to : {tightest, roomiest}) {
         if (to != kNone && to != from) Consider(parent, {w, from, to}, here_ms_ - move.gain_ms);
       }
@@ -362,18 +366,12 @@ void Beam::ExpandRepresentatives(int32_t parent) {
 void Beam::Consider(int32_t parent, const Move& move, double latency_ms) {
   ++evaluations_;
   if (latency_ms >= bar_ms_) return;
-  static int CM = getenv("CM") ? atoi(getenv("CM")) : 0;
-  if (CM) {
-    const uint64_t kh = cursor_.KindHashAfter(move) * 64 + level_begin_;
-    bool ok = false;
-    if (!seen_.Contains(cursor_.HashAfter(move))) for (int i = 0; i < CM && !ok; ++i) ok = classes_.Insert((kh + i) * 0x9E3779B97F4A7C15ull);
-    if (!ok) return;
-  }
   if (!seen_.Insert(cursor_.HashAfter(move))) return;
   offers_.push_back({latency_ms, parent, order_++, move});
   if (offers_.size() < 2 * static_cast<size_t>(width_) + 64) return;
   Prune(&offers_);
-  bar_ms_ = offers_[width_ - 1].latency_ms;  // What comes later must be better than the last of these.
+  bar_ms_ =
+      offers_[width_ - 1].latency_ms;  // What comes later must be better than the last of these.
 }
 
 // Keeps the best `width` offers, the worst of them last.
@@ -387,11 +385,12 @@ void Beam::Prune(std::vector<Offer>* offers) {
   offers->resize(width_);
 }
 
-// The survivors become the next level, in the order in which they were offered: children of one parent stay together,
-// and going from one to the next is short.
+// The survivors become the next level, in the order in which they were offered: children of one
+// parent stay together, and going from one to the next is short.
 void Beam::Select() {
   Prune(&offers_);
-  std::sort(offers_.begin(), offers_.end(), [](const Offer& a, const Offer& b) { return a.order < b.order; });
+  std::sort(offers_.begin(), offers_.end(),
+            [](const Offer& a, const Offer& b) { return a.order < b.order; });
   for (Offer& offer : offers_) {
     if (offer.first.workload == kNone) continue;
     tree_.push_back({offer.parent, offer.first});
@@ -413,7 +412,8 @@ void Beam::KeepGuides(int depth) {
     }
     const Move& move = guide.plan.moves[depth - 1];
     int32_t node = level_begin_;
-    while (node < level_end_ && (tree_[node].parent != guide.at || tree_[node].move != move)) ++node;
+    while (node < level_end_ && (tree_[node].parent != guide.at || tree_[node].move != move))
+      ++node;
     if (node == level_end_) {
       ++level_end_;
       tree_.push_back({guide.at, move});
@@ -438,12 +438,16 @@ void Beam::KeepPlans() {
     Plan& plan = plans_[plan_count_];
     plan.cost_ms = finalists_[i].cost_ms;
     plan.moves.clear();
-    for (int32_t node = finalists_[i].node; node != 0; node = tree_[node].parent) plan.moves.push_back(tree_[node].move);
+    for (int32_t node = finalists_[i].node; node != 0; node = tree_[node].parent)
+      plan.moves.push_back(tree_[node].move);
     std::reverse(plan.moves.begin(), plan.moves.end());
     const auto end = plans_.begin() + plan_count_;
-    if (std::any_of(plans_.begin(), end, [&](const Plan& other) { return other.moves == plan.moves; })) continue;
+    if (std::any_of(plans_.begin(), end,
+                    [&](const Plan& other) { return other.moves == plan.moves; }))
+      continue;
     plan_count_ = std::min(plan_count_ + 1, kFinalists);
-    for (auto at = end; at != plans_.begin() && at->cost_ms < (at - 1)->cost_ms; --at) std::swap(*at, *(at - 1));
+    for (auto at = end; at != plans_.begin() && at->cost_ms < (at - 1)->cost_ms; --at)
+      std::swap(*at, *(at - 1));
   }
 }
 

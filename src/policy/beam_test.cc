@@ -34,8 +34,8 @@ struct Searched {
   Plan best;  // Appraised.
 };
 
-Searched Search(const State& state, const SearchBudget& budget, const Task& task = MigrationTask({}),
-                const Clock& clock = SystemClock()) {
+Searched Search(const State& state, const SearchBudget& budget,
+                const Task& task = MigrationTask({}), const Clock& clock = SystemClock()) {
   Searched searched;
   Evaluator model(LatencyLaw::Reach());
   model.Reset(state);
@@ -48,17 +48,20 @@ Searched Search(const State& state, const SearchBudget& budget, const Task& task
   return searched;
 }
 
-// A chain of services alone in a far cloud, the client at the edge: every move but the last makes latency worse.
+// A chain of services alone in a far cloud, the client at the edge: every move but the last makes
+// latency worse.
 State FarChain(int services) {
   WorldBuilder world;
   const LayerId cloud = world.Layer("cloud"), edge = world.Layer("edge");
   const KindId far = world.Kind("far", cloud), near = world.Kind("near", edge);
   world.LatencyBothWays(cloud, edge, 100);
   const WorkloadId client = world.Workload("client", 1, 1, false);
-  const NodeId source = world.Node(far, 100'000, 100'000), target = world.Node(near, 100'000, 100'000);
+  const NodeId source = world.Node(far, 100'000, 100'000),
+               target = world.Node(near, 100'000, 100'000);
   world.Pod(client, target);
   for (int i = 1; i <= services; ++i) world.Pod(world.Workload("service", 100, 100), source);
-  // Each service is called by the client itself, and calls all the others: leaving them costs more than it gains.
+  // Each service is called by the client itself, and calls all the others: leaving them costs more
+  // than it gains.
   std::vector<std::vector<CallTree>> groups(1);
   for (int i = 1; i <= services; ++i) {
     CallTree call{.workload = i, .execution_ms = 1, .data_mbytes = 0};
@@ -88,7 +91,8 @@ TEST(Beam, MakesRoomBeforeItMovesIn) {
   const LayerId layer = world.Layer("cloud");
   const KindId slow = world.Kind("slow", layer, 2), fast = world.Kind("fast", layer, 1);
   const WorkloadId client = world.Workload("client", 1, 1, false);
-  const WorkloadId heavy = world.Workload("heavy", 1000, 100), light = world.Workload("light", 1000, 100);
+  const WorkloadId heavy = world.Workload("heavy", 1000, 100),
+                   light = world.Workload("light", 1000, 100);
   world.Node(slow, 3000, 1000);
   world.Node(fast, 1000, 1000);
   world.Pod(client, 0);
@@ -103,12 +107,13 @@ TEST(Beam, MakesRoomBeforeItMovesIn) {
 }
 
 TEST(Beam, VisitsEachPlacementOnce) {
-  // Six equal pods on two equal nodes with room for all: seven placements, from each of which two moves lead at most,
-  // and two ways there.
+  // Six equal pods on two equal nodes with room for all: seven placements, from each of which two
+  // moves lead at most, and two ways there.
   WorldBuilder world;
   const LayerId layer = world.Layer("cloud");
   const KindId kind = world.Kind("node", layer);
-  const WorkloadId client = world.Workload("client", 1, 1, false), service = world.Workload("service", 100, 100);
+  const WorkloadId client = world.Workload("client", 1, 1, false),
+                   service = world.Workload("service", 100, 100);
   for (int i = 0; i < 2; ++i) world.Node(kind, 10'000, 10'000);
   world.Pod(client, 0);
   for (int i = 0; i < 6; ++i) world.Pod(service, 0);
@@ -123,7 +128,8 @@ TEST(Beam, StaysWithinItsEvaluations) {
   for (int64_t evaluations : {100, 1000, 10'000}) {
     const State state = ContinuumWorld({}, &rng);
     const Searched searched = Search(state, {.width = 1 << 15, .evaluations = evaluations});
-    EXPECT_LT(searched.beam.evaluations(), evaluations + 500);  // The placement at hand is always finished.
+    EXPECT_LT(searched.beam.evaluations(),
+              evaluations + 500);  // The placement at hand is always finished.
   }
 }
 
@@ -151,11 +157,14 @@ class JumpingClock final : public Clock {
 TEST(Beam, EndsWhenItsTimeIsUp) {
   Rng rng(3);
   const State state = ContinuumWorld({}, &rng);
-  const SearchBudget budget{.width = 1 << 15, .evaluations = 1 << 30, .time = std::chrono::milliseconds(1)};
-  const int64_t few = Search(state, budget, MigrationTask({}), JumpingClock(std::chrono::microseconds(100)))
-                          .beam.evaluations();
-  const int64_t more = Search(state, budget, MigrationTask({}), JumpingClock(std::chrono::microseconds(1)))
-                           .beam.evaluations();
+  const SearchBudget budget{
+      .width = 1 << 15, .evaluations = 1 << 30, .time = std::chrono::milliseconds(1)};
+  const int64_t few =
+      Search(state, budget, MigrationTask({}), JumpingClock(std::chrono::microseconds(100)))
+          .beam.evaluations();
+  const int64_t more =
+      Search(state, budget, MigrationTask({}), JumpingClock(std::chrono::microseconds(1)))
+          .beam.evaluations();
   EXPECT_LT(few, more);
   EXPECT_LT(few, 1000);
 }
@@ -195,7 +204,8 @@ TEST(Beam, FindsItsWayInALargeWorld) {
   const LayerId cloud = world.Layer("cloud"), edge = world.Layer("edge");
   const KindId far = world.Kind("far", cloud), near = world.Kind("near", edge);
   world.LatencyBothWays(cloud, edge, 100);
-  const WorkloadId client = world.Workload("client", 1, 1, false), service = world.Workload("service", 1000, 100);
+  const WorkloadId client = world.Workload("client", 1, 1, false),
+                   service = world.Workload("service", 1000, 100);
   for (int i = 0; i < 100; ++i) world.Node(i < 50 ? far : near, 1500, 10'000);
   world.Pod(client, 99);
   for (int i = 0; i < 40; ++i) world.Pod(service, i);

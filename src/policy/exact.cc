@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "policy/beam.h"
 #include "model/kind_ends.h"
+#include "policy/beam.h"
 #include "policy/greedy.h"
 
 namespace rudderfish {
@@ -36,21 +36,24 @@ Plan Incumbent(Evaluator* model, const Task& task, const Question& question, int
 
 class BranchAndBound {
  public:
-  BranchAndBound(Evaluator* model, const Task& task, const Question& question, const ExactLimits& limits)
+  BranchAndBound(Evaluator* model, const Task& task, const Question& question,
+                 const ExactLimits& limits)
       : model_(model), task_(task), question_(question), limits_(limits) {}
 
   ExactResult Run() {
     result_.plan = Incumbent(model_, task_, question_, limits_.width);
     result_.bound_ms = -kInfinity;
     result_.tolerance_ms = 2 * KindErrorMs(*model_);
-    if (result_.tolerance_ms > kToleranceMaxMs) return Unproven("the law of latency depends on nodes, not kinds alone");
+    if (result_.tolerance_ms > kToleranceMaxMs)
+      return Unproven("the law of latency depends on nodes, not kinds alone");
     step_costs_ms_.push_back(0);
     for (Question here = question_; here.step < task_.max_steps(); ++here.step) {
       step_costs_ms_.push_back(step_costs_ms_.back() + task_.StepCost(here));
     }
     cursor_.Reset(*model_);
     best_ms_ = result_.plan.cost_ms;
-    if (!ends_.List(step_costs_ms_, Bar(), limits_.ends, &cursor_)) return Unproven("too many ends");
+    if (!ends_.List(step_costs_ms_, Bar(), limits_.ends, &cursor_))
+      return Unproven("too many ends");
     return Search();
   }
 
@@ -114,7 +117,8 @@ class BranchAndBound {
           if (i != j) by_kind.Apply(w, j, i);
           ForEachNode(cursor_.Hosts(w), cursor_.OfKind(i), words, [&](NodeId from) {
             ForEachNode(cursor_.Targets(w), cursor_.OfKind(j), words, [&](NodeId to) {
-              if (from != to) Offer(node, {w, from, to}, depth, latency_ms + step_costs_ms_[depth], bound_ms);
+              if (from != to)
+                Offer(node, {w, from, to}, depth, latency_ms + step_costs_ms_[depth], bound_ms);
             });
           });
         }
@@ -186,11 +190,14 @@ struct ExactMemory final : PlanMemory {
 
 }  // namespace
 
-ExactResult PlanExactly(Evaluator* model, const Task& task, const Question& question, const ExactLimits& limits) {
+ExactResult PlanExactly(Evaluator* model, const Task& task, const Question& question,
+                        const ExactLimits& limits) {
   return BranchAndBound(model, task, question, limits).Run();
 }
 
-std::unique_ptr<Memory> ExactPolicy::NewMemory(uint64_t) const { return std::make_unique<ExactMemory>(); }
+std::unique_ptr<Memory> ExactPolicy::NewMemory(uint64_t) const {
+  return std::make_unique<ExactMemory>();
+}
 
 void ExactPolicy::Decide(std::span<Ask> asks, std::span<Answer> answers) const {
   CHECK_EQ(asks.size(), answers.size());

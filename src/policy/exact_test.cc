@@ -14,7 +14,8 @@ namespace {
 using testing::ContinuumWorld;
 using testing::Play;
 
-// The cost of the best plan of at most `depth` moves, all of them tried; a placement again only if reached sooner.
+// The cost of the best plan of at most `depth` moves, all of them tried; a placement again only if
+// reached sooner.
 class Enumeration {
  public:
   Enumeration(Evaluator* model, const Task& task) : model_(model), task_(task) {}
@@ -51,9 +52,10 @@ TEST(Exact, EqualsTryingAllPlans) {
   Rng rng(1);
   const MigrationTask task({.step_penalty_ms = 1});
   for (int i = 0; i < 25; ++i) {
-    constexpr testing::Pattern kPatterns[] = {testing::Pattern::kChain, testing::Pattern::kParallel};
-    const State state =
-        ContinuumWorld({.pattern = kPatterns[i % 2], .clouds = 1, .edges = 2, .replicas_max = 2}, &rng);
+    constexpr testing::Pattern kPatterns[] = {testing::Pattern::kChain,
+                                              testing::Pattern::kParallel};
+    const State state = ContinuumWorld(
+        {.pattern = kPatterns[i % 2], .clouds = 1, .edges = 2, .replicas_max = 2}, &rng);
     Evaluator model(LatencyLaw::Reach());
     model.Reset(state);
     const ExactResult exact = PlanExactly(&model, task, {});

@@ -10,21 +10,26 @@ namespace rudderfish {
 
 PodId LowestPod(const State& state, std::span<const NodeId> pod_nodes, const Move& move) {
   PodId pod = 0;
-  while (pod < state.pods.size() && (pod_nodes[pod] != move.from || state.pods.workload[pod] != move.workload)) ++pod;
+  while (pod < state.pods.size() &&
+         (pod_nodes[pod] != move.from || state.pods.workload[pod] != move.workload))
+    ++pod;
   return pod;
 }
 
-bool ComesFirst(const State& state, std::span<const NodeId> pod_nodes, const Move& a, const Move& b) {
+bool ComesFirst(const State& state, std::span<const NodeId> pod_nodes, const Move& a,
+                const Move& b) {
   if (a.to != b.to) return a.to < b.to;
   return LowestPod(state, pod_nodes, a) < LowestPod(state, pod_nodes, b);
 }
 
-GreedyStep ChooseGreedily(Evaluator* model, const Task& task, const Question& question, const ActionSpace& space,
-                          std::span<const NodeId> pod_nodes, std::vector<float>* scores) {
+GreedyStep ChooseGreedily(Evaluator* model, const Task& task, const Question& question,
+                          const ActionSpace& space, std::span<const NodeId> pod_nodes,
+                          std::vector<float>* scores) {
   const double cost_ms = task.StepCost(question);
   const double margin_ms = 2 * KindErrorMs(*model);
   double best_by_kind = cost_ms;
-  for (const Candidate& candidate : space.candidates) best_by_kind = std::max<double>(best_by_kind, candidate.gain_ms);
+  for (const Candidate& candidate : space.candidates)
+    best_by_kind = std::max<double>(best_by_kind, candidate.gain_ms);
   if (scores != nullptr) scores->clear();
 
   GreedyStep best;
@@ -38,7 +43,8 @@ GreedyStep ChooseGreedily(Evaluator* model, const Task& task, const Question& qu
     if (scores != nullptr) scores->push_back(static_cast<float>(gain_ms));
     if (!hopeful || gain_ms < largest - kTieMs) continue;
     const bool tie = best.choice != kStop && gain_ms <= largest + kTieMs;
-    if (!tie || ComesFirst(model->state(), pod_nodes, candidate.move, space.candidates[best.choice].move)) {
+    if (!tie ||
+        ComesFirst(model->state(), pod_nodes, candidate.move, space.candidates[best.choice].move)) {
       best = {i, gain_ms};
     }
     largest = std::max(largest, gain_ms);
@@ -48,8 +54,8 @@ GreedyStep ChooseGreedily(Evaluator* model, const Task& task, const Question& qu
   return best;
 }
 
-void RollOutGreedily(Evaluator* model, const Task& task, const Question& question, GreedyRollout* scratch,
-                     Plan* plan) {
+void RollOutGreedily(Evaluator* model, const Task& task, const Question& question,
+                     GreedyRollout* scratch, Plan* plan) {
   const State& state = model->state();
   scratch->pod_nodes.assign(state.pods.node.begin(), state.pods.node.end());
   plan->moves.clear();
@@ -69,7 +75,9 @@ void RollOutGreedily(Evaluator* model, const Task& task, const Question& questio
   AppraisePlan(model, task, question, plan);
 }
 
-std::unique_ptr<Memory> GreedyPolicy::NewMemory(uint64_t) const { return std::make_unique<Memory>(); }
+std::unique_ptr<Memory> GreedyPolicy::NewMemory(uint64_t) const {
+  return std::make_unique<Memory>();
+}
 
 void GreedyPolicy::Decide(std::span<Ask> asks, std::span<Answer> answers) const {
   CHECK_EQ(asks.size(), answers.size());

@@ -8,22 +8,23 @@
 #include "policy/plan.h"
 #include "policy/policy.h"
 
-// One step of look-ahead on the Model: takes the move after which latency is lowest, and stops when no move gains more
-// than a step costs. Of moves that are equal but for rounding it takes the first in REACH's order of
-// actions: the lowest node to move to, then the lowest pod.
+// One step of look-ahead on the Model: takes the move after which latency is lowest, and stops when
+// no move gains more than a step costs. Of moves that are equal but for rounding it takes the first
+// in REACH's order of actions: the lowest node to move to, then the lowest pod.
 //
-// Gains are exact. The gains by kind that every candidate carries say which of them can be the best: those within twice
-// the bound of their error of the largest; only these are tried on the Evaluator. Where the bound is large (`physical`)
-// that is all of them.
+// Gains are exact. The gains by kind that every candidate carries say which of them can be the
+// best: those within twice the bound of their error of the largest; only these are tried on the
+// Evaluator. Where the bound is large (`physical`) that is all of them.
 
 namespace rudderfish {
 
-// The pod that a move takes: the lowest of its workload on its node, by where `pod_nodes` says each pod is; the number
-// of pods if there is none, because the model has gone ahead of them.
+// The pod that a move takes: the lowest of its workload on its node, by where `pod_nodes` says each
+// pod is; the number of pods if there is none, because the model has gone ahead of them.
 PodId LowestPod(const State& state, std::span<const NodeId> pod_nodes, const Move& move);
 
 // REACH's order of actions: by node to move to, then by pod.
-bool ComesFirst(const State& state, std::span<const NodeId> pod_nodes, const Move& a, const Move& b);
+bool ComesFirst(const State& state, std::span<const NodeId> pod_nodes, const Move& a,
+                const Move& b);
 
 inline constexpr double kTieMs = 1e-12;  // Rounding of sums of a few hundred milliseconds.
 
@@ -32,10 +33,11 @@ struct GreedyStep {
   double gain_ms = 0;  // Of the best move, also if it is not worth its cost.
 };
 
-// `pod_nodes` says where each pod of the model's State is at the model's placement. If `scores` is given, it receives
-// the gain of every candidate (exact where tried) and the step cost for stop.
-GreedyStep ChooseGreedily(Evaluator* model, const Task& task, const Question& question, const ActionSpace& space,
-                          std::span<const NodeId> pod_nodes, std::vector<float>* scores = nullptr);
+// `pod_nodes` says where each pod of the model's State is at the model's placement. If `scores` is
+// given, it receives the gain of every candidate (exact where tried) and the step cost for stop.
+GreedyStep ChooseGreedily(Evaluator* model, const Task& task, const Question& question,
+                          const ActionSpace& space, std::span<const NodeId> pod_nodes,
+                          std::vector<float>* scores = nullptr);
 
 // Memory that rolling out greedily needs; keep it to allocate nothing.
 struct GreedyRollout {
@@ -44,7 +46,8 @@ struct GreedyRollout {
 };
 
 // The plan that the greedy policy follows from here, appraised. The model is left as found.
-void RollOutGreedily(Evaluator* model, const Task& task, const Question& question, GreedyRollout* scratch, Plan* plan);
+void RollOutGreedily(Evaluator* model, const Task& task, const Question& question,
+                     GreedyRollout* scratch, Plan* plan);
 
 class GreedyPolicy final : public Policy {
  public:

@@ -59,26 +59,30 @@ State SlowPods(int pods, double execution_ms) {
   WorldBuilder world;
   const LayerId layer = world.Layer("cloud");
   const KindId slow = world.Kind("slow", layer, 2), fast = world.Kind("fast", layer, 1);
-  const WorkloadId client = world.Workload("client", 1, 1, false), service = world.Workload("service", 100, 100);
+  const WorkloadId client = world.Workload("client", 1, 1, false),
+                   service = world.Workload("service", 100, 100);
   world.Node(slow, 10'000, 10'000);
   world.Node(fast, 10'000, 10'000);
   world.Node(fast, 10'000, 10'000);
   world.Pod(client, 0);
   for (int i = 0; i < pods; ++i) world.Pod(service, 0);
-  world.Endpoint({.workload = client,
-                  .groups = {{{.workload = service, .execution_ms = execution_ms, .data_mbytes = 0}}}});
+  world.Endpoint(
+      {.workload = client,
+       .groups = {{{.workload = service, .execution_ms = execution_ms, .data_mbytes = 0}}}});
   return world.Build();
 }
 
 TEST(Greedy, TiesGoToTheLowestNode) {
-  const Played played = Play(GreedyPolicy(), MigrationTask({}), LatencyLaw::Reach(), SlowPods(1, 10));
+  const Played played =
+      Play(GreedyPolicy(), MigrationTask({}), LatencyLaw::Reach(), SlowPods(1, 10));
   ASSERT_EQ(played.moves.size(), 1u);
   EXPECT_EQ(played.moves[0].to, 1);
 }
 
 TEST(Greedy, StopsWhenAMoveGainsNoMoreThanItCosts) {
   const MigrationTask task({.step_penalty_ms = 5, .step_penalty = StepPenalty::kConstant});
-  EXPECT_EQ(Play(GreedyPolicy(), task, LatencyLaw::Reach(), SlowPods(1, 5)).moves.size(), 0u);  // Gains 5 exactly.
+  EXPECT_EQ(Play(GreedyPolicy(), task, LatencyLaw::Reach(), SlowPods(1, 5)).moves.size(),
+            0u);  // Gains 5 exactly.
   EXPECT_EQ(Play(GreedyPolicy(), task, LatencyLaw::Reach(), SlowPods(1, 5.5)).moves.size(), 1u);
 }
 
@@ -87,7 +91,8 @@ TEST(Greedy, AGrowingCostEndsThePlanSooner) {
   const MigrationTask growing({.step_penalty_ms = 0.2});
   EXPECT_EQ(Play(GreedyPolicy(), growing, LatencyLaw::Reach(), SlowPods(10, 10)).moves.size(), 4u);
   const MigrationTask constant({.step_penalty_ms = 0.2, .step_penalty = StepPenalty::kConstant});
-  EXPECT_EQ(Play(GreedyPolicy(), constant, LatencyLaw::Reach(), SlowPods(10, 10)).moves.size(), 10u);
+  EXPECT_EQ(Play(GreedyPolicy(), constant, LatencyLaw::Reach(), SlowPods(10, 10)).moves.size(),
+            10u);
 }
 
 TEST(Greedy, RolloutIsThePlanThatThePolicyFollows) {

@@ -10,12 +10,14 @@ namespace rudderfish {
 namespace {
 
 uint64_t MoveHash(const Move& move) {
-  return PlacementCursor::CellHash(move.workload, move.to) - PlacementCursor::CellHash(move.workload, move.from);
+  return PlacementCursor::CellHash(move.workload, move.to) -
+         PlacementCursor::CellHash(move.workload, move.from);
 }
 
 }  // namespace
 
-void GuidedBeam::Search(Evaluator* model, const Task& task, const Question& question, const GuidedOptions& options) {
+void GuidedBeam::Search(Evaluator* model, const Task& task, const Question& question,
+                        const GuidedOptions& options) {
   AddSlots(*model, options.width, &level_);
   AddSlots(*model, options.width, &next_);
   tree_.assign(1, {});
@@ -30,7 +32,8 @@ void GuidedBeam::Search(Evaluator* model, const Task& task, const Question& ques
   plan_.latency_ms = plan_.cost_ms = model->Now().latency_ms;
   double steps_ms = 0;
   int patience = options.patience;
-  for (Question here = question; here.step < task.max_steps() && patience > 0 && level_size_ > 0; ++here.step) {
+  for (Question here = question; here.step < task.max_steps() && patience > 0 && level_size_ > 0;
+       ++here.step) {
     AskPrior(task, here);
     offers_.clear();
     for (int slot = 0; slot < level_size_; ++slot) OfferChildren(slot, options);
@@ -44,7 +47,8 @@ void GuidedBeam::Search(Evaluator* model, const Task& task, const Question& ques
       plan_.latency_ms = latency_ms;
       plan_.cost_ms = latency_ms + steps_ms;
       plan_.moves.clear();
-      for (int32_t n = level_[slot].node; n != 0; n = tree_[n].parent) plan_.moves.push_back(tree_[n].move);
+      for (int32_t n = level_[slot].node; n != 0; n = tree_[n].parent)
+        plan_.moves.push_back(tree_[n].move);
       std::reverse(plan_.moves.begin(), plan_.moves.end());
       patience = options.patience;
     }
@@ -93,7 +97,8 @@ void GuidedBeam::OfferChildren(int index, const GuidedOptions& options) {
     const Candidate& candidate = slot.space.candidates[i];
     const uint64_t hash = slot.hash + MoveHash(candidate.move);
     if (!seen_.Insert(hash)) continue;
-    offers_.push_back({index, candidate.move, latency_ms - candidate.gain_ms, slot.log_probability + scores[i], hash});
+    offers_.push_back({index, candidate.move, latency_ms - candidate.gain_ms,
+                       slot.log_probability + scores[i], hash});
   }
 }
 
@@ -104,13 +109,15 @@ void GuidedBeam::Survive(const GuidedOptions& options) {
   const auto by_parent = [](const Offer& a, const Offer& b) {
     return std::pair(a.parent_slot, a.hash) < std::pair(b.parent_slot, b.hash);
   };
-  std::partial_sort(offers_.begin(), offers_.begin() + half, offers_.end(), [&](const Offer& a, const Offer& b) {
-    return a.latency_ms != b.latency_ms ? a.latency_ms < b.latency_ms : by_parent(a, b);
-  });
+  std::partial_sort(
+      offers_.begin(), offers_.begin() + half, offers_.end(), [&](const Offer& a, const Offer& b) {
+        return a.latency_ms != b.latency_ms ? a.latency_ms < b.latency_ms : by_parent(a, b);
+      });
   std::partial_sort(offers_.begin() + half, offers_.begin() + width, offers_.end(),
                     [&](const Offer& a, const Offer& b) {
-                      return a.log_probability != b.log_probability ? a.log_probability > b.log_probability
-                                                                    : by_parent(a, b);
+                      return a.log_probability != b.log_probability
+                                 ? a.log_probability > b.log_probability
+                                 : by_parent(a, b);
                     });
   offers_.resize(width);
 }

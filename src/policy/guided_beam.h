@@ -9,12 +9,14 @@
 #include "policy/beam.h"
 #include "policy/plan.h"
 
-// Beam search with a learned prior: a narrow beam that looks only at moves that the prior holds likely or that gain most
-// at once. Half of the width is for the placements of lowest latency, half for those that the prior, over the whole way
-// there, holds most likely: the second half finds plans that first climb.
+// Beam search with a learned prior: a narrow beam that looks only at moves that the prior holds
+// likely or that gain most at once. Half of the width is for the placements of lowest latency, half
+// for those that the prior, over the whole way there, holds most likely: the second half finds
+// plans that first climb.
 //
-// All states of a level are put to the prior as one batch. Each has an Evaluator of its own, so latency is exact; the
-// gain of a child that is not expanded is by kind. Allocates nothing once it has run a search as large.
+// All states of a level are put to the prior as one batch. Each has an Evaluator of its own, so
+// latency is exact; the gain of a child that is not expanded is by kind. Allocates nothing once it
+// has run a search as large.
 
 namespace rudderfish {
 
@@ -30,7 +32,8 @@ class GuidedBeam {
   explicit GuidedBeam(const Policy& prior) : prior_(prior) {}
 
   // Searches from the model's placement, which is left as found.
-  void Search(Evaluator* model, const Task& task, const Question& question, const GuidedOptions& options);
+  void Search(Evaluator* model, const Task& task, const Question& question,
+              const GuidedOptions& options);
 
   // The best plan; empty if nothing is better than staying.
   const Plan& plan() const { return plan_; }

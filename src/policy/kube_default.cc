@@ -29,7 +29,11 @@ int64_t MostScore(int64_t requested, int64_t capacity) {
 class PodScores {
  public:
   PodScores(NodeScoring scoring, const Evaluator& model, WorkloadId workload, NodeId own)
-      : scoring_(scoring), state_(model.state()), placement_(model.placement()), workload_(workload), own_(own) {
+      : scoring_(scoring),
+        state_(model.state()),
+        placement_(model.placement()),
+        workload_(workload),
+        own_(own) {
     if (scoring != NodeScoring::kKubeDefault) return;
     for (NodeId node = 0; node < placement_.node_count(); ++node) feasible_ += Feasible(node);
     for (NodeId node = 0; node < placement_.node_count(); ++node) {
@@ -49,9 +53,12 @@ class PodScores {
     if (assumed.cpu_millis == 0) assumed.cpu_millis = kAssumedRequests.cpu_millis;
     if (assumed.memory_bytes == 0) assumed.memory_bytes = kAssumedRequests.memory_bytes;
     switch (scoring_) {
-      case NodeScoring::kLeastAllocated: return LeastAllocatedScore(used + assumed, allocatable);
-      case NodeScoring::kMostAllocated: return MostAllocatedScore(used + assumed, allocatable);
-      case NodeScoring::kKubeDefault: break;
+      case NodeScoring::kLeastAllocated:
+        return LeastAllocatedScore(used + assumed, allocatable);
+      case NodeScoring::kMostAllocated:
+        return MostAllocatedScore(used + assumed, allocatable);
+      case NodeScoring::kKubeDefault:
+        break;
     }
     const bool best_effort = requests == Resources{};
     return LeastAllocatedScore(used + assumed, allocatable) +
@@ -62,7 +69,8 @@ class PodScores {
  private:
   bool Feasible(NodeId node) const {
     if (node == own_) return true;
-    return state_.catalog->layers[state_.kind_of(node).layer].accepts_moves && placement_.Fits(workload_, node);
+    return state_.catalog->layers[state_.kind_of(node).layer].accepts_moves &&
+           placement_.Fits(workload_, node);
   }
   int64_t SpreadCount(NodeId node) const {
     return TopologySpreadCount(placement_.on_node(workload_, node) - (node == own_), feasible_);
@@ -93,9 +101,12 @@ int64_t MostAllocatedScore(const Resources& requested, const Resources& allocata
 }
 
 int64_t BalancedAllocationScore(const Resources& requested, const Resources& allocatable) {
-  if (allocatable.cpu_millis == 0 || allocatable.memory_bytes == 0) return kScoreMax;  // One fraction has no spread.
-  const double cpu = std::min(1.0, static_cast<double>(requested.cpu_millis) / allocatable.cpu_millis);
-  const double memory = std::min(1.0, static_cast<double>(requested.memory_bytes) / allocatable.memory_bytes);
+  if (allocatable.cpu_millis == 0 || allocatable.memory_bytes == 0)
+    return kScoreMax;  // One fraction has no spread.
+  const double cpu =
+      std::min(1.0, static_cast<double>(requested.cpu_millis) / allocatable.cpu_millis);
+  const double memory =
+      std::min(1.0, static_cast<double>(requested.memory_bytes) / allocatable.memory_bytes);
   return static_cast<int64_t>((1 - std::abs((cpu - memory) / 2)) * kScoreMax);
 }
 
@@ -109,14 +120,19 @@ int64_t TopologySpreadScore(int64_t count, int64_t count_min, int64_t count_max)
 
 std::string_view NodeScorePolicy::name() const {
   switch (scoring_) {
-    case NodeScoring::kLeastAllocated: return "least-allocated";
-    case NodeScoring::kMostAllocated: return "most-allocated";
-    case NodeScoring::kKubeDefault: break;
+    case NodeScoring::kLeastAllocated:
+      return "least-allocated";
+    case NodeScoring::kMostAllocated:
+      return "most-allocated";
+    case NodeScoring::kKubeDefault:
+      break;
   }
   return "kube-default";
 }
 
-std::unique_ptr<Memory> NodeScorePolicy::NewMemory(uint64_t) const { return std::make_unique<Memory>(); }
+std::unique_ptr<Memory> NodeScorePolicy::NewMemory(uint64_t) const {
+  return std::make_unique<Memory>();
+}
 
 void NodeScorePolicy::Decide(std::span<Ask> asks, std::span<Answer> answers) const {
   CHECK_EQ(asks.size(), answers.size());
@@ -134,7 +150,9 @@ void NodeScorePolicy::Decide(std::span<Ask> asks, std::span<Answer> answers) con
       const int64_t gain = scores.Of(move.to) - scores.Of(move.from);
       answer.scores.push_back(static_cast<float>(gain));
       if (gain <= 0 || gain < best) continue;
-      if (gain > best || ComesFirst(state, state.pods.node, move, space.candidates[answer.choice].move)) answer.choice = c;
+      if (gain > best ||
+          ComesFirst(state, state.pods.node, move, space.candidates[answer.choice].move))
+        answer.choice = c;
       best = gain;
     }
     answer.scores.push_back(0);

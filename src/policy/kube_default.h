@@ -6,22 +6,25 @@
 
 #include "policy/policy.h"
 
-// What Kubernetes would do: the scores by which kube-scheduler places a pod, applied to pods that already run.
+// What Kubernetes would do: the scores by which kube-scheduler places a pod, applied to pods that
+// already run.
 //
-// A pod is scored as if it were scheduled anew: its own node as if it were gone from there, every other node that may
-// take it as it is. Of all moves to the best node of a pod the one that gains most is made, the first in REACH's order
-// of actions among equals; when no move gains, it stops. Latency plays no part.
+// A pod is scored as if it were scheduled anew: its own node as if it were gone from there, every
+// other node that may take it as it is. Of all moves to the best node of a pod the one that gains
+// most is made, the first in REACH's order of actions among equals; when no move gains, it stops.
+// Latency plays no part.
 //
 // The formulas are those of Kubernetes 1.35, integer division included:
 //   least allocated   mean over cpu and memory of (allocatable - requested) * 100 / allocatable
 //   most allocated    mean over cpu and memory of requested * 100 / allocatable
 //   balanced          (1 - |cpu fraction - memory fraction| / 2) * 100, truncated
-//   topology spread   the pods of the workload on the node times ln(feasible nodes + 2), plus maxSkew - 1 = 2, rounded;
+//   topology spread   the pods of the workload on the node times ln(feasible nodes + 2), plus maxSkew - 1 = 2,
+//                     rounded;
 //                     then 100 * (max + min - it) / max over the feasible nodes
-// The default profile sums least allocated (weight 1), balanced (1) and topology spread (2) by host name, the system's
-// default constraint. What a State does not carry is equal for all nodes and left out: taints, affinity, images, and
-// the second default constraint, by zone. For least and most allocated a pod without requests counts as 100 m of cpu and
-// 200 MiB.
+// The default profile sums least allocated (weight 1), balanced (1) and topology spread (2) by host
+// name, the system's default constraint. What a State does not carry is equal for all nodes and
+// left out: taints, affinity, images, and the second default constraint, by zone. For least and
+// most allocated a pod without requests counts as 100 m of cpu and 200 MiB.
 
 namespace rudderfish {
 

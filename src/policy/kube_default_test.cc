@@ -19,7 +19,8 @@ Resources Millis(int64_t cpu_millis, int64_t memory_mib) { return {cpu_millis, m
 TEST(NodeScores, LeastAllocatedTruncatesEachResourceAndThenTheirMean) {
   EXPECT_EQ(LeastAllocatedScore(Millis(1000, 500), Millis(4000, 1000)), (75 + 50) / 2);
   EXPECT_EQ(LeastAllocatedScore(Millis(1, 1), Millis(3, 3)), 66);
-  EXPECT_EQ(LeastAllocatedScore(Millis(5000, 500), Millis(4000, 1000)), 25);  // More than there is counts 0.
+  EXPECT_EQ(LeastAllocatedScore(Millis(5000, 500), Millis(4000, 1000)),
+            25);  // More than there is counts 0.
   EXPECT_EQ(LeastAllocatedScore(Millis(0, 0), Millis(0, 1000)), 50);
 }
 
@@ -29,7 +30,8 @@ TEST(NodeScores, MostAllocatedIsItsMirror) {
 }
 
 TEST(NodeScores, BalancedIsHalfTheDifferenceOfFractions) {
-  EXPECT_EQ(BalancedAllocationScore(Millis(1000, 500), Millis(4000, 1000)), 87);  // 1 - 0.25 / 2 = 0.875.
+  EXPECT_EQ(BalancedAllocationScore(Millis(1000, 500), Millis(4000, 1000)),
+            87);  // 1 - 0.25 / 2 = 0.875.
   EXPECT_EQ(BalancedAllocationScore(Millis(2000, 500), Millis(4000, 1000)), 100);
   EXPECT_EQ(BalancedAllocationScore(Millis(9000, 0), Millis(4000, 1000)), 50);
 }
@@ -42,12 +44,14 @@ TEST(NodeScores, TopologySpreadCountsPodsByTheLogarithmOfNodes) {
   EXPECT_EQ(TopologySpreadScore(0, 0, 0), 100);
 }
 
-// Two nodes of 4 cores and 4000 MiB and one of 2 cores and 2000 MiB; three pods of 1 core and 1000 MiB on the first.
+// Two nodes of 4 cores and 4000 MiB and one of 2 cores and 2000 MiB; three pods of 1 core and 1000
+// MiB on the first.
 State ThreeNodes() {
   WorldBuilder world;
   const LayerId layer = world.Layer("cloud"), outside = world.Layer("client", false);
   const KindId kind = world.Kind("node", layer), client_kind = world.Kind("client", outside);
-  const WorkloadId service = world.Workload("service", 1000, 1000), client = world.Workload("client", 1, 1, false);
+  const WorkloadId service = world.Workload("service", 1000, 1000),
+                   client = world.Workload("client", 1, 1, false);
   world.Node(kind, 4000, 4000);
   world.Node(kind, 4000, 4000);
   world.Node(kind, 2000, 2000);
@@ -89,20 +93,23 @@ TEST(NodeScorePolicy, KubeDefaultAddsBalanceAndTwiceTheSpread) {
   std::vector<Move> moves;
   int choice = 0;
   const std::vector<float> scores = Scores(NodeScoring::kKubeDefault, &moves, &choice);
-  // Balance is 100 everywhere. Spread over three feasible nodes: two other pods at home count 5, none elsewhere 2:
-  // scores 40 at home, 100 elsewhere.
-  for (size_t i = 0; i < moves.size(); ++i) EXPECT_EQ(scores[i], (moves[i].to == 1 ? 50 : 25) + 2 * (100 - 40));
+  // Balance is 100 everywhere. Spread over three feasible nodes: two other pods at home count 5,
+  // none elsewhere 2: scores 40 at home, 100 elsewhere.
+  for (size_t i = 0; i < moves.size(); ++i)
+    EXPECT_EQ(scores[i], (moves[i].to == 1 ? 50 : 25) + 2 * (100 - 40));
 }
 
 TEST(NodeScorePolicy, LeastAllocatedSpreadsAndMostAllocatedPacks) {
   const MigrationTask task({});
-  const auto spread = Play(NodeScorePolicy(NodeScoring::kLeastAllocated), task, LatencyLaw::Reach(), ThreeNodes());
+  const auto spread =
+      Play(NodeScorePolicy(NodeScoring::kLeastAllocated), task, LatencyLaw::Reach(), ThreeNodes());
   EXPECT_TRUE(spread.stopped);
-  // The first to the empty large node, 75 % against 25 %; then home has 50 % free with the second pod on it, node 1 too
-  // and node 2: nothing gains.
+  // The first to the empty large node, 75 % against 25 %; then home has 50 % free with the second
+  // pod on it, node 1 too and node 2: nothing gains.
   ASSERT_EQ(spread.moves.size(), 1u);
   EXPECT_EQ(spread.moves[0].to, 1);
-  const auto pack = Play(NodeScorePolicy(NodeScoring::kMostAllocated), task, LatencyLaw::Reach(), ThreeNodes());
+  const auto pack =
+      Play(NodeScorePolicy(NodeScoring::kMostAllocated), task, LatencyLaw::Reach(), ThreeNodes());
   EXPECT_TRUE(pack.moves.empty());  // 75 % full at home, 50 % on the small node.
 }
 
@@ -110,13 +117,14 @@ TEST(NodeScorePolicy, TiesGoToTheLowestNode) {
   WorldBuilder world;
   const LayerId layer = world.Layer("cloud");
   const KindId kind = world.Kind("node", layer);
-  const WorkloadId service = world.Workload("service", 1000, 1000), client = world.Workload("client", 1, 1, false);
+  const WorkloadId service = world.Workload("service", 1000, 1000),
+                   client = world.Workload("client", 1, 1, false);
   for (int i = 0; i < 4; ++i) world.Node(kind, 4000, 4000);
   for (int i = 0; i < 3; ++i) world.Pod(service, 2);
   world.Pod(client, 2);
   world.Endpoint({.workload = client, .groups = {{{.workload = service, .execution_ms = 1}}}});
-  const auto played = Play(NodeScorePolicy(NodeScoring::kLeastAllocated), MigrationTask({}), LatencyLaw::Reach(),
-                           world.Build());
+  const auto played = Play(NodeScorePolicy(NodeScoring::kLeastAllocated), MigrationTask({}),
+                           LatencyLaw::Reach(), world.Build());
   ASSERT_FALSE(played.moves.empty());
   EXPECT_EQ(played.moves[0].to, 0);
 }
@@ -125,7 +133,8 @@ TEST(NodeScorePolicy, APodWithoutRequestsCountsAsKubernetesAssumes) {
   WorldBuilder world;
   const LayerId layer = world.Layer("cloud");
   const KindId kind = world.Kind("node", layer);
-  const WorkloadId service = world.Workload("service", 0, 0), client = world.Workload("client", 600, 600, false);
+  const WorkloadId service = world.Workload("service", 0, 0),
+                   client = world.Workload("client", 600, 600, false);
   world.Node(kind, 1000, 1000);
   world.Node(kind, 1000, 1000);
   world.Pod(service, 0);

@@ -55,13 +55,16 @@ void LookaheadPolicy::Decide(std::span<Ask> asks, std::span<Answer> answers) con
       memory->guided->Search(ask.model, *ask.task, ask.question, options_.guided);
       Compete(memory->guided->plan(), ask, memory);
     } else {
-      memory->beam.Search(*ask.model, *ask.task, ask.question, options_.budget, *options_.clock, memory->best);
+      memory->beam.Search(*ask.model, *ask.task, ask.question, options_.budget, *options_.clock,
+                          memory->best);
       for (const Plan& plan : memory->beam.plans()) Compete(plan, ask, memory);
     }
     memory->Adopt(memory->best, ask, &answers[i]);
   }
 }
 
-const Plan& LookaheadPolicy::PlanOf(const Memory& memory) { return static_cast<const PlanMemory&>(memory).plan(); }
+const Plan& LookaheadPolicy::PlanOf(const Memory& memory) {
+  return static_cast<const PlanMemory&>(memory).plan();
+}
 
 }  // namespace rudderfish

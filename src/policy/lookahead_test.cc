@@ -22,7 +22,8 @@ std::vector<State> Worlds(int count, uint64_t seed) {
   std::vector<State> worlds;
   constexpr Pattern kPatterns[] = {Pattern::kChain, Pattern::kSequential, Pattern::kParallel};
   for (int i = 0; i < count; ++i) {
-    worlds.push_back(i % 2 == 0 ? RandomWorld(&rng) : ContinuumWorld({.pattern = kPatterns[i / 2 % 3]}, &rng));
+    worlds.push_back(i % 2 == 0 ? RandomWorld(&rng)
+                                : ContinuumWorld({.pattern = kPatterns[i / 2 % 3]}, &rng));
   }
   return worlds;
 }
@@ -34,8 +35,9 @@ LookaheadOptions WithPrior(double temperature_ms) {
 }
 
 TEST(Lookahead, IsNeverWorseThanGreedyOrStaying) {
-  for (const LookaheadOptions& options : {LookaheadOptions{.budget = {.width = 1}},
-                                          LookaheadOptions{.budget = {.width = 32}}, WithPrior(10)}) {
+  for (const LookaheadOptions& options :
+       {LookaheadOptions{.budget = {.width = 1}}, LookaheadOptions{.budget = {.width = 32}},
+        WithPrior(10)}) {
     const LookaheadPolicy lookahead("lookahead", options);
     for (const LatencyLaw* law : {&LatencyLaw::Reach(), &LatencyLaw::Physical()}) {
       for (const State& state : Worlds(40, 1)) {
@@ -69,7 +71,8 @@ TEST(Lookahead, FindsTheOptimumOfSmallWorlds) {
     const ExactResult exact = PlanExactly(&model, task, {});
     if (!exact.proven) continue;
     ++proven;
-    EXPECT_NEAR(Play(lookahead, task, LatencyLaw::Reach(), state).cost_ms(), exact.plan.cost_ms, exact.tolerance_ms);
+    EXPECT_NEAR(Play(lookahead, task, LatencyLaw::Reach(), state).cost_ms(), exact.plan.cost_ms,
+                exact.tolerance_ms);
   }
   EXPECT_GE(proven, 35);
 }
@@ -125,18 +128,20 @@ TEST(Lookahead, PlansAnewFromWhereItFindsItself) {
 }
 
 TEST(GuidedBeam, ASharpPriorLeadsWhereGainAloneDoesNot) {
-  // With one child by gain and one by prior a state, a uniform prior adds chance moves only; the plan is at least as
-  // good as without any children by prior.
+  // With one child by gain and one by prior a state, a uniform prior adds chance moves only; the
+  // plan is at least as good as without any children by prior.
   double with_prior = 0, without = 0;
   for (const State& state : Worlds(30, 6)) {
     Evaluator model(LatencyLaw::Reach());
     model.Reset(state);
     const testing::SoftmaxPolicy prior(10);
     GuidedBeam beam(prior);
-    beam.Search(&model, MigrationTask({}), {}, {.width = 8, .moves_by_prior = 4, .moves_by_gain = 1});
+    beam.Search(&model, MigrationTask({}), {},
+                {.width = 8, .moves_by_prior = 4, .moves_by_gain = 1});
     with_prior += beam.plan().cost_ms;
     GuidedBeam narrow(prior);
-    narrow.Search(&model, MigrationTask({}), {}, {.width = 1, .moves_by_prior = 0, .moves_by_gain = 1});
+    narrow.Search(&model, MigrationTask({}), {},
+                  {.width = 1, .moves_by_prior = 0, .moves_by_gain = 1});
     without += narrow.plan().cost_ms;
   }
   EXPECT_LT(with_prior, without);

@@ -26,10 +26,13 @@ void Exchange(NodeId a, NodeId b, NodeId* node) {
 bool Substitute(const Placement& placement, const ActionSpace& space, size_t at, Plan* plan) {
   const Move planned = plan->moves[at];
   const Move* found = nullptr;
-  const auto shared = [&](const Move& m) { return (m.from == planned.from) + (m.to == planned.to); };
+  const auto shared = [&](const Move& m) {
+    return (m.from == planned.from) + (m.to == planned.to);
+  };
   for (const Candidate& candidate : space.candidates) {
     const Move& move = candidate.move;
-    if (move.workload != planned.workload || placement.kind(move.from) != placement.kind(planned.from) ||
+    if (move.workload != planned.workload ||
+        placement.kind(move.from) != placement.kind(planned.from) ||
         placement.kind(move.to) != placement.kind(planned.to)) {
       continue;
     }
@@ -75,12 +78,15 @@ void AppraisePlan(Evaluator* model, const Task& task, const Question& question, 
   plan->moves.resize(best);
 }
 
-void FitPlan(Evaluator* model, const Task& task, const Question& question, ActionSpace* scratch, Plan* plan) {
+void FitPlan(Evaluator* model, const Task& task, const Question& question, ActionSpace* scratch,
+             Plan* plan) {
   size_t made = 0;
   for (Question here = question; made < plan->moves.size(); ++made, ++here.step) {
     if (!MoveAllowed(model->state(), model->placement(), plan->moves[made])) break;
     task.Space(model, here, scratch);
-    if (FindCandidate(*scratch, plan->moves[made]) == kStop && !Substitute(model->placement(), *scratch, made, plan)) break;
+    if (FindCandidate(*scratch, plan->moves[made]) == kStop &&
+        !Substitute(model->placement(), *scratch, made, plan))
+      break;
     model->Commit(plan->moves[made]);
   }
   plan->moves.resize(made);
@@ -106,7 +112,8 @@ uint64_t Fingerprint(const Evaluator& model) {
 bool PlanMemory::Follow(const Ask& ask, Answer* answer) {
   const int step = ask.question.step - first_step_;
   const int moves = static_cast<int>(plan_.moves.size());
-  if (!following_ || step < 0 || step > moves || Fingerprint(*ask.model) != fingerprints_[step]) return false;
+  if (!following_ || step < 0 || step > moves || Fingerprint(*ask.model) != fingerprints_[step])
+    return false;
   answer->scores.clear();
   answer->value = costs_ms_[step] - costs_ms_.back();
   answer->choice = step == moves ? kStop : FindCandidate(*ask.space, plan_.moves[step]);

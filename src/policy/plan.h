@@ -7,8 +7,9 @@
 
 #include "policy/policy.h"
 
-// Several moves, one after another, and the memory of a policy that plans once and then follows. Plans are compared by
-// what the task counts: the latency they end at and the cost of every step on the way.
+// Several moves, one after another, and the memory of a policy that plans once and then follows.
+// Plans are compared by what the task counts: the latency they end at and the cost of every step on
+// the way.
 
 namespace rudderfish {
 
@@ -24,21 +25,24 @@ inline constexpr int kPlanMovesReserved = 256;
 // What `count` decisions from `question` on cost, beside their gains.
 double StepCosts(const Task& task, const Question& question, int count);
 
-// Carries the plan out on the model and takes it back. Cuts it before the first move that is not allowed and then to
-// the prefix that costs least (the shortest of equals), and fills in what that comes to. Exact.
+// Carries the plan out on the model and takes it back. Cuts it before the first move that is not
+// allowed and then to the prefix that costs least (the shortest of equals), and fills in what that
+// comes to. Exact.
 void AppraisePlan(Evaluator* model, const Task& task, const Question& question, Plan* plan);
 
-// Makes a plan of moves that are alternatives of the task's questions. In a large world a question lists representatives
-// only: a move that is not among them is replaced by one of the same workload between nodes of the same kinds, which
-// does the same for latency, and the nodes are exchanged in what follows; where there is none, the plan is cut. The
-// model is left as found. `scratch` is for the questions on the way.
-void FitPlan(Evaluator* model, const Task& task, const Question& question, ActionSpace* scratch, Plan* plan);
+// Makes a plan of moves that are alternatives of the task's questions. In a large world a question
+// lists representatives only: a move that is not among them is replaced by one of the same workload
+// between nodes of the same kinds, which does the same for latency, and the nodes are exchanged in
+// what follows; where there is none, the plan is cut. The model is left as found. `scratch` is for
+// the questions on the way.
+void FitPlan(Evaluator* model, const Task& task, const Question& question, ActionSpace* scratch,
+             Plan* plan);
 
 // Equal for equal placements with equal room and latency; different, in all likelihood, for others.
 uint64_t Fingerprint(const Evaluator& model);
 
-// Follows a plan for as long as every question comes from the placement that the plan leads to. It is asked by step, so
-// asking twice gives the same answer.
+// Follows a plan for as long as every question comes from the placement that the plan leads to. It
+// is asked by step, so asking twice gives the same answer.
 class PlanMemory : public Memory {
  public:
   void Restart() override { following_ = false; }
@@ -54,7 +58,7 @@ class PlanMemory : public Memory {
 
  private:
   bool following_ = false;
-  int first_step_ = 0;                  // Of the question the plan was made for.
+  int first_step_ = 0;  // Of the question the plan was made for.
   Plan plan_;
   std::vector<uint64_t> fingerprints_;  // [moves + 1], before each move and at the end
   std::vector<double> costs_ms_;        // [moves + 1], in the same places

@@ -11,10 +11,13 @@ namespace {
 
 using testing::WorldBuilder;
 
-// One pod each of two services on a slow node; two fast nodes and one that is slower still, each with room for both.
+// One pod each of two services on a slow node; two fast nodes and one that is slower still, each
+// with room for both.
 class PlanTest : public ::testing::Test {
  protected:
-  PlanTest() : model_(LatencyLaw::Reach()), task_({.step_penalty_ms = 1, .step_penalty = StepPenalty::kConstant}) {
+  PlanTest()
+      : model_(LatencyLaw::Reach()),
+        task_({.step_penalty_ms = 1, .step_penalty = StepPenalty::kConstant}) {
     WorldBuilder world;
     const LayerId layer = world.Layer("cloud");
     const KindId slow = world.Kind("slow", layer, 2), fast = world.Kind("fast", layer, 1);
@@ -126,11 +129,14 @@ class Representatives final : public Task {
   GraphWidths widths() const override { return all_->widths(); }
   void Space(Evaluator* model, const Question& question, ActionSpace* space) const override {
     all_->Space(model, question, space);
-    std::erase_if(space->candidates, [](const Candidate& c) { return c.move.from == 2 || c.move.to == 2; });
+    std::erase_if(space->candidates,
+                  [](const Candidate& c) { return c.move.from == 2 || c.move.to == 2; });
   }
   void Encode(Evaluator*, const Question&, ActionSpace*, GraphBatch*) const override {}
   void Decode(const State&, const ActionSpace&, int, Decision*) const override {}
-  Outcome Judge(const Terms&, const Terms&, const Question&, const Decision&) const override { return {}; }
+  Outcome Judge(const Terms&, const Terms&, const Question&, const Decision&) const override {
+    return {};
+  }
   double StepCost(const Question& question) const override { return all_->StepCost(question); }
 
  private:

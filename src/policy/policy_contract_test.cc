@@ -36,7 +36,8 @@ class PolicyContract : public ::testing::Test {
       CheckPolicy(policy, MigrationTask({}), *law, states_, traits);
     }
     // Representatives only, and a constant cost.
-    const MigrationTask few({.step_penalty = StepPenalty::kConstant, .max_steps = 30, .max_candidates = 5});
+    const MigrationTask few(
+        {.step_penalty = StepPenalty::kConstant, .max_steps = 30, .max_candidates = 5});
     CheckPolicy(policy, few, LatencyLaw::Reach(), states_, traits);
   }
 
@@ -45,11 +46,19 @@ class PolicyContract : public ::testing::Test {
 
 TEST_F(PolicyContract, StayKeepsIt) { Check(StayPolicy()); }
 TEST_F(PolicyContract, RandomKeepsIt) { Check(RandomPolicy(), {.stops = false}); }
-TEST_F(PolicyContract, KubeDefault) { Check(NodeScorePolicy(NodeScoring::kKubeDefault), {.stops = false}); }
-TEST_F(PolicyContract, LeastAllocated) { Check(NodeScorePolicy(NodeScoring::kLeastAllocated), {.stops = false}); }
-TEST_F(PolicyContract, MostAllocated) { Check(NodeScorePolicy(NodeScoring::kMostAllocated), {.stops = false}); }
+TEST_F(PolicyContract, KubeDefault) {
+  Check(NodeScorePolicy(NodeScoring::kKubeDefault), {.stops = false});
+}
+TEST_F(PolicyContract, LeastAllocated) {
+  Check(NodeScorePolicy(NodeScoring::kLeastAllocated), {.stops = false});
+}
+TEST_F(PolicyContract, MostAllocated) {
+  Check(NodeScorePolicy(NodeScoring::kMostAllocated), {.stops = false});
+}
 TEST_F(PolicyContract, GreedyKeepsIt) { Check(GreedyPolicy()); }
-TEST_F(PolicyContract, LookaheadKeepsIt) { Check(LookaheadPolicy("lookahead", {.budget = {.width = 32}})); }
+TEST_F(PolicyContract, LookaheadKeepsIt) {
+  Check(LookaheadPolicy("lookahead", {.budget = {.width = 32}}));
+}
 TEST_F(PolicyContract, LookaheadWithinEvaluations) {
   Check(LookaheadPolicy("lookahead", {.budget = {.width = 1 << 15, .evaluations = 5000}}));
 }
@@ -59,12 +68,15 @@ TEST_F(PolicyContract, LookaheadWithAPrior) {
   Check(LookaheadPolicy("lookahead", options));
 }
 TEST_F(PolicyContract, BestOfRollouts) {
-  Check(BestOfPolicy("best-of", std::make_shared<testing::SoftmaxPolicy>(10), {.samples = 4}), {.allocates = true});
+  Check(BestOfPolicy("best-of", std::make_shared<testing::SoftmaxPolicy>(10), {.samples = 4}),
+        {.allocates = true});
 }
 TEST_F(PolicyContract, BestOfRolloutsThatSeeNothingNew) {
   Check(BestOfPolicy("best-of", std::make_shared<testing::SoftmaxPolicy>(1e-3), {.samples = 4}));
 }
-TEST_F(PolicyContract, ExactKeepsIt) { Check(ExactPolicy({.ends = 2000, .placements = 50, .width = 8}), {.allocates = true}); }
+TEST_F(PolicyContract, ExactKeepsIt) {
+  Check(ExactPolicy({.ends = 2000, .placements = 50, .width = 8}), {.allocates = true});
+}
 
 }  // namespace
 }  // namespace rudderfish

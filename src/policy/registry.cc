@@ -20,8 +20,9 @@
 namespace rudderfish {
 namespace {
 
-constexpr std::string_view kNames[] = {"stay",           "random", "kube-default", "least-allocated",
-                                       "most-allocated", "greedy", "lookahead",    "exact"};
+constexpr std::string_view kNames[] = {
+    "stay",           "random", "kube-default", "least-allocated",
+    "most-allocated", "greedy", "lookahead",    "exact"};
 constexpr std::string_view kBestOf = "best-of";
 constexpr int kWidthMax = 1 << 20;
 constexpr int kWidthOfBudgets = 1 << 15;  // More would take hundreds of megabytes in a deep search.
@@ -33,7 +34,8 @@ struct Spec {
 };
 
 bool IsKnown(std::string_view name) {
-  return name == kBestOf || std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+  return name == kBestOf ||
+         std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
 Spec Split(std::string_view text) {
@@ -52,14 +54,18 @@ Spec Split(std::string_view text) {
   return spec;
 }
 
-Result<int64_t> ParseCount(const Spec& spec, std::string_view what, std::string_view text, int64_t most) {
+Result<int64_t> ParseCount(const Spec& spec, std::string_view what, std::string_view text,
+                           int64_t most) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc{} && end == text.data() + text.size() && value >= 1 && value <= most) return value;
-  return Invalid("policy `{}`: {} is `{}`, expected {}", spec.text, what, text, RangeInWords("an integer", 1, most));
+  if (error == std::errc{} && end == text.data() + text.size() && value >= 1 && value <= most)
+    return value;
+  return Invalid("policy `{}`: {} is `{}`, expected {}", spec.text, what, text,
+                 RangeInWords("an integer", 1, most));
 }
 
-Result<void> ApplyOption(const Spec& spec, std::string_view key, std::string_view value, LookaheadOptions* options) {
+Result<void> ApplyOption(const Spec& spec, std::string_view key, std::string_view value,
+                         LookaheadOptions* options) {
   static constexpr std::string_view kKeys[] = {"width", "evaluations", "time", "patience"};
   if (key == "width") {
     TRY_ASSIGN(const int64_t width, ParseCount(spec, key, value, kWidthMax));
@@ -68,15 +74,19 @@ Result<void> ApplyOption(const Spec& spec, std::string_view key, std::string_vie
     TRY_ASSIGN(const int64_t patience, ParseCount(spec, key, value, 1'000'000));
     options->budget.patience = options->guided.patience = static_cast<int>(patience);
   } else if (key == "evaluations") {
-    TRY_ASSIGN(options->budget.evaluations, ParseCount(spec, key, value, std::numeric_limits<int64_t>::max()));
+    TRY_ASSIGN(options->budget.evaluations,
+               ParseCount(spec, key, value, std::numeric_limits<int64_t>::max()));
   } else if (key == "time") {
     Result<double> time_ms = ParseDurationMs(value);
     if (!time_ms) return Invalid("policy `{}`: {}", spec.text, time_ms.error().message);
-    options->budget.time = std::chrono::duration_cast<Duration>(std::chrono::duration<double, std::milli>(*time_ms));
-    if (options->budget.time.count() <= 0) return Invalid("policy `{}`: time is `{}`, expected more than 0", spec.text, value);
+    options->budget.time =
+        std::chrono::duration_cast<Duration>(std::chrono::duration<double, std::milli>(*time_ms));
+    if (options->budget.time.count() <= 0)
+      return Invalid("policy `{}`: time is `{}`, expected more than 0", spec.text, value);
   } else {
-    return Invalid("policy `{}`: unknown option `{}`{}; there are width, evaluations, time, patience", spec.text, key,
-                   DidYouMean(key, kKeys));
+    return Invalid(
+        "policy `{}`: unknown option `{}`{}; there are width, evaluations, time, patience",
+        spec.text, key, DidYouMean(key, kKeys));
   }
   return {};
 }
@@ -90,7 +100,8 @@ Result<LookaheadOptions> ParseLookahead(const Spec& spec) {
     const std::string_view option = rest.substr(0, end);
     const size_t sign = option.find('=');
     if (sign == std::string_view::npos) {
-      return Invalid("policy `{}`: expected an option such as width=256 in place of `{}`", spec.text, option);
+      return Invalid("policy `{}`: expected an option such as width=256 in place of `{}`",
+                     spec.text, option);
     }
     const std::string_view key = option.substr(0, sign);
     TRY(ApplyOption(spec, key, option.substr(sign + 1), &options));
@@ -100,7 +111,8 @@ Result<LookaheadOptions> ParseLookahead(const Spec& spec) {
     if (end == std::string_view::npos) break;
     rest = rest.substr(end + 1);
   }
-  // A budget that was asked for is used up, whatever width it takes; a width that was asked for is reached.
+  // A budget that was asked for is used up, whatever width it takes; a width that was asked for is
+  // reached.
   if (limit_given && !width_given) options.budget.width = kWidthOfBudgets;
   if ((limit_given || width_given) && !evaluations_given) {
     options.budget.evaluations = std::numeric_limits<int64_t>::max();
@@ -114,10 +126,13 @@ Result<std::unique_ptr<Policy>> MakeSearch(const Spec& spec, const Task& task) {
     TRY_ASSIGN(learned, LoadNeuralPolicy(std::filesystem::path(spec.target), task));
   }
   if (spec.name == kBestOf) {
-    if (learned == nullptr) return Invalid("policy `{}`: a run or checkpoint is missing, as in best-of:16+RUN", spec.text);
+    if (learned == nullptr)
+      return Invalid("policy `{}`: a run or checkpoint is missing, as in best-of:16+RUN",
+                     spec.text);
     RolloutOptions options;
     if (spec.has_options) {
-      TRY_ASSIGN(const int64_t samples, ParseCount(spec, "the number of rollouts", spec.options, 100'000));
+      TRY_ASSIGN(const int64_t samples,
+                 ParseCount(spec, "the number of rollouts", spec.options, 100'000));
       options.samples = static_cast<int>(samples);
     }
     return std::make_unique<BestOfPolicy>(std::string(spec.text), std::move(learned), options);
@@ -136,9 +151,12 @@ Result<std::unique_ptr<Policy>> MakeNamed(const Spec& spec) {
   }
   if (spec.name == "stay") return std::make_unique<StayPolicy>();
   if (spec.name == "random") return std::make_unique<RandomPolicy>();
-  if (spec.name == "kube-default") return std::make_unique<NodeScorePolicy>(NodeScoring::kKubeDefault);
-  if (spec.name == "least-allocated") return std::make_unique<NodeScorePolicy>(NodeScoring::kLeastAllocated);
-  if (spec.name == "most-allocated") return std::make_unique<NodeScorePolicy>(NodeScoring::kMostAllocated);
+  if (spec.name == "kube-default")
+    return std::make_unique<NodeScorePolicy>(NodeScoring::kKubeDefault);
+  if (spec.name == "least-allocated")
+    return std::make_unique<NodeScorePolicy>(NodeScoring::kLeastAllocated);
+  if (spec.name == "most-allocated")
+    return std::make_unique<NodeScorePolicy>(NodeScoring::kMostAllocated);
   if (spec.name == "greedy") return std::make_unique<GreedyPolicy>();
   return std::make_unique<ExactPolicy>();
 }
@@ -162,7 +180,9 @@ Result<std::unique_ptr<Policy>> MakePolicy(std::string_view text, const Task& ta
   known.push_back(kBestOf);
   std::string names;
   for (std::string_view name : PolicyNames()) names += fmt::format("{}, ", name);
-  return Fail(ErrorCode::kNotFound, "no policy, run folder or checkpoint is called `{}`{}; there are {}best-of:16+RUN and lookahead+RUN",
+  return Fail(ErrorCode::kNotFound,
+              "no policy, run folder or checkpoint is called `{}`{}; there are {}best-of:16+RUN "
+              "and lookahead+RUN",
               text, DidYouMean(spec.name, known), names);
 }
 

@@ -31,8 +31,8 @@ TEST_F(Registry, MakesEveryPolicyByItsName) {
 }
 
 TEST_F(Registry, TakesBudgetsOfTheSearch) {
-  for (std::string_view spec : {"lookahead:evaluations=20000", "lookahead:time=10ms", "lookahead:width=256",
-                                "lookahead:width=64,patience=2"}) {
+  for (std::string_view spec : {"lookahead:evaluations=20000", "lookahead:time=10ms",
+                                "lookahead:width=256", "lookahead:width=64,patience=2"}) {
     const auto policy = MakePolicy(spec, task_);
     ASSERT_TRUE(policy) << policy.error().message;
     EXPECT_EQ((*policy)->name(), spec);

@@ -24,7 +24,8 @@ struct Rollout {
 
 class BestOfMemory final : public PlanMemory {
  public:
-  BestOfMemory(const Policy& inner, int samples, uint64_t seed) : inner_(inner), rollouts_(samples + 1), rng_(seed) {
+  BestOfMemory(const Policy& inner, int samples, uint64_t seed)
+      : inner_(inner), rollouts_(samples + 1), rng_(seed) {
     for (size_t i = 0; i < rollouts_.size(); ++i) rollouts_[i].memory = inner.NewMemory(seed + i);
     answers_.resize(rollouts_.size());
   }
@@ -54,12 +55,14 @@ class BestOfMemory final : public PlanMemory {
       rollout.plan.moves.reserve(kPlanMovesReserved);
       live_.push_back(i);
     }
-    for (Question here = ask.question; here.step < ask.task->max_steps() && !live_.empty(); ++here.step) {
+    for (Question here = ask.question; here.step < ask.task->max_steps() && !live_.empty();
+         ++here.step) {
       asks_.clear();
       for (size_t i : live_) {
         Rollout& rollout = rollouts_[i];
         ask.task->Space(rollout.model.get(), here, &rollout.space);
-        asks_.push_back({rollout.model.get(), ask.task, here, &rollout.space, rollout.memory.get()});
+        asks_.push_back(
+            {rollout.model.get(), ask.task, here, &rollout.space, rollout.memory.get()});
       }
       inner_.Decide(asks_, {answers_.data(), asks_.size()});
       size_t kept = 0;
@@ -104,7 +107,8 @@ class BestOfMemory final : public PlanMemory {
 
 }  // namespace
 
-BestOfPolicy::BestOfPolicy(std::string name, std::shared_ptr<const Policy> inner, RolloutOptions options)
+BestOfPolicy::BestOfPolicy(std::string name, std::shared_ptr<const Policy> inner,
+                           RolloutOptions options)
     : name_(std::move(name)), inner_(std::move(inner)), options_(options) {
   CHECK_GE(options_.samples, 0);
 }

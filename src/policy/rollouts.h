@@ -6,12 +6,14 @@
 
 #include "policy/policy.h"
 
-// A learned policy that never does knowingly worse than the simple thing. It rolls the inner policy out on the Model,
-// once with its most likely answers and `samples` times with answers drawn from its probabilities, rolls greedy out
-// beside them, and follows the plan that costs least, cut to its best prefix; or stays, if that is cheapest.
+// A learned policy that never does knowingly worse than the simple thing. It rolls the inner policy
+// out on the Model, once with its most likely answers and `samples` times with answers drawn from
+// its probabilities, rolls greedy out beside them, and follows the plan that costs least, cut to
+// its best prefix; or stays, if that is cheapest.
 //
-// The inner policy ranks candidates by log-probability, stop last (Answer::scores). All rollouts go side by side: each
-// step asks the inner policy about all of them as one batch. Chance comes from the memory's seed.
+// The inner policy ranks candidates by log-probability, stop last (Answer::scores). All rollouts go
+// side by side: each step asks the inner policy about all of them as one batch. Chance comes from
+// the memory's seed.
 
 namespace rudderfish {
 

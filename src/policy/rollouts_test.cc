@@ -28,7 +28,8 @@ class PerversePolicy final : public Policy {
       for (size_t c = 0; c < candidates.size(); ++c) {
         answers[i].scores.push_back(-candidates[c].gain_ms);
         const int best = answers[i].choice;
-        if (best == kStop || candidates[c].gain_ms < candidates[best].gain_ms) answers[i].choice = static_cast<int>(c);
+        if (best == kStop || candidates[c].gain_ms < candidates[best].gain_ms)
+          answers[i].choice = static_cast<int>(c);
       }
       answers[i].scores.push_back(-1e9f);
     }

@@ -17,8 +17,8 @@
 // rate, a target and what it calls:
 //
 //   calls:       [a, b]        one after another
-//   parallel:    [a, b]        at once, the slowest counts; `- calls: [c, d]` is a branch of
-//   several
+//   parallel:    [a, b]        at once, the slowest counts;
+//                              `- calls: [c, d]` is a branch of several
 //
 // A call is the name of a workload, alone or with `data`, `execution` and calls of its own.
 

@@ -14,9 +14,10 @@
 
 // REACH's configuration (arXiv 2510.06675), as its newest generation reads it:
 //
-//   DIR/7-21/nodes.json            what the cluster may be, drawn each episode; nodes-simple.json:
-//   at full capacity DIR/7-21/services.json         services_full.json is looked for here and in
-//   DIR DIR/chain_call_patterns.json   or in DIR/7-21
+//   DIR/7-21/nodes.json            what the cluster may be, drawn each episode;
+//                                  nodes-simple.json: at full capacity
+//   DIR/7-21/services.json         services_full.json is looked for here and in DIR
+//   DIR/chain_call_patterns.json   or in DIR/7-21
 //
 // The order of keys counts: it numbers nodes, pods and the calls of a group. A list of exactly two
 // values is a range, any other list a choice. REACH reads a memory or data size with any unit but M

@@ -123,12 +123,14 @@ TEST(ReachGolden, NodesCarryTheTrafficOfReach) {
   const State state = Place(*scenario, kCaseD, "aggregator_parallel", kTableLa);
   Evaluator evaluator(LatencyLaw::Reach());
   evaluator.Reset(state);
-  const std::map<std::string, double> use_of = {{"tb-cloud-vm-8-1", 0.0009765625},  {"tb-cloud-vm-8-2", 0.000244140625},
-                                                {"tb-edge-vm-2-1", 0.0009765625},   {"tb-edge-vm-2-2", 0.000244140625},
-                                                {"tb-edge-vm-4-1", 0.00048828125},  {"tb-edge-vm-4-2", 0.000244140625},
-                                                {"tb-client-vm-2-1", 0.00048828125}};
+  const std::map<std::string, double> use_of = {
+      {"tb-cloud-vm-8-1", 0.0009765625},  {"tb-cloud-vm-8-2", 0.000244140625},
+      {"tb-edge-vm-2-1", 0.0009765625},   {"tb-edge-vm-2-2", 0.000244140625},
+      {"tb-edge-vm-4-1", 0.00048828125},  {"tb-edge-vm-4-2", 0.000244140625},
+      {"tb-client-vm-2-1", 0.00048828125}};
   for (NodeId node = 0; node < state.nodes.size(); ++node) {
-    EXPECT_NEAR(evaluator.NodeUseMbytesPerS(node), use_of.at(NodeName(state, node)), 1e-15) << NodeName(state, node);
+    EXPECT_NEAR(evaluator.NodeUseMbytesPerS(node), use_of.at(NodeName(state, node)), 1e-15)
+        << NodeName(state, node);
   }
 }
 

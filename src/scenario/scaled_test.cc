@@ -18,7 +18,8 @@ TEST(Scaled, MultipliesNodesThatTakeMovesAndTheMostReplicasOfWorkloadsThatMove) 
   for (size_t w = 0; w < scenario.starts.size(); ++w) {
     const bool movable = scenario.catalog->workloads[w].movable;
     EXPECT_EQ(twice.starts[w].replicas.min(), scenario.starts[w].replicas.min());
-    EXPECT_EQ(twice.starts[w].replicas.max(), scenario.starts[w].replicas.max() * (movable ? 2 : 1));
+    EXPECT_EQ(twice.starts[w].replicas.max(),
+              scenario.starts[w].replicas.max() * (movable ? 2 : 1));
   }
   EXPECT_EQ(twice.patterns, scenario.patterns);
   EXPECT_EQ(twice.latency_ms, scenario.latency_ms);
@@ -40,7 +41,8 @@ TEST(Scaled, AChoiceOfReplicasKeepsItsValuesAndGetsTheirMultiples) {
   Scenario scenario = *testing::ShippedScenario("continuum-7x21");
   scenario.starts[1].replicas = Distribution::Choice({1, 3});
   const Scenario thrice = Scaled(scenario, 3);
-  EXPECT_EQ(std::vector<double>(thrice.starts[1].replicas.values().begin(), thrice.starts[1].replicas.values().end()),
+  EXPECT_EQ(std::vector<double>(thrice.starts[1].replicas.values().begin(),
+                                thrice.starts[1].replicas.values().end()),
             (std::vector<double>{1, 3, 3, 9}));
 }
 

@@ -13,10 +13,10 @@
 // Start states: JSON Lines, one state a line, so that different programs can be compared from the
 // same starts.
 //
-//   {"config": "7-21", "pattern": "chain", "latency_between_layer": {"edge": {"cloud": 52.9, ...},
-//   ...},
-//    "nodes": [{"name", "layer", "cpu_free", "mem_free"}, ...],  "pods": [{"name", "service",
-//    "node"}, ...]}
+//   {"config": "7-21", "pattern": "chain",
+//    "latency_between_layer": {"edge": {"cloud": 52.9, ...}, ...},
+//    "nodes": [{"name", "layer", "cpu_free", "mem_free"}, ...],
+//    "pods": [{"name", "service", "node"}, ...]}
 //
 // Free resources are cores and GiB after the pods are placed; they are floored to milli-cores and
 // bytes. Latencies are one way, in ms. Other keys are ignored on input, except a node's

@@ -13,8 +13,9 @@
 // 2510.06675).
 //
 //   allowed(pod, node)  the workload is movable, the node is another one, its layer accepts moves,
-//   and it has room reward(move)        fall in latency - step cost; 0 for stop, which ends the
-//   plan step cost           step_penalty_ms (constant), or step_penalty_ms * (step + 1) (growing)
+//                       and it has room
+//   reward(move)        fall in latency - step cost; 0 for stop, which ends the plan
+//   step cost           step_penalty_ms (constant), or step_penalty_ms * (step + 1) (growing)
 //
 // Put right against REACH: reaching max_steps is truncation, every state has an observation, all
 // latencies are seen.

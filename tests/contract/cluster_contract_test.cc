@@ -48,7 +48,8 @@ Result<void> SubmitAndSettle(const ClusterUnderTest& under, const Intent& intent
   return completions[0].outcome;
 }
 
-// A random walk of moves, most of them possible. A State that is kept up to date must equal one that is filled anew.
+// A random walk of moves, most of them possible. A State that is kept up to date must equal one
+// that is filled anew.
 void CheckWalk(const ClusterUnderTest& under, Rng* rng) {
   Cluster& cluster = *under.cluster;
   State kept;
@@ -58,7 +59,8 @@ void CheckWalk(const ClusterUnderTest& under, Rng* rng) {
     const Migrate move = DrawMove(kept, rng);
     const bool possible = HasRoom(kept, move);
     const State before = kept;
-    const auto outcome = SubmitAndSettle(under, {move, {.state_version = kept.version, .pod_was_on = move.from}});
+    const auto outcome =
+        SubmitAndSettle(under, {move, {.state_version = kept.version, .pod_was_on = move.from}});
     EXPECT_EQ(outcome.has_value(), possible);
     if (!possible) {
       EXPECT_EQ(outcome.error().code, ErrorCode::kFailedPrecondition) << outcome.error().message;
@@ -129,11 +131,13 @@ ClusterUnderTest MakeSimCluster(const State& start, std::chrono::nanoseconds sta
 }
 
 TEST(ClusterContract, HoldsForTheSimulatedClusterThatMovesAtOnce) {
-  CheckCluster([](const State& start) { return MakeSimCluster(start, std::chrono::seconds(0)); }, 1);
+  CheckCluster([](const State& start) { return MakeSimCluster(start, std::chrono::seconds(0)); },
+               1);
 }
 
 TEST(ClusterContract, HoldsForTheSimulatedClusterThatTakesItsTime) {
-  CheckCluster([](const State& start) { return MakeSimCluster(start, std::chrono::seconds(20)); }, 2);
+  CheckCluster([](const State& start) { return MakeSimCluster(start, std::chrono::seconds(20)); },
+               2);
 }
 
 }  // namespace

@@ -27,16 +27,17 @@ class FirstCandidate final : public Policy {
   std::string_view name() const override { return "first"; }
   std::unique_ptr<Memory> NewMemory(uint64_t) const override { return std::make_unique<Memory>(); }
   void Decide(std::span<Ask> asks, std::span<Answer> answers) const override {
-    for (size_t i = 0; i < asks.size(); ++i) answers[i].choice = asks[i].space->count() > 0 ? 0 : kStop;
+    for (size_t i = 0; i < asks.size(); ++i)
+      answers[i].choice = asks[i].space->count() > 0 ? 0 : kStop;
   }
 };
 
 class ControllerTest : public ::testing::Test {
  protected:
-  std::unique_ptr<Controller> Make(Cluster* cluster, const Policy& policy, const GuardOptions& guard,
-                                   ControllerOptions options = {}) {
-    return std::make_unique<Controller>(cluster, &task_, LatencyLaw::Reach(), &policy, guard, &journal_,
-                                        std::move(options));
+  std::unique_ptr<Controller> Make(Cluster* cluster, const Policy& policy,
+                                   const GuardOptions& guard, ControllerOptions options = {}) {
+    return std::make_unique<Controller>(cluster, &task_, LatencyLaw::Reach(), &policy, guard,
+                                        &journal_, std::move(options));
   }
 
   MigrationTask task_{MigrationOptions{}};
@@ -72,7 +73,8 @@ TEST_F(ControllerTest, JournalTellsWhatWasSeenPredictedAndMeasured) {
     EXPECT_TRUE(row.verdict.allowed);
     EXPECT_EQ(row.fate, Fate::kDone);
     ASSERT_TRUE(row.measured.has_value());
-    EXPECT_EQ(row.measured->latency_ms, row.predicted.latency_ms) << "the simulated cluster obeys the Model";
+    EXPECT_EQ(row.measured->latency_ms, row.predicted.latency_ms)
+        << "the simulated cluster obeys the Model";
     EXPECT_EQ(row.measured->latency_ms, rows[i + 1].seen.latency_ms);
     EXPECT_EQ(row.predicted_gain_ms, row.seen.latency_ms - row.predicted.latency_ms);
     EXPECT_GT(row.predicted_gain_ms, row.step_cost_ms);
@@ -151,13 +153,15 @@ TEST_F(ControllerTest, WaitLetsAWholePlanRunOverASlowCluster) {
 TEST_F(ControllerTest, CooldownHoldsAcrossPlans) {
   const State start = DrawStart(4);
   SimCluster cluster(start);
-  auto controller = Make(&cluster, first_, {.benefit_factor = std::nullopt, .pod_cooldown = seconds(60)},
-                         {.max_steps = 1});
+  auto controller =
+      Make(&cluster, first_, {.benefit_factor = std::nullopt, .pod_cooldown = seconds(60)},
+           {.max_steps = 1});
   controller->RunPlan().value();
   const JournalMove moved = journal_.rows()[0].chosen.front();
   TurnResult result = TurnResult::kExhausted;
   while (result == TurnResult::kExhausted) result = *controller->RunPlan();
-  EXPECT_EQ(result, TurnResult::kRefused) << "time stands still, so at last a pod is asked for twice";
+  EXPECT_EQ(result, TurnResult::kRefused)
+      << "time stands still, so at last a pod is asked for twice";
   EXPECT_NE(journal_.rows().back().verdict.reason.find("rests for 60 s"), std::string::npos);
   EXPECT_EQ(journal_.rows().back().plan, static_cast<int64_t>(journal_.rows().size()) - 1);
   EXPECT_NE(moved.pod, "");
@@ -168,7 +172,9 @@ class MeddlingPolicy final : public Policy {
  public:
   MeddlingPolicy(const Policy* policy, SimCluster* cluster) : policy_(policy), cluster_(cluster) {}
   std::string_view name() const override { return "meddling"; }
-  std::unique_ptr<Memory> NewMemory(uint64_t seed) const override { return policy_->NewMemory(seed); }
+  std::unique_ptr<Memory> NewMemory(uint64_t seed) const override {
+    return policy_->NewMemory(seed);
+  }
   void Decide(std::span<Ask> asks, std::span<Answer> answers) const override {
     policy_->Decide(asks, answers);
     if (meddled_ || answers[0].choice == kStop) return;
@@ -176,7 +182,8 @@ class MeddlingPolicy final : public Policy {
     const Ask& ask = asks[0];
     Decision decision;
     ask.task->Decode(ask.model->state(), *ask.space, answers[0].choice, &decision);
-    const Intent intent{decision[0], {.state_version = 0, .pod_was_on = std::get<Migrate>(decision[0]).from}};
+    const Intent intent{decision[0],
+                        {.state_version = 0, .pod_was_on = std::get<Migrate>(decision[0]).from}};
     Completions completions;
     cluster_->Submit({&intent, 1}, &completions);
     CHECK(completions[0].outcome.has_value());
@@ -193,7 +200,8 @@ TEST_F(ControllerTest, GuardLooksAtTheStateAsItIsAfterDeciding) {
   const MeddlingPolicy meddling(&greedy_, &cluster);
   auto controller = Make(&cluster, meddling, {});
   EXPECT_EQ(*controller->RunPlan(), TurnResult::kRefused);
-  EXPECT_NE(journal_.rows()[0].verdict.reason.find(" by now"), std::string::npos) << journal_.rows()[0].verdict.reason;
+  EXPECT_NE(journal_.rows()[0].verdict.reason.find(" by now"), std::string::npos)
+      << journal_.rows()[0].verdict.reason;
 }
 
 // A cluster that cannot be reached, and one that changes its mind.

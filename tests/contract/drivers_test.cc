@@ -11,8 +11,9 @@
 #include "sim/world.h"
 #include "task/migration.h"
 
-// The same policy sees the same bytes and takes the same decisions whether the training environment drives it or the
-// Controller over a cluster. This is what makes figures of training mean something outside of it.
+// The same policy sees the same bytes and takes the same decisions whether the training environment
+// drives it or the Controller over a cluster. This is what makes figures of training mean something
+// outside of it.
 
 namespace rudderfish {
 namespace {
@@ -27,7 +28,9 @@ class Recorder final : public Policy {
  public:
   explicit Recorder(const Policy* policy) : policy_(policy) {}
   std::string_view name() const override { return policy_->name(); }
-  std::unique_ptr<Memory> NewMemory(uint64_t seed) const override { return policy_->NewMemory(seed); }
+  std::unique_ptr<Memory> NewMemory(uint64_t seed) const override {
+    return policy_->NewMemory(seed);
+  }
   void Decide(std::span<Ask> asks, std::span<Answer> answers) const override {
     policy_->Decide(asks, answers);
     for (size_t i = 0; i < asks.size(); ++i) {
@@ -51,14 +54,19 @@ struct Outcomes {
 
 constexpr uint64_t kPolicySeed = 17;
 
-Outcomes DriveEnv(const World& world, const Task& task, const LatencyLaw& law, const Policy& policy, const State& start) {
+Outcomes DriveEnv(const World& world, const Task& task, const LatencyLaw& law, const Policy& policy,
+                  const State& start) {
   const Recorder recorder(&policy);
   Env env(world, task, law, 1, 0, task.max_steps());
   env.ResetTo(start);
   const auto memory = recorder.NewMemory(kPolicySeed);
   memory->Restart();
   for (StepResult result; !result.terminated && !result.truncated;) {
-    Ask ask{.model = &env.model(), .task = &task, .question = env.question(), .space = &env.space(), .memory = memory.get()};
+    Ask ask{.model = &env.model(),
+            .task = &task,
+            .question = env.question(),
+            .space = &env.space(),
+            .memory = memory.get()};
     Answer answer;
     recorder.Decide({&ask, 1}, {&answer, 1});
     result = env.Step(answer.choice);
@@ -66,14 +74,15 @@ Outcomes DriveEnv(const World& world, const Task& task, const LatencyLaw& law, c
   return {recorder.record, env.state(), env.model().Now()};
 }
 
-Outcomes DriveController(const Task& task, const LatencyLaw& law, const Policy& policy, const State& start,
-                         std::chrono::nanoseconds start_delay) {
+Outcomes DriveController(const Task& task, const LatencyLaw& law, const Policy& policy,
+                         const State& start, std::chrono::nanoseconds start_delay) {
   const Recorder recorder(&policy);
   SimCluster cluster(start, start_delay);
   MemoryJournal journal;
-  Controller controller(&cluster, &task, law, &recorder,
-                        {.benefit_factor = std::nullopt, .moves_per_plan = task.max_steps()}, &journal,
-                        {.seed = kPolicySeed, .wait = [&] { cluster.Advance(std::chrono::seconds(1)); }});
+  Controller controller(
+      &cluster, &task, law, &recorder,
+      {.benefit_factor = std::nullopt, .moves_per_plan = task.max_steps()}, &journal,
+      {.seed = kPolicySeed, .wait = [&] { cluster.Advance(std::chrono::seconds(1)); }});
   const auto result = controller.RunPlan();
   EXPECT_TRUE(result.has_value());
   if (result) {
@@ -96,9 +105,10 @@ void ExpectSame(const Outcomes& env, const Outcomes& controller) {
 
 class Drivers : public ::testing::TestWithParam<const char*> {
  protected:
-  Drivers() : scenario_(std::make_shared<const Scenario>(
-                  LoadScenario(RUDDERFISH_SOURCE_DIR "/scenarios/continuum-7x21.yaml").value())),
-              world_(scenario_) {}
+  Drivers()
+      : scenario_(std::make_shared<const Scenario>(
+            LoadScenario(RUDDERFISH_SOURCE_DIR "/scenarios/continuum-7x21.yaml").value())),
+        world_(scenario_) {}
 
   State Draw(uint64_t episode) const {
     Rng rng(99, 0, episode);
@@ -107,7 +117,8 @@ class Drivers : public ::testing::TestWithParam<const char*> {
     return state;
   }
 
-  void ExpectSameDecisions(const MigrationOptions& options, const LatencyLaw& law, std::chrono::nanoseconds start_delay) const {
+  void ExpectSameDecisions(const MigrationOptions& options, const LatencyLaw& law,
+                           std::chrono::nanoseconds start_delay) const {
     const MigrationTask task(options);
     const auto policy = MakePolicy(GetParam(), task);
     ASSERT_TRUE(policy.has_value()) << policy.error().message;
@@ -132,11 +143,13 @@ TEST_P(Drivers, TakeTheSameDecisionsUnderThePhysicalLaw) {
 }
 
 TEST_P(Drivers, TakeTheSameDecisionsWhenMovesTakeTheirTime) {
-  ExpectSameDecisions({.step_penalty = StepPenalty::kConstant, .max_steps = 30}, LatencyLaw::Reach(), std::chrono::seconds(3));
+  ExpectSameDecisions({.step_penalty = StepPenalty::kConstant, .max_steps = 30},
+                      LatencyLaw::Reach(), std::chrono::seconds(3));
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, Drivers,
-                         ::testing::Values("stay", "random", "kube-default", "least-allocated", "most-allocated", "greedy",
+                         ::testing::Values("stay", "random", "kube-default", "least-allocated",
+                                           "most-allocated", "greedy",
                                            "lookahead:evaluations=2000"),
                          [](const auto& info) {
                            std::string name = info.param;

@@ -12,8 +12,8 @@
 #include "tests/support/count_allocations.h"
 #include "tests/support/play.h"
 
-// What every policy keeps, whatever it is: run CheckPolicy on each. Include it in one file of a test binary only, for it
-// counts allocations.
+// What every policy keeps, whatever it is: run CheckPolicy on each. Include it in one file of a
+// test binary only, for it counts allocations.
 
 namespace rudderfish::testing {
 
@@ -24,7 +24,8 @@ struct PolicyTraits {
 
 // A question with all that an Ask points to.
 struct Situation {
-  Situation(const Policy& policy, const Task& task, const LatencyLaw& law, const State& state, uint64_t seed)
+  Situation(const Policy& policy, const Task& task, const LatencyLaw& law, const State& state,
+            uint64_t seed)
       : model(law), memory(policy.NewMemory(seed)) {
     model.Reset(state);
     task.Space(&model, {}, &space);
@@ -38,7 +39,8 @@ struct Situation {
 };
 
 inline std::vector<std::unique_ptr<Situation>> Situations(const Policy& policy, const Task& task,
-                                                          const LatencyLaw& law, const std::vector<State>& states,
+                                                          const LatencyLaw& law,
+                                                          const std::vector<State>& states,
                                                           uint64_t seed) {
   std::vector<std::unique_ptr<Situation>> situations;
   for (const State& state : states) {
@@ -47,7 +49,8 @@ inline std::vector<std::unique_ptr<Situation>> Situations(const Policy& policy, 
   return situations;
 }
 
-inline std::vector<Answer> DecideAll(const Policy& policy, const std::vector<std::unique_ptr<Situation>>& situations) {
+inline std::vector<Answer> DecideAll(const Policy& policy,
+                                     const std::vector<std::unique_ptr<Situation>>& situations) {
   std::vector<Ask> asks;
   for (const auto& situation : situations) asks.push_back(situation->ask);
   std::vector<Answer> answers(asks.size());
@@ -73,16 +76,19 @@ inline void CheckAnswers(const Policy& policy, const Task& task, const LatencyLa
     ASSERT_GE(answer.choice, kStop);
     ASSERT_LT(answer.choice, situation->space.count());
     if (answer.choice != kStop) {
-      EXPECT_TRUE(MoveAllowed(model.state(), placement, situation->space.candidates[answer.choice].move));
+      EXPECT_TRUE(
+          MoveAllowed(model.state(), placement, situation->space.candidates[answer.choice].move));
     }
     const int scores = static_cast<int>(answer.scores.size());
     EXPECT_TRUE(scores == 0 || scores == situation->space.count() + 1) << scores;
     EXPECT_TRUE(model.placement() == placement);
-    for (int i = 0; i < Terms::kCount; ++i) EXPECT_EQ(TermValue(model.Now(), i), TermValue(terms, i));
+    for (int i = 0; i < Terms::kCount; ++i)
+      EXPECT_EQ(TermValue(model.Now(), i), TermValue(terms, i));
   }
 }
 
-// The order of asks, and which of them come together, do not matter; nor does what the memory was used for before.
+// The order of asks, and which of them come together, do not matter; nor does what the memory was
+// used for before.
 inline void CheckIndependence(const Policy& policy, const Task& task, const LatencyLaw& law,
                               const std::vector<State>& states) {
   const std::vector<Answer> answers = DecideAll(policy, Situations(policy, task, law, states, 1));
@@ -92,12 +98,13 @@ inline void CheckIndependence(const Policy& policy, const Task& task, const Late
   auto backwards = Situations(policy, task, law, states, 1);
   std::reverse(backwards.begin(), backwards.end());
   const std::vector<Answer> reversed = DecideAll(policy, backwards);
-  for (size_t i = 0; i < states.size(); ++i) ExpectSameAnswer(answers[i], reversed[states.size() - 1 - i]);
+  for (size_t i = 0; i < states.size(); ++i)
+    ExpectSameAnswer(answers[i], reversed[states.size() - 1 - i]);
 }
 
 // Whole plans: the same seed leads the same way, in a memory that has been used before too.
-inline void CheckPlans(const Policy& policy, const Task& task, const LatencyLaw& law, const std::vector<State>& states,
-                       PolicyTraits traits) {
+inline void CheckPlans(const Policy& policy, const Task& task, const LatencyLaw& law,
+                       const std::vector<State>& states, PolicyTraits traits) {
   const std::unique_ptr<Memory> first = policy.NewMemory(7), second = policy.NewMemory(7);
   for (const State& state : states) {
     const Played played = Play(policy, task, law, state, first.get());
@@ -112,7 +119,8 @@ inline void CheckAllocations(const Policy& policy, const Task& task, const Laten
                              const std::vector<State>& states) {
   std::vector<State> alike;
   for (const State& state : states) {
-    if (state.catalog->workload_count() == states[0].catalog->workload_count()) alike.push_back(state);
+    if (state.catalog->workload_count() == states[0].catalog->workload_count())
+      alike.push_back(state);
   }
   const auto situations = Situations(policy, task, law, alike, 1);
   Answer answer;

@@ -24,7 +24,8 @@ struct Played {
 };
 
 // One plan from `state` to its end or to the task's cap.
-inline Played Play(const Policy& policy, const Task& task, const LatencyLaw& law, State state, Memory* memory) {
+inline Played Play(const Policy& policy, const Task& task, const LatencyLaw& law, State state,
+                   Memory* memory) {
   Evaluator model(law);
   model.Reset(state);
   ActionSpace space;
@@ -53,13 +54,14 @@ inline Played Play(const Policy& policy, const Task& task, const LatencyLaw& law
   return played;
 }
 
-inline Played Play(const Policy& policy, const Task& task, const LatencyLaw& law, const State& state,
-                   uint64_t seed = 1) {
+inline Played Play(const Policy& policy, const Task& task, const LatencyLaw& law,
+                   const State& state, uint64_t seed = 1) {
   const std::unique_ptr<Memory> memory = policy.NewMemory(seed);
   return Play(policy, task, law, state, memory.get());
 }
 
-// Stands in for a learned policy: log-probabilities by the one-step gain, the sharper the lower the temperature.
+// Stands in for a learned policy: log-probabilities by the one-step gain, the sharper the lower the
+// temperature.
 class SoftmaxPolicy final : public Policy {
  public:
   explicit SoftmaxPolicy(double temperature_ms) : temperature_ms_(temperature_ms) {}
@@ -73,11 +75,13 @@ class SoftmaxPolicy final : public Policy {
       for (const Candidate& candidate : asks[i].space->candidates) {
         scores.push_back(static_cast<float>(candidate.gain_ms / temperature_ms_));
       }
-      scores.push_back(static_cast<float>(asks[i].task->StepCost(asks[i].question) / temperature_ms_));
+      scores.push_back(
+          static_cast<float>(asks[i].task->StepCost(asks[i].question) / temperature_ms_));
       const auto best = std::max_element(scores.begin(), scores.end());
       double sum = 0;
       for (float score : scores) sum += std::exp(static_cast<double>(score - *best));
-      answers[i].choice = best + 1 == scores.end() ? kStop : static_cast<int>(best - scores.begin());
+      answers[i].choice =
+          best + 1 == scores.end() ? kStop : static_cast<int>(best - scores.begin());
       const float shift = *best + static_cast<float>(std::log(sum));
       for (float& score : scores) score -= shift;
     }

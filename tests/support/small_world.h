@@ -12,9 +12,10 @@
 #include "base/rng.h"
 #include "cluster/state.h"
 
-// Worlds small enough to work out by hand, built in code for tests of every module above cluster/. WorldBuilder lays
-// one out piece by piece; ContinuumWorld and RandomWorld draw whole ones from an Rng, so that a property can be checked
-// on many. Memory is given in MiB and rates are one request a second unless a test says otherwise.
+// Worlds small enough to work out by hand, built in code for tests of every module above cluster/.
+// WorldBuilder lays one out piece by piece; ContinuumWorld and RandomWorld draw whole ones from an
+// Rng, so that a property can be checked on many. Memory is given in MiB and rates are one request
+// a second unless a test says otherwise.
 
 namespace rudderfish::testing {
 
@@ -42,10 +43,10 @@ class WorldBuilder {
     return catalog_.kind_count() - 1;
   }
 
-  WorkloadId Workload(std::string name, int64_t cpu_millis, int64_t memory_mib, bool movable = true) {
-    catalog_.workloads.push_back({.name = std::move(name),
-                                  .requests = {cpu_millis, memory_mib * kMib},
-                                  .movable = movable});
+  WorkloadId Workload(std::string name, int64_t cpu_millis, int64_t memory_mib,
+                      bool movable = true) {
+    catalog_.workloads.push_back(
+        {.name = std::move(name), .requests = {cpu_millis, memory_mib * kMib}, .movable = movable});
     return catalog_.workload_count() - 1;
   }
 
@@ -54,8 +55,7 @@ class WorldBuilder {
     state_.nodes.allocatable.push_back({cpu_millis, memory_mib * kMib});
     state_.nodes.free.push_back({cpu_millis, memory_mib * kMib});
     state_.nodes.background_mbytes_per_s.push_back(0);
-    names_.nodes.push_back(
-        fmt::format("{}-{}", catalog_.kinds[kind].name, state_.nodes.size()));
+    names_.nodes.push_back(fmt::format("{}-{}", catalog_.kinds[kind].name, state_.nodes.size()));
     return state_.nodes.size() - 1;
   }
 
@@ -166,13 +166,13 @@ inline bool PlaceAtRandom(const std::vector<int>& replicas, const std::vector<No
 
 struct ContinuumOptions {
   Pattern pattern = Pattern::kChain;
-  int clouds = 2;         // Nodes of the cloud,
-  int edges = 4;          // and of the edge, half of them of the faster kind.
-  int replicas_max = 5;   // Of each of the four services; drawn from 1.
+  int clouds = 2;        // Nodes of the cloud,
+  int edges = 4;         // and of the edge, half of them of the faster kind.
+  int replicas_max = 5;  // Of each of the four services; drawn from 1.
 };
 
-// The shape of an edge-cloud continuum: a client that calls four services spread over cloud and edge, with room,
-// replicas and latencies drawn at random.
+// The shape of an edge-cloud continuum: a client that calls four services spread over cloud and
+// edge, with room, replicas and latencies drawn at random.
 inline State ContinuumWorld(const ContinuumOptions& options, Rng* rng) {
   for (;;) {
     WorldBuilder world;
@@ -186,8 +186,9 @@ inline State ContinuumWorld(const ContinuumOptions& options, Rng* rng) {
         world.Latency(from, to, far ? rng->Uniform(50, 500) : 0.1);
       }
     }
-    const WorkloadId services[] = {world.Workload("aggregator", 700, 700), world.Workload("detection", 1000, 1000),
-                                   world.Workload("db", 500, 500), world.Workload("learning", 1500, 1500)};
+    const WorkloadId services[] = {
+        world.Workload("aggregator", 700, 700), world.Workload("detection", 1000, 1000),
+        world.Workload("db", 500, 500), world.Workload("learning", 1500, 1500)};
     const WorkloadId client = world.Workload("client", 700, 700, false);
     std::vector<NodeId> allowed;
     for (int i = 0; i < options.clouds; ++i) {
@@ -195,7 +196,8 @@ inline State ContinuumWorld(const ContinuumOptions& options, Rng* rng) {
     }
     for (int i = 0; i < options.edges; ++i) {
       const KindId kind = kinds[1 + i % 2];
-      allowed.push_back(world.Node(kind, rng->Between(1000, kind == 1 ? 4000 : 2000), rng->Between(1024, 15000)));
+      allowed.push_back(
+          world.Node(kind, rng->Between(1000, kind == 1 ? 4000 : 2000), rng->Between(1024, 15000)));
     }
     std::vector<int> replicas;
     for (int i = 0; i < 4; ++i) replicas.push_back(rng->Between(1, options.replicas_max));
@@ -212,8 +214,12 @@ inline State ContinuumWorld(const ContinuumOptions& options, Rng* rng) {
         aggregator.groups = {{first}};
         break;
       }
-      case Pattern::kSequential: aggregator.groups = {{learning, db, detection}}; break;
-      case Pattern::kParallel: aggregator.groups = {{learning}, {db}, {detection}}; break;
+      case Pattern::kSequential:
+        aggregator.groups = {{learning, db, detection}};
+        break;
+      case Pattern::kParallel:
+        aggregator.groups = {{learning}, {db}, {detection}};
+        break;
     }
     world.Endpoint({.workload = client, .groups = {{aggregator}}}, 5);
     return world.Build();
@@ -222,7 +228,8 @@ inline State ContinuumWorld(const ContinuumOptions& options, Rng* rng) {
 
 // A call tree over any of the workloads, the same one several times and calling itself included.
 inline CallTree RandomCalls(int workloads, int depth, Rng* rng) {
-  CallTree call{static_cast<WorkloadId>(rng->Below(workloads)), rng->Uniform(1, 50), rng->Uniform(0, 0.5)};
+  CallTree call{static_cast<WorkloadId>(rng->Below(workloads)), rng->Uniform(1, 50),
+                rng->Uniform(0, 0.5)};
   const int groups = depth == 0 ? 0 : rng->Between(0, 3);
   for (int g = 0; g < groups; ++g) {
     call.groups.emplace_back();
@@ -233,13 +240,15 @@ inline CallTree RandomCalls(int workloads, int depth, Rng* rng) {
   return call;
 }
 
-// Anything the laws of latency allow: layers, kinds, asymmetric latencies, nested and parallel calls, several
-// endpoints, immovable workloads and workloads without pods.
+// Anything the laws of latency allow: layers, kinds, asymmetric latencies, nested and parallel
+// calls, several endpoints, immovable workloads and workloads without pods.
 inline State RandomWorld(Rng* rng) {
   for (;;) {
     WorldBuilder world;
-    const int layers = rng->Between(2, 4), kinds = rng->Between(2, 6), workloads = rng->Between(2, 6);
-    for (int i = 0; i < layers; ++i) world.Layer(fmt::format("layer-{}", i), i == 0 || rng->Below(4) > 0);
+    const int layers = rng->Between(2, 4), kinds = rng->Between(2, 6),
+              workloads = rng->Between(2, 6);
+    for (int i = 0; i < layers; ++i)
+      world.Layer(fmt::format("layer-{}", i), i == 0 || rng->Below(4) > 0);
     for (int i = 0; i < kinds; ++i) {
       world.Kind(fmt::format("kind-{}", i), i == 0 ? 0 : rng->Below(layers), rng->Uniform(1, 3));
     }
@@ -247,8 +256,8 @@ inline State RandomWorld(Rng* rng) {
       for (LayerId to = 0; to < layers; ++to) world.Latency(from, to, rng->Uniform(0.1, 200));
     }
     for (int i = 0; i < workloads; ++i) {
-      world.Workload(fmt::format("workload-{}", i), rng->Between(100, 1500), rng->Between(100, 1500),
-                     i == 0 || rng->Below(5) > 0);
+      world.Workload(fmt::format("workload-{}", i), rng->Between(100, 1500),
+                     rng->Between(100, 1500), i == 0 || rng->Below(5) > 0);
     }
     std::vector<NodeId> nodes;
     for (int i = rng->Between(kinds, 10); i > 0; --i) {
@@ -258,7 +267,8 @@ inline State RandomWorld(Rng* rng) {
     std::vector<int> replicas;
     for (int i = 0; i < workloads; ++i) replicas.push_back(rng->Between(i == 0 ? 1 : 0, 4));
     if (!PlaceAtRandom(replicas, nodes, rng, &world)) continue;
-    for (int i = rng->Between(1, 3); i > 0; --i) world.Endpoint(RandomCalls(workloads, 3, rng), rng->Uniform(1, 5));
+    for (int i = rng->Between(1, 3); i > 0; --i)
+      world.Endpoint(RandomCalls(workloads, 3, rng), rng->Uniform(1, 5));
     return world.Build();
   }
 }

@@ -12,7 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Removes comments, and the contents of string and character literals, raw strings included; keeps line numbers.
+// Removes comments, and the contents of string and character literals, raw strings included; keeps
+// line numbers.
 std::vector<std::string> StripToCode(const std::vector<std::string>& lines) {
   std::vector<std::string> code;
   bool in_comment = false;
@@ -41,7 +42,9 @@ std::vector<std::string> StripToCode(const std::vector<std::string>& lines) {
         raw_end = ")" + line.substr(i + 2, open - i - 2) + "\"";
         kept += '"';
         i = open + 1;
-      } else if (line[i] == '"' || (line[i] == '\'' && (i == 0 || !isalnum(static_cast<unsigned char>(line[i - 1]))))) {
+      } else if (line[i] == '"' ||
+                 (line[i] == '\'' &&
+                  (i == 0 || !isalnum(static_cast<unsigned char>(line[i - 1]))))) {
         const char quote = line[i];
         kept += quote;
         for (++i; i < line.size() && line[i] != quote; ++i) i += line[i] == '\\';
@@ -59,7 +62,8 @@ std::vector<std::string> StripToCode(const std::vector<std::string>& lines) {
 }  // namespace
 
 SourceFile ReadSource(const std::string& path) {
-  SourceFile file{.path = path, .module = "", .name = fs::path(path).filename(), .lines = {}, .code = {}};
+  SourceFile file{
+      .path = path, .module = "", .name = fs::path(path).filename(), .lines = {}, .code = {}};
   if (path.starts_with("src/")) file.module = path.substr(4, path.find('/', 4) - 4);
   std::ifstream in(fs::path(RUDDERFISH_SOURCE_DIR) / path);
   CHECK(in.good());
@@ -69,18 +73,21 @@ SourceFile ReadSource(const std::string& path) {
   return file;
 }
 
-std::vector<SourceFile> ReadSources(std::string_view folder, const std::vector<std::string>& endings) {
+std::vector<SourceFile> ReadSources(std::string_view folder,
+                                    const std::vector<std::string>& endings) {
   const fs::path top = RUDDERFISH_SOURCE_DIR;
   std::vector<SourceFile> files;
   for (const auto& entry : fs::recursive_directory_iterator(top / folder)) {
     const std::string name = entry.path().filename();
     if (!entry.is_regular_file() ||
-        std::none_of(endings.begin(), endings.end(), [&](const std::string& e) { return name.ends_with(e); })) {
+        std::none_of(endings.begin(), endings.end(),
+                     [&](const std::string& e) { return name.ends_with(e); })) {
       continue;
     }
     files.push_back(ReadSource(fs::relative(entry.path(), top)));
   }
-  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  std::sort(files.begin(), files.end(),
+            [](const auto& a, const auto& b) { return a.path < b.path; });
   return files;
 }
 

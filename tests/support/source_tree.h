@@ -21,7 +21,8 @@ struct SourceFile {
 };
 
 // All files below `folder` of the tree whose name ends in one of `endings`, sorted by path.
-std::vector<SourceFile> ReadSources(std::string_view folder, const std::vector<std::string>& endings);
+std::vector<SourceFile> ReadSources(std::string_view folder,
+                                    const std::vector<std::string>& endings);
 
 // One file, `path` from the top of the tree.
 SourceFile ReadSource(const std::string& path);
