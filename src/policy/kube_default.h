@@ -18,9 +18,9 @@
 //   least allocated   mean over cpu and memory of (allocatable - requested) * 100 / allocatable
 //   most allocated    mean over cpu and memory of requested * 100 / allocatable
 //   balanced          (1 - |cpu fraction - memory fraction| / 2) * 100, truncated
-//   topology spread   the pods of the workload on the node times ln(feasible nodes + 2), plus maxSkew - 1 = 2,
-//                     rounded;
-//                     then 100 * (max + min - it) / max over the feasible nodes
+//   topology spread   the pods of the workload on the node times ln(feasible nodes + 2), plus 2
+//                     (maxSkew - 1), rounded; then 100 * (max + min - it) / max over the feasible
+//                     nodes
 // The default profile sums least allocated (weight 1), balanced (1) and topology spread (2) by host
 // name, the system's default constraint. What a State does not carry is equal for all nodes and
 // left out: taints, affinity, images, and the second default constraint, by zone. For least and
