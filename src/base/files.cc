@@ -218,7 +218,7 @@ Result<void> AppendFile::Flush() {
 }
 
 Result<void> AppendFile::Close() {
-  const Result<void> flushed = Flush();
+  Result<void> flushed = Flush();
   const int error = ::close(std::exchange(descriptor_, -1)) == 0 ? 0 : errno;
   if (flushed && error != 0) return SystemError("close", path_, error);
   return flushed;

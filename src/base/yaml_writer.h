@@ -29,8 +29,8 @@ namespace rudderfish {
 // A scalar as it will stand in the file.
 class YamlScalar {
  public:
-  YamlScalar(
-      std::string_view text);  // NOLINT(google-explicit-constructor): call sites pass plain values.
+  // Not explicit, so that call sites pass plain values.
+  YamlScalar(std::string_view text);                                           // NOLINT
   YamlScalar(const std::string& text) : YamlScalar(std::string_view(text)) {}  // NOLINT
   YamlScalar(const char* text) : YamlScalar(std::string_view(text)) {}         // NOLINT
   YamlScalar(bool value) : text_(value ? "true" : "false") {}                  // NOLINT

@@ -19,7 +19,9 @@ namespace rudderfish {
 
 class Arguments {
  public:
-  void SetOption(std::string name, std::string value) { options_[std::move(name)] = value; }
+  void SetOption(std::string name, std::string value) {
+    options_[std::move(name)] = std::move(value);
+  }
   void AddOperand(std::string operand) { operands_.push_back(std::move(operand)); }
 
   const std::vector<std::string>& operands() const { return operands_; }

@@ -18,7 +18,7 @@ struct CacheLineAllocator {
 
   CacheLineAllocator() = default;
   template <class U>
-  CacheLineAllocator(const CacheLineAllocator<U>&) {}
+  CacheLineAllocator(const CacheLineAllocator<U>&) {}  // NOLINT: what the standard asks for.
 
   T* allocate(size_t n) {
     return static_cast<T*>(::operator new (n * sizeof(T), std::align_val_t{kCacheLineBytes}));

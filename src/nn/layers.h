@@ -23,7 +23,7 @@ struct MutableRows {
   float* at = nullptr;
   ptrdiff_t row = 0;
 
-  operator Rows() const { return {at, row}; }
+  operator Rows() const { return {at, row}; }  // NOLINT: a view of the same rows.
 };
 
 struct DenseShape {
