@@ -152,6 +152,7 @@ bool Replay::Find(int64_t sample, int n, float gamma, Transition* transition) co
   const Slice& slice = slices_[within / segment_samples()];
   int at = static_cast<int>(within % segment_samples());
   const Segment* segment = &slice.ring[SlotOf(page)];
+  gamma *= static_cast<float>(slice.envs[at % envs()].task().Discount());
   *transition = {.questions = &segment->questions,
                  .question = at,
                  .choice = segment->choices[at],

@@ -59,7 +59,8 @@ class Replay {
   // Samples held, oldest first.
   int64_t samples() const { return pages_ * page_samples(); }
 
-  // False if the n steps from `sample` on are not over yet.
+  // False if the n steps from `sample` on are not over yet. `gamma` is multiplied by the task's own
+  // discount.
   bool Find(int64_t sample, int n, float gamma, Transition* transition) const;
 
   const ReplayOptions& options() const { return options_; }

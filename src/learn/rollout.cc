@@ -25,11 +25,13 @@ void EpisodeTotals::Add(const EpisodeTotals& other) {
   truncated += other.truncated;
 }
 
-void EstimateAdvantages(int envs, float gamma, float lambda, SliceRollout* rollout) {
+void EstimateAdvantages(std::span<const float> gammas, float lambda, SliceRollout* rollout) {
+  const int envs = static_cast<int>(gammas.size());
   const int steps = static_cast<int>(rollout->rewards.size()) / envs;
   rollout->advantages.resize(rollout->rewards.size());
   rollout->returns.resize(rollout->rewards.size());
   for (int i = 0; i < envs; ++i) {
+    const float gamma = gammas[i];
     float advantage = 0;
     float next_value = rollout->last_value[i];
     for (int step = steps - 1; step >= 0; --step) {
@@ -61,6 +63,7 @@ VectorEnv::VectorEnv(std::span<const TrainingWorld> worlds, uint64_t seed,
       slice.envs.emplace_back(*at.world, *at.task, at.law, seed, id++,
                               std::min(options.episode_steps_max, at.task->max_steps()));
       slice.envs.back().Reset(0);
+      slice.gammas.push_back(options.gamma * static_cast<float>(at.task->Discount()));
     }
   }
 }
@@ -126,7 +129,7 @@ void VectorEnv::CollectSlice(const nn::CandidateNet& net, uint64_t iteration, in
       const StepResult result = env.Step(choice == count ? kStop : choice);
       float reward = static_cast<float>(result.reward);
       slice.totals.rewards += result.reward;
-      if (result.truncated) reward += options_.gamma * ValueOf(net, &env, &slice);
+      if (result.truncated) reward += slice.gammas[i] * ValueOf(net, &env, &slice);
       rollout.rewards[sample] = reward;
       rollout.ended[sample] = result.terminated || result.truncated;
       ++slice.totals.steps;
@@ -141,7 +144,7 @@ void VectorEnv::CollectSlice(const nn::CandidateNet& net, uint64_t iteration, in
     }
   }
   for (int i = 0; i < envs; ++i) rollout.last_value[i] = ValueOf(net, &slice.envs[i], &slice);
-  EstimateAdvantages(envs, options_.gamma, options_.lambda, &rollout);
+  EstimateAdvantages(slice.gammas, options_.lambda, &rollout);
 }
 
 std::vector<EnvCursor> VectorEnv::Cursors() const {

@@ -50,14 +50,14 @@ struct RolloutOptions {
   int envs_per_slice = 16;
   int episode_steps_max =
       30;  // Training episodes are cut here; evaluation runs to the task's own limit.
-  float gamma = 1.0f;
+  float gamma = 1.0f;  // Times the task's own discount.
   float lambda = 0.85f;
 };
 
-// Generalised advantage estimation (Schulman et al. 2016) over a time-major rollout of `envs`
-// environments:
+// Generalised advantage estimation (Schulman et al. 2016) over a time-major rollout of
+// environments, each with its gamma:
 //   A_t = delta_t + gamma lambda A_{t+1} within an episode, delta_t = r_t + gamma V_{t+1} - V_t
-void EstimateAdvantages(int envs, float gamma, float lambda, SliceRollout* rollout);
+void EstimateAdvantages(std::span<const float> gammas, float lambda, SliceRollout* rollout);
 
 class VectorEnv {
  public:
@@ -85,6 +85,7 @@ class VectorEnv {
  private:
   struct Slice {
     std::vector<Env> envs;
+    std::vector<float> gammas;  // Of the environments.
     SliceRollout rollout;
     EpisodeTotals totals;
     GraphBatch beyond;  // Questions after truncation and after the last step.

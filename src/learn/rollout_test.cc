@@ -29,7 +29,7 @@ TEST(EstimateAdvantages, FollowsTheSumWorkedOutByHand) {
   rollout.values = {3, 5, 7};
   rollout.ended = {0, 1, 0};
   rollout.last_value = {10};
-  EstimateAdvantages(1, 0.5f, 0.5f, &rollout);
+  EstimateAdvantages(std::vector{0.5f}, 0.5f, &rollout);
   // delta: 1 + 5/2 - 3 = 1/2; 2 - 5 = -3; 4 + 10/2 - 7 = 2.
   EXPECT_FLOAT_EQ(rollout.advantages[2], 2);
   EXPECT_FLOAT_EQ(rollout.advantages[1], -3);
@@ -39,17 +39,17 @@ TEST(EstimateAdvantages, FollowsTheSumWorkedOutByHand) {
   EXPECT_FLOAT_EQ(rollout.returns[2], 9);
 }
 
-TEST(EstimateAdvantages, KeepsInterleavedEnvironmentsApart) {
+TEST(EstimateAdvantages, KeepsInterleavedEnvironmentsAndTheirDiscountsApart) {
   SliceRollout rollout;
   rollout.rewards = {1, 100, 2, 200};
   rollout.values = {0, 0, 0, 0};
   rollout.ended = {0, 0, 0, 0};
   rollout.last_value = {3, 300};
-  EstimateAdvantages(2, 1, 1, &rollout);
+  EstimateAdvantages(std::vector{1.0f, 0.5f}, 1, &rollout);
   EXPECT_FLOAT_EQ(rollout.advantages[0], 6);
-  EXPECT_FLOAT_EQ(rollout.advantages[1], 600);
+  EXPECT_FLOAT_EQ(rollout.advantages[1], 100 + 0.5f * (200 + 0.5f * 300));
   EXPECT_FLOAT_EQ(rollout.advantages[2], 5);
-  EXPECT_FLOAT_EQ(rollout.advantages[3], 500);
+  EXPECT_FLOAT_EQ(rollout.advantages[3], 200 + 0.5f * 300);
 }
 
 TEST(VectorEnv, RolloutsAreTheSameForAnyNumberOfThreads) {

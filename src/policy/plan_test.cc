@@ -138,6 +138,7 @@ class Representatives final : public Task {
     return {};
   }
   double StepCost(const Question& question) const override { return all_->StepCost(question); }
+  double Discount() const override { return all_->Discount(); }
 
  private:
   const Task* all_;

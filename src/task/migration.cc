@@ -219,6 +219,12 @@ double MigrationTask::StepCost(const Question& question) const {
              : options_.step_penalty_ms;
 }
 
+double MigrationTask::Discount() const {
+  // Three horizons of a discount fit the plan: what lies beyond its end weighs e^-3.
+  return options_.step_penalty == StepPenalty::kGrowing ? 1
+                                                        : 1 - 3.0 / std::max(6, options_.max_steps);
+}
+
 bool MoveAllowed(const State& state, const Placement& placement, const Move& move) {
   return state.catalog->workloads[move.workload].movable &&
          placement.on_node(move.workload, move.from) > 0 && move.from != move.to &&

@@ -16,6 +16,8 @@
 //                       and it has room
 //   reward(move)        fall in latency - step cost; 0 for stop, which ends the plan
 //   step cost           step_penalty_ms (constant), or step_penalty_ms * (step + 1) (growing)
+//   discount            1 (growing); 1 - 3 / max_steps (constant), or a plan that is cut at its last
+//                       step would be learned as if it had all the time in the world
 //
 // Put right against REACH: reaching max_steps is truncation, every state has an observation, all
 // latencies are seen.
@@ -61,6 +63,7 @@ class MigrationTask final : public Task {
   Outcome Judge(const Terms& before, const Terms& after, const Question& question,
                 const Decision& decision) const override;
   double StepCost(const Question& question) const override;
+  double Discount() const override;
 
  private:
   void ListAll(const Evaluator& model, const MoveGains& gains, ActionSpace* space) const;

@@ -202,6 +202,14 @@ TEST(MigrationTask, RewardIsTheFallInLatencyLessTheStepCostInHundredsOfMilliseco
   EXPECT_DOUBLE_EQ(constant.Judge(before, after, {4}, move).reward, (120 - 1.25) / 100);
 }
 
+TEST(MigrationTask, OnlyAPlanWhoseMovesDoNotGetDearerIsDiscounted) {
+  EXPECT_EQ(MigrationTask({}).Discount(), 1);
+  EXPECT_DOUBLE_EQ(
+      MigrationTask({.step_penalty = StepPenalty::kConstant, .max_steps = 100}).Discount(), 0.97);
+  EXPECT_DOUBLE_EQ(
+      MigrationTask({.step_penalty = StepPenalty::kConstant, .max_steps = 1}).Discount(), 0.5);
+}
+
 TEST(MigrationTask, StopEndsThePlanAndCostsNothing) {
   const Outcome outcome =
       MigrationTask({}).Judge({.latency_ms = 300}, {.latency_ms = 300}, {3}, {});

@@ -69,6 +69,10 @@ class Task {
 
   // What the next decision must gain to be worth taking, in the objective's unit.
   virtual double StepCost(const Question& question) const = 0;
+
+  // What a reward one decision later is worth against one now, to a learner; at most 1. Below 1
+  // where nothing else says that gains had better come early.
+  virtual double Discount() const = 0;
 };
 
 }  // namespace rudderfish
