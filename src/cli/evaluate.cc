@@ -8,9 +8,9 @@
 #include "cli/policy_spec.h"
 #include "cli/problem.h"
 #include "cli/terminal.h"
-#include "learn/comparison.h"
-#include "learn/evaluation.h"
-#include "learn/report.h"
+#include "evaluation/comparison.h"
+#include "evaluation/evaluation.h"
+#include "evaluation/report.h"
 #include "scenario/start_states.h"
 #include "sim/world.h"
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "learn/evaluation.h"
-#include "learn/report.h"
+#include "evaluation/evaluation.h"
+#include "evaluation/report.h"
 
 // Policies as they are named on the command line. What one is called alone, policy/registry.h says;
 // here are lists, names and groups of training seeds:

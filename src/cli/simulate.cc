@@ -11,7 +11,7 @@
 #include "cli/problem.h"
 #include "cli/terminal.h"
 #include "control/controller.h"
-#include "learn/evaluation.h"
+#include "evaluation/evaluation.h"
 #include "policy/kube_default.h"
 #include "policy/neural.h"
 #include "policy/registry.h"

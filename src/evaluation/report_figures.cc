@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learn/report_figures.h"
+#include "evaluation/report_figures.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "learn/svg.h"
+#include "evaluation/svg.h"
 
 namespace rudderfish {
 namespace {

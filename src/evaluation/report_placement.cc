@@ -5,8 +5,8 @@
 #include <map>
 
 #include "base/check.h"
-#include "learn/report_figures.h"
-#include "learn/svg.h"
+#include "evaluation/report_figures.h"
+#include "evaluation/svg.h"
 
 namespace rudderfish {
 namespace {

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "base/check.h"
-#include "learn/report_figures.h"
-#include "learn/svg.h"
+#include "evaluation/report_figures.h"
+#include "evaluation/svg.h"
 
 namespace rudderfish {
 namespace {

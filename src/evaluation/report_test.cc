@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learn/report.h"
+#include "evaluation/report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <regex>
 
 #include "base/files.h"
-#include "learn/report_figures.h"
+#include "evaluation/report_figures.h"
 #include "policy/baselines.h"
 #include "policy/greedy.h"
 #include "task/migration.h"
@@ -122,7 +123,7 @@ TEST(Report, LearningIsLeftOutWhereNothingWasLearned) {
 TEST(Report, LearningCurveTellsTimeWhereItIsKnown) {
   EXPECT_THAT(Render("greedy", {.curves = {{"greedy", {Curve(0)}}}}).html, HasSubstr(">15 s<"));
   std::vector<CurvePoint> untimed = Curve(0);
-  for (CurvePoint& point : untimed) point.seconds = kNoFigure;
+  for (CurvePoint& point : untimed) point.seconds = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THAT(Render("greedy", {.curves = {{"greedy", {untimed}}}}).html, Not(HasSubstr(">15 s<")));
 }
 

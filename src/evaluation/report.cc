@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learn/report.h"
+#include "evaluation/report.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 
 #include "base/check.h"
 #include "base/files.h"
-#include "learn/report_figures.h"
-#include "learn/svg.h"
+#include "evaluation/report_figures.h"
+#include "evaluation/svg.h"
 
 namespace rudderfish {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learn/report_figures.h"
+#include "evaluation/report_figures.h"
 
 // Colours are chosen to stay apart for colour-blind readers (blue against orange first, after Okabe
 // and Ito) and to keep a contrast of 4.5 : 1 for text on both backgrounds. Dashes tell the other
