@@ -54,6 +54,16 @@ class Arguments {
 
 Result<std::vector<std::string>> SplitList(std::string_view text, char separator);
 
+// The position of a word among those that are accepted.
+Result<int> ChoiceOf(std::string_view word, std::span<const std::string_view> accepted);
+
+// What was made of an option's value; an error names the option.
+template <class T>
+Result<T> OfOption(std::string_view name, Result<T> made) {
+  if (!made) return Fail(made.error().code, "--{}: {}", name, made.error().message);
+  return made;
+}
+
 // How results are printed.
 enum class OutputFormat { kTable, kJson, kCsv };
 

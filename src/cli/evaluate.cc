@@ -53,11 +53,8 @@ Result<std::string> ResultText(OutputFormat format, const Evaluation& evaluation
 Result<std::vector<PolicyGroup>> GroupsOf(const std::vector<PolicySpec>& specs, const Task& task) {
   std::vector<PolicyGroup> groups;
   for (const PolicySpec& spec : specs) {
-    Result<PolicyGroup> group = MakePolicyGroup(spec, task);
-    if (!group) {
-      return Fail(group.error().code, "--policy: {}", group.error().message);
-    }
-    groups.push_back(*std::move(group));
+    TRY_ASSIGN(PolicyGroup group, OfOption("policy", MakePolicyGroup(spec, task)));
+    groups.push_back(std::move(group));
   }
   return groups;
 }
@@ -71,13 +68,12 @@ Result<ExitStatus> RunEvaluate(const Arguments& arguments, const Session& sessio
   const std::optional<std::string> report = arguments.Text("report");
   if (report) TRY(CheckCanWrite(*report));
   TRY_ASSIGN(const Problem problem, Problem::Open(arguments.operands()[0]));
-  Result<std::vector<PolicySpec>> specs = ParsePolicySpecs(list);
-  if (!specs) return Fail(specs.error().code, "--policy: {}", specs.error().message);
-  TRY_ASSIGN(const std::vector<PolicyGroup> groups, GroupsOf(*specs, *problem.task));
+  TRY_ASSIGN(const std::vector<PolicySpec> specs, OfOption("policy", ParsePolicySpecs(list)));
+  TRY_ASSIGN(const std::vector<PolicyGroup> groups, GroupsOf(specs, *problem.task));
   TRY_ASSIGN(const std::vector<StartState> starts, StartsOf(arguments, problem, seed));
   std::vector<LearningCurve> curves;
   if (report) {
-    TRY_ASSIGN(curves, LearningCurvesOf(*specs));
+    TRY_ASSIGN(curves, LearningCurvesOf(specs));
   }
 
   Evaluation evaluation;

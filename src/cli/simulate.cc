@@ -149,22 +149,21 @@ Result<ExitStatus> RunSimulate(const Arguments& arguments, const Session&) {
   TRY_ASSIGN(const std::string typed,
              arguments.RequiredText("policy", "who decides, such as greedy or runs/a"));
   TRY_ASSIGN(const Problem problem, Problem::Open(arguments.operands()[0]));
-  Result<PolicySpec> spec = ParsePolicySpec(typed);
-  if (!spec) return Fail(spec.error().code, "--policy: {}", spec.error().message);
-  Result<std::unique_ptr<Policy>> policy = MakePolicy(spec->members[0], *problem.task);
-  if (!policy) return Fail(policy.error().code, "--policy: {}", policy.error().message);
+  TRY_ASSIGN(const PolicySpec spec, OfOption("policy", ParsePolicySpec(typed)));
+  TRY_ASSIGN(const std::unique_ptr<Policy> policy,
+             OfOption("policy", MakePolicy(spec.members[0], *problem.task)));
   TRY_ASSIGN(const std::unique_ptr<Policy> greedy, MakePolicy("greedy", *problem.task));
   TRY_ASSIGN(const StartState start, StartOf(arguments, problem, seed));
 
   Episode episode{.scenario = problem.scenario->name,
                   .law = std::string(problem.law.name),
-                  .policy = spec->name,
+                  .policy = spec.name,
                   .seed = seed,
                   .start = start.line,
                   .starts_file = arguments.Text("starts").value_or(""),
                   .initial = start.state};
-  const Policy* baseline = (*policy)->name() == greedy->name() ? nullptr : greedy.get();
-  Narrator narrator(problem, **policy, baseline, start.state, static_cast<int>(alternatives), seed);
+  const Policy* baseline = policy->name() == greedy->name() ? nullptr : greedy.get();
+  Narrator narrator(problem, *policy, baseline, start.state, static_cast<int>(alternatives), seed);
   return Tell(&narrator, format, &episode);
 }
 

@@ -55,16 +55,11 @@ class PpoLearner final : public Learner {
     return envs_.Restore(cursors, pool);
   }
 
-  void Profile() override {
-    envs_.Profile();
-    ppo_.Profile();
-  }
-  nn::DenseProfile profile() const override {
-    nn::DenseProfile sum = envs_.profile();
-    const nn::DenseProfile update = ppo_.profile();
-    sum.seconds += update.seconds;
-    sum.flops += update.flops;
-    return sum;
+  std::vector<nn::Workspace*> Workspaces() override {
+    std::vector<nn::Workspace*> all;
+    envs_.AddWorkspaces(&all);
+    ppo_.AddWorkspaces(&all);
+    return all;
   }
 
  private:
@@ -125,8 +120,11 @@ class DqnLearner final : public Learner {
     return dqn_.replay().Refill(cursors, choices, pages_max, pool);
   }
 
-  void Profile() override { dqn_.Profile(); }
-  nn::DenseProfile profile() const override { return dqn_.profile(); }
+  std::vector<nn::Workspace*> Workspaces() override {
+    std::vector<nn::Workspace*> all;
+    dqn_.AddWorkspaces(&all);
+    return all;
+  }
 
  private:
   static constexpr std::string_view kTargetPrefix = "target.";

@@ -81,9 +81,7 @@ class Ppo {
   const nn::Adam& adam() const { return adam_; }
   const PpoOptions& options() const { return options_; }
 
-  // Counts time and work of the dense products of all threads from now on.
-  void Profile();
-  nn::DenseProfile profile() const;
+  void AddWorkspaces(std::vector<nn::Workspace*>* all);
 
  private:
   struct Chunk {
