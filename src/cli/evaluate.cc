@@ -127,16 +127,21 @@ CommandSpec EvaluateCommand() {
                   {"--report", "FILE.html", "write a page with figures, too"}},
       .details =
           "A policy is stay, random, kube-default, least-allocated, most-allocated, greedy, exact, "
-          "lookahead (lookahead:time=10ms, lookahead:evaluations=20000, lookahead:width=256), a "
-          "run "
-          "folder or a checkpoint; lookahead+RUN searches with what was learned as its guide, "
-          "best-of:16+RUN takes the best of sampled plans. NAME=... gives it another name, "
-          "NAME=RUN1:RUN2 is one recipe trained from several seeds, and so is a run of --seeds.\n"
+          "lookahead, a run folder or a checkpoint; lookahead+RUN searches with what was learned "
+          "as its guide, best-of:16+RUN takes the best of sampled plans. NAME=... gives it another "
+          "name, NAME=RUN1:RUN2 is one recipe trained from several seeds, and so is a run of "
+          "--seeds.\n"
+          "Options of lookahead stand after a colon, apart by commas, as in "
+          "lookahead:width=64,patience=2. width=N plans are kept at each depth (512 by default), "
+          "patience=N depths without a better plan end the search; without a RUN, evaluations=N or "
+          "time=DURATION bound what a plan may cost, and the search is as wide as that allows.\n"
           "The exit status is 3 if the candidate is not better than the baseline: if the 95 % "
           "interval of the paired difference does not lie below 0.",
       .examples = {"evaluate scenarios/continuum-7x21.yaml --policy stay,greedy,learned=runs/a",
                    "evaluate scenarios/continuum-7x21.yaml --policy lookahead,learned=runs/a "
                    "--report report.html",
+                   "evaluate scenarios/continuum-7x21.yaml --policy "
+                   "greedy,lookahead:width=64,patience=2,learned=runs/a",
                    "evaluate chain.yaml --policy greedy,runs/a --starts starts.jsonl --select "
                    "config=7-21,pattern=chain -o json"},
       .run = RunEvaluate};
