@@ -257,6 +257,19 @@ class Commands(Cli):
             self.assertIn(word, text)
         self.assertEqual(text, self.succeed("simulate", SCENARIO, "--policy", "greedy", "--seed", "7"))
 
+    def test_simulate_selects_a_start_that_fits(self):
+        arguments = ("simulate", self.reach_scenario("fan"), "--policy", "greedy", "--starts", self.reach_starts())
+        lines = self.reach_starts().read_text(encoding="utf-8").splitlines()
+        fitting = [i for i, line in enumerate(lines) if json.loads(line)["pattern"] == "fan"]
+        other = next(i for i in range(len(lines)) if i not in fitting)
+        self.refuse(*arguments, "--line", other, says="`--select config=6-17,pattern=fan`")
+        select = ("--select", "config=6-17,pattern=fan")
+        self.assertEqual(json.loads(self.succeed(*arguments, *select, "-o", "json"))["start"], fitting[0])
+        self.assertEqual(self.succeed(*arguments, *select, "--line", fitting[1]),
+                         self.succeed(*arguments, "--line", fitting[1]))
+        self.refuse(*arguments, *select, "--line", other, says=[f"start {other} ", f"{fitting[0]}, {fitting[1]}"])
+        self.refuse("simulate", SCENARIO, "--policy", "greedy", *select, says=["--select", "--starts"])
+
     def test_bench_reports_what_was_asked(self):
         parts = {"env": {"steps_per_second_per_core"}, "train": {"env_steps_per_second", "threads", "epochs", "mflop_per_sample"},
                  "decide": {"p50_us", "p99_us"}, "kernel": {"gflops", "peak_gflops"}}

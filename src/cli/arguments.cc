@@ -80,6 +80,11 @@ Result<void> Arguments::Exclude(std::string_view name, std::string_view other) c
   return Invalid("--{} and --{} exclude each other; leave one out", name, other);
 }
 
+Result<void> Arguments::Require(std::string_view name, std::string_view other) const {
+  if (!Has(name) || Has(other)) return {};
+  return Invalid("--{0} goes with --{1}; add --{1}", name, other);
+}
+
 Result<std::vector<std::string>> SplitList(std::string_view text, char separator) {
   std::vector<std::string> parts;
   for (size_t begin = 0; begin <= text.size();) {

@@ -44,8 +44,11 @@ class Arguments {
   // Parts between commas, none of them empty.
   Result<std::vector<std::string>> List(std::string_view name) const;
 
-  // Refuses two options that cannot be given together.
+  // Refuses two options that cannot be given together,
   Result<void> Exclude(std::string_view name, std::string_view other) const;
+
+  // and one that means nothing without the other.
+  Result<void> Require(std::string_view name, std::string_view other) const;
 
  private:
   std::map<std::string, std::string> options_;

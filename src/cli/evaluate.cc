@@ -23,18 +23,11 @@ constexpr int64_t kEpisodesMax = 1'000'000;
 Result<std::vector<StartState>> StartsOf(const Arguments& arguments, const Problem& problem,
                                          uint64_t seed) {
   TRY(arguments.Exclude("starts", "episodes"));
-  if (!arguments.Has("starts")) {
-    if (arguments.Has("select")) return Invalid("--select goes with --starts; add --starts FILE");
-    TRY_ASSIGN(const int64_t episodes,
-               arguments.Integer("episodes", kEpisodesDefault, 1, kEpisodesMax));
-    return DrawStarts(World(problem.scenario), seed, static_cast<int>(episodes));
-  }
-  TRY_ASSIGN(const std::string path, arguments.RequiredText("starts", "a file of start states"));
-  StartStateFilter filter;
-  if (const auto select = arguments.Text("select")) {
-    TRY_ASSIGN(filter, ParseStartStateFilter(*select));
-  }
-  return LoadStartStates(path, *problem.scenario, filter);
+  TRY(arguments.Require("select", "starts"));
+  if (arguments.Has("starts")) return SelectedStarts(arguments, *problem.scenario);
+  TRY_ASSIGN(const int64_t episodes,
+             arguments.Integer("episodes", kEpisodesDefault, 1, kEpisodesMax));
+  return DrawStarts(World(problem.scenario), seed, static_cast<int>(episodes));
 }
 
 Result<std::string> ResultText(OutputFormat format, const Evaluation& evaluation,

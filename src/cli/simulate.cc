@@ -24,6 +24,7 @@ namespace {
 
 constexpr int64_t kLineMax = 100'000'000;
 constexpr int64_t kDrawsMax = 1'000'000;
+constexpr size_t kLinesNamed = 8;
 constexpr int64_t kAlternativesMax = 1000;
 constexpr double kScoreToleranceMs = 1e-2;
 
@@ -44,9 +45,25 @@ Result<StartState> LineOf(const std::string& path, int64_t line, const Scenario&
   return std::move(states[0]);
 }
 
+// The first of those selected, or the one that --line names.
+Result<StartState> SelectedStart(const Arguments& arguments, const Scenario& scenario,
+                                 int64_t line) {
+  TRY_ASSIGN(std::vector<StartState> starts, SelectedStarts(arguments, scenario));
+  if (!arguments.Has("line")) return std::move(starts.front());
+  for (StartState& start : starts) {
+    if (start.line == line) return std::move(start);
+  }
+  std::vector<int> fitting;
+  for (size_t i = 0; i < starts.size() && i < kLinesNamed; ++i) fitting.push_back(starts[i].line);
+  return Invalid("--line: start {} is not among those that --select picks: {}{}", line,
+                 fmt::join(fitting, ", "), starts.size() > kLinesNamed ? " ..." : "");
+}
+
 Result<StartState> StartOf(const Arguments& arguments, const Problem& problem, uint64_t seed) {
   const bool from_file = arguments.Has("starts");
+  TRY(arguments.Require("select", "starts"));
   TRY_ASSIGN(const int64_t line, arguments.Integer("line", 0, 0, from_file ? kLineMax : kDrawsMax));
+  if (arguments.Has("select")) return SelectedStart(arguments, *problem.scenario, line);
   if (from_file) {
     TRY_ASSIGN(const std::string path, arguments.RequiredText("starts", "a file of start states"));
     return LineOf(path, line, *problem.scenario);
@@ -182,6 +199,8 @@ CommandSpec SimulateCommand() {
                   {"--line", "K",
                    "which start, from 0: a line of the file, or of those that `evaluate` "
                    "draws with the same seed"},
+                  {"--select", "config=C,pattern=P",
+                   "of the file, the first line that fits, if --line names none"},
                   {"--alternatives", "N", "how many to show of what was considered; 5 by default"},
                   {"-o,--output", "table|json", "text by default"}},
       .examples =
