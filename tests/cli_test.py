@@ -217,6 +217,14 @@ class Commands(Cli):
         for policy in policies:
             self.succeed("evaluate", SCENARIO, "--policy", policy, "--episodes", "2", "-q")
 
+    def test_commas_stand_between_policies_and_between_options(self):
+        policies = "greedy,lookahead:width=8,patience=2,wide=lookahead:width=16,time=50ms"
+        answer = json.loads(self.succeed("evaluate", SCENARIO, "--policy", policies, "--episodes", "3", "-o", "json",
+                                         status=3))
+        self.assertEqual([policy["name"] for policy in answer["policies"]],
+                         ["greedy", "lookahead:width=8,patience=2", "wide"])
+        self.succeed("simulate", SCENARIO, "--policy", "lookahead:width=8,patience=2", "--seed", "2")
+
     def test_evaluate_from_given_starts_reads_them_by_line(self):
         scenario = self.reach_scenario()
         answer = json.loads(self.succeed("evaluate", scenario, "--policy", "greedy", "--starts", self.reach_starts(), "-o", "json"))
@@ -248,6 +256,19 @@ class Commands(Cli):
         for word in ("execution", "network", "queueing"):
             self.assertIn(word, text)
         self.assertEqual(text, self.succeed("simulate", SCENARIO, "--policy", "greedy", "--seed", "7"))
+
+    def test_simulate_selects_a_start_that_fits(self):
+        arguments = ("simulate", self.reach_scenario("fan"), "--policy", "greedy", "--starts", self.reach_starts())
+        lines = self.reach_starts().read_text(encoding="utf-8").splitlines()
+        fitting = [i for i, line in enumerate(lines) if json.loads(line)["pattern"] == "fan"]
+        other = next(i for i in range(len(lines)) if i not in fitting)
+        self.refuse(*arguments, "--line", other, says="`--select config=6-17,pattern=fan`")
+        select = ("--select", "config=6-17,pattern=fan")
+        self.assertEqual(json.loads(self.succeed(*arguments, *select, "-o", "json"))["start"], fitting[0])
+        self.assertEqual(self.succeed(*arguments, *select, "--line", fitting[1]),
+                         self.succeed(*arguments, "--line", fitting[1]))
+        self.refuse(*arguments, *select, "--line", other, says=[f"start {other} ", f"{fitting[0]}, {fitting[1]}"])
+        self.refuse("simulate", SCENARIO, "--policy", "greedy", *select, says=["--select", "--starts"])
 
     def test_bench_reports_what_was_asked(self):
         parts = {"env": {"steps_per_second_per_core"}, "train": {"env_steps_per_second", "threads", "epochs", "mflop_per_sample"},
@@ -327,6 +348,12 @@ class BadInput(Cli):
     def test_unknown_policies_are_named_with_their_neighbour(self):
         self.refuse("evaluate", SCENARIO, "--policy", "gredy", says=["gredy", "greedy"])
         self.refuse("simulate", SCENARIO, "--policy", "look-ahead", says=["look-ahead", "lookahead"])
+
+    def test_unknown_options_of_policies_are_named_with_their_neighbour(self):
+        self.refuse("evaluate", SCENARIO, "--policy", "lookahead:width=8,patence=2", says=["`patence`", "`patience`"])
+        self.refuse("evaluate", SCENARIO, "--policy", "greedy,lookahead:widht=8", says=["`widht`", "`width`"])
+        self.refuse("simulate", SCENARIO, "--policy", "lookahead:width=8,depth=3", says=["`depth`", "width, evaluations"])
+        self.refuse("evaluate", SCENARIO, "--policy", "greedy,width=8", says=["`width=8`", "lookahead:width=8"])
 
     def test_no_threads_and_other_numbers_out_of_range_are_refused(self):
         self.refuse("train", SCENARIO, "-d", "run", "--threads", "0", says="--threads")

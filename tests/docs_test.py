@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the commands of README.md and docs/*.md, and follows their links.
+"""Runs the commands of README.md and docs/*.md, follows their links, and compares their pictures with the report's.
 
 Blocks fenced as `sh` hold commands; in blocks fenced as `console` these stand after "$ ", the rest is their output. The
 blocks of one page run in order, in one temporary folder that has scenarios/, policies/ and tests/ of this tree. A
@@ -14,8 +14,10 @@ import pathlib
 import re
 import shlex
 import subprocess
+import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree as ElementTree
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
 PROGRAM = pathlib.Path(os.environ.get("RUDDERFISH", TOP / "build/release/rudderfish")).resolve()
@@ -94,6 +96,32 @@ class Docs(unittest.TestCase):
                 if "://" not in target and not (page.parent / target).exists():
                     dead.append(f"{page.relative_to(TOP)}: {target}")
         self.assertEqual(dead, [])
+
+    @staticmethod
+    def words_of(picture):
+        """Its caption and the labels of its axes: what is the same for every run."""
+        root = ElementTree.parse(picture).getroot()
+        return [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")
+                if element.get("class") in ("caption", "explanation", "axis-label")]
+
+    def test_pictures_are_those_of_a_report(self):
+        kept = sorted((TOP / "docs/images").glob("*.svg"))
+        self.assertLess(sum(picture.stat().st_size for picture in kept), 150_000)
+        for picture in kept:
+            self.assertIn(f"docs/images/{picture.name}", PAGES[0].read_text(encoding="utf-8"))
+            self.assertNotRegex(picture.read_text(encoding="utf-8"), r"var\(|url\(|<script|href=|@import")
+        with tempfile.TemporaryDirectory() as folder:
+            scenario = TOP / "scenarios/continuum-7x21.yaml"
+            for command in (["train", scenario, "-d", "run", "--steps", "140000", "-q"],
+                            ["evaluate", scenario, "--policy", "stay,greedy,learned=run", "--episodes", "20", "-q",
+                             "--report", "report.html"]):
+                done = subprocess.run([PROGRAM, *command], cwd=folder, stdout=subprocess.DEVNULL, check=False)
+                self.assertIn(done.returncode, (0, 3), command)
+            subprocess.run([sys.executable, TOP / "docs/images/extract.py", "report.html", "-o", "."], cwd=folder, check=True)
+            fresh = sorted(pathlib.Path(folder).glob("*.svg"))
+            self.assertEqual([picture.name for picture in fresh], [picture.name for picture in kept])
+            for old, new in zip(kept, fresh):
+                self.assertEqual(self.words_of(old), self.words_of(new), old.name)
 
     def test_help_names_every_command_of_readme(self):
         words = {shlex.split(command)[1] for _, command, _ in commands_of(PAGES[0])

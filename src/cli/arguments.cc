@@ -55,9 +55,8 @@ Result<int64_t> Arguments::Integer(std::string_view name, int64_t fallback, int6
 Result<double> Arguments::Seconds(std::string_view name, double fallback) const {
   const std::optional<std::string> text = Text(name);
   if (!text) return fallback;
-  const Result<double> ms = ParseDurationMs(*text);
-  if (!ms) return Invalid("--{}: {}", name, ms.error().message);
-  const double seconds = *ms / 1000;
+  TRY_ASSIGN(const double ms, OfOption(name, ParseDurationMs(*text)));
+  const double seconds = ms / 1000;
   if (seconds > 0 && seconds <= kSecondsMax) return seconds;
   return Invalid("--{}: expected more than 0 and at most {:.0f} s, found `{}`", name, kSecondsMax,
                  *text);
@@ -67,23 +66,23 @@ Result<int> Arguments::Choice(std::string_view name, std::span<const std::string
                               int fallback) const {
   const std::optional<std::string> text = Text(name);
   if (!text) return fallback;
-  const auto found = std::find(accepted.begin(), accepted.end(), *text);
-  if (found != accepted.end()) return static_cast<int>(found - accepted.begin());
-  return Invalid("--{}: expected {}, found `{}`{}", name, Joined(accepted), *text,
-                 DidYouMean(*text, accepted));
+  return OfOption(name, ChoiceOf(*text, accepted));
 }
 
 Result<std::vector<std::string>> Arguments::List(std::string_view name) const {
   const std::optional<std::string> text = Text(name);
   if (!text) return std::vector<std::string>{};
-  Result<std::vector<std::string>> parts = SplitList(*text, ',');
-  if (!parts) return Invalid("--{}: {}", name, parts.error().message);
-  return parts;
+  return OfOption(name, SplitList(*text, ','));
 }
 
 Result<void> Arguments::Exclude(std::string_view name, std::string_view other) const {
   if (!Has(name) || !Has(other)) return {};
   return Invalid("--{} and --{} exclude each other; leave one out", name, other);
+}
+
+Result<void> Arguments::Require(std::string_view name, std::string_view other) const {
+  if (!Has(name) || Has(other)) return {};
+  return Invalid("--{0} goes with --{1}; add --{1}", name, other);
 }
 
 Result<std::vector<std::string>> SplitList(std::string_view text, char separator) {
@@ -95,6 +94,12 @@ Result<std::vector<std::string>> SplitList(std::string_view text, char separator
     begin = end + 1;
   }
   return parts;
+}
+
+Result<int> ChoiceOf(std::string_view word, std::span<const std::string_view> accepted) {
+  const auto found = std::find(accepted.begin(), accepted.end(), word);
+  if (found != accepted.end()) return static_cast<int>(found - accepted.begin());
+  return Invalid("expected {}, found `{}`{}", Joined(accepted), word, DidYouMean(word, accepted));
 }
 
 Result<OutputFormat> OutputFormatOf(const Arguments& arguments, int accepted) {

@@ -44,8 +44,11 @@ class Arguments {
   // Parts between commas, none of them empty.
   Result<std::vector<std::string>> List(std::string_view name) const;
 
-  // Refuses two options that cannot be given together.
+  // Refuses two options that cannot be given together,
   Result<void> Exclude(std::string_view name, std::string_view other) const;
+
+  // and one that means nothing without the other.
+  Result<void> Require(std::string_view name, std::string_view other) const;
 
  private:
   std::map<std::string, std::string> options_;
@@ -53,6 +56,16 @@ class Arguments {
 };
 
 Result<std::vector<std::string>> SplitList(std::string_view text, char separator);
+
+// The position of a word among those that are accepted.
+Result<int> ChoiceOf(std::string_view word, std::span<const std::string_view> accepted);
+
+// What was made of an option's value; an error names the option.
+template <class T>
+Result<T> OfOption(std::string_view name, Result<T> made) {
+  if (!made) return Fail(made.error().code, "--{}: {}", name, made.error().message);
+  return made;
+}
 
 // How results are printed.
 enum class OutputFormat { kTable, kJson, kCsv };

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
-#include "base/suggest.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/measures.h"
@@ -173,16 +171,12 @@ Result<BenchOptions> OptionsOf(const Arguments& arguments, std::string_view part
 Result<ExitStatus> RunBench(const Arguments& arguments, const Session& session) {
   TRY_ASSIGN(const OutputFormat format, OutputFormatOf(arguments));
   const std::string& part = arguments.operands()[0];
-  const auto found = std::find(std::begin(kParts), std::end(kParts), part);
-  if (found == std::end(kParts)) {
-    return Invalid("expected env, train, decide, kernel or scale, found `{}`{}", part,
-                   DidYouMean(part, kParts));
-  }
+  TRY_ASSIGN(const int chosen, ChoiceOf(part, kParts));
   TRY_ASSIGN(const BenchOptions options, OptionsOf(arguments, part));
   const Machine machine = ThisMachine();
   Progress progress("bench " + part, session.verbosity);
   progress.Update(std::nullopt, "");
-  TRY_ASSIGN(Finding finding, Measure(static_cast<int>(found - std::begin(kParts)), options));
+  TRY_ASSIGN(Finding finding, Measure(chosen, options));
   progress.Done();
   if (format == OutputFormat::kJson) {
     OrderedJson json;

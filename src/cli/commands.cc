@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/suggest.h"
+
 namespace rudderfish {
 
 const std::vector<CommandSpec>& Commands() {
@@ -20,11 +22,20 @@ const std::vector<OptionSpec>& CommonOptions() {
   return *options;
 }
 
-const CommandSpec* CommandNamed(std::string_view name) {
+std::vector<std::string_view> CommandNames() {
+  std::vector<std::string_view> names;
+  for (const CommandSpec& command : Commands()) names.push_back(command.name);
+  return names;
+}
+
+Result<const CommandSpec*> CommandNamed(std::string_view name) {
   const auto& commands = Commands();
   const auto found = std::find_if(commands.begin(), commands.end(),
                                   [&](const CommandSpec& spec) { return spec.name == name; });
-  return found == commands.end() ? nullptr : &*found;
+  if (found != commands.end()) return &*found;
+  const std::string near = DidYouMean(name, CommandNames());
+  return Invalid("unknown command `{}`{}", name,
+                 near.empty() ? "; `rudderfish help` lists them" : near);
 }
 
 std::vector<std::string_view> OptionNames(const CommandSpec& command) {

@@ -71,8 +71,10 @@ const std::vector<CommandSpec>& Commands();
 // Options of every command.
 const std::vector<OptionSpec>& CommonOptions();
 
-// nullptr if there is none.
-const CommandSpec* CommandNamed(std::string_view name);
+std::vector<std::string_view> CommandNames();
+
+// An error with the nearest name if there is none.
+Result<const CommandSpec*> CommandNamed(std::string_view name);
 
 // Long names of what a command takes, without dashes; common options included.
 std::vector<std::string_view> OptionNames(const CommandSpec& command);

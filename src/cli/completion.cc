@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "base/suggest.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "policy/registry.h"
@@ -27,17 +26,9 @@ OptionNamesOf NamesOf(const OptionSpec& option) {
 
 // The words that can be given, if there is a list of them.
 std::string WordsOf(std::string_view value) {
-  std::string words;
-  if (value.starts_with("POLICY")) {
-    for (const std::string_view name : PolicyNames())
-      words += fmt::format("{}{}", words.empty() ? "" : " ", name);
-    return words;
-  }
-  if (value.find('|') == std::string_view::npos) return words;
-  for (const std::string_view word : Alternatives(value)) {
-    words += fmt::format("{}{}", words.empty() ? "" : " ", word);
-  }
-  return words;
+  if (value.starts_with("POLICY")) return fmt::format("{}", fmt::join(PolicyNames(), " "));
+  if (value.find('|') == std::string_view::npos) return {};
+  return fmt::format("{}", fmt::join(Alternatives(value), " "));
 }
 
 // Whether a file may stand there.
@@ -49,12 +40,7 @@ bool NamesAFile(std::string_view value) {
 }
 
 std::string OperandWords(const CommandSpec& command) {
-  if (command.name == "help") {
-    std::string names;
-    for (const CommandSpec& known : Commands())
-      names += fmt::format("{}{}", names.empty() ? "" : " ", known.name);
-    return names;
-  }
+  if (command.name == "help") return fmt::format("{}", fmt::join(CommandNames(), " "));
   return command.operands.empty() ? std::string{} : WordsOf(command.operands[0].name);
 }
 
@@ -78,13 +64,10 @@ std::string Quoted(std::string_view text) {
 }
 
 std::string BashScript() {
-  std::string names, values, options, operands;
+  std::string values, options, operands;
   for (const CommandSpec& command : Commands()) {
-    names += fmt::format("{}{}", names.empty() ? "" : " ", command.name);
-    std::string words;
     for (const OptionSpec& option : OptionsOf(command)) {
       const OptionNamesOf spelled = NamesOf(option);
-      words += fmt::format("{}--{}", words.empty() ? "" : " ", spelled.word);
       const std::string given = WordsOf(option.value);
       if (given.empty()) continue;
       const std::string letter =
@@ -92,7 +75,8 @@ std::string BashScript() {
       values += fmt::format("    {}\"{} --{}\") words=\"{}\" ;;\n", letter, command.name,
                             spelled.word, given);
     }
-    options += fmt::format("      {}) words=\"{}\" ;;\n", command.name, words);
+    options += fmt::format("      {}) words=\"--{}\" ;;\n", command.name,
+                           fmt::join(OptionNames(command), " --"));
     if (const std::string given = OperandWords(command); !given.empty()) {
       operands += fmt::format("      {}) words=\"{}\" ;;\n", command.name, given);
     }
@@ -121,7 +105,7 @@ _rudderfish() {{
 }}
 complete -o filenames -F _rudderfish rudderfish
 )",
-      names, values, options, operands);
+      fmt::join(CommandNames(), " "), values, options, operands);
 }
 
 std::string ZshArgument(const OptionSpec& option) {
@@ -208,16 +192,9 @@ std::string FishScript() {
 }
 
 Result<ExitStatus> RunCompletion(const Arguments& arguments, const Session&) {
-  const std::string& shell = arguments.operands()[0];
-  if (shell == kShells[0]) {
-    TRY(Print(BashScript()));
-  } else if (shell == kShells[1]) {
-    TRY(Print(ZshScript()));
-  } else if (shell == kShells[2]) {
-    TRY(Print(FishScript()));
-  } else {
-    return Invalid("expected bash, zsh or fish, found `{}`{}", shell, DidYouMean(shell, kShells));
-  }
+  constexpr std::string (*kScripts[])() = {BashScript, ZshScript, FishScript};
+  TRY_ASSIGN(const int shell, ChoiceOf(arguments.operands()[0], kShells));
+  TRY(Print(kScripts[shell]()));
   return ExitStatus::kDone;
 }
 

@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "cli/terminal.h"
 #include "cli/text_table.h"
-#include "learn/comparison.h"
+#include "evaluation/comparison.h"
 
 namespace rudderfish {
 namespace {

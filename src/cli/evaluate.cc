@@ -8,9 +8,9 @@
 #include "cli/policy_spec.h"
 #include "cli/problem.h"
 #include "cli/terminal.h"
-#include "learn/comparison.h"
-#include "learn/evaluation.h"
-#include "learn/report.h"
+#include "evaluation/comparison.h"
+#include "evaluation/evaluation.h"
+#include "evaluation/report.h"
 #include "scenario/start_states.h"
 #include "sim/world.h"
 
@@ -23,18 +23,11 @@ constexpr int64_t kEpisodesMax = 1'000'000;
 Result<std::vector<StartState>> StartsOf(const Arguments& arguments, const Problem& problem,
                                          uint64_t seed) {
   TRY(arguments.Exclude("starts", "episodes"));
-  if (!arguments.Has("starts")) {
-    if (arguments.Has("select")) return Invalid("--select goes with --starts; add --starts FILE");
-    TRY_ASSIGN(const int64_t episodes,
-               arguments.Integer("episodes", kEpisodesDefault, 1, kEpisodesMax));
-    return DrawStarts(World(problem.scenario), seed, static_cast<int>(episodes));
-  }
-  TRY_ASSIGN(const std::string path, arguments.RequiredText("starts", "a file of start states"));
-  StartStateFilter filter;
-  if (const auto select = arguments.Text("select")) {
-    TRY_ASSIGN(filter, ParseStartStateFilter(*select));
-  }
-  return LoadStartStates(path, *problem.scenario, filter);
+  TRY(arguments.Require("select", "starts"));
+  if (arguments.Has("starts")) return SelectedStarts(arguments, *problem.scenario);
+  TRY_ASSIGN(const int64_t episodes,
+             arguments.Integer("episodes", kEpisodesDefault, 1, kEpisodesMax));
+  return DrawStarts(World(problem.scenario), seed, static_cast<int>(episodes));
 }
 
 Result<std::string> ResultText(OutputFormat format, const Evaluation& evaluation,
@@ -53,11 +46,8 @@ Result<std::string> ResultText(OutputFormat format, const Evaluation& evaluation
 Result<std::vector<PolicyGroup>> GroupsOf(const std::vector<PolicySpec>& specs, const Task& task) {
   std::vector<PolicyGroup> groups;
   for (const PolicySpec& spec : specs) {
-    Result<PolicyGroup> group = MakePolicyGroup(spec, task);
-    if (!group) {
-      return Fail(group.error().code, "--policy: {}", group.error().message);
-    }
-    groups.push_back(*std::move(group));
+    TRY_ASSIGN(PolicyGroup group, OfOption("policy", MakePolicyGroup(spec, task)));
+    groups.push_back(std::move(group));
   }
   return groups;
 }
@@ -71,13 +61,12 @@ Result<ExitStatus> RunEvaluate(const Arguments& arguments, const Session& sessio
   const std::optional<std::string> report = arguments.Text("report");
   if (report) TRY(CheckCanWrite(*report));
   TRY_ASSIGN(const Problem problem, Problem::Open(arguments.operands()[0]));
-  Result<std::vector<PolicySpec>> specs = ParsePolicySpecs(list);
-  if (!specs) return Fail(specs.error().code, "--policy: {}", specs.error().message);
-  TRY_ASSIGN(const std::vector<PolicyGroup> groups, GroupsOf(*specs, *problem.task));
+  TRY_ASSIGN(const std::vector<PolicySpec> specs, OfOption("policy", ParsePolicySpecs(list)));
+  TRY_ASSIGN(const std::vector<PolicyGroup> groups, GroupsOf(specs, *problem.task));
   TRY_ASSIGN(const std::vector<StartState> starts, StartsOf(arguments, problem, seed));
   std::vector<LearningCurve> curves;
   if (report) {
-    TRY_ASSIGN(curves, LearningCurvesOf(*specs));
+    TRY_ASSIGN(curves, LearningCurvesOf(specs));
   }
 
   Evaluation evaluation;
@@ -131,16 +120,21 @@ CommandSpec EvaluateCommand() {
                   {"--report", "FILE.html", "write a page with figures, too"}},
       .details =
           "A policy is stay, random, kube-default, least-allocated, most-allocated, greedy, exact, "
-          "lookahead (lookahead:time=10ms, lookahead:evaluations=20000, lookahead:width=256), a "
-          "run "
-          "folder or a checkpoint; lookahead+RUN searches with what was learned as its guide, "
-          "best-of:16+RUN takes the best of sampled plans. NAME=... gives it another name, "
-          "NAME=RUN1:RUN2 is one recipe trained from several seeds, and so is a run of --seeds.\n"
+          "lookahead, a run folder or a checkpoint; lookahead+RUN searches with what was learned "
+          "as its guide, best-of:16+RUN takes the best of sampled plans. NAME=... gives it another "
+          "name, NAME=RUN1:RUN2 is one recipe trained from several seeds, and so is a run of "
+          "--seeds.\n"
+          "Options of lookahead stand after a colon, apart by commas, as in "
+          "lookahead:width=64,patience=2. width=N plans are kept at each depth (512 by default), "
+          "patience=N depths without a better plan end the search; without a RUN, evaluations=N or "
+          "time=DURATION bound what a plan may cost, and the search is as wide as that allows.\n"
           "The exit status is 3 if the candidate is not better than the baseline: if the 95 % "
           "interval of the paired difference does not lie below 0.",
       .examples = {"evaluate scenarios/continuum-7x21.yaml --policy stay,greedy,learned=runs/a",
                    "evaluate scenarios/continuum-7x21.yaml --policy lookahead,learned=runs/a "
                    "--report report.html",
+                   "evaluate scenarios/continuum-7x21.yaml --policy "
+                   "greedy,lookahead:width=64,patience=2,learned=runs/a",
                    "evaluate chain.yaml --policy greedy,runs/a --starts starts.jsonl --select "
                    "config=7-21,pattern=chain -o json"},
       .run = RunEvaluate};

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "learn/evaluation.h"
+#include "evaluation/evaluation.h"
 #include "model/evaluator.h"
 #include "scenario/scenario.h"
 #include "sim/world.h"

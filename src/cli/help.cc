@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "base/suggest.h"
 #include "cli/terminal.h"
 #include "cli/text_table.h"
 
@@ -42,13 +41,7 @@ Result<ExitStatus> RunHelp(const Arguments& arguments, const Session&) {
     TRY(Print(ProgramHelp()));
     return ExitStatus::kDone;
   }
-  const std::string& name = arguments.operands()[0];
-  const CommandSpec* command = CommandNamed(name);
-  if (command == nullptr) {
-    std::vector<std::string_view> names;
-    for (const CommandSpec& known : Commands()) names.push_back(known.name);
-    return Invalid("unknown command `{}`{}", name, DidYouMean(name, names));
-  }
+  TRY_ASSIGN(const CommandSpec* command, CommandNamed(arguments.operands()[0]));
   TRY(Print(CommandHelp(*command)));
   return ExitStatus::kDone;
 }

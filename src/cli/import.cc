@@ -2,7 +2,6 @@
 #include <filesystem>
 
 #include "base/files.h"
-#include "base/suggest.h"
 #include "cli/commands.h"
 #include "cli/problem.h"
 #include "cli/terminal.h"
@@ -26,10 +25,7 @@ Result<ReachImportOptions> OptionsOf(const Arguments& arguments) {
 }
 
 Result<ExitStatus> RunImport(const Arguments& arguments, const Session& session) {
-  const std::string& system = arguments.operands()[0];
-  if (system != kSystems[0]) {
-    return Invalid("unknown system `{}`{}; expected reach", system, DidYouMean(system, kSystems));
-  }
+  TRY(ChoiceOf(arguments.operands()[0], kSystems));
   const std::filesystem::path folder = arguments.operands()[1];
   TRY_ASSIGN(const std::string config,
              arguments.RequiredText("config", "a folder of the configuration, such as 7-21"));

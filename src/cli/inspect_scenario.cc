@@ -10,7 +10,7 @@
 #include "cli/inspection.h"
 #include "cli/problem.h"
 #include "cli/text_table.h"
-#include "learn/evaluation.h"
+#include "evaluation/evaluation.h"
 #include "sim/world.h"
 
 namespace rudderfish {

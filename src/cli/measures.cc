@@ -7,10 +7,10 @@
 
 #include "base/files.h"
 #include "base/rng.h"
+#include "evaluation/evaluation.h"
+#include "evaluation/statistics.h"
 #include "learn/env.h"
-#include "learn/evaluation.h"
 #include "learn/learner.h"
-#include "learn/statistics.h"
 #include "nn/kernel.h"
 #include "sim/world.h"
 

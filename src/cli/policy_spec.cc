@@ -92,10 +92,50 @@ Result<PolicySpec> ParseItem(std::string_view item) {
                     .members = WithSeeds(*members)};
 }
 
+// "width=8", "time=10ms" and "width=8+runs/a:runs/b"; but neither "x=runs/8" nor "x=8" where there
+// is a run called 8.
+bool ReadsLikeAnOption(const std::string& item) {
+  const size_t sign = item.find_first_of("=:+/");
+  if (sign == std::string::npos || sign == 0 || item[sign] != '=') return false;
+  const std::string value = item.substr(sign + 1, item.find_first_of(":+", sign) - sign - 1);
+  constexpr std::string_view kDigits = "0123456789.";
+  const size_t unit = std::min(value.find_first_not_of(kDigits), value.size());
+  std::error_code ignored;
+  return unit > 0 && value.find_first_not_of("abcdefghijklmnopqrstuvwxyz", unit) == value.npos &&
+         !fs::exists(fs::path(value), ignored);
+}
+
+// Whether options may follow: "x=lookahead:width=8", but not "lookahead:width=8+runs/a".
+bool TakesOptions(const std::string& item) {
+  constexpr std::string_view kHead = "lookahead:";
+  const size_t head = item.rfind(kHead);
+  if (head == std::string::npos || item.find('+', head) != std::string::npos) return false;
+  return head == 0 || item[head - 1] == '=' || item[head - 1] == ':';
+}
+
+// At commas, but not at those between options.
+Result<std::vector<std::string>> SplitPolicies(std::string_view text) {
+  TRY_ASSIGN(const std::vector<std::string> parts, SplitList(text, ','));
+  std::vector<std::string> items;
+  for (const std::string& part : parts) {
+    if (!ReadsLikeAnOption(part)) {
+      items.push_back(part);
+    } else if (!items.empty() && TakesOptions(items.back())) {
+      items.back() += "," + part;
+    } else {
+      return Invalid(
+          "`{}` is neither a policy nor an option of one; options follow their policy, as in "
+          "lookahead:width=8,patience=2+RUN",
+          part);
+    }
+  }
+  return items;
+}
+
 }  // namespace
 
 Result<std::vector<PolicySpec>> ParsePolicySpecs(std::string_view text) {
-  TRY_ASSIGN(const std::vector<std::string> items, SplitList(text, ','));
+  TRY_ASSIGN(const std::vector<std::string> items, SplitPolicies(text));
   std::vector<PolicySpec> specs;
   for (const std::string& item : items) {
     TRY_ASSIGN(PolicySpec spec, ParseItem(item));

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "learn/evaluation.h"
-#include "learn/report.h"
+#include "evaluation/evaluation.h"
+#include "evaluation/report.h"
 
 // Policies as they are named on the command line. What one is called alone, policy/registry.h says;
 // here are lists, names and groups of training seeds:
@@ -18,8 +18,11 @@
 //   learned=runs/a:runs/b           one recipe, trained from several seeds
 //   learned=runs/a                  the same, if there are seed-1, seed-2 ... in runs/a
 //   best-of:16+runs/a:runs/b        search with each of the group; a prefix counts for what follows
+//   lookahead:width=8,time=1ms      one policy with two options
 //
-// A name cannot hold any of `: + / ,`, a run of a group no colon and no comma.
+// A name cannot hold any of `: + / ,`, a run of a group no colon and no comma. So that commas can
+// stand between policies and between options: after `lookahead:...`, what reads KEY=NUMBER (or a
+// duration) goes on with its options, unless a file of the number's name is there.
 
 namespace rudderfish {
 

@@ -81,6 +81,45 @@ TEST_F(PolicySpecs, OptionsOfSearchAreNotNamesOrSeeds) {
   EXPECT_THAT(One("fast=lookahead:time=10ms").members, ElementsAre("lookahead:time=10ms"));
 }
 
+TEST_F(PolicySpecs, CommasBetweenOptionsPartNoPolicies) {
+  const auto specs = ParsePolicySpecs("stay,lookahead:width=8,patience=2,fast=greedy").value();
+  ASSERT_EQ(specs.size(), 3u);
+  EXPECT_EQ(specs[1].name, "lookahead:width=8,patience=2");
+  EXPECT_THAT(specs[1].members, ElementsAre("lookahead:width=8,patience=2"));
+  EXPECT_EQ(specs[2].name, "fast");
+  EXPECT_THAT(One("x=lookahead:time=10ms,width=8,patience=2").members,
+              ElementsAre("lookahead:time=10ms,width=8,patience=2"));
+  EXPECT_THAT(
+      One("x=lookahead:width=8,patience=2+runs/a:runs/b").members,
+      ElementsAre("lookahead:width=8,patience=2+runs/a", "lookahead:width=8,patience=2+runs/b"));
+  EXPECT_THAT(
+      One("x=lookahead:width=8,patience=2+runs/a:lookahead:width=4,time=1ms+runs/b").members,
+      ElementsAre("lookahead:width=8,patience=2+runs/a", "lookahead:width=4,time=1ms+runs/b"));
+}
+
+TEST_F(PolicySpecs, RunCalledLikeANumberIsNoOption) {
+  fs::create_directories("8");
+  const auto specs = ParsePolicySpecs("lookahead:width=4,learned=8,runs/9").value();
+  ASSERT_EQ(specs.size(), 3u);
+  EXPECT_EQ(specs[1].name, "learned");
+  EXPECT_THAT(specs[1].members, ElementsAre("8"));
+}
+
+TEST_F(PolicySpecs, OptionsOfNoPolicyAreRefused) {
+  for (const char* text : {"width=8", "greedy,width=8", "lookahead,width=8",
+                           "x=best-of:4+run,time=1ms", "lookahead:width=8+runs/a,patience=2"}) {
+    EXPECT_THAT(Refusal(text), HasSubstr("neither a policy nor an option of one")) << text;
+  }
+}
+
+TEST_F(PolicySpecs, UnknownOptionsAreRefusedWithTheNearestKnownOne) {
+  const MigrationTask task{MigrationOptions{}};
+  const PolicySpec spec = One("x=lookahead:width=8,patence=3");
+  EXPECT_THAT(
+      MakePolicyGroup(spec, task).error().message,
+      testing::AllOf(HasSubstr("unknown option `patence`"), HasSubstr("did you mean `patience`?")));
+}
+
 TEST_F(PolicySpecs, SearchBeforeTheFirstRunCountsForTheGroup) {
   EXPECT_THAT(One("x=best-of:16+runs/a:runs/b").members,
               ElementsAre("best-of:16+runs/a", "best-of:16+runs/b"));

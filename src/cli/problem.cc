@@ -23,6 +23,16 @@ Result<Problem> Problem::Open(const fs::path& path) {
   return Of(std::make_shared<const Scenario>(std::move(scenario)));
 }
 
+Result<std::vector<StartState>> SelectedStarts(const Arguments& arguments,
+                                               const Scenario& scenario) {
+  TRY_ASSIGN(const std::string path, arguments.RequiredText("starts", "a file of start states"));
+  StartStateFilter filter;
+  if (const auto select = arguments.Text("select")) {
+    TRY_ASSIGN(filter, ParseStartStateFilter(*select));
+  }
+  return LoadStartStates(path, scenario, filter);
+}
+
 Result<fs::path> ShippedFile(const fs::path& name) {
   std::error_code ignored;
   if (fs::exists(name, ignored)) return name;

@@ -90,12 +90,6 @@ class Level {
   std::vector<std::string> operands_;
 };
 
-std::vector<std::string_view> CommandNames() {
-  std::vector<std::string_view> names;
-  for (const CommandSpec& command : Commands()) names.push_back(command.name);
-  return names;
-}
-
 Error UnknownOption(const CommandSpec* command, std::string_view word) {
   const std::string_view name = word.substr(0, word.find('='));
   std::vector<std::string> dashed;
@@ -119,10 +113,8 @@ Error Explain(const CLI::App& app, const CommandSpec* command, const CLI::ParseE
   }
   const std::vector<std::string> left = app.remaining(true);
   if (command == nullptr && !left.empty()) {
-    const std::string near = DidYouMean(left[0], CommandNames());
-    return {ErrorCode::kInvalidArgument,
-            fmt::format("unknown command `{}`{}", left[0],
-                        near.empty() ? "; `rudderfish help` lists them" : near)};
+    const auto known = CommandNamed(left[0]);
+    if (!known) return known.error();
   }
   if (!left.empty()) {
     return {ErrorCode::kInvalidArgument, fmt::format("`{}` was not expected here", left[0])};

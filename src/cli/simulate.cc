@@ -11,7 +11,7 @@
 #include "cli/problem.h"
 #include "cli/terminal.h"
 #include "control/controller.h"
-#include "learn/evaluation.h"
+#include "evaluation/evaluation.h"
 #include "policy/kube_default.h"
 #include "policy/neural.h"
 #include "policy/registry.h"
@@ -24,6 +24,7 @@ namespace {
 
 constexpr int64_t kLineMax = 100'000'000;
 constexpr int64_t kDrawsMax = 1'000'000;
+constexpr size_t kLinesNamed = 8;
 constexpr int64_t kAlternativesMax = 1000;
 constexpr double kScoreToleranceMs = 1e-2;
 
@@ -44,9 +45,25 @@ Result<StartState> LineOf(const std::string& path, int64_t line, const Scenario&
   return std::move(states[0]);
 }
 
+// The first of those selected, or the one that --line names.
+Result<StartState> SelectedStart(const Arguments& arguments, const Scenario& scenario,
+                                 int64_t line) {
+  TRY_ASSIGN(std::vector<StartState> starts, SelectedStarts(arguments, scenario));
+  if (!arguments.Has("line")) return std::move(starts.front());
+  for (StartState& start : starts) {
+    if (start.line == line) return std::move(start);
+  }
+  std::vector<int> fitting;
+  for (size_t i = 0; i < starts.size() && i < kLinesNamed; ++i) fitting.push_back(starts[i].line);
+  return Invalid("--line: start {} is not among those that --select picks: {}{}", line,
+                 fmt::join(fitting, ", "), starts.size() > kLinesNamed ? " ..." : "");
+}
+
 Result<StartState> StartOf(const Arguments& arguments, const Problem& problem, uint64_t seed) {
   const bool from_file = arguments.Has("starts");
+  TRY(arguments.Require("select", "starts"));
   TRY_ASSIGN(const int64_t line, arguments.Integer("line", 0, 0, from_file ? kLineMax : kDrawsMax));
+  if (arguments.Has("select")) return SelectedStart(arguments, *problem.scenario, line);
   if (from_file) {
     TRY_ASSIGN(const std::string path, arguments.RequiredText("starts", "a file of start states"));
     return LineOf(path, line, *problem.scenario);
@@ -149,22 +166,21 @@ Result<ExitStatus> RunSimulate(const Arguments& arguments, const Session&) {
   TRY_ASSIGN(const std::string typed,
              arguments.RequiredText("policy", "who decides, such as greedy or runs/a"));
   TRY_ASSIGN(const Problem problem, Problem::Open(arguments.operands()[0]));
-  Result<PolicySpec> spec = ParsePolicySpec(typed);
-  if (!spec) return Fail(spec.error().code, "--policy: {}", spec.error().message);
-  Result<std::unique_ptr<Policy>> policy = MakePolicy(spec->members[0], *problem.task);
-  if (!policy) return Fail(policy.error().code, "--policy: {}", policy.error().message);
+  TRY_ASSIGN(const PolicySpec spec, OfOption("policy", ParsePolicySpec(typed)));
+  TRY_ASSIGN(const std::unique_ptr<Policy> policy,
+             OfOption("policy", MakePolicy(spec.members[0], *problem.task)));
   TRY_ASSIGN(const std::unique_ptr<Policy> greedy, MakePolicy("greedy", *problem.task));
   TRY_ASSIGN(const StartState start, StartOf(arguments, problem, seed));
 
   Episode episode{.scenario = problem.scenario->name,
                   .law = std::string(problem.law.name),
-                  .policy = spec->name,
+                  .policy = spec.name,
                   .seed = seed,
                   .start = start.line,
                   .starts_file = arguments.Text("starts").value_or(""),
                   .initial = start.state};
-  const Policy* baseline = (*policy)->name() == greedy->name() ? nullptr : greedy.get();
-  Narrator narrator(problem, **policy, baseline, start.state, static_cast<int>(alternatives), seed);
+  const Policy* baseline = policy->name() == greedy->name() ? nullptr : greedy.get();
+  Narrator narrator(problem, *policy, baseline, start.state, static_cast<int>(alternatives), seed);
   return Tell(&narrator, format, &episode);
 }
 
@@ -183,6 +199,8 @@ CommandSpec SimulateCommand() {
                   {"--line", "K",
                    "which start, from 0: a line of the file, or of those that `evaluate` "
                    "draws with the same seed"},
+                  {"--select", "config=C,pattern=P",
+                   "of the file, the first line that fits, if --line names none"},
                   {"--alternatives", "N", "how many to show of what was considered; 5 by default"},
                   {"-o,--output", "table|json", "text by default"}},
       .examples =

@@ -16,7 +16,6 @@ namespace rudderfish {
 namespace {
 
 constexpr int64_t kSeedsMax = 1000;
-constexpr std::string_view kAlgorithms[] = {"ppo", "dqn"};
 
 std::atomic<bool> g_stop{false};
 
@@ -33,8 +32,8 @@ Result<void> SetOptions(const Arguments& arguments, TrainOptions* options) {
   TRY(arguments.Exclude("time", "steps"));
   TRY(arguments.Exclude("seed", "seeds"));
   if (arguments.Has("algorithm")) {
-    TRY_ASSIGN(const int algorithm, arguments.Choice("algorithm", kAlgorithms, 0));
-    options->algorithm = static_cast<Algorithm>(algorithm);
+    TRY_ASSIGN(options->algorithm,
+               OfOption("algorithm", AlgorithmNamed(*arguments.Text("algorithm"))));
   }
   if (arguments.Has("time")) {
     options->steps = 0;

@@ -184,22 +184,11 @@ void Dqn::Accumulate(std::span<const Transition> part, Chunk* chunk) const {
                            loss, chunk->gradient);
 }
 
-void Dqn::Profile() {
-  replay_.Profile();
+void Dqn::AddWorkspaces(std::vector<nn::Workspace*>* all) {
+  replay_.AddWorkspaces(all);
   for (Chunk& chunk : chunks_) {
-    chunk.learning->profile.state = chunk.looking->profile.state = nn::DenseProfile::State::kOn;
+    all->insert(all->end(), {chunk.learning.get(), chunk.looking.get()});
   }
-}
-
-nn::DenseProfile Dqn::profile() const {
-  nn::DenseProfile sum = replay_.profile();
-  for (const Chunk& chunk : chunks_) {
-    for (const nn::Workspace* workspace : {chunk.learning.get(), chunk.looking.get()}) {
-      sum.seconds += workspace->profile.seconds;
-      sum.flops += workspace->profile.flops;
-    }
-  }
-  return sum;
 }
 
 }  // namespace rudderfish

@@ -76,8 +76,7 @@ class Dqn {
   nn::Adam& adam() { return adam_; }
   const nn::Adam& adam() const { return adam_; }
 
-  void Profile();
-  nn::DenseProfile profile() const;
+  void AddWorkspaces(std::vector<nn::Workspace*>* all);
 
  private:
   struct Outputs {

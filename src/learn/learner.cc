@@ -12,12 +12,23 @@ namespace {
 constexpr uint64_t kWeightStream = uint64_t{3}
                                    << 40;  // Of the seed; see kChoiceStream in rollout.cc.
 
+constexpr std::string_view kGainFeature = "gain_relative";
+
+void SetGainPrior(const FeatureTable& features, float weight, nn::CandidateNet* net) {
+  const std::span<float> skip = net->tensor("logit.skip");
+  for (size_t i = 0; i < features.candidate.size(); ++i) {
+    if (features.candidate[i].name == kGainFeature) skip[i] = weight;
+  }
+}
+
 class PpoLearner final : public Learner {
  public:
   PpoLearner(const TrainOptions& options, std::span<const TrainingWorld> worlds)
       : net_(MakeNet(options, worlds[0].task->widths())),
         envs_(worlds, options.seed, options.rollout),
-        ppo_(options.ppo, options.seed, &net_) {}
+        ppo_(options.ppo, options.seed, &net_) {
+    SetGainPrior(worlds[0].task->features(), options.ppo.gain_prior, &net_);
+  }
 
   IterationFigures Iterate(uint64_t iteration, double progress, ThreadPool* pool) override {
     const Instant start = clock_.Now();
@@ -55,16 +66,11 @@ class PpoLearner final : public Learner {
     return envs_.Restore(cursors, pool);
   }
 
-  void Profile() override {
-    envs_.Profile();
-    ppo_.Profile();
-  }
-  nn::DenseProfile profile() const override {
-    nn::DenseProfile sum = envs_.profile();
-    const nn::DenseProfile update = ppo_.profile();
-    sum.seconds += update.seconds;
-    sum.flops += update.flops;
-    return sum;
+  std::vector<nn::Workspace*> Workspaces() override {
+    std::vector<nn::Workspace*> all;
+    envs_.AddWorkspaces(&all);
+    ppo_.AddWorkspaces(&all);
+    return all;
   }
 
  private:
@@ -125,8 +131,11 @@ class DqnLearner final : public Learner {
     return dqn_.replay().Refill(cursors, choices, pages_max, pool);
   }
 
-  void Profile() override { dqn_.Profile(); }
-  nn::DenseProfile profile() const override { return dqn_.profile(); }
+  std::vector<nn::Workspace*> Workspaces() override {
+    std::vector<nn::Workspace*> all;
+    dqn_.AddWorkspaces(&all);
+    return all;
+  }
 
  private:
   static constexpr std::string_view kTargetPrefix = "target.";

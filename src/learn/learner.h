@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -14,6 +15,7 @@
 #include "nn/adam.h"
 #include "nn/candidate_net.h"
 #include "nn/safetensors.h"
+#include "nn/workspace.h"
 
 // What an algorithm is to the trainer: something that acts for a while, learns from it and reports,
 // one iteration after another, and whose whole state can be saved and restored. Restored into a new
@@ -56,9 +58,8 @@ class Learner {
   virtual void Save(nn::SafetensorsFile* file) const = 0;
   virtual Result<void> Restore(const nn::SafetensorsFile& file, ThreadPool* pool) = 0;
 
-  // Counts time and work of the dense products from now on.
-  virtual void Profile() = 0;
-  virtual nn::DenseProfile profile() const = 0;
+  // Of every thread's passes through networks, whose profiles tell what they cost.
+  virtual std::vector<nn::Workspace*> Workspaces() = 0;
 };
 
 // REQUIRES: `worlds` not empty, with equal feature tables; they outlive the learner.

@@ -174,17 +174,8 @@ void Ppo::Accumulate(VectorEnv* envs, std::span<const int32_t> samples, const We
                            loss, chunk->gradient);
 }
 
-void Ppo::Profile() {
-  for (Chunk& chunk : chunks_) chunk.workspace->profile.state = nn::DenseProfile::State::kOn;
-}
-
-nn::DenseProfile Ppo::profile() const {
-  nn::DenseProfile sum;
-  for (const Chunk& chunk : chunks_) {
-    sum.seconds += chunk.workspace->profile.seconds;
-    sum.flops += chunk.workspace->profile.flops;
-  }
-  return sum;
+void Ppo::AddWorkspaces(std::vector<nn::Workspace*>* all) {
+  for (Chunk& chunk : chunks_) all->push_back(chunk.workspace.get());
 }
 
 }  // namespace rudderfish

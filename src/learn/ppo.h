@@ -27,6 +27,10 @@ struct PpoOptions {
   float learning_rate_start = 4e-3f;
   float learning_rate_end = 4e-4f;
   float max_gradient_norm = 0.5f;
+
+  // Weight of the feature gain_relative in a fresh policy's logits, if the task has it: a policy
+  // that begins by liking what gains most has less to find out.
+  float gain_prior = 3;
 };
 
 struct PpoMetrics {
@@ -81,9 +85,7 @@ class Ppo {
   const nn::Adam& adam() const { return adam_; }
   const PpoOptions& options() const { return options_; }
 
-  // Counts time and work of the dense products of all threads from now on.
-  void Profile();
-  nn::DenseProfile profile() const;
+  void AddWorkspaces(std::vector<nn::Workspace*>* all);
 
  private:
   struct Chunk {

@@ -161,10 +161,17 @@ std::pair<double, double> AboveOptimum(const TrainOptions& options) {
 TEST(Ppo, LearnsTheOptimumOfTwoNodes) {
   TrainOptions options = SmallOptions(Algorithm::kPpo);
   options.steps = 8192;
+  options.ppo.gain_prior = 0;  // With it this world has nothing to learn.
   const auto [before, after] = AboveOptimum(options);
   EXPECT_GT(before, 5);
   EXPECT_GE(after, -1e-9);
   EXPECT_LT(after, 0.5);
+}
+
+TEST(Ppo, AFreshPolicyWithTheGainPriorTakesWhatGainsMost) {
+  TrainOptions options = SmallOptions(Algorithm::kPpo);
+  options.steps = 0;
+  EXPECT_LT(AboveOptimum(options).first, 0.5);
 }
 
 TEST(Dqn, LearnsTheOptimumOfTwoNodes) {

@@ -30,19 +30,8 @@ Replay::Replay(std::span<const TrainingWorld> worlds, uint64_t seed, const Repla
   CHECK(!worlds.empty());
   CHECK_EQ(options.envs % options.envs_per_slice, 0);
   widths_ = worlds[0].task->widths();
-  slices_.resize(options.envs / options.envs_per_slice);
-  uint64_t id = 0;
-  for (Slice& slice : slices_) {
-    slice.workspace = std::make_unique<nn::Workspace>(nn::Workspace::Keep::kNothing);
-    slice.stop.resize(envs());
-    slice.value.resize(envs());
-    slice.envs.reserve(envs());  // Their evaluators point at their states: they must not move.
-    for (int i = 0; i < envs(); ++i) {
-      const TrainingWorld& at = worlds[id % worlds.size()];
-      slice.envs.emplace_back(*at.world, *at.task, at.law, seed, id++,
-                              std::min(options.episode_steps_max, at.task->max_steps()));
-      slice.envs.back().Reset(0);
-    }
+  for (int first = 0; first < options.envs; first += envs()) {
+    slices_.emplace_back(worlds, seed, first, envs(), options.episode_steps_max);
   }
 }
 
@@ -77,6 +66,19 @@ void Replay::LimitPages() {
                                              options_.bytes_max / std::max<int64_t>(1, bytes)));
 }
 
+// Plays a slice's part of a page: choose(step) puts what is chosen at a step into the segment, or
+// fails.
+template <class Chooser>
+Result<void> Replay::PlayPage(Slice* slice, Segment* segment, Chooser&& choose) const {
+  for (int i = 0; i < envs(); ++i) segment->start[i] = slice->envs[i].cursor();
+  for (int step = 0; step < options_.steps; ++step) {
+    for (Env& env : slice->envs) env.Encode(&segment->questions);
+    TRY(choose(step));
+    Record(step, segment, slice);
+  }
+  return {};
+}
+
 void Replay::Collect(const nn::CandidateNet& net, uint64_t iteration, float epsilon,
                      ThreadPool* pool) {
   const int slot = NewSlot();
@@ -85,12 +87,11 @@ void Replay::Collect(const nn::CandidateNet& net, uint64_t iteration, float epsi
     Slice& slice = slices_[index];
     Segment& segment = slice.ring[slot];
     slice.totals = {};
-    for (int i = 0; i < envs(); ++i) segment.start[i] = slice.envs[i].cursor();
-    for (int step = 0; step < options_.steps; ++step) {
-      for (Env& env : slice.envs) env.Encode(&segment.questions);
+    const Result<void> played = PlayPage(&slice, &segment, [&](int step) -> Result<void> {
       Choose(exploration, index, step, &segment);
-      Record(step, &segment, &slice);
-    }
+      return {};
+    });
+    CHECK(played.has_value());
   });
   totals_ = {};
   for (const Slice& slice : slices_) totals_.Add(slice.totals);
@@ -129,20 +130,11 @@ void Replay::Record(int step, Segment* segment, Slice* slice) const {
     segment->ends[at] = result.terminated  ? StepEnd::kTerminated
                         : result.truncated ? StepEnd::kTruncated
                                            : StepEnd::kGoesOn;
-    EpisodeTotals& totals = slice->totals;
-    ++totals.steps;
-    totals.rewards += result.reward;
-    if (segment->ends[at] == StepEnd::kGoesOn) continue;
     if (result.truncated) {
       segment->beyond_of[at] = segment->beyond.samples;
       env.Encode(&segment->beyond);
     }
-    ++totals.episodes;
-    totals.truncated += result.truncated;
-    totals.initial_ms += env.initial_latency_ms();
-    totals.final_ms += env.model().Now().latency_ms;
-    totals.moves += env.question().step;
-    env.Reset();
+    slice->EndStep(i, result);
   }
 }
 
@@ -227,41 +219,25 @@ Result<void> Replay::Refill(std::span<const EnvCursor> cursors, std::span<const 
   std::vector<Result<void>> results(slices_.size());
   pool->ParallelFor(static_cast<int>(slices_.size()), [&](int index, int) {
     Slice& slice = slices_[index];
-    for (int i = 0; i < envs() && results[index]; ++i) {
-      results[index] = slice.envs[i].Restore(cursors[index * envs() + i]);
-    }
+    results[index] = slice.Restore(cursors.subspan(index * envs(), envs()));
     for (int64_t page = 0; page < pages && results[index]; ++page) {
       Segment& segment = slice.ring[SlotOf(page)];
       const auto part =
           choices.subspan(page * page_samples() + index * segment_samples(), segment_samples());
       segment.choices.assign(part.begin(), part.end());
-      for (int i = 0; i < envs(); ++i) segment.start[i] = slice.envs[i].cursor();
-      for (int step = 0; step < options_.steps; ++step) {
-        for (Env& env : slice.envs) env.Encode(&segment.questions);
-        if (!IsPossible(segment, slice, step)) {
-          results[index] = Fail(ErrorCode::kCorruption,
-                                "replay.choices has a choice that its question does not offer");
-          return;
-        }
-        Record(step, &segment, &slice);
-      }
+      results[index] = PlayPage(&slice, &segment, [&](int step) -> Result<void> {
+        if (IsPossible(segment, slice, step)) return {};
+        return Fail(ErrorCode::kCorruption,
+                    "replay.choices has a choice that its question does not offer");
+      });
     }
   });
   for (Result<void>& result : results) TRY(std::move(result));
   return {};
 }
 
-void Replay::Profile() {
-  for (Slice& slice : slices_) slice.workspace->profile.state = nn::DenseProfile::State::kOn;
-}
-
-nn::DenseProfile Replay::profile() const {
-  nn::DenseProfile sum;
-  for (const Slice& slice : slices_) {
-    sum.seconds += slice.workspace->profile.seconds;
-    sum.flops += slice.workspace->profile.flops;
-  }
-  return sum;
+void Replay::AddWorkspaces(std::vector<nn::Workspace*>* all) {
+  for (Slice& slice : slices_) all->push_back(slice.workspace.get());
 }
 
 }  // namespace rudderfish

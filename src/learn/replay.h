@@ -8,8 +8,7 @@
 #include "base/graph_batch.h"
 #include "base/result.h"
 #include "base/thread_pool.h"
-#include "learn/env.h"
-#include "learn/rollout.h"
+#include "learn/env_slice.h"
 #include "nn/candidate_net.h"
 
 // The memory of off-policy learning: the last questions of many environments, with what was chosen
@@ -21,7 +20,7 @@
 // none of it: only where the oldest page began and the choices since, from which the same questions
 // come again, to the bit (Refill).
 //
-// As in VectorEnv, slices of environments run on any thread and results do not depend on which.
+// Slices of environments (env_slice.h) run on any thread; results do not depend on which.
 
 namespace rudderfish {
 
@@ -75,8 +74,7 @@ class Replay {
   Result<void> Refill(std::span<const EnvCursor> cursors, std::span<const int32_t> choices,
                       int64_t pages_max, ThreadPool* pool);
 
-  void Profile();
-  nn::DenseProfile profile() const;
+  void AddWorkspaces(std::vector<nn::Workspace*>* all);
 
  private:
   // A page's part of one slice, time-major.
@@ -89,12 +87,10 @@ class Replay {
     std::vector<int32_t> beyond_of;  // Where truncated: index into `beyond`.
     std::vector<EnvCursor> start;    // [environment]
   };
-  struct Slice {
-    std::vector<Env> envs;
+  struct Slice : EnvSlice {
+    using EnvSlice::EnvSlice;
+
     std::vector<Segment> ring;
-    EpisodeTotals totals;
-    std::unique_ptr<nn::Workspace> workspace;
-    std::vector<float> logits, stop, value;
   };
   struct Exploration {
     const nn::CandidateNet* net;
@@ -107,6 +103,8 @@ class Replay {
   int SlotOf(int64_t page) const { return static_cast<int>((first_ + page) % pages_max_); }
   int NewSlot();
   void LimitPages();
+  template <class Chooser>
+  Result<void> PlayPage(Slice* slice, Segment* segment, Chooser&& choose) const;
   void Choose(const Exploration& exploration, int slice, int step, Segment* segment);
   void Record(int step, Segment* segment, Slice* slice) const;
   bool IsPossible(const Segment& segment, const Slice& slice, int step) const;

@@ -15,16 +15,6 @@ constexpr uint64_t kChoiceStream = uint64_t{1} << 40;
 
 }  // namespace
 
-void EpisodeTotals::Add(const EpisodeTotals& other) {
-  episodes += other.episodes;
-  steps += other.steps;
-  rewards += other.rewards;
-  initial_ms += other.initial_ms;
-  final_ms += other.final_ms;
-  moves += other.moves;
-  truncated += other.truncated;
-}
-
 void EstimateAdvantages(std::span<const float> gammas, float lambda, SliceRollout* rollout) {
   const int envs = static_cast<int>(gammas.size());
   const int steps = static_cast<int>(rollout->rewards.size()) / envs;
@@ -49,22 +39,13 @@ void EstimateAdvantages(std::span<const float> gammas, float lambda, SliceRollou
 VectorEnv::VectorEnv(std::span<const TrainingWorld> worlds, uint64_t seed,
                      const RolloutOptions& options)
     : options_(options), seed_(seed) {
-  CHECK(!worlds.empty());
   CHECK_EQ(options.envs % options.envs_per_slice, 0);
-  slices_.resize(options.envs / options.envs_per_slice);
-  uint64_t id = 0;
-  for (Slice& slice : slices_) {
-    slice.workspace = std::make_unique<nn::Workspace>(nn::Workspace::Keep::kNothing);
+  for (int first = 0; first < options.envs; first += options.envs_per_slice) {
+    Slice& slice = slices_.emplace_back(worlds, seed, first, options.envs_per_slice,
+                                        options.episode_steps_max);
     slice.rollout.questions.widths = slice.beyond.widths = worlds[0].task->widths();
-    slice.envs.reserve(
-        options.envs_per_slice);  // Their evaluators point at their states: they must not move.
-    for (int i = 0; i < options.envs_per_slice; ++i) {
-      const TrainingWorld& at = worlds[id % worlds.size()];
-      slice.envs.emplace_back(*at.world, *at.task, at.law, seed, id++,
-                              std::min(options.episode_steps_max, at.task->max_steps()));
-      slice.envs.back().Reset(0);
-      slice.gammas.push_back(options.gamma * static_cast<float>(at.task->Discount()));
-    }
+    for (const Env& env : slice.envs)
+      slice.gammas.push_back(options.gamma * static_cast<float>(env.task().Discount()));
   }
 }
 
@@ -97,8 +78,6 @@ void VectorEnv::CollectSlice(const nn::CandidateNet& net, uint64_t iteration, in
   rollout.rewards.resize(samples);
   rollout.ended.resize(samples);
   rollout.last_value.resize(envs);
-  slice.stop.resize(envs);
-  slice.value.resize(envs);
   slice.totals = {};
   for (int step = 0; step < options_.steps; ++step) {
     const int first = step * envs;
@@ -128,19 +107,10 @@ void VectorEnv::CollectSlice(const nn::CandidateNet& net, uint64_t iteration, in
       rollout.values[sample] = slice.value[i];
       const StepResult result = env.Step(choice == count ? kStop : choice);
       float reward = static_cast<float>(result.reward);
-      slice.totals.rewards += result.reward;
       if (result.truncated) reward += slice.gammas[i] * ValueOf(net, &env, &slice);
       rollout.rewards[sample] = reward;
       rollout.ended[sample] = result.terminated || result.truncated;
-      ++slice.totals.steps;
-      if (rollout.ended[sample]) {
-        ++slice.totals.episodes;
-        slice.totals.truncated += result.truncated;
-        slice.totals.initial_ms += env.initial_latency_ms();
-        slice.totals.final_ms += env.model().Now().latency_ms;
-        slice.totals.moves += env.question().step;
-        env.Reset();
-      }
+      slice.EndStep(i, result);
     }
   }
   for (int i = 0; i < envs; ++i) rollout.last_value[i] = ValueOf(net, &slice.envs[i], &slice);
@@ -159,25 +129,15 @@ Result<void> VectorEnv::Restore(std::span<const EnvCursor> cursors, ThreadPool* 
   CHECK_EQ(cursors.size(), static_cast<size_t>(options_.envs));
   std::vector<Result<void>> results(slices_.size());
   pool->ParallelFor(slice_count(), [&](int index, int) {
-    for (int i = 0; i < options_.envs_per_slice && results[index]; ++i) {
-      results[index] = slices_[index].envs[i].Restore(cursors[index * options_.envs_per_slice + i]);
-    }
+    results[index] = slices_[index].Restore(
+        cursors.subspan(index * options_.envs_per_slice, options_.envs_per_slice));
   });
   for (Result<void>& result : results) TRY(std::move(result));
   return {};
 }
 
-void VectorEnv::Profile() {
-  for (Slice& slice : slices_) slice.workspace->profile.state = nn::DenseProfile::State::kOn;
-}
-
-nn::DenseProfile VectorEnv::profile() const {
-  nn::DenseProfile sum;
-  for (const Slice& slice : slices_) {
-    sum.seconds += slice.workspace->profile.seconds;
-    sum.flops += slice.workspace->profile.flops;
-  }
-  return sum;
+void VectorEnv::AddWorkspaces(std::vector<nn::Workspace*>* all) {
+  for (Slice& slice : slices_) all->push_back(slice.workspace.get());
 }
 
 }  // namespace rudderfish

@@ -7,13 +7,11 @@
 
 #include "base/graph_batch.h"
 #include "base/thread_pool.h"
-#include "learn/env.h"
+#include "learn/env_slice.h"
 #include "nn/candidate_net.h"
 
-// Many environments stepped together, and what they saw. Environments are split into slices of
-// fixed size; a slice runs all its steps on one thread without waiting for others. Which thread is
-// chance, results are not: every environment has its own random streams, and a network's answer to
-// a question does not depend on its batch.
+// Many environments stepped together, in slices (env_slice.h), and what they saw: the experience of
+// an on-policy algorithm. The same for any number of threads.
 
 namespace rudderfish {
 
@@ -29,19 +27,6 @@ struct SliceRollout {
   std::vector<float> last_value;  // Per environment, of the question after the last step.
   std::vector<float> advantages;
   std::vector<float> returns;
-};
-
-// Sums over the episodes that ended in a rollout.
-struct EpisodeTotals {
-  int64_t episodes = 0;
-  int64_t steps = 0;
-  double rewards = 0;
-  double initial_ms = 0;
-  double final_ms = 0;
-  double moves = 0;
-  int64_t truncated = 0;
-
-  void Add(const EpisodeTotals& other);
 };
 
 struct RolloutOptions {
@@ -61,8 +46,7 @@ void EstimateAdvantages(std::span<const float> gammas, float lambda, SliceRollou
 
 class VectorEnv {
  public:
-  // Environment i plays in world i modulo their number. REQUIRES: equal feature tables of the
-  // tasks.
+  // REQUIRES of `worlds`: as EnvSlice.
   VectorEnv(std::span<const TrainingWorld> worlds, uint64_t seed, const RolloutOptions& options);
 
   // Runs options.steps steps in every environment with the net's stochastic policy and estimates
@@ -78,19 +62,16 @@ class VectorEnv {
   std::vector<EnvCursor> Cursors() const;
   Result<void> Restore(std::span<const EnvCursor> cursors, ThreadPool* pool);
 
-  // Counts time and work of the dense products of all threads from now on.
-  void Profile();
-  nn::DenseProfile profile() const;
+  void AddWorkspaces(std::vector<nn::Workspace*>* all);
 
  private:
-  struct Slice {
-    std::vector<Env> envs;
+  struct Slice : EnvSlice {
+    using EnvSlice::EnvSlice;
+
     std::vector<float> gammas;  // Of the environments.
     SliceRollout rollout;
-    EpisodeTotals totals;
     GraphBatch beyond;  // Questions after truncation and after the last step.
-    std::vector<float> logits, stop, value, log_probabilities, probabilities;
-    std::unique_ptr<nn::Workspace> workspace;
+    std::vector<float> log_probabilities, probabilities;
   };
 
   void CollectSlice(const nn::CandidateNet& net, uint64_t iteration, int index);

@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/result.h"
+#include "evaluation/learning_curve.h"
 #include "learn/run_folder.h"
 
 // The tables of a run folder, written row by row and read for reports. What was computed and how
@@ -74,15 +75,6 @@ Result<std::vector<TimingRow>> ReadTiming(const std::filesystem::path& path);
 
 // Length in bytes of the timing table's rows up to an iteration, where --resume goes on.
 Result<int64_t> TimingBytesUpTo(const std::filesystem::path& path, int64_t iteration);
-
-// One evaluation on the validation starts: what a learning curve is drawn from.
-struct CurvePoint {
-  int64_t env_steps = 0;
-  double seconds = 0;  // No figure where the table of times lacks the iteration.
-  double final_ms = 0;
-  double mean_return = 0;
-  double moves = 0;
-};
 
 // Of one run; for a run of several seeds, of each.
 Result<std::vector<CurvePoint>> ReadLearningCurve(const RunPaths& paths);

@@ -86,8 +86,10 @@ TrainBench MeasureTraining(const TrainOptions& options, std::span<const Training
   RatePerSecond(seconds * kWarmUpShare, iterate);
   bench.env_steps_per_second = RatePerSecond(seconds, iterate);
 
-  learner->Profile();
-  const nn::DenseProfile before = learner->profile();
+  const std::vector<nn::Workspace*> workspaces = learner->Workspaces();
+  for (nn::Workspace* workspace : workspaces) {
+    workspace->profile = {.state = nn::DenseProfile::State::kOn};
+  }
   const SystemClock clock;
   const Instant start = clock.Now();
   double steps = 0;
@@ -97,8 +99,11 @@ TrainBench MeasureTraining(const TrainOptions& options, std::span<const Training
     return done;
   });
   const double wall = Seconds(clock.Now() - start);
-  const nn::DenseProfile after = learner->profile();
-  const double dense = after.seconds - before.seconds, flops = after.flops - before.flops;
+  double dense = 0, flops = 0;
+  for (const nn::Workspace* workspace : workspaces) {
+    dense += workspace->profile.seconds;
+    flops += workspace->profile.flops;
+  }
   bench.mflop_per_step = flops / steps / 1e6;
   bench.dense_share = dense / (wall * options.threads);
   bench.dense_gflops = dense > 0 ? flops / dense / 1e9 : 0;

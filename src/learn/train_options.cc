@@ -15,13 +15,26 @@ namespace {
 constexpr std::string_view kAlgorithmNames[] = {"ppo", "dqn"};
 constexpr int kMost = 1 << 24;
 
-// Each group of options as visitor(name, field), for writing and for reading.
+// Each group of options as visitor(name, field), for writing and for reading. First what the groups
+// of both algorithms begin or end with.
 template <class Options, class Visitor>
-void VisitRollout(Options& o, Visitor&& visit) {
+void VisitEnvs(Options& o, Visitor&& visit) {
   visit("envs", o.envs);
   visit("envs_per_slice", o.envs_per_slice);
   visit("steps", o.steps);
   visit("episode_steps_max", o.episode_steps_max);
+}
+
+template <class Options, class Visitor>
+void VisitRates(Options& o, Visitor&& visit) {
+  visit("learning_rate_start", o.learning_rate_start);
+  visit("learning_rate_end", o.learning_rate_end);
+  visit("max_gradient_norm", o.max_gradient_norm);
+}
+
+template <class Options, class Visitor>
+void VisitRollout(Options& o, Visitor&& visit) {
+  VisitEnvs(o, visit);
   visit("gamma", o.gamma);
   visit("lambda", o.lambda);
 }
@@ -33,17 +46,13 @@ void VisitPpo(Options& o, Visitor&& visit) {
   visit("clip", o.clip);
   visit("value_weight", o.value_weight);
   visit("entropy_start", o.entropy_start);
-  visit("learning_rate_start", o.learning_rate_start);
-  visit("learning_rate_end", o.learning_rate_end);
-  visit("max_gradient_norm", o.max_gradient_norm);
+  visit("gain_prior", o.gain_prior);
+  VisitRates(o, visit);
 }
 
 template <class Options, class Visitor>
 void VisitReplay(Options& o, Visitor&& visit) {
-  visit("envs", o.envs);
-  visit("envs_per_slice", o.envs_per_slice);
-  visit("steps", o.steps);
-  visit("episode_steps_max", o.episode_steps_max);
+  VisitEnvs(o, visit);
   visit("samples_max", o.samples_max);
   visit("bytes_max", o.bytes_max);
 }
@@ -59,9 +68,7 @@ void VisitDqn(Options& o, Visitor&& visit) {
   visit("epsilon_start", o.epsilon_start);
   visit("epsilon_end", o.epsilon_end);
   visit("epsilon_fall", o.epsilon_fall);
-  visit("learning_rate_start", o.learning_rate_start);
-  visit("learning_rate_end", o.learning_rate_end);
-  visit("max_gradient_norm", o.max_gradient_norm);
+  VisitRates(o, visit);
 }
 
 class FieldWriter {
@@ -132,18 +139,24 @@ class Bounds {
   Result<void> result_;
 };
 
-void CheckRates(const std::string& group, float start, float end, float norm, Bounds* bounds) {
-  bounds->Within(group + ".learning_rate_start", start, 0.0f, 1.0f);
-  bounds->Within(group + ".learning_rate_end", end, 0.0f, 1.0f);
-  bounds->Within(group + ".max_gradient_norm", norm, 0.0f, 1e9f);
+template <class Options>
+void CheckEnvs(const std::string& group, const Options& o, Bounds* bounds) {
+  bounds->Within(group + ".envs_per_slice", o.envs_per_slice, 1, 4096);
+  bounds->Within(group + ".envs", o.envs, 1, 65536);
+  bounds->Multiple(group + ".envs", o.envs, std::max(1, o.envs_per_slice));
+  bounds->Within(group + ".steps", o.steps, 1, 65536);
+  bounds->Within(group + ".episode_steps_max", o.episode_steps_max, 1, kMost);
+}
+
+template <class Options>
+void CheckRates(const std::string& group, const Options& o, Bounds* bounds) {
+  bounds->Within(group + ".learning_rate_start", o.learning_rate_start, 0.0f, 1.0f);
+  bounds->Within(group + ".learning_rate_end", o.learning_rate_end, 0.0f, 1.0f);
+  bounds->Within(group + ".max_gradient_norm", o.max_gradient_norm, 0.0f, 1e9f);
 }
 
 void CheckPpo(const RolloutOptions& rollout, const PpoOptions& ppo, Bounds* bounds) {
-  bounds->Within("rollout.envs_per_slice", rollout.envs_per_slice, 1, 4096);
-  bounds->Within("rollout.envs", rollout.envs, 1, 65536);
-  bounds->Multiple("rollout.envs", rollout.envs, std::max(1, rollout.envs_per_slice));
-  bounds->Within("rollout.steps", rollout.steps, 1, 65536);
-  bounds->Within("rollout.episode_steps_max", rollout.episode_steps_max, 1, kMost);
+  CheckEnvs("rollout", rollout, bounds);
   bounds->Within("rollout.gamma", rollout.gamma, 0.0f, 1.0f);
   bounds->Within("rollout.lambda", rollout.lambda, 0.0f, 1.0f);
   bounds->Within("ppo.epochs", ppo.epochs, 1, 1000);
@@ -151,15 +164,12 @@ void CheckPpo(const RolloutOptions& rollout, const PpoOptions& ppo, Bounds* boun
   bounds->Within<int64_t>("ppo.minibatch", ppo.minibatch, 1,
                           static_cast<int64_t>(rollout.envs) * rollout.steps);
   bounds->Within("ppo.clip", ppo.clip, 0.0f, 10.0f);
-  CheckRates("ppo", ppo.learning_rate_start, ppo.learning_rate_end, ppo.max_gradient_norm, bounds);
+  bounds->Within("ppo.gain_prior", ppo.gain_prior, 0.0f, 100.0f);
+  CheckRates("ppo", ppo, bounds);
 }
 
 void CheckDqn(const DqnOptions& dqn, Bounds* bounds) {
-  bounds->Within("replay.envs_per_slice", dqn.replay.envs_per_slice, 1, 4096);
-  bounds->Within("replay.envs", dqn.replay.envs, 1, 65536);
-  bounds->Multiple("replay.envs", dqn.replay.envs, std::max(1, dqn.replay.envs_per_slice));
-  bounds->Within("replay.steps", dqn.replay.steps, 1, 65536);
-  bounds->Within("replay.episode_steps_max", dqn.replay.episode_steps_max, 1, kMost);
+  CheckEnvs("replay", dqn.replay, bounds);
   bounds->Within("replay.samples_max", dqn.replay.samples_max, 1, kMost);
   bounds->Within<int64_t>("replay.bytes_max", dqn.replay.bytes_max, 1, int64_t{1} << 40);
   bounds->Within("dqn.n_step", dqn.n_step, 1, dqn.replay.steps);
@@ -170,7 +180,7 @@ void CheckDqn(const DqnOptions& dqn, Bounds* bounds) {
   bounds->Within("dqn.epsilon_start", dqn.epsilon_start, 0.0f, 1.0f);
   bounds->Within("dqn.epsilon_end", dqn.epsilon_end, 0.0f, 1.0f);
   bounds->Within("dqn.epsilon_fall", dqn.epsilon_fall, 1e-6f, 1.0f);
-  CheckRates("dqn", dqn.learning_rate_start, dqn.learning_rate_end, dqn.max_gradient_norm, bounds);
+  CheckRates("dqn", dqn, bounds);
 }
 
 }  // namespace

@@ -13,8 +13,8 @@
 
 // How good a network is while it learns: its most likely plan from start states drawn once, from
 // streams of the seed that no training episode and no evaluation uses. The best checkpoint of a run
-// is chosen by it, so its figures are slightly too good; what a policy is worth, evaluation.h says.
-// Plans end at the task's own limit of steps.
+// is chosen by it, so its figures are slightly too good; what a policy is worth,
+// evaluation/evaluation.h says. Plans end at the task's own limit of steps.
 //
 // One question of many starts is answered in one pass of the network; the same figures for any
 // number of threads.

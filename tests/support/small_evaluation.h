@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "learn/evaluation.h"
+#include "evaluation/evaluation.h"
 #include "tests/support/small_world.h"
 
 // Evaluations for tests: start states drawn from the continuum of small_world.h, and results made

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learn/evaluation.h"
+#include "evaluation/evaluation.h"
 
 #include <algorithm>
 #include <atomic>
@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/rng.h"
-#include "learn/statistics.h"
+#include "evaluation/statistics.h"
 #include "task/migration.h"
 
 namespace rudderfish {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learn/svg.h"
+#include "evaluation/svg.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learn/report.h"
+#include "evaluation/report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <regex>
 
 #include "base/files.h"
-#include "learn/report_figures.h"
+#include "evaluation/report_figures.h"
 #include "policy/baselines.h"
 #include "policy/greedy.h"
 #include "task/migration.h"
@@ -16,6 +17,8 @@
 namespace rudderfish {
 namespace {
 
+using ::testing::Contains;
+using ::testing::Each;
 using ::testing::HasSubstr;
 
 struct Rendered {
@@ -122,8 +125,56 @@ TEST(Report, LearningIsLeftOutWhereNothingWasLearned) {
 TEST(Report, LearningCurveTellsTimeWhereItIsKnown) {
   EXPECT_THAT(Render("greedy", {.curves = {{"greedy", {Curve(0)}}}}).html, HasSubstr(">15 s<"));
   std::vector<CurvePoint> untimed = Curve(0);
-  for (CurvePoint& point : untimed) point.seconds = kNoFigure;
+  for (CurvePoint& point : untimed) point.seconds = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THAT(Render("greedy", {.curves = {{"greedy", {untimed}}}}).html, Not(HasSubstr(">15 s<")));
+}
+
+// What stands in the text elements of a figure.
+std::vector<std::string> Texts(const std::string& svg) {
+  const std::regex text("<text[^>]*>([^<]*)</text>");
+  std::vector<std::string> texts;
+  for (std::sregex_iterator it(svg.begin(), svg.end(), text), end; it != end; ++it)
+    texts.push_back((*it)[1]);
+  return texts;
+}
+
+TEST(ReportFigures, LongNamesAreCutToTheirRoom) {
+  const std::string name(80, 'n');
+  const Evaluation evaluation = testing::MadeUpEvaluation(
+      {{"base", {std::vector<double>(8, 90)}}, {name, {std::vector<double>(8, 50)}}});
+  const Comparison comparison = Compare(evaluation, {.resamples = 50});
+  const ReportPolicies policies(evaluation, comparison);
+  for (const std::string& svg :
+       {DifferenceFigure(evaluation, comparison), IntervalFigure(evaluation, comparison, policies),
+        DistributionFigure(evaluation, policies), MovesFigure(evaluation, comparison, policies),
+        LearningFigure({{name, {Curve(0)}}}, evaluation, policies)}) {
+    EXPECT_THAT(Texts(svg), Contains(HasSubstr("nnn\u2026")));
+    EXPECT_THAT(Texts(svg), Each(Not(HasSubstr(std::string(60, 'n')))));
+  }
+}
+
+TEST(ReportFigures, BarsTooFineToSeeAreOneArea) {
+  std::vector<double> few(12), many(600);
+  for (size_t i = 0; i < few.size(); ++i) few[i] = 50 + static_cast<double>(i);
+  for (size_t i = 0; i < many.size(); ++i) many[i] = 50 + static_cast<double>(i) / 10;
+  const auto bars = [](const std::vector<double>& finals) {
+    const Evaluation evaluation = testing::MadeUpEvaluation(
+        {{"base", {std::vector<double>(finals.size(), 80)}}, {"candidate", {finals}}});
+    const std::string svg = StartsFigure(evaluation, Compare(evaluation, {.resamples = 50}));
+    return std::pair(Count(svg, "\"bar good\""), Count(svg, "\"bar bad\""));
+  };
+  EXPECT_EQ(bars(few), std::pair(12, 0));
+  EXPECT_EQ(bars(many), std::pair(1, 1));
+}
+
+TEST(ReportFigures, LongPlansAreShownToTheirEnd) {
+  Evaluation evaluation = testing::MadeUpEvaluation({{"long", {std::vector<double>(8, 50)}}});
+  for (EvaluatedEpisode& episode : evaluation.policies[0].episodes) {
+    episode.decisions.resize(100, {.predicted_ms = 0.5});
+  }
+  const Comparison comparison = Compare(evaluation, {.resamples = 50});
+  EXPECT_THAT(MovesFigure(evaluation, comparison, ReportPolicies(evaluation, comparison)),
+              HasSubstr("After 101 moves"));
 }
 
 TEST(Report, OnePolicyMakesAPageWithoutVerdict) {

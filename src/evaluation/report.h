@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "learn/comparison.h"
-#include "learn/evaluation.h"
-#include "learn/run_tables.h"
+#include "evaluation/comparison.h"
+#include "evaluation/evaluation.h"
+#include "evaluation/learning_curve.h"
 
 // An evaluation as one HTML page: verdict, intervals, distribution, learning curve, what a typical
 // plan does to the placement, and how all of it was made. Self-contained (no script, no request to
@@ -18,12 +18,6 @@
 // description for those who do not see them. A pure function of its arguments.
 
 namespace rudderfish {
-
-// How a policy learned: a run for each training seed.
-struct LearningCurve {
-  std::string name;
-  std::vector<std::vector<CurvePoint>> runs;  // [training seed], as ReadLearningCurves gives them.
-};
 
 struct ReportOptions {
   std::string command;  // What was typed, for "how this was made".

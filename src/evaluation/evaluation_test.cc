@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learn/evaluation.h"
+#include "evaluation/evaluation.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "learn/comparison.h"
+#include "evaluation/comparison.h"
 #include "policy/baselines.h"
 #include "policy/greedy.h"
 #include "scenario/scenario.h"

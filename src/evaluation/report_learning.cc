@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "base/check.h"
-#include "learn/report_figures.h"
-#include "learn/svg.h"
+#include "evaluation/report_figures.h"
+#include "evaluation/svg.h"
 
 namespace rudderfish {
 namespace {
@@ -130,7 +130,8 @@ std::string LearningFigure(const std::vector<LearningCurve>& curves, const Evalu
     plot.Curve(means[i].mean, "curve");
     const SvgPoint end = plot.At(means[i].mean.back().x, means[i].mean.back().y);
     svg.Circle(end, 4, "dot");
-    svg.Text({frame.right + 12, labels[i] + 4}, curves[i].name, "name");
+    svg.Text({frame.right + 12, labels[i] + 4},
+             FitText(curves[i].name, 13, kWidth - frame.right - 66, Keep::kBeginning), "name");
     svg.Text({kWidth, labels[i] + 4}, fmt::format("{:.1f}", means[i].mean.back().y), "value",
              TextAnchor::kEnd);
     svg.EndGroup();

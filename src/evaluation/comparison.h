@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "learn/evaluation.h"
-#include "learn/statistics.h"
+#include "evaluation/evaluation.h"
+#include "evaluation/statistics.h"
 
 // What an Evaluation says: each policy in numbers with 95 % intervals, and a verdict on the last
 // policy named (the candidate) against the best of the others (the baseline), from the same starts.

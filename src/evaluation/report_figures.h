@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "learn/comparison.h"
-#include "learn/evaluation.h"
-#include "learn/report.h"
+#include "evaluation/comparison.h"
+#include "evaluation/evaluation.h"
+#include "evaluation/report.h"
 
 // The figures of report.h, each one <svg> element without its caption, and the style sheet that
 // gives them colours. A policy has the same colour in all of them: the candidate stands out, the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learn/report_figures.h"
+#include "evaluation/report_figures.h"
 
 #include <fmt/format.h>
 
@@ -7,15 +7,16 @@
 #include <cmath>
 #include <numeric>
 
-#include "learn/svg.h"
+#include "evaluation/svg.h"
 
 namespace rudderfish {
 namespace {
 
 constexpr double kHalfWidth = 540;  // Of a figure that shares its row with another.
 constexpr double kFullWidth = 1100;
-constexpr double kKeyWidth = 178;  // Names and figures beside a plot.
-constexpr int kMutedSeries = 6;    // Colours for policies that are neither candidate nor baseline.
+constexpr double kKeyWidth = 188;  // Names and figures beside a plot.
+constexpr int kMovesDrawn = 400;
+constexpr int kMutedSeries = 6;  // Colours for policies that are neither candidate nor baseline.
 
 double Padded(double low, double high, double share) { return (high - low) * share; }
 
@@ -96,7 +97,7 @@ int LastMoveShown(const Evaluation& evaluation, const Comparison& comparison,
     }
     most = std::max(most, Quantile(moves, 0.95));
   }
-  return std::min(static_cast<int>(std::ceil(most)) + 1, 40);
+  return std::min(static_cast<int>(std::ceil(most)) + 1, kMovesDrawn);
 }
 
 }  // namespace
@@ -146,7 +147,9 @@ std::string DifferenceFigure(const Evaluation& evaluation, const Comparison& com
     svg.Text({x(tick), frame.bottom + 18}, tick > 0 ? "+" + text : text, "tick",
              TextAnchor::kMiddle);
   }
-  svg.Text({x(0) - 8, frame.top - 12}, fmt::format("\u2190 {} better", candidate), "hint",
+  const double room = x(0) - 8 - TextWidth("\u2190  better", 12);
+  svg.Text({x(0) - 8, frame.top - 12},
+           fmt::format("\u2190 {} better", FitText(candidate, 12, room, Keep::kBeginning)), "hint",
            TextAnchor::kEnd);
   svg.Text({frame.right, frame.bottom + 38}, "difference in final latency (ms)", "axis-label",
            TextAnchor::kEnd);
@@ -204,6 +207,7 @@ std::string IntervalFigure(const Evaluation& evaluation, const Comparison& compa
 }
 
 std::string DistributionFigure(const Evaluation& evaluation, const ReportPolicies& policies) {
+  constexpr size_t kTailFrom = 50;  // Of fewer episodes all are shown, of more the lower 98 %.
   std::vector<std::vector<double>> finals;
   std::vector<double> medians, all;
   for (const EvaluatedPolicy& policy : evaluation.policies) {
@@ -212,7 +216,7 @@ std::string DistributionFigure(const Evaluation& evaluation, const ReportPolicie
       values.push_back(episode.final.latency_ms);
     std::sort(values.begin(), values.end());
     medians.push_back(Quantile(values, 0.5));
-    all.push_back(Quantile(values, 0.98));
+    all.push_back(values.size() < kTailFrom ? values.back() : Quantile(values, 0.98));
   }
   const double low = std::min_element(finals.begin(), finals.end())->front();
   const double high = std::max(*std::max_element(all.begin(), all.end()), low + 1);
@@ -251,9 +255,9 @@ std::string DistributionFigure(const Evaluation& evaluation, const ReportPolicie
   for (int p : order) {
     y += 24;
     svg.BeginGroup(policies.series[p], evaluation.policies[p].name);
-    svg.Line({frame.right + 14, y - 4}, {frame.right + 40, y - 4}, "curve");
-    svg.Text({frame.right + 46, y},
-             FitText(evaluation.policies[p].name, 13, kKeyWidth - 86, Keep::kBeginning), "name");
+    svg.Line({frame.right + 12, y - 4}, {frame.right + 34, y - 4}, "curve");
+    svg.Text({frame.right + 40, y},
+             FitText(evaluation.policies[p].name, 13, kKeyWidth - 76, Keep::kBeginning), "name");
     svg.Text({kHalfWidth, y}, fmt::format("{:.0f}", medians[p]), "value", TextAnchor::kEnd);
     svg.EndGroup();
   }
@@ -300,6 +304,40 @@ std::string MovesFigure(const Evaluation& evaluation, const Comparison& comparis
   return std::move(svg).Finish();
 }
 
+namespace {
+
+std::string_view BarStyle(double difference) {
+  if (difference < -kTie) return "bar good";
+  return difference > kTie ? "bar bad" : "bar open";
+}
+
+// A bar each, side by side. Where they would be finer than pixels can show apart, those of one
+// style are one area with steps: bars and gaps of such a size make patterns of their own.
+void DrawBars(std::span<const double> ascending, const LinearScale& y, const PlotFrame& frame,
+              Svg* svg) {
+  constexpr double kFinest = 4, kWidest = 26, kFlat = 1.5;
+  const double slot = (frame.right - frame.left) / static_cast<double>(ascending.size());
+  const double gap = slot < kFinest ? 0 : std::max(slot * 0.24, slot - kWidest);
+  std::vector<SvgPoint> tops, bottoms;
+  for (size_t i = 0; i < ascending.size(); ++i) {
+    const double left = frame.left + slot * static_cast<double>(i);
+    const double bottom = y(std::min(ascending[i], 0.0));
+    const double top = std::min(y(std::max(ascending[i], 0.0)), bottom - kFlat);
+    for (const double x : {left + gap / 2, left + slot - gap / 2}) {
+      tops.push_back({x, top});
+      bottoms.push_back({x, bottom});
+    }
+    const std::string_view style = BarStyle(ascending[i]);
+    const bool last = i + 1 == ascending.size();
+    if (gap == 0 && !last && BarStyle(ascending[i + 1]) == style) continue;
+    svg->Band(tops, bottoms, style);
+    tops.clear();
+    bottoms.clear();
+  }
+}
+
+}  // namespace
+
 std::string StartsFigure(const Evaluation& evaluation, const Comparison& comparison) {
   const Comparison::Verdict& verdict = *comparison.verdict;
   const RunMatrix candidate = FinalLatencies(evaluation, verdict.candidate);
@@ -328,17 +366,7 @@ std::string StartsFigure(const Evaluation& evaluation, const Comparison& compari
     svg.Text({frame.left - 8, y(tick) + 4}, tick > 0 ? "+" + text : text, "tick", TextAnchor::kEnd);
   }
   svg.Text({0, frame.top - 14}, "difference in final latency (ms)", "axis-label");
-  const double slot = (frame.right - frame.left) / static_cast<double>(differences.size());
-  const double width = std::max(std::min(slot * 0.76, 26.0), 0.6);
-  for (size_t i = 0; i < differences.size(); ++i) {
-    const double value = differences[i];
-    const double top = y(std::max(value, 0.0)), bottom = y(std::min(value, 0.0));
-    const double x = frame.left + slot * (static_cast<double>(i) + 0.5) - width / 2;
-    svg.Rect({x, std::min(top, bottom - 1.5)}, width, std::max(bottom - top, 1.5), 1,
-             value < -kTie  ? "bar good"
-             : value > kTie ? "bar bad"
-                            : "bar open");
-  }
+  DrawBars(differences, y, frame, &svg);
   DrawCounts(paired, {frame.right, frame.top - 14}, &svg);
   return std::move(svg).Finish();
 }

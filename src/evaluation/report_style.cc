@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learn/report_figures.h"
+#include "evaluation/report_figures.h"
 
 // Colours are chosen to stay apart for colour-blind readers (blue against orange first, after Okabe
 // and Ito) and to keep a contrast of 4.5 : 1 for text on both backgrounds. Dashes tell the other
@@ -12,6 +12,7 @@ const std::string_view kReportStyle = R"css(
   color-scheme: light dark;
   --page: #faf9f7; --card: #ffffff; --ink: #17202a; --soft: #5a6572; --edge: #e3e1dc;
   --grid: #ebeae6; --good: #0b62c4; --bad: #b8470b; --open: #6b7280; --wash: #eef4fc;
+  --shade: #17202a2e;
   --s0: #0b62c4; --s1: #c65102; --s2: #6b7280; --s3: #147a65; --s4: #7a4aa8; --s5: #8a6d00;
   --s6: #b03468; --s7: #5f5347;
   --w0: #cfe0f6; --w1: #f9d9bd; --w2: #cfeadf; --w3: #e6d6f3; --w4: #f5e8a8; --w5: #f6cfdd;
@@ -21,6 +22,7 @@ const std::string_view kReportStyle = R"css(
   :root {
     --page: #0e1217; --card: #161c23; --ink: #e8ecf0; --soft: #9aa6b2; --edge: #2a323b;
     --grid: #232a32; --good: #62aefc; --bad: #ff9d57; --open: #9ca3af; --wash: #172536;
+    --shade: #00000099;
     --s0: #62aefc; --s1: #ff9d57; --s2: #9ca3af; --s3: #4fc9ab; --s4: #bd9bea; --s5: #d9bd4a;
     --s6: #f28bb3; --s7: #c2b09c;
     --w0: #7fb0ea; --w1: #f0ab72; --w2: #7fcbb0; --w3: #bb98dc; --w4: #d9c25f; --w5: #e491b2;
@@ -40,9 +42,9 @@ h1 { margin: 0; max-width: 21em; font-size: clamp(30px, 4.4vw, 52px); line-heigh
 h1 .good { color: var(--good); } h1 .bad { color: var(--bad); }
 .lede { max-width: 46em; margin: 20px 0 0; color: var(--soft); font-size: 18px; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(200px, 1fr)); gap: 1px;
-  margin: 40px 0 0; padding: 0; list-style: none; background: var(--edge);
+  margin: 40px 0 0; padding: 0; list-style: none; background: var(--card);
   border: 1px solid var(--edge); border-radius: 14px; overflow: hidden; }
-.tiles li { padding: 20px 22px 18px; background: var(--card); }
+.tiles li { padding: 20px 22px 18px; box-shadow: 0 0 0 1px var(--edge); }
 .tiles b { display: block; font-size: 30px; line-height: 1.15; font-weight: 650;
   letter-spacing: -.02em; font-variant-numeric: tabular-nums; }
 .tiles span { color: var(--soft); font-size: 14px; line-height: 1.4; }
@@ -57,10 +59,16 @@ figure { min-width: 0; margin: 24px 0 0; padding: 24px 26px 20px; background: va
 figcaption { margin: 0 0 18px; }
 figcaption b { display: block; font-size: 16px; font-weight: 650; }
 figcaption span { color: var(--soft); font-size: 14px; line-height: 1.4; }
-.scroll { overflow-x: auto; }
+.scroll { overflow-x: auto; background:
+    linear-gradient(90deg, var(--card) 24px, transparent 60px),
+    linear-gradient(270deg, var(--card) 24px, transparent 60px),
+    linear-gradient(90deg, var(--shade), transparent 14px),
+    linear-gradient(270deg, var(--shade), transparent 14px);
+  background-attachment: local, local, scroll, scroll; }
 svg { display: block; width: 100%; height: auto; overflow: visible;
   font-variant-numeric: tabular-nums; }
 .wide svg { min-width: 760px; }
+.pair svg { max-width: 640px; }
 svg text { fill: var(--ink); font-size: 13px; }
 svg .tick, svg .hint, svg .axis-label { fill: var(--soft); font-size: 12px; }
 svg .soft { opacity: .85; }
@@ -117,7 +125,7 @@ dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 8px 
   margin: 22px 0 0; font-size: 15px; }
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
 code { display: block; padding: .6em .9em; background: var(--grid); border-radius: 6px;
-  overflow-x: auto; white-space: pre;
+  white-space: pre-wrap; overflow-wrap: anywhere;
   font: .9em/1.5 ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; }
 footer { margin: 56px 0 0; padding-top: 18px; border-top: 1px solid var(--edge);
   color: var(--soft); font-size: 14px; }
@@ -125,6 +133,11 @@ footer { margin: 56px 0 0; padding-top: 18px; border-top: 1px solid var(--edge);
   main { padding: 32px 16px 48px; } figure { padding: 18px 16px 14px; }
   dl { grid-template-columns: minmax(0, 1fr); gap: 2px; }
   dd { margin-bottom: 10px; }
+  td.left { white-space: normal; } td.left span { white-space: nowrap; }
+  th, td { padding: 8px 7px; }
+}
+@media (max-width: 840px) {
+  .wide figcaption span::after { content: " Scroll sideways to see all of it."; }
 }
 @media print {
   :root { --page: #fff; }
@@ -138,8 +151,8 @@ footer { margin: 56px 0 0; padding-top: 18px; border-top: 1px solid var(--edge);
   .wide svg { min-width: 0; }
   table { font-size: 11px; }
   th, td { padding: 5px 6px; }
-  .scroll { overflow: visible; }
-  code { white-space: pre-wrap; }
+  .scroll { overflow: visible; background: none; }
+  .wide figcaption span::after { content: none; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
 )css";

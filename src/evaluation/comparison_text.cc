@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
-#include "learn/comparison.h"
+#include "evaluation/comparison.h"
 
 namespace rudderfish {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learn/statistics.h"
+#include "evaluation/statistics.h"
 
 #include <gtest/gtest.h>
 

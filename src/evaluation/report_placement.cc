@@ -5,13 +5,14 @@
 #include <map>
 
 #include "base/check.h"
-#include "learn/report_figures.h"
-#include "learn/svg.h"
+#include "evaluation/report_figures.h"
+#include "evaluation/svg.h"
 
 namespace rudderfish {
 namespace {
 
 constexpr double kWidth = 1100, kPanel = 530;
+constexpr double kLegend = kWidth - 300, kLegendRow = 30;  // The rest is for what the bar means.
 constexpr double kChip = 30, kChipHeight = 22, kChipGap = 5, kInset = 10;
 constexpr int kColumns = 4;        // Nodes side by side in a panel.
 constexpr int kNodesShown = 24;    // More than these: only nodes that moves touch.
@@ -136,10 +137,11 @@ class PlacementMap {
     for (const std::vector<NodeId>& layer : nodes_) {
       columns_ = std::max(columns_, std::min(static_cast<int>(layer.size()), kColumns));
     }
+    ArrangeLegend();
   }
 
   std::string Draw() {
-    const double height = LegendTop() + 24;
+    const double height = LegendTop() + 24 + (legend_.empty() ? 0 : legend_.back().corner.y);
     Svg svg(kWidth, height, "Pods on nodes before and after", Description());
     DrawPanel(&svg, 0, fmt::format("before: {:.1f} ms", episode_.initial.latency_ms), before_,
               chips_before_, "leaving");
@@ -150,6 +152,11 @@ class PlacementMap {
   }
 
  private:
+  struct LegendEntry {
+    WorkloadId workload = kNone;
+    SvgPoint corner;  // From the legend's.
+  };
+
   double NodeWidth() const { return (kPanel - 12.0 * (columns_ - 1)) / columns_; }
 
   int ChipsPerRow() const {
@@ -248,17 +255,35 @@ class PlacementMap {
     svg->EndGroup();
   }
 
-  void DrawLegend(Svg* svg) const {
-    double x = 0;
-    const double y = LegendTop();
+  // Every workload of which a chip is seen, in rows.
+  void ArrangeLegend() {
+    std::vector<bool> seen(before_.catalog->workload_count());
+    for (const std::vector<NodeId>& layer : nodes_) {
+      for (NodeId node : layer) {
+        for (const Chips* chips : {&chips_before_, &chips_after_}) {
+          for (const Chip& chip : (*chips)[node]) {
+            if (chip.workload != kNone) seen[chip.workload] = true;
+          }
+        }
+      }
+    }
+    SvgPoint at;
     for (WorkloadId w = 0; w < before_.catalog->workload_count(); ++w) {
-      if (colors_[w] == kNoColor) continue;
-      const std::string& name = before_.catalog->workloads[w].name;
-      const double width = kChip + 8 + TextWidth(name, 13) + 22;
-      if (x + width > kWidth - 300) break;
-      DrawChip(svg, {x, y}, {w, 1, "", name}, "");
-      svg->Text({x + kChip + 8, y + 15}, name, "name");
-      x += width;
+      if (!seen[w]) continue;
+      const double width = kChip + 8 + TextWidth(before_.catalog->workloads[w].name, 13) + 22;
+      if (at.x > 0 && at.x + width > kLegend) at = {0, at.y + kLegendRow};
+      legend_.push_back({w, at});
+      at.x += width;
+    }
+  }
+
+  void DrawLegend(Svg* svg) const {
+    const double y = LegendTop();
+    for (const LegendEntry& entry : legend_) {
+      const std::string& name = before_.catalog->workloads[entry.workload].name;
+      const SvgPoint corner{entry.corner.x, y + entry.corner.y};
+      DrawChip(svg, corner, {entry.workload, 1, "", name}, "");
+      svg->Text({corner.x + kChip + 8, corner.y + 15}, name, "name");
     }
     int hidden = before_.nodes.size();
     for (const std::vector<NodeId>& layer : nodes_) hidden -= static_cast<int>(layer.size());
@@ -285,6 +310,7 @@ class PlacementMap {
   std::vector<std::string> codes_;     // [workload]
   std::vector<std::vector<NodeId>> nodes_;
   Chips chips_before_, chips_after_;
+  std::vector<LegendEntry> legend_;
   int columns_ = 1;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learn/statistics.h"
+#include "evaluation/statistics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -117,6 +117,25 @@ double TrimmedMean(std::span<const double> ascending, int64_t total, Weight&& we
   return sum / static_cast<double>(total - 2 * cut);
 }
 
+// Of the mean over starts of what `of_start` says of the two policies at one start, by how often
+// each seed was drawn.
+template <class OfStart>
+ConfidenceInterval BootstrapPairs(const RunMatrix& candidate, const RunMatrix& baseline,
+                                  const BootstrapOptions& options, OfStart&& of_start) {
+  CheckMatrix(candidate);
+  CheckMatrix(baseline);
+  CHECK_EQ(candidate.starts, baseline.starts);
+  return Bootstrap(candidate.starts, candidate.seeds, baseline.seeds, options,
+                   [&](auto starts, auto candidate_seeds, auto baseline_seeds) {
+                     double sum = 0;
+                     for (int start = 0; start < candidate.starts; ++start) {
+                       if (starts[start] == 0) continue;
+                       sum += starts[start] * of_start(start, candidate_seeds, baseline_seeds);
+                     }
+                     return sum / candidate.starts;
+                   });
+}
+
 }  // namespace
 
 double Mean(std::span<const double> values) {
@@ -176,19 +195,11 @@ double PairedDifference(const RunMatrix& candidate, const RunMatrix& baseline) {
 
 ConfidenceInterval BootstrapPairedDifference(const RunMatrix& candidate, const RunMatrix& baseline,
                                              const BootstrapOptions& options) {
-  CheckMatrix(candidate);
-  CheckMatrix(baseline);
-  CHECK_EQ(candidate.starts, baseline.starts);
-  return Bootstrap(candidate.starts, candidate.seeds, baseline.seeds, options,
-                   [&](auto starts, auto candidate_seeds, auto baseline_seeds) {
-                     double sum = 0;
-                     for (int start = 0; start < candidate.starts; ++start) {
-                       if (starts[start] == 0) continue;
-                       sum += starts[start] * (RowMean(candidate, start, candidate_seeds) -
-                                               RowMean(baseline, start, baseline_seeds));
-                     }
-                     return sum / candidate.starts;
-                   });
+  return BootstrapPairs(candidate, baseline, options,
+                        [&](int start, auto candidate_seeds, auto baseline_seeds) {
+                          return RowMean(candidate, start, candidate_seeds) -
+                                 RowMean(baseline, start, baseline_seeds);
+                        });
 }
 
 double ProbabilityOfImprovement(const RunMatrix& candidate, const RunMatrix& baseline) {
@@ -206,19 +217,10 @@ double ProbabilityOfImprovement(const RunMatrix& candidate, const RunMatrix& bas
 ConfidenceInterval BootstrapProbabilityOfImprovement(const RunMatrix& candidate,
                                                      const RunMatrix& baseline,
                                                      const BootstrapOptions& options) {
-  CheckMatrix(candidate);
-  CheckMatrix(baseline);
-  CHECK_EQ(candidate.starts, baseline.starts);
-  return Bootstrap(candidate.starts, candidate.seeds, baseline.seeds, options,
-                   [&](auto starts, auto candidate_seeds, auto baseline_seeds) {
-                     double sum = 0;
-                     for (int start = 0; start < candidate.starts; ++start) {
-                       if (starts[start] == 0) continue;
-                       sum += starts[start] * StartWins(candidate, baseline, start, candidate_seeds,
-                                                        baseline_seeds);
-                     }
-                     return sum / candidate.starts;
-                   });
+  return BootstrapPairs(
+      candidate, baseline, options, [&](int start, auto candidate_seeds, auto baseline_seeds) {
+        return StartWins(candidate, baseline, start, candidate_seeds, baseline_seeds);
+      });
 }
 
 std::optional<double> ShareWon(std::span<const double> initial, std::span<const double> final,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learn/report.h"
+#include "evaluation/report.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 
 #include "base/check.h"
 #include "base/files.h"
-#include "learn/report_figures.h"
-#include "learn/svg.h"
+#include "evaluation/report_figures.h"
+#include "evaluation/svg.h"
 
 namespace rudderfish {
 namespace {
@@ -36,7 +36,8 @@ std::string Percent(const std::optional<double>& share) {
 
 std::string Micros(double us) {
   if (us < 100) return fmt::format("{:.1f} \u00b5s", us);
-  return us < 10000 ? fmt::format("{:.0f} \u00b5s", us) : fmt::format("{:.0f} ms", us / 1000);
+  if (us < 1000) return fmt::format("{:.0f} \u00b5s", us);
+  return us < 10000 ? fmt::format("{:.1f} ms", us / 1000) : fmt::format("{:.0f} ms", us / 1000);
 }
 
 std::string Figure(std::string_view title, std::string_view explanation, const std::string& content,
@@ -231,8 +232,8 @@ class Page {
       const MadeDecision& decision = episode.decisions[i];
       latency_ms -= decision.predicted_ms;
       rows += fmt::format(
-          "<tr><td>{}</td><td class=\"left\">{}</td><td class=\"left\">{} \u2192 {}</td>"
-          "<td>{}</td><td>{}</td></tr>\n",
+          "<tr><td>{}</td><td class=\"left\"><span>{}</span></td><td class=\"left\"><span>{} "
+          "\u2192</span> <span>{}</span></td><td>{}</td><td>{}</td></tr>\n",
           i + 1, EscapeXml(decision.pod), EscapeXml(decision.from), EscapeXml(decision.to),
           Signed(-decision.predicted_ms), Ms(latency_ms));
     }

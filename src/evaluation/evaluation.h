@@ -107,8 +107,8 @@ Evaluation Evaluate(const LatencyLaw& law, const Task& task, std::span<const Sta
                     ThreadPool* pool);
 
 // Held-out starts: episode i is drawn from Rng(seed, kHeldOutStream + i). Training draws episodes
-// from streams below 2^32 and all other chance from streams below 2^48 (env.h, rollout.cc), so that
-// no training, whatever its seed, has seen these.
+// from streams below 2^32 and all other chance from streams below 2^48 (learn/env.h and
+// learn/rollout.cc), so that no training, whatever its seed, has seen these.
 inline constexpr uint64_t kHeldOutStream = uint64_t{1} << 48;
 Result<std::vector<StartState>> DrawStarts(const World& world, uint64_t seed, int episodes);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learn/svg.h"
+#include "evaluation/svg.h"
 
 #include <fmt/format.h>
 
