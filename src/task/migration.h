@@ -16,8 +16,8 @@
 //                       and it has room
 //   reward(move)        fall in latency - step cost; 0 for stop, which ends the plan
 //   step cost           step_penalty_ms (constant), or step_penalty_ms * (step + 1) (growing)
-//   discount            1 (growing); 1 - 3 / max_steps (constant), or a plan that is cut at its last
-//                       step would be learned as if it had all the time in the world
+//   discount            1 (growing); 1 - 3 / max_steps (constant), or a plan that is cut at its
+//                       last step would be learned as if it had all the time in the world
 //
 // Put right against REACH: reaching max_steps is truncation, every state has an observation, all
 // latencies are seen.
