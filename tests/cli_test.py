@@ -134,6 +134,8 @@ class Commands(Cli):
         self.assertEqual(self.complete("train", "--algorithm", ""), {"ppo", "dqn"})
         self.assertEqual(self.complete("evaluate", "-o", "j"), {"json"})
         self.assertEqual(self.complete("evaluate", "--policy", "gr"), {"greedy"})
+        (self.folder / "runs").mkdir()
+        self.assertEqual(self.complete("evaluate", "--policy", "r"), {"random", "runs"})
         self.assertEqual(self.complete("help", "com"), {"completion"})
         self.assertEqual(self.complete("bench", "ker"), {"kernel"})
         self.assertEqual(self.complete("inspect", "sc"), {"scenario.yaml"})
