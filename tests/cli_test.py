@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -69,6 +70,17 @@ class Cli(unittest.TestCase):
         self.succeed("train", scenario, "-d", folder, "--steps", STEPS, "--threads", "2", "--seed", "3", "-q", *more)
         return folder
 
+    def start_training(self, folder, steps, *more):
+        process = subprocess.Popen([PROGRAM, "train", SCENARIO, "-d", folder, "--steps", steps, "--threads", "2", *more],
+                                   cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None:
+            if list((self.folder / folder).rglob("config.yaml")):
+                time.sleep(0.7)  # In the middle: all of it takes some seconds.
+                break
+            time.sleep(0.01)
+        return process
+
     def reach_starts(self):
         return REACH / "start_states.jsonl"
 
@@ -94,11 +106,39 @@ class Commands(Cli):
             self.assertTrue(self.succeed(command, "--help").strip())
         self.assertIn("--policy", self.succeed("help", "evaluate"))
 
-    def test_completion_scripts_are_scripts(self):
+    def test_completion_scripts_parse_in_their_shells(self):
+        missing = []
         for shell in ("bash", "zsh", "fish"):
-            self.assertIn("evaluate", self.succeed("completion", shell))
-        script = self.write("completion.bash", self.succeed("completion", "bash"))
-        subprocess.run(["bash", "-n", self.folder / script], check=True)
+            script = self.write(f"completion.{shell}", self.succeed("completion", shell))
+            if shutil.which(shell) is None:
+                missing.append(shell)
+                continue
+            done = subprocess.run([shell, "-n", self.folder / script], stderr=subprocess.PIPE, check=False, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), shell)
+        if missing:
+            self.skipTest(f"not installed: {', '.join(missing)}; the other scripts parse")
+
+    def complete(self, *words):
+        """What bash offers for the last word."""
+        script = "source <(\"$0\" completion bash); COMP_WORDS=(rudderfish \"$@\"); COMP_CWORD=$#; _rudderfish; " \
+                 "printf '%s\\n' \"${COMPREPLY[@]}\""
+        done = subprocess.run(["bash", "-c", script, PROGRAM, *words], cwd=self.folder, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, check=False, text=True)
+        self.assertEqual(done.stderr, "")
+        return set(done.stdout.split())
+
+    def test_completion_in_bash_offers_what_fits(self):
+        self.write("scenario.yaml", "")
+        self.assertEqual(self.complete("eva"), {"evaluate"})
+        self.assertEqual(self.complete("evaluate", "--po"), {"--policy"})
+        self.assertEqual(self.complete("train", "--algorithm", ""), {"ppo", "dqn"})
+        self.assertEqual(self.complete("evaluate", "-o", "j"), {"json"})
+        self.assertEqual(self.complete("evaluate", "--policy", "gr"), {"greedy"})
+        (self.folder / "runs").mkdir()
+        self.assertEqual(self.complete("evaluate", "--policy", "r"), {"random", "runs"})
+        self.assertEqual(self.complete("help", "com"), {"completion"})
+        self.assertEqual(self.complete("bench", "ker"), {"kernel"})
+        self.assertEqual(self.complete("inspect", "sc"), {"scenario.yaml"})
 
     def test_import_writes_a_scenario_that_inspect_describes(self):
         scenario = self.reach_scenario()
@@ -141,22 +181,11 @@ class Commands(Cli):
             contents = {(self.folder / threads / name).read_bytes() for threads in ("1", "2", "3")}
             self.assertEqual(len(contents), 1, name)
 
-    def start_training(self, folder, steps):
-        process = subprocess.Popen([PROGRAM, "train", SCENARIO, "-d", folder, "--steps", steps, "--seed", "9", "--threads", "2"],
-                                   cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and process.poll() is None:
-            if (self.folder / folder / "config.yaml").exists():
-                time.sleep(0.7)  # In the middle: all of it takes some seconds.
-                break
-            time.sleep(0.01)
-        return process
-
     def test_interrupted_training_resumes_to_the_same_bytes(self):
         steps = "393216"
         self.succeed("train", SCENARIO, "-d", "whole", "--steps", steps, "--seed", "9", "--threads", "1", "-q")
         for number, name in ((signal.SIGTERM, "term"), (signal.SIGINT, "int"), (signal.SIGKILL, "kill")):
-            process = self.start_training(name, steps)
+            process = self.start_training(name, steps, "--seed", "9")
             process.send_signal(number)
             _, errors = process.communicate(timeout=60)
             if number != signal.SIGKILL:
@@ -374,31 +403,70 @@ class BadInput(Cli):
         other = self.changed_scenario("seed: 1", "seed: 2", "other.yaml")
         self.refuse("train", other, "-d", run, "--resume", "--steps", "32768", says="scenario")
 
+    def test_two_trainings_do_not_share_a_folder(self):
+        for folder, more in (("one", ()), ("seeds", ("--seeds", "2"))):
+            first = self.start_training(folder, "50000000", *more)
+            self.addCleanup(first.wait)
+            self.addCleanup(first.kill)
+            self.assertIsNone(first.poll(), "it trains for minutes")
+            for arguments in ((SCENARIO, "-d", folder, "--steps", STEPS, *more), ("--resume", "-d", folder)):
+                done = self.run_cli("train", *arguments)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+                self.assertIn("at work in this folder", done.stderr)
+            first.send_signal(signal.SIGTERM)
+            first.communicate(timeout=60)
+            self.refuse("train", SCENARIO, "-d", folder, "--steps", STEPS, *more, says="--resume")
+
     def test_nothing_to_resume_is_said(self):
         self.refuse("train", SCENARIO, "-d", "nothing", "--resume", says="nothing")
 
+    def small_disk(self, size):
+        """A folder on a file system of so many bytes, until the test ends."""
+        disk = self.folder / f"disk-{size}"
+        disk.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], stderr=subprocess.DEVNULL,
+                                 check=False)
+        if mounted.returncode != 0:
+            self.skipTest("only root may mount a small file system, and only where mounting is allowed")
+        self.addCleanup(lambda: subprocess.run(["umount", disk], check=False))
+        return disk
+
+    def fail_with_one_line(self, *arguments):
+        done = self.run_cli(*arguments)
+        self.assertEqual(done.returncode, 1, f"{arguments}\n{done.stderr}")
+        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+        self.assertIn("No space left", done.stderr)
+        return done
+
     def test_a_full_disk_fails_with_one_line(self):
         self.refuse("import", "reach", REACH, "--config", "6-17", "--pattern", "line", "-o", "/dev/full", status=1)
-        self.refuse("evaluate", SCENARIO, "--policy", "stay", "--episodes", "2", "--report", "/dev/full", "-q", status=1)
+        evaluate = ("evaluate", SCENARIO, "--policy", "stay", "--episodes", "2")
+        done = self.fail_with_one_line(*evaluate, "--report", "/dev/full", "-q")
+        self.assertIn("stay", done.stdout, "the results are not lost")
         with open("/dev/full", "wb") as full:
-            done = subprocess.run([PROGRAM, "evaluate", SCENARIO, "--policy", "stay", "--episodes", "2", "-o", "json"],
-                                  stdout=full, stderr=subprocess.PIPE, check=False, text=True)
+            done = subprocess.run([PROGRAM, *evaluate, "-o", "json"], stdout=full, stderr=subprocess.PIPE, check=False, text=True)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
 
-    def test_a_full_disk_while_training_leaves_a_loadable_checkpoint_or_none(self):
-        disk = self.folder / "disk"
-        disk.mkdir()
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], stderr=subprocess.DEVNULL, check=False)
-        if mounted.returncode != 0:
-            self.skipTest("may not mount a small file system")
-        self.addCleanup(lambda: subprocess.run(["umount", disk], check=False))
-        done = self.run_cli("train", SCENARIO, "-d", "disk/run", "--steps", "262144", "-q")
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
-        for checkpoint in disk.rglob("*.safetensors"):
-            self.succeed("inspect", checkpoint)
-        self.assertEqual(list(disk.rglob("*.tmp*")), [])
+    def test_a_full_disk_leaves_no_part_of_a_report_or_scenario(self):
+        disk = self.small_disk("4k")
+        (disk / "report.html").write_text("the report of yesterday", encoding="utf-8")
+        for name in ("report.html", "new.html"):
+            self.fail_with_one_line("evaluate", SCENARIO, "--policy", "stay,greedy", "--episodes", "10", "--report", disk / name, "-q")
+        self.fail_with_one_line("import", "reach", REACH, "--config", "6-17", "--pattern", "line", "-o", disk / "x.yaml")
+        self.assertEqual((disk / "report.html").read_text(encoding="utf-8"), "the report of yesterday")
+        self.assertEqual(sorted(path.name for path in disk.iterdir()), ["report.html"])
+
+    def test_a_full_disk_while_training_leaves_whole_files(self):
+        for size in ("4k", "16k", "64k", "256k"):
+            disk = self.small_disk(size)
+            self.fail_with_one_line("train", SCENARIO, "-d", disk / "run", "--steps", "262144", "-q")
+            for checkpoint in disk.rglob("*.safetensors"):
+                self.succeed("inspect", checkpoint)
+            self.assertEqual(list(disk.rglob("*.tmp*")), [])
+            if (disk / "run/config.yaml").exists():
+                self.succeed("inspect", disk / "run")
 
     def test_an_unwritable_folder_is_refused(self):
         folder = self.folder / "closed"

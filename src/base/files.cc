@@ -2,6 +2,7 @@
 #include "base/files.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -159,6 +160,20 @@ Result<void> MakeDirectories(const std::filesystem::path& path) {
     return SystemError("create folder", path, EEXIST);
   }
   return {};
+}
+
+Result<FolderLock> FolderLock::Take(const std::filesystem::path& folder) {
+  FolderLock lock;
+  const auto held = std::make_shared<Descriptor>(OpenRetrying(folder, O_RDONLY | O_DIRECTORY));
+  if (held->number() < 0) return SystemError("open", folder, errno);
+  if (::flock(held->number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    return Fail(
+        ErrorCode::kConflict,
+        "{}: another process is at work in this folder; wait until it ends, or name another",
+        folder.native());
+  }
+  lock.held_ = held;
+  return lock;
 }
 
 Result<AppendFile> AppendFile::Open(const std::filesystem::path& path, int64_t keep_bytes) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,21 @@ Result<void> WriteFileAtomically(const std::filesystem::path& path, std::string_
 
 // With all parents; an existing folder is fine.
 Result<void> MakeDirectories(const std::filesystem::path& path);
+
+// The right to work in a folder, which one holder has at a time, until this and its copies are gone
+// or the process ends, however it ends: nothing is written that could be left behind.
+class FolderLock {
+ public:
+  FolderLock() = default;  // Of no folder.
+
+  // kConflict if another has it. Where the file system knows no locks, nobody is kept out.
+  static Result<FolderLock> Take(const std::filesystem::path& folder);
+
+  bool operator==(const FolderLock&) const = default;
+
+ private:
+  std::shared_ptr<const void> held_;
+};
 
 // A file that grows: metrics, logs. Buffers; what was flushed survives kill -9.
 class AppendFile {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -180,6 +181,41 @@ TEST_F(Files, AppendFileReportsAFullDisk) {
   const auto result = file->Close();
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().message, "write /dev/full: No space left on device");
+}
+
+TEST_F(Files, FolderHasOneLockUntilItsHolderIsGone) {
+  {
+    const FolderLock lock = FolderLock::Take(folder_).value();
+    const FolderLock copy = lock;
+    EXPECT_EQ(FolderLock::Take(folder_).error().code, ErrorCode::kConflict);
+    EXPECT_EQ(EntriesOfFolder(), 0);
+  }
+  EXPECT_TRUE(FolderLock::Take(folder_));
+}
+
+TEST_F(Files, LockOfAProcessEndsWithIt) {
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const Result<FolderLock> lock = FolderLock::Take(folder_);
+    const char taken = lock ? 'y' : 'n';
+    if (::write(ready[1], &taken, 1) == 1) ::pause();
+    ::_exit(0);
+  }
+  char taken = 0;
+  ASSERT_EQ(::read(ready[0], &taken, 1), 1);
+  EXPECT_EQ(taken, 'y');
+  EXPECT_EQ(FolderLock::Take(folder_).error().code, ErrorCode::kConflict);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_TRUE(FolderLock::Take(folder_));
+  ::close(ready[0]);
+  ::close(ready[1]);
+}
+
+TEST_F(Files, LockOfAFolderThatIsNotThereIsRefused) {
+  EXPECT_EQ(FolderLock::Take(folder_ / "nothing").error().code, ErrorCode::kNotFound);
 }
 
 }  // namespace

@@ -72,8 +72,8 @@ std::string BashScript() {
       if (given.empty()) continue;
       const std::string letter =
           spelled.letter.empty() ? "" : fmt::format("\"{} -{}\" | ", command.name, spelled.letter);
-      values += fmt::format("    {}\"{} --{}\") words=\"{}\" ;;\n", letter, command.name,
-                            spelled.word, given);
+      values += fmt::format("    {}\"{} --{}\") words=\"{}\"{} ;;\n", letter, command.name,
+                            spelled.word, given, NamesAFile(option.value) ? " files=1" : "");
     }
     options += fmt::format("      {}) words=\"--{}\" ;;\n", command.name,
                            fmt::join(OptionNames(command), " --"));
@@ -84,7 +84,7 @@ std::string BashScript() {
   return fmt::format(
       R"(# Completion of rudderfish for bash:  source <(rudderfish completion bash)
 _rudderfish() {{
-  local word=${{COMP_WORDS[COMP_CWORD]}} words=""
+  local word=${{COMP_WORDS[COMP_CWORD]}} words="" files=""
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W "{}" -- "$word"))
     return
@@ -92,7 +92,7 @@ _rudderfish() {{
   case "${{COMP_WORDS[1]}} ${{COMP_WORDS[COMP_CWORD-1]}}" in
 {}  esac
   if [ -n "$words" ]; then
-    COMPREPLY=($(compgen -W "$words" -- "$word"))
+    COMPREPLY=($(compgen -W "$words" -- "$word") ${{files:+$(compgen -f -- "$word")}})
   elif [[ $word == -* ]]; then
     case "${{COMP_WORDS[1]}}" in
 {}    esac
@@ -115,12 +115,14 @@ std::string ZshArgument(const OptionSpec& option) {
     if (c == '[' || c == ']' || c == ':') help += '\\';
     help += c;
   }
-  std::string value;
-  if (!option.value.empty()) {
-    const std::string words = WordsOf(option.value);
-    value = !words.empty()             ? fmt::format(":value:({})", words)
-            : NamesAFile(option.value) ? ":value:_files"
-                                       : ":value:";
+  const std::string words = WordsOf(option.value);
+  std::string value = option.value.empty() ? "" : ":value:";
+  if (!words.empty() && NamesAFile(option.value)) {
+    value += fmt::format(" _rudderfish_either {}", words);
+  } else if (!words.empty()) {
+    value += fmt::format("({})", words);
+  } else if (NamesAFile(option.value)) {
+    value += "_files";
   }
   if (spelled.letter.empty()) return fmt::format("'--{}[{}]{}'", spelled.word, help, value);
   return fmt::format("'(-{0} --{1})'{{-{0},--{1}}}'[{2}]{3}'", spelled.letter, spelled.word, help,
@@ -141,6 +143,10 @@ std::string ZshScript() {
   return fmt::format(
       R"(#compdef rudderfish
 # Completion of rudderfish for zsh:  rudderfish completion zsh > FOLDER-IN-FPATH/_rudderfish
+_rudderfish_either() {{  # One of the words, or a file.
+  compadd -- "$@"
+  _files
+}}
 _rudderfish() {{
   local -a commands
   commands=(
@@ -179,13 +185,11 @@ std::string FishScript() {
     for (const OptionSpec& option : OptionsOf(command)) {
       const OptionNamesOf spelled = NamesOf(option);
       const std::string words = WordsOf(option.value);
+      std::string value = option.value.empty() ? "" : NamesAFile(option.value) ? " -r" : " -x";
+      if (!words.empty()) value += fmt::format(" -a '{}'", words);
       script += fmt::format("{}{} -l {}{} -d '{}'\n", when,
                             spelled.letter.empty() ? "" : fmt::format(" -s {}", spelled.letter),
-                            spelled.word,
-                            option.value.empty() ? ""
-                            : words.empty()      ? " -r"
-                                                 : fmt::format(" -x -a '{}'", words),
-                            Quoted(option.help));
+                            spelled.word, value, Quoted(option.help));
     }
   }
   return script;

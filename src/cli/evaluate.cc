@@ -83,16 +83,16 @@ Result<ExitStatus> RunEvaluate(const Arguments& arguments, const Session& sessio
     evaluation = Evaluate(problem.law, *problem.task, starts, groups, options, &pool);
     comparison = Compare(evaluation);
   }
+  TRY_ASSIGN(const std::string text, ResultText(format, evaluation, comparison));
+  TRY(Print(text));  // First: it is not lost where the page cannot be written.
   if (report) {
     TRY(WriteReport(evaluation, comparison, starts,
                     {.command = session.command_line,
                      .version = std::string(ProgramVersion()),
                      .curves = std::move(curves)},
                     *report));
+    Say(session, "Wrote {}", *report);
   }
-  TRY_ASSIGN(const std::string text, ResultText(format, evaluation, comparison));
-  TRY(Print(text));
-  if (report) Say(session, "Wrote {}", *report);
   if (!comparison.verdict || comparison.better()) return ExitStatus::kDone;
   return ExitStatus::kNotBetter;
 }

@@ -170,7 +170,7 @@ class PlacementMap {
     for (size_t i = first; i < std::min(first + columns_, layer.size()); ++i) {
       most = std::max({most, chips_before_[layer[i]].size(), chips_after_[layer[i]].size()});
     }
-    const auto rows = static_cast<double>((most + ChipsPerRow() - 1) / ChipsPerRow());
+    const int rows = (static_cast<int>(most) + ChipsPerRow() - 1) / ChipsPerRow();
     return 44 + rows * (kChipHeight + kChipGap);
   }
 
@@ -225,8 +225,8 @@ class PlacementMap {
               (width - 2 * kInset) * std::clamp(used / all, 0.0, 1.0), 3, 1.5, "meter-fill");
     svg->EndGroup();
     for (size_t i = 0; i < chips.size(); ++i) {
-      const auto row = static_cast<double>(static_cast<int>(i) / ChipsPerRow());
-      const auto column = static_cast<double>(static_cast<int>(i) % ChipsPerRow());
+      const int row = static_cast<int>(i) / ChipsPerRow();
+      const int column = static_cast<int>(i) % ChipsPerRow();
       DrawChip(svg,
                {corner.x + kInset + column * (kChip + kChipGap),
                 corner.y + 28 + row * (kChipHeight + kChipGap)},

@@ -101,6 +101,7 @@ template <class Row>
 Result<std::vector<Located<Row>>> ReadTable(const std::filesystem::path& path) {
   TRY_ASSIGN(const std::string text, ReadFile(path));
   const std::string head = HeadLine<Row>();
+  if (head.starts_with(text)) return std::vector<Located<Row>>{};  // Ended while it was begun.
   if (!text.starts_with(head)) {
     return Fail(ErrorCode::kCorruption, "{}:1: expected the columns {}", path.string(),
                 std::string_view(head).substr(0, head.size() - 1));
@@ -166,7 +167,7 @@ Result<int64_t> TimingBytesUpTo(const std::filesystem::path& path, int64_t itera
   }
   int64_t bytes = 0;
   if (!rows) return bytes;
-  bytes = static_cast<int64_t>(HeadLine<TimingRow>().size());
+  if (!rows->empty()) bytes = static_cast<int64_t>(HeadLine<TimingRow>().size());
   for (const auto& located : *rows) {
     if (located.row.iteration <= iteration) bytes = located.end;
   }

@@ -69,7 +69,8 @@ class Table {
 using MetricsTable = Table<MetricsRow>;
 using TimingTable = Table<TimingRow>;
 
-// A last line without its end, as kill -9 may leave it, is passed over.
+// A last line without its end, as kill -9 or a full disk may leave it, is passed over, even the
+// line of names.
 Result<std::vector<MetricsRow>> ReadMetrics(const std::filesystem::path& path);
 Result<std::vector<TimingRow>> ReadTiming(const std::filesystem::path& path);
 

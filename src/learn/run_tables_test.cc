@@ -79,6 +79,18 @@ TEST(TimingTable, TornLastLineIsPassedOverAndOthersAreRefused) {
       << damaged.error().message;
 }
 
+TEST(TimingTable, LineOfNamesThatWasNeverFinishedIsNoTableYet) {
+  const TestFolder folder;
+  const auto path = folder / "timing.csv";
+  for (const char* begun : {"", "iteration,env_st"}) {
+    ASSERT_TRUE(WriteFileAtomically(path, begun).has_value());
+    EXPECT_EQ(ReadTiming(path).value().size(), 0u) << begun;
+    EXPECT_EQ(*TimingBytesUpTo(path, 5), 0) << begun;
+  }
+  ASSERT_TRUE(WriteFileAtomically(path, "step,loss\n").has_value());
+  EXPECT_FALSE(ReadTiming(path).has_value());
+}
+
 TEST(LearningCurve, JoinsEvaluationsWithTheirTimes) {
   const TestFolder folder;
   const RunPaths paths{folder / ""};

@@ -69,6 +69,13 @@ std::string Trimmed(const std::string& line) {
   return line.substr(std::min(line.size(), line.find_first_not_of(' ')));
 }
 
+Result<void> CheckIsNew(const std::filesystem::path& folder) {
+  if (!HasRun(folder)) return {};
+  return Fail(ErrorCode::kFailedPrecondition,
+              "{}: there is a run already; go on with it by --resume, or name another folder",
+              folder.string());
+}
+
 }  // namespace
 
 Result<TrainJob> TrainJob::ToResume(const std::filesystem::path& folder) {
@@ -99,13 +106,10 @@ Trainer::Trainer(TrainJob job, TrainingWorlds worlds)
 Result<std::unique_ptr<Trainer>> Trainer::Open(TrainJob job) {
   CHECK(!job.scenarios.empty());
   TRY(CheckTrainOptions(job.options));
-  const bool exists = HasRun(job.folder);
-  if (exists && job.resume == Resume::kNo) {
-    return Fail(ErrorCode::kFailedPrecondition,
-                "{}: there is a run already; go on with it by --resume, or name another folder",
-                job.folder.string());
-  }
-  if (!exists && job.resume == Resume::kYes) {
+  if (HasRun(job.folder))
+    TRY(FolderLock::Take(job.folder));  // How to resume is no news to a run at work.
+  if (job.resume == Resume::kNo) TRY(CheckIsNew(job.folder));
+  if (!HasRun(job.folder) && job.resume == Resume::kYes) {
     return Fail(ErrorCode::kNotFound, "{}: no run to resume: there is no config.yaml in it",
                 job.folder.string());
   }
@@ -120,6 +124,7 @@ Result<void> Trainer::Prepare() {
   TRY_ASSIGN(validation_, Validation::Draw(worlds_.originals(), job_.options.seed,
                                            job_.options.validation_starts));
   learner_ = MakeLearner(job_.options, worlds_.list());
+  TRY(Enter());
   int64_t metrics_bytes = 0;
   if (job_.resume == Resume::kYes) {
     TRY_ASSIGN(metrics_bytes, RestoreRun());
@@ -137,6 +142,13 @@ Result<void> Trainer::Prepare() {
       job_.options.threads, learner_->net().kernels().name)));
   saved_iteration_ = summary_.iterations;
   return job_.resume == Resume::kYes ? Result<void>() : SaveLast();
+}
+
+// From here on no other process works in the folder.
+Result<void> Trainer::Enter() {
+  TRY(MakeDirectories(paths_.folder));
+  TRY_ASSIGN(lock_, FolderLock::Take(paths_.folder));
+  return job_.resume == Resume::kNo ? CheckIsNew(paths_.folder) : Result<void>();
 }
 
 Result<void> Trainer::OpenTables(int64_t metrics_bytes) {
@@ -424,45 +436,6 @@ tl::unexpected<Error> Trainer::NoteFailure(Error error) {
                                   timing_->Flush(), events_->Flush()};
   static_cast<void>(ignored);
   return tl::unexpected(std::move(error));
-}
-
-Result<std::vector<TrainSummary>> TrainSeeds(const TrainJob& job, int seeds,
-                                             const std::atomic<bool>* stop,
-                                             const TrainCallback& progress) {
-  CHECK_GE(seeds, 1);
-  const RunPaths paths{job.folder};
-  if (HasRun(job.folder) && (job.resume == Resume::kNo || SeedFolders(job.folder) == 0)) {
-    return Fail(ErrorCode::kFailedPrecondition, "{}: there is {} already; {}", job.folder.string(),
-                SeedFolders(job.folder) == 0 ? "a run of one seed" : "a run",
-                job.resume == Resume::kNo ? "go on with it by --resume, or name another folder"
-                                          : "resume it without --seeds");
-  }
-  std::vector<TrainSummary> summaries;
-  std::string table =
-      "seed,folder,iterations,env_steps,seconds,best_iteration,best_final_ms,best_objective_ms\n";
-  for (int number = 1; number <= seeds; ++number) {
-    TrainJob one = job;
-    one.options.seed = job.options.seed + number - 1;
-    one.folder = paths.seed(number).folder;
-    one.resume = HasRun(one.folder) ? Resume::kYes : Resume::kNo;
-    if (number > 1) one.start.reset();
-    TRY_ASSIGN(const std::unique_ptr<Trainer> trainer, Trainer::Open(std::move(one)));
-    TRY_ASSIGN(const TrainSummary summary, trainer->Run(stop, [&](const TrainProgress& report) {
-      if (!progress) return;
-      TrainProgress numbered = report;
-      numbered.seed_number = number;
-      numbered.seed_count = seeds;
-      progress(numbered);
-    }));
-    summaries.push_back(summary);
-    table += fmt::format("{},{},{},{},{:.1f},{},{:.6g},{:.6g}\n", summary.seed,
-                         paths.seed(number).folder.filename().string(), summary.iterations,
-                         summary.env_steps, summary.seconds, summary.best_iteration,
-                         summary.best_final_ms, summary.best_objective_ms);
-    TRY(WriteFileAtomically(paths.summary(), table));
-    if (summary.ending == TrainEnding::kStopped) break;
-  }
-  return summaries;
 }
 
 }  // namespace rudderfish

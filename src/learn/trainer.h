@@ -82,8 +82,8 @@ using TrainCallback = std::function<void(const TrainProgress&)>;
 class Trainer {
  public:
   // Makes the folder, or restores what is in it. Refused: a folder with a run, unless it is to be
-  // resumed; a run of other scenarios, options or version. An interrupted run may be given more or
-  // less time or steps.
+  // resumed; one in which another trainer is at work; a run of other scenarios, options or version.
+  // An interrupted run may be given more or less time or steps.
   static Result<std::unique_ptr<Trainer>> Open(TrainJob job);
 
   // Once. Trains to the end of the run, or until `stop` is set; then, too, all is saved. An error
@@ -95,6 +95,7 @@ class Trainer {
   Trainer(TrainJob job, TrainingWorlds worlds);
 
   Result<void> Prepare();
+  Result<void> Enter();
   Result<void> OpenTables(int64_t metrics_bytes);
   Result<int64_t> RestoreRun();
   Result<void> CheckSameRun(const RunConfig& config) const;
@@ -115,6 +116,7 @@ class Trainer {
 
   TrainJob job_;
   RunPaths paths_;
+  FolderLock lock_;
   SystemClock system_clock_;
   const Clock* clock_;
   ThreadPool pool_;

@@ -198,6 +198,21 @@ TEST(Trainer, FolderWithARunIsRefusedUnlessResumed) {
   EXPECT_FALSE(std::filesystem::exists(folder / "other"));
 }
 
+TEST(Trainer, FolderIsAnothersUntilItsTrainerIsGone) {
+  const TestFolder folder;
+  TrainJob job = JobIn(folder / "run", Algorithm::kPpo);
+  {
+    const auto first = Trainer::Open(job);
+    ASSERT_TRUE(first.has_value());
+    for (const Resume resume : {Resume::kNo, Resume::kYes}) {
+      job.resume = resume;
+      EXPECT_EQ(Trainer::Open(job).error().code, ErrorCode::kConflict);
+    }
+    EXPECT_EQ(TrainSeeds(job, 2).error().code, ErrorCode::kConflict);
+  }
+  EXPECT_TRUE(Trainer::Open(job).has_value());
+}
+
 TEST(Trainer, ResumingAnotherRunIsRefusedByTheNameOfWhatDiffers) {
   const TestFolder folder;
   TrainJob job = JobIn(folder / "run", Algorithm::kPpo);
