@@ -25,6 +25,10 @@ class MoveGains {
     const int target = target_of_[to];
     return target < 0 ? 0 : gains_[workload * lanes_ + from * target_count_ + target];
   }
+  // The same for the index-th kind that accepts moves.
+  float GainTo(WorkloadId workload, KindId from, int target) const {
+    return gains_[workload * lanes_ + from * target_count_ + target];
+  }
   // Fall in latency, ms, when all pods of the workload are on the kind.
   float GainOfAll(WorkloadId workload, KindId to) const {
     const int target = target_of_[to];

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "base/check.h"
 #include "task/features.h"
@@ -11,64 +10,8 @@
 namespace rudderfish {
 namespace {
 
-uint64_t Mix(uint64_t key, uint64_t value) {
-  key = (key ^ value) * 0x9E3779B97F4A7C15ull;
-  return key ^ (key >> 29);
-}
-
-// Nodes sorted by what they are and hold, so that neither the order of rows nor sums over them
-// depend on labels: relabelled nodes give the same bits. Nodes with equal keys are equal in all
-// that anyone sees.
-void SortNodes(const Placement& placement, ActionSpace* space) {
-  const int nodes = placement.node_count();
-  space->keys.resize(nodes);
-  space->order.resize(nodes);
-  for (NodeId node = 0; node < nodes; ++node) {
-    uint64_t key = Mix(0x52756464, placement.kind(node));
-    key = Mix(key, placement.free(node).cpu_millis);
-    space->keys[node] = Mix(key, placement.free(node).memory_bytes);
-  }
-  for (WorkloadId w = 0; w < placement.workload_count(); ++w) {
-    for (NodeId node = 0; node < nodes; ++node) {
-      const int here = placement.on_node(w, node);
-      if (here > 0)
-        space->keys[node] = Mix(space->keys[node], static_cast<uint64_t>(w) << 32 | here);
-    }
-  }
-  std::iota(space->order.begin(), space->order.end(), 0);
-  std::sort(space->order.begin(), space->order.end(), [&](NodeId a, NodeId b) {
-    return space->keys[a] != space->keys[b] ? space->keys[a] < space->keys[b] : a < b;
-  });
-}
-
 bool AcceptsMoves(const State& state, NodeId node) {
   return state.catalog->layers[state.kind_of(node).layer].accepts_moves;
-}
-
-// Distinct moves and allowed cells, without listing them.
-struct Counts {
-  int64_t moves = 0;
-  int64_t cells = 1;  // Stop.
-};
-
-Counts CountMoves(const State& state, const Placement& placement) {
-  Counts counts;
-  for (WorkloadId w = 0; w < placement.workload_count(); ++w) {
-    if (!state.catalog->workloads[w].movable || placement.replicas(w) == 0) continue;
-    int64_t targets = 0, hosts = 0, pods = 0, own = 0, own_pods = 0;
-    for (NodeId node = 0; node < placement.node_count(); ++node) {
-      const bool fits = placement.Fits(w, node) && AcceptsMoves(state, node);
-      const int here = placement.on_node(w, node);
-      targets += fits;
-      hosts += here > 0;
-      pods += here;
-      own += fits && here > 0;
-      own_pods += fits ? here : 0;
-    }
-    counts.moves += hosts * targets - own;
-    counts.cells += pods * targets - own_pods;
-  }
-  return counts;
 }
 
 }  // namespace
@@ -83,43 +26,41 @@ const FeatureTable& MigrationTask::features() const {
 GraphWidths MigrationTask::widths() const { return kMigrationWidths; }
 
 void MigrationTask::Space(Evaluator* model, const Question&, ActionSpace* space) const {
-  const Placement& placement = model->placement();
   const MoveGains& gains = model->Gains();
-  SortNodes(placement, space);
-  space->candidates.clear();
-  const Counts counts = CountMoves(model->state(), placement);
-  space->allowed_cells = counts.cells;
-  space->exhaustive = counts.moves <= options_.max_candidates;
+  space->ends.List(*model, gains);
+  space->allowed_cells = space->ends.cells() + 1;  // Stop.
+  space->exhaustive = space->ends.moves() <= options_.max_candidates;
   if (space->exhaustive) {
-    ListAll(*model, gains, space);
+    ListAll(gains, space);
   } else {
     ListRepresentatives(*model, gains, space);
   }
 }
 
-void MigrationTask::ListAll(const Evaluator& model, const MoveGains& gains,
-                            ActionSpace* space) const {
-  const State& state = model.state();
-  const Placement& placement = model.placement();
-  for (WorkloadId w = 0; w < placement.workload_count(); ++w) {
-    if (!state.catalog->workloads[w].movable || placement.replicas(w) == 0) continue;
-    for (NodeId to : space->order) {
-      if (!AcceptsMoves(state, to) || !placement.Fits(w, to)) continue;
-      for (NodeId from : space->order) {
-        const int pods = placement.on_node(w, from);
-        if (pods == 0 || from == to) continue;
-        space->candidates.push_back(
-            {{w, from, to}, pods, gains.Gain(w, placement.kind(from), placement.kind(to))});
+void MigrationTask::ListAll(const MoveGains& gains, ActionSpace* space) const {
+  const MoveEnds& ends = space->ends;
+  const size_t count = static_cast<size_t>(ends.moves());
+  space->candidates.resize(count + 1);  // What stays where it is is written over.
+  Candidate* next = space->candidates.data();
+  for (WorkloadId w = 0; w < ends.workload_count(); ++w) {
+    for (const int32_t to : ends.targets(w)) {
+      const MoveEnds::Node& target = ends.node(to);
+      for (const MoveEnds::Host& from : ends.hosts(w)) {
+        const MoveEnds::Node& source = ends.node(from.row);
+        *next = {{w, source.id, target.id}, from.pods, gains.GainTo(w, source.kind, target.target)};
+        next += from.row != to;
       }
     }
   }
+  space->candidates.resize(count);
 }
 
 void MigrationTask::ListRepresentatives(const Evaluator& model, const MoveGains& gains,
                                         ActionSpace* space) const {
-  const State& state = model.state();
   const Placement& placement = model.placement();
+  const MoveEnds& ends = space->ends;
   const int kinds = placement.kind_count();
+  space->candidates.clear();
   struct Ends {
     NodeId a = kNone;
     NodeId b = kNone;
@@ -127,22 +68,23 @@ void MigrationTask::ListRepresentatives(const Evaluator& model, const MoveGains&
   constexpr int kKindsMax = 64;
   CHECK_LE(kinds, kKindsMax);
   for (WorkloadId w = 0; w < placement.workload_count(); ++w) {
-    if (!state.catalog->workloads[w].movable || placement.replicas(w) == 0) continue;
+    if (ends.targets(w).empty()) continue;
     Ends sources[kKindsMax],
         targets[kKindsMax];  // a: fullest, tightest; b: with most pods, roomiest.
-    for (NodeId node : space->order) {
-      const KindId kind = placement.kind(node);
-      const int64_t free = placement.free(node).cpu_millis;
-      if (const int pods = placement.on_node(w, node); pods > 0) {
-        Ends& source = sources[kind];
-        if (source.a == kNone || free < placement.free(source.a).cpu_millis) source.a = node;
-        if (source.b == kNone || pods > placement.on_node(w, source.b)) source.b = node;
-      }
-      if (AcceptsMoves(state, node) && placement.Fits(w, node)) {
-        Ends& target = targets[kind];
-        if (target.a == kNone || free < placement.free(target.a).cpu_millis) target.a = node;
-        if (target.b == kNone || free > placement.free(target.b).cpu_millis) target.b = node;
-      }
+    for (const MoveEnds::Host& host : ends.hosts(w)) {
+      const auto& [free, node, kind, target_index] = ends.node(host.row);
+      Ends& source = sources[kind];
+      if (source.a == kNone || free.cpu_millis < placement.free(source.a).cpu_millis)
+        source.a = node;
+      if (source.b == kNone || host.pods > placement.on_node(w, source.b)) source.b = node;
+    }
+    for (const int32_t row : ends.targets(w)) {
+      const auto& [free, node, kind, target_index] = ends.node(row);
+      Ends& target = targets[kind];
+      if (target.a == kNone || free.cpu_millis < placement.free(target.a).cpu_millis)
+        target.a = node;
+      if (target.b == kNone || free.cpu_millis > placement.free(target.b).cpu_millis)
+        target.b = node;
     }
     for (KindId i = 0; i < kinds; ++i) {
       for (KindId j = 0; j < kinds; ++j) {

@@ -63,7 +63,7 @@ class MigrationTask final : public Task {
   double StepCost(const Question& question) const override;
 
  private:
-  void ListAll(const Evaluator& model, const MoveGains& gains, ActionSpace* space) const;
+  void ListAll(const MoveGains& gains, ActionSpace* space) const;
   void ListRepresentatives(const Evaluator& model, const MoveGains& gains,
                            ActionSpace* space) const;
 

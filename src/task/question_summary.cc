@@ -57,7 +57,7 @@ void QuestionSummary::Allocate(ActionSpace* space) {
   take(&kind_nodes_, kinds_);
   take(&everything_each_, kinds_);
   take(&fits_, static_cast<size_t>(nodes_) * workloads_);
-  order_ = space->order.data();
+  ends_ = &space->ends;
 }
 
 void QuestionSummary::SummariseCalls() {
@@ -222,7 +222,7 @@ void QuestionSummary::SummariseNodes() {
   }
   for (NodeId node = 0; node < nodes_; ++node) kind_nodes_[placement->kind(node)] += 1;
   for (int row = 0; row < nodes_; ++row) {
-    const NodeId node = order_[row];
+    const NodeId node = node_at(row);
     NodeSummary& n = node_[node];
     const KindId kind = placement->kind(node);
     n.row = row;

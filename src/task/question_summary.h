@@ -64,7 +64,7 @@ class QuestionSummary {
 
   int node_count() const { return nodes_; }
   int workload_count() const { return workloads_; }
-  NodeId node_at(int row) const { return order_[row]; }
+  NodeId node_at(int row) const { return ends_->node(row).id; }
   int row(NodeId node) const { return node_[node].row; }
   LayerId layer(NodeId node) const { return node_[node].layer; }
   const NodeSummary& node(NodeId node) const { return node_[node]; }
@@ -121,7 +121,7 @@ class QuestionSummary {
   int nodes_ = 0, workloads_ = 0, kinds_ = 0, layers_ = 0;
   WorkloadId best_workload_ = kNone;
   float second_gain_ = 0;
-  const int32_t* order_ = nullptr;
+  const MoveEnds* ends_ = nullptr;
   // Views into ActionSpace::scratch.
   NodeSummary* node_ = nullptr;          // [node]
   WorkloadSummary* workload_ = nullptr;  // [workload]
