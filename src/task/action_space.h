@@ -6,6 +6,7 @@
 
 #include "task/candidate.h"
 #include "task/move_ends.h"
+#include "task/question_summary.h"
 
 // What may be answered to a question: one cell of the matrix pods x nodes, or stop. Cells whose
 // pods are of one workload on one node are equal alternatives and stand as one candidate: policies
@@ -19,6 +20,13 @@ namespace rudderfish {
 
 inline constexpr int kStop = -1;
 
+// What candidates' feature rows are summed from: the parts that depend on one of their ends.
+struct EndRows {
+  std::vector<float> source, target;              // [slot][feature]
+  std::vector<float> unlocked_gain;               // [source slot]
+  std::vector<int32_t> source_slot, target_slot;  // [end] kNone: not made yet.
+};
+
 struct ActionSpace {
   std::vector<Candidate> candidates;
   bool exhaustive = true;
@@ -29,6 +37,8 @@ struct ActionSpace {
   // Of the task that filled this, so that encoding looks at nothing twice and asking again
   // allocates nothing.
   MoveEnds ends;
+  QuestionSummary summary;
+  EndRows end_rows;
   std::vector<float> scratch;
 };
 

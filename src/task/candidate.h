@@ -15,6 +15,8 @@ struct Candidate {
   int32_t pods = 0;   // Equal cells in one: pods of the workload on move.from.
   float gain_ms = 0;  // What the Model predicts by kind of node (model/move_gains.h); positive is
                       // good.
+  // Its ends: positions in MoveEnds::hosts() and targets().
+  int32_t source = 0, target = 0;
 };
 
 }  // namespace rudderfish

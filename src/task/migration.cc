@@ -40,62 +40,70 @@ void MigrationTask::Space(Evaluator* model, const Question&, ActionSpace* space)
 void MigrationTask::ListAll(const MoveGains& gains, ActionSpace* space) const {
   const MoveEnds& ends = space->ends;
   const size_t count = static_cast<size_t>(ends.moves());
-  space->candidates.resize(count + 1);  // What stays where it is is written over.
+  space->candidates.resize(count + 1);  // A pod that stays where it is is written over.
   Candidate* next = space->candidates.data();
+  int32_t first_source = 0, target = 0;
   for (WorkloadId w = 0; w < ends.workload_count(); ++w) {
-    for (const int32_t to : ends.targets(w)) {
-      const MoveEnds::Node& target = ends.node(to);
-      for (const MoveEnds::Host& from : ends.hosts(w)) {
-        const MoveEnds::Node& source = ends.node(from.row);
-        *next = {{w, source.id, target.id}, from.pods, gains.GainTo(w, source.kind, target.target)};
-        next += from.row != to;
+    const auto hosts = ends.hosts(w);
+    for (const MoveEnds::End& to : ends.targets(w)) {
+      const MoveEnds::Node& there = ends.node(to.row);
+      int32_t source = first_source;
+      for (const MoveEnds::End& from : hosts) {
+        const MoveEnds::Node& here = ends.node(from.row);
+        *next = {.move = {w, here.id, there.id},
+                 .pods = from.pods,
+                 .gain_ms = gains.GainTo(w, here.kind, there.target),
+                 .source = source++,
+                 .target = target};
+        next += from.row != to.row;
       }
+      ++target;
     }
+    first_source += static_cast<int32_t>(hosts.size());
   }
   space->candidates.resize(count);
 }
 
 void MigrationTask::ListRepresentatives(const Evaluator& model, const MoveGains& gains,
                                         ActionSpace* space) const {
-  const Placement& placement = model.placement();
   const MoveEnds& ends = space->ends;
-  const int kinds = placement.kind_count();
+  const int kinds = model.placement().kind_count();
   space->candidates.clear();
   struct Ends {
-    NodeId a = kNone;
-    NodeId b = kNone;
+    const MoveEnds::End* a = nullptr;
+    const MoveEnds::End* b = nullptr;
   };
+  const auto free = [&](const MoveEnds::End* end) { return ends.node(end->row).free.cpu_millis; };
   constexpr int kKindsMax = 64;
   CHECK_LE(kinds, kKindsMax);
-  for (WorkloadId w = 0; w < placement.workload_count(); ++w) {
+  for (WorkloadId w = 0; w < ends.workload_count(); ++w) {
     if (ends.targets(w).empty()) continue;
     Ends sources[kKindsMax],
         targets[kKindsMax];  // a: fullest, tightest; b: with most pods, roomiest.
-    for (const MoveEnds::Host& host : ends.hosts(w)) {
-      const auto& [free, node, kind, target_index] = ends.node(host.row);
-      Ends& source = sources[kind];
-      if (source.a == kNone || free.cpu_millis < placement.free(source.a).cpu_millis)
-        source.a = node;
-      if (source.b == kNone || host.pods > placement.on_node(w, source.b)) source.b = node;
+    for (const MoveEnds::End& host : ends.hosts(w)) {
+      Ends& source = sources[ends.node(host.row).kind];
+      if (source.a == nullptr || free(&host) < free(source.a)) source.a = &host;
+      if (source.b == nullptr || host.pods > source.b->pods) source.b = &host;
     }
-    for (const int32_t row : ends.targets(w)) {
-      const auto& [free, node, kind, target_index] = ends.node(row);
-      Ends& target = targets[kind];
-      if (target.a == kNone || free.cpu_millis < placement.free(target.a).cpu_millis)
-        target.a = node;
-      if (target.b == kNone || free.cpu_millis > placement.free(target.b).cpu_millis)
-        target.b = node;
+    for (const MoveEnds::End& end : ends.targets(w)) {
+      Ends& target = targets[ends.node(end.row).kind];
+      if (target.a == nullptr || free(&end) < free(target.a)) target.a = &end;
+      if (target.b == nullptr || free(&end) > free(target.b)) target.b = &end;
     }
     for (KindId i = 0; i < kinds; ++i) {
       for (KindId j = 0; j < kinds; ++j) {
         const bool one_source = sources[i].a == sources[i].b;
         const bool one_target = targets[j].a == targets[j].b;
-        for (NodeId from : {sources[i].a, one_source ? kNone : sources[i].b}) {
-          if (from == kNone) continue;
-          for (NodeId to : {targets[j].a, one_target ? kNone : targets[j].b}) {
-            if (to == kNone || to == from) continue;
+        for (const auto* from : {sources[i].a, one_source ? nullptr : sources[i].b}) {
+          if (from == nullptr) continue;
+          for (const auto* to : {targets[j].a, one_target ? nullptr : targets[j].b}) {
+            if (to == nullptr || to->row == from->row) continue;
             space->candidates.push_back(
-                {{w, from, to}, placement.on_node(w, from), gains.Gain(w, i, j)});
+                {.move = {w, ends.node(from->row).id, ends.node(to->row).id},
+                 .pods = from->pods,
+                 .gain_ms = gains.Gain(w, i, j),
+                 .source = static_cast<int32_t>(from - ends.hosts().data()),
+                 .target = static_cast<int32_t>(to - ends.targets().data())});
           }
         }
       }

@@ -32,8 +32,8 @@ void MoveEnds::List(const Evaluator& model, const MoveGains& gains) {
   const size_t ends_max = static_cast<size_t>(workloads) * nodes;
   hosts_.resize(ends_max);
   targets_.resize(ends_max);
-  hosts_of_.resize(workloads);
-  targets_of_.resize(workloads);
+  hosts_begin_.resize(workloads + 1);
+  targets_begin_.resize(workloads + 1);
   moves_ = cells_ = 0;
   for (WorkloadId w = 0; w < workloads; ++w) ListWorkload(model, w);
 }
@@ -81,10 +81,8 @@ void MoveEnds::SortRows() {
 void MoveEnds::ListWorkload(const Evaluator& model, WorkloadId w) {
   const Placement& placement = model.placement();
   const bool moves = model.state().catalog->workloads[w].movable && placement.replicas(w) > 0;
-  const size_t host_begin = w == 0 ? 0 : hosts_of_[w - 1].begin + hosts_of_[w - 1].count;
-  const size_t target_begin = w == 0 ? 0 : targets_of_[w - 1].begin + targets_of_[w - 1].count;
-  Host* hosts = hosts_.data() + host_begin;
-  int32_t* targets = targets_.data() + target_begin;
+  End* hosts = hosts_.data() + hosts_begin_[w];
+  End* targets = targets_.data() + targets_begin_[w];
   const Resources requests = placement.requests(w);
   const int nodes = node_count();
   int host_count = 0, target_count = 0, own = 0;
@@ -94,15 +92,15 @@ void MoveEnds::ListWorkload(const Evaluator& model, WorkloadId w) {
     const Node& node = rows_[row];
     const int here = placement.on_node(w, node.id);
     const bool fits = moves & (node.target >= 0) & node.free.Fits(requests);
-    hosts[host_count] = {row, here};
+    hosts[host_count] = {w, row, here};
     host_count += here > 0;
-    targets[target_count] = row;
+    targets[target_count] = {w, row, here};
     target_count += fits;
     own += fits & (here > 0);
     own_pods += fits * here;
   }
-  hosts_of_[w] = {host_begin, host_count};
-  targets_of_[w] = {target_begin, target_count};
+  hosts_begin_[w + 1] = hosts_begin_[w] + host_count;
+  targets_begin_[w + 1] = targets_begin_[w] + target_count;
   moves_ += static_cast<int64_t>(host_count) * target_count - own;
   cells_ += static_cast<int64_t>(placement.replicas(w)) * target_count - own_pods;
 }

@@ -19,9 +19,11 @@ namespace rudderfish {
 
 class MoveEnds {
  public:
-  struct Host {
-    int32_t row = 0;
-    int32_t pods = 0;  // Of the workload, on this node.
+  // A workload and a node that pods of it are on or may go to.
+  struct End {
+    WorkloadId workload = 0;
+    int32_t row = 0;   // Of the node.
+    int32_t pods = 0;  // Of the workload, on the node.
   };
   struct Node {
     Resources free;
@@ -34,21 +36,23 @@ class MoveEnds {
   void List(const Evaluator& model, const MoveGains& gains);
 
   int node_count() const { return static_cast<int>(rows_.size()); }
-  int workload_count() const { return static_cast<int>(hosts_of_.size()); }
+  int workload_count() const { return static_cast<int>(hosts_begin_.size()) - 1; }
   const Node& node(int row) const { return rows_[row]; }
   int row(NodeId node) const { return row_of_[node]; }
   uint64_t key(NodeId node) const { return keys_[node]; }
 
-  // Nodes with pods of the workload, by row.
-  std::span<const Host> hosts(WorkloadId workload) const {
-    const Range& range = hosts_of_[workload];
-    return {hosts_.data() + range.begin, static_cast<size_t>(range.count)};
+  // Nodes with pods of each workload: by workload, then by row.
+  std::span<const End> hosts() const { return {hosts_.data(), hosts_begin_.back()}; }
+  std::span<const End> hosts(WorkloadId workload) const {
+    return hosts().subspan(hosts_begin_[workload],
+                           hosts_begin_[workload + 1] - hosts_begin_[workload]);
   }
-  // Rows of the nodes that a pod of the workload may be moved to, but for those it is on already.
-  // None for workloads that do not move or have no pod.
-  std::span<const int32_t> targets(WorkloadId workload) const {
-    const Range& range = targets_of_[workload];
-    return {targets_.data() + range.begin, static_cast<size_t>(range.count)};
+  // Nodes that a pod of each workload may be moved to, unless it is there already; in the same
+  // order. None for workloads that do not move or have no pod.
+  std::span<const End> targets() const { return {targets_.data(), targets_begin_.back()}; }
+  std::span<const End> targets(WorkloadId workload) const {
+    return targets().subspan(targets_begin_[workload],
+                             targets_begin_[workload + 1] - targets_begin_[workload]);
   }
 
   // Distinct moves (workload, from, to), and pairs (pod, node) that are allowed.
@@ -56,25 +60,19 @@ class MoveEnds {
   int64_t cells() const { return cells_; }
 
  private:
-  struct Range {
-    size_t begin = 0;
-    int count = 0;
-  };
-
   void HashNodes(const Placement& placement);
   void SortRows();
   void ListWorkload(const Evaluator& model, WorkloadId workload);
 
   int64_t moves_ = 0;
   int64_t cells_ = 0;
-  std::vector<uint64_t> keys_;     // [node]
-  std::vector<int32_t> row_of_;    // [node]
-  std::vector<NodeId> order_;      // [row]
-  std::vector<Node> rows_;         // [row]
-  std::vector<Range> hosts_of_;    // [workload] into hosts_
-  std::vector<Range> targets_of_;  // [workload] into targets_
-  std::vector<Host> hosts_;
-  std::vector<int32_t> targets_;
+  std::vector<uint64_t> keys_;            // [node]
+  std::vector<int32_t> row_of_;           // [node]
+  std::vector<NodeId> order_;             // [row]
+  std::vector<Node> rows_;                // [row]
+  std::vector<size_t> hosts_begin_{0};    // [workload + 1] into hosts_
+  std::vector<size_t> targets_begin_{0};  // [workload + 1] into targets_
+  std::vector<End> hosts_, targets_;      // Room for all there can be; used up to the last begin.
 };
 
 }  // namespace rudderfish

@@ -35,6 +35,7 @@ RC_GTEST_PROP(MoveEnds, AreTheNodesWithPodsAndTheNodesWithRoomInTheOrderOfRows, 
   const MoveEnds& ends = listed.ends;
   const Placement& placement = listed.model.placement();
   int64_t moves = 0, cells = 0;
+  size_t host_count = 0, target_count = 0;
   RC_ASSERT(ends.workload_count() == placement.workload_count());
   for (WorkloadId w = 0; w < ends.workload_count(); ++w) {
     const bool movable = listed.state.catalog->workloads[w].movable && placement.replicas(w) > 0;
@@ -42,12 +43,15 @@ RC_GTEST_PROP(MoveEnds, AreTheNodesWithPodsAndTheNodesWithRoomInTheOrderOfRows, 
     for (int row = 0; row < ends.node_count(); ++row) {
       const NodeId node = ends.node(row).id;
       if (const int here = placement.on_node(w, node); here > 0) {
+        RC_ASSERT(ends.hosts(w)[hosts].workload == w);
         RC_ASSERT(ends.hosts(w)[hosts].row == row);
         RC_ASSERT(ends.hosts(w)[hosts].pods == here);
         ++hosts;
       }
       if (!movable || !AcceptsMoves(listed.state, node) || !placement.Fits(w, node)) continue;
-      RC_ASSERT(ends.targets(w)[targets] == row);
+      RC_ASSERT(ends.targets(w)[targets].workload == w);
+      RC_ASSERT(ends.targets(w)[targets].row == row);
+      RC_ASSERT(ends.targets(w)[targets].pods == placement.on_node(w, node));
       ++targets;
       for (NodeId from = 0; from < placement.node_count(); ++from) {
         moves += from != node && placement.on_node(w, from) > 0;
@@ -56,7 +60,11 @@ RC_GTEST_PROP(MoveEnds, AreTheNodesWithPodsAndTheNodesWithRoomInTheOrderOfRows, 
     }
     RC_ASSERT(ends.hosts(w).size() == hosts);
     RC_ASSERT(ends.targets(w).size() == targets);
+    host_count += hosts;
+    target_count += targets;
   }
+  RC_ASSERT(ends.hosts().size() == host_count);
+  RC_ASSERT(ends.targets().size() == target_count);
   RC_ASSERT(ends.moves() == moves);
   RC_ASSERT(ends.cells() == cells);
 }
