@@ -2,6 +2,7 @@
 #include "model/evaluator.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/check.h"
 
@@ -16,12 +17,15 @@ void Add(const Terms& from, Terms* to) {
   to->queueing_ms += from.queueing_ms;
 }
 
+// Only ever compared for equality: no result depends on it.
+std::atomic<uint64_t> world_last{0};
+
 }  // namespace
 
 void Evaluator::Reset(const State& state) {
   const bool same_calls = calls_ == state.calls && kinds_ == state.catalog->kind_count();
   state_ = &state;
-  ++world_count_;
+  world_ = ++world_last;
   calls_ = state.calls;
   kinds_ = state.catalog->kind_count();
   CHECK(calls_ != nullptr);

@@ -50,8 +50,9 @@ class Evaluator {
   // Which moves of the State's pods mean.
   Move ToMove(const Action& action) const;
 
-  // Resets so far: kinds, hops and calls stay the same within one.
-  uint64_t world_count() const { return world_count_; }
+  // Names the last Reset among all evaluators' resets, from 1: what moves do not change (kinds,
+  // hops, calls, replicas) stays the same as long as it does.
+  uint64_t world() const { return world_; }
   const Placement& placement() const { return placement_; }
   const State& state() const { return *state_; }
   const CallGraph& calls() const { return *calls_; }
@@ -113,7 +114,7 @@ class Evaluator {
 
   LatencyLaw law_;
   const State* state_ = nullptr;
-  uint64_t world_count_ = 0;
+  uint64_t world_ = 0;
   std::shared_ptr<const CallGraph> calls_;
   Placement placement_;
   Terms terms_, tried_;

@@ -12,6 +12,10 @@ namespace {
 constexpr int kLanes = 16;
 using Lanes = float __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
 
+using KindLanes =
+    int32_t __attribute__((vector_size(kLanes * sizeof(int32_t)), aligned(4), may_alias));
+
+KindLanes LoadKinds(const int32_t* from) { return *reinterpret_cast<const KindLanes*>(from); }
 Lanes Load(const float* from) { return *reinterpret_cast<const Lanes*>(from); }
 void Store(const Lanes& lanes, float* to) { *reinterpret_cast<Lanes*>(to) = lanes; }
 Lanes Max(const Lanes& a, const Lanes& b) { return a > b ? a : b; }
@@ -32,18 +36,20 @@ class GainComputation {
         g_(*gains) {}
 
   void Run() {
-    if (g_.world_ != model_.world_count()) {  // Kinds and hops stay until the evaluator is reset.
+    if (g_.world_ != model_.world()) {  // Kinds and hops stay until the evaluator is reset.
       PrepareLanes();
       PrepareHops();
-      g_.world_ = model_.world_count();
+      ForgetMeanHops();
+      g_.world_ = model_.world();
     }
     PrepareMeanHops();
     PrepareCalls();
     for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
+      if (!model_.state().catalog->workloads[w].movable || placement_.replicas(w) == 0) continue;
+      if (!MayHaveChanged(w)) continue;
       float* row = g_.gains_.data() + w * g_.lanes_;
       std::fill(row, row + g_.lanes_, 0.0f);
-      if (model_.state().catalog->workloads[w].movable && placement_.replicas(w) > 0)
-        GainsOf(w, row);
+      GainsOf(w, row);
     }
     for (int target = 0; target < g_.target_count_; ++target) {
       g_.everything_[target] =
@@ -67,7 +73,7 @@ class GainComputation {
     g_.target_count_ = targets;
     g_.lanes_ = ((kinds + 1) * targets + kLanes - 1) / kLanes * kLanes;
     g_.everything_.resize(targets);
-    g_.gains_.resize(static_cast<size_t>(placement_.workload_count()) * g_.lanes_);
+    g_.gains_.assign(static_cast<size_t>(placement_.workload_count()) * g_.lanes_, 0.0f);
     g_.per_kind_.resize(kinds + 1);
     g_.call_times_.resize(kinds + 1);
     g_.as_seen_.resize(calls_.call_count());
@@ -97,25 +103,57 @@ class GainComputation {
     }
   }
 
-  void PrepareMeanHops() {
-    const int kinds = placement_.kind_count();
-    const size_t per_kind = static_cast<size_t>(placement_.workload_count()) * kinds;
+  void ForgetMeanHops() {
+    const size_t per_kind =
+        static_cast<size_t>(placement_.workload_count()) * placement_.kind_count();
     g_.incoming_.assign(per_kind, 0.0f);
     g_.outgoing_.assign(per_kind, 0.0f);
+    g_.seen_on_kind_.assign(per_kind, 0);
+    g_.changed_.resize(placement_.workload_count());
+  }
+
+  // Of the workloads that run on other kinds of node than when they were last looked at.
+  void PrepareMeanHops() {
+    const int kinds = placement_.kind_count();
     for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
-      if (placement_.replicas(w) == 0) continue;
-      float* incoming = g_.incoming_.data() + w * kinds;
-      float* outgoing = g_.outgoing_.data() + w * kinds;
-      const float share = 1.0f / placement_.replicas(w);
-      for (KindId other = 0; other < kinds; ++other) {
-        const int here = placement_.on_kind(w, other);
-        if (here == 0) continue;
-        for (KindId kind = 0; kind < kinds; ++kind) {
-          incoming[kind] += here * share * g_.hop_[other * kinds + kind];
-          outgoing[kind] += here * share * g_.hop_back_[other * kinds + kind];
-        }
+      int32_t* seen = g_.seen_on_kind_.data() + w * kinds;
+      int difference = 0;
+      for (KindId kind = 0; kind < kinds; ++kind) {
+        difference |= seen[kind] ^ placement_.on_kind(w, kind);
+        seen[kind] = placement_.on_kind(w, kind);
+      }
+      g_.changed_[w] = difference != 0;
+      if (difference != 0) MeanHopsOf(w);
+    }
+  }
+
+  void MeanHopsOf(WorkloadId w) {
+    const int kinds = placement_.kind_count();
+    float* incoming = g_.incoming_.data() + w * kinds;
+    float* outgoing = g_.outgoing_.data() + w * kinds;
+    const float share = 1.0f / placement_.replicas(w);
+    std::fill(incoming, incoming + kinds, 0.0f);
+    std::fill(outgoing, outgoing + kinds, 0.0f);
+    for (KindId other = 0; other < kinds; ++other) {
+      const int here = placement_.on_kind(w, other);
+      if (here == 0) continue;
+      for (KindId kind = 0; kind < kinds; ++kind) {
+        incoming[kind] += here * share * g_.hop_[other * kinds + kind];
+        outgoing[kind] += here * share * g_.hop_back_[other * kinds + kind];
       }
     }
+  }
+
+  // Where calls only add up, a workload's gains depend on where it and those it talks to run.
+  bool MayHaveChanged(WorkloadId w) const {
+    if (g_.changed_[w] != 0) return true;
+    for (const CallId call : model_.CallsTouching(w)) {
+      const WorkloadId caller = model_.CallerOf(call);
+      if (!model_.IsSequential(model_.EndpointOf(call))) return true;
+      if (g_.changed_[calls_.calls[call].workload] != 0) return true;
+      if (caller != kNone && g_.changed_[caller] != 0) return true;
+    }
+    return false;
   }
 
   // Calls in parallel are weighed against each other by what their callers wait for them now.
@@ -211,10 +249,8 @@ class GainComputation {
     const int32_t* from = g_.lane_from_.data() + first_lane;
     const int32_t* to = g_.lane_to_.data() + first_lane;
     float lanes[kLanes];
-    for (int i = 0; i < kLanes; ++i) {
-      lanes[i] = (per_kind[to[i]] - per_kind[from[i]]) * (from[i] == kinds ? 1.0f : share);
-    }
-    return Load(lanes);
+    for (int i = 0; i < kLanes; ++i) lanes[i] = per_kind[to[i]] - per_kind[from[i]];
+    return Load(lanes) * (LoadKinds(from) == kinds ? Lanes{} + 1.0f : Lanes{} + share);
   }
 
   // A workload that calls itself moves both ends of the hop: the difference is quadratic. What the

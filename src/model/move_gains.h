@@ -12,7 +12,8 @@
 // they are, so under the `reach` law a gain is right to a micro-millisecond (and to float), under
 // the `physical` law it is a prediction. Evaluator::Try is exact.
 //
-// It costs a twentieth of asking Try for every move, which is why features and search start here.
+// What a move cannot have changed is kept from the last time. Even so it costs a twentieth of
+// asking Try for every move, which is why features and search start here.
 
 namespace rudderfish {
 
@@ -25,10 +26,17 @@ class MoveGains {
     const int target = target_of_[to];
     return target < 0 ? 0 : gains_[workload * lanes_ + from * target_count_ + target];
   }
+  // The same for the index-th kind that accepts moves.
+  float GainTo(WorkloadId workload, KindId from, int target) const {
+    return gains_[workload * lanes_ + from * target_count_ + target];
+  }
   // Fall in latency, ms, when all pods of the workload are on the kind.
   float GainOfAll(WorkloadId workload, KindId to) const {
     const int target = target_of_[to];
     return target < 0 ? 0 : gains_[workload * lanes_ + kind_count_ * target_count_ + target];
+  }
+  float GainOfAllTo(WorkloadId workload, int target) const {
+    return GainTo(workload, kind_count_, target);
   }
   // Fall in latency, ms, when every movable pod of every workload is on the kind, whatever room
   // there is.
@@ -44,7 +52,7 @@ class MoveGains {
   friend void ComputeGains(const Evaluator& evaluator, MoveGains* gains);
   friend class GainComputation;
 
-  uint64_t world_ = 0;  // Evaluator::world_count when lanes and hops were laid out; 0: never.
+  uint64_t world_ = 0;  // Evaluator::world when lanes and hops were laid out; 0: never.
   int kind_count_ = 0;
   int target_count_ = 0;
   int lanes_ = 0;  // kind_count * target_count + target_count, rounded up to the vector width.
@@ -59,6 +67,8 @@ class MoveGains {
   std::vector<float> hop_, hop_back_;  // [kind][kind] and transposed
   std::vector<float> incoming_;        // [workload][kind] mean hop from the workload to the kind
   std::vector<float> outgoing_;        // [workload][kind] mean hop from the kind to the workload
+  std::vector<int32_t> seen_on_kind_;  // [workload][kind] pods that the mean hops are of
+  std::vector<uint8_t> changed_;       // [workload] whether these are others than last time
   std::vector<float> as_seen_;         // [call] what its caller waits for it now
   std::vector<float> per_kind_,
       call_times_;              // [kind + 1] times of a workload's calls, by kind, and their mean

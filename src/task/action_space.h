@@ -4,8 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "cluster/ids.h"
-#include "model/placement.h"
+#include "task/candidate.h"
+#include "task/move_ends.h"
+#include "task/question_summary.h"
 
 // What may be answered to a question: one cell of the matrix pods x nodes, or stop. Cells whose
 // pods are of one workload on one node are equal alternatives and stand as one candidate: policies
@@ -19,11 +20,11 @@ namespace rudderfish {
 
 inline constexpr int kStop = -1;
 
-struct Candidate {
-  Move move;
-  int32_t pods = 0;  // Equal cells in one: pods of the workload on move.from.
-  float gain_ms =
-      0;  // What the Model predicts by kind of node (model/move_gains.h); positive is good.
+// What candidates' feature rows are summed from: the parts that depend on one of their ends.
+struct EndRows {
+  std::vector<float> source, target;              // [slot][feature]
+  std::vector<float> unlocked_gain;               // [source slot]
+  std::vector<int32_t> source_slot, target_slot;  // [end] kNone: not made yet.
 };
 
 struct ActionSpace {
@@ -33,10 +34,12 @@ struct ActionSpace {
 
   int count() const { return static_cast<int>(candidates.size()); }
 
-  // Scratch of the task that filled this, so that asking again allocates nothing.
+  // Of the task that filled this, so that encoding looks at nothing twice and asking again
+  // allocates nothing.
+  MoveEnds ends;
+  QuestionSummary summary;
+  EndRows end_rows;
   std::vector<float> scratch;
-  std::vector<int32_t> order;
-  std::vector<uint64_t> keys;
 };
 
 }  // namespace rudderfish

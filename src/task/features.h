@@ -5,29 +5,27 @@
 
 #include "model/evaluator.h"
 #include "task/action_space.h"
+#include "task/question_summary.h"
 #include "task/task.h"
 
 // What a network sees of a migration question: the one place where features are defined. The tables
-// in features.cc say for each number its name, unit, scale and meaning and how it is read; widths,
-// the feature hash of checkpoints and docs/observation.md come from them.
+// in features.cc (Model) and reach_features.cc (ReachAgent) say for each number its name, unit,
+// scale and meaning and how it is read; widths, the feature hash of checkpoints and
+// docs/observation.md come from them. What the reader of a
+// candidate's feature takes says what the feature depends on: most depend on the workload and one
+// of the two nodes, and are read once for all candidates that share them.
 //
 // No feature names a workload, a node or a layer: they describe, so that one set of weights serves
 // other clusters.
 
 namespace rudderfish {
 
-// What the next moves of a plan cost: the first `next_ms`, each later one `growth_ms` more.
-struct StepCosts {
-  float next_ms = 0;
-  float growth_ms = 0;
-};
-
 class MigrationFeatures {
  public:
   static const FeatureTable& Model();
   static const FeatureTable& ReachAgent();
 
-  // Appends one sample to `batch`, in the node order space->order, with the rows of Model() or
+  // Appends one sample to `batch`, nodes in the order of space->ends, with the rows of Model() or
   // ReachAgent().
   static void Write(Evaluator* model, const StepCosts& costs, int step, ActionSpace* space,
                     GraphBatch* batch);

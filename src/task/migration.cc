@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "base/check.h"
 #include "task/features.h"
@@ -11,64 +10,8 @@
 namespace rudderfish {
 namespace {
 
-uint64_t Mix(uint64_t key, uint64_t value) {
-  key = (key ^ value) * 0x9E3779B97F4A7C15ull;
-  return key ^ (key >> 29);
-}
-
-// Nodes sorted by what they are and hold, so that neither the order of rows nor sums over them
-// depend on labels: relabelled nodes give the same bits. Nodes with equal keys are equal in all
-// that anyone sees.
-void SortNodes(const Placement& placement, ActionSpace* space) {
-  const int nodes = placement.node_count();
-  space->keys.resize(nodes);
-  space->order.resize(nodes);
-  for (NodeId node = 0; node < nodes; ++node) {
-    uint64_t key = Mix(0x52756464, placement.kind(node));
-    key = Mix(key, placement.free(node).cpu_millis);
-    space->keys[node] = Mix(key, placement.free(node).memory_bytes);
-  }
-  for (WorkloadId w = 0; w < placement.workload_count(); ++w) {
-    for (NodeId node = 0; node < nodes; ++node) {
-      const int here = placement.on_node(w, node);
-      if (here > 0)
-        space->keys[node] = Mix(space->keys[node], static_cast<uint64_t>(w) << 32 | here);
-    }
-  }
-  std::iota(space->order.begin(), space->order.end(), 0);
-  std::sort(space->order.begin(), space->order.end(), [&](NodeId a, NodeId b) {
-    return space->keys[a] != space->keys[b] ? space->keys[a] < space->keys[b] : a < b;
-  });
-}
-
 bool AcceptsMoves(const State& state, NodeId node) {
   return state.catalog->layers[state.kind_of(node).layer].accepts_moves;
-}
-
-// Distinct moves and allowed cells, without listing them.
-struct Counts {
-  int64_t moves = 0;
-  int64_t cells = 1;  // Stop.
-};
-
-Counts CountMoves(const State& state, const Placement& placement) {
-  Counts counts;
-  for (WorkloadId w = 0; w < placement.workload_count(); ++w) {
-    if (!state.catalog->workloads[w].movable || placement.replicas(w) == 0) continue;
-    int64_t targets = 0, hosts = 0, pods = 0, own = 0, own_pods = 0;
-    for (NodeId node = 0; node < placement.node_count(); ++node) {
-      const bool fits = placement.Fits(w, node) && AcceptsMoves(state, node);
-      const int here = placement.on_node(w, node);
-      targets += fits;
-      hosts += here > 0;
-      pods += here;
-      own += fits && here > 0;
-      own_pods += fits ? here : 0;
-    }
-    counts.moves += hosts * targets - own;
-    counts.cells += pods * targets - own_pods;
-  }
-  return counts;
 }
 
 }  // namespace
@@ -83,77 +26,84 @@ const FeatureTable& MigrationTask::features() const {
 GraphWidths MigrationTask::widths() const { return kMigrationWidths; }
 
 void MigrationTask::Space(Evaluator* model, const Question&, ActionSpace* space) const {
-  const Placement& placement = model->placement();
   const MoveGains& gains = model->Gains();
-  SortNodes(placement, space);
-  space->candidates.clear();
-  const Counts counts = CountMoves(model->state(), placement);
-  space->allowed_cells = counts.cells;
-  space->exhaustive = counts.moves <= options_.max_candidates;
+  space->ends.List(*model, gains);
+  space->allowed_cells = space->ends.cells() + 1;  // Stop.
+  space->exhaustive = space->ends.moves() <= options_.max_candidates;
   if (space->exhaustive) {
-    ListAll(*model, gains, space);
+    ListAll(gains, space);
   } else {
     ListRepresentatives(*model, gains, space);
   }
 }
 
-void MigrationTask::ListAll(const Evaluator& model, const MoveGains& gains,
-                            ActionSpace* space) const {
-  const State& state = model.state();
-  const Placement& placement = model.placement();
-  for (WorkloadId w = 0; w < placement.workload_count(); ++w) {
-    if (!state.catalog->workloads[w].movable || placement.replicas(w) == 0) continue;
-    for (NodeId to : space->order) {
-      if (!AcceptsMoves(state, to) || !placement.Fits(w, to)) continue;
-      for (NodeId from : space->order) {
-        const int pods = placement.on_node(w, from);
-        if (pods == 0 || from == to) continue;
-        space->candidates.push_back(
-            {{w, from, to}, pods, gains.Gain(w, placement.kind(from), placement.kind(to))});
+void MigrationTask::ListAll(const MoveGains& gains, ActionSpace* space) const {
+  const MoveEnds& ends = space->ends;
+  const size_t count = static_cast<size_t>(ends.moves());
+  space->candidates.resize(count + 1);  // A pod that stays where it is is written over.
+  Candidate* next = space->candidates.data();
+  int32_t first_source = 0, target = 0;
+  for (WorkloadId w = 0; w < ends.workload_count(); ++w) {
+    const auto hosts = ends.hosts(w);
+    for (const MoveEnds::End& to : ends.targets(w)) {
+      const MoveEnds::Node& there = ends.node(to.row);
+      int32_t source = first_source;
+      for (const MoveEnds::End& from : hosts) {
+        const MoveEnds::Node& here = ends.node(from.row);
+        *next = {.move = {w, here.id, there.id},
+                 .pods = from.pods,
+                 .gain_ms = gains.GainTo(w, here.kind, there.target),
+                 .source = source++,
+                 .target = target};
+        next += from.row != to.row;
       }
+      ++target;
     }
+    first_source += static_cast<int32_t>(hosts.size());
   }
+  space->candidates.resize(count);
 }
 
 void MigrationTask::ListRepresentatives(const Evaluator& model, const MoveGains& gains,
                                         ActionSpace* space) const {
-  const State& state = model.state();
-  const Placement& placement = model.placement();
-  const int kinds = placement.kind_count();
+  const MoveEnds& ends = space->ends;
+  const int kinds = model.placement().kind_count();
+  space->candidates.clear();
   struct Ends {
-    NodeId a = kNone;
-    NodeId b = kNone;
+    const MoveEnds::End* a = nullptr;
+    const MoveEnds::End* b = nullptr;
   };
+  const auto free = [&](const MoveEnds::End* end) { return ends.node(end->row).free.cpu_millis; };
   constexpr int kKindsMax = 64;
   CHECK_LE(kinds, kKindsMax);
-  for (WorkloadId w = 0; w < placement.workload_count(); ++w) {
-    if (!state.catalog->workloads[w].movable || placement.replicas(w) == 0) continue;
+  for (WorkloadId w = 0; w < ends.workload_count(); ++w) {
+    if (ends.targets(w).empty()) continue;
     Ends sources[kKindsMax],
         targets[kKindsMax];  // a: fullest, tightest; b: with most pods, roomiest.
-    for (NodeId node : space->order) {
-      const KindId kind = placement.kind(node);
-      const int64_t free = placement.free(node).cpu_millis;
-      if (const int pods = placement.on_node(w, node); pods > 0) {
-        Ends& source = sources[kind];
-        if (source.a == kNone || free < placement.free(source.a).cpu_millis) source.a = node;
-        if (source.b == kNone || pods > placement.on_node(w, source.b)) source.b = node;
-      }
-      if (AcceptsMoves(state, node) && placement.Fits(w, node)) {
-        Ends& target = targets[kind];
-        if (target.a == kNone || free < placement.free(target.a).cpu_millis) target.a = node;
-        if (target.b == kNone || free > placement.free(target.b).cpu_millis) target.b = node;
-      }
+    for (const MoveEnds::End& host : ends.hosts(w)) {
+      Ends& source = sources[ends.node(host.row).kind];
+      if (source.a == nullptr || free(&host) < free(source.a)) source.a = &host;
+      if (source.b == nullptr || host.pods > source.b->pods) source.b = &host;
+    }
+    for (const MoveEnds::End& end : ends.targets(w)) {
+      Ends& target = targets[ends.node(end.row).kind];
+      if (target.a == nullptr || free(&end) < free(target.a)) target.a = &end;
+      if (target.b == nullptr || free(&end) > free(target.b)) target.b = &end;
     }
     for (KindId i = 0; i < kinds; ++i) {
       for (KindId j = 0; j < kinds; ++j) {
         const bool one_source = sources[i].a == sources[i].b;
         const bool one_target = targets[j].a == targets[j].b;
-        for (NodeId from : {sources[i].a, one_source ? kNone : sources[i].b}) {
-          if (from == kNone) continue;
-          for (NodeId to : {targets[j].a, one_target ? kNone : targets[j].b}) {
-            if (to == kNone || to == from) continue;
+        for (const auto* from : {sources[i].a, one_source ? nullptr : sources[i].b}) {
+          if (from == nullptr) continue;
+          for (const auto* to : {targets[j].a, one_target ? nullptr : targets[j].b}) {
+            if (to == nullptr || to->row == from->row) continue;
             space->candidates.push_back(
-                {{w, from, to}, placement.on_node(w, from), gains.Gain(w, i, j)});
+                {.move = {w, ends.node(from->row).id, ends.node(to->row).id},
+                 .pods = from->pods,
+                 .gain_ms = gains.Gain(w, i, j),
+                 .source = static_cast<int32_t>(from - ends.hosts().data()),
+                 .target = static_cast<int32_t>(to - ends.targets().data())});
           }
         }
       }

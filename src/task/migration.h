@@ -66,7 +66,7 @@ class MigrationTask final : public Task {
   double Discount() const override;
 
  private:
-  void ListAll(const Evaluator& model, const MoveGains& gains, ActionSpace* space) const;
+  void ListAll(const MoveGains& gains, ActionSpace* space) const;
   void ListRepresentatives(const Evaluator& model, const MoveGains& gains,
                            ActionSpace* space) const;
 

@@ -82,6 +82,11 @@ RC_GTEST_PROP(MigrationTask, RepresentativesAreAllowedDistinctAndNoMoreThanTheLi
   for (const Candidate& c : some.space.candidates) {
     RC_ASSERT(MoveAllowed(state, some.model.placement(), c.move));
     RC_ASSERT(seen.insert({c.move.workload, c.move.from, c.move.to}).second);
+    const MoveEnds& ends = some.space.ends;
+    RC_ASSERT(ends.node(ends.hosts()[c.source].row).id == c.move.from);
+    RC_ASSERT(ends.node(ends.targets()[c.target].row).id == c.move.to);
+    RC_ASSERT(ends.hosts()[c.source].workload == c.move.workload);
+    RC_ASSERT(ends.targets()[c.target].workload == c.move.workload);
     best_of_some = std::max(best_of_some, c.gain_ms);
   }
   float best_of_all = -1e9f;
@@ -129,7 +134,7 @@ RC_GTEST_PROP(MigrationTask, RelabelledNodesAndPodsEncodeToTheSameBits, ()) {
     RC_ASSERT(move.workload == same.workload);
     // Nodes that hold the same are told apart by their label alone; all others are mapped exactly.
     const auto twins = [&](NodeId a, NodeId b) {
-      return asked.space.keys[a] == other.space.keys[b];
+      return asked.space.ends.key(a) == other.space.ends.key(b);
     };
     RC_ASSERT(nodes[move.from] == same.from || twins(move.from, same.from));
     RC_ASSERT(nodes[move.to] == same.to || twins(move.to, same.to));

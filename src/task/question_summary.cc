@@ -1,127 +1,213 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "task/question_summary.h"
 
-#include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 
 namespace rudderfish {
 namespace {
 
 constexpr float kRoomMax = 2;
+constexpr float kPerNothing = 1e6f;  // Pods in a unit of room that they do not use.
+constexpr float kNothing = -1e9f;    // Less than any gain.
+
+// x where the condition holds, else 0; without a branch, for conditions that are as good as random.
+float Where(bool condition, float x) {
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(x) & -static_cast<uint32_t>(condition));
+}
+
+float Inverse(int64_t x) { return x > 0 ? 1.0f / static_cast<float>(x) : 0.0f; }
 
 }  // namespace
 
-QuestionSummary::QuestionSummary(Evaluator* evaluator, const StepCosts& costs, int step_index,
-                                 ActionSpace* space)
-    : model(evaluator),
-      placement(&evaluator->placement()),
-      gains(&evaluator->Gains()),
-      step_cost_ms(costs.next_ms),
-      growth_ms(costs.growth_ms),
-      step(step_index) {
+void QuestionSummary::Update(Evaluator* evaluator, const StepCosts& costs, int step_index,
+                             const MoveEnds& ends, std::span<const Candidate> candidates) {
+  model = evaluator;
+  placement = &evaluator->placement();
+  gains = &evaluator->Gains();
+  ends_ = &ends;
+  step_cost_ms = costs.next_ms;
+  growth_ms = costs.growth_ms;
+  step = step_index;
+  if (world_ != model->world()) {
+    SummariseWorld();
+    world_ = model->world();
+  }
+  SummariseLayers();
+  SummariseCalls();
+  SummariseCandidates(candidates);
+  SummariseMoves();
+  SummariseEverything();
+  SummariseNodes();
+  SummariseContext();
+}
+
+void QuestionSummary::SummariseWorld() {
   nodes_ = placement->node_count();
   workloads_ = placement->workload_count();
   kinds_ = placement->kind_count();
-  layers_ = evaluator->state().catalog->layer_count();
-  Allocate(space);
-  SummariseCalls();
-  SummariseEverything();
-  SummariseCandidates(*space);
-  SummariseRoom();
-  SummariseWorkloads();
-  SummariseNodes();
-  SummariseContext(*space);
+  layers_ = model->state().catalog->layer_count();
+  workload_.assign(workloads_, {});
+  kind_.assign(kinds_, {});
+  node_.assign(nodes_, {});
+  for (auto* per_layer : {&on_layer_, &callers_, &callees_, &layer_room_}) {
+    per_layer->assign(static_cast<size_t>(workloads_) * layers_, 0.0f);
+  }
+  for (auto* per_kind : {&room_, &best_out_, &execution_}) {
+    per_kind->assign(static_cast<size_t>(workloads_) * kinds_, 0.0f);
+  }
+  SummariseWorkloadsOfWorld();
+  SummariseCallsOfWorld();
+  SummariseKindsOfWorld();
+  best_in_.assign(static_cast<size_t>(kinds_) * movers_.size(), 0.0f);
 }
 
-void QuestionSummary::Allocate(ActionSpace* space) {
-  static_assert(sizeof(NodeSummary) % sizeof(double) == 0 &&
-                sizeof(WorkloadSummary) % sizeof(double) == 0);
-  const size_t per_kind = static_cast<size_t>(workloads_) * kinds_;
-  const size_t per_layer = static_cast<size_t>(workloads_) * layers_;
-  const size_t bytes = nodes_ * sizeof(NodeSummary) + workloads_ * sizeof(WorkloadSummary) +
-                       (4 * per_kind + 4 * per_layer + 2 * kinds_) * sizeof(float) +
-                       static_cast<size_t>(nodes_) * workloads_;
-  space->scratch.resize(bytes / sizeof(float) + 4);
-  char* at = reinterpret_cast<char*>(space->scratch.data());
-  at += reinterpret_cast<uintptr_t>(at) % alignof(int64_t);
-  const auto take = [&at]<class T>(T** array, size_t count) {
-    std::memset(at, 0, count * sizeof(T));
-    *array = reinterpret_cast<T*>(at);
-    at += count * sizeof(T);
-  };
-  take(&node_, nodes_);
-  take(&workload_, workloads_);
-  for (float** array : {&execution_, &room_, &best_in_, &best_out_}) take(array, per_kind);
-  for (float** array : {&on_layer_, &callers_, &callees_, &layer_room_}) take(array, per_layer);
-  take(&kind_nodes_, kinds_);
-  take(&everything_each_, kinds_);
-  take(&fits_, static_cast<size_t>(nodes_) * workloads_);
-  order_ = space->order.data();
-}
-
-void QuestionSummary::SummariseCalls() {
+void QuestionSummary::SummariseWorkloadsOfWorld() {
   const Catalog& catalog = *model->state().catalog;
+  movers_.clear();
+  requests_.clear();
+  largest_ = {};
+  int movable = 0;
   for (WorkloadId w = 0; w < workloads_; ++w) {
     WorkloadSummary& s = workload_[w];
     s.requests = placement->requests(w);
     s.replicas = placement->replicas(w);
     s.movable = catalog.workloads[w].movable;
-    s.share = s.replicas > 0 ? 1.0f / s.replicas : 0.0f;
-    for (KindId kind = 0; kind < kinds_; ++kind) {
-      on_layer_[w * layers_ + catalog.kinds[kind].layer] += placement->on_kind(w, kind) * s.share;
-    }
+    s.share = Inverse(s.replicas);
+    s.per_cpu = s.requests.cpu_millis > 0 ? Inverse(s.requests.cpu_millis) : kPerNothing;
+    s.per_byte = s.requests.memory_bytes > 0 ? Inverse(s.requests.memory_bytes) : kPerNothing;
+    if (!s.movable) continue;
+    ++movable;
+    largest_.cpu_millis = std::max(largest_.cpu_millis, s.requests.cpu_millis);
+    largest_.memory_bytes = std::max(largest_.memory_bytes, s.requests.memory_bytes);
+    if (s.replicas == 0) continue;
+    s.mover = static_cast<int>(movers_.size());
+    movers_.push_back(w);
+    requests_.push_back(s.requests);
   }
+  per_movable_ = Inverse(movable);
+}
+
+void QuestionSummary::SummariseCallsOfWorld() {
   const CallGraph& calls = model->calls();
   const float per_endpoint = 1.0f / std::max<size_t>(1, calls.endpoints.size());
+  calls_.clear();
   for (CallId call = 0; call < calls.call_count(); ++call) {
     const WorkloadId callee = calls.calls[call].workload;
-    const WorkloadId caller = model->CallerOf(call);
-    WorkloadSummary& s = workload_[callee];
     for (KindId kind = 0; kind < kinds_; ++kind) {
       execution_[callee * kinds_ + kind] +=
           static_cast<float>(model->SojournMs(call, kind)) * per_endpoint;
     }
-    s.execution_now += static_cast<float>(model->cost(call).execution_ms) * per_endpoint;
+    const WorkloadId caller = model->CallerOf(call);
     if (caller == kNone) continue;
-    const float hop = static_cast<float>(model->cost(call).hop_ms) * per_endpoint;
-    s.calls += per_endpoint;
-    s.hop_in += hop;
-    workload_[caller].hop_out += hop;
+    workload_[callee].calls += per_endpoint;
+    calls_.push_back({caller, callee, per_endpoint});
+  }
+  for (WorkloadId w = 0; w < workloads_; ++w) {
+    const float* on_kind = execution_.data() + w * kinds_;
+    workload_[w].execution_best = kinds_ > 0 ? *std::min_element(on_kind, on_kind + kinds_) : 0;
+  }
+}
+
+void QuestionSummary::SummariseKindsOfWorld() {
+  const State& state = model->state();
+  const Catalog& catalog = *state.catalog;
+  int64_t accepting_cpu = 0;
+  per_cpu_.resize(nodes_);
+  for (KindId kind = 0; kind < kinds_; ++kind) {
+    kind_[kind].layer = catalog.kinds[kind].layer;
+    kind_[kind].accepts_moves = catalog.layers[kind_[kind].layer].accepts_moves ? 1 : 0;
+  }
+  for (NodeId node = 0; node < nodes_; ++node) {
+    KindSummary& kind = kind_[placement->kind(node)];
+    const int64_t cpu = state.nodes.allocatable[node].cpu_millis;
+    per_cpu_[node] = Inverse(cpu);
+    kind.nodes += 1;
+    if (kind.accepts_moves > 0) accepting_cpu += cpu;
+  }
+  per_accepting_cpu_ = Inverse(accepting_cpu);
+  float fastest = 0;
+  for (WorkloadId w = 0; w < workloads_; ++w) fastest += workload_[w].execution_best;
+  hop_.resize(static_cast<size_t>(kinds_) * kinds_);
+  hop_mean = hop_max = 0;
+  for (KindId here = 0; here < kinds_; ++here) {
+    float execution = 0;
+    for (WorkloadId w = 0; w < workloads_; ++w) execution += ExecutionOn(w, here);
+    kind_[here].slowness = fastest > 0 ? execution / fastest - 1 : 0;
+    for (KindId other = 0; other < kinds_; ++other) {
+      const float out = static_cast<float>(model->HopMsBetween(here, other));
+      const float in = static_cast<float>(model->HopMsBetween(other, here));
+      hop_[here * kinds_ + other] = out;
+      kind_[here].hop_out += kind_[other].nodes * out / static_cast<float>(nodes_);
+      kind_[here].hop_in += kind_[other].nodes * in / static_cast<float>(nodes_);
+      if (here == other) continue;
+      hop_mean += out;
+      hop_max = std::max(hop_max, out);
+    }
+  }
+  hop_mean *= Inverse(static_cast<int64_t>(kinds_) * (kinds_ - 1));
+  client_cloud_ms = static_cast<float>(state.network.LatencyMs(state.network.layers - 1, 0));
+}
+
+// Shares of each workload, of its callers and of its callees on each layer.
+void QuestionSummary::SummariseLayers() {
+  for (auto* shares : {&on_layer_, &callers_, &callees_}) {
+    std::fill(shares->begin(), shares->end(), 0.0f);
+  }
+  for (WorkloadId w = 0; w < workloads_; ++w) {
+    for (KindId kind = 0; kind < kinds_; ++kind) {
+      on_layer_[w * layers_ + kind_[kind].layer] +=
+          static_cast<float>(placement->on_kind(w, kind)) * workload_[w].share;
+    }
+  }
+  for (const GraphEdge& call : calls_) {
     for (LayerId layer = 0; layer < layers_; ++layer) {
-      callers_[callee * layers_ + layer] += on_layer_[caller * layers_ + layer];
-      callees_[caller * layers_ + layer] += on_layer_[callee * layers_ + layer];
+      callers_[call.b * layers_ + layer] += on_layer_[call.a * layers_ + layer];
+      callees_[call.a * layers_ + layer] += on_layer_[call.b * layers_ + layer];
     }
   }
-  for (float* shares : {callers_, callees_}) {
-    for (WorkloadId w = 0; w < workloads_; ++w) {
+  for (float* shares : {callers_.data(), callees_.data()}) {
+    for (WorkloadId w = 0; w < workloads_; ++w, shares += layers_) {
       float sum = 0;
-      for (LayerId layer = 0; layer < layers_; ++layer) sum += shares[w * layers_ + layer];
-      if (sum == 0) continue;
-      for (LayerId layer = 0; layer < layers_; ++layer) shares[w * layers_ + layer] /= sum;
+      for (LayerId layer = 0; layer < layers_; ++layer) sum += shares[layer];
+      const float per_sum = sum > 0 ? 1.0f / sum : 0.0f;
+      for (LayerId layer = 0; layer < layers_; ++layer) shares[layer] *= per_sum;
     }
   }
 }
 
-void QuestionSummary::SummariseEverything() {
-  for (int target = 0; target < gains->target_count(); ++target) {
-    const KindId kind = gains->target(target);
-    int to_go = 0;
-    for (WorkloadId w = 0; w < workloads_; ++w) {
-      if (workload_[w].movable) to_go += workload_[w].replicas - placement->on_kind(w, kind);
-    }
-    everything_each_[kind] = gains->GainOfEverything(kind) / std::max(1, to_go);
+void QuestionSummary::SummariseCalls() {
+  for (WorkloadSummary& s : workload_) s.execution_now = s.hop_in = s.hop_out = 0;
+  const CallGraph& calls = model->calls();
+  const float per_endpoint = 1.0f / std::max<size_t>(1, calls.endpoints.size());
+  for (CallId call = 0; call < calls.call_count(); ++call) {
+    const auto& cost = model->cost(call);
+    WorkloadSummary& callee = workload_[calls.calls[call].workload];
+    callee.execution_now += static_cast<float>(cost.execution_ms) * per_endpoint;
+    const WorkloadId caller = model->CallerOf(call);
+    if (caller == kNone) continue;
+    const float hop = static_cast<float>(cost.hop_ms) * per_endpoint;
+    callee.hop_in += hop;
+    workload_[caller].hop_out += hop;
   }
 }
 
-void QuestionSummary::SummariseCandidates(const ActionSpace& space) {
-  constexpr float kNothing = -1e9f;
-  for (WorkloadId w = 0; w < workloads_; ++w) workload_[w].best_gain = kNothing;
-  for (const Candidate& c : space.candidates) {
-    float& best = workload_[c.move.workload].best_gain;
-    best = std::max(best, c.gain_ms);
+void QuestionSummary::SummariseCandidates(std::span<const Candidate> candidates) {
+  for (WorkloadSummary& s : workload_) s.best_gain = kNothing;
+  int paying_count = 0;
+  for (size_t i = 0; i < candidates.size();) {  // Those of one workload stand together.
+    const WorkloadId w = candidates[i].move.workload;
+    float best = workload_[w].best_gain;
+    for (; i < candidates.size() && candidates[i].move.workload == w; ++i) {
+      best = std::max(best, candidates[i].gain_ms);
+      paying_count += candidates[i].gain_ms > step_cost_ms;
+    }
+    workload_[w].best_gain = best;
   }
+  paying = static_cast<float>(paying_count) *
+           (1.0f / static_cast<float>(std::max<size_t>(1, candidates.size())));
   best_gain = kNothing;
+  best_workload_ = kNone;
   float second = kNothing;
   for (WorkloadId w = 0; w < workloads_; ++w) {
     float& gain = workload_[w].best_gain;
@@ -139,183 +225,164 @@ void QuestionSummary::SummariseCandidates(const ActionSpace& space) {
   per_best_gain = 1.0f / std::max({best_gain, step_cost_ms, 1e-3f});
 }
 
-void QuestionSummary::SummariseRoom() {
-  const Catalog& catalog = *model->state().catalog;
-  for (WorkloadId w = 0; w < workloads_; ++w) {
-    if (!workload_[w].movable) continue;
-    const Resources& requests = workload_[w].requests;
-    const float per_cpu = requests.cpu_millis > 0 ? 1.0f / requests.cpu_millis : 1e6f;
-    const float per_byte = requests.memory_bytes > 0 ? 1.0f / requests.memory_bytes : 1e6f;
-    for (NodeId node = 0; node < nodes_; ++node) {
-      if (!placement->Fits(w, node)) continue;
-      fits_[node * workloads_ + w] = 1;
-      const KindId kind = placement->kind(node);
-      if (!catalog.layers[catalog.kinds[kind].layer].accepts_moves) continue;
-      const Resources& free = placement->free(node);
-      // Fits says there is room for one, whatever rounding says.
-      const float pods = std::min(free.cpu_millis * per_cpu, free.memory_bytes * per_byte);
-      room_[w * kinds_ + kind] += std::max(1, static_cast<int>(std::min(pods, 1e6f)));
-    }
-    for (KindId kind = 0; kind < kinds_; ++kind) {
-      layer_room_[w * layers_ + catalog.kinds[kind].layer] += room_[w * kinds_ + kind];
-    }
-    for (LayerId layer = 0; layer < layers_; ++layer) {
-      float& room = layer_room_[w * layers_ + layer];
-      const float elsewhere = workload_[w].replicas * (1 - ShareOnLayer(w, layer));
-      room = elsewhere < 0.5f ? kRoomMax : std::min(kRoomMax, room / elsewhere);
-    }
+void QuestionSummary::SummariseMoves() {
+  sum_best_all = 0;
+  CountRoom();
+  for (const WorkloadId w : movers_) {
+    SummariseRoom(w);
+    SummariseMoves(w);
+    sum_best_all += std::max(0.0f, workload_[w].best_all);
   }
 }
 
-void QuestionSummary::SummariseWorkloads() {
-  for (WorkloadId w = 0; w < workloads_; ++w) {
-    WorkloadSummary& s = workload_[w];
-    float fastest = execution_[w * kinds_];
-    for (KindId kind = 1; kind < kinds_; ++kind)
-      fastest = std::min(fastest, execution_[w * kinds_ + kind]);
-    s.execution_best = fastest;
-    if (!s.movable || s.replicas == 0) continue;
-    s.best_all = -1e9f;
-    s.best_blocked = -1e9f;
-    for (KindId from = 0; from < kinds_; ++from) best_out_[w * kinds_ + from] = -1e9f;
-    for (int target = 0; target < gains->target_count(); ++target) {
-      const KindId to = gains->target(target);
-      const float all = gains->GainOfAll(w, to);
-      if (all > s.best_all) s.best_all = all, s.best_kind = to;
-      float best = -1e9f;
-      for (KindId from = 0; from < kinds_; ++from) {
-        if (from == to || placement->on_kind(w, from) == 0) continue;
-        const float gain = gains->Gain(w, from, to);
-        best = std::max(best, gain);
-        best_out_[w * kinds_ + from] = std::max(best_out_[w * kinds_ + from], gain);
-      }
-      best_in_[w * kinds_ + to] = best;
-      s.best_blocked = std::max(s.best_blocked, best);
+void QuestionSummary::CountRoom() {
+  std::fill(room_.begin(), room_.end(), 0.0f);
+  for (const MoveEnds::End& target : ends_->targets()) {
+    const MoveEnds::Node& node = ends_->node(target.row);
+    const WorkloadSummary& s = workload_[target.workload];
+    const float pods = std::min(static_cast<float>(node.free.cpu_millis) * s.per_cpu,
+                                static_cast<float>(node.free.memory_bytes) * s.per_byte);
+    // As a target it has room for one, whatever rounding says.
+    room_[target.workload * kinds_ + node.kind] +=
+        static_cast<float>(std::max(1, static_cast<int>(std::min(pods, 1e6f))));
+  }
+}
+
+void QuestionSummary::SummariseRoom(WorkloadId w) {
+  const WorkloadSummary& s = workload_[w];
+  const float* room = room_.data() + w * kinds_;
+  float* of_layer = layer_room_.data() + w * layers_;
+  std::fill(of_layer, of_layer + layers_, 0.0f);
+  for (KindId kind = 0; kind < kinds_; ++kind) of_layer[kind_[kind].layer] += room[kind];
+  for (LayerId layer = 0; layer < layers_; ++layer) {
+    const float elsewhere = static_cast<float>(s.replicas) * (1 - ShareOnLayer(w, layer));
+    const float enough = Where(elsewhere < 0.5f, kRoomMax);
+    of_layer[layer] = std::min(kRoomMax, (of_layer[layer] + enough) / std::max(elsewhere, 0.5f));
+  }
+}
+
+// The best a workload that moves could gain, room or not.
+void QuestionSummary::SummariseMoves(WorkloadId w) {
+  WorkloadSummary& s = workload_[w];
+  const int movers = static_cast<int>(movers_.size());
+  const int targets = gains->target_count();
+  float* best_in = best_in_.data() + s.mover;
+  float* best_out = best_out_.data() + w * kinds_;
+  std::fill(best_out, best_out + kinds_, kNothing);
+  s.best_all = s.best_blocked = targets == 0 ? 0 : kNothing;
+  s.best_kind = kNone;
+  for (int target = 0; target < targets; ++target) {
+    const KindId to = gains->target(target);
+    const float all = gains->GainOfAllTo(w, target);
+    if (all > s.best_all) s.best_all = all, s.best_kind = to;
+    float best = kNothing;
+    for (KindId from = 0; from < kinds_; ++from) {
+      const bool moves = (from != to) & (placement->on_kind(w, from) > 0);
+      const float gain = Where(moves, gains->GainTo(w, from, target)) + Where(!moves, kNothing);
+      best = std::max(best, gain);
+      best_out[from] = std::max(best_out[from], gain);
     }
-    if (s.best_kind == kNone) {  // No kind accepts moves.
-      s.best_all = s.best_blocked = 0;
-      continue;
-    }
-    if (s.best_blocked < -1e8f) s.best_blocked = 0;
-    int hosts = 0;
-    for (NodeId node = 0; node < nodes_; ++node) hosts += placement->on_node(w, node) > 0;
-    s.spread = hosts * s.share;
-    const int there = placement->on_kind(w, s.best_kind);
-    s.share_on_best = there * s.share;
-    const int elsewhere = s.replicas - there;
-    s.room_on_best =
-        elsewhere == 0 ? kRoomMax : std::min(kRoomMax, KindRoom(w, s.best_kind) / elsewhere);
-    sum_best_all += std::max(0.0f, s.best_all);
+    best_in[to * movers] = best;
+    s.best_blocked = std::max(s.best_blocked, best);
+  }
+  if (s.best_blocked == kNothing) s.best_blocked = 0;
+  s.spread = static_cast<float>(ends_->hosts(w).size()) * s.share;
+  if (s.best_kind == kNone) return;  // No kind accepts moves.
+  const int there = placement->on_kind(w, s.best_kind);
+  const int elsewhere = s.replicas - there;
+  s.share_on_best = static_cast<float>(there) * s.share;
+  s.room_on_best =
+      elsewhere == 0 ? kRoomMax
+                     : std::min(kRoomMax, KindRoom(w, s.best_kind) / static_cast<float>(elsewhere));
+}
+
+void QuestionSummary::SummariseEverything() {
+  best_everything = gains->target_count() == 0 ? 0 : kNothing;
+  best_everything_each = 0;
+  for (int target = 0; target < gains->target_count(); ++target) {
+    const KindId id = gains->target(target);
+    KindSummary& kind = kind_[id];
+    int to_go = 0;
+    for (const WorkloadId w : movers_) to_go += workload_[w].replicas - placement->on_kind(w, id);
+    kind.everything = gains->GainOfEverything(id);
+    kind.everything_each = kind.everything / static_cast<float>(std::max(1, to_go));
+    best_everything = std::max(best_everything, kind.everything);
+    best_everything_each = std::max(best_everything_each, kind.everything_each);
   }
 }
 
 void QuestionSummary::SummariseNodes() {
-  const State& state = model->state();
-  const Catalog& catalog = *state.catalog;
-  int movable = 0;
-  Resources largest;
-  for (WorkloadId w = 0; w < workloads_; ++w) {
-    if (!workload_[w].movable) continue;
-    ++movable;
-    largest.cpu_millis = std::max(largest.cpu_millis, workload_[w].requests.cpu_millis);
-    largest.memory_bytes = std::max(largest.memory_bytes, workload_[w].requests.memory_bytes);
-  }
-  for (NodeId node = 0; node < nodes_; ++node) kind_nodes_[placement->kind(node)] += 1;
+  const int movers = static_cast<int>(movers_.size());
+  int64_t free_millis = 0;
   for (int row = 0; row < nodes_; ++row) {
-    const NodeId node = order_[row];
-    NodeSummary& n = node_[node];
-    const KindId kind = placement->kind(node);
-    n.row = row;
-    n.free = placement->free(node);
-    n.layer = catalog.kinds[kind].layer;
-    n.accepts_moves = catalog.layers[n.layer].accepts_moves ? 1 : 0;
-    const int64_t capacity = state.nodes.allocatable[node].cpu_millis;
-    n.used_cpu = capacity > 0 ? 1.0f - static_cast<float>(n.free.cpu_millis) / capacity : 1.0f;
-    n.everything = gains->GainOfEverything(kind);
-    n.room_largest = n.free.Fits(largest) ? 1 : 0;
+    const MoveEnds::Node& node = ends_->node(row);
+    NodeSummary& n = node_[row];
+    n.free = node.free;
+    n.kind = node.kind;
+    n.used_cpu = 1.0f - static_cast<float>(n.free.cpu_millis) * per_cpu_[node.id];
+    n.room_largest = n.free.Fits(largest_) ? 1 : 0;
+    n.pods = n.best_out = n.best_in = n.best_blocked = n.fits = 0;
+    if (node.target < 0) continue;
+    free_millis += n.free.cpu_millis;
+    const float* best_in = best_in_.data() + n.kind * movers;
     int fitting = 0;
-    float here = 0, slow = 0, fast = 0;
-    for (WorkloadId w = 0; w < workloads_; ++w) {
-      const int pods = placement->on_node(w, node);
-      here += pods;
-      slow += execution_[w * kinds_ + kind];
-      fast += workload_[w].execution_best;
-      if (!workload_[w].movable || workload_[w].replicas == 0) continue;
-      if (pods > 0) n.best_out = std::max(n.best_out, best_out_[w * kinds_ + kind]);
-      if (n.accepts_moves == 0) continue;
-      const bool fits = fits_[node * workloads_ + w] != 0;
+    float open = 0, blocked = 0;
+    for (int i = 0; i < movers; ++i) {
+      const bool fits = n.free.Fits(requests_[i]);
       fitting += fits;
-      float& best = fits ? n.best_in : n.best_blocked;
-      best = std::max(best, best_in_[w * kinds_ + kind]);
+      open = std::max(open, Where(fits, best_in[i]));
+      blocked = std::max(blocked, Where(!fits, best_in[i]));
     }
-    n.pods = here;
-    n.slowness = fast > 0 ? slow / fast - 1 : 0;
-    n.fits = movable > 0 ? static_cast<float>(fitting) / movable : 0;
-    for (KindId other = 0; other < kinds_; ++other) {
-      n.hop_in += kind_nodes_[other] * Hop(other, kind) / nodes_;
-      n.hop_out += kind_nodes_[other] * Hop(kind, other) / nodes_;
-    }
+    n.best_in = open;
+    n.best_blocked = blocked;
+    n.fits = static_cast<float>(fitting) * per_movable_;
+  }
+  free_cpu = static_cast<float>(free_millis) * per_accepting_cpu_;
+  for (const MoveEnds::End& host : ends_->hosts()) {
+    NodeSummary& n = node_[host.row];
+    n.pods += static_cast<float>(host.pods);
+    // 0 for workloads that do not move.
+    n.best_out = std::max(n.best_out, best_out_[host.workload * kinds_ + n.kind]);
   }
 }
 
-void QuestionSummary::SummariseContext(const ActionSpace& space) {
+void QuestionSummary::SummariseContext() {
   const Terms& now = model->Now();
   latency_ms = static_cast<float>(now.latency_ms);
   execution_ms = static_cast<float>(now.execution_ms);
   network_ms = static_cast<float>(now.network_ms);
-  best_everything = -1e9f;
-  for (int target = 0; target < gains->target_count(); ++target) {
-    best_everything = std::max(best_everything, gains->GainOfEverything(gains->target(target)));
-    best_everything_each = std::max(best_everything_each, everything_each_[gains->target(target)]);
-  }
-  if (gains->target_count() == 0) best_everything = 0;
-  int pairs = 0;
-  for (KindId from = 0; from < kinds_; ++from) {
-    for (KindId to = 0; to < kinds_; ++to) {
-      if (from == to) continue;
-      ++pairs;
-      hop_mean += Hop(from, to);
-      hop_max = std::max(hop_max, Hop(from, to));
-    }
-  }
-  if (pairs > 0) hop_mean /= pairs;
-  int paying_count = 0;
-  for (const Candidate& c : space.candidates) paying_count += c.gain_ms > step_cost_ms;
-  paying = static_cast<float>(paying_count) / std::max(1, space.count());
-  int64_t free = 0, capacity = 0;
-  for (NodeId node = 0; node < nodes_; ++node) {
-    if (node_[node].accepts_moves == 0) continue;
-    free += node_[node].free.cpu_millis;
-    capacity += model->state().nodes.allocatable[node].cpu_millis;
-  }
-  free_cpu = capacity > 0 ? static_cast<float>(free) / capacity : 0;
-  const Network& network = model->state().network;
-  client_cloud_ms = static_cast<float>(network.LatencyMs(network.layers - 1, 0));
 }
 
-Sequel QuestionSummary::SequelOf(const Move& move) const {
+Sequel QuestionSummary::UnlockedBy(WorkloadId w, int from_row) const {
+  const NodeSummary& from = node_[from_row];
+  const int movers = kind_[from.kind].accepts_moves > 0 ? static_cast<int>(movers_.size()) : 0;
+  const float* best_in = best_in_.data() + from.kind * movers_.size();
+  const Resources then = from.free + workload_[w].requests;
   Sequel sequel;
-  const Resources& requests = workload_[move.workload].requests;
-  const Resources from_then = placement->free(move.from) + requests;
-  const Resources to_then = placement->free(move.to) - requests;
-  const bool accepts = node_[move.from].accepts_moves != 0;
-  const KindId from_kind = placement->kind(move.from);
-  const KindId to_kind = placement->kind(move.to);
-  const uint8_t* fits_from = fits_ + move.from * workloads_;
-  const uint8_t* fits_to = fits_ + move.to * workloads_;
-  for (WorkloadId w = 0; w < workloads_; ++w) {
-    const WorkloadSummary& other = workload_[w];
-    // Without branches: what fits where is as good as random.
-    const bool counts = other.movable & (other.replicas > 0);
-    const bool unlocks = counts & accepts & (fits_from[w] == 0) & from_then.Fits(other.requests);
-    const bool blocks = counts & (fits_to[w] != 0) & !to_then.Fits(other.requests);
-    sequel.unlocked += unlocks ? 1.0f : 0.0f;
-    sequel.blocked += blocks ? 1.0f : 0.0f;
-    sequel.unlocked_gain =
-        std::max(sequel.unlocked_gain, unlocks ? best_in_[w * kinds_ + from_kind] : 0.0f);
-    sequel.blocked_gain =
-        std::max(sequel.blocked_gain, blocks ? best_in_[w * kinds_ + to_kind] : 0.0f);
+  int workloads = 0;
+  for (int i = 0; i < movers; ++i) {
+    const bool fitted = from.free.Fits(requests_[i]), fits = then.Fits(requests_[i]);
+    const bool unlocked = !fitted & fits;
+    workloads += unlocked;
+    sequel.gain = std::max(sequel.gain, Where(unlocked, best_in[i]));
   }
+  sequel.workloads = static_cast<float>(workloads);
+  return sequel;
+}
+
+Sequel QuestionSummary::BlockedBy(WorkloadId w, int to_row) const {
+  const NodeSummary& to = node_[to_row];
+  const float* best_in = best_in_.data() + to.kind * movers_.size();
+  const Resources then = to.free - workload_[w].requests;
+  Sequel sequel;
+  int workloads = 0;
+  for (size_t i = 0; i < movers_.size(); ++i) {
+    const bool fitted = to.free.Fits(requests_[i]), fits = then.Fits(requests_[i]);
+    const bool blocked = fitted & !fits;
+    workloads += blocked;
+    sequel.gain = std::max(sequel.gain, Where(blocked, best_in[i]));
+  }
+  sequel.workloads = static_cast<float>(workloads);
   return sequel;
 }
 

@@ -1,78 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <span>
 #include <vector>
 
+#include "base/graph_batch.h"
 #include "model/evaluator.h"
-#include "task/action_space.h"
-#include "task/features.h"
+#include "task/candidate.h"
+#include "task/move_ends.h"
 
 // What the features of a migration question are read from: sums and maxima over one state, computed
-// once a question. Times are in ms of the objective (mean over endpoints); room counts whole pods.
+// once a question; what stays the same until the evaluator is reset, once a world. Times are in ms
+// of the objective (mean over endpoints); room counts whole pods. Allocates nothing once it has
+// held the largest state.
 
 namespace rudderfish {
 
+// What the next moves of a plan cost: the first `next_ms`, each later one `growth_ms` more.
+struct StepCosts {
+  float next_ms = 0;
+  float growth_ms = 0;
+};
+
 struct WorkloadSummary {
+  // Of the world.
   Resources requests;
   int replicas = 0;
+  int mover = kNone;  // Its place among the workloads that have pods and may move.
   bool movable = false;
-  float share = 0;           // 1 / replicas
+  float share = 0;    // 1 / replicas
+  float per_cpu = 0;  // Pods for which a milli-core, or a byte, is enough.
+  float per_byte = 0;
+  float execution_best = 0;
+  float calls = 0;
+  // Of the question.
   float best_gain = 0;       // Of its candidates.
   float best_blocked = 0;    // Of its moves, whether there is room or not.
   float best_all = 0;        // Largest GainOfAll,
   KindId best_kind = kNone;  // and where.
   float execution_now = 0;
-  float execution_best = 0;
   float hop_in = 0;
   float hop_out = 0;
   float spread = 0;
   float share_on_best = 0;
   float room_on_best = 0;
-  float calls = 0;
+};
+
+// Nodes of one kind.
+struct KindSummary {
+  // Of the world.
+  LayerId layer = 0;
+  float accepts_moves = 0;
+  float nodes = 0;
+  float slowness = 0;
+  float hop_in = 0;
+  float hop_out = 0;
+  // Of the question.
+  float everything = 0;
+  float everything_each = 0;  // Fall per move if every movable pod went to the kind.
 };
 
 struct NodeSummary {
   Resources free;
-  LayerId layer = 0;
-  int row = 0;  // Its row in the batch.
+  KindId kind = 0;
   float used_cpu = 0;
-  float slowness = 0;
-  float accepts_moves = 0;
   float pods = 0;
   float best_in = 0;
   float best_blocked = 0;
   float best_out = 0;
   float fits = 0;
-  float everything = 0;
-  float hop_in = 0;
-  float hop_out = 0;
   float room_largest = 0;
 };
 
-// What a move does to the room of others, at today's gains.
+// What a move does to the room of others on one of its nodes, at today's gains.
 struct Sequel {
-  float unlocked_gain = 0;
-  float blocked_gain = 0;
-  float unlocked = 0;
-  float blocked = 0;
+  float gain = 0;       // The best of theirs.
+  float workloads = 0;  // How many.
 };
 
 class QuestionSummary {
  public:
-  // `space` must have been filled for the evaluator's state; its scratch is used and kept.
-  QuestionSummary(Evaluator* model, const StepCosts& costs, int step, ActionSpace* space);
+  // `ends` and `candidates` are of the evaluator's state, and outlive the question.
+  void Update(Evaluator* evaluator, const StepCosts& costs, int step_index, const MoveEnds& ends,
+              std::span<const Candidate> candidates);
 
   int node_count() const { return nodes_; }
   int workload_count() const { return workloads_; }
-  NodeId node_at(int row) const { return order_[row]; }
-  int row(NodeId node) const { return node_[node].row; }
-  LayerId layer(NodeId node) const { return node_[node].layer; }
-  const NodeSummary& node(NodeId node) const { return node_[node]; }
+  const MoveEnds& ends() const { return *ends_; }
+  // Nodes by row (task/move_ends.h).
+  const NodeSummary& node(int row) const { return node_[row]; }
+  const KindSummary& kind(KindId kind) const { return kind_[kind]; }
   const WorkloadSummary& workload(WorkloadId w) const { return workload_[w]; }
-  int OnNode(WorkloadId w, NodeId node) const { return placement->on_node(w, node); }
-  float Hop(KindId from, KindId to) const {
-    return static_cast<float>(model->HopMsBetween(from, to));
-  }
+  LayerId layer(int row) const { return kind_[node_[row].kind].layer; }
+  // Who calls whom; the same for all questions of a world.
+  const std::vector<GraphEdge>& calls() const { return calls_; }
+  float Hop(KindId from, KindId to) const { return hop_[from * kinds_ + to]; }
   float ExecutionOn(WorkloadId w, KindId kind) const { return execution_[w * kinds_ + kind]; }
   float ShareOnLayer(WorkloadId w, LayerId layer) const {
     return layer < layers_ ? on_layer_[w * layers_ + layer] : 0;
@@ -85,17 +108,17 @@ class QuestionSummary {
   float BestGainOfOthers(WorkloadId w) const {
     return w == best_workload_ ? second_gain_ : std::max(0.0f, best_gain);
   }
-  Sequel SequelOf(const Move& move) const;
+  // Who fits the node only when a pod of the workload has left it, or no more when one has come.
+  Sequel UnlockedBy(WorkloadId w, int from_row) const;
+  Sequel BlockedBy(WorkloadId w, int to_row) const;
   // Cost of the next `moves` moves of the plan.
   float CostOf(float moves) const {
     return moves * (step_cost_ms + 0.5f * growth_ms * (moves - 1));
   }
-  // Fall per move if every movable pod went to the kind.
-  float EverythingEach(KindId kind) const { return everything_each_[kind]; }
 
-  const Evaluator* model;
-  const Placement* placement;
-  const MoveGains* gains;
+  const Evaluator* model = nullptr;
+  const Placement* placement = nullptr;
+  const MoveGains* gains = nullptr;
   float step_cost_ms = 0, growth_ms = 0;
   int step = 0;
   float latency_ms = 0, execution_ms = 0, network_ms = 0;
@@ -109,33 +132,50 @@ class QuestionSummary {
   float client_cloud_ms = 0;
 
  private:
-  void Allocate(ActionSpace* space);
+  // Of the world.
+  void SummariseWorld();
+  void SummariseWorkloadsOfWorld();
+  void SummariseCallsOfWorld();
+  void SummariseKindsOfWorld();
+  // Of the question.
   void SummariseCalls();
+  void SummariseLayers();
+  void SummariseCandidates(std::span<const Candidate> candidates);
+  void SummariseMoves();
+  void SummariseMoves(WorkloadId w);
+  void CountRoom();
+  void SummariseRoom(WorkloadId w);
   void SummariseEverything();
-  void SummariseCandidates(const ActionSpace& space);
-  void SummariseRoom();
-  void SummariseWorkloads();
   void SummariseNodes();
-  void SummariseContext(const ActionSpace& space);
+  void SummariseContext();
 
+  uint64_t world_ = 0;  // Evaluator::world the members "of the world" are of; 0: none.
   int nodes_ = 0, workloads_ = 0, kinds_ = 0, layers_ = 0;
+  const MoveEnds* ends_ = nullptr;
   WorkloadId best_workload_ = kNone;
   float second_gain_ = 0;
-  const int32_t* order_ = nullptr;
-  // Views into ActionSpace::scratch.
-  NodeSummary* node_ = nullptr;          // [node]
-  WorkloadSummary* workload_ = nullptr;  // [workload]
-  float* execution_ = nullptr;           // [workload][kind]
-  float* room_ = nullptr;                // [workload][kind]
-  float* best_in_ = nullptr;             // [workload][kind] best gain of moving one pod to the kind
-  float* best_out_ = nullptr;         // [workload][kind] best gain of moving one pod from the kind
-  float* on_layer_ = nullptr;         // [workload][layer]
-  float* callers_ = nullptr;          // [workload][layer]
-  float* callees_ = nullptr;          // [workload][layer]
-  float* layer_room_ = nullptr;       // [workload][layer]
-  uint8_t* fits_ = nullptr;           // [node][workload]
-  float* kind_nodes_ = nullptr;       // [kind] nodes of the kind
-  float* everything_each_ = nullptr;  // [kind]
+
+  // Of the world.
+  Resources largest_;                // Of the movable workloads' requests.
+  float per_movable_ = 0;            // 1 / movable workloads
+  float per_accepting_cpu_ = 0;      // 1 / CPU of the nodes that accept moves
+  std::vector<float> per_cpu_;       // [node id] 1 / its CPU
+  std::vector<float> hop_;           // [kind][kind]
+  std::vector<float> execution_;     // [workload][kind]
+  std::vector<GraphEdge> calls_;     // [call with a caller]
+  std::vector<WorkloadId> movers_;   // Workloads that have pods and may move.
+  std::vector<Resources> requests_;  // [mover]
+
+  std::vector<KindSummary> kind_;
+  std::vector<NodeSummary> node_;  // [row]
+  std::vector<WorkloadSummary> workload_;
+  std::vector<float> room_;        // [workload][kind]
+  std::vector<float> best_in_;     // [kind][mover] best gain of moving one pod to the kind
+  std::vector<float> best_out_;    // [workload][kind] best gain of moving one pod from the kind
+  std::vector<float> on_layer_;    // [workload][layer]
+  std::vector<float> callers_;     // [workload][layer]
+  std::vector<float> callees_;     // [workload][layer]
+  std::vector<float> layer_room_;  // [workload][layer]
 };
 
 }  // namespace rudderfish

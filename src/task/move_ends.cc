@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "task/move_ends.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace rudderfish {
+namespace {
+
+// Up to here comparing every pair, without a branch to guess, beats sorting.
+constexpr int kRankNodesMax = 48;
+
+uint64_t Mix(uint64_t key, uint64_t value) {
+  key = (key ^ value) * 0x9E3779B97F4A7C15ull;
+  return key ^ (key >> 29);
+}
+
+}  // namespace
+
+void MoveEnds::List(const Evaluator& model, const MoveGains& gains) {
+  const Placement& placement = model.placement();
+  HashNodes(placement);
+  SortRows();
+  const int nodes = placement.node_count();
+  const int workloads = placement.workload_count();
+  rows_.resize(nodes);
+  for (int row = 0; row < nodes; ++row) {
+    const NodeId id = order_[row];
+    const KindId kind = placement.kind(id);
+    rows_[row] = {placement.free(id), id, kind, gains.TargetOf(kind)};
+  }
+  const size_t ends_max = static_cast<size_t>(workloads) * nodes;
+  hosts_.resize(ends_max);
+  targets_.resize(ends_max);
+  hosts_begin_.resize(workloads + 1);
+  targets_begin_.resize(workloads + 1);
+  moves_ = cells_ = 0;
+  for (WorkloadId w = 0; w < workloads; ++w) ListWorkload(model, w);
+}
+
+// A node's pods are hashed as a sum over workloads: nothing to guess, and no order to keep.
+void MoveEnds::HashNodes(const Placement& placement) {
+  const int nodes = placement.node_count();
+  keys_.assign(nodes, 0);
+  uint64_t* keys = keys_.data();
+  for (WorkloadId w = 0; w < placement.workload_count(); ++w) {
+    const uint64_t factor = Mix(0x656E6473, w) | 1;
+    for (NodeId node = 0; node < nodes; ++node) {
+      keys[node] += factor * static_cast<uint64_t>(placement.on_node(w, node));
+    }
+  }
+  for (NodeId node = 0; node < nodes; ++node) {
+    const Resources& free = placement.free(node);
+    const uint64_t key = Mix(Mix(0x52756464, placement.kind(node)), free.cpu_millis);
+    keys[node] = Mix(Mix(key, free.memory_bytes), keys[node]);
+  }
+}
+
+void MoveEnds::SortRows() {
+  const int nodes = static_cast<int>(keys_.size());
+  order_.resize(nodes);
+  row_of_.resize(nodes);
+  if (nodes > kRankNodesMax) {
+    std::iota(order_.begin(), order_.end(), 0);
+    std::sort(order_.begin(), order_.end(), [&](NodeId a, NodeId b) {
+      return keys_[a] != keys_[b] ? keys_[a] < keys_[b] : a < b;
+    });
+    for (int row = 0; row < nodes; ++row) row_of_[order_[row]] = row;
+    return;
+  }
+  for (NodeId node = 0; node < nodes; ++node) {
+    const uint64_t key = keys_[node];
+    int row = 0;
+    for (NodeId other = 0; other < node; ++other) row += keys_[other] <= key;
+    for (NodeId other = node + 1; other < nodes; ++other) row += keys_[other] < key;
+    order_[row] = node;
+    row_of_[node] = row;
+  }
+}
+
+void MoveEnds::ListWorkload(const Evaluator& model, WorkloadId w) {
+  const Placement& placement = model.placement();
+  const bool moves = model.state().catalog->workloads[w].movable && placement.replicas(w) > 0;
+  End* hosts = hosts_.data() + hosts_begin_[w];
+  End* targets = targets_.data() + targets_begin_[w];
+  const Resources requests = placement.requests(w);
+  const int nodes = node_count();
+  int host_count = 0, target_count = 0, own = 0;
+  int64_t own_pods = 0;
+  // Without branches: what fits where is as good as random. What does not belong is written over.
+  for (int row = 0; row < nodes; ++row) {
+    const Node& node = rows_[row];
+    const int here = placement.on_node(w, node.id);
+    const bool fits = moves & (node.target >= 0) & node.free.Fits(requests);
+    hosts[host_count] = {w, row, here};
+    host_count += here > 0;
+    targets[target_count] = {w, row, here};
+    target_count += fits;
+    own += fits & (here > 0);
+    own_pods += fits * here;
+  }
+  hosts_begin_[w + 1] = hosts_begin_[w] + host_count;
+  targets_begin_[w + 1] = targets_begin_[w] + target_count;
+  moves_ += static_cast<int64_t>(host_count) * target_count - own;
+  cells_ += static_cast<int64_t>(placement.replicas(w)) * target_count - own_pods;
+}
+
+}  // namespace rudderfish
