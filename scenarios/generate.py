@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes continuum-100x1000.yaml and continuum-1000x10000.yaml into this folder. The same bytes every time."""
+"""Writes continuum-20x150.yaml and the larger ones into this folder. The same bytes every time."""
 
 import math
 import pathlib
@@ -131,7 +131,7 @@ def write_call(rng, call, indent, out):
     write_calls(rng, call.callees, indent + "    ", out)
 
 
-def scenario(name, title, groups, pods, workload_count, clients, endpoints, seed):
+def scenario(name, title, groups, pods, workload_count, clients, endpoints, seed, limits):
     rng = random.Random(seed)
     made = workloads(rng, workload_count, pods, clients)
     trees = call_trees(rng, made, endpoints)
@@ -160,22 +160,31 @@ def scenario(name, title, groups, pods, workload_count, clients, endpoints, seed
                 f"      qos: {rng.choice([200, 300, 500])}ms"]
         write_calls(rng, [call], "      ", out)
     out += ["", "task: {kind: migration, objective: latency, step_penalty_ms: 0.05, step_penalty: constant, "
-            "max_steps: 100}"]
+            f"{limits}}}"]
     return "\n".join(out) + "\n"
+
+
+# Nodes of each type, of a hundred.
+NODES = (("cloud-vm-16", 10, "6 to 15", "12Gi to 56Gi"),
+         ("cloud-vm-8", 20, "[2, 5, 7]", "[4Gi, 16Gi, 27.68Gi]"),
+         ("edge-vm-4", 35, "2 to 4", "[4Gi, 8Gi, 14Gi]"),
+         ("edge-vm-2", 30, "1 to 2", "[2Gi, 4Gi, 7.65Gi]"),
+         ("client-vm-2", 5, "2", "7.65Gi"))
 
 
 def main():
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent
-    for scale, pods, workload_count, clients, endpoints, seed, title in (
-            (1, 1000, 40, 4, 6, 100, "A continuum with a hundred nodes."),
-            (10, 10000, 200, 8, 16, 1000, "A continuum with a thousand nodes.")):
-        groups = [("cloud-vm-16", 10 * scale, "6 to 15", "12Gi to 56Gi"),
-                  ("cloud-vm-8", 20 * scale, "[2, 5, 7]", "[4Gi, 16Gi, 27.68Gi]"),
-                  ("edge-vm-4", 35 * scale, "2 to 4", "[4Gi, 8Gi, 14Gi]"),
-                  ("edge-vm-2", 30 * scale, "1 to 2", "[2Gi, 4Gi, 7.65Gi]"),
-                  ("client-vm-2", 5 * scale, "2", "7.65Gi")]
-        name = f"continuum-{100 * scale}x{pods}"
-        text = scenario(name, title, groups, pods, workload_count, clients, endpoints, seed)
+    # nodes, pods, workloads, clients, endpoints, seed. max_steps is more than a greedy plan takes. Many nodes have many
+    # equivalent moves: fewer stand for them all.
+    for nodes, pods, workload_count, clients, endpoints, seed, limits, title in (
+            (20, 150, 10, 1, 2, 20, "max_steps: 100", "A continuum with twenty nodes and replicas by the dozen."),
+            (40, 350, 20, 2, 3, 40, "max_steps: 100", "A continuum with forty nodes."),
+            (100, 1000, 40, 4, 6, 100, "max_steps: 400, max_candidates: 256", "A continuum with a hundred nodes."),
+            (1000, 10000, 200, 8, 16, 1000, "max_steps: 1000, max_candidates: 256",
+             "A continuum with a thousand nodes.")):
+        groups = [(kind, round(share * nodes / 100), cpu, memory) for kind, share, cpu, memory in NODES]
+        name = f"continuum-{nodes}x{pods}"
+        text = scenario(name, title, groups, pods, workload_count, clients, endpoints, seed, limits)
         (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
 
 

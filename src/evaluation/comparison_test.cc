@@ -158,6 +158,7 @@ TEST(EvaluationJson, HasTheFixedKeys) {
   EXPECT_EQ(episode["terms"]["final"]["latency_ms"], 56);
   EXPECT_THAT(Keys(episode["decisions"][0]), ElementsAre("kind", "pod", "from", "to", "predicted"));
   EXPECT_THAT(Keys(policy["decide_us"]), ElementsAre("p50", "p99"));
+  EXPECT_THAT(Keys(policy["plan_us"]), ElementsAre("mean", "p99"));
   for (const char* key : {"mean_initial", "mean_final", "ci95", "worst", "moves"}) {
     EXPECT_TRUE(policy["summary"].contains(key)) << key;
   }

@@ -86,6 +86,7 @@ OrderedJson PolicyJson(const Evaluation& evaluation, const Comparison& compariso
   }
   const DecisionTimes& times = evaluation.times[index];
   json["decide_us"] = {{"p50", times.p50_us}, {"p99", times.p99_us}};
+  json["plan_us"] = {{"mean", times.plan_mean_us}, {"p99", times.plan_p99_us}};
   json["summary"] = SummaryJson(comparison.policies[index]);
   if (!comparison.patterns.empty()) {
     OrderedJson& patterns = json["summary"]["patterns"] = OrderedJson::object();
@@ -113,8 +114,8 @@ OrderedJson VerdictJson(const Evaluation& evaluation, const Comparison& comparis
   return json;
 }
 
-// Names are as long as users make them; the rest of a row is at most 72 columns.
-constexpr int kNameColumns = 26;
+// Names are as long as users make them; the rest of a row is at most 76 columns.
+constexpr int kNameColumns = 24;
 constexpr size_t kColumns = 100;
 
 std::string Shortened(const std::string& text, size_t columns) {
@@ -194,9 +195,9 @@ std::string IntervalText(const ConfidenceInterval& interval, int decimals) {
 
 std::string ComparisonTable(const Evaluation& evaluation, const Comparison& comparison) {
   std::string table = StartsLine(evaluation, comparison);
-  table +=
-      fmt::format("\n{:<{}} {:>8} {:>18} {:>8} {:>6} {:>6} {:>9} {:>9}\n", "POLICY", kNameColumns,
-                  "FINAL ms", "95 % INTERVAL", "WORST", "WON %", "MOVES", "p50 us", "p99 us");
+  table += fmt::format("\n{:<{}} {:>8} {:>18} {:>8} {:>6} {:>6} {:>7} {:>7} {:>8}\n", "POLICY",
+                       kNameColumns, "FINAL ms", "95 % INTERVAL", "WORST", "WON %", "MOVES",
+                       "p50 us", "p99 us", "PLAN ms");
   for (size_t p = 0; p < evaluation.policies.size(); ++p) {
     const EvaluatedPolicy& policy = evaluation.policies[p];
     const std::string name =
@@ -204,9 +205,10 @@ std::string ComparisonTable(const Evaluation& evaluation, const Comparison& comp
             ? fmt::format("{} ({} seeds)", Shortened(policy.name, kNameColumns - 11),
                           policy.training_seeds)
             : policy.name;
-    table += fmt::format("{} {:>9} {:>9}\n", TableRow(name, comparison.policies[p]),
-                         Microseconds(evaluation.times[p].p50_us),
-                         Microseconds(evaluation.times[p].p99_us));
+    const DecisionTimes& times = evaluation.times[p];
+    table += fmt::format("{} {:>7} {:>7} {:>8.3g}\n", TableRow(name, comparison.policies[p]),
+                         Microseconds(times.p50_us), Microseconds(times.p99_us),
+                         times.plan_mean_us / 1000);
     for (const Comparison::Pattern& pattern : comparison.patterns) {
       table += TableRow("  " + pattern.name, pattern.policies[p]) + "\n";
     }

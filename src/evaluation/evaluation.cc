@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <numeric>
 #include <set>
 
 #include "base/check.h"
@@ -28,6 +29,7 @@ struct Slice {
   int first_start = 0;
   int last_start = 0;
   std::vector<double> decide_us;
+  std::vector<double> plan_us;  // [episode]
 };
 
 // Runs one policy from one start after another.
@@ -151,18 +153,25 @@ Evaluation Prepare(std::span<const StartState> starts, std::span<const PolicyGro
   return evaluation;
 }
 
-// Drops a slice's first decision, which pays for what the memory allocates, if there are others.
+// Drops a slice's first decision and plan, which pay for what the memory allocates, if there are
+// others.
 void SummarizeTimes(const std::vector<Slice>& slices, Evaluation* evaluation) {
   evaluation->times.resize(evaluation->policies.size());
   for (size_t p = 0; p < evaluation->policies.size(); ++p) {
-    std::vector<double> all, warm;
+    std::vector<double> all, warm, plans, warm_plans;
     for (const Slice& slice : slices) {
       if (slice.policy != static_cast<int>(p)) continue;
       all.insert(all.end(), slice.decide_us.begin(), slice.decide_us.end());
       warm.insert(warm.end(), slice.decide_us.begin() + 1, slice.decide_us.end());
+      plans.insert(plans.end(), slice.plan_us.begin(), slice.plan_us.end());
+      warm_plans.insert(warm_plans.end(), slice.plan_us.begin() + 1, slice.plan_us.end());
     }
     if (warm.empty()) warm = all;
-    evaluation->times[p] = {.p50_us = Quantile(warm, 0.5), .p99_us = Quantile(warm, 0.99)};
+    if (warm_plans.empty()) warm_plans = plans;
+    evaluation->times[p] = {.p50_us = Quantile(warm, 0.5),
+                            .p99_us = Quantile(warm, 0.99),
+                            .plan_mean_us = Mean(warm_plans),
+                            .plan_p99_us = Quantile(warm_plans, 0.99)};
   }
 }
 
@@ -201,7 +210,10 @@ Evaluation Evaluate(const LatencyLaw& law, const Task& task, std::span<const Sta
     for (int start = slice.first_start; start < slice.last_start; ++start) {
       EvaluatedEpisode& episode =
           evaluation.policies[slice.policy].episodes[slice.training_seed * start_count + start];
+      const size_t before = slice.decide_us.size();
       runner.Run(starts[start].state, &episode, &slice.decide_us);
+      slice.plan_us.push_back(
+          std::accumulate(slice.decide_us.begin() + before, slice.decide_us.end(), 0.0));
       report(worker);
     }
   });

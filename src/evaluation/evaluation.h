@@ -67,10 +67,13 @@ struct EvaluatedStart {
   std::optional<double> optimum_ms;
 };
 
-// Wall time of one decision: from a State to the answer, Task::Space and the features included.
+// Wall time of one decision: from a State to the answer, Task::Space and the features included; and
+// of all decisions of an episode, which is what a policy that plans at its first one is judged by.
 struct DecisionTimes {
   double p50_us = 0;
   double p99_us = 0;
+  double plan_mean_us = 0;
+  double plan_p99_us = 0;
 };
 
 struct Evaluation {

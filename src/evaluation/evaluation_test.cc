@@ -116,6 +116,16 @@ TEST(Evaluation, ResultsDoNotDependOnTheNumberOfThreads) {
   EXPECT_EQ(text(5), alone);
 }
 
+TEST(Evaluation, APlanTakesAtLeastAsLongAsEachOfItsDecisions) {
+  const std::vector<StartState> starts = ContinuumStarts(1);
+  const Evaluation evaluation = RunAll(starts, Baselines());
+  for (const DecisionTimes& times : evaluation.times) {
+    EXPECT_GT(times.p50_us, 0);
+    EXPECT_GE(times.plan_mean_us, times.p99_us);  // One episode: its plan is all there is.
+    EXPECT_EQ(times.plan_p99_us, times.plan_mean_us);
+  }
+}
+
 TEST(Evaluation, StayEndsWhereItStarted) {
   const std::vector<StartState> starts = ContinuumStarts(3);
   const Evaluation evaluation = RunAll(starts, Baselines());

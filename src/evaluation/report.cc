@@ -290,13 +290,14 @@ class Page {
       rows += TableRow(
           fmt::format("{}{}", parts ? "whole" : "", p == policies_.candidate ? " candidate" : ""),
           name, Of(p),
-          fmt::format("<td>{}</td><td>{}</td>", Micros(evaluation_.times[p].p50_us),
-                      Micros(evaluation_.times[p].p99_us)));
+          fmt::format("<td>{}</td><td>{}</td><td>{}</td>", Micros(evaluation_.times[p].p50_us),
+                      Micros(evaluation_.times[p].p99_us),
+                      Micros(evaluation_.times[p].plan_mean_us)));
       for (const Comparison::Pattern& pattern : comparison_.patterns) {
         const bool last = &pattern == &comparison_.patterns.back();
         rows += TableRow(fmt::format("part{}{}", last ? " last" : "",
                                      p == policies_.candidate ? " candidate" : ""),
-                         pattern.name, pattern.policies[p], "<td></td><td></td>");
+                         pattern.name, pattern.policies[p], "<td></td><td></td><td></td>");
       }
     }
     return Section(
@@ -307,8 +308,9 @@ class Page {
            "<figure><div class=\"scroll\"><table><thead><tr><th>policy</th><th>mean</th>"
            "<th>95 % interval</th><th>IQM</th><th>worst</th><th>worst rise</th><th>won, %</th>" +
            (proven ? "<th>of optimum, %</th>" : "") +
-           "<th>moves</th><th>decision<br>median</th><th>99 %</th></tr></thead><tbody>\n" + rows +
-           "</tbody></table></div></figure>\n";
+           "<th>moves</th><th>decision<br>median</th><th>99 "
+           "%</th><th>plan</th></tr></thead><tbody>\n" +
+           rows + "</tbody></table></div></figure>\n";
   }
 
   static std::string Fact(std::string_view name, const std::string& html) {

@@ -28,7 +28,7 @@ struct ReplayOptions {
   int envs = 128;
   int envs_per_slice = 16;
   int steps = 8;  // A page is envs · steps samples.
-  int episode_steps_max = 30;
+  int episode_steps_max = 100;
   int samples_max = 32768;
   int64_t bytes_max = int64_t{512} << 20;
 };

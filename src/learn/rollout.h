@@ -33,8 +33,7 @@ struct RolloutOptions {
   int envs = 256;
   int steps = 32;
   int envs_per_slice = 16;
-  int episode_steps_max =
-      30;  // Training episodes are cut here; evaluation runs to the task's own limit.
+  int episode_steps_max = 100;  // Training episodes are cut here, if not before by the task.
   float gamma = 1.0f;  // Times the task's own discount.
   float lambda = 0.85f;
 };

@@ -227,7 +227,8 @@ TEST(Scenario, EveryShippedFileLoadsAndSurvivesWriting) {
 TEST(Scenario, ShippedSizesAreWhatTheirNamesSay) {
   for (const auto& [name, nodes, pods] :
        {std::tuple("continuum-7x21", 7, 21), std::tuple("continuum-12x28", 12, 28),
-        std::tuple("continuum-22x41", 22, 41), std::tuple("continuum-100x1000", 100, 1000),
+        std::tuple("continuum-22x41", 22, 41), std::tuple("continuum-20x150", 20, 150),
+        std::tuple("continuum-40x350", 40, 350), std::tuple("continuum-100x1000", 100, 1000),
         std::tuple("continuum-1000x10000", 1000, 10000)}) {
     const auto scenario = testing::ShippedScenario(name);
     EXPECT_EQ(scenario->node_count(), nodes) << name;
