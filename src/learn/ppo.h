@@ -30,7 +30,7 @@ struct PpoOptions {
 
   // Weight of the feature gain_relative in a fresh policy's logits, if the task has it: a policy
   // that begins by liking what gains most has less to find out.
-  float gain_prior = 3;
+  float gain_prior = 2;
 };
 
 struct PpoMetrics {
