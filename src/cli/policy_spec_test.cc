@@ -93,8 +93,8 @@ TEST_F(PolicySpecs, CommasBetweenOptionsPartNoPolicies) {
       One("x=lookahead:width=8,patience=2+runs/a:runs/b").members,
       ElementsAre("lookahead:width=8,patience=2+runs/a", "lookahead:width=8,patience=2+runs/b"));
   EXPECT_THAT(
-      One("x=lookahead:width=8,patience=2+runs/a:lookahead:width=4,time=1ms+runs/b").members,
-      ElementsAre("lookahead:width=8,patience=2+runs/a", "lookahead:width=4,time=1ms+runs/b"));
+      One("x=lookahead:width=8,patience=2+runs/a:lookahead:width=4,patience=1+runs/b").members,
+      ElementsAre("lookahead:width=8,patience=2+runs/a", "lookahead:width=4,patience=1+runs/b"));
 }
 
 TEST_F(PolicySpecs, RunCalledLikeANumberIsNoOption) {

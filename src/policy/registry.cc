@@ -67,6 +67,10 @@ Result<int64_t> ParseCount(const Spec& spec, std::string_view what, std::string_
 Result<void> ApplyOption(const Spec& spec, std::string_view key, std::string_view value,
                          LookaheadOptions* options) {
   static constexpr std::string_view kKeys[] = {"width", "evaluations", "time", "patience"};
+  if (!spec.target.empty() && (key == "evaluations" || key == "time")) {
+    return Invalid("policy `{}`: {} bounds look-ahead alone; with a prior give width or patience",
+                   spec.text, key);
+  }
   if (key == "width") {
     TRY_ASSIGN(const int64_t width, ParseCount(spec, key, value, kWidthMax));
     options->budget.width = options->guided.width = static_cast<int>(width);
@@ -121,6 +125,10 @@ Result<LookaheadOptions> ParseLookahead(const Spec& spec) {
 }
 
 Result<std::unique_ptr<Policy>> MakeSearch(const Spec& spec, const Task& task) {
+  LookaheadOptions options;
+  if (spec.name != kBestOf) {
+    TRY_ASSIGN(options, ParseLookahead(spec));
+  }
   std::shared_ptr<const Policy> learned;
   if (!spec.target.empty()) {
     TRY_ASSIGN(learned, LoadNeuralPolicy(std::filesystem::path(spec.target), task));
@@ -129,18 +137,17 @@ Result<std::unique_ptr<Policy>> MakeSearch(const Spec& spec, const Task& task) {
     if (learned == nullptr)
       return Invalid("policy `{}`: a run or checkpoint is missing, as in best-of:16+RUN",
                      spec.text);
-    RolloutOptions options;
+    RolloutOptions rollouts;
     if (spec.has_options) {
       TRY_ASSIGN(const int64_t samples,
                  ParseCount(spec, "the number of rollouts", spec.options, 100'000));
-      options.samples = static_cast<int>(samples);
+      rollouts.samples = static_cast<int>(samples);
     }
-    return std::make_unique<BestOfPolicy>(std::string(spec.text), std::move(learned), options);
+    return std::make_unique<BestOfPolicy>(std::string(spec.text), std::move(learned), rollouts);
   }
   if (learned == nullptr && spec.text.find('+') != std::string_view::npos) {
     return Invalid("policy `{}`: a run or checkpoint is missing after `+`", spec.text);
   }
-  TRY_ASSIGN(LookaheadOptions options, ParseLookahead(spec));
   options.prior = std::move(learned);
   return std::make_unique<LookaheadPolicy>(std::string(spec.text), std::move(options));
 }

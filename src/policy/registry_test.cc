@@ -54,6 +54,8 @@ TEST_F(Registry, SaysWhatIsWrongWithAnOption) {
   EXPECT_THAT(ErrorOf("lookahead:"), HasSubstr("width=256"));
   EXPECT_THAT(ErrorOf("greedy:width=5"), HasSubstr("no options"));
   EXPECT_THAT(ErrorOf("stay+runs/a"), HasSubstr("no options"));
+  for (const char* spec : {"lookahead:time=1ms+runs/a", "lookahead:evaluations=9+runs/a"})
+    EXPECT_THAT(ErrorOf(spec), HasSubstr("bounds look-ahead alone"));
 }
 
 TEST_F(Registry, ASearchWithALearnedPolicyNeedsOne) {
