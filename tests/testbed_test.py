@@ -17,6 +17,8 @@ import tempfile
 import time
 import unittest
 
+os.environ["PATH"] += ":/usr/sbin:/sbin"  # Of ip and nft.
+
 TOP = pathlib.Path(__file__).resolve().parents[1]
 TESTBED = TOP / "testbed" / "testbed"
 REAL, HOLLOW, BROKEN = "test-real", "test-hollow", "test-broken"
@@ -190,6 +192,16 @@ class Testbed(unittest.TestCase):
                    pods[target][1])
         return done.returncode == 0
 
+    def fetch_s(self, target, source, size):
+        """The seconds that so many bytes take from a pod on one node to a pod on another."""
+        pods = self.pods()
+        self.real.kubectl("exec", pods[source][0], "--", "dd", "if=/dev/zero", "of=/tmp/www/big", "bs=1", "count=0",
+                          f"seek={size}")
+        began = time.monotonic()
+        self.real.kubectl("exec", pods[target][0], "--", "wget", "-q", "-O", "/dev/null",
+                          f"http://{pods[source][1]}:8080/big")
+        return time.monotonic() - began
+
     def test_10_up_prints_the_kubeconfig_of_a_cluster_whose_nodes_are_ready(self):
         out = self.real.testbed("up", "--layers", "cloud:1,edge:2", "--delays", str(self.delays))
         self.assertEqual(out, f"{STATE / REAL / 'kubeconfig'}\n")
@@ -252,6 +264,10 @@ class Testbed(unittest.TestCase):
         self.real.testbed("network", "-", input="cloud <-> edge cut\nedge-1 -> edge-2 delay 50ms\n")
         self.assertFalse(self.reaches("cloud-1", "edge-1"))
         self.assertTrue(50 <= self.round_trip_ms("edge-1", "edge-2") < 60)
+        self.real.testbed("network", "-", input="edge-1 <-> edge-2 loss 100%\n")
+        self.assertFalse(self.reaches("edge-1", "edge-2"))
+        self.real.testbed("network", "-", input="edge-1 -> edge-2 rate 1mbit\n")
+        self.assertGreater(self.fetch_s("edge-2", "edge-1", 250_000), 1.5)
         self.real.testbed("network", str(self.delays))
         self.assertTrue(30 <= self.round_trip_ms("cloud-1", "edge-1") < 40)
         self.assertEqual(self.real.testbed("network"), DELAYS)

@@ -12,12 +12,16 @@ import subprocess
 import sys
 
 from . import cache, cgroups, images, instance, layout, links, node, supervisor
+from .api import Api
 from .component import ENVIRONMENT
 from .errors import Misuse, Refusal
 from .layout import Layout
+from .pki import Authority
 
 TOOLS = {"containerd": "containerd", "ctr": "containerd", "runc": "runc", "nft": "nftables", "ip": "iproute2",
          "nsenter": "util-linux", "unshare": "util-linux", "openssl": "openssl", "mount": "mount"}
+
+INOTIFY_PER_NODE, INOTIFY_OTHERS = 10, 20
 
 
 def parser():
@@ -37,7 +41,7 @@ def parser():
 
     made = add("build", "builds the servers; takes minutes once, and no time when they are there", named=False)
     add_version(made)
-    made.add_argument("--check", action="store_true", help="only say whether something is missing")
+    made.add_argument("--check", action="store_true", help="only say what is missing for `up`")
     up = add("up", "starts a cluster; prints the path of its kubeconfig once all nodes are ready")
     add_version(up)
     shape = up.add_mutually_exclusive_group()
@@ -101,18 +105,27 @@ def require_root():
 
 
 def build(options):
-    (cache.built if options.check else cache.build)(options.version)
+    if options.check:
+        programs_for(options.version)
+    else:
+        cache.build(options.version)
+
+
+def programs_for(version):
+    """The folders of the servers. Refuses where they, or what of the system they need, are missing."""
+    cache.require_tools(TOOLS)
+    node.cni_folder()
+    if not os.path.exists("/dev/net/tun"):
+        raise Refusal("no /dev/net/tun; the kernel needs the module tun")
+    return {name: str(folder) for name, folder in cache.built(version).items()}
 
 
 def up(options):
     wanted = layout_of(options)
     place = named(options)
     require_root()
-    cache.require_tools(TOOLS)
-    node.cni_folder()
-    if not os.path.exists("/dev/net/tun"):
-        raise Refusal("no /dev/net/tun; the kernel needs the module tun")
-    wanted.programs = {name: str(folder) for name, folder in cache.built(options.version).items()}
+    wanted.programs = programs_for(options.version)
+    require_inotify(len(wanted.nodes))
     place.create()
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda received, _: sys.exit(128 + received))
@@ -124,6 +137,15 @@ def up(options):
         raise
     place.hand_over()
     print(place.kubeconfig)
+
+
+def require_inotify(nodes):
+    """What a machine with many nodes runs out of first; kubelets would say "too many open files"."""
+    setting = pathlib.Path("/proc/sys/fs/inotify/max_user_instances")
+    limit, wanted = int(setting.read_text()), INOTIFY_OTHERS + INOTIFY_PER_NODE * nodes
+    if limit < wanted:
+        raise Refusal(f"{nodes} nodes may need {wanted} inotify instances, and fs.inotify.max_user_instances is {limit};"
+                      f" sysctl -w fs.inotify.max_user_instances={2 * wanted} allows them")
 
 
 def layout_of(options):
@@ -176,6 +198,8 @@ def start(place, wanted):
             elif "failed" in said:
                 raise Refusal(said["failed"])
             elif "ready" in said:
+                if not Api(wanted.port, Authority(place.folder / "pki")).succeeds("/readyz"):
+                    raise Refusal(f"the API server does not answer at 127.0.0.1:{wanted.port}")
                 return
     with contextlib.suppress(OSError):  # Gone where somebody else called `down`.
         said = (place.logs / "supervisor.log").read_text(errors="replace").strip().splitlines()
@@ -284,7 +308,7 @@ def load(options):
     place.layout()
     try:
         shutil.copyfile(source, copied)
-        place.ask({"do": "load", "archive": "/run/testbed/load.tar"})
+        place.ask({"do": "load", "archive": "/run/testbed/load.tar", "shown": str(source)})
     finally:
         copied.unlink(missing_ok=True)
 

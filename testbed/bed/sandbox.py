@@ -50,7 +50,7 @@ def bind(source, place):
         raise Refusal(f"cannot mount {place}: {os.strerror(ctypes.get_errno())}")
 
 
-def command(*words):
+def command(*words, what=None):
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise Refusal(f"{' '.join(words)}: {(done.stderr.strip() or 'failed').splitlines()[-1]}")
+        raise Refusal(f"{what or ' '.join(words)}: {(done.stderr.strip() or 'failed').splitlines()[-1]}")

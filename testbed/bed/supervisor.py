@@ -24,6 +24,7 @@ from .pki import Authority
 
 WAIT_S = 60
 POLL_S = 0.05
+NOTICE_S = 0.3  # Within which the end of a process is noticed.
 NODES_AT_ONCE = max(2, os.cpu_count() or 2)
 
 
@@ -60,9 +61,8 @@ class Supervisor:
             self.start_hollow_nodes()
         self.wait_for_nodes()
         self.ready = True
-        self.tell(f"{len(self.layout.nodes)} nodes"
-                  + (f" and {self.layout.hollow} hollow ones" if self.layout.hollow else "")
-                  + f" are ready after {time.monotonic() - began:.1f} s")
+        count = f"{len(self.layout.nodes)} real" + (f", {self.layout.hollow} hollow" if self.layout.hollow else "")
+        self.tell(f"all nodes are ready after {time.monotonic() - began:.1f} s ({count})")
 
     def start_control_plane(self):
         # The API server waits for etcd by itself.
@@ -161,6 +161,8 @@ class Supervisor:
             try:
                 future.result()
             except Refusal as refusal:
+                # Where a server has died, that is the reason, and this only what came of it.
+                self.failure.wait(NOTICE_S)
                 self.fail(str(refusal))
                 raise
 
@@ -190,12 +192,9 @@ class Supervisor:
         return (f"/proc/{os.getpid()}/ns/net" if name == CONTROL_PLANE
                 else f"/proc/{os.getpid()}/fd/{self.namespaces[name].net}")
 
-    def import_images(self, node, archive):
+    def import_images(self, node, archive, shown="its images"):
         command = nodes.import_command(self.folder_of(node), self.namespaces[node.name], archive)
-        try:
-            sandbox.command(*command)
-        except Refusal as refusal:
-            raise Refusal(f"{node.name} cannot import {archive}: {str(refusal).rsplit(': ', 1)[-1]}") from None
+        sandbox.command(*command, what=f"{node.name} cannot import {shown}")
 
     def answer(self, request):
         what = request.get("do")
@@ -213,7 +212,8 @@ class Supervisor:
             return {}
         if what == "load":
             with concurrent.futures.ThreadPoolExecutor(NODES_AT_ONCE) as pool:
-                list(pool.map(lambda node: self.import_images(node, request["archive"]), self.layout.nodes))
+                list(pool.map(lambda node: self.import_images(node, request["archive"], request["shown"]),
+                              self.layout.nodes))
             return {}
         raise Refusal(f"does not know {what}")
 
@@ -308,14 +308,14 @@ def main(folder, layout, listener, report):
         except OSError:
             pass  # `up` is gone; the cluster may live without it.
 
+    supervisor = Supervisor(layout, listener, lambda text: tell(say=text))
     try:
         sandbox.enter(folder, layout.programs)
-        supervisor = Supervisor(layout, listener, lambda text: tell(say=text))
         threading.Thread(target=supervisor.serve, daemon=True).start()
         threading.Thread(target=watch_failure, args=(supervisor, tell), daemon=True).start()
         supervisor.bring_up()
     except Refusal as refusal:
-        tell(failed=str(refusal))
+        tell(failed=supervisor.reason or str(refusal))
         os._exit(1)
     except BaseException as error:  # A bug; said before everything goes down with us.
         tell(failed=f"{type(error).__name__}: {error}")
