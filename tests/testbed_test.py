@@ -76,16 +76,12 @@ def machine():
         for folder in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                if "testbed_test.py" not in command:
+                if "run/testbed" in command or "rudderfish-testbed" in (folder / "cgroup").read_text():
                     yield f"{folder.name} {command}"
 
-    def namespaces():
-        for link in pathlib.Path("/proc").glob("[0-9]*/ns/net"):
-            with contextlib.suppress(OSError):
-                yield os.readlink(link)
-
     def files():
-        for top in ("/etc", "/opt", "/run", "/tmp", "/usr/libexec", "/var/lib", "/var/log", "/var/tmp"):
+        yield from (os.path.join("/tmp", name) for name in os.listdir("/tmp"))  # Below it others build and test.
+        for top in ("/etc", "/opt", "/run", "/usr/libexec", "/var/lib", "/var/log", "/var/tmp"):
             for folder, folders, names in os.walk(top):
                 if folder.count("/") > 4:
                     folders.clear()
@@ -94,8 +90,7 @@ def machine():
     sysctls = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
                "kernel/keys/root_maxkeys", "net/ipv4/ip_forward", "fs/inotify/max_user_instances")
     return {
-        "processes": ours(processes()),
-        "network namespaces": set(namespaces()),
+        "processes": set(processes()),
         "mounts": set(pathlib.Path("/proc/self/mounts").read_text().splitlines()),
         "control groups": ours(folder for folder, _, _ in os.walk(CGROUPS)),
         "links": output("ip", "-o", "link"),
@@ -105,6 +100,14 @@ def machine():
         "files": ours(files()),
         "settings": {f"{name} {pathlib.Path('/proc/sys', name).read_text().strip()}" for name in sysctls},
     }
+
+
+def network_namespaces(pids="[0-9]*"):
+    found = set()
+    for link in pathlib.Path("/proc").glob(f"{pids}/ns/net"):
+        with contextlib.suppress(OSError):
+            found.add(os.readlink(link))
+    return found
 
 
 class Cluster:
@@ -132,16 +135,18 @@ class Cluster:
     def component(self, name):
         return next(c for c in self.status()["components"] if c["name"] == name)
 
+    def processes(self):
+        groups = (CGROUPS / "pids" if (CGROUPS / "pids").is_dir() else CGROUPS) / "rudderfish-testbed" / self.name
+        return [int(pid) for file in groups.rglob("cgroup.procs") for pid in file.read_text().split()]
+
     def process(self, *parts):
         """The number of the instance's process whose command has all these parts."""
-        pids = (CGROUPS / "pids" if (CGROUPS / "pids").is_dir() else CGROUPS) / "rudderfish-testbed" / self.name
-        for file in pids.rglob("cgroup.procs"):
-            for pid in file.read_text().split():
-                with contextlib.suppress(OSError):
-                    command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-                    # `unshare` and `pause` have the supervisor's name among their arguments.
-                    if all(part in command for part in parts) and not command.startswith(("unshare", "nsenter")):
-                        return int(pid)
+        for pid in self.processes():
+            with contextlib.suppress(OSError):
+                command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+                # `unshare` has the supervisor's name among its arguments.
+                if all(part in command for part in parts) and not command.startswith(("unshare", "nsenter")):
+                    return pid
         raise AssertionError(f"no process {parts} in {self.name}")
 
     def kill(self, *parts):
@@ -164,6 +169,7 @@ class Testbed(unittest.TestCase):
         for name in (REAL, HOLLOW, BROKEN):  # Of a run that was interrupted.
             run("down", "--name", name)
         cls.before = machine()
+        cls.spaces = set()  # Network namespaces of both clusters.
         cls.real, cls.hollow, cls.broken = Cluster(REAL), Cluster(HOLLOW), Cluster(BROKEN)
         cls.folder = tempfile.TemporaryDirectory()
         cls.delays = pathlib.Path(cls.folder.name) / "delays"
@@ -294,6 +300,11 @@ class Testbed(unittest.TestCase):
             return self.hollow.testbed("exec", "control-plane", "--", "busybox", "wget", "-q", "-O", "-",
                                        "http://198.18.0.1:10247/metrics/nodes/hollow-7/metrics/resource")
 
+        for cluster in (self.real, self.hollow):
+            for pid in cluster.processes():
+                self.spaces.update(network_namespaces(pid) - network_namespaces("self"))
+        self.assertGreaterEqual(len(self.spaces), 2 + 3 + 3)  # Control planes, nodes, pods that serve.
+
         eventually(lambda: 'pod_memory_working_set_bytes{namespace="default",pod="ghost"} 6.7108864e+07' in usage(),
                    "the usage the pod's annotation asks for")
 
@@ -321,8 +332,8 @@ class Testbed(unittest.TestCase):
 
     def test_52_an_instance_whose_supervisor_is_killed_is_dead_and_can_be_removed(self):
         self.hollow.kill("testbed supervise")
-        eventually(lambda: run("status", "--name", HOLLOW).returncode == 1, "death")
-        self.assertIn("is dead", run("status", "--name", HOLLOW).stderr)
+        eventually(lambda: "is dead" in run("status", "--name", HOLLOW).stderr, "death")
+        self.assertEqual(run("status", "--name", HOLLOW).returncode, 1)
         self.assertEqual(run("up", "--name", HOLLOW, "--nodes", "0").returncode, 1)
         self.hollow.testbed("down")
         self.assertEqual(run("list").stdout.split(), [REAL])
@@ -381,6 +392,7 @@ class Testbed(unittest.TestCase):
         # The kernel takes a network namespace apart a moment after its last process.
         for _ in range(50):
             left = {kind: sorted(now - self.before[kind]) for kind, now in machine().items()}
+            left["network namespaces"] = sorted(self.spaces & network_namespaces())
             left = {kind: things for kind, things in left.items() if things}
             if not left:
                 return

@@ -17,6 +17,7 @@ from .errors import Refusal
 from .layout import CONTROL_PLANE, Layout
 
 TOP = pathlib.Path("/var/lib/rudderfish-testbed")
+ANSWER_S = 600  # A large image on many nodes takes long.
 
 
 def names():
@@ -71,13 +72,15 @@ class Instance:
         """A word with the supervisor: JSON there, JSON back."""
         with socket.socket(socket.AF_UNIX) as connection:
             try:
-                connection.settimeout(60)
+                connection.settimeout(ANSWER_S)
                 connection.connect(str(self.control))
                 connection.sendall(json.dumps(request).encode() + b"\n")
                 with connection.makefile("r", encoding="utf-8") as stream:
                     answer = json.loads(stream.readline())
             except (OSError, ValueError):
                 self.layout()  # Says that there is no such instance, where there is none.
+                if cgroups.processes(self.name):
+                    raise Refusal(f"instance {self.name} does not answer; it is starting or dying") from None
                 raise Refusal(f"instance {self.name} is dead; testbed down --name {self.name} removes what is left"
                               ) from None
         if "refused" in answer:

@@ -202,6 +202,8 @@ class Supervisor:
             return self.status()
         if what == "holder":
             return self.holder(request["of"])
+        if not self.ready:
+            raise Refusal(f"instance {self.layout.name} is still starting")
         if what in ("stop", "start"):
             return self.switch(what, request["component"])
         if what == "links":
