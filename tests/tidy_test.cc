@@ -25,7 +25,7 @@ constexpr size_t kFunctionLinesMax = 70;
 const std::vector<SourceFile>& Cpp() {
   static const auto* files = [] {
     auto* all = new std::vector<SourceFile>;
-    for (const char* folder : {"src", "tests", "bench"}) {
+    for (const char* folder : {"src", "tests", "bench", "testbed"}) {
       for (SourceFile& file : ReadSources(folder, {".h", ".cc"})) all->push_back(std::move(file));
     }
     return all;
