@@ -147,7 +147,7 @@ class Figures:
             self.run("train", *smaller, "-d", runs[-1], "--steps", 20_000 if self.quick else 500_000, "--seed", seed, "-q")
         self.against_long_search("alone", scenario, "learned=" + ":".join(runs), starts)
         self.against_long_search("the best of it, greedy and staying", scenario,
-                                 "plan=" + ":".join(f"best-of:0+{run}" for run in runs), starts)
+                                 "plan=" + ":".join(f"best-of:1+{run}" for run in runs), starts)
 
     def against_long_search(self, how, scenario, learned, starts):
         alone = self.json("evaluate", scenario, "--policy", learned, *starts)["policies"][0]
