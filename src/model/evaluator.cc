@@ -66,6 +66,11 @@ void Evaluator::Reset(const State& state) {
 void Evaluator::IndexCalls() {
   const int calls = calls_->call_count();
   const int workloads = placement_.workload_count();
+  caller_of_.resize(calls);
+  for (CallId call = 0; call < calls; ++call) {
+    const CallId caller = calls_->calls[call].caller;
+    caller_of_[call] = caller == kNone ? kNone : calls_->calls[caller].workload;
+  }
   touching_begin_.assign(workloads + 1, 0);
   touching_.clear();
   for (WorkloadId w = 0; w < workloads; ++w) {

@@ -84,10 +84,8 @@ class Evaluator {
   int EndpointOf(CallId call) const { return endpoint_of_[call]; }
   // Whether nothing in an endpoint runs in parallel, so that its latency is a sum.
   bool IsSequential(int endpoint) const { return sequential_[endpoint] != 0; }
-  WorkloadId CallerOf(CallId call) const {
-    const CallId caller = calls_->calls[call].caller;
-    return caller == kNone ? kNone : calls_->calls[caller].workload;
-  }
+  // The workload that makes the call, or kNone.
+  WorkloadId CallerOf(CallId call) const { return caller_of_[call]; }
 
  private:
   struct Frame {
@@ -124,6 +122,7 @@ class Evaluator {
   std::vector<double> bandwidth_;        // [kind]
   std::vector<double> queueing_ms_;      // [call][kind]
   std::vector<double> pair_traffic_;     // [call] MB/s between one replica of each side
+  std::vector<WorkloadId> caller_of_;    // [call]
   std::vector<int32_t> touching_begin_;  // [workload + 1] into touching_
   std::vector<CallId> touching_;
   std::vector<int32_t> endpoint_of_;        // [call]
