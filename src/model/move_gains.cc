@@ -3,34 +3,26 @@
 
 #include <algorithm>
 
+#include "base/quad.h"
 #include "model/evaluator.h"
 
 namespace rudderfish {
 namespace {
 
-// Alternatives computed at once.
-constexpr int kLanes = 4;
-using Lanes = float __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
-
 constexpr float kNever = -1e30f;  // Less than any time.
 
-Lanes Load(const float* from) { return *reinterpret_cast<const Lanes*>(from); }
-void Store(const Lanes& lanes, float* to) { *reinterpret_cast<Lanes*>(to) = lanes; }
-Lanes Max(const Lanes& a, const Lanes& b) { return a > b ? a : b; }
-int RoundUp(int count) { return (count + kLanes - 1) / kLanes * kLanes; }
-
-// Rows of `width` lanes, a multiple of the vector width.
+// Rows of `width` lanes, a multiple of kQuad.
 void Fill(float value, int width, float* row) {
-  for (int lane = 0; lane < width; lane += kLanes) Store(Lanes{} + value, row + lane);
+  for (int lane = 0; lane < width; lane += kQuad) StoreQuad(AllOf(value), row + lane);
 }
 void Add(const float* from, int width, float* row) {
-  for (int lane = 0; lane < width; lane += kLanes) {
-    Store(Load(row + lane) + Load(from + lane), row + lane);
+  for (int lane = 0; lane < width; lane += kQuad) {
+    StoreQuad(LoadQuad(row + lane) + LoadQuad(from + lane), row + lane);
   }
 }
 void AddScaled(const float* from, float factor, int width, float* row) {
-  for (int lane = 0; lane < width; lane += kLanes) {
-    Store(Load(row + lane) + Load(from + lane) * factor, row + lane);
+  for (int lane = 0; lane < width; lane += kQuad) {
+    StoreQuad(LoadQuad(row + lane) + LoadQuad(from + lane) * factor, row + lane);
   }
 }
 
@@ -74,7 +66,7 @@ class GainComputation {
     const Catalog& catalog = *model_.state().catalog;
     const int kinds = placement_.kind_count();
     g_.kind_count_ = kinds;
-    g_.kind_stride_ = RoundUp(kinds);
+    g_.kind_stride_ = RoundUpToQuads(kinds);
     g_.target_of_.assign(kinds, -1);
     g_.targets_.clear();
     for (KindId kind = 0; kind < kinds; ++kind) {
@@ -83,7 +75,7 @@ class GainComputation {
       g_.targets_.push_back(kind);
     }
     g_.target_count_ = static_cast<int>(g_.targets_.size());
-    g_.stride_ = RoundUp(g_.target_count_);
+    g_.stride_ = RoundUpToQuads(g_.target_count_);
     g_.lanes_ = (kinds + 1) * g_.stride_;
     g_.targets_.resize(g_.stride_, 0);
     g_.everything_.resize(g_.stride_);
@@ -238,8 +230,8 @@ class GainComputation {
       }
     }
     AddChange(w, sum, row);
-    for (int lane = 0; lane < g_.lanes_; lane += kLanes) {
-      Store(Load(row + lane) * -per_endpoint_, row + lane);
+    for (int lane = 0; lane < g_.lanes_; lane += kQuad) {
+      StoreQuad(LoadQuad(row + lane) * -per_endpoint_, row + lane);
     }
     for (int target = 0; target < g_.target_count_; ++target) {
       row[g_.targets_[target] * g_.stride_ + target] = 0;
@@ -267,14 +259,14 @@ class GainComputation {
     for (KindId kind = 0; kind < g_.kind_count_; ++kind)
       mean += static_cast<float>(placement_.on_kind(w, kind)) * times[kind];
     mean *= share;
-    for (int block = 0; block < g_.stride_; block += kLanes) {
+    for (int block = 0; block < g_.stride_; block += kQuad) {
       const KindId* to = g_.targets_.data() + block;
-      const Lanes there{times[to[0]], times[to[1]], times[to[2]], times[to[3]]};
+      const Quad there{times[to[0]], times[to[1]], times[to[2]], times[to[3]]};
       float* lanes = row + block;
       for (KindId from = 0; from < g_.kind_count_; ++from, lanes += g_.stride_) {
-        Store(Load(lanes) + (there - times[from]) * share, lanes);
+        StoreQuad(LoadQuad(lanes) + (there - times[from]) * share, lanes);
       }
-      Store(Load(lanes) + (there - mean), lanes);
+      StoreQuad(LoadQuad(lanes) + (there - mean), lanes);
     }
   }
 
@@ -326,8 +318,8 @@ class GainComputation {
     }
     const float* then = Subtree(e.root);
     const float now = g_.as_seen_[e.root];
-    for (int lane = 0; lane < g_.lanes_; lane += kLanes) {
-      Store(Load(row + lane) + (Load(then + lane) - now), row + lane);
+    for (int lane = 0; lane < g_.lanes_; lane += kQuad) {
+      StoreQuad(LoadQuad(row + lane) + (LoadQuad(then + lane) - now), row + lane);
     }
   }
 
@@ -353,12 +345,12 @@ class GainComputation {
         others = std::max(others, same);
         continue;
       }
-      for (int lane = 0; lane < width; lane += kLanes) {
-        Store(Max(Load(total + lane), Load(changed + lane) + same), total + lane);
+      for (int lane = 0; lane < width; lane += kQuad) {
+        StoreQuad(Max(LoadQuad(total + lane), LoadQuad(changed + lane) + same), total + lane);
       }
     }
-    for (int lane = 0; lane < width; lane += kLanes) {
-      Store(Max(Load(total + lane), Lanes{} + others) + own, total + lane);
+    for (int lane = 0; lane < width; lane += kQuad) {
+      StoreQuad(Max(LoadQuad(total + lane), AllOf(others)) + own, total + lane);
     }
   }
 
@@ -419,8 +411,8 @@ class GainComputation {
       Add(Subtree(e.root), g_.stride_, sum);
     }
     const float now = static_cast<float>(model_.Now().latency_ms);
-    for (int lane = 0; lane < g_.stride_; lane += kLanes) {
-      Store(now - (Load(sum + lane) + drift) * per_endpoint_, sum + lane);
+    for (int lane = 0; lane < g_.stride_; lane += kQuad) {
+      StoreQuad(now - (LoadQuad(sum + lane) + drift) * per_endpoint_, sum + lane);
     }
   }
 

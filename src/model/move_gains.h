@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -30,6 +31,10 @@ class MoveGains {
   float GainTo(WorkloadId workload, KindId from, int target) const {
     return gains_[workload * lanes_ + from * stride_ + target];
   }
+  // The same to each of them: target_stride() numbers, of which the first target_count() count.
+  const float* GainsFrom(WorkloadId workload, KindId from) const {
+    return gains_.data() + static_cast<size_t>(workload) * lanes_ + from * stride_;
+  }
   // Fall in latency, ms, when all pods of the workload are on the kind.
   float GainOfAll(WorkloadId workload, KindId to) const {
     const int target = target_of_[to];
@@ -46,6 +51,7 @@ class MoveGains {
   // Position of a kind among those that accept moves, or -1.
   int TargetOf(KindId kind) const { return target_of_[kind]; }
   int target_count() const { return target_count_; }
+  int target_stride() const { return stride_; }  // A multiple of kQuad (base/quad.h).
   KindId target(int index) const { return targets_[index]; }
 
  private:
