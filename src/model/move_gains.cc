@@ -126,8 +126,8 @@ class GainComputation {
         sojourn[kind] = static_cast<float>(model_.SojournMs(call, kind));
       }
       const WorkloadId caller = model_.CallerOf(call);
-      g_.hop_stays_[call] = caller != kNone && !g_.moves_[caller] &&
-                            !g_.moves_[calls_.calls[call].workload];
+      g_.hop_stays_[call] =
+          caller != kNone && !g_.moves_[caller] && !g_.moves_[calls_.calls[call].workload];
     }
   }
 
@@ -405,8 +405,7 @@ class GainComputation {
       for (CallId call = e.end - 1; call >= e.root; --call) {
         g_.mark_[call] = g_.mark_now_;
         SlowestGroupLanes(calls_.calls[call], g_.stride_, Drift(call), Subtree(call));
-        Add(g_.settled_.data() + static_cast<size_t>(call) * g_.stride_, g_.stride_,
-            Subtree(call));
+        Add(g_.settled_.data() + static_cast<size_t>(call) * g_.stride_, g_.stride_, Subtree(call));
       }
       Add(Subtree(e.root), g_.stride_, sum);
     }

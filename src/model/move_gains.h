@@ -31,6 +31,10 @@ class MoveGains {
   float GainTo(WorkloadId workload, KindId from, int target) const {
     return gains_[workload * lanes_ + from * stride_ + target];
   }
+  // The same from each kind, target_stride() apart; the first is from kind 0.
+  const float* GainsTo(WorkloadId workload, int target) const {
+    return GainsFrom(workload, 0) + target;
+  }
   // The same to each of them: target_stride() numbers, of which the first target_count() count.
   const float* GainsFrom(WorkloadId workload, KindId from) const {
     return gains_.data() + static_cast<size_t>(workload) * lanes_ + from * stride_;
@@ -67,15 +71,15 @@ class MoveGains {
   int kind_stride_ = 0;
   int stride_ = 0;  // Of a row of targets.
   int lanes_ = 0;   // (kind_count_ + 1) rows of targets; the last stands for all pods at once.
-  std::vector<int> target_of_;       // [kind]
-  std::vector<KindId> targets_;      // [stride]
-  std::vector<WorkloadId> movers_;   // Workloads that may move and have pods.
-  std::vector<uint8_t> moves_;       // [workload] whether it may move
-  std::vector<float> share_;         // [workload] 1 / replicas
-  std::vector<float> sojourn_;       // [call][kind]
-  std::vector<float> hop_;           // [kind][kind]
-  std::vector<float> hop_back_;      // and transposed
-  std::vector<uint8_t> hop_stays_;   // [call] whether neither of its ends moves
+  std::vector<int> target_of_;      // [kind]
+  std::vector<KindId> targets_;     // [stride]
+  std::vector<WorkloadId> movers_;  // Workloads that may move and have pods.
+  std::vector<uint8_t> moves_;      // [workload] whether it may move
+  std::vector<float> share_;        // [workload] 1 / replicas
+  std::vector<float> sojourn_;      // [call][kind]
+  std::vector<float> hop_;          // [kind][kind]
+  std::vector<float> hop_back_;     // and transposed
+  std::vector<uint8_t> hop_stays_;  // [call] whether neither of its ends moves
 
   std::vector<float> gains_;           // [workload][lane]
   std::vector<float> everything_;      // [stride]
@@ -88,9 +92,9 @@ class MoveGains {
   std::vector<float> settled_sum_;  // [stride] of the calls of endpoints that are sums
 
   // Scratch.
-  std::vector<float> as_seen_;  // [call] what its caller waits for it now
+  std::vector<float> as_seen_;             // [call] what its caller waits for it now
   std::vector<float> times_, call_times_;  // [kind] times of a workload's calls, and of one
-  std::vector<float> subtree_;  // [call][lane]
+  std::vector<float> subtree_;             // [call][lane]
   std::vector<uint32_t> mark_;  // [call] equal to mark_now_: its subtree_ is of this alternative
   uint32_t mark_now_ = 0;
 };

@@ -73,10 +73,9 @@ constexpr float PerScale() {
 template <const auto& kTable, int kFirst, class View>
 Quad ReadQuad(const View& view) {
   constexpr Quad kPerScale{PerScale<kTable, kFirst>(), PerScale<kTable, kFirst + 1>(),
-                                   PerScale<kTable, kFirst + 2>(),
-                                   PerScale<kTable, kFirst + 3>()};
+                           PerScale<kTable, kFirst + 2>(), PerScale<kTable, kFirst + 3>()};
   const Quad values{Value<kTable, kFirst>(view), Value<kTable, kFirst + 1>(view),
-                            Value<kTable, kFirst + 2>(view), Value<kTable, kFirst + 3>(view)};
+                    Value<kTable, kFirst + 2>(view), Value<kTable, kFirst + 3>(view)};
   return Min(Max(values * kPerScale, AllOf(-kFeatureLimit)), AllOf(kFeatureLimit));
 }
 

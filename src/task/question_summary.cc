@@ -10,9 +10,9 @@ namespace rudderfish {
 namespace {
 
 constexpr float kRoomMax = 2;
-constexpr float kPerNothing = 1e6f;  // Pods in a unit of room that they do not use.
-constexpr float kNothing = -1e9f;    // Less than any gain,
-constexpr float kAnything = 1e9f;    // and more.
+constexpr float kPerNothing = 1e6f;   // Pods in a unit of room that they do not use.
+constexpr float kNothing = -1e9f;     // Less than any gain,
+constexpr float kAnything = 1e9f;     // and more.
 constexpr double kNeverFits = 1e300;  // More of a resource than there is,
 constexpr Room kAllRoom{1e200, 1e200};
 constexpr Room kNoRoom{-1e200, -1e200};
@@ -23,8 +23,7 @@ Room RoomOf(const Resources& free) {
 
 // All bits or none; a comparison of two doubles gives each twice.
 using MaskQuad = int32_t __attribute__((vector_size(kQuad * sizeof(int32_t))));
-using DoublePair =
-    double __attribute__((vector_size(2 * sizeof(double)), aligned(8), may_alias));
+using DoublePair = double __attribute__((vector_size(2 * sizeof(double)), aligned(8), may_alias));
 
 MaskQuad AtMost(const double* pair, double limit) {
   return std::bit_cast<MaskQuad>(*reinterpret_cast<const DoublePair*>(pair) <=
@@ -69,6 +68,7 @@ void QuestionSummary::SummariseWorld() {
   kinds_ = placement->kind_count();
   layers_ = model->state().catalog->layer_count();
   layer_stride_ = RoundUpToQuads(layers_);
+  is_layer_.assign(static_cast<size_t>(kinds_) * layer_stride_, 0.0f);
   workload_.assign(workloads_, {});
   kind_.assign(kinds_, {});
   node_.assign(nodes_, {});
@@ -155,6 +155,7 @@ void QuestionSummary::SummariseKindsOfWorld() {
   per_cpu_.resize(nodes_);
   for (KindId kind = 0; kind < kinds_; ++kind) {
     kind_[kind].layer = catalog.kinds[kind].layer;
+    is_layer_[kind * layer_stride_ + kind_[kind].layer] = 1;
     kind_[kind].accepts_moves = catalog.layers[kind_[kind].layer].accepts_moves ? 1 : 0;
   }
   for (NodeId node = 0; node < nodes_; ++node) {
@@ -190,14 +191,15 @@ void QuestionSummary::SummariseKindsOfWorld() {
 
 // Shares of each workload, of its callers and of its callees on each layer.
 void QuestionSummary::SummariseLayers() {
-  for (auto* shares : {&on_layer_, &callers_, &callees_}) {
-    std::fill(shares->begin(), shares->end(), 0.0f);
-  }
+  for (auto* shares : {&callers_, &callees_}) std::fill(shares->begin(), shares->end(), 0.0f);
   for (WorkloadId w = 0; w < workloads_; ++w) {
-    float* shares = on_layer_.data() + w * layer_stride_;
-    for (KindId kind = 0; kind < kinds_; ++kind) {
-      shares[kind_[kind].layer] +=
-          static_cast<float>(placement->on_kind(w, kind)) * workload_[w].share;
+    for (int layer = 0; layer < layer_stride_; layer += kQuad) {
+      Quad shares{};
+      for (KindId kind = 0; kind < kinds_; ++kind) {
+        shares += static_cast<float>(placement->on_kind(w, kind)) * workload_[w].share *
+                  LoadQuad(is_layer_.data() + kind * layer_stride_ + layer);
+      }
+      StoreQuad(shares, on_layer_.data() + w * layer_stride_ + layer);
     }
   }
   for (const GraphEdge& call : calls_) {
@@ -297,12 +299,14 @@ void QuestionSummary::SummariseRoom(WorkloadId w) {
   const float* room = room_.data() + w * kinds_;
   float* of_layer = layer_room_.data() + w * layer_stride_;
   const float* shares = on_layer_.data() + w * layer_stride_;
-  std::fill(of_layer, of_layer + layer_stride_, 0.0f);
-  for (KindId kind = 0; kind < kinds_; ++kind) of_layer[kind_[kind].layer] += room[kind];
   for (int layer = 0; layer < layer_stride_; layer += kQuad) {
     const Quad half = AllOf(0.5f), most = AllOf(kRoomMax);
     const Quad elsewhere = static_cast<float>(s.replicas) * (1 - LoadQuad(shares + layer));
-    const Quad share = LoadQuad(of_layer + layer) / Max(elsewhere, half);
+    Quad pods{};
+    for (KindId kind = 0; kind < kinds_; ++kind) {
+      pods += room[kind] * LoadQuad(is_layer_.data() + kind * layer_stride_ + layer);
+    }
+    const Quad share = pods / Max(elsewhere, half);
     StoreQuad(elsewhere < half ? most : Min(most, share), of_layer + layer);
   }
 }
@@ -318,7 +322,6 @@ void QuestionSummary::SummariseMoves(WorkloadId w) {
     if (all > s.best_all) s.best_all = all, s.best_kind = gains->target(target);
   }
   float* best_out = best_out_.data() + w * kinds_;
-  std::fill(best_out, best_out + kinds_, kNothing);
   s.best_blocked = kNothing;
   for (int first = 0; first < stride; first += kQuad) {
     Quad best = AllOf(kNothing);
@@ -327,7 +330,7 @@ void QuestionSummary::SummariseMoves(WorkloadId w) {
       const Quad bar = Min(LoadQuad(bar_.data() + from * stride + first), AllOf(present));
       const Quad gain = Min(LoadQuad(gains->GainsFrom(w, from) + first), bar);
       best = Max(best, gain);
-      best_out[from] = std::max(best_out[from], LargestOf(gain));
+      best_out[from] = std::max(first == 0 ? kNothing : best_out[from], LargestOf(gain));
     }
     const int last = std::min(kQuad, targets - first);
     for (int i = 0; i < last; ++i) {

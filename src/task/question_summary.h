@@ -106,11 +106,17 @@ class QuestionSummary {
   float ShareOnLayer(WorkloadId w, LayerId layer) const {
     return layer < layers_ ? on_layer_[w * layer_stride_ + layer] : 0;
   }
-  float CallersOnLayer(WorkloadId w, LayerId layer) const { return callers_[w * layer_stride_ + layer]; }
-  float CalleesOnLayer(WorkloadId w, LayerId layer) const { return callees_[w * layer_stride_ + layer]; }
+  float CallersOnLayer(WorkloadId w, LayerId layer) const {
+    return callers_[w * layer_stride_ + layer];
+  }
+  float CalleesOnLayer(WorkloadId w, LayerId layer) const {
+    return callees_[w * layer_stride_ + layer];
+  }
   float KindRoom(WorkloadId w, KindId kind) const { return room_[w * kinds_ + kind]; }
   // Room on a layer for the workload's pods elsewhere, as a share of them, at most 2.
-  float LayerRoom(WorkloadId w, LayerId layer) const { return layer_room_[w * layer_stride_ + layer]; }
+  float LayerRoom(WorkloadId w, LayerId layer) const {
+    return layer_room_[w * layer_stride_ + layer];
+  }
   float BestGainOfOthers(WorkloadId w) const {
     return w == best_workload_ ? second_gain_ : std::max(0.0f, best_gain);
   }
@@ -166,16 +172,18 @@ class QuestionSummary {
   float second_gain_ = 0;
 
   // Of the world.
-  Resources largest_;                // Of the movable workloads' requests.
-  float per_movable_ = 0;            // 1 / movable workloads
-  float per_accepting_cpu_ = 0;      // 1 / CPU of the nodes that accept moves
-  std::vector<float> per_cpu_;       // [node id] 1 / its CPU
-  std::vector<float> hop_;           // [kind][kind]
-  std::vector<float> execution_;     // [workload][kind]
-  std::vector<GraphEdge> calls_;     // [call with a caller]
-  std::vector<WorkloadId> movers_;   // Workloads that have pods and may move.
-  std::vector<double> cpu_needed_;   // [mover] requests, in the units of Room
+  Resources largest_;               // Of the movable workloads' requests.
+  float per_movable_ = 0;           // 1 / movable workloads
+  float per_accepting_cpu_ = 0;     // 1 / CPU of the nodes that accept moves
+  std::vector<float> per_cpu_;      // [node id] 1 / its CPU
+  std::vector<float> hop_;          // [kind][kind]
+  std::vector<float> execution_;    // [workload][kind]
+  std::vector<GraphEdge> calls_;    // [call with a caller]
+  std::vector<WorkloadId> movers_;  // Workloads that have pods and may move.
+  std::vector<double> cpu_needed_;  // [mover] requests, in the units of Room
   std::vector<double> memory_needed_;
+  std::vector<float>
+      is_layer_;            // [kind][layer] 1 on the kind's layer: sums over kinds, branch-free
   std::vector<float> bar_;  // [kind][target] no gain is more; little where the kinds are the same
 
   std::vector<KindSummary> kind_;

@@ -104,7 +104,8 @@ void MigrationFeatures::WriteReachAgent(Evaluator* model, int step, ActionSpace*
   for (const Candidate& c : space->candidates) {
     const int from = ends.row(c.move.from), to = ends.row(c.move.to);
     *joined++ = {c.move.workload, from, to};
-    WriteRow<kReachCandidate, kMigrationWidths.candidate>(ReachView{.q = q, .c = &c, .from = from, .to = to}, row);
+    WriteRow<kReachCandidate, kMigrationWidths.candidate>(
+        ReachView{.q = q, .c = &c, .from = from, .to = to}, row);
     row += widths.candidate;
   }
   row = AddRows(q.node_count(), widths.node, &batch->nodes);
@@ -115,7 +116,8 @@ void MigrationFeatures::WriteReachAgent(Evaluator* model, int step, ActionSpace*
   for (WorkloadId w = 0; w < q.workload_count(); ++w, row += widths.workload) {
     WriteRow<kReachWorkload, kMigrationWidths.workload>(ReachView{.q = q, .workload = w}, row);
   }
-  WriteRow<kReachContext, kMigrationWidths.context>(ReachView{.q = q}, AddRows(1, widths.context, &batch->context));
+  WriteRow<kReachContext, kMigrationWidths.context>(ReachView{.q = q},
+                                                    AddRows(1, widths.context, &batch->context));
   CloseSample(q, batch);
 }
 
