@@ -419,7 +419,7 @@ Sequel QuestionSummary::FitOnly(const Room& less, const Room& more, KindId kind)
     const double* memory = memory_needed_.data() + i;
     const MaskQuad a = Fit(more, cpu, memory) & ~Fit(less, cpu, memory);
     const MaskQuad b = Fit(more, cpu + 2, memory + 2) & ~Fit(less, cpu + 2, memory + 2);
-    const MaskQuad only = __builtin_shuffle(a, b, MaskQuad{0, 2, 4, 6});
+    const MaskQuad only = __builtin_shufflevector(a, b, 0, 2, 4, 6);
     count -= only;
     gain = Max(gain, only ? LoadQuad(best_in + i) : Quad{});
   }

@@ -172,16 +172,15 @@ class QuestionSummary {
   float second_gain_ = 0;
 
   // Of the world.
-  Resources largest_;               // Of the movable workloads' requests.
-  float per_movable_ = 0;           // 1 / movable workloads
-  float per_accepting_cpu_ = 0;     // 1 / CPU of the nodes that accept moves
-  std::vector<float> per_cpu_;      // [node id] 1 / its CPU
-  std::vector<float> hop_;          // [kind][kind]
-  std::vector<float> execution_;    // [workload][kind]
-  std::vector<GraphEdge> calls_;    // [call with a caller]
-  std::vector<WorkloadId> movers_;  // Workloads that have pods and may move.
-  std::vector<double> cpu_needed_;  // [mover] requests, in the units of Room
-  std::vector<double> memory_needed_;
+  Resources largest_;                               // Of the movable workloads' requests.
+  float per_movable_ = 0;                           // 1 / movable workloads
+  float per_accepting_cpu_ = 0;                     // 1 / CPU of the nodes that accept moves
+  std::vector<float> per_cpu_;                      // [node id] 1 / its CPU
+  std::vector<float> hop_;                          // [kind][kind]
+  std::vector<float> execution_;                    // [workload][kind]
+  std::vector<GraphEdge> calls_;                    // [call with a caller]
+  std::vector<WorkloadId> movers_;                  // Workloads that have pods and may move.
+  std::vector<double> cpu_needed_, memory_needed_;  // [mover] requests, in the units of Room
   std::vector<float>
       is_layer_;            // [kind][layer] 1 on the kind's layer: sums over kinds, branch-free
   std::vector<float> bar_;  // [kind][target] no gain is more; little where the kinds are the same
