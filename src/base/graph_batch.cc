@@ -6,9 +6,9 @@
 namespace rudderfish {
 namespace {
 
-template <class T>
-void CopyRows(const std::vector<T>& source, const std::vector<int32_t>& begin, int index, int width,
-              std::vector<T>* target, std::vector<int32_t>* target_begin) {
+template <class Rows>
+void CopyRows(const Rows& source, const std::vector<int32_t>& begin, int index, int width,
+              Rows* target, std::vector<int32_t>* target_begin) {
   const auto first = source.begin() + static_cast<int64_t>(begin[index]) * width;
   const auto last = source.begin() + static_cast<int64_t>(begin[index + 1]) * width;
   target->insert(target->end(), first, last);

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 // The one shape in which a question reaches a network: written by task/, read by nn/, stored by
@@ -44,13 +46,31 @@ struct GraphEdge {
   float weight = 0;
 };
 
+// Numbers that whoever makes room for them writes: room is not filled with zeros first.
+template <class T>
+struct UnfilledAllocator : std::allocator<T> {
+  template <class U>
+  struct rebind {
+    using other = UnfilledAllocator<U>;
+  };
+  template <class U>
+  void construct(U* at) {
+    ::new (static_cast<void*>(at)) U;
+  }
+  template <class U, class... Args>
+  void construct(U* at, Args&&... args) {
+    ::new (static_cast<void*>(at)) U(std::forward<Args>(args)...);
+  }
+};
+using FloatRows = std::vector<float, UnfilledAllocator<float>>;
+
 struct GraphBatch {
   GraphWidths widths;
   int samples = 0;
 
   std::vector<int32_t> candidate_begin{0}, node_begin{0}, workload_begin{0}, placement_begin{0},
       call_begin{0};
-  std::vector<float> candidates, nodes, workloads, context;
+  FloatRows candidates, nodes, workloads, context;
   std::vector<CandidateEnds> ends;  // One per candidate.
   std::vector<GraphEdge> placements, calls;
 

@@ -42,6 +42,7 @@ void Evaluator::Reset(const State& state) {
     }
   }
   if (!same_calls) IndexCalls();
+  IndexPartners();
   ComputeQueueing();
 
   const int workloads = placement_.workload_count();
@@ -55,7 +56,10 @@ void Evaluator::Reset(const State& state) {
   inverse_share_.assign(static_cast<size_t>(workloads) * placement_.node_count(), 0);
   pod_traffic_.resize(workloads);
   for (NodeId node = 0; node < placement_.node_count(); ++node) RefreshShares(node);
-  for (CallId call = 0; call < calls_->call_count(); ++call) RefreshCall(call);
+  for (CallId call = 0; call < calls_->call_count(); ++call) {
+    RefreshCall(call);
+    RefreshTransfer(call);
+  }
   for (size_t endpoint = 0; endpoint < calls_->endpoints.size(); ++endpoint)
     RefreshEndpoint(endpoint);
   SumEndpoints();
@@ -66,6 +70,11 @@ void Evaluator::Reset(const State& state) {
 void Evaluator::IndexCalls() {
   const int calls = calls_->call_count();
   const int workloads = placement_.workload_count();
+  caller_of_.resize(calls);
+  for (CallId call = 0; call < calls; ++call) {
+    const CallId caller = calls_->calls[call].caller;
+    caller_of_[call] = caller == kNone ? kNone : calls_->calls[caller].workload;
+  }
   touching_begin_.assign(workloads + 1, 0);
   touching_.clear();
   for (WorkloadId w = 0; w < workloads; ++w) {
@@ -84,26 +93,39 @@ void Evaluator::IndexCalls() {
         sequential_[endpoint] = 0;
     }
   }
-  pair_traffic_.resize(calls);
   costs_.resize(calls);
   subtree_.resize(calls);
   queueing_ms_.resize(static_cast<size_t>(calls) * kinds_);
   endpoint_terms_.resize(calls_->endpoints.size());
-  call_mark_.assign(calls, 0);
-  endpoint_mark_.assign(calls_->endpoints.size(), 0);
-  mark_ = 0;
+  call_words_ = (calls + 63) / 64;
+  touched_bits_.resize(call_words_);
+  touching_bits_.assign(static_cast<size_t>(workloads) * call_words_, 0);
+  for (WorkloadId w = 0; w < workloads; ++w) {
+    uint64_t* bits = touching_bits_.data() + w * call_words_;
+    for (CallId call : CallsTouching(w)) bits[call / 64] |= uint64_t{1} << call % 64;
+  }
+}
+
+// Whom the pods of each workload exchange traffic with, call by call.
+void Evaluator::IndexPartners() {
+  partners_.clear();
+  partners_begin_.assign(placement_.workload_count() + 1, 0);
+  for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
+    for (CallId call : CallsTouching(w)) {
+      const Call& c = calls_->calls[call];
+      const WorkloadId caller = CallerOf(call);
+      if (caller == kNone) continue;
+      const double pairs = 1.0 * placement_.replicas(caller) * placement_.replicas(c.workload);
+      const double rate = calls_->endpoints[endpoint_of_[call]].rate_per_second;
+      const double traffic = pairs == 0 ? 0 : rate * c.data_mbytes * law_.traffic_per_mbyte / pairs;
+      if (c.workload == w) partners_.push_back({caller, traffic});
+      if (caller == w) partners_.push_back({c.workload, traffic});
+    }
+    partners_begin_[w + 1] = static_cast<int32_t>(partners_.size());
+  }
 }
 
 void Evaluator::ComputeQueueing() {
-  const int calls = calls_->call_count();
-  for (CallId call = 0; call < calls; ++call) {
-    const Call& c = calls_->calls[call];
-    const WorkloadId caller = CallerOf(call);
-    const double pairs =
-        caller == kNone ? 0 : 1.0 * placement_.replicas(caller) * placement_.replicas(c.workload);
-    const double rate = calls_->endpoints[endpoint_of_[call]].rate_per_second;
-    pair_traffic_[call] = pairs == 0 ? 0 : rate * c.data_mbytes * law_.traffic_per_mbyte / pairs;
-  }
   if (!law_.queueing) {
     std::fill(queueing_ms_.begin(), queueing_ms_.end(), 0.0);
     return;
@@ -127,18 +149,10 @@ void Evaluator::ComputeQueueing() {
 
 double Evaluator::PodTraffic(WorkloadId w, NodeId node) const {
   double traffic = 0;
-  for (CallId call : CallsTouching(w)) {
-    const WorkloadId caller = CallerOf(call);
-    if (caller == kNone) continue;
-    const WorkloadId callee = calls_->calls[call].workload;
-    if (callee == w) {
-      traffic +=
-          pair_traffic_[call] * (placement_.replicas(caller) - placement_.on_node(caller, node));
-    }
-    if (caller == w) {
-      traffic +=
-          pair_traffic_[call] * (placement_.replicas(callee) - placement_.on_node(callee, node));
-    }
+  for (int32_t i = partners_begin_[w]; i < partners_begin_[w + 1]; ++i) {
+    const Partner& other = partners_[i];
+    traffic += other.traffic *
+               (placement_.replicas(other.workload) - placement_.on_node(other.workload, node));
   }
   return traffic;
 }
@@ -198,24 +212,39 @@ void Evaluator::RefreshCall(CallId call) {
       cost.hop_ms += 1.0 * callers * placement_.on_kind(callee, to) * hop_ms_[from * kinds_ + to];
     }
   }
-  const int nodes = placement_.node_count();
-  double inverse = 0;
-  for (NodeId from : hosts_[caller]) {
-    const double caller_inverse = inverse_share_[caller * nodes + from];
-    const int callers = placement_.on_node(caller, from);
-    for (NodeId to : hosts_[callee]) {
-      const double both = 1.0 * callers * placement_.on_node(callee, to);
-      if (law_.loopback && from == to) {
-        const KindId kind = placement_.kind(from);
-        cost.hop_ms += both * (2 * kLoopbackMs - hop_ms_[kind * kinds_ + kind]);
-      } else {
-        inverse += both * std::max(caller_inverse, inverse_share_[callee * nodes + to]);
-      }
+  if (law_.loopback) {
+    for (NodeId node : hosts_[caller]) {
+      const KindId kind = placement_.kind(node);
+      cost.hop_ms += 1.0 * placement_.on_node(caller, node) * placement_.on_node(callee, node) *
+                     (2 * kLoopbackMs - hop_ms_[kind * kinds_ + kind]);
     }
   }
   cost.hop_ms /= pairs;
-  cost.transfer_ms = c.data_mbytes * law_.transfer_ms_per_mbyte * inverse / pairs;
   costs_[call] = cost;
+}
+
+// What the payload takes: it depends on who else is on the nodes of both ends.
+void Evaluator::RefreshTransfer(CallId call) {
+  const WorkloadId callee = calls_->calls[call].workload;
+  const WorkloadId caller = CallerOf(call);
+  if (caller == kNone) return;
+  const double pairs = 1.0 * placement_.replicas(caller) * placement_.replicas(callee);
+  if (pairs == 0) return;
+  const int nodes = placement_.node_count();
+  const double* caller_inverse = inverse_share_.data() + static_cast<size_t>(caller) * nodes;
+  const double* callee_inverse = inverse_share_.data() + static_cast<size_t>(callee) * nodes;
+  const uint16_t* callers = placement_.on_nodes(caller);
+  const uint16_t* callees = placement_.on_nodes(callee);
+  double inverse = 0;
+  for (NodeId from : hosts_[caller]) {
+    for (NodeId to : hosts_[callee]) {
+      if (law_.loopback && from == to) continue;
+      const double both = 1.0 * callers[from] * callees[to];
+      inverse += both * std::max(caller_inverse[from], callee_inverse[to]);
+    }
+  }
+  costs_[call].transfer_ms =
+      calls_->calls[call].data_mbytes * law_.transfer_ms_per_mbyte * inverse / pairs;
 }
 
 // The recursion of latency.h over one endpoint, with the parts along its slowest path.
@@ -266,16 +295,16 @@ void Evaluator::ApplyToHosts(const Move& move) {
 }
 
 void Evaluator::TouchWorkload(WorkloadId workload) {
-  for (CallId call : CallsTouching(workload)) {
-    if (call_mark_[call] == mark_) continue;
-    call_mark_[call] = mark_;
-    touched_calls_.push_back(call);
-    saved_costs_.push_back({call, costs_[call]});
-    const int32_t endpoint = endpoint_of_[call];
-    if (endpoint_mark_[endpoint] == mark_) continue;
-    endpoint_mark_[endpoint] = mark_;
-    touched_endpoints_.push_back(endpoint);
-    saved_endpoints_.push_back({endpoint, endpoint_terms_[endpoint]});
+  const uint64_t* bits = touching_bits_.data() + static_cast<size_t>(workload) * call_words_;
+  for (int word = 0; word < call_words_; ++word) touched_bits_[word] |= bits[word];
+}
+
+void Evaluator::TouchNode(NodeId node, WorkloadId moved) {
+  const int nodes = placement_.node_count();
+  for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
+    if (placement_.on_node(w, node) == 0 && w != moved) continue;
+    saved_shares_.push_back({w * nodes + node, inverse_share_[w * nodes + node]});
+    TouchWorkload(w);
   }
 }
 
@@ -283,24 +312,43 @@ void Evaluator::Commit(const Move& move) {
   CHECK(move.from != move.to);
   frames_.push_back(
       {move, terms_, saved_costs_.size(), saved_shares_.size(), saved_endpoints_.size()});
-  ++mark_;
-  touched_calls_.clear();
-  touched_endpoints_.clear();
+  std::fill(touched_bits_.begin(), touched_bits_.end(), 0);
   ApplyToHosts(move);
-  TouchWorkload(move.workload);
-  const int nodes = placement_.node_count();
   for (NodeId node : {move.from, move.to}) {
-    for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
-      if (placement_.on_node(w, node) == 0 && w != move.workload) continue;
-      saved_shares_.push_back({w * nodes + node, inverse_share_[w * nodes + node]});
-      TouchWorkload(w);
-    }
+    TouchNode(node, move.workload);
     RefreshShares(node);
   }
-  for (CallId call : touched_calls_) RefreshCall(call);
+  SaveTouchedCalls();
+  RefreshTouchedCalls(move.workload);
   for (int32_t endpoint : touched_endpoints_) RefreshEndpoint(endpoint);
   SumEndpoints();
   gains_valid_ = false;
+}
+
+// Calls of the workload that has moved are costed anew, the others only where they share nodes.
+void Evaluator::RefreshTouchedCalls(WorkloadId moved) {
+  for (const CallId call : CallsTouching(moved)) RefreshCall(call);
+  touched_endpoints_.clear();
+  int32_t last_endpoint = kNone;
+  for (int word = 0; word < call_words_; ++word) {
+    for (uint64_t bits = touched_bits_[word]; bits != 0; bits &= bits - 1) {
+      const CallId call = word * 64 + __builtin_ctzll(bits);
+      RefreshTransfer(call);
+      if (endpoint_of_[call] == last_endpoint) continue;  // Calls stand by endpoint.
+      last_endpoint = endpoint_of_[call];
+      touched_endpoints_.push_back(last_endpoint);
+      saved_endpoints_.push_back({last_endpoint, endpoint_terms_[last_endpoint]});
+    }
+  }
+}
+
+void Evaluator::SaveTouchedCalls() {
+  for (int word = 0; word < call_words_; ++word) {
+    for (uint64_t bits = touched_bits_[word]; bits != 0; bits &= bits - 1) {
+      const CallId call = word * 64 + __builtin_ctzll(bits);
+      saved_costs_.push_back({call, costs_[call]});
+    }
+  }
 }
 
 void Evaluator::Undo() {

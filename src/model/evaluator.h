@@ -84,16 +84,19 @@ class Evaluator {
   int EndpointOf(CallId call) const { return endpoint_of_[call]; }
   // Whether nothing in an endpoint runs in parallel, so that its latency is a sum.
   bool IsSequential(int endpoint) const { return sequential_[endpoint] != 0; }
-  WorkloadId CallerOf(CallId call) const {
-    const CallId caller = calls_->calls[call].caller;
-    return caller == kNone ? kNone : calls_->calls[caller].workload;
-  }
+  // The workload that makes the call, or kNone.
+  WorkloadId CallerOf(CallId call) const { return caller_of_[call]; }
 
  private:
   struct Frame {
     Move move;
     Terms terms;
     size_t costs = 0, shares = 0, endpoints = 0;  // Sizes of the saved stacks before the move.
+  };
+  // A workload that another talks to: one call, seen from one of its ends.
+  struct Partner {
+    WorkloadId workload = 0;
+    double traffic = 0;  // MB/s between one replica of each side.
   };
   template <class Value>
   struct Saved {
@@ -102,15 +105,21 @@ class Evaluator {
   };
 
   void IndexCalls();
+  void IndexPartners();
   void ComputeQueueing();
   void ApplyToHosts(const Move& move);
   // What one pod of the workload on the node sends to and takes from other nodes.
   double PodTraffic(WorkloadId workload, NodeId node) const;
   void RefreshShares(NodeId node);
-  void RefreshCall(CallId call);
+  void RefreshCall(CallId call);  // All but the transfer.
+  void RefreshTransfer(CallId call);
   void RefreshEndpoint(int endpoint);
   void SumEndpoints();
+  // Adds what lives on the node to what the move touches, and keeps its shares for Undo.
+  void TouchNode(NodeId node, WorkloadId moved);
   void TouchWorkload(WorkloadId workload);
+  void SaveTouchedCalls();
+  void RefreshTouchedCalls(WorkloadId moved);
 
   LatencyLaw law_;
   const State* state_ = nullptr;
@@ -123,7 +132,9 @@ class Evaluator {
   std::vector<double> hop_ms_;           // [kind][kind]
   std::vector<double> bandwidth_;        // [kind]
   std::vector<double> queueing_ms_;      // [call][kind]
-  std::vector<double> pair_traffic_;     // [call] MB/s between one replica of each side
+  std::vector<int32_t> partners_begin_;  // [workload + 1] into partners_
+  std::vector<Partner> partners_;
+  std::vector<WorkloadId> caller_of_;    // [call]
   std::vector<int32_t> touching_begin_;  // [workload + 1] into touching_
   std::vector<CallId> touching_;
   std::vector<int32_t> endpoint_of_;        // [call]
@@ -139,10 +150,9 @@ class Evaluator {
   std::vector<Saved<CallCost>> saved_costs_;
   std::vector<Saved<double>> saved_shares_;
   std::vector<Saved<Terms>> saved_endpoints_;
-  std::vector<uint32_t> call_mark_,
-      endpoint_mark_;  // Equal to mark_: already touched by this move.
-  uint32_t mark_ = 0;
-  std::vector<CallId> touched_calls_;
+  int call_words_ = 0;                   // Of a set of calls, one bit each.
+  std::vector<uint64_t> touching_bits_;  // [workload][call word] CallsTouching as a set
+  std::vector<uint64_t> touched_bits_;   // [call word] calls that this move touches
   std::vector<int32_t> touched_endpoints_;
 
   MoveGains gains_;

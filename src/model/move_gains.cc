@@ -3,22 +3,28 @@
 
 #include <algorithm>
 
+#include "base/quad.h"
 #include "model/evaluator.h"
 
 namespace rudderfish {
 namespace {
 
-// Alternatives computed at once; the compiler splits them where registers are smaller.
-constexpr int kLanes = 16;
-using Lanes = float __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
+constexpr float kNever = -1e30f;  // Less than any time.
 
-using KindLanes =
-    int32_t __attribute__((vector_size(kLanes * sizeof(int32_t)), aligned(4), may_alias));
-
-KindLanes LoadKinds(const int32_t* from) { return *reinterpret_cast<const KindLanes*>(from); }
-Lanes Load(const float* from) { return *reinterpret_cast<const Lanes*>(from); }
-void Store(const Lanes& lanes, float* to) { *reinterpret_cast<Lanes*>(to) = lanes; }
-Lanes Max(const Lanes& a, const Lanes& b) { return a > b ? a : b; }
+// Rows of `width` lanes, a multiple of kQuad.
+void Fill(float value, int width, float* row) {
+  for (int lane = 0; lane < width; lane += kQuad) StoreQuad(AllOf(value), row + lane);
+}
+void Add(const float* from, int width, float* row) {
+  for (int lane = 0; lane < width; lane += kQuad) {
+    StoreQuad(LoadQuad(row + lane) + LoadQuad(from + lane), row + lane);
+  }
+}
+void AddScaled(const float* from, float factor, int width, float* row) {
+  for (int lane = 0; lane < width; lane += kQuad) {
+    StoreQuad(LoadQuad(row + lane) + LoadQuad(from + lane) * factor, row + lane);
+  }
+}
 
 }  // namespace
 
@@ -33,35 +39,34 @@ class GainComputation {
       : model_(evaluator),
         placement_(evaluator.placement()),
         calls_(evaluator.calls()),
+        per_endpoint_(1.0f / static_cast<float>(std::max<size_t>(1, calls_.endpoints.size()))),
         g_(*gains) {}
 
   void Run() {
-    if (g_.world_ != model_.world()) {  // Kinds and hops stay until the evaluator is reset.
-      PrepareLanes();
-      PrepareHops();
-      ForgetMeanHops();
+    const bool anew = g_.world_ != model_.world();
+    if (anew) {
+      PrepareKinds();
+      PrepareWorkloads();
+      PrepareCallsOfWorld();
       g_.world_ = model_.world();
     }
-    PrepareMeanHops();
+    const bool others_changed = PrepareMeanHops();
+    if (anew || others_changed) Settle();
     PrepareCalls();
-    for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
-      if (!model_.state().catalog->workloads[w].movable || placement_.replicas(w) == 0) continue;
-      if (!MayHaveChanged(w)) continue;
-      float* row = g_.gains_.data() + w * g_.lanes_;
-      std::fill(row, row + g_.lanes_, 0.0f);
-      GainsOf(w, row);
+    for (const WorkloadId w : g_.movers_) {
+      if (MayHaveChanged(w)) GainsOf(w, g_.gains_.data() + w * g_.lanes_);
     }
-    for (int target = 0; target < g_.target_count_; ++target) {
-      g_.everything_[target] =
-          static_cast<float>(model_.Now().latency_ms) - LatencyOfEverythingOn(g_.targets_[target]);
-    }
+    GainsOfEverything();
   }
 
  private:
-  void PrepareLanes() {
+  // What follows is done once a world.
+
+  void PrepareKinds() {
     const Catalog& catalog = *model_.state().catalog;
     const int kinds = placement_.kind_count();
     g_.kind_count_ = kinds;
+    g_.kind_stride_ = RoundUpToQuads(kinds);
     g_.target_of_.assign(kinds, -1);
     g_.targets_.clear();
     for (KindId kind = 0; kind < kinds; ++kind) {
@@ -69,78 +74,95 @@ class GainComputation {
       g_.target_of_[kind] = static_cast<int>(g_.targets_.size());
       g_.targets_.push_back(kind);
     }
-    const int targets = static_cast<int>(g_.targets_.size());
-    g_.target_count_ = targets;
-    g_.lanes_ = ((kinds + 1) * targets + kLanes - 1) / kLanes * kLanes;
-    g_.everything_.resize(targets);
-    g_.gains_.assign(static_cast<size_t>(placement_.workload_count()) * g_.lanes_, 0.0f);
-    g_.per_kind_.resize(kinds + 1);
-    g_.call_times_.resize(kinds + 1);
-    g_.as_seen_.resize(calls_.call_count());
-    g_.mark_.assign(calls_.call_count(), 0);
-    g_.mark_now_ = 0;
-    g_.subtree_.resize(static_cast<size_t>(calls_.call_count()) * kLanes);
-    // Lanes that are not used move from a kind to itself: nothing.
-    g_.lane_from_.assign(g_.lanes_, 0);
-    g_.lane_to_.assign(g_.lanes_, 0);
-    for (int from = 0; from <= kinds; ++from) {
-      for (int target = 0; target < targets; ++target) {
-        g_.lane_from_[from * targets + target] = from;
-        g_.lane_to_[from * targets + target] = g_.targets_[target];
-      }
-    }
-  }
-
-  void PrepareHops() {
-    const int kinds = placement_.kind_count();
-    g_.hop_.resize(kinds * kinds);
-    g_.hop_back_.resize(kinds * kinds);
+    g_.target_count_ = static_cast<int>(g_.targets_.size());
+    g_.stride_ = RoundUpToQuads(g_.target_count_);
+    g_.lanes_ = (kinds + 1) * g_.stride_;
+    g_.targets_.resize(g_.stride_, 0);
+    g_.everything_.resize(g_.stride_);
+    g_.times_.resize(g_.kind_stride_);
+    g_.call_times_.resize(g_.kind_stride_);
+    g_.hop_.assign(static_cast<size_t>(kinds) * g_.kind_stride_, 0.0f);
+    g_.hop_back_.assign(static_cast<size_t>(kinds) * g_.kind_stride_, 0.0f);
     for (KindId a = 0; a < kinds; ++a) {
       for (KindId b = 0; b < kinds; ++b) {
-        g_.hop_[a * kinds + b] = g_.hop_back_[b * kinds + a] =
+        g_.hop_[a * g_.kind_stride_ + b] = g_.hop_back_[b * g_.kind_stride_ + a] =
             static_cast<float>(model_.HopMsBetween(a, b));
       }
     }
   }
 
-  void ForgetMeanHops() {
-    const size_t per_kind =
-        static_cast<size_t>(placement_.workload_count()) * placement_.kind_count();
+  void PrepareWorkloads() {
+    const Catalog& catalog = *model_.state().catalog;
+    const int workloads = placement_.workload_count();
+    const size_t per_kind = static_cast<size_t>(workloads) * g_.kind_stride_;
+    g_.gains_.assign(static_cast<size_t>(workloads) * g_.lanes_, 0.0f);
     g_.incoming_.assign(per_kind, 0.0f);
     g_.outgoing_.assign(per_kind, 0.0f);
     g_.seen_on_kind_.assign(per_kind, 0);
-    g_.changed_.resize(placement_.workload_count());
+    g_.changed_.resize(workloads);
+    g_.moves_.resize(workloads);
+    g_.share_.resize(workloads);
+    g_.movers_.clear();
+    for (WorkloadId w = 0; w < workloads; ++w) {
+      const int replicas = placement_.replicas(w);
+      g_.share_[w] = replicas > 0 ? 1.0f / static_cast<float>(replicas) : 0.0f;
+      g_.moves_[w] = catalog.workloads[w].movable;
+      if (g_.moves_[w] && replicas > 0) g_.movers_.push_back(w);
+    }
   }
 
-  // Of the workloads that run on other kinds of node than when they were last looked at.
-  void PrepareMeanHops() {
-    const int kinds = placement_.kind_count();
+  void PrepareCallsOfWorld() {
+    const int calls = calls_.call_count();
+    g_.sojourn_.resize(static_cast<size_t>(calls) * g_.kind_stride_);
+    g_.hop_stays_.resize(calls);
+    g_.settled_.resize(static_cast<size_t>(calls) * g_.stride_);
+    g_.as_seen_.resize(calls);
+    g_.subtree_.resize(static_cast<size_t>(calls) * g_.lanes_);
+    g_.mark_.assign(calls, 0);
+    g_.mark_now_ = 0;
+    for (CallId call = 0; call < calls; ++call) {
+      float* sojourn = g_.sojourn_.data() + call * g_.kind_stride_;
+      for (KindId kind = 0; kind < g_.kind_count_; ++kind) {
+        sojourn[kind] = static_cast<float>(model_.SojournMs(call, kind));
+      }
+      const WorkloadId caller = model_.CallerOf(call);
+      g_.hop_stays_[call] =
+          caller != kNone && !g_.moves_[caller] && !g_.moves_[calls_.calls[call].workload];
+    }
+  }
+
+  // What follows is done whenever gains are asked for.
+
+  // Of the workloads that run on other kinds of node than when they were last looked at. Says
+  // whether any of them may not move.
+  bool PrepareMeanHops() {
+    bool others = false;
     for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
-      int32_t* seen = g_.seen_on_kind_.data() + w * kinds;
+      int32_t* seen = g_.seen_on_kind_.data() + w * g_.kind_stride_;
       int difference = 0;
-      for (KindId kind = 0; kind < kinds; ++kind) {
+      for (KindId kind = 0; kind < g_.kind_count_; ++kind) {
         difference |= seen[kind] ^ placement_.on_kind(w, kind);
         seen[kind] = placement_.on_kind(w, kind);
       }
       g_.changed_[w] = difference != 0;
-      if (difference != 0) MeanHopsOf(w);
+      if (difference == 0) continue;
+      MeanHopsOf(w);
+      others |= !g_.moves_[w];
     }
+    return others;
   }
 
   void MeanHopsOf(WorkloadId w) {
-    const int kinds = placement_.kind_count();
-    float* incoming = g_.incoming_.data() + w * kinds;
-    float* outgoing = g_.outgoing_.data() + w * kinds;
-    const float share = 1.0f / placement_.replicas(w);
-    std::fill(incoming, incoming + kinds, 0.0f);
-    std::fill(outgoing, outgoing + kinds, 0.0f);
-    for (KindId other = 0; other < kinds; ++other) {
+    float* incoming = g_.incoming_.data() + w * g_.kind_stride_;
+    float* outgoing = g_.outgoing_.data() + w * g_.kind_stride_;
+    Fill(0, g_.kind_stride_, incoming);
+    Fill(0, g_.kind_stride_, outgoing);
+    for (KindId other = 0; other < g_.kind_count_; ++other) {
       const int here = placement_.on_kind(w, other);
       if (here == 0) continue;
-      for (KindId kind = 0; kind < kinds; ++kind) {
-        incoming[kind] += here * share * g_.hop_[other * kinds + kind];
-        outgoing[kind] += here * share * g_.hop_back_[other * kinds + kind];
-      }
+      const float share = static_cast<float>(here) * g_.share_[w];
+      AddScaled(g_.hop_.data() + other * g_.kind_stride_, share, g_.kind_stride_, incoming);
+      AddScaled(g_.hop_back_.data() + other * g_.kind_stride_, share, g_.kind_stride_, outgoing);
     }
   }
 
@@ -162,123 +184,119 @@ class GainComputation {
       if (model_.IsSequential(static_cast<int>(endpoint))) continue;
       const Endpoint& e = calls_.endpoints[endpoint];
       for (CallId call = e.end - 1; call >= e.root; --call) {
-        const auto& cost = model_.cost(call);
-        g_.as_seen_[call] = SlowestGroup(call, g_.as_seen_.data()) +
-                            static_cast<float>(cost.execution_ms + cost.queueing_ms + cost.hop_ms +
-                                               cost.transfer_ms);
+        g_.as_seen_[call] = SlowestGroup(call) + Now(call);
       }
     }
   }
 
-  float SlowestGroup(CallId call, const float* as_seen) const {
+  // What a call takes now, without those it makes.
+  float Now(CallId call) const {
+    const auto& cost = model_.cost(call);
+    return static_cast<float>(cost.execution_ms + cost.queueing_ms + cost.hop_ms +
+                              cost.transfer_ms);
+  }
+
+  float SlowestGroup(CallId call) const {
     const Call& c = calls_.calls[call];
     float slowest = 0;
     for (int g = c.first_group; g < c.last_group; ++g) {
       float sum = 0;
       for (int i = calls_.groups[g].first; i < calls_.groups[g].last; ++i)
-        sum += as_seen[calls_.sequence[i]];
+        sum += g_.as_seen_[calls_.sequence[i]];
       slowest = g == c.first_group ? sum : std::max(slowest, sum);
     }
     return slowest;
   }
 
+  // Sums the changes of all endpoints, then turns them into gains.
   void GainsOf(WorkloadId w, float* row) {
-    const float per_endpoint = 1.0f / calls_.endpoints.size();
-    std::fill(g_.per_kind_.begin(), g_.per_kind_.end(), 0.0f);
+    Fill(0, g_.lanes_, row);
+    float* sum = g_.times_.data();  // Of all calls that only add up.
+    Fill(0, g_.kind_stride_, sum);
     const std::span<const CallId> touching = model_.CallsTouching(w);  // Ascending, so by endpoint.
-    bool any_sum = false;
     for (size_t first = 0; first < touching.size();) {
       const int endpoint = model_.EndpointOf(touching[first]);
       size_t last = first;
       while (last < touching.size() && model_.EndpointOf(touching[last]) == endpoint) ++last;
       const auto touched = touching.subspan(first, last - first);
-      if (model_.IsSequential(endpoint)) {
-        any_sum = true;
-        for (CallId call : touched) AddTimes(call, w, g_.per_kind_.data());
-      } else {
-        for (int lane = 0; lane < g_.lanes_; lane += kLanes) {
-          Store(Load(row + lane) - FollowToRoot(w, endpoint, touched, lane) * per_endpoint,
-                row + lane);
-        }
-      }
       first = last;
-    }
-    if (any_sum) {
-      for (int lane = 0; lane < g_.lanes_; lane += kLanes) {
-        Lanes change = Change(w, lane, g_.per_kind_.data());
-        for (CallId call : touching) {
-          if (model_.IsSequential(model_.EndpointOf(call))) change += CrossTerm(call, w, lane);
-        }
-        Store(Load(row + lane) - change * per_endpoint, row + lane);
+      if (!model_.IsSequential(endpoint)) {
+        FollowToRoot(w, endpoint, touched, row);
+        continue;
+      }
+      for (const CallId call : touched) {
+        AddTimes(call, w, sum);
+        AddCrossTerm(call, w, row);
       }
     }
-    for (int target = 0; target < g_.target_count_; ++target)
-      row[g_.targets_[target] * g_.target_count_ + target] = 0;
-    std::fill(row + (g_.kind_count_ + 1) * g_.target_count_, row + g_.lanes_, 0.0f);
+    AddChange(w, sum, row);
+    for (int lane = 0; lane < g_.lanes_; lane += kQuad) {
+      StoreQuad(LoadQuad(row + lane) * -per_endpoint_, row + lane);
+    }
+    for (int target = 0; target < g_.target_count_; ++target) {
+      row[g_.targets_[target] * g_.stride_ + target] = 0;
+    }
   }
 
   // Adds what a call takes if the workload's replica is on each kind: its time there and the way
   // in, or the way out.
-  void AddTimes(CallId call, WorkloadId w, float* per_kind) const {
-    const int kinds = g_.kind_count_;
+  void AddTimes(CallId call, WorkloadId w, float* times) const {
+    const int stride = g_.kind_stride_;
     const WorkloadId caller = model_.CallerOf(call);
     const WorkloadId callee = calls_.calls[call].workload;
     if (callee == w) {
-      for (KindId kind = 0; kind < kinds; ++kind)
-        per_kind[kind] += static_cast<float>(model_.SojournMs(call, kind));
-      if (caller != kNone) {
-        for (KindId kind = 0; kind < kinds; ++kind)
-          per_kind[kind] += g_.incoming_[caller * kinds + kind];
-      }
+      Add(g_.sojourn_.data() + call * stride, stride, times);
+      if (caller != kNone) Add(g_.incoming_.data() + caller * stride, stride, times);
     }
-    if (caller == w) {
-      for (KindId kind = 0; kind < kinds; ++kind)
-        per_kind[kind] += g_.outgoing_[callee * kinds + kind];
-    }
+    if (caller == w) Add(g_.outgoing_.data() + callee * stride, stride, times);
   }
 
-  // v[to] - v[from] for each lane: a replica's share of it for a move, all of it from the mean for
-  // all pods.
-  Lanes Change(WorkloadId w, int first_lane, float* per_kind) const {
-    const int kinds = g_.kind_count_;
+  // Adds times[to] - times[from] for each lane: a replica's share of it for a move, all of it from
+  // the mean for all pods.
+  void AddChange(WorkloadId w, const float* times, float* row) const {
+    const float share = g_.share_[w];
     float mean = 0;
-    for (KindId kind = 0; kind < kinds; ++kind)
-      mean += placement_.on_kind(w, kind) * per_kind[kind];
-    const float share = 1.0f / placement_.replicas(w);
-    per_kind[kinds] = mean * share;
-    const int32_t* from = g_.lane_from_.data() + first_lane;
-    const int32_t* to = g_.lane_to_.data() + first_lane;
-    float lanes[kLanes];
-    for (int i = 0; i < kLanes; ++i) lanes[i] = per_kind[to[i]] - per_kind[from[i]];
-    return Load(lanes) * (LoadKinds(from) == kinds ? Lanes{} + 1.0f : Lanes{} + share);
+    for (KindId kind = 0; kind < g_.kind_count_; ++kind)
+      mean += static_cast<float>(placement_.on_kind(w, kind)) * times[kind];
+    mean *= share;
+    for (int block = 0; block < g_.stride_; block += kQuad) {
+      const KindId* to = g_.targets_.data() + block;
+      const Quad there{times[to[0]], times[to[1]], times[to[2]], times[to[3]]};
+      float* lanes = row + block;
+      for (KindId from = 0; from < g_.kind_count_; ++from, lanes += g_.stride_) {
+        StoreQuad(LoadQuad(lanes) + (there - times[from]) * share, lanes);
+      }
+      StoreQuad(LoadQuad(lanes) + (there - mean), lanes);
+    }
   }
 
   // A workload that calls itself moves both ends of the hop: the difference is quadratic. What the
   // linear part, way in plus way out, misses.
-  Lanes CrossTerm(CallId call, WorkloadId w, int first_lane) const {
-    Lanes none{};
-    if (calls_.calls[call].workload != w || model_.CallerOf(call) != w) return none;
-    const int kinds = g_.kind_count_;
+  void AddCrossTerm(CallId call, WorkloadId w, float* row) const {
+    if (calls_.calls[call].workload != w || model_.CallerOf(call) != w) return;
+    const int kinds = g_.kind_count_, stride = g_.kind_stride_;
     const float* hop = g_.hop_.data();
-    const float* in = g_.incoming_.data() + w * kinds;
-    const float* out = g_.outgoing_.data() + w * kinds;
-    const float share = 1.0f / placement_.replicas(w);
+    const float* in = g_.incoming_.data() + w * stride;
+    const float* out = g_.outgoing_.data() + w * stride;
+    const float share = g_.share_[w];
     float now = 0;
     for (KindId kind = 0; kind < kinds; ++kind)
-      now += placement_.on_kind(w, kind) * in[kind] * share;
-    float lanes[kLanes] = {};
-    for (int i = 0; i < kLanes; ++i) {
-      const int a = g_.lane_from_[first_lane + i], b = g_.lane_to_[first_lane + i];
-      lanes[i] = a == kinds ? hop[b * kinds + b] - in[b] - out[b] + now
-                            : (hop[b * kinds + b] - hop[a * kinds + b] - hop[b * kinds + a] +
-                               hop[a * kinds + a]) *
-                                  share * share;
+      now += static_cast<float>(placement_.on_kind(w, kind)) * in[kind] * share;
+    for (int target = 0; target < g_.target_count_; ++target) {
+      const KindId b = g_.targets_[target];
+      for (KindId a = 0; a < kinds; ++a) {
+        row[a * g_.stride_ + target] += (hop[b * stride + b] - hop[a * stride + b] -
+                                         hop[b * stride + a] + hop[a * stride + a]) *
+                                        share * share;
+      }
+      row[kinds * g_.stride_ + target] += hop[b * stride + b] - in[b] - out[b] + now;
     }
-    return Load(lanes);
   }
 
-  // Change of one endpoint's latency if `touched` calls change.
-  Lanes FollowToRoot(WorkloadId w, int endpoint, std::span<const CallId> touched, int first_lane) {
+  float* Subtree(CallId call) { return g_.subtree_.data() + static_cast<size_t>(call) * g_.lanes_; }
+
+  // Adds the change of one endpoint's latency if `touched` calls change.
+  void FollowToRoot(WorkloadId w, int endpoint, std::span<const CallId> touched, float* row) {
     ++g_.mark_now_;
     const Endpoint& e = calls_.endpoints[endpoint];
     for (CallId call : touched) {
@@ -287,75 +305,120 @@ class GainComputation {
         g_.mark_[up] = g_.mark_now_;
       }
     }
-    const CallId last = touched.back();  // Callees come after their callers.
-    for (CallId call = last; call >= e.root; --call) {
+    for (CallId call = touched.back(); call >= e.root; --call) {  // Callees come after callers.
       if (g_.mark_[call] != g_.mark_now_) continue;
-      const Call& c = calls_.calls[call];
-      const auto& cost = model_.cost(call);
-      Lanes total = SlowestGroupLanes(c) + static_cast<float>(cost.execution_ms + cost.queueing_ms +
-                                                              cost.hop_ms + cost.transfer_ms);
-      if (c.workload == w || model_.CallerOf(call) == w) {
-        float* times = g_.call_times_.data();
-        std::fill(times, times + g_.kind_count_ + 1, 0.0f);
-        AddTimes(call, w, times);
-        total += Change(w, first_lane, times) + CrossTerm(call, w, first_lane);
-      }
-      Store(total, g_.subtree_.data() + static_cast<size_t>(call) * kLanes);
+      float* total = Subtree(call);
+      SlowestGroupLanes(calls_.calls[call], g_.lanes_, Now(call), total);
+      if (calls_.calls[call].workload != w && model_.CallerOf(call) != w) continue;
+      float* times = g_.call_times_.data();
+      Fill(0, g_.kind_stride_, times);
+      AddTimes(call, w, times);
+      AddChange(w, times, total);
+      AddCrossTerm(call, w, total);
     }
-    return Load(g_.subtree_.data() + static_cast<size_t>(e.root) * kLanes) - g_.as_seen_[e.root];
+    const float* then = Subtree(e.root);
+    const float now = g_.as_seen_[e.root];
+    for (int lane = 0; lane < g_.lanes_; lane += kQuad) {
+      StoreQuad(LoadQuad(row + lane) + (LoadQuad(then + lane) - now), row + lane);
+    }
   }
 
-  Lanes SlowestGroupLanes(const Call& c) const {
-    Lanes slowest{};
+  // What the call waits for its callees, `own` more. Their lanes are added up in place: nobody
+  // else asks for them.
+  void SlowestGroupLanes(const Call& c, int width, float own, float* total) {
+    float others = c.first_group == c.last_group ? 0 : kNever;  // Groups in which nothing changes.
+    Fill(kNever, width, total);
     for (int g = c.first_group; g < c.last_group; ++g) {
-      Lanes sum{};
+      float same = 0;
+      float* changed = nullptr;
       for (int i = calls_.groups[g].first; i < calls_.groups[g].last; ++i) {
         const CallId callee = calls_.sequence[i];
-        if (g_.mark_[callee] == g_.mark_now_) {
-          sum += Load(g_.subtree_.data() + static_cast<size_t>(callee) * kLanes);
+        if (g_.mark_[callee] != g_.mark_now_) {
+          same += g_.as_seen_[callee];
+        } else if (changed == nullptr) {
+          changed = Subtree(callee);
         } else {
-          sum += g_.as_seen_[callee];
+          Add(Subtree(callee), width, changed);
         }
       }
-      slowest = g == c.first_group ? sum : Max(slowest, sum);
+      if (changed == nullptr) {
+        others = std::max(others, same);
+        continue;
+      }
+      for (int lane = 0; lane < width; lane += kQuad) {
+        StoreQuad(Max(LoadQuad(total + lane), LoadQuad(changed + lane) + same), total + lane);
+      }
     }
-    return slowest;
+    for (int lane = 0; lane < width; lane += kQuad) {
+      StoreQuad(Max(LoadQuad(total + lane), AllOf(others)) + own, total + lane);
+    }
   }
 
-  float LatencyOfEverythingOn(KindId kind) {
-    const Catalog& catalog = *model_.state().catalog;
-    const int kinds = g_.kind_count_;
-    float* as_seen = g_.subtree_.data();
-    float sum = 0;
-    const auto moves = [&](WorkloadId w) { return catalog.workloads[w].movable; };
-    for (const Endpoint& e : calls_.endpoints) {
-      for (CallId call = e.end - 1; call >= e.root; --call) {
-        const WorkloadId callee = calls_.calls[call].workload;
-        const WorkloadId caller = model_.CallerOf(call);
-        const auto& cost = model_.cost(call);
-        const bool present = placement_.replicas(callee) > 0;
-        float total = SlowestGroup(call, as_seen);
-        if (present) {
-          total += static_cast<float>(moves(callee) ? model_.SojournMs(call, kind)
-                                                    : cost.execution_ms + cost.queueing_ms);
-        }
-        if (present && caller != kNone && placement_.replicas(caller) > 0) {
-          total += static_cast<float>(cost.transfer_ms);
-          total += moves(callee)   ? moves(caller) ? g_.hop_[kind * kinds + kind]
-                                                   : g_.incoming_[caller * kinds + kind]
-                     : moves(caller) ? g_.outgoing_[callee * kinds + kind]
-                                   : static_cast<float>(cost.hop_ms);
-        }
-        as_seen[call] = total;
+  // What calls take on each target if all that may move is there, but for what Drift() says.
+  // Depends only on where those are that may not move.
+  void Settle() {
+    g_.settled_sum_.resize(g_.stride_);
+    for (int target = 0; target < g_.stride_; ++target) {
+      double sum = 0;
+      for (CallId call = 0; call < calls_.call_count(); ++call) {
+        const float settled = SettledMs(call, g_.targets_[target]);
+        g_.settled_[static_cast<size_t>(call) * g_.stride_ + target] = settled;
+        if (model_.IsSequential(model_.EndpointOf(call))) sum += settled;
       }
-      sum += as_seen[e.root];
+      g_.settled_sum_[target] = static_cast<float>(sum);
     }
-    return sum / std::max<size_t>(1, calls_.endpoints.size());
+  }
+
+  float SettledMs(CallId call, KindId kind) const {
+    const int stride = g_.kind_stride_;
+    const WorkloadId callee = calls_.calls[call].workload;
+    const WorkloadId caller = model_.CallerOf(call);
+    if (placement_.replicas(callee) == 0) return 0;
+    const auto& cost = model_.cost(call);
+    const float own = g_.moves_[callee] ? g_.sojourn_[call * stride + kind]
+                                        : static_cast<float>(cost.execution_ms + cost.queueing_ms);
+    if (caller == kNone || placement_.replicas(caller) == 0 || g_.hop_stays_[call]) return own;
+    if (!g_.moves_[callee]) return own + g_.outgoing_[callee * stride + kind];
+    return own + (g_.moves_[caller] ? g_.hop_[kind * stride + kind]
+                                    : g_.incoming_[caller * stride + kind]);
+  }
+
+  // What moves may change in a call even when it is settled where its ends are: who shares their
+  // nodes.
+  float Drift(CallId call) const {
+    const auto& cost = model_.cost(call);
+    return static_cast<float>(cost.transfer_ms) +
+           (g_.hop_stays_[call] ? static_cast<float>(cost.hop_ms) : 0.0f);
+  }
+
+  void GainsOfEverything() {
+    float* sum = g_.everything_.data();
+    std::copy(g_.settled_sum_.begin(), g_.settled_sum_.end(), sum);
+    float drift = 0;
+    for (size_t endpoint = 0; endpoint < calls_.endpoints.size(); ++endpoint) {
+      const Endpoint& e = calls_.endpoints[endpoint];
+      if (model_.IsSequential(static_cast<int>(endpoint))) {
+        for (CallId call = e.root; call < e.end; ++call) drift += Drift(call);
+        continue;
+      }
+      ++g_.mark_now_;
+      for (CallId call = e.end - 1; call >= e.root; --call) {
+        g_.mark_[call] = g_.mark_now_;
+        SlowestGroupLanes(calls_.calls[call], g_.stride_, Drift(call), Subtree(call));
+        Add(g_.settled_.data() + static_cast<size_t>(call) * g_.stride_, g_.stride_, Subtree(call));
+      }
+      Add(Subtree(e.root), g_.stride_, sum);
+    }
+    const float now = static_cast<float>(model_.Now().latency_ms);
+    for (int lane = 0; lane < g_.stride_; lane += kQuad) {
+      StoreQuad(now - (LoadQuad(sum + lane) + drift) * per_endpoint_, sum + lane);
+    }
   }
 
   const Evaluator& model_;
   const Placement& placement_;
   const CallGraph& calls_;
+  const float per_endpoint_;
   MoveGains& g_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -24,16 +25,24 @@ class MoveGains {
   // Fall in latency, ms, when one pod moves. 0 within a kind and for kinds no pod may move to.
   float Gain(WorkloadId workload, KindId from, KindId to) const {
     const int target = target_of_[to];
-    return target < 0 ? 0 : gains_[workload * lanes_ + from * target_count_ + target];
+    return target < 0 ? 0 : gains_[workload * lanes_ + from * stride_ + target];
   }
   // The same for the index-th kind that accepts moves.
   float GainTo(WorkloadId workload, KindId from, int target) const {
-    return gains_[workload * lanes_ + from * target_count_ + target];
+    return gains_[workload * lanes_ + from * stride_ + target];
+  }
+  // The same from each kind, target_stride() apart; the first is from kind 0.
+  const float* GainsTo(WorkloadId workload, int target) const {
+    return GainsFrom(workload, 0) + target;
+  }
+  // The same to each of them: target_stride() numbers, of which the first target_count() count.
+  const float* GainsFrom(WorkloadId workload, KindId from) const {
+    return gains_.data() + static_cast<size_t>(workload) * lanes_ + from * stride_;
   }
   // Fall in latency, ms, when all pods of the workload are on the kind.
   float GainOfAll(WorkloadId workload, KindId to) const {
     const int target = target_of_[to];
-    return target < 0 ? 0 : gains_[workload * lanes_ + kind_count_ * target_count_ + target];
+    return target < 0 ? 0 : gains_[workload * lanes_ + kind_count_ * stride_ + target];
   }
   float GainOfAllTo(WorkloadId workload, int target) const {
     return GainTo(workload, kind_count_, target);
@@ -46,34 +55,47 @@ class MoveGains {
   // Position of a kind among those that accept moves, or -1.
   int TargetOf(KindId kind) const { return target_of_[kind]; }
   int target_count() const { return target_count_; }
+  int target_stride() const { return stride_; }  // A multiple of kQuad (base/quad.h).
   KindId target(int index) const { return targets_[index]; }
 
  private:
   friend void ComputeGains(const Evaluator& evaluator, MoveGains* gains);
   friend class GainComputation;
 
-  uint64_t world_ = 0;  // Evaluator::world when lanes and hops were laid out; 0: never.
+  uint64_t world_ = 0;  // Evaluator::world of the members "of the world"; 0: none.
   int kind_count_ = 0;
   int target_count_ = 0;
-  int lanes_ = 0;  // kind_count * target_count + target_count, rounded up to the vector width.
-  std::vector<int> target_of_;
-  std::vector<KindId> targets_;
-  std::vector<float> gains_;       // [workload][lane]
-  std::vector<float> everything_;  // [target]
 
-  // Scratch.
-  std::vector<int32_t> lane_from_,
-      lane_to_;  // [lane] kinds; kind_count_ as `from` stands for the workload's mean.
-  std::vector<float> hop_, hop_back_;  // [kind][kind] and transposed
+  // Of the world. A row holds a number for each kind, or for each target, and is filled up to the
+  // vector width with what nobody reads.
+  int kind_stride_ = 0;
+  int stride_ = 0;  // Of a row of targets.
+  int lanes_ = 0;   // (kind_count_ + 1) rows of targets; the last stands for all pods at once.
+  std::vector<int> target_of_;      // [kind]
+  std::vector<KindId> targets_;     // [stride]
+  std::vector<WorkloadId> movers_;  // Workloads that may move and have pods.
+  std::vector<uint8_t> moves_;      // [workload] whether it may move
+  std::vector<float> share_;        // [workload] 1 / replicas
+  std::vector<float> sojourn_;      // [call][kind]
+  std::vector<float> hop_;          // [kind][kind]
+  std::vector<float> hop_back_;     // and transposed
+  std::vector<uint8_t> hop_stays_;  // [call] whether neither of its ends moves
+
+  std::vector<float> gains_;           // [workload][lane]
+  std::vector<float> everything_;      // [stride]
   std::vector<float> incoming_;        // [workload][kind] mean hop from the workload to the kind
   std::vector<float> outgoing_;        // [workload][kind] mean hop from the kind to the workload
   std::vector<int32_t> seen_on_kind_;  // [workload][kind] pods that the mean hops are of
   std::vector<uint8_t> changed_;       // [workload] whether these are others than last time
-  std::vector<float> as_seen_;         // [call] what its caller waits for it now
-  std::vector<float> per_kind_,
-      call_times_;              // [kind + 1] times of a workload's calls, by kind, and their mean
-  std::vector<float> subtree_;  // [call][lane of a block]
-  std::vector<uint32_t> mark_;  // [call] on the way from a changed call to the root
+  // What a call takes when all that may move is on a target, but for what moves always change.
+  std::vector<float> settled_;      // [call][stride]
+  std::vector<float> settled_sum_;  // [stride] of the calls of endpoints that are sums
+
+  // Scratch.
+  std::vector<float> as_seen_;             // [call] what its caller waits for it now
+  std::vector<float> times_, call_times_;  // [kind] times of a workload's calls, and of one
+  std::vector<float> subtree_;             // [call][lane]
+  std::vector<uint32_t> mark_;  // [call] equal to mark_now_: its subtree_ is of this alternative
   uint32_t mark_now_ = 0;
 };
 

@@ -35,6 +35,10 @@ class Placement {
   int on_node(WorkloadId workload, NodeId node) const {
     return on_node_[workload * node_count_ + node];
   }
+  // Pods of the workload on each node.
+  const uint16_t* on_nodes(WorkloadId workload) const {
+    return on_node_.data() + static_cast<size_t>(workload) * node_count_;
+  }
   int on_kind(WorkloadId workload, KindId kind) const {
     return on_kind_[workload * kind_count_ + kind];
   }

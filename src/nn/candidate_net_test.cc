@@ -273,8 +273,9 @@ std::vector<int> Permutation(int n, Rng* rng) {
   return perm;
 }
 
-Floats PermuteRows(const Floats& values, const std::vector<int>& perm, int width) {
-  Floats result(values.size());
+template <class Rows>
+Rows PermuteRows(const Rows& values, const std::vector<int>& perm, int width) {
+  Rows result(values.size());
   for (size_t i = 0; i < perm.size(); ++i) {
     std::copy_n(values.begin() + ptrdiff_t(i) * width, width,
                 result.begin() + ptrdiff_t(perm[i]) * width);

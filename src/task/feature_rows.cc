@@ -18,7 +18,7 @@ void AppendEdges(const QuestionSummary& q, GraphBatch* batch) {
 
 }  // namespace
 
-float* AddRows(int count, int width, std::vector<float>* rows) {
+float* AddRows(int count, int width, FloatRows* rows) {
   const size_t at = rows->size();
   rows->resize(at + static_cast<size_t>(count) * width);
   return rows->data() + at;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/graph_batch.h"
+#include "base/quad.h"
 #include "task/question_summary.h"
 #include "task/task.h"
 
@@ -35,28 +36,81 @@ inline float Clip(float x, float limit) { return std::min(std::max(x, -limit), l
 // Values far outside of what training saw would carry a network anywhere.
 inline constexpr float kFeatureLimit = 8;
 
-enum class Others { kZero, kKeep };  // What becomes of features that are read from other views.
+template <const auto& kTable>
+inline constexpr int kFeatureCount =
+    static_cast<int>(std::tuple_size_v<std::remove_cvref_t<decltype(kTable)>>);
 
-// Writes the features that are read from `view`, in line: the table is known to the compiler.
-template <const auto& kTable, Others kOthers, size_t kIndex, class View>
-void WriteFeature(const View& view, float* row) {
-  using Get = float (*)(const View&);
-  constexpr const auto& kFeature = kTable[kIndex];
-  if constexpr (std::holds_alternative<Get>(kFeature.get)) {
-    constexpr Get kGet = std::get<Get>(kFeature.get);
-    row[kIndex] = Clip(kGet(view) * (1.0f / kFeature.scale), kFeatureLimit);
-  } else if constexpr (kOthers == Others::kZero) {
-    row[kIndex] = 0;
-  }
+// Whether the table has a feature there that is read from such a view.
+template <const auto& kTable, class View>
+constexpr bool ReadsFrom(int index) {
+  return index < kFeatureCount<kTable> &&
+         std::holds_alternative<float (*)(const View&)>(kTable[index].get);
+}
+template <const auto& kTable, class View>
+constexpr bool AnyReadsFrom(int first) {
+  bool any = false;
+  for (int i = first; i < first + kQuad; ++i) any |= ReadsFrom<kTable, View>(i);
+  return any;
 }
 
-template <const auto& kTable, Others kOthers = Others::kZero, class View>
-void WriteRow(const View& view, float* row) {
-  constexpr size_t kCount = std::tuple_size_v<std::remove_cvref_t<decltype(kTable)>>;
-  [&]<size_t... kIndex>(std::index_sequence<kIndex...>) {
-    (WriteFeature<kTable, kOthers, kIndex>(view, row), ...);
+// A feature's value and what it is multiplied with; 0 if it is read from another view.
+template <const auto& kTable, int kIndex, class View>
+float Value(const View& view) {
+  if constexpr (ReadsFrom<kTable, View>(kIndex)) {
+    constexpr auto kGet = std::get<float (*)(const View&)>(kTable[kIndex].get);
+    return kGet(view);
+  } else {
+    return 0;
   }
-  (std::make_index_sequence<kCount>{});
+}
+template <const auto& kTable, int kIndex>
+constexpr float PerScale() {
+  return kIndex < kFeatureCount<kTable> ? 1.0f / kTable[kIndex].scale : 1.0f;
+}
+
+// Features [kFirst, kFirst + kQuad) as a network sees them; 0 for those of other views. Scaled and
+// clipped at once.
+template <const auto& kTable, int kFirst, class View>
+Quad ReadQuad(const View& view) {
+  constexpr Quad kPerScale{PerScale<kTable, kFirst>(), PerScale<kTable, kFirst + 1>(),
+                           PerScale<kTable, kFirst + 2>(), PerScale<kTable, kFirst + 3>()};
+  const Quad values{Value<kTable, kFirst>(view), Value<kTable, kFirst + 1>(view),
+                    Value<kTable, kFirst + 2>(view), Value<kTable, kFirst + 3>(view)};
+  return Min(Max(values * kPerScale, AllOf(-kFeatureLimit)), AllOf(kFeatureLimit));
+}
+
+// Calls visit(std::integral_constant<int, first>) for each quad of a row of `kWidth` floats.
+template <int kWidth, class Visit>
+void ForEachQuad(Visit&& visit) {
+  static_assert(kWidth % kQuad == 0);
+  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
+    (visit(std::integral_constant<int, kIndex * kQuad>{}), ...);
+  }
+  (std::make_integer_sequence<int, kWidth / kQuad>{});
+}
+
+// Writes a row: the features that are read from `view`, 0 elsewhere. The table is known to the
+// compiler, which reads each feature in line.
+template <const auto& kTable, int kWidth, class View>
+void WriteRow(const View& view, float* row) {
+  static_assert(kFeatureCount<kTable> <= kWidth);
+  ForEachQuad<kWidth>([&](auto first) {
+    if constexpr (AnyReadsFrom<kTable, View>(first)) {
+      StoreQuad(ReadQuad<kTable, first>(view), row + first);
+    } else {
+      StoreQuad(Quad{}, row + first);
+    }
+  });
+}
+
+// The same on top of the sum of two rows, which are 0 where features are read from `view`.
+template <const auto& kTable, int kWidth, class View>
+void JoinRows(const View& view, const float* a, const float* b, float* row) {
+  ForEachQuad<kWidth>([&](auto first) {
+    Quad features = LoadQuad(a + first) + LoadQuad(b + first);
+    if constexpr (AnyReadsFrom<kTable, View>(first)) features += ReadQuad<kTable, first>(view);
+    StoreQuad(features, row + first);
+  });
 }
 
 template <class... Views, size_t kCount>
@@ -66,8 +120,8 @@ std::vector<FeatureDescription> Describe(const std::array<Feature<Views...>, kCo
   return descriptions;
 }
 
-// Room for `count` more rows of zeros.
-float* AddRows(int count, int width, std::vector<float>* rows);
+// Room for `count` more rows, to be written.
+float* AddRows(int count, int width, FloatRows* rows);
 
 // Room for the ends of `count` more candidates.
 CandidateEnds* AddEnds(int count, GraphBatch* batch);

@@ -21,26 +21,32 @@ constexpr std::array<Feature<Left, Right>, 3> kTable{{
     {"x_again", "ms", 4, [](const Left& v) { return v.x; }, "of the left, magnified less"},
 }};
 
-TEST(FeatureRows, AFeatureIsWrittenFromTheViewItsReaderTakesAndIsZeroInTheOthers) {
-  float left[] = {7, 7, 7}, right[] = {7, 7, 7};
-  WriteRow<kTable>(Left{3}, left);
-  WriteRow<kTable>(Right{5}, right);
-  EXPECT_EQ(std::to_array({left[0], left[1], left[2]}), std::to_array({1.5f, 0.0f, 0.75f}));
-  EXPECT_EQ(std::to_array({right[0], right[1], right[2]}), std::to_array({0.0f, 5.0f, 0.0f}));
+using Row = std::array<float, 8>;
+
+TEST(FeatureRows, AFeatureIsWrittenFromTheViewItsReaderTakesAndAllElseIsZero) {
+  Row left, right;
+  left.fill(7);
+  right.fill(7);
+  WriteRow<kTable, 8>(Left{3}, left.data());
+  WriteRow<kTable, 8>(Right{5}, right.data());
+  EXPECT_EQ(left, (Row{1.5f, 0, 0.75f}));
+  EXPECT_EQ(right, (Row{0, 5}));
 }
 
-TEST(FeatureRows, FeaturesOfOtherViewsCanBeKept) {
-  float row[] = {7, 7, 7};
-  WriteRow<kTable, Others::kKeep>(Right{5}, row);
-  EXPECT_EQ(std::to_array({row[0], row[1], row[2]}), std::to_array({7.0f, 5.0f, 7.0f}));
+TEST(FeatureRows, ARowIsJoinedFromTwoAndFromWhatOnlyItsViewKnows) {
+  const Row a{1, 0, 2, 0, 3}, b{0, 0, 1, 0, 0, 4};
+  Row row;
+  row.fill(7);
+  JoinRows<kTable, 8>(Right{5}, a.data(), b.data(), row.data());
+  EXPECT_EQ(row, (Row{1, 5, 3, 0, 3, 4}));
 }
 
 TEST(FeatureRows, ValuesAreClippedAfterScaling) {
-  float row[3];
-  WriteRow<kTable>(Left{20}, row);
+  Row row;
+  WriteRow<kTable, 8>(Left{20}, row.data());
   EXPECT_EQ(row[0], 8);
   EXPECT_EQ(row[2], 5);
-  WriteRow<kTable>(Left{-20}, row);
+  WriteRow<kTable, 8>(Left{-20}, row.data());
   EXPECT_EQ(row[0], -8);
 }
 
@@ -53,12 +59,12 @@ TEST(FeatureRows, ADescriptionHasWhatTheTableSays) {
   EXPECT_EQ(descriptions[2].meaning, "of the left, magnified less");
 }
 
-TEST(FeatureRows, AddedRowsAreZeroAndFollowThoseThere) {
-  std::vector<float> rows(2, 1.0f);
+TEST(FeatureRows, AddedRowsFollowThoseThere) {
+  FloatRows rows(2, 1.0f);
   float* added = AddRows(2, 3, &rows);
-  EXPECT_EQ(rows.size(), 8u);
+  ASSERT_EQ(rows.size(), 8u);
   EXPECT_EQ(added, rows.data() + 2);
-  for (int i = 0; i < 6; ++i) EXPECT_EQ(added[i], 0);
+  EXPECT_EQ(rows[1], 1);
 }
 
 }  // namespace

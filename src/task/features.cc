@@ -240,7 +240,7 @@ constexpr std::array<Feature<QuestionSummary>, 14> kContext{{
 // candidate is the sum of its two ends, with what depends on both written over.
 class EndRowsOf {
  public:
-  static constexpr size_t kWidth = kMigrationWidths.candidate;
+  static constexpr int kWidth = kMigrationWidths.candidate;
 
   EndRowsOf(const QuestionSummary& q, EndRows* store) : q_(q), store_(*store) {}
 
@@ -290,7 +290,7 @@ class EndRowsOf {
                           .pods = end.pods,
                           .sequel = q_.UnlockedBy(end.workload, end.row)};
     store_.unlocked_gain[slot] = view.sequel.gain;
-    WriteRow<kCandidate>(view, store_.source.data() + slot * kWidth);
+    WriteRow<kCandidate, kWidth>(view, store_.source.data() + slot * kWidth);
   }
 
   void FillTarget(const MoveEnds::End& end, size_t slot) {
@@ -306,7 +306,7 @@ class EndRowsOf {
         .gain_of_all = q_.gains->GainOfAll(end.workload, node.kind),
         .to_go = static_cast<float>(w.replicas - q_.placement->on_kind(end.workload, node.kind)),
         .sequel = q_.BlockedBy(end.workload, end.row)};
-    WriteRow<kCandidate>(view, store_.target.data() + slot * kWidth);
+    WriteRow<kCandidate, kWidth>(view, store_.target.data() + slot * kWidth);
   }
 
   const QuestionSummary& q_;
@@ -316,18 +316,16 @@ class EndRowsOf {
 // The row of one candidate, from those of its ends.
 void WriteCandidate(const QuestionSummary& q, const Candidate& c, const CandidateEnds& joins,
                     const float* source, const float* target, float unlocked_gain, float* row) {
-  for (size_t i = 0; i < EndRowsOf::kWidth; ++i) row[i] = source[i] + target[i];
   const WorkloadId w = joins.workload;
   const KindId from = q.node(joins.from).kind, to = q.node(joins.to).kind;
-  WriteRow<kCandidate, Others::kKeep>(
-      CandidateView{
-          .q = q,
-          .gain = c.gain_ms,
-          .execution = (q.ExecutionOn(w, from) - q.ExecutionOn(w, to)) * q.workload(w).share,
-          .unlocked_gain = unlocked_gain,
-          .hop = q.Hop(from, to),
-          .same_layer = q.kind(from).layer == q.kind(to).layer},
-      row);
+  const CandidateView view{
+      .q = q,
+      .gain = c.gain_ms,
+      .execution = (q.ExecutionOn(w, from) - q.ExecutionOn(w, to)) * q.workload(w).share,
+      .unlocked_gain = unlocked_gain,
+      .hop = q.Hop(from, to),
+      .same_layer = q.kind(from).layer == q.kind(to).layer};
+  JoinRows<kCandidate, EndRowsOf::kWidth>(view, source, target, row);
 }
 
 void WriteCandidates(const QuestionSummary& q, ActionSpace* space, float* row,
@@ -366,13 +364,13 @@ void MigrationFeatures::Write(Evaluator* model, const StepCosts& costs, int step
                   AddEnds(space->count(), batch));
   float* row = AddRows(q.node_count(), widths.node, &batch->nodes);
   for (int i = 0; i < q.node_count(); ++i, row += widths.node) {
-    WriteRow<kNode>(NodeView{q.node(i), q.kind(q.node(i).kind)}, row);
+    WriteRow<kNode, kMigrationWidths.node>(NodeView{q.node(i), q.kind(q.node(i).kind)}, row);
   }
   row = AddRows(q.workload_count(), widths.workload, &batch->workloads);
   for (WorkloadId w = 0; w < q.workload_count(); ++w, row += widths.workload) {
-    WriteRow<kWorkload>(WorkloadView{q.workload(w)}, row);
+    WriteRow<kWorkload, kMigrationWidths.workload>(WorkloadView{q.workload(w)}, row);
   }
-  WriteRow<kContext>(q, AddRows(1, widths.context, &batch->context));
+  WriteRow<kContext, kMigrationWidths.context>(q, AddRows(1, widths.context, &batch->context));
   CloseSample(q, batch);
 }
 

@@ -42,17 +42,20 @@ void MigrationTask::ListAll(const MoveGains& gains, ActionSpace* space) const {
   const size_t count = static_cast<size_t>(ends.moves());
   space->candidates.resize(count + 1);  // A pod that stays where it is is written over.
   Candidate* next = space->candidates.data();
+  const std::span<const MoveEnds::Node> rows = ends.nodes();
+  const int stride = gains.target_stride();
   int32_t first_source = 0, target = 0;
   for (WorkloadId w = 0; w < ends.workload_count(); ++w) {
     const auto hosts = ends.hosts(w);
     for (const MoveEnds::End& to : ends.targets(w)) {
-      const MoveEnds::Node& there = ends.node(to.row);
+      const MoveEnds::Node there = rows[to.row];
+      const float* gain = gains.GainsTo(w, there.target);
       int32_t source = first_source;
       for (const MoveEnds::End& from : hosts) {
-        const MoveEnds::Node& here = ends.node(from.row);
+        const MoveEnds::Node& here = rows[from.row];
         *next = {.move = {w, here.id, there.id},
                  .pods = from.pods,
-                 .gain_ms = gains.GainTo(w, here.kind, there.target),
+                 .gain_ms = gain[here.kind * stride],
                  .source = source++,
                  .target = target};
         next += from.row != to.row;

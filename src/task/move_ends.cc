@@ -45,9 +45,8 @@ void MoveEnds::HashNodes(const Placement& placement) {
   uint64_t* keys = keys_.data();
   for (WorkloadId w = 0; w < placement.workload_count(); ++w) {
     const uint64_t factor = Mix(0x656E6473, w) | 1;
-    for (NodeId node = 0; node < nodes; ++node) {
-      keys[node] += factor * static_cast<uint64_t>(placement.on_node(w, node));
-    }
+    const uint16_t* pods = placement.on_nodes(w);
+    for (NodeId node = 0; node < nodes; ++node) keys[node] += factor * pods[node];
   }
   for (NodeId node = 0; node < nodes; ++node) {
     const Resources& free = placement.free(node);
@@ -81,23 +80,24 @@ void MoveEnds::SortRows() {
 void MoveEnds::ListWorkload(const Evaluator& model, WorkloadId w) {
   const Placement& placement = model.placement();
   const bool moves = model.state().catalog->workloads[w].movable && placement.replicas(w) > 0;
-  End* hosts = hosts_.data() + hosts_begin_[w];
-  End* targets = targets_.data() + targets_begin_[w];
+  End* host = hosts_.data() + hosts_begin_[w];
+  End* target = targets_.data() + targets_begin_[w];
   const Resources requests = placement.requests(w);
+  const uint16_t* pods = placement.on_nodes(w);
+  const Node* node = rows_.data();
   const int nodes = node_count();
-  int host_count = 0, target_count = 0, own = 0;
-  int64_t own_pods = 0;
+  int host_count = 0, target_count = 0, own = 0, own_pods = 0;
   // Without branches: what fits where is as good as random. What does not belong is written over.
-  for (int row = 0; row < nodes; ++row) {
-    const Node& node = rows_[row];
-    const int here = placement.on_node(w, node.id);
-    const bool fits = moves & (node.target >= 0) & node.free.Fits(requests);
-    hosts[host_count] = {w, row, here};
-    host_count += here > 0;
-    targets[target_count] = {w, row, here};
+  for (int row = 0; row < nodes; ++row, ++node) {
+    const int here = pods[node->id];
+    const int is_host = here > 0;
+    const int fits = moves & (node->target >= 0) & node->free.Fits(requests);
+    host[host_count] = {w, row, here};
+    host_count += is_host;
+    target[target_count] = {w, row, here};
     target_count += fits;
-    own += fits & (here > 0);
-    own_pods += fits * here;
+    own += fits & is_host;
+    own_pods += here & -fits;
   }
   hosts_begin_[w + 1] = hosts_begin_[w] + host_count;
   targets_begin_[w + 1] = targets_begin_[w] + target_count;

@@ -37,6 +37,7 @@ class MoveEnds {
 
   int node_count() const { return static_cast<int>(rows_.size()); }
   int workload_count() const { return static_cast<int>(hosts_begin_.size()) - 1; }
+  std::span<const Node> nodes() const { return rows_; }
   const Node& node(int row) const { return rows_[row]; }
   int row(NodeId node) const { return row_of_[node]; }
   uint64_t key(NodeId node) const { return keys_[node]; }

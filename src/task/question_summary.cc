@@ -4,17 +4,37 @@
 #include <bit>
 #include <cmath>
 
+#include "base/quad.h"
+
 namespace rudderfish {
 namespace {
 
 constexpr float kRoomMax = 2;
-constexpr float kPerNothing = 1e6f;  // Pods in a unit of room that they do not use.
-constexpr float kNothing = -1e9f;    // Less than any gain.
+constexpr float kPerNothing = 1e6f;   // Pods in a unit of room that they do not use.
+constexpr float kNothing = -1e9f;     // Less than any gain,
+constexpr float kAnything = 1e9f;     // and more.
+constexpr double kNeverFits = 1e300;  // More of a resource than there is,
+constexpr Room kAllRoom{1e200, 1e200};
+constexpr Room kNoRoom{-1e200, -1e200};
 
-// x where the condition holds, else 0; without a branch, for conditions that are as good as random.
-float Where(bool condition, float x) {
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(x) & -static_cast<uint32_t>(condition));
+Room RoomOf(const Resources& free) {
+  return {static_cast<double>(free.cpu_millis), static_cast<double>(free.memory_bytes)};
 }
+
+// All bits or none; a comparison of two doubles gives each twice.
+using MaskQuad = int32_t __attribute__((vector_size(kQuad * sizeof(int32_t))));
+using DoublePair = double __attribute__((vector_size(2 * sizeof(double)), aligned(8), may_alias));
+
+MaskQuad AtMost(const double* pair, double limit) {
+  return std::bit_cast<MaskQuad>(*reinterpret_cast<const DoublePair*>(pair) <=
+                                 DoublePair{limit, limit});
+}
+// Which of two movers fit.
+MaskQuad Fit(const Room& room, const double* cpu, const double* memory) {
+  return AtMost(cpu, room.cpu) & AtMost(memory, room.memory);
+}
+
+void AddQuad(const Quad& quad, float* to) { StoreQuad(LoadQuad(to) + quad, to); }
 
 float Inverse(int64_t x) { return x > 0 ? 1.0f / static_cast<float>(x) : 0.0f; }
 
@@ -47,11 +67,13 @@ void QuestionSummary::SummariseWorld() {
   workloads_ = placement->workload_count();
   kinds_ = placement->kind_count();
   layers_ = model->state().catalog->layer_count();
+  layer_stride_ = RoundUpToQuads(layers_);
+  is_layer_.assign(static_cast<size_t>(kinds_) * layer_stride_, 0.0f);
   workload_.assign(workloads_, {});
   kind_.assign(kinds_, {});
   node_.assign(nodes_, {});
   for (auto* per_layer : {&on_layer_, &callers_, &callees_, &layer_room_}) {
-    per_layer->assign(static_cast<size_t>(workloads_) * layers_, 0.0f);
+    per_layer->assign(static_cast<size_t>(workloads_) * layer_stride_, 0.0f);
   }
   for (auto* per_kind : {&room_, &best_out_, &execution_}) {
     per_kind->assign(static_cast<size_t>(workloads_) * kinds_, 0.0f);
@@ -59,13 +81,29 @@ void QuestionSummary::SummariseWorld() {
   SummariseWorkloadsOfWorld();
   SummariseCallsOfWorld();
   SummariseKindsOfWorld();
-  best_in_.assign(static_cast<size_t>(kinds_) * movers_.size(), 0.0f);
+  mover_stride_ = RoundUpToQuads(static_cast<int>(movers_.size()));
+  best_in_.assign(static_cast<size_t>(kinds_) * mover_stride_, 0.0f);
+  // Nobody who fills the row up fits anywhere.
+  cpu_needed_.resize(mover_stride_, kNeverFits);
+  memory_needed_.resize(mover_stride_, kNeverFits);
+  BarMovesWithinKinds();
+}
+
+void QuestionSummary::BarMovesWithinKinds() {
+  const int stride = gains->target_stride();
+  bar_.assign(static_cast<size_t>(kinds_) * stride, kNothing);
+  for (KindId from = 0; from < kinds_; ++from) {
+    for (int target = 0; target < gains->target_count(); ++target) {
+      if (gains->target(target) != from) bar_[from * stride + target] = kAnything;
+    }
+  }
 }
 
 void QuestionSummary::SummariseWorkloadsOfWorld() {
   const Catalog& catalog = *model->state().catalog;
   movers_.clear();
-  requests_.clear();
+  cpu_needed_.clear();
+  memory_needed_.clear();
   largest_ = {};
   int movable = 0;
   for (WorkloadId w = 0; w < workloads_; ++w) {
@@ -83,7 +121,8 @@ void QuestionSummary::SummariseWorkloadsOfWorld() {
     if (s.replicas == 0) continue;
     s.mover = static_cast<int>(movers_.size());
     movers_.push_back(w);
-    requests_.push_back(s.requests);
+    cpu_needed_.push_back(static_cast<double>(s.requests.cpu_millis));
+    memory_needed_.push_back(static_cast<double>(s.requests.memory_bytes));
   }
   per_movable_ = Inverse(movable);
 }
@@ -116,6 +155,7 @@ void QuestionSummary::SummariseKindsOfWorld() {
   per_cpu_.resize(nodes_);
   for (KindId kind = 0; kind < kinds_; ++kind) {
     kind_[kind].layer = catalog.kinds[kind].layer;
+    is_layer_[kind * layer_stride_ + kind_[kind].layer] = 1;
     kind_[kind].accepts_moves = catalog.layers[kind_[kind].layer].accepts_moves ? 1 : 0;
   }
   for (NodeId node = 0; node < nodes_; ++node) {
@@ -151,27 +191,33 @@ void QuestionSummary::SummariseKindsOfWorld() {
 
 // Shares of each workload, of its callers and of its callees on each layer.
 void QuestionSummary::SummariseLayers() {
-  for (auto* shares : {&on_layer_, &callers_, &callees_}) {
-    std::fill(shares->begin(), shares->end(), 0.0f);
-  }
+  for (auto* shares : {&callers_, &callees_}) std::fill(shares->begin(), shares->end(), 0.0f);
   for (WorkloadId w = 0; w < workloads_; ++w) {
-    for (KindId kind = 0; kind < kinds_; ++kind) {
-      on_layer_[w * layers_ + kind_[kind].layer] +=
-          static_cast<float>(placement->on_kind(w, kind)) * workload_[w].share;
+    for (int layer = 0; layer < layer_stride_; layer += kQuad) {
+      Quad shares{};
+      for (KindId kind = 0; kind < kinds_; ++kind) {
+        shares += static_cast<float>(placement->on_kind(w, kind)) * workload_[w].share *
+                  LoadQuad(is_layer_.data() + kind * layer_stride_ + layer);
+      }
+      StoreQuad(shares, on_layer_.data() + w * layer_stride_ + layer);
     }
   }
   for (const GraphEdge& call : calls_) {
-    for (LayerId layer = 0; layer < layers_; ++layer) {
-      callers_[call.b * layers_ + layer] += on_layer_[call.a * layers_ + layer];
-      callees_[call.a * layers_ + layer] += on_layer_[call.b * layers_ + layer];
+    const int a = call.a * layer_stride_, b = call.b * layer_stride_;
+    for (int layer = 0; layer < layer_stride_; layer += kQuad) {
+      AddQuad(LoadQuad(on_layer_.data() + a + layer), callers_.data() + b + layer);
+      AddQuad(LoadQuad(on_layer_.data() + b + layer), callees_.data() + a + layer);
     }
   }
   for (float* shares : {callers_.data(), callees_.data()}) {
-    for (WorkloadId w = 0; w < workloads_; ++w, shares += layers_) {
-      float sum = 0;
-      for (LayerId layer = 0; layer < layers_; ++layer) sum += shares[layer];
+    for (WorkloadId w = 0; w < workloads_; ++w, shares += layer_stride_) {
+      Quad sums{};
+      for (int layer = 0; layer < layer_stride_; layer += kQuad) sums += LoadQuad(shares + layer);
+      const float sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
       const float per_sum = sum > 0 ? 1.0f / sum : 0.0f;
-      for (LayerId layer = 0; layer < layers_; ++layer) shares[layer] *= per_sum;
+      for (int layer = 0; layer < layer_stride_; layer += kQuad) {
+        StoreQuad(LoadQuad(shares + layer) * per_sum, shares + layer);
+      }
     }
   }
 }
@@ -251,39 +297,46 @@ void QuestionSummary::CountRoom() {
 void QuestionSummary::SummariseRoom(WorkloadId w) {
   const WorkloadSummary& s = workload_[w];
   const float* room = room_.data() + w * kinds_;
-  float* of_layer = layer_room_.data() + w * layers_;
-  std::fill(of_layer, of_layer + layers_, 0.0f);
-  for (KindId kind = 0; kind < kinds_; ++kind) of_layer[kind_[kind].layer] += room[kind];
-  for (LayerId layer = 0; layer < layers_; ++layer) {
-    const float elsewhere = static_cast<float>(s.replicas) * (1 - ShareOnLayer(w, layer));
-    const float enough = Where(elsewhere < 0.5f, kRoomMax);
-    of_layer[layer] = std::min(kRoomMax, (of_layer[layer] + enough) / std::max(elsewhere, 0.5f));
+  float* of_layer = layer_room_.data() + w * layer_stride_;
+  const float* shares = on_layer_.data() + w * layer_stride_;
+  for (int layer = 0; layer < layer_stride_; layer += kQuad) {
+    const Quad half = AllOf(0.5f), most = AllOf(kRoomMax);
+    const Quad elsewhere = static_cast<float>(s.replicas) * (1 - LoadQuad(shares + layer));
+    Quad pods{};
+    for (KindId kind = 0; kind < kinds_; ++kind) {
+      pods += room[kind] * LoadQuad(is_layer_.data() + kind * layer_stride_ + layer);
+    }
+    const Quad share = pods / Max(elsewhere, half);
+    StoreQuad(elsewhere < half ? most : Min(most, share), of_layer + layer);
   }
 }
 
 // The best a workload that moves could gain, room or not.
 void QuestionSummary::SummariseMoves(WorkloadId w) {
   WorkloadSummary& s = workload_[w];
-  const int movers = static_cast<int>(movers_.size());
-  const int targets = gains->target_count();
-  float* best_in = best_in_.data() + s.mover;
-  float* best_out = best_out_.data() + w * kinds_;
-  std::fill(best_out, best_out + kinds_, kNothing);
-  s.best_all = s.best_blocked = targets == 0 ? 0 : kNothing;
+  const int targets = gains->target_count(), stride = gains->target_stride();
+  s.best_all = targets == 0 ? 0 : kNothing;
   s.best_kind = kNone;
   for (int target = 0; target < targets; ++target) {
-    const KindId to = gains->target(target);
     const float all = gains->GainOfAllTo(w, target);
-    if (all > s.best_all) s.best_all = all, s.best_kind = to;
-    float best = kNothing;
+    if (all > s.best_all) s.best_all = all, s.best_kind = gains->target(target);
+  }
+  float* best_out = best_out_.data() + w * kinds_;
+  s.best_blocked = kNothing;
+  for (int first = 0; first < stride; first += kQuad) {
+    Quad best = AllOf(kNothing);
     for (KindId from = 0; from < kinds_; ++from) {
-      const bool moves = (from != to) & (placement->on_kind(w, from) > 0);
-      const float gain = Where(moves, gains->GainTo(w, from, target)) + Where(!moves, kNothing);
-      best = std::max(best, gain);
-      best_out[from] = std::max(best_out[from], gain);
+      const float present = placement->on_kind(w, from) > 0 ? kAnything : kNothing;
+      const Quad bar = Min(LoadQuad(bar_.data() + from * stride + first), AllOf(present));
+      const Quad gain = Min(LoadQuad(gains->GainsFrom(w, from) + first), bar);
+      best = Max(best, gain);
+      best_out[from] = std::max(first == 0 ? kNothing : best_out[from], LargestOf(gain));
     }
-    best_in[to * movers] = best;
-    s.best_blocked = std::max(s.best_blocked, best);
+    const int last = std::min(kQuad, targets - first);
+    for (int i = 0; i < last; ++i) {
+      best_in_[gains->target(first + i) * mover_stride_ + s.mover] = best[i];
+    }
+    s.best_blocked = std::max(s.best_blocked, LargestOf(best));
   }
   if (s.best_blocked == kNothing) s.best_blocked = 0;
   s.spread = static_cast<float>(ends_->hosts(w).size()) * s.share;
@@ -312,7 +365,6 @@ void QuestionSummary::SummariseEverything() {
 }
 
 void QuestionSummary::SummariseNodes() {
-  const int movers = static_cast<int>(movers_.size());
   int64_t free_millis = 0;
   for (int row = 0; row < nodes_; ++row) {
     const MoveEnds::Node& node = ends_->node(row);
@@ -324,18 +376,11 @@ void QuestionSummary::SummariseNodes() {
     n.pods = n.best_out = n.best_in = n.best_blocked = n.fits = 0;
     if (node.target < 0) continue;
     free_millis += n.free.cpu_millis;
-    const float* best_in = best_in_.data() + n.kind * movers;
-    int fitting = 0;
-    float open = 0, blocked = 0;
-    for (int i = 0; i < movers; ++i) {
-      const bool fits = n.free.Fits(requests_[i]);
-      fitting += fits;
-      open = std::max(open, Where(fits, best_in[i]));
-      blocked = std::max(blocked, Where(!fits, best_in[i]));
-    }
-    n.best_in = open;
-    n.best_blocked = blocked;
-    n.fits = static_cast<float>(fitting) * per_movable_;
+    const Room free = RoomOf(n.free);
+    const Sequel open = FitOnly(kNoRoom, free, n.kind);
+    n.best_in = open.gain;
+    n.best_blocked = FitOnly(free, kAllRoom, n.kind).gain;
+    n.fits = open.workloads * per_movable_;
   }
   free_cpu = static_cast<float>(free_millis) * per_accepting_cpu_;
   for (const MoveEnds::End& host : ends_->hosts()) {
@@ -355,35 +400,31 @@ void QuestionSummary::SummariseContext() {
 
 Sequel QuestionSummary::UnlockedBy(WorkloadId w, int from_row) const {
   const NodeSummary& from = node_[from_row];
-  const int movers = kind_[from.kind].accepts_moves > 0 ? static_cast<int>(movers_.size()) : 0;
-  const float* best_in = best_in_.data() + from.kind * movers_.size();
-  const Resources then = from.free + workload_[w].requests;
-  Sequel sequel;
-  int workloads = 0;
-  for (int i = 0; i < movers; ++i) {
-    const bool fitted = from.free.Fits(requests_[i]), fits = then.Fits(requests_[i]);
-    const bool unlocked = !fitted & fits;
-    workloads += unlocked;
-    sequel.gain = std::max(sequel.gain, Where(unlocked, best_in[i]));
-  }
-  sequel.workloads = static_cast<float>(workloads);
-  return sequel;
+  if (kind_[from.kind].accepts_moves == 0) return {};
+  return FitOnly(RoomOf(from.free), RoomOf(from.free + workload_[w].requests), from.kind);
 }
 
 Sequel QuestionSummary::BlockedBy(WorkloadId w, int to_row) const {
   const NodeSummary& to = node_[to_row];
-  const float* best_in = best_in_.data() + to.kind * movers_.size();
-  const Resources then = to.free - workload_[w].requests;
-  Sequel sequel;
-  int workloads = 0;
-  for (size_t i = 0; i < movers_.size(); ++i) {
-    const bool fitted = to.free.Fits(requests_[i]), fits = then.Fits(requests_[i]);
-    const bool blocked = fitted & !fits;
-    workloads += blocked;
-    sequel.gain = std::max(sequel.gain, Where(blocked, best_in[i]));
+  return FitOnly(RoomOf(to.free - workload_[w].requests), RoomOf(to.free), to.kind);
+}
+
+// Without branches, four at a time: who fits where is as good as random.
+Sequel QuestionSummary::FitOnly(const Room& less, const Room& more, KindId kind) const {
+  const float* best_in = best_in_.data() + kind * mover_stride_;
+  Quad gain{};
+  MaskQuad count{};
+  for (int i = 0; i < mover_stride_; i += kQuad) {
+    const double* cpu = cpu_needed_.data() + i;
+    const double* memory = memory_needed_.data() + i;
+    const MaskQuad a = Fit(more, cpu, memory) & ~Fit(less, cpu, memory);
+    const MaskQuad b = Fit(more, cpu + 2, memory + 2) & ~Fit(less, cpu + 2, memory + 2);
+    const MaskQuad only = __builtin_shufflevector(a, b, 0, 2, 4, 6);
+    count -= only;
+    gain = Max(gain, only ? LoadQuad(best_in + i) : Quad{});
   }
-  sequel.workloads = static_cast<float>(workloads);
-  return sequel;
+  return {.gain = LargestOf(gain),
+          .workloads = static_cast<float>((count[0] + count[1]) + (count[2] + count[3]))};
 }
 
 }  // namespace rudderfish

@@ -79,6 +79,12 @@ struct Sequel {
   float workloads = 0;  // How many.
 };
 
+// Free resources, in whole numbers that doubles hold exactly: those can be compared four at a time.
+struct Room {
+  double cpu = 0;     // Milli-cores.
+  double memory = 0;  // Bytes.
+};
+
 class QuestionSummary {
  public:
   // `ends` and `candidates` are of the evaluator's state, and outlive the question.
@@ -98,13 +104,19 @@ class QuestionSummary {
   float Hop(KindId from, KindId to) const { return hop_[from * kinds_ + to]; }
   float ExecutionOn(WorkloadId w, KindId kind) const { return execution_[w * kinds_ + kind]; }
   float ShareOnLayer(WorkloadId w, LayerId layer) const {
-    return layer < layers_ ? on_layer_[w * layers_ + layer] : 0;
+    return layer < layers_ ? on_layer_[w * layer_stride_ + layer] : 0;
   }
-  float CallersOnLayer(WorkloadId w, LayerId layer) const { return callers_[w * layers_ + layer]; }
-  float CalleesOnLayer(WorkloadId w, LayerId layer) const { return callees_[w * layers_ + layer]; }
+  float CallersOnLayer(WorkloadId w, LayerId layer) const {
+    return callers_[w * layer_stride_ + layer];
+  }
+  float CalleesOnLayer(WorkloadId w, LayerId layer) const {
+    return callees_[w * layer_stride_ + layer];
+  }
   float KindRoom(WorkloadId w, KindId kind) const { return room_[w * kinds_ + kind]; }
   // Room on a layer for the workload's pods elsewhere, as a share of them, at most 2.
-  float LayerRoom(WorkloadId w, LayerId layer) const { return layer_room_[w * layers_ + layer]; }
+  float LayerRoom(WorkloadId w, LayerId layer) const {
+    return layer_room_[w * layer_stride_ + layer];
+  }
   float BestGainOfOthers(WorkloadId w) const {
     return w == best_workload_ ? second_gain_ : std::max(0.0f, best_gain);
   }
@@ -137,6 +149,7 @@ class QuestionSummary {
   void SummariseWorkloadsOfWorld();
   void SummariseCallsOfWorld();
   void SummariseKindsOfWorld();
+  void BarMovesWithinKinds();
   // Of the question.
   void SummariseCalls();
   void SummariseLayers();
@@ -144,6 +157,8 @@ class QuestionSummary {
   void SummariseMoves();
   void SummariseMoves(WorkloadId w);
   void CountRoom();
+  // Of the movers who fit into `more` but not into `less` on nodes of the kind.
+  Sequel FitOnly(const Room& less, const Room& more, KindId kind) const;
   void SummariseRoom(WorkloadId w);
   void SummariseEverything();
   void SummariseNodes();
@@ -151,20 +166,24 @@ class QuestionSummary {
 
   uint64_t world_ = 0;  // Evaluator::world the members "of the world" are of; 0: none.
   int nodes_ = 0, workloads_ = 0, kinds_ = 0, layers_ = 0;
+  int layer_stride_ = 0, mover_stride_ = 0;  // Of rows, filled up to quads.
   const MoveEnds* ends_ = nullptr;
   WorkloadId best_workload_ = kNone;
   float second_gain_ = 0;
 
   // Of the world.
-  Resources largest_;                // Of the movable workloads' requests.
-  float per_movable_ = 0;            // 1 / movable workloads
-  float per_accepting_cpu_ = 0;      // 1 / CPU of the nodes that accept moves
-  std::vector<float> per_cpu_;       // [node id] 1 / its CPU
-  std::vector<float> hop_;           // [kind][kind]
-  std::vector<float> execution_;     // [workload][kind]
-  std::vector<GraphEdge> calls_;     // [call with a caller]
-  std::vector<WorkloadId> movers_;   // Workloads that have pods and may move.
-  std::vector<Resources> requests_;  // [mover]
+  Resources largest_;                               // Of the movable workloads' requests.
+  float per_movable_ = 0;                           // 1 / movable workloads
+  float per_accepting_cpu_ = 0;                     // 1 / CPU of the nodes that accept moves
+  std::vector<float> per_cpu_;                      // [node id] 1 / its CPU
+  std::vector<float> hop_;                          // [kind][kind]
+  std::vector<float> execution_;                    // [workload][kind]
+  std::vector<GraphEdge> calls_;                    // [call with a caller]
+  std::vector<WorkloadId> movers_;                  // Workloads that have pods and may move.
+  std::vector<double> cpu_needed_, memory_needed_;  // [mover] requests, in the units of Room
+  std::vector<float>
+      is_layer_;            // [kind][layer] 1 on the kind's layer: sums over kinds, branch-free
+  std::vector<float> bar_;  // [kind][target] no gain is more; little where the kinds are the same
 
   std::vector<KindSummary> kind_;
   std::vector<NodeSummary> node_;  // [row]

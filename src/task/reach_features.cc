@@ -104,18 +104,20 @@ void MigrationFeatures::WriteReachAgent(Evaluator* model, int step, ActionSpace*
   for (const Candidate& c : space->candidates) {
     const int from = ends.row(c.move.from), to = ends.row(c.move.to);
     *joined++ = {c.move.workload, from, to};
-    WriteRow<kReachCandidate>(ReachView{.q = q, .c = &c, .from = from, .to = to}, row);
+    WriteRow<kReachCandidate, kMigrationWidths.candidate>(
+        ReachView{.q = q, .c = &c, .from = from, .to = to}, row);
     row += widths.candidate;
   }
   row = AddRows(q.node_count(), widths.node, &batch->nodes);
   for (int i = 0; i < q.node_count(); ++i, row += widths.node) {
-    WriteRow<kReachNode>(ReachView{.q = q, .node = i}, row);
+    WriteRow<kReachNode, kMigrationWidths.node>(ReachView{.q = q, .node = i}, row);
   }
   row = AddRows(q.workload_count(), widths.workload, &batch->workloads);
   for (WorkloadId w = 0; w < q.workload_count(); ++w, row += widths.workload) {
-    WriteRow<kReachWorkload>(ReachView{.q = q, .workload = w}, row);
+    WriteRow<kReachWorkload, kMigrationWidths.workload>(ReachView{.q = q, .workload = w}, row);
   }
-  WriteRow<kReachContext>(ReachView{.q = q}, AddRows(1, widths.context, &batch->context));
+  WriteRow<kReachContext, kMigrationWidths.context>(ReachView{.q = q},
+                                                    AddRows(1, widths.context, &batch->context));
   CloseSample(q, batch);
 }
 

@@ -21,7 +21,7 @@ struct QuestionSize {
 };
 
 inline void AppendRandomQuestion(const QuestionSize& size, Rng* rng, GraphBatch* batch) {
-  const auto fill = [rng](int floats, std::vector<float>* values) {
+  const auto fill = [rng](int floats, FloatRows* values) {
     for (int i = 0; i < floats; ++i) values->push_back(static_cast<float>(rng->Normal()));
   };
   const auto pick = [rng](int n) {

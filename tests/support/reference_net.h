@@ -85,8 +85,8 @@ class ReferenceNet {
   }
   const double* P(const std::string& name) const { return p_.data() + Tensor(name).offset; }
 
-  static Table Slice(const std::vector<float>& values, const std::vector<int32_t>& begin,
-                     size_t sample, int width) {
+  static Table Slice(const FloatRows& values, const std::vector<int32_t>& begin, size_t sample,
+                     int width) {
     Table table;
     for (int i = begin[sample]; i < begin[sample + 1]; ++i) {
       table.emplace_back(values.begin() + ptrdiff_t{i} * width,
