@@ -35,6 +35,11 @@ std::vector<T> Values(const std::string& name) {
   return *std::move(values);
 }
 
+FloatRows Rows(const std::string& name) {
+  const std::vector<float> values = Values<float>(name);
+  return {values.begin(), values.end()};
+}
+
 GraphBatch GoldenBatch(const std::string& prefix, const GraphWidths& widths) {
   GraphBatch batch;
   batch.widths = widths;
@@ -44,10 +49,10 @@ GraphBatch GoldenBatch(const std::string& prefix, const GraphWidths& widths) {
   batch.placement_begin = Values<int32_t>(prefix + "placement_begin");
   batch.call_begin = Values<int32_t>(prefix + "call_begin");
   batch.samples = static_cast<int>(batch.candidate_begin.size()) - 1;
-  batch.candidates = Values<float>(prefix + "candidates");
-  batch.nodes = Values<float>(prefix + "nodes");
-  batch.workloads = Values<float>(prefix + "workloads");
-  batch.context = Values<float>(prefix + "context");
+  batch.candidates = Rows(prefix + "candidates");
+  batch.nodes = Rows(prefix + "nodes");
+  batch.workloads = Rows(prefix + "workloads");
+  batch.context = Rows(prefix + "context");
   const auto ends = Values<int32_t>(prefix + "ends");
   for (size_t i = 0; i < ends.size(); i += 3)
     batch.ends.push_back({ends[i], ends[i + 1], ends[i + 2]});

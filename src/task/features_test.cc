@@ -70,7 +70,7 @@ RC_GTEST_PROP(MigrationFeatures, ACandidatesRowIsTheSameWhoeverStandsBesideIt, (
   Rng rng(*rc::gen::arbitrary<uint32_t>());
   Asked asked(*rc::gen::arbitrary<bool>() ? RandomWorld(&rng) : ContinuumWorld({}, &rng));
   const std::vector<Candidate> before = asked.space.candidates;
-  const std::vector<float> rows = asked.batch.candidates;
+  const FloatRows rows = asked.batch.candidates;
   const int count = asked.space.count(), width = asked.task.widths().candidate;
   std::vector<int> order(count);
   std::iota(order.begin(), order.end(), 0);
