@@ -13,8 +13,8 @@ namespace {
 constexpr uint64_t kExploreStream = uint64_t{4}
                                     << 40;  // Of the seed; see kChoiceStream in rollout.cc.
 
-template <class T>
-int64_t Bytes(const std::vector<T>& values) {
+template <class T, class Allocator>
+int64_t Bytes(const std::vector<T, Allocator>& values) {
   return static_cast<int64_t>(values.capacity() * sizeof(T));
 }
 
