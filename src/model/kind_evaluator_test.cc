@@ -102,5 +102,71 @@ TEST(KindEvaluator, ServesWorldsOfDifferentShapesInTurn) {
   }
 }
 
+// Two ways to the same numbers: pod by pod over all kinds at once, and from branch sums.
+TEST(KindEvaluator, AgreesWithMoveGainsOnAllMovesUnderBothLaws) {
+  for (int seed = 0; seed < 120 && !::testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    Rng rng(seed, 20);
+    const State state = RandomWorld(&rng);
+    Evaluator exact(seed % 2 == 0 ? LatencyLaw::Reach() : LatencyLaw::Physical());
+    exact.Reset(state);
+    KindEvaluator kinds;
+    kinds.Reset(exact);
+    const MoveGains& gains = exact.Gains();
+    const Placement& placement = exact.placement();
+    const double now = kinds.LatencyMs(), near = 1e-3 + 1e-5 * now;
+    for (WorkloadId w = 0; w < placement.workload_count(); ++w) {
+      if (!state.catalog->workloads[w].movable || placement.replicas(w) == 0) continue;
+      for (int target = 0; target < gains.target_count(); ++target) {
+        const KindId to = gains.target(target);
+        for (KindId from = 0; from < placement.kind_count(); ++from) {
+          if (kinds.count(w, from) == 0) continue;
+          const float gain = kinds.GainsFrom(w, from)[to];
+          EXPECT_NEAR(gains.Gain(w, from, to), gain, near);
+          EXPECT_EQ(gains.GainTo(w, from, target), gains.Gain(w, from, to));
+          if (from == to) {
+            EXPECT_EQ(gains.Gain(w, from, to), 0);
+          }
+        }
+        for (KindId from = 0; from < placement.kind_count(); ++from) {
+          for (int i = 0; i < placement.on_kind(w, from) && from != to; ++i)
+            kinds.Apply(w, from, to);
+        }
+        EXPECT_NEAR(gains.GainOfAll(w, to), now - kinds.LatencyMs(), near);
+        EXPECT_EQ(gains.GainOfAllTo(w, target), gains.GainOfAll(w, to));
+        for (KindId from = 0; from < placement.kind_count(); ++from) {
+          for (int i = 0; i < placement.on_kind(w, from) && from != to; ++i)
+            kinds.Apply(w, to, from);
+        }
+      }
+    }
+  }
+}
+
+// A client and two services on nodes of 40 and 80 MB/s; 1.5 MB are sent in two endpoints.
+TEST(KindErrorMs, IsAllOfTheTransferAtTheFloorOfTheNarrowestKindAndAllLoopback) {
+  testing::WorldBuilder world;
+  const LayerId near = world.Layer("near"), far = world.Layer("far");
+  const KindId slow = world.Kind("slow", near, 1, 40), fast = world.Kind("fast", far, 1, 80);
+  world.Latency(near, near, 3);
+  world.Latency(far, far, 5);
+  const WorkloadId client = world.Workload("client", 1, 1, false),
+                   web = world.Workload("web", 1, 1);
+  world.Pod(client, world.Node(slow, 10, 10));
+  world.Pod(web, world.Node(fast, 10, 10));
+  world.Endpoint({.workload = client, .groups = {{testing::CallTree{web, 10, 1}}}});
+  world.Endpoint({.workload = client, .groups = {{testing::CallTree{web, 10, 0.5}}}});
+  const State state = world.Build();
+  Evaluator model(LatencyLaw::Physical());
+  model.Reset(state);
+  const double per_call = 1.2e-7 * (4 + 16);  // Rounding of four calls and of what is done to them.
+  const double transfer_ms = 1.5 * 2000 / 4, loopback_ms = 2 * (2 * 5 - 0.1);
+  EXPECT_DOUBLE_EQ(KindErrorMs(model),
+                   (transfer_ms + loopback_ms) / 2 + per_call * model.Now().latency_ms);
+  Evaluator reach(LatencyLaw::Reach());
+  reach.Reset(state);
+  EXPECT_DOUBLE_EQ(KindErrorMs(reach), 1.5 / 1024 / 4 / 2 + per_call * reach.Now().latency_ms);
+}
+
 }  // namespace
 }  // namespace rudderfish
