@@ -116,7 +116,13 @@ TEST(KindEvaluator, AgreesWithMoveGainsOnAllMovesUnderBothLaws) {
     const Placement& placement = exact.placement();
     const double now = kinds.LatencyMs(), near = 1e-3 + 1e-5 * now;
     for (WorkloadId w = 0; w < placement.workload_count(); ++w) {
-      if (!state.catalog->workloads[w].movable || placement.replicas(w) == 0) continue;
+      if (!state.catalog->workloads[w].movable || placement.replicas(w) == 0) {
+        for (KindId to = 0; to < placement.kind_count(); ++to) {
+          EXPECT_EQ(gains.Gain(w, 0, to), 0);
+          EXPECT_EQ(gains.GainOfAll(w, to), 0);
+        }
+        continue;
+      }
       for (int target = 0; target < gains.target_count(); ++target) {
         const KindId to = gains.target(target);
         for (KindId from = 0; from < placement.kind_count(); ++from) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/evaluator.h"
+#include "model/kind_evaluator.h"
 #include "tests/support/small_world.h"
 
 namespace rudderfish {
@@ -248,6 +249,29 @@ TEST(Evaluator, KnowsOfEveryCallItsEndpointItsCallerAndWhomItTouches) {
       const auto listed = model.CallsTouching(w);
       EXPECT_EQ(std::vector<CallId>(listed.begin(), listed.end()), touching);
     }
+  }
+}
+
+TEST(Evaluator, AWorldThatNobodyCallsCostsNothingAndNoMoveGains) {
+  testing::WorldBuilder world;
+  const LayerId layer = world.Layer("all");
+  const KindId kind = world.Kind("node", layer), other = world.Kind("other", layer, 2);
+  const WorkloadId web = world.Workload("web", 100, 100);
+  world.Pod(web, world.Node(kind, 1000, 1000));
+  world.Node(other, 1000, 1000);
+  const State state = world.Build();
+  for (const LatencyLaw* law : {&LatencyLaw::Reach(), &LatencyLaw::Physical()}) {
+    Evaluator model(*law);
+    model.Reset(state);
+    EXPECT_EQ(model.Now().latency_ms, 0);
+    EXPECT_EQ(model.Try({web, 0, 1}).latency_ms, 0);
+    EXPECT_EQ(model.Gains().Gain(web, kind, other), 0);
+    EXPECT_EQ(model.Gains().GainOfEverything(other), 0);
+    EXPECT_EQ(KindErrorMs(model), 0);
+    KindEvaluator kinds;
+    kinds.Reset(model);
+    EXPECT_EQ(kinds.LatencyMs(), 0);
+    EXPECT_EQ(kinds.GainsFrom(web, kind)[other], 0);
   }
 }
 

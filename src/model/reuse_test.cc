@@ -9,8 +9,8 @@
 #include "model/placement_cursor.h"
 #include "tests/support/small_world.h"
 
-// What is kept of the states before must not be seen: an object that has served other worlds answers
-// to the bit as a fresh one.
+// What is kept of the states before must not be seen: an object that has served other worlds
+// answers to the bit as a fresh one.
 
 namespace rudderfish {
 namespace {

@@ -272,6 +272,23 @@ TEST(MigrationFeatures, EdgesSayWhoRunsWhereAndWhoCallsWhomSampleBySample) {
   }
 }
 
+TEST(MigrationFeatures, AWorldWithoutCallsIsEncodedAsOneWithoutGains) {
+  testing::WorldBuilder world;
+  const KindId kind = world.Kind("node", world.Layer("all"));
+  const WorkloadId web = world.Workload("web", 100, 1);
+  world.Pod(web, world.Node(kind, 1000, 100));
+  world.Node(kind, 1000, 100);
+  Asked asked(world.Build(), {}, 0);
+  ASSERT_EQ(asked.space.count(), 1);
+  ExpectRow(asked.batch.candidates.data(), asked.batch.widths.candidate,
+            asked.task.features().candidate, CandidateValues(&asked, asked.space.candidates[0]));
+  EXPECT_EQ(asked.batch.candidates[0], 0);
+  EXPECT_EQ(asked.space.summary.workload(web).execution_best, 0);
+  EXPECT_EQ(asked.space.summary.kind(kind).slowness, 0);
+  EXPECT_EQ(asked.space.summary.CallersOnLayer(web, 0), 0);
+  EXPECT_EQ(asked.batch.calls.size(), 0u);
+}
+
 // Rooms beyond what the tables count: memory of nodes and room for pods are capped before scaling.
 TEST(MigrationFeatures, MuchRoomLooksLikeEnough) {
   testing::WorldBuilder world;
