@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 #include "base/rng.h"
@@ -108,6 +109,104 @@ TEST(PlacementCursor, HandlesMoreNodesThanAWordHasBits) {
   ExpectConsistent(cursor, model.placement(), state);
   cursor.Apply({service, 128, 64});
   EXPECT_EQ(NodesOf(cursor.Hosts(service), cursor), std::vector<NodeId>{64});
+}
+
+// A node of each kind in turn, a pod of the service on the last one.
+State ManyNodes(int nodes) {
+  testing::WorldBuilder world;
+  const LayerId layer = world.Layer("cloud"), closed = world.Layer("closed", false);
+  const KindId kinds[] = {world.Kind("node", layer), world.Kind("slow", layer, 2),
+                          world.Kind("closed", closed)};
+  const WorkloadId service = world.Workload("service", 500, 100);
+  for (int i = 0; i < nodes; ++i) world.Node(kinds[i % 3], i % 5 == 0 ? 499 : 1000, 1000);
+  world.Pod(service, (nodes - 1) % 5 == 0 ? nodes - 2 : nodes - 1);
+  world.Endpoint({.workload = service});
+  return world.Build();
+}
+
+TEST(PlacementCursor, SetsTakeAWordForEach64Nodes) {
+  for (const auto& [nodes, words] :
+       {std::pair{2, 1}, {63, 1}, {64, 1}, {65, 2}, {128, 2}, {129, 3}}) {
+    const State state = ManyNodes(nodes);
+    Evaluator model(LatencyLaw::Reach());
+    model.Reset(state);
+    PlacementCursor cursor;
+    cursor.Reset(model);
+    EXPECT_EQ(cursor.word_count(), words);
+    ExpectConsistent(cursor, model.placement(), state);
+    std::vector<std::vector<NodeId>> of_kind(3);
+    for (NodeId node = 0; node < nodes; ++node) of_kind[node % 3].push_back(node);
+    for (KindId kind = 0; kind < 3; ++kind) {
+      EXPECT_EQ(NodesOf(cursor.OfKind(kind), cursor), of_kind[kind]);
+      EXPECT_EQ(cursor.KindAccepts(kind), kind < 2);
+    }
+    std::vector<NodeId> both;
+    ForEachNode(cursor.OfKind(1), cursor.Targets(0), cursor.word_count(),
+                [&](NodeId node) { both.push_back(node); });
+    std::vector<NodeId> expected;
+    for (NodeId node : of_kind[1]) {
+      if (model.placement().Fits(0, node)) expected.push_back(node);
+    }
+    EXPECT_EQ(both, expected);
+  }
+}
+
+// The known outputs of SplitMix64: the first two of seed 0's neighbours, and cells far out.
+TEST(PlacementCursor, CellsHashAsSplitMix64OfWorkloadAndNode) {
+  EXPECT_EQ(PlacementCursor::CellHash(0, 0), 0xE220A8397B1DCDAFull);
+  EXPECT_EQ(PlacementCursor::CellHash(0, 1), 0x910A2DEC89025CC1ull);
+  EXPECT_EQ(PlacementCursor::CellHash(1, 0), 0xC42C5A1AA3820138ull);
+  EXPECT_EQ(PlacementCursor::CellHash(3, 70000), 0xC6C81C857EB9259Aull);
+}
+
+TEST(PlacementCursor, HashesAreSumsOverPodsByNodeAndByKind) {
+  for (int seed = 0; seed < 40; ++seed) {
+    Rng rng(seed, 14);
+    const State state = RandomWorld(&rng);
+    Evaluator model(LatencyLaw::Reach());
+    model.Reset(state);
+    PlacementCursor cursor;
+    cursor.Reset(model);
+    uint64_t by_node = 0, by_kind = 0;
+    for (PodId pod = 0; pod < state.pods.size(); ++pod) {
+      const WorkloadId w = state.pods.workload[pod];
+      by_node += PlacementCursor::CellHash(w, state.pods.node[pod]);
+      by_kind += PlacementCursor::CellHash(w, state.nodes.kind[state.pods.node[pod]]);
+    }
+    EXPECT_EQ(cursor.hash(), by_node);
+    EXPECT_EQ(cursor.kind_hash(), by_kind);
+  }
+}
+
+TEST(PlacementCursor, FollowsLatencyByKindThroughMoves) {
+  for (int seed = 0; seed < 40; ++seed) {
+    Rng rng(seed, 15);
+    const State state = RandomWorld(&rng);
+    if (state.nodes.size() < 2) continue;
+    Evaluator model(LatencyLaw::Reach());
+    model.Reset(state);
+    PlacementCursor cursor;
+    cursor.Reset(model);
+    State moved = state;
+    for (int step = 0; step < 8; ++step) {
+      const PodId pod = static_cast<PodId>(rng.Below(moved.pods.size()));
+      const NodeId from = moved.pods.node[pod];
+      const NodeId to = (from + 1 + rng.Below(moved.nodes.size() - 1)) % moved.nodes.size();
+      const Move move{moved.pods.workload[pod], from, to};
+      const uint64_t promised = cursor.KindHashAfter(move);
+      cursor.Apply(move);
+      MovePod(pod, to, &moved);
+      EXPECT_EQ(cursor.kind_hash(), promised);
+      for (KindId kind = 0; kind < cursor.kind_count(); ++kind) {
+        int pods = 0;
+        for (NodeId node = 0; node < cursor.node_count(); ++node)
+          pods += cursor.kind(node) == kind ? cursor.on_node(move.workload, node) : 0;
+        EXPECT_EQ(cursor.by_kind().count(move.workload, kind), pods);
+      }
+    }
+    model.Reset(moved);
+    EXPECT_NEAR(cursor.by_kind().LatencyMs(), model.Now().latency_ms, 1e-4);
+  }
 }
 
 }  // namespace

@@ -106,6 +106,30 @@ TEST(MoveEnds, KeysAreEqualForEqualNodesAndTellApartWhoRunsThere) {
   }
 }
 
+// Nodes that differ in one thing alone: kind, CPU, memory, who runs there, how many.
+TEST(MoveEnds, KeysTellApartWhatANodeIsAndHolds) {
+  WorldBuilder world;
+  const LayerId layer = world.Layer("all");
+  const KindId kind = world.Kind("node", layer), other = world.Kind("other", layer);
+  const WorkloadId web = world.Workload("web", 100, 1), db = world.Workload("db", 100, 1);
+  world.Node(kind, 1000, 100);
+  world.Node(other, 1000, 100);
+  world.Node(kind, 1001, 100);
+  world.Node(kind, 1000, 101);
+  world.Pod(web, world.Node(kind, 1100, 101));
+  world.Pod(db, world.Node(kind, 1100, 101));
+  const NodeId two = world.Node(kind, 1200, 102), mixed = world.Node(kind, 1200, 102);
+  for (WorkloadId w : {web, web}) world.Pod(w, two);
+  for (WorkloadId w : {web, db}) world.Pod(w, mixed);
+  const NodeId three = world.Node(kind, 1300, 103);
+  for (WorkloadId w : {web, db, db}) world.Pod(w, three);
+  world.Endpoint({.workload = web, .groups = {{testing::CallTree{db, 1}}}});
+  const Listed listed(world.Build());
+  std::set<uint64_t> keys;
+  for (NodeId node = 0; node <= three; ++node)
+    EXPECT_TRUE(keys.insert(listed.ends.key(node)).second) << node;
+}
+
 // Few nodes are ranked pair by pair, many are sorted.
 TEST(MoveEnds, ManyNodesAreOrderedAsFewAre) {
   for (const int nodes : {3, 48, 49, 130}) {
