@@ -34,7 +34,7 @@ struct RolloutOptions {
   int steps = 32;
   int envs_per_slice = 16;
   int episode_steps_max = 100;  // Training episodes are cut here, if not before by the task.
-  float gamma = 1.0f;  // Times the task's own discount.
+  float gamma = 1.0f;           // Times the task's own discount.
   float lambda = 0.85f;
 };
 
