@@ -155,7 +155,7 @@ std::string PlacementTable(const Episode& episode) {
   return table.empty() ? "" : "\n" + table.Text();
 }
 
-double StepCosts(const Episode& episode) {
+double CostOfSteps(const Episode& episode) {
   double costs_ms = 0;
   for (const ExplainedStep& step : episode.steps) {
     if (step.row.fate == Fate::kDone) costs_ms += step.row.step_cost_ms;
@@ -253,7 +253,7 @@ std::string EpisodeFoot(const Episode& episode) {
   std::string text = fmt::format("\n{}   {} -> {} ms ({:.0f} % less), steps cost {} ms; {}\n",
                                  Bold(Counted(Moves(episode), "move")), Ms(before), Ms(after),
                                  before > 0 ? 100 * (before - after) / before : 0.0,
-                                 Ms(StepCosts(episode)), EndingText(episode));
+                                 Ms(CostOfSteps(episode)), EndingText(episode));
   text += "    " + PartsText(episode.initial_terms, episode.final_terms) + "\n";
   return text + PlacementTable(episode);
 }
@@ -267,7 +267,7 @@ std::string EpisodeJson(const Episode& episode) {
   for (const ExplainedStep& step : episode.steps) decisions.push_back(StepJson(episode, step));
   json["final"] = TermsJson(episode.final_terms);
   json["return"] =
-      episode.initial_terms.latency_ms - episode.final_terms.latency_ms - StepCosts(episode);
+      episode.initial_terms.latency_ms - episode.final_terms.latency_ms - CostOfSteps(episode);
   json["ending"] = EndingText(episode);
   return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }

@@ -20,7 +20,7 @@ constexpr int kBlockFloats = 24 * 1024;
 bool CopyBegins(const std::vector<int32_t>& begin, int first, int samples, int32_t* out) {
   bool ordered = true;
   for (int i = 0; i <= samples; ++i) {
-    out[i] = begin[static_cast<size_t>(first + i)] - begin[static_cast<size_t>(first)];
+    out[i] = begin[first + i] - begin[first];
     ordered &= i == 0 || out[i] >= out[i - 1];
   }
   return ordered;
@@ -137,7 +137,7 @@ void CandidatePass::CopyIndices() {
     };
 
     for (int i = a_.candidate_begin[s]; i < a_.candidate_begin[s + 1]; ++i) {
-      const CandidateEnds& from = batch_.ends[static_cast<size_t>(b.candidate0 + i)];
+      const CandidateEnds& from = batch_.ends[b.candidate0 + i];
       valid &= (is_node(from.from) || from.from == -1) & (is_node(from.to) || from.to == -1) &
                (is_workload(from.workload) || from.workload == -1);
       a_.ends[i] = {.from = from.from < 0 ? b.nodes : node0 + from.from,
@@ -145,15 +145,15 @@ void CandidatePass::CopyIndices() {
                     .workload = from.workload < 0 ? b.workloads : workload0 + from.workload,
                     .sample = s};
     }
-    const size_t sample = static_cast<size_t>(b.first + s);
+    const int sample = b.first + s;
     for (int i = batch_.placement_begin[sample]; i < batch_.placement_begin[sample + 1]; ++i) {
-      const GraphEdge& from = batch_.placements[static_cast<size_t>(i)];
+      const GraphEdge& from = batch_.placements[i];
       valid &= is_node(from.a) & is_workload(from.b);
       a_.placements[i - b.placement0] = {
           .a = node0 + from.a, .b = workload0 + from.b, .weight = from.weight};
     }
     for (int i = batch_.call_begin[sample]; i < batch_.call_begin[sample + 1]; ++i) {
-      const GraphEdge& from = batch_.calls[static_cast<size_t>(i)];
+      const GraphEdge& from = batch_.calls[i];
       valid &= is_workload(from.a) & is_workload(from.b);
       a_.calls[i - b.call0] = {
           .a = workload0 + from.a, .b = workload0 + from.b, .weight = from.weight};
