@@ -23,7 +23,9 @@ std::atomic<uint64_t> world_last{0};
 }  // namespace
 
 void Evaluator::Reset(const State& state) {
-  const bool same_calls = calls_ == state.calls && kinds_ == state.catalog->kind_count();
+  // The index of calls holds a row for each workload of the catalog, called or not.
+  const bool same_calls = calls_ == state.calls && kinds_ == state.catalog->kind_count() &&
+                          touching_begin_.size() == state.catalog->workloads.size() + 1;
   state_ = &state;
   world_ = ++world_last;
   calls_ = state.calls;
