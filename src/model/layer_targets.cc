@@ -51,22 +51,28 @@ void LayerTargets::Enumerate(int64_t assignments) {
 
 void LayerTargets::ListGroups(const CallGraph& calls) {
   const auto clear = [&] { std::fill(assignment_.begin(), assignment_.end(), kNone); };
+  const auto movable = [&](WorkloadId w) { return catalog_->workloads[w].movable; };
   for (LayerId layer : accepting_) {
     clear();
     for (WorkloadId w : cursor_->movable()) assignment_[w] = layer;
     Consider();
     for (const Endpoint& endpoint : calls.endpoints) {
       clear();
-      for (CallId call = endpoint.root; call < endpoint.end; ++call)
-        assignment_[calls.calls[call].workload] = layer;
+      for (CallId call = endpoint.root; call < endpoint.end; ++call) {
+        const WorkloadId w = calls.calls[call].workload;
+        if (movable(w)) assignment_[w] = layer;
+      }
       Consider();
     }
     for (const Call& call : calls.calls) {
+      if (!movable(call.workload)) continue;
       clear();
       assignment_[call.workload] = layer;
       Consider();
       if (call.caller == kNone) continue;
-      assignment_[calls.calls[call.caller].workload] = layer;
+      const WorkloadId caller = calls.calls[call.caller].workload;
+      if (!movable(caller)) continue;
+      assignment_[caller] = layer;
       Consider();
     }
   }

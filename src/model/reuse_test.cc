@@ -105,13 +105,22 @@ State WithMorePods(const State& state, Rng* rng) {
   return more;
 }
 
-// A sequence in which now calls, now pods, now latencies, now everything is new.
+// The state with a workload more, which nobody calls and which has no pods yet.
+State WithAnotherWorkload(const State& state) {
+  State more = state;
+  Catalog catalog = *state.catalog;
+  catalog.workloads.push_back({.name = "another", .requests = {.cpu_millis = 1}});
+  more.catalog = std::make_shared<const Catalog>(std::move(catalog));
+  return more;
+}
+
+// A sequence in which now calls, now pods, now workloads, now latencies, now everything is new.
 class Worlds {
  public:
   explicit Worlds(uint64_t seed) : rng_(seed, 5), state_(RandomWorld(&rng_)) {}
 
   const State& Next() {
-    switch (rng_.Below(5)) {
+    switch (rng_.Below(6)) {
       case 0:
         state_ = RandomWorld(&rng_);
         break;
@@ -124,6 +133,9 @@ class Worlds {
         break;
       case 3:
         state_ = WithMorePods(state_, &rng_);
+        break;
+      case 4:
+        state_ = WithAnotherWorkload(state_);
         break;
       default:
         for (double& latency_ms : state_.network.latency_ms) latency_ms = rng_.Uniform(0, 99);

@@ -89,8 +89,7 @@ void ForEachQuad(Visit&& visit) {
   (std::make_integer_sequence<int, kWidth / kQuad>{});
 }
 
-// Writes a row: the features that are read from `view`, 0 elsewhere. The table is known to the
-// compiler, which reads each feature in line.
+// Writes a row: the features that are read from `view`, 0 elsewhere.
 template <const auto& kTable, int kWidth, class View>
 void WriteRow(const View& view, float* row) {
   static_assert(kFeatureCount<kTable> <= kWidth);

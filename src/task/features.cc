@@ -60,11 +60,11 @@ using C = const CandidateView&;
 constexpr std::array<Feature<SourceView, TargetView, CandidateView>, 48> kCandidate{{
     {"gain", "ms", 50, [](C v) { return v.gain; }, "predicted fall in latency"},
     {"gain_fine", "ms", 10, [](C v) { return Clip(v.gain, 30); },
-     "the same, magnified around zero"},
+     "the same, magnified around zero; at most 30 either way"},
     {"gain_pays", "", 1, [](C v) { return v.gain > v.q.step_cost_ms ? 1.0f : 0.0f; },
      "whether the gain exceeds the cost of a step"},
     {"gain_net", "ms", 10, [](C v) { return Clip(v.gain - v.q.step_cost_ms, 30); },
-     "gain less step cost"},
+     "gain less step cost; at most 30 either way"},
     {"gain_behind", "ms", 50, [](C v) { return v.gain - std::max(0.0f, v.q.best_gain); },
      "gain less the best gain of all candidates"},
     {"gain_execution", "ms", 50, [](C v) { return v.execution; },
@@ -88,7 +88,7 @@ constexpr std::array<Feature<SourceView, TargetView, CandidateView>, 48> kCandid
      "the same for the source's kind"},
     {"gain_of_all_each_relative", "", 4,
      [](T v) { return v.gain_of_all / std::max(1.0f, v.to_go) * v.q.per_best_gain; },
-     "gain_of_all_each as a share of the same"},
+     "gain_of_all_each as a share of the best gain, or of the step cost if that is more"},
     {"hop_there", "ms", 250, [](C v) { return v.hop; }, "hop from source to target"},
     {"replica_share", "", 1, [](T v) { return v.w.share; }, "one replica's share of the workload"},
     {"requests_cpu", "cores", 2, [](T v) { return Cores(v.w.requests.cpu_millis); },
@@ -111,17 +111,17 @@ constexpr std::array<Feature<SourceView, TargetView, CandidateView>, 48> kCandid
      "free CPU of the source"},
     {"from_free_memory", "GiB", 8,
      [](S v) { return std::min(8.0f, Gib(v.node.free.memory_bytes)); },
-     "free memory of the source"},
+     "free memory of the source, at most 8"},
     {"to_free_cpu", "cores", 4, [](T v) { return Cores(v.node.free.cpu_millis); },
      "free CPU of the target"},
     {"to_free_memory", "GiB", 8, [](T v) { return std::min(8.0f, Gib(v.node.free.memory_bytes)); },
-     "free memory of the target"},
+     "free memory of the target, at most 8"},
     {"to_left_cpu", "cores", 2,
      [](T v) { return Cores(v.node.free.cpu_millis - v.w.requests.cpu_millis); },
      "CPU left on the target after the move"},
     {"to_left_memory", "GiB", 4,
      [](T v) { return std::min(4.0f, Gib(v.node.free.memory_bytes - v.w.requests.memory_bytes)); },
-     "memory left on the target after the move"},
+     "memory left on the target after the move, at most 4"},
     {"pods_on_from", "pods", 3, [](S v) { return static_cast<float>(v.pods); },
      "pods of the workload on the source"},
     {"pods_on_to", "pods", 3, [](T v) { return static_cast<float>(v.pods); },
@@ -144,7 +144,7 @@ constexpr std::array<Feature<SourceView, TargetView, CandidateView>, 48> kCandid
     {"layer_room", "", 1, [](T v) { return v.q.LayerRoom(v.id, v.kind.layer); },
      "room on the target's layer for the workload's pods elsewhere, as a share of them, at most 2"},
     {"kind_room", "pods", 5, [](T v) { return std::min(10.0f, v.q.KindRoom(v.id, v.node.kind)); },
-     "pods of the workload that fit the target's kind of node"},
+     "pods of the workload that fit the target's kind of node, at most 10"},
     {"workload_best_gain", "ms", 50, [](T v) { return v.w.best_gain; },
      "best gain of a move of this workload"},
     {"others_best_gain", "ms", 50, [](T v) { return v.q.BestGainOfOthers(v.id); },
@@ -159,7 +159,7 @@ using N = const NodeView&;
 constexpr std::array<Feature<NodeView>, 15> kNode{{
     {"free_cpu", "cores", 4, [](N v) { return Cores(v.n.free.cpu_millis); }, "free CPU"},
     {"free_memory", "GiB", 8, [](N v) { return std::min(16.0f, Gib(v.n.free.memory_bytes)); },
-     "free memory"},
+     "free memory, at most 16"},
     {"used_cpu", "", 1, [](N v) { return v.n.used_cpu; }, "share of CPU requested"},
     {"slowness", "", 1, [](N v) { return v.k.slowness; },
      "execution time here against the fastest kind, less 1"},
@@ -176,8 +176,8 @@ constexpr std::array<Feature<NodeView>, 15> kNode{{
      "share of movable workloads with a pod's room here"},
     {"gain_of_everything", "ms", 250, [](N v) { return v.k.everything; },
      "fall if everything ran on this kind"},
-    {"hop_in", "ms", 250, [](N v) { return v.k.hop_in; }, "mean hop from the other nodes"},
-    {"hop_out", "ms", 250, [](N v) { return v.k.hop_out; }, "mean hop to the other nodes"},
+    {"hop_in", "ms", 250, [](N v) { return v.k.hop_in; }, "mean hop from all nodes"},
+    {"hop_out", "ms", 250, [](N v) { return v.k.hop_out; }, "mean hop to all nodes"},
     {"room_largest", "", 1, [](N v) { return v.n.room_largest; },
      "whether the largest workload fits"},
     {"one", "", 1, [](N) { return 1.0f; }, "constant"},
@@ -237,7 +237,7 @@ constexpr std::array<Feature<QuestionSummary>, 14> kContext{{
 }};
 
 // Feature rows of moves' ends: zero where a feature is not of this side, so that the row of a
-// candidate is the sum of its two ends, with what depends on both written over.
+// candidate is the sum of its two ends' and of what depends on both.
 class EndRowsOf {
  public:
   static constexpr int kWidth = kMigrationWidths.candidate;
@@ -334,7 +334,11 @@ void WriteCandidates(const QuestionSummary& q, ActionSpace* space, float* row,
   EndRows& ends = space->end_rows;
   EndRowsOf rows(q, &ends);
   const bool all = space->exhaustive;
-  all ? rows.FillAll() : rows.FillUsed(space->candidates);
+  if (all) {
+    rows.FillAll();
+  } else {
+    rows.FillUsed(space->candidates);
+  }
   for (const Candidate& c : space->candidates) {
     const size_t source = all ? c.source : ends.source_slot[c.source];
     const size_t target = all ? c.target : ends.target_slot[c.target];
