@@ -20,10 +20,19 @@ namespace rudderfish {
 
 inline constexpr int kStop = -1;
 
-// What candidates' feature rows are summed from: the parts that depend on one of their ends.
+// What candidates' feature rows are made of: the parts that depend on one of their ends, and what of
+// an end the others depend on.
 struct EndRows {
+  struct Fact {
+    int32_t row = 0;  // Of the node.
+    KindId kind = 0;
+    LayerId layer = 0;
+    float execution = 0;      // Of one replica there, as its share of the workload.
+    float unlocked_gain = 0;  // Of sources.
+  };
+
   std::vector<float> source, target;              // [slot][feature]
-  std::vector<float> unlocked_gain;               // [source slot]
+  std::vector<Fact> source_fact, target_fact;     // [slot]
   std::vector<int32_t> source_slot, target_slot;  // [end] kNone: not made yet.
 };
 

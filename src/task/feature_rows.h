@@ -102,12 +102,26 @@ void WriteRow(const View& view, float* row) {
   });
 }
 
-// The same on top of the sum of two rows, which are 0 where features are read from `view`.
+// Writes of a row what JoinRows reads of it: the quads with features that are read from `view`.
 template <const auto& kTable, int kWidth, class View>
-void JoinRows(const View& view, const float* a, const float* b, float* row) {
+void WritePart(const View& view, float* row) {
   ForEachQuad<kWidth>([&](auto first) {
-    Quad features = LoadQuad(a + first) + LoadQuad(b + first);
+    if constexpr (AnyReadsFrom<kTable, View>(first)) {
+      StoreQuad(ReadQuad<kTable, first>(view), row + first);
+    }
+  });
+}
+
+// Writes a row whose features are read from three views: `a` and `b` are parts written from the
+// others.
+template <const auto& kTable, int kWidth, class ViewA, class ViewB, class View>
+void JoinRows(const View& view, const float* a, const float* b, float* row) {
+  static_assert(kFeatureCount<kTable> <= kWidth);
+  ForEachQuad<kWidth>([&](auto first) {
+    Quad features{};
     if constexpr (AnyReadsFrom<kTable, View>(first)) features += ReadQuad<kTable, first>(view);
+    if constexpr (AnyReadsFrom<kTable, ViewA>(first)) features += LoadQuad(a + first);
+    if constexpr (AnyReadsFrom<kTable, ViewB>(first)) features += LoadQuad(b + first);
     StoreQuad(features, row + first);
   });
 }

@@ -33,12 +33,34 @@ TEST(FeatureRows, AFeatureIsWrittenFromTheViewItsReaderTakesAndAllElseIsZero) {
   EXPECT_EQ(right, (Row{0, 5}));
 }
 
-TEST(FeatureRows, ARowIsJoinedFromTwoAndFromWhatOnlyItsViewKnows) {
-  const Row a{1, 0, 2, 0, 3}, b{0, 0, 1, 0, 0, 4};
-  Row row;
+// Of a candidate: in the first quad features of all three, in the second of one.
+struct Join {
+  float z;
+};
+constexpr std::array<Feature<Left, Right, Join>, 5> kJoined{{
+    {"x", "", 1, [](const Left& v) { return v.x; }, ""},
+    {"y", "", 1, [](const Right& v) { return v.y; }, ""},
+    {"z", "", 2, [](const Join& v) { return v.z; }, ""},
+    {"y_again", "", 1, [](const Right& v) { return v.y; }, ""},
+    {"x_again", "", 1, [](const Left& v) { return v.x; }, ""},
+}};
+
+TEST(FeatureRows, ARowIsJoinedFromTwoPartsAndFromWhatOnlyItsViewKnows) {
+  Row left, right, row;
+  left.fill(7);
+  right.fill(7);
   row.fill(7);
-  JoinRows<kTable, 8>(Right{5}, a.data(), b.data(), row.data());
-  EXPECT_EQ(row, (Row{1, 5, 3, 0, 3, 4}));
+  WritePart<kJoined, 8>(Left{3}, left.data());
+  WritePart<kJoined, 8>(Right{5}, right.data());
+  JoinRows<kJoined, 8, Left, Right>(Join{4}, left.data(), right.data(), row.data());
+  EXPECT_EQ(row, (Row{3, 5, 2, 5, 3}));
+}
+
+TEST(FeatureRows, APartHoldsOnlyTheQuadsThatItsViewIsReadFor) {
+  Row right;
+  right.fill(7);
+  WritePart<kJoined, 8>(Right{5}, right.data());
+  EXPECT_EQ(right, (Row{0, 5, 0, 5, 7, 7, 7, 7}));
 }
 
 TEST(FeatureRows, ValuesAreClippedAfterScaling) {

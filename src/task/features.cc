@@ -236,8 +236,8 @@ constexpr std::array<Feature<QuestionSummary>, 14> kContext{{
     {"one", "", 1, [](Q) { return 1.0f; }, "constant"},
 }};
 
-// Feature rows of moves' ends: zero where a feature is not of this side, so that the row of a
-// candidate is the sum of its two ends' and of what depends on both.
+// The parts of candidates' rows that depend on one of their ends: a candidate's row is the sum of
+// its two ends' and of what depends on both.
 class EndRowsOf {
  public:
   static constexpr int kWidth = kMigrationWidths.candidate;
@@ -273,24 +273,36 @@ class EndRowsOf {
 
  private:
   void Reserve(size_t sources, size_t targets) {
-    if (store_.unlocked_gain.size() < sources) {
+    if (store_.source_fact.size() < sources) {
       store_.source.resize(sources * kWidth);
-      store_.unlocked_gain.resize(sources);
+      store_.source_fact.resize(sources);
     }
-    if (store_.target.size() < targets * kWidth) store_.target.resize(targets * kWidth);
+    if (store_.target_fact.size() < targets) {
+      store_.target.resize(targets * kWidth);
+      store_.target_fact.resize(targets);
+    }
+  }
+
+  EndRows::Fact FactOf(const MoveEnds::End& end, const WorkloadSummary& w, KindId kind) const {
+    return {.row = end.row,
+            .kind = kind,
+            .layer = q_.kind(kind).layer,
+            .execution = q_.ExecutionOn(end.workload, kind) * w.share};
   }
 
   void FillSource(const MoveEnds::End& end, size_t slot) {
     const NodeSummary& node = q_.node(end.row);
+    const WorkloadSummary& w = q_.workload(end.workload);
     const SourceView view{.q = q_,
                           .id = end.workload,
-                          .w = q_.workload(end.workload),
+                          .w = w,
                           .node = node,
                           .kind = q_.kind(node.kind),
                           .pods = end.pods,
                           .sequel = q_.UnlockedBy(end.workload, end.row)};
-    store_.unlocked_gain[slot] = view.sequel.gain;
-    WriteRow<kCandidate, kWidth>(view, store_.source.data() + slot * kWidth);
+    store_.source_fact[slot] = FactOf(end, w, node.kind);
+    store_.source_fact[slot].unlocked_gain = view.sequel.gain;
+    WritePart<kCandidate, kWidth>(view, store_.source.data() + slot * kWidth);
   }
 
   void FillTarget(const MoveEnds::End& end, size_t slot) {
@@ -306,31 +318,17 @@ class EndRowsOf {
         .gain_of_all = q_.gains->GainOfAll(end.workload, node.kind),
         .to_go = static_cast<float>(w.replicas - q_.placement->on_kind(end.workload, node.kind)),
         .sequel = q_.BlockedBy(end.workload, end.row)};
-    WriteRow<kCandidate, kWidth>(view, store_.target.data() + slot * kWidth);
+    store_.target_fact[slot] = FactOf(end, w, node.kind);
+    WritePart<kCandidate, kWidth>(view, store_.target.data() + slot * kWidth);
   }
 
   const QuestionSummary& q_;
   EndRows& store_;
 };
 
-// The row of one candidate, from those of its ends.
-void WriteCandidate(const QuestionSummary& q, const Candidate& c, const CandidateEnds& joins,
-                    const float* source, const float* target, float unlocked_gain, float* row) {
-  const WorkloadId w = joins.workload;
-  const KindId from = q.node(joins.from).kind, to = q.node(joins.to).kind;
-  const CandidateView view{
-      .q = q,
-      .gain = c.gain_ms,
-      .execution = (q.ExecutionOn(w, from) - q.ExecutionOn(w, to)) * q.workload(w).share,
-      .unlocked_gain = unlocked_gain,
-      .hop = q.Hop(from, to),
-      .same_layer = q.kind(from).layer == q.kind(to).layer};
-  JoinRows<kCandidate, EndRowsOf::kWidth>(view, source, target, row);
-}
-
 void WriteCandidates(const QuestionSummary& q, ActionSpace* space, float* row,
                      CandidateEnds* joins) {
-  const auto sources = q.ends().hosts(), targets = q.ends().targets();
+  constexpr int kWidth = EndRowsOf::kWidth;
   EndRows& ends = space->end_rows;
   EndRowsOf rows(q, &ends);
   const bool all = space->exhaustive;
@@ -342,11 +340,17 @@ void WriteCandidates(const QuestionSummary& q, ActionSpace* space, float* row,
   for (const Candidate& c : space->candidates) {
     const size_t source = all ? c.source : ends.source_slot[c.source];
     const size_t target = all ? c.target : ends.target_slot[c.target];
-    *joins = {c.move.workload, sources[c.source].row, targets[c.target].row};
-    WriteCandidate(q, c, *joins++, ends.source.data() + source * EndRowsOf::kWidth,
-                   ends.target.data() + target * EndRowsOf::kWidth, ends.unlocked_gain[source],
-                   row);
-    row += EndRowsOf::kWidth;
+    const EndRows::Fact &from = ends.source_fact[source], &to = ends.target_fact[target];
+    *joins++ = {c.move.workload, from.row, to.row};
+    const CandidateView view{.q = q,
+                             .gain = c.gain_ms,
+                             .execution = from.execution - to.execution,
+                             .unlocked_gain = from.unlocked_gain,
+                             .hop = q.Hop(from.kind, to.kind),
+                             .same_layer = from.layer == to.layer};
+    JoinRows<kCandidate, kWidth, SourceView, TargetView>(view, ends.source.data() + source * kWidth,
+                                                         ends.target.data() + target * kWidth, row);
+    row += kWidth;
   }
 }
 

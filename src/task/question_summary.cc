@@ -14,17 +14,14 @@ constexpr float kPerNothing = 1e6f;   // Pods in a unit of room that they do not
 constexpr float kNothing = -1e9f;     // Less than any gain,
 constexpr float kAnything = 1e9f;     // and more.
 constexpr double kNeverFits = 1e300;  // More of a resource than there is,
-constexpr Room kAllRoom{1e200, 1e200};
-constexpr Room kNoRoom{-1e200, -1e200};
 
 Room RoomOf(const Resources& free) {
   return {static_cast<double>(free.cpu_millis), static_cast<double>(free.memory_bytes)};
 }
 
-// All bits or none; a comparison of two doubles gives each twice.
-using MaskQuad = int32_t __attribute__((vector_size(kQuad * sizeof(int32_t))));
 using DoublePair = double __attribute__((vector_size(2 * sizeof(double)), aligned(8), may_alias));
 
+// Which of two numbers are; a comparison of two doubles gives each twice.
 MaskQuad AtMost(const double* pair, double limit) {
   return std::bit_cast<MaskQuad>(*reinterpret_cast<const DoublePair*>(pair) <=
                                  DoublePair{limit, limit});
@@ -32,6 +29,11 @@ MaskQuad AtMost(const double* pair, double limit) {
 // Which of two movers fit.
 MaskQuad Fit(const Room& room, const double* cpu, const double* memory) {
   return AtMost(cpu, room.cpu) & AtMost(memory, room.memory);
+}
+
+MaskQuad LoadMask(const int32_t* from) { return *reinterpret_cast<const MaskQuad*>(from); }
+MaskQuad StoreMask(const MaskQuad& mask, int32_t* to) {
+  return *reinterpret_cast<MaskQuad*>(to) = mask;
 }
 
 void AddQuad(const Quad& quad, float* to) { StoreQuad(LoadQuad(to) + quad, to); }
@@ -83,6 +85,7 @@ void QuestionSummary::SummariseWorld() {
   SummariseKindsOfWorld();
   mover_stride_ = RoundUpToQuads(static_cast<int>(movers_.size()));
   best_in_.assign(static_cast<size_t>(kinds_) * mover_stride_, 0.0f);
+  fits_.assign(static_cast<size_t>(nodes_) * mover_stride_, 0);
   // Nobody who fills the row up fits anywhere.
   cpu_needed_.resize(mover_stride_, kNeverFits);
   memory_needed_.resize(mover_stride_, kNeverFits);
@@ -377,9 +380,10 @@ void QuestionSummary::SummariseNodes() {
     if (node.target < 0) continue;
     free_millis += n.free.cpu_millis;
     const Room free = RoomOf(n.free);
-    const Sequel open = FitOnly(kNoRoom, free, n.kind);
+    int32_t* fits = fits_.data() + static_cast<size_t>(row) * mover_stride_;
+    const Sequel open = Best(n.kind, [&](int i) { return StoreMask(Fitting(free, i), fits + i); });
     n.best_in = open.gain;
-    n.best_blocked = FitOnly(free, kAllRoom, n.kind).gain;
+    n.best_blocked = Best(n.kind, [&](int i) { return ~LoadMask(fits + i); }).gain;
     n.fits = open.workloads * per_movable_;
   }
   free_cpu = static_cast<float>(free_millis) * per_accepting_cpu_;
@@ -401,30 +405,38 @@ void QuestionSummary::SummariseContext() {
 Sequel QuestionSummary::UnlockedBy(WorkloadId w, int from_row) const {
   const NodeSummary& from = node_[from_row];
   if (kind_[from.kind].accepts_moves == 0) return {};
-  return FitOnly(RoomOf(from.free), RoomOf(from.free + workload_[w].requests), from.kind);
+  const Room more = RoomOf(from.free + workload_[w].requests);
+  const int32_t* fits = fits_.data() + static_cast<size_t>(from_row) * mover_stride_;
+  return Best(from.kind, [&](int i) { return Fitting(more, i) & ~LoadMask(fits + i); });
 }
 
 Sequel QuestionSummary::BlockedBy(WorkloadId w, int to_row) const {
   const NodeSummary& to = node_[to_row];
-  return FitOnly(RoomOf(to.free - workload_[w].requests), RoomOf(to.free), to.kind);
+  const Room less = RoomOf(to.free - workload_[w].requests);
+  const int32_t* fits = fits_.data() + static_cast<size_t>(to_row) * mover_stride_;
+  return Best(to.kind, [&](int i) { return LoadMask(fits + i) & ~Fitting(less, i); });
 }
 
 // Without branches, four at a time: who fits where is as good as random.
-Sequel QuestionSummary::FitOnly(const Room& less, const Room& more, KindId kind) const {
+template <class Some>
+Sequel QuestionSummary::Best(KindId kind, Some&& some) const {
   const float* best_in = best_in_.data() + kind * mover_stride_;
   Quad gain{};
   MaskQuad count{};
   for (int i = 0; i < mover_stride_; i += kQuad) {
-    const double* cpu = cpu_needed_.data() + i;
-    const double* memory = memory_needed_.data() + i;
-    const MaskQuad a = Fit(more, cpu, memory) & ~Fit(less, cpu, memory);
-    const MaskQuad b = Fit(more, cpu + 2, memory + 2) & ~Fit(less, cpu + 2, memory + 2);
-    const MaskQuad only = __builtin_shufflevector(a, b, 0, 2, 4, 6);
-    count -= only;
-    gain = Max(gain, only ? LoadQuad(best_in + i) : Quad{});
+    const MaskQuad chosen = some(i);
+    count -= chosen;
+    gain = Max(gain, chosen ? LoadQuad(best_in + i) : Quad{});
   }
   return {.gain = LargestOf(gain),
           .workloads = static_cast<float>((count[0] + count[1]) + (count[2] + count[3]))};
+}
+
+MaskQuad QuestionSummary::Fitting(const Room& room, int first_mover) const {
+  const double* cpu = cpu_needed_.data() + first_mover;
+  const double* memory = memory_needed_.data() + first_mover;
+  const MaskQuad a = Fit(room, cpu, memory), b = Fit(room, cpu + 2, memory + 2);
+  return __builtin_shufflevector(a, b, 0, 2, 4, 6);
 }
 
 }  // namespace rudderfish

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/graph_batch.h"
+#include "base/quad.h"
 #include "model/evaluator.h"
 #include "task/candidate.h"
 #include "task/move_ends.h"
@@ -78,6 +79,9 @@ struct Sequel {
   float gain = 0;       // The best of theirs.
   float workloads = 0;  // How many.
 };
+
+// Numbers of four movers: all bits or none.
+using MaskQuad = int32_t __attribute__((vector_size(kQuad * sizeof(int32_t)), aligned(4)));
 
 // Free resources, in whole numbers that doubles hold exactly: those can be compared four at a time.
 struct Room {
@@ -157,8 +161,10 @@ class QuestionSummary {
   void SummariseMoves();
   void SummariseMoves(WorkloadId w);
   void CountRoom();
-  // Of the movers who fit into `more` but not into `less` on nodes of the kind.
-  Sequel FitOnly(const Room& less, const Room& more, KindId kind) const;
+  // Of some of the movers on nodes of the kind: `some(i)` says which of [i, i + kQuad).
+  template <class Some>
+  Sequel Best(KindId kind, Some&& some) const;
+  MaskQuad Fitting(const Room& room, int first_mover) const;
   void SummariseRoom(WorkloadId w);
   void SummariseEverything();
   void SummariseNodes();
@@ -187,6 +193,8 @@ class QuestionSummary {
 
   std::vector<KindSummary> kind_;
   std::vector<NodeSummary> node_;  // [row]
+  std::vector<int32_t> fits_;      // [row][mover] -1 where one more pod fits, else 0; of nodes that
+                                   // accept moves.
   std::vector<WorkloadSummary> workload_;
   std::vector<float> room_;        // [workload][kind]
   std::vector<float> best_in_;     // [kind][mover] best gain of moving one pod to the kind
