@@ -9,8 +9,8 @@ namespace rudderfish {
 
 const std::vector<CommandSpec>& Commands() {
   static const auto* commands = new std::vector<CommandSpec>{
-      ImportCommand(), TrainCommand(),      EvaluateCommand(), SimulateCommand(), InspectCommand(),
-      BenchCommand(),  CompletionCommand(), VersionCommand(),  HelpCommand()};
+      ImportCommand(),   TrainCommand(), EvaluateCommand(),   SimulateCommand(), InspectCommand(),
+      SnapshotCommand(), BenchCommand(), CompletionCommand(), VersionCommand(),  HelpCommand()};
   return *commands;
 }
 
