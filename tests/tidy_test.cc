@@ -251,8 +251,9 @@ TEST(Tidy, ChanceAndTimeHaveOneSource) {
   ExpectNoCode(
       Product(),
       R"(\b(std::rand|srand|random_device|mt19937|std::shuffle|uniform_real_distribution)\b)");
-  // TensorBoard's events carry the date.
-  ExpectNoCode(Product(), R"(\w+_clock::now)", {"src/base/clock.h", "src/learn/tensorboard.cc"});
+  // TensorBoard's events and Kubernetes' objects carry the date.
+  ExpectNoCode(Product(), R"(\w+_clock::now)",
+               {"src/base/clock.h", "src/kube/timestamp.cc", "src/learn/tensorboard.cc"});
 }
 
 TEST(Tidy, OnlyTheCommandsWriteToStdout) {

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "cli/text_table.h"
+#include "kube/timestamp.h"
 
 namespace rudderfish {
 namespace {
@@ -234,9 +235,8 @@ std::string SnapshotText(const ClusterView& view, SnapshotDetail detail) {
 }
 
 std::string SnapshotJson(const ClusterSource& source, const ClusterView& view) {
-  const int64_t now = std::chrono::duration_cast<std::chrono::seconds>(
-                          std::chrono::system_clock::now().time_since_epoch())
-                          .count();
+  const int64_t now =
+      std::chrono::floor<std::chrono::seconds>(kube::Today()).time_since_epoch().count();
   OrderedJson json{{"kind", "snapshot"},
                    {"sources", SourcesJson(source)},
                    {"not_seen", source.missing},

@@ -64,15 +64,5 @@ TEST(ReadObjects, TakeWhatIsNeededOfTheOthers) {
   EXPECT_EQ(ReadPodController(daemons.root())->replicas, 3);
 }
 
-TEST(ParseTime, ReadsWhatTheApiServerWrites) {
-  EXPECT_EQ(*ParseTime("1970-01-01T00:00:00Z"), 0);
-  EXPECT_EQ(*ParseTime("2026-11-21T09:30:00.123456Z"), 1795253400);
-  EXPECT_EQ(*ParseTime("2026-11-21T10:30:00+01:00"), 1795253400);
-  for (const char* text : {"", "2026-11-21", "2026-02-30T00:00:00Z", "2026-11-21T25:00:00Z",
-                           "2026-11-21T09:30:00", "2026-11-21T09:30:00.Z"}) {
-    EXPECT_FALSE(ParseTime(text)) << text;
-  }
-}
-
 }  // namespace
 }  // namespace rudderfish::kube
