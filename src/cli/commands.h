@@ -67,6 +67,7 @@ CommandSpec ExplainCommand();
 CommandSpec StatusCommand();
 CommandSpec PauseCommand();
 CommandSpec ResumeCommand();
+CommandSpec SnapshotCommand();
 CommandSpec BenchCommand();
 CommandSpec CompletionCommand();
 CommandSpec VersionCommand();

@@ -37,15 +37,17 @@ class Collection final : public ObjectSink {
     return at == objects_.end() ? nullptr : &at->second;
   }
 
-  bool synced() const { return synced_; }         // A list has come to its end.
-  Instant heard_at() const { return heard_at_; }  // When something last came in.
+  bool synced() const { return synced_; }  // A list has come to its end.
 
-  // The connection lives though nothing was said: a bookmark came, or the watch is open.
-  void Heard() { heard_at_ = clock_->Now(); }
+  void SetSynced() { synced_ = true; }
+
+  // When this was last known to equal what the API server has: at the end of a list, or as whoever
+  // watches says.
+  Instant fresh_at() const { return fresh_at_; }
+  void SetFreshAt(Instant at) { fresh_at_ = at; }
 
   // Puts an object in whatever the API server says; a list takes it out again.
   void Put(T object) {
-    Heard();
     const ObjectKey key = object.meta.key;
     const auto [at, inserted] = objects_.try_emplace(key);
     const bool changed = !inserted && !(at->second == object);
@@ -58,7 +60,6 @@ class Collection final : public ObjectSink {
   void BeginList() override { listed_.clear(); }
 
   Result<void> Listed(const Element& element) override {
-    Heard();
     TRY_ASSIGN(T object, read_(element));
     listed_.push_back(std::move(object));
     return {};
@@ -79,11 +80,10 @@ class Collection final : public ObjectSink {
     for (const ObjectKey& key : gone) Remove(key);
     for (const T& object : listed) Put(object);
     synced_ = true;
-    Heard();
+    fresh_at_ = clock_->Now();
   }
 
   Result<void> Changed(const Element& element) override {
-    Heard();
     Result<T> object = read_(element);
     if (!object) {
       if (const Result<ObjectKey> key = ReadKey(element)) Remove(*key);
@@ -94,7 +94,6 @@ class Collection final : public ObjectSink {
   }
 
   Result<void> Deleted(const Element& element) override {
-    Heard();
     TRY_ASSIGN(const ObjectKey key, ReadKey(element));
     Remove(key);
     return {};
@@ -111,7 +110,7 @@ class Collection final : public ObjectSink {
   Objects objects_;
   std::vector<T> listed_;  // Of the list that is under way.
   bool synced_ = false;
-  Instant heard_at_{};
+  Instant fresh_at_{};
 };
 
 }  // namespace rudderfish::kube

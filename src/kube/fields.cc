@@ -3,23 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+
+#include "kube/timestamp.h"
 
 namespace rudderfish::kube {
-namespace {
-
-// A number of exactly `size` digits at `at`, or -1.
-int Digits(std::string_view text, size_t at, size_t size) {
-  if (text.size() < at + size) return -1;
-  int value = 0;
-  for (const char c : text.substr(at, size)) {
-    if (c < '0' || c > '9') return -1;
-    value = value * 10 + (c - '0');
-  }
-  return value;
-}
-
-}  // namespace
-
 Result<Fields> Fields::Find(std::string_view path) const {
   Fields at = *this;
   size_t begin = 0;
@@ -87,9 +75,9 @@ Result<Quantity> Fields::Amount(std::string_view path) const {
 Result<int64_t> Fields::Time(std::string_view path) const {
   TRY_ASSIGN(const std::string_view text, Text(path));
   if (text.empty()) return 0;
-  Result<int64_t> time = ParseTime(text);
-  if (!time) return Invalid("{}: {}", path, time.error().message);
-  return time;
+  const std::optional<Date> date = ParseDate(text);
+  if (!date) return Invalid("{}: expected a time such as 2026-11-21T09:30:00Z", path);
+  return std::chrono::floor<std::chrono::seconds>(*date).time_since_epoch().count();
 }
 
 Result<Labels> Fields::TextMap(std::string_view path) const {
@@ -121,36 +109,6 @@ Result<bool> Fields::Has(std::string_view path) const {
   if (field.element_.get(object) == simdjson::SUCCESS) return object.begin() != object.end();
   if (field.element_.get(array) == simdjson::SUCCESS) return array.begin() != array.end();
   return true;
-}
-
-Result<int64_t> ParseTime(std::string_view text) {
-  const auto refuse = [&] { return Invalid("expected a time such as 2026-11-21T09:30:00Z"); };
-  const int year = Digits(text, 0, 4), month = Digits(text, 5, 2), day = Digits(text, 8, 2);
-  const int hour = Digits(text, 11, 2), minute = Digits(text, 14, 2), second = Digits(text, 17, 2);
-  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
-                                         std::chrono::day(day)};
-  const bool separated = text.size() >= 20 && text[4] == '-' && text[7] == '-' && text[10] == 'T' &&
-                         text[13] == ':' && text[16] == ':';
-  if (!separated || year < 0 || month < 0 || day < 0 || !date.ok() || hour < 0 || hour > 23 ||
-      minute < 0 || minute > 59 || second < 0 || second > 60) {
-    return refuse();
-  }
-  int64_t seconds = std::chrono::sys_days(date).time_since_epoch().count() * int64_t{86400} +
-                    hour * 3600 + minute * 60 + second;
-  std::string_view zone = text.substr(19);
-  if (zone[0] == '.') {
-    const size_t end = zone.find_first_not_of("0123456789", 1);
-    if (end == std::string_view::npos || end == 1) return refuse();
-    zone.remove_prefix(end);
-  }
-  if (zone == "Z") return seconds;
-  const int hours = Digits(zone, 1, 2), minutes = Digits(zone, 4, 2);
-  if (zone.size() != 6 || (zone[0] != '+' && zone[0] != '-') || zone[3] != ':' || hours < 0 ||
-      minutes < 0) {
-    return refuse();
-  }
-  const int64_t offset = hours * 3600 + minutes * 60;
-  return zone[0] == '+' ? seconds - offset : seconds + offset;
 }
 
 }  // namespace rudderfish::kube

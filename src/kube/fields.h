@@ -66,7 +66,4 @@ class Fields {
   bool there_ = false;
 };
 
-// "2026-11-21T09:30:00Z", also with a fraction or an offset, as Unix seconds.
-Result<int64_t> ParseTime(std::string_view text);
-
 }  // namespace rudderfish::kube

@@ -124,12 +124,16 @@ bool Mirror::IsSynced(Resource resource) const {
   return With(*this, resource, [](const auto& collection) { return collection.synced(); });
 }
 
-Instant Mirror::HeardAt(Resource resource) const {
-  return With(*this, resource, [](const auto& collection) { return collection.heard_at(); });
+void Mirror::SetSynced(Resource resource) {
+  With(*this, resource, [](auto& collection) { collection.SetSynced(); });
 }
 
-void Mirror::Heard(Resource resource) {
-  With(*this, resource, [](auto& collection) { collection.Heard(); });
+Instant Mirror::FreshAt(Resource resource) const {
+  return With(*this, resource, [](const auto& collection) { return collection.fresh_at(); });
+}
+
+void Mirror::SetFreshAt(Resource resource, Instant at) {
+  With(*this, resource, [&](auto& collection) { collection.SetFreshAt(at); });
 }
 
 size_t Mirror::Count(Resource resource) const {

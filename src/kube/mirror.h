@@ -82,8 +82,9 @@ class Mirror {
 
   ObjectSink* SinkOf(Resource resource);
   bool IsSynced(Resource resource) const;
-  Instant HeardAt(Resource resource) const;
-  void Heard(Resource resource);  // The connection lives though nothing was said.
+  void SetSynced(Resource resource);  // All there is has been told, though in no list.
+  Instant FreshAt(Resource resource) const;
+  void SetFreshAt(Resource resource, Instant at);
   size_t Count(Resource resource) const;
 
   // The workload a pod belongs to: the topmost controller that is known, Deployment/web for a pod

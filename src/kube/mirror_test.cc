@@ -115,12 +115,19 @@ TEST_F(MirrorTest, AMalformedObjectIsAsIfAbsent) {
   EXPECT_EQ(PodNames(), "");
 }
 
-TEST_F(MirrorTest, KnowsWhenItLastHeard) {
-  Change(Resource::kPods, PodJson{.name = "a"}.Text());
+TEST_F(MirrorTest, IsAsFreshAsItsLastListOrAsIsSaid) {
+  clock_.Advance(std::chrono::seconds(7));
+  ObjectSink* sink = mirror_.SinkOf(Resource::kPods);
+  sink->BeginList();
+  EXPECT_EQ(mirror_.FreshAt(Resource::kPods), Instant{});
+  sink->EndList();
+  EXPECT_EQ(mirror_.FreshAt(Resource::kPods), clock_.Now());
   clock_.Advance(std::chrono::seconds(5));
-  EXPECT_EQ(clock_.Now() - mirror_.HeardAt(Resource::kPods), std::chrono::seconds(5));
-  mirror_.Heard(Resource::kPods);
-  EXPECT_EQ(clock_.Now(), mirror_.HeardAt(Resource::kPods));
+  Change(Resource::kPods, PodJson{.name = "a"}.Text());
+  EXPECT_EQ(clock_.Now() - mirror_.FreshAt(Resource::kPods), std::chrono::seconds(5))
+      << "a change may come late";
+  mirror_.SetFreshAt(Resource::kPods, clock_.Now());
+  EXPECT_EQ(clock_.Now(), mirror_.FreshAt(Resource::kPods));
 }
 
 TEST_F(MirrorTest, PodsOfOneTemplateShareTheirShape) {

@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "kube/fields.h"
 #include "kube/objects.h"
+#include "kube/pod.h"
 
 // Objects from the JSON of the API server or of `kubectl get -o json`. An object that is malformed
 // in what is read of it is an error of one line that names it: "pod default/web-1:

@@ -12,8 +12,8 @@
 #include "cluster/resources.h"
 
 // What is kept of the API server's objects: the fields something here reads, no more. Resources are
-// rounded as kube-scheduler does. Times are Unix seconds, 0 if unknown. How they are read from JSON:
-// kube/object_reader.h.
+// rounded as kube-scheduler does. Times are Unix seconds, 0 if unknown. Pods: kube/pod.h. How they
+// are read from JSON: kube/object_reader.h.
 //
 // Equality compares what is kept but the resource version, so that a heartbeat that changes nothing
 // we read is no change.
@@ -59,13 +59,6 @@ struct Taint {
   bool operator==(const Taint&) const = default;
 };
 
-struct Toleration {
-  std::string key, op, value, effect;  // Empty ones match all.
-
-  bool Tolerates(const Taint& taint) const;
-  bool operator==(const Toleration&) const = default;
-};
-
 struct Node {
   Metadata meta;
   Labels labels;
@@ -76,43 +69,6 @@ struct Node {
   std::vector<Taint> taints;
 
   bool operator==(const Node&) const = default;
-};
-
-// What pods of one template have in common; shared by them.
-struct PodShape {
-  Labels labels;
-  ObjectRef owner;  // The controller; kind empty if there is none.
-  Resources requests;
-  std::string scheduler;
-  std::string priority_class;
-  int64_t priority = 0;
-  std::vector<Toleration> tolerations;
-  std::vector<std::string> claims;     // Persistent volume claims.
-  std::vector<std::string> obstacles;  // Why such a pod is not moved, in words: scheduling that is
-                                       // not modelled, annotations that opt out.
-  bool operator==(const PodShape&) const = default;
-};
-
-enum class PodPhase { kPending, kRunning, kSucceeded, kFailed, kUnknown };
-
-struct Pod {
-  Metadata meta;
-  std::shared_ptr<const PodShape> shape;
-  std::string node;  // Empty while it is not bound.
-  PodPhase phase = PodPhase::kUnknown;
-  bool ready = false;
-  bool terminating = false;
-  bool gated = false;          // Waits for a scheduling gate.
-  bool unschedulable = false;  // kube-scheduler found no node for it.
-  int64_t started_at = 0;
-
-  // Takes room on its node.
-  bool occupies() const {
-    return !node.empty() && phase != PodPhase::kSucceeded && phase != PodPhase::kFailed;
-  }
-  // Serves, or will: is one of its workload's replicas.
-  bool counts() const { return occupies() && !terminating; }
-  bool operator==(const Pod& other) const;
 };
 
 // A Deployment, ReplicaSet, StatefulSet, DaemonSet or Job.

@@ -9,8 +9,8 @@
 #include "kube/mirror.h"
 
 // What objects say together about where pods can run, in numbers and in words for people: what is
-// taken of a node, why it takes no more, why a pod is not moved. As kube-scheduler counts it, as far
-// as it is modelled; what is not is a reason to leave a pod where it is.
+// taken of a node, why it takes no more, why a pod is not moved. As kube-scheduler counts it, as
+// far as it is modelled; what is not is a reason to leave a pod where it is.
 
 namespace rudderfish::kube {
 
