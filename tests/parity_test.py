@@ -22,6 +22,7 @@ from testbed_test import Cluster, why_not  # noqa: E402
 
 NAME = "test-parity"
 SEED = 1
+KINDS = "nodes,pods,deployments,replicasets,statefulsets,daemonsets,jobs,persistentvolumes,persistentvolumeclaims,namespaces"
 
 
 class Server(Cluster):
@@ -84,7 +85,8 @@ def changes(server, situation, folder):
     foreign = [p for p in s.pods if p["workload"] == FOREIGN and p["fate"] == "running"
                and not s.nodes[p["node"]]["closed"]]
     open_nodes = [n for n, node in s.nodes.items() if not node["closed"] and s.layers[s.kinds[node["kind"]]["layer"]]]
-    if len(spare) < 3 or len(foreign) < 2 or len(open_nodes) < 5:
+    vacant = [n for n in open_nodes[5:] if not any(p["node"] == n for p in replicas)]
+    if len(spare) < 3 or len(foreign) < 2 or not vacant:
         return None
     kinds = list(s.kinds)
 
@@ -111,7 +113,7 @@ def changes(server, situation, folder):
         server.write_pods([(s, pod)])
 
     node_cpu, node_memory = s.nodes[open_nodes[0]]["cpu"], s.nodes[open_nodes[0]]["memory"]
-    movable = next(n for n, w in s.workloads.items() if w["movable"])
+    movable = next(n for n in s.workloads if s.can_move(n))
     endpoint = next(iter(s.endpoints))
     called = s.endpoints[endpoint].get("calls") or s.endpoints[endpoint]["parallel"]
     group = "calls" if "calls" in s.endpoints[endpoint] else "parallel"
@@ -140,7 +142,7 @@ def changes(server, situation, folder):
         ("a pod of somebody else has ended", lambda: pod_patch(foreign[1], {"status": {"phase": "Succeeded"}},
                                                                "--subresource=status")),
         ("a pod is being deleted", lambda: server.kubectl("delete", "pod", "-n", s.name, "--wait=false", "new")),
-        ("a node is gone", lambda: server.kubectl("delete", "node", s.node_name(open_nodes[0]))),
+        ("a node is gone", lambda: server.kubectl("delete", "node", s.node_name(vacant[0]))),
         ("a latency", lambda: application(lambda a: a["latency"][layers[0]].update({layers[1]: "93ms"}))),
         ("an execution time", lambda: application(
             lambda a: a["workloads"][callee]["execution"].update(
@@ -153,8 +155,12 @@ def changes(server, situation, folder):
 
 
 def encode(encoder, server, folders):
-    done = subprocess.run([encoder, server.kubeconfig, *map(str, folders)], capture_output=True, text=True, check=False,
-                          timeout=300)
+    """What the encoder says of each folder, given all that the API server has."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as dump:
+        dump.write(server.kubectl("get", KINDS, "--all-namespaces", "-o", "json"))
+        dump.flush()
+        done = subprocess.run([encoder, dump.name, *map(str, folders)], capture_output=True, text=True, check=False,
+                              timeout=300)
     if done.returncode != 0:
         raise AssertionError(f"{encoder}: status {done.returncode}\n{done.stderr}")
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -53,8 +53,7 @@ class Situation:
                 "cpu": rng.randint(1, 900), "memory": rng.randint(1024**2, 900 * 1024**2),
                 "movable": rng.random() < 0.85,
                 "execution": {k["cpu_type"]: round(rng.uniform(0.5, 40), 3) for k in self.kinds.values()}}
-        if not any(w["movable"] for w in self.workloads.values()):
-            self.workloads["w0"]["movable"] = True
+        self.workloads["w0"].update(movable=True, kind="Deployment")
         names = list(self.workloads)
         self.endpoints = {}
         for index in range(rng.randint(1, 2)):
@@ -105,6 +104,10 @@ class Situation:
         return [p for p in self.pods if p["fate"] == "running" and p["workload"] in self.workloads
                 and workload in (None, p["workload"])]
 
+    def can_move(self, name):
+        """A StatefulSet starts no replacement beside the old pod."""
+        return self.workloads[name]["movable"] and self.workloads[name]["kind"] != "StatefulSet"
+
     # As a scenario.
 
     def scenario(self):
@@ -117,7 +120,7 @@ class Situation:
             "nodes": [{"type": kind, "count": count, "cpu": 100, "memory": "1Ti"} for kind, count in counts.items()],
             "workloads": {name: {
                 "requests": {"cpu": f"{w['cpu']}m", "memory": str(w["memory"])}, "replicas": "1 to 9",
-                "layers": list(self.layers), "movable": w["movable"],
+                "layers": list(self.layers), "movable": self.can_move(name),
                 "execution": {t: f"{ms}ms" for t, ms in w["execution"].items()},
             } for name, w in self.workloads.items()},
             "patterns": {"calls": self.endpoints},
