@@ -82,8 +82,9 @@ void Reflector::GoOn() {
   }
 }
 
-void Reflector::TryAgain() {
-  request_ = client_->After(back_off_.Next(), [this] { GoOn(); });
+void Reflector::TryAgain(const ApiStatus& status) {
+  const Duration wait = std::max(back_off_.Next(), status.retry_after.value_or(Duration::zero()));
+  request_ = client_->After(wait, [this] { GoOn(); });
 }
 
 std::string Reflector::Query(std::string_view rest) const {
@@ -169,14 +170,14 @@ void Reflector::OnPage(ApiAnswer answer) {
       must_be_current_ = true;
     }
     NoteFailure(std::move(answer.outcome).error());
-    TryAgain();
+    TryAgain(answer.status);
     return;
   }
   Heard();
   if (Result<void> read = ReadPage(answer.body); !read) {
     NoteMalformed(Fault::kPage, read.error().message);
     NoteFailure(std::move(read).error());
-    TryAgain();
+    TryAgain({});
     return;
   }
   if (!continue_.empty()) {
@@ -339,7 +340,7 @@ void Reflector::OnEnd(ApiAnswer answer) {
   if (answer.ok() && !was_listing) {
     // In order, or the server goes down. Nothing is lost: the next one goes on from here.
     if (was_short) {
-      TryAgain();
+      TryAgain({});
     } else {
       GoOn();
     }
@@ -356,7 +357,7 @@ void Reflector::OnEnd(ApiAnswer answer) {
   }
   if (answer.status.IsExpired() || answer.status.is_version_too_large) Expire();
   NoteFailure(std::move(answer.outcome).error());
-  TryAgain();
+  TryAgain(answer.status);
 }
 
 void Reflector::Expire() {
@@ -370,8 +371,7 @@ void Reflector::Heard() { heard_ = client_->clock().Now(); }
 void Reflector::NoteFailure(Error error) {
   ++counts_.failures;
   // Once for each failure of a new kind, not for each attempt.
-  if (!last_error_ || last_error_->message != error.message)
-    LogWarning("{}: {}", options_.path, error.message);
+  if (!last_error_ || last_error_->message != error.message) LogWarning("{}", error.message);
   last_error_ = std::move(error);
 }
 

@@ -101,8 +101,8 @@ class Reflector {
   void NoteSuccess();
   void NoteMalformed(Fault fault, std::string_view what);
   void Expire();
-  void TryAgain();  // After a while.
-  void GoOn();      // With what comes next: a list or a watch.
+  void TryAgain(const ApiStatus& status);  // After a while, or when the server says.
+  void GoOn();                             // With what comes next: a list or a watch.
   std::string Query(std::string_view rest) const;
 
   ApiClient* client_;

@@ -10,6 +10,7 @@
 #include "kube/kubeconfig.h"
 #include "kube/reflector.h"
 #include "tests/support/object_store.h"
+#include "tests/support/polling.h"
 #include "tests/support/testbed.h"
 
 // The client against a real API server, which is killed, frozen and made to forget meanwhile.
@@ -19,21 +20,13 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using testing::Eventually;
 using testing::ObjectStore;
 using testing::ObjectVersions;
+using testing::OpenClient;
+using testing::RealClock;
 
 testing::Testbed* g_testbed = nullptr;
-
-const Clock& TheClock() {
-  static const SystemClock clock;
-  return clock;
-}
-
-std::unique_ptr<ApiClient> Open(ClusterAccess access, ApiClientOptions options = {}) {
-  auto client = ApiClient::Open(std::move(access), &TheClock(), options);
-  EXPECT_TRUE(client.has_value()) << client.error().message;
-  return *std::move(client);
-}
 
 ClusterAccess AdminAccess() {
   auto access = FindCluster({.kubeconfig = g_testbed->kubeconfig()}, {});
@@ -42,18 +35,7 @@ ClusterAccess AdminAccess() {
 }
 
 std::unique_ptr<ApiClient> OpenAsAdmin(ApiClientOptions options = {}) {
-  return Open(AdminAccess(), options);
-}
-
-// Polls until `condition` holds.
-bool Eventually(ApiClient* client, const std::function<bool()>& condition,
-                Duration limit = seconds(30)) {
-  const Instant end = TheClock().Now() + limit;
-  while (!condition()) {
-    if (TheClock().Now() > end) return false;
-    client->Poll(milliseconds(50));
-  }
-  return true;
+  return OpenClient(AdminAccess(), options);
 }
 
 // What a list tells at this moment.
