@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -23,7 +24,8 @@
 #include "tests/support/polling.h"
 #include "tests/support/testbed.h"
 
-// The client against a real API server, which is killed, frozen and made to forget meanwhile.
+// The client against a real API server, which is killed, frozen and made to forget meanwhile. Of
+// which version the server is may be said by $RUDDERFISH_TESTBED_VERSION (v1.34.4).
 
 namespace rudderfish::kube {
 namespace {
@@ -419,6 +421,89 @@ LeaseOptions ShortLease(const std::string& identity) {
           .retry = milliseconds(500)};
 }
 
+// What the node-1 of the testbed sees of the API server, through the emulated network.
+class FollowerOnNode {
+ public:
+  FollowerOnNode()
+      : notes_(std::filesystem::path(::testing::TempDir()) /
+               ("follower-" + std::to_string(getpid()))) {
+    std::filesystem::remove(notes_);
+    const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+    const std::string testbed = RUDDERFISH_SOURCE_DIR "/testbed/testbed";
+    const std::string copy = std::filesystem::path(::testing::TempDir()) / "follower-kubeconfig";
+    std::filesystem::copy_file(g_testbed->kubeconfig(), copy,
+                               std::filesystem::copy_options::overwrite_existing);
+    const std::vector<std::string> words = {
+        testbed, "exec",  "--name",   "test-client", "node-1",
+        "--",    program, "--follow", copy,          "https://198.18.0.1:" + Port(),
+        notes_};
+    std::vector<char*> pointers;
+    for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+    pointers.push_back(nullptr);
+    CHECK_EQ(posix_spawn(&process_, pointers[0], nullptr, nullptr, pointers.data(), environ), 0);
+  }
+  ~FollowerOnNode() {
+    kill(process_, SIGKILL);
+    waitpid(process_, nullptr, 0);
+    std::filesystem::remove(notes_);
+  }
+
+  struct Note {
+    Instant at;
+    size_t objects = 0;
+  };
+  std::vector<Note> Notes() const {
+    std::vector<Note> notes;
+    std::ifstream in(notes_);
+    int64_t at = 0;
+    for (Note note; in >> at >> note.objects;) {
+      note.at = Instant(Duration(at));
+      notes.push_back(note);
+    }
+    return notes;
+  }
+
+ private:
+  static std::string Port() {
+    const std::string server = AdminAccess().server;
+    return server.substr(server.rfind(':') + 1);
+  }
+
+  std::filesystem::path notes_;
+  pid_t process_ = -1;
+};
+
+TEST(LivePartition, WhatIsKnownAgesAndIsRightSoonAfterItsEnd) {
+  const auto client = OpenAsAdmin();
+  const FollowerOnNode follower;
+  ASSERT_TRUE(Eventually(client.get(), [&] { return !follower.Notes().empty(); }));
+  const std::string table =
+      (std::filesystem::path(::testing::TempDir()) / "partition.links").string();
+  ASSERT_TRUE(WriteFileAtomically(table, "control-plane <-> node-1 cut\n").has_value());
+  g_testbed->Do("network", {table});
+  const Instant cut = RealClock().Now();
+  for (int i = 0; i < 5; ++i) Put(client.get(), "partition-" + std::to_string(i), i);
+  std::this_thread::sleep_for(seconds(30));
+  ASSERT_TRUE(WriteFileAtomically(table, "\n").has_value());
+  g_testbed->Do("network", {table});
+  const Instant mended = RealClock().Now();
+  const size_t objects = ListNow(client.get(), kConfigMaps).size();
+  const auto is_right = [&](const FollowerOnNode::Note& note) {
+    return note.at > mended && note.objects == objects;
+  };
+  ASSERT_TRUE(Eventually(client.get(), [&] {
+    const auto notes = follower.Notes();
+    return std::any_of(notes.begin(), notes.end(), is_right);
+  }));
+  for (const FollowerOnNode::Note& note : follower.Notes()) {
+    EXPECT_FALSE(note.at > cut + seconds(6) && note.at < mended);
+    if (!is_right(note)) continue;
+    std::cout << "right again after " << Seconds(note.at - mended) << " s\n";
+    EXPECT_LE(note.at - mended, seconds(5));
+    break;
+  }
+}
+
 // A process of its own that takes part in the election and notes when it leads, by the clock all
 // processes share.
 class Elector {
@@ -491,6 +576,29 @@ int TakePart(const std::string& kubeconfig, const std::string& identity, const s
   return 0;
 }
 
+// Follows ConfigMaps and notes each turn in which it knows them to be no older than a second.
+int Follow(const std::string& kubeconfig, const std::string& server, const std::string& notes) {
+  auto access = FindCluster({.kubeconfig = kubeconfig}, {});
+  CHECK(access.has_value());
+  access->server = server;
+  const auto client = ApiClient::Open(*access, &RealClock());
+  CHECK(client.has_value());
+  ObjectStore store;
+  Reflector reflector(client->get(), {.path = kConfigMaps}, &store);
+  reflector.Start();
+  std::ofstream out(notes);
+  const pid_t parent = getppid();
+  while (getppid() == parent) {
+    (*client)->Poll(milliseconds(50));
+    const auto fresh = reflector.FreshAsOf();
+    const Instant now = RealClock().Now();
+    if (fresh && now - *fresh <= seconds(4)) {
+      out << now.time_since_epoch().count() << " " << store.objects.size() << std::endl;
+    }
+  }
+  return 0;
+}
+
 void ExpectApart(const Elector& a, const Elector& b) {
   // Of those who lead by turns, no instant of one lies between neighbours of the other.
   std::vector<std::pair<int64_t, int>> all;
@@ -555,6 +663,10 @@ TEST(LiveLease, NobodyLeadsWhileTheServerStandsStillAndNeverTwoDo) {
 
 void UseTestbed(testing::Testbed* testbed) { g_testbed = testbed; }
 
+int FollowAs(const std::string& kubeconfig, const std::string& server, const std::string& notes) {
+  return Follow(kubeconfig, server, notes);
+}
+
 int Elect(const std::string& kubeconfig, const std::string& identity, const std::string& notes) {
   return TakePart(kubeconfig, identity, notes);
 }
@@ -562,6 +674,8 @@ int Elect(const std::string& kubeconfig, const std::string& identity, const std:
 }  // namespace rudderfish::kube
 
 int main(int argc, char** argv) {
+  if (argc == 5 && argv[1] == std::string("--follow"))
+    return rudderfish::kube::FollowAs(argv[2], argv[3], argv[4]);
   if (argc == 5 && argv[1] == std::string("--elect"))
     return rudderfish::kube::Elect(argv[2], argv[3], argv[4]);
   ::testing::InitGoogleTest(&argc, argv);
@@ -569,7 +683,10 @@ int main(int argc, char** argv) {
     std::cout << "skipped: " << reason << "\n";
     return 77;
   }
-  rudderfish::testing::Testbed testbed("test-client", {"--nodes", "1"});
+  std::vector<std::string> layout = {"--nodes", "1"};
+  if (const char* version = std::getenv("RUDDERFISH_TESTBED_VERSION"))
+    layout.insert(layout.end(), {"--version", version});
+  rudderfish::testing::Testbed testbed("test-client", layout);
   rudderfish::kube::UseTestbed(&testbed);
   return RUN_ALL_TESTS();
 }
