@@ -16,23 +16,7 @@ constexpr size_t kDeferredBytesMax = size_t{64} << 20;
 constexpr Duration kShortWatch = std::chrono::seconds(1);
 constexpr Duration kSettling = std::chrono::seconds(1);     // What was missed has come by then.
 constexpr Duration kWatchGrace = std::chrono::seconds(15);  // For the server to end it itself.
-constexpr std::string_view kInitialEventsEnd = "k8s.io/initial-events-end";
-
-std::string_view Text(const simdjson::dom::element& object, std::string_view key) {
-  std::string_view text;
-  return object[key].get(text) == simdjson::SUCCESS ? text : std::string_view();
-}
-
-simdjson::dom::element Member(const simdjson::dom::element& object, std::string_view key) {
-  simdjson::dom::element member;
-  return object[key].get(member) == simdjson::SUCCESS ? member : simdjson::dom::element();
-}
-
-bool EndsInitialEvents(const simdjson::dom::element& bookmark) {
-  simdjson::dom::element annotations;
-  if (bookmark["metadata"]["annotations"].get(annotations) != simdjson::SUCCESS) return false;
-  return Text(annotations, kInitialEventsEnd) == "true";
-}
+constexpr size_t kLoggedMax = 16;
 
 // Versions and tokens are opaque; they go into a URL.
 std::string Escaped(std::string_view text) {
@@ -82,8 +66,9 @@ void Reflector::GoOn() {
   }
 }
 
-void Reflector::TryAgain() {
-  request_ = client_->After(back_off_.Next(), [this] { GoOn(); });
+void Reflector::TryAgain(const ApiStatus& status) {
+  const Duration wait = std::max(back_off_.Next(), status.retry_after.value_or(Duration::zero()));
+  request_ = client_->After(wait, [this] { GoOn(); });
 }
 
 std::string Reflector::Query(std::string_view rest) const {
@@ -169,14 +154,14 @@ void Reflector::OnPage(ApiAnswer answer) {
       must_be_current_ = true;
     }
     NoteFailure(std::move(answer.outcome).error());
-    TryAgain();
+    TryAgain(answer.status);
     return;
   }
   Heard();
-  if (Result<void> read = ReadPage(answer.body); !read) {
-    NoteMalformed(Fault::kPage, read.error().message);
-    NoteFailure(std::move(read).error());
-    TryAgain();
+  if (const Result<void> read = ReadPage(answer.body); !read) {
+    NoteMalformed(read.error().message);
+    NoteFailure({read.error().code, fmt::format("{}: {}", options_.path, read.error().message)});
+    TryAgain({});
     return;
   }
   if (!continue_.empty()) {
@@ -191,23 +176,13 @@ void Reflector::OnPage(ApiAnswer answer) {
 
 Result<void> Reflector::ReadPage(const std::string& body) {
   simdjson::dom::parser parser;  // Its memory is as large as the page; not kept.
-  simdjson::dom::element list;
-  if (const auto error = parser.parse(body).get(list); error != simdjson::SUCCESS)
-    return Invalid("{}: a list that is not JSON: {}", options_.path,
-                   simdjson::error_message(error));
-  simdjson::dom::element metadata;
-  if (list["metadata"].get(metadata) != simdjson::SUCCESS)
-    return Invalid("{}: a list without metadata", options_.path);
-  list_version_ = Text(metadata, "resourceVersion");
-  continue_ = Text(metadata, "continue");
-  if (list_version_.empty()) return Invalid("{}: a list without a resourceVersion", options_.path);
+  TRY_ASSIGN(const kube::ListPage page, ReadListPage(&parser, body));
+  list_version_ = page.version;
+  continue_ = page.next;
   simdjson::dom::array items;
-  const auto error = list["items"].get(items);
-  if (error == simdjson::INCORRECT_TYPE && list["items"].is_null()) return {};
-  if (error != simdjson::SUCCESS) return Invalid("{}: a list without items", options_.path);
+  if (page.items.get(items) != simdjson::SUCCESS) return {};
   for (const simdjson::dom::element item : items) {
-    if (const Result<void> told = sink_->Listed(item); !told)
-      NoteMalformed(Fault::kObject, told.error().message);
+    if (const Result<void> told = sink_->Listed(item); !told) NoteMalformed(told.error().message);
   }
   return {};
 }
@@ -243,32 +218,23 @@ void Reflector::Watch() {
 
 void Reflector::OnLine(std::string_view line) {
   Heard();
-  simdjson::dom::element event, object;
-  if (parser_.parse(line.data(), line.size()).get(event) != simdjson::SUCCESS) {
-    NoteMalformed(Fault::kLine, "a line that is not JSON");
-    return;
-  }
-  const std::string_view type = Text(event, "type");
-  if (event["object"].get(object) != simdjson::SUCCESS || !object.is_object()) {
-    NoteMalformed(Fault::kEvent, "an event without an object");
-    return;
-  }
-  if (type == "ERROR") {
-    OnError(ReadStatus(object));
+  const Result<WatchEvent> event = ReadWatchEvent(&parser_, line);
+  if (!event) {
+    NoteMalformed(event.error().message);
+  } else if (event->kind == WatchEventKind::kError) {
+    OnError(ReadStatus(event->object));
   } else if (is_listing_) {
-    OnInitial(type, object, line);
+    OnInitial(*event, line);
   } else {
-    OnEvent(type, object);
+    OnEvent(*event);
   }
 }
 
-// The list comes as ADDED, and ends with a bookmark. What changes meanwhile may come between, and
-// waits for the end of the list, as does everything after it, to keep the order.
-void Reflector::OnInitial(std::string_view type, const simdjson::dom::element& object,
-                          std::string_view line) {
-  if (type == "BOOKMARK") {
-    if (!EndsInitialEvents(object)) return;
-    if (!NoteVersion(object)) return;
+// The list comes as kAdded, and ends with its bookmark. What changes meanwhile may come between,
+// and waits for the end of the list, as does everything after it, to keep the order.
+void Reflector::OnInitial(const WatchEvent& event, std::string_view line) {
+  if (event.kind == WatchEventKind::kInitialEnd) {
+    version_ = event.version;
     EndList();
     client_->Cancel(list_timer_);
     is_watch_open_ = true;
@@ -278,9 +244,10 @@ void Reflector::OnInitial(std::string_view type, const simdjson::dom::element& o
     for (const std::string& later : deferred) OnLine(later);
     return;
   }
-  if (type == "ADDED" && deferred_.empty()) {
-    if (const Result<void> told = sink_->Listed(object); !told)
-      NoteMalformed(Fault::kObject, told.error().message);
+  if (event.kind == WatchEventKind::kBookmark) return;
+  if (event.kind == WatchEventKind::kAdded && deferred_.empty()) {
+    const Result<void> told = sink_->Listed(event.object);
+    if (!told) NoteMalformed(told.error().message);
     return;
   }
   deferred_.emplace_back(line);
@@ -288,32 +255,15 @@ void Reflector::OnInitial(std::string_view type, const simdjson::dom::element& o
   if (deferred_bytes_ > kDeferredBytesMax) GiveUpStream("the initial stream does not end");
 }
 
-void Reflector::OnEvent(std::string_view type, const simdjson::dom::element& object) {
+void Reflector::OnEvent(const WatchEvent& event) {
   had_events_ = true;
   back_off_.Reset();
-  if (type == "ADDED" || type == "MODIFIED" || type == "DELETED") {
-    ++counts_.events;
-    Tell(type, object);
-  } else if (type != "BOOKMARK") {
-    NoteMalformed(Fault::kEvent, fmt::format("an event of type \"{}\"", OneLine(type, 40)));
-    return;
-  }
-  NoteVersion(object);
-}
-
-void Reflector::Tell(std::string_view type, const simdjson::dom::element& object) {
-  const Result<void> told = type == "DELETED" ? sink_->Deleted(object) : sink_->Changed(object);
-  if (!told) NoteMalformed(Fault::kObject, told.error().message);
-}
-
-bool Reflector::NoteVersion(const simdjson::dom::element& object) {
-  const std::string_view version = Text(Member(object, "metadata"), "resourceVersion");
-  if (version.empty()) {
-    NoteMalformed(Fault::kVersion, "an object without a resourceVersion");
-    return false;
-  }
-  version_ = version;
-  return true;
+  version_ = event.version;
+  if (event.kind == WatchEventKind::kBookmark || event.kind == WatchEventKind::kInitialEnd) return;
+  ++counts_.events;
+  const Result<void> told = event.kind == WatchEventKind::kDeleted ? sink_->Deleted(event.object)
+                                                                   : sink_->Changed(event.object);
+  if (!told) NoteMalformed(told.error().message);
 }
 
 // An ERROR event ends the watch.
@@ -339,7 +289,7 @@ void Reflector::OnEnd(ApiAnswer answer) {
   if (answer.ok() && !was_listing) {
     // In order, or the server goes down. Nothing is lost: the next one goes on from here.
     if (was_short) {
-      TryAgain();
+      TryAgain({});
     } else {
       GoOn();
     }
@@ -356,7 +306,7 @@ void Reflector::OnEnd(ApiAnswer answer) {
   }
   if (answer.status.IsExpired() || answer.status.is_version_too_large) Expire();
   NoteFailure(std::move(answer.outcome).error());
-  TryAgain();
+  TryAgain(answer.status);
 }
 
 void Reflector::Expire() {
@@ -370,8 +320,7 @@ void Reflector::Heard() { heard_ = client_->clock().Now(); }
 void Reflector::NoteFailure(Error error) {
   ++counts_.failures;
   // Once for each failure of a new kind, not for each attempt.
-  if (!last_error_ || last_error_->message != error.message)
-    LogWarning("{}: {}", options_.path, error.message);
+  if (!last_error_ || last_error_->message != error.message) LogWarning("{}", error.message);
   last_error_ = std::move(error);
 }
 
@@ -380,10 +329,11 @@ void Reflector::NoteSuccess() {
   last_error_.reset();
 }
 
-void Reflector::NoteMalformed(Fault fault, std::string_view what) {
+void Reflector::NoteMalformed(const std::string& what) {
   ++counts_.malformed;
-  if (!logged_.insert(fault).second) return;
-  LogWarning("{}: left out: {} (more of the kind are only counted)", options_.path, OneLine(what));
+  if (logged_.size() >= kLoggedMax || !logged_.insert(what).second) return;
+  LogWarning("{}: left out: {} (what follows of the kind is only counted)", options_.path,
+             OneLine(what));
 }
 
 }  // namespace rudderfish::kube

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "kube/api_client.h"
 #include "kube/object_sink.h"
+#include "kube/watch_event.h"
 
 // Keeps an ObjectSink equal to one resource of the API server: lists it, watches it from there, and
 // begins again from the last version seen when a watch ends, or with a new list when the server no
@@ -76,8 +77,6 @@ class Reflector {
   InitialList initial() const { return options_.initial; }
 
  private:
-  enum class Fault { kLine, kEvent, kObject, kPage, kVersion };
-
   void List();
   void ListStream();
   void AwaitInitialEvents();
@@ -88,21 +87,18 @@ class Reflector {
   void Watch();
   std::chrono::seconds WatchTimeout();
   void OnLine(std::string_view line);
-  void OnEvent(std::string_view type, const simdjson::dom::element& object);
-  void OnInitial(std::string_view type, const simdjson::dom::element& object,
-                 std::string_view line);
+  void OnInitial(const WatchEvent& event, std::string_view line);
+  void OnEvent(const WatchEvent& event);
   void OnError(const ApiStatus& status);
   void OnEnd(ApiAnswer answer);
   void EndList();
-  void Tell(std::string_view type, const simdjson::dom::element& object);
-  bool NoteVersion(const simdjson::dom::element& object);
   void Heard();
   void NoteFailure(Error error);
   void NoteSuccess();
-  void NoteMalformed(Fault fault, std::string_view what);
+  void NoteMalformed(const std::string& what);
   void Expire();
-  void TryAgain();  // After a while.
-  void GoOn();      // With what comes next: a list or a watch.
+  void TryAgain(const ApiStatus& status);  // After a while, or when the server says.
+  void GoOn();                             // With what comes next: a list or a watch.
   std::string Query(std::string_view rest) const;
 
   ApiClient* client_;
@@ -130,7 +126,7 @@ class Reflector {
   Instant settled_at_;  // What happened while no watch was open is told.
   std::optional<Instant> fresh_;
   std::optional<Error> last_error_;
-  std::set<Fault> logged_;
+  std::set<std::string> logged_;  // Kinds of what was malformed.
   ReflectorCounts counts_;
 };
 

@@ -231,7 +231,6 @@ void Transfers::SetOptions(Exchange* exchange) {
   set(CURLOPT_URL, (server_ + request.path).c_str());
   set(CURLOPT_PROTOCOLS_STR, "http,https");
   set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-  set(CURLOPT_NOSIGNAL, 1L);
   set(CURLOPT_ERRORBUFFER, exchange->error);
   set(CURLOPT_BUFFERSIZE, 256L << 10);
   set(CURLOPT_PRIVATE, static_cast<void*>(exchange));

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+
+#include "base/clock.h"
+#include "kube/api_client.h"
+#include "kube/timestamp.h"
+
+// What we did, where people look for it: events.k8s.io/v1 Events, which kubectl shows beside the
+// objects they regard. Said and forgotten: nothing waits for them, none is sent twice, and what
+// cannot be sent is counted. What is said again of the same object becomes a series: one Event
+// whose count grows, written at intervals. A bucket of tokens limits what the API server gets from
+// us, a bounded queue what we keep. Owned by one thread; all is sent from within ApiClient::Poll.
+
+namespace rudderfish::kube {
+
+struct ObjectReference {
+  std::string api_version;  // apps/v1
+  std::string kind;
+  std::string name_space;  // Empty: not in any.
+  std::string name;
+  std::string uid;
+  auto operator<=>(const ObjectReference&) const = default;
+};
+
+enum class EventKind { kNormal, kWarning };
+
+struct EventNote {
+  ObjectReference regarding;
+  EventKind kind = EventKind::kNormal;
+  std::string reason;  // Moved: one word for machines.
+  std::string action;  // Move: what was done or tried.
+  std::string note;    // For people.
+};
+
+struct EventOptions {
+  std::string controller = "rudderfish";  // Who says it, and
+  std::string instance;                   // which one of these.
+  size_t queue_max = 256;
+  size_t series_max = 1024;                             // Remembered.
+  double burst = 50;                                    // Requests,
+  double per_second = 2;                                // and how fast they come back.
+  Duration series_interval = std::chrono::seconds(10);  // Between two writes of a series.
+  Duration series_end = std::chrono::minutes(6);        // Of silence.
+};
+
+struct EventCounts {
+  int64_t sent = 0;
+  int64_t merged = 0;   // Into a series.
+  int64_t dropped = 0;  // The queue was full.
+  int64_t failed = 0;
+};
+
+class EventRecorder {
+ public:
+  // REQUIRES: `client` outlives this.
+  EventRecorder(ApiClient* client, EventOptions options);
+  ~EventRecorder();
+  EventRecorder(const EventRecorder&) = delete;
+  EventRecorder& operator=(const EventRecorder&) = delete;
+
+  void Record(const EventNote& note);
+
+  bool is_idle() const { return queue_.empty() && in_flight_.empty(); }
+  const EventCounts& counts() const { return counts_; }
+
+ private:
+  // All that is equal in a series.
+  struct Key {
+    ObjectReference regarding;
+    EventKind kind;
+    std::string reason, action, note;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Series {
+    std::string name;  // Of the Event.
+    int64_t count = 1;
+    int64_t told = 0;  // Of it to the server.
+    Date first, last;
+    Instant last_at, told_at;
+    bool is_queued = false;
+  };
+
+  void Enqueue(const Key& key, Series* series);
+  void Send();
+  void SendOne(const Key& key, Series* series);
+  void WaitToSend(Duration delay);
+  void Refill();
+  void Forget();
+  std::string Body(const Key& key, const Series& series) const;
+
+  ApiClient* client_;
+  EventOptions options_;
+  Rng rng_;
+  std::map<Key, Series> series_;
+  std::deque<Key> queue_;
+  std::set<ApiClient::Id> in_flight_;
+  ApiClient::Id timer_ = 0;
+  Instant timer_at_;
+  double tokens_;
+  Instant refilled_at_;
+  std::set<std::string> logged_;  // Reasons of failures.
+  EventCounts counts_;
+};
+
+}  // namespace rudderfish::kube

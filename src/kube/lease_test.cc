@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/lease.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/faulty_server.h"
+#include "tests/support/polling.h"
+
+// What time does to an election when the server is slow, silent or gone; time is the test's. The
+// election among real processes on a real server is in tests/live/.
+
+namespace rudderfish::kube {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::Connection;
+using testing::FaultyServer;
+using testing::SeenRequest;
+
+// A server that gives away what was written to it, as the test allows.
+class OneLease : public ::testing::Test {
+ protected:
+  OneLease()
+      : server_([this](const SeenRequest& request, Connection* to) { Answer(request, to); }) {}
+
+  void Answer(const SeenRequest& request, Connection* to) {
+    if (is_broken_) return to->Reset();
+    const std::lock_guard lock(mutex_);
+    if (request.method == "GET") {
+      if (lease_.is_null()) return to->Answer(404, "{}");
+      return to->Answer(200, lease_.dump());
+    }
+    const json written = json::parse(request.body);
+    if (!lease_.is_null() &&
+        written["metadata"].value("resourceVersion", "") != lease_["metadata"]["resourceVersion"]) {
+      return to->Answer(409, "{}");
+    }
+    Store(written["spec"]);
+    to->Answer(200, lease_.dump());
+  }
+
+  void Store(const json& spec) {
+    lease_ = {{"metadata", {{"name", "l"}, {"resourceVersion", std::to_string(++version_)}}},
+              {"spec", spec}};
+  }
+
+  // As another instance would write it.
+  void Overwrite(const std::string& holder) {
+    const std::lock_guard lock(mutex_);
+    Store({{"holderIdentity", holder},
+           {"leaseDurationSeconds", 15},
+           {"renewTime", "2026-11-21T07:26:52." + std::to_string(100000 + version_) + "Z"}});
+  }
+
+  json Spec() {
+    const std::lock_guard lock(mutex_);
+    return lease_["spec"];
+  }
+
+  struct Candidate {
+    std::unique_ptr<ApiClient> client;
+    std::unique_ptr<LeaseElection> election;
+    std::vector<Leadership> changes;
+  };
+
+  std::unique_ptr<Candidate> Enter(const std::string& identity) {
+    auto candidate = std::make_unique<Candidate>();
+    ApiClientOptions options = testing::QuickOptions();
+    candidate->client = testing::OpenClient({.server = server_.url()}, options, clock_);
+    candidate->election = std::make_unique<LeaseElection>(
+        candidate->client.get(), LeaseOptions{.name_space = "n", .name = "l", .identity = identity},
+        [raw = candidate.get()](Leadership now) { raw->changes.push_back(now); });
+    candidate->election->Start();
+    return candidate;
+  }
+
+  // Polls all until `condition` holds, while the test's time passes a hundred times as fast; false
+  // after `limit` of it.
+  bool Until(const std::vector<Candidate*>& candidates, const std::function<bool()>& condition,
+             Duration limit = seconds(60)) {
+    const Instant end = clock_.Now() + limit;
+    while (!condition()) {
+      if (clock_.Now() > end) return false;
+      int leaders = 0;
+      for (Candidate* candidate : candidates) {
+        candidate->client->Poll(milliseconds(1));
+        leaders += candidate->election->IsLeader();
+      }
+      EXPECT_LE(leaders, 1);
+      clock_.Advance(milliseconds(100));
+    }
+    return true;
+  }
+
+  ManualClock clock_;
+  std::atomic<bool> is_broken_ = false;
+  std::mutex mutex_;  // Of what follows, which the server's threads see.
+  json lease_;
+  int version_ = 0;
+  FaultyServer server_;
+};
+
+TEST_F(OneLease, FirstToComeLeadsAndRenews) {
+  const auto first = Enter("first"), second = Enter("second");
+  ASSERT_TRUE(Until({first.get()}, [&] { return first->election->IsLeader(); }));
+  const std::string renewed = Spec()["renewTime"];
+  EXPECT_FALSE(Until({first.get(), second.get()}, [&] { return second->election->IsLeader(); }));
+  EXPECT_TRUE(first->election->IsLeader());
+  EXPECT_NE(Spec()["renewTime"], renewed);
+  EXPECT_EQ(Spec()["leaseDurationSeconds"], 15);
+  EXPECT_EQ(second->election->holder(), "first");
+  EXPECT_EQ(first->election->counts().lost, 0);
+}
+
+TEST_F(OneLease, WhoFallsSilentIsFollowedAfterTheLease) {
+  const auto first = Enter("first"), second = Enter("second");
+  ASSERT_TRUE(Until({first.get()}, [&] { return first->election->IsLeader(); }));
+  ASSERT_TRUE(Until({second.get()}, [&] { return second->election->holder() == "first"; }));
+  const Instant silent_since = clock_.Now();
+  ASSERT_TRUE(Until({second.get()}, [&] { return second->election->IsLeader(); }));
+  EXPECT_GE(clock_.Now() - silent_since, seconds(14));  // Counted from when second saw it.
+  EXPECT_LE(clock_.Now() - silent_since, seconds(15 + 5));
+  EXPECT_FALSE(first->election->IsLeader());
+  EXPECT_EQ(Spec()["leaseTransitions"], 1);
+}
+
+TEST_F(OneLease, LeaderWithoutServerFencesItselfBeforeTheLeaseEnds) {
+  const auto first = Enter("first");
+  ASSERT_TRUE(Until({first.get()}, [&] { return first->election->IsLeader(); }));
+  is_broken_ = true;
+  const Instant broken_since = clock_.Now();
+  ASSERT_TRUE(Until({first.get()}, [&] { return !first->election->IsLeader(); }));
+  EXPECT_LE(clock_.Now() - broken_since, seconds(11));
+  first->client->Poll(milliseconds(1));
+  EXPECT_EQ(first->changes.back(), Leadership::kFollowing);
+  is_broken_ = false;  // Nobody has taken it meanwhile.
+  EXPECT_TRUE(Until(
+      {first.get()}, [&] { return first->election->IsLeader(); }, seconds(20)));
+}
+
+TEST_F(OneLease, TimeAloneEndsLeadership) {
+  const auto first = Enter("first");
+  ASSERT_TRUE(Until({first.get()}, [&] { return first->election->IsLeader(); }));
+  clock_.Advance(seconds(10));  // Without a turn in between: the process stood still.
+  EXPECT_FALSE(first->election->IsLeader());
+}
+
+TEST_F(OneLease, ReleasedLeaseIsTakenAtOnce) {
+  const auto first = Enter("first"), second = Enter("second");
+  ASSERT_TRUE(Until({first.get()}, [&] { return first->election->IsLeader(); }));
+  ASSERT_TRUE(Until({second.get()}, [&] { return second->election->holder() == "first"; }));
+  bool released = false;
+  first->election->Release([&] { released = true; });
+  EXPECT_FALSE(first->election->IsLeader());
+  ASSERT_TRUE(Until({first.get()}, [&] { return released; }));
+  EXPECT_EQ(Spec()["holderIdentity"], "");
+  EXPECT_TRUE(Until(
+      {first.get(), second.get()}, [&] { return second->election->IsLeader(); }, seconds(5)));
+}
+
+TEST_F(OneLease, LeaderThatIsOverruledStopsAtOnce) {
+  const auto first = Enter("first");
+  ASSERT_TRUE(Until({first.get()}, [&] { return first->election->IsLeader(); }));
+  Overwrite("usurper");
+  ASSERT_TRUE(Until(
+      {first.get()}, [&] { return !first->election->IsLeader(); }, seconds(5)));
+  EXPECT_EQ(first->election->holder(), "usurper");
+}
+
+TEST_F(OneLease, SecondInstanceOfTheSameNameIsFoundOutAndWaits) {
+  Overwrite("first");
+  const auto first = Enter("first");
+  ASSERT_TRUE(Until({first.get()}, [&] { return first->election->holder() == "first"; }));
+  EXPECT_FALSE(first->election->has_namesake());  // It may have been its predecessor.
+  Overwrite("first");
+  EXPECT_TRUE(Until({first.get()}, [&] { return first->election->has_namesake(); }));
+  EXPECT_FALSE(first->election->IsLeader());
+  EXPECT_TRUE(Until({first.get()}, [&] { return first->election->IsLeader(); }));  // It has died.
+}
+
+TEST_F(OneLease, WhatOthersWroteInTheLeaseIsKept) {
+  Overwrite("");
+  {
+    const std::lock_guard lock(mutex_);
+    lease_["spec"]["strategy"] = "OldestEmulationVersion";
+  }
+  const auto first = Enter("first");
+  ASSERT_TRUE(Until({first.get()}, [&] { return first->election->IsLeader(); }));
+  EXPECT_EQ(Spec()["strategy"], "OldestEmulationVersion");
+}
+
+}  // namespace
+}  // namespace rudderfish::kube

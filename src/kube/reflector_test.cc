@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/reflector.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/faulty_server.h"
+#include "tests/support/object_store.h"
+#include "tests/support/polling.h"
+
+// What a server can do to a list and a watch, byte by byte. What a server really does is tried in
+// tests/live/.
+
+namespace rudderfish::kube {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::Connection;
+using testing::Eventually;
+using testing::FaultyServer;
+using ::testing::HasSubstr;
+using testing::ObjectStore;
+using testing::ObjectVersions;
+using testing::SeenRequest;
+
+constexpr char kGone[] = R"({"kind":"Status","reason":"Expired","message":"old","code":410})";
+
+std::string Object(const std::string& name, int version) {
+  return R"({"metadata":{"name":")" + name + R"(","uid":"u","resourceVersion":")" +
+         std::to_string(version) + R"("}})";
+}
+
+std::string Event(const std::string& type, const std::string& object) {
+  return R"({"type":")" + type + R"(","object":)" + object + "}\n";
+}
+
+std::string EndOfList(int version) {
+  return Event("BOOKMARK", R"({"metadata":{"resourceVersion":")" + std::to_string(version) +
+                               R"(","annotations":{"k8s.io/initial-events-end":"true"}}})");
+}
+
+std::string List(int version, const std::string& items, const std::string& next = "") {
+  return R"({"metadata":{"resourceVersion":")" + std::to_string(version) + R"(","continue":")" +
+         next + R"("},"items":[)" + items + "]}";
+}
+
+bool Has(const SeenRequest& request, const std::string& part) {
+  return request.target.find(part) != std::string::npos;
+}
+
+void Stream(Connection* to, const std::string& lines) {
+  to->BeginStream();
+  to->Chunk(lines);
+}
+
+// A reflector of a server that does what the test says; it answers every pulse.
+class Reflected : public ::testing::Test {
+ protected:
+  using Handler = std::function<void(const SeenRequest&, int attempt, Connection*)>;
+
+  // `handler` gets all requests but pulses, numbered from 0.
+  void Begin(Handler handler, InitialList initial = InitialList::kStreamed,
+             ReflectorOptions options = {}) {
+    server_ = std::make_unique<FaultyServer>(
+        [this, handler = std::move(handler)](const SeenRequest& request, Connection* to) {
+          if (request.target == "/version") {
+            to->Answer(200, "{}");
+          } else {
+            handler(request, attempts_++, to);
+          }
+        });
+    client_ = testing::OpenClient({.server = server_->url()});
+    options.path = "/api/v1/pods";
+    options.initial = initial;
+    options.back_off = {.first = milliseconds(1), .last = milliseconds(5)};
+    reflector_ = std::make_unique<Reflector>(client_.get(), options, &store_);
+    reflector_->Start();
+  }
+
+  bool Until(const std::function<bool()>& condition) {
+    return Eventually(client_.get(), condition);
+  }
+
+  // name -> version.
+  static ObjectVersions Versions(const std::vector<std::pair<std::string, int>>& objects) {
+    ObjectVersions versions;
+    for (const auto& [name, version] : objects)
+      versions["/" + name] = "u@" + std::to_string(version);
+    return versions;
+  }
+
+  std::vector<SeenRequest> Requests() const {
+    std::vector<SeenRequest> requests = server_->requests();
+    std::erase_if(requests, [](const SeenRequest& r) { return r.target == "/version"; });
+    return requests;
+  }
+
+  ObjectStore store_;
+  std::atomic<int> attempts_ = 0;
+  std::unique_ptr<FaultyServer> server_;
+  std::unique_ptr<ApiClient> client_;
+  std::unique_ptr<Reflector> reflector_;
+};
+
+TEST_F(Reflected, StreamedListIsCompleteAtItsBookmark) {
+  Begin([](const SeenRequest&, int, Connection* to) {
+    Stream(to, Event("ADDED", Object("a", 1)) + Event("ADDED", Object("b", 2)) + EndOfList(5) +
+                   Event("MODIFIED", Object("a", 6)) + Event("DELETED", Object("b", 7)));
+    to->Hang();
+  });
+  ASSERT_TRUE(Until([&] { return store_.deletes == 1; }));
+  EXPECT_EQ(store_.objects, Versions({{"a", 6}}));
+  EXPECT_EQ(store_.complete_lists, 1);
+  const SeenRequest request = Requests()[0];
+  EXPECT_TRUE(Has(request, "sendInitialEvents=true"));
+  EXPECT_TRUE(Has(request, "resourceVersionMatch=NotOlderThan"));
+  EXPECT_TRUE(Has(request, "allowWatchBookmarks=true"));
+}
+
+TEST_F(Reflected, ChangesWithinAStreamedListAreToldAfterIt) {
+  Begin([](const SeenRequest&, int, Connection* to) {
+    Stream(to, Event("ADDED", Object("a", 1)) + Event("ADDED", Object("b", 2)) +
+                   Event("DELETED", Object("a", 3)) + Event("ADDED", Object("a", 4)) +
+                   EndOfList(4));
+    to->Hang();
+  });
+  ASSERT_TRUE(Until([&] { return store_.changes == 1; }));
+  EXPECT_EQ(store_.objects, Versions({{"a", 4}, {"b", 2}}));
+  EXPECT_EQ(store_.deletes, 1);
+}
+
+TEST_F(Reflected, ServerWithoutStreamsIsAskedForPages) {
+  Begin([](const SeenRequest& request, int, Connection* to) {
+    if (Has(request, "sendInitialEvents")) {
+      to->Answer(422, R"({"kind":"Status","reason":"Invalid","code":422})");
+    } else if (Has(request, "watch=1")) {
+      to->BeginStream();
+      to->Hang();
+    } else if (Has(request, "continue=next%2Fpage")) {
+      to->Answer(200, List(9, Object("b", 2)));
+    } else {
+      to->Answer(200, List(9, Object("a", 1), "next/page"));
+    }
+  });
+  ASSERT_TRUE(Until([&] { return reflector_->is_synced() && Requests().size() == 4; }));
+  EXPECT_EQ(store_.objects, Versions({{"a", 1}, {"b", 2}}));
+  EXPECT_TRUE(Has(Requests()[1], "limit=500&resourceVersion=0"));
+  EXPECT_FALSE(Has(Requests()[2], "resourceVersion=0"));
+  EXPECT_TRUE(Has(Requests()[3], "resourceVersion=9"));
+}
+
+TEST_F(Reflected, StreamThatStandsStillIsGivenUpForPages) {
+  Begin(
+      [](const SeenRequest& request, int, Connection* to) {
+        if (!Has(request, "watch=1")) return to->Answer(200, List(9, Object("a", 1)));
+        to->BeginStream();  // As a server that knows nothing of initial streams.
+        to->Hang();
+      },
+      InitialList::kStreamed, {.list_timeout = milliseconds(50)});
+  EXPECT_TRUE(Until([&] { return reflector_->is_synced(); }));
+  EXPECT_EQ(reflector_->initial(), InitialList::kPaged);
+}
+
+TEST_F(Reflected, WatchThatIsCutGoesOnFromTheLastVersion) {
+  Begin([](const SeenRequest&, int attempt, Connection* to) {
+    if (attempt == 0) {
+      Stream(to, Event("ADDED", Object("a", 1)) + EndOfList(5) + Event("MODIFIED", Object("a", 6)) +
+                     R"({"type":"MODIF)");
+      to->Reset();
+    } else {
+      Stream(to, Event("MODIFIED", Object("a", 7)));
+      to->Hang();
+    }
+  });
+  ASSERT_TRUE(Until([&] { return store_.objects == Versions({{"a", 7}}); }));
+  EXPECT_TRUE(Has(Requests()[1], "resourceVersion=6"));
+  EXPECT_EQ(store_.lists, 1);
+  EXPECT_EQ(reflector_->counts().malformed, 0);
+}
+
+TEST_F(Reflected, BookmarksMoveTheVersion) {
+  Begin([](const SeenRequest&, int attempt, Connection* to) {
+    if (attempt == 0) {
+      Stream(to, EndOfList(5) + Event("BOOKMARK", R"({"metadata":{"resourceVersion":"50"}})"));
+      to->EndStream();
+    } else {
+      to->BeginStream();
+      to->Hang();
+    }
+  });
+  ASSERT_TRUE(Until([&] { return Requests().size() == 2; }));
+  EXPECT_TRUE(Has(Requests()[1], "resourceVersion=50"));
+}
+
+TEST_F(Reflected, ErrorEventOfAnExpiredVersionBringsANewList) {
+  Begin([](const SeenRequest&, int attempt, Connection* to) {
+    if (attempt == 0) {
+      Stream(to, Event("ADDED", Object("a", 1)) + EndOfList(5) + Event("ERROR", kGone));
+    } else {
+      Stream(to, Event("ADDED", Object("b", 8)) + EndOfList(9));
+    }
+    to->Hang();
+  });
+  ASSERT_TRUE(Until([&] { return store_.complete_lists == 2; }));
+  EXPECT_EQ(store_.objects, Versions({{"b", 8}}));
+  EXPECT_EQ(reflector_->counts().expired, 1);
+}
+
+TEST_F(Reflected, AnswerOfAnExpiredVersionBringsACurrentList) {
+  Begin(
+      [](const SeenRequest& request, int attempt, Connection* to) {
+        if (!Has(request, "watch=1")) {
+          to->Answer(200, List(attempt == 0 ? 5 : 9, Object("a", 1)));
+        } else if (attempt == 1) {
+          to->Answer(410, kGone);
+        } else {
+          to->BeginStream();
+          to->Hang();
+        }
+      },
+      InitialList::kPaged);
+  ASSERT_TRUE(Until([&] { return Requests().size() == 4; }));
+  EXPECT_TRUE(Has(Requests()[0], "resourceVersion=0"));
+  EXPECT_FALSE(Has(Requests()[2], "resourceVersion"));
+  EXPECT_TRUE(Has(Requests()[3], "resourceVersion=9"));
+}
+
+TEST_F(Reflected, ExpiredPageBeginsTheListAnew) {
+  Begin(
+      [](const SeenRequest& request, int attempt, Connection* to) {
+        if (Has(request, "watch=1")) {
+          to->BeginStream();
+          to->Hang();
+        } else if (attempt == 0) {
+          to->Answer(200, List(5, Object("a", 1), "more"));
+        } else if (attempt == 1) {
+          to->Answer(410, kGone);
+        } else {
+          to->Answer(200, List(9, Object("b", 8)));
+        }
+      },
+      InitialList::kPaged);
+  ASSERT_TRUE(Until([&] { return reflector_->is_synced(); }));
+  EXPECT_EQ(store_.objects, Versions({{"b", 8}}));
+  EXPECT_EQ(store_.lists, 2);
+  EXPECT_EQ(store_.complete_lists, 1);
+}
+
+TEST_F(Reflected, VersionTheServerHasNotReachedBringsANewList) {
+  Begin([](const SeenRequest&, int attempt, Connection* to) {
+    if (attempt == 0) {
+      Stream(to, EndOfList(500));
+      to->Reset();
+    } else if (attempt == 1) {
+      to->Answer(504,
+                 R"({"kind":"Status","message":"Too large resource version: 500","code":504})");
+    } else {
+      Stream(to, Event("ADDED", Object("a", 3)) + EndOfList(4));
+      to->Hang();
+    }
+  });
+  ASSERT_TRUE(Until([&] { return store_.complete_lists == 2; }));
+  EXPECT_EQ(store_.objects, Versions({{"a", 3}}));
+}
+
+TEST_F(Reflected, ServerErrorsAreWaitedOut) {
+  Begin([](const SeenRequest&, int attempt, Connection* to) {
+    if (attempt < 5) return to->Answer(attempt % 2 == 0 ? 500 : 429, "no");
+    Stream(to, EndOfList(5));
+    to->Hang();
+  });
+  EXPECT_TRUE(Until([&] { return reflector_->is_synced(); }));
+  EXPECT_EQ(reflector_->counts().failures, 5);
+  EXPECT_FALSE(reflector_->last_error().has_value());
+}
+
+TEST_F(Reflected, ForbiddenResourceIsToldWithItsRule) {
+  Begin([](const SeenRequest&, int, Connection* to) { to->Answer(403, "no"); });
+  ASSERT_TRUE(Until([&] { return reflector_->last_error().has_value(); }));
+  EXPECT_THAT(reflector_->last_error()->message,
+              HasSubstr("{apiGroups: [\"\"], resources: [\"pods\"], verbs: [\"watch\"]}"));
+  EXPECT_FALSE(reflector_->FreshAsOf().has_value());
+}
+
+TEST_F(Reflected, WhatIsMalformedIsCountedAndLeftOut) {
+  Begin([](const SeenRequest&, int, Connection* to) {
+    Stream(to, EndOfList(5) + "nonsense\n" + R"({"type":"ADDED"})" + "\n" +
+                   Event("ADDED", R"({"metadata":{"resourceVersion":"6"}})") +  // Has no name.
+                   Event("SANG", Object("b", 7)) + "[]\n" + Event("ADDED", Object("a", 8)));
+    to->Hang();
+  });
+  ASSERT_TRUE(Until([&] { return store_.objects == Versions({{"a", 8}}); }));
+  EXPECT_EQ(reflector_->counts().malformed, 5);
+}
+
+TEST_F(Reflected, ListsThatAreNoneAreTriedAgain) {
+  static const char* const kBodies[] = {"",
+                                        "{",
+                                        "[]",
+                                        "{}",
+                                        R"({"metadata":{}})",
+                                        R"({"metadata":{"resourceVersion":"1"},"items":{}})",
+                                        R"({"metadata":{"resourceVersion":"1"},"items":null})"};
+  Begin(
+      [](const SeenRequest& request, int attempt, Connection* to) {
+        if (!Has(request, "watch=1")) return to->Answer(200, kBodies[attempt]);
+        to->BeginStream();
+        to->Hang();
+      },
+      InitialList::kPaged);
+  EXPECT_TRUE(Until([&] { return reflector_->is_synced(); }));
+  EXPECT_TRUE(store_.objects.empty());
+  EXPECT_EQ(reflector_->counts().malformed, 6);
+}
+
+TEST_F(Reflected, WatchesThatEndAtOnceAreNotBegunWithoutPause) {
+  Begin([](const SeenRequest&, int attempt, Connection* to) {
+    to->BeginStream();
+    if (attempt == 0) to->Chunk(EndOfList(5));
+    to->EndStream();
+  });
+  reflector_ = nullptr;
+  ReflectorOptions options{.path = "/api/v1/pods"};
+  options.back_off = {.first = seconds(100), .last = seconds(100)};
+  attempts_ = 0;
+  Reflector reflector(client_.get(), options, &store_);
+  reflector.Start();
+  ASSERT_TRUE(Until([&] { return reflector.counts().watches == 1; }));
+  for (int i = 0; i < 20; ++i) client_->Poll(milliseconds(5));
+  EXPECT_EQ(reflector.counts().watches, 1);
+}
+
+TEST_F(Reflected, OpenWatchIsFreshWhileTheServerIsHeard) {
+  Begin([](const SeenRequest&, int attempt, Connection* to) {
+    if (attempt > 0) return to->Reset();
+    Stream(to, EndOfList(5));
+    to->Hang();
+  });
+  ASSERT_TRUE(Until([&] { return reflector_->is_synced(); }));
+  const Instant listed = *reflector_->FreshAsOf();
+  EXPECT_TRUE(Until([&] { return *reflector_->FreshAsOf() > listed; }));  // By a pulse.
+}
+
+}  // namespace
+}  // namespace rudderfish::kube
