@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/log.h"
 
+#include <fmt/chrono.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
 
 #include "base/progress.h"
 
 namespace rudderfish {
 namespace {
 
+constexpr const char* kTextPattern = "%^%l%$: %v";
+
 std::atomic<LogLevel> g_level{LogLevel::kInfo};
+std::atomic<LogFormat> g_format{LogFormat::kText};
 
 spdlog::logger& Logger() {
   static const std::shared_ptr<spdlog::logger> logger = [] {
@@ -22,7 +29,7 @@ spdlog::logger& Logger() {
     auto sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>(
         plain ? spdlog::color_mode::never : spdlog::color_mode::automatic);
     auto created = std::make_shared<spdlog::logger>("rudderfish", std::move(sink));
-    created->set_pattern("%^%l%$: %v");
+    created->set_pattern(kTextPattern);
     created->set_level(
         spdlog::level::trace);  // The level is ours to check, before anything is formatted.
     created->flush_on(spdlog::level::trace);
@@ -47,14 +54,39 @@ spdlog::level::level_enum SpdlogLevel(LogLevel level) {
   return spdlog::level::off;
 }
 
+std::string JsonLine(LogLevel level, std::string_view message) {
+  const auto now = std::chrono::system_clock::now();
+  const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch());
+  const nlohmann::ordered_json line{
+      {"time",
+       fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
+                   fmt::gmtime(std::chrono::system_clock::to_time_t(now)), millis.count() % 1000)},
+      {"level", spdlog::level::to_string_view(SpdlogLevel(level)).data()},
+      {"message", message}};
+  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 }  // namespace
 
 void SetLogLevel(LogLevel level) { g_level.store(level, std::memory_order_relaxed); }
 
 LogLevel GetLogLevel() { return g_level.load(std::memory_order_relaxed); }
 
+void SetLogFormat(LogFormat format) {
+  g_format.store(format, std::memory_order_relaxed);
+  if (format == LogFormat::kText) {
+    Logger().set_pattern(kTextPattern);
+  } else {
+    Logger().set_pattern("%v");
+  }
+}
+
 void WriteLog(LogLevel level, std::string_view message) {
   internal::EraseStatusLine();
+  if (g_format.load(std::memory_order_relaxed) == LogFormat::kJson) {
+    Logger().log(SpdlogLevel(level), JsonLine(level, message));
+    return;
+  }
   Logger().log(SpdlogLevel(level), spdlog::string_view_t(message.data(), message.size()));
 }
 

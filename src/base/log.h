@@ -18,6 +18,10 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 void SetLogLevel(LogLevel level);
 LogLevel GetLogLevel();
 
+// How lines look: "info: MESSAGE", or an object with time (UTC), level and message.
+enum class LogFormat { kText, kJson };
+void SetLogFormat(LogFormat format);
+
 // Writes one finished line. The four functions below are what code calls.
 void WriteLog(LogLevel level, std::string_view message);
 

@@ -202,7 +202,7 @@ OrderedJson StepJson(const Episode& episode, const ExplainedStep& step) {
   OrderedJson json = ChoiceJson(row.chosen);
   json["step"] = row.step;
   json["predicted"] = row.predicted_gain_ms;
-  json["step_cost"] = row.step_cost_ms;
+  json["step_cost"] = row.chosen.empty() ? 0 : row.step_cost_ms;
   json["before"] = TermsJson(row.seen);
   json["after"] = TermsJson(row.predicted);
   json["allowed_actions"] = row.allowed_cells;

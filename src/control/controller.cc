@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "control/refusals.h"
 
 namespace rudderfish {
 namespace {
@@ -59,7 +60,7 @@ void Controller::BeginPlan() {
 Result<TurnResult> Controller::Turn() {
   if (!plan_open_) BeginPlan();
   TRY(Observe());
-  if (in_flight_) return Conclude() ? TurnResult::kMoved : TurnResult::kWaiting;
+  if (in_flight_) return Conclude();
   if (attempts_ >= options_.max_steps) return EndPlan(TurnResult::kExhausted);
 
   Consult(*policy_, memory_.get(), &space_, &answer_);
@@ -72,14 +73,13 @@ Result<TurnResult> Controller::Turn() {
   row.verdict = guard_.Review(state_, &model_, *task_, question_, decision);
   if (decision.empty() || !row.verdict.allowed) {
     row.fate = decision.empty() ? Fate::kStayed : Fate::kRefused;
-    journal_->Append(std::move(row));
+    TRY(journal_->Append(std::move(row)));
     return EndPlan(decision.empty() ? TurnResult::kStopped : TurnResult::kRefused);
   }
-  Submit(decision, std::move(row));
+  TRY(Submit(decision, std::move(row)));
   if (completions_.size() < flight_.intents) return TurnResult::kWaiting;
   TRY(Observe());
-  Conclude();
-  return TurnResult::kMoved;
+  return Conclude();
 }
 
 Result<TurnResult> Controller::RunPlan() {
@@ -115,18 +115,23 @@ void Controller::Consult(const Policy& policy, Memory* memory, ActionSpace* spac
 }
 
 JournalRow Controller::Describe(const Decision& decision) {
-  JournalRow row{.at = cluster_->Now(),
-                 .plan = plan_,
-                 .step = question_.step,
-                 .policy = std::string(policy_->name()),
-                 .state_version = state_.version,
-                 .seen = model_.Now(),
-                 .allowed_cells = space_.allowed_cells,
-                 .chosen = NameMoves(state_, decision),
-                 .predicted = Predict(decision, &model_)};
+  JournalRow row{
+      .at = cluster_->Now(),
+      .application = options_.application,
+      .kind = std::string(task_->name()),
+      .mode = options_.mode == Mode::kEnforce ? "" : std::string(ModeName(options_.mode)),
+      .plan = plan_,
+      .step = question_.step,
+      .policy = std::string(policy_->name()),
+      .state_version = state_.version,
+      .seen = model_.Now(),
+      .allowed_cells = space_.allowed_cells,
+      .chosen = NameMoves(state_, decision),
+      .predicted = Predict(decision, &model_)};
   row.predicted_gain_ms = row.seen.latency_ms - row.predicted.latency_ms;
-  row.step_cost_ms = decision.empty() ? 0 : task_->StepCost(question_);
+  row.step_cost_ms = task_->StepCost(question_);
   DescribeAlternatives(&row);
+  ListRefusals(state_, model_.placement(), options_.refusals_kept, &row);
   if (options_.baseline != nullptr) {
     row.baseline = options_.baseline->name();
     Consult(*options_.baseline, baseline_memory_.get(), &baseline_space_, &baseline_answer_);
@@ -151,44 +156,63 @@ void Controller::DescribeAlternatives(JournalRow* row) {
   std::partial_sort(order.begin(), order.begin() + keep, order.end(), [&](int a, int b) {
     return score(a) != score(b) ? score(a) > score(b) : a < b;
   });
-  Decision decision;
-  for (int rank = 0; rank < keep; ++rank) {
-    const int i = order[rank];
-    task_->Decode(state_, space_, i == stop ? kStop : i, &decision);
-    Alternative alternative{.move = std::nullopt,
-                            .predicted = Predict(decision, &model_),
-                            .score = scored ? answer_.scores[i] : 0.0};
-    if (!decision.empty()) alternative.move = NameMove(state_, decision.front());
-    row->considered.push_back(std::move(alternative));
+  for (int rank = 0; rank < keep; ++rank) KeepAlternative(order[rank], row);
+  if (!options_.alternative_of_each_workload) return;
+  std::vector<int> best(state_.catalog->workload_count(), kStop);
+  for (int i = 0; i < stop; ++i) {
+    int& so_far = best[space_.candidates[i].move.workload];
+    if (so_far == kStop || score(i) > score(so_far)) so_far = i;
+  }
+  for (const int i : best) {
+    const bool kept = std::find(order.begin(), order.begin() + keep, i) != order.begin() + keep;
+    if (i != kStop && !kept) KeepAlternative(i, row);
   }
 }
 
-void Controller::Submit(const Decision& decision, JournalRow row) {
+void Controller::KeepAlternative(int candidate, JournalRow* row) {
+  const int stop = space_.count();
+  Decision decision;
+  task_->Decode(state_, space_, candidate == stop ? kStop : candidate, &decision);
+  const bool scored = static_cast<int>(answer_.scores.size()) == stop + 1;
+  Alternative alternative{.move = std::nullopt,
+                          .predicted = Predict(decision, &model_),
+                          .score = scored ? answer_.scores[candidate] : 0.0};
+  if (!decision.empty()) {
+    alternative.move = NameMove(state_, decision.front());
+    alternative.workload = state_.workload_of(std::get<Migrate>(decision.front()).pod).name;
+  }
+  row->considered.push_back(std::move(alternative));
+}
+
+Result<void> Controller::Submit(const Decision& decision, JournalRow row) {
   std::vector<Intent> intents;
   for (const Action& action : decision) {
     const auto& migrate = std::get<Migrate>(action);
     intents.push_back({action, {.state_version = state_.version, .pod_was_on = migrate.from}});
   }
+  // Written before it is done: whoever reads the journal after a crash sees what may have happened.
+  TRY_ASSIGN(const int64_t number, journal_->Append(std::move(row)));
   guard_.Note(state_, decision);
   ++attempts_;
-  // Written before it is done: whoever reads the journal after a crash sees what may have happened.
-  flight_ = {.row = journal_->Append(std::move(row)), .intents = intents.size()};
+  flight_ = {.row = number, .intents = intents.size()};
   in_flight_ = true;
   completions_.clear();
   cluster_->Submit(intents, &completions_);
+  return {};
 }
 
-bool Controller::Conclude() {
-  if (completions_.size() < flight_.intents) return false;
+Result<TurnResult> Controller::Conclude() {
+  if (completions_.size() < flight_.intents) return TurnResult::kWaiting;
   std::string failure;
   for (const Completion& completion : completions_) {
     if (!completion.outcome && failure.empty()) failure = completion.outcome.error().message;
   }
+  const Fate done = options_.mode == Mode::kShadow ? Fate::kRecorded : Fate::kDone;
+  TRY(journal_->Conclude(flight_.row, failure.empty() ? done : Fate::kFailed, failure,
+                         model_.Now()));
   in_flight_ = false;
   if (failure.empty()) ++question_.step;
-  journal_->Conclude(flight_.row, failure.empty() ? Fate::kDone : Fate::kFailed, failure,
-                     model_.Now());
-  return true;
+  return TurnResult::kMoved;
 }
 
 }  // namespace rudderfish

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "cluster/cluster.h"
 #include "control/guard.h"
 #include "control/journal.h"
+#include "control/mode.h"
 #include "model/evaluator.h"
 #include "policy/policy.h"
 #include "task/task.h"
@@ -33,10 +35,16 @@ enum class TurnResult {
 };
 
 struct ControllerOptions {
-  uint64_t seed = 0;                 // Of the policy's own chance.
-  int max_steps = 0;                 // Of a plan; 0: the task's.
-  int alternatives_kept = 5;         // In the journal.
-  const Policy* baseline = nullptr;  // Asked beside the policy, for the journal only.
+  uint64_t seed = 0;                          // Of the policy's own chance.
+  int max_steps = 0;                          // Of a plan; 0: the task's.
+  int alternatives_kept = 5;                  // In the journal.
+  bool alternative_of_each_workload = false;  // Its best, beside those.
+  int refusals_kept = 0;                      // The same, of moves that are not allowed.
+  const Policy* baseline = nullptr;           // Asked beside the policy, for the journal only.
+  std::string application;                    // Named in the journal.
+
+  // kShadow: the cluster is one that records (control/shadow_cluster.h), and rows say so.
+  Mode mode = Mode::kEnforce;
 
   // Lets time pass while a decision is in flight. Without it RunPlan returns kWaiting.
   std::function<void()> wait;
@@ -51,12 +59,16 @@ class Controller {
   // Gives up the plan that is open, if one is, and begins another. REQUIRES: nothing is in flight.
   void BeginPlan();
 
-  // One turn. An error is the cluster's: it could not be observed, and nothing was decided.
+  // One turn. An error is the cluster's, which could not be observed, or the journal's, which could
+  // not be written: nothing was decided, and nothing done. Another turn may follow.
   Result<TurnResult> Turn();
 
   // A plan from beginning to end, or until something is in flight and there is no `wait`; then
   // another call goes on with it.
   Result<TurnResult> RunPlan();
+
+  // Whether a decision was submitted of which nothing is in the journal yet.
+  bool in_flight() const { return in_flight_; }
 
   const State& state() const { return state_; }
   const Terms& terms() const { return model_.Now(); }
@@ -72,8 +84,9 @@ class Controller {
   void Consult(const Policy& policy, Memory* memory, ActionSpace* space, Answer* answer);
   JournalRow Describe(const Decision& decision);
   void DescribeAlternatives(JournalRow* row);
-  void Submit(const Decision& decision, JournalRow row);
-  bool Conclude();  // Whether all that was in flight has landed.
+  void KeepAlternative(int candidate, JournalRow* row);  // Or to stop: after the last.
+  Result<void> Submit(const Decision& decision, JournalRow row);
+  Result<TurnResult> Conclude();  // kMoved once all that was in flight has landed.
   TurnResult EndPlan(TurnResult why);
 
   Cluster* cluster_;

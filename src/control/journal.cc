@@ -19,17 +19,28 @@ std::string_view FateName(Fate fate) {
       return "done";
     case Fate::kFailed:
       return "failed";
+    case Fate::kRecorded:
+      return "recorded";
+    case Fate::kUnknown:
+      return "unknown";
   }
   CHECK(false && "a Fate is one of the above");
 }
 
-int64_t MemoryJournal::Append(JournalRow row) {
+std::optional<Fate> FateNamed(std::string_view name) {
+  for (int i = 0; i <= static_cast<int>(Fate::kUnknown); ++i) {
+    if (FateName(static_cast<Fate>(i)) == name) return static_cast<Fate>(i);
+  }
+  return std::nullopt;
+}
+
+Result<int64_t> MemoryJournal::Append(JournalRow row) {
   rows_.push_back(std::move(row));
   return static_cast<int64_t>(rows_.size()) - 1;
 }
 
-void MemoryJournal::Conclude(int64_t number, Fate fate, std::string_view failure,
-                             const Terms& measured) {
+Result<void> MemoryJournal::Conclude(int64_t number, Fate fate, std::string_view failure,
+                                     const Terms& measured) {
   CHECK_GE(number, 0);
   CHECK_LT(number, static_cast<int64_t>(rows_.size()));
   JournalRow& row = rows_[number];
@@ -37,6 +48,7 @@ void MemoryJournal::Conclude(int64_t number, Fate fate, std::string_view failure
   row.fate = fate;
   row.failure = failure;
   row.measured = measured;
+  return {};
 }
 
 }  // namespace rudderfish

@@ -8,12 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "control/guard.h"
 #include "model/latency.h"
 
 // What was decided and why, one row a decision: what was seen, what was considered, what the Model
 // predicted, what a baseline would have done, whether the guard allowed it, and what came of it.
 // Rows name pods and nodes, because ids are valid for one version of one State. Not thread safe.
+// docs/journal.md describes what is kept on disk (control/sqlite_journal.h).
 
 namespace rudderfish {
 
@@ -26,8 +28,18 @@ struct JournalMove {
 // An alternative that could have been chosen.
 struct Alternative {
   std::optional<JournalMove> move;  // Nothing: stop.
+  std::string workload;             // Whose pod; its pods on move->from are all the same to it.
   Terms predicted;                  // The terms after it.
   double score = 0;                 // The policy's, larger is better; 0 if it ranks nothing.
+};
+
+// Moves that are not allowed, and why.
+struct Refusal {
+  std::string workload;  // Empty: all.
+  std::string node;      // Empty: all.
+  std::string reason;    // In words.
+
+  bool operator==(const Refusal&) const = default;
 };
 
 enum class Fate {
@@ -35,13 +47,19 @@ enum class Fate {
   kStayed,    // The policy chose to stop.
   kRefused,   // By the guard.
   kDone,
-  kFailed,  // Refused or given up by the cluster.
+  kFailed,    // Refused or given up by the cluster.
+  kRecorded,  // In shadow: it would have been submitted, and nothing was touched.
+  kUnknown,   // The controller ended before it was heard.
 };
 
 std::string_view FateName(Fate fate);
+std::optional<Fate> FateNamed(std::string_view name);
 
 struct JournalRow {
   std::chrono::nanoseconds at{0};  // Time of the cluster.
+  std::string application;         // What was decided for; empty where there is only one.
+  std::string kind = "migration";  // Of decision.
+  std::string mode;                // shadow, ...; empty: it was carried out.
   int64_t plan = 0;                // Plans and steps are counted from 0.
   int step = 0;
   std::string policy, baseline;  // Who chose, and who was asked beside it; empty: nobody.
@@ -50,11 +68,13 @@ struct JournalRow {
   Terms seen;
   int64_t allowed_cells = 0;            // Stop included.
   std::vector<Alternative> considered;  // The best few, best first.
+  std::vector<Refusal> refused;         // What was not allowed, the first few.
+  int64_t refused_count = 0;            // All of it.
   std::vector<JournalMove> chosen;      // Empty: stay.
   std::vector<JournalMove> baseline_choice;
   Terms predicted;  // After what was chosen.
   double predicted_gain_ms = 0;
-  double step_cost_ms = 0;
+  double step_cost_ms = 0;  // Of this step, had it been made.
   Verdict verdict;
 
   Fate fate = Fate::kInFlight;
@@ -66,20 +86,21 @@ class Journal {
  public:
   virtual ~Journal() = default;
 
-  // Returns the row's number, counted from 0.
-  virtual int64_t Append(JournalRow row) = 0;
+  // Returns the row's number; numbers grow. An error means that the row is not there, and that
+  // what it says must not be done.
+  virtual Result<int64_t> Append(JournalRow row) = 0;
 
-  // What came of a row that was in flight.
-  virtual void Conclude(int64_t number, Fate fate, std::string_view failure,
-                        const Terms& measured) = 0;
+  // What came of a row that was in flight. After an error it may be said again.
+  virtual Result<void> Conclude(int64_t number, Fate fate, std::string_view failure,
+                                const Terms& measured) = 0;
 };
 
 // Keeps all rows; for the simulated cluster, tests and short runs.
 class MemoryJournal final : public Journal {
  public:
-  int64_t Append(JournalRow row) override;
-  void Conclude(int64_t number, Fate fate, std::string_view failure,
-                const Terms& measured) override;
+  Result<int64_t> Append(JournalRow row) override;  // Counted from 0.
+  Result<void> Conclude(int64_t number, Fate fate, std::string_view failure,
+                        const Terms& measured) override;
 
   std::span<const JournalRow> rows() const { return rows_; }
 

@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "model/latency.h"
+#include "scenario/catalog_parser.h"
 #include "scenario/name_index.h"
 #include "scenario/pattern_parser.h"
 #include "scenario/scenario.h"
@@ -17,7 +18,6 @@ namespace {
 constexpr std::string_view kFormat = "scenario/v1";
 constexpr std::string_view kReservedNames[] = {
     "calls", "parallel"};  // Keys that stand where workloads are called.
-constexpr double kMostBandwidth = 1e9;
 constexpr int kMaxRetries = 1'000'000;
 
 // Reads a file from the top; each part refers to those before it.
@@ -28,9 +28,9 @@ class ScenarioReader {
     TRY_ASSIGN(YamlMap map, root.AsMap());
     TRY(ReadHead(&map));
     TRY_ASSIGN(const YamlNode layers, map.Required("layers"));
-    TRY(ReadLayers(layers));
+    TRY_ASSIGN(catalog_.layers, ParseLayers(layers, &layers_));
     TRY_ASSIGN(const YamlNode latency, map.Required("latency"));
-    TRY(ReadLatency(latency));
+    TRY_ASSIGN(scenario_.latency_ms, ParseLatencies(latency, catalog_.layers, layers_, LatencyOf));
     TRY_ASSIGN(const YamlNode kinds, map.Required("node_types"));
     TRY(ReadKinds(kinds));
     TRY_ASSIGN(const YamlNode nodes, map.Required("nodes"));
@@ -78,64 +78,8 @@ class ScenarioReader {
     return {};
   }
 
-  Result<void> ReadLayers(const YamlNode& node) {
-    TRY_ASSIGN(YamlMap map, node.AsMap());
-    for (const auto& [name, value] : map.Entries()) {
-      if (!IsName(name)) return value.Refuse(fmt::format("expected {} as key", kNameInWords));
-      Layer layer{.name = name};
-      if (!value.IsNull()) {
-        TRY_ASSIGN(YamlMap fields, value.AsMap());
-        TRY_ASSIGN(layer.accepts_moves, fields.OptionalBool("accepts_moves", true));
-        TRY(fields.Finish());
-      }
-      layers_.Add(name);
-      catalog_.layers.push_back(std::move(layer));
-    }
-    if (catalog_.layers.empty() || catalog_.layer_count() > kMaxLayers) {
-      return node.Refuse(
-          fmt::format("expected 1 to {} layers, found {}", kMaxLayers, catalog_.layer_count()));
-    }
-    return {};
-  }
-
-  Result<LayerId> LayerIn(const YamlNode& node) const {
-    TRY_ASSIGN(const std::string name, node.AsString());
-    return LayerNamed(name, node);
-  }
-
-  Result<LayerId> LayerNamed(std::string_view name, const YamlNode& where) const {
-    const LayerId layer = layers_.Find(name);
-    if (layer == kNone) return where.Refuse(layers_.Unknown(name));
-    return layer;
-  }
-
-  Result<void> ReadLatency(const YamlNode& node) {
-    const int layers = catalog_.layer_count();
-    scenario_.latency_ms.resize(static_cast<size_t>(layers) * layers);
-    std::vector<YamlNode> rows(layers);
-    std::vector<char> given(scenario_.latency_ms.size(), 0);
-    TRY_ASSIGN(YamlMap map, node.AsMap());
-    for (const auto& [from_name, row] : map.Entries()) {
-      TRY_ASSIGN(const LayerId from, LayerNamed(from_name, row));
-      rows[from] = row;
-      TRY_ASSIGN(YamlMap targets, row.AsMap());
-      for (const auto& [to_name, value] : targets.Entries()) {
-        TRY_ASSIGN(const LayerId to, LayerNamed(to_name, value));
-        TRY_ASSIGN(scenario_.latency_ms[from * layers + to], DistributionOf(value, ParseLatencyMs));
-        given[from * layers + to] = 1;
-      }
-    }
-    for (LayerId from = 0; from < layers; ++from) {
-      if (rows[from].IsNull())
-        return node.Refuse(fmt::format("missing key `{}`", catalog_.layers[from].name));
-      for (LayerId to = 0; to < layers; ++to) {
-        if (given[from * layers + to]) continue;
-        return rows[from].Refuse(fmt::format("missing key `{}`: the latency from {} to {}",
-                                             catalog_.layers[to].name, catalog_.layers[from].name,
-                                             catalog_.layers[to].name));
-      }
-    }
-    return {};
+  static Result<Distribution> LatencyOf(const YamlNode& node) {
+    return DistributionOf(node, ParseLatencyMs);
   }
 
   Result<void> ReadKinds(const YamlNode& node) {
@@ -143,17 +87,7 @@ class ScenarioReader {
     for (const auto& [name, value] : map.Entries()) {
       if (!IsName(name)) return value.Refuse(fmt::format("expected {} as key", kNameInWords));
       TRY_ASSIGN(YamlMap fields, value.AsMap());
-      NodeKind kind{.name = name};
-      TRY_ASSIGN(const YamlNode layer, fields.Required("layer"));
-      TRY_ASSIGN(kind.layer, LayerIn(layer));
-      TRY_ASSIGN(const YamlNode cpu_type, fields.Required("cpu_type"));
-      TRY_ASSIGN(kind.cpu_type, NameOf(cpu_type));
-      TRY_ASSIGN(const YamlNode bandwidth, fields.Required("bandwidth"));
-      TRY_ASSIGN(kind.bandwidth_mbytes_per_s, QuantityOf(bandwidth, ParseBandwidthMbytesPerS));
-      if (kind.bandwidth_mbytes_per_s <= 0 || kind.bandwidth_mbytes_per_s > kMostBandwidth) {
-        return bandwidth.Expected(
-            fmt::format("a bandwidth above 0 and up to {}MB/s", kMostBandwidth));
-      }
+      TRY_ASSIGN(NodeKind kind, ParseNodeKind(name, &fields, layers_));
       TRY(fields.Finish());
       kinds_.Add(name);
       catalog_.kinds.push_back(std::move(kind));
@@ -169,6 +103,7 @@ class ScenarioReader {
     TRY_ASSIGN(const std::vector<YamlNode> groups, node.AsList());
     auto names = std::make_shared<Names>();
     std::vector<int> ordinal(catalog_.kind_count(), 0);
+    NameIndex all_names("node");
     for (const YamlNode& item : groups) {
       TRY_ASSIGN(YamlMap fields, item.AsMap());
       NodeGroup group;
@@ -176,8 +111,12 @@ class ScenarioReader {
       TRY_ASSIGN(const std::string type_name, type.AsString());
       group.kind = kinds_.Find(type_name);
       if (group.kind == kNone) return type.Refuse(kinds_.Unknown(type_name));
-      TRY_ASSIGN(const int64_t count, fields.RequiredInt("count", 0, kMaxNodes));
-      group.count = static_cast<int>(count);
+      TRY_ASSIGN(const std::vector<std::string> own_names, ReadNodeNames(&fields));
+      group.count = static_cast<int>(own_names.size());
+      if (own_names.empty()) {
+        TRY_ASSIGN(const int64_t count, fields.RequiredInt("count", 0, kMaxNodes));
+        group.count = static_cast<int>(count);
+      }
       TRY_ASSIGN(const YamlNode cpu, fields.Required("cpu"));
       TRY_ASSIGN(group.cpu_millis, DistributionOf(cpu, ParseCores));
       TRY_ASSIGN(const YamlNode memory, fields.Required("memory"));
@@ -190,13 +129,35 @@ class ScenarioReader {
         return item.Refuse(fmt::format("more than {} nodes in all", kMaxNodes));
       }
       for (int i = 0; i < group.count; ++i) {
-        names->nodes.push_back(fmt::format("{}-{}", type_name, ++ordinal[group.kind]));
+        const int number = ++ordinal[group.kind];
+        names->nodes.push_back(own_names.empty() ? fmt::format("{}-{}", type_name, number)
+                                                 : own_names[i]);
+        if (!all_names.Add(names->nodes.back())) {
+          return item.Refuse(fmt::format("two nodes are called {}", names->nodes.back()));
+        }
       }
       scenario_.node_groups.push_back(std::move(group));
     }
     if (names->nodes.empty()) return node.Refuse("expected at least one node, found none");
     scenario_.names = std::move(names);
     return {};
+  }
+
+  // Empty if the group counts its nodes instead.
+  static Result<std::vector<std::string>> ReadNodeNames(YamlMap* fields) {
+    std::vector<std::string> names;
+    const std::optional<YamlNode> node = fields->Optional("names");
+    if (!node) return names;
+    if (const std::optional<YamlNode> count = fields->Optional("count")) {
+      return count->Refuse("give either `count` or `names`, not both");
+    }
+    TRY_ASSIGN(const std::vector<YamlNode> items, node->AsList());
+    for (const YamlNode& item : items) {
+      TRY_ASSIGN(std::string name, NameOf(item));
+      names.push_back(std::move(name));
+    }
+    if (names.empty()) return node->Refuse("expected at least one name, found none");
+    return names;
   }
 
   Result<void> ReadWorkloads(const YamlNode& node) {
@@ -278,7 +239,7 @@ class ScenarioReader {
     }
     TRY_ASSIGN(const std::vector<YamlNode> names, node->AsList());
     for (const YamlNode& name : names) {
-      TRY_ASSIGN(const LayerId layer, LayerIn(name));
+      TRY_ASSIGN(const LayerId layer, ParseLayerName(name, layers_));
       start->initial_layers.push_back(layer);
     }
     std::sort(start->initial_layers.begin(), start->initial_layers.end());

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "cli/config.h"
+#include "control/application_run.h"
+#include "control/mode.h"
+#include "control/sqlite_journal.h"
+#include "sim/sim_cluster.h"
+
+// What `run` drives: the clusters that a configuration names, an ApplicationRun for each
+// application in them, and the switches. One thread; whoever owns this calls Turn whenever it may
+// decide, and says what came on the socket.
+
+namespace rudderfish {
+
+// What a configuration asks for, opened and checked: policies loaded, files read.
+class ControlPlan {
+ public:
+  // One application as it stands in its file; what a simulated cluster needs.
+  struct Part {
+    ApplicationOptions options;
+    State start;  // Of a simulated cluster.
+  };
+
+  static Result<ControlPlan> Make(const Config& config);
+
+  const Config& config() const { return config_; }
+  const std::vector<Part>& parts() const { return parts_; }
+
+  // What would be done, for people: --dry-run.
+  std::string Describe() const;
+
+ private:
+  Config config_;
+  std::vector<Part> parts_;
+};
+
+class ControlLoop {
+ public:
+  static Result<std::unique_ptr<ControlLoop>> Start(ControlPlan plan);
+
+  // Goes on by another plan, whose cluster and journal are the same ones. Nothing can fail here.
+  void Reload(ControlPlan plan);
+
+  // Looks and decides if that is due. True: more may be done at once.
+  bool Turn();
+  std::chrono::milliseconds UntilDue() const;
+
+  // Answers a request of the socket, in a line of JSON.
+  std::string Answer(std::string_view request);
+
+  ModeSwitch& switches() { return switches_; }
+  const Config& config() const { return plan_.config(); }
+
+ private:
+  ControlLoop(ControlPlan plan, std::unique_ptr<SqliteJournal> journal);
+  void MakeRuns();
+  void Drift();
+  void TellProblem(const ApplicationRun& run);
+  std::string Status() const;
+  std::string Wished(const Wish& wish, std::string_view what);
+
+  ControlPlan plan_;
+  std::unique_ptr<SqliteJournal> journal_;
+  std::vector<std::unique_ptr<SimCluster>> clusters_;
+  std::vector<std::unique_ptr<ApplicationRun>> runs_;
+  std::vector<std::string> told_;  // [run] The problem that was logged last.
+  ModeSwitch switches_;
+  SystemClock clock_;
+  Instant started_, due_, advanced_, drifted_, trimmed_;
+  UnixMillis started_at_;
+  uint64_t drifts_ = 0;
+};
+
+}  // namespace rudderfish

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/decision_text.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "cli/explanation.h"
+#include "cli/terminal.h"
+#include "cli/text_table.h"
+#include "control/journal_json.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr double kVisibleMs = 0.05;
+constexpr size_t kRefusalsTold = 12;
+constexpr int kColumns = 100;
+
+std::string Milliseconds(double ms) { return fmt::format("{:.1f}", ms); }
+std::string Signed(double ms) {
+  return std::abs(ms) < kVisibleMs ? "0.0" : fmt::format("{:+.1f}", ms);
+}
+
+std::string MoveInWords(const std::vector<JournalMove>& moves) {
+  if (moves.empty()) return "stay";
+  return fmt::format("{} to {}", moves[0].pod, moves[0].to);
+}
+
+OrderedJson JsonOf(const StoredRow& stored) {
+  OrderedJson json{{"number", stored.number},
+                   {"written_at_ms", stored.written_at},
+                   {"written_at", WallTime(stored.written_at)}};
+  json.update(OrderedJson::parse(ToJson(stored.row)));
+  return json;
+}
+
+bool IsOfWorkload(std::string_view pod, const std::string& workload) {
+  return pod.starts_with(workload + "-");
+}
+
+// What was decided, in a sentence.
+std::string Headline(const StoredRow& stored) {
+  const JournalRow& row = stored.row;
+  if (row.chosen.empty()) return "nothing is moved";
+  const JournalMove& move = row.chosen[0];
+  const std::string what = fmt::format("{} from {} to {}", move.pod, move.from, move.to);
+  switch (row.fate) {
+    case Fate::kRecorded:
+      return fmt::format("{} would be moved (shadow: nothing was touched)", what);
+    case Fate::kRefused:
+      return fmt::format("{} is not moved: {}", what, row.verdict.reason);
+    case Fate::kFailed:
+      return fmt::format("{} was not moved: {}", what, row.failure);
+    case Fate::kDone:
+      return fmt::format("{} was moved", what);
+    case Fate::kInFlight:
+      return fmt::format("{} is being moved", what);
+    case Fate::kUnknown:
+    case Fate::kStayed:
+      break;
+  }
+  return fmt::format("{}: the controller ended before it heard what came of it", what);
+}
+
+std::string AlternativeTable(const JournalRow& row) {
+  TextTable table({{"  ALTERNATIVE"},
+                   {"LATENCY", TextTable::Align::kRight},
+                   {"CHANGE", TextTable::Align::kRight},
+                   {"EXECUTION", TextTable::Align::kRight},
+                   {"NETWORK", TextTable::Align::kRight},
+                   {"TRANSFER", TextTable::Align::kRight},
+                   {"QUEUEING", TextTable::Align::kRight},
+                   {"SCORE", TextTable::Align::kRight}});
+  const auto add = [&](const std::string& name, const Terms& terms, const std::string& score) {
+    table.Row({name, Milliseconds(terms.latency_ms), Signed(terms.latency_ms - row.seen.latency_ms),
+               Milliseconds(terms.execution_ms), Milliseconds(terms.network_ms),
+               Milliseconds(terms.transfer_ms), Milliseconds(terms.queueing_ms), score});
+  };
+  add("  as it was", row.seen, "");
+  for (const Alternative& one : row.considered) {
+    const bool chosen =
+        one.move ? !row.chosen.empty() && *one.move == row.chosen[0] : row.chosen.empty();
+    const std::string name =
+        one.move ? fmt::format("{} from {} to {}", one.move->pod, one.move->from, one.move->to)
+                 : "stay";
+    add(fmt::format("{} {}", chosen ? "*" : " ", name), one.predicted,
+        fmt::format("{:.3g}", one.score));
+  }
+  return table.Text();
+}
+
+std::string RefusalLines(const JournalRow& row, std::string_view pod) {
+  std::string text;
+  size_t told = 0, fitting = 0;
+  for (const Refusal& one : row.refused) {
+    if (!pod.empty() && !one.workload.empty() && !IsOfWorkload(pod, one.workload)) continue;
+    if (++fitting > kRefusalsTold) continue;
+    ++told;
+    text += fmt::format("  {}{}{}: {}\n", one.workload, one.workload.empty() ? "" : " ",
+                        one.node.empty()       ? "anywhere"
+                        : one.workload.empty() ? fmt::format("anything to {}", one.node)
+                                               : fmt::format("to {}", one.node),
+                        one.reason);
+  }
+  if (fitting > told) text += fmt::format("  and {} more\n", fitting - told);
+  const int64_t unkept = row.refused_count - static_cast<int64_t>(row.refused.size());
+  if (unkept > 0) text += fmt::format("  {} more were counted, but not kept\n", unkept);
+  return text;
+}
+
+// That the row speaks of the pod by another one.
+std::string StandIn(const JournalRow& row, std::string_view pod) {
+  if (pod.empty() || (!row.chosen.empty() && row.chosen[0].pod == pod)) return "";
+  for (const Alternative& one : row.considered) {
+    if (one.move && one.move->pod == pod) return fmt::format("{} was considered.\n", pod);
+  }
+  for (const Alternative& one : row.considered) {
+    if (!one.move || !IsOfWorkload(pod, one.workload)) continue;
+    return Paragraph(fmt::format("{} stands for {}: pods of one workload on one node are equal.",
+                                 one.move->pod, pod),
+                     kColumns);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string WallTime(UnixMillis at) {
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(static_cast<std::time_t>(at / 1000)));
+}
+
+std::string Age(UnixMillis at, UnixMillis now) {
+  const int64_t seconds = std::max<int64_t>(now - at, 0) / 1000;
+  if (seconds < 120) return fmt::format("{}s", seconds);
+  if (seconds < 7200) return fmt::format("{}m", seconds / 60);
+  if (seconds < 172'800) return fmt::format("{}h", seconds / 3600);
+  return fmt::format("{}d", seconds / 86'400);
+}
+
+std::string TermChanges(const Terms& before, const Terms& after) {
+  struct Change {
+    int term;
+    double ms;
+  };
+  std::vector<Change> changes;
+  for (int i = 1; i < Terms::kCount; ++i) {
+    const double ms = TermValue(after, i) - TermValue(before, i);
+    if (std::abs(ms) >= kVisibleMs) changes.push_back({i, ms});
+  }
+  std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+    return std::abs(a.ms) > std::abs(b.ms);
+  });
+  std::string text;
+  for (const Change& change : changes) {
+    const std::string& name = TermNames()[static_cast<size_t>(change.term)];
+    text +=
+        fmt::format("{}{} {:.1f} ms {}", text.empty() ? "" : ", ", name.substr(0, name.size() - 3),
+                    std::abs(change.ms), change.ms < 0 ? "less" : "more");
+  }
+  return text.empty() ? "no term changes by a tenth of a millisecond" : text;
+}
+
+std::string DecisionTable(std::span<const StoredRow> rows, UnixMillis now, Width width) {
+  using Align = TextTable::Align;
+  const bool wide = width == Width::kWide;
+  std::vector<TextTable::Column> columns{{"NUMBER", Align::kRight},
+                                         {"AGE", Align::kRight},
+                                         {"APPLICATION"},
+                                         {"POD"},
+                                         {"FROM"},
+                                         {"TO"},
+                                         {"LATENCY", Align::kRight},
+                                         {"GAIN", Align::kRight},
+                                         {"BASELINE"},
+                                         {"FATE"}};
+  if (wide) {
+    for (const TextTable::Column& column :
+         std::vector<TextTable::Column>{{"PLAN", Align::kRight},
+                                        {"STEP", Align::kRight},
+                                        {"POLICY"},
+                                        {"MODE"},
+                                        {"COST", Align::kRight},
+                                        {"ALLOWED", Align::kRight},
+                                        {"TIME"},
+                                        {"REASON"}}) {
+      columns.push_back(column);
+    }
+  }
+  TextTable table(std::move(columns));
+  for (const StoredRow& stored : rows) {
+    const JournalRow& row = stored.row;
+    const bool stays = row.chosen.empty();
+    std::vector<std::string> cells{std::to_string(stored.number),
+                                   Age(stored.written_at, now),
+                                   row.application,
+                                   stays ? "-" : row.chosen[0].pod,
+                                   stays ? "-" : row.chosen[0].from,
+                                   stays ? "-" : row.chosen[0].to,
+                                   Milliseconds(row.seen.latency_ms),
+                                   stays ? "-" : Signed(row.predicted_gain_ms),
+                                   row.baseline.empty() ? "-" : MoveInWords(row.baseline_choice),
+                                   std::string(FateName(row.fate))};
+    if (wide) {
+      const std::string why = !row.failure.empty()          ? row.failure
+                              : !row.verdict.reason.empty() ? row.verdict.reason
+                                                            : TermChanges(row.seen, row.predicted);
+      for (const std::string& cell :
+           {std::to_string(row.plan), std::to_string(row.step), row.policy, row.mode,
+            fmt::format("{:.2g}", row.step_cost_ms), std::to_string(row.allowed_cells),
+            WallTime(stored.written_at), stays ? std::string("-") : why}) {
+        cells.push_back(cell);
+      }
+    }
+    table.Row(std::move(cells));
+  }
+  return table.Text();
+}
+
+std::string DecisionsJson(std::span<const StoredRow> rows) {
+  OrderedJson json{{"decisions", OrderedJson::array()}};
+  for (const StoredRow& row : rows) json["decisions"].push_back(JsonOf(row));
+  return json.dump(2) + "\n";
+}
+
+std::string DecisionJson(const StoredRow& row) { return JsonOf(row).dump(2) + "\n"; }
+
+std::string DecisionStory(const StoredRow& stored, std::string_view pod, UnixMillis now) {
+  const JournalRow& row = stored.row;
+  std::string text = fmt::format("{}\n", Bold(Headline(stored)));
+  text += fmt::format("decision {} of {}, {} ago ({} UTC), by {}, step {} of plan {}\n\n",
+                      stored.number, row.application.empty() ? "the cluster" : row.application,
+                      Age(stored.written_at, now), WallTime(stored.written_at), row.policy,
+                      row.step, row.plan);
+  if (row.chosen.empty()) {
+    text += Paragraph(fmt::format("Why: {}.", WhyStop(row, row.step_cost_ms, Motive::kLatency)),
+                      kColumns);
+  } else {
+    text += Paragraph(
+        fmt::format("Why: latency {} -> {} ms, {} ms {}; {}. A step costs {:.2g} ms.",
+                    Milliseconds(row.seen.latency_ms), Milliseconds(row.predicted.latency_ms),
+                    Milliseconds(std::abs(row.predicted_gain_ms)),
+                    row.predicted_gain_ms >= 0 ? "less" : "more",
+                    TermChanges(row.seen, row.predicted), row.step_cost_ms),
+        kColumns);
+  }
+  text += StandIn(row, pod);
+  if (!row.baseline.empty()) {
+    text += fmt::format("{} would choose: {}\n", row.baseline, MoveInWords(row.baseline_choice));
+  }
+  text += fmt::format("\nConsidered, the best of {}, in ms (* chosen):\n{}",
+                      Counted(row.allowed_cells, "alternative"), AlternativeTable(row));
+  const std::string refusals = RefusalLines(row, pod);
+  if (!refusals.empty()) text += fmt::format("\nNot allowed:\n{}", refusals);
+  if (row.fate == Fate::kDone && row.measured) {
+    text +=
+        fmt::format("\nMeasured afterwards: {} ms, predicted {} ms\n",
+                    Milliseconds(row.measured->latency_ms), Milliseconds(row.predicted.latency_ms));
+  }
+  return text;
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+
+#include "base/log.h"
+#include "cli/commands.h"
+#include "cli/control_loop.h"
+#include "cli/control_socket.h"
+#include "cli/terminal.h"
+
+namespace rudderfish {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds kLongestWait(1000);
+constexpr unsigned kGraceSeconds = 4;  // For what is being decided when the end is asked for.
+
+volatile std::sig_atomic_t g_ending = 0;
+volatile std::sig_atomic_t g_reload = 0;
+int g_wake[2] = {-1, -1};
+
+// All that is decided is in the journal at once, so that nothing is lost by ending here.
+void OnAlarm(int) { ::_exit(0); }
+
+void OnSignal(int signal) {
+  const int error = errno;
+  if (signal == SIGHUP) {
+    g_reload = 1;
+  } else {
+    g_ending = 1;
+    ::alarm(kGraceSeconds);
+  }
+  const char byte = 0;
+  [[maybe_unused]] const ssize_t written = ::write(g_wake[1], &byte, 1);
+  errno = error;
+}
+
+Result<void> CatchSignals() {
+  if (::pipe2(g_wake, O_CLOEXEC | O_NONBLOCK) != 0) {
+    return Fail(ErrorCode::kUnavailable, "no pipe can be made");
+  }
+  struct sigaction action {};
+  action.sa_handler = OnSignal;
+  sigemptyset(&action.sa_mask);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaction(signal, &action, nullptr);
+  action.sa_handler = OnAlarm;
+  ::sigaction(SIGALRM, &action, nullptr);
+  return {};
+}
+
+void DrainWake() {
+  char bytes[64];
+  while (::read(g_wake[0], bytes, sizeof bytes) > 0) {
+  }
+}
+
+Result<ControlPlan> PlanFrom(const fs::path& path) {
+  TRY_ASSIGN(const Config config, LoadConfig(path));
+  return ControlPlan::Make(config);
+}
+
+// A new file that is wrong changes nothing.
+void Reload(const fs::path& path, ControlLoop* loop) {
+  Result<ControlPlan> plan = PlanFrom(path);
+  if (!plan) {
+    LogError("the configuration stays as it was: {}", plan.error().message);
+    return;
+  }
+  const std::string fixed = WhatNeedsARestart(loop->config(), plan->config());
+  if (!fixed.empty()) {
+    LogError(
+        "the configuration stays as it was: {} cannot change while the program runs; start "
+        "it anew",
+        fixed);
+    return;
+  }
+  loop->Reload(*std::move(plan));
+  LogInfo("{} was read anew", path.string());
+}
+
+Result<void> Drive(const fs::path& path, ControlLoop* loop, ControlSocket* socket) {
+  const auto answer = [&](std::string_view request) { return loop->Answer(request); };
+  bool goes_on = false;
+  while (g_ending == 0) {
+    const auto wait =
+        goes_on ? std::chrono::milliseconds(0) : std::min(loop->UntilDue(), kLongestWait);
+    socket->Poll(wait, g_wake[0], answer);
+    DrainWake();
+    if (g_reload != 0) {
+      g_reload = 0;
+      Reload(path, loop);
+    }
+    if (g_ending != 0) break;
+    goes_on = loop->UntilDue().count() == 0 && loop->Turn();
+  }
+  return {};
+}
+
+Result<ExitStatus> RunRun(const Arguments& arguments, const Session& session) {
+  static constexpr std::array<std::string_view, 2> kFormats = {"text", "json"};
+  TRY_ASSIGN(const int format, arguments.Choice("log-format", kFormats, 0));
+  SetLogFormat(format == 1 ? LogFormat::kJson : LogFormat::kText);
+  const fs::path path = arguments.Text("config").value_or("rudderfish.yaml");
+  TRY_ASSIGN(ControlPlan plan, PlanFrom(path));
+  if (arguments.Has("dry-run")) {
+    TRY(Print(plan.Describe()));
+    return ExitStatus::kDone;
+  }
+  TRY(CatchSignals());
+  TRY_ASSIGN(const std::unique_ptr<ControlSocket> socket,
+             ControlSocket::Listen(plan.config().server.socket));
+  TRY_ASSIGN(const std::unique_ptr<ControlLoop> loop, ControlLoop::Start(std::move(plan)));
+  LogInfo("rudderfish {} runs: {}, {} decides, journal {}", ProgramVersion(),
+          ModeName(loop->config().migration.mode), loop->config().migration.policy,
+          loop->config().journal.path.string());
+  TRY(Drive(path, loop.get(), socket.get()));
+  ::alarm(0);
+  LogInfo("rudderfish ends; everything decided is in the journal");
+  static_cast<void>(session);
+  return ExitStatus::kDone;
+}
+
+}  // namespace
+
+CommandSpec RunCommand() {
+  return {.name = "run",
+          .summary = "the controller: watches a cluster, decides, writes down what it would do",
+          .options = {{"-c,--config", "FILE", "rudderfish.yaml by default"},
+                      {"--dry-run", "", "check everything, say what would be done, and end"},
+                      {"--log-format", "text|json", "of what is said on stderr; text by default"}},
+          .details =
+              "In mode shadow, the highest of this version, nothing in the cluster is "
+              "touched: what would be moved is recorded in the journal, which `decisions` "
+              "and `explain` read, also while it runs.\n"
+              "SIGHUP reads the file anew; one that is wrong changes nothing. SIGTERM and "
+              "SIGINT end within 5 s.",
+          .examples = {"run --config rudderfish.yaml --dry-run",
+                       "run --config rudderfish.yaml --log-format json"},
+          .run = RunRun};
+}
+
+}  // namespace rudderfish

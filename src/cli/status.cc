@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/units.h"
+#include "cli/commands.h"
+#include "cli/config.h"
+#include "cli/control_socket.h"
+#include "cli/decision_text.h"
+#include "cli/terminal.h"
+#include "cli/text_table.h"
+#include "control/sqlite_journal.h"
+
+namespace rudderfish {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds kPatience(5);
+constexpr UnixMillis kDayMs = 86'400'000;
+constexpr std::string_view kNeverMeasured =
+    "evidence: none yet: nothing was measured before and after a change of the cluster";
+
+Result<fs::path> SocketOf(const Arguments& arguments) {
+  TRY(arguments.Exclude("socket", "config"));
+  if (const auto path = arguments.Text("socket")) return fs::path(*path);
+  TRY_ASSIGN(const Config config, LoadConfig(arguments.Text("config").value_or("rudderfish.yaml")));
+  return config.server.socket;
+}
+
+// What the controller answers; its own error is ours.
+Result<OrderedJson> Ask(const fs::path& socket, std::string_view request) {
+  TRY_ASSIGN(const std::string answer, AskController(socket, request, kPatience));
+  TRY_ASSIGN(OrderedJson json, ParseOrderedJson(answer, socket.string()));
+  if (!json.is_object()) return Invalid("{}: is no controller of ours", socket.string());
+  if (json.contains("error")) return Invalid("{}", json["error"].dump());
+  return json;
+}
+
+OrderedJson EvidenceJson(const std::vector<EvidenceSum>& sums) {
+  OrderedJson list = OrderedJson::array();
+  for (const EvidenceSum& sum : sums) {
+    OrderedJson one{{"application", sum.application},
+                    {"term", sum.term},
+                    {"changes_measured", sum.count},
+                    {"mean_error_ms", sum.mean_ms()},
+                    {"mean_absolute_error_ms", sum.mean_absolute_ms()}};
+    one["mean_error_interval95_ms"] =
+        sum.interval_ms()
+            ? OrderedJson{sum.mean_ms() - *sum.interval_ms(), sum.mean_ms() + *sum.interval_ms()}
+            : OrderedJson(nullptr);
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+std::string EvidenceText(const std::vector<EvidenceSum>& sums) {
+  if (sums.empty()) return fmt::format("{}\n", kNeverMeasured);
+  using Align = TextTable::Align;
+  TextTable table({{"APPLICATION"},
+                   {"TERM"},
+                   {"MEASURED", Align::kRight},
+                   {"MEAN ERROR", Align::kRight},
+                   {"95 % INTERVAL", Align::kRight},
+                   {"MEAN SIZE", Align::kRight}},
+                  2);
+  for (const EvidenceSum& sum : sums) {
+    const std::optional<double> half = sum.interval_ms();
+    table.Row(
+        {sum.application, sum.term.substr(0, sum.term.find("_ms")), std::to_string(sum.count),
+         fmt::format("{:+.2f} ms", sum.mean_ms()),
+         half ? fmt::format("{:+.2f} to {:+.2f} ms", sum.mean_ms() - *half, sum.mean_ms() + *half)
+              : "-",
+         fmt::format("{:.2f} ms", sum.mean_absolute_ms())});
+  }
+  return "evidence: the Model's predictions against what signals measured, when the cluster "
+         "changed by itself\n" +
+         table.Text();
+}
+
+std::string ModeText(const OrderedJson& status) {
+  const auto mode = status["mode"].get<std::string>();
+  const auto why = status["why"].get<std::string>();
+  return why.empty() ? mode : fmt::format("{} ({})", mode, why);
+}
+
+std::string StatusText(const OrderedJson& status) {
+  std::string text = fmt::format("rudderfish {}, process {}, up {}\n",
+                                 status["version"].get<std::string>(), status["pid"].get<int>(),
+                                 FormatDuration(std::chrono::seconds(static_cast<int64_t>(
+                                     status["uptime_seconds"].get<double>()))));
+  const auto baseline = status["baseline"].get<std::string>();
+  text += fmt::format("cluster    {}\n", status["cluster"].get<std::string>());
+  text += fmt::format("migration  {}; {} decides{}\n\n", ModeText(status),
+                      status["policy"].get<std::string>(),
+                      baseline.empty() ? "" : fmt::format(", {} is asked beside it", baseline));
+  using Align = TextTable::Align;
+  TextTable table({{"APPLICATION"},
+                   {"NODES", Align::kRight},
+                   {"PODS", Align::kRight},
+                   {"PENDING", Align::kRight},
+                   {"STATE AGE", Align::kRight},
+                   {"LATENCY", Align::kRight},
+                   {"PLANS", Align::kRight},
+                   {"MOVES", Align::kRight},
+                   {"CHANGES", Align::kRight}});
+  std::string problems;
+  for (const OrderedJson& one : status["applications"]) {
+    const auto name = one["name"].get<std::string>();
+    table.Row({name, one["nodes"].dump(), one["pods"].dump(), one["pending"].dump(),
+               fmt::format("{:.1f} s", one["state_age_seconds"].get<double>()),
+               fmt::format("{:.1f} ms", one["seen"]["latency_ms"].get<double>()),
+               one["plans"].dump(), one["moves_recorded"].dump(), one["changes_seen"].dump()});
+    const auto problem = one["problem"].get<std::string>();
+    if (!problem.empty()) problems += fmt::format("{}: {}\n", name, problem);
+  }
+  return text + table.Text() + (problems.empty() ? "" : "\n" + problems);
+}
+
+struct Kept {
+  std::vector<EvidenceSum> evidence;
+  std::vector<std::pair<std::string, int64_t>> counts;  // Of the last day.
+};
+
+Result<Kept> ReadKept(const fs::path& path) {
+  TRY_ASSIGN(const JournalReader journal, JournalReader::Open(path));
+  Kept kept;
+  TRY_ASSIGN(kept.evidence, journal.Evidence());
+  TRY_ASSIGN(kept.counts, journal.Counts(UnixNow() - kDayMs));
+  return kept;
+}
+
+std::string CountsText(const Kept& kept) {
+  std::string text;
+  for (const auto& [fate, count] : kept.counts) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, fate);
+  }
+  return fmt::format("decisions  in the last 24 h: {}\n", text.empty() ? "none" : text);
+}
+
+Result<ExitStatus> RunStatus(const Arguments& arguments, const Session&) {
+  TRY_ASSIGN(const OutputFormat output, OutputFormatOf(arguments));
+  TRY_ASSIGN(const fs::path socket, SocketOf(arguments));
+  Result<OrderedJson> status = Ask(socket, "status");
+  fs::path journal;
+  if (status) {
+    journal = (*status)["journal"].get<std::string>();
+  } else if (status.error().code != ErrorCode::kNotFound || arguments.Has("socket")) {
+    return tl::unexpected(std::move(status).error());
+  } else {
+    TRY_ASSIGN(const Config config,
+               LoadConfig(arguments.Text("config").value_or("rudderfish.yaml")));
+    journal = config.journal.path;
+  }
+  const Result<Kept> kept = ReadKept(journal);
+  if (!status && !kept) return tl::unexpected(kept.error());
+  if (output == OutputFormat::kJson) {
+    OrderedJson json = status ? *status : OrderedJson{{"running", false}};
+    if (status) json["running"] = true;
+    json["evidence"] = kept ? EvidenceJson(kept->evidence) : OrderedJson(nullptr);
+    TRY(Print(json.dump(2) + "\n"));
+    return ExitStatus::kDone;
+  }
+  TRY(Print(status ? StatusText(*status) + "\n"
+                   : fmt::format("not running; what its journal says ({}):\n", journal.string())));
+  if (kept) TRY(Print(CountsText(*kept) + EvidenceText(kept->evidence)));
+  return ExitStatus::kDone;
+}
+
+template <const char* const& kRequest>
+Result<ExitStatus> RunSwitch(const Arguments& arguments, const Session& session) {
+  TRY_ASSIGN(const fs::path socket, SocketOf(arguments));
+  TRY_ASSIGN(const OrderedJson answer, Ask(socket, kRequest));
+  Say(session, "migration: {}", ModeText(answer));
+  return ExitStatus::kDone;
+}
+
+constexpr const char* kPause = "pause";
+constexpr const char* kResume = "resume";
+
+constexpr OptionSpec kConfigOption{"-c,--config", "FILE",
+                                   "the configuration that it was started with; rudderfish.yaml "
+                                   "by default"};
+constexpr OptionSpec kSocketOption{"--socket", "PATH", "the controller's socket itself, instead"};
+
+}  // namespace
+
+CommandSpec StatusCommand() {
+  return {
+      .name = "status",
+      .summary = "what the controller sees and does, and how well its Model predicts",
+      .options = {kConfigOption, kSocketOption, {"-o,--output", "table|json", "text by default"}},
+      .examples = {"status", "status -c rudderfish.yaml -o json"},
+      .run = RunStatus};
+}
+
+CommandSpec PauseCommand() {
+  return {.name = "pause",
+          .summary = "the controller looks on, but decides nothing until `resume`",
+          .options = {kConfigOption, kSocketOption},
+          .examples = {"pause"},
+          .run = RunSwitch<kPause>};
+}
+
+CommandSpec ResumeCommand() {
+  return {.name = "resume",
+          .summary = "the controller goes on after `pause`",
+          .options = {kConfigOption, kSocketOption},
+          .examples = {"resume"},
+          .run = RunSwitch<kResume>};
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+// How far a controller may go, for each kind of decision, and the switches by which people hold it
+// back while it runs. The most careful wish of all counts: the configuration's mode, what was said
+// on the local socket, what a ConfigMap of the cluster says. Not thread safe.
+
+namespace rudderfish {
+
+// In the order of what they dare.
+enum class Mode {
+  kOff,      // Decides nothing.
+  kShadow,   // Decides and records; touches nothing.
+  kAdvise,   // The same, and tells the cluster what it would do.
+  kCanary,   // Acts on a part.
+  kEnforce,  // Acts.
+};
+
+std::string_view ModeName(Mode mode);
+Result<Mode> ModeNamed(std::string_view name);  // The nearest name in the message.
+
+// What this version can do. Modes above it are refused by name.
+inline constexpr Mode kHighestMode = Mode::kShadow;
+
+// As ModeNamed, and refuses what this version cannot do.
+Result<Mode> AvailableModeNamed(std::string_view name);
+
+// What one source asks for.
+struct Wish {
+  std::optional<Mode> mode;  // At most this.
+  bool paused = false;
+  bool killed = false;  // Off until the program is started anew, whatever is wished later.
+
+  bool operator==(const Wish&) const = default;
+};
+
+// From key and value pairs as a ConfigMap holds them: mode, pause: "true", resume: "true",
+// kill: "true". An unknown key or value is an error, and then nothing of it counts.
+Result<Wish> WishFrom(const std::map<std::string, std::string>& data);
+
+class ModeSwitch {
+ public:
+  enum class Source { kSocket, kConfigMap };
+
+  void Set(Source source, const Wish& wish);
+  const Wish& wish(Source source) const { return wishes_[static_cast<size_t>(source)]; }
+
+  // The mode that holds for a decision kind that is configured as `configured`.
+  Mode Effective(Mode configured) const;
+
+  bool paused() const;
+  bool killed() const { return killed_; }
+
+  // Why the effective mode is lower than configured, in words; empty if it is not.
+  std::string Why(Mode configured) const;
+
+ private:
+  std::array<Wish, 2> wishes_;
+  bool killed_ = false;
+};
+
+std::string_view SourceName(ModeSwitch::Source source);
+
+}  // namespace rudderfish

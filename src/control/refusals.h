@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cluster/state.h"
+#include "control/journal.h"
+#include "model/placement.h"
+
+// Which moves are not allowed in a state, and why, in words for people: the other half of what was
+// considered. A workload that may not be moved and a node that accepts no moves are one each.
+
+namespace rudderfish {
+
+// Fills `row->refused` with the first `keep`, and counts all.
+void ListRefusals(const State& state, const Placement& placement, int keep, JournalRow* row);
+
+}  // namespace rudderfish

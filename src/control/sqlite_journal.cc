@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/sqlite_journal.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sqlite3.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "base/check.h"
+#include "base/files.h"
+#include "control/journal_json.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr int kApplicationId = 0x52464a31;  // "RFJ1"
+constexpr int kSchemaVersion = 1;
+constexpr int kBusyMs = 2000;  // A reader that is in the way of a checkpoint.
+constexpr int kAppendsBetweenLooks = 16;
+constexpr double kFullShare =
+    0.7;  // Of the size, at which the oldest rows go; the rest is the log's.
+
+constexpr const char* kSchema = R"(
+CREATE TABLE decisions (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  written_at INTEGER NOT NULL,
+  application TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  mode TEXT NOT NULL,
+  policy TEXT NOT NULL,
+  plan INTEGER NOT NULL,
+  step INTEGER NOT NULL,
+  pod TEXT,
+  from_node TEXT,
+  to_node TEXT,
+  latency_ms REAL NOT NULL,
+  predicted_gain_ms REAL NOT NULL,
+  step_cost_ms REAL NOT NULL,
+  allowed INTEGER NOT NULL,
+  reason TEXT NOT NULL,
+  baseline TEXT NOT NULL,
+  baseline_pod TEXT,
+  baseline_to_node TEXT,
+  fate TEXT NOT NULL,
+  failure TEXT NOT NULL,
+  measured TEXT,
+  detail TEXT NOT NULL
+) STRICT;
+CREATE INDEX decisions_by_time ON decisions (written_at);
+CREATE INDEX decisions_by_fate ON decisions (fate) WHERE fate = 'in flight';
+CREATE TABLE evidence (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  written_at INTEGER NOT NULL,
+  application TEXT NOT NULL,
+  change TEXT NOT NULL,
+  endpoint TEXT NOT NULL,
+  term TEXT NOT NULL,
+  source TEXT NOT NULL,
+  predicted_change_ms REAL NOT NULL,
+  measured_change_ms REAL NOT NULL
+) STRICT;
+)";
+
+// What went wrong, in one line that names the file.
+tl::unexpected<Error> Describe(const std::filesystem::path& path, sqlite3* database, int code) {
+  switch (code & 0xff) {
+    case SQLITE_FULL:
+      return Fail(ErrorCode::kUnavailable,
+                  "{}: the disk is full; nothing is decided until it can "
+                  "be written again",
+                  path.string());
+    case SQLITE_IOERR:
+      return Fail(ErrorCode::kUnavailable,
+                  "{}: cannot be written or read ({}); nothing is decided until it can",
+                  path.string(), sqlite3_errstr(code));
+    case SQLITE_NOTADB:
+    case SQLITE_CORRUPT:
+      return Fail(ErrorCode::kCorruption, "{}: is damaged or no journal ({})", path.string(),
+                  sqlite3_errstr(code));
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return Fail(ErrorCode::kUnavailable, "{}: is locked by another program", path.string());
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_CANTOPEN:
+      return Invalid("{}: cannot be opened ({})", path.string(), sqlite3_errstr(code));
+    default:
+      break;
+  }
+  return Fail(ErrorCode::kUnavailable, "{}: {}", path.string(),
+              database == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(database));
+}
+
+Result<internal::Database> OpenDatabase(const std::filesystem::path& path, int flags) {
+  sqlite3* raw = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &raw, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  internal::Database database(raw);
+  if (code != SQLITE_OK) return Describe(path, nullptr, code);
+  sqlite3_extended_result_codes(raw, 1);
+  sqlite3_busy_timeout(raw, kBusyMs);
+  return database;
+}
+
+// A statement with its parameters, numbered from 1 in the order in which they are bound.
+class Statement {
+ public:
+  Statement(sqlite3* database, const char* sql) : database_(database) {
+    code_ = sqlite3_prepare_v2(database, sql, -1, &statement_, nullptr);
+  }
+  ~Statement() { sqlite3_finalize(statement_); }
+  Statement(const Statement&) = delete;
+
+  Statement& Bind(int64_t value) {
+    if (code_ == SQLITE_OK) code_ = sqlite3_bind_int64(statement_, ++bound_, value);
+    return *this;
+  }
+  Statement& Bind(double value) {
+    if (code_ == SQLITE_OK) code_ = sqlite3_bind_double(statement_, ++bound_, value);
+    return *this;
+  }
+  Statement& Bind(std::string_view value) {
+    if (code_ == SQLITE_OK) {
+      code_ = sqlite3_bind_text(statement_, ++bound_, value.data(), static_cast<int>(value.size()),
+                                SQLITE_TRANSIENT);
+    }
+    return *this;
+  }
+  Statement& Bind(const std::string& value) { return Bind(std::string_view(value)); }
+  Statement& Bind(const std::optional<std::string>& value) {
+    if (value) return Bind(std::string_view(*value));
+    if (code_ == SQLITE_OK) code_ = sqlite3_bind_null(statement_, ++bound_);
+    return *this;
+  }
+
+  // Whether there is a row. All has gone well while code() is SQLITE_OK.
+  bool Step() {
+    if (code_ != SQLITE_OK) return false;
+    const int code = sqlite3_step(statement_);
+    if (code == SQLITE_ROW) return true;
+    if (code != SQLITE_DONE) code_ = code;
+    return false;
+  }
+  int Run() {
+    while (Step()) {
+    }
+    return code_;
+  }
+  int code() const { return code_; }
+
+  int64_t Integer(int column) const { return sqlite3_column_int64(statement_, column); }
+  double Real(int column) const { return sqlite3_column_double(statement_, column); }
+  bool IsNull(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+  std::string Text(int column) const {
+    const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+    return text == nullptr
+               ? ""
+               : std::string(text, static_cast<size_t>(sqlite3_column_bytes(statement_, column)));
+  }
+
+ private:
+  sqlite3* database_;
+  sqlite3_stmt* statement_ = nullptr;
+  int code_ = SQLITE_OK;
+  int bound_ = 0;
+};
+
+Result<int64_t> Pragma(const std::filesystem::path& path, sqlite3* database, const char* sql) {
+  Statement statement(database, sql);
+  if (!statement.Step()) return Describe(path, database, statement.code());
+  return statement.Integer(0);
+}
+
+// Whether the file is a journal of this version; `is_new`: nothing is in it yet.
+Result<void> CheckVersion(const std::filesystem::path& path, sqlite3* database, bool* is_new) {
+  TRY_ASSIGN(const int64_t application, Pragma(path, database, "PRAGMA application_id"));
+  TRY_ASSIGN(const int64_t version, Pragma(path, database, "PRAGMA user_version"));
+  TRY_ASSIGN(const int64_t tables, Pragma(path, database, "SELECT count(*) FROM sqlite_master"));
+  *is_new = tables == 0;
+  if (*is_new) return {};
+  if (application != kApplicationId) {
+    return Fail(ErrorCode::kFailedPrecondition, "{}: is a database of another program",
+                path.string());
+  }
+  if (version != kSchemaVersion) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: is a journal of version {}; this program writes version {}", path.string(),
+                version, kSchemaVersion);
+  }
+  return {};
+}
+
+// One process writes a journal. The lock is of another sort than SQLite's own and ends with the
+// process, however it ends.
+Result<int> Lock(const std::filesystem::path& path) {
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+  if (file < 0) {
+    const bool full = errno == ENOSPC || errno == EDQUOT;
+    return Fail(full ? ErrorCode::kUnavailable : ErrorCode::kInvalidArgument, "{}: {}",
+                path.string(), std::generic_category().message(errno));
+  }
+  if (::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    ::close(file);
+    return Fail(ErrorCode::kConflict, "{}: another rudderfish is writing it", path.string());
+  }
+  return file;
+}
+
+std::optional<std::string> PodOf(const std::vector<JournalMove>& moves) {
+  return moves.empty() ? std::nullopt : std::optional(moves[0].pod);
+}
+
+}  // namespace
+
+UnixMillis UnixNow() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
+}
+
+namespace internal {
+void CloseDatabase::operator()(sqlite3* database) const { sqlite3_close_v2(database); }
+}  // namespace internal
+
+Result<std::unique_ptr<SqliteJournal>> SqliteJournal::Open(const std::filesystem::path& path,
+                                                           const JournalOptions& options) {
+  CHECK_GE(options.size_bytes, kJournalSizeMin);
+  TRY_ASSIGN(const int lock, Lock(path));
+  Result<internal::Database> database =
+      OpenDatabase(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+  if (!database) {
+    ::close(lock);
+    return tl::unexpected(std::move(database).error());
+  }
+  std::unique_ptr<SqliteJournal> journal(
+      new SqliteJournal(path, options, lock, *std::move(database)));
+  TRY(journal->Prepare());
+  TRY(journal->Trim());
+  return journal;
+}
+
+SqliteJournal::SqliteJournal(std::filesystem::path path, const JournalOptions& options, int lock,
+                             internal::Database database)
+    : path_(std::move(path)), options_(options), lock_(lock), database_(std::move(database)) {}
+
+SqliteJournal::~SqliteJournal() {
+  database_.reset();  // Before the file: closing that would end SQLite's own locks.
+  ::close(lock_);
+}
+
+tl::unexpected<Error> SqliteJournal::Failed(int code) {
+  return Describe(path_, database_.get(), code);
+}
+
+Result<void> SqliteJournal::Exec(const char* sql) {
+  const int code = sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK) return Failed(code);
+  return {};
+}
+
+Result<void> SqliteJournal::Prepare() {
+  bool is_new = false;
+  TRY(CheckVersion(path_, database_.get(), &is_new));
+  if (is_new) TRY(Exec("PRAGMA auto_vacuum = INCREMENTAL"));
+  TRY(Exec("PRAGMA journal_mode = WAL"));
+  TRY(Exec("PRAGMA synchronous = FULL"));
+  if (is_new) {
+    const std::string sql = fmt::format(
+        "BEGIN IMMEDIATE; {} PRAGMA application_id = {}; PRAGMA user_version = {}; "
+        "COMMIT",
+        kSchema, kApplicationId, kSchemaVersion);
+    TRY(Exec(sql.c_str()));
+  }
+  TRY_ASSIGN(page_bytes_, Pragma(path_, database_.get(), "PRAGMA page_size"));
+  // The log beside the database is emptied when it holds an eighth of the size.
+  const int64_t log_pages = std::max<int64_t>(options_.size_bytes / 8 / page_bytes_, 16);
+  TRY(Exec(fmt::format("PRAGMA wal_autocheckpoint = {0}; PRAGMA journal_size_limit = {1}",
+                       std::min<int64_t>(log_pages, 1000),
+                       std::min<int64_t>(log_pages, 1000) * page_bytes_)
+               .c_str()));
+  return Exec("UPDATE decisions SET fate = 'unknown' WHERE fate = 'in flight'");
+}
+
+Result<int64_t> SqliteJournal::Append(JournalRow row) {
+  TRY(MindSize());
+  const std::string detail = ToJson(row);
+  TRY(Insert(row, detail));
+  return sqlite3_last_insert_rowid(database_.get());
+}
+
+Result<void> SqliteJournal::Insert(const JournalRow& row, const std::string& detail) {
+  std::optional<std::string> from, to, baseline_to;
+  if (!row.chosen.empty()) {
+    from = row.chosen[0].from;
+    to = row.chosen[0].to;
+  }
+  if (!row.baseline_choice.empty()) baseline_to = row.baseline_choice[0].to;
+  std::optional<std::string> measured;
+  if (row.measured) measured = ToJson(*row.measured);
+  Statement insert(
+      database_.get(),
+      "INSERT INTO decisions (written_at, application, kind, mode, policy, plan, step, pod, "
+      "from_node, to_node, latency_ms, predicted_gain_ms, step_cost_ms, allowed, reason, baseline, "
+      "baseline_pod, baseline_to_node, fate, failure, measured, detail) VALUES "
+      "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+  insert.Bind(options_.now()).Bind(row.application).Bind(row.kind).Bind(row.mode).Bind(row.policy);
+  insert.Bind(row.plan).Bind(int64_t{row.step}).Bind(PodOf(row.chosen)).Bind(from).Bind(to);
+  insert.Bind(row.seen.latency_ms).Bind(row.predicted_gain_ms).Bind(row.step_cost_ms);
+  insert.Bind(int64_t{row.verdict.allowed}).Bind(row.verdict.reason).Bind(row.baseline);
+  insert.Bind(PodOf(row.baseline_choice)).Bind(baseline_to).Bind(FateName(row.fate));
+  insert.Bind(row.failure).Bind(measured).Bind(detail);
+  if (const int code = insert.Run(); code != SQLITE_OK) return Failed(code);
+  return {};
+}
+
+Result<void> SqliteJournal::Conclude(int64_t number, Fate fate, std::string_view failure,
+                                     const Terms& measured) {
+  Statement update(database_.get(),
+                   "UPDATE decisions SET fate = ?, failure = ?, measured = ? "
+                   "WHERE number = ? AND fate = 'in flight'");
+  update.Bind(FateName(fate)).Bind(failure).Bind(std::string_view(ToJson(measured))).Bind(number);
+  if (const int code = update.Run(); code != SQLITE_OK) return Failed(code);
+  return {};
+}
+
+Result<void> SqliteJournal::AppendEvidence(const EvidenceRow& row) {
+  TRY(MindSize());
+  Statement insert(database_.get(),
+                   "INSERT INTO evidence (written_at, application, change, endpoint, term, source, "
+                   "predicted_change_ms, measured_change_ms) VALUES (?,?,?,?,?,?,?,?)");
+  insert.Bind(options_.now()).Bind(row.application).Bind(row.change).Bind(row.endpoint);
+  insert.Bind(row.term).Bind(row.source).Bind(row.predicted_change_ms).Bind(row.measured_change_ms);
+  if (const int code = insert.Run(); code != SQLITE_OK) return Failed(code);
+  return {};
+}
+
+Result<void> SqliteJournal::Trim() {
+  const UnixMillis oldest =
+      options_.now() -
+      std::chrono::duration_cast<std::chrono::milliseconds>(options_.retention).count();
+  for (const char* sql : {"DELETE FROM decisions WHERE written_at < ? AND fate <> 'in flight'",
+                          "DELETE FROM evidence WHERE written_at < ?"}) {
+    Statement remove(database_.get(), sql);
+    remove.Bind(oldest);
+    if (const int code = remove.Run(); code != SQLITE_OK) return Failed(code);
+  }
+  appended_ = 0;
+  return MindSize();
+}
+
+Result<void> SqliteJournal::MindSize() {
+  if (appended_++ % kAppendsBetweenLooks != 0) return {};
+  const auto most = static_cast<int64_t>(static_cast<double>(options_.size_bytes) * kFullShare);
+  for (int round = 0; round < 100; ++round) {
+    TRY_ASSIGN(const int64_t pages, Pragma(path_, database_.get(), "PRAGMA page_count"));
+    TRY_ASSIGN(const int64_t unused, Pragma(path_, database_.get(), "PRAGMA freelist_count"));
+    if ((pages - unused) * page_bytes_ <= most) break;
+    TRY(RemoveOldestTenth());
+  }
+  return {};
+}
+
+Result<void> SqliteJournal::RemoveOldestTenth() {
+  for (const char* table : {"decisions", "evidence"}) {
+    const std::string sql = fmt::format(
+        "DELETE FROM {0} WHERE number <= (SELECT min(number) + (max(number) - min(number)) / 10 "
+        "FROM {0})",
+        table);
+    TRY(Exec(sql.c_str()));
+  }
+  return Exec("PRAGMA incremental_vacuum");
+}
+
+Result<JournalReader> JournalReader::Open(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) {
+    return Fail(ErrorCode::kNotFound, "{}: there is no journal", path.string());
+  }
+  TRY_ASSIGN(internal::Database database, OpenDatabase(path, SQLITE_OPEN_READONLY));
+  bool is_new = false;
+  TRY(CheckVersion(path, database.get(), &is_new));
+  if (is_new) return Fail(ErrorCode::kFailedPrecondition, "{}: holds nothing yet", path.string());
+  return JournalReader(path, std::move(database));
+}
+
+Result<std::vector<StoredRow>> JournalReader::Rows(const RowFilter& filter) const {
+  // Names stand in quotes in `detail`, so that a part of a name does not count.
+  Statement select(database_.get(),
+                   "SELECT number, written_at, fate, failure, measured, detail FROM decisions "
+                   "WHERE written_at >= ? AND (? = '' OR application = ?) "
+                   "AND (? = '' OR instr(detail, ?)) ORDER BY number DESC LIMIT ?");
+  const std::string quoted = fmt::format("\"pod\":\"{}\"", filter.pod);
+  select.Bind(filter.since.value_or(0)).Bind(filter.application).Bind(filter.application);
+  select.Bind(filter.pod).Bind(quoted).Bind(filter.limit);
+  std::vector<StoredRow> rows;
+  while (select.Step()) {
+    StoredRow stored{.number = select.Integer(0), .written_at = select.Integer(1)};
+    const std::string name = fmt::format("{}, row {}", path_.string(), stored.number);
+    TRY_ASSIGN(stored.row, JournalRowFrom(select.Text(5), name));
+    const std::optional<Fate> fate = FateNamed(select.Text(2));
+    if (!fate) return Fail(ErrorCode::kCorruption, "{}: unknown fate", name);
+    stored.row.fate = *fate;
+    stored.row.failure = select.Text(3);
+    if (!select.IsNull(4)) {
+      TRY_ASSIGN(stored.row.measured, TermsFrom(select.Text(4), name));
+    }
+    rows.push_back(std::move(stored));
+  }
+  if (select.code() != SQLITE_OK) return Describe(path_, database_.get(), select.code());
+  std::reverse(rows.begin(), rows.end());
+  return rows;
+}
+
+Result<std::vector<EvidenceSum>> JournalReader::Evidence() const {
+  Statement select(database_.get(),
+                   "SELECT application, term, count(*), sum(e), sum(e * e), sum(abs(e)) FROM "
+                   "(SELECT application, term, predicted_change_ms - measured_change_ms AS e FROM "
+                   "evidence) GROUP BY application, term ORDER BY application, term");
+  std::vector<EvidenceSum> sums;
+  while (select.Step()) {
+    sums.push_back({.application = select.Text(0),
+                    .term = select.Text(1),
+                    .count = select.Integer(2),
+                    .error_sum = select.Real(3),
+                    .error_squares = select.Real(4),
+                    .absolute_sum = select.Real(5)});
+  }
+  if (select.code() != SQLITE_OK) return Describe(path_, database_.get(), select.code());
+  return sums;
+}
+
+Result<std::vector<std::pair<std::string, int64_t>>> JournalReader::Counts(UnixMillis since) const {
+  Statement select(database_.get(),
+                   "SELECT fate, count(*) FROM decisions WHERE written_at >= ? GROUP BY fate "
+                   "ORDER BY fate");
+  select.Bind(since);
+  std::vector<std::pair<std::string, int64_t>> counts;
+  while (select.Step()) counts.emplace_back(select.Text(0), select.Integer(1));
+  if (select.code() != SQLITE_OK) return Describe(path_, database_.get(), select.code());
+  return counts;
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "control/evidence.h"
+#include "control/journal.h"
+
+// The journal on disk: one SQLite database in WAL mode (docs/journal.md has its schema). A row that
+// Append has returned the number of is there after kill -9 and after the power fails. One process
+// writes, any number read meanwhile or later. Bounded: rows older than `retention` go, and the
+// oldest tenth whenever the file is about to outgrow `size_bytes`.
+//
+// A disk that is full is kUnavailable in one line, and costs no row that was written before. Not
+// thread safe.
+
+struct sqlite3;
+
+namespace rudderfish {
+
+using UnixMillis = int64_t;  // Wall time: what people ask by.
+UnixMillis UnixNow();
+
+struct JournalOptions {
+  std::chrono::seconds retention = std::chrono::hours(24 * 30);
+  int64_t size_bytes = int64_t{256} << 20;  // At least kJournalSizeMin.
+  std::function<UnixMillis()> now = UnixNow;
+};
+inline constexpr int64_t kJournalSizeMin = int64_t{1} << 20;
+
+namespace internal {
+// Closes what is nullptr, too.
+struct CloseDatabase {
+  void operator()(sqlite3* database) const;
+};
+using Database = std::unique_ptr<sqlite3, CloseDatabase>;
+}  // namespace internal
+
+class SqliteJournal final : public Journal, public EvidenceSink {
+ public:
+  // Creates what is missing. Rows that an earlier process left in flight become kUnknown. kConflict
+  // if another process writes there.
+  static Result<std::unique_ptr<SqliteJournal>> Open(const std::filesystem::path& path,
+                                                     const JournalOptions& options);
+  ~SqliteJournal() override;
+
+  Result<int64_t> Append(JournalRow row) override;  // Counted from 1; no number is given twice.
+  Result<void> Conclude(int64_t number, Fate fate, std::string_view failure,
+                        const Terms& measured) override;
+  Result<void> AppendEvidence(const EvidenceRow& row) override;
+
+  // Removes what is too old; the size is minded by Append.
+  Result<void> Trim();
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  SqliteJournal(std::filesystem::path path, const JournalOptions& options, int lock,
+                internal::Database database);
+  Result<void> Prepare();
+  Result<void> Exec(const char* sql);
+  Result<void> Insert(const JournalRow& row, const std::string& detail);
+  Result<void> MindSize();
+  Result<void> RemoveOldestTenth();
+  tl::unexpected<Error> Failed(int code);
+
+  std::filesystem::path path_;
+  JournalOptions options_;
+  int lock_;  // Of the file; held until this is gone.
+  internal::Database database_;
+  int64_t page_bytes_ = 0;
+  int appended_ = 0;  // Since the size was looked at.
+};
+
+struct StoredRow {
+  int64_t number = 0;
+  UnixMillis written_at = 0;
+  JournalRow row;
+};
+
+struct RowFilter {
+  std::optional<UnixMillis> since;
+  int64_t limit = 100;      // The newest.
+  std::string application;  // Empty: any.
+  std::string pod;          // Of which they speak; empty: any.
+};
+
+class JournalReader {
+ public:
+  static Result<JournalReader> Open(const std::filesystem::path& path);
+
+  Result<std::vector<StoredRow>> Rows(const RowFilter& filter) const;  // Oldest first.
+  Result<std::vector<EvidenceSum>> Evidence() const;
+
+  // How many decisions there are, since a time, by their fate's name.
+  Result<std::vector<std::pair<std::string, int64_t>>> Counts(UnixMillis since) const;
+
+ private:
+  JournalReader(std::filesystem::path path, internal::Database database)
+      : path_(std::move(path)), database_(std::move(database)) {}
+
+  std::filesystem::path path_;
+  internal::Database database_;
+};
+
+}  // namespace rudderfish

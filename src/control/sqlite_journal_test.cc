@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/sqlite_journal.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "base/rng.h"
+
+namespace rudderfish {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class SqliteJournalTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() /
+              ("rudderfish-journal-" + std::to_string(::getpid()) + "-" +
+               ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::create_directories(folder_);
+    path_ = folder_ / "journal.db";
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::unique_ptr<SqliteJournal> Open(JournalOptions options = {}) {
+    return SqliteJournal::Open(path_, options).value();
+  }
+  std::vector<StoredRow> Rows(RowFilter filter = {.limit = 1'000'000}) {
+    return JournalReader::Open(path_).value().Rows(filter).value();
+  }
+  int64_t BytesOnDisk() const {
+    int64_t bytes = 0;
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      bytes += static_cast<int64_t>(entry.file_size());
+    }
+    return bytes;
+  }
+
+  fs::path folder_, path_;
+};
+
+JournalRow FullRow() {
+  JournalRow row{.at = std::chrono::seconds(7),
+                 .application = "shop",
+                 .mode = "shadow",
+                 .plan = 3,
+                 .step = 1,
+                 .policy = "lookahead",
+                 .baseline = "greedy",
+                 .state_version = 12,
+                 .seen = {30, 10, 15, 3, 2},
+                 .allowed_cells = 5};
+  row.considered = {{.move = JournalMove{"web-1", "edge-1", "cloud-1"},
+                     .workload = "web",
+                     .predicted = {20, 9, 8, 2, 1},
+                     .score = 10},
+                    {.move = std::nullopt, .predicted = row.seen, .score = 0.5}};
+  row.refused = {{"db", "", "may not be moved"},
+                 {"web", "edge-2", "asks for \"2\" CPU, 1 is free"}};
+  row.refused_count = 9;
+  row.chosen = {{"web-1", "edge-1", "cloud-1"}};
+  row.baseline_choice = {{"web-2", "edge-1", "cloud-2"}};
+  row.predicted = {20, 9, 8, 2, 1};
+  row.predicted_gain_ms = 10;
+  row.step_cost_ms = 0.2;
+  row.verdict = {.allowed = true, .reason = ""};
+  return row;
+}
+
+void ExpectSameRow(const JournalRow& a, const JournalRow& b) {
+  EXPECT_EQ(a.at, b.at);
+  EXPECT_EQ(a.application, b.application);
+  EXPECT_EQ(a.kind, b.kind);
+  EXPECT_EQ(a.mode, b.mode);
+  EXPECT_EQ(a.plan, b.plan);
+  EXPECT_EQ(a.step, b.step);
+  EXPECT_EQ(a.policy, b.policy);
+  EXPECT_EQ(a.baseline, b.baseline);
+  EXPECT_EQ(a.state_version, b.state_version);
+  EXPECT_EQ(a.seen.queueing_ms, b.seen.queueing_ms);
+  EXPECT_EQ(a.allowed_cells, b.allowed_cells);
+  ASSERT_EQ(a.considered.size(), b.considered.size());
+  for (size_t i = 0; i < a.considered.size(); ++i) {
+    EXPECT_EQ(a.considered[i].move, b.considered[i].move);
+    EXPECT_EQ(a.considered[i].workload, b.considered[i].workload);
+    EXPECT_EQ(a.considered[i].predicted.network_ms, b.considered[i].predicted.network_ms);
+    EXPECT_EQ(a.considered[i].score, b.considered[i].score);
+  }
+  EXPECT_EQ(a.refused, b.refused);
+  EXPECT_EQ(a.refused_count, b.refused_count);
+  EXPECT_EQ(a.chosen, b.chosen);
+  EXPECT_EQ(a.baseline_choice, b.baseline_choice);
+  EXPECT_EQ(a.predicted.latency_ms, b.predicted.latency_ms);
+  EXPECT_EQ(a.predicted_gain_ms, b.predicted_gain_ms);
+  EXPECT_EQ(a.step_cost_ms, b.step_cost_ms);
+  EXPECT_EQ(a.verdict.allowed, b.verdict.allowed);
+  EXPECT_EQ(a.verdict.reason, b.verdict.reason);
+}
+
+TEST_F(SqliteJournalTest, RowComesBackAsItWasWritten) {
+  auto journal = Open({.now = [] { return UnixMillis{1'700'000'000'123}; }});
+  const int64_t number = journal->Append(FullRow()).value();
+  const auto rows = Rows();  // While it is open for writing.
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].number, number);
+  EXPECT_EQ(rows[0].written_at, 1'700'000'000'123);
+  ExpectSameRow(rows[0].row, FullRow());
+  EXPECT_EQ(rows[0].row.fate, Fate::kInFlight);
+  EXPECT_FALSE(rows[0].row.measured.has_value());
+}
+
+TEST_F(SqliteJournalTest, ConcludedRowTellsWhatCameOfIt) {
+  auto journal = Open();
+  const int64_t number = journal->Append(FullRow()).value();
+  ASSERT_TRUE(journal->Conclude(number, Fate::kFailed, "no room", {.latency_ms = 31}));
+  const JournalRow row = Rows()[0].row;
+  EXPECT_EQ(row.fate, Fate::kFailed);
+  EXPECT_EQ(row.failure, "no room");
+  ASSERT_TRUE(row.measured.has_value());
+  EXPECT_EQ(row.measured->latency_ms, 31);
+}
+
+TEST_F(SqliteJournalTest, RowLeftInFlightIsUnknownToTheNextProcess) {
+  Open()->Append(FullRow()).value();
+  auto journal = Open();
+  EXPECT_EQ(Rows()[0].row.fate, Fate::kUnknown);
+  EXPECT_EQ(journal->Append(FullRow()).value(), 2) << "no number is given twice";
+}
+
+TEST_F(SqliteJournalTest, OneProcessWrites) {
+  auto journal = Open();
+  const auto second = SqliteJournal::Open(path_, {});
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, ErrorCode::kConflict);
+  EXPECT_THAT(second.error().message, HasSubstr("another rudderfish is writing it"));
+}
+
+TEST_F(SqliteJournalTest, RowsAreFoundByTimeApplicationAndPod) {
+  UnixMillis now = 1000;
+  auto journal = Open({.retention = std::chrono::hours(1), .now = [&] { return now; }});
+  JournalRow row = FullRow();
+  journal->Append(row).value();
+  now = 2000;
+  row.application = "video";
+  row.considered.clear();
+  row.baseline_choice.clear();
+  row.chosen = {{"web-10", "edge-1", "cloud-1"}};
+  journal->Append(row).value();
+  EXPECT_EQ(Rows({.since = 1500}).size(), 1u);
+  EXPECT_EQ(Rows({.application = "shop"}).size(), 1u);
+  EXPECT_EQ(Rows({.pod = "web-2"}).size(), 1u) << "the baseline's choice counts";
+  EXPECT_EQ(Rows({.pod = "web-1"})[0].number, 1) << "web-10 is another pod";
+  EXPECT_EQ(Rows({.pod = "web-1"}).size(), 1u);
+  EXPECT_EQ(Rows({.limit = 1})[0].number, 2) << "the newest";
+}
+
+TEST_F(SqliteJournalTest, OldRowsGo) {
+  UnixMillis now = 0;
+  auto journal = Open({.retention = std::chrono::seconds(10), .now = [&] { return now; }});
+  journal->Append(FullRow()).value();
+  ASSERT_TRUE(journal->Conclude(1, Fate::kRecorded, "", {}));
+  now = 9'000;
+  journal->Append(FullRow()).value();
+  now = 15'000;
+  ASSERT_TRUE(journal->Trim());
+  const auto rows = Rows();
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].number, 2);
+}
+
+TEST_F(SqliteJournalTest, FileStaysWithinItsSizeAndKeepsTheNewest) {
+  auto journal = Open({.size_bytes = kJournalSizeMin});
+  JournalRow row = FullRow();
+  row.verdict.reason.assign(4000, 'x');
+  int64_t last = 0;
+  for (int i = 0; i < 1000; ++i) {
+    last = journal->Append(row).value();
+    if (i % 50 == 0) {
+      ASSERT_LE(BytesOnDisk(), kJournalSizeMin);
+    }
+  }
+  const auto rows = Rows();
+  EXPECT_EQ(last, 1000);
+  EXPECT_EQ(rows.back().number, 1000);
+  EXPECT_GT(rows.size(), 50u);
+  EXPECT_LT(rows.size(), 1000u);
+}
+
+TEST_F(SqliteJournalTest, ForeignAndDamagedFilesAreRefusedInALine) {
+  std::ofstream(path_) << std::string(10'000, 'x');
+  const auto text = SqliteJournal::Open(path_, {});
+  ASSERT_FALSE(text);
+  EXPECT_EQ(text.error().code, ErrorCode::kCorruption);
+  EXPECT_THAT(text.error().message, HasSubstr("journal.db"));
+  const auto missing = JournalReader::Open(folder_ / "none.db");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
+  EXPECT_FALSE(SqliteJournal::Open(folder_ / "no" / "folder.db", {}));
+  EXPECT_FALSE(fs::exists(folder_ / "none.db")) << "reading creates nothing";
+}
+
+TEST_F(SqliteJournalTest, EvidenceIsSummedByTerm) {
+  auto journal = Open();
+  for (const double measured : {-8.0, -12.0}) {
+    ASSERT_TRUE(journal->AppendEvidence({.application = "shop",
+                                         .change = "web-1 from a to b",
+                                         .endpoint = "buy",
+                                         .term = "latency_ms",
+                                         .source = "test",
+                                         .predicted_change_ms = -9,
+                                         .measured_change_ms = measured}));
+  }
+  const auto sums = JournalReader::Open(path_).value().Evidence().value();
+  ASSERT_EQ(sums.size(), 1u);
+  EXPECT_EQ(sums[0].count, 2);
+  EXPECT_DOUBLE_EQ(sums[0].mean_ms(), 1.0);
+  EXPECT_DOUBLE_EQ(sums[0].mean_absolute_ms(), 2.0);
+}
+
+// What a full disk does to a file: it cannot grow.
+TEST_F(SqliteJournalTest, FullDiskIsOneLineAndCostsNoEarlierRow) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    rlimit limit{};
+    ::getrlimit(RLIMIT_FSIZE, &limit);
+    auto journal = SqliteJournal::Open(path_, {}).value();
+    limit.rlim_cur = 300'000;
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    int64_t reported = 0;
+    Result<int64_t> appended = 0;
+    while (appended && reported < 100'000) {
+      appended = journal->Append(FullRow());
+      if (appended) reported = *appended;
+    }
+    const bool told = !appended && appended.error().code == ErrorCode::kUnavailable &&
+                      appended.error().message.find("nothing is decided") != std::string::npos &&
+                      appended.error().message.find('\n') == std::string::npos;
+    bool still = !journal->Append(FullRow());
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const auto again = journal->Append(FullRow());
+    const bool resumed = again && *again == reported + 1;
+    journal.reset();
+    const auto rows = JournalReader::Open(path_).value().Rows({.limit = 1'000'000}).value();
+    const bool kept = static_cast<int64_t>(rows.size()) == reported + 1;
+    ::_exit((told ? 0 : 1) | (still ? 0 : 2) | (resumed ? 0 : 4) | (kept ? 0 : 8));
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "1 told, 2 still, 4 resumed, 8 kept";
+}
+
+// Appends and concludes until it is killed; says each number once it has been given.
+[[noreturn]] void AppendForever(const fs::path& path, int report) {
+  auto journal = SqliteJournal::Open(path, {.size_bytes = int64_t{64} << 20}).value();
+  while (true) {
+    const int64_t number = journal->Append(FullRow()).value();
+    if (::write(report, &number, sizeof number) != sizeof number) ::_exit(1);
+    if (!journal->Conclude(number, Fate::kRecorded, "", {})) ::_exit(1);
+  }
+}
+
+// RUDDERFISH_KILLS: how often; 5 by default.
+TEST_F(SqliteJournalTest, KillLosesNoRowThatWasReportedAndRepeatsNone) {
+  const char* kills_text = std::getenv("RUDDERFISH_KILLS");
+  const int kills = kills_text == nullptr ? 5 : std::atoi(kills_text);
+  Rng rng(static_cast<uint64_t>(::getpid()));
+  std::set<int64_t> reported;
+  size_t unreported = 0;
+  for (int kill = 0; kill < kills; ++kill) {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      ::close(ends[0]);
+      AppendForever(path_, ends[1]);
+    }
+    ::close(ends[1]);
+    // Killed while it writes, after some rows and some microseconds.
+    int64_t number = 0;
+    const uint32_t rows = 1 + rng.Below(60);
+    for (uint32_t i = 0; i < rows; ++i) {
+      ASSERT_EQ(::read(ends[0], &number, sizeof number), static_cast<ssize_t>(sizeof number));
+      EXPECT_TRUE(reported.insert(number).second) << number << " was given twice";
+    }
+    ::usleep(rng.Below(3000));
+    ASSERT_EQ(::kill(child, SIGKILL), 0);
+    while (::read(ends[0], &number, sizeof number) == sizeof number) {
+      EXPECT_TRUE(reported.insert(number).second) << number << " was given twice";
+    }
+    ::close(ends[0]);
+    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+
+    std::set<int64_t> there;
+    for (const StoredRow& row : Rows()) EXPECT_TRUE(there.insert(row.number).second);
+    for (const int64_t one : reported) EXPECT_TRUE(there.contains(one)) << one << " is lost";
+    EXPECT_LE(there.size(), reported.size() + unreported + 1) << "one was being reported";
+    unreported = there.size() - reported.size();
+  }
+}
+
+}  // namespace
+}  // namespace rudderfish

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenario/catalog_parser.h"
+
+#include <fmt/format.h>
+
+#include "base/units.h"
+#include "scenario/scenario.h"
+#include "scenario/yaml_values.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr double kMostBandwidth = 1e9;
+
+Result<LayerId> LayerNamed(std::string_view name, const NameIndex& layers, const YamlNode& where) {
+  const LayerId layer = layers.Find(name);
+  if (layer == kNone) return where.Refuse(layers.Unknown(name));
+  return layer;
+}
+
+}  // namespace
+
+Result<std::vector<Layer>> ParseLayers(const YamlNode& node, NameIndex* names) {
+  std::vector<Layer> layers;
+  TRY_ASSIGN(YamlMap map, node.AsMap());
+  for (const auto& [name, value] : map.Entries()) {
+    if (!IsName(name)) return value.Refuse(fmt::format("expected {} as key", kNameInWords));
+    Layer layer{.name = name};
+    if (!value.IsNull()) {
+      TRY_ASSIGN(YamlMap fields, value.AsMap());
+      TRY_ASSIGN(layer.accepts_moves, fields.OptionalBool("accepts_moves", true));
+      TRY(fields.Finish());
+    }
+    names->Add(name);
+    layers.push_back(std::move(layer));
+  }
+  if (layers.empty() || layers.size() > kMaxLayers) {
+    return node.Refuse(fmt::format("expected 1 to {} layers, found {}", kMaxLayers, layers.size()));
+  }
+  return layers;
+}
+
+Result<LayerId> ParseLayerName(const YamlNode& node, const NameIndex& layers) {
+  TRY_ASSIGN(const std::string name, node.AsString());
+  return LayerNamed(name, layers, node);
+}
+
+Result<std::vector<Distribution>> ParseLatencies(const YamlNode& node,
+                                                 const std::vector<Layer>& layers,
+                                                 const NameIndex& names,
+                                                 Result<Distribution> (*parse)(const YamlNode&)) {
+  const int count = static_cast<int>(layers.size());
+  std::vector<Distribution> latency_ms(static_cast<size_t>(count) * count);
+  std::vector<YamlNode> rows(count);
+  std::vector<char> given(latency_ms.size(), 0);
+  TRY_ASSIGN(YamlMap map, node.AsMap());
+  for (const auto& [from_name, row] : map.Entries()) {
+    TRY_ASSIGN(const LayerId from, LayerNamed(from_name, names, row));
+    rows[from] = row;
+    TRY_ASSIGN(YamlMap targets, row.AsMap());
+    for (const auto& [to_name, value] : targets.Entries()) {
+      TRY_ASSIGN(const LayerId to, LayerNamed(to_name, names, value));
+      TRY_ASSIGN(latency_ms[from * count + to], parse(value));
+      given[from * count + to] = 1;
+    }
+  }
+  for (LayerId from = 0; from < count; ++from) {
+    if (rows[from].IsNull()) return node.Refuse(fmt::format("missing key `{}`", layers[from].name));
+    for (LayerId to = 0; to < count; ++to) {
+      if (given[from * count + to]) continue;
+      return rows[from].Refuse(fmt::format("missing key `{}`: the latency from {} to {}",
+                                           layers[to].name, layers[from].name, layers[to].name));
+    }
+  }
+  return latency_ms;
+}
+
+Result<NodeKind> ParseNodeKind(std::string_view name, YamlMap* fields, const NameIndex& layers) {
+  NodeKind kind{.name = std::string(name)};
+  TRY_ASSIGN(const YamlNode layer, fields->Required("layer"));
+  TRY_ASSIGN(kind.layer, ParseLayerName(layer, layers));
+  TRY_ASSIGN(const YamlNode cpu_type, fields->Required("cpu_type"));
+  TRY_ASSIGN(kind.cpu_type, NameOf(cpu_type));
+  TRY_ASSIGN(const YamlNode bandwidth, fields->Required("bandwidth"));
+  TRY_ASSIGN(kind.bandwidth_mbytes_per_s, QuantityOf(bandwidth, ParseBandwidthMbytesPerS));
+  if (kind.bandwidth_mbytes_per_s <= 0 || kind.bandwidth_mbytes_per_s > kMostBandwidth) {
+    return bandwidth.Expected(fmt::format("a bandwidth above 0 and up to {}MB/s", kMostBandwidth));
+  }
+  return kind;
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/yaml.h"
+#include "cluster/catalog.h"
+#include "scenario/distribution.h"
+#include "scenario/name_index.h"
+
+// The parts of a file that scenarios and applications share: layers, the latency between them, and
+// what nodes of one kind have in common. Names read are added to the index that later parts refer
+// to them by.
+
+namespace rudderfish {
+
+// `layers:` {cloud: {}, client: {accepts_moves: false}}.
+Result<std::vector<Layer>> ParseLayers(const YamlNode& node, NameIndex* layers);
+
+Result<LayerId> ParseLayerName(const YamlNode& node, const NameIndex& layers);
+
+// `latency:` {cloud: {cloud: 1ms, edge: 10ms}, ...}; [from][to], each pair given, one way.
+// `parse` reads one of them.
+Result<std::vector<Distribution>> ParseLatencies(const YamlNode& node,
+                                                 const std::vector<Layer>& layers,
+                                                 const NameIndex& names,
+                                                 Result<Distribution> (*parse)(const YamlNode&));
+
+// Layer, cpu_type and bandwidth of a kind of node; whatever else stands there is the caller's.
+Result<NodeKind> ParseNodeKind(std::string_view name, YamlMap* fields, const NameIndex& layers);
+
+}  // namespace rudderfish

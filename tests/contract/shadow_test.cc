@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "control/application_run.h"
+#include "policy/baselines.h"
+#include "policy/greedy.h"
+#include "sim/sim_cluster.h"
+#include "task/migration.h"
+#include "tests/contract/cluster_contract.h"
+#include "tests/support/small_world.h"
+
+// Shadow over the simulated cluster. It stands here because control may not include sim.
+
+namespace rudderfish {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+State DrawStart(uint64_t seed) {
+  Rng rng(seed);
+  return testing::ContinuumWorld({}, &rng);
+}
+
+// Owns what a ShadowCluster only borrows.
+class ShadowOfSimulated final : public Cluster {
+ public:
+  explicit ShadowOfSimulated(const State& start) : real_(start), shadow_(&real_) {}
+  Result<void> Refresh(State* state) override { return shadow_.Refresh(state); }
+  void Submit(std::span<const Intent> intents, Completions* completions) override {
+    shadow_.Submit(intents, completions);
+  }
+  std::chrono::nanoseconds Now() const override { return shadow_.Now(); }
+
+ private:
+  SimCluster real_;
+  ShadowCluster shadow_;
+};
+
+TEST(ClusterContract, HoldsForTheShadow) {
+  CheckCluster(
+      [](const State& start) {
+        return ClusterUnderTest{std::make_unique<ShadowOfSimulated>(start), [] {}};
+      },
+      3);
+}
+
+// A pod moved by somebody else: the first that may go to the first node with room.
+void MoveByHand(SimCluster* cluster) {
+  const State& state = cluster->state();
+  for (PodId pod = 0; pod < state.pods.size(); ++pod) {
+    if (!state.workload_of(pod).movable) continue;
+    for (NodeId node = 0; node < state.nodes.size(); ++node) {
+      const Intent intent{Migrate{pod, state.pods.node[pod], node},
+                          {.state_version = 0, .pod_was_on = state.pods.node[pod]}};
+      Completions completions;
+      cluster->Submit({&intent, 1}, &completions);
+      if (completions[0].outcome) return;
+    }
+  }
+  FAIL() << "no pod can be moved";
+}
+
+class CountingSink final : public EvidenceSink {
+ public:
+  Result<void> AppendEvidence(const EvidenceRow& row) override {
+    rows.push_back(row);
+    return {};
+  }
+  std::vector<EvidenceRow> rows;
+};
+
+class ApplicationRunTest : public ::testing::Test {
+ protected:
+  ApplicationOptions Options() const {
+    return {.name = "shop",
+            .task = std::make_shared<MigrationTask>(MigrationOptions{}),
+            .law = LatencyLaw::Physical(),
+            .policy = std::make_shared<GreedyPolicy>(),
+            .baseline = std::make_shared<StayPolicy>()};
+  }
+  // Turns until nothing more is to be done.
+  void Settle(ApplicationRun* run, Mode mode = Mode::kShadow) {
+    for (int i = 0; i < 1000; ++i) {
+      if (!run->Turn(mode, {}).value()) return;
+    }
+    FAIL() << "the plan does not end";
+  }
+
+  MemoryJournal journal_;
+  CountingSink evidence_;
+};
+
+TEST_F(ApplicationRunTest, ShadowTouchesNothingAndRecordsAWholePlan) {
+  SimCluster real(DrawStart(1));
+  const State before = real.state();
+  ApplicationRun run(Options(), &real, &journal_, &evidence_);
+  Settle(&run);
+  EXPECT_EQ(real.state().pods.node, before.pods.node);
+  EXPECT_EQ(real.state().version, before.version);
+  const auto rows = journal_.rows();
+  ASSERT_GT(rows.size(), 1u);
+  for (size_t i = 0; i + 1 < rows.size(); ++i) {
+    EXPECT_EQ(rows[i].fate, Fate::kRecorded);
+    EXPECT_EQ(rows[i].mode, "shadow");
+    EXPECT_EQ(rows[i].application, "shop");
+    EXPECT_EQ(rows[i].baseline, "stay");
+    EXPECT_EQ(rows[i + 1].seen.latency_ms, rows[i].predicted.latency_ms)
+        << "a later step is decided on what the earlier ones would have led to";
+    EXPECT_GT(rows[i].refused_count, 0) << "clients may not be moved";
+    EXPECT_FALSE(rows[i].refused.empty());
+  }
+  EXPECT_EQ(rows.back().fate, Fate::kStayed);
+  EXPECT_EQ(run.status().moves, static_cast<int64_t>(rows.size()) - 1);
+  EXPECT_EQ(run.status().plans, 1);
+}
+
+TEST_F(ApplicationRunTest, ShadowDecidesWhatTheControllerWouldHaveDone) {
+  SimCluster real(DrawStart(5)), enforced(DrawStart(5));
+  ApplicationRun run(Options(), &real, &journal_, &evidence_);
+  Settle(&run);
+  MemoryJournal done;
+  const ApplicationOptions options = Options();
+  Controller controller(&enforced, options.task.get(), options.law, options.policy.get(),
+                        options.guard, &done, {.seed = options.seed});
+  controller.RunPlan().value();
+  ASSERT_EQ(done.rows().size(), journal_.rows().size());
+  for (size_t i = 0; i < done.rows().size(); ++i) {
+    EXPECT_EQ(done.rows()[i].chosen, journal_.rows()[i].chosen);
+  }
+}
+
+TEST_F(ApplicationRunTest, UnchangedClusterIsPlannedAgainOnlyAfterARest) {
+  SimCluster real(DrawStart(1));
+  ApplicationRun run(Options(), &real, &journal_, &evidence_);
+  Settle(&run);
+  const size_t rows = journal_.rows().size();
+  real.Advance(minutes(9));
+  Settle(&run);
+  EXPECT_EQ(journal_.rows().size(), rows);
+  real.Advance(minutes(2));
+  Settle(&run);
+  EXPECT_EQ(journal_.rows().size(), 2 * rows) << "the same plan, from what is real";
+}
+
+TEST_F(ApplicationRunTest, ChangeOfTheRealClusterBeginsANewPlanOnIt) {
+  SimCluster real(DrawStart(1));
+  ApplicationRun run(Options(), &real, &journal_, &evidence_);
+  ASSERT_TRUE(run.Turn(Mode::kShadow, {}).value()) << "the plan goes on";
+  MoveByHand(&real);
+  run.Turn(Mode::kShadow, {}).value();
+  const auto rows = journal_.rows();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[1].plan, rows[0].plan + 1);
+  EXPECT_EQ(rows[1].step, 0);
+  Evaluator model(LatencyLaw::Physical());
+  model.Reset(real.state());
+  EXPECT_EQ(rows[1].seen.latency_ms, model.Now().latency_ms) << "nothing imagined is left";
+}
+
+TEST_F(ApplicationRunTest, OffDecidesNothingAndGoesOnAfterwards) {
+  SimCluster real(DrawStart(1));
+  ApplicationRun run(Options(), &real, &journal_, &evidence_);
+  Settle(&run, Mode::kOff);
+  EXPECT_TRUE(journal_.rows().empty());
+  EXPECT_GT(run.status().pods, 0) << "it still looks";
+  Settle(&run);
+  EXPECT_FALSE(journal_.rows().empty());
+}
+
+// The real cluster's answers grow old.
+class StaleCluster final : public Cluster {
+ public:
+  explicit StaleCluster(const State& state) : state_(state) {}
+  Result<void> Refresh(State* state) override {
+    *state = state_;
+    return {};
+  }
+  void Submit(std::span<const Intent>, Completions*) override { FAIL() << "nobody may act"; }
+  std::chrono::nanoseconds Now() const override { return state_.at + age; }
+  std::chrono::nanoseconds age{0};
+
+ private:
+  State state_;
+};
+
+TEST_F(ApplicationRunTest, NothingIsDecidedOnAStateOlderThanTheLimit) {
+  StaleCluster stale(DrawStart(1));
+  ApplicationRun run(Options(), &stale, &journal_, &evidence_);
+  stale.age = seconds(31);
+  const auto result = run.Turn(Mode::kShadow, {});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().message,
+            "what is known of the cluster is 31 s old, more than the limit of 30 s: nothing is "
+            "decided on it");
+  EXPECT_EQ(run.status().problem, result.error().message);
+  EXPECT_TRUE(journal_.rows().empty());
+  stale.age = seconds(29);
+  Settle(&run);
+  EXPECT_FALSE(journal_.rows().empty());
+  EXPECT_EQ(run.status().problem, "");
+}
+
+// Cannot be written for a while: at its first append, or when it should conclude.
+class FailingJournal final : public Journal {
+ public:
+  Result<int64_t> Append(JournalRow row) override {
+    if (fails_append) return Fail(ErrorCode::kUnavailable, "the disk is full");
+    return kept.Append(std::move(row));
+  }
+  Result<void> Conclude(int64_t number, Fate fate, std::string_view failure,
+                        const Terms& measured) override {
+    if (fails_conclude) return Fail(ErrorCode::kUnavailable, "the disk is full");
+    return kept.Conclude(number, fate, failure, measured);
+  }
+  MemoryJournal kept;
+  bool fails_append = false, fails_conclude = false;
+};
+
+TEST_F(ApplicationRunTest, DecidesNothingWhileTheJournalCannotBeWritten) {
+  SimCluster real(DrawStart(1)), other(DrawStart(1));
+  FailingJournal failing;
+  ApplicationRun run(Options(), &real, &failing, &evidence_);
+  failing.fails_append = true;
+  EXPECT_FALSE(run.Turn(Mode::kShadow, {}));
+  EXPECT_EQ(run.status().problem, "the disk is full");
+  failing.fails_append = false;
+  failing.fails_conclude = true;
+  EXPECT_FALSE(run.Turn(Mode::kShadow, {}));
+  EXPECT_FALSE(run.Turn(Mode::kShadow, {}));
+  EXPECT_EQ(failing.kept.rows().size(), 1u) << "nothing new while one is not concluded";
+  failing.fails_conclude = false;
+  Settle(&run);
+
+  ApplicationRun undisturbed(Options(), &other, &journal_, &evidence_);
+  Settle(&undisturbed);
+  ASSERT_EQ(failing.kept.rows().size(), journal_.rows().size());
+  for (size_t i = 0; i < journal_.rows().size(); ++i) {
+    EXPECT_EQ(failing.kept.rows()[i].chosen, journal_.rows()[i].chosen);
+    EXPECT_EQ(failing.kept.rows()[i].fate, journal_.rows()[i].fate);
+  }
+}
+
+}  // namespace
+}  // namespace rudderfish
