@@ -13,6 +13,7 @@
 #include "compat/reach.h"
 #include "net/http_server.h"
 #include "policy/registry.h"
+#include "serve/operations.h"
 
 namespace rudderfish {
 namespace {
@@ -99,8 +100,18 @@ Result<ExitStatus> RunServe(const Arguments& arguments, const Session& session) 
   routes.Add("POST", "/get_action",
              [&](const HttpRequest& request) { return reach.GetAction(request); });
 
+  MetricRegistry metrics;
+  metrics.AddBuild(ProgramVersion());
+  const HealthChecks live("livez");
+  HealthChecks ready("readyz");
+  ready.Add("policy", [] { return std::string(); });  // It was loaded, or we were not here.
+  AddOperations(&live, &ready, &metrics, &routes);
+  const SystemClock clock;
+
   const StopSignals signals;
-  TRY_ASSIGN(const auto server, OfOption("listen", HttpServer::Start(options, std::move(routes))));
+  TRY_ASSIGN(const auto server,
+             OfOption("listen",
+                      HttpServer::Start(options, Observed(std::move(routes), &clock, &metrics))));
   Say(session, "Serving POST /get_action on {} with {}; SIGTERM ends it",
       fmt::join(server->addresses(), ", "), policy->name());
   const int signal = signals.Wait();

@@ -7,7 +7,6 @@
 
 #include "base/check.h"
 #include "base/json.h"
-#include "base/log.h"
 
 namespace rudderfish {
 
@@ -112,12 +111,11 @@ HttpResponse ReachServer::GetAction(const HttpRequest& request) {
     const bool malformed = answer.error().code == ErrorCode::kInvalidArgument;
     return HttpError(malformed ? 400 : 422, answer.error().message);
   }
-  if (answer->is_stop()) {
-    LogDebug("get_action: stop");
-  } else {
-    LogDebug("get_action: {} -> {}", answer->pod, answer->target_node);
-  }
-  return {.status = 200, .content_type = "application/json", .body = ReachAnswerJson(*answer)};
+  return {.status = 200,
+          .content_type = "application/json",
+          .body = ReachAnswerJson(*answer),
+          .note = answer->is_stop() ? "stop"
+                                    : fmt::format("{} -> {}", answer->pod, answer->target_node)};
 }
 
 }  // namespace rudderfish

@@ -10,7 +10,8 @@ namespace rudderfish {
 HttpResponse HttpError(int status, std::string_view what) {
   const Json body{{"message", std::string(what)}, {"status", "error"}};
   return {.status = status,
-          .body = body.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n"};
+          .body = body.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n",
+          .note = std::string(what)};
 }
 
 }  // namespace rudderfish

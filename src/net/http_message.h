@@ -26,6 +26,7 @@ struct HttpResponse {
   std::string content_type = "application/json";
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;  // Besides Content-Type and -Length.
+  std::string note;                                          // What the log says of it; not sent.
 };
 
 // {"message": WHAT, "status": "error"} and a line feed, whatever bytes `what` holds.

@@ -3,12 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace rudderfish {
 
 void HttpRoutes::Add(std::string method, std::string path, HttpHandler handler) {
   routes_.push_back({std::move(method), std::move(path), std::move(handler)});
+}
+
+bool HttpRoutes::Has(std::string_view path) const {
+  return std::any_of(routes_.begin(), routes_.end(),
+                     [&](const Route& route) { return route.path == path; });
 }
 
 HttpResponse HttpRoutes::operator()(const HttpRequest& request) const {

@@ -21,6 +21,8 @@ class HttpRoutes {
   // `path` is compared as a whole.
   void Add(std::string method, std::string path, HttpHandler handler);
 
+  bool Has(std::string_view path) const;
+
   HttpResponse operator()(const HttpRequest& request) const;
 
  private:
