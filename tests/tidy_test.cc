@@ -251,9 +251,10 @@ TEST(Tidy, ChanceAndTimeHaveOneSource) {
   ExpectNoCode(
       Product(),
       R"(\b(std::rand|srand|random_device|mt19937|std::shuffle|uniform_real_distribution)\b)");
-  // TensorBoard's events carry the date.
+  // TensorBoard's events and Kubernetes' objects carry the date.
   ExpectNoCode(Product(), R"(\w+_clock::now)",
-               {"src/base/clock.h", "src/base/wall_time.cc", "src/learn/tensorboard.cc"});
+               {"src/base/clock.h", "src/base/wall_time.cc", "src/kube/timestamp.cc",
+                "src/learn/tensorboard.cc"});
 }
 
 TEST(Tidy, OnlyTheCommandsWriteToStdout) {

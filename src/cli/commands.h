@@ -60,6 +60,7 @@ CommandSpec TrainCommand();
 CommandSpec EvaluateCommand();
 CommandSpec SimulateCommand();
 CommandSpec InspectCommand();
+CommandSpec SnapshotCommand();
 CommandSpec RunCommand();
 CommandSpec DecisionsCommand();
 CommandSpec ExplainCommand();

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cli/cluster_source.h"
+#include "kube/scheduling.h"
+
+// What `snapshot` says of a mirror: nodes with what is free, workloads with their pods, pods.
+
+namespace rudderfish {
+
+struct NodeView {
+  const kube::Node* node = nullptr;
+  kube::NodeLoad load;
+  Resources free;  // Never below zero.
+  const kube::Usage* usage = nullptr;
+  std::string closed_because;  // Empty: takes pods.
+};
+
+struct WorkloadView {
+  std::string object_namespace, kind, name;
+  const kube::PodController* controller = nullptr;  // Null if only its pods are known.
+  std::vector<const kube::Pod*> pods;               // Those that count, by name.
+  int ready = 0;
+  Resources requests;                            // The most that one of its pods asks for.
+  std::vector<std::string> not_movable_because;  // Each once.
+};
+
+struct ClusterView {
+  std::vector<NodeView> nodes;          // By name.
+  std::vector<WorkloadView> workloads;  // By namespace, kind and name.
+};
+
+// Points into the source's mirror.
+ClusterView ViewOf(const ClusterSource& source);
+
+enum class SnapshotDetail { kTable, kWide };
+
+std::string SnapshotText(const ClusterView& view, SnapshotDetail detail);
+std::string SnapshotJson(const ClusterSource& source, const ClusterView& view);
+
+}  // namespace rudderfish

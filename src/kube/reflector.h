@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "kube/api_client.h"
+#include "kube/object_sink.h"
+
+// Keeps an ObjectSink equal to one resource of the API server: lists it, watches it from there, and
+// begins again from the last version seen when a watch ends, or with a new list when the server no
+// longer knows that version (410, as an answer or as an ERROR event).
+//
+//            ┌────────────── version expired ───────────────┐
+//            ▼                                              │
+//   initial stream ── all told ──▶ watch ── ended, cut ─▶ watch from the last version
+//     │  (the server has none)       ▲
+//     └──▶ pages of a list ──────────┘        each failure waits, with jitter, for the next try
+//
+// The initial stream (WatchList) spares the server the work of a list; where it is refused or does
+// not come to its end, pages of 500 do. The first list may be one the server remembers
+// (resourceVersion=0); later ones must be current, or time would go backwards. What a list does not
+// tell is gone. Whatever is malformed is counted, logged once a kind, and left out.
+// Owned by one thread; all is done from within ApiClient::Poll.
+
+namespace rudderfish::kube {
+
+enum class InitialList { kStreamed, kPaged };
+
+struct ReflectorOptions {
+  std::string path;      // /api/v1/pods
+  std::string selector;  // Further parts of each query: labelSelector=app%3Dcart&...
+  InitialList initial = InitialList::kStreamed;
+  int page_size = 500;
+  Duration watch_timeout = std::chrono::minutes(5);  // And up to twice that.
+  Duration list_timeout = std::chrono::minutes(1);
+  BackOff::Limits back_off;
+};
+
+struct ReflectorCounts {
+  int64_t lists = 0;    // Begun, streamed ones too.
+  int64_t watches = 0;  // Begun after a list.
+  int64_t failures = 0;
+  int64_t expired = 0;    // Versions the server no longer knew.
+  int64_t events = 0;     // Objects told by watches.
+  int64_t malformed = 0;  // Lines and objects left out.
+};
+
+class Reflector {
+ public:
+  // REQUIRES: `client` and `sink` outlive this.
+  Reflector(ApiClient* client, ReflectorOptions options, ObjectSink* sink);
+  ~Reflector();
+  Reflector(const Reflector&) = delete;
+  Reflector& operator=(const Reflector&) = delete;
+
+  // The first step is taken by the next Poll.
+  void Start();
+
+  // The sink has been told a whole list.
+  bool is_synced() const { return is_synced_; }
+
+  // When the sink was last known to be equal to what the server has; nothing before the first list.
+  // While a watch is open, that is when the server was last heard; while none is, it stands still.
+  std::optional<Instant> FreshAsOf() const;
+
+  const ReflectorCounts& counts() const { return counts_; }
+  const std::optional<Error>& last_error() const { return last_error_; }  // None while all is well.
+  const std::string& path() const { return options_.path; }
+  InitialList initial() const { return options_.initial; }
+
+ private:
+  enum class Fault { kLine, kEvent, kObject, kPage, kVersion };
+
+  void List();
+  void ListStream();
+  void AwaitInitialEvents();
+  void GiveUpStream(std::string_view why);
+  void ListPage();
+  void OnPage(ApiAnswer answer);
+  Result<void> ReadPage(const std::string& body);
+  void Watch();
+  std::chrono::seconds WatchTimeout();
+  void OnLine(std::string_view line);
+  void OnEvent(std::string_view type, const simdjson::dom::element& object);
+  void OnInitial(std::string_view type, const simdjson::dom::element& object,
+                 std::string_view line);
+  void OnError(const ApiStatus& status);
+  void OnEnd(ApiAnswer answer);
+  void EndList();
+  void Tell(std::string_view type, const simdjson::dom::element& object);
+  bool NoteVersion(const simdjson::dom::element& object);
+  void Heard();
+  void NoteFailure(Error error);
+  void NoteSuccess();
+  void NoteMalformed(Fault fault, std::string_view what);
+  void Expire();
+  void TryAgain();  // After a while.
+  void GoOn();      // With what comes next: a list or a watch.
+  std::string Query(std::string_view rest) const;
+
+  ApiClient* client_;
+  ReflectorOptions options_;
+  ObjectSink* sink_;
+  BackOff back_off_;
+  Rng rng_;
+  simdjson::dom::parser parser_;
+
+  ApiClient::Id request_ = 0;     // The list, watch or wait under way.
+  ApiClient::Id list_timer_ = 0;  // Of an initial stream.
+  bool is_synced_ = false;
+  bool is_listing_ = false;  // Between BeginList and EndList.
+  bool is_watch_open_ = false;
+  bool had_events_ = false;            // In this watch.
+  bool must_be_current_ = false;       // Lists may not be remembered ones.
+  std::string version_;                // To watch from; empty: list first.
+  std::string continue_;               // The next page.
+  std::string list_version_;           // Of the list being read.
+  std::vector<std::string> deferred_;  // Events of the initial stream that are no part of the list.
+  size_t deferred_bytes_ = 0;
+  Instant watch_began_;
+  Instant heard_;  // By this list or watch.
+  Instant list_began_;
+  Instant settled_at_;  // What happened while no watch was open is told.
+  std::optional<Instant> fresh_;
+  std::optional<Error> last_error_;
+  std::set<Fault> logged_;
+  ReflectorCounts counts_;
+};
+
+}  // namespace rudderfish::kube

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "kube/mirror.h"
+
+// What objects say together about where pods can run, in numbers and in words for people: what is
+// taken of a node, why it takes no more, why a pod is not moved. As kube-scheduler counts it, as
+// far as it is modelled; what is not is a reason to leave a pod where it is.
+
+namespace rudderfish::kube {
+
+// Of all pods that take room on a node, whoever they belong to.
+struct NodeLoad {
+  Resources requested;
+  int pods = 0;
+};
+
+using NodeLoads = std::unordered_map<std::string, NodeLoad>;  // By name; also of unknown nodes.
+
+NodeLoads LoadOfNodes(const Mirror& mirror);
+
+// Why no new pod may be put on a node, for pods with these tolerations; empty if it may, as far as
+// resources allow. Taints of effect PreferNoSchedule keep nobody away.
+std::string WhyClosed(const Node& node, const NodeLoad& load,
+                      std::span<const Toleration> tolerations);
+
+// Why pods like this one are left where they are, one thing an entry; empty if they may be moved.
+std::vector<std::string> WhyNotMovable(const Mirror& mirror, const Pod& pod);
+
+}  // namespace rudderfish::kube
