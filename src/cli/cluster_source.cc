@@ -5,10 +5,15 @@
 
 #include <filesystem>
 
+#include "kube/draft_application.h"
 #include "kube/dump.h"
+#include "kube/kubeconfig.h"
+#include "scenario/application_file.h"
 
 namespace rudderfish {
 namespace {
+
+constexpr Duration kListLimit = std::chrono::seconds(30);
 
 std::vector<std::string> Missing(const kube::Mirror& mirror) {
   std::vector<std::string> missing;
@@ -34,22 +39,62 @@ Result<ClusterSource> FromDumps(const std::vector<std::filesystem::path>& paths)
   return source;
 }
 
+Result<ClusterSource> Live(const Arguments& arguments) {
+  const kube::KubeconfigChoice choice{.kubeconfig = arguments.Text("kubeconfig").value_or(""),
+                                      .context = arguments.Text("context").value_or("")};
+  TRY_ASSIGN(kube::ClusterAccess access,
+             kube::FindCluster(choice, kube::KubeEnvironment::OfProcess()));
+  ClusterSource source;
+  source.name = access.server;
+  source.clock = std::make_unique<SystemClock>();
+  source.mirror = std::make_unique<kube::Mirror>(source.clock.get());
+  TRY_ASSIGN(source.client, kube::ApiClient::Open(std::move(access), source.clock.get()));
+  source.feed = std::make_unique<kube::MirrorFeed>(source.client.get(), source.mirror.get());
+  TRY(source.feed->Sync(kListLimit));
+  source.missing = source.feed->Missing();
+  return source;
+}
+
 }  // namespace
 
 const std::vector<OptionSpec>& ClusterOptions() {
   static const auto* options = new std::vector<OptionSpec>{
       {"--from", "DUMP_FILE",
-       "what `kubectl get nodes,pods,replicasets,deployments -A -o json` printed; further files "
-       "may follow"}};
+       "in place of a live cluster: what `kubectl get nodes,pods,replicasets,deployments -A -o "
+       "json` printed; further files may follow"},
+      {"--kubeconfig", "FILE", "as kubectl has it; $KUBECONFIG or ~/.kube/config by default"},
+      {"--context", "NAME", "of the kubeconfig; its current one by default"},
+      {"-n,--namespace", "NS[,NS...]", "whose workloads; all by default"},
+      {"--application", "FILE",
+       "what the API server does not know: layers, calls, execution times"}};
   return *options;
 }
 
 Result<ClusterSource> OpenCluster(const Arguments& arguments) {
+  TRY(arguments.Exclude("from", "kubeconfig"));
+  TRY(arguments.Exclude("from", "context"));
   const std::optional<std::string> first = arguments.Text("from");
-  if (!first) return Invalid("--from: name a dump of `kubectl get ... -o json`");
-  std::vector<std::filesystem::path> paths{*first};
+  if (!first && !arguments.operands().empty()) {
+    return Invalid("`{}` was not expected here; dumps follow --from", arguments.operands()[0]);
+  }
+  std::vector<std::filesystem::path> paths;
+  if (first) paths.emplace_back(*first);
   for (const std::string& more : arguments.operands()) paths.emplace_back(more);
-  return FromDumps(paths);
+  TRY_ASSIGN(ClusterSource source, first ? FromDumps(paths) : Live(arguments));
+  if (arguments.Has("namespace")) {
+    TRY_ASSIGN(const std::vector<std::string> names, arguments.List("namespace"));
+    source.namespaces.insert(names.begin(), names.end());
+  }
+  return source;
+}
+
+Result<std::shared_ptr<const Application>> ApplicationOf(const Arguments& arguments,
+                                                         const ClusterSource& source) {
+  const std::optional<std::string> path = arguments.Text("application");
+  TRY_ASSIGN(
+      Application application,
+      path ? LoadApplication(*path) : kube::DraftApplication(*source.mirror, source.namespaces));
+  return std::make_shared<const Application>(std::move(application));
 }
 
 }  // namespace rudderfish

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -9,17 +10,26 @@
 #include "base/result.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "kube/mirror.h"
+#include "cluster/application.h"
+#include "kube/mirror_feed.h"
 
-// The cluster that --from names, as one mirror: dumps of `kubectl get -o json`.
+// The cluster that a command looks at, as one mirror: dumps of `kubectl get -o json` (--from), or a
+// live one, found as kubectl finds it.
 
 namespace rudderfish {
 
 struct ClusterSource {
-  std::string name;  // For people: "nodes.json, pods.json".
+  std::string name;  // For people: "nodes.json, pods.json", or the server.
   std::unique_ptr<Clock> clock;
   std::unique_ptr<kube::Mirror> mirror;
   std::vector<std::string> missing;  // Resources that were not to be seen, for people.
+  std::set<std::string> namespaces;  // Of -n; empty: all.
+
+  // Of a live cluster; null for dumps.
+  std::unique_ptr<kube::ApiClient> client;
+  std::unique_ptr<kube::MirrorFeed> feed;
+
+  bool is_live() const { return feed != nullptr; }
 };
 
 // The options that OpenCluster reads.
@@ -27,5 +37,9 @@ const std::vector<OptionSpec>& ClusterOptions();
 
 // Operands are further dumps, so that --from may be followed by several.
 Result<ClusterSource> OpenCluster(const Arguments& arguments);
+
+// Of --application, or the draft of one where none is given.
+Result<std::shared_ptr<const Application>> ApplicationOf(const Arguments& arguments,
+                                                         const ClusterSource& source);
 
 }  // namespace rudderfish

@@ -61,6 +61,7 @@ CommandSpec EvaluateCommand();
 CommandSpec SimulateCommand();
 CommandSpec InspectCommand();
 CommandSpec SnapshotCommand();
+CommandSpec ProfileCommand();
 CommandSpec RunCommand();
 CommandSpec DecisionsCommand();
 CommandSpec ExplainCommand();

@@ -2,6 +2,7 @@
 #include "cli/cluster_source.h"
 #include "cli/snapshot_text.h"
 #include "cli/terminal.h"
+#include "kube/kube_cluster.h"
 
 namespace rudderfish {
 namespace {
@@ -10,7 +11,16 @@ Result<ExitStatus> RunSnapshot(const Arguments& arguments, const Session& sessio
   constexpr std::string_view kFormats[] = {"table", "wide", "json"};
   TRY_ASSIGN(const int format, arguments.Choice("output", kFormats, 0));
   TRY_ASSIGN(const ClusterSource source, OpenCluster(arguments));
-  const ClusterView view = ViewOf(source);
+  ClusterView view = ViewOf(source);
+  if (arguments.Has("application")) {
+    TRY_ASSIGN(const std::shared_ptr<const Application> application,
+               ApplicationOf(arguments, source));
+    kube::KubeCluster cluster(source.mirror.get(), application);
+    State state;
+    const Result<void> refreshed = cluster.Refresh(&state);
+    view.application = application->name;
+    if (!refreshed) view.undecidable_because = refreshed.error().message;
+  }
   if (format == 2) {
     TRY(Print(SnapshotJson(source, view)));
     return ExitStatus::kDone;

@@ -55,7 +55,12 @@ void AddPod(const Mirror& mirror, const Pod& pod, WorkloadView* view) {
   }
 }
 
-std::vector<WorkloadView> WorkloadsOf(const Mirror& mirror) {
+bool IsChosen(const ClusterSource& source, const std::string& name_space) {
+  return source.namespaces.empty() || source.namespaces.contains(name_space);
+}
+
+std::vector<WorkloadView> WorkloadsOf(const ClusterSource& source) {
+  const Mirror& mirror = *source.mirror;
   std::map<std::tuple<std::string, std::string, std::string>, WorkloadView> views;
   const auto view_of = [&](const std::string& place, const kube::ObjectRef& ref) -> WorkloadView& {
     WorkloadView& view = views[{place, ref.kind, ref.name}];
@@ -77,7 +82,9 @@ std::vector<WorkloadView> WorkloadsOf(const Mirror& mirror) {
     if (pod.counts()) AddPod(mirror, pod, &view_of(key.object_namespace, ref));
   }
   std::vector<WorkloadView> list;
-  for (auto& [unused, view] : views) list.push_back(std::move(view));
+  for (auto& [unused, view] : views) {
+    if (IsChosen(source, view.object_namespace)) list.push_back(std::move(view));
+  }
   return list;
 }
 
@@ -172,9 +179,11 @@ OrderedJson NodesJson(const ClusterView& view, int64_t now) {
 
 constexpr std::string_view kPhases[] = {"Pending", "Running", "Succeeded", "Failed", "Unknown"};
 
-OrderedJson PodsJson(const Mirror& mirror, int64_t now) {
+OrderedJson PodsJson(const ClusterSource& source, int64_t now) {
+  const Mirror& mirror = *source.mirror;
   OrderedJson list = OrderedJson::array();
   for (const auto& [key, pod] : mirror.pods.objects()) {
+    if (!IsChosen(source, key.object_namespace)) continue;
     const kube::ObjectRef workload = mirror.WorkloadOf(pod);
     list.push_back({{"namespace", key.object_namespace},
                     {"name", key.name},
@@ -227,11 +236,15 @@ OrderedJson SourcesJson(const ClusterSource& source) {
 }  // namespace
 
 ClusterView ViewOf(const ClusterSource& source) {
-  return {.nodes = NodesOf(*source.mirror), .workloads = WorkloadsOf(*source.mirror)};
+  return {.nodes = NodesOf(*source.mirror), .workloads = WorkloadsOf(source)};
 }
 
 std::string SnapshotText(const ClusterView& view, SnapshotDetail detail) {
-  return NodeTable(view, detail) + "\n" + WorkloadTable(view, detail);
+  std::string text = NodeTable(view, detail) + "\n" + WorkloadTable(view, detail);
+  if (view.application.empty()) return text;
+  return text +
+         fmt::format("\nApplication {}: {}\n", view.application,
+                     view.undecidable_because.empty() ? "complete" : view.undecidable_because);
 }
 
 std::string SnapshotJson(const ClusterSource& source, const ClusterView& view) {
@@ -241,8 +254,13 @@ std::string SnapshotJson(const ClusterSource& source, const ClusterView& view) {
                    {"sources", SourcesJson(source)},
                    {"not_seen", source.missing},
                    {"nodes", NodesJson(view, now)},
-                   {"pods", PodsJson(*source.mirror, now)},
+                   {"pods", PodsJson(source, now)},
                    {"workloads", WorkloadsJson(view)}};
+  if (!view.application.empty()) {
+    json["application"] = {{"name", view.application},
+                           {"complete", view.undecidable_because.empty()},
+                           {"undecidable_because", view.undecidable_because}};
+  }
   return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 

@@ -33,6 +33,8 @@ struct WorkloadView {
 struct ClusterView {
   std::vector<NodeView> nodes;          // By name.
   std::vector<WorkloadView> workloads;  // By namespace, kind and name.
+  std::string application;              // Its name; empty: none was given.
+  std::string undecidable_because;      // Why nothing could be decided for it; empty: it could.
 };
 
 // Points into the source's mirror.

@@ -23,8 +23,8 @@
 
 namespace rudderfish {
 
-// Nodes of one kind whose resources are drawn alike. They are called <kind>-<i>, counted from 1
-// over all groups.
+// Nodes of one kind whose resources are drawn alike. Unless the file names them, they are called
+// <kind>-<i>, counted from 1 over all groups.
 struct NodeGroup {
   KindId kind = 0;
   int count = 0;

@@ -103,6 +103,7 @@ class ScenarioReader {
     TRY_ASSIGN(const std::vector<YamlNode> groups, node.AsList());
     auto names = std::make_shared<Names>();
     std::vector<int> ordinal(catalog_.kind_count(), 0);
+    NameIndex all_names("node");
     for (const YamlNode& item : groups) {
       TRY_ASSIGN(YamlMap fields, item.AsMap());
       NodeGroup group;
@@ -110,8 +111,12 @@ class ScenarioReader {
       TRY_ASSIGN(const std::string type_name, type.AsString());
       group.kind = kinds_.Find(type_name);
       if (group.kind == kNone) return type.Refuse(kinds_.Unknown(type_name));
-      TRY_ASSIGN(const int64_t count, fields.RequiredInt("count", 0, kMaxNodes));
-      group.count = static_cast<int>(count);
+      TRY_ASSIGN(const std::vector<std::string> own_names, ReadNodeNames(&fields));
+      group.count = static_cast<int>(own_names.size());
+      if (own_names.empty()) {
+        TRY_ASSIGN(const int64_t count, fields.RequiredInt("count", 0, kMaxNodes));
+        group.count = static_cast<int>(count);
+      }
       TRY_ASSIGN(const YamlNode cpu, fields.Required("cpu"));
       TRY_ASSIGN(group.cpu_millis, DistributionOf(cpu, ParseCores));
       TRY_ASSIGN(const YamlNode memory, fields.Required("memory"));
@@ -124,13 +129,35 @@ class ScenarioReader {
         return item.Refuse(fmt::format("more than {} nodes in all", kMaxNodes));
       }
       for (int i = 0; i < group.count; ++i) {
-        names->nodes.push_back(fmt::format("{}-{}", type_name, ++ordinal[group.kind]));
+        const int number = ++ordinal[group.kind];
+        names->nodes.push_back(own_names.empty() ? fmt::format("{}-{}", type_name, number)
+                                                 : own_names[i]);
+        if (!all_names.Add(names->nodes.back())) {
+          return item.Refuse(fmt::format("two nodes are called {}", names->nodes.back()));
+        }
       }
       scenario_.node_groups.push_back(std::move(group));
     }
     if (names->nodes.empty()) return node.Refuse("expected at least one node, found none");
     scenario_.names = std::move(names);
     return {};
+  }
+
+  // Empty if the group counts its nodes instead.
+  static Result<std::vector<std::string>> ReadNodeNames(YamlMap* fields) {
+    std::vector<std::string> names;
+    const std::optional<YamlNode> node = fields->Optional("names");
+    if (!node) return names;
+    if (const std::optional<YamlNode> count = fields->Optional("count")) {
+      return count->Refuse("give either `count` or `names`, not both");
+    }
+    TRY_ASSIGN(const std::vector<YamlNode> items, node->AsList());
+    for (const YamlNode& item : items) {
+      TRY_ASSIGN(std::string name, NameOf(item));
+      names.push_back(std::move(name));
+    }
+    if (names.empty()) return node->Refuse("expected at least one name, found none");
+    return names;
   }
 
   Result<void> ReadWorkloads(const YamlNode& node) {

@@ -158,10 +158,11 @@ class ScenarioText {
     }
     out_.End();
     out_.BeginList("nodes");
+    node_ordinal_.assign(catalog_.kind_count(), 0);
     for (const NodeGroup& group : scenario_.node_groups) {
       out_.BeginItem();
       out_.Field("type", catalog_.kinds[group.kind].name);
-      out_.Field("count", group.count);
+      WriteNodeNames(group);
       WriteDistribution("cpu", group.cpu_millis, CoresText, &out_);
       WriteDistribution("memory", group.memory_bytes, AllocatableText, &out_);
       if (group.background != Distribution())
@@ -169,6 +170,23 @@ class ScenarioText {
       out_.End();
     }
     out_.End();
+  }
+
+  // How many, unless they are called otherwise than by their number.
+  void WriteNodeNames(const NodeGroup& group) {
+    bool numbered = true;
+    std::vector<YamlScalar> names;
+    for (int i = 0; i < group.count; ++i) {
+      const std::string& name = scenario_.names->nodes[next_node_++];
+      const int number = ++node_ordinal_[group.kind];
+      numbered = numbered && name == fmt::format("{}-{}", catalog_.kinds[group.kind].name, number);
+      names.push_back(name);
+    }
+    if (numbered) {
+      out_.Field("count", group.count);
+    } else {
+      out_.FlowList("names", names);
+    }
   }
 
   void WriteWorkloads() {
@@ -295,6 +313,8 @@ class ScenarioText {
   const Scenario& scenario_;
   const Catalog& catalog_;
   YamlWriter out_;
+  int next_node_ = 0;
+  std::vector<int> node_ordinal_;                       // [kind] Nodes written.
   std::vector<std::vector<double>> default_execution_;  // [workload]
 };
 

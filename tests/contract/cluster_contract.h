@@ -21,4 +21,8 @@ using ClusterMaker = std::function<ClusterUnderTest(const State& start)>;
 // Plays the contract on starts drawn from `seed`, with GoogleTest expectations.
 void CheckCluster(const ClusterMaker& make, uint64_t seed);
 
+// The part of it that a cluster keeps which only shows itself: every move that is possible is
+// refused as kFailedPrecondition, every stale one as kConflict, and nothing changes.
+void CheckReadOnlyCluster(const ClusterMaker& make, uint64_t seed);
+
 }  // namespace rudderfish

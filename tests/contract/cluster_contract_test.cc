@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include "kube/dump.h"
+#include "kube/kube_cluster.h"
 #include "sim/sim_cluster.h"
 #include "tests/support/small_world.h"
+#include "tests/support/state_dump.h"
 
 namespace rudderfish {
 namespace {
@@ -110,7 +113,36 @@ void CheckQuiet(const ClusterUnderTest& under, const State& start) {
   ExpectSame(state, first);
 }
 
+void CheckRefusals(const ClusterUnderTest& under, Rng* rng) {
+  State state;
+  ASSERT_TRUE(under.cluster->Refresh(&state));
+  for (int i = 0; i < 20; ++i) {
+    const Migrate move = DrawMove(state, rng);
+    const Intent seen{move, {.state_version = state.version, .pod_was_on = move.from}};
+    const auto refused = SubmitAndSettle(under, seen);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kFailedPrecondition) << refused.error().message;
+    const Intent stale{{move.pod, move.to, move.from},
+                       {.state_version = state.version, .pod_was_on = move.to}};
+    const auto conflict = SubmitAndSettle(under, stale);
+    ASSERT_FALSE(conflict);
+    EXPECT_EQ(conflict.error().code, ErrorCode::kConflict) << conflict.error().message;
+  }
+  State after;
+  ASSERT_TRUE(under.cluster->Refresh(&after));
+  ExpectSame(after, state);
+}
+
 }  // namespace
+
+void CheckReadOnlyCluster(const ClusterMaker& make, uint64_t seed) {
+  for (uint64_t episode = 0; episode < 5; ++episode) {
+    Rng rng(seed, episode);
+    const State start = ContinuumWorld({.replicas_max = 3}, &rng);
+    CheckQuiet(make(start), start);
+    CheckRefusals(make(start), &rng);
+  }
+}
 
 void CheckCluster(const ClusterMaker& make, uint64_t seed) {
   for (uint64_t episode = 0; episode < 5; ++episode) {
@@ -138,6 +170,63 @@ TEST(ClusterContract, HoldsForTheSimulatedClusterThatMovesAtOnce) {
 TEST(ClusterContract, HoldsForTheSimulatedClusterThatTakesItsTime) {
   CheckCluster([](const State& start) { return MakeSimCluster(start, std::chrono::seconds(20)); },
                2);
+}
+
+// What a KubeCluster lives on, kept alive beside it.
+class DumpedCluster final : public Cluster {
+ public:
+  explicit DumpedCluster(const State& start)
+      : mirror_(&clock_), cluster_(&mirror_, testing::ApplicationOf(start)) {
+    kube::DumpContent content;
+    for (int i = 0; i < kube::kResourceCount; ++i) {
+      mirror_.SinkOf(static_cast<kube::Resource>(i))->BeginList();
+    }
+    const auto read = kube::ReadDump(testing::DumpOf(start), "dump", &mirror_, &content);
+    EXPECT_TRUE(read) << read.error().message;
+    for (const auto& [resource, unused] : content.counts) mirror_.SinkOf(resource)->EndList();
+  }
+
+  Result<void> Refresh(State* state) override { return cluster_.Refresh(state); }
+  void Submit(std::span<const Intent> intents, Completions* completions) override {
+    cluster_.Submit(intents, completions);
+  }
+  Duration Now() const override { return cluster_.Now(); }
+
+ private:
+  ManualClock clock_;
+  kube::Mirror mirror_;
+  kube::KubeCluster cluster_;
+};
+
+TEST(ClusterContract, HoldsForADumpOfARealClusterButForMoves) {
+  CheckReadOnlyCluster(
+      [](const State& start) {
+        return ClusterUnderTest{std::make_unique<DumpedCluster>(start), [] {}};
+      },
+      3);
+}
+
+// The same situation as objects and as a simulated cluster gives the same numbers.
+TEST(ClusterContract, ADumpShowsWhatTheSimulatedClusterShows) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Rng rng(seed, 0);
+    const State start = ContinuumWorld({}, &rng);
+    SimCluster simulated(start);
+    DumpedCluster dumped(start);
+    State a, b;
+    ASSERT_TRUE(simulated.Refresh(&a));
+    ASSERT_TRUE(dumped.Refresh(&b));
+    EXPECT_EQ(a.nodes.allocatable, b.nodes.allocatable);
+    EXPECT_EQ(a.nodes.free, b.nodes.free);
+    EXPECT_EQ(a.nodes.kind, b.nodes.kind);
+    EXPECT_EQ(a.pods.node, b.pods.node);
+    EXPECT_EQ(a.pods.workload, b.pods.workload);
+    EXPECT_EQ(a.network.latency_ms, b.network.latency_ms);
+    for (WorkloadId w = 0; w < a.catalog->workload_count(); ++w) {
+      EXPECT_EQ(a.catalog->workloads[w].requests, b.catalog->workloads[w].requests);
+      EXPECT_EQ(a.catalog->workloads[w].movable, b.catalog->workloads[w].movable);
+    }
+  }
 }
 
 }  // namespace

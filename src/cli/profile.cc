@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenario/profile.h"
+
+#include "base/files.h"
+#include "cli/cluster_source.h"
+#include "cli/commands.h"
+#include "cli/problem.h"
+#include "cli/terminal.h"
+#include "cli/text_table.h"
+#include "kube/kube_cluster.h"
+#include "scenario/start_states.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr Duration kStep = std::chrono::milliseconds(200);
+constexpr size_t kMostStates = 10'000;  // Kept of one observation.
+
+// What is seen now, and with --for each state that differs from the one before.
+Result<std::vector<State>> Observe(const Arguments& arguments, ClusterSource* source,
+                                   const std::shared_ptr<const Application>& application) {
+  kube::KubeCluster cluster(source->mirror.get(), application);
+  State state;
+  TRY(cluster.Refresh(&state));
+  std::vector<State> states{state};
+  if (!arguments.Has("for")) return states;
+  TRY_ASSIGN(const double seconds, arguments.Seconds("for", 0));
+  const Instant end = source->clock->Now() +
+                      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+  while (source->clock->Now() < end && states.size() < kMostStates) {
+    source->feed->Poll(kStep);
+    // A moment in which a workload has no pod, or the server is not heard, is not a state.
+    if (!cluster.Refresh(&state) || state.version == states.back().version) continue;
+    states.push_back(state);
+  }
+  return states;
+}
+
+Result<void> WriteStarts(const std::string& path, const Profile& profile) {
+  std::string lines;
+  for (const State& state : profile.starts) {
+    lines += StartStateLine(profile.scenario, state) + "\n";
+  }
+  return WriteFileAtomically(path, lines);
+}
+
+void SayWhatIsMissing(const Session& session, const Profile& profile) {
+  if (profile.left_out > 0) {
+    Say(session, "Left out: {} with other nodes than the last", Counted(profile.left_out, "state"));
+  }
+  if (profile.scenario.patterns[0]->call_count() > 1) return;
+  Say(session,
+      "Not known: who calls whom, latencies, speeds of nodes. No placement is better than another "
+      "in this\nscenario; describe the calls in an application file and give it with "
+      "--application.");
+}
+
+Result<ExitStatus> RunProfile(const Arguments& arguments, const Session& session) {
+  TRY(arguments.Exclude("from", "for"));
+  TRY_ASSIGN(ClusterSource source, OpenCluster(arguments));
+  TRY_ASSIGN(const std::shared_ptr<const Application> application,
+             ApplicationOf(arguments, source));
+  const std::string path = arguments.Text("output").value_or("-");
+  if (path != "-") TRY(CheckCanWrite(path));
+  if (const auto starts = arguments.Text("starts")) TRY(CheckCanWrite(*starts));
+  TRY_ASSIGN(std::vector<State> states, Observe(arguments, &source, application));
+  const bool anonymous = arguments.Has("anonymize");
+  TRY_ASSIGN(
+      const Profile profile,
+      MakeProfile(std::move(states), anonymous ? "cluster" : application->name, application->law,
+                  anonymous ? ProfileNames::kAnonymous : ProfileNames::kKept));
+  const Scenario& scenario = profile.scenario;
+  if (const auto starts = arguments.Text("starts")) {
+    TRY(WriteStarts(*starts, profile));
+    Say(session, "Wrote {}: {}", *starts,
+        Counted(static_cast<int64_t>(profile.starts.size()), "start state"));
+  }
+  SayWhatIsMissing(session, profile);
+  if (path == "-") {
+    TRY(Print(ToYaml(scenario)));
+    return ExitStatus::kDone;
+  }
+  TRY(WriteFileAtomically(path, ToYaml(scenario)));
+  Say(session, "Wrote {}: {}, {}, up to {}", path, scenario.name,
+      Counted(scenario.node_count(), "node"), Counted(scenario.pod_limit(), "pod"));
+  Say(session, "Next: rudderfish train {} -d runs/{} --time 60s", ShellWord(path),
+      ShellWord(scenario.name));
+  return ExitStatus::kDone;
+}
+
+}  // namespace
+
+CommandSpec ProfileCommand() {
+  std::vector<OptionSpec> options = ClusterOptions();
+  options.push_back(
+      {"--for", "TIME", "watch for so long, such as 10m; else only what is there now"});
+  options.push_back({"--anonymize", "", "leave no name of the cluster in what is written"});
+  options.push_back({"--starts", "FILE", "also write what was seen as start states"});
+  options.push_back({"-o,--output", "FILE", "where to write the scenario; stdout if left out"});
+  return {.name = "profile",
+          .summary = "turn a Kubernetes cluster into a scenario to train on",
+          .operands = {{.name = "DUMP", .min = 0, .max = 100}},
+          .options = options,
+          .details =
+              "Without --application the workloads of the cluster are known, but not who calls "
+              "whom: the scenario then holds nodes, workloads and replicas, and no placement in it "
+              "is better than another.",
+          .examples = {"profile --application shop.yaml --for 10m -o shop-scenario.yaml",
+                       "profile --from cluster.json --starts seen.jsonl -o cluster.yaml"},
+          .run = RunProfile};
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/mirror_feed.h"
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include <algorithm>
+
+#include "base/units.h"
+
+namespace rudderfish::kube {
+namespace {
+
+constexpr Resource kNeeded[] = {Resource::kNodes, Resource::kPods, Resource::kReplicaSets,
+                                Resource::kDeployments};
+constexpr Duration kUsagePeriod = std::chrono::seconds(15);  // metrics-server's own resolution.
+constexpr Duration kStep = std::chrono::milliseconds(50);
+// What others may take to be listed, once the needed ones are there.
+constexpr Duration kGrace = std::chrono::seconds(5);
+
+bool IsNeeded(Resource resource) {
+  return std::find(std::begin(kNeeded), std::end(kNeeded), resource) != std::end(kNeeded);
+}
+
+bool IsUsage(Resource resource) {
+  return resource == Resource::kNodeMetrics || resource == Resource::kPodMetrics;
+}
+
+int UsageIndex(Resource resource) { return resource == Resource::kNodeMetrics ? 0 : 1; }
+
+std::string PathOf(Resource resource) {
+  const ResourceName& name = NameOf(resource);
+  return name.group.empty()
+             ? fmt::format("/api/{}/{}", name.version, name.resource)
+             : fmt::format("/apis/{}/{}/{}", name.group, name.version, name.resource);
+}
+
+}  // namespace
+
+MirrorFeed::MirrorFeed(ApiClient* client, Mirror* mirror)
+    : client_(client), mirror_(mirror), usage_(2, 0), usage_missing_(2), usage_asked_(2, false) {
+  for (int i = 0; i < kResourceCount; ++i) {
+    const auto resource = static_cast<Resource>(i);
+    if (IsUsage(resource)) {
+      AskUsage(resource);
+      continue;
+    }
+    watched_.push_back(
+        {resource, std::make_unique<Reflector>(client, ReflectorOptions{.path = PathOf(resource)},
+                                               mirror->SinkOf(resource))});
+    watched_.back().reflector->Start();
+  }
+}
+
+MirrorFeed::~MirrorFeed() {
+  for (const ApiClient::Id id : usage_) client_->Cancel(id);
+}
+
+void MirrorFeed::Poll(Duration timeout) {
+  client_->Poll(timeout);
+  NoteFreshness();
+}
+
+void MirrorFeed::NoteFreshness() {
+  for (const Watched& watched : watched_) {
+    const std::optional<Instant> fresh = watched.reflector->FreshAsOf();
+    if (fresh) mirror_->SetFreshAt(watched.resource, *fresh);
+  }
+}
+
+bool MirrorFeed::IsSettled(Duration waited) const {
+  bool others = usage_asked_[0] && usage_asked_[1];
+  for (const Watched& watched : watched_) {
+    const Reflector& reflector = *watched.reflector;
+    if (reflector.is_synced()) continue;
+    if (IsNeeded(watched.resource)) return false;
+    others = others && reflector.last_error().has_value();
+  }
+  return others || waited > kGrace;
+}
+
+// A refusal stays one, whatever the patience.
+Result<void> MirrorFeed::Refused() const {
+  for (const Watched& watched : watched_) {
+    const auto& error = watched.reflector->last_error();
+    if (!IsNeeded(watched.resource) || watched.reflector->is_synced() || !error) continue;
+    const bool may_pass = error->code == ErrorCode::kUnavailable ||
+                          error->code == ErrorCode::kDeadlineExceeded ||
+                          error->code == ErrorCode::kConflict;
+    if (!may_pass) return tl::unexpected(*error);
+  }
+  return {};
+}
+
+Result<void> MirrorFeed::Sync(Duration limit) {
+  const Clock& clock = client_->clock();
+  const Instant begin = clock.Now();
+  while (!IsSettled(clock.Now() - begin)) {
+    TRY(Refused());
+    if (clock.Now() - begin > limit) {
+      for (const Watched& watched : watched_) {
+        const auto& error = watched.reflector->last_error();
+        if (!watched.reflector->is_synced() && error) return tl::unexpected(*error);
+      }
+      return Fail(ErrorCode::kDeadlineExceeded, "the cluster was not listed within {}",
+                  FormatDuration(limit));
+    }
+    Poll(kStep);
+  }
+  return {};
+}
+
+std::vector<std::string> MirrorFeed::Missing() const {
+  std::vector<std::string> missing;
+  for (const Watched& watched : watched_) {
+    if (watched.reflector->is_synced()) continue;
+    const auto& error = watched.reflector->last_error();
+    missing.push_back(fmt::format("{} ({})", NameOf(watched.resource).resource,
+                                  error ? error->message : "not listed yet"));
+  }
+  for (const Resource resource : {Resource::kNodeMetrics, Resource::kPodMetrics}) {
+    const std::string& why = usage_missing_[UsageIndex(resource)];
+    if (!why.empty()) missing.push_back(fmt::format("{} ({})", NameOf(resource).kind, why));
+  }
+  return missing;
+}
+
+void MirrorFeed::AskUsage(Resource resource) {
+  usage_[UsageIndex(resource)] =
+      client_->Send({.path = PathOf(resource)}, [this, resource](const ApiAnswer& answer) {
+        TakeUsage(resource, answer);
+        usage_asked_[UsageIndex(resource)] = true;
+        usage_[UsageIndex(resource)] =
+            client_->After(kUsagePeriod, [this, resource] { AskUsage(resource); });
+      });
+}
+
+void MirrorFeed::TakeUsage(Resource resource, const ApiAnswer& answer) {
+  std::string& missing = usage_missing_[UsageIndex(resource)];
+  missing.clear();
+  if (!answer.ok()) {
+    missing =
+        answer.status.code == 404 ? "metrics.k8s.io is not served" : answer.outcome.error().message;
+    return;
+  }
+  simdjson::dom::parser parser;
+  simdjson::dom::array items;
+  if (parser.parse(answer.body)["items"].get(items) != simdjson::SUCCESS) {
+    missing = "the answer is no list";
+    return;
+  }
+  ObjectSink* sink = mirror_->SinkOf(resource);
+  sink->BeginList();
+  for (const Element item : items) {
+    if (const Result<void> listed = sink->Listed(item); !listed) {
+      missing = listed.error().message;  // And that object is left out.
+    }
+  }
+  sink->EndList();
+}
+
+}  // namespace rudderfish::kube

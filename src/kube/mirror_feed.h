@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "kube/api_client.h"
+#include "kube/mirror.h"
+#include "kube/reflector.h"
+
+// Keeps a mirror equal to a live cluster: a list and watch for each resource, and the usage that
+// metrics.k8s.io serves, which cannot be watched, asked for now and then. Nodes, pods, ReplicaSets
+// and Deployments must be had; any other resource that is refused or not served is left out and
+// named. One thread; all is done from within Poll and Sync.
+
+namespace rudderfish::kube {
+
+class MirrorFeed {
+ public:
+  // REQUIRES: `client` and `mirror` outlive this.
+  MirrorFeed(ApiClient* client, Mirror* mirror);
+  ~MirrorFeed();
+  MirrorFeed(const MirrorFeed&) = delete;
+  MirrorFeed& operator=(const MirrorFeed&) = delete;
+
+  // Polls until everything that can be had has been listed once. Fails with what the server said,
+  // at once if it refuses, else after `limit`.
+  Result<void> Sync(Duration limit);
+
+  // Does what is due and waits for more, at most `timeout`; then the mirror says how fresh it is.
+  void Poll(Duration timeout);
+
+  // What is not had, and why, for people.
+  std::vector<std::string> Missing() const;
+
+ private:
+  struct Watched {
+    Resource resource;
+    std::unique_ptr<Reflector> reflector;
+  };
+
+  bool IsSettled(Duration waited) const;
+  Result<void> Refused() const;
+  void NoteFreshness();
+  void AskUsage(Resource resource);
+  void TakeUsage(Resource resource, const ApiAnswer& answer);
+
+  ApiClient* client_;
+  Mirror* mirror_;
+  std::vector<Watched> watched_;
+  std::vector<ApiClient::Id> usage_;        // [0] nodes, [1] pods: request or timer under way.
+  std::vector<std::string> usage_missing_;  // The same; why, or empty.
+  std::vector<bool> usage_asked_;           // The same; an answer has come.
+};
+
+}  // namespace rudderfish::kube
