@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks scenario files against scenarios/scenario.schema.json, and the schema against files that are wrong.
+"""Checks scenarios, applications and configurations against their schemas, and each schema against files that are wrong.
 
-  schema_check.py [FILE...]     default: all of scenarios/
+  schema_check.py [SCENARIO...]     default: all of scenarios/ and examples/
 """
 
 import json
@@ -14,6 +14,7 @@ import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCENARIOS = ROOT / "scenarios"
+EXAMPLES = ROOT / "examples"
 
 # Changes to a right file that the schema must refuse: the path of keys, and the new value.
 WRONG = [
@@ -29,6 +30,27 @@ WRONG = [
     (("patterns", "chain", "detection", "calls", 0), {"db": None, "aggregator": None}),
     (("patterns", "chain", "detection", "calls", 0), {"db": {"data": "1Mbit"}}),
     (("pattern_weights",), {"chain": 0}), (("retries",), 0), (("task", "max_steps"), 0), (("task", "steps"), 5),
+]
+
+WRONG_APPLICATIONS = [
+    (("rudderfish",), "scenario/v1"), (("model",), "raech"), (("namespace",), "Not A Name"), (("seed",), 1),
+    (("latency", "edge", "cloud"), "1ms to 5ms"), (("latency", "edge", "cloud"), ["1ms"]),
+    (("node_types", "edge", "nodes"), {"matchLabel": {}}), (("node_types", "edge", "layer"), None),
+    (("node_types", "edge", "nodes"), {"matchExpressions": [{"key": "a", "operator": "In"}]}),
+    (("node_types", "edge", "nodes"), {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}),
+    (("node_types", "edge", "power"), {"idle_watts": 5}), (("node_types", "edge", "price_per_hour"), -1),
+    (("workloads", "db"), {}), (("workloads", "db", "object"), "pod/db"), (("workloads", "db", "external"), "edge"),
+    (("workloads", "client"), {"external": "client", "movable": True}), (("workloads", "db", "execution"), "fast"),
+    (("endpoints",), {}), (("endpoints", "detect", "rate"), -1), (("endpoints", "detect", "calls"), []),
+]
+
+WRONG_CONFIGS = [
+    (("rudderfish",), "config/v9"), (("cluster", "seed"), -1), (("cluster", "kubeconfig"), "both"),
+    (("applications",), ["a.yaml"]), (("modes", "migration"), "enforce"), (("modes", "migration"), "advise"),
+    (("modes", "scaling"), "shadow"), (("policies", "migration"), {"baseline": "greedy"}), (("policy",), "greedy"),
+    (("budgets", "moves_per_plan"), -1), (("budgets", "benefit_factor"), "some"), (("budgets", "pod_cooldown"), "5"),
+    (("journal",), {"size": "big"}), (("journal",), {"retention": "1y"}), (("server",), {"listen": "everywhere"}),
+    (("turn", "interval"), 5), (("scope",), {"namespace": ["a"]}), (("objective",), {"steps": 5}),
 ]
 
 
@@ -49,23 +71,36 @@ def changed(document, path, value):
     return copy
 
 
-def main():
-    schema = json.loads((SCENARIOS / "scenario.schema.json").read_text(encoding="utf-8"))
+def check(kind, schema_path, files, right_path, wrong):
+    """How many problems there are."""
+    schema = json.loads(schema_path.read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
-    files = [pathlib.Path(argument) for argument in sys.argv[1:]] or sorted(SCENARIOS.glob("*.yaml"))
-    problems = 0
+    problems = 0 if files else 1
     for file in files:
         for error in validator.iter_errors(read(file)):
             problems += 1
             print(f"{file}: {error.json_path}: {error.message[:200]}")
-    right = read(SCENARIOS / "continuum-7x21.yaml")
-    for path, value in WRONG:
+    right = read(right_path)
+    for path, value in wrong:
         if validator.is_valid(changed(right, path, value)):
             problems += 1
             print(f"the schema accepts {'.'.join(map(str, path))}: {value}")
-    print(f"{len(files)} scenarios, {len(WRONG)} wrong ones, {problems} problems")
-    return 1 if problems or not files else 0
+    print(f"{len(files)} {kind}, {len(wrong)} wrong ones, {problems} problems")
+    return problems
+
+
+def main():
+    given = [pathlib.Path(argument) for argument in sys.argv[1:]]
+    problems = check("scenarios", SCENARIOS / "scenario.schema.json", given or sorted(SCENARIOS.glob("*.yaml")),
+                     SCENARIOS / "continuum-7x21.yaml", WRONG)
+    if not given:
+        problems += check("applications", EXAMPLES / "application.schema.json",
+                          sorted(EXAMPLES.rglob("application.yaml")),
+                          EXAMPLES / "continuum/application.yaml", WRONG_APPLICATIONS)
+        problems += check("configurations", EXAMPLES / "config.schema.json", sorted(EXAMPLES.rglob("rudderfish.yaml")),
+                          EXAMPLES / "simulated/rudderfish.yaml", WRONG_CONFIGS)
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/log.h"
 
-#include <fmt/chrono.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/progress.h"
+#include "base/wall_time.h"
 
 namespace rudderfish {
 namespace {
@@ -55,12 +54,8 @@ spdlog::level::level_enum SpdlogLevel(LogLevel level) {
 }
 
 std::string JsonLine(LogLevel level, std::string_view message) {
-  const auto now = std::chrono::system_clock::now();
-  const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch());
   const nlohmann::ordered_json line{
-      {"time",
-       fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
-                   fmt::gmtime(std::chrono::system_clock::to_time_t(now)), millis.count() % 1000)},
+      {"time", Rfc3339(UnixNow())},
       {"level", spdlog::level::to_string_view(SpdlogLevel(level)).data()},
       {"message", message}};
   return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

@@ -87,6 +87,7 @@ class ConfigReader {
     if (const auto node = map.Optional("budgets")) TRY(ReadBudgets(*node));
     if (const auto node = map.Optional("journal")) TRY(ReadJournal(*node));
     if (const auto node = map.Optional("server")) TRY(ReadServer(*node));
+    if (const auto node = map.Optional("control")) TRY(ReadControl(*node));
     if (const auto node = map.Optional("turn")) TRY(ReadTurn(*node));
     TRY(map.Finish());
     if (config_.server.socket.empty()) {
@@ -242,6 +243,26 @@ class ConfigReader {
     return map.Finish();
   }
 
+  // NAMESPACE/NAME
+  Result<void> ReadControl(const YamlNode& node) {
+    TRY_ASSIGN(YamlMap map, node.AsMap());
+    if (const auto config_map = map.Optional("configmap")) {
+      TRY_ASSIGN(const std::string text, TextOf(*config_map));
+      const size_t slash = text.find('/');
+      const auto is_plain = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+      };
+      const auto strange =
+          std::count_if(text.begin(), text.end(), [&](char c) { return !is_plain(c); });
+      if (slash == std::string::npos || strange != 1 || slash == 0 || slash + 1 == text.size()) {
+        return config_map->Expected("NAMESPACE/NAME");
+      }
+      config_.control_namespace = text.substr(0, slash);
+      config_.control_name = text.substr(slash + 1);
+    }
+    return map.Finish();
+  }
+
   Result<void> ReadTurn(const YamlNode& node) {
     TRY_ASSIGN(YamlMap map, node.AsMap());
     TRY(ReadDuration(&map, "interval", 10, &config_.interval));
@@ -269,6 +290,10 @@ Result<Config> LoadConfig(const fs::path& path) {
 std::string WhatNeedsARestart(const Config& before, const Config& after) {
   std::vector<std::string_view> parts;
   if (!(before.cluster == after.cluster)) parts.push_back("cluster");
+  if (before.control_namespace != after.control_namespace ||
+      before.control_name != after.control_name) {
+    parts.push_back("control");
+  }
   if (!(before.journal == after.journal)) parts.push_back("journal");
   if (!(before.server == after.server)) parts.push_back("server");
   return fmt::format("{}", fmt::join(parts, ", "));

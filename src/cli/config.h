@@ -75,6 +75,7 @@ struct Config {
   GuardOptions budgets;
   JournalConfig journal;
   ServerConfig server;
+  std::string control_namespace, control_name;  // Of the ConfigMap that holds it back; may be none.
   std::chrono::nanoseconds interval = std::chrono::seconds(5);  // Between two looks.
   std::chrono::nanoseconds rest = std::chrono::minutes(10);
   std::chrono::nanoseconds staleness = std::chrono::seconds(30);

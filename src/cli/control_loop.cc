@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/control_loop.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -49,6 +48,24 @@ Result<ApplicationOptions> OptionsOf(const Config& config, std::string name, con
   return options;
 }
 
+// What is outside of the scope is not judged: an application that reaches there is refused.
+Result<void> CheckScope(const Config& config, const std::filesystem::path& path,
+                        const Application& application) {
+  const auto& scope = config.scope.namespaces;
+  if (scope.empty()) return {};
+  for (size_t w = 0; w < application.objects.size(); ++w) {
+    const WorkloadObject& object = application.objects[w];
+    const bool inside = object.is_external() || std::find(scope.begin(), scope.end(),
+                                                          object.object_namespace) != scope.end();
+    if (inside) continue;
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: `workloads.{}`: its namespace {} is outside of the scope of {}", path.string(),
+                application.catalog->workloads[w].name, object.object_namespace,
+                config.path.string());
+  }
+  return {};
+}
+
 std::string ScopeInWords(const Config& config) {
   if (config.cluster.is_simulated()) return "all of the simulated cluster";
   std::string text = config.scope.namespaces.empty()
@@ -70,11 +87,36 @@ Result<ControlPlan> ControlPlan::Make(const Config& config) {
     TRY_ASSIGN(ApplicationOptions options,
                OptionsOf(config, problem.scenario->name, problem.law,
                          config.objective.value_or(problem.task->options())));
-    plan.parts_.push_back({std::move(options), std::move(starts[0].state)});
+    plan.parts_.push_back(
+        {std::move(options), {.application = nullptr, .start = std::move(starts[0].state)}});
     return plan;
   }
-  return Fail(ErrorCode::kFailedPrecondition, "{}: `cluster`: name a scenario",
-              config.path.string());
+  for (const std::filesystem::path& path : config.applications) {
+    TRY_ASSIGN(Application application, LoadApplication(path));
+    TRY(CheckScope(config, path, application));
+    TRY_ASSIGN(const LatencyLaw law, LatencyLaw::Named(application.law));
+    TRY_ASSIGN(
+        ApplicationOptions options,
+        OptionsOf(config, application.name, law, config.objective.value_or(MigrationOptions{})));
+    const auto same = std::find_if(plan.parts_.begin(), plan.parts_.end(), [&](const Part& part) {
+      return part.options.name == application.name;
+    });
+    if (same != plan.parts_.end()) {
+      return Invalid("{}: another application is called {} as well", path.string(),
+                     application.name);
+    }
+    plan.parts_.push_back(
+        {std::move(options),
+         {.application = std::make_shared<const Application>(std::move(application)),
+          .start = {}}});
+  }
+  return plan;
+}
+
+std::vector<WatchedApplication> ControlPlan::Watched() const {
+  std::vector<WatchedApplication> watched;
+  for (const Part& part : parts_) watched.push_back(part.watched);
+  return watched;
 }
 
 std::string ControlPlan::Describe() const {
@@ -86,13 +128,20 @@ std::string ControlPlan::Describe() const {
   line("cluster", config.cluster.is_simulated()
                       ? fmt::format("simulated from {}, seed {}", config.cluster.scenario.string(),
                                     config.cluster.seed)
-                      : "live");
+                  : config.cluster.kubeconfig.empty()
+                      ? "live, as kubectl finds it"
+                      : fmt::format("live, {}", config.cluster.kubeconfig.string()));
   line("scope", ScopeInWords(config));
   for (const Part& part : parts_) {
+    const bool simulated = config.cluster.is_simulated();
+    const State& start = part.watched.start;
+    const Catalog& catalog = simulated ? *start.catalog : *part.watched.application->catalog;
     line("application",
-         fmt::format("{}: {} workloads, {} pods on {} nodes, model {}", part.options.name,
-                     part.start.catalog->workload_count(), part.start.pods.size(),
-                     part.start.nodes.size(), part.options.law.name));
+         fmt::format(
+             "{}: {} workloads{}, model {}", part.options.name, catalog.workload_count(),
+             simulated ? fmt::format(", {} pods on {} nodes", start.pods.size(), start.nodes.size())
+                       : "",
+             part.options.law.name));
   }
   line("migration",
        fmt::format("{}; {} decides{}", ModeName(config.migration.mode), config.migration.policy,
@@ -123,7 +172,9 @@ Result<std::unique_ptr<ControlLoop>> ControlLoop::Start(ControlPlan plan) {
   TRY_ASSIGN(std::unique_ptr<SqliteJournal> opened,
              SqliteJournal::Open(
                  journal.path, {.retention = journal.retention, .size_bytes = journal.size_bytes}));
-  return std::unique_ptr<ControlLoop>(new ControlLoop(std::move(plan), std::move(opened)));
+  std::unique_ptr<ControlLoop> loop(new ControlLoop(std::move(plan), std::move(opened)));
+  TRY(loop->Connect());
+  return loop;
 }
 
 ControlLoop::ControlLoop(ControlPlan plan, std::unique_ptr<SqliteJournal> journal)
@@ -131,59 +182,54 @@ ControlLoop::ControlLoop(ControlPlan plan, std::unique_ptr<SqliteJournal> journa
       journal_(std::move(journal)),
       started_(clock_.Now()),
       due_(started_),
-      advanced_(started_),
-      drifted_(started_),
       trimmed_(started_),
-      started_at_(UnixNow()) {
-  for (const ControlPlan::Part& part : plan_.parts()) {
-    clusters_.push_back(std::make_unique<SimCluster>(part.start));
-  }
+      started_at_(UnixNow()) {}
+
+Result<void> ControlLoop::Connect() {
+  const auto on_control = [this](const WatchedCluster::ControlData& data) { TakeControl(data); };
+  TRY_ASSIGN(cluster_, WatchedCluster::Open(plan_.config(), &clock_, plan_.Watched(), on_control));
+  for (const std::string& missing : cluster_->Missing()) LogWarning("not seen: {}", missing);
   MakeRuns();
+  return {};
 }
 
 void ControlLoop::MakeRuns() {
   runs_.clear();
-  for (size_t i = 0; i < clusters_.size(); ++i) {
-    runs_.push_back(std::make_unique<ApplicationRun>(plan_.parts()[i].options, clusters_[i].get(),
+  for (size_t i = 0; i < plan_.parts().size(); ++i) {
+    runs_.push_back(std::make_unique<ApplicationRun>(plan_.parts()[i].options, cluster_->Of(i),
                                                      journal_.get(), journal_.get()));
   }
   told_.assign(runs_.size(), "");
 }
 
+// What cannot be understood changes nothing, lest a slip of the finger should resume what was
+// paused.
+void ControlLoop::TakeControl(const WatchedCluster::ControlData& data) {
+  const Result<Wish> wish = WishFrom(data);
+  control_problem_ = wish ? "" : wish.error().message;
+  if (!wish) {
+    LogError("the ConfigMap is not obeyed: {}", control_problem_);
+    return;
+  }
+  if (*wish == switches_.wish(ModeSwitch::Source::kConfigMap)) return;
+  switches_.Set(ModeSwitch::Source::kConfigMap, *wish);
+  due_ = clock_.Now();
+  const Mode configured = plan_.config().migration.mode;
+  const std::string why = switches_.Why(configured);
+  LogInfo("by the ConfigMap: {}{}{}", ModeName(switches_.Effective(configured)),
+          why.empty() ? "" : ", ", why);
+}
+
 void ControlLoop::Reload(ControlPlan plan) {
   plan_ = std::move(plan);
+  runs_.clear();
+  cluster_->Watch(plan_.Watched());
   MakeRuns();
   due_ = clock_.Now();
 }
 
-// Somebody else moves a pod: what happens in a real cluster without us.
-void ControlLoop::Drift() {
-  for (const auto& cluster : clusters_) {
-    const State& state = cluster->state();
-    Rng rng(plan_.config().cluster.seed, ++drifts_);
-    for (int attempt = 0; attempt < 100; ++attempt) {
-      const auto pod = static_cast<PodId>(rng.Below(static_cast<uint32_t>(state.pods.size())));
-      const auto to = static_cast<NodeId>(rng.Below(static_cast<uint32_t>(state.nodes.size())));
-      const bool accepts = state.catalog->layers[state.kind_of(to).layer].accepts_moves;
-      if (!state.workload_of(pod).movable || !accepts) continue;
-      const NodeId from = state.pods.node[pod];
-      const Intent intent{Migrate{pod, from, to}, {.state_version = 0, .pod_was_on = from}};
-      Completions completions;
-      cluster->Submit({&intent, 1}, &completions);
-      if (completions[0].outcome) break;
-    }
-  }
-}
-
 bool ControlLoop::Turn() {
   const Instant now = clock_.Now();
-  for (const auto& cluster : clusters_) cluster->Advance(now - advanced_);
-  advanced_ = now;
-  const std::chrono::nanoseconds drift = plan_.config().cluster.drift;
-  if (drift.count() > 0 && now - drifted_ >= drift) {
-    drifted_ = now;
-    Drift();
-  }
   if (now - trimmed_ >= kBetweenTrims) {
     trimmed_ = now;
     if (const Result<void> trimmed = journal_->Trim(); !trimmed) {
@@ -258,23 +304,22 @@ std::string ControlLoop::Answer(std::string_view request) {
 std::string ControlLoop::Status() const {
   const Config& config = plan_.config();
   const Mode configured = config.migration.mode;
-  OrderedJson json{
-      {"version", ProgramVersion()},
-      {"pid", ::getpid()},
-      {"started_at_ms", started_at_},
-      {"uptime_seconds", Seconds(clock_.Now() - started_)},
-      {"config", config.path.string()},
-      {"cluster", config.cluster.is_simulated()
-                      ? fmt::format("simulated from {}", config.cluster.scenario.string())
-                      : "live"},
-      {"journal", config.journal.path.string()},
-      {"configured_mode", ModeName(configured)},
-      {"mode", ModeName(switches_.Effective(configured))},
-      {"paused", switches_.paused()},
-      {"killed", switches_.killed()},
-      {"why", switches_.Why(configured)},
-      {"policy", config.migration.policy},
-      {"baseline", config.migration.baseline}};
+  OrderedJson json{{"version", ProgramVersion()},
+                   {"pid", ::getpid()},
+                   {"started_at_ms", started_at_},
+                   {"uptime_seconds", Seconds(clock_.Now() - started_)},
+                   {"config", config.path.string()},
+                   {"cluster", cluster_->Name()},
+                   {"not_seen", cluster_->Missing()},
+                   {"control_problem", control_problem_},
+                   {"journal", config.journal.path.string()},
+                   {"configured_mode", ModeName(configured)},
+                   {"mode", ModeName(switches_.Effective(configured))},
+                   {"paused", switches_.paused()},
+                   {"killed", switches_.killed()},
+                   {"why", switches_.Why(configured)},
+                   {"policy", config.migration.policy},
+                   {"baseline", config.migration.baseline}};
   json["applications"] = OrderedJson::array();
   for (size_t i = 0; i < runs_.size(); ++i) {
     const ApplicationRun& run = *runs_[i];
@@ -284,7 +329,7 @@ std::string ControlLoop::Status() const {
          {"nodes", status.nodes},
          {"pods", status.pods},
          {"pending", status.pending},
-         {"state_age_seconds", Seconds(clusters_[i]->Now() - run.state().at)},
+         {"state_age_seconds", Seconds(cluster_->Of(i)->Now() - run.state().at)},
          {"model", run.options().law.name},
          {"seen", JsonOf(status.seen)},
          {"plans", status.plans},

@@ -10,10 +10,10 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "cli/config.h"
+#include "cli/watched_cluster.h"
 #include "control/application_run.h"
 #include "control/mode.h"
 #include "control/sqlite_journal.h"
-#include "sim/sim_cluster.h"
 
 // What `run` drives: the clusters that a configuration names, an ApplicationRun for each
 // application in them, and the switches. One thread; whoever owns this calls Turn whenever it may
@@ -24,16 +24,16 @@ namespace rudderfish {
 // What a configuration asks for, opened and checked: policies loaded, files read.
 class ControlPlan {
  public:
-  // One application as it stands in its file; what a simulated cluster needs.
   struct Part {
     ApplicationOptions options;
-    State start;  // Of a simulated cluster.
+    WatchedApplication watched;
   };
 
   static Result<ControlPlan> Make(const Config& config);
 
   const Config& config() const { return config_; }
   const std::vector<Part>& parts() const { return parts_; }
+  std::vector<WatchedApplication> Watched() const;
 
   // What would be done, for people: --dry-run.
   std::string Describe() const;
@@ -50,6 +50,10 @@ class ControlLoop {
   // Goes on by another plan, whose cluster and journal are the same ones. Nothing can fail here.
   void Reload(ControlPlan plan);
 
+  // Lets in what comes from the cluster; waits for it, at most `timeout`, if it can (CanWait).
+  void Poll(std::chrono::milliseconds timeout) { cluster_->Poll(timeout); }
+  bool CanWait() const { return cluster_->CanWait(); }
+
   // Looks and decides if that is due. True: more may be done at once.
   bool Turn();
   std::chrono::milliseconds UntilDue() const;
@@ -63,21 +67,22 @@ class ControlLoop {
  private:
   ControlLoop(ControlPlan plan, std::unique_ptr<SqliteJournal> journal);
   void MakeRuns();
-  void Drift();
+  Result<void> Connect();
+  void TakeControl(const WatchedCluster::ControlData& data);
   void TellProblem(const ApplicationRun& run);
   std::string Status() const;
   std::string Wished(const Wish& wish, std::string_view what);
 
   ControlPlan plan_;
   std::unique_ptr<SqliteJournal> journal_;
-  std::vector<std::unique_ptr<SimCluster>> clusters_;
+  SystemClock clock_;
+  std::unique_ptr<WatchedCluster> cluster_;
   std::vector<std::unique_ptr<ApplicationRun>> runs_;
   std::vector<std::string> told_;  // [run] The problem that was logged last.
   ModeSwitch switches_;
-  SystemClock clock_;
-  Instant started_, due_, advanced_, drifted_, trimmed_;
+  std::string control_problem_;  // What is wrong with the ConfigMap.
+  Instant started_, due_, trimmed_;
   UnixMillis started_at_;
-  uint64_t drifts_ = 0;
 };
 
 }  // namespace rudderfish

@@ -71,7 +71,8 @@ struct ControlSocket::Client {
       if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) return false;
       if (count > 0) request.append(bytes, static_cast<size_t>(count));
       const size_t end = request.find('\n');
-      if (end == std::string::npos) return request.size() <= kRequestMax;
+      if (std::min(end, request.size()) > kRequestMax) return false;
+      if (end == std::string::npos) return true;
       reply = answer(std::string_view(request).substr(0, end)) + "\n";
     }
     const ssize_t count = ::send(file, reply.data() + sent, reply.size() - sent, MSG_NOSIGNAL);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/decision_text.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +33,7 @@ std::string MoveInWords(const std::vector<JournalMove>& moves) {
 OrderedJson JsonOf(const StoredRow& stored) {
   OrderedJson json{{"number", stored.number},
                    {"written_at_ms", stored.written_at},
-                   {"written_at", WallTime(stored.written_at)}};
+                   {"written_at", DateAndTime(stored.written_at)}};
   json.update(OrderedJson::parse(ToJson(stored.row)));
   return json;
 }
@@ -130,10 +129,6 @@ std::string StandIn(const JournalRow& row, std::string_view pod) {
 
 }  // namespace
 
-std::string WallTime(UnixMillis at) {
-  return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(static_cast<std::time_t>(at / 1000)));
-}
-
 std::string Age(UnixMillis at, UnixMillis now) {
   const int64_t seconds = std::max<int64_t>(now - at, 0) / 1000;
   if (seconds < 120) return fmt::format("{}s", seconds);
@@ -212,7 +207,7 @@ std::string DecisionTable(std::span<const StoredRow> rows, UnixMillis now, Width
       for (const std::string& cell :
            {std::to_string(row.plan), std::to_string(row.step), row.policy, row.mode,
             fmt::format("{:.2g}", row.step_cost_ms), std::to_string(row.allowed_cells),
-            WallTime(stored.written_at), stays ? std::string("-") : why}) {
+            DateAndTime(stored.written_at), stays ? std::string("-") : why}) {
         cells.push_back(cell);
       }
     }
@@ -234,7 +229,7 @@ std::string DecisionStory(const StoredRow& stored, std::string_view pod, UnixMil
   std::string text = fmt::format("{}\n", Bold(Headline(stored)));
   text += fmt::format("decision {} of {}, {} ago ({} UTC), by {}, step {} of plan {}\n\n",
                       stored.number, row.application.empty() ? "the cluster" : row.application,
-                      Age(stored.written_at, now), WallTime(stored.written_at), row.policy,
+                      Age(stored.written_at, now), DateAndTime(stored.written_at), row.policy,
                       row.step, row.plan);
   if (row.chosen.empty()) {
     text += Paragraph(fmt::format("Why: {}.", WhyStop(row, row.step_cost_ms, Motive::kLatency)),

@@ -16,8 +16,7 @@ namespace rudderfish {
 
 enum class Width { kNormal, kWide };
 
-// "2026-11-21 09:30:05" in UTC; "12 s", "3 min", "2 h", "5 d" ago.
-std::string WallTime(UnixMillis at);
+// "12s", "3m", "2h", "5d".
 std::string Age(UnixMillis at, UnixMillis now);
 
 // Columns NUMBER AGE APPLICATION POD FROM TO GAIN FATE, and more if wide.

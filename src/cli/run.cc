@@ -19,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds kLongestWait(1000);
+constexpr std::chrono::milliseconds kClusterSlice(100);  // Until the socket is looked at.
 constexpr unsigned kGraceSeconds = 4;  // For what is being decided when the end is asked for.
 
 volatile std::sig_atomic_t g_ending = 0;
@@ -90,7 +91,13 @@ Result<void> Drive(const fs::path& path, ControlLoop* loop, ControlSocket* socke
   while (g_ending == 0) {
     const auto wait =
         goes_on ? std::chrono::milliseconds(0) : std::min(loop->UntilDue(), kLongestWait);
-    socket->Poll(wait, g_wake[0], answer);
+    if (loop->CanWait()) {  // The cluster has more to say than the socket.
+      loop->Poll(std::min(wait, kClusterSlice));
+      socket->Poll(std::chrono::milliseconds(0), g_wake[0], answer);
+    } else {
+      socket->Poll(wait, g_wake[0], answer);
+      loop->Poll(std::chrono::milliseconds(0));
+    }
     DrainWake();
     if (g_reload != 0) {
       g_reload = 0;

@@ -217,11 +217,6 @@ std::optional<std::string> PodOf(const std::vector<JournalMove>& moves) {
 
 }  // namespace
 
-UnixMillis UnixNow() {
-  const auto since = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
-}
-
 namespace internal {
 void CloseDatabase::operator()(sqlite3* database) const { sqlite3_close_v2(database); }
 }  // namespace internal

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/wall_time.h"
 #include "control/evidence.h"
 #include "control/journal.h"
 
@@ -25,9 +26,6 @@
 struct sqlite3;
 
 namespace rudderfish {
-
-using UnixMillis = int64_t;  // Wall time: what people ask by.
-UnixMillis UnixNow();
 
 struct JournalOptions {
   std::chrono::seconds retention = std::chrono::hours(24 * 30);

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/watched_cluster.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/rng.h"
+#include "kube/api_client.h"
+#include "kube/config_map_watch.h"
+#include "kube/kube_cluster.h"
+#include "kube/kubeconfig.h"
+#include "kube/mirror.h"
+#include "kube/mirror_feed.h"
+#include "sim/sim_cluster.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr Duration kSyncLimit = std::chrono::seconds(30);
+constexpr int kDriftAttempts = 100;
+
+// Somebody else moves a pod: what happens in a real cluster without us.
+void MoveSome(Rng rng, SimCluster* cluster) {
+  const State& state = cluster->state();
+  for (int attempt = 0; attempt < kDriftAttempts; ++attempt) {
+    const auto pod = static_cast<PodId>(rng.Below(static_cast<uint32_t>(state.pods.size())));
+    const auto to = static_cast<NodeId>(rng.Below(static_cast<uint32_t>(state.nodes.size())));
+    const bool accepts = state.catalog->layers[state.kind_of(to).layer].accepts_moves;
+    if (!state.workload_of(pod).movable || !accepts) continue;
+    const NodeId from = state.pods.node[pod];
+    const Intent intent{Migrate{pod, from, to}, {.state_version = 0, .pod_was_on = from}};
+    Completions completions;
+    cluster->Submit({&intent, 1}, &completions);
+    if (completions[0].outcome) return;
+  }
+}
+
+class SimulatedCluster final : public WatchedCluster {
+ public:
+  SimulatedCluster(const ClusterConfig& config, const Clock* clock,
+                   std::vector<WatchedApplication> applications)
+      : config_(config), clock_(clock), advanced_(clock->Now()), drifted_(clock->Now()) {
+    for (WatchedApplication& one : applications) {
+      clusters_.push_back(std::make_unique<SimCluster>(std::move(one.start)));
+    }
+  }
+
+  void Watch(std::vector<WatchedApplication>) override {}
+  Cluster* Of(size_t application) override { return clusters_[application].get(); }
+  bool CanWait() const override { return false; }
+  std::string Name() const override {
+    return fmt::format("simulated from {}", config_.scenario.string());
+  }
+  std::vector<std::string> Missing() const override { return {}; }
+
+  void Poll(std::chrono::milliseconds) override {
+    const Instant now = clock_->Now();
+    for (const auto& cluster : clusters_) cluster->Advance(now - advanced_);
+    advanced_ = now;
+    if (config_.drift.count() == 0 || now - drifted_ < config_.drift) return;
+    drifted_ = now;
+    for (const auto& cluster : clusters_) MoveSome(Rng(config_.seed, ++drifts_), cluster.get());
+  }
+
+ private:
+  ClusterConfig config_;
+  const Clock* clock_;
+  std::vector<std::unique_ptr<SimCluster>> clusters_;
+  Instant advanced_, drifted_;
+  uint64_t drifts_ = 0;
+};
+
+class LiveCluster final : public WatchedCluster {
+ public:
+  static Result<std::unique_ptr<WatchedCluster>> Open(const Config& config, const Clock* clock,
+                                                      std::vector<WatchedApplication> applications,
+                                                      OnControl on_control) {
+    TRY_ASSIGN(kube::ClusterAccess access,
+               kube::FindCluster({.kubeconfig = config.cluster.kubeconfig.string(),
+                                  .context = config.cluster.context},
+                                 kube::KubeEnvironment::OfProcess()));
+    const std::string server = access.server;
+    TRY_ASSIGN(std::unique_ptr<kube::ApiClient> client,
+               kube::ApiClient::Open(std::move(access), clock));
+    std::unique_ptr<LiveCluster> live(
+        new LiveCluster(config, clock, std::move(client), server, std::move(on_control)));
+    TRY(live->feed_.Sync(kSyncLimit));
+    live->Watch(std::move(applications));
+    return live;
+  }
+
+  void Watch(std::vector<WatchedApplication> applications) override {
+    clusters_.clear();
+    for (WatchedApplication& one : applications) {
+      clusters_.push_back(std::make_unique<kube::KubeCluster>(
+          &mirror_, std::move(one.application),
+          kube::KubeClusterOptions{.staleness_limit = staleness_}));
+    }
+  }
+
+  Cluster* Of(size_t application) override { return clusters_[application].get(); }
+  bool CanWait() const override { return true; }
+  std::string Name() const override { return server_; }
+  std::vector<std::string> Missing() const override { return feed_.Missing(); }
+  void Poll(std::chrono::milliseconds timeout) override { feed_.Poll(timeout); }
+
+ private:
+  LiveCluster(const Config& config, const Clock* clock, std::unique_ptr<kube::ApiClient> client,
+              std::string server, OnControl on_control)
+      : server_(std::move(server)),
+        staleness_(config.staleness),
+        mirror_(clock),
+        client_(std::move(client)),
+        feed_(client_.get(), &mirror_) {
+    if (config.control_name.empty()) return;
+    control_ = std::make_unique<kube::ConfigMapWatch>(client_.get(), config.control_namespace,
+                                                      config.control_name, std::move(on_control));
+  }
+
+  std::string server_;
+  Duration staleness_;
+  kube::Mirror mirror_;
+  std::unique_ptr<kube::ApiClient> client_;
+  kube::MirrorFeed feed_;
+  std::unique_ptr<kube::ConfigMapWatch> control_;
+  std::vector<std::unique_ptr<kube::KubeCluster>> clusters_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<WatchedCluster>> WatchedCluster::Open(
+    const Config& config, const Clock* clock, std::vector<WatchedApplication> applications,
+    OnControl on_control) {
+  if (config.cluster.is_simulated()) {
+    return std::make_unique<SimulatedCluster>(config.cluster, clock, std::move(applications));
+  }
+  return LiveCluster::Open(config, clock, std::move(applications), std::move(on_control));
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/check.h"
+#include "cli/config.h"
+
+// Any bytes as rudderfish.yaml: refused in one line, or a configuration within its bounds.
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto config = rudderfish::ParseConfig(text, "/nowhere/fuzz.yaml");
+  if (!config) {
+    CHECK(!config.error().message.empty());
+    CHECK(config.error().message.find('\n') == std::string::npos);
+    return 0;
+  }
+  CHECK(config->migration.mode <= rudderfish::kHighestMode);
+  CHECK(config->interval.count() > 0);
+  CHECK(config->staleness.count() > 0);
+  CHECK(config->cluster.is_simulated() == config->applications.empty());
+  CHECK(rudderfish::WhatNeedsARestart(*config, *config).empty());
+  return 0;
+}

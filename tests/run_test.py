@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The controller as its users run it, on the simulated cluster: run, decisions, explain, status, pause, resume.
+
+RUDDERFISH names the program; default: build/release/rudderfish.
+"""
+import contextlib
+import json
+import os
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+TOP = pathlib.Path(__file__).resolve().parents[1]
+PROGRAM = pathlib.Path(os.environ.get("RUDDERFISH", TOP / "build/release/rudderfish")).resolve()
+SCENARIO = TOP / "scenarios/continuum-7x21.yaml"
+KILLS = int(os.environ.get("RUDDERFISH_KILLS", "5"))
+
+CONFIG = """rudderfish: config/v1
+cluster: {{scenario: {scenario}, seed: 7{cluster}}}
+policies: {{migration: {{policy: greedy, baseline: stay}}}}
+budgets: {{benefit_factor: none}}
+turn: {{interval: 50ms, rest: 10min}}
+{more}"""
+
+
+class Run(unittest.TestCase):
+    def setUp(self):
+        self.maxDiff = None
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = pathlib.Path(holder.name)
+        self.configure()
+
+    def configure(self, cluster="", more=""):
+        (self.folder / "rudderfish.yaml").write_text(
+            CONFIG.format(scenario=SCENARIO, cluster=cluster, more=more), encoding="utf-8")
+
+    def ask(self, *arguments, status=0):
+        done = subprocess.run([PROGRAM, *arguments], cwd=self.folder, stdin=subprocess.DEVNULL, timeout=60, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, status, f"{arguments}\n{done.stdout}\n{done.stderr}")
+        if status:
+            self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+            return done.stderr
+        return done.stdout
+
+    def rows(self):
+        return json.loads(self.ask("decisions", "-n", "1000000", "-o", "json"))["decisions"]
+
+    @contextlib.contextmanager
+    def running(self, *arguments):
+        with open(self.folder / "log", "ab") as log, subprocess.Popen(
+                [PROGRAM, "run", *arguments], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log) as process:
+            try:
+                self.wait_for(lambda: self.status(fine=False) is not None, process)
+                yield process
+            finally:
+                process.kill()
+                process.wait()
+
+    def status(self, fine=True):
+        done = subprocess.run([PROGRAM, "status", "-o", "json"], cwd=self.folder, stdout=subprocess.PIPE, check=False,
+                              stderr=subprocess.DEVNULL, timeout=60)
+        if done.returncode != 0 or not done.stdout:
+            self.assertFalse(fine, "no status")
+            return None
+        answer = json.loads(done.stdout)
+        return answer if answer["running"] else None
+
+    def wait_for(self, condition, process=None):
+        end = time.monotonic() + 30
+        while not condition():
+            if process is not None:
+                self.assertIsNone(process.poll(), (self.folder / "log").read_text(encoding="utf-8"))
+            self.assertLess(time.monotonic(), end, (self.folder / "log").read_text(encoding="utf-8"))
+            time.sleep(0.02)
+
+    def plan_ended(self):
+        return self.status()["applications"][0]["plans"] > 0
+
+    def test_a_plan_is_recorded_and_read_live_and_afterwards(self):
+        with self.running() as process:
+            self.wait_for(self.plan_ended)
+            live = self.rows()
+            self.assertGreater(len(live), 1)
+            process.send_signal(signal.SIGTERM)
+            began = time.monotonic()
+            self.assertEqual(process.wait(timeout=10), 0)
+            self.assertLess(time.monotonic() - began, 5)
+        self.assertEqual(self.rows(), live)
+        self.assertEqual([row["fate"] for row in live], ["recorded"] * (len(live) - 1) + ["stayed"])
+        self.assertEqual({row["mode"] for row in live}, {"shadow"})
+        first = live[0]
+        for terms in [first["seen"], first["predicted"], *(one["predicted"] for one in first["considered"])]:
+            parts = sum(value for name, value in terms.items() if name != "latency_ms")
+            self.assertAlmostEqual(terms["latency_ms"], parts, places=6)
+        self.assertTrue(any("accepts no pods that are moved" in one["reason"] for one in first["refused"]))
+        self.assertFalse((self.folder / "rudderfish.sock").exists())
+
+    def test_explain_tells_alternatives_terms_and_refusals(self):
+        with self.running():
+            self.wait_for(self.plan_ended)
+        moved = self.rows()[0]["chosen"][0]
+        story = self.ask("explain", f"pod/{moved['pod']}")
+        for word in (moved["to"], "nothing was touched", "NETWORK", "Not allowed:", "stay would choose: stay"):
+            self.assertIn(word, story)
+        answer = json.loads(self.ask("explain", moved["pod"], "-o", "json"))
+        self.assertEqual(answer["chosen"][0]["pod"], moved["pod"])
+        self.assertIn("client-1", self.ask("explain", "pod/client-1") + "client-1")
+        self.assertIn("no decision in the journal speaks of pod nobody", self.ask("explain", "pod/nobody", status=2))
+        self.assertIn("expected pod/NAME", self.ask("explain", "node/edge-1", status=2))
+
+    def test_decisions_of_a_time_and_wide(self):
+        with self.running():
+            self.wait_for(self.plan_ended)
+        self.assertIn("NUMBER", self.ask("decisions", "--since", "1h"))
+        self.assertIn("REASON", self.ask("decisions", "-o", "wide"))
+        self.assertEqual(len(self.ask("decisions", "-n", "1").splitlines()), 2)
+        self.assertEqual(self.ask("decisions", "--application", "other"), "")
+
+    def test_pause_holds_and_resume_goes_on(self):
+        self.configure(cluster=", drift: 100ms")
+        with self.running():
+            self.wait_for(self.plan_ended)
+            self.ask("pause")
+            self.assertTrue(self.status()["paused"])
+            held = len(self.rows())
+            changes = self.status()["applications"][0]["changes_seen"]
+            self.wait_for(lambda: self.status()["applications"][0]["changes_seen"] > changes + 2)
+            self.assertEqual(len(self.rows()), held, "it looks on, but decides nothing")
+            self.ask("resume")
+            self.wait_for(lambda: len(self.rows()) > held)
+
+    def test_a_new_file_is_read_at_sighup_and_a_wrong_one_changes_nothing(self):
+        with self.running() as process:
+            self.wait_for(self.plan_ended)
+            self.configure(more="modes: {migration: enforce}\n")
+            process.send_signal(signal.SIGHUP)
+            log = self.folder / "log"
+            self.wait_for(lambda: "stays as it was" in log.read_text(encoding="utf-8"))
+            self.assertIn("mode enforce is not available in this version", log.read_text(encoding="utf-8"))
+            self.configure(more="journal: {path: other.db}\nserver: {socket: rudderfish.sock}\n")
+            process.send_signal(signal.SIGHUP)
+            self.wait_for(lambda: "journal cannot change" in log.read_text(encoding="utf-8"))
+            self.configure(more="modes: {migration: off}\n")
+            process.send_signal(signal.SIGHUP)
+            self.wait_for(lambda: "was read anew" in log.read_text(encoding="utf-8"))
+            self.assertEqual(self.status()["mode"], "off")
+
+    def test_logs_are_json_if_asked_for(self):
+        with self.running("--log-format", "json") as process:
+            process.send_signal(signal.SIGTERM)
+            process.wait(timeout=10)
+        for line in (self.folder / "log").read_text(encoding="utf-8").splitlines():
+            self.assertEqual(set(json.loads(line)), {"time", "level", "message"})
+
+    def test_dry_run_says_what_it_would_do_and_leaves_nothing(self):
+        text = self.ask("run", "--dry-run")
+        for word in ("greedy decides", "stay is asked beside it", "rudderfish.db", "shadow"):
+            self.assertIn(word, text)
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["rudderfish.yaml"])
+
+    def test_two_controllers_do_not_share_a_journal(self):
+        with self.running():
+            self.assertIn("another rudderfish listens there", self.ask("run", status=1))
+            self.configure(more="server: {socket: other.sock}\n")
+            self.assertIn("another rudderfish is writing it", self.ask("run", status=1))
+
+    def test_kill_loses_no_decision_that_was_reported(self):
+        """At random moments while it decides as fast as it can; what `decisions` showed before must be there."""
+        self.configure(cluster=", drift: 1ms", more="")
+        chance = random.Random(7)
+        seen = {}
+        for _ in range(KILLS):
+            with self.running() as process:
+                time.sleep(chance.uniform(0, 0.3))
+                shown = {row["number"]: row["detail"] if "detail" in row else row["chosen"] for row in self.rows()}
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+            seen.update(shown)
+            after = self.rows()
+            numbers = [row["number"] for row in after]
+            self.assertEqual(len(numbers), len(set(numbers)))
+            kept = {row["number"]: row["chosen"] for row in after}
+            for number, chosen in seen.items():
+                self.assertEqual(kept.get(number), chosen)
+        self.assertTrue(seen)
+
+    def test_a_client_that_says_nothing_does_not_hold_it_up(self):
+        self.configure(cluster=", drift: 100ms")
+        with self.running(), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as mute:
+            mute.connect(str(self.folder / "rudderfish.sock"))
+            before = len(self.rows())
+            self.wait_for(lambda: len(self.rows()) > before)
+            self.assertIsNotNone(self.status())
+
+    def test_a_full_disk_is_said_and_nothing_is_decided(self):
+        """A file that cannot grow: 400 KB."""
+        self.configure(cluster=", drift: 1ms")
+        command = f"trap '' XFSZ; ulimit -f 400; exec '{PROGRAM}' run"
+        with open(self.folder / "log", "wb") as log, subprocess.Popen(
+                ["bash", "-c", command], cwd=self.folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL) as process:
+            try:
+                self.wait_for(lambda: "nothing is decided until" in (self.folder / "log").read_text(encoding="utf-8"), process)
+                self.assertIn("nothing is decided until", self.status()["applications"][0]["problem"])
+                kept = self.rows()
+                self.assertTrue(kept)
+                time.sleep(0.5)
+                self.assertLessEqual(len(self.rows()), len(kept) + 1)
+                lines = (self.folder / "log").read_text(encoding="utf-8").splitlines()
+                self.assertLess(sum("nothing is decided until" in line for line in lines), 5, "said once, not each turn")
+            finally:
+                process.kill()
+
+    def test_bad_files_are_refused_in_a_line(self):
+        self.assertIn("no controller is running", self.ask("pause", status=2))
+        self.assertIn("there is no journal", self.ask("decisions", status=2))
+        self.assertIn("nothing.yaml", self.ask("run", "-c", "nothing.yaml", status=2))
+        self.configure(more="polices: {}\n")
+        self.assertIn("did you mean `policies`", self.ask("run", status=2))
+        self.configure(more="modes: {migration: canary}\n")
+        self.assertIn("rudderfish.yaml:6:20: `modes.migration`: mode canary is not available", self.ask("run", status=2))
+        (self.folder / "journal.db").write_bytes(b"x" * 5000)
+        self.assertIn("damaged or no journal", self.ask("decisions", "--journal", "journal.db", status=2))
+
+
+if __name__ == "__main__":
+    if not PROGRAM.exists():
+        sys.exit(f"{PROGRAM} is not there; build it or set RUDDERFISH")
+    unittest.main()
