@@ -103,6 +103,7 @@ class ApiClient {
   ApiAnswer Call(ApiRequest request);
   Result<std::string> Get(std::string path);  // The body.
 
+  bool is_idle() const { return exchanges_.empty(); }  // No request and no watch; timers may be.
   std::optional<Instant> last_heard() const { return last_heard_; }
   const ApiClientCounts& counts() const { return counts_; }
   const Transfers& transfers() const { return transfers_; }

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 
 #include "base/clock.h"
 #include "kube/api_client.h"
@@ -25,7 +26,11 @@ struct ObjectReference {
   std::string name_space;  // Empty: not in any.
   std::string name;
   std::string uid;
-  auto operator<=>(const ObjectReference&) const = default;
+
+  bool operator<(const ObjectReference& other) const {
+    return std::tie(api_version, kind, name_space, name, uid) <
+           std::tie(other.api_version, other.kind, other.name_space, other.name, other.uid);
+  }
 };
 
 enum class EventKind { kNormal, kWarning };
@@ -75,7 +80,11 @@ class EventRecorder {
     ObjectReference regarding;
     EventKind kind;
     std::string reason, action, note;
-    auto operator<=>(const Key&) const = default;
+
+    bool operator<(const Key& other) const {
+      return std::tie(regarding, kind, reason, action, note) <
+             std::tie(other.regarding, other.kind, other.reason, other.action, other.note);
+    }
   };
   struct Series {
     std::string name;  // Of the Event.

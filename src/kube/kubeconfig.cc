@@ -283,6 +283,31 @@ Result<ClusterAccess> Choose(const Merged& merged, const KubeconfigChoice& choic
   return access;
 }
 
+std::string EncodeBase64(const std::string& bytes) {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t count = std::min<size_t>(3, bytes.size() - i);
+    uint32_t bits = 0;
+    for (size_t j = 0; j < 3; ++j)
+      bits = bits << 8 | (j < count ? static_cast<unsigned char>(bytes[i + j]) : 0);
+    for (size_t j = 0; j < 4; ++j) text += j <= count ? kDigits[bits >> (18 - 6 * j) & 63] : '=';
+  }
+  return text;
+}
+
+// A plugin is told the authority itself, not the file it stands in.
+Result<ClusterAccess> ChooseAndRead(const Merged& merged, const KubeconfigChoice& choice) {
+  TRY_ASSIGN(ClusterAccess access, Choose(merged, choice));
+  if (!access.exec || !access.exec->wants_cluster || access.authority.file.empty()) return access;
+  TRY_ASSIGN(const std::string authority, ReadFile(access.authority.file));
+  TRY_ASSIGN(Json cluster, ParseJson(access.exec->cluster_as_json, "cluster"));
+  cluster["certificate-authority-data"] = EncodeBase64(authority);
+  access.exec->cluster_as_json = cluster.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return access;
+}
+
 std::optional<ClusterAccess> InCluster(const KubeconfigChoice& choice,
                                        const KubeEnvironment& environment) {
   const std::filesystem::path token = environment.service_account / "token";
@@ -354,7 +379,7 @@ Result<ClusterAccess> FindCluster(const KubeconfigChoice& choice,
   if (!choice.kubeconfig.empty()) {
     TRY_ASSIGN(std::string text, ReadFile(choice.kubeconfig));
     TRY(Add({std::filesystem::absolute(choice.kubeconfig), std::move(text)}, &merged));
-    return Choose(merged, choice);
+    return ChooseAndRead(merged, choice);
   }
   std::string tried;
   for (const std::filesystem::path& path : Candidates(environment)) {
@@ -364,7 +389,7 @@ Result<ClusterAccess> FindCluster(const KubeconfigChoice& choice,
     if (!text) return tl::unexpected(std::move(text).error());
     TRY(Add({std::filesystem::absolute(path), *std::move(text)}, &merged));
   }
-  if (!merged.empty()) return Choose(merged, choice);
+  if (!merged.empty()) return ChooseAndRead(merged, choice);
   if (choice.context.empty()) {
     if (auto access = InCluster(choice, environment)) return *std::move(access);
   }

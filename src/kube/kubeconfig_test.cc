@@ -187,6 +187,22 @@ TEST_F(FoundFiles, FlagGoesBeforeVariableBeforeHome) {
   EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
 }
 
+TEST_F(FoundFiles, PluginIsToldTheAuthorityOfAFile) {
+  Write("ca.pem", std::string("\0\1\2\3\4", 5));
+  Write("config", R"(current-context: a
+clusters: [{name: c, cluster: {server: "https://h", certificate-authority: ca.pem}}]
+users:
+- name: u
+  user:
+    exec: {apiVersion: client.authentication.k8s.io/v1, command: c, provideClusterInfo: true}
+contexts: [{name: a, context: {cluster: c, user: u}}]
+)");
+  const auto access = FindCluster({.kubeconfig = folder_ / "config"}, {});
+  ASSERT_TRUE(access.has_value()) << access.error().message;
+  EXPECT_THAT(access->exec->cluster_as_json,
+              HasSubstr("\"certificate-authority-data\":\"AAECAwQ=\""));
+}
+
 TEST_F(FoundFiles, PodWithoutKubeconfigUsesItsServiceAccount) {
   Write("account/token", "t");
   Write("account/namespace", "shop\n");

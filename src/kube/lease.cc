@@ -161,9 +161,10 @@ void LeaseElection::OnWritten(ApiAnswer answer, Instant sent_at) {
   }
   if (!record) {
     // After a conflict somebody was faster; else nobody knows whether it was written. The next turn
-    // looks.
-    if (answer.status.code != 409) NoteFailure(std::move(record).error());
-    Wait(NextTry());
+    // looks; who leads does so at once, for perhaps somebody else does.
+    const bool is_conflict = answer.status.code == 409;
+    if (!is_conflict) NoteFailure(std::move(record).error());
+    Wait(is_conflict && is_holder_ ? Duration::zero() : NextTry());
     return;
   }
   last_error_.reset();

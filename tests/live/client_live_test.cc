@@ -430,8 +430,10 @@ class FollowerOnNode {
     std::filesystem::remove(notes_);
     const std::string program = std::filesystem::read_symlink("/proc/self/exe");
     const std::string testbed = RUDDERFISH_SOURCE_DIR "/testbed/testbed";
-    const std::string copy = std::filesystem::path(::testing::TempDir()) / "follower-kubeconfig";
-    std::filesystem::copy_file(g_testbed->kubeconfig(), copy,
+    // A node does not see the folder of the instance.
+    copy_ = notes_.string() + "-kubeconfig";
+    const std::string copy = copy_;
+    std::filesystem::copy_file(g_testbed->kubeconfig(), copy_,
                                std::filesystem::copy_options::overwrite_existing);
     const std::vector<std::string> words = {
         testbed, "exec",  "--name",   "test-client", "node-1",
@@ -446,6 +448,7 @@ class FollowerOnNode {
     kill(process_, SIGKILL);
     waitpid(process_, nullptr, 0);
     std::filesystem::remove(notes_);
+    std::filesystem::remove(copy_);
   }
 
   struct Note {
@@ -469,7 +472,7 @@ class FollowerOnNode {
     return server.substr(server.rfind(':') + 1);
   }
 
-  std::filesystem::path notes_;
+  std::filesystem::path notes_, copy_;
   pid_t process_ = -1;
 };
 
@@ -487,6 +490,7 @@ TEST(LivePartition, WhatIsKnownAgesAndIsRightSoonAfterItsEnd) {
   ASSERT_TRUE(WriteFileAtomically(table, "\n").has_value());
   g_testbed->Do("network", {table});
   const Instant mended = RealClock().Now();
+  std::filesystem::remove(table);
   const size_t objects = ListNow(client.get(), kConfigMaps).size();
   const auto is_right = [&](const FollowerOnNode::Note& note) {
     return note.at > mended && note.objects == objects;
