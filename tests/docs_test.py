@@ -5,7 +5,9 @@
 Blocks fenced as `sh` hold commands; in blocks fenced as `console` these stand after "$ ", the rest is their output. The
 blocks of one page run in order, in one temporary folder that has scenarios/, policies/ and tests/ of this tree. A
 command must succeed; "# exits N" at its end says otherwise; `evaluate` may also say "not better" (3). Commands that are
-not `rudderfish` (./demo, git, cmake) are not run: ./test and .ci/run do, but a script they name must exist.
+not `rudderfish` or `curl` (./demo, git, cmake) are not run: ./test and .ci/run do, but a script they name must exist. A
+command that ends in & is a server: it is up before the next command runs, and must end well on SIGTERM after the page. Its
+ports are replaced by free ones.
 
 So that this takes seconds, --time is cut to RUDDERFISH_DOCS_TIME (default 2s), --episodes to 20 and --steps to 20000.
 """
@@ -13,9 +15,11 @@ import os
 import pathlib
 import re
 import shlex
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import xml.etree.ElementTree as ElementTree
 
@@ -58,6 +62,53 @@ def shorten(command):
     return command
 
 
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Servers:
+    """Those of one page, and the ports they were given in place of those in the text."""
+
+    def __init__(self):
+        self.running = []
+        self.ports = {}
+
+    def with_free_ports(self, command):
+        if " serve " in command and "--listen" not in command:
+            command = command.replace(" serve reach", " serve reach --listen 127.0.0.1:5000")
+        return re.sub(r"127\.0\.0\.1:(\d+)",
+                      lambda m: f"127.0.0.1:{self.ports.setdefault(m.group(1), free_port())}", command)
+
+    def start(self, command, folder, environment):
+        words = shlex.split(command)[:-1]  # Without &.
+        process = subprocess.Popen(words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT)
+        self.running.append((command, process))
+        port = int(re.search(r"127\.0\.0\.1:(\d+)", command).group(1))
+        for _ in range(600):
+            with socket.socket() as probe:
+                if process.poll() is not None or probe.connect_ex(("127.0.0.1", port)) == 0:
+                    return
+            time.sleep(0.05)
+
+    def stop(self):
+        """What did not end well."""
+        bad = []
+        for command, process in self.running:
+            process.terminate()
+            try:
+                said, _ = process.communicate(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                said, _ = process.communicate()
+            if process.returncode != 0:
+                bad.append(f"{command}\n{said.decode(errors='replace')}")
+        self.running = []
+        return bad
+
+
 class Docs(unittest.TestCase):
     def run_page(self, page):
         with tempfile.TemporaryDirectory() as folder:
@@ -67,17 +118,26 @@ class Docs(unittest.TestCase):
             programs.mkdir()
             (programs / "rudderfish").symlink_to(PROGRAM)
             environment = dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}", HOME=folder, NO_COLOR="1")
+            servers = Servers()
+            self.addCleanup(servers.stop)
             for number, command, status in commands_of(page):
                 place = f"{page.relative_to(TOP)}:{number}: {command}"
                 words = shlex.split(command, comments=True)
                 if words[0].startswith("./"):
                     self.assertTrue(os.access(TOP / words[0], os.X_OK), f"{place}: no such script")
-                if words[0] != "rudderfish":
+                if words[0] not in ("rudderfish", "curl"):
                     continue
+                command = servers.with_free_ports(command)
+                if words[-1] == "&":
+                    servers.start(command, folder, environment)
+                    continue
+                if words[0] == "curl":
+                    command = command.replace("curl ", "curl --fail ", 1)
                 done = subprocess.run(["bash", "-c", shorten(command)], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False)
                 expected = {status, 3} if words[1] == "evaluate" and status == 0 else {status}  # Training was cut short.
                 self.assertIn(done.returncode, expected, f"{place}\n{done.stdout.decode(errors='replace')}")
+            self.assertEqual(servers.stop(), [])
 
     def test_every_command_of_readme_runs(self):
         self.assertTrue(any(command.startswith("rudderfish") for _, command, _ in commands_of(PAGES[0])))

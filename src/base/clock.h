@@ -55,4 +55,9 @@ class ManualClock final : public Clock {
   Instant now_;
 };
 
+// Seconds since 1970, UTC, for what other machines date: it may jump, so never measure with it.
+inline double UnixSeconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 }  // namespace rudderfish

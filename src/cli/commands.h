@@ -59,6 +59,7 @@ CommandSpec ImportCommand();
 CommandSpec TrainCommand();
 CommandSpec EvaluateCommand();
 CommandSpec SimulateCommand();
+CommandSpec ServeCommand();
 CommandSpec InspectCommand();
 CommandSpec SnapshotCommand();
 CommandSpec ProfileCommand();

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+
+// Many HTTP requests at once on one thread: nothing happens but within Poll, and every callback
+// comes from there. Connections are kept and used again. Every request has a deadline and a limit
+// on what it may answer. Redirects are not followed. Messages name the URL without user, password
+// and query. Not thread safe.
+
+namespace rudderfish {
+
+struct HttpFetch {
+  std::string url;                               // http or https.
+  std::vector<std::string> headers;              // "Authorization: Bearer ...": never logged.
+  std::string body;                              // Sent by POST; empty: GET.
+  Duration deadline = std::chrono::seconds(10);  // From Start to the last byte.
+  size_t body_limit_bytes = 64 << 20;
+  std::string ca_file;  // For https; empty: the system's.
+};
+
+struct HttpReply {
+  int status = 0;
+  std::string body;
+};
+
+// The address of a URL as it may be shown.
+std::string PublicUrl(std::string_view url);
+
+class HttpClient {
+ public:
+  using Done = std::function<void(Result<HttpReply>)>;
+
+  HttpClient();
+  ~HttpClient();  // Forgets what is in flight; its callbacks are not called.
+  HttpClient(const HttpClient&) = delete;
+  HttpClient& operator=(const HttpClient&) = delete;
+
+  // kDeadlineExceeded, or kUnavailable: no connection, too large an answer. A status that is no 2xx
+  // is a reply, not an error.
+  void Start(HttpFetch fetch, Done done);
+
+  // Moves what can be moved, waiting for it at most so long. Callbacks may Start. Returns how many
+  // are in flight.
+  int Poll(Duration wait);
+
+  int in_flight() const;
+
+  // Starts one and polls until it is done, together with all others.
+  Result<HttpReply> Fetch(HttpFetch fetch);
+
+ private:
+  struct Transfers;
+  std::unique_ptr<Transfers> transfers_;
+};
+
+}  // namespace rudderfish

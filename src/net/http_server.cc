@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/http_server.h"
+
+#include <utility>
+// <utility> first: Asio 1.74 needs it and does not say so.
+#include <sys/stat.h>
+
+#include <atomic>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <charconv>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "base/check.h"
+#include "base/log.h"
+
+namespace rudderfish {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using boost::system::error_code;
+using Tcp = asio::ip::tcp;
+using Unix = asio::local::stream_protocol;
+using Executor = asio::io_context::executor_type;
+
+constexpr size_t kChunkBytes = 8 << 10;
+constexpr Duration kDrainTime = std::chrono::milliseconds(500);
+constexpr Duration kAcceptPause = std::chrono::milliseconds(50);
+constexpr std::string_view kUnixPrefix = "unix:";
+
+std::string_view View(beast::string_view text) { return {text.data(), text.size()}; }
+
+struct Address {
+  std::string text;  // As it was given.
+  std::optional<Tcp::endpoint> tcp;
+  std::string path;  // Of a unix-domain socket.
+};
+
+Result<Address> ParseAddress(const std::string& text) {
+  if (text.starts_with(kUnixPrefix)) {
+    std::string path = text.substr(kUnixPrefix.size());
+    if (path.empty() || path.size() >= sizeof(sockaddr_un{}.sun_path)) {
+      return Invalid("`{}`: expected unix: and a path of at most {} bytes", text,
+                     sizeof(sockaddr_un{}.sun_path) - 1);
+    }
+    return Address{.text = text, .tcp = std::nullopt, .path = std::move(path)};
+  }
+  const size_t colon = text.rfind(':');
+  unsigned port = 0;
+  bool good = colon != std::string::npos && colon + 1 < text.size();
+  if (good) {
+    const char* end = text.data() + text.size();
+    const auto [stopped, error] = std::from_chars(text.data() + colon + 1, end, port);
+    good = error == std::errc{} && stopped == end && port <= 65535;
+  }
+  std::string host = good ? text.substr(0, colon) : "";
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  } else if (host.find(':') != std::string::npos) {
+    good = false;
+  }
+  error_code error;
+  const auto ip = asio::ip::make_address(host == "localhost" ? "127.0.0.1" : host, error);
+  if (!good || error) {
+    return Invalid(
+        "`{}`: expected an address to listen on, such as 127.0.0.1:5000, [::1]:5000 or "
+        "unix:/run/rudderfish.sock",
+        text);
+  }
+  return Address{.text = text, .tcp = Tcp::endpoint(ip, static_cast<uint16_t>(port)), .path = {}};
+}
+
+// A socket file that nobody listens on is left from a process that was killed.
+Result<void> RemoveStaleSocket(const Address& address) {
+  struct stat found = {};
+  if (::lstat(address.path.c_str(), &found) != 0) return {};
+  if (!S_ISSOCK(found.st_mode)) return Invalid("{}: is there and is no socket", address.path);
+  asio::io_context context;
+  Unix::socket probe(context);
+  error_code error;
+  probe.connect(Unix::endpoint(address.path), error);
+  if (!error) return Fail(ErrorCode::kUnavailable, "{}: another process listens", address.path);
+  ::unlink(address.path.c_str());
+  return {};
+}
+
+std::string TextOf(const Tcp::endpoint& endpoint) {
+  const std::string ip = endpoint.address().to_string();
+  return endpoint.address().is_v6() ? fmt::format("[{}]:{}", ip, endpoint.port())
+                                    : fmt::format("{}:{}", ip, endpoint.port());
+}
+
+// What an error of the parser is answered with; nothing if nobody is there to read it.
+std::optional<HttpResponse> AnswerTo(const error_code& error, const HttpServerOptions& options) {
+  if (error == http::error::body_limit) {
+    return HttpError(413,
+                     fmt::format("the body is larger than {} bytes", options.body_limit_bytes));
+  }
+  if (error == http::error::header_limit || error == http::error::buffer_overflow) {
+    return HttpError(431,
+                     fmt::format("the header is larger than {} bytes", options.header_limit_bytes));
+  }
+  if (error == http::error::end_of_stream || error == http::error::partial_message ||
+      error.category() != http::make_error_code(http::error::bad_method).category()) {
+    return std::nullopt;
+  }
+  return HttpError(400, fmt::format("this is no HTTP/1.1: {}", error.message()));
+}
+
+class Connection {
+ public:
+  virtual ~Connection() = default;
+  virtual void StopIfIdle() = 0;
+  virtual void Cut() = 0;
+};
+
+// One thread with what it serves.
+struct Worker {
+  int index = 0;
+  std::set<Connection*> connections;  // Outlives the context, which may end some of them.
+  asio::io_context context{1};
+  std::optional<asio::executor_work_guard<Executor>> work{context.get_executor()};
+  std::thread thread;
+};
+
+// What all connections look at.
+struct Shared {
+  HttpServerOptions options;
+  HttpHandler handler;
+  std::atomic<int> connections{0};
+  std::atomic<bool> stopping{false};
+};
+
+template <class Protocol>
+class Session final : public Connection {
+ public:
+  using Socket = asio::basic_stream_socket<Protocol, Executor>;
+
+  Session(Socket socket, std::string peer, Shared* shared, Worker* worker)
+      : stream_(std::move(socket)), peer_(std::move(peer)), shared_(shared), worker_(worker) {
+    ++shared_->connections;
+  }
+  // Before the first step, on the worker's thread.
+  void Enter() { worker_->connections.insert(this); }
+  ~Session() override {
+    worker_->connections.erase(this);
+    --shared_->connections;
+  }
+
+  void StopIfIdle() override {
+    if (idle_) stream_.close();
+  }
+  void Cut() override { stream_.close(); }
+
+  asio::awaitable<void> Run(bool welcome) {
+    if (!welcome) {
+      HttpResponse busy = HttpError(503, "too many connections");
+      busy.headers.emplace_back("Retry-After", "1");
+      co_await Write(busy, Framing{});
+      co_await Drain();
+      co_return;
+    }
+    while (!shared_->stopping && co_await Next()) {
+    }
+  }
+
+ private:
+  struct Framing {
+    bool keep_alive = false;
+    bool head_only = false;
+    unsigned version = 11;
+  };
+
+  // Serves one request; false if it was the last.
+  asio::awaitable<bool> Next() {
+    error_code error;
+    const HttpServerOptions& options = shared_->options;
+    if (buffer_.size() == 0) {
+      stream_.expires_after(options.idle_limit);
+      idle_ = true;
+      const size_t count = co_await stream_.async_read_some(
+          buffer_.prepare(kChunkBytes), asio::redirect_error(asio::use_awaitable, error));
+      idle_ = false;
+      if (error) co_return false;
+      buffer_.commit(count);
+    }
+    stream_.expires_after(options.request_limit);
+    http::request_parser<http::string_body> parser;
+    parser.header_limit(static_cast<uint32_t>(options.header_limit_bytes));
+    parser.body_limit(options.body_limit_bytes);
+    co_await http::async_read_header(stream_, buffer_, parser,
+                                     asio::redirect_error(asio::use_awaitable, error));
+    if (!error && beast::iequals(parser.get()[http::field::expect], "100-continue")) {
+      http::response<http::empty_body> go_on(http::status::continue_, 11);
+      co_await http::async_write(stream_, go_on, asio::redirect_error(asio::use_awaitable, error));
+    }
+    if (!error && !parser.is_done()) {
+      co_await http::async_read(stream_, buffer_, parser,
+                                asio::redirect_error(asio::use_awaitable, error));
+    }
+    if (error) {
+      std::optional<HttpResponse> answer = AnswerTo(error, options);
+      if (answer && stream_.socket().is_open()) {
+        co_await Write(*answer, Framing{});
+        co_await Drain();
+      }
+      co_return false;
+    }
+    HttpResponse answer = Ask(parser.get());
+    const Framing framing{.keep_alive = parser.get().keep_alive() && !shared_->stopping,
+                          .head_only = parser.get().method() == http::verb::head,
+                          .version = parser.get().version()};
+    const bool written = co_await Write(answer, framing);
+    co_return written&& framing.keep_alive;
+  }
+
+  HttpResponse Ask(const http::request<http::string_body>& message) const {
+    const std::string_view target = View(message.target());
+    const size_t mark = std::min(target.find('?'), target.size());
+    const HttpRequest request{.method = View(message.method_string()),
+                              .path = target.substr(0, mark),
+                              .query = target.substr(std::min(mark + 1, target.size())),
+                              .content_type = View(message[http::field::content_type]),
+                              .body = message.body(),
+                              .peer = peer_,
+                              .worker = worker_->index};
+    try {
+      return shared_->handler(request);
+    } catch (const std::exception& error) {
+      LogError("{} {}: {}", request.method, request.path, error.what());
+      return HttpError(500, "out of memory or another fault of the server; see its log");
+    }
+  }
+
+  // REQUIRES: `answer` outlives the call.
+  asio::awaitable<bool> Write(HttpResponse& answer, Framing framing) {
+    error_code error;
+    stream_.expires_after(shared_->options.request_limit);
+    http::response<http::string_body> message(static_cast<http::status>(answer.status),
+                                              framing.version);
+    message.set(http::field::content_type, answer.content_type);
+    for (const auto& [name, value] : answer.headers) message.set(name, value);
+    message.keep_alive(framing.keep_alive);
+    message.content_length(answer.body.size());
+    if (framing.head_only) {
+      http::response<http::empty_body> head(std::move(message.base()));
+      http::response_serializer<http::empty_body> serializer(head);
+      co_await http::async_write_header(stream_, serializer,
+                                        asio::redirect_error(asio::use_awaitable, error));
+    } else {
+      message.body() = std::move(answer.body);
+      co_await http::async_write(stream_, message,
+                                 asio::redirect_error(asio::use_awaitable, error));
+    }
+    co_return !error;
+  }
+
+  // Reads what the peer is still sending: closing at once would take away the answer.
+  asio::awaitable<void> Drain() {
+    error_code error;
+    stream_.socket().shutdown(Socket::shutdown_send, error);
+    stream_.expires_after(kDrainTime);
+    buffer_.clear();
+    while (!error) {
+      co_await stream_.async_read_some(buffer_.prepare(kChunkBytes),
+                                       asio::redirect_error(asio::use_awaitable, error));
+    }
+  }
+
+  beast::basic_stream<Protocol, Executor> stream_;
+  beast::flat_buffer buffer_;
+  std::string peer_;
+  Shared* shared_;
+  Worker* worker_;
+  bool idle_ = false;
+};
+
+std::string PeerOf(const asio::basic_stream_socket<Tcp, Executor>& socket) {
+  error_code error;
+  const Tcp::endpoint peer = socket.remote_endpoint(error);
+  return error ? "" : TextOf(peer);
+}
+std::string PeerOf(const asio::basic_stream_socket<Unix, Executor>&) { return ""; }
+
+class BeastServer final : public HttpServer {
+ public:
+  BeastServer(const HttpServerOptions& options, HttpHandler handler) {
+    shared_.options = options;
+    shared_.handler = std::move(handler);
+    for (int i = 0; i < options.threads; ++i) {
+      workers_.push_back(std::make_unique<Worker>());
+      workers_.back()->index = i;
+    }
+  }
+  ~BeastServer() override { Stop(Duration(0)); }
+
+  Result<void> Listen(const Address& address) {
+    if (address.tcp.has_value()) return Listen<Tcp>(address, *address.tcp, &tcp_);
+    TRY(RemoveStaleSocket(address));
+    TRY(Listen<Unix>(address, Unix::endpoint(address.path), &unix_));
+    sockets_.push_back(address.path);
+    return {};
+  }
+
+  void Run() {
+    for (auto& acceptor : tcp_) Spawn(Accept<Tcp>(acceptor.get()));
+    for (auto& acceptor : unix_) Spawn(Accept<Unix>(acceptor.get()));
+    running_ = static_cast<int>(workers_.size());
+    for (auto& worker : workers_) {
+      worker->thread = std::thread([this, worker = worker.get()] {
+        worker->context.run();
+        const std::lock_guard lock(mutex_);
+        --running_;
+        ended_.notify_all();
+      });
+    }
+  }
+
+  const std::vector<std::string>& addresses() const override { return addresses_; }
+
+  bool Stop(Duration deadline) override {
+    if (shared_.stopping.exchange(true)) return true;
+    asio::post(workers_[0]->context, [this] {
+      error_code ignored;
+      for (auto& acceptor : tcp_) acceptor->close(ignored);
+      for (auto& acceptor : unix_) acceptor->close(ignored);
+    });
+    for (auto& worker : workers_) {
+      asio::post(worker->context, [worker = worker.get()] {
+        for (Connection* connection : worker->connections) connection->StopIfIdle();
+        worker->work.reset();
+      });
+    }
+    bool clean = false;
+    {
+      std::unique_lock lock(mutex_);
+      clean = ended_.wait_for(lock, deadline, [this] { return running_ == 0; });
+    }
+    for (auto& worker : workers_) {
+      if (!clean) worker->context.stop();
+      if (worker->thread.joinable()) worker->thread.join();
+      for (Connection* connection : worker->connections) connection->Cut();
+    }
+    for (const std::string& path : sockets_) ::unlink(path.c_str());
+    return clean;
+  }
+
+ private:
+  template <class Protocol>
+  using Acceptor = asio::basic_socket_acceptor<Protocol, Executor>;
+
+  template <class Protocol>
+  Result<void> Listen(const Address& address, const typename Protocol::endpoint& endpoint,
+                      std::vector<std::unique_ptr<Acceptor<Protocol>>>* acceptors) {
+    auto acceptor = std::make_unique<Acceptor<Protocol>>(workers_[0]->context);
+    error_code error;
+    acceptor->open(endpoint.protocol(), error);
+    if constexpr (std::is_same_v<Protocol, Tcp>) {
+      if (!error) acceptor->set_option(asio::socket_base::reuse_address(true), error);
+    }
+    if (!error) acceptor->bind(endpoint, error);
+    if constexpr (std::is_same_v<Protocol, Unix>) {
+      // Nobody can connect before listen: it is the owner's alone from the start.
+      if (!error && ::chmod(address.path.c_str(), S_IRUSR | S_IWUSR) != 0)
+        error = error_code(errno, boost::system::generic_category());
+    }
+    if (!error) acceptor->listen(asio::socket_base::max_listen_connections, error);
+    if (error) {
+      return Fail(ErrorCode::kUnavailable, "cannot listen on {}: {}", address.text,
+                  error.message());
+    }
+    if constexpr (std::is_same_v<Protocol, Tcp>) {
+      addresses_.push_back(TextOf(acceptor->local_endpoint(error)));
+    } else {
+      addresses_.push_back(address.text);
+    }
+    acceptors->push_back(std::move(acceptor));
+    return {};
+  }
+
+  void Spawn(asio::awaitable<void> task) {
+    asio::co_spawn(workers_[0]->context, std::move(task), asio::detached);
+  }
+
+  // Connections go round the workers.
+  template <class Protocol>
+  asio::awaitable<void> Accept(Acceptor<Protocol>* acceptor) {
+    while (acceptor->is_open()) {
+      Worker* worker = workers_[next_++ % workers_.size()].get();
+      asio::basic_stream_socket<Protocol, Executor> socket(worker->context);
+      error_code error;
+      co_await acceptor->async_accept(socket, asio::redirect_error(asio::use_awaitable, error));
+      if (error == asio::error::operation_aborted) co_return;
+      if (error) {  // Out of file descriptors, say: those in use will come back.
+        LogWarning("cannot accept a connection: {}", error.message());
+        asio::basic_waitable_timer<std::chrono::steady_clock,
+                                   asio::wait_traits<std::chrono::steady_clock>, Executor>
+            pause(workers_[0]->context, kAcceptPause);
+        co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
+        continue;
+      }
+      Begin<Protocol>(std::move(socket), worker);
+    }
+  }
+
+  template <class Protocol>
+  void Begin(asio::basic_stream_socket<Protocol, Executor> socket, Worker* worker) {
+    if constexpr (std::is_same_v<Protocol, Tcp>) {
+      error_code ignored;
+      socket.set_option(Tcp::no_delay(true), ignored);
+    }
+    std::string peer = PeerOf(socket);
+    auto session =
+        std::make_shared<Session<Protocol>>(std::move(socket), std::move(peer), &shared_, worker);
+    const bool welcome = shared_.connections <= shared_.options.connections_max;
+    // From here on the session belongs to the worker's thread.
+    asio::co_spawn(
+        worker->context,
+        [session = std::move(session), welcome]() -> asio::awaitable<void> {
+          session->Enter();
+          co_await session->Run(welcome);
+        },
+        [](std::exception_ptr) {});  // Out of memory: the connection ends, others go on.
+  }
+
+  Shared shared_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::unique_ptr<Acceptor<Tcp>>> tcp_;
+  std::vector<std::unique_ptr<Acceptor<Unix>>> unix_;
+  std::vector<std::string> addresses_, sockets_;
+  size_t next_ = 0;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  int running_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpServerOptions& options,
+                                                      HttpHandler handler) {
+  CHECK_GT(options.threads, 0);
+  if (options.listen.empty()) return Invalid("no address to listen on");
+  try {
+    auto server = std::make_unique<BeastServer>(options, std::move(handler));
+    for (const std::string& text : options.listen) {
+      TRY_ASSIGN(const Address address, ParseAddress(text));
+      TRY(server->Listen(address));
+    }
+    server->Run();
+    return std::unique_ptr<HttpServer>(std::move(server));
+  } catch (const std::exception& error) {
+    return Fail(ErrorCode::kUnavailable, "cannot start a server: {}", error.what());
+  }
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "net/http_routes.h"
+
+// An HTTP/1.1 server on loopback, a network address or a unix-domain socket. A small fixed number
+// of threads; a connection stays with one of them, so that a handler may keep state per thread
+// without locks. A handler must be short: while it runs, other connections of its thread wait.
+//
+// Whatever arrives is bounded: headers, body, connections, idle time, time for one request. What
+// breaks a bound is answered with 4xx or 503 in JSON where that is still possible, and the
+// connection is closed.
+
+namespace rudderfish {
+
+struct HttpServerOptions {
+  // "127.0.0.1:5000", "[::1]:5000", "localhost:0" (any free port), "unix:/run/rudderfish.sock".
+  std::vector<std::string> listen;
+  int threads = 2;
+  int connections_max = 256;
+  size_t header_limit_bytes = 16 << 10;
+  size_t body_limit_bytes = 16 << 20;
+  Duration idle_limit = std::chrono::seconds(75);     // Between requests.
+  Duration request_limit = std::chrono::seconds(10);  // To send one, or to take its answer.
+};
+
+class HttpServer {
+ public:
+  // Listens before it returns; the first error of an address is the whole call's.
+  static Result<std::unique_ptr<HttpServer>> Start(const HttpServerOptions& options,
+                                                   HttpHandler handler);
+  virtual ~HttpServer() = default;  // Stop, at once.
+
+  // Of `listen`, with the ports that were chosen.
+  virtual const std::vector<std::string>& addresses() const = 0;
+
+  // Accepts nothing more, lets requests finish that have begun, and cuts what lasts longer than the
+  // deadline. Returns whether nothing had to be cut. Any thread but the server's own; once.
+  virtual bool Stop(Duration deadline) = 0;
+};
+
+}  // namespace rudderfish

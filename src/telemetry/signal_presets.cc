@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/suggest.h"
+#include "telemetry/signal_query.h"
+
+// One query for all entities where the earlier systems sent one for each; rates where one of them
+// summed a counter; the container that a pod's own limits are about, not its sidecars' sum.
+
+namespace rudderfish {
+namespace {
+
+struct Preset {
+  std::string_view name;
+  std::string_view yaml;
+};
+
+// Of node-exporter, whose series are named by the address that was scraped.
+constexpr std::string_view kNodes = R"(
+node_cpu_busy_ratio:
+  per: node
+  label: instance
+  query: 1 - avg by (instance) (rate(node_cpu_seconds_total{mode="idle",instance=~"({{addresses}})(:[0-9]+)?"}[1m]))
+node_memory_available_bytes:
+  per: node
+  label: instance
+  query: node_memory_MemAvailable_bytes{instance=~"({{addresses}})(:[0-9]+)?"}
+node_disk_used_ratio:
+  per: node
+  label: instance
+  query: >-
+    1 - node_filesystem_free_bytes{mountpoint="/",instance=~"({{addresses}})(:[0-9]+)?"}
+    / node_filesystem_size_bytes{mountpoint="/",instance=~"({{addresses}})(:[0-9]+)?"}
+node_network_receive_bytes_per_second:
+  per: node
+  label: instance
+  query: sum by (instance) (rate(node_network_receive_bytes_total{device!="lo",instance=~"({{addresses}})(:[0-9]+)?"}[1m]))
+node_network_transmit_bytes_per_second:
+  per: node
+  label: instance
+  query: sum by (instance) (rate(node_network_transmit_bytes_total{device!="lo",instance=~"({{addresses}})(:[0-9]+)?"}[1m]))
+node_tcp_connections:
+  per: node
+  label: instance
+  query: node_netstat_Tcp_CurrEstab{instance=~"({{addresses}})(:[0-9]+)?"}
+node_pods:
+  per: node
+  query: count by (node) (kube_pod_info{node=~"{{nodes}}"})
+)";
+
+// Of the kubelets' cAdvisor. A pod of a Deployment is WORKLOAD-HASH-HASH.
+constexpr std::string_view kWorkloads = R"(
+workload_cpu_cores:
+  per: workload
+  query: >-
+    sum by (workload) (label_replace(rate(container_cpu_usage_seconds_total{namespace=~"{{namespaces}}",container!="",container!="POD"}[2m]),
+    "workload", "$1", "pod", "(.+)-[a-z0-9]+-[a-z0-9]+"))
+workload_memory_bytes:
+  per: workload
+  query: >-
+    sum by (workload) (label_replace(container_memory_working_set_bytes{namespace=~"{{namespaces}}",container!="",container!="POD"},
+    "workload", "$1", "pod", "(.+)-[a-z0-9]+-[a-z0-9]+"))
+workload_network_receive_bytes_per_second:
+  per: workload
+  query: >-
+    sum by (workload) (label_replace(rate(container_network_receive_bytes_total{namespace=~"{{namespaces}}"}[2m]),
+    "workload", "$1", "pod", "(.+)-[a-z0-9]+-[a-z0-9]+"))
+workload_network_transmit_bytes_per_second:
+  per: workload
+  query: >-
+    sum by (workload) (label_replace(rate(container_network_transmit_bytes_total{namespace=~"{{namespaces}}"}[2m]),
+    "workload", "$1", "pod", "(.+)-[a-z0-9]+-[a-z0-9]+"))
+)";
+
+constexpr std::string_view kIstio = R"(
+edge_requests_per_second:
+  per: edge
+  query: >-
+    sum by (source_workload, destination_workload)
+    (rate(istio_requests_total{reporter="source",source_workload=~"{{workloads}}"}[1m]))
+edge_latency_p95_seconds:
+  per: edge
+  scale: 0.001
+  query: >-
+    histogram_quantile(0.95, sum by (source_workload, destination_workload, le)
+    (rate(istio_request_duration_milliseconds_bucket{reporter="source",source_workload=~"{{workloads}}"}[1m])))
+)";
+
+constexpr Preset kPresets[] = {{"nodes", kNodes}, {"workloads", kWorkloads}, {"istio", kIstio}};
+
+}  // namespace
+
+std::vector<std::string_view> SignalPresetNames() {
+  std::vector<std::string_view> names;
+  for (const Preset& preset : kPresets) names.push_back(preset.name);
+  return names;
+}
+
+Result<std::vector<SignalQuery>> SignalPreset(std::string_view name) {
+  for (const Preset& preset : kPresets) {
+    if (preset.name != name) continue;
+    TRY_ASSIGN(const YamlNode node, ParseYaml(preset.yaml, name));
+    return ParseSignalQueries(node);
+  }
+  return Invalid("no signals are called `{}`{}", name, DidYouMean(name, SignalPresetNames()));
+}
+
+}  // namespace rudderfish

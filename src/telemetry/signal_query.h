@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/yaml.h"
+#include "cluster/signals.h"
+
+// Which signals to ask of Prometheus and how: any PromQL. In a configuration:
+//
+//   signals:
+//     cpu_busy_ratio:
+//       per: node                 # or cluster, workload, edge
+//       query: 1 - avg by (instance) (rate(node_cpu_seconds_total{mode="idle"}[1m]))
+//       label: instance           # which label says the node; by default `node`
+//     request_rate:
+//       per: edge
+//       query: sum by (app, to) (rate(requests_total{app=~"{{workloads}}"}[1m]))
+//       labels: [app, to]         # by default source_workload and destination_workload
+//
+// One query that answers for all at once is best, and is what these are: a label says which node,
+// workload or edge a series is of. A query that holds {{node}}, {{address}}, {{workload}},
+// {{namespace}}, {{from}} or {{to}} is sent once for each. {{nodes}}, {{addresses}}, {{workloads}}
+// and {{namespaces}} stand for all names, as =~ takes them.
+
+namespace rudderfish {
+
+// What the names stand for at the moment.
+struct SignalEntities {
+  struct Node {
+    std::string name;
+    std::string address;  // Its InternalIP; may be empty.
+  };
+  struct Workload {
+    std::string name;
+    std::string name_space;
+  };
+
+  std::vector<Node> nodes;
+  std::vector<Workload> workloads;
+  std::vector<std::pair<std::string, std::string>> edges;  // From, to: names of workloads.
+};
+
+// What to make of several series of one entity.
+enum class SignalDuplicates { kRefuse, kSum, kMean, kMax };
+
+// What to make of the samples of a range.
+enum class SignalReduce { kLast, kMean, kMax };
+
+struct SignalQuery {
+  std::string name;
+  SignalScope scope = SignalScope::kNode;
+  std::string query;
+  std::vector<std::string> labels;  // Of an edge two, from and to; of the cluster none.
+  double scale = 1;                 // The answer is multiplied by this.
+  SignalDuplicates duplicates = SignalDuplicates::kRefuse;
+  Duration range{0};  // More than 0: a range query that ends now.
+  Duration step{0};   // Of the range.
+  SignalReduce reduce = SignalReduce::kLast;
+};
+
+// One request that a query becomes.
+struct ExpandedQuery {
+  std::string text;
+  std::string entity;       // Whose it is alone;
+  bool is_batched = false;  // unless the labels of its answer say.
+};
+
+std::vector<ExpandedQuery> ExpandQuery(const SignalQuery& query, const SignalEntities& entities);
+
+// All entities of the scope, by name.
+std::vector<std::string> EntityNames(SignalScope scope, const SignalEntities& entities);
+
+// The map under `signals:`.
+Result<std::vector<SignalQuery>> ParseSignalQueries(const YamlNode& node);
+
+// Queries that users of earlier systems need, ready made:
+//
+//   nodes       CPU, memory, disk, network and connections of nodes, from node-exporter; what the
+//               DQN scheduler of a thesis and REACH's migrator look at
+//   workloads   CPU, memory and traffic of workloads, from the kubelets' cAdvisor: graph-gym-hpa
+//   istio       requests a second and latency between workloads, from Istio: graph-gym-hpa
+std::vector<std::string_view> SignalPresetNames();
+Result<std::vector<SignalQuery>> SignalPreset(std::string_view name);
+
+}  // namespace rudderfish

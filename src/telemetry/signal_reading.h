@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cluster/signals.h"
+#include "telemetry/prometheus_response.h"
+#include "telemetry/signal_query.h"
+
+// What an answer of Prometheus says of the entities it was asked about. What is no number, or
+// stands for nobody we know, is left out; what is ambiguous is left out and told. Pure functions.
+
+namespace rudderfish {
+
+struct SignalSample {
+  double value = 0;
+  double unix_seconds = 0;
+};
+
+struct SignalReading {
+  std::map<std::string, SignalSample, std::less<>> values;  // By entity.
+  std::vector<std::string> problems;
+};
+
+// Adds the answer to one of the requests that `query` became.
+void ReadSeries(const SignalQuery& query, const ExpandedQuery& request,
+                const SignalEntities& entities, const std::vector<PrometheusSeries>& series,
+                SignalReading* reading);
+
+// Puts what several replicas of Prometheus say into `column`: the mean of those that know a value,
+// with its spread. A spread above `tolerance` times the largest magnitude is told. A value that no
+// replica knows any more stays as it was, and ages. `at` of a sample is `now` less its age by
+// `unix_now`, never in the future.
+void MergeReadings(const std::vector<SignalReading>& replicas,
+                   const std::vector<std::string>& entities, double tolerance, Instant now,
+                   double unix_now, SignalColumn* column);
+
+}  // namespace rudderfish

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <arpa/inet.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "base/check.h"
+#include "net/http_server.h"
+
+// The real Prometheus on loopback, scraping an exporter whose text a test sets, every 200 ms.
+
+namespace rudderfish::testing {
+
+inline bool PrometheusIsInstalled() {
+  return std::system("command -v prometheus >/dev/null") == 0;  // NOLINT(concurrency-mt-unsafe)
+}
+
+// What is scraped.
+class Exporter {
+ public:
+  Exporter() {
+    auto server = HttpServer::Start({.listen = {"127.0.0.1:0"}}, [this](const HttpRequest&) {
+      const std::lock_guard lock(mutex_);
+      return HttpResponse{.content_type = "text/plain; version=0.0.4", .body = text_};
+    });
+    CHECK(server.has_value());
+    server_ = *std::move(server);
+  }
+  void Set(std::string text) {
+    const std::lock_guard lock(mutex_);
+    text_ = std::move(text);
+  }
+  const std::string& address() const { return server_->addresses()[0]; }
+
+ private:
+  std::mutex mutex_;
+  std::string text_;
+  std::unique_ptr<HttpServer> server_;
+};
+
+class PrometheusProcess {
+ public:
+  explicit PrometheusProcess(const Exporter& exporter) {
+    char folder[] = "/tmp/prometheus-XXXXXX";
+    CHECK(::mkdtemp(folder) != nullptr);
+    folder_ = folder;
+    address_ = "127.0.0.1:" + std::to_string(FreePort());
+    std::ofstream(folder_ / "prometheus.yml")
+        << "global: {scrape_interval: 200ms, scrape_timeout: 200ms}\n"
+        << "scrape_configs: [{job_name: t, static_configs: [{targets: ['" << exporter.address()
+        << "']}]}]\n";
+    Run();
+  }
+  ~PrometheusProcess() {
+    Continue();
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    std::filesystem::remove_all(folder_);
+  }
+  PrometheusProcess(const PrometheusProcess&) = delete;
+
+  std::string url() const { return "http://" + address_; }
+
+  // Connections are still accepted, but nothing is answered.
+  void Pause() const { ::kill(pid_, SIGSTOP); }
+  void Continue() const { ::kill(pid_, SIGCONT); }
+
+ private:
+  static int FreePort() {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    const int probe = ::socket(AF_INET, SOCK_STREAM, 0);
+    CHECK_EQ(::bind(probe, reinterpret_cast<sockaddr*>(&at), sizeof at), 0);
+    CHECK_EQ(::getsockname(probe, reinterpret_cast<sockaddr*>(&at), &size), 0);
+    ::close(probe);
+    return ntohs(at.sin_port);
+  }
+
+  void Run() {
+    const std::string command = "exec prometheus --config.file=" + folder_.string() +
+                                "/prometheus.yml --storage.tsdb.path=" + folder_.string() +
+                                "/data --web.listen-address=" + address_ + " >" + folder_.string() +
+                                "/log 2>&1";
+    const char* const arguments[] = {"sh", "-c", command.c_str(), nullptr};
+    CHECK_EQ(::posix_spawnp(&pid_, "sh", nullptr, nullptr, const_cast<char**>(arguments), environ),
+             0);
+  }
+
+  std::filesystem::path folder_;
+  std::string address_;
+  pid_t pid_ = -1;
+};
+
+}  // namespace rudderfish::testing
