@@ -37,7 +37,7 @@ TEST(DecisionText, StoryTellsWhyWhatElseAndWhatNot) {
   for (const char* part :
        {"web-1 from edge-1 to cloud-1 would be moved (shadow: nothing was touched)",
         "decision 17 of shop, 60s ago", "latency 30.0 -> 20.0 ms, 10.0 ms less",
-        "network 10.0 ms less, execution 1.0 ms more, queueing 1.0 ms less",
+        "network 10.0 ms less, execution 1.0 ms more, queueing\n1.0 ms less",
         "greedy would choose: stay", "* web-1 from edge-1 to cloud-1", "web to edge-2: asks for 2",
         "anything to dev-1: layer client", "2 more were counted, but not kept"}) {
     EXPECT_THAT(story, HasSubstr(part));

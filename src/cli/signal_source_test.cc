@@ -76,7 +76,7 @@ TEST(SignalSource, MistakesAreNamedWithTheirPlace) {
   EXPECT_THAT(Refusal("endpoint: buy", "endpoint: buy, term: network_ms"),
               HasSubstr("only latency_ms"));
   EXPECT_THAT(Refusal("period: 5s", "period: 0s"), HasSubstr("`period`"));
-  EXPECT_THAT(Refusal("queries:", "querys:"), HasSubstr("did you mean"));
+  EXPECT_THAT(Refusal("period:", "perriod:"), HasSubstr("did you mean"));
 }
 
 }  // namespace
