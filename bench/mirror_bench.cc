@@ -175,16 +175,28 @@ void RefreshEncodeDecide(benchmark::State& bench) {
     const std::string text = testing::PodObject(other, pod);
     CHECK(mirror.SinkOf(kube::Resource::kPods)->Changed(parser.parse(text)).has_value());
     bench.ResumeTiming();
+    const Instant begin = clock.Now();
     CHECK(cluster.Refresh(&seen).has_value());
+    const Instant refreshed = clock.Now();
     evaluator.Reset(seen);
     task.Space(&evaluator, {}, &space);
+    const Instant spaced = clock.Now();
     batch.widths = task.widths();
     batch.Clear();
     task.Encode(&evaluator, {}, &space, &batch);
+    const Instant encoded = clock.Now();
     Ask ask{&evaluator, &task, {}, &space, memory.get()};
     Answer answer;
     (*policy)->Decide({&ask, 1}, {&answer, 1});
     benchmark::DoNotOptimize(answer.choice);
+    const auto note = [&](const char* part, Duration took) {
+      bench.counters[part] = benchmark::Counter(Seconds(took) * 1e3);
+    };
+    note("refresh_ms", refreshed - begin);
+    note("space_ms", spaced - refreshed);
+    note("encode_ms", encoded - spaced);
+    note("decide_ms", clock.Now() - encoded);
+    bench.counters["candidates"] = static_cast<double>(space.candidates.size());
   }
 }
 BENCHMARK(RefreshEncodeDecide)->Args({1000, 10'000})->Unit(benchmark::kMillisecond);
