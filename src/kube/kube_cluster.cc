@@ -130,9 +130,10 @@ void KubeCluster::ListNodes() {
   rows_.clear();
   for (const auto& [key, node] : mirror_->nodes.objects()) {
     const auto& selectors = application_->kind_nodes;
-    const auto kind = std::find_if(selectors.begin(), selectors.end(), [&](const auto& selector) {
-      return selector.Matches(node.labels);
-    });
+    const Labels& labels = node.labels;
+    const auto kind =
+        std::find_if(selectors.begin(), selectors.end(),
+                     [&labels](const LabelSelector& selector) { return selector.Matches(labels); });
     if (kind == selectors.end()) continue;
     rows_.push_back({key.name, &node, static_cast<KindId>(kind - selectors.begin())});
   }
