@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "kube/kube_cluster.h"
-#include "policy/registry.h"
+#include "policy/neural.h"
 #include "task/migration.h"
 #include "tests/support/small_world.h"
 #include "tests/support/state_dump.h"
@@ -148,8 +148,7 @@ void PodEvents(benchmark::State& bench) {
 }
 BENCHMARK(PodEvents)->Args({5000, 50'000})->Unit(benchmark::kMicrosecond);
 
-// A turn of the controller after one pod has moved. `greedy`: the policy; encoding what a network
-// would see is done besides.
+// A turn of the controller after one pod has moved, with a network of the usual size.
 void RefreshEncodeDecide(benchmark::State& bench) {
   const State state =
       LargeState(static_cast<int>(bench.range(0)), static_cast<int>(bench.range(1)));
@@ -159,12 +158,14 @@ void RefreshEncodeDecide(benchmark::State& bench) {
   pages.FeedInto(&mirror);
   kube::KubeCluster cluster(&mirror, testing::ApplicationOf(state));
   const MigrationTask task{MigrationOptions{}};
-  const auto policy = MakePolicy("greedy", task);
-  CHECK(policy.has_value());
-  const auto memory = (*policy)->NewMemory(1);
+  auto net =
+      std::make_shared<nn::CandidateNet>(nn::NetShape{.widths = task.widths(), .hidden = 64});
+  Rng rng(1);
+  net->Initialize(&rng);
+  const NeuralPolicy policy("net", net);
+  const auto memory = policy.NewMemory(1);
   Evaluator evaluator(*LatencyLaw::Named("physical"));
   ActionSpace space;
-  GraphBatch batch;
   State seen, other = state;
   simdjson::dom::parser parser;
   int event = 0;
@@ -175,16 +176,23 @@ void RefreshEncodeDecide(benchmark::State& bench) {
     const std::string text = testing::PodObject(other, pod);
     CHECK(mirror.SinkOf(kube::Resource::kPods)->Changed(parser.parse(text)).has_value());
     bench.ResumeTiming();
+    const Instant begin = clock.Now();
     CHECK(cluster.Refresh(&seen).has_value());
+    const Instant refreshed = clock.Now();
     evaluator.Reset(seen);
     task.Space(&evaluator, {}, &space);
-    batch.widths = task.widths();
-    batch.Clear();
-    task.Encode(&evaluator, {}, &space, &batch);
+    const Instant spaced = clock.Now();
     Ask ask{&evaluator, &task, {}, &space, memory.get()};
     Answer answer;
-    (*policy)->Decide({&ask, 1}, {&answer, 1});
+    policy.Decide({&ask, 1}, {&answer, 1});
     benchmark::DoNotOptimize(answer.choice);
+    const auto note = [&](const char* part, Duration took) {
+      bench.counters[part] = benchmark::Counter(Seconds(took) * 1e3);
+    };
+    note("refresh_ms", refreshed - begin);
+    note("space_ms", spaced - refreshed);
+    note("encode_and_decide_ms", clock.Now() - spaced);
+    bench.counters["candidates"] = static_cast<double>(space.candidates.size());
   }
 }
 BENCHMARK(RefreshEncodeDecide)->Args({1000, 10'000})->Unit(benchmark::kMillisecond);

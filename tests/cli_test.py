@@ -22,6 +22,8 @@ TOP = pathlib.Path(__file__).resolve().parents[1]
 PROGRAM = pathlib.Path(os.environ.get("RUDDERFISH", TOP / "build/release/rudderfish")).resolve()
 SCENARIO = TOP / "scenarios/continuum-7x21.yaml"
 REACH = TOP / "tests/data/reach-like"
+DUMP = TOP / "tests/data/kube-dump/shop.json"
+APPLICATION = TOP / "tests/data/kube-dump/shop-application.yaml"
 STEPS = "16384"
 
 
@@ -154,6 +156,48 @@ class Commands(Cli):
         run = self.train()
         for path in (SCENARIO, run, f"{run}/best.safetensors", f"{run}/last.safetensors", self.reach_starts()):
             self.assertTrue(self.succeed("inspect", path).strip(), path)
+
+    def test_snapshot_of_a_dump_says_what_it_holds(self):
+        seen = json.loads(self.succeed("snapshot", "--from", DUMP, "-o", "json"))
+        nodes = {node["name"]: node for node in seen["nodes"]}
+        self.assertEqual(nodes["cloud-a"]["free"], {"cpu_millis": 6750, "memory_bytes": 29.75 * 2**30})
+        self.assertEqual(nodes["edge-c"]["closed_because"], "cordoned")
+        self.assertEqual(len(seen["pods"]), 6)
+        workloads = {workload["name"]: workload for workload in seen["workloads"]}
+        self.assertEqual((workloads["web"]["kind"], workloads["web"]["replicas"], workloads["web"]["ready"]),
+                         ("Deployment", 3, 3))
+        self.assertTrue(workloads["web"]["movable"])
+        self.assertIn("StatefulSet", workloads["db"]["not_movable_because"][0])
+        self.assertIn("Service", seen["not_seen"])
+        self.assertTrue(all(source["age_s"] >= 0 for source in seen["sources"]))
+        table = self.succeed("snapshot", "--from", DUMP)
+        self.assertIn("Deployment/web", table)
+        self.assertNotIn("BECAUSE", table)
+        wide = self.succeed("snapshot", "--from", DUMP, "-o", "wide", "--application", APPLICATION)
+        self.assertIn("cordoned", wide)
+        self.assertIn("Application shop: complete", wide)
+
+    def test_profile_of_a_dump_loads_trains_and_evaluates(self):
+        self.succeed("profile", "--from", DUMP, "--application", APPLICATION, "-o", "shop.yaml", "--starts", "seen.jsonl")
+        start = json.loads((self.folder / "seen.jsonl").read_text(encoding="utf-8"))
+        self.assertEqual([node["name"] for node in start["nodes"]],
+                         ["cloud-a", "cloud-b", "edge-a", "edge-b", "edge-c", "external-client"])
+        self.assertEqual(start["nodes"][3]["cpu_free"], 1.68)
+        self.train("shop", "shop.yaml")
+        answer = json.loads(self.succeed("evaluate", "shop.yaml", "--policy", "greedy", "--starts", "seen.jsonl",
+                                         "-o", "json"))
+        self.assertTrue(answer)
+        self.succeed("simulate", "shop.yaml", "--policy", "greedy", "--starts", "seen.jsonl")
+
+    def test_profile_without_an_application_still_makes_a_scenario(self):
+        done = self.run_cli("profile", "--from", DUMP, "-n", "shop", "-o", "shop.yaml", "--anonymize")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("Not known: who calls whom", done.stderr)
+        text = (self.folder / "shop.yaml").read_text(encoding="utf-8")
+        for name in ("cloud", "edge", "web", "cart", "shop"):
+            self.assertNotIn(name, text)
+        self.train("blind", "shop.yaml")
+        self.succeed("evaluate", "shop.yaml", "--policy", "greedy", "--episodes", "2")
 
     def test_train_fills_a_run_folder(self):
         run = self.folder / self.train()
@@ -361,6 +405,24 @@ class BadInput(Cli):
                 self.refuse("inspect", name, says=name)
         self.refuse("evaluate", SCENARIO, "--policy", "b.safetensors", "--episodes", "2", says="b.safetensors")
         self.refuse("evaluate", "a.yaml", "--policy", "stay", says="a.yaml")
+
+    def test_dumps_that_are_none_are_refused_in_one_line(self):
+        self.write("pod.json", '{"kind": "Pod", "metadata": {"name": "p"}}')
+        self.refuse("snapshot", "--from", "pod.json", says=("pod.json", "is no list but one object of kind Pod"))
+        self.write("text.json", "NAME READY")
+        self.refuse("snapshot", "--from", "text.json", says="is no JSON")
+        text = DUMP.read_text(encoding="utf-8")
+        self.write("huge.json", text.replace('"500m"', '"9Ei"', 1))
+        self.refuse("profile", "--from", "huge.json", "-o", "x.yaml", says=("pod shop/cart-7d4b-bx9k", "`9Ei`"))
+        self.refuse("snapshot", "--from", "none.json", says="none.json")
+        self.refuse("snapshot", DUMP, says="dumps follow --from")
+        self.refuse("profile", "--from", DUMP, "--for", "1m", says=("--for", "--from"))
+        self.refuse("profile", "--from", DUMP, "-n", "nowhere", says="no pod of a Deployment")
+
+    def test_no_cluster_is_said_in_one_line(self):
+        done = self.run_cli("snapshot", "--kubeconfig", "none")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
 
     def test_files_that_are_not_there_are_named(self):
         self.refuse("inspect", "nothing.yaml", says="nothing.yaml")

@@ -22,7 +22,7 @@ WRONG = [
     (("layers",), {}), (("layers", "cloud"), {"accept_moves": True}), (("latency", "edge", "cloud"), "50"),
     (("latency", "edge", "cloud"), []), (("node_types", "tb-edge-vm-2", "bandwidth"), "fast"),
     (("node_types", "tb-edge-vm-2", "layer"), None), (("nodes", 0, "count"), -1), (("nodes", 0, "cpu"), "2c"),
-    (("nodes", 0, "memory"), "2GB"), (("nodes", 0, "background"), 2), (("nodes",), []),
+    (("nodes", 0, "names"), ["both-count-and-names"]), (("nodes", 0, "memory"), "2GB"), (("nodes", 0, "background"), 2), (("nodes",), []),
     (("workloads", "client", "replicas"), 0), (("workloads", "client", "replicas"), "some"),
     (("workloads", "client", "requests"), {"cpu": 1}), (("workloads", "calls"), {"requests": {}, "replicas": 1}),
     (("workloads", "client", "layers"), []), (("patterns",), {}), (("patterns", "chain", "detection", "rate"), -1),

@@ -81,6 +81,9 @@ Result<ControlPlan> ControlPlan::Make(const Config& config) {
   ControlPlan plan;
   plan.config_ = config;
   if (config.cluster.is_simulated()) {
+    if (!config.signals.IsNull()) {
+      return config.signals.Refuse("nothing measures a simulated cluster: leave it out");
+    }
     TRY_ASSIGN(const Problem problem, Problem::Open(config.cluster.scenario));
     TRY_ASSIGN(std::vector<StartState> starts,
                DrawStarts(World(problem.scenario), config.cluster.seed, 1));
@@ -110,7 +113,33 @@ Result<ControlPlan> ControlPlan::Make(const Config& config) {
          {.application = std::make_shared<const Application>(std::move(application)),
           .start = {}}});
   }
+  TRY(plan.ReadSignals());
   return plan;
+}
+
+// Each latency that is measured belongs to an endpoint that there is.
+Result<void> ControlPlan::ReadSignals() {
+  TRY_ASSIGN(signals_, ParseSignals(config_.signals));
+  for (const LatencySignal& latency : signals_.latencies) {
+    const auto part = std::find_if(parts_.begin(), parts_.end(), [&](const Part& one) {
+      return one.options.name == latency.application;
+    });
+    if (part == parts_.end()) {
+      return config_.signals.Refuse(fmt::format("`latency.{}`: no application is called \"{}\"",
+                                                latency.signal, latency.application));
+    }
+    const auto& endpoints = part->watched.application->calls->endpoints;
+    const bool known = latency.endpoint.empty() ||
+                       std::any_of(endpoints.begin(), endpoints.end(), [&](const Endpoint& one) {
+                         return one.name == latency.endpoint;
+                       });
+    if (!known) {
+      return config_.signals.Refuse(fmt::format("`latency.{}`: {} has no endpoint \"{}\"",
+                                                latency.signal, latency.application,
+                                                latency.endpoint));
+    }
+  }
+  return {};
 }
 
 std::vector<WatchedApplication> ControlPlan::Watched() const {
@@ -148,6 +177,11 @@ std::string ControlPlan::Describe() const {
                    config.migration.baseline.empty()
                        ? ""
                        : fmt::format(", {} is asked beside it", config.migration.baseline)));
+  if (!signals_.urls.empty()) {
+    line("signals", fmt::format("{} of {}, every {}; {} measured as latency",
+                                signals_.queries.size(), fmt::join(signals_.urls, ", "),
+                                FormatDuration(signals_.period), signals_.latencies.size()));
+  }
   line("budgets",
        fmt::format("at most {} moves a plan, each worth {}; a pod rests {}",
                    config.budgets.moves_per_plan,
@@ -200,6 +234,18 @@ void ControlLoop::MakeRuns() {
                                                      journal_.get(), journal_.get()));
   }
   told_.assign(runs_.size(), "");
+  signals_ = std::make_unique<SignalSource>(plan_.signals(), &clock_);
+}
+
+void ControlLoop::AskSignals() {
+  if (plan_.signals().urls.empty()) return;
+  SignalEntities entities;
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    const State& state = runs_[i]->state();
+    if (state.names == nullptr) continue;  // Not seen yet.
+    AddEntities(*plan_.parts()[i].watched.application, state, &entities);
+  }
+  signals_->Turn(entities);
 }
 
 // What cannot be understood changes nothing, lest a slip of the finger should resume what was
@@ -223,7 +269,7 @@ void ControlLoop::TakeControl(const WatchedCluster::ControlData& data) {
 void ControlLoop::Reload(ControlPlan plan) {
   plan_ = std::move(plan);
   runs_.clear();
-  cluster_->Watch(plan_.Watched());
+  cluster_->Watch(plan_.Watched(), plan_.config());
   MakeRuns();
   due_ = clock_.Now();
 }
@@ -236,10 +282,11 @@ bool ControlLoop::Turn() {
       LogError("{}", trimmed.error().message);
     }
   }
+  AskSignals();
   const Mode mode = switches_.Effective(plan_.config().migration.mode);
   bool goes_on = false;
   for (const auto& run : runs_) {
-    const Result<bool> turned = run->Turn(mode, {});
+    const Result<bool> turned = run->Turn(mode, signals_->Readings(run->name()));
     goes_on = goes_on || turned.value_or(false);
     TellProblem(*run);
   }
@@ -312,6 +359,7 @@ std::string ControlLoop::Status() const {
                    {"cluster", cluster_->Name()},
                    {"not_seen", cluster_->Missing()},
                    {"control_problem", control_problem_},
+                   {"signal_troubles", signals_->Troubles()},
                    {"journal", config.journal.path.string()},
                    {"configured_mode", ModeName(configured)},
                    {"mode", ModeName(switches_.Effective(configured))},

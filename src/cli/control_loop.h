@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "cli/config.h"
+#include "cli/signal_source.h"
 #include "cli/watched_cluster.h"
 #include "control/application_run.h"
 #include "control/mode.h"
@@ -34,13 +35,17 @@ class ControlPlan {
   const Config& config() const { return config_; }
   const std::vector<Part>& parts() const { return parts_; }
   std::vector<WatchedApplication> Watched() const;
+  const SignalsConfig& signals() const { return signals_; }
 
   // What would be done, for people: --dry-run.
   std::string Describe() const;
 
  private:
+  Result<void> ReadSignals();
+
   Config config_;
   std::vector<Part> parts_;
+  SignalsConfig signals_;
 };
 
 class ControlLoop {
@@ -67,6 +72,7 @@ class ControlLoop {
  private:
   ControlLoop(ControlPlan plan, std::unique_ptr<SqliteJournal> journal);
   void MakeRuns();
+  void AskSignals();
   Result<void> Connect();
   void TakeControl(const WatchedCluster::ControlData& data);
   void TellProblem(const ApplicationRun& run);
@@ -78,6 +84,7 @@ class ControlLoop {
   SystemClock clock_;
   std::unique_ptr<WatchedCluster> cluster_;
   std::vector<std::unique_ptr<ApplicationRun>> runs_;
+  std::unique_ptr<SignalSource> signals_;
   std::vector<std::string> told_;  // [run] The problem that was logged last.
   ModeSwitch switches_;
   std::string control_problem_;  // What is wrong with the ConfigMap.

@@ -99,12 +99,15 @@ std::string NodeTable(const ClusterView& view, SnapshotDetail detail) {
   if (detail == SnapshotDetail::kWide) columns.push_back({"BECAUSE"});
   TextTable table(std::move(columns));
   for (const NodeView& node : view.nodes) {
-    table.Row(
-        {node.node->meta.key.name, node.closed_because.empty() ? "yes" : "no",
-         OfAll(node.free, node.node->allocatable), MemoryOfAll(node.free, node.node->allocatable),
-         std::to_string(node.load.pods),
-         node.usage == nullptr ? "-" : fmt::format("{}", node.usage->used.cpu_millis / 1000.0),
-         detail == SnapshotDetail::kWide ? node.closed_because : ""});
+    std::vector<std::string> cells{
+        node.node->meta.key.name,
+        node.closed_because.empty() ? "yes" : "no",
+        OfAll(node.free, node.node->allocatable),
+        MemoryOfAll(node.free, node.node->allocatable),
+        std::to_string(node.load.pods),
+        node.usage == nullptr ? "-" : fmt::format("{}", node.usage->used.cpu_millis / 1000.0)};
+    if (detail == SnapshotDetail::kWide) cells.push_back(node.closed_because);
+    table.Row(std::move(cells));
   }
   return table.Text();
 }
@@ -126,14 +129,17 @@ std::string WorkloadTable(const ClusterView& view, SnapshotDetail detail) {
     const int64_t wanted = workload.controller == nullptr
                                ? static_cast<int64_t>(workload.pods.size())
                                : workload.controller->replicas;
-    table.Row({workload.object_namespace, fmt::format("{}/{}", workload.kind, workload.name),
-               fmt::format("{}/{}", workload.ready, wanted),
-               fmt::format("{}", workload.requests.cpu_millis / 1000.0),
-               FormatBytes(workload.requests.memory_bytes), std::to_string(nodes.size()),
-               workload.not_movable_because.empty() ? "yes" : "no",
-               detail == SnapshotDetail::kWide
-                   ? fmt::format("{}", fmt::join(workload.not_movable_because, "; "))
-                   : ""});
+    std::vector<std::string> cells{workload.object_namespace,
+                                   fmt::format("{}/{}", workload.kind, workload.name),
+                                   fmt::format("{}/{}", workload.ready, wanted),
+                                   fmt::format("{}", workload.requests.cpu_millis / 1000.0),
+                                   FormatBytes(workload.requests.memory_bytes),
+                                   std::to_string(nodes.size()),
+                                   workload.not_movable_because.empty() ? "yes" : "no"};
+    if (detail == SnapshotDetail::kWide) {
+      cells.push_back(fmt::format("{}", fmt::join(workload.not_movable_because, "; ")));
+    }
+    table.Row(std::move(cells));
   }
   return table.Text();
 }

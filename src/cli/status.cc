@@ -116,6 +116,14 @@ std::string StatusText(const OrderedJson& status) {
     const auto problem = one["problem"].get<std::string>();
     if (!problem.empty()) problems += fmt::format("{}: {}\n", name, problem);
   }
+  for (const OrderedJson& one : status["signal_troubles"]) {
+    problems += fmt::format("signal {}\n", one.get<std::string>());
+  }
+  for (const OrderedJson& one : status["not_seen"]) {
+    problems += fmt::format("not seen: {}\n", one.get<std::string>());
+  }
+  const auto control = status["control_problem"].get<std::string>();
+  if (!control.empty()) problems += fmt::format("the ConfigMap is not obeyed: {}\n", control);
   return text + table.Text() + (problems.empty() ? "" : "\n" + problems);
 }
 

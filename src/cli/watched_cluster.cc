@@ -46,7 +46,7 @@ class SimulatedCluster final : public WatchedCluster {
     }
   }
 
-  void Watch(std::vector<WatchedApplication>) override {}
+  void Watch(std::vector<WatchedApplication>, const Config&) override {}
   Cluster* Of(size_t application) override { return clusters_[application].get(); }
   bool CanWait() const override { return false; }
   std::string Name() const override {
@@ -71,6 +71,52 @@ class SimulatedCluster final : public WatchedCluster {
   uint64_t drifts_ = 0;
 };
 
+// An application within a scope: a workload with a pod that the selector does not pick stays where
+// it is.
+class ScopedCluster final : public Cluster {
+ public:
+  ScopedCluster(const kube::Mirror* mirror, std::shared_ptr<const Application> application,
+                LabelSelector scope, Duration staleness)
+      : mirror_(mirror),
+        cluster_(mirror, std::move(application), {.staleness_limit = staleness}),
+        scope_(std::move(scope)) {}
+
+  Result<void> Refresh(State* state) override {
+    TRY(cluster_.Refresh(state));
+    if (scope_.requirements.empty()) return {};
+    std::vector<char> outside(state->catalog->workloads.size(), 0);
+    for (PodId pod = 0; pod < state->pods.size(); ++pod) {
+      const kube::Pod* object = mirror_->pods.Find(cluster_.pod_object(pod).key);
+      if (object == nullptr || scope_.Matches(object->shape->labels)) continue;
+      outside[state->pods.workload[pod]] = 1;
+    }
+    // One catalog as long as nothing differs: States are compared by it.
+    if (state->catalog != whole_ || outside != outside_ || within_ == nullptr) {
+      auto within = std::make_shared<Catalog>(*state->catalog);
+      for (size_t w = 0; w < outside.size(); ++w) {
+        within->workloads[w].movable = within->workloads[w].movable && outside[w] == 0;
+      }
+      whole_ = state->catalog;
+      outside_ = std::move(outside);
+      within_ = std::move(within);
+    }
+    state->catalog = within_;
+    return {};
+  }
+
+  void Submit(std::span<const Intent> intents, Completions* completions) override {
+    cluster_.Submit(intents, completions);
+  }
+  std::chrono::nanoseconds Now() const override { return cluster_.Now(); }
+
+ private:
+  const kube::Mirror* mirror_;
+  kube::KubeCluster cluster_;
+  LabelSelector scope_;
+  std::shared_ptr<const Catalog> whole_, within_;
+  std::vector<char> outside_;
+};
+
 class LiveCluster final : public WatchedCluster {
  public:
   static Result<std::unique_ptr<WatchedCluster>> Open(const Config& config, const Clock* clock,
@@ -86,30 +132,35 @@ class LiveCluster final : public WatchedCluster {
     std::unique_ptr<LiveCluster> live(
         new LiveCluster(config, clock, std::move(client), server, std::move(on_control)));
     TRY(live->feed_.Sync(kSyncLimit));
-    live->Watch(std::move(applications));
+    live->Watch(std::move(applications), config);
     return live;
   }
 
-  void Watch(std::vector<WatchedApplication> applications) override {
+  void Watch(std::vector<WatchedApplication> applications, const Config& config) override {
     clusters_.clear();
     for (WatchedApplication& one : applications) {
-      clusters_.push_back(std::make_unique<kube::KubeCluster>(
-          &mirror_, std::move(one.application),
-          kube::KubeClusterOptions{.staleness_limit = staleness_}));
+      clusters_.push_back(std::make_unique<ScopedCluster>(&mirror_, std::move(one.application),
+                                                          config.scope.pods, config.staleness));
     }
   }
 
   Cluster* Of(size_t application) override { return clusters_[application].get(); }
   bool CanWait() const override { return true; }
   std::string Name() const override { return server_; }
-  std::vector<std::string> Missing() const override { return feed_.Missing(); }
+  std::vector<std::string> Missing() const override {
+    std::vector<std::string> missing = feed_.Missing();
+    if (control_ != nullptr && control_->reflector().last_error()) {
+      missing.push_back(fmt::format("the ConfigMap that holds us back ({})",
+                                    control_->reflector().last_error()->message));
+    }
+    return missing;
+  }
   void Poll(std::chrono::milliseconds timeout) override { feed_.Poll(timeout); }
 
  private:
   LiveCluster(const Config& config, const Clock* clock, std::unique_ptr<kube::ApiClient> client,
               std::string server, OnControl on_control)
       : server_(std::move(server)),
-        staleness_(config.staleness),
         mirror_(clock),
         client_(std::move(client)),
         feed_(client_.get(), &mirror_) {
@@ -119,12 +170,11 @@ class LiveCluster final : public WatchedCluster {
   }
 
   std::string server_;
-  Duration staleness_;
   kube::Mirror mirror_;
   std::unique_ptr<kube::ApiClient> client_;
   kube::MirrorFeed feed_;
   std::unique_ptr<kube::ConfigMapWatch> control_;
-  std::vector<std::unique_ptr<kube::KubeCluster>> clusters_;
+  std::vector<std::unique_ptr<ScopedCluster>> clusters_;
 };
 
 }  // namespace

@@ -40,7 +40,7 @@ class WatchedCluster {
 
   // Other applications in the same cluster. Clusters got before are gone. A simulated cluster goes
   // on as it is.
-  virtual void Watch(std::vector<WatchedApplication> applications) = 0;
+  virtual void Watch(std::vector<WatchedApplication> applications, const Config& config) = 0;
 
   virtual Cluster* Of(size_t application) = 0;
 

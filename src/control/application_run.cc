@@ -64,6 +64,7 @@ Result<bool> ApplicationRun::Decide() {
   const bool rested = !planning_ && cluster_.Now() - plan_ended_at_ >= options_.rest;
   if (cluster_.TakeChange() || rested) {
     cluster_.Forget();
+    controller_.ForgetMoves();
     controller_.BeginPlan();
     planning_ = true;
   }

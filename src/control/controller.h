@@ -59,6 +59,9 @@ class Controller {
   // Gives up the plan that is open, if one is, and begins another. REQUIRES: nothing is in flight.
   void BeginPlan();
 
+  // For a cluster on which nothing that was decided has happened: no pod rests because of it.
+  void ForgetMoves() { guard_.ForgetMoves(); }
+
   // One turn. An error is the cluster's, which could not be observed, or the journal's, which could
   // not be written: nothing was decided, and nothing done. Another turn may follow.
   Result<TurnResult> Turn();

@@ -49,6 +49,9 @@ class Guard {
   // A decision that was allowed is under way: it counts against the budget and its pods cool down.
   void Note(const State& state, const Decision& decision);
 
+  // What was noted has not happened after all: nothing rests.
+  void ForgetMoves() { last_moved_at_.clear(); }
+
   const GuardOptions& options() const { return options_; }
 
  private:

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kube/application_pods.h"
 
-#include <algorithm>
-
 namespace rudderfish::kube {
 
 ApplicationPods::ApplicationPods(const Mirror* mirror,
@@ -17,49 +15,82 @@ ApplicationPods::ApplicationPods(const Mirror* mirror,
   }
 }
 
-bool ApplicationPods::Update() {
+ApplicationPods::Differences ApplicationPods::Update() {
   const std::optional<std::vector<Change>> changes = mirror_->ChangesSince(&cursor_);
   if (!changes || !is_read_) {
     ReadAll();
-    return true;
+    return {.any = true, .nodes = true, .members = true, .all_workloads = true};
   }
+  Differences differences;
   for (const Change& change : *changes) {
-    if (change.resource == Resource::kPods) ReadPod(change.key);
-    if (change.resource == Resource::kReplicaSets) ReadPodsOf(change.key);
+    switch (change.resource) {
+      case Resource::kPods:
+        ReadPod(change.key, &differences);
+        break;
+      case Resource::kReplicaSets:
+        ReadPodsOf(change.key, &differences);
+        break;
+      case Resource::kNodes:
+        differences.any = differences.nodes = true;
+        break;
+      case Resource::kPersistentVolumes:
+      case Resource::kPersistentVolumeClaims:
+        differences.any = differences.all_workloads = true;
+        break;
+      default:
+        break;
+    }
   }
-  return std::any_of(changes->begin(), changes->end(), [](const Change& change) {
-    return change.resource == Resource::kPods || change.resource == Resource::kNodes ||
-           change.resource == Resource::kReplicaSets ||
-           change.resource == Resource::kPersistentVolumes ||
-           change.resource == Resource::kPersistentVolumeClaims;
-  });
+  return differences;
 }
 
 void ApplicationPods::ReadAll() {
   for (Members& members : members_) members.clear();
   tracked_.clear();
-  loads_.clear();
-  for (const auto& [key, unused] : mirror_->pods.objects()) ReadPod(key);
+  nodes_.clear();
+  Differences unused;
+  for (const auto& [key, pod] : mirror_->pods.objects()) ReadPod(key, &unused);
   is_read_ = true;
 }
 
-void ApplicationPods::ReadPod(const ObjectKey& key) {
-  Forget(key);
+void ApplicationPods::ReadPod(const ObjectKey& key, Differences* differences) {
   const Pod* pod = mirror_->pods.Find(key);
-  if (pod == nullptr || !pod->occupies()) return;
-  const WorkloadId workload = WorkloadOf(*pod);
-  tracked_[key] = {pod->node, pod->shape->requests, workload, pod->shape->owner};
-  NodeLoad& load = loads_[pod->node];
-  load.requested += pod->shape->requests;
-  ++load.pods;
-  if (workload != kNone && pod->counts()) {
-    members_[workload][key] = {pod->meta.uid, pod->node, pod->shape};
+  if (pod == nullptr || !pod->occupies()) {
+    Forget(key, differences);
+    return;
   }
+  NodeUses::value_type* node = &*nodes_.try_emplace(pod->node).first;
+  const Tracked now{node, pod->shape, WorkloadOf(*pod), pod->counts()};
+  const auto known = tracked_.find(key);
+  const bool same = known != tracked_.end() && known->second.shape == now.shape &&
+                    known->second.workload == now.workload && known->second.counts == now.counts;
+  const bool member = now.workload != kNone && now.counts;
+  Member* before = nullptr;
+  if (same && member) before = &members_[now.workload].at(key);
+  if (same && (before == nullptr || before->uid == pod->meta.uid)) {
+    if (known->second.node == node) return;  // Nothing that matters here.
+    NodeLoad& left = known->second.node->second.load;
+    left.requested -= now.shape->requests;
+    --left.pods;
+    known->second.node = node;
+    if (before != nullptr) before->node = node;
+  } else {
+    Forget(key, differences);
+    tracked_[key] = now;
+    if (member) {
+      members_[now.workload][key] = {pod->meta.uid, node, pod->shape};
+      differences->members = true;
+      differences->workloads.push_back(now.workload);
+    }
+  }
+  node->second.load.requested += now.shape->requests;
+  ++node->second.load.pods;
+  differences->any = true;
 }
 
 // A ReplicaSet has become known, or another Deployment's: its pods may have come to be the
 // application's.
-void ApplicationPods::ReadPodsOf(const ObjectKey& replica_set) {
+void ApplicationPods::ReadPodsOf(const ObjectKey& replica_set, Differences* differences) {
   const ObjectRef owner{"ReplicaSet", replica_set.name, ""};
   const ObjectRef top = mirror_->WorkloadOf(replica_set.object_namespace, owner);
   const auto known = workloads_.find({top.kind, {replica_set.object_namespace, top.name}});
@@ -68,22 +99,26 @@ void ApplicationPods::ReadPodsOf(const ObjectKey& replica_set) {
   for (auto at = tracked_.lower_bound({replica_set.object_namespace, ""});
        at != tracked_.end() && at->first.object_namespace == replica_set.object_namespace; ++at) {
     const Tracked& tracked = at->second;
-    if (tracked.owner.kind == owner.kind && tracked.owner.name == owner.name &&
-        tracked.workload != workload) {
+    const ObjectRef& of_pod = tracked.shape->owner;
+    if (tracked.workload != workload && of_pod.kind == owner.kind && of_pod.name == owner.name) {
       changed.push_back(at->first);
     }
   }
-  for (const ObjectKey& key : changed) ReadPod(key);
+  for (const ObjectKey& key : changed) ReadPod(key, differences);
 }
 
-void ApplicationPods::Forget(const ObjectKey& key) {
+void ApplicationPods::Forget(const ObjectKey& key, Differences* differences) {
   const auto at = tracked_.find(key);
   if (at == tracked_.end()) return;
   const Tracked& tracked = at->second;
-  const auto load = loads_.find(tracked.node);
-  load->second.requested -= tracked.requests;
-  if (--load->second.pods == 0) loads_.erase(load);
-  if (tracked.workload != kNone) members_[tracked.workload].erase(key);
+  NodeLoad& load = tracked.node->second.load;
+  load.requested -= tracked.shape->requests;
+  --load.pods;
+  differences->any = true;
+  if (tracked.workload != kNone && members_[tracked.workload].erase(key) > 0) {
+    differences->members = true;
+    differences->workloads.push_back(tracked.workload);
+  }
   tracked_.erase(at);
 }
 

@@ -22,32 +22,48 @@ class ApplicationPods {
   // REQUIRES: `mirror` outlives this.
   ApplicationPods(const Mirror* mirror, std::shared_ptr<const Application> application);
 
+  struct NodeUse {
+    NodeLoad load;
+    NodeId row = kNone;  // For whoever orders the nodes to note.
+  };
+  using NodeUses = std::unordered_map<std::string, NodeUse>;  // By name; never shrinks but anew.
+
   struct Member {
-    std::string uid, node;
+    std::string uid;
+    const NodeUses::value_type* node;  // Where it stands.
     std::shared_ptr<const PodShape> shape;
   };
   using Members = std::map<ObjectKey, Member>;
 
-  // Takes in what changed since the last call; true if anything here may differ.
-  bool Update();
+  // What an Update found to differ. What merely moved is in none of the lists.
+  struct Differences {
+    bool any = false;
+    bool nodes = false;                 // The nodes themselves.
+    bool members = false;               // Which pods there are.
+    std::vector<WorkloadId> workloads;  // Whose pods differ in what they are; with repetitions.
+    bool all_workloads = false;
+  };
+
+  // Takes in what changed since the last call.
+  Differences Update();
 
   // Pods of a workload that count as replicas and stand on a node, by namespace and name.
   const Members& members(WorkloadId workload) const { return members_[workload]; }
-  const NodeLoads& loads() const { return loads_; }
+  NodeUses& nodes() { return nodes_; }
 
  private:
   // What one pod adds to the above.
   struct Tracked {
-    std::string node;
-    Resources requests;
+    NodeUses::value_type* node = nullptr;
+    std::shared_ptr<const PodShape> shape;
     WorkloadId workload = kNone;
-    ObjectRef owner;
+    bool counts = false;
   };
 
   void ReadAll();
-  void ReadPod(const ObjectKey& key);
-  void ReadPodsOf(const ObjectKey& replica_set);
-  void Forget(const ObjectKey& key);
+  void ReadPod(const ObjectKey& key, Differences* differences);
+  void ReadPodsOf(const ObjectKey& replica_set, Differences* differences);
+  void Forget(const ObjectKey& key, Differences* differences);
   WorkloadId WorkloadOf(const Pod& pod) const;
 
   const Mirror* mirror_;
@@ -55,7 +71,7 @@ class ApplicationPods {
   std::map<std::pair<std::string, ObjectKey>, WorkloadId> workloads_;  // By kind and key.
   std::vector<Members> members_;                                       // [workload]
   std::map<ObjectKey, Tracked> tracked_;
-  NodeLoads loads_;
+  NodeUses nodes_;
   uint64_t cursor_ = 0;
   bool is_read_ = false;
 };

@@ -30,8 +30,9 @@ bool SameColumns(const State& a, const State& b) {
   return a.catalog == b.catalog && a.nodes.kind == b.nodes.kind &&
          a.nodes.allocatable == b.nodes.allocatable && a.nodes.free == b.nodes.free &&
          a.pods.workload == b.pods.workload && a.pods.node == b.pods.node &&
-         a.network.latency_ms == b.network.latency_ms && a.names->nodes == b.names->nodes &&
-         a.names->pods == b.names->pods;
+         a.network.latency_ms == b.network.latency_ms &&
+         (a.names == b.names ||
+          (a.names->nodes == b.names->nodes && a.names->pods == b.names->pods));
 }
 
 std::string ObjectText(const WorkloadObject& object) {
@@ -47,12 +48,14 @@ KubeCluster::KubeCluster(const Mirror* mirror, std::shared_ptr<const Application
       options_(options),
       pods_(mirror, application_),
       network_(application_->network),
-      obstacles_(application_->objects.size()) {}
+      requests_(application_->objects.size()),
+      obstacles_(application_->objects.size()),
+      tolerations_(application_->objects.size()) {}
 
 void KubeCluster::SetNetwork(Network network) {
   CHECK_EQ(network.layers, application_->catalog->layer_count());
   network_ = std::move(network);
-  changed_ = true;
+  pending_.any = true;
 }
 
 Result<void> KubeCluster::CheckFresh() const {
@@ -73,10 +76,16 @@ Result<void> KubeCluster::CheckFresh() const {
 
 Result<void> KubeCluster::Refresh(State* state) {
   TRY(CheckFresh());
-  changed_ = pods_.Update() || changed_;
-  if (changed_) {
+  const ApplicationPods::Differences now = pods_.Update();
+  pending_.any |= now.any;
+  pending_.nodes |= now.nodes;
+  pending_.members |= now.members;
+  pending_.all_workloads |= now.all_workloads;
+  pending_.workloads.insert(pending_.workloads.end(), now.workloads.begin(), now.workloads.end());
+  if (pending_.members) pod_members_.clear();  // They may be gone.
+  if (pending_.any) {
     TRY(Build(&next_));
-    changed_ = false;
+    pending_ = {};
     if (state_.catalog == nullptr || !SameColumns(next_, state_)) {
       next_.version = state_.version + 1;
       std::swap(state_, next_);
@@ -88,15 +97,32 @@ Result<void> KubeCluster::Refresh(State* state) {
 }
 
 Result<void> KubeCluster::Build(State* state) {
-  ListNodes();
+  if (pending_.nodes) ListNodes();
+  for (auto& [unused, use] : pods_.nodes()) use.row = kNone;
+  for (size_t row = 0; row < rows_.size(); ++row) {
+    if (rows_[row].node == nullptr) continue;
+    const auto use = pods_.nodes().find(rows_[row].name);
+    if (use != pods_.nodes().end()) use->second.row = static_cast<NodeId>(row);
+  }
+  LookAtWorkloads();
   std::shared_ptr<const Catalog> catalog = MakeCatalog();
   const bool same = state_.catalog != nullptr && SameCatalog(*catalog, *state_.catalog);
   state->catalog = same ? state_.catalog : std::move(catalog);
   state->calls = application_->calls;
   state->network = network_;
-  TRY(BuildPods(state));
+  TRY(CheckPods());
+  BuildPods(state);
   BuildRoom(state);
   return {};
+}
+
+void KubeCluster::LookAtWorkloads() {
+  if (pending_.all_workloads) {
+    for (size_t w = 0; w < requests_.size(); ++w) LookAt(static_cast<WorkloadId>(w));
+    return;
+  }
+  const std::set<WorkloadId> once(pending_.workloads.begin(), pending_.workloads.end());
+  for (const WorkloadId workload : once) LookAt(workload);
 }
 
 // The cluster's nodes that are of a kind, and one for each layer outside, all by name.
@@ -104,9 +130,10 @@ void KubeCluster::ListNodes() {
   rows_.clear();
   for (const auto& [key, node] : mirror_->nodes.objects()) {
     const auto& selectors = application_->kind_nodes;
-    const auto kind = std::find_if(selectors.begin(), selectors.end(), [&](const auto& selector) {
-      return selector.Matches(node.labels);
-    });
+    const Labels& labels = node.labels;
+    const auto kind =
+        std::find_if(selectors.begin(), selectors.end(),
+                     [&labels](const LabelSelector& selector) { return selector.Matches(labels); });
     if (kind == selectors.end()) continue;
     rows_.push_back({key.name, &node, static_cast<KindId>(kind - selectors.begin())});
   }
@@ -124,85 +151,105 @@ void KubeCluster::ListNodes() {
                    [](const Row& a, const Row& b) { return a.name < b.name; });
 }
 
-std::shared_ptr<const Catalog> KubeCluster::MakeCatalog() {
+// What the pods of a workload are, so that it need not be asked again until they differ.
+void KubeCluster::LookAt(WorkloadId workload) {
+  requests_[workload] = {};
+  obstacles_[workload].clear();
+  tolerations_[workload].clear();
+  const auto add = [](auto* all, const auto& one) {
+    if (std::find(all->begin(), all->end(), one) == all->end()) all->push_back(one);
+  };
+  const PodShape* last = nullptr;
+  for (const auto& [key, member] : pods_.members(workload)) {
+    if (member.shape.get() == last) continue;  // Nearly always: pods of one template.
+    last = member.shape.get();
+    requests_[workload] = Most(requests_[workload], member.shape->requests);
+    add(&tolerations_[workload], member.shape->tolerations);
+    const Pod* pod = mirror_->pods.Find(key);
+    for (const std::string& reason : WhyNotMovable(*mirror_, *pod)) {
+      add(&obstacles_[workload], reason);
+    }
+  }
+}
+
+std::shared_ptr<const Catalog> KubeCluster::MakeCatalog() const {
   Catalog catalog = *application_->catalog;
   for (WorkloadId w = 0; w < catalog.workload_count(); ++w) {
-    obstacles_[w].clear();
     if (application_->objects[w].is_external()) continue;
     Workload& workload = catalog.workloads[w];
     workload.replicas_max = static_cast<int>(pods_.members(w).size());
-    const PodShape* last = nullptr;
-    for (const auto& [key, member] : pods_.members(w)) {
-      if (member.shape.get() == last) continue;  // Nearly always: pods of one template.
-      last = member.shape.get();
-      workload.requests = Most(workload.requests, member.shape->requests);
-      const Pod* pod = mirror_->pods.Find(key);
-      for (std::string& reason : WhyNotMovable(*mirror_, *pod)) {
-        auto& all = obstacles_[w];
-        if (std::find(all.begin(), all.end(), reason) == all.end())
-          all.push_back(std::move(reason));
-      }
-    }
+    workload.requests = requests_[w];
     workload.movable = workload.movable && obstacles_[w].empty();
   }
   return std::make_shared<const Catalog>(std::move(catalog));
 }
 
-NodeId KubeCluster::NodeNamed(const std::string& name) const {
-  const auto at = std::lower_bound(rows_.begin(), rows_.end(), name,
-                                   [](const Row& row, const auto& n) { return row.name < n; });
-  return at != rows_.end() && at->name == name && at->node != nullptr
-             ? static_cast<NodeId>(at - rows_.begin())
-             : kNone;
+Result<void> KubeCluster::CheckPods() const {
+  for (size_t w = 0; w < application_->objects.size(); ++w) {
+    const WorkloadObject& object = application_->objects[w];
+    if (object.is_external()) continue;
+    const auto& members = pods_.members(static_cast<WorkloadId>(w));
+    if (members.empty()) {
+      return Fail(ErrorCode::kFailedPrecondition,
+                  "{} of the application {} has no pod on a node; no decision without it",
+                  ObjectText(object), application_->name);
+    }
+    for (const auto& [key, member] : members) {
+      if (member.node->second.row != kNone) continue;
+      return Fail(ErrorCode::kFailedPrecondition,
+                  "the pod {} of the application {} is on the node {}, which is of none of its "
+                  "node types",
+                  KeyText(key), application_->name, member.node->first);
+    }
+  }
+  return {};
 }
 
-Result<void> KubeCluster::BuildPods(State* state) {
+void KubeCluster::BuildPods(State* state) {
   const Catalog& catalog = *application_->catalog;
-  auto names = std::make_shared<Names>();
-  std::vector<PodObject> objects;
   state->pods.workload.clear();
   state->pods.node.clear();
-  for (const Row& row : rows_) names->nodes.push_back(row.name);
-  std::set<std::string_view> namespaces;
-  for (const WorkloadObject& object : application_->objects) {
-    if (!object.is_external()) namespaces.insert(object.object_namespace);
-  }
-  const auto add = [&](WorkloadId workload, NodeId node, std::string name, PodObject object) {
-    state->pods.workload.push_back(workload);
-    state->pods.node.push_back(node);
-    names->pods.push_back(std::move(name));
-    objects.push_back(std::move(object));
-  };
+  pod_members_.clear();
   for (WorkloadId w = 0; w < catalog.workload_count(); ++w) {
-    const WorkloadObject& object = application_->objects[w];
-    if (object.is_external()) {
+    if (application_->objects[w].is_external()) {
       const std::string name =
           fmt::format("external-{}", catalog.layers[application_->external_layers[w]].name);
       const auto row = std::find_if(rows_.begin(), rows_.end(), [&](const Row& r) {
         return r.node == nullptr && r.name == name;
       });
-      add(w, static_cast<NodeId>(row - rows_.begin()), catalog.workloads[w].name, {});
+      state->pods.workload.push_back(w);
+      state->pods.node.push_back(static_cast<NodeId>(row - rows_.begin()));
+      pod_members_.push_back(nullptr);
       continue;
     }
-    if (pods_.members(w).empty()) {
-      return Fail(ErrorCode::kFailedPrecondition,
-                  "{} of the application {} has no pod on a node; no decision without it",
-                  ObjectText(object), application_->name);
-    }
-    for (const auto& [key, member] : pods_.members(w)) {
-      const NodeId node = NodeNamed(member.node);
-      if (node == kNone) {
-        return Fail(ErrorCode::kFailedPrecondition,
-                    "the pod {} of the application {} is on the node {}, which is of none of its "
-                    "node types",
-                    KeyText(key), application_->name, member.node);
-      }
-      add(w, node, namespaces.size() == 1 ? key.name : KeyText(key), {key, member.uid});
+    for (const auto& member : pods_.members(w)) {
+      state->pods.workload.push_back(w);
+      state->pods.node.push_back(member.second.node->second.row);
+      pod_members_.push_back(&member);
     }
   }
-  pod_objects_ = std::move(objects);
-  state->names = std::move(names);
-  return {};
+  if (names_ == nullptr || pending_.members || pending_.nodes) names_ = MakeNames();
+  state->names = names_;
+}
+
+std::shared_ptr<const Names> KubeCluster::MakeNames() const {
+  auto names = std::make_shared<Names>();
+  for (const Row& row : rows_) names->nodes.push_back(row.name);
+  std::set<std::string_view> namespaces;
+  for (const WorkloadObject& object : application_->objects) {
+    if (!object.is_external()) namespaces.insert(object.object_namespace);
+  }
+  names->pods.reserve(pod_members_.size());
+  WorkloadId external = 0;
+  for (const auto* member : pod_members_) {
+    if (member != nullptr) {
+      names->pods.push_back(namespaces.size() == 1 ? member->first.name : KeyText(member->first));
+      continue;
+    }
+    while (!application_->objects[external].is_external()) ++external;
+    names->pods.push_back(application_->catalog->workloads[external++].name);
+  }
+  return names;
 }
 
 std::vector<std::vector<Toleration>> KubeCluster::TolerationsOfMovable(
@@ -210,8 +257,7 @@ std::vector<std::vector<Toleration>> KubeCluster::TolerationsOfMovable(
   std::vector<std::vector<Toleration>> all;
   for (WorkloadId w = 0; w < catalog.workload_count(); ++w) {
     if (!catalog.workloads[w].movable) continue;
-    for (const auto& [key, member] : pods_.members(w)) {
-      const auto& tolerations = member.shape->tolerations;
+    for (const auto& tolerations : tolerations_[w]) {
       if (std::find(all.begin(), all.end(), tolerations) == all.end()) all.push_back(tolerations);
     }
   }
@@ -226,8 +272,8 @@ void KubeCluster::BuildRoom(State* state) {
   nodes.free.clear();
   closed_.clear();
   for (const Row& row : rows_) {
-    const auto load_at = pods_.loads().find(row.name);
-    const NodeLoad load = load_at == pods_.loads().end() ? NodeLoad{} : load_at->second;
+    const auto use = pods_.nodes().find(row.name);
+    const NodeLoad load = use == pods_.nodes().end() ? NodeLoad{} : use->second.load;
     std::string closed = row.node == nullptr ? "outside of the cluster" : "";
     for (size_t i = 0; i < tolerations.size() && closed.empty(); ++i) {
       closed = WhyClosed(*row.node, load, tolerations[i]);
@@ -249,26 +295,30 @@ void KubeCluster::Submit(std::span<const Intent> intents, Completions* completio
   for (const Intent& intent : intents) completions->push_back({intent, Review(intent)});
 }
 
-Result<void> KubeCluster::Review(const Intent& intent) {
+KubeCluster::PodObject KubeCluster::pod_object(PodId pod) const {
+  const auto* member = pod_members_[pod];
+  return member == nullptr ? PodObject{} : PodObject{member->first, member->second.uid};
+}
+
+Result<void> KubeCluster::Review(const Intent& intent) const {
   const Migrate& migrate = std::get<Migrate>(intent.action);
-  if (intent.seen.state_version > state_.version || migrate.pod < 0 ||
-      migrate.pod >= static_cast<PodId>(pod_objects_.size()) || migrate.to < 0 ||
-      migrate.to >= state_.nodes.size()) {
+  const auto is_node = [&](NodeId node) { return node >= 0 && node < state_.nodes.size(); };
+  if (migrate.pod < 0 || migrate.pod >= static_cast<PodId>(pod_members_.size()) ||
+      !is_node(migrate.from) || !is_node(migrate.to)) {
     return Fail(ErrorCode::kConflict, "the pod or the node of a move is not there any more");
   }
   if (intent.seen.state_version != state_.version) {
     return Fail(ErrorCode::kConflict, "the cluster has changed since it was seen");
   }
-  const PodObject& object = pod_objects_[migrate.pod];
+  const PodObject object = pod_object(migrate.pod);
   const NodeId was_on = state_.pods.node[migrate.pod];
   const Pod* pod = mirror_->pods.Find(object.key);
-  if (was_on != migrate.from || was_on != intent.seen.pod_was_on ||
-      (!object.uid.empty() && (pod == nullptr || pod->meta.uid != object.uid || !pod->counts() ||
-                               pod->node != NodeName(state_, was_on)))) {
+  const bool is_there =
+      object.uid.empty() || (pod != nullptr && pod->meta.uid == object.uid && pod->counts() &&
+                             pod->node == NodeName(state_, was_on));
+  if (was_on != migrate.from || was_on != intent.seen.pod_was_on || !is_there) {
     return Fail(ErrorCode::kConflict, "{} is not on {} any more", PodName(state_, migrate.pod),
-                migrate.from >= 0 && migrate.from < state_.nodes.size()
-                    ? NodeName(state_, migrate.from)
-                    : "its node");
+                NodeName(state_, migrate.from));
   }
   return Fail(ErrorCode::kFailedPrecondition, "the cluster is read-only: {} stays on {}",
               PodName(state_, migrate.pod), NodeName(state_, was_on));

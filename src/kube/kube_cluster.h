@@ -52,7 +52,7 @@ class KubeCluster final : public Cluster {
     ObjectKey key;
     std::string uid;
   };
-  const PodObject& pod_object(PodId pod) const { return pod_objects_[pod]; }
+  PodObject pod_object(PodId pod) const;
 
   // Why a workload is not moved, and why a node takes no new pods; empty if they are.
   const std::vector<std::string>& obstacles(WorkloadId workload) const {
@@ -70,26 +70,32 @@ class KubeCluster final : public Cluster {
   Result<void> CheckFresh() const;
   Result<void> Build(State* state);
   void ListNodes();
-  std::shared_ptr<const Catalog> MakeCatalog();
-  Result<void> BuildPods(State* state);
+  void LookAtWorkloads();
+  void LookAt(WorkloadId workload);
+  std::shared_ptr<const Catalog> MakeCatalog() const;
+  Result<void> CheckPods() const;
+  void BuildPods(State* state);
+  std::shared_ptr<const Names> MakeNames() const;
   void BuildRoom(State* state);
   std::vector<std::vector<Toleration>> TolerationsOfMovable(const Catalog& catalog) const;
-  NodeId NodeNamed(const std::string& name) const;
-  Result<void> Review(const Intent& intent);
+  Result<void> Review(const Intent& intent) const;
 
   const Mirror* mirror_;
   std::shared_ptr<const Application> application_;
   KubeClusterOptions options_;
   ApplicationPods pods_;
   Network network_;
-  bool changed_ = true;  // Since State was built.
+  ApplicationPods::Differences pending_{true, true, true, {}, true};  // Since State was built.
 
   std::vector<Row> rows_;
-  std::vector<PodObject> pod_objects_;
-  std::vector<std::vector<std::string>> obstacles_;  // [workload]
-  std::vector<std::string> closed_;                  // [node]
-  State state_;                                      // As last built.
-  State next_;                                       // Being built; keeps its memory.
+  std::vector<const ApplicationPods::Members::value_type*> pod_members_;  // [pod] Null: outside.
+  std::vector<Resources> requests_;                                       // [workload]
+  std::vector<std::vector<std::string>> obstacles_;                       // [workload]
+  std::vector<std::vector<std::vector<Toleration>>> tolerations_;         // [workload], each once.
+  std::vector<std::string> closed_;                                       // [node]
+  std::shared_ptr<const Names> names_;
+  State state_;  // As last built.
+  State next_;   // Being built; keeps its memory.
 };
 
 }  // namespace rudderfish::kube

@@ -37,7 +37,7 @@ std::string PathOf(Resource resource) {
 
 }  // namespace
 
-MirrorFeed::MirrorFeed(ApiClient* client, Mirror* mirror)
+MirrorFeed::MirrorFeed(ApiClient* client, Mirror* mirror, Duration watch_timeout)
     : client_(client), mirror_(mirror), usage_(2, 0), usage_missing_(2), usage_asked_(2, false) {
   for (int i = 0; i < kResourceCount; ++i) {
     const auto resource = static_cast<Resource>(i);
@@ -46,8 +46,10 @@ MirrorFeed::MirrorFeed(ApiClient* client, Mirror* mirror)
       continue;
     }
     watched_.push_back(
-        {resource, std::make_unique<Reflector>(client, ReflectorOptions{.path = PathOf(resource)},
-                                               mirror->SinkOf(resource))});
+        {resource,
+         std::make_unique<Reflector>(
+             client, ReflectorOptions{.path = PathOf(resource), .watch_timeout = watch_timeout},
+             mirror->SinkOf(resource))});
     watched_.back().reflector->Start();
   }
 }

@@ -10,6 +10,9 @@
 namespace rudderfish::kube {
 namespace {
 
+// 64 TiB: the pods of a node, and of many, can be added up in 64 bits.
+constexpr int64_t kMostRequested = int64_t{1} << 46;
+
 struct Amounts {
   Quantity cpu, memory;
 
@@ -276,6 +279,9 @@ Result<Resources> internal::ReadPodRequests(const Fields& pod) {
   const Result<int64_t> cpu = total.cpu.MilliValue(), memory = total.memory.Value();
   if (!cpu) return Invalid("its requests of cpu together: {}", cpu.error().message);
   if (!memory) return Invalid("its requests of memory together: {}", memory.error().message);
+  if (*cpu > kMostRequested || *memory > kMostRequested) {
+    return Invalid("it requests more than any node has: {} milli-cores, {} bytes", *cpu, *memory);
+  }
   return Resources{*cpu, *memory};
 }
 

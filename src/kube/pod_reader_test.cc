@@ -141,6 +141,9 @@ TEST(ReadPod, AMalformedObjectIsAnErrorThatNamesIt) {
   EXPECT_EQ(ErrorOf(PodJson{.name = "p", .memory = "9Ei"}.Text()),
             "pod default/p: spec.containers[0].resources.requests.memory: the quantity `9Ei` is "
             "beyond 64 bits");
+  EXPECT_EQ(ErrorOf(PodJson{.name = "p", .memory = "1Pi"}.Text()),
+            "pod default/p: it requests more than any node has: 100 milli-cores, 1125899906842624 "
+            "bytes");
   EXPECT_EQ(ErrorOf(PodJson{.name = "p", .labels = R"({"a":1})"}.Text()),
             "pod default/p: metadata.labels.a: expected text");
   EXPECT_EQ(ErrorOf(PodJson{.name = "p", .phase = "Sleeping"}.Text()),

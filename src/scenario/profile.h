@@ -7,10 +7,10 @@
 #include "base/result.h"
 #include "scenario/scenario.h"
 
-// The cluster as it was seen, as a world to train on: its nodes with their names and what they have,
-// its workloads with the replicas, requests and layers seen, its network and its calls. What was
-// the same in all states is a constant; of what was not, every value seen may be drawn. The states
-// themselves can be started from: the simulator then has the cluster as it was, to the bit.
+// The cluster as it was seen, as a world to train on: its nodes with their names and what they
+// have, its workloads with the replicas, requests and layers seen, its network and its calls. What
+// was the same in all states is a constant; of what was not, every value seen may be drawn. The
+// states themselves can be started from: the simulator then has the cluster as it was, to the bit.
 
 namespace rudderfish {
 

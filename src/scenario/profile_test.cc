@@ -19,7 +19,11 @@ using ::testing::Not;
 
 State World(uint64_t seed) {
   Rng rng(seed, 0);
-  return ContinuumWorld({}, &rng);
+  State state = ContinuumWorld({}, &rng);
+  auto calls = std::make_shared<CallGraph>(*state.calls);
+  calls->name = "pattern";
+  state.calls = calls;
+  return state;
 }
 
 void ExpectSameState(const State& a, const State& b) {

@@ -122,7 +122,7 @@ void CheckRefusals(const ClusterUnderTest& under, Rng* rng) {
     const auto refused = SubmitAndSettle(under, seen);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::kFailedPrecondition) << refused.error().message;
-    const Intent stale{{move.pod, move.to, move.from},
+    const Intent stale{Migrate{move.pod, move.to, move.from},
                        {.state_version = state.version, .pod_was_on = move.to}};
     const auto conflict = SubmitAndSettle(under, stale);
     ASSERT_FALSE(conflict);

@@ -158,6 +158,20 @@ TEST_F(ApplicationRunTest, ChangeOfTheRealClusterBeginsANewPlanOnIt) {
   EXPECT_EQ(rows[1].seen.latency_ms, model.Now().latency_ms) << "nothing imagined is left";
 }
 
+TEST_F(ApplicationRunTest, PodsThatWereOnlyImaginedToMoveDoNotRest) {
+  SimCluster real(DrawStart(1));
+  ApplicationOptions options = Options();
+  options.guard.pod_cooldown = minutes(60);
+  ApplicationRun run(options, &real, &journal_, &evidence_);
+  Settle(&run);
+  const size_t rows = journal_.rows().size();
+  real.Advance(minutes(11));
+  Settle(&run);
+  ASSERT_EQ(journal_.rows().size(), 2 * rows);
+  EXPECT_EQ(journal_.rows()[rows].chosen, journal_.rows()[0].chosen);
+  EXPECT_EQ(journal_.rows().back().fate, Fate::kStayed);
+}
+
 TEST_F(ApplicationRunTest, OffDecidesNothingAndGoesOnAfterwards) {
   SimCluster real(DrawStart(1));
   ApplicationRun run(Options(), &real, &journal_, &evidence_);

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "cli/config.h"
+#include "cli/signal_source.h"
 
 // Any bytes as rudderfish.yaml: refused in one line, or a configuration within its bounds.
 
@@ -21,5 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CHECK(config->staleness.count() > 0);
   CHECK(config->cluster.is_simulated() == config->applications.empty());
   CHECK(rudderfish::WhatNeedsARestart(*config, *config).empty());
+  const auto signals = rudderfish::ParseSignals(config->signals);
+  CHECK(signals.has_value() || !signals.error().message.empty());
   return 0;
 }

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/decision_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace rudderfish {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+StoredRow Moved() {
+  StoredRow stored{.number = 17, .written_at = 1'000'000};
+  JournalRow& row = stored.row;
+  row.application = "shop";
+  row.policy = "lookahead";
+  row.baseline = "greedy";
+  row.seen = {30, 10, 15, 3, 2};
+  row.predicted = {20, 11, 5, 3, 1};
+  row.predicted_gain_ms = 10;
+  row.step_cost_ms = 0.2;
+  row.allowed_cells = 5;
+  row.chosen = {{"web-1", "edge-1", "cloud-1"}};
+  row.considered = {{row.chosen[0], "web", row.predicted, 3}, {std::nullopt, "", row.seen, 1}};
+  row.refused = {{"db", "", "may not be moved"},
+                 {"", "dev-1", "layer client accepts no pods that are moved"},
+                 {"web", "edge-2", "asks for 2 CPU, 1 is free"}};
+  row.refused_count = 5;
+  row.verdict = {.allowed = true, .reason = ""};
+  row.fate = Fate::kRecorded;
+  return stored;
+}
+
+TEST(DecisionText, StoryTellsWhyWhatElseAndWhatNot) {
+  const std::string story = DecisionStory(Moved(), "web-1", 1'060'000);
+  for (const char* part :
+       {"web-1 from edge-1 to cloud-1 would be moved (shadow: nothing was touched)",
+        "decision 17 of shop, 60s ago", "latency 30.0 -> 20.0 ms, 10.0 ms less",
+        "network 10.0 ms less, execution 1.0 ms more, queueing\n1.0 ms less",
+        "greedy would choose: stay", "* web-1 from edge-1 to cloud-1", "web to edge-2: asks for 2",
+        "anything to dev-1: layer client", "2 more were counted, but not kept"}) {
+    EXPECT_THAT(story, HasSubstr(part));
+  }
+  EXPECT_THAT(story, Not(HasSubstr("db anywhere"))) << "another workload's";
+}
+
+TEST(DecisionText, AnotherPodOfTheWorkloadStandsForOneThatWasAskedAbout) {
+  EXPECT_THAT(DecisionStory(Moved(), "web-9", 1'060'000), HasSubstr("web-1 stands for web-9"));
+  EXPECT_THAT(DecisionStory(Moved(), "db-1", 1'060'000),
+              HasSubstr("db anywhere: may not be moved"));
+}
+
+TEST(DecisionText, TableIsWiderIfAskedFor) {
+  const std::vector<StoredRow> rows{Moved()};
+  const std::string table = DecisionTable(rows, 1'060'000, Width::kNormal);
+  EXPECT_THAT(table, HasSubstr("recorded"));
+  EXPECT_THAT(table, Not(HasSubstr("lookahead")));
+  EXPECT_THAT(DecisionTable(rows, 1'060'000, Width::kWide), HasSubstr("lookahead"));
+}
+
+TEST(DecisionText, AgesAreRoundedDown) {
+  EXPECT_EQ(Age(0, 119'999), "119s");
+  EXPECT_EQ(Age(0, 120'000), "2m");
+  EXPECT_EQ(Age(0, 7'200'000), "2h");
+  EXPECT_EQ(Age(0, 172'800'000), "2d");
+  EXPECT_EQ(Age(5, 0), "0s") << "a clock that was set back";
+}
+
+TEST(DecisionText, TermsThatDoNotChangeVisiblyAreLeftOut) {
+  EXPECT_EQ(TermChanges({10, 5, 5, 0, 0}, {10.01, 5.01, 5, 0, 0}),
+            "no term changes by a tenth of a millisecond");
+}
+
+}  // namespace
+}  // namespace rudderfish
