@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/http_server.h"
 
-#include <utility>
-// <utility> first: Asio 1.74 needs it and does not say so.
 #include <sys/stat.h>
 
 #include <atomic>
-#include <boost/asio/awaitable.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <charconv>
@@ -26,6 +19,7 @@
 #include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -149,8 +143,10 @@ struct Shared {
   std::atomic<bool> stopping{false};
 };
 
+// Steps call each other from first to last: Await, ReadHeader, ReadBody, Reply, Write, and round
+// again. Whatever is under way keeps the session; where nothing is, it ends.
 template <class Protocol>
-class Session final : public Connection {
+class Session final : public Connection, public std::enable_shared_from_this<Session<Protocol>> {
  public:
   using Socket = asio::basic_stream_socket<Protocol, Executor>;
 
@@ -158,11 +154,18 @@ class Session final : public Connection {
       : stream_(std::move(socket)), peer_(std::move(peer)), shared_(shared), worker_(worker) {
     ++shared_->connections;
   }
-  // Before the first step, on the worker's thread.
-  void Enter() { worker_->connections.insert(this); }
   ~Session() override {
     worker_->connections.erase(this);
     --shared_->connections;
+  }
+
+  // On the worker's thread, as all that follows.
+  void Begin(bool welcome) {
+    worker_->connections.insert(this);
+    if (welcome) return Await();
+    HttpResponse busy = HttpError(503, "too many connections");
+    busy.headers.emplace_back("Retry-After", "1");
+    Write(std::move(busy), {}, Then::kDrain);
   }
 
   void StopIfIdle() override {
@@ -170,66 +173,71 @@ class Session final : public Connection {
   }
   void Cut() override { stream_.close(); }
 
-  asio::awaitable<void> Run(bool welcome) {
-    if (!welcome) {
-      HttpResponse busy = HttpError(503, "too many connections");
-      busy.headers.emplace_back("Retry-After", "1");
-      co_await Write(busy, Framing{});
-      co_await Drain();
-      co_return;
-    }
-    while (!shared_->stopping && co_await Next()) {
-    }
-  }
-
  private:
+  enum class Then { kAwait, kClose, kDrain };
+
   struct Framing {
     bool keep_alive = false;
     bool head_only = false;
     unsigned version = 11;
   };
 
-  // Serves one request; false if it was the last.
-  asio::awaitable<bool> Next() {
-    error_code error;
+  void Await() {
+    if (shared_->stopping) return;
+    if (buffer_.size() > 0) return ReadHeader();
+    stream_.expires_after(shared_->options.idle_limit);
+    idle_ = true;
+    stream_.async_read_some(buffer_.prepare(kChunkBytes),
+                            [self = this->shared_from_this()](error_code error, size_t count) {
+                              self->idle_ = false;
+                              if (error) return;
+                              self->buffer_.commit(count);
+                              self->ReadHeader();
+                            });
+  }
+
+  void ReadHeader() {
     const HttpServerOptions& options = shared_->options;
-    if (buffer_.size() == 0) {
-      stream_.expires_after(options.idle_limit);
-      idle_ = true;
-      const size_t count = co_await stream_.async_read_some(
-          buffer_.prepare(kChunkBytes), asio::redirect_error(asio::use_awaitable, error));
-      idle_ = false;
-      if (error) co_return false;
-      buffer_.commit(count);
-    }
     stream_.expires_after(options.request_limit);
-    http::request_parser<http::string_body> parser;
-    parser.header_limit(static_cast<uint32_t>(options.header_limit_bytes));
-    parser.body_limit(options.body_limit_bytes);
-    co_await http::async_read_header(stream_, buffer_, parser,
-                                     asio::redirect_error(asio::use_awaitable, error));
-    if (!error && beast::iequals(parser.get()[http::field::expect], "100-continue")) {
-      http::response<http::empty_body> go_on(http::status::continue_, 11);
-      co_await http::async_write(stream_, go_on, asio::redirect_error(asio::use_awaitable, error));
-    }
-    if (!error && !parser.is_done()) {
-      co_await http::async_read(stream_, buffer_, parser,
-                                asio::redirect_error(asio::use_awaitable, error));
-    }
-    if (error) {
-      std::optional<HttpResponse> answer = AnswerTo(error, options);
-      if (answer && stream_.socket().is_open()) {
-        co_await Write(*answer, Framing{});
-        co_await Drain();
-      }
-      co_return false;
-    }
-    HttpResponse answer = Ask(parser.get());
-    const Framing framing{.keep_alive = parser.get().keep_alive() && !shared_->stopping,
-                          .head_only = parser.get().method() == http::verb::head,
-                          .version = parser.get().version()};
-    const bool written = co_await Write(answer, framing);
-    co_return written&& framing.keep_alive;
+    parser_.emplace();
+    parser_->header_limit(static_cast<uint32_t>(options.header_limit_bytes));
+    parser_->body_limit(options.body_limit_bytes);
+    http::async_read_header(stream_, buffer_, *parser_,
+                            [self = this->shared_from_this()](error_code error, size_t) {
+                              if (error) return self->Reject(error);
+                              const auto expects = self->parser_->get()[http::field::expect];
+                              if (beast::iequals(expects, "100-continue")) return self->LetGoOn();
+                              self->ReadBody();
+                            });
+  }
+
+  void LetGoOn() {
+    go_on_ = http::response<http::empty_body>(http::status::continue_, 11);
+    http::async_write(stream_, go_on_, [self = this->shared_from_this()](error_code error, size_t) {
+      if (!error) self->ReadBody();
+    });
+  }
+
+  void ReadBody() {
+    if (parser_->is_done()) return Reply();
+    http::async_read(stream_, buffer_, *parser_,
+                     [self = this->shared_from_this()](error_code error, size_t) {
+                       if (error) return self->Reject(error);
+                       self->Reply();
+                     });
+  }
+
+  void Reject(const error_code& error) {
+    std::optional<HttpResponse> answer = AnswerTo(error, shared_->options);
+    if (answer && stream_.socket().is_open()) Write(std::move(*answer), {}, Then::kDrain);
+  }
+
+  void Reply() {
+    HttpResponse answer = Ask(parser_->get());
+    const Framing framing{.keep_alive = parser_->get().keep_alive() && !shared_->stopping,
+                          .head_only = parser_->get().method() == http::verb::head,
+                          .version = parser_->get().version()};
+    Write(std::move(answer), framing, framing.keep_alive ? Then::kAwait : Then::kClose);
   }
 
   HttpResponse Ask(const http::request<http::string_body>& message) const {
@@ -250,43 +258,48 @@ class Session final : public Connection {
     }
   }
 
-  // REQUIRES: `answer` outlives the call.
-  asio::awaitable<bool> Write(HttpResponse& answer, Framing framing) {
-    error_code error;
+  void Write(HttpResponse answer, Framing framing, Then then) {
     stream_.expires_after(shared_->options.request_limit);
-    http::response<http::string_body> message(static_cast<http::status>(answer.status),
-                                              framing.version);
-    message.set(http::field::content_type, answer.content_type);
-    for (const auto& [name, value] : answer.headers) message.set(name, value);
-    message.keep_alive(framing.keep_alive);
-    message.content_length(answer.body.size());
+    message_ = http::response<http::string_body>(static_cast<http::status>(answer.status),
+                                                 framing.version);
+    message_.set(http::field::content_type, answer.content_type);
+    for (const auto& [name, value] : answer.headers) message_.set(name, value);
+    message_.keep_alive(framing.keep_alive);
+    message_.content_length(answer.body.size());
+    message_.body() = std::move(answer.body);
+    serializer_.emplace(message_);
+    auto written = [self = this->shared_from_this(), then](error_code error, size_t) {
+      if (!error && then == Then::kAwait) self->Await();
+      if (!error && then == Then::kDrain) self->Drain();
+    };
     if (framing.head_only) {
-      http::response<http::empty_body> head(std::move(message.base()));
-      http::response_serializer<http::empty_body> serializer(head);
-      co_await http::async_write_header(stream_, serializer,
-                                        asio::redirect_error(asio::use_awaitable, error));
+      http::async_write_header(stream_, *serializer_, std::move(written));
     } else {
-      message.body() = std::move(answer.body);
-      co_await http::async_write(stream_, message,
-                                 asio::redirect_error(asio::use_awaitable, error));
+      http::async_write(stream_, *serializer_, std::move(written));
     }
-    co_return !error;
   }
 
   // Reads what the peer is still sending: closing at once would take away the answer.
-  asio::awaitable<void> Drain() {
-    error_code error;
-    stream_.socket().shutdown(Socket::shutdown_send, error);
+  void Drain() {
+    error_code ignored;
+    stream_.socket().shutdown(Socket::shutdown_send, ignored);
     stream_.expires_after(kDrainTime);
+    DrainSome();
+  }
+  void DrainSome() {
     buffer_.clear();
-    while (!error) {
-      co_await stream_.async_read_some(buffer_.prepare(kChunkBytes),
-                                       asio::redirect_error(asio::use_awaitable, error));
-    }
+    stream_.async_read_some(buffer_.prepare(kChunkBytes),
+                            [self = this->shared_from_this()](error_code error, size_t) {
+                              if (!error) self->DrainSome();
+                            });
   }
 
   beast::basic_stream<Protocol, Executor> stream_;
   beast::flat_buffer buffer_;
+  std::optional<http::request_parser<http::string_body>> parser_;
+  http::response<http::empty_body> go_on_;
+  http::response<http::string_body> message_;
+  std::optional<http::response_serializer<http::string_body>> serializer_;
   std::string peer_;
   Shared* shared_;
   Worker* worker_;
@@ -321,12 +334,12 @@ class BeastServer final : public HttpServer {
   }
 
   void Run() {
-    for (auto& acceptor : tcp_) Spawn(Accept<Tcp>(acceptor.get()));
-    for (auto& acceptor : unix_) Spawn(Accept<Unix>(acceptor.get()));
+    for (auto& acceptor : tcp_) Accept<Tcp>(acceptor.get());
+    for (auto& acceptor : unix_) Accept<Unix>(acceptor.get());
     running_ = static_cast<int>(workers_.size());
     for (auto& worker : workers_) {
       worker->thread = std::thread([this, worker = worker.get()] {
-        worker->context.run();
+        RunUntilDone(&worker->context);
         const std::lock_guard lock(mutex_);
         --running_;
         ended_.notify_all();
@@ -396,33 +409,43 @@ class BeastServer final : public HttpServer {
     return {};
   }
 
-  void Spawn(asio::awaitable<void> task) {
-    asio::co_spawn(workers_[0]->context, std::move(task), asio::detached);
+  // Out of memory ends what was under way and nothing else.
+  static void RunUntilDone(asio::io_context* context) {
+    while (!context->stopped()) {
+      try {
+        context->run();
+      } catch (const std::exception& error) {
+        LogError("HTTP server: {}", error.what());
+      }
+    }
   }
 
   // Connections go round the workers.
   template <class Protocol>
-  asio::awaitable<void> Accept(Acceptor<Protocol>* acceptor) {
-    while (acceptor->is_open()) {
-      Worker* worker = workers_[next_++ % workers_.size()].get();
-      asio::basic_stream_socket<Protocol, Executor> socket(worker->context);
-      error_code error;
-      co_await acceptor->async_accept(socket, asio::redirect_error(asio::use_awaitable, error));
-      if (error == asio::error::operation_aborted) co_return;
-      if (error) {  // Out of file descriptors, say: those in use will come back.
-        LogWarning("cannot accept a connection: {}", error.message());
-        asio::basic_waitable_timer<std::chrono::steady_clock,
-                                   asio::wait_traits<std::chrono::steady_clock>, Executor>
-            pause(workers_[0]->context, kAcceptPause);
-        co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
-        continue;
-      }
-      Begin<Protocol>(std::move(socket), worker);
-    }
+  void Accept(Acceptor<Protocol>* acceptor) {
+    Worker* worker = workers_[next_++ % workers_.size()].get();
+    acceptor->async_accept(
+        worker->context, [this, acceptor, worker](
+                             error_code error, asio::basic_stream_socket<Protocol, Executor> peer) {
+          if (error == asio::error::operation_aborted) return;
+          if (error) return AcceptLater<Protocol>(acceptor, error);
+          Welcome<Protocol>(std::move(peer), worker);
+          Accept<Protocol>(acceptor);
+        });
+  }
+
+  // Out of file descriptors, say: those in use will come back.
+  template <class Protocol>
+  void AcceptLater(Acceptor<Protocol>* acceptor, const error_code& error) {
+    LogWarning("cannot accept a connection: {}", error.message());
+    auto pause = std::make_shared<asio::steady_timer>(workers_[0]->context, kAcceptPause);
+    pause->async_wait([this, acceptor, pause](error_code) {
+      if (acceptor->is_open()) Accept<Protocol>(acceptor);
+    });
   }
 
   template <class Protocol>
-  void Begin(asio::basic_stream_socket<Protocol, Executor> socket, Worker* worker) {
+  void Welcome(asio::basic_stream_socket<Protocol, Executor> socket, Worker* worker) {
     if constexpr (std::is_same_v<Protocol, Tcp>) {
       error_code ignored;
       socket.set_option(Tcp::no_delay(true), ignored);
@@ -432,13 +455,8 @@ class BeastServer final : public HttpServer {
         std::make_shared<Session<Protocol>>(std::move(socket), std::move(peer), &shared_, worker);
     const bool welcome = shared_.connections <= shared_.options.connections_max;
     // From here on the session belongs to the worker's thread.
-    asio::co_spawn(
-        worker->context,
-        [session = std::move(session), welcome]() -> asio::awaitable<void> {
-          session->Enter();
-          co_await session->Run(welcome);
-        },
-        [](std::exception_ptr) {});  // Out of memory: the connection ends, others go on.
+    asio::post(worker->context,
+               [session = std::move(session), welcome] { session->Begin(welcome); });
   }
 
   Shared shared_;

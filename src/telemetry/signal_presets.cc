@@ -18,7 +18,9 @@ constexpr std::string_view kNodes = R"(
 node_cpu_busy_ratio:
   per: node
   label: instance
-  query: 1 - avg by (instance) (rate(node_cpu_seconds_total{mode="idle",instance=~"({{addresses}})(:[0-9]+)?"}[1m]))
+  query: >-
+    1 - avg by (instance)
+    (rate(node_cpu_seconds_total{mode="idle",instance=~"({{addresses}})(:[0-9]+)?"}[1m]))
 node_memory_available_bytes:
   per: node
   label: instance
@@ -32,11 +34,15 @@ node_disk_used_ratio:
 node_network_receive_bytes_per_second:
   per: node
   label: instance
-  query: sum by (instance) (rate(node_network_receive_bytes_total{device!="lo",instance=~"({{addresses}})(:[0-9]+)?"}[1m]))
+  query: >-
+    sum by (instance) (rate(node_network_receive_bytes_total{device!="lo",
+    instance=~"({{addresses}})(:[0-9]+)?"}[1m]))
 node_network_transmit_bytes_per_second:
   per: node
   label: instance
-  query: sum by (instance) (rate(node_network_transmit_bytes_total{device!="lo",instance=~"({{addresses}})(:[0-9]+)?"}[1m]))
+  query: >-
+    sum by (instance) (rate(node_network_transmit_bytes_total{device!="lo",
+    instance=~"({{addresses}})(:[0-9]+)?"}[1m]))
 node_tcp_connections:
   per: node
   label: instance
@@ -51,22 +57,26 @@ constexpr std::string_view kWorkloads = R"(
 workload_cpu_cores:
   per: workload
   query: >-
-    sum by (workload) (label_replace(rate(container_cpu_usage_seconds_total{namespace=~"{{namespaces}}",container!="",container!="POD"}[2m]),
+    sum by (workload) (label_replace(rate(container_cpu_usage_seconds_total{
+    namespace=~"{{namespaces}}",container!="",container!="POD"}[2m]),
     "workload", "$1", "pod", "(.+)-[a-z0-9]+-[a-z0-9]+"))
 workload_memory_bytes:
   per: workload
   query: >-
-    sum by (workload) (label_replace(container_memory_working_set_bytes{namespace=~"{{namespaces}}",container!="",container!="POD"},
+    sum by (workload) (label_replace(container_memory_working_set_bytes{
+    namespace=~"{{namespaces}}",container!="",container!="POD"},
     "workload", "$1", "pod", "(.+)-[a-z0-9]+-[a-z0-9]+"))
 workload_network_receive_bytes_per_second:
   per: workload
   query: >-
-    sum by (workload) (label_replace(rate(container_network_receive_bytes_total{namespace=~"{{namespaces}}"}[2m]),
+    sum by (workload) (label_replace(rate(container_network_receive_bytes_total{
+    namespace=~"{{namespaces}}"}[2m]),
     "workload", "$1", "pod", "(.+)-[a-z0-9]+-[a-z0-9]+"))
 workload_network_transmit_bytes_per_second:
   per: workload
   query: >-
-    sum by (workload) (label_replace(rate(container_network_transmit_bytes_total{namespace=~"{{namespaces}}"}[2m]),
+    sum by (workload) (label_replace(rate(container_network_transmit_bytes_total{
+    namespace=~"{{namespaces}}"}[2m]),
     "workload", "$1", "pod", "(.+)-[a-z0-9]+-[a-z0-9]+"))
 )";
 
@@ -81,7 +91,8 @@ edge_latency_p95_seconds:
   scale: 0.001
   query: >-
     histogram_quantile(0.95, sum by (source_workload, destination_workload, le)
-    (rate(istio_request_duration_milliseconds_bucket{reporter="source",source_workload=~"{{workloads}}"}[1m])))
+    (rate(istio_request_duration_milliseconds_bucket{reporter="source",
+    source_workload=~"{{workloads}}"}[1m])))
 )";
 
 constexpr Preset kPresets[] = {{"nodes", kNodes}, {"workloads", kWorkloads}, {"istio", kIstio}};
