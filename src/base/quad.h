@@ -9,6 +9,9 @@ namespace rudderfish {
 inline constexpr int kQuad = 4;
 using Quad = float __attribute__((vector_size(kQuad * sizeof(float)), aligned(4), may_alias));
 
+// Of each whether: all bits or none.
+using MaskQuad = int __attribute__((vector_size(kQuad * sizeof(int)), aligned(4), may_alias));
+
 inline Quad LoadQuad(const float* from) { return *reinterpret_cast<const Quad*>(from); }
 inline void StoreQuad(const Quad& quad, float* to) { *reinterpret_cast<Quad*>(to) = quad; }
 inline Quad AllOf(float x) { return Quad{x, x, x, x}; }

@@ -20,8 +20,8 @@ namespace rudderfish {
 
 inline constexpr int kStop = -1;
 
-// What candidates' feature rows are made of: the parts that depend on one of their ends, and what of
-// an end the others depend on.
+// What candidates' feature rows are made of: the parts that depend on one of their ends, and what
+// of an end the others depend on.
 struct EndRows {
   struct Fact {
     int32_t row = 0;  // Of the node.

@@ -15,6 +15,12 @@ constexpr float kNothing = -1e9f;     // Less than any gain,
 constexpr float kAnything = 1e9f;     // and more.
 constexpr double kNeverFits = 1e300;  // More of a resource than there is,
 
+// Free resources, in whole numbers that doubles hold exactly: those can be compared four at a time.
+struct Room {
+  double cpu = 0;     // Milli-cores.
+  double memory = 0;  // Bytes.
+};
+
 Room RoomOf(const Resources& free) {
   return {static_cast<double>(free.cpu_millis), static_cast<double>(free.memory_bytes)};
 }
@@ -379,9 +385,9 @@ void QuestionSummary::SummariseNodes() {
     n.pods = n.best_out = n.best_in = n.best_blocked = n.fits = 0;
     if (node.target < 0) continue;
     free_millis += n.free.cpu_millis;
-    const Room free = RoomOf(n.free);
     int32_t* fits = fits_.data() + static_cast<size_t>(row) * mover_stride_;
-    const Sequel open = Best(n.kind, [&](int i) { return StoreMask(Fitting(free, i), fits + i); });
+    const Sequel open =
+        Best(n.kind, [&](int i) { return StoreMask(Fitting(n.free, i), fits + i); });
     n.best_in = open.gain;
     n.best_blocked = Best(n.kind, [&](int i) { return ~LoadMask(fits + i); }).gain;
     n.fits = open.workloads * per_movable_;
@@ -405,14 +411,14 @@ void QuestionSummary::SummariseContext() {
 Sequel QuestionSummary::UnlockedBy(WorkloadId w, int from_row) const {
   const NodeSummary& from = node_[from_row];
   if (kind_[from.kind].accepts_moves == 0) return {};
-  const Room more = RoomOf(from.free + workload_[w].requests);
+  const Resources more = from.free + workload_[w].requests;
   const int32_t* fits = fits_.data() + static_cast<size_t>(from_row) * mover_stride_;
   return Best(from.kind, [&](int i) { return Fitting(more, i) & ~LoadMask(fits + i); });
 }
 
 Sequel QuestionSummary::BlockedBy(WorkloadId w, int to_row) const {
   const NodeSummary& to = node_[to_row];
-  const Room less = RoomOf(to.free - workload_[w].requests);
+  const Resources less = to.free - workload_[w].requests;
   const int32_t* fits = fits_.data() + static_cast<size_t>(to_row) * mover_stride_;
   return Best(to.kind, [&](int i) { return LoadMask(fits + i) & ~Fitting(less, i); });
 }
@@ -432,7 +438,8 @@ Sequel QuestionSummary::Best(KindId kind, Some&& some) const {
           .workloads = static_cast<float>((count[0] + count[1]) + (count[2] + count[3]))};
 }
 
-MaskQuad QuestionSummary::Fitting(const Room& room, int first_mover) const {
+MaskQuad QuestionSummary::Fitting(const Resources& free, int first_mover) const {
+  const Room room = RoomOf(free);
   const double* cpu = cpu_needed_.data() + first_mover;
   const double* memory = memory_needed_.data() + first_mover;
   const MaskQuad a = Fit(room, cpu, memory), b = Fit(room, cpu + 2, memory + 2);

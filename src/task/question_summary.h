@@ -80,15 +80,6 @@ struct Sequel {
   float workloads = 0;  // How many.
 };
 
-// Numbers of four movers: all bits or none.
-using MaskQuad = int32_t __attribute__((vector_size(kQuad * sizeof(int32_t)), aligned(4)));
-
-// Free resources, in whole numbers that doubles hold exactly: those can be compared four at a time.
-struct Room {
-  double cpu = 0;     // Milli-cores.
-  double memory = 0;  // Bytes.
-};
-
 class QuestionSummary {
  public:
   // `ends` and `candidates` are of the evaluator's state, and outlive the question.
@@ -164,7 +155,7 @@ class QuestionSummary {
   // Of some of the movers on nodes of the kind: `some(i)` says which of [i, i + kQuad).
   template <class Some>
   Sequel Best(KindId kind, Some&& some) const;
-  MaskQuad Fitting(const Room& room, int first_mover) const;
+  MaskQuad Fitting(const Resources& free, int first_mover) const;
   void SummariseRoom(WorkloadId w);
   void SummariseEverything();
   void SummariseNodes();

@@ -19,7 +19,7 @@
 #include "task/migration.h"
 
 // parity_encode DUMP FOLDER...: for each folder the digest of what a network would see of
-// application.yaml in the dump of a cluster, and of scenario.yaml in start.jsonl; where they differ,
+// application.yaml in the dump of a cluster, and of scenario.yaml in start.jsonl; if they differ,
 // where first. One JSON object a line.
 
 namespace rudderfish {
