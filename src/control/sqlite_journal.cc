@@ -110,7 +110,7 @@ Result<internal::Database> OpenDatabase(const std::filesystem::path& path, int f
 // A statement with its parameters, numbered from 1 in the order in which they are bound.
 class Statement {
  public:
-  Statement(sqlite3* database, const char* sql) : database_(database) {
+  Statement(sqlite3* database, const char* sql) {
     code_ = sqlite3_prepare_v2(database, sql, -1, &statement_, nullptr);
   }
   ~Statement() { sqlite3_finalize(statement_); }
@@ -164,7 +164,6 @@ class Statement {
   }
 
  private:
-  sqlite3* database_;
   sqlite3_stmt* statement_ = nullptr;
   int code_ = SQLITE_OK;
   int bound_ = 0;

@@ -25,7 +25,7 @@ struct ObjectKey {
   std::string object_namespace;
   std::string name;
 
-  auto operator<=>(const ObjectKey&) const = default;
+  auto operator<=>(const ObjectKey&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 // "default/web-1", or "node-1" without a namespace.

@@ -288,7 +288,7 @@ Result<Resources> internal::ReadPodRequests(const Fields& pod) {
 std::shared_ptr<const PodShape> PodShapes::Shared(PodShape shape) {
   const size_t hash = HashOf(shape);
   for (auto [at, end] = shapes_.equal_range(hash); at != end; ++at) {
-    const std::shared_ptr<const PodShape> known = at->second.lock();
+    std::shared_ptr<const PodShape> known = at->second.lock();
     if (known != nullptr && *known == shape) return known;
   }
   if (shapes_.size() >= sweep_at_) Sweep();

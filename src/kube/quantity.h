@@ -31,7 +31,7 @@ class Quantity {
     millis_ += other.millis_;
     return *this;
   }
-  auto operator<=>(const Quantity&) const = default;
+  auto operator<=>(const Quantity&) const = default;  // NOLINT(modernize-use-nullptr)
 
  private:
   explicit constexpr Quantity(__int128 millis) : millis_(millis) {}
