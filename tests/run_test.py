@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,6 +17,8 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.error
+import urllib.request
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
 PROGRAM = pathlib.Path(os.environ.get("RUDDERFISH", TOP / "build/release/rudderfish")).resolve()
@@ -160,6 +163,68 @@ class Run(unittest.TestCase):
             process.wait(timeout=10)
         for line in (self.folder / "log").read_text(encoding="utf-8").splitlines():
             self.assertEqual(set(json.loads(line)), {"time", "level", "message"})
+
+    def serve(self):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        return f'server: {{listen: "127.0.0.1:{self.port}"}}\n'
+
+    def fetch(self, path):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def metrics(self):
+        status, text = self.fetch("/metrics")
+        self.assertEqual(status, 200)
+        lines = [line for line in text.splitlines() if not line.startswith("#")]
+        return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in lines}, text
+
+    def test_probes_and_metrics_tell_what_it_does(self):
+        self.configure(cluster=", drift: 200ms", more=self.serve())
+        with self.running():
+            self.wait_for(lambda: self.fetch("/readyz") == (200, "ok"))
+            self.assertEqual(self.fetch("/livez"), (200, "ok"))
+            for check in ("loop", "cluster", "journal", "leader"):
+                self.assertIn(f"[+]{check} ok", self.fetch("/readyz?verbose")[1])
+            self.wait_for(lambda: self.metrics()[0].get('rudderfish_plans_total{application="continuum-7x21"}', 0) > 1)
+            self.ask("pause")
+            self.wait_for(lambda: self.metrics()[0]["rudderfish_paused"] == 1)
+            rows = self.rows()
+            told, text = self.metrics()
+            for fate in {row["fate"] for row in rows}:
+                name = f'rudderfish_decisions_total{{application="continuum-7x21",fate="{fate}",kind="migration"}}'
+                self.assertEqual(told[name], sum(row["fate"] == fate for row in rows), name)
+            self.assertEqual(told['rudderfish_mode{kind="migration",mode="off"}'], 1)
+            self.assertEqual(told["rudderfish_leader"], 1)
+            self.assertGreater(told["rudderfish_journal_bytes"], 0)
+            self.assertGreater(told["rudderfish_turn_duration_seconds_count"], 1)
+            self.assertLess(told['rudderfish_state_age_seconds{application="continuum-7x21"}'], 10)
+            self.assertTrue(any(name.startswith("rudderfish_build_info") for name in told))
+            if shutil.which("promtool") is None:
+                self.skipTest("promtool is not installed (./setup --testbed installs it)")
+            done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False, text=True)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    def test_it_is_not_ready_while_the_journal_cannot_be_written(self):
+        self.configure(cluster=", drift: 1ms", more=self.serve())
+        command = f"trap '' XFSZ; ulimit -f 400; exec '{PROGRAM}' run"
+        with open(self.folder / "log", "wb") as log, subprocess.Popen(
+                ["bash", "-c", command], cwd=self.folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL) as process:
+            try:
+                self.wait_for(lambda: self.status(fine=False) is not None, process)
+                self.wait_for(lambda: self.fetch("/readyz")[0] == 503 and "[-]journal failed" in self.fetch("/readyz")[1])
+                self.assertEqual(self.fetch("/livez")[0], 200)
+            finally:
+                process.kill()
+
+    def test_an_address_that_is_taken_is_one_line(self):
+        self.configure(more=self.serve())
+        with socket.create_server(("127.0.0.1", self.port)):
+            self.assertIn("`server.listen`", self.ask("run", status=1))
 
     def test_dry_run_says_what_it_would_do_and_leaves_nothing(self):
         text = self.ask("run", "--dry-run")

@@ -23,6 +23,8 @@ constexpr double kLongestMs = 3650 * kDayMs;
 constexpr size_t kLongestSocketPath = 107;  // Of sockaddr_un.
 constexpr int kMostApplications = 100;
 constexpr int kMostMoves = 100'000;
+constexpr double kLeaseMsMin = 2000;
+constexpr double kLeaseMsMax = 600'000;
 
 // As ParseDurationMs, and days.
 Result<double> DurationMs(std::string_view text) {
@@ -89,6 +91,8 @@ class ConfigReader {
     if (const auto node = map.Optional("server")) TRY(ReadServer(*node));
     if (const auto node = map.Optional("control")) TRY(ReadControl(*node));
     if (const auto node = map.Optional("turn")) TRY(ReadTurn(*node));
+    if (const auto node = map.Optional("leader_election")) TRY(ReadLeaderElection(*node));
+    if (const auto node = map.Optional("events")) TRY(ReadEvents(*node));
     TRY(map.Finish());
     if (config_.server.socket.empty()) {
       config_.server.socket = config_.journal.path;
@@ -243,24 +247,54 @@ class ConfigReader {
     return map.Finish();
   }
 
-  // NAMESPACE/NAME
+  static Result<void> ReadObjectName(const YamlNode& node, std::string* name_space,
+                                     std::string* name) {
+    TRY_ASSIGN(const std::string text, TextOf(node));
+    const size_t slash = text.find('/');
+    const auto is_plain = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+    };
+    const auto strange =
+        std::count_if(text.begin(), text.end(), [&](char c) { return !is_plain(c); });
+    if (slash == std::string::npos || strange != 1 || slash == 0 || slash + 1 == text.size()) {
+      return node.Expected("NAMESPACE/NAME");
+    }
+    *name_space = text.substr(0, slash);
+    *name = text.substr(slash + 1);
+    return {};
+  }
+
   Result<void> ReadControl(const YamlNode& node) {
     TRY_ASSIGN(YamlMap map, node.AsMap());
     if (const auto config_map = map.Optional("configmap")) {
-      TRY_ASSIGN(const std::string text, TextOf(*config_map));
-      const size_t slash = text.find('/');
-      const auto is_plain = [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
-      };
-      const auto strange =
-          std::count_if(text.begin(), text.end(), [&](char c) { return !is_plain(c); });
-      if (slash == std::string::npos || strange != 1 || slash == 0 || slash + 1 == text.size()) {
-        return config_map->Expected("NAMESPACE/NAME");
-      }
-      config_.control_namespace = text.substr(0, slash);
-      config_.control_name = text.substr(slash + 1);
+      TRY(ReadObjectName(*config_map, &config_.control_namespace, &config_.control_name));
     }
     return map.Finish();
+  }
+
+  Result<void> ReadLeaderElection(const YamlNode& node) {
+    if (config_.cluster.is_simulated()) {
+      return node.Refuse("a simulated cluster has no Lease: leave it out");
+    }
+    TRY_ASSIGN(YamlMap map, node.AsMap());
+    LeaderElectionConfig& election = config_.leader_election;
+    TRY_ASSIGN(const YamlNode lease, map.Required("lease"));
+    TRY(ReadObjectName(lease, &election.lease_namespace, &election.lease_name));
+    if (const auto duration = map.Optional("duration")) {
+      TRY_ASSIGN(election.duration, DurationOf(*duration, kLeaseMsMin));
+      if (election.duration > std::chrono::milliseconds(static_cast<int64_t>(kLeaseMsMax))) {
+        return duration->Expected("from 2s to 10min");
+      }
+    }
+    return map.Finish();
+  }
+
+  Result<void> ReadEvents(const YamlNode& node) {
+    TRY_ASSIGN(config_.events, node.AsBool());
+    if (config_.events && config_.cluster.is_simulated()) {
+      return node.Refuse("a simulated cluster keeps no Events: leave it out");
+    }
+    return {};
   }
 
   Result<void> ReadTurn(const YamlNode& node) {
@@ -294,6 +328,8 @@ std::string WhatNeedsARestart(const Config& before, const Config& after) {
       before.control_name != after.control_name) {
     parts.push_back("control");
   }
+  if (before.events != after.events) parts.push_back("events");
+  if (!(before.leader_election == after.leader_election)) parts.push_back("leader_election");
   if (!(before.journal == after.journal)) parts.push_back("journal");
   if (!(before.server == after.server)) parts.push_back("server");
   return fmt::format("{}", fmt::join(parts, ", "));

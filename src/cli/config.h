@@ -64,6 +64,15 @@ struct ServerConfig {
   bool operator==(const ServerConfig&) const = default;
 };
 
+// Who of several instances decides: the holder of a Lease.
+struct LeaderElectionConfig {
+  std::string lease_namespace, lease_name;  // Empty: there is one instance, which always decides.
+  std::chrono::nanoseconds duration = std::chrono::seconds(15);
+
+  bool is_on() const { return !lease_name.empty(); }
+  bool operator==(const LeaderElectionConfig&) const = default;
+};
+
 struct Config {
   std::filesystem::path path;
   ClusterConfig cluster;
@@ -75,6 +84,8 @@ struct Config {
   GuardOptions budgets;
   JournalConfig journal;
   ServerConfig server;
+  LeaderElectionConfig leader_election;
+  bool events = false;  // Each plan is told as an Event of the workload that it begins with.
   std::string control_namespace, control_name;  // Of the ConfigMap that holds it back; may be none.
   std::chrono::nanoseconds interval = std::chrono::seconds(5);  // Between two looks.
   std::chrono::nanoseconds rest = std::chrono::minutes(10);

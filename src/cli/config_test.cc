@@ -113,6 +113,25 @@ TEST(Config, SimulatedClusterIsItsOwnApplication) {
               HasSubstr("`context`"));
 }
 
+TEST(Config, SeveralInstancesAgreeByALease) {
+  const std::string base = "rudderfish: config/v1\napplications: [a.yaml]\n";
+  const Config config =
+      ParseConfig(base + "leader_election: {lease: ops/rudder, duration: 4s}\nevents: true\n", "c")
+          .value();
+  EXPECT_EQ(config.leader_election.lease_namespace, "ops");
+  EXPECT_EQ(config.leader_election.lease_name, "rudder");
+  EXPECT_EQ(config.leader_election.duration, seconds(4));
+  EXPECT_TRUE(config.events);
+  EXPECT_FALSE(ParseConfig(base, "c").value().leader_election.is_on());
+  EXPECT_THAT(Refusal(base + "leader_election: {duration: 4s}\n"), HasSubstr("`lease`"));
+  EXPECT_THAT(Refusal(base + "leader_election: {lease: rudder}\n"), HasSubstr("NAMESPACE/NAME"));
+  EXPECT_THAT(Refusal(base + "leader_election: {lease: a/b, duration: 1s}\n"), HasSubstr("2000ms"));
+  EXPECT_THAT(Refusal(base + "leader_election: {lease: a/b, duration: 1h}\n"), HasSubstr("10min"));
+  const std::string simulated = "rudderfish: config/v1\ncluster: {scenario: s.yaml}\n";
+  EXPECT_THAT(Refusal(simulated + "leader_election: {lease: a/b}\n"), HasSubstr("no Lease"));
+  EXPECT_THAT(Refusal(simulated + "events: true\n"), HasSubstr("no Events"));
+}
+
 TEST(Config, WhatCannotChangeWhileItRunsIsNamed) {
   const Config before = ParseConfig(kLive, "c.yaml").value();
   const auto changed = [&](std::string_view what, std::string_view by) {

@@ -197,23 +197,43 @@ std::string ControlPlan::Describe() const {
                               FormatDuration(config.journal.retention),
                               FormatBytes(config.journal.size_bytes)));
   line("socket", config.server.socket.string());
-  line("touches", "nothing: in shadow moves are recorded, not made");
+  if (!config.server.listen.empty()) {
+    line("server", fmt::format("{}: /livez, /readyz, /metrics", config.server.listen));
+  }
+  const LeaderElectionConfig& election = config.leader_election;
+  const std::string lease = fmt::format("{}/{}", election.lease_namespace, election.lease_name);
+  if (election.is_on()) {
+    line("leader", fmt::format("who holds the Lease {} of {}; others look on", lease,
+                               FormatDuration(election.duration)));
+  }
+  const std::string own = fmt::format(
+      "{}{}", election.is_on() ? fmt::format(" but the Lease {}", lease) : "",
+      config.events ? fmt::format(" {} Events of its plans", election.is_on() ? "and" : "but")
+                    : "");
+  line("touches", fmt::format("nothing{}: in shadow moves are recorded, not made", own));
   return text;
 }
 
-Result<std::unique_ptr<ControlLoop>> ControlLoop::Start(ControlPlan plan) {
+Result<std::unique_ptr<ControlLoop>> ControlLoop::Start(ControlPlan plan, ControlServer* server) {
   const JournalConfig& journal = plan.config().journal;
   TRY_ASSIGN(std::unique_ptr<SqliteJournal> opened,
              SqliteJournal::Open(
                  journal.path, {.retention = journal.retention, .size_bytes = journal.size_bytes}));
-  std::unique_ptr<ControlLoop> loop(new ControlLoop(std::move(plan), std::move(opened)));
+  std::unique_ptr<ControlLoop> loop(new ControlLoop(std::move(plan), std::move(opened), server));
+  TRY_ASSIGN(loop->reader_, JournalReader::Open(loop->config().journal.path));
   TRY(loop->Connect());
   return loop;
 }
 
-ControlLoop::ControlLoop(ControlPlan plan, std::unique_ptr<SqliteJournal> journal)
+ControlLoop::ControlLoop(ControlPlan plan, std::unique_ptr<SqliteJournal> journal,
+                         ControlServer* server)
     : plan_(std::move(plan)),
+      server_(server),
+      metrics_(server->metrics()),
       journal_(std::move(journal)),
+      fenced_(journal_.get(), journal_.get(),
+              {.leads = [this] { return cluster_->Leads(); },
+               .on_row = [this](const JournalRow& row) { TakeRow(row); }}),
       started_(clock_.Now()),
       due_(started_),
       trimmed_(started_),
@@ -231,7 +251,7 @@ void ControlLoop::MakeRuns() {
   runs_.clear();
   for (size_t i = 0; i < plan_.parts().size(); ++i) {
     runs_.push_back(std::make_unique<ApplicationRun>(plan_.parts()[i].options, cluster_->Of(i),
-                                                     journal_.get(), journal_.get()));
+                                                     &fenced_, &fenced_));
   }
   told_.assign(runs_.size(), "");
   signals_ = std::make_unique<SignalSource>(plan_.signals(), &clock_);
@@ -283,13 +303,18 @@ bool ControlLoop::Turn() {
     }
   }
   AskSignals();
-  const Mode mode = switches_.Effective(plan_.config().migration.mode);
+  const Mode mode =
+      cluster_->Leads() ? switches_.Effective(plan_.config().migration.mode) : Mode::kOff;
   bool goes_on = false;
-  for (const auto& run : runs_) {
-    const Result<bool> turned = run->Turn(mode, signals_->Readings(run->name()));
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    ApplicationRun& run = *runs_[i];
+    const int64_t plans = run.status().plans;
+    const Result<bool> turned = run.Turn(mode, signals_->Readings(run.name()));
     goes_on = goes_on || turned.value_or(false);
-    TellProblem(*run);
+    if (run.status().plans > plans) EndPlan(i);
+    TellProblem(run);
   }
+  metrics_.CountTurn(Seconds(clock_.Now() - now));
   if (!goes_on) due_ = clock_.Now() + plan_.config().interval;
   return goes_on;
 }
@@ -351,6 +376,7 @@ std::string ControlLoop::Answer(std::string_view request) {
 std::string ControlLoop::Status() const {
   const Config& config = plan_.config();
   const Mode configured = config.migration.mode;
+  const Seat seat = cluster_->GetSeat();
   OrderedJson json{{"version", ProgramVersion()},
                    {"pid", ::getpid()},
                    {"started_at_ms", started_at_},
@@ -366,6 +392,14 @@ std::string ControlLoop::Status() const {
                    {"paused", switches_.paused()},
                    {"killed", switches_.killed()},
                    {"why", switches_.Why(configured)},
+                   {"leads", cluster_->Leads()},
+                   {"lease", config.leader_election.is_on()
+                                 ? fmt::format("{}/{}", config.leader_election.lease_namespace,
+                                               config.leader_election.lease_name)
+                                 : ""},
+                   {"identity", seat.identity},
+                   {"leader", seat.holder},
+                   {"leader_problem", seat.trouble},
                    {"policy", config.migration.policy},
                    {"baseline", config.migration.baseline}};
   json["applications"] = OrderedJson::array();

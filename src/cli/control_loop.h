@@ -2,7 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +12,9 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "cli/config.h"
+#include "cli/control_server.h"
+#include "cli/fenced_journal.h"
+#include "cli/run_metrics.h"
 #include "cli/signal_source.h"
 #include "cli/watched_cluster.h"
 #include "control/application_run.h"
@@ -50,18 +55,22 @@ class ControlPlan {
 
 class ControlLoop {
  public:
-  static Result<std::unique_ptr<ControlLoop>> Start(ControlPlan plan);
+  // `server` outlives it.
+  static Result<std::unique_ptr<ControlLoop>> Start(ControlPlan plan, ControlServer* server);
 
   // Goes on by another plan, whose cluster and journal are the same ones. Nothing can fail here.
   void Reload(ControlPlan plan);
 
   // Lets in what comes from the cluster; waits for it, at most `timeout`, if it can (CanWait).
-  void Poll(std::chrono::milliseconds timeout) { cluster_->Poll(timeout); }
+  void Poll(std::chrono::milliseconds timeout);
   bool CanWait() const { return cluster_->CanWait(); }
 
   // Looks and decides if that is due. True: more may be done at once.
   bool Turn();
   std::chrono::milliseconds UntilDue() const;
+
+  // Gives the lead away, if there is one to give. Before the end.
+  void Stop();
 
   // Answers a request of the socket, in a line of JSON.
   std::string Answer(std::string_view request);
@@ -70,7 +79,18 @@ class ControlLoop {
   const Config& config() const { return plan_.config(); }
 
  private:
-  ControlLoop(ControlPlan plan, std::unique_ptr<SqliteJournal> journal);
+  // The moves of the plan that an application is at.
+  struct Tally {
+    std::string first_pod;
+    int moves = 0;
+    double before_ms = 0, after_ms = 0;
+  };
+
+  ControlLoop(ControlPlan plan, std::unique_ptr<SqliteJournal> journal, ControlServer* server);
+  void TakeRow(const JournalRow& row);
+  void EndPlan(size_t run);
+  void NoteLeadership();
+  void Report();
   void MakeRuns();
   void AskSignals();
   Result<void> Connect();
@@ -80,15 +100,21 @@ class ControlLoop {
   std::string Wished(const Wish& wish, std::string_view what);
 
   ControlPlan plan_;
+  ControlServer* server_;
+  RunMetrics metrics_;
   std::unique_ptr<SqliteJournal> journal_;
+  FencedJournal fenced_;
+  std::optional<JournalReader> reader_;  // Of the same file.
   SystemClock clock_;
   std::unique_ptr<WatchedCluster> cluster_;
   std::vector<std::unique_ptr<ApplicationRun>> runs_;
   std::unique_ptr<SignalSource> signals_;
-  std::vector<std::string> told_;  // [run] The problem that was logged last.
+  std::vector<std::string> told_;         // [run] The problem that was logged last.
+  std::map<std::string, Tally> tallies_;  // By application.
+  bool led_ = false;                      // When it was looked at last.
   ModeSwitch switches_;
   std::string control_problem_;  // What is wrong with the ConfigMap.
-  Instant started_, due_, trimmed_;
+  Instant started_, due_, trimmed_, reported_, measured_;
   UnixMillis started_at_;
 };
 

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/control_loop.h"
+#include "cli/control_server.h"
 #include "cli/control_socket.h"
 #include "cli/terminal.h"
 
@@ -122,11 +123,19 @@ Result<ExitStatus> RunRun(const Arguments& arguments, const Session& session) {
   TRY(CatchSignals());
   TRY_ASSIGN(const std::unique_ptr<ControlSocket> socket,
              ControlSocket::Listen(plan.config().server.socket));
-  TRY_ASSIGN(const std::unique_ptr<ControlLoop> loop, ControlLoop::Start(std::move(plan)));
+  const SystemClock clock;
+  TRY_ASSIGN(const std::unique_ptr<ControlServer> server,
+             ControlServer::Start(plan.config().server.listen, &clock));
+  if (!server->addresses().empty()) {
+    LogInfo("/livez, /readyz and /metrics at {}", fmt::join(server->addresses(), ", "));
+  }
+  TRY_ASSIGN(const std::unique_ptr<ControlLoop> loop,
+             ControlLoop::Start(std::move(plan), server.get()));
   LogInfo("rudderfish {} runs: {}, {} decides, journal {}", ProgramVersion(),
           ModeName(loop->config().migration.mode), loop->config().migration.policy,
           loop->config().journal.path.string());
   TRY(Drive(path, loop.get(), socket.get()));
+  loop->Stop();
   ::alarm(0);
   LogInfo("rudderfish ends; everything decided is in the journal");
   static_cast<void>(session);

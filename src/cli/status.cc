@@ -86,6 +86,13 @@ std::string ModeText(const OrderedJson& status) {
   return why.empty() ? mode : fmt::format("{} ({})", mode, why);
 }
 
+std::string LeaderText(const OrderedJson& status, std::string_view lease) {
+  if (status["leads"].get<bool>()) return fmt::format("this one, by the Lease {}", lease);
+  const auto holder = status["leader"].get<std::string>();
+  return holder.empty() ? fmt::format("nobody yet, by the Lease {}", lease)
+                        : fmt::format("{}, by the Lease {}; this one looks on", holder, lease);
+}
+
 std::string StatusText(const OrderedJson& status) {
   std::string text = fmt::format("rudderfish {}, process {}, up {}\n",
                                  status["version"].get<std::string>(), status["pid"].get<int>(),
@@ -93,6 +100,11 @@ std::string StatusText(const OrderedJson& status) {
                                      status["uptime_seconds"].get<double>()))));
   const auto baseline = status["baseline"].get<std::string>();
   text += fmt::format("cluster    {}\n", status["cluster"].get<std::string>());
+  if (const auto lease = status["lease"].get<std::string>(); !lease.empty()) {
+    const auto problem = status["leader_problem"].get<std::string>();
+    text += fmt::format("leader     {}\n",
+                        LeaderText(status, lease) + (problem.empty() ? "" : "; " + problem));
+  }
   text += fmt::format("migration  {}; {} decides{}\n\n", ModeText(status),
                       status["policy"].get<std::string>(),
                       baseline.empty() ? "" : fmt::format(", {} is asked beside it", baseline));

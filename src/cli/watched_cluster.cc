@@ -2,14 +2,17 @@
 #include "cli/watched_cluster.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <utility>
 
 #include "base/rng.h"
 #include "kube/api_client.h"
 #include "kube/config_map_watch.h"
+#include "kube/events.h"
 #include "kube/kube_cluster.h"
 #include "kube/kubeconfig.h"
+#include "kube/lease.h"
 #include "kube/mirror.h"
 #include "kube/mirror_feed.h"
 #include "sim/sim_cluster.h"
@@ -19,6 +22,33 @@ namespace {
 
 constexpr Duration kSyncLimit = std::chrono::seconds(30);
 constexpr int kDriftAttempts = 100;
+constexpr std::chrono::milliseconds kResignStep(50);
+
+// The host's name is the pod's, which people know; a program started anew on the same host is
+// another one.
+std::string NewIdentity(Rng rng) {
+  char name[256] = "";
+  if (::gethostname(name, sizeof name - 1) != 0) name[0] = '\0';
+  return fmt::format("{}_{:08x}", name, static_cast<uint32_t>(rng.Next64()));
+}
+
+// In the proportions of client-go's: 15, 10, 2 s.
+kube::LeaseOptions LeaseOptionsOf(const LeaderElectionConfig& config, std::string identity) {
+  return {.name_space = config.lease_namespace,
+          .name = config.lease_name,
+          .identity = std::move(identity),
+          .duration = config.duration,
+          .renew_deadline = config.duration * 2 / 3,
+          .retry = config.duration * 2 / 15};
+}
+
+std::string ApiVersionOf(std::string_view kind) {
+  const auto resource = kube::ResourceOfKind(kind);
+  if (!resource) return "v1";
+  const kube::ResourceName& name = kube::NameOf(*resource);
+  return name.group.empty() ? std::string(name.version)
+                            : fmt::format("{}/{}", name.group, name.version);
+}
 
 // Somebody else moves a pod: what happens in a real cluster without us.
 void MoveSome(Rng rng, SimCluster* cluster) {
@@ -133,6 +163,7 @@ class LiveCluster final : public WatchedCluster {
         new LiveCluster(config, clock, std::move(client), server, std::move(on_control)));
     TRY(live->feed_.Sync(kSyncLimit));
     live->Watch(std::move(applications), config);
+    if (live->lease_ != nullptr) live->lease_->Start();  // Who sees nothing shall not lead.
     return live;
   }
 
@@ -157,13 +188,61 @@ class LiveCluster final : public WatchedCluster {
   }
   void Poll(std::chrono::milliseconds timeout) override { feed_.Poll(timeout); }
 
+  bool Leads() const override { return lease_ == nullptr || lease_->IsLeader(); }
+
+  Seat GetSeat() const override {
+    if (lease_ == nullptr) return {};
+    const auto& error = lease_->last_error();
+    return {.is_elected = true,
+            .identity = identity_,
+            .holder = lease_->holder(),
+            .trouble = lease_->has_namesake() ? "another instance has our identity"
+                       : error                ? error->message
+                                              : ""};
+  }
+
+  void Resign(Duration limit) override {
+    if (lease_ == nullptr) return;
+    bool done = false;
+    lease_->Release([&done] { done = true; });
+    const Instant end = clock_->Now() + limit;
+    while (!done && clock_->Now() < end) client_->Poll(kResignStep);
+    lease_.reset();  // With what it waits for.
+  }
+
+  void Tell(const WorkloadObject& workload, const std::string& note) override {
+    if (events_ == nullptr || workload.is_external()) return;
+    const kube::PodController* found =
+        mirror_.FindController(workload.kind, {workload.object_namespace, workload.name});
+    events_->Record({.regarding = {.api_version = ApiVersionOf(workload.kind),
+                                   .kind = workload.kind,
+                                   .name_space = workload.object_namespace,
+                                   .name = workload.name,
+                                   .uid = found == nullptr ? "" : found->meta.uid},
+                     .reason = "WouldMove",
+                     .action = "Plan",
+                     .note = note});
+  }
+
+  ClusterCounts Counts() const override;
+
  private:
   LiveCluster(const Config& config, const Clock* clock, std::unique_ptr<kube::ApiClient> client,
               std::string server, OnControl on_control)
       : server_(std::move(server)),
         mirror_(clock),
         client_(std::move(client)),
-        feed_(client_.get(), &mirror_) {
+        feed_(client_.get(), &mirror_),
+        clock_(clock),
+        identity_(NewIdentity(client_->NewRng())) {
+    if (config.leader_election.is_on()) {
+      lease_ = std::make_unique<kube::LeaseElection>(
+          client_.get(), LeaseOptionsOf(config.leader_election, identity_));
+    }
+    if (config.events) {
+      events_ = std::make_unique<kube::EventRecorder>(client_.get(),
+                                                      kube::EventOptions{.instance = identity_});
+    }
     if (config.control_name.empty()) return;
     control_ = std::make_unique<kube::ConfigMapWatch>(client_.get(), config.control_namespace,
                                                       config.control_name, std::move(on_control));
@@ -175,7 +254,41 @@ class LiveCluster final : public WatchedCluster {
   kube::MirrorFeed feed_;
   std::unique_ptr<kube::ConfigMapWatch> control_;
   std::vector<std::unique_ptr<ScopedCluster>> clusters_;
+  const Clock* clock_;
+  std::string identity_;  // Another for each start.
+  std::unique_ptr<kube::LeaseElection> lease_;
+  std::unique_ptr<kube::EventRecorder> events_;
 };
+
+ClusterCounts LiveCluster::Counts() const {
+  ClusterCounts counts;
+  for (const auto& [resource, watch] : feed_.Counts()) {
+    const kube::ResourceName& name = kube::NameOf(resource);
+    counts.watched.push_back({.resource = name.group.empty()
+                                              ? std::string(name.resource)
+                                              : fmt::format("{}.{}", name.resource, name.group),
+                              .objects = static_cast<int64_t>(mirror_.Count(resource)),
+                              .lists = watch.lists,
+                              .failures = watch.failures,
+                              .expired = watch.expired,
+                              .events = watch.events,
+                              .malformed = watch.malformed});
+  }
+  const kube::ApiClientCounts& client = client_->counts();
+  counts.requests = client.requests;
+  counts.request_failures = client.failures;
+  counts.throttled = client.throttled;
+  if (lease_ != nullptr) {
+    counts.lease_renewals = lease_->counts().renewals;
+    counts.lease_failures = lease_->counts().failures;
+    counts.leaderships_lost = lease_->counts().lost;
+  }
+  if (events_ != nullptr) {
+    counts.events_sent = events_->counts().sent;
+    counts.events_lost = events_->counts().dropped + events_->counts().failed;
+  }
+  return counts;
+}
 
 }  // namespace
 

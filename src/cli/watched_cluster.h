@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -24,6 +25,27 @@ namespace rudderfish {
 struct WatchedApplication {
   std::shared_ptr<const Application> application;  // Of a live cluster.
   State start;                                     // Of a simulated one.
+};
+
+// What a cluster has been asked and has told, for whoever operates it.
+struct ClusterCounts {
+  struct Watched {
+    std::string resource;  // deployments.apps
+    int64_t objects = 0;
+    int64_t lists = 0, failures = 0, expired = 0, events = 0, malformed = 0;
+  };
+  std::vector<Watched> watched;
+  int64_t requests = 0, request_failures = 0, throttled = 0;
+  int64_t lease_renewals = 0, lease_failures = 0, leaderships_lost = 0;
+  int64_t events_sent = 0, events_lost = 0;
+};
+
+// Which of several instances decides.
+struct Seat {
+  bool is_elected = false;  // By a Lease; else there is only this instance, which leads.
+  std::string identity;     // Ours.
+  std::string holder;       // As last seen; empty: nobody.
+  std::string trouble;      // Why that is not known.
 };
 
 class WatchedCluster {
@@ -52,6 +74,19 @@ class WatchedCluster {
 
   // What is not seen of it, and why, for people.
   virtual std::vector<std::string> Missing() const = 0;
+
+  // Whether this instance decides. Asked right before each row that is written: it ends by time
+  // alone.
+  virtual bool Leads() const { return true; }
+  virtual Seat GetSeat() const { return {}; }
+
+  // Gives the lead to whoever comes next; at most `limit`. Before the end.
+  virtual void Resign(Duration /*limit*/) {}
+
+  // Tells people about a workload, as an Event, where that is switched on.
+  virtual void Tell(const WorkloadObject& /*workload*/, const std::string& /*note*/) {}
+
+  virtual ClusterCounts Counts() const { return {}; }
 };
 
 }  // namespace rudderfish

@@ -427,6 +427,18 @@ Result<std::vector<EvidenceSum>> JournalReader::Evidence() const {
   return sums;
 }
 
+Result<JournalExtent> JournalReader::Extent() const {
+  JournalExtent extent;
+  TRY_ASSIGN(extent.decisions, Pragma(path_, database_.get(), "SELECT count(*) FROM decisions"));
+  TRY_ASSIGN(extent.evidence, Pragma(path_, database_.get(), "SELECT count(*) FROM evidence"));
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    std::error_code ignored;
+    const auto bytes = std::filesystem::file_size(path_.string() + suffix, ignored);
+    if (!ignored) extent.bytes += static_cast<int64_t>(bytes);
+  }
+  return extent;
+}
+
 Result<std::vector<std::pair<std::string, int64_t>>> JournalReader::Counts(UnixMillis since) const {
   Statement select(database_.get(),
                    "SELECT fate, count(*) FROM decisions WHERE written_at >= ? GROUP BY fate "

@@ -91,12 +91,19 @@ struct RowFilter {
   std::string pod;          // Of which they speak; empty: any.
 };
 
+// How much there is.
+struct JournalExtent {
+  int64_t decisions = 0, evidence = 0;  // Rows.
+  int64_t bytes = 0;                    // On disk, the log beside the database included.
+};
+
 class JournalReader {
  public:
   static Result<JournalReader> Open(const std::filesystem::path& path);
 
   Result<std::vector<StoredRow>> Rows(const RowFilter& filter) const;  // Oldest first.
   Result<std::vector<EvidenceSum>> Evidence() const;
+  Result<JournalExtent> Extent() const;
 
   // How many decisions there are, since a time, by their fate's name.
   Result<std::vector<std::pair<std::string, int64_t>>> Counts(UnixMillis since) const;

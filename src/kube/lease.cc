@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -15,7 +16,9 @@ namespace rudderfish::kube {
 namespace {
 
 constexpr size_t kWrittenMax = 8;
-constexpr double kJitter = 1.2;  // Of the wait of who follows, as client-go has it.
+// Who follows looks more often than the holder renews, so that it soon sees the last renewal.
+constexpr double kLookMin = 0.5;  // Of `retry`,
+constexpr double kLookMax = 0.8;  // by chance.
 
 int64_t WholeSeconds(Duration duration) {
   return std::chrono::ceil<std::chrono::seconds>(duration).count();
@@ -51,7 +54,8 @@ void LeaseElection::Wait(Duration delay) {
 
 Duration LeaseElection::NextTry() {
   if (IsLeader()) return options_.retry;
-  return std::chrono::duration_cast<Duration>(options_.retry * (1 + kJitter * rng_.Uniform()));
+  return std::chrono::duration_cast<Duration>(options_.retry *
+                                              (kLookMin + (kLookMax - kLookMin) * rng_.Uniform()));
 }
 
 void LeaseElection::Turn() {
@@ -94,7 +98,9 @@ void LeaseElection::OnRead(ApiAnswer answer) {
     return;
   }
   if (is_holder_) Lose("it was taken by " + OneLine(seen_.holder, 100));
-  Wait(NextTry());
+  // Not later than the moment from which it may be taken.
+  const Duration left = seen_at_ + seen_.duration - client_->clock().Now();
+  Wait(std::min(NextTry(), left + std::chrono::milliseconds(1)));
 }
 
 void LeaseElection::See(Record record) {

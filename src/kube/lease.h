@@ -30,7 +30,7 @@ struct LeaseOptions {
   std::string identity;  // Different for each instance that ever runs.
   Duration duration = std::chrono::seconds(15);
   Duration renew_deadline = std::chrono::seconds(10);
-  Duration retry = std::chrono::seconds(2);  // Times up to 1.2 more for who waits.
+  Duration retry = std::chrono::seconds(2);  // Half of it to 0.8 for who waits.
 };
 
 enum class Leadership { kFollowing, kLeading };

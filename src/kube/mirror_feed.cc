@@ -127,6 +127,14 @@ std::vector<std::string> MirrorFeed::Missing() const {
   return missing;
 }
 
+std::vector<std::pair<Resource, ReflectorCounts>> MirrorFeed::Counts() const {
+  std::vector<std::pair<Resource, ReflectorCounts>> counts;
+  for (const Watched& watched : watched_) {
+    counts.emplace_back(watched.resource, watched.reflector->counts());
+  }
+  return counts;
+}
+
 void MirrorFeed::AskUsage(Resource resource) {
   usage_[UsageIndex(resource)] =
       client_->Send({.path = PathOf(resource)}, [this, resource](const ApiAnswer& answer) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -36,6 +37,9 @@ class MirrorFeed {
 
   // What is not had, and why, for people.
   std::vector<std::string> Missing() const;
+
+  // What each list and watch has been through.
+  std::vector<std::pair<Resource, ReflectorCounts>> Counts() const;
 
  private:
   struct Watched {

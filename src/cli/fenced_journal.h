@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "control/evidence.h"
+#include "control/journal.h"
+
+// The journal as a controller writes it: a row only while it leads, asked right before each, so
+// that of two instances never both write; and whoever counts is told of each row whose fate is
+// known. Who follows looks on: evidence that it gathers is not written, and is no error. Not thread
+// safe.
+
+namespace rudderfish {
+
+class FencedJournal final : public Journal, public EvidenceSink {
+ public:
+  struct Calls {
+    std::function<bool()> leads;
+    std::function<void(const JournalRow&)> on_row;  // Its fate is known.
+  };
+
+  // Both outlive it.
+  FencedJournal(Journal* journal, EvidenceSink* evidence, Calls calls)
+      : journal_(journal), evidence_(evidence), calls_(std::move(calls)) {}
+
+  Result<int64_t> Append(JournalRow row) override;
+
+  // Of a row that is there already: also by who leads no more.
+  Result<void> Conclude(int64_t number, Fate fate, std::string_view failure,
+                        const Terms& measured) override;
+  Result<void> AppendEvidence(const EvidenceRow& row) override;
+
+  // Why the last row could not be written; empty: it was.
+  const std::string& trouble() const { return trouble_; }
+
+ private:
+  template <class T>
+  Result<T> Noted(Result<T> result);
+
+  Journal* journal_;
+  EvidenceSink* evidence_;
+  Calls calls_;
+  std::map<int64_t, JournalRow> in_flight_;  // By number.
+  std::string trouble_;
+};
+
+}  // namespace rudderfish
