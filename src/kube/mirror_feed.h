@@ -37,6 +37,8 @@ class MirrorFeed {
   // What is not had, and why, for people.
   std::vector<std::string> Missing() const;
 
+  ReflectorCounts counts() const;  // Of all that is watched, together.
+
  private:
   struct Watched {
     Resource resource;
