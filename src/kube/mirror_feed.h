@@ -40,6 +40,7 @@ class MirrorFeed {
 
   // What each list and watch has been through.
   std::vector<std::pair<Resource, ReflectorCounts>> Counts() const;
+  ReflectorCounts TotalCounts() const;
 
  private:
   struct Watched {
