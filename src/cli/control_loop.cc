@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "base/json.h"
@@ -64,6 +65,24 @@ Result<void> CheckScope(const Config& config, const std::filesystem::path& path,
                 config.path.string());
   }
   return {};
+}
+
+// What stands for a workload outside of the cluster: no pod and no node that kubectl shows.
+struct Outside {
+  int nodes = 0, pods = 0;
+};
+
+Outside OutsideOf(const Application* application, const State& state) {
+  Outside outside;
+  if (application == nullptr || state.names == nullptr) return outside;
+  std::set<NodeId> nodes;
+  for (PodId pod = 0; pod < state.pods.size(); ++pod) {
+    if (!application->objects[state.pods.workload[pod]].is_external()) continue;
+    ++outside.pods;
+    nodes.insert(state.pods.node[pod]);
+  }
+  outside.nodes = static_cast<int>(nodes.size());
+  return outside;
 }
 
 std::string ScopeInWords(const Config& config) {
@@ -154,12 +173,14 @@ std::string ControlPlan::Describe() const {
   const auto line = [&](std::string_view what, const std::string& value) {
     text += fmt::format("{:<14}{}\n", what, value);
   };
+  const std::string context =
+      config.cluster.context.empty() ? "" : fmt::format(", context {}", config.cluster.context);
   line("cluster", config.cluster.is_simulated()
                       ? fmt::format("simulated from {}, seed {}", config.cluster.scenario.string(),
                                     config.cluster.seed)
                   : config.cluster.kubeconfig.empty()
-                      ? "live, as kubectl finds it"
-                      : fmt::format("live, {}", config.cluster.kubeconfig.string()));
+                      ? fmt::format("live, as kubectl finds it{}", context)
+                      : fmt::format("live, {}{}", config.cluster.kubeconfig.string(), context));
   line("scope", ScopeInWords(config));
   for (const Part& part : parts_) {
     const bool simulated = config.cluster.is_simulated();
@@ -182,13 +203,15 @@ std::string ControlPlan::Describe() const {
                                 signals_.queries.size(), fmt::join(signals_.urls, ", "),
                                 FormatDuration(signals_.period), signals_.latencies.size()));
   }
-  line("budgets",
-       fmt::format("at most {} moves a plan, each worth {}; a pod rests {}",
-                   config.budgets.moves_per_plan,
-                   config.budgets.benefit_factor
-                       ? fmt::format("{:g} times its step", *config.budgets.benefit_factor)
-                       : "anything",
-                   FormatDuration(config.budgets.pod_cooldown)));
+  line("budgets", fmt::format("at most {} moves a plan, {}; {}", config.budgets.moves_per_plan,
+                              config.budgets.benefit_factor
+                                  ? fmt::format("each must win {:g} times what a step costs",
+                                                *config.budgets.benefit_factor)
+                                  : "whatever each wins",
+                              config.budgets.pod_cooldown.count() > 0
+                                  ? fmt::format("a pod that was moved rests for {}",
+                                                FormatDuration(config.budgets.pod_cooldown))
+                                  : "no pod rests after a move"));
   line("turn", fmt::format("looks every {}, plans an unchanged state again after {}, decides "
                            "nothing on a state older than {}",
                            FormatDuration(config.interval), FormatDuration(config.rest),
@@ -242,7 +265,9 @@ ControlLoop::ControlLoop(ControlPlan plan, std::unique_ptr<SqliteJournal> journa
 Result<void> ControlLoop::Connect() {
   const auto on_control = [this](const WatchedCluster::ControlData& data) { TakeControl(data); };
   TRY_ASSIGN(cluster_, WatchedCluster::Open(plan_.config(), &clock_, plan_.Watched(), on_control));
-  for (const std::string& missing : cluster_->Missing()) LogWarning("not seen: {}", missing);
+  if (const std::vector<std::string> missing = cluster_->Missing(); !missing.empty()) {
+    LogWarning("not seen: {}", fmt::join(missing, ", "));
+  }
   MakeRuns();
   return {};
 }
@@ -377,10 +402,11 @@ std::string ControlLoop::Status() const {
   const Config& config = plan_.config();
   const Mode configured = config.migration.mode;
   const Seat seat = cluster_->GetSeat();
-  OrderedJson json{{"version", ProgramVersion()},
+  OrderedJson json{{"schema_version", 1},
+                   {"version", ProgramVersion()},
                    {"pid", ::getpid()},
                    {"started_at_ms", started_at_},
-                   {"uptime_seconds", Seconds(clock_.Now() - started_)},
+                   {"uptime_s", Seconds(clock_.Now() - started_)},
                    {"config", config.path.string()},
                    {"cluster", cluster_->Name()},
                    {"not_seen", cluster_->Missing()},
@@ -406,14 +432,17 @@ std::string ControlLoop::Status() const {
   for (size_t i = 0; i < runs_.size(); ++i) {
     const ApplicationRun& run = *runs_[i];
     const ApplicationStatus& status = run.status();
+    const Outside outside = OutsideOf(plan_.parts()[i].watched.application.get(), run.state());
     json["applications"].push_back(
         {{"name", run.name()},
-         {"nodes", status.nodes},
-         {"pods", status.pods},
+         {"nodes", status.nodes - outside.nodes},
+         {"pods", status.pods - outside.pods},
+         {"outside_of_the_cluster", outside.pods},
          {"pending", status.pending},
-         {"state_age_seconds", Seconds(cluster_->Of(i)->Now() - run.state().at)},
+         {"state_age_s", Seconds(cluster_->Of(i)->Now() - run.state().at)},
          {"model", run.options().law.name},
          {"seen", JsonOf(status.seen)},
+         {"planned", status.plans == 0 ? OrderedJson(nullptr) : JsonOf(status.planned)},
          {"plans", status.plans},
          {"decisions", status.decisions},
          {"moves_recorded", status.moves},

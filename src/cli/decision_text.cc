@@ -19,6 +19,7 @@ namespace {
 constexpr double kVisibleMs = 0.05;
 constexpr size_t kRefusalsTold = 12;
 constexpr int kColumns = 100;
+constexpr int kSchemaVersion = 1;  // Of the JSON.
 
 std::string Milliseconds(double ms) { return fmt::format("{:.1f}", ms); }
 std::string Signed(double ms) {
@@ -33,7 +34,7 @@ std::string MoveInWords(const std::vector<JournalMove>& moves) {
 OrderedJson JsonOf(const StoredRow& stored) {
   OrderedJson json{{"number", stored.number},
                    {"written_at_ms", stored.written_at},
-                   {"written_at", DateAndTime(stored.written_at)}};
+                   {"written_at", Rfc3339(stored.written_at)}};
   json.update(OrderedJson::parse(ToJson(stored.row)));
   return json;
 }
@@ -42,10 +43,20 @@ bool IsOfWorkload(std::string_view pod, const std::string& workload) {
   return pod.starts_with(workload + "-");
 }
 
+// Why the pod asked about is not what was decided about.
+std::string StaysHeadline(const JournalRow& row, std::string_view pod) {
+  if (pod.empty()) return "nothing is moved";
+  for (const Refusal& one : row.refused) {
+    if (!one.node.empty() || one.workload.empty() || !IsOfWorkload(pod, one.workload)) continue;
+    return fmt::format("{} stays: it {}", pod, one.reason);
+  }
+  return fmt::format("{} stays: nothing is moved", pod);
+}
+
 // What was decided, in a sentence.
-std::string Headline(const StoredRow& stored) {
+std::string Headline(const StoredRow& stored, std::string_view pod) {
   const JournalRow& row = stored.row;
-  if (row.chosen.empty()) return "nothing is moved";
+  if (row.chosen.empty()) return StaysHeadline(row, pod);
   const JournalMove& move = row.chosen[0];
   const std::string what = fmt::format("{} from {} to {}", move.pod, move.from, move.to);
   switch (row.fate) {
@@ -169,8 +180,8 @@ std::string DecisionTable(std::span<const StoredRow> rows, UnixMillis now, Width
                                          {"POD"},
                                          {"FROM"},
                                          {"TO"},
-                                         {"LATENCY", Align::kRight},
-                                         {"GAIN", Align::kRight},
+                                         {"LATENCY ms", Align::kRight},
+                                         {"GAIN ms", Align::kRight},
                                          {"BASELINE"},
                                          {"FATE"}};
   if (wide) {
@@ -179,9 +190,9 @@ std::string DecisionTable(std::span<const StoredRow> rows, UnixMillis now, Width
                                         {"STEP", Align::kRight},
                                         {"POLICY"},
                                         {"MODE"},
-                                        {"COST", Align::kRight},
+                                        {"COST ms", Align::kRight},
                                         {"ALLOWED", Align::kRight},
-                                        {"TIME"},
+                                        {"TIME (UTC)"},
                                         {"REASON"}}) {
       columns.push_back(column);
     }
@@ -217,16 +228,20 @@ std::string DecisionTable(std::span<const StoredRow> rows, UnixMillis now, Width
 }
 
 std::string DecisionsJson(std::span<const StoredRow> rows) {
-  OrderedJson json{{"decisions", OrderedJson::array()}};
+  OrderedJson json{{"schema_version", kSchemaVersion}, {"decisions", OrderedJson::array()}};
   for (const StoredRow& row : rows) json["decisions"].push_back(JsonOf(row));
   return json.dump(2) + "\n";
 }
 
-std::string DecisionJson(const StoredRow& row) { return JsonOf(row).dump(2) + "\n"; }
+std::string DecisionJson(const StoredRow& row) {
+  OrderedJson json{{"schema_version", kSchemaVersion}};
+  json.update(JsonOf(row));
+  return json.dump(2) + "\n";
+}
 
 std::string DecisionStory(const StoredRow& stored, std::string_view pod, UnixMillis now) {
   const JournalRow& row = stored.row;
-  std::string text = fmt::format("{}\n", Bold(Headline(stored)));
+  std::string text = fmt::format("{}\n", Bold(Headline(stored, pod)));
   text += fmt::format("decision {} of {}, {} ago ({} UTC), by {}, step {} of plan {}\n\n",
                       stored.number, row.application.empty() ? "the cluster" : row.application,
                       Age(stored.written_at, now), DateAndTime(stored.written_at), row.policy,

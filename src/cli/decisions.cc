@@ -116,7 +116,7 @@ CommandSpec DecisionsCommand() {
           .summary = "what the controller decided, from its journal, live or afterwards",
           .options = {kConfigOption,
                       kJournalOption,
-                      {"--since", "DURATION", "no older than this, such as 1h"},
+                      {"--since", "TIME", "no older than this, such as 1h"},
                       {"-n,--limit", "N", "the newest N; 100 by default"},
                       kApplicationOption,
                       {"-o,--output", "table|wide|json", "a table by default"}},

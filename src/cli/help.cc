@@ -89,6 +89,11 @@ std::string ProgramHelp() {
                 "train scenarios/continuum-7x21.yaml -d runs/first --time 30s",
                 "evaluate scenarios/continuum-7x21.yaml --policy greedy,learned=runs/first",
                 "simulate scenarios/continuum-7x21.yaml --policy runs/first --seed 7"}));
+  text += fmt::format("\n{}\n{}", Bold("On a Kubernetes cluster:"),
+                      Examples({"snapshot --application application.yaml",
+                                "profile --application application.yaml --for 10m -o cluster.yaml",
+                                "train cluster.yaml -d runs/cluster --time 60s",
+                                "run --config rudderfish.yaml", "decisions --since 1h"}));
   text +=
       "\nEvery command takes -q (say nothing but results), -v (say more) and -h. Results go to "
       "stdout,\nall else to stderr. Exit status: 0 done, 1 failed, 2 bad usage or input, 3 the "

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenario/profile.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "base/files.h"
+#include "base/units.h"
 #include "cli/cluster_source.h"
 #include "cli/commands.h"
 #include "cli/problem.h"
@@ -17,7 +22,8 @@ constexpr Duration kStep = std::chrono::milliseconds(200);
 constexpr size_t kMostStates = 10'000;  // Kept of one observation.
 
 // What is seen now, and with --for each state that differs from the one before.
-Result<std::vector<State>> Observe(const Arguments& arguments, ClusterSource* source,
+Result<std::vector<State>> Observe(const Arguments& arguments, const Session& session,
+                                   ClusterSource* source,
                                    const std::shared_ptr<const Application>& application) {
   kube::KubeCluster cluster(source->mirror.get(), application);
   State state;
@@ -25,6 +31,9 @@ Result<std::vector<State>> Observe(const Arguments& arguments, ClusterSource* so
   std::vector<State> states{state};
   if (!arguments.Has("for")) return states;
   TRY_ASSIGN(const double seconds, arguments.Seconds("for", 0));
+  Say(session, "Watching {} for {}", source->name,
+      FormatDuration(std::chrono::duration_cast<std::chrono::nanoseconds>(
+          std::chrono::duration<double>(seconds))));
   const Instant end = source->clock->Now() +
                       std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
   while (source->clock->Now() < end && states.size() < kMostStates) {
@@ -63,7 +72,7 @@ Result<ExitStatus> RunProfile(const Arguments& arguments, const Session& session
   const std::string path = arguments.Text("output").value_or("-");
   if (path != "-") TRY(CheckCanWrite(path));
   if (const auto starts = arguments.Text("starts")) TRY(CheckCanWrite(*starts));
-  TRY_ASSIGN(std::vector<State> states, Observe(arguments, &source, application));
+  TRY_ASSIGN(std::vector<State> states, Observe(arguments, session, &source, application));
   const bool anonymous = arguments.Has("anonymize");
   TRY_ASSIGN(
       const Profile profile,
@@ -81,8 +90,14 @@ Result<ExitStatus> RunProfile(const Arguments& arguments, const Session& session
     return ExitStatus::kDone;
   }
   TRY(WriteFileAtomically(path, ToYaml(scenario)));
-  Say(session, "Wrote {}: {}, {}, up to {}", path, scenario.name,
-      Counted(scenario.node_count(), "node"), Counted(scenario.pod_limit(), "pod"));
+  const auto outside =
+      std::count_if(application->objects.begin(), application->objects.end(),
+                    [](const WorkloadObject& object) { return object.is_external(); });
+  Say(session, "Wrote {}: {}, {}, up to {}{}", path, scenario.name,
+      Counted(scenario.node_count(), "node"), Counted(scenario.pod_limit(), "pod"),
+      outside == 0 ? ""
+                   : fmt::format("; {} of the pods {} for what is outside of the cluster", outside,
+                                 outside == 1 ? "stands" : "stand"));
   Say(session, "Next: rudderfish train {} -d runs/{} --time 60s", ShellWord(path),
       ShellWord(scenario.name));
   return ExitStatus::kDone;

@@ -62,14 +62,47 @@ void DrainWake() {
   }
 }
 
-Result<ControlPlan> PlanFrom(const fs::path& path) {
-  TRY_ASSIGN(const Config config, LoadConfig(path));
+// The command line before the file, as everywhere: where the cluster is, what of it counts, who
+// decides.
+struct Overrides {
+  std::string kubeconfig, context;
+  std::vector<std::string> namespaces;
+  std::string policy;
+
+  bool names_a_cluster() const {
+    return !kubeconfig.empty() || !context.empty() || !namespaces.empty();
+  }
+};
+
+Result<Overrides> OverridesFrom(const Arguments& arguments) {
+  Overrides given{.kubeconfig = arguments.Text("kubeconfig").value_or(""),
+                  .context = arguments.Text("context").value_or(""),
+                  .namespaces = {},
+                  .policy = arguments.Text("policy").value_or("")};
+  if (arguments.Has("namespace")) {
+    TRY_ASSIGN(given.namespaces, arguments.List("namespace"));
+  }
+  return given;
+}
+
+Result<ControlPlan> PlanFrom(const fs::path& path, const Overrides& given) {
+  TRY_ASSIGN(Config config, LoadConfig(path));
+  if (config.cluster.is_simulated() && given.names_a_cluster()) {
+    return Invalid(
+        "--kubeconfig, --context and --namespace are of a live cluster; {} names a "
+        "simulated one",
+        path.string());
+  }
+  if (!given.kubeconfig.empty()) config.cluster.kubeconfig = given.kubeconfig;
+  if (!given.context.empty()) config.cluster.context = given.context;
+  if (!given.namespaces.empty()) config.scope.namespaces = given.namespaces;
+  if (!given.policy.empty()) config.migration.policy = given.policy;
   return ControlPlan::Make(config);
 }
 
 // A new file that is wrong changes nothing.
-void Reload(const fs::path& path, ControlLoop* loop) {
-  Result<ControlPlan> plan = PlanFrom(path);
+void Reload(const fs::path& path, const Overrides& given, ControlLoop* loop) {
+  Result<ControlPlan> plan = PlanFrom(path, given);
   if (!plan) {
     LogError("the configuration stays as it was: {}", plan.error().message);
     return;
@@ -86,7 +119,8 @@ void Reload(const fs::path& path, ControlLoop* loop) {
   LogInfo("{} was read anew", path.string());
 }
 
-Result<void> Drive(const fs::path& path, ControlLoop* loop, ControlSocket* socket) {
+Result<void> Drive(const fs::path& path, const Overrides& given, ControlLoop* loop,
+                   ControlSocket* socket) {
   const auto answer = [&](std::string_view request) { return loop->Answer(request); };
   bool goes_on = false;
   while (g_ending == 0) {
@@ -102,7 +136,7 @@ Result<void> Drive(const fs::path& path, ControlLoop* loop, ControlSocket* socke
     DrainWake();
     if (g_reload != 0) {
       g_reload = 0;
-      Reload(path, loop);
+      Reload(path, given, loop);
     }
     if (g_ending != 0) break;
     goes_on = loop->UntilDue().count() == 0 && loop->Turn();
@@ -115,7 +149,8 @@ Result<ExitStatus> RunRun(const Arguments& arguments, const Session& session) {
   TRY_ASSIGN(const int format, arguments.Choice("log-format", kFormats, 0));
   SetLogFormat(format == 1 ? LogFormat::kJson : LogFormat::kText);
   const fs::path path = arguments.Text("config").value_or("rudderfish.yaml");
-  TRY_ASSIGN(ControlPlan plan, PlanFrom(path));
+  TRY_ASSIGN(const Overrides given, OverridesFrom(arguments));
+  TRY_ASSIGN(ControlPlan plan, PlanFrom(path, given));
   if (arguments.Has("dry-run")) {
     TRY(Print(plan.Describe()));
     return ExitStatus::kDone;
@@ -134,7 +169,7 @@ Result<ExitStatus> RunRun(const Arguments& arguments, const Session& session) {
   LogInfo("rudderfish {} runs: {}, {} decides, journal {}", ProgramVersion(),
           ModeName(loop->config().migration.mode), loop->config().migration.policy,
           loop->config().journal.path.string());
-  TRY(Drive(path, loop.get(), socket.get()));
+  TRY(Drive(path, given, loop.get(), socket.get()));
   loop->Stop();
   ::alarm(0);
   LogInfo("rudderfish ends; everything decided is in the journal");
@@ -148,6 +183,10 @@ CommandSpec RunCommand() {
   return {.name = "run",
           .summary = "the controller: watches a cluster, decides, writes down what it would do",
           .options = {{"-c,--config", "FILE", "rudderfish.yaml by default"},
+                      {"--kubeconfig", "FILE", "in place of what the configuration says"},
+                      {"--context", "NAME", "the same"},
+                      {"-n,--namespace", "NS[,NS...]", "in place of its `scope.namespaces`"},
+                      {"--policy", "POLICY", "in place of its `policies.migration.policy`"},
                       {"--dry-run", "", "check everything, say what would be done, and end"},
                       {"--log-format", "text|json", "of what is said on stderr; text by default"}},
           .details =

@@ -3,9 +3,33 @@
 #include "cli/snapshot_text.h"
 #include "cli/terminal.h"
 #include "kube/kube_cluster.h"
+#include "model/evaluator.h"
 
 namespace rudderfish {
 namespace {
+
+// What the application file adds: where its nodes lie, and how long its requests take.
+Result<void> AddApplication(const ClusterSource& source,
+                            const std::shared_ptr<const Application>& application,
+                            ClusterView* view) {
+  TRY_ASSIGN(const LatencyLaw law, LatencyLaw::Named(application->law));
+  kube::KubeCluster cluster(source.mirror.get(), application);
+  State state;
+  const Result<void> refreshed = cluster.Refresh(&state);
+  view->application = application->name;
+  view->law = law.name;
+  if (!refreshed) {
+    view->undecidable_because = refreshed.error().message;
+    return {};
+  }
+  for (NodeId node = 0; node < state.nodes.size(); ++node) {
+    view->layers[NodeName(state, node)] = state.catalog->layers[state.kind_of(node).layer].name;
+  }
+  Evaluator model(law);
+  model.Reset(state);
+  view->latency_ms = model.Now().latency_ms;
+  return {};
+}
 
 Result<ExitStatus> RunSnapshot(const Arguments& arguments, const Session& session) {
   constexpr std::string_view kFormats[] = {"table", "wide", "json"};
@@ -15,11 +39,7 @@ Result<ExitStatus> RunSnapshot(const Arguments& arguments, const Session& sessio
   if (arguments.Has("application")) {
     TRY_ASSIGN(const std::shared_ptr<const Application> application,
                ApplicationOf(arguments, source));
-    kube::KubeCluster cluster(source.mirror.get(), application);
-    State state;
-    const Result<void> refreshed = cluster.Refresh(&state);
-    view.application = application->name;
-    if (!refreshed) view.undecidable_because = refreshed.error().message;
+    TRY(AddApplication(source, application, &view));
   }
   if (format == 2) {
     TRY(Print(SnapshotJson(source, view)));
@@ -40,13 +60,13 @@ CommandSpec SnapshotCommand() {
   std::vector<OptionSpec> options = ClusterOptions();
   options.push_back({"-o,--output", "table|wide|json",
                      "wide also tells why a node takes no pods and why a workload is not moved"});
-  return {
-      .name = "snapshot",
-      .summary = "what is seen of a Kubernetes cluster",
-      .operands = {{.name = "DUMP", .min = 0, .max = 100}},
-      .options = options,
-      .examples = {"snapshot --from cluster.json", "snapshot --from nodes.json pods.json -o wide"},
-      .run = RunSnapshot};
+  return {.name = "snapshot",
+          .summary = "what is seen of a Kubernetes cluster",
+          .operands = {{.name = "DUMP", .min = 0, .max = 100}},
+          .options = options,
+          .examples = {"snapshot", "snapshot -n shop --application shop.yaml -o wide",
+                       "snapshot --from nodes.json pods.json -o json"},
+          .run = RunSnapshot};
 }
 
 }  // namespace rudderfish

@@ -90,22 +90,33 @@ std::vector<WorkloadView> WorkloadsOf(const ClusterSource& source) {
 
 std::string NodeTable(const ClusterView& view, SnapshotDetail detail) {
   using Align = TextTable::Align;
-  std::vector<TextTable::Column> columns{{"NODE"},
-                                         {"TAKES PODS"},
-                                         {"CORES FREE", Align::kRight},
-                                         {"MEMORY FREE", Align::kRight},
-                                         {"PODS", Align::kRight},
-                                         {"CORES USED", Align::kRight}};
+  std::vector<TextTable::Column> columns{{"NODE"}};
+  if (!view.layers.empty()) columns.push_back({"LAYER"});
+  for (const TextTable::Column& column :
+       std::vector<TextTable::Column>{{"TAKES PODS"},
+                                      {"CORES FREE", Align::kRight},
+                                      {"MEMORY FREE", Align::kRight},
+                                      {"PODS", Align::kRight},
+                                      {"CORES USED", Align::kRight}}) {
+    columns.push_back(column);
+  }
   if (detail == SnapshotDetail::kWide) columns.push_back({"BECAUSE"});
   TextTable table(std::move(columns));
   for (const NodeView& node : view.nodes) {
-    std::vector<std::string> cells{
-        node.node->meta.key.name,
-        node.closed_because.empty() ? "yes" : "no",
-        OfAll(node.free, node.node->allocatable),
-        MemoryOfAll(node.free, node.node->allocatable),
-        std::to_string(node.load.pods),
-        node.usage == nullptr ? "-" : fmt::format("{}", node.usage->used.cpu_millis / 1000.0)};
+    const std::string& name = node.node->meta.key.name;
+    std::vector<std::string> cells{name};
+    if (!view.layers.empty()) {
+      const auto layer = view.layers.find(name);
+      cells.push_back(layer == view.layers.end() ? "-" : layer->second);
+    }
+    for (const std::string& cell :
+         {std::string(node.closed_because.empty() ? "yes" : "no"),
+          OfAll(node.free, node.node->allocatable), MemoryOfAll(node.free, node.node->allocatable),
+          std::to_string(node.load.pods),
+          node.usage == nullptr ? std::string("-")
+                                : fmt::format("{}", node.usage->used.cpu_millis / 1000.0)}) {
+      cells.push_back(cell);
+    }
     if (detail == SnapshotDetail::kWide) cells.push_back(node.closed_because);
     table.Row(std::move(cells));
   }
@@ -117,8 +128,8 @@ std::string WorkloadTable(const ClusterView& view, SnapshotDetail detail) {
   std::vector<TextTable::Column> columns{{"NAMESPACE"},
                                          {"WORKLOAD"},
                                          {"READY", Align::kRight},
-                                         {"CORES", Align::kRight},
-                                         {"MEMORY", Align::kRight},
+                                         {"CORES/POD", Align::kRight},
+                                         {"MEMORY/POD", Align::kRight},
                                          {"NODES", Align::kRight},
                                          {"MOVABLE"}};
   if (detail == SnapshotDetail::kWide) columns.push_back({"BECAUSE"});
@@ -248,15 +259,18 @@ ClusterView ViewOf(const ClusterSource& source) {
 std::string SnapshotText(const ClusterView& view, SnapshotDetail detail) {
   std::string text = NodeTable(view, detail) + "\n" + WorkloadTable(view, detail);
   if (view.application.empty()) return text;
-  return text +
-         fmt::format("\nApplication {}: {}\n", view.application,
-                     view.undecidable_because.empty() ? "complete" : view.undecidable_because);
+  return text + fmt::format("\nApplication {}: {}\n", view.application,
+                            view.latency_ms
+                                ? fmt::format("complete; latency {:.1f} ms by the {} law",
+                                              *view.latency_ms, view.law)
+                                : view.undecidable_because);
 }
 
 std::string SnapshotJson(const ClusterSource& source, const ClusterView& view) {
   const int64_t now =
       std::chrono::floor<std::chrono::seconds>(kube::Today()).time_since_epoch().count();
-  OrderedJson json{{"kind", "snapshot"},
+  OrderedJson json{{"schema_version", 1},
+                   {"kind", "snapshot"},
                    {"sources", SourcesJson(source)},
                    {"not_seen", source.missing},
                    {"nodes", NodesJson(view, now)},
@@ -265,7 +279,11 @@ std::string SnapshotJson(const ClusterSource& source, const ClusterView& view) {
   if (!view.application.empty()) {
     json["application"] = {{"name", view.application},
                            {"complete", view.undecidable_because.empty()},
-                           {"undecidable_because", view.undecidable_because}};
+                           {"undecidable_because", view.undecidable_because},
+                           {"layers", view.layers},
+                           {"law", view.law}};
+    json["application"]["latency_ms"] =
+        view.latency_ms ? OrderedJson(*view.latency_ms) : OrderedJson(nullptr);
   }
   return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }

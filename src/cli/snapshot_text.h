@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -35,6 +36,9 @@ struct ClusterView {
   std::vector<WorkloadView> workloads;  // By namespace, kind and name.
   std::string application;              // Its name; empty: none was given.
   std::string undecidable_because;      // Why nothing could be decided for it; empty: it could.
+  std::string law;                      // By which its latency is computed.
+  std::optional<double> latency_ms;     // The mean over its endpoints, if it could be.
+  std::map<std::string, std::string> layers;  // [node] As the application has them.
 };
 
 // Points into the source's mirror.

@@ -94,10 +94,10 @@ std::string LeaderText(const OrderedJson& status, std::string_view lease) {
 }
 
 std::string StatusText(const OrderedJson& status) {
-  std::string text = fmt::format("rudderfish {}, process {}, up {}\n",
-                                 status["version"].get<std::string>(), status["pid"].get<int>(),
-                                 FormatDuration(std::chrono::seconds(static_cast<int64_t>(
-                                     status["uptime_seconds"].get<double>()))));
+  std::string text = fmt::format(
+      "rudderfish {}, process {}, up {}\n", status["version"].get<std::string>(),
+      status["pid"].get<int>(),
+      FormatDuration(std::chrono::seconds(static_cast<int64_t>(status["uptime_s"].get<double>()))));
   const auto baseline = status["baseline"].get<std::string>();
   text += fmt::format("cluster    {}\n", status["cluster"].get<std::string>());
   if (const auto lease = status["lease"].get<std::string>(); !lease.empty()) {
@@ -115,6 +115,7 @@ std::string StatusText(const OrderedJson& status) {
                    {"PENDING", Align::kRight},
                    {"STATE AGE", Align::kRight},
                    {"LATENCY", Align::kRight},
+                   {"AFTER PLAN", Align::kRight},
                    {"PLANS", Align::kRight},
                    {"MOVES", Align::kRight},
                    {"CHANGES", Align::kRight}});
@@ -122,8 +123,11 @@ std::string StatusText(const OrderedJson& status) {
   for (const OrderedJson& one : status["applications"]) {
     const auto name = one["name"].get<std::string>();
     table.Row({name, one["nodes"].dump(), one["pods"].dump(), one["pending"].dump(),
-               fmt::format("{:.1f} s", one["state_age_seconds"].get<double>()),
+               fmt::format("{:.1f} s", one["state_age_s"].get<double>()),
                fmt::format("{:.1f} ms", one["seen"]["latency_ms"].get<double>()),
+               one["planned"].is_null()
+                   ? std::string("-")
+                   : fmt::format("{:.1f} ms", one["planned"]["latency_ms"].get<double>()),
                one["plans"].dump(), one["moves_recorded"].dump(), one["changes_seen"].dump()});
     const auto problem = one["problem"].get<std::string>();
     if (!problem.empty()) problems += fmt::format("{}: {}\n", name, problem);
@@ -131,8 +135,8 @@ std::string StatusText(const OrderedJson& status) {
   for (const OrderedJson& one : status["signal_troubles"]) {
     problems += fmt::format("signal {}\n", one.get<std::string>());
   }
-  for (const OrderedJson& one : status["not_seen"]) {
-    problems += fmt::format("not seen: {}\n", one.get<std::string>());
+  if (const auto missing = status["not_seen"].get<std::vector<std::string>>(); !missing.empty()) {
+    problems += fmt::format("not seen: {}\n", fmt::join(missing, ", "));
   }
   const auto control = status["control_problem"].get<std::string>();
   if (!control.empty()) problems += fmt::format("the ConfigMap is not obeyed: {}\n", control);
@@ -177,7 +181,7 @@ Result<ExitStatus> RunStatus(const Arguments& arguments, const Session&) {
   const Result<Kept> kept = ReadKept(journal);
   if (!status && !kept) return tl::unexpected(kept.error());
   if (output == OutputFormat::kJson) {
-    OrderedJson json = status ? *status : OrderedJson{{"running", false}};
+    OrderedJson json = status ? *status : OrderedJson{{"schema_version", 1}, {"running", false}};
     if (status) json["running"] = true;
     json["evidence"] = kept ? EvidenceJson(kept->evidence) : OrderedJson(nullptr);
     TRY(Print(json.dump(2) + "\n"));

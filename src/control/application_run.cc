@@ -78,6 +78,7 @@ Result<bool> ApplicationRun::Decide() {
   planning_ = false;
   plan_ended_at_ = cluster_.Now();
   ++status_.plans;
+  status_.planned = controller_.terms();
   return false;
 }
 

@@ -41,6 +41,7 @@ struct ApplicationStatus {
   int64_t moves = 0;      // Recorded.
   std::string problem;    // Why the last turn came to nothing; empty: it did not.
   Terms seen;             // Of the state as it is.
+  Terms planned;          // Of what the last plan would have led to, once one has ended.
   int nodes = 0, pods = 0, pending = 0;
 };
 

@@ -77,8 +77,9 @@ Verdict Guard::ReviewMove(const State& newest, const Evaluator& model,
   if (const auto last = last_moved_at_.find(pod); last != last_moved_at_.end()) {
     const std::chrono::nanoseconds left = last->second + options_.pod_cooldown - newest.at;
     if (left.count() > 0) {
-      return Refuse("{} was moved {:.0f} s ago and rests for {:.0f} s", pod,
-                    std::chrono::duration<double>(newest.at - last->second).count(),
+      const double ago = std::chrono::duration<double>(newest.at - last->second).count();
+      return Refuse("{} was moved {} and rests for {:.0f} s", pod,
+                    ago < 1 ? "just before" : fmt::format("{:.0f} s ago", ago),
                     std::chrono::duration<double>(options_.pod_cooldown).count());
     }
   }

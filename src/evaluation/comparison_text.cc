@@ -146,8 +146,9 @@ std::string StartsLine(const Evaluation& evaluation, const Comparison& compariso
     patterns +=
         fmt::format("{}{} {}", patterns.empty() ? ": " : ", ", pattern.starts, pattern.name);
   }
-  return fmt::format("{} starts{}; mean latency at the start {:.1f} ms\n", evaluation.start_count(),
-                     patterns, comparison.policies[0].mean_initial_ms);
+  return fmt::format("{} start{}{}; mean latency at the start {:.1f} ms\n",
+                     evaluation.start_count(), evaluation.start_count() == 1 ? "" : "s", patterns,
+                     comparison.policies[0].mean_initial_ms);
 }
 
 // Breaks between words so that no line is longer than `columns`.
