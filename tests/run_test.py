@@ -230,6 +230,7 @@ class Run(unittest.TestCase):
         text = self.ask("run", "--dry-run")
         for word in ("greedy decides", "stay is asked beside it", "rudderfish.db", "shadow"):
             self.assertIn(word, text)
+        self.assertIn("lookahead decides", self.ask("run", "--dry-run", "--policy", "lookahead"))
         self.assertEqual([path.name for path in self.folder.iterdir()], ["rudderfish.yaml"])
 
     def test_two_controllers_do_not_share_a_journal(self):
@@ -288,6 +289,8 @@ class Run(unittest.TestCase):
         self.assertIn("no controller is running", self.ask("pause", status=2))
         self.assertIn("there is no journal", self.ask("decisions", status=2))
         self.assertIn("nothing.yaml", self.ask("run", "-c", "nothing.yaml", status=2))
+        self.assertIn("of a live cluster", self.ask("run", "--context", "elsewhere", status=2))
+        self.assertIn("no such checkpoint or run folder", self.ask("run", "--policy", "runs/none", status=2))
         self.configure(more="polices: {}\n")
         self.assertIn("did you mean `policies`", self.ask("run", status=2))
         self.configure(more="modes: {migration: canary}\n")

@@ -165,8 +165,9 @@ class Walk(unittest.TestCase):
                     words[words.index(option) + 1] = value
             words = [f"pod/{self.moved_pod()}" if word.startswith("pod/") else word for word in words]
             # A policy that was trained for 8 s need not be better.
-            self.assertNotEqual(self.ask(*words[1:], statuses=(0, 3) if words[1] == "evaluate" else (0,)) +
-                                ("silent" if words[1] in ("profile", "pause", "resume") else ""), "", command)
+            said = self.ask(*words[1:], statuses=(0, 3) if words[1] == "evaluate" else (0,))
+            if words[1] in ("snapshot", "evaluate", "decisions", "explain", "status"):
+                self.assertNotEqual(said, "", command)
 
     def test_the_commands_of_the_pages_run_and_change_nothing_but_what_kubectl_does(self):
         for page, heading in PAGES:

@@ -51,6 +51,23 @@ TEST(DecisionText, AnotherPodOfTheWorkloadStandsForOneThatWasAskedAbout) {
               HasSubstr("db anywhere: may not be moved"));
 }
 
+TEST(DecisionText, PodThatStaysIsNamedWithWhatHoldsIt) {
+  StoredRow stayed = Moved();
+  stayed.row.chosen.clear();
+  stayed.row.fate = Fate::kStayed;
+  EXPECT_THAT(DecisionStory(stayed, "db-1", 1'060'000), HasSubstr("db-1 stays: it may not be"));
+  EXPECT_THAT(DecisionStory(stayed, "web-2", 1'060'000),
+              HasSubstr("web-2 stays: nothing is moved"));
+}
+
+TEST(DecisionText, JsonNamesItsSchemaAndADateWithItsZone) {
+  const std::vector<StoredRow> rows{Moved()};
+  for (const std::string& json : {DecisionsJson(rows), DecisionJson(rows[0])}) {
+    EXPECT_THAT(json, HasSubstr("\"schema_version\": 1"));
+    EXPECT_THAT(json, HasSubstr("\"written_at\": \"1970-01-01T00:16:40.000Z\""));
+  }
+}
+
 TEST(DecisionText, TableIsWiderIfAskedFor) {
   const std::vector<StoredRow> rows{Moved()};
   const std::string table = DecisionTable(rows, 1'060'000, Width::kNormal);

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/evidence.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "control/application_run.h"
+#include "control/sqlite_journal.h"
+#include "policy/greedy.h"
+#include "sim/sim_cluster.h"
+#include "task/migration.h"
+#include "tests/support/small_world.h"
+
+// From a cluster that drifts to the error that `status` shows: ApplicationRun in shadow over the
+// simulated cluster, measured by a world in which requests take a tenth longer than the Model
+// thinks, journal and reader. It stands here because control may not include sim.
+
+namespace rudderfish {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr double kWorldIsSlower = 1.1;
+
+State DrawStart() {
+  Rng rng(3);
+  return testing::ContinuumWorld({}, &rng);
+}
+
+class EvidenceChain : public ::testing::Test {
+ protected:
+  EvidenceChain()
+      : path_(std::filesystem::path(::testing::TempDir()) / "evidence_chain.db"),
+        cluster_(DrawStart()),
+        model_(LatencyLaw::Physical()) {
+    for (const char* end : {"", "-wal", "-shm"}) std::filesystem::remove(path_.string() + end);
+    journal_ = SqliteJournal::Open(path_, {}).value();
+    run_ = std::make_unique<ApplicationRun>(
+        ApplicationOptions{.name = "shop",
+                           .task = std::make_shared<const MigrationTask>(MigrationOptions{}),
+                           .law = LatencyLaw::Physical(),
+                           .policy = std::make_shared<const GreedyPolicy>(),
+                           .baseline = nullptr},
+        &cluster_, journal_.get(), journal_.get());
+  }
+
+  double Modelled() {
+    model_.Reset(cluster_.state());
+    return model_.Now().latency_ms;
+  }
+
+  // Time passes; what is measured then is a mean over the last ten seconds.
+  void TurnAfter(seconds time) {
+    cluster_.Advance(time);
+    const Reading reading{.value_ms = kWorldIsSlower * Modelled(),
+                          .at = cluster_.Now(),
+                          .window = seconds(10),
+                          .source = "test"};
+    for (int turns = 0; turns < 100; ++turns) {
+      if (!run_->Turn(Mode::kShadow, {&reading, 1}).value()) return;
+    }
+    FAIL() << "the plan does not end";
+  }
+
+  // Somebody else moves a pod. Returns by how much the Model thinks that latency changes.
+  double Drift(Rng* rng) {
+    const double before_ms = Modelled();
+    while (true) {
+      const State& state = cluster_.state();
+      const auto pod = static_cast<PodId>(rng->Below(static_cast<uint32_t>(state.pods.size())));
+      const auto to = static_cast<NodeId>(rng->Below(static_cast<uint32_t>(state.nodes.size())));
+      const NodeId from = state.pods.node[pod];
+      if (to == from || !state.workload_of(pod).movable) continue;
+      const Intent intent{Migrate{pod, from, to}, {.state_version = 0, .pod_was_on = from}};
+      Completions completions;
+      cluster_.Submit({&intent, 1}, &completions);
+      if (completions[0].outcome) return Modelled() - before_ms;
+    }
+  }
+
+  std::filesystem::path path_;
+  SimCluster cluster_;
+  Evaluator model_;
+  std::unique_ptr<SqliteJournal> journal_;
+  std::unique_ptr<ApplicationRun> run_;
+};
+
+TEST_F(EvidenceChain, ErrorOfTheModelIsWhatTheWorldDiffersFromIt) {
+  constexpr int kChanges = 12;
+  TurnAfter(seconds(60));
+  Rng rng(7);
+  double sum = 0, absolute = 0;
+  for (int i = 0; i < kChanges; ++i) {
+    const double error_ms = (1 - kWorldIsSlower) * Drift(&rng);
+    sum += error_ms;
+    absolute += std::abs(error_ms);
+    TurnAfter(seconds(5));  // Seen, not settled yet.
+    TurnAfter(seconds(60));
+  }
+  const auto sums = JournalReader::Open(path_).value().Evidence().value();
+  ASSERT_EQ(sums.size(), 1u);
+  EXPECT_EQ(sums[0].application, "shop");
+  EXPECT_EQ(sums[0].term, "latency_ms");
+  EXPECT_EQ(sums[0].count, kChanges);
+  EXPECT_GT(absolute, 1) << "else the drift shows nothing";
+  EXPECT_NEAR(sums[0].mean_ms(), sum / kChanges, 1e-6);
+  EXPECT_NEAR(sums[0].mean_absolute_ms(), absolute / kChanges, 1e-6);
+  EXPECT_TRUE(sums[0].interval_ms().has_value());
+  EXPECT_GE(run_->status().plans, kChanges) << "each change is planned anew";
+}
+
+TEST_F(EvidenceChain, MovesThatAreOnlyImaginedAreNoEvidence) {
+  for (int i = 0; i < 5; ++i) TurnAfter(seconds(60));
+  EXPECT_GT(run_->status().moves, 0);
+  EXPECT_EQ(run_->evidence().changes_seen(), 0);
+  EXPECT_TRUE(JournalReader::Open(path_).value().Evidence().value().empty());
+}
+
+}  // namespace
+}  // namespace rudderfish
