@@ -163,6 +163,9 @@ class Run(unittest.TestCase):
             process.wait(timeout=10)
         for line in (self.folder / "log").read_text(encoding="utf-8").splitlines():
             self.assertEqual(set(json.loads(line)), {"time", "level", "message"})
+        last = json.loads(self.ask("run", "--log-format", "json", "-c", "nothing.yaml", status=2))
+        self.assertEqual(last["level"], "error")
+        self.assertIn("nothing.yaml", last["message"])
 
     def serve(self):
         with socket.socket() as probe:

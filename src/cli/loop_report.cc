@@ -98,8 +98,9 @@ void ControlLoop::Report() {
   server_->cluster().Fail(trouble);
   server_->journal().Fail(JournalTrouble(fenced_, config.journal.path));
   server_->leader().Fail(LeaderTrouble(cluster_->GetSeat()));
-  metrics_.ShowMode(switches_.Effective(config.migration.mode), switches_.paused(),
-                    cluster_->Leads());
+  metrics_.ShowStanding({.mode = switches_.Effective(config.migration.mode),
+                         .paused = switches_.paused(),
+                         .leads = cluster_->Leads()});
   metrics_.ShowCluster(cluster_->Counts());
   metrics_.ShowProcess();
   if (measured_ != Instant() && now - measured_ < kBetweenMeasures) return;

@@ -12,6 +12,7 @@
 #include "cli/control_loop.h"
 #include "cli/control_server.h"
 #include "cli/control_socket.h"
+#include "cli/program.h"
 #include "cli/terminal.h"
 
 namespace rudderfish {
@@ -144,10 +145,7 @@ Result<void> Drive(const fs::path& path, const Overrides& given, ControlLoop* lo
   return {};
 }
 
-Result<ExitStatus> RunRun(const Arguments& arguments, const Session& session) {
-  static constexpr std::array<std::string_view, 2> kFormats = {"text", "json"};
-  TRY_ASSIGN(const int format, arguments.Choice("log-format", kFormats, 0));
-  SetLogFormat(format == 1 ? LogFormat::kJson : LogFormat::kText);
+Result<ExitStatus> RunController(const Arguments& arguments) {
   const fs::path path = arguments.Text("config").value_or("rudderfish.yaml");
   TRY_ASSIGN(const Overrides given, OverridesFrom(arguments));
   TRY_ASSIGN(ControlPlan plan, PlanFrom(path, given));
@@ -173,8 +171,17 @@ Result<ExitStatus> RunRun(const Arguments& arguments, const Session& session) {
   loop->Stop();
   ::alarm(0);
   LogInfo("rudderfish ends; everything decided is in the journal");
-  static_cast<void>(session);
   return ExitStatus::kDone;
+}
+
+Result<ExitStatus> RunRun(const Arguments& arguments, const Session&) {
+  static constexpr std::array<std::string_view, 2> kFormats = {"text", "json"};
+  TRY_ASSIGN(const int format, arguments.Choice("log-format", kFormats, 0));
+  SetLogFormat(format == 1 ? LogFormat::kJson : LogFormat::kText);
+  const Result<ExitStatus> ended = RunController(arguments);
+  if (ended || format == 0) return ended;
+  LogError("{}", ended.error().message);  // Whoever reads the log reads JSON.
+  return StatusOf(ended.error().code);
 }
 
 }  // namespace

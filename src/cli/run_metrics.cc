@@ -57,18 +57,19 @@ void RunMetrics::CountPlan(const std::string& application, double gain_ms) {
       .Set(gain_ms / kMsPerSecond);
 }
 
-void RunMetrics::ShowMode(Mode mode, bool paused, bool leads) {
+void RunMetrics::ShowStanding(const Standing& standing) {
   for (const Mode one : kModes) {
     registry_
         ->AddGauge("rudderfish_mode", "1 for the mode that holds now, 0 for the others.",
                    {{"kind", "migration"}, {"mode", std::string(ModeName(one))}})
-        .Set(one == mode ? 1 : 0);
+        .Set(one == standing.mode ? 1 : 0);
   }
-  registry_->AddGauge("rudderfish_paused", "Whether somebody has paused it.").Set(paused ? 1 : 0);
+  registry_->AddGauge("rudderfish_paused", "Whether somebody has paused it.")
+      .Set(standing.paused ? 1 : 0);
   registry_
       ->AddGauge("rudderfish_leader",
                  "Whether this instance decides; one that is alone always does.")
-      .Set(leads ? 1 : 0);
+      .Set(standing.leads ? 1 : 0);
 }
 
 void RunMetrics::ShowApplication(const ApplicationRun& run, double state_age_seconds) {

@@ -17,6 +17,13 @@
 
 namespace rudderfish {
 
+// How far a controller may go now.
+struct Standing {
+  Mode mode = Mode::kOff;
+  bool paused = false;
+  bool leads = true;
+};
+
 class RunMetrics {
  public:
   // The registry outlives it.
@@ -28,7 +35,7 @@ class RunMetrics {
   // A plan has ended, after moves that were predicted to gain so much together.
   void CountPlan(const std::string& application, double gain_ms);
 
-  void ShowMode(Mode mode, bool paused, bool leads);
+  void ShowStanding(const Standing& standing);
   void ShowApplication(const ApplicationRun& run, double state_age_seconds);
   void ShowCluster(const ClusterCounts& counts);
   void ShowJournal(const JournalExtent& extent, const std::vector<EvidenceSum>& evidence);

@@ -210,6 +210,17 @@ TEST_F(SqliteJournalTest, ForeignAndDamagedFilesAreRefusedInALine) {
   EXPECT_FALSE(fs::exists(folder_ / "none.db")) << "reading creates nothing";
 }
 
+TEST_F(SqliteJournalTest, ExtentCountsRowsAndBytes) {
+  const auto journal = Open();
+  ASSERT_TRUE(journal->Append(FullRow()));
+  ASSERT_TRUE(journal->Append(FullRow()));
+  ASSERT_TRUE(journal->AppendEvidence({.application = "shop", .term = "latency_ms"}));
+  const JournalExtent extent = JournalReader::Open(path_).value().Extent().value();
+  EXPECT_EQ(extent.decisions, 2);
+  EXPECT_EQ(extent.evidence, 1);
+  EXPECT_EQ(extent.bytes, BytesOnDisk());
+}
+
 TEST_F(SqliteJournalTest, EvidenceIsSummedByTerm) {
   auto journal = Open();
   for (const double measured : {-8.0, -12.0}) {
