@@ -14,6 +14,10 @@ namespace {
 constexpr Resource kNeeded[] = {Resource::kNodes, Resource::kPods, Resource::kReplicaSets,
                                 Resource::kDeployments};
 constexpr Duration kUsagePeriod = std::chrono::seconds(15);  // metrics-server's own resolution.
+// A server that has not said a word by then will hardly do so; who starts is told soon.
+constexpr Duration kSilenceLimit = std::chrono::seconds(5);
+// Shorter than the client's: all of these must be open before the mirror is fresh again.
+constexpr Duration kLastWait = std::chrono::milliseconds(1500);
 constexpr Duration kStep = std::chrono::milliseconds(50);
 // What others may take to be listed, once the needed ones are there.
 constexpr Duration kGrace = std::chrono::seconds(5);
@@ -46,10 +50,11 @@ MirrorFeed::MirrorFeed(ApiClient* client, Mirror* mirror, Duration watch_timeout
       continue;
     }
     watched_.push_back(
-        {resource,
-         std::make_unique<Reflector>(
-             client, ReflectorOptions{.path = PathOf(resource), .watch_timeout = watch_timeout},
-             mirror->SinkOf(resource))});
+        {resource, std::make_unique<Reflector>(client,
+                                               ReflectorOptions{.path = PathOf(resource),
+                                                                .watch_timeout = watch_timeout,
+                                                                .back_off = {.last = kLastWait}},
+                                               mirror->SinkOf(resource))});
     watched_.back().reflector->Start();
   }
 }
@@ -99,11 +104,15 @@ Result<void> MirrorFeed::Sync(Duration limit) {
   const Instant begin = clock.Now();
   while (!IsSettled(clock.Now() - begin)) {
     TRY(Refused());
-    if (clock.Now() - begin > limit) {
+    const Duration waited = clock.Now() - begin;
+    const bool is_silent = !client_->last_heard() && waited > kSilenceLimit;
+    if (waited > limit || is_silent) {
       for (const Watched& watched : watched_) {
         const auto& error = watched.reflector->last_error();
         if (!watched.reflector->is_synced() && error) return tl::unexpected(*error);
       }
+    }
+    if (waited > limit) {
       return Fail(ErrorCode::kDeadlineExceeded, "the cluster was not listed within {}",
                   FormatDuration(limit));
     }

@@ -319,13 +319,16 @@ void Reflector::Heard() { heard_ = client_->clock().Now(); }
 
 void Reflector::NoteFailure(Error error) {
   ++counts_.failures;
-  // Once for each failure of a new kind, not for each attempt.
-  if (!last_error_ || last_error_->message != error.message) LogWarning("{}", error.message);
+  // Once for each failure of a new kind, not for each attempt. Before anything was listed whoever
+  // waits for that says why it does not come.
+  if (is_synced_ && (!last_error_ || last_error_->message != error.message)) {
+    LogWarning("{}", error.message);
+  }
   last_error_ = std::move(error);
 }
 
 void Reflector::NoteSuccess() {
-  if (last_error_) LogInfo("{}: in order again", options_.path);
+  if (last_error_ && is_synced_) LogInfo("{}: in order again", options_.path);
   last_error_.reset();
 }
 
