@@ -18,7 +18,7 @@
 // Figures of the mirror and of one decision on a live cluster of thousands of hollow nodes:
 //
 //   testbed/testbed up --name big --nodes 0 --hollow 5000
-//   testbed/testbed stop --name big kube-controller-manager   # So that what is made stays as it is.
+//   testbed/testbed stop --name big kube-controller-manager   # So that what is made stays so.
 //   live_figures KUBECONFIG fill 50000                        # Pods, bound to the nodes.
 //   live_figures KUBECONFIG churn 100 60 &                    # Events a second, for so long.
 //   chrt -r 5 live_figures KUBECONFIG measure 20              # Seconds of events that are watched.
@@ -201,7 +201,7 @@ void Measure(const std::string& kubeconfig, int time_s) {
       mirror.nodes.objects().size(), mirror.pods.objects().size(), Seconds(g_clock.Now() - begin),
       Seconds(synced - begin), CpuSeconds() - cpu_before, ResidentBytes() / 1e6, before / 1e6);
 
-  const int64_t events = feed.counts().events;
+  const int64_t events = feed.TotalCounts().events;
   const Instant watched = g_clock.Now();
   const double cpu = CpuSeconds();
   while (g_clock.Now() < watched + seconds(time_s)) {
@@ -211,7 +211,7 @@ void Measure(const std::string& kubeconfig, int time_s) {
   }
   const double took_s = Seconds(g_clock.Now() - watched);
   fmt::print("{:.0f} events a second: {:.1f} % of a core; {:.0f} MB resident\n",
-             static_cast<double>(feed.counts().events - events) / took_s,
+             static_cast<double>(feed.TotalCounts().events - events) / took_s,
              100 * (CpuSeconds() - cpu) / took_s, ResidentBytes() / 1e6);
 
   const MigrationTask task{MigrationOptions{}};

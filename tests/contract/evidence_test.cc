@@ -32,7 +32,10 @@ State DrawStart() {
 class EvidenceChain : public ::testing::Test {
  protected:
   EvidenceChain()
-      : path_(std::filesystem::path(::testing::TempDir()) / "evidence_chain.db"),
+      : path_(std::filesystem::path(::testing::TempDir()) /
+              // Tests run side by side, and a journal has one writer.
+              (std::string("evidence_chain_") +
+               ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".db")),
         cluster_(DrawStart()),
         model_(LatencyLaw::Physical()) {
     for (const char* end : {"", "-wal", "-shm"}) std::filesystem::remove(path_.string() + end);

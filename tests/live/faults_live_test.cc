@@ -260,8 +260,8 @@ class Faults : public ::testing::Test {
 
   Signs LookForSigns() const {
     return {
-        client_->counts().failures, client_->counts().throttled, proxy_.answers(), proxy_.resets(),
-        feed_.TotalCounts().expired,     feed_.TotalCounts().events,       refused_turns_};
+        client_->counts().failures,  client_->counts().throttled, proxy_.answers(), proxy_.resets(),
+        feed_.TotalCounts().expired, feed_.TotalCounts().events,  refused_turns_};
   }
 
   // Whether the fault was felt at all, lest the test should pass without one.

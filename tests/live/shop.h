@@ -28,7 +28,8 @@ spec:
     metadata: {labels: {app: NAME}}
     spec:
       tolerations: [{key: rudderfish.io/hollow, operator: Exists}]
-      containers: [{name: main, image: localhost/pause:1, resources: {requests: {cpu: 500m, memory: 64Mi}}}]
+      containers:
+      - {name: main, image: localhost/pause:1, resources: {requests: {cpu: 500m, memory: 64Mi}}}
 )";
 
 inline constexpr char kShopApplication[] = R"(
@@ -42,7 +43,9 @@ latency:
   edge: {cloud: 10ms, edge: 1ms}
 node_types:
   large:
-    nodes: {matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [zone-1, zone-2]}]}
+    nodes:
+      matchExpressions:
+      - {key: topology.kubernetes.io/zone, operator: In, values: [zone-1, zone-2]}
     layer: cloud
     cpu_type: fast
     bandwidth: 1Gbit
@@ -56,7 +59,11 @@ workloads:
   cart: {object: deployment/cart, execution: {fast: 7ms, slow: 12ms}}
   store: {object: deployment/store, execution: {fast: 1ms, slow: 1.5ms}}
 endpoints:
-  buy: {client: front, rate: 20, qos: 120ms, calls: [{cart: {data: 0.1MB, calls: [{store: {data: 0.1MB}}]}}]}
+  buy:
+    client: front
+    rate: 20
+    qos: 120ms
+    calls: [{cart: {data: 0.1MB, calls: [{store: {data: 0.1MB}}]}}]
 )";
 
 inline std::string PodText(const std::string& name, const std::string& node) {
