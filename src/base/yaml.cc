@@ -18,8 +18,22 @@ const YamlEntry& EntryOf(const std::shared_ptr<const YamlTree>& tree, int index)
   return tree == nullptr ? nothing : tree->entries[index];
 }
 
+constexpr size_t kLongest = 60;  // Of what messages repeat of a file.
+
+// Messages are one line, whatever a file holds.
+std::string OneLine(std::string_view text) {
+  std::string line(text);
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = ' ';
+  }
+  return line;
+}
+
+std::string Brief(std::string_view text) {
+  return OneLine(text.substr(0, kLongest)) + (text.size() > kLongest ? "..." : "");
+}
+
 std::string Describe(const YamlEntry& entry) {
-  constexpr size_t kLongest = 60;
   switch (entry.kind) {
     case YamlKind::kNull:
       return "nothing";
@@ -31,8 +45,7 @@ std::string Describe(const YamlEntry& entry) {
     case YamlKind::kQuoted:
       break;
   }
-  const bool cut = entry.text.size() > kLongest;
-  return fmt::format("\"{}{}\"", entry.text.substr(0, kLongest), cut ? "..." : "");
+  return fmt::format("\"{}\"", Brief(entry.text));
 }
 
 // The whole of `text` as a number: decimal, as JSON has it, and a sign.
@@ -121,7 +134,7 @@ std::string YamlNode::Path() const {
     if (tree_->entries[entry.parent].kind == YamlKind::kList) {
       path += fmt::format("[{}]", entry.position);
     } else {
-      path += fmt::format("{}{}", path.empty() ? "" : ".", entry.key);
+      path += fmt::format("{}{}", path.empty() ? "" : ".", Brief(entry.key));
     }
   }
   return path;
@@ -133,8 +146,8 @@ tl::unexpected<Error> YamlNode::Expected(std::string_view what) const {
 
 tl::unexpected<Error> YamlNode::Refuse(std::string_view what) const {
   const std::string path = Path();
-  if (path.empty()) return Invalid("{}: {}", Location(), what);
-  return Invalid("{}: `{}`: {}", Location(), path, what);
+  if (path.empty()) return Invalid("{}: {}", Location(), OneLine(what));
+  return Invalid("{}: `{}`: {}", Location(), path, OneLine(what));
 }
 
 Result<YamlNode> ParseYaml(std::string_view text, std::string_view source_name) {
@@ -246,8 +259,8 @@ Result<void> YamlMap::Finish() const {
     std::string hint = DidYouMean(entry.key, known);
     if (hint.empty()) hint = fmt::format("; known here: {}", fmt::join(known, ", "));
     return Invalid("{}:{}:{}: {}unknown key `{}`{}", node_.tree_->source_name, entry.key_line,
-                   entry.key_column, path.empty() ? "" : fmt::format("`{}`: ", path), entry.key,
-                   hint);
+                   entry.key_column, path.empty() ? "" : fmt::format("`{}`: ", path),
+                   Brief(entry.key), hint);
   }
   return {};
 }

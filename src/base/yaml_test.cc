@@ -182,6 +182,15 @@ TEST(ParseYaml, SyntaxErrorsHaveLineAndColumn) {
   EXPECT_NE(ErrorOf(std::string("a: \0", 4)), "no error");
 }
 
+TEST(YamlNode, MessagesAreOneLineWhateverKeysAndValuesHold) {
+  const YamlNode root = ParseYaml("\"two\\nlines\": \"a\\nb\"", "s.yaml").value();
+  YamlMap map = root.AsMap().value();
+  const YamlNode value = map.Entries()[0].second;
+  EXPECT_EQ(value.Expected("a number").value().message,
+            "s.yaml:1:15: `two lines`: expected a number, found \"a b\"");
+  EXPECT_EQ(value.Refuse("no\nway").value().message, "s.yaml:1:15: `two lines`: no way");
+}
+
 RC_GTEST_PROP(ParseYaml, AnyTextIsReadOrRefused, ()) {
   const auto text = *rc::gen::container<std::string>(
       rc::gen::elementOf(std::string("ab1.:-?[]{},\"'#&*!|>%@ \n\n  \t\\")));

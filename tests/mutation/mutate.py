@@ -22,7 +22,7 @@ import time
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ("src/model", "src/task")
-COPIED = ("src", "cmake", "tests", "scenarios", "docs")
+COPIED = ("src", "cmake", "tests", "scenarios", "examples", "docs")
 MODULES = "base;nn;cluster;model;task;scenario;policy;sim"
 # In the order in which they are asked; the first that notices ends the round.
 TESTS = ("src/model_test", "src/task_test", "src/scenario_test", "src/sim_test", "src/policy_test")
