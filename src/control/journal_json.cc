@@ -55,21 +55,18 @@ Result<Terms> TermsOf(const JsonReader& reader) {
   return terms;
 }
 
-Result<JournalMove> MoveFrom(const JsonReader& reader) {
-  JournalMove move;
-  TRY_ASSIGN(const JsonReader pod, reader.At("pod"));
-  TRY_ASSIGN(move.pod, pod.AsString());
-  TRY_ASSIGN(const JsonReader from, reader.At("from"));
-  TRY_ASSIGN(move.from, from.AsString());
-  TRY_ASSIGN(const JsonReader to, reader.At("to"));
-  TRY_ASSIGN(move.to, to.AsString());
-  return move;
-}
-
 Result<void> ReadText(const JsonReader& reader, std::string_view key, std::string* text) {
   TRY_ASSIGN(const JsonReader value, reader.At(key));
   TRY_ASSIGN(*text, value.AsString());
   return {};
+}
+
+Result<JournalMove> MoveFrom(const JsonReader& reader) {
+  JournalMove move;
+  TRY(ReadText(reader, "pod", &move.pod));
+  TRY(ReadText(reader, "from", &move.from));
+  TRY(ReadText(reader, "to", &move.to));
+  return move;
 }
 
 Result<Alternative> AlternativeFrom(const JsonReader& reader) {
@@ -87,12 +84,9 @@ Result<Alternative> AlternativeFrom(const JsonReader& reader) {
 
 Result<Refusal> RefusalFrom(const JsonReader& reader) {
   Refusal refusal;
-  TRY_ASSIGN(const JsonReader workload, reader.At("workload"));
-  TRY_ASSIGN(refusal.workload, workload.AsString());
-  TRY_ASSIGN(const JsonReader node, reader.At("node"));
-  TRY_ASSIGN(refusal.node, node.AsString());
-  TRY_ASSIGN(const JsonReader reason, reader.At("reason"));
-  TRY_ASSIGN(refusal.reason, reason.AsString());
+  TRY(ReadText(reader, "workload", &refusal.workload));
+  TRY(ReadText(reader, "node", &refusal.node));
+  TRY(ReadText(reader, "reason", &refusal.reason));
   return refusal;
 }
 

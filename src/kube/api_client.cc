@@ -12,23 +12,6 @@
 namespace rudderfish::kube {
 namespace {
 
-std::string_view HttpMethod(Method method) {
-  switch (method) {
-    case Method::kGet:
-      return "GET";
-    case Method::kPost:
-      return "POST";
-    case Method::kPut:
-      return "PUT";
-    case Method::kMergePatch:
-    case Method::kApply:
-      return "PATCH";
-    case Method::kDelete:
-      return "DELETE";
-  }
-  return "";
-}
-
 std::string_view ContentType(Method method) {
   if (method == Method::kMergePatch) return "application/merge-patch+json";
   if (method == Method::kApply) return "application/apply-patch+yaml";  // Of which JSON is a part.
@@ -181,7 +164,7 @@ void ApiClient::BeginWaiting() {
 void ApiClient::Transfer(Exchange* exchange) {
   const ClusterAccess& access = credentials_.access();
   HttpRequest http;
-  http.method = HttpMethod(exchange->request.method);
+  http.method = MethodName(exchange->request.method);
   http.path = exchange->request.path;
   http.body = exchange->request.body;
   http.identity = exchange->identity = credentials_.identity();

@@ -12,7 +12,7 @@
 #include "kube/reflector.h"
 
 // Keeps a mirror equal to a live cluster: a list and watch for each resource, and the usage that
-// metrics.k8s.io serves, which cannot be watched, asked for now and then. Nodes, pods, ReplicaSets
+// metrics.k8s.io serves, which cannot be watched and is polled. Nodes, pods, ReplicaSets
 // and Deployments must be had; any other resource that is refused or not served is left out and
 // named. One thread; all is done from within Poll and Sync.
 

@@ -278,8 +278,9 @@ TEST_F(Reflected, ServerErrorsAreWaitedOut) {
 TEST_F(Reflected, ForbiddenResourceIsToldWithItsRule) {
   Begin([](const SeenRequest&, int, Connection* to) { to->Answer(403, "no"); });
   ASSERT_TRUE(Until([&] { return reflector_->last_error().has_value(); }));
-  EXPECT_THAT(reflector_->last_error()->message,
-              HasSubstr("{apiGroups: [\"\"], resources: [\"pods\"], verbs: [\"watch\"]}"));
+  EXPECT_THAT(
+      reflector_->last_error()->message,
+      HasSubstr("{apiGroups: [\"\"], resources: [\"pods\"], verbs: [\"list\", \"watch\"]}"));
   EXPECT_FALSE(reflector_->FreshAsOf().has_value());
 }
 

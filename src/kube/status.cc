@@ -55,25 +55,10 @@ std::string MissingRule(Method method, const ApiPath& path) {
                                 : "a Role in namespace " + path.name_space + ", or a ClusterRole,";
   return fmt::format(
       "; add to {} of this user: {{apiGroups: [\"{}\"], resources: [\"{}\"], "
-      "verbs: [\"{}\"]}}",
-      place, path.group, resource, RbacVerb(method, path));
-}
-
-std::string_view MethodName(Method method) {
-  switch (method) {
-    case Method::kGet:
-      return "GET";
-    case Method::kPost:
-      return "POST";
-    case Method::kPut:
-      return "PUT";
-    case Method::kMergePatch:
-    case Method::kApply:
-      return "PATCH";
-    case Method::kDelete:
-      return "DELETE";
-  }
-  return "";
+      "verbs: [{}]}}",
+      place, path.group, resource,
+      // Who watches lists too, now or when the watch has ended.
+      path.is_watch ? "\"list\", \"watch\"" : fmt::format("\"{}\"", RbacVerb(method, path)));
 }
 
 }  // namespace
@@ -157,6 +142,23 @@ ApiPath ParseApiPath(std::string_view path) {
   if (at + 1 < words.size()) parts.name = words[at + 1];
   if (at + 2 < words.size()) parts.subresource = words[at + 2];
   return parts;
+}
+
+std::string_view MethodName(Method method) {
+  switch (method) {
+    case Method::kGet:
+      return "GET";
+    case Method::kPost:
+      return "POST";
+    case Method::kPut:
+      return "PUT";
+    case Method::kMergePatch:
+    case Method::kApply:
+      return "PATCH";
+    case Method::kDelete:
+      return "DELETE";
+  }
+  return "";
 }
 
 std::string_view RbacVerb(Method method, const ApiPath& path) {

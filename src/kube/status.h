@@ -18,6 +18,9 @@ namespace rudderfish::kube {
 
 enum class Method { kGet, kPost, kPut, kMergePatch, kApply, kDelete };
 
+// As HTTP calls it.
+std::string_view MethodName(Method method);
+
 struct ApiStatus {
   int code = 0;
   std::string reason;   // Expired, NotFound, Conflict, ...; empty if none was given.

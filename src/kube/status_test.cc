@@ -47,7 +47,8 @@ TEST(ApiStatus, ForbiddenNamesTheRuleToAdd) {
   EXPECT_THAT(ErrorOf(403, "/api/v1/pods?limit=1").message,
               HasSubstr("a ClusterRole of this user: {apiGroups: [\"\"], resources: [\"pods\"], "
                         "verbs: [\"list\"]}"));
-  EXPECT_THAT(ErrorOf(403, "/api/v1/pods?watch=1").message, HasSubstr("verbs: [\"watch\"]"));
+  EXPECT_THAT(ErrorOf(403, "/api/v1/pods?watch=1").message,
+              HasSubstr("verbs: [\"list\", \"watch\"]"));
   EXPECT_THAT(
       ErrorOf(403, "/apis/apps/v1/namespaces/shop/deployments/cart/scale", Method::kMergePatch)
           .message,
