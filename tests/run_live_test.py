@@ -105,6 +105,9 @@ class RunLive(unittest.TestCase):
         return {pod["metadata"]["name"]: (pod["spec"].get("nodeName"), pod["metadata"]["resourceVersion"]) for pod in listed}
 
     def test_it_sees_what_kubectl_shows_and_touches_nothing(self):
+        for workload in ("aggregator", "detection", "db", "machine-learning"):  # Other tests may have deleted pods.
+            kubectl("rollout", "status", "-n", "continuum", f"deployment/{workload}", "--timeout=60s")
+        self.wait_for(lambda: len(self.placement()) == PODS, "pods that were deleted are gone")
         before = self.placement()
         with self.running() as process:
             self.wait_for(lambda: self.status()["applications"][0]["plans"] > 0, "a plan ends")
