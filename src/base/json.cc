@@ -14,7 +14,7 @@
 namespace rudderfish {
 namespace {
 
-constexpr size_t kDeepest = 256;
+constexpr size_t kDeepestJson = 256;
 
 // Walks the text and counts for us how far the parser has read.
 class CountingIterator {
@@ -139,8 +139,8 @@ class Builder {
   }
 
   bool Enter(AnyJson container) {
-    if (open_.size() >= kDeepest) {
-      refusal_ = fmt::format("nested more than {} deep", kDeepest);
+    if (open_.size() >= kDeepestJson) {
+      refusal_ = fmt::format("nested more than {} deep", kDeepestJson);
       return false;
     }
     open_.push_back(Put(std::move(container)));

@@ -16,7 +16,7 @@
 namespace rudderfish {
 namespace {
 
-constexpr size_t kDeepest = 100;
+constexpr size_t kDeepestYaml = 100;
 
 // Thrown through yaml-cpp's parser, which has no other way to stop, and caught below.
 struct Refusal {
@@ -128,7 +128,8 @@ class TreeBuilder final : public YAML::EventHandler {
     RefuseAnchor(mark, anchor);
     RefuseTag(mark, tag);
     if (ExpectsKey()) Refuse(mark, "a key must be a plain word, found a list or a map");
-    if (open_.size() >= kDeepest) Refuse(mark, fmt::format("nested more than {} deep", kDeepest));
+    if (open_.size() >= kDeepestYaml)
+      Refuse(mark, fmt::format("nested more than {} deep", kDeepestYaml));
     const int entry = Add(mark, kind);
     open_.emplace_back();
     open_.back().entry = entry;

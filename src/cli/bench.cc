@@ -35,7 +35,7 @@ struct BenchOptions {
 };
 
 // What a part says: its member of the JSON, and the same in words.
-struct Finding {
+struct Measured {
   OrderedJson json;
   std::string text;
 };
@@ -45,57 +45,58 @@ Result<TrainingWorlds> WorldsOf(const Problem& problem) {
   return TrainingWorlds::Make(scenarios);
 }
 
-Result<Finding> BenchEnv(const BenchOptions& options) {
+Result<Measured> BenchEnv(const BenchOptions& options) {
   TRY_ASSIGN(const Problem problem, Problem::Open(options.scenarios[0]));
   TRY_ASSIGN(const TrainingWorlds worlds, WorldsOf(problem));
   const double rate =
       MeasureEnvStepsPerSecond(worlds.list(), problem.scenario->seed, options.seconds);
-  return Finding{.json = {{"steps_per_second_per_core", rate}},
-                 .text = fmt::format("{}: {} steps a second on one core, moves at random, features "
-                                     "included\n",
-                                     problem.scenario->name, Grouped(std::llround(rate)))};
+  return Measured{
+      .json = {{"steps_per_second_per_core", rate}},
+      .text = fmt::format("{}: {} steps a second on one core, moves at random, features "
+                          "included\n",
+                          problem.scenario->name, Grouped(std::llround(rate)))};
 }
 
-Result<Finding> BenchTrain(const BenchOptions& options) {
+Result<Measured> BenchTrain(const BenchOptions& options) {
   TRY_ASSIGN(const Problem problem, Problem::Open(options.scenarios[0]));
   TRY_ASSIGN(const TrainingWorlds worlds, WorldsOf(problem));
   TrainOptions train;
   train.threads = options.threads;
   const TrainBench bench = MeasureTraining(train, worlds.list(), options.seconds);
-  return Finding{.json = {{"env_steps_per_second", bench.env_steps_per_second},
-                          {"threads", bench.threads},
-                          {"epochs", bench.epochs},
-                          {"mflop_per_sample", bench.mflop_per_sample}},
-                 .text = fmt::format(
-                     "{}: {} steps a second by ppo on {}, each used {}\n"
-                     "  network    {:.3f} MFLOP a sample, forward; {:.2f} MFLOP a step in all\n"
-                     "  products   {:.0f} % of the threads' time, at {:.1f} GFLOP/s each\n",
-                     problem.scenario->name, Grouped(std::llround(bench.env_steps_per_second)),
-                     Counted(bench.threads, "thread"),
-                     bench.epochs == 1 ? "once" : fmt::format("{} times", bench.epochs),
-                     bench.mflop_per_sample, bench.mflop_per_step, 100 * bench.dense_share,
-                     bench.dense_gflops)};
+  return Measured{.json = {{"env_steps_per_second", bench.env_steps_per_second},
+                           {"threads", bench.threads},
+                           {"epochs", bench.epochs},
+                           {"mflop_per_sample", bench.mflop_per_sample}},
+                  .text = fmt::format(
+                      "{}: {} steps a second by ppo on {}, each used {}\n"
+                      "  network    {:.3f} MFLOP a sample, forward; {:.2f} MFLOP a step in all\n"
+                      "  products   {:.0f} % of the threads' time, at {:.1f} GFLOP/s each\n",
+                      problem.scenario->name, Grouped(std::llround(bench.env_steps_per_second)),
+                      Counted(bench.threads, "thread"),
+                      bench.epochs == 1 ? "once" : fmt::format("{} times", bench.epochs),
+                      bench.mflop_per_sample, bench.mflop_per_step, 100 * bench.dense_share,
+                      bench.dense_gflops)};
 }
 
-Result<Finding> BenchDecide(const BenchOptions& options) {
+Result<Measured> BenchDecide(const BenchOptions& options) {
   TRY_ASSIGN(const Problem problem, Problem::Open(options.scenarios[0]));
   TRY_ASSIGN(const BenchPolicy policy, BenchPolicy::Open(options.policy, *problem.task));
   TRY_ASSIGN(const DecideTimes times,
              MeasureDecisions(problem, *policy.policy, options.seconds, kDecisionsMin));
-  return Finding{.json = {{"p50_us", times.p50_us}, {"p99_us", times.p99_us}},
-                 .text = fmt::format(
-                     "{}: a decision of {} takes {:.1f} us, 99 % of {} at most {:.1f} us; {:.0f} "
-                     "alternatives each\n",
-                     problem.scenario->name, policy.origin, times.p50_us, Grouped(times.decisions),
-                     times.p99_us, times.mean_candidates)};
+  return Measured{.json = {{"p50_us", times.p50_us}, {"p99_us", times.p99_us}},
+                  .text = fmt::format(
+                      "{}: a decision of {} takes {:.1f} us, 99 % of {} at most {:.1f} us; {:.0f} "
+                      "alternatives each\n",
+                      problem.scenario->name, policy.origin, times.p50_us, Grouped(times.decisions),
+                      times.p99_us, times.mean_candidates)};
 }
 
-Result<Finding> BenchKernel(const BenchOptions& options) {
+Result<Measured> BenchKernel(const BenchOptions& options) {
   TRY_ASSIGN(const Problem problem, Problem::Open(options.scenarios[0]));
   TRY_ASSIGN(const BenchPolicy policy, BenchPolicy::Open(options.policy, *problem.task));
   const nn::CandidateNet& net = policy.policy->net();
   TRY_ASSIGN(const KernelRates rates, MeasureKernels(problem, net, options.seconds));
-  return Finding{
+  return Measured{
       .json = {{"gflops", rates.gflops}, {"peak_gflops", rates.peak_gflops}},
       .text = fmt::format(
           "{} kernels at the shapes of {}: {:.1f} GFLOP/s, {:.0f} % of the {:.1f} that one "
@@ -104,8 +105,8 @@ Result<Finding> BenchKernel(const BenchOptions& options) {
           rates.peak_gflops)};
 }
 
-Result<Finding> BenchScale(const BenchOptions& options) {
-  Finding finding{.json = OrderedJson::array()};
+Result<Measured> BenchScale(const BenchOptions& options) {
+  Measured finding{.json = OrderedJson::array()};
   TextTable table({{"SCENARIO"},
                    {"NODES", Align::kRight},
                    {"PODS", Align::kRight},
@@ -141,8 +142,8 @@ Result<Finding> BenchScale(const BenchOptions& options) {
   return finding;
 }
 
-Result<Finding> Measure(int part, const BenchOptions& options) {
-  constexpr Result<Finding> (*kMeasures[])(const BenchOptions&) = {
+Result<Measured> Measure(int part, const BenchOptions& options) {
+  constexpr Result<Measured> (*kMeasures[])(const BenchOptions&) = {
       BenchEnv, BenchTrain, BenchDecide, BenchKernel, BenchScale};
   return kMeasures[part](options);
 }
@@ -176,7 +177,7 @@ Result<ExitStatus> RunBench(const Arguments& arguments, const Session& session) 
   const Machine machine = ThisMachine();
   Progress progress("bench " + part, session.verbosity);
   progress.Update(std::nullopt, "");
-  TRY_ASSIGN(Finding finding, Measure(chosen, options));
+  TRY_ASSIGN(Measured finding, Measure(chosen, options));
   progress.Done();
   if (format == OutputFormat::kJson) {
     OrderedJson json;

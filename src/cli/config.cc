@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kFormat = "config/v1";
 constexpr double kDayMs = 86'400'000;
-constexpr double kLongestMs = 3650 * kDayMs;
+constexpr double kLongestDurationMs = 3650 * kDayMs;
 constexpr size_t kLongestSocketPath = 107;  // Of sockaddr_un.
 constexpr int kMostApplications = 100;
 constexpr int kMostMoves = 100'000;
@@ -41,7 +41,7 @@ Result<std::chrono::nanoseconds> DurationOf(const YamlNode& node, double low_ms)
   TRY_ASSIGN(const std::string text, node.AsString());
   const Result<double> ms = DurationMs(text);
   if (!ms) return node.Refuse(ms.error().message);
-  if (*ms < low_ms || *ms > kLongestMs) {
+  if (*ms < low_ms || *ms > kLongestDurationMs) {
     return node.Expected(fmt::format("from {}ms to 3650d", low_ms));
   }
   return std::chrono::nanoseconds(static_cast<int64_t>(*ms * 1e6));

@@ -16,9 +16,8 @@
 namespace rudderfish {
 namespace {
 
-constexpr double kVisibleMs = 0.05;
 constexpr size_t kRefusalsTold = 12;
-constexpr int kColumns = 100;
+constexpr int kDecisionColumns = 100;
 constexpr int kSchemaVersion = 1;  // Of the JSON.
 
 std::string Milliseconds(double ms) { return fmt::format("{:.1f}", ms); }
@@ -133,7 +132,7 @@ std::string StandIn(const JournalRow& row, std::string_view pod) {
     if (!one.move || !IsOfWorkload(pod, one.workload)) continue;
     return Paragraph(fmt::format("{} stands for {}: pods of one workload on one node are equal.",
                                  one.move->pod, pod),
-                     kColumns);
+                     kDecisionColumns);
   }
   return "";
 }
@@ -248,7 +247,7 @@ std::string DecisionStory(const StoredRow& stored, std::string_view pod, UnixMil
                       row.step, row.plan);
   if (row.chosen.empty()) {
     text += Paragraph(fmt::format("Why: {}.", WhyStop(row, row.step_cost_ms, Motive::kLatency)),
-                      kColumns);
+                      kDecisionColumns);
   } else {
     text += Paragraph(
         fmt::format("Why: latency {} -> {} ms, {} ms {}; {}. A step costs {:.2g} ms.",
@@ -256,7 +255,7 @@ std::string DecisionStory(const StoredRow& stored, std::string_view pod, UnixMil
                     Milliseconds(std::abs(row.predicted_gain_ms)),
                     row.predicted_gain_ms >= 0 ? "less" : "more",
                     TermChanges(row.seen, row.predicted), row.step_cost_ms),
-        kColumns);
+        kDecisionColumns);
   }
   text += StandIn(row, pod);
   if (!row.baseline.empty()) {

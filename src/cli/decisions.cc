@@ -103,9 +103,10 @@ Result<ExitStatus> RunExplain(const Arguments& arguments, const Session&) {
   return ExitStatus::kDone;
 }
 
-constexpr OptionSpec kConfigOption{"-c,--config", "FILE",
-                                   "the configuration that names the journal; rudderfish.yaml by "
-                                   "default"};
+constexpr OptionSpec kJournalConfigOption{
+    "-c,--config", "FILE",
+    "the configuration that names the journal; rudderfish.yaml by "
+    "default"};
 constexpr OptionSpec kJournalOption{"--journal", "FILE", "the journal itself, instead"};
 constexpr OptionSpec kApplicationOption{"--application", "NAME", "only of this application"};
 
@@ -114,7 +115,7 @@ constexpr OptionSpec kApplicationOption{"--application", "NAME", "only of this a
 CommandSpec DecisionsCommand() {
   return {.name = "decisions",
           .summary = "what the controller decided, from its journal, live or afterwards",
-          .options = {kConfigOption,
+          .options = {kJournalConfigOption,
                       kJournalOption,
                       {"--since", "TIME", "no older than this, such as 1h"},
                       {"-n,--limit", "N", "the newest N; 100 by default"},
@@ -128,7 +129,7 @@ CommandSpec ExplainCommand() {
   return {.name = "explain",
           .summary = "why a pod is or would be moved, or stays: the newest decision about it",
           .operands = {{.name = "pod/NAME"}},
-          .options = {kConfigOption,
+          .options = {kJournalConfigOption,
                       kJournalOption,
                       kApplicationOption,
                       {"-o,--output", "table|json", "text by default"}},

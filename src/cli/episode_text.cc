@@ -16,7 +16,7 @@
 namespace rudderfish {
 namespace {
 
-constexpr int kColumns = 98;
+constexpr int kEpisodeColumns = 98;
 constexpr size_t kWorkloadsShown = 6;  // Of a node, in the table of what changed.
 constexpr int kNodesShown = 40;
 using Align = TextTable::Align;
@@ -244,7 +244,7 @@ std::string StepText(const Episode& episode, const ExplainedStep& step) {
   std::string text = "\n" + Title(step) + "\n";
   if (!step.row.chosen.empty())
     text += "    " + PartsText(step.row.seen, step.row.predicted) + "\n";
-  text += Paragraph("why: " + step.reason, kColumns, 4);
+  text += Paragraph("why: " + step.reason, kEpisodeColumns, 4);
   return text + AlternativesTable(episode, step.row) + BaselineLine(step.row);
 }
 

@@ -11,7 +11,6 @@
 namespace rudderfish {
 namespace {
 
-constexpr double kVisibleMs = 0.05;
 constexpr size_t kEffectsTold = 3;
 
 using CallCost = Evaluator::CallCost;

@@ -13,6 +13,8 @@
 
 namespace rudderfish {
 
+inline constexpr double kVisibleMs = 0.05;  // Less than this reads as 0.0.
+
 // One thing that a move changes, averaged over the pods that call and are called.
 struct Effect {
   double change_ms = 0;  // Below 0 is good.

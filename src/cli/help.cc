@@ -9,7 +9,7 @@
 namespace rudderfish {
 namespace {
 
-constexpr int kColumns = 90;
+constexpr int kHelpPageColumns = 90;
 constexpr int kHelpColumn = 32;  // Where what an option does begins.
 
 // "-d, --dir FOLDER", "    --seed S".
@@ -25,7 +25,7 @@ std::string OptionText(const OptionSpec& option) {
 
 std::string OptionLines(const OptionSpec& option) {
   const std::string head = fmt::format("  {}", OptionText(option));
-  std::string help = Paragraph(option.help, kColumns, kHelpColumn);
+  std::string help = Paragraph(option.help, kHelpPageColumns, kHelpColumn);
   if (TextColumns(head) + 2 > kHelpColumn) return head + "\n" + help;
   return head + help.substr(head.size());
 }
@@ -69,7 +69,7 @@ std::string CommandHelp(const CommandSpec& command) {
   if (command.details.empty()) return text;
   for (size_t begin = 0; begin < command.details.size();) {
     const size_t end = std::min(command.details.find('\n', begin), command.details.size());
-    text += "\n" + Paragraph(command.details.substr(begin, end - begin), kColumns);
+    text += "\n" + Paragraph(command.details.substr(begin, end - begin), kHelpPageColumns);
     begin = end + 1;
   }
   return text;

@@ -11,7 +11,7 @@
 namespace rudderfish {
 namespace {
 
-constexpr std::string_view kSystems[] = {"reach"};
+constexpr std::string_view kImportedSystems[] = {"reach"};
 
 Result<ReachImportOptions> OptionsOf(const Arguments& arguments) {
   ReachImportOptions options;
@@ -25,7 +25,7 @@ Result<ReachImportOptions> OptionsOf(const Arguments& arguments) {
 }
 
 Result<ExitStatus> RunImport(const Arguments& arguments, const Session& session) {
-  TRY(ChoiceOf(arguments.operands()[0], kSystems));
+  TRY(ChoiceOf(arguments.operands()[0], kImportedSystems));
   const std::filesystem::path folder = arguments.operands()[1];
   TRY_ASSIGN(const std::string config,
              arguments.RequiredText("config", "a folder of the configuration, such as 7-21"));

@@ -18,10 +18,10 @@ namespace {
 
 using Align = TextTable::Align;
 
-constexpr int kColumns = 96;
+constexpr int kScenarioColumns = 96;
 constexpr int kDrawnPods = 4000;  // In all sample episodes together; large worlds get few.
-constexpr int kDrawsMax = 100;
-constexpr int kDrawsMin = 3;
+constexpr int kStartsDrawnMax = 100;
+constexpr int kStartsDrawnMin = 3;
 
 // "2", "1 to 2", "2, 5 or 7"; `scale` turns the field's unit into the one shown.
 std::string DistributionText(const Distribution& distribution, double scale = 1) {
@@ -86,7 +86,7 @@ struct DrawnStarts {
 
 Result<DrawnStarts> DrawSample(const Problem& problem) {
   DrawnStarts drawn{.count = std::clamp(kDrawnPods / std::max(1, problem.scenario->pod_limit()),
-                                        kDrawsMin, kDrawsMax)};
+                                        kStartsDrawnMin, kStartsDrawnMax)};
   TRY_ASSIGN(const std::vector<StartState> starts,
              DrawStarts(World(problem.scenario), problem.scenario->seed, drawn.count));
   Evaluator model(problem.law);
@@ -183,7 +183,7 @@ std::string PatternText(const Scenario& scenario, int index) {
     if (tree.size() > kLettersShown) tree = tree.substr(0, kLettersShown) + " ...";
     text += Paragraph(fmt::format("{}, {:g}/s, target {:g} ms: {}", endpoint.name,
                                   endpoint.rate_per_second, endpoint.qos_ms, tree),
-                      kColumns, 4);
+                      kScenarioColumns, 4);
   }
   return text;
 }

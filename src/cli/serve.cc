@@ -18,7 +18,7 @@
 namespace rudderfish {
 namespace {
 
-constexpr std::string_view kSystems[] = {"reach"};
+constexpr std::string_view kServedSystems[] = {"reach"};
 constexpr std::string_view kStrangers[] = {"refuse", "ignore"};
 constexpr std::string_view kDefaultScenario = "scenarios/continuum-7x21.yaml";
 constexpr std::string_view kDefaultAddress = "127.0.0.1:5000";
@@ -77,7 +77,7 @@ Result<std::unique_ptr<Policy>> PolicyOf(const Arguments& arguments, const Task&
 }
 
 Result<ExitStatus> RunServe(const Arguments& arguments, const Session& session) {
-  TRY(ChoiceOf(arguments.operands()[0], kSystems));
+  TRY(ChoiceOf(arguments.operands()[0], kServedSystems));
   std::filesystem::path scenario_path(arguments.Text("scenario").value_or(""));
   if (!arguments.Has("scenario")) {
     TRY_ASSIGN(scenario_path, ShippedFile(std::filesystem::path(kDefaultScenario)));

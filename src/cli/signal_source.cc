@@ -12,13 +12,13 @@
 namespace rudderfish {
 namespace {
 
-constexpr double kLongestMs = 86'400'000;
+constexpr double kLongestAgeMs = 86'400'000;
 
 Result<Duration> DurationOf(const YamlNode& node) {
   TRY_ASSIGN(const std::string text, node.AsString());
   const Result<double> ms = ParseDurationMs(text);
   if (!ms) return node.Refuse(ms.error().message);
-  if (*ms < 1 || *ms > kLongestMs) return node.Expected("from 1ms to 24h");
+  if (*ms < 1 || *ms > kLongestAgeMs) return node.Expected("from 1ms to 24h");
   return Duration(static_cast<int64_t>(*ms * 1e6));
 }
 

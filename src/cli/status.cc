@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kPatience(5);
-constexpr UnixMillis kDayMs = 86'400'000;
+constexpr UnixMillis kCountedMs = 86'400'000;
 constexpr std::string_view kNeverMeasured =
     "evidence: none yet: nothing was measured before and after a change of the cluster";
 
@@ -152,7 +152,7 @@ Result<Kept> ReadKept(const fs::path& path) {
   TRY_ASSIGN(const JournalReader journal, JournalReader::Open(path));
   Kept kept;
   TRY_ASSIGN(kept.evidence, journal.Evidence());
-  TRY_ASSIGN(kept.counts, journal.Counts(UnixNow() - kDayMs));
+  TRY_ASSIGN(kept.counts, journal.Counts(UnixNow() - kCountedMs));
   return kept;
 }
 
@@ -204,26 +204,28 @@ Result<ExitStatus> RunSwitch(const Arguments& arguments, const Session& session)
 constexpr const char* kPause = "pause";
 constexpr const char* kResume = "resume";
 
-constexpr OptionSpec kConfigOption{"-c,--config", "FILE",
-                                   "the configuration that it was started with; rudderfish.yaml "
-                                   "by default"};
+constexpr OptionSpec kRunningConfigOption{
+    "-c,--config", "FILE",
+    "the configuration that it was started with; rudderfish.yaml "
+    "by default"};
 constexpr OptionSpec kSocketOption{"--socket", "PATH", "the controller's socket itself, instead"};
 
 }  // namespace
 
 CommandSpec StatusCommand() {
-  return {
-      .name = "status",
-      .summary = "what the controller sees and does, and how well its Model predicts",
-      .options = {kConfigOption, kSocketOption, {"-o,--output", "table|json", "text by default"}},
-      .examples = {"status", "status -c rudderfish.yaml -o json"},
-      .run = RunStatus};
+  return {.name = "status",
+          .summary = "what the controller sees and does, and how well its Model predicts",
+          .options = {kRunningConfigOption,
+                      kSocketOption,
+                      {"-o,--output", "table|json", "text by default"}},
+          .examples = {"status", "status -c rudderfish.yaml -o json"},
+          .run = RunStatus};
 }
 
 CommandSpec PauseCommand() {
   return {.name = "pause",
           .summary = "the controller looks on, but decides nothing until `resume`",
-          .options = {kConfigOption, kSocketOption},
+          .options = {kRunningConfigOption, kSocketOption},
           .examples = {"pause"},
           .run = RunSwitch<kPause>};
 }
@@ -231,7 +233,7 @@ CommandSpec PauseCommand() {
 CommandSpec ResumeCommand() {
   return {.name = "resume",
           .summary = "the controller goes on after `pause`",
-          .options = {kConfigOption, kSocketOption},
+          .options = {kRunningConfigOption, kSocketOption},
           .examples = {"resume"},
           .run = RunSwitch<kResume>};
 }

@@ -96,6 +96,7 @@ std::string EpisodesCsv(const Evaluation& evaluation);
 
 // "-3.2" or "+3.2", "0.0" for what rounds to it; "[-5.1, -1.4]".
 std::string SignedText(double value, int decimals);
+std::string MsText(double ms);  // "12.3"
 std::string IntervalText(const ConfidenceInterval& interval, int decimals);
 
 }  // namespace rudderfish

@@ -116,7 +116,7 @@ OrderedJson VerdictJson(const Evaluation& evaluation, const Comparison& comparis
 
 // Names are as long as users make them; the rest of a row is at most 76 columns.
 constexpr int kNameColumns = 24;
-constexpr size_t kColumns = 100;
+constexpr size_t kTableColumns = 100;
 
 std::string Shortened(const std::string& text, size_t columns) {
   if (text.size() <= columns) return text;
@@ -125,7 +125,7 @@ std::string Shortened(const std::string& text, size_t columns) {
   return text.substr(0, end) + "..";
 }
 
-std::string Percent(const std::optional<double>& share) {
+std::string PlainPercent(const std::optional<double>& share) {
   return share ? fmt::format("{:.1f}", 100 * *share) : std::string("-");
 }
 
@@ -133,7 +133,7 @@ std::string TableRow(const std::string& name, const PolicySummary& summary) {
   return fmt::format("{:<{}} {:>8.1f} {:>18} {:>8.1f} {:>6} {:>6.1f}",
                      Shortened(name, kNameColumns), kNameColumns, summary.mean_final_ms,
                      IntervalText(summary.mean_final_ci, 1), summary.worst_final_ms,
-                     Percent(summary.share_of_best), summary.mean_moves);
+                     PlainPercent(summary.share_of_best), summary.mean_moves);
 }
 
 std::string Microseconds(double us) {
@@ -186,6 +186,8 @@ std::string SignedText(double value, int decimals) {
   return text.find_first_of("123456789") == std::string::npos ? text.substr(1) : text;
 }
 
+std::string MsText(double ms) { return fmt::format("{:.1f}", ms); }
+
 std::string IntervalText(const ConfidenceInterval& interval, int decimals) {
   const auto text = [&](double value) {
     const std::string digits = SignedText(value, decimals);
@@ -220,12 +222,12 @@ std::string ComparisonTable(const Evaluation& evaluation, const Comparison& comp
     for (size_t p = 0; p < evaluation.policies.size(); ++p) {
       line += fmt::format("{} {} {} %", p == 0 ? "" : ",",
                           Shortened(evaluation.policies[p].name, kNameColumns),
-                          Percent(comparison.policies[p].share_of_optimum));
+                          PlainPercent(comparison.policies[p].share_of_optimum));
     }
-    table += "\n" + Wrapped(line, kColumns);
+    table += "\n" + Wrapped(line, kTableColumns);
   }
   if (!comparison.verdict) return table;
-  return table + "\n" + Wrapped("Verdict: " + comparison.verdict->text, kColumns);
+  return table + "\n" + Wrapped("Verdict: " + comparison.verdict->text, kTableColumns);
 }
 
 std::string EvaluationJson(const Evaluation& evaluation, const Comparison& comparison) {

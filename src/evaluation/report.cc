@@ -16,8 +16,6 @@ namespace {
 
 constexpr size_t kMovesListed = 25;
 
-std::string Ms(double value) { return fmt::format("{:.1f}", value); }
-
 // With a true minus sign.
 std::string Signed(double value, int decimals = 1) {
   std::string text = SignedText(value, decimals);
@@ -85,11 +83,11 @@ class Page {
     const auto name = [&](int policy) { return escape ? EscapeXml(Name(policy)) : Name(policy); };
     if (!comparison_.verdict) {
       return fmt::format("{} takes {} ms of latency to {} ms", name(policies_.candidate),
-                         Ms(Of(policies_.candidate).mean_initial_ms),
-                         Ms(Of(policies_.candidate).mean_final_ms));
+                         MsText(Of(policies_.candidate).mean_initial_ms),
+                         MsText(Of(policies_.candidate).mean_final_ms));
     }
     const Comparison::Verdict& verdict = *comparison_.verdict;
-    const std::string difference = Ms(std::abs(verdict.paired.difference_ms));
+    const std::string difference = MsText(std::abs(verdict.paired.difference_ms));
     switch (verdict.finding) {
       case Finding::kBetter:
         return fmt::format("{} ends {}{} ms below{} {}", name(verdict.candidate), good, difference,
@@ -235,13 +233,13 @@ class Page {
           "<tr><td>{}</td><td class=\"left\"><span>{}</span></td><td class=\"left\"><span>{} "
           "\u2192</span> <span>{}</span></td><td>{}</td><td>{}</td></tr>\n",
           i + 1, EscapeXml(decision.pod), EscapeXml(decision.from), EscapeXml(decision.to),
-          Signed(-decision.predicted_ms), Ms(latency_ms));
+          Signed(-decision.predicted_ms), MsText(latency_ms));
     }
     if (shown < episode.decisions.size()) {
       rows += fmt::format(
           "<tr><td></td><td class=\"left\">and {} more</td><td></td><td>{}</td><td>{}</td></tr>\n",
           episode.decisions.size() - shown, Signed(episode.final.latency_ms - latency_ms),
-          Ms(episode.final.latency_ms));
+          MsText(episode.final.latency_ms));
     }
     return rows;
   }
@@ -271,9 +269,10 @@ class Page {
     return fmt::format(
         "<tr class=\"{}\"><th class=\"left\" scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td>"
         "<td>{}</td><td>{}</td><td>{}</td>{}<td>{:.1f}</td>{}</tr>\n",
-        css, EscapeXml(name), Ms(summary.mean_final_ms),
-        EscapeXml(IntervalText(summary.mean_final_ci, 1)), Ms(summary.iqm_final_ms),
-        Ms(summary.worst_final_ms), Signed(summary.worst_change_ms), Percent(summary.share_of_best),
+        css, EscapeXml(name), MsText(summary.mean_final_ms),
+        EscapeXml(IntervalText(summary.mean_final_ci, 1)), MsText(summary.iqm_final_ms),
+        MsText(summary.worst_final_ms), Signed(summary.worst_change_ms),
+        Percent(summary.share_of_best),
         proven ? "<td>" + Percent(summary.share_of_optimum) + "</td>" : "", summary.mean_moves,
         times);
   }

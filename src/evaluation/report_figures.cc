@@ -13,14 +13,11 @@ namespace rudderfish {
 namespace {
 
 constexpr double kHalfWidth = 540;  // Of a figure that shares its row with another.
-constexpr double kFullWidth = 1100;
-constexpr double kKeyWidth = 188;  // Names and figures beside a plot.
+constexpr double kKeyWidth = 188;   // Names and figures beside a plot.
 constexpr int kMovesDrawn = 400;
 constexpr int kMutedSeries = 6;  // Colours for policies that are neither candidate nor baseline.
 
 double Padded(double low, double high, double share) { return (high - low) * share; }
-
-std::string Ms(double value) { return fmt::format("{:.1f}", value); }
 
 std::string SignedMs(double value) {
   std::string text = SignedText(value, 1);
@@ -167,8 +164,9 @@ std::string IntervalFigure(const Evaluation& evaluation, const Comparison& compa
     const PolicySummary& summary = comparison.policies[p];
     low = std::min(low, summary.mean_final_ci.low);
     high = std::max(high, summary.mean_final_ci.high);
-    description += fmt::format(" {}: {} ms {}.", evaluation.policies[p].name,
-                               Ms(summary.mean_final_ms), IntervalText(summary.mean_final_ci, 1));
+    description +=
+        fmt::format(" {}: {} ms {}.", evaluation.policies[p].name, MsText(summary.mean_final_ms),
+                    IntervalText(summary.mean_final_ci, 1));
   }
   const double pad = std::max(Padded(low, high, 0.05), 0.5),
                initial = comparison.policies[0].mean_initial_ms;
@@ -198,7 +196,7 @@ std::string IntervalFigure(const Evaluation& evaluation, const Comparison& compa
     svg.Circle({x(summary.mean_final_ms), y}, 5, "dot");
     svg.Text(
         {kHalfWidth, y + 4},
-        fmt::format("{} {}", Ms(summary.mean_final_ms), IntervalText(summary.mean_final_ci, 0)),
+        fmt::format("{} {}", MsText(summary.mean_final_ms), IntervalText(summary.mean_final_ci, 0)),
         "value", TextAnchor::kEnd);
     svg.EndGroup();
     y += 34;
@@ -225,7 +223,7 @@ std::string DistributionFigure(const Evaluation& evaluation, const ReportPolicie
                    [&](int a, int b) { return medians[a] < medians[b]; });
   std::string description = "Medians:";
   for (int p : order)
-    description += fmt::format(" {} {} ms;", evaluation.policies[p].name, Ms(medians[p]));
+    description += fmt::format(" {} {} ms;", evaluation.policies[p].name, MsText(medians[p]));
   Svg svg(kHalfWidth, 400, "Distribution of final latency", description);
   const PlotFrame frame{.left = 44, .top = 34, .right = kHalfWidth - kKeyWidth, .bottom = 350};
   Plot plot(&svg, frame,
@@ -276,7 +274,7 @@ std::string MovesFigure(const Evaluation& evaluation, const Comparison& comparis
       low = std::min(low, point.y);
       high = std::max(high, point.y);
     }
-    description += fmt::format(" {} {} ms;", policy.name, Ms(curves.back().back().y));
+    description += fmt::format(" {} {} ms;", policy.name, MsText(curves.back().back().y));
   }
   Svg svg(kHalfWidth, 400, "Mean latency against moves made", description);
   const PlotFrame frame{.left = 44, .top = 34, .right = kHalfWidth - kKeyWidth, .bottom = 350};
@@ -353,11 +351,11 @@ std::string StartsFigure(const Evaluation& evaluation, const Comparison& compari
   const double low = std::min(differences.front(), 0.0), high = std::max(differences.back(), 0.0);
   const double pad = std::max(Padded(low, high, 0.06), 0.5);
   const PairedResult& paired = verdict.paired;
-  Svg svg(kFullWidth, 300, "Difference in final latency, start by start",
+  Svg svg(kFigureWidth, 300, "Difference in final latency, start by start",
           fmt::format("Better on {}, equal on {}, worse on {} starts; from {} to {} ms.",
                       paired.starts_better, paired.starts_equal, paired.starts_worse,
                       SignedMs(differences.front()), SignedMs(differences.back())));
-  const PlotFrame frame{.left = 52, .top = 34, .right = kFullWidth, .bottom = 280};
+  const PlotFrame frame{.left = 52, .top = 34, .right = kFigureWidth, .bottom = 280};
   const LinearScale y(low - pad, high + pad, frame.bottom, frame.top);
   const std::vector<double> ticks = NiceTicks(low - pad, high + pad, 5);
   for (double tick : ticks) {

@@ -15,6 +15,8 @@
 
 namespace rudderfish {
 
+inline constexpr double kFigureWidth = 1100;  // Of those that have their row alone.
+
 // Policies in the order of a report, with the CSS class that colours each.
 struct ReportPolicies {
   explicit ReportPolicies(const Evaluation& evaluation, const Comparison& comparison);

@@ -12,8 +12,6 @@
 namespace rudderfish {
 namespace {
 
-constexpr double kWidth = 1100;
-
 // Value of a run at a number of steps, between its points by distance; nothing beyond its ends.
 std::optional<double> ValueAt(const std::vector<CurvePoint>& run, double env_steps,
                               double CurvePoint::*member) {
@@ -109,8 +107,8 @@ std::string LearningFigure(const std::vector<LearningCurve>& curves, const Evalu
   }
   CHECK_GT(steps, 0);
   const double pad = std::max((high - low) * 0.06, 0.5);
-  const PlotFrame frame{.left = 52, .top = 34, .right = kWidth - 170, .bottom = 330};
-  Svg svg(kWidth, 394, "Learning curve", description);
+  const PlotFrame frame{.left = 52, .top = 34, .right = kFigureWidth - 170, .bottom = 330};
+  Svg svg(kFigureWidth, 394, "Learning curve", description);
   const bool timed = std::isfinite(curves.front().runs.front().back().seconds);
   Plot plot(&svg, frame,
             {.low = 0, .high = steps, .label = timed ? "" : "steps of the environment", .ticks = 8},
@@ -131,8 +129,9 @@ std::string LearningFigure(const std::vector<LearningCurve>& curves, const Evalu
     const SvgPoint end = plot.At(means[i].mean.back().x, means[i].mean.back().y);
     svg.Circle(end, 4, "dot");
     svg.Text({frame.right + 12, labels[i] + 4},
-             FitText(curves[i].name, 13, kWidth - frame.right - 66, Keep::kBeginning), "name");
-    svg.Text({kWidth, labels[i] + 4}, fmt::format("{:.1f}", means[i].mean.back().y), "value",
+             FitText(curves[i].name, 13, kFigureWidth - frame.right - 66, Keep::kBeginning),
+             "name");
+    svg.Text({kFigureWidth, labels[i] + 4}, fmt::format("{:.1f}", means[i].mean.back().y), "value",
              TextAnchor::kEnd);
     svg.EndGroup();
   }

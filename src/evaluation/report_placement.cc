@@ -11,10 +11,11 @@
 namespace rudderfish {
 namespace {
 
-constexpr double kWidth = 1100, kPanel = 530;
-constexpr double kLegend = kWidth - 300, kLegendRow = 30;  // The rest is for what the bar means.
+constexpr double kPanel = 530;
+constexpr double kLegend = kFigureWidth - 300,
+                 kLegendRow = 30;  // The rest is for what the bar means.
 constexpr double kChip = 30, kChipHeight = 22, kChipGap = 5, kInset = 10;
-constexpr int kColumns = 4;        // Nodes side by side in a panel.
+constexpr int kNodesAcross = 4;    // Nodes side by side in a panel.
 constexpr int kNodesShown = 24;    // More than these: only nodes that moves touch.
 constexpr int kChipsPerNode = 16;  // More than these: one chip for each workload.
 constexpr int kWorkloadColors = 8;
@@ -135,18 +136,19 @@ class PlacementMap {
     chips_before_ = ChipsOf(before, moves_of_, colors_);
     chips_after_ = ChipsOf(after, moves_of_, colors_);
     for (const std::vector<NodeId>& layer : nodes_) {
-      columns_ = std::max(columns_, std::min(static_cast<int>(layer.size()), kColumns));
+      columns_ = std::max(columns_, std::min(static_cast<int>(layer.size()), kNodesAcross));
     }
     ArrangeLegend();
   }
 
   std::string Draw() {
     const double height = LegendTop() + 24 + (legend_.empty() ? 0 : legend_.back().corner.y);
-    Svg svg(kWidth, height, "Pods on nodes before and after", Description());
+    Svg svg(kFigureWidth, height, "Pods on nodes before and after", Description());
     DrawPanel(&svg, 0, fmt::format("before: {:.1f} ms", episode_.initial.latency_ms), before_,
               chips_before_, "leaving");
-    DrawPanel(&svg, kWidth - kPanel, fmt::format("after: {:.1f} ms", episode_.final.latency_ms),
-              after_, chips_after_, "arrived");
+    DrawPanel(&svg, kFigureWidth - kPanel,
+              fmt::format("after: {:.1f} ms", episode_.final.latency_ms), after_, chips_after_,
+              "arrived");
     DrawLegend(&svg);
     return std::move(svg).Finish();
   }
@@ -287,7 +289,7 @@ class PlacementMap {
     }
     int hidden = before_.nodes.size();
     for (const std::vector<NodeId>& layer : nodes_) hidden -= static_cast<int>(layer.size());
-    svg->Text({kWidth, y + 15},
+    svg->Text({kFigureWidth, y + 15},
               hidden > 0
                   ? fmt::format("bar: share of cores requested; {} more nodes not shown", hidden)
                   : std::string("bar: share of the node's cores requested"),

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kNoteBytesMax = 1024;
 constexpr size_t kWordBytesMax = 128;
 constexpr size_t kNameBytesMax = 220;
-constexpr size_t kLoggedMax = 16;
+constexpr size_t kFailuresLoggedMax = 16;
 
 std::string Bounded(const std::string& text, size_t bytes_max) {
   return text.size() <= bytes_max ? text : OneLine(text, bytes_max - 3);
@@ -165,7 +165,7 @@ void EventRecorder::SendOne(const Key& key, Series* series) {
     if (const auto found = series_.find(key); found != series_.end() && !found->second.is_queued)
       series_.erase(found);
     const std::string& message = answer.outcome.error().message;
-    if (logged_.size() < kLoggedMax && logged_.insert(message).second)
+    if (logged_.size() < kFailuresLoggedMax && logged_.insert(message).second)
       LogWarning("an Event could not be written: {}", message);
   });
   in_flight_.insert(*id);

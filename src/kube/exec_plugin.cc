@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "kube/fields.h"
 #include "kube/status.h"
 
 extern char** environ;
@@ -23,11 +24,6 @@ namespace rudderfish::kube {
 namespace {
 
 constexpr size_t kOutputBytesMax = 1 << 20;
-
-std::string Text(const simdjson::dom::element& object, std::string_view key) {
-  std::string_view text;
-  return object[key].get(text) == simdjson::SUCCESS ? std::string(text) : std::string();
-}
 
 std::string Reason(int error) { return std::generic_category().message(error); }
 
@@ -93,22 +89,22 @@ Result<ExecCredential> ParseExecCredential(std::string_view output, std::string_
   simdjson::dom::element object, status;
   if (parser.parse(output.data(), output.size()).get(object) != simdjson::SUCCESS)
     return Invalid("its output is not JSON");
-  if (Text(object, "kind") != "ExecCredential") return Invalid("its output is no ExecCredential");
-  if (Text(object, "apiVersion") != api_version)
+  if (TextOf(object, "kind") != "ExecCredential") return Invalid("its output is no ExecCredential");
+  if (TextOf(object, "apiVersion") != api_version)
     return Invalid("its output is not of apiVersion {}", api_version);
   if (object["status"].get(status) != simdjson::SUCCESS || !status.is_object())
     return Invalid("its output has no status");
   ExecCredential credential;
-  credential.token = Text(status, "token");
-  credential.certificate = Text(status, "clientCertificateData");
-  credential.key = Text(status, "clientKeyData");
+  credential.token = TextOf(status, "token");
+  credential.certificate = TextOf(status, "clientCertificateData");
+  credential.key = TextOf(status, "clientKeyData");
   if (credential.token.empty() && credential.certificate.empty())
     return Invalid("its output has neither a token nor a client certificate");
   if (credential.certificate.empty() != credential.key.empty())
     return Invalid("its output has a client certificate without key, or a key without one");
   if (credential.token.find_first_of("\r\n") != std::string::npos)
     return Invalid("its token has more than one line");
-  if (const std::string expires = Text(status, "expirationTimestamp"); !expires.empty()) {
+  if (const std::string expires(TextOf(status, "expirationTimestamp")); !expires.empty()) {
     credential.expires = ParseDate(expires);
     if (!credential.expires) return Invalid("its expirationTimestamp is no date");
   }

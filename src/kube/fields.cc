@@ -8,6 +8,12 @@
 #include "kube/timestamp.h"
 
 namespace rudderfish::kube {
+
+std::string_view TextOf(const Element& object, std::string_view key) {
+  std::string_view text;
+  return object[key].get(text) == simdjson::SUCCESS ? text : std::string_view();
+}
+
 Result<Fields> Fields::Find(std::string_view path) const {
   Fields at = *this;
   size_t begin = 0;

@@ -20,6 +20,9 @@ namespace rudderfish::kube {
 
 using Element = simdjson::dom::element;
 
+// A text that may be missing or of another type: then empty.
+std::string_view TextOf(const Element& object, std::string_view key);
+
 // The member of an object, or nothing if it is absent or null. `object` may be nothing itself.
 class Fields {
  public:

@@ -16,7 +16,7 @@ constexpr size_t kDeferredBytesMax = size_t{64} << 20;
 constexpr Duration kShortWatch = std::chrono::seconds(1);
 constexpr Duration kSettling = std::chrono::seconds(1);     // What was missed has come by then.
 constexpr Duration kWatchGrace = std::chrono::seconds(15);  // For the server to end it itself.
-constexpr size_t kLoggedMax = 16;
+constexpr size_t kRefusalsLoggedMax = 16;
 
 // Versions and tokens are opaque; they go into a URL.
 std::string Escaped(std::string_view text) {
@@ -334,7 +334,7 @@ void Reflector::NoteSuccess() {
 
 void Reflector::NoteMalformed(const std::string& what) {
   ++counts_.malformed;
-  if (logged_.size() >= kLoggedMax || !logged_.insert(what).second) return;
+  if (logged_.size() >= kRefusalsLoggedMax || !logged_.insert(what).second) return;
   LogWarning("{}: left out: {} (what follows of the kind is only counted)", options_.path,
              OneLine(what));
 }

@@ -8,11 +8,6 @@
 namespace rudderfish::kube {
 namespace {
 
-std::string Text(const simdjson::dom::element& object, std::string_view key) {
-  std::string_view text;
-  return object[key].get(text) == simdjson::SUCCESS ? std::string(text) : std::string();
-}
-
 std::string_view HttpPhrase(int code) {
   switch (code) {
     case 400:
@@ -84,8 +79,8 @@ ApiStatus ReadStatus(const simdjson::dom::element& object) {
   int64_t code = 0;
   if (object["code"].get(code) == simdjson::SUCCESS && code > 0 && code < 1000)
     status.code = static_cast<int>(code);
-  status.reason = OneLine(Text(object, "reason"), 100);
-  status.message = OneLine(Text(object, "message"));
+  status.reason = OneLine(TextOf(object, "reason"), 100);
+  status.message = OneLine(TextOf(object, "message"));
   status.is_version_too_large =
       status.message.find("Too large resource version") != std::string::npos;
   simdjson::dom::element details;
@@ -96,7 +91,7 @@ ApiStatus ReadStatus(const simdjson::dom::element& object) {
   simdjson::dom::array causes;
   if (details["causes"].get(causes) != simdjson::SUCCESS) return status;
   for (const simdjson::dom::element cause : causes)
-    status.is_version_too_large |= Text(cause, "reason") == "ResourceVersionTooLarge";
+    status.is_version_too_large |= TextOf(cause, "reason") == "ResourceVersionTooLarge";
   return status;
 }
 
@@ -105,7 +100,7 @@ ApiStatus ParseStatus(std::string_view body, int http_code) {
   simdjson::dom::parser parser;
   simdjson::dom::element object;
   if (parser.parse(body.data(), body.size()).get(object) == simdjson::SUCCESS &&
-      Text(object, "kind") == "Status") {
+      TextOf(object, "kind") == "Status") {
     status = ReadStatus(object);
   }
   status.code = http_code;

@@ -3,15 +3,11 @@
 
 #include <optional>
 
+#include "kube/fields.h"
 #include "kube/status.h"
 
 namespace rudderfish::kube {
 namespace {
-
-std::string_view Text(const simdjson::dom::element& object, std::string_view key) {
-  std::string_view text;
-  return object[key].get(text) == simdjson::SUCCESS ? text : std::string_view();
-}
 
 std::optional<WatchEventKind> KindOf(std::string_view type) {
   if (type == "ADDED") return WatchEventKind::kAdded;
@@ -25,7 +21,7 @@ std::optional<WatchEventKind> KindOf(std::string_view type) {
 bool EndsInitialEvents(const simdjson::dom::element& metadata) {
   simdjson::dom::element annotations;
   return metadata["annotations"].get(annotations) == simdjson::SUCCESS &&
-         Text(annotations, "k8s.io/initial-events-end") == "true";
+         TextOf(annotations, "k8s.io/initial-events-end") == "true";
 }
 
 }  // namespace
@@ -37,13 +33,13 @@ Result<WatchEvent> ReadWatchEvent(simdjson::dom::parser* parser, std::string_vie
   WatchEvent result;
   if (event["object"].get(result.object) != simdjson::SUCCESS || !result.object.is_object())
     return Invalid("an event without an object");
-  const std::string_view type = Text(event, "type");
+  const std::string_view type = TextOf(event, "type");
   const std::optional<WatchEventKind> kind = KindOf(type);
   if (!kind) return Invalid("an event of type \"{}\"", OneLine(type, 40));
   result.kind = *kind;
   if (result.kind == WatchEventKind::kError) return result;
   if (result.object["metadata"].get(metadata) == simdjson::SUCCESS)
-    result.version = Text(metadata, "resourceVersion");
+    result.version = TextOf(metadata, "resourceVersion");
   if (result.version.empty()) return Invalid("an object without a resourceVersion");
   if (result.kind == WatchEventKind::kBookmark && EndsInitialEvents(metadata))
     result.kind = WatchEventKind::kInitialEnd;
@@ -59,8 +55,8 @@ Result<ListPage> ReadListPage(simdjson::dom::parser* parser, std::string_view bo
   if (list["metadata"].get(metadata) != simdjson::SUCCESS)
     return Invalid("a list without metadata");
   ListPage page;
-  page.version = Text(metadata, "resourceVersion");
-  page.next = Text(metadata, "continue");
+  page.version = TextOf(metadata, "resourceVersion");
+  page.next = TextOf(metadata, "continue");
   if (page.version.empty()) return Invalid("a list without a resourceVersion");
   if (list["items"].get(page.items) != simdjson::SUCCESS ||
       (!page.items.is_array() && !page.items.is_null())) {

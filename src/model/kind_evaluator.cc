@@ -5,23 +5,15 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/quad.h"
 #include "model/evaluator.h"
 
 namespace rudderfish {
-namespace {
-
-using Lanes = float __attribute__((vector_size(16), aligned(4), may_alias));
-
-Lanes Load(const float* from) { return *reinterpret_cast<const Lanes*>(from); }
-void Store(const Lanes& lanes, float* to) { *reinterpret_cast<Lanes*>(to) = lanes; }
-Lanes Max(const Lanes& a, const Lanes& b) { return a > b ? a : b; }
-
-}  // namespace
 
 void KindEvaluator::Reset(const Evaluator& evaluator) {
   const Placement& placement = evaluator.placement();
   kinds_ = placement.kind_count();
-  stride_ = (kinds_ + kLanes - 1) / kLanes * kLanes;
+  stride_ = RoundUpToQuads(kinds_);
   const bool same_calls =
       calls_ == evaluator.state().calls && workloads_ == placement.workload_count();
   workloads_ = placement.workload_count();
@@ -196,12 +188,12 @@ void KindEvaluator::Prepare(WorkloadId workload) {
     const CallBranches::Affected& affected = branches_.affected(i);
     if (affected.touched) {
       float* potential = potential_.data() + (i - list.begin) * stride_;
-      for (int lane = 0; lane < stride_; lane += kLanes) {
-        Lanes sum = Load(own_sojourn_.data() + i * stride_ + lane);
+      for (int lane = 0; lane < stride_; lane += kQuad) {
+        Quad sum = LoadQuad(own_sojourn_.data() + i * stride_ + lane);
         for (int32_t f = affected.flows.begin; f < affected.flows.end; ++f) {
-          sum += Load(flow_.data() + branches_.flow(f) * stride_ + lane);
+          sum += LoadQuad(flow_.data() + branches_.flow(f) * stride_ + lane);
         }
-        Store(sum, potential + lane);
+        StoreQuad(sum, potential + lane);
       }
     }
     for (int32_t f = affected.forks.begin; f < affected.forks.end; ++f) {
@@ -223,17 +215,17 @@ void KindEvaluator::Prepare(WorkloadId workload) {
 const float* KindEvaluator::GainsFrom(WorkloadId workload, KindId from) {
   Prepare(workload);
   const CallBranches::Span list = branches_.AffectedBy(workload);
-  const Lanes share = Lanes{} + static_cast<float>(share_[workload]);
-  const Lanes zero{};
+  const Quad share = Quad{} + static_cast<float>(share_[workload]);
+  const Quad zero{};
   const float scale = -1.0f / std::max<size_t>(1, calls_->endpoints.size());
-  for (int lane = 0; lane < stride_; lane += kLanes) Store(zero, gains_.data() + lane);
+  for (int lane = 0; lane < stride_; lane += kQuad) StoreQuad(zero, gains_.data() + lane);
   for (int32_t i = list.begin; i < list.end; ++i) {
     const CallBranches::Affected& affected = branches_.affected(i);
     float* change = change_.data() + (i - list.begin) * stride_;
     const float* potential = potential_.data() + (i - list.begin) * stride_;
-    for (int lane = 0; lane < stride_; lane += kLanes) {
-      Store(affected.touched ? (Load(potential + lane) - potential[from]) * share : zero,
-            change + lane);
+    for (int lane = 0; lane < stride_; lane += kQuad) {
+      StoreQuad(affected.touched ? (LoadQuad(potential + lane) - potential[from]) * share : zero,
+                change + lane);
     }
     if (affected.self_calls > 0) {  // Both ends of the call move.
       const double both = affected.self_calls * share_[workload] * share_[workload];
@@ -245,21 +237,22 @@ const float* KindEvaluator::GainsFrom(WorkloadId workload, KindId from) {
     }
     for (int32_t f = affected.forks.begin; f < affected.forks.end; ++f) {
       const CallBranches::AffectedFork& fork = branches_.affected_fork(f);
-      for (int lane = 0; lane < stride_; lane += kLanes) {
-        Lanes slowest = zero + rest_[f];  // All relative to what the fork takes now.
+      for (int lane = 0; lane < stride_; lane += kQuad) {
+        Quad slowest = zero + rest_[f];  // All relative to what the fork takes now.
         for (int32_t p = fork.inside.begin; p < fork.inside.end; ++p) {
           const int32_t inner = branches_.position(p);
           const double slack =
               value_ms_[branches_.affected(list.begin + inner).branch] - fork_ms_[fork.fork];
-          slowest = Max(slowest,
-                        Load(change_.data() + inner * stride_ + lane) + static_cast<float>(slack));
+          slowest = Max(slowest, LoadQuad(change_.data() + inner * stride_ + lane) +
+                                     static_cast<float>(slack));
         }
-        Store(Load(change + lane) + slowest, change + lane);
+        StoreQuad(LoadQuad(change + lane) + slowest, change + lane);
       }
     }
     if (branches_.parent(affected.branch) == kNone) {
-      for (int lane = 0; lane < stride_; lane += kLanes) {
-        Store(Load(gains_.data() + lane) + Load(change + lane) * scale, gains_.data() + lane);
+      for (int lane = 0; lane < stride_; lane += kQuad) {
+        StoreQuad(LoadQuad(gains_.data() + lane) + LoadQuad(change + lane) * scale,
+                  gains_.data() + lane);
       }
     }
   }

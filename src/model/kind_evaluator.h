@@ -43,8 +43,6 @@ class KindEvaluator {
   const float* GainsFrom(WorkloadId workload, KindId from);
 
  private:
-  static constexpr int kLanes = 4;
-
   void Refresh();
   void RefreshWorkload(WorkloadId workload);
   void SumMarkedBranches();

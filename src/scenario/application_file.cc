@@ -17,7 +17,7 @@
 namespace rudderfish {
 namespace {
 
-constexpr std::string_view kFormat = "application/v1";
+constexpr std::string_view kApplicationFormat = "application/v1";
 constexpr double kMostWatts = 1e6;
 constexpr double kMostPrice = 1e6;
 constexpr size_t kLongestObjectName = 253;  // A DNS subdomain.
@@ -136,8 +136,8 @@ class ApplicationReader {
   Result<void> ReadHead(YamlMap* map) {
     TRY_ASSIGN(const YamlNode format, map->Required("rudderfish"));
     TRY_ASSIGN(const std::string written, format.AsString());
-    if (written != kFormat)
-      return format.Expected(fmt::format("{}, the format of this version", kFormat));
+    if (written != kApplicationFormat)
+      return format.Expected(fmt::format("{}, the format of this version", kApplicationFormat));
     TRY_ASSIGN(const YamlNode name, map->Required("name"));
     TRY_ASSIGN(application_.name, NameOf(name));
     if (const std::optional<YamlNode> model = map->Optional("model")) {

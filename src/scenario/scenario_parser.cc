@@ -15,7 +15,7 @@
 namespace rudderfish {
 namespace {
 
-constexpr std::string_view kFormat = "scenario/v1";
+constexpr std::string_view kScenarioFormat = "scenario/v1";
 constexpr std::string_view kReservedNames[] = {
     "calls", "parallel"};  // Keys that stand where workloads are called.
 constexpr int kMaxRetries = 1'000'000;
@@ -54,8 +54,8 @@ class ScenarioReader {
   Result<void> ReadHead(YamlMap* map) {
     TRY_ASSIGN(const YamlNode format, map->Required("rudderfish"));
     TRY_ASSIGN(const std::string written, format.AsString());
-    if (written != kFormat)
-      return format.Expected(fmt::format("{}, the format of this version", kFormat));
+    if (written != kScenarioFormat)
+      return format.Expected(fmt::format("{}, the format of this version", kScenarioFormat));
     TRY_ASSIGN(const YamlNode name, map->Required("name"));
     TRY_ASSIGN(scenario_.name, NameOf(name));
     TRY_ASSIGN(const int64_t seed,

@@ -22,7 +22,6 @@ constexpr double kMemorySlack = 1e-3;  // Of a byte.
 constexpr double kBelowZero = -1e-9;   // Of a core or GiB: still nothing, not less.
 constexpr double kMostCores = 1e6;
 constexpr double kMostGib = 1024.0 * 1024;
-constexpr double kMostLatencyMs = 1e9;
 
 std::string_view WithoutReturn(std::string_view line) {
   if (line.ends_with('\r')) line.remove_suffix(1);

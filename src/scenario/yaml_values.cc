@@ -14,7 +14,6 @@ constexpr std::string_view kTo = " to ";
 
 constexpr int64_t kMostCpuMillis = 1'000'000'000;
 constexpr int64_t kMostMemoryBytes = int64_t{1} << 50;
-constexpr double kMostLatencyMs = 1e9;
 constexpr double kMostPayloadMbytes = 1e9;
 
 std::string_view Trim(std::string_view text) {

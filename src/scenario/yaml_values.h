@@ -20,6 +20,8 @@
 
 namespace rudderfish {
 
+inline constexpr double kMostLatencyMs = 1e9;  // Of one hop.
+
 // Parsers of one quantity. As those of base/units.h, but in the unit of the field it fills and
 // within its bounds.
 Result<double> ParseCores(std::string_view text);   // Milli-cores, rounded down.

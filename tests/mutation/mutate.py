@@ -127,7 +127,7 @@ class Build:
         for file in list(self.tree.rglob("*")):
             if file.is_file() and str(file.relative_to(self.tree)) not in wanted:
                 file.unlink()
-        self.call(["cmake", "-S", self.tree, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=None",
+        self.call(["cmake", "-S", self.tree, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=None", "-DRUDDERFISH_UNITY=OFF",
                    "-DCMAKE_CXX_FLAGS=-O1 -w -D_GLIBCXX_ASSERTIONS", f"-DRUDDERFISH_ONLY_MODULES={MODULES}"], 600)
         if not self.make():
             sys.exit("mutation: the unchanged sources do not build")
