@@ -11,7 +11,8 @@ namespace rudderfish {
 PodId LowestPod(const State& state, std::span<const NodeId> pod_nodes, const Move& move) {
   PodId pod = 0;
   while (pod < state.pods.size() &&
-         (pod_nodes[pod] != move.from || state.pods.workload[pod] != move.workload))
+         (pod_nodes[pod] != move.from || state.pods.workload[pod] != move.workload ||
+          state.pods.is_held(pod)))
     ++pod;
   return pod;
 }

@@ -18,8 +18,9 @@
 
 namespace rudderfish {
 
-// The pod that a move takes: the lowest of its workload on its node, by where `pod_nodes` says each
-// pod is; the number of pods if there is none, because the model has gone ahead of them.
+// The pod that a move takes: the lowest of its workload on its node that is not held, by where
+// `pod_nodes` says each pod is; the number of pods if there is none, because the model has gone
+// ahead of them.
 PodId LowestPod(const State& state, std::span<const NodeId> pod_nodes, const Move& move);
 
 // REACH's order of actions: by node to move to, then by pod.
