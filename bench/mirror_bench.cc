@@ -49,10 +49,11 @@ std::vector<std::string> Pages(int count, Text text) {
   return pages;
 }
 
-struct Pages4 {
+// Everything that a mirror must have of a cluster, as the API server lists it.
+struct ClusterPages {
   std::vector<std::string> nodes, pods, replica_sets, deployments;
 
-  explicit Pages4(const State& state) {
+  explicit ClusterPages(const State& state) {
     nodes = Pages(state.nodes.size(),
                   [&](int i) { return Padded(testing::NodeObject(state, i), 2000); });
     pods =
@@ -77,7 +78,7 @@ struct Pages4 {
 void MirrorReady(benchmark::State& bench) {
   const State state =
       LargeState(static_cast<int>(bench.range(0)), static_cast<int>(bench.range(1)));
-  const Pages4 pages(state);
+  const ClusterPages pages(state);
   const SystemClock clock;
   for (auto _ : bench) {
     const int64_t before = ResidentBytes();
@@ -97,7 +98,7 @@ BENCHMARK(MirrorReady)->Args({5000, 50'000})->Iterations(1)->Unit(benchmark::kMi
 void PodEvents(benchmark::State& bench) {
   const State state =
       LargeState(static_cast<int>(bench.range(0)), static_cast<int>(bench.range(1)));
-  const Pages4 pages(state);
+  const ClusterPages pages(state);
   const SystemClock clock;
   kube::Mirror mirror(&clock);
   pages.FeedInto(&mirror);
@@ -120,7 +121,7 @@ BENCHMARK(PodEvents)->Args({5000, 50'000})->Unit(benchmark::kMicrosecond);
 void RefreshEncodeDecide(benchmark::State& bench) {
   const State state =
       LargeState(static_cast<int>(bench.range(0)), static_cast<int>(bench.range(1)));
-  const Pages4 pages(state);
+  const ClusterPages pages(state);
   const SystemClock clock;
   kube::Mirror mirror(&clock);
   pages.FeedInto(&mirror);

@@ -18,43 +18,14 @@ import tempfile
 import time
 import unittest
 
-TOP = pathlib.Path(__file__).resolve().parents[1]
-PROGRAM = pathlib.Path(os.environ.get("RUDDERFISH", TOP / "build/release/rudderfish")).resolve()
-TESTBED = TOP / "testbed" / "testbed"
-GIVEN = os.environ.get("RUDDERFISH_TESTBED")
-NAME = GIVEN or "test-deploy"
+from live_support import GIVEN, PROGRAM, TOP, Cluster, main
+
+CLUSTER = Cluster(GIVEN or "test-deploy")
+testbed, kubectl, listed = CLUSTER.testbed, CLUSTER.kubectl, CLUSTER.get
 SPACE = "rudderfish"
 USER = f"system:serviceaccount:{SPACE}:rudderfish"
 READING = {"get", "list", "watch"}
 KILLS = int(os.environ.get("RUDDERFISH_LEADER_KILLS", "2"))
-
-
-def testbed(*words, check=True, text=None):
-    done = subprocess.run([TESTBED, words[0], "--name", NAME, *words[1:]], input=text, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, check=False, timeout=300)
-    if check and done.returncode:
-        raise AssertionError(f"{words}: {done.stdout}{done.stderr}")
-    return done
-
-
-def kubectl(*words, **options):
-    return testbed("kubectl", "--", *words, **options)
-
-
-def read(*words):
-    return kubectl(*words).stdout
-
-
-def listed(*words):
-    return json.loads(read("get", *words, "-o", "json"))
-
-
-def why_not():
-    if os.geteuid() != 0:
-        return "a testbed needs root"
-    done = subprocess.run([TESTBED, "build", "--check"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          check=False)
-    return done.stderr.strip().removeprefix("testbed: ") if done.returncode else ""
 
 
 def unix_seconds(date):
@@ -66,10 +37,7 @@ class Deploy(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = pathlib.Path(tempfile.mkdtemp())
         cls.addClassCleanup(shutil.rmtree, cls.folder)
-        if not GIVEN:
-            testbed("down")
-            cls.addClassCleanup(testbed, "down")
-            testbed("up", "--layers", "cloud:1,edge:1")
+        CLUSTER.start(cls, "--layers", "cloud:1,edge:1")
         archive = cls.folder / "image.tar"
         subprocess.run([TOP / "deploy/image", "-o", archive, "--binary", PROGRAM], check=True, stdin=subprocess.DEVNULL)
         testbed("load", str(archive))
@@ -102,7 +70,7 @@ class Deploy(unittest.TestCase):
         end = time.monotonic() + limit
         while not (found := condition()):
             if time.monotonic() > end:
-                self.fail(f"{what}\n" + read("logs", "-n", SPACE, "-l", "app.kubernetes.io/name=rudderfish", "--prefix"))
+                self.fail(f"{what}\n" + kubectl("logs", "-n", SPACE, "-l", "app.kubernetes.io/name=rudderfish", "--prefix"))
             time.sleep(0.1)
         return found
 
@@ -122,14 +90,14 @@ class Deploy(unittest.TestCase):
         return None
 
     @staticmethod
-    def inside(pod, *words, check=True):
-        return kubectl("exec", "-n", SPACE, pod["metadata"]["name"], "--", "rudderfish", *words, check=check).stdout
+    def inside(pod, *words):
+        return kubectl("exec", "-n", SPACE, pod["metadata"]["name"], "--", "rudderfish", *words)
 
     def rows(self, pod):
         return json.loads(self.inside(pod, "decisions", "-n", "1000000", "-o", "json"))["decisions"]
 
     def raw(self, pod, path):
-        return read("get", "--raw", f"/api/v1/namespaces/{SPACE}/pods/{pod['metadata']['name']}:9090/proxy{path}")
+        return kubectl("get", "--raw", f"/api/v1/namespaces/{SPACE}/pods/{pod['metadata']['name']}:9090/proxy{path}")
 
     def test_1_it_runs_restricted_and_is_read(self):
         level = listed("namespace", SPACE)["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
@@ -141,13 +109,13 @@ class Deploy(unittest.TestCase):
         self.assertEqual(set(fields["Uid"].split()), {"65532"})
         self.assertEqual(int(fields["CapEff"], 16), 0)
         self.assertEqual(fields["Seccomp"].strip(), "2")
-        shell = kubectl("exec", "-n", SPACE, pod["metadata"]["name"], "--", "sh", "-c", "true", check=False)
+        shell = CLUSTER.tried("kubectl", "--", "exec", "-n", SPACE, pod["metadata"]["name"], "--", "sh", "-c", "true")
         self.assertNotEqual(shell.returncode, 0, "there is no shell")
         self.wait_for(lambda: self.rows(pod), "decisions")
         self.assertIn("recorded", self.inside(pod, "decisions"))
         story = self.inside(pod, "status")
         self.assertIn("leader     this one, by the Lease rudderfish/rudderfish", story)
-        for line in read("logs", "-n", SPACE, pod["metadata"]["name"]).splitlines():
+        for line in kubectl("logs", "-n", SPACE, pod["metadata"]["name"]).splitlines():
             self.assertEqual(set(json.loads(line)), {"time", "level", "message"})
             if "metrics.k8s.io is not served" not in line:
                 self.assertEqual(json.loads(line)["level"], "info", line)
@@ -155,7 +123,7 @@ class Deploy(unittest.TestCase):
     def test_2_metrics_come_through_the_api_server(self):
         pod = self.pods()[0]
         self.wait_for(lambda: "rudderfish_plans_total" in self.raw(pod, "/metrics"), "a plan")
-        text = read("get", "--raw", f"/api/v1/namespaces/{SPACE}/services/rudderfish:http/proxy/metrics")
+        text = kubectl("get", "--raw", f"/api/v1/namespaces/{SPACE}/services/rudderfish:http/proxy/metrics")
         told = {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line[0] != "#"}
         self.assertEqual(told['rudderfish_mirror_objects{resource="nodes"}'], 2)
         self.assertEqual(told['rudderfish_watch_failures_total{resource="pods"}'], 0)
@@ -168,7 +136,7 @@ class Deploy(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
     def test_3_nothing_may_be_written_but_its_own_lease(self):
-        listing = read("auth", "can-i", "--list", "--as", USER, "-n", SPACE, "--no-headers")
+        listing = kubectl("auth", "can-i", "--list", "--as", USER, "-n", SPACE, "--no-headers")
         for line in listing.splitlines():
             verbs = set(line[line.rindex("[") + 1:line.rindex("]")].split())
             if verbs <= READING or line.startswith("selfsubject"):
@@ -212,11 +180,11 @@ class Deploy(unittest.TestCase):
 
     def as_the_pod(self):
         """The path of a kubeconfig with the rights of the pod's own ServiceAccount."""
-        cluster = json.loads(read("config", "view", "--raw", "-o", "json"))["clusters"][0]
+        cluster = json.loads(kubectl("config", "view", "--raw", "-o", "json"))["clusters"][0]
         path = self.folder / "account"
         path.write_text(json.dumps({
             "apiVersion": "v1", "kind": "Config", "current-context": "pod", "clusters": [cluster],
-            "users": [{"name": "pod", "user": {"token": read("create", "token", "rudderfish", "-n", SPACE).strip()}}],
+            "users": [{"name": "pod", "user": {"token": kubectl("create", "token", "rudderfish", "-n", SPACE).strip()}}],
             "contexts": [{"name": "pod", "context": {"cluster": cluster["name"], "user": "pod"}}]}), encoding="utf-8")
         path.chmod(0o600)
         return path
@@ -243,18 +211,18 @@ class Deploy(unittest.TestCase):
         role = listed("clusterrole", "rudderfish-shadow")
         narrow = json.loads(json.dumps(role))
         narrow["rules"][0]["resources"].remove("nodes")
-        kubectl("replace", "-f", "-", text=json.dumps(narrow))
+        kubectl("replace", "-f", "-", input=json.dumps(narrow))
         try:
             kubectl("delete", "pod", "-n", SPACE, "--all", "--wait=true")
 
             def told():
-                log = read("logs", "-n", SPACE, "deployment/rudderfish", "--tail=20")
+                log = kubectl("logs", "-n", SPACE, "deployment/rudderfish", "--tail=20")
                 return [line for line in log.splitlines() if 'resources: [\\"nodes\\"]' in line or 'resources: ["nodes"]' in line]
             line = self.wait_for(told, "the rule is named")[-1]
             self.assertIn("add to a ClusterRole", line)
         finally:
             del role["metadata"]["resourceVersion"]
-            kubectl("replace", "-f", "-", text=json.dumps(role))
+            kubectl("replace", "-f", "-", input=json.dumps(role))
         kubectl("delete", "pod", "-n", SPACE, "--all", "--wait=true")
         kubectl("rollout", "status", "-n", SPACE, "deployment/rudderfish", "--timeout=60s")
 
@@ -321,13 +289,13 @@ class Deploy(unittest.TestCase):
                                               "--field-selector=reason=WouldMove")["items"], "an Event")
         self.assertEqual(events[0]["regarding"]["kind"], "Deployment")
         self.assertIn("nothing was touched", events[0]["note"])
-        self.assertIn("WouldMove", read("describe", "deployment", "-n", "continuum", events[0]["regarding"]["name"]))
+        self.assertIn("WouldMove", kubectl("describe", "deployment", "-n", "continuum", events[0]["regarding"]["name"]))
 
     def test_8_a_journal_on_a_volume_outlives_the_pod(self):
         """A testbed has no provisioner: the volume is a folder of a node."""
         testbed("exec", "edge-1", "--", "mkdir", "-p", "/var/lib/journal")
         term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["edge-1"]}]}
-        kubectl("apply", "-f", "-", text=json.dumps({
+        kubectl("apply", "-f", "-", input=json.dumps({
             "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "journal"},
             "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "local": {"path": "/var/lib/journal"},
                      "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}}}))
@@ -341,10 +309,4 @@ class Deploy(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    reason = why_not()
-    if reason:
-        print(f"skipped: {reason}")
-        sys.exit(77)
-    if not PROGRAM.exists():
-        sys.exit(f"{PROGRAM} is not there; build it or set RUDDERFISH")
-    unittest.main()
+    main(PROGRAM)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The same situation, told to a real API server by kubectl and written as a scenario, is encoded to the same bytes; and a
-change of any one thing that matters changes them.
+"""The same situation, told to a real API server by kubectl and written as a scenario, is encoded to the same bytes, whether
+the server is watched or its lists are read from a dump; and a change of any one thing that matters changes them.
 
     parity_test.py ENCODER [--situations N]
 
@@ -17,8 +17,8 @@ import tempfile
 TOP = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(TOP), str(TOP / "parity")]
 
+from live_support import Cluster, why_not  # noqa: E402
 from situation import FOREIGN, Situation  # noqa: E402
-from testbed_test import Cluster, why_not  # noqa: E402
 
 NAME = "test-parity"
 SEED = 1
@@ -154,32 +154,60 @@ def changes(server, situation, folder):
     ]
 
 
-def encode(encoder, server, folders):
-    """What the encoder says of each folder, given all that the API server has."""
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as dump:
-        dump.write(server.kubectl("get", KINDS, "--all-namespaces", "-o", "json"))
-        dump.flush()
-        done = subprocess.run([encoder, dump.name, *map(str, folders)], capture_output=True, text=True, check=False,
-                              timeout=300)
-    if done.returncode != 0:
-        raise AssertionError(f"{encoder}: status {done.returncode}\n{done.stderr}")
-    return [json.loads(line) for line in done.stdout.splitlines()]
+class Encoder:
+    """The program that encodes, watching the API server from now on."""
+
+    def __init__(self, program, server):
+        self.server = server
+        self.errors = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen([program, server.kubeconfig], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self.errors, text=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+        self.errors.close()
+
+    def encode(self, folders):
+        """What it says of each folder, given all that the API server has."""
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as dump:
+            dump.write(self.server.kubectl("get", KINDS, "--all-namespaces", "-o", "json"))
+            dump.flush()
+            self.process.stdin.write(" ".join(map(str, (dump.name, *folders))) + "\n")
+            self.process.stdin.flush()
+            return list(iter(self.answer, None))
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            self.errors.seek(0)
+            raise AssertionError(f"{self.process.args[0]}: status {self.process.wait()}\n{self.errors.read()}")
+        return json.loads(line) if line.strip() else None
+
+
+def is_alike(result):
+    return result["watched"] == result["dumped"] == result["simulated"]
 
 
 def check_changes(encoder, server, situations, work):
+    """Each must be seen, by the watch as by a list."""
     for situation in situations:
         list_of = changes(server, situation, work / situation.name)
         if list_of:
             break
     else:
         raise AssertionError("no situation is large enough for all changes")
-    last = encode(encoder, server, [work / situation.name])[0]["live"]
+    last = encoder.encode([work / situation.name])[0]["watched"]
     unseen = []
     for what, make in list_of:
         make()
-        now = encode(encoder, server, [work / situation.name])[0]["live"]
-        if now == last:
-            unseen.append(what)
+        result = encoder.encode([work / situation.name])[0]
+        now = result["watched"]
+        if now == last or now != result["dumped"]:
+            unseen.append(f"{what} {result['difference']}")
         last = now
     print(f"{len(list_of) - len(unseen)} of {len(list_of)} single changes seen in {situation.name}")
     for what in unseen:
@@ -204,15 +232,17 @@ def main():
             situation.write(work / situation.name)
         try:
             server.start()
-            server.write(situations)
-            results = encode(arguments.encoder, server, [work / s.name for s in situations])
-            equal = sum(r["live"] == r["simulated"] for r in results)
-            print(f"{equal} of {len(results)} situations are encoded alike, "
-                  f"{sum(r['bytes'] for r in results)} bytes in all")
-            for result in results:
-                if result["live"] != result["simulated"]:
-                    print(f"  {result['situation']}: {result['difference']}")
-            seen = check_changes(arguments.encoder, server, situations, work)
+            with Encoder(arguments.encoder, server) as encoder:
+                encoder.encode([])  # It has listed what there is: all that follows comes by its watches.
+                server.write(situations)
+                results = encoder.encode([work / s.name for s in situations])
+                equal = sum(map(is_alike, results))
+                print(f"{equal} of {len(results)} situations are encoded alike, watched, dumped and simulated, "
+                      f"{sum(r['bytes'] for r in results)} bytes in all")
+                for result in results:
+                    if not is_alike(result):
+                        print(f"  {result['situation']}: {result['difference']}")
+                seen = check_changes(encoder, server, situations, work)
         finally:
             server.testbed("down")
     return 0 if equal == len(situations) and seen else 1

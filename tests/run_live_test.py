@@ -12,38 +12,17 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 
-TOP = pathlib.Path(__file__).resolve().parents[1]
-PROGRAM = pathlib.Path(os.environ.get("RUDDERFISH", TOP / "build/release/rudderfish")).resolve()
-TESTBED = TOP / "testbed" / "testbed"
+from live_support import GIVEN, PROGRAM, TOP, Cluster, main
+
 EXAMPLE = TOP / "examples/continuum"
-GIVEN = os.environ.get("RUDDERFISH_TESTBED")
 NAME = GIVEN or "test-run"
+CLUSTER = Cluster(NAME)
+testbed, kubectl = CLUSTER.testbed, CLUSTER.kubectl
 PODS = 11
-
-
-def testbed(*words, check=True, text=None):
-    done = subprocess.run([TESTBED, words[0], "--name", NAME, *words[1:]], input=text, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, check=False, timeout=300)
-    if check and done.returncode:
-        raise AssertionError(f"{words}: {done.stdout}{done.stderr}")
-    return done.stdout
-
-
-def kubectl(*words, check=True):
-    return testbed("kubectl", "--", *words, check=check)
-
-
-def why_not():
-    if os.geteuid() != 0:
-        return "a testbed needs root"
-    done = subprocess.run([TESTBED, "build", "--check"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          check=False)
-    return done.stderr.strip().removeprefix("testbed: ") if done.returncode else ""
 
 
 class RunLive(unittest.TestCase):
@@ -159,10 +138,4 @@ class RunLive(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    reason = why_not()
-    if reason:
-        print(f"skipped: {reason}")
-        sys.exit(77)
-    if not PROGRAM.exists():
-        sys.exit(f"{PROGRAM} is not there; build it or set RUDDERFISH")
-    unittest.main(failfast=True)
+    main(PROGRAM, failfast=True)

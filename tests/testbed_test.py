@@ -12,15 +12,14 @@ import os
 import pathlib
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 
+from live_support import TESTBED, Cluster, main, run
+
 os.environ["PATH"] += ":/usr/sbin:/sbin"  # Of ip and nft.
 
-TOP = pathlib.Path(__file__).resolve().parents[1]
-TESTBED = TOP / "testbed" / "testbed"
 REAL, HOLLOW, BROKEN = "test-real", "test-hollow", "test-broken"
 STATE = pathlib.Path("/var/lib/rudderfish-testbed")
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
@@ -47,18 +46,6 @@ SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
 GHOST = {"apiVersion": "v1", "kind": "Pod", "metadata": {
              "name": "ghost", "annotations": {"kwok.x-k8s.io/usage-memory": "64Mi"}},
          "spec": {"nodeName": "hollow-7", "containers": [{"name": "ghost", "image": "none"}]}}
-
-
-def run(*words, **options):
-    return subprocess.run([str(TESTBED), *words], stdin=subprocess.DEVNULL if "input" not in options else None,
-                          capture_output=True, text=True, check=False, timeout=180, **options)
-
-
-def why_not():
-    if os.geteuid() != 0:
-        return "needs root"
-    done = run("build", "--check")
-    return done.stderr.strip().removeprefix("testbed: ") if done.returncode else ""
 
 
 def machine():
@@ -110,27 +97,8 @@ def network_namespaces(pids="[0-9]*"):
     return found
 
 
-class Cluster:
-    def __init__(self, name):
-        self.name = name
-
-    def testbed(self, command, *words, **options):
-        done = run(command, "--name", self.name, *words, **options)
-        if done.returncode != 0:
-            raise AssertionError(f"testbed {command} {' '.join(words)}: status {done.returncode}\n{done.stderr}")
-        return done.stdout
-
-    def kubectl(self, *words, **options):
-        return self.testbed("kubectl", "--", *words, **options)
-
-    def apply(self, *objects):
-        self.kubectl("apply", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-
-    def get(self, *words):
-        return json.loads(self.kubectl("get", *words, "-o", "json"))
-
-    def status(self):
-        return json.loads(self.testbed("status", "-o", "json"))
+class Instance(Cluster):
+    """With what runs in it."""
 
     def component(self, name):
         return next(c for c in self.status()["components"] if c["name"] == name)
@@ -170,7 +138,7 @@ class Testbed(unittest.TestCase):
             run("down", "--name", name)
         cls.before = machine()
         cls.spaces = set()  # Network namespaces of both clusters.
-        cls.real, cls.hollow, cls.broken = Cluster(REAL), Cluster(HOLLOW), Cluster(BROKEN)
+        cls.real, cls.hollow, cls.broken = Instance(REAL), Instance(HOLLOW), Instance(BROKEN)
         cls.folder = tempfile.TemporaryDirectory()
         cls.delays = pathlib.Path(cls.folder.name) / "delays"
         cls.delays.write_text(DELAYS)
@@ -401,8 +369,4 @@ class Testbed(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    reason = why_not()
-    if reason:
-        print(f"skipped: {reason}")
-        sys.exit(77)
-    unittest.main(failfast=True)
+    main(failfast=True)

@@ -15,46 +15,25 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 
-TOP = pathlib.Path(__file__).resolve().parents[1]
-PROGRAM = pathlib.Path(os.environ.get("RUDDERFISH", TOP / "build/release/rudderfish")).resolve()
-TESTBED = TOP / "testbed" / "testbed"
-GIVEN = os.environ.get("RUDDERFISH_TESTBED")
+from live_support import GIVEN, PROGRAM, TESTBED, TOP, Cluster, main
+
 NAME = GIVEN or "test-walk"
+CLUSTER = Cluster(NAME)
+kubectl = CLUSTER.kubectl
 PAGES = [(TOP / "README.md", "## Shadow a cluster"), (TOP / "docs/shadow.md", "## On a cluster")]
 WORKLOADS = ("aggregator", "detection", "db", "machine-learning")
 
 
-def testbed(*words):
-    done = subprocess.run([TESTBED, words[0], "--name", NAME, *words[1:]], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True, check=False, timeout=300)
-    if done.returncode:
-        raise AssertionError(f"{words}: {done.stdout}{done.stderr}")
-    return done.stdout
-
-
-def kubectl(*words):
-    return testbed("kubectl", "--", *words)
-
-
 def listed(kind, *words):
-    return json.loads(kubectl("get", kind, *words, "-o", "json"))["items"]
+    return CLUSTER.get(kind, *words)["items"]
 
 
 def millis(quantity):
     return int(quantity[:-1]) if quantity.endswith("m") else int(float(quantity) * 1000)
-
-
-def why_not():
-    if os.geteuid() != 0:
-        return "a testbed needs root"
-    done = subprocess.run([TESTBED, "build", "--check"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          check=False)
-    return done.stderr.strip().removeprefix("testbed: ") if done.returncode else ""
 
 
 def commands_of(page, heading):
@@ -74,10 +53,7 @@ class Walk(unittest.TestCase):
         cls.top = pathlib.Path(holder.name)
         shutil.copytree(TOP / "examples", cls.top / "examples",
                         ignore=shutil.ignore_patterns("*.db*", "*.sock", "runs", "live.yaml", "seen.jsonl"))
-        if not GIVEN:
-            testbed("down")
-            cls.addClassCleanup(testbed, "down")
-            testbed("up", "--layers", "cloud:2,edge:4,client:1", "--delays", str(TOP / "examples/continuum/continuum.links"))
+        CLUSTER.start(cls, "--layers", "cloud:2,edge:4,client:1", "--delays", str(TOP / "examples/continuum/continuum.links"))
         (cls.top / "bin").mkdir()
         (cls.top / "bin/rudderfish").symlink_to(PROGRAM)
         (cls.top / "bin/kubectl").write_text(f"#!/bin/sh\nexec {TESTBED} kubectl --name {NAME} -- \"$@\"\n", encoding="utf-8")
@@ -239,10 +215,4 @@ class Walk(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    reason = why_not()
-    if reason:
-        print(f"skipped: {reason}")
-        sys.exit(77)
-    if not PROGRAM.exists():
-        sys.exit(f"{PROGRAM} is not there; build it or set RUDDERFISH")
-    unittest.main(failfast=True)
+    main(PROGRAM, failfast=True)

@@ -283,6 +283,18 @@ std::string FormatBytes(int64_t bytes) {
   return (bytes < 0 ? "-" : "") + WithPrefix(std::fabs(size), 1024, kPrefixes);
 }
 
+namespace {
+
+// "2 h 5 min"; "2 h" where nothing is left over.
+std::string InTwoUnits(int64_t count, int64_t per_unit, std::string_view unit,
+                       std::string_view smaller) {
+  const std::string whole = fmt::format("{} {}", count / per_unit, unit);
+  const int64_t rest = count % per_unit;
+  return rest == 0 ? whole : fmt::format("{} {} {}", whole, rest, smaller);
+}
+
+}  // namespace
+
 std::string FormatDuration(Duration duration) {
   if (duration < Duration::zero()) {
     if (duration == Duration::min()) duration += Duration(1);
@@ -294,11 +306,11 @@ std::string FormatDuration(Duration duration) {
     return WithPrefix(static_cast<double>(duration.count()), 1000, kPrefixes);
   }
   const int64_t seconds = (duration + 500ms) / 1s;
-  if (seconds < 3600) return fmt::format("{} min {} s", seconds / 60, seconds % 60);
+  if (seconds < 3600) return InTwoUnits(seconds, 60, "min", "s");
   const int64_t minutes = (duration + 30s) / 1min;
-  if (minutes < 48 * 60) return fmt::format("{} h {} min", minutes / 60, minutes % 60);
+  if (minutes < 48 * 60) return InTwoUnits(minutes, 60, "h", "min");
   const int64_t hours = (duration + 30min) / 1h;
-  return fmt::format("{} d {} h", hours / 24, hours % 24);
+  return InTwoUnits(hours, 24, "d", "h");
 }
 
 std::string FormatCount(double count) {

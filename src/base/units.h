@@ -41,8 +41,8 @@ Result<double> ParseDataSizeBytes(std::string_view text);
 std::string FormatMillis(int64_t cpu_millis);
 std::string FormatMemoryQuantity(int64_t bytes);
 
-// For humans, to three digits: "27.7 GiB"; "850 ns", "46 ms", "1 min 30 s", "2 h 5 min", "3 d 4 h";
-// "1.23 M", "950".
+// For humans, to three digits: "27.7 GiB"; "850 ns", "46 ms", "1 min 30 s", "10 min", "2 h 5 min",
+// "3 d 4 h"; "1.23 M", "950".
 std::string FormatBytes(int64_t bytes);
 std::string FormatDuration(Duration duration);
 std::string FormatCount(double count);

@@ -148,7 +148,10 @@ TEST(FormatDuration, ChoosesTheUnitThatReadsBest) {
   EXPECT_EQ(FormatDuration(46120us), "46.1 ms");
   EXPECT_EQ(FormatDuration(999700us), "1.00 s");
   EXPECT_EQ(FormatDuration(59s), "59 s");
-  EXPECT_EQ(FormatDuration(59700ms), "1 min 0 s");
+  EXPECT_EQ(FormatDuration(59700ms), "1 min");
+  EXPECT_EQ(FormatDuration(10min), "10 min");
+  EXPECT_EQ(FormatDuration(2h), "2 h");
+  EXPECT_EQ(FormatDuration(72h), "3 d");
   EXPECT_EQ(FormatDuration(90s), "1 min 30 s");
   EXPECT_EQ(FormatDuration(2h + 5min), "2 h 5 min");
   EXPECT_EQ(FormatDuration(76h), "3 d 4 h");

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/one_line.h"
 #include "base/suggest.h"
 #include "base/yaml_tree.h"
 
@@ -20,18 +21,7 @@ const YamlEntry& EntryOf(const std::shared_ptr<const YamlTree>& tree, int index)
 
 constexpr size_t kLongest = 60;  // Of what messages repeat of a file.
 
-// Messages are one line, whatever a file holds.
-std::string OneLine(std::string_view text) {
-  std::string line(text);
-  for (char& c : line) {
-    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = ' ';
-  }
-  return line;
-}
-
-std::string Brief(std::string_view text) {
-  return OneLine(text.substr(0, kLongest)) + (text.size() > kLongest ? "..." : "");
-}
+std::string Brief(std::string_view text) { return OneLine(text, kLongest); }
 
 std::string Describe(const YamlEntry& entry) {
   switch (entry.kind) {
@@ -146,8 +136,8 @@ tl::unexpected<Error> YamlNode::Expected(std::string_view what) const {
 
 tl::unexpected<Error> YamlNode::Refuse(std::string_view what) const {
   const std::string path = Path();
-  if (path.empty()) return Invalid("{}: {}", Location(), OneLine(what));
-  return Invalid("{}: `{}`: {}", Location(), path, OneLine(what));
+  if (path.empty()) return Invalid("{}: {}", Location(), OneLine(what, std::string_view::npos));
+  return Invalid("{}: `{}`: {}", Location(), path, OneLine(what, std::string_view::npos));
 }
 
 Result<YamlNode> ParseYaml(std::string_view text, std::string_view source_name) {

@@ -44,8 +44,14 @@ bool IsOfWorkload(std::string_view pod, const std::string& workload) {
 
 // Why the pod asked about is not what was decided about.
 std::string StaysHeadline(const JournalRow& row, std::string_view pod) {
+  for (const Refusal& one : row.refused) {
+    if (one.workload.empty() && one.node.empty()) {
+      return fmt::format("nothing is moved: {}", one.reason);
+    }
+  }
   if (pod.empty()) return "nothing is moved";
   for (const Refusal& one : row.refused) {
+    if (!one.pod.empty() && one.pod != pod) continue;
     if (!one.node.empty() || one.workload.empty() || !IsOfWorkload(pod, one.workload)) continue;
     return fmt::format("{} stays: it {}", pod, one.reason);
   }
@@ -76,19 +82,29 @@ std::string Headline(const StoredRow& stored, std::string_view pod) {
   return fmt::format("{}: the controller ended before it heard what came of it", what);
 }
 
+// Scores are shown of policies that rank.
 std::string AlternativeTable(const JournalRow& row) {
-  TextTable table({{"  ALTERNATIVE"},
-                   {"LATENCY", TextTable::Align::kRight},
-                   {"CHANGE", TextTable::Align::kRight},
-                   {"EXECUTION", TextTable::Align::kRight},
-                   {"NETWORK", TextTable::Align::kRight},
-                   {"TRANSFER", TextTable::Align::kRight},
-                   {"QUEUEING", TextTable::Align::kRight},
-                   {"SCORE", TextTable::Align::kRight}});
+  const bool scored = std::any_of(row.considered.begin(), row.considered.end(),
+                                  [](const Alternative& one) { return one.score.has_value(); });
+  std::vector<TextTable::Column> columns{{"  ALTERNATIVE"},
+                                         {"LATENCY", TextTable::Align::kRight},
+                                         {"CHANGE", TextTable::Align::kRight},
+                                         {"EXECUTION", TextTable::Align::kRight},
+                                         {"NETWORK", TextTable::Align::kRight},
+                                         {"TRANSFER", TextTable::Align::kRight},
+                                         {"QUEUEING", TextTable::Align::kRight}};
+  if (scored) columns.push_back({"SCORE", TextTable::Align::kRight});
+  TextTable table(std::move(columns));
   const auto add = [&](const std::string& name, const Terms& terms, const std::string& score) {
-    table.Row({name, Milliseconds(terms.latency_ms), Signed(terms.latency_ms - row.seen.latency_ms),
-               Milliseconds(terms.execution_ms), Milliseconds(terms.network_ms),
-               Milliseconds(terms.transfer_ms), Milliseconds(terms.queueing_ms), score});
+    std::vector<std::string> cells{name,
+                                   Milliseconds(terms.latency_ms),
+                                   Signed(terms.latency_ms - row.seen.latency_ms),
+                                   Milliseconds(terms.execution_ms),
+                                   Milliseconds(terms.network_ms),
+                                   Milliseconds(terms.transfer_ms),
+                                   Milliseconds(terms.queueing_ms)};
+    if (scored) cells.push_back(score);
+    table.Row(std::move(cells));
   };
   add("  as it was", row.seen, "");
   for (const Alternative& one : row.considered) {
@@ -98,9 +114,16 @@ std::string AlternativeTable(const JournalRow& row) {
         one.move ? fmt::format("{} from {} to {}", one.move->pod, one.move->from, one.move->to)
                  : "stay";
     add(fmt::format("{} {}", chosen ? "*" : " ", name), one.predicted,
-        fmt::format("{:.3g}", one.score));
+        one.score ? fmt::format("{:.3g}", *one.score) : "");
   }
   return table.Text();
+}
+
+// "web-1 anywhere", "web to edge-2", "anything to device-3".
+std::string WhatIsRefused(const Refusal& one) {
+  const std::string& who = one.pod.empty() ? one.workload : one.pod;
+  return fmt::format("{} {}", who.empty() ? "anything" : who,
+                     one.node.empty() ? "anywhere" : fmt::format("to {}", one.node));
 }
 
 std::string RefusalLines(const JournalRow& row, std::string_view pod) {
@@ -108,13 +131,10 @@ std::string RefusalLines(const JournalRow& row, std::string_view pod) {
   size_t told = 0, fitting = 0;
   for (const Refusal& one : row.refused) {
     if (!pod.empty() && !one.workload.empty() && !IsOfWorkload(pod, one.workload)) continue;
+    if (!pod.empty() && !one.pod.empty() && one.pod != pod) continue;
     if (++fitting > kRefusalsTold) continue;
     ++told;
-    text += fmt::format("  {}{}{}: {}\n", one.workload, one.workload.empty() ? "" : " ",
-                        one.node.empty()       ? "anywhere"
-                        : one.workload.empty() ? fmt::format("anything to {}", one.node)
-                                               : fmt::format("to {}", one.node),
-                        one.reason);
+    text += fmt::format("  {}: {}\n", WhatIsRefused(one), one.reason);
   }
   if (fitting > told) text += fmt::format("  and {} more\n", fitting - told);
   const int64_t unkept = row.refused_count - static_cast<int64_t>(row.refused.size());
@@ -122,9 +142,29 @@ std::string RefusalLines(const JournalRow& row, std::string_view pod) {
   return text;
 }
 
-// That the row speaks of the pod by another one.
+// Who could not be moved although nothing but the guard is against it, in short.
+std::string WhyHeld(const JournalRow& row) {
+  std::string text;
+  int more = 0;
+  for (const Refusal& one : row.refused) {
+    const bool plan = one.workload.empty() && one.node.empty();
+    if (one.pod.empty() && !plan) continue;
+    if (text.empty()) {
+      text = plan ? one.reason : fmt::format("{} {}", one.pod, one.reason);
+    } else {
+      ++more;
+    }
+  }
+  if (text.empty()) return "-";
+  return more == 0 ? text : fmt::format("{}, and {} more", text, more);
+}
+
+// That the row speaks of the pod by another one. One that is held is no equal of the others.
 std::string StandIn(const JournalRow& row, std::string_view pod) {
   if (pod.empty() || (!row.chosen.empty() && row.chosen[0].pod == pod)) return "";
+  for (const Refusal& one : row.refused) {
+    if (one.pod == pod) return fmt::format("{} was not considered: it {}.\n", pod, one.reason);
+  }
   for (const Alternative& one : row.considered) {
     if (one.move && one.move->pod == pod) return fmt::format("{} was considered.\n", pod);
   }
@@ -217,7 +257,7 @@ std::string DecisionTable(std::span<const StoredRow> rows, UnixMillis now, Width
       for (const std::string& cell :
            {std::to_string(row.plan), std::to_string(row.step), row.policy, row.mode,
             fmt::format("{:.2g}", row.step_cost_ms), std::to_string(row.allowed_cells),
-            DateAndTime(stored.written_at), stays ? std::string("-") : why}) {
+            DateAndTime(stored.written_at), stays ? WhyHeld(row) : why}) {
         cells.push_back(cell);
       }
     }

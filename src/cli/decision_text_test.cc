@@ -60,6 +60,43 @@ TEST(DecisionText, PodThatStaysIsNamedWithWhatHoldsIt) {
               HasSubstr("web-2 stays: nothing is moved"));
 }
 
+TEST(DecisionText, PodThatRestsIsNamedWithWhy) {
+  StoredRow stored = Moved();
+  stored.row.refused.insert(stored.row.refused.begin(),
+                            {"web", "", "was moved 5 s ago and rests for 60 s", "web-7"});
+  const std::string story = DecisionStory(stored, "web-7", 1'060'000);
+  EXPECT_THAT(story,
+              HasSubstr("web-7 was not considered: it was moved 5 s ago and rests for 60 s.\n"));
+  EXPECT_THAT(story, Not(HasSubstr("stands for web-7")));
+  EXPECT_THAT(story, HasSubstr("\n  web-7 anywhere: was moved 5 s ago"));
+  EXPECT_THAT(DecisionStory(stored, "web-1", 1'060'000), Not(HasSubstr("web-7")));
+
+  stored.row.chosen.clear();
+  stored.row.fate = Fate::kStayed;
+  EXPECT_THAT(DecisionStory(stored, "web-7", 1'060'000),
+              HasSubstr("web-7 stays: it was moved 5 s ago"));
+  const std::vector<StoredRow> rows{stored};
+  EXPECT_THAT(DecisionTable(rows, 1'060'000, Width::kWide),
+              HasSubstr("web-7 was moved 5 s ago and rests for 60 s"));
+}
+
+TEST(DecisionText, PlanThatHasMadeItsMovesIsTheReasonToStay) {
+  StoredRow stored = Moved();
+  stored.row.chosen.clear();
+  stored.row.fate = Fate::kStayed;
+  stored.row.refused = {{"", "", "the plan has made 2 of its 2 moves"}};
+  const std::string story = DecisionStory(stored, "web-1", 1'060'000);
+  EXPECT_THAT(story, HasSubstr("nothing is moved: the plan has made 2 of its 2 moves"));
+  EXPECT_THAT(story, HasSubstr("\n  anything anywhere: the plan has made 2"));
+}
+
+TEST(DecisionText, ScoresAreShownOfPoliciesThatRank) {
+  EXPECT_THAT(DecisionStory(Moved(), "", 1'060'000), HasSubstr("SCORE"));
+  StoredRow unranked = Moved();
+  for (Alternative& one : unranked.row.considered) one.score.reset();
+  EXPECT_THAT(DecisionStory(unranked, "", 1'060'000), Not(HasSubstr("SCORE")));
+}
+
 TEST(DecisionText, JsonNamesItsSchemaAndADateWithItsZone) {
   const std::vector<StoredRow> rows{Moved()};
   for (const std::string& json : {DecisionsJson(rows), DecisionJson(rows[0])}) {

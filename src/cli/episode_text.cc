@@ -46,13 +46,14 @@ std::string PartsText(const Terms& before, const Terms& after) {
 }
 
 std::string ScoreText(const Episode& episode, const Alternative& alternative) {
+  if (!alternative.score) return "";
   switch (episode.scores) {
     case ScoreMeaning::kLogProbability: {
-      const double percent = 100 * std::exp(alternative.score);
+      const double percent = 100 * std::exp(*alternative.score);
       return percent >= 0.1 ? fmt::format("{:.1f} %", percent) : std::string("< 0.1 %");
     }
     case ScoreMeaning::kOther:
-      return fmt::format("{:.1f}", alternative.score);
+      return fmt::format("{:.1f}", *alternative.score);
     case ScoreMeaning::kNone:
       break;
   }
@@ -213,9 +214,10 @@ OrderedJson StepJson(const Episode& episode, const ExplainedStep& step) {
         alternative.move ? MoveJson(*alternative.move) : OrderedJson{{"kind", "stop"}};
     one["predicted"] = row.seen.latency_ms - alternative.predicted.latency_ms;
     one["after"] = TermsJson(alternative.predicted);
-    if (episode.scores == ScoreMeaning::kLogProbability)
-      one["probability"] = std::exp(alternative.score);
-    if (episode.scores == ScoreMeaning::kOther) one["score"] = alternative.score;
+    if (alternative.score && episode.scores == ScoreMeaning::kLogProbability)
+      one["probability"] = std::exp(*alternative.score);
+    if (alternative.score && episode.scores == ScoreMeaning::kOther)
+      one["score"] = *alternative.score;
     considered.push_back(std::move(one));
   }
   if (!row.baseline.empty()) {

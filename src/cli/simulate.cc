@@ -85,7 +85,7 @@ ScoreMeaning MeaningOf(const Policy& policy, const JournalRow& row) {
   const bool says_more =
       std::any_of(row.considered.begin(), row.considered.end(), [&](const Alternative& one) {
         const double gain_ms = row.seen.latency_ms - one.predicted.latency_ms;
-        return one.score != 0 && one.move && std::abs(one.score - gain_ms) > kScoreToleranceMs;
+        return one.score && one.move && std::abs(*one.score - gain_ms) > kScoreToleranceMs;
       });
   return says_more ? ScoreMeaning::kOther : ScoreMeaning::kNone;
 }

@@ -44,6 +44,7 @@ void CheckConsistent(const State& state) {
   CHECK_EQ(state.nodes.allocatable.size(), state.nodes.kind.size());
   CHECK_EQ(state.nodes.background_mbytes_per_s.size(), state.nodes.kind.size());
   CHECK_EQ(state.pods.node.size(), state.pods.workload.size());
+  CHECK(state.pods.held.empty() || state.pods.held.size() == state.pods.workload.size());
   std::vector<Resources> free = state.nodes.allocatable;
   for (PodId pod = 0; pod < state.pods.size(); ++pod) {
     CHECK_LT(state.pods.workload[pod], state.catalog->workload_count());

@@ -33,6 +33,12 @@ struct Pods {
   std::vector<WorkloadId> workload;
   std::vector<NodeId> node;  // kNone while pending.
 
+  // Which pods are left where they are for now, whatever their workload may do: 1 or 0; empty: none
+  // is. Written by whoever drives (control/guard.h), never by a cluster.
+  std::vector<uint8_t> held;
+
+  bool is_held(PodId pod) const { return !held.empty() && held[pod] != 0; }
+
   int size() const { return static_cast<int>(workload.size()); }
 };
 

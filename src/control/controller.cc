@@ -102,7 +102,8 @@ TurnResult Controller::EndPlan(TurnResult why) {
 
 Result<void> Controller::Observe() {
   TRY(cluster_->Refresh(&state_));
-  if (!observed_ || state_.version != observed_version_) model_.Reset(state_);
+  const bool others_held = guard_.Hold(&state_);
+  if (!observed_ || others_held || state_.version != observed_version_) model_.Reset(state_);
   observed_ = true;
   observed_version_ = state_.version;
   return {};
@@ -131,7 +132,7 @@ JournalRow Controller::Describe(const Decision& decision) {
   row.predicted_gain_ms = row.seen.latency_ms - row.predicted.latency_ms;
   row.step_cost_ms = task_->StepCost(question_);
   DescribeAlternatives(&row);
-  ListRefusals(state_, model_.placement(), options_.refusals_kept, &row);
+  ListRefusals(state_, model_.placement(), guard_, options_.refusals_kept, &row);
   if (options_.baseline != nullptr) {
     row.baseline = options_.baseline->name();
     Consult(*options_.baseline, baseline_memory_.get(), &baseline_space_, &baseline_answer_);
@@ -174,9 +175,9 @@ void Controller::KeepAlternative(int candidate, JournalRow* row) {
   Decision decision;
   task_->Decode(state_, space_, candidate == stop ? kStop : candidate, &decision);
   const bool scored = static_cast<int>(answer_.scores.size()) == stop + 1;
-  Alternative alternative{.move = std::nullopt,
-                          .predicted = Predict(decision, &model_),
-                          .score = scored ? answer_.scores[candidate] : 0.0};
+  Alternative alternative{
+      .move = std::nullopt, .predicted = Predict(decision, &model_), .score = std::nullopt};
+  if (scored) alternative.score = answer_.scores[candidate];
   if (!decision.empty()) {
     alternative.move = NameMove(state_, decision.front());
     alternative.workload = state_.workload_of(std::get<Migrate>(decision.front()).pod).name;

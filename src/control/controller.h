@@ -20,7 +20,8 @@
 // Task, Policy and Evaluator is the training environment (learn/env.h); tests/contract holds that
 // both decide alike. A plan is a sequence of decisions that ends when the policy stops, the guard
 // refuses, or the task's steps are used up. At most one decision is in flight: the next one is
-// taken in the state that it led to.
+// taken in the state that it led to. What the guard holds is no alternative: a plan goes on with
+// other pods while one rests.
 //
 // Not thread safe. Everything passed in outlives the controller.
 

@@ -15,7 +15,60 @@ Verdict Refuse(fmt::format_string<Args...> format, Args&&... args) {
   return {.allowed = false, .reason = fmt::format(format, std::forward<Args>(args)...)};
 }
 
+bool IsCalled(const State& state, PodId pod, const std::string& name) {
+  if (state.names != nullptr && !state.names->pods.empty()) return state.names->pods[pod] == name;
+  return PodName(state, pod) == name;
+}
+
+// `place` is tried first; kNone if there is no such pod.
+PodId FindPod(const State& state, const std::string& name, PodId place) {
+  if (place < state.pods.size() && IsCalled(state, place, name)) return place;
+  for (PodId pod = 0; pod < state.pods.size(); ++pod) {
+    if (IsCalled(state, pod, name)) return pod;
+  }
+  return kNone;
+}
+
 }  // namespace
+
+bool Guard::Hold(State* state) {
+  std::erase_if(resting_, [&](const Rest& rest) {
+    return state->at - rest.moved_at >= options_.pod_cooldown;
+  });
+  std::swap(held_, held_before_);
+  held_.clear();
+  if (moves_in_plan_ >= options_.moves_per_plan) {
+    held_.assign(state->pods.size(), 1);
+  } else if (!resting_.empty()) {
+    held_.assign(state->pods.size(), 0);
+    for (Rest& rest : resting_) {
+      const PodId pod = FindPod(*state, rest.pod, rest.place);
+      if (pod == kNone) continue;
+      rest.place = pod;
+      held_[pod] = 1;
+    }
+  }
+  state->pods.held = held_;
+  return held_ != held_before_;
+}
+
+std::string Guard::WhyResting(const State& state, PodId pod) const {
+  for (const Rest& rest : resting_) {
+    if (!IsCalled(state, pod, rest.pod) || state.at - rest.moved_at >= options_.pod_cooldown)
+      continue;
+    const double ago = std::chrono::duration<double>(state.at - rest.moved_at).count();
+    return fmt::format("was moved {} and rests for {:.0f} s",
+                       ago < 1 ? "just before" : fmt::format("{:.0f} s ago", ago),
+                       std::chrono::duration<double>(options_.pod_cooldown).count());
+  }
+  return "";
+}
+
+std::string Guard::WhyNothingMoves() const {
+  if (moves_in_plan_ < options_.moves_per_plan) return "";
+  return fmt::format("the plan has made {} of its {} moves", moves_in_plan_,
+                     options_.moves_per_plan);
+}
 
 Verdict Guard::Review(const State& newest, Evaluator* model, const Task& task,
                       const Question& question, const Decision& decision) const {
@@ -60,6 +113,9 @@ Verdict Guard::ReviewMove(const State& newest, const Evaluator& model,
     return Refuse("{} is on {} by now", pod,
                   now_on == kNone ? "no node" : NodeName(newest, now_on));
   }
+  if (const std::string why = WhyResting(newest, migrate.pod); !why.empty()) {
+    return Refuse("{} {}", pod, why);
+  }
   const Placement& placement = model.placement();
   const Move move{newest.pods.workload[migrate.pod], migrate.from, migrate.to};
   if (!MoveAllowed(newest, placement, move)) {
@@ -74,24 +130,17 @@ Verdict Guard::ReviewMove(const State& newest, const Evaluator& model,
     }
     return Refuse("{} does not accept pods that are moved", NodeName(newest, move.to));
   }
-  if (const auto last = last_moved_at_.find(pod); last != last_moved_at_.end()) {
-    const std::chrono::nanoseconds left = last->second + options_.pod_cooldown - newest.at;
-    if (left.count() > 0) {
-      const double ago = std::chrono::duration<double>(newest.at - last->second).count();
-      return Refuse("{} was moved {} and rests for {:.0f} s", pod,
-                    ago < 1 ? "just before" : fmt::format("{:.0f} s ago", ago),
-                    std::chrono::duration<double>(options_.pod_cooldown).count());
-    }
-  }
   return {.allowed = true, .reason = ""};
 }
 
 void Guard::Note(const State& state, const Decision& decision) {
   for (const Action& action : decision) {
     ++moves_in_plan_;
-    if (options_.pod_cooldown.count() > 0) {
-      last_moved_at_[PodName(state, std::get<Migrate>(action).pod)] = state.at;
-    }
+    if (options_.pod_cooldown.count() == 0) continue;
+    const PodId pod = std::get<Migrate>(action).pod;
+    std::string name = PodName(state, pod);
+    std::erase_if(resting_, [&](const Rest& rest) { return rest.pod == name; });
+    resting_.push_back({std::move(name), state.at, pod});
   }
 }
 

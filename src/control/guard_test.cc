@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "task/migration.h"
 #include "tests/support/small_world.h"
 
@@ -148,6 +150,47 @@ TEST_F(GuardTest, CooldownOfOnePodLeavesOthersFree) {
   Guard guard({.benefit_factor = std::nullopt, .pod_cooldown = seconds(60)});
   guard.Note(state_, {Migrate{second_, here_, roomy_}});
   EXPECT_TRUE(Review(guard, {Migrate{first_, here_, roomy_}}).allowed);
+}
+
+TEST_F(GuardTest, HoldsWhoRestsUntilTheRestIsOver) {
+  Guard guard({.benefit_factor = std::nullopt, .pod_cooldown = seconds(60)});
+  EXPECT_FALSE(guard.Hold(&state_)) << "nobody was held, nobody is";
+  EXPECT_TRUE(state_.pods.held.empty());
+  guard.Note(state_, {Migrate{first_, here_, roomy_}});
+  EXPECT_TRUE(guard.Hold(&state_));
+  EXPECT_EQ(state_.pods.held, (std::vector<uint8_t>{1, 0, 0}));
+  EXPECT_EQ(guard.WhyResting(state_, first_), "was moved just before and rests for 60 s");
+  EXPECT_EQ(guard.WhyResting(state_, second_), "");
+  EXPECT_FALSE(guard.Hold(&state_)) << "the same as before";
+  state_.at += seconds(60);
+  EXPECT_TRUE(guard.Hold(&state_));
+  EXPECT_TRUE(state_.pods.held.empty());
+}
+
+TEST_F(GuardTest, KnowsWhoRestsByNameWhereverItStands) {
+  Guard guard({.pod_cooldown = seconds(60)});
+  auto names = std::make_shared<Names>(*state_.names);
+  names->pods = {"a", "b", "c"};
+  state_.names = names;
+  guard.Note(state_, {Migrate{first_, here_, roomy_}});
+  names->pods = {"new", "a", "c"};
+  guard.Hold(&state_);
+  EXPECT_EQ(state_.pods.held, (std::vector<uint8_t>{0, 1, 0}));
+  names->pods = {"new", "b", "c"};
+  guard.Hold(&state_);
+  EXPECT_EQ(state_.pods.held, (std::vector<uint8_t>{0, 0, 0})) << "it is gone";
+}
+
+TEST_F(GuardTest, HoldsEverybodyOnceThePlanHasMadeItsMoves) {
+  Guard guard({.moves_per_plan = 1});
+  EXPECT_EQ(guard.WhyNothingMoves(), "");
+  guard.Note(state_, {Migrate{first_, here_, roomy_}});
+  EXPECT_TRUE(guard.Hold(&state_));
+  EXPECT_EQ(state_.pods.held, (std::vector<uint8_t>{1, 1, 1}));
+  EXPECT_EQ(guard.WhyNothingMoves(), "the plan has made 1 of its 1 moves");
+  guard.BeginPlan();
+  EXPECT_TRUE(guard.Hold(&state_));
+  EXPECT_TRUE(state_.pods.held.empty());
 }
 
 TEST_F(GuardTest, RefusesMoreMovesThanThePlansBudget) {

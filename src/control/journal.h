@@ -30,7 +30,7 @@ struct Alternative {
   std::optional<JournalMove> move;  // Nothing: stop.
   std::string workload;             // Whose pod; its pods on move->from are all the same to it.
   Terms predicted;                  // The terms after it.
-  double score = 0;                 // The policy's, larger is better; 0 if it ranks nothing.
+  std::optional<double> score;      // The policy's, larger is better; nothing if it ranks nothing.
 };
 
 // Moves that are not allowed, and why.
@@ -38,6 +38,7 @@ struct Refusal {
   std::string workload;  // Empty: all.
   std::string node;      // Empty: all.
   std::string reason;    // In words.
+  std::string pod;       // The one of the workload that it is about; empty: all.
 
   bool operator==(const Refusal&) const = default;
 };

@@ -30,7 +30,7 @@ OrderedJson JsonOf(const Alternative& alternative) {
   json["move"] = alternative.move ? JsonOf(*alternative.move) : OrderedJson(nullptr);
   json["workload"] = alternative.workload;
   json["predicted"] = JsonOf(alternative.predicted);
-  json["score"] = alternative.score;
+  json["score"] = alternative.score ? OrderedJson(*alternative.score) : OrderedJson(nullptr);
   return json;
 }
 
@@ -78,7 +78,10 @@ Result<Alternative> AlternativeFrom(const JsonReader& reader) {
   TRY(ReadText(reader, "workload", &alternative.workload));
   TRY_ASSIGN(const JsonReader predicted, reader.At("predicted"));
   TRY_ASSIGN(alternative.predicted, TermsOf(predicted));
-  TRY_ASSIGN(alternative.score, NumberAt(reader, "score"));
+  TRY_ASSIGN(const std::optional<JsonReader> score, reader.Find("score"));
+  if (score) {
+    TRY_ASSIGN(alternative.score, score->AsDouble());
+  }
   return alternative;
 }
 
@@ -87,6 +90,10 @@ Result<Refusal> RefusalFrom(const JsonReader& reader) {
   TRY(ReadText(reader, "workload", &refusal.workload));
   TRY(ReadText(reader, "node", &refusal.node));
   TRY(ReadText(reader, "reason", &refusal.reason));
+  TRY_ASSIGN(const std::optional<JsonReader> pod, reader.Find("pod"));
+  if (pod) {
+    TRY_ASSIGN(refusal.pod, pod->AsString());
+  }
   return refusal;
 }
 
@@ -177,7 +184,7 @@ std::string ToJson(const JournalRow& row) {
   json["refused"] = OrderedJson::array();
   for (const Refusal& one : row.refused) {
     json["refused"].push_back(
-        {{"workload", one.workload}, {"node", one.node}, {"reason", one.reason}});
+        {{"workload", one.workload}, {"pod", one.pod}, {"node", one.node}, {"reason", one.reason}});
   }
   json["refused_count"] = row.refused_count;
   json["fate"] = FateName(row.fate);

@@ -27,7 +27,27 @@ TEST(JournalJson, NumberThatIsNotFiniteReadsNull) {
   JournalRow row;
   row.considered = {{.score = -std::numeric_limits<double>::infinity()}};
   const JournalRow again = JournalRowFrom(ToJson(row), "row").value();
-  EXPECT_EQ(again.considered[0].score, 0);
+  EXPECT_EQ(again.considered[0].score, std::nullopt);
+}
+
+TEST(JournalJson, RefusalOfOnePodComesBackAndOlderRowsHaveNone) {
+  JournalRow row;
+  row.refused = {{"web", "", "rests", "web-1"}};
+  std::string text = ToJson(row);
+  EXPECT_EQ(JournalRowFrom(text, "row").value().refused, row.refused);
+  const std::string pod = R"("pod":"web-1",)";
+  text.erase(text.find(pod), pod.size());
+  EXPECT_EQ(JournalRowFrom(text, "row").value().refused[0], (Refusal{"web", "", "rests"}));
+}
+
+TEST(JournalJson, ScoreOfAPolicyThatRanksNothingIsNull) {
+  JournalRow row;
+  row.considered = {{.score = std::nullopt}, {.score = 0}};
+  const std::string text = ToJson(row);
+  EXPECT_NE(text.find(R"("score":null)"), std::string::npos) << text;
+  const JournalRow again = JournalRowFrom(text, "row").value();
+  EXPECT_EQ(again.considered[0].score, std::nullopt);
+  EXPECT_EQ(again.considered[1].score, 0);
 }
 
 TEST(JournalJson, NameThatIsNoUtf8IsReplaced) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/units.h"
 
@@ -29,21 +30,44 @@ class RefusalList {
 
   template <class Reason>
   void Add(const std::string& workload, const std::string& node, const Reason& reason) {
-    ++row_->refused_count;
-    if (static_cast<int>(row_->refused.size()) >= keep_) return;
-    row_->refused.push_back({.workload = workload, .node = node, .reason = reason()});
+    if (Counts()) row_->refused.push_back({.workload = workload, .node = node, .reason = reason()});
+  }
+
+  void AddPod(const std::string& workload, std::string pod, std::string reason) {
+    if (!Counts()) return;
+    row_->refused.push_back(
+        {.workload = workload, .reason = std::move(reason), .pod = std::move(pod)});
   }
 
  private:
+  // Counts one more: whether it is kept.
+  bool Counts() {
+    ++row_->refused_count;
+    return static_cast<int>(row_->refused.size()) < keep_;
+  }
+
   int keep_;
   JournalRow* row_;
 };
 
+void ListHeld(const State& state, const Guard& guard, RefusalList* list) {
+  if (!guard.WhyNothingMoves().empty()) {
+    list->Add("", "", [&] { return guard.WhyNothingMoves(); });
+    return;
+  }
+  for (PodId pod = 0; pod < state.pods.size(); ++pod) {
+    if (!state.pods.is_held(pod)) continue;
+    list->AddPod(state.workload_of(pod).name, PodName(state, pod), guard.WhyResting(state, pod));
+  }
+}
+
 }  // namespace
 
-void ListRefusals(const State& state, const Placement& placement, int keep, JournalRow* row) {
+void ListRefusals(const State& state, const Placement& placement, const Guard& guard, int keep,
+                  JournalRow* row) {
   if (keep == 0) return;
   RefusalList list(keep, row);
+  ListHeld(state, guard, &list);
   for (NodeId node = 0; node < state.nodes.size(); ++node) {
     if (AcceptsMoves(state, node)) continue;
     list.Add("", NodeName(state, node), [&] {

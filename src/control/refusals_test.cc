@@ -31,7 +31,7 @@ JournalRow Listed(const State& state, int keep) {
   Placement placement;
   placement.Reset(state);
   JournalRow row;
-  ListRefusals(state, placement, keep, &row);
+  ListRefusals(state, placement, Guard({}), keep, &row);
   return row;
 }
 
@@ -52,6 +52,20 @@ TEST(Refusals, AreCountedBeyondWhatIsKept) {
 
 TEST(Refusals, PodsThatAreAllThereAlreadyAreNoRefusal) {
   for (const Refusal& one : Listed(Crowded(), 10).refused) EXPECT_NE(one.node, "small-1");
+}
+
+TEST(Refusals, PodsThatRestComeFirstAndAreNamed) {
+  State state = Crowded();
+  Guard guard({.pod_cooldown = std::chrono::seconds(60)});
+  guard.Note(state, {Migrate{1, 0, 1}});
+  guard.Hold(&state);
+  Placement placement;
+  placement.Reset(state);
+  JournalRow row;
+  ListRefusals(state, placement, guard, 1, &row);
+  EXPECT_THAT(row.refused,
+              ElementsAre(Refusal{"web", "", "was moved just before and rests for 60 s", "web-1"}));
+  EXPECT_EQ(row.refused_count, 4);
 }
 
 }  // namespace

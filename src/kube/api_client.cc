@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/one_line.h"
 
 namespace rudderfish::kube {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/one_line.h"
 
 namespace rudderfish::kube {
 namespace {

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/one_line.h"
 #include "kube/fields.h"
 #include "kube/status.h"
 

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/one_line.h"
 #include "kube/timestamp.h"
 
 namespace rudderfish::kube {

@@ -144,20 +144,6 @@ std::vector<std::pair<Resource, ReflectorCounts>> MirrorFeed::Counts() const {
   return counts;
 }
 
-ReflectorCounts MirrorFeed::TotalCounts() const {
-  ReflectorCounts sum;
-  for (const Watched& watched : watched_) {
-    const ReflectorCounts& one = watched.reflector->counts();
-    sum.lists += one.lists;
-    sum.watches += one.watches;
-    sum.failures += one.failures;
-    sum.expired += one.expired;
-    sum.events += one.events;
-    sum.malformed += one.malformed;
-  }
-  return sum;
-}
-
 void MirrorFeed::AskUsage(Resource resource) {
   usage_[UsageIndex(resource)] =
       client_->Send({.path = PathOf(resource)}, [this, resource](const ApiAnswer& answer) {

@@ -40,7 +40,6 @@ class MirrorFeed {
 
   // What each list and watch has been through.
   std::vector<std::pair<Resource, ReflectorCounts>> Counts() const;
-  ReflectorCounts TotalCounts() const;
 
  private:
   struct Watched {

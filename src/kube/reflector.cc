@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/one_line.h"
 
 namespace rudderfish::kube {
 namespace {

@@ -48,7 +48,4 @@ std::string_view RbacVerb(Method method, const ApiPath& path);
 
 Error ToError(const ApiStatus& status, Method method, std::string_view path);
 
-// For logs and messages: printable, on one line, at most `bytes_max` long.
-std::string OneLine(std::string_view text, size_t bytes_max = 400);
-
 }  // namespace rudderfish::kube

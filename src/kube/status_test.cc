@@ -72,11 +72,5 @@ TEST(ApiPath, NamespacesAreResourcesThemselves) {
   EXPECT_EQ(ParseApiPath("/version").resource, "");
 }
 
-TEST(OneLine, IsPrintableAndBounded) {
-  EXPECT_EQ(OneLine("a\nb\x1b[31m"), "a b [31m");
-  EXPECT_EQ(OneLine("ab\xc3\xa4z", 3), "ab...");
-  EXPECT_EQ(OneLine("abc", 3), "abc");
-}
-
 }  // namespace
 }  // namespace rudderfish::kube

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/one_line.h"
 #include "kube/status.h"
 
 namespace rudderfish::kube {

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "base/one_line.h"
 #include "kube/fields.h"
 #include "kube/status.h"
 

@@ -151,8 +151,7 @@ void Evaluator::ComputeQueueing() {
 
 double Evaluator::PodTraffic(WorkloadId w, NodeId node) const {
   double traffic = 0;
-  for (int32_t i = partners_begin_[w]; i < partners_begin_[w + 1]; ++i) {
-    const Partner& other = partners_[i];
+  for (const Partner& other : PartnersOf(w)) {
     traffic += other.traffic *
                (placement_.replicas(other.workload) - placement_.on_node(other.workload, node));
   }

@@ -78,6 +78,21 @@ class Evaluator {
     return {touching_.data() + touching_begin_[workload],
             static_cast<size_t>(touching_begin_[workload + 1] - touching_begin_[workload])};
   }
+  // A workload that another talks to: one call, seen from one of its ends.
+  struct Partner {
+    WorkloadId workload = 0;
+    double traffic = 0;  // MB/s between one replica of each side.
+  };
+  std::span<const Partner> PartnersOf(WorkloadId workload) const {
+    return std::span(partners_).subspan(partners_begin_[workload],
+                                        partners_begin_[workload + 1] - partners_begin_[workload]);
+  }
+  // Nodes with pods of the workload, ascending.
+  std::span<const NodeId> HostsOf(WorkloadId workload) const { return hosts_[workload]; }
+  // 1 / what a pod of the workload gets of the node's bandwidth. REQUIRES: one is there.
+  double InverseShare(WorkloadId workload, NodeId node) const {
+    return inverse_share_[workload * placement_.node_count() + node];
+  }
   // Traffic of a node in the law's megabytes a second, background included.
   double NodeUseMbytesPerS(NodeId node) const;
   double EndpointLatencyMs(int endpoint) const { return endpoint_terms_[endpoint].latency_ms; }
@@ -92,11 +107,6 @@ class Evaluator {
     Move move;
     Terms terms;
     size_t costs = 0, shares = 0, endpoints = 0;  // Sizes of the saved stacks before the move.
-  };
-  // A workload that another talks to: one call, seen from one of its ends.
-  struct Partner {
-    WorkloadId workload = 0;
-    double traffic = 0;  // MB/s between one replica of each side.
   };
   template <class Value>
   struct Saved {

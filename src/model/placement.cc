@@ -25,6 +25,12 @@ void Placement::Reset(const State& state) {
     ++on_kind_[workload * kind_count_ + kind_[node]];
     ++replicas_[workload];
   }
+  held_.clear();
+  for (PodId pod = 0; pod < static_cast<PodId>(state.pods.held.size()); ++pod) {
+    if (state.pods.held[pod] == 0 || state.pods.node[pod] == kNone) continue;
+    if (held_.empty()) held_.assign(on_node_.size(), 0);
+    ++held_[state.pods.workload[pod] * node_count_ + state.pods.node[pod]];
+  }
 }
 
 void Placement::Apply(const Move& move) {

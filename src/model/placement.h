@@ -25,7 +25,8 @@ class Placement {
  public:
   void Reset(const State& state);
 
-  // REQUIRES: a pod of the workload runs on `from`. There need not be room on `to`.
+  // REQUIRES: a pod of the workload runs on `from`. There need not be room on `to`. Pods that are
+  // held stay: it is another one that goes.
   void Apply(const Move& move);
 
   int node_count() const { return node_count_; }
@@ -39,6 +40,13 @@ class Placement {
   const uint16_t* on_nodes(WorkloadId workload) const {
     return on_node_.data() + static_cast<size_t>(workload) * node_count_;
   }
+  // Those of them that may be moved now: the others are held (cluster/state.h).
+  int movable_on_node(WorkloadId workload, NodeId node) const {
+    const int held = held_.empty() ? 0 : held_[workload * node_count_ + node];
+    return on_node(workload, node) - held;
+  }
+  bool holds_any() const { return !held_.empty(); }
+
   int on_kind(WorkloadId workload, KindId kind) const {
     return on_kind_[workload * kind_count_ + kind];
   }
@@ -57,6 +65,7 @@ class Placement {
   int kind_count_ = 0;
   int workload_count_ = 0;
   std::vector<uint16_t> on_node_;    // [workload][node]
+  std::vector<uint16_t> held_;       // [workload][node]; empty: no pod is held
   std::vector<int32_t> on_kind_;     // [workload][kind]
   std::vector<int32_t> replicas_;    // [workload], bound pods only
   std::vector<KindId> kind_;         // [node]

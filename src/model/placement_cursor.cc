@@ -49,7 +49,7 @@ void PlacementCursor::Reset(const Evaluator& evaluator) {
     const bool movable = catalog.workloads[w].movable && replicas_[w] > 0;
     if (movable) movable_.push_back(w);
     for (NodeId node = 0; node < nodes_; ++node) {
-      const int here = placement.on_node(w, node);
+      const int here = placement.movable_on_node(w, node);
       on_node_[static_cast<size_t>(w) * nodes_ + node] = static_cast<uint16_t>(here);
       hash_ += here * CellHash(w, node);
       kind_hash_ += here * CellHash(w, kind_[node]);

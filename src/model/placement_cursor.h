@@ -44,6 +44,8 @@ class PlacementCursor {
 
   int node_count() const { return nodes_; }
   int kind_count() const { return kinds_; }
+  // Pods that may be moved; those that are held (cluster/state.h) stay where they are, and hashes
+  // pass over them.
   int on_node(WorkloadId workload, NodeId node) const { return on_node_[workload * nodes_ + node]; }
   int replicas(WorkloadId workload) const { return replicas_[workload]; }
   KindId kind(NodeId node) const { return kind_[node]; }
@@ -55,6 +57,7 @@ class PlacementCursor {
   std::span<const WorkloadId> movable() const { return movable_; }
 
   int word_count() const { return words_; }
+  // Nodes with a pod that may be moved.
   const uint64_t* Hosts(WorkloadId workload) const { return hosts_.data() + workload * words_; }
   // Nodes that accept moves and have room for one pod more.
   const uint64_t* Targets(WorkloadId workload) const { return targets_.data() + workload * words_; }

@@ -305,6 +305,7 @@ void Beam::PairUp(int32_t parent, const KindMove& wanted, WorkloadId other, Kind
       if (source == kNone || cursor_.free(node).cpu_millis < cursor_.free(source).cpu_millis)
         source = node;
     });
+    if (source == kNone) return;  // Those that are there are held.
     if (latency_ms == kNoBar) {
       ++evaluations_;
       KindEvaluator& by_kind = cursor_.by_kind();
@@ -354,6 +355,7 @@ void Beam::ExpandRepresentatives(int32_t parent) {
       if (tightest == kNone || cpu(node) < cpu(tightest)) tightest = node;
       if (roomiest == kNone || cpu(node) > cpu(roomiest)) roomiest = node;
     });
+    if (fullest == kNone) continue;  // Those that are there are held.
     for (NodeId from :
          {fullest, most}) {  // Where both are one node, the second offer has been seen.
       for (NodeId to : {tightest, roomiest}) {

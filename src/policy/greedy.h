@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "model/gain_bounds.h"
 #include "policy/plan.h"
 #include "policy/policy.h"
 
@@ -13,13 +14,15 @@
 // in REACH's order of actions: the lowest node to move to, then the lowest pod.
 //
 // Gains are exact. The gains by kind that every candidate carries say which of them can be the
-// best: those within twice the bound of their error of the largest; only these are tried on the
-// Evaluator. Where the bound is large (`physical`) that is all of them.
+// best: those within twice the bound of their error of the largest. Where these are many
+// (`physical`), each is bounded by itself (model/gain_bounds.h), and they are tried on the
+// Evaluator from the most promising on, until none that is left can be as good.
 
 namespace rudderfish {
 
-// The pod that a move takes: the lowest of its workload on its node, by where `pod_nodes` says each
-// pod is; the number of pods if there is none, because the model has gone ahead of them.
+// The pod that a move takes: the lowest of its workload on its node that is not held, by where
+// `pod_nodes` says each pod is; the number of pods if there is none, because the model has gone
+// ahead of them.
 PodId LowestPod(const State& state, std::span<const NodeId> pod_nodes, const Move& move);
 
 // REACH's order of actions: by node to move to, then by pod.
@@ -30,17 +33,30 @@ inline constexpr double kTieMs = 1e-12;  // Rounding of sums of a few hundred mi
 
 struct GreedyStep {
   int choice = kStop;
-  double gain_ms = 0;  // Of the best move, also if it is not worth its cost.
+  double gain_ms = 0;  // Of the best move; if none is worth its cost, of the best that was tried.
+};
+
+// Memory that choosing needs; keep it to allocate nothing.
+struct GreedyScratch {
+  // A candidate that may be the best.
+  struct Hope {
+    int32_t candidate = 0;
+    GainRange gain;  // Of one that was tried both ends are the exact gain.
+  };
+  std::vector<Hope> hopes;
+  size_t tried = 0;  // The first of them.
+  GainBounds bounds;
 };
 
 // `pod_nodes` says where each pod of the model's State is at the model's placement. If `scores` is
 // given, it receives the gain of every candidate (exact where tried) and the step cost for stop.
 GreedyStep ChooseGreedily(Evaluator* model, const Task& task, const Question& question,
                           const ActionSpace& space, std::span<const NodeId> pod_nodes,
-                          std::vector<float>* scores = nullptr);
+                          GreedyScratch* scratch, std::vector<float>* scores = nullptr);
 
 // Memory that rolling out greedily needs; keep it to allocate nothing.
 struct GreedyRollout {
+  GreedyScratch choosing;
   ActionSpace space;
   std::vector<NodeId> pod_nodes;
 };

@@ -31,27 +31,51 @@ GreedyStep TryEveryCell(Evaluator* model, const State& state, double cost_ms, Mo
   return best;
 }
 
+State Continuum(Rng* rng) {
+  const auto pattern = static_cast<testing::Pattern>(rng->Below(3));
+  return testing::ContinuumWorld({.pattern = pattern, .clouds = 4, .edges = 12}, rng);
+}
+
 TEST(Greedy, EqualsTryingEveryCell) {
   Rng rng(1);
   const MigrationTask task({.max_candidates = 100'000});
   int moves = 0;
-  for (int i = 0; i < 300; ++i) {
-    const State state = RandomWorld(&rng);
-    const LatencyLaw& law = i % 3 == 0 ? LatencyLaw::Physical() : LatencyLaw::Reach();
+  GreedyScratch scratch;
+  for (int i = 0; i < 600; ++i) {
+    const State state = i % 3 == 0 ? Continuum(&rng) : RandomWorld(&rng);
+    const LatencyLaw& law = i % 2 == 0 ? LatencyLaw::Physical() : LatencyLaw::Reach();
     Evaluator model(law);
     model.Reset(state);
     ActionSpace space;
     task.Space(&model, {}, &space);
     Move expected;
     const GreedyStep every = TryEveryCell(&model, state, task.StepCost({}), &expected);
-    const GreedyStep step = ChooseGreedily(&model, task, {}, space, state.pods.node);
+    const GreedyStep step = ChooseGreedily(&model, task, {}, space, state.pods.node, &scratch);
     ASSERT_EQ(step.choice == kStop, every.choice == kStop) << "world " << i;
     if (step.choice == kStop) continue;
     EXPECT_NEAR(step.gain_ms, every.gain_ms, kTieMs);
     EXPECT_TRUE(space.candidates[step.choice].move == expected) << "world " << i;
     ++moves;
   }
-  EXPECT_GT(moves, 100);
+  EXPECT_GT(moves, 200);
+}
+
+TEST(Greedy, TriesFewOfManyUnderThePhysicalLaw) {
+  Rng rng(5);
+  const MigrationTask task({.max_candidates = 100'000});
+  GreedyScratch scratch;
+  size_t tried = 0, listed = 0;
+  for (int i = 0; i < 30; ++i) {
+    const State state = testing::ContinuumWorld({.clouds = 10, .edges = 30}, &rng);
+    Evaluator model(LatencyLaw::Physical());
+    model.Reset(state);
+    ActionSpace space;
+    task.Space(&model, {}, &space);
+    ChooseGreedily(&model, task, {}, space, state.pods.node, &scratch);
+    tried += scratch.tried;
+    listed += space.candidates.size();
+  }
+  EXPECT_LT(5 * tried, listed);
 }
 
 // Pods of one service on node 0 of a slow kind, and equal fast nodes.

@@ -113,7 +113,10 @@ class ApplicationReader {
   Result<Application> Read(const YamlNode& root) {
     if (root.IsNull()) return root.Refuse("expected an application, found an empty file");
     TRY_ASSIGN(YamlMap map, root.AsMap());
-    TRY(ReadHead(&map));
+    TRY(ParseHead(kApplicationFormat, &map, &application_.name, &application_.law));
+    if (const std::optional<YamlNode> space = map.Optional("namespace")) {
+      TRY_ASSIGN(namespace_, ObjectNameOf(*space));
+    }
     TRY_ASSIGN(const YamlNode layers, map.Required("layers"));
     TRY_ASSIGN(catalog_.layers, ParseLayers(layers, &layers_));
     TRY_ASSIGN(const YamlNode latency, map.Required("latency"));
@@ -133,24 +136,6 @@ class ApplicationReader {
   }
 
  private:
-  Result<void> ReadHead(YamlMap* map) {
-    TRY_ASSIGN(const YamlNode format, map->Required("rudderfish"));
-    TRY_ASSIGN(const std::string written, format.AsString());
-    if (written != kApplicationFormat)
-      return format.Expected(fmt::format("{}, the format of this version", kApplicationFormat));
-    TRY_ASSIGN(const YamlNode name, map->Required("name"));
-    TRY_ASSIGN(application_.name, NameOf(name));
-    if (const std::optional<YamlNode> model = map->Optional("model")) {
-      TRY_ASSIGN(application_.law, model->AsString());
-      const Result<LatencyLaw> law = LatencyLaw::Named(application_.law);
-      if (!law) return model->Refuse(law.error().message);
-    }
-    if (const std::optional<YamlNode> space = map->Optional("namespace")) {
-      TRY_ASSIGN(namespace_, ObjectNameOf(*space));
-    }
-    return {};
-  }
-
   static Result<Distribution> FixedLatency(const YamlNode& node) {
     TRY_ASSIGN(const double ms, QuantityOf(node, ParseLatencyMs));
     return Distribution::Constant(ms);

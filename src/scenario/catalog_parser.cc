@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/units.h"
+#include "model/latency.h"
 #include "scenario/scenario.h"
 #include "scenario/yaml_values.h"
 
@@ -19,6 +20,21 @@ Result<LayerId> LayerNamed(std::string_view name, const NameIndex& layers, const
 }
 
 }  // namespace
+
+Result<void> ParseHead(std::string_view format, YamlMap* map, std::string* name, std::string* law) {
+  TRY_ASSIGN(const YamlNode written, map->Required("rudderfish"));
+  TRY_ASSIGN(const std::string its_format, written.AsString());
+  if (its_format != format)
+    return written.Expected(fmt::format("{}, the format of this version", format));
+  TRY_ASSIGN(const YamlNode its_name, map->Required("name"));
+  TRY_ASSIGN(*name, NameOf(its_name));
+  if (const std::optional<YamlNode> model = map->Optional("model")) {
+    TRY_ASSIGN(*law, model->AsString());
+    const Result<LatencyLaw> known = LatencyLaw::Named(*law);
+    if (!known) return model->Refuse(known.error().message);
+  }
+  return {};
+}
 
 Result<std::vector<Layer>> ParseLayers(const YamlNode& node, NameIndex* names) {
   std::vector<Layer> layers;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -10,11 +11,14 @@
 #include "scenario/distribution.h"
 #include "scenario/name_index.h"
 
-// The parts of a file that scenarios and applications share: layers, the latency between them, and
-// what nodes of one kind have in common. Names read are added to the index that later parts refer
+// The parts of a file that scenarios and applications share: its head, layers, the latency between
+// them, and what nodes of one kind have in common. Names read are added to the index that later parts refer
 // to them by.
 
 namespace rudderfish {
+
+// `rudderfish: FORMAT`, `name:`, and `model:`, which may be absent: then `law` is left as it is.
+Result<void> ParseHead(std::string_view format, YamlMap* map, std::string* name, std::string* law);
 
 // `layers:` {cloud: {}, client: {accepts_moves: false}}.
 Result<std::vector<Layer>> ParseLayers(const YamlNode& node, NameIndex* layers);

@@ -52,12 +52,7 @@ class ScenarioReader {
 
  private:
   Result<void> ReadHead(YamlMap* map) {
-    TRY_ASSIGN(const YamlNode format, map->Required("rudderfish"));
-    TRY_ASSIGN(const std::string written, format.AsString());
-    if (written != kScenarioFormat)
-      return format.Expected(fmt::format("{}, the format of this version", kScenarioFormat));
-    TRY_ASSIGN(const YamlNode name, map->Required("name"));
-    TRY_ASSIGN(scenario_.name, NameOf(name));
+    TRY(ParseHead(kScenarioFormat, map, &scenario_.name, &scenario_.law));
     TRY_ASSIGN(const int64_t seed,
                map->OptionalInt("seed", 0, std::numeric_limits<int64_t>::max(), 1));
     scenario_.seed = static_cast<uint64_t>(seed);
@@ -69,11 +64,6 @@ class ScenarioReader {
       TRY_ASSIGN(const YamlNode config, fields.Required("config"));
       TRY_ASSIGN(scenario_.source_config, NameOf(config));
       TRY(fields.Finish());
-    }
-    if (const std::optional<YamlNode> model = map->Optional("model")) {
-      TRY_ASSIGN(scenario_.law, model->AsString());
-      const Result<LatencyLaw> law = LatencyLaw::Named(scenario_.law);
-      if (!law) return model->Refuse(law.error().message);
     }
     return {};
   }

@@ -123,6 +123,7 @@ void World::Shape(State* state) const {
   state->network.latency_ms.resize(scenario_->latency_ms.size());
   state->pods.workload.resize(pod_limit_);
   state->pods.node.resize(pod_limit_);
+  state->pods.held.clear();
 }
 
 void World::DrawNodes(Rng* rng, State* state) const {

@@ -12,7 +12,7 @@ namespace rudderfish {
 
 struct Candidate {
   Move move;
-  int32_t pods = 0;   // Equal cells in one: pods of the workload on move.from.
+  int32_t pods = 0;   // Equal cells in one: pods of the workload on move.from that may be moved.
   float gain_ms = 0;  // What the Model predicts by kind of node (model/move_gains.h); positive is
                       // good.
   // Its ends: positions in MoveEnds::hosts() and targets().

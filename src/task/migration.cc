@@ -54,11 +54,11 @@ void MigrationTask::ListAll(const MoveGains& gains, ActionSpace* space) const {
       for (const MoveEnds::End& from : hosts) {
         const MoveEnds::Node& here = rows[from.row];
         *next = {.move = {w, here.id, there.id},
-                 .pods = from.pods,
+                 .pods = from.movable,
                  .gain_ms = gain[here.kind * stride],
                  .source = source++,
                  .target = target};
-        next += from.row != to.row;
+        next += (from.row != to.row) & (from.movable > 0);
       }
       ++target;
     }
@@ -84,9 +84,10 @@ void MigrationTask::ListRepresentatives(const Evaluator& model, const MoveGains&
     Ends sources[kKindsMax],
         targets[kKindsMax];  // a: fullest, tightest; b: with most pods, roomiest.
     for (const MoveEnds::End& host : ends.hosts(w)) {
+      if (host.movable == 0) continue;
       Ends& source = sources[ends.node(host.row).kind];
       if (source.a == nullptr || free(&host) < free(source.a)) source.a = &host;
-      if (source.b == nullptr || host.pods > source.b->pods) source.b = &host;
+      if (source.b == nullptr || host.movable > source.b->movable) source.b = &host;
     }
     for (const MoveEnds::End& end : ends.targets(w)) {
       Ends& target = targets[ends.node(end.row).kind];
@@ -103,7 +104,7 @@ void MigrationTask::ListRepresentatives(const Evaluator& model, const MoveGains&
             if (to == nullptr || to->row == from->row) continue;
             space->candidates.push_back(
                 {.move = {w, ends.node(from->row).id, ends.node(to->row).id},
-                 .pods = from->pods,
+                 .pods = from->movable,
                  .gain_ms = gains.Gain(w, i, j),
                  .source = static_cast<int32_t>(from - ends.hosts().data()),
                  .target = static_cast<int32_t>(to - ends.targets().data())});
@@ -150,7 +151,8 @@ void MigrationTask::Decode(const State& state, const ActionSpace& space, int cho
   if (choice == kStop) return;
   const Move& move = space.candidates[choice].move;
   for (PodId pod = 0; pod < state.pods.size(); ++pod) {
-    if (state.pods.workload[pod] == move.workload && state.pods.node[pod] == move.from) {
+    if (state.pods.workload[pod] == move.workload && state.pods.node[pod] == move.from &&
+        !state.pods.is_held(pod)) {
       decision->push_back(Migrate{pod, move.from, move.to});
       return;
     }
@@ -180,7 +182,7 @@ double MigrationTask::Discount() const {
 
 bool MoveAllowed(const State& state, const Placement& placement, const Move& move) {
   return state.catalog->workloads[move.workload].movable &&
-         placement.on_node(move.workload, move.from) > 0 && move.from != move.to &&
+         placement.movable_on_node(move.workload, move.from) > 0 && move.from != move.to &&
          AcceptsMoves(state, move.to) && placement.Fits(move.workload, move.to);
 }
 

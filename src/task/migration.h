@@ -12,8 +12,8 @@
 // Which running pod to move where, one move after another until stopping is better (REACH, arXiv
 // 2510.06675).
 //
-//   allowed(pod, node)  the workload is movable, the node is another one, its layer accepts moves,
-//                       and it has room
+//   allowed(pod, node)  the workload is movable, the pod is not held (cluster/state.h), the node is
+//                       another one, its layer accepts moves, and it has room
 //   reward(move)        fall in latency - step cost; 0 for stop, which ends the plan
 //   step cost           step_penalty_ms (constant), or step_penalty_ms * (step + 1) (growing)
 //   discount            1 (growing); 1 - 3 / max_steps (constant), or a plan that is cut at its

@@ -18,6 +18,7 @@ namespace {
 using testing::ContinuumOptions;
 using testing::ContinuumWorld;
 using testing::RandomWorld;
+using testing::WithPodsHeld;
 using testing::WorldBuilder;
 
 // A state with one question asked and encoded.
@@ -39,7 +40,8 @@ struct Asked {
 // REACH's rule, cell by cell.
 bool CellAllowed(const State& state, PodId pod, NodeId node) {
   const Workload& workload = state.workload_of(pod);
-  return workload.movable && state.pods.node[pod] != kNone && state.pods.node[pod] != node &&
+  return workload.movable && !state.pods.is_held(pod) && state.pods.node[pod] != kNone &&
+         state.pods.node[pod] != node &&
          state.catalog->layers[state.kind_of(node).layer].accepts_moves &&
          state.nodes.free[node].cpu_millis >= workload.requests.cpu_millis &&
          state.nodes.free[node].memory_bytes >= workload.requests.memory_bytes;
@@ -47,7 +49,9 @@ bool CellAllowed(const State& state, PodId pod, NodeId node) {
 
 RC_GTEST_PROP(MigrationTask, CandidatesAreTheAllowedCellsMergedByWorkloadAndNode, ()) {
   Rng rng(*rc::gen::arbitrary<uint32_t>());
-  const Asked asked(RandomWorld(&rng));
+  const State drawn = RandomWorld(&rng);
+  const Asked asked(*rc::gen::arbitrary<bool>() ? drawn : WithPodsHeld(drawn, &rng));
+  Decision decision;
   std::map<std::tuple<int, int, int>, int> cells;
   int64_t allowed = 1;
   for (PodId pod = 0; pod < asked.state.pods.size(); ++pod) {
@@ -65,12 +69,34 @@ RC_GTEST_PROP(MigrationTask, CandidatesAreTheAllowedCellsMergedByWorkloadAndNode
     const auto at = cells.find({c.move.workload, c.move.from, c.move.to});
     RC_ASSERT(at != cells.end());
     RC_ASSERT(at->second == c.pods);
+    asked.task.Decode(asked.state, asked.space,
+                      static_cast<int>(&c - asked.space.candidates.data()), &decision);
+    RC_ASSERT(!asked.state.pods.is_held(std::get<Migrate>(decision[0]).pod));
   }
+}
+
+// A network was never shown who is held: it sees the same cluster, and fewer alternatives.
+RC_GTEST_PROP(MigrationTask, PodsThatAreHeldTakeAlternativesAwayAndLeaveTheOthersAsTheyAre, ()) {
+  Rng rng(*rc::gen::arbitrary<uint32_t>());
+  const State state = RandomWorld(&rng);
+  const Asked all(state), some(WithPodsHeld(state, &rng));
+  RC_ASSERT(some.space.count() <= all.space.count());
+  int next = 0;
+  for (const Candidate& c : some.space.candidates) {
+    while (next < all.space.count() && all.space.candidates[next].move != c.move) ++next;
+    RC_ASSERT(next < all.space.count());
+    RC_ASSERT(c.gain_ms == all.space.candidates[next].gain_ms);
+    RC_ASSERT(c.source == all.space.candidates[next].source);
+    RC_ASSERT(c.target == all.space.candidates[next].target);
+  }
+  RC_ASSERT(some.model.Now().latency_ms == all.model.Now().latency_ms);
+  RC_ASSERT(some.batch.nodes.size() == all.batch.nodes.size());
 }
 
 RC_GTEST_PROP(MigrationTask, RepresentativesAreAllowedDistinctAndNoMoreThanTheLimit, ()) {
   Rng rng(*rc::gen::arbitrary<uint32_t>());
-  const State state = RandomWorld(&rng);
+  const State drawn = RandomWorld(&rng);
+  const State state = *rc::gen::arbitrary<bool>() ? drawn : WithPodsHeld(drawn, &rng);
   const int limit = rng.Between(1, 12);
   const Asked all(state), some(state, {.max_candidates = limit});
   RC_ASSERT(some.space.allowed_cells == all.space.allowed_cells);

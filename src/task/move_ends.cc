@@ -92,17 +92,39 @@ void MoveEnds::ListWorkload(const Evaluator& model, WorkloadId w) {
     const int here = pods[node->id];
     const int is_host = here > 0;
     const int fits = moves & (node->target >= 0) & node->free.Fits(requests);
-    host[host_count] = {w, row, here};
+    host[host_count] = {w, row, here, here};
     host_count += is_host;
-    target[target_count] = {w, row, here};
+    target[target_count] = {w, row, here, here};
     target_count += fits;
     own += fits & is_host;
     own_pods += here & -fits;
   }
   hosts_begin_[w + 1] = hosts_begin_[w] + host_count;
   targets_begin_[w + 1] = targets_begin_[w] + target_count;
+  if (placement.holds_any()) {
+    LeaveHeld(placement, w);
+    return;
+  }
   moves_ += static_cast<int64_t>(host_count) * target_count - own;
   cells_ += static_cast<int64_t>(placement.replicas(w)) * target_count - own_pods;
+}
+
+// Takes pods that are held out of what may be moved, and counts the rest.
+void MoveEnds::LeaveHeld(const Placement& placement, WorkloadId w) {
+  const auto movable = [&](const End& end) {
+    return placement.movable_on_node(w, rows_[end.row].id);
+  };
+  const auto count = static_cast<int64_t>(targets(w).size());
+  for (size_t i = hosts_begin_[w]; i < hosts_begin_[w + 1]; ++i) {
+    hosts_[i].movable = movable(hosts_[i]);
+    moves_ += hosts_[i].movable > 0 ? count : 0;
+    cells_ += hosts_[i].movable * count;
+  }
+  for (size_t i = targets_begin_[w]; i < targets_begin_[w + 1]; ++i) {
+    targets_[i].movable = movable(targets_[i]);
+    moves_ -= targets_[i].movable > 0;
+    cells_ -= targets_[i].movable;
+  }
 }
 
 }  // namespace rudderfish

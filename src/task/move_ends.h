@@ -22,8 +22,9 @@ class MoveEnds {
   // A workload and a node that pods of it are on or may go to.
   struct End {
     WorkloadId workload = 0;
-    int32_t row = 0;   // Of the node.
-    int32_t pods = 0;  // Of the workload, on the node.
+    int32_t row = 0;      // Of the node.
+    int32_t pods = 0;     // Of the workload, on the node.
+    int32_t movable = 0;  // Those that are not held.
   };
   struct Node {
     Resources free;
@@ -64,6 +65,7 @@ class MoveEnds {
   void HashNodes(const Placement& placement);
   void SortRows();
   void ListWorkload(const Evaluator& model, WorkloadId workload);
+  void LeaveHeld(const Placement& placement, WorkloadId workload);
 
   int64_t moves_ = 0;
   int64_t cells_ = 0;

@@ -5,6 +5,7 @@
 
 #include "policy/baselines.h"
 #include "policy/greedy.h"
+#include "policy/registry.h"
 #include "sim/sim_cluster.h"
 #include "task/migration.h"
 #include "tests/support/small_world.h"
@@ -118,12 +119,16 @@ TEST_F(ControllerTest, PlanEndsWhenItsStepsAreUsedUp) {
   EXPECT_EQ(journal_.rows().size(), 3u);
 }
 
-TEST_F(ControllerTest, BudgetOfTheGuardEndsThePlan) {
+TEST_F(ControllerTest, BudgetOfTheGuardLeavesNothingToChooseAndEndsThePlan) {
   SimCluster cluster(DrawStart(4));
-  auto controller = Make(&cluster, first_, {.benefit_factor = std::nullopt, .moves_per_plan = 2});
-  EXPECT_EQ(*controller->RunPlan(), TurnResult::kRefused);
+  auto controller = Make(&cluster, first_, {.benefit_factor = std::nullopt, .moves_per_plan = 2},
+                         {.refusals_kept = 10});
+  EXPECT_EQ(*controller->RunPlan(), TurnResult::kStopped);
   EXPECT_EQ(controller->steps(), 2);
-  EXPECT_EQ(journal_.rows().back().verdict.reason, "the plan has made 2 of its 2 moves");
+  const JournalRow& last = journal_.rows().back();
+  EXPECT_EQ(last.allowed_cells, 1) << "to stop";
+  ASSERT_FALSE(last.refused.empty());
+  EXPECT_EQ(last.refused[0], (Refusal{"", "", "the plan has made 2 of its 2 moves"}));
 }
 
 TEST_F(ControllerTest, WaitsForWhatIsInFlightBeforeItDecidesAgain) {
@@ -150,21 +155,76 @@ TEST_F(ControllerTest, WaitLetsAWholePlanRunOverASlowCluster) {
   EXPECT_EQ(slow.Now(), controller->steps() * seconds(21));
 }
 
-TEST_F(ControllerTest, CooldownHoldsAcrossPlans) {
-  const State start = DrawStart(4);
-  SimCluster cluster(start);
+// Pods moved by the rows, each as often as it was.
+std::vector<std::string> PodsMoved(std::span<const JournalRow> rows) {
+  std::vector<std::string> pods;
+  for (const JournalRow& row : rows) {
+    if (!row.chosen.empty()) pods.push_back(row.chosen[0].pod);
+  }
+  return pods;
+}
+
+TEST_F(ControllerTest, PlanGoesOnWithOtherPodsWhileOneRests) {
+  SimCluster cluster(DrawStart(4));
   auto controller =
       Make(&cluster, first_, {.benefit_factor = std::nullopt, .pod_cooldown = seconds(60)},
-           {.max_steps = 1});
-  controller->RunPlan().value();
-  const JournalMove moved = journal_.rows()[0].chosen.front();
+           {.refusals_kept = 100});
+  EXPECT_EQ(*controller->RunPlan(), TurnResult::kStopped)
+      << "in the end all rest: time stands still";
+  const auto rows = journal_.rows();
+  const std::vector<std::string> moved = PodsMoved(rows);
+  ASSERT_GT(moved.size(), 2u);
+  for (size_t i = 0; i < moved.size(); ++i) {
+    EXPECT_EQ(std::count(moved.begin(), moved.end(), moved[i]), 1);
+    const auto resting = std::count_if(rows[i].refused.begin(), rows[i].refused.end(),
+                                       [](const Refusal& one) { return !one.pod.empty(); });
+    EXPECT_EQ(resting, static_cast<int64_t>(i)) << "everybody who was moved before";
+  }
+  const Refusal& why = rows[1].refused[0];
+  EXPECT_EQ(why.pod, moved[0]);
+  EXPECT_EQ(why.reason, "was moved just before and rests for 60 s");
+  EXPECT_TRUE(moved[0].starts_with(why.workload));
+}
+
+TEST_F(ControllerTest, RestHoldsAcrossPlansAndEndsWithItsTime) {
+  SimCluster cluster(DrawStart(4));
+  auto controller =
+      Make(&cluster, first_, {.benefit_factor = std::nullopt, .pod_cooldown = seconds(60)},
+           {.max_steps = 1, .refusals_kept = 100});
   TurnResult result = TurnResult::kExhausted;
   while (result == TurnResult::kExhausted) result = *controller->RunPlan();
-  EXPECT_EQ(result, TurnResult::kRefused)
-      << "time stands still, so at last a pod is asked for twice";
-  EXPECT_NE(journal_.rows().back().verdict.reason.find("rests for 60 s"), std::string::npos);
-  EXPECT_EQ(journal_.rows().back().plan, static_cast<int64_t>(journal_.rows().size()) - 1);
-  EXPECT_NE(moved.pod, "");
+  EXPECT_EQ(result, TurnResult::kStopped);
+  const size_t rested = PodsMoved(journal_.rows()).size();
+  cluster.Advance(seconds(59));
+  EXPECT_EQ(*controller->RunPlan(), TurnResult::kStopped);
+  EXPECT_EQ(journal_.rows().back().refused[0].reason, "was moved 59 s ago and rests for 60 s");
+  cluster.Advance(seconds(1));
+  EXPECT_EQ(*controller->RunPlan(), TurnResult::kExhausted);
+  EXPECT_EQ(PodsMoved(journal_.rows()).size(), rested + 1);
+}
+
+// Every policy keeps to what is left, also one that plans several moves ahead.
+TEST_F(ControllerTest, NoPolicyAsksForAPodThatRests) {
+  for (const char* name :
+       {"greedy", "random", "kube-default", "lookahead:evaluations=2000", "exact"}) {
+    const auto policy = MakePolicy(name, task_).value();
+    for (uint64_t seed = 1; seed < 12; ++seed) {
+      SimCluster cluster(DrawStart(seed));
+      MemoryJournal journal;
+      Controller controller(&cluster, &task_, LatencyLaw::Physical(), policy.get(),
+                            {.benefit_factor = std::nullopt, .pod_cooldown = seconds(60)}, &journal,
+                            {});
+      for (int plan = 0; plan < 3; ++plan) {
+        EXPECT_NE(*controller.RunPlan(), TurnResult::kRefused)
+            << name << ": " << journal.rows().back().verdict.reason;
+        cluster.Advance(seconds(7));
+      }
+      const std::vector<std::string> moved = PodsMoved(journal.rows());
+      for (const std::string& pod : moved) {
+        EXPECT_EQ(std::count(moved.begin(), moved.end(), pod), 1) << name;
+      }
+    }
+  }
 }
 
 // Moves a pod behind the controller's back, between its look and its act.

@@ -103,6 +103,44 @@ void ExpectSame(const Outcomes& env, const Outcomes& controller) {
   EXPECT_EQ(env.terms.latency_ms, controller.terms.latency_ms);
 }
 
+// A plan of the Controller, and the Env asked each of its questions with the pods held that rest.
+void ExpectSameWhilePodsRest(const World& world, const Task& task, const LatencyLaw& law,
+                             const Policy& policy, const State& start) {
+  const Recorder live(&policy), simulated(&policy);
+  SimCluster cluster(start, std::chrono::seconds(0));
+  MemoryJournal journal;
+  Controller controller(&cluster, &task, law, &live,
+                        {.benefit_factor = std::nullopt,
+                         .pod_cooldown = std::chrono::minutes(1),
+                         .moves_per_plan = task.max_steps()},
+                        &journal, {.seed = kPolicySeed});
+  EXPECT_TRUE(controller.RunPlan().has_value());
+
+  Env env(world, task, law, 1, 0, task.max_steps());
+  const auto memory = simulated.NewMemory(kPolicySeed);
+  memory->Restart();
+  State state = start;
+  for (int step = 0; step < static_cast<int>(live.record.choices.size()); ++step) {
+    env.ResetTo(state);
+    Question question{step};
+    ActionSpace space;
+    task.Space(&env.model(), question, &space);
+    Ask ask{&env.model(), &task, question, &space, memory.get()};
+    Answer answer;
+    simulated.Decide({&ask, 1}, {&answer, 1});
+    Decision decision;
+    task.Decode(env.state(), space, answer.choice, &decision);
+    if (decision.empty()) break;
+    const auto& migrate = std::get<Migrate>(decision[0]);
+    MovePod(migrate.pod, migrate.to, &state);
+    state.pods.held.resize(state.pods.workload.size());
+    state.pods.held[migrate.pod] = 1;
+  }
+  env.ResetTo(state);
+  ExpectSame({simulated.record, state, env.model().Now()},
+             {live.record, controller.state(), controller.terms()});
+}
+
 class Drivers : public ::testing::TestWithParam<const char*> {
  protected:
   Drivers()
@@ -145,6 +183,15 @@ TEST_P(Drivers, TakeTheSameDecisionsUnderThePhysicalLaw) {
 TEST_P(Drivers, TakeTheSameDecisionsWhenMovesTakeTheirTime) {
   ExpectSameDecisions({.step_penalty = StepPenalty::kConstant, .max_steps = 30},
                       LatencyLaw::Reach(), std::chrono::seconds(3));
+}
+
+TEST_P(Drivers, TakeTheSameDecisionsWhilePodsRest) {
+  const MigrationTask task({.max_steps = 30});
+  const auto policy = MakePolicy(GetParam(), task);
+  ASSERT_TRUE(policy.has_value()) << policy.error().message;
+  for (uint64_t episode = 0; episode < 5; ++episode) {
+    ExpectSameWhilePodsRest(world_, task, LatencyLaw::Physical(), **policy, Draw(episode));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, Drivers,

@@ -11,6 +11,7 @@
 #include "task/migration.h"
 #include "tests/support/count_allocations.h"
 #include "tests/support/play.h"
+#include "tests/support/small_world.h"
 
 // What every policy keeps, whatever it is: run CheckPolicy on each. Include it in one file of a
 // test binary only, for it counts allocations.
@@ -114,6 +115,22 @@ inline void CheckPlans(const Policy& policy, const Task& task, const LatencyLaw&
   }
 }
 
+// However far ahead it looks.
+inline void CheckHeldPodsStay(const Policy& policy, const Task& task, const LatencyLaw& law,
+                              const std::vector<State>& states) {
+  Rng rng(3);
+  std::vector<State> some_held;
+  for (const State& state : states) some_held.push_back(WithPodsHeld(state, &rng));
+  CheckAnswers(policy, task, law, some_held);
+  for (const State& state : some_held) {
+    const Played played = Play(policy, task, law, state);
+    for (PodId pod = 0; pod < state.pods.size(); ++pod) {
+      if (!state.pods.is_held(pod)) continue;
+      EXPECT_EQ(played.end.pods.node[pod], state.pods.node[pod]);
+    }
+  }
+}
+
 // Of one catalog's states, as a scenario draws them.
 inline void CheckAllocations(const Policy& policy, const Task& task, const LatencyLaw& law,
                              const std::vector<State>& states) {
@@ -145,6 +162,7 @@ inline void CheckPolicy(const Policy& policy, const Task& task, const LatencyLaw
   CheckAnswers(policy, task, law, states);
   CheckIndependence(policy, task, law, states);
   CheckPlans(policy, task, law, states, traits);
+  CheckHeldPodsStay(policy, task, law, states);
   if (!traits.allocates) CheckAllocations(policy, task, law, states);
 }
 

@@ -259,9 +259,18 @@ class Faults : public ::testing::Test {
   };
 
   Signs LookForSigns() const {
-    return {
-        client_->counts().failures,  client_->counts().throttled, proxy_.answers(), proxy_.resets(),
-        feed_.TotalCounts().expired, feed_.TotalCounts().events,  refused_turns_};
+    Signs signs{.failures = client_->counts().failures,
+                .throttled = client_->counts().throttled,
+                .answers = proxy_.answers(),
+                .resets = proxy_.resets(),
+                .expired = 0,
+                .events = 0,
+                .refused_turns = refused_turns_};
+    for (const auto& [resource, watch] : feed_.Counts()) {
+      signs.expired += watch.expired;
+      signs.events += watch.events;
+    }
+    return signs;
   }
 
   // Whether the fault was felt at all, lest the test should pass without one.

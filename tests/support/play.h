@@ -19,6 +19,7 @@ struct Played {
   double final_ms = 0;
   double steps_ms = 0;   // Cost of the steps taken.
   bool stopped = false;  // By the policy, not by the cap.
+  State end;
 
   double cost_ms() const { return final_ms + steps_ms; }
 };
@@ -51,6 +52,7 @@ inline Played Play(const Policy& policy, const Task& task, const LatencyLaw& law
     }
   }
   played.final_ms = model.Now().latency_ms;
+  played.end = std::move(state);
   return played;
 }
 

@@ -273,4 +273,11 @@ inline State RandomWorld(Rng* rng) {
   }
 }
 
+// The same with one pod in three held, at random.
+inline State WithPodsHeld(State state, Rng* rng) {
+  state.pods.held.resize(state.pods.workload.size());
+  for (uint8_t& held : state.pods.held) held = rng->Below(3) == 0;
+  return state;
+}
+
 }  // namespace rudderfish::testing
