@@ -43,8 +43,9 @@ class Guard {
   // The budget of moves starts anew; cooldowns go on.
   void BeginPlan() { moves_in_plan_ = 0; }
 
-  // Marks in `state` the pods that are held now: those that rest, and all once the plan has made its
-  // moves. True if they are others than were marked before: a model of the state is to be reset.
+  // Marks in `state` the pods that are held now: those that rest, and all once the plan has made
+  // its moves. True if they are others than were marked before: a model of the state is to be
+  // reset.
   bool Hold(State* state);
 
   // Why a pod is held, in words that follow its name; empty if it does not rest.

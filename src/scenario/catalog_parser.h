@@ -12,8 +12,8 @@
 #include "scenario/name_index.h"
 
 // The parts of a file that scenarios and applications share: its head, layers, the latency between
-// them, and what nodes of one kind have in common. Names read are added to the index that later parts refer
-// to them by.
+// them, and what nodes of one kind have in common. Names read are added to the index that later
+// parts refer to them by.
 
 namespace rudderfish {
 
