@@ -28,9 +28,10 @@
 #include "task/migration.h"
 
 // parity_encode KUBECONFIG: watches the cluster from its start on. To each line of its standard
-// input, "DUMP FOLDER...", it answers with one line of JSON a folder and an empty one, once its mirror
-// holds what the dump of the cluster says: the digest of what a network would see of application.yaml in the
-// mirror, in the dump, and of scenario.yaml in start.jsonl; if they differ, where first.
+// input, "DUMP FOLDER...", it answers with one line of JSON a folder and an empty one, once its
+// mirror holds what the dump of the cluster says: the digest of what a network would see of
+// application.yaml in the mirror, in the dump, and of scenario.yaml in start.jsonl; if they differ,
+// where first.
 
 namespace rudderfish {
 namespace {
