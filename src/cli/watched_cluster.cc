@@ -272,7 +272,8 @@ ClusterCounts LiveCluster::Counts() const {
                               .failures = watch.failures,
                               .expired = watch.expired,
                               .events = watch.events,
-                              .malformed = watch.malformed});
+                              .malformed = watch.malformed,
+                              .unreadable = watch.unreadable});
   }
   const kube::ApiClientCounts& client = client_->counts();
   counts.requests = client.requests;

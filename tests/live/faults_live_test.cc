@@ -96,14 +96,15 @@ enum class Kind {
   kTlsReset,
   kTooMany,
   kServerError,
+  kGarbled,
   kPartition,
   kClockJumped,
   kClockStood,
 };
-constexpr int kKinds = 9;
+constexpr int kKinds = 10;
 constexpr const char* kKindNames[kKinds] = {
-    "API server killed", "compacted (410)", "watches cut", "TLS reset", "429", "500",
-    "partition",         "clock jumped",    "clock stood",
+    "API server killed", "compacted (410)", "watches cut",  "TLS reset",   "429", "500",
+    "garbled",           "partition",       "clock jumped", "clock stood",
 };
 
 // The controller, as `run` has it, and what it is compared with.
@@ -240,6 +241,8 @@ class Faults : public ::testing::Test {
         return Blind(Fault::kTooMany, seconds(2));
       case Kind::kServerError:
         return Blind(Fault::kServerError, seconds(2));
+      case Kind::kGarbled:
+        return Blind(Fault::kGarbled, seconds(2));
       case Kind::kPartition:
         return Blind(Fault::kPartition, partition);
       case Kind::kClockJumped:
@@ -255,13 +258,18 @@ class Faults : public ::testing::Test {
 
   // What faults leave behind.
   struct Signs {
-    int64_t failures, throttled, answers, resets, expired, events, refused_turns;
+    int64_t failures, throttled, answers, resets, expired, events, unreadable, refused_turns;
   };
 
   Signs LookForSigns() const {
-    return {
-        client_->counts().failures,  client_->counts().throttled, proxy_.answers(), proxy_.resets(),
-        feed_.TotalCounts().expired, feed_.TotalCounts().events,  refused_turns_};
+    return {client_->counts().failures,
+            client_->counts().throttled,
+            proxy_.answers(),
+            proxy_.resets(),
+            feed_.TotalCounts().expired,
+            feed_.TotalCounts().events,
+            feed_.TotalCounts().unreadable,
+            refused_turns_};
   }
 
   // Whether the fault was felt at all, lest the test should pass without one.
@@ -280,6 +288,8 @@ class Faults : public ::testing::Test {
         return now.throttled > before.throttled;
       case Kind::kServerError:
         return failed && now.answers > before.answers;
+      case Kind::kGarbled:
+        return now.unreadable > before.unreadable;
       case Kind::kPartition:
       case Kind::kClockJumped:
         return now.refused_turns > before.refused_turns;

@@ -58,7 +58,8 @@ std::string Status(int code, const char* reason) {
 
 FaultProxy::FaultProxy(int server_port)
     : server_port_(server_port),
-      stand_in_([this](const SeenRequest&, Connection* connection) { StandIn(connection); },
+      stand_in_([this](const SeenRequest& request,
+                       Connection* connection) { StandIn(request, connection); },
                 Transport::kTls) {
   listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = Loopback(0);
@@ -91,9 +92,15 @@ void FaultProxy::Cut() {
   Begin(fault_);
 }
 
-void FaultProxy::StandIn(Connection* connection) {
+void FaultProxy::StandIn(const SeenRequest& request, Connection* connection) {
   ++answers_;
-  if (fault_ == Fault::kTooMany) {
+  if (fault_ == Fault::kGarbled) {
+    if (request.target.find("watch=1") == std::string::npos)
+      return connection->Answer(200, R"({"kind":"List","metadata":{"resourceVer)");
+    connection->BeginStream();
+    connection->Chunk(R"({"type":"MODIFIED","object":{"metadata":{"name":"half an ev)"
+                      "\n");
+  } else if (fault_ == Fault::kTooMany) {
     connection->Answer(429, Status(429, "TooManyRequests"), "Retry-After: 1\r\n");
   } else {
     connection->Answer(500, Status(500, "InternalError"));
@@ -121,7 +128,8 @@ void FaultProxy::Accept() {
   link.up.from = link.down.to = client;
   link.is_doomed = obeyed_ == Fault::kTlsReset;
   if (!link.is_doomed) {
-    const bool in_its_place = obeyed_ == Fault::kTooMany || obeyed_ == Fault::kServerError;
+    const bool in_its_place =
+        obeyed_ == Fault::kTooMany || obeyed_ == Fault::kServerError || obeyed_ == Fault::kGarbled;
     const std::string place = stand_in_.url();
     const int port = in_its_place ? std::stoi(place.substr(place.rfind(':') + 1)) : server_port_;
     link.up.to = link.down.from = ConnectTo(port);

@@ -21,6 +21,7 @@ enum class Fault {
   kTlsReset,     // What is open is cut; new connections are reset during the handshake.
   kTooMany,      // What is open is cut; requests get 429 with Retry-After: 1.
   kServerError,  // What is open is cut; requests get 500.
+  kGarbled,      // What is open is cut; lists and watches get text that breaks off.
   kPartition,    // No byte passes and nobody is told; afterwards all that waited does.
 };
 
@@ -58,7 +59,7 @@ class FaultProxy {
   void Accept();
   bool Move(short readable, short writable, Flow* flow);
   void End(Link* link, bool by_reset);
-  void StandIn(Connection* connection);
+  void StandIn(const SeenRequest& request, Connection* connection);
 
   int server_port_;
   FaultyServer stand_in_;
