@@ -105,6 +105,17 @@ std::string ScopeInWords(const Config& config) {
   return text;
 }
 
+std::string InWords(const SignalsConfig& signals) {
+  return fmt::format("{} of {}, every {}{}{}; {} measured as latency{}", signals.queries.size(),
+                     fmt::join(signals.urls, ", "), FormatDuration(signals.period),
+                     signals.header_files.empty() ? "" : ", with headers from a file",
+                     signals.ca_file.empty() ? "" : ", by " + signals.ca_file.string(),
+                     signals.latencies.size(),
+                     signals.staleness ? fmt::format(", nothing decided on one older than {}",
+                                                     FormatDuration(*signals.staleness))
+                                       : "");
+}
+
 }  // namespace
 
 Result<ControlPlan> ControlPlan::Make(const Config& config) {
@@ -210,17 +221,7 @@ std::string ControlPlan::Describe() const {
                    config.migration.baseline.empty()
                        ? ""
                        : fmt::format(", {} is asked beside it", config.migration.baseline)));
-  if (!signals_.urls.empty()) {
-    line("signals",
-         fmt::format("{} of {}, every {}{}{}; {} measured as latency{}", signals_.queries.size(),
-                     fmt::join(signals_.urls, ", "), FormatDuration(signals_.period),
-                     signals_.header_files.empty() ? "" : ", with headers from a file",
-                     signals_.ca_file.empty() ? "" : ", by " + signals_.ca_file.string(),
-                     signals_.latencies.size(),
-                     signals_.staleness ? fmt::format(", nothing decided on one older than {}",
-                                                      FormatDuration(*signals_.staleness))
-                                        : ""));
-  }
+  if (!signals_.urls.empty()) line("signals", InWords(signals_));
   line("budgets", fmt::format("at most {} moves a plan, {}; {}", config.budgets.moves_per_plan,
                               config.budgets.benefit_factor
                                   ? fmt::format("each must win {:g} times what a step costs",

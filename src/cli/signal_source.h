@@ -42,8 +42,8 @@ struct SignalsConfig {
   std::vector<LatencySignal> latencies;
 };
 
-// A null node is no signals; files that it names are relative to `folder`. Messages read as those of
-// ParseConfig. Looks at no file.
+// A null node is no signals; files that it names are relative to `folder`. Messages read as those
+// of ParseConfig. Looks at no file.
 Result<SignalsConfig> ParseSignals(const YamlNode& node, const std::filesystem::path& folder);
 
 // That the files it names are there and hold what they should.

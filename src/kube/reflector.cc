@@ -367,8 +367,8 @@ void Reflector::Lose(const std::string& what) {
   is_listing_ = false;
   must_be_current_ = true;
   version_.clear();
-  NoteFailure({ErrorCode::kCorruption, fmt::format("{}: cannot be understood: {}; listing it anew",
-                                                   options_.path, OneLine(what))});
+  NoteFailure({ErrorCode::kCorruption,
+               fmt::format("{}: not understood: {}", options_.path, OneLine(what))});
   const Instant now = client_->clock().Now();
   if (now - lost_at_ > kSoundAgain) relist_back_off_.Reset();
   lost_at_ = now;

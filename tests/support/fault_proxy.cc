@@ -132,6 +132,7 @@ void FaultProxy::Accept() {
         obeyed_ == Fault::kTooMany || obeyed_ == Fault::kServerError || obeyed_ == Fault::kGarbled;
     const std::string place = stand_in_.url();
     const int port = in_its_place ? std::stoi(place.substr(place.rfind(':') + 1)) : server_port_;
+    link.is_real = !in_its_place;
     link.up.to = link.down.from = ConnectTo(port);
     if (link.up.to < 0) {
       End(&link, true);
@@ -149,6 +150,11 @@ void FaultProxy::End(Link* link, bool by_reset) {
   if (by_reset) ++resets_;
   Close(link->up.from, by_reset);
   Close(link->up.to, by_reset);
+}
+
+void FaultProxy::NotePassed(const Link& link) {
+  static const SystemClock clock;
+  if (link.is_real && !link.is_over) last_passed_ = clock.Now();
 }
 
 // False: one of the two is gone.
@@ -190,6 +196,7 @@ void FaultProxy::Serve() {
     for (Link& link : links_) {
       const short client = waited[at].revents, server = waited[at + 1].revents;
       at += 2;
+      if ((server & POLLIN) != 0) NotePassed(link);
       if (link.is_doomed) {
         if (client != 0) End(&link, true);
       } else if (!Move(client & kIn, server & POLLOUT, &link.up) ||
