@@ -9,9 +9,9 @@
 namespace rudderfish {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string Refusal(std::string_view text) {
   const auto headers = ParseHeaderFile(text, "door");
@@ -49,7 +49,7 @@ TEST(HeaderFile, TokenIsOneWord) {
 }
 
 TEST(HeaderFile, BothFilesAreReadAsTheyAreNow) {
-  const std::string folder = testing::TempDir();
+  const std::string folder = ::testing::TempDir();
   const HeaderFiles files{.headers = folder + "/headers", .bearer_token = folder + "/token"};
   ASSERT_TRUE(WriteFileAtomically(files.headers, "X-Scope-OrgID: a\n"));
   ASSERT_TRUE(WriteFileAtomically(files.bearer_token, "one\n"));
