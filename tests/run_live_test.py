@@ -11,6 +11,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -63,16 +64,56 @@ class RunLive(unittest.TestCase):
             self.assertLess(time.monotonic(), end, f"{what}\n{(self.folder / 'log').read_text(encoding='utf-8')}")
             time.sleep(0.1)
 
+    def refuse(self, *arguments, kubeconfig=None, status=2):
+        """The one line that is said."""
+        done = subprocess.run([PROGRAM, *arguments], cwd=self.folder, capture_output=True, text=True, timeout=60, check=False,
+                              env={**os.environ, "KUBECONFIG": str(kubeconfig or self.kubeconfig)})
+        self.assertEqual(done.returncode, status, done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        return done.stderr, done.stdout
+
+    def log(self):
+        return (self.folder / "log").read_text(encoding="utf-8").splitlines()
+
     @contextlib.contextmanager
-    def running(self):
+    def configured(self, before, after):
+        path = self.folder / "rudderfish.yaml"
+        config = path.read_text(encoding="utf-8")
+        self.assertIn(before, config)
+        path.write_text(config.replace(before, after), encoding="utf-8")
+        try:
+            yield
+        finally:
+            path.write_text(config, encoding="utf-8")
+
+    def account(self, name, rules, token=None):
+        """A kubeconfig of a ServiceAccount that may do just this. Its token is in a file of its own."""
+        kubectl("apply", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": [
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "default"}},
+            {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [
+                {"apiGroups": [group], "resources": resources, "verbs": verbs} for group, resources, verbs in rules]},
+            {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
+             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+             "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}]}]}))
+        cluster = json.loads(kubectl("config", "view", "--raw", "-o", "json"))["clusters"][0]
+        (self.folder / f"{name}.token").write_text(token or kubectl("create", "token", name, "-n", "default"), encoding="utf-8")
+        path = self.folder / f"{name}.conf"
+        path.write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": name, "clusters": [cluster],
+            "users": [{"name": name, "user": {"tokenFile": f"{name}.token"}}],
+            "contexts": [{"name": name, "context": {"cluster": cluster["name"], "user": name}}]}), encoding="utf-8")
+        return path
+
+    @contextlib.contextmanager
+    def running(self, kubeconfig=None, decides=True):
         for path in self.folder.glob("rudderfish.db*"):
             path.unlink()
         with open(self.folder / "log", "wb") as log, subprocess.Popen(
                 [PROGRAM, "run"], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                env={**os.environ, "KUBECONFIG": self.kubeconfig}) as process:
+                env={**os.environ, "KUBECONFIG": str(kubeconfig or self.kubeconfig)}) as process:
             try:
-                self.wait_for(lambda: (self.folder / "rudderfish.sock").exists() and (self.folder / "rudderfish.db").exists()
-                              and self.rows(), "it decides")
+                self.wait_for(lambda: any("runs:" in line for line in self.log()), "it runs")
+                self.wait_for(lambda: not decides or self.rows(), "it decides")
                 yield process
             finally:
                 process.kill()
@@ -135,6 +176,154 @@ class RunLive(unittest.TestCase):
             finally:
                 testbed("start", "kube-apiserver")
             self.wait_for(lambda: not self.status()["applications"][0]["problem"], "it goes on")
+
+    def test_dry_run_names_the_rights_that_are_missing(self):
+        text = self.ask("run", "--dry-run", "--kubeconfig", self.kubeconfig)
+        self.assertRegex(text, r"reached       https://")
+        self.assertRegex(text, r"rights        all \d+ that it uses")
+        narrow = self.account("narrow", [("", ["nodes", "namespaces"], ["list", "watch"]), ("", ["pods"], ["list"]),
+                                         ("apps", ["deployments", "replicasets"], ["list", "watch"])])
+        line, text = self.refuse("run", "--dry-run", kubeconfig=narrow)
+        self.assertIn('rights are missing; add to a ClusterRole: {apiGroups: [""], resources: ["pods"], verbs: ["watch"]}', line)
+        self.assertNotIn("nodes", line)
+        self.assertIn('{apiGroups: ["apps"], resources: ["statefulsets"], verbs: ["list", "watch"]} (without it that is not seen)',
+                      text)
+        self.assertIn('a Role in namespace continuum: {apiGroups: [""], resources: ["configmaps"], resourceNames: '
+                      '["rudderfish-control"], verbs: ["list", "watch"]} (the configuration asks for it)', text)
+        line, _ = self.refuse("run", kubeconfig=narrow)
+        self.assertIn('GET /api/v1/pods: 403', line)
+        self.assertIn('{apiGroups: [""], resources: ["pods"], verbs: ["list", "watch"]}', line)
+
+    def test_credentials_that_are_wrong_are_named(self):
+        wrong = self.account("wrong", [], token="nobody")
+        for words in (("run",), ("run", "--dry-run"), ("snapshot",)):
+            line, _ = self.refuse(*words, kubeconfig=wrong)
+            self.assertRegex(line, ': 401 Unauthorized; the credentials are wrong or have expired '
+                                   f'\\(context "wrong" of {wrong}\\)')
+            self.assertNotIn("nobody", line)
+
+    def test_credentials_that_expire_while_it_runs_hold_it_back_until_there_are_new_ones(self):
+        watched = [("", ["nodes", "pods", "namespaces", "services", "persistentvolumes", "persistentvolumeclaims", "configmaps"]),
+                   ("apps", ["*"]), ("batch", ["jobs"]), ("discovery.k8s.io", ["endpointslices"]),
+                   ("policy", ["poddisruptionbudgets"]), ("autoscaling", ["horizontalpodautoscalers"]),
+                   ("scheduling.k8s.io", ["priorityclasses"])]
+        rules = [(group, resources, ["list", "watch"]) for group, resources in watched]
+        passing = self.account("passing", rules)
+        with self.running(passing):
+            kubectl("delete", "serviceaccount", "-n", "default", "passing")  # And so its tokens.
+            testbed("stop", "kube-apiserver")  # It would keep watches that it has agreed to.
+            testbed("start", "kube-apiserver")
+            self.wait_for(lambda: any("401 Unauthorized" in line for line in self.log()), "it is told")
+            self.wait_for(lambda: "more than the limit" in self.status()["applications"][0]["problem"], "stale")
+            held = len(self.rows())
+            time.sleep(1)
+            self.assertEqual(len(self.rows()), held)
+            told = [line for line in self.log() if "401 Unauthorized" in line]
+            self.assertLessEqual(len(told), 2, told)  # The ConfigMap is watched by itself.
+            self.assertIn('the credentials are wrong or have expired (context "passing"', told[0])
+            self.account("passing", rules)
+            self.wait_for(lambda: not self.status()["applications"][0]["problem"], "it goes on")
+            self.wait_for(lambda: any("watched in order again" in line for line in self.log()), "that is told")
+
+    def test_what_is_not_served_is_said_once(self):
+        with self.running():
+            self.assertIn("NodeMetrics (metrics.k8s.io is not served)", self.status()["not_seen"])
+            told = [line for line in self.log() if "metrics.k8s.io" in line]
+            self.assertEqual(len(told), 1, told)
+            self.assertIn("NodeMetrics (metrics.k8s.io is not served)", self.ask("status"))
+
+    def test_a_pod_beyond_all_bounds_is_left_out_and_named(self):
+        """The API server itself stores at most 2^63 - 1; what is beyond is refused in unit tests."""
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "vast", "namespace": "default"},
+               "spec": {"containers": [{"name": "a", "image": "localhost/pause:1",
+                                        "resources": {"requests": {"memory": "1000000Ei"}}}]}}
+        with self.running():
+            kubectl("apply", "-f", "-", input=json.dumps(pod))
+            try:
+                def named():
+                    return [one for one in self.status()["not_seen"] if "1 of the pods, malformed (pod default/vast: " in one]
+                self.wait_for(named, "it is named")
+                self.assertIn("it requests more than any node has", named()[0])
+                self.assertEqual(self.status()["applications"][0]["problem"], "")
+                self.assertEqual(self.status()["applications"][0]["pods"], PODS)
+            finally:
+                kubectl("delete", "pod", "-n", "default", "vast", "--wait=false")
+            self.wait_for(lambda: not named(), "it is gone")
+
+    def test_a_profile_that_is_killed_leaves_nothing(self):
+        words = [PROGRAM, "profile", "--application", "application.yaml", "--for", "60s", "-o", "killed.yaml", "--starts",
+                 "killed.jsonl"]
+        with subprocess.Popen(words, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                              env={**os.environ, "KUBECONFIG": self.kubeconfig}) as process:
+            self.assertIn("Watching", process.stderr.readline())
+            time.sleep(1)
+            process.kill()
+        self.assertEqual([path.name for path in self.folder.iterdir() if "killed" in path.name], [])
+
+    def test_of_two_with_one_lease_the_second_stands_by(self):
+        kubectl("delete", "lease", "-n", "continuum", "rudderfish", "--ignore-not-found")
+        second = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+        with self.configured("turn: ", "leader_election: {lease: continuum/rudderfish, duration: 4s}\nturn: "):
+            for name in ("application.yaml", "rudderfish.yaml"):
+                shutil.copy(self.folder / name, second)
+            with self.running() as first, open(second / "log", "wb") as log, subprocess.Popen(
+                    [PROGRAM, "run"], cwd=second, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                    env={**os.environ, "KUBECONFIG": self.kubeconfig}) as other:
+                try:
+                    def status():
+                        done = subprocess.run([PROGRAM, "status", "-o", "json"], cwd=second, capture_output=True, check=False)
+                        return json.loads(done.stdout) if done.returncode == 0 else {}
+                    self.wait_for(lambda: status().get("leader"), "the second sees who leads")
+                    self.assertEqual(status()["leader"], self.status()["identity"])
+                    self.assertEqual((self.status()["leads"], status()["leads"]), (True, False))
+                    self.assertEqual(status()["applications"][0]["decisions"], 0)
+                    self.assertIn("this one looks on", subprocess.run([PROGRAM, "status"], cwd=second, capture_output=True,
+                                                                      text=True, check=True).stdout)
+                    first.kill()
+                    began = time.monotonic()
+                    self.wait_for(lambda: status()["leads"], "the second leads")
+                    self.assertLess(time.monotonic() - began, 6.5)
+                    self.wait_for(lambda: status()["applications"][0]["decisions"] > 0, "it decides")
+                finally:
+                    other.kill()
+
+    @unittest.skipUnless(shutil.which("prometheus"), "prometheus is not installed (./setup --testbed installs it)")
+    def test_prometheus_that_is_down_or_slow_holds_back_what_asks_for_it(self):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{probe.getsockname()[1]}"
+        signals = (f"signals: {{prometheus: ['http://{address}'], period: 200ms, staleness: 3s, "
+                   "queries: {detect_ms: {per: cluster, query: vector(50)}}, "
+                   "latency: {detect_ms: {application: continuum, endpoint: detect}}}\nturn: ")
+        with self.configured("turn: ", signals), self.running(decides=False):
+            self.wait_for(lambda: "detect_ms was not measured yet" in self.status()["applications"][0]["problem"], "it waits")
+            self.assertIsNone(self.status()["signals"][0]["age_s"])
+            self.wait_for(lambda: address in self.status()["signals"][0]["trouble"], "it is named")
+            self.assertEqual(self.rows(), [])
+            with self.prometheus(address) as process:
+                self.wait_for(self.rows, "it decides once there is a measurement")
+                self.assertLess(self.status()["signals"][0]["age_s"], 3)
+                self.assertRegex(self.ask("status"), r"(?m)^detect_ms +1 +\d\.\d s$")
+                process.send_signal(signal.SIGSTOP)
+                self.wait_for(lambda: self.status()["signals"][0]["age_s"] > 4, "it grows old")
+                self.assertIn("more than the limit of 3", self.status()["applications"][0]["problem"])
+                process.send_signal(signal.SIGCONT)
+                self.wait_for(lambda: not self.status()["applications"][0]["problem"], "it goes on")
+            self.wait_for(lambda: sum("what was measured last stays" in line for line in self.log()) >= 2, "told each time")
+            told = [line for line in self.log() if "signal" in line and ("stays" in line or "in order" in line)]
+            self.assertEqual(["stays" in line for line in told], [i % 2 == 0 for i in range(len(told))], "once each")
+
+    @contextlib.contextmanager
+    def prometheus(self, address):
+        folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+        (folder / "prometheus.yml").write_text("{}\n", encoding="utf-8")
+        with open(folder / "log", "wb") as log, subprocess.Popen(
+                ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
+                 f"--web.listen-address={address}"], stdout=log, stderr=log, stdin=subprocess.DEVNULL) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ import urllib.request
 TOP = pathlib.Path(__file__).resolve().parents[1]
 PROGRAM = pathlib.Path(os.environ.get("RUDDERFISH", TOP / "build/release/rudderfish")).resolve()
 SCENARIO = TOP / "scenarios/continuum-7x21.yaml"
+EXAMPLE = TOP / "examples/continuum"
 KILLS = int(os.environ.get("RUDDERFISH_KILLS", "5"))
 
 CONFIG = """rudderfish: config/v1
@@ -156,6 +157,119 @@ class Run(unittest.TestCase):
             process.send_signal(signal.SIGHUP)
             self.wait_for(lambda: "was read anew" in log.read_text(encoding="utf-8"))
             self.assertEqual(self.status()["mode"], "off")
+
+    def test_a_file_that_is_empty_or_broken_at_sighup_is_a_line_and_changes_nothing(self):
+        log = self.folder / "log"
+        with self.running() as process:
+            self.wait_for(self.plan_ended)
+            before = self.status()
+            for number, (text, says) in enumerate([
+                    (b"", "is empty"), (b"rudderfish: [", "rudderfish.yaml:1:1: end of sequence"), (b"\0\xff\xfe", "rudderfish.yaml"),
+                    (b"- a\n", "expected"), (b"rudderfish: config/v1\ncluster: {scenario: gone.yaml}\n", "gone.yaml")], 1):
+                (self.folder / "rudderfish.yaml").write_bytes(text)
+                process.send_signal(signal.SIGHUP)
+                self.wait_for(lambda n=number: log.read_text(encoding="utf-8").count("stays as it was") == n, process)
+                self.assertIn(says, log.read_text(encoding="utf-8").splitlines()[-1])
+            lines = log.read_text(encoding="utf-8").splitlines()
+            self.assertEqual(sum(line.startswith("error: ") for line in lines), number, lines)
+            self.configure()
+            after = self.status()
+            for key in ("pid", "mode", "policy", "configured_mode", "cluster"):
+                self.assertEqual(after[key], before[key])
+
+    def live(self, server="https://127.0.0.1:1", user="{token: s3cret}", more=""):
+        """The configuration of a cluster that is not there."""
+        shutil.copy(EXAMPLE / "application.yaml", self.folder)
+        (self.folder / "kube.conf").write_text(
+            f"apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
+            f"clusters: [{{name: c, cluster: {{server: '{server}'}}}}]\nusers: [{{name: u, user: {user}}}]\n", encoding="utf-8")
+        (self.folder / "rudderfish.yaml").write_text(
+            f"rudderfish: config/v1\ncluster: {{kubeconfig: kube.conf}}\napplications: [application.yaml]\n{more}",
+            encoding="utf-8")
+
+    def test_a_cluster_that_is_not_there_is_a_line(self):
+        self.live()
+        line = self.ask("run", status=1)
+        self.assertIn("https://127.0.0.1:1", line)
+        self.assertNotIn("s3cret", line)
+        text = self.ask("run", "--dry-run")
+        self.assertIn("reached       no, so rights were not looked at: https://127.0.0.1:1", text)
+        (self.folder / "kube.conf").write_text("kind: Pod\n", encoding="utf-8")
+        for words in (("run",), ("run", "--dry-run")):
+            self.assertIn("no kubeconfig", self.ask(*words, status=2))
+
+    def test_an_exec_plugin_that_hangs_is_killed_and_named(self):
+        self.live(user="{exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sleep, args: ['987'], "
+                       "interactiveMode: Never}}")
+        began = time.monotonic()
+        line = self.ask("run", status=1)
+        self.assertLess(time.monotonic() - began, 30)
+        self.assertIn("exec plugin /bin/sleep: it gave no answer in time and was killed; run it by hand", line)
+        self.assertEqual(subprocess.run(["pgrep", "-f", "^/bin/sleep 987$"], check=False, capture_output=True).stdout, b"")
+
+    def test_what_signals_need_is_looked_at_before_anything_runs(self):
+        signals = "signals: {{prometheus: ['https://127.0.0.1:1'], headers_file: {}, ca_file: {}}}\n"
+        self.live(more=signals.format("door", "ca.pem"))
+        self.assertIn("door: No such file", self.ask("run", "--dry-run", status=2))
+        (self.folder / "door").write_text("# Who we are.\ns3cret\n", encoding="utf-8")
+        line = self.ask("run", status=2)
+        self.assertIn("door:2: expected `Name: value`", line)
+        self.assertNotIn("s3cret", line)
+        (self.folder / "door").write_text("Authorization: Bearer s3cret\n", encoding="utf-8")
+        self.assertIn("ca.pem: No such file", self.ask("run", status=2))
+        (self.folder / "ca.pem").write_text("s3cret\n", encoding="utf-8")
+        self.assertIn("ca.pem: expected certificates in PEM", self.ask("run", status=2))
+        self.live(more=signals.format("door", "''"))
+        self.assertIn("`signals.ca_file`: expected a path", self.ask("run", status=2))
+        self.live(more="signals: {prometheus: ['http://127.0.0.1:1'], headers_file: door}\n")
+        text = self.ask("run", "--dry-run")
+        self.assertIn("with headers from a file", text)
+        self.assertNotIn("s3cret", text)
+
+    def test_a_policy_of_other_features_or_of_no_network_is_refused(self):
+        whole = (TOP / "policies/continuum.safetensors").read_bytes()
+        at = whole.index(b'"features":"') + len(b'"features":"')
+        other = bytearray(whole)
+        other[at:at + 4] = b"0000" if whole[at:at + 4] != b"0000" else b"1111"
+        for content, says in [(bytes(other), "trained on other features"), (whole[:-100], "other.safetensors"),
+                              (b"", "other.safetensors")]:
+            (self.folder / "other.safetensors").write_bytes(content)
+            for words in ((), ("--dry-run",)):
+                self.assertIn(says, self.ask("run", "--policy", "other.safetensors", *words, status=2))
+        self.assertFalse((self.folder / "rudderfish.db").exists(), "nothing is begun")
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can mount a disk")
+    def test_a_full_disk_at_the_start_is_a_line(self):
+        """A disk of 16 KiB, which nobody else sees."""
+        disk = self.folder / "disk"
+        disk.mkdir()
+        self.configure(more=f"journal: {{path: disk/r.db}}\nserver: {{socket: {self.folder}/r.sock}}\n")
+        script = f"mount -t tmpfs -o size=16k none '{disk}' && exec '{PROGRAM}' run"
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script], cwd=self.folder, capture_output=True, text=True, timeout=60,
+                              check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertRegex(done.stderr, r"disk/r\.db: (the disk is full|No space left)")
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can mount a disk")
+    def test_a_disk_that_fills_and_is_cleared_goes_on_where_it_was(self):
+        disk = self.folder / "disk"
+        disk.mkdir()
+        self.configure(cluster=", drift: 1ms",
+                       more=f"journal: {{path: disk/r.db}}\nserver: {{socket: {self.folder}/rudderfish.sock}}\n")
+        script = f"mount -t tmpfs -o size=2m none '{disk}' && head -c 1m /dev/zero >'{disk}/other'; exec '{PROGRAM}' run"
+        log = self.folder / "log"
+        with open(log, "wb") as output, subprocess.Popen(["unshare", "-m", "sh", "-c", script], cwd=self.folder, stdout=output,
+                                                         stderr=output, stdin=subprocess.DEVNULL) as process:
+            try:
+                self.wait_for(lambda: self.status(fine=False) is not None, process)
+                self.wait_for(lambda: "nothing is decided until" in log.read_text(encoding="utf-8"), process)
+                held = self.status()["applications"][0]["decisions"]
+                pathlib.Path(f"/proc/{process.pid}/root{disk}/other").unlink()
+                self.wait_for(lambda: self.status()["applications"][0]["decisions"] > held, process)
+                self.wait_for(lambda: "goes on" in log.read_text(encoding="utf-8"), process)
+            finally:
+                process.kill()
 
     def test_logs_are_json_if_asked_for(self):
         with self.running("--log-format", "json") as process:

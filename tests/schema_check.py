@@ -51,6 +51,7 @@ WRONG_CONFIGS = [
     (("budgets", "moves_per_plan"), -1), (("budgets", "benefit_factor"), "some"), (("budgets", "pod_cooldown"), "5"),
     (("journal",), {"size": "big"}), (("journal",), {"retention": "1y"}), (("server",), {"listen": "everywhere"}),
     (("turn", "interval"), 5), (("scope",), {"namespace": ["a"]}), (("objective",), {"steps": 5}),
+    (("signals",), {"prometheus": ["http://a"], "headers": {}}), (("signals",), {"prometheus": ["http://a"], "ca_file": ""}),
     (("leader_election",), {"lease": "a/b"}), (("events",), True),  # Of a cluster that is simulated.
 ]
 

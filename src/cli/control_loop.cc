@@ -30,6 +30,17 @@ OrderedJson JsonOf(const Terms& terms) {
   return json;
 }
 
+OrderedJson JsonOf(const std::vector<SignalStanding>& standings) {
+  OrderedJson list = OrderedJson::array();
+  for (const SignalStanding& one : standings) {
+    list.push_back({{"name", one.name},
+                    {"values", one.values},
+                    {"age_s", one.age_s ? OrderedJson(*one.age_s) : OrderedJson(nullptr)},
+                    {"trouble", one.trouble}});
+  }
+  return list;
+}
+
 std::string Dump(const OrderedJson& json) {
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
@@ -94,6 +105,17 @@ std::string ScopeInWords(const Config& config) {
   return text;
 }
 
+std::string InWords(const SignalsConfig& signals) {
+  return fmt::format("{} of {}, every {}{}{}; {} measured as latency{}", signals.queries.size(),
+                     fmt::join(signals.urls, ", "), FormatDuration(signals.period),
+                     signals.header_files.empty() ? "" : ", with headers from a file",
+                     signals.ca_file.empty() ? "" : ", by " + signals.ca_file.string(),
+                     signals.latencies.size(),
+                     signals.staleness ? fmt::format(", nothing decided on one older than {}",
+                                                     FormatDuration(*signals.staleness))
+                                       : "");
+}
+
 }  // namespace
 
 Result<ControlPlan> ControlPlan::Make(const Config& config) {
@@ -138,7 +160,8 @@ Result<ControlPlan> ControlPlan::Make(const Config& config) {
 
 // Each latency that is measured belongs to an endpoint that there is.
 Result<void> ControlPlan::ReadSignals() {
-  TRY_ASSIGN(signals_, ParseSignals(config_.signals));
+  TRY_ASSIGN(signals_, ParseSignals(config_.signals, config_.path.parent_path()));
+  TRY(CheckFiles(signals_));
   for (const LatencySignal& latency : signals_.latencies) {
     const auto part = std::find_if(parts_.begin(), parts_.end(), [&](const Part& one) {
       return one.options.name == latency.application;
@@ -198,11 +221,7 @@ std::string ControlPlan::Describe() const {
                    config.migration.baseline.empty()
                        ? ""
                        : fmt::format(", {} is asked beside it", config.migration.baseline)));
-  if (!signals_.urls.empty()) {
-    line("signals", fmt::format("{} of {}, every {}; {} measured as latency",
-                                signals_.queries.size(), fmt::join(signals_.urls, ", "),
-                                FormatDuration(signals_.period), signals_.latencies.size()));
-  }
+  if (!signals_.urls.empty()) line("signals", InWords(signals_));
   line("budgets", fmt::format("at most {} moves a plan, {}; {}", config.budgets.moves_per_plan,
                               config.budgets.benefit_factor
                                   ? fmt::format("each must win {:g} times what a step costs",
@@ -334,7 +353,8 @@ bool ControlLoop::Turn() {
   for (size_t i = 0; i < runs_.size(); ++i) {
     ApplicationRun& run = *runs_[i];
     const int64_t plans = run.status().plans;
-    const Result<bool> turned = run.Turn(mode, signals_->Readings(run.name()));
+    const Result<bool> turned =
+        run.Turn(mode, signals_->Readings(run.name()), signals_->WhyTooOld(run.name()));
     goes_on = goes_on || turned.value_or(false);
     if (run.status().plans > plans) EndPlan(i);
     TellProblem(run);
@@ -411,6 +431,7 @@ std::string ControlLoop::Status() const {
                    {"cluster", cluster_->Name()},
                    {"not_seen", cluster_->Missing()},
                    {"control_problem", control_problem_},
+                   {"signals", JsonOf(signals_->Standings())},
                    {"signal_troubles", signals_->Troubles()},
                    {"journal", config.journal.path.string()},
                    {"configured_mode", ModeName(configured)},

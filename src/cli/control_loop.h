@@ -93,6 +93,7 @@ class ControlLoop {
   void Report();
   void MakeRuns();
   void AskSignals();
+  void TellSignals();
   Result<void> Connect();
   void TakeControl(const WatchedCluster::ControlData& data);
   void TellProblem(const ApplicationRun& run);
@@ -114,6 +115,7 @@ class ControlLoop {
   bool led_ = false;                      // When it was looked at last.
   ModeSwitch switches_;
   std::string control_problem_;  // What is wrong with the ConfigMap.
+  bool told_signals_ = false;    // That some are in trouble.
   Instant started_, due_, trimmed_, reported_, measured_;
   UnixMillis started_at_;
 };

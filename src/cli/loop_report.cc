@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/log.h"
 #include "cli/control_loop.h"
 
 // What a ControlLoop tells of itself while it works: health, metrics, Events of its plans, who
@@ -77,6 +78,20 @@ void ControlLoop::EndPlan(size_t run) {
   }
 }
 
+// Once when it comes and once when it goes. What has not been answered yet is not in trouble.
+void ControlLoop::TellSignals() {
+  if (!signals_->has_answers()) return;
+  const std::vector<std::string> troubles = signals_->Troubles();
+  if (troubles.empty() == !told_signals_) return;
+  told_signals_ = !troubles.empty();
+  if (!told_signals_) {
+    LogInfo("the signals are in order again");
+  } else {
+    LogWarning("signal {}{}; what was measured last stays, and ages", troubles[0],
+               troubles.size() > 1 ? fmt::format(", and {} more", troubles.size() - 1) : "");
+  }
+}
+
 void ControlLoop::Report() {
   const Instant now = clock_.Now();
   if (now - reported_ < kBetweenReports) return;
@@ -102,6 +117,8 @@ void ControlLoop::Report() {
                          .paused = switches_.paused(),
                          .leads = cluster_->Leads()});
   metrics_.ShowCluster(cluster_->Counts());
+  metrics_.ShowSignals(signals_->Standings());
+  TellSignals();
   metrics_.ShowProcess();
   if (measured_ != Instant() && now - measured_ < kBetweenMeasures) return;
   measured_ = now;

@@ -12,7 +12,9 @@
 #include "cli/control_loop.h"
 #include "cli/control_server.h"
 #include "cli/control_socket.h"
+#include "cli/problem.h"
 #include "cli/program.h"
+#include "cli/rights.h"
 #include "cli/terminal.h"
 
 namespace rudderfish {
@@ -145,14 +147,28 @@ Result<void> Drive(const fs::path& path, const Overrides& given, ControlLoop* lo
   return {};
 }
 
+// Says what would be done, and asks the cluster whether it may be.
+Result<ExitStatus> DryRun(const ControlPlan& plan) {
+  const Config& config = plan.config();
+  TRY(Print(plan.Describe()));
+  TRY(CheckCanWrite(config.journal.path));
+  if (config.cluster.is_simulated()) return ExitStatus::kDone;
+  std::vector<const Application*> applications;
+  for (const ControlPlan::Part& part : plan.parts()) {
+    applications.push_back(part.watched.application.get());
+  }
+  TRY_ASSIGN(const RightsReport report, ReviewRights(config, applications));
+  TRY(Print(report.text));
+  if (report.missing.empty()) return ExitStatus::kDone;
+  return Fail(ErrorCode::kFailedPrecondition, "rights are missing; add to {}",
+              fmt::join(report.missing, ", and to "));
+}
+
 Result<ExitStatus> RunController(const Arguments& arguments) {
   const fs::path path = arguments.Text("config").value_or("rudderfish.yaml");
   TRY_ASSIGN(const Overrides given, OverridesFrom(arguments));
   TRY_ASSIGN(ControlPlan plan, PlanFrom(path, given));
-  if (arguments.Has("dry-run")) {
-    TRY(Print(plan.Describe()));
-    return ExitStatus::kDone;
-  }
+  if (arguments.Has("dry-run")) return DryRun(plan);
   TRY(CatchSignals());
   TRY_ASSIGN(const std::unique_ptr<ControlSocket> socket,
              ControlSocket::Listen(plan.config().server.socket));
@@ -194,7 +210,9 @@ CommandSpec RunCommand() {
                       {"--context", "NAME", "the same"},
                       {"-n,--namespace", "NS[,NS...]", "in place of its `scope.namespaces`"},
                       {"--policy", "POLICY", "in place of its `policies.migration.policy`"},
-                      {"--dry-run", "", "check everything, say what would be done, and end"},
+                      {"--dry-run", "",
+                       "check everything, rights in the cluster too, say what would be done, and "
+                       "end"},
                       {"--log-format", "text|json", "of what is said on stderr; text by default"}},
           .details =
               "In mode shadow, the highest of this version, nothing in the cluster is "

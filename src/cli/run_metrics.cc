@@ -111,6 +111,9 @@ void RunMetrics::ShowCluster(const ClusterCounts& counts) {
     count("rudderfish_watch_events_total", "Objects told by watches.", one.events, labels);
     count("rudderfish_malformed_objects_total", "Objects that were left out because malformed.",
           one.malformed, labels);
+    count("rudderfish_watch_unreadable_total",
+          "Lists and watches given up, and begun anew, for something that could not be understood.",
+          one.unreadable, labels);
   }
   count("rudderfish_api_requests_total", "Requests to the API server, repeated ones too.",
         counts.requests);
@@ -123,6 +126,21 @@ void RunMetrics::ShowCluster(const ClusterCounts& counts) {
         counts.leaderships_lost);
   count("rudderfish_events_sent_total", "Events written to the cluster.", counts.events_sent);
   count("rudderfish_events_lost_total", "Events that could not be written.", counts.events_lost);
+}
+
+void RunMetrics::ShowSignals(const std::vector<SignalStanding>& signals) {
+  for (const SignalStanding& one : signals) {
+    const MetricLabels labels{{"signal", one.name}};
+    registry_
+        ->AddGauge("rudderfish_signal_troubled",
+                   "Whether the last attempt brought less than it should.", labels)
+        .Set(one.trouble.empty() ? 0 : 1);
+    if (!one.age_s) continue;
+    registry_
+        ->AddGauge("rudderfish_signal_age_seconds",
+                   "How old the oldest value of a signal is; absent before the first.", labels)
+        .Set(*one.age_s);
+  }
 }
 
 void RunMetrics::ShowJournal(const JournalExtent& extent,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/metrics.h"
+#include "cli/signal_source.h"
 #include "cli/watched_cluster.h"
 #include "control/application_run.h"
 #include "control/journal.h"
@@ -38,6 +39,7 @@ class RunMetrics {
   void ShowStanding(const Standing& standing);
   void ShowApplication(const ApplicationRun& run, double state_age_seconds);
   void ShowCluster(const ClusterCounts& counts);
+  void ShowSignals(const std::vector<SignalStanding>& signals);
   void ShowJournal(const JournalExtent& extent, const std::vector<EvidenceSum>& evidence);
   void ShowProcess();
 

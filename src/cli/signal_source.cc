@@ -6,10 +6,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/files.h"
 #include "base/units.h"
 #include "model/latency.h"
 
 namespace rudderfish {
+
+namespace fs = std::filesystem;
+
 namespace {
 
 constexpr double kLongestAgeMs = 86'400'000;
@@ -36,6 +40,15 @@ Result<void> ReadPrometheus(const YamlNode& node, SignalsConfig* config) {
     }
     config->urls.push_back(std::move(text));
   }
+  return {};
+}
+
+Result<void> ReadPath(YamlMap* map, std::string_view key, const fs::path& folder, fs::path* path) {
+  const std::optional<YamlNode> node = map->Optional(key);
+  if (!node) return {};
+  TRY_ASSIGN(const std::string text, node->AsString());
+  if (text.empty() || text.size() > 4096) return node->Expected("a path of 1 to 4096 letters");
+  *path = folder / text;
   return {};
 }
 
@@ -83,7 +96,7 @@ Result<LatencySignal> LatencyFrom(const std::string& name, const YamlNode& node,
 
 }  // namespace
 
-Result<SignalsConfig> ParseSignals(const YamlNode& node) {
+Result<SignalsConfig> ParseSignals(const YamlNode& node, const fs::path& folder) {
   SignalsConfig config;
   if (node.IsNull()) return config;
   TRY_ASSIGN(YamlMap map, node.AsMap());
@@ -92,6 +105,12 @@ Result<SignalsConfig> ParseSignals(const YamlNode& node) {
   if (const auto period = map.Optional("period")) {
     TRY_ASSIGN(config.period, DurationOf(*period));
   }
+  if (const auto staleness = map.Optional("staleness")) {
+    TRY_ASSIGN(config.staleness, DurationOf(*staleness));
+  }
+  TRY(ReadPath(&map, "headers_file", folder, &config.header_files.headers));
+  TRY(ReadPath(&map, "bearer_token_file", folder, &config.header_files.bearer_token));
+  TRY(ReadPath(&map, "ca_file", folder, &config.ca_file));
   TRY(ReadPresets(&map, &config));
   if (const auto queries = map.Optional("queries")) {
     TRY_ASSIGN(const std::vector<SignalQuery> own, ParseSignalQueries(*queries));
@@ -104,23 +123,81 @@ Result<SignalsConfig> ParseSignals(const YamlNode& node) {
       config.latencies.push_back(std::move(one));
     }
   }
+  if (config.staleness && config.latencies.empty()) {
+    return node.Refuse("`staleness` is of what `latency` names: it has nothing to hold for here");
+  }
   TRY(map.Finish());
   return config;
+}
+
+Result<void> CheckFiles(const SignalsConfig& config) {
+  if (!config.header_files.empty()) TRY(ReadHeaders(config.header_files));
+  if (config.ca_file.empty()) return {};
+  TRY_ASSIGN(const std::string pem, ReadFile(config.ca_file));
+  if (pem.find("-----BEGIN CERTIFICATE-----") == std::string::npos) {
+    return Invalid("{}: expected certificates in PEM, found none", config.ca_file.native());
+  }
+  return {};
 }
 
 SignalSource::SignalSource(SignalsConfig config, const Clock* clock)
     : config_(std::move(config)),
       clock_(clock),
-      client_({.urls = config_.urls}, config_.queries, clock) {}
+      client_({.urls = config_.urls, .ca_file = config_.ca_file.native()}, config_.queries, clock) {
+}
 
 void SignalSource::Turn(const SignalEntities& entities) {
   if (config_.urls.empty()) return;
   const bool under_way = client_.Poll(Duration(0));
+  has_answers_ = has_answers_ || (asked_once_ && !under_way);
   const Instant now = clock_->Now();
   if (under_way || (asked_once_ && now - asked_ < config_.period)) return;
   asked_once_ = true;
   asked_ = now;
+  RenewHeaders();
   client_.Refresh(entities);
+}
+
+// What was read last stays good while a file is being replaced.
+void SignalSource::RenewHeaders() {
+  if (config_.header_files.empty()) return;
+  Result<std::vector<std::string>> headers = ReadHeaders(config_.header_files);
+  file_trouble_ = headers ? "" : headers.error().message;
+  if (headers) client_.SetHeaders(*std::move(headers));
+}
+
+std::string SignalSource::WhyTooOld(std::string_view application) const {
+  if (!config_.staleness) return "";
+  for (const LatencySignal& one : config_.latencies) {
+    if (one.application != application) continue;
+    const SignalValue* value = client_.signals().Find(one.signal, "");
+    if (value == nullptr) {
+      return fmt::format("the signal {} was not measured yet: nothing is decided without it",
+                         one.signal);
+    }
+    const Duration age = clock_->Now() - value->at;
+    if (age <= *config_.staleness) continue;
+    return fmt::format(
+        "the signal {} was measured {} ago, more than the limit of {}: nothing is decided on it",
+        one.signal, FormatDuration(age), FormatDuration(*config_.staleness));
+  }
+  return "";
+}
+
+std::vector<SignalStanding> SignalSource::Standings() const {
+  std::vector<SignalStanding> standings;
+  const Instant now = clock_->Now();
+  for (const auto& [name, column] : client_.signals().columns) {
+    SignalStanding one{.name = name,
+                       .values = static_cast<int64_t>(column.values.size()),
+                       .age_s = std::nullopt,
+                       .trouble = column.trouble};
+    for (const auto& [unused, value] : column.values) {
+      one.age_s = std::max(one.age_s.value_or(0), Seconds(now - value.at));
+    }
+    standings.push_back(std::move(one));
+  }
+  return standings;
 }
 
 std::vector<Reading> SignalSource::Readings(std::string_view application) const {
@@ -141,6 +218,7 @@ std::vector<Reading> SignalSource::Readings(std::string_view application) const 
 
 std::vector<std::string> SignalSource::Troubles() const {
   std::vector<std::string> troubles;
+  if (!file_trouble_.empty()) troubles.push_back(file_trouble_);
   for (const auto& [name, column] : client_.signals().columns) {
     if (!column.trouble.empty()) troubles.push_back(fmt::format("{}: {}", name, column.trouble));
   }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "cluster/application.h"
 #include "cluster/state.h"
 #include "control/evidence.h"
+#include "telemetry/header_file.h"
 #include "telemetry/prometheus_client.h"
 
 // The `signals:` of a configuration: what is asked of Prometheus, and which of it are measured
@@ -32,12 +35,27 @@ struct LatencySignal {
 struct SignalsConfig {
   std::vector<std::string> urls;  // Replicas of one Prometheus; none: nothing is asked.
   Duration period = std::chrono::seconds(15);
+  HeaderFiles header_files;           // Read anew for each round.
+  std::filesystem::path ca_file;      // For https; empty: the system's.
+  std::optional<Duration> staleness;  // Of latencies; none: decisions do not ask for them.
   std::vector<SignalQuery> queries;
   std::vector<LatencySignal> latencies;
 };
 
-// A null node is no signals. Messages read as those of ParseConfig.
-Result<SignalsConfig> ParseSignals(const YamlNode& node);
+// A null node is no signals; files that it names are relative to `folder`. Messages read as those
+// of ParseConfig. Looks at no file.
+Result<SignalsConfig> ParseSignals(const YamlNode& node, const std::filesystem::path& folder);
+
+// That the files it names are there and hold what they should.
+Result<void> CheckFiles(const SignalsConfig& config);
+
+// How a signal stands: what is known of it, and how old the oldest of that is.
+struct SignalStanding {
+  std::string name;
+  int64_t values = 0;
+  std::optional<double> age_s;  // None: never measured.
+  std::string trouble;          // Empty: all is well.
+};
 
 class SignalSource {
  public:
@@ -49,15 +67,25 @@ class SignalSource {
   // What is known of an application's latencies; the same value again until there is a newer one.
   std::vector<Reading> Readings(std::string_view application) const;
 
+  // Why nothing should be decided for an application: what it is measured by is too old.
+  std::string WhyTooOld(std::string_view application) const;
+
+  std::vector<SignalStanding> Standings() const;
+  bool has_answers() const { return has_answers_; }  // A round has ended.
+
   // What is wrong with which signal, for people.
   std::vector<std::string> Troubles() const;
 
  private:
+  void RenewHeaders();
+
   SignalsConfig config_;
   const Clock* clock_;
   PrometheusClient client_;
   Instant asked_;
   bool asked_once_ = false;
+  bool has_answers_ = false;
+  std::string file_trouble_;  // Of the header files.
 };
 
 // Adds what queries may ask about.

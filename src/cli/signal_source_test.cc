@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/files.h"
+
 namespace rudderfish {
 namespace {
 
@@ -22,7 +24,7 @@ latency:
 )";
 
 Result<SignalsConfig> Parsed(std::string_view text) {
-  return ParseSignals(ParseYaml(text, "r.yaml").value());
+  return ParseSignals(ParseYaml(text, "r.yaml").value(), "/etc/rudderfish");
 }
 
 std::string Refusal(std::string_view what, std::string_view by) {
@@ -54,7 +56,7 @@ TEST(SignalSource, PresetsAddTheirQueries) {
 
 TEST(SignalSource, NothingConfiguredAsksNobody) {
   SystemClock clock;
-  SignalSource source(ParseSignals(YamlNode()).value(), &clock);
+  SignalSource source(ParseSignals(YamlNode(), "").value(), &clock);
   source.Turn({});
   EXPECT_THAT(source.Readings("shop"), IsEmpty());
   EXPECT_THAT(source.Troubles(), IsEmpty());
@@ -67,7 +69,41 @@ TEST(SignalSource, WhatWasNeverMeasuredIsNoReading) {
   EXPECT_THAT(source.Troubles(), SizeIs(2)) << "not asked yet";
 }
 
+TEST(SignalSource, FilesAreRelativeToTheConfiguration) {
+  const auto config =
+      Parsed(
+          "{prometheus: [\"https://a\"], headers_file: door, bearer_token_file: /run/token, "
+          "ca_file: ca.pem}")
+          .value();
+  EXPECT_EQ(config.header_files.headers, "/etc/rudderfish/door");
+  EXPECT_EQ(config.header_files.bearer_token, "/run/token");
+  EXPECT_EQ(config.ca_file, "/etc/rudderfish/ca.pem");
+}
+
+TEST(SignalSource, FilesThatAreNotThereOrHoldSomethingElseAreNamed) {
+  const std::string folder = testing::TempDir();
+  SignalsConfig config{.urls = {"https://a"}, .ca_file = folder + "/no-ca.pem"};
+  EXPECT_THAT(CheckFiles(config).error().message, HasSubstr("no-ca.pem: No such file"));
+  ASSERT_TRUE(WriteFileAtomically(config.ca_file, "s3cret"));
+  EXPECT_THAT(CheckFiles(config).error().message, HasSubstr("expected certificates in PEM"));
+  config = {.urls = {"https://a"}, .header_files = {.headers = folder + "/no-ca.pem"}};
+  EXPECT_THAT(CheckFiles(config).error().message, HasSubstr("no-ca.pem:1: expected `Name: value`"));
+}
+
+TEST(SignalSource, WhatIsTooOldHoldsDecisionsBackOnlyIfAsked) {
+  SystemClock clock;
+  EXPECT_EQ(SignalSource(Parsed(kSignals).value(), &clock).WhyTooOld("shop"), "");
+  SignalSource source(Parsed(std::string(kSignals) + "staleness: 2min\n").value(), &clock);
+  EXPECT_THAT(source.WhyTooOld("shop"), HasSubstr("buy_ms was not measured yet"));
+  EXPECT_EQ(source.WhyTooOld("another"), "");
+  ASSERT_THAT(source.Standings(), SizeIs(2));
+  EXPECT_FALSE(source.Standings()[0].age_s.has_value());
+}
+
 TEST(SignalSource, MistakesAreNamedWithTheirPlace) {
+  EXPECT_THAT(Refusal("latency:\n  buy_ms: {application: shop, endpoint: buy, window: 30s}",
+                      "staleness: 1min"),
+              HasSubstr("nothing to hold for"));
   EXPECT_THAT(Refusal("http://a:9090", "a:9090"), HasSubstr("http://prometheus:9090"));
   EXPECT_THAT(Refusal("  buy_ms: {application", "  by_ms: {application"),
               HasSubstr("no signal is called \"by_ms\""));

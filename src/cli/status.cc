@@ -93,6 +93,18 @@ std::string LeaderText(const OrderedJson& status, std::string_view lease) {
                         : fmt::format("{}, by the Lease {}; this one looks on", holder, lease);
 }
 
+std::string SignalsText(const OrderedJson& signals) {
+  if (signals.empty()) return "";
+  using Align = TextTable::Align;
+  TextTable table({{"SIGNAL"}, {"VALUES", Align::kRight}, {"AGE", Align::kRight}});
+  for (const OrderedJson& one : signals) {
+    const OrderedJson& age = one["age_s"];
+    table.Row({one["name"].get<std::string>(), one["values"].dump(),
+               age.is_null() ? "never" : fmt::format("{:.1f} s", age.get<double>())});
+  }
+  return "\n" + table.Text();
+}
+
 std::string StatusText(const OrderedJson& status) {
   std::string text = fmt::format(
       "rudderfish {}, process {}, up {}\n", status["version"].get<std::string>(),
@@ -135,12 +147,13 @@ std::string StatusText(const OrderedJson& status) {
   for (const OrderedJson& one : status["signal_troubles"]) {
     problems += fmt::format("signal {}\n", one.get<std::string>());
   }
+  const std::string signals = SignalsText(status["signals"]);
   if (const auto missing = status["not_seen"].get<std::vector<std::string>>(); !missing.empty()) {
     problems += fmt::format("not seen: {}\n", fmt::join(missing, ", "));
   }
   const auto control = status["control_problem"].get<std::string>();
   if (!control.empty()) problems += fmt::format("the ConfigMap is not obeyed: {}\n", control);
-  return text + table.Text() + (problems.empty() ? "" : "\n" + problems);
+  return text + table.Text() + signals + (problems.empty() ? "" : "\n" + problems);
 }
 
 struct Kept {

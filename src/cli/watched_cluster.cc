@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/rng.h"
@@ -21,6 +22,7 @@ namespace rudderfish {
 namespace {
 
 constexpr Duration kSyncLimit = std::chrono::seconds(30);
+constexpr Duration kShortestPulse = std::chrono::milliseconds(500);
 constexpr int kDriftAttempts = 100;
 constexpr std::chrono::milliseconds kResignStep(50);
 
@@ -157,8 +159,12 @@ class LiveCluster final : public WatchedCluster {
                                   .context = config.cluster.context},
                                  kube::KubeEnvironment::OfProcess()));
     const std::string server = access.server;
+    // A quiet server is heard well before what is known counts as old.
+    kube::ApiClientOptions options;
+    options.pulse_after =
+        std::clamp<Duration>(config.staleness / 3, kShortestPulse, options.pulse_after);
     TRY_ASSIGN(std::unique_ptr<kube::ApiClient> client,
-               kube::ApiClient::Open(std::move(access), clock));
+               kube::ApiClient::Open(std::move(access), clock, std::move(options)));
     std::unique_ptr<LiveCluster> live(
         new LiveCluster(config, clock, std::move(client), server, std::move(on_control)));
     TRY(live->feed_.Sync(kSyncLimit));
@@ -272,7 +278,8 @@ ClusterCounts LiveCluster::Counts() const {
                               .failures = watch.failures,
                               .expired = watch.expired,
                               .events = watch.events,
-                              .malformed = watch.malformed});
+                              .malformed = watch.malformed,
+                              .unreadable = watch.unreadable});
   }
   const kube::ApiClientCounts& client = client_->counts();
   counts.requests = client.requests;

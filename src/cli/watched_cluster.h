@@ -32,7 +32,7 @@ struct ClusterCounts {
   struct Watched {
     std::string resource;  // deployments.apps
     int64_t objects = 0;
-    int64_t lists = 0, failures = 0, expired = 0, events = 0, malformed = 0;
+    int64_t lists = 0, failures = 0, expired = 0, events = 0, malformed = 0, unreadable = 0;
   };
   std::vector<Watched> watched;
   int64_t requests = 0, request_failures = 0, throttled = 0;

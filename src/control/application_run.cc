@@ -29,7 +29,8 @@ ApplicationRun::ApplicationRun(const ApplicationOptions& options, Cluster* clust
                    .application = options.name,
                    .mode = Mode::kShadow}) {}
 
-Result<bool> ApplicationRun::Turn(Mode mode, std::span<const Reading> readings) {
+Result<bool> ApplicationRun::Turn(Mode mode, std::span<const Reading> readings,
+                                  std::string_view obstacle) {
   const auto note = [&](Result<bool> result) {
     status_.problem = result ? "" : result.error().message;
     return result;
@@ -54,6 +55,7 @@ Result<bool> ApplicationRun::Turn(Mode mode, std::span<const Reading> readings) 
                      std::chrono::duration<double>(age).count(),
                      std::chrono::duration<double>(options_.staleness).count()));
   }
+  if (!obstacle.empty()) return note(Fail(ErrorCode::kUnavailable, "{}", obstacle));
   return note(Decide());
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "control/controller.h"
@@ -53,7 +54,8 @@ class ApplicationRun {
   ApplicationRun(const ApplicationRun&) = delete;
 
   // Looks, and takes at most one decision. True: the plan goes on, another turn may follow at once.
-  Result<bool> Turn(Mode mode, std::span<const Reading> readings);
+  // `obstacle`: why nothing may be decided now, though it looks on; kUnavailable then.
+  Result<bool> Turn(Mode mode, std::span<const Reading> readings, std::string_view obstacle = "");
 
   const std::string& name() const { return options_.name; }
   const ApplicationOptions& options() const { return options_; }

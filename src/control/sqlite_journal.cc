@@ -23,6 +23,7 @@ constexpr int kApplicationId = 0x52464a31;  // "RFJ1"
 constexpr int kSchemaVersion = 1;
 constexpr int kBusyMs = 2000;  // A reader that is in the way of a checkpoint.
 constexpr int kAppendsBetweenLooks = 16;
+constexpr uintmax_t kDiskBytesMin = 64 << 10;  // Less room than this is none.
 constexpr double kFullShare =
     0.7;  // Of the size, at which the oldest rows go; the rest is the log's.
 
@@ -67,9 +68,19 @@ CREATE TABLE evidence (
 ) STRICT;
 )";
 
+// Some calls of SQLite's fail on a full disk without saying that it is full.
+bool IsOnFullDisk(const std::filesystem::path& path) {
+  std::error_code failed;
+  const std::filesystem::path folder = path.parent_path().empty() ? "." : path.parent_path();
+  const std::filesystem::space_info space = std::filesystem::space(folder, failed);
+  return !failed && space.available < kDiskBytesMin;
+}
+
 // What went wrong, in one line that names the file.
 tl::unexpected<Error> Describe(const std::filesystem::path& path, sqlite3* database, int code) {
-  switch (code & 0xff) {
+  const int kind = code & 0xff;
+  const bool may_be_full = kind == SQLITE_IOERR || kind == SQLITE_CANTOPEN;
+  switch (may_be_full && IsOnFullDisk(path) ? SQLITE_FULL : kind) {
     case SQLITE_FULL:
       return Fail(ErrorCode::kUnavailable,
                   "{}: the disk is full; nothing is decided until it can "

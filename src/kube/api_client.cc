@@ -224,7 +224,10 @@ void ApiClient::Ended(Id id, HttpResult result) {
     answer.status = ParseStatus(result.body, result.status);
     if (result.retry_after) answer.status.retry_after = result.retry_after;
     if (TryAgain(&exchange, result, answer.status)) return;
-    answer.outcome = tl::unexpected(ToError(answer.status, request.method, request.path));
+    Error error = ToError(answer.status, request.method, request.path);
+    const std::string& origin = credentials_.access().origin;
+    if (result.status == 401 && !origin.empty()) error.message += fmt::format(" ({})", origin);
+    answer.outcome = tl::unexpected(std::move(error));
     answer.body = std::move(result.body);
   }
   Finish(id, std::move(answer));

@@ -178,9 +178,11 @@ std::optional<Result<ExecCredential>> ExecRun::Check(Instant now) {
   }
   if (now < deadline_) return std::nullopt;
   Kill();
-  return Result<ExecCredential>(Fail(ErrorCode::kDeadlineExceeded,
-                                     "exec plugin {}: it gave no answer in time and was killed",
-                                     command_));
+  return Result<ExecCredential>(
+      Fail(ErrorCode::kDeadlineExceeded,
+           "exec plugin {}: it gave no answer in time and was killed; run it by "
+           "hand to see what it waits for",
+           command_));
 }
 
 Result<ExecCredential> ExecRun::Finish() {

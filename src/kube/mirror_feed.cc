@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "base/units.h"
 
 namespace rudderfish::kube {
@@ -49,12 +50,14 @@ MirrorFeed::MirrorFeed(ApiClient* client, Mirror* mirror, Duration watch_timeout
       AskUsage(resource);
       continue;
     }
-    watched_.push_back(
-        {resource, std::make_unique<Reflector>(client,
-                                               ReflectorOptions{.path = PathOf(resource),
-                                                                .watch_timeout = watch_timeout,
-                                                                .back_off = {.last = kLastWait}},
-                                               mirror->SinkOf(resource))});
+    watched_.push_back({resource, std::make_unique<Reflector>(
+                                      client,
+                                      ReflectorOptions{.path = PathOf(resource),
+                                                       .kind = std::string(NameOf(resource).kind),
+                                                       .log = ReflectorLog::kOfOwner,
+                                                       .watch_timeout = watch_timeout,
+                                                       .back_off = {.last = kLastWait}},
+                                      mirror->SinkOf(resource))});
     watched_.back().reflector->Start();
   }
 }
@@ -66,6 +69,46 @@ MirrorFeed::~MirrorFeed() {
 void MirrorFeed::Poll(Duration timeout) {
   client_->Poll(timeout);
   NoteFreshness();
+  TellFailures();
+}
+
+std::vector<Right> MirrorFeed::Rights(Need need) {
+  std::vector<Right> rights;
+  for (int i = 0; i < kResourceCount; ++i) {
+    const auto resource = static_cast<Resource>(i);
+    if (IsNeeded(resource) != (need == Need::kNeeded)) continue;
+    const ResourceName& name = NameOf(resource);
+    Right right{.verb = "list",
+                .group = std::string(name.group),
+                .resource = std::string(name.resource),
+                .name_space = "",
+                .name = ""};
+    rights.push_back(right);
+    right.verb = "watch";
+    if (!IsUsage(resource)) rights.push_back(std::move(right));
+  }
+  return rights;
+}
+
+// All watches go through one server, and mostly fail together: one line says so, and one that it is
+// over.
+void MirrorFeed::TellFailures() {
+  const Error* first = nullptr;
+  int failing = 0;
+  for (const Watched& watched : watched_) {
+    const auto& error = watched.reflector->last_error();
+    if (!watched.reflector->is_synced() || !error) continue;
+    if (failing++ == 0) first = &*error;
+  }
+  if (first == nullptr) {
+    if (told_) LogInfo("the cluster is watched in order again");
+    told_.reset();
+    return;
+  }
+  if (told_ == first->code) return;
+  told_ = first->code;
+  LogWarning("{}; it is tried again, and other watches that fail too are only counted",
+             first->message);
 }
 
 void MirrorFeed::NoteFreshness() {
@@ -91,9 +134,9 @@ Result<void> MirrorFeed::Refused() const {
   for (const Watched& watched : watched_) {
     const auto& error = watched.reflector->last_error();
     if (!IsNeeded(watched.resource) || watched.reflector->is_synced() || !error) continue;
-    const bool may_pass = error->code == ErrorCode::kUnavailable ||
-                          error->code == ErrorCode::kDeadlineExceeded ||
-                          error->code == ErrorCode::kConflict;
+    const bool may_pass =
+        error->code == ErrorCode::kUnavailable || error->code == ErrorCode::kDeadlineExceeded ||
+        error->code == ErrorCode::kConflict || error->code == ErrorCode::kCorruption;
     if (!may_pass) return tl::unexpected(*error);
   }
   return {};
@@ -124,7 +167,13 @@ Result<void> MirrorFeed::Sync(Duration limit) {
 std::vector<std::string> MirrorFeed::Missing() const {
   std::vector<std::string> missing;
   for (const Watched& watched : watched_) {
-    if (watched.reflector->is_synced()) continue;
+    if (watched.reflector->is_synced()) {
+      const Reflector::LeftOut& left_out = watched.reflector->left_out();
+      if (left_out.empty()) continue;
+      missing.push_back(fmt::format("{} of the {}, malformed ({})", left_out.size(),
+                                    NameOf(watched.resource).resource, left_out.begin()->second));
+      continue;
+    }
     const auto& error = watched.reflector->last_error();
     missing.push_back(fmt::format("{} ({})", NameOf(watched.resource).resource,
                                   error ? error->message : "not listed yet"));

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "kube/access_review.h"
 #include "kube/api_client.h"
 #include "kube/mirror.h"
 #include "kube/reflector.h"
@@ -35,7 +37,11 @@ class MirrorFeed {
   // Does what is due and waits for more, at most `timeout`; then the mirror says how fresh it is.
   void Poll(Duration timeout);
 
-  // What is not had, and why, for people.
+  // What it asks for; without what it needs Sync fails.
+  enum class Need { kNeeded, kWanted };
+  static std::vector<Right> Rights(Need need);
+
+  // What is not had, or left out, and why, for people.
   std::vector<std::string> Missing() const;
 
   // What each list and watch has been through.
@@ -50,6 +56,7 @@ class MirrorFeed {
   bool IsSettled(Duration waited) const;
   Result<void> Refused() const;
   void NoteFreshness();
+  void TellFailures();
   void AskUsage(Resource resource);
   void TakeUsage(Resource resource, const ApiAnswer& answer);
 
@@ -59,6 +66,7 @@ class MirrorFeed {
   std::vector<ApiClient::Id> usage_;        // [0] nodes, [1] pods: request or timer under way.
   std::vector<std::string> usage_missing_;  // The same; why, or empty.
   std::vector<bool> usage_asked_;           // The same; an answer has come.
+  std::optional<ErrorCode> told_;           // Of the failure that was logged last.
 };
 
 }  // namespace rudderfish::kube

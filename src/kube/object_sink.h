@@ -13,7 +13,7 @@
 // way begins anew with another BeginList; until EndList the old objects count.
 //
 // Elements are valid during the call only. An error refuses one object, which is then as if it were
-// absent; it never ends the watch.
+// absent; told by a watch it may bring a new list, lest it was damaged on its way.
 
 namespace rudderfish::kube {
 

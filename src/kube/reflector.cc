@@ -18,6 +18,8 @@ constexpr Duration kShortWatch = std::chrono::seconds(1);
 constexpr Duration kSettling = std::chrono::seconds(1);     // What was missed has come by then.
 constexpr Duration kWatchGrace = std::chrono::seconds(15);  // For the server to end it itself.
 constexpr size_t kRefusalsLoggedMax = 16;
+constexpr size_t kLeftOutMax = 1000;
+constexpr Duration kSoundAgain = std::chrono::minutes(1);  // Without a line that cannot be read.
 
 // Versions and tokens are opaque; they go into a URL.
 std::string Escaped(std::string_view text) {
@@ -32,6 +34,20 @@ std::string Escaped(std::string_view text) {
   return escaped;
 }
 
+std::string_view MemberText(const simdjson::dom::element& object, std::string_view key) {
+  std::string_view text;
+  return object[key].get(text) == simdjson::SUCCESS ? text : std::string_view();
+}
+
+// namespace/name, or what there is of it.
+std::string ObjectName(const simdjson::dom::element& object) {
+  simdjson::dom::element metadata;
+  if (object["metadata"].get(metadata) != simdjson::SUCCESS) return "";
+  const std::string_view name = MemberText(metadata, "name"),
+                         place = MemberText(metadata, "namespace");
+  return OneLine(place.empty() ? std::string(name) : fmt::format("{}/{}", place, name));
+}
+
 }  // namespace
 
 Reflector::Reflector(ApiClient* client, ReflectorOptions options, ObjectSink* sink)
@@ -39,6 +55,7 @@ Reflector::Reflector(ApiClient* client, ReflectorOptions options, ObjectSink* si
       options_(std::move(options)),
       sink_(sink),
       back_off_(options_.back_off, client->NewRng()),
+      relist_back_off_(options_.relist_back_off, client->NewRng()),
       rng_(client->NewRng()) {}
 
 Reflector::~Reflector() {
@@ -85,6 +102,7 @@ void Reflector::List() {
   deferred_bytes_ = 0;
   list_began_ = client_->clock().Now();
   is_listing_ = true;
+  left_out_.clear();
   sink_->BeginList();
   if (options_.initial == InitialList::kStreamed) {
     ListStream();
@@ -160,9 +178,7 @@ void Reflector::OnPage(ApiAnswer answer) {
   }
   Heard();
   if (const Result<void> read = ReadPage(answer.body); !read) {
-    NoteMalformed(read.error().message);
-    NoteFailure({read.error().code, fmt::format("{}: {}", options_.path, read.error().message)});
-    TryAgain({});
+    Lose(read.error().message);
     return;
   }
   if (!continue_.empty()) {
@@ -183,7 +199,8 @@ Result<void> Reflector::ReadPage(const std::string& body) {
   simdjson::dom::array items;
   if (page.items.get(items) != simdjson::SUCCESS) return {};
   for (const simdjson::dom::element item : items) {
-    if (const Result<void> told = sink_->Listed(item); !told) NoteMalformed(told.error().message);
+    if (const Result<void> told = sink_->Listed(item); !told)
+      NoteMalformed(item, told.error().message);
   }
   return {};
 }
@@ -218,13 +235,23 @@ void Reflector::Watch() {
 }
 
 void Reflector::OnLine(std::string_view line) {
-  Heard();
   const Result<WatchEvent> event = ReadWatchEvent(&parser_, line);
   if (!event) {
-    NoteMalformed(event.error().message);
-  } else if (event->kind == WatchEventKind::kError) {
+    Lose(event.error().message);
+    return;
+  }
+  if (event->kind == WatchEventKind::kError) {
+    Heard();
     OnError(ReadStatus(event->object));
-  } else if (is_listing_) {
+    return;
+  }
+  const std::string_view kind = MemberText(event->object, "kind");
+  if (!options_.kind.empty() && !kind.empty() && kind != options_.kind) {
+    Lose(fmt::format("an event of a {}", OneLine(kind, 60)));
+    return;
+  }
+  Heard();
+  if (is_listing_) {
     OnInitial(*event, line);
   } else {
     OnEvent(*event);
@@ -242,13 +269,15 @@ void Reflector::OnInitial(const WatchEvent& event, std::string_view line) {
     fresh_ = settled_at_ = client_->clock().Now();
     had_events_ = true;
     const std::vector<std::string> deferred = std::exchange(deferred_, {});
-    for (const std::string& later : deferred) OnLine(later);
+    for (const std::string& later : deferred) {
+      if (is_watch_open_) OnLine(later);  // Unless one of them has ended it.
+    }
     return;
   }
   if (event.kind == WatchEventKind::kBookmark) return;
   if (event.kind == WatchEventKind::kAdded && deferred_.empty()) {
     const Result<void> told = sink_->Listed(event.object);
-    if (!told) NoteMalformed(told.error().message);
+    if (!told) NoteMalformed(event.object, told.error().message);
     return;
   }
   deferred_.emplace_back(line);
@@ -264,7 +293,19 @@ void Reflector::OnEvent(const WatchEvent& event) {
   ++counts_.events;
   const Result<void> told = event.kind == WatchEventKind::kDeleted ? sink_->Deleted(event.object)
                                                                    : sink_->Changed(event.object);
-  if (!told) NoteMalformed(told.error().message);
+  if (told) {
+    NoteSound(event.object);
+    return;
+  }
+  // What the last list was refused too is left out until it differs. Anything else may have been
+  // damaged on its way, or tell of an object that nobody can name.
+  const std::string name = ObjectName(event.object);
+  if (!name.empty() && (left_out_.contains(name) || left_out_.size() >= kLeftOutMax)) {
+    NoteMalformed(event.object, told.error().message);
+  } else {
+    ++counts_.malformed;
+    Lose(told.error().message);
+  }
 }
 
 // An ERROR event ends the watch.
@@ -282,8 +323,7 @@ void Reflector::OnEnd(ApiAnswer answer) {
   client_->Cancel(list_timer_);
   const Instant now = client_->clock().Now();
   // Of a watch that broke nobody knows how long it had been broken.
-  if (std::exchange(is_watch_open_, false) && now >= settled_at_)
-    fresh_ = std::max(*fresh_, answer.ok() ? now : heard_);
+  CloseWatch(answer.ok() ? now : heard_);
   const bool was_listing = std::exchange(is_listing_, false);
   const bool was_short = now - watch_began_ < kShortWatch && !had_events_;
   if (!was_short) back_off_.Reset();
@@ -310,10 +350,36 @@ void Reflector::OnEnd(ApiAnswer answer) {
   TryAgain(answer.status);
 }
 
+// The server is there and has said so: no need to wait as for one that is not.
 void Reflector::Expire() {
   ++counts_.expired;
+  back_off_.Reset();
   must_be_current_ = true;
   version_.clear();
+}
+
+// Nobody knows what it was: only a new list does. A server that goes on like this is not asked for
+// one list after the other.
+void Reflector::Lose(const std::string& what) {
+  ++counts_.unreadable;
+  client_->Cancel(request_);
+  client_->Cancel(list_timer_);
+  CloseWatch(heard_);
+  is_listing_ = false;
+  must_be_current_ = true;
+  version_.clear();
+  NoteFailure({ErrorCode::kCorruption,
+               fmt::format("{}: not understood: {}", options_.path, OneLine(what))});
+  const Instant now = client_->clock().Now();
+  if (now - lost_at_ > kSoundAgain) relist_back_off_.Reset();
+  lost_at_ = now;
+  request_ = client_->After(relist_back_off_.Next(), [this] { GoOn(); });
+}
+
+// `known`: when what the watch had told was certainly all.
+void Reflector::CloseWatch(Instant known) {
+  if (std::exchange(is_watch_open_, false) && client_->clock().Now() >= settled_at_)
+    fresh_ = std::max(*fresh_, known);
 }
 
 void Reflector::Heard() { heard_ = client_->clock().Now(); }
@@ -322,22 +388,29 @@ void Reflector::NoteFailure(Error error) {
   ++counts_.failures;
   // Once for each failure of a new kind, not for each attempt. Before anything was listed whoever
   // waits for that says why it does not come.
-  if (is_synced_ && (!last_error_ || last_error_->message != error.message)) {
+  const bool is_news = !last_error_ || last_error_->message != error.message;
+  if (is_synced_ && is_news && options_.log == ReflectorLog::kOwn) {
     LogWarning("{}", error.message);
   }
   last_error_ = std::move(error);
 }
 
 void Reflector::NoteSuccess() {
-  if (last_error_ && is_synced_) LogInfo("{}: in order again", options_.path);
+  if (last_error_ && is_synced_ && options_.log == ReflectorLog::kOwn)
+    LogInfo("{}: in order again", options_.path);
   last_error_.reset();
 }
 
-void Reflector::NoteMalformed(const std::string& what) {
+void Reflector::NoteMalformed(const simdjson::dom::element& object, const std::string& what) {
   ++counts_.malformed;
+  if (left_out_.size() < kLeftOutMax) left_out_.insert_or_assign(ObjectName(object), OneLine(what));
   if (logged_.size() >= kRefusalsLoggedMax || !logged_.insert(what).second) return;
   LogWarning("{}: left out: {} (what follows of the kind is only counted)", options_.path,
              OneLine(what));
+}
+
+void Reflector::NoteSound(const simdjson::dom::element& object) {
+  if (!left_out_.empty()) left_out_.erase(ObjectName(object));
 }
 
 }  // namespace rudderfish::kube

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -27,30 +29,41 @@
 // The initial stream (WatchList) spares the server the work of a list; where it is refused or does
 // not come to its end, pages of 500 do. The first list may be one the server remembers
 // (resourceVersion=0); later ones must be current, or time would go backwards. What a list does not
-// tell is gone. Whatever is malformed is counted, logged once a kind, and left out.
+// tell is gone.
+//
+// A line that is no event of our kind might have told anything: it ends the watch, and a new list
+// begins after a while. An object that the sink refuses brings a new list too, unless the last list
+// was refused the same object: then it is left out, counted, and logged once a kind.
 // Owned by one thread; all is done from within ApiClient::Poll.
 
 namespace rudderfish::kube {
 
 enum class InitialList { kStreamed, kPaged };
 
+// Who says that a list or a watch failed: the reflector, or who has many of them (last_error).
+enum class ReflectorLog { kOwn, kOfOwner };
+
 struct ReflectorOptions {
   std::string path;      // /api/v1/pods
   std::string selector;  // Further parts of each query: labelSelector=app%3Dcart&...
+  std::string kind;      // Of its objects, Pod; empty: any.
   InitialList initial = InitialList::kStreamed;
+  ReflectorLog log = ReflectorLog::kOwn;
   int page_size = 500;
   Duration watch_timeout = std::chrono::minutes(5);  // And up to twice that.
   Duration list_timeout = std::chrono::minutes(1);
   BackOff::Limits back_off;
+  BackOff::Limits relist_back_off;  // After what could not be read.
 };
 
 struct ReflectorCounts {
   int64_t lists = 0;    // Begun, streamed ones too.
   int64_t watches = 0;  // Begun after a list.
   int64_t failures = 0;
-  int64_t expired = 0;    // Versions the server no longer knew.
-  int64_t events = 0;     // Objects told by watches.
-  int64_t malformed = 0;  // Lines and objects left out.
+  int64_t expired = 0;     // Versions the server no longer knew.
+  int64_t events = 0;      // Objects told by watches.
+  int64_t malformed = 0;   // Objects that the sink refused.
+  int64_t unreadable = 0;  // Watches and lists given up for what could not be read.
 };
 
 class Reflector {
@@ -74,6 +87,12 @@ class Reflector {
   const ReflectorCounts& counts() const { return counts_; }
   const std::optional<Error>& last_error() const { return last_error_; }  // None while all is well.
   const std::string& path() const { return options_.path; }
+
+  // The objects that are left out because malformed: namespace/name and what is wrong. The first
+  // 1,000 of them.
+  using LeftOut = std::map<std::string, std::string, std::less<>>;
+  const LeftOut& left_out() const { return left_out_; }
+
   InitialList initial() const { return options_.initial; }
 
  private:
@@ -95,8 +114,11 @@ class Reflector {
   void Heard();
   void NoteFailure(Error error);
   void NoteSuccess();
-  void NoteMalformed(const std::string& what);
+  void NoteMalformed(const simdjson::dom::element& object, const std::string& what);
+  void NoteSound(const simdjson::dom::element& object);
   void Expire();
+  void Lose(const std::string& what);
+  void CloseWatch(Instant known);
   void TryAgain(const ApiStatus& status);  // After a while, or when the server says.
   void GoOn();                             // With what comes next: a list or a watch.
   std::string Query(std::string_view rest) const;
@@ -104,7 +126,7 @@ class Reflector {
   ApiClient* client_;
   ReflectorOptions options_;
   ObjectSink* sink_;
-  BackOff back_off_;
+  BackOff back_off_, relist_back_off_;
   Rng rng_;
   simdjson::dom::parser parser_;
 
@@ -126,7 +148,9 @@ class Reflector {
   Instant settled_at_;  // What happened while no watch was open is told.
   std::optional<Instant> fresh_;
   std::optional<Error> last_error_;
-  std::set<std::string> logged_;  // Kinds of what was malformed.
+  Instant lost_at_;  // When something could not be read last.
+  LeftOut left_out_;
+  std::set<std::string> logged_;  // What was said of malformed objects.
   ReflectorCounts counts_;
 };
 

@@ -74,6 +74,7 @@ class Reflected : public ::testing::Test {
     options.path = "/api/v1/pods";
     options.initial = initial;
     options.back_off = {.first = milliseconds(1), .last = milliseconds(5)};
+    if (options.relist_back_off.first < seconds(1)) options.relist_back_off = options.back_off;
     reflector_ = std::make_unique<Reflector>(client_.get(), options, &store_);
     reflector_->Start();
   }
@@ -284,15 +285,120 @@ TEST_F(Reflected, ForbiddenResourceIsToldWithItsRule) {
   EXPECT_FALSE(reflector_->FreshAsOf().has_value());
 }
 
-TEST_F(Reflected, WhatIsMalformedIsCountedAndLeftOut) {
-  Begin([](const SeenRequest&, int, Connection* to) {
-    Stream(to, EndOfList(5) + "nonsense\n" + R"({"type":"ADDED"})" + "\n" +
-                   Event("ADDED", R"({"metadata":{"resourceVersion":"6"}})") +  // Has no name.
-                   Event("SANG", Object("b", 7)) + "[]\n" + Event("ADDED", Object("a", 8)));
+// What such a line would have told nobody knows: to skip it would leave a mirror that is wrong.
+class Unreadable : public Reflected, public ::testing::WithParamInterface<std::string> {};
+
+TEST_P(Unreadable, LineBringsANewListAndNothingAfterItIsTold) {
+  Begin(
+      [](const SeenRequest&, int attempt, Connection* to) {
+        if (attempt == 0) {
+          Stream(to, Event("ADDED", Object("a", 1)) + Event("ADDED", Object("b", 2)) +
+                         EndOfList(5) + GetParam() + "\n" + Event("DELETED", Object("b", 7)));
+        } else {
+          Stream(to, Event("ADDED", Object("a", 8)) + EndOfList(9));
+        }
+        to->Hang();
+      },
+      InitialList::kStreamed, {.kind = "Pod"});
+  ASSERT_TRUE(Until([&] { return store_.complete_lists == 2; }));
+  EXPECT_EQ(store_.objects, Versions({{"a", 8}}));
+  EXPECT_EQ(store_.deletes, 0);
+  EXPECT_TRUE(Has(Requests()[1], "sendInitialEvents=true"));
+  EXPECT_EQ(reflector_->counts().unreadable, 1);
+  EXPECT_EQ(reflector_->counts().expired, 0);
+  EXPECT_FALSE(reflector_->last_error().has_value());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Lines, Unreadable,
+    ::testing::Values("nonsense", "[]", R"({"type":"ADDED"})", R"({"type":"ADDED","object":7})",
+                      R"({"type":"MODIFIED","object":{"metadata":{"name":"b","resourceVer)",
+                      R"({"type":"SANG","object":{"metadata":{"name":"b","resourceVersion":"6"}}})",
+                      R"({"type":"DELETED","object":{"metadata":{"name":"b"}}})",
+                      R"({"type":"ADDED","object":{"metadata":{"resourceVersion":"6"}}})",
+                      R"({"type":"DELETED","object":{"kind":"Node","metadata":{"name":"b",)"
+                      R"("resourceVersion":"6"}}})"));
+
+TEST_F(Reflected, UnreadableLineWithinAStreamedListBeginsItAnew) {
+  Begin([](const SeenRequest&, int attempt, Connection* to) {
+    Stream(to, Event("ADDED", Object("a", 1)) +
+                   (attempt == 0 ? "{\n" : Event("ADDED", Object("b", 2))) + EndOfList(5));
     to->Hang();
   });
-  ASSERT_TRUE(Until([&] { return store_.objects == Versions({{"a", 8}}); }));
-  EXPECT_EQ(reflector_->counts().malformed, 5);
+  ASSERT_TRUE(Until([&] { return reflector_->is_synced(); }));
+  EXPECT_EQ(store_.objects, Versions({{"a", 1}, {"b", 2}}));
+  EXPECT_EQ(store_.lists, 2);
+}
+
+TEST_F(Reflected, ErrorAmongWhatWaitsForTheEndOfAStreamedListEndsTheWatch) {
+  Begin([](const SeenRequest&, int attempt, Connection* to) {
+    if (attempt == 0) {  // A change, so that what follows waits; then the line that is none.
+      Stream(to, Event("ADDED", Object("a", 1)) + Event("MODIFIED", Object("a", 2)) +
+                     Event("MODIFIED", R"({"metadata":{"resourceVersion":"3"}})") +
+                     Event("DELETED", Object("a", 4)) + EndOfList(5));
+    } else {
+      Stream(to, Event("ADDED", Object("b", 8)) + EndOfList(9));
+    }
+    to->Hang();
+  });
+  ASSERT_TRUE(Until([&] { return store_.complete_lists == 2; }));
+  EXPECT_EQ(store_.objects, Versions({{"b", 8}}));
+  EXPECT_EQ(store_.deletes, 0);
+}
+
+TEST_F(Reflected, ServerThatIsNeverUnderstoodIsNotAskedWithoutPause) {
+  Begin(
+      [](const SeenRequest&, int, Connection* to) {
+        Stream(to, EndOfList(5) + "nonsense\n");
+        to->Hang();
+      },
+      InitialList::kStreamed, {.relist_back_off = {.first = seconds(100), .last = seconds(100)}});
+  ASSERT_TRUE(Until([&] { return reflector_->counts().unreadable == 1; }));
+  const Instant known = *reflector_->FreshAsOf();
+  for (int i = 0; i < 20; ++i) client_->Poll(milliseconds(5));
+  EXPECT_EQ(reflector_->counts().lists, 1);
+  EXPECT_EQ(*reflector_->FreshAsOf(), known) << "what is known grows old meanwhile";
+  EXPECT_THAT(reflector_->last_error()->message, HasSubstr("a line that is not JSON"));
+}
+
+// Refuses objects called "bad".
+class PickyStore final : public ObjectStore {
+ public:
+  Result<void> Listed(const simdjson::dom::element& object) override {
+    if (testing::NameOf(object) == "/bad") return Invalid("pod bad: spec: expected an object");
+    return ObjectStore::Listed(object);
+  }
+  Result<void> Changed(const simdjson::dom::element& object) override {
+    if (testing::NameOf(object) == "/bad") return Invalid("pod bad: spec: expected an object");
+    return ObjectStore::Changed(object);
+  }
+};
+
+TEST_F(Reflected, MalformedObjectIsListedOnceMoreAndThenLeftOut) {
+  PickyStore store;
+  FaultyServer server([](const SeenRequest& request, Connection* to) {
+    if (request.target == "/version") return to->Answer(200, "{}");
+    if (request.number == 0) {
+      Stream(to, EndOfList(5) + Event("ADDED", Object("bad", 6)));
+    } else {
+      Stream(to, Event("ADDED", Object("a", 1)) + Event("ADDED", Object("bad", 6)) + EndOfList(7) +
+                     Event("MODIFIED", Object("bad", 8)) + Event("MODIFIED", Object("a", 9)));
+    }
+    to->Hang();
+  });
+  const auto client = testing::OpenClient({.server = server.url()});
+  Reflector reflector(client.get(),
+                      {.path = "/api/v1/pods",
+                       .relist_back_off = {.first = milliseconds(1), .last = milliseconds(1)}},
+                      &store);
+  reflector.Start();
+  ASSERT_TRUE(Eventually(client.get(), [&] { return store.changes == 1; }));
+  EXPECT_EQ(store.objects, Versions({{"a", 9}}));
+  EXPECT_EQ(reflector.counts().lists, 2);
+  EXPECT_EQ(reflector.counts().unreadable, 1);
+  EXPECT_EQ(reflector.counts().malformed, 3);
+  EXPECT_EQ(reflector.left_out(),
+            (Reflector::LeftOut{{"bad", "pod bad: spec: expected an object"}}));
 }
 
 TEST_F(Reflected, ListsThatAreNoneAreTriedAgain) {
@@ -312,7 +418,7 @@ TEST_F(Reflected, ListsThatAreNoneAreTriedAgain) {
       InitialList::kPaged);
   EXPECT_TRUE(Until([&] { return reflector_->is_synced(); }));
   EXPECT_TRUE(store_.objects.empty());
-  EXPECT_EQ(reflector_->counts().malformed, 6);
+  EXPECT_EQ(reflector_->counts().unreadable, 6);
 }
 
 TEST_F(Reflected, WatchesThatEndAtOnceAreNotBegunWithoutPause) {

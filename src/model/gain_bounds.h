@@ -13,9 +13,9 @@
 // What they add is exact for the pod that moves: its payload, pair by pair, and the loopback that
 // it gains or loses. The pods that share its nodes get another share of their bandwidth: as the
 // transfer of a call is the mean over pairs of max(1 / share, 1 / share), a share that changes by
-// d(1/share) changes the transfer by something between 0 and that much, weighted with the pods concerned. In
-// an endpoint that is a sum the changes of its calls add up; in one with parallel calls its latency
-// changes by no more than they do.
+// d(1/share) changes the transfer by something between 0 and that much, weighted with the pods
+// concerned. In an endpoint that is a sum the changes of its calls add up; in one with parallel
+// calls its latency changes by no more than they do.
 //
 // Rounding is within the bounds. Allocates nothing once it has seen the largest state. Not thread
 // safe.

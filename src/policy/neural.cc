@@ -79,9 +79,9 @@ Result<void> CheckTask(const nn::SafetensorsFile& file, const Task& task) {
   TRY_ASSIGN(const std::string features, file.Metadata("features"));
   if (features != task.FeatureHash()) {
     return Fail(ErrorCode::kFailedPrecondition,
-                "{}: trained on other features (table {}) than the scenario's task gives (table "
-                "{}); train anew, or set "
-                "task.features in the scenario as it was",
+                "{}: trained on other features (table {}) than the task gives (table {}); train "
+                "anew, or set `features` as it was then (of the scenario's `task`, of a "
+                "configuration's `objective`)",
                 file.source_name(), features, task.FeatureHash());
   }
   TRY_ASSIGN(const std::string objective, file.Metadata("objective"));

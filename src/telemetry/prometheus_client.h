@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -40,6 +41,9 @@ class PrometheusClient {
   // Asks for everything, of these entities; nothing where the last round is still under way. Values
   // of entities that are gone are forgotten.
   void Refresh(const SignalEntities& entities);
+
+  // From the next round on; secrets change while programs run.
+  void SetHeaders(std::vector<std::string> headers) { options_.headers = std::move(headers); }
 
   // Takes what has arrived, waiting for it at most so long. Returns whether a round is under way.
   bool Poll(Duration wait);

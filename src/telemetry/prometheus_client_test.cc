@@ -19,6 +19,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::Exporter;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::PrometheusProcess;
 
 std::vector<SignalQuery> Queries(std::string_view text) {
@@ -174,6 +175,25 @@ TEST_F(PrometheusClientTest, NothingWaitsForAPrometheusThatIsSlowOrDown) {
   Round();
   EXPECT_THAT(Trouble("load"), HasSubstr("connect"));
   EXPECT_EQ(client_->signals().Find("load", "n1")->value, 1);
+}
+
+TEST_F(PrometheusClientTest, DoorOpensForTheHeadersAndTheCertificateThatAreGiven) {
+  Exporter exporter;
+  exporter.Set("load{node=\"n1\"} 1\nload{node=\"n2\"} 2\n");
+  PrometheusProcess prometheus(exporter, testing::PrometheusDoor::kTlsAndPassword);
+  const auto queries = Queries(kLoad);
+  client_.emplace(PrometheusOptions{.urls = {prometheus.url()}}, queries, &clock_);
+  ASSERT_TRUE(Eventually([&] { return Trouble("load").find("certificate") != std::string::npos; }));
+  client_.emplace(PrometheusOptions{.urls = {prometheus.url()}, .ca_file = prometheus.ca_file()},
+                  queries, &clock_);
+  Round();
+  EXPECT_THAT(Trouble("load"), HasSubstr("status 401"));
+  client_->SetHeaders({"Authorization: Basic d3Jvbmc6ZG9vcg=="});
+  Round();
+  EXPECT_THAT(Trouble("load"), HasSubstr("status 401"));
+  EXPECT_THAT(Trouble("load"), Not(HasSubstr("d3Jvbmc6")));
+  client_->SetHeaders({PrometheusProcess::kPassword});
+  EXPECT_TRUE(Sees("load", "n2", 2)) << Trouble("load");
 }
 
 TEST_F(PrometheusClientTest, PresetsAreQueriesPrometheusUnderstands) {

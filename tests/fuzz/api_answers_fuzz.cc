@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "kube/access_review.h"
 #include "kube/exec_plugin.h"
 #include "kube/status.h"
 #include "kube/timestamp.h"
@@ -22,6 +23,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto event = ReadWatchEvent(&parser, text))
     CHECK(event->kind == WatchEventKind::kError || !event->version.empty());
   if (const auto page = ReadListPage(&parser, text)) CHECK(!page->version.empty());
+  const auto allowed = internal::ReadAccessReview(text);
+  CHECK(allowed || !allowed.error().message.empty());
   const auto credential = ParseExecCredential(text, "client.authentication.k8s.io/v1");
   if (credential) CHECK(!credential->token.empty() || !credential->certificate.empty());
   if (const auto date = ParseDate(text)) CHECK(ParseDate(ToMicroTime(*date)) == date);

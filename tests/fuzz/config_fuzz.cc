@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CHECK(config->staleness.count() > 0);
   CHECK(config->cluster.is_simulated() == config->applications.empty());
   CHECK(rudderfish::WhatNeedsARestart(*config, *config).empty());
-  const auto signals = rudderfish::ParseSignals(config->signals);
+  const auto signals = rudderfish::ParseSignals(config->signals, "/nowhere");
   CHECK(signals.has_value() || !signals.error().message.empty());
   return 0;
 }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 
@@ -96,14 +97,15 @@ enum class Kind {
   kTlsReset,
   kTooMany,
   kServerError,
+  kGarbled,
   kPartition,
   kClockJumped,
   kClockStood,
 };
-constexpr int kKinds = 9;
+constexpr int kKinds = 10;
 constexpr const char* kKindNames[kKinds] = {
-    "API server killed", "compacted (410)", "watches cut", "TLS reset", "429", "500",
-    "partition",         "clock jumped",    "clock stood",
+    "API server killed", "compacted (410)", "watches cut",  "TLS reset",   "429", "500",
+    "garbled",           "partition",       "clock jumped", "clock stood",
 };
 
 // The controller, as `run` has it, and what it is compared with.
@@ -151,7 +153,9 @@ class Faults : public ::testing::Test {
     if (!turned) ++refused_turns_;
     if (witness_.decisions > decisions) {
       if (now - Instant(run_->state().at) > kLimit) ++on_old_states_;
-      if (blind_since_ && really_now - *blind_since_ > kLimit) ++while_blind_;
+      // A server that is up may be heard before it calls itself ready.
+      if (blind_since_ && really_now - std::max(*blind_since_, proxy_.last_passed()) > kLimit)
+        ++while_blind_;
     }
     return turned && Instant(run_->state().at) >= by;
   }
@@ -240,6 +244,8 @@ class Faults : public ::testing::Test {
         return Blind(Fault::kTooMany, seconds(2));
       case Kind::kServerError:
         return Blind(Fault::kServerError, seconds(2));
+      case Kind::kGarbled:
+        return Blind(Fault::kGarbled, seconds(2));
       case Kind::kPartition:
         return Blind(Fault::kPartition, partition);
       case Kind::kClockJumped:
@@ -255,7 +261,7 @@ class Faults : public ::testing::Test {
 
   // What faults leave behind.
   struct Signs {
-    int64_t failures, throttled, answers, resets, expired, events, refused_turns;
+    int64_t failures, throttled, answers, resets, expired, events, unreadable, refused_turns;
   };
 
   Signs LookForSigns() const {
@@ -265,10 +271,12 @@ class Faults : public ::testing::Test {
                 .resets = proxy_.resets(),
                 .expired = 0,
                 .events = 0,
+                .unreadable = 0,
                 .refused_turns = refused_turns_};
     for (const auto& [resource, watch] : feed_.Counts()) {
       signs.expired += watch.expired;
       signs.events += watch.events;
+      signs.unreadable += watch.unreadable;
     }
     return signs;
   }
@@ -289,6 +297,8 @@ class Faults : public ::testing::Test {
         return now.throttled > before.throttled;
       case Kind::kServerError:
         return failed && now.answers > before.answers;
+      case Kind::kGarbled:
+        return now.unreadable > before.unreadable;
       case Kind::kPartition:
       case Kind::kClockJumped:
         return now.refused_turns > before.refused_turns;
@@ -359,7 +369,7 @@ class Faults : public ::testing::Test {
   std::optional<Instant> blind_since_;  // By the real clock.
   int64_t refused_turns_ = 0;
   int64_t on_old_states_ = 0;  // Decisions, by our clock.
-  int64_t while_blind_ = 0;    // The same, by the real one.
+  int64_t while_blind_ = 0;    // With nothing heard for longer, by the real one.
   int counts_[kKinds] = {};
   Duration worst_[kKinds] = {}, sum_[kKinds] = {};
 };

@@ -58,7 +58,8 @@ std::string Status(int code, const char* reason) {
 
 FaultProxy::FaultProxy(int server_port)
     : server_port_(server_port),
-      stand_in_([this](const SeenRequest&, Connection* connection) { StandIn(connection); },
+      stand_in_([this](const SeenRequest& request,
+                       Connection* connection) { StandIn(request, connection); },
                 Transport::kTls) {
   listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = Loopback(0);
@@ -91,9 +92,15 @@ void FaultProxy::Cut() {
   Begin(fault_);
 }
 
-void FaultProxy::StandIn(Connection* connection) {
+void FaultProxy::StandIn(const SeenRequest& request, Connection* connection) {
   ++answers_;
-  if (fault_ == Fault::kTooMany) {
+  if (fault_ == Fault::kGarbled) {
+    if (request.target.find("watch=1") == std::string::npos)
+      return connection->Answer(200, R"({"kind":"List","metadata":{"resourceVer)");
+    connection->BeginStream();
+    connection->Chunk(R"({"type":"MODIFIED","object":{"metadata":{"name":"half an ev)"
+                      "\n");
+  } else if (fault_ == Fault::kTooMany) {
     connection->Answer(429, Status(429, "TooManyRequests"), "Retry-After: 1\r\n");
   } else {
     connection->Answer(500, Status(500, "InternalError"));
@@ -121,9 +128,11 @@ void FaultProxy::Accept() {
   link.up.from = link.down.to = client;
   link.is_doomed = obeyed_ == Fault::kTlsReset;
   if (!link.is_doomed) {
-    const bool in_its_place = obeyed_ == Fault::kTooMany || obeyed_ == Fault::kServerError;
+    const bool in_its_place =
+        obeyed_ == Fault::kTooMany || obeyed_ == Fault::kServerError || obeyed_ == Fault::kGarbled;
     const std::string place = stand_in_.url();
     const int port = in_its_place ? std::stoi(place.substr(place.rfind(':') + 1)) : server_port_;
+    link.is_real = !in_its_place;
     link.up.to = link.down.from = ConnectTo(port);
     if (link.up.to < 0) {
       End(&link, true);
@@ -141,6 +150,11 @@ void FaultProxy::End(Link* link, bool by_reset) {
   if (by_reset) ++resets_;
   Close(link->up.from, by_reset);
   Close(link->up.to, by_reset);
+}
+
+void FaultProxy::NotePassed(const Link& link) {
+  static const SystemClock clock;
+  if (link.is_real && !link.is_over) last_passed_ = clock.Now();
 }
 
 // False: one of the two is gone.
@@ -182,6 +196,7 @@ void FaultProxy::Serve() {
     for (Link& link : links_) {
       const short client = waited[at].revents, server = waited[at + 1].revents;
       at += 2;
+      if ((server & POLLIN) != 0) NotePassed(link);
       if (link.is_doomed) {
         if (client != 0) End(&link, true);
       } else if (!Move(client & kIn, server & POLLOUT, &link.up) ||

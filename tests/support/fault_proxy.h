@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "base/clock.h"
 #include "tests/support/faulty_server.h"
 
 // Stands between a client and a real server, on loopback, and is the network's and the server's bad
@@ -21,6 +22,7 @@ enum class Fault {
   kTlsReset,     // What is open is cut; new connections are reset during the handshake.
   kTooMany,      // What is open is cut; requests get 429 with Retry-After: 1.
   kServerError,  // What is open is cut; requests get 500.
+  kGarbled,      // What is open is cut; lists and watches get text that breaks off.
   kPartition,    // No byte passes and nobody is told; afterwards all that waited does.
 };
 
@@ -39,8 +41,9 @@ class FaultProxy {
   void Begin(Fault fault);
   void Cut();  // All connections that are open, once.
 
-  int64_t resets() const { return resets_; }    // Connections cut or reset.
-  int64_t answers() const { return answers_; }  // In the server's place.
+  int64_t resets() const { return resets_; }            // Connections cut or reset.
+  int64_t answers() const { return answers_; }          // In the server's place.
+  Instant last_passed() const { return last_passed_; }  // When the server was heard through this.
 
  private:
   struct Flow {
@@ -50,6 +53,7 @@ class FaultProxy {
   struct Link {
     Flow up, down;
     bool is_doomed = false;  // Reset with the first byte.
+    bool is_real = false;    // Leads to the server, not to who stands in for it.
     bool is_over = false;
   };
 
@@ -58,7 +62,8 @@ class FaultProxy {
   void Accept();
   bool Move(short readable, short writable, Flow* flow);
   void End(Link* link, bool by_reset);
-  void StandIn(Connection* connection);
+  void NotePassed(const Link& link);
+  void StandIn(const SeenRequest& request, Connection* connection);
 
   int server_port_;
   FaultyServer stand_in_;
@@ -70,6 +75,7 @@ class FaultProxy {
   std::atomic<bool> must_cut_ = false;
   std::atomic<bool> is_over_ = false;
   std::atomic<int64_t> resets_ = 0, answers_ = 0;
+  std::atomic<Instant> last_passed_ = Instant();
   std::thread thread_;
 };
 

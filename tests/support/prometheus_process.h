@@ -46,9 +46,15 @@ class Exporter {
   std::unique_ptr<HttpServer> server_;
 };
 
+enum class PrometheusDoor { kOpen, kTlsAndPassword };
+
 class PrometheusProcess {
  public:
-  explicit PrometheusProcess(const Exporter& exporter) {
+  // Who passes the door is "user" with the password "door".
+  static constexpr const char* kPassword = "Authorization: Basic dXNlcjpkb29y";
+
+  explicit PrometheusProcess(const Exporter& exporter, PrometheusDoor door = PrometheusDoor::kOpen)
+      : door_(door) {
     char folder[] = "/tmp/prometheus-XXXXXX";
     CHECK(::mkdtemp(folder) != nullptr);
     folder_ = folder;
@@ -57,6 +63,7 @@ class PrometheusProcess {
         << "global: {scrape_interval: 200ms, scrape_timeout: 200ms}\n"
         << "scrape_configs: [{job_name: t, static_configs: [{targets: ['" << exporter.address()
         << "']}]}]\n";
+    if (door_ == PrometheusDoor::kTlsAndPassword) MakeDoor();
     Run();
   }
   ~PrometheusProcess() {
@@ -67,7 +74,10 @@ class PrometheusProcess {
   }
   PrometheusProcess(const PrometheusProcess&) = delete;
 
-  std::string url() const { return "http://" + address_; }
+  std::string url() const {
+    return (door_ == PrometheusDoor::kOpen ? "http://" : "https://") + address_;
+  }
+  std::string ca_file() const { return folder_ / "door.pem"; }  // It signs itself.
 
   // Connections are still accepted, but nothing is answered.
   void Pause() const { ::kill(pid_, SIGSTOP); }
@@ -86,16 +96,33 @@ class PrometheusProcess {
     return ntohs(at.sin_port);
   }
 
+  void MakeDoor() const {
+    const std::string at = folder_.string();
+    const std::string command =
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj "
+        "/CN=door -addext subjectAltName=IP:127.0.0.1 -keyout " +
+        at + "/door.key -out " + at + "/door.pem 2>/dev/null";
+    CHECK_EQ(std::system(command.c_str()), 0);  // NOLINT(concurrency-mt-unsafe)
+    std::ofstream(folder_ / "web.yml")
+        << "tls_server_config: {cert_file: door.pem, key_file: door.key}\n"
+        << "basic_auth_users: {user: "
+           "$2b$04$abcdefghijklmnopqrstuuAfdI2dOMzrwkyc4xTKih7pY4n0Cu5gy}\n";
+  }
+
   void Run() {
-    const std::string command = "exec prometheus --config.file=" + folder_.string() +
-                                "/prometheus.yml --storage.tsdb.path=" + folder_.string() +
-                                "/data --web.listen-address=" + address_ + " >" + folder_.string() +
-                                "/log 2>&1";
+    const std::string command =
+        "exec prometheus --config.file=" + folder_.string() +
+        "/prometheus.yml --storage.tsdb.path=" + folder_.string() +
+        "/data --web.listen-address=" + address_ +
+        (door_ == PrometheusDoor::kOpen ? ""
+                                        : " --web.config.file=" + folder_.string() + "/web.yml") +
+        " >" + folder_.string() + "/log 2>&1";
     const char* const arguments[] = {"sh", "-c", command.c_str(), nullptr};
     CHECK_EQ(::posix_spawnp(&pid_, "sh", nullptr, nullptr, const_cast<char**>(arguments), environ),
              0);
   }
 
+  PrometheusDoor door_;
   std::filesystem::path folder_;
   std::string address_;
   pid_t pid_ = -1;
