@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "base/files.h"
 
 namespace rudderfish {
@@ -82,6 +84,7 @@ TEST(SignalSource, FilesAreRelativeToTheConfiguration) {
 
 TEST(SignalSource, FilesThatAreNotThereOrHoldSomethingElseAreNamed) {
   const std::string folder = testing::TempDir();
+  std::filesystem::remove(folder + "/no-ca.pem");
   SignalsConfig config{.urls = {"https://a"}, .ca_file = folder + "/no-ca.pem"};
   EXPECT_THAT(CheckFiles(config).error().message, HasSubstr("no-ca.pem: No such file"));
   ASSERT_TRUE(WriteFileAtomically(config.ca_file, "s3cret"));
