@@ -67,7 +67,7 @@ struct Workload {
   int replicas_max = 1;
   bool movable =
       true;  // False for persistent workloads and for those that stand for the outside (clients).
-  DeviceRequest devices;  // Of one pod, beside `requests`.
+  DeviceRequest devices;              // Of one pod, beside `requests`.
   NodeKindSet node_kinds = kAnyKind;  // Where its pods may run.
   LatencyLimits latency_limits;
 };

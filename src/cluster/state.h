@@ -38,7 +38,7 @@ struct Nodes {
 
 struct Pods {
   std::vector<WorkloadId> workload;
-  std::vector<NodeId> node;  // kNone while pending.
+  std::vector<NodeId> node;        // kNone while pending.
   std::vector<DeviceSet> devices;  // Which of its node's it has; empty where no node has any.
 
   int size() const { return static_cast<int>(workload.size()); }

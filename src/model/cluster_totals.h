@@ -43,9 +43,9 @@ struct ClusterTerms {
   double watts = 0;
   double watts_share = 0;  // Of what all nodes draw at full use.
   double price_per_hour = 0;
-  double price_share = 0;    // Of what all nodes cost.
-  double fragmentation = 0;  // Expected share of all devices, or of CPU, that is stranded.
-  double latency_ms = 0;     // Mean node-user latency of the bound pods; 0 if there are none.
+  double price_share = 0;      // Of what all nodes cost.
+  double fragmentation = 0;    // Expected share of all devices, or of CPU, that is stranded.
+  double latency_ms = 0;       // Mean node-user latency of the bound pods; 0 if there are none.
   double latency_penalty = 0;  // Mean of PlacementLaws::Penalty over them.
 };
 
