@@ -134,7 +134,7 @@ class ScenarioReader {
 
   Result<void> ReadNodes(const YamlNode& node) {
     std::vector<YamlNode> groups;
-    if (!node.IsNull()) {
+    if (!node.IsNull() || !has_arrivals_) {
       TRY_ASSIGN(groups, node.AsList());
     }
     auto names = std::make_shared<Names>();
@@ -200,7 +200,7 @@ class ScenarioReader {
 
   Result<void> ReadWorkloads(const YamlNode& node) {
     std::vector<std::pair<std::string, YamlNode>> entries;
-    if (!node.IsNull()) {
+    if (!node.IsNull() || !has_arrivals_) {
       TRY_ASSIGN(YamlMap map, node.AsMap());
       entries = map.Entries();
     }
@@ -341,7 +341,7 @@ class ScenarioReader {
                                  .workloads = &workloads_,
                                  .starts = scenario_.starts,
                                  .executions = executions_};
-    if (node.IsNull()) return {};
+    if (node.IsNull() && has_arrivals_) return {};
     TRY_ASSIGN(YamlMap map, node.AsMap());
     for (const auto& [name, value] : map.Entries()) {
       if (!IsName(name)) return value.Refuse(fmt::format("expected {} as key", kNameInWords));
