@@ -4,9 +4,10 @@
 #include <array>
 #include <cstdint>
 
-// Devices of a node, GPUs, of which a pod takes whole ones or a share of one: counted in thousandths
-// of a device, because what is free on two half-used GPUs is not one free GPU. Kubernetes' extended
-// resource `nvidia.com/gpu: 2` is a request of {2, 1000}; a share of 0.46 GPU is {1, 460}.
+// Devices of a node, GPUs, of which a pod takes whole ones or a share of one: counted in
+// thousandths of a device, because what is free on two half-used GPUs is not one free GPU.
+// Kubernetes' extended resource `nvidia.com/gpu: 2` is a request of {2, 1000}; a share of 0.46 GPU
+// is {1, 460}.
 //
 // Plain values of a node's column (State::nodes.devices) and of a workload; nothing here allocates.
 

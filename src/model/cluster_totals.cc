@@ -145,8 +145,9 @@ ClusterTotals::Sums ClusterTotals::OfNode(NodeId node, const Resources& free,
     sums.full_microprice = Rounded(costs.price_per_hour * kMillion);
     sums.microprice = pods > 0 ? sums.full_microprice : 0;
   }
-  sums.fragments = WeightedFragmentMillis(laws_->shapes, counts_devices_, state_->nodes.kind[node],
-                                          free, devices);
+  sums.fragments =
+      WeightedFragmentMillis(laws_->shapes, counts_devices_ ? Stranded::kDevices : Stranded::kCpu,
+                             state_->nodes.kind[node], free, devices);
   return sums;
 }
 

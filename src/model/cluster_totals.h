@@ -15,15 +15,15 @@
 //
 //   utilisation   requested / allocatable of a node, per resource
 //   sd            population standard deviation of the utilisation over the nodes
-//   watts         asleep where no pod is, else idle + (busy - idle) * utilisation of CPU: the linear
-//                 curve of Fan, Weber, Barroso, "Power provisioning for a warehouse-sized
+//   watts         asleep where no pod is, else idle + (busy - idle) * utilisation of CPU: the
+//                 linear curve of Fan, Weber, Barroso, "Power provisioning for a warehouse-sized
 //                 computer", ISCA 2007
 //   price         of the nodes that have pods: an autoscaler takes away the others
 //   node-user     round trip between the layer of the users and that of the node
 //
-// Nodes that are lost count nowhere. Sums are of integers (utilisation in 2^-22, watts and prices in
-// millionths, latency in ns), so that a pod placed and removed restores them to the bit, and equal
-// what Reset computes. Allocates in Reset only. Not thread safe.
+// Nodes that are lost count nowhere. Sums are of integers (utilisation in 2^-22, watts and prices
+// in millionths, latency in ns), so that a pod placed and removed restores them to the bit, and
+// equal what Reset computes. Allocates in Reset only. Not thread safe.
 
 namespace rudderfish {
 

@@ -24,8 +24,9 @@ void PodShapes::Add(const Workload& workload, int64_t weight) {
   }
 }
 
-int64_t WeightedFragmentMillis(const PodShapes& shapes, bool counts_devices, KindId kind,
+int64_t WeightedFragmentMillis(const PodShapes& shapes, Stranded stranded, KindId kind,
                                const Resources& free, const Devices& devices) {
+  const bool counts_devices = stranded == Stranded::kDevices;
   const int64_t all = counts_devices ? devices.TotalFreeMillis() : free.cpu_millis;
   if (all <= 0) return 0;
   int64_t fragments = 0;

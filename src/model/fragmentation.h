@@ -37,8 +37,11 @@ struct PodShapes {
   static constexpr int64_t kMaxWeight = 1'000'000;
 };
 
-// Of one node, times total_weight: thousandths of devices where `counts_devices`, else milli-cores.
-int64_t WeightedFragmentMillis(const PodShapes& shapes, bool counts_devices, KindId kind,
+// What is measured: devices in a world that has any, else CPU.
+enum class Stranded { kDevices, kCpu };
+
+// Of one node, times total_weight: thousandths of devices, or milli-cores.
+int64_t WeightedFragmentMillis(const PodShapes& shapes, Stranded stranded, KindId kind,
                                const Resources& free, const Devices& devices);
 
 }  // namespace rudderfish

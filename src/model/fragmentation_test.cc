@@ -21,7 +21,7 @@ Devices Left(std::initializer_list<int16_t> free_millis) {
 int64_t OnDevices(const Workload& workload, const Resources& free, const Devices& devices) {
   PodShapes shapes;
   shapes.Add(workload, 1);
-  return WeightedFragmentMillis(shapes, true, 0, free, devices);
+  return WeightedFragmentMillis(shapes, Stranded::kDevices, 0, free, devices);
 }
 
 TEST(Fragmentation, PodThatRunsStrandsOnlyDevicesTooSmallForIt) {
@@ -49,16 +49,18 @@ TEST(Fragmentation, ShapesCountByTheirWeight) {
   shapes.Add(Shape(1000, {1, 900}), 0);
   EXPECT_EQ(shapes.shapes.size(), 2U);
   EXPECT_EQ(shapes.total_weight, 6);
-  EXPECT_EQ(WeightedFragmentMillis(shapes, true, 0, {4000, kGib}, Left({400, 1000})), 6 * 400);
-  EXPECT_EQ(WeightedFragmentMillis(shapes, true, 0, {4000, kGib}, Left({700})), 0 * 5 + 700);
+  EXPECT_EQ(WeightedFragmentMillis(shapes, Stranded::kDevices, 0, {4000, kGib}, Left({400, 1000})),
+            6 * 400);
+  EXPECT_EQ(WeightedFragmentMillis(shapes, Stranded::kDevices, 0, {4000, kGib}, Left({700})),
+            0 * 5 + 700);
 }
 
 TEST(Fragmentation, WithoutDevicesFreeCpuIsStrandedWhereNoPodFits) {
   PodShapes shapes;
   shapes.Add(Shape(1000, {}), 1);
-  EXPECT_EQ(WeightedFragmentMillis(shapes, false, 0, {999, kGib}, {}), 999);
-  EXPECT_EQ(WeightedFragmentMillis(shapes, false, 0, {1500, kGib}, {}), 0);
-  EXPECT_EQ(WeightedFragmentMillis(shapes, false, 0, {1500, kGib - 1}, {}), 1500);
+  EXPECT_EQ(WeightedFragmentMillis(shapes, Stranded::kCpu, 0, {999, kGib}, {}), 999);
+  EXPECT_EQ(WeightedFragmentMillis(shapes, Stranded::kCpu, 0, {1500, kGib}, {}), 0);
+  EXPECT_EQ(WeightedFragmentMillis(shapes, Stranded::kCpu, 0, {1500, kGib - 1}, {}), 1500);
 }
 
 }  // namespace

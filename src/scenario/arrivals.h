@@ -45,8 +45,8 @@ struct ArrivalStream {
   // kSpaced   one every `interval`; each runs for `lifetime`.
   // kWaves    `pods` of them `interval` apart; `hold` after the last all are deleted, whether they
   //           run or not; `pause` later the next wave.
-  // kRolling  `pods` of them `interval` apart; then, for ever: the oldest is deleted, after `hold` a
-  //           new one arrives, after `pause` the next is deleted.
+  // kRolling  `pods` of them `interval` apart; then, for ever: the oldest is deleted, after `hold`
+  //           a new one arrives, after `pause` the next is deleted.
   enum class Shape { kSpaced, kWaves, kRolling };
 
   Shape shape = Shape::kSpaced;
@@ -68,8 +68,8 @@ struct WorldEvent {
 
   SimTime at{0};
   Kind kind = Kind::kLatency;
-  NodeId node = kNone;                 // Of the first two.
-  LayerId from = kNone, to = kNone;    // Of kLatency; one way.
+  NodeId node = kNone;               // Of the first two.
+  LayerId from = kNone, to = kNone;  // Of kLatency; one way.
   double latency_ms = 0;
 
   bool operator==(const WorldEvent&) const = default;
@@ -87,10 +87,11 @@ enum class LostPods { kPend, kGone };  // Pend again, as a ReplicaSet has it; or
 
 // Where recorded pods and nodes are read from; docs/arrivals.md describes the formats.
 struct TraceSource {
-  std::string format;      // "openb"
-  std::string pods_file;   // Relative to the scenario's; empty: none.
-  std::string nodes_file;  // The same.
-  double time_warp = 1;    // Recorded time passes so many times faster.
+  std::string format;        // "openb"
+  std::string pods_file;     // Relative to the scenario's; empty: none.
+  std::string nodes_file;    // The same.
+  double time_warp = 1;      // Pods arrive so many times faster than recorded,
+  double lifetime_warp = 1;  // and run for so many times less.
 
   bool operator==(const TraceSource&) const = default;
 };
@@ -105,13 +106,13 @@ struct TracePod {
 
 struct Arrivals {
   std::vector<ArrivalStream> streams;
-  TimeLaw start_delay;  // From when a pod is bound until it runs.
+  TimeLaw start_delay;     // From when a pod is bound until it runs.
   SimTime until = kNever;  // The end of an episode; kNever: when no pod is left.
   LayerId users = kNone;   // Where the users are, for node-user latency.
   LostPods lost_pods = LostPods::kPend;
   std::optional<NodeFailures> failures;
-  std::vector<WorldEvent> events;  // By time.
-  TraceSource trace;               // No files: none.
+  std::vector<WorldEvent> events;                           // By time.
+  TraceSource trace;                                        // No files: none.
   std::shared_ptr<const std::vector<TracePod>> trace_pods;  // By time; null: no trace was read.
   // The scenario's workloads and groups of nodes from here on are the trace's; kNone: none are.
   int first_trace_workload = kNone, first_trace_group = kNone;

@@ -17,6 +17,7 @@ namespace {
 constexpr double kMostMs = 1e11;  // Three years.
 constexpr double kMostNs = 1e18;  // Of a script, from its start to the end of its last pod.
 constexpr double kLeastWeight = 1e-6, kMostWeight = 1e6;
+constexpr double kLeastWarp = 1e-6, kMostWarp = 1e9;
 constexpr int64_t kMostCount = 1'000'000'000;
 constexpr std::string_view kTo = " to ";
 
@@ -45,8 +46,9 @@ Result<TimeLaw> UnboundedLawOf(const YamlNode& node) {
     TRY_ASSIGN(law.a, TimeOf(both[0]));
     TRY_ASSIGN(law.b, TimeOf(both[1]));
   } else {
-    return node.Expected("a time such as 20s, a range such as 10s to 30s, {exponential: 20s} or "
-                         "{normal: [20s, 1s]}");
+    return node.Expected(
+        "a time such as 20s, a range such as 10s to 30s, {exponential: 20s} or "
+        "{normal: [20s, 1s]}");
   }
   TRY(map.Finish());
   return law;
@@ -133,7 +135,8 @@ class ArrivalsReader {
     }
     // Time must go on, or an episode never ends.
     if (stream.interval.a.count() + stream.interval.b.count() + stream.hold.count() +
-            stream.pause.count() <= 0)
+            stream.pause.count() <=
+        0)
       return interval.Refuse("expected an interval above 0");
     return stream;
   }
@@ -189,7 +192,10 @@ class ArrivalsReader {
     TRY_ASSIGN(arrivals_.trace.pods_file, pods.AsString());
     if (arrivals_.trace.pods_file.empty()) return pods.Expected("a file");
     TRY_ASSIGN(arrivals_.trace.nodes_file, map.OptionalString("nodes", ""));
-    TRY_ASSIGN(arrivals_.trace.time_warp, map.OptionalDouble("time_warp", 1e-6, 1e9, 1));
+    TRY_ASSIGN(const double warp, map.OptionalDouble("time_warp", kLeastWarp, kMostWarp, 1));
+    arrivals_.trace.time_warp = warp;
+    TRY_ASSIGN(arrivals_.trace.lifetime_warp,
+               map.OptionalDouble("lifetime_warp", kLeastWarp, kMostWarp, warp));
     return map.Finish();
   }
 

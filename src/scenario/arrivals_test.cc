@@ -5,15 +5,16 @@
 #include <gtest/gtest.h>
 
 #include "scenario/arrivals_parser.h"
+#include "scenario/arrivals_writer.h"
 #include "tests/support/small_arrivals.h"
 
 namespace rudderfish {
 namespace {
 
 using namespace std::chrono_literals;
-using ::testing::HasSubstr;
 using testing::ArrivalsScenario;
 using testing::ArrivalsText;
+using ::testing::HasSubstr;
 
 constexpr std::string_view kEverything = R"(
   streams:
@@ -31,7 +32,6 @@ constexpr std::string_view kEverything = R"(
     - {at: 30s, lose: small-2}
     - {at: 60s, latency: {users: {near: 30ms, far: 1.5ms}}}
 )";
-
 
 std::string Refusal(std::string_view arrivals) {
   const Result<Scenario> scenario = ParseScenario(ArrivalsText(arrivals), "s.yaml");
@@ -103,15 +103,17 @@ TEST(Arrivals, RefusesWhatCannotBe) {
               HasSubstr("did you mean `lifetime`?"));
   EXPECT_THAT(stream("workloads: web, interval: 1s to 2s, count: 5, waves: {pods: 2}"),
               HasSubstr("at a constant interval"));
-  EXPECT_THAT(stream("workloads: web, interval: 1s, count: 5, waves: {pods: 2}, rolling: {pods: 2}"),
-              HasSubstr("not both"));
+  EXPECT_THAT(
+      stream("workloads: web, interval: 1s, count: 5, waves: {pods: 2}, rolling: {pods: 2}"),
+      HasSubstr("not both"));
   EXPECT_THAT(stream("workloads: web, interval: 20000h, count: 999999999, waves: {pods: 2}"),
               HasSubstr("longer than can be counted"));
 }
 
 TEST(Arrivals, RefusesEventsOfThingsThatAreNotThere) {
   const auto with = [](std::string_view more) {
-    return Refusal(fmt::format("  streams: [{{workloads: web, interval: 1s, count: 1}}]\n  {}", more));
+    return Refusal(
+        fmt::format("  streams: [{{workloads: web, interval: 1s, count: 1}}]\n  {}", more));
   };
   EXPECT_THAT(with("events: [{at: 1s, lose: smal-1}]"), HasSubstr("did you mean `small-1`?"));
   EXPECT_THAT(with("events: [{at: 1s}]"), HasSubstr("one of `lose`, `return` and `latency`"));

@@ -96,10 +96,8 @@ Result<NodeCosts> ParseNodeCosts(YamlMap* fields) {
   if (const std::optional<YamlNode> power = fields->Optional("power")) {
     TRY_ASSIGN(YamlMap watts, power->AsMap());
     TRY_ASSIGN(costs.idle_watts, watts.RequiredDouble("idle_watts", 0, kMostWatts));
-    TRY_ASSIGN(costs.busy_watts,
-               watts.RequiredDouble("busy_watts", costs.idle_watts, kMostWatts));
-    TRY_ASSIGN(costs.asleep_watts,
-               watts.OptionalDouble("asleep_watts", 0, costs.idle_watts, 0));
+    TRY_ASSIGN(costs.busy_watts, watts.RequiredDouble("busy_watts", costs.idle_watts, kMostWatts));
+    TRY_ASSIGN(costs.asleep_watts, watts.OptionalDouble("asleep_watts", 0, costs.idle_watts, 0));
     TRY(watts.Finish());
   }
   return costs;

@@ -35,18 +35,18 @@ class CsvReader {
   int line() const { return line_; }
 
  private:
-  CsvReader(std::string_view text, std::string_view source_name) :
-      text_(text), source_(source_name) {}
+  CsvReader(std::string_view text, std::string_view source_name)
+      : text_(text), source_(source_name) {}
 
   bool NextLine(std::string_view* line);
   static std::vector<std::string_view> Split(std::string_view line);
 
   std::string_view text_;
   std::string source_;
-  std::vector<std::string> names_;         // Of the columns asked for,
-  std::vector<int> position_;              // where they stand in a line,
-  std::vector<std::string_view> fields_;   // and what is there in this row.
-  std::vector<size_t> column_at_;          // 1-based character of each.
+  std::vector<std::string> names_;        // Of the columns asked for,
+  std::vector<int> position_;             // where they stand in a line,
+  std::vector<std::string_view> fields_;  // and what is there in this row.
+  std::vector<size_t> column_at_;         // 1-based character of each.
   size_t headings_ = 0;
   int line_ = 0;
 };

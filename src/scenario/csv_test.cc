@@ -49,8 +49,7 @@ TEST(Csv, RefusesHeadingsThatLackAColumnAndNamesTheNearest) {
   EXPECT_EQ(Refusal("name,cpus\n"),
             "pods.csv:1:1: expected a column `cpu`, found \"name,cpus\"; is it \"cpus\"?");
   EXPECT_EQ(Refusal("name,cpu,cpu\n"), "pods.csv:1:1: two columns are called `cpu`");
-  EXPECT_EQ(Refusal(""),
-            "pods.csv: expected a line of headings (name,cpu), found an empty file");
+  EXPECT_EQ(Refusal(""), "pods.csv: expected a line of headings (name,cpu), found an empty file");
 }
 
 TEST(Csv, MessagesStayOneLine) {

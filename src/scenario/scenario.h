@@ -59,12 +59,12 @@ struct Scenario {
   std::vector<Distribution> latency_ms;  // [from][to], one way, drawn once an episode.
   // Each episode has one of them; none where pods come and go and nobody calls anybody.
   std::vector<std::shared_ptr<const CallGraph>> patterns;
-  std::vector<double> pattern_weights;                     // [pattern], positive.
-  int retry_limit = 100;  // Draws of an episode before it counts as impossible.
-  YamlNode task;          // Opaque here; null if absent. Task parses it.
-  std::vector<NodeCosts> kind_costs;           // [kind]
-  std::shared_ptr<const Arrivals> arrivals;    // Null: pods neither come nor go.
-  std::optional<Objective> objective;          // Of placement.
+  std::vector<double> pattern_weights;       // [pattern], positive.
+  int retry_limit = 100;                     // Draws of an episode before it counts as impossible.
+  YamlNode task;                             // Opaque here; null if absent. Task parses it.
+  std::vector<NodeCosts> kind_costs;         // [kind]
+  std::shared_ptr<const Arrivals> arrivals;  // Null: pods neither come nor go.
+  std::optional<Objective> objective;        // Of placement.
 
   int node_count() const { return static_cast<int>(names->nodes.size()); }
   int pod_limit() const;                     // Pods of the largest episode.

@@ -34,7 +34,8 @@ class ScenarioReader {
     TRY_ASSIGN(scenario_.latency_ms, ParseLatencies(latency, catalog_.layers, layers_, LatencyOf));
     TRY_ASSIGN(const YamlNode kinds, map.Required("node_types"));
     TRY(ReadKinds(kinds));
-    // Pods that come and go may be all there is to a scenario, and a trace bring nodes and workloads.
+    // Pods that come and go may be all there is to a scenario, and a trace bring nodes and
+    // workloads.
     const std::optional<YamlNode> arrivals = map.Optional("arrivals");
     has_arrivals_ = arrivals.has_value();
     TRY_ASSIGN(const YamlNode nodes, RequiredUnlessArrivals(&map, "nodes"));
@@ -64,8 +65,9 @@ class ScenarioReader {
   }
 
   Result<void> ReadArrivals(const YamlNode& node) {
-    TRY_ASSIGN(Arrivals arrivals,
-               ParseArrivals(node, {.workloads = &workloads_, .layers = &layers_, .nodes = &nodes_}));
+    TRY_ASSIGN(
+        Arrivals arrivals,
+        ParseArrivals(node, {.workloads = &workloads_, .layers = &layers_, .nodes = &nodes_}));
     if (scenario_.names->nodes.empty() && arrivals.trace.nodes_file.empty())
       return node.Refuse("there is no node: the scenario needs `nodes`, or the trace does");
     scenario_.arrivals = std::make_shared<const Arrivals>(std::move(arrivals));
@@ -77,7 +79,8 @@ class ScenarioReader {
     TRY_ASSIGN(const Objective objective, ParseObjective(*node));
     const bool has_users = scenario_.arrivals != nullptr && scenario_.arrivals->users != kNone;
     if (objective.WeightOf(ObjectiveTerm::kLatency) > 0 && !has_users)
-      return node->Refuse("latency counts from the users: say in `arrivals.users` which layer they are in");
+      return node->Refuse(
+          "latency counts from the users: say in `arrivals.users` which layer they are in");
     scenario_.objective = objective;
     return {};
   }

@@ -226,9 +226,8 @@ class ScenarioText {
 
   void WriteWorkloads() {
     out_.BlankLine();
-    const std::span<const Workload> workloads =
-        OfTheFile(catalog_.workloads,
-                  scenario_.arrivals ? scenario_.arrivals->first_trace_workload : kNone);
+    const std::span<const Workload> workloads = OfTheFile(
+        catalog_.workloads, scenario_.arrivals ? scenario_.arrivals->first_trace_workload : kNone);
     if (workloads.empty()) return;
     out_.BeginMap("workloads");
     default_execution_.resize(catalog_.workload_count());

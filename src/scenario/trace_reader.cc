@@ -46,8 +46,8 @@ class TraceWorkloads {
     if (known != known_.end()) return known->second;
     if (catalog_->workload_count() >= kMaxWorkloads)
       return row.Refuse(0, fmt::format("more than {} different pods", kMaxWorkloads));
-    std::string name = fmt::format("{}m-{}Mi", requests.cpu_millis,
-                                   requests.memory_bytes / kBytesPerMib);
+    std::string name =
+        fmt::format("{}m-{}Mi", requests.cpu_millis, requests.memory_bytes / kBytesPerMib);
     if (devices.count > 0) name += fmt::format("-{}x{}", devices.count, devices.millis);
     for (KindId kind = 0; kinds != kAnyKind && kind < catalog_->kind_count(); ++kind) {
       if (Contains(kinds, kind)) name += "-" + catalog_->kinds[kind].name;
@@ -76,8 +76,8 @@ class TraceWorkloads {
 };
 
 enum PodColumn { kCpu, kMemory, kGpus, kGpuMillis, kGpuSpec, kCreated, kDeleted, kScheduled };
-constexpr std::string_view kPodColumns[] = {"cpu_milli", "memory_mib",    "num_gpu",
-                                            "gpu_milli", "gpu_spec",      "creation_time",
+constexpr std::string_view kPodColumns[] = {"cpu_milli",     "memory_mib",    "num_gpu",
+                                            "gpu_milli",     "gpu_spec",      "creation_time",
                                             "deletion_time", "scheduled_time"};
 
 Result<DeviceRequest> DevicesOf(const CsvReader& row) {
@@ -112,7 +112,8 @@ Result<PodTimes> TimesOf(const CsvReader& row, int64_t previous_s) {
   TRY_ASSIGN(const int64_t created, row.Int(kCreated, 0, kMostSeconds));
   if (created < previous_s) {
     return row.Refuse(kCreated, fmt::format("times run backwards: {} comes after {}; sort the file "
-                                            "by creation_time", created, previous_s));
+                                            "by creation_time",
+                                            created, previous_s));
   }
   TRY_ASSIGN(const int64_t deleted, row.Int(kDeleted, 0, kMostSeconds));
   if (deleted < created)
@@ -126,7 +127,9 @@ Result<PodTimes> TimesOf(const CsvReader& row, int64_t previous_s) {
 
 Result<SimTime> Warped(int64_t seconds, double warp, const CsvReader& row) {
   const double ns = static_cast<double>(seconds) * kNsPerS / warp;
-  if (ns > kMostNs) return row.Refuse(kCreated, "too late to be counted in ns: raise `time_warp`");
+  if (ns > kMostNs)
+    return row.Refuse(kCreated,
+                      "too late to be counted in ns: raise `time_warp` and `lifetime_warp`");
   return SimTime(std::llround(ns));
 }
 
@@ -184,7 +187,7 @@ Result<void> ReadOpenbPods(std::string_view text, std::string_view source_name,
   auto catalog = std::make_shared<Catalog>(*scenario->catalog);
   TraceWorkloads workloads(catalog.get(), scenario);
   auto pods = std::make_shared<std::vector<TracePod>>();
-  const double warp = scenario->arrivals->trace.time_warp;
+  const TraceSource& trace = scenario->arrivals->trace;
   int64_t first_s = -1, previous_s = 0;
   for (;;) {
     TRY_ASSIGN(const bool more, rows.Next());
@@ -200,8 +203,8 @@ Result<void> ReadOpenbPods(std::string_view text, std::string_view source_name,
       return rows.Refuse(kCpu, fmt::format("more than {} pods", kMaxPods));
     TracePod pod;
     TRY_ASSIGN(pod.workload, workloads.Of({cpu, memory * kBytesPerMib}, devices, set, rows));
-    TRY_ASSIGN(pod.at, Warped(times.created_s - first_s, warp, rows));
-    TRY_ASSIGN(pod.lifetime, Warped(times.runs_s, warp, rows));
+    TRY_ASSIGN(pod.at, Warped(times.created_s - first_s, trace.time_warp, rows));
+    TRY_ASSIGN(pod.lifetime, Warped(times.runs_s, trace.lifetime_warp, rows));
     pods->push_back(pod);
   }
   if (pods->empty()) return Invalid("{}: expected at least one pod, found none", source_name);

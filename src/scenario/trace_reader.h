@@ -18,9 +18,10 @@
 //          scheduled_time; in the order of creation
 //   nodes  sn, cpu_milli, memory_mib, gpu, model
 // A pod with num_gpu 1 takes gpu_milli thousandths of one GPU, one with more takes whole ones.
-// gpu_spec names the models it may run on, separated by |; empty: any. Times are in s and shifted so
-// that the first pod arrives at 0; a pod runs for deletion - scheduled, or, where it never was
-// scheduled, for deletion - creation. All times are divided by the warp. A node is of the node type
+// gpu_spec names the models it may run on, separated by |; empty: any. Times are in s and shifted
+// so that the first pod arrives at 0; a pod runs for deletion - scheduled, or, where it never was
+// scheduled, for deletion - creation. Times of arrival are divided by
+// `time_warp`, what pods run by `lifetime_warp`. A node is of the node type
 // that has its model's name; without GPUs, of the type called `cpu`.
 //
 // Pods of equal requests become one workload, called by them: 6000m-12288Mi-1x460.
@@ -33,8 +34,7 @@ Result<void> CheckTraceFormat(std::string_view format, const YamlNode& where);
 // Both append what the text holds to the scenario, whose node types must be known.
 Result<void> ReadOpenbNodes(std::string_view text, std::string_view source_name,
                             Scenario* scenario);
-Result<void> ReadOpenbPods(std::string_view text, std::string_view source_name,
-                           Scenario* scenario);
+Result<void> ReadOpenbPods(std::string_view text, std::string_view source_name, Scenario* scenario);
 
 // Reads the files that the scenario's arrivals name, from `folder` where they are relative. Does
 // nothing if there are none.

@@ -37,8 +37,8 @@ Scenario Bare() {
 
 std::string PodRefusal(std::string_view rows) {
   Scenario scenario = Bare();
-  const Result<void> read = ReadOpenbPods(fmt::format("{}{}", kHeadings, rows), "pods.csv",
-                                          &scenario);
+  const Result<void> read =
+      ReadOpenbPods(fmt::format("{}{}", kHeadings, rows), "pods.csv", &scenario);
   return read ? "" : read.error().message;
 }
 
@@ -51,10 +51,10 @@ std::string NodeRefusal(std::string_view text) {
 TEST(TraceReader, PodsOfEqualRequestsAreOneWorkload) {
   Scenario scenario = Bare();
   ASSERT_TRUE(ReadOpenbPods(fmt::format("{}{}", kHeadings,
-                                "a,6000,1024,1,460,,LS,Running,100,1000,200\n"
-                                "b,500,512,0,0,,BE,Pending,150,250,\n"
-                                "c,6000,1024,1,460,,LS,Running,150,150,150\n"
-                                "d,8000,1024,2,1000,T4|G2,LS,Running,300,400,300\n"),
+                                        "a,6000,1024,1,460,,LS,Running,100,1000,200\n"
+                                        "b,500,512,0,0,,BE,Pending,150,250,\n"
+                                        "c,6000,1024,1,460,,LS,Running,150,150,150\n"
+                                        "d,8000,1024,2,1000,T4|G2,LS,Running,300,400,300\n"),
                             "pods.csv", &scenario)
                   .has_value());
   const auto& workloads = scenario.catalog->workloads;
@@ -69,6 +69,18 @@ TEST(TraceReader, PodsOfEqualRequestsAreOneWorkload) {
   // From the first pod on, ten times faster; lifetimes from when it was scheduled, if it was.
   EXPECT_EQ(*scenario.arrivals->trace_pods,
             (std::vector<TracePod>{{0s, 80s, 0}, {5s, 10s, 1}, {5s, 0s, 0}, {20s, 10s, 2}}));
+}
+
+TEST(TraceReader, LifetimesMayBeWarpedOtherwiseThanArrivals) {
+  Scenario scenario = Bare();
+  auto arrivals = std::make_shared<Arrivals>(*scenario.arrivals);
+  EXPECT_EQ(arrivals->trace.lifetime_warp, 10);  // As time_warp, which alone is given.
+  arrivals->trace.lifetime_warp = 0.5;
+  scenario.arrivals = arrivals;
+  const std::string rows = "a,1,1,0,0,,,,0,30,0\nb,1,1,0,0,,,,20,30,20\n";
+  ASSERT_TRUE(
+      ReadOpenbPods(fmt::format("{}{}", kHeadings, rows), "pods.csv", &scenario).has_value());
+  EXPECT_EQ(scenario.arrivals->trace_pods->back(), (TracePod{2s, 20s, 0}));
 }
 
 TEST(TraceReader, NodesAreOfTheTypeOfTheirModel) {

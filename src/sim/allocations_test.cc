@@ -42,7 +42,8 @@ int Play(Lifecycle* world) {
 TEST(Lifecycle, SecondEpisodeAllocatesNothing) {
   Lifecycle world(testing::ArrivalsScenario(R"(
   streams:
-    - {workloads: {web: 3, batch: 1, learner: 1}, interval: {exponential: 3s}, lifetime: {exponential: 60s}, count: 500}
+    - {workloads: {web: 3, batch: 1, learner: 1}, interval: {exponential: 3s},
+        lifetime: {exponential: 60s}, count: 500}
   start_delay: 1s to 3s
   users: users
   failures: {every: {exponential: 20m}, down: 1m}

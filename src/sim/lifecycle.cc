@@ -24,8 +24,7 @@ Lifecycle::Lifecycle(std::shared_ptr<const Scenario> scenario)
   const Catalog& catalog = *scenario_->catalog;
   laws_.costs = scenario_->kind_costs;
   laws_.users = arrivals.users;
-  const std::vector<int64_t> popularity =
-      PopularityOfWorkloads(arrivals, catalog.workload_count());
+  const std::vector<int64_t> popularity = PopularityOfWorkloads(arrivals, catalog.workload_count());
   for (WorkloadId w = 0; w < catalog.workload_count(); ++w)
     laws_.shapes.Add(catalog.workloads[w], popularity[w]);
   for (const ArrivalStream& stream : arrivals.streams) sources_.push_back({PodSource(&stream), {}});

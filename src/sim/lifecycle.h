@@ -20,9 +20,9 @@
 // asks NextPending and answers, start after a delay, run and depart; nodes are lost and come back,
 // latencies change. A pod leaves when it has run its lifetime, or when whoever made it deletes it.
 //
-//   lifecycle.Start(seed);
-//   while (lifecycle.NextPending()) lifecycle.Bind(Choose(lifecycle));     // kNone: not now
-//   lifecycle.metrics();
+//   TRY(lifecycle.Start(seed));
+//   while (lifecycle.NextPending()) lifecycle.Bind(...a node, or kNone: not now...);
+//   ... lifecycle.metrics() ...
 //
 // A pod that was not bound is asked about again when a node has got room for it: one pod of each
 // workload at a time, the one that came first. So an event costs O(log pods + workloads waiting),
@@ -30,8 +30,8 @@
 //
 // The State is dense: it holds the pods that wait or run, and PodIds are valid until the next call.
 // Deterministic: the same seed gives the same episode, whatever ran before; what is drawn for a pod
-// depends on its number only, so that two policies meet the same pods. Allocates nothing once it has
-// held the most pods. Not thread safe.
+// depends on its number only, so that two policies meet the same pods. Allocates nothing once it
+// has held the most pods. Not thread safe.
 //
 // Fragmentation is measured against the pods that the scenario's streams and trace bring.
 
@@ -135,16 +135,16 @@ class Lifecycle {
 
   std::vector<TrackedPod> tracked_;  // [slot]
   std::vector<Slot> free_slots_;
-  std::vector<Slot> slot_of_;   // [pod]
-  EventQueue queue_;            // Who waits to be asked about, by number.
-  int64_t waiting_ = 0;         // Pods that are not bound.
+  std::vector<Slot> slot_of_;  // [pod]
+  EventQueue queue_;           // Who waits to be asked about, by number.
+  int64_t waiting_ = 0;        // Pods that are not bound.
   Slot asked_ = kNone;
-  std::vector<Chain> asleep_;   // [workload] By number.
+  std::vector<Chain> asleep_;                 // [workload] By number.
   std::vector<WorkloadId> workloads_asleep_;  // Those that have any,
   std::vector<int32_t> position_asleep_;      // and where they stand there. [workload]
-  std::vector<Chain> on_node_;  // [node]
-  std::vector<Rng> node_rng_;   // [node] Of its failures.
-  std::vector<int8_t> ever_fits_;  // [workload] -1: not asked yet.
+  std::vector<Chain> on_node_;                // [node]
+  std::vector<Rng> node_rng_;                 // [node] Of its failures.
+  std::vector<int8_t> ever_fits_;             // [workload] -1: not asked yet.
 };
 
 }  // namespace rudderfish

@@ -40,20 +40,20 @@ struct MetricRow {
 
 struct LifecycleMetrics {
   int64_t arrived = 0;
-  int64_t bindings = 0;      // Pods bound, again after a loss included.
-  int64_t refusals = 0;      // Answers that left a pod pending.
-  int64_t completed = 0;     // Have run their lifetime.
-  int64_t deleted = 0;       // By whoever made them.
+  int64_t bindings = 0;   // Pods bound, again after a loss included.
+  int64_t refusals = 0;   // Answers that left a pod pending.
+  int64_t completed = 0;  // Have run their lifetime.
+  int64_t deleted = 0;    // By whoever made them.
   int64_t node_losses = 0;
-  int64_t lost = 0;          // Pods gone with their node.
-  int64_t restarted = 0;     // Pods that had to pend again.
-  int64_t never_bound = 0;   // Deleted, or left at the end, without ever having been bound.
-  int64_t never_fit = 0;     // Of those: larger than every node they may run on.
-  int64_t soft_misses = 0;   // Bindings to where latency was above the soft limit,
-  int64_t hard_misses = 0;   // above the hard one.
-  double chosen_latency_ms = 0;     // Sum over bindings of the node-user latency.
-  double active_at_bindings = 0;    // Sum over bindings of the active nodes then.
-  TimeHistogram waiting;            // From pending to bound.
+  int64_t lost = 0;               // Pods gone with their node.
+  int64_t restarted = 0;          // Pods that had to pend again.
+  int64_t never_bound = 0;        // Deleted, or left at the end, without ever having been bound.
+  int64_t never_fit = 0;          // Of those: larger than every node they may run on.
+  int64_t soft_misses = 0;        // Bindings to where latency was above the soft limit,
+  int64_t hard_misses = 0;        // above the hard one.
+  double chosen_latency_ms = 0;   // Sum over bindings of the node-user latency.
+  double active_at_bindings = 0;  // Sum over bindings of the active nodes then.
+  TimeHistogram waiting;          // From pending to bound.
   SimTime first_arrival = kNever;
   SimTime end{0};
 

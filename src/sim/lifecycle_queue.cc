@@ -2,8 +2,8 @@
 #include "base/check.h"
 #include "sim/lifecycle.h"
 
-// Who waits for what: pods to be asked about, those asleep until there is room, those on a node; and
-// what becomes of them when the node is lost.
+// Who waits for what: pods to be asked about, those asleep until there is room, those on a node;
+// and what becomes of them when the node is lost.
 
 namespace rudderfish {
 

@@ -62,7 +62,8 @@ double Row(const LifecycleMetrics& metrics, std::string_view name) {
 
 constexpr std::string_view kPoisson = R"(
   streams:
-    - {workloads: {web: 3, batch: 1, learner: 1}, interval: {exponential: 5s}, lifetime: {exponential: 60s}, count: 500}
+    - {workloads: {web: 3, batch: 1, learner: 1}, interval: {exponential: 5s},
+        lifetime: {exponential: 60s}, count: 500}
   start_delay: 1s to 3s
   users: users
   failures: {every: {exponential: 20m}, down: 1m}
@@ -121,16 +122,17 @@ TEST(Lifecycle, PodWaitsUntilThereIsRoom) {
 }
 
 TEST(Lifecycle, PodRunsItsLifetimeFromWhenItHasStarted) {
-  const LifecycleMetrics metrics =
-      PlayOnce("  streams: [{workloads: web, interval: 1s, lifetime: 10s, count: 1}]\n"
-               "  start_delay: 4s", FirstWithRoom);
+  const LifecycleMetrics metrics = PlayOnce(
+      "  streams: [{workloads: web, interval: 1s, lifetime: 10s, count: 1}]\n"
+      "  start_delay: 4s",
+      FirstWithRoom);
   EXPECT_DOUBLE_EQ(metrics.makespan_s(), 14);
 }
 
 TEST(Lifecycle, PodThatNeverFitsIsCountedAndEndsNoEpisode) {
-  const LifecycleMetrics metrics = PlayOnce(
-      "  streams: [{workloads: [giant, web], interval: 1s, lifetime: 10s, count: 4}]",
-      FirstWithRoom);
+  const LifecycleMetrics metrics =
+      PlayOnce("  streams: [{workloads: [giant, web], interval: 1s, lifetime: 10s, count: 4}]",
+               FirstWithRoom);
   EXPECT_EQ(metrics.never_bound, 2);
   EXPECT_EQ(metrics.never_fit, 2);
   EXPECT_EQ(metrics.completed, 2);
@@ -144,14 +146,16 @@ TEST(Lifecycle, WavesAreDeletedTogetherAndRollingPodsOneByOne) {
   };
   const LifecycleMetrics waves = PlayOnce(
       "  streams: [{workloads: web, interval: 3s, count: 6, waves: {pods: 3, hold: 20s, pause: "
-      "5s}}]", count);
+      "5s}}]",
+      count);
   EXPECT_THAT(pods, ::testing::ElementsAre(1, 2, 3, 1, 2, 3));
   EXPECT_EQ(waves.deleted, 6);
   EXPECT_DOUBLE_EQ(waves.makespan_s(), 2 * (6 + 20) + 5);
   pods.clear();
   const LifecycleMetrics rolling = PlayOnce(
       "  streams: [{workloads: web, interval: 2s, count: 6, rolling: {pods: 3, hold: 3s, pause: "
-      "1s}}]", count);
+      "1s}}]",
+      count);
   EXPECT_THAT(pods, ::testing::ElementsAre(1, 2, 3, 3, 3, 3));
   EXPECT_DOUBLE_EQ(rolling.makespan_s(), 3 * 2 + 5 * 4);  // Pod 5, the last, goes at 6 + 5 * 4.
 }
@@ -204,8 +208,8 @@ TEST(Lifecycle, EnergyAndCostAreThoseOfTheTimeThatPassed) {
 }
 
 TEST(Lifecycle, EndsAtItsEndThoughPodsRunOn) {
-  const LifecycleMetrics metrics = PlayOnce(
-      "  streams: [{workloads: web, interval: 60s}]\n  until: 5m", FirstWithRoom);
+  const LifecycleMetrics metrics =
+      PlayOnce("  streams: [{workloads: web, interval: 60s}]\n  until: 5m", FirstWithRoom);
   EXPECT_EQ(metrics.arrived, 6);  // The sixth at the end itself.
   EXPECT_EQ(metrics.end, 5min);
   EXPECT_DOUBLE_EQ(metrics.seconds, 300);
@@ -215,13 +219,15 @@ TEST(Lifecycle, EndsAtItsEndThoughPodsRunOn) {
 RC_GTEST_PROP(Lifecycle, KeepsItsBooks, (uint64_t seed, bool gone)) {
   Lifecycle world(ArrivalsScenario(fmt::format(R"(
   streams:
-    - {{workloads: {{web: 2, batch: 1, learner: 1, giant: 0.1}}, interval: 0s to 4s, lifetime: 5s to 90s, count: 150}}
+    - {{workloads: {{web: 2, batch: 1, learner: 1, giant: 0.1}}, interval: 0s to 4s,
+        lifetime: 5s to 90s, count: 150}}
     - {{workloads: web, interval: 2s, count: 60, rolling: {{pods: 8, hold: 3s, pause: 1s}}}}
   start_delay: {{normal: [1s, 1s]}}
   lost_pods: {}
   failures: {{every: {{exponential: 3m}}, down: 1s to 30s}}
   events: [{{at: 40s, lose: small-2}}, {{at: 70s, return: small-2}}]
-)", gone ? "gone" : "pend")));
+)",
+                                               gone ? "gone" : "pend")));
   RC_ASSERT(world.Start(seed).has_value());
   Rng rng(seed, 99);
   while (world.NextPending()) {

@@ -51,8 +51,8 @@ void PodSource::NextOfWaves(ArrivingPod* pod) const {
   pod->deleted_at = start + filling + stream_->hold;
 }
 
-// Pod i < pods arrives at i intervals; from pods intervals on, every hold + pause, pod j is deleted,
-// and `hold` after it the pod comes that takes its place.
+// Pod i < pods arrives at i intervals; from pods intervals on, every hold + pause, pod j is
+// deleted, and `hold` after it the pod comes that takes its place.
 void PodSource::NextOfRolling(ArrivingPod* pod) const {
   const SimTime turn = stream_->hold + stream_->pause;
   const SimTime first_deleted = stream_->start + stream_->pods * stream_->interval.a;

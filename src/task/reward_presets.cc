@@ -75,8 +75,8 @@ Reward EnergyEfficient(std::span<const double> pods, int choice, double threshol
   const int fullest = FirstMost(pods);
   const bool right = choice == fullest || pods[fullest] <= 0;
   if (!right) return {0, true};
-  const auto unused = std::count_if(pods.begin(), pods.end(),
-                                    [&](double count) { return count < threshold; });
+  const auto unused =
+      std::count_if(pods.begin(), pods.end(), [&](double count) { return count < threshold; });
   return {std::trunc(static_cast<double>(unused) / static_cast<double>(pods.size()) * 10), false};
 }
 
@@ -152,8 +152,7 @@ void ObserveWorkers(std::span<const double> values, std::vector<float>* row) {
 
 void ObserveEnergyAndLatency(std::span<const WorkerView> workers, std::vector<float>* row) {
   constexpr double WorkerView::*kColumns[] = {&WorkerView::pods, &WorkerView::cpu_percent,
-                                              &WorkerView::memory_free_gb,
-                                              &WorkerView::latency_ms};
+                                              &WorkerView::memory_free_gb, &WorkerView::latency_ms};
   for (const auto column : kColumns) {
     for (const WorkerView& worker : workers) row->push_back(static_cast<float>(worker.*column));
   }

@@ -10,17 +10,17 @@
 #include "base/result.h"
 #include "cluster/catalog.h"
 
-// Rewards, observations and rules of when an episode ends of earlier systems that placed pods, to the
-// digit. None of them is a sum of terms of the Model: they count ranks and end episodes. For new
-// work use model/objective.h.
+// Rewards, observations and rules of when an episode ends of earlier systems that placed pods, to
+// the digit. None of them is a sum of terms of the Model: they count ranks and end episodes. For
+// new work use model/objective.h.
 //
 //   S. Matranga, "Orchestrating tasks in the cloud continuum with reinforcement learning" (thesis,
 //   Politecnico di Torino): EE (MA in its code), LB (LA), LC, EL-RL (P0)
 //   Jian et al., "DRS", Software: Practice and Experience 54(10), 2024: its code's and its paper's
 //
-// Where the thesis' code left a value undefined (EE and LB in an empty cluster, LC's neighbour of the
-// node it meant), the rule of its text holds. Pure functions; nothing allocates but where it says
-// so.
+// Where the thesis' code left a value undefined (EE and LB in an empty cluster, LC's neighbour of
+// the node it meant), the rule of its text holds. Pure functions; nothing allocates but where it
+// says so.
 
 namespace rudderfish::presets {
 
@@ -38,8 +38,8 @@ inline constexpr int kDrsMaxSteps = 100;
 
 // EE: all pods on as few workers as possible. `pods`: of each worker, before the choice. Ends when
 // the choice is not the worker with the most pods (the first of them; in an empty cluster any will
-// do). Else 10 times the share of workers with fewer than `threshold` pods (1 in the thesis, 5 in its
-// code), truncated to an integer: 0, 3, 6 or 10 for three workers.
+// do). Else 10 times the share of workers with fewer than `threshold` pods (1 in the thesis, 5 in
+// its code), truncated to an integer: 0, 3, 6 or 10 for three workers.
 Reward EnergyEfficient(std::span<const double> pods, int choice, double threshold);
 
 // LB: +10 for the first worker with the fewest pods, -1 and the end for the first with the most, 0
@@ -80,8 +80,8 @@ DrsRow DrsProfileOf(std::string_view pod_name);
 // nodes; -300 at the worst, where half of the nodes is at 100 and half at 0.
 double DrsCodeReward(std::span<const DrsRow> nodes);
 
-// Its paper's: alpha * mean utilisation - beta * sum of weight * standard deviation, all of fractions
-// of 1. The mean is over nodes and metrics.
+// Its paper's: alpha * mean utilisation - beta * sum of weight * standard deviation, all of
+// fractions of 1. The mean is over nodes and metrics.
 struct DrsPaperWeights {
   double alpha = 1, beta = 1;
   DrsRow weight = {1, 1, 1, 1, 1, 1};

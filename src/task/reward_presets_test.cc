@@ -78,8 +78,7 @@ TEST(DrsReward, OfThePaperAddsUtilisation) {
 }
 
 TEST(DrsObservation, IsNormalisedAsInItsCode) {
-  EXPECT_THAT(Normalised({10, 55.555, 20, 4, 5120, 1}),
-              ElementsAre(40, 55.56, 50, 10, 50, 0.01));
+  EXPECT_THAT(Normalised({10, 55.555, 20, 4, 5120, 1}), ElementsAre(40, 55.56, 50, 10, 50, 0.01));
   EXPECT_THAT(Normalised({30, 30, 41, 400, 20480, 99999}),
               ElementsAre(100, 30, 100, 100, 100, 100));
 }

@@ -30,8 +30,7 @@ void CheckRefusal(const rudderfish::Error& error) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  static const rudderfish::Scenario bare =
-      *rudderfish::ParseScenario(kScenario, "replay.yaml");
+  static const rudderfish::Scenario bare = *rudderfish::ParseScenario(kScenario, "replay.yaml");
   rudderfish::Scenario scenario = bare;
   if (const auto read = rudderfish::ReadOpenbNodes(text, "nodes.csv", &scenario); !read) {
     CheckRefusal(read.error());

@@ -24,8 +24,10 @@ latency:
   far: {{near: 20ms, far: 1ms, users: 25ms}}
   users: {{near: 5ms, far: 25ms, users: 1ms}}
 node_types:
-  small: {{layer: near, cpu_type: any, bandwidth: 1Gbit, price_per_hour: 1, power: {{idle_watts: 50, busy_watts: 100}}}}
-  large: {{layer: far, cpu_type: any, bandwidth: 1Gbit, price_per_hour: 2, power: {{idle_watts: 80, busy_watts: 200, asleep_watts: 10}}}}
+  small: {{layer: near, cpu_type: any, bandwidth: 1Gbit, price_per_hour: 1,
+        power: {{idle_watts: 50, busy_watts: 100}}}}
+  large: {{layer: far, cpu_type: any, bandwidth: 1Gbit, price_per_hour: 2,
+        power: {{idle_watts: 80, busy_watts: 200, asleep_watts: 10}}}}
 nodes:
   - {{type: small, count: 2, cpu: 2, memory: 4Gi}}
   - {{type: large, count: 2, cpu: 4, memory: 8Gi, gpus: 2}}
