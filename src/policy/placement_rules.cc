@@ -10,8 +10,8 @@
 namespace rudderfish {
 namespace {
 
-constexpr std::string_view kNames[] = {"round-robin", "least-allocated", "most-allocated",
-                                       "greedy"};
+constexpr std::string_view kRuleNames[] = {"round-robin", "least-allocated", "most-allocated",
+                                           "greedy"};
 
 double Share(int64_t part, int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
@@ -72,7 +72,7 @@ NodeId GreedyNode(const PlacementQuestion& question, const Objective& objective)
   });
 }
 
-std::span<const std::string_view> PlacementRuleNames() { return kNames; }
+std::span<const std::string_view> PlacementRuleNames() { return kRuleNames; }
 
 Result<PlacementRule> PlacementRuleNamed(std::string_view name, const Objective& objective) {
   if (name == "round-robin") {
@@ -89,7 +89,7 @@ Result<PlacementRule> PlacementRuleNamed(std::string_view name, const Objective&
         [objective](const PlacementQuestion& question) { return GreedyNode(question, objective); });
   }
   return Invalid("no placement rule is called \"{}\"{} (there are {})", name,
-                 DidYouMean(name, kNames), fmt::join(kNames, ", "));
+                 DidYouMean(name, kRuleNames), fmt::join(kRuleNames, ", "));
 }
 
 }  // namespace rudderfish

@@ -15,11 +15,12 @@ namespace rudderfish {
 namespace {
 
 constexpr double kMostMs = 1e11;  // Three years.
-constexpr double kMostNs = 1e18;  // Of a script, from its start to the end of its last pod.
+constexpr double kLongestScriptNs =
+    1e18;  // Of a script, from its start to the end of its last pod.
 constexpr double kLeastWeight = 1e-6, kMostWeight = 1e6;
 constexpr double kLeastWarp = 1e-6, kMostWarp = 1e9;
 constexpr int64_t kMostCount = 1'000'000'000;
-constexpr std::string_view kTo = " to ";
+constexpr std::string_view kRangeTo = " to ";
 
 Result<SimTime> TimeOf(const YamlNode& node) {
   TRY_ASSIGN(const std::string text, node.AsString());
@@ -57,13 +58,13 @@ Result<TimeLaw> UnboundedLawOf(const YamlNode& node) {
 Result<TimeLaw> LawOf(const YamlNode& node) {
   if (!node.IsScalar()) return UnboundedLawOf(node);
   TRY_ASSIGN(const std::string text, node.AsString());
-  const size_t to = text.find(kTo);
+  const size_t to = text.find(kRangeTo);
   if (to == std::string::npos) {
     TRY_ASSIGN(const SimTime time, TimeOf(node));
     return TimeLaw::Constant(time);
   }
   const Result<SimTime> low = ParseSimTime(std::string_view(text).substr(0, to));
-  const Result<SimTime> high = ParseSimTime(std::string_view(text).substr(to + kTo.size()));
+  const Result<SimTime> high = ParseSimTime(std::string_view(text).substr(to + kRangeTo.size()));
   if (!low) return node.Refuse(low.error().message);
   if (!high) return node.Refuse(high.error().message);
   if (*low > *high) return node.Refuse(fmt::format("the range \"{}\" ends below its start", text));
@@ -149,7 +150,7 @@ class ArrivalsReader {
     TRY_ASSIGN(stream->pause, OptionalTime(&map, "pause", SimTime(0)));
     const double step = static_cast<double>((stream->interval.a + stream->hold).count()) +
                         static_cast<double>(stream->pause.count());
-    if (static_cast<double>(stream->pods + stream->count) * step > kMostNs)
+    if (static_cast<double>(stream->pods + stream->count) * step > kLongestScriptNs)
       return node.Refuse("takes longer than can be counted in ns");
     return map.Finish();
   }

@@ -33,7 +33,7 @@ constexpr std::string_view kEverything = R"(
     - {at: 60s, latency: {users: {near: 30ms, far: 1.5ms}}}
 )";
 
-std::string Refusal(std::string_view arrivals) {
+std::string ArrivalsRefusal(std::string_view arrivals) {
   const Result<Scenario> scenario = ParseScenario(ArrivalsText(arrivals), "s.yaml");
   return scenario ? "" : scenario.error().message;
 }
@@ -85,9 +85,9 @@ TEST(Arrivals, WrittenScenarioReadsBackTheSame) {
 
 TEST(Arrivals, RefusesWhatCannotBe) {
   const auto stream = [](std::string_view fields) {
-    return Refusal(fmt::format("  streams: [{{{}}}]", fields));
+    return ArrivalsRefusal(fmt::format("  streams: [{{{}}}]", fields));
   };
-  EXPECT_THAT(Refusal("  until: 1h"), HasSubstr("no pod ever arrives"));
+  EXPECT_THAT(ArrivalsRefusal("  until: 1h"), HasSubstr("no pod ever arrives"));
   EXPECT_THAT(stream("workloads: wep, interval: 1s, count: 1"), HasSubstr("did you mean `web`?"));
   EXPECT_THAT(stream("workloads: web, interval: 1s"), HasSubstr("would never end"));
   EXPECT_THAT(stream("workloads: web, interval: 0s, count: 5"),
@@ -112,7 +112,7 @@ TEST(Arrivals, RefusesWhatCannotBe) {
 
 TEST(Arrivals, RefusesEventsOfThingsThatAreNotThere) {
   const auto with = [](std::string_view more) {
-    return Refusal(
+    return ArrivalsRefusal(
         fmt::format("  streams: [{{workloads: web, interval: 1s, count: 1}}]\n  {}", more));
   };
   EXPECT_THAT(with("events: [{at: 1s, lose: smal-1}]"), HasSubstr("did you mean `small-1`?"));

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kColumns[] = {"name", "cpu"};
 
-std::string Refusal(std::string_view text) {
+std::string CsvRefusal(std::string_view text) {
   Result<CsvReader> reader = CsvReader::Open(text, "pods.csv", kColumns);
   if (!reader) return reader.error().message;
   for (;;) {
@@ -35,25 +35,26 @@ TEST(Csv, ColumnsAreFoundByTheirHeadingsInAnyOrder) {
 }
 
 TEST(Csv, RefusesWithThePlaceOfTheField) {
-  EXPECT_EQ(Refusal("name,cpu\na,1\nb,fast\n"),
+  EXPECT_EQ(CsvRefusal("name,cpu\na,1\nb,fast\n"),
             "pods.csv:3:3: `cpu`: expected an integer from 0 to 100, found \"fast\"");
-  EXPECT_EQ(Refusal("name,cpu\na,-1\n"),
+  EXPECT_EQ(CsvRefusal("name,cpu\na,-1\n"),
             "pods.csv:2:3: `cpu`: expected an integer from 0 to 100, found \"-1\"");
-  EXPECT_EQ(Refusal("name,cpu\na,101"),
+  EXPECT_EQ(CsvRefusal("name,cpu\na,101"),
             "pods.csv:2:3: `cpu`: expected an integer from 0 to 100, found \"101\"");
-  EXPECT_EQ(Refusal("name,cpu\na\n"),
+  EXPECT_EQ(CsvRefusal("name,cpu\na\n"),
             "pods.csv:2:1: expected 2 fields, as there are headings, found 1");
 }
 
 TEST(Csv, RefusesHeadingsThatLackAColumnAndNamesTheNearest) {
-  EXPECT_EQ(Refusal("name,cpus\n"),
+  EXPECT_EQ(CsvRefusal("name,cpus\n"),
             "pods.csv:1:1: expected a column `cpu`, found \"name,cpus\"; is it \"cpus\"?");
-  EXPECT_EQ(Refusal("name,cpu,cpu\n"), "pods.csv:1:1: two columns are called `cpu`");
-  EXPECT_EQ(Refusal(""), "pods.csv: expected a line of headings (name,cpu), found an empty file");
+  EXPECT_EQ(CsvRefusal("name,cpu,cpu\n"), "pods.csv:1:1: two columns are called `cpu`");
+  EXPECT_EQ(CsvRefusal(""),
+            "pods.csv: expected a line of headings (name,cpu), found an empty file");
 }
 
 TEST(Csv, MessagesStayOneLine) {
-  EXPECT_THAT(Refusal("name,cpu\na,\x01\x02\n"), ::testing::HasSubstr("\"??\""));
+  EXPECT_THAT(CsvRefusal("name,cpu\na,\x01\x02\n"), ::testing::HasSubstr("\"??\""));
 }
 
 }  // namespace

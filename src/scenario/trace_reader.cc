@@ -19,10 +19,10 @@ namespace rudderfish {
 namespace {
 
 constexpr std::string_view kFormats[] = {"openb"};
-constexpr int64_t kMostCpuMillis = 1'000'000'000;
-constexpr int64_t kMostMemoryMib = int64_t{1} << 30;
+constexpr int64_t kMostTraceCpuMillis = 1'000'000'000;
+constexpr int64_t kMostTraceMemoryMib = int64_t{1} << 30;
 constexpr int64_t kMostSeconds = 4'000'000'000;
-constexpr double kNsPerS = 1e9, kMostNs = 1e18;
+constexpr double kTraceNsPerS = 1e9, kMostTraceNs = 1e18;
 constexpr int64_t kBytesPerMib = 1024 * 1024;
 
 NameIndex KindNames(const Catalog& catalog) {
@@ -126,8 +126,8 @@ Result<PodTimes> TimesOf(const CsvReader& row, int64_t previous_s) {
 }
 
 Result<SimTime> Warped(int64_t seconds, double warp, const CsvReader& row) {
-  const double ns = static_cast<double>(seconds) * kNsPerS / warp;
-  if (ns > kMostNs)
+  const double ns = static_cast<double>(seconds) * kTraceNsPerS / warp;
+  if (ns > kMostTraceNs)
     return row.Refuse(kCreated,
                       "too late to be counted in ns: raise `time_warp` and `lifetime_warp`");
   return SimTime(std::llround(ns));
@@ -161,8 +161,8 @@ Result<void> ReadOpenbNodes(std::string_view text, std::string_view source_name,
       return rows.Refuse(kName, fmt::format("two nodes are called {}", name));
     if (names->nodes.size() >= kMaxNodes)
       return rows.Refuse(kName, fmt::format("more than {} nodes in all", kMaxNodes));
-    TRY_ASSIGN(const int64_t cpu, rows.Int(kNodeCpu, 0, kMostCpuMillis));
-    TRY_ASSIGN(const int64_t memory, rows.Int(kNodeMemory, 0, kMostMemoryMib));
+    TRY_ASSIGN(const int64_t cpu, rows.Int(kNodeCpu, 0, kMostTraceCpuMillis));
+    TRY_ASSIGN(const int64_t memory, rows.Int(kNodeMemory, 0, kMostTraceMemoryMib));
     TRY_ASSIGN(const int64_t gpus, rows.Int(kNodeGpus, 0, kMaxDevices));
     const std::string_view model = rows.Text(kModel).empty() ? "cpu" : rows.Text(kModel);
     const KindId kind = kinds.Find(model);
@@ -192,8 +192,8 @@ Result<void> ReadOpenbPods(std::string_view text, std::string_view source_name,
   for (;;) {
     TRY_ASSIGN(const bool more, rows.Next());
     if (!more) break;
-    TRY_ASSIGN(const int64_t cpu, rows.Int(kCpu, 0, kMostCpuMillis));
-    TRY_ASSIGN(const int64_t memory, rows.Int(kMemory, 0, kMostMemoryMib));
+    TRY_ASSIGN(const int64_t cpu, rows.Int(kCpu, 0, kMostTraceCpuMillis));
+    TRY_ASSIGN(const int64_t memory, rows.Int(kMemory, 0, kMostTraceMemoryMib));
     TRY_ASSIGN(const DeviceRequest devices, DevicesOf(rows));
     TRY_ASSIGN(const NodeKindSet set, KindsOf(rows, kinds));
     TRY_ASSIGN(const PodTimes times, TimesOf(rows, previous_s));
