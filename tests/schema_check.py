@@ -32,6 +32,19 @@ WRONG = [
     (("pattern_weights",), {"chain": 0}), (("retries",), 0), (("task", "max_steps"), 0), (("task", "steps"), 5),
 ]
 
+WRONG_ARRIVALS = [
+    (("objective",), "balanse"), (("objective",), {"energy": -1}), (("objective",), {}), (("arrivals",), {}),
+    (("arrivals", "streams"), []), (("arrivals", "stream"), []), (("arrivals", "users"), 5),
+    (("arrivals", "streams", 0, "interval"), 5), (("arrivals", "streams", 0, "interval"), {"poisson": "5s"}),
+    (("arrivals", "streams", 0, "count"), 0), (("arrivals", "streams", 0, "workloads"), []),
+    (("arrivals", "streams", 0, "rolling"), {"pods": 2}), (("arrivals", "streams", 0, "waves"), {"pods": 0}),
+    (("arrivals", "trace"), {"format": "openc", "pods": "a.csv"}), (("arrivals", "lost_pods"), "wait"),
+    (("arrivals", "failures"), {"every": "1h"}), (("arrivals", "events"), [{"at": "1s"}]),
+    (("arrivals", "events"), [{"at": "1s", "lose": "a", "return": "a"}]), (("arrivals", "until"), 60),
+    (("nodes", 0, "gpus"), 9), (("node_types", "worker-1", "power"), {"idle_watts": 5}),
+    (("workloads", "nginx", "latency_soft"), 20), (("workloads", "nginx", "node_types"), []),
+]
+
 WRONG_APPLICATIONS = [
     (("rudderfish",), "scenario/v1"), (("model",), "raech"), (("namespace",), "Not A Name"), (("seed",), 1),
     (("latency", "edge", "cloud"), "1ms to 5ms"), (("latency", "edge", "cloud"), ["1ms"]),
@@ -97,6 +110,9 @@ def main():
     problems = check("scenarios", SCENARIOS / "scenario.schema.json", given or sorted(SCENARIOS.glob("*.yaml")),
                      SCENARIOS / "continuum-7x21.yaml", WRONG)
     if not given:
+        problems += check("scenarios with arrivals", SCENARIOS / "scenario.schema.json",
+                          sorted((ROOT / "tests/data").rglob("replay.yaml")), SCENARIOS / "thesis-test1.yaml",
+                          WRONG_ARRIVALS)
         problems += check("applications", EXAMPLES / "application.schema.json",
                           sorted(EXAMPLES.rglob("application.yaml")),
                           EXAMPLES / "continuum/application.yaml", WRONG_APPLICATIONS)

@@ -53,14 +53,6 @@ struct WorkloadObject {
   bool operator==(const WorkloadObject&) const = default;
 };
 
-struct NodeCosts {
-  double idle_watts = 0;
-  double busy_watts = 0;  // At full use of CPU.
-  double price_per_hour = 0;
-
-  bool operator==(const NodeCosts&) const = default;
-};
-
 struct Application {
   std::string name;
   std::string law = "physical";  // LatencyLaw::Named accepts it.

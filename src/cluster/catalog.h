@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
+#include "cluster/devices.h"
 #include "cluster/ids.h"
 #include "cluster/resources.h"
 
@@ -28,6 +31,34 @@ struct NodeKind {
   double bandwidth_mbytes_per_s = 0;
 };
 
+// What a node of some kind costs to run. A node without pods sleeps.
+struct NodeCosts {
+  double idle_watts = 0;
+  double busy_watts = 0;  // At full use of CPU.
+  double price_per_hour = 0;
+  double asleep_watts = 0;
+
+  bool operator==(const NodeCosts&) const = default;
+};
+
+// How far from the users a pod may be, as a round trip. Above the hard limit it must not run; above
+// the soft one it had better not. Without a limit: infinity.
+struct LatencyLimits {
+  double soft_ms = std::numeric_limits<double>::infinity();
+  double hard_ms = std::numeric_limits<double>::infinity();
+
+  bool any() const { return soft_ms < std::numeric_limits<double>::infinity() || has_hard(); }
+  bool has_hard() const { return hard_ms < std::numeric_limits<double>::infinity(); }
+  bool operator==(const LatencyLimits&) const = default;
+};
+
+using NodeKindSet = uint64_t;  // One bit a kind; kinds from the 64th on are in none but kAnyKind.
+inline constexpr NodeKindSet kAnyKind = ~NodeKindSet{0};
+
+inline bool Contains(NodeKindSet set, KindId kind) {
+  return set == kAnyKind || (kind < 64 && (set >> kind & 1) != 0);
+}
+
 // Pods of one workload are interchangeable. REACH calls this a service, Kubernetes' word for
 // something else.
 struct Workload {
@@ -36,6 +67,9 @@ struct Workload {
   int replicas_max = 1;
   bool movable =
       true;  // False for persistent workloads and for those that stand for the outside (clients).
+  DeviceRequest devices;              // Of one pod, beside `requests`.
+  NodeKindSet node_kinds = kAnyKind;  // Where its pods may run.
+  LatencyLimits latency_limits;
 };
 
 struct Catalog {

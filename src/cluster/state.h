@@ -9,6 +9,7 @@
 
 #include "cluster/call_graph.h"
 #include "cluster/catalog.h"
+#include "cluster/devices.h"
 #include "cluster/ids.h"
 #include "cluster/resources.h"
 
@@ -16,7 +17,8 @@
 // refreshed in place. Everything shared (catalog, call graph, names) is immutable and replaced as a
 // whole. Copying a State is for journals and reports, never for a decision.
 //
-// Invariant (CheckConsistent): for every node, free + the requests of its pods = allocatable.
+// Invariant (CheckConsistent): for every node, free + the requests of its pods = allocatable, the
+// same for each of its devices, and no pod is on a lost node.
 
 namespace rudderfish {
 
@@ -26,12 +28,18 @@ struct Nodes {
   std::vector<Resources> free;  // allocatable less the requests of the pods bound here.
   std::vector<double> background_mbytes_per_s;  // Traffic that is not ours.
 
+  // Columns that are empty where no node differs.
+  std::vector<Devices> devices;  // What is free of them; empty: no node has any.
+  std::vector<uint8_t> lost;     // 1 for a node that has failed and takes no pods.
+
+  bool IsReady(NodeId node) const { return lost.empty() || lost[node] == 0; }
   int size() const { return static_cast<int>(kind.size()); }
 };
 
 struct Pods {
   std::vector<WorkloadId> workload;
-  std::vector<NodeId> node;  // kNone while pending.
+  std::vector<NodeId> node;        // kNone while pending.
+  std::vector<DeviceSet> devices;  // Which of its node's it has; empty where no node has any.
 
   // Which pods are left where they are for now, whatever their workload may do: 1 or 0; empty: none
   // is. Written by whoever drives (control/guard.h), never by a cluster.
@@ -73,8 +81,20 @@ struct State {
 // the state. Does not ask whether there is room: that is the mask's and the guard's question.
 void MovePod(PodId pod, NodeId to, State* state);
 
-// Binds a pending pod.
+// Binds a pending pod, to the devices that Devices::Pick names.
 void BindPod(PodId pod, NodeId node, State* state);
+
+// A bound pod is pending again.
+void UnbindPod(PodId pod, State* state);
+
+// One pod more, pending; its id is the last.
+PodId AddPod(WorkloadId workload, State* state);
+
+// The pod is gone, and gives back what it had. So that ids stay dense, the last pod takes its id.
+void RemovePod(PodId pod, State* state);
+
+// Whether the node has room for one pod more of the workload and is of a kind it may run on.
+bool HasRoom(const State& state, WorkloadId workload, NodeId node);
 
 std::string PodName(const State& state, PodId pod);
 const std::string& NodeName(const State& state, NodeId node);

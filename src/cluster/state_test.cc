@@ -72,5 +72,73 @@ TEST(Resources, FitOnlyIfBothDo) {
   EXPECT_FALSE(room.Fits({1, 1001}));
 }
 
+TEST(State, RemovedPodGivesBackItsRoomAndTheLastOneTakesItsId) {
+  State state = TwoNodes();
+  RemovePod(0, &state);
+  EXPECT_EQ(state.pods.size(), 2);
+  EXPECT_EQ(state.pods.workload[0], 1);  // The db pod, the last before.
+  EXPECT_EQ(state.pods.node[0], 1);
+  EXPECT_EQ(state.nodes.free[0].cpu_millis, 700);
+  CheckConsistent(state);
+  RemovePod(1, &state);  // Now itself the last.
+  CheckConsistent(state);
+}
+
+TEST(State, AddedPodIsPendingUntilBoundAndAgainWhenUnbound) {
+  State state = TwoNodes();
+  const PodId pod = AddPod(1, &state);
+  EXPECT_EQ(state.pods.node[pod], kNone);
+  BindPod(pod, 1, &state);
+  EXPECT_EQ(state.nodes.free[1].cpu_millis, 1000);
+  UnbindPod(pod, &state);
+  EXPECT_EQ(state.nodes.free[1].cpu_millis, 1500);
+  CheckConsistent(state);
+}
+
+State WithDevices() {
+  WorldBuilder world;
+  const KindId kind = world.Kind("node", world.Layer("all")), other = world.Kind("other", 0);
+  world.Workload("share", 100, 64);
+  world.Workload("pair", 100, 64);
+  world.Node(kind, 4000, 4096);
+  world.Node(other, 4000, 4096);
+  State state = world.Build();
+  auto catalog = std::make_shared<Catalog>(*state.catalog);
+  catalog->workloads[0].devices = {.count = 1, .millis = 400};
+  catalog->workloads[1].devices = {.count = 2, .millis = 1000};
+  catalog->workloads[1].node_kinds = 1;
+  state.catalog = catalog;
+  state.nodes.devices = {Devices::Of(3), Devices::Of(2)};
+  return state;
+}
+
+TEST(State, ShareOfADeviceIsTakenWhereLeastIsLeft) {
+  State state = WithDevices();
+  for (int i = 0; i < 4; ++i) BindPod(AddPod(0, &state), 0, &state);
+  EXPECT_EQ(state.nodes.devices[0].free_millis[0], 200);  // Two on the first before the second.
+  EXPECT_EQ(state.nodes.devices[0].free_millis[1], 200);
+  EXPECT_EQ(state.nodes.devices[0].free_millis[2], 1000);
+  CheckConsistent(state);
+  EXPECT_FALSE(HasRoom(state, 1, 0));  // 1.4 devices are free there, but not two whole ones.
+  EXPECT_FALSE(HasRoom(state, 1, 1));  // Of a kind on which it may not run.
+  RemovePod(0, &state);
+  RemovePod(0, &state);
+  CheckConsistent(state);
+}
+
+TEST(State, LostNodeHasNoRoom) {
+  State state = WithDevices();
+  EXPECT_TRUE(HasRoom(state, 0, 1));
+  state.nodes.lost = {0, 1};
+  EXPECT_FALSE(HasRoom(state, 0, 1));
+  EXPECT_TRUE(HasRoom(state, 0, 0));
+}
+
+TEST(StateDeathTest, DevicesCannotBeOvercommitted) {
+  State state = WithDevices();
+  BindPod(AddPod(1, &state), 0, &state);
+  EXPECT_DEATH(BindPod(AddPod(1, &state), 0, &state), "");
+}
+
 }  // namespace
 }  // namespace rudderfish

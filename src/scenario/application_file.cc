@@ -18,8 +18,6 @@ namespace rudderfish {
 namespace {
 
 constexpr std::string_view kApplicationFormat = "application/v1";
-constexpr double kMostWatts = 1e6;
-constexpr double kMostPrice = 1e6;
 constexpr size_t kLongestObjectName = 253;  // A DNS subdomain.
 
 struct ObjectKind {
@@ -161,7 +159,7 @@ class ApplicationReader {
       if (const std::optional<YamlNode> nodes = fields.Optional("nodes")) {
         TRY_ASSIGN(selector, ParseLabelSelector(*nodes));
       }
-      TRY_ASSIGN(const NodeCosts costs, ReadCosts(&fields));
+      TRY_ASSIGN(const NodeCosts costs, ParseNodeCosts(&fields));
       TRY(fields.Finish());
       catalog_.kinds.push_back(std::move(kind));
       application_.kind_nodes.push_back(std::move(selector));
@@ -172,19 +170,6 @@ class ApplicationReader {
           fmt::format("expected 1 to {} node types, found {}", kMaxKinds, catalog_.kind_count()));
     }
     return {};
-  }
-
-  static Result<NodeCosts> ReadCosts(YamlMap* fields) {
-    NodeCosts costs;
-    TRY_ASSIGN(costs.price_per_hour, fields->OptionalDouble("price_per_hour", 0, kMostPrice, 0));
-    if (const std::optional<YamlNode> power = fields->Optional("power")) {
-      TRY_ASSIGN(YamlMap watts, power->AsMap());
-      TRY_ASSIGN(costs.idle_watts, watts.RequiredDouble("idle_watts", 0, kMostWatts));
-      TRY_ASSIGN(costs.busy_watts,
-                 watts.RequiredDouble("busy_watts", costs.idle_watts, kMostWatts));
-      TRY(watts.Finish());
-    }
-    return costs;
   }
 
   Result<void> ReadWorkloads(const YamlNode& node) {

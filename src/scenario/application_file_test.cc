@@ -10,8 +10,8 @@
 namespace rudderfish {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 constexpr std::string_view kSmall = R"(rudderfish: application/v1
 name: shop

@@ -12,6 +12,7 @@ namespace rudderfish {
 namespace {
 
 constexpr double kMostBandwidth = 1e9;
+constexpr double kMostWatts = 1e6, kMostPrice = 1e6;
 
 Result<LayerId> LayerNamed(std::string_view name, const NameIndex& layers, const YamlNode& where) {
   const LayerId layer = layers.Find(name);
@@ -103,6 +104,19 @@ Result<NodeKind> ParseNodeKind(std::string_view name, YamlMap* fields, const Nam
     return bandwidth.Expected(fmt::format("a bandwidth above 0 and up to {}MB/s", kMostBandwidth));
   }
   return kind;
+}
+
+Result<NodeCosts> ParseNodeCosts(YamlMap* fields) {
+  NodeCosts costs;
+  TRY_ASSIGN(costs.price_per_hour, fields->OptionalDouble("price_per_hour", 0, kMostPrice, 0));
+  if (const std::optional<YamlNode> power = fields->Optional("power")) {
+    TRY_ASSIGN(YamlMap watts, power->AsMap());
+    TRY_ASSIGN(costs.idle_watts, watts.RequiredDouble("idle_watts", 0, kMostWatts));
+    TRY_ASSIGN(costs.busy_watts, watts.RequiredDouble("busy_watts", costs.idle_watts, kMostWatts));
+    TRY_ASSIGN(costs.asleep_watts, watts.OptionalDouble("asleep_watts", 0, costs.idle_watts, 0));
+    TRY(watts.Finish());
+  }
+  return costs;
 }
 
 }  // namespace rudderfish

@@ -9,7 +9,7 @@
 namespace rudderfish {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 YamlNode Parsed(std::string_view text) { return ParseYaml(text, "c.yaml").value(); }
 

@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/units.h"
+#include "scenario/trace_reader.h"
 
 namespace rudderfish {
 namespace {
@@ -49,6 +50,7 @@ std::string WhyInfeasible(const Scenario& scenario, WorkloadId* workload) {
   double cpu_asked = 0, memory_asked = 0, cpu_most = 0, memory_most = 0;
   for (*workload = 0; *workload < catalog.workload_count(); ++*workload) {
     const WorkloadStart& start = scenario.starts[*workload];
+    if (start.replicas.max() == 0) continue;
     const Resources& requests = catalog.workloads[*workload].requests;
     cpu_asked += start.replicas.min() * static_cast<double>(requests.cpu_millis);
     memory_asked += start.replicas.min() * static_cast<double>(requests.memory_bytes);
@@ -88,7 +90,9 @@ std::string WhyInfeasible(const Scenario& scenario, WorkloadId* workload) {
 
 Result<Scenario> LoadScenario(const std::filesystem::path& path) {
   TRY_ASSIGN(const std::string text, ReadFile(path));
-  return ParseScenario(text, path.string());
+  TRY_ASSIGN(Scenario scenario, ParseScenario(text, path.string()));
+  TRY(ReadTraces(path.parent_path(), &scenario));
+  return scenario;
 }
 
 }  // namespace rudderfish

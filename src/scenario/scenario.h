@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "base/result.h"
 #include "base/yaml.h"
 #include "cluster/state.h"
+#include "model/objective.h"
+#include "scenario/arrivals.h"
 #include "scenario/distribution.h"
 
 // A world as data: which nodes and workloads there are, who calls whom, and what of it is drawn
@@ -31,6 +34,7 @@ struct NodeGroup {
   Distribution cpu_millis;    // Allocatable; a drawn value is floored.
   Distribution memory_bytes;  // The same.
   Distribution background;    // Traffic that is not ours, as a fraction of the bandwidth.
+  int devices = 0;            // Of each node.
 
   bool operator==(const NodeGroup&) const = default;
 };
@@ -53,10 +57,14 @@ struct Scenario {
   std::vector<NodeGroup> node_groups;
   std::vector<WorkloadStart> starts;     // [workload]
   std::vector<Distribution> latency_ms;  // [from][to], one way, drawn once an episode.
-  std::vector<std::shared_ptr<const CallGraph>> patterns;  // Each episode has one of them.
-  std::vector<double> pattern_weights;                     // [pattern], positive.
-  int retry_limit = 100;  // Draws of an episode before it counts as impossible.
-  YamlNode task;          // Opaque here; null if absent. Task parses it.
+  // Each episode has one of them; none where pods come and go and nobody calls anybody.
+  std::vector<std::shared_ptr<const CallGraph>> patterns;
+  std::vector<double> pattern_weights;       // [pattern], positive.
+  int retry_limit = 100;                     // Draws of an episode before it counts as impossible.
+  YamlNode task;                             // Opaque here; null if absent. Task parses it.
+  std::vector<NodeCosts> kind_costs;         // [kind]
+  std::shared_ptr<const Arrivals> arrivals;  // Null: pods neither come nor go.
+  std::optional<Objective> objective;        // Of placement.
 
   int node_count() const { return static_cast<int>(names->nodes.size()); }
   int pod_limit() const;                     // Pods of the largest episode.
@@ -80,6 +88,7 @@ inline constexpr int kMaxPatterns = 100;
 inline constexpr int kMaxCalls = 100'000;  // Of one pattern.
 
 // Messages read "FILE:LINE:COLUMN: `key`: what was expected, what was found, the nearest known".
+// ParseScenario opens no other file: a trace that the arrivals name is read by LoadScenario only.
 Result<Scenario> ParseScenario(std::string_view text, std::string_view source_name);
 Result<Scenario> LoadScenario(const std::filesystem::path& path);
 

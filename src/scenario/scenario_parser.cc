@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "model/latency.h"
+#include "scenario/arrivals_parser.h"
 #include "scenario/catalog_parser.h"
 #include "scenario/name_index.h"
 #include "scenario/pattern_parser.h"
@@ -33,13 +34,19 @@ class ScenarioReader {
     TRY_ASSIGN(scenario_.latency_ms, ParseLatencies(latency, catalog_.layers, layers_, LatencyOf));
     TRY_ASSIGN(const YamlNode kinds, map.Required("node_types"));
     TRY(ReadKinds(kinds));
-    TRY_ASSIGN(const YamlNode nodes, map.Required("nodes"));
+    // Pods that come and go may be all there is to a scenario, and a trace bring nodes and
+    // workloads.
+    const std::optional<YamlNode> arrivals = map.Optional("arrivals");
+    has_arrivals_ = arrivals.has_value();
+    TRY_ASSIGN(const YamlNode nodes, RequiredUnlessArrivals(&map, "nodes"));
     TRY(ReadNodes(nodes));
-    TRY_ASSIGN(const YamlNode workloads, map.Required("workloads"));
+    TRY_ASSIGN(const YamlNode workloads, RequiredUnlessArrivals(&map, "workloads"));
     TRY(ReadWorkloads(workloads));
-    TRY_ASSIGN(const YamlNode patterns, map.Required("patterns"));
+    TRY_ASSIGN(const YamlNode patterns, RequiredUnlessArrivals(&map, "patterns"));
     TRY(ReadPatterns(patterns));
     TRY(ReadWeights(map.Optional("pattern_weights")));
+    if (arrivals) TRY(ReadArrivals(*arrivals));
+    TRY(ReadObjective(map.Optional("objective")));
     TRY_ASSIGN(const int64_t retries, map.OptionalInt("retries", 1, kMaxRetries, 100));
     scenario_.retry_limit = static_cast<int>(retries);
     scenario_.task = map.Optional("task").value_or(YamlNode());
@@ -51,6 +58,33 @@ class ScenarioReader {
   }
 
  private:
+  // Null if it is absent and may be.
+  Result<YamlNode> RequiredUnlessArrivals(YamlMap* map, std::string_view key) const {
+    if (!has_arrivals_) return map->Required(key);
+    return map->Optional(key).value_or(YamlNode());
+  }
+
+  Result<void> ReadArrivals(const YamlNode& node) {
+    TRY_ASSIGN(
+        Arrivals arrivals,
+        ParseArrivals(node, {.workloads = &workloads_, .layers = &layers_, .nodes = &nodes_}));
+    if (scenario_.names->nodes.empty() && arrivals.trace.nodes_file.empty())
+      return node.Refuse("there is no node: the scenario needs `nodes`, or the trace does");
+    scenario_.arrivals = std::make_shared<const Arrivals>(std::move(arrivals));
+    return {};
+  }
+
+  Result<void> ReadObjective(const std::optional<YamlNode>& node) {
+    if (!node) return {};
+    TRY_ASSIGN(const Objective objective, ParseObjective(*node));
+    const bool has_users = scenario_.arrivals != nullptr && scenario_.arrivals->users != kNone;
+    if (objective.WeightOf(ObjectiveTerm::kLatency) > 0 && !has_users)
+      return node->Refuse(
+          "latency counts from the users: say in `arrivals.users` which layer they are in");
+    scenario_.objective = objective;
+    return {};
+  }
+
   Result<void> ReadHead(YamlMap* map) {
     TRY(ParseHead(kScenarioFormat, map, &scenario_.name, &scenario_.law));
     TRY_ASSIGN(const int64_t seed,
@@ -78,7 +112,9 @@ class ScenarioReader {
       if (!IsName(name)) return value.Refuse(fmt::format("expected {} as key", kNameInWords));
       TRY_ASSIGN(YamlMap fields, value.AsMap());
       TRY_ASSIGN(NodeKind kind, ParseNodeKind(name, &fields, layers_));
+      TRY_ASSIGN(const NodeCosts costs, ParseNodeCosts(&fields));
       TRY(fields.Finish());
+      scenario_.kind_costs.push_back(costs);
       kinds_.Add(name);
       catalog_.kinds.push_back(std::move(kind));
     }
@@ -90,10 +126,12 @@ class ScenarioReader {
   }
 
   Result<void> ReadNodes(const YamlNode& node) {
-    TRY_ASSIGN(const std::vector<YamlNode> groups, node.AsList());
+    std::vector<YamlNode> groups;
+    if (!node.IsNull() || !has_arrivals_) {
+      TRY_ASSIGN(groups, node.AsList());
+    }
     auto names = std::make_shared<Names>();
     std::vector<int> ordinal(catalog_.kind_count(), 0);
-    NameIndex all_names("node");
     for (const YamlNode& item : groups) {
       TRY_ASSIGN(YamlMap fields, item.AsMap());
       NodeGroup group;
@@ -114,6 +152,8 @@ class ScenarioReader {
       if (const std::optional<YamlNode> background = fields.Optional("background")) {
         TRY_ASSIGN(group.background, DistributionOf(*background, ParseFraction));
       }
+      TRY_ASSIGN(const int64_t gpus, fields.OptionalInt("gpus", 0, kMaxDevices, 0));
+      group.devices = static_cast<int>(gpus);
       TRY(fields.Finish());
       if (names->nodes.size() + group.count > kMaxNodes) {
         return item.Refuse(fmt::format("more than {} nodes in all", kMaxNodes));
@@ -122,13 +162,14 @@ class ScenarioReader {
         const int number = ++ordinal[group.kind];
         names->nodes.push_back(own_names.empty() ? fmt::format("{}-{}", type_name, number)
                                                  : own_names[i]);
-        if (!all_names.Add(names->nodes.back())) {
+        if (!nodes_.Add(names->nodes.back())) {
           return item.Refuse(fmt::format("two nodes are called {}", names->nodes.back()));
         }
       }
       scenario_.node_groups.push_back(std::move(group));
     }
-    if (names->nodes.empty()) return node.Refuse("expected at least one node, found none");
+    if (names->nodes.empty() && !has_arrivals_)
+      return node.Refuse("expected at least one node, found none");
     scenario_.names = std::move(names);
     return {};
   }
@@ -151,11 +192,14 @@ class ScenarioReader {
   }
 
   Result<void> ReadWorkloads(const YamlNode& node) {
-    TRY_ASSIGN(YamlMap map, node.AsMap());
-    const auto entries = map.Entries();
-    const size_t most =
-        std::min<size_t>(kMaxWorkloads, 100'000'000 / scenario_.names->nodes.size());
-    if (entries.empty() || entries.size() > most) {
+    std::vector<std::pair<std::string, YamlNode>> entries;
+    if (!node.IsNull() || !has_arrivals_) {
+      TRY_ASSIGN(YamlMap map, node.AsMap());
+      entries = map.Entries();
+    }
+    const size_t most = std::min<size_t>(
+        kMaxWorkloads, 100'000'000 / std::max<size_t>(scenario_.names->nodes.size(), 1));
+    if ((entries.empty() && !has_arrivals_) || entries.size() > most) {
       return node.Refuse(fmt::format("expected 1 to {} workloads for {} nodes, found {}", most,
                                      scenario_.names->nodes.size(), entries.size()));
     }
@@ -194,9 +238,15 @@ class ScenarioReader {
     TRY_ASSIGN(workload.requests.cpu_millis, RequestOf(cpu, ParseCores, ParseCpuMillis));
     TRY_ASSIGN(const YamlNode memory, requests.Required("memory"));
     TRY_ASSIGN(workload.requests.memory_bytes, RequestOf(memory, ParseMemory, ParseMemoryBytes));
+    TRY_ASSIGN(workload.devices, ReadDevices(requests.Optional("gpus")));
     TRY(requests.Finish());
-    TRY_ASSIGN(const YamlNode replicas, fields.Required("replicas"));
-    TRY_ASSIGN(start.replicas, DistributionOf(replicas, ParseReplicas));
+    TRY_ASSIGN(const YamlNode replicas, RequiredUnlessArrivals(&fields, "replicas"));
+    if (!replicas.IsNull()) {
+      TRY_ASSIGN(start.replicas, DistributionOf(replicas, ParseReplicas));
+    }
+    TRY(ReadPlacementLimits(&fields, &workload));
+    if (!replicas.IsNull() && (workload.devices.count > 0 || workload.node_kinds != kAnyKind))
+      return replicas.Refuse("pods with gpus or node_types arrive; none are there from the start");
     workload.replicas_max = static_cast<int>(start.replicas.max());
     TRY_ASSIGN(workload.movable, fields.OptionalBool("movable", true));
     TRY(ReadInitialLayers(fields.Optional("layers"), node, &start));
@@ -204,6 +254,44 @@ class ScenarioReader {
     TRY(fields.Finish());
     catalog_.workloads.push_back(std::move(workload));
     scenario_.starts.push_back(std::move(start));
+    return {};
+  }
+
+  // 2 is two whole devices, 0.46 or 460m a share of one.
+  static Result<DeviceRequest> ReadDevices(const std::optional<YamlNode>& node) {
+    if (!node) return DeviceRequest{};
+    TRY_ASSIGN(const int64_t millis, RequestOf(*node, ParseCores, ParseCpuMillis));
+    if (millis <= kDeviceMillis)
+      return DeviceRequest{static_cast<int16_t>(millis > 0 ? 1 : 0), static_cast<int16_t>(millis)};
+    if (millis % kDeviceMillis != 0 || millis / kDeviceMillis > kMaxDevices) {
+      return node->Refuse(
+          fmt::format("expected a share of one GPU, or 1 to {} whole ones", kMaxDevices));
+    }
+    return DeviceRequest{static_cast<int16_t>(millis / kDeviceMillis), kDeviceMillis};
+  }
+
+  // Where pods of the workload may run, and how far from the users.
+  Result<void> ReadPlacementLimits(YamlMap* fields, Workload* workload) {
+    if (const std::optional<YamlNode> types = fields->Optional("node_types")) {
+      TRY_ASSIGN(const std::vector<YamlNode> items, types->AsList());
+      if (items.empty()) return types->Refuse("expected at least one node type");
+      workload->node_kinds = 0;
+      for (const YamlNode& item : items) {
+        TRY_ASSIGN(const std::string name, item.AsString());
+        const KindId kind = kinds_.Find(name);
+        if (kind == kNone) return item.Refuse(kinds_.Unknown(name));
+        workload->node_kinds |= NodeKindSet{1} << kind;
+      }
+    }
+    LatencyLimits& limits = workload->latency_limits;
+    if (const std::optional<YamlNode> soft = fields->Optional("latency_soft")) {
+      TRY_ASSIGN(limits.soft_ms, QuantityOf(*soft, ParseLatencyMs));
+    }
+    if (const std::optional<YamlNode> hard = fields->Optional("latency_hard")) {
+      TRY_ASSIGN(limits.hard_ms, QuantityOf(*hard, ParseLatencyMs));
+      if (fields->Optional("latency_soft") && limits.soft_ms > limits.hard_ms)
+        return hard->Refuse("the hard limit is below the soft one");
+    }
     return {};
   }
 
@@ -246,6 +334,7 @@ class ScenarioReader {
                                  .workloads = &workloads_,
                                  .starts = scenario_.starts,
                                  .executions = executions_};
+    if (node.IsNull() && has_arrivals_) return {};
     TRY_ASSIGN(YamlMap map, node.AsMap());
     for (const auto& [name, value] : map.Entries()) {
       if (!IsName(name)) return value.Refuse(fmt::format("expected {} as key", kNameInWords));
@@ -275,7 +364,9 @@ class ScenarioReader {
 
   Scenario scenario_;
   Catalog catalog_;
-  NameIndex layers_{"layer"}, kinds_{"node type"}, workloads_{"workload"}, patterns_{"pattern"};
+  bool has_arrivals_ = false;
+  NameIndex layers_{"layer"}, kinds_{"node type"}, nodes_{"node"}, workloads_{"workload"},
+      patterns_{"pattern"};
   std::vector<YamlNode> workload_nodes_;
   std::vector<std::vector<double>> executions_;  // [workload][kind]; empty: no default.
 };

@@ -2,11 +2,14 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <optional>
+#include <span>
 
 #include "base/units.h"
 #include "base/yaml_writer.h"
+#include "scenario/arrivals_writer.h"
 #include "scenario/pattern_parser.h"
 #include "scenario/scenario.h"
 #include "scenario/yaml_values.h"
@@ -104,6 +107,8 @@ class ScenarioText {
     WritePatterns();
     out_.BlankLine();
     if (scenario_.retry_limit != 100) out_.Field("retries", scenario_.retry_limit);
+    if (scenario_.objective) WriteObjective(*scenario_.objective, &out_);
+    if (scenario_.arrivals != nullptr) WriteArrivals(scenario_, &out_);
     if (!scenario_.task.IsNull()) out_.Node("task", scenario_.task);
     return out_.Take();
   }
@@ -152,14 +157,15 @@ class ScenarioText {
     out_.BlankLine();
     out_.BeginMap("node_types");
     for (const NodeKind& kind : catalog_.kinds) {
-      out_.FlowMap(kind.name, {{"layer", catalog_.layers[kind.layer].name},
-                               {"cpu_type", kind.cpu_type},
-                               {"bandwidth", BandwidthText(kind.bandwidth_mbytes_per_s)}});
+      WriteNodeKind(kind, static_cast<size_t>(&kind - catalog_.kinds.data()));
     }
     out_.End();
+    const std::span<const NodeGroup> groups = OfTheFile(
+        scenario_.node_groups, scenario_.arrivals ? scenario_.arrivals->first_trace_group : kNone);
+    if (groups.empty()) return;
     out_.BeginList("nodes");
     node_ordinal_.assign(catalog_.kind_count(), 0);
-    for (const NodeGroup& group : scenario_.node_groups) {
+    for (const NodeGroup& group : groups) {
       out_.BeginItem();
       out_.Field("type", catalog_.kinds[group.kind].name);
       WriteNodeNames(group);
@@ -167,7 +173,36 @@ class ScenarioText {
       WriteDistribution("memory", group.memory_bytes, AllocatableText, &out_);
       if (group.background != Distribution())
         WriteDistribution("background", group.background, NumberText, &out_);
+      if (group.devices != 0) out_.Field("gpus", group.devices);
       out_.End();
+    }
+    out_.End();
+  }
+
+  // What stands in the file itself, where a trace has brought more.
+  template <class Item>
+  static std::span<const Item> OfTheFile(const std::vector<Item>& items, int first_of_trace) {
+    const std::span<const Item> all(items);
+    return first_of_trace == kNone ? all : all.first(first_of_trace);
+  }
+
+  void WriteNodeKind(const NodeKind& kind, size_t index) {
+    const YamlWriter::Fields fields = {{"layer", catalog_.layers[kind.layer].name},
+                                       {"cpu_type", kind.cpu_type},
+                                       {"bandwidth", BandwidthText(kind.bandwidth_mbytes_per_s)}};
+    const NodeCosts costs =
+        scenario_.kind_costs.empty() ? NodeCosts() : scenario_.kind_costs[index];
+    if (costs == NodeCosts()) {
+      out_.FlowMap(kind.name, fields);
+      return;
+    }
+    out_.BeginMap(kind.name);
+    for (const auto& [key, value] : fields) out_.Field(key, value);
+    if (costs.price_per_hour != 0) out_.Field("price_per_hour", costs.price_per_hour);
+    if (costs.busy_watts != 0) {
+      out_.FlowMap("power", {{"idle_watts", costs.idle_watts},
+                             {"busy_watts", costs.busy_watts},
+                             {"asleep_watts", costs.asleep_watts}});
     }
     out_.End();
   }
@@ -191,17 +226,26 @@ class ScenarioText {
 
   void WriteWorkloads() {
     out_.BlankLine();
+    const std::span<const Workload> workloads = OfTheFile(
+        catalog_.workloads, scenario_.arrivals ? scenario_.arrivals->first_trace_workload : kNone);
+    if (workloads.empty()) return;
     out_.BeginMap("workloads");
     default_execution_.resize(catalog_.workload_count());
-    for (WorkloadId w = 0; w < catalog_.workload_count(); ++w) {
-      const Workload& workload = catalog_.workloads[w];
+    for (WorkloadId w = 0; w < static_cast<WorkloadId>(workloads.size()); ++w) {
+      const Workload& workload = workloads[w];
       const WorkloadStart& start = scenario_.starts[w];
       out_.BeginMap(workload.name);
-      out_.FlowMap(
-          "requests",
-          {{"cpu", ScalarOf(CoresText(static_cast<double>(workload.requests.cpu_millis)))},
-           {"memory", ScalarOf(MemoryText(workload.requests.memory_bytes, Rounding::kUp))}});
-      WriteDistribution("replicas", start.replicas, NumberText, &out_);
+      YamlWriter::Fields requests = {
+          {"cpu", ScalarOf(CoresText(static_cast<double>(workload.requests.cpu_millis)))},
+          {"memory", ScalarOf(MemoryText(workload.requests.memory_bytes, Rounding::kUp))}};
+      if (workload.devices.count > 0) {
+        const double millis = workload.devices.total_millis();
+        requests.push_back({"gpus", ScalarOf(CoresText(millis))});
+      }
+      out_.FlowMap("requests", requests);
+      if (start.replicas.max() > 0)
+        WriteDistribution("replicas", start.replicas, NumberText, &out_);
+      WritePlacementLimits(workload);
       std::vector<YamlScalar> layers;
       for (LayerId layer : start.initial_layers) layers.push_back(catalog_.layers[layer].name);
       out_.FlowList("layers", layers);
@@ -211,6 +255,18 @@ class ScenarioText {
       out_.End();
     }
     out_.End();
+  }
+
+  void WritePlacementLimits(const Workload& workload) {
+    const LatencyLimits& limits = workload.latency_limits;
+    if (!std::isinf(limits.soft_ms)) out_.Field("latency_soft", LatencyText(limits.soft_ms));
+    if (limits.has_hard()) out_.Field("latency_hard", LatencyText(limits.hard_ms));
+    if (workload.node_kinds == kAnyKind) return;
+    std::vector<YamlScalar> kinds;
+    for (KindId kind = 0; kind < catalog_.kind_count(); ++kind) {
+      if (Contains(workload.node_kinds, kind)) kinds.push_back(catalog_.kinds[kind].name);
+    }
+    out_.FlowList("node_types", kinds);
   }
 
   // The execution times of the first call of a workload stand with the workload, those of others
@@ -244,6 +300,7 @@ class ScenarioText {
   }
 
   void WritePatterns() {
+    if (scenario_.patterns.empty()) return;
     out_.BlankLine();
     out_.Comment(
         "Who calls whom: `calls` one after another, `parallel` at once. Each episode has one of "

@@ -66,7 +66,9 @@ NodeId FindOfMany(const std::vector<NodeId>& places, const Resources& requests,
 World::World(std::shared_ptr<const Scenario> scenario)
     : scenario_(std::move(scenario)),
       kind_(scenario_->KindsOfNodes()),
-      pod_limit_(scenario_->pod_limit()) {
+      pod_limit_(scenario_->pod_limit()),
+      has_devices_(std::any_of(scenario_->node_groups.begin(), scenario_->node_groups.end(),
+                               [](const NodeGroup& group) { return group.devices > 0; })) {
   const std::vector<double>& weights = scenario_->pattern_weights;
   if (std::adjacent_find(weights.begin(), weights.end(), std::not_equal_to<>()) != weights.end()) {
     weight_below_.resize(weights.size());
@@ -84,14 +86,19 @@ World::World(std::shared_ptr<const Scenario> scenario)
       if (std::binary_search(start.initial_layers.begin(), start.initial_layers.end(), layer))
         places.push_back(node);
     }
-    CHECK(!places.empty());  // Loaders refuse workloads that fit nowhere.
+    // Loaders refuse workloads that fit nowhere, if any pod of them is there from the start.
+    CHECK(!places.empty() || start.replicas.max() == 0);
   }
 }
 
 Result<void> World::Draw(Rng* rng, State* state) const {
   Shape(state);
-  const auto& calls = scenario_->patterns[DrawPattern(rng)];
-  if (state->calls != calls) state->calls = calls;
+  if (scenario_->patterns.empty()) {
+    state->calls = nullptr;
+  } else {
+    const auto& calls = scenario_->patterns[DrawPattern(rng)];
+    if (state->calls != calls) state->calls = calls;
+  }
   for (int attempt = 0; attempt < scenario_->retry_limit; ++attempt) {
     DrawNodes(rng, state);
     if (DrawPods(rng, state)) return {};
@@ -124,6 +131,9 @@ void World::Shape(State* state) const {
   state->pods.workload.resize(pod_limit_);
   state->pods.node.resize(pod_limit_);
   state->pods.held.clear();
+  state->nodes.devices.assign(has_devices_ ? kind_.size() : 0, Devices());
+  state->nodes.lost.clear();
+  state->pods.devices.clear();
 }
 
 void World::DrawNodes(Rng* rng, State* state) const {
@@ -135,6 +145,7 @@ void World::DrawNodes(Rng* rng, State* state) const {
       nodes.allocatable[node] = {static_cast<int64_t>(group.cpu_millis.Draw(rng)),
                                  static_cast<int64_t>(group.memory_bytes.Draw(rng))};
       nodes.background_mbytes_per_s[node] = group.background.Draw(rng) * bandwidth;
+      if (has_devices_) nodes.devices[node] = Devices::Of(group.devices);
     }
   }
   std::copy(nodes.allocatable.begin(), nodes.allocatable.end(), nodes.free.begin());
@@ -156,6 +167,7 @@ bool World::DrawPods(Rng* rng, State* state) const {
   }
   state->pods.workload.resize(pod);
   state->pods.node.resize(pod);
+  if (has_devices_) state->pods.devices.resize(pod);
   return true;
 }
 

@@ -41,6 +41,7 @@ class World {
   std::shared_ptr<const Scenario> scenario_;
   std::vector<KindId> kind_;  // [node]
   int pod_limit_;
+  bool has_devices_;
   std::vector<double> weight_below_;         // [pattern] cumulative; empty if all weigh the same.
   std::vector<std::vector<NodeId>> places_;  // Nodes of a set of layers, for each set that occurs.
   std::vector<int> places_of_;               // [workload] into places_

@@ -10,7 +10,6 @@
 #include <map>
 
 #include "scenario/start_states.h"
-#include "tests/support/count_allocations.h"
 #include "tests/support/shipped_scenario.h"
 #include "tests/support/tiny_scenario.h"
 
@@ -206,20 +205,6 @@ TEST(World, GivesUpAfterItsRetriesAndSaysHowToMendIt) {
             "tiny: in 50 draws some pod found no node with room; give nodes more cpu or memory, or "
             "workloads fewer "
             "replicas");
-}
-
-TEST(World, AllocatesNothingOnceAStateHasBeenDrawnInto) {
-  for (const char* name : {"continuum-7x21", "continuum-22x41", "continuum-100x1000"}) {
-    const World world(ShippedScenario(name));
-    State state;
-    Rng rng(7);
-    Draw(world, &rng, &state);
-    const long before = allocation_count;
-    bool all = true;
-    for (int i = 0; i < 200; ++i) all = world.Draw(&rng, &state).has_value() && all;
-    EXPECT_EQ(allocation_count - before, 0) << name;
-    EXPECT_TRUE(all);
-  }
 }
 
 TEST(World, DrawnStateIsAStartStateOfItsScenario) {

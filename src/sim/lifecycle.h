@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "base/rng.h"
+#include "cluster/state.h"
+#include "model/cluster_totals.h"
+#include "scenario/scenario.h"
+#include "sim/event_queue.h"
+#include "sim/lifecycle_metrics.h"
+#include "sim/pod_source.h"
+#include "sim/world.h"
+
+// A world in which pods come and go, in simulated time: they arrive and wait, are bound by whoever
+// asks NextPending and answers, start after a delay, run and depart; nodes are lost and come back,
+// latencies change. A pod leaves when it has run its lifetime, or when whoever made it deletes it.
+//
+//   TRY(lifecycle.Start(seed));
+//   while (lifecycle.NextPending()) lifecycle.Bind(...a node, or kNone: not now...);
+//   ... lifecycle.metrics() ...
+//
+// A pod that was not bound is asked about again when a node has got room for it: one pod of each
+// workload at a time, the one that came first. So an event costs O(log pods + workloads waiting),
+// however many nodes there are.
+//
+// The State is dense: it holds the pods that wait or run, and PodIds are valid until the next call.
+// Deterministic: the same seed gives the same episode, whatever ran before; what is drawn for a pod
+// depends on its number only, so that two policies meet the same pods. Allocates nothing once it
+// has held the most pods. Not thread safe.
+//
+// Fragmentation is measured against the pods that the scenario's streams and trace bring.
+
+namespace rudderfish {
+
+class Lifecycle {
+ public:
+  // REQUIRES: scenario->arrivals is there.
+  explicit Lifecycle(std::shared_ptr<const Scenario> scenario);
+
+  // A new episode. kFailedPrecondition if its start cannot be drawn (World).
+  Result<void> Start(uint64_t seed);
+
+  // Lets time pass until a pod waits for an answer; false when the episode is over. A pod that was
+  // asked about and not answered counts as not bound.
+  bool NextPending();
+
+  // The pod that waits for an answer. REQUIRES: NextPending said so.
+  PodId pending() const { return tracked_[asked_].pod; }
+  WorkloadId pending_workload() const { return state_.pods.workload[pending()]; }
+
+  // The answer. REQUIRES: kNone, or HasRoom(state(), pending_workload(), node).
+  void Bind(NodeId node);
+
+  const State& state() const { return state_; }
+  const ClusterTotals& totals() const { return totals_; }
+  const Scenario& scenario() const { return *scenario_; }
+  const LifecycleMetrics& metrics() const { return metrics_; }
+
+ private:
+  using Slot = int32_t;  // A pod's place here, which it keeps while PodIds change.
+
+  enum class Phase : uint8_t { kFree, kQueued, kAsleep, kStarting, kRunning };
+
+  struct Link {
+    Slot next = kNone, previous = kNone;
+  };
+
+  struct TrackedPod {
+    PodId pod = kNone;
+    uint32_t generation = 0;  // Of the slot; an event of another one is void.
+    uint32_t attempt = 0;     // Of being bound; void likewise.
+    Phase phase = Phase::kFree;
+    bool was_bound = false;
+    int64_t number = 0;  // Counted from 0 in the order of arrival; what is drawn depends on it.
+    SimTime pending_since{0};
+    SimTime lifetime = kNever;
+    Link link;  // Among those asleep of its workload, or among those on its node.
+  };
+
+  struct Chain {
+    Slot first = kNone, last = kNone;
+  };
+
+  struct Source {
+    PodSource pods;
+    ArrivingPod next;
+  };
+
+  void Expect(Event event);
+  void Advance(SimTime to);
+  bool IsCurrent(const Event& event) const;
+  void Handle(const Event& event);
+  void Change(const WorldEvent& event);
+
+  void ExpectArrival(int source);
+  void Arrive(const ArrivingPod& pod);
+  Slot Track(PodId pod);
+  void Run(Slot slot);
+  void Depart(Slot slot);
+
+  void Enqueue(Slot slot);
+  void Sleep(Slot slot);
+  void WakeNext(WorkloadId workload);
+  void WakeFor(NodeId node);
+  void Insert(Slot slot, Slot before, Chain* chain);
+  void Unlink(Slot slot, Chain* chain);
+  void Unsleep(Slot slot);
+
+  void LoseNode(NodeId node);
+  void LosePod(Slot slot);
+  void ReturnNode(NodeId node);
+  void ExpectFailure(NodeId node);
+
+  void CountUnbound(Slot slot);
+  bool EverFits(WorkloadId workload);
+  void Finish();
+
+  std::shared_ptr<const Scenario> scenario_;
+  World world_;
+  PlacementLaws laws_;
+
+  State state_;
+  ClusterTotals totals_;
+  LifecycleMetrics metrics_;
+  uint64_t seed_ = 0;
+  bool finished_ = true;
+  std::vector<Source> sources_;  // Streams, then the trace.
+  EventQueue events_;
+  int64_t expected_ = 0;  // Events that keep an episode going: all but failures by chance.
+
+  std::vector<TrackedPod> tracked_;  // [slot]
+  std::vector<Slot> free_slots_;
+  std::vector<Slot> slot_of_;  // [pod]
+  EventQueue queue_;           // Who waits to be asked about, by number.
+  int64_t waiting_ = 0;        // Pods that are not bound.
+  Slot asked_ = kNone;
+  std::vector<Chain> asleep_;                 // [workload] By number.
+  std::vector<WorkloadId> workloads_asleep_;  // Those that have any,
+  std::vector<int32_t> position_asleep_;      // and where they stand there. [workload]
+  std::vector<Chain> on_node_;                // [node]
+  std::vector<Rng> node_rng_;                 // [node] Of its failures.
+  std::vector<int8_t> ever_fits_;             // [workload] -1: not asked yet.
+};
+
+}  // namespace rudderfish
