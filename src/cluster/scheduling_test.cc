@@ -6,7 +6,7 @@
 namespace rudderfish {
 namespace {
 
-using Operator = NodeRequirement::Operator;
+using NodeOperator = NodeRequirement::Operator;
 
 bool HoldsFor(const NodeRequirement& requirement, const Labels& labels) {
   return requirement.Holds(labels);
@@ -28,19 +28,19 @@ TEST(PodToleration, ToleratesByKeyValueAndEffectWhereTheyAreGiven) {
 
 TEST(NodeRequirement, NotInAndDoesNotExistHoldOfNodesWithoutTheLabel) {
   const Labels with = {{"disk", "ssd"}}, without = {{"zone", "a"}};
-  EXPECT_TRUE(HoldsFor({"disk", Operator::kIn, {"hdd", "ssd"}}, with));
-  EXPECT_FALSE(HoldsFor({"disk", Operator::kIn, {"hdd", "ssd"}}, without));
-  EXPECT_FALSE(HoldsFor({"disk", Operator::kNotIn, {"ssd"}}, with));
-  EXPECT_TRUE(HoldsFor({"disk", Operator::kNotIn, {"ssd"}}, without));
-  EXPECT_TRUE(HoldsFor({"disk", Operator::kExists, {}}, with));
-  EXPECT_FALSE(HoldsFor({"disk", Operator::kExists, {}}, without));
-  EXPECT_FALSE(HoldsFor({"disk", Operator::kDoesNotExist, {}}, with));
-  EXPECT_TRUE(HoldsFor({"disk", Operator::kDoesNotExist, {}}, without));
+  EXPECT_TRUE(HoldsFor({"disk", NodeOperator::kIn, {"hdd", "ssd"}}, with));
+  EXPECT_FALSE(HoldsFor({"disk", NodeOperator::kIn, {"hdd", "ssd"}}, without));
+  EXPECT_FALSE(HoldsFor({"disk", NodeOperator::kNotIn, {"ssd"}}, with));
+  EXPECT_TRUE(HoldsFor({"disk", NodeOperator::kNotIn, {"ssd"}}, without));
+  EXPECT_TRUE(HoldsFor({"disk", NodeOperator::kExists, {}}, with));
+  EXPECT_FALSE(HoldsFor({"disk", NodeOperator::kExists, {}}, without));
+  EXPECT_FALSE(HoldsFor({"disk", NodeOperator::kDoesNotExist, {}}, with));
+  EXPECT_TRUE(HoldsFor({"disk", NodeOperator::kDoesNotExist, {}}, without));
 }
 
 TEST(NodeRequirement, GtAndLtCompareWholeNumbersAndNothingElse) {
-  const NodeRequirement above{"rank", Operator::kGt, {"4"}, 4},
-      below{"rank", Operator::kLt, {"4"}, 4};
+  const NodeRequirement above{"rank", NodeOperator::kGt, {"4"}, 4},
+      below{"rank", NodeOperator::kLt, {"4"}, 4};
   EXPECT_TRUE(HoldsFor(above, {{"rank", "5"}}));
   EXPECT_FALSE(HoldsFor(above, {{"rank", "4"}}));
   EXPECT_TRUE(HoldsFor(below, {{"rank", "-4"}}));
@@ -56,11 +56,11 @@ TEST(NodeRequirement, GtAndLtCompareWholeNumbersAndNothingElse) {
 TEST(NodeTerm, FitsWhereAllItAsksHoldsAndNeverWhereItAsksNothing) {
   NodeTerm term;
   EXPECT_FALSE(term.Matches("a", {}));
-  term.fields = {{"metadata.name", Operator::kIn, {"a"}}};
+  term.fields = {{"metadata.name", NodeOperator::kIn, {"a"}}};
   EXPECT_TRUE(term.Matches("a", {}));
   EXPECT_FALSE(term.Matches("b", {}));
   EXPECT_TRUE(term.Matches("", {}));  // A volume's affinity is asked without a name.
-  term.expressions = {{"disk", Operator::kExists, {}}};
+  term.expressions = {{"disk", NodeOperator::kExists, {}}};
   EXPECT_FALSE(term.Matches("a", {}));
   EXPECT_TRUE(term.Matches("a", {{"disk", "ssd"}}));
   term.malformed = true;

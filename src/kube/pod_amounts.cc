@@ -8,7 +8,7 @@ namespace rudderfish::kube {
 namespace {
 
 // So that a node's pods can be added up, and shares of them multiplied by a hundred.
-constexpr int64_t kMost = int64_t{1} << 53;
+constexpr int64_t kMostOfAResource = int64_t{1} << 53;
 
 const Quantity kAssumedCpu = *Quantity::Parse("100m");
 const Quantity kAssumedMemory = *Quantity::Parse("200Mi");
@@ -88,7 +88,7 @@ bool CanBeGivenToAPod(std::string_view name) {
   return name == "cpu" || name == "memory" || name.starts_with("hugepages-");
 }
 
-Result<std::vector<Container>> ReadContainers(const Fields& pod, std::string_view path) {
+Result<std::vector<Container>> ReadContainerRequests(const Fields& pod, std::string_view path) {
   std::vector<Container> containers;
   TRY(pod.ForEach(path, [&](const Fields& fields) -> Result<void> {
     Container& container = containers.emplace_back();
@@ -138,8 +138,8 @@ Result<void> ReadWhole(const Fields& pod, Container* whole) {
 
 Result<Requests> ReadRequests(const Fields& pod) {
   Requests made;
-  TRY_ASSIGN(made.containers, ReadContainers(pod, "spec.containers"));
-  TRY_ASSIGN(made.init_containers, ReadContainers(pod, "spec.initContainers"));
+  TRY_ASSIGN(made.containers, ReadContainerRequests(pod, "spec.containers"));
+  TRY_ASSIGN(made.init_containers, ReadContainerRequests(pod, "spec.initContainers"));
   for (Container& container : made.containers) container.is_sidecar = false;
   TRY(ReadStatuses(pod, "spec.containers", "status.containerStatuses", &made.containers));
   TRY(ReadStatuses(pod, "spec.initContainers", "status.initContainerStatuses",
@@ -158,7 +158,8 @@ Result<Requests> ReadRequests(const Fields& pod) {
 
 Result<int64_t> Bounded(std::string_view name, const Result<int64_t>& amount) {
   if (!amount) return Invalid("its requests of {} together: {}", name, amount.error().message);
-  if (*amount > kMost) return Invalid("it requests more {} than any node has: {}", name, *amount);
+  if (*amount > kMostOfAResource)
+    return Invalid("it requests more {} than any node has: {}", name, *amount);
   return *amount;
 }
 

@@ -32,7 +32,7 @@ std::string NormalisedImage(std::string_view image) {
   return has_tag ? std::string(image) : fmt::format("{}:latest", image);
 }
 
-Result<void> ReadNodeFields(const Fields& fields, SchedulingNode* node) {
+Result<void> ReadSchedulingNodeFields(const Fields& fields, SchedulingNode* node) {
   TRY_ASSIGN(node->name, fields.Text("metadata.name"));
   if (node->name.empty()) return Invalid("metadata.name: is missing");
   TRY_ASSIGN(node->labels, fields.TextMap("metadata.labels"));
@@ -91,7 +91,7 @@ Result<void> ReadZones(const Fields& fields, SchedulingVolume* volume) {
   return {};
 }
 
-Result<void> ReadVolumeFields(const Fields& fields, SchedulingVolume* volume) {
+Result<void> ReadSchedulingVolumeFields(const Fields& fields, SchedulingVolume* volume) {
   TRY_ASSIGN(volume->name, fields.Text("metadata.name"));
   if (volume->name.empty()) return Invalid("metadata.name: is missing");
   TRY_ASSIGN(const Fields required, fields.Find("spec.nodeAffinity.required"));
@@ -216,7 +216,7 @@ Result<void> ReadVolumes(const Fields& pod, PodClass* made) {
   });
 }
 
-Result<void> ReadContainers(const Fields& pod, std::string_view path, PodClass* made) {
+Result<void> ReadPortsAndImages(const Fields& pod, std::string_view path, PodClass* made) {
   return pod.ForEach(path, [&](const Fields& container) -> Result<void> {
     ++made->containers;
     TRY_ASSIGN(const std::string_view image, container.Text("image"));
@@ -297,7 +297,7 @@ Result<void> ReadDefaultSpread(const Fields& pod, const SchedulingReferences& re
   return {};
 }
 
-Result<PodClass> ReadPodFields(const Fields& pod, const SchedulingReferences& references) {
+Result<PodClass> ReadPodClassFields(const Fields& pod, const SchedulingReferences& references) {
   PodClass made;
   TRY_ASSIGN(const Metadata meta, internal::ReadMetadata(pod));
   made.object_namespace = meta.key.object_namespace;
@@ -310,8 +310,8 @@ Result<PodClass> ReadPodFields(const Fields& pod, const SchedulingReferences& re
   TRY(internal::ReadAffinity(pod, &made));
   TRY(internal::ReadSpread(pod, &made));
   TRY(ReadDefaultSpread(pod, references, &made));
-  TRY(ReadContainers(pod, "spec.initContainers", &made));
-  TRY(ReadContainers(pod, "spec.containers", &made));
+  TRY(ReadPortsAndImages(pod, "spec.initContainers", &made));
+  TRY(ReadPortsAndImages(pod, "spec.containers", &made));
   TRY(ReadVolumes(pod, &made));
   ClaimReader(references, &made).Read();
   TRY_ASSIGN(made.priority, pod.Integer("spec.priority"));
@@ -326,7 +326,7 @@ Result<PodClass> ReadPodFields(const Fields& pod, const SchedulingReferences& re
 }
 
 template <class T, class Read>
-Result<T> Named(std::string_view kind, const Element& object, Read read) {
+Result<T> FilledBy(std::string_view kind, const Element& object, Read read) {
   T made;
   if (const Result<void> done = read(Fields(object), &made); !done)
     return internal::Blame(kind, object, done.error());
@@ -336,15 +336,15 @@ Result<T> Named(std::string_view kind, const Element& object, Read read) {
 }  // namespace
 
 Result<SchedulingNode> ReadSchedulingNode(const Element& object) {
-  return Named<SchedulingNode>("node", object, ReadNodeFields);
+  return FilledBy<SchedulingNode>("node", object, ReadSchedulingNodeFields);
 }
 
 Result<SchedulingVolume> ReadSchedulingVolume(const Element& object) {
-  return Named<SchedulingVolume>("persistent volume", object, ReadVolumeFields);
+  return FilledBy<SchedulingVolume>("persistent volume", object, ReadSchedulingVolumeFields);
 }
 
 Result<SchedulingClaim> ReadSchedulingClaim(const Element& object) {
-  return Named<SchedulingClaim>("persistent volume claim", object, ReadClaimFields);
+  return FilledBy<SchedulingClaim>("persistent volume claim", object, ReadClaimFields);
 }
 
 Result<SchedulingSelector> ReadSchedulingSelector(const Element& object) {
@@ -361,11 +361,11 @@ Result<SchedulingSelector> ReadSchedulingSelector(const Element& object) {
       made->selector.requirements.push_back({key, LabelRequirement::Operator::kIn, {value}});
     return {};
   };
-  return Named<SchedulingSelector>("workload", object, read);
+  return FilledBy<SchedulingSelector>("workload", object, read);
 }
 
 Result<PodClass> ReadPodClass(const Element& object, const SchedulingReferences& references) {
-  Result<PodClass> made = ReadPodFields(Fields(object), references);
+  Result<PodClass> made = ReadPodClassFields(Fields(object), references);
   if (!made) return internal::Blame("pod", object, made.error());
   return made;
 }
