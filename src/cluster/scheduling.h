@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cluster/application.h"
+#include "cluster/resources.h"
+
+// What kube-scheduler looks at when it places a pod: plain values, in its own terms and integers.
+// Read from API objects by kube/scheduling_reader.h; what follows: model/scheduling_rules.h.
+
+namespace rudderfish {
+
+enum class TaintEffect : uint8_t { kNoSchedule, kPreferNoSchedule, kNoExecute };
+
+struct NodeTaint {
+  std::string key, value;
+  TaintEffect effect = TaintEffect::kNoSchedule;
+
+  bool operator==(const NodeTaint&) const = default;
+};
+
+struct PodToleration {
+  enum class Operator : uint8_t { kEqual, kExists };
+  std::string key;  // Empty: of any key.
+  Operator op = Operator::kEqual;
+  std::string value;                  // Of kEqual.
+  std::optional<TaintEffect> effect;  // Nothing: of any effect.
+
+  bool Tolerates(const NodeTaint& taint) const;
+  bool operator==(const PodToleration&) const = default;
+};
+
+bool Tolerate(std::span<const PodToleration> tolerations, const NodeTaint& taint);
+
+// Extended resources, huge pages. Sorted by name, names once.
+using ScalarAmounts = std::vector<std::pair<std::string, int64_t>>;
+
+struct NodeImage {
+  std::string name;  // One entry a name; an image has several.
+  int64_t size_bytes = 0;
+
+  bool operator==(const NodeImage&) const = default;
+};
+
+struct SchedulingNode {
+  std::string name;
+  Labels labels;
+  std::vector<NodeTaint> taints;
+  bool unschedulable = false;
+  Resources allocatable;
+  int64_t ephemeral_bytes = 0;  // Allocatable.
+  int64_t pods_max = 0;
+  ScalarAmounts scalars;  // Allocatable.
+  std::vector<NodeImage> images;
+
+  bool operator==(const SchedulingNode&) const = default;
+};
+
+// One of a term's matchExpressions, on labels, or matchFields, on the node's name.
+struct NodeRequirement {
+  enum class Operator : uint8_t { kIn, kNotIn, kExists, kDoesNotExist, kGt, kLt };
+  std::string key;
+  Operator op = Operator::kExists;
+  std::vector<std::string> values;
+  int64_t bound = 0;  // Of kGt and kLt.
+
+  bool Holds(const Labels& labels) const;
+  bool operator==(const NodeRequirement&) const = default;
+};
+
+// All requirements must hold; a term that is malformed or has none fits no node. Fields are asked
+// of a node with a name only: those of a volume's affinity never are.
+struct NodeTerm {
+  std::vector<NodeRequirement> expressions;
+  std::vector<NodeRequirement> fields;  // kIn or kNotIn with one value; the key is metadata.name.
+  bool malformed = false;
+
+  bool Matches(std::string_view node, const Labels& labels) const;
+  bool operator==(const NodeTerm&) const = default;
+};
+
+bool AnyMatches(std::span<const NodeTerm> terms, std::string_view node, const Labels& labels);
+
+struct PreferredNodes {
+  NodeTerm term;
+  int64_t weight = 0;
+
+  bool operator==(const PreferredNodes&) const = default;
+};
+
+// Which pods of which namespaces. The labels of matchLabelKeys are part of the selector.
+struct PodAffinityTerm {
+  std::vector<std::string> namespaces;              // Sorted.
+  std::optional<LabelSelector> namespace_selector;  // Further namespaces; nothing: none.
+  std::optional<LabelSelector> selector;            // Nothing: no pod.
+  std::string topology_key;
+
+  bool operator==(const PodAffinityTerm&) const = default;
+};
+
+struct PreferredPods {
+  PodAffinityTerm term;
+  int64_t weight = 0;  // Below 0: anti-affinity.
+
+  bool operator==(const PreferredPods&) const = default;
+};
+
+struct SpreadConstraint {
+  enum class When : uint8_t { kDoNotSchedule, kScheduleAnyway };
+  enum class Policy : uint8_t { kHonor, kIgnore };
+  std::string topology_key;
+  int64_t skew_max = 1;
+  When when = When::kDoNotSchedule;
+  std::optional<LabelSelector> selector;  // Nothing: no pod.
+  int64_t domains_min = 1;
+  Policy node_affinity = Policy::kHonor;
+  Policy node_taints = Policy::kIgnore;
+
+  bool operator==(const SpreadConstraint&) const = default;
+};
+
+struct HostPort {
+  std::string ip;        // "0.0.0.0": all.
+  std::string protocol;  // "TCP", "UDP", "SCTP".
+  int64_t port = 0;
+
+  bool ConflictsWith(const HostPort& other) const;
+  bool operator==(const HostPort&) const = default;
+};
+
+// A claim's volume, once it is bound.
+struct BoundVolume {
+  struct Zone {
+    std::string key;                  // A label of zones or regions, also the beta ones.
+    std::vector<std::string> values;  // Sorted.
+
+    bool operator==(const Zone&) const = default;
+  };
+
+  std::optional<std::vector<NodeTerm>> node_affinity;
+  std::vector<Zone> zones;
+
+  bool operator==(const BoundVolume&) const = default;
+};
+
+// The same requests, as each part of kube-scheduler counts them.
+struct PodAmounts {
+  Resources requests;           // What must fit: from the spec.
+  int64_t ephemeral_bytes = 0;  // The same.
+  ScalarAmounts scalars;        // The same.
+  Resources held;               // What the pod takes once placed: with a resize under way.
+  Resources held_assumed;       // The same, with 100m and 200Mi for containers that ask nothing.
+  Resources scored_assumed;  // For NodeResourcesFit's score: what is given for the pod as a whole
+                             // is left out there, and containers that ask nothing are assumed.
+
+  bool operator==(const PodAmounts&) const = default;
+};
+
+// What equal pods have in common: all that decides where they can go and what they are to others.
+// Immutable once it is shared.
+struct PodClass {
+  std::string object_namespace;
+  Labels labels;
+  PodAmounts amounts;
+  std::vector<PodToleration> tolerations;
+  Labels node_selector;
+  std::optional<std::vector<NodeTerm>> required_nodes;  // Any of them; none at all fits no node.
+  std::vector<PreferredNodes> preferred_nodes;
+  std::vector<PodAffinityTerm> required_pods;   // Affinity.
+  std::vector<PodAffinityTerm> forbidden_pods;  // Anti-affinity.
+  std::vector<PreferredPods> preferred_pods;
+  std::vector<SpreadConstraint> spread;
+  std::optional<LabelSelector> default_spread;  // Of its services and controller; used where the
+                                                // pod has no constraint of its own.
+  std::vector<HostPort> host_ports;
+  std::vector<BoundVolume> volumes;
+  std::vector<std::string> claims;            // Names, in its namespace.
+  std::vector<std::string> exclusive_claims;  // Those of them with ReadWriteOncePod.
+  std::vector<std::string> images;            // Normalised; once for every container or volume.
+  int64_t containers = 0;                     // Init containers too.
+  int64_t priority = 0;
+  std::string scheduler;
+  std::vector<std::string> gates;
+
+  std::string rejection;                // Why no node will do, whatever the nodes; empty: none.
+  std::vector<std::string> unmodelled;  // What kube-scheduler would look at and we do not.
+
+  bool operator==(const PodClass&) const = default;
+};
+
+size_t HashOf(const PodClass& pod);
+
+}  // namespace rudderfish

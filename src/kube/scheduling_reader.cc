@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/scheduling_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "kube/object_reader.h"
+#include "kube/pod_amounts.h"
+#include "kube/scheduling_terms.h"
+
+namespace rudderfish::kube {
+namespace {
+
+using internal::ReadNodeTerms;
+using internal::ReadTexts;
+
+constexpr std::string_view kZoneLabels[] = {
+    "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
+    "topology.kubernetes.io/zone", "topology.kubernetes.io/region"};
+constexpr std::string_view kDeviceClassPrefix = "deviceclass.resource.kubernetes.io/";
+constexpr size_t kScalarsMax = 28;
+
+// "redis" is "redis:latest".
+std::string NormalisedImage(std::string_view image) {
+  const size_t colon = image.rfind(':'), slash = image.rfind('/');
+  const bool has_tag =
+      colon != std::string_view::npos && (slash == std::string_view::npos || colon > slash);
+  return has_tag ? std::string(image) : fmt::format("{}:latest", image);
+}
+
+Result<void> ReadSchedulingNodeFields(const Fields& fields, SchedulingNode* node) {
+  TRY_ASSIGN(node->name, fields.Text("metadata.name"));
+  if (node->name.empty()) return Invalid("metadata.name: is missing");
+  TRY_ASSIGN(node->labels, fields.TextMap("metadata.labels"));
+  TRY_ASSIGN(node->unschedulable, fields.Flag("spec.unschedulable"));
+  TRY(fields.ForEach("spec.taints", [&](const Fields& taint) -> Result<void> {
+    NodeTaint made;
+    TRY_ASSIGN(made.key, taint.Text("key"));
+    TRY_ASSIGN(made.value, taint.Text("value"));
+    TRY_ASSIGN(const std::optional<TaintEffect> effect, internal::ReadEffect(taint));
+    if (!effect) return Invalid("effect: is missing");
+    made.effect = *effect;
+    node->taints.push_back(std::move(made));
+    return {};
+  }));
+  TRY_ASSIGN(const ResourceList list, ReadResourceList(fields, "status.allocatable"));
+  const auto value = [&](std::string_view name) -> Result<int64_t> {
+    const auto at = list.find(name);
+    if (at == list.end()) return 0;
+    return name == "cpu" ? at->second.MilliValue() : at->second.Value();
+  };
+  TRY_ASSIGN(node->allocatable.cpu_millis, value("cpu"));
+  TRY_ASSIGN(node->allocatable.memory_bytes, value("memory"));
+  TRY_ASSIGN(node->ephemeral_bytes, value("ephemeral-storage"));
+  TRY_ASSIGN(node->pods_max, value("pods"));
+  TRY_ASSIGN(node->scalars, ScalarsOf(list));
+  for (const int64_t amount : {node->allocatable.cpu_millis, node->allocatable.memory_bytes}) {
+    if (amount > int64_t{1} << 53) return Invalid("status.allocatable: is beyond belief");
+  }
+  return fields.ForEach("status.images", [&](const Fields& image) -> Result<void> {
+    TRY_ASSIGN(const int64_t size_bytes, image.Integer("sizeBytes"));
+    if (size_bytes < 0 || size_bytes > int64_t{1} << 53)
+      return Invalid("sizeBytes: expected a size, found {}", size_bytes);
+    TRY_ASSIGN(const std::vector<std::string> names, ReadTexts(image, "names"));
+    for (const std::string& name : names) node->images.push_back({name, size_bytes});
+    return {};
+  });
+}
+
+Result<void> ReadZones(const Fields& fields, SchedulingVolume* volume) {
+  TRY_ASSIGN(const Labels labels, fields.TextMap("metadata.labels"));
+  for (const std::string_view key : kZoneLabels) {
+    const std::string* value = FindLabel(labels, key);
+    if (value == nullptr) continue;
+    // Several zones are joined by "__"; a label with an empty part among them is not heeded.
+    std::set<std::string> values;
+    bool is_valid = true;
+    for (size_t begin = 0; begin <= value->size();) {
+      const size_t end = std::min(value->find("__", begin), value->size());
+      const std::string part = value->substr(begin, end - begin);
+      is_valid &= part.find_first_not_of(' ') != std::string::npos;
+      values.insert(part);
+      begin = end + 2;
+    }
+    if (is_valid) volume->rules.zones.push_back({std::string(key), {values.begin(), values.end()}});
+  }
+  return {};
+}
+
+Result<void> ReadSchedulingVolumeFields(const Fields& fields, SchedulingVolume* volume) {
+  TRY_ASSIGN(volume->name, fields.Text("metadata.name"));
+  if (volume->name.empty()) return Invalid("metadata.name: is missing");
+  TRY_ASSIGN(const Fields required, fields.Find("spec.nodeAffinity.required"));
+  if (required.there()) {
+    TRY_ASSIGN(volume->rules.node_affinity,
+               ReadNodeTerms(fields, "spec.nodeAffinity.required.nodeSelectorTerms"));
+  }
+  TRY(ReadZones(fields, volume));
+  TRY_ASSIGN(const std::string_view driver, fields.Text("spec.csi.driver"));
+  if (!driver.empty())
+    volume->unmodelled =
+        fmt::format("is attached by the CSI driver {}, whose limit is not", driver);
+  for (const std::string_view kind : {"awsElasticBlockStore", "gcePersistentDisk", "azureDisk",
+                                      "cinder", "portworxVolume", "vsphereVolume"}) {
+    TRY_ASSIGN(const Fields there, fields.Find(fmt::format("spec.{}", kind)));
+    if (there.there()) volume->unmodelled = fmt::format("is a {}, whose limit is not", kind);
+  }
+  return {};
+}
+
+Result<void> ReadClaimFields(const Fields& fields, SchedulingClaim* claim) {
+  TRY_ASSIGN(claim->key.name, fields.Text("metadata.name"));
+  TRY_ASSIGN(claim->key.object_namespace, fields.Text("metadata.namespace"));
+  if (claim->key.name.empty()) return Invalid("metadata.name: is missing");
+  TRY_ASSIGN(claim->volume, fields.Text("spec.volumeName"));
+  TRY_ASSIGN(claim->storage_class, fields.Text("spec.storageClassName"));
+  TRY_ASSIGN(const Labels annotations, fields.TextMap("metadata.annotations"));
+  claim->is_bound = !claim->volume.empty() &&
+                    FindLabel(annotations, "pv.kubernetes.io/bind-completed") != nullptr;
+  const std::string* beta = FindLabel(annotations, "volume.beta.kubernetes.io/storage-class");
+  if (beta != nullptr) claim->storage_class = *beta;
+  TRY_ASSIGN(const std::string_view phase, fields.Text("status.phase"));
+  claim->is_lost = phase == "Lost";
+  TRY_ASSIGN(const std::string_view deleted, fields.Text("metadata.deletionTimestamp"));
+  claim->is_deleted = !deleted.empty();
+  TRY_ASSIGN(const auto modes, ReadTexts(fields, "spec.accessModes"));
+  claim->is_exclusive = std::find(modes.begin(), modes.end(), "ReadWriteOncePod") != modes.end();
+  return {};
+}
+
+// Reads the pod's claims and what they are bound to. kube-scheduler's VolumeRestrictions,
+// VolumeBinding and VolumeZone look at them in this order before any node, each at all claims.
+class ClaimReader {
+ public:
+  ClaimReader(const SchedulingReferences& references, PodClass* made)
+      : references_(references), made_(*made) {}
+
+  void Read() {
+    std::vector<const SchedulingClaim*> claims;
+    for (const std::string& name : made_.claims) {
+      const auto at = references_.claims.find({made_.object_namespace, name});
+      if (at == references_.claims.end())
+        return Reject(fmt::format("persistentvolumeclaim \"{}\" not found", name));
+      claims.push_back(&at->second);
+      if (at->second.is_exclusive) made_.exclusive_claims.push_back(name);
+    }
+    for (const SchedulingClaim* claim : claims) {
+      if (claim->is_lost) {
+        return Reject(
+            fmt::format("persistentvolumeclaim \"{}\" bound to non-existent persistentvolume "
+                        "\"{}\"",
+                        claim->key.name, claim->volume));
+      }
+      if (claim->is_deleted)
+        return Reject(
+            fmt::format("persistentvolumeclaim \"{}\" is being deleted", claim->key.name));
+    }
+    for (const SchedulingClaim* claim : claims) {
+      if (claim->is_bound) continue;
+      if (!claim->volume.empty() || claim->storage_class.empty())
+        return Reject("pod has unbound immediate PersistentVolumeClaims");
+      made_.unmodelled.push_back(
+          fmt::format("uses the claim {}, which is not bound yet", claim->key.name));
+    }
+    for (const SchedulingClaim* claim : claims) {
+      if (claim->is_bound && !ReadVolume(*claim)) return;
+    }
+  }
+
+ private:
+  void Reject(std::string why) { made_.rejection = std::move(why); }
+
+  bool ReadVolume(const SchedulingClaim& claim) {
+    const auto at = references_.volumes.find(claim.volume);
+    if (at == references_.volumes.end()) {
+      Reject(fmt::format("persistentvolume \"{}\" not found", claim.volume));
+      return false;
+    }
+    made_.volumes.push_back(at->second.rules);
+    if (!at->second.unmodelled.empty()) {
+      made_.unmodelled.push_back(fmt::format("uses the claim {}, whose volume {} modelled",
+                                             claim.key.name, at->second.unmodelled));
+    }
+    return true;
+  }
+
+  const SchedulingReferences& references_;
+  PodClass& made_;
+};
+
+Result<void> ReadVolumes(const Fields& pod, PodClass* made) {
+  return pod.ForEach("spec.volumes", [&](const Fields& volume) -> Result<void> {
+    TRY_ASSIGN(const std::string_view name, volume.Text("name"));
+    TRY_ASSIGN(const Fields claim, volume.Find("persistentVolumeClaim"));
+    if (claim.there()) {
+      TRY_ASSIGN(const std::string_view claim_name, claim.Text("claimName"));
+      made->claims.emplace_back(claim_name);
+    }
+    TRY_ASSIGN(const Fields ephemeral, volume.Find("ephemeral"));
+    if (ephemeral.there())
+      made->unmodelled.push_back(fmt::format("has the ephemeral volume {}", name));
+    for (const std::string_view disk :
+         {"awsElasticBlockStore", "gcePersistentDisk", "iscsi", "rbd", "azureDisk", "cinder",
+          "portworxVolume", "vsphereVolume", "csi"}) {
+      TRY_ASSIGN(const Fields there, volume.Find(disk));
+      if (there.there())
+        made->unmodelled.push_back(fmt::format("has the volume {} of type {}", name, disk));
+    }
+    TRY_ASSIGN(const std::string_view image, volume.Text("image.reference"));
+    if (!image.empty()) made->images.push_back(NormalisedImage(image));
+    return {};
+  });
+}
+
+Result<void> ReadPortsAndImages(const Fields& pod, std::string_view path, PodClass* made) {
+  return pod.ForEach(path, [&](const Fields& container) -> Result<void> {
+    ++made->containers;
+    TRY_ASSIGN(const std::string_view image, container.Text("image"));
+    made->images.push_back(NormalisedImage(image));
+    TRY(container.ForEach("restartPolicyRules", [&](const Fields& rule) -> Result<void> {
+      TRY_ASSIGN(const std::string_view action, rule.Text("action"));
+      if (action == "RestartAllContainers")
+        made->unmodelled.emplace_back("needs nodes that declare RestartAllContainers");
+      return {};
+    }));
+    TRY_ASSIGN(const std::string_view restart, container.Text("restartPolicy"));
+    if (path == "spec.initContainers" && restart != "Always") return {};
+    return container.ForEach("ports", [&](const Fields& fields) -> Result<void> {
+      HostPort port;
+      TRY_ASSIGN(port.port, fields.Integer("hostPort"));
+      TRY_ASSIGN(port.ip, fields.Text("hostIP"));
+      TRY_ASSIGN(port.protocol, fields.Text("protocol"));
+      if (port.port <= 0) return {};
+      if (port.ip.empty()) port.ip = "0.0.0.0";
+      if (port.protocol.empty()) port.protocol = "TCP";
+      made->host_ports.push_back(std::move(port));
+      return {};
+    });
+  });
+}
+
+// What is there and changes what kube-scheduler does, and is no rule of ours.
+Result<void> ReadUnmodelled(const Fields& pod, PodClass* made) {
+  TRY_ASSIGN(const bool claims_devices, pod.Has("spec.resourceClaims"));
+  if (claims_devices) made->unmodelled.emplace_back("claims devices (DRA)");
+  for (const auto& [name, amount] : made->amounts.scalars) {
+    if (name.starts_with(kDeviceClassPrefix))
+      made->unmodelled.push_back(fmt::format("requests {}, a device class (DRA)", name));
+  }
+  for (const std::string_view field : {"spec.schedulingGroup", "spec.workloadRef"}) {
+    TRY_ASSIGN(const bool is_of_a_group, pod.Has(field));
+    if (is_of_a_group) made->unmodelled.emplace_back("belongs to a gang");
+  }
+  TRY_ASSIGN(const std::string_view nominated, pod.Text("status.nominatedNodeName"));
+  if (!nominated.empty())
+    made->unmodelled.push_back(fmt::format("is nominated for {} (preemption)", nominated));
+  TRY_ASSIGN(const Fields host_users, pod.Find("spec.hostUsers"));
+  TRY_ASSIGN(const bool shares_users, pod.Flag("spec.hostUsers"));
+  TRY_ASSIGN(const bool host_network, pod.Flag("spec.hostNetwork"));
+  if (host_network && host_users.there() && !shares_users)
+    made->unmodelled.emplace_back("needs nodes that declare UserNamespacesHostNetworkSupport");
+  return {};
+}
+
+// Of the services that select the pod and of its controller, all together.
+Result<void> ReadDefaultSpread(const Fields& pod, const SchedulingReferences& references,
+                               PodClass* made) {
+  const std::string& place = made->object_namespace;
+  std::map<std::string, std::string> labels;
+  for (auto at = references.selectors.lower_bound({"Service", {place, ""}});
+       at != references.selectors.end() && at->first.first == "Service" &&
+       at->first.second.object_namespace == place;
+       ++at) {
+    if (!at->second.selector.Matches(made->labels)) continue;
+    for (const LabelRequirement& exact : at->second.selector.requirements)
+      labels[exact.key] = exact.values.front();
+  }
+  TRY_ASSIGN(const ObjectRef owner, internal::ReadController(pod));
+  LabelSelector selector;
+  const auto controller = references.selectors.find({owner.kind, {place, owner.name}});
+  const bool is_there = controller != references.selectors.end() && owner.kind != "Service";
+  if (is_there && owner.kind == "ReplicationController") {
+    for (const LabelRequirement& exact : controller->second.selector.requirements)
+      labels[exact.key] = exact.values.front();
+  }
+  for (const auto& [key, value] : labels)
+    selector.requirements.push_back({key, LabelRequirement::Operator::kIn, {value}});
+  if (is_there && owner.kind != "ReplicationController") {
+    const std::vector<LabelRequirement>& more = controller->second.selector.requirements;
+    selector.requirements.insert(selector.requirements.end(), more.begin(), more.end());
+  }
+  if (!selector.requirements.empty()) made->default_spread = std::move(selector);
+  return {};
+}
+
+Result<PodClass> ReadPodClassFields(const Fields& pod, const SchedulingReferences& references) {
+  PodClass made;
+  TRY_ASSIGN(const Metadata meta, internal::ReadMetadata(pod));
+  made.object_namespace = meta.key.object_namespace;
+  TRY_ASSIGN(made.labels, pod.TextMap("metadata.labels"));
+  TRY_ASSIGN(made.amounts, ReadPodAmounts(pod));
+  if (made.amounts.scalars.size() > kScalarsMax)
+    return Invalid("it requests more than {} resources", kScalarsMax);
+  TRY(internal::ReadTolerations(pod, &made));
+  TRY_ASSIGN(made.node_selector, pod.TextMap("spec.nodeSelector"));
+  TRY(internal::ReadAffinity(pod, &made));
+  TRY(internal::ReadSpread(pod, &made));
+  TRY(ReadDefaultSpread(pod, references, &made));
+  TRY(ReadPortsAndImages(pod, "spec.initContainers", &made));
+  TRY(ReadPortsAndImages(pod, "spec.containers", &made));
+  TRY(ReadVolumes(pod, &made));
+  ClaimReader(references, &made).Read();
+  TRY_ASSIGN(made.priority, pod.Integer("spec.priority"));
+  TRY_ASSIGN(made.scheduler, pod.Text("spec.schedulerName"));
+  TRY(pod.ForEach("spec.schedulingGates", [&](const Fields& gate) -> Result<void> {
+    TRY_ASSIGN(const std::string_view name, gate.Text("name"));
+    made.gates.emplace_back(name);
+    return {};
+  }));
+  TRY(ReadUnmodelled(pod, &made));
+  return made;
+}
+
+template <class T, class Read>
+Result<T> FilledBy(std::string_view kind, const Element& object, Read read) {
+  T made;
+  if (const Result<void> done = read(Fields(object), &made); !done)
+    return internal::Blame(kind, object, done.error());
+  return made;
+}
+
+}  // namespace
+
+Result<SchedulingNode> ReadSchedulingNode(const Element& object) {
+  return FilledBy<SchedulingNode>("node", object, ReadSchedulingNodeFields);
+}
+
+Result<SchedulingVolume> ReadSchedulingVolume(const Element& object) {
+  return FilledBy<SchedulingVolume>("persistent volume", object, ReadSchedulingVolumeFields);
+}
+
+Result<SchedulingClaim> ReadSchedulingClaim(const Element& object) {
+  return FilledBy<SchedulingClaim>("persistent volume claim", object, ReadClaimFields);
+}
+
+Result<SchedulingSelector> ReadSchedulingSelector(const Element& object) {
+  const auto read = [](const Fields& fields, SchedulingSelector* made) -> Result<void> {
+    TRY_ASSIGN(const Metadata meta, internal::ReadMetadata(fields));
+    made->key = meta.key;
+    TRY_ASSIGN(made->kind, fields.Text("kind"));
+    if (made->kind != "Service" && made->kind != "ReplicationController") {
+      TRY_ASSIGN(made->selector, internal::ReadSelector(fields, "spec.selector"));
+      return {};
+    }
+    TRY_ASSIGN(const Labels labels, fields.TextMap("spec.selector"));
+    for (const auto& [key, value] : labels)
+      made->selector.requirements.push_back({key, LabelRequirement::Operator::kIn, {value}});
+    return {};
+  };
+  return FilledBy<SchedulingSelector>("workload", object, read);
+}
+
+Result<PodClass> ReadPodClass(const Element& object, const SchedulingReferences& references) {
+  Result<PodClass> made = ReadPodClassFields(Fields(object), references);
+  if (!made) return internal::Blame("pod", object, made.error());
+  return made;
+}
+
+std::shared_ptr<const PodClass> PodClasses::Shared(PodClass pod) {
+  const size_t hash = HashOf(pod);
+  for (auto [at, end] = classes_.equal_range(hash); at != end; ++at) {
+    std::shared_ptr<const PodClass> known = at->second.lock();
+    if (known != nullptr && *known == pod) return known;
+  }
+  if (classes_.size() >= sweep_at_) {
+    std::erase_if(classes_, [](const auto& entry) { return entry.second.expired(); });
+    sweep_at_ = std::max<size_t>(1024, 2 * classes_.size());
+  }
+  auto shared = std::make_shared<const PodClass>(std::move(pod));
+  classes_.emplace(hash, shared);
+  return shared;
+}
+
+}  // namespace rudderfish::kube

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "base/result.h"
+#include "cluster/scheduling.h"
+#include "kube/fields.h"
+#include "kube/objects.h"
+
+// Nodes and pods as kube-scheduler's rules need them (cluster/scheduling.h), from the API server's
+// JSON. What no rule can be made of (an unknown operator, a text where a number belongs) is an
+// error of one line that names the object and the field; nothing is guessed.
+
+namespace rudderfish::kube {
+
+struct SchedulingVolume {
+  std::string name;
+  BoundVolume rules;
+  std::string unmodelled;  // "is attached by the CSI driver x, ..."; empty: nothing.
+};
+
+struct SchedulingClaim {
+  ObjectKey key;
+  std::string volume;  // Empty: unbound.
+  std::string storage_class;
+  bool is_bound = false;  // For good: the volume controller has said so.
+  bool is_lost = false, is_deleted = false, is_exclusive = false;
+};
+
+// What chooses pods by labels: services, ReplicaSets and the like.
+struct SchedulingSelector {
+  ObjectKey key;
+  std::string kind;  // Service, ReplicaSet, StatefulSet, ReplicationController.
+  LabelSelector selector;
+};
+
+// What pods refer to.
+struct SchedulingReferences {
+  std::map<ObjectKey, SchedulingClaim> claims;
+  std::map<std::string, SchedulingVolume, std::less<>> volumes;
+  std::map<std::pair<std::string, ObjectKey>, SchedulingSelector> selectors;  // By kind and key.
+};
+
+Result<SchedulingNode> ReadSchedulingNode(const Element& object);
+Result<SchedulingVolume> ReadSchedulingVolume(const Element& object);
+Result<SchedulingClaim> ReadSchedulingClaim(const Element& object);
+Result<SchedulingSelector> ReadSchedulingSelector(const Element& object);
+
+Result<PodClass> ReadPodClass(const Element& object, const SchedulingReferences& references);
+
+// Keeps one PodClass for all pods that are alike. Not thread safe.
+class PodClasses {
+ public:
+  std::shared_ptr<const PodClass> Shared(PodClass pod);
+
+ private:
+  std::unordered_multimap<size_t, std::weak_ptr<const PodClass>> classes_;
+  size_t sweep_at_ = 1024;
+};
+
+}  // namespace rudderfish::kube

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "cluster/ids.h"
+#include "cluster/scheduling.h"
+
+// Nodes as kube-scheduler's rules need them, in columns: what is free of each resource, which value
+// of a topology key each node has, which images lie where. Names of keys and resources become rows
+// that stay valid until Reset. One thread.
+
+namespace rudderfish {
+
+// Which nodes share a value of one label.
+struct TopologyDomains {
+  std::vector<int32_t> of_node;  // kNone: without the label.
+  int count = 0;
+};
+
+class NodeTable {
+ public:
+  enum Row { kCpu, kMemory, kEphemeral };  // Rows of scalars follow.
+
+  struct Image {
+    int64_t size_bytes = 0;  // As the first node says that has it.
+    std::vector<NodeId> nodes;
+  };
+
+  void Reset(std::vector<SchedulingNode> nodes);
+
+  int size() const { return static_cast<int>(nodes_.size()); }
+  const SchedulingNode& node(NodeId node) const { return nodes_[node]; }
+  NodeId Find(std::string_view name) const;  // kNone: there is none of that name.
+
+  // The row of a resource or key, made on first use.
+  int ResourceRow(const std::string& name);
+  int KeyRow(const std::string& topology_key);
+
+  const TopologyDomains& domains(int key_row) const { return keys_[key_row]; }
+  int domains_max() const { return domains_max_; }  // Of any row.
+  const Image* FindImage(const std::string& name) const;
+
+  // By node. `free` is allocatable less what its pods hold, below 0 if they hold more.
+  std::span<const int64_t> allocatable(int row) const { return rows_[row].allocatable; }
+  std::span<const int64_t> free(int row) const { return rows_[row].free; }
+  std::span<const int64_t> pods_free() const { return pods_free_; }
+  // What pods hold, 100m and 200Mi assumed for containers that ask nothing.
+  std::span<const int64_t> cpu_assumed() const { return cpu_assumed_; }
+  std::span<const int64_t> memory_assumed() const { return memory_assumed_; }
+
+  // What one pod holds. Scalars by their rows.
+  struct Holding {
+    Resources held, assumed;
+    int64_t ephemeral_bytes = 0;
+    std::vector<std::pair<int, int64_t>> scalars;
+  };
+  void Take(const Holding& pod, NodeId node) { Add(pod, node, 1); }
+  void GiveBack(const Holding& pod, NodeId node) { Add(pod, node, -1); }
+
+ private:
+  struct Resource {
+    std::vector<int64_t> allocatable, free;
+  };
+
+  void Add(const Holding& pod, NodeId node, int64_t sign);
+
+  std::vector<SchedulingNode> nodes_;
+  std::unordered_map<std::string, NodeId> by_name_;
+  std::unordered_map<std::string, int> resource_rows_, key_rows_;
+  std::vector<Resource> rows_;
+  std::vector<TopologyDomains> keys_;
+  int domains_max_ = 0;
+  std::unordered_map<std::string, Image> images_;
+  std::vector<int64_t> pods_free_, cpu_assumed_, memory_assumed_;
+};
+
+}  // namespace rudderfish

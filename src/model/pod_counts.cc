@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/pod_counts.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr int kPodsOnANode = 32;  // Of different classes; more than that allocates anew.
+
+size_t HashOf(std::span<const PodAffinityTerm> terms) {
+  size_t hash = terms.size();
+  const auto mix = [&](std::string_view text) {
+    hash = hash * 0x9e3779b97f4a7c15u + std::hash<std::string_view>()(text);
+  };
+  for (const PodAffinityTerm& term : terms) {
+    for (const std::string& name : term.namespaces) mix(name);
+    if (!term.selector) continue;
+    for (const LabelRequirement& requirement : term.selector->requirements) {
+      mix(requirement.key);
+      for (const std::string& value : requirement.values) mix(value);
+    }
+  }
+  return hash;
+}
+
+}  // namespace
+
+void PodCounts::Reset(int nodes, NamespaceLabels namespaces) {
+  nodes_ = nodes;
+  namespaces_ = std::move(namespaces);
+  matchers_.clear();
+  matchers_by_hash_.clear();
+  burdens_.clear();
+  burdens_by_hash_.clear();
+  classes_.clear();
+  on_node_.resize(nodes);
+  for (std::vector<OnNode>& pods : on_node_) {
+    pods.clear();
+    pods.reserve(kPodsOnANode);
+  }
+}
+
+PodCounts::MatcherId PodCounts::Matcher(std::span<const PodAffinityTerm> terms, Counts counts) {
+  std::vector<PodAffinityTerm> plain(terms.begin(), terms.end());
+  for (PodAffinityTerm& term : plain) term.topology_key.clear();
+  const size_t hash = HashOf(plain);
+  for (auto [at, end] = matchers_by_hash_.equal_range(hash); at != end; ++at) {
+    const Selector& known = matchers_[at->second];
+    if (known.counts == counts && known.terms == plain) return at->second;
+  }
+  const auto id = static_cast<MatcherId>(matchers_.size());
+  matchers_by_hash_.emplace(hash, id);
+  matchers_.push_back({std::move(plain), counts, std::vector<int32_t>(nodes_, 0)});
+  CountPlaced(&matchers_.back(), id);
+  return id;
+}
+
+// Makes the matcher known to all classes, and counts their pods that are already placed.
+void PodCounts::CountPlaced(Selector* selector, MatcherId id) {
+  const bool all = selector->counts == Counts::kAllPods;
+  std::vector<bool> selected(classes_.size());
+  for (size_t c = 0; c < classes_.size(); ++c) {
+    if (!Selects(id, *classes_[c].pod)) continue;
+    selected[c] = true;
+    (all ? classes_[c].counted_all : classes_[c].counted_serving).push_back(id);
+  }
+  for (NodeId node = 0; node < nodes_; ++node) {
+    for (const OnNode& pods : on_node_[node]) {
+      if (!selected[pods.pod]) continue;
+      const int32_t count = pods.serving + (all ? pods.terminating : 0);
+      selector->by_node[node] += count;
+      selector->total += count;
+    }
+  }
+}
+
+bool PodCounts::Selects(MatcherId matcher, const PodClass& pod) const {
+  static const Labels kNoLabels;
+  const auto at = namespaces_.find(pod.object_namespace);
+  const Labels& labels = at == namespaces_.end() ? kNoLabels : at->second;
+  const std::vector<PodAffinityTerm>& terms = matchers_[matcher].terms;
+  return std::all_of(terms.begin(), terms.end(), [&](const PodAffinityTerm& term) {
+    if (!term.selector) return false;
+    const bool named = std::find(term.namespaces.begin(), term.namespaces.end(),
+                                 pod.object_namespace) != term.namespaces.end();
+    if (!named && !(term.namespace_selector && term.namespace_selector->Matches(labels)))
+      return false;
+    return term.selector->Matches(pod.labels);
+  });
+}
+
+void PodCounts::AddClass(PodClassId id, const PodClass* pod) {
+  CHECK_EQ(static_cast<size_t>(id), classes_.size());
+  Class& made = classes_.emplace_back(Class{pod, {}, {}, {}, {}});
+  for (MatcherId m = 0; m < static_cast<MatcherId>(matchers_.size()); ++m) {
+    if (!Selects(m, *pod)) continue;
+    (matchers_[m].counts == Counts::kAllPods ? made.counted_all : made.counted_serving)
+        .push_back(m);
+  }
+  for (BurdenId b = 0; b < static_cast<BurdenId>(burdens_.size()); ++b) {
+    if (Selects(burdens_[b].matcher, *pod)) made.burdens_on.push_back(b);
+  }
+}
+
+void PodCounts::AddBurden(PodClassId bearer, const PodAffinityTerm& term, int key_row,
+                          Effect effect, int64_t amount) {
+  const MatcherId matcher = Matcher({&term, 1}, Counts::kAllPods);
+  const size_t hash =
+      (static_cast<size_t>(matcher) * 1031 + key_row) * 2 + static_cast<size_t>(effect);
+  BurdenId id = kNone;
+  for (auto [at, end] = burdens_by_hash_.equal_range(hash); at != end; ++at) {
+    const Burden& known = burdens_[at->second];
+    if (known.matcher == matcher && known.key_row == key_row && known.effect == effect)
+      id = at->second;
+  }
+  if (id == kNone) {
+    id = static_cast<BurdenId>(burdens_.size());
+    burdens_by_hash_.emplace(hash, id);
+    burdens_.push_back({matcher, key_row, effect, std::vector<int64_t>(nodes_, 0)});
+    for (Class& known : classes_) {
+      if (Selects(matcher, *known.pod)) known.burdens_on.push_back(id);
+    }
+  }
+  classes_[bearer].bears.emplace_back(id, amount);
+}
+
+void PodCounts::Add(PodClassId pod, NodeId node, PodLife life, int32_t sign) {
+  const Class& what = classes_[pod];
+  for (const MatcherId m : what.counted_all) {
+    matchers_[m].by_node[node] += sign;
+    matchers_[m].total += sign;
+  }
+  if (life == PodLife::kServing) {
+    for (const MatcherId m : what.counted_serving) {
+      matchers_[m].by_node[node] += sign;
+      matchers_[m].total += sign;
+    }
+  }
+  for (const auto& [burden, amount] : what.bears) {
+    burdens_[burden].by_node[node] += sign * amount;
+    burdens_[burden].bearers += sign;
+  }
+  std::vector<OnNode>& pods = on_node_[node];
+  auto at = std::find_if(pods.begin(), pods.end(), [&](const OnNode& p) { return p.pod == pod; });
+  if (at == pods.end()) at = pods.insert(pods.end(), {pod, 0, 0});
+  (life == PodLife::kServing ? at->serving : at->terminating) += sign;
+  CHECK_GE(at->serving, 0);
+  CHECK_GE(at->terminating, 0);
+  if (at->serving + at->terminating > 0) return;
+  *at = pods.back();
+  pods.pop_back();
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "cluster/ids.h"
+#include "cluster/scheduling.h"
+
+// How many pods of which kind are on each node, for the rules between pods. What selects pods (a
+// term of affinity, a spread constraint) is a matcher, kept once however many classes use it; for
+// each the pods it matches are counted by node, as pods come and go. And each term that placed pods
+// bring against or for others (anti-affinity, preferences) is counted where its bearers are.
+//
+// Whether a matcher selects a class is decided once, when the later of the two becomes known. One
+// thread; a class or a matcher more allocates, counting does not.
+
+namespace rudderfish {
+
+using PodClassId = int32_t;
+
+// A pod that is being deleted still takes room and still attracts and repels, but does not count
+// for topology spread.
+enum class PodLife : uint8_t { kServing, kTerminating };
+
+class PodCounts {
+ public:
+  using MatcherId = int32_t;
+  using BurdenId = int32_t;
+
+  enum class Counts : uint8_t { kAllPods, kServingPods };
+
+  // A term that placed pods bring along, by what it does to a pod that it selects.
+  enum class Effect : uint8_t { kForbids, kScores };
+  struct Burden {
+    MatcherId matcher = kNone;
+    int key_row = 0;  // Of its topology.
+    Effect effect = Effect::kForbids;
+    std::vector<int64_t> by_node;  // Bearers; of kScores the sum of their weights.
+    int64_t bearers = 0;
+  };
+
+  using NamespaceLabels = std::unordered_map<std::string, Labels>;
+
+  void Reset(int nodes, NamespaceLabels namespaces);
+
+  // Pods that all of these terms select; their topology keys do not matter.
+  MatcherId Matcher(std::span<const PodAffinityTerm> terms, Counts counts);
+
+  // REQUIRES: ids come in order from 0; `pod` outlives this, or the next Reset.
+  void AddClass(PodClassId id, const PodClass* pod);
+
+  // Pods of class `bearer` bring this term, counting `amount` each.
+  void AddBurden(PodClassId bearer, const PodAffinityTerm& term, int key_row, Effect effect,
+                 int64_t amount);
+
+  void Place(PodClassId pod, NodeId node, PodLife life) { Add(pod, node, life, 1); }
+  void Remove(PodClassId pod, NodeId node, PodLife life) { Add(pod, node, life, -1); }
+
+  bool Selects(MatcherId matcher, const PodClass& pod) const;
+  std::span<const int32_t> by_node(MatcherId matcher) const { return matchers_[matcher].by_node; }
+  int64_t total(MatcherId matcher) const { return matchers_[matcher].total; }
+  const Burden& burden(BurdenId id) const { return burdens_[id]; }
+  // Those that select pods of this class.
+  std::span<const BurdenId> burdens_on(PodClassId pod) const { return classes_[pod].burdens_on; }
+
+ private:
+  struct Selector {
+    std::vector<PodAffinityTerm> terms;
+    Counts counts;
+    std::vector<int32_t> by_node;
+    int64_t total = 0;
+  };
+  struct Class {
+    const PodClass* pod;
+    std::vector<MatcherId> counted_all, counted_serving;
+    std::vector<std::pair<BurdenId, int64_t>> bears;
+    std::vector<BurdenId> burdens_on;
+  };
+  struct OnNode {
+    PodClassId pod;
+    int32_t serving, terminating;
+  };
+
+  void Add(PodClassId pod, NodeId node, PodLife life, int32_t sign);
+  void CountPlaced(Selector* selector, MatcherId id);
+
+  int nodes_ = 0;
+  NamespaceLabels namespaces_;
+  std::vector<Selector> matchers_;
+  std::unordered_multimap<size_t, MatcherId> matchers_by_hash_;
+  std::vector<Burden> burdens_;
+  std::unordered_multimap<size_t, BurdenId> burdens_by_hash_;
+  std::vector<Class> classes_;
+  std::vector<std::vector<OnNode>> on_node_;
+};
+
+}  // namespace rudderfish

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "cluster/ids.h"
+#include "cluster/scheduling.h"
+#include "model/node_table.h"
+#include "model/pod_counts.h"
+
+// Where a pod may run, by the rules of kube-scheduler's default profile of v1.36 (the plugins are
+// named beside each rejection): the same nodes, and for the others the same reason, as the first
+// plugin in its order that rejects a node gives it. docs/scheduling-rules.md says what is modelled
+// and how that is proven.
+//
+// Incremental: pods of equal shape are one class; what depends on class and node alone is computed
+// when a class is first seen, what depends on other pods is counted as they come and go. Filter
+// then takes a few passes over columns, and allocates nothing once its result has its size.
+// One thread.
+
+namespace rudderfish {
+
+// In the order in which kube-scheduler asks.
+enum class Rejection : uint8_t {
+  kNone,
+  kPod,                   // Whatever the nodes: RejectionOfPod says why.
+  kNotNamed,              // NodeAffinity: its terms name nodes, and not this one.
+  kUnschedulable,         // NodeUnschedulable
+  kTaint,                 // TaintToleration
+  kNodeAffinity,          // NodeAffinity
+  kHostPort,              // NodePorts
+  kResources,             // NodeResourcesFit: Feasibility::short_of says which.
+  kClaimInUse,            // VolumeRestrictions: a claim with ReadWriteOncePod.
+  kVolumeAffinity,        // VolumeBinding
+  kVolumeZone,            // VolumeZone
+  kSpreadLabel,           // PodTopologySpread: the node lacks a topology key.
+  kSpread,                // PodTopologySpread
+  kAffinity,              // InterPodAffinity
+  kAntiAffinity,          // InterPodAffinity
+  kExistingAntiAffinity,  // InterPodAffinity: of pods that run already.
+};
+inline constexpr int kRejectionCount = 16;
+
+inline constexpr size_t kScalarsMax = 28;  // Of one class: what it lacks are bits of a word.
+
+// What Filter says of one class of pods and all nodes. Reused from call to call.
+struct Feasibility {
+  // [node] Of short_of, bit 0: pods, 1: cpu, 2: memory, 3: ephemeral storage, 4 and on: the scalars
+  // of the class in order.
+  std::vector<Rejection> rejection;
+  std::vector<uint32_t> short_of;
+  int feasible = 0;
+
+  std::vector<int64_t> by_domain;  // Filter's working space.
+
+  bool IsFeasible(NodeId node) const { return rejection[node] == Rejection::kNone; }
+};
+
+// A class as the rules ask for it: names resolved to rows, matchers and masks.
+struct CompiledPod {
+  struct Spread {
+    PodCounts::MatcherId matcher = kNone;  // kNone: counts no pod.
+    int key_row = 0;
+    int64_t skew_max = 1, domains_min = 1;
+    bool by_host = false;  // Its key is kubernetes.io/hostname.
+    bool selects_self = false;
+    bool needs_affinity = true, needs_tolerance = false;  // For a node to be counted.
+  };
+  struct Preferred {
+    PodCounts::MatcherId matcher = kNone;
+    int key_row = 0;
+    int64_t weight = 0;
+  };
+  struct OnNode {  // What follows from class and node alone; small, for there are many.
+    Rejection early = Rejection::kNone;  // Of what is asked before ports and resources.
+    Rejection late = Rejection::kNone;   // Of volumes.
+    bool fits_affinity = true;           // Node selector and required node affinity.
+    bool is_tolerated = true;            // Its taints of effect NoSchedule and NoExecute.
+    uint8_t image_score = 0;             // 0 to 100.
+    uint16_t avoided = 0;                // Taints of effect PreferNoSchedule, not tolerated.
+    int32_t preference = 0;              // Sum of the weights of preferred node affinity.
+  };
+
+  std::shared_ptr<const PodClass> pod;
+  NodeTable::Holding holding;
+  std::vector<std::pair<int, int64_t>> asks;  // Row and amount of scalars.
+  std::vector<OnNode> on_node;
+  bool names_no_node = false;  // "pod affinity terms conflict"
+  std::vector<int> ports, conflicting_ports, claims, exclusive_claims;
+  PodCounts::MatcherId attracted_by = kNone;  // All terms of required affinity together.
+  std::vector<int> attracted_keys;
+  bool attracts_itself = false;
+  std::vector<Preferred> repelled_by;  // Weights do not matter.
+  std::vector<Preferred> preferred;
+  std::vector<Spread> must_spread, may_spread;
+  bool spread_needs_all_keys = true;  // Of may_spread: false for the system's defaults.
+};
+
+class SchedulingRules {
+ public:
+  // Forgets everything. Names of nodes are unique; labels of namespaces decide what namespace
+  // selectors select.
+  void Reset(std::vector<SchedulingNode> nodes, PodCounts::NamespaceLabels namespaces);
+
+  // The id of this class and all that are equal to it, valid until Reset.
+  PodClassId Register(const std::shared_ptr<const PodClass>& pod);
+
+  // A pod of that class has been put on a node, or has left it. A pod that begins to end is
+  // forgotten as serving and assumed as terminating.
+  void Assume(PodClassId pod, NodeId node, PodLife life = PodLife::kServing);
+  void Forget(PodClassId pod, NodeId node, PodLife life = PodLife::kServing);
+
+  void Filter(PodClassId pod, Feasibility* out) const;
+
+  // Why no node will do, whatever the nodes; empty: that depends on them.
+  std::string_view RejectionOfPod(PodClassId pod) const;
+
+  // kube-scheduler's words. A node that lacks several resources counts once for each.
+  std::vector<std::pair<std::string, int>> CountReasons(PodClassId pod,
+                                                        const Feasibility& feasibility) const;
+  // "0/3 nodes are available: 1 Insufficient cpu, 2 Too many pods."
+  std::string Message(PodClassId pod, const Feasibility& feasibility) const;
+
+  const NodeTable& nodes() const { return nodes_; }
+  const PodCounts& counts() const { return counts_; }
+  const CompiledPod& compiled(PodClassId pod) const { return classes_[pod]; }
+  int class_count() const { return static_cast<int>(classes_.size()); }
+
+ private:
+  struct Port {
+    HostPort port;
+    std::vector<int32_t> by_node;
+    int64_t total = 0;
+  };
+
+  void CompilePorts(CompiledPod* made);
+  void CompileClaims(CompiledPod* made);
+  void Change(PodClassId pod, NodeId node, int sign);
+  void FilterPorts(const CompiledPod& pod, Feasibility* out) const;
+  void FilterResources(const CompiledPod& pod, Feasibility* out) const;
+
+  NodeTable nodes_;
+  PodCounts counts_;
+  std::deque<CompiledPod> classes_;
+  std::unordered_multimap<size_t, PodClassId> classes_by_hash_;
+  std::unordered_map<const PodClass*, PodClassId> classes_by_address_;
+  std::vector<Port> ports_;
+  std::unordered_map<std::string, int> claims_;  // "namespace/name" to a row of claim_users_.
+  std::vector<int64_t> claim_users_;
+};
+
+// "node(s) were unschedulable"; of kPod and kResources nothing.
+std::string_view WordsOf(Rejection rejection);
+
+}  // namespace rudderfish

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/scheduling_rules.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "model/kube_scores.h"
+#include "tests/support/count_allocations.h"
+#include "tests/support/random_scheduling.h"
+#include "tests/support/reference_rules.h"
+
+namespace rudderfish {
+namespace {
+
+using testing::RandomNamespaces;
+using testing::RandomScheduling;
+using testing::ReferenceCluster;
+
+// What the two forms of a rule have in common.
+Rejection Plainly(Rejection rejection) {
+  if (rejection == Rejection::kNotNamed) return Rejection::kNodeAffinity;
+  return rejection == Rejection::kSpreadLabel ? Rejection::kSpread : rejection;
+}
+
+// A cluster that lives: pods come where they fit, end, and go.
+class Life {
+ public:
+  Life(uint64_t seed, int nodes, int classes) : random_(Rng(seed)) {
+    for (int n = 0; n < nodes; ++n) cluster_.nodes.push_back(random_.Node(n));
+    cluster_.namespaces = RandomNamespaces();
+    for (int c = 0; c < classes; ++c)
+      classes_.push_back(std::make_shared<const PodClass>(random_.Pod()));
+    rules.Reset(cluster_.nodes, cluster_.namespaces);
+  }
+
+  void Step() {
+    const auto& pod = classes_[random_.rng().Below(static_cast<uint32_t>(classes_.size()))];
+    if (!cluster_.placed.empty() && random_.Chance(0.3)) return Change();
+    const PodClassId id = rules.Register(pod);
+    rules.Filter(id, &feasibility);
+    std::vector<int> fit;
+    for (size_t n = 0; n < cluster_.nodes.size(); ++n) {
+      if (feasibility.IsFeasible(static_cast<NodeId>(n))) fit.push_back(static_cast<int>(n));
+    }
+    if (fit.empty()) return;
+    const int node = fit[random_.rng().Below(static_cast<uint32_t>(fit.size()))];
+    rules.Assume(id, node);
+    cluster_.placed.push_back({pod.get(), node, PodLife::kServing});
+  }
+
+  const ReferenceCluster& cluster() const { return cluster_; }
+  const std::vector<std::shared_ptr<const PodClass>>& classes() const { return classes_; }
+  RandomScheduling& random() { return random_; }
+
+  SchedulingRules rules;
+  Feasibility feasibility;
+
+ private:
+  void Change() {
+    const uint32_t which = random_.rng().Below(static_cast<uint32_t>(cluster_.placed.size()));
+    ReferenceCluster::Placed& placed = cluster_.placed[which];
+    PodClassId id = kNone;
+    for (const auto& pod : classes_) {
+      if (pod.get() == placed.pod) id = rules.Register(pod);
+    }
+    rules.Forget(id, placed.node, placed.life);
+    if (placed.life == PodLife::kServing && random_.Chance(0.5)) {
+      placed.life = PodLife::kTerminating;
+      rules.Assume(id, placed.node, placed.life);
+    } else {
+      cluster_.placed.erase(cluster_.placed.begin() + which);
+    }
+  }
+
+  RandomScheduling random_;
+  ReferenceCluster cluster_;
+  std::vector<std::shared_ptr<const PodClass>> classes_;
+};
+
+TEST(SchedulingRules, EveryNodeIsRejectedByTheFirstRuleOfThePlainDefinitions) {
+  std::array<int, kRejectionCount> seen{};
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    Life life(seed, 3 + static_cast<int>(seed % 10), 30);
+    for (int step = 0; step < 120; ++step) life.Step();
+    for (const auto& pod : life.classes()) {
+      const PodClassId id = life.rules.Register(pod);
+      life.rules.Filter(id, &life.feasibility);
+      for (size_t n = 0; n < life.cluster().nodes.size(); ++n) {
+        const std::set<Rejection> all = life.cluster().Rejections(*pod, static_cast<int>(n));
+        const Rejection first = all.empty() ? Rejection::kNone : *all.begin();
+        const Rejection found = life.feasibility.rejection[n];
+        ++seen[static_cast<int>(found)];
+        // Which nodes a pod names is asked before all else.
+        if (found == Rejection::kNotNamed) {
+          EXPECT_TRUE(all.contains(Rejection::kNodeAffinity));
+        } else {
+          ASSERT_EQ(Plainly(found), first) << "seed " << seed << " node " << n;
+        }
+      }
+    }
+  }
+  for (const Rejection rejection :
+       {Rejection::kNotNamed, Rejection::kUnschedulable, Rejection::kTaint,
+        Rejection::kNodeAffinity, Rejection::kHostPort, Rejection::kResources,
+        Rejection::kSpreadLabel, Rejection::kSpread, Rejection::kAffinity, Rejection::kAntiAffinity,
+        Rejection::kExistingAntiAffinity}) {
+    EXPECT_GE(seen[static_cast<int>(rejection)], 30) << WordsOf(rejection);
+  }
+}
+
+TEST(SchedulingRules, WhatIsKeptIncrementallyIsWhatAFreshStartFinds) {
+  for (uint64_t seed = 100; seed < 120; ++seed) {
+    Life life(seed, 12, 25);
+    for (int step = 0; step < 200; ++step) life.Step();
+    SchedulingRules fresh;
+    fresh.Reset(life.cluster().nodes, life.cluster().namespaces);
+    // In another order, so that classes meet matchers that are older and younger than they.
+    for (auto pod = life.classes().rbegin(); pod != life.classes().rend(); ++pod) {
+      for (const ReferenceCluster::Placed& placed : life.cluster().placed) {
+        if (placed.pod == pod->get()) fresh.Assume(fresh.Register(*pod), placed.node, placed.life);
+      }
+    }
+    for (const auto& pod : life.classes()) {
+      Feasibility other;
+      KubeScores scores, other_scores;
+      const PodClassId here = life.rules.Register(pod), there = fresh.Register(pod);
+      life.rules.Filter(here, &life.feasibility);
+      fresh.Filter(there, &other);
+      ASSERT_EQ(life.feasibility.rejection, other.rejection);
+      ASSERT_EQ(life.feasibility.short_of, other.short_of);
+      ScoreAsKube(life.rules, here, life.feasibility, &scores);
+      ScoreAsKube(fresh, there, other, &other_scores);
+      ASSERT_EQ(scores.of_plugin, other_scores.of_plugin);
+    }
+  }
+}
+
+TEST(SchedulingRules, FilterAndScoresAllocateNothingOnceTheyHaveTheirSize) {
+  Life life(7, 40, 20);
+  for (int step = 0; step < 100; ++step) life.Step();
+  KubeScores scores;
+  std::vector<PodClassId> ids;
+  for (const auto& pod : life.classes()) ids.push_back(life.rules.Register(pod));
+  const auto all = [&] {
+    for (const PodClassId id : ids) {
+      life.rules.Filter(id, &life.feasibility);
+      ScoreAsKube(life.rules, id, life.feasibility, &scores);
+      life.rules.Assume(id, 3);
+      life.rules.Forget(id, 3);
+    }
+  };
+  all();
+  const long before = allocation_count;
+  all();
+  EXPECT_EQ(allocation_count - before, 0);
+}
+
+SchedulingNode PlainNode(const std::string& name) {
+  SchedulingNode node;
+  node.name = name;
+  node.labels = {{testing::kHostKey, name}};
+  node.allocatable = {1000, 1024 * testing::kMebi};
+  node.pods_max = 2;
+  return node;
+}
+
+std::shared_ptr<PodClass> PlainPod(int64_t cpu_millis) {
+  auto pod = std::make_shared<PodClass>();
+  pod->object_namespace = "default";
+  pod->amounts.requests = pod->amounts.held = {cpu_millis, 0};
+  pod->containers = 1;
+  return pod;
+}
+
+TEST(SchedulingRules, MessageCountsReasonsInTheWordsOfKubeScheduler) {
+  SchedulingRules rules;
+  SchedulingNode cordoned = PlainNode("c");
+  cordoned.unschedulable = true;
+  rules.Reset({PlainNode("a"), PlainNode("b"), cordoned}, {});
+  const PodClassId small = rules.Register(PlainPod(100)), large = rules.Register(PlainPod(1000));
+  rules.Assume(small, 0);
+  rules.Assume(small, 0);
+  rules.Assume(small, 1);
+  Feasibility found;
+  rules.Filter(large, &found);
+  EXPECT_EQ(found.feasible, 0);
+  EXPECT_EQ(rules.Message(large, found),
+            "0/3 nodes are available: 1 Too many pods, 1 node(s) were unschedulable, 2 "
+            "Insufficient cpu.");
+}
+
+TEST(SchedulingRules, AClaimOfOnePodKeepsOthersFromEveryNode) {
+  SchedulingRules rules;
+  rules.Reset({PlainNode("a"), PlainNode("b")}, {});
+  auto pod = PlainPod(100);
+  pod->claims = pod->exclusive_claims = {"data"};
+  const PodClassId id = rules.Register(pod);
+  Feasibility found;
+  rules.Filter(id, &found);
+  EXPECT_EQ(found.feasible, 2);
+  rules.Assume(id, 1);
+  rules.Filter(id, &found);
+  EXPECT_EQ(found.rejection[0], Rejection::kClaimInUse);
+  EXPECT_EQ(found.feasible, 0);
+  rules.Forget(id, 1);
+  rules.Filter(id, &found);
+  EXPECT_EQ(found.feasible, 2);
+}
+
+TEST(SchedulingRules, VolumesKeepThePodWhereTheyCanBeUsed) {
+  SchedulingRules rules;
+  SchedulingNode in_a = PlainNode("a"), in_b = PlainNode("b");
+  in_a.labels.emplace_back(testing::kZoneKey, "zone-a");
+  in_b.labels.emplace_back(testing::kZoneKey, "zone-b");
+  rules.Reset({in_a, in_b, PlainNode("c")}, {});
+  auto zonal = PlainPod(100), bound = PlainPod(100);
+  zonal->volumes = {{{}, {{"failure-domain.beta.kubernetes.io/zone", {"zone-a"}}}}};
+  NodeTerm on_b;
+  on_b.expressions = {{testing::kHostKey, NodeRequirement::Operator::kIn, {"b"}}};
+  bound->volumes = {{{{on_b}}, {}}};
+  Feasibility found;
+  rules.Filter(rules.Register(zonal), &found);
+  EXPECT_EQ(found.rejection,
+            (std::vector{Rejection::kNone, Rejection::kVolumeZone, Rejection::kNone}));
+  rules.Filter(rules.Register(bound), &found);
+  EXPECT_EQ(found.rejection, (std::vector{Rejection::kVolumeAffinity, Rejection::kNone,
+                                          Rejection::kVolumeAffinity}));
+}
+
+TEST(SchedulingRules, WhatThePodItselfLacksRejectsEveryNode) {
+  SchedulingRules rules;
+  rules.Reset({PlainNode("a"), PlainNode("b")}, {});
+  auto lacks = PlainPod(100), torn = PlainPod(100);
+  lacks->rejection = "persistentvolumeclaim \"c\" not found";
+  NodeTerm two_names;
+  two_names.fields = {{"metadata.name", NodeRequirement::Operator::kIn, {"a"}},
+                      {"metadata.name", NodeRequirement::Operator::kIn, {"b"}}};
+  torn->required_nodes = {{two_names}};
+  Feasibility found;
+  rules.Filter(rules.Register(lacks), &found);
+  EXPECT_EQ(found.rejection, (std::vector{Rejection::kPod, Rejection::kPod}));
+  EXPECT_EQ(rules.Message(rules.Register(lacks), found),
+            "0/2 nodes are available: persistentvolumeclaim \"c\" not found.");
+  rules.Filter(rules.Register(torn), &found);
+  EXPECT_EQ(found.feasible, 0);
+  EXPECT_EQ(rules.Message(rules.Register(torn), found),
+            "0/2 nodes are available: pod affinity terms conflict.");
+}
+
+TEST(SchedulingRules, WithoutNodesTheMessageSaysSo) {
+  SchedulingRules rules;
+  rules.Reset({}, {});
+  Feasibility found;
+  const PodClassId id = rules.Register(PlainPod(100));
+  rules.Filter(id, &found);
+  EXPECT_EQ(found.feasible, 0);
+  EXPECT_EQ(rules.Message(id, found), "no nodes available to schedule pods");
+}
+
+TEST(SchedulingRules, EqualClassesAreOne) {
+  SchedulingRules rules;
+  rules.Reset({PlainNode("a")}, {});
+  EXPECT_EQ(rules.Register(PlainPod(100)), rules.Register(PlainPod(100)));
+  EXPECT_NE(rules.Register(PlainPod(100)), rules.Register(PlainPod(200)));
+  EXPECT_EQ(rules.class_count(), 2);
+}
+
+}  // namespace
+}  // namespace rudderfish

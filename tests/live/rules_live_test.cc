@@ -1,0 +1,518 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "base/check.h"
+#include "kube/kubeconfig.h"
+#include "kube/scheduling_reader.h"
+#include "model/kube_scores.h"
+#include "tests/support/kube_json.h"
+#include "tests/support/polling.h"
+#include "tests/support/random_scheduling.h"
+#include "tests/support/reference_rules.h"
+#include "tests/support/scheduler_oracle.h"
+#include "tests/support/scheduling_json.h"
+
+// Our rules and scores beside kube-scheduler's own, on random clusters and pods: what its extender
+// is shown is the feasible set, what it writes into the pod's condition are the reasons, and its
+// log has every node's score. RUDDERFISH_ORACLE_CLUSTERS and RUDDERFISH_ORACLE_PODS (of each
+// cluster) say how many; RUDDERFISH_ORACLE_SEED from where on.
+
+namespace rudderfish::kube {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+using testing::Eventually;
+using testing::RandomScheduling;
+
+testing::Testbed* g_testbed = nullptr;
+
+int Setting(const char* name, int absent) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? absent : std::atoi(text);
+}
+
+// What was compared, over all clusters.
+struct Tally {
+  int pods = 0, refused = 0, infeasible = 0, sets_unequal = 0, messages_unequal = 0;
+  int64_t scores = 0, scores_unequal = 0;
+  // By the rule that alone decides: without it a pod that fits nowhere would fit somewhere.
+  std::map<Rejection, int> decisive;
+};
+Tally g_tally;
+
+class Api {
+ public:
+  Api() {
+    auto access = FindCluster({.kubeconfig = g_testbed->kubeconfig()}, {});
+    CHECK(access.has_value());
+    client_ = testing::OpenClient(*std::move(access));
+  }
+
+  ApiAnswer Send(Method method, const std::string& path, const json& body = nullptr) {
+    return client_->Call({.method = method,
+                          .path = path,
+                          .body = body.is_null() ? "" : body.dump(),
+                          .repeat = Repeat::kNever});
+  }
+  // The object as the server has it, defaults and all; it may be there already.
+  std::string Create(const std::string& path, const json& object) {
+    const ApiAnswer answer = Send(Method::kPost, path, object);
+    if (answer.status.code == 409)
+      return Get(path + "/" + object["metadata"]["name"].get<std::string>());
+    EXPECT_TRUE(answer.ok()) << answer.outcome.error().message << "\n" << object.dump();
+    return answer.body;
+  }
+  std::string Get(const std::string& path) { return client_->Get(path).value_or(""); }
+  ApiClient* client() { return client_.get(); }
+
+ private:
+  std::unique_ptr<ApiClient> client_;
+};
+
+std::string PodsPath(const std::string& place) { return "/api/v1/namespaces/" + place + "/pods"; }
+
+// A pod that says where it may go in every way there is, as JSON: what RandomScheduling has no
+// words for is added to its pods.
+class PodMaker {
+ public:
+  explicit PodMaker(RandomScheduling* random) : random_(*random) {}
+
+  json Make(const PodClass& pod, const std::string& name) {
+    json made = testing::ToJson(pod, name);
+    if (random_.Chance(0.35)) VaryContainers(&made);
+    if (random_.Chance(0.3)) AddLabelKeys(&made);
+    if (random_.Chance(0.4)) AddOwner(pod, &made);
+    return made;
+  }
+
+ private:
+  json Container(const std::string& name) {
+    json asks = json::object();
+    if (random_.Chance(0.7)) asks["cpu"] = std::to_string(random_.rng().Between(1, 900)) + "m";
+    if (random_.Chance(0.7)) asks["memory"] = std::to_string(random_.rng().Between(1, 900)) + "Mi";
+    return {{"name", name}, {"image", "none"}, {"resources", {{"requests", asks}}}};
+  }
+
+  void VaryContainers(json* pod) {
+    json& spec = (*pod)["spec"];
+    if (random_.Chance(0.4)) spec["containers"].push_back(Container("second"));
+    if (random_.Chance(0.5)) spec["initContainers"].push_back(Container("first"));
+    if (random_.Chance(0.5)) {
+      spec["initContainers"].push_back(Container("sidecar"));
+      spec["initContainers"].back()["restartPolicy"] = "Always";
+    }
+    if (random_.Chance(0.5)) spec["initContainers"].push_back(Container("last"));
+    if (random_.Chance(0.3)) spec["runtimeClassName"] = "heavy";
+    if (random_.Chance(0.2)) {
+      spec["resources"]["requests"] = {{"cpu", "3500m"}};
+      if (random_.Chance(0.5)) spec["resources"]["requests"]["memory"] = "4Gi";
+    }
+  }
+
+  // A key must not stand in the selector as well.
+  static bool Takes(const json& holder, const char* key) {
+    return holder.contains("labelSelector") &&
+           holder["labelSelector"].dump().find(key) == std::string::npos;
+  }
+
+  void AddLabelKeys(json* pod) {
+    json& spec = (*pod)["spec"];
+    if (spec.contains("topologySpreadConstraints")) {
+      for (json& constraint : spec["topologySpreadConstraints"]) {
+        if (Takes(constraint, "version")) constraint["matchLabelKeys"] = {"version", "absent"};
+      }
+    }
+    for (const char* side : {"podAffinity", "podAntiAffinity"}) {
+      if (!spec["affinity"].contains(side)) continue;
+      for (auto& [kind, terms] : spec["affinity"][side].items()) {
+        for (json& item : terms) {
+          json& term = item.contains("podAffinityTerm") ? item["podAffinityTerm"] : item;
+          if (Takes(term, "version"))
+            term[random_.Chance(0.5) ? "matchLabelKeys" : "mismatchLabelKeys"] = {"version"};
+        }
+      }
+    }
+  }
+
+  void AddOwner(const PodClass& pod, json* made) {
+    if (pod.object_namespace != "default") return;
+    const bool core = random_.Chance(0.3);
+    const std::string kind =
+        core ? "ReplicationController" : random_.OneOf({"ReplicaSet", "StatefulSet"});
+    (*made)["metadata"]["ownerReferences"] = {{{"apiVersion", core ? "v1" : "apps/v1"},
+                                               {"kind", kind},
+                                               {"name", "owner"},
+                                               {"uid", "00000000-0000-0000-0000-000000000001"},
+                                               {"controller", true}}};
+  }
+
+  RandomScheduling& random_;
+};
+
+// What all clusters share.
+class Surroundings {
+ public:
+  explicit Surroundings(Api* api) : api_(*api) {
+    for (const auto& [name, labels] : testing::RandomNamespaces()) {
+      api_.Create("/api/v1/namespaces",
+                  {{"metadata", {{"name", name}, {"labels", testing::ToMap(labels)}}}});
+      const json stage = {{"metadata", {{"labels", testing::ToMap(labels)}}}};
+      api_.Send(Method::kMergePatch, "/api/v1/namespaces/" + name, stage);
+      api_.Create("/api/v1/namespaces/" + name + "/serviceaccounts",
+                  {{"metadata", {{"name", "default"}}}});
+    }
+    api_.Create("/apis/node.k8s.io/v1/runtimeclasses",
+                {{"metadata", {{"name", "heavy"}}},
+                 {"handler", "none"},
+                 {"overhead", {{"podFixed", {{"cpu", "150m"}, {"memory", "96Mi"}}}}}});
+    AddSelectors();
+    AddVolume("zonal", {{testing::kZoneKey, "a__b"}}, nullptr, "ReadWriteOnce");
+    AddVolume("racked", json::object(), {{{"key", "rack"}, {"operator", "In"}, {"values", {"r1"}}}},
+              "ReadWriteOnce");
+    AddVolume("single", json::object(), nullptr, "ReadWriteOncePod");
+  }
+
+  SchedulingReferences references;
+
+ private:
+  void AddSelector(const std::string& path, const json& object) {
+    const testing::ParsedJson parsed(api_.Create(path, object));
+    auto read = ReadSchedulingSelector(parsed.root());
+    ASSERT_TRUE(read.has_value()) << read.error().message;
+    references.selectors[{read->kind, read->key}] = *read;
+  }
+
+  void AddSelectors() {
+    const json labels = {{"app", "web"}};
+    AddSelector("/api/v1/namespaces/default/services",
+                {{"metadata", {{"name", "web"}}},
+                 {"spec", {{"selector", labels}, {"ports", {{{"port", 80}}}}}}});
+    AddSelector("/api/v1/namespaces/team-a/services",
+                {{"metadata", {{"name", "second"}}},
+                 {"spec", {{"selector", {{"version", "2"}}}, {"ports", {{{"port", 80}}}}}}});
+    const json metadata = {{"name", "owner"}};
+    const json version = {{"version", "1"}};
+    json spec = {{"replicas", 0},
+                 {"selector", {{"matchLabels", version}}},
+                 {"template",
+                  {{"metadata", {{"labels", version}}},
+                   {"spec", {{"containers", {{{"name", "c"}, {"image", "none"}}}}}}}}};
+    AddSelector("/apis/apps/v1/namespaces/default/replicasets",
+                {{"metadata", metadata}, {"spec", spec}});
+    spec["selector"] = version;
+    AddSelector("/api/v1/namespaces/default/replicationcontrollers",
+                {{"metadata", metadata}, {"spec", spec}});
+    spec["selector"] = {{"matchExpressions", {{{"key", "version"}, {"operator", "Exists"}}}}};
+    spec["serviceName"] = "web";
+    AddSelector("/apis/apps/v1/namespaces/default/statefulsets",
+                {{"metadata", metadata}, {"spec", spec}});
+  }
+
+  void AddVolume(const std::string& name, const json& labels, const json& affinity,
+                 const std::string& mode) {
+    json volume = {{"metadata", {{"name", name}, {"labels", labels}}},
+                   {"spec",
+                    {{"capacity", {{"storage", "1Gi"}}},
+                     {"accessModes", {mode}},
+                     {"claimRef", {{"namespace", "default"}, {"name", name}}},
+                     {"hostPath", {{"path", "/srv"}}}}}};
+    if (!affinity.is_null())
+      volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"] = {
+          {{"matchExpressions", affinity}}};
+    const testing::ParsedJson made(api_.Create("/api/v1/persistentvolumes", volume));
+    auto read = ReadSchedulingVolume(made.root());
+    ASSERT_TRUE(read.has_value()) << read.error().message;
+    references.volumes[name] = *read;
+    const json claim = {
+        {"metadata",
+         {{"name", name}, {"annotations", {{"pv.kubernetes.io/bind-completed", "yes"}}}}},
+        {"spec",
+         {{"accessModes", {mode}},
+          {"volumeName", name},
+          {"storageClassName", ""},
+          {"resources", {{"requests", {{"storage", "1Gi"}}}}}}}};
+    const testing::ParsedJson bound(
+        api_.Create("/api/v1/namespaces/default/persistentvolumeclaims", claim));
+    auto read_claim = ReadSchedulingClaim(bound.root());
+    ASSERT_TRUE(read_claim.has_value()) << read_claim.error().message;
+    references.claims[read_claim->key] = *read_claim;
+  }
+
+  Api& api_;
+};
+
+// One random cluster and its pods, one after another.
+class Trial {
+ public:
+  Trial(uint64_t seed, Api* api, testing::SchedulerOracle* oracle,
+        const SchedulingReferences& references)
+      : random_(Rng(seed)),
+        maker_(&random_),
+        seed_(seed),
+        api_(*api),
+        oracle_(*oracle),
+        references_(references) {}
+
+  void Run(int pods) {
+    MakeNodes(random_.rng().Between(4, 30));
+    rules_.Reset(cluster_.nodes, cluster_.namespaces);
+    oracle_.Restart();
+    for (int i = 0; i < pods && !::testing::Test::HasFatalFailure(); ++i) {
+      while (cluster_.placed.size() > 0 && random_.Chance(0.25)) EndOne();
+      Try("pod-" + std::to_string(seed_) + "-" + std::to_string(i));
+    }
+    for (const auto& [path, id] : names_) Delete(path);
+    for (const SchedulingNode& node : cluster_.nodes) Delete("/api/v1/nodes/" + node.name);
+  }
+
+ private:
+  void MakeNodes(int count) {
+    cluster_.namespaces = testing::RandomNamespaces();
+    for (int n = 0; n < count; ++n) {
+      const SchedulingNode node = random_.Node(n);
+      api_.Create("/api/v1/nodes", testing::ToJson(node));
+      // The server taints newcomers.
+      const ApiAnswer answer = api_.Send(Method::kMergePatch, "/api/v1/nodes/" + node.name,
+                                         {{"spec", {{"taints", testing::TaintsOf(node)}}}});
+      ASSERT_TRUE(answer.ok()) << answer.outcome.error().message;
+      const testing::ParsedJson parsed(answer.body);
+      auto read = ReadSchedulingNode(parsed.root());
+      ASSERT_TRUE(read.has_value()) << read.error().message;
+      EXPECT_EQ(*read, node);
+      cluster_.nodes.push_back(*std::move(read));
+    }
+  }
+
+  void Delete(const std::string& path) {
+    api_.Send(Method::kDelete, path + "?gracePeriodSeconds=0");
+  }
+
+  // For what arrives at the scheduler on several ways at once.
+  static void LetArrive() { std::this_thread::sleep_for(milliseconds(25)); }
+
+  void EndOne() {
+    const uint32_t which = random_.rng().Below(static_cast<uint32_t>(cluster_.placed.size()));
+    testing::ReferenceCluster::Placed& placed = cluster_.placed[which];
+    const auto [path, id] = names_[which];
+    rules_.Forget(id, placed.node, placed.life);
+    if (placed.life == PodLife::kServing && random_.Chance(0.4)) {
+      // Nobody ends it: there is no kubelet.
+      api_.Send(Method::kDelete, path + "?gracePeriodSeconds=3000");
+      placed.life = PodLife::kTerminating;
+      rules_.Assume(id, placed.node, placed.life);
+    } else {
+      Delete(path);
+      cluster_.placed.erase(cluster_.placed.begin() + which);
+      names_.erase(names_.begin() + which);
+    }
+    LetArrive();
+  }
+
+  void Pin(int node, PodClass* pod) {
+    if (node == kNone) return;
+    pod->node_selector.emplace_back(testing::kHostKey, cluster_.nodes[node].name);
+    std::sort(pod->node_selector.begin(), pod->node_selector.end());
+  }
+
+  // Of claims, what decides is whether a node that would do suits the volume.
+  PodClass DrawWithClaim() {
+    PodClass pod = random_.Pod();
+    pod.object_namespace = "default";
+    pod.claims = {
+        random_.OneOf({"zonal", "zonal", "zonal", "racked", "single", "single", "absent"})};
+    int fit = kNone;
+    for (size_t n = 0; n < cluster_.nodes.size(); ++n) {
+      const std::string* zone = FindLabel(cluster_.nodes[n].labels, testing::kZoneKey);
+      const bool is_other = zone != nullptr && *zone == "c";
+      if (pod.claims.front() == "zonal" && !is_other) continue;
+      if (cluster_.Rejections(pod, static_cast<int>(n)).empty()) fit = static_cast<int>(n);
+    }
+    if (random_.Chance(0.6)) Pin(fit, &pod);
+    return pod;
+  }
+
+  // Often binds the pod to a node that exactly one rule refuses, the rule seen least.
+  PodClass Draw() {
+    if (random_.Chance(0.15)) return DrawWithClaim();
+    PodClass pod = random_.Pod();
+    if (!random_.Chance(0.25)) return pod;
+    int best = kNone;
+    Rejection rule = Rejection::kNone;
+    for (int attempt = 0; attempt < 12; ++attempt) {
+      PodClass other = attempt == 0 ? pod : random_.Pod();
+      for (size_t n = 0; n < cluster_.nodes.size(); ++n) {
+        const std::set<Rejection> all = cluster_.Rejections(other, static_cast<int>(n));
+        if (all.size() != 1) continue;
+        if (best != kNone && g_tally.decisive[*all.begin()] >= g_tally.decisive[rule]) continue;
+        best = static_cast<int>(n);
+        rule = *all.begin();
+        pod = other;
+      }
+    }
+    Pin(best, &pod);
+    return pod;
+  }
+
+  void Try(const std::string& name) {
+    const PodClass drawn = Draw();
+    const std::string path = PodsPath(drawn.object_namespace);
+    const json object = maker_.Make(drawn, name);
+    const ApiAnswer made = api_.Send(Method::kPost, path, object);
+    if (made.status.code == 422) {  // A pod as a whole that asks for less than its parts.
+      ++g_tally.refused;
+      return;
+    }
+    ASSERT_TRUE(made.ok()) << made.outcome.error().message << object.dump();
+    const testing::ParsedJson parsed(made.body);
+    auto read = ReadPodClass(parsed.root(), references_);
+    ASSERT_TRUE(read.has_value()) << read.error().message;
+    EXPECT_TRUE(read->unmodelled.empty()) << read->unmodelled.front();
+    const auto pod = classes_.Shared(*std::move(read));
+    held_.push_back(pod);
+    const PodClassId id = rules_.Register(pod);
+    rules_.Filter(id, &feasibility_);
+    Judge(path + "/" + name, drawn.object_namespace + "/" + name, id, made.body);
+  }
+
+  void Judge(const std::string& path, const std::string& key, PodClassId id,
+             const std::string& text) {
+    json pod;
+    std::string message;
+    const bool decided = Eventually(api_.client(), [&] {
+      pod = json::parse(api_.Get(path));
+      if (pod["spec"].contains("nodeName")) return true;
+      if (!pod["status"].contains("conditions")) return false;
+      for (const json& condition : pod["status"]["conditions"]) {
+        if (condition["type"] == "PodScheduled") message = condition["message"];
+      }
+      return !message.empty();
+    });
+    ASSERT_TRUE(decided) << key;
+    ++g_tally.pods;
+    std::vector<std::string> ours;
+    for (NodeId n = 0; n < rules_.nodes().size(); ++n) {
+      if (feasibility_.IsFeasible(n)) ours.push_back(rules_.nodes().node(n).name);
+    }
+    std::sort(ours.begin(), ours.end());
+    const std::vector<std::string> theirs = oracle_.FeasibleFor(key);
+    g_tally.sets_unequal += ours != theirs;
+    EXPECT_EQ(ours, theirs) << message << "\n" << rules_.Message(id, feasibility_) << "\n" << text;
+    if (message.empty()) {
+      CompareScores(key, id);
+      Keep(path, id, pod["spec"]["nodeName"]);
+      return;
+    }
+    ++g_tally.infeasible;
+    const bool same = message.starts_with(rules_.Message(id, feasibility_));
+    g_tally.messages_unequal += !same;
+    EXPECT_TRUE(same) << message << "\n" << rules_.Message(id, feasibility_) << "\n" << text;
+    NoteWhatDecides(id);
+    Delete(path);
+    LetArrive();
+  }
+
+  void Keep(const std::string& path, PodClassId id, const std::string& node) {
+    const NodeId at = rules_.nodes().Find(node);
+    rules_.Assume(id, at);
+    cluster_.placed.push_back({rules_.compiled(id).pod.get(), at, PodLife::kServing});
+    names_.emplace_back(path, id);
+  }
+
+  void NoteWhatDecides(PodClassId id) {
+    std::set<Rejection> decisive;
+    const PodClass& pod = *rules_.compiled(id).pod;
+    for (NodeId n = 0; n < rules_.nodes().size(); ++n) {
+      const std::set<Rejection> all = cluster_.Rejections(pod, n);
+      if (all.size() == 1) decisive.insert(*all.begin());
+      if (all.empty()) decisive.insert(feasibility_.rejection[n]);
+    }
+    for (const Rejection rejection : decisive) ++g_tally.decisive[rejection];
+  }
+
+  void CompareScores(const std::string& key, PodClassId id) {
+    if (feasibility_.feasible < 2) return;  // kube-scheduler scores nothing then.
+    ScoreAsKube(rules_, id, feasibility_, &scores_);
+    const testing::SchedulerOracle::Scores theirs = oracle_.ScoresOf(key);
+    EXPECT_EQ(static_cast<int>(theirs.size()), feasibility_.feasible);
+    for (const auto& [node, by_plugin] : theirs) {
+      const NodeId n = rules_.nodes().Find(node);
+      ++g_tally.scores;
+      const bool same = scores_.total[n] == by_plugin.at("");
+      g_tally.scores_unequal += !same;
+      if (same) continue;
+      for (int p = 0; p < kScorePluginCount; ++p) {
+        const auto plugin = static_cast<ScorePlugin>(p);
+        const auto at = by_plugin.find(std::string(NameOf(plugin)));
+        const int64_t their_score = at == by_plugin.end() ? 0 : at->second;
+        EXPECT_EQ(scores_.of_plugin[p][n], their_score)
+            << NameOf(plugin) << " " << node << " " << key;
+      }
+    }
+  }
+
+  RandomScheduling random_;
+  PodMaker maker_;
+  uint64_t seed_;
+  Api& api_;
+  testing::SchedulerOracle& oracle_;
+  const SchedulingReferences& references_;
+  PodClasses classes_;
+  std::vector<std::shared_ptr<const PodClass>> held_;
+  SchedulingRules rules_;
+  Feasibility feasibility_;
+  KubeScores scores_;
+  testing::ReferenceCluster cluster_;
+  std::vector<std::pair<std::string, PodClassId>> names_;  // Beside cluster_.placed.
+};
+
+TEST(LiveRules, NodesReasonsAndScoresAreThoseOfKubeScheduler) {
+  Api api;
+  testing::SchedulerOracle oracle(*g_testbed);
+  const Surroundings surroundings(&api);
+  const int clusters = Setting("RUDDERFISH_ORACLE_CLUSTERS", 2);
+  const int pods = Setting("RUDDERFISH_ORACLE_PODS", 60);
+  const int first = Setting("RUDDERFISH_ORACLE_SEED", 1);
+  for (int c = 0; c < clusters && !HasFatalFailure(); ++c)
+    Trial(first + c, &api, &oracle, surroundings.references).Run(pods);
+  std::cout << g_tally.pods << " pods, " << g_tally.infeasible << " fit nowhere; "
+            << g_tally.sets_unequal << " sets of nodes and " << g_tally.messages_unequal
+            << " messages differ; " << g_tally.scores_unequal << " of " << g_tally.scores
+            << " scores differ; the server refused " << g_tally.refused << " pods more\n";
+  for (const auto& [rejection, count] : g_tally.decisive) {
+    const std::string_view words = WordsOf(rejection);
+    const bool whole = rejection == Rejection::kPod;
+    std::cout << "  " << count << " decided by: "
+              << (whole           ? "the pod, whatever the nodes"
+                  : words.empty() ? "resources"
+                                  : words)
+              << "\n";
+  }
+  EXPECT_EQ(g_tally.scores_unequal, 0);
+  EXPECT_GE(g_tally.infeasible * 5, g_tally.pods);
+}
+
+}  // namespace
+
+void UseTestbed(testing::Testbed* testbed) { g_testbed = testbed; }
+
+}  // namespace rudderfish::kube
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  if (const std::string reason = rudderfish::testing::Testbed::WhyNot(); !reason.empty()) {
+    std::cout << "skipped: " << reason << "\n";
+    return 77;
+  }
+  rudderfish::testing::Testbed testbed("test-rules", {"--nodes", "0"});
+  // Nodes without a kubelet would be tainted, and owners would want pods.
+  testbed.Do("stop", {"kube-controller-manager"});
+  rudderfish::kube::UseTestbed(&testbed);
+  return RUN_ALL_TESTS();
+}
