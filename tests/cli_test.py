@@ -393,9 +393,10 @@ class BadInput(Cli):
         self.refuse("evaluate", scenario, "--policy", "stay", "--starts", starts, says=["starts.jsonl:1", "nowhere-1"])
 
     def test_a_scenario_without_calls_is_refused_where_pods_are_moved(self):
-        for command in ("inspect", "simulate", "evaluate"):
+        for command, *options in (["inspect"], ["simulate", "--policy", "greedy"], ["evaluate", "--policy", "stay,greedy"],
+                                  ["train", "-d", "run", "--time", "1s"]):
             with self.subTest(command):
-                self.refuse(command, TOP / "scenarios/thesis-test1.yaml", says=["thesis-test1.yaml", "`patterns`"])
+                self.refuse(command, TOP / "scenarios/thesis-test1.yaml", *options, says=["thesis-test1.yaml", "`patterns`"])
 
     def test_a_workload_larger_than_every_node_is_refused(self):
         self.refuse("inspect", self.changed_scenario("cpu: 1500m", "cpu: 99"), says=["bad.yaml:", "machine-learning"])

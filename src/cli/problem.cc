@@ -20,13 +20,7 @@ Result<Problem> Problem::Of(std::shared_ptr<const Scenario> scenario) {
 
 Result<Problem> Problem::Open(const fs::path& path) {
   TRY_ASSIGN(Scenario scenario, LoadScenario(path));
-  if (scenario.patterns.empty()) {
-    return Invalid(
-        "{}: has no `patterns`: pods come and go in it and nobody calls anybody, so there is "
-        "nothing "
-        "to move for the sake of latency",
-        path.string());
-  }
+  TRY(CheckHasCalls(scenario, path.string()));
   return Of(std::make_shared<const Scenario>(std::move(scenario)));
 }
 

@@ -41,6 +41,7 @@ Result<TrainScenario> TrainScenario::Open(const std::filesystem::path& path) {
   TrainScenario opened;
   TRY_ASSIGN(opened.text, ReadFile(path));
   TRY_ASSIGN(Scenario scenario, ParseScenario(opened.text, path.string()));
+  TRY(CheckHasCalls(scenario, path.string()));
   opened.scenario = std::make_shared<const Scenario>(std::move(scenario));
   return opened;
 }

@@ -88,6 +88,14 @@ std::string WhyInfeasible(const Scenario& scenario, WorkloadId* workload) {
       cpu_asked / 1000, memory_asked / kBytesPerGib, cpu_most / 1000, memory_most / kBytesPerGib);
 }
 
+Result<void> CheckHasCalls(const Scenario& scenario, std::string_view source_name) {
+  if (!scenario.patterns.empty()) return {};
+  return Invalid(
+      "{}: has no `patterns`: pods come and go in it and nobody calls anybody, so there is nothing "
+      "to move for the sake of latency",
+      source_name);
+}
+
 Result<Scenario> LoadScenario(const std::filesystem::path& path) {
   TRY_ASSIGN(const std::string text, ReadFile(path));
   TRY_ASSIGN(Scenario scenario, ParseScenario(text, path.string()));

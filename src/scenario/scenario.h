@@ -92,6 +92,9 @@ inline constexpr int kMaxCalls = 100'000;  // Of one pattern.
 Result<Scenario> ParseScenario(std::string_view text, std::string_view source_name);
 Result<Scenario> LoadScenario(const std::filesystem::path& path);
 
+// An error that names the file if there is nothing to move a pod for: a world without calls.
+Result<void> CheckHasCalls(const Scenario& scenario, std::string_view source_name);
+
 // ParseScenario(ToYaml(s)) equals s.
 std::string ToYaml(const Scenario& scenario);
 
