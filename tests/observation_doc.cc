@@ -5,6 +5,7 @@
 
 #include "task/features.h"
 #include "task/migration.h"
+#include "task/placement.h"
 
 // Prints docs/observation.md from the tables that the encoder itself reads, so that the page cannot
 // differ from it.
@@ -39,6 +40,19 @@ void PrintPreset(const char* name, const char* what, FeaturePreset preset) {
   PrintTable("Context", "One row:", widths.context, table.context);
 }
 
+void PrintPlacement() {
+  fmt::print(
+      "## Placement\n\n"
+      "Where a pending pod goes (`src/task/placement_features.cc`). A question has candidates and a "
+      "context, no other rows. Scores are 0 for the best candidate and -1 in the mean over the nodes "
+      "where the pod may run.\n\nFeature hash: `{}`.\n\n",
+      PlacementTask::FeatureHash());
+  PrintTable("Candidate", "One row for nodes that are equal:", PlacementTask::kWidths.candidate,
+             PlacementTask::Features().candidate);
+  PrintTable("Context", "One row:", PlacementTask::kWidths.context,
+             PlacementTask::Features().context);
+}
+
 }  // namespace
 }  // namespace rudderfish
 
@@ -64,4 +78,5 @@ carries the hash of the tables it was trained with and is refused where they dif
   rudderfish::PrintPreset("reach-agent",
                           "Only what REACH's own agent sees, to compare learning like for like.",
                           rudderfish::FeaturePreset::kReachAgent);
+  rudderfish::PrintPlacement();
 }

@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "cli/commands.h"
+#include "cli/placement_commands.h"
 #include "cli/policy_spec.h"
 #include "cli/problem.h"
 #include "cli/terminal.h"
@@ -53,6 +54,9 @@ Result<std::vector<PolicyGroup>> GroupsOf(const std::vector<PolicySpec>& specs, 
 }
 
 Result<ExitStatus> RunEvaluate(const Arguments& arguments, const Session& session) {
+  TRY_ASSIGN(std::shared_ptr<const Scenario> placement,
+             PlacementScenario(arguments.operands()[0], arguments));
+  if (placement != nullptr) return EvaluatePlacement(std::move(placement), arguments, session);
   TRY_ASSIGN(const OutputFormat format, OutputFormatOf(arguments, 3));
   TRY_ASSIGN(const int threads, ThreadsOf(arguments));
   TRY_ASSIGN(const uint64_t seed, SeedOf(arguments));
@@ -108,6 +112,9 @@ CommandSpec EvaluateCommand() {
                    "what to compare; the last is the candidate, the best of the "
                    "others the baseline"},
                   {"--episodes", "N", "how many starts to draw; 200 by default"},
+                  {"--objective", "TERM[:WEIGHT,...]",
+                   "where pods come and go: balance, energy, utilisation, fragmentation, cost, "
+                   "latency; the scenario's own by default"},
                   {"--starts", "FILE",
                    "start states, one JSON object a line, instead of drawn ones"},
                   {"--select", "config=C,pattern=P", "only those lines of the file"},
@@ -128,6 +135,9 @@ CommandSpec EvaluateCommand() {
           "lookahead:width=64,patience=2. width=N plans are kept at each depth (512 by default), "
           "patience=N depths without a better plan end the search; without a RUN, evaluations=N or "
           "time=DURATION bound what a plan may cost, and the search is as wide as that allows.\n"
+          "Where pods come and go they are placed by kube-default, least-allocated, "
+          "most-allocated, round-robin, greedy, mixed:greedy=1,most-allocated=0.1, a run or a "
+          "checkpoint; the baseline is the best of the others on episodes of its own.\n"
           "The exit status is 3 if the candidate is not better than the baseline: if the 95 % "
           "interval of the paired difference does not lie below 0.",
       .examples = {"evaluate scenarios/continuum-7x21.yaml --policy stay,greedy,learned=runs/a",

@@ -11,6 +11,7 @@
 #include "nn/checkpoint.h"
 #include "nn/safetensors.h"
 #include "task/migration.h"
+#include "task/placement.h"
 
 namespace rudderfish {
 namespace {
@@ -41,6 +42,7 @@ std::string ShapeText(const nn::TensorShape& shape) {
 
 // Which feature table of this version it is.
 std::string FeaturesText(const std::string& hash) {
+  if (hash == PlacementTask::FeatureHash()) return "placement";
   for (const FeaturePreset preset : {FeaturePreset::kModel, FeaturePreset::kReachAgent}) {
     const MigrationTask task(MigrationOptions{.features = preset});
     if (task.FeatureHash() != hash) continue;

@@ -24,6 +24,7 @@ struct RunSummary {
   RunPaths paths;
   RunConfig config;
   std::vector<std::string> scenarios;
+  bool places = false;  // Pods that come and go: figures are objectives, not ms.
   int64_t iterations = 0, env_steps = 0;
   double seconds = 0;
   std::vector<CurvePoint> curve;
@@ -41,6 +42,7 @@ Result<RunSummary> Summarize(const RunPaths& paths) {
   TRY_ASSIGN(run.config, ReadRunConfig(paths));
   TRY_ASSIGN(const std::vector<TrainScenario> scenarios, ReadRunScenarios(paths));
   for (const TrainScenario& scenario : scenarios) run.scenarios.push_back(scenario.scenario->name);
+  run.places = scenarios[0].scenario->places_pods();
   TRY_ASSIGN(const std::vector<MetricsRow> metrics, ReadMetrics(paths.metrics()));
   if (!metrics.empty()) {
     run.iterations = metrics.back().iteration;
@@ -79,18 +81,22 @@ std::vector<size_t> PointsToShow(size_t count) {
   return shown;
 }
 
+std::string FigureText(const RunSummary& run, double value) {
+  return run.places ? fmt::format("{:.5f}", value) : fmt::format("{:.1f}", value);
+}
+
 std::string CurveTable(const RunSummary& run) {
   TextTable table({{"STEPS", Align::kRight},
                    {"TIME", Align::kRight},
-                   {"LATENCY ms", Align::kRight},
-                   {"MOVES", Align::kRight},
+                   {run.places ? "OBJECTIVE" : "LATENCY ms", Align::kRight},
+                   {run.places ? "PODS" : "MOVES", Align::kRight},
                    {"RETURN", Align::kRight}},
                   2);
   for (const size_t i : PointsToShow(run.curve.size())) {
     const CurvePoint& point = run.curve[i];
     table.Row({Grouped(point.env_steps),
                std::isnan(point.seconds) ? "-" : fmt::format("{:.1f} s", point.seconds),
-               fmt::format("{:.1f}", point.final_ms), fmt::format("{:.1f}", point.moves),
+               FigureText(run, point.final_ms), fmt::format("{:.1f}", point.moves),
                fmt::format("{:.3f}", point.mean_return)});
   }
   return table.Text();
@@ -112,8 +118,11 @@ std::string AsText(const RunSummary& run) {
   }
   const CurvePoint* best = run.best();
   if (best == nullptr) return text + "  not evaluated yet\n";
-  text += fmt::format("  best       {:.1f} ms after {} steps\n", best->final_ms,
+  text += fmt::format("  best       {} after {} steps\n",
+                      run.places ? fmt::format("objective {:.5f}", best->final_ms)
+                                 : fmt::format("{:.1f} ms", best->final_ms),
                       Grouped(best->env_steps));
+  if (run.places) return text + "\nObjective on validation episodes:\n" + CurveTable(run);
   return text + fmt::format("\nLatency after the plan, on {} validation starts:\n{}",
                             options.validation_starts * static_cast<int>(run.scenarios.size()),
                             CurveTable(run));
@@ -158,13 +167,13 @@ std::string SeedsText(const std::filesystem::path& folder, const std::vector<Run
                    {"ITERATIONS", Align::kRight},
                    {"STEPS", Align::kRight},
                    {"TIME", Align::kRight},
-                   {"BEST ms", Align::kRight}},
+                   {runs[0].places ? "BEST" : "BEST ms", Align::kRight}},
                   2);
   for (const RunSummary& run : runs) {
     const CurvePoint* best = run.best();
     table.Row({fmt::format("{}", run.config.options.seed), run.paths.folder.string(),
                Grouped(run.iterations), Grouped(run.env_steps), Span(run.seconds),
-               best == nullptr ? "-" : fmt::format("{:.1f}", best->final_ms)});
+               best == nullptr ? "-" : FigureText(run, best->final_ms)});
   }
   return text + table.Text();
 }

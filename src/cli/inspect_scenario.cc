@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "cli/inspection.h"
+#include "cli/placement_commands.h"
 #include "cli/problem.h"
 #include "cli/text_table.h"
 #include "evaluation/evaluation.h"
@@ -282,6 +283,8 @@ std::string AsJson(const std::filesystem::path& path, const Problem& problem,
 }  // namespace
 
 Result<std::string> InspectScenario(const std::filesystem::path& path, OutputFormat format) {
+  TRY_ASSIGN(const Scenario scenario, LoadScenario(path));
+  if (scenario.places_pods()) return InspectPlacement(path, scenario, format);
   TRY_ASSIGN(const Problem problem, Problem::Open(path));
   TRY_ASSIGN(const DrawnStarts drawn, DrawSample(problem));
   return format == OutputFormat::kJson ? AsJson(path, problem, drawn)

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kSearches[] = {"lookahead", "best-of"};
+constexpr std::string_view kSearches[] = {"lookahead", "best-of", "mixed"};
 
 bool IsSearch(std::string_view word) {
   return std::find(std::begin(kSearches), std::end(kSearches), word) != std::end(kSearches);
@@ -98,7 +98,7 @@ bool ReadsLikeAnOption(const std::string& item) {
   const size_t sign = item.find_first_of("=:+/");
   if (sign == std::string::npos || sign == 0 || item[sign] != '=') return false;
   const std::string value = item.substr(sign + 1, item.find_first_of(":+", sign) - sign - 1);
-  constexpr std::string_view kDigits = "0123456789.";
+  constexpr std::string_view kDigits = "-0123456789.";
   const size_t unit = std::min(value.find_first_not_of(kDigits), value.size());
   std::error_code ignored;
   return unit > 0 && value.find_first_not_of("abcdefghijklmnopqrstuvwxyz", unit) == value.npos &&
@@ -107,10 +107,12 @@ bool ReadsLikeAnOption(const std::string& item) {
 
 // Whether options may follow: "x=lookahead:width=8", but not "lookahead:width=8+runs/a".
 bool TakesOptions(const std::string& item) {
-  constexpr std::string_view kHead = "lookahead:";
-  const size_t head = item.rfind(kHead);
-  if (head == std::string::npos || item.find('+', head) != std::string::npos) return false;
-  return head == 0 || item[head - 1] == '=' || item[head - 1] == ':';
+  for (const std::string_view heading : {"lookahead:", "mixed:"}) {
+    const size_t head = item.rfind(heading);
+    if (head == std::string::npos || item.find('+', head) != std::string::npos) continue;
+    if (head == 0 || item[head - 1] == '=' || item[head - 1] == ':') return true;
+  }
+  return false;
 }
 
 // At commas, but not at those between options.

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/episode_text.h"
 #include "cli/explanation.h"
+#include "cli/placement_commands.h"
 #include "cli/policy_spec.h"
 #include "cli/problem.h"
 #include "cli/terminal.h"
@@ -160,6 +161,9 @@ Result<ExitStatus> Tell(Narrator* narrator, OutputFormat format, Episode* episod
 }
 
 Result<ExitStatus> RunSimulate(const Arguments& arguments, const Session&) {
+  TRY_ASSIGN(std::shared_ptr<const Scenario> placement,
+             PlacementScenario(arguments.operands()[0], arguments));
+  if (placement != nullptr) return SimulatePlacement(std::move(placement), arguments);
   TRY_ASSIGN(const OutputFormat format, OutputFormatOf(arguments));
   TRY_ASSIGN(const uint64_t seed, SeedOf(arguments));
   TRY_ASSIGN(const int64_t alternatives, arguments.Integer("alternatives", 5, 1, kAlternativesMax));
@@ -195,6 +199,8 @@ CommandSpec SimulateCommand() {
                    "who decides: a name, a run folder, a checkpoint (see `help "
                    "evaluate`)"},
                   {"--seed", "S", "of the start drawn and of chance in the policy; 1 by default"},
+                  {"--objective", "TERM[:WEIGHT,...]",
+                   "where pods come and go: what is made small; the scenario's own by default"},
                   {"--starts", "FILE", "take the start from a file, one JSON object a line"},
                   {"--line", "K",
                    "which start, from 0: a line of the file, or of those that `evaluate` "

@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/placement_commands.h"
 #include "cli/problem.h"
 #include "cli/terminal.h"
 #include "cli/text_table.h"
@@ -50,6 +51,8 @@ Result<void> SetOptions(const Arguments& arguments, TrainOptions* options) {
   return {};
 }
 
+bool Places(const TrainJob& job) { return job.scenarios[0].scenario->places_pods(); }
+
 Result<TrainJob> MakeJob(const Arguments& arguments, const Session& session) {
   const bool resume = arguments.Has("resume");
   if (!resume && arguments.operands().empty()) {
@@ -61,12 +64,14 @@ Result<TrainJob> MakeJob(const Arguments& arguments, const Session& session) {
   if (resume) {
     TRY_ASSIGN(job, TrainJob::ToResume(folder));
   }
-  TRY(SetOptions(arguments, &job.options));
   if (!arguments.operands().empty()) job.scenarios.clear();
+  TRY_ASSIGN(const std::optional<Objective> objective, ObjectiveOf(arguments));
   for (const std::string& path : arguments.operands()) {
-    TRY_ASSIGN(TrainScenario scenario, TrainScenario::Open(path));
+    TRY_ASSIGN(TrainScenario scenario, TrainScenario::Open(path, objective));
     job.scenarios.push_back(std::move(scenario));
   }
+  if (!resume && Places(job)) UsePlacementDefaults(&job.options);
+  TRY(SetOptions(arguments, &job.options));
   if (!resume) {
     job.provenance = {.version = std::string(ProgramVersion()), .command = session.command_line};
   }
@@ -74,11 +79,12 @@ Result<TrainJob> MakeJob(const Arguments& arguments, const Session& session) {
   return job;
 }
 
-std::string ProgressText(const TrainProgress& report) {
+std::string ProgressText(const TrainProgress& report, bool places) {
   std::string text =
       fmt::format("{} steps/s", FormatCount(std::round(report.env_steps_per_second)));
   if (report.validation) {
-    text += fmt::format("  latency after the plan {:.1f} ms", report.validation->final_ms);
+    text += places ? fmt::format("  objective {:.5f}", report.validation->final_ms)
+                   : fmt::format("  latency after the plan {:.1f} ms", report.validation->final_ms);
   }
   return text;
 }
@@ -105,9 +111,13 @@ std::string LineOf(const TrainSummary& summary, const TrainJob& job) {
              FormatCount(std::round(static_cast<double>(summary.env_steps) / summary.seconds)));
 }
 
-std::string ValidationLine(const TrainSummary& summary, int starts) {
-  if (summary.best_iteration == 0) return "  not evaluated yet: it was stopped too early";
+std::string ValidationLine(const TrainSummary& summary, int starts, bool places) {
+  if (std::isnan(summary.best_final_ms)) return "  not evaluated yet: it was stopped too early";
   const double last_ms = summary.last ? summary.last->final_ms : summary.best_final_ms;
+  if (places) {
+    return fmt::format("  objective on validation episodes: {:.5f} at best, {:.5f} at the end",
+                       summary.best_final_ms, last_ms);
+  }
   return fmt::format(
       "  latency after the plan, on {} validation starts: {:.1f} ms at best, {:.1f} ms at the end",
       starts, summary.best_final_ms, last_ms);
@@ -119,7 +129,7 @@ Result<ExitStatus> Report(const Arguments& arguments, const Session& session, co
   const int starts = job.options.validation_starts * static_cast<int>(job.scenarios.size());
   for (const TrainSummary& summary : summaries) {
     Say(session, "{}", LineOf(summary, job));
-    Say(session, "{}", ValidationLine(summary, starts));
+    Say(session, "{}", ValidationLine(summary, starts, Places(job)));
   }
   const bool stopped = !summaries.empty() && summaries.back().ending == TrainEnding::kStopped;
   if (stopped) {
@@ -131,8 +141,11 @@ Result<ExitStatus> Report(const Arguments& arguments, const Session& session, co
   if (!summaries.empty() && summaries.back().ending == TrainEnding::kWasFinished) {
     Say(session, "This run was finished already; more --time or --steps goes on with it");
   }
-  Say(session, "Next: rudderfish evaluate {} --policy stay,kube-default,greedy,learned={}",
-      ScenarioToEvaluate(arguments, job, seeds), folder);
+  const std::string objective =
+      arguments.Has("objective") ? " --objective " + *arguments.Text("objective") : std::string();
+  Say(session, "Next: rudderfish evaluate {}{} --policy {}kube-default,greedy,learned={}",
+      ScenarioToEvaluate(arguments, job, seeds), objective,
+      Places(job) ? "least-allocated,most-allocated,round-robin," : "stay,", folder);
   return ExitStatus::kDone;
 }
 
@@ -145,12 +158,13 @@ Result<ExitStatus> RunTrain(const Arguments& arguments, const Session& session) 
   std::vector<TrainSummary> summaries;
   {
     Progress progress("train", session.verbosity);
+    const bool places = Places(job);
     const TrainCallback show = [&](const TrainProgress& report) {
       const double fraction = (report.seed_number - 1 + report.fraction) / report.seed_count;
       progress.Update(fraction, report.seed_count == 1
-                                    ? ProgressText(report)
+                                    ? ProgressText(report, places)
                                     : fmt::format("seed {} of {}  {}", report.seed_number,
-                                                  report.seed_count, ProgressText(report)));
+                                                  report.seed_count, ProgressText(report, places)));
     };
     if (seeds) {
       TRY_ASSIGN(summaries, TrainSeeds(job, static_cast<int>(seed_count), &g_stop, show));
@@ -171,6 +185,9 @@ CommandSpec TrainCommand() {
           .operands = {{.name = "SCENARIO", .min = 0, .max = 64}},
           .options = {{"-d,--dir", "FOLDER",
                        "where the run is kept; must be new, unless with --resume"},
+                      {"--objective", "TERM[:WEIGHT,...]",
+                       "where pods come and go: what to make small, in place of the scenario's "
+                       "own (see `help evaluate`)"},
                       {"--algorithm", "ppo|dqn", "ppo by default"},
                       {"--time", "DURATION",
                        "train for so long, from the start of the program: 60s, 10min; "

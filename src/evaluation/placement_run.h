@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "base/result.h"
 #include "policy/placement_rules.h"
@@ -12,6 +13,15 @@
 namespace rudderfish {
 
 // One episode; the same seed brings the same pods, failures and delays to every rule.
-Result<LifecycleMetrics> RunPlacement(const PlacementRule& rule, uint64_t seed, Lifecycle* world);
+// `decide_us`: if not null, the wall time of each answer is appended.
+Result<LifecycleMetrics> RunPlacement(const PlacementRule& rule, uint64_t seed, Lifecycle* world,
+                                      std::vector<double>* decide_us = nullptr);
+
+// The objective's mean over time, and one node's worth of it for each pod that waits: leaving pods
+// out is no way to save.
+double PlacementCost(const LifecycleMetrics& metrics, int nodes);
+
+// Episodes by which heuristics are chosen; neither training nor evaluation has them.
+uint64_t TrialSeed(uint64_t seed, int episode);
 
 }  // namespace rudderfish

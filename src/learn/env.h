@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "learn/environment.h"
 #include "model/evaluator.h"
 #include "sim/world.h"
 #include "task/task.h"
@@ -12,33 +13,10 @@
 // One training environment: a simulated State that answers move and the Model judges. The other
 // driver of the same Task and Evaluator is control/controller.h; tests/contract holds that both
 // decide alike.
-//
-// An episode is a pure function of (seed, id, episode number) and the choices made: that is all a
-// checkpoint needs to keep of an environment (EnvCursor). Nothing allocates in Step once the
-// largest episode has been seen.
 
 namespace rudderfish {
 
-struct StepResult {
-  double reward = 0;
-  bool terminated = false;  // By decision: nothing more can be won.
-  bool truncated = false;   // Out of steps: value beyond the end is lost, not absent.
-};
-
-// A world and the task to do in it: what an environment is made of. The parts outlive it.
-struct TrainingWorld {
-  const World* world = nullptr;
-  const Task* task = nullptr;
-  LatencyLaw law;
-};
-
-// Where an environment stands.
-struct EnvCursor {
-  uint64_t episode = 0;
-  std::vector<Move> moves;  // Made in the episode so far.
-};
-
-class Env {
+class Env final : public Environment {
  public:
   // Episodes are cut after `max_steps` decisions. `world` and `task` outlive the environment.
   Env(const World& world, const Task& task, const LatencyLaw& law, uint64_t seed, uint64_t id,
@@ -46,15 +24,14 @@ class Env {
   Env(const Env&) = delete;
   Env(Env&&) = default;
 
-  // Draws episode `episode`, or the next one. An episode that the world cannot draw is passed over.
-  void Reset(uint64_t episode);
-  void Reset() { Reset(cursor_.episode + 1); }
+  using Environment::Reset;
+  void Reset(uint64_t episode) override;
 
   // Starts from a given state (evaluation, tests).
   void ResetTo(const State& state);
 
-  // Takes candidate `choice` of space(), or kStop. REQUIRES: the episode has not ended.
-  StepResult Step(int choice);
+  StepResult Step(int choice) override;
+  int candidate_count() const override { return space_.count(); }
 
   // The current question. Valid until the next Step or Reset.
   ActionSpace& space() { return space_; }
@@ -64,13 +41,15 @@ class Env {
   Evaluator& model() { return model_; }
   const Task& task() const { return *task_; }
 
-  // Appends the current question to `batch`.
-  void Encode(GraphBatch* batch) { task_->Encode(&model_, question(), &space_, batch); }
-
-  const EnvCursor& cursor() const { return cursor_; }
-
-  // Draws the cursor's episode and repeats its moves. kCorruption if they cannot be made.
-  Result<void> Restore(const EnvCursor& cursor);
+  void Encode(GraphBatch* batch) override { task_->Encode(&model_, question(), &space_, batch); }
+  double Discount() const override { return task_->Discount(); }
+  EpisodeFigures figures() const override {
+    return {.initial = initial_latency_ms_,
+            .final = model_.Now().latency_ms,
+            .moves = static_cast<double>(cursor_.moves.size())};
+  }
+  const EnvCursor& cursor() const override { return cursor_; }
+  Result<void> Restore(const EnvCursor& cursor) override;
 
   double initial_latency_ms() const { return initial_latency_ms_; }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learn/env_slice.h"
 
-#include <algorithm>
-
 #include "base/check.h"
 
 namespace rudderfish {
@@ -11,8 +9,8 @@ void EpisodeTotals::Add(const EpisodeTotals& other) {
   episodes += other.episodes;
   steps += other.steps;
   rewards += other.rewards;
-  initial_ms += other.initial_ms;
-  final_ms += other.final_ms;
+  initial += other.initial;
+  final += other.final;
   moves += other.moves;
   truncated += other.truncated;
 }
@@ -26,28 +24,28 @@ EnvSlice::EnvSlice(std::span<const TrainingWorld> worlds, uint64_t seed, uint64_
   envs.reserve(count);
   for (uint64_t id = first_id; id < first_id + count; ++id) {
     const TrainingWorld& at = worlds[id % worlds.size()];
-    envs.emplace_back(*at.world, *at.task, at.law, seed, id,
-                      std::min(episode_steps_max, at.task->max_steps()));
-    envs.back().Reset(0);
+    envs.push_back(at.MakeEnv(seed, id, episode_steps_max));
+    envs.back()->Reset(0);
   }
 }
 
 void EnvSlice::EndStep(int i, const StepResult& result) {
-  Env& env = envs[i];
+  Environment& env = *envs[i];
   ++totals.steps;
   totals.rewards += result.reward;
   if (!result.terminated && !result.truncated) return;
   ++totals.episodes;
   totals.truncated += result.truncated;
-  totals.initial_ms += env.initial_latency_ms();
-  totals.final_ms += env.model().Now().latency_ms;
-  totals.moves += env.question().step;
+  const EpisodeFigures figures = env.figures();
+  totals.initial += figures.initial;
+  totals.final += figures.final;
+  totals.moves += figures.moves;
   env.Reset();
 }
 
 Result<void> EnvSlice::Restore(std::span<const EnvCursor> cursors) {
   CHECK_EQ(cursors.size(), envs.size());
-  for (size_t i = 0; i < envs.size(); ++i) TRY(envs[i].Restore(cursors[i]));
+  for (size_t i = 0; i < envs.size(); ++i) TRY(envs[i]->Restore(cursors[i]));
   return {};
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "learn/env.h"
+#include "learn/training_world.h"
 #include "nn/workspace.h"
 
 // Environments that one thread steps side by side, so that a network answers all their questions in
@@ -22,8 +22,8 @@ struct EpisodeTotals {
   int64_t episodes = 0;
   int64_t steps = 0;
   double rewards = 0;
-  double initial_ms = 0;
-  double final_ms = 0;
+  double initial = 0;
+  double final = 0;
   double moves = 0;
   int64_t truncated = 0;
 
@@ -42,7 +42,7 @@ struct EnvSlice {
   // Puts every environment where its cursor stands.
   Result<void> Restore(std::span<const EnvCursor> cursors);
 
-  std::vector<Env> envs;  // Never grows: their evaluators point at their states.
+  std::vector<std::unique_ptr<Environment>> envs;
   EpisodeTotals totals;   // Since they were last set to zero.
 
   // Answers of a network to one question of each environment, and its scratch space.

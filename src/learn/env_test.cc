@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "learn/placement_env.h"
 #include "tests/support/count_allocations.h"
 #include "tests/support/shipped_scenario.h"
+#include "tests/support/small_arrivals.h"
 #include "tests/support/toy_training.h"
 
 namespace rudderfish {
@@ -132,6 +134,34 @@ TEST(Env, StepResetAndEncodeAllocateNothingOnceWarm) {
   play(20000);
   const long before = allocation_count;
   play(5000);
+  EXPECT_EQ(allocation_count - before, 0);
+}
+
+TEST(PlacementEnv, StepAllocatesNothingOnceAnEpisodeHasBeenSeen) {
+  Scenario scenario = *testing::ArrivalsScenario(R"(
+  streams:
+    - {workloads: {web: 3, batch: 1, learner: 1}, interval: {exponential: 5s},
+        lifetime: {exponential: 40s}, count: 300}
+  start_delay: 1s
+)");
+  scenario.objective = Objective::Of(ObjectiveTerm::kEnergy);
+  ThreadPool pool(1);
+  const Result<PlacementWorld> world =
+      PlacementWorld::Make(std::make_shared<const Scenario>(std::move(scenario)), &pool);
+  ASSERT_TRUE(world.has_value());
+  PlacementEnv env(*world, 1, 1, 1 << 20);
+  GraphBatch batch{.widths = PlacementTask::kWidths};
+  const auto play = [&] {
+    env.Reset(1);
+    for (bool over = false; !over;) {
+      batch.Clear();
+      env.Encode(&batch);
+      over = env.Step(env.candidate_count() - 1).terminated;
+    }
+  };
+  play();
+  const long before = allocation_count;
+  play();
   EXPECT_EQ(allocation_count - before, 0);
 }
 

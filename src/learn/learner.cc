@@ -21,13 +21,26 @@ void SetGainPrior(const FeatureTable& features, float weight, nn::CandidateNet* 
   }
 }
 
+// A policy that places pods begins as the mix of scores that did best on training seeds, and as
+// nothing else.
+void SetReferencePrior(const PlacementMix& mix, float weight, nn::CandidateNet* net) {
+  const std::span<float> skip = net->tensor("logit.skip");
+  for (int s = 0; s < kPlacementScores; ++s)
+    skip[s] = weight * static_cast<float>(mix[s]);  // The first features are the scores.
+  for (float& one : net->tensor("logit.weight")) one = 0;
+}
+
 class PpoLearner final : public Learner {
  public:
   PpoLearner(const TrainOptions& options, std::span<const TrainingWorld> worlds)
-      : net_(MakeNet(options, worlds[0].task->widths())),
+      : net_(MakeNet(options, worlds[0].widths())),
         envs_(worlds, options.seed, options.rollout),
         ppo_(options.ppo, options.seed, &net_) {
-    SetGainPrior(worlds[0].task->features(), options.ppo.gain_prior, &net_);
+    if (worlds[0].places()) {
+      SetReferencePrior(worlds[0].placement->reference, options.ppo.gain_prior, &net_);
+    } else {
+      SetGainPrior(worlds[0].task->features(), options.ppo.gain_prior, &net_);
+    }
   }
 
   IterationFigures Iterate(uint64_t iteration, double progress, ThreadPool* pool) override {
@@ -83,7 +96,7 @@ class PpoLearner final : public Learner {
 class DqnLearner final : public Learner {
  public:
   DqnLearner(const TrainOptions& options, std::span<const TrainingWorld> worlds)
-      : net_(MakeNet(options, worlds[0].task->widths())),
+      : net_(MakeNet(options, worlds[0].widths())),
         dqn_(options.dqn, worlds, options.seed, &net_) {}
 
   IterationFigures Iterate(uint64_t iteration, double progress, ThreadPool* pool) override {

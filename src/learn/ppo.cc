@@ -141,7 +141,10 @@ void Ppo::Accumulate(VectorEnv* envs, std::span<const int32_t> samples, const We
     for (auto* buffer : {&chunk->log_probabilities, &chunk->probabilities, &chunk->derivatives}) {
       if (buffer->size() < alternatives) buffer->resize(alternatives);
     }
-    nn::Softmax(begin, heads.logits, heads.stop, {},
+    if (!envs->may_stop()) chunk->no_stop.resize(heads.count, nn::kForbidden);
+    const std::span<const float> stop =
+        envs->may_stop() ? heads.stop : std::span<const float>(chunk->no_stop).first(heads.count);
+    nn::Softmax(begin, heads.logits, stop, {},
                 std::span(chunk->log_probabilities.data(), alternatives),
                 std::span(chunk->probabilities.data(), alternatives), net_->kernels());
     for (int i = 0; i < heads.count; ++i) {
@@ -166,7 +169,7 @@ void Ppo::Accumulate(VectorEnv* envs, std::span<const int32_t> samples, const We
       chunk->clipped += one.clipped;
       for (size_t j = 0; j < count; ++j)
         heads.dlogits[candidate + j] = derivatives[j] * weights.per_sample;
-      heads.dstop[i] = derivatives[count] * weights.per_sample;
+      heads.dstop[i] = envs->may_stop() ? derivatives[count] * weights.per_sample : 0.0f;
       heads.dvalue[i] = one.dvalue * weights.per_sample;
     }
   };

@@ -92,6 +92,7 @@ class Ppo {
     GraphBatch questions;
     std::vector<float> gradient;
     std::vector<float> log_probabilities, probabilities, derivatives;
+    std::vector<float> no_stop;  // Scores of stop where that is no alternative.
     double policy_loss = 0, value_loss = 0, entropy = 0, approx_kl = 0, clipped = 0;
     std::unique_ptr<nn::Workspace> workspace;
   };

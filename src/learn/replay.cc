@@ -29,7 +29,7 @@ Replay::Replay(std::span<const TrainingWorld> worlds, uint64_t seed, const Repla
     : options_(options), seed_(seed) {
   CHECK(!worlds.empty());
   CHECK_EQ(options.envs % options.envs_per_slice, 0);
-  widths_ = worlds[0].task->widths();
+  widths_ = worlds[0].widths();
   for (int first = 0; first < options.envs; first += envs()) {
     slices_.emplace_back(worlds, seed, first, envs(), options.episode_steps_max);
   }
@@ -70,9 +70,9 @@ void Replay::LimitPages() {
 // fails.
 template <class Chooser>
 Result<void> Replay::PlayPage(Slice* slice, Segment* segment, Chooser&& choose) const {
-  for (int i = 0; i < envs(); ++i) segment->start[i] = slice->envs[i].cursor();
+  for (int i = 0; i < envs(); ++i) segment->start[i] = slice->envs[i]->cursor();
   for (int step = 0; step < options_.steps; ++step) {
-    for (Env& env : slice->envs) env.Encode(&segment->questions);
+    for (const auto& env : slice->envs) env->Encode(&segment->questions);
     TRY(choose(step));
     Record(step, segment, slice);
   }
@@ -122,10 +122,10 @@ void Replay::Choose(const Exploration& exploration, int index, int step, Segment
 // Takes the choices of one step, which stand in the segment.
 void Replay::Record(int step, Segment* segment, Slice* slice) const {
   for (int i = 0; i < envs(); ++i) {
-    Env& env = slice->envs[i];
+    Environment& env = *slice->envs[i];
     const int at = step * envs() + i;
     const int choice = segment->choices[at];
-    const StepResult result = env.Step(choice == env.space().count() ? kStop : choice);
+    const StepResult result = env.Step(choice == env.candidate_count() ? kStop : choice);
     segment->rewards[at] = static_cast<float>(result.reward);
     segment->ends[at] = result.terminated  ? StepEnd::kTerminated
                         : result.truncated ? StepEnd::kTruncated
@@ -144,7 +144,7 @@ bool Replay::Find(int64_t sample, int n, float gamma, Transition* transition) co
   const Slice& slice = slices_[within / segment_samples()];
   int at = static_cast<int>(within % segment_samples());
   const Segment* segment = &slice.ring[SlotOf(page)];
-  gamma *= static_cast<float>(slice.envs[at % envs()].task().Discount());
+  gamma *= static_cast<float>(slice.envs[at % envs()]->Discount());
   *transition = {.questions = &segment->questions,
                  .question = at,
                  .choice = segment->choices[at],
@@ -177,7 +177,7 @@ std::vector<EnvCursor> Replay::OldestCursors() const {
   std::vector<EnvCursor> cursors;
   for (const Slice& slice : slices_) {
     for (int i = 0; i < envs(); ++i) {
-      cursors.push_back(pages_ > 0 ? slice.ring[SlotOf(0)].start[i] : slice.envs[i].cursor());
+      cursors.push_back(pages_ > 0 ? slice.ring[SlotOf(0)].start[i] : slice.envs[i]->cursor());
     }
   }
   return cursors;
@@ -197,7 +197,7 @@ std::vector<int32_t> Replay::Choices() const {
 bool Replay::IsPossible(const Segment& segment, const Slice& slice, int step) const {
   for (int i = 0; i < envs(); ++i) {
     const int32_t choice = segment.choices[step * envs() + i];
-    if (choice < 0 || choice > slice.envs[i].space().count()) return false;
+    if (choice < 0 || choice > slice.envs[i]->candidate_count()) return false;
   }
   return true;
 }

@@ -21,12 +21,13 @@ void EstimateAdvantages(std::span<const float> gammas, float lambda, SliceRollou
   rollout->advantages.resize(rollout->rewards.size());
   rollout->returns.resize(rollout->rewards.size());
   for (int i = 0; i < envs; ++i) {
-    const float gamma = gammas[i];
     float advantage = 0;
     float next_value = rollout->last_value[i];
     for (int step = steps - 1; step >= 0; --step) {
       const int t = step * envs + i;
       const float continues = rollout->ended[t] ? 0.0f : 1.0f;
+      const float gamma =
+          rollout->discounts.empty() ? gammas[i] : gammas[i] * rollout->discounts[t];
       const float delta = rollout->rewards[t] + gamma * next_value * continues - rollout->values[t];
       advantage = delta + gamma * lambda * continues * advantage;
       rollout->advantages[t] = advantage;
@@ -38,14 +39,14 @@ void EstimateAdvantages(std::span<const float> gammas, float lambda, SliceRollou
 
 VectorEnv::VectorEnv(std::span<const TrainingWorld> worlds, uint64_t seed,
                      const RolloutOptions& options)
-    : options_(options), seed_(seed) {
+    : options_(options), seed_(seed), may_stop_(!worlds[0].places()) {
   CHECK_EQ(options.envs % options.envs_per_slice, 0);
   for (int first = 0; first < options.envs; first += options.envs_per_slice) {
     Slice& slice = slices_.emplace_back(worlds, seed, first, options.envs_per_slice,
                                         options.episode_steps_max);
-    slice.rollout.questions.widths = slice.beyond.widths = worlds[0].task->widths();
-    for (const Env& env : slice.envs)
-      slice.gammas.push_back(options.gamma * static_cast<float>(env.task().Discount()));
+    slice.rollout.questions.widths = slice.beyond.widths = worlds[0].widths();
+    for (const auto& env : slice.envs)
+      slice.gammas.push_back(options.gamma * static_cast<float>(env->Discount()));
   }
 }
 
@@ -55,13 +56,14 @@ void VectorEnv::Collect(const nn::CandidateNet& net, uint64_t iteration, ThreadP
   for (const Slice& slice : slices_) totals_.Add(slice.totals);
 }
 
-float VectorEnv::ValueOf(const nn::CandidateNet& net, Env* env, Slice* slice) {
+float VectorEnv::ValueOf(const nn::CandidateNet& net, Environment* env, Slice* slice) {
   slice->beyond.Clear();
   env->Encode(&slice->beyond);
-  slice->logits.resize(std::max<size_t>(slice->logits.size(), env->space().count()));
+  const auto count = static_cast<size_t>(env->candidate_count());
+  slice->logits.resize(std::max(slice->logits.size(), count));
   float stop = 0, value = 0;
   net.Forward(slice->beyond, 0, 1, slice->workspace.get(),
-              std::span(slice->logits.data(), env->space().count()), std::span(&stop, 1),
+              std::span(slice->logits.data(), count), std::span(&stop, 1),
               std::span(&value, 1));
   return value;
 }
@@ -77,11 +79,12 @@ void VectorEnv::CollectSlice(const nn::CandidateNet& net, uint64_t iteration, in
   rollout.values.resize(samples);
   rollout.rewards.resize(samples);
   rollout.ended.resize(samples);
+  rollout.discounts.resize(samples);
   rollout.last_value.resize(envs);
   slice.totals = {};
   for (int step = 0; step < options_.steps; ++step) {
     const int first = step * envs;
-    for (Env& env : slice.envs) env.Encode(&rollout.questions);
+    for (const auto& env : slice.envs) env->Encode(&rollout.questions);
     const std::span<const int32_t> begin(rollout.questions.candidate_begin.data() + first,
                                          envs + 1);
     const size_t candidates = begin.back() - begin.front();
@@ -91,11 +94,12 @@ void VectorEnv::CollectSlice(const nn::CandidateNet& net, uint64_t iteration, in
     slice.probabilities.resize(slice.log_probabilities.size());
     net.Forward(rollout.questions, first, envs, slice.workspace.get(),
                 std::span(slice.logits.data(), candidates), slice.stop, slice.value);
+    if (!may_stop_) std::fill(slice.stop.begin(), slice.stop.end(), nn::kForbidden);
     nn::Softmax(begin, std::span(slice.logits.data(), candidates), slice.stop, {},
                 std::span(slice.log_probabilities.data(), alternatives),
                 std::span(slice.probabilities.data(), alternatives), net.kernels());
     for (int i = 0; i < envs; ++i) {
-      Env& env = slice.envs[i];
+      Environment& env = *slice.envs[i];
       const int count = begin[i + 1] - begin[i];
       const size_t at = static_cast<size_t>(begin[i] - begin[0]) + i;
       Rng rng(seed_, kChoiceStream + index * envs + i, iteration * options_.steps + step);
@@ -107,20 +111,22 @@ void VectorEnv::CollectSlice(const nn::CandidateNet& net, uint64_t iteration, in
       rollout.values[sample] = slice.value[i];
       const StepResult result = env.Step(choice == count ? kStop : choice);
       float reward = static_cast<float>(result.reward);
-      if (result.truncated) reward += slice.gammas[i] * ValueOf(net, &env, &slice);
+      const auto discount = static_cast<float>(result.discount);
+      if (result.truncated) reward += slice.gammas[i] * discount * ValueOf(net, &env, &slice);
+      rollout.discounts[sample] = discount;
       rollout.rewards[sample] = reward;
       rollout.ended[sample] = result.terminated || result.truncated;
       slice.EndStep(i, result);
     }
   }
-  for (int i = 0; i < envs; ++i) rollout.last_value[i] = ValueOf(net, &slice.envs[i], &slice);
+  for (int i = 0; i < envs; ++i) rollout.last_value[i] = ValueOf(net, slice.envs[i].get(), &slice);
   EstimateAdvantages(slice.gammas, options_.lambda, &rollout);
 }
 
 std::vector<EnvCursor> VectorEnv::Cursors() const {
   std::vector<EnvCursor> cursors;
   for (const Slice& slice : slices_) {
-    for (const Env& env : slice.envs) cursors.push_back(env.cursor());
+    for (const auto& env : slice.envs) cursors.push_back(env->cursor());
   }
   return cursors;
 }

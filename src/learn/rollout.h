@@ -24,6 +24,7 @@ struct SliceRollout {
   std::vector<float> values;
   std::vector<float> rewards;     // With the value beyond a truncation added.
   std::vector<uint8_t> ended;     // After this step a new episode began.
+  std::vector<float> discounts;   // Of what follows the step, for the time that passed; empty: 1.
   std::vector<float> last_value;  // Per environment, of the question after the last step.
   std::vector<float> advantages;
   std::vector<float> returns;
@@ -39,7 +40,7 @@ struct RolloutOptions {
 };
 
 // Generalised advantage estimation (Schulman et al. 2016) over a time-major rollout of
-// environments, each with its gamma:
+// environments, each with its gamma, which is times the discount of the step:
 //   A_t = delta_t + gamma lambda A_{t+1} within an episode, delta_t = r_t + gamma V_{t+1} - V_t
 void EstimateAdvantages(std::span<const float> gammas, float lambda, SliceRollout* rollout);
 
@@ -53,6 +54,7 @@ class VectorEnv {
   void Collect(const nn::CandidateNet& net, uint64_t iteration, ThreadPool* pool);
 
   const RolloutOptions& options() const { return options_; }
+  bool may_stop() const { return may_stop_; }
   int slice_count() const { return static_cast<int>(slices_.size()); }
   SliceRollout& slice(int index) { return slices_[index].rollout; }
   const EpisodeTotals& totals() const { return totals_; }  // Of the last Collect.
@@ -74,10 +76,11 @@ class VectorEnv {
   };
 
   void CollectSlice(const nn::CandidateNet& net, uint64_t iteration, int index);
-  float ValueOf(const nn::CandidateNet& net, Env* env, Slice* slice);
+  float ValueOf(const nn::CandidateNet& net, Environment* env, Slice* slice);
 
   RolloutOptions options_;
   uint64_t seed_;
+  bool may_stop_;  // Whether stop is among the alternatives; else its score counts as -infinity.
   std::vector<Slice> slices_;
   EpisodeTotals totals_;
 };

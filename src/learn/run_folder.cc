@@ -30,6 +30,14 @@ std::string CpuModel() {
   return text->substr(colon + 2, text->find('\n', colon) - colon - 2);
 }
 
+std::shared_ptr<const Arrivals> WithFullPaths(Arrivals arrivals,
+                                              const std::filesystem::path& folder) {
+  for (std::string* file : {&arrivals.trace.pods_file, &arrivals.trace.nodes_file}) {
+    if (!file->empty()) *file = std::filesystem::absolute(folder / *file).string();
+  }
+  return std::make_shared<const Arrivals>(std::move(arrivals));
+}
+
 }  // namespace
 
 std::filesystem::path RunPaths::scenario(int index, int count) const {
@@ -37,11 +45,20 @@ std::filesystem::path RunPaths::scenario(int index, int count) const {
          (count == 1 ? std::string("scenario.yaml") : fmt::format("scenario-{}.yaml", index + 1));
 }
 
-Result<TrainScenario> TrainScenario::Open(const std::filesystem::path& path) {
+Result<TrainScenario> TrainScenario::Open(const std::filesystem::path& path,
+                                          const std::optional<Objective>& objective) {
   TrainScenario opened;
   TRY_ASSIGN(opened.text, ReadFile(path));
-  TRY_ASSIGN(Scenario scenario, ParseScenario(opened.text, path.string()));
-  TRY(CheckHasCalls(scenario, path.string()));
+  TRY_ASSIGN(Scenario scenario, LoadScenario(path));
+  if (!scenario.places_pods()) TRY(CheckHasCalls(scenario, path.string()));
+  if (objective && !scenario.places_pods()) {
+    return Invalid("{}: --objective is of worlds in which pods come and go", path.string());
+  }
+  if (objective) scenario.objective = objective;
+  if (scenario.places_pods() && (objective || scenario.arrivals->has_trace())) {
+    scenario.arrivals = WithFullPaths(*scenario.arrivals, path.parent_path());
+    opened.text = ToYaml(scenario);
+  }
   opened.scenario = std::make_shared<const Scenario>(std::move(scenario));
   return opened;
 }

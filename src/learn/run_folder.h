@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,9 @@ struct TrainScenario {
   std::shared_ptr<const Scenario> scenario;
   std::string text;
 
-  static Result<TrainScenario> Open(const std::filesystem::path& path);
+  // `objective`: in place of the scenario's own. Text with a trace names its files in full.
+  static Result<TrainScenario> Open(const std::filesystem::path& path,
+                                    const std::optional<Objective>& objective = {});
   std::string Digest() const;  // SHA-256 of what it means: comments and layout do not count.
 };
 

@@ -197,6 +197,18 @@ Result<Algorithm> AlgorithmNamed(std::string_view name) {
                  DidYouMean(name, kAlgorithmNames));
 }
 
+void UsePlacementDefaults(TrainOptions* options) {
+  options->enlarge_every = 0;
+  options->evaluate_every = 32768;
+  options->validation_starts = 16;
+  options->rollout = {.envs = 32, .steps = 128, .envs_per_slice = 16, .episode_steps_max = 1 << 20};
+  options->rollout.lambda = 0.95F;
+  options->ppo.learning_rate_start = 1e-3F;
+  options->ppo.learning_rate_end = 1e-4F;
+  options->ppo.entropy_start = 0.002F;
+  options->ppo.gain_prior = 6;
+}
+
 Result<void> CheckTrainOptions(const TrainOptions& options) {
   Bounds bounds;
   if (!options.by_steps()) bounds.Within("time", options.seconds, 1e-3, 1e9);

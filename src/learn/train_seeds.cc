@@ -19,11 +19,15 @@ Result<std::vector<TrainSummary>> TrainSeeds(const TrainJob& job, int seeds,
                 job.resume == Resume::kNo ? "go on with it by --resume, or name another folder"
                                           : "resume it without --seeds");
   }
+  TrainJob shared = job;
+  if (shared.worlds == nullptr && seeds > 1) {
+    TRY_ASSIGN(shared.worlds, Trainer::WorldsFor(job));
+  }
   std::vector<TrainSummary> summaries;
   std::string table =
       "seed,folder,iterations,env_steps,seconds,best_iteration,best_final_ms,best_objective_ms\n";
   for (int number = 1; number <= seeds; ++number) {
-    TrainJob one = job;
+    TrainJob one = shared;
     one.options.seed = job.options.seed + number - 1;
     one.folder = paths.seed(number).folder;
     one.resume = HasRun(one.folder) ? Resume::kYes : Resume::kNo;

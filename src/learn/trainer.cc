@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "nn/checkpoint.h"
 #include "policy/neural.h"
+#include "policy/neural_placement.h"
 
 namespace rudderfish {
 namespace {
@@ -92,7 +93,14 @@ Result<TrainJob> TrainJob::ToResume(const std::filesystem::path& folder) {
   return job;
 }
 
-Trainer::Trainer(TrainJob job, TrainingWorlds worlds)
+Result<std::shared_ptr<const TrainingWorlds>> Trainer::WorldsFor(const TrainJob& job) {
+  TRY_ASSIGN(TrainingWorlds worlds,
+             TrainingWorlds::Make(ScenariosOf(job), job.options.enlarge_every,
+                                  job.options.threads));
+  return std::make_shared<const TrainingWorlds>(std::move(worlds));
+}
+
+Trainer::Trainer(TrainJob job, std::shared_ptr<const TrainingWorlds> worlds)
     : job_(std::move(job)),
       paths_{job_.folder},
       clock_(job_.clock != nullptr ? job_.clock : &system_clock_),
@@ -113,17 +121,22 @@ Result<std::unique_ptr<Trainer>> Trainer::Open(TrainJob job) {
     return Fail(ErrorCode::kNotFound, "{}: no run to resume: there is no config.yaml in it",
                 job.folder.string());
   }
-  TRY_ASSIGN(TrainingWorlds worlds,
-             TrainingWorlds::Make(ScenariosOf(job), job.options.enlarge_every));
+  std::shared_ptr<const TrainingWorlds> worlds = job.worlds;
+  if (worlds == nullptr) {
+    TRY_ASSIGN(worlds, WorldsFor(job));
+  }
+  if (worlds->first().places() && job.options.algorithm != Algorithm::kPpo) {
+    return Fail(ErrorCode::kFailedPrecondition, "where pods are placed, only ppo learns so far");
+  }
   std::unique_ptr<Trainer> trainer(new Trainer(std::move(job), std::move(worlds)));
   TRY(trainer->Prepare());
   return trainer;
 }
 
 Result<void> Trainer::Prepare() {
-  TRY_ASSIGN(validation_, Validation::Draw(worlds_.originals(), job_.options.seed,
+  TRY_ASSIGN(validation_, Validation::Draw(worlds_->originals(), job_.options.seed,
                                            job_.options.validation_starts));
-  learner_ = MakeLearner(job_.options, worlds_.list());
+  learner_ = MakeLearner(job_.options, worlds_->list());
   TRY(Enter());
   int64_t metrics_bytes = 0;
   if (job_.resume == Resume::kYes) {
@@ -141,6 +154,12 @@ Result<void> Trainer::Prepare() {
       Joined(job_.scenarios, [](const TrainScenario& s) { return s.scenario->name; }),
       job_.options.threads, learner_->net().kernels().name)));
   saved_iteration_ = summary_.iterations;
+  // What placing begins with is a policy worth keeping.
+  if (worlds_->first().places() && summary_.iterations == 0) {
+    MetricsRow beginning;
+    TRY(Evaluate(&beginning));
+    TRY(metrics_->Append(beginning));
+  }
   return job_.resume == Resume::kYes ? Result<void>() : SaveLast();
 }
 
@@ -207,7 +226,8 @@ Result<int64_t> Trainer::RestoreRun() {
   const Result<nn::SafetensorsFile> read = nn::SafetensorsFile::Read(paths_.last());
   if (!read && read.error().code == ErrorCode::kNotFound) return 0;
   TRY_ASSIGN(const nn::SafetensorsFile file, read);
-  TRY(CheckTask(file, worlds_.task()));
+  TRY(worlds_->first().places() ? CheckPlacement(file, worlds_->first().placement->task)
+                               : CheckTask(file, *worlds_->first().task));
   TRY_ASSIGN(summary_.iterations, Count(file, "run.iteration"));
   TRY_ASSIGN(summary_.env_steps, Count(file, "run.env_steps"));
   TRY_ASSIGN(summary_.best_iteration, Count(file, "run.best_iteration"));
@@ -300,7 +320,7 @@ Result<void> Trainer::Iterate(const TrainCallback& progress) {
                          .validation = summary_.last};
     const EpisodeTotals& episodes = figures.episodes;
     if (episodes.episodes > 0)
-      report.final_ms_mean = episodes.final_ms / static_cast<double>(episodes.episodes);
+      report.final_ms_mean = episodes.final / static_cast<double>(episodes.episodes);
     progress(report);
   }
   return {};
@@ -313,7 +333,7 @@ Result<void> Trainer::Evaluate(MetricsRow* row) {
   row->eval_return = figures.mean_return;
   row->eval_moves = figures.moves;
   summary_.last = figures;
-  if (summary_.best_iteration == 0 || figures.objective_ms < summary_.best_objective_ms) {
+  if (std::isnan(summary_.best_objective_ms) || figures.objective_ms < summary_.best_objective_ms) {
     summary_.best_iteration = summary_.iterations;
     summary_.best_final_ms = figures.final_ms;
     summary_.best_objective_ms = figures.objective_ms;
@@ -345,7 +365,7 @@ Result<void> Trainer::Record(const IterationFigures& figures, const MetricsRow& 
   if (episodes.episodes > 0) {
     const auto n = static_cast<double>(episodes.episodes);
     row.return_mean = episodes.rewards / n;
-    row.final_ms_mean = episodes.final_ms / n;
+    row.final_ms_mean = episodes.final / n;
     row.moves_mean = episodes.moves / n;
   }
   row.policy_loss = figures.policy_loss;
@@ -382,7 +402,11 @@ Result<void> Trainer::Record(const IterationFigures& figures, const MetricsRow& 
 }
 
 void Trainer::Describe(nn::SafetensorsFile* file) const {
-  DescribeTask(worlds_.task(), file);
+  if (worlds_->first().places()) {
+    DescribePlacement(worlds_->first().placement->task, file);
+  } else {
+    DescribeTask(*worlds_->first().task, file);
+  }
   file->SetMetadata("version", job_.provenance.version);
   file->SetMetadata("algorithm", std::string(AlgorithmName(job_.options.algorithm)));
   file->SetMetadata("seed", std::to_string(job_.options.seed));
@@ -418,11 +442,18 @@ Result<void> Trainer::SaveLast() {
 Result<void> Trainer::SaveBest() {
   nn::SafetensorsFile file;
   Describe(&file);
-  file.SetMetadata("validation_final_ms", fmt::format("{:.3f}", summary_.best_final_ms));
+  file.SetMetadata("validation_final_ms", ObjectiveFigure(summary_.best_final_ms));
   nn::AddNet(learner_->net(), &file);
   TRY(file.Write(paths_.best()));
-  return Note(fmt::format("best so far: {:.2f} ms after iteration {}, {} steps",
-                          summary_.best_final_ms, summary_.iterations, summary_.env_steps));
+  return Note(fmt::format("best so far: {} after iteration {}, {} steps",
+                          worlds_->first().places()
+                              ? ObjectiveFigure(summary_.best_final_ms)
+                              : fmt::format("{:.2f} ms", summary_.best_final_ms),
+                          summary_.iterations, summary_.env_steps));
+}
+
+std::string Trainer::ObjectiveFigure(double value) const {
+  return worlds_->first().places() ? fmt::format("{:.6f}", value) : fmt::format("{:.3f}", value);
 }
 
 Result<void> Trainer::Note(const std::string& line) {

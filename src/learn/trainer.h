@@ -46,6 +46,7 @@ struct TrainJob {
   std::optional<Instant>
       start;  // Of the process: training by the clock ends `seconds` after it. Absent: now.
   const Clock* clock = nullptr;  // nullptr: the system's.
+  std::shared_ptr<const TrainingWorlds> worlds;  // nullptr: made of the scenarios.
 
   // What goes on with the run in a folder as it was configured, provenance included: set the
   // version of the program that is to do it. Options may then be changed as Trainer allows.
@@ -72,7 +73,7 @@ struct TrainSummary {
   int64_t env_steps = 0;
   double seconds = 0;  // As TimingRow::seconds.
   std::optional<ValidationFigures> last;
-  int64_t best_iteration = 0;  // 0: never evaluated; there is no best checkpoint.
+  int64_t best_iteration = 0;  // If best_final_ms is no number: never evaluated.
   double best_final_ms = kNoFigure;
   double best_objective_ms = kNoFigure;
 };
@@ -86,13 +87,16 @@ class Trainer {
   // An interrupted run may be given more or less time or steps.
   static Result<std::unique_ptr<Trainer>> Open(TrainJob job);
 
+  // What the job's environments play in; several runs may share it (TrainJob::worlds).
+  static Result<std::shared_ptr<const TrainingWorlds>> WorldsFor(const TrainJob& job);
+
   // Once. Trains to the end of the run, or until `stop` is set; then, too, all is saved. An error
   // (a full disk, weights that are no numbers any more) leaves the last checkpoint as it was.
   Result<TrainSummary> Run(const std::atomic<bool>* stop = nullptr,
                            const TrainCallback& progress = {});
 
  private:
-  Trainer(TrainJob job, TrainingWorlds worlds);
+  Trainer(TrainJob job, std::shared_ptr<const TrainingWorlds> worlds);
 
   Result<void> Prepare();
   Result<void> Enter();
@@ -106,6 +110,7 @@ class Trainer {
   Result<void> CheckFinite(const IterationFigures& figures) const;
   Result<void> SaveLast();
   Result<void> SaveBest();
+  std::string ObjectiveFigure(double value) const;
   Result<void> Note(const std::string& line);
   tl::unexpected<Error> NoteFailure(Error error);
   void Describe(nn::SafetensorsFile* file) const;
@@ -120,7 +125,7 @@ class Trainer {
   SystemClock system_clock_;
   const Clock* clock_;
   ThreadPool pool_;
-  TrainingWorlds worlds_;
+  std::shared_ptr<const TrainingWorlds> worlds_;
   std::optional<Validation> validation_;
   std::unique_ptr<Learner> learner_;
   std::optional<MetricsTable> metrics_;

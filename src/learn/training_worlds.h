@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "learn/env.h"
+#include "learn/training_world.h"
 #include "scenario/scenario.h"
 #include "task/task.h"
 
@@ -20,20 +20,26 @@ class TrainingWorlds {
  public:
   // One in `enlarge_every` environments will play in its scenario at twice the size (0: none;
   // scenarios of more than kEnlargeNodesMax nodes stay as they are). Refuses tasks with different
-  // features, and worlds of which no start state can be drawn.
+  // features, and worlds of which no start state can be drawn. Where pods are placed, heuristics are
+  // tried first, on `threads` threads, and no world is enlarged.
   static Result<TrainingWorlds> Make(std::span<const std::shared_ptr<const Scenario>> scenarios,
-                                     int enlarge_every = 0);
+                                     int enlarge_every = 0, int threads = 1);
 
   static constexpr int kEnlargeNodesMax = 64;
 
   // What environments play in, in turn; and the scenarios as they are, to validate on.
   std::span<const TrainingWorld> list() const { return list_; }
   std::span<const TrainingWorld> originals() const { return originals_; }
-  const Task& task() const { return *tasks_[0]; }
+  const TrainingWorld& first() const { return originals_[0]; }
+  const Task& task() const { return *tasks_[0]; }  // REQUIRES: !first().places().
 
  private:
+  Result<void> AddPlacement(std::shared_ptr<const Scenario> scenario, int threads);
+  Result<void> AddMigration(std::shared_ptr<const Scenario> scenario);
+
   std::vector<std::unique_ptr<World>> worlds_;
   std::vector<std::unique_ptr<Task>> tasks_;
+  std::vector<std::unique_ptr<PlacementWorld>> placements_;
   std::vector<TrainingWorld> originals_;
   std::vector<TrainingWorld> list_;
 };

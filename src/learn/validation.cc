@@ -5,7 +5,9 @@
 
 #include "base/check.h"
 #include "base/rng.h"
+#include "evaluation/placement_run.h"
 #include "nn/softmax.h"
+#include "policy/neural_placement.h"
 
 namespace rudderfish {
 namespace {
@@ -19,7 +21,13 @@ Result<Validation> Validation::Draw(std::span<const TrainingWorld> worlds, uint6
   Validation validation;
   validation.worlds_.assign(worlds.begin(), worlds.end());
   for (size_t w = 0; w < worlds.size(); ++w) {
-    for (int i = 0; i < starts; ++i) {
+    for (int i = 0; worlds[w].places() && i < std::min(starts, kPlacementEpisodes); ++i) {
+      Rng rng(seed, kValidationStream + validation.placements_.size());
+      const PlacementWorld* world = worlds[w].placement;
+      validation.placements_.push_back(
+          {world, rng.Next64(), std::make_unique<Lifecycle>(world->scenario), {}});
+    }
+    for (int i = 0; !worlds[w].places() && i < starts; ++i) {
       if (i % kLanes == 0) {
         validation.groups_.push_back({.world = static_cast<int>(w),
                                       .first = static_cast<int>(validation.starts_.size()),
@@ -33,7 +41,35 @@ Result<Validation> Validation::Draw(std::span<const TrainingWorld> worlds, uint6
   return validation;
 }
 
+ValidationFigures Validation::RunPlacements(const nn::CandidateNet& net, ThreadPool* pool) {
+  const auto shared = std::make_shared<const nn::CandidateNet>(net);
+  pool->ParallelFor(static_cast<int>(placements_.size()), [&](int index, int) {
+    PlacementEpisode& episode = placements_[index];
+    NeuralPlacement learned(episode.world->task, shared);
+    const auto choose = [&](const PlacementQuestion& question) {
+      const int choice = learned.Choose(question);
+      return choice < 0 ? kNone : learned.space().candidates[choice].node;
+    };
+    const Result<LifecycleMetrics> metrics =
+        RunPlacement(choose, episode.seed, episode.lifecycle.get());
+    CHECK(metrics.has_value());  // Made from a world that has been started.
+    episode.figures.final_ms = episode.figures.objective_ms =
+        PlacementCost(*metrics, episode.world->scenario->node_count());
+    episode.figures.moves = static_cast<double>(metrics->bindings);
+  });
+  ValidationFigures mean;
+  const auto n = static_cast<double>(placements_.size());
+  for (const PlacementEpisode& one : placements_) {
+    mean.final_ms += one.figures.final_ms / n;
+    mean.objective_ms += one.figures.objective_ms / n;
+    mean.mean_return -= one.figures.objective_ms / n;
+    mean.moves += one.figures.moves / n;
+  }
+  return mean;
+}
+
 ValidationFigures Validation::Run(const nn::CandidateNet& net, ThreadPool* pool) {
+  if (!placements_.empty()) return RunPlacements(net, pool);
   while (static_cast<int>(crews_.size()) < pool->size()) {
     Crew& crew = crews_.emplace_back();
     crew.workspace = std::make_unique<nn::Workspace>(nn::Workspace::Keep::kNothing);

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "base/thread_pool.h"
-#include "learn/env.h"
+#include "learn/training_world.h"
 #include "nn/candidate_net.h"
 
 // How good a network is while it learns: its most likely plan from start states drawn once, from
@@ -16,13 +16,16 @@
 // is chosen by it, so its figures are slightly too good; what a policy is worth,
 // evaluation/evaluation.h says. Plans end at the task's own limit of steps.
 //
+// Where pods are placed, the figure is PlacementCost of whole episodes, at most
+// kPlacementEpisodes of each world.
+//
 // One question of many starts is answered in one pass of the network; the same figures for any
 // number of threads.
 
 namespace rudderfish {
 
 struct ValidationFigures {
-  double final_ms = 0;      // Mean latency after the plan,
+  double final_ms = 0;      // Mean latency after the plan; of placing, PlacementCost,
   double objective_ms = 0;  // the same with the task's step costs added: smaller is better.
   double mean_return = 0;   // In the task's reward unit.
   double moves = 0;
@@ -36,6 +39,8 @@ class Validation {
   std::span<const State> starts() const { return starts_; }
 
   ValidationFigures Run(const nn::CandidateNet& net, ThreadPool* pool);
+
+  static constexpr int kPlacementEpisodes = 16;
 
  private:
   static constexpr int kLanes = 16;  // Starts answered together.
@@ -53,11 +58,20 @@ class Validation {
     std::unique_ptr<nn::Workspace> workspace;
   };
 
+  struct PlacementEpisode {
+    const PlacementWorld* world = nullptr;
+    uint64_t seed = 0;
+    std::unique_ptr<Lifecycle> lifecycle;
+    ValidationFigures figures;
+  };
+
   Validation() = default;
+  ValidationFigures RunPlacements(const nn::CandidateNet& net, ThreadPool* pool);
   void RunGroup(const nn::CandidateNet& net, const Group& group, Crew* crew);
 
   std::vector<TrainingWorld> worlds_;
   std::vector<State> starts_;
+  std::vector<PlacementEpisode> placements_;
   std::vector<Group> groups_;
   std::vector<ValidationFigures> figures_;  // [start]
   std::vector<Crew> crews_;                 // [thread]

@@ -81,6 +81,7 @@ class ClusterTotals {
   // What Now would be after one pod more, without placing it. REQUIRES: HasRoom.
   ClusterTerms Try(WorkloadId workload, NodeId node) const;
 
+  const PlacementLaws& laws() const { return *laws_; }
   int PodsOn(NodeId node) const { return pods_on_[node]; }
   // 0 without users.
   double NodeUserMs(NodeId node) const;

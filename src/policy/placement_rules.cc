@@ -43,12 +43,6 @@ NodeId Cheapest(const PlacementQuestion& question, Cost cost) {
 
 }  // namespace
 
-bool MayRunOn(const PlacementQuestion& question, NodeId node) {
-  if (!HasRoom(question.state, question.workload, node)) return false;
-  const LatencyLimits& limits = question.state.catalog->workloads[question.workload].latency_limits;
-  return question.totals.NodeUserMs(node) <= limits.hard_ms;
-}
-
 NodeId LeastAllocatedNode(const PlacementQuestion& question) {
   return Cheapest(question, [&](NodeId node) { return -FreeShare(question, node); });
 }

@@ -9,21 +9,13 @@
 #include "cluster/state.h"
 #include "model/cluster_totals.h"
 #include "model/objective.h"
+#include "task/placement.h"
 
 // The simple ways to choose a node for one pending pod, which every other way is measured against.
 // All choose among the nodes with room whose node-user latency is within the workload's hard limit,
 // and of equals the first; kNone where there is none, and the pod goes on waiting.
 
 namespace rudderfish {
-
-// What is asked. REQUIRES: `totals` are of `state`.
-struct PlacementQuestion {
-  const State& state;
-  const ClusterTotals& totals;
-  WorkloadId workload;
-};
-
-bool MayRunOn(const PlacementQuestion& question, NodeId node);
 
 // Where the mean of the free shares of CPU and memory is highest with the pod there, or lowest:
 // kube-scheduler's LeastAllocated and MostAllocated strategies, not rounded to integers.

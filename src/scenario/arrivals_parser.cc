@@ -197,6 +197,7 @@ class ArrivalsReader {
     arrivals_.trace.time_warp = warp;
     TRY_ASSIGN(arrivals_.trace.lifetime_warp,
                map.OptionalDouble("lifetime_warp", kLeastWarp, kMostWarp, warp));
+    TRY_ASSIGN(arrivals_.trace.drawn, map.OptionalInt("drawn", 1, kMaxPods, 0));
     return map.Finish();
   }
 

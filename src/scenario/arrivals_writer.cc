@@ -120,6 +120,7 @@ void WriteArrivals(const Scenario& scenario, YamlWriter* out) {
     if (!arrivals.trace.nodes_file.empty()) trace.push_back({"nodes", arrivals.trace.nodes_file});
     trace.push_back({"time_warp", arrivals.trace.time_warp});
     trace.push_back({"lifetime_warp", arrivals.trace.lifetime_warp});
+    if (arrivals.trace.drawn > 0) trace.push_back({"drawn", arrivals.trace.drawn});
     out->FlowMap("trace", trace);
   }
   if (arrivals.start_delay != TimeLaw()) WriteLaw("start_delay", arrivals.start_delay, out);

@@ -66,6 +66,8 @@ struct Scenario {
   std::shared_ptr<const Arrivals> arrivals;  // Null: pods neither come nor go.
   std::optional<Objective> objective;        // Of placement.
 
+  // Whether the question is where pods go that come, rather than which running pod to move.
+  bool places_pods() const { return arrivals != nullptr && patterns.empty(); }
   int node_count() const { return static_cast<int>(names->nodes.size()); }
   int pod_limit() const;                     // Pods of the largest episode.
   std::vector<KindId> KindsOfNodes() const;  // [node]

@@ -30,7 +30,7 @@ Lifecycle::Lifecycle(std::shared_ptr<const Scenario> scenario)
   for (const ArrivalStream& stream : arrivals.streams) sources_.push_back({PodSource(&stream), {}});
   if (arrivals.has_trace()) {
     CHECK(arrivals.trace_pods != nullptr);  // LoadScenario has read it.
-    sources_.push_back({PodSource(arrivals.trace_pods.get()), {}});
+    sources_.push_back({PodSource(arrivals.trace_pods.get(), arrivals.trace.drawn), {}});
   }
 }
 

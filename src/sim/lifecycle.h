@@ -60,6 +60,7 @@ class Lifecycle {
   const ClusterTotals& totals() const { return totals_; }
   const Scenario& scenario() const { return *scenario_; }
   const LifecycleMetrics& metrics() const { return metrics_; }
+  int64_t waiting_pods() const { return waiting_; }  // Not bound; the pending one too.
 
  private:
   using Slot = int32_t;  // A pod's place here, which it keeps while PodIds change.

@@ -18,6 +18,7 @@ void PodSource::Start(const Rng& rng) {
 
 bool PodSource::Next(ArrivingPod* pod) {
   *pod = {};
+  if (trace_ != nullptr && drawn_ > 0) return DrawFromTrace(pod);
   if (trace_ != nullptr) {
     if (number_ == static_cast<int64_t>(trace_->size())) return false;
     const TracePod& recorded = (*trace_)[number_++];
@@ -40,6 +41,19 @@ bool PodSource::Next(ArrivingPod* pod) {
   pod->workload = DrawWorkload();
   if (stream_->lifetime) pod->lifetime = stream_->lifetime->Draw(&rng_);
   ++number_;
+  return true;
+}
+
+// A pod, and apart from it a time since the one before.
+bool PodSource::DrawFromTrace(ArrivingPod* pod) {
+  if (number_ == drawn_) return false;
+  const auto recorded = static_cast<uint32_t>(trace_->size());
+  if (number_++ > 0 && recorded > 1) {
+    const uint32_t gap = rng_.Below(recorded - 1);
+    at_ = std::min(at_ + (*trace_)[gap + 1].at - (*trace_)[gap].at, kLatest);
+  }
+  const TracePod& drawn = (*trace_)[rng_.Below(recorded)];
+  *pod = {.at = at_, .lifetime = drawn.lifetime, .workload = drawn.workload};
   return true;
 }
 

@@ -23,7 +23,8 @@ class PodSource {
  public:
   // REQUIRES: they outlive the source.
   explicit PodSource(const ArrivalStream* stream) : stream_(stream) {}
-  explicit PodSource(const std::vector<TracePod>* trace) : trace_(trace) {}
+  // `drawn`: TraceSource::drawn.
+  PodSource(const std::vector<TracePod>* trace, int64_t drawn) : trace_(trace), drawn_(drawn) {}
 
   // From the beginning.
   void Start(const Rng& rng);
@@ -33,11 +34,13 @@ class PodSource {
 
  private:
   WorkloadId DrawWorkload();
+  bool DrawFromTrace(ArrivingPod* pod);
   void NextOfWaves(ArrivingPod* pod) const;
   void NextOfRolling(ArrivingPod* pod) const;
 
   const ArrivalStream* stream_ = nullptr;
   const std::vector<TracePod>* trace_ = nullptr;
+  int64_t drawn_ = 0;
   Rng rng_{0};
   int64_t number_ = 0;  // Of the next pod.
   SimTime at_{0};       // Of the pod before.

@@ -7,9 +7,8 @@
 
 namespace rudderfish {
 
-std::string Task::FeatureHash() const {
-  std::string text(name());
-  const FeatureTable& table = features();
+std::string HashOfFeatures(std::string_view task, const FeatureTable& table) {
+  std::string text(task);
   for (const auto* entity : {&table.candidate, &table.node, &table.workload, &table.context}) {
     text += "|";
     for (const FeatureDescription& feature : *entity) {
@@ -18,5 +17,7 @@ std::string Task::FeatureHash() const {
   }
   return Sha256Hex(text).substr(0, 16);
 }
+
+std::string Task::FeatureHash() const { return HashOfFeatures(name(), features()); }
 
 }  // namespace rudderfish

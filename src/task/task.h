@@ -40,6 +40,9 @@ struct FeatureTable {
   std::vector<FeatureDescription> candidate, node, workload, context;
 };
 
+// Digest of a task's name and its features: what must hold for a policy to run.
+std::string HashOfFeatures(std::string_view task, const FeatureTable& table);
+
 class Task {
  public:
   virtual ~Task() = default;

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/placement_commands.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/yaml.h"
+#include "cli/policy_spec.h"
+#include "cli/terminal.h"
+#include "evaluation/placement_evaluation.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr int64_t kPlacementEpisodesDefault = 20;
+constexpr int64_t kPlacementEpisodesMax = 100'000;
+
+Result<std::vector<PlacementGroup>> GroupsFor(const std::vector<PolicySpec>& specs,
+                                              const PlacementTask& task) {
+  std::vector<PlacementGroup> groups;
+  for (const PolicySpec& spec : specs) {
+    PlacementGroup group{.name = spec.name};
+    for (const std::string& member : spec.members) {
+      TRY_ASSIGN(PlacementPolicy policy, OfOption("policy", MakePlacementPolicy(member, task)));
+      group.members.push_back(std::move(policy));
+    }
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+}  // namespace
+
+Result<std::optional<Objective>> ObjectiveOf(const Arguments& arguments) {
+  const std::optional<std::string> text = arguments.Text("objective");
+  if (!text) return std::optional<Objective>();
+  std::string yaml;
+  for (const char letter : *text) yaml += letter == ':' ? std::string(": ") : std::string(1, letter);
+  if (yaml.find(':') != std::string::npos) yaml = "{" + yaml + "}";
+  TRY_ASSIGN(const YamlNode node, ParseYaml(yaml, "--objective"));
+  TRY_ASSIGN(const Objective objective, ParseObjective(node));
+  return std::optional(objective);
+}
+
+Result<std::shared_ptr<const Scenario>> PlacementScenario(const std::filesystem::path& path,
+                                                          const Arguments& arguments) {
+  TRY_ASSIGN(Scenario scenario, LoadScenario(path));
+  TRY_ASSIGN(const std::optional<Objective> objective, ObjectiveOf(arguments));
+  if (!scenario.places_pods()) {
+    if (objective)
+      return Invalid("--objective: {} is no world in which pods come and go", path.string());
+    return std::shared_ptr<const Scenario>();
+  }
+  if (objective) scenario.objective = objective;
+  if (!scenario.objective) {
+    return Invalid(
+        "{}: says nothing of what placing pods is to make small; give it an `objective`, or name "
+        "one by --objective",
+        path.string());
+  }
+  return std::make_shared<const Scenario>(std::move(scenario));
+}
+
+Result<ExitStatus> EvaluatePlacement(std::shared_ptr<const Scenario> scenario,
+                                     const Arguments& arguments, const Session& session) {
+  for (const std::string_view option : {"starts", "select", "optimum", "report"}) {
+    if (arguments.Has(option))
+      return Invalid("--{}: is for worlds in which pods are moved", option);
+  }
+  TRY_ASSIGN(const OutputFormat format, OutputFormatOf(arguments, 3));
+  TRY_ASSIGN(const int threads, ThreadsOf(arguments));
+  PlacementEvaluationOptions options;
+  TRY_ASSIGN(options.seed, SeedOf(arguments));
+  TRY_ASSIGN(const int64_t episodes, arguments.Integer("episodes", kPlacementEpisodesDefault, 1,
+                                                       kPlacementEpisodesMax));
+  options.episodes = static_cast<int>(episodes);
+  TRY_ASSIGN(const std::string list,
+             arguments.RequiredText("policy", "what to evaluate, such as greedy,learned=runs/a"));
+  TRY_ASSIGN(const std::vector<PolicySpec> specs, OfOption("policy", ParsePolicySpecs(list)));
+  const PlacementTask task(*scenario->objective);
+  TRY_ASSIGN(const std::vector<PlacementGroup> groups, GroupsFor(specs, task));
+  PlacementEvaluation evaluation;
+  {
+    Progress progress("evaluate", session.verbosity);
+    options.progress = [&](double fraction, std::string_view text) {
+      progress.Update(fraction, text);
+    };
+    ThreadPool pool(threads);
+    TRY_ASSIGN(evaluation, EvaluatePlacements(std::move(scenario), groups, options, &pool));
+  }
+  switch (format) {
+    case OutputFormat::kTable:
+      TRY(Print(PlacementTable(evaluation)));
+      break;
+    case OutputFormat::kJson:
+      TRY(Print(PlacementJson(evaluation)));
+      break;
+    case OutputFormat::kCsv:
+      TRY(Print(PlacementCsv(evaluation)));
+      break;
+  }
+  return evaluation.is_better() ? ExitStatus::kDone : ExitStatus::kNotBetter;
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "model/objective.h"
+#include "scenario/scenario.h"
+
+// What the commands do in worlds in which pods come and go and are placed.
+
+namespace rudderfish {
+
+// The value of --objective: "balance", or "balance:1,energy:0.5".
+Result<std::optional<Objective>> ObjectiveOf(const Arguments& arguments);
+
+// The scenario with the objective of --objective, or its own. Nothing if pods are moved in it.
+// kInvalidArgument if it has no objective at all.
+Result<std::shared_ptr<const Scenario>> PlacementScenario(const std::filesystem::path& path,
+                                                          const Arguments& arguments);
+
+Result<ExitStatus> EvaluatePlacement(std::shared_ptr<const Scenario> scenario,
+                                     const Arguments& arguments, const Session& session);
+Result<ExitStatus> SimulatePlacement(std::shared_ptr<const Scenario> scenario,
+                                     const Arguments& arguments);
+Result<std::string> InspectPlacement(const std::filesystem::path& path, const Scenario& scenario,
+                                     OutputFormat format);
+
+}  // namespace rudderfish

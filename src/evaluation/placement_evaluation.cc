@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "evaluation/placement_evaluation.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/rng.h"
+#include "evaluation/evaluation.h"
+#include "evaluation/placement_run.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr int kEpisodesForChoosing = 16;
+
+struct PlacementJob {
+  int policy = 0, member = 0;
+  int episode = 0;
+  bool for_choosing = false;
+  Result<LifecycleMetrics> metrics = LifecycleMetrics();
+  std::vector<double> decide_us;
+};
+
+std::vector<PlacementJob> JobsOf(const std::vector<PlacementGroup>& policies, int episodes) {
+  std::vector<PlacementJob> jobs;
+  for (int p = 0; p < static_cast<int>(policies.size()); ++p) {
+    const bool candidate = policies.size() > 1 && p + 1 == static_cast<int>(policies.size());
+    for (int i = 0; !candidate && policies.size() > 1 && i < kEpisodesForChoosing; ++i)
+      jobs.push_back({.policy = p, .episode = i, .for_choosing = true});
+    for (int m = 0; m < static_cast<int>(policies[p].members.size()); ++m) {
+      for (int i = 0; i < episodes; ++i)
+        jobs.push_back({.policy = p, .member = m, .episode = i});
+    }
+  }
+  return jobs;
+}
+
+void Judge(PlacementEvaluation* evaluation) {
+  const int count = static_cast<int>(evaluation->policies.size());
+  if (count < 2) return;
+  evaluation->baseline = 0;
+  for (int p = 1; p + 1 < count; ++p) {
+    if (evaluation->policies[p].trial_cost <
+        evaluation->policies[evaluation->baseline].trial_cost) {
+      evaluation->baseline = p;
+    }
+  }
+  const int episodes = evaluation->episodes;
+  const RunMatrix candidate = evaluation->policies.back().Objectives(episodes);
+  const RunMatrix baseline = evaluation->policies[evaluation->baseline].Objectives(episodes);
+  evaluation->difference = PairedDifference(candidate, baseline);
+  evaluation->difference_ci = BootstrapPairedDifference(candidate, baseline, {});
+  for (int i = 0; i < episodes; ++i) {
+    const auto mean = [&](const RunMatrix& runs) {
+      return Mean({&runs.values[i * runs.seeds], static_cast<size_t>(runs.seeds)});
+    };
+    const double difference = mean(candidate) - mean(baseline);
+    evaluation->better += difference < -kTie ? 1 : 0;
+    evaluation->worse += difference > kTie ? 1 : 0;
+    evaluation->equal += std::abs(difference) <= kTie ? 1 : 0;
+  }
+  if (episodes < kStartsForFinding) return;
+  if (evaluation->difference_ci.high < 0) evaluation->finding = Finding::kBetter;
+  if (evaluation->difference_ci.low > 0) evaluation->finding = Finding::kWorse;
+}
+
+}  // namespace
+
+RunMatrix EvaluatedPlacement::Objectives(int episodes_each) const {
+  RunMatrix runs{.starts = episodes_each, .seeds = training_seeds};
+  for (int i = 0; i < episodes_each; ++i) {
+    for (int s = 0; s < training_seeds; ++s) {
+      const LifecycleMetrics& one = episodes[s * episodes_each + i];
+      runs.values.push_back(one.MeanOverTime(one.objective_s));
+    }
+  }
+  return runs;
+}
+
+Result<PlacementEvaluation> EvaluatePlacements(std::shared_ptr<const Scenario> scenario,
+                                               const std::vector<PlacementGroup>& policies,
+                                               const PlacementEvaluationOptions& options,
+                                               ThreadPool* pool) {
+  CHECK(scenario->objective.has_value());
+  CHECK(!policies.empty());
+  PlacementEvaluation evaluation{.scenario = scenario->name,
+                                 .objective = ObjectiveText(*scenario->objective),
+                                 .seed = options.seed,
+                                 .nodes = scenario->node_count(),
+                                 .episodes = options.episodes};
+  std::vector<PlacementJob> jobs = JobsOf(policies, options.episodes);
+  std::vector<std::unique_ptr<Lifecycle>> worlds;
+  for (int i = 0; i < pool->size(); ++i) worlds.push_back(std::make_unique<Lifecycle>(scenario));
+  std::atomic<int> done = 0;
+  pool->ParallelFor(static_cast<int>(jobs.size()), [&](int index, int worker) {
+    PlacementJob& job = jobs[index];
+    const uint64_t seed =
+        job.for_choosing
+            ? TrialSeed(scenario->seed, job.episode)
+            : Rng(options.seed, kHeldOutStream + static_cast<uint64_t>(job.episode)).Next64();
+    job.metrics = RunPlacement(policies[job.policy].members[job.member].start(), seed,
+                               worlds[worker].get(), &job.decide_us);
+    const int count = ++done;
+    if (worker == 0 && options.progress) {
+      options.progress(static_cast<double>(count) / static_cast<double>(jobs.size()),
+                       fmt::format("{} of {} episodes", count, jobs.size()));
+    }
+  });
+  std::vector<std::vector<double>> times(policies.size());
+  for (const PlacementGroup& group : policies) {
+    evaluation.policies.push_back(
+        {.name = group.name, .training_seeds = static_cast<int>(group.members.size())});
+  }
+  for (PlacementJob& job : jobs) {
+    TRY_ASSIGN(const LifecycleMetrics metrics, std::move(job.metrics));
+    EvaluatedPlacement& policy = evaluation.policies[job.policy];
+    if (job.for_choosing) {
+      policy.trial_cost += PlacementCost(metrics, evaluation.nodes) / kEpisodesForChoosing;
+    } else {
+      policy.episodes.push_back(metrics);
+      auto& all = times[job.policy];
+      all.insert(all.end(), job.decide_us.begin(), job.decide_us.end());
+    }
+  }
+  for (size_t p = 0; p < policies.size(); ++p) {
+    if (times[p].empty()) continue;
+    evaluation.policies[p].decide_p50_us = Quantile(times[p], 0.5);
+    evaluation.policies[p].decide_p99_us = Quantile(times[p], 0.99);
+  }
+  Judge(&evaluation);
+  return evaluation;
+}
+
+}  // namespace rudderfish

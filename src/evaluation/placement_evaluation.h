@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/thread_pool.h"
+#include "evaluation/comparison.h"
+#include "evaluation/statistics.h"
+#include "policy/placement_registry.h"
+#include "scenario/scenario.h"
+#include "sim/lifecycle_metrics.h"
+
+// What ways to place pods are worth: each on the same held-out episodes, and the last of them (the
+// candidate) against the heuristic that was best on other episodes (TrialSeed), so that the choice
+// of the baseline has not seen what it is judged on.
+//
+// An episode is a pure function of (scenario, seed, policy), whatever the number of threads; only
+// times of decisions hold the clock. Smaller objectives are better.
+
+namespace rudderfish {
+
+// Several members are one recipe trained from several seeds.
+struct PlacementGroup {
+  std::string name;
+  std::vector<PlacementPolicy> members;
+};
+
+struct EvaluatedPlacement {
+  std::string name;
+  int training_seeds = 1;
+  std::vector<LifecycleMetrics> episodes;  // [training seed][episode]
+  double trial_cost = 0;                   // PlacementCost on the episodes for choosing.
+  double decide_p50_us = 0, decide_p99_us = 0;
+
+  RunMatrix Objectives(int episodes_each) const;
+};
+
+struct PlacementEvaluation {
+  std::string scenario;
+  std::string objective;
+  uint64_t seed = 0;
+  int nodes = 0;
+  int episodes = 0;
+  std::vector<EvaluatedPlacement> policies;
+
+  // With two policies or more.
+  int baseline = -1;
+  Finding finding = Finding::kUndecided;
+  double difference = 0;  // Candidate less baseline, in units of the objective.
+  ConfidenceInterval difference_ci;
+  int better = 0, equal = 0, worse = 0;  // Episodes, means over training seeds.
+
+  bool is_better() const { return baseline < 0 || finding == Finding::kBetter; }
+};
+
+struct PlacementEvaluationOptions {
+  uint64_t seed = 1;
+  int episodes = 20;
+  std::function<void(double fraction, std::string_view text)> progress;  // On this thread.
+};
+
+// REQUIRES: an objective and arrivals; at least one policy, with names that differ.
+Result<PlacementEvaluation> EvaluatePlacements(std::shared_ptr<const Scenario> scenario,
+                                               const std::vector<PlacementGroup>& policies,
+                                               const PlacementEvaluationOptions& options,
+                                               ThreadPool* pool);
+
+// Aligned text, the verdict last; JSON with schema_version 1; a row an episode.
+std::string PlacementTable(const PlacementEvaluation& evaluation);
+std::string PlacementJson(const PlacementEvaluation& evaluation);
+std::string PlacementCsv(const PlacementEvaluation& evaluation);
+
+}  // namespace rudderfish

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/placement_env.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/rng.h"
+#include "evaluation/placement_run.h"
+
+namespace rudderfish {
+namespace {
+
+// Streams of the seed for episodes of training; those of evaluation are kHeldOutStream's.
+uint64_t EpisodeSeed(uint64_t seed, uint64_t id, uint64_t episode) {
+  return Rng(seed, id, episode).Next64();
+}
+
+constexpr double kLatestStart = 0.8;  // Of an episode.
+
+}  // namespace
+
+PlacementEnv::PlacementEnv(const PlacementWorld& world, uint64_t seed, uint64_t id, int max_steps)
+    : world_(&world),
+      seed_(seed),
+      id_(id),
+      max_steps_(max_steps),
+      own_(world.scenario),
+      twin_(world.scenario) {}
+
+double PlacementEnv::CostOf(const Lifecycle& lifecycle) const {
+  const ClusterTerms terms = lifecycle.totals().Now();
+  return world_->task.objective().Cost(terms) * terms.ready_nodes +
+         static_cast<double>(lifecycle.waiting_pods());
+}
+
+// To the next pod that has a choice; false at the end. Others go where they can.
+bool PlacementEnv::NextQuestion() {
+  while (own_.NextPending()) {
+    world_->task.Space(question(), {}, &space_);
+    if (space_.count() > 1) return true;
+    own_.Bind(space_.count() == 0 ? kNone : space_.candidates[0].node);
+  }
+  return false;
+}
+
+// Until the twin has answered all that was asked by now.
+void PlacementEnv::FollowWithTwin() {
+  while (twin_waits_ && twin_.state().at <= own_.state().at) {
+    world_->task.Space({twin_.state(), twin_.totals(), twin_.pending_workload()}, {},
+                       &twin_space_);
+    const int best = BestCandidate(twin_space_.candidates, world_->reference);
+    twin_.Bind(best < 0 ? kNone : twin_space_.candidates[best].node);
+    twin_waits_ = twin_.NextPending();
+  }
+}
+
+// False if the episode is over before.
+bool PlacementEnv::PlaceByReference(int64_t questions) {
+  for (int64_t i = 0; i < questions; ++i) {
+    own_.Bind(space_.candidates[BestCandidate(space_.candidates, world_->reference)].node);
+    if (!NextQuestion()) return false;
+  }
+  return true;
+}
+
+// After so many questions, or fewer where the episode has no more.
+void PlacementEnv::StartAt(uint64_t seed, int64_t questions) {
+  do {
+    CHECK(own_.Start(seed).has_value());  // PlacementWorld::Make has started it.
+    CHECK(NextQuestion());
+    if (PlaceByReference(questions)) return;
+    questions /= 2;
+  } while (true);
+}
+
+void PlacementEnv::Reset(uint64_t episode) {
+  cursor_.episode = episode;
+  cursor_.moves.clear();
+  steps_ = 0;
+  const uint64_t seed = EpisodeSeed(seed_, id_, episode);
+  CHECK(twin_.Start(seed).has_value());
+  const double share =
+      episode == 0 ? kLatestStart * Rng(seed_, id_, ~uint64_t{0}).Uniform() : 0.0;
+  StartAt(seed, static_cast<int64_t>(share * static_cast<double>(world_->questions)));
+  twin_waits_ = twin_.NextPending();
+  FollowWithTwin();
+}
+
+StepResult PlacementEnv::Step(int choice) {
+  CHECK(choice >= 0 && choice < space_.count());
+  const SimTime asked_at = own_.state().at;
+  const double own_before = CostOf(own_), twin_before = CostOf(twin_);
+  const NodeId node = space_.candidates[choice].node;
+  cursor_.moves.push_back({own_.pending_workload(), kNone, node});
+  own_.Bind(node);
+  ++steps_;
+  const bool goes_on = NextQuestion();
+  FollowWithTwin();
+  const double passed_s = std::chrono::duration<double>(own_.state().at - asked_at).count();
+  StepResult result{.reward = (own_before - CostOf(own_)) - (twin_before - CostOf(twin_))};
+  result.terminated = !goes_on;
+  result.truncated = goes_on && steps_ >= max_steps_;
+  result.discount = std::exp(-passed_s / world_->horizon_s);
+  return result;
+}
+
+EpisodeFigures PlacementEnv::figures() const {
+  return {.initial = PlacementCost(twin_.metrics(), twin_.state().nodes.size()),
+          .final = PlacementCost(own_.metrics(), own_.state().nodes.size()),
+          .moves = static_cast<double>(steps_)};
+}
+
+Result<void> PlacementEnv::Restore(const EnvCursor& cursor) {
+  Reset(cursor.episode);
+  const std::vector<Move> moves = cursor.moves;
+  for (const Move& move : moves) {
+    const auto& list = space_.candidates;
+    const auto found = std::find_if(list.begin(), list.end(), [&](const PlacementCandidate& one) {
+      return one.node == move.to;
+    });
+    if (found == list.end() || steps_ + 1 >= max_steps_ ||
+        own_.pending_workload() != move.workload ||
+        Step(static_cast<int>(found - list.begin())).terminated) {
+      return Fail(ErrorCode::kCorruption,
+                  "environment {}, episode {}: placing {} (workload {}, node {}) cannot be repeated",
+                  id_, cursor.episode, steps_, move.workload, move.to);
+    }
+  }
+  return {};
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/rng.h"
+#include "evaluation/placement_run.h"
+#include "learn/placement_env.h"
+
+// Which heuristic, and which mix of simple scores, does best on training seeds: what learning
+// starts from, and what it is measured against while it learns.
+
+namespace rudderfish {
+namespace {
+
+constexpr uint64_t kClimbStream = (uint64_t{6} << 40) + 1;  // Of the scenario's seed.
+constexpr int kTrialEpisodes = 16;
+constexpr int kTrialsARound = 8;
+constexpr int64_t kPodsOfAllTrials = 1'200'000;  // Fewer rounds where episodes are long.
+constexpr int kRoundsMax = 10, kRoundsMin = 2;
+constexpr double kSmallWeight = 0.1;
+
+struct Trial {
+  PlacementPolicy policy;
+  PlacementMix mix{};
+  double cost = 0;
+};
+
+class Trials {
+ public:
+  Trials(std::shared_ptr<const Scenario> scenario, ThreadPool* pool)
+      : scenario_(std::move(scenario)), pool_(pool) {
+    for (int i = 0; i < kTrialEpisodes; ++i)
+      worlds_.push_back(std::make_unique<Lifecycle>(scenario_));
+  }
+
+  // The same episodes for all, one a thread at a time.
+  Result<void> Run(Trial* trial) {
+    std::vector<Result<LifecycleMetrics>> results(kTrialEpisodes, LifecycleMetrics());
+    pool_->ParallelFor(kTrialEpisodes, [&](int episode, int) {
+      results[episode] = RunPlacement(trial->policy.start(),
+                                      TrialSeed(scenario_->seed, episode),
+                                      worlds_[episode].get());
+    });
+    trial->cost = 0;
+    for (Result<LifecycleMetrics>& result : results) {
+      TRY_ASSIGN(const LifecycleMetrics metrics, std::move(result));
+      trial->cost += PlacementCost(metrics, scenario_->node_count()) / kTrialEpisodes;
+      last_ = metrics;
+    }
+    return {};
+  }
+
+  const LifecycleMetrics& last() const { return last_; }
+
+ private:
+  std::shared_ptr<const Scenario> scenario_;
+  ThreadPool* pool_;
+  std::vector<std::unique_ptr<Lifecycle>> worlds_;
+  LifecycleMetrics last_;
+};
+
+// A step away from the best so far: some weights changed, never all.
+PlacementMix Mutated(const PlacementMix& from, Rng* rng) {
+  PlacementMix mix = from;
+  for (int changes = 1 + static_cast<int>(rng->Below(2)); changes > 0; --changes) {
+    double& weight = mix[rng->Below(kPlacementScores)];
+    weight = rng->Uniform() < 0.25 ? 0 : weight + 0.4 * rng->Normal();
+  }
+  return mix;
+}
+
+Result<void> Climb(const PlacementTask& task, int rounds, uint64_t seed, Trials* trials,
+                   Trial* best) {
+  Rng rng(seed, kClimbStream);
+  for (int round = 0; round < rounds; ++round) {
+    Trial winner = *best;
+    for (int i = 0; i < kTrialsARound; ++i) {
+      Trial trial{.mix = Mutated(best->mix, &rng)};
+      trial.policy = MixedPlacement("mixed", task, trial.mix);
+      TRY(trials->Run(&trial));
+      if (trial.cost < winner.cost) winner = std::move(trial);
+    }
+    *best = std::move(winner);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<PlacementWorld> PlacementWorld::Make(std::shared_ptr<const Scenario> scenario,
+                                            ThreadPool* pool) {
+  if (!scenario->objective) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: says nothing of what placing pods is to make small; give it an `objective`, "
+                "or name one by --objective",
+                scenario->name);
+  }
+  PlacementWorld made{.scenario = scenario, .task = PlacementTask(*scenario->objective)};
+  Trials trials(scenario, pool);
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::string_view name : PlacementHeuristics()) {
+    TRY_ASSIGN(PlacementPolicy policy, MakePlacementPolicy(name, made.task));
+    Trial trial{.policy = std::move(policy)};
+    TRY(trials.Run(&trial));
+    if (trial.cost < least) made.heuristic = name;
+    least = std::min(least, trial.cost);
+  }
+  const LifecycleMetrics& seen = trials.last();
+  made.questions = seen.bindings;
+  if (made.questions < 2) {
+    return Fail(ErrorCode::kFailedPrecondition, "{}: no pods arrive that could be placed",
+                scenario->name);
+  }
+  made.horizon_s =
+      std::max(1e-3, kHorizonQuestions * seen.seconds / static_cast<double>(made.questions));
+
+  Trial best{.cost = std::numeric_limits<double>::infinity()};
+  const auto consider = [&](const PlacementMix& mix) -> Result<void> {
+    Trial trial{.policy = MixedPlacement("mixed", made.task, mix), .mix = mix};
+    TRY(trials.Run(&trial));
+    if (trial.cost < best.cost) best = std::move(trial);
+    return {};
+  };
+  for (int score = 0; score <= static_cast<int>(PlacementScore::kFullest); ++score) {
+    PlacementMix mix{};
+    mix[score] = 1;
+    TRY(consider(mix));
+    // What equals greedily, broken by another score.
+    mix[score] = kSmallWeight;
+    mix[static_cast<int>(PlacementScore::kGreedy)] = 1;
+    TRY(consider(mix));
+  }
+  const int64_t pods_a_round = seen.bindings * kTrialEpisodes * kTrialsARound;
+  const int rounds = static_cast<int>(std::clamp<int64_t>(
+      kPodsOfAllTrials / std::max<int64_t>(1, pods_a_round), kRoundsMin, kRoundsMax));
+  TRY(Climb(made.task, rounds, scenario->seed, &trials, &best));
+  made.reference = best.mix;
+  double most = 0;
+  for (const double weight : made.reference) most = std::max(most, std::abs(weight));
+  for (double& weight : made.reference) weight /= most;
+  return made;
+}
+
+}  // namespace rudderfish

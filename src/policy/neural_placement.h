@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/graph_batch.h"
+#include "base/result.h"
+#include "nn/candidate_net.h"
+#include "nn/safetensors.h"
+#include "nn/workspace.h"
+#include "policy/placement_rules.h"
+#include "task/placement.h"
+
+// A learned way to place pods: the network's most likely candidate, if wanted with a mix of simple
+// scores added to its logits. One a thread: it holds what it needs to be asked again, and allocates
+// nothing once it has seen the largest question.
+//
+// A checkpoint says what it was trained for (task, features, objective) and is refused by the name
+// of what differs.
+
+namespace rudderfish {
+
+class NeuralPlacement {
+ public:
+  NeuralPlacement(const PlacementTask& task, std::shared_ptr<const nn::CandidateNet> net,
+                  const PlacementMix& added = {});
+
+  // Which of space() it is, or -1 where the pod may run nowhere. `allowed`: PlacementTask::Space.
+  int Choose(const PlacementQuestion& question, std::span<const uint8_t> allowed = {});
+
+  // Of the last question. Larger is better; one a candidate.
+  const PlacementSpace& space() const { return space_; }
+  std::span<const float> scores() const {
+    return std::span(logits_).first(static_cast<size_t>(space_.count()));
+  }
+
+ private:
+  PlacementTask task_;
+  std::shared_ptr<const nn::CandidateNet> net_;
+  PlacementMix added_;
+  PlacementSpace space_;
+  GraphBatch batch_;
+  nn::Workspace workspace_;
+  std::vector<float> logits_;
+};
+
+// What a checkpoint must agree on with what is to be done.
+void DescribePlacement(const PlacementTask& task, nn::SafetensorsFile* file);
+Result<void> CheckPlacement(const nn::SafetensorsFile& file, const PlacementTask& task);
+
+// `path`: a checkpoint or a run folder (CheckpointOf).
+Result<std::shared_ptr<const nn::CandidateNet>> LoadPlacementNet(const std::filesystem::path& path,
+                                                                 const PlacementTask& task);
+
+}  // namespace rudderfish

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/placement_registry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "base/suggest.h"
+#include "policy/neural_placement.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr std::string_view kHeuristics[] = {"kube-default", "least-allocated", "most-allocated",
+                                            "round-robin", "greedy"};
+constexpr std::string_view kMixed = "mixed:";
+
+class MixedRule {
+ public:
+  MixedRule(const PlacementTask& task, const PlacementMix& mix) : task_(task), mix_(mix) {}
+
+  NodeId operator()(const PlacementQuestion& question) {
+    task_.Space(question, {}, &space_);
+    const int best = BestCandidate(space_.candidates, mix_);
+    return best < 0 ? kNone : space_.candidates[best].node;
+  }
+
+ private:
+  PlacementTask task_;
+  PlacementMix mix_;
+  PlacementSpace space_;
+};
+
+Result<PlacementMix> ParseMix(std::string_view spec, std::string_view text) {
+  PlacementMix mix{};
+  while (!text.empty()) {
+    const size_t end = text.find_first_of(",:");
+    const std::string_view option = text.substr(0, end);
+    const size_t sign = option.find('=');
+    if (sign == std::string_view::npos)
+      return Invalid("policy `{}`: expected a weight such as greedy=1 in place of `{}`", spec,
+                     option);
+    const std::string_view name = option.substr(0, sign), value = option.substr(sign + 1);
+    const auto at = std::find(kPlacementScoreNames.begin(), kPlacementScoreNames.end(), name);
+    if (at == kPlacementScoreNames.end()) {
+      return Invalid("policy `{}`: no score is called `{}`{}; there are {}", spec, name,
+                     DidYouMean(name, kPlacementScoreNames), fmt::join(kPlacementScoreNames, ", "));
+    }
+    double weight = 0;
+    const auto [rest, error] = std::from_chars(value.data(), value.data() + value.size(), weight);
+    if (error != std::errc{} || rest != value.data() + value.size() || !std::isfinite(weight))
+      return Invalid("policy `{}`: {} is `{}`, expected a number", spec, name, value);
+    mix[at - kPlacementScoreNames.begin()] = weight;
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+  return mix;
+}
+
+Result<PlacementPolicy> LearnedPlacement(std::string_view spec, std::string_view path,
+                                         const PlacementTask& task, const PlacementMix& added) {
+  TRY_ASSIGN(const std::shared_ptr<const nn::CandidateNet> net,
+             LoadPlacementNet(std::filesystem::path(path), task));
+  return PlacementPolicy{
+      .name = std::string(spec), .start = [task, net, added]() -> PlacementRule {
+        const auto learned = std::make_shared<NeuralPlacement>(task, net, added);
+        return [learned](const PlacementQuestion& question) {
+          const int choice = learned->Choose(question);
+          return choice < 0 ? kNone : learned->space().candidates[choice].node;
+        };
+      }};
+}
+
+bool LooksLikeARun(std::string_view text) {
+  std::error_code ignored;
+  return text.find('/') != std::string_view::npos || text.ends_with(".safetensors") ||
+         std::filesystem::exists(std::filesystem::path(text), ignored);
+}
+
+}  // namespace
+
+std::vector<std::string_view> PlacementHeuristics() {
+  return {std::begin(kHeuristics), std::end(kHeuristics)};
+}
+
+PlacementPolicy MixedPlacement(std::string name, const PlacementTask& task,
+                               const PlacementMix& mix) {
+  return {.name = std::move(name), .start = [task, mix]() -> PlacementRule {
+            const auto rule = std::make_shared<MixedRule>(task, mix);
+            return [rule](const PlacementQuestion& question) { return (*rule)(question); };
+          }};
+}
+
+Result<PlacementPolicy> MakePlacementPolicy(std::string_view spec, const PlacementTask& task) {
+  if (spec.starts_with(kMixed)) {
+    const size_t plus = spec.find('+');
+    TRY_ASSIGN(const PlacementMix mix,
+               ParseMix(spec, spec.substr(0, plus).substr(kMixed.size())));
+    if (plus == std::string_view::npos) return MixedPlacement(std::string(spec), task, mix);
+    return LearnedPlacement(spec, spec.substr(plus + 1), task, mix);
+  }
+  if (spec == "kube-default") {
+    PlacementMix mix{};
+    mix[static_cast<int>(PlacementScore::kKubeDefault)] = 1;
+    return MixedPlacement(std::string(spec), task, mix);
+  }
+  const auto known = PlacementRuleNames();
+  if (std::find(known.begin(), known.end(), spec) != known.end()) {
+    return PlacementPolicy{.name = std::string(spec),
+                           .start = [name = std::string(spec), task]() -> PlacementRule {
+                             return *PlacementRuleNamed(name, task.objective());
+                           }};
+  }
+  if (LooksLikeARun(spec)) return LearnedPlacement(spec, spec, task, {});
+  return Fail(ErrorCode::kNotFound,
+              "no way to place pods, run folder or checkpoint is called `{}`{}; there are {}, "
+              "mixed:SCORE=WEIGHT and runs of `train`",
+              spec, DidYouMean(spec, kHeuristics), fmt::join(kHeuristics, ", "));
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/placement_registry.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "nn/checkpoint.h"
+#include "policy/neural_placement.h"
+#include "tests/support/small_world.h"
+
+namespace rudderfish {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Nodes of 1, 2 and 4 cores with a pod each; the last is dear.
+struct ThreeNodes {
+  ThreeNodes() {
+    testing::WorldBuilder world;
+    const LayerId site = world.Layer("site");
+    const KindId cheap = world.Kind("cheap", site), dear = world.Kind("dear", site);
+    world.Workload("web", 500, 128);
+    const WorkloadId filler = world.Workload("filler", 400, 128);
+    world.Pod(filler, world.Node(cheap, 1000, 4096));
+    world.Pod(filler, world.Node(cheap, 2000, 4096));
+    world.Node(dear, 4000, 4096);
+    state = world.Build();
+    laws.costs = {{50, 100, 1, 5}, {50, 400, 4, 5}};
+    totals.Reset(state, laws);
+  }
+
+  PlacementQuestion Question() const { return {state, totals, 0}; }
+
+  State state;
+  PlacementLaws laws;
+  ClusterTotals totals;
+};
+
+const PlacementTask kForCost(Objective::Of(ObjectiveTerm::kCost));
+
+NodeId Answer(std::string_view spec) {
+  const ThreeNodes world;
+  const Result<PlacementPolicy> policy = MakePlacementPolicy(spec, kForCost);
+  CHECK(policy.has_value());
+  return policy->start()(world.Question());
+}
+
+std::string Refusal(std::string_view spec) {
+  const Result<PlacementPolicy> policy = MakePlacementPolicy(spec, kForCost);
+  return policy ? "none" : policy.error().message;
+}
+
+TEST(PlacementRegistry, EveryHeuristicAnswersAsItsNameSays) {
+  EXPECT_EQ(Answer("most-allocated"), 0);
+  EXPECT_EQ(Answer("least-allocated"), 2);
+  EXPECT_EQ(Answer("kube-default"), 2);
+  EXPECT_EQ(Answer("greedy"), 0);  // Nodes in use cost nothing more.
+  EXPECT_EQ(Answer("round-robin"), 0);
+}
+
+TEST(PlacementRegistry, AMixAddsScores) {
+  EXPECT_EQ(Answer("mixed:greedy=1"), 0);
+  EXPECT_EQ(Answer("mixed:greedy=1,least-allocated=0.1"), 1);  // Breaks the tie the other way.
+  EXPECT_EQ(Answer("mixed:greedy=0.1:least-allocated=10"), 2);
+}
+
+TEST(PlacementRegistry, WhatIsNoPolicyIsRefusedWithTheNearest) {
+  EXPECT_THAT(Refusal("greedi"), HasSubstr("greedy"));
+  EXPECT_THAT(Refusal("mixed:gredy=1"), HasSubstr("greedy"));
+  EXPECT_THAT(Refusal("mixed:greedy"), HasSubstr("greedy=1"));
+  EXPECT_THAT(Refusal("mixed:greedy=x"), HasSubstr("expected a number"));
+  EXPECT_THAT(Refusal("runs/nowhere"), HasSubstr("runs/nowhere"));
+}
+
+// A network whose weights are 0 but for one score's is that score.
+TEST(PlacementRegistry, ANetworkOfOneScoreAnswersAsThatScore) {
+  auto net = std::make_shared<nn::CandidateNet>(
+      nn::NetShape{.widths = PlacementTask::kWidths, .hidden = 16, .rounds = 1});
+  const auto score = static_cast<int>(PlacementScore::kLeastAllocated);
+  net->tensor("logit.skip")[score] = 1;
+  const ThreeNodes world;
+  NeuralPlacement learned(kForCost, net);
+  ASSERT_EQ(learned.Choose(world.Question()), 2);
+  EXPECT_EQ(learned.space().candidates[2].node, 2);
+  EXPECT_EQ(learned.scores()[2], 0);
+  PlacementMix added{};
+  added[static_cast<int>(PlacementScore::kMostAllocated)] = 3;
+  EXPECT_EQ(NeuralPlacement(kForCost, net, added).Choose(world.Question()), 0);
+}
+
+TEST(PlacementRegistry, ACheckpointOfAnotherTaskIsRefused) {
+  nn::SafetensorsFile file;
+  DescribePlacement(kForCost, &file);
+  EXPECT_TRUE(CheckPlacement(file, kForCost).has_value());
+  const PlacementTask energy(Objective::Of(ObjectiveTerm::kEnergy));
+  EXPECT_THAT(CheckPlacement(file, energy).error().message, HasSubstr("--objective"));
+  file.SetMetadata("features", "0000");
+  EXPECT_THAT(CheckPlacement(file, kForCost).error().message, HasSubstr("other features"));
+  file.SetMetadata("task", "migration");
+  EXPECT_THAT(CheckPlacement(file, kForCost).error().message, HasSubstr("the task migration"));
+}
+
+}  // namespace
+}  // namespace rudderfish

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "task/placement.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <vector>
+
+#include "model/scheduling_rules.h"
+#include "tests/support/small_world.h"
+
+namespace rudderfish {
+namespace {
+
+using testing::kMib;
+using testing::WorldBuilder;
+
+constexpr Objective kMixedObjective{.weight = {1, 0.5, 0.2, 1, 0.7, 0.3}};
+
+// A cluster half full, with devices on the nodes of the second kind. `order` says at which place
+// each node stands; the same seed gives the same nodes.
+struct RandomCluster {
+  RandomCluster(uint64_t seed, int nodes, const std::vector<NodeId>& order) {
+    Rng rng(seed);
+    WorldBuilder world;
+    const LayerId near = world.Layer("near"), users = world.Layer("users");
+    world.LatencyBothWays(users, near, 7);
+    const KindId kinds[] = {world.Kind("plain", near), world.Kind("gpu", near)};
+    for (int w = 0; w < 4; ++w) world.Workload("w", 250 + 500 * w, 128 + 700 * (3 - w));
+    std::vector<NodeId> kind_of(nodes), pods_of(nodes);
+    for (int i = 0; i < nodes; ++i) {
+      kind_of[i] = static_cast<int>(rng.Below(2));
+      pods_of[i] = static_cast<int>(rng.Below(4));
+    }
+    std::vector<int> at(nodes);
+    for (int i = 0; i < nodes; ++i) at[order[i]] = i;
+    for (int i = 0; i < nodes; ++i) {
+      const KindId kind = kind_of[at[i]];
+      const NodeId node = world.Node(kinds[kind], 2000 + 2000 * kind, 4096);
+      for (int p = 0; p < pods_of[at[i]]; ++p) {
+        const WorkloadId w = (at[i] + p) % 4;
+        if (world.free(node).Fits(world.catalog().workloads[w].requests)) world.Pod(w, node);
+      }
+    }
+    state = world.Build();
+    auto catalog = std::make_shared<Catalog>(*state.catalog);
+    catalog->workloads[3].devices = {.count = 1, .millis = 400};
+    catalog->workloads[2].node_kinds = 2;  // Of the second kind alone.
+    state.catalog = catalog;
+    for (int i = 0; i < nodes; ++i)
+      state.nodes.devices.push_back(Devices::Of(state.nodes.kind[i] == 1 ? 2 : 0));
+    state.pods.devices.assign(state.pods.size(), 0);
+    laws.costs = {{50, 100, 1, 5}, {80, 300, 3, 8}};
+    for (WorkloadId w = 0; w < 4; ++w) laws.shapes.Add(catalog->workloads[w], 1 + w);
+    laws.users = users;
+    totals.Reset(state, laws);
+  }
+
+  PlacementQuestion Question(WorkloadId workload) const { return {state, totals, workload}; }
+
+  State state;
+  PlacementLaws laws;
+  ClusterTotals totals;
+};
+
+std::vector<NodeId> InPlace(int nodes) {
+  std::vector<NodeId> order(nodes);
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+TEST(PlacementTask, EqualNodesAreOneCandidateAndEveryAllowedNodeHasOne) {
+  const RandomCluster cluster(3, 40, InPlace(40));
+  const PlacementTask task(kMixedObjective);
+  PlacementSpace space;
+  for (WorkloadId workload = 0; workload < 4; ++workload) {
+    const PlacementQuestion question = cluster.Question(workload);
+    task.Space(question, {}, &space);
+    int nodes = 0;
+    for (const PlacementCandidate& one : space.candidates) nodes += one.nodes;
+    EXPECT_EQ(nodes, space.cluster.allowed_nodes);
+    EXPECT_LT(space.count(), nodes);  // Some are equal.
+    for (NodeId node = 0; node < 40; ++node) {
+      ASSERT_EQ(space.candidate_of[node] != kNone, MayRunOn(question, node));
+      if (space.candidate_of[node] == kNone) continue;
+      const PlacementCandidate& one = space.candidates[space.candidate_of[node]];
+      EXPECT_LE(one.node, node);
+      // What it says holds for each of the nodes that it stands for.
+      EXPECT_DOUBLE_EQ(one.cost, kMixedObjective.Cost(cluster.totals.Try(workload, node)));
+    }
+  }
+}
+
+// As kube-scheduler sees the same nodes and pods.
+TEST(PlacementTask, TheMaskIsThatOfSchedulingRules) {
+  int allowed = 0, refused = 0;
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    const RandomCluster cluster(seed, 12, InPlace(12));
+    const State& state = cluster.state;
+    std::vector<SchedulingNode> nodes;
+    for (NodeId node = 0; node < state.nodes.size(); ++node) {
+      nodes.push_back({.name = NodeName(state, node),
+                       .labels = {{"kind", state.kind_of(node).name}},
+                       .allocatable = state.nodes.allocatable[node],
+                       .pods_max = 110});
+    }
+    SchedulingRules rules;
+    rules.Reset(std::move(nodes), {});
+    std::vector<PodClassId> classes;
+    for (const Workload& workload : state.catalog->workloads) {
+      auto pod = std::make_shared<PodClass>();
+      pod->object_namespace = "default";
+      pod->labels = {{"app", std::to_string(classes.size())}};
+      pod->amounts.requests = pod->amounts.held = workload.requests;
+      if (workload.node_kinds != kAnyKind) pod->node_selector = {{"kind", "gpu"}};
+      classes.push_back(rules.Register(pod));
+    }
+    for (PodId pod = 0; pod < state.pods.size(); ++pod)
+      rules.Assume(classes[state.pods.workload[pod]], state.pods.node[pod]);
+    const PlacementTask task(kMixedObjective);
+    PlacementSpace space;
+    Feasibility feasibility;
+    for (WorkloadId workload = 0; workload < 3; ++workload) {  // Without shares of devices.
+      task.Space(cluster.Question(workload), {}, &space);
+      rules.Filter(classes[workload], &feasibility);
+      for (NodeId node = 0; node < state.nodes.size(); ++node) {
+        EXPECT_EQ(space.candidate_of[node] != kNone, feasibility.IsFeasible(node))
+            << "seed " << seed << " workload " << workload << " node " << node;
+        (space.candidate_of[node] != kNone ? allowed : refused) += 1;
+      }
+    }
+  }
+  EXPECT_GT(allowed, 100);
+  EXPECT_GT(refused, 100);
+}
+
+TEST(PlacementTask, AMaskFromOutsideTakesNodesAway) {
+  const RandomCluster cluster(5, 20, InPlace(20));
+  const PlacementTask task(kMixedObjective);
+  PlacementSpace space;
+  std::vector<uint8_t> allowed(20, 0);
+  allowed[4] = allowed[11] = 1;
+  task.Space(cluster.Question(0), allowed, &space);
+  for (NodeId node = 0; node < 20; ++node) {
+    if (node != 4 && node != 11) EXPECT_EQ(space.candidate_of[node], kNone);
+  }
+  EXPECT_LE(space.count(), 2);
+}
+
+TEST(PlacementTask, RelabellingNodesRelabelsTheRows) {
+  constexpr int kNodes = 30;
+  const PlacementTask task(kMixedObjective);
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    std::vector<NodeId> order = InPlace(kNodes);
+    Rng rng(seed + 100);
+    for (size_t i = order.size(); i > 1; --i)
+      std::swap(order[i - 1], order[rng.Below(static_cast<uint32_t>(i))]);
+    const RandomCluster before(seed, kNodes, InPlace(kNodes)), after(seed, kNodes, order);
+    for (WorkloadId workload = 0; workload < 4; ++workload) {
+      PlacementSpace space, moved;
+      GraphBatch batch{.widths = PlacementTask::kWidths}, moved_batch = batch;
+      task.Space(before.Question(workload), {}, &space);
+      task.Space(after.Question(workload), {}, &moved);
+      task.Encode(before.Question(workload), space, &batch);
+      task.Encode(after.Question(workload), moved, &moved_batch);
+      ASSERT_EQ(space.count(), moved.count());
+      constexpr int kWidth = PlacementTask::kWidths.candidate;
+      for (NodeId node = 0; node < kNodes; ++node) {
+        const int a = space.candidate_of[node], b = moved.candidate_of[order[node]];
+        ASSERT_EQ(a == kNone, b == kNone);
+        if (a == kNone) continue;
+        for (int f = 0; f < kWidth; ++f) {
+          ASSERT_NEAR(batch.candidates[a * kWidth + f], moved_batch.candidates[b * kWidth + f],
+                      1e-5)
+              << PlacementTask::Features().candidate[f].name;
+        }
+      }
+      for (int f = 0; f < PlacementTask::kWidths.context; ++f)
+        EXPECT_NEAR(batch.context[f], moved_batch.context[f], 1e-5);
+    }
+  }
+}
+
+TEST(PlacementTask, FeaturesAreFiniteAndDiffer) {
+  const PlacementTask task(kMixedObjective);
+  GraphBatch batch{.widths = PlacementTask::kWidths};
+  PlacementSpace space;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const RandomCluster cluster(seed, 25, InPlace(25));
+    for (WorkloadId workload = 0; workload < 4; ++workload) {
+      task.Space(cluster.Question(workload), {}, &space);
+      task.Encode(cluster.Question(workload), space, &batch);
+    }
+  }
+  const auto check = [](const FloatRows& rows, int width,
+                        const std::vector<FeatureDescription>& features) {
+    ASSERT_LE(features.size(), static_cast<size_t>(width));
+    for (int f = 0; f < width; ++f) {
+      std::set<float> values;
+      for (size_t at = f; at < rows.size(); at += width) {
+        ASSERT_TRUE(std::isfinite(rows[at]));
+        ASSERT_LE(std::abs(rows[at]), 8.0F);
+        values.insert(rows[at]);
+      }
+      if (f >= static_cast<int>(features.size())) EXPECT_EQ(values, std::set<float>{0});
+    }
+  };
+  check(batch.candidates, PlacementTask::kWidths.candidate, PlacementTask::Features().candidate);
+  check(batch.context, PlacementTask::kWidths.context, PlacementTask::Features().context);
+}
+
+TEST(PlacementTask, ScoresAreZeroForTheBestAndOneAwayInTheMean) {
+  const RandomCluster cluster(9, 30, InPlace(30));
+  const PlacementTask task(Objective::Of(ObjectiveTerm::kBalance));
+  PlacementSpace space;
+  task.Space(cluster.Question(1), {}, &space);
+  ASSERT_GT(space.count(), 2);
+  for (int s = 0; s < kPlacementScores; ++s) {
+    double sum = 0;
+    float most = -1e9F;
+    for (const PlacementCandidate& one : space.candidates) {
+      sum += one.nodes * static_cast<double>(one.score[s]);
+      most = std::max(most, one.score[s]);
+    }
+    EXPECT_EQ(most, 0) << kPlacementScoreNames[s];
+    const double mean = sum / space.cluster.allowed_nodes;
+    EXPECT_TRUE(std::abs(mean + 1) < 1e-5 || mean == 0) << kPlacementScoreNames[s] << " " << mean;
+  }
+  PlacementMix greedy{};
+  greedy[static_cast<int>(PlacementScore::kGreedy)] = 1;
+  const PlacementCandidate& best = space.candidates[BestCandidate(space.candidates, greedy)];
+  for (const PlacementCandidate& one : space.candidates) EXPECT_LE(best.cost, one.cost + 1e-12);
+  EXPECT_EQ(BestCandidate({}, greedy), -1);
+}
+
+TEST(PlacementTask, ObjectivesAreNamedByTermsAndWeights) {
+  EXPECT_EQ(ObjectiveText(Objective::Of(ObjectiveTerm::kEnergy)), "energy");
+  EXPECT_EQ(ObjectiveText({.weight = {1, 0.5, 0, 0, 0, 0}}), "balance:1,energy:0.5");
+}
+
+}  // namespace
+}  // namespace rudderfish
