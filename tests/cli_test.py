@@ -422,6 +422,39 @@ variants:
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
 
+class Placement(Cli):
+    WORLD = TOP / "scenarios/drs-even.yaml"
+
+    def test_pods_that_come_are_placed_by_what_was_learned(self):
+        self.succeed("train", self.WORLD, "--objective", "energy", "-d", "run", "--steps", "8192", "--threads", "2", "-q")
+        done = self.run_cli("evaluate", self.WORLD, "--objective", "energy", "--policy", "kube-default,greedy,learned=run",
+                            "--episodes", "8", "-o", "json", "-q")
+        self.assertIn(done.returncode, (0, 3), done.stderr)
+        found = json.loads(done.stdout)
+        self.assertEqual([policy["name"] for policy in found["policies"]], ["kube-default", "greedy", "learned"])
+        self.assertEqual(found["verdict"]["baseline"], "greedy")
+        self.assertEqual(found["policies"][2]["metrics"]["completed"], 100)
+        self.assertLessEqual(found["policies"][2]["objective_mean"], 1.01 * found["policies"][1]["objective_mean"])
+        self.assertIn("objective", self.succeed("inspect", "run"))
+        self.assertIn("placement", self.succeed("inspect", "run/best.safetensors"))
+        self.refuse("evaluate", self.WORLD, "--policy", "run", says="trained for the objective energy")
+
+    def test_an_episode_tells_where_each_pod_went_and_why(self):
+        text = self.succeed("simulate", self.WORLD, "--policy", "greedy")
+        self.assertEqual(text.count(" -> "), 100)
+        self.assertIn("the best by greedy", text)
+        episode = json.loads(self.succeed("simulate", self.WORLD, "--policy", "greedy", "-o", "json"))
+        self.assertEqual(len(episode["steps"]), 100)
+        for step in episode["steps"]:
+            chosen = [one for one in step["considered"] if one["chosen"]]
+            self.assertEqual(chosen[0]["objective_after"], min(one["objective_after"] for one in step["considered"]))
+
+    def test_a_scenario_with_arrivals_is_inspected(self):
+        self.assertIn("Task: placement; objective balance", self.succeed("inspect", self.WORLD))
+        found = json.loads(self.succeed("inspect", self.WORLD, "-o", "json"))
+        self.assertEqual(found["kube_default_episode"]["arrived"], 100)
+
+
 class BadInput(Cli):
     def test_no_command_and_unknown_commands_are_bad_usage(self):
         self.assertEqual(self.run_cli().returncode, 2)
@@ -453,11 +486,18 @@ class BadInput(Cli):
         starts = self.change_start(lambda start: start["pods"][3].update(node="nowhere-1"))
         self.refuse("evaluate", scenario, "--policy", "stay", "--starts", starts, says=["starts.jsonl:1", "nowhere-1"])
 
-    def test_a_scenario_without_calls_is_refused_where_pods_are_moved(self):
-        for command, *options in (["inspect"], ["simulate", "--policy", "greedy"], ["evaluate", "--policy", "stay,greedy"],
-                                  ["train", "-d", "run", "--time", "1s"]):
-            with self.subTest(command):
-                self.refuse(command, TOP / "scenarios/thesis-test1.yaml", *options, says=["thesis-test1.yaml", "`patterns`"])
+    def test_what_is_not_for_placing_pods_is_refused(self):
+        world = TOP / "scenarios/thesis-test1.yaml"
+        for command, *options, says in (["evaluate", "--policy", "stay,greedy", "stay"],
+                                        ["evaluate", "--policy", "greedy", "--optimum", "--optimum"],
+                                        ["evaluate", "--policy", "gredy", "greedy"],
+                                        ["evaluate", "--policy", "greedy", "--objective", "balanse", "balance"],
+                                        ["simulate", "--policy", "greedy", "--starts", "a.jsonl", "--starts"],
+                                        ["train", "-d", "run", "--time", "1s", "--algorithm", "dqn", "ppo"],
+                                        ["train", "-d", "run", "--time", "1s", "--objective", "energy:x", "--objective"]):
+            with self.subTest(command=command, options=options):
+                self.refuse(command, world, *options, says=says)
+        self.refuse("evaluate", SCENARIO, "--policy", "greedy", "--objective", "energy", says="--objective")
 
     def test_a_workload_larger_than_every_node_is_refused(self):
         self.refuse("inspect", self.changed_scenario("cpu: 1500m", "cpu: 99"), says=["bad.yaml:", "machine-learning"])

@@ -43,8 +43,10 @@ void PrintPreset(const char* name, const char* what, FeaturePreset preset) {
 void PrintPlacement() {
   fmt::print(
       "## Placement\n\n"
-      "Where a pending pod goes (`src/task/placement_features.cc`). A question has candidates and a "
-      "context, no other rows. Scores are 0 for the best candidate and -1 in the mean over the nodes "
+      "Where a pending pod goes (`src/task/placement_features.cc`). A question has candidates and "
+      "a "
+      "context, no other rows. Scores are 0 for the best candidate and -1 in the mean over the "
+      "nodes "
       "where the pod may run.\n\nFeature hash: `{}`.\n\n",
       PlacementTask::FeatureHash());
   PrintTable("Candidate", "One row for nodes that are equal:", PlacementTask::kWidths.candidate,

@@ -36,7 +36,8 @@ Result<std::optional<Objective>> ObjectiveOf(const Arguments& arguments) {
   const std::optional<std::string> text = arguments.Text("objective");
   if (!text) return std::optional<Objective>();
   std::string yaml;
-  for (const char letter : *text) yaml += letter == ':' ? std::string(": ") : std::string(1, letter);
+  for (const char letter : *text)
+    yaml += letter == ':' ? std::string(": ") : std::string(1, letter);
   if (yaml.find(':') != std::string::npos) yaml = "{" + yaml + "}";
   TRY_ASSIGN(const YamlNode node, ParseYaml(yaml, "--objective"));
   TRY_ASSIGN(const Objective objective, ParseObjective(node));
@@ -72,8 +73,8 @@ Result<ExitStatus> EvaluatePlacement(std::shared_ptr<const Scenario> scenario,
   TRY_ASSIGN(const int threads, ThreadsOf(arguments));
   PlacementEvaluationOptions options;
   TRY_ASSIGN(options.seed, SeedOf(arguments));
-  TRY_ASSIGN(const int64_t episodes, arguments.Integer("episodes", kPlacementEpisodesDefault, 1,
-                                                       kPlacementEpisodesMax));
+  TRY_ASSIGN(const int64_t episodes,
+             arguments.Integer("episodes", kPlacementEpisodesDefault, 1, kPlacementEpisodesMax));
   options.episodes = static_cast<int>(episodes);
   TRY_ASSIGN(const std::string list,
              arguments.RequiredText("policy", "what to evaluate, such as greedy,learned=runs/a"));

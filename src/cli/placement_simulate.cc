@@ -35,7 +35,9 @@ class PlacementNarrator {
  public:
   PlacementNarrator(std::shared_ptr<const Scenario> scenario, const PlacementTask& task,
                     const PlacementPolicy& policy, int alternatives)
-      : task_(task), rule_(policy.start()), world_(std::move(scenario)),
+      : task_(task),
+        rule_(policy.start()),
+        world_(std::move(scenario)),
         alternatives_(alternatives) {}
 
   Result<void> Start(uint64_t seed) { return world_.Start(seed); }
@@ -62,8 +64,8 @@ class PlacementNarrator {
     placed->considered = space_.candidates;
     auto& list = placed->considered;
     for (int s = 0; s < kPlacementScores; ++s) {
-      const bool differs = std::any_of(list.begin(), list.end(),
-                                       [&](const auto& one) { return one.score[s] < 0; });
+      const bool differs =
+          std::any_of(list.begin(), list.end(), [&](const auto& one) { return one.score[s] < 0; });
       if (differs && list[chosen].score[s] >= 0) placed->best_by.push_back(kPlacementScoreNames[s]);
     }
     const PlacementCandidate made = list[chosen];
@@ -95,22 +97,20 @@ std::string ReasonOf(const PlacedPod& placed) {
 }
 
 std::string TextOf(const PlacedPod& placed, const State& state) {
-  std::string text = fmt::format("{:9.1f} s  {} -> {}: {}\n", placed.at_s, placed.workload,
-                                 placed.node == kNone ? "-" : NodeName(state, placed.node),
-                                 ReasonOf(placed));
+  std::string text =
+      fmt::format("{:9.1f} s  {} -> {}: {}\n", placed.at_s, placed.workload,
+                  placed.node == kNone ? "-" : NodeName(state, placed.node), ReasonOf(placed));
   if (placed.candidates < 2) return text;
   for (const PlacementCandidate& one : placed.considered) {
     const Resources& all = state.nodes.allocatable[one.node];
-    text += fmt::format("             {} {:<16} objective {:+.5f}  left {:3.0f} % cpu {:3.0f} % memory"
-                        "{}{}\n",
-                        one.node == placed.node ? '*' : ' ', NodeName(state, one.node),
-                        one.cost - placed.cost_before,
-                        all.cpu_millis > 0 ? 100 * one.free[0] : 0.0,
-                        all.memory_bytes > 0 ? 100 * one.free[1] : 0.0,
-                        state.nodes.devices.empty()
-                            ? ""
-                            : fmt::format(" {:3.0f} % devices", 100 * one.free[2]),
-                        one.nodes > 1 ? fmt::format("  (and {} equal)", one.nodes - 1) : "");
+    text += fmt::format(
+        "             {} {:<16} objective {:+.5f}  left {:3.0f} % cpu {:3.0f} % memory"
+        "{}{}\n",
+        one.node == placed.node ? '*' : ' ', NodeName(state, one.node),
+        one.cost - placed.cost_before, all.cpu_millis > 0 ? 100 * one.free[0] : 0.0,
+        all.memory_bytes > 0 ? 100 * one.free[1] : 0.0,
+        state.nodes.devices.empty() ? "" : fmt::format(" {:3.0f} % devices", 100 * one.free[2]),
+        one.nodes > 1 ? fmt::format("  (and {} equal)", one.nodes - 1) : "");
   }
   return text;
 }

@@ -30,8 +30,7 @@ std::vector<PlacementJob> JobsOf(const std::vector<PlacementGroup>& policies, in
     for (int i = 0; !candidate && policies.size() > 1 && i < kEpisodesForChoosing; ++i)
       jobs.push_back({.policy = p, .episode = i, .for_choosing = true});
     for (int m = 0; m < static_cast<int>(policies[p].members.size()); ++m) {
-      for (int i = 0; i < episodes; ++i)
-        jobs.push_back({.policy = p, .member = m, .episode = i});
+      for (int i = 0; i < episodes; ++i) jobs.push_back({.policy = p, .member = m, .episode = i});
     }
   }
   return jobs;

@@ -17,7 +17,8 @@ using ::testing::HasSubstr;
 std::shared_ptr<const Scenario> CostWorld() {
   Scenario scenario = *testing::ArrivalsScenario(R"(
   streams:
-    - {workloads: {web: 3, batch: 1}, interval: {exponential: 5s}, lifetime: {exponential: 40s}, count: 80}
+    - {workloads: {web: 3, batch: 1}, interval: {exponential: 5s},
+        lifetime: {exponential: 40s}, count: 80}
 )");
   scenario.objective = Objective::Of(ObjectiveTerm::kCost);
   return std::make_shared<const Scenario>(std::move(scenario));

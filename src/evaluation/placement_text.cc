@@ -43,27 +43,27 @@ std::string PlacementVerdict(const PlacementEvaluation& evaluation) {
                                    : "",
       evaluation.better, evaluation.equal, evaluation.worse);
   if (evaluation.episodes < kStartsForFinding) {
-    return fmt::format("No difference between {} and {} can be shown on {} episodes: at least {} "
-                       "are needed. {}",
-                       candidate.name, baseline.name, evaluation.episodes, kStartsForFinding,
-                       numbers);
+    return fmt::format(
+        "No difference between {} and {} can be shown on {} episodes: at least {} "
+        "are needed. {}",
+        candidate.name, baseline.name, evaluation.episodes, kStartsForFinding, numbers);
   }
   if (evaluation.finding == Finding::kUndecided) {
     return fmt::format("No difference between {} and {} can be shown on these {} episodes: {}",
                        candidate.name, baseline.name, evaluation.episodes, numbers);
   }
-  return fmt::format("{} is {} than {}, the best of the others on episodes for choosing, on these "
-                     "{} episodes: {}",
-                     candidate.name, FindingName(evaluation.finding), baseline.name,
-                     evaluation.episodes, numbers);
+  return fmt::format(
+      "{} is {} than {}, the best of the others on episodes for choosing, on these "
+      "{} episodes: {}",
+      candidate.name, FindingName(evaluation.finding), baseline.name, evaluation.episodes, numbers);
 }
 
 }  // namespace
 
 std::string PlacementTable(const PlacementEvaluation& evaluation) {
-  std::string text = fmt::format(
-      "{}: {} episodes, {} nodes, objective {}, seed {}\n\n", evaluation.scenario,
-      evaluation.episodes, evaluation.nodes, evaluation.objective, evaluation.seed);
+  std::string text =
+      fmt::format("{}: {} episodes, {} nodes, objective {}, seed {}\n\n", evaluation.scenario,
+                  evaluation.episodes, evaluation.nodes, evaluation.objective, evaluation.seed);
   size_t width = 6;
   for (const EvaluatedPlacement& policy : evaluation.policies)
     width = std::max(width, policy.name.size());
@@ -73,13 +73,13 @@ std::string PlacementTable(const PlacementEvaluation& evaluation) {
   for (const EvaluatedPlacement& policy : evaluation.policies) {
     const RunMatrix runs = policy.Objectives(evaluation.episodes);
     const ConfidenceInterval interval = BootstrapMean(runs, {});
-    text += fmt::format("{:{}}  {:9.5f}  [{:.5f}, {:.5f}]  {:7.2f}  {:6.1f}  {:6.1f}  {:7.1f}  "
-                        "{:6.1f}  {:7.1f}\n",
-                        policy.name, width, Mean(runs.values), interval.low, interval.high,
-                        MeanOf(policy, "waiting_pods"), MeanOf(policy, "active_nodes"),
-                        100 * MeanOf(policy, "utilisation_cpu"),
-                        100 * MeanOf(policy, "imbalance_cpu"), MeanOf(policy, "never_bound"),
-                        policy.decide_p50_us);
+    text += fmt::format(
+        "{:{}}  {:9.5f}  [{:.5f}, {:.5f}]  {:7.2f}  {:6.1f}  {:6.1f}  {:7.1f}  "
+        "{:6.1f}  {:7.1f}\n",
+        policy.name, width, Mean(runs.values), interval.low, interval.high,
+        MeanOf(policy, "waiting_pods"), MeanOf(policy, "active_nodes"),
+        100 * MeanOf(policy, "utilisation_cpu"), 100 * MeanOf(policy, "imbalance_cpu"),
+        MeanOf(policy, "never_bound"), policy.decide_p50_us);
   }
   if (evaluation.baseline >= 0) text += "\n" + PlacementVerdict(evaluation) + "\n";
   return text;
@@ -110,16 +110,15 @@ std::string PlacementJson(const PlacementEvaluation& evaluation) {
                     {"metrics", std::move(metrics)}});
   }
   if (evaluation.baseline >= 0) {
-    json["verdict"] = {
-        {"candidate", evaluation.policies.back().name},
-        {"baseline", evaluation.policies[evaluation.baseline].name},
-        {"finding", FindingName(evaluation.finding)},
-        {"difference", evaluation.difference},
-        {"interval", {evaluation.difference_ci.low, evaluation.difference_ci.high}},
-        {"episodes_better", evaluation.better},
-        {"episodes_equal", evaluation.equal},
-        {"episodes_worse", evaluation.worse},
-        {"text", PlacementVerdict(evaluation)}};
+    json["verdict"] = {{"candidate", evaluation.policies.back().name},
+                       {"baseline", evaluation.policies[evaluation.baseline].name},
+                       {"finding", FindingName(evaluation.finding)},
+                       {"difference", evaluation.difference},
+                       {"interval", {evaluation.difference_ci.low, evaluation.difference_ci.high}},
+                       {"episodes_better", evaluation.better},
+                       {"episodes_equal", evaluation.equal},
+                       {"episodes_worse", evaluation.worse},
+                       {"text", PlacementVerdict(evaluation)}};
   }
   return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
@@ -133,7 +132,8 @@ std::string PlacementCsv(const PlacementEvaluation& evaluation) {
     for (size_t i = 0; i < policy.episodes.size(); ++i) {
       const auto each = static_cast<size_t>(evaluation.episodes);
       text += fmt::format("\"{}\",{},{}", policy.name, i / each, i % each);
-      for (const MetricRow& row : policy.episodes[i].Rows()) text += fmt::format(",{:.9g}", row.value);
+      for (const MetricRow& row : policy.episodes[i].Rows())
+        text += fmt::format(",{:.9g}", row.value);
       text += "\n";
     }
   }

@@ -43,7 +43,7 @@ struct EnvSlice {
   Result<void> Restore(std::span<const EnvCursor> cursors);
 
   std::vector<std::unique_ptr<Environment>> envs;
-  EpisodeTotals totals;   // Since they were last set to zero.
+  EpisodeTotals totals;  // Since they were last set to zero.
 
   // Answers of a network to one question of each environment, and its scratch space.
   std::vector<float> logits, stop, value;

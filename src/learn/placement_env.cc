@@ -48,8 +48,7 @@ bool PlacementEnv::NextQuestion() {
 // Until the twin has answered all that was asked by now.
 void PlacementEnv::FollowWithTwin() {
   while (twin_waits_ && twin_.state().at <= own_.state().at) {
-    world_->task.Space({twin_.state(), twin_.totals(), twin_.pending_workload()}, {},
-                       &twin_space_);
+    world_->task.Space({twin_.state(), twin_.totals(), twin_.pending_workload()}, {}, &twin_space_);
     const int best = BestCandidate(twin_space_.candidates, world_->reference);
     twin_.Bind(best < 0 ? kNone : twin_space_.candidates[best].node);
     twin_waits_ = twin_.NextPending();
@@ -81,8 +80,7 @@ void PlacementEnv::Reset(uint64_t episode) {
   steps_ = 0;
   const uint64_t seed = EpisodeSeed(seed_, id_, episode);
   CHECK(twin_.Start(seed).has_value());
-  const double share =
-      episode == 0 ? kLatestStart * Rng(seed_, id_, ~uint64_t{0}).Uniform() : 0.0;
+  const double share = episode == 0 ? kLatestStart * Rng(seed_, id_, ~uint64_t{0}).Uniform() : 0.0;
   StartAt(seed, static_cast<int64_t>(share * static_cast<double>(world_->questions)));
   twin_waits_ = twin_.NextPending();
   FollowWithTwin();
@@ -123,9 +121,10 @@ Result<void> PlacementEnv::Restore(const EnvCursor& cursor) {
     if (found == list.end() || steps_ + 1 >= max_steps_ ||
         own_.pending_workload() != move.workload ||
         Step(static_cast<int>(found - list.begin())).terminated) {
-      return Fail(ErrorCode::kCorruption,
-                  "environment {}, episode {}: placing {} (workload {}, node {}) cannot be repeated",
-                  id_, cursor.episode, steps_, move.workload, move.to);
+      return Fail(
+          ErrorCode::kCorruption,
+          "environment {}, episode {}: placing {} (workload {}, node {}) cannot be repeated", id_,
+          cursor.episode, steps_, move.workload, move.to);
     }
   }
   return {};

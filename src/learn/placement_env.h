@@ -36,10 +36,10 @@ namespace rudderfish {
 struct PlacementWorld {
   std::shared_ptr<const Scenario> scenario;
   PlacementTask task;
-  PlacementMix reference{};   // The best mix found on training seeds.
-  std::string heuristic;      // The best of PlacementHeuristics on them.
-  double horizon_s = 1;       // Of discounting.
-  int64_t questions = 0;      // Of an episode, about.
+  PlacementMix reference{};  // The best mix found on training seeds.
+  std::string heuristic;     // The best of PlacementHeuristics on them.
+  double horizon_s = 1;      // Of discounting.
+  int64_t questions = 0;     // Of an episode, about.
 
   // How many times the mean interval between questions the horizon is.
   static constexpr double kHorizonQuestions = 150;

@@ -61,7 +61,8 @@ TEST(PlacementWorld, ReferenceIsNoWorseThanTheHeuristicsOnTheEpisodesItWasChosen
     return sum;
   };
   const double reference = cost(MixedPlacement("mixed", world.task, world.reference));
-  for (const std::string_view name : {"kube-default", "least-allocated", "most-allocated", "greedy"})
+  for (const std::string_view name :
+       {"kube-default", "least-allocated", "most-allocated", "greedy"})
     EXPECT_LE(reference, cost(*MakePlacementPolicy(name, world.task)) + 1e-12) << name;
 }
 
@@ -171,7 +172,8 @@ TEST(PlacementLearning, BeginsAsTheReference) {
 TEST(PlacementLearning, WeightsDoNotDependOnThreadsAndNoStepStops) {
   std::vector<float> weights[2];
   for (const int threads : {1, 3}) {
-    Result<TrainingWorlds> worlds = TrainingWorlds::Make({{Busy(ObjectiveTerm::kCost)}}, 0, threads);
+    Result<TrainingWorlds> worlds =
+        TrainingWorlds::Make({{Busy(ObjectiveTerm::kCost)}}, 0, threads);
     ASSERT_TRUE(worlds.has_value());
     ThreadPool pool(threads);
     const auto learner = MakeLearner(SmallPlacement(), worlds->list());
@@ -190,7 +192,8 @@ TEST(PlacementLearning, ARunIsTrainedResumedAndPlacesPods) {
   testing::TestFolder folder;
   Result<TrainScenario> opened = [&] {
     const std::filesystem::path path = folder / "world.yaml";
-    CHECK(WriteFileAtomically(path, testing::ArrivalsText(kBusy) + "objective: cost\n").has_value());
+    CHECK(
+        WriteFileAtomically(path, testing::ArrivalsText(kBusy) + "objective: cost\n").has_value());
     return TrainScenario::Open(path);
   }();
   ASSERT_TRUE(opened.has_value()) << opened.error().message;

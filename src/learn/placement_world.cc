@@ -41,8 +41,7 @@ class Trials {
   Result<void> Run(Trial* trial) {
     std::vector<Result<LifecycleMetrics>> results(kTrialEpisodes, LifecycleMetrics());
     pool_->ParallelFor(kTrialEpisodes, [&](int episode, int) {
-      results[episode] = RunPlacement(trial->policy.start(),
-                                      TrialSeed(scenario_->seed, episode),
+      results[episode] = RunPlacement(trial->policy.start(), TrialSeed(scenario_->seed, episode),
                                       worlds_[episode].get());
     });
     trial->cost = 0;

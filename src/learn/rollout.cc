@@ -62,9 +62,8 @@ float VectorEnv::ValueOf(const nn::CandidateNet& net, Environment* env, Slice* s
   const auto count = static_cast<size_t>(env->candidate_count());
   slice->logits.resize(std::max(slice->logits.size(), count));
   float stop = 0, value = 0;
-  net.Forward(slice->beyond, 0, 1, slice->workspace.get(),
-              std::span(slice->logits.data(), count), std::span(&stop, 1),
-              std::span(&value, 1));
+  net.Forward(slice->beyond, 0, 1, slice->workspace.get(), std::span(slice->logits.data(), count),
+              std::span(&stop, 1), std::span(&value, 1));
   return value;
 }
 

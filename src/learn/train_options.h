@@ -52,8 +52,8 @@ struct TrainOptions {
   bool by_steps() const { return steps > 0; }
 };
 
-// What suits the placing of pods: few environments that each see much of a long episode, small steps
-// away from the mix of scores that learning starts with.
+// What suits the placing of pods: few environments that each see much of a long episode, small
+// steps away from the mix of scores that learning starts with.
 void UsePlacementDefaults(TrainOptions* options);
 
 // What no run can be made of, in words that name the option.

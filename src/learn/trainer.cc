@@ -94,9 +94,9 @@ Result<TrainJob> TrainJob::ToResume(const std::filesystem::path& folder) {
 }
 
 Result<std::shared_ptr<const TrainingWorlds>> Trainer::WorldsFor(const TrainJob& job) {
-  TRY_ASSIGN(TrainingWorlds worlds,
-             TrainingWorlds::Make(ScenariosOf(job), job.options.enlarge_every,
-                                  job.options.threads));
+  TRY_ASSIGN(
+      TrainingWorlds worlds,
+      TrainingWorlds::Make(ScenariosOf(job), job.options.enlarge_every, job.options.threads));
   return std::make_shared<const TrainingWorlds>(std::move(worlds));
 }
 
@@ -121,12 +121,11 @@ Result<std::unique_ptr<Trainer>> Trainer::Open(TrainJob job) {
     return Fail(ErrorCode::kNotFound, "{}: no run to resume: there is no config.yaml in it",
                 job.folder.string());
   }
+  if (job.scenarios[0].scenario->places_pods() && job.options.algorithm != Algorithm::kPpo)
+    return Invalid("{}: where pods are placed only ppo learns", job.scenarios[0].scenario->name);
   std::shared_ptr<const TrainingWorlds> worlds = job.worlds;
   if (worlds == nullptr) {
     TRY_ASSIGN(worlds, WorldsFor(job));
-  }
-  if (worlds->first().places() && job.options.algorithm != Algorithm::kPpo) {
-    return Fail(ErrorCode::kFailedPrecondition, "where pods are placed, only ppo learns so far");
   }
   std::unique_ptr<Trainer> trainer(new Trainer(std::move(job), std::move(worlds)));
   TRY(trainer->Prepare());
@@ -227,7 +226,7 @@ Result<int64_t> Trainer::RestoreRun() {
   if (!read && read.error().code == ErrorCode::kNotFound) return 0;
   TRY_ASSIGN(const nn::SafetensorsFile file, read);
   TRY(worlds_->first().places() ? CheckPlacement(file, worlds_->first().placement->task)
-                               : CheckTask(file, *worlds_->first().task));
+                                : CheckTask(file, *worlds_->first().task));
   TRY_ASSIGN(summary_.iterations, Count(file, "run.iteration"));
   TRY_ASSIGN(summary_.env_steps, Count(file, "run.env_steps"));
   TRY_ASSIGN(summary_.best_iteration, Count(file, "run.best_iteration"));

@@ -45,7 +45,7 @@ struct TrainJob {
   Provenance provenance;
   std::optional<Instant>
       start;  // Of the process: training by the clock ends `seconds` after it. Absent: now.
-  const Clock* clock = nullptr;  // nullptr: the system's.
+  const Clock* clock = nullptr;                  // nullptr: the system's.
   std::shared_ptr<const TrainingWorlds> worlds;  // nullptr: made of the scenarios.
 
   // What goes on with the run in a folder as it was configured, provenance included: set the

@@ -20,8 +20,8 @@ class TrainingWorlds {
  public:
   // One in `enlarge_every` environments will play in its scenario at twice the size (0: none;
   // scenarios of more than kEnlargeNodesMax nodes stay as they are). Refuses tasks with different
-  // features, and worlds of which no start state can be drawn. Where pods are placed, heuristics are
-  // tried first, on `threads` threads, and no world is enlarged.
+  // features, and worlds of which no start state can be drawn. Where pods are placed, heuristics
+  // are tried first, on `threads` threads, and no world is enlarged.
   static Result<TrainingWorlds> Make(std::span<const std::shared_ptr<const Scenario>> scenarios,
                                      int enlarge_every = 0, int threads = 1);
 

@@ -12,10 +12,7 @@ namespace rudderfish {
 NeuralPlacement::NeuralPlacement(const PlacementTask& task,
                                  std::shared_ptr<const nn::CandidateNet> net,
                                  const PlacementMix& added)
-    : task_(task),
-      net_(std::move(net)),
-      added_(added),
-      workspace_(nn::Workspace::Keep::kNothing) {
+    : task_(task), net_(std::move(net)), added_(added), workspace_(nn::Workspace::Keep::kNothing) {
   batch_.widths = PlacementTask::kWidths;
 }
 

@@ -66,14 +66,13 @@ Result<PlacementPolicy> LearnedPlacement(std::string_view spec, std::string_view
                                          const PlacementTask& task, const PlacementMix& added) {
   TRY_ASSIGN(const std::shared_ptr<const nn::CandidateNet> net,
              LoadPlacementNet(std::filesystem::path(path), task));
-  return PlacementPolicy{
-      .name = std::string(spec), .start = [task, net, added]() -> PlacementRule {
-        const auto learned = std::make_shared<NeuralPlacement>(task, net, added);
-        return [learned](const PlacementQuestion& question) {
-          const int choice = learned->Choose(question);
-          return choice < 0 ? kNone : learned->space().candidates[choice].node;
-        };
-      }};
+  return PlacementPolicy{.name = std::string(spec), .start = [task, net, added]() -> PlacementRule {
+                           const auto learned = std::make_shared<NeuralPlacement>(task, net, added);
+                           return [learned](const PlacementQuestion& question) {
+                             const int choice = learned->Choose(question);
+                             return choice < 0 ? kNone : learned->space().candidates[choice].node;
+                           };
+                         }};
 }
 
 bool LooksLikeARun(std::string_view text) {
@@ -99,8 +98,7 @@ PlacementPolicy MixedPlacement(std::string name, const PlacementTask& task,
 Result<PlacementPolicy> MakePlacementPolicy(std::string_view spec, const PlacementTask& task) {
   if (spec.starts_with(kMixed)) {
     const size_t plus = spec.find('+');
-    TRY_ASSIGN(const PlacementMix mix,
-               ParseMix(spec, spec.substr(0, plus).substr(kMixed.size())));
+    TRY_ASSIGN(const PlacementMix mix, ParseMix(spec, spec.substr(0, plus).substr(kMixed.size())));
     if (plus == std::string_view::npos) return MixedPlacement(std::string(spec), task, mix);
     return LearnedPlacement(spec, spec.substr(plus + 1), task, mix);
   }

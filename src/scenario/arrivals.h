@@ -92,7 +92,7 @@ struct TraceSource {
   std::string nodes_file;    // The same.
   double time_warp = 1;      // Pods arrive so many times faster than recorded,
   double lifetime_warp = 1;  // and run for so many times less.
-  int64_t drawn = 0;  // Pods of an episode, drawn from those recorded; 0: all, as recorded.
+  int64_t drawn = 0;         // Pods of an episode, drawn from those recorded; 0: all, as recorded.
 
   bool operator==(const TraceSource&) const = default;
 };

@@ -36,8 +36,7 @@ std::array<int16_t, kMaxDevices> InOrder(const Devices& devices) {
 bool AreEqual(const PlacementQuestion& question, NodeId a, NodeId b) {
   const Nodes& nodes = question.state.nodes;
   if (nodes.kind[a] != nodes.kind[b] || !(nodes.allocatable[a] == nodes.allocatable[b]) ||
-      !(nodes.free[a] == nodes.free[b]) ||
-      question.totals.PodsOn(a) != question.totals.PodsOn(b)) {
+      !(nodes.free[a] == nodes.free[b]) || question.totals.PodsOn(a) != question.totals.PodsOn(b)) {
     return false;
   }
   if (nodes.devices.empty()) return true;
@@ -75,10 +74,10 @@ void Describe(const PlacementQuestion& question, const Objective& objective,
   candidate->cost = objective.Cost(candidate->after);
   candidate->free[0] = ShareOf(all.cpu_millis - with.cpu_millis, all.cpu_millis);
   candidate->free[1] = ShareOf(all.memory_bytes - with.memory_bytes, all.memory_bytes);
-  candidate->free[2] = ShareOf(devices.TotalFreeMillis() - asked.devices.total_millis(),
-                               devices.total_millis());
-  candidate->kube_score = static_cast<int32_t>(LeastAllocatedOf(with, all) +
-                                               BalancedAllocationOf(before, with, all));
+  candidate->free[2] =
+      ShareOf(devices.TotalFreeMillis() - asked.devices.total_millis(), devices.total_millis());
+  candidate->kube_score =
+      static_cast<int32_t>(LeastAllocatedOf(with, all) + BalancedAllocationOf(before, with, all));
 }
 
 // Smaller is better.
@@ -123,7 +122,8 @@ void Score(const State& state, PlacementSpace* space) {
       sum += one.nodes * (RawScore(score, state, one) - best);
     const double mean = sum / std::max(1, space->cluster.allowed_nodes);
     if (score == PlacementScore::kGreedy) space->cluster.mean_distance = mean;
-    const double per_distance = mean > 1e-12 ? 1 / mean : 0;  // Else all are equal but for rounding.
+    const double per_distance =
+        mean > 1e-12 ? 1 / mean : 0;  // Else all are equal but for rounding.
     for (PlacementCandidate& one : space->candidates)
       one.score[s] = static_cast<float>((best - RawScore(score, state, one)) * per_distance);
   }

@@ -58,10 +58,10 @@ extern const std::array<std::string_view, kPlacementScores> kPlacementScoreNames
 using PlacementMix = std::array<double, kPlacementScores>;
 
 struct PlacementCandidate {
-  NodeId node = kNone;  // The first of those that are equal,
-  int32_t nodes = 0;    // so many.
-  ClusterTerms after;   // With the pod there.
-  double cost = 0;      // The objective then.
+  NodeId node = kNone;               // The first of those that are equal,
+  int32_t nodes = 0;                 // so many.
+  ClusterTerms after;                // With the pod there.
+  double cost = 0;                   // The objective then.
   double free[kResourceKinds] = {};  // Shares of the node that are left then; 0 of what it has not.
   int32_t kube_score = 0;            // 0 to 200.
   // 0 for the best candidate, below 0 for others, in units of the question's mean distance from the

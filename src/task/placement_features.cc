@@ -21,7 +21,7 @@ struct NodeView {
   const PlacementSpace& space;
   const PlacementCandidate& c;
   const NodeCosts& costs;
-  Devices devices;         // After the bind.
+  Devices devices;  // After the bind.
   int whole = 0, begun = 0, largest_millis = 0;
   int more = 0;  // Pods alike that would still fit then.
 };
@@ -54,8 +54,7 @@ float FreeAfter(N v) {
 template <int kResource>
 float AboveMean(N v) {
   if (kResource == 2 && v.devices.count == 0) return 0;
-  return static_cast<float>(1 - v.c.free[kResource] -
-                            v.space.now.mean_node_utilisation[kResource]);
+  return static_cast<float>(1 - v.c.free[kResource] - v.space.now.mean_node_utilisation[kResource]);
 }
 const Workload& PodOf(const PlacementQuestion& q) { return q.state.catalog->workloads[q.workload]; }
 const Resources& SizeOf(N v) { return v.q.state.nodes.allocatable[v.c.node]; }
@@ -105,11 +104,13 @@ constexpr std::array<Feature<NodeView>, 43> kCandidateTable{{
      "pods that are there"},
     {"alike", "log nodes", 3, [](N v) { return std::log(static_cast<float>(v.c.nodes)); },
      "nodes that are equal to it"},
-    {"idle_watts", "", 0.5, [](N v) { return Ratio(v.costs.idle_watts, v.space.cluster.most_watts); },
+    {"idle_watts", "", 0.5,
+     [](N v) { return Ratio(v.costs.idle_watts, v.space.cluster.most_watts); },
      "of the most that any kind of node draws"},
-    {"busy_watts", "", 0.5, [](N v) { return Ratio(v.costs.busy_watts, v.space.cluster.most_watts); },
-     "likewise"},
-    {"price", "", 0.5, [](N v) { return Ratio(v.costs.price_per_hour, v.space.cluster.most_price); },
+    {"busy_watts", "", 0.5,
+     [](N v) { return Ratio(v.costs.busy_watts, v.space.cluster.most_watts); }, "likewise"},
+    {"price", "", 0.5,
+     [](N v) { return Ratio(v.costs.price_per_hour, v.space.cluster.most_price); },
      "of the most that any kind of node costs"},
     {"size_cpu", "", 1,
      [](N v) {
@@ -138,9 +139,12 @@ constexpr std::array<Feature<NodeView>, 43> kCandidateTable{{
     {"lopsided", "", 0.5, [](N v) { return static_cast<float>(v.c.free[0] - v.c.free[1]); },
      "free share of CPU less that of memory"},
     {"stands_empty", "", 1,
-     [](N v) { return v.q.totals.PodsOn(v.c.node) == 0 ? Ratio(v.c.nodes, v.space.now.ready_nodes) : 0.0f; },
+     [](N v) {
+       return v.q.totals.PodsOn(v.c.node) == 0 ? Ratio(v.c.nodes, v.space.now.ready_nodes) : 0.0f;
+     },
      "share of nodes that are equal to it and without pods"},
-    {"user_latency", "ms", 50, [](N v) { return static_cast<float>(v.q.totals.NodeUserMs(v.c.node)); },
+    {"user_latency", "ms", 50,
+     [](N v) { return static_cast<float>(v.q.totals.NodeUserMs(v.c.node)); },
      "round trip to the users"},
     {"user_penalty", "", 0.5,
      [](N v) { return static_cast<float>(v.q.totals.NodeUserPenalty(v.q.workload, v.c.node)); },
@@ -169,7 +173,8 @@ constexpr std::array<Feature<PodView>, 27> kContextTable{{
     {"cpu_deviation", "", 0.25, Deviation<0>, "standard deviation of the nodes' utilisation"},
     {"memory_deviation", "", 0.25, Deviation<1>, "likewise"},
     {"devices_deviation", "", 0.25, Deviation<2>, "likewise"},
-    {"active", "", 0.5, [](P v) { return Ratio(v.space.now.active_nodes, v.space.now.ready_nodes); },
+    {"active", "", 0.5,
+     [](P v) { return Ratio(v.space.now.active_nodes, v.space.now.ready_nodes); },
      "share of nodes with pods"},
     {"watts", "", 0.5, [](P v) { return static_cast<float>(v.space.now.watts_share); },
      "of what all draw at full use"},
@@ -200,13 +205,13 @@ constexpr std::array<Feature<PodView>, 27> kContextTable{{
     {"asks_devices", "devices", 2, [](P v) { return static_cast<float>(PodOf(v.q).devices.count); },
      "devices it asks for"},
     {"asks_of_each", "devices", 0.5,
-     [](P v) { return static_cast<float>(PodOf(v.q).devices.millis) * 1e-3f; },
-     "how much of each"},
+     [](P v) { return static_cast<float>(PodOf(v.q).devices.millis) * 1e-3f; }, "how much of each"},
     {"allowed", "", 0.5,
      [](P v) { return Ratio(v.space.cluster.allowed_nodes, v.space.now.ready_nodes); },
      "share of nodes where it may run"},
     {"choices", "log candidates", 3,
-     [](P v) { return std::log1p(static_cast<float>(v.space.count())); }, "unequal nodes among them"},
+     [](P v) { return std::log1p(static_cast<float>(v.space.count())); },
+     "unequal nodes among them"},
     {"pods_a_node", "pods", 4,
      [](P v) { return Ratio(v.space.now.bound_pods, v.space.now.ready_nodes); }, "bound pods"},
     {"distance", "nodes", 0.5,
@@ -242,8 +247,11 @@ NodeView ViewOf(const PlacementQuestion& question, const PlacementSpace& space,
   static constexpr NodeCosts kFree;
   const State& state = question.state;
   const auto& costs = question.totals.laws().costs;
-  NodeView view{question, space, candidate,
-                costs.empty() ? kFree : costs[state.nodes.kind[candidate.node]], {}};
+  NodeView view{question,
+                space,
+                candidate,
+                costs.empty() ? kFree : costs[state.nodes.kind[candidate.node]],
+                {}};
   if (!state.nodes.devices.empty()) {
     const DeviceRequest& asked = PodOf(question).devices;
     view.devices = state.nodes.devices[candidate.node];
@@ -262,9 +270,10 @@ NodeView ViewOf(const PlacementQuestion& question, const PlacementSpace& space,
 }  // namespace
 
 const FeatureTable& PlacementTask::Features() {
-  static const auto* table = new FeatureTable{
-      .candidate = Describe(kCandidateTable), .node = {}, .workload = {},
-      .context = Describe(kContextTable)};
+  static const auto* table = new FeatureTable{.candidate = Describe(kCandidateTable),
+                                              .node = {},
+                                              .workload = {},
+                                              .context = Describe(kContextTable)};
   return *table;
 }
 
@@ -282,8 +291,8 @@ void PlacementTask::Encode(const PlacementQuestion& question, const PlacementSpa
   WriteRow<kContextTable, kWidths.context>(PodView{question, space, objective_},
                                            AddRows(1, kWidths.context, &batch->context));
   batch->candidate_begin.push_back(static_cast<int32_t>(batch->ends.size()));
-  for (auto* begin : {&batch->node_begin, &batch->workload_begin, &batch->placement_begin,
-                      &batch->call_begin}) {
+  for (auto* begin :
+       {&batch->node_begin, &batch->workload_begin, &batch->placement_begin, &batch->call_begin}) {
     begin->push_back(begin->back());
   }
   ++batch->samples;
