@@ -35,21 +35,37 @@ double PlacementEnv::CostOf(const Lifecycle& lifecycle) const {
          static_cast<double>(lifecycle.waiting_pods());
 }
 
+void PlacementEnv::AnswerOwn(NodeId node) {
+  own_answers_.Add(own_.state().at);
+  own_.Bind(node);
+}
+
 // To the next pod that has a choice; false at the end. Others go where they can.
 bool PlacementEnv::NextQuestion() {
   while (own_.NextPending()) {
     world_->task.Space(question(), {}, &space_);
     if (space_.count() > 1) return true;
-    own_.Bind(space_.count() == 0 ? kNone : space_.candidates[0].node);
+    AnswerOwn(space_.count() == 0 ? kNone : space_.candidates[0].node);
   }
   return false;
 }
 
-// Until the twin has answered all that was asked by now.
+// Whether the twin waits for an answer to what has been answered here. Of pods that come at once,
+// as many are.
+bool PlacementEnv::TwinIsBehind() const {
+  if (!twin_waits_) return false;
+  const SimTime twin_at = twin_.state().at;
+  if (own_is_over_ || twin_at < own_.state().at) return true;
+  const int own_at_once = own_answers_.at == twin_at ? own_answers_.at_once : 0;
+  const int twin_at_once = twin_answers_.at == twin_at ? twin_answers_.at_once : 0;
+  return twin_at == own_.state().at && twin_at_once < own_at_once;
+}
+
 void PlacementEnv::FollowWithTwin() {
-  while (twin_waits_ && twin_.state().at <= own_.state().at) {
+  while (TwinIsBehind()) {
     world_->task.Space({twin_.state(), twin_.totals(), twin_.pending_workload()}, {}, &twin_space_);
     const int best = BestCandidate(twin_space_.candidates, world_->reference);
+    twin_answers_.Add(twin_.state().at);
     twin_.Bind(best < 0 ? kNone : twin_space_.candidates[best].node);
     twin_waits_ = twin_.NextPending();
   }
@@ -58,7 +74,7 @@ void PlacementEnv::FollowWithTwin() {
 // False if the episode is over before.
 bool PlacementEnv::PlaceByReference(int64_t questions) {
   for (int64_t i = 0; i < questions; ++i) {
-    own_.Bind(space_.candidates[BestCandidate(space_.candidates, world_->reference)].node);
+    AnswerOwn(space_.candidates[BestCandidate(space_.candidates, world_->reference)].node);
     if (!NextQuestion()) return false;
   }
   return true;
@@ -68,6 +84,7 @@ bool PlacementEnv::PlaceByReference(int64_t questions) {
 void PlacementEnv::StartAt(uint64_t seed, int64_t questions) {
   do {
     CHECK(own_.Start(seed).has_value());  // PlacementWorld::Make has started it.
+    own_answers_ = {};
     CHECK(NextQuestion());
     if (PlaceByReference(questions)) return;
     questions /= 2;
@@ -80,6 +97,8 @@ void PlacementEnv::Reset(uint64_t episode) {
   steps_ = 0;
   const uint64_t seed = EpisodeSeed(seed_, id_, episode);
   CHECK(twin_.Start(seed).has_value());
+  twin_answers_ = {};
+  own_is_over_ = false;
   const double share = episode == 0 ? kLatestStart * Rng(seed_, id_, ~uint64_t{0}).Uniform() : 0.0;
   StartAt(seed, static_cast<int64_t>(share * static_cast<double>(world_->questions)));
   twin_waits_ = twin_.NextPending();
@@ -92,9 +111,10 @@ StepResult PlacementEnv::Step(int choice) {
   const double own_before = CostOf(own_), twin_before = CostOf(twin_);
   const NodeId node = space_.candidates[choice].node;
   cursor_.moves.push_back({own_.pending_workload(), kNone, node});
-  own_.Bind(node);
+  AnswerOwn(node);
   ++steps_;
   const bool goes_on = NextQuestion();
+  own_is_over_ = !goes_on;
   FollowWithTwin();
   const double passed_s = std::chrono::duration<double>(own_.state().at - asked_at).count();
   StepResult result{.reward = (own_before - CostOf(own_)) - (twin_before - CostOf(twin_))};

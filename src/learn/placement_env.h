@@ -70,8 +70,21 @@ class PlacementEnv final : public Environment {
   PlacementQuestion question() const {
     return {own_.state(), own_.totals(), own_.pending_workload()};
   }
+  // How many answers a world has had, and when the last.
+  struct Answers {
+    SimTime at{-1};
+    int at_once = 0;  // At that time.
+
+    void Add(SimTime time) {
+      at_once = time == at ? at_once + 1 : 1;
+      at = time;
+    }
+  };
+
   double CostOf(const Lifecycle& lifecycle) const;
+  void AnswerOwn(NodeId node);
   bool NextQuestion();
+  bool TwinIsBehind() const;
   void FollowWithTwin();
   void StartAt(uint64_t seed, int64_t questions);
   bool PlaceByReference(int64_t questions);
@@ -82,6 +95,8 @@ class PlacementEnv final : public Environment {
   Lifecycle own_, twin_;
   PlacementSpace space_, twin_space_;
   bool twin_waits_ = false;  // For an answer.
+  bool own_is_over_ = false;
+  Answers own_answers_, twin_answers_;
   int steps_ = 0;
   EnvCursor cursor_;
 };

@@ -121,7 +121,7 @@ TEST(PlacementEnv, CutAtItsStepsItIsTruncatedAndStillAsks) {
 TEST(PlacementEnv, RestoredItGoesOnAlike) {
   const PlacementWorld world = WorldFor(ObjectiveTerm::kEnergy);
   PlacementEnv env(world, 3, 8, 1 << 20), other(world, 3, 8, 1 << 20);
-  env.Reset(0);
+  env.Reset(1);
   Rng rng(2);
   for (int i = 0; i < 20; ++i)
     env.Step(static_cast<int>(rng.Below(static_cast<uint32_t>(env.candidate_count()))));
