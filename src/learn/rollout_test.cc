@@ -68,7 +68,7 @@ TEST(VectorEnv, RolloutsAreTheSameForAnyNumberOfThreads) {
       EXPECT_EQ(one.slice(s).log_probability, three.slice(s).log_probability);
       EXPECT_EQ(one.slice(s).advantages, three.slice(s).advantages);
     }
-    EXPECT_EQ(one.totals().final_ms, three.totals().final_ms);
+    EXPECT_EQ(one.totals().final, three.totals().final);
   }
 }
 
