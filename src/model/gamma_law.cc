@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "base/check.h"
 
@@ -46,6 +47,15 @@ double LowerGamma(double a, double x) {
 double GammaLaw::Below(double x) const {
   if (!(variance > kConstantScv * mean * mean)) return x >= mean ? 1 : 0;
   return LowerGamma(mean * mean / variance, x * mean / variance);
+}
+
+double GammaLaw::BelowNearly(double x) const {
+  const double scv = variance / (mean * mean);
+  if (!(scv > kConstantScv) || scv > 1) return Below(x);
+  if (x <= 0) return 0;
+  const double deviation = std::sqrt(scv / 9);
+  const double z = (std::cbrt(x / mean) - (1 - scv / 9)) / deviation;
+  return 0.5 * std::erfc(-z * std::numbers::sqrt2 / 2);
 }
 
 double GammaLaw::Quantile(double share) const {

@@ -193,6 +193,11 @@ TEST(GammaLaw, SumsOfExponentialsHaveTheirQuantiles) {
   EXPECT_NEAR((GammaLaw{.5, .5}.Quantile(.95)), 3.841459 / 2, 1e-5);  // Chi-squared, 1 degree.
   EXPECT_EQ((GammaLaw{3, 0}.Quantile(.95)), 3);
   EXPECT_NEAR((GammaLaw{50, 50}.Below(50)), .518808, 1e-5);
+  for (double scv : {.01, .1, .3, .5, .8, 1.0, 2.0}) {
+    const GammaLaw law{3, 9 * scv};
+    for (double x = .1; x < 20; x += .1)
+      EXPECT_NEAR(law.BelowNearly(x), law.Below(x), .006) << scv << " " << x;
+  }
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ TEST(LoadParser, NamesTheNearestOfWhatItDoesNotKnow) {
   };
   EXPECT_EQ(
       refusal("load: {pods: {web: {replicas: 1}}, loads: {a: {diurnla: {}}}}\n"),
-      "shop.yaml:19:50: `load.loads.a.diurnla`: no shape of load is called \"diurnla\"; there "
+      "shop.yaml:19:57: `load.loads.a.diurnla`: no shape of load is called \"diurnla\"; there "
       "are steady, diurnal, ramp, bursty, flash, staged, replay; did you mean `diurnal`?");
   EXPECT_NE(refusal("load: {pods: {wep: {replicas: 1}}, loads: {}}\n").find("did you mean `web`?"),
             std::string::npos);
@@ -106,7 +106,7 @@ TEST(LoadParser, NamesTheNearestOfWhatItDoesNotKnow) {
   EXPECT_NE(refusal("load: {pods: {web: {replicas: 1, balance: rounds-robin}}, loads: {}}\n")
                 .find("did you mean `round-robin`?"),
             std::string::npos);
-  EXPECT_NE(refusal("load: {pods: {}, loads: {a: {steady: {rate: -1}}}}\n").find("at least 0"),
+  EXPECT_NE(refusal("load: {pods: {}, loads: {a: {steady: {rate: -1}}}}\n").find("from 0 to"),
             std::string::npos);
   EXPECT_NE(refusal("load: {pods: {}, loads: {}}\n").find("expected 1 to 100 loads"),
             std::string::npos);

@@ -57,6 +57,7 @@ struct WorkloadSums {
 // A pod as an autoscaler may see it.
 struct PodSight {
   WorkloadId workload = 0;
+  int32_t slot = 0;  // Free again once the pod has gone: with made_ns, it names the pod.
   bool ready = false;
   int64_t made_ns = 0;
   int64_t ready_ns = 0;  // When it became ready, or will.

@@ -122,6 +122,7 @@ void EventSimulator::Pods(std::vector<PodSight>* pods) const {
       for (const int32_t id : *part) {
         const Pod& pod = pods_[id];
         pods->push_back({.workload = w,
+                         .slot = id,
                          .ready = pod.state == PodState::kReady,
                          .made_ns = pod.made_ns,
                          .ready_ns = pod.ready_ns,
