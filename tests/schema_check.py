@@ -123,7 +123,7 @@ def main():
         problems += check("scenarios with arrivals", SCENARIOS / "scenario.schema.json",
                           sorted((ROOT / "tests/data").rglob("replay.yaml")), SCENARIOS / "thesis-test1.yaml",
                           WRONG_ARRIVALS)
-        problems += check("scenarios with load", SCENARIOS / "scenario.schema.json", [],
+        problems += check("scenarios with load", SCENARIOS / "scenario.schema.json", [SCENARIOS / "redis.yaml"],
                           SCENARIOS / "online-boutique.yaml", WRONG_LOADS)
         problems += check("applications", EXAMPLES / "application.schema.json",
                           sorted(EXAMPLES.rglob("application.yaml")),
