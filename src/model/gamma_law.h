@@ -15,8 +15,8 @@ struct GammaLaw {
   // Stegun 6.5.29 and 6.5.31), to 1e-10.
   double Below(double x) const;
 
-  // The same to 0.006, in a tenth of the time: the cube root is nearly normal (E. B. Wilson, M. M.
-  // Hilferty, 1931). Exact where the variance is above the squared mean.
+  // The same to 0.012, above the median to 0.005, in a tenth of the time: the cube root is nearly
+  // normal (E. B. Wilson, M. M. Hilferty, 1931). Exact where variance is above the squared mean.
   double BelowNearly(double x) const;
 
   // The least x with Below(x) >= share; to 1e-9 of the mean. REQUIRES: 0 <= share < 1.

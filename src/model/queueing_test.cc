@@ -196,7 +196,8 @@ TEST(GammaLaw, SumsOfExponentialsHaveTheirQuantiles) {
   for (double scv : {.01, .1, .3, .5, .8, 1.0, 2.0}) {
     const GammaLaw law{3, 9 * scv};
     for (double x = .1; x < 20; x += .1)
-      EXPECT_NEAR(law.BelowNearly(x), law.Below(x), .006) << scv << " " << x;
+      EXPECT_NEAR(law.BelowNearly(x), law.Below(x), law.Below(x) > .5 ? .005 : .012)
+          << scv << " " << x;
   }
 }
 
