@@ -5,7 +5,8 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 
-// `evaluate --task scaling`: policies of scaling on the loads of a scenario, by the event simulator.
+// `evaluate --task scaling`: policies of scaling on the loads of a scenario, judged by the event
+// simulator.
 
 namespace rudderfish {
 

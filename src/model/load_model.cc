@@ -15,6 +15,7 @@ namespace {
 constexpr int kPoints = 160;
 constexpr double kDecades = 4;
 constexpr double kFull = 0.9999;
+constexpr double kMostPasses = 20;
 
 // Buckets of responses: from 0.1 ms on, each 8 % wider; up to some minutes.
 constexpr int kResponseBuckets = 200;
@@ -90,14 +91,20 @@ void LoadModel::Start() {
     if (!workload.scaled || calls[w] <= 0) continue;
     Crew& crew = crews_[w];
     crew.service_s = demand[w] / calls[w];
+    // What leaves a line faster than it came comes again where a request calls it again; that
+    // would feed on itself.
     double squares = 0;
+    crew.passes_most = kMostPasses;
     for (size_t e = 0; e < shares_.size(); ++e) {
       const Endpoint& endpoint = graph.endpoints[e];
+      int visits = 0;
       for (CallId call = endpoint.root + 1; call < endpoint.end; ++call) {
+        visits += graph.calls[call].workload == static_cast<WorkloadId>(w) ? 1 : 0;
         const double service_s = application_->service_ms[call] / 1000;
         if (graph.calls[call].workload == static_cast<WorkloadId>(w))
           squares += shares_[e] / calls[w] * service_s * service_s * (1 + workload.service.scv);
       }
+      if (visits > 1) crew.passes_most = 1;
     }
     crew.service_scv = squares / (crew.service_s * crew.service_s) - 1;
     if (workload.replicas > 0) crew.ready.push_back({.pods = workload.replicas});
@@ -248,7 +255,7 @@ void LoadModel::Pass(const ServedWorkload& workload, double seconds, Crew* crew)
   const double capacity = workload.slots / crew->service_s;
   const double arrivals = crew->arrivals_per_s / known.pods;
   const double load = arrivals / capacity;
-  double second_moment = 0, refused = 0;
+  double second_moment = 0, refused = 0, grown = 0;
   for (Cohort& cohort : crew->ready) {
     const double before = cohort.present;
     const double calm = load < kFull ? Interpolate(known.present, PointAt(load)) : 0;
@@ -281,6 +288,7 @@ void LoadModel::Pass(const ServedWorkload& workload, double seconds, Crew* crew)
       cohort.present = most;
       refused += cohort.pods * std::max(0.0, 1 - 1 / std::max(load, 1e-9)) / known.pods;
     }
+    grown += cohort.pods * (cohort.present - before);
     const double present = (before + cohort.present) / 2;
     const double point = PointOf(known.present, present);
     const double use = std::max(std::min(1.0, UtilisationAt(point)), 1e-9);
@@ -298,7 +306,7 @@ void LoadModel::Pass(const ServedWorkload& workload, double seconds, Crew* crew)
   crew->wait_variance_s2 = std::max(0.0, second_moment - crew->wait_s * crew->wait_s);
   crew->refused_share = refused;
   if (crew->arrivals_per_s > 0)
-    crew->passes = std::clamp(crew->busy / crew->service_s / crew->arrivals_per_s, 0.0, 20.0);
+    crew->passes = std::clamp(1 - grown / (crew->arrivals_per_s * seconds), 0.0, crew->passes_most);
 }
 
 // Mean and variance of the slowest of independent gamma laws: integrals of 1 - prod F.

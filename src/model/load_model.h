@@ -81,7 +81,8 @@ class LoadModel {
     std::vector<Starting> starting;
     Equilibria equilibria;
     double service_s = 0, service_scv = 1;  // Of its mix of calls.
-    double arrivals_per_s = 0, passes = 1;  // Calls that come; which share of them leaves.
+    double arrivals_per_s = 0, passes = 1;  // Calls that come; which share of them leaves,
+    double passes_most = 1;                 // at most.
     double busy = 0;
     double refused_share = 0;
     double wait_s = 0, wait_variance_s2 = 0;  // Of who comes now.

@@ -35,7 +35,8 @@ constexpr std::string_view kShopLoad = R"(load:
   retries: 1
   retry_delay: 500ms
   pods:
-    web: {replicas: 2 to 8, slots: 4, scv: 0.5, queue: 100, balance: {least-requests: 3}, start_delay: 10s to 30s}
+    web: {replicas: 2 to 8, slots: 4, scv: 0.5, queue: 100, balance: {least-requests: 3},
+          start_delay: 10s to 30s}
     db: {replicas: 1 to 4, scv: 0, balance: round-robin}
   loads:
     steady: {steady: {rate: 20}}
@@ -44,7 +45,8 @@ constexpr std::string_view kShopLoad = R"(load:
     bursts: {bursty: {low: 10, high: 80, every: {exponential: 5m}, lasts: 30s to 90s}}
     flash: {flash: {low: 10, high: 90, at: 5m to 20m, rise: 20s, hold: 3m, fall: 1m}}
     stages: {staged: {rate_per_user: 0.6, users: 70}}
-    replay: {replay: {format: azure-llm, file: none.csv, bin: 30s, rate: 30, time_warp: 0.5, part: [0, 0.5]}}
+    replay: {replay: {format: azure-llm, file: none.csv, bin: 30s, rate: 30, time_warp: 0.5,
+                      part: [0, 0.5]}}
 )";
 
 Result<Scenario> ShopWith(std::string_view load) {

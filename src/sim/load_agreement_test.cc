@@ -8,6 +8,7 @@
 
 #include "model/load_model.h"
 #include "model/queueing.h"
+#include "scenario/scenario.h"
 #include "sim/event_simulator.h"
 
 // What the model of load believes against what happens, request by request.
@@ -143,6 +144,20 @@ TEST(LoadModel, AgreesWithTheEventSimulatorUpToEightyPercentOfLoad) {
 
 TEST(LoadModel, AgreesWithTheEventSimulatorThroughBurstsBeyondAll) {
   ExpectAgreement("bursts", .3, .8, true);
+}
+
+// Pages that call one workload up to ten times.
+TEST(LoadModel, AgreesWithTheEventSimulatorOnTheBoutique) {
+  const Result<Scenario> scenario =
+      LoadScenario(RUDDERFISH_SOURCE_DIR "/scenarios/online-boutique.yaml");
+  ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
+  ServedApplication application = ApplicationOf(*scenario, 0);
+  for (ServedWorkload& workload : application.workloads) {
+    if (workload.scaled) workload.replicas = 5;
+  }
+  const Agreement agreement = CompareOnce(application, CurveFrom({{600, 100}}), 1, 1);
+  EXPECT_NEAR(agreement.mean, 0, .02);
+  EXPECT_NEAR(agreement.p95, 0, .04);
 }
 
 TEST(LoadModel, IsErlangsInEquilibrium) {
