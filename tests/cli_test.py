@@ -520,6 +520,44 @@ class BadInput(Cli):
                 self.refuse(command, world, *options, says=says)
         self.refuse("evaluate", SCENARIO, "--policy", "greedy", "--objective", "energy", says="--objective")
 
+    def test_policies_of_scaling_meet_the_same_requests(self):
+        redis = TOP / "scenarios/redis.yaml"
+        short = self.write("redis.yaml", redis.read_text(encoding="utf-8").replace("duration: 1h", "duration: 10m")
+                           .replace("traces/", str(TOP / "scenarios/traces") + "/"))
+        options = ["--task", "scaling", "--policy", "hold,autopilot,keda,hpa:cpu=50", "--load", "ramp,flash", "--episodes", "3"]
+        done = self.run_cli("evaluate", short, *options, "-o", "json", "-q")
+        self.assertIn(done.returncode, (0, 3), done.stderr)
+        loads = json.loads(done.stdout)["loads"]
+        self.assertEqual([load["load"] for load in loads], ["ramp", "flash"])
+        self.assertEqual([p["policy"] for p in loads[0]["policies"]], ["hold", "autopilot", "keda", "hpa:cpu=50"])
+        self.assertEqual(loads[0]["policies"][0]["changes"], 0)
+        self.assertEqual(loads[0]["comparison"]["candidate"], "hpa:cpu=50")
+        rows = {}
+        for threads in ("1", "2"):
+            done = self.run_cli("evaluate", short, *options, "-o", "csv", "-q", "--threads", threads)
+            rows[threads] = done.stdout
+        self.assertEqual(rows["1"], rows["2"])
+        requests = {}
+        for line in rows["1"].splitlines()[1:]:
+            load, _, episode, count = line.split(",")[:4]
+            requests.setdefault((load, episode), set()).add(count)
+        self.assertEqual({len(counts) for counts in requests.values()}, {1})
+
+    def test_bad_input_of_scaling_is_refused_with_the_nearest_name(self):
+        redis = TOP / "scenarios/redis.yaml"
+        for options, says in ((["--policy", "hpb"], "did you mean `hpa`"), (["--policy", "hpa:cpus=5"], "did you mean `cpu`"),
+                              (["--policy", "hpa", "--load", "stedy"], "steady"), (["--policy", "hpa,hpa"], "two are called hpa"),
+                              (["--policy", "hpa", "--starts", "a.jsonl"], "--starts"), ([], "--policy")):
+            self.refuse("evaluate", redis, "--task", "scaling", *options, says=says)
+        self.refuse("evaluate", SCENARIO, "--task", "scaling", "--policy", "hpa", says="has no `load`")
+        self.refuse("evaluate", SCENARIO, "--task", "scalling", "--policy", "hpa", says="scaling")
+        self.refuse("evaluate", SCENARIO, "--policy", "stay", "--load", "ramp", says="--load")
+        self.write("replay.yaml", redis.read_text(encoding="utf-8").replace("traces/", ""))
+        self.write("azure-llm-code-quarter.csv",
+                   "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:04,1,1\n2023-11-16 18:17:03,1,1\n")
+        self.refuse("evaluate", "replay.yaml", "--task", "scaling", "--policy", "hpa",
+                    says=["azure-llm-code-quarter.csv:3:1", "sort"])
+
     def test_a_workload_larger_than_every_node_is_refused(self):
         self.refuse("inspect", self.changed_scenario("cpu: 1500m", "cpu: 99"), says=["bad.yaml:", "machine-learning"])
 

@@ -45,6 +45,16 @@ WRONG_ARRIVALS = [
     (("workloads", "nginx", "latency_soft"), 20), (("workloads", "nginx", "node_types"), []),
 ]
 
+WRONG_LOADS = [
+    (("load",), {}), (("load", "loads"), {}), (("load", "lodes"), {}), (("load", "interval"), 15), (("load", "retries"), -1),
+    (("load", "pods", "frontend", "replicas"), 0), (("load", "pods", "frontend", "slots"), 0),
+    (("load", "pods", "frontend", "scv"), -1), (("load", "pods", "frontend", "balance"), "rounds-robin"),
+    (("load", "pods", "frontend", "balance"), {"least-requests": 0}), (("load", "pods", "frontend", "replica"), 2),
+    (("load", "pods", "frontend", "start_delay"), {"exponential": "5s"}), (("load", "loads", "steady"), {"stedy": {"rate": 1}}),
+    (("load", "loads", "steady"), {"steady": {"rate": -1}}), (("load", "loads", "ramp", "ramp", "end"), 5),
+    (("load", "loads", "replay", "replay", "format"), "csv"), (("load", "loads", "replay", "replay", "part"), [0]),
+]
+
 WRONG_APPLICATIONS = [
     (("rudderfish",), "scenario/v1"), (("model",), "raech"), (("namespace",), "Not A Name"), (("seed",), 1),
     (("latency", "edge", "cloud"), "1ms to 5ms"), (("latency", "edge", "cloud"), ["1ms"]),
@@ -113,6 +123,8 @@ def main():
         problems += check("scenarios with arrivals", SCENARIOS / "scenario.schema.json",
                           sorted((ROOT / "tests/data").rglob("replay.yaml")), SCENARIOS / "thesis-test1.yaml",
                           WRONG_ARRIVALS)
+        problems += check("scenarios with load", SCENARIOS / "scenario.schema.json", [SCENARIOS / "redis.yaml"],
+                          SCENARIOS / "online-boutique.yaml", WRONG_LOADS)
         problems += check("applications", EXAMPLES / "application.schema.json",
                           sorted(EXAMPLES.rglob("application.yaml")),
                           EXAMPLES / "continuum/application.yaml", WRONG_APPLICATIONS)

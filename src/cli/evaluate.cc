@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "cli/commands.h"
+#include "cli/evaluate_scaling.h"
 #include "cli/placement_commands.h"
 #include "cli/policy_spec.h"
 #include "cli/problem.h"
@@ -54,6 +55,12 @@ Result<std::vector<PolicyGroup>> GroupsOf(const std::vector<PolicySpec>& specs, 
 }
 
 Result<ExitStatus> RunEvaluate(const Arguments& arguments, const Session& session) {
+  if (const std::optional<std::string> task = arguments.Text("task")) {
+    constexpr std::string_view kTasks[] = {"migration", "scaling"};
+    TRY_ASSIGN(const int choice, OfOption("task", ChoiceOf(*task, kTasks)));
+    if (choice == 1) return EvaluateScalingPolicies(arguments, session);
+  }
+  if (arguments.Has("load")) return Invalid("--load: loads are for --task scaling");
   TRY_ASSIGN(std::shared_ptr<const Scenario> placement,
              PlacementScenario(arguments.operands()[0], arguments));
   if (placement != nullptr) return EvaluatePlacement(std::move(placement), arguments, session);
@@ -111,7 +118,10 @@ CommandSpec EvaluateCommand() {
       .options = {{"--policy", "POLICY[,...]",
                    "what to compare; the last is the candidate, the best of the "
                    "others the baseline"},
-                  {"--episodes", "N", "how many starts to draw; 200 by default"},
+                  {"--task", "migration|scaling",
+                   "migration by default; scaling needs `load` in the scenario"},
+                  {"--load", "NAME[,...]", "of scaling: which loads; all by default"},
+                  {"--episodes", "N", "how many starts to draw; 200 by default, of scaling 20"},
                   {"--objective", "TERM[:WEIGHT,...]",
                    "where pods come and go: balance, energy, utilisation, fragmentation, cost, "
                    "latency; the scenario's own by default"},
@@ -139,14 +149,20 @@ CommandSpec EvaluateCommand() {
           "most-allocated, round-robin, greedy, mixed:greedy=1,most-allocated=0.1, a run or a "
           "checkpoint; the baseline is the best of the others on episodes of its own.\n"
           "The exit status is 3 if the candidate is not better than the baseline: if the 95 % "
-          "interval of the paired difference does not lie below 0.",
+          "interval of the paired difference does not lie below 0.\n"
+          "Of scaling, policies are hold, hpa, keda and autopilot, with options after colons, as "
+          "in "
+          "hpa:cpu=60:down=120s; better is cheaper with violations at most 0.1 points above the "
+          "baseline's, on every load.",
       .examples = {"evaluate scenarios/continuum-7x21.yaml --policy stay,greedy,learned=runs/a",
                    "evaluate scenarios/continuum-7x21.yaml --policy lookahead,learned=runs/a "
                    "--report report.html",
                    "evaluate scenarios/continuum-7x21.yaml --policy "
                    "greedy,lookahead:width=64,patience=2,learned=runs/a",
                    "evaluate chain.yaml --policy greedy,runs/a --starts starts.jsonl --select "
-                   "config=7-21,pattern=chain -o json"},
+                   "config=7-21,pattern=chain -o json",
+                   "evaluate scenarios/online-boutique.yaml --task scaling --policy "
+                   "hold,hpa:cpu=60 --load diurnal"},
       .run = RunEvaluate};
 }
 

@@ -22,16 +22,9 @@ constexpr double kLeastWarp = 1e-6, kMostWarp = 1e9;
 constexpr int64_t kMostCount = 1'000'000'000;
 constexpr std::string_view kRangeTo = " to ";
 
-Result<SimTime> TimeOf(const YamlNode& node) {
-  TRY_ASSIGN(const std::string text, node.AsString());
-  Result<SimTime> time = ParseSimTime(text);
-  if (!time) return node.Refuse(time.error().message);
-  return *time;
-}
-
 Result<SimTime> OptionalTime(YamlMap* map, std::string_view key, SimTime fallback) {
   const std::optional<YamlNode> node = map->Optional(key);
-  return node ? TimeOf(*node) : Result<SimTime>(fallback);
+  return node ? SimTimeOf(*node) : Result<SimTime>(fallback);
 }
 
 Result<TimeLaw> UnboundedLawOf(const YamlNode& node) {
@@ -39,13 +32,13 @@ Result<TimeLaw> UnboundedLawOf(const YamlNode& node) {
   TimeLaw law;
   if (const std::optional<YamlNode> mean = map.Optional("exponential")) {
     law.shape = TimeLaw::Shape::kExponential;
-    TRY_ASSIGN(law.a, TimeOf(*mean));
+    TRY_ASSIGN(law.a, SimTimeOf(*mean));
   } else if (const std::optional<YamlNode> normal = map.Optional("normal")) {
     law.shape = TimeLaw::Shape::kNormal;
     TRY_ASSIGN(const std::vector<YamlNode> both, normal->AsList());
     if (both.size() != 2) return normal->Refuse("expected [mean, standard deviation]");
-    TRY_ASSIGN(law.a, TimeOf(both[0]));
-    TRY_ASSIGN(law.b, TimeOf(both[1]));
+    TRY_ASSIGN(law.a, SimTimeOf(both[0]));
+    TRY_ASSIGN(law.b, SimTimeOf(both[1]));
   } else {
     return node.Expected(
         "a time such as 20s, a range such as 10s to 30s, {exponential: 20s} or "
@@ -53,23 +46,6 @@ Result<TimeLaw> UnboundedLawOf(const YamlNode& node) {
   }
   TRY(map.Finish());
   return law;
-}
-
-Result<TimeLaw> LawOf(const YamlNode& node) {
-  if (!node.IsScalar()) return UnboundedLawOf(node);
-  TRY_ASSIGN(const std::string text, node.AsString());
-  const size_t to = text.find(kRangeTo);
-  if (to == std::string::npos) {
-    TRY_ASSIGN(const SimTime time, TimeOf(node));
-    return TimeLaw::Constant(time);
-  }
-  const Result<SimTime> low = ParseSimTime(std::string_view(text).substr(0, to));
-  const Result<SimTime> high = ParseSimTime(std::string_view(text).substr(to + kRangeTo.size()));
-  if (!low) return node.Refuse(low.error().message);
-  if (!high) return node.Refuse(high.error().message);
-  if (*low > *high) return node.Refuse(fmt::format("the range \"{}\" ends below its start", text));
-  if (*low == *high) return TimeLaw::Constant(*low);
-  return TimeLaw{TimeLaw::Shape::kUniform, *low, *high};
 }
 
 class ArrivalsReader {
@@ -87,7 +63,7 @@ class ArrivalsReader {
     if (arrivals_.streams.empty() && !arrivals_.has_trace())
       return node.Refuse("no pod ever arrives: give `streams` or a `trace` with `pods`");
     if (const std::optional<YamlNode> delay = map.Optional("start_delay")) {
-      TRY_ASSIGN(arrivals_.start_delay, LawOf(*delay));
+      TRY_ASSIGN(arrivals_.start_delay, TimeLawOf(*delay));
     }
     TRY_ASSIGN(arrivals_.until, OptionalTime(&map, "until", kNever));
     if (const std::optional<YamlNode> users = map.Optional("users")) {
@@ -118,12 +94,12 @@ class ArrivalsReader {
     TRY_ASSIGN(const YamlNode workloads, map.Required("workloads"));
     TRY(ReadStreamWorkloads(workloads, &stream));
     TRY_ASSIGN(const YamlNode interval, map.Required("interval"));
-    TRY_ASSIGN(stream.interval, LawOf(interval));
+    TRY_ASSIGN(stream.interval, TimeLawOf(interval));
     TRY_ASSIGN(stream.start, OptionalTime(&map, "start", SimTime(0)));
     TRY_ASSIGN(stream.count, map.OptionalInt("count", 1, kMostCount, 0));
     const std::optional<YamlNode> lifetime = map.Optional("lifetime");
     if (lifetime) {
-      TRY_ASSIGN(stream.lifetime, LawOf(*lifetime));
+      TRY_ASSIGN(stream.lifetime, TimeLawOf(*lifetime));
     }
     const std::optional<YamlNode> waves = map.Optional("waves"), rolling = map.Optional("rolling");
     TRY(map.Finish());
@@ -217,9 +193,9 @@ class ArrivalsReader {
     TRY_ASSIGN(YamlMap map, node->AsMap());
     NodeFailures failures;
     TRY_ASSIGN(const YamlNode every, map.Required("every"));
-    TRY_ASSIGN(failures.every, LawOf(every));
+    TRY_ASSIGN(failures.every, TimeLawOf(every));
     TRY_ASSIGN(const YamlNode down, map.Required("down"));
-    TRY_ASSIGN(failures.down, LawOf(down));
+    TRY_ASSIGN(failures.down, TimeLawOf(down));
     if (failures.every.a.count() + failures.every.b.count() <= 0)
       return every.Refuse("expected a time above 0");
     TRY(map.Finish());
@@ -231,7 +207,7 @@ class ArrivalsReader {
     TRY_ASSIGN(YamlMap map, node.AsMap());
     TRY_ASSIGN(const YamlNode at, map.Required("at"));
     WorldEvent event;
-    TRY_ASSIGN(event.at, TimeOf(at));
+    TRY_ASSIGN(event.at, SimTimeOf(at));
     const std::optional<YamlNode> lose = map.Optional("lose"), back = map.Optional("return"),
                                   latency = map.Optional("latency");
     TRY(map.Finish());
@@ -285,6 +261,30 @@ Result<SimTime> ParseSimTime(std::string_view text) {
   TRY_ASSIGN(const double ms, ParseDurationMs(text));
   if (ms > kMostMs) return Invalid("expected at most {:.0f}h, found \"{}\"", kMostMs / 3.6e6, text);
   return SimTime(std::llround(ms * 1e6));
+}
+
+Result<SimTime> SimTimeOf(const YamlNode& node) {
+  TRY_ASSIGN(const std::string text, node.AsString());
+  Result<SimTime> time = ParseSimTime(text);
+  if (!time) return node.Refuse(time.error().message);
+  return *time;
+}
+
+Result<TimeLaw> TimeLawOf(const YamlNode& node) {
+  if (!node.IsScalar()) return UnboundedLawOf(node);
+  TRY_ASSIGN(const std::string text, node.AsString());
+  const size_t to = text.find(kRangeTo);
+  if (to == std::string::npos) {
+    TRY_ASSIGN(const SimTime time, SimTimeOf(node));
+    return TimeLaw::Constant(time);
+  }
+  const Result<SimTime> low = ParseSimTime(std::string_view(text).substr(0, to));
+  const Result<SimTime> high = ParseSimTime(std::string_view(text).substr(to + kRangeTo.size()));
+  if (!low) return node.Refuse(low.error().message);
+  if (!high) return node.Refuse(high.error().message);
+  if (*low > *high) return node.Refuse(fmt::format("the range \"{}\" ends below its start", text));
+  if (*low == *high) return TimeLaw::Constant(*low);
+  return TimeLaw{TimeLaw::Shape::kUniform, *low, *high};
 }
 
 Result<Arrivals> ParseArrivals(const YamlNode& node, const ArrivalNames& names) {

@@ -22,7 +22,9 @@ struct ArrivalNames {
 // Events are sorted by time; those of one time keep the order of the file.
 Result<Arrivals> ParseArrivals(const YamlNode& node, const ArrivalNames& names);
 
-// A span of time, with its unit.
+// A span of time, with its unit; and one that may be drawn.
 Result<SimTime> ParseSimTime(std::string_view text);
+Result<SimTime> SimTimeOf(const YamlNode& node);
+Result<TimeLaw> TimeLawOf(const YamlNode& node);
 
 }  // namespace rudderfish

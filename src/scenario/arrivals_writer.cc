@@ -13,42 +13,6 @@
 namespace rudderfish {
 namespace {
 
-// Reads back to the same nanoseconds: the double nearest to them in ms, or one beside it.
-std::string TimeText(SimTime time) {
-  double ms = static_cast<double>(time.count()) / 1e6;
-  for (int direction : {0, 1, -1}) {
-    double near = ms;
-    for (int step = 0; step < 4; ++step) {
-      const bool in_seconds = std::fmod(near, 1000) == 0 && near > 0;
-      std::string text =
-          in_seconds ? fmt::format("{:.0f}s", near / 1000) : fmt::format("{}ms", near);
-      if (ParseSimTime(text) == time) return text;
-      near = std::nextafter(near, direction * std::numeric_limits<double>::infinity());
-      if (direction == 0) break;
-    }
-  }
-  return fmt::format("{}ms", ms);
-}
-
-void WriteLaw(std::string_view key, const TimeLaw& law, YamlWriter* out) {
-  switch (law.shape) {
-    case TimeLaw::Shape::kConstant:
-      out->Field(key, TimeText(law.a));
-      break;
-    case TimeLaw::Shape::kUniform:
-      out->Field(key, fmt::format("{} to {}", TimeText(law.a), TimeText(law.b)));
-      break;
-    case TimeLaw::Shape::kExponential:
-      out->FlowMap(key, {{"exponential", TimeText(law.a)}});
-      break;
-    case TimeLaw::Shape::kNormal:
-      out->BeginMap(key);
-      out->FlowList("normal", {TimeText(law.a), TimeText(law.b)});
-      out->End();
-      break;
-  }
-}
-
 void WriteStream(const ArrivalStream& stream, const Catalog& catalog, YamlWriter* out) {
   out->BeginItem();
   const auto name = [&](size_t i) { return catalog.workloads[stream.workloads[i]].name; };
@@ -64,22 +28,22 @@ void WriteStream(const ArrivalStream& stream, const Catalog& catalog, YamlWriter
     for (size_t i = 0; i < stream.workloads.size(); ++i) names.push_back(name(i));
     out->FlowList("workloads", names);
   }
-  WriteLaw("interval", stream.interval, out);
-  if (stream.start.count() != 0) out->Field("start", TimeText(stream.start));
+  WriteTimeLaw("interval", stream.interval, out);
+  if (stream.start.count() != 0) out->Field("start", SimTimeText(stream.start));
   if (stream.count != 0) out->Field("count", stream.count);
-  if (stream.lifetime) WriteLaw("lifetime", *stream.lifetime, out);
+  if (stream.lifetime) WriteTimeLaw("lifetime", *stream.lifetime, out);
   if (stream.shape != ArrivalStream::Shape::kSpaced) {
     out->FlowMap(stream.shape == ArrivalStream::Shape::kWaves ? "waves" : "rolling",
                  {{"pods", stream.pods},
-                  {"hold", TimeText(stream.hold)},
-                  {"pause", TimeText(stream.pause)}});
+                  {"hold", SimTimeText(stream.hold)},
+                  {"pause", SimTimeText(stream.pause)}});
   }
   out->End();
 }
 
 void WriteEvent(const WorldEvent& event, const Scenario& scenario, YamlWriter* out) {
   out->BeginItem();
-  out->Field("at", TimeText(event.at));
+  out->Field("at", SimTimeText(event.at));
   if (event.kind == WorldEvent::Kind::kLatency) {
     const std::vector<Layer>& layers = scenario.catalog->layers;
     out->BeginMap("latency");
@@ -94,6 +58,42 @@ void WriteEvent(const WorldEvent& event, const Scenario& scenario, YamlWriter* o
 }
 
 }  // namespace
+
+// The double nearest to it in ms, or one beside it.
+std::string SimTimeText(SimTime time) {
+  double ms = static_cast<double>(time.count()) / 1e6;
+  for (int direction : {0, 1, -1}) {
+    double near = ms;
+    for (int step = 0; step < 4; ++step) {
+      const bool in_seconds = std::fmod(near, 1000) == 0 && near > 0;
+      std::string text =
+          in_seconds ? fmt::format("{:.0f}s", near / 1000) : fmt::format("{}ms", near);
+      if (ParseSimTime(text) == time) return text;
+      near = std::nextafter(near, direction * std::numeric_limits<double>::infinity());
+      if (direction == 0) break;
+    }
+  }
+  return fmt::format("{}ms", ms);
+}
+
+void WriteTimeLaw(std::string_view key, const TimeLaw& law, YamlWriter* out) {
+  switch (law.shape) {
+    case TimeLaw::Shape::kConstant:
+      out->Field(key, SimTimeText(law.a));
+      break;
+    case TimeLaw::Shape::kUniform:
+      out->Field(key, fmt::format("{} to {}", SimTimeText(law.a), SimTimeText(law.b)));
+      break;
+    case TimeLaw::Shape::kExponential:
+      out->FlowMap(key, {{"exponential", SimTimeText(law.a)}});
+      break;
+    case TimeLaw::Shape::kNormal:
+      out->BeginMap(key);
+      out->FlowList("normal", {SimTimeText(law.a), SimTimeText(law.b)});
+      out->End();
+      break;
+  }
+}
 
 void WriteObjective(const Objective& objective, YamlWriter* out) {
   YamlWriter::Fields weights;
@@ -123,14 +123,14 @@ void WriteArrivals(const Scenario& scenario, YamlWriter* out) {
     if (arrivals.trace.drawn > 0) trace.push_back({"drawn", arrivals.trace.drawn});
     out->FlowMap("trace", trace);
   }
-  if (arrivals.start_delay != TimeLaw()) WriteLaw("start_delay", arrivals.start_delay, out);
-  if (arrivals.until != kNever) out->Field("until", TimeText(arrivals.until));
+  if (arrivals.start_delay != TimeLaw()) WriteTimeLaw("start_delay", arrivals.start_delay, out);
+  if (arrivals.until != kNever) out->Field("until", SimTimeText(arrivals.until));
   if (arrivals.users != kNone) out->Field("users", scenario.catalog->layers[arrivals.users].name);
   if (arrivals.lost_pods == LostPods::kGone) out->Field("lost_pods", "gone");
   if (arrivals.failures) {
     out->BeginMap("failures");
-    WriteLaw("every", arrivals.failures->every, out);
-    WriteLaw("down", arrivals.failures->down, out);
+    WriteTimeLaw("every", arrivals.failures->every, out);
+    WriteTimeLaw("down", arrivals.failures->down, out);
     out->End();
   }
   if (!arrivals.events.empty()) {

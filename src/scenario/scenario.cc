@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/units.h"
+#include "scenario/load_parser.h"
 #include "scenario/trace_reader.h"
 
 namespace rudderfish {
@@ -107,6 +108,11 @@ Result<Scenario> LoadScenario(const std::filesystem::path& path,
   }
   TRY_ASSIGN(Scenario scenario, ParseScenario(root));
   TRY(ReadTraces(path.parent_path(), &scenario));
+  if (scenario.load != nullptr) {
+    auto load = std::make_shared<Load>(*scenario.load);
+    TRY(ReadRequestTraces(path.parent_path(), load.get()));
+    scenario.load = std::move(load);
+  }
   return scenario;
 }
 

@@ -17,6 +17,7 @@
 #include "model/objective.h"
 #include "scenario/arrivals.h"
 #include "scenario/distribution.h"
+#include "scenario/load.h"
 
 // A world as data: which nodes and workloads there are, who calls whom, and what of it is drawn
 // anew each episode. sim/world.h draws States from it. Immutable once loaded; shared by all
@@ -67,6 +68,7 @@ struct Scenario {
   std::vector<NodeCosts> kind_costs;         // [kind]
   std::shared_ptr<const Arrivals> arrivals;  // Null: pods neither come nor go.
   std::optional<Objective> objective;        // Of placement.
+  std::shared_ptr<const Load> load;          // Null: there are no requests to serve in time.
 
   // Whether the question is where pods go that come, rather than which running pod to move.
   bool places_pods() const { return arrivals != nullptr && patterns.empty(); }

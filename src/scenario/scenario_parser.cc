@@ -8,6 +8,7 @@
 #include "model/latency.h"
 #include "scenario/arrivals_parser.h"
 #include "scenario/catalog_parser.h"
+#include "scenario/load_parser.h"
 #include "scenario/name_index.h"
 #include "scenario/pattern_parser.h"
 #include "scenario/scenario.h"
@@ -46,6 +47,7 @@ class ScenarioReader {
     TRY(ReadPatterns(patterns));
     TRY(ReadWeights(map.Optional("pattern_weights")));
     if (arrivals) TRY(ReadArrivals(*arrivals));
+    TRY(ReadLoad(map.Optional("load")));
     TRY(ReadObjective(map.Optional("objective")));
     TRY_ASSIGN(const int64_t retries, map.OptionalInt("retries", 1, kMaxRetries, 100));
     scenario_.retry_limit = static_cast<int>(retries);
@@ -71,6 +73,15 @@ class ScenarioReader {
     if (scenario_.names->nodes.empty() && arrivals.trace.nodes_file.empty())
       return node.Refuse("there is no node: the scenario needs `nodes`, or the trace does");
     scenario_.arrivals = std::make_shared<const Arrivals>(std::move(arrivals));
+    return {};
+  }
+
+  Result<void> ReadLoad(const std::optional<YamlNode>& node) {
+    if (!node) return {};
+    if (scenario_.patterns.empty())
+      return node->Refuse("requests need `patterns`: who calls whom to answer them");
+    TRY_ASSIGN(Load load, ParseLoad(*node, workloads_));
+    scenario_.load = std::make_shared<const Load>(std::move(load));
     return {};
   }
 

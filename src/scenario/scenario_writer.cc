@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "base/yaml_writer.h"
 #include "scenario/arrivals_writer.h"
+#include "scenario/load_parser.h"
 #include "scenario/pattern_parser.h"
 #include "scenario/scenario.h"
 #include "scenario/yaml_values.h"
@@ -109,6 +110,7 @@ class ScenarioText {
     if (scenario_.retry_limit != 100) out_.Field("retries", scenario_.retry_limit);
     if (scenario_.objective) WriteObjective(*scenario_.objective, &out_);
     if (scenario_.arrivals != nullptr) WriteArrivals(scenario_, &out_);
+    if (scenario_.load != nullptr) WriteLoad(*scenario_.load, catalog_, &out_);
     if (!scenario_.task.IsNull()) out_.Node("task", scenario_.task);
     return out_.Take();
   }

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <benchmark/benchmark.h>
+
+#include <memory>
+
+#include "base/check.h"
+#include "scenario/scenario.h"
+#include "sim/event_simulator.h"
+
+// The event simulator: requests per second at a single station, events per second on the boutique.
+
+namespace rudderfish {
+namespace {
+
+constexpr int64_t kBenchSecondNs = 1'000'000'000;
+
+void SingleStationRequests(benchmark::State& state) {
+  const ServedWorkload workload{.name = "station", .slots = static_cast<int>(state.range(0))};
+  EventSimulator simulator(
+      std::make_shared<const ServedApplication>(SingleStation(workload, 1000)));
+  simulator.Start(std::make_shared<const RateCurve>(
+                      RateCurve::Steady(.8 * static_cast<double>(state.range(0)))),
+                  1);
+  const int64_t step_ns = 100'000 * kBenchSecondNs / state.range(0);
+  for (auto _ : state) simulator.AdvanceTo(simulator.now_ns() + step_ns);
+  state.SetItemsProcessed(simulator.requests().completed);
+}
+
+void BoutiqueEvents(benchmark::State& state) {
+  const Result<Scenario> scenario =
+      LoadScenario(RUDDERFISH_SOURCE_DIR "/scenarios/online-boutique.yaml");
+  CHECK(scenario.has_value());
+  ServedApplication application = ApplicationOf(*scenario, 0);
+  for (ServedWorkload& workload : application.workloads) {
+    if (workload.scaled) workload.replicas = workload.replicas_max;
+  }
+  EventSimulator simulator(std::make_shared<const ServedApplication>(application));
+  simulator.Start(std::make_shared<const RateCurve>(RateCurve::Steady(120)), 1);
+  for (auto _ : state) simulator.AdvanceTo(simulator.now_ns() + 60 * kBenchSecondNs);
+  state.SetItemsProcessed(simulator.events());
+}
+
+BENCHMARK(SingleStationRequests)->Arg(1)->Arg(100)->Unit(benchmark::kMillisecond);
+BENCHMARK(BoutiqueEvents)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace rudderfish

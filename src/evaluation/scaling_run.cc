@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "evaluation/scaling_run.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/check.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr double kNsPerHour = 3.6e12;
+
+// What metrics-server and the like would show: use of CPU by pod, calls by workload, each over one
+// interval, delivered one interval later.
+class ScalingSampler {
+ public:
+  explicit ScalingSampler(const ServedApplication& application)
+      : application_(application),
+        pods_of_(application.workloads.size()),
+        before_(application.workloads.size()),
+        last_(application.workloads.size()),
+        sights_(application.workloads.size()) {}
+
+  // Looks at the end of an interval, and gives what is known by now.
+  ScalingQuestion Look(const EventSimulator& simulator, int64_t interval_ns) {
+    const int64_t at_ns = simulator.now_ns();
+    simulator.Pods(&seen_);
+    for (std::vector<HpaPod>& pods : pods_of_) pods.clear();
+    for (const PodSight& pod : seen_) {
+      Reading& reading = ReadingOf(pod);
+      HpaPod& shown = pods_of_[pod.workload].emplace_back();
+      shown.ready = pod.ready;
+      shown.started_ns = pod.made_ns;
+      shown.transition_ns = pod.ready ? pod.ready_ns : pod.made_ns;
+      // The sample of the interval before this one, if it was there then.
+      const ServedWorkload& workload = application_.workloads[pod.workload];
+      if (reading.has_share && pod.ready) {
+        shown.cpu_millis = static_cast<int64_t>(reading.share * workload.cpu_millis);
+        const Shown& last = last_[pod.workload];
+        shown.value_millis =
+            static_cast<int64_t>(last.calls_per_s / std::max(1, last.ready) * 1000);
+      }
+      if (reading.has_busy) {
+        reading.share = static_cast<double>(pod.busy_ns - reading.busy_ns) /
+                        static_cast<double>(interval_ns * workload.slots);
+        reading.has_share = true;
+      }
+      reading.busy_ns = pod.busy_ns;
+      reading.has_busy = true;
+    }
+    for (WorkloadId w = 0; w < application_.workload_count(); ++w) {
+      sights_[w] = {.replicas = simulator.replicas(w),
+                    .calls_per_s = last_[w].calls_per_s,
+                    .busy_slots = last_[w].busy_slots,
+                    .pods = pods_of_[w]};
+      const WorkloadSums sums = simulator.sums(w), passed = sums - before_[w];
+      before_[w] = sums;
+      const auto ns = static_cast<double>(interval_ns);
+      // Shown the next time.
+      last_[w] = {.calls_per_s = static_cast<double>(passed.calls + passed.refused) * 1e9 / ns,
+                  .busy_slots = static_cast<double>(passed.busy_ns) / ns,
+                  .ready = simulator.ready(w)};
+    }
+    const bool has_samples = looks_++ > 0;
+    return {.at_ns = at_ns,
+            .sampled_at_ns = at_ns - interval_ns,
+            .window_ns = interval_ns,
+            .has_samples = has_samples,
+            .application = &application_,
+            .workloads = sights_};
+  }
+
+ private:
+  struct Reading {
+    int64_t made_ns = -1;
+    WorkloadId workload = kNone;
+    int64_t busy_ns = 0;
+    double share = 0;
+    bool has_busy = false, has_share = false;
+  };
+  struct Shown {
+    double calls_per_s = 0, busy_slots = 0;
+    int ready = 0;
+  };
+
+  Reading& ReadingOf(const PodSight& pod) {
+    if (static_cast<size_t>(pod.slot) >= readings_.size()) readings_.resize(pod.slot + 1);
+    Reading& reading = readings_[pod.slot];
+    if (reading.made_ns != pod.made_ns || reading.workload != pod.workload)
+      reading = {.made_ns = pod.made_ns, .workload = pod.workload};
+    return reading;
+  }
+
+  const ServedApplication& application_;
+  std::vector<std::vector<HpaPod>> pods_of_;  // [workload]
+  std::vector<WorkloadSums> before_;
+  std::vector<Shown> last_;  // [workload] Of the interval before.
+  std::vector<WorkloadSight> sights_;
+  std::vector<PodSight> seen_;
+  std::vector<Reading> readings_;  // [slot]
+  int looks_ = 0;
+};
+
+ScalingFigures FiguresOf(const EventSimulator& simulator, int changes) {
+  const RequestSums& sums = simulator.requests();
+  ScalingFigures figures{.requests = sums.arrived,
+                         .violations = sums.violations() + simulator.overdue(),
+                         .failures = sums.failed,
+                         .changes = changes};
+  if (sums.completed > 0)
+    figures.mean_ms =
+        static_cast<double>(sums.response_ns) / 1e6 / static_cast<double>(sums.completed);
+  figures.p95_ms = simulator.responses().QuantileS(.95) * 1000;
+  figures.p99_ms = simulator.responses().QuantileS(.99) * 1000;
+  const ServedApplication& application = simulator.application();
+  for (WorkloadId w = 0; w < application.workload_count(); ++w) {
+    const double pod_hours = static_cast<double>(simulator.sums(w).pod_ns) / kNsPerHour;
+    figures.pod_hours += pod_hours;
+    figures.core_hours +=
+        pod_hours * static_cast<double>(application.workloads[w].cpu_millis) / 1000;
+  }
+  return figures;
+}
+
+}  // namespace
+
+ScalingFigures RunScaling(const ScalingPolicy& policy, const Load& load,
+                          std::shared_ptr<const RateCurve> curve, uint64_t seed,
+                          EventSimulator* simulator) {
+  const ServedApplication& application = simulator->application();
+  const std::unique_ptr<ScalingMemory> memory = policy.NewMemory(application);
+  ScalingSampler sampler(application);
+  simulator->Start(std::move(curve), seed);
+  std::vector<int> replicas(application.workloads.size(), 0);
+  const int64_t interval_ns = load.interval.count();
+  int changes = 0;
+  for (int64_t at_ns = interval_ns; at_ns < load.duration.count(); at_ns += interval_ns) {
+    simulator->AdvanceTo(at_ns);
+    const ScalingQuestion question = sampler.Look(*simulator, interval_ns);
+    for (size_t w = 0; w < replicas.size(); ++w) replicas[w] = question.workloads[w].replicas;
+    policy.Decide(question, memory.get(), replicas);
+    for (WorkloadId w = 0; w < application.workload_count(); ++w) {
+      if (!application.workloads[w].scaled || replicas[w] == simulator->replicas(w)) continue;
+      simulator->SetReplicas(w, replicas[w]);
+      ++changes;
+    }
+  }
+  simulator->AdvanceTo(load.duration.count());
+  return FiguresOf(*simulator, changes);
+}
+
+ScalingEvaluation EvaluateScaling(const Scenario& scenario, const std::vector<int>& loads,
+                                  const std::vector<NamedScalingPolicy>& policies, int episodes,
+                                  uint64_t seed, ThreadPool* pool,
+                                  const std::function<void(double)>& progress) {
+  CHECK(scenario.load != nullptr && episodes > 0);
+  const Load& load = *scenario.load;
+  ScalingEvaluation evaluation{.scenario = scenario.name, .seed = seed, .episodes = episodes};
+  for (const int position : loads) evaluation.loads.push_back(load.loads[position].name);
+  for (const NamedScalingPolicy& named : policies) evaluation.policies.push_back(named.name);
+  const auto per_load = static_cast<int>(policies.size()) * episodes;
+  evaluation.figures.resize(loads.size() * per_load);
+  const auto application = std::make_shared<const ServedApplication>(ApplicationOf(scenario, 0));
+  std::vector<std::unique_ptr<EventSimulator>> simulators;
+  for (int i = 0; i < pool->size(); ++i)
+    simulators.push_back(std::make_unique<EventSimulator>(application));
+  std::atomic<int> done = 0;
+  pool->ParallelFor(static_cast<int>(evaluation.figures.size()), [&](int index, int worker) {
+    const int position = loads[index / per_load], policy = index % per_load / episodes;
+    const int episode = index % episodes;
+    const uint64_t key = Rng(seed, static_cast<uint64_t>(episode)).Next64();
+    auto curve = std::make_shared<const RateCurve>(
+        DrawCurve(load.loads[position].traffic, load.duration, key));
+    evaluation.figures[index] =
+        RunScaling(*policies[policy].policy, load, std::move(curve), key, simulators[worker].get());
+    ++done;
+    if (worker == 0 && progress)
+      progress(static_cast<double>(done) / static_cast<double>(evaluation.figures.size()));
+  });
+  return evaluation;
+}
+
+ScalingDifference CompareScaling(const ScalingEvaluation& evaluation, int load, int policy,
+                                 int baseline) {
+  RunMatrix cost{.starts = evaluation.episodes, .seeds = 1}, base_cost = cost, share = cost,
+                                                             base_share = cost;
+  for (int i = 0; i < evaluation.episodes; ++i) {
+    cost.values.push_back(evaluation.at(load, policy, i).core_hours);
+    base_cost.values.push_back(evaluation.at(load, baseline, i).core_hours);
+    share.values.push_back(evaluation.at(load, policy, i).violation_share());
+    base_share.values.push_back(evaluation.at(load, baseline, i).violation_share());
+  }
+  const BootstrapOptions options{.seed = evaluation.seed};
+  return {.core_hours = PairedDifference(cost, base_cost),
+          .violation_share = PairedDifference(share, base_share),
+          .core_hours_ci95 = BootstrapPairedDifference(cost, base_cost, options),
+          .violation_share_ci95 = BootstrapPairedDifference(share, base_share, options)};
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "evaluation/scaling_run.h"
+
+#include <gtest/gtest.h>
+
+namespace rudderfish {
+namespace {
+
+constexpr std::string_view kScalingScenario = R"(rudderfish: scenario/v1
+name: small-shop
+layers: {cluster: {}}
+latency: {cluster: {cluster: 0.1ms}}
+node_types: {node: {layer: cluster, cpu_type: any, bandwidth: 1Gbit}}
+nodes: [{type: node, count: 4, cpu: 16, memory: 64Gi}]
+workloads:
+  client: {requests: {cpu: 100m, memory: 64Mi}, replicas: 1}
+  web: {requests: {cpu: 500m, memory: 64Mi}, replicas: 2, execution: 40ms}
+  db: {requests: {cpu: 1, memory: 64Mi}, replicas: 2, execution: 25ms}
+patterns:
+  shop:
+    page: {client: client, rate: 1, qos: 300ms, calls: [{web: {calls: [db]}}]}
+load:
+  duration: 20m
+  network: 0.2ms
+  timeout: 5s
+  pods:
+    web: {replicas: 1 to 10, scv: 0.5, start_delay: 10s to 20s, balance: least-requests}
+    db: {replicas: 1 to 10, scv: 0.5, start_delay: 10s to 20s, balance: least-requests}
+  loads:
+    steady: {steady: {rate: 20}}
+    ramp: {ramp: {low: 10, high: 120, begin: 2m, end: 15m}}
+)";
+
+std::vector<NamedScalingPolicy> ScalingPoliciesNamed(std::initializer_list<const char*> names) {
+  std::vector<NamedScalingPolicy> policies;
+  for (const char* name : names) policies.push_back({name, *MakeScalingPolicy(name)});
+  return policies;
+}
+
+TEST(ScalingRun, FollowingALoadThatGrowsBeatsHolding) {
+  const Result<Scenario> scenario = ParseScenario(kScalingScenario, "shop.yaml");
+  ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
+  ThreadPool pool(2);
+  const auto policies = ScalingPoliciesNamed({"hold", "hpa:cpu=60", "keda", "autopilot"});
+  const ScalingEvaluation evaluation =
+      EvaluateScaling(*scenario, {0, 1}, policies, 4, 1, &pool, {});
+  for (int i = 0; i < 4; ++i) {
+    const ScalingFigures& hold = evaluation.at(1, 0, i);
+    EXPECT_NEAR(hold.pod_hours, 4.0 / 3, 1e-9);
+    EXPECT_NEAR(hold.core_hours, 1, 1e-9);
+    EXPECT_EQ(hold.changes, 0);
+    EXPECT_GT(hold.violation_share(), .5);  // 120 requests per second for room for 50.
+    for (int policy = 1; policy < 4; ++policy) {
+      const ScalingFigures& one = evaluation.at(1, policy, i);
+      EXPECT_EQ(one.requests, hold.requests);
+      EXPECT_LT(one.violation_share(), .2) << evaluation.policies[policy];
+      EXPECT_GT(one.core_hours, hold.core_hours);
+      EXPECT_GT(one.changes, 4);
+      // Under the steady load, less than what was there is enough.
+      EXPECT_LT(evaluation.at(0, policy, i).core_hours, 1.02) << evaluation.policies[policy];
+    }
+  }
+  const ScalingDifference difference = CompareScaling(evaluation, 1, 1, 0);
+  EXPECT_LT(difference.violation_share_ci95.high, -.3);
+  EXPECT_FALSE(difference.better());  // It is dearer.
+}
+
+TEST(ScalingRun, DoesNotDependOnThreadsNorOnOtherPolicies) {
+  const Result<Scenario> scenario = ParseScenario(kScalingScenario, "shop.yaml");
+  ASSERT_TRUE(scenario.has_value());
+  ThreadPool one(1), three(3);
+  const ScalingEvaluation a =
+      EvaluateScaling(*scenario, {1}, ScalingPoliciesNamed({"hpa"}), 3, 7, &one, {});
+  const ScalingEvaluation b =
+      EvaluateScaling(*scenario, {1}, ScalingPoliciesNamed({"hold", "hpa"}), 3, 7, &three, {});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(a.at(0, 0, i).pod_hours, b.at(0, 1, i).pod_hours);
+    EXPECT_EQ(a.at(0, 0, i).mean_ms, b.at(0, 1, i).mean_ms);
+    EXPECT_EQ(a.at(0, 0, i).requests, b.at(0, 0, i).requests);
+  }
+  EXPECT_NE(a.at(0, 0, 0).requests, a.at(0, 0, 1).requests);
+}
+
+}  // namespace
+}  // namespace rudderfish

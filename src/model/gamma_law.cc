@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/gamma_law.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "base/check.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr int kMostTerms = 10'000;
+constexpr double kTermTolerance = 1e-12;
+constexpr double kConstantScv = 1e-7;  // Narrower than this is a constant.
+
+// P(a, x), the regularised lower incomplete gamma function.
+double LowerGamma(double a, double x) {
+  if (x <= 0) return 0;
+  const double front = std::exp(a * std::log(x) - x - std::lgamma(a));
+  if (x < a + 1) {
+    double term = 1 / a, sum = term;
+    for (int n = 1; n < kMostTerms && term > sum * kTermTolerance; ++n) {
+      term *= x / (a + n);
+      sum += term;
+    }
+    return std::min(1.0, sum * front);
+  }
+  // Lentz's method for the continued fraction of 1 - P.
+  constexpr double kTiny = 1e-300;
+  double b = x + 1 - a, c = 1 / kTiny, d = 1 / b, fraction = d;
+  for (int n = 1; n < kMostTerms; ++n) {
+    const double an = -n * (n - a);
+    b += 2;
+    d = an * d + b;
+    d = 1 / (std::abs(d) < kTiny ? kTiny : d);
+    c = b + an / c;
+    c = std::abs(c) < kTiny ? kTiny : c;
+    fraction *= d * c;
+    if (std::abs(d * c - 1) < kTermTolerance) break;
+  }
+  return std::clamp(1 - front * fraction, 0.0, 1.0);
+}
+
+}  // namespace
+
+double GammaLaw::Below(double x) const {
+  if (!(variance > kConstantScv * mean * mean)) return x >= mean ? 1 : 0;
+  return LowerGamma(mean * mean / variance, x * mean / variance);
+}
+
+double GammaLaw::BelowNearly(double x) const {
+  const double scv = variance / (mean * mean);
+  if (!(scv > kConstantScv) || scv > 1) return Below(x);
+  if (x <= 0) return 0;
+  const double deviation = std::sqrt(scv / 9);
+  const double z = (std::cbrt(x / mean) - (1 - scv / 9)) / deviation;
+  return 0.5 * std::erfc(-z * std::numbers::sqrt2 / 2);
+}
+
+double GammaLaw::Quantile(double share) const {
+  CHECK(share >= 0 && share < 1);
+  if (!(variance > kConstantScv * mean * mean)) return mean;
+  if (!std::isfinite(mean) || !std::isfinite(variance)) return mean;
+  double low = 0, high = mean + 2 * std::sqrt(variance);
+  while (Below(high) < share) {
+    low = high;
+    high *= 2;
+  }
+  while (high - low > 1e-9 * mean) {
+    const double middle = (low + high) / 2;
+    (Below(middle) < share ? low : high) = middle;
+    if (middle <= low && middle >= high) break;
+  }
+  return (low + high) / 2;
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/queueing.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/rng.h"
+#include "model/gamma_law.h"
+
+namespace rudderfish {
+namespace {
+
+struct ErlangRow {
+  int servers;
+  double arrivals, waits, wait_s, response_s, in_queue, p95_s, p99_s;
+};
+
+// Erlang's formulas at mu = 1, by a calculation in exact fractions and long decimals beside the
+// product.
+constexpr ErlangRow kErlangRows[] = {
+    {1, .5, .500000, 1.000000, 2.000000, .500000, 4.6052, 7.8240},
+    {1, .8, .800000, 4.000000, 5.000000, 3.200000, 13.8629, 21.9101},
+    {1, .95, .950000, 19.000000, 20.000000, 18.050000, 58.8888, 91.0775},
+    {2, 1.6, .711111, 1.777778, 2.777778, 2.844444, 6.6370, 10.6606},
+    {4, 3.2, .596432, .745541, 1.745541, 2.385730, 3.0987, 5.1105},
+    {8, 6.4, .457645, .286028, 1.286028, 1.830580, 1.3838, 2.3897},
+    {16, 14.4, .591343, .369590, 1.369590, 5.322091, 1.5440, 2.5499},
+    {32, 28.8, .458197, .143186, 1.143186, 4.123770, .6923, 1.1952},
+    {100, 90, .216940, .021694, 1.021694, 1.952464, .1468, .3077}};
+
+TEST(Queueing, ErlangsFormulasGiveTheirTable) {
+  for (const ErlangRow& row : kErlangRows) {
+    const QueueLaw law = MmcQueue({row.arrivals, 1, row.servers});
+    EXPECT_NEAR(law.wait.probability, row.waits, 5e-7) << row.servers;
+    EXPECT_NEAR(law.wait.mean_s(), row.wait_s, 5e-7) << row.servers;
+    EXPECT_NEAR(law.response_mean_s(), row.response_s, 5e-7) << row.servers;
+    EXPECT_NEAR(law.wait.mean_s() * row.arrivals, row.in_queue, 5e-6) << row.servers;
+    EXPECT_NEAR(law.wait.QuantileS(.95), row.p95_s, 6e-5) << row.servers;
+    EXPECT_NEAR(law.wait.QuantileS(.99), row.p99_s, 6e-5) << row.servers;
+  }
+  EXPECT_NEAR(ErlangC(110, 100), .2370, 5e-5);
+}
+
+TEST(Queueing, FiniteQueuesGiveTheirTable) {
+  const FiniteQueue two({1.6, 1, 2}, 5);
+  EXPECT_NEAR(two.blocking(), .102744, 5e-7);
+  EXPECT_NEAR(two.mean_in_system(), 2.161240, 5e-7);
+  EXPECT_NEAR(two.mean_response_s(), 1.505451, 5e-7);
+  const FiniteQueue one({.9, 1, 1}, 10);
+  EXPECT_NEAR(one.blocking(), .050814, 5e-7);
+  EXPECT_NEAR(one.mean_in_system(), 3.969441, 5e-7);
+  EXPECT_NEAR(one.mean_response_s(), 4.646601, 5e-7);
+}
+
+TEST(Queueing, GeneralServiceTimesGiveTheirTable) {
+  EXPECT_NEAR(PollaczekKhinchineQueue({.8, 1, 1}, 0).wait.mean_s(), 2.0, 1e-12);
+  EXPECT_NEAR(PollaczekKhinchineQueue({.8, 1, 1}, 4).wait.mean_s(), 10.0, 1e-12);
+  EXPECT_NEAR(AllenCunneenQueue({3.2, 1, 4}, 1, .5).wait.mean_s(), .745541 * .75, 5e-7);
+}
+
+TEST(Queueing, ShortestOfChoicesGivesItsTable) {
+  constexpr double kRows[][4] = {{.5, 2.0, 1.2657, 1.1252},
+                                 {.8, 5.0, 1.9474, 1.5809},
+                                 {.9, 10.0, 2.6141, 2.0279},
+                                 {.95, 20.0, 3.3830, 2.5351},
+                                 {.99, 100.0, 5.4320, 3.8578}};
+  for (const auto& row : kRows) {
+    for (int d = 1; d <= 3; ++d)
+      EXPECT_NEAR(ShortestOfChoicesResponse(row[0], d), row[d], 6e-5) << row[0] << " " << d;
+  }
+}
+
+// In M/M/1 the response is exponential at rate mu - lambda.
+TEST(Queueing, ResponseOfOneServerIsExponential) {
+  const Station station{.7, 1, 1};
+  for (double share : {.5, .95, .99})
+    EXPECT_NEAR(MmcResponseQuantileS(station, share), -std::log(1 - share) / .3, 1e-7);
+  // Where wait and service have the same rate the formula has a gap, which must not be seen.
+  const Station equal{1, 1, 2};
+  EXPECT_NEAR(MmcResponseTail(equal, 2), MmcResponseTail({1 + 1e-7, 1, 2}, 2), 1e-6);
+}
+
+TEST(Queueing, WaitOfConstantServiceHasNoSeamWhereTheFormulaChanges) {
+  for (double rho : {.3, .6, .8, .95}) {
+    const Station station{rho, 1, 1};
+    const double seam = std::min(12 / rho, 8.0);
+    const double before = Md1WaitTail(station, seam * (1 - 1e-9));
+    EXPECT_NEAR(Md1WaitTail(station, seam * (1 + 1e-9)) / before, 1, 1e-4) << rho;
+  }
+}
+
+// Mean wait is the integral of its tail.
+TEST(Queueing, TailsIntegrateToTheirMeans) {
+  const auto integral = [](const auto& tail, double end) {
+    double sum = 0;
+    const int steps = 40'000;
+    for (int i = 0; i < steps; ++i) sum += tail((i + .5) * end / steps) * end / steps;
+    return sum;
+  };
+  const Station one{.8, 1, 1};
+  EXPECT_NEAR(integral([&](double t) { return Md1WaitTail(one, t); }, 60), 2.0, 1e-3);
+  const Station four{3.2, 1, 4};
+  EXPECT_NEAR(integral([&](double t) { return MmcResponseTail(four, t); }, 60), 1.745541, 1e-4);
+  for (const Station& station : {Station{1.6, 1, 2}, Station{.9, 1, 1}, Station{9, 1, 5}}) {
+    const FiniteQueue queue(station, 10);
+    const double wait = integral([&](double t) { return queue.WaitTail(t); }, 60);
+    EXPECT_NEAR(wait, queue.mean_wait_s(), 1e-3) << station.servers;
+    const double response = integral([&](double t) { return queue.ResponseTail(t); }, 60);
+    EXPECT_NEAR(response, queue.mean_response_s(), 1e-3) << station.servers;
+    EXPECT_NEAR(queue.ResponseTail(queue.ResponseQuantileS(.95)), .05, 1e-8);
+  }
+}
+
+TEST(Queueing, ManyPlacesAreAsGoodAsNoLimit) {
+  const Station station{3.2, 1, 4};
+  const FiniteQueue queue(station, 400);
+  EXPECT_LT(queue.blocking(), 1e-30);
+  EXPECT_NEAR(queue.mean_response_s(), MmcQueue(station).response_mean_s(), 1e-9);
+  EXPECT_NEAR(queue.WaitQuantileS(.95), MmcQueue(station).wait.QuantileS(.95), 1e-6);
+  EXPECT_NEAR(queue.ResponseQuantileS(.99), MmcResponseQuantileS(station, .99), 1e-6);
+}
+
+TEST(Queueing, OverloadIsInfiniteOrTurnedAway) {
+  EXPECT_EQ(MmcQueue({2, 1, 2}).wait.mean_s(), kUnboundedWaitS);
+  EXPECT_EQ(MmcResponseQuantileS({3, 1, 2}, .95), kUnboundedWaitS);
+  EXPECT_EQ(Md1WaitQuantileS({1, 1, 1}, .5), kUnboundedWaitS);
+  EXPECT_NEAR(FiniteQueue({1000, 1, 10}, 50).accepted_per_s(), 10, 1e-9);
+}
+
+// M/M/1 processor sharing, simulated here in the simplest way: time runs at 1 / n.
+TEST(Queueing, SharedProcessorsAnswerAsTheirFormulaSays) {
+  const Station station{.6, 1, 1};
+  Rng rng(5);
+  std::vector<double> left, came, answers;
+  double now = 0, next = 0;
+  for (int served = 0; served < 400'000;) {
+    double soonest = 1e300;
+    size_t who = 0;
+    for (size_t i = 0; i < left.size(); ++i) {
+      if (left[i] < soonest) soonest = left[i], who = i;
+    }
+    const double share = static_cast<double>(left.size());
+    const double finish = left.empty() ? 1e300 : now + soonest * share;
+    const double step = std::min(finish, next) - now;
+    for (double& work : left) work -= step / share;
+    now += step;
+    if (finish <= next) {
+      answers.push_back(now - came[who]);
+      left.erase(left.begin() + static_cast<std::ptrdiff_t>(who));
+      came.erase(came.begin() + static_cast<std::ptrdiff_t>(who));
+      ++served;
+    } else {
+      left.push_back(-std::log1p(-rng.Uniform()));
+      came.push_back(now);
+      next = now - std::log1p(-rng.Uniform()) / .6;
+    }
+  }
+  double sum = 0, squares = 0;
+  for (double t : answers) sum += t, squares += t * t;
+  const double mean = sum / static_cast<double>(answers.size());
+  EXPECT_NEAR(mean / ProcessorSharingResponseS(station), 1, .02);
+  EXPECT_NEAR((squares / static_cast<double>(answers.size()) - mean * mean) /
+                  ProcessorSharingVarianceS2(station),
+              1, .08);
+  std::nth_element(answers.begin(), answers.begin() + 380'000, answers.end());
+  EXPECT_NEAR(ProcessorSharingQuantileS(station, .95) / answers[380'000], 1, .08);
+}
+
+RC_GTEST_PROP(Queueing, MoreServersOrLessLoadNeverWaitLonger, ()) {
+  const int servers = *rc::gen::inRange(1, 60);
+  const double rho = *rc::gen::inRange(1, 99) / 100.0;
+  const double scv = *rc::gen::inRange(0, 50) / 10.0;
+  const Station station{rho * servers, 1, servers};
+  const double wait = AllenCunneenQueue(station, 1, scv).wait.mean_s();
+  RC_ASSERT(AllenCunneenQueue({station.arrivals_per_s, 1, servers + 1}, 1, scv).wait.mean_s() <=
+            wait);
+  RC_ASSERT(AllenCunneenQueue({station.arrivals_per_s * .9, 1, servers}, 1, scv).wait.mean_s() <=
+            wait);
+  // Unit of time: everything twice as fast halves all times.
+  const double twice =
+      AllenCunneenQueue({2 * station.arrivals_per_s, 2, servers}, 1, scv).wait.mean_s();
+  RC_ASSERT(std::abs(2 * twice - wait) <= 1e-9 * (wait + 1));
+  RC_ASSERT(ErlangC(servers, rho * servers) >= ErlangB(servers, rho * servers));
+}
+
+TEST(GammaLaw, SumsOfExponentialsHaveTheirQuantiles) {
+  EXPECT_NEAR((GammaLaw{2, 4}.Quantile(.95)), -2 * std::log(.05), 1e-7);
+  EXPECT_NEAR((GammaLaw{2, 2}.Quantile(.95)), 4.743865, 1e-5);  // Half of chi-squared, 4 degrees.
+  EXPECT_NEAR((GammaLaw{.5, .5}.Quantile(.95)), 3.841459 / 2, 1e-5);  // Chi-squared, 1 degree.
+  EXPECT_EQ((GammaLaw{3, 0}.Quantile(.95)), 3);
+  EXPECT_NEAR((GammaLaw{50, 50}.Below(50)), .518808, 1e-5);
+  for (double scv : {.01, .1, .3, .5, .8, 1.0, 2.0}) {
+    const GammaLaw law{3, 9 * scv};
+    for (double x = .1; x < 20; x += .1)
+      EXPECT_NEAR(law.BelowNearly(x), law.Below(x), law.Below(x) > .5 ? .005 : .012)
+          << scv << " " << x;
+  }
+}
+
+}  // namespace
+}  // namespace rudderfish

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cluster/call_graph.h"
+
+// An application under load, as the event simulator runs it and as the model of load believes it:
+// who calls whom, how long that takes, how many requests a pod works on at once, how pods start.
+//
+// A pod has `slots`; a call holds one while it computes, not while it waits for those it calls.
+// Calls that find all slots busy wait in line at the pod that they were sent to. Immutable once
+// made; any thread may read it.
+
+namespace rudderfish {
+
+// How service times spread around their mean, which the call graph gives.
+struct ServiceLaw {
+  enum class Shape {
+    kConstant,          // scv 0.
+    kExponential,       // scv 1.
+    kLogNormal,         // Any scv above 0.
+    kHyperexponential,  // Two exponentials with balanced means; scv above 1.
+  };
+
+  Shape shape = Shape::kExponential;
+  double scv = 1;  // Squared coefficient of variation: variance / mean^2.
+
+  // 0 is constant, 1 exponential, any other log-normal.
+  static ServiceLaw OfScv(double scv);
+  bool operator==(const ServiceLaw&) const = default;
+};
+
+// To which pod a call goes. kLeastRequests: to that with the fewest calls of `choices` pods drawn
+// at random (power of d choices).
+enum class Balancing { kRandom, kRoundRobin, kLeastRequests };
+
+inline constexpr int kNoQueueLimit = 1 << 30;
+
+struct ServedWorkload {
+  std::string name;
+  int slots = 1;                    // Of one pod.
+  int queue_limit = kNoQueueLimit;  // Calls that wait at one pod; those beyond are refused.
+  ServiceLaw service;
+  Balancing balancing = Balancing::kRandom;
+  int choices = 2;       // Of kLeastRequests.
+  int replicas = 1;      // At the start, all of them ready.
+  int replicas_min = 1;  // Bounds of scaling.
+  int replicas_max = 10;
+  double start_low_s = 0, start_high_s = 0;  // From when a pod is made until it is ready; uniform.
+  int64_t cpu_millis = 1000;                 // Requested by one pod; used where all slots are busy.
+  bool scaled = true;                        // False: it is a client, and has no pods here.
+
+  bool operator==(const ServedWorkload&) const = default;
+};
+
+struct ServedApplication {
+  std::shared_ptr<const CallGraph> calls;
+  std::vector<ServedWorkload> workloads;  // [workload]
+  std::vector<double> service_ms;         // [call] Mean of its computing; 0 for roots.
+  double network_ms = 0;                  // One way, of each call and each answer.
+  double timeout_s = 0;                   // After which the client gives up; 0: never.
+  int retries = 0;                        // Attempts after one that failed or timed out,
+  double retry_delay_s = 0;               // each so long after it.
+
+  int workload_count() const { return static_cast<int>(workloads.size()); }
+
+  // [workload] Computing of one request, on average over the mix of endpoints, in s; the demand.
+  std::vector<double> DemandS() const;
+  // [workload] Calls of one request, on average over the mix.
+  std::vector<double> CallsPerRequest() const;
+  // Requests per second that keep all slots of `replicas` pods of the tightest workload busy.
+  double CapacityPerS(const std::vector<int>& replicas) const;
+  // Of endpoint `e` among all requests: its rate over the sum of rates.
+  std::vector<double> EndpointShares() const;
+};
+
+// One workload of one pod that serves one kind of request: a station of queueing theory.
+ServedApplication SingleStation(const ServedWorkload& workload, double service_ms);
+
+}  // namespace rudderfish

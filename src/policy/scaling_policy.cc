@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/scaling_policy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "base/check.h"
+#include "base/suggest.h"
+#include "base/units.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr std::string_view kScalingNames[] = {"hold", "hpa", "keda", "autopilot"};
+constexpr double kMostWindowMs = 86'400'000;
+
+class HoldPolicy final : public ScalingPolicy {
+ public:
+  std::unique_ptr<ScalingMemory> NewMemory(const ServedApplication&) const override {
+    return std::make_unique<ScalingMemory>();
+  }
+  void Decide(const ScalingQuestion&, ScalingMemory*, std::span<int>) const override {}
+};
+
+struct HpaScalingMemory final : ScalingMemory {
+  std::vector<HpaSpec> specs;  // [workload]
+  std::vector<HpaMemory> memories;
+};
+
+// An HPA for every workload; they know nothing of each other.
+class HpaScalingPolicy final : public ScalingPolicy {
+ public:
+  // `external_share`: of what a pod can serve; 0 for no such metric.
+  HpaScalingPolicy(HpaSpec spec, double external_share)
+      : spec_(std::move(spec)), external_share_(external_share) {}
+
+  std::unique_ptr<ScalingMemory> NewMemory(const ServedApplication& application) const override {
+    auto memory = std::make_unique<HpaScalingMemory>();
+    memory->memories.resize(application.workloads.size());
+    const std::vector<double> demand = application.DemandS();
+    const std::vector<double> calls = application.CallsPerRequest();
+    for (size_t w = 0; w < application.workloads.size(); ++w) {
+      const ServedWorkload& workload = application.workloads[w];
+      HpaSpec spec = spec_;
+      spec.replicas_min = workload.replicas_min;
+      spec.replicas_max = workload.replicas_max;
+      if (external_share_ > 0 && demand[w] > 0) {
+        const double pod_per_s = workload.slots * calls[w] / demand[w];
+        spec.metrics.push_back(
+            {HpaMetric::Source::kExternal,
+             std::max<int64_t>(1, std::llround(external_share_ * pod_per_s * 1000))});
+      }
+      memory->specs.push_back(std::move(spec));
+    }
+    return memory;
+  }
+
+  void Decide(const ScalingQuestion& question, ScalingMemory* memory,
+              std::span<int> replicas) const override {
+    auto* own = static_cast<HpaScalingMemory*>(memory);
+    for (size_t w = 0; w < replicas.size(); ++w) {
+      const ServedWorkload& workload = question.application->workloads[w];
+      if (!workload.scaled || own->specs[w].metrics.empty()) continue;
+      const WorkloadSight& seen = question.workloads[w];
+      HpaSight sight{.at_ns = question.at_ns,
+                     .replicas = seen.replicas,
+                     .request_millis = workload.cpu_millis,
+                     .cpu_window_ns = question.window_ns,
+                     .pods = seen.pods};
+      if (question.has_samples) {
+        sight.cpu_at_ns = question.sampled_at_ns;
+        sight.external_value = std::llround(seen.calls_per_s * 1000);
+      }
+      replicas[w] = HpaReplicas(own->specs[w], sight, &own->memories[w]);
+    }
+  }
+
+ private:
+  HpaSpec spec_;
+  double external_share_;
+};
+
+struct PeakMemory final : ScalingMemory {
+  struct Peak {
+    int64_t at_ns;
+    double pods;
+  };
+  // [workload] Falling values, in the order of time: the first is the highest of the window.
+  std::vector<std::vector<Peak>> peaks;
+};
+
+// Enough for the highest use in a window (Rzadca et al., "Autopilot: workload autoscaling at
+// Google", EuroSys 2020, §3.1: the peak of a moving window plus a margin).
+class PeakPolicy final : public ScalingPolicy {
+ public:
+  PeakPolicy(double share, int64_t window_ns) : share_(share), window_ns_(window_ns) {}
+
+  std::unique_ptr<ScalingMemory> NewMemory(const ServedApplication& application) const override {
+    auto memory = std::make_unique<PeakMemory>();
+    memory->peaks.resize(application.workloads.size());
+    return memory;
+  }
+
+  void Decide(const ScalingQuestion& question, ScalingMemory* memory,
+              std::span<int> replicas) const override {
+    if (!question.has_samples) return;
+    auto* own = static_cast<PeakMemory*>(memory);
+    for (size_t w = 0; w < replicas.size(); ++w) {
+      const ServedWorkload& workload = question.application->workloads[w];
+      if (!workload.scaled) continue;
+      const double pods = question.workloads[w].busy_slots / (share_ * workload.slots);
+      std::vector<PeakMemory::Peak>& peaks = own->peaks[w];
+      while (!peaks.empty() && peaks.back().pods <= pods) peaks.pop_back();
+      peaks.push_back({question.at_ns, pods});
+      std::erase_if(peaks, [&](const PeakMemory::Peak& peak) {
+        return peak.at_ns <= question.at_ns - window_ns_;
+      });
+      const int wanted = static_cast<int>(std::ceil(peaks.front().pods - 1e-9));
+      replicas[w] = std::clamp(wanted, workload.replicas_min, workload.replicas_max);
+    }
+  }
+
+ private:
+  double share_;
+  int64_t window_ns_;
+};
+
+// Options of one policy, each taken by name; what is left over is unknown.
+class ScalingOptions {
+ public:
+  static Result<ScalingOptions> Parse(std::string_view text) {
+    ScalingOptions options;
+    while (!text.empty()) {
+      const size_t end = std::min(text.find(':'), text.size());
+      const std::string_view item = text.substr(0, end);
+      const size_t sign = item.find('=');
+      if (sign == std::string_view::npos || sign == 0)
+        return Invalid("expected KEY=VALUE, found \"{}\"", item);
+      options.values_.emplace(item.substr(0, sign), item.substr(sign + 1));
+      text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return options;
+  }
+
+  Result<double> Number(std::string_view key, double low, double high, double fallback) {
+    const std::optional<std::string> text = Take(key);
+    if (!text) return fallback;
+    double value = 0;
+    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+    if (error != std::errc{} || end != text->data() + text->size() || !(value >= low) ||
+        !(value <= high)) {
+      return Invalid("`{}`: expected {}, found \"{}\"", key, RangeInWords("a number", low, high),
+                     *text);
+    }
+    return value;
+  }
+
+  Result<int> Seconds(std::string_view key, int fallback) {
+    const std::optional<std::string> text = Take(key);
+    if (!text) return fallback;
+    const Result<double> ms = ParseDurationMs(*text);
+    if (!ms) return Invalid("`{}`: {}", key, ms.error().message);
+    if (*ms > kMostWindowMs) return Invalid("`{}`: expected at most a day", key);
+    return static_cast<int>(*ms / 1000);
+  }
+
+  Result<void> Finish() const {
+    if (values_.empty()) return {};
+    const std::vector<std::string_view> known(known_.begin(), known_.end());
+    return Invalid("no option is called \"{}\"; there are {}{}", values_.begin()->first,
+                   known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")),
+                   DidYouMean(values_.begin()->first, known));
+  }
+
+ private:
+  std::optional<std::string> Take(std::string_view key) {
+    known_.emplace_back(key);
+    const auto at = values_.find(key);
+    if (at == values_.end()) return std::nullopt;
+    std::string value = at->second;
+    values_.erase(at);
+    return value;
+  }
+
+  std::map<std::string, std::string, std::less<>> values_;
+  std::vector<std::string> known_;
+};
+
+Result<HpaBehavior> BehaviorOf(ScalingOptions* options) {
+  HpaBehavior behavior;
+  TRY_ASSIGN(behavior.up.stabilization_s, options->Seconds("up", 0));
+  TRY_ASSIGN(behavior.down.stabilization_s, options->Seconds("down", 300));
+  return behavior;
+}
+
+Result<std::unique_ptr<ScalingPolicy>> MakeHpa(ScalingOptions* options) {
+  HpaSpec spec;
+  TRY_ASSIGN(const double cpu, options->Number("cpu", 0, 1000, -1));
+  TRY_ASSIGN(const double rate, options->Number("rate", 0.001, 1e9, -1));
+  TRY_ASSIGN(spec.tolerance, options->Number("tolerance", 0, 10, 0.1));
+  TRY_ASSIGN(spec.behavior, BehaviorOf(options));
+  if (cpu >= 1 || rate < 0)
+    spec.metrics.push_back({HpaMetric::Source::kCpu, cpu >= 1 ? std::llround(cpu) : 80});
+  if (rate > 0) spec.metrics.push_back({HpaMetric::Source::kPods, std::llround(rate * 1000)});
+  return std::make_unique<HpaScalingPolicy>(spec, 0);
+}
+
+Result<std::unique_ptr<ScalingPolicy>> MakeKeda(ScalingOptions* options) {
+  HpaSpec spec;
+  TRY_ASSIGN(const double share, options->Number("share", 0.01, 100, 0.7));
+  TRY_ASSIGN(spec.behavior, BehaviorOf(options));
+  return std::make_unique<HpaScalingPolicy>(spec, share);
+}
+
+Result<std::unique_ptr<ScalingPolicy>> MakePeak(ScalingOptions* options) {
+  TRY_ASSIGN(const double share, options->Number("share", 0.01, 100, 0.7));
+  TRY_ASSIGN(const int window_s, options->Seconds("window", 600));
+  return std::make_unique<PeakPolicy>(share, int64_t{1'000'000'000} * std::max(window_s, 1));
+}
+
+}  // namespace
+
+std::span<const std::string_view> ScalingPolicyNames() { return kScalingNames; }
+
+Result<std::unique_ptr<ScalingPolicy>> MakeScalingPolicy(std::string_view spec) {
+  const size_t colon = std::min(spec.find(':'), spec.size());
+  const std::string_view name = spec.substr(0, colon);
+  const std::string_view rest = spec.substr(std::min(colon + 1, spec.size()));
+  Result<ScalingOptions> options = ScalingOptions::Parse(rest);
+  if (!options) return Invalid("{}: {}", name, options.error().message);
+  Result<std::unique_ptr<ScalingPolicy>> policy = std::make_unique<HoldPolicy>();
+  if (name == "hpa") {
+    policy = MakeHpa(&*options);
+  } else if (name == "keda") {
+    policy = MakeKeda(&*options);
+  } else if (name == "autopilot") {
+    policy = MakePeak(&*options);
+  } else if (name != "hold") {
+    return Invalid("no policy of scaling is called \"{}\"; there are {}{}", name,
+                   fmt::join(kScalingNames, ", "), DidYouMean(name, kScalingNames));
+  }
+  if (!policy) return Invalid("{}: {}", name, policy.error().message);
+  if (const Result<void> finished = options->Finish(); !finished)
+    return Invalid("{}: {}", name, finished.error().message);
+  return policy;
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "model/served_application.h"
+#include "policy/hpa.h"
+
+// Policies that decide how many replicas every workload of an application is to have, from what a
+// cluster's metrics show of it. All workloads are asked about at once.
+//
+// A ScalingPolicy is immutable and shared; what it remembers of one run is a ScalingMemory.
+
+namespace rudderfish {
+
+// One workload as metrics show it. Samples are as old as metrics are.
+struct WorkloadSight {
+  int replicas = 0;        // Asked for now.
+  double calls_per_s = 0;  // That came to it, of all pods together.
+  double busy_slots = 0;   // On average, of all pods together.
+  std::span<const HpaPod> pods;
+};
+
+struct ScalingQuestion {
+  int64_t at_ns = 0;
+  int64_t sampled_at_ns = 0;  // The end of the window that samples are of,
+  int64_t window_ns = 0;      // and its length.
+  bool has_samples = false;
+  const ServedApplication* application = nullptr;
+  std::span<const WorkloadSight> workloads;  // [workload]; those that are not scaled are not read.
+};
+
+class ScalingMemory {
+ public:
+  virtual ~ScalingMemory() = default;
+};
+
+class ScalingPolicy {
+ public:
+  virtual ~ScalingPolicy() = default;
+
+  // Of one run of this application.
+  virtual std::unique_ptr<ScalingMemory> NewMemory(const ServedApplication& application) const = 0;
+
+  // `replicas` [workload] holds those asked for now, and then those to ask for; within the bounds
+  // of the workload where it changes them. REQUIRES: `memory` is of the same application.
+  virtual void Decide(const ScalingQuestion& question, ScalingMemory* memory,
+                      std::span<int> replicas) const = 0;
+};
+
+// hold                       what there is at the start, for ever
+// hpa                        Kubernetes' HorizontalPodAutoscaler; options cpu (percent of what is
+//                            requested, 80), rate (calls per second and pod; none), tolerance
+//                            (0.1), up and down (stabilisation windows, 0s and 300s)
+// keda                       as KEDA scales by a rate: an HPA on calls per second; option share
+//                            (0.7) of what a pod can serve, up and down as above
+// autopilot                  as Google's Autopilot recommends: enough for the highest use in a
+//                            window; options share (0.7) and window (10m)
+//
+// Options follow after colons: hpa:cpu=60:down=120s. The nearest name in the message.
+Result<std::unique_ptr<ScalingPolicy>> MakeScalingPolicy(std::string_view spec);
+std::span<const std::string_view> ScalingPolicyNames();
+
+}  // namespace rudderfish

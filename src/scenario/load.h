@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/served_application.h"
+#include "scenario/traffic.h"
+
+// The part `load:` of a scenario: what requests come, and how pods serve them. With the calls and
+// execution times of the scenario it makes a ServedApplication. Immutable once read.
+
+namespace rudderfish {
+
+struct Scenario;
+
+// What the model of service adds to a workload of the catalog.
+struct PodService {
+  int slots = 1;
+  int queue_limit = kNoQueueLimit;
+  ServiceLaw service;
+  Balancing balancing = Balancing::kRandom;
+  int choices = 2;
+  int replicas_min = 1, replicas_max = 10;
+  TimeLaw start_delay = TimeLaw::Constant(SimTime(0));  // Constant or a range.
+
+  bool operator==(const PodService&) const = default;
+};
+
+struct NamedTraffic {
+  std::string name;
+  Traffic traffic;
+};
+
+struct Load {
+  SimTime duration{3'600'000'000'000};  // Of an episode.
+  SimTime interval{15'000'000'000};     // Between decisions.
+  SimTime network{0};                   // One way, of each call and each answer.
+  SimTime timeout{0};                   // After which a client gives up; 0: never.
+  int retries = 0;
+  SimTime retry_delay{0};
+  std::vector<PodService> pods;     // [workload]
+  std::vector<NamedTraffic> loads;  // At least one.
+
+  // Position of a load, or kNone.
+  int LoadNamed(std::string_view name) const;
+};
+
+// The application of one pattern. Execution times are means over the kinds of node where a pod may
+// run, weighed by their number; the replicas it starts with are the fewest of the scenario's, but
+// within the bounds. REQUIRES: scenario.load is there.
+ServedApplication ApplicationOf(const Scenario& scenario, int pattern);
+
+}  // namespace rudderfish

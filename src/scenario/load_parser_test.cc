@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenario/load_parser.h"
+
+#include <gtest/gtest.h>
+
+#include "scenario/scenario.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr std::string_view kShopHead = R"(rudderfish: scenario/v1
+name: shop
+layers: {cluster: {}}
+latency: {cluster: {cluster: 0.1ms}}
+node_types:
+  slow: {layer: cluster, cpu_type: slow, bandwidth: 1Gbit}
+  fast: {layer: cluster, cpu_type: fast, bandwidth: 1Gbit}
+nodes:
+  - {type: slow, count: 3, cpu: 8, memory: 32Gi}
+  - {type: fast, count: 1, cpu: 8, memory: 32Gi}
+workloads:
+  client: {requests: {cpu: 100m, memory: 64Mi}, replicas: 1}
+  web: {requests: {cpu: 100m, memory: 64Mi}, replicas: 1 to 3, execution: {slow: 10ms, fast: 6ms}}
+  db: {requests: {cpu: 200m, memory: 64Mi}, replicas: 2, execution: 2ms}
+patterns:
+  shop:
+    page: {client: client, rate: 3, qos: 100ms, calls: [{web: {calls: [db, db]}}]}
+    ping: {client: client, rate: 1, qos: 50ms, calls: [web]}
+)";
+
+constexpr std::string_view kShopLoad = R"(load:
+  duration: 30m
+  network: 0.25ms
+  timeout: 2s
+  retries: 1
+  retry_delay: 500ms
+  pods:
+    web: {replicas: 2 to 8, slots: 4, scv: 0.5, queue: 100, balance: {least-requests: 3},
+          start_delay: 10s to 30s}
+    db: {replicas: 1 to 4, scv: 0, balance: round-robin}
+  loads:
+    steady: {steady: {rate: 20}}
+    day: {diurnal: {low: 10, high: 50, period: 30m}}
+    ramp: {ramp: {low: 10, high: 50, begin: 5m, end: 20m}}
+    bursts: {bursty: {low: 10, high: 80, every: {exponential: 5m}, lasts: 30s to 90s}}
+    flash: {flash: {low: 10, high: 90, at: 5m to 20m, rise: 20s, hold: 3m, fall: 1m}}
+    stages: {staged: {rate_per_user: 0.6, users: 70}}
+    replay: {replay: {format: azure-llm, file: none.csv, bin: 30s, rate: 30, time_warp: 0.5,
+                      part: [0, 0.5]}}
+)";
+
+Result<Scenario> ShopWith(std::string_view load) {
+  return ParseScenario(std::string(kShopHead) + std::string(load), "shop.yaml");
+}
+
+TEST(LoadParser, MakesAnApplicationOfCallsAndPods) {
+  const Result<Scenario> scenario = ShopWith(kShopLoad);
+  ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
+  const ServedApplication application = ApplicationOf(*scenario, 0);
+  const ServedWorkload& web = application.workloads[1];
+  EXPECT_EQ(web.slots, 4);
+  EXPECT_EQ(web.replicas, 2);  // The scenario's one is below the bounds.
+  EXPECT_EQ(web.replicas_max, 8);
+  EXPECT_EQ(web.choices, 3);
+  EXPECT_EQ(web.start_high_s, 30);
+  EXPECT_EQ(web.service.shape, ServiceLaw::Shape::kLogNormal);
+  EXPECT_EQ(application.workloads[2].service.shape, ServiceLaw::Shape::kConstant);
+  EXPECT_FALSE(application.workloads[0].scaled);
+  EXPECT_EQ(application.network_ms, .25);
+  // Three slow nodes and a fast one; two calls of db for a page, which is 3 of 4 requests.
+  EXPECT_NEAR(application.DemandS()[1], .009, 1e-12);
+  EXPECT_NEAR(application.DemandS()[2], .003, 1e-12);
+  EXPECT_NEAR(application.CapacityPerS({0, 2, 1}), 1 / .003, 1e-6);
+  EXPECT_NEAR(application.CallsPerRequest()[2], 1.5, 1e-12);
+}
+
+TEST(LoadParser, ReadsBackWhatItWrites) {
+  const Result<Scenario> scenario = ShopWith(kShopLoad);
+  ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
+  const std::string text = ToYaml(*scenario);
+  const Result<Scenario> again = ParseScenario(text, "again.yaml");
+  ASSERT_TRUE(again.has_value()) << again.error().message << "\n" << text;
+  EXPECT_EQ(ToYaml(*again), text);
+  EXPECT_EQ(again->load->pods, scenario->load->pods);
+  ASSERT_EQ(again->load->loads.size(), 7U);
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_EQ(DrawCurve(again->load->loads[i].traffic, again->load->duration, 5),
+              DrawCurve(scenario->load->loads[i].traffic, scenario->load->duration, 5))
+        << scenario->load->loads[i].name;
+  }
+  EXPECT_EQ(again->load->loads[6].traffic.upto, .5);
+  EXPECT_EQ(again->load->loads[6].traffic.scale_per_s, 30);
+}
+
+TEST(LoadParser, NamesTheNearestOfWhatItDoesNotKnow) {
+  const auto refusal = [](std::string_view load) {
+    const Result<Scenario> scenario = ShopWith(load);
+    return scenario ? std::string("accepted") : scenario.error().message;
+  };
+  EXPECT_EQ(
+      refusal("load: {pods: {web: {replicas: 1}}, loads: {a: {diurnla: {}}}}\n"),
+      "shop.yaml:19:57: `load.loads.a.diurnla`: no shape of load is called \"diurnla\"; there "
+      "are steady, diurnal, ramp, bursty, flash, staged, replay; did you mean `diurnal`?");
+  EXPECT_NE(refusal("load: {pods: {wep: {replicas: 1}}, loads: {}}\n").find("did you mean `web`?"),
+            std::string::npos);
+  EXPECT_NE(refusal("load: {pods: {web: {replica: 1}}, loads: {}}\n").find("`replicas`"),
+            std::string::npos);
+  EXPECT_NE(refusal("load: {pods: {web: {replicas: 1, balance: rounds-robin}}, loads: {}}\n")
+                .find("did you mean `round-robin`?"),
+            std::string::npos);
+  EXPECT_NE(refusal("load: {pods: {}, loads: {a: {steady: {rate: -1}}}}\n").find("from 0 to"),
+            std::string::npos);
+  EXPECT_NE(refusal("load: {pods: {}, loads: {}}\n").find("expected 1 to 100 loads"),
+            std::string::npos);
+  EXPECT_NE(refusal("load: {pods: {}, duration: 10, loads: {}}\n").find("duration"),
+            std::string::npos);
+}
+
+TEST(LoadParser, NamesTheTraceThatIsNotThere) {
+  Load load;
+  load.loads.push_back({"r", {.shape = Traffic::Shape::kReplay, .file = "none.csv"}});
+  const Result<void> read = ReadRequestTraces("nowhere", &load);
+  ASSERT_FALSE(read.has_value());
+  EXPECT_NE(read.error().message.find("nowhere/none.csv"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rudderfish

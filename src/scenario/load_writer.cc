@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "base/yaml_writer.h"
+#include "scenario/arrivals_writer.h"
+#include "scenario/load_parser.h"
+
+namespace rudderfish {
+namespace {
+
+void WritePods(const PodService& pods, YamlWriter* out) {
+  out->Field("replicas",
+             pods.replicas_min == pods.replicas_max
+                 ? YamlScalar(pods.replicas_min)
+                 : YamlScalar(fmt::format("{} to {}", pods.replicas_min, pods.replicas_max)));
+  out->Field("slots", pods.slots);
+  out->Field("scv", pods.service.scv);
+  if (pods.queue_limit != kNoQueueLimit) out->Field("queue", pods.queue_limit);
+  if (pods.balancing == Balancing::kRoundRobin) out->Field("balance", "round-robin");
+  if (pods.balancing == Balancing::kLeastRequests)
+    out->FlowMap("balance", {{"least-requests", pods.choices}});
+  WriteTimeLaw("start_delay", pods.start_delay, out);
+}
+
+void WriteReplay(const Traffic& traffic, YamlWriter* out) {
+  out->Field("format", traffic.format);
+  out->Field("file", traffic.file);
+  out->Field("bin", SimTimeText(traffic.bin));
+  out->Field("time_warp", traffic.time_warp);
+  if (traffic.scale_per_s > 0) out->Field("rate", traffic.scale_per_s);
+  out->FlowList("part", {traffic.from, traffic.upto});
+}
+
+void WriteShape(const Traffic& traffic, YamlWriter* out) {
+  using Shape = Traffic::Shape;
+  if (traffic.shape == Shape::kReplay) return WriteReplay(traffic, out);
+  if (traffic.shape == Shape::kSteady) return out->Field("rate", traffic.low_per_s);
+  const bool staged = traffic.shape == Shape::kStaged;
+  out->Field(staged ? "rate_per_user" : "low", traffic.low_per_s);
+  out->Field(staged ? "users" : "high", traffic.high_per_s);
+  if (traffic.shape == Shape::kDiurnal) out->Field("period", SimTimeText(traffic.period));
+  if (traffic.shape == Shape::kRamp) {
+    out->Field("begin", SimTimeText(traffic.begin));
+    out->Field("end", SimTimeText(traffic.end));
+  }
+  if (traffic.shape == Shape::kBursty) {
+    WriteTimeLaw("every", traffic.every, out);
+    WriteTimeLaw("lasts", traffic.lasts, out);
+  }
+  if (traffic.shape != Shape::kFlash) return;
+  WriteTimeLaw("at", traffic.at, out);
+  out->Field("rise", SimTimeText(traffic.rise));
+  out->Field("hold", SimTimeText(traffic.hold));
+  out->Field("fall", SimTimeText(traffic.fall));
+}
+
+}  // namespace
+
+void WriteLoad(const Load& load, const Catalog& catalog, YamlWriter* out) {
+  out->BlankLine();
+  out->BeginMap("load");
+  out->Field("duration", SimTimeText(load.duration));
+  out->Field("interval", SimTimeText(load.interval));
+  if (load.network.count() > 0) out->Field("network", SimTimeText(load.network));
+  if (load.timeout.count() > 0) out->Field("timeout", SimTimeText(load.timeout));
+  if (load.retries > 0) out->Field("retries", load.retries);
+  if (load.retry_delay.count() > 0) out->Field("retry_delay", SimTimeText(load.retry_delay));
+  out->BeginMap("pods");
+  for (WorkloadId w = 0; w < catalog.workload_count(); ++w) {
+    if (load.pods[w] == PodService()) continue;
+    out->BeginMap(catalog.workloads[w].name);
+    WritePods(load.pods[w], out);
+    out->End();
+  }
+  out->End();
+  out->BeginMap("loads");
+  for (const NamedTraffic& named : load.loads) {
+    out->BeginMap(named.name);
+    out->BeginMap(kTrafficShapes[static_cast<int>(named.traffic.shape)]);
+    WriteShape(named.traffic, out);
+    out->End();
+    out->End();
+  }
+  out->End();
+  out->End();
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <charconv>
+#include <chrono>
+#include <cmath>
+
+#include "scenario/csv.h"
+#include "scenario/traffic.h"
+
+// Recorded requests: the columns of AzureLLMInferenceTrace (Azure Public Dataset).
+
+namespace rudderfish {
+namespace {
+
+constexpr std::string_view kTimestampInWords = "a time such as 2023-11-16 18:17:03.9799600";
+constexpr int64_t kMostTokens = 100'000'000;
+constexpr size_t kMostBins = 10'000'000;
+
+enum TokenColumn { kTimestamp, kContextTokens, kGeneratedTokens };
+constexpr std::string_view kTokenColumns[] = {"TIMESTAMP", "ContextTokens", "GeneratedTokens"};
+
+// So many digits, as a number; none if there is anything else.
+std::optional<int> DigitsAt(std::string_view text, size_t at, size_t count) {
+  if (at + count > text.size()) return std::nullopt;
+  int value = 0;
+  for (size_t i = at; i < at + count; ++i) {
+    if (text[i] < '0' || text[i] > '9') return std::nullopt;
+    value = 10 * value + (text[i] - '0');
+  }
+  return value;
+}
+
+// YYYY-MM-DD hh:mm:ss, with up to nine decimals of the second, in ns since 1970.
+std::optional<int64_t> TimestampNs(std::string_view text) {
+  const auto year = DigitsAt(text, 0, 4), month = DigitsAt(text, 5, 2), day = DigitsAt(text, 8, 2),
+             hour = DigitsAt(text, 11, 2), minute = DigitsAt(text, 14, 2),
+             second = DigitsAt(text, 17, 2);
+  if (!year || !month || !day || !hour || !minute || !second) return std::nullopt;
+  if (text[4] != '-' || text[7] != '-' || text[10] != ' ' || text[13] != ':' || text[16] != ':')
+    return std::nullopt;
+  const std::chrono::year_month_day date{std::chrono::year(*year),
+                                         std::chrono::month(static_cast<unsigned>(*month)),
+                                         std::chrono::day(static_cast<unsigned>(*day))};
+  // Years that int64 nanoseconds hold.
+  if (!date.ok() || *year < 1970 || *year > 2200 || *hour > 23 || *minute > 59 || *second > 59)
+    return std::nullopt;
+  int64_t fraction_ns = 0;
+  if (text.size() > 19) {
+    const size_t digits = text.size() - 20;
+    if (text[19] != '.' || digits < 1 || digits > 9) return std::nullopt;
+    const auto fraction = DigitsAt(text, 20, digits);
+    if (!fraction) return std::nullopt;
+    fraction_ns = *fraction;
+    for (size_t i = digits; i < 9; ++i) fraction_ns *= 10;
+  }
+  const int64_t days = std::chrono::sys_days(date).time_since_epoch().count();
+  const int64_t seconds = ((days * 24 + *hour) * 60 + *minute) * 60 + *second;
+  return seconds * 1'000'000'000 + fraction_ns;
+}
+
+}  // namespace
+
+Result<RequestTrace> ReadRequestTrace(std::string_view text, std::string_view source_name,
+                                      SimTime bin) {
+  TRY_ASSIGN(CsvReader rows, CsvReader::Open(text, source_name, kTokenColumns));
+  RequestTrace trace{.bin_s = static_cast<double>(bin.count()) / 1e9};
+  int64_t first_ns = -1, previous_ns = 0;
+  for (;;) {
+    TRY_ASSIGN(const bool more, rows.Next());
+    if (!more) break;
+    const std::optional<int64_t> at_ns = TimestampNs(rows.Text(kTimestamp));
+    if (!at_ns) return rows.Refuse(kTimestamp, fmt::format("expected {}", kTimestampInWords));
+    if (first_ns < 0) first_ns = previous_ns = *at_ns;
+    if (*at_ns < previous_ns)
+      return rows.Refuse(kTimestamp, "earlier than the row before; sort the trace by time");
+    previous_ns = *at_ns;
+    TRY(rows.Int(kContextTokens, 0, kMostTokens));
+    TRY(rows.Int(kGeneratedTokens, 0, kMostTokens));
+    const auto at = static_cast<size_t>((*at_ns - first_ns) / bin.count());
+    if (at >= kMostBins) {
+      return rows.Refuse(kTimestamp, fmt::format("more than {} bins of {} s after the first row",
+                                                 kMostBins, trace.bin_s));
+    }
+    trace.counts.resize(at + 1);
+    ++trace.counts[at];
+  }
+  if (trace.counts.empty())
+    return Invalid("{}: expected at least one request, found none", source_name);
+  // The last bin is cut short by the end: it would look like less load.
+  if (trace.counts.size() > 1) trace.counts.pop_back();
+  return trace;
+}
+
+}  // namespace rudderfish

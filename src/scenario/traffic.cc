@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenario/traffic.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <span>
+
+#include "base/check.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr uint64_t kCurveChance = 0x6C6F6164;  // A stream of its own.
+
+double SecondsOf(SimTime time) { return static_cast<double>(time.count()) / 1e9; }
+
+void FillDiurnal(const Traffic& traffic, Rng* rng, RateCurve* curve) {
+  const double phase = rng->Uniform(), period_s = SecondsOf(traffic.period);
+  for (size_t i = 0; i < curve->per_s.size(); ++i) {
+    const double turn = static_cast<double>(i) / period_s + phase;
+    const double share = (1 - std::cos(2 * std::numbers::pi * turn)) / 2;
+    curve->per_s[i] = traffic.low_per_s + share * (traffic.high_per_s - traffic.low_per_s);
+  }
+}
+
+// Straight lines through corners (time, rate), the first value before and the last after them.
+void FillCorners(std::span<const std::array<double, 2>> corners, RateCurve* curve) {
+  size_t next = 0;
+  for (size_t i = 0; i < curve->per_s.size(); ++i) {
+    const auto t = static_cast<double>(i);
+    while (next < corners.size() && corners[next][0] <= t) ++next;
+    if (next == 0) {
+      curve->per_s[i] = corners[0][1];
+    } else if (next == corners.size()) {
+      curve->per_s[i] = corners.back()[1];
+    } else {
+      const auto& [from_s, from] = corners[next - 1];
+      const auto& [to_s, to] = corners[next];
+      curve->per_s[i] = from + (t - from_s) / (to_s - from_s) * (to - from);
+    }
+  }
+}
+
+void FillRamp(const Traffic& traffic, RateCurve* curve) {
+  const std::array<double, 2> corners[] = {{SecondsOf(traffic.begin), traffic.low_per_s},
+                                           {SecondsOf(traffic.end), traffic.high_per_s}};
+  FillCorners(corners, curve);
+}
+
+void FillFlash(const Traffic& traffic, Rng* rng, RateCurve* curve) {
+  const double at_s = SecondsOf(traffic.at.Draw(rng));
+  const double up_s = at_s + SecondsOf(traffic.rise), down_s = up_s + SecondsOf(traffic.hold);
+  const std::array<double, 2> corners[] = {{at_s, traffic.low_per_s},
+                                           {up_s, traffic.high_per_s},
+                                           {down_s, traffic.high_per_s},
+                                           {down_s + SecondsOf(traffic.fall), traffic.low_per_s}};
+  FillCorners(corners, curve);
+}
+
+void FillBursts(const Traffic& traffic, Rng* rng, RateCurve* curve) {
+  const auto size = static_cast<double>(curve->per_s.size());
+  std::fill(curve->per_s.begin(), curve->per_s.end(), traffic.low_per_s);
+  // At least a second each, or the loop would not end.
+  for (double at_s = 0; at_s < size;) {
+    at_s += std::max(1.0, SecondsOf(traffic.every.Draw(rng)));
+    const double end_s = at_s + std::max(1.0, SecondsOf(traffic.lasts.Draw(rng)));
+    for (double t = std::ceil(at_s); t < std::min(end_s, size); ++t)
+      curve->per_s[static_cast<size_t>(t)] = traffic.high_per_s;
+    at_s = end_s;
+  }
+}
+
+struct Stage {
+  double seconds, users;
+};
+
+// Facts of the shape: gym-hpa's successor drew these blocks, a spike always followed by a steady
+// one; the most users are 700.
+constexpr Stage kSteadyBlock[] = {{300, 100}},
+                kGrowthBlock[] = {{420, 300}, {480, 300}, {900, 100}},
+                kMinorSpike[] = {{60, 500}, {300, 100}}, kMajorSpike[] = {{120, 700}, {420, 100}};
+constexpr double kStageRampS = 30, kMostUsers = 700;
+
+void FillStages(const Traffic& traffic, Rng* rng, RateCurve* curve) {
+  constexpr std::span<const Stage> kBlocks[] = {kSteadyBlock, kGrowthBlock, kMinorSpike,
+                                                kMajorSpike};
+  const double per_user = traffic.low_per_s * traffic.high_per_s / kMostUsers;
+  std::vector<std::array<double, 2>> corners;
+  double at_s = 0, users = -1;
+  uint32_t block = 0;
+  while (at_s < static_cast<double>(curve->per_s.size())) {
+    block = block >= 2 ? 0 : rng->Below(4);
+    for (const Stage& stage : kBlocks[block]) {
+      if (users < 0) users = stage.users;  // It begins as it goes on, not from nothing.
+      corners.push_back({at_s, users * per_user});
+      corners.push_back({at_s + kStageRampS, stage.users * per_user});
+      users = stage.users;
+      at_s += stage.seconds;
+    }
+  }
+  FillCorners(corners, curve);
+}
+
+void FillReplay(const Traffic& traffic, Rng* rng, RateCurve* curve) {
+  CHECK(traffic.trace != nullptr && !traffic.trace->counts.empty());
+  const RequestTrace& trace = *traffic.trace;
+  const auto bins = static_cast<double>(trace.counts.size());
+  const auto first = static_cast<size_t>(std::floor(traffic.from * bins));
+  const auto last = std::max(first + 1, static_cast<size_t>(std::ceil(traffic.upto * bins)));
+  const std::span<const double> part(trace.counts.data() + first,
+                                     std::min(last, trace.counts.size()) - first);
+  double sum = 0;
+  for (const double count : trace.counts) sum += count;
+  const double mean_per_s = sum / bins / trace.bin_s * traffic.time_warp;
+  const double scale =
+      traffic.scale_per_s > 0 && mean_per_s > 0 ? traffic.scale_per_s / mean_per_s : 1;
+  const double start = rng->Uniform() * static_cast<double>(part.size());
+  for (size_t i = 0; i < curve->per_s.size(); ++i) {
+    // A bin's count stands in its middle; between middles, straight lines.
+    const double position =
+        start + static_cast<double>(i) * traffic.time_warp / trace.bin_s + part.size() - 0.5;
+    const auto before = static_cast<size_t>(position);
+    const double share = position - static_cast<double>(before);
+    const double count =
+        (1 - share) * part[before % part.size()] + share * part[(before + 1) % part.size()];
+    curve->per_s[i] = count / trace.bin_s * traffic.time_warp * scale;
+  }
+}
+
+}  // namespace
+
+RateCurve DrawCurve(const Traffic& traffic, SimTime duration, uint64_t seed) {
+  Rng rng(seed, kCurveChance);
+  RateCurve curve;
+  curve.per_s.assign(static_cast<size_t>(std::ceil(SecondsOf(duration))) + 1, traffic.low_per_s);
+  switch (traffic.shape) {
+    case Traffic::Shape::kSteady:
+      curve.per_s.resize(1);
+      break;
+    case Traffic::Shape::kDiurnal:
+      FillDiurnal(traffic, &rng, &curve);
+      break;
+    case Traffic::Shape::kRamp:
+      FillRamp(traffic, &curve);
+      break;
+    case Traffic::Shape::kBursty:
+      FillBursts(traffic, &rng, &curve);
+      break;
+    case Traffic::Shape::kFlash:
+      FillFlash(traffic, &rng, &curve);
+      break;
+    case Traffic::Shape::kStaged:
+      FillStages(traffic, &rng, &curve);
+      break;
+    case Traffic::Shape::kReplay:
+      FillReplay(traffic, &rng, &curve);
+      break;
+  }
+  return curve;
+}
+
+}  // namespace rudderfish

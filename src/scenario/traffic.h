@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "scenario/arrivals.h"
+#include "scenario/rate_curve.h"
+
+// How many requests come, over time: a shape of load, from which each episode draws a RateCurve.
+// Rates are requests per second of all endpoints together.
+
+namespace rudderfish {
+
+// Recorded arrivals, counted; docs/load.md describes the formats.
+struct RequestTrace {
+  double bin_s = 60;           // Width of a bin,
+  std::vector<double> counts;  // and the arrivals in each; the last may be cut short.
+
+  bool operator==(const RequestTrace&) const = default;
+};
+
+struct Traffic {
+  // kSteady   `low` all the time.
+  // kDiurnal  a sine from `low` to `high` with a period; where it begins is drawn.
+  // kRamp     `low` until `begin`, straight to `high` at `end`, and on.
+  // kBursty   `low`, and again and again, `every` so often, `high` for `lasts`.
+  // kFlash    `low`; at `at`, within `rise`, `high` for `hold`; back to `low` within `fall`.
+  // kStaged   users in stages, as the load generator of an earlier system drew them: blocks of
+  //           steady load, slow growth, minor and major spikes (after which comes a steady block),
+  //           each stage reached within 30 s; `low` requests per second for each of `high` users at
+  //           the top of the major spike.
+  // kReplay   what a trace recorded.
+  enum class Shape { kSteady, kDiurnal, kRamp, kBursty, kFlash, kStaged, kReplay };
+
+  Shape shape = Shape::kSteady;
+  double low_per_s = 0, high_per_s = 0;
+  SimTime period{0}, begin{0}, end{0};
+  TimeLaw every, lasts, at;
+  SimTime rise{0}, hold{0}, fall{0};
+
+  // Of kReplay.
+  std::string file;           // Relative to the scenario's.
+  std::string format;         // "azure-llm"
+  SimTime bin{0};             // Arrivals are counted so finely.
+  double time_warp = 1;       // They come so many times faster than recorded.
+  double scale_per_s = 0;     // The mean over the trace; 0: as recorded, after the warp.
+  double from = 0, upto = 1;  // The part of the trace that episodes begin in and go round in.
+  std::shared_ptr<const RequestTrace> trace;  // Null: not read.
+};
+
+inline constexpr std::string_view kTrafficShapes[] = {"steady", "diurnal", "ramp",  "bursty",
+                                                      "flash",  "staged",  "replay"};
+
+// One episode's curve: a pure function of its arguments, in steps of a second.
+// REQUIRES: of kReplay, the trace has been read.
+RateCurve DrawCurve(const Traffic& traffic, SimTime duration, uint64_t seed);
+
+// Arrivals of a trace in bins. `format` is "azure-llm": the columns of AzureLLMInferenceTrace,
+// TIMESTAMP,ContextTokens,GeneratedTokens, by time. Messages read file:line:column.
+Result<RequestTrace> ReadRequestTrace(std::string_view text, std::string_view source_name,
+                                      SimTime bin);
+
+inline constexpr std::string_view kRequestTraceFormats[] = {"azure-llm"};
+
+}  // namespace rudderfish

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/event_simulator.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "model/queueing.h"
+#include "tests/support/count_allocations.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr int64_t kSecondNs = 1'000'000'000;
+
+std::shared_ptr<const RateCurve> SteadyCurve(double per_s) {
+  return std::make_shared<const RateCurve>(RateCurve::Steady(per_s));
+}
+
+ServedWorkload StationOf(int slots, ServiceLaw service) {
+  return {.name = "station", .slots = slots, .service = service};
+}
+
+// What a station measured of the time after it had warmed up, in units of the mean service time.
+struct StationFigures {
+  double wait = 0, response = 0, p95 = 0, p99 = 0, refused_share = 0, busy = 0;
+  double wait_margin = 0;  // Half the 99.9 % interval of `wait`, by means of 30 batches.
+};
+
+StationFigures MeasureStation(const ServedWorkload& workload, double arrivals_per_s, double jobs,
+                              uint64_t seed = 1) {
+  constexpr int kBatches = 30;
+  constexpr double kStudent = 3.659;  // 29 degrees of freedom.
+  EventSimulator simulator(
+      std::make_shared<const ServedApplication>(SingleStation(workload, 1000)));
+  simulator.Start(SteadyCurve(arrivals_per_s), seed);
+  const auto batch_ns = static_cast<int64_t>(jobs / arrivals_per_s / kBatches * kSecondNs);
+  simulator.AdvanceTo(batch_ns);  // Warm-up.
+  simulator.mutable_responses()->Clear();
+  const WorkloadSums first = simulator.sums(1);
+  WorkloadSums before = first;
+  double sum = 0, squares = 0;
+  for (int i = 0; i < kBatches; ++i) {
+    simulator.AdvanceTo(simulator.now_ns() + batch_ns);
+    const WorkloadSums batch = simulator.sums(1) - before;
+    before = simulator.sums(1);
+    const double wait = static_cast<double>(batch.wait_ns) / static_cast<double>(batch.served);
+    sum += wait, squares += wait * wait;
+  }
+  const WorkloadSums all = simulator.sums(1) - first;
+  const auto served = static_cast<double>(all.served);
+  const double mean = sum / kBatches, variance = (squares - sum * mean) / (kBatches - 1);
+  return {.wait = static_cast<double>(all.wait_ns) / served / kSecondNs,
+          .response = static_cast<double>(all.sojourn_ns) / served / kSecondNs,
+          .p95 = simulator.responses().QuantileS(.95),
+          .p99 = simulator.responses().QuantileS(.99),
+          .refused_share =
+              static_cast<double>(all.refused) / static_cast<double>(all.refused + all.calls),
+          .busy = static_cast<double>(all.busy_ns) / (batch_ns * kBatches),
+          .wait_margin = kStudent * std::sqrt(variance / kBatches) / kSecondNs};
+}
+
+void ExpectWait(const StationFigures& figures, double wait, const std::string& what) {
+  EXPECT_NEAR(figures.wait, wait, figures.wait_margin) << what;
+  EXPECT_NEAR(figures.wait / wait, 1, .02) << what;
+}
+
+TEST(EventSimulator, WaitsAsErlangSays) {
+  struct Row {
+    int servers;
+    double arrivals, jobs;
+  };
+  for (const Row& row :
+       {Row{1, .5, 2e6}, Row{1, .8, 4e6}, Row{2, 1.6, 4e6}, Row{4, 3.2, 4e6}, Row{8, 6.4, 2e6},
+        Row{16, 14.4, 8e6}, Row{32, 28.8, 8e6}, Row{100, 90, 8e6}}) {
+    const std::string what = fmt::format("M/M/{} at {}", row.servers, row.arrivals);
+    const Station station{row.arrivals, 1, row.servers};
+    const StationFigures figures =
+        MeasureStation(StationOf(row.servers, ServiceLaw()), row.arrivals, row.jobs);
+    ExpectWait(figures, MmcQueue(station).wait.mean_s(), what);
+    EXPECT_NEAR(figures.p95 / MmcResponseQuantileS(station, .95), 1, .02) << what;
+    EXPECT_NEAR(figures.p99 / MmcResponseQuantileS(station, .99), 1, .02) << what;
+    EXPECT_NEAR(figures.busy / row.arrivals, 1, .005) << what;
+  }
+}
+
+TEST(EventSimulator, TurnsAwayAsManyAsFiniteQueuesDo) {
+  struct Row {
+    int servers, places;
+    double arrivals;
+  };
+  for (const Row& row : {Row{2, 5, 1.6}, Row{1, 10, .9}, Row{4, 4, 3.2}, Row{3, 12, 6}}) {
+    ServedWorkload workload = StationOf(row.servers, ServiceLaw());
+    workload.queue_limit = row.places - row.servers;
+    const FiniteQueue queue({row.arrivals, 1, row.servers}, row.places);
+    const StationFigures figures = MeasureStation(workload, row.arrivals, 3e6);
+    EXPECT_NEAR(figures.refused_share / queue.blocking(), 1, .02) << row.places;
+    EXPECT_NEAR(figures.response / queue.mean_response_s(), 1, .01) << row.places;
+    EXPECT_NEAR(figures.p95 / queue.ResponseQuantileS(.95), 1, .02) << row.places;
+    if (row.places > row.servers) {
+      ExpectWait(figures, queue.mean_wait_s(), fmt::format("{} places", row.places));
+    }
+  }
+}
+
+TEST(EventSimulator, WaitsAsPollaczekAndKhinchineSay) {
+  for (double rho : {.5, .8, .9}) {
+    const StationFigures constant =
+        MeasureStation(StationOf(1, ServiceLaw::OfScv(0)), rho, rho > .85 ? 8e6 : 3e6);
+    ExpectWait(constant, rho / (2 * (1 - rho)), fmt::format("M/D/1 at {}", rho));
+    EXPECT_NEAR(constant.p95 / (1 + Md1WaitQuantileS({rho, 1, 1}, .95)), 1, .02) << rho;
+  }
+  const StationFigures varied =
+      MeasureStation(StationOf(1, {ServiceLaw::Shape::kHyperexponential, 4}), .8, 2e7);
+  ExpectWait(varied, 10.0, "M/G/1, scv 4");
+  const StationFigures even = MeasureStation(StationOf(1, ServiceLaw::OfScv(.25)), .8, 4e6);
+  ExpectWait(even, 2.5, "M/G/1, scv 0.25");
+}
+
+TEST(EventSimulator, JoinsTheShorterOfFewQueuesAsTheoryOfManySays) {
+  for (int choices : {1, 2, 3}) {
+    ServedWorkload workload = StationOf(1, ServiceLaw());
+    workload.balancing = Balancing::kLeastRequests;
+    workload.choices = choices;
+    // Without a choice any number of queues is as good as one.
+    workload.replicas = workload.replicas_max = choices == 1 ? 50 : 1000;
+    const StationFigures figures =
+        MeasureStation(workload, .9 * workload.replicas, choices == 1 ? 4e6 : 6e5);
+    EXPECT_NEAR(figures.response / ShortestOfChoicesResponse(.9, choices), 1, .02) << choices;
+  }
+}
+
+// Little's law holds to the nanosecond, once everybody has left.
+TEST(EventSimulator, ThoseWhoArePresentAreThoseWhoStay) {
+  ServedWorkload workload = StationOf(3, ServiceLaw::OfScv(2));
+  workload.replicas = 2;
+  auto curve = std::make_shared<RateCurve>();
+  curve->per_s = {5.5, 5.5, 0};
+  curve->step_s = 1000;
+  EventSimulator simulator(
+      std::make_shared<const ServedApplication>(SingleStation(workload, 1000)));
+  simulator.Start(curve, 3);
+  simulator.AdvanceTo(int64_t{100'000} * kSecondNs);
+  const WorkloadSums sums = simulator.sums(1);
+  EXPECT_GT(sums.served, 7000);
+  EXPECT_EQ(sums.served, sums.calls);
+  EXPECT_EQ(simulator.in_flight(), 0);
+  EXPECT_EQ(sums.present_ns, sums.sojourn_ns);
+  EXPECT_EQ(sums.sojourn_ns - sums.wait_ns, sums.busy_ns);
+  EXPECT_EQ(simulator.requests().response_ns, sums.sojourn_ns);
+}
+
+// client -> front -> (a then b) beside c, each 10 ms, of constant time.
+ServedApplication FanOut() {
+  auto calls = std::make_shared<CallGraph>();
+  calls->calls = {{.workload = 0, .first_group = 0, .last_group = 1},
+                  {.workload = 1, .caller = 0, .first_group = 1, .last_group = 3},
+                  {.workload = 2, .caller = 1, .first_group = 3, .last_group = 3},
+                  {.workload = 3, .caller = 1, .first_group = 3, .last_group = 3},
+                  {.workload = 4, .caller = 1, .first_group = 3, .last_group = 3}};
+  calls->groups = {{0, 1}, {1, 3}, {3, 4}};
+  calls->sequence = {1, 2, 3, 4};
+  calls->endpoints = {{.name = "page", .root = 0, .end = 5, .rate_per_second = 1, .qos_ms = 50}};
+  ServedApplication application;
+  application.calls = calls;
+  application.service_ms = {0, 10, 10, 10, 35};
+  application.workloads = {{.name = "client", .replicas = 0, .scaled = false}};
+  for (const char* name : {"front", "a", "b", "c"}) {
+    application.workloads.push_back({.name = name, .slots = 100, .service = ServiceLaw::OfScv(0)});
+  }
+  return application;
+}
+
+TEST(EventSimulator, SequencesAddUpAndOfParallelGroupsTheSlowestCounts) {
+  ServedApplication application = FanOut();
+  application.network_ms = 1;
+  EventSimulator simulator(std::make_shared<const ServedApplication>(application));
+  simulator.Start(SteadyCurve(2), 1);
+  simulator.AdvanceTo(100 * kSecondNs);
+  const RequestSums& requests = simulator.requests();
+  ASSERT_GT(requests.completed, 150);
+  // 1 + 10 + max(1 + 10 + 1 + 1 + 10 + 1, 1 + 35 + 1) + 1
+  EXPECT_NEAR(
+      static_cast<double>(requests.response_ns) / 1e6 / static_cast<double>(requests.completed), 49,
+      1e-3);
+  EXPECT_EQ(requests.late, 0);
+  EXPECT_EQ(simulator.sums(2).served, simulator.sums(4).served);
+}
+
+// Two exponential stations one after the other: Burke's theorem makes the second an M/M/1, too.
+TEST(EventSimulator, StationsInSeriesAreIndependentOfEachOther) {
+  ServedApplication application = FanOut();
+  application.service_ms = {0, 50, 80, 1e-6, 1e-6};
+  for (int w : {1, 2}) {
+    application.workloads[w].slots = 1;
+    application.workloads[w].service = ServiceLaw();
+  }
+  EventSimulator simulator(std::make_shared<const ServedApplication>(application));
+  simulator.Start(SteadyCurve(8), 1);
+  simulator.AdvanceTo(int64_t{200'000} * kSecondNs);
+  const double mean_s = static_cast<double>(simulator.requests().response_ns) / 1e9 /
+                        static_cast<double>(simulator.requests().completed);
+  EXPECT_NEAR(mean_s / (1 / (20.0 - 8) + 1 / (12.5 - 8)), 1, .02);
+}
+
+TEST(EventSimulator, ClientsGiveUpAndTryAgain) {
+  ServedApplication application = SingleStation(StationOf(1000, ServiceLaw::OfScv(0)), 1000);
+  application.timeout_s = .4;
+  application.retries = 2;
+  application.retry_delay_s = .1;
+  EventSimulator simulator(std::make_shared<const ServedApplication>(application));
+  auto curve = std::make_shared<RateCurve>();
+  curve->per_s = {10, 10, 0};
+  curve->step_s = 10;
+  simulator.Start(curve, 1);
+  simulator.AdvanceTo(60 * kSecondNs);
+  const RequestSums& requests = simulator.requests();
+  EXPECT_GT(requests.arrived, 100);
+  EXPECT_EQ(requests.failed, requests.arrived);
+  EXPECT_EQ(requests.completed, 0);
+  EXPECT_EQ(requests.timeouts, 3 * requests.arrived);
+  EXPECT_EQ(requests.retries, 2 * requests.arrived);
+  // Servers finish what nobody waits for.
+  EXPECT_EQ(simulator.sums(1).served, 3 * requests.arrived);
+  EXPECT_EQ(simulator.in_flight(), 0);
+}
+
+TEST(EventSimulator, CallsWithoutAPlaceFailTheirRequest) {
+  ServedApplication application = FanOut();
+  application.workloads[3].slots = 1;
+  application.workloads[3].queue_limit = 0;
+  EventSimulator simulator(std::make_shared<const ServedApplication>(application));
+  auto curve = std::make_shared<RateCurve>();
+  curve->per_s.assign(1001, 100);
+  curve->per_s.push_back(0);
+  simulator.Start(curve, 1);
+  simulator.AdvanceTo(1100 * kSecondNs);
+  const RequestSums& requests = simulator.requests();
+  // The flow into b is a Poisson flow moved by a constant: Erlang's loss with a load of 1.
+  EXPECT_NEAR(static_cast<double>(requests.failed) / static_cast<double>(requests.arrived),
+              ErlangB(1, 1.0), .01);
+  EXPECT_EQ(requests.failed, simulator.sums(3).refused);
+  EXPECT_EQ(requests.arrived, requests.failed + requests.completed);
+}
+
+TEST(EventSimulator, NewPodsStartLateAndOldOnesDrain) {
+  ServedWorkload workload = StationOf(1, ServiceLaw::OfScv(0));
+  workload.balancing = Balancing::kRoundRobin;
+  workload.replicas_min = 0;
+  workload.start_low_s = workload.start_high_s = 20;
+  EventSimulator simulator(
+      std::make_shared<const ServedApplication>(SingleStation(workload, 1000)));
+  simulator.Start(SteadyCurve(2), 1);
+  simulator.AdvanceTo(10 * kSecondNs);
+  simulator.SetReplicas(1, 4);
+  simulator.AdvanceTo(29 * kSecondNs);
+  EXPECT_EQ(simulator.ready(1), 1);
+  EXPECT_EQ(simulator.replicas(1), 4);
+  simulator.AdvanceTo(31 * kSecondNs);
+  EXPECT_EQ(simulator.ready(1), 4);
+  const int64_t backlog = simulator.in_flight();
+  EXPECT_GT(backlog, 15);  // Twice its capacity for 30 s: nothing of it was forgotten.
+  simulator.SetReplicas(1, 0);
+  EXPECT_EQ(simulator.ready(1), 0);
+  const int64_t refused = simulator.sums(1).refused;
+  simulator.AdvanceTo(300 * kSecondNs);
+  EXPECT_EQ(simulator.in_flight(), 0);
+  EXPECT_EQ(simulator.requests().completed, simulator.sums(1).calls);
+  EXPECT_GT(simulator.sums(1).refused, refused);
+  // 31 s of the first pod, 21 of three, and the draining of their lines.
+  const double pod_s = static_cast<double>(simulator.sums(1).pod_ns) / 1e9;
+  EXPECT_GE(pod_s, 31 + 3 * 21 + 10);
+  EXPECT_LE(pod_s, 31 + 3 * 21 + static_cast<double>(backlog) + 4);
+}
+
+TEST(EventSimulator, TheSameSeedIsTheSameRunAndReplicasDoNotChangeWhoComes) {
+  const auto application = std::make_shared<const ServedApplication>(FanOut());
+  EventSimulator a(application), b(application);
+  a.Start(SteadyCurve(50), 7);
+  b.Start(SteadyCurve(50), 7);
+  a.AdvanceTo(50 * kSecondNs);
+  for (int i = 1; i <= 500; ++i) b.AdvanceTo(i * kSecondNs / 10);  // In other steps.
+  EXPECT_EQ(a.requests().response_ns, b.requests().response_ns);
+  EXPECT_EQ(a.events(), b.events());
+  a.Start(SteadyCurve(50), 7);
+  a.SetReplicas(2, 8);
+  a.AdvanceTo(50 * kSecondNs);
+  EXPECT_EQ(a.requests().arrived, b.requests().arrived);
+  a.Start(SteadyCurve(50), 8);
+  a.AdvanceTo(50 * kSecondNs);
+  EXPECT_NE(a.requests().arrived, b.requests().arrived);
+}
+
+TEST(EventSimulator, AllocatesNothingOnceItHasSeenItsWorst) {
+  const auto application = std::make_shared<const ServedApplication>(FanOut());
+  EventSimulator simulator(application);
+  simulator.Start(SteadyCurve(3000), 7);
+  simulator.AdvanceTo(10 * kSecondNs);
+  const int64_t before = simulator.events();
+  const long allocations = allocation_count;
+  simulator.AdvanceTo(11 * kSecondNs);
+  EXPECT_EQ(allocation_count, allocations);
+  EXPECT_GT(simulator.events() - before, 10'000);
+}
+
+TEST(RequestSource, FollowsItsCurve) {
+  auto curve = std::make_shared<RateCurve>();
+  curve->step_s = 100;
+  curve->per_s = {0, 100, 100, 20, 0};
+  RequestSource source(curve, 5, 1);
+  std::vector<int> count(5);
+  for (int64_t at = source.NextNs(); at != RequestSource::kNone; at = source.NextNs())
+    ++count[at / (100 * kSecondNs)];
+  EXPECT_EQ(count[4], 0);
+  for (int i = 0; i < 4; ++i) {
+    const double expected = curve->MeanOf(100 * i, 100 * (i + 1)) * 100;
+    EXPECT_NEAR(count[i], expected, 4 * std::sqrt(expected)) << i;
+  }
+}
+
+TEST(EventHeap, GivesEventsInTheOrderOfTime) {
+  EventHeap heap;
+  Rng rng(1);
+  std::vector<int64_t> taken;
+  int64_t now = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    if (heap.soonest_ns() == EventHeap::kNothing || rng.Below(100) < 52) {
+      heap.Add({now + rng.Below(1000), i, 0});
+    } else {
+      const int64_t soonest = heap.soonest_ns();
+      const TimedEvent event = heap.Take();
+      ASSERT_EQ(event.at_ns, soonest);
+      ASSERT_GE(event.at_ns, now);
+      now = event.at_ns;
+      taken.push_back(now);
+    }
+  }
+  EXPECT_GT(taken.size(), 9000U);
+}
+
+TEST(ResponseHistogram, GivesPercentilesToAPercent) {
+  ResponseHistogram histogram;
+  Rng rng(1);
+  std::vector<double> values;
+  for (int i = 0; i < 100'000; ++i) {
+    const double seconds = std::exp(3 * rng.Normal());
+    values.push_back(seconds);
+    histogram.Add(static_cast<int64_t>(seconds * 1e9));
+  }
+  std::sort(values.begin(), values.end());
+  for (int share : {5, 50, 95, 99})
+    EXPECT_NEAR(histogram.QuantileS(share / 100.0) / values[share * 1000], 1, .01) << share;
+}
+
+}  // namespace
+}  // namespace rudderfish

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/check.h"
+#include "scenario/traffic.h"
+
+// Any bytes as a trace of requests: refused in one line, or counts of which a curve can be drawn.
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto read =
+      rudderfish::ReadRequestTrace(text, "requests.csv", rudderfish::SimTime(3'600'000'000'000));
+  if (!read) {
+    CHECK(!read.error().message.empty());
+    CHECK(read.error().message.find('\n') == std::string::npos);
+    return 0;
+  }
+  CHECK(!read->counts.empty());
+  rudderfish::Traffic traffic;
+  traffic.shape = rudderfish::Traffic::Shape::kReplay;
+  traffic.trace = std::make_shared<const rudderfish::RequestTrace>(*read);
+  const auto curve = rudderfish::DrawCurve(traffic, rudderfish::SimTime(100'000'000'000), 1);
+  for (const double rate : curve.per_s) CHECK(std::isfinite(rate) && rate >= 0);
+  return 0;
+}
