@@ -343,6 +343,67 @@ class Commands(Cli):
         self.refuse(*arguments, *select, "--line", other, says=[f"start {other} ", f"{fitting[0]}, {fitting[1]}"])
         self.refuse("simulate", SCENARIO, "--policy", "greedy", *select, says=["--select", "--starts"])
 
+    def experiment(self):
+        return self.write("small.yaml", f"""experiment: small
+episodes: 8
+scenarios: [{SCENARIO}]
+policies: [stay, random, greedy]
+variants:
+  as-shipped: {{}}
+  near: {{latency.edge.cloud: 10ms}}
+""")
+
+    def test_an_experiment_is_the_same_however_it_was_run(self):
+        file = self.experiment()
+        table = self.succeed("experiment", file, "-d", "one", "--threads", "1")
+        self.assertEqual(len(table.splitlines()), 1 + 2 * 2)
+        metrics = (self.folder / "one/metrics.csv").read_text(encoding="utf-8")
+        rows = list(csv.DictReader(io.StringIO(metrics)))
+        self.assertEqual(len(rows), 2 * 3 * 8)
+        self.assertEqual({row["variant"] for row in rows}, {"as-shipped", "near"})
+        # As if it had been killed while it filed the second cell.
+        shutil.copytree(self.folder / "one", self.folder / "two")
+        for gone in ("metrics.csv", "report.json"):
+            (self.folder / "two" / gone).unlink()
+        cell = self.folder / "two/cells/continuum-7x21.near"
+        cell.rename(cell.with_suffix(".near.part"))
+        (cell.with_suffix(".near.part") / "report.html").unlink()
+        report = self.succeed("experiment", file, "-d", "two", "--threads", "2", "--resume", "-o", "json")
+        for name in ("metrics.csv", "report.json"):
+            self.assertEqual((self.folder / "two" / name).read_bytes(), (self.folder / "one" / name).read_bytes())
+        self.assertEqual(report, (self.folder / "one/report.json").read_text(encoding="utf-8"))
+        self.assertEqual(sorted(path.name for path in cell.parent.iterdir()),
+                         ["continuum-7x21.as-shipped", "continuum-7x21.near"])
+        pairs = json.loads(report)["comparisons"]
+        self.assertEqual([(pair["variant"], pair["baseline"]) for pair in pairs],
+                         [("as-shipped", "stay"), ("as-shipped", "random"), ("near", "stay"), ("near", "random")])
+
+    def test_an_experiment_killed_at_any_moment_goes_on(self):
+        file = self.experiment()
+        self.succeed("experiment", file, "-d", "whole", "--set", "episodes=200")
+        for wait in (0.02, 0.1, 0.3):
+            process = subprocess.Popen([PROGRAM, "experiment", file, "-d", "killed", "--set", "episodes=200", "-q",
+                                        *(["--resume"] if (self.folder / "killed/provenance.json").exists() else [])],
+                                       cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            time.sleep(wait)
+            process.kill()
+            process.wait()
+        resume = ["--resume"] if (self.folder / "killed/provenance.json").exists() else []
+        self.succeed("experiment", file, "-d", "killed", "--set", "episodes=200", *resume)
+        self.assertEqual((self.folder / "killed/metrics.csv").read_bytes(), (self.folder / "whole/metrics.csv").read_bytes())
+
+    def test_an_experiment_that_has_changed_is_not_gone_on_with(self):
+        file = self.experiment()
+        self.succeed("experiment", file, "-d", "out")
+        self.refuse("experiment", file, "-d", "out", says=["out", "--resume"])
+        self.refuse("experiment", file, "-d", "out", "--resume", "--set", "seed=2", says="the experiment itself has changed")
+        self.refuse("experiment", file, "-d", "other", "--resume", says="no experiment in other")
+        self.refuse("experiment", file, "-d", "other", "--set", "sed=2", says=["unknown key `sed`", "`seed`"])
+        self.refuse("experiment", file, "-d", "other", "--set", "seed", says="KEY=VALUE")
+        self.refuse("experiment", file, "-d", "other", "--set", "policies[2]=gredy", says="greedy")
+        self.write("far.yaml", (self.folder / file).read_text(encoding="utf-8").replace("latency.edge.cloud", "latency.edge.clod"))
+        self.refuse("experiment", "far.yaml", "-d", "other", says=["clod", "cloud"])
+
     def test_bench_reports_what_was_asked(self):
         parts = {"env": {"steps_per_second_per_core"}, "train": {"env_steps_per_second", "threads", "epochs", "mflop_per_sample"},
                  "decide": {"p50_us", "p99_us"}, "kernel": {"gflops", "peak_gflops"}}

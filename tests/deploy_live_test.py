@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""deploy/ as its users run it, on a testbed of two nodes: image, kustomize base, probes and metrics, rights, leadership.
+"""deploy/ as its users run it, on a testbed of four nodes: image, kustomize base, probes and metrics, rights, leadership.
 
 RUDDERFISH names the program; default: build/release/rudderfish. Needs what tests/testbed_test.py needs; where something is
 missing it says what and ends with status 77. RUDDERFISH_TESTBED names a testbed that runs already and is left alone.
@@ -37,7 +37,8 @@ class Deploy(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = pathlib.Path(tempfile.mkdtemp())
         cls.addClassCleanup(shutil.rmtree, cls.folder)
-        CLUSTER.start(cls, "--layers", "cloud:1,edge:1")
+        # A node has the cores of the machine: four hold the application even where that is two.
+        CLUSTER.start(cls, "--layers", "cloud:1,edge:3")
         archive = cls.folder / "image.tar"
         subprocess.run([TOP / "deploy/image", "-o", archive, "--binary", PROGRAM], check=True, stdin=subprocess.DEVNULL)
         testbed("load", str(archive))
@@ -125,7 +126,7 @@ class Deploy(unittest.TestCase):
         self.wait_for(lambda: "rudderfish_plans_total" in self.raw(pod, "/metrics"), "a plan")
         text = kubectl("get", "--raw", f"/api/v1/namespaces/{SPACE}/services/rudderfish:http/proxy/metrics")
         told = {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line[0] != "#"}
-        self.assertEqual(told['rudderfish_mirror_objects{resource="nodes"}'], 2)
+        self.assertEqual(told['rudderfish_mirror_objects{resource="nodes"}'], 4)
         self.assertEqual(told['rudderfish_watch_failures_total{resource="pods"}'], 0)
         self.assertEqual(told["rudderfish_leader"], 1)
         self.assertGreater(told["rudderfish_lease_renewals_total"], 0)

@@ -3,7 +3,7 @@
 """Runs the commands of README.md and docs/*.md, follows their links, and compares their pictures with the report's.
 
 Blocks fenced as `sh` hold commands; in blocks fenced as `console` these stand after "$ ", the rest is their output. The
-blocks of one page run in order, in one temporary folder that has scenarios/, policies/ and tests/ of this tree. A
+blocks of one page run in order, in one temporary folder that has scenarios/, experiments/, policies/ and tests/ of this tree. A
 command must succeed; "# exits N" at its end says otherwise; `evaluate` may also say "not better" (3). Commands that are
 not `rudderfish` or `curl` (./demo, git, cmake) are not run: ./test and .ci/run do, but a script they name must exist. A
 command that ends in & is a server: it is up before the next command runs, and must end well on SIGTERM after the page. Its
@@ -112,7 +112,7 @@ class Servers:
 class Docs(unittest.TestCase):
     def run_page(self, page):
         with tempfile.TemporaryDirectory() as folder:
-            for name in ("scenarios", "policies", "tests"):
+            for name in ("scenarios", "experiments", "policies", "tests"):
                 (pathlib.Path(folder) / name).symlink_to(TOP / name)
             programs = pathlib.Path(folder) / "bin"
             programs.mkdir()

@@ -22,6 +22,7 @@
 namespace rudderfish {
 
 class YamlMap;
+struct YamlChange;
 struct YamlTree;
 
 class YamlNode {
@@ -53,6 +54,7 @@ class YamlNode {
   friend class YamlMap;
   friend class YamlWriter;
   friend Result<YamlNode> ParseYaml(std::string_view text, std::string_view source_name);
+  friend Result<YamlNode> ChangeYaml(const YamlNode& root, const YamlChange& change);
   YamlNode(std::shared_ptr<const YamlTree> tree, int index)
       : tree_(std::move(tree)), index_(index) {}
 

@@ -58,6 +58,7 @@ struct CommandSpec {
 CommandSpec ImportCommand();
 CommandSpec TrainCommand();
 CommandSpec EvaluateCommand();
+CommandSpec ExperimentCommand();
 CommandSpec SimulateCommand();
 CommandSpec InspectCommand();
 CommandSpec SnapshotCommand();

@@ -96,9 +96,16 @@ Result<void> CheckHasCalls(const Scenario& scenario, std::string_view source_nam
       source_name);
 }
 
-Result<Scenario> LoadScenario(const std::filesystem::path& path) {
+Result<Scenario> LoadScenario(const std::filesystem::path& path) { return LoadScenario(path, {}); }
+
+Result<Scenario> LoadScenario(const std::filesystem::path& path,
+                              std::span<const YamlChange> changes) {
   TRY_ASSIGN(const std::string text, ReadFile(path));
-  TRY_ASSIGN(Scenario scenario, ParseScenario(text, path.string()));
+  TRY_ASSIGN(YamlNode root, ParseYaml(text, path.string()));
+  for (const YamlChange& change : changes) {
+    TRY_ASSIGN(root, ChangeYaml(root, change));
+  }
+  TRY_ASSIGN(Scenario scenario, ParseScenario(root));
   TRY(ReadTraces(path.parent_path(), &scenario));
   return scenario;
 }

@@ -5,12 +5,14 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "base/yaml.h"
+#include "base/yaml_change.h"
 #include "cluster/state.h"
 #include "model/objective.h"
 #include "scenario/arrivals.h"
@@ -90,7 +92,12 @@ inline constexpr int kMaxCalls = 100'000;  // Of one pattern.
 // Messages read "FILE:LINE:COLUMN: `key`: what was expected, what was found, the nearest known".
 // ParseScenario opens no other file: a trace that the arrivals name is read by LoadScenario only.
 Result<Scenario> ParseScenario(std::string_view text, std::string_view source_name);
+Result<Scenario> ParseScenario(const YamlNode& root);
 Result<Scenario> LoadScenario(const std::filesystem::path& path);
+
+// The same with values changed before they are read.
+Result<Scenario> LoadScenario(const std::filesystem::path& path,
+                              std::span<const YamlChange> changes);
 
 // An error that names the file if there is nothing to move a pod for: a world without calls.
 Result<void> CheckHasCalls(const Scenario& scenario, std::string_view source_name);

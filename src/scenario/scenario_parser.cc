@@ -375,7 +375,9 @@ class ScenarioReader {
 
 Result<Scenario> ParseScenario(std::string_view text, std::string_view source_name) {
   TRY_ASSIGN(const YamlNode root, ParseYaml(text, source_name));
-  return ScenarioReader().Read(root);
+  return ParseScenario(root);
 }
+
+Result<Scenario> ParseScenario(const YamlNode& root) { return ScenarioReader().Read(root); }
 
 }  // namespace rudderfish

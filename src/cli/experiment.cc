@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "evaluation/experiment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "base/files.h"
+#include "base/sha256.h"
+#include "base/thread_pool.h"
+#include "base/yaml.h"
+#include "cli/commands.h"
+#include "cli/policy_spec.h"
+#include "cli/problem.h"
+#include "cli/terminal.h"
+#include "evaluation/comparison.h"
+#include "evaluation/report.h"
+#include "learn/run_folder.h"
+#include "sim/world.h"
+
+namespace rudderfish {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What the command line and the files that it names come to.
+struct Plan {
+  Experiment experiment;
+  std::vector<PolicySpec> policies;
+  std::vector<fs::path> scenarios;  // Where they are.
+  ExperimentInputs inputs;
+};
+
+struct ResultPaths {
+  fs::path folder;
+  fs::path provenance() const { return folder / "provenance.json"; }
+  fs::path cell(const std::string& name) const { return folder / "cells" / name; }
+  fs::path metrics() const { return folder / "metrics.csv"; }
+  fs::path report() const { return folder / "report.json"; }
+};
+
+Result<std::vector<YamlChange>> ChangesOf(const Arguments& arguments) {
+  std::vector<YamlChange> changes;
+  const std::optional<std::string> list = arguments.Text("set");
+  if (!list) return changes;
+  TRY_ASSIGN(const std::vector<std::string> pieces, OfOption("set", SplitList(*list, ',')));
+  for (const std::string& piece : pieces) {
+    const size_t sign = piece.find('=');
+    if (sign == 0 || sign == piece.npos) {
+      return Invalid("--set: expected KEY=VALUE, such as episodes=50, found \"{}\"", piece);
+    }
+    changes.push_back({piece.substr(0, sign), piece.substr(sign + 1)});
+  }
+  return changes;
+}
+
+// The files a policy is read from: a checkpoint, or the one that a run thinks its best.
+std::vector<fs::path> FilesOf(const PolicySpec& spec) {
+  std::vector<fs::path> files;
+  for (const std::string& member : spec.members) {
+    const fs::path path = member.substr(member.rfind('+') + 1);
+    std::error_code ignored;
+    if (fs::is_directory(path, ignored)) {
+      files.push_back(RunPaths{path}.best());
+    } else if (fs::is_regular_file(path, ignored)) {
+      files.push_back(path);
+    }
+  }
+  return files;
+}
+
+Result<Plan> MakePlan(const Arguments& arguments) {
+  const fs::path file = arguments.operands()[0];
+  TRY_ASSIGN(const std::vector<YamlChange> changes, ChangesOf(arguments));
+  TRY_ASSIGN(const std::string text, ReadFile(file));
+  TRY_ASSIGN(YamlNode root, ParseYaml(text, file.string()));
+  Plan plan{.inputs = {.version = std::string(ProgramVersion()), .experiment = text}};
+  for (const YamlChange& change : changes) {
+    TRY_ASSIGN(root, ChangeYaml(root, change));
+    plan.inputs.experiment += fmt::format("# --set {}={}\n", change.path, change.value);
+  }
+  TRY_ASSIGN(plan.experiment, ParseExperiment(root));
+  TRY_ASSIGN(plan.policies, ParsePolicySpecs(plan.experiment.PolicyList()));
+  std::vector<fs::path> files;
+  for (const fs::path& scenario : plan.experiment.scenarios) {
+    TRY_ASSIGN(fs::path path, ShippedFile(scenario));
+    files.push_back(path);
+    plan.scenarios.push_back(std::move(path));
+  }
+  for (const PolicySpec& spec : plan.policies) {
+    for (fs::path& path : FilesOf(spec)) files.push_back(std::move(path));
+  }
+  for (const fs::path& path : files) {
+    TRY_ASSIGN(const std::string content, ReadFile(path));
+    plan.inputs.files.emplace_back(path.string(), Sha256Hex(content));
+  }
+  return plan;
+}
+
+// Every cell is opened before the first is evaluated: a mistake in the last one costs no hours.
+Result<std::vector<Problem>> OpenCells(const Plan& plan, const std::vector<ExperimentCell>& cells) {
+  std::vector<Problem> problems;
+  for (const ExperimentCell& cell : cells) {
+    const fs::path& path = plan.scenarios[cell.scenario];
+    TRY_ASSIGN(Scenario scenario,
+               LoadScenario(path, plan.experiment.variants[cell.variant].changes));
+    TRY(CheckHasCalls(scenario, path.string()));
+    TRY_ASSIGN(Problem problem, Problem::Of(std::make_shared<const Scenario>(std::move(scenario))));
+    for (const PolicySpec& spec : plan.policies) TRY(MakePolicyGroup(spec, *problem.task));
+    problems.push_back(std::move(problem));
+  }
+  return problems;
+}
+
+// A folder of results of the same experiment, made if it is not there.
+Result<void> OpenFolder(const ResultPaths& paths, const Plan& plan, const Arguments& arguments) {
+  const Result<std::string> known = ReadFile(paths.provenance());
+  if (known.has_value()) {
+    if (!arguments.Has("resume")) {
+      return Invalid("{}: has results; go on with --resume, or name another folder",
+                     paths.folder.string());
+    }
+    TRY_ASSIGN(const Json then, ParseJson(*known, paths.provenance().string()));
+    TRY_ASSIGN(const std::string difference,
+               DifferenceOf(plan.inputs, then, paths.provenance().string()));
+    if (difference.empty()) return {};
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: cannot go on: {}; name another folder, or undo that", paths.folder.string(),
+                difference);
+  }
+  if (known.error().code != ErrorCode::kNotFound) return tl::unexpected(known.error());
+  if (arguments.Has("resume")) {
+    return Invalid("--resume: there is no experiment in {}", paths.folder.string());
+  }
+  TRY(MakeDirectories(paths.folder / "cells"));
+  return WriteFileAtomically(paths.provenance(), InputsJson(plan.inputs).dump(1) + "\n");
+}
+
+// Evaluates one cell and files it, as a whole or not at all.
+Result<void> RunCell(const Plan& plan, const ExperimentCell& cell, const Problem& problem,
+                     const ResultPaths& paths, const Session& session, EvaluationOptions options,
+                     ThreadPool* pool) {
+  std::vector<PolicyGroup> groups;
+  for (const PolicySpec& spec : plan.policies) {
+    TRY_ASSIGN(PolicyGroup group, MakePolicyGroup(spec, *problem.task));
+    groups.push_back(std::move(group));
+  }
+  TRY_ASSIGN(const std::vector<StartState> starts,
+             DrawStarts(World(problem.scenario), options.seed, plan.experiment.episodes));
+  options.scenario = problem.scenario->name;
+  const Evaluation evaluation = Evaluate(problem.law, *problem.task, starts, groups, options, pool);
+  const Comparison comparison = Compare(evaluation);
+  const fs::path folder = paths.cell(cell.name + ".part");
+  std::error_code failed;
+  fs::remove_all(folder, failed);  // Of a run that was killed.
+  TRY(MakeDirectories(folder));
+  TRY(WriteFileAtomically(folder / "episodes.csv", EpisodesCsv(evaluation)));
+  TRY(WriteFileAtomically(folder / "evaluation.json", EvaluationJson(evaluation, comparison)));
+  const OrderedJson pairs = PairsOf(evaluation, plan.scenarios[cell.scenario].stem().string(),
+                                    plan.experiment.variants[cell.variant].name);
+  TRY(WriteFileAtomically(folder / "comparisons.json", pairs.dump(1) + "\n"));
+  TRY(WriteReport(evaluation, comparison, starts,
+                  {.command = session.command_line, .version = std::string(ProgramVersion())},
+                  folder / "report.html"));
+  fs::rename(folder, paths.cell(cell.name), failed);
+  if (failed) {
+    return Fail(ErrorCode::kUnavailable, "{}: {}", paths.cell(cell.name).string(),
+                failed.message());
+  }
+  return {};
+}
+
+// All rows of all cells, with the cell's scenario file and variant before each.
+Result<std::string> MetricsCsv(const Plan& plan, const std::vector<ExperimentCell>& cells,
+                               const ResultPaths& paths) {
+  std::string csv;
+  for (const ExperimentCell& cell : cells) {
+    TRY_ASSIGN(const std::string rows, ReadFile(paths.cell(cell.name) / "episodes.csv"));
+    const size_t header = rows.find('\n') + 1;
+    if (csv.empty()) csv = "file,variant," + rows.substr(0, header);
+    const std::string before = fmt::format("{},{},", plan.scenarios[cell.scenario].stem().string(),
+                                           plan.experiment.variants[cell.variant].name);
+    for (size_t at = header; at < rows.size();) {
+      const size_t end = std::min(rows.find('\n', at), rows.size() - 1) + 1;
+      csv += before + rows.substr(at, end - at);
+      at = end;
+    }
+  }
+  return csv;
+}
+
+Result<OrderedJson> ReportJson(const Plan& plan, const std::vector<ExperimentCell>& cells,
+                               const ResultPaths& paths) {
+  OrderedJson comparisons = OrderedJson::array();
+  for (const ExperimentCell& cell : cells) {
+    const fs::path path = paths.cell(cell.name) / "comparisons.json";
+    TRY_ASSIGN(const std::string text, ReadFile(path));
+    TRY_ASSIGN(const OrderedJson pairs, ParseOrderedJson(text, path.string()));
+    for (const OrderedJson& pair : pairs) comparisons.push_back(pair);
+  }
+  return OrderedJson{{"schema_version", 1},
+                     {"experiment", plan.experiment.name},
+                     {"seed", plan.experiment.seed},
+                     {"comparisons", comparisons}};
+}
+
+Result<void> RunCells(const Plan& plan, const std::vector<ExperimentCell>& cells,
+                      const std::vector<Problem>& problems, const ResultPaths& paths,
+                      const Session& session, ThreadPool* pool) {
+  Progress progress("experiment", session.verbosity);
+  for (size_t i = 0; i < cells.size(); ++i) {
+    std::error_code ignored;
+    if (fs::exists(paths.cell(cells[i].name), ignored)) continue;
+    EvaluationOptions options{
+        .seed = plan.experiment.seed, .progress = [&](double fraction, std::string_view text) {
+          progress.Update((static_cast<double>(i) + fraction) / static_cast<double>(cells.size()),
+                          fmt::format("{}: {}", cells[i].name, text));
+        }};
+    TRY(RunCell(plan, cells[i], problems[i], paths, session, std::move(options), pool));
+  }
+  return {};
+}
+
+Result<ExitStatus> RunExperiment(const Arguments& arguments, const Session& session) {
+  TRY_ASSIGN(const OutputFormat format, OutputFormatOf(arguments));
+  TRY_ASSIGN(const int threads, ThreadsOf(arguments));
+  TRY_ASSIGN(const std::string folder, arguments.RequiredText("dir", "the folder for the results"));
+  TRY_ASSIGN(const Plan plan, MakePlan(arguments));
+  const std::vector<ExperimentCell> cells = CellsOf(plan.experiment);
+  TRY_ASSIGN(const std::vector<Problem> problems, OpenCells(plan, cells));
+  const ResultPaths paths{folder};
+  TRY(OpenFolder(paths, plan, arguments));
+  TRY_ASSIGN(const FolderLock lock, FolderLock::Take(paths.folder));
+  ThreadPool pool(threads);
+  TRY(RunCells(plan, cells, problems, paths, session, &pool));
+  TRY_ASSIGN(const std::string metrics, MetricsCsv(plan, cells, paths));
+  TRY(WriteFileAtomically(paths.metrics(), metrics));
+  TRY_ASSIGN(const OrderedJson report, ReportJson(plan, cells, paths));
+  TRY(WriteFileAtomically(paths.report(), report.dump(1) + "\n"));
+  TRY(Print(format == OutputFormat::kJson ? report.dump(1) + "\n"
+                                          : PairsTable(report["comparisons"])));
+  Say(session, "Wrote {} and {}; a page for each of {} cells below {}", paths.metrics().string(),
+      paths.report().string(), cells.size(), (paths.folder / "cells").string());
+  return ExitStatus::kDone;
+}
+
+}  // namespace
+
+CommandSpec ExperimentCommand() {
+  return {
+      .name = "experiment",
+      .summary = "compare policies over scenarios and their variants, resumably",
+      .operands = {{.name = "EXPERIMENT"}},
+      .options = {{"-d,--dir", "FOLDER", "where the results go"},
+                  {"--resume", "", "go on where it was stopped; refused if anything has changed"},
+                  {"--set", "KEY=VALUE[,...]", "values of the experiment's file to change"},
+                  {"--threads", "N", "all cores by default; results do not depend on it"},
+                  {"-o,--output", "table|json", "a table by default; json is report.json"}},
+      .details =
+          "An experiment is a YAML file: `scenarios`, `policies` as evaluate takes them, the "
+          "candidate last, `episodes` and `seed` of the held-out starts, and `variants`, each a "
+          "map of the values it changes in every scenario. All scenarios in all variants are "
+          "evaluated, each from the same starts for every policy, and the candidate is compared "
+          "with each other policy.\n"
+          "The folder holds metrics.csv, a row an episode; report.json, an entry a comparison; "
+          "provenance.json, with the digests of all files that were read; and of each cell its "
+          "page, its episodes and its evaluation as JSON. Same files and seed, same bytes, "
+          "whatever the number of threads and however often it was stopped.",
+      .examples =
+          {"experiment experiments/distance-to-cloud.yaml -d results/distance-to-cloud",
+           "experiment experiments/distance-to-cloud.yaml -d results/distance-to-cloud --resume",
+           "experiment experiments/distance-to-cloud.yaml -d results/few --set episodes=20"},
+      .run = RunExperiment};
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "evaluation/experiment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/yaml.h"
+#include "evaluation/comparison.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr int64_t kMostEpisodes = 1'000'000;
+
+// What may be part of a file's name.
+bool IsPlainName(std::string_view name) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_';
+  };
+  return !name.empty() && std::all_of(name.begin(), name.end(), plain);
+}
+
+Result<ExperimentVariant> ParseVariant(const std::string& name, const YamlNode& node) {
+  if (!IsPlainName(name)) {
+    return node.Refuse(
+        fmt::format("\"{}\" is no name of a variant: letters, digits, - and _ only", name));
+  }
+  ExperimentVariant variant{.name = name, .changes = {}};
+  if (node.IsNull()) return variant;
+  TRY_ASSIGN(YamlMap map, node.AsMap());
+  for (const auto& [path, value] : map.Entries()) {
+    if (!value.IsScalar()) return value.Expected("a value, quoted if it is a list or a map");
+    TRY_ASSIGN(std::string text, value.AsString());
+    variant.changes.push_back({path, std::move(text)});
+  }
+  return variant;
+}
+
+Result<void> ParseScenarios(const std::vector<YamlNode>& nodes, Experiment* experiment) {
+  std::set<std::string> stems;
+  for (const YamlNode& node : nodes) {
+    TRY_ASSIGN(const std::filesystem::path path, node.AsString());
+    const std::string stem = path.stem().string();
+    if (!stems.insert(stem).second) {
+      return node.Refuse(fmt::format(
+          "there is another scenario called {}: results are filed under that name", stem));
+    }
+    experiment->scenarios.push_back(path);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string Experiment::PolicyList() const { return fmt::format("{}", fmt::join(policies, ",")); }
+
+Result<Experiment> ParseExperiment(const YamlNode& root) {
+  if (root.IsNull()) return root.Refuse("expected an experiment, found an empty file");
+  TRY_ASSIGN(YamlMap map, root.AsMap());
+  Experiment experiment;
+  TRY_ASSIGN(experiment.name, map.RequiredString("experiment"));
+  TRY_ASSIGN(const int64_t seed,
+             map.OptionalInt("seed", 0, std::numeric_limits<int64_t>::max(), 1));
+  experiment.seed = static_cast<uint64_t>(seed);
+  TRY_ASSIGN(const int64_t episodes, map.OptionalInt("episodes", 1, kMostEpisodes, 200));
+  experiment.episodes = static_cast<int>(episodes);
+  TRY_ASSIGN(const YamlNode scenarios, map.Required("scenarios"));
+  TRY_ASSIGN(const std::vector<YamlNode> scenario_nodes, scenarios.AsList());
+  if (scenario_nodes.empty()) return scenarios.Expected("at least one scenario");
+  TRY(ParseScenarios(scenario_nodes, &experiment));
+  TRY_ASSIGN(const YamlNode policies, map.Required("policies"));
+  TRY_ASSIGN(const std::vector<YamlNode> policy_nodes, policies.AsList());
+  if (policy_nodes.size() < 2) return policies.Expected("two policies or more, the candidate last");
+  for (const YamlNode& node : policy_nodes) {
+    TRY_ASSIGN(std::string policy, node.AsString());
+    experiment.policies.push_back(std::move(policy));
+  }
+  if (const std::optional<YamlNode> variants = map.Optional("variants")) {
+    TRY_ASSIGN(YamlMap fields, variants->AsMap());
+    for (const auto& [name, node] : fields.Entries()) {
+      TRY_ASSIGN(ExperimentVariant variant, ParseVariant(name, node));
+      experiment.variants.push_back(std::move(variant));
+    }
+  }
+  if (experiment.variants.empty()) experiment.variants.push_back({"as-shipped", {}});
+  TRY(map.Finish());
+  return experiment;
+}
+
+std::vector<ExperimentCell> CellsOf(const Experiment& experiment) {
+  std::vector<ExperimentCell> cells;
+  for (size_t s = 0; s < experiment.scenarios.size(); ++s) {
+    for (size_t v = 0; v < experiment.variants.size(); ++v) {
+      cells.push_back({static_cast<int>(s), static_cast<int>(v),
+                       fmt::format("{}.{}", experiment.scenarios[s].stem().string(),
+                                   experiment.variants[v].name)});
+    }
+  }
+  return cells;
+}
+
+OrderedJson PairsOf(const Evaluation& evaluation, std::string_view scenario,
+                    std::string_view variant) {
+  OrderedJson pairs = OrderedJson::array();
+  const EvaluatedPolicy& candidate = evaluation.policies.back();
+  for (size_t p = 0; p + 1 < evaluation.policies.size(); ++p) {
+    Evaluation pair = evaluation;
+    pair.policies = {evaluation.policies[p], candidate};
+    pair.times = {evaluation.times[p], evaluation.times.back()};
+    const Comparison comparison = Compare(pair);
+    const PairedResult& paired = comparison.verdict->paired;
+    OrderedJson better = nullptr;
+    if (comparison.verdict->finding != Finding::kUndecided) {
+      better = comparison.verdict->finding == Finding::kBetter;
+    }
+    pairs.push_back({{"scenario", scenario},
+                     {"variant", variant},
+                     {"metric", "final_" + evaluation.objective},
+                     {"unit", evaluation.unit},
+                     {"candidate", candidate.name},
+                     {"baseline", evaluation.policies[p].name},
+                     {"candidate_iqm", comparison.policies[1].iqm_final_ms},
+                     {"baseline_iqm", comparison.policies[0].iqm_final_ms},
+                     {"difference", paired.difference_ms},
+                     {"difference_ci95", {paired.difference_ci.low, paired.difference_ci.high}},
+                     {"probability_of_improvement", paired.probability_of_improvement},
+                     {"starts", evaluation.start_count()},
+                     {"seeds", candidate.training_seeds},
+                     {"better", better}});
+  }
+  return pairs;
+}
+
+std::string PairsTable(const OrderedJson& pairs) {
+  std::string table =
+      fmt::format("{:<20} {:<14} {:<20} {:>9} {:>9} {:>17}  {}\n", "SCENARIO", "VARIANT",
+                  "BASELINE", "IQM", "CANDIDATE", "DIFFERENCE 95 %", "BETTER");
+  for (const OrderedJson& pair : pairs) {
+    const ConfidenceInterval interval{pair["difference_ci95"][0].get<double>(),
+                                      pair["difference_ci95"][1].get<double>()};
+    const OrderedJson& better = pair["better"];
+    table +=
+        fmt::format("{:<20} {:<14} {:<20} {:>9} {:>9} {:>17}  {}\n",
+                    pair["scenario"].get<std::string>(), pair["variant"].get<std::string>(),
+                    pair["baseline"].get<std::string>(), MsText(pair["baseline_iqm"].get<double>()),
+                    MsText(pair["candidate_iqm"].get<double>()), IntervalText(interval, 1),
+                    better.is_null()     ? "undecided"
+                    : better.get<bool>() ? "yes"
+                                         : "no, worse");
+  }
+  return table;
+}
+
+OrderedJson InputsJson(const ExperimentInputs& provenance) {
+  OrderedJson files = OrderedJson::object();
+  for (const auto& [path, digest] : provenance.files) files[path] = digest;
+  return {{"schema_version", 1},
+          {"version", provenance.version},
+          {"experiment", provenance.experiment},
+          {"files", files}};
+}
+
+Result<std::string> DifferenceOf(const ExperimentInputs& now, const Json& then,
+                                 std::string_view source_name) {
+  const JsonReader root(then, source_name);
+  TRY_ASSIGN(const JsonReader version, root.At("version"));
+  TRY_ASSIGN(const std::string version_then, version.AsString());
+  TRY_ASSIGN(const JsonReader experiment, root.At("experiment"));
+  TRY_ASSIGN(const std::string experiment_then, experiment.AsString());
+  TRY_ASSIGN(const JsonReader files, root.At("files"));
+  TRY_ASSIGN(const auto members, files.Members());
+  if (version_then != now.version) {
+    return fmt::format("the program was {} and is {}", version_then, now.version);
+  }
+  if (experiment_then != now.experiment) return std::string("the experiment itself has changed");
+  std::set<std::pair<std::string, std::string>> known;
+  for (const auto& [path, digest] : members) {
+    TRY_ASSIGN(const std::string text, digest.AsString());
+    known.emplace(path, text);
+  }
+  for (const auto& file : now.files) {
+    if (!known.contains(file)) return fmt::format("{} has changed", file.first);
+  }
+  return std::string();
+}
+
+}  // namespace rudderfish

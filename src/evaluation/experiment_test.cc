@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "evaluation/experiment.h"
+
+#include <gtest/gtest.h>
+
+#include "base/yaml.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr std::string_view kWhole = R"(experiment: e
+seed: 7
+episodes: 30
+scenarios: [a/one.yaml, b/two.yaml]
+policies: [stay, "learned=runs/a:runs/b"]
+variants:
+  as-shipped: {}
+  far: {latency.edge.cloud: 60ms, nodes: "[1, 2]"}
+)";
+
+Result<Experiment> Parsed(std::string_view text) {
+  return ParseExperiment(ParseYaml(text, "e.yaml").value());
+}
+
+std::string Refused(std::string_view text) {
+  const Result<Experiment> experiment = Parsed(text);
+  return experiment.has_value() ? "accepted" : experiment.error().message;
+}
+
+// One that says nothing but what `lines` say, and what has to be said.
+std::string WithLines(std::string_view lines) {
+  return "experiment: e\nscenarios: [one.yaml]\npolicies: [stay, greedy]\n" + std::string(lines);
+}
+
+TEST(Experiment, IsReadAsItIsWritten) {
+  const Experiment experiment = Parsed(kWhole).value();
+  EXPECT_EQ(experiment.name, "e");
+  EXPECT_EQ(experiment.seed, 7u);
+  EXPECT_EQ(experiment.episodes, 30);
+  EXPECT_EQ(experiment.PolicyList(), "stay,learned=runs/a:runs/b");
+  ASSERT_EQ(experiment.variants.size(), 2u);
+  EXPECT_TRUE(experiment.variants[0].changes.empty());
+  EXPECT_EQ(experiment.variants[1].changes,
+            (std::vector<YamlChange>{{"latency.edge.cloud", "60ms"}, {"nodes", "[1, 2]"}}));
+}
+
+TEST(Experiment, HasACellForEveryScenarioInEveryVariant) {
+  std::vector<std::string> names;
+  for (const ExperimentCell& cell : CellsOf(Parsed(kWhole).value())) names.push_back(cell.name);
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"one.as-shipped", "one.far", "two.as-shipped", "two.far"}));
+}
+
+TEST(Experiment, WithoutVariantsIsRunAsShipped) {
+  const Experiment experiment = Parsed(WithLines("")).value();
+  ASSERT_EQ(experiment.variants.size(), 1u);
+  EXPECT_EQ(experiment.variants[0].name, "as-shipped");
+  EXPECT_EQ(experiment.seed, 1u);
+  EXPECT_EQ(experiment.episodes, 200);
+}
+
+TEST(Experiment, IsRefusedWithThePlaceOfTheMistake) {
+  EXPECT_EQ(Refused(WithLines("sed: 1\n")), "e.yaml:4:1: unknown key `sed`; did you mean `seed`?");
+  EXPECT_NE(Refused(WithLines("episodes: 0\n")).find("e.yaml:4:11: `episodes`: expected"),
+            std::string::npos);
+  EXPECT_NE(Refused(WithLines("variants: {a/b: {}}\n")).find("no name of a variant"),
+            std::string::npos);
+  EXPECT_NE(
+      Refused(WithLines("variants: {a: {x: [1]}}\n")).find("`variants.a.x`: expected a value"),
+      std::string::npos);
+  EXPECT_NE(Refused("experiment: e\nscenarios: [a/x.yaml, b/x.yaml]\npolicies: [stay, greedy]\n")
+                .find("e.yaml:2:23: `scenarios[1]`: there is another scenario called x"),
+            std::string::npos);
+  EXPECT_NE(
+      Refused("experiment: e\nscenarios: []\npolicies: [stay, greedy]\n").find("at least one"),
+      std::string::npos);
+  EXPECT_NE(Refused("experiment: e\nscenarios: [a]\npolicies: [stay]\n").find("two policies"),
+            std::string::npos);
+  EXPECT_NE(Refused("~").find("found an empty file"), std::string::npos);
+}
+
+// `baseline` ends all its starts at 100 ms, the candidate at each of `candidate`.
+Evaluation TwoPolicies(const std::vector<double>& candidate) {
+  Evaluation evaluation{.scenario = "s"};
+  evaluation.policies = {{.name = "stay"}, {.name = "learned"}};
+  evaluation.times.resize(2);
+  for (size_t i = 0; i < candidate.size(); ++i) {
+    evaluation.starts.push_back({.line = static_cast<int>(i), .pattern = "p"});
+    for (const bool is_candidate : {false, true}) {
+      EvaluatedEpisode episode{.start = static_cast<int>(i)};
+      episode.initial.latency_ms = 100;
+      episode.final.latency_ms = is_candidate ? candidate[i] : 100;
+      evaluation.policies[is_candidate ? 1 : 0].episodes.push_back(episode);
+    }
+  }
+  return evaluation;
+}
+
+TEST(Experiment, PairsSayWhetherTheCandidateIsBetterWorseOrNeither) {
+  const auto better = [](const std::vector<double>& candidate) {
+    const OrderedJson pairs = PairsOf(TwoPolicies(candidate), "one", "far");
+    EXPECT_EQ(pairs.size(), 1u);
+    return pairs[0]["better"];
+  };
+  EXPECT_EQ(better({50, 60, 40, 50, 55, 45, 52}), true);
+  EXPECT_EQ(better({150, 160, 140, 150, 155, 145, 152}), false);
+  EXPECT_EQ(better({150, 60, 140, 50, 155, 45, 100}), nullptr);
+  EXPECT_EQ(better({50, 60}), nullptr) << "two starts are too few to say";
+}
+
+TEST(Experiment, PairsGiveBothSidesAndTheInterval) {
+  const OrderedJson pair = PairsOf(TwoPolicies({50, 50, 50, 50, 50, 50, 50}), "one", "far")[0];
+  EXPECT_EQ(pair["scenario"], "one");
+  EXPECT_EQ(pair["variant"], "far");
+  EXPECT_EQ(pair["metric"], "final_latency");
+  EXPECT_EQ(pair["candidate"], "learned");
+  EXPECT_EQ(pair["baseline"], "stay");
+  EXPECT_DOUBLE_EQ(pair["candidate_iqm"].get<double>(), 50);
+  EXPECT_DOUBLE_EQ(pair["baseline_iqm"].get<double>(), 100);
+  EXPECT_DOUBLE_EQ(pair["difference_ci95"][0].get<double>(), -50);
+  EXPECT_DOUBLE_EQ(pair["difference_ci95"][1].get<double>(), -50);
+  EXPECT_EQ(pair["starts"], 7);
+  EXPECT_NE(PairsTable(PairsOf(TwoPolicies({50, 50, 50, 50, 50, 50, 50}), "one", "far"))
+                .find("[-50.0, -50.0]  yes"),
+            std::string::npos);
+}
+
+TEST(Experiment, ItsInputsTellWhatHasChanged) {
+  const ExperimentInputs then{"1", "text", {{"a.yaml", "11"}, {"b.yaml", "22"}}};
+  const Json json = Json::parse(InputsJson(then).dump());
+  const auto difference = [&](ExperimentInputs now) {
+    return DifferenceOf(now, json, "p.json").value();
+  };
+  EXPECT_EQ(difference(then), "");
+  EXPECT_EQ(difference({"2", "text", then.files}), "the program was 1 and is 2");
+  EXPECT_EQ(difference({"1", "other", then.files}), "the experiment itself has changed");
+  EXPECT_EQ(difference({"1", "text", {{"a.yaml", "11"}, {"b.yaml", "23"}}}), "b.yaml has changed");
+  EXPECT_FALSE(DifferenceOf(then, Json::parse("{}"), "p.json").has_value());
+}
+
+}  // namespace
+}  // namespace rudderfish
