@@ -63,13 +63,13 @@ void PlacementActuatorOfKube::TellPlaced(const PodIdentity& pod, const std::stri
 }
 
 void PlacementActuatorOfKube::TellWaiting(const PodIdentity& pod, const std::string& message,
-                                          bool is_new) {
+                                          News news) {
   events_.Record({.regarding = ReferenceTo(pod),
                   .kind = kube::EventKind::kWarning,
                   .reason = "FailedScheduling",
                   .action = "Scheduling",
                   .note = message});
-  if (!is_new) return;
+  if (news == News::kAgain) return;
   kube::MarkUnschedulable(telling_, pod, message, [](const kube::ApiAnswer& answer) {
     const int code = answer.status.code;  // Gone, or another one: nothing is lost.
     if (!answer.ok() && code != 404 && code != 409)

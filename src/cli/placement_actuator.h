@@ -22,7 +22,7 @@ class PlacementActuatorOfKube final : public PlacementActuator {
 
   void Bind(const PodIdentity& pod, const std::string& node, OnDone done) override;
   void TellPlaced(const PodIdentity& pod, const std::string& node) override;
-  void TellWaiting(const PodIdentity& pod, const std::string& message, bool is_new) override;
+  void TellWaiting(const PodIdentity& pod, const std::string& message, News news) override;
 
   const kube::EventCounts& event_counts() const { return events_.counts(); }
   bool is_telling() const { return !events_.is_idle(); }

@@ -45,15 +45,6 @@ Result<void> ReadShare(YamlMap* map, std::string_view key, double* share) {
   return {};
 }
 
-Result<void> ReadFile(YamlMap* map, std::string_view key, const std::filesystem::path& folder,
-                      std::filesystem::path* path) {
-  TRY_ASSIGN(const YamlNode node, map->Required(key));
-  TRY_ASSIGN(const std::string text, node.AsString());
-  if (text.empty()) return node.Expected("the path of a PEM file");
-  *path = folder / text;
-  return {};
-}
-
 }  // namespace
 
 Result<PlacementConfig> ParsePlacement(const YamlNode& node) {
@@ -79,7 +70,7 @@ Result<PlacementConfig> ParsePlacement(const YamlNode& node) {
   return config;
 }
 
-Result<ExtenderConfig> ParseExtender(const YamlNode& node, const std::filesystem::path& folder) {
+Result<ExtenderConfig> ParseExtender(const YamlNode& node) {
   ExtenderConfig config;
   TRY_ASSIGN(YamlMap map, node.AsMap());
   if (const auto listen = map.Optional("listen")) {
@@ -101,13 +92,6 @@ Result<ExtenderConfig> ParseExtender(const YamlNode& node, const std::filesystem
     TRY(ReadShare(&shares, "cpu", &config.limits.cpu));
     TRY(ReadShare(&shares, "memory", &config.limits.memory));
     TRY(shares.Finish());
-  }
-  if (const auto tls = map.Optional("tls")) {
-    TRY_ASSIGN(YamlMap files, tls->AsMap());
-    TRY(ReadFile(&files, "certificate", folder, &config.certificate));
-    TRY(ReadFile(&files, "key", folder, &config.key));
-    TRY(ReadFile(&files, "client_ca", folder, &config.client_authority));
-    TRY(files.Finish());
   }
   TRY(map.Finish());
   return config;

@@ -20,18 +20,18 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr Duration kSyncLimit = std::chrono::minutes(2);
-constexpr Duration kBetweenTrims = std::chrono::minutes(10);
+constexpr Duration kFeedLimit = std::chrono::minutes(2);
+constexpr Duration kBetweenJournalTrims = std::chrono::minutes(10);
 constexpr Duration kBetweenEnds = std::chrono::seconds(1);
 constexpr Duration kJournalRetry = std::chrono::seconds(1);
-constexpr Duration kResignLimit = std::chrono::seconds(2);
+constexpr Duration kLeaseEndLimit = std::chrono::seconds(2);
 constexpr Duration kTellLimit = std::chrono::seconds(1);
 constexpr milliseconds kTellingWait(2);  // While Events are under way on their own connections.
 constexpr milliseconds kIdleWait(1000);
 constexpr int kRequestsMax = 24;  // More at a time are not answered any faster.
 constexpr int kTellingMax = 4;
 
-std::string Dump(const OrderedJson& json) {
+std::string DumpAnswer(const OrderedJson& json) {
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
@@ -82,7 +82,7 @@ Result<void> PlacementLoop::Open() {
                                            clock_, std::move(scorer), actuator_.get(),
                                            journal_.get(), [this] { return MayAct(); });
   feed_ = std::make_unique<kube::SchedulingFeed>(client_.get(), scheduler_.get());
-  TRY(feed_->Sync(kSyncLimit));
+  TRY(feed_->Sync(kFeedLimit));
   if (!config_.control_name.empty()) {
     control_ = std::make_unique<kube::ConfigMapWatch>(
         client_.get(), config_.control_namespace, config_.control_name,
@@ -93,6 +93,12 @@ Result<void> PlacementLoop::Open() {
         client_.get(), LeaseOptionsOf(config_.leader_election, identity_));
     lease_->Start();
   }
+  if (!config_.extender) return {};
+  // Any replica answers: grades change nothing by themselves.
+  TRY_ASSIGN(extender_, ExtenderServer::Start(*config_.extender, client_.get(), feed_.get(),
+                                              &scheduler_->tables(), clock_, server_->metrics()));
+  LogInfo("/prioritize and /filter at {}", fmt::join(extender_->addresses(), ", "));
+  scheduler_->OnPlacedByOthers([this](const PodIdentity& pod) { extender_->NotePlaced(pod); });
   return {};
 }
 
@@ -133,7 +139,7 @@ void PlacementLoop::NoteJournal(const Result<void>& written) {
 
 bool PlacementLoop::Turn() {
   const Instant now = clock_->Now();
-  if (now - trimmed_ >= kBetweenTrims) {
+  if (now - trimmed_ >= kBetweenJournalTrims) {
     trimmed_ = now;
     NoteJournal(journal_->Trim());
   }
@@ -162,7 +168,7 @@ void PlacementLoop::Stop() {
   if (lease_ == nullptr) return;
   bool done = false;
   lease_->Release([&done] { done = true; });
-  end = clock_->Now() + kResignLimit;
+  end = clock_->Now() + kLeaseEndLimit;
   while (!done && clock_->Now() < end) client_->Poll(kTellingWait);
   lease_.reset();
 }
@@ -184,9 +190,9 @@ std::string PlacementLoop::Wished(const Wish& wish, std::string_view what) {
   switches_.Set(ModeSwitch::Source::kSocket, wish);
   LogInfo("{} by the command line", what);
   const Mode configured = config_.placement ? config_.placement->mode : Mode::kOff;
-  return Dump({{"ok", true},
-               {"mode", ModeName(switches_.Effective(configured))},
-               {"why", switches_.Why(configured)}});
+  return DumpAnswer({{"ok", true},
+                     {"mode", ModeName(switches_.Effective(configured))},
+                     {"why", switches_.Why(configured)}});
 }
 
 std::string PlacementLoop::Answer(std::string_view request) {
@@ -204,11 +210,12 @@ std::string PlacementLoop::Answer(std::string_view request) {
     wish.killed = true;
     return Wished(wish, "killed");
   }
-  return Dump({{"error", "unknown request; there are status, pause, resume, kill"}});
+  return DumpAnswer({{"error", "unknown request; there are status, pause, resume, kill"}});
 }
 
 std::string PlacementLoop::Describe() const {
-  if (!config_.placement) return "no pods are placed";
+  if (!config_.placement)
+    return fmt::format("asked by kube-scheduler, {} grades", config_.extender->policy);
   return fmt::format("{}, places pods that name the scheduler {}, {} decides",
                      ModeName(config_.placement->mode), config_.placement->scheduler_name,
                      config_.placement->policy);

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "cli/config.h"
 #include "cli/control_server.h"
+#include "cli/extender_server.h"
 #include "cli/placement_actuator.h"
 #include "cli/rights.h"
 #include "cli/run_loop.h"
@@ -68,6 +69,7 @@ class PlacementLoop final : public RunLoop {
   std::unique_ptr<kube::SchedulingFeed> feed_;
   std::unique_ptr<kube::LeaseElection> lease_;
   std::unique_ptr<kube::ConfigMapWatch> control_;
+  std::unique_ptr<ExtenderServer> extender_;
   ModeSwitch switches_;
   std::string journal_trouble_, control_problem_;
   Instant started_, reported_, trimmed_, ends_written_, journal_retry_;

@@ -114,6 +114,7 @@ void Scheduler::Settle(const ObservedPod& pod, const std::string& key) {
     ++freed_;
   }
   if (was_there) return;
+  if (on_placed_by_others_ && !is_ours) on_placed_by_others_(pod.id);
   may_end_ |= kMayEndByPlacing;
   ++placed_;
   to_look_at_.insert(pod.node);
@@ -293,7 +294,7 @@ bool Scheduler::Refuse(const std::string& key, std::string message, RejectionMas
   Waiting& waiting = waiting_.at(key);
   ++counts_.waiting;
   const bool is_new = waiting.told != message;
-  actuator_->TellWaiting(waiting.id, message, is_new);
+  actuator_->TellWaiting(waiting.id, message, is_new ? News::kFirst : News::kAgain);
   waiting.told = message;
   row->reason = std::move(message);
   row->fate = Fate::kStayed;
@@ -376,7 +377,7 @@ void Scheduler::Answered(const std::string& key, const PodIdentity& id, BindingO
   queue_.BackOff(key, now);
   const auto waiting = waiting_.find(key);
   if (waiting == waiting_.end() || outcome == BindingOutcome::kGone) return;
-  actuator_->TellWaiting(id, why, waiting->second.told != why);
+  actuator_->TellWaiting(id, why, waiting->second.told == why ? News::kAgain : News::kFirst);
   waiting->second.told = why;
 }
 

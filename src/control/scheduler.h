@@ -41,6 +41,8 @@ enum class BindingOutcome {
   kRefused,   // Not allowed, not valid.
 };
 
+enum class News { kFirst, kAgain };  // Whether that was told of the pod the last time, too.
+
 // How the cluster is acted upon.
 class PlacementActuator {
  public:
@@ -51,10 +53,9 @@ class PlacementActuator {
   // `done` is called later, not from within.
   virtual void Bind(const PodIdentity& pod, const std::string& node, OnDone done) = 0;
 
-  // For people: what was done, and why a pod goes on waiting. `is_new`: nothing of it was told of
-  // this pod before.
+  // For people: what was done, and why a pod goes on waiting.
   virtual void TellPlaced(const PodIdentity& pod, const std::string& node) = 0;
-  virtual void TellWaiting(const PodIdentity& pod, const std::string& message, bool is_new) = 0;
+  virtual void TellWaiting(const PodIdentity& pod, const std::string& message, News news) = 0;
 };
 
 struct SchedulerOptions {
@@ -92,6 +93,11 @@ class Scheduler final : public SchedulingObserver {
   void NamespaceGone(const std::string& name) override;
   void PodSeen(const ObservedPod& pod) override;
   void PodGone(const std::string& key) override;
+
+  // Told of each pod that somebody else has given a node.
+  void OnPlacedByOthers(std::function<void(const PodIdentity&)> callback) {
+    on_placed_by_others_ = std::move(callback);
+  }
 
   // Decides about some pods, and has them bound. True: there is more to decide at once. An error
   // is the journal's: nothing was done.
@@ -155,6 +161,7 @@ class Scheduler final : public SchedulingObserver {
   PlacementActuator* actuator_;
   PlacementJournal* journal_;
   std::function<bool()> leads_;
+  std::function<void(const PodIdentity&)> on_placed_by_others_;
   SchedulingTables tables_;
   SchedulingQueue queue_;
   std::unordered_map<std::string, Waiting> waiting_;

@@ -32,8 +32,8 @@ class BindingServer final : public PlacementActuator {
   void TellPlaced(const PodIdentity& pod, const std::string& node) override {
     told.push_back(pod.name + " on " + node);
   }
-  void TellWaiting(const PodIdentity& pod, const std::string& message, bool is_new) override {
-    if (is_new) told.push_back(pod.name + ": " + message);
+  void TellWaiting(const PodIdentity& pod, const std::string& message, News news) override {
+    if (news == News::kFirst) told.push_back(pod.name + ": " + message);
   }
 
   // Answers all that was asked; what was bound first stays.

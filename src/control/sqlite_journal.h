@@ -116,8 +116,8 @@ class JournalReader {
   Result<std::vector<EvidenceSum>> Evidence() const;
   Result<JournalExtent> Extent() const;
 
-  // What was decided of a pod that waits, or of all of them: "namespace/name", or empty. The newest,
-  // oldest first; of a journal that has none, nothing. Without `best`.
+  // What was decided of a pod that waits ("namespace/name"), or of all (empty): the newest, oldest
+  // first; of a journal that has none, nothing. Without `best`.
   Result<std::vector<StoredPlacement>> Placements(std::string_view pod, int64_t limit) const;
 
   // How many decisions there are, since a time, by their fate's name.
