@@ -124,9 +124,9 @@ class Placement(unittest.TestCase):
         for pod in placed("web"):
             counts[pod["spec"]["nodeName"]] = counts.get(pod["spec"]["nodeName"], 0) + 1
         self.assertEqual(set(counts.values()), {120 // NODES})
-        event = self.wait_for(lambda: CLUSTER.get("events.events.k8s.io", "--field-selector=reason=Scheduled")["items"],
-                              "an Event")[0]
-        self.assertRegex(event["note"], "^Successfully assigned default/web-.* to hollow-")
+        name, node = placed("web")[0]["metadata"]["name"], placed("web")[0]["spec"]["nodeName"]
+        said = f"Successfully assigned default/{name} to {node}"
+        self.wait_for(lambda: said in [event["note"] for event in CLUSTER.get("events.events.k8s.io")["items"]], "an Event")
 
         def condition(name):
             found = [one for one in pods(name)[0]["status"].get("conditions", []) if one["type"] == "PodScheduled"]
