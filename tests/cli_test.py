@@ -343,6 +343,27 @@ class Commands(Cli):
         self.refuse(*arguments, *select, "--line", other, says=[f"start {other} ", f"{fitting[0]}, {fitting[1]}"])
         self.refuse("simulate", SCENARIO, "--policy", "greedy", *select, says=["--select", "--starts"])
 
+    def test_scenarios_are_listed_shown_and_checked(self):
+        table = self.succeed("scenario", "list")
+        self.assertEqual(len(table.splitlines()), 1 + len(list((TOP / "scenarios").glob("*.yaml"))))
+        rows = {row["name"]: row for row in json.loads(self.succeed("scenario", "list", "-o", "json"))["scenarios"]}
+        self.assertEqual(rows["continuum-7x21"]["nodes"], 7)
+        self.assertEqual(rows["continuum-7x21"]["patterns"], 3)
+        self.assertTrue(rows["thesis-test1"]["arrivals"])
+        self.assertEqual(self.succeed("scenario", "show", "continuum-7x21"), self.succeed("inspect", SCENARIO))
+        self.assertEqual(json.loads(self.succeed("scenario", "schema")),
+                         json.loads((TOP / "scenarios/scenario.schema.json").read_text(encoding="utf-8")))
+        bad = self.changed_scenario("seed:", "sead:")
+        self.assertEqual(self.succeed("scenario", "validate", SCENARIO), f"{SCENARIO}: valid\n")
+        self.refuse("scenario", "validate", bad, says=["bad.yaml:", "sead", "seed"])
+        worse = self.changed_scenario("seed:", "sid:", "worse.yaml")
+        done = self.run_cli("scenario", "validate", bad, SCENARIO, worse)
+        self.assertEqual((done.returncode, done.stdout), (2, f"{SCENARIO}: valid\n"))
+        self.assertEqual(["bad.yaml" in line or "worse.yaml" in line for line in done.stderr.splitlines()], [True, True])
+        for arguments, says in ((("list", "x"), "takes no file"), (("show",), "one file"), (("validate",), "takes files"),
+                                (("lst",), "list"), (("show", "continuum-7x22"), "continuum-7x22")):
+            self.refuse("scenario", *arguments, says=says)
+
     def experiment(self):
         return self.write("small.yaml", f"""experiment: small
 episodes: 8

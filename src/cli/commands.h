@@ -59,6 +59,7 @@ CommandSpec ImportCommand();
 CommandSpec TrainCommand();
 CommandSpec EvaluateCommand();
 CommandSpec ExperimentCommand();
+CommandSpec ScenarioCommand();
 CommandSpec SimulateCommand();
 CommandSpec InspectCommand();
 CommandSpec SnapshotCommand();

@@ -56,7 +56,7 @@ void ExpectBranches(const CallBranches& branches, const Tree& tree) {
   int fork_count = 0, branch_count = 0;
   for (CallId call = 0; call < tree.calls.call_count(); ++call) {
     const Call& c = tree.calls.calls[call];
-    const auto [at, added] = seen.insert({tree.BranchOf(call), branches.branch_of(call)});
+    const auto at = seen.insert({tree.BranchOf(call), branches.branch_of(call)}).first;
     ASSERT_EQ(at->second, branches.branch_of(call));
     const auto same = [&](const auto& other) { return other.second == at->second; };
     ASSERT_EQ(std::count_if(seen.begin(), seen.end(), same), 1);

@@ -46,15 +46,15 @@ class MoveEnds {
   // Nodes with pods of each workload: by workload, then by row.
   std::span<const End> hosts() const { return {hosts_.data(), hosts_begin_.back()}; }
   std::span<const End> hosts(WorkloadId workload) const {
-    return hosts().subspan(hosts_begin_[workload],
-                           hosts_begin_[workload + 1] - hosts_begin_[workload]);
+    return {hosts_.data() + hosts_begin_[workload],
+            hosts_begin_[workload + 1] - hosts_begin_[workload]};
   }
   // Nodes that a pod of each workload may be moved to, unless it is there already; in the same
   // order. None for workloads that do not move or have no pod.
   std::span<const End> targets() const { return {targets_.data(), targets_begin_.back()}; }
   std::span<const End> targets(WorkloadId workload) const {
-    return targets().subspan(targets_begin_[workload],
-                             targets_begin_[workload + 1] - targets_begin_[workload]);
+    return {targets_.data() + targets_begin_[workload],
+            targets_begin_[workload + 1] - targets_begin_[workload]};
   }
 
   // Distinct moves (workload, from, to), and pairs (pod, node) that are allowed.
