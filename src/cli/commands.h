@@ -71,6 +71,7 @@ CommandSpec StatusCommand();
 CommandSpec PauseCommand();
 CommandSpec ResumeCommand();
 CommandSpec ServeCommand();
+CommandSpec ExtenderConfigCommand();
 CommandSpec BenchCommand();
 CommandSpec CompletionCommand();
 CommandSpec VersionCommand();

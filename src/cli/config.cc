@@ -78,6 +78,7 @@ class ConfigReader {
       return format.Expected(fmt::format("{}, the format of this version", kFormat));
     if (const auto node = map.Optional("cluster")) TRY(ReadCluster(*node));
     if (const auto node = map.Optional("scope")) TRY(ReadScope(*node));
+    TRY(ReadPlaces(&map));
     TRY(ReadApplications(&map, root));
     config_.signals = map.Optional("signals").value_or(YamlNode());
     if (const auto node = map.Optional("policies")) TRY(ReadPolicies(*node));
@@ -141,11 +142,35 @@ class ConfigReader {
     return map.Finish();
   }
 
+  Result<void> ReadPlaces(YamlMap* map) {
+    const auto check = [&](const YamlNode& node) -> Result<void> {
+      if (config_.cluster.is_simulated())
+        return node.Refuse("a simulated cluster has no pods that wait: leave it out");
+      return {};
+    };
+    if (const auto node = map->Optional("placement")) {
+      TRY(check(*node));
+      TRY_ASSIGN(config_.placement, ParsePlacement(*node));
+    }
+    if (const auto node = map->Optional("extender")) {
+      TRY(check(*node));
+      TRY_ASSIGN(config_.extender, ParseExtender(*node));
+    }
+    return {};
+  }
+
   Result<void> ReadApplications(YamlMap* map, const YamlNode& root) {
     TRY_ASSIGN(const std::vector<YamlNode> files, map->OptionalList("applications"));
     if (config_.cluster.is_simulated()) {
       if (files.empty()) return {};
       return files[0].Refuse("a scenario is its own application: leave `applications` out");
+    }
+    if (config_.places()) {
+      if (files.empty()) return {};
+      return files[0].Refuse(
+          "a process that places pods moves none: leave `applications` out, and run another one "
+          "for "
+          "them");
     }
     if (files.empty() || files.size() > kMostApplications) {
       return root.Refuse(
@@ -330,6 +355,8 @@ std::string WhatNeedsARestart(const Config& before, const Config& after) {
   }
   if (before.events != after.events) parts.push_back("events");
   if (!(before.leader_election == after.leader_election)) parts.push_back("leader_election");
+  if (before.placement != after.placement) parts.push_back("placement");
+  if (before.extender != after.extender) parts.push_back("extender");
   if (!(before.journal == after.journal)) parts.push_back("journal");
   if (!(before.server == after.server)) parts.push_back("server");
   return fmt::format("{}", fmt::join(parts, ", "));

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "base/yaml.h"
+#include "cli/placement_config.h"
 #include "cluster/application.h"
 #include "control/guard.h"
 #include "control/mode.h"
@@ -80,11 +81,14 @@ struct Config {
   std::vector<std::filesystem::path> applications;  // Files; of a simulated cluster there are none.
   YamlNode signals;  // Read by whoever asks for them; null if absent.
   DecisionConfig migration;
+  std::optional<PlacementConfig> placement;   // With either of these two there are no applications:
+  std::optional<ExtenderConfig> extender;     // one process moves pods or places them.
   std::optional<MigrationOptions> objective;  // Absent: a scenario's own, or the defaults.
   GuardOptions budgets;
   JournalConfig journal;
   ServerConfig server;
   LeaderElectionConfig leader_election;
+  bool places() const { return placement.has_value() || extender.has_value(); }
   bool events = false;  // Each plan is told as an Event of the workload that it begins with.
   std::string control_namespace, control_name;  // Of the ConfigMap that holds it back; may be none.
   std::chrono::nanoseconds interval = std::chrono::seconds(5);  // Between two looks.

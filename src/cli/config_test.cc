@@ -132,6 +132,31 @@ TEST(Config, SeveralInstancesAgreeByALease) {
   EXPECT_THAT(Refusal(simulated + "events: true\n"), HasSubstr("no Events"));
 }
 
+TEST(Config, PodsArePlacedOrMovedByOneProcess) {
+  const std::string base = "rudderfish: config/v1\n";
+  const Config config =
+      ParseConfig(base +
+                      "placement: {scheduler_name: ours, policy: least-allocated}\n"
+                      "extender: {listen: \"[::1]:80\", timeout: 50ms, hard_limits: {cpu: 0.8}}\n",
+                  "c")
+          .value();
+  EXPECT_EQ(config.placement->scheduler_name, "ours");
+  EXPECT_EQ(config.placement->mode, Mode::kEnforce);
+  EXPECT_EQ(config.extender->timeout, std::chrono::milliseconds(50));
+  EXPECT_EQ(config.extender->limits.cpu, 0.8);
+  EXPECT_TRUE(config.applications.empty());
+  EXPECT_THAT(Refusal(base + "placement: {}\napplications: [a.yaml]\n"), HasSubstr("moves none"));
+  EXPECT_THAT(Refusal(base + "placement: {mode: shadow}\n"), HasSubstr("off and enforce"));
+  EXPECT_THAT(Refusal(base + "placement: {scheduler_name: default-scheduler}\n"),
+              HasSubstr("race for every pod"));
+  EXPECT_THAT(Refusal(base + "placement: {policy: kube-defalt}\n"),
+              HasSubstr("did you mean `kube-default`"));
+  EXPECT_THAT(Refusal(base + "extender: {listen: here}\n"), HasSubstr("HOST:PORT"));
+  EXPECT_THAT(Refusal(base + "extender: {timeout: 1min}\n"), HasSubstr("10ms to 5s"));
+  EXPECT_THAT(Refusal(base + "cluster: {scenario: s.yaml}\nplacement: {}\n"),
+              HasSubstr("no pods that wait"));
+}
+
 TEST(Config, WhatCannotChangeWhileItRunsIsNamed) {
   const Config before = ParseConfig(kLive, "c.yaml").value();
   const auto changed = [&](std::string_view what, std::string_view by) {

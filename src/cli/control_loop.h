@@ -14,6 +14,7 @@
 #include "cli/config.h"
 #include "cli/control_server.h"
 #include "cli/fenced_journal.h"
+#include "cli/run_loop.h"
 #include "cli/run_metrics.h"
 #include "cli/signal_source.h"
 #include "cli/watched_cluster.h"
@@ -53,7 +54,7 @@ class ControlPlan {
   SignalsConfig signals_;
 };
 
-class ControlLoop {
+class ControlLoop final : public RunLoop {
  public:
   // `server` outlives it.
   static Result<std::unique_ptr<ControlLoop>> Start(ControlPlan plan, ControlServer* server);
@@ -61,19 +62,12 @@ class ControlLoop {
   // Goes on by another plan, whose cluster and journal are the same ones. Nothing can fail here.
   void Reload(ControlPlan plan);
 
-  // Lets in what comes from the cluster; waits for it, at most `timeout`, if it can (CanWait).
-  void Poll(std::chrono::milliseconds timeout);
-  bool CanWait() const { return cluster_->CanWait(); }
-
-  // Looks and decides if that is due. True: more may be done at once.
-  bool Turn();
-  std::chrono::milliseconds UntilDue() const;
-
-  // Gives the lead away, if there is one to give. Before the end.
-  void Stop();
-
-  // Answers a request of the socket, in a line of JSON.
-  std::string Answer(std::string_view request);
+  void Poll(std::chrono::milliseconds timeout) override;
+  bool CanWait() const override { return cluster_->CanWait(); }
+  bool Turn() override;
+  std::chrono::milliseconds UntilDue() const override;
+  void Stop() override;
+  std::string Answer(std::string_view request) override;
 
   ModeSwitch& switches() { return switches_; }
   const Config& config() const { return plan_.config(); }

@@ -105,7 +105,7 @@ Result<DrawnStarts> DrawSample(const Problem& problem) {
   return drawn;
 }
 
-std::string NodeTable(const Scenario& scenario) {
+std::string NodeGroupsTable(const Scenario& scenario) {
   TextTable table({{"NODES"},
                    {"LAYER"},
                    {"COUNT", Align::kRight},
@@ -207,7 +207,7 @@ std::string AsText(const std::filesystem::path& path, const Problem& problem,
       scenario.source_config.empty()
           ? ""
           : fmt::format(", REACH configuration {}", scenario.source_config),
-      NodeTable(scenario), LatencyTable(scenario), WorkloadTable(scenario),
+      NodeGroupsTable(scenario), LatencyTable(scenario), WorkloadTable(scenario),
       scenario.patterns.size() == 1 ? "one" : "each episode has one of these");
   for (size_t i = 0; i < scenario.patterns.size(); ++i)
     text += PatternText(scenario, static_cast<int>(i));

@@ -6,12 +6,14 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <functional>
 
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/control_loop.h"
 #include "cli/control_server.h"
 #include "cli/control_socket.h"
+#include "cli/placement_loop.h"
 #include "cli/problem.h"
 #include "cli/program.h"
 #include "cli/rights.h"
@@ -88,7 +90,7 @@ Result<Overrides> OverridesFrom(const Arguments& arguments) {
   return given;
 }
 
-Result<ControlPlan> PlanFrom(const fs::path& path, const Overrides& given) {
+Result<Config> ConfigFrom(const fs::path& path, const Overrides& given) {
   TRY_ASSIGN(Config config, LoadConfig(path));
   if (config.cluster.is_simulated() && given.names_a_cluster()) {
     return Invalid(
@@ -100,6 +102,11 @@ Result<ControlPlan> PlanFrom(const fs::path& path, const Overrides& given) {
   if (!given.context.empty()) config.cluster.context = given.context;
   if (!given.namespaces.empty()) config.scope.namespaces = given.namespaces;
   if (!given.policy.empty()) config.migration.policy = given.policy;
+  return config;
+}
+
+Result<ControlPlan> PlanFrom(const fs::path& path, const Overrides& given) {
+  TRY_ASSIGN(const Config config, ConfigFrom(path, given));
   return ControlPlan::Make(config);
 }
 
@@ -122,8 +129,7 @@ void Reload(const fs::path& path, const Overrides& given, ControlLoop* loop) {
   LogInfo("{} was read anew", path.string());
 }
 
-Result<void> Drive(const fs::path& path, const Overrides& given, ControlLoop* loop,
-                   ControlSocket* socket) {
+Result<void> Drive(RunLoop* loop, ControlSocket* socket, const std::function<void()>& reload) {
   const auto answer = [&](std::string_view request) { return loop->Answer(request); };
   bool goes_on = false;
   while (g_ending == 0) {
@@ -139,7 +145,7 @@ Result<void> Drive(const fs::path& path, const Overrides& given, ControlLoop* lo
     DrainWake();
     if (g_reload != 0) {
       g_reload = 0;
-      Reload(path, given, loop);
+      reload();
     }
     if (g_ending != 0) break;
     goes_on = loop->UntilDue().count() == 0 && loop->Turn();
@@ -164,9 +170,49 @@ Result<ExitStatus> DryRun(const ControlPlan& plan) {
               fmt::join(report.missing, ", and to "));
 }
 
+// Of a configuration that has pods placed.
+Result<ExitStatus> RunPlacement(const Config& config, const Arguments& arguments) {
+  if (!arguments.Text("policy").value_or("").empty())
+    return Invalid("--policy is of migration; name the policy in `placement` of {}",
+                   config.path.string());
+  if (arguments.Has("dry-run")) {
+    TRY(Print(DescribePlacement(config)));
+    TRY(CheckCanWrite(config.journal.path));
+    TRY_ASSIGN(const RightsReport report, ReviewPlacementRights(config));
+    TRY(Print(report.text));
+    if (report.missing.empty()) return ExitStatus::kDone;
+    return Fail(ErrorCode::kFailedPrecondition, "rights are missing; add to {}",
+                fmt::join(report.missing, ", and to "));
+  }
+  TRY(CatchSignals());
+  TRY_ASSIGN(const std::unique_ptr<ControlSocket> socket,
+             ControlSocket::Listen(config.server.socket));
+  const SystemClock clock;
+  TRY_ASSIGN(const std::unique_ptr<ControlServer> server,
+             ControlServer::Start(config.server.listen, &clock));
+  if (!server->addresses().empty()) {
+    LogInfo("/livez, /readyz and /metrics at {}", fmt::join(server->addresses(), ", "));
+  }
+  TRY_ASSIGN(const std::unique_ptr<PlacementLoop> loop,
+             PlacementLoop::Start(config, &clock, server.get()));
+  LogInfo("rudderfish {} runs: {}, journal {}", ProgramVersion(), loop->Describe(),
+          config.journal.path.string());
+  TRY(Drive(loop.get(), socket.get(), [] {
+    LogError(
+        "the configuration stays as it was: placement cannot change while the program runs; "
+        "start it anew");
+  }));
+  loop->Stop();
+  ::alarm(0);
+  LogInfo("rudderfish ends; everything decided is in the journal");
+  return ExitStatus::kDone;
+}
+
 Result<ExitStatus> RunController(const Arguments& arguments) {
   const fs::path path = arguments.Text("config").value_or("rudderfish.yaml");
   TRY_ASSIGN(const Overrides given, OverridesFrom(arguments));
+  TRY_ASSIGN(const Config config, ConfigFrom(path, given));
+  if (config.places()) return RunPlacement(config, arguments);
   TRY_ASSIGN(ControlPlan plan, PlanFrom(path, given));
   if (arguments.Has("dry-run")) return DryRun(plan);
   TRY(CatchSignals());
@@ -183,7 +229,7 @@ Result<ExitStatus> RunController(const Arguments& arguments) {
   LogInfo("rudderfish {} runs: {}, {} decides, journal {}", ProgramVersion(),
           ModeName(loop->config().migration.mode), loop->config().migration.policy,
           loop->config().journal.path.string());
-  TRY(Drive(path, given, loop.get(), socket.get()));
+  TRY(Drive(loop.get(), socket.get(), [&] { Reload(path, given, loop.get()); }));
   loop->Stop();
   ::alarm(0);
   LogInfo("rudderfish ends; everything decided is in the journal");
@@ -215,9 +261,11 @@ CommandSpec RunCommand() {
                        "end"},
                       {"--log-format", "text|json", "of what is said on stderr; text by default"}},
           .details =
-              "In mode shadow, the highest of this version, nothing in the cluster is "
-              "touched: what would be moved is recorded in the journal, which `decisions` "
+              "Pods are moved in mode shadow only, in this version: nothing in the cluster is "
+              "touched, what would be moved is recorded in the journal, which `decisions` "
               "and `explain` read, also while it runs.\n"
+              "With a section `placement` it is a scheduler for the pods that name it, with a "
+              "section `extender` it is asked by kube-scheduler (docs/placement.md).\n"
               "SIGHUP reads the file anew; one that is wrong changes nothing. SIGTERM and "
               "SIGINT end within 5 s.",
           .examples = {"run --config rudderfish.yaml --dry-run",

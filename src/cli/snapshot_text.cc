@@ -88,7 +88,7 @@ std::vector<WorkloadView> WorkloadsOf(const ClusterSource& source) {
   return list;
 }
 
-std::string NodeTable(const ClusterView& view, SnapshotDetail detail) {
+std::string NodesTable(const ClusterView& view, SnapshotDetail detail) {
   using Align = TextTable::Align;
   std::vector<TextTable::Column> columns{{"NODE"}};
   if (!view.layers.empty()) columns.push_back({"LAYER"});
@@ -257,7 +257,7 @@ ClusterView ViewOf(const ClusterSource& source) {
 }
 
 std::string SnapshotText(const ClusterView& view, SnapshotDetail detail) {
-  std::string text = NodeTable(view, detail) + "\n" + WorkloadTable(view, detail);
+  std::string text = NodesTable(view, detail) + "\n" + WorkloadTable(view, detail);
   if (view.application.empty()) return text;
   return text + fmt::format("\nApplication {}: {}\n", view.application,
                             view.latency_ms

@@ -105,6 +105,23 @@ std::string SignalsText(const OrderedJson& signals) {
   return "\n" + table.Text();
 }
 
+// Of a process that places pods.
+std::string PlacementText(const OrderedJson& status) {
+  const OrderedJson& placement = status["placement"];
+  const auto count = [&](const char* what) { return placement[what].get<int64_t>(); };
+  std::string text = fmt::format(
+      "placement  {}; {} decides about pods of the scheduler `{}`\n"
+      "sees       {} nodes, {} pods that have one\n"
+      "waiting    {} active, {} backing off, {} unschedulable, {} being bound\n"
+      "bound      {} since it started; {} conflicts, {} lost races\n",
+      ModeText(status), status["policy"].get<std::string>(),
+      placement["scheduler_name"].get<std::string>(), count("nodes"), count("pods"),
+      count("active"), count("backing_off"), count("unschedulable"), count("binding"),
+      count("bound"), count("conflicts"), count("lost_races"));
+  const auto problem = placement["problem"].get<std::string>();
+  return problem.empty() ? text : text + "\n" + problem + "\n";
+}
+
 std::string StatusText(const OrderedJson& status) {
   std::string text = fmt::format(
       "rudderfish {}, process {}, up {}\n", status["version"].get<std::string>(),
@@ -117,6 +134,7 @@ std::string StatusText(const OrderedJson& status) {
     text += fmt::format("leader     {}\n",
                         LeaderText(status, lease) + (problem.empty() ? "" : "; " + problem));
   }
+  if (status.contains("placement")) return text + PlacementText(status);
   text += fmt::format("migration  {}; {} decides{}\n\n", ModeText(status),
                       status["policy"].get<std::string>(),
                       baseline.empty() ? "" : fmt::format(", {} is asked beside it", baseline));

@@ -2,12 +2,12 @@
 #include "cli/watched_cluster.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "base/rng.h"
+#include "cli/lease_seat.h"
 #include "kube/api_client.h"
 #include "kube/config_map_watch.h"
 #include "kube/events.h"
@@ -25,24 +25,6 @@ constexpr Duration kSyncLimit = std::chrono::seconds(30);
 constexpr Duration kShortestPulse = std::chrono::milliseconds(500);
 constexpr int kDriftAttempts = 100;
 constexpr std::chrono::milliseconds kResignStep(50);
-
-// The host's name is the pod's, which people know; a program started anew on the same host is
-// another one.
-std::string NewIdentity(Rng rng) {
-  char name[256] = "";
-  if (::gethostname(name, sizeof name - 1) != 0) name[0] = '\0';
-  return fmt::format("{}_{:08x}", name, static_cast<uint32_t>(rng.Next64()));
-}
-
-// In the proportions of client-go's: 15, 10, 2 s.
-kube::LeaseOptions LeaseOptionsOf(const LeaderElectionConfig& config, std::string identity) {
-  return {.name_space = config.lease_namespace,
-          .name = config.lease_name,
-          .identity = std::move(identity),
-          .duration = config.duration,
-          .renew_deadline = config.duration * 2 / 3,
-          .retry = config.duration * 2 / 15};
-}
 
 std::string ApiVersionOf(std::string_view kind) {
   const auto resource = kube::ResourceOfKind(kind);

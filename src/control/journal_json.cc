@@ -154,6 +154,12 @@ Result<void> ReadOutcome(const JsonReader& reader, JournalRow* row) {
 
 }  // namespace
 
+std::string ToJson(const std::vector<std::pair<std::string, double>>& scores) {
+  OrderedJson json = OrderedJson::array();
+  for (const auto& [name, score] : scores) json.push_back(OrderedJson::array({name, score}));
+  return Dump(json);
+}
+
 std::string ToJson(const Terms& terms) { return Dump(JsonOf(terms)); }
 
 Result<Terms> TermsFrom(std::string_view text, std::string_view source_name) {

@@ -3,6 +3,8 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "control/journal.h"
@@ -17,6 +19,9 @@ std::string ToJson(const JournalRow& row);
 // `source_name` is what messages call it. Unknown fields are left alone: rows of a later version
 // can be read.
 Result<JournalRow> JournalRowFrom(std::string_view json, std::string_view source_name);
+
+// Names and numbers: [["a", 1.5], ...].
+std::string ToJson(const std::vector<std::pair<std::string, double>>& scores);
 
 std::string ToJson(const Terms& terms);
 Result<Terms> TermsFrom(std::string_view json, std::string_view source_name);

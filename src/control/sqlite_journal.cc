@@ -15,9 +15,15 @@
 #include "base/check.h"
 #include "base/files.h"
 #include "control/journal_json.h"
+#include "control/sqlite_schema.h"
+#include "control/sqlite_statement.h"
 
 namespace rudderfish {
 namespace {
+
+using internal::kPlacementsSchema;
+using internal::kSchema;
+using internal::Statement;
 
 constexpr int kApplicationId = 0x52464a31;  // "RFJ1"
 constexpr int kSchemaVersion = 1;
@@ -26,47 +32,6 @@ constexpr int kAppendsBetweenLooks = 16;
 constexpr uintmax_t kDiskBytesMin = 64 << 10;  // Less room than this is none.
 constexpr double kFullShare =
     0.7;  // Of the size, at which the oldest rows go; the rest is the log's.
-
-constexpr const char* kSchema = R"(
-CREATE TABLE decisions (
-  number INTEGER PRIMARY KEY AUTOINCREMENT,
-  written_at INTEGER NOT NULL,
-  application TEXT NOT NULL,
-  kind TEXT NOT NULL,
-  mode TEXT NOT NULL,
-  policy TEXT NOT NULL,
-  plan INTEGER NOT NULL,
-  step INTEGER NOT NULL,
-  pod TEXT,
-  from_node TEXT,
-  to_node TEXT,
-  latency_ms REAL NOT NULL,
-  predicted_gain_ms REAL NOT NULL,
-  step_cost_ms REAL NOT NULL,
-  allowed INTEGER NOT NULL,
-  reason TEXT NOT NULL,
-  baseline TEXT NOT NULL,
-  baseline_pod TEXT,
-  baseline_to_node TEXT,
-  fate TEXT NOT NULL,
-  failure TEXT NOT NULL,
-  measured TEXT,
-  detail TEXT NOT NULL
-) STRICT;
-CREATE INDEX decisions_by_time ON decisions (written_at);
-CREATE INDEX decisions_by_fate ON decisions (fate) WHERE fate = 'in flight';
-CREATE TABLE evidence (
-  number INTEGER PRIMARY KEY AUTOINCREMENT,
-  written_at INTEGER NOT NULL,
-  application TEXT NOT NULL,
-  change TEXT NOT NULL,
-  endpoint TEXT NOT NULL,
-  term TEXT NOT NULL,
-  source TEXT NOT NULL,
-  predicted_change_ms REAL NOT NULL,
-  measured_change_ms REAL NOT NULL
-) STRICT;
-)";
 
 // Some calls of SQLite's fail on a full disk without saying that it is full.
 bool IsOnFullDisk(const std::filesystem::path& path) {
@@ -117,68 +82,6 @@ Result<internal::Database> OpenDatabase(const std::filesystem::path& path, int f
   sqlite3_busy_timeout(raw, kBusyMs);
   return database;
 }
-
-// A statement with its parameters, numbered from 1 in the order in which they are bound.
-class Statement {
- public:
-  Statement(sqlite3* database, const char* sql) {
-    code_ = sqlite3_prepare_v2(database, sql, -1, &statement_, nullptr);
-  }
-  ~Statement() { sqlite3_finalize(statement_); }
-  Statement(const Statement&) = delete;
-
-  Statement& Bind(int64_t value) {
-    if (code_ == SQLITE_OK) code_ = sqlite3_bind_int64(statement_, ++bound_, value);
-    return *this;
-  }
-  Statement& Bind(double value) {
-    if (code_ == SQLITE_OK) code_ = sqlite3_bind_double(statement_, ++bound_, value);
-    return *this;
-  }
-  Statement& Bind(std::string_view value) {
-    if (code_ == SQLITE_OK) {
-      code_ = sqlite3_bind_text(statement_, ++bound_, value.data(), static_cast<int>(value.size()),
-                                SQLITE_TRANSIENT);
-    }
-    return *this;
-  }
-  Statement& Bind(const std::string& value) { return Bind(std::string_view(value)); }
-  Statement& Bind(const std::optional<std::string>& value) {
-    if (value) return Bind(std::string_view(*value));
-    if (code_ == SQLITE_OK) code_ = sqlite3_bind_null(statement_, ++bound_);
-    return *this;
-  }
-
-  // Whether there is a row. All has gone well while code() is SQLITE_OK.
-  bool Step() {
-    if (code_ != SQLITE_OK) return false;
-    const int code = sqlite3_step(statement_);
-    if (code == SQLITE_ROW) return true;
-    if (code != SQLITE_DONE) code_ = code;
-    return false;
-  }
-  int Run() {
-    while (Step()) {
-    }
-    return code_;
-  }
-  int code() const { return code_; }
-
-  int64_t Integer(int column) const { return sqlite3_column_int64(statement_, column); }
-  double Real(int column) const { return sqlite3_column_double(statement_, column); }
-  bool IsNull(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
-  std::string Text(int column) const {
-    const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
-    return text == nullptr
-               ? ""
-               : std::string(text, static_cast<size_t>(sqlite3_column_bytes(statement_, column)));
-  }
-
- private:
-  sqlite3_stmt* statement_ = nullptr;
-  int code_ = SQLITE_OK;
-  int bound_ = 0;
-};
 
 Result<int64_t> Pragma(const std::filesystem::path& path, sqlite3* database, const char* sql) {
   Statement statement(database, sql);
@@ -287,6 +190,7 @@ Result<void> SqliteJournal::Prepare() {
                        std::min<int64_t>(log_pages, 1000),
                        std::min<int64_t>(log_pages, 1000) * page_bytes_)
                .c_str()));
+  TRY(Exec(kPlacementsSchema));
   return Exec("UPDATE decisions SET fate = 'unknown' WHERE fate = 'in flight'");
 }
 
@@ -343,11 +247,51 @@ Result<void> SqliteJournal::AppendEvidence(const EvidenceRow& row) {
   return {};
 }
 
+Result<void> SqliteJournal::AppendPlacements(std::span<PlacementRow> rows,
+                                             std::span<const PlacementEnd> ends) {
+  TRY(MindSize());
+  TRY(Exec("BEGIN IMMEDIATE"));
+  Result<void> written = InsertPlacements(rows, ends);
+  if (written) written = Exec("COMMIT");
+  // A commit that failed, on a full disk say, may have left the transaction open.
+  if (!written) sqlite3_exec(database_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
+  return written;
+}
+
+Result<void> SqliteJournal::InsertPlacements(std::span<PlacementRow> rows,
+                                             std::span<const PlacementEnd> ends) {
+  Statement insert(database_.get(),
+                   "INSERT INTO placements (written_at, namespace, pod, uid, node, scheduler, "
+                   "policy, priority, attempt, waited_ms, nodes, feasible, best, reason, fate, "
+                   "failure) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,'')");
+  const UnixMillis now = options_.now();
+  for (PlacementRow& row : rows) {
+    insert.Reset();
+    insert.Bind(now).Bind(row.pod.object_namespace).Bind(row.pod.name).Bind(row.pod.uid);
+    insert.Bind(row.node.empty() ? std::nullopt : std::optional(row.node));
+    insert.Bind(row.scheduler).Bind(row.policy).Bind(row.priority).Bind(int64_t{row.attempt});
+    insert.Bind(row.waited_ms).Bind(int64_t{row.nodes}).Bind(int64_t{row.feasible});
+    insert.Bind(ToJson(row.best)).Bind(row.reason).Bind(FateName(row.fate));
+    if (const int code = insert.Run(); code != SQLITE_OK) return Failed(code);
+    row.number = sqlite3_last_insert_rowid(database_.get());
+  }
+  Statement update(database_.get(),
+                   "UPDATE placements SET fate = ?, failure = ? WHERE number = ? AND "
+                   "fate = 'in flight'");
+  for (const PlacementEnd& end : ends) {
+    update.Reset();
+    update.Bind(FateName(end.fate)).Bind(end.failure).Bind(end.number);
+    if (const int code = update.Run(); code != SQLITE_OK) return Failed(code);
+  }
+  return {};
+}
+
 Result<void> SqliteJournal::Trim() {
   const UnixMillis oldest =
       options_.now() -
       std::chrono::duration_cast<std::chrono::milliseconds>(options_.retention).count();
   for (const char* sql : {"DELETE FROM decisions WHERE written_at < ? AND fate <> 'in flight'",
+                          "DELETE FROM placements WHERE written_at < ? AND fate <> 'in flight'",
                           "DELETE FROM evidence WHERE written_at < ?"}) {
     Statement remove(database_.get(), sql);
     remove.Bind(oldest);
@@ -370,7 +314,7 @@ Result<void> SqliteJournal::MindSize() {
 }
 
 Result<void> SqliteJournal::RemoveOldestTenth() {
-  for (const char* table : {"decisions", "evidence"}) {
+  for (const char* table : {"decisions", "placements", "evidence"}) {
     const std::string sql = fmt::format(
         "DELETE FROM {0} WHERE number <= (SELECT min(number) + (max(number) - min(number)) / 10 "
         "FROM {0})",
@@ -414,6 +358,41 @@ Result<std::vector<StoredRow>> JournalReader::Rows(const RowFilter& filter) cons
       TRY_ASSIGN(stored.row.measured, TermsFrom(select.Text(4), name));
     }
     rows.push_back(std::move(stored));
+  }
+  if (select.code() != SQLITE_OK) return Describe(path_, database_.get(), select.code());
+  std::reverse(rows.begin(), rows.end());
+  return rows;
+}
+
+Result<std::vector<StoredPlacement>> JournalReader::Placements(std::string_view pod,
+                                                               int64_t limit) const {
+  TRY_ASSIGN(const int64_t tables,
+             Pragma(path_, database_.get(),
+                    "SELECT count(*) FROM sqlite_master WHERE name = 'placements'"));
+  if (tables == 0) return std::vector<StoredPlacement>();
+  Statement select(database_.get(),
+                   "SELECT number, written_at, namespace, pod, uid, coalesce(node, ''), scheduler, "
+                   "policy, priority, attempt, waited_ms, nodes, feasible, reason, fate, failure "
+                   "FROM placements WHERE ? = '' OR namespace || '/' || pod = ? "
+                   "ORDER BY number DESC LIMIT ?");
+  select.Bind(pod).Bind(pod).Bind(limit);
+  std::vector<StoredPlacement> rows;
+  while (select.Step()) {
+    StoredPlacement& stored = rows.emplace_back();
+    stored.written_at = select.Integer(1);
+    stored.row = {.pod = {select.Text(2), select.Text(3), select.Text(4)},
+                  .node = select.Text(5),
+                  .scheduler = select.Text(6),
+                  .policy = select.Text(7),
+                  .priority = select.Integer(8),
+                  .attempt = static_cast<int>(select.Integer(9)),
+                  .waited_ms = select.Real(10),
+                  .nodes = static_cast<int>(select.Integer(11)),
+                  .feasible = static_cast<int>(select.Integer(12)),
+                  .reason = select.Text(13),
+                  .number = select.Integer(0)};
+    stored.fate = select.Text(14);
+    stored.failure = select.Text(15);
   }
   if (select.code() != SQLITE_OK) return Describe(path_, database_.get(), select.code());
   std::reverse(rows.begin(), rows.end());

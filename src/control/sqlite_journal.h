@@ -14,6 +14,7 @@
 #include "base/wall_time.h"
 #include "control/evidence.h"
 #include "control/journal.h"
+#include "control/placement_journal.h"
 
 // The journal on disk: one SQLite database in WAL mode (docs/journal.md has its schema). A row that
 // Append has returned the number of is there after kill -9 and after the power fails. One process
@@ -42,7 +43,7 @@ struct CloseDatabase {
 using Database = std::unique_ptr<sqlite3, CloseDatabase>;
 }  // namespace internal
 
-class SqliteJournal final : public Journal, public EvidenceSink {
+class SqliteJournal final : public Journal, public EvidenceSink, public PlacementJournal {
  public:
   // Creates what is missing. Rows that an earlier process left in flight become kUnknown. kConflict
   // if another process writes there.
@@ -54,6 +55,9 @@ class SqliteJournal final : public Journal, public EvidenceSink {
   Result<void> Conclude(int64_t number, Fate fate, std::string_view failure,
                         const Terms& measured) override;
   Result<void> AppendEvidence(const EvidenceRow& row) override;
+  // In one transaction, with one wait for the disk.
+  Result<void> AppendPlacements(std::span<PlacementRow> rows,
+                                std::span<const PlacementEnd> ends) override;
 
   // Removes what is too old; the size is minded by Append.
   Result<void> Trim();
@@ -66,6 +70,7 @@ class SqliteJournal final : public Journal, public EvidenceSink {
   Result<void> Prepare();
   Result<void> Exec(const char* sql);
   Result<void> Insert(const JournalRow& row, const std::string& detail);
+  Result<void> InsertPlacements(std::span<PlacementRow> rows, std::span<const PlacementEnd> ends);
   Result<void> MindSize();
   Result<void> RemoveOldestTenth();
   tl::unexpected<Error> Failed(int code);
@@ -82,6 +87,12 @@ struct StoredRow {
   int64_t number = 0;
   UnixMillis written_at = 0;
   JournalRow row;
+};
+
+struct StoredPlacement {
+  UnixMillis written_at = 0;
+  PlacementRow row;
+  std::string fate, failure;
 };
 
 struct RowFilter {
@@ -104,6 +115,10 @@ class JournalReader {
   Result<std::vector<StoredRow>> Rows(const RowFilter& filter) const;  // Oldest first.
   Result<std::vector<EvidenceSum>> Evidence() const;
   Result<JournalExtent> Extent() const;
+
+  // What was decided of a pod that waits ("namespace/name"), or of all (empty): the newest, oldest
+  // first; of a journal that has none, nothing. Without `best`.
+  Result<std::vector<StoredPlacement>> Placements(std::string_view pod, int64_t limit) const;
 
   // How many decisions there are, since a time, by their fate's name.
   Result<std::vector<std::pair<std::string, int64_t>>> Counts(UnixMillis since) const;

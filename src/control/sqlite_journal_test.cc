@@ -325,5 +325,33 @@ TEST_F(SqliteJournalTest, KillLosesNoRowThatWasReportedAndRepeatsNone) {
   }
 }
 
+TEST_F(SqliteJournalTest, PlacementsAreWrittenManyAtOnceWithWhatCameOfEarlierOnes) {
+  std::vector<PlacementRow> rows(2);
+  rows[0].pod = {"shop", "cart-1", "u1"};
+  rows[0].node = "edge-1";
+  rows[0].best = {{"edge-1", 412.5}, {"edge-2", 7}};
+  rows[1].pod = {"shop", "cart-2", "u2"};
+  rows[1].fate = Fate::kStayed;
+  rows[1].reason = "0/1 nodes are available: 1 Insufficient cpu.";
+  {
+    const auto journal = Open();
+    ASSERT_TRUE(journal->AppendPlacements(rows, {}).has_value());
+    std::vector<PlacementRow> more(1, rows[0]);
+    const PlacementEnd end{rows[0].number, Fate::kFailed, "it has been bound to edge-2"};
+    ASSERT_TRUE(journal->AppendPlacements(more, {&end, 1}).has_value());
+  }
+  Open();
+  const JournalReader reader = JournalReader::Open(path_).value();
+  const auto all = reader.Placements("", 100).value();
+  ASSERT_EQ(all.size(), 3);
+  EXPECT_EQ(all[0].fate, "failed");
+  EXPECT_EQ(all[0].failure, "it has been bound to edge-2");
+  EXPECT_EQ(all[1].row.node, "");
+  EXPECT_EQ(all[1].row.reason, rows[1].reason);
+  EXPECT_EQ(all[1].fate, "stayed");
+  EXPECT_EQ(all[2].fate, "unknown") << "who wrote it has ended";
+  EXPECT_EQ(reader.Placements("shop/cart-2", 100).value().size(), 1);
+}
+
 }  // namespace
 }  // namespace rudderfish

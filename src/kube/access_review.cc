@@ -26,8 +26,10 @@ bool IsOfOneRule(const Right& a, const Right& b) {
 namespace internal {
 
 std::string AccessReviewBody(const Right& right) {
+  const size_t slash = right.resource.find('/');
   OrderedJson attributes{
-      {"verb", right.verb}, {"group", right.group}, {"resource", right.resource}};
+      {"verb", right.verb}, {"group", right.group}, {"resource", right.resource.substr(0, slash)}};
+  if (slash != std::string::npos) attributes["subresource"] = right.resource.substr(slash + 1);
   if (!right.name_space.empty()) attributes["namespace"] = right.name_space;
   if (!right.name.empty()) attributes["name"] = right.name;
   const OrderedJson review{{"apiVersion", "authorization.k8s.io/v1"},

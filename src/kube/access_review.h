@@ -16,8 +16,8 @@ namespace rudderfish::kube {
 // One verb on one resource, as RBAC has it.
 struct Right {
   std::string verb;
-  std::string group;  // "" is core.
-  std::string resource;
+  std::string group;       // "" is core.
+  std::string resource;    // pods, or pods/binding.
   std::string name_space;  // Empty: in all of them, or of the whole cluster.
   std::string name;        // Empty: whatever it is called.
 

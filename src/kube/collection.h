@@ -30,6 +30,9 @@ class Collection final : public ObjectSink {
   Collection(Reader read, const Clock* clock, Listener listener)
       : read_(std::move(read)), clock_(clock), listener_(std::move(listener)) {}
 
+  // In place of the listener it was made with.
+  void Listen(Listener listener) { listener_ = std::move(listener); }
+
   const Objects& objects() const { return objects_; }
 
   const T* Find(const ObjectKey& key) const {

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include "base/json.h"
 #include "base/log.h"
@@ -74,15 +76,19 @@ void EventRecorder::Record(const EventNote& note) {
   Enqueue(key, &series_.emplace(key, std::move(series)).first->second);
 }
 
-// Makes room for one more, the longest silent going first; what still waits is kept.
+// Makes room, the longest silent going first; what still waits is kept. An eighth at once, so that
+// it is seldom done.
 void EventRecorder::Forget() {
   if (series_.size() < options_.series_max) return;
-  auto oldest = series_.end();
+  std::vector<std::map<Key, Series>::iterator> silent;
   for (auto series = series_.begin(); series != series_.end(); ++series) {
-    if (series->second.is_queued) continue;
-    if (oldest == series_.end() || series->second.last_at < oldest->second.last_at) oldest = series;
+    if (!series->second.is_queued) silent.push_back(series);
   }
-  if (oldest != series_.end()) series_.erase(oldest);
+  const size_t count = std::min(silent.size(), options_.series_max / 8 + 1);
+  std::partial_sort(
+      silent.begin(), silent.begin() + static_cast<std::ptrdiff_t>(count), silent.end(),
+      [](const auto& a, const auto& b) { return a->second.last_at < b->second.last_at; });
+  for (size_t i = 0; i < count; ++i) series_.erase(silent[i]);
 }
 
 void EventRecorder::Enqueue(const Key& key, Series* series) {
@@ -116,7 +122,7 @@ void EventRecorder::Send() {
   const Instant now = client_->clock().Now();
   std::deque<Key> later;
   Duration wait = options_.series_interval;
-  while (!queue_.empty()) {
+  while (!queue_.empty() && in_flight_.size() < options_.in_flight_max) {
     Key key = std::move(queue_.front());
     queue_.pop_front();
     Series& series = series_.at(key);
@@ -132,8 +138,11 @@ void EventRecorder::Send() {
     tokens_ -= 1;
     SendOne(key, &series);
   }
+  const bool is_full = !queue_.empty();  // The next answer goes on with them.
+  std::move(queue_.begin(), queue_.end(), std::back_inserter(later));
   queue_ = std::move(later);
-  if (!queue_.empty()) WaitToSend(std::max<Duration>(wait, std::chrono::milliseconds(10)));
+  if (!queue_.empty() && !is_full)
+    WaitToSend(std::max<Duration>(wait, std::chrono::milliseconds(10)));
 }
 
 void EventRecorder::SendOne(const Key& key, Series* series) {
@@ -157,6 +166,7 @@ void EventRecorder::SendOne(const Key& key, Series* series) {
   const auto id = std::make_shared<ApiClient::Id>(0);
   *id = client_->Send(std::move(request), [this, id, key](ApiAnswer answer) {
     in_flight_.erase(*id);
+    if (!queue_.empty()) WaitToSend(Duration::zero());
     if (answer.ok()) {
       ++counts_.sent;
       return;

@@ -47,7 +47,8 @@ struct EventOptions {
   std::string controller = "rudderfish";  // Who says it, and
   std::string instance;                   // which one of these.
   size_t queue_max = 256;
-  size_t series_max = 1024;                             // Remembered.
+  size_t series_max = 1024;  // Remembered; more than the queue holds.
+  size_t in_flight_max = 16;
   double burst = 50;                                    // Requests,
   double per_second = 2;                                // and how fast they come back.
   Duration series_interval = std::chrono::seconds(10);  // Between two writes of a series.

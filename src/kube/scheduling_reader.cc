@@ -347,11 +347,12 @@ Result<SchedulingClaim> ReadSchedulingClaim(const Element& object) {
   return FilledBy<SchedulingClaim>("persistent volume claim", object, ReadClaimFields);
 }
 
-Result<SchedulingSelector> ReadSchedulingSelector(const Element& object) {
-  const auto read = [](const Fields& fields, SchedulingSelector* made) -> Result<void> {
+Result<SchedulingSelector> ReadSchedulingSelector(const Element& object, std::string_view kind) {
+  const auto read = [kind](const Fields& fields, SchedulingSelector* made) -> Result<void> {
     TRY_ASSIGN(const Metadata meta, internal::ReadMetadata(fields));
     made->key = meta.key;
     TRY_ASSIGN(made->kind, fields.Text("kind"));
+    if (!kind.empty()) made->kind = kind;
     if (made->kind != "Service" && made->kind != "ReplicationController") {
       TRY_ASSIGN(made->selector, internal::ReadSelector(fields, "spec.selector"));
       return {};

@@ -21,6 +21,8 @@ struct SchedulingVolume {
   std::string name;
   BoundVolume rules;
   std::string unmodelled;  // "is attached by the CSI driver x, ..."; empty: nothing.
+
+  bool operator==(const SchedulingVolume&) const = default;
 };
 
 struct SchedulingClaim {
@@ -29,6 +31,8 @@ struct SchedulingClaim {
   std::string storage_class;
   bool is_bound = false;  // For good: the volume controller has said so.
   bool is_lost = false, is_deleted = false, is_exclusive = false;
+
+  bool operator==(const SchedulingClaim&) const = default;
 };
 
 // What chooses pods by labels: services, ReplicaSets and the like.
@@ -48,7 +52,9 @@ struct SchedulingReferences {
 Result<SchedulingNode> ReadSchedulingNode(const Element& object);
 Result<SchedulingVolume> ReadSchedulingVolume(const Element& object);
 Result<SchedulingClaim> ReadSchedulingClaim(const Element& object);
-Result<SchedulingSelector> ReadSchedulingSelector(const Element& object);
+// `kind`: of objects in a list, which do not say; empty: as the object says.
+Result<SchedulingSelector> ReadSchedulingSelector(const Element& object,
+                                                  std::string_view kind = {});
 
 Result<PodClass> ReadPodClass(const Element& object, const SchedulingReferences& references);
 

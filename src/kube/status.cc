@@ -134,6 +134,7 @@ std::string_view MethodName(Method method) {
     case Method::kPut:
       return "PUT";
     case Method::kMergePatch:
+    case Method::kStrategicMergePatch:
     case Method::kApply:
       return "PATCH";
     case Method::kDelete:
@@ -152,6 +153,7 @@ std::string_view RbacVerb(Method method, const ApiPath& path) {
     case Method::kPut:
       return "update";
     case Method::kMergePatch:
+    case Method::kStrategicMergePatch:
     case Method::kApply:
       return "patch";
     case Method::kDelete:

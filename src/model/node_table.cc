@@ -24,6 +24,7 @@ void NodeTable::Reset(std::vector<SchedulingNode> nodes) {
   key_rows_.clear();
   rows_.assign(3, {});
   keys_.clear();
+  key_names_.clear();
   domains_max_ = 0;
   images_.clear();
   pods_free_.clear();
@@ -37,12 +38,43 @@ void NodeTable::Reset(std::vector<SchedulingNode> nodes) {
     rows_[kMemory].allocatable.push_back(node.allocatable.memory_bytes);
     rows_[kEphemeral].allocatable.push_back(node.ephemeral_bytes);
     pods_free_.push_back(node.pods_max);
-    for (const NodeImage& image : node.images) {
-      Image& known = images_.try_emplace(image.name, Image{image.size_bytes, {}}).first->second;
-      if (known.nodes.empty() || known.nodes.back() != n) known.nodes.push_back(n);
-    }
+    AddImages(n);
   }
   for (Resource& row : rows_) row.free = row.allocatable;
+}
+
+void NodeTable::AddImages(NodeId node) {
+  for (const NodeImage& image : nodes_[node].images) {
+    Image& known = images_.try_emplace(image.name).first->second;
+    if (known.nodes.empty()) known.size_bytes = image.size_bytes;
+    if (known.nodes.empty() || known.nodes.back() != node) known.nodes.push_back(node);
+  }
+}
+
+void NodeTable::SetAllocatable(int row, NodeId node, int64_t amount) {
+  rows_[row].free[node] += amount - rows_[row].allocatable[node];
+  rows_[row].allocatable[node] = amount;
+}
+
+NodeTable::ImagesAre NodeTable::Replace(NodeId id, SchedulingNode node) {
+  SchedulingNode& old = nodes_[id];
+  CHECK(old.name == node.name);
+  SetAllocatable(kCpu, id, node.allocatable.cpu_millis);
+  SetAllocatable(kMemory, id, node.allocatable.memory_bytes);
+  SetAllocatable(kEphemeral, id, node.ephemeral_bytes);
+  for (const auto& [name, row] : resource_rows_)
+    SetAllocatable(row, id, AmountOf(node.scalars, name));
+  pods_free_[id] += node.pods_max - old.pods_max;
+  const bool is_relabelled = node.labels != old.labels;
+  const auto images = node.images == old.images ? ImagesAre::kSame : ImagesAre::kChanged;
+  if (images == ImagesAre::kChanged) {
+    for (const NodeImage& image : old.images) std::erase(images_[image.name].nodes, id);
+  }
+  old = std::move(node);
+  if (images == ImagesAre::kChanged) AddImages(id);
+  for (size_t key = 0; is_relabelled && key < keys_.size(); ++key)
+    keys_[key].of_node[id] = DomainOf(old, static_cast<int>(key));
+  return images;
 }
 
 NodeId NodeTable::Find(std::string_view name) const {
@@ -64,19 +96,23 @@ int NodeTable::ResourceRow(const std::string& name) {
 int NodeTable::KeyRow(const std::string& topology_key) {
   const auto [at, is_new] = key_rows_.emplace(topology_key, static_cast<int>(keys_.size()));
   if (!is_new) return at->second;
-  TopologyDomains& domains = keys_.emplace_back();
-  std::unordered_map<std::string_view, int32_t> values;
+  keys_.emplace_back();
+  key_names_.push_back({topology_key, {}});
   for (const SchedulingNode& node : nodes_) {
-    const std::string* value = FindLabel(node.labels, topology_key);
-    if (value == nullptr) {
-      domains.of_node.push_back(kNone);
-      continue;
-    }
-    const auto found = values.emplace(*value, static_cast<int32_t>(values.size())).first;
-    domains.of_node.push_back(found->second);
+    const int32_t domain = DomainOf(node, at->second);
+    keys_[at->second].of_node.push_back(domain);
   }
-  domains.count = static_cast<int>(values.size());
-  domains_max_ = std::max(domains_max_, domains.count);
+  return at->second;
+}
+
+// Made if the node is the first with its value.
+int32_t NodeTable::DomainOf(const SchedulingNode& node, int key_row) {
+  Key& key = key_names_[key_row];
+  const std::string* value = FindLabel(node.labels, key.name);
+  if (value == nullptr) return kNone;
+  const auto at = key.values.emplace(*value, static_cast<int32_t>(key.values.size())).first;
+  keys_[key_row].count = static_cast<int>(key.values.size());
+  domains_max_ = std::max(domains_max_, keys_[key_row].count);
   return at->second;
 }
 

@@ -34,6 +34,11 @@ class NodeTable {
 
   void Reset(std::vector<SchedulingNode> nodes);
 
+  // The node has changed: all but its name may differ. What its pods hold stays. A value of a
+  // topology key that no node has any more leaves an empty domain behind.
+  enum class ImagesAre { kSame, kChanged };
+  ImagesAre Replace(NodeId id, SchedulingNode node);
+
   int size() const { return static_cast<int>(nodes_.size()); }
   const SchedulingNode& node(NodeId node) const { return nodes_[node]; }
   NodeId Find(std::string_view name) const;  // kNone: there is none of that name.
@@ -68,13 +73,22 @@ class NodeTable {
     std::vector<int64_t> allocatable, free;
   };
 
+  struct Key {
+    std::string name;
+    std::unordered_map<std::string, int32_t> values;
+  };
+
   void Add(const Holding& pod, NodeId node, int64_t sign);
+  void SetAllocatable(int row, NodeId node, int64_t amount);
+  int32_t DomainOf(const SchedulingNode& node, int key_row);
+  void AddImages(NodeId node);
 
   std::vector<SchedulingNode> nodes_;
   std::unordered_map<std::string, NodeId> by_name_;
   std::unordered_map<std::string, int> resource_rows_, key_rows_;
   std::vector<Resource> rows_;
   std::vector<TopologyDomains> keys_;
+  std::vector<Key> key_names_;  // [key row]
   int domains_max_ = 0;
   std::unordered_map<std::string, Image> images_;
   std::vector<int64_t> pods_free_, cpu_assumed_, memory_assumed_;

@@ -35,6 +35,10 @@ std::optional<std::vector<std::string>> NamedNodes(const PodClass& pod) {
   return all;
 }
 
+bool IsNamed(const std::vector<std::string>& names, const SchedulingNode& node) {
+  return std::find(names.begin(), names.end(), node.name) != names.end();
+}
+
 bool FitsAffinity(const PodClass& pod, const SchedulingNode& node) {
   for (const auto& [key, value] : pod.node_selector) {
     const std::string* found = FindLabel(node.labels, key);
@@ -127,8 +131,7 @@ void CompileOnNodes(const NodeTable& nodes, CompiledPod* made) {
   if (!names) return;
   made->names_no_node = names->empty();
   for (NodeId n = 0; n < nodes.size(); ++n) {
-    if (std::find(names->begin(), names->end(), nodes.node(n).name) == names->end())
-      made->on_node[n].early = Rejection::kNotNamed;
+    if (!IsNamed(*names, nodes.node(n))) made->on_node[n].early = Rejection::kNotNamed;
   }
 }
 
@@ -200,6 +203,20 @@ void CompilePod(PodClassId id, NodeTable* nodes, PodCounts* counts, CompiledPod*
   CompileOnNodes(*nodes, made);
   CompileSpread(nodes, counts, made);
   CompileAffinity(id, nodes, counts, made);
+}
+
+void RecompileOnNode(const NodeTable& nodes, NodeId node, NodeTable::ImagesAre images,
+                     CompiledPod* made) {
+  const PodClass& pod = *made->pod;
+  CompiledPod::OnNode& on_node = made->on_node[node];
+  const uint8_t image_score = on_node.image_score;
+  on_node = CompileOnNode(pod, nodes.node(node));
+  on_node.image_score = image_score;
+  const std::optional<std::vector<std::string>> names = NamedNodes(pod);
+  if (names && !IsNamed(*names, nodes.node(node))) on_node.early = Rejection::kNotNamed;
+  // An image that one node more has is worth more on all.
+  if (images == NodeTable::ImagesAre::kChanged && !pod.images.empty() && pod.containers > 0)
+    ScoreImages(nodes, made);
 }
 
 }  // namespace rudderfish

@@ -12,4 +12,8 @@ namespace rudderfish {
 // made->pod is set, and `counts` knows the class by `id`.
 void CompilePod(PodClassId id, NodeTable* nodes, PodCounts* counts, CompiledPod* made);
 
+// One node has changed (NodeTable::Replace).
+void RecompileOnNode(const NodeTable& nodes, NodeId node, NodeTable::ImagesAre images,
+                     CompiledPod* made);
+
 }  // namespace rudderfish

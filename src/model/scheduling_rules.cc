@@ -43,6 +43,11 @@ void SchedulingRules::Reset(std::vector<SchedulingNode> nodes,
   claim_users_.clear();
 }
 
+void SchedulingRules::ReplaceNode(NodeId id, SchedulingNode node) {
+  const NodeTable::ImagesAre images = nodes_.Replace(id, std::move(node));
+  for (CompiledPod& pod : classes_) RecompileOnNode(nodes_, id, images, &pod);
+}
+
 PodClassId SchedulingRules::Register(const std::shared_ptr<const PodClass>& pod) {
   if (const auto at = classes_by_address_.find(pod.get()); at != classes_by_address_.end())
     return at->second;

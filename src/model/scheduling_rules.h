@@ -109,6 +109,9 @@ class SchedulingRules {
   // selectors select.
   void Reset(std::vector<SchedulingNode> nodes, PodCounts::NamespaceLabels namespaces);
 
+  // The node of that name has changed: labels, taints, what it offers. Costs a look at each class.
+  void ReplaceNode(NodeId id, SchedulingNode node);
+
   // The id of this class and all that are equal to it, valid until Reset.
   PodClassId Register(const std::shared_ptr<const PodClass>& pod);
 

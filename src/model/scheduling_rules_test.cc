@@ -52,6 +52,16 @@ class Life {
     cluster_.placed.push_back({pod.get(), node, PodLife::kServing});
   }
 
+  // One node is another one from now on, but for its name.
+  void ChangeNode() {
+    const auto n =
+        static_cast<int>(random_.rng().Below(static_cast<uint32_t>(cluster_.nodes.size())));
+    SchedulingNode changed = random_.Node(n);
+    if (random_.Chance(0.5)) changed.labels = cluster_.nodes[n].labels;
+    cluster_.nodes[n] = changed;
+    rules.ReplaceNode(n, std::move(changed));
+  }
+
   const ReferenceCluster& cluster() const { return cluster_; }
   const std::vector<std::shared_ptr<const PodClass>>& classes() const { return classes_; }
   RandomScheduling& random() { return random_; }
@@ -115,7 +125,10 @@ TEST(SchedulingRules, EveryNodeIsRejectedByTheFirstRuleOfThePlainDefinitions) {
 TEST(SchedulingRules, WhatIsKeptIncrementallyIsWhatAFreshStartFinds) {
   for (uint64_t seed = 100; seed < 120; ++seed) {
     Life life(seed, 12, 25);
-    for (int step = 0; step < 200; ++step) life.Step();
+    for (int step = 0; step < 200; ++step) {
+      if (step % 5 == 4) life.ChangeNode();
+      life.Step();
+    }
     SchedulingRules fresh;
     fresh.Reset(life.cluster().nodes, life.cluster().namespaces);
     // In another order, so that classes meet matchers that are older and younger than they.

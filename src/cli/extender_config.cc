@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "cli/commands.h"
+#include "cli/config.h"
+#include "cli/terminal.h"
+
+namespace rudderfish {
+namespace {
+
+// More than kube-scheduler's own scores together can differ by: the extender decides.
+constexpr int64_t kWeightThatDecides = 13;
+constexpr int64_t kWeightMax = 1000;
+
+std::string Fragment(const ExtenderConfig& config, int64_t weight) {
+  std::string text = fmt::format(
+      R"(# Merge this into kube-scheduler's configuration (--config). Start it with
+#   --feature-gates=OpportunisticBatching=false
+# or pods that are equal to the one before are placed by its answers, and we are not asked.
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+percentageOfNodesToScore: 100   # Else of 5,000 nodes a sample of 500 is all that we are shown.
+extenders:
+- urlPrefix: http://{}
+  prioritizeVerb: prioritize
+)",
+      config.listen);
+  if (config.limits.any()) text += "  filterVerb: filter\n";
+  text += fmt::format(
+      R"(  weight: {}                    # Grades count {} to {} points; all else 1,200 at most.
+  httpTimeout: {}ms            # What scheduling waits for us at most, should we hang.
+  nodeCacheCapable: true
+  ignorable: true               # When we are not there, scheduling goes on without us.
+)",
+      weight, 0, weight * 100,
+      std::chrono::ceil<std::chrono::milliseconds>(config.timeout).count());
+  return text;
+}
+
+Result<ExitStatus> RunExtenderConfig(const Arguments& arguments, const Session&) {
+  ExtenderConfig extender;
+  if (const auto path = arguments.Text("config")) {
+    TRY_ASSIGN(const Config config, LoadConfig(*path));
+    if (!config.extender) return Invalid("{}: has no section `extender`", *path);
+    extender = *config.extender;
+  }
+  TRY_ASSIGN(const int64_t weight, arguments.Integer("weight", kWeightThatDecides, 1, kWeightMax));
+  TRY(Print(Fragment(extender, weight)));
+  return ExitStatus::kDone;
+}
+
+}  // namespace
+
+CommandSpec ExtenderConfigCommand() {
+  return {
+      .name = "extender-config",
+      .summary = "print what to merge into kube-scheduler's configuration",
+      .options = {{"-c,--config", "FILE",
+                   "whose section `extender` counts; without it what holds by default"},
+                  {"--weight", "N",
+                   "of our grades beside kube-scheduler's scores; 13 by default, which decides"}},
+      .details =
+          "`run` with a section `extender` answers what kube-scheduler then asks "
+          "(docs/placement.md).",
+      .examples = {"extender-config --config rudderfish.yaml --weight 2"},
+      .run = RunExtenderConfig};
+}
+
+}  // namespace rudderfish

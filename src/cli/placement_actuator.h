@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "control/scheduler.h"
+#include "kube/api_client.h"
+#include "kube/events.h"
+
+// A Scheduler's word carried to the API server: Bindings; Events and conditions in the words of
+// kube-scheduler's. What people are told goes its own way, over few connections of its own, so that
+// it never keeps a Binding waiting. One thread.
+
+namespace rudderfish {
+
+class PlacementActuatorOfKube final : public PlacementActuator {
+ public:
+  // Both outlive it. `telling` may be the client of nothing else.
+  PlacementActuatorOfKube(kube::ApiClient* binding, kube::ApiClient* telling,
+                          std::string controller, std::string identity);
+
+  void Bind(const PodIdentity& pod, const std::string& node, OnDone done) override;
+  void TellPlaced(const PodIdentity& pod, const std::string& node) override;
+  void TellWaiting(const PodIdentity& pod, const std::string& message, News news) override;
+
+  const kube::EventCounts& event_counts() const { return events_.counts(); }
+  bool is_telling() const { return !events_.is_idle(); }
+
+ private:
+  kube::ApiClient* binding_;
+  kube::ApiClient* telling_;
+  kube::EventRecorder events_;
+};
+
+// What an answer to a Binding means.
+BindingOutcome OutcomeOf(const kube::ApiAnswer& answer);
+
+}  // namespace rudderfish

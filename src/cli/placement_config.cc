@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/placement_config.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "base/suggest.h"
+#include "base/units.h"
+#include "control/node_scorer.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr int kMostBindings = 1024;
+constexpr double kTimeoutMsMin = 10;
+constexpr double kTimeoutMsMax = 5000;
+constexpr size_t kNameMax = 253;
+
+Result<void> ReadPolicy(YamlMap* map, std::string* policy) {
+  const std::optional<YamlNode> node = map->Optional("policy");
+  if (!node) return {};
+  TRY_ASSIGN(*policy, node->AsString());
+  if (const auto known = NodeScorerNamed(*policy); !known)
+    return node->Refuse(known.error().message);
+  return {};
+}
+
+Result<void> ReadMode(const YamlNode& node, Mode* mode) {
+  TRY_ASSIGN(const std::string text, node.AsString());
+  const Result<Mode> named = ModeNamed(text);
+  if (!named) return node.Refuse(named.error().message);
+  if (*named != Mode::kOff && *named != Mode::kEnforce) {
+    return node.Refuse(
+        fmt::format("placement has the modes off and enforce in this version, and not {}", text));
+  }
+  *mode = *named;
+  return {};
+}
+
+Result<void> ReadShare(YamlMap* map, std::string_view key, double* share) {
+  const std::optional<YamlNode> node = map->Optional(key);
+  if (!node) return {};
+  TRY_ASSIGN(*share, node->AsDouble(0, 1));
+  return {};
+}
+
+}  // namespace
+
+Result<PlacementConfig> ParsePlacement(const YamlNode& node) {
+  PlacementConfig config;
+  TRY_ASSIGN(YamlMap map, node.AsMap());
+  if (const auto mode = map.Optional("mode")) TRY(ReadMode(*mode, &config.mode));
+  if (const auto name = map.Optional("scheduler_name")) {
+    TRY_ASSIGN(config.scheduler_name, name->AsString());
+    if (config.scheduler_name.empty() || config.scheduler_name.size() > kNameMax)
+      return name->Expected("the name by which pods ask for it (spec.schedulerName)");
+    if (config.scheduler_name == "default-scheduler") {
+      return name->Refuse(
+          "default-scheduler is kube-scheduler's own name: two schedulers that serve one name "
+          "would "
+          "race for every pod");
+    }
+  }
+  TRY(ReadPolicy(&map, &config.policy));
+  TRY_ASSIGN(const int64_t bindings,
+             map.OptionalInt("bindings", 1, kMostBindings, config.bindings_max));
+  config.bindings_max = static_cast<int>(bindings);
+  TRY(map.Finish());
+  return config;
+}
+
+Result<ExtenderConfig> ParseExtender(const YamlNode& node) {
+  ExtenderConfig config;
+  TRY_ASSIGN(YamlMap map, node.AsMap());
+  if (const auto listen = map.Optional("listen")) {
+    TRY_ASSIGN(config.listen, listen->AsString());
+    const size_t colon = config.listen.rfind(':');
+    if (colon == std::string::npos || colon + 1 == config.listen.size())
+      return listen->Expected("HOST:PORT, such as 127.0.0.1:8888");
+  }
+  TRY(ReadPolicy(&map, &config.policy));
+  if (const auto timeout = map.Optional("timeout")) {
+    TRY_ASSIGN(const std::string text, timeout->AsString());
+    const Result<double> ms = ParseDurationMs(text);
+    if (!ms) return timeout->Refuse(ms.error().message);
+    if (*ms < kTimeoutMsMin || *ms > kTimeoutMsMax) return timeout->Expected("from 10ms to 5s");
+    config.timeout = std::chrono::nanoseconds(static_cast<int64_t>(*ms * 1e6));
+  }
+  if (const auto limits = map.Optional("hard_limits")) {
+    TRY_ASSIGN(YamlMap shares, limits->AsMap());
+    TRY(ReadShare(&shares, "cpu", &config.limits.cpu));
+    TRY(ReadShare(&shares, "memory", &config.limits.memory));
+    TRY(shares.Finish());
+  }
+  TRY(map.Finish());
+  return config;
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "base/yaml.h"
+#include "control/extender.h"
+#include "control/mode.h"
+
+// The sections `placement` and `extender` of rudderfish.yaml: pods that are given nodes by us, and
+// pods that kube-scheduler asks us about. Parts of cli/config.h.
+
+namespace rudderfish {
+
+struct PlacementConfig {
+  Mode mode = Mode::kEnforce;  // Or off.
+  std::string scheduler_name = "rudderfish";
+  std::string policy = "kube-default";
+  int bindings_max = 64;
+
+  bool operator==(const PlacementConfig&) const = default;
+};
+
+struct ExtenderConfig {
+  std::string listen = "127.0.0.1:8888";
+  std::string policy = "most-allocated";
+  std::chrono::nanoseconds timeout = std::chrono::milliseconds(200);  // Answered within it.
+  HardLimits limits;
+
+  bool operator==(const ExtenderConfig&) const = default;
+};
+
+Result<PlacementConfig> ParsePlacement(const YamlNode& node);
+Result<ExtenderConfig> ParseExtender(const YamlNode& node);
+
+}  // namespace rudderfish

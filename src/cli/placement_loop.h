@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "cli/config.h"
+#include "cli/control_server.h"
+#include "cli/extender_server.h"
+#include "cli/placement_actuator.h"
+#include "cli/rights.h"
+#include "cli/run_loop.h"
+#include "cli/run_metrics.h"
+#include "control/mode.h"
+#include "control/scheduler.h"
+#include "control/sqlite_journal.h"
+#include "kube/config_map_watch.h"
+#include "kube/lease.h"
+#include "kube/scheduling_feed.h"
+
+// What `run` drives where pods are placed: a live cluster's feed, the Scheduler for pods that name
+// it, and what an operator needs of them. One thread; all happens within Poll and Turn.
+
+namespace rudderfish {
+
+class PlacementLoop final : public RunLoop {
+ public:
+  // Listens, connects, and waits until all that is needed has been seen. Both outlive it.
+  static Result<std::unique_ptr<PlacementLoop>> Start(const Config& config, const Clock* clock,
+                                                      ControlServer* server);
+  ~PlacementLoop() override;
+
+  void Poll(std::chrono::milliseconds timeout) override;
+  bool CanWait() const override { return true; }
+  bool Turn() override;
+  std::chrono::milliseconds UntilDue() const override;
+  void Stop() override;
+  std::string Answer(std::string_view request) override;
+
+  std::string Describe() const;  // What it does, in words.
+
+ private:
+  PlacementLoop(const Config& config, const Clock* clock, ControlServer* server);
+  Result<void> Open();
+  bool MayAct() const;
+  Mode EffectiveMode() const;
+  void TakeControl(const kube::ConfigMapWatch::Data& data);
+  std::string Wished(const Wish& wish, std::string_view what);
+  void NoteJournal(const Result<void>& written);
+  void Report();
+  void ShowPlacement();
+  std::string Status() const;
+
+  Config config_;
+  const Clock* clock_;
+  ControlServer* server_;
+  RunMetrics metrics_;
+  std::string identity_, address_;
+  std::unique_ptr<SqliteJournal> journal_;
+  std::unique_ptr<kube::ApiClient> client_;   // Watches, Bindings, the Lease.
+  std::unique_ptr<kube::ApiClient> telling_;  // Events and conditions.
+  std::unique_ptr<PlacementActuatorOfKube> actuator_;
+  std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<kube::SchedulingFeed> feed_;
+  std::unique_ptr<kube::LeaseElection> lease_;
+  std::unique_ptr<kube::ConfigMapWatch> control_;
+  std::unique_ptr<ExtenderServer> extender_;
+  ModeSwitch switches_;
+  std::string journal_trouble_, control_problem_;
+  Instant started_, reported_, trimmed_, ends_written_, journal_retry_;
+  UnixMillis started_at_;
+};
+
+// What would be done, for people: --dry-run.
+std::string DescribePlacement(const Config& config);
+
+// As ReviewRights, of what placing asks for.
+Result<RightsReport> ReviewPlacementRights(const Config& config);
+
+}  // namespace rudderfish

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include "cluster/scheduling.h"
+
+// What a live cluster tells whoever places pods: nodes, namespaces and pods, one at a time, as they
+// appear, change and go. Told by kube/scheduling_feed.h. All from one thread.
+
+namespace rudderfish {
+
+// A pod by its name, and which of those that ever bore it.
+struct PodIdentity {
+  std::string object_namespace, name, uid;
+
+  std::string Key() const { return object_namespace + "/" + name; }
+  bool operator==(const PodIdentity&) const = default;
+  bool operator<(const PodIdentity& other) const {
+    return std::tie(object_namespace, name, uid) <
+           std::tie(other.object_namespace, other.name, other.uid);
+  }
+};
+
+// A pod that waits or takes room; those that have ended are gone.
+struct ObservedPod {
+  PodIdentity id;
+  std::shared_ptr<const PodClass> shape;
+  std::string node;  // Empty: it waits.
+  bool is_terminating = false;
+};
+
+class SchedulingObserver {
+ public:
+  virtual ~SchedulingObserver() = default;
+
+  virtual void NodeSeen(const SchedulingNode& node) = 0;  // New, or changed.
+  virtual void NodeGone(const std::string& name) = 0;
+  virtual void NamespaceSeen(const std::string& name, const Labels& labels) = 0;
+  virtual void NamespaceGone(const std::string& name) = 0;
+  virtual void PodSeen(const ObservedPod& pod) = 0;
+  virtual void PodGone(const std::string& key) = 0;  // "namespace/name".
+};
+
+}  // namespace rudderfish

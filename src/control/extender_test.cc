@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/extender.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace rudderfish {
+namespace {
+
+using ::testing::ElementsAre;
+
+class ExtenderTest : public ::testing::Test {
+ protected:
+  ExtenderTest() {
+    for (const auto& [name, used] : {std::pair("a", 100), {"b", 500}, {"c", 900}, {"d", 350}}) {
+      SchedulingNode node;
+      node.name = name;
+      node.allocatable = {1000, 1000};
+      node.pods_max = 10;
+      tables.PutNode(node);
+      auto held = std::make_shared<PodClass>();
+      held->amounts.requests = held->amounts.held = {used, used};
+      tables.Place(name, held, name, PodLife::kServing);
+    }
+  }
+  Extender Of(const char* policy, HardLimits limits = {}) {
+    return {&tables, *NodeScorerNamed(policy), limits};
+  }
+  static std::shared_ptr<PodClass> Shape(int64_t cpu_millis) {
+    auto shape = std::make_shared<PodClass>();
+    shape->amounts.requests = shape->amounts.held = {cpu_millis, 1};
+    return shape;
+  }
+
+  SchedulingTables tables;
+};
+
+TEST_F(ExtenderTest, GradesSpanTheNodesThatAreAskedAbout) {
+  Extender most = Of("most-allocated"), least = Of("least-allocated");
+  EXPECT_THAT(most.Prioritize(Shape(50), {"a", "d", "b", "c"}).of, ElementsAre(0, 3, 5, 10));
+  EXPECT_THAT(least.Prioritize(Shape(50), {"a", "d", "b", "c"}).of, ElementsAre(10, 7, 5, 0));
+  EXPECT_THAT(most.Prioritize(Shape(50), {"d", "a"}).of, ElementsAre(10, 0));
+}
+
+TEST_F(ExtenderTest, ANodeThatIsFullOrUnknownIsGradedAsTheWorst) {
+  EXPECT_THAT(Of("most-allocated").Prioritize(Shape(200), {"c", "a", "b", "nowhere"}).of,
+              ElementsAre(0, 0, 10, 0));
+}
+
+TEST_F(ExtenderTest, AbstainsFromWhatIsNotModelledAndWhereNothingDiffers) {
+  auto strange = Shape(50);
+  strange->unmodelled = {"claims devices (DRA)"};
+  Extender extender = Of("most-allocated");
+  const Extender::Grades grades = extender.Prioritize(strange, {"a", "c"});
+  EXPECT_THAT(grades.of, ElementsAre(0, 0));
+  EXPECT_EQ(grades.abstained, "the pod claims devices (DRA)");
+  EXPECT_EQ(extender.Prioritize(Shape(50), {"a"}).abstained, "all nodes are alike");
+  EXPECT_EQ(extender.Prioritize(Shape(50), {}).abstained, "none of the nodes is known");
+}
+
+TEST_F(ExtenderTest, HardLimitsRuleNodesOutAndNothingElseDoes) {
+  EXPECT_THAT(Of("most-allocated").Filter(*Shape(900), {"a", "c"}), ElementsAre("", ""));
+  EXPECT_THAT(Of("most-allocated", {.cpu = 0.6}).Filter(*Shape(100), {"a", "b", "c", "nowhere"}),
+              ElementsAre("", "", "over the hard limit of 0.6 of cpu", ""));
+}
+
+}  // namespace
+}  // namespace rudderfish

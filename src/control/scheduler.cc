@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/scheduler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr size_t kEndsMax = 256;  // Unwritten.
+constexpr int kLooksMax = 256;    // Of one turn.
+constexpr Duration kBetweenLooks = std::chrono::milliseconds(100);
+
+PodLife LifeOf(const ObservedPod& pod) {
+  return pod.is_terminating ? PodLife::kTerminating : PodLife::kServing;
+}
+
+RejectionMask RefusedBy(const Feasibility& feasibility) {
+  RejectionMask mask = 0;
+  for (const Rejection rejection : feasibility.rejection) mask |= MaskOf(rejection);
+  return mask;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(SchedulerOptions options, const Clock* clock,
+                     std::unique_ptr<NodeScorer> scorer, PlacementActuator* actuator,
+                     PlacementJournal* journal, std::function<bool()> leads)
+    : options_(std::move(options)),
+      clock_(clock),
+      scorer_(std::move(scorer)),
+      actuator_(actuator),
+      journal_(journal),
+      leads_(std::move(leads)),
+      queue_(options_.queue),
+      rng_(options_.seed) {}
+
+void Scheduler::NodeSeen(const SchedulingNode& node) {
+  tables_.PutNode(node);
+  may_end_ |= kMayEndByNode;
+  ++freed_;
+}
+
+void Scheduler::NodeGone(const std::string& name) {
+  tables_.RemoveNode(name);
+  may_end_ |= kMayEndByNode;  // Domains of topology have become fewer.
+  ++freed_;
+}
+
+void Scheduler::NamespaceSeen(const std::string& name, const Labels& labels) {
+  tables_.PutNamespace(name, labels);
+  may_end_ |= kMayEndByNode;
+  ++freed_;
+}
+
+void Scheduler::NamespaceGone(const std::string& name) { tables_.RemoveNamespace(name); }
+
+void Scheduler::PodSeen(const ObservedPod& pod) {
+  const std::string key = pod.id.Key();
+  if (pod.node.empty()) {
+    Want(pod, key);
+  } else {
+    Settle(pod, key);
+  }
+}
+
+// It waits for a node.
+void Scheduler::Want(const ObservedPod& pod, const std::string& key) {
+  const auto binding = bindings_.find(key);
+  if (binding != bindings_.end()) {
+    // The cluster does not show it yet; unless it is another pod, that is no news.
+    if (binding->second.id == pod.id) return;
+    Unassume(key);
+  }
+  const bool is_ours = !options_.name.empty() && pod.shape->scheduler == options_.name;
+  if (!is_ours || pod.is_terminating || !pod.shape->gates.empty()) {
+    queue_.Remove(key);
+    waiting_.erase(key);
+    return;
+  }
+  const auto [at, is_new] = waiting_.try_emplace(key);
+  Waiting& waiting = at->second;
+  if (!is_new && waiting.id == pod.id && waiting.shape == pod.shape) return;
+  if (is_new || !(waiting.id == pod.id)) waiting = {pod.id, pod.shape, clock_->Now(), ""};
+  waiting.shape = pod.shape;
+  queue_.Add(key, pod.shape->priority);
+}
+
+// It has a node, whoever gave it.
+void Scheduler::Settle(const ObservedPod& pod, const std::string& key) {
+  const auto binding = bindings_.find(key);
+  const bool is_ours = binding != bindings_.end() && binding->second.id == pod.id;
+  if (is_ours && binding->second.node == pod.node) {
+    Placed(&binding->second);
+  } else if (is_ours) {
+    ++counts_.bound_elsewhere;
+    End(&binding->second, Fate::kFailed, fmt::format("it has been bound to {}", pod.node));
+  }
+  if (binding != bindings_.end()) {
+    if (!binding->second.is_answered) --unanswered_;
+    bindings_.erase(binding);
+  }
+  const bool was_there = tables_.NodeOf(key) == pod.node;
+  tables_.Place(key, pod.shape, pod.node, LifeOf(pod));
+  queue_.Remove(key);
+  waiting_.erase(key);
+  if (pod.is_terminating) {  // No longer counted for spread.
+    may_end_ |= MaskOf(Rejection::kSpread);
+    ++freed_;
+  }
+  if (was_there) return;
+  if (on_placed_by_others_ && !is_ours) on_placed_by_others_(pod.id);
+  may_end_ |= kMayEndByPlacing;
+  ++placed_;
+  to_look_at_.insert(pod.node);
+}
+
+void Scheduler::PodGone(const std::string& key) {
+  Unassume(key);
+  queue_.Remove(key);
+  waiting_.erase(key);
+  if (tables_.NodeOf(key).empty()) return;
+  tables_.Remove(key);
+  may_end_ |= kMayEndByLeaving;
+  ++freed_;
+}
+
+// A binding is not waited for any more. Its room is free unless the cluster has said that it is
+// taken.
+void Scheduler::Unassume(const std::string& key) {
+  const auto at = bindings_.find(key);
+  if (at == bindings_.end()) return;
+  if (!at->second.is_answered) --unanswered_;
+  End(&at->second, Fate::kFailed, "the cluster does not show it");
+  bindings_.erase(at);
+  tables_.Remove(key);
+  may_end_ |= kMayEndByLeaving;
+  ++freed_;
+}
+
+void Scheduler::End(Binding* binding, Fate fate, const std::string& failure) {
+  if (std::exchange(binding->is_ended, true)) return;
+  ends_.push_back({binding->row, fate, failure});
+}
+
+void Scheduler::Placed(Binding* binding) {
+  if (binding->is_ended) return;
+  ++counts_.bound;
+  actuator_->TellPlaced(binding->id, binding->node);
+  End(binding, Fate::kDone);
+}
+
+void Scheduler::LookForLostRaces() {
+  for (const std::string& node : to_look_at_) {
+    if (!tables_.IsOvercommitted(node)) continue;
+    ++counts_.lost_races;
+    LogWarning("node {} holds more than it has: another scheduler has placed pods there too", node);
+  }
+  to_look_at_.clear();
+}
+
+void Scheduler::LookAtBindings(Instant now) {
+  if (now < bindings_looked_at_ + kBetweenLooks) return;
+  bindings_looked_at_ = now;
+  std::vector<std::string> again, unconfirmed;
+  for (const auto& [key, binding] : bindings_) {
+    if (binding.is_answered && binding.confirm_by <= now) unconfirmed.push_back(key);
+    const bool is_unclear = !binding.is_answered && binding.repeat_at != Instant();
+    if (is_unclear && binding.repeat_at <= now) again.push_back(key);
+  }
+  for (const std::string& key : again) Send(key);
+  for (const std::string& key : unconfirmed) {
+    ++counts_.unconfirmed;
+    Unassume(key);
+    if (waiting_.contains(key)) queue_.Add(key, waiting_.at(key).shape->priority);
+  }
+}
+
+Result<bool> Scheduler::Turn() {
+  if (!leads_()) return false;
+  const Instant now = clock_->Now();
+  LookForLostRaces();
+  LookAtBindings(now);
+  if (may_end_ != 0) queue_.Wake(std::exchange(may_end_, 0), now);
+  queue_.Advance(now);
+  batch_.clear();
+  const auto has_room = [&] {
+    return batch_.size() < static_cast<size_t>(options_.batch_max) &&
+           unanswered_ + batch_.size() < static_cast<size_t>(options_.bindings_max);
+  };
+  std::vector<std::string> keys;
+  for (int looks = 0; looks < kLooksMax && has_room(); ++looks) {
+    std::optional<std::string> key = queue_.Pop();
+    if (!key) break;
+    PlacementRow row;
+    if (!Decide(*key, &row)) continue;
+    batch_.push_back(std::move(row));
+    keys.push_back(*std::move(key));
+  }
+  if (batch_.empty()) {
+    if (ends_.size() >= kEndsMax) TRY(WriteEnds());
+    return queue_.active() > 0 && has_room();
+  }
+  const Result<void> written = journal_->AppendPlacements(batch_, ends_);
+  if (written) ends_.clear();
+  for (size_t i = 0; i < batch_.size(); ++i) {
+    if (batch_[i].node.empty()) continue;
+    if (!written || !leads_()) {
+      tables_.Remove(keys[i]);
+      queue_.BackOff(keys[i], now);
+      if (written) ends_.push_back({batch_[i].number, Fate::kFailed, "another instance leads"});
+      continue;
+    }
+    bindings_[keys[i]] = {.id = batch_[i].pod, .node = batch_[i].node, .row = batch_[i].number};
+    ++unanswered_;
+    ++counts_.decisions;
+    Send(keys[i]);
+  }
+  if (!written) return tl::unexpected(written.error());
+  return queue_.active() > 0 && unanswered_ < static_cast<size_t>(options_.bindings_max);
+}
+
+Result<void> Scheduler::WriteEnds() {
+  if (ends_.empty()) return {};
+  TRY(journal_->AppendPlacements({}, ends_));
+  ends_.clear();
+  return {};
+}
+
+Duration Scheduler::UntilDue() const {
+  const Instant now = clock_->Now();
+  const auto until = [&](Instant at) { return std::max(at - now, Duration::zero()); };
+  Duration due = std::chrono::seconds(1);  // Bindings are looked at once a second.
+  if (queue_.active() > 0 && unanswered_ < static_cast<size_t>(options_.bindings_max))
+    return Duration::zero();
+  if (may_end_ != 0 && queue_.asleep() > 0) return Duration::zero();
+  if (const auto next = queue_.NextDue()) due = std::min(due, until(*next));
+  return due;
+}
+
+const Scheduler::Hopeless* Scheduler::KnownHopeless(PodClassId pod) {
+  if (hopeless_of_ != tables_.rebuilds()) hopeless_.clear();
+  hopeless_of_ = tables_.rebuilds();
+  const auto at = hopeless_.find(pod);
+  if (at == hopeless_.end() || at->second.left != freed_) return nullptr;
+  const bool may_be_helped = (at->second.refused_by & kMayEndByPlacing) != 0;
+  return may_be_helped && at->second.placed != placed_ ? nullptr : &at->second;
+}
+
+// True: there is a row to write; the pod has got a node if the row has one.
+bool Scheduler::Decide(const std::string& key, PlacementRow* row) {
+  const Waiting& waiting = waiting_.at(key);
+  SchedulingRules& rules = tables_.Rules();
+  row->pod = waiting.id;
+  row->scheduler = options_.name;
+  row->policy = scorer_->name();
+  row->priority = waiting.shape->priority;
+  row->attempt = queue_.attempts(key);
+  row->waited_ms = Seconds(clock_->Now() - waiting.since) * 1000;
+  row->nodes = rules.nodes().size();
+  if (!waiting.shape->unmodelled.empty()) {
+    ++counts_.unmodelled;
+    return Refuse(key,
+                  fmt::format("not placed by {}, which does not model this: the pod {}",
+                              options_.name, fmt::join(waiting.shape->unmodelled, "; ")),
+                  MaskOf(Rejection::kPod), row);
+  }
+  const PodClassId pod = rules.Register(waiting.shape);
+  if (const Hopeless* known = KnownHopeless(pod))
+    return Refuse(key, known->message, known->refused_by, row);
+  rules.Filter(pod, &feasibility_);
+  row->feasible = feasibility_.feasible;
+  if (feasibility_.feasible == 0) {
+    Hopeless& found = hopeless_[pod];
+    found = {rules.Message(pod, feasibility_), RefusedBy(feasibility_), freed_, placed_};
+    return Refuse(key, found.message, found.refused_by, row);
+  }
+  const NodeId node = Choose(rules, pod, row);
+  row->node = rules.nodes().node(node).name;
+  tables_.Place(key, waiting.shape, row->node, PodLife::kServing);
+  may_end_ |= kMayEndByPlacing;
+  ++placed_;
+  return true;
+}
+
+// The pod goes on waiting. A row is written, and a condition, where that is news.
+bool Scheduler::Refuse(const std::string& key, std::string message, RejectionMask refused_by,
+                       PlacementRow* row) {
+  Waiting& waiting = waiting_.at(key);
+  ++counts_.waiting;
+  const bool is_new = waiting.told != message;
+  actuator_->TellWaiting(waiting.id, message, is_new ? News::kFirst : News::kAgain);
+  waiting.told = message;
+  row->reason = std::move(message);
+  row->fate = Fate::kStayed;
+  queue_.Sleep(key, refused_by, clock_->Now());
+  return is_new;
+}
+
+// The best; among equals any, so that many schedulers do not all take the first.
+NodeId Scheduler::Choose(const SchedulingRules& rules, PodClassId pod, PlacementRow* row) {
+  scorer_->Score(rules, pod, feasibility_, &scores_);
+  NodeId chosen = kNone;
+  uint32_t equals = 0;
+  const auto kept = static_cast<size_t>(options_.alternatives_kept);
+  std::vector<std::pair<double, NodeId>> best;
+  for (NodeId n = 0; n < rules.nodes().size(); ++n) {
+    if (!feasibility_.IsFeasible(n)) continue;
+    const double score = scores_[n];
+    if (chosen == kNone || score > scores_[chosen]) {
+      chosen = n;
+      equals = 1;
+    } else if (score == scores_[chosen] && rng_.Below(++equals) == 0) {
+      chosen = n;
+    }
+    if (best.size() == kept && score <= best.back().first) continue;
+    if (best.size() == kept) best.pop_back();
+    const auto at = std::find_if(best.begin(), best.end(),
+                                 [&](const auto& other) { return other.first < score; });
+    best.insert(at, {score, n});
+  }
+  CHECK_NE(chosen, kNone);
+  row->best.emplace_back(rules.nodes().node(chosen).name, scores_[chosen]);
+  for (const auto& [score, n] : best) {
+    if (n != chosen && row->best.size() < kept)
+      row->best.emplace_back(rules.nodes().node(n).name, score);
+  }
+  return chosen;
+}
+
+void Scheduler::Send(const std::string& key) {
+  Binding& binding = bindings_.at(key);
+  if (!leads_()) {  // Whoever does sees in the cluster what came of it.
+    binding.repeat_at = clock_->Now() + options_.repeat;
+    return;
+  }
+  binding.repeat_at = {};
+  actuator_->Bind(binding.id, binding.node,
+                  [this, key, id = binding.id](BindingOutcome outcome, const std::string& why) {
+                    Answered(key, id, outcome, why);
+                  });
+}
+
+void Scheduler::Answered(const std::string& key, const PodIdentity& id, BindingOutcome outcome,
+                         const std::string& why) {
+  const auto at = bindings_.find(key);
+  // The cluster may have shown it already.
+  if (at == bindings_.end() || !(at->second.id == id) || at->second.is_answered) return;
+  Binding& binding = at->second;
+  const Instant now = clock_->Now();
+  if (outcome == BindingOutcome::kUnclear) {
+    ++counts_.unclear;
+    binding.repeat_at = now + options_.repeat;
+    return;
+  }
+  binding.is_answered = true;
+  --unanswered_;
+  if (outcome == BindingOutcome::kBound) {
+    Placed(&binding);
+    binding.confirm_by = now + options_.confirmation_limit;
+    return;
+  }
+  if (outcome == BindingOutcome::kConflict) {
+    // Perhaps it is our own binding that was unclear: the room is kept until the cluster says.
+    ++counts_.conflicts;
+    binding.confirm_by = now + options_.conflict_limit;
+    return;
+  }
+  ++(outcome == BindingOutcome::kGone ? counts_.gone : counts_.refused);
+  End(&binding, Fate::kFailed, why);
+  Unassume(key);
+  queue_.BackOff(key, now);
+  const auto waiting = waiting_.find(key);
+  if (waiting == waiting_.end() || outcome == BindingOutcome::kGone) return;
+  actuator_->TellWaiting(id, why, waiting->second.told == why ? News::kAgain : News::kFirst);
+  waiting->second.told = why;
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "cluster/scheduling_observer.h"
+#include "control/node_scorer.h"
+#include "control/placement_journal.h"
+#include "control/scheduling_queue.h"
+#include "control/scheduling_tables.h"
+
+// A scheduler for the pods that name it (spec.schedulerName): which node each gets, one pod after
+// another, by kube-scheduler's rules and a NodeScorer.
+//
+// A pod that was given a node is assumed there from then on; many bindings are under way at once.
+// What became of one is what the API server says: bound; gone; a conflict, because the pod has a
+// node already or is another one, and then the cluster's own word is awaited; unclear, because
+// the server was not heard, and then the same binding is sent again until it says. So no pod is
+// bound twice, and none is lost when this is killed at any time: who starts anew sees in the
+// cluster what was done.
+//
+// Not thread safe. All happens within Turn and the calls of the observer and of the actuator.
+
+namespace rudderfish {
+
+enum class BindingOutcome {
+  kBound,
+  kGone,      // The pod is not there any more.
+  kConflict,  // It has a node, or is another one of that name.
+  kUnclear,   // Nothing was heard: it may be bound.
+  kRefused,   // Not allowed, not valid.
+};
+
+enum class News { kFirst, kAgain };  // Whether that was told of the pod the last time, too.
+
+// How the cluster is acted upon.
+class PlacementActuator {
+ public:
+  using OnDone = std::function<void(BindingOutcome outcome, const std::string& why)>;
+
+  virtual ~PlacementActuator() = default;
+
+  // `done` is called later, not from within.
+  virtual void Bind(const PodIdentity& pod, const std::string& node, OnDone done) = 0;
+
+  // For people: what was done, and why a pod goes on waiting.
+  virtual void TellPlaced(const PodIdentity& pod, const std::string& node) = 0;
+  virtual void TellWaiting(const PodIdentity& pod, const std::string& message, News news) = 0;
+};
+
+struct SchedulerOptions {
+  std::string name = "rudderfish";  // As pods name it. Empty: it places nothing, and looks on.
+  SchedulingQueueOptions queue;
+  int bindings_max = 64;                                  // Under way at once.
+  int batch_max = 32;                                     // Decided before any is sent.
+  Duration confirmation_limit = std::chrono::minutes(1);  // For the cluster to show a binding.
+  Duration conflict_limit = std::chrono::seconds(5);      // The same, where there was a conflict.
+  Duration repeat = std::chrono::seconds(1);              // Of a binding that is unclear.
+  int alternatives_kept = 3;                              // In the journal.
+  uint64_t seed = 1;                                      // Of who is taken among equals.
+};
+
+struct SchedulerCounts {
+  int64_t decisions = 0;   // Nodes given.
+  int64_t bound = 0;       // As the API server answered.
+  int64_t waiting = 0;     // Attempts that found no node.
+  int64_t unmodelled = 0;  // Attempts on pods that are left waiting for that.
+  int64_t conflicts = 0, unclear = 0, refused = 0, gone = 0;
+  int64_t unconfirmed = 0;      // Bindings that the cluster did not show in time.
+  int64_t bound_elsewhere = 0;  // Our pods that somebody else gave a node.
+  int64_t lost_races = 0;       // Times that a node was found to hold more than it has.
+};
+
+class Scheduler final : public SchedulingObserver {
+ public:
+  // All outlive it. `leads` is asked right before anything is done.
+  Scheduler(SchedulerOptions options, const Clock* clock, std::unique_ptr<NodeScorer> scorer,
+            PlacementActuator* actuator, PlacementJournal* journal, std::function<bool()> leads);
+
+  void NodeSeen(const SchedulingNode& node) override;
+  void NodeGone(const std::string& name) override;
+  void NamespaceSeen(const std::string& name, const Labels& labels) override;
+  void NamespaceGone(const std::string& name) override;
+  void PodSeen(const ObservedPod& pod) override;
+  void PodGone(const std::string& key) override;
+
+  // Told of each pod that somebody else has given a node.
+  void OnPlacedByOthers(std::function<void(const PodIdentity&)> callback) {
+    on_placed_by_others_ = std::move(callback);
+  }
+
+  // Decides about some pods, and has them bound. True: there is more to decide at once. An error
+  // is the journal's: nothing was done.
+  Result<bool> Turn();
+
+  // How long nothing needs to be done unless the cluster tells something.
+  Duration UntilDue() const;
+
+  // Writes down what is not written yet of what came of decisions.
+  Result<void> WriteEnds();
+
+  bool is_idle() const { return bindings_.empty(); }
+  SchedulingTables& tables() { return tables_; }
+  const SchedulingQueue& queue() const { return queue_; }
+  const SchedulerCounts& counts() const { return counts_; }
+  size_t bindings() const { return bindings_.size(); }
+  std::string_view policy() const { return scorer_->name(); }
+  const std::string& name() const { return options_.name; }
+
+ private:
+  struct Waiting {
+    PodIdentity id;
+    std::shared_ptr<const PodClass> shape;
+    Instant since;
+    std::string told;  // Why it waits, as it was said last.
+  };
+  struct Binding {
+    PodIdentity id;
+    std::string node;
+    int64_t row = 0;
+    bool is_answered = false;
+    bool is_ended = false;  // In the journal.
+    Instant repeat_at;      // If unclear, when to send it again.
+    Instant confirm_by;     // Once it is answered.
+  };
+  struct Hopeless {  // No node for a class, until something changes.
+    std::string message;
+    RejectionMask refused_by = 0;
+    uint64_t left = 0, placed = 0;  // Of freed_ and placed_ when it was found.
+  };
+
+  void Want(const ObservedPod& pod, const std::string& key);
+  void Settle(const ObservedPod& pod, const std::string& key);
+  void Unassume(const std::string& key);
+  void LookForLostRaces();
+  void LookAtBindings(Instant now);
+  bool Decide(const std::string& key, PlacementRow* row);
+  bool Refuse(const std::string& key, std::string message, RejectionMask refused_by,
+              PlacementRow* row);
+  NodeId Choose(const SchedulingRules& rules, PodClassId pod, PlacementRow* row);
+  const Hopeless* KnownHopeless(PodClassId pod);
+  void Send(const std::string& key);
+  void Answered(const std::string& key, const PodIdentity& id, BindingOutcome outcome,
+                const std::string& why);
+  void End(Binding* binding, Fate fate, const std::string& failure = "");
+  void Placed(Binding* binding);
+
+  SchedulerOptions options_;
+  const Clock* clock_;
+  std::unique_ptr<NodeScorer> scorer_;
+  PlacementActuator* actuator_;
+  PlacementJournal* journal_;
+  std::function<bool()> leads_;
+  std::function<void(const PodIdentity&)> on_placed_by_others_;
+  SchedulingTables tables_;
+  SchedulingQueue queue_;
+  std::unordered_map<std::string, Waiting> waiting_;
+  std::unordered_map<std::string, Binding> bindings_;  // Sent, and not yet shown by the cluster.
+  size_t unanswered_ = 0;                              // Of them.
+  RejectionMask may_end_ = 0;                          // By what has happened since the last turn.
+  uint64_t freed_ = 0, placed_ = 0;                    // Events of each kind.
+  std::unordered_map<PodClassId, Hopeless> hopeless_;
+  int64_t hopeless_of_ = 0;  // Of which tables.
+  Instant bindings_looked_at_;
+  std::set<std::string> to_look_at_;  // Nodes that somebody else has put a pod on.
+  std::vector<PlacementEnd> ends_;
+  std::vector<PlacementRow> batch_;
+  Rng rng_;
+  Feasibility feasibility_;
+  std::vector<double> scores_;
+  SchedulerCounts counts_;
+};
+
+}  // namespace rudderfish

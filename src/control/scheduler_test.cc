@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/scheduler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+
+namespace rudderfish {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+SchedulingNode SchedulerNode(const std::string& name, int64_t cpu_millis = 1000) {
+  SchedulingNode node;
+  node.name = name;
+  node.labels = {{"kubernetes.io/hostname", name}};
+  node.allocatable = {cpu_millis, int64_t{1} << 30};
+  node.pods_max = 110;
+  return node;
+}
+
+// The part of an API server that binds, and of a watch that tells of it when it is asked to.
+class BindingServer final : public PlacementActuator {
+ public:
+  void Bind(const PodIdentity& pod, const std::string& node, OnDone done) override {
+    asked.push_back({pod, node, std::move(done)});
+  }
+  void TellPlaced(const PodIdentity& pod, const std::string& node) override {
+    told.push_back(pod.name + " on " + node);
+  }
+  void TellWaiting(const PodIdentity& pod, const std::string& message, News news) override {
+    if (news == News::kFirst) told.push_back(pod.name + ": " + message);
+  }
+
+  // Answers all that was asked; what was bound first stays.
+  void Answer(std::optional<BindingOutcome> instead = std::nullopt) {
+    const auto all = std::exchange(asked, {});
+    for (const Asked& one : all) {
+      const bool is_first = bound.emplace(one.pod.Key(), one.node).second;
+      one.done(instead.value_or(is_first ? BindingOutcome::kBound : BindingOutcome::kConflict),
+               "why");
+    }
+  }
+
+  struct Asked {
+    PodIdentity pod;
+    std::string node;
+    OnDone done;
+  };
+  std::vector<Asked> asked;
+  std::map<std::string, std::string> bound;
+  std::vector<std::string> told;
+};
+
+class SchedulerTest : public ::testing::Test {
+ protected:
+  SchedulerTest() { Start(); }
+
+  void Start() {
+    scheduler.emplace(SchedulerOptions{}, &clock, *NodeScorerNamed("kube-default"), &server,
+                      &journal, [this] { return leads; });
+  }
+
+  static std::shared_ptr<PodClass> Shape(int64_t cpu_millis = 100) {
+    auto shape = std::make_shared<PodClass>();
+    shape->object_namespace = "default";
+    shape->amounts.requests = shape->amounts.held = {cpu_millis, 1 << 20};
+    shape->scheduler = "rudderfish";
+    return shape;
+  }
+  void See(const std::string& name, std::shared_ptr<const PodClass> shape,
+           const std::string& node = "", const std::string& uid = "1") {
+    scheduler->PodSeen({{"default", name, uid}, std::move(shape), node});
+  }
+  void Turn() {
+    const Result<bool> turned = scheduler->Turn();
+    ASSERT_TRUE(turned.has_value()) << turned.error().message;
+  }
+  int64_t FreeCpu(const std::string& node) {
+    const NodeTable& nodes = scheduler->tables().Rules().nodes();
+    return nodes.free(NodeTable::kCpu)[nodes.Find(node)];
+  }
+
+  ManualClock clock{Instant(seconds(1000))};
+  BindingServer server;
+  MemoryPlacementJournal journal;
+  bool leads = true;
+  std::optional<Scheduler> scheduler;
+};
+
+TEST_F(SchedulerTest, PodsOfTheSameTurnSeeEachOther) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  for (const char* name : {"x", "y", "z"}) See(name, Shape(400));
+  Turn();
+  ASSERT_EQ(server.asked.size(), 2);
+  EXPECT_THAT(server.told, ElementsAre("z: 0/1 nodes are available: 1 Insufficient cpu."));
+  server.Answer();
+  EXPECT_THAT(server.told, ::testing::Contains("x on a"));
+  EXPECT_EQ(FreeCpu("a"), 200);
+  ASSERT_EQ(journal.rows().size(), 3);
+  EXPECT_EQ(journal.rows()[0].node, "a");
+  EXPECT_EQ(journal.rows()[2].fate, Fate::kStayed);
+  ASSERT_TRUE(scheduler->WriteEnds().has_value());
+  EXPECT_EQ(journal.rows()[0].fate, Fate::kDone);
+}
+
+TEST_F(SchedulerTest, APodThatLeavesWakesWhoWaitsForItsRoom) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("old", Shape(900), "a");
+  See("new", Shape(500));
+  Turn();
+  EXPECT_TRUE(server.asked.empty());
+  clock.Advance(seconds(2));
+  Turn();
+  EXPECT_EQ(scheduler->queue().asleep(), 1);
+  scheduler->PodGone("default/old");
+  Turn();
+  ASSERT_EQ(server.asked.size(), 1);
+  EXPECT_EQ(server.asked[0].pod.name, "new");
+}
+
+TEST_F(SchedulerTest, WhoIsWokenBacksOffFirst) {
+  scheduler->NodeSeen(SchedulerNode("a", 100));
+  See("x", Shape(500));
+  Turn();
+  scheduler->NodeSeen(SchedulerNode("a", 1000));
+  Turn();
+  EXPECT_TRUE(server.asked.empty());
+  clock.Advance(seconds(1));
+  Turn();
+  EXPECT_EQ(server.asked.size(), 1);
+}
+
+TEST_F(SchedulerTest, PriorityGoesFirstAndThenWhoWaitedLongest) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  auto urgent = Shape();
+  urgent->priority = 10;
+  See("first", Shape());
+  See("second", Shape());
+  See("urgent", urgent);
+  Turn();
+  ASSERT_EQ(server.asked.size(), 3);
+  EXPECT_EQ(server.asked[0].pod.name, "urgent");
+  EXPECT_EQ(server.asked[1].pod.name, "first");
+}
+
+TEST_F(SchedulerTest, OthersPodsGatedOnesAndThoseThatEndAreLeftAlone) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  auto others = Shape(), gated = Shape();
+  others->scheduler = "default-scheduler";
+  gated->gates = {"wait"};
+  See("others", others);
+  See("gated", gated);
+  scheduler->PodSeen({{"default", "ending", "1"}, Shape(), "", true});
+  Turn();
+  EXPECT_TRUE(server.asked.empty());
+  See("gated", Shape());
+  Turn();
+  ASSERT_EQ(server.asked.size(), 1);
+  EXPECT_EQ(server.asked[0].pod.name, "gated");
+}
+
+TEST_F(SchedulerTest, WhatIsNotModelledIsNamedAndLeftWaiting) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  auto shape = Shape();
+  shape->unmodelled = {"claims devices (DRA)"};
+  See("x", shape);
+  Turn();
+  EXPECT_TRUE(server.asked.empty());
+  ASSERT_EQ(server.told.size(), 1);
+  EXPECT_THAT(server.told[0], HasSubstr("claims devices (DRA)"));
+}
+
+TEST_F(SchedulerTest, AnUnclearBindingIsSentAgainToTheSameNodeUntilItIsClear) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  scheduler->NodeSeen(SchedulerNode("b"));
+  See("x", Shape(700));
+  Turn();
+  const std::string node = server.asked[0].node;
+  server.Answer(BindingOutcome::kUnclear);  // It was bound, and nobody heard.
+  Turn();
+  EXPECT_TRUE(server.asked.empty());
+  clock.Advance(seconds(1));
+  Turn();
+  ASSERT_EQ(server.asked.size(), 1);
+  EXPECT_EQ(server.asked[0].node, node);
+  server.Answer();  // A conflict, with itself.
+  EXPECT_EQ(scheduler->counts().conflicts, 1);
+  EXPECT_EQ(FreeCpu(node), 300) << "the room is kept";
+  See("x", Shape(700), node);
+  ASSERT_TRUE(scheduler->WriteEnds().has_value());
+  EXPECT_EQ(journal.rows()[0].fate, Fate::kDone);
+  clock.Advance(seconds(100));
+  Turn();
+  EXPECT_TRUE(server.asked.empty());
+}
+
+TEST_F(SchedulerTest, AfterAConflictThatTheClusterNeverExplainsItIsTriedAgain) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape());
+  Turn();
+  server.Answer(BindingOutcome::kConflict);
+  clock.Advance(seconds(6));
+  Turn();
+  EXPECT_EQ(server.asked.size(), 1);
+}
+
+TEST_F(SchedulerTest, APodMadeAnewUnderItsNameIsAnotherOne) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape(600), "", "1");
+  Turn();
+  See("x", Shape(600), "", "2");
+  EXPECT_EQ(FreeCpu("a"), 1000);
+  Turn();
+  ASSERT_EQ(server.asked.size(), 2);
+  EXPECT_EQ(server.asked[1].pod.uid, "2");
+  server.asked[0].done(BindingOutcome::kConflict, "");
+  EXPECT_EQ(FreeCpu("a"), 400) << "the answer is of the first";
+}
+
+TEST_F(SchedulerTest, ARefusedBindingGivesItsRoomBackAndSaysWhy) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape(600));
+  Turn();
+  server.Answer(BindingOutcome::kRefused);
+  EXPECT_EQ(FreeCpu("a"), 1000);
+  EXPECT_THAT(server.told, ElementsAre("x: why"));
+  clock.Advance(seconds(1));
+  Turn();
+  EXPECT_EQ(server.asked.size(), 1);
+}
+
+TEST_F(SchedulerTest, ALostRaceIsCountedAndNotRepeated) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("ours", Shape(600));
+  Turn();
+  See("theirs", Shape(600), "a");
+  Turn();
+  EXPECT_EQ(scheduler->counts().lost_races, 1);
+  server.Answer();
+  See("next", Shape(100));
+  Turn();
+  EXPECT_TRUE(server.asked.empty());
+}
+
+TEST_F(SchedulerTest, WhoDoesNotLeadDoesNothing) {
+  leads = false;
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape());
+  Turn();
+  EXPECT_TRUE(server.asked.empty());
+  EXPECT_TRUE(journal.rows().empty());
+  leads = true;
+  Turn();
+  EXPECT_EQ(server.asked.size(), 1);
+}
+
+TEST_F(SchedulerTest, WhoStartsAnewBindsNothingThatIsBound) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape());
+  Turn();
+  const auto before = std::exchange(server.asked, {});
+  server.bound["default/x"] = "a";  // And we are killed.
+  Start();
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape());  // As an old list has it.
+  Turn();
+  server.Answer();
+  EXPECT_EQ(scheduler->counts().conflicts, 1);
+  See("x", Shape(), "a");
+  clock.Advance(seconds(20));
+  Turn();
+  EXPECT_TRUE(server.asked.empty());
+  EXPECT_EQ(server.bound.size(), 1);
+}
+
+TEST_F(SchedulerTest, ManyPodsOfOneKindThatFitNowhereAreJudgedOnce) {
+  scheduler->NodeSeen(SchedulerNode("a", 100));
+  const auto shape = Shape(500);
+  for (int i = 0; i < 40; ++i) See("x" + std::to_string(i), shape);
+  Turn();
+  Turn();
+  EXPECT_EQ(scheduler->queue().asleep(), 40);
+  EXPECT_EQ(scheduler->counts().waiting, 40);
+}
+
+TEST(SchedulingQueue, BacksOffTwiceAsLongEachTimeUpToTenSeconds) {
+  SchedulingQueue queue;
+  queue.Add("x", 0);
+  Instant now(seconds(1));
+  for (const int wait_s : {1, 2, 4, 8, 10, 10}) {
+    ASSERT_TRUE(queue.Pop().has_value());
+    queue.BackOff("x", now);
+    queue.Advance(now + seconds(wait_s) - Duration(1));
+    EXPECT_EQ(queue.active(), 0) << wait_s;
+    now += seconds(wait_s);
+    queue.Advance(now);
+    EXPECT_EQ(queue.active(), 1) << wait_s;
+  }
+}
+
+TEST(SchedulingQueue, WakesOnlyWhomTheEventMayConcern) {
+  SchedulingQueue queue;
+  const Instant now(seconds(1));
+  queue.Add("room", 0);
+  queue.Add("friend", 0);
+  queue.Pop();
+  queue.Pop();
+  queue.Sleep("room", MaskOf(Rejection::kResources), now);
+  queue.Sleep("friend", MaskOf(Rejection::kAffinity), now);
+  queue.Wake(kMayEndByPlacing, now + seconds(5));
+  EXPECT_EQ(queue.Pop(), "friend");
+  EXPECT_EQ(queue.asleep(), 1);
+  queue.Advance(now + std::chrono::minutes(5));
+  EXPECT_EQ(queue.Pop(), "room");
+}
+
+TEST(SchedulingTables, AreWhatAFreshStartMakesOfTheSamePods) {
+  SchedulingTables tables, fresh;
+  auto shape = std::make_shared<PodClass>();
+  shape->amounts.held = shape->amounts.requests = {100, 0};
+  tables.PutNode(SchedulerNode("a"));
+  tables.Rules();
+  tables.Place("x", shape, "a", PodLife::kServing);
+  tables.Place("y", shape, "b", PodLife::kServing);  // Of which nobody has told yet.
+  tables.PutNode(SchedulerNode("b"));
+  tables.PutNode(SchedulerNode("a", 2000));
+  tables.Rules();
+  tables.Place("x", shape, "a", PodLife::kTerminating);
+  tables.Place("z", shape, "a", PodLife::kServing);
+  tables.Remove("z");
+  const auto free = [&](const char* node) {
+    const NodeTable& nodes = tables.Rules().nodes();
+    return nodes.free(NodeTable::kCpu)[nodes.Find(node)];
+  };
+  EXPECT_EQ(free("a"), 1900);
+  EXPECT_EQ(free("b"), 900);
+  tables.RemoveNode("a");
+  EXPECT_EQ(tables.Rules().nodes().size(), 1);
+  EXPECT_EQ(free("b"), 900);
+}
+
+}  // namespace
+}  // namespace rudderfish

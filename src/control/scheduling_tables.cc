@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/scheduling_tables.h"
+
+#include <utility>
+#include <vector>
+
+namespace rudderfish {
+namespace {
+
+constexpr int kClassesSpare = 512;
+
+}  // namespace
+
+void SchedulingTables::PutNode(const SchedulingNode& node) {
+  const auto [at, is_new] = nodes_.try_emplace(node.name, node);
+  if (is_new) {
+    is_stale_ = true;
+    return;
+  }
+  if (at->second == node) return;
+  at->second = node;
+  if (is_stale_) return;
+  rules_.ReplaceNode(rules_.nodes().Find(node.name), node);
+}
+
+void SchedulingTables::RemoveNode(const std::string& name) {
+  if (nodes_.erase(name) > 0) is_stale_ = true;
+}
+
+void SchedulingTables::PutNamespace(const std::string& name, const Labels& labels) {
+  const auto [at, is_new] = namespaces_.try_emplace(name, labels);
+  if (!is_new && at->second == labels) return;
+  at->second = labels;
+  is_stale_ = true;
+}
+
+void SchedulingTables::RemoveNamespace(const std::string& name) {
+  // Its pods are gone before it, so that nothing asks for its labels.
+  namespaces_.erase(name);
+}
+
+void SchedulingTables::Place(const std::string& key, const std::shared_ptr<const PodClass>& shape,
+                             const std::string& node, PodLife life) {
+  Placed& pod = pods_[key];
+  if (pod.shape == shape && pod.node == node && pod.life == life) return;
+  TakeOut(&pod);
+  pod.shape = shape;
+  pod.node = node;
+  pod.life = life;
+  if (!is_stale_) Enter(&pod);
+}
+
+void SchedulingTables::Remove(const std::string& key) {
+  const auto at = pods_.find(key);
+  if (at == pods_.end()) return;
+  TakeOut(&at->second);
+  pods_.erase(at);
+}
+
+std::string_view SchedulingTables::NodeOf(const std::string& key) const {
+  const auto at = pods_.find(key);
+  return at == pods_.end() ? std::string_view() : at->second.node;
+}
+
+void SchedulingTables::Enter(Placed* pod) {
+  pod->at = rules_.nodes().Find(pod->node);
+  if (pod->at == kNone) return;
+  pod->pod_class = rules_.Register(pod->shape);
+  rules_.Assume(pod->pod_class, pod->at, pod->life);
+}
+
+void SchedulingTables::TakeOut(Placed* pod) {
+  const PodClassId pod_class = std::exchange(pod->pod_class, kNone);
+  if (!is_stale_ && pod_class != kNone) rules_.Forget(pod_class, pod->at, pod->life);
+}
+
+SchedulingRules& SchedulingTables::Rules() {
+  if (is_stale_ || rules_.class_count() > classes_max_) Rebuild();
+  return rules_;
+}
+
+void SchedulingTables::Rebuild() {
+  std::vector<SchedulingNode> nodes;
+  nodes.reserve(nodes_.size());
+  for (const auto& [name, node] : nodes_) nodes.push_back(node);
+  rules_.Reset(std::move(nodes), namespaces_);
+  is_stale_ = false;
+  for (auto& [key, pod] : pods_) {
+    pod.pod_class = kNone;
+    Enter(&pod);
+  }
+  classes_max_ = 2 * rules_.class_count() + kClassesSpare;
+  ++rebuilds_;
+}
+
+bool SchedulingTables::IsOvercommitted(const std::string& node) {
+  const NodeTable& nodes = Rules().nodes();
+  const NodeId at = nodes.Find(node);
+  if (at == kNone) return false;
+  return nodes.pods_free()[at] < 0 || nodes.free(NodeTable::kCpu)[at] < 0 ||
+         nodes.free(NodeTable::kMemory)[at] < 0 || nodes.free(NodeTable::kEphemeral)[at] < 0;
+}
+
+}  // namespace rudderfish

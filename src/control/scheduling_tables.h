@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "cluster/scheduling.h"
+#include "model/scheduling_rules.h"
+
+// A live cluster's nodes and placed pods in SchedulingRules, kept as they come and go. Pods and
+// changed nodes are entered one by one; nodes that appear or vanish and namespaces whose labels
+// change mark the whole as stale, and the next question makes it anew, once however many there
+// were. That also forgets the classes of pods that are gone.
+//
+// Ids of nodes and classes are valid until the next Rules(). One thread.
+
+namespace rudderfish {
+
+class SchedulingTables {
+ public:
+  void PutNode(const SchedulingNode& node);
+  void RemoveNode(const std::string& name);
+  void PutNamespace(const std::string& name, const Labels& labels);
+  void RemoveNamespace(const std::string& name);
+
+  // The pod takes room there, wherever it did before. A node that is not known takes it once it is.
+  void Place(const std::string& key, const std::shared_ptr<const PodClass>& shape,
+             const std::string& node, PodLife life);
+  void Remove(const std::string& key);
+
+  // Where it takes room; empty: nowhere.
+  std::string_view NodeOf(const std::string& key) const;
+
+  // Up to date.
+  SchedulingRules& Rules();
+
+  // Whether more is held of a node than it has: two schedulers have raced, or it has shrunk.
+  bool IsOvercommitted(const std::string& node);
+
+  int node_count() const { return static_cast<int>(nodes_.size()); }
+  int pod_count() const { return static_cast<int>(pods_.size()); }
+  int64_t rebuilds() const { return rebuilds_; }
+
+ private:
+  struct Placed {
+    std::shared_ptr<const PodClass> shape;
+    std::string node;
+    PodLife life = PodLife::kServing;
+    PodClassId pod_class = kNone;  // kNone: not entered.
+    NodeId at = kNone;
+  };
+
+  void Enter(Placed* pod);
+  void TakeOut(Placed* pod);
+  void Rebuild();
+
+  std::map<std::string, SchedulingNode> nodes_;
+  PodCounts::NamespaceLabels namespaces_;
+  std::unordered_map<std::string, Placed> pods_;
+  SchedulingRules rules_;
+  bool is_stale_ = true;
+  int classes_max_ = 0;  // Beyond which most of them are of pods that are gone.
+  int64_t rebuilds_ = 0;
+};
+
+}  // namespace rudderfish

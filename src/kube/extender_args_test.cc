@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/extender_args.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kube/pod_writer.h"
+#include "tests/support/kube_json.h"
+
+namespace rudderfish::kube {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Result<ExtenderArgs> ArgsOf(const std::string& body) {
+  simdjson::dom::parser parser;
+  return ReadExtenderArgs(body, {}, &parser);
+}
+
+TEST(ExtenderArgs, AreReadAsKubeSchedulerWritesThem) {
+  const std::string pod = rudderfish::testing::PodJson{.name = "web"}.Text();
+  const auto args = ArgsOf(R"({"Pod":)" + pod + R"(,"Nodes":null,"NodeNames":["n1","n2"]})");
+  ASSERT_TRUE(args.has_value()) << args.error().message;
+  EXPECT_EQ(args->pod.Key(), "default/web");
+  EXPECT_EQ(args->shape.amounts.requests.cpu_millis, 100);
+  EXPECT_THAT(args->nodes, ElementsAre("n1", "n2"));
+}
+
+TEST(ExtenderArgs, WhatIsNoneIsRefusedByTheFieldThatIsWrong) {
+  const std::string pod = rudderfish::testing::PodJson{.name = "web"}.Text();
+  for (const auto& [body, said] : std::vector<std::pair<std::string, const char*>>{
+           {"", "this is no JSON"},
+           {"[1,2", "this is no JSON"},
+           {"[]", "expected an ExtenderArgs object"},
+           {R"({"NodeNames":[]})", "Pod: is missing"},
+           {R"({"Pod":7,"NodeNames":[]})", "Pod: is missing"},
+           {R"({"Pod":)" + pod + "}", "nodeCacheCapable: true"},
+           {R"({"Pod":)" + pod + R"(,"NodeNames":"n1"})", "NodeNames: expected a list"},
+           {R"({"Pod":)" + pod + R"(,"NodeNames":["n1",2]})", "NodeNames[1]: expected text"},
+           {R"({"Pod":{"metadata":{"name":"x"},"spec":{"priority":"high"}},"NodeNames":[]})",
+            "spec.priority"}}) {
+    const auto args = ArgsOf(body);
+    ASSERT_FALSE(args.has_value()) << body;
+    EXPECT_THAT(args.error().message, HasSubstr(said)) << body;
+  }
+}
+
+TEST(ExtenderArgs, AnswersAreWhatKubeSchedulerReads) {
+  EXPECT_EQ(HostPriorityText({"a", "b"}, {0, 10}),
+            R"([{"Host":"a","Score":0},{"Host":"b","Score":10}])");
+  EXPECT_EQ(FilterResultText({"a", "b"}, {"", "full"}),
+            R"({"Nodes":null,"NodeNames":["a"],"FailedNodes":{},)"
+            R"("FailedAndUnresolvableNodes":{"b":"full"},"Error":""})");
+}
+
+TEST(PodWriter, ABindingNamesThePodByItsUid) {
+  EXPECT_THAT(internal::BindingBody({"shop", "web", "u-1"}, "n1"),
+              HasSubstr(R"("name":"web","namespace":"shop","uid":"u-1")"));
+}
+
+}  // namespace
+}  // namespace rudderfish::kube

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "cluster/scheduling_observer.h"
+#include "kube/api_client.h"
+
+// What a scheduler writes about a pod: its Binding, and the condition that says why it has none.
+
+namespace rudderfish::kube {
+
+// Binds exactly that pod, whoever bears its name now. 409: it has a node, or is another one.
+void BindPod(ApiClient* client, const PodIdentity& pod, const std::string& node,
+             ApiClient::OnAnswer on_answer);
+
+// PodScheduled=False, reason Unschedulable.
+void MarkUnschedulable(ApiClient* client, const PodIdentity& pod, const std::string& message,
+                       ApiClient::OnAnswer on_answer);
+
+namespace internal {
+
+std::string BindingBody(const PodIdentity& pod, const std::string& node);
+std::string UnschedulableBody(const PodIdentity& pod, const std::string& message,
+                              const std::string& now);
+
+}  // namespace internal
+
+}  // namespace rudderfish::kube

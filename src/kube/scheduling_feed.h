@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "cluster/scheduling_observer.h"
+#include "kube/access_review.h"
+#include "kube/api_client.h"
+#include "kube/collection.h"
+#include "kube/reflector.h"
+#include "kube/scheduling_reader.h"
+
+// Tells a SchedulingObserver of a live cluster, by list and watch: nodes, namespaces, pods that
+// have not ended; and, within the shapes of pods that wait, what claims, volumes, services and
+// controllers say, which are read anew when one of those changes. A pod that cannot be read is told
+// with a shape that says so (PodClass::unmodelled) and holds nothing.
+//
+// Beside a Mirror (kube/mirror_feed.h) rather than from it: whoever places pods needs what no
+// mirror keeps, and nothing of the rest. One thread; all is done from within Poll and Sync.
+
+namespace rudderfish::kube {
+
+class SchedulingFeed {
+ public:
+  // REQUIRES: `client` and `observer` outlive this.
+  SchedulingFeed(ApiClient* client, SchedulingObserver* observer);
+  SchedulingFeed(const SchedulingFeed&) = delete;
+  SchedulingFeed& operator=(const SchedulingFeed&) = delete;
+
+  // Polls until everything has been listed once. Fails with what the server said, at once if it
+  // refuses, else after `limit`.
+  Result<void> Sync(Duration limit);
+
+  void Poll(Duration timeout);
+
+  // Since when what was told is the truth; nothing before all is listed.
+  std::optional<Instant> FreshAsOf() const;
+
+  // What is in trouble and why; empty: nothing.
+  std::string Trouble() const;
+
+  struct Watched {
+    std::string resource;  // replicasets.apps
+    size_t objects = 0;
+    ReflectorCounts counts;
+  };
+  std::vector<Watched> Counts() const;
+
+  static std::vector<Right> Rights();
+
+  const SchedulingReferences& references() const { return references_; }
+
+ private:
+  template <class T>
+  struct Held {
+    Metadata meta;
+    T value;
+
+    bool operator==(const Held&) const = default;
+  };
+  struct Pod {
+    Metadata meta;
+    std::shared_ptr<const PodClass> shape;
+    std::string node;
+    bool is_terminating = false, has_ended = false;
+    std::string json;  // While it waits.
+
+    bool operator==(const Pod& other) const {
+      return meta == other.meta && shape == other.shape && node == other.node &&
+             is_terminating == other.is_terminating && has_ended == other.has_ended;
+    }
+  };
+  struct Labelled {
+    Labels labels;
+
+    bool operator==(const Labelled&) const = default;
+  };
+  struct Selector {
+    LabelSelector selector;
+
+    bool operator==(const Selector&) const = default;
+  };
+  struct Source {
+    std::string resource, group;
+    std::unique_ptr<ObjectSink> sink;
+    std::unique_ptr<Reflector> reflector;
+    std::function<size_t()> count;
+  };
+
+  template <class T>
+  void Add(std::string resource, std::string group, std::string kind, std::string selector,
+           std::unique_ptr<Collection<T>> collection);
+  void AddSelectors(std::string resource, std::string group, std::string kind);
+  void AddClaims();
+  void AddVolumes();
+  Result<Pod> ReadPod(const Element& object);
+  void TellPod(const ObjectKey& key, ChangeKind kind);
+  void ReadAgain();
+  void ReadAgain(const ObjectKey& key);
+
+  ApiClient* client_;
+  SchedulingObserver* observer_;
+  SchedulingReferences references_;
+  PodClasses classes_;
+  simdjson::dom::parser parser_;
+  std::vector<Source> sources_;
+  Collection<Pod>* pods_ = nullptr;
+  std::set<ObjectKey> waiting_;               // Pods.
+  std::set<std::string> changed_namespaces_;  // Whose claims, services or controllers changed.
+  bool volumes_changed_ = false;
+};
+
+}  // namespace rudderfish::kube

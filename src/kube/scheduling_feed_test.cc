@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/scheduling_feed.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <thread>
+
+#include "tests/support/faulty_server.h"
+#include "tests/support/kube_json.h"
+
+namespace rudderfish::kube {
+namespace {
+
+using rudderfish::testing::Connection;
+using rudderfish::testing::FaultyServer;
+using rudderfish::testing::NodeJson;
+using rudderfish::testing::PodJson;
+using rudderfish::testing::SeenRequest;
+
+class FeedRecorder final : public SchedulingObserver {
+ public:
+  void NodeSeen(const SchedulingNode& node) override { nodes[node.name] = node; }
+  void NodeGone(const std::string& name) override { nodes.erase(name); }
+  void NamespaceSeen(const std::string&, const Labels&) override {}
+  void NamespaceGone(const std::string&) override {}
+  void PodSeen(const ObservedPod& pod) override { pods[pod.id.Key()] = pod; }
+  void PodGone(const std::string& key) override { pods.erase(key); }
+
+  std::map<std::string, SchedulingNode> nodes;
+  std::map<std::string, ObservedPod> pods;
+};
+
+void Tell(Connection* connection, const std::string& type, const std::string& object) {
+  connection->Chunk(R"({"type":")" + type + R"(","object":)" + object + "}\n");
+}
+
+// Streams what there is of each resource; the service comes later.
+void Serve(const SeenRequest& request, Connection* connection) {
+  const auto is_of = [&](const char* path) {
+    return request.target.find(path) != std::string::npos;
+  };
+  connection->BeginStream();
+  if (is_of("/nodes?")) Tell(connection, "ADDED", NodeJson{.name = "n1"}.Text());
+  if (is_of("/pods?")) {
+    Tell(connection, "ADDED",
+         PodJson{.name = "waits", .phase = "Pending", .labels = R"({"app":"web"})"}.Text());
+    Tell(connection, "ADDED", PodJson{.name = "runs", .node = "n1"}.Text());
+    Tell(connection, "ADDED",
+         PodJson{.name = "odd", .phase = "Pending", .more_spec = R"(,"priority":"high")"}.Text());
+  }
+  Tell(
+      connection, "BOOKMARK",
+      R"({"metadata":{"resourceVersion":"5","annotations":{"k8s.io/initial-events-end":"true"}}})");
+  if (is_of("/services?")) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    Tell(connection, "ADDED",
+         R"({"kind":"Service","metadata":{"name":"web","namespace":"default",)"
+         R"("resourceVersion":"6"},"spec":{"selector":{"app":"web"}}})");
+  }
+  connection->Hang();
+}
+
+TEST(SchedulingFeed, TellsWhatThereIsAndReadsWaitingPodsAnewWhenWhatTheyReferToChanges) {
+  FaultyServer server(Serve);
+  const SystemClock clock;
+  const auto client = ApiClient::Open({.server = server.url()}, &clock).value();
+  FeedRecorder seen;
+  SchedulingFeed feed(client.get(), &seen);
+  const Result<void> synced = feed.Sync(std::chrono::seconds(20));
+  ASSERT_TRUE(synced.has_value()) << synced.error().message;
+  EXPECT_EQ(seen.nodes.at("n1").allocatable.cpu_millis, 4000);
+  EXPECT_EQ(seen.pods.at("default/runs").node, "n1");
+  ASSERT_EQ(seen.pods.at("default/odd").shape->unmodelled.size(), 1u);
+  EXPECT_NE(seen.pods.at("default/odd").shape->unmodelled[0].find("spec.priority"),
+            std::string::npos);
+  const Instant end = clock.Now() + std::chrono::seconds(20);
+  while (!seen.pods.at("default/waits").shape->default_spread && clock.Now() < end)
+    feed.Poll(std::chrono::milliseconds(20));
+  EXPECT_TRUE(seen.pods.at("default/waits").shape->default_spread.has_value());
+  EXPECT_FALSE(seen.pods.at("default/runs").shape->default_spread.has_value());
+}
+
+}  // namespace
+}  // namespace rudderfish::kube

@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`run` with `placement` and with `extender`, on a testbed of hollow nodes: pods that name us are placed by us, killed in
+the middle or not; kube-scheduler asks us, and goes on when we are dead, frozen or talk rubbish; rights are the least.
+
+RUDDERFISH names the program; default: build/release/rudderfish. Needs what tests/testbed_test.py needs; where something is
+missing it says what and ends with status 77. RUDDERFISH_TESTBED names a testbed that runs already and is left alone.
+"""
+import http.server
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+from live_support import GIVEN, PROGRAM, TOP, Cluster, main
+
+CLUSTER = Cluster(GIVEN or "test-placement")
+NODES = 60
+KUBECONFIG = pathlib.Path("/var/lib/rudderfish-testbed") / CLUSTER.name / "kubeconfig"
+TOLERATIONS = [{"key": "rudderfish.io/hollow", "operator": "Exists"}]
+
+
+def deployment(name, replicas, scheduler=None, cpu="500m", **spec):
+    template = {"tolerations": TOLERATIONS, **spec,
+                "containers": [{"name": "main", "image": "localhost/pause:1",
+                                "resources": {"requests": {"cpu": cpu, "memory": "64Mi"}}}]}
+    if scheduler:
+        template["schedulerName"] = scheduler
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "default"},
+            "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}},
+                     "template": {"metadata": {"labels": {"app": name}}, "spec": template}}}
+
+
+def pods(name):
+    return CLUSTER.get("pods", "-l", f"app={name}")["items"]
+
+
+def placed(name):
+    return [pod for pod in pods(name) if pod["spec"].get("nodeName")]
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Placement(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp())
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        CLUSTER.start(cls, "--nodes", "0", "--hollow", str(NODES))
+        cls.kubeconfig = KUBECONFIG
+
+    def setUp(self):
+        self.running = []
+        self.addCleanup(self.end_all)
+
+    def end_all(self):
+        for process in self.running:
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+            process.wait()
+        CLUSTER.kubectl("delete", "deployments", "--all", "--cascade=background", "--wait=false")
+        CLUSTER.kubectl("delete", "pods", "--all", "--force", "--grace-period=0", "--wait=false")
+        self.wait_for(lambda: not CLUSTER.get("pods")["items"], "all are gone")
+
+    def start(self, section, name="a", more="", kubeconfig=None):
+        config = self.folder / f"{name}.yaml"
+        port = free_port()
+        config.write_text(f"rudderfish: config/v1\ncluster: {{kubeconfig: {kubeconfig or self.kubeconfig}}}\n{section}\n"
+                          f"journal: {{path: {name}.db}}\nserver: {{listen: \"127.0.0.1:{port}\"}}\n{more}", encoding="utf-8")
+        with (self.folder / f"{name}.log").open("a", encoding="utf-8") as log:
+            process = subprocess.Popen([PROGRAM, "run", "-c", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        process.port = port
+        self.running.append(process)
+        self.wait_for(lambda: self.metrics(process) or process.poll() is not None, "it runs", 60)
+        return process
+
+    @staticmethod
+    def metrics(process):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{process.port}/metrics", timeout=2) as answer:
+                text = answer.read().decode()
+        except OSError:
+            return {}
+        values = {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line[0] != "#"}
+        return values if "rudderfish_cpu_seconds_total" in values else {}
+
+    def total(self, process, name, *labels):
+        return sum(value for key, value in self.metrics(process).items()
+                   if key.startswith(f"rudderfish_{name}") and all(label in key for label in labels))
+
+    def wait_for(self, condition, what, limit=90):
+        end = time.monotonic() + limit
+        while not (found := condition()):
+            if time.monotonic() > end:
+                logs = "".join(path.read_text(encoding="utf-8")[-2000:] for path in self.folder.glob("*.log"))
+                self.fail(f"{what}\n{logs}")
+            time.sleep(0.1)
+        return found
+
+    ENFORCE = "placement: {mode: enforce, scheduler_name: rudderfish, policy: kube-default}"
+
+    def test_1_pods_that_name_us_are_placed_and_told_why_or_why_not(self):
+        run = self.start(self.ENFORCE)
+        CLUSTER.apply(deployment("web", 120, "rudderfish"), deployment("big", 1, "rudderfish", cpu="64"),
+                      deployment("gated", 1, "rudderfish", schedulingGates=[{"name": "example.com/wait"}]),
+                      deployment("claims", 1, "rudderfish", resourceClaims=[{"name": "d", "resourceClaimName": "none"}]))
+        self.wait_for(lambda: len(placed("web")) == 120, "all are placed")
+        # Equal pods on equal nodes: the scores of kube-scheduler spread them, but for those that came before their ReplicaSet.
+        counts = {}
+        for pod in placed("web"):
+            counts[pod["spec"]["nodeName"]] = counts.get(pod["spec"]["nodeName"], 0) + 1
+        self.assertLessEqual(max(counts.values()), 120 // NODES + 2)
+        name, node = placed("web")[0]["metadata"]["name"], placed("web")[0]["spec"]["nodeName"]
+        said = f"Successfully assigned default/{name} to {node}"
+        self.wait_for(lambda: said in [event["note"] for event in CLUSTER.get("events.events.k8s.io")["items"]], "an Event")
+
+        def condition(name):
+            found = [one for one in pods(name)[0]["status"].get("conditions", []) if one["type"] == "PodScheduled"]
+            return found and found[0].get("message") and found[0]
+        told = self.wait_for(lambda: condition("big"), "why not")
+        self.assertEqual((told["reason"], told["message"]),
+                         ("Unschedulable", f"0/{NODES} nodes are available: {NODES} Insufficient cpu."))
+        self.assertIn("claims devices (DRA)", self.wait_for(lambda: condition("claims"), "why not")["message"])
+        gated = pods("gated")[0]
+        self.assertEqual(condition("gated")["reason"], "SchedulingGated")
+        patch = json.dumps([{"op": "remove", "path": "/spec/schedulingGates"}])
+        CLUSTER.kubectl("patch", "pod", gated["metadata"]["name"], "--type=json", "-p", patch)
+        self.wait_for(lambda: placed("gated"), "no gate is left")
+        # Room appears: who waits for it is woken.
+        node = CLUSTER.get("node", "hollow-1")
+        CLUSTER.kubectl("patch", "node", "hollow-1", "--subresource=status", "--type=merge", "-p",
+                        json.dumps({"status": {"allocatable": {"cpu": "128"}, "capacity": {"cpu": "128"}}}))
+        try:
+            self.wait_for(lambda: placed("big"), "the node has grown", 30)
+            self.assertEqual(placed("big")[0]["spec"]["nodeName"], "hollow-1")
+        finally:
+            CLUSTER.kubectl("patch", "node", "hollow-1", "--subresource=status", "--type=merge", "-p", json.dumps(
+                {"status": {"allocatable": {"cpu": node["status"]["allocatable"]["cpu"]},
+                            "capacity": {"cpu": node["status"]["capacity"]["cpu"]}}}))
+        self.assertEqual(self.metrics(run)["rudderfish_placement_lost_races_total"], 0)
+
+    def test_2_killed_in_the_middle_none_is_bound_twice_or_lost(self):
+        run = self.start(self.ENFORCE)
+        watch = subprocess.Popen(
+            [TOP / "testbed/testbed", "kubectl", "--name", CLUSTER.name, "--", "get", "pods", "-w", "-o",
+             'jsonpath={.metadata.uid} {.spec.nodeName}{"\\n"}'], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+        self.addCleanup(watch.kill)
+        seen = {}
+
+        def follow():
+            for line in watch.stdout:
+                uid, _, node = line.strip().partition(" ")
+                if node:
+                    seen.setdefault(uid, set()).add(node)
+        threading.Thread(target=follow, daemon=True).start()
+        total = 400
+        CLUSTER.apply(deployment("web", total, "rudderfish", cpu="100m"))
+        for part in (0.15, 0.4, 0.7):
+            self.wait_for(lambda p=part: len(placed("web")) >= p * total, "some are placed")
+            run.kill()
+            run.wait()
+            run = self.start(self.ENFORCE)
+        self.wait_for(lambda: len(placed("web")) == total, "none is lost")
+        self.assertEqual([nodes for nodes in seen.values() if len(nodes) > 1], [], "bound twice")
+        by_node = {}
+        for pod in placed("web"):
+            by_node[pod["spec"]["nodeName"]] = by_node.get(pod["spec"]["nodeName"], 0) + 1
+        self.assertLessEqual(max(by_node.values()), 110)
+
+    def test_3_a_standby_goes_on_where_the_leader_was_killed(self):
+        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                 "metadata": {"name": "rudderfish-scheduler", "namespace": "default"}, "spec": {}}
+        CLUSTER.apply(lease)
+        more = "leader_election: {lease: default/rudderfish-scheduler, duration: 4s}\n"
+        first = self.start(self.ENFORCE, "first", more)
+        self.wait_for(lambda: self.metrics(first).get("rudderfish_leader") == 1, "the first leads")
+        second = self.start(self.ENFORCE, "second", more)
+        CLUSTER.apply(deployment("web", 20, "rudderfish"))
+        self.wait_for(lambda: len(placed("web")) == 20, "the leader places")
+        self.assertEqual(self.total(second, "placement_attempts_total", "bound"), 0)
+        first.kill()
+        CLUSTER.apply(deployment("web", 40, "rudderfish"))
+        self.wait_for(lambda: len(placed("web")) == 40, "the standby goes on", 30)
+
+    def test_4_rights_are_enough_and_the_least(self):
+        CLUSTER.kubectl("apply", "-f", "-", input=(
+            "apiVersion: v1\nkind: Namespace\nmetadata: {name: rudderfish}\n---\n"
+            "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: rudderfish, namespace: rudderfish}\n---\n"
+            + (TOP / "deploy/placement/rights.yaml").read_text(encoding="utf-8")))
+        cluster = json.loads(CLUSTER.kubectl("config", "view", "--raw", "-o", "json"))["clusters"][0]
+        token = CLUSTER.kubectl("create", "token", "rudderfish", "-n", "rudderfish").strip()
+        account = self.folder / "account"
+        account.write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "pod", "clusters": [cluster],
+            "users": [{"name": "pod", "user": {"token": token}}],
+            "contexts": [{"name": "pod", "context": {"cluster": cluster["name"], "user": "pod"}}]}), encoding="utf-8")
+        account.chmod(0o600)
+        self.start(self.ENFORCE, kubeconfig=account)
+        CLUSTER.apply(deployment("web", 5, "rudderfish"), deployment("big", 1, "rudderfish", cpu="64"))
+        self.wait_for(lambda: len(placed("web")) == 5, "its rights are enough")
+        self.wait_for(lambda: CLUSTER.get("events.events.k8s.io", "--field-selector=reason=FailedScheduling")["items"],
+                      "Events")
+        pod = placed("web")[0]["metadata"]["name"]
+        for words in (("delete", "pod", pod), ("label", "pod", pod, "a=b"), ("cordon", "hollow-1"), ("get", "secrets"),
+                      ("scale", "deployment/web", "--replicas=9"), ("run", "new", "--image=none")):
+            done = subprocess.run(["kubectl", "--kubeconfig", account, *words], capture_output=True, text=True, check=False,
+                                  stdin=subprocess.DEVNULL, timeout=60)
+            self.assertNotEqual(done.returncode, 0, words)
+            self.assertRegex(done.stderr, "(?i)forbidden", words)
+        # Without the right to bind, one line names the rule, and nothing is placed.
+        CLUSTER.kubectl("delete", "clusterrolebinding", "rudderfish-scheduler")
+        done = subprocess.run([PROGRAM, "run", "-c", self.folder / "a.yaml", "--dry-run"], capture_output=True, text=True,
+                              check=False, timeout=60)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("pods/binding", done.stderr)
+
+    # What follows is kube-scheduler with us as its extender.
+
+    def scheduler_with_extender(self, run_or_port):
+        """kube-scheduler as `extender-config` says, under a name of its own."""
+        port = run_or_port if isinstance(run_or_port, int) else self.extender_port
+        text = subprocess.run([PROGRAM, "extender-config"], capture_output=True, text=True, check=True).stdout
+        text = text.replace("127.0.0.1:8888", f"127.0.0.1:{port}")
+        text += (f"leaderElection: {{leaderElect: false}}\nclientConnection: {{kubeconfig: {self.kubeconfig}, qps: 1000, "
+                 "burst: 1000}\nprofiles: [{schedulerName: asked}]\n")
+        config = self.folder / "scheduler.yaml"
+        config.write_text(text, encoding="utf-8")
+        layout = json.loads((self.kubeconfig.parent / "layout.json").read_text(encoding="utf-8"))
+        program = pathlib.Path(layout["programs"]["kubernetes"]) / "kube-scheduler"
+        with (self.folder / "scheduler.log").open("w", encoding="utf-8") as log:
+            self.running.append(subprocess.Popen(
+                [program, f"--config={config}", "--secure-port=0", "--feature-gates=OpportunisticBatching=false"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+
+    def start_extender(self, policy="most-allocated", more=""):
+        self.extender_port = free_port()
+        return self.start(f"extender: {{listen: \"127.0.0.1:{self.extender_port}\", policy: {policy}{more}}}", "extender")
+
+    def test_5_kube_scheduler_asks_us_and_follows(self):
+        run = self.start_extender()
+        self.scheduler_with_extender(run)
+        CLUSTER.apply(deployment("web", 1, "asked", cpu="1"))
+        self.wait_for(lambda: placed("web"), "the first is placed")
+        time.sleep(1)  # We see it a little later than who has bound it.
+        CLUSTER.apply(deployment("web", 30, "asked", cpu="1"))
+        self.wait_for(lambda: len(placed("web")) == 30, "all are placed")
+        nodes = {pod["spec"]["nodeName"] for pod in placed("web")}
+        self.assertLessEqual(len(nodes), 2, "most-allocated fills one node before the next")
+        self.assertGreaterEqual(self.total(run, "extender_requests_total", "answered", "prioritize"), 25)
+
+    def test_6_dead_frozen_or_talking_rubbish_scheduling_goes_on(self):
+        run = self.start_extender()
+        self.scheduler_with_extender(run)
+        CLUSTER.apply(deployment("web", 5, "asked"))
+        self.wait_for(lambda: len(placed("web")) == 5, "it is asked")
+        run.send_signal(signal.SIGSTOP)
+        began = time.monotonic()
+        CLUSTER.apply(deployment("frozen", 5, "asked"))
+        self.wait_for(lambda: len(placed("frozen")) == 5, "frozen", 30)
+        self.assertLess(time.monotonic() - began, 15)
+        run.send_signal(signal.SIGCONT)
+        run.kill()
+        run.wait()
+        CLUSTER.apply(deployment("dead", 5, "asked"))
+        self.wait_for(lambda: len(placed("dead")) == 5, "dead", 30)
+
+        class Rubbish(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(b"{]")
+
+            def log_message(self, *_):
+                pass
+        rubbish = http.server.ThreadingHTTPServer(("127.0.0.1", self.extender_port), Rubbish)
+        threading.Thread(target=rubbish.serve_forever, daemon=True).start()
+        self.addCleanup(rubbish.shutdown)
+        CLUSTER.apply(deployment("rubbish", 5, "asked"))
+        self.wait_for(lambda: len(placed("rubbish")) == 5, "rubbish", 30)
+
+    def test_7_what_is_no_question_is_refused_in_one_line_and_counted(self):
+        run = self.start_extender()
+        for body, code in ((b"", 400), (b"garbage", 400), (b'{"Pod":{}}', 400), (b"x" * (5 << 20), 413)):
+            request = urllib.request.Request(f"http://127.0.0.1:{self.extender_port}/prioritize", data=body, method="POST")
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(request, timeout=10)
+            self.assertEqual(refused.exception.code, code)
+            refused.exception.close()
+        self.assertEqual(self.total(run, "extender_requests_total", "malformed"), 3)
+
+
+if __name__ == "__main__":
+    os.umask(0o022)
+    main(PROGRAM)
