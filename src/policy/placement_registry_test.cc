@@ -16,8 +16,8 @@ namespace {
 using ::testing::HasSubstr;
 
 // Nodes of 1, 2 and 4 cores with a pod each; the last is dear.
-struct ThreeNodes {
-  ThreeNodes() {
+struct WorldOfThreeNodes {
+  WorldOfThreeNodes() {
     testing::WorldBuilder world;
     const LayerId site = world.Layer("site");
     const KindId cheap = world.Kind("cheap", site), dear = world.Kind("dear", site);
@@ -40,8 +40,8 @@ struct ThreeNodes {
 
 const PlacementTask kForCost(Objective::Of(ObjectiveTerm::kCost));
 
-NodeId Answer(std::string_view spec) {
-  const ThreeNodes world;
+NodeId ChosenNode(std::string_view spec) {
+  const WorldOfThreeNodes world;
   const Result<PlacementPolicy> policy = MakePlacementPolicy(spec, kForCost);
   CHECK(policy.has_value());
   return policy->start()(world.Question());
@@ -53,17 +53,17 @@ std::string Refusal(std::string_view spec) {
 }
 
 TEST(PlacementRegistry, EveryHeuristicAnswersAsItsNameSays) {
-  EXPECT_EQ(Answer("most-allocated"), 0);
-  EXPECT_EQ(Answer("least-allocated"), 2);
-  EXPECT_EQ(Answer("kube-default"), 2);
-  EXPECT_EQ(Answer("greedy"), 0);  // Nodes in use cost nothing more.
-  EXPECT_EQ(Answer("round-robin"), 0);
+  EXPECT_EQ(ChosenNode("most-allocated"), 0);
+  EXPECT_EQ(ChosenNode("least-allocated"), 2);
+  EXPECT_EQ(ChosenNode("kube-default"), 2);
+  EXPECT_EQ(ChosenNode("greedy"), 0);  // Nodes in use cost nothing more.
+  EXPECT_EQ(ChosenNode("round-robin"), 0);
 }
 
 TEST(PlacementRegistry, AMixAddsScores) {
-  EXPECT_EQ(Answer("mixed:greedy=1"), 0);
-  EXPECT_EQ(Answer("mixed:greedy=1,least-allocated=0.1"), 1);  // Breaks the tie the other way.
-  EXPECT_EQ(Answer("mixed:greedy=0.1:least-allocated=10"), 2);
+  EXPECT_EQ(ChosenNode("mixed:greedy=1"), 0);
+  EXPECT_EQ(ChosenNode("mixed:greedy=1,least-allocated=0.1"), 1);  // Breaks the tie the other way.
+  EXPECT_EQ(ChosenNode("mixed:greedy=0.1:least-allocated=10"), 2);
 }
 
 TEST(PlacementRegistry, WhatIsNoPolicyIsRefusedWithTheNearest) {
@@ -80,7 +80,7 @@ TEST(PlacementRegistry, ANetworkOfOneScoreAnswersAsThatScore) {
       nn::NetShape{.widths = PlacementTask::kWidths, .hidden = 16, .rounds = 1});
   const auto score = static_cast<int>(PlacementScore::kLeastAllocated);
   net->tensor("logit.skip")[score] = 1;
-  const ThreeNodes world;
+  const WorldOfThreeNodes world;
   NeuralPlacement learned(kForCost, net);
   ASSERT_EQ(learned.Choose(world.Question()), 2);
   EXPECT_EQ(learned.space().candidates[2].node, 2);

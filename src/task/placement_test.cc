@@ -147,7 +147,8 @@ TEST(PlacementTask, AMaskFromOutsideTakesNodesAway) {
   allowed[4] = allowed[11] = 1;
   task.Space(cluster.Question(0), allowed, &space);
   for (NodeId node = 0; node < 20; ++node) {
-    if (node != 4 && node != 11) EXPECT_EQ(space.candidate_of[node], kNone);
+    if (node == 4 || node == 11) continue;
+    EXPECT_EQ(space.candidate_of[node], kNone);
   }
   EXPECT_LE(space.count(), 2);
 }
@@ -207,7 +208,9 @@ TEST(PlacementTask, FeaturesAreFiniteAndDiffer) {
         ASSERT_LE(std::abs(rows[at]), 8.0F);
         values.insert(rows[at]);
       }
-      if (f >= static_cast<int>(features.size())) EXPECT_EQ(values, std::set<float>{0});
+      if (f >= static_cast<int>(features.size())) {
+        EXPECT_EQ(values, std::set<float>{0});
+      }
     }
   };
   check(batch.candidates, PlacementTask::kWidths.candidate, PlacementTask::Features().candidate);
