@@ -80,7 +80,12 @@ class PrometheusProcess {
   std::string ca_file() const { return folder_ / "door.pem"; }  // It signs itself.
 
   // Connections are still accepted, but nothing is answered.
-  void Pause() const { ::kill(pid_, SIGSTOP); }
+  void Pause() const {
+    ::kill(pid_, SIGSTOP);
+    // The signal is only on its way: until its last thread stands, one could still answer.
+    int status = 0;
+    ::waitpid(pid_, &status, WUNTRACED);
+  }
   void Continue() const { ::kill(pid_, SIGCONT); }
 
  private:
