@@ -60,6 +60,7 @@ CommandSpec TrainCommand();
 CommandSpec EvaluateCommand();
 CommandSpec ExperimentCommand();
 CommandSpec ScenarioCommand();
+CommandSpec CalibrateCommand();
 CommandSpec SimulateCommand();
 CommandSpec InspectCommand();
 CommandSpec SnapshotCommand();

@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "base/json.h"
-#include "base/suggest.h"
-#include "cli/problem.h"
+#include "cli/scaling_options.h"
 #include "cli/terminal.h"
 #include "cli/text_table.h"
 #include "evaluation/scaling_run.h"
@@ -19,41 +17,6 @@ namespace {
 
 constexpr int64_t kScalingEpisodes = 20, kScalingEpisodesMax = 100'000;
 constexpr double kViolationTolerance = 0.001;
-
-Result<std::vector<NamedScalingPolicy>> ScalingPoliciesOf(const Arguments& arguments) {
-  TRY_ASSIGN(const std::string text,
-             arguments.RequiredText("policy", "what to evaluate, such as hold,hpa"));
-  TRY_ASSIGN(const std::vector<std::string> items, OfOption("policy", SplitList(text, ',')));
-  std::vector<NamedScalingPolicy> policies;
-  std::set<std::string> names;
-  for (const std::string& item : items) {
-    const size_t sign = item.find_first_of("=:");
-    const bool named = sign != std::string::npos && item[sign] == '=' && sign > 0;
-    const std::string name = named ? item.substr(0, sign) : item;
-    if (!names.insert(name).second)
-      return Invalid("--policy: two are called {}; NAME=... gives one another name", name);
-    TRY_ASSIGN(std::unique_ptr<ScalingPolicy> policy,
-               OfOption("policy", MakeScalingPolicy(named ? item.substr(sign + 1) : item)));
-    policies.push_back({name, std::move(policy)});
-  }
-  return policies;
-}
-
-Result<std::vector<int>> LoadsOf(const Arguments& arguments, const Load& load) {
-  std::vector<int> positions;
-  if (!arguments.Has("load")) {
-    for (size_t i = 0; i < load.loads.size(); ++i) positions.push_back(static_cast<int>(i));
-    return positions;
-  }
-  std::vector<std::string_view> known;
-  for (const NamedTraffic& named : load.loads) known.push_back(named.name);
-  TRY_ASSIGN(const std::vector<std::string> names, arguments.List("load"));
-  for (const std::string& name : names) {
-    TRY_ASSIGN(const int position, OfOption("load", ChoiceOf(name, known)));
-    positions.push_back(position);
-  }
-  return positions;
-}
 
 struct ScalingMeans {
   double pod_hours = 0, core_hours = 0, violation_share = 0, p95_ms = 0, changes = 0;
@@ -214,11 +177,9 @@ Result<ExitStatus> EvaluateScalingPolicies(const Arguments& arguments, const Ses
   TRY_ASSIGN(const uint64_t seed, SeedOf(arguments));
   TRY_ASSIGN(const int64_t episodes,
              arguments.Integer("episodes", kScalingEpisodes, 1, kScalingEpisodesMax));
-  TRY_ASSIGN(const std::vector<NamedScalingPolicy> policies, ScalingPoliciesOf(arguments));
   const std::string& path = arguments.operands()[0];
-  TRY_ASSIGN(const Scenario scenario, LoadScenario(path));
-  if (scenario.load == nullptr)
-    return Invalid("{}: has no `load`: say what requests come, and how pods serve them", path);
+  TRY_ASSIGN(const Scenario scenario, LoadServedScenario(path));
+  TRY_ASSIGN(const std::vector<NamedScalingPolicy> policies, ScalingPoliciesOf(arguments, path));
   TRY_ASSIGN(const std::vector<int> loads, LoadsOf(arguments, *scenario.load));
   ScalingEvaluation evaluation;
   {

@@ -17,7 +17,7 @@ namespace {
 
 using Align = TextTable::Align;
 
-constexpr int kWorkloadsShown = 20;
+constexpr int kArrivingShown = 20;
 
 // An episode under the rule that every cluster has.
 Result<LifecycleMetrics> SampleEpisode(const Scenario& scenario) {
@@ -71,7 +71,7 @@ std::string WorkloadsText(const Scenario& scenario) {
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<WorkloadId>(i);
   std::stable_sort(order.begin(), order.end(),
                    [&](WorkloadId a, WorkloadId b) { return popularity[a] > popularity[b]; });
-  const size_t shown = std::min<size_t>(order.size(), kWorkloadsShown);
+  const size_t shown = std::min<size_t>(order.size(), kArrivingShown);
   for (size_t i = 0; i < shown; ++i) {
     const Workload& workload = catalog.workloads[order[i]];
     table.Row({workload.name,

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+
+#include "base/files.h"
+#include "base/sha256.h"
+#include "base/thread_pool.h"
+#include "cli/commands.h"
+#include "cli/problem.h"
+#include "cli/scaling_options.h"
+#include "cli/terminal.h"
+#include "cli/text_table.h"
+#include "evaluation/calibration.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr int64_t kEpisodesMin = 16, kCalibrationEpisodes = 64, kCalibrationEpisodesMax = 100'000;
+constexpr std::string_view kCalibrated[] = {"hpa"};
+constexpr int kFinalistsShown = 5;
+
+// "1%" or "0.01".
+Result<double> ViolationsOf(const Arguments& arguments) {
+  const std::string text = arguments.Text("violations").value_or("1%");
+  const bool percent = text.ends_with('%');
+  const char* end = text.data() + text.size() - (percent ? 1 : 0);
+  double value = 0;
+  const auto [last, error] = std::from_chars(text.data(), end, value);
+  if (percent) value /= 100;
+  if (error != std::errc{} || last != end || !(value >= 0 && value <= 1)) {
+    return Invalid(
+        "--violations: expected a share of all requests, such as 1% or 0.001, found "
+        "\"{}\"",
+        text);
+  }
+  return value;
+}
+
+std::string CalibrationTable(const Calibration& calibration) {
+  using Align = TextTable::Align;
+  TextTable table(
+      {{"policy", Align::kLeft}, {"core-hours", Align::kRight}, {"violations", Align::kRight}}, 2);
+  const size_t shown = std::min<size_t>(kFinalistsShown, calibration.finalists.size());
+  for (size_t i = 0; i < shown; ++i) {
+    const CalibratedSetting& one = calibration.finalists[i];
+    table.Row({one.policy, fmt::format("{:.3f}", one.core_hours),
+               fmt::format("{:.2f} %", 100 * one.violation_share)});
+  }
+  std::string text = fmt::format("{}: {} settings, the best {} on {} episodes of each load\n\n{}",
+                                 calibration.scenario, calibration.settings,
+                                 calibration.finalists.size(), calibration.episodes, table.Text());
+  if (!calibration.keeps_limit()) {
+    text += fmt::format(
+        "\nNo setting keeps violations within {:.4g} %: this is the one with the fewest.\n",
+        100 * calibration.violations_max);
+  }
+  return text;
+}
+
+Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& session) {
+  TRY_ASSIGN(const int threads, ThreadsOf(arguments));
+  TRY_ASSIGN(const std::string kind,
+             arguments.RequiredText("policy", "what to calibrate, which is hpa"));
+  TRY(OfOption("policy", ChoiceOf(kind, kCalibrated)));
+  TRY_ASSIGN(const std::string output, arguments.RequiredText("output", "the file to write"));
+  TRY(CheckCanWrite(output));
+  CalibrationOptions options;
+  TRY_ASSIGN(options.violations_max, ViolationsOf(arguments));
+  TRY_ASSIGN(options.seed, SeedOf(arguments));
+  TRY_ASSIGN(const int64_t episodes, arguments.Integer("episodes", kCalibrationEpisodes,
+                                                       kEpisodesMin, kCalibrationEpisodesMax));
+  options.episodes = static_cast<int>(episodes);
+  const std::string& path = arguments.operands()[0];
+  TRY_ASSIGN(const Scenario scenario, LoadServedScenario(path));
+  TRY_ASSIGN(const std::vector<int> loads, LoadsOf(arguments, *scenario.load));
+  TRY_ASSIGN(const std::string content, ReadFile(path));
+  Calibration calibration;
+  {
+    Progress progress("calibrate", session.verbosity);
+    options.progress = [&](double fraction, std::string_view text) {
+      progress.Update(fraction, text);
+    };
+    ThreadPool pool(threads);
+    calibration = CalibrateScaling(scenario, loads, HpaGrid(), options, &pool);
+  }
+  calibration.sha256 = Sha256Hex(content);
+  TRY(WriteFileAtomically(output, CalibrationYaml(calibration)));
+  TRY(Print(CalibrationTable(calibration)));
+  Say(session, "Wrote {}; --policy hpa:{} is its best", output, output);
+  return ExitStatus::kDone;
+}
+
+}  // namespace
+
+CommandSpec CalibrateCommand() {
+  return {.name = "calibrate",
+          .summary = "find the autoscaler settings that are worth comparing with",
+          .operands = {{.name = "SCENARIO"}},
+          .options = {{"--policy", "hpa", "what to calibrate"},
+                      {"--load", "NAME[,...]", "for which loads together; all by default"},
+                      {"--violations", "SHARE", "the limit to keep; 1% by default"},
+                      {"--episodes", "N", "of each load in the last round; 64 by default"},
+                      {"--seed", "S", "of the episodes; 1 by default"},
+                      {"--threads", "N", "all cores by default; results do not depend on it"},
+                      {"-o,--output", "FILE.yaml", "where to write what was found"}},
+          .details =
+              "A fixed grid of 200 settings of Kubernetes' HorizontalPodAutoscaler (targets of CPU "
+              "and of calls a second, tolerances, stabilisation windows) runs on training "
+              "episodes that `evaluate` never draws: all on a sixteenth of them, the best quarter "
+              "on a fourth, the best of those on all. The best is the cheapest that keeps the "
+              "share of late or failed requests within the limit.",
+          .examples = {"calibrate scenarios/redis.yaml --policy hpa --load ramp --episodes 16 -o "
+                       "hpa.yaml",
+                       "evaluate scenarios/redis.yaml --task scaling --load ramp --policy "
+                       "hold,hpa:hpa.yaml"},
+          .run = RunCalibrate};
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/thread_pool.h"
+#include "base/yaml.h"
+#include "scenario/scenario.h"
+
+// The HorizontalPodAutoscaler that is worth comparing with: of a fixed grid of settings, the
+// cheapest that keeps violations below a limit, found on training episodes.
+//
+// The settings race: all of them run a sixteenth of the episodes, the best quarter of those a
+// fourth, the best of these all. One setting is "better" if its share of violations is within the
+// limit and the other's is not; of two within, the cheaper; of two beyond, that with fewer.
+
+namespace rudderfish {
+
+// By CPU: 6 targets x 3 tolerances x 2 up x 4 down windows; by calls a second, as KEDA scales: 7
+// shares of what a pod serves x 2 x 4. As MakeScalingPolicy reads them.
+std::vector<std::string> HpaGrid();
+
+struct CalibrationOptions {
+  double violations_max = 0.01;  // Of all requests of all loads.
+  int episodes = 64;             // Of each load, in the last round; at least 16.
+  uint64_t seed = 1;
+  std::function<void(double fraction, std::string_view text)> progress;  // May be empty.
+};
+
+struct CalibratedSetting {
+  std::string policy;
+  double core_hours = 0;  // Mean of an episode, summed over loads.
+  double violation_share = 0;
+
+  bool operator==(const CalibratedSetting&) const = default;
+};
+
+struct Calibration {
+  std::string scenario;
+  std::string sha256;  // Of the scenario's file.
+  std::vector<std::string> loads;
+  double violations_max = 0;
+  int settings = 0;  // Of the grid.
+  int episodes = 0;
+  uint64_t seed = 0;
+  std::vector<CalibratedSetting> finalists;  // The best first; at least one.
+
+  bool keeps_limit() const { return finalists[0].violation_share <= violations_max; }
+  bool operator==(const Calibration&) const = default;
+};
+
+// `loads` are positions in Load::loads. The episodes are none that `evaluate` draws, whatever its
+// seed. Does not depend on the number of threads. REQUIRES: the scenario has `load`.
+Calibration CalibrateScaling(const Scenario& scenario, const std::vector<int>& loads,
+                             const std::vector<std::string>& grid,
+                             const CalibrationOptions& options, ThreadPool* pool);
+
+// As a file: ParseCalibration(ParseYaml(CalibrationYaml(c))) equals c.
+std::string CalibrationYaml(const Calibration& calibration);
+Result<Calibration> ParseCalibration(const YamlNode& root);
+
+}  // namespace rudderfish

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "evaluation/calibration.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "policy/scaling_policy.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr std::string_view kOneService = R"(rudderfish: scenario/v1
+name: one-service
+layers: {cluster: {}}
+latency: {cluster: {cluster: 0.1ms}}
+node_types: {node: {layer: cluster, cpu_type: any, bandwidth: 1Gbit}}
+nodes: [{type: node, count: 4, cpu: 16, memory: 64Gi}]
+workloads:
+  client: {requests: {cpu: 100m, memory: 64Mi}, replicas: 1}
+  web: {requests: {cpu: 500m, memory: 64Mi}, replicas: 2, execution: 40ms}
+patterns:
+  shop:
+    page: {client: client, rate: 1, qos: 300ms, calls: [web]}
+load:
+  duration: 10m
+  network: 0.2ms
+  timeout: 5s
+  pods:
+    web: {replicas: 1 to 10, scv: 0.5, start_delay: 10s, balance: least-requests}
+  loads:
+    steady: {steady: {rate: 40}}
+    ramp: {ramp: {low: 10, high: 90, begin: 1m, end: 8m}}
+)";
+
+Calibration Calibrated(const std::vector<std::string>& grid, double violations_max, int threads,
+                       uint64_t seed = 1) {
+  const Result<Scenario> scenario = ParseScenario(kOneService, "one.yaml");
+  ThreadPool pool(threads);
+  return CalibrateScaling(*scenario, {0, 1}, grid,
+                          {.violations_max = violations_max, .episodes = 16, .seed = seed}, &pool);
+}
+
+TEST(Calibration, GridHasTwoHundredSettingsThatAllCanBeMade) {
+  const std::vector<std::string> grid = HpaGrid();
+  EXPECT_EQ(std::set<std::string>(grid.begin(), grid.end()).size(), 200u);
+  EXPECT_EQ(grid.size(), 200u);
+  for (const std::string& setting : grid) {
+    EXPECT_TRUE(MakeScalingPolicy(setting).has_value()) << setting;
+  }
+}
+
+TEST(Calibration, TakesTheCheapestThatKeepsTheLimit) {
+  // Half empty pods serve all in time; full ones are cheaper and late.
+  const std::vector<std::string> grid = {"hpa:cpu=95", "keda:share=0.2", "hpa:cpu=40", "hold"};
+  const Calibration strict = Calibrated(grid, 0.10, 2);
+  EXPECT_EQ(strict.finalists[0].policy, "hpa:cpu=40");
+  EXPECT_TRUE(strict.keeps_limit());
+  const Calibration lax = Calibrated(grid, 1, 2);
+  EXPECT_LT(lax.finalists[0].core_hours, strict.finalists[0].core_hours);
+  EXPECT_GT(lax.finalists[0].violation_share, 0.10);
+}
+
+TEST(Calibration, TakesTheFewestViolationsWhereNoneKeepsTheLimit) {
+  const Calibration calibration = Calibrated({"hold", "hpa:cpu=60", "hpa:cpu=90"}, 0, 2);
+  EXPECT_FALSE(calibration.keeps_limit());
+  EXPECT_EQ(calibration.finalists[0].policy, "hpa:cpu=60");
+}
+
+TEST(Calibration, IsTheSameForAnyNumberOfThreadsAndAnotherForAnotherSeed) {
+  const std::vector<std::string> grid = {"hold", "hpa:cpu=60", "keda"};
+  const Calibration one = Calibrated(grid, 0.05, 1);
+  EXPECT_EQ(one, Calibrated(grid, 0.05, 3));
+  EXPECT_NE(one, Calibrated(grid, 0.05, 1, 2));
+}
+
+TEST(Calibration, ReadsBackToTheBit) {
+  Calibration calibration = Calibrated({"hold", "hpa:cpu=60"}, 0.05, 2);
+  calibration.sha256 = "0123";
+  const std::string text = CalibrationYaml(calibration);
+  const Result<Calibration> back = ParseCalibration(ParseYaml(text, "hpa.yaml").value());
+  ASSERT_TRUE(back.has_value()) << back.error().message << text;
+  EXPECT_EQ(*back, calibration);
+}
+
+TEST(Calibration, FilesThatAreNoneAreRefusedWithTheirPlace) {
+  Calibration calibration{.scenario = "s", .settings = 1, .episodes = 16, .finalists = {{"hold"}}};
+  const std::string good = CalibrationYaml(calibration);
+  const auto refused = [&](std::string_view old, std::string_view now) {
+    std::string text = good;
+    const size_t at = text.find(old);
+    EXPECT_NE(at, text.npos) << old;
+    text.replace(at, old.size(), now);
+    const Result<YamlNode> root = ParseYaml(text, "hpa.yaml");
+    if (!root.has_value()) return root.error().message;
+    const Result<Calibration> back = ParseCalibration(*root);
+    return back.has_value() ? std::string("accepted") : back.error().message;
+  };
+  EXPECT_EQ(refused("hold", "hold"), "accepted");
+  EXPECT_NE(refused("policy: hold", "policy: hpaa").find("hpaa"), std::string::npos);
+  EXPECT_NE(refused("policy: hold", "policy: hpaa").find("hpa.yaml:"), std::string::npos);
+  EXPECT_NE(refused("scaling-calibration/v1", "scenario/v1").find("expected \"scaling-calibration"),
+            std::string::npos);
+  EXPECT_NE(refused("violation_share: 0", "violation_share: 2").find("from 0 to 1"),
+            std::string::npos);
+  EXPECT_NE(refused("episodes:", "episods:").find("episodes"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rudderfish
