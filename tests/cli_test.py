@@ -543,6 +543,28 @@ class BadInput(Cli):
             requests.setdefault((load, episode), set()).add(count)
         self.assertEqual({len(counts) for counts in requests.values()}, {1})
 
+    def test_an_autoscaler_is_calibrated_for_one_scenario(self):
+        text = (TOP / "scenarios/redis.yaml").read_text(encoding="utf-8")
+        changed = re.sub(r"duration: 1h", "duration: 2m", text)
+        self.assertNotEqual(changed, text)
+        shutil.copytree(TOP / "scenarios/traces", self.folder / "traces")
+        small = self.write("small.yaml", changed)
+        options = ("--policy", "hpa", "--load", "steady", "--episodes", "16", "--violations", "2%")
+        table = self.succeed("calibrate", small, *options, "-o", "hpa.yaml", "--threads", "2")
+        self.assertIn("200 settings", table)
+        self.succeed("calibrate", small, *options, "-o", "again.yaml", "--threads", "1")
+        self.assertEqual((self.folder / "hpa.yaml").read_bytes(), (self.folder / "again.yaml").read_bytes())
+        evaluate = ("--task", "scaling", "--load", "steady", "--episodes", "2", "--policy", "hold,best=hpa:hpa.yaml")
+        done = self.run_cli("evaluate", small, *evaluate)
+        self.assertIn(done.returncode, (0, 3), done.stderr)
+        self.assertIn("best", done.stdout)
+        self.refuse("evaluate", TOP / "scenarios/redis.yaml", *evaluate, says=["hpa.yaml", "calibrate again"])
+        for more, says in ((("--violations", "lots"), "1%"), (("--episodes", "15"), "16"), (("--load", "stedy"), "steady")):
+            self.refuse("calibrate", small, "--policy", "hpa", "-o", "x.yaml", *more, says=says)
+        self.refuse("calibrate", small, "--policy", "keda", "-o", "x.yaml", says="hpa")
+        self.refuse("calibrate", small, "--policy", "hpa", "-o", "no/x.yaml", says="no folder")
+        self.refuse("calibrate", SCENARIO, "--policy", "hpa", "-o", "x.yaml", says="has no `load`")
+
     def test_bad_input_of_scaling_is_refused_with_the_nearest_name(self):
         redis = TOP / "scenarios/redis.yaml"
         for options, says in ((["--policy", "hpb"], "did you mean `hpa`"), (["--policy", "hpa:cpus=5"], "did you mean `cpu`"),
