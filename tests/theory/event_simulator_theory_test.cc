@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "model/queueing.h"
+#include "sim/event_simulator.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr int64_t kSecondNs = 1'000'000'000;
+
+std::shared_ptr<const RateCurve> SteadyCurve(double per_s) {
+  return std::make_shared<const RateCurve>(RateCurve::Steady(per_s));
+}
+
+ServedWorkload StationOf(int slots, ServiceLaw service) {
+  return {.name = "station", .slots = slots, .service = service};
+}
+
+// What a station measured of the time after it had warmed up, in units of the mean service time.
+struct StationFigures {
+  double wait = 0, response = 0, p95 = 0, p99 = 0, refused_share = 0, busy = 0;
+  double wait_margin = 0;  // Half the 99.9 % interval of `wait`, by means of 30 batches.
+};
+
+StationFigures MeasureStation(const ServedWorkload& workload, double arrivals_per_s, double jobs,
+                              uint64_t seed = 1) {
+  constexpr int kBatches = 30;
+  constexpr double kStudent = 3.659;  // 29 degrees of freedom.
+  EventSimulator simulator(
+      std::make_shared<const ServedApplication>(SingleStation(workload, 1000)));
+  simulator.Start(SteadyCurve(arrivals_per_s), seed);
+  const auto batch_ns = static_cast<int64_t>(jobs / arrivals_per_s / kBatches * kSecondNs);
+  simulator.AdvanceTo(batch_ns);  // Warm-up.
+  simulator.mutable_responses()->Clear();
+  const WorkloadSums first = simulator.sums(1);
+  WorkloadSums before = first;
+  double sum = 0, squares = 0;
+  for (int i = 0; i < kBatches; ++i) {
+    simulator.AdvanceTo(simulator.now_ns() + batch_ns);
+    const WorkloadSums batch = simulator.sums(1) - before;
+    before = simulator.sums(1);
+    const double wait = static_cast<double>(batch.wait_ns) / static_cast<double>(batch.served);
+    sum += wait, squares += wait * wait;
+  }
+  const WorkloadSums all = simulator.sums(1) - first;
+  const auto served = static_cast<double>(all.served);
+  const double mean = sum / kBatches, variance = (squares - sum * mean) / (kBatches - 1);
+  return {.wait = static_cast<double>(all.wait_ns) / served / kSecondNs,
+          .response = static_cast<double>(all.sojourn_ns) / served / kSecondNs,
+          .p95 = simulator.responses().QuantileS(.95),
+          .p99 = simulator.responses().QuantileS(.99),
+          .refused_share =
+              static_cast<double>(all.refused) / static_cast<double>(all.refused + all.calls),
+          .busy = static_cast<double>(all.busy_ns) / (batch_ns * kBatches),
+          .wait_margin = kStudent * std::sqrt(variance / kBatches) / kSecondNs};
+}
+
+void ExpectWait(const StationFigures& figures, double wait, const std::string& what) {
+  EXPECT_NEAR(figures.wait, wait, figures.wait_margin) << what;
+  EXPECT_NEAR(figures.wait / wait, 1, .02) << what;
+}
+
+TEST(EventSimulator, WaitsAsErlangSays) {
+  struct Row {
+    int servers;
+    double arrivals, jobs;
+  };
+  for (const Row& row :
+       {Row{1, .5, 2e6}, Row{1, .8, 4e6}, Row{2, 1.6, 4e6}, Row{4, 3.2, 4e6}, Row{8, 6.4, 2e6},
+        Row{16, 14.4, 8e6}, Row{32, 28.8, 8e6}, Row{100, 90, 8e6}}) {
+    const std::string what = fmt::format("M/M/{} at {}", row.servers, row.arrivals);
+    const Station station{row.arrivals, 1, row.servers};
+    const StationFigures figures =
+        MeasureStation(StationOf(row.servers, ServiceLaw()), row.arrivals, row.jobs);
+    ExpectWait(figures, MmcQueue(station).wait.mean_s(), what);
+    EXPECT_NEAR(figures.p95 / MmcResponseQuantileS(station, .95), 1, .02) << what;
+    EXPECT_NEAR(figures.p99 / MmcResponseQuantileS(station, .99), 1, .02) << what;
+    EXPECT_NEAR(figures.busy / row.arrivals, 1, .005) << what;
+  }
+}
+
+TEST(EventSimulator, TurnsAwayAsManyAsFiniteQueuesDo) {
+  struct Row {
+    int servers, places;
+    double arrivals;
+  };
+  for (const Row& row : {Row{2, 5, 1.6}, Row{1, 10, .9}, Row{4, 4, 3.2}, Row{3, 12, 6}}) {
+    ServedWorkload workload = StationOf(row.servers, ServiceLaw());
+    workload.queue_limit = row.places - row.servers;
+    const FiniteQueue queue({row.arrivals, 1, row.servers}, row.places);
+    const StationFigures figures = MeasureStation(workload, row.arrivals, 3e6);
+    EXPECT_NEAR(figures.refused_share / queue.blocking(), 1, .02) << row.places;
+    EXPECT_NEAR(figures.response / queue.mean_response_s(), 1, .01) << row.places;
+    EXPECT_NEAR(figures.p95 / queue.ResponseQuantileS(.95), 1, .02) << row.places;
+    if (row.places > row.servers) {
+      ExpectWait(figures, queue.mean_wait_s(), fmt::format("{} places", row.places));
+    }
+  }
+}
+
+TEST(EventSimulator, WaitsAsPollaczekAndKhinchineSay) {
+  for (double rho : {.5, .8, .9}) {
+    const StationFigures constant =
+        MeasureStation(StationOf(1, ServiceLaw::OfScv(0)), rho, rho > .85 ? 8e6 : 3e6);
+    ExpectWait(constant, rho / (2 * (1 - rho)), fmt::format("M/D/1 at {}", rho));
+    EXPECT_NEAR(constant.p95 / (1 + Md1WaitQuantileS({rho, 1, 1}, .95)), 1, .02) << rho;
+  }
+  const StationFigures varied =
+      MeasureStation(StationOf(1, {ServiceLaw::Shape::kHyperexponential, 4}), .8, 2e7);
+  ExpectWait(varied, 10.0, "M/G/1, scv 4");
+  const StationFigures even = MeasureStation(StationOf(1, ServiceLaw::OfScv(.25)), .8, 4e6);
+  ExpectWait(even, 2.5, "M/G/1, scv 0.25");
+}
+
+TEST(EventSimulator, JoinsTheShorterOfFewQueuesAsTheoryOfManySays) {
+  for (int choices : {1, 2, 3}) {
+    ServedWorkload workload = StationOf(1, ServiceLaw());
+    workload.balancing = Balancing::kLeastRequests;
+    workload.choices = choices;
+    // Without a choice any number of queues is as good as one.
+    workload.replicas = workload.replicas_max = choices == 1 ? 50 : 1000;
+    const StationFigures figures =
+        MeasureStation(workload, .9 * workload.replicas, choices == 1 ? 4e6 : 6e5);
+    EXPECT_NEAR(figures.response / ShortestOfChoicesResponse(.9, choices), 1, .02) << choices;
+  }
+}
+
+// Little's law holds to the nanosecond, once everybody has left.
+
+}  // namespace
+}  // namespace rudderfish
