@@ -240,7 +240,7 @@ Result<ExitStatus> RunRun(const Arguments& arguments, const Session&) {
   static constexpr std::array<std::string_view, 2> kFormats = {"text", "json"};
   TRY_ASSIGN(const int format, arguments.Choice("log-format", kFormats, 0));
   SetLogFormat(format == 1 ? LogFormat::kJson : LogFormat::kText);
-  const Result<ExitStatus> ended = RunController(arguments);
+  Result<ExitStatus> ended = RunController(arguments);
   if (ended || format == 0) return ended;
   LogError("{}", ended.error().message);  // Whoever reads the log reads JSON.
   return StatusOf(ended.error().code);
