@@ -19,7 +19,9 @@ function(rudderfish_module name)
     target_link_libraries(rudderfish_${name} PUBLIC rudderfish_${dependency})
   endforeach()
   target_link_libraries(rudderfish_${name} PUBLIC Threads::Threads tl::expected ${ARG_LIBRARIES})
-  set_target_properties(rudderfish_${name} PROPERTIES UNITY_BUILD ${RUDDERFISH_UNITY})
+  if(NOT name IN_LIST RUDDERFISH_ONE_BY_ONE)
+    set_target_properties(rudderfish_${name} PROPERTIES UNITY_BUILD ${RUDDERFISH_UNITY})
+  endif()
   if(name MATCHES "^(nn|model|task|policy|sim|learn)$")
     # Their tests compute for long, which optimising shortens by more than it takes; of the others it is the reverse.
     target_compile_options(rudderfish_${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
@@ -46,6 +48,10 @@ function(rudderfish_test_options name)
 endfunction()
 rudderfish_test_options(rudderfish_testing)
 
+# Its operator new takes the place of the usual one in those binaries alone that mention its counter.
+add_library(rudderfish_counting STATIC EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/support/count_allocations.cc)
+target_include_directories(rudderfish_counting PRIVATE ${CMAKE_SOURCE_DIR})
+
 # rudderfish_test(NAME SOURCES file... LIBRARIES target... [LABEL label]): one GoogleTest binary, its cases
 # as tests.
 function(rudderfish_test name)
@@ -54,7 +60,7 @@ function(rudderfish_test name)
     set(ARG_LABEL unit)
   endif()
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} rudderfish_counting)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})  # For tests/support/.
   target_precompile_headers(${name} REUSE_FROM rudderfish_testing)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${RUDDERFISH_UNITY})

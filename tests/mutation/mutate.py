@@ -127,9 +127,10 @@ class Build:
         for file in list(self.tree.rglob("*")):
             if file.is_file() and str(file.relative_to(self.tree)) not in wanted:
                 file.unlink()
-        self.call(["cmake", "-S", self.tree, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=None", "-DRUDDERFISH_UNITY=OFF",
+        self.call(["cmake", "-S", self.tree, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=None", "-DRUDDERFISH_ONE_BY_ONE=model;task",
                    "-DCMAKE_CXX_FLAGS=-O1 -w -D_GLIBCXX_ASSERTIONS", f"-DRUDDERFISH_ONLY_MODULES={MODULES}"], 600)
         if not self.make():
+            sys.stdout.write(self.output[-4000:])
             sys.exit("mutation: the unchanged sources do not build")
 
     def call(self, command, timeout):
