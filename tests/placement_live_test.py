@@ -13,6 +13,7 @@ import pathlib
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -233,8 +234,9 @@ class Placement(unittest.TestCase):
     def scheduler_with_extender(self, run_or_port):
         """kube-scheduler as `extender-config` says, under a name of its own."""
         port = run_or_port if isinstance(run_or_port, int) else self.extender_port
-        text = subprocess.run([PROGRAM, "extender-config"], capture_output=True, text=True, check=True).stdout
-        text = text.replace("127.0.0.1:8888", f"127.0.0.1:{port}")
+        more = ["--config", self.folder / "extender.yaml"] if isinstance(run_or_port, subprocess.Popen) else []
+        text = subprocess.run([PROGRAM, "extender-config", *more], capture_output=True, text=True, check=True).stdout
+        text = text.replace("127.0.0.1:8888", f"127.0.0.1:{port}").replace("/etc/kubernetes/rudderfish", str(self.folder))
         text += (f"leaderElection: {{leaderElect: false}}\nclientConnection: {{kubeconfig: {self.kubeconfig}, qps: 1000, "
                  "burst: 1000}\nprofiles: [{schedulerName: asked}]\n")
         config = self.folder / "scheduler.yaml"
@@ -301,6 +303,28 @@ class Placement(unittest.TestCase):
             self.assertEqual(refused.exception.code, code)
             refused.exception.close()
         self.assertEqual(self.total(run, "extender_requests_total", "malformed"), 3)
+
+    def certificate(self, name, *more):
+        """NAME.crt and NAME.key in the folder, signed by themselves unless `more` says who signs."""
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                        "-days", "2", "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{name}.key",
+                        "-out", f"{name}.crt", *more], cwd=self.folder, check=True, stderr=subprocess.DEVNULL)
+
+    def test_8_kube_scheduler_and_we_know_each_other_by_certificates(self):
+        self.certificate("ca")
+        self.certificate("server")
+        self.certificate("client")
+        (self.folder / "ca.crt").write_text((self.folder / "server.crt").read_text(encoding="utf-8"), encoding="utf-8")
+        run = self.start_extender(more=", tls: {certificate: server.crt, key: server.key, client_ca: client.crt}")
+        self.scheduler_with_extender(run)
+        CLUSTER.apply(deployment("web", 5, "asked"))
+        self.wait_for(lambda: len(placed("web")) == 5, "it is asked")
+        self.assertGreaterEqual(self.total(run, "extender_requests_total", "prioritize"), 5)
+        trusting = ssl.create_default_context(cafile=self.folder / "ca.crt")
+        with self.assertRaises((urllib.error.URLError, ssl.SSLError, ConnectionError)):
+            urllib.request.urlopen(urllib.request.Request(f"https://127.0.0.1:{self.extender_port}/prioritize", data=b"{}",
+                                                          method="POST"), timeout=10, context=trusting)
+        self.assertEqual(self.total(run, "extender_refused_connections_total"), 1)
 
 
 if __name__ == "__main__":

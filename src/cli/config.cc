@@ -154,7 +154,7 @@ class ConfigReader {
     }
     if (const auto node = map->Optional("extender")) {
       TRY(check(*node));
-      TRY_ASSIGN(config_.extender, ParseExtender(*node));
+      TRY_ASSIGN(config_.extender, ParseExtender(*node, folder_));
     }
     return {};
   }

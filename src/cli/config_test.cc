@@ -153,6 +153,8 @@ TEST(Config, PodsArePlacedOrMovedByOneProcess) {
               HasSubstr("did you mean `kube-default`"));
   EXPECT_THAT(Refusal(base + "extender: {listen: here}\n"), HasSubstr("HOST:PORT"));
   EXPECT_THAT(Refusal(base + "extender: {timeout: 1min}\n"), HasSubstr("10ms to 5s"));
+  EXPECT_THAT(Refusal(base + "extender: {tls: {certificate: a, key: b}}\n"),
+              HasSubstr("`client_ca`"));
   EXPECT_THAT(Refusal(base + "cluster: {scenario: s.yaml}\nplacement: {}\n"),
               HasSubstr("no pods that wait"));
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <string_view>
 
 #include "cli/commands.h"
 #include "cli/config.h"
@@ -14,6 +15,14 @@ namespace {
 constexpr int64_t kWeightThatDecides = 13;
 constexpr int64_t kWeightMax = 1000;
 
+constexpr std::string_view kTlsFragment =
+    R"(  enableHTTPS: true
+  tlsConfig:                    # Files where kube-scheduler runs:
+    caFile: /etc/kubernetes/rudderfish/ca.crt        # who signed our certificate,
+    certFile: /etc/kubernetes/rudderfish/client.crt  # and what it shows us, signed by `client_ca`.
+    keyFile: /etc/kubernetes/rudderfish/client.key
+)";
+
 std::string Fragment(const ExtenderConfig& config, int64_t weight) {
   std::string text = fmt::format(
       R"(# Merge this into kube-scheduler's configuration (--config). Start it with
@@ -23,10 +32,10 @@ apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 percentageOfNodesToScore: 100   # Else of 5,000 nodes a sample of 500 is all that we are shown.
 extenders:
-- urlPrefix: http://{}
+- urlPrefix: {}://{}
   prioritizeVerb: prioritize
 )",
-      config.listen);
+      config.tls ? "https" : "http", config.listen);
   if (config.limits.any()) text += "  filterVerb: filter\n";
   text += fmt::format(
       R"(  weight: {}                    # Grades count {} to {} points; all else 1,200 at most.
@@ -36,6 +45,7 @@ extenders:
 )",
       weight, 0, weight * 100,
       std::chrono::ceil<std::chrono::milliseconds>(config.timeout).count());
+  if (config.tls) text += kTlsFragment;
   return text;
 }
 

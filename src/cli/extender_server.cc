@@ -35,9 +35,16 @@ Result<std::unique_ptr<ExtenderServer>> ExtenderServer::Start(
              [self](const HttpRequest& request) { return self->Ask(Verb::kPrioritize, request); });
   routes.Add("POST", "/filter",
              [self](const HttpRequest& request) { return self->Ask(Verb::kFilter, request); });
-  Result<std::unique_ptr<HttpServer>> server = HttpServer::Start(
-      {.listen = {config.listen}, .threads = kExtenderThreads, .body_limit_bytes = kBodyBytesMax},
-      Observed(std::move(routes), clock, metrics));
+  HttpServerOptions options{.listen = {config.listen},
+                            .threads = kExtenderThreads,
+                            .body_limit_bytes = kBodyBytesMax,
+                            .tls = config.tls};
+  Counter& refused = metrics->AddCounter(
+      "rudderfish_extender_refused_connections_total",
+      "Clients that could not be met by TLS: without a certificate, or with one of nobody known.");
+  options.refused = [&refused](std::string_view) { refused.Add(); };
+  Result<std::unique_ptr<HttpServer>> server =
+      HttpServer::Start(options, Observed(std::move(routes), clock, metrics));
   if (!server) return Fail(server.error().code, "`extender.listen`: {}", server.error().message);
   made->server_ = *std::move(server);
   return made;

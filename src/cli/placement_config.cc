@@ -45,6 +45,24 @@ Result<void> ReadShare(YamlMap* map, std::string_view key, double* share) {
   return {};
 }
 
+Result<std::string> ReadFileName(YamlMap* map, std::string_view key,
+                                 const std::filesystem::path& folder) {
+  TRY_ASSIGN(const YamlNode node, map->Required(key));
+  TRY_ASSIGN(const std::string text, node.AsString());
+  if (text.empty()) return node.Expected("a file");
+  return (folder / text).string();
+}
+
+Result<ServerTlsFiles> ParseTls(const YamlNode& node, const std::filesystem::path& folder) {
+  ServerTlsFiles files;
+  TRY_ASSIGN(YamlMap map, node.AsMap());
+  TRY_ASSIGN(files.certificate, ReadFileName(&map, "certificate", folder));
+  TRY_ASSIGN(files.key, ReadFileName(&map, "key", folder));
+  TRY_ASSIGN(files.client_ca, ReadFileName(&map, "client_ca", folder));
+  TRY(map.Finish());
+  return files;
+}
+
 }  // namespace
 
 Result<PlacementConfig> ParsePlacement(const YamlNode& node) {
@@ -70,7 +88,7 @@ Result<PlacementConfig> ParsePlacement(const YamlNode& node) {
   return config;
 }
 
-Result<ExtenderConfig> ParseExtender(const YamlNode& node) {
+Result<ExtenderConfig> ParseExtender(const YamlNode& node, const std::filesystem::path& folder) {
   ExtenderConfig config;
   TRY_ASSIGN(YamlMap map, node.AsMap());
   if (const auto listen = map.Optional("listen")) {
@@ -92,6 +110,9 @@ Result<ExtenderConfig> ParseExtender(const YamlNode& node) {
     TRY(ReadShare(&shares, "cpu", &config.limits.cpu));
     TRY(ReadShare(&shares, "memory", &config.limits.memory));
     TRY(shares.Finish());
+  }
+  if (const auto tls = map.Optional("tls")) {
+    TRY_ASSIGN(config.tls, ParseTls(*tls, folder));
   }
   TRY(map.Finish());
   return config;

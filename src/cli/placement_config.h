@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -9,6 +10,7 @@
 #include "base/yaml.h"
 #include "control/extender.h"
 #include "control/mode.h"
+#include "net/server_tls.h"
 
 // The sections `placement` and `extender` of rudderfish.yaml: pods that are given nodes by us, and
 // pods that kube-scheduler asks us about. Parts of cli/config.h.
@@ -29,11 +31,13 @@ struct ExtenderConfig {
   std::string policy = "most-allocated";
   std::chrono::nanoseconds timeout = std::chrono::milliseconds(200);  // Answered within it.
   HardLimits limits;
+  std::optional<ServerTlsFiles> tls;  // Absent: plain HTTP.
 
   bool operator==(const ExtenderConfig&) const = default;
 };
 
 Result<PlacementConfig> ParsePlacement(const YamlNode& node);
-Result<ExtenderConfig> ParseExtender(const YamlNode& node);
+// Relative paths are relative to `folder`.
+Result<ExtenderConfig> ParseExtender(const YamlNode& node, const std::filesystem::path& folder);
 
 }  // namespace rudderfish

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/one_line.h"
+#include "kube/fields.h"
 
 namespace rudderfish::kube {
 namespace {

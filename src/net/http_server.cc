@@ -9,10 +9,12 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
-#include <charconv>
+#include <boost/beast/ssl.hpp>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -23,6 +25,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "net/listen_address.h"
 
 namespace rudderfish {
 namespace {
@@ -38,63 +41,8 @@ using Executor = asio::io_context::executor_type;
 constexpr size_t kChunkBytes = 8 << 10;
 constexpr Duration kDrainTime = std::chrono::milliseconds(500);
 constexpr Duration kAcceptPause = std::chrono::milliseconds(50);
-constexpr std::string_view kUnixPrefix = "unix:";
 
 std::string_view View(beast::string_view text) { return {text.data(), text.size()}; }
-
-struct Address {
-  std::string text;  // As it was given.
-  std::optional<Tcp::endpoint> tcp;
-  std::string path;  // Of a unix-domain socket.
-};
-
-Result<Address> ParseAddress(const std::string& text) {
-  if (text.starts_with(kUnixPrefix)) {
-    std::string path = text.substr(kUnixPrefix.size());
-    if (path.empty() || path.size() >= sizeof(sockaddr_un{}.sun_path)) {
-      return Invalid("`{}`: expected unix: and a path of at most {} bytes", text,
-                     sizeof(sockaddr_un{}.sun_path) - 1);
-    }
-    return Address{.text = text, .tcp = std::nullopt, .path = std::move(path)};
-  }
-  const size_t colon = text.rfind(':');
-  unsigned port = 0;
-  bool good = colon != std::string::npos && colon + 1 < text.size();
-  if (good) {
-    const char* end = text.data() + text.size();
-    const auto [stopped, error] = std::from_chars(text.data() + colon + 1, end, port);
-    good = error == std::errc{} && stopped == end && port <= 65535;
-  }
-  std::string host = good ? text.substr(0, colon) : "";
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-  } else if (host.find(':') != std::string::npos) {
-    good = false;
-  }
-  error_code error;
-  const auto ip = asio::ip::make_address(host == "localhost" ? "127.0.0.1" : host, error);
-  if (!good || error) {
-    return Invalid(
-        "`{}`: expected an address to listen on, such as 127.0.0.1:5000, [::1]:5000 or "
-        "unix:/run/rudderfish.sock",
-        text);
-  }
-  return Address{.text = text, .tcp = Tcp::endpoint(ip, static_cast<uint16_t>(port)), .path = {}};
-}
-
-// A socket file that nobody listens on is left from a process that was killed.
-Result<void> RemoveStaleSocket(const Address& address) {
-  struct stat found = {};
-  if (::lstat(address.path.c_str(), &found) != 0) return {};
-  if (!S_ISSOCK(found.st_mode)) return Invalid("{}: is there and is no socket", address.path);
-  asio::io_context context;
-  Unix::socket probe(context);
-  error_code error;
-  probe.connect(Unix::endpoint(address.path), error);
-  if (!error) return Fail(ErrorCode::kUnavailable, "{}: another process listens", address.path);
-  ::unlink(address.path.c_str());
-  return {};
-}
 
 std::string TextOf(const Tcp::endpoint& endpoint) {
   const std::string ip = endpoint.address().to_string();
@@ -143,15 +91,23 @@ struct Shared {
   std::atomic<bool> stopping{false};
 };
 
-// Steps call each other from first to last: Await, ReadHeader, ReadBody, Reply, Write, and round
-// again. Whatever is under way keeps the session; where nothing is, it ends.
 template <class Protocol>
-class Session final : public Connection, public std::enable_shared_from_this<Session<Protocol>> {
- public:
-  using Socket = asio::basic_stream_socket<Protocol, Executor>;
+using Plain = beast::basic_stream<Protocol, Executor>;
+using Secure = beast::ssl_stream<Plain<Tcp>>;
 
-  Session(Socket socket, std::string peer, Shared* shared, Worker* worker)
-      : stream_(std::move(socket)), peer_(std::move(peer)), shared_(shared), worker_(worker) {
+// Of one connection: OpenSSL counts who uses it.
+asio::ssl::context ContextOf(const std::shared_ptr<SSL_CTX>& shared) {
+  SSL_CTX_up_ref(shared.get());
+  return asio::ssl::context(shared.get());
+}
+
+// Steps call each other from first to last: Begin, Greet, Await, ReadHeader, ReadBody, Reply, Write, and round
+// again. Whatever is under way keeps the session; where nothing is, it ends.
+template <class Stream>
+class Session final : public Connection, public std::enable_shared_from_this<Session<Stream>> {
+ public:
+  Session(Stream stream, std::string peer, Shared* shared, Worker* worker)
+      : stream_(std::move(stream)), peer_(std::move(peer)), shared_(shared), worker_(worker) {
     ++shared_->connections;
   }
   ~Session() override {
@@ -162,16 +118,25 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   // On the worker's thread, as all that follows.
   void Begin(bool welcome) {
     worker_->connections.insert(this);
-    if (welcome) return Await();
-    HttpResponse busy = HttpError(503, "too many connections");
-    busy.headers.emplace_back("Retry-After", "1");
-    Write(std::move(busy), {}, Then::kDrain);
+    if constexpr (std::is_same_v<Stream, Secure>) {
+      Lowest().expires_after(shared_->options.request_limit);
+      stream_.async_handshake(asio::ssl::stream_base::server,
+                              [self = this->shared_from_this(), welcome](error_code error) {
+                                if (!error) return self->Greet(welcome);
+                                if (error == asio::ssl::error::stream_truncated) return;
+                                LogWarning("{}: no TLS with it: {}", self->peer_, error.message());
+                                if (self->shared_->options.refused)
+                                  self->shared_->options.refused(error.message());
+                              });
+    } else {
+      Greet(welcome);
+    }
   }
 
   void StopIfIdle() override {
-    if (idle_) stream_.close();
+    if (idle_) Lowest().close();
   }
-  void Cut() override { stream_.close(); }
+  void Cut() override { Lowest().close(); }
 
  private:
   enum class Then { kAwait, kClose, kDrain };
@@ -182,10 +147,19 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     unsigned version = 11;
   };
 
+  auto& Lowest() { return beast::get_lowest_layer(stream_); }
+
+  void Greet(bool welcome) {
+    if (welcome) return Await();
+    HttpResponse busy = HttpError(503, "too many connections");
+    busy.headers.emplace_back("Retry-After", "1");
+    Write(std::move(busy), {}, Then::kDrain);
+  }
+
   void Await() {
     if (shared_->stopping) return;
     if (buffer_.size() > 0) return ReadHeader();
-    stream_.expires_after(shared_->options.idle_limit);
+    Lowest().expires_after(shared_->options.idle_limit);
     idle_ = true;
     stream_.async_read_some(buffer_.prepare(kChunkBytes),
                             [self = this->shared_from_this()](error_code error, size_t count) {
@@ -198,7 +172,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
 
   void ReadHeader() {
     const HttpServerOptions& options = shared_->options;
-    stream_.expires_after(options.request_limit);
+    Lowest().expires_after(options.request_limit);
     parser_.emplace();
     parser_->header_limit(static_cast<uint32_t>(options.header_limit_bytes));
     parser_->body_limit(options.body_limit_bytes);
@@ -229,7 +203,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
 
   void Reject(const error_code& error) {
     std::optional<HttpResponse> answer = AnswerTo(error, shared_->options);
-    if (answer && stream_.socket().is_open()) Write(std::move(*answer), {}, Then::kDrain);
+    if (answer && Lowest().socket().is_open()) Write(std::move(*answer), {}, Then::kDrain);
   }
 
   void Reply() {
@@ -259,7 +233,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   }
 
   void Write(HttpResponse answer, Framing framing, Then then) {
-    stream_.expires_after(shared_->options.request_limit);
+    Lowest().expires_after(shared_->options.request_limit);
     message_ = http::response<http::string_body>(static_cast<http::status>(answer.status),
                                                  framing.version);
     message_.set(http::field::content_type, answer.content_type);
@@ -282,8 +256,8 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   // Reads what the peer is still sending: closing at once would take away the answer.
   void Drain() {
     error_code ignored;
-    stream_.socket().shutdown(Socket::shutdown_send, ignored);
-    stream_.expires_after(kDrainTime);
+    Lowest().socket().shutdown(asio::socket_base::shutdown_send, ignored);
+    Lowest().expires_after(kDrainTime);
     DrainSome();
   }
   void DrainSome() {
@@ -294,7 +268,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
                             });
   }
 
-  beast::basic_stream<Protocol, Executor> stream_;
+  Stream stream_;
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;
   http::response<http::empty_body> go_on_;
@@ -315,7 +289,8 @@ std::string PeerOf(const asio::basic_stream_socket<Unix, Executor>&) { return ""
 
 class BeastServer final : public HttpServer {
  public:
-  BeastServer(const HttpServerOptions& options, HttpHandler handler) {
+  BeastServer(const HttpServerOptions& options, HttpHandler handler, std::unique_ptr<ServerTls> tls)
+      : tls_(std::move(tls)) {
     shared_.options = options;
     shared_.handler = std::move(handler);
     for (int i = 0; i < options.threads; ++i) {
@@ -325,9 +300,12 @@ class BeastServer final : public HttpServer {
   }
   ~BeastServer() override { Stop(Duration(0)); }
 
-  Result<void> Listen(const Address& address) {
-    if (address.tcp.has_value()) return Listen<Tcp>(address, *address.tcp, &tcp_);
-    TRY(RemoveStaleSocket(address));
+  Result<void> Listen(const ListenAddress& address) {
+    if (!address.is_unix()) {
+      return Listen<Tcp>(address, Tcp::endpoint(asio::ip::make_address(address.ip), address.port),
+                         &tcp_);
+    }
+    TRY(RemoveStaleSocket(address.path));
     TRY(Listen<Unix>(address, Unix::endpoint(address.path), &unix_));
     sockets_.push_back(address.path);
     return {};
@@ -381,7 +359,7 @@ class BeastServer final : public HttpServer {
   using Acceptor = asio::basic_socket_acceptor<Protocol, Executor>;
 
   template <class Protocol>
-  Result<void> Listen(const Address& address, const typename Protocol::endpoint& endpoint,
+  Result<void> Listen(const ListenAddress& address, const typename Protocol::endpoint& endpoint,
                       std::vector<std::unique_ptr<Acceptor<Protocol>>>* acceptors) {
     auto acceptor = std::make_unique<Acceptor<Protocol>>(workers_[0]->context);
     error_code error;
@@ -451,8 +429,19 @@ class BeastServer final : public HttpServer {
       socket.set_option(Tcp::no_delay(true), ignored);
     }
     std::string peer = PeerOf(socket);
+    if constexpr (std::is_same_v<Protocol, Tcp>) {
+      if (tls_ != nullptr) {
+        asio::ssl::context context = ContextOf(tls_->Current());
+        return Hand(Secure(std::move(socket), context), std::move(peer), worker);
+      }
+    }
+    Hand(Plain<Protocol>(std::move(socket)), std::move(peer), worker);
+  }
+
+  template <class Stream>
+  void Hand(Stream stream, std::string peer, Worker* worker) {
     auto session =
-        std::make_shared<Session<Protocol>>(std::move(socket), std::move(peer), &shared_, worker);
+        std::make_shared<Session<Stream>>(std::move(stream), std::move(peer), &shared_, worker);
     const bool welcome = shared_.connections <= shared_.options.connections_max;
     // From here on the session belongs to the worker's thread.
     asio::post(worker->context,
@@ -460,6 +449,7 @@ class BeastServer final : public HttpServer {
   }
 
   Shared shared_;
+  std::unique_ptr<ServerTls> tls_;  // Null: plain HTTP.
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::unique_ptr<Acceptor<Tcp>>> tcp_;
   std::vector<std::unique_ptr<Acceptor<Unix>>> unix_;
@@ -476,10 +466,14 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpServerOptions& o
                                                       HttpHandler handler) {
   CHECK_GT(options.threads, 0);
   if (options.listen.empty()) return Invalid("no address to listen on");
+  std::unique_ptr<ServerTls> tls;
+  if (options.tls) {
+    TRY_ASSIGN(tls, ServerTls::Load(*options.tls));
+  }
   try {
-    auto server = std::make_unique<BeastServer>(options, std::move(handler));
+    auto server = std::make_unique<BeastServer>(options, std::move(handler), std::move(tls));
     for (const std::string& text : options.listen) {
-      TRY_ASSIGN(const Address address, ParseAddress(text));
+      TRY_ASSIGN(const ListenAddress address, ParseListenAddress(text));
       TRY(server->Listen(address));
     }
     server->Run();

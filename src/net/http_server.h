@@ -3,13 +3,17 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
 #include "net/http_routes.h"
+#include "net/server_tls.h"
 
 // An HTTP/1.1 server on loopback, a network address or a unix-domain socket. A small fixed number
 // of threads; a connection stays with one of them, so that a handler may keep state per thread
@@ -22,14 +26,17 @@
 namespace rudderfish {
 
 struct HttpServerOptions {
-  // "127.0.0.1:5000", "[::1]:5000", "localhost:0" (any free port), "unix:/run/rudderfish.sock".
-  std::vector<std::string> listen;
+  std::vector<std::string> listen;  // As net/listen_address.h says.
   int threads = 2;
   int connections_max = 256;
   size_t header_limit_bytes = 16 << 10;
   size_t body_limit_bytes = 16 << 20;
   Duration idle_limit = std::chrono::seconds(75);     // Between requests.
   Duration request_limit = std::chrono::seconds(10);  // To send one, or to take its answer.
+  std::optional<ServerTlsFiles>
+      tls;  // HTTPS at the network addresses; nothing else is taken there.
+  // Hears why a client could not be met by TLS, on any thread of the server. May be empty.
+  std::function<void(std::string_view)> refused;
 };
 
 class HttpServer {

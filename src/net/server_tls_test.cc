@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/server_tls.h"
+
+#include <curl/curl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/check.h"
+#include "net/http_server.h"
+#include "tests/support/raw_http.h"
+
+namespace rudderfish {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+size_t Append(const char* bytes, size_t size, size_t count, void* text) {
+  static_cast<std::string*>(text)->append(bytes, size * count);
+  return size * count;
+}
+
+// Two authorities, `ours` and `theirs`, and what each has signed.
+class ServerTlsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::path(::testing::TempDir()) / "tls-XXXXXX").string();
+    CHECK(::mkdtemp(name.data()) != nullptr);
+    folder_ = name;
+    for (const std::string authority : {"ours", "theirs"}) {
+      OpenSsl(
+          "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=" +
+          authority + " -keyout " + authority + ".key -out " + authority + ".pem");
+      Sign("client", authority);
+    }
+    Sign("server", "ours");
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void OpenSsl(const std::string& arguments) const {
+    const std::string command = "cd " + folder_.string() + " && openssl " + arguments + " 2>log";
+    CHECK_EQ(std::system(command.c_str()), 0);  // NOLINT(concurrency-mt-unsafe)
+  }
+
+  // Makes WHO-AUTHORITY.pem and .key.
+  void Sign(const std::string& who, const std::string& authority) const {
+    const std::string name = who + "-" + authority;
+    std::ofstream(folder_ / "names") << "subjectAltName=IP:127.0.0.1\n";
+    OpenSsl("req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=" + who +
+            " -keyout " + name + ".key -out " + name + ".csr");
+    OpenSsl("x509 -req -days 2 -extfile names -CAcreateserial -in " + name + ".csr -CA " +
+            authority + ".pem -CAkey " + authority + ".key -out " + name + ".pem");
+  }
+
+  std::string At(const std::string& name) const { return (folder_ / name).string(); }
+
+  ServerTlsFiles Files() const {
+    return {.certificate = At("server-ours.pem"),
+            .key = At("server-ours.key"),
+            .client_ca = At("ours.pem")};
+  }
+
+  std::unique_ptr<HttpServer> Started() {
+    HttpServerOptions options{.listen = {"127.0.0.1:0"}, .tls = Files()};
+    options.refused = [this](std::string_view) { ++refused_; };
+    HttpRoutes routes;
+    routes.Add("GET", "/hello", [](const HttpRequest& request) {
+      return HttpResponse{.body = "hello " + std::string(request.query)};
+    });
+    auto server = HttpServer::Start(options, std::move(routes));
+    CHECK(server.has_value());
+    return *std::move(server);
+  }
+
+  // What a client with this certificate (none, if empty) is answered, or why not.
+  std::string Ask(const HttpServer& server, const std::string& certificate, int times = 1) const {
+    CURL* curl = curl_easy_init();
+    std::string body;
+    curl_easy_setopt(curl, CURLOPT_URL,
+                     ("https://" + server.addresses()[0] + "/hello?you").c_str());
+    curl_easy_setopt(curl, CURLOPT_CAINFO, At("ours.pem").c_str());
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, Append);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &body);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT, 20L);
+    if (!certificate.empty()) {
+      curl_easy_setopt(curl, CURLOPT_SSLCERT, At(certificate + ".pem").c_str());
+      curl_easy_setopt(curl, CURLOPT_SSLKEY, At(certificate + ".key").c_str());
+    }
+    CURLcode code = CURLE_OK;
+    for (int i = 0; i < times && code == CURLE_OK; ++i) code = curl_easy_perform(curl);
+    curl_easy_cleanup(curl);
+    return code == CURLE_OK ? body : curl_easy_strerror(code);
+  }
+
+  fs::path folder_;
+  std::atomic<int> refused_{0};
+};
+
+TEST_F(ServerTlsTest, ClientsWhoseCertificateIsSignedAreServedOnOneConnection) {
+  const auto server = Started();
+  EXPECT_EQ(Ask(*server, "client-ours", 3), "hello youhello youhello you");
+  EXPECT_EQ(refused_, 0);
+}
+
+TEST_F(ServerTlsTest, ClientsWithNoCertificateOrOneOfOthersAreRefusedAndCounted) {
+  const auto server = Started();
+  EXPECT_THAT(Ask(*server, ""), ::testing::Not(HasSubstr("hello")));
+  EXPECT_THAT(Ask(*server, "client-theirs"), ::testing::Not(HasSubstr("hello")));
+  EXPECT_THAT(testing::Fetch(server->addresses()[0], "/hello?plain"),
+              ::testing::Not(HasSubstr("hello")));
+  EXPECT_EQ(Ask(*server, "client-ours"), "hello you");  // The others have been dealt with by now.
+  EXPECT_EQ(refused_, 3);
+}
+
+TEST_F(ServerTlsTest, ACertificateThatIsRenewedIsUsedAndOneThatIsBrokenIsNot) {
+  const auto server = Started();
+  const auto later = [](int seconds) {
+    return fs::file_time_type::clock::now() + std::chrono::seconds(seconds);
+  };
+  std::ofstream(At("server-ours.pem")) << "half a certifi";
+  fs::last_write_time(At("server-ours.pem"), later(1));
+  EXPECT_EQ(Ask(*server, "client-ours"), "hello you");
+  Sign("server", "theirs");
+  fs::rename(At("server-theirs.pem"), At("server-ours.pem"));
+  fs::rename(At("server-theirs.key"), At("server-ours.key"));
+  fs::last_write_time(At("server-ours.pem"), later(2));
+  EXPECT_THAT(Ask(*server, "client-ours"),
+              HasSubstr("certificate"));  // Its authority is theirs now.
+}
+
+TEST_F(ServerTlsTest, FilesThatCannotBeUsedAreNamed) {
+  ServerTlsFiles files = Files();
+  files.certificate = At("nothing.pem");
+  EXPECT_THAT(ServerTls::Load(files).error().message, HasSubstr("nothing.pem"));
+  files = Files();
+  files.key = At("client-ours.key");
+  EXPECT_THAT(ServerTls::Load(files).error().message, HasSubstr("expected the key of"));
+  files = Files();
+  files.client_ca = At("server-ours.key");
+  EXPECT_THAT(ServerTls::Load(files).error().message, HasSubstr("who signs clients"));
+}
+
+}  // namespace
+}  // namespace rudderfish
