@@ -139,6 +139,8 @@ class Commands(Cli):
         (self.folder / "runs").mkdir()
         self.assertEqual(self.complete("evaluate", "--policy", "r"), {"random", "runs"})
         self.assertEqual(self.complete("help", "com"), {"completion"})
+        self.assertEqual(self.complete("serve", "re"), {"reach"})
+        self.assertEqual(self.complete("import", "re"), {"reach"})
         self.assertEqual(self.complete("bench", "ker"), {"kernel"})
         self.assertEqual(self.complete("inspect", "sc"), {"scenario.yaml"})
 
@@ -176,6 +178,21 @@ class Commands(Cli):
         wide = self.succeed("snapshot", "--from", DUMP, "-o", "wide", "--application", APPLICATION)
         self.assertIn("cordoned", wide)
         self.assertIn("Application shop: complete", wide)
+        self.assertEqual(wide.splitlines()[-1], f"Seen in {DUMP}")
+
+    def test_snapshot_names_what_the_application_holds(self):
+        held = APPLICATION.read_text(encoding="utf-8").replace("web: {object", "web: {movable: false, object")
+        self.write("held.yaml", held)
+        seen = json.loads(self.succeed("snapshot", "--from", DUMP, "--application", "held.yaml", "-o", "json"))
+        because = {workload["name"]: workload["not_movable_because"] for workload in seen["workloads"]}
+        self.assertEqual(because["web"], ["the application file says so"])
+        self.assertEqual(because["cart"], [])
+
+    def test_a_namespace_that_is_not_there_is_named_with_the_nearest(self):
+        self.write("namespaces.json", '{"kind": "NamespaceList", "items": [{"metadata": {"name": "shop"}}]}')
+        self.assertIn("Deployment/web", self.succeed("snapshot", "-n", "shop", "--from", DUMP, "namespaces.json"))
+        self.refuse("snapshot", "-n", "shpo", "--from", DUMP, "namespaces.json",
+                    says="no namespace is called `shpo`; did you mean `shop`?")
 
     def test_profile_of_a_dump_loads_trains_and_evaluates(self):
         self.succeed("profile", "--from", DUMP, "--application", APPLICATION, "-o", "shop.yaml", "--starts", "seen.jsonl")
@@ -335,7 +352,8 @@ class Commands(Cli):
         lines = self.reach_starts().read_text(encoding="utf-8").splitlines()
         fitting = [i for i, line in enumerate(lines) if json.loads(line)["pattern"] == "fan"]
         other = next(i for i in range(len(lines)) if i not in fitting)
-        self.refuse(*arguments, "--line", other, says="`--select config=6-17,pattern=fan`")
+        self.refuse(*arguments, "--line", other, says=(f"{self.reach_starts()}:{other + 1}: pattern",
+                                                       "`--select config=6-17,pattern=fan`"))
         select = ("--select", "config=6-17,pattern=fan")
         self.assertEqual(json.loads(self.succeed(*arguments, *select, "-o", "json"))["start"], fitting[0])
         self.assertEqual(self.succeed(*arguments, *select, "--line", fitting[1]),
@@ -598,7 +616,7 @@ class BadInput(Cli):
         self.write("pod.json", '{"kind": "Pod", "metadata": {"name": "p"}}')
         self.refuse("snapshot", "--from", "pod.json", says=("pod.json", "is no list but one object of kind Pod"))
         self.write("text.json", "NAME READY")
-        self.refuse("snapshot", "--from", "text.json", says="is no JSON")
+        self.refuse("snapshot", "--from", "text.json", says=("is no JSON", "-A -o json`"))
         text = DUMP.read_text(encoding="utf-8")
         self.write("huge.json", text.replace('"500m"', '"9Ei"', 1))
         self.refuse("profile", "--from", "huge.json", "-o", "x.yaml", says=("pod shop/cart-7d4b-bx9k", "`9Ei`"))

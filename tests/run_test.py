@@ -128,6 +128,11 @@ class Run(unittest.TestCase):
         self.assertIn("REASON", self.ask("decisions", "-o", "wide"))
         self.assertEqual(len(self.ask("decisions", "-n", "1").splitlines()), 2)
         self.assertEqual(self.ask("decisions", "--application", "other"), "")
+        for words, said in ((("--application", "other"), "no decision of other yet"),
+                            (("--since", "1ns"), "no decision in that time")):
+            done = subprocess.run([PROGRAM, "decisions", *words], cwd=self.folder, stdin=subprocess.DEVNULL, timeout=60,
+                                  check=True, capture_output=True, text=True)
+            self.assertEqual(done.stderr.strip(), said)
 
     def test_pause_holds_and_resume_goes_on(self):
         self.configure(cluster=", drift: 100ms")

@@ -69,6 +69,11 @@ TEST(YamlMap, WrongValueNamesPlaceKeyAndExpectation) {
             "s.yaml:8:3: `services`: expected a string, found a list");
 }
 
+TEST(YamlNode, TextThatIsNoYamlIsSaidToBeNone) {
+  EXPECT_EQ(ErrorOf("a: 1\nb: c: d\n").substr(0, 31), "s.yaml:2:5: cannot be read as YA");
+  EXPECT_EQ(ErrorOf("a:\n  b: 1\n\tc: 2\n"), "s.yaml:3:1: YAML is indented by spaces, found a tab");
+}
+
 TEST(YamlMap, UnknownKeyIsRefusedWithTheNearest) {
   YamlMap map = MapOf("name: x\nwrokloads: 3\n");
   ASSERT_TRUE(map.RequiredString("name"));

@@ -144,6 +144,20 @@ tl::unexpected<Error> At(std::string_view source_name, int line, int column,
   return Invalid("{}:{}:{}: {}", source_name, line, column, what);
 }
 
+// What yaml-cpp could not read. Its words for a tab in the indentation tell nobody of the tab.
+std::string SyntaxProblem(std::string_view text, const YAML::Exception& error) {
+  size_t begin = 0;
+  for (int line = 0; line < error.mark.line && begin < text.size(); ++line) {
+    begin = std::min(text.find('\n', begin), text.size() - 1) + 1;
+  }
+  const std::string_view rest = text.substr(std::min(begin, text.size()));
+  const std::string_view indentation = rest.substr(0, rest.find_first_not_of(" \t"));
+  if (indentation.find('\t') != std::string_view::npos) {
+    return "YAML is indented by spaces, found a tab";
+  }
+  return fmt::format("cannot be read as YAML: {}", error.msg);
+}
+
 }  // namespace
 
 Result<YamlTree> LoadYamlTree(std::string_view text, std::string_view source_name) {
@@ -169,7 +183,7 @@ Result<YamlTree> LoadYamlTree(std::string_view text, std::string_view source_nam
   } catch (const Refusal& refusal) {
     return At(source_name, refusal.line, refusal.column, refusal.what);
   } catch (const YAML::Exception& error) {
-    return At(source_name, error.mark.line + 1, error.mark.column + 1, error.msg);
+    return At(source_name, error.mark.line + 1, error.mark.column + 1, SyntaxProblem(text, error));
   } catch (const std::exception& error) {
     return Invalid("{}: {}", source_name, error.what());
   }

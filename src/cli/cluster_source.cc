@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
+#include "base/suggest.h"
 #include "kube/draft_application.h"
 #include "kube/dump.h"
 #include "kube/kubeconfig.h"
@@ -55,6 +57,18 @@ Result<ClusterSource> Live(const Arguments& arguments) {
   return source;
 }
 
+// Where namespaces are seen, one that is not there is a slip.
+Result<void> CheckNamespaces(const kube::Mirror& mirror, const std::vector<std::string>& names) {
+  if (!mirror.IsSynced(kube::Resource::kNamespaces)) return {};
+  std::vector<std::string_view> known;
+  for (const auto& [key, unused] : mirror.namespaces.objects()) known.push_back(key.name);
+  for (const std::string& name : names) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    return Invalid("--namespace: no namespace is called `{}`{}", name, DidYouMean(name, known));
+  }
+  return {};
+}
+
 }  // namespace
 
 const std::vector<OptionSpec>& ClusterOptions() {
@@ -83,6 +97,7 @@ Result<ClusterSource> OpenCluster(const Arguments& arguments) {
   TRY_ASSIGN(ClusterSource source, first ? FromDumps(paths) : Live(arguments));
   if (arguments.Has("namespace")) {
     TRY_ASSIGN(const std::vector<std::string> names, arguments.List("namespace"));
+    TRY(CheckNamespaces(*source.mirror, names));
     source.namespaces.insert(names.begin(), names.end());
   }
   return source;

@@ -41,7 +41,9 @@ bool NamesAFile(std::string_view value) {
 
 std::string OperandWords(const CommandSpec& command) {
   if (command.name == "help") return fmt::format("{}", fmt::join(CommandNames(), " "));
-  return command.operands.empty() ? std::string{} : WordsOf(command.operands[0].name);
+  if (command.operands.empty()) return {};
+  const std::string_view first = command.operands[0].name;
+  return first == "reach" ? std::string(first) : WordsOf(first);
 }
 
 std::vector<OptionSpec> OptionsOf(const CommandSpec& command) {
@@ -180,7 +182,9 @@ std::string FishScript() {
     const std::string when =
         fmt::format("complete -c rudderfish -n '__fish_seen_subcommand_from {}'", command.name);
     if (const std::string words = OperandWords(command); !words.empty()) {
-      script += fmt::format("{} -f -a '{}'\n", when, words);
+      // What follows the word may be a file.
+      script +=
+          fmt::format("{}{} -a '{}'\n", when, command.operands.size() > 1 ? "" : " -f", words);
     }
     for (const OptionSpec& option : OptionsOf(command)) {
       const OptionNamesOf spelled = NamesOf(option);

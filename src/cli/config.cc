@@ -172,6 +172,13 @@ class ConfigReader {
           "for "
           "them");
     }
+    if (files.empty()) {
+      const Result<YamlNode> named = map->Required("applications");
+      if (!named) {
+        return Invalid("{} (1 to {} files that say what the API server does not know)",
+                       named.error().message, kMostApplications);
+      }
+    }
     if (files.empty() || files.size() > kMostApplications) {
       return root.Refuse(
           fmt::format("missing key `applications`: 1 to {} files that say what the "

@@ -97,6 +97,8 @@ TEST(Config, MistakesAreNamedWithTheirPlace) {
   EXPECT_THAT(Refusal(Replaced("64Mi", "64")), HasSubstr("at least 1Mi"));
   EXPECT_THAT(Refusal(Replaced("127.0.0.1:9090", "everywhere")), HasSubstr("HOST:PORT"));
   EXPECT_THAT(Refusal(Replaced("[a.yaml, b.yaml]", "[]")), HasSubstr("missing key `applications`"));
+  EXPECT_THAT(Refusal(Replaced("applications:", "application:")),
+              HasSubstr("missing key `applications`; is `application` meant to be that? (1 to"));
   EXPECT_THAT(Refusal(Replaced("config/v1", "config/v2")), HasSubstr("expected config/v1"));
   EXPECT_THAT(Refusal(Replaced("run/r.sock", std::string(200, 'x'))), HasSubstr("107"));
   EXPECT_THAT(Refusal(Replaced("max_steps", "max_step")), HasSubstr("max_steps"));

@@ -106,7 +106,11 @@ std::string AlternativeTable(const JournalRow& row) {
     if (scored) cells.push_back(score);
     table.Row(std::move(cells));
   };
-  add("  as it was", row.seen, "");
+  const bool stays_unlisted =
+      row.chosen.empty() &&
+      std::all_of(row.considered.begin(), row.considered.end(),
+                  [](const Alternative& one) { return one.move.has_value(); });
+  add(stays_unlisted ? "* as it was" : "  as it was", row.seen, "");
   for (const Alternative& one : row.considered) {
     const bool chosen =
         one.move ? !row.chosen.empty() && *one.move == row.chosen[0] : row.chosen.empty();

@@ -58,6 +58,15 @@ TEST(DecisionText, PodThatStaysIsNamedWithWhatHoldsIt) {
   EXPECT_THAT(DecisionStory(stayed, "db-1", 1'060'000), HasSubstr("db-1 stays: it may not be"));
   EXPECT_THAT(DecisionStory(stayed, "web-2", 1'060'000),
               HasSubstr("web-2 stays: nothing is moved"));
+  EXPECT_THAT(DecisionStory(stayed, "web-2", 1'060'000), HasSubstr("\n* stay"));
+}
+
+TEST(DecisionText, StayingIsMarkedWhereItIsNoneOfTheAlternatives) {
+  StoredRow stayed = Moved();
+  EXPECT_THAT(DecisionStory(stayed, "web-2", 1'060'000), HasSubstr("\n  as it was"));
+  stayed.row.chosen.clear();
+  stayed.row.considered.pop_back();
+  EXPECT_THAT(DecisionStory(stayed, "web-2", 1'060'000), HasSubstr("\n* as it was"));
 }
 
 TEST(DecisionText, PodThatRestsIsNamedWithWhy) {

@@ -40,7 +40,9 @@ Result<ExitStatus> RunDecisions(const Arguments& arguments, const Session& sessi
   if (output == 2) {
     TRY(Print(DecisionsJson(rows)));
   } else if (rows.empty()) {
-    Say(session, "no decision in that time");
+    Say(session, "no decision {}{}",
+        filter.application.empty() ? "" : fmt::format("of {} ", filter.application),
+        arguments.Has("since") ? "in that time" : "yet");
   } else {
     TRY(Print(DecisionTable(rows, now, output == 1 ? Width::kWide : Width::kNormal)));
   }

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/terminal.h"
 #include "cli/text_table.h"
 
@@ -80,8 +82,10 @@ std::string ProgramHelp() {
       "Rudderfish learns, in a simulator of your cluster, which running pod to move where; it\n"
       "measures what it has learned against simpler rules, and explains every move.\n\n";
   text += fmt::format("{} rudderfish COMMAND [options]\n\n", Bold("Usage:"));
+  size_t longest = 0;
+  for (const CommandSpec& command : Commands()) longest = std::max(longest, command.name.size());
   for (const CommandSpec& command : Commands()) {
-    text += fmt::format("  {:<12}{}\n", command.name, command.summary);
+    text += fmt::format("  {:<{}}  {}\n", command.name, longest, command.summary);
   }
   text += fmt::format(
       "\n{}\n{}", Bold("A first tour:"),

@@ -11,6 +11,7 @@
 namespace rudderfish {
 namespace {
 
+using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -79,6 +80,14 @@ TEST(Program, BadInputAndFailureHaveStatusesOfTheirOwn) {
   EXPECT_EQ(StatusOf(ErrorCode::kFailedPrecondition), ExitStatus::kBadInput);
   EXPECT_EQ(StatusOf(ErrorCode::kUnavailable), ExitStatus::kFailed);
   EXPECT_EQ(static_cast<int>(ExitStatus::kNotBetter), 3);
+}
+
+TEST(Program, HelpSetsEveryCommandApartFromWhatItDoes) {
+  const std::string help = ProgramHelp();
+  for (const CommandSpec& command : Commands()) {
+    EXPECT_THAT(help, ContainsRegex(
+                          fmt::format("\n  {}  +{}", command.name, command.summary.substr(0, 12))));
+  }
 }
 
 TEST(Program, HelpNamesEveryOptionOnceAndEveryExampleParses) {

@@ -40,10 +40,7 @@ Result<StartState> LineOf(const std::string& path, int64_t line, const Scenario&
     return Invalid("--line: {} has fewer than {} lines; the first is 0", path, line + 1);
   }
   const std::string one = text.substr(begin, text.find('\n', begin) - begin);
-  TRY_ASSIGN(std::vector<StartState> states,
-             ParseStartStates(one, fmt::format("{}, line {}", path, line + 1), scenario));
-  states[0].line = static_cast<int>(line);
-  return std::move(states[0]);
+  return ParseStartState(one, path, static_cast<int>(line), scenario);
 }
 
 // The first of those selected, or the one that --line names.

@@ -8,7 +8,19 @@
 namespace rudderfish {
 namespace {
 
-// What the application file adds: where its nodes lie, and how long its requests take.
+// A workload that the application file holds where it is.
+void HoldWorkloads(const Application& application, ClusterView* view) {
+  for (size_t i = 0; i < application.objects.size(); ++i) {
+    if (application.catalog->workloads[i].movable) continue;
+    for (WorkloadView& workload : view->workloads) {
+      if (workload.Is(application.objects[i])) {
+        workload.not_movable_because.emplace_back("the application file says so");
+      }
+    }
+  }
+}
+
+// What the application file adds: where its nodes lie, what it holds, how long its requests take.
 Result<void> AddApplication(const ClusterSource& source,
                             const std::shared_ptr<const Application>& application,
                             ClusterView* view) {
@@ -18,6 +30,7 @@ Result<void> AddApplication(const ClusterSource& source,
   const Result<void> refreshed = cluster.Refresh(&state);
   view->application = application->name;
   view->law = law.name;
+  HoldWorkloads(*application, view);
   if (!refreshed) {
     view->undecidable_because = refreshed.error().message;
     return {};
@@ -45,7 +58,8 @@ Result<ExitStatus> RunSnapshot(const Arguments& arguments, const Session& sessio
     TRY(Print(SnapshotJson(source, view)));
     return ExitStatus::kDone;
   }
-  TRY(Print(SnapshotText(view, format == 1 ? SnapshotDetail::kWide : SnapshotDetail::kTable)));
+  TRY(Print(
+      SnapshotText(source, view, format == 1 ? SnapshotDetail::kWide : SnapshotDetail::kTable)));
   if (!source.missing.empty()) {
     std::string list;
     for (const std::string& kind : source.missing) list += (list.empty() ? "" : ", ") + kind;

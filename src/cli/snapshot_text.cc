@@ -19,6 +19,10 @@ namespace {
 using kube::Mirror;
 using kube::Pod;
 
+int64_t WholeUnixSeconds() {
+  return std::chrono::floor<std::chrono::seconds>(kube::Today()).time_since_epoch().count();
+}
+
 std::string OfAll(const Resources& part, const Resources& all) {
   return fmt::format("{} of {}", part.cpu_millis / 1000.0, all.cpu_millis / 1000.0);
 }
@@ -250,25 +254,52 @@ OrderedJson SourcesJson(const ClusterSource& source) {
   return list;
 }
 
+// Where all of this was seen, and how long ago.
+std::string SourceLine(const ClusterSource& source, const ClusterView& view) {
+  std::string line = fmt::format("Seen in {}", source.name);
+  if (source.is_live()) {
+    Duration oldest{};
+    for (int i = 0; i < kube::kResourceCount; ++i) {
+      const auto resource = static_cast<kube::Resource>(i);
+      if (!source.mirror->IsSynced(resource)) continue;
+      oldest = std::max(oldest, source.clock->Now() - source.mirror->FreshAt(resource));
+    }
+    line += fmt::format(", at most {:.1f} s ago", Seconds(oldest));
+  }
+  int64_t measured_at = 0;
+  for (const NodeView& node : view.nodes) {
+    if (node.usage == nullptr || node.usage->measured_at <= 0) continue;
+    if (measured_at == 0 || node.usage->measured_at < measured_at) {
+      measured_at = node.usage->measured_at;
+    }
+  }
+  if (measured_at > 0) {
+    line += fmt::format("; use as of metrics.k8s.io, at most {} s ago",
+                        WholeUnixSeconds() - measured_at);
+  }
+  return line + "\n";
+}
+
 }  // namespace
 
 ClusterView ViewOf(const ClusterSource& source) {
   return {.nodes = NodesOf(*source.mirror), .workloads = WorkloadsOf(source)};
 }
 
-std::string SnapshotText(const ClusterView& view, SnapshotDetail detail) {
-  std::string text = NodesTable(view, detail) + "\n" + WorkloadTable(view, detail);
-  if (view.application.empty()) return text;
-  return text + fmt::format("\nApplication {}: {}\n", view.application,
-                            view.latency_ms
-                                ? fmt::format("complete; latency {:.1f} ms by the {} law",
-                                              *view.latency_ms, view.law)
-                                : view.undecidable_because);
+std::string SnapshotText(const ClusterSource& source, const ClusterView& view,
+                         SnapshotDetail detail) {
+  std::string text = NodesTable(view, detail) + "\n" + WorkloadTable(view, detail) + "\n";
+  if (!view.application.empty()) {
+    text += fmt::format("Application {}: {}\n", view.application,
+                        view.latency_ms ? fmt::format("complete; latency {:.1f} ms by the {} law",
+                                                      *view.latency_ms, view.law)
+                                        : view.undecidable_because);
+  }
+  return text + SourceLine(source, view);
 }
 
 std::string SnapshotJson(const ClusterSource& source, const ClusterView& view) {
-  const int64_t now =
-      std::chrono::floor<std::chrono::seconds>(kube::Today()).time_since_epoch().count();
+  const int64_t now = WholeUnixSeconds();
   OrderedJson json{{"schema_version", 1},
                    {"kind", "snapshot"},
                    {"sources", SourcesJson(source)},

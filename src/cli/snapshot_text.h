@@ -29,6 +29,11 @@ struct WorkloadView {
   int ready = 0;
   Resources requests;                            // The most that one of its pods asks for.
   std::vector<std::string> not_movable_because;  // Each once.
+
+  bool Is(const WorkloadObject& object) const {
+    return kind == object.kind && name == object.name &&
+           object_namespace == object.object_namespace;
+  }
 };
 
 struct ClusterView {
@@ -46,7 +51,8 @@ ClusterView ViewOf(const ClusterSource& source);
 
 enum class SnapshotDetail { kTable, kWide };
 
-std::string SnapshotText(const ClusterView& view, SnapshotDetail detail);
+std::string SnapshotText(const ClusterSource& source, const ClusterView& view,
+                         SnapshotDetail detail);
 std::string SnapshotJson(const ClusterSource& source, const ClusterView& view);
 
 }  // namespace rudderfish

@@ -17,6 +17,14 @@ constexpr double kKeyWidth = 188;   // Names and figures beside a plot.
 constexpr int kMovesDrawn = 400;
 constexpr int kMutedSeries = 6;  // Colours for policies that are neither candidate nor baseline.
 
+// A name in the key, `begin` px right of the plot, cut to what its value leaves. Names are of
+// 13 px; those of the candidate and of the baseline are bold, and as wide as if of 14.2.
+std::string KeyName(std::string_view name, double begin, std::string_view value) {
+  constexpr double kFontPx = 14.2, kGap = 10;
+  const double room = kKeyWidth - begin - TextWidth(value, kFontPx) - kGap;
+  return FitText(name, kFontPx, room, Keep::kBeginning);
+}
+
 double Padded(double low, double high, double share) { return (high - low) * share; }
 
 std::string SignedMs(double value) {
@@ -254,9 +262,9 @@ std::string DistributionFigure(const Evaluation& evaluation, const ReportPolicie
     y += 24;
     svg.BeginGroup(policies.series[p], evaluation.policies[p].name);
     svg.Line({frame.right + 12, y - 4}, {frame.right + 34, y - 4}, "curve");
-    svg.Text({frame.right + 40, y},
-             FitText(evaluation.policies[p].name, 13, kKeyWidth - 76, Keep::kBeginning), "name");
-    svg.Text({kHalfWidth, y}, fmt::format("{:.0f}", medians[p]), "value", TextAnchor::kEnd);
+    const std::string median = fmt::format("{:.0f}", medians[p]);
+    svg.Text({frame.right + 40, y}, KeyName(evaluation.policies[p].name, 40, median), "name");
+    svg.Text({kHalfWidth, y}, median, "value", TextAnchor::kEnd);
     svg.EndGroup();
   }
   return std::move(svg).Finish();
@@ -293,10 +301,10 @@ std::string MovesFigure(const Evaluation& evaluation, const Comparison& comparis
     svg.BeginGroup(policies.series[p], evaluation.policies[p].name);
     plot.Curve(curves[p], "curve");
     svg.Line({frame.right + 3, ends[i]}, {frame.right + 14, labels[i]}, "leader");
-    svg.Text({frame.right + 18, labels[i] + 4},
-             FitText(evaluation.policies[p].name, 13, kKeyWidth - 58, Keep::kBeginning), "name");
-    svg.Text({kHalfWidth, labels[i] + 4}, fmt::format("{:.0f}", curves[p].back().y), "value",
-             TextAnchor::kEnd);
+    const std::string end = fmt::format("{:.0f}", curves[p].back().y);
+    svg.Text({frame.right + 18, labels[i] + 4}, KeyName(evaluation.policies[p].name, 18, end),
+             "name");
+    svg.Text({kHalfWidth, labels[i] + 4}, end, "value", TextAnchor::kEnd);
     svg.EndGroup();
   }
   return std::move(svg).Finish();

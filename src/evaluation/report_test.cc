@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "evaluation/report_figures.h"
+#include "evaluation/svg.h"
 #include "policy/baselines.h"
 #include "policy/greedy.h"
 #include "task/migration.h"
@@ -150,6 +151,28 @@ TEST(ReportFigures, LongNamesAreCutToTheirRoom) {
         LearningFigure({{name, {Curve(0)}}}, evaluation, policies)}) {
     EXPECT_THAT(Texts(svg), Contains(HasSubstr("nnn\u2026")));
     EXPECT_THAT(Texts(svg), Each(Not(HasSubstr(std::string(60, 'n')))));
+  }
+}
+
+TEST(ReportFigures, NamesEndBeforeTheirValues) {
+  const double bold_px = 14.2, all = 540;
+  const std::string name = "lookahead+runs/continuum";
+  const Evaluation evaluation = testing::MadeUpEvaluation(
+      {{"base", {std::vector<double>(8, 1990)}}, {name, {std::vector<double>(8, 1950)}}});
+  const Comparison comparison = Compare(evaluation, {.resamples = 50});
+  const ReportPolicies policies(evaluation, comparison);
+  const std::regex pair(
+      "<text x=\"([0-9.]+)\"[^>]*class=\"name\"[^>]*>([^<]*)</text>\\s*"
+      "<text x=\"540\"[^>]*class=\"value\"[^>]*>([^<]*)</text>");
+  for (const std::string& svg :
+       {DistributionFigure(evaluation, policies), MovesFigure(evaluation, comparison, policies)}) {
+    int pairs = 0;
+    for (std::sregex_iterator it(svg.begin(), svg.end(), pair), end; it != end; ++it, ++pairs) {
+      EXPECT_LT(std::stod((*it)[1]) + TextWidth((*it)[2].str(), bold_px),
+                all - TextWidth((*it)[3].str(), bold_px))
+          << (*it)[2];
+    }
+    EXPECT_EQ(pairs, 2);
   }
 }
 

@@ -48,7 +48,7 @@ Result<void> ReadRoot(std::string_view text, Mirror* mirror, DumpContent* conten
   simdjson::dom::parser parser;
   Element root;
   if (const auto error = parser.parse(text.data(), text.size()).get(root)) {
-    return Invalid("is no JSON: {}", simdjson::error_message(error));
+    return Invalid("is no JSON: {}; {}", simdjson::error_message(error), kHow);
   }
   simdjson::dom::object object;
   if (root.get(object) != simdjson::SUCCESS) {

@@ -200,7 +200,8 @@ Result<ExecCredential> ExecRun::Finish() {
   }
   Kill();
   if (ended > 0 && WIFEXITED(status) && WEXITSTATUS(status) != 0) {
-    return Fail(ErrorCode::kFailedPrecondition, "exec plugin {}: it ended with status {}", command_,
+    return Fail(ErrorCode::kFailedPrecondition,
+                "exec plugin {}: it ended with status {}; run it by hand to see why", command_,
                 WEXITSTATUS(status));
   }
   if (ended > 0 && WIFSIGNALED(status)) {

@@ -136,7 +136,8 @@ TEST_F(PluginOf, ThatHangsIsKilledWithAllItStarted) {
 TEST_F(PluginOf, ThatFailsIsToldByItsStatusAlone) {
   auto credentials = Open("echo s3cret; echo s3cret >&2; exit 3");
   EXPECT_EQ(Await(&credentials), Credentials::Standing::kFailed);
-  EXPECT_EQ(credentials.error().message, "exec plugin /bin/sh: it ended with status 3");
+  EXPECT_EQ(credentials.error().message,
+            "exec plugin /bin/sh: it ended with status 3; run it by hand to see why");
 }
 
 TEST_F(PluginOf, ThatPrintsWithoutEndIsKilled) {

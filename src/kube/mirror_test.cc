@@ -183,6 +183,8 @@ TEST_F(MirrorTest, SaysInOneLineWhyADumpIsNone) {
   EXPECT_EQ(error(R"({"kind":"List"})"), "d.json: is no list: `items` is missing");
   EXPECT_EQ(error(R"({"kind":"List","items":[{}]})"), "d.json: items[0]: kind: is missing");
   EXPECT_TRUE(error("kind: List").starts_with("d.json: is no JSON: "));
+  DumpContent unused;
+  EXPECT_TRUE(Load("NAME READY", &mirror_, &unused).error().message.ends_with("-A -o json`"));
   EXPECT_TRUE(error(ListJson({PodJson{.name = "p", .cpu = "x"}.Text()}))
                   .starts_with("d.json: pod default/p: spec.containers[0]"));
 }

@@ -238,6 +238,15 @@ Result<StartStateFilter> ParseStartStateFilter(std::string_view text) {
   return filter;
 }
 
+Result<StartState> ParseStartState(std::string_view line, std::string_view source_name, int number,
+                                   const Scenario& scenario) {
+  const StartStateFilter all;
+  StartStateReader reader(source_name, scenario, all);
+  std::vector<StartState> states;
+  TRY(reader.ReadLine(WithoutReturn(line), number, &states));
+  return std::move(states.front());
+}
+
 Result<std::vector<StartState>> ParseStartStates(std::string_view text,
                                                  std::string_view source_name,
                                                  const Scenario& scenario,

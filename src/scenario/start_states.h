@@ -45,6 +45,9 @@ Result<std::vector<StartState>> ParseStartStates(std::string_view text,
                                                  std::string_view source_name,
                                                  const Scenario& scenario,
                                                  const StartStateFilter& filter = {});
+// Line `number`, from 0, of a file whose other lines are not looked at.
+Result<StartState> ParseStartState(std::string_view line, std::string_view source_name, int number,
+                                   const Scenario& scenario);
 Result<std::vector<StartState>> LoadStartStates(const std::filesystem::path& path,
                                                 const Scenario& scenario,
                                                 const StartStateFilter& filter = {});
