@@ -169,7 +169,7 @@ class Run(unittest.TestCase):
             self.wait_for(self.plan_ended)
             before = self.status()
             for number, (text, says) in enumerate([
-                    (b"", "is empty"), (b"rudderfish: [", "rudderfish.yaml:1:1: end of sequence"), (b"\0\xff\xfe", "rudderfish.yaml"),
+                    (b"", "is empty"), (b"rudderfish: [", "rudderfish.yaml:1:1: cannot be read as YAML: end of sequence"), (b"\0\xff\xfe", "rudderfish.yaml"),
                     (b"- a\n", "expected"), (b"rudderfish: config/v1\ncluster: {scenario: gone.yaml}\n", "gone.yaml")], 1):
                 (self.folder / "rudderfish.yaml").write_bytes(text)
                 process.send_signal(signal.SIGHUP)

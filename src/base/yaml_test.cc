@@ -70,7 +70,7 @@ TEST(YamlMap, WrongValueNamesPlaceKeyAndExpectation) {
 }
 
 TEST(YamlNode, TextThatIsNoYamlIsSaidToBeNone) {
-  EXPECT_EQ(ErrorOf("a: 1\nb: c: d\n").substr(0, 31), "s.yaml:2:5: cannot be read as YA");
+  EXPECT_EQ(ErrorOf("a: 1\nb: c: d\n").substr(0, 32), "s.yaml:2:5: cannot be read as YA");
   EXPECT_EQ(ErrorOf("a:\n  b: 1\n\tc: 2\n"), "s.yaml:3:1: YAML is indented by spaces, found a tab");
 }
 

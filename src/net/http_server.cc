@@ -101,8 +101,8 @@ asio::ssl::context ContextOf(const std::shared_ptr<SSL_CTX>& shared) {
   return asio::ssl::context(shared.get());
 }
 
-// Steps call each other from first to last: Begin, Greet, Await, ReadHeader, ReadBody, Reply, Write,
-// and from there Await again. Whatever is under way keeps the session; where nothing is, it ends.
+// Steps call each other from first to last: Begin, Greet, Await, ReadHeader, ReadBody, Reply,
+// Write, and from there Await. Whatever is under way keeps the session; where nothing is, it ends.
 template <class Stream>
 class Session final : public Connection, public std::enable_shared_from_this<Session<Stream>> {
  public:
