@@ -4,10 +4,13 @@
 #include <memory>
 
 #include "base/check.h"
+#include "base/rng.h"
+#include "model/load_model.h"
 #include "scenario/scenario.h"
 #include "sim/event_simulator.h"
 
-// The event simulator: requests per second at a single station, events per second on the boutique.
+// The event simulator: requests per second at a single station, events per second on the boutique;
+// and the model of load, decision intervals of the boutique per second.
 
 namespace rudderfish {
 namespace {
@@ -40,6 +43,35 @@ void BoutiqueEvents(benchmark::State& state) {
   state.SetItemsProcessed(simulator.events());
 }
 
+// An interval of 15 s of the boutique in the model of load, at a rate drawn anew, one workload
+// scaled in each.
+void BoutiqueIntervals(benchmark::State& state) {
+  const Result<Scenario> scenario =
+      LoadScenario(RUDDERFISH_SOURCE_DIR "/scenarios/online-boutique.yaml");
+  CHECK(scenario.has_value());
+  ServedApplication application = ApplicationOf(*scenario, 0);
+  for (ServedWorkload& workload : application.workloads) {
+    if (workload.scaled) workload.replicas = 5;
+  }
+  LoadModel model(std::make_shared<const ServedApplication>(application),
+                  {.step_s = static_cast<double>(state.range(0))});
+  const auto top = static_cast<double>(state.range(1));
+  Rng rng(1, 1);
+  for (auto _ : state) {
+    model.SetReplicas(rng.Between(1, 11), rng.Between(4, 8));
+    model.Advance(15, rng.Uniform(20, top));
+    benchmark::DoNotOptimize(model.outcome().late);
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
+BENCHMARK(BoutiqueIntervals)
+    ->ArgNames({"step", "top"})
+    ->Args({1, 110})
+    ->Args({3, 110})
+    ->Args({1, 220})
+    ->Args({3, 220})
+    ->Unit(benchmark::kMicrosecond);
 BENCHMARK(SingleStationRequests)->Arg(1)->Arg(100)->Unit(benchmark::kMillisecond);
 BENCHMARK(BoutiqueEvents)->Unit(benchmark::kMillisecond);
 

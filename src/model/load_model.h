@@ -7,19 +7,21 @@
 #include <vector>
 
 #include "model/gamma_law.h"
+#include "model/gamma_table.h"
+#include "model/load_laws.h"
+#include "model/pod_crew.h"
 #include "model/served_application.h"
 
 // What we believe of an application under load, without chance: how many calls are at its pods, how
 // long requests take, how many are late, what it costs; also through bursts beyond what it can
 // serve. Its time does not depend on how many requests come.
 //
-// The calls at a pod follow the pointwise stationary fluid flow: dL/dt = lambda - C rho(L), where
-// rho(L) is the utilisation at which L calls are there in equilibrium (W.-P. Wang, D. Tipper, S.
-// Banerjee, "A simple approximation for modeling nonstationary queues", INFOCOM 1996). It is exact
-// in equilibrium, and a fluid in overload; backlog carries over by itself. The variance follows the
-// linear noise about it: dV/dt = 2 C rho'(L) (V_stationary(L) - V). Equilibria: model/queueing.h.
-// Responses of a request are sums over its calls, maxima over parallel groups, taken as gamma
-// distributed. Times in s.
+// Calls at pods: model/pod_crew.h. Responses of a request are sums over its calls, maxima over
+// parallel groups, taken as gamma distributed. Where all pods are near their equilibrium, or will
+// soon be, one step covers all the time asked for; else steps are short.
+//
+// For look-ahead, models that share their laws copy each other's state. Nothing is allocated after
+// construction. One thread. Times in s.
 
 namespace rudderfish {
 
@@ -33,82 +35,86 @@ struct LoadOutcome {
 
   double mean_s() const { return requests > 0 ? response_sum_s / requests : 0; }
   double violation_share() const { return requests > 0 ? (late + failed) / requests : 0; }
+  LoadOutcome operator-(const LoadOutcome& other) const;
+};
+
+struct LoadModelOptions {
+  // The length of a step while calls are far from equilibrium: coarser is faster. 1 s agrees with
+  // the event simulator as docs/load.md says; 3 s costs a third and is some percent off in bursts.
+  double step_s = 1;
 };
 
 class LoadModel {
  public:
-  explicit LoadModel(std::shared_ptr<const ServedApplication> application);
+  explicit LoadModel(std::shared_ptr<const ServedApplication> application,
+                     const LoadModelOptions& options = {});
+  // Many models of one application share its laws.
+  explicit LoadModel(std::shared_ptr<const LoadLaws> laws, const LoadModelOptions& options = {});
 
   // All pods of `ServedWorkload::replicas` ready, nobody there, no outcome.
   void Start();
 
-  // Time passes in which so many requests come. Steps of at most `kStepS`.
+  // The state of another: from then on both do the same. REQUIRES: they share their laws.
+  void CopyFrom(const LoadModel& other);
+
+  // Time passes in which so many requests come.
   void Advance(double seconds, double requests_per_s);
 
   // As EventSimulator::SetReplicas; new pods are ready after the mean of their delay.
   void SetReplicas(WorkloadId workload, int replicas);
-  int replicas(WorkloadId workload) const;
-  int ready(WorkloadId workload) const;
+  int replicas(WorkloadId workload) const { return crews_[workload].replicas(); }
+  int ready(WorkloadId workload) const { return crews_[workload].ready(); }
 
-  double backlog(WorkloadId workload) const;      // Calls at its pods, computing ones included.
-  double calls_per_s(WorkloadId workload) const;  // Lately.
-  double busy_slots(WorkloadId workload) const;   // Lately, of all pods together.
+  // Calls at its pods, computing ones included.
+  double backlog(WorkloadId workload) const { return crews_[workload].present(); }
+  // On average over the last Advance.
+  double calls_per_s(WorkloadId workload) const { return lately_[workload].calls_per_s; }
+  double busy_slots(WorkloadId workload) const { return lately_[workload].busy; }
+  // Of who comes now: their wait at one of its pods, their response.
+  double wait_s(WorkloadId workload) const { return crews_[workload].wait_s(); }
+  const GammaLaw& response(size_t endpoint) const { return responses_[endpoint]; }
 
   const LoadOutcome& outcome() const { return outcome_; }  // Since Start.
   double ResponseQuantileS(double share) const;            // Of the requests since Start.
+  double now_s() const { return now_s_; }
 
-  static constexpr double kStepS = 1;
+  const std::shared_ptr<const LoadLaws>& laws() const { return laws_; }
 
  private:
-  // Pods in equal state.
-  struct Cohort {
-    int pods = 0;
-    double present = 0, variance = 0;  // Calls at one pod.
-  };
-  struct Starting {
-    int pods = 0;
-    double ready_s = 0;
+  struct Lately {
+    double calls_per_s = 0, busy = 0;
   };
 
-  // Equilibria of one pod by utilisation.
-  struct Equilibria {
-    std::vector<double> present, variance, waits;  // Calls there, and P(wait > 0).
-    int pods = -1;                                 // For so many pods; -1: not made.
-  };
-
-  struct Crew {  // The pods of one workload.
-    std::vector<Cohort> ready;
-    std::vector<Starting> starting;
-    Equilibria equilibria;
-    double service_s = 0, service_scv = 1;  // Of its mix of calls.
-    double arrivals_per_s = 0, passes = 1;  // Calls that come; which share of them leaves,
-    double passes_most = 1;                 // at most.
-    double busy = 0;
-    double refused_share = 0;
-    double wait_s = 0, wait_variance_s2 = 0;  // Of who comes now.
-  };
-
-  struct Moments {
-    double mean = 0, variance = 0;
-  };
-
-  void Step(double seconds, double requests_per_s);
+  double NextReadyS() const;
+  void Join();
   void Flow(double requests_per_s);
-  void MakeEquilibria(const ServedWorkload& workload, Crew* crew) const;
-  void Pass(const ServedWorkload& workload, double seconds, Crew* crew) const;
-  Moments ResponseOf(const Endpoint& endpoint);
-  static Moments Slowest(std::span<const Moments> groups);
-  void Count(double requests, const Moments& response, double refused, double qos_s);
+  void FlowByCalls(double requests_per_s);
+  void Step(double seconds, double requests_per_s, PodCrew::Pace pace);
+  void Count(double seconds, double requests_per_s);
+  GammaLaw ResponseOf(size_t endpoint);
+  GammaLaw ResponseByCalls(const Endpoint& endpoint);
+  GammaLaw Slowest(std::span<const GammaLaw> groups) const;
 
-  std::shared_ptr<const ServedApplication> application_;
-  std::vector<double> shares_;  // [endpoint]
-  std::vector<Crew> crews_;     // [workload]
-  std::vector<double> flow_;    // [call] Calls per second.
-  std::vector<Moments> below_;  // [call] Its groups; then its whole response.
-  double now_s_ = 0;
-  double attempts_ = 1;  // For each request, lately.
+  std::shared_ptr<const LoadLaws> laws_;
+  LoadModelOptions options_;
+  const GammaTable* gamma_;
+
+  // What CopyFrom copies.
+  std::vector<PodCrew> crews_;       // [workload]
+  std::vector<Lately> lately_;       // [workload]
+  std::vector<GammaLaw> responses_;  // [endpoint]
+  std::vector<double> histogram_;    // Of responses: ResponseBuckets.
   LoadOutcome outcome_;
-  std::vector<double> histogram_;  // Of responses, in buckets of equal ratio.
+  double now_s_ = 0;
+  double attempts_ = 1;          // For each request, lately.
+  double next_ready_s_ = 0;      // Of all crews.
+  double pods_ = 0, cores_ = 0;  // Of all crews, starting pods too.
+  bool all_pass_ = true;         // As many calls leave each crew as come.
+
+  // Of the moment.
+  std::vector<double> arrivals_;  // [workload] Calls per second.
+  std::vector<double> flow_;      // [call] Calls per second.
+  std::vector<GammaLaw> below_;   // [call] Its groups; then its whole response.
 };
 
 }  // namespace rudderfish

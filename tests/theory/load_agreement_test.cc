@@ -83,8 +83,17 @@ Agreement CompareOnce(const ServedApplication& served, const RateCurve& curve, i
     sum_s += static_cast<double>(simulator.requests().response_ns) / 1e9;
     completed += static_cast<double>(simulator.requests().completed);
   }
+  // As long at once as the rate is the same: what a step may be is for the model to know.
   LoadModel model(application);
-  for (double t = 0; t + 1 <= length_s; t += 1) model.Advance(1, curve.MeanOf(t, t + 1));
+  double begun_s = 0, rate = curve.MeanOf(0, 1);
+  for (double t = 1; t + 1 <= length_s; t += 1) {
+    const double next = curve.MeanOf(t, t + 1);
+    if (next == rate) continue;
+    model.Advance(t - begun_s, rate);
+    begun_s = t;
+    rate = next;
+  }
+  model.Advance(std::floor(length_s) - begun_s, rate);
   return {model.outcome().mean_s() / (sum_s / completed) - 1,
           model.ResponseQuantileS(.95) / responses.QuantileS(.95) - 1};
 }

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/load_laws.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "model/queueing.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr double kMostPasses = 20;
+constexpr double kNobodyWaits = 1e-9;
+constexpr int kExactPods = 32;       // Each number of pods up to here has a table of its own;
+constexpr int kTablesADoubling = 8;  // from there on, so many a doubling.
+
+double UtilisationAt(int interval) {
+  return 1 - std::pow(10, -PodEquilibria::kDecades * interval / PodEquilibria::kIntervals);
+}
+
+// The number of pods that table `index` is of, and the table nearest to a number of pods.
+int PodsOfTable(int index) {
+  if (index < kExactPods) return index + 1;
+  return static_cast<int>(
+      std::lround(kExactPods * std::pow(2, (index - kExactPods + 1.0) / kTablesADoubling)));
+}
+
+int TableOfPods(int pods) {
+  if (pods <= kExactPods) return pods - 1;
+  const double doublings = std::log2(static_cast<double>(pods) / kExactPods);
+  return kExactPods - 1 + static_cast<int>(std::lround(kTablesADoubling * doublings));
+}
+
+// Calls in line at one of several equal pods, at one utilisation.
+struct InLine {
+  double length = 0, waits = 0;
+};
+
+// What does not depend on how many they are.
+struct SingleLine {
+  double utilisation = 0, waits = 0;
+  double length = 0;  // Where calls are exponential.
+  double many = 0;    // The shortest of d of very many.
+};
+
+SingleLine SingleAt(const ServedWorkload& workload, double utilisation) {
+  SingleLine line{.utilisation = utilisation};
+  line.waits = ErlangC(workload.slots, utilisation * workload.slots);
+  line.length = line.waits * utilisation / (1 - utilisation);
+  if (workload.balancing != Balancing::kLeastRequests) return line;
+  const double shortest =
+      ShortestOfChoicesResponse(utilisation, workload.choices) * utilisation - utilisation;
+  line.many = shortest * std::pow(utilisation > 0 ? line.waits / utilisation : 0, workload.choices);
+  return line;
+}
+
+InLine LineAt(const ServedWorkload& workload, int pods, const SingleLine& single,
+              double service_scv) {
+  const double spread = (1 + service_scv) / 2;
+  if (pods == 1 || workload.balancing == Balancing::kRandom)
+    return {single.length * spread, single.waits};
+  if (workload.balancing == Balancing::kRoundRobin)
+    return {single.length * (1.0 / pods + service_scv) / 2, single.waits};
+  // Between the shortest of d of very many queues and one queue for all of these.
+  const double utilisation = single.utilisation;
+  const int all = pods * workload.slots;
+  const double pooled_waits = ErlangC(all, utilisation * all);
+  const double pooled = pooled_waits * utilisation / (1 - utilisation) / pods;
+  return {std::min(single.length, single.many + pooled) * spread,
+          std::min(single.waits, std::pow(single.waits, workload.choices) + pooled_waits)};
+}
+
+std::vector<PodEquilibria> EquilibriaFor(const ServedWorkload& workload, double service_scv) {
+  std::vector<SingleLine> singles;
+  for (int i = 0; i <= PodEquilibria::kIntervals; ++i)
+    singles.push_back(SingleAt(workload, std::min(UtilisationAt(i), PodEquilibria::kFull)));
+  const int most = std::max({workload.replicas, workload.replicas_max, 1});
+  const int tables = workload.balancing == Balancing::kRandom ? 1 : TableOfPods(most) + 1;
+  std::vector<PodEquilibria> made;
+  for (int table = 0; table < tables; ++table) {
+    std::vector<PodPoint> points;
+    for (int i = 0; i <= PodEquilibria::kIntervals; ++i) {
+      const InLine line = LineAt(workload, PodsOfTable(table), singles[i], service_scv);
+      const double present = singles[i].utilisation * workload.slots + line.length;
+      const double waits = std::max(line.waits, kNobodyWaits);
+      points.push_back({.utilisation = UtilisationAt(i),
+                        .present = present,
+                        .variance = present + line.length * line.length * (2 / waits - 1),
+                        .waits = waits});
+    }
+    made.emplace_back(std::move(points));
+  }
+  return made;
+}
+
+}  // namespace
+
+PodEquilibria::PodEquilibria(std::vector<PodPoint> points) : points_(std::move(points)) {
+  CHECK_EQ(points_.size(), static_cast<size_t>(kIntervals + 1));
+}
+
+PodEquilibria::Place PodEquilibria::AtUtilisation(double utilisation) const {
+  const double at = -std::log10(1 - utilisation) * (kIntervals / kDecades);
+  const int interval = std::clamp(static_cast<int>(at), 0, kIntervals - 1);
+  const double low = points_[interval].utilisation, high = points_[interval + 1].utilisation;
+  return {interval, std::clamp((utilisation - low) / (high - low), 0.0, 1.0)};
+}
+
+PodEquilibria::Place PodEquilibria::AtPresent(double present, int near) const {
+  if (present <= 0) return {};
+  if (present >= points_.back().present) return {kIntervals, 0};
+  int interval = std::clamp(near, 0, kIntervals - 1);
+  if (present < points_[interval].present || present >= points_[interval + 1].present) {
+    const auto above = std::upper_bound(
+        points_.begin(), points_.end(), present,
+        [](double wanted, const PodPoint& point) { return wanted < point.present; });
+    interval = static_cast<int>(above - points_.begin()) - 1;
+  }
+  const double low = points_[interval].present, high = points_[interval + 1].present;
+  return {interval, (present - low) / (high - low)};
+}
+
+PodPoint PodEquilibria::At(const Place& place) const {
+  if (place.beyond()) return points_.back();
+  const PodPoint& low = points_[place.interval];
+  const PodPoint& high = points_[place.interval + 1];
+  const auto between = [&](double a, double b) { return a + place.share * (b - a); };
+  return {.utilisation = between(low.utilisation, high.utilisation),
+          .present = between(low.present, high.present),
+          .variance = between(low.variance, high.variance),
+          .waits = between(low.waits, high.waits)};
+}
+
+double PodEquilibria::UtilisationPerCall(const Place& place) const {
+  const int interval = std::min(place.interval, kIntervals - 1);
+  const PodPoint& low = points_[interval];
+  const PodPoint& high = points_[interval + 1];
+  return (high.utilisation - low.utilisation) / std::max(1e-12, high.present - low.present);
+}
+
+const PodEquilibria& CrewLaw::EquilibriaOf(int pods) const {
+  if (equilibria.size() == 1) return equilibria[0];
+  return equilibria[std::min<size_t>(TableOfPods(pods), equilibria.size() - 1)];
+}
+
+LoadLaws::LoadLaws(std::shared_ptr<const ServedApplication> application)
+    : application_(std::move(application)) {
+  const std::vector<double> shares = application_->EndpointShares();
+  for (size_t e = 0; e < shares.size(); ++e) endpoints_.push_back(EndpointOf(e, shares[e]));
+  const std::vector<double> calls = application_->CallsPerRequest();
+  const std::vector<double> demand = application_->DemandS();
+  for (WorkloadId w = 0; w < application_->workload_count(); ++w)
+    crews_.push_back(CrewOf(w, calls[w], demand[w]));
+  log_timeout_ = application_->timeout_s > 0 ? std::log(application_->timeout_s)
+                                             : std::numeric_limits<double>::infinity();
+}
+
+CrewLaw LoadLaws::CrewOf(WorkloadId w, double calls, double demand_s) const {
+  const ServedWorkload& workload = application_->workloads[w];
+  const CallGraph& graph = *application_->calls;
+  CrewLaw law{.slots = static_cast<double>(workload.slots),
+              .most_present = workload.slots + static_cast<double>(workload.queue_limit),
+              .passes_most = kMostPasses,
+              .calls_per_request = calls,
+              .start_delay_s = (workload.start_low_s + workload.start_high_s) / 2,
+              .cores = static_cast<double>(workload.cpu_millis) / 1000,
+              .scaled = workload.scaled};
+  if (!workload.scaled || calls <= 0 || demand_s <= 0) return law;
+  law.service_s = demand_s / calls;
+  double squares = 0;
+  for (size_t e = 0; e < endpoints_.size(); ++e) {
+    int visits = 0;
+    for (CallId call = graph.endpoints[e].root + 1; call < graph.endpoints[e].end; ++call) {
+      if (graph.calls[call].workload != w) continue;
+      ++visits;
+      const double service_s = application_->service_ms[call] / 1000;
+      squares += endpoints_[e].share / calls * service_s * service_s * (1 + workload.service.scv);
+    }
+    // What leaves a line faster than it came comes again where a request calls it again; that
+    // would feed on itself.
+    if (visits > 1) law.passes_most = 1;
+  }
+  law.service_scv = squares / (law.service_s * law.service_s) - 1;
+  law.equilibria = EquilibriaFor(workload, law.service_scv);
+  return law;
+}
+
+EndpointLaw LoadLaws::EndpointOf(size_t e, double share) const {
+  const CallGraph& graph = *application_->calls;
+  const Endpoint& endpoint = graph.endpoints[e];
+  EndpointLaw law{.share = share, .log_qos = std::log(endpoint.qos_ms / 1000)};
+  std::vector<double> visits(application_->workloads.size(), 0.0);
+  for (CallId id = endpoint.root; id < endpoint.end; ++id) {
+    const Call& call = graph.calls[id];
+    if (call.last_group - call.first_group > 1) law.parallel = true;
+    if (call.caller == kNone) continue;
+    const double service_s = application_->service_ms[id] / 1000;
+    law.mean_s += 2 * application_->network_ms / 1000 + service_s;
+    law.variance_s2 += application_->workloads[call.workload].service.scv * service_s * service_s;
+    visits[call.workload] += 1;
+  }
+  for (size_t w = 0; w < visits.size(); ++w) {
+    if (visits[w] > 0) law.visits.push_back({static_cast<int>(w), visits[w]});
+  }
+  return law;
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "model/served_application.h"
+
+// What of an application under load does not change with time: equilibria of its pods by
+// utilisation, in tables, and the calls of its endpoints as sums. Made once (some ms) and shared by
+// all LoadModels of the application. Immutable. Times in s.
+
+namespace rudderfish {
+
+// A pod in equilibrium (model/queueing.h).
+struct PodPoint {
+  double utilisation = 0;
+  double present = 0, variance = 0;  // Of the calls at it.
+  double waits = 0;                  // P(wait > 0).
+};
+
+// Points by utilisation, 1 - 10^(-kDecades i / kIntervals); straight lines between them.
+class PodEquilibria {
+ public:
+  static constexpr int kIntervals = 160;
+  static constexpr double kDecades = 4;
+  static constexpr double kFull = 0.9999;  // From here on calls only add up.
+
+  // Where on the table: an interval, and how far into it.
+  struct Place {
+    int interval = 0;
+    double share = 0;
+
+    bool beyond() const { return interval >= kIntervals; }
+  };
+
+  explicit PodEquilibria(std::vector<PodPoint> points);  // kIntervals + 1 of them.
+
+  Place AtUtilisation(double utilisation) const;    // REQUIRES: below kFull.
+  Place AtPresent(double present, int near) const;  // `near`: an interval to look at first.
+  PodPoint At(const Place& place) const;
+  double UtilisationPerCall(const Place& place) const;  // The slope there.
+
+ private:
+  std::vector<PodPoint> points_;
+};
+
+// Of one workload.
+struct CrewLaw {
+  double service_s = 0, service_scv = 1;  // Of its mix of calls; service_s 0: nobody calls it.
+  double slots = 1;
+  double most_present = 0;  // At one pod; more are refused.
+  double passes_most = 1;   // What leaves its line over what comes, at most.
+  double calls_per_request = 0;
+  double start_delay_s = 0;  // On average.
+  double cores = 0;          // Requested by one pod.
+  bool scaled = false;
+
+  double capacity_per_s() const { return slots / service_s; }  // Of one pod.
+
+  // That of so many pods that share the calls; beyond 32, of nearly so many. REQUIRES: pods >= 1,
+  // service_s > 0.
+  const PodEquilibria& EquilibriaOf(int pods) const;
+
+  std::vector<PodEquilibria> equilibria;  // One, where pods know nothing of each other.
+};
+
+// The response of an endpoint without parallel calls: a sum over waits.
+struct EndpointLaw {
+  struct Visit {
+    int workload = 0;
+    double count = 0;
+  };
+
+  double share = 0;  // Of all requests.
+  double log_qos = 0;
+  double mean_s = 0, variance_s2 = 0;  // Of computing and network.
+  bool parallel = false;               // Has calls in parallel: the sum does not hold.
+  std::vector<Visit> visits;
+};
+
+class LoadLaws {
+ public:
+  explicit LoadLaws(std::shared_ptr<const ServedApplication> application);
+
+  const ServedApplication& application() const { return *application_; }
+  const CrewLaw& crew(WorkloadId workload) const { return crews_[workload]; }
+  const EndpointLaw& endpoint(size_t endpoint) const { return endpoints_[endpoint]; }
+  int crew_count() const { return static_cast<int>(crews_.size()); }
+  size_t endpoint_count() const { return endpoints_.size(); }
+  double log_timeout() const { return log_timeout_; }  // Infinite where there is none.
+
+ private:
+  CrewLaw CrewOf(WorkloadId workload, double calls, double demand_s) const;
+  EndpointLaw EndpointOf(size_t endpoint, double share) const;
+
+  std::shared_ptr<const ServedApplication> application_;
+  std::vector<CrewLaw> crews_;  // [workload]
+  std::vector<EndpointLaw> endpoints_;
+  double log_timeout_ = 0;
+};
+
+}  // namespace rudderfish

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/pod_crew.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace rudderfish {
+namespace {
+
+constexpr double kNeverS = std::numeric_limits<double>::infinity();
+constexpr double kFull = PodEquilibria::kFull;
+
+// Closer than this to their equilibrium calls are in it; nearer than that one exponential says all.
+constexpr double kSettledShare = 1e-3, kNearShare = 0.05;
+// So many times its time constant a step may be to bring about the equilibrium by itself, if it
+// leaves that much of the way as an error.
+constexpr double kQuickSteps = 6, kQuickShare = 0.1;
+constexpr double kLeastCalls = 0.01;  // What is small beside this many calls is nothing.
+
+}  // namespace
+
+struct PodCrew::Sums {
+  double wait_s = 0, wait_square_s2 = 0;
+  double busy = 0;
+  double refused = 0;
+  double grown = 0;  // Calls that stayed.
+};
+
+void PodCrew::Start(const CrewLaw& law, int replicas) {
+  *this = PodCrew();
+  next_ready_s_ = kNeverS;
+  if (!law.scaled) return;
+  if (replicas > 0) cohorts_[cohort_count_++] = {.pods = replicas};
+  CountPods();
+}
+
+void PodCrew::CountPods() {
+  ready_ = 0;
+  for (int i = 0; i < cohort_count_; ++i) ready_ += cohorts_[i].pods;
+  replicas_ = ready_;
+  next_ready_s_ = kNeverS;
+  for (int i = 0; i < starting_count_; ++i) {
+    replicas_ += starting_[i].pods;
+    next_ready_s_ = std::min(next_ready_s_, starting_[i].ready_s);
+  }
+  changed_ = true;
+  settled_ = false;
+}
+
+double PodCrew::present() const {
+  double calls = 0;
+  for (int i = 0; i < cohort_count_; ++i) calls += cohorts_[i].pods * cohorts_[i].present;
+  return calls;
+}
+
+double PodCrew::SetReplicas(const CrewLaw& law, int replicas, double now_s) {
+  if (replicas == replicas_) return 0;
+  double draining_s = 0;
+  int surplus = replicas_ - replicas;
+  if (surplus < 0) {
+    if (starting_count_ == kMostStarting) {
+      Starting& last = starting_[kMostStarting - 2];
+      const Starting& gone = starting_[--starting_count_];
+      last.ready_s =
+          (last.pods * last.ready_s + gone.pods * gone.ready_s) / (last.pods + gone.pods);
+      last.pods += gone.pods;
+    }
+    starting_[starting_count_++] = {.pods = -surplus, .ready_s = now_s + law.start_delay_s};
+  }
+  while (surplus > 0 && starting_count_ > 0) {
+    Starting& last = starting_[starting_count_ - 1];
+    const int gone = std::min(last.pods, surplus);
+    last.pods -= gone;
+    surplus -= gone;
+    if (last.pods == 0) --starting_count_;
+  }
+  while (surplus > 0 && cohort_count_ > 0) {
+    Cohort& last = cohorts_[cohort_count_ - 1];
+    const int gone = std::min(last.pods, surplus);
+    draining_s += gone * last.present * law.service_s / law.slots;
+    last.pods -= gone;
+    surplus -= gone;
+    if (last.pods == 0) --cohort_count_;
+  }
+  CountPods();
+  return draining_s;
+}
+
+void PodCrew::Join(double now_s) {
+  int kept = 0;
+  for (int i = 0; i < starting_count_; ++i) {
+    if (starting_[i].ready_s > now_s) {
+      starting_[kept++] = starting_[i];
+      continue;
+    }
+    if (cohort_count_ == kMostCohorts) TakeTogether();
+    cohorts_[cohort_count_++] = {.pods = starting_[i].pods};
+  }
+  starting_count_ = kept;
+  CountPods();
+}
+
+void PodCrew::TakeTogether() {
+  Cohort& one = cohorts_[cohort_count_ - 2];
+  const Cohort& other = cohorts_[--cohort_count_];
+  const double share = static_cast<double>(other.pods) / (one.pods + other.pods);
+  const double apart = other.present - one.present;
+  one.present += share * apart;
+  one.variance += share * (other.variance - one.variance);
+  one.pods += other.pods;
+}
+
+bool PodCrew::Aim(const CrewLaw& law, double calls_per_s, double seconds) {
+  if (!law.scaled || law.service_s <= 0) {
+    calls_per_s_ = calls_per_s;
+    settled_ = true;
+    return true;
+  }
+  if (changed_ || calls_per_s != calls_per_s_) {
+    calls_per_s_ = calls_per_s;
+    changed_ = false;
+    settled_ = false;
+    if (ready_ == 0) return true;
+    const double capacity = law.capacity_per_s();
+    equilibria_ = &law.EquilibriaOf(ready_);
+    load_ = calls_per_s / ready_ / capacity;
+    if (load_ < kFull) {
+      aim_.place = equilibria_->AtUtilisation(load_);
+      aim_.point = equilibria_->At(aim_.place);
+      const double slope = equilibria_->UtilisationPerCall(aim_.place);
+      aim_.present_per_s = capacity * slope;
+      aim_.variance_per_s = 2 * capacity * slope;
+    }
+  }
+  if (settled_ || ready_ == 0) return true;
+  for (int i = 0; i < cohort_count_; ++i) {
+    if (!IsQuick(law, cohorts_[i], seconds)) return false;
+  }
+  return true;
+}
+
+bool PodCrew::IsQuick(const CrewLaw& law, const Cohort& cohort, double seconds) const {
+  if (load_ >= kFull || aim_.point.present > law.most_present) return false;
+  const double gap = cohort.present - aim_.point.present;
+  const double scale = aim_.point.present + kLeastCalls;
+  if (std::abs(gap) <= kNearShare * scale) return true;
+  const PodEquilibria::Place place = equilibria_->AtPresent(cohort.present, cohort.near);
+  if (place.beyond()) return false;
+  // From above the chord is slower than the end, from below the end.
+  const double chord = law.capacity_per_s() * (equilibria_->At(place).utilisation - load_) / gap;
+  const double steps = std::min(chord, aim_.present_per_s) * seconds;
+  return steps >= kQuickSteps && std::abs(gap) <= kQuickShare * steps * (scale + law.slots / 2);
+}
+
+void PodCrew::Pass(const CrewLaw& law, double seconds, Pace pace) {
+  if (settled_) return;
+  busy_ = wait_s_ = wait_variance_s2_ = 0;
+  refused_share_ = ready_ == 0 ? 1 : 0;
+  passes_ = 1;
+  if (ready_ == 0) return;
+  Sums sums;
+  settled_ = load_ < kFull && aim_.point.present <= law.most_present;
+  for (int i = 0; i < cohort_count_; ++i) {
+    Cohort& cohort = cohorts_[i];
+    if (pace == Pace::kLong || IsQuick(law, cohort, seconds)) {
+      Relax(law, seconds, &cohort, &sums);
+    } else {
+      Creep(law, seconds, &cohort, &sums);
+    }
+    const PodPoint& end = aim_.point;
+    const bool there =
+        std::abs(cohort.present - end.present) <= kSettledShare * (end.present + kLeastCalls) &&
+        std::abs(cohort.variance - end.variance) <=
+            10 * kSettledShare * (end.variance + kLeastCalls);
+    if (settled_ && there) {
+      cohort.present = end.present;
+      cohort.variance = end.variance;
+      cohort.near = aim_.place.interval;
+    }
+    settled_ = settled_ && there;
+  }
+  busy_ = sums.busy;
+  wait_s_ = sums.wait_s;
+  wait_variance_s2_ = std::max(0.0, sums.wait_square_s2 - sums.wait_s * sums.wait_s);
+  refused_share_ = sums.refused;
+  if (settled_) {
+    // One cohort is as good as many, and what is there from now on holds until something changes.
+    cohorts_[0].pods = ready_;
+    cohort_count_ = 1;
+    sums = {};
+    AddWait(law, cohorts_[0], aim_.point.present, aim_.point.variance, aim_.place, &sums);
+    wait_s_ = sums.wait_s;
+    wait_variance_s2_ = std::max(0.0, sums.wait_square_s2 - sums.wait_s * sums.wait_s);
+    busy_ = load_ * law.slots * ready_;
+    return;
+  }
+  if (pace == Pace::kShort && calls_per_s_ > 0)
+    passes_ = std::clamp(1 - sums.grown / (calls_per_s_ * seconds), 0.0, law.passes_most);
+}
+
+// All the way by one exponential.
+void PodCrew::Relax(const CrewLaw& law, double seconds, Cohort* cohort, Sums* sums) const {
+  const double gap = cohort->present - aim_.point.present;
+  const double before = cohort->present;
+  double mean = aim_.point.present;
+  if (gap != 0) {
+    double rate = aim_.present_per_s;
+    if (std::abs(gap) > kNearShare * (aim_.point.present + kLeastCalls)) {
+      const auto place = equilibria_->AtPresent(before, cohort->near);
+      rate = law.capacity_per_s() * (equilibria_->At(place).utilisation - load_) / gap;
+    }
+    const double steps = std::max(rate * seconds, 1e-9);
+    const double gone = -std::expm1(-steps);
+    cohort->present = aim_.point.present + gap * (1 - gone);
+    mean += gap * gone / steps;
+  }
+  const double variance_gap = cohort->variance - aim_.point.variance;
+  const double steps = std::max(aim_.variance_per_s * seconds, 1e-9);
+  const double gone = -std::expm1(-steps);
+  cohort->variance = aim_.point.variance + variance_gap * (1 - gone);
+  const double variance = aim_.point.variance + variance_gap * gone / steps;
+  const PodEquilibria::Place place = equilibria_->AtPresent(mean, aim_.place.interval);
+  cohort->near = place.interval;
+  AddWait(law, *cohort, mean, variance, place, sums);
+  sums->busy += cohort->pods * law.slots * equilibria_->At(place).utilisation;
+  sums->grown += cohort->pods * (cohort->present - before);
+}
+
+// In parts, each as fast as it begins.
+void PodCrew::Creep(const CrewLaw& law, double seconds, Cohort* cohort, Sums* sums) const {
+  constexpr int kParts = 4;
+  const double capacity = law.capacity_per_s();
+  const double arrivals = calls_per_s_ / ready_;
+  const double before = cohort->present;
+  const double dt = seconds / kParts;
+  double busy = 0;
+  for (int part = 0; part < kParts; ++part) {
+    const PodEquilibria::Place place = equilibria_->AtPresent(cohort->present, cohort->near);
+    cohort->near = place.interval;
+    const PodPoint point = equilibria_->At(place);
+    const double use = place.beyond() ? 1 : point.utilisation;
+    busy += use / kParts;
+    const double gap = cohort->present - aim_.point.present;
+    if (load_ < kFull && std::abs(gap) > 1e-9) {
+      const double rate = std::max(1e-9, capacity * (use - load_) / gap);
+      cohort->present = aim_.point.present + gap * std::exp(-rate * dt);
+    } else if (load_ >= kFull) {
+      cohort->present = std::max(0.0, cohort->present + (arrivals - capacity * use) * dt);
+    }
+    // Beyond the table calls only add up: the noise of arrivals and services.
+    const double slope = equilibria_->UtilisationPerCall(place);
+    cohort->variance += place.beyond() ? (arrivals + capacity * law.service_scv) * dt
+                                       : (point.variance - cohort->variance) *
+                                             -std::expm1(-2 * capacity * slope * dt);
+  }
+  if (cohort->present > law.most_present) {
+    cohort->present = law.most_present;
+    sums->refused += cohort->pods * std::max(0.0, 1 - 1 / std::max(load_, 1e-9)) / ready_;
+  }
+  const double present = (before + cohort->present) / 2;
+  AddWait(law, *cohort, present, cohort->variance, equilibria_->AtPresent(present, cohort->near),
+          sums);
+  sums->busy += cohort->pods * law.slots * busy;
+  sums->grown += cohort->pods * (cohort->present - before);
+}
+
+// Who comes where so many are waits, by Little's law.
+void PodCrew::AddWait(const CrewLaw& law, const Cohort& cohort, double present, double variance,
+                      const PodEquilibria::Place& place, Sums* sums) const {
+  const double capacity = law.capacity_per_s();
+  const PodPoint point = equilibria_->At(place);
+  const double use = place.beyond() ? 1 : std::max(point.utilisation, 1e-9);
+  const double wait = std::max(0.0, present / (capacity * use) - law.service_s);
+  const double waits = std::min(1.0, point.waits);
+  const double still = std::max(point.variance, 1e-12);
+  const double spread = place.beyond()
+                            ? variance / (capacity * capacity)
+                            : wait * wait * (2 / waits - 1) * std::min(variance / still, 2.0);
+  const double share = static_cast<double>(cohort.pods) / ready_;
+  sums->wait_s += share * wait;
+  sums->wait_square_s2 += share * (wait * wait + spread);
+}
+
+}  // namespace rudderfish
