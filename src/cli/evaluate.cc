@@ -150,10 +150,9 @@ CommandSpec EvaluateCommand() {
           "checkpoint; the baseline is the best of the others on episodes of its own.\n"
           "The exit status is 3 if the candidate is not better than the baseline: if the 95 % "
           "interval of the paired difference does not lie below 0.\n"
-          "Of scaling, policies are hold, hpa, keda and autopilot; hpa:cpu=60:down=120s has "
-          "options, "
-          "hpa:FILE is what calibrate found. Better is cheaper, with violations at most 0.1 points "
-          "above the baseline's, on every load.",
+          "Of scaling, policies are hold, hpa, keda, autopilot, mpc, static and clairvoyant; "
+          "hpa:cpu=60:down=120s has options, hpa:FILE is what calibrate found. Better is cheaper, "
+          "with violations at most 0.1 points above the baseline's, on every load.",
       .examples = {"evaluate scenarios/continuum-7x21.yaml --policy stay,greedy,learned=runs/a",
                    "evaluate scenarios/continuum-7x21.yaml --policy lookahead,learned=runs/a "
                    "--report report.html",

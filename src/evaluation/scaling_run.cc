@@ -131,13 +131,19 @@ ScalingFigures RunScaling(const ScalingPolicy& policy, const Load& load,
   const ServedApplication& application = simulator->application();
   const std::unique_ptr<ScalingMemory> memory = policy.NewMemory(application);
   ScalingSampler sampler(application);
+  // Those who are to know the future see it interval by interval.
+  std::vector<double> true_rates;
+  const double interval_s = static_cast<double>(load.interval.count()) / 1e9;
+  for (int i = 0; int64_t{i} * load.interval.count() < load.duration.count(); ++i)
+    true_rates.push_back(curve->MeanOf(i * interval_s, (i + 1) * interval_s));
   simulator->Start(std::move(curve), seed);
   std::vector<int> replicas(application.workloads.size(), 0);
   const int64_t interval_ns = load.interval.count();
   int changes = 0;
   for (int64_t at_ns = interval_ns; at_ns < load.duration.count(); at_ns += interval_ns) {
     simulator->AdvanceTo(at_ns);
-    const ScalingQuestion question = sampler.Look(*simulator, interval_ns);
+    ScalingQuestion question = sampler.Look(*simulator, interval_ns);
+    question.true_rates = true_rates;
     for (size_t w = 0; w < replicas.size(); ++w) replicas[w] = question.workloads[w].replicas;
     policy.Decide(question, memory.get(), replicas);
     for (WorkloadId w = 0; w < application.workload_count(); ++w) {

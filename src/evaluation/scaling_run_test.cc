@@ -65,6 +65,25 @@ TEST(ScalingRun, FollowingALoadThatGrowsBeatsHolding) {
   EXPECT_FALSE(difference.better());  // It is dearer.
 }
 
+TEST(ScalingRun, LookAheadIsCheaperThanRulesAndForeknowledgeNoDearer) {
+  const Result<Scenario> scenario = ParseScenario(kScalingScenario, "shop.yaml");
+  ASSERT_TRUE(scenario.has_value());
+  ThreadPool pool(2);
+  const auto policies =
+      ScalingPoliciesNamed({"hpa:cpu=60", "static", "mpc:price=2", "clairvoyant:price=2"});
+  const ScalingEvaluation evaluation = EvaluateScaling(*scenario, {1}, policies, 4, 1, &pool, {});
+  double worth[4] = {};  // Core-hours, violations priced as look-ahead does.
+  for (int policy = 0; policy < 4; ++policy) {
+    for (int i = 0; i < 4; ++i) {
+      const ScalingFigures& one = evaluation.at(0, policy, i);
+      worth[policy] += one.core_hours + 2 * static_cast<double>(one.violations) / 3600;
+    }
+  }
+  EXPECT_LT(worth[2], worth[0]);
+  EXPECT_LT(worth[2], worth[1]);
+  EXPECT_LT(worth[3], worth[2]);
+}
+
 TEST(ScalingRun, DoesNotDependOnThreadsNorOnOtherPolicies) {
   const Result<Scenario> scenario = ParseScenario(kScalingScenario, "shop.yaml");
   ASSERT_TRUE(scenario.has_value());

@@ -12,11 +12,13 @@
 #include "base/check.h"
 #include "base/suggest.h"
 #include "base/units.h"
+#include "policy/lookahead_scaling.h"
 
 namespace rudderfish {
 namespace {
 
-constexpr std::string_view kScalingNames[] = {"hold", "hpa", "keda", "autopilot"};
+constexpr std::string_view kScalingNames[] = {"hold", "hpa",         "keda",  "autopilot",
+                                              "mpc",  "clairvoyant", "static"};
 constexpr double kMostWindowMs = 86'400'000;
 
 class HoldPolicy final : public ScalingPolicy {
@@ -160,6 +162,13 @@ class ScalingOptions {
     return value;
   }
 
+  // "1%" or "1".
+  Result<double> Percent(std::string_view key, double fallback) {
+    const auto at = values_.find(key);
+    if (at != values_.end() && at->second.ends_with('%')) at->second.pop_back();
+    return Number(key, 0, 100, fallback);
+  }
+
   Result<int> Seconds(std::string_view key, int fallback) {
     const std::optional<std::string> text = Take(key);
     if (!text) return fallback;
@@ -223,6 +232,25 @@ Result<std::unique_ptr<ScalingPolicy>> MakePeak(ScalingOptions* options) {
   return std::make_unique<PeakPolicy>(share, int64_t{1'000'000'000} * std::max(window_s, 1));
 }
 
+Result<std::unique_ptr<ScalingPolicy>> MakeLookahead(ScalingOptions* options,
+                                                     LookaheadScalingOptions::Sight sight) {
+  LookaheadScalingOptions made{.sight = sight};
+  TRY_ASSIGN(const int horizon_s, options->Seconds("horizon", 90));
+  made.horizon_s = std::max(horizon_s, 1);
+  TRY_ASSIGN(made.price, options->Number("price", 0, 1e9, made.price));
+  if (sight == LookaheadScalingOptions::Sight::kForecast) {
+    TRY_ASSIGN(made.headroom, options->Number("headroom", 0, 1, made.headroom));
+    TRY_ASSIGN(made.season_s, options->Seconds("season", 0));
+  }
+  return std::make_unique<LookaheadScalingPolicy>(made);
+}
+
+Result<std::unique_ptr<ScalingPolicy>> MakeStatic(ScalingOptions* options) {
+  TRY_ASSIGN(const double percent, options->Percent("violations", 1));
+  TRY_ASSIGN(const double rate, options->Number("rate", 0, 1e9, 0));
+  return std::make_unique<StaticScalingPolicy>(percent / 100, rate);
+}
+
 }  // namespace
 
 std::span<const std::string_view> ScalingPolicyNames() { return kScalingNames; }
@@ -240,6 +268,12 @@ Result<std::unique_ptr<ScalingPolicy>> MakeScalingPolicy(std::string_view spec) 
     policy = MakeKeda(&*options);
   } else if (name == "autopilot") {
     policy = MakePeak(&*options);
+  } else if (name == "mpc") {
+    policy = MakeLookahead(&*options, LookaheadScalingOptions::Sight::kForecast);
+  } else if (name == "clairvoyant") {
+    policy = MakeLookahead(&*options, LookaheadScalingOptions::Sight::kTruth);
+  } else if (name == "static") {
+    policy = MakeStatic(&*options);
   } else if (name != "hold") {
     return Invalid("no policy of scaling is called \"{}\"; there are {}{}", name,
                    fmt::join(kScalingNames, ", "), DidYouMean(name, kScalingNames));

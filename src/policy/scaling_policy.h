@@ -34,6 +34,9 @@ struct ScalingQuestion {
   bool has_samples = false;
   const ServedApplication* application = nullptr;
   std::span<const WorkloadSight> workloads;  // [workload]; those that are not scaled are not read.
+  // Requests per second of each window_ns since 0, later ones too, where somebody knows: only what
+  // is there to show what foreknowledge is worth reads it.
+  std::span<const double> true_rates;
 };
 
 class ScalingMemory {
@@ -62,6 +65,13 @@ class ScalingPolicy {
 //                            (0.7) of what a pod can serve, up and down as above
 // autopilot                  as Google's Autopilot recommends: enough for the highest use in a
 //                            window; options share (0.7) and window (10m)
+// mpc                        look-ahead on the model of load and a forecast; options horizon (90s)
+//                            price (core-seconds of a request late or failed, 1), headroom (0.9,
+//                            quantile of the forecast's errors), season (of the load; none)
+// clairvoyant                the same, knowing the true rates; options horizon, price
+// static                     what, never changed, keeps violations within a limit at least cost on
+//                            the model; options violations (1%), rate (requests per second; the
+//                            true ones)
 //
 // Options follow after colons: hpa:cpu=60:down=120s. The nearest name in the message.
 Result<std::unique_ptr<ScalingPolicy>> MakeScalingPolicy(std::string_view spec);
