@@ -583,6 +583,30 @@ class BadInput(Cli):
         self.refuse("calibrate", small, "--policy", "hpa", "-o", "no/x.yaml", says="no folder")
         self.refuse("calibrate", SCENARIO, "--policy", "hpa", "-o", "x.yaml", says="has no `load`")
 
+    def test_scaling_is_learned_and_evaluated(self):
+        text = (TOP / "scenarios/redis.yaml").read_text(encoding="utf-8")
+        shutil.copytree(TOP / "scenarios/traces", self.folder / "traces")
+        small = self.write("small.yaml", re.sub(r"duration: 1h", "duration: 5m", text))
+        self.succeed("train", small, "--task", "scaling", "--load", "steady,ramp", "--violations", "2%", "-d", "run",
+                     "--steps", "4096", "--threads", "2", "--episodes", "4")
+        shown = self.succeed("inspect", "run")
+        self.assertIn("steady, ramp; at most 2 % late or failed", shown)
+        self.assertIn("on 4 validation episodes of each load", shown)
+        self.assertIn("violations_max", self.succeed("inspect", "run/best.safetensors"))
+        self.assertEqual(json.loads(self.succeed("inspect", "run", "-o", "json"))["seeds"][0]["scaling"]["loads"], ["steady", "ramp"])
+        evaluate = ("--task", "scaling", "--load", "steady", "--episodes", "2")
+        done = self.run_cli("evaluate", small, *evaluate, "--policy", "hold,learned=run")
+        self.assertIn(done.returncode, (0, 3), done.stderr)
+        self.assertIn("learned", done.stdout)
+        self.assertRegex(done.stderr, "learned (steps back to|the network decides)")
+        self.succeed("train", "--resume", "-d", "run", "--steps", "4096")
+        self.refuse("train", small, "--load", "steady", "-d", "x", says="--task scaling")
+        self.refuse("train", small, "--task", "scaling", "--load", "stedy", "-d", "x", says="steady")
+        self.refuse("train", small, "--task", "scaling", "--algorithm", "dqn", "-d", "x", says="ppo")
+        self.refuse("train", SCENARIO, "--task", "scaling", "-d", "x", says="has no `load`")
+        self.succeed("train", SCENARIO, "--steps", "256", "-d", "moves")
+        self.refuse("evaluate", small, *evaluate, "--policy", "hold,moves", says="trained for the task migration, not scaling")
+
     def test_bad_input_of_scaling_is_refused_with_the_nearest_name(self):
         redis = TOP / "scenarios/redis.yaml"
         for options, says in ((["--policy", "hpb"], "did you mean `hpa`"), (["--policy", "hpa:cpus=5"], "did you mean `cpu`"),

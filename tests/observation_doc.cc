@@ -6,6 +6,7 @@
 #include "task/features.h"
 #include "task/migration.h"
 #include "task/placement.h"
+#include "task/scaling.h"
 
 // Prints docs/observation.md from the tables that the encoder itself reads, so that the page cannot
 // differ from it.
@@ -55,6 +56,18 @@ void PrintPlacement() {
              PlacementTask::Features().context);
 }
 
+void PrintScaling() {
+  fmt::print(
+      "## Scaling\n\n"
+      "How many pods all workloads of an application are to have (`src/task/scaling_features.cc`). "
+      "A question has candidates, which are allocations, and a context, no other rows.\n\n"
+      "Feature hash: `{}`.\n\n",
+      ScalingTask::FeatureHash());
+  PrintTable("Candidate", "One row an allocation:", ScalingTask::kWidths.candidate,
+             ScalingTask::Features().candidate);
+  PrintTable("Context", "One row:", ScalingTask::kWidths.context, ScalingTask::Features().context);
+}
+
 }  // namespace
 }  // namespace rudderfish
 
@@ -81,4 +94,5 @@ carries the hash of the tables it was trained with and is refused where they dif
                           "Only what REACH's own agent sees, to compare learning like for like.",
                           rudderfish::FeaturePreset::kReachAgent);
   rudderfish::PrintPlacement();
+  rudderfish::PrintScaling();
 }

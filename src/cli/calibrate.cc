@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 
 #include "base/files.h"
@@ -21,23 +20,6 @@ namespace {
 constexpr int64_t kEpisodesMin = 16, kCalibrationEpisodes = 64, kCalibrationEpisodesMax = 100'000;
 constexpr std::string_view kCalibrated[] = {"hpa"};
 constexpr int kFinalistsShown = 5;
-
-// "1%" or "0.01".
-Result<double> ViolationsOf(const Arguments& arguments) {
-  const std::string text = arguments.Text("violations").value_or("1%");
-  const bool percent = text.ends_with('%');
-  const char* end = text.data() + text.size() - (percent ? 1 : 0);
-  double value = 0;
-  const auto [last, error] = std::from_chars(text.data(), end, value);
-  if (percent) value /= 100;
-  if (error != std::errc{} || last != end || !(value >= 0 && value <= 1)) {
-    return Invalid(
-        "--violations: expected a share of all requests, such as 1% or 0.001, found "
-        "\"{}\"",
-        text);
-  }
-  return value;
-}
 
 std::string CalibrationTable(const Calibration& calibration) {
   using Align = TextTable::Align;
@@ -68,7 +50,7 @@ Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& sessi
   TRY_ASSIGN(const std::string output, arguments.RequiredText("output", "the file to write"));
   TRY(CheckCanWrite(output));
   CalibrationOptions options;
-  TRY_ASSIGN(options.violations_max, ViolationsOf(arguments));
+  TRY_ASSIGN(options.violations_max, ViolationsOf(arguments, 0.01));
   TRY_ASSIGN(options.seed, SeedOf(arguments));
   TRY_ASSIGN(const int64_t episodes, arguments.Integer("episodes", kCalibrationEpisodes,
                                                        kEpisodesMin, kCalibrationEpisodesMax));

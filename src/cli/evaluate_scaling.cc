@@ -179,14 +179,15 @@ Result<ExitStatus> EvaluateScalingPolicies(const Arguments& arguments, const Ses
              arguments.Integer("episodes", kScalingEpisodes, 1, kScalingEpisodesMax));
   const std::string& path = arguments.operands()[0];
   TRY_ASSIGN(const Scenario scenario, LoadServedScenario(path));
-  TRY_ASSIGN(const std::vector<NamedScalingPolicy> policies, ScalingPoliciesOf(arguments, path));
+  TRY_ASSIGN(const ScalingPolicies policies, ScalingPoliciesOf(arguments, path));
+  for (const std::string& note : policies.notes) Say(session, "{}", note);
   TRY_ASSIGN(const std::vector<int> loads, LoadsOf(arguments, *scenario.load));
   ScalingEvaluation evaluation;
   {
     Progress progress("evaluate", session.verbosity);
     ThreadPool pool(threads);
-    evaluation = EvaluateScaling(scenario, loads, policies, static_cast<int>(episodes), seed, &pool,
-                                 [&](double fraction) { progress.Update(fraction, ""); });
+    evaluation = EvaluateScaling(scenario, loads, policies.list, static_cast<int>(episodes), seed,
+                                 &pool, [&](double fraction) { progress.Update(fraction, ""); });
   }
   switch (format) {
     case OutputFormat::kTable:

@@ -12,6 +12,7 @@
 #include "nn/safetensors.h"
 #include "task/migration.h"
 #include "task/placement.h"
+#include "task/scaling.h"
 
 namespace rudderfish {
 namespace {
@@ -43,6 +44,7 @@ std::string ShapeText(const nn::TensorShape& shape) {
 // Which feature table of this version it is.
 std::string FeaturesText(const std::string& hash) {
   if (hash == PlacementTask::FeatureHash()) return "placement";
+  if (hash == ScalingTask::FeatureHash()) return "scaling";
   for (const FeaturePreset preset : {FeaturePreset::kModel, FeaturePreset::kReachAgent}) {
     const MigrationTask task(MigrationOptions{.features = preset});
     if (task.FeatureHash() != hash) continue;
@@ -52,8 +54,21 @@ std::string FeaturesText(const std::string& hash) {
 }
 
 // What is known of it, in the order in which people ask.
-constexpr std::string_view kFirst[] = {"scenario",  "algorithm",           "seed",   "iteration",
-                                       "env_steps", "validation_final_ms", "version"};
+constexpr std::string_view kFirst[] = {"violations_max",
+                                       "decides",
+                                       "price",
+                                       "learned_core_hours",
+                                       "learned_violations",
+                                       "rule",
+                                       "rule_core_hours",
+                                       "rule_violations",
+                                       "scenario",
+                                       "algorithm",
+                                       "seed",
+                                       "iteration",
+                                       "env_steps",
+                                       "validation_final_ms",
+                                       "version"};
 
 std::string AsText(const std::filesystem::path& path, const nn::SafetensorsFile& file,
                    const nn::NetShape& shape) {

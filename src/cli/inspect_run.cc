@@ -11,6 +11,7 @@
 #include "cli/text_table.h"
 #include "learn/run_folder.h"
 #include "learn/run_tables.h"
+#include "policy/neural_scaling.h"
 
 namespace rudderfish {
 namespace {
@@ -24,7 +25,8 @@ struct RunSummary {
   RunPaths paths;
   RunConfig config;
   std::vector<std::string> scenarios;
-  bool places = false;  // Pods that come and go: figures are objectives, not ms.
+  bool places = false;  // Pods that come and go, or scaling: figures are objectives, not ms.
+  std::string verdict;  // Of scaling, once it is trained.
   int64_t iterations = 0, env_steps = 0;
   double seconds = 0;
   std::vector<CurvePoint> curve;
@@ -42,7 +44,10 @@ Result<RunSummary> Summarize(const RunPaths& paths) {
   TRY_ASSIGN(run.config, ReadRunConfig(paths));
   TRY_ASSIGN(const std::vector<TrainScenario> scenarios, ReadRunScenarios(paths));
   for (const TrainScenario& scenario : scenarios) run.scenarios.push_back(scenario.scenario->name);
-  run.places = scenarios[0].scenario->places_pods();
+  run.places = run.config.options.scaling || scenarios[0].scenario->places_pods();
+  if (run.config.options.scaling && std::filesystem::exists(paths.best())) {
+    TRY_ASSIGN(run.verdict, VerdictOfRun(paths.best()));
+  }
   TRY_ASSIGN(const std::vector<MetricsRow> metrics, ReadMetrics(paths.metrics()));
   if (!metrics.empty()) {
     run.iterations = metrics.back().iteration;
@@ -89,7 +94,10 @@ std::string CurveTable(const RunSummary& run) {
   TextTable table({{"STEPS", Align::kRight},
                    {"TIME", Align::kRight},
                    {run.places ? "OBJECTIVE" : "LATENCY ms", Align::kRight},
-                   {run.places ? "PODS" : "MOVES", Align::kRight},
+                   {run.config.options.scaling ? "DECISIONS"
+                    : run.places               ? "PODS"
+                                               : "MOVES",
+                    Align::kRight},
                    {"RETURN", Align::kRight}},
                   2);
   for (const size_t i : PointsToShow(run.curve.size())) {
@@ -115,6 +123,12 @@ std::string AsText(const RunSummary& run) {
   if (!run.config.provenance.command.empty()) {
     text += fmt::format("  made by    {} ({})\n", run.config.provenance.command,
                         run.config.provenance.version);
+  }
+  if (options.scaling) {
+    text += fmt::format(
+        "  scaling    {}; at most {:.4g} % late or failed{}{}\n",
+        options.scaling->loads.empty() ? "all loads" : Joined(options.scaling->loads),
+        100 * options.scaling->violations_max, run.verdict.empty() ? "" : "\n  ", run.verdict);
   }
   const CurvePoint* best = run.best();
   if (best == nullptr) return text + "  not evaluated yet\n";
@@ -144,6 +158,11 @@ OrderedJson AsJson(const RunSummary& run) {
                    {"seconds", run.seconds},
                    {"version", run.config.provenance.version},
                    {"command", run.config.provenance.command}};
+  if (options.scaling) {
+    json["scaling"] = {{"violations_max", options.scaling->violations_max},
+                       {"loads", options.scaling->loads},
+                       {"verdict", run.verdict}};
+  }
   const CurvePoint* best = run.best();
   json["best_final_ms"] = best == nullptr ? OrderedJson(nullptr) : OrderedJson(best->final_ms);
   OrderedJson& curve = json["curve"] = OrderedJson::array();

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/scaling_options.h"
 
+#include <fmt/format.h>
+
+#include <charconv>
 #include <set>
 #include <string>
 #include <string_view>
@@ -10,6 +13,7 @@
 #include "base/sha256.h"
 #include "base/yaml.h"
 #include "evaluation/calibration.h"
+#include "policy/neural_scaling.h"
 
 namespace rudderfish {
 namespace {
@@ -33,6 +37,23 @@ Result<std::string> SettingOf(const std::string& spec, const std::filesystem::pa
 }
 
 }  // namespace
+
+Result<double> ViolationsOf(const Arguments& arguments, double fallback) {
+  if (!arguments.Has("violations")) return fallback;
+  const std::string text = *arguments.Text("violations");
+  const bool percent = text.ends_with('%');
+  const char* end = text.data() + text.size() - (percent ? 1 : 0);
+  double value = 0;
+  const auto [last, error] = std::from_chars(text.data(), end, value);
+  if (percent) value /= 100;
+  if (error != std::errc{} || last != end || !(value >= 0 && value <= 1)) {
+    return Invalid(
+        "--violations: expected a share of all requests, such as 1% or 0.001, found "
+        "\"{}\"",
+        text);
+  }
+  return value;
+}
 
 Result<Scenario> LoadServedScenario(const std::filesystem::path& path) {
   TRY_ASSIGN(Scenario scenario, LoadScenario(path));
@@ -59,12 +80,12 @@ Result<std::vector<int>> LoadsOf(const Arguments& arguments, const Load& load) {
   return positions;
 }
 
-Result<std::vector<NamedScalingPolicy>> ScalingPoliciesOf(const Arguments& arguments,
-                                                          const std::filesystem::path& scenario) {
+Result<ScalingPolicies> ScalingPoliciesOf(const Arguments& arguments,
+                                          const std::filesystem::path& scenario) {
   TRY_ASSIGN(const std::string text,
              arguments.RequiredText("policy", "what to evaluate, such as hold,hpa"));
   TRY_ASSIGN(const std::vector<std::string> items, OfOption("policy", SplitList(text, ',')));
-  std::vector<NamedScalingPolicy> policies;
+  ScalingPolicies policies;
   std::set<std::string> names;
   for (const std::string& item : items) {
     const size_t sign = item.find_first_of("=:");
@@ -77,7 +98,12 @@ Result<std::vector<NamedScalingPolicy>> ScalingPoliciesOf(const Arguments& argum
                OfOption("policy", SettingOf(named ? item.substr(sign + 1) : item, scenario)));
     TRY_ASSIGN(std::unique_ptr<ScalingPolicy> policy,
                OfOption("policy", MakeScalingPolicy(setting)));
-    policies.push_back({name, std::move(policy)});
+    policies.list.push_back({name, std::move(policy)});
+    if (IsScalingRun(setting)) {
+      TRY_ASSIGN(const std::string verdict, VerdictOfRun(setting));
+      policies.notes.push_back(fmt::format(
+          "{} {}", name, verdict.empty() ? "has not been compared with autoscalers yet" : verdict));
+    }
   }
   return policies;
 }

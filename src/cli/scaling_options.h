@@ -19,9 +19,16 @@ Result<Scenario> LoadServedScenario(const std::filesystem::path& path);
 // Positions in Load::loads: those of --load, all if it was not given.
 Result<std::vector<int>> LoadsOf(const Arguments& arguments, const Load& load);
 
+// --violations: a share of all requests, as 1% or 0.01.
+Result<double> ViolationsOf(const Arguments& arguments, double fallback);
+
 // Those of --policy, each under what was typed or under NAME=. hpa:FILE is the best setting of a
 // file of `calibrate`; an error if that is of another scenario than the one at `scenario`.
-Result<std::vector<NamedScalingPolicy>> ScalingPoliciesOf(const Arguments& arguments,
-                                                          const std::filesystem::path& scenario);
+struct ScalingPolicies {
+  std::vector<NamedScalingPolicy> list;
+  std::vector<std::string> notes;  // Of learned ones: whether the network decides.
+};
+Result<ScalingPolicies> ScalingPoliciesOf(const Arguments& arguments,
+                                          const std::filesystem::path& scenario);
 
 }  // namespace rudderfish

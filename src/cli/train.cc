@@ -9,14 +9,16 @@
 #include "cli/commands.h"
 #include "cli/placement_commands.h"
 #include "cli/problem.h"
+#include "cli/scaling_options.h"
 #include "cli/terminal.h"
 #include "cli/text_table.h"
 #include "learn/trainer.h"
+#include "policy/neural_scaling.h"
 
 namespace rudderfish {
 namespace {
 
-constexpr int64_t kSeedsMax = 1000;
+constexpr int64_t kSeedsMax = 1000, kValidationEpisodesMax = 100'000;
 
 std::atomic<bool> g_stop{false};
 
@@ -51,7 +53,36 @@ Result<void> SetOptions(const Arguments& arguments, TrainOptions* options) {
   return {};
 }
 
-bool Places(const TrainJob& job) { return job.scenarios[0].scenario->places_pods(); }
+bool Places(const TrainJob& job) {
+  return !job.options.scaling && job.scenarios[0].scenario->places_pods();
+}
+// Whether figures are of an objective, and no latencies.
+bool HasObjective(const TrainJob& job) { return job.options.scaling || Places(job); }
+
+Result<void> SetScaling(const Arguments& arguments, TrainOptions* options) {
+  constexpr std::string_view kTasks[] = {"scenario", "scaling"};
+  int task = 0;
+  if (arguments.Has("task")) {
+    TRY_ASSIGN(task, OfOption("task", ChoiceOf(*arguments.Text("task"), kTasks)));
+  }
+  if (task == 0) {
+    for (const char* other : {"violations", "load", "episodes"}) {
+      if (arguments.Has(other)) return Invalid("--{}: is of --task scaling", other);
+    }
+    return {};
+  }
+  UseScalingDefaults(options);
+  options->scaling.emplace();
+  TRY_ASSIGN(options->scaling->violations_max,
+             ViolationsOf(arguments, options->scaling->violations_max));
+  TRY_ASSIGN(const int64_t episodes,
+             arguments.Integer("episodes", options->validation_starts, 4, kValidationEpisodesMax));
+  options->validation_starts = static_cast<int>(episodes);
+  if (arguments.Has("load")) {
+    TRY_ASSIGN(options->scaling->loads, arguments.List("load"));
+  }
+  return {};
+}
 
 Result<TrainJob> MakeJob(const Arguments& arguments, const Session& session) {
   const bool resume = arguments.Has("resume");
@@ -70,6 +101,7 @@ Result<TrainJob> MakeJob(const Arguments& arguments, const Session& session) {
     TRY_ASSIGN(TrainScenario scenario, TrainScenario::Open(path, objective));
     job.scenarios.push_back(std::move(scenario));
   }
+  if (!resume) TRY(SetScaling(arguments, &job.options));
   if (!resume && Places(job)) UsePlacementDefaults(&job.options);
   TRY(SetOptions(arguments, &job.options));
   if (!resume) {
@@ -79,12 +111,13 @@ Result<TrainJob> MakeJob(const Arguments& arguments, const Session& session) {
   return job;
 }
 
-std::string ProgressText(const TrainProgress& report, bool places) {
+std::string ProgressText(const TrainProgress& report, bool has_objective) {
   std::string text =
       fmt::format("{} steps/s", FormatCount(std::round(report.env_steps_per_second)));
   if (report.validation) {
-    text += places ? fmt::format("  objective {:.5f}", report.validation->final_ms)
-                   : fmt::format("  latency after the plan {:.1f} ms", report.validation->final_ms);
+    text += has_objective
+                ? fmt::format("  objective {:.5f}", report.validation->final_ms)
+                : fmt::format("  latency after the plan {:.1f} ms", report.validation->final_ms);
   }
   return text;
 }
@@ -111,10 +144,10 @@ std::string LineOf(const TrainSummary& summary, const TrainJob& job) {
              FormatCount(std::round(static_cast<double>(summary.env_steps) / summary.seconds)));
 }
 
-std::string ValidationLine(const TrainSummary& summary, int starts, bool places) {
+std::string ValidationLine(const TrainSummary& summary, int starts, bool has_objective) {
   if (std::isnan(summary.best_final_ms)) return "  not evaluated yet: it was stopped too early";
   const double last_ms = summary.last ? summary.last->final_ms : summary.best_final_ms;
-  if (places) {
+  if (has_objective) {
     return fmt::format("  objective on validation episodes: {:.5f} at best, {:.5f} at the end",
                        summary.best_final_ms, last_ms);
   }
@@ -129,7 +162,7 @@ Result<ExitStatus> Report(const Arguments& arguments, const Session& session, co
   const int starts = job.options.validation_starts * static_cast<int>(job.scenarios.size());
   for (const TrainSummary& summary : summaries) {
     Say(session, "{}", LineOf(summary, job));
-    Say(session, "{}", ValidationLine(summary, starts, Places(job)));
+    Say(session, "{}", ValidationLine(summary, starts, HasObjective(job)));
   }
   const bool stopped = !summaries.empty() && summaries.back().ending == TrainEnding::kStopped;
   if (stopped) {
@@ -140,6 +173,18 @@ Result<ExitStatus> Report(const Arguments& arguments, const Session& session, co
   }
   if (!summaries.empty() && summaries.back().ending == TrainEnding::kWasFinished) {
     Say(session, "This run was finished already; more --time or --steps goes on with it");
+  }
+  if (job.options.scaling) {
+    for (int number = 1; number <= static_cast<int>(summaries.size()); ++number) {
+      const RunPaths paths = seeds ? RunPaths{job.folder}.seed(number) : RunPaths{job.folder};
+      TRY_ASSIGN(const std::string verdict, VerdictOfRun(paths.best()));
+      Say(session, "{}{}", seeds ? fmt::format("seed {}: ", number) : "", verdict);
+    }
+    Say(session, "Next: rudderfish evaluate {} --task scaling{} --policy hpa:cpu=60,learned={}",
+        ScenarioToEvaluate(arguments, job, seeds),
+        arguments.Has("load") ? " --load " + *arguments.Text("load") : std::string(),
+        seeds ? ShellWord(RunPaths{job.folder}.seed(1).folder.string()) : folder);
+    return ExitStatus::kDone;
   }
   const std::string objective =
       arguments.Has("objective") ? " --objective " + *arguments.Text("objective") : std::string();
@@ -158,13 +203,14 @@ Result<ExitStatus> RunTrain(const Arguments& arguments, const Session& session) 
   std::vector<TrainSummary> summaries;
   {
     Progress progress("train", session.verbosity);
-    const bool places = Places(job);
+    const bool has_objective = HasObjective(job);
     const TrainCallback show = [&](const TrainProgress& report) {
       const double fraction = (report.seed_number - 1 + report.fraction) / report.seed_count;
-      progress.Update(fraction, report.seed_count == 1
-                                    ? ProgressText(report, places)
-                                    : fmt::format("seed {} of {}  {}", report.seed_number,
-                                                  report.seed_count, ProgressText(report, places)));
+      progress.Update(fraction,
+                      report.seed_count == 1
+                          ? ProgressText(report, has_objective)
+                          : fmt::format("seed {} of {}  {}", report.seed_number, report.seed_count,
+                                        ProgressText(report, has_objective)));
     };
     if (seeds) {
       TRY_ASSIGN(summaries, TrainSeeds(job, static_cast<int>(seed_count), &g_stop, show));
@@ -188,6 +234,13 @@ CommandSpec TrainCommand() {
                       {"--objective", "TERM[:WEIGHT,...]",
                        "where pods come and go: what to make small, in place of the scenario's "
                        "own (see `help evaluate`)"},
+                      {"--task", "scenario|scaling",
+                       "what to learn: what the scenario asks, or to scale its workloads"},
+                      {"--load", "NAME[,...]", "of scaling: under which loads; all by default"},
+                      {"--violations", "SHARE",
+                       "of scaling: requests that may be late or failed; 1% by default"},
+                      {"--episodes", "N",
+                       "of scaling: episodes of each load by which it is judged; 16 by default"},
                       {"--algorithm", "ppo|dqn", "ppo by default"},
                       {"--time", "DURATION",
                        "train for so long, from the start of the program: 60s, 10min; "
@@ -209,7 +262,8 @@ CommandSpec TrainCommand() {
           .examples = {"train scenarios/continuum-7x21.yaml -d runs/a --time 60s",
                        "train scenarios/continuum-7x21.yaml -d runs/b --steps 2000000 --seed 7",
                        "train scenarios/continuum-7x21.yaml -d runs/c --time 30s --seeds 5",
-                       "train --resume -d runs/a --time 5min"},
+                       "train --resume -d runs/a --time 5min",
+                       "train scenarios/redis.yaml --task scaling --load ramp -d runs/ramp"},
           .run = RunTrain};
 }
 

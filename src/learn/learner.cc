@@ -30,6 +30,18 @@ void SetReferencePrior(const PlacementMix& mix, float weight, nn::CandidateNet* 
   for (float& one : net->tensor("logit.weight")) one = 0;
 }
 
+// A policy that scales begins as one that trusts what the Model predicts.
+constexpr std::string_view kRegretFeature = "regret";
+
+void SetRegretPrior(float weight, nn::CandidateNet* net) {
+  const std::span<float> skip = net->tensor("logit.skip");
+  const std::vector<FeatureDescription>& features = ScalingTask::Features().candidate;
+  for (size_t i = 0; i < features.size(); ++i) {
+    if (features[i].name == kRegretFeature) skip[i] = -weight;
+  }
+  for (float& one : net->tensor("logit.weight")) one = 0;
+}
+
 class PpoLearner final : public Learner {
  public:
   PpoLearner(const TrainOptions& options, std::span<const TrainingWorld> worlds)
@@ -38,6 +50,8 @@ class PpoLearner final : public Learner {
         ppo_(options.ppo, options.seed, &net_) {
     if (worlds[0].places()) {
       SetReferencePrior(worlds[0].placement->reference, options.ppo.gain_prior, &net_);
+    } else if (worlds[0].scales()) {
+      SetRegretPrior(options.ppo.gain_prior, &net_);
     } else {
       SetGainPrior(worlds[0].task->features(), options.ppo.gain_prior, &net_);
     }

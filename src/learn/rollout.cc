@@ -39,7 +39,7 @@ void EstimateAdvantages(std::span<const float> gammas, float lambda, SliceRollou
 
 VectorEnv::VectorEnv(std::span<const TrainingWorld> worlds, uint64_t seed,
                      const RolloutOptions& options)
-    : options_(options), seed_(seed), may_stop_(!worlds[0].places()) {
+    : options_(options), seed_(seed), may_stop_(worlds[0].moves()) {
   CHECK_EQ(options.envs % options.envs_per_slice, 0);
   for (int first = 0; first < options.envs; first += options.envs_per_slice) {
     Slice& slice = slices_.emplace_back(worlds, seed, first, options.envs_per_slice,

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/files.h"
@@ -38,6 +39,19 @@ std::shared_ptr<const Arrivals> WithFullPaths(Arrivals arrivals,
   return std::make_shared<const Arrivals>(std::move(arrivals));
 }
 
+bool HasTrace(const Load& load) {
+  return std::any_of(load.loads.begin(), load.loads.end(),
+                     [](const NamedTraffic& one) { return !one.traffic.file.empty(); });
+}
+
+std::shared_ptr<const Load> WithFullPaths(Load load, const std::filesystem::path& folder) {
+  for (NamedTraffic& one : load.loads) {
+    if (one.traffic.file.empty()) continue;
+    one.traffic.file = std::filesystem::absolute(folder / one.traffic.file).string();
+  }
+  return std::make_shared<const Load>(std::move(load));
+}
+
 }  // namespace
 
 std::filesystem::path RunPaths::scenario(int index, int count) const {
@@ -55,6 +69,10 @@ Result<TrainScenario> TrainScenario::Open(const std::filesystem::path& path,
     return Invalid("{}: --objective is of worlds in which pods come and go", path.string());
   }
   if (objective) scenario.objective = objective;
+  if (scenario.load != nullptr && HasTrace(*scenario.load)) {
+    scenario.load = WithFullPaths(*scenario.load, path.parent_path());
+    opened.text = ToYaml(scenario);
+  }
   if (scenario.places_pods() && (objective || scenario.arrivals->has_trace())) {
     scenario.arrivals = WithFullPaths(*scenario.arrivals, path.parent_path());
     opened.text = ToYaml(scenario);

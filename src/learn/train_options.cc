@@ -121,6 +121,19 @@ class FieldReader {
   Result<void> result_;
 };
 
+Result<ScalingTraining> ReadScalingTraining(const YamlNode& node) {
+  ScalingTraining scaling;
+  TRY_ASSIGN(YamlMap fields, node.AsMap());
+  TRY_ASSIGN(scaling.violations_max, fields.RequiredDouble("violations_max", 0, 1));
+  TRY_ASSIGN(const std::vector<YamlNode> loads, fields.RequiredList("loads"));
+  for (const YamlNode& load : loads) {
+    TRY_ASSIGN(std::string name, load.AsString());
+    scaling.loads.push_back(std::move(name));
+  }
+  TRY(fields.Finish());
+  return scaling;
+}
+
 // Refuses what lies outside, by name.
 class Bounds {
  public:
@@ -209,6 +222,15 @@ void UsePlacementDefaults(TrainOptions* options) {
   options->ppo.gain_prior = 6;
 }
 
+void UseScalingDefaults(TrainOptions* options) {
+  UsePlacementDefaults(options);
+  options->evaluate_every = 65536;
+  options->rollout.envs = 64;
+  options->rollout.steps = 64;
+  options->ppo.gain_prior = 2;
+  options->ppo.entropy_start = 0.01F;
+}
+
 Result<void> CheckTrainOptions(const TrainOptions& options) {
   Bounds bounds;
   if (!options.by_steps()) bounds.Within("time", options.seconds, 1e-3, 1e9);
@@ -221,6 +243,10 @@ Result<void> CheckTrainOptions(const TrainOptions& options) {
   bounds.Within<int64_t>("evaluation.every", options.evaluate_every, 1, int64_t{1} << 50);
   bounds.Within("evaluation.starts", options.validation_starts, 1, 1'000'000);
   bounds.Within("save_every_seconds", options.save_every_seconds, 0.0, 1e9);
+  if (options.scaling) {
+    bounds.Within("scaling.violations_max", options.scaling->violations_max, 1e-5, 0.5);
+    bounds.Within("evaluation.starts", options.validation_starts, 4, 1'000'000);
+  }
   if (options.algorithm == Algorithm::kPpo) CheckPpo(options.rollout, options.ppo, &bounds);
   if (options.algorithm == Algorithm::kDqn) CheckDqn(options.dqn, &bounds);
   return bounds.Take();
@@ -229,6 +255,13 @@ Result<void> CheckTrainOptions(const TrainOptions& options) {
 void WriteTrainOptions(const TrainOptions& options, YamlWriter* out) {
   FieldWriter write(out);
   out->Field("algorithm", AlgorithmName(options.algorithm));
+  if (options.scaling) {
+    out->BeginMap("scaling");
+    out->Field("violations_max", options.scaling->violations_max);
+    out->FlowList("loads", std::vector<YamlScalar>(options.scaling->loads.begin(),
+                                                   options.scaling->loads.end()));
+    out->End();
+  }
   if (options.by_steps()) {
     out->Field("steps", options.steps);
   } else {
@@ -278,6 +311,9 @@ Result<TrainOptions> ReadTrainOptions(YamlMap* map) {
   if (const auto node = map->Optional("enlarge_every")) {
     TRY_ASSIGN(const int64_t every, node->AsInt(0, kMost));
     options.enlarge_every = static_cast<int>(every);
+  }
+  if (const auto node = map->Optional("scaling")) {
+    TRY_ASSIGN(options.scaling, ReadScalingTraining(*node));
   }
   TRY(group("network", [&](FieldReader& read) {
     read("hidden", options.hidden);

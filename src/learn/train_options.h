@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "base/yaml.h"
@@ -22,8 +24,17 @@ enum class Algorithm { kPpo, kDqn };
 std::string_view AlgorithmName(Algorithm algorithm);
 Result<Algorithm> AlgorithmNamed(std::string_view name);
 
+// Where it is scaling that is to be learned.
+struct ScalingTraining {
+  double violations_max = 0.01;    // Share of requests that may be late or failed.
+  std::vector<std::string> loads;  // Of the scenario; empty: all.
+
+  bool operator==(const ScalingTraining&) const = default;
+};
+
 struct TrainOptions {
   Algorithm algorithm = Algorithm::kPpo;
+  std::optional<ScalingTraining> scaling;  // None: what the scenario asks.
 
   // How long: environment steps if that is above 0, else seconds of the clock. Results of a run by
   // steps do not depend on the clock.
@@ -55,6 +66,9 @@ struct TrainOptions {
 // What suits the placing of pods: few environments that each see much of a long episode, small
 // steps away from the mix of scores that learning starts with.
 void UsePlacementDefaults(TrainOptions* options);
+
+// What suits scaling: a prior that trusts the Model, evaluations that take little of the time.
+void UseScalingDefaults(TrainOptions* options);
 
 // What no run can be made of, in words that name the option.
 Result<void> CheckTrainOptions(const TrainOptions& options);

@@ -4,6 +4,20 @@
 
 namespace rudderfish {
 
+Result<TrainJob> TrainJob::ToResume(const std::filesystem::path& folder) {
+  TrainJob job{.folder = folder, .resume = Resume::kYes};
+  const RunPaths paths = SeedFolders(folder) > 0 ? RunPaths{folder}.seed(1) : RunPaths{folder};
+  if (!HasRun(folder)) {
+    return Fail(ErrorCode::kNotFound, "{}: no run to resume: there is no config.yaml in it",
+                folder.string());
+  }
+  TRY_ASSIGN(RunConfig config, ReadRunConfig(paths));
+  job.options = config.options;
+  job.provenance = std::move(config.provenance);
+  TRY_ASSIGN(job.scenarios, ReadRunScenarios(paths));
+  return job;
+}
+
 Result<std::vector<TrainSummary>> TrainSeeds(const TrainJob& job, int seeds,
                                              const std::atomic<bool>* stop,
                                              const TrainCallback& progress) {

@@ -7,9 +7,11 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "learn/scaling_choice.h"
 #include "nn/checkpoint.h"
 #include "policy/neural.h"
 #include "policy/neural_placement.h"
+#include "policy/neural_scaling.h"
 
 namespace rudderfish {
 namespace {
@@ -79,24 +81,10 @@ Result<void> CheckIsNew(const std::filesystem::path& folder) {
 
 }  // namespace
 
-Result<TrainJob> TrainJob::ToResume(const std::filesystem::path& folder) {
-  TrainJob job{.folder = folder, .resume = Resume::kYes};
-  const RunPaths paths = SeedFolders(folder) > 0 ? RunPaths{folder}.seed(1) : RunPaths{folder};
-  if (!HasRun(folder)) {
-    return Fail(ErrorCode::kNotFound, "{}: no run to resume: there is no config.yaml in it",
-                folder.string());
-  }
-  TRY_ASSIGN(RunConfig config, ReadRunConfig(paths));
-  job.options = config.options;
-  job.provenance = std::move(config.provenance);
-  TRY_ASSIGN(job.scenarios, ReadRunScenarios(paths));
-  return job;
-}
-
 Result<std::shared_ptr<const TrainingWorlds>> Trainer::WorldsFor(const TrainJob& job) {
-  TRY_ASSIGN(
-      TrainingWorlds worlds,
-      TrainingWorlds::Make(ScenariosOf(job), job.options.enlarge_every, job.options.threads));
+  TRY_ASSIGN(TrainingWorlds worlds,
+             TrainingWorlds::Make(ScenariosOf(job), job.options.enlarge_every, job.options.threads,
+                                  job.options.scaling));
   return std::make_shared<const TrainingWorlds>(std::move(worlds));
 }
 
@@ -121,8 +109,11 @@ Result<std::unique_ptr<Trainer>> Trainer::Open(TrainJob job) {
     return Fail(ErrorCode::kNotFound, "{}: no run to resume: there is no config.yaml in it",
                 job.folder.string());
   }
-  if (job.scenarios[0].scenario->places_pods() && job.options.algorithm != Algorithm::kPpo)
-    return Invalid("{}: where pods are placed only ppo learns", job.scenarios[0].scenario->name);
+  if (job.options.algorithm != Algorithm::kPpo &&
+      (job.options.scaling || job.scenarios[0].scenario->places_pods())) {
+    return Invalid("{}: where {} only ppo learns", job.scenarios[0].scenario->name,
+                   job.options.scaling ? "applications are scaled" : "pods are placed");
+  }
   std::shared_ptr<const TrainingWorlds> worlds = job.worlds;
   if (worlds == nullptr) {
     TRY_ASSIGN(worlds, WorldsFor(job));
@@ -153,8 +144,8 @@ Result<void> Trainer::Prepare() {
       Joined(job_.scenarios, [](const TrainScenario& s) { return s.scenario->name; }),
       job_.options.threads, learner_->net().kernels().name)));
   saved_iteration_ = summary_.iterations;
-  // What placing begins with is a policy worth keeping.
-  if (worlds_->first().places() && summary_.iterations == 0) {
+  // What placing and scaling begin with is a policy worth keeping.
+  if (!worlds_->first().moves() && summary_.iterations == 0) {
     MetricsRow beginning;
     TRY(Evaluate(&beginning));
     TRY(metrics_->Append(beginning));
@@ -225,8 +216,7 @@ Result<int64_t> Trainer::RestoreRun() {
   const Result<nn::SafetensorsFile> read = nn::SafetensorsFile::Read(paths_.last());
   if (!read && read.error().code == ErrorCode::kNotFound) return 0;
   TRY_ASSIGN(const nn::SafetensorsFile file, read);
-  TRY(worlds_->first().places() ? CheckPlacement(file, worlds_->first().placement->task)
-                                : CheckTask(file, *worlds_->first().task));
+  TRY(CheckDescription(file));
   TRY_ASSIGN(summary_.iterations, Count(file, "run.iteration"));
   TRY_ASSIGN(summary_.env_steps, Count(file, "run.env_steps"));
   TRY_ASSIGN(summary_.best_iteration, Count(file, "run.best_iteration"));
@@ -278,6 +268,10 @@ Result<TrainSummary> Trainer::Run(const std::atomic<bool>* stop, const TrainCall
   if (!stopped && !job_.options.by_steps())
     earlier_seconds_ += std::max(0.0, job_.options.seconds - summary_.seconds);
   if (Result<void> result = SaveLast(); !result) return NoteFailure(std::move(result).error());
+  if (worlds_->first().scales() && !stopped) {
+    if (Result<void> result = JudgeScaling(); !result)
+      return NoteFailure(std::move(result).error());
+  }
   TRY(Note(fmt::format("{} after iteration {}, {} steps, {:.1f} s{}",
                        stopped ? "stopped" : "finished", summary_.iterations, summary_.env_steps,
                        summary_.seconds, stopped ? "; train --resume goes on from here" : "")));
@@ -400,9 +394,19 @@ Result<void> Trainer::Record(const IterationFigures& figures, const MetricsRow& 
   return events_->Scalars(summary_.env_steps, points);
 }
 
+Result<void> Trainer::CheckDescription(const nn::SafetensorsFile& file) const {
+  const TrainingWorld& world = worlds_->first();
+  if (world.places()) return CheckPlacement(file, world.placement->task);
+  if (!world.scales()) return CheckTask(file, *world.task);
+  TRY(CheckScaling(file));
+  return {};
+}
+
 void Trainer::Describe(nn::SafetensorsFile* file) const {
   if (worlds_->first().places()) {
     DescribePlacement(worlds_->first().placement->task, file);
+  } else if (worlds_->first().scales()) {
+    DescribeScaling(job_.options.scaling->violations_max, verdict_, file);
   } else {
     DescribeTask(*worlds_->first().task, file);
   }
@@ -438,21 +442,37 @@ Result<void> Trainer::SaveLast() {
   return {};
 }
 
-Result<void> Trainer::SaveBest() {
+Result<void> Trainer::WriteBest(const nn::CandidateNet& net) {
   nn::SafetensorsFile file;
   Describe(&file);
   file.SetMetadata("validation_final_ms", ObjectiveFigure(summary_.best_final_ms));
-  nn::AddNet(learner_->net(), &file);
-  TRY(file.Write(paths_.best()));
+  nn::AddNet(net, &file);
+  return file.Write(paths_.best());
+}
+
+// Finds the price of the best network, and whether it is to decide at all.
+Result<void> Trainer::JudgeScaling() {
+  TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(paths_.best()));
+  auto net = std::make_shared<nn::CandidateNet>(learner_->net());
+  TRY(nn::LoadNet(file, net.get()));
+  verdict_ = ChooseScaling(*worlds_->first().scaling, net, job_.options.scaling->violations_max,
+                           job_.options.validation_starts, job_.options.seed, &pool_);
+  TRY(WriteBest(*net));
+  TRY_ASSIGN(const std::string verdict, VerdictOfRun(paths_.best()));
+  return Note(verdict);
+}
+
+Result<void> Trainer::SaveBest() {
+  TRY(WriteBest(learner_->net()));
   return Note(fmt::format("best so far: {} after iteration {}, {} steps",
-                          worlds_->first().places()
-                              ? ObjectiveFigure(summary_.best_final_ms)
-                              : fmt::format("{:.2f} ms", summary_.best_final_ms),
+                          worlds_->first().moves()
+                              ? fmt::format("{:.2f} ms", summary_.best_final_ms)
+                              : ObjectiveFigure(summary_.best_final_ms),
                           summary_.iterations, summary_.env_steps));
 }
 
 std::string Trainer::ObjectiveFigure(double value) const {
-  return worlds_->first().places() ? fmt::format("{:.6f}", value) : fmt::format("{:.3f}", value);
+  return worlds_->first().moves() ? fmt::format("{:.3f}", value) : fmt::format("{:.6f}", value);
 }
 
 Result<void> Trainer::Note(const std::string& line) {

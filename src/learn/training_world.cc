@@ -8,8 +8,24 @@ namespace rudderfish {
 std::unique_ptr<Environment> TrainingWorld::MakeEnv(uint64_t seed, uint64_t id,
                                                     int steps_max) const {
   if (places()) return std::make_unique<PlacementEnv>(*placement, seed, id, steps_max);
+  if (scales()) return std::make_unique<ScalingEnv>(*scaling, seed, id, steps_max);
   return std::make_unique<Env>(*world, *task, law, seed, id,
                                std::min(steps_max, task->max_steps()));
+}
+
+GraphWidths TrainingWorld::widths() const {
+  if (places()) return PlacementTask::kWidths;
+  return scales() ? ScalingTask::kWidths : task->widths();
+}
+
+const FeatureTable& TrainingWorld::features() const {
+  if (places()) return PlacementTask::Features();
+  return scales() ? ScalingTask::Features() : task->features();
+}
+
+std::string TrainingWorld::FeatureHash() const {
+  if (places()) return PlacementTask::FeatureHash();
+  return scales() ? ScalingTask::FeatureHash() : task->FeatureHash();
 }
 
 }  // namespace rudderfish

@@ -6,6 +6,7 @@
 
 #include "learn/env.h"
 #include "learn/placement_env.h"
+#include "learn/scaling_env.h"
 #include "model/latency.h"
 #include "sim/world.h"
 #include "task/task.h"
@@ -20,20 +21,20 @@ struct TrainingWorld {
   const Task* task = nullptr;
   LatencyLaw law;
 
-  const PlacementWorld* placement = nullptr;  // Of placing pods; then the others are not there.
+  // Of placing pods, and of scaling; then the others are not there.
+  const PlacementWorld* placement = nullptr;
+  const ScalingWorld* scaling = nullptr;
 
   bool places() const { return placement != nullptr; }
+  bool scales() const { return scaling != nullptr; }
+  bool moves() const { return task != nullptr; }  // Figures are latencies; else objectives.
 
   // Episodes are cut after `steps_max` decisions, if not before by the task.
   std::unique_ptr<Environment> MakeEnv(uint64_t seed, uint64_t id, int steps_max) const;
 
-  GraphWidths widths() const { return places() ? PlacementTask::kWidths : task->widths(); }
-  const FeatureTable& features() const {
-    return places() ? PlacementTask::Features() : task->features();
-  }
-  std::string FeatureHash() const {
-    return places() ? PlacementTask::FeatureHash() : task->FeatureHash();
-  }
+  GraphWidths widths() const;
+  const FeatureTable& features() const;
+  std::string FeatureHash() const;
 };
 
 }  // namespace rudderfish

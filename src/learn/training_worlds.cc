@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learn/training_worlds.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "base/check.h"
+#include "base/suggest.h"
 #include "base/thread_pool.h"
 #include "scenario/scaled.h"
 #include "task/migration.h"
@@ -16,6 +19,34 @@ Result<void> TrainingWorlds::AddPlacement(std::shared_ptr<const Scenario> scenar
   TRY_ASSIGN(PlacementWorld world, PlacementWorld::Make(std::move(scenario), &pool));
   placements_.push_back(std::make_unique<PlacementWorld>(std::move(world)));
   originals_.push_back({.placement = placements_.back().get()});
+  return {};
+}
+
+Result<void> TrainingWorlds::AddScaling(std::shared_ptr<const Scenario> scenario,
+                                        const ScalingTraining& scaling, int threads) {
+  if (scenario->load == nullptr) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: has no `load`: say what requests come, and how pods serve them",
+                scenario->name);
+  }
+  std::vector<std::string_view> known;
+  std::vector<int> loads;
+  for (const NamedTraffic& named : scenario->load->loads) known.push_back(named.name);
+  for (size_t i = 0; scaling.loads.empty() && i < known.size(); ++i)
+    loads.push_back(static_cast<int>(i));
+  for (const std::string& name : scaling.loads) {
+    const int position = scenario->load->LoadNamed(name);
+    if (position == kNone) {
+      return Fail(ErrorCode::kNotFound, "{}: no load is called {}; there are {}{}", scenario->name,
+                  name, fmt::join(known, ", "), DidYouMean(name, known));
+    }
+    loads.push_back(position);
+  }
+  ThreadPool pool(threads);
+  TRY_ASSIGN(ScalingWorld world, ScalingWorld::Make(std::move(scenario), std::move(loads),
+                                                    scaling.violations_max, &pool));
+  scalings_.push_back(std::make_unique<ScalingWorld>(std::move(world)));
+  originals_.push_back({.scaling = scalings_.back().get()});
   return {};
 }
 
@@ -32,11 +63,19 @@ Result<void> TrainingWorlds::AddMigration(std::shared_ptr<const Scenario> scenar
 }
 
 Result<TrainingWorlds> TrainingWorlds::Make(
-    std::span<const std::shared_ptr<const Scenario>> scenarios, int enlarge_every, int threads) {
+    std::span<const std::shared_ptr<const Scenario>> scenarios, int enlarge_every, int threads,
+    const std::optional<ScalingTraining>& scaling) {
   CHECK(!scenarios.empty());
   TrainingWorlds made;
+  if (scaling && scenarios.size() > 1) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{} and {}: scaling is learned from one scenario; what was learned serves others",
+                scenarios[0]->name, scenarios[1]->name);
+  }
   for (const std::shared_ptr<const Scenario>& scenario : scenarios) {
-    if (scenario->places_pods()) {
+    if (scaling) {
+      TRY(made.AddScaling(scenario, *scaling, threads));
+    } else if (scenario->places_pods()) {
       TRY(made.AddPlacement(scenario, threads));
     } else {
       TRY(made.AddMigration(scenario));
@@ -59,7 +98,7 @@ Result<TrainingWorlds> TrainingWorlds::Make(
                   scenarios[0]->name, scenario->name);
     }
   }
-  if (made.first().places()) {
+  if (!made.first().moves()) {
     made.list_ = made.originals_;
     return made;
   }

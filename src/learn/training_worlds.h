@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "learn/train_options.h"
 #include "learn/training_world.h"
 #include "scenario/scenario.h"
 #include "task/task.h"
@@ -21,9 +22,11 @@ class TrainingWorlds {
   // One in `enlarge_every` environments will play in its scenario at twice the size (0: none;
   // scenarios of more than kEnlargeNodesMax nodes stay as they are). Refuses tasks with different
   // features, and worlds of which no start state can be drawn. Where pods are placed, heuristics
-  // are tried first, on `threads` threads, and no world is enlarged.
+  // are tried first, on `threads` threads, and no world is enlarged; likewise with `scaling`, where
+  // applications are scaled, whatever the scenario's own task is.
   static Result<TrainingWorlds> Make(std::span<const std::shared_ptr<const Scenario>> scenarios,
-                                     int enlarge_every = 0, int threads = 1);
+                                     int enlarge_every = 0, int threads = 1,
+                                     const std::optional<ScalingTraining>& scaling = {});
 
   static constexpr int kEnlargeNodesMax = 64;
 
@@ -31,15 +34,18 @@ class TrainingWorlds {
   std::span<const TrainingWorld> list() const { return list_; }
   std::span<const TrainingWorld> originals() const { return originals_; }
   const TrainingWorld& first() const { return originals_[0]; }
-  const Task& task() const { return *tasks_[0]; }  // REQUIRES: !first().places().
+  const Task& task() const { return *tasks_[0]; }  // REQUIRES: first().moves().
 
  private:
   Result<void> AddPlacement(std::shared_ptr<const Scenario> scenario, int threads);
+  Result<void> AddScaling(std::shared_ptr<const Scenario> scenario, const ScalingTraining& scaling,
+                          int threads);
   Result<void> AddMigration(std::shared_ptr<const Scenario> scenario);
 
   std::vector<std::unique_ptr<World>> worlds_;
   std::vector<std::unique_ptr<Task>> tasks_;
   std::vector<std::unique_ptr<PlacementWorld>> placements_;
+  std::vector<std::unique_ptr<ScalingWorld>> scalings_;
   std::vector<TrainingWorld> originals_;
   std::vector<TrainingWorld> list_;
 };

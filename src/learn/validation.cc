@@ -13,6 +13,7 @@ namespace rudderfish {
 namespace {
 
 constexpr uint64_t kValidationStream = uint64_t{1} << 44;  // Of the seed, a stream a start.
+constexpr double kValidationPrices[] = {20, 5, 80};
 
 }  // namespace
 
@@ -27,7 +28,8 @@ Result<Validation> Validation::Draw(std::span<const TrainingWorld> worlds, uint6
       validation.placements_.push_back(
           {world, rng.Next64(), std::make_unique<Lifecycle>(world->scenario), {}});
     }
-    for (int i = 0; !worlds[w].places() && i < starts; ++i) {
+    if (worlds[w].scales()) validation.DrawScalings(*worlds[w].scaling, seed, starts);
+    for (int i = 0; worlds[w].moves() && i < starts; ++i) {
       if (i % kLanes == 0) {
         validation.groups_.push_back({.world = static_cast<int>(w),
                                       .first = static_cast<int>(validation.starts_.size()),
@@ -39,6 +41,52 @@ Result<Validation> Validation::Draw(std::span<const TrainingWorld> worlds, uint6
   }
   validation.figures_.resize(validation.starts_.size());
   return validation;
+}
+
+// Every load at every price, as far as there are episodes.
+void Validation::DrawScalings(const ScalingWorld& world, uint64_t seed, int starts) {
+  const auto loads = static_cast<int>(world.loads.size());
+  for (int i = 0; i < std::max(starts, loads); ++i) {
+    Rng rng(seed, kValidationStream + scalings_.size());
+    const double price = kValidationPrices[i / loads % std::size(kValidationPrices)];
+    scalings_.push_back({&world, {world.loads[i % loads], rng.Next64(), price}, {}});
+  }
+}
+
+ValidationFigures Validation::RunScalings(const nn::CandidateNet& net, ThreadPool* pool) {
+  pool->ParallelFor(static_cast<int>(scalings_.size()), [&](int index, int) {
+    ScaledEpisode& one = scalings_[index];
+    ScalingEnv env(*one.world, 0, 0, one.world->decisions);
+    env.ResetTo(one.episode);
+    nn::Workspace workspace(nn::Workspace::Keep::kNothing);
+    GraphBatch question{.widths = net.shape().widths};
+    std::vector<float> logits(ScalingTask::kMostCandidates);
+    for (StepResult result; !result.truncated;) {
+      question.Clear();
+      env.Encode(&question);
+      float stop = 0, value = 0;
+      const std::span<float> scores =
+          std::span(logits).first(static_cast<size_t>(env.candidate_count()));
+      net.Forward(question, 0, 1, &workspace, scores, std::span(&stop, 1), std::span(&value, 1));
+      result = env.Step(
+          static_cast<int>(std::max_element(scores.begin(), scores.end()) - scores.begin()));
+    }
+    const EpisodeFigures figures = env.figures();
+    const double scale = 1 + one.episode.price / ScalingWorld::kPriceScale;
+    one.figures = {.final_ms = figures.final / scale,
+                   .objective_ms = figures.final / scale,
+                   .mean_return = (figures.initial - figures.final) / scale,
+                   .moves = figures.moves};
+  });
+  ValidationFigures mean;
+  const auto n = static_cast<double>(scalings_.size());
+  for (const ScaledEpisode& one : scalings_) {
+    mean.final_ms += one.figures.final_ms / n;
+    mean.objective_ms += one.figures.objective_ms / n;
+    mean.mean_return += one.figures.mean_return / n;
+    mean.moves += one.figures.moves / n;
+  }
+  return mean;
 }
 
 ValidationFigures Validation::RunPlacements(const nn::CandidateNet& net, ThreadPool* pool) {
@@ -70,6 +118,7 @@ ValidationFigures Validation::RunPlacements(const nn::CandidateNet& net, ThreadP
 
 ValidationFigures Validation::Run(const nn::CandidateNet& net, ThreadPool* pool) {
   if (!placements_.empty()) return RunPlacements(net, pool);
+  if (!scalings_.empty()) return RunScalings(net, pool);
   while (static_cast<int>(crews_.size()) < pool->size()) {
     Crew& crew = crews_.emplace_back();
     crew.workspace = std::make_unique<nn::Workspace>(nn::Workspace::Keep::kNothing);

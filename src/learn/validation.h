@@ -17,7 +17,8 @@
 // evaluation/evaluation.h says. Plans end at the task's own limit of steps.
 //
 // Where pods are placed, the figure is PlacementCost of whole episodes, at most
-// kPlacementEpisodes of each world.
+// kPlacementEpisodes of each world. Where applications are scaled it is the cost of an interval as
+// rewards count it (learn/scaling_env.h), over episodes of all loads and prices.
 //
 // One question of many starts is answered in one pass of the network; the same figures for any
 // number of threads.
@@ -65,13 +66,22 @@ class Validation {
     ValidationFigures figures;
   };
 
+  struct ScaledEpisode {
+    const ScalingWorld* world = nullptr;
+    ScalingEpisode episode;
+    ValidationFigures figures;
+  };
+
   Validation() = default;
+  void DrawScalings(const ScalingWorld& world, uint64_t seed, int starts);
+  ValidationFigures RunScalings(const nn::CandidateNet& net, ThreadPool* pool);
   ValidationFigures RunPlacements(const nn::CandidateNet& net, ThreadPool* pool);
   void RunGroup(const nn::CandidateNet& net, const Group& group, Crew* crew);
 
   std::vector<TrainingWorld> worlds_;
   std::vector<State> starts_;
   std::vector<PlacementEpisode> placements_;
+  std::vector<ScaledEpisode> scalings_;
   std::vector<Group> groups_;
   std::vector<ValidationFigures> figures_;  // [start]
   std::vector<Crew> crews_;                 // [thread]

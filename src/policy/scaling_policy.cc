@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <optional>
 
@@ -13,6 +14,7 @@
 #include "base/suggest.h"
 #include "base/units.h"
 #include "policy/lookahead_scaling.h"
+#include "policy/neural_scaling.h"
 
 namespace rudderfish {
 namespace {
@@ -255,7 +257,18 @@ Result<std::unique_ptr<ScalingPolicy>> MakeStatic(ScalingOptions* options) {
 
 std::span<const std::string_view> ScalingPolicyNames() { return kScalingNames; }
 
+bool IsScalingRun(std::string_view spec) {
+  const std::string_view name = spec.substr(0, spec.find(':'));
+  if (std::find(std::begin(kScalingNames), std::end(kScalingNames), name) !=
+      std::end(kScalingNames))
+    return false;
+  std::error_code ignored;
+  return spec.find('/') != std::string_view::npos || spec.ends_with(".safetensors") ||
+         std::filesystem::exists(std::filesystem::path(spec), ignored);
+}
+
 Result<std::unique_ptr<ScalingPolicy>> MakeScalingPolicy(std::string_view spec) {
+  if (IsScalingRun(spec)) return LoadNeuralScaling(std::filesystem::path(spec));
   const size_t colon = std::min(spec.find(':'), spec.size());
   const std::string_view name = spec.substr(0, colon);
   const std::string_view rest = spec.substr(std::min(colon + 1, spec.size()));
@@ -275,8 +288,9 @@ Result<std::unique_ptr<ScalingPolicy>> MakeScalingPolicy(std::string_view spec) 
   } else if (name == "static") {
     policy = MakeStatic(&*options);
   } else if (name != "hold") {
-    return Invalid("no policy of scaling is called \"{}\"; there are {}{}", name,
-                   fmt::join(kScalingNames, ", "), DidYouMean(name, kScalingNames));
+    return Invalid(
+        "no policy of scaling, run folder or checkpoint is called \"{}\"; there are {}{}", name,
+        fmt::join(kScalingNames, ", "), DidYouMean(name, kScalingNames));
   }
   if (!policy) return Invalid("{}: {}", name, policy.error().message);
   if (const Result<void> finished = options->Finish(); !finished)

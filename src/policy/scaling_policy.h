@@ -73,8 +73,13 @@ class ScalingPolicy {
 //                            the model; options violations (1%), rate (requests per second; the
 //                            true ones)
 //
+// RUN, CHECKPOINT           what was learned (policy/neural_scaling.h)
+//
 // Options follow after colons: hpa:cpu=60:down=120s. The nearest name in the message.
 Result<std::unique_ptr<ScalingPolicy>> MakeScalingPolicy(std::string_view spec);
 std::span<const std::string_view> ScalingPolicyNames();
+
+// Whether MakeScalingPolicy takes it for a run folder or a checkpoint.
+bool IsScalingRun(std::string_view spec);
 
 }  // namespace rudderfish

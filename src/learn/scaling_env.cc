@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/scaling_env.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr double kLatestBegin = 0.8;                // Of an episode.
+constexpr double kChangeIntervals = .25;            // Of a pod, for its coming or going.
+constexpr double kPieceS = 5;                       // In which a load counts as steady.
+constexpr uint64_t kTrialKey = 0x7363616C65747279;  // Of episodes by which rules are chosen.
+
+double SecondsOf(SimTime time) { return static_cast<double>(time.count()) / 1e9; }
+
+void Add(const ScalingInterval& one, ScalingInterval* sums) {
+  sums->cost += one.cost;
+  sums->late += one.late;
+  sums->churn += one.churn;
+}
+
+}  // namespace
+
+ScalingEnv::Side::Side(const ScalingWorld& world)
+    : model(world.laws),
+      history(world.task->NewHistory()),
+      replicas(world.application->workloads.size()),
+      ready(world.application->workloads.size()) {}
+
+ScalingEnv::ScalingEnv(const ScalingWorld& world, uint64_t seed, uint64_t id, int max_steps)
+    : world_(&world),
+      seed_(seed),
+      id_(id),
+      max_steps_(max_steps),
+      calls_(world.application->CallsPerRequest()),
+      own_(world),
+      twin_(world) {
+  cursor_.moves.reserve(static_cast<size_t>(std::min(max_steps, world.decisions)) + 1);
+}
+
+void ScalingEnv::Reset(uint64_t episode) {
+  Rng rng(seed_, id_, episode);
+  const std::vector<int>& loads = world_->loads;
+  // In turn, so that every load is met equally often.
+  const int load = loads[(id_ + episode) % loads.size()];
+  const uint64_t key = rng.Next64();
+  const double price =
+      ScalingWorld::kLeastPrice *
+      std::pow(ScalingWorld::kMostPrice / ScalingWorld::kLeastPrice, rng.Uniform());
+  Begin({load, key, price}, episode == 0 ? kLatestBegin * rng.Uniform() : 0);
+  cursor_.episode = episode;
+}
+
+void ScalingEnv::ResetTo(const ScalingEpisode& episode) { Begin(episode, 0); }
+
+void ScalingEnv::Begin(const ScalingEpisode& episode, double begin_share) {
+  const Load& load = *world_->scenario->load;
+  curve_ = DrawCurve(load.loads[episode.load].traffic, load.duration, episode.seed);
+  noise_ = Rng(episode.seed, 1);
+  price_ = episode.price;
+  mean_per_s_ = std::max(0.1, curve_.MeanOf(0, SecondsOf(load.duration)));
+  const CapacityLadder& ladder = world_->task->ladder();
+  mean_cores_ = ladder.cores(ladder.RungFor(mean_per_s_));
+  cursor_.moves.clear();
+  steps_ = intervals_ = 0;
+  last_rate_ = shown_rate_ = 0;
+  for (Side* side : {&own_, &twin_}) {
+    side->model.Start();
+    side->history.Start();
+    side->before = {};
+    side->waiting = 0;
+  }
+  ScalingInterval own_last, twin_last;
+  // The first decision has no samples yet, so nothing changes.
+  for (int i = 0; i < 2; ++i) NextInterval(0, 0, &own_last, &twin_last);
+  const int before = static_cast<int>(begin_share * world_->decisions);
+  for (int i = 0; i < before; ++i) {
+    const double own = Decide(RuleChoice(), &own_);
+    const double twin =
+        Decide(ScalingTask::ChoiceOf(world_->rule, twin_.history, twin_.space), &twin_);
+    NextInterval(own, twin, &own_last, &twin_last);
+  }
+  own_.waiting = own_last.waiting;
+  twin_.waiting = twin_last.waiting;
+  own_sums_ = twin_sums_ = {};
+}
+
+// What pods that come or go cost.
+double ScalingEnv::Decide(int choice, Side* side) {
+  const int rung = side->space.candidates[choice].rung;
+  world_->task->Decode(side->space, choice, side->replicas);
+  side->history.Decided(side->history.rung_asked(), rung);
+  double cores = 0;
+  for (size_t w = 0; w < side->replicas.size(); ++w) {
+    const ServedWorkload& workload = world_->application->workloads[w];
+    if (!workload.scaled) continue;
+    const auto id = static_cast<WorkloadId>(w);
+    const int change = side->replicas[w] - side->model.replicas(id);
+    if (change == 0) continue;
+    cores += std::abs(change) * static_cast<double>(workload.cpu_millis) / 1000;
+    side->model.SetReplicas(id, side->replicas[w]);
+  }
+  return kChangeIntervals * cores / mean_cores_;
+}
+
+ScalingInterval ScalingEnv::Advance(Side* side) {
+  const double interval_s = world_->task->interval_s();
+  const double from_s = intervals_ * interval_s;
+  for (double done = 0; done < interval_s - 1e-9;) {
+    const double step = std::min(kPieceS, interval_s - done);
+    side->model.Advance(step, curve_.MeanOf(from_s + done, from_s + done + step));
+    done += step;
+  }
+  const LoadOutcome& now = side->model.outcome();
+  const double requests = mean_per_s_ * interval_s;
+  ScalingInterval interval{
+      .cost = (now.core_s - side->before.core_s) / (mean_cores_ * interval_s),
+      .late = (now.late + now.failed - side->before.late - side->before.failed) / requests};
+  side->before = now;
+  for (size_t w = 0; w < calls_.size(); ++w) {
+    const ServedWorkload& workload = world_->application->workloads[w];
+    if (!workload.scaled || calls_[w] <= 0) continue;
+    const auto id = static_cast<WorkloadId>(w);
+    const double waiting = side->model.backlog(id) - workload.slots * side->model.ready(id);
+    interval.waiting = std::max(interval.waiting, waiting / (calls_[w] * requests));
+  }
+  return interval;
+}
+
+void ScalingEnv::Look(Side* side) {
+  for (size_t w = 0; w < side->replicas.size(); ++w) {
+    const auto id = static_cast<WorkloadId>(w);
+    if (!world_->application->workloads[w].scaled) continue;
+    side->replicas[w] = side->model.replicas(id);
+    side->ready[w] = side->model.ready(id);
+  }
+  side->history.Observe({.has_samples = intervals_ >= 2,
+                         .requests_per_s = shown_rate_,
+                         .replicas = side->replicas,
+                         .ready = side->ready});
+  if (side->history.has_samples()) world_->task->Space(side->history, price_, &side->space);
+}
+
+void ScalingEnv::NextInterval(double own_churn, double twin_churn, ScalingInterval* own,
+                              ScalingInterval* twin) {
+  const double interval_s = world_->task->interval_s();
+  const double from_s = intervals_ * interval_s;
+  const double count = curve_.MeanOf(from_s, from_s + interval_s) * interval_s;
+  shown_rate_ = last_rate_;
+  last_rate_ = std::max(0.0, count + std::sqrt(count) * noise_.Normal()) / interval_s;
+  *own = Advance(&own_);
+  *twin = Advance(&twin_);
+  own->churn = own_churn;
+  twin->churn = twin_churn;
+  ++intervals_;
+  Look(&own_);
+  Look(&twin_);
+}
+
+StepResult ScalingEnv::Step(int choice) {
+  CHECK(choice >= 0 && choice < own_.space.count());
+  cursor_.moves.push_back({0, kNone, choice});
+  const double own_churn = Decide(choice, &own_);
+  const double twin_churn =
+      Decide(ScalingTask::ChoiceOf(world_->rule, twin_.history, twin_.space), &twin_);
+  ScalingInterval own, twin;
+  NextInterval(own_churn, twin_churn, &own, &twin);
+  Add(own, &own_sums_);
+  Add(twin, &twin_sums_);
+  ++steps_;
+  const auto shaped = [&](const ScalingInterval& one, Side* side) {
+    const double potential = price_ * (side->waiting - kDiscount * one.waiting);
+    side->waiting = one.waiting;
+    return potential - one.Total(price_);
+  };
+  const double own_reward = shaped(own, &own_), twin_reward = shaped(twin, &twin_);
+  StepResult result{.reward =
+                        (own_reward - twin_reward) / (1 + price_ / ScalingWorld::kPriceScale)};
+  result.truncated = intervals_ > world_->decisions || steps_ >= max_steps_;
+  return result;
+}
+
+EpisodeFigures ScalingEnv::figures() const {
+  const double n = std::max(1, steps_);
+  return {
+      .initial = twin_sums_.Total(price_) / n, .final = own_sums_.Total(price_) / n, .moves = n};
+}
+
+Result<void> ScalingEnv::Restore(const EnvCursor& cursor) {
+  Reset(cursor.episode);
+  const std::vector<Move> moves = cursor.moves;
+  for (const Move& move : moves) {
+    if (move.to < 0 || move.to >= candidate_count() || Step(move.to).truncated) {
+      return Fail(ErrorCode::kCorruption,
+                  "environment {}, episode {}: decision {} (candidate {}) cannot be repeated", id_,
+                  cursor.episode, steps_, move.to);
+    }
+  }
+  return {};
+}
+
+Result<ScalingWorld> ScalingWorld::Make(std::shared_ptr<const Scenario> scenario,
+                                        std::vector<int> loads, double late_max, ThreadPool* pool) {
+  if (scenario->load == nullptr) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: has no `load`: say what requests come, and how pods serve them",
+                scenario->name);
+  }
+  const Load& load = *scenario->load;
+  ScalingWorld made{.scenario = scenario, .loads = std::move(loads)};
+  made.application = std::make_shared<const ServedApplication>(ApplicationOf(*scenario, 0));
+  made.laws = std::make_shared<const LoadLaws>(made.application);
+  const double interval_s = SecondsOf(load.interval);
+  made.decisions = static_cast<int>((load.duration.count() - 1) / load.interval.count());
+  if (made.decisions < 4) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: an episode of {:g} s has too few intervals of {:g} s to learn from",
+                scenario->name, SecondsOf(load.duration), interval_s);
+  }
+  made.task = std::make_shared<const ScalingTask>(
+      std::make_shared<const CapacityLadder>(made.application, late_max), interval_s);
+  std::vector<ScalingRule> rules;
+  for (const int window_s : {0, 300, 600}) {
+    for (const double headroom : {0.9, 1.0, 1.15, 1.4}) rules.push_back({headroom, window_s});
+  }
+  const int per_rule = static_cast<int>(made.loads.size());
+  std::vector<double> totals(rules.size() * per_rule);
+  pool->ParallelFor(static_cast<int>(totals.size()), [&](int index, int) {
+    ScalingEnv env(made, 0, 0, made.decisions);
+    const int load_index = index % per_rule;
+    env.ResetTo({made.loads[load_index], Rng(scenario->seed, kTrialKey, load_index).Next64(),
+                 kMiddlePrice});
+    while (!env.Step(env.RuleChoice(rules[index / per_rule])).truncated) {
+    }
+    totals[index] = env.sums().Total(kMiddlePrice);
+  });
+  double least = std::numeric_limits<double>::infinity();
+  for (size_t r = 0; r < rules.size(); ++r) {
+    double total = 0;
+    for (int l = 0; l < per_rule; ++l) total += totals[r * per_rule + l];
+    if (total < least) made.rule = rules[r];
+    least = std::min(least, total);
+  }
+  return made;
+}
+
+}  // namespace rudderfish

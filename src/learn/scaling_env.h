@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/rng.h"
+#include "base/thread_pool.h"
+#include "learn/environment.h"
+#include "model/load_laws.h"
+#include "model/load_model.h"
+#include "scenario/scenario.h"
+#include "task/scaling.h"
+
+// Training to scale an application: the LoadModel under the loads of a scenario, a question an
+// interval, metrics one interval old and with the noise of counting.
+//
+//   cost       core-hours, over those of the rung that serves the load's mean; + price * late
+//              requests, over the mean of all; + a quarter of an interval of every pod that comes
+//              or goes: changes have a price
+//   reward     less of the cost of an interval than a twin world had, in which a simple rule
+//              (ScalingRule) decides under the same load; divided by 1 + price / 20, so that no
+//              price drowns the others
+//   shaping    requests that wait beyond what pods work on count when they begin to wait, not when
+//              they are late: a potential, which changes what is earned when and not what is best
+//              (A. Ng, D. Harada, S. Russell, "Policy invariance under reward transformations",
+//              ICML 1999)
+//
+// The price is drawn anew for each episode and shown to the network, so that one network serves
+// every limit; which price keeps a limit is found afterwards (learn/scaling_choice.h).
+//
+// The first episode of an environment begins somewhere in it, the intervals before scaled by the
+// rule.
+
+namespace rudderfish {
+
+// What environments of one scenario share. Immutable.
+struct ScalingWorld {
+  std::shared_ptr<const Scenario> scenario;
+  std::vector<int> loads;  // Positions in Load::loads.
+  std::shared_ptr<const ServedApplication> application;
+  std::shared_ptr<const LoadLaws> laws;
+  std::shared_ptr<const ScalingTask> task;
+  ScalingRule rule;   // The best simple rule on training seeds.
+  int decisions = 0;  // Of an episode.
+
+  static constexpr double kLeastPrice = 0.5, kMostPrice = 200;
+  static constexpr double kMiddlePrice = 20;
+  static constexpr double kPriceScale = 20;  // Of rewards; see above.
+
+  // `late_max`: the share of late or failed requests that is wanted. The same for any number of
+  // threads. kFailedPrecondition if the scenario has no load, or an episode of it no decision.
+  static Result<ScalingWorld> Make(std::shared_ptr<const Scenario> scenario, std::vector<int> loads,
+                                   double late_max, ThreadPool* pool);
+};
+
+// Which load, drawn how, at which price.
+struct ScalingEpisode {
+  int load = 0;  // Position in Load::loads.
+  uint64_t seed = 0;
+  double price = ScalingWorld::kMiddlePrice;
+};
+
+// What an interval came to.
+struct ScalingInterval {
+  double cost = 0, late = 0, churn = 0, waiting = 0;  // As in the reward, before prices.
+
+  double Total(double price) const { return cost + churn + price * late; }
+};
+
+class ScalingEnv final : public Environment {
+ public:
+  ScalingEnv(const ScalingWorld& world, uint64_t seed, uint64_t id, int max_steps);
+
+  using Environment::Reset;
+  void Reset(uint64_t episode) override;
+  void ResetTo(const ScalingEpisode& episode);
+  StepResult Step(int choice) override;
+  int candidate_count() const override { return own_.space.count(); }
+  void Encode(GraphBatch* batch) override { world_->task->Encode(own_.history, own_.space, batch); }
+  double Discount() const override { return kDiscount; }
+  EpisodeFigures figures() const override;
+  const EnvCursor& cursor() const override { return cursor_; }
+  Result<void> Restore(const EnvCursor& cursor) override;
+
+  // The candidate that the rule takes.
+  int RuleChoice() const { return RuleChoice(world_->rule); }
+  int RuleChoice(const ScalingRule& rule) const {
+    return ScalingTask::ChoiceOf(rule, own_.history, own_.space);
+  }
+  const ScalingSpace& space() const { return own_.space; }
+  const ScalingHistory& history() const { return own_.history; }
+  const LoadModel& model() const { return own_.model; }
+  const ScalingInterval& sums() const { return own_sums_; }  // Of the episode so far.
+
+  static constexpr double kDiscount = 0.97;
+
+ private:
+  // An application under load, and what is known of it.
+  struct Side {
+    explicit Side(const ScalingWorld& world);
+
+    LoadModel model;
+    ScalingHistory history;
+    ScalingSpace space;
+    std::vector<int> replicas, ready;  // [workload]
+    LoadOutcome before;                // What was counted up to the last interval.
+    double waiting = 0;                // As ScalingInterval.
+  };
+
+  void Begin(const ScalingEpisode& episode, double begin_share);
+  double Decide(int choice, Side* side);
+  ScalingInterval Advance(Side* side);
+  void Look(Side* side);
+  void NextInterval(double own_churn, double twin_churn, ScalingInterval* own,
+                    ScalingInterval* twin);
+
+  const ScalingWorld* world_;
+  uint64_t seed_, id_;
+  int max_steps_;
+  std::vector<double> calls_;  // [workload] Of one request.
+  Side own_, twin_;
+  Rng noise_{0};
+  RateCurve curve_;
+  double price_ = 1, mean_per_s_ = 1, mean_cores_ = 1;
+  double last_rate_ = 0, shown_rate_ = 0;  // Of the last interval, and of the one before.
+  int intervals_ = 0;                      // That have passed.
+  int steps_ = 0;
+  ScalingInterval own_sums_, twin_sums_;
+  EnvCursor cursor_;
+};
+
+}  // namespace rudderfish

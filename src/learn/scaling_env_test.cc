@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/scaling_env.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "learn/learner.h"
+#include "learn/rollout.h"
+#include "learn/scaling_choice.h"
+#include "learn/trainer.h"
+#include "learn/training_worlds.h"
+#include "policy/neural.h"
+#include "policy/neural_scaling.h"
+#include "tests/support/small_shop.h"
+#include "tests/support/toy_training.h"
+
+namespace rudderfish {
+namespace {
+
+using testing::SmallShop;
+using testing::TestFolder;
+
+ScalingWorld ShopWorld(int threads = 1) {
+  ThreadPool pool(threads);
+  Result<ScalingWorld> world = ScalingWorld::Make(SmallShop().scenario, {0, 1}, 0.01, &pool);
+  CHECK(world.has_value());
+  return *std::move(world);
+}
+
+TrainOptions ShopOptions() {
+  TrainOptions options;
+  UseScalingDefaults(&options);
+  options.scaling.emplace();
+  options.steps = 32 * 6;
+  options.seed = 5;
+  options.hidden = 16;
+  options.evaluate_every = 64;
+  options.validation_starts = 4;
+  options.save_every_seconds = 1e6;
+  options.rollout.envs = 4;
+  options.rollout.steps = 16;
+  options.rollout.envs_per_slice = 2;
+  options.ppo.minibatch = 64;
+  return options;
+}
+
+TrainJob ShopJob(const std::filesystem::path& folder) {
+  return {.scenarios = {SmallShop()},
+          .options = ShopOptions(),
+          .folder = folder,
+          .provenance = {.version = "0.0.0", .command = "train"}};
+}
+
+Result<TrainSummary> TrainShop(const TrainJob& job, int stop_after = 1 << 30) {
+  TRY_ASSIGN(const std::unique_ptr<Trainer> trainer, Trainer::Open(job));
+  std::atomic<bool> stop = false;
+  int done = 0;
+  return trainer->Run(&stop, [&](const TrainProgress&) { stop = ++done >= stop_after; });
+}
+
+std::string TextOf(const std::filesystem::path& path) {
+  const Result<std::string> content = ReadFile(path);
+  EXPECT_TRUE(content.has_value()) << path;
+  return content.value_or("");
+}
+
+TEST(ScalingWorld, IsTheSameForAnyNumberOfThreads) {
+  EXPECT_EQ(ShopWorld(1).rule, ShopWorld(3).rule);
+}
+
+TEST(ScalingWorld, WithoutALoadIsRefused) {
+  const auto scenario = testing::TwoNodes().scenario;
+  const Result<TrainingWorlds> worlds = TrainingWorlds::Make({{scenario}}, 0, 1, ScalingTraining());
+  ASSERT_FALSE(worlds.has_value());
+  EXPECT_NE(worlds.error().message.find("has no `load`"), std::string::npos);
+  const Result<TrainingWorlds> unknown =
+      TrainingWorlds::Make({{SmallShop().scenario}}, 0, 1, ScalingTraining{.loads = {"stedy"}});
+  ASSERT_FALSE(unknown.has_value());
+  EXPECT_NE(unknown.error().message.find("steady"), std::string::npos);
+}
+
+// Whoever decides as the rule does earns nothing: both worlds are the same.
+TEST(ScalingEnv, TheRuleItselfEarnsNothing) {
+  const ScalingWorld world = ShopWorld();
+  ScalingEnv env(world, 3, 5, 1 << 20);
+  env.Reset(1);
+  int steps = 0;
+  for (StepResult result; !result.truncated; ++steps) {
+    result = env.Step(env.RuleChoice());
+    EXPECT_NEAR(result.reward, 0, 1e-9);
+    EXPECT_FALSE(result.terminated);
+  }
+  EXPECT_EQ(steps, world.decisions - 1);  // The first has no samples yet.
+  EXPECT_NEAR(env.figures().initial, env.figures().final, 1e-12);
+}
+
+TEST(ScalingEnv, FewerPodsCostLessAndMakeRequestsLate) {
+  const ScalingWorld world = ShopWorld();
+  ScalingInterval least, most;
+  for (const bool highest : {false, true}) {
+    ScalingEnv env(world, 3, 6, 1 << 20);
+    env.ResetTo({.load = 1, .seed = 4});
+    while (!env.Step(highest ? env.candidate_count() - 1 : 0).truncated) {
+    }
+    (highest ? most : least) = env.sums();
+  }
+  EXPECT_LT(least.cost, 0.9 * most.cost);
+  EXPECT_GT(least.late, most.late + 1);
+}
+
+TEST(ScalingEnv, EpisodesAreRepeatedFromTheirCursor) {
+  const ScalingWorld world = ShopWorld();
+  ScalingEnv env(world, 3, 1, 1 << 20), again(world, 3, 1, 1 << 20);
+  env.Reset(2);
+  Rng rng(1);
+  for (int i = 0; i < 12; ++i)
+    env.Step(static_cast<int>(rng.Below(static_cast<uint32_t>(env.candidate_count()))));
+  ASSERT_TRUE(again.Restore(env.cursor()).has_value());
+  GraphBatch first{.widths = ScalingTask::kWidths}, second = first;
+  env.Encode(&first);
+  again.Encode(&second);
+  EXPECT_TRUE(first.candidates == second.candidates);
+  EXPECT_TRUE(first.context == second.context);
+  EnvCursor broken = env.cursor();
+  broken.moves.back().to = 99;
+  EXPECT_FALSE(again.Restore(broken).has_value());
+}
+
+TEST(ScalingTraining, WritesTheSameBytesForAnyNumberOfThreads) {
+  const TestFolder folder;
+  for (const int threads : {1, 3}) {
+    TrainJob job = ShopJob(folder / std::to_string(threads));
+    job.options.threads = threads;
+    const Result<TrainSummary> summary = TrainShop(job);
+    ASSERT_TRUE(summary.has_value()) << summary.error().message;
+  }
+  for (const char* file : {"metrics.csv", "last.safetensors", "best.safetensors"})
+    EXPECT_TRUE(TextOf(folder / "1" / file) == TextOf(folder / "3" / file)) << file;
+}
+
+TEST(ScalingTraining, AStoppedRunGoesOnAsIfItHadNotBeenStopped) {
+  const TestFolder folder;
+  ASSERT_TRUE(TrainShop(ShopJob(folder / "whole")).has_value());
+  TrainJob job = ShopJob(folder / "parts");
+  const Result<TrainSummary> part = TrainShop(job, 1);
+  ASSERT_TRUE(part.has_value()) << part.error().message;
+  EXPECT_EQ(part->ending, TrainEnding::kStopped);
+  Result<TrainJob> resumed = TrainJob::ToResume(folder / "parts");
+  ASSERT_TRUE(resumed.has_value()) << resumed.error().message;
+  EXPECT_EQ(resumed->options.scaling, job.options.scaling);
+  ASSERT_TRUE(TrainShop(*resumed).has_value());
+  for (const char* file : {"metrics.csv", "last.safetensors", "best.safetensors"})
+    EXPECT_TRUE(TextOf(folder / "whole" / file) == TextOf(folder / "parts" / file)) << file;
+}
+
+TEST(ScalingTraining, ARunIsAPolicyThatSaysWhetherItStepsBack) {
+  const TestFolder folder;
+  ASSERT_TRUE(TrainShop(ShopJob(folder / "run")).has_value());
+  const Result<std::string> verdict = VerdictOfRun(folder / "run");
+  ASSERT_TRUE(verdict.has_value()) << verdict.error().message;
+  EXPECT_NE(verdict->find("validation episodes"), std::string::npos) << *verdict;
+  const Result<std::unique_ptr<ScalingPolicy>> policy =
+      MakeScalingPolicy((folder / "run").string());
+  ASSERT_TRUE(policy.has_value()) << policy.error().message;
+  // Of another task.
+  const Result<std::unique_ptr<Policy>> other =
+      LoadNeuralPolicy(folder / "run", testing::WorldsOf(testing::TwoNodes().scenario).task());
+  EXPECT_FALSE(other.has_value());
+}
+
+TEST(ScalingTraining, ACheckpointOfAnotherTaskIsRefused) {
+  const TestFolder folder;
+  nn::SafetensorsFile file;
+  file.SetMetadata("task", "migration");
+  file.SetMetadata("features", "x");
+  ASSERT_TRUE(file.Write(folder / "a.safetensors").has_value());
+  const Result<std::unique_ptr<ScalingPolicy>> policy =
+      MakeScalingPolicy((folder / "a.safetensors").string());
+  ASSERT_FALSE(policy.has_value());
+  EXPECT_NE(policy.error().message.find("trained for the task migration, not scaling"),
+            std::string::npos)
+      << policy.error().message;
+}
+
+TEST(ScalingVerdict, SurvivesItsCheckpoint) {
+  const ScalingVerdict verdict{.price = 6.25,
+                               .learned = {1.5, 0.008},
+                               .rule = "hpa:cpu=50:down=60s",
+                               .of_rule = {1.4, 0.009},
+                               .episodes = 16,
+                               .steps_back = true};
+  nn::SafetensorsFile file;
+  DescribeScaling(0.01, verdict, &file);
+  EXPECT_EQ(CheckScaling(file).value_or(0), 0.01);
+  const Result<std::optional<ScalingVerdict>> stored = StoredVerdict(file);
+  ASSERT_TRUE(stored.has_value() && stored->has_value());
+  EXPECT_EQ((*stored)->price, verdict.price);
+  EXPECT_EQ((*stored)->rule, verdict.rule);
+  EXPECT_EQ((*stored)->of_rule.core_hours, verdict.of_rule.core_hours);
+  EXPECT_TRUE((*stored)->steps_back);
+  EXPECT_TRUE(verdict.of_rule.IsBetterThan(verdict.learned, 0.01));
+  EXPECT_FALSE(verdict.of_rule.IsBetterThan(verdict.learned, 0.0085));
+}
+
+}  // namespace
+}  // namespace rudderfish

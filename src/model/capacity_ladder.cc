@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/capacity_ladder.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "model/steady_load.h"
+
+namespace rudderfish {
+namespace {
+
+// Utilisations of the table: from kLeastUse to kMostUse, equally far apart.
+constexpr double kLeastUse = 0.3, kMostUse = 0.99;
+constexpr double kOverloadUse = 1.03;  // From here on all are late.
+constexpr double kNextRate = 1.05;     // A rung more is for a rate so much higher.
+constexpr double kLowestRate = 1e-3;   // Requests per second: as good as none.
+constexpr int kBisections = 20;
+// Only so many of the busiest workloads are tried for the next pod.
+constexpr int kTried = 16;
+
+double CoresOf(const ServedWorkload& workload) {
+  return static_cast<double>(std::max<int64_t>(1, workload.cpu_millis)) / 1000;
+}
+
+// The highest rate with no more than `late_max`.
+double ServedRate(const std::vector<int>& replicas, double late_max, SteadyLoad* steady) {
+  double low = 0, high = steady->CapacityPerS(replicas);
+  if (!std::isfinite(high)) return high;
+  for (int i = 0; i < kBisections; ++i) {
+    const double middle = (low + high) / 2;
+    (steady->LateShare(replicas, middle) <= late_max ? low : high) = middle;
+  }
+  return low;
+}
+
+// Where the next pod goes; kNone if nowhere.
+WorkloadId NextPod(const std::vector<int>& most, double rate, std::vector<int>* replicas,
+                   SteadyLoad* steady) {
+  const ServedApplication& application = steady->application();
+  std::vector<std::pair<double, WorkloadId>> busiest;
+  for (WorkloadId w = 0; w < application.workload_count(); ++w) {
+    const double demand = steady->demand_s()[w];
+    if ((*replicas)[w] >= most[w]) continue;
+    busiest.emplace_back(-demand / ((*replicas)[w] * application.workloads[w].slots), w);
+  }
+  if (busiest.empty()) return kNone;
+  std::sort(busiest.begin(), busiest.end());
+  if (busiest.size() > kTried) busiest.resize(kTried);
+  const double late = steady->LateShare(*replicas, rate);
+  WorkloadId best = busiest[0].second;
+  double most_saved = 0;
+  for (const auto& [use, w] : busiest) {
+    ++(*replicas)[w];
+    const double saved =
+        (late - steady->LateShare(*replicas, rate)) / CoresOf(application.workloads[w]);
+    --(*replicas)[w];
+    if (saved <= most_saved * (1 + 1e-9) + 1e-12) continue;
+    most_saved = saved;
+    best = w;
+  }
+  return best;
+}
+
+}  // namespace
+
+CapacityLadder::CapacityLadder(std::shared_ptr<const ServedApplication> application,
+                               double late_max)
+    : application_(std::move(application)) {
+  CHECK(late_max > 0 && late_max < 1);
+  SteadyLoad steady(application_);
+  std::vector<int> replicas, most;
+  for (WorkloadId w = 0; w < workloads(); ++w) {
+    const ServedWorkload& workload = application_->workloads[w];
+    const bool grows = workload.scaled && steady.demand_s()[w] > 0;
+    replicas.push_back(grows ? std::max(1, workload.replicas_min) : workload.replicas);
+    most.push_back(grows ? std::max(replicas[w], workload.replicas_max) : workload.replicas);
+  }
+  const std::vector<int> least = replicas;
+  late_least_ = steady.LateShare(most, kLowestRate);
+  late_max_ = late_least_ + late_max * (1 - late_least_);
+  first_above_.resize(replicas.size());
+  for (;;) {
+    AddRung(replicas, &steady);
+    const double rate = std::max(kLowestRate, serves_.back() * kNextRate);
+    const WorkloadId next = NextPod(most, rate, &replicas, &steady);
+    if (next == kNone) break;
+    ++replicas[next];
+    first_above_[next].push_back(rungs());
+  }
+  for (std::vector<int>& rungs_above : first_above_) rungs_above.push_back(rungs());
+  for (int rung = 1; rung < rungs(); ++rung) {
+    serves_[rung] = std::max(serves_[rung], serves_[rung - 1]);
+    CHECK(capacity_[rung] >= capacity_[rung - 1]);
+  }
+}
+
+void CapacityLadder::AddRung(const std::vector<int>& replicas, SteadyLoad* steady) {
+  replicas_.insert(replicas_.end(), replicas.begin(), replicas.end());
+  double cores = 0;
+  int pods = 0;
+  for (WorkloadId w = 0; w < workloads(); ++w) {
+    if (!application_->workloads[w].scaled) continue;
+    cores += replicas[w] * CoresOf(application_->workloads[w]);
+    pods += replicas[w];
+  }
+  cores_.push_back(cores);
+  pods_.push_back(pods);
+  capacity_.push_back(std::min(steady->CapacityPerS(replicas), 1e12));
+  serves_.push_back(std::min(ServedRate(replicas, late_max_, steady), capacity_.back()));
+  for (int i = 0; i < kPoints; ++i) {
+    const double use = kLeastUse + (kMostUse - kLeastUse) * i / (kPoints - 1);
+    const double late = steady->LateShare(replicas, use * capacity_.back());
+    late_.push_back(static_cast<float>(std::max(0.0, late - late_least_)));
+  }
+}
+
+int CapacityLadder::RungFor(double requests_per_s) const {
+  const auto at = std::lower_bound(serves_.begin(), serves_.end(), requests_per_s);
+  return std::min(static_cast<int>(at - serves_.begin()), rungs() - 1);
+}
+
+int CapacityLadder::RungWithin(std::span<const int> replicas) const {
+  int above = rungs();
+  for (WorkloadId w = 0; w < workloads(); ++w) {
+    const std::vector<int>& firsts = first_above_[w];
+    if (firsts.size() == 1) continue;             // It is the same on every rung.
+    const int more = replicas[w] - replicas_[w];  // Than on the lowest rung.
+    if (more < 0) return 0;
+    above = std::min(above, firsts[std::min<size_t>(more, firsts.size() - 1)]);
+  }
+  return std::max(0, above - 1);
+}
+
+double CapacityLadder::LateShare(int rung, double requests_per_s) const {
+  const double use = requests_per_s / capacity_[rung];
+  const float* row = late_.data() + static_cast<size_t>(rung) * kPoints;
+  if (use >= kMostUse) {
+    const double share = std::min(1.0, (use - kMostUse) / (kOverloadUse - kMostUse));
+    return row[kPoints - 1] + share * (1 - row[kPoints - 1]);
+  }
+  const double point = std::max(0.0, (use - kLeastUse) / (kMostUse - kLeastUse) * (kPoints - 1));
+  const int below = std::min(static_cast<int>(point), kPoints - 2);
+  return row[below] + (point - below) * (row[below + 1] - row[below]);
+}
+
+}  // namespace rudderfish

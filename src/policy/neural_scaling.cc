@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/neural_scaling.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "base/check.h"
+#include "nn/checkpoint.h"
+#include "nn/workspace.h"
+#include "policy/neural.h"
+#include "task/scaling.h"
+
+namespace rudderfish {
+namespace {
+
+// At which price a network is asked that has not been compared yet.
+constexpr double kUncomparedPrice = 20;
+
+struct NeuralScalingMemory final : ScalingMemory {
+  explicit NeuralScalingMemory(std::shared_ptr<const CapacityLadder> of)
+      : ladder(std::move(of)),
+        entries(ladder->application()),
+        replicas(ladder->workloads()),
+        ready(ladder->workloads()),
+        workspace(nn::Workspace::Keep::kNothing) {
+    batch.widths = ScalingTask::kWidths;
+    logits.resize(ScalingTask::kMostCandidates);
+  }
+
+  std::shared_ptr<const CapacityLadder> ladder;
+  ApplicationEntries entries;
+  // Of the interval that the first question tells.
+  std::unique_ptr<ScalingTask> task;
+  std::unique_ptr<ScalingHistory> history;
+  ScalingSpace space;
+  std::vector<int> replicas, ready;  // [workload]
+  GraphBatch batch;
+  nn::Workspace workspace;
+  std::vector<float> logits;
+};
+
+double SeenRequestsPerS(const ScalingQuestion& question, const ApplicationEntries& entries) {
+  double calls = 0;
+  for (size_t w = 0; w < question.workloads.size(); ++w) {
+    if (entries.is_entry[w] != 0) calls += question.workloads[w].calls_per_s;
+  }
+  return entries.calls_per_request > 0 ? calls / entries.calls_per_request : 0;
+}
+
+Result<double> NumberOf(const nn::SafetensorsFile& file, const std::string& key) {
+  TRY_ASSIGN(const std::string text, file.Metadata(key));
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) {
+    return Fail(ErrorCode::kCorruption, "{}: {} is \"{}\", expected a number", file.source_name(),
+                key, text);
+  }
+  return value;
+}
+
+}  // namespace
+
+bool ScalingRecord::IsBetterThan(const ScalingRecord& other, double violations_max) const {
+  const bool fits = violation_share <= violations_max;
+  if (fits != (other.violation_share <= violations_max)) return fits;
+  return fits ? core_hours < other.core_hours : violation_share < other.violation_share;
+}
+
+NeuralScaling::NeuralScaling(std::shared_ptr<const nn::CandidateNet> net, double late_max,
+                             double price)
+    : net_(std::move(net)), late_max_(late_max), price_(price) {}
+
+std::shared_ptr<const CapacityLadder> NeuralScaling::LadderOf(
+    const ServedApplication& application) const {
+  const std::lock_guard lock(mutex_);
+  const auto is_known = [&](const ServedApplication& known) {
+    return known.calls == application.calls && known.workloads == application.workloads &&
+           known.service_ms == application.service_ms && known.network_ms == application.network_ms;
+  };
+  if (ladder_ == nullptr || !is_known(ladder_->application())) {
+    ladder_ = std::make_shared<const CapacityLadder>(
+        std::make_shared<const ServedApplication>(application), late_max_);
+  }
+  return ladder_;
+}
+
+std::unique_ptr<ScalingMemory> NeuralScaling::NewMemory(
+    const ServedApplication& application) const {
+  return std::make_unique<NeuralScalingMemory>(LadderOf(application));
+}
+
+void NeuralScaling::Decide(const ScalingQuestion& question, ScalingMemory* memory,
+                           std::span<int> replicas) const {
+  auto* own = static_cast<NeuralScalingMemory*>(memory);
+  if (own->task == nullptr) {
+    own->task =
+        std::make_unique<ScalingTask>(own->ladder, static_cast<double>(question.window_ns) / 1e9);
+    own->history = std::make_unique<ScalingHistory>(own->task->NewHistory());
+  }
+  for (size_t w = 0; w < question.workloads.size(); ++w) {
+    const WorkloadSight& seen = question.workloads[w];
+    own->replicas[w] = seen.replicas;
+    own->ready[w] =
+        static_cast<int>(std::count_if(seen.pods.begin(), seen.pods.end(), [](const HpaPod& pod) {
+          return pod.ready && pod.phase == HpaPod::Phase::kRunning;
+        }));
+  }
+  ScalingHistory& history = *own->history;
+  history.Observe({.has_samples = question.has_samples,
+                   .requests_per_s = SeenRequestsPerS(question, own->entries),
+                   .replicas = own->replicas,
+                   .ready = own->ready});
+  if (!history.has_samples()) return;
+  own->task->Space(history, price_, &own->space);
+  own->batch.Clear();
+  own->task->Encode(history, own->space, &own->batch);
+  const auto count = static_cast<size_t>(own->space.count());
+  float stop = 0, value = 0;
+  const std::span<float> logits = std::span(own->logits).first(count);
+  net_->Forward(own->batch, 0, 1, &own->workspace, logits, std::span(&stop, 1),
+                std::span(&value, 1));
+  const auto choice =
+      static_cast<int>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  own->task->Decode(own->space, choice, replicas);
+  history.Decided(history.rung_asked(), own->space.candidates[choice].rung);
+}
+
+void DescribeScaling(double violations_max, const std::optional<ScalingVerdict>& verdict,
+                     nn::SafetensorsFile* file) {
+  file->SetMetadata("task", std::string(ScalingTask::kName));
+  file->SetMetadata("features", ScalingTask::FeatureHash());
+  file->SetMetadata("violations_max", fmt::format("{}", violations_max));
+  if (!verdict) return;
+  file->SetMetadata("decides", verdict->steps_back ? verdict->rule : "learned");
+  file->SetMetadata("price", fmt::format("{}", verdict->price));
+  file->SetMetadata("learned_core_hours", fmt::format("{}", verdict->learned.core_hours));
+  file->SetMetadata("learned_violations", fmt::format("{}", verdict->learned.violation_share));
+  file->SetMetadata("rule", verdict->rule);
+  file->SetMetadata("rule_core_hours", fmt::format("{}", verdict->of_rule.core_hours));
+  file->SetMetadata("rule_violations", fmt::format("{}", verdict->of_rule.violation_share));
+  file->SetMetadata("validation_episodes", fmt::format("{}", verdict->episodes));
+}
+
+Result<double> CheckScaling(const nn::SafetensorsFile& file) {
+  TRY_ASSIGN(const std::string name, file.Metadata("task"));
+  if (name != ScalingTask::kName) {
+    return Fail(ErrorCode::kFailedPrecondition, "{}: trained for the task {}, not {}",
+                file.source_name(), name, ScalingTask::kName);
+  }
+  TRY_ASSIGN(const std::string features, file.Metadata("features"));
+  if (features != ScalingTask::FeatureHash()) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: trained on other features (table {}) than this version shows (table {}); "
+                "train anew",
+                file.source_name(), features, ScalingTask::FeatureHash());
+  }
+  TRY_ASSIGN(const double violations_max, NumberOf(file, "violations_max"));
+  if (!(violations_max > 0 && violations_max < 1)) {
+    return Fail(ErrorCode::kCorruption, "{}: violations_max is {}", file.source_name(),
+                violations_max);
+  }
+  return violations_max;
+}
+
+Result<std::optional<ScalingVerdict>> StoredVerdict(const nn::SafetensorsFile& file) {
+  if (!file.metadata().contains("decides")) return std::optional<ScalingVerdict>();
+  ScalingVerdict verdict;
+  TRY_ASSIGN(const std::string decides, file.Metadata("decides"));
+  verdict.steps_back = decides != "learned";
+  TRY_ASSIGN(verdict.price, NumberOf(file, "price"));
+  TRY_ASSIGN(verdict.learned.core_hours, NumberOf(file, "learned_core_hours"));
+  TRY_ASSIGN(verdict.learned.violation_share, NumberOf(file, "learned_violations"));
+  TRY_ASSIGN(verdict.rule, file.Metadata("rule"));
+  TRY_ASSIGN(verdict.of_rule.core_hours, NumberOf(file, "rule_core_hours"));
+  TRY_ASSIGN(verdict.of_rule.violation_share, NumberOf(file, "rule_violations"));
+  TRY_ASSIGN(const double episodes, NumberOf(file, "validation_episodes"));
+  verdict.episodes = static_cast<int>(episodes);
+  return std::optional(verdict);
+}
+
+Result<std::unique_ptr<ScalingPolicy>> LoadNeuralScaling(const std::filesystem::path& path) {
+  TRY_ASSIGN(const std::filesystem::path checkpoint, CheckpointOf(path));
+  TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(checkpoint));
+  TRY_ASSIGN(const double violations_max, CheckScaling(file));
+  TRY_ASSIGN(const std::optional<ScalingVerdict> verdict, StoredVerdict(file));
+  if (verdict && verdict->steps_back) return MakeScalingPolicy(verdict->rule);
+  TRY_ASSIGN(const nn::NetShape shape, nn::StoredNetShape(file));
+  if (!(shape.widths == ScalingTask::kWidths)) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: the network's rows are not as wide as the task's features",
+                checkpoint.string());
+  }
+  auto net = std::make_shared<nn::CandidateNet>(shape);
+  TRY(nn::LoadNet(file, net.get()));
+  return std::make_unique<NeuralScaling>(std::move(net), violations_max,
+                                         verdict ? verdict->price : kUncomparedPrice);
+}
+
+Result<std::string> VerdictOfRun(const std::filesystem::path& path) {
+  TRY_ASSIGN(const std::filesystem::path checkpoint, CheckpointOf(path));
+  TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(checkpoint));
+  TRY(CheckScaling(file));
+  TRY_ASSIGN(const std::optional<ScalingVerdict> verdict, StoredVerdict(file));
+  if (!verdict) return std::string();
+  const auto figures = [](const ScalingRecord& one) {
+    return fmt::format("{:.3f} core-hours with {:.2f} % violations", one.core_hours,
+                       100 * one.violation_share);
+  };
+  return fmt::format("{}: on {} validation episodes of each load the network came to {}, {} to {}",
+                     verdict->steps_back ? fmt::format("steps back to {}", verdict->rule)
+                                         : std::string("the network decides"),
+                     verdict->episodes, figures(verdict->learned), verdict->rule,
+                     figures(verdict->of_rule));
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/capacity_ladder.h"
+#include "nn/candidate_net.h"
+#include "nn/safetensors.h"
+#include "policy/scaling_policy.h"
+
+// A learned policy of scaling: the network's most likely rung of the application's ladder
+// (task/scaling.h), at the price of late requests that keeps the limit it was trained for.
+//
+// A checkpoint says what it was trained for (task, features, limit) and is refused by the name of
+// what differs. Once training is over it says too how the network did on validation episodes
+// against autoscalers that need no learning: where it did not win, the checkpoint steps back, and
+// is that autoscaler.
+
+namespace rudderfish {
+
+// What a policy came to on validation episodes.
+struct ScalingRecord {
+  double core_hours = 0;  // Of an episode, summed over loads.
+  double violation_share = 0;
+
+  // Within the limit, or nearer to it; of two within, the cheaper.
+  bool IsBetterThan(const ScalingRecord& other, double violations_max) const;
+};
+
+struct ScalingVerdict {
+  double price = 0;  // Of late requests, that did best.
+  ScalingRecord learned;
+  std::string rule;  // The best autoscaler of those tried, as MakeScalingPolicy reads it.
+  ScalingRecord of_rule;
+  int episodes = 0;  // Of each load.
+
+  // Whether the rule decides in place of the network.
+  bool steps_back = false;
+};
+
+class NeuralScaling final : public ScalingPolicy {
+ public:
+  // `late_max`: share of requests, of the ladder.
+  NeuralScaling(std::shared_ptr<const nn::CandidateNet> net, double late_max, double price);
+
+  std::unique_ptr<ScalingMemory> NewMemory(const ServedApplication& application) const override;
+  void Decide(const ScalingQuestion& question, ScalingMemory* memory,
+              std::span<int> replicas) const override;
+
+ private:
+  std::shared_ptr<const CapacityLadder> LadderOf(const ServedApplication& application) const;
+
+  std::shared_ptr<const nn::CandidateNet> net_;
+  double late_max_, price_;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const CapacityLadder> ladder_;  // Of the last application.
+};
+
+// What a checkpoint of the task says of itself.
+void DescribeScaling(double violations_max, const std::optional<ScalingVerdict>& verdict,
+                     nn::SafetensorsFile* file);
+Result<double> CheckScaling(const nn::SafetensorsFile& file);  // The limit.
+Result<std::optional<ScalingVerdict>> StoredVerdict(const nn::SafetensorsFile& file);
+
+// `path`: a checkpoint or a run folder (CheckpointOf).
+Result<std::unique_ptr<ScalingPolicy>> LoadNeuralScaling(const std::filesystem::path& path);
+
+// Of one: what was found on validation episodes, in a line; "" before.
+Result<std::string> VerdictOfRun(const std::filesystem::path& path);
+
+}  // namespace rudderfish

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/neural_scaling.h"
+
+#include <gtest/gtest.h>
+
+#include "base/rng.h"
+#include "task/scaling.h"
+
+namespace rudderfish {
+namespace {
+
+std::shared_ptr<const nn::CandidateNet> FreshScalingNet() {
+  auto net = std::make_shared<nn::CandidateNet>(
+      nn::NetShape{.widths = ScalingTask::kWidths, .hidden = 16, .rounds = 1});
+  Rng rng(7);
+  net->Initialize(&rng);
+  return net;
+}
+
+TEST(NeuralScaling, StaysWithinBoundsAndHoldsWithoutSamples) {
+  const ServedApplication application = SingleStation(
+      {.name = "web", .slots = 2, .replicas = 3, .replicas_min = 2, .replicas_max = 6}, 100);
+  const NeuralScaling policy(FreshScalingNet(), 0.01, 20);
+  const std::unique_ptr<ScalingMemory> memory = policy.NewMemory(application);
+  std::vector<int> replicas = {0, 3};
+  Rng rng(3);
+  for (int i = 0; i < 60; ++i) {
+    const std::vector<HpaPod> pods(replicas[1], HpaPod{});
+    const std::vector<WorkloadSight> seen = {
+        {}, {.replicas = replicas[1], .calls_per_s = rng.Uniform(1, 200), .pods = pods}};
+    const int before = replicas[1];
+    policy.Decide({.at_ns = i * int64_t{15'000'000'000},
+                   .window_ns = 15'000'000'000,
+                   .has_samples = i > 0,
+                   .application = &application,
+                   .workloads = seen},
+                  memory.get(), replicas);
+    if (i == 0) EXPECT_EQ(replicas[1], before);
+    EXPECT_EQ(replicas[0], 0);
+    EXPECT_GE(replicas[1], 2);
+    EXPECT_LE(replicas[1], 6);
+  }
+}
+
+}  // namespace
+}  // namespace rudderfish

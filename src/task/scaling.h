@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/graph_batch.h"
+#include "model/capacity_ladder.h"
+#include "task/scaling_history.h"
+#include "task/task.h"
+
+// How many replicas all workloads of an application are to have: a choice among rungs of its
+// CapacityLadder, from far too few for the rate that is expected to far too many, and the one it
+// stands on. A candidate is described by what the Model predicts of it: late requests and
+// utilisation at quantiles of the forecast, cost, how fast what waits is served. No feature names a
+// workload or counts pods, so one set of weights serves applications of any size.
+//
+// What late requests cost is the price: in shares of what the pods cost that serve everything, for
+// a share of late requests; the network sees it, so that one network serves any limit.
+//
+// ScalingTask is immutable; any thread may use it, each with its own ScalingSpace. Nothing
+// allocates once a space has been used.
+
+namespace rudderfish {
+
+struct ScalingLimits {
+  int64_t cpu_millis_max = std::numeric_limits<int64_t>::max();  // Of all pods together.
+  double cool_down_s = 0;  // After a change nothing changes for so long.
+};
+
+struct ScalingCandidate {
+  int rung = 0;
+  double cost = 0;               // Of its pods, over those of the rung that is needed.
+  double late[kScenarios] = {};  // Once its pods are ready, at the quantiles of the forecast.
+  double late_peak = 0;          // At the peak of the last ten minutes.
+  double late_near = 0;          // Until then, with what serves already.
+  double late_mean = 0;          // Over what may come.
+  double regret = 0;             // cost + price * late_mean, less the least of all candidates.
+};
+
+struct ScalingSpace {
+  std::vector<ScalingCandidate> candidates;  // By rung, from low to high.
+  int hold = 0;                              // Which of them changes nothing.
+  int needed_rung = 0;                       // For the rate that is expected.
+  double price = 0;
+  double peak_5m = 0, peak_10m = 0, peak_30m = 0, least_30m = 0;  // Requests per second.
+
+  int count() const { return static_cast<int>(candidates.size()); }
+};
+
+// Enough for a multiple of what is expected, and of the peak of a window: a simple rule of scaling,
+// and what learning starts from.
+struct ScalingRule {
+  double headroom = 1;
+  int window_s = 0;  // 0, 300 or 600.
+
+  bool operator==(const ScalingRule&) const = default;
+};
+
+class ScalingTask {
+ public:
+  ScalingTask(std::shared_ptr<const CapacityLadder> ladder, double interval_s,
+              const ScalingLimits& limits = {});
+
+  static constexpr std::string_view kName = "scaling";
+  static constexpr GraphWidths kWidths{.candidate = 32, .node = 0, .workload = 0, .context = 32};
+  static const FeatureTable& Features();
+  static std::string FeatureHash();
+
+  const CapacityLadder& ladder() const { return *ladder_; }
+  double interval_s() const { return interval_s_; }
+  ScalingHistory NewHistory() const { return {ladder_, interval_s_, ready_s_}; }
+
+  // REQUIRES: the history has samples.
+  void Space(const ScalingHistory& history, double price, ScalingSpace* space) const;
+
+  void Encode(const ScalingHistory& history, const ScalingSpace& space, GraphBatch* batch) const;
+
+  // Writes the replicas to ask for; those of workloads that are not scaled stay. To change nothing
+  // is to change nothing, whatever the rungs are.
+  void Decode(const ScalingSpace& space, int choice, std::span<int> replicas) const;
+
+  // Which candidate the rule takes.
+  static int ChoiceOf(const ScalingRule& rule, const ScalingHistory& history,
+                      const ScalingSpace& space);
+
+  static constexpr int kMostCandidates = 16;
+
+ private:
+  std::shared_ptr<const CapacityLadder> ladder_;
+  double interval_s_, ready_s_ = 0;
+  ScalingLimits limits_;
+  int highest_;  // Rung within the quota.
+};
+
+// [workload] Whether clients call it; and of the calls to such ones, how many a request makes.
+struct ApplicationEntries {
+  explicit ApplicationEntries(const ServedApplication& application);
+
+  std::vector<uint8_t> is_entry;
+  double calls_per_request = 0;
+};
+
+}  // namespace rudderfish

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cmath>
+
+#include "task/feature_rows.h"
+#include "task/scaling.h"
+
+// What a network sees of a scaling question. Rates are compared as logarithms of their ratio, costs
+// with that of the rung that is needed: neither the size of an application nor its load shows.
+
+namespace rudderfish {
+namespace {
+
+struct RungView {
+  const ScalingHistory& h;
+  const ScalingSpace& space;
+  const ScalingCandidate& c;
+};
+using R = const RungView&;
+
+struct LoadView {
+  const ScalingHistory& h;
+  const ScalingSpace& space;
+};
+using L = const LoadView&;
+
+constexpr double kLeastSeenPerS = 0.05;
+
+float LogRatio(double a, double b) {
+  return static_cast<float>(std::log(std::max(a, kLeastSeenPerS) / std::max(b, kLeastSeenPerS)));
+}
+// From 0, nobody, to 1, everybody; a tenth of the share is a quarter less.
+float LateLog(double share) { return static_cast<float>(1 + std::log10(share + 1e-4) / 4); }
+
+const CapacityLadder& LadderOf(R v) { return v.h.ladder(); }
+double Serves(R v) { return LadderOf(v).ServesPerS(v.c.rung); }
+double Capacity(R v) { return LadderOf(v).CapacityPerS(v.c.rung); }
+template <int kScenario>
+float LateAt(R v) {
+  return LateLog(v.c.late[kScenario]);
+}
+float IntervalsToDrain(R v) {
+  const double spare = Capacity(v) - v.h.near_per_s();
+  if (v.h.backlog_requests() <= 0) return 0;
+  return spare <= 0 ? 8.0f
+                    : static_cast<float>(v.h.backlog_requests() / (spare * v.h.interval_s()));
+}
+float PodsMore(R v) {
+  const int more = LadderOf(v).pods(v.c.rung) - LadderOf(v).pods(v.h.rung_asked());
+  const float size = std::log1p(std::abs(static_cast<float>(more)));
+  return more < 0 ? -size : size;
+}
+
+constexpr std::array<Feature<RungView>, 27> kCandidateTable{{
+    {"regret", "", 0.05F, [](R v) { return static_cast<float>(v.c.regret); },
+     "cost and price of late requests, predicted, above the best candidate's"},
+    {"cost", "log", 0.25F, [](R v) { return static_cast<float>(std::log(v.c.cost)); },
+     "of its pods, over what is needed for the rate that is expected"},
+    {"cost_more", "", 0.25F,
+     [](R v) {
+       return static_cast<float>(
+           (LadderOf(v).cores(v.c.rung) - LadderOf(v).cores(v.h.rung_asked())) /
+           LadderOf(v).cores(v.space.needed_rung));
+     },
+     "than now, likewise"},
+    {"serves_near", "log", 0.25F, [](R v) { return LogRatio(Serves(v), v.h.near_per_s()); },
+     "rate it serves within the limit, over the next interval's"},
+    {"serves_far", "log", 0.25F, [](R v) { return LogRatio(Serves(v), v.h.far_per_s()); },
+     "over that expected when its pods are ready"},
+    {"serves_peak", "log", 0.25F, [](R v) { return LogRatio(Serves(v), v.space.peak_10m); },
+     "over the peak of ten minutes"},
+    {"serves_peak_long", "log", 0.25F, [](R v) { return LogRatio(Serves(v), v.space.peak_30m); },
+     "over the peak of half an hour"},
+    {"late_10", "log", 1, LateAt<0>, "late requests at the forecast's 10th percentile"},
+    {"late_50", "log", 1, LateAt<1>, "at its median"},
+    {"late_75", "log", 1, LateAt<2>, "at its 75th"},
+    {"late_90", "log", 1, LateAt<3>, "at its 90th"},
+    {"late_97", "log", 1, LateAt<4>, "at its 97th"},
+    {"late_peak", "log", 1, [](R v) { return LateLog(v.c.late_peak); },
+     "at the peak of ten minutes"},
+    {"late_near", "log", 1, [](R v) { return LateLog(v.c.late_near); }, "until its pods are ready"},
+    {"late_price", "", 0.25F, [](R v) { return static_cast<float>(v.space.price * v.c.late_mean); },
+     "of late requests, over all that may come"},
+    {"use_near", "", 0.5F, [](R v) { return static_cast<float>(v.h.near_per_s() / Capacity(v)); },
+     "of its tightest workload in the next interval"},
+    {"use_far", "", 0.5F, [](R v) { return static_cast<float>(v.h.far_per_s() / Capacity(v)); },
+     "likewise when its pods are ready"},
+    {"drains", "intervals", 4, IntervalsToDrain, "until nobody waits any more"},
+    {"holds", "", 1, [](R v) { return v.c.rung == v.h.rung_asked() ? 1.0f : 0.0f; },
+     "whether nothing changes"},
+    {"goes_up", "", 1, [](R v) { return v.c.rung > v.h.rung_asked() ? 1.0f : 0.0f; },
+     "whether there are more"},
+    {"goes_down", "", 1, [](R v) { return v.c.rung < v.h.rung_asked() ? 1.0f : 0.0f; },
+     "whether there are fewer"},
+    {"pods_more", "log pods", 2, PodsMore, "than now; negative if fewer"},
+    {"is_needed", "", 1, [](R v) { return v.c.rung == v.space.needed_rung ? 1.0f : 0.0f; },
+     "whether it just serves what is expected"},
+    {"drops_starting", "", 1,
+     [](R v) {
+       return v.c.rung < v.h.rung_asked() && v.h.rung_ready() < v.h.rung_asked() ? 1.0f : 0.0f;
+     },
+     "whether pods go that have not served yet"},
+    {"is_highest", "", 1, [](R v) { return v.c.rung == LadderOf(v).rungs() - 1 ? 1.0f : 0.0f; },
+     "whether there is nothing more"},
+    {"over_ready", "log", 0.25F, [](R v) { return LogRatio(Capacity(v), v.h.capacity_per_s()); },
+     "its capacity, over what serves now"},
+    {"serves_peak_short", "log", 0.25F, [](R v) { return LogRatio(Serves(v), v.space.peak_5m); },
+     "over the peak of five minutes"},
+}};
+
+template <int kScenario>
+float Error(L v) {
+  return static_cast<float>(v.h.error(kScenario));
+}
+float LogSteps(int steps) { return std::log1p(static_cast<float>(steps)); }
+
+constexpr std::array<Feature<LoadView>, 24> kContextTable{{
+    {"price", "log", 1, [](L v) { return static_cast<float>(std::log10(v.space.price + 1)); },
+     "of late requests"},
+    {"trend", "log", 0.25F, [](L v) { return LogRatio(v.h.far_per_s(), v.h.near_per_s()); },
+     "rate expected when pods are ready, over the next interval's"},
+    {"error_10", "log", 0.25F, Error<0>, "what came over what was expected, 10th percentile"},
+    {"error_50", "log", 0.25F, Error<1>, "median"},
+    {"error_75", "log", 0.25F, Error<2>, "75th"},
+    {"error_90", "log", 0.25F, Error<3>, "90th"},
+    {"error_97", "log", 0.25F, Error<4>, "97th"},
+    {"peak_short", "log", 0.5F, [](L v) { return LogRatio(v.space.peak_5m, v.h.near_per_s()); },
+     "of five minutes, over the next interval's rate"},
+    {"peak", "log", 0.5F, [](L v) { return LogRatio(v.space.peak_10m, v.h.near_per_s()); },
+     "of ten"},
+    {"peak_long", "log", 0.5F, [](L v) { return LogRatio(v.space.peak_30m, v.h.near_per_s()); },
+     "of thirty"},
+    {"least", "log", 0.5F, [](L v) { return LogRatio(v.space.least_30m, v.h.near_per_s()); },
+     "least of thirty minutes, likewise"},
+    {"high_share", "", 0.5F, [](L v) { return static_cast<float>(v.h.high_share()); },
+     "of half an hour above the middle of its range"},
+    {"rises", "", 4, [](L v) { return static_cast<float>(v.h.rises()); }, "through that middle"},
+    {"ready_over_near", "log", 0.25F,
+     [](L v) { return LogRatio(v.h.capacity_per_s(), v.h.near_per_s()); },
+     "capacity that serves, over the next interval's rate"},
+    {"asked_over_near", "log", 0.25F,
+     [](L v) { return LogRatio(v.h.ladder().ServesPerS(v.h.rung_asked()), v.h.near_per_s()); },
+     "rate that what is asked for serves within the limit, likewise"},
+    {"starting", "log", 0.25F,
+     [](L v) {
+       return LogRatio(v.h.ladder().CapacityPerS(v.h.rung_asked()),
+                       v.h.ladder().CapacityPerS(v.h.rung_ready()));
+     },
+     "capacity asked for, over that which serves"},
+    {"backlog", "intervals", 2,
+     [](L v) {
+       return static_cast<float>(v.h.backlog_requests() /
+                                 (std::max(v.h.near_per_s(), kLeastSeenPerS) * v.h.interval_s()));
+     },
+     "requests that wait, over those of an interval"},
+    {"since_up", "log decisions", 3, [](L v) { return LogSteps(v.h.steps_since_up()); },
+     "since there were more pods"},
+    {"since_down", "log decisions", 3, [](L v) { return LogSteps(v.h.steps_since_down()); },
+     "since there were fewer"},
+    {"grain", "", 0.1F,
+     [](L v) {
+       const CapacityLadder& ladder = v.h.ladder();
+       const int rung = v.space.needed_rung, next = std::min(rung + 1, ladder.rungs() - 1);
+       return static_cast<float>(ladder.cores(next) / ladder.cores(rung) - 1);
+     },
+     "what one pod more costs"},
+    {"lead", "intervals", 4, [](L v) { return static_cast<float>(v.h.lead_steps()); },
+     "from a sample until pods asked for by it are ready"},
+    {"samples", "log", 3, [](L v) { return std::log1p(static_cast<float>(v.h.samples())); },
+     "seen so far"},
+    {"is_least", "", 1, [](L v) { return v.space.needed_rung == 0 ? 1.0f : 0.0f; },
+     "whether the fewest pods are enough"},
+    {"candidates", "", 8, [](L v) { return static_cast<float>(v.space.count()); }, "how many"},
+}};
+
+}  // namespace
+
+const FeatureTable& ScalingTask::Features() {
+  static const auto* table = new FeatureTable{.candidate = Describe(kCandidateTable),
+                                              .node = {},
+                                              .workload = {},
+                                              .context = Describe(kContextTable)};
+  return *table;
+}
+
+std::string ScalingTask::FeatureHash() { return HashOfFeatures(kName, Features()); }
+
+void ScalingTask::Encode(const ScalingHistory& history, const ScalingSpace& space,
+                         GraphBatch* batch) const {
+  float* row = AddRows(space.count(), kWidths.candidate, &batch->candidates);
+  CandidateEnds* ends = AddEnds(space.count(), batch);
+  for (const ScalingCandidate& candidate : space.candidates) {
+    WriteRow<kCandidateTable, kWidths.candidate>(RungView{history, space, candidate}, row);
+    row += kWidths.candidate;
+    *ends++ = {kNone, kNone, kNone};
+  }
+  WriteRow<kContextTable, kWidths.context>(LoadView{history, space},
+                                           AddRows(1, kWidths.context, &batch->context));
+  batch->candidate_begin.push_back(static_cast<int32_t>(batch->ends.size()));
+  for (auto* begin :
+       {&batch->node_begin, &batch->workload_begin, &batch->placement_begin, &batch->call_begin}) {
+    begin->push_back(begin->back());
+  }
+  ++batch->samples;
+}
+
+}  // namespace rudderfish
