@@ -201,7 +201,7 @@ class Placement(unittest.TestCase):
         CLUSTER.kubectl("apply", "-f", "-", input=(
             "apiVersion: v1\nkind: Namespace\nmetadata: {name: rudderfish}\n---\n"
             "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: rudderfish, namespace: rudderfish}\n---\n"
-            + (TOP / "deploy/placement/rights.yaml").read_text(encoding="utf-8")))
+            + "---\n".join((TOP / f"deploy/placement/{mode}.yaml").read_text(encoding="utf-8") for mode in ("shadow", "enforce"))))
         cluster = json.loads(CLUSTER.kubectl("config", "view", "--raw", "-o", "json"))["clusters"][0]
         token = CLUSTER.kubectl("create", "token", "rudderfish", "-n", "rudderfish").strip()
         account = self.folder / "account"

@@ -71,6 +71,8 @@ CommandSpec ExplainCommand();
 CommandSpec StatusCommand();
 CommandSpec PauseCommand();
 CommandSpec ResumeCommand();
+CommandSpec PromoteCommand();
+CommandSpec DemoteCommand();
 CommandSpec ServeCommand();
 CommandSpec ExtenderConfigCommand();
 CommandSpec BenchCommand();

@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/problem.h"
+#include "cli/switch_request.h"
 #include "evaluation/evaluation.h"
 #include "policy/registry.h"
 #include "scenario/application_file.h"
@@ -384,38 +385,11 @@ std::chrono::milliseconds ControlLoop::UntilDue() const {
   return std::max(left, std::chrono::milliseconds(0));
 }
 
-std::string ControlLoop::Wished(const Wish& wish, std::string_view what) {
-  switches_.Set(ModeSwitch::Source::kSocket, wish);
-  due_ = clock_.Now();
-  LogInfo("{} by the command line", what);
-  const Mode configured = plan_.config().migration.mode;
-  return Dump({{"ok", true},
-               {"mode", ModeName(switches_.Effective(configured))},
-               {"why", switches_.Why(configured)}});
-}
-
 std::string ControlLoop::Answer(std::string_view request) {
-  Wish wish = switches_.wish(ModeSwitch::Source::kSocket);
   if (request == "status") return Status();
-  if (request == "pause") {
-    wish.paused = true;
-    return Wished(wish, "paused");
-  }
-  if (request == "resume") {
-    wish.paused = false;
-    return Wished(wish, "resumed");
-  }
-  if (request == "kill") {
-    wish.killed = true;
-    return Wished(wish, "killed");
-  }
-  if (request.starts_with("mode ")) {
-    const Result<Mode> mode = AvailableModeNamed(request.substr(5));
-    if (!mode) return Dump({{"error", mode.error().message}});
-    wish.mode = *mode;
-    return Wished(wish, fmt::format("held at {}", ModeName(*mode)));
-  }
-  return Dump({{"error", "unknown request; there are status, pause, resume, kill, mode MODE"}});
+  due_ = clock_.Now();
+  return AnswerSwitch(request, {.name = "migration", .configured = plan_.config().migration.mode},
+                      &switches_);
 }
 
 std::string ControlLoop::Status() const {

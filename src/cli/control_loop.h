@@ -92,7 +92,6 @@ class ControlLoop final : public RunLoop {
   void TakeControl(const WatchedCluster::ControlData& data);
   void TellProblem(const ApplicationRun& run);
   std::string Status() const;
-  std::string Wished(const Wish& wish, std::string_view what);
 
   ControlPlan plan_;
   ControlServer* server_;

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/config.h"
+#include "cli/controller_client.h"
 #include "cli/decision_text.h"
+#include "cli/placement_story.h"
 #include "cli/terminal.h"
 
 namespace rudderfish {
@@ -25,6 +28,14 @@ Result<JournalReader> JournalOf(const Arguments& arguments) {
   return JournalReader::Open(config.journal.path);
 }
 
+Result<std::vector<StoredComparison>> ComparisonsSince(const JournalReader& journal,
+                                                       const RowFilter& filter) {
+  TRY_ASSIGN(std::vector<StoredComparison> rows, journal.Comparisons("", filter.limit));
+  const UnixMillis since = filter.since.value_or(0);
+  std::erase_if(rows, [&](const StoredComparison& row) { return row.written_at < since; });
+  return rows;
+}
+
 Result<ExitStatus> RunDecisions(const Arguments& arguments, const Session& session) {
   TRY_ASSIGN(const int output, arguments.Choice("output", kOutputs, 0));
   RowFilter filter;
@@ -37,6 +48,13 @@ Result<ExitStatus> RunDecisions(const Arguments& arguments, const Session& sessi
   }
   TRY_ASSIGN(const JournalReader journal, JournalOf(arguments));
   TRY_ASSIGN(const std::vector<StoredRow> rows, journal.Rows(filter));
+  if (rows.empty()) {  // A process that places pods moves none.
+    TRY_ASSIGN(const std::vector<StoredComparison> placed, ComparisonsSince(journal, filter));
+    if (!placed.empty()) {
+      TRY(Print(output == 2 ? ComparisonsJson(placed) : ComparisonTable(placed, now)));
+      return ExitStatus::kDone;
+    }
+  }
   if (output == 2) {
     TRY(Print(DecisionsJson(rows)));
   } else if (rows.empty()) {
@@ -93,10 +111,50 @@ Result<StoredRow> RowAbout(const JournalReader& journal, RowFilter filter, const
   return Fail(ErrorCode::kNotFound, "no decision in the journal speaks of pod {}", pod);
 }
 
+// Why the pod waits, if it does and a controller that places pods runs and sees it.
+Result<std::optional<OrderedJson>> PendingOf(const Arguments& arguments, const std::string& key) {
+  if (arguments.Has("journal")) return std::optional<OrderedJson>();
+  TRY_ASSIGN(const Config config, LoadConfig(arguments.Text("config").value_or("rudderfish.yaml")));
+  if (!config.places()) return std::optional<OrderedJson>();
+  Result<OrderedJson> answer = AskRunning(config.server.socket, "explain " + key);
+  if (!answer && answer.error().code == ErrorCode::kNotFound) return std::optional<OrderedJson>();
+  if (!answer) return tl::unexpected(std::move(answer).error());
+  if (!answer->contains("pending") || (*answer)["pending"].is_null())
+    return std::optional<OrderedJson>();
+  return std::optional((*answer)["pending"]);
+}
+
+// Whether there was anything to say of the pod as one that is placed rather than moved.
+Result<bool> ExplainPlacement(const Arguments& arguments, const JournalReader& journal,
+                              const std::string& key, OutputFormat output) {
+  const bool is_json = output == OutputFormat::kJson;
+  TRY_ASSIGN(const std::optional<OrderedJson> pending, PendingOf(arguments, key));
+  if (pending) {
+    TRY(Print(is_json ? OrderedJson{{"schema_version", 1}, {"pending", *pending}}.dump(2) + "\n"
+                      : PendingStoryText(*pending)));
+    return true;
+  }
+  TRY_ASSIGN(const std::vector<StoredComparison> compared, journal.Comparisons(key, 1));
+  if (!compared.empty()) {
+    TRY_ASSIGN(const std::string text,
+               is_json ? ComparisonJson(compared[0]) : ComparisonStory(compared[0], UnixNow()));
+    TRY(Print(text));
+    return true;
+  }
+  TRY_ASSIGN(const std::vector<StoredPlacement> placed, journal.Placements(key, 1));
+  if (placed.empty()) return false;
+  TRY(Print(is_json ? PlacementJson(placed[0]) : PlacementStory(placed[0], UnixNow())));
+  return true;
+}
+
 Result<ExitStatus> RunExplain(const Arguments& arguments, const Session&) {
   TRY_ASSIGN(const OutputFormat output, OutputFormatOf(arguments));
   TRY_ASSIGN(const std::string pod, PodNameOf(arguments.operands()[0]));
   TRY_ASSIGN(const JournalReader journal, JournalOf(arguments));
+  const std::string key =
+      fmt::format("{}/{}", arguments.Text("namespace").value_or("default"), pod);
+  TRY_ASSIGN(const bool is_told, ExplainPlacement(arguments, journal, key, output));
+  if (is_told) return ExitStatus::kDone;
   RowFilter filter;
   filter.application = arguments.Text("application").value_or("");
   TRY_ASSIGN(const StoredRow row, RowAbout(journal, filter, pod));
@@ -129,11 +187,13 @@ CommandSpec DecisionsCommand() {
 
 CommandSpec ExplainCommand() {
   return {.name = "explain",
-          .summary = "why a pod is or would be moved, or stays: the newest decision about it",
+          .summary = "why a pod is where it is, would be moved, stays or waits",
           .operands = {{.name = "pod/NAME"}},
           .options = {kJournalConfigOption,
                       kJournalOption,
                       kApplicationOption,
+                      {"-n,--namespace", "NS",
+                       "of the pod, where pods are placed; `default` by default"},
                       {"-o,--output", "table|json", "text by default"}},
           .examples = {"explain pod/detection-2", "explain pod/detection-2 -o json"},
           .run = RunExplain};

@@ -77,4 +77,27 @@ void PlacementActuatorOfKube::TellWaiting(const PodIdentity& pod, const std::str
   });
 }
 
+void PlacementActuatorOfKube::TellAdvice(const PlacementComparison& advice) {
+  constexpr double kPartsPerMillion = 1e6;
+  const std::string better =
+      advice.policy_node == advice.baseline_node
+          ? "as kube-scheduler's scores would"
+          : fmt::format("{:.3g} ppm of {} better than {}, where kube-scheduler's scores would",
+                        advice.gain() * kPartsPerMillion, advice.objective, advice.baseline_node);
+  events_.Record({.regarding = ReferenceTo(advice.pod),
+                  .kind = kube::EventKind::kNormal,
+                  .reason = "PreferredNode",
+                  .action = "Advising",
+                  .note = fmt::format("{} would put it on {}, of {} nodes that may take it; {}",
+                                      advice.policy, advice.policy_node, advice.feasible, better)});
+}
+
+void PlacementActuatorOfKube::TellCanaryEnded(const PodIdentity& pod, const std::string& why) {
+  events_.Record({.regarding = ReferenceTo(pod),
+                  .kind = kube::EventKind::kWarning,
+                  .reason = "CanaryEnded",
+                  .action = "Demoting",
+                  .note = fmt::format("placement is back in shadow: {}", why)});
+}
+
 }  // namespace rudderfish

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "control/placement_comparison.h"
 #include "control/scheduler.h"
 #include "kube/api_client.h"
 #include "kube/events.h"
@@ -23,6 +24,11 @@ class PlacementActuatorOfKube final : public PlacementActuator {
   void Bind(const PodIdentity& pod, const std::string& node, OnDone done) override;
   void TellPlaced(const PodIdentity& pod, const std::string& node) override;
   void TellWaiting(const PodIdentity& pod, const std::string& message, News news) override;
+
+  // Where it had better go, while it waits for another scheduler.
+  void TellAdvice(const PlacementComparison& advice);
+  // A canary has ended, by what came of its pods, of which this is the last.
+  void TellCanaryEnded(const PodIdentity& pod, const std::string& why);
 
   const kube::EventCounts& event_counts() const { return events_.counts(); }
   bool is_telling() const { return !events_.is_idle(); }

@@ -7,6 +7,7 @@
 
 #include "base/suggest.h"
 #include "base/units.h"
+#include "control/node_objective.h"
 #include "control/node_scorer.h"
 
 namespace rudderfish {
@@ -15,6 +16,8 @@ namespace {
 constexpr int kMostBindings = 1024;
 constexpr double kTimeoutMsMin = 10;
 constexpr double kTimeoutMsMax = 5000;
+constexpr double kCanaryMin = 0.01;  // A control group is always left.
+constexpr double kCanaryMax = 0.99;
 constexpr size_t kNameMax = 253;
 
 Result<void> ReadPolicy(YamlMap* map, std::string* policy) {
@@ -30,11 +33,18 @@ Result<void> ReadMode(const YamlNode& node, Mode* mode) {
   TRY_ASSIGN(const std::string text, node.AsString());
   const Result<Mode> named = ModeNamed(text);
   if (!named) return node.Refuse(named.error().message);
-  if (*named != Mode::kOff && *named != Mode::kEnforce) {
-    return node.Refuse(
-        fmt::format("placement has the modes off and enforce in this version, and not {}", text));
-  }
   *mode = *named;
+  return {};
+}
+
+Result<void> ReadObjective(const YamlNode& node, Objective* objective) {
+  TRY_ASSIGN(*objective, ParseObjective(node));
+  for (int i = 0; i < kObjectiveTerms; ++i) {
+    if (objective->weight[i] == 0 || IsKnownLive(static_cast<ObjectiveTerm>(i))) continue;
+    return node.Refuse(
+        fmt::format("a live cluster does not say what {} would be; there are balance, utilisation",
+                    kObjectiveTermNames[i]));
+  }
   return {};
 }
 
@@ -81,6 +91,11 @@ Result<PlacementConfig> ParsePlacement(const YamlNode& node) {
     }
   }
   TRY(ReadPolicy(&map, &config.policy));
+  if (const auto objective = map.Optional("objective"))
+    TRY(ReadObjective(*objective, &config.objective));
+  if (const auto canary = map.Optional("canary")) {
+    TRY_ASSIGN(config.canary, canary->AsDouble(kCanaryMin, kCanaryMax));
+  }
   TRY_ASSIGN(const int64_t bindings,
              map.OptionalInt("bindings", 1, kMostBindings, config.bindings_max));
   config.bindings_max = static_cast<int>(bindings);

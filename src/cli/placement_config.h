@@ -10,6 +10,7 @@
 #include "base/yaml.h"
 #include "control/extender.h"
 #include "control/mode.h"
+#include "model/objective.h"
 #include "net/server_tls.h"
 
 // The sections `placement` and `extender` of rudderfish.yaml: pods that are given nodes by us, and
@@ -18,9 +19,11 @@
 namespace rudderfish {
 
 struct PlacementConfig {
-  Mode mode = Mode::kEnforce;  // Or off.
+  Mode mode = Mode::kShadow;  // Where it begins; `promote` and `demote` go on from there.
   std::string scheduler_name = "rudderfish";
   std::string policy = "kube-default";
+  Objective objective = Objective::Of(ObjectiveTerm::kBalance);  // What choices are judged by.
+  double canary = 0.1;                                           // Share of pods.
   int bindings_max = 64;
 
   bool operator==(const PlacementConfig&) const = default;

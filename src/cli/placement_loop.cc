@@ -13,7 +13,9 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/lease_seat.h"
+#include "cli/switch_request.h"
 #include "kube/kubeconfig.h"
+#include "task/placement.h"
 
 namespace rudderfish {
 namespace {
@@ -28,6 +30,7 @@ constexpr Duration kLeaseEndLimit = std::chrono::seconds(2);
 constexpr Duration kTellLimit = std::chrono::seconds(1);
 constexpr milliseconds kTellingWait(2);  // While Events are under way on their own connections.
 constexpr milliseconds kIdleWait(1000);
+constexpr milliseconds kComparingWait(250);
 constexpr int kRequestsMax = 24;  // More at a time are not answered any faster.
 constexpr int kTellingMax = 4;
 
@@ -70,6 +73,9 @@ Result<void> PlacementLoop::Open() {
   TRY_ASSIGN(telling_, kube::ApiClient::Open(access, clock_, {.requests_max = kTellingMax}));
   Rng rng = client_->NewRng();
   identity_ = NewIdentity(client_->NewRng());
+  if (config_.placement) {
+    TRY_ASSIGN(modes_, PlacementModes::Open(*config_.placement, journal_.get()));
+  }
   const PlacementConfig placement =
       config_.placement.value_or(PlacementConfig{.mode = Mode::kOff, .scheduler_name = ""});
   actuator_ = std::make_unique<PlacementActuatorOfKube>(
@@ -81,7 +87,11 @@ Result<void> PlacementLoop::Open() {
                                                             .seed = rng.Next64()},
                                            clock_, std::move(scorer), actuator_.get(),
                                            journal_.get(), [this] { return MayAct(); });
-  feed_ = std::make_unique<kube::SchedulingFeed>(client_.get(), scheduler_.get());
+  TRY(OpenComparer(placement));
+  feed_ = std::make_unique<kube::SchedulingFeed>(client_.get(), comparer_.get(),
+                                                 modes_ == nullptr
+                                                     ? kube::SchedulingFeed::Failures::kUnseen
+                                                     : kube::SchedulingFeed::Failures::kTold);
   TRY(feed_->Sync(kFeedLimit));
   if (!config_.control_name.empty()) {
     control_ = std::make_unique<kube::ConfigMapWatch>(
@@ -102,13 +112,55 @@ Result<void> PlacementLoop::Open() {
   return {};
 }
 
-Mode PlacementLoop::EffectiveMode() const {
-  return switches_.Effective(config_.placement ? config_.placement->mode : Mode::kOff);
+Result<void> PlacementLoop::OpenComparer(const PlacementConfig& placement) {
+  TRY_ASSIGN(std::unique_ptr<NodeScorer> scorer, NodeScorerNamed(placement.policy));
+  comparer_ = std::make_unique<PlacementComparer>(
+      PlacementComparer::Options{.scheduler_name = placement.scheduler_name,
+                                 .objective = placement.objective,
+                                 .objective_text = ObjectiveText(placement.objective)},
+      clock_, std::move(scorer), scheduler_.get(), journal_.get());
+  comparer_->OnAdvice([this](const PlacementComparison& advice) {
+    if (lease_ == nullptr || lease_->IsLeader()) actuator_->TellAdvice(advice);
+  });
+  scheduler_->OnChoice([this](const OwnChoice& choice) {
+    if (choice.group == ChoiceGroup::kCanary) last_canary_ = *choice.pod;
+    comparer_->NoteOwnChoice(choice);
+  });
+  FollowMode();
+  return {};
 }
 
+Mode PlacementLoop::EffectiveMode() const { return switches_.Effective(Configured()); }
+
+bool PlacementLoop::IsFresh() const {
+  const std::optional<Instant> fresh = feed_->FreshAsOf();
+  return fresh && clock_->Now() - *fresh <= config_.staleness;
+}
+
+// Whoever has begun to serve goes on in lower modes, by kube-default: the pods that name us have no
+// other scheduler.
 bool PlacementLoop::MayAct() const {
-  return EffectiveMode() == Mode::kEnforce && !switches_.paused() &&
-         (lease_ == nullptr || lease_->IsLeader());
+  const Mode mode = EffectiveMode();
+  const bool serves = mode >= Mode::kCanary || (mode != Mode::kOff && modes_->serves());
+  return serves && IsFresh() && (lease_ == nullptr || lease_->IsLeader());
+}
+
+void PlacementLoop::FollowMode() {
+  const Mode mode = EffectiveMode();
+  comparer_->SetComparing(mode == Mode::kOff      ? Comparing::kNothing
+                          : mode == Mode::kAdvise ? Comparing::kAdvise
+                                                  : Comparing::kShadow);
+  if (modes_ == nullptr) return;
+  scheduler_->SetShare(mode == Mode::kEnforce  ? 1
+                       : mode == Mode::kCanary ? config_.placement->canary
+                                               : 0);
+}
+
+void PlacementLoop::LookAtCanary() {
+  if (modes_ == nullptr) return;
+  const auto ended = modes_->LookAtCanary(clock_->Now());
+  if (!ended) return NoteJournal(tl::unexpected(ended.error()));
+  if (*ended && !last_canary_.name.empty()) actuator_->TellCanaryEnded(last_canary_, **ended);
 }
 
 void PlacementLoop::Poll(milliseconds timeout) {
@@ -120,8 +172,12 @@ void PlacementLoop::Poll(milliseconds timeout) {
 }
 
 milliseconds PlacementLoop::UntilDue() const {
-  if (!MayAct() || clock_->Now() < journal_retry_) return kIdleWait;
-  return std::chrono::ceil<milliseconds>(scheduler_->UntilDue());
+  const Instant now = clock_->Now();
+  if (now < journal_retry_) return kIdleWait;
+  const Duration between = modes_ == nullptr ? Duration(kIdleWait) : Duration(kComparingWait);
+  Duration due = std::max(turned_ + between - now, Duration::zero());
+  if (MayAct()) due = std::min(due, scheduler_->UntilDue());
+  return std::chrono::ceil<milliseconds>(due);
 }
 
 void PlacementLoop::NoteJournal(const Result<void>& written) {
@@ -139,6 +195,7 @@ void PlacementLoop::NoteJournal(const Result<void>& written) {
 
 bool PlacementLoop::Turn() {
   const Instant now = clock_->Now();
+  turned_ = now;
   if (now - trimmed_ >= kBetweenJournalTrims) {
     trimmed_ = now;
     NoteJournal(journal_->Trim());
@@ -147,6 +204,12 @@ bool PlacementLoop::Turn() {
   if (now - ends_written_ >= kBetweenEnds) {
     ends_written_ = now;
     NoteJournal(scheduler_->WriteEnds());
+    LookAtCanary();
+  }
+  FollowMode();
+  if (const Result<void> compared = comparer_->Turn(); !compared) {
+    NoteJournal(tl::unexpected(compared.error()));
+    return false;
   }
   if (!MayAct()) return false;
   const Result<bool> turned = scheduler_->Turn();
@@ -165,6 +228,7 @@ void PlacementLoop::Stop() {
   while ((!scheduler_->is_idle() || actuator_->is_telling()) && clock_->Now() < end)
     Poll(kTellingWait);
   NoteJournal(scheduler_->WriteEnds());
+  NoteJournal(comparer_->Flush());
   if (lease_ == nullptr) return;
   bool done = false;
   lease_->Release([&done] { done = true; });
@@ -186,38 +250,48 @@ void PlacementLoop::TakeControl(const kube::ConfigMapWatch::Data& data) {
           switches_.paused() ? ", paused" : "");
 }
 
-std::string PlacementLoop::Wished(const Wish& wish, std::string_view what) {
-  switches_.Set(ModeSwitch::Source::kSocket, wish);
-  LogInfo("{} by the command line", what);
-  const Mode configured = config_.placement ? config_.placement->mode : Mode::kOff;
-  return DumpAnswer({{"ok", true},
-                     {"mode", ModeName(switches_.Effective(configured))},
-                     {"why", switches_.Why(configured)}});
+std::string PlacementLoop::Answer(std::string_view request) {
+  constexpr std::string_view kExplain = "explain ";
+  if (request == "status") return Status();
+  if (request.starts_with(kExplain)) return Explain(std::string(request.substr(kExplain.size())));
+  const bool is_ladder = request.starts_with("promote") || request.starts_with("demote");
+  if (is_ladder && modes_ == nullptr)
+    return DumpAnswer({{"error", "the configuration has no `placement` to promote or demote"}});
+  const std::string answer =
+      is_ladder ? modes_->Answer(request)
+                : AnswerSwitch(
+                      request,
+                      {.name = "placement", .configured = Configured(), .highest = Mode::kEnforce},
+                      &switches_);
+  FollowMode();
+  return answer;
 }
 
-std::string PlacementLoop::Answer(std::string_view request) {
-  Wish wish = switches_.wish(ModeSwitch::Source::kSocket);
-  if (request == "status") return Status();
-  if (request == "pause") {
-    wish.paused = true;
-    return Wished(wish, "paused");
-  }
-  if (request == "resume") {
-    wish.paused = false;
-    return Wished(wish, "resumed");
-  }
-  if (request == "kill") {
-    wish.killed = true;
-    return Wished(wish, "killed");
-  }
-  return DumpAnswer({{"error", "unknown request; there are status, pause, resume, kill"}});
+std::string PlacementLoop::Explain(const std::string& key) {
+  const std::optional<PendingStory> story = comparer_->Explain(key);
+  if (!story) return DumpAnswer({{"pending", nullptr}});
+  OrderedJson groups = OrderedJson::array();
+  for (const PendingStory::Group& group : story->groups)
+    groups.push_back({{"reason", group.reason}, {"nodes", group.nodes}});
+  return DumpAnswer({{"pending",
+                      {{"pod", key},
+                       {"scheduler", story->scheduler},
+                       {"waited_s", story->waited_ms / 1000},
+                       {"nodes", story->nodes},
+                       {"feasible", story->feasible},
+                       {"message", story->message},
+                       {"gates", story->gates},
+                       {"unmodelled", story->unmodelled},
+                       {"policy", scheduler_->policy()},
+                       {"choice", story->choice},
+                       {"refused", std::move(groups)}}}});
 }
 
 std::string PlacementLoop::Describe() const {
   if (!config_.placement)
     return fmt::format("asked by kube-scheduler, {} grades", config_.extender->policy);
   return fmt::format("{}, places pods that name the scheduler {}, {} decides",
-                     ModeName(config_.placement->mode), config_.placement->scheduler_name,
+                     ModeName(Configured()), config_.placement->scheduler_name,
                      config_.placement->policy);
 }
 

@@ -13,10 +13,12 @@
 #include "cli/control_server.h"
 #include "cli/extender_server.h"
 #include "cli/placement_actuator.h"
+#include "cli/placement_modes.h"
 #include "cli/rights.h"
 #include "cli/run_loop.h"
 #include "cli/run_metrics.h"
 #include "control/mode.h"
+#include "control/placement_comparer.h"
 #include "control/scheduler.h"
 #include "control/sqlite_journal.h"
 #include "kube/config_map_watch.h"
@@ -50,7 +52,12 @@ class PlacementLoop final : public RunLoop {
   bool MayAct() const;
   Mode EffectiveMode() const;
   void TakeControl(const kube::ConfigMapWatch::Data& data);
-  std::string Wished(const Wish& wish, std::string_view what);
+  Mode Configured() const { return modes_ == nullptr ? Mode::kOff : modes_->mode(); }
+  Result<void> OpenComparer(const PlacementConfig& placement);
+  void FollowMode();
+  void LookAtCanary();
+  bool IsFresh() const;
+  std::string Explain(const std::string& key);
   void NoteJournal(const Result<void>& written);
   void Report();
   void ShowPlacement();
@@ -65,14 +72,17 @@ class PlacementLoop final : public RunLoop {
   std::unique_ptr<kube::ApiClient> client_;   // Watches, Bindings, the Lease.
   std::unique_ptr<kube::ApiClient> telling_;  // Events and conditions.
   std::unique_ptr<PlacementActuatorOfKube> actuator_;
+  std::unique_ptr<PlacementModes> modes_;  // Of `placement`.
   std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<PlacementComparer> comparer_;
+  PodIdentity last_canary_;
   std::unique_ptr<kube::SchedulingFeed> feed_;
   std::unique_ptr<kube::LeaseElection> lease_;
   std::unique_ptr<kube::ConfigMapWatch> control_;
   std::unique_ptr<ExtenderServer> extender_;
   ModeSwitch switches_;
   std::string journal_trouble_, control_problem_;
-  Instant started_, reported_, trimmed_, ends_written_, journal_retry_;
+  Instant started_, reported_, trimmed_, ends_written_, journal_retry_, turned_;
   UnixMillis started_at_;
 };
 

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/placement_loop.h"
 #include "kube/kubeconfig.h"
+#include "task/placement.h"
 
 // What a PlacementLoop tells of itself: health, metrics, status; and what it would do.
 
@@ -25,6 +26,22 @@ void RaiseTo(Counter* counter, int64_t to) {
 
 std::string PlacementLine(std::string_view what, std::string_view value) {
   return fmt::format("{:<14}{}\n", what, value);
+}
+
+std::string WhatIsTouched(const PlacementConfig& placement) {
+  switch (placement.mode) {
+    case Mode::kOff:
+    case Mode::kShadow:
+      return "nothing: what it would do is recorded";
+    case Mode::kAdvise:
+      return "nothing but Events on pods that wait for another scheduler";
+    case Mode::kCanary:
+      return fmt::format("pods that name it: {:g} % are placed by {}, the others by kube-default",
+                         placement.canary * 100, placement.policy);
+    case Mode::kEnforce:
+      break;
+  }
+  return fmt::format("pods that name it: all are placed by {}", placement.policy);
 }
 
 }  // namespace
@@ -107,10 +124,11 @@ void PlacementLoop::ShowPlacement() {
 }
 
 std::string PlacementLoop::Status() const {
-  const Mode configured = config_.placement ? config_.placement->mode : Mode::kOff;
+  const Mode configured = Configured();
   const SchedulerCounts& counts = scheduler_->counts();
   const LeaderElectionConfig& election = config_.leader_election;
-  const OrderedJson json{
+  const PlacementComparer::Waiting waiting = comparer_->CountWaiting();
+  OrderedJson json{
       {"schema_version", 1},
       {"version", ProgramVersion()},
       {"pid", ::getpid()},
@@ -146,11 +164,14 @@ std::string PlacementLoop::Status() const {
         {"backing_off", scheduler_->queue().backing_off()},
         {"unschedulable", scheduler_->queue().asleep()},
         {"binding", scheduler_->bindings()},
+        {"waiting_for_others", waiting.others},
+        {"waiting_for_us", waiting.ours},
         {"bound", counts.bound},
         {"decisions", counts.decisions},
         {"conflicts", counts.conflicts},
         {"lost_races", counts.lost_races},
         {"problem", feed_->Trouble()}}}};
+  if (modes_ != nullptr) json["standing"] = modes_->Describe();
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
@@ -165,6 +186,8 @@ std::string DescribePlacement(const Config& config) {
                                  "bindings at a time",
                                  ModeName(config.placement->mode), config.placement->scheduler_name,
                                  config.placement->policy, config.placement->bindings_max));
+    text += PlacementLine("objective", ObjectiveText(config.placement->objective));
+    text += PlacementLine("touches", WhatIsTouched(*config.placement));
   }
   if (config.extender) {
     text += PlacementLine(
@@ -197,9 +220,12 @@ Result<RightsReport> ReviewPlacementRights(const Config& config) {
                       .name_space = name_space,
                       .name = name});
   };
-  if (config.placement && config.placement->mode == Mode::kEnforce) {
+  const Mode mode = config.placement ? config.placement->mode : Mode::kOff;
+  if (mode >= Mode::kCanary) {
     add("create", "", "pods/binding");
     add("patch", "", "pods/status");
+  }
+  if (mode >= Mode::kAdvise) {
     add("create", "events.k8s.io", "events");
     add("patch", "events.k8s.io", "events");
   }

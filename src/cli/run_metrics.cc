@@ -12,7 +12,7 @@ namespace rudderfish {
 namespace {
 
 constexpr double kMsPerSecond = 1000;
-constexpr Mode kModes[] = {Mode::kOff, Mode::kShadow};
+constexpr Mode kModes[] = {Mode::kOff, Mode::kShadow, Mode::kAdvise, Mode::kCanary, Mode::kEnforce};
 
 double CpuSeconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;

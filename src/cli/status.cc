@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/config.h"
-#include "cli/control_socket.h"
+#include "cli/controller_client.h"
 #include "cli/decision_text.h"
 #include "cli/terminal.h"
 #include "cli/text_table.h"
@@ -18,26 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::seconds kPatience(5);
 constexpr UnixMillis kCountedMs = 86'400'000;
 constexpr std::string_view kNeverMeasured =
     "evidence: none yet: nothing was measured before and after a change of the cluster";
-
-Result<fs::path> SocketOf(const Arguments& arguments) {
-  TRY(arguments.Exclude("socket", "config"));
-  if (const auto path = arguments.Text("socket")) return fs::path(*path);
-  TRY_ASSIGN(const Config config, LoadConfig(arguments.Text("config").value_or("rudderfish.yaml")));
-  return config.server.socket;
-}
-
-// What the controller answers; its own error is ours.
-Result<OrderedJson> Ask(const fs::path& socket, std::string_view request) {
-  TRY_ASSIGN(const std::string answer, AskController(socket, request, kPatience));
-  TRY_ASSIGN(OrderedJson json, ParseOrderedJson(answer, socket.string()));
-  if (!json.is_object()) return Invalid("{}: is no controller of ours", socket.string());
-  if (json.contains("error")) return Invalid("{}", json["error"].dump());
-  return json;
-}
 
 OrderedJson EvidenceJson(const std::vector<EvidenceSum>& sums) {
   OrderedJson list = OrderedJson::array();
@@ -80,12 +63,6 @@ std::string EvidenceText(const std::vector<EvidenceSum>& sums) {
          table.Text();
 }
 
-std::string ModeText(const OrderedJson& status) {
-  const auto mode = status["mode"].get<std::string>();
-  const auto why = status["why"].get<std::string>();
-  return why.empty() ? mode : fmt::format("{} ({})", mode, why);
-}
-
 std::string LeaderText(const OrderedJson& status, std::string_view lease) {
   if (status["leads"].get<bool>()) return fmt::format("this one, by the Lease {}", lease);
   const auto holder = status["leader"].get<std::string>();
@@ -105,6 +82,44 @@ std::string SignalsText(const OrderedJson& signals) {
   return "\n" + table.Text();
 }
 
+// What was shadowed, what that says, and what is missing for the next mode.
+std::string StandingText(const OrderedJson& standing) {
+  std::string text = fmt::format("standing   {}, {} ago: {}\n", standing["mode"].get<std::string>(),
+                                 Age(standing["since_ms"].get<int64_t>(), UnixNow()),
+                                 standing["why"].get<std::string>());
+  if (!standing.contains("shadowed")) return text;
+  const OrderedJson& shadowed = standing["shadowed"];
+  const auto count = [&](const char* what) { return shadowed[what].get<int64_t>(); };
+  text += fmt::format(
+      "shadowed   {} decisions of other schedulers: rules equal in {}, different in {}; beside "
+      "them "
+      "{} unclear, {} not modelled; the same node in {}\n",
+      count("decisions"), count("rules_equal"), count("rules_different"), count("rules_unclear"),
+      count("unmodelled"), count("same_choice"));
+  text += fmt::format("gain       {} of {} a pod, predicted; the Model's measured error {}\n",
+                      shadowed["predicted_gain"]["text"].get<std::string>(),
+                      standing["objective"].get<std::string>(),
+                      shadowed["model_error"]["text"].get<std::string>());
+  text += fmt::format("outcome    {} started, {} failed, {} evicted\n", count("started"),
+                      count("failed"), count("evicted"));
+  if (standing.contains("canary")) {
+    const auto group = [&](const char* name) {
+      const OrderedJson& one = standing["canary"][name];
+      return fmt::format("{} pods, {} failed or evicted, {} a pod", one["pods"].dump(),
+                         one["failed_or_evicted"].dump(),
+                         one["measured_change"]["text"].get<std::string>());
+    };
+    text += fmt::format("canary     {}\ncontrol    {}\n", group("canary"), group("control"));
+  }
+  if (!standing.contains("next")) return text;
+  const OrderedJson& next = standing["next"];
+  const std::string heading = fmt::format("for {}", next["mode"].get<std::string>());
+  if (next["missing"].empty()) return text + fmt::format("{:<11}nothing is missing\n", heading);
+  for (const OrderedJson& missing : next["missing"])
+    text += fmt::format("{:<11}missing: {}\n", heading, missing.get<std::string>());
+  return text;
+}
+
 // Of a process that places pods.
 std::string PlacementText(const OrderedJson& status) {
   const OrderedJson& placement = status["placement"];
@@ -118,6 +133,7 @@ std::string PlacementText(const OrderedJson& status) {
       placement["scheduler_name"].get<std::string>(), count("nodes"), count("pods"),
       count("active"), count("backing_off"), count("unschedulable"), count("binding"),
       count("bound"), count("conflicts"), count("lost_races"));
+  if (status.contains("standing")) text += StandingText(status["standing"]);
   const auto problem = placement["problem"].get<std::string>();
   return problem.empty() ? text : text + "\n" + problem + "\n";
 }
@@ -198,7 +214,7 @@ std::string CountsText(const Kept& kept) {
 Result<ExitStatus> RunStatus(const Arguments& arguments, const Session&) {
   TRY_ASSIGN(const OutputFormat output, OutputFormatOf(arguments));
   TRY_ASSIGN(const fs::path socket, SocketOf(arguments));
-  Result<OrderedJson> status = Ask(socket, "status");
+  Result<OrderedJson> status = AskRunning(socket, "status");
   fs::path journal;
   if (status) {
     journal = (*status)["journal"].get<std::string>();
@@ -220,26 +236,21 @@ Result<ExitStatus> RunStatus(const Arguments& arguments, const Session&) {
   }
   TRY(Print(status ? StatusText(*status) + "\n"
                    : fmt::format("not running; what its journal says ({}):\n", journal.string())));
-  if (kept) TRY(Print(CountsText(*kept) + EvidenceText(kept->evidence)));
+  const bool places = status && status->contains("placement");
+  if (kept && !places) TRY(Print(CountsText(*kept) + EvidenceText(kept->evidence)));
   return ExitStatus::kDone;
 }
 
 template <const char* const& kRequest>
 Result<ExitStatus> RunSwitch(const Arguments& arguments, const Session& session) {
   TRY_ASSIGN(const fs::path socket, SocketOf(arguments));
-  TRY_ASSIGN(const OrderedJson answer, Ask(socket, kRequest));
-  Say(session, "migration: {}", ModeText(answer));
+  TRY_ASSIGN(const OrderedJson answer, AskRunning(socket, kRequest));
+  Say(session, "{}: {}", answer["kind"].get<std::string>(), ModeText(answer));
   return ExitStatus::kDone;
 }
 
 constexpr const char* kPause = "pause";
 constexpr const char* kResume = "resume";
-
-constexpr OptionSpec kRunningConfigOption{
-    "-c,--config", "FILE",
-    "the configuration that it was started with; rudderfish.yaml "
-    "by default"};
-constexpr OptionSpec kSocketOption{"--socket", "PATH", "the controller's socket itself, instead"};
 
 }  // namespace
 

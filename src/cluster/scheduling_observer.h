@@ -30,6 +30,9 @@ struct ObservedPod {
   std::shared_ptr<const PodClass> shape;
   std::string node;  // Empty: it waits.
   bool is_terminating = false;
+  bool is_running = false;    // Its containers have begun.
+  bool is_disrupted = false;  // It is to end for another's sake: evicted, preempted, its node lost.
+  bool is_opted_out = false;  // Its owner, or its namespace's, wants no policy of ours for it.
 };
 
 class SchedulingObserver {
@@ -42,6 +45,9 @@ class SchedulingObserver {
   virtual void NamespaceGone(const std::string& name) = 0;
   virtual void PodSeen(const ObservedPod& pod) = 0;
   virtual void PodGone(const std::string& key) = 0;  // "namespace/name".
+
+  // It has ended badly; it may be gone already. The reason is the kubelet's, such as Evicted.
+  virtual void PodFailed(const PodIdentity& /*pod*/, const std::string& /*reason*/) {}
 };
 
 }  // namespace rudderfish

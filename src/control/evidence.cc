@@ -14,18 +14,6 @@ namespace {
 
 constexpr size_t kTold = 3;
 
-// Quantiles of Student's t at 0.975, for 1 to 30 degrees of freedom; then the normal one with a
-// correction of first order (Abramowitz and Stegun 26.7.5), right to 0.002.
-double StudentQuantile(int64_t freedom) {
-  static constexpr std::array<double, 30> kTable = {
-      12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-      2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-      2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
-  if (freedom <= 30) return kTable[static_cast<size_t>(freedom - 1)];
-  constexpr double kNormal = 1.959964;
-  return kNormal + (kNormal * kNormal * kNormal + kNormal) / (4.0 * static_cast<double>(freedom));
-}
-
 int TermNamed(std::string_view name) {
   const auto& names = TermNames();
   const auto at = std::find(names.begin(), names.end(), name);
@@ -38,6 +26,16 @@ std::string PlaceOf(const State& state, PodId pod) {
 }
 
 }  // namespace
+
+double StudentQuantile(int64_t freedom) {
+  static constexpr std::array<double, 30> kTable = {
+      12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+      2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+      2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
+  if (freedom <= 30) return kTable[static_cast<size_t>(freedom - 1)];
+  constexpr double kNormal = 1.959964;
+  return kNormal + (kNormal * kNormal * kNormal + kNormal) / (4.0 * static_cast<double>(freedom));
+}
 
 void EvidenceSum::Add(double error_ms) {
   ++count;

@@ -41,6 +41,10 @@ struct EvidenceRow {
   double error_ms() const { return predicted_change_ms - measured_change_ms; }
 };
 
+// The quantile of Student's t at 0.975: a table for 1 to 30 degrees of freedom, then the normal one
+// with a correction of first order (Abramowitz and Stegun 26.7.5), right to 0.002.
+double StudentQuantile(int64_t freedom);
+
 // Everything known of one term's errors.
 struct EvidenceSum {
   std::string application, term;

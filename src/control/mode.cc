@@ -31,12 +31,12 @@ Result<Mode> ModeNamed(std::string_view name) {
                  near.empty() ? "; there are off, shadow, advise, canary, enforce" : near);
 }
 
-Result<Mode> AvailableModeNamed(std::string_view name) {
+Result<Mode> AvailableModeNamed(std::string_view name, Mode highest) {
   TRY_ASSIGN(const Mode mode, ModeNamed(name));
-  if (mode > kHighestMode) {
+  if (mode > highest) {
     return Fail(ErrorCode::kFailedPrecondition,
                 "mode {} is not available in this version, which goes up to {}", name,
-                ModeName(kHighestMode));
+                ModeName(highest));
   }
   return mode;
 }

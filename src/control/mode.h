@@ -27,11 +27,11 @@ enum class Mode {
 std::string_view ModeName(Mode mode);
 Result<Mode> ModeNamed(std::string_view name);  // The nearest name in the message.
 
-// What this version can do. Modes above it are refused by name.
+// What this version can do where pods are moved. Modes above it are refused by name.
 inline constexpr Mode kHighestMode = Mode::kShadow;
 
 // As ModeNamed, and refuses what this version cannot do.
-Result<Mode> AvailableModeNamed(std::string_view name);
+Result<Mode> AvailableModeNamed(std::string_view name, Mode highest = kHighestMode);
 
 // What one source asks for.
 struct Wish {

@@ -34,6 +34,7 @@ Scheduler::Scheduler(SchedulerOptions options, const Clock* clock,
     : options_(std::move(options)),
       clock_(clock),
       scorer_(std::move(scorer)),
+      baseline_(NodeScorerNamed("kube-default").value()),
       actuator_(actuator),
       journal_(journal),
       leads_(std::move(leads)),
@@ -85,8 +86,10 @@ void Scheduler::Want(const ObservedPod& pod, const std::string& key) {
   }
   const auto [at, is_new] = waiting_.try_emplace(key);
   Waiting& waiting = at->second;
+  waiting.is_opted_out = pod.is_opted_out;
   if (!is_new && waiting.id == pod.id && waiting.shape == pod.shape) return;
-  if (is_new || !(waiting.id == pod.id)) waiting = {pod.id, pod.shape, clock_->Now(), ""};
+  if (is_new || !(waiting.id == pod.id))
+    waiting = {pod.id, pod.shape, clock_->Now(), "", pod.is_opted_out};
   waiting.shape = pod.shape;
   queue_.Add(key, pod.shape->priority);
 }
@@ -280,7 +283,7 @@ bool Scheduler::Decide(const std::string& key, PlacementRow* row) {
     found = {rules.Message(pod, feasibility_), RefusedBy(feasibility_), freed_, placed_};
     return Refuse(key, found.message, found.refused_by, row);
   }
-  const NodeId node = Choose(rules, pod, row);
+  const NodeId node = Choose(rules, pod, waiting, row);
   row->node = rules.nodes().node(node).name;
   tables_.Place(key, waiting.shape, row->node, PodLife::kServing);
   may_end_ |= kMayEndByPlacing;
@@ -302,9 +305,19 @@ bool Scheduler::Refuse(const std::string& key, std::string message, RejectionMas
   return is_new;
 }
 
+ChoiceGroup Scheduler::GroupOf(const Waiting& waiting) const {
+  if (share_ <= 0 || share_ >= 1 || waiting.is_opted_out) return ChoiceGroup::kNone;
+  return IsInShare(waiting.id.uid, share_) ? ChoiceGroup::kCanary : ChoiceGroup::kControl;
+}
+
 // The best; among equals any, so that many schedulers do not all take the first.
-NodeId Scheduler::Choose(const SchedulingRules& rules, PodClassId pod, PlacementRow* row) {
-  scorer_->Score(rules, pod, feasibility_, &scores_);
+NodeId Scheduler::Choose(const SchedulingRules& rules, PodClassId pod, const Waiting& waiting,
+                         PlacementRow* row) {
+  const ChoiceGroup group = GroupOf(waiting);
+  const bool is_policys = group == ChoiceGroup::kCanary || (share_ >= 1 && !waiting.is_opted_out);
+  NodeScorer* scorer = is_policys ? scorer_.get() : baseline_.get();
+  row->policy = scorer->name();
+  scorer->Score(rules, pod, feasibility_, &scores_);
   NodeId chosen = kNone;
   uint32_t equals = 0;
   const auto kept = static_cast<size_t>(options_.alternatives_kept);
@@ -329,6 +342,14 @@ NodeId Scheduler::Choose(const SchedulingRules& rules, PodClassId pod, Placement
   for (const auto& [score, n] : best) {
     if (n != chosen && row->best.size() < kept)
       row->best.emplace_back(rules.nodes().node(n).name, score);
+  }
+  if (on_choice_ && group != ChoiceGroup::kNone) {
+    on_choice_({.pod = &waiting.id,
+                .rules = &rules,
+                .pod_class = pod,
+                .feasibility = &feasibility_,
+                .node = chosen,
+                .group = group});
   }
   return chosen;
 }

@@ -15,6 +15,7 @@
 #include "base/rng.h"
 #include "cluster/scheduling_observer.h"
 #include "control/node_scorer.h"
+#include "control/own_choice.h"
 #include "control/placement_journal.h"
 #include "control/scheduling_queue.h"
 #include "control/scheduling_tables.h"
@@ -99,6 +100,13 @@ class Scheduler final : public SchedulingObserver {
     on_placed_by_others_ = std::move(callback);
   }
 
+  // The policy places this share of the pods, kube-default the others and those that are opted out.
+  // Between 0 and 1 that is a canary, of whose choices `on_choice` is told.
+  void SetShare(double share) { share_ = share; }
+  void OnChoice(std::function<void(const OwnChoice&)> callback) {
+    on_choice_ = std::move(callback);
+  }
+
   // Decides about some pods, and has them bound. True: there is more to decide at once. An error
   // is the journal's: nothing was done.
   Result<bool> Turn();
@@ -123,6 +131,7 @@ class Scheduler final : public SchedulingObserver {
     std::shared_ptr<const PodClass> shape;
     Instant since;
     std::string told;  // Why it waits, as it was said last.
+    bool is_opted_out = false;
   };
   struct Binding {
     PodIdentity id;
@@ -147,7 +156,9 @@ class Scheduler final : public SchedulingObserver {
   bool Decide(const std::string& key, PlacementRow* row);
   bool Refuse(const std::string& key, std::string message, RejectionMask refused_by,
               PlacementRow* row);
-  NodeId Choose(const SchedulingRules& rules, PodClassId pod, PlacementRow* row);
+  NodeId Choose(const SchedulingRules& rules, PodClassId pod, const Waiting& waiting,
+                PlacementRow* row);
+  ChoiceGroup GroupOf(const Waiting& waiting) const;
   const Hopeless* KnownHopeless(PodClassId pod);
   void Send(const std::string& key);
   void Answered(const std::string& key, const PodIdentity& id, BindingOutcome outcome,
@@ -157,11 +168,13 @@ class Scheduler final : public SchedulingObserver {
 
   SchedulerOptions options_;
   const Clock* clock_;
-  std::unique_ptr<NodeScorer> scorer_;
+  std::unique_ptr<NodeScorer> scorer_, baseline_;
+  double share_ = 1;
   PlacementActuator* actuator_;
   PlacementJournal* journal_;
   std::function<bool()> leads_;
   std::function<void(const PodIdentity&)> on_placed_by_others_;
+  std::function<void(const OwnChoice&)> on_choice_;
   SchedulingTables tables_;
   SchedulingQueue queue_;
   std::unordered_map<std::string, Waiting> waiting_;

@@ -134,6 +134,10 @@ namespace internal {
 void CloseDatabase::operator()(sqlite3* database) const { sqlite3_close_v2(database); }
 }  // namespace internal
 
+tl::unexpected<Error> JournalReader::Failed(int code) const {
+  return Describe(path_, database_.get(), code);
+}
+
 Result<std::unique_ptr<SqliteJournal>> SqliteJournal::Open(const std::filesystem::path& path,
                                                            const JournalOptions& options) {
   CHECK_GE(options.size_bytes, kJournalSizeMin);
@@ -292,6 +296,7 @@ Result<void> SqliteJournal::Trim() {
       std::chrono::duration_cast<std::chrono::milliseconds>(options_.retention).count();
   for (const char* sql : {"DELETE FROM decisions WHERE written_at < ? AND fate <> 'in flight'",
                           "DELETE FROM placements WHERE written_at < ? AND fate <> 'in flight'",
+                          "DELETE FROM comparisons WHERE written_at < ?",
                           "DELETE FROM evidence WHERE written_at < ?"}) {
     Statement remove(database_.get(), sql);
     remove.Bind(oldest);
@@ -314,7 +319,7 @@ Result<void> SqliteJournal::MindSize() {
 }
 
 Result<void> SqliteJournal::RemoveOldestTenth() {
-  for (const char* table : {"decisions", "placements", "evidence"}) {
+  for (const char* table : {"decisions", "placements", "comparisons", "evidence"}) {
     const std::string sql = fmt::format(
         "DELETE FROM {0} WHERE number <= (SELECT min(number) + (max(number) - min(number)) / 10 "
         "FROM {0})",

@@ -14,6 +14,9 @@
 #include "base/wall_time.h"
 #include "control/evidence.h"
 #include "control/journal.h"
+#include "control/kept_mode.h"
+#include "control/placement_comparison.h"
+#include "control/placement_evidence.h"
 #include "control/placement_journal.h"
 
 // The journal on disk: one SQLite database in WAL mode (docs/journal.md has its schema). A row that
@@ -43,7 +46,10 @@ struct CloseDatabase {
 using Database = std::unique_ptr<sqlite3, CloseDatabase>;
 }  // namespace internal
 
-class SqliteJournal final : public Journal, public EvidenceSink, public PlacementJournal {
+class SqliteJournal final : public Journal,
+                            public EvidenceSink,
+                            public PlacementJournal,
+                            public ComparisonSink {
  public:
   // Creates what is missing. Rows that an earlier process left in flight become kUnknown. kConflict
   // if another process writes there.
@@ -58,6 +64,12 @@ class SqliteJournal final : public Journal, public EvidenceSink, public Placemen
   // In one transaction, with one wait for the disk.
   Result<void> AppendPlacements(std::span<PlacementRow> rows,
                                 std::span<const PlacementEnd> ends) override;
+  Result<void> AppendComparisons(std::span<const PlacementComparison> rows,
+                                 std::span<const PlacementOutcome> outcomes) override;
+
+  // The mode of a kind of decision, as it was kept last; nothing: never.
+  Result<void> KeepMode(std::string_view kind, const KeptMode& mode);
+  Result<std::optional<KeptMode>> ModeOf(std::string_view kind);
 
   // Removes what is too old; the size is minded by Append.
   Result<void> Trim();
@@ -71,6 +83,8 @@ class SqliteJournal final : public Journal, public EvidenceSink, public Placemen
   Result<void> Exec(const char* sql);
   Result<void> Insert(const JournalRow& row, const std::string& detail);
   Result<void> InsertPlacements(std::span<PlacementRow> rows, std::span<const PlacementEnd> ends);
+  Result<void> InsertComparisons(std::span<const PlacementComparison> rows,
+                                 std::span<const PlacementOutcome> outcomes);
   Result<void> MindSize();
   Result<void> RemoveOldestTenth();
   tl::unexpected<Error> Failed(int code);
@@ -93,6 +107,13 @@ struct StoredPlacement {
   UnixMillis written_at = 0;
   PlacementRow row;
   std::string fate, failure;
+};
+
+struct StoredComparison {
+  int64_t number = 0;
+  UnixMillis written_at = 0;
+  PlacementComparison row;
+  PlacementOutcome outcome;
 };
 
 struct RowFilter {
@@ -120,12 +141,22 @@ class JournalReader {
   // first; of a journal that has none, nothing. Without `best`.
   Result<std::vector<StoredPlacement>> Placements(std::string_view pod, int64_t limit) const;
 
+  // The same of comparisons; a limit of one has its `detail`.
+  Result<std::vector<StoredComparison>> Comparisons(std::string_view pod, int64_t limit) const;
+
+  // What comparisons of a policy for an objective say, all that are kept; and those of a canary and
+  // its control group since a time.
+  Result<ShadowEvidence> Shadowed(std::string_view policy, std::string_view objective) const;
+  Result<TrialEvidence> Trial(UnixMillis since) const;
+
   // How many decisions there are, since a time, by their fate's name.
   Result<std::vector<std::pair<std::string, int64_t>>> Counts(UnixMillis since) const;
 
  private:
   JournalReader(std::filesystem::path path, internal::Database database)
       : path_(std::move(path)), database_(std::move(database)) {}
+  Result<bool> HasComparisons() const;
+  tl::unexpected<Error> Failed(int code) const;
 
   std::filesystem::path path_;
   internal::Database database_;

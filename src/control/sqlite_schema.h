@@ -70,6 +70,42 @@ CREATE TABLE IF NOT EXISTS placements (
 CREATE INDEX IF NOT EXISTS placements_by_time ON placements (written_at);
 CREATE INDEX IF NOT EXISTS placements_by_fate ON placements (fate) WHERE fate = 'in flight';
 UPDATE placements SET fate = 'unknown' WHERE fate = 'in flight';
+CREATE TABLE IF NOT EXISTS comparisons (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  written_at INTEGER NOT NULL,
+  namespace TEXT NOT NULL,
+  pod TEXT NOT NULL,
+  uid TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  scheduler TEXT NOT NULL,
+  policy TEXT NOT NULL,
+  objective TEXT NOT NULL,
+  node TEXT,
+  policy_node TEXT,
+  baseline_node TEXT,
+  policy_change REAL NOT NULL,
+  baseline_change REAL NOT NULL,
+  rules TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  nodes INTEGER NOT NULL,
+  feasible INTEGER NOT NULL,
+  waited_ms REAL NOT NULL,
+  fate TEXT NOT NULL,
+  failure TEXT NOT NULL,
+  measured_gain REAL,
+  measured_change REAL,
+  detail TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS comparisons_by_time ON comparisons (written_at);
+CREATE INDEX IF NOT EXISTS comparisons_by_uid ON comparisons (uid);
+CREATE TABLE IF NOT EXISTS modes (
+  kind TEXT PRIMARY KEY,
+  configured TEXT NOT NULL,
+  mode TEXT NOT NULL,
+  since INTEGER NOT NULL,
+  serves INTEGER NOT NULL,
+  why TEXT NOT NULL
+) STRICT;
 )";
 
 }  // namespace rudderfish::internal

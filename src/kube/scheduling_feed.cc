@@ -13,6 +13,7 @@ namespace {
 constexpr Duration kSyncStep = std::chrono::milliseconds(50);
 constexpr Duration kLongestWait = std::chrono::milliseconds(1500);
 // As kube-scheduler asks: pods that have ended take no room.
+constexpr char kFailed[] = "fieldSelector=status.phase%3DFailed";
 constexpr char kNotEnded[] = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed";
 
 struct WatchedResource {
@@ -31,6 +32,27 @@ constexpr WatchedResource kWatched[] = {{"", "namespaces"},
 bool MayPass(ErrorCode code) {
   return code == ErrorCode::kUnavailable || code == ErrorCode::kDeadlineExceeded ||
          code == ErrorCode::kConflict || code == ErrorCode::kCorruption;
+}
+
+Result<bool> IsOptedOut(const Fields& object) {
+  for (const char* where : {"metadata.labels", "metadata.annotations"}) {
+    TRY_ASSIGN(const Labels found, object.TextMap(where));
+    const std::string* value = FindLabel(found, kDoNotPlace);
+    if (value != nullptr && *value == "true") return true;
+  }
+  return false;
+}
+
+// Somebody has marked it for its end.
+Result<bool> IsDisrupted(const Fields& pod) {
+  bool is_disrupted = false;
+  TRY(pod.ForEach("status.conditions", [&](const Fields& condition) -> Result<void> {
+    TRY_ASSIGN(const std::string_view type, condition.Text("type"));
+    TRY_ASSIGN(const std::string_view status, condition.Text("status"));
+    is_disrupted = is_disrupted || (type == "DisruptionTarget" && status == "True");
+    return {};
+  }));
+  return is_disrupted;
 }
 
 Result<Metadata> MetadataOf(const Element& object) {
@@ -55,7 +77,7 @@ void SchedulingFeed::Add(std::string resource, std::string group, std::string ki
   sources_.push_back(std::move(source));
 }
 
-SchedulingFeed::SchedulingFeed(ApiClient* client, SchedulingObserver* observer)
+SchedulingFeed::SchedulingFeed(ApiClient* client, SchedulingObserver* observer, Failures failures)
     : client_(client), observer_(observer) {
   const Clock* clock = &client->clock();
   using Namespaces = Collection<Held<Labelled>>;
@@ -64,12 +86,15 @@ SchedulingFeed::SchedulingFeed(ApiClient* client, SchedulingObserver* observer)
         Held<Labelled> made;
         TRY_ASSIGN(made.meta, MetadataOf(object));
         TRY_ASSIGN(made.value.labels, Fields(object).TextMap("metadata.labels"));
+        TRY_ASSIGN(made.value.is_opted_out, IsOptedOut(Fields(object)));
         return made;
       },
       clock, nullptr);
+  namespaces_ = namespaces.get();
   namespaces->Listen([this, all = namespaces.get()](const ObjectKey& key, ChangeKind kind) {
     if (kind == ChangeKind::kGone) return observer_->NamespaceGone(key.name);
     observer_->NamespaceSeen(key.name, all->Find(key)->value.labels);
+    TellWaiting(key.name);  // It may be opted out now.
   });
   Add("namespaces", "", "Namespace", "", std::move(namespaces));
 
@@ -100,6 +125,27 @@ SchedulingFeed::SchedulingFeed(ApiClient* client, SchedulingObserver* observer)
       [this](const ObjectKey& key, ChangeKind kind) { TellPod(key, kind); });
   pods_ = pods.get();
   Add("pods", "", "Pod", kNotEnded, std::move(pods));
+  if (failures == Failures::kTold) AddFailures();
+}
+
+void SchedulingFeed::AddFailures() {
+  using Failures = Collection<Held<Failed>>;
+  auto failed = std::make_unique<Failures>(
+      [](const Element& object) -> Result<Held<Failed>> {
+        Held<Failed> made;
+        TRY_ASSIGN(made.meta, MetadataOf(object));
+        TRY_ASSIGN(const std::string_view reason, Fields(object).Text("status.reason"));
+        made.value.reason = reason;
+        return made;
+      },
+      &client_->clock(), nullptr);
+  failed->Listen([this, all = failed.get()](const ObjectKey& key, ChangeKind kind) {
+    if (kind == ChangeKind::kGone) return;
+    const Held<Failed>& pod = *all->Find(key);
+    observer_->PodFailed({key.object_namespace, key.name, pod.meta.uid}, pod.value.reason);
+  });
+  Add("pods", "", "Pod", kFailed, std::move(failed));
+  sources_.back().resource = "pods that failed";
 }
 
 void SchedulingFeed::AddSelectors(std::string resource, std::string group, std::string kind) {
@@ -175,6 +221,9 @@ Result<SchedulingFeed::Pod> SchedulingFeed::ReadPod(const Element& object) {
   pod.is_terminating = !deleted.empty();
   TRY_ASSIGN(const std::string_view phase, fields.Text("status.phase"));
   pod.has_ended = phase == "Succeeded" || phase == "Failed";
+  pod.is_running = phase == "Running";
+  TRY_ASSIGN(pod.is_disrupted, IsDisrupted(fields));
+  TRY_ASSIGN(pod.is_opted_out, IsOptedOut(fields));
   Result<PodClass> shape = ReadPodClass(object, references_);
   if (shape) {
     pod.shape = classes_.Shared(*std::move(shape));
@@ -201,10 +250,24 @@ void SchedulingFeed::TellPod(const ObjectKey& key, ChangeKind kind) {
   } else {
     waiting_.erase(key);
   }
+  const Held<Labelled>* place = namespaces_->Find({"", key.object_namespace});
+  const bool is_place_out = place != nullptr && place->value.is_opted_out;
   observer_->PodSeen({.id = {key.object_namespace, key.name, pod->meta.uid},
                       .shape = pod->shape,
                       .node = pod->node,
-                      .is_terminating = pod->is_terminating});
+                      .is_terminating = pod->is_terminating,
+                      .is_running = pod->is_running,
+                      .is_disrupted = pod->is_disrupted,
+                      .is_opted_out = pod->is_opted_out || is_place_out});
+}
+
+void SchedulingFeed::TellWaiting(const std::string& place) {
+  std::vector<ObjectKey> again;
+  for (auto at = waiting_.lower_bound({place, ""});
+       at != waiting_.end() && at->object_namespace == place; ++at) {
+    again.push_back(*at);
+  }
+  for (const ObjectKey& key : again) TellPod(key, ChangeKind::kChanged);
 }
 
 // Pods that wait are judged by what they refer to as it is now.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -26,10 +27,18 @@
 
 namespace rudderfish::kube {
 
+// On a pod or its namespace, as a label or an annotation with the value "true": no policy of ours
+// counts for it.
+inline constexpr std::string_view kDoNotPlace = "rudderfish.io/do-not-place";
+
 class SchedulingFeed {
  public:
+  // Pods that fail leave what is watched unseen: to be told of them costs a watch more.
+  enum class Failures { kUnseen, kTold };
+
   // REQUIRES: `client` and `observer` outlive this.
-  SchedulingFeed(ApiClient* client, SchedulingObserver* observer);
+  SchedulingFeed(ApiClient* client, SchedulingObserver* observer,
+                 Failures failures = Failures::kUnseen);
   SchedulingFeed(const SchedulingFeed&) = delete;
   SchedulingFeed& operator=(const SchedulingFeed&) = delete;
 
@@ -69,15 +78,19 @@ class SchedulingFeed {
     std::shared_ptr<const PodClass> shape;
     std::string node;
     bool is_terminating = false, has_ended = false;
+    bool is_running = false, is_disrupted = false, is_opted_out = false;
     std::string json;  // While it waits.
 
     bool operator==(const Pod& other) const {
       return meta == other.meta && shape == other.shape && node == other.node &&
-             is_terminating == other.is_terminating && has_ended == other.has_ended;
+             is_terminating == other.is_terminating && has_ended == other.has_ended &&
+             is_running == other.is_running && is_disrupted == other.is_disrupted &&
+             is_opted_out == other.is_opted_out;
     }
   };
   struct Labelled {
     Labels labels;
+    bool is_opted_out = false;
 
     bool operator==(const Labelled&) const = default;
   };
@@ -85,6 +98,11 @@ class SchedulingFeed {
     LabelSelector selector;
 
     bool operator==(const Selector&) const = default;
+  };
+  struct Failed {
+    std::string reason;
+
+    bool operator==(const Failed&) const = default;
   };
   struct Source {
     std::string resource, group;
@@ -99,8 +117,10 @@ class SchedulingFeed {
   void AddSelectors(std::string resource, std::string group, std::string kind);
   void AddClaims();
   void AddVolumes();
+  void AddFailures();
   Result<Pod> ReadPod(const Element& object);
   void TellPod(const ObjectKey& key, ChangeKind kind);
+  void TellWaiting(const std::string& place);
   void ReadAgain();
   void ReadAgain(const ObjectKey& key);
 
@@ -110,6 +130,7 @@ class SchedulingFeed {
   PodClasses classes_;
   simdjson::dom::parser parser_;
   std::vector<Source> sources_;
+  const Collection<Held<Labelled>>* namespaces_ = nullptr;
   Collection<Pod>* pods_ = nullptr;
   std::set<ObjectKey> waiting_;               // Pods.
   std::set<std::string> changed_namespaces_;  // Whose claims, services or controllers changed.

@@ -26,9 +26,13 @@ class FeedRecorder final : public SchedulingObserver {
   void NamespaceGone(const std::string&) override {}
   void PodSeen(const ObservedPod& pod) override { pods[pod.id.Key()] = pod; }
   void PodGone(const std::string& key) override { pods.erase(key); }
+  void PodFailed(const PodIdentity& pod, const std::string& reason) override {
+    failed.push_back(pod.Key() + " " + reason);
+  }
 
   std::map<std::string, SchedulingNode> nodes;
   std::map<std::string, ObservedPod> pods;
+  std::vector<std::string> failed;
 };
 
 void Tell(Connection* connection, const std::string& type, const std::string& object) {
@@ -79,6 +83,58 @@ TEST(SchedulingFeed, TellsWhatThereIsAndReadsWaitingPodsAnewWhenWhatTheyReferToC
     feed.Poll(std::chrono::milliseconds(20));
   EXPECT_TRUE(seen.pods.at("default/waits").shape->default_spread.has_value());
   EXPECT_FALSE(seen.pods.at("default/runs").shape->default_spread.has_value());
+}
+
+// What has failed comes of a watch of its own; of pods some are opted out, some are to end.
+void ServeFates(const SeenRequest& request, Connection* connection) {
+  connection->BeginStream();
+  const auto is_of = [&](const char* path) {
+    return request.target.find(path) != std::string::npos;
+  };
+  if (is_of("/namespaces?")) {
+    Tell(connection, "ADDED",
+         R"({"kind":"Namespace","metadata":{"name":"out","resourceVersion":"1",)"
+         R"("annotations":{"rudderfish.io/do-not-place":"true"}}})");
+  }
+  if (is_of("/pods?") && is_of("phase%3DFailed")) {
+    Tell(connection, "ADDED",
+         R"({"kind":"Pod","metadata":{"name":"gone","namespace":"default","uid":"u",)"
+         R"("resourceVersion":"1"},"status":{"phase":"Failed","reason":"Evicted"}})");
+  } else if (is_of("/pods?")) {
+    Tell(connection, "ADDED", PodJson{.name = "plain", .node = "n1"}.Text());
+    Tell(connection, "ADDED",
+         PodJson{.name = "labelled",
+                 .phase = "Pending",
+                 .labels = R"({"rudderfish.io/do-not-place":"true"})"}
+             .Text());
+    Tell(connection, "ADDED",
+         PodJson{.name = "inside", .object_namespace = "out", .phase = "Pending"}.Text());
+    Tell(connection, "ADDED",
+         R"({"kind":"Pod","metadata":{"name":"leaves","namespace":"default","uid":"u2",)"
+         R"("resourceVersion":"1"},"spec":{"nodeName":"n1"},"status":{"phase":"Running",)"
+         R"("conditions":[{"type":"DisruptionTarget","status":"True"}]}})");
+  }
+  Tell(
+      connection, "BOOKMARK",
+      R"({"metadata":{"resourceVersion":"5","annotations":{"k8s.io/initial-events-end":"true"}}})");
+  connection->Hang();
+}
+
+TEST(SchedulingFeed, TellsWhoFailedWhoIsToEndAndWhoIsOptedOut) {
+  FaultyServer server(ServeFates);
+  const SystemClock clock;
+  const auto client = ApiClient::Open({.server = server.url()}, &clock).value();
+  FeedRecorder seen;
+  SchedulingFeed feed(client.get(), &seen, SchedulingFeed::Failures::kTold);
+  const Result<void> synced = feed.Sync(std::chrono::seconds(20));
+  ASSERT_TRUE(synced.has_value()) << synced.error().message;
+  EXPECT_EQ(seen.failed, std::vector<std::string>{"default/gone Evicted"});
+  EXPECT_TRUE(seen.pods.at("default/plain").is_running);
+  EXPECT_FALSE(seen.pods.at("default/plain").is_opted_out);
+  EXPECT_TRUE(seen.pods.at("default/labelled").is_opted_out);
+  EXPECT_FALSE(seen.pods.at("default/labelled").is_running);
+  EXPECT_TRUE(seen.pods.at("out/inside").is_opted_out);
+  EXPECT_TRUE(seen.pods.at("default/leaves").is_disrupted);
 }
 
 }  // namespace

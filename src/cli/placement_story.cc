@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/placement_story.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/decision_text.h"
+#include "cli/terminal.h"
+#include "cli/text_table.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr int kStorySchemaVersion = 1;
+constexpr size_t kNodesTold = 3;
+constexpr double kMillionths = 1e6;
+
+std::string Ppm(double fraction) { return fmt::format("{:+.5g}", fraction * kMillionths); }
+
+std::string NodeOr(const std::string& node) { return node.empty() ? "-" : node; }
+
+OrderedJson OrNull(const std::optional<double>& value) {
+  return value ? OrderedJson(*value) : OrderedJson(nullptr);
+}
+
+OrderedJson JsonOf(const StoredComparison& stored) {
+  const PlacementComparison& row = stored.row;
+  return {{"number", stored.number},
+          {"written_at_ms", stored.written_at},
+          {"written_at", Rfc3339(stored.written_at)},
+          {"kind", NameOf(row.group)},
+          {"namespace", row.pod.object_namespace},
+          {"pod", row.pod.name},
+          {"uid", row.pod.uid},
+          {"scheduler", row.scheduler},
+          {"policy", row.policy},
+          {"objective", row.objective},
+          {"node", row.node},
+          {"policy_node", row.policy_node},
+          {"baseline_node", row.baseline_node},
+          {"policy_change", row.policy_change},
+          {"baseline_change", row.baseline_change},
+          {"predicted_gain", row.gain()},
+          {"rules", NameOf(row.rules)},
+          {"reason", row.reason},
+          {"nodes", row.nodes},
+          {"feasible", row.feasible},
+          {"waited_ms", row.waited_ms},
+          {"fate", stored.outcome.fate},
+          {"failure", stored.outcome.failure},
+          {"measured_gain", OrNull(stored.outcome.measured_gain)},
+          {"measured_change", OrNull(stored.outcome.measured_change)}};
+}
+
+// Whose choice it was.
+std::string ChooserOf(const PlacementComparison& row) {
+  switch (row.group) {
+    case ComparisonGroup::kCanary:
+      return row.policy + ", as one of the canary";
+    case ComparisonGroup::kControl:
+      return "kube-default, as one of the canary's control group";
+    case ComparisonGroup::kShadow:
+    case ComparisonGroup::kAdvice:
+      break;
+  }
+  return row.scheduler;
+}
+
+std::string HeadlineOf(const PlacementComparison& row) {
+  const std::string pod = row.pod.Key();
+  if (row.group == ComparisonGroup::kAdvice) {
+    return fmt::format("{} waits for {}; {} would put it on {}", pod, row.scheduler, row.policy,
+                       row.policy_node);
+  }
+  const std::string where = fmt::format("{} was put on {} by {}", pod, row.node, ChooserOf(row));
+  if (row.policy_node.empty()) return where;
+  if (row.policy_node == row.baseline_node)
+    return fmt::format("{}; {} chooses the same", where, row.policy);
+  const bool is_policys = row.node == row.policy_node;
+  return fmt::format("{}; {} would have chosen {}", where, is_policys ? "kube-default" : row.policy,
+                     is_policys ? row.baseline_node : row.policy_node);
+}
+
+std::string RulesLine(const PlacementComparison& row) {
+  switch (row.rules) {
+    case RulesVerdict::kEqual:
+      return "";
+    case RulesVerdict::kDifferent:
+      return fmt::format("Our rules would not have allowed {}\n", row.reason);
+    case RulesVerdict::kUnclear:
+      return fmt::format(
+          "Whether our rules allow it is not clear, as the node changed meanwhile: {}\n",
+          row.reason);
+    case RulesVerdict::kUnmodelled:
+      break;
+  }
+  return fmt::format("Not compared, as this is not modelled: {}\n", row.reason);
+}
+
+std::string OutcomeLine(const StoredComparison& stored) {
+  const PlacementOutcome& outcome = stored.outcome;
+  std::string text =
+      fmt::format("Came of it: {}{}", outcome.fate,
+                  outcome.failure.empty() ? "" : fmt::format(" ({})", outcome.failure));
+  if (outcome.measured_gain)
+    text += fmt::format("; asked again later, the Model says {} ppm", Ppm(*outcome.measured_gain));
+  return text + "\n";
+}
+
+std::string ConsideredTable(const OrderedJson& considered, const PlacementComparison& row,
+                            double now) {
+  using Align = TextTable::Align;
+  std::vector<TextTable::Column> columns{{"  NODE"},
+                                         {"KUBE SCORE", Align::kRight},
+                                         {"POLICY SCORE", Align::kRight},
+                                         {"OBJECTIVE ppm", Align::kRight}};
+  std::vector<std::string> plugins;
+  if (!considered.empty()) {
+    for (const auto& [name, score] : considered[0]["plugins"].items()) plugins.push_back(name);
+  }
+  for (const std::string& plugin : plugins) columns.push_back({plugin, Align::kRight});
+  TextTable table(std::move(columns));
+  for (const OrderedJson& one : considered) {
+    const auto node = one["node"].get<std::string>();
+    const char mark = node == row.node ? '*' : node == row.policy_node ? '+' : ' ';
+    std::vector<std::string> cells{fmt::format("{} {}", mark, node), one["kube_score"].dump(),
+                                   fmt::format("{:.4g}", one["policy_score"].get<double>()),
+                                   Ppm(one["objective"].get<double>() - now)};
+    for (const std::string& plugin : plugins) cells.push_back(one["plugins"][plugin].dump());
+    table.Row(std::move(cells));
+  }
+  return table.Text();
+}
+
+}  // namespace
+
+std::string ComparisonTable(std::span<const StoredComparison> rows, UnixMillis now) {
+  using Align = TextTable::Align;
+  TextTable table({{"NUMBER", Align::kRight},
+                   {"AGE", Align::kRight},
+                   {"KIND"},
+                   {"POD"},
+                   {"NODE"},
+                   {"POLICY"},
+                   {"WOULD CHOOSE"},
+                   {"GAIN ppm", Align::kRight},
+                   {"LATER ppm", Align::kRight},
+                   {"RULES"},
+                   {"FATE"}});
+  for (const StoredComparison& stored : rows) {
+    const PlacementComparison& row = stored.row;
+    const bool is_asked = !row.policy_node.empty();
+    const auto& later = stored.outcome.measured_gain;
+    table.Row({std::to_string(stored.number), Age(stored.written_at, now),
+               std::string(NameOf(row.group)), row.pod.Key(), NodeOr(row.node), row.policy,
+               NodeOr(row.policy_node), is_asked ? Ppm(row.gain()) : "-", later ? Ppm(*later) : "-",
+               std::string(NameOf(row.rules)), stored.outcome.fate});
+  }
+  return table.Text();
+}
+
+std::string ComparisonsJson(std::span<const StoredComparison> rows) {
+  OrderedJson json{{"schema_version", kStorySchemaVersion}, {"comparisons", OrderedJson::array()}};
+  for (const StoredComparison& row : rows) json["comparisons"].push_back(JsonOf(row));
+  return json.dump(2) + "\n";
+}
+
+Result<std::string> ComparisonStory(const StoredComparison& stored, UnixMillis now) {
+  const PlacementComparison& row = stored.row;
+  TRY_ASSIGN(const OrderedJson detail, ParseOrderedJson(row.detail, "the journal"));
+  std::string text = fmt::format("{}\n", Bold(HeadlineOf(row)));
+  text += fmt::format(
+      "comparison {}, {} ago ({} UTC); {} of {} nodes could take it; it waited {:.0f} ms\n\n",
+      stored.number, Age(stored.written_at, now), DateAndTime(stored.written_at), row.feasible,
+      row.nodes, row.waited_ms);
+  text += RulesLine(row);
+  if (!row.policy_node.empty()) {
+    text +=
+        fmt::format("Predicted, in ppm of {} (less is better): {} on {}, {} on {}: a gain of {}\n",
+                    row.objective, Ppm(row.baseline_change), row.baseline_node,
+                    Ppm(row.policy_change), row.policy_node, Ppm(row.gain()));
+  }
+  text += OutcomeLine(stored);
+  if (!detail.contains("considered")) return text;
+  try {
+    text +=
+        "\nConsidered, the best by kube-scheduler's scores (* where it is, + where the policy "
+        "would put it):\n";
+    text += ConsideredTable(detail["considered"], row, detail["objective"].get<double>());
+    if (detail["refused"].empty()) return text;
+    text += "\nNot allowed:\n";
+    for (const OrderedJson& one : detail["refused"])
+      text += fmt::format("  {}  {}\n", Counted(one["nodes"].get<int64_t>(), "node"),
+                          one["reason"].get<std::string>());
+  } catch (const OrderedJson::exception& error) {
+    return Fail(ErrorCode::kCorruption, "the journal: comparison {}: {}", stored.number,
+                error.what());
+  }
+  return text;
+}
+
+Result<std::string> ComparisonJson(const StoredComparison& stored) {
+  TRY_ASSIGN(OrderedJson detail, ParseOrderedJson(stored.row.detail, "the journal"));
+  OrderedJson json{{"schema_version", kStorySchemaVersion}};
+  json.update(JsonOf(stored));
+  json["detail"] = std::move(detail);
+  return json.dump(2) + "\n";
+}
+
+std::string PlacementStory(const StoredPlacement& stored, UnixMillis now) {
+  const PlacementRow& row = stored.row;
+  const std::string headline =
+      row.node.empty() ? fmt::format("{} waits: {}", row.pod.Key(), row.reason)
+                       : fmt::format("{} was put on {} by {}", row.pod.Key(), row.node, row.policy);
+  return fmt::format(
+      "{}\ndecision {} of the scheduler {}, {} ago ({} UTC), attempt {}; {} of {} nodes could take "
+      "it; it waited {:.0f} ms\nCame of it: {}{}\n",
+      Bold(headline), row.number, row.scheduler, Age(stored.written_at, now),
+      DateAndTime(stored.written_at), row.attempt, row.feasible, row.nodes, row.waited_ms,
+      stored.fate, stored.failure.empty() ? "" : fmt::format(" ({})", stored.failure));
+}
+
+std::string PlacementJson(const StoredPlacement& stored) {
+  const PlacementRow& row = stored.row;
+  const OrderedJson json{{"schema_version", kStorySchemaVersion},
+                         {"number", row.number},
+                         {"written_at_ms", stored.written_at},
+                         {"namespace", row.pod.object_namespace},
+                         {"pod", row.pod.name},
+                         {"uid", row.pod.uid},
+                         {"node", row.node},
+                         {"scheduler", row.scheduler},
+                         {"policy", row.policy},
+                         {"attempt", row.attempt},
+                         {"waited_ms", row.waited_ms},
+                         {"nodes", row.nodes},
+                         {"feasible", row.feasible},
+                         {"reason", row.reason},
+                         {"fate", stored.fate},
+                         {"failure", stored.failure}};
+  return json.dump(2) + "\n";
+}
+
+std::string PendingStoryText(const OrderedJson& pending) {
+  const auto text_of = [&](const char* key) { return pending[key].get<std::string>(); };
+  std::string text = Bold(fmt::format("{} waits for {}, for {:.0f} s", text_of("pod"),
+                                      text_of("scheduler"), pending["waited_s"].get<double>())) +
+                     "\n";
+  for (const OrderedJson& gate : pending["gates"])
+    text += fmt::format("It is held by the scheduling gate {}.\n", gate.get<std::string>());
+  for (const OrderedJson& what : pending["unmodelled"])
+    text += fmt::format("What follows leaves out what is not modelled: the pod {}.\n",
+                        what.get<std::string>());
+  const std::string message = text_of("message");
+  text += message.empty() ? fmt::format("{} of {} nodes may take it{}.\n",
+                                        pending["feasible"].dump(), pending["nodes"].dump(),
+                                        text_of("choice").empty()
+                                            ? ""
+                                            : fmt::format("; {} would put it on {}",
+                                                          text_of("policy"), text_of("choice")))
+                          : message + "\n";
+  TextTable table({{""}, {""}, {""}}, 2);
+  for (const OrderedJson& group : pending["refused"]) {
+    const auto nodes = group["nodes"].get<std::vector<std::string>>();
+    std::string names;
+    for (size_t i = 0; i < std::min(nodes.size(), kNodesTold); ++i)
+      names += (i == 0 ? "" : ", ") + nodes[i];
+    if (nodes.size() > kNodesTold) names += fmt::format(" and {} more", nodes.size() - kNodesTold);
+    table.Row({Counted(static_cast<int64_t>(nodes.size()), "node"),
+               group["reason"].get<std::string>(), names});
+  }
+  return table.empty() ? text : text + "\n" + table.Text();
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "base/wall_time.h"
+#include "control/mode.h"
+
+// The mode that a kind of decision has come to by promotions, kept in the journal, so that a start
+// anew changes nothing. It counts for as long as the configuration says what it said then: whoever
+// writes another mode there begins anew.
+
+namespace rudderfish {
+
+struct KeptMode {
+  Mode configured = Mode::kShadow;  // What the configuration said.
+  Mode mode = Mode::kShadow;
+  UnixMillis since = 0;
+  // It has begun to serve: pods that name us are placed whatever the mode, by the policy or not.
+  bool serves = false;
+  std::string why;  // In words: who or what has set it.
+
+  bool operator==(const KeptMode&) const = default;
+};
+
+}  // namespace rudderfish

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "cluster/scheduling_observer.h"
+#include "model/scheduling_rules.h"
+
+// How a Scheduler shares its pods between its policy and kube-default: all by the policy (1), none
+// (0), or a canary with the others as its control group, at the same time on the same cluster.
+
+namespace rudderfish {
+
+enum class ChoiceGroup {
+  kNone,  // No canary runs, or the pod is opted out.
+  kCanary,
+  kControl,
+};
+
+// Whether the pod of that uid is among the share, 0 to 1, that a canary takes: by a hash, so that
+// it stays there whoever asks and however often (FNV-1a with a finaliser, so that uids that differ
+// in their last letters are spread).
+bool IsInShare(std::string_view uid, double share);
+
+// A choice that was made and not yet carried out. Pointers are valid while it is told.
+struct OwnChoice {
+  const PodIdentity* pod = nullptr;
+  const SchedulingRules* rules = nullptr;
+  PodClassId pod_class = kNone;
+  const Feasibility* feasibility = nullptr;
+  NodeId node = kNone;
+  ChoiceGroup group = ChoiceGroup::kNone;
+};
+
+}  // namespace rudderfish

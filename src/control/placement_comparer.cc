@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/placement_comparer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/json.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr size_t kRecentMax = 512;      // Pods placed lately.
+constexpr size_t kUnwrittenMax = 4096;  // Beyond it comparisons are given up.
+constexpr size_t kUidsMax = 500'000;
+constexpr int kAdvicesATurn = 64;
+constexpr size_t kRowsAWrite = 256;
+
+OrderedJson TermsJson(const Objective& objective, const ClusterTerms& terms) {
+  OrderedJson json = OrderedJson::object();
+  for (int i = 0; i < kObjectiveTerms; ++i) {
+    if (objective.weight[i] == 0) continue;
+    json[std::string(kObjectiveTermNames[i])] =
+        ObjectiveTermValue(static_cast<ObjectiveTerm>(i), terms);
+  }
+  return json;
+}
+
+using RefusalKind = std::pair<Rejection, uint32_t>;  // With what is lacking of resources.
+
+RefusalKind KindOf(const Feasibility& feasibility, NodeId node) {
+  const Rejection rejection = feasibility.rejection[node];
+  return {rejection, rejection == Rejection::kResources ? feasibility.short_of[node] : 0};
+}
+
+// kube-scheduler's words for one node that is refused.
+std::string ReasonOf(const SchedulingRules& rules, PodClassId pod, const Feasibility& all,
+                     NodeId node) {
+  Feasibility one = all;
+  std::fill(one.rejection.begin(), one.rejection.end(), Rejection::kNone);
+  one.rejection[node] = all.rejection[node];
+  std::string text;
+  for (const auto& [reason, count] : rules.CountReasons(pod, one)) {
+    text += (text.empty() ? "" : ", ") + reason;
+  }
+  return text;
+}
+
+}  // namespace
+
+PlacementComparer::PlacementComparer(Options options, const Clock* clock,
+                                     std::unique_ptr<NodeScorer> policy, Scheduler* next,
+                                     ComparisonSink* sink)
+    : options_(std::move(options)),
+      clock_(clock),
+      policy_(std::move(policy)),
+      next_(next),
+      sink_(sink),
+      objective_(options_.objective) {}
+
+void PlacementComparer::NodeSeen(const SchedulingNode& node) {
+  node_changed_at_[node.name] = clock_->Now();
+  next_->NodeSeen(node);
+}
+
+void PlacementComparer::PodSeen(const ObservedPod& pod) {
+  const std::string key = pod.id.Key();
+  if (pod.node.empty()) {
+    Seen& seen = waits_[key];
+    if (!(seen.id == pod.id)) seen = {.id = pod.id, .shape = pod.shape, .since = clock_->Now()};
+    seen.shape = pod.shape;
+    seen.is_opted_out = pod.is_opted_out;
+    const bool may_advise = comparing_ == Comparing::kAdvise && !seen.is_advised &&
+                            !pod.is_opted_out && !IsOurs(*pod.shape);
+    if (may_advise) {
+      seen.is_advised = true;
+      to_advise_.push_back(key);
+    }
+    next_->PodSeen(pod);
+    return;
+  }
+  const bool is_news = next_->tables().NodeOf(key) != pod.node;
+  if (const auto seen = waits_.find(key); seen != waits_.end()) {
+    const bool is_to_compare = seen->second.id == pod.id && is_news && !IsOurs(*pod.shape) &&
+                               !pod.is_opted_out && comparing_ != Comparing::kNothing;
+    if (is_to_compare) CompareOther(pod, seen->second);
+    waits_.erase(seen);
+  }
+  if (is_news) {
+    recent_.push_back({clock_->Now(), key, pod.shape, pod.node});
+    if (recent_.size() > kRecentMax) recent_.pop_front();
+  }
+  Follow(pod, key);
+  next_->PodSeen(pod);
+}
+
+void PlacementComparer::Follow(const ObservedPod& pod, const std::string& key) {
+  const auto at = followed_.find(key);
+  if (at == followed_.end() || !(at->second.id == pod.id)) return;
+  Followed& followed = at->second;
+  if (pod.is_running && !std::exchange(followed.is_started, true)) {
+    outcomes_.push_back({.uid = pod.id.uid, .fate = "started"});
+  }
+  if (pod.is_disrupted && !std::exchange(followed.is_disrupted, true)) {
+    outcomes_.push_back({.uid = pod.id.uid, .fate = "evicted", .failure = "DisruptionTarget"});
+  }
+}
+
+void PlacementComparer::PodGone(const std::string& key) {
+  waits_.erase(key);
+  if (const auto at = followed_.find(key); at != followed_.end()) {
+    outcomes_.push_back(
+        {.uid = at->second.id.uid, .fate = at->second.is_started ? "ended" : "gone"});
+    followed_.erase(at);
+  }
+  next_->PodGone(key);
+}
+
+void PlacementComparer::PodFailed(const PodIdentity& pod, const std::string& reason) {
+  if (uids_.contains(pod.uid)) {
+    outcomes_.push_back(
+        {.uid = pod.uid, .fate = reason == "Evicted" ? "evicted" : "failed", .failure = reason});
+  }
+  next_->PodFailed(pod, reason);
+}
+
+PlacementComparison PlacementComparer::NewRow(const Seen& seen) const {
+  return {.pod = seen.id,
+          .scheduler = seen.shape->scheduler,
+          .policy = std::string(policy_->name()),
+          .objective = options_.objective_text,
+          .waited_ms = Seconds(clock_->Now() - seen.since) * 1000};
+}
+
+NodeId PlacementComparer::BestBy(const std::vector<double>& scores, NodeId rather) const {
+  NodeId best = kNone;
+  for (NodeId n = 0; n < static_cast<NodeId>(feasibility_.rejection.size()); ++n) {
+    if (!feasibility_.IsFeasible(n)) continue;
+    const bool is_better = best == kNone || scores[n] > scores[best];
+    if (is_better || (n == rather && scores[n] == scores[best])) best = n;
+  }
+  return best;
+}
+
+void PlacementComparer::ScoreByPolicy(const SchedulingRules& rules, PodClassId pod) {
+  policy_->Score(rules, pod, feasibility_, &policy_scores_);
+}
+
+void PlacementComparer::ScoreByKube(const SchedulingRules& rules, PodClassId pod) {
+  ScoreAsKube(rules, pod, feasibility_, &kube_);
+  kube_scores_.assign(kube_.total.begin(), kube_.total.end());
+}
+
+// What the Model says of both, and what else was considered. REQUIRES: all scores are there.
+void PlacementComparer::Judge(const SchedulingRules& rules, PodClassId pod, NodeId policy,
+                              NodeId baseline, PlacementComparison* row) {
+  objective_.Read(rules.nodes());
+  const double now = objective_.Cost(objective_.Now());
+  const auto change = [&](NodeId node) {
+    const PodChange more{.node = node, .pods = 1, .held = rules.compiled(pod).holding.held};
+    return objective_.Cost(objective_.After({&more, 1})) - now;
+  };
+  row->policy_node = rules.nodes().node(policy).name;
+  row->policy_change = change(policy);
+  row->baseline_node = rules.nodes().node(baseline).name;
+  row->baseline_change = policy == baseline ? row->policy_change : change(baseline);
+  row->detail = DetailOf(rules, pod, {policy, baseline});
+}
+
+std::string PlacementComparer::DetailOf(const SchedulingRules& rules, PodClassId pod,
+                                        std::initializer_list<NodeId> chosen) {
+  const auto count = static_cast<NodeId>(feasibility_.rejection.size());
+  std::vector<NodeId> told;
+  const auto is_before = [&](NodeId a, NodeId b) {
+    return kube_scores_[a] != kube_scores_[b] ? kube_scores_[a] > kube_scores_[b] : a < b;
+  };
+  for (NodeId n = 0; n < count; ++n) {
+    if (!feasibility_.IsFeasible(n)) continue;
+    if (told.size() == options_.nodes_told && !is_before(n, told.back())) continue;
+    if (told.size() == options_.nodes_told) told.pop_back();
+    told.insert(std::upper_bound(told.begin(), told.end(), n, is_before), n);
+  }
+  for (const NodeId node : chosen) {
+    if (std::find(told.begin(), told.end(), node) == told.end()) told.push_back(node);
+  }
+  const auto terms = [&](NodeId node) {
+    const PodChange more{.node = node, .pods = 1, .held = rules.compiled(pod).holding.held};
+    return objective_.After({&more, 1});
+  };
+  OrderedJson json{{"objective", objective_.Cost(objective_.Now())},
+                   {"terms", TermsJson(objective_.objective(), objective_.Now())},
+                   {"considered", OrderedJson::array()},
+                   {"refused", OrderedJson::array()}};
+  for (const NodeId node : told) {
+    const ClusterTerms after = terms(node);
+    OrderedJson one{{"node", rules.nodes().node(node).name},
+                    {"policy_score", policy_scores_[node]},
+                    {"kube_score", kube_.total[node]},
+                    {"objective", objective_.Cost(after)},
+                    {"terms", TermsJson(objective_.objective(), after)},
+                    {"plugins", OrderedJson::object()}};
+    for (int i = 0; i < kScorePluginCount; ++i) {
+      one["plugins"][std::string(NameOf(static_cast<ScorePlugin>(i)))] = kube_.of_plugin[i][node];
+    }
+    json["considered"].push_back(std::move(one));
+  }
+  for (const auto& [reason, nodes] : rules.CountReasons(pod, feasibility_)) {
+    json["refused"].push_back({{"reason", reason}, {"nodes", nodes}});
+  }
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+// REQUIRES: feasibility_ is of the pod; it is again, and scores that were taken before are not.
+RulesVerdict PlacementComparer::CheckRules(const Seen& seen, PodClassId pod,
+                                           const std::string& node, NodeId at,
+                                           std::string* reason) {
+  if (at == kNone) {
+    *reason = fmt::format("{} is not known here", node);
+    return RulesVerdict::kUnclear;
+  }
+  if (feasibility_.IsFeasible(at)) return RulesVerdict::kEqual;
+  SchedulingTables& tables = next_->tables();
+  SchedulingRules& rules = tables.Rules();
+  *reason = fmt::format("{}: {}", node, ReasonOf(rules, pod, feasibility_, at));
+  // What the other scheduler had not decided yet when it decided about this pod.
+  std::vector<const Placed*> later;
+  for (const Placed& placed : recent_) {
+    if (placed.at >= seen.since && tables.NodeOf(placed.key) == placed.node)
+      later.push_back(&placed);
+  }
+  for (const Placed* placed : later) tables.Remove(placed->key);
+  Feasibility before;
+  rules.Filter(pod, &before);
+  const bool was_feasible = before.IsFeasible(at);
+  for (const Placed* placed : later)
+    tables.Place(placed->key, placed->shape, placed->node, PodLife::kServing);
+  if (was_feasible) {
+    reason->clear();
+    return RulesVerdict::kEqual;
+  }
+  const auto changed = node_changed_at_.find(node);
+  const bool is_changed = changed != node_changed_at_.end() && changed->second >= seen.since;
+  return is_changed ? RulesVerdict::kUnclear : RulesVerdict::kDifferent;
+}
+
+void PlacementComparer::CompareOther(const ObservedPod& pod, const Seen& seen) {
+  if (rows_.size() >= kUnwrittenMax) return;
+  PlacementComparison row = NewRow(seen);
+  row.group = ComparisonGroup::kShadow;
+  row.node = row.baseline_node = pod.node;
+  SchedulingRules& rules = next_->tables().Rules();
+  row.nodes = rules.nodes().size();
+  if (!seen.shape->unmodelled.empty()) {
+    row.rules = RulesVerdict::kUnmodelled;
+    row.reason = fmt::format("the pod {}", fmt::join(seen.shape->unmodelled, "; "));
+    rows_.push_back(std::move(row));
+    return;
+  }
+  const PodClassId id = rules.Register(seen.shape);
+  rules.Filter(id, &feasibility_);
+  row.feasible = feasibility_.feasible;
+  const NodeId at = rules.nodes().Find(pod.node);
+  row.rules = CheckRules(seen, id, pod.node, at, &row.reason);
+  if (row.rules == RulesVerdict::kEqual && feasibility_.IsFeasible(at)) {
+    ScoreByPolicy(rules, id);
+    ScoreByKube(rules, id);
+    Judge(rules, id, BestBy(policy_scores_, at), at, &row);
+  }
+  Begin(row, seen.shape);
+  rows_.push_back(std::move(row));
+}
+
+void PlacementComparer::NoteOwnChoice(const OwnChoice& choice) {
+  if (choice.group == ChoiceGroup::kNone || rows_.size() >= kUnwrittenMax) return;
+  const auto seen = waits_.find(choice.pod->Key());
+  if (seen == waits_.end()) return;
+  PlacementComparison row = NewRow(seen->second);
+  const bool is_canary = choice.group == ChoiceGroup::kCanary;
+  row.group = is_canary ? ComparisonGroup::kCanary : ComparisonGroup::kControl;
+  const SchedulingRules& rules = *choice.rules;
+  row.nodes = rules.nodes().size();
+  row.feasible = choice.feasibility->feasible;
+  row.node = rules.nodes().node(choice.node).name;
+  feasibility_ = *choice.feasibility;
+  ScoreByPolicy(rules, choice.pod_class);
+  ScoreByKube(rules, choice.pod_class);
+  const NodeId policy = is_canary ? choice.node : BestBy(policy_scores_, choice.node);
+  const NodeId baseline = is_canary ? BestBy(kube_scores_, choice.node) : choice.node;
+  Judge(rules, choice.pod_class, policy, baseline, &row);
+  Begin(row, seen->second.shape);
+  rows_.push_back(std::move(row));
+}
+
+// What comes of it is followed from now on.
+void PlacementComparer::Begin(const PlacementComparison& row,
+                              const std::shared_ptr<const PodClass>& shape) {
+  const std::string key = row.pod.Key();
+  if (uids_.size() >= kUidsMax) uids_.clear();
+  uids_.insert(row.pod.uid);
+  const bool is_policys = row.node == row.policy_node;
+  followed_[key] = {.id = row.pod,
+                    .shape = shape,
+                    .node = row.node,
+                    .other_node = is_policys ? row.baseline_node : row.policy_node,
+                    .is_policy_choice = is_policys};
+  if (!row.policy_node.empty()) due_.push_back({clock_->Now() + options_.settle, key, row.pod.uid});
+}
+
+void PlacementComparer::Advise(const std::string& key) {
+  const auto at = waits_.find(key);
+  if (at == waits_.end() || !at->second.shape->unmodelled.empty()) return;
+  PlacementComparison row = NewRow(at->second);
+  row.group = ComparisonGroup::kAdvice;
+  SchedulingRules& rules = next_->tables().Rules();
+  const PodClassId id = rules.Register(at->second.shape);
+  rules.Filter(id, &feasibility_);
+  row.nodes = rules.nodes().size();
+  row.feasible = feasibility_.feasible;
+  if (row.feasible == 0) return;  // kube-scheduler says why.
+  ScoreByPolicy(rules, id);
+  ScoreByKube(rules, id);
+  const NodeId policy = BestBy(policy_scores_, kNone);
+  Judge(rules, id, policy, BestBy(kube_scores_, policy), &row);
+  rows_.push_back(std::move(row));
+}
+
+// The Model is asked again, of the state as it has become.
+void PlacementComparer::Measure(const std::string& key, const std::string& uid) {
+  const auto at = followed_.find(key);
+  if (at == followed_.end() || at->second.id.uid != uid) return;
+  const Followed& followed = at->second;
+  SchedulingTables& tables = next_->tables();
+  if (tables.NodeOf(key) != followed.node) return;
+  SchedulingRules& rules = tables.Rules();
+  const NodeId node = rules.nodes().Find(followed.node);
+  const NodeId other = rules.nodes().Find(followed.other_node);
+  if (node == kNone || other == kNone) return;
+  const Resources held = rules.compiled(rules.Register(followed.shape)).holding.held;
+  const PodChange less{.node = node, .pods = -1, .held = held};
+  const PodChange moved[] = {less, {.node = other, .pods = 1, .held = held}};
+  const double now = objective_.Cost(objective_.Now());
+  const double elsewhere = objective_.Cost(objective_.After(moved));
+  PlacementOutcome outcome{.uid = uid};
+  outcome.measured_change = now - objective_.Cost(objective_.After({&less, 1}));
+  outcome.measured_gain = followed.is_policy_choice ? elsewhere - now : now - elsewhere;
+  outcomes_.push_back(std::move(outcome));
+}
+
+Result<void> PlacementComparer::Turn() {
+  const Instant now = clock_->Now();
+  for (int i = 0; i < kAdvicesATurn && !to_advise_.empty(); ++i) {
+    Advise(to_advise_.front());
+    to_advise_.pop_front();
+  }
+  if (!due_.empty() && due_.front().at <= now) {
+    objective_.Read(next_->tables().Rules().nodes());
+    for (; !due_.empty() && due_.front().at <= now; due_.pop_front())
+      Measure(due_.front().key, due_.front().uid);
+  }
+  if (now - flushed_ < options_.flush && rows_.size() < kRowsAWrite) return {};
+  return Flush();
+}
+
+Result<void> PlacementComparer::Flush() {
+  flushed_ = clock_->Now();
+  if (rows_.empty() && outcomes_.empty()) return {};
+  TRY(sink_->AppendComparisons(rows_, outcomes_));
+  outcomes_.clear();
+  const std::vector<PlacementComparison> written = std::exchange(rows_, {});
+  for (const PlacementComparison& row : written) {
+    if (on_advice_ && row.group == ComparisonGroup::kAdvice) on_advice_(row);
+  }
+  return {};
+}
+
+PlacementComparer::Waiting PlacementComparer::CountWaiting() const {
+  Waiting waiting;
+  for (const auto& [key, seen] : waits_) ++(IsOurs(*seen.shape) ? waiting.ours : waiting.others);
+  return waiting;
+}
+
+std::optional<PendingStory> PlacementComparer::Explain(const std::string& key) {
+  const auto at = waits_.find(key);
+  if (at == waits_.end()) return std::nullopt;
+  const Seen& seen = at->second;
+  SchedulingRules& rules = next_->tables().Rules();
+  PendingStory story{.pod = seen.id,
+                     .scheduler = seen.shape->scheduler,
+                     .waited_ms = Seconds(clock_->Now() - seen.since) * 1000,
+                     .nodes = rules.nodes().size(),
+                     .gates = seen.shape->gates,
+                     .unmodelled = seen.shape->unmodelled};
+  const PodClassId id = rules.Register(seen.shape);
+  rules.Filter(id, &feasibility_);
+  story.feasible = feasibility_.feasible;
+  if (story.feasible == 0) story.message = rules.Message(id, feasibility_);
+  // Nodes that are refused for the same are one group; a node that lacks two things is of a group
+  // of its own kind.
+  std::map<RefusalKind, std::vector<NodeId>> refused;
+  for (NodeId n = 0; n < rules.nodes().size(); ++n) {
+    if (!feasibility_.IsFeasible(n)) refused[KindOf(feasibility_, n)].push_back(n);
+  }
+  for (const auto& [kind, nodes] : refused) {
+    PendingStory::Group group{.reason = kind.first == Rejection::kPod
+                                            ? std::string(rules.RejectionOfPod(id))
+                                            : ReasonOf(rules, id, feasibility_, nodes[0])};
+    for (const NodeId n : nodes) group.nodes.push_back(rules.nodes().node(n).name);
+    story.groups.push_back(std::move(group));
+  }
+  std::stable_sort(story.groups.begin(), story.groups.end(),
+                   [](const auto& a, const auto& b) { return a.nodes.size() > b.nodes.size(); });
+  if (story.feasible == 0 || !story.unmodelled.empty()) return story;
+  ScoreByPolicy(rules, id);
+  story.choice = rules.nodes().node(BestBy(policy_scores_, kNone)).name;
+  return story;
+}
+
+}  // namespace rudderfish

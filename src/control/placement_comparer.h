@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/clock.h"
+#include "cluster/scheduling_observer.h"
+#include "control/node_objective.h"
+#include "control/node_scorer.h"
+#include "control/placement_comparison.h"
+#include "control/scheduler.h"
+#include "model/kube_scores.h"
+
+// Looks over the shoulder of whoever places pods. It stands before a Scheduler, which it tells all
+// that it is told: so that a pod that another scheduler has bound is judged on the state right
+// before. What our policy would have chosen, what the Model says of both, whether our rules allow
+// the other's node; later, what came of the pod. The Scheduler tells it of its own choices while a
+// canary runs.
+//
+// Other schedulers count on what they have decided a moment before the cluster shows it; we do not
+// see that. Where our rules forbid a node, pods that were bound since this one was seen are taken
+// away and the rules are asked again.
+//
+// One thread.
+
+namespace rudderfish {
+
+enum class Comparing { kNothing, kShadow, kAdvise };
+
+// Why a pod waits, on the state as it is now.
+struct PendingStory {
+  struct Group {
+    std::string reason;  // kube-scheduler's words.
+    std::vector<std::string> nodes;
+  };
+  PodIdentity pod;
+  std::string scheduler;
+  double waited_ms = 0;
+  int nodes = 0, feasible = 0;
+  std::string message;        // As kube-scheduler puts it; empty: some node may take it.
+  std::vector<Group> groups;  // Most nodes first.
+  std::string choice;         // Where our policy would put it; empty: nowhere.
+  std::vector<std::string> gates, unmodelled;
+};
+
+class PlacementComparer final : public SchedulingObserver {
+ public:
+  struct Options {
+    std::string scheduler_name;  // Ours; pods of other names are others'.
+    Objective objective;
+    std::string objective_text;
+    Duration settle = std::chrono::seconds(30);  // Until a choice is measured.
+    Duration flush = std::chrono::milliseconds(500);
+    size_t nodes_told = 3;  // Of each comparison, beside the two chosen.
+  };
+
+  // All outlive it; `next` is told what this is told.
+  PlacementComparer(Options options, const Clock* clock, std::unique_ptr<NodeScorer> policy,
+                    Scheduler* next, ComparisonSink* sink);
+
+  void NodeSeen(const SchedulingNode& node) override;
+  void NodeGone(const std::string& name) override { next_->NodeGone(name); }
+  void NamespaceSeen(const std::string& name, const Labels& labels) override {
+    next_->NamespaceSeen(name, labels);
+  }
+  void NamespaceGone(const std::string& name) override { next_->NamespaceGone(name); }
+  void PodSeen(const ObservedPod& pod) override;
+  void PodGone(const std::string& key) override;
+  void PodFailed(const PodIdentity& pod, const std::string& reason) override;
+
+  void SetComparing(Comparing what) { comparing_ = what; }
+
+  // Told of each advice once it is written.
+  void OnAdvice(std::function<void(const PlacementComparison&)> callback) {
+    on_advice_ = std::move(callback);
+  }
+
+  // The Scheduler has chosen for a pod of its own, and has not yet placed it.
+  void NoteOwnChoice(const OwnChoice& choice);
+
+  // Measures what is due, advises, writes. An error is the journal's.
+  Result<void> Turn();
+  Result<void> Flush();
+
+  // Nothing: no pod of that name ("namespace/name") waits.
+  std::optional<PendingStory> Explain(const std::string& key);
+
+  // How many pods wait for other schedulers and for ours.
+  struct Waiting {
+    size_t others = 0, ours = 0;
+  };
+  Waiting CountWaiting() const;
+
+ private:
+  struct Seen {
+    PodIdentity id;
+    std::shared_ptr<const PodClass> shape;
+    Instant since;
+    bool is_opted_out = false, is_advised = false;
+  };
+  struct Followed {
+    PodIdentity id;
+    std::shared_ptr<const PodClass> shape;
+    std::string node, other_node;
+    bool is_policy_choice = false;  // `node` is the policy's.
+    bool is_started = false, is_disrupted = false;
+  };
+  struct Placed {
+    Instant at;
+    std::string key;
+    std::shared_ptr<const PodClass> shape;
+    std::string node;
+  };
+
+  bool IsOurs(const PodClass& shape) const { return shape.scheduler == options_.scheduler_name; }
+  void CompareOther(const ObservedPod& pod, const Seen& seen);
+  PlacementComparison NewRow(const Seen& seen) const;
+  void Advise(const std::string& key);
+  // Where a scorer would put it; of equals `rather`, if it is one of them.
+  NodeId BestBy(const std::vector<double>& scores, NodeId rather) const;
+  void ScoreByPolicy(const SchedulingRules& rules, PodClassId pod);
+  void ScoreByKube(const SchedulingRules& rules, PodClassId pod);
+  void Judge(const SchedulingRules& rules, PodClassId pod, NodeId policy, NodeId baseline,
+             PlacementComparison* row);
+  std::string DetailOf(const SchedulingRules& rules, PodClassId pod,
+                       std::initializer_list<NodeId> chosen);
+  RulesVerdict CheckRules(const Seen& seen, PodClassId pod, const std::string& node, NodeId at,
+                          std::string* reason);
+  void Follow(const ObservedPod& pod, const std::string& key);
+  void Begin(const PlacementComparison& row, const std::shared_ptr<const PodClass>& shape);
+  void Measure(const std::string& key, const std::string& uid);
+
+  Options options_;
+  const Clock* clock_;
+  std::unique_ptr<NodeScorer> policy_;
+  Scheduler* next_;
+  ComparisonSink* sink_;
+  std::function<void(const PlacementComparison&)> on_advice_;
+  Comparing comparing_ = Comparing::kNothing;
+  std::unordered_map<std::string, Seen> waits_;
+  std::unordered_map<std::string, Followed> followed_;
+  std::unordered_set<std::string> uids_;  // Of all that was compared.
+  std::unordered_map<std::string, Instant> node_changed_at_;
+  std::deque<Placed> recent_;
+  struct Due {
+    Instant at;
+    std::string key, uid;
+  };
+  std::deque<Due> due_;
+  std::deque<std::string> to_advise_;
+  std::vector<PlacementComparison> rows_;
+  std::vector<PlacementOutcome> outcomes_;
+  Instant flushed_;
+  NodeObjective objective_;
+  Feasibility feasibility_;
+  KubeScores kube_;
+  std::vector<double> policy_scores_, kube_scores_;
+};
+
+}  // namespace rudderfish

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/placement_comparer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace rudderfish {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+class ComparisonList final : public ComparisonSink {
+ public:
+  Result<void> AppendComparisons(std::span<const PlacementComparison> added,
+                                 std::span<const PlacementOutcome> more) override {
+    rows.insert(rows.end(), added.begin(), added.end());
+    outcomes.insert(outcomes.end(), more.begin(), more.end());
+    return {};
+  }
+  std::vector<PlacementComparison> rows;
+  std::vector<PlacementOutcome> outcomes;
+};
+
+// Nothing is bound: the tests tell what the cluster shows.
+class BindingList final : public PlacementActuator {
+ public:
+  void Bind(const PodIdentity& pod, const std::string& node, OnDone) override {
+    asked[pod.name] = node;
+  }
+  void TellPlaced(const PodIdentity&, const std::string&) override {}
+  void TellWaiting(const PodIdentity&, const std::string&, News) override {}
+  std::map<std::string, std::string> asked;
+};
+
+class PlacementComparerTest : public ::testing::Test {
+ protected:
+  PlacementComparerTest()
+      : scheduler({}, &clock, *NodeScorerNamed("most-allocated"), &bindings, &journal,
+                  [] { return true; }),
+        comparer({.scheduler_name = "rudderfish",
+                  .objective = Objective::Of(ObjectiveTerm::kUtilisation),
+                  .objective_text = "utilisation"},
+                 &clock, *NodeScorerNamed("most-allocated"), &scheduler, &list) {
+    comparer.SetComparing(Comparing::kShadow);
+    for (const char* name : {"a", "b", "c"}) comparer.NodeSeen(Node(name));
+    clock.Advance(seconds(10));
+  }
+
+  static SchedulingNode Node(const std::string& name) {
+    SchedulingNode node;
+    node.name = name;
+    node.labels = {{"kubernetes.io/hostname", name}};
+    node.allocatable = {1000, int64_t{1} << 30};
+    node.pods_max = 110;
+    return node;
+  }
+  static std::shared_ptr<PodClass> Shape(const std::string& asks = "default-scheduler",
+                                         int64_t cpu_millis = 100) {
+    auto shape = std::make_shared<PodClass>();
+    shape->object_namespace = "default";
+    shape->amounts.requests = shape->amounts.held = {cpu_millis, 1 << 20};
+    shape->scheduler = asks;
+    return shape;
+  }
+  void See(const std::string& name, std::shared_ptr<const PodClass> shape,
+           const std::string& node = "") {
+    comparer.PodSeen({{"default", name, "uid-" + name}, std::move(shape), node});
+  }
+  void Flush() { ASSERT_TRUE(comparer.Flush().has_value()); }
+
+  ManualClock clock{Instant(seconds(1000))};
+  BindingList bindings;
+  MemoryPlacementJournal journal;
+  ComparisonList list;
+  Scheduler scheduler;
+  PlacementComparer comparer;
+};
+
+TEST_F(PlacementComparerTest, WhatAnotherSchedulerBindsIsJudgedOnTheStateRightBefore) {
+  See("old", Shape("x", 500), "b");  // Was there before anybody looked.
+  See("web", Shape());
+  See("web", Shape(), "a");
+  Flush();
+  ASSERT_EQ(list.rows.size(), 1u);
+  const PlacementComparison& row = list.rows[0];
+  EXPECT_EQ(row.group, ComparisonGroup::kShadow);
+  EXPECT_EQ(row.node, "a");
+  EXPECT_EQ(row.baseline_node, "a");
+  EXPECT_EQ(row.policy_node, "b");  // most-allocated fills the node that is in use.
+  EXPECT_EQ(row.rules, RulesVerdict::kEqual);
+  EXPECT_EQ(row.feasible, 3);
+  EXPECT_GT(row.gain(), 0);
+  EXPECT_THAT(row.detail, HasSubstr("\"considered\""));
+}
+
+TEST_F(PlacementComparerTest, ANodeThatOurRulesForbidIsADifferenceAndNamed) {
+  See("big", Shape("x", 950), "a");
+  clock.Advance(seconds(1));
+  See("web", Shape());
+  See("web", Shape(), "a");
+  Flush();
+  ASSERT_EQ(list.rows.size(), 1u);
+  EXPECT_EQ(list.rows[0].rules, RulesVerdict::kDifferent);
+  EXPECT_EQ(list.rows[0].reason, "a: Insufficient cpu");
+  EXPECT_EQ(list.rows[0].policy_node, "");
+}
+
+TEST_F(PlacementComparerTest, WhatWasBoundMeanwhileIsNotHeldAgainstTheOther) {
+  See("web", Shape());
+  clock.Advance(seconds(1));
+  See("big", Shape("x", 950), "a");  // Decided after web, and shown before it.
+  See("web", Shape(), "a");
+  Flush();
+  ASSERT_EQ(list.rows.size(), 1u);
+  EXPECT_EQ(list.rows[0].rules, RulesVerdict::kEqual);
+  EXPECT_EQ(scheduler.tables().NodeOf("default/big"), "a");
+}
+
+TEST_F(PlacementComparerTest, ANodeThatChangedMeanwhileMakesItUnclear) {
+  See("web", Shape());
+  SchedulingNode cordoned = Node("a");
+  cordoned.unschedulable = true;
+  comparer.NodeSeen(cordoned);
+  See("web", Shape(), "a");
+  Flush();
+  EXPECT_EQ(list.rows.at(0).rules, RulesVerdict::kUnclear);
+}
+
+TEST_F(PlacementComparerTest, WhatIsNotModelledIsCountedAndNotClaimed) {
+  auto shape = Shape();
+  shape->unmodelled = {"claims devices (DRA)"};
+  See("odd", shape);
+  See("odd", shape, "a");
+  Flush();
+  EXPECT_EQ(list.rows.at(0).rules, RulesVerdict::kUnmodelled);
+}
+
+TEST_F(PlacementComparerTest, WhoIsOptedOutOrOursOrWasThereBeforeIsNotCompared) {
+  comparer.PodSeen({{"default", "out", "1"}, Shape(), "", false, false, false, true});
+  comparer.PodSeen({{"default", "out", "1"}, Shape(), "a", false, false, false, true});
+  See("ours", Shape("rudderfish"));
+  See("ours", Shape("rudderfish"), "a");
+  See("listed", Shape(), "a");
+  Flush();
+  EXPECT_TRUE(list.rows.empty());
+}
+
+TEST_F(PlacementComparerTest, WhatCameOfItIsToldOnce) {
+  See("web", Shape());
+  See("web", Shape(), "a");
+  const PodIdentity web{"default", "web", "uid-web"};
+  for (int i = 0; i < 2; ++i) comparer.PodSeen({web, Shape(), "a", false, true});
+  comparer.PodSeen({web, Shape(), "a", true, true, true});
+  comparer.PodGone("default/web");
+  comparer.PodFailed(web, "OutOfcpu");
+  comparer.PodFailed({"default", "stranger", "2"}, "Error");
+  Flush();
+  std::vector<std::string> fates;
+  for (const PlacementOutcome& outcome : list.outcomes) fates.push_back(outcome.fate);
+  EXPECT_THAT(fates, ::testing::ElementsAre("started", "evicted", "ended", "failed"));
+}
+
+TEST_F(PlacementComparerTest, TheGainIsAskedAgainOfTheStateAsItHasBecome) {
+  See("old", Shape("x", 500), "b");
+  See("web", Shape());
+  See("web", Shape(), "a");
+  Flush();
+  const double predicted = list.rows.at(0).gain();
+  clock.Advance(seconds(31));
+  ASSERT_TRUE(comparer.Turn().has_value());
+  ASSERT_EQ(list.outcomes.size(), 1u);
+  EXPECT_NEAR(list.outcomes[0].measured_gain.value(), predicted, 1e-9) << "nothing has changed";
+  EXPECT_GT(list.outcomes[0].measured_change.value(), 0) << "a further node is in use";
+}
+
+TEST_F(PlacementComparerTest, InAdviseWhoWaitsForAnotherIsToldOfOneNodeAfterItIsWritten) {
+  std::vector<std::string> told;
+  comparer.OnAdvice([&](const PlacementComparison& advice) {
+    EXPECT_EQ(list.rows.size(), 1u);
+    told.push_back(advice.pod.name + " " + advice.policy_node);
+  });
+  comparer.SetComparing(Comparing::kAdvise);
+  See("old", Shape("x", 500), "b");
+  for (int i = 0; i < 2; ++i) See("web", Shape());
+  clock.Advance(seconds(1));
+  ASSERT_TRUE(comparer.Turn().has_value());
+  EXPECT_THAT(told, ::testing::ElementsAre("web b"));
+}
+
+TEST_F(PlacementComparerTest, ACanaryAndItsControlGroupAreComparedBothWays) {
+  scheduler.SetShare(0.5);
+  scheduler.OnChoice([&](const OwnChoice& choice) { comparer.NoteOwnChoice(choice); });
+  See("old", Shape("x", 500), "b");
+  for (int i = 0; i < 20; ++i) See("p" + std::to_string(i), Shape("rudderfish", 10));
+  ASSERT_TRUE(scheduler.Turn().has_value());
+  Flush();
+  ASSERT_EQ(list.rows.size(), 20u);
+  int canaries = 0;
+  for (const PlacementComparison& row : list.rows) {
+    const bool is_canary = row.group == ComparisonGroup::kCanary;
+    canaries += is_canary ? 1 : 0;
+    EXPECT_EQ(row.node, is_canary ? row.policy_node : row.baseline_node);
+    EXPECT_EQ(row.policy_node, "b");
+    EXPECT_EQ(bindings.asked.at(row.pod.name), row.node);
+  }
+  EXPECT_GT(canaries, 3);
+  EXPECT_LT(canaries, 17);
+  for (const PlacementRow& row : journal.rows())
+    EXPECT_TRUE(row.policy == "most-allocated" || row.policy == "kube-default");
+}
+
+TEST_F(PlacementComparerTest, WhyAPodWaitsIsGroupedByReasonInKubeSchedulersWords) {
+  See("full", Shape("x", 950), "a");
+  SchedulingNode cordoned = Node("b");
+  cordoned.unschedulable = true;
+  comparer.NodeSeen(cordoned);
+  See("big", Shape("default-scheduler", 2000));
+  const PendingStory story = comparer.Explain("default/big").value();
+  EXPECT_EQ(story.message,
+            "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu.");
+  ASSERT_EQ(story.groups.size(), 2u);
+  EXPECT_EQ(story.groups[0].reason, "Insufficient cpu");
+  EXPECT_THAT(story.groups[0].nodes, ::testing::ElementsAre("a", "c"));
+  EXPECT_EQ(story.groups[1].reason, "node(s) were unschedulable");
+  EXPECT_FALSE(comparer.Explain("default/nobody").has_value());
+  See("small", Shape());
+  EXPECT_EQ(comparer.Explain("default/small")->choice, "c");
+}
+
+}  // namespace
+}  // namespace rudderfish

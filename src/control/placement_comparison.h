@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "cluster/scheduling_observer.h"
+
+// One pod, two choices: where our policy would put it and where somebody else would (kube-scheduler
+// in shadow, kube-default in a canary), both judged by the Model on the state in which it waited,
+// and what came of it. What promotions rest on. docs/journal.md describes the table.
+
+namespace rudderfish {
+
+// Whose choice was carried out.
+enum class ComparisonGroup {
+  kShadow,   // Another scheduler's.
+  kAdvice,   // Nobody's yet: it waits, and its owner is told of ours.
+  kCanary,   // The policy's.
+  kControl,  // kube-default's, by us, beside a canary.
+};
+
+// Whether our rules allow the node that another scheduler chose.
+enum class RulesVerdict {
+  kEqual,
+  kDifferent,
+  kUnclear,     // The node has changed meanwhile, or is not known.
+  kUnmodelled,  // The pod has what we do not model: nothing is claimed.
+};
+
+std::string_view NameOf(ComparisonGroup group);
+std::string_view NameOf(RulesVerdict verdict);
+
+struct PlacementComparison {
+  PodIdentity pod;
+  ComparisonGroup group = ComparisonGroup::kShadow;
+  std::string scheduler;  // As the pod names it.
+  std::string policy, objective;
+  std::string node;           // Where it was put; empty: nowhere yet.
+  std::string policy_node;    // Where the policy would; empty: it was not asked.
+  std::string baseline_node;  // Where the other would.
+  // By how much the pod changes the objective there, in fractions of the worst; less is better.
+  double policy_change = 0, baseline_change = 0;
+  RulesVerdict rules = RulesVerdict::kEqual;
+  std::string reason;  // Why rules are not equal.
+  int nodes = 0, feasible = 0;
+  double waited_ms = 0;
+  std::string detail = "{}";  // JSON: the nodes considered, scores and terms.
+
+  double gain() const { return baseline_change - policy_change; }
+};
+
+// What came of a pod's comparison, the later word over the earlier one; but that it failed or was
+// evicted is the last.
+struct PlacementOutcome {
+  std::string uid;
+  std::string fate;     // started, ended, gone, evicted, failed; empty: as it was.
+  std::string failure;  // Why.
+  // Asked of the Model anew on the state some time later: what the choice is worth there, and by
+  // how much the pod changes the objective where it runs.
+  std::optional<double> measured_gain, measured_change;
+};
+
+class ComparisonSink {
+ public:
+  virtual ~ComparisonSink() = default;
+
+  // All or none.
+  virtual Result<void> AppendComparisons(std::span<const PlacementComparison> rows,
+                                         std::span<const PlacementOutcome> outcomes) = 0;
+};
+
+}  // namespace rudderfish

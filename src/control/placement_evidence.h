@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/mode.h"
+
+// What comparisons of the past (control/placement_comparison.h) say together, and what they allow:
+// what a promotion still lacks, and whether a canary does worse than its control group. Pure
+// functions of sums.
+
+namespace rudderfish {
+
+// Sums of a quantity; its mean with a 95 % interval (Student's t).
+struct MeanSum {
+  int64_t count = 0;
+  double sum = 0, squares = 0;
+
+  void Add(double value);
+  double mean() const { return count == 0 ? 0 : sum / static_cast<double>(count); }
+  double variance() const;               // Of one value; 0 below 2.
+  std::optional<double> half95() const;  // Half the interval's width; nothing below 2.
+};
+
+// Of pods that other schedulers placed. Changes and gains are fractions of the worst.
+struct ShadowEvidence {
+  int64_t equal = 0, different = 0, unclear = 0, unmodelled = 0;  // By RulesVerdict.
+  int64_t same_choice = 0;                                        // Of equal.
+  std::string difference;                                         // The newest, in words.
+  MeanSum gain;                                                   // Predicted, a pod.
+  MeanSum error;                                                  // Predicted less measured later.
+  int64_t started = 0, failed = 0, evicted = 0;
+
+  int64_t decisions() const { return equal + different; }
+};
+
+struct GroupEvidence {
+  int64_t pods = 0, bad = 0;  // Failed or evicted.
+  MeanSum change;             // Of the objective by a pod, measured.
+};
+
+// Since the canary began.
+struct TrialEvidence {
+  GroupEvidence canary, control;
+};
+
+inline constexpr int64_t kShadowedNeeded = 500;
+inline constexpr int64_t kTrialNeeded = 30;  // Measured, in each group.
+
+// What is missing for a promotion to that mode, one line each; empty: nothing.
+std::vector<std::string> WhatIsMissing(Mode to, const ShadowEvidence& shadow,
+                                       const TrialEvidence& trial);
+
+// Why the canary does worse than its control group; nothing: it does not, or it is too early.
+std::optional<std::string> WhyWorse(const TrialEvidence& trial);
+
+// "+12.3 ± 4.5 ppm", millionths of the worst.
+std::string InMillionths(const MeanSum& sum);
+
+}  // namespace rudderfish

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "control/sqlite_journal.h"
+#include "control/sqlite_statement.h"
+
+// What control/sqlite_journal.h keeps of comparisons, and of modes.
+
+namespace rudderfish {
+namespace {
+
+using internal::Statement;
+
+std::optional<std::string> UnlessEmpty(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
+
+ComparisonGroup GroupNamed(std::string_view name) {
+  for (const auto group :
+       {ComparisonGroup::kShadow, ComparisonGroup::kAdvice, ComparisonGroup::kCanary}) {
+    if (NameOf(group) == name) return group;
+  }
+  return ComparisonGroup::kControl;
+}
+
+RulesVerdict VerdictNamed(std::string_view name) {
+  for (const auto verdict :
+       {RulesVerdict::kEqual, RulesVerdict::kDifferent, RulesVerdict::kUnclear}) {
+    if (NameOf(verdict) == name) return verdict;
+  }
+  return RulesVerdict::kUnmodelled;
+}
+
+MeanSum SumAt(const Statement& select, int column) {
+  return {.count = select.Integer(column),
+          .sum = select.Real(column + 1),
+          .squares = select.Real(column + 2)};
+}
+
+}  // namespace
+
+Result<void> SqliteJournal::AppendComparisons(std::span<const PlacementComparison> rows,
+                                              std::span<const PlacementOutcome> outcomes) {
+  TRY(MindSize());
+  TRY(Exec("BEGIN IMMEDIATE"));
+  Result<void> written = InsertComparisons(rows, outcomes);
+  if (written) written = Exec("COMMIT");
+  if (!written) sqlite3_exec(database_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
+  return written;
+}
+
+Result<void> SqliteJournal::InsertComparisons(std::span<const PlacementComparison> rows,
+                                              std::span<const PlacementOutcome> outcomes) {
+  Statement insert(database_.get(),
+                   "INSERT INTO comparisons (written_at, namespace, pod, uid, kind, scheduler, "
+                   "policy, objective, node, policy_node, baseline_node, policy_change, "
+                   "baseline_change, rules, reason, nodes, feasible, waited_ms, fate, failure, "
+                   "detail) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,'',?)");
+  const UnixMillis now = options_.now();
+  for (const PlacementComparison& row : rows) {
+    insert.Reset();
+    insert.Bind(now).Bind(row.pod.object_namespace).Bind(row.pod.name).Bind(row.pod.uid);
+    insert.Bind(NameOf(row.group)).Bind(row.scheduler).Bind(row.policy).Bind(row.objective);
+    insert.Bind(UnlessEmpty(row.node)).Bind(UnlessEmpty(row.policy_node));
+    insert.Bind(UnlessEmpty(row.baseline_node)).Bind(row.policy_change).Bind(row.baseline_change);
+    insert.Bind(NameOf(row.rules)).Bind(row.reason).Bind(int64_t{row.nodes});
+    insert.Bind(int64_t{row.feasible}).Bind(row.waited_ms);
+    const std::string_view fate = row.group == ComparisonGroup::kAdvice ? "advised" : "placed";
+    insert.Bind(fate).Bind(row.detail);
+    if (const int code = insert.Run(); code != SQLITE_OK) return Failed(code);
+  }
+  Statement end(database_.get(),
+                "UPDATE comparisons SET fate = ?, failure = ? WHERE uid = ? AND kind <> 'advice' "
+                "AND fate NOT IN ('failed', 'evicted')");
+  Statement measured(database_.get(),
+                     "UPDATE comparisons SET measured_gain = ?, measured_change = ? "
+                     "WHERE uid = ? AND kind <> 'advice'");
+  for (const PlacementOutcome& outcome : outcomes) {
+    if (!outcome.fate.empty()) {
+      end.Reset();
+      end.Bind(outcome.fate).Bind(outcome.failure).Bind(outcome.uid);
+      if (const int code = end.Run(); code != SQLITE_OK) return Failed(code);
+    }
+    if (!outcome.measured_gain || !outcome.measured_change) continue;
+    measured.Reset();
+    measured.Bind(*outcome.measured_gain).Bind(*outcome.measured_change).Bind(outcome.uid);
+    if (const int code = measured.Run(); code != SQLITE_OK) return Failed(code);
+  }
+  return {};
+}
+
+Result<void> SqliteJournal::KeepMode(std::string_view kind, const KeptMode& mode) {
+  Statement insert(database_.get(),
+                   "INSERT OR REPLACE INTO modes (kind, configured, mode, since, serves, why) "
+                   "VALUES (?,?,?,?,?,?)");
+  insert.Bind(kind).Bind(ModeName(mode.configured)).Bind(ModeName(mode.mode)).Bind(mode.since);
+  insert.Bind(int64_t{mode.serves}).Bind(mode.why);
+  if (const int code = insert.Run(); code != SQLITE_OK) return Failed(code);
+  return {};
+}
+
+Result<std::optional<KeptMode>> SqliteJournal::ModeOf(std::string_view kind) {
+  Statement select(database_.get(),
+                   "SELECT configured, mode, since, serves, why FROM modes WHERE kind = ?");
+  select.Bind(kind);
+  if (!select.Step()) {
+    if (select.code() != SQLITE_OK) return Failed(select.code());
+    return std::optional<KeptMode>();
+  }
+  KeptMode kept{
+      .since = select.Integer(2), .serves = select.Integer(3) != 0, .why = select.Text(4)};
+  TRY_ASSIGN(kept.configured, ModeNamed(select.Text(0)));
+  TRY_ASSIGN(kept.mode, ModeNamed(select.Text(1)));
+  return std::optional(std::move(kept));
+}
+
+Result<bool> JournalReader::HasComparisons() const {
+  Statement select(database_.get(),
+                   "SELECT count(*) FROM sqlite_master WHERE name = 'comparisons'");
+  if (!select.Step()) return Failed(select.code());
+  return select.Integer(0) > 0;
+}
+
+Result<std::vector<StoredComparison>> JournalReader::Comparisons(std::string_view pod,
+                                                                 int64_t limit) const {
+  TRY_ASSIGN(const bool is_there, HasComparisons());
+  if (!is_there) return std::vector<StoredComparison>();
+  Statement select(
+      database_.get(),
+      "SELECT number, written_at, namespace, pod, uid, kind, scheduler, policy, objective, "
+      "coalesce(node, ''), coalesce(policy_node, ''), coalesce(baseline_node, ''), policy_change, "
+      "baseline_change, rules, reason, nodes, feasible, waited_ms, fate, failure, measured_gain, "
+      "measured_change, CASE WHEN ? THEN detail ELSE '{}' END FROM comparisons "
+      "WHERE ? = '' OR (namespace || '/' || pod) = ? ORDER BY number DESC LIMIT ?");
+  select.Bind(int64_t{limit == 1}).Bind(pod).Bind(pod).Bind(limit);
+  std::vector<StoredComparison> rows;
+  while (select.Step()) {
+    StoredComparison& stored = rows.emplace_back();
+    stored.number = select.Integer(0);
+    stored.written_at = select.Integer(1);
+    stored.row = {.pod = {select.Text(2), select.Text(3), select.Text(4)},
+                  .group = GroupNamed(select.Text(5)),
+                  .scheduler = select.Text(6),
+                  .policy = select.Text(7),
+                  .objective = select.Text(8),
+                  .node = select.Text(9),
+                  .policy_node = select.Text(10),
+                  .baseline_node = select.Text(11),
+                  .policy_change = select.Real(12),
+                  .baseline_change = select.Real(13),
+                  .rules = VerdictNamed(select.Text(14)),
+                  .reason = select.Text(15),
+                  .nodes = static_cast<int>(select.Integer(16)),
+                  .feasible = static_cast<int>(select.Integer(17)),
+                  .waited_ms = select.Real(18),
+                  .detail = select.Text(23)};
+    stored.outcome = {
+        .uid = stored.row.pod.uid, .fate = select.Text(19), .failure = select.Text(20)};
+    if (!select.IsNull(21)) stored.outcome.measured_gain = select.Real(21);
+    if (!select.IsNull(22)) stored.outcome.measured_change = select.Real(22);
+  }
+  if (select.code() != SQLITE_OK) return Failed(select.code());
+  std::reverse(rows.begin(), rows.end());
+  return rows;
+}
+
+Result<ShadowEvidence> JournalReader::Shadowed(std::string_view policy,
+                                               std::string_view objective) const {
+  ShadowEvidence evidence;
+  TRY_ASSIGN(const bool is_there, HasComparisons());
+  if (!is_there) return evidence;
+  Statement select(
+      database_.get(),
+      "SELECT count(*) FILTER (WHERE rules = 'equal'), "
+      "count(*) FILTER (WHERE rules = 'different'), count(*) FILTER (WHERE rules = 'unclear'), "
+      "count(*) FILTER (WHERE rules = 'unmodelled'), "
+      "count(*) FILTER (WHERE rules = 'equal' AND node = policy_node), "
+      "count(gain), total(gain), total(gain * gain), "
+      "count(error), total(error), total(error * error), "
+      "count(*) FILTER (WHERE fate IN ('started', 'ended')), "
+      "count(*) FILTER (WHERE fate = 'failed'), count(*) FILTER (WHERE fate = 'evicted') FROM "
+      "(SELECT rules, node, policy_node, fate, "
+      "CASE WHEN policy_node IS NULL THEN NULL ELSE baseline_change - policy_change END AS gain, "
+      "baseline_change - policy_change - measured_gain AS error "
+      "FROM comparisons WHERE kind = 'shadow' AND policy = ? AND objective = ?)");
+  select.Bind(policy).Bind(objective);
+  if (!select.Step()) return Failed(select.code());
+  evidence.equal = select.Integer(0);
+  evidence.different = select.Integer(1);
+  evidence.unclear = select.Integer(2);
+  evidence.unmodelled = select.Integer(3);
+  evidence.same_choice = select.Integer(4);
+  evidence.gain = SumAt(select, 5);
+  evidence.error = SumAt(select, 8);
+  evidence.started = select.Integer(11);
+  evidence.failed = select.Integer(12);
+  evidence.evicted = select.Integer(13);
+  if (evidence.different == 0) return evidence;
+  Statement newest(database_.get(),
+                   "SELECT namespace || '/' || pod || ' on ' || reason FROM comparisons "
+                   "WHERE rules = 'different' AND policy = ? AND objective = ? "
+                   "ORDER BY number DESC LIMIT 1");
+  newest.Bind(policy).Bind(objective);
+  if (newest.Step()) evidence.difference = newest.Text(0);
+  return evidence;
+}
+
+Result<TrialEvidence> JournalReader::Trial(UnixMillis since) const {
+  TrialEvidence trial;
+  TRY_ASSIGN(const bool is_there, HasComparisons());
+  if (!is_there) return trial;
+  Statement select(database_.get(),
+                   "SELECT kind, count(*), count(*) FILTER (WHERE fate IN ('failed', 'evicted')), "
+                   "count(measured_change), total(measured_change), "
+                   "total(measured_change * measured_change) FROM comparisons "
+                   "WHERE written_at >= ? AND kind IN ('canary', 'control') GROUP BY kind");
+  select.Bind(since);
+  while (select.Step()) {
+    GroupEvidence& group = select.Text(0) == "canary" ? trial.canary : trial.control;
+    group = {.pods = select.Integer(1), .bad = select.Integer(2), .change = SumAt(select, 3)};
+  }
+  if (select.code() != SQLITE_OK) return Failed(select.code());
+  return trial;
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "control/sqlite_journal.h"
+
+namespace rudderfish {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SqliteComparisonsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() /
+              ("rudderfish-comparisons-" + std::to_string(::getpid()) + "-" +
+               ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::create_directories(folder_);
+    Open();
+  }
+  void TearDown() override {
+    journal_.reset();
+    fs::remove_all(folder_);
+  }
+  void Open(UnixMillis now = 1000) {
+    journal_.reset();
+    journal_ = SqliteJournal::Open(folder_ / "j.db", {.now = [now] { return now; }}).value();
+  }
+  JournalReader Reader() { return JournalReader::Open(folder_ / "j.db").value(); }
+
+  static PlacementComparison Row(const std::string& name, double gain = 1e-3) {
+    return {.pod = {"default", name, "uid-" + name},
+            .scheduler = "default-scheduler",
+            .policy = "most-allocated",
+            .objective = "utilisation",
+            .node = "a",
+            .policy_node = "b",
+            .baseline_node = "a",
+            .policy_change = 1e-3,
+            .baseline_change = 1e-3 + gain,
+            .nodes = 3,
+            .feasible = 2,
+            .waited_ms = 5,
+            .detail = R"({"x":1})"};
+  }
+  void Add(const PlacementComparison& row) {
+    ASSERT_TRUE(journal_->AppendComparisons({&row, 1}, {}).has_value());
+  }
+  void End(const PlacementOutcome& outcome) {
+    ASSERT_TRUE(journal_->AppendComparisons({}, {&outcome, 1}).has_value());
+  }
+
+  fs::path folder_;
+  std::unique_ptr<SqliteJournal> journal_;
+};
+
+TEST_F(SqliteComparisonsTest, WhatWasWrittenIsReadWithWhatCameOfIt) {
+  Add(Row("x"));
+  Add(Row("y"));
+  End({.uid = "uid-x", .fate = "started"});
+  End({.uid = "uid-x", .measured_gain = 2e-3, .measured_change = -1e-3});
+  const std::vector<StoredComparison> rows = Reader().Comparisons("default/x", 1).value();
+  ASSERT_EQ(rows.size(), 1u);
+  const PlacementComparison& row = rows[0].row;
+  EXPECT_EQ(row.pod, Row("x").pod);
+  EXPECT_EQ(row.policy_node, "b");
+  EXPECT_EQ(row.detail, R"({"x":1})");
+  EXPECT_NEAR(row.gain(), 1e-3, 1e-15);
+  EXPECT_EQ(rows[0].outcome.fate, "started");
+  EXPECT_EQ(rows[0].outcome.measured_gain, 2e-3);
+  EXPECT_EQ(Reader().Comparisons("", 10)->size(), 2u);
+}
+
+TEST_F(SqliteComparisonsTest, ThatAPodFailedIsTheLastWord) {
+  Add(Row("x"));
+  for (const char* fate : {"started", "failed", "ended"}) End({.uid = "uid-x", .fate = fate});
+  EXPECT_EQ(Reader().Comparisons("default/x", 1)->at(0).outcome.fate, "failed");
+}
+
+TEST_F(SqliteComparisonsTest, EvidenceIsOfThePolicyAndObjectiveThatAreAskedFor) {
+  Add(Row("x", 1e-3));
+  Add(Row("y", 3e-3));
+  End({.uid = "uid-x", .measured_gain = 5e-4, .measured_change = 0});
+  PlacementComparison other = Row("z");
+  other.policy = "least-allocated";
+  Add(other);
+  PlacementComparison different = Row("d");
+  different.rules = RulesVerdict::kDifferent;
+  different.reason = "a: Insufficient cpu";
+  different.policy_node.clear();
+  Add(different);
+  PlacementComparison advice = Row("w");
+  advice.group = ComparisonGroup::kAdvice;
+  Add(advice);
+  const ShadowEvidence evidence = Reader().Shadowed("most-allocated", "utilisation").value();
+  EXPECT_EQ(evidence.equal, 2);
+  EXPECT_EQ(evidence.different, 1);
+  EXPECT_EQ(evidence.difference, "default/d on a: Insufficient cpu");
+  EXPECT_EQ(evidence.gain.count, 2);
+  EXPECT_NEAR(evidence.gain.mean(), 2e-3, 1e-12);
+  EXPECT_EQ(evidence.error.count, 1);
+  EXPECT_NEAR(evidence.error.mean(), 5e-4, 1e-12);
+}
+
+TEST_F(SqliteComparisonsTest, ACanaryIsJudgedByWhatCameSinceItBegan) {
+  PlacementComparison canary = Row("old");
+  canary.group = ComparisonGroup::kCanary;
+  Add(canary);
+  Open(5000);
+  canary.pod = {"default", "c", "uid-c"};
+  Add(canary);
+  PlacementComparison control = Row("k");
+  control.group = ComparisonGroup::kControl;
+  Add(control);
+  End({.uid = "uid-c", .fate = "failed", .failure = "OutOfcpu"});
+  End({.uid = "uid-k", .measured_gain = 0, .measured_change = 1e-4});
+  const TrialEvidence trial = Reader().Trial(2000).value();
+  EXPECT_EQ(trial.canary.pods, 1);
+  EXPECT_EQ(trial.canary.bad, 1);
+  EXPECT_EQ(trial.control.pods, 1);
+  EXPECT_EQ(trial.control.change.count, 1);
+  EXPECT_EQ(Reader().Trial(0)->canary.pods, 2);
+}
+
+TEST_F(SqliteComparisonsTest, AModeIsKept) {
+  EXPECT_FALSE(journal_->ModeOf("placement").value().has_value());
+  const KeptMode mode{.configured = Mode::kShadow,
+                      .mode = Mode::kCanary,
+                      .since = 7,
+                      .serves = true,
+                      .why = "promoted"};
+  ASSERT_TRUE(journal_->KeepMode("placement", mode).has_value());
+  Open();
+  EXPECT_EQ(journal_->ModeOf("placement").value(), mode);
+}
+
+}  // namespace
+}  // namespace rudderfish
