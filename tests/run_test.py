@@ -241,6 +241,9 @@ class Run(unittest.TestCase):
             (self.folder / "other.safetensors").write_bytes(content)
             for words in ((), ("--dry-run",)):
                 self.assertIn(says, self.ask("run", "--policy", "other.safetensors", *words, status=2))
+        file = self.folder / "rudderfish.yaml"
+        file.write_text(file.read_text(encoding="utf-8").replace("greedy", "gredy"), encoding="utf-8")
+        self.assertRegex(self.ask("run", status=2), r"rudderfish\.yaml:3:32: .*did you mean `greedy`")
         self.assertFalse((self.folder / "rudderfish.db").exists(), "nothing is begun")
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can mount a disk")

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "policy/registry.h"
@@ -43,7 +45,8 @@ std::string OperandWords(const CommandSpec& command) {
   if (command.name == "help") return fmt::format("{}", fmt::join(CommandNames(), " "));
   if (command.operands.empty()) return {};
   const std::string_view first = command.operands[0].name;
-  return first == "reach" ? std::string(first) : WordsOf(first);
+  const bool is_a_word = std::ranges::all_of(first, [](char c) { return c >= 'a' && c <= 'z'; });
+  return is_a_word ? std::string(first) : WordsOf(first);
 }
 
 std::vector<OptionSpec> OptionsOf(const CommandSpec& command) {

@@ -198,8 +198,10 @@ class ConfigReader {
       TRY_ASSIGN(YamlMap map, migration->AsMap());
       TRY_ASSIGN(const YamlNode policy, map.Required("policy"));
       TRY_ASSIGN(config_.migration.policy, PolicyOf(policy));
+      config_.migration.policy_node = policy;
       if (const auto baseline = map.Optional("baseline")) {
         TRY_ASSIGN(config_.migration.baseline, PolicyOf(*baseline));
+        config_.migration.baseline_node = *baseline;
       }
       TRY(map.Finish());
     }

@@ -46,8 +46,9 @@ struct ScopeConfig {
 // One kind of decision.
 struct DecisionConfig {
   Mode mode = Mode::kShadow;
-  std::string policy = "greedy";  // As MakePolicy takes it.
-  std::string baseline;           // Empty: nobody.
+  std::string policy = "greedy";        // As MakePolicy takes it.
+  std::string baseline;                 // Empty: nobody.
+  YamlNode policy_node, baseline_node;  // Where they are named, for messages.
 };
 
 struct JournalConfig {

@@ -46,6 +46,14 @@ std::string Dump(const OrderedJson& json) {
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
+// Messages say where the file names it; `at` is null if it does not.
+Result<std::unique_ptr<Policy>> PolicyNamed(const std::string& name, const YamlNode& at,
+                                            const Task& task) {
+  Result<std::unique_ptr<Policy>> policy = MakePolicy(name, task);
+  if (policy || at.IsNull()) return policy;
+  return at.Refuse(policy.error().message);
+}
+
 Result<ApplicationOptions> OptionsOf(const Config& config, std::string name, const LatencyLaw& law,
                                      const MigrationOptions& objective) {
   ApplicationOptions options{.name = std::move(name),
@@ -54,9 +62,11 @@ Result<ApplicationOptions> OptionsOf(const Config& config, std::string name, con
                              .guard = config.budgets,
                              .rest = config.rest,
                              .staleness = config.staleness};
-  TRY_ASSIGN(options.policy, MakePolicy(config.migration.policy, *options.task));
-  if (!config.migration.baseline.empty()) {
-    TRY_ASSIGN(options.baseline, MakePolicy(config.migration.baseline, *options.task));
+  const DecisionConfig& migration = config.migration;
+  TRY_ASSIGN(options.policy, PolicyNamed(migration.policy, migration.policy_node, *options.task));
+  if (!migration.baseline.empty()) {
+    TRY_ASSIGN(options.baseline,
+               PolicyNamed(migration.baseline, migration.baseline_node, *options.task));
   }
   return options;
 }

@@ -101,7 +101,10 @@ Result<Config> ConfigFrom(const fs::path& path, const Overrides& given) {
   if (!given.kubeconfig.empty()) config.cluster.kubeconfig = given.kubeconfig;
   if (!given.context.empty()) config.cluster.context = given.context;
   if (!given.namespaces.empty()) config.scope.namespaces = given.namespaces;
-  if (!given.policy.empty()) config.migration.policy = given.policy;
+  if (!given.policy.empty()) {
+    config.migration.policy = given.policy;
+    config.migration.policy_node = {};
+  }
   return config;
 }
 

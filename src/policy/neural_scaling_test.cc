@@ -35,7 +35,9 @@ TEST(NeuralScaling, StaysWithinBoundsAndHoldsWithoutSamples) {
                    .application = &application,
                    .workloads = seen},
                   memory.get(), replicas);
-    if (i == 0) EXPECT_EQ(replicas[1], before);
+    if (i == 0) {
+      EXPECT_EQ(replicas[1], before);
+    }
     EXPECT_EQ(replicas[0], 0);
     EXPECT_GE(replicas[1], 2);
     EXPECT_LE(replicas[1], 6);

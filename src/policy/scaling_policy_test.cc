@@ -61,8 +61,8 @@ TEST(ScalingPolicy, GoesDownWhenItsWindowIsOver) {
 
 TEST(ScalingPolicy, NamesTheNearestOfWhatItDoesNotKnow) {
   EXPECT_EQ(MakeScalingPolicy("hpb").error().message,
-            "no policy of scaling is called \"hpb\"; there are hold, hpa, keda, autopilot, mpc, "
-            "clairvoyant, static; did you mean `hpa`?");
+            "no policy of scaling, run folder or checkpoint is called \"hpb\"; there are hold, "
+            "hpa, keda, autopilot, mpc, clairvoyant, static; did you mean `hpa`?");
   EXPECT_EQ(MakeScalingPolicy("hpa:cpus=5").error().message,
             "hpa: no option is called \"cpus\"; there are cpu, rate, tolerance, up, down; did you "
             "mean `cpu`?");
