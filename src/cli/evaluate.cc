@@ -153,15 +153,11 @@ CommandSpec EvaluateCommand() {
           "Of scaling, policies are hold, hpa, keda, autopilot, mpc, static and clairvoyant; "
           "hpa:cpu=60:down=120s has options, hpa:FILE is what calibrate found. Better is cheaper, "
           "with violations at most 0.1 points above the baseline's, on every load.",
-      .examples = {"evaluate scenarios/continuum-7x21.yaml --policy stay,greedy,learned=runs/a",
-                   "evaluate scenarios/continuum-7x21.yaml --policy lookahead,learned=runs/a "
-                   "--report report.html",
-                   "evaluate scenarios/continuum-7x21.yaml --policy "
-                   "greedy,lookahead:width=64,patience=2,learned=runs/a",
-                   "evaluate chain.yaml --policy greedy,runs/a --starts starts.jsonl --select "
-                   "config=7-21,pattern=chain -o json",
-                   "evaluate scenarios/online-boutique.yaml --task scaling --policy "
-                   "hold,hpa:cpu=60 --load diurnal"},
+      .examples = {"evaluate world.yaml --policy stay,greedy,learned=runs/a",
+                   "evaluate world.yaml --policy lookahead,learned=runs/a --report report.html",
+                   "evaluate world.yaml --policy greedy,lookahead:width=64,learned=runs/a",
+                   "evaluate world.yaml --policy greedy,runs/a --starts starts.jsonl -o json",
+                   "evaluate shop.yaml --task scaling --policy hold,hpa:cpu=60 --load diurnal"},
       .run = RunEvaluate};
 }
 

@@ -257,7 +257,7 @@ std::string PlacementLoop::Answer(std::string_view request) {
   const bool is_ladder = request.starts_with("promote") || request.starts_with("demote");
   if (is_ladder && modes_ == nullptr)
     return DumpAnswer({{"error", "the configuration has no `placement` to promote or demote"}});
-  const std::string answer =
+  std::string answer =
       is_ladder ? modes_->Answer(request)
                 : AnswerSwitch(
                       request,

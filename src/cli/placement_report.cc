@@ -60,7 +60,8 @@ void PlacementLoop::Report() {
   const bool is_followed = lease_ != nullptr && lease_->holder().empty();
   server_->leader().Fail(is_followed ? "nobody holds the Lease yet" : "");
   const bool leads = lease_ == nullptr || lease_->IsLeader();
-  metrics_.ShowStanding({.mode = EffectiveMode(), .paused = switches_.paused(), .leads = leads});
+  metrics_.ShowStanding(
+      {.kind = "placement", .mode = EffectiveMode(), .paused = switches_.paused(), .leads = leads});
   ShowPlacement();
   metrics_.ShowProcess();
 }

@@ -74,7 +74,7 @@ std::string HeadlineOf(const PlacementComparison& row) {
     return fmt::format("{} waits for {}; {} would put it on {}", pod, row.scheduler, row.policy,
                        row.policy_node);
   }
-  const std::string where = fmt::format("{} was put on {} by {}", pod, row.node, ChooserOf(row));
+  std::string where = fmt::format("{} was put on {} by {}", pod, row.node, ChooserOf(row));
   if (row.policy_node.empty()) return where;
   if (row.policy_node == row.baseline_node)
     return fmt::format("{}; {} chooses the same", where, row.policy);

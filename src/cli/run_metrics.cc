@@ -61,7 +61,7 @@ void RunMetrics::ShowStanding(const Standing& standing) {
   for (const Mode one : kModes) {
     registry_
         ->AddGauge("rudderfish_mode", "1 for the mode that holds now, 0 for the others.",
-                   {{"kind", "migration"}, {"mode", std::string(ModeName(one))}})
+                   {{"kind", std::string(standing.kind)}, {"mode", std::string(ModeName(one))}})
         .Set(one == standing.mode ? 1 : 0);
   }
   registry_->AddGauge("rudderfish_paused", "Whether somebody has paused it.")

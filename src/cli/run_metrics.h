@@ -20,6 +20,7 @@ namespace rudderfish {
 
 // How far a controller may go now.
 struct Standing {
+  std::string_view kind = "migration";  // Of decisions.
   Mode mode = Mode::kOff;
   bool paused = false;
   bool leads = true;
