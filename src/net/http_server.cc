@@ -95,6 +95,13 @@ template <class Protocol>
 using Plain = beast::basic_stream<Protocol, Executor>;
 using Secure = beast::ssl_stream<Plain<Tcp>>;
 
+// A probe that only connects says nothing of certificates.
+bool HasLeft(const error_code& error) {
+  return error == asio::ssl::error::stream_truncated || error == asio::error::eof ||
+         error == asio::error::connection_reset || error == asio::error::operation_aborted ||
+         error == beast::error::timeout;
+}
+
 // Of one connection: OpenSSL counts who uses it.
 asio::ssl::context ContextOf(const std::shared_ptr<SSL_CTX>& shared) {
   SSL_CTX_up_ref(shared.get());
@@ -123,7 +130,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
       stream_.async_handshake(asio::ssl::stream_base::server,
                               [self = this->shared_from_this(), welcome](error_code error) {
                                 if (!error) return self->Greet(welcome);
-                                if (error == asio::ssl::error::stream_truncated) return;
+                                if (HasLeft(error)) return;
                                 LogWarning("{}: no TLS with it: {}", self->peer_, error.message());
                                 if (self->shared_->options.refused)
                                   self->shared_->options.refused(error.message());

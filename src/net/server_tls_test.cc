@@ -113,6 +113,7 @@ TEST_F(ServerTlsTest, ClientsWithNoCertificateOrOneOfOthersAreRefusedAndCounted)
   EXPECT_THAT(Ask(*server, "client-theirs"), ::testing::Not(HasSubstr("hello")));
   EXPECT_THAT(testing::Fetch(server->addresses()[0], "/hello?plain"),
               ::testing::Not(HasSubstr("hello")));
+  testing::RawConnection(server->addresses()[0]);  // A probe that only connects is not counted.
   EXPECT_EQ(Ask(*server, "client-ours"), "hello you");  // The others have been dealt with by now.
   EXPECT_EQ(refused_, 3);
 }
