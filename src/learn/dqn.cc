@@ -25,9 +25,11 @@ float Mix(float from, float to, double share) {
   return from + static_cast<float>(std::clamp(share, 0.0, 1.0)) * (to - from);
 }
 
+// Of the alternatives' scores; `stop` is one of them unless it is kForbidden.
 float Mean(std::span<const float> candidates, float stop) {
-  return std::accumulate(candidates.begin(), candidates.end(), stop) /
-         static_cast<float>(candidates.size() + 1);
+  const bool may_stop = stop != nn::kForbidden;
+  return std::accumulate(candidates.begin(), candidates.end(), may_stop ? stop : 0.0f) /
+         static_cast<float>(candidates.size() + may_stop);
 }
 
 }  // namespace
@@ -137,6 +139,7 @@ void Dqn::Bootstrap(Chunk* chunk) const {
     net->Forward(chunk->next, 0, static_cast<int>(count), chunk->looking.get(),
                  First(&out->logits, candidates), First(&out->stop, count),
                  First(&out->value, count));
+    if (!replay_.may_stop()) std::fill_n(out->stop.begin(), count, nn::kForbidden);
   }
   for (size_t i = 0; i < chunk->transitions.size(); ++i) {
     const int at = chunk->next_of[i];
@@ -164,18 +167,18 @@ void Dqn::Accumulate(std::span<const Transition> part, Chunk* chunk) const {
     const int32_t* begin = chunk->questions.candidate_begin.data() + heads.first;
     for (int i = 0; i < heads.count; ++i) {
       const size_t first = begin[i] - begin[0], n = begin[i + 1] - begin[i];
-      const std::span<float> scores = First(&chunk->scores, n + 1);
+      const std::span<float> scores = First(&chunk->scores, n + 1).first(n + replay_.may_stop());
       std::copy_n(heads.logits.begin() + static_cast<ptrdiff_t>(first), n, scores.begin());
-      scores[n] = heads.stop[i];
+      if (replay_.may_stop()) scores[n] = heads.stop[i];
       const int choice = chunk->transitions[heads.first + i].choice;
       const DuelingLoss one =
           HuberLoss(scores, heads.value[i], choice, chunk->targets[heads.first + i]);
       chunk->loss += one.loss;
       chunk->q += one.q;
       const float slope = one.slope / static_cast<float>(options_.minibatch);
-      const float share = slope / static_cast<float>(n + 1);
+      const float share = slope / static_cast<float>(scores.size());
       for (size_t j = 0; j < n; ++j) heads.dlogits[first + j] = -share;
-      heads.dstop[i] = -share;
+      heads.dstop[i] = replay_.may_stop() ? -share : 0.0f;
       (choice == static_cast<int>(n) ? heads.dstop[i] : heads.dlogits[first + choice]) += slope;
       heads.dvalue[i] = slope;
     }

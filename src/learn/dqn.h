@@ -15,7 +15,7 @@
 // 2016), dueling (Wang et al. 2016), with n-step returns and a slowly following target network. The
 // network is the one PPO trains; its outputs read as value V and advantages A:
 //
-//   Q(a) = V + A(a) - mean of A over the question's alternatives, stop included
+//   Q(a) = V + A(a) - mean of A over the question's alternatives, stop included where there is one
 //   y    = Σ_{k<n} γ^k r_k + γ^n Q_target(s', argmax_a Q(s', a))
 //   L    = Huber(Q(a) - y), slope at most 1
 //
@@ -49,7 +49,7 @@ struct DqnMetrics {
   double epsilon = 0;
 };
 
-// The loss of one question: `scores` are A of its alternatives, stop last.
+// The loss of one question: `scores` are A of its alternatives, stop last if it is one.
 struct DuelingLoss {
   float loss = 0;
   float q = 0;

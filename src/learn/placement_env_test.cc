@@ -9,6 +9,7 @@
 
 #include "evaluation/placement_run.h"
 #include "learn/learner.h"
+#include "learn/replay.h"
 #include "learn/rollout.h"
 #include "learn/training_worlds.h"
 #include "nn/checkpoint.h"
@@ -135,16 +136,67 @@ TEST(PlacementEnv, RestoredItGoesOnAlike) {
   EXPECT_FALSE(other.Restore(wrong).has_value());
 }
 
-TrainOptions SmallPlacement() {
+TrainOptions SmallPlacement(Algorithm algorithm = Algorithm::kPpo) {
   TrainOptions options;
   UsePlacementDefaults(&options);
+  options.algorithm = algorithm;
   options.seed = 4;
   options.hidden = 16;
   options.rollout.envs = 8;
   options.rollout.envs_per_slice = 4;
   options.rollout.steps = 16;
   options.ppo.minibatch = 64;
+  options.dqn.replay.envs = 8;
+  options.dqn.replay.envs_per_slice = 4;
+  options.dqn.warm_up_samples = 128;
+  options.dqn.minibatch = 64;
   return options;
+}
+
+class LearningToPlace : public ::testing::TestWithParam<Algorithm> {};
+INSTANTIATE_TEST_SUITE_P(Algorithms, LearningToPlace,
+                         ::testing::Values(Algorithm::kPpo, Algorithm::kDqn), [](const auto& info) {
+                           return info.param == Algorithm::kPpo ? "ppo" : "dqn";
+                         });
+
+// The rewards of n steps, from an environment of its own that makes the same choices.
+TEST(PlacementReplay, DiscountsTheTimeThatPassesBetweenQuestions) {
+  Result<TrainingWorlds> worlds = TrainingWorlds::Make({{Busy(ObjectiveTerm::kEnergy)}});
+  ASSERT_TRUE(worlds.has_value());
+  const ReplayOptions options{.envs = 2, .envs_per_slice = 2, .steps = 30};
+  Replay replay(worlds->list(), 5, options);
+  const nn::CandidateNet net({.widths = worlds->first().widths(), .hidden = 16});
+  ThreadPool pool(1);
+  EXPECT_FALSE(replay.may_stop());
+  replay.Collect(net, 0, 1.0f, &pool);
+  const std::vector<EnvCursor> cursors = replay.OldestCursors();
+  const std::vector<int32_t> choices = replay.Choices();
+  constexpr int kSteps = 3;
+  for (int e = 0; e < options.envs; ++e) {
+    PlacementEnv env(*worlds->first().placement, 5, e, options.episode_steps_max);
+    ASSERT_TRUE(env.Restore(cursors[e]).has_value());
+    std::vector<StepResult> results;
+    for (int step = 0; step < options.steps; ++step) {
+      const int32_t choice = choices[step * options.envs + e];
+      ASSERT_LT(choice, env.candidate_count());  // Stop is none of the alternatives.
+      results.push_back(env.Step(choice));
+      if (results.back().terminated || results.back().truncated) break;
+    }
+    ASSERT_GT(results.size(), 10u);
+    for (size_t first = 0; first + kSteps < results.size(); ++first) {
+      double reward = 0, discount = 1;
+      for (size_t k = first; k < first + kSteps; ++k) {
+        reward += discount * results[k].reward;
+        discount *= results[k].discount;
+      }
+      Transition found;
+      ASSERT_TRUE(
+          replay.Find(static_cast<int64_t>(first) * options.envs + e, kSteps, 1.0f, &found));
+      EXPECT_NEAR(found.reward, reward, 1e-5);
+      EXPECT_NEAR(found.discount, discount, 1e-6);
+      EXPECT_LT(found.discount, 1);
+    }
+  }
 }
 
 TEST(PlacementLearning, BeginsAsTheReference) {
@@ -169,18 +221,18 @@ TEST(PlacementLearning, BeginsAsTheReference) {
   EXPECT_GT(asked, 100);
 }
 
-TEST(PlacementLearning, WeightsDoNotDependOnThreadsAndNoStepStops) {
+TEST_P(LearningToPlace, WeightsDoNotDependOnThreadsAndNoStepStops) {
   std::vector<float> weights[2];
   for (const int threads : {1, 3}) {
     Result<TrainingWorlds> worlds =
         TrainingWorlds::Make({{Busy(ObjectiveTerm::kCost)}}, 0, threads);
     ASSERT_TRUE(worlds.has_value());
     ThreadPool pool(threads);
-    const auto learner = MakeLearner(SmallPlacement(), worlds->list());
+    const auto learner = MakeLearner(SmallPlacement(GetParam()), worlds->list());
     for (int iteration = 1; iteration <= 3; ++iteration) {
       const IterationFigures figures = learner->Iterate(iteration, 0, &pool);
-      EXPECT_TRUE(std::isfinite(figures.policy_loss));
-      EXPECT_TRUE(std::isfinite(figures.entropy));
+      EXPECT_TRUE(std::isfinite(figures.gradient_norm));
+      EXPECT_TRUE(GetParam() == Algorithm::kDqn || std::isfinite(figures.entropy));
     }
     const auto parameters = learner->net().parameters();
     weights[threads == 1 ? 0 : 1].assign(parameters.begin(), parameters.end());
@@ -188,7 +240,7 @@ TEST(PlacementLearning, WeightsDoNotDependOnThreadsAndNoStepStops) {
   EXPECT_EQ(weights[0], weights[1]);
 }
 
-TEST(PlacementLearning, ARunIsTrainedResumedAndPlacesPods) {
+TEST_P(LearningToPlace, ARunIsTrainedResumedAndPlacesPods) {
   testing::TestFolder folder;
   Result<TrainScenario> opened = [&] {
     const std::filesystem::path path = folder / "world.yaml";
@@ -197,7 +249,8 @@ TEST(PlacementLearning, ARunIsTrainedResumedAndPlacesPods) {
     return TrainScenario::Open(path);
   }();
   ASSERT_TRUE(opened.has_value()) << opened.error().message;
-  TrainJob job{.scenarios = {*opened}, .options = SmallPlacement(), .folder = folder / "run"};
+  TrainJob job{
+      .scenarios = {*opened}, .options = SmallPlacement(GetParam()), .folder = folder / "run"};
   job.options.steps = 128 * 4;
   job.options.evaluate_every = 128 * 2;
   Result<std::unique_ptr<Trainer>> trainer = Trainer::Open(job);

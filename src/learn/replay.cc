@@ -26,8 +26,7 @@ int64_t Bytes(const GraphBatch& batch) {
 }  // namespace
 
 Replay::Replay(std::span<const TrainingWorld> worlds, uint64_t seed, const ReplayOptions& options)
-    : options_(options), seed_(seed) {
-  CHECK(!worlds.empty());
+    : options_(options), seed_(seed), may_stop_(worlds[0].moves()) {
   CHECK_EQ(options.envs % options.envs_per_slice, 0);
   widths_ = worlds[0].widths();
   for (int first = 0; first < options.envs; first += envs()) {
@@ -51,6 +50,7 @@ int Replay::NewSlot() {
     segment.questions.widths = segment.beyond.widths = widths_;
     segment.choices.resize(segment_samples());
     segment.rewards.resize(segment_samples());
+    segment.discounts.resize(segment_samples());
     segment.ends.resize(segment_samples());
     segment.beyond_of.resize(segment_samples());
     segment.start.resize(envs());
@@ -107,6 +107,7 @@ void Replay::Choose(const Exploration& exploration, int index, int step, Segment
   slice.logits.resize(std::max(slice.logits.size(), candidates));
   exploration.net->Forward(segment->questions, first, envs(), slice.workspace.get(),
                            std::span(slice.logits.data(), candidates), slice.stop, slice.value);
+  if (!may_stop_) std::fill(slice.stop.begin(), slice.stop.end(), nn::kForbidden);
   for (int i = 0; i < envs(); ++i) {
     Rng rng(seed_, kExploreStream + index * envs() + i,
             exploration.iteration * options_.steps + step);
@@ -114,7 +115,7 @@ void Replay::Choose(const Exploration& exploration, int index, int step, Segment
     const std::span<const float> advantages(slice.logits.data() + (begin[i] - begin[0]), count);
     const bool explore = rng.UniformFloat() < exploration.epsilon;
     segment->choices[first + i] =
-        explore ? static_cast<int32_t>(rng.Below(static_cast<uint32_t>(count) + 1))
+        explore ? static_cast<int32_t>(rng.Below(static_cast<uint32_t>(count + may_stop_)))
                 : nn::ArgmaxOrStop(advantages, slice.stop[i]);
   }
 }
@@ -127,6 +128,7 @@ void Replay::Record(int step, Segment* segment, Slice* slice) const {
     const int choice = segment->choices[at];
     const StepResult result = env.Step(choice == env.candidate_count() ? kStop : choice);
     segment->rewards[at] = static_cast<float>(result.reward);
+    segment->discounts[at] = static_cast<float>(result.discount);
     segment->ends[at] = result.terminated  ? StepEnd::kTerminated
                         : result.truncated ? StepEnd::kTruncated
                                            : StepEnd::kGoesOn;
@@ -151,7 +153,7 @@ bool Replay::Find(int64_t sample, int n, float gamma, Transition* transition) co
                  .discount = 1};
   for (int k = 0; k < n; ++k) {
     transition->reward += transition->discount * segment->rewards[at];
-    transition->discount *= gamma;
+    transition->discount *= gamma * segment->discounts[at];
     if (segment->ends[at] == StepEnd::kTerminated) {
       transition->discount = 0;
       return true;
@@ -197,7 +199,7 @@ std::vector<int32_t> Replay::Choices() const {
 bool Replay::IsPossible(const Segment& segment, const Slice& slice, int step) const {
   for (int i = 0; i < envs(); ++i) {
     const int32_t choice = segment.choices[step * envs() + i];
-    if (choice < 0 || choice > slice.envs[i]->candidate_count()) return false;
+    if (choice < 0 || choice >= slice.envs[i]->candidate_count() + may_stop_) return false;
   }
   return true;
 }

@@ -36,7 +36,8 @@ struct ReplayOptions {
 enum class StepEnd : uint8_t { kGoesOn, kTerminated, kTruncated };
 
 // One sample with n steps of reward: choice at `question`, then `reward` = Σ γ^k r_k, then, unless
-// discount is 0, the question `next`, worth discount · its value.
+// discount is 0, the question `next`, worth discount · its value. Where time passes between
+// questions, γ^k also holds the discounts of the steps before (StepResult::discount).
 struct Transition {
   const GraphBatch* questions = nullptr;
   int question = 0;
@@ -50,6 +51,9 @@ struct Transition {
 class Replay {
  public:
   Replay(std::span<const TrainingWorld> worlds, uint64_t seed, const ReplayOptions& options);
+
+  // Whether stop is among the alternatives of these worlds.
+  bool may_stop() const { return may_stop_; }
 
   // Plays one page: with probability epsilon any alternative, else the one with the largest
   // advantage. It takes the place of the oldest page once the memory is full.
@@ -82,7 +86,7 @@ class Replay {
     GraphBatch questions;
     GraphBatch beyond;  // Questions after a truncation.
     std::vector<int32_t> choices;
-    std::vector<float> rewards;
+    std::vector<float> rewards, discounts;
     std::vector<StepEnd> ends;
     std::vector<int32_t> beyond_of;  // Where truncated: index into `beyond`.
     std::vector<EnvCursor> start;    // [environment]
@@ -111,6 +115,7 @@ class Replay {
 
   ReplayOptions options_;
   uint64_t seed_;
+  bool may_stop_;
   GraphWidths widths_;
   std::vector<Slice> slices_;
   EpisodeTotals totals_;

@@ -220,6 +220,9 @@ void UsePlacementDefaults(TrainOptions* options) {
   options->ppo.learning_rate_end = 1e-4F;
   options->ppo.entropy_start = 0.002F;
   options->ppo.gain_prior = 6;
+  options->dqn.replay.envs = 32;
+  options->dqn.replay.steps = 16;
+  options->dqn.replay.episode_steps_max = 1 << 20;
 }
 
 void UseScalingDefaults(TrainOptions* options) {

@@ -109,11 +109,6 @@ Result<std::unique_ptr<Trainer>> Trainer::Open(TrainJob job) {
     return Fail(ErrorCode::kNotFound, "{}: no run to resume: there is no config.yaml in it",
                 job.folder.string());
   }
-  if (job.options.algorithm != Algorithm::kPpo &&
-      (job.options.scaling || job.scenarios[0].scenario->places_pods())) {
-    return Invalid("{}: where {} only ppo learns", job.scenarios[0].scenario->name,
-                   job.options.scaling ? "applications are scaled" : "pods are placed");
-  }
   std::shared_ptr<const TrainingWorlds> worlds = job.worlds;
   if (worlds == nullptr) {
     TRY_ASSIGN(worlds, WorldsFor(job));
