@@ -124,7 +124,7 @@ void Beam::StartPass(const Pass& pass) {
   offers_.clear();
   later_.clear();
   tree_.assign(1, {.latency_ms = cursor_.by_kind().LatencyMs()});
-  at_ = 0;
+  walk_.BeginAtRoot();
   level_begin_ = 0;
   level_end_ = 1;
   seen_.Clear();
@@ -153,7 +153,7 @@ bool Beam::Run(const Pass& pass) {
       patience = pass.patience + 1;
     }
   }
-  GoTo(0);
+  walk_.GoTo(tree_, 0, &cursor_);
   KeepPlans();
   return !OutOfBudget();
 }
@@ -191,7 +191,7 @@ bool Beam::OutOfBudget() const {
 }
 
 void Beam::Expand(int32_t parent) {
-  GoTo(parent);
+  walk_.GoTo(tree_, parent, &cursor_);
   here_ms_ = cursor_.by_kind().LatencyMs();
   LoadGains();
   if (!exhaustive_) {
@@ -200,24 +200,6 @@ void Beam::Expand(int32_t parent) {
   }
   ExpandAll(parent);
   if (pass_.direction.empty() && tree_[parent].latency_ms <= pair_bar_ms_) ExpandByPairs(parent);
-}
-
-// A parent stands before its children in the tree, so of two nodes the later one is never above the
-// other.
-void Beam::GoTo(int32_t node) {
-  path_.clear();
-  int32_t from = at_, to = node;
-  while (from != to) {
-    if (from > to) {
-      cursor_.Revert(tree_[from].move);
-      from = tree_[from].parent;
-    } else {
-      path_.push_back(to);
-      to = tree_[to].parent;
-    }
-  }
-  for (; !path_.empty(); path_.pop_back()) cursor_.Apply(tree_[path_.back()].move);
-  at_ = node;
 }
 
 bool Beam::Directed(WorkloadId workload, KindId from) const {
@@ -419,7 +401,7 @@ void Beam::KeepGuides(int depth) {
     if (node == level_end_) {
       ++level_end_;
       tree_.push_back({guide.at, move});
-      GoTo(node);
+      walk_.GoTo(tree_, node, &cursor_);
       seen_.Insert(cursor_.hash());
       tree_[node].latency_ms = cursor_.by_kind().LatencyMs();
     }
@@ -439,10 +421,7 @@ void Beam::KeepPlans() {
   for (int i = 0; i < finalist_count_; ++i) {
     Plan& plan = plans_[plan_count_];
     plan.cost_ms = finalists_[i].cost_ms;
-    plan.moves.clear();
-    for (int32_t node = finalists_[i].node; node != 0; node = tree_[node].parent)
-      plan.moves.push_back(tree_[node].move);
-    std::reverse(plan.moves.begin(), plan.moves.end());
+    MovesTo(tree_, finalists_[i].node, &plan.moves);
     const auto end = plans_.begin() + plan_count_;
     if (std::any_of(plans_.begin(), end,
                     [&](const Plan& other) { return other.moves == plan.moves; }))

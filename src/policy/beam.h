@@ -10,6 +10,7 @@
 #include "model/layer_targets.h"
 #include "model/placement_cursor.h"
 #include "policy/plan.h"
+#include "policy/tree_walk.h"
 
 // Beam search over plans of several moves: at every depth the `width` placements of lowest latency
 // survive and are expanded by every move that is allowed; the plan that costs least at any depth
@@ -135,7 +136,6 @@ class Beam {
   void KeepGuides(int depth);
   void NoteFinalist(double cost_ms, int32_t node);
   void KeepPlans();
-  void GoTo(int32_t node);
 
   const Clock* clock_ = nullptr;
   SearchBudget budget_;
@@ -152,7 +152,7 @@ class Beam {
   int width_ = 0;
   bool filled_ = false;  // Some level of the pass had more placements than its width.
   std::vector<TreeNode> tree_;
-  int32_t at_ = 0;  // Where the cursor is in the tree.
+  TreeWalk walk_;  // Of the cursor through the tree.
   int32_t level_begin_ = 0, level_end_ = 0;
   double here_ms_ = 0;                 // Latency at the cursor.
   std::vector<float> gains_;           // [workload][kind][kind] at the cursor
@@ -162,7 +162,6 @@ class Beam {
   double pair_bar_ms_ = 0;            // Latency up to which a placement is expanded by pairs.
   std::vector<double> latencies_ms_;  // Scratch.
   std::vector<KindMove> kind_moves_;  // Scratch.
-  std::vector<int32_t> path_;         // Scratch.
   SeenSet seen_;
 
   Finalist finalists_[kFinalists];

@@ -13,6 +13,7 @@
 #include "model/kind_ends.h"
 #include "policy/beam.h"
 #include "policy/greedy.h"
+#include "policy/tree_walk.h"
 
 namespace rudderfish {
 namespace {
@@ -90,7 +91,7 @@ class BranchAndBound {
       if (result_.placements == limits_.placements) return Unproven("too many placements");
       const Open next = open_.top();
       open_.pop();
-      GoTo(next.node);
+      walk_.GoTo(tree_, next.node, &cursor_);
       if (depth_of_[cursor_.hash()] < next.depth) continue;  // Reached sooner another way.
       ++result_.placements;
       Expand(next.node);
@@ -140,30 +141,13 @@ class BranchAndBound {
   // False if the plan, fitted to the alternatives, is no better than the incumbent.
   bool TakePlan(int32_t node) {
     Plan plan;
-    for (; node != 0; node = tree_[node].parent) plan.moves.push_back(tree_[node].move);
-    std::reverse(plan.moves.begin(), plan.moves.end());
+    MovesTo(tree_, node, &plan.moves);
     FitPlan(model_, task_, question_, &space_, &plan);
     AppraisePlan(model_, task_, question_, &plan);
     if (plan.cost_ms >= result_.plan.cost_ms) return false;
     best_ms_ = plan.cost_ms;
     result_.plan = std::move(plan);
     return true;
-  }
-
-  void GoTo(int32_t node) {
-    path_.clear();
-    int32_t from = at_, to = node;
-    while (from != to) {
-      if (from > to) {
-        cursor_.Revert(tree_[from].move);
-        from = tree_[from].parent;
-      } else {
-        path_.push_back(to);
-        to = tree_[to].parent;
-      }
-    }
-    for (; !path_.empty(); path_.pop_back()) cursor_.Apply(tree_[path_.back()].move);
-    at_ = node;
   }
 
   Evaluator* model_;
@@ -178,8 +162,7 @@ class BranchAndBound {
   PlacementCursor cursor_;
   KindEnds ends_;
   std::vector<TreeNode> tree_;
-  int32_t at_ = 0;
-  std::vector<int32_t> path_;
+  TreeWalk walk_;
   std::unordered_map<uint64_t, int> depth_of_;
   std::priority_queue<Open> open_;
 };

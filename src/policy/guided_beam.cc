@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "policy/tree_walk.h"
 
 namespace rudderfish {
 namespace {
@@ -46,10 +47,7 @@ void GuidedBeam::Search(Evaluator* model, const Task& task, const Question& ques
       if (latency_ms + steps_ms >= plan_.cost_ms) continue;
       plan_.latency_ms = latency_ms;
       plan_.cost_ms = latency_ms + steps_ms;
-      plan_.moves.clear();
-      for (int32_t n = level_[slot].node; n != 0; n = tree_[n].parent)
-        plan_.moves.push_back(tree_[n].move);
-      std::reverse(plan_.moves.begin(), plan_.moves.end());
+      MovesTo(tree_, level_[slot].node, &plan_.moves);
       patience = options.patience;
     }
   }
