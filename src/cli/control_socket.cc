@@ -50,7 +50,8 @@ Result<int> Connect(const fs::path& path) {
   ::close(file);
   errno = error;
   if (error == ENOENT || error == ECONNREFUSED) {
-    return Fail(ErrorCode::kNotFound, "{}: no controller is running there", path.string());
+    return Fail(ErrorCode::kNotFound,
+                "{}: no controller is running there; `rudderfish run` starts one", path.string());
   }
   return Fail(error == EACCES ? ErrorCode::kInvalidArgument : ErrorCode::kUnavailable, "{}: {}",
               path.string(), Reason());

@@ -167,7 +167,11 @@ Error ToError(const ApiStatus& status, Method method, std::string_view path) {
   std::string message = fmt::format(
       "{} {}: {}", MethodName(method), OneLine(path.substr(0, path.find('?')), 200),
       status.code == 0 ? status.message : fmt::format("{} {}", status.code, status.message));
-  if (status.code == 403) message += OneLine(MissingRule(method, ParseApiPath(path)));
+  if (status.code == 403 && status.message.find("\"system:anonymous\"") != std::string::npos) {
+    message += "; the kubeconfig names no credentials for this user, or the API server took none";
+  } else if (status.code == 403) {
+    message += OneLine(MissingRule(method, ParseApiPath(path)));
+  }
   if (status.code == 401) message += "; the credentials are wrong or have expired";
   return {CodeOf(status.code), std::move(message)};
 }

@@ -8,6 +8,7 @@ namespace rudderfish::kube {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Error ErrorOf(int code, const std::string& path, Method method = Method::kGet) {
   return ToError(ParseStatus("", code), method, path);
@@ -55,6 +56,15 @@ TEST(ApiStatus, ForbiddenNamesTheRuleToAdd) {
       HasSubstr("a Role in namespace shop, or a ClusterRole, of this user: {apiGroups: "
                 "[\"apps\"], resources: [\"deployments/scale\"], verbs: [\"patch\"]}"));
   EXPECT_EQ(ErrorOf(403, "/metrics").message, "GET /metrics: 403 forbidden");
+}
+
+TEST(ApiStatus, ForbiddenToNobodyAsksForCredentialsInsteadOfARule) {
+  ApiStatus status;
+  status.code = 403;
+  status.message = R"(pods is forbidden: User "system:anonymous" cannot list resource "pods")";
+  const std::string message = ToError(status, Method::kGet, "/api/v1/pods").message;
+  EXPECT_THAT(message, HasSubstr("names no credentials"));
+  EXPECT_THAT(message, Not(HasSubstr("ClusterRole")));
 }
 
 TEST(ApiStatus, CodesBecomeThoseOfResults) {
