@@ -25,7 +25,7 @@ function(rudderfish_module name)
   if(name MATCHES "^(nn|model|task|policy|sim|learn)$")
     # Their tests compute for long, which optimising shortens by more than it takes; of the others it is the reverse.
     target_compile_options(rudderfish_${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
-  elseif(name MATCHES "^(net|kube|telemetry|scenario|control|compat|serve|evaluation|cli)$")
+  elseif(name MATCHES "^(net|kube|telemetry|scenario|control|compat|serve|evaluation|run|cli)$")
     # These wait more than they compute; -O3 would make them larger and take longer to compile.
     target_compile_options(rudderfish_${name} PRIVATE $<$<CONFIG:Release>:-O2>)
   endif()

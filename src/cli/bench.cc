@@ -7,10 +7,11 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/files.h"
 #include "cli/measures.h"
-#include "cli/problem.h"
 #include "cli/terminal.h"
 #include "cli/text_table.h"
+#include "evaluation/problem.h"
 #include "learn/train_bench.h"
 #include "learn/training_worlds.h"
 

@@ -8,7 +8,7 @@
 #include "base/sha256.h"
 #include "base/thread_pool.h"
 #include "cli/commands.h"
-#include "cli/problem.h"
+#include "cli/files.h"
 #include "cli/scaling_options.h"
 #include "cli/terminal.h"
 #include "cli/text_table.h"

@@ -97,6 +97,4 @@ std::vector<std::string_view> OptionNames(const CommandSpec& command);
 // "a|b|c" -> a, b, c; one part if there is no bar.
 std::vector<std::string_view> Alternatives(std::string_view text);
 
-std::string_view ProgramVersion();
-
 }  // namespace rudderfish

@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/config.h"
-#include "cli/control_socket.h"
+#include "run/config.h"
+#include "run/control_socket.h"
 
 namespace rudderfish {
 namespace {

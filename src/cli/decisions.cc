@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
-#include "cli/config.h"
 #include "cli/controller_client.h"
 #include "cli/decision_text.h"
 #include "cli/placement_story.h"
 #include "cli/terminal.h"
+#include "run/config.h"
 
 namespace rudderfish {
 namespace {

@@ -4,14 +4,16 @@
 #include <optional>
 
 #include "base/files.h"
+#include "base/version.h"
 #include "cli/commands.h"
 #include "cli/evaluate_scaling.h"
+#include "cli/files.h"
 #include "cli/placement_commands.h"
 #include "cli/policy_spec.h"
-#include "cli/problem.h"
 #include "cli/terminal.h"
 #include "evaluation/comparison.h"
 #include "evaluation/evaluation.h"
+#include "evaluation/problem.h"
 #include "evaluation/report.h"
 #include "scenario/start_states.h"
 #include "sim/world.h"

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "cli/commands.h"
-#include "cli/config.h"
 #include "cli/terminal.h"
+#include "run/config.h"
 
 namespace rudderfish {
 namespace {

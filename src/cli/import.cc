@@ -3,7 +3,6 @@
 
 #include "base/files.h"
 #include "cli/commands.h"
-#include "cli/problem.h"
 #include "cli/terminal.h"
 #include "cli/text_table.h"
 #include "scenario/reach_files.h"

@@ -9,9 +9,9 @@
 #include "base/units.h"
 #include "cli/inspection.h"
 #include "cli/placement_commands.h"
-#include "cli/problem.h"
 #include "cli/text_table.h"
 #include "evaluation/evaluation.h"
+#include "evaluation/problem.h"
 #include "sim/world.h"
 
 namespace rudderfish {

@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/rng.h"
+#include "cli/files.h"
 #include "evaluation/evaluation.h"
 #include "evaluation/statistics.h"
 #include "learn/env.h"

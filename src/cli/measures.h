@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/problem.h"
+#include "evaluation/problem.h"
 #include "policy/neural.h"
 
 // What `bench` measures beside learn/train_bench.h: how fast a network answers, how much of the

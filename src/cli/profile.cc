@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "cli/cluster_source.h"
 #include "cli/commands.h"
-#include "cli/problem.h"
+#include "cli/files.h"
 #include "cli/terminal.h"
 #include "cli/text_table.h"
 #include "kube/kube_cluster.h"

@@ -9,15 +9,16 @@
 #include <functional>
 
 #include "base/log.h"
+#include "base/version.h"
 #include "cli/commands.h"
-#include "cli/control_loop.h"
-#include "cli/control_server.h"
-#include "cli/control_socket.h"
-#include "cli/placement_loop.h"
-#include "cli/problem.h"
+#include "cli/files.h"
 #include "cli/program.h"
-#include "cli/rights.h"
 #include "cli/terminal.h"
+#include "run/control_loop.h"
+#include "run/control_server.h"
+#include "run/control_socket.h"
+#include "run/placement_loop.h"
+#include "run/rights.h"
 
 namespace rudderfish {
 namespace {

@@ -10,8 +10,8 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "cli/commands.h"
+#include "cli/files.h"
 #include "cli/inspection.h"
-#include "cli/problem.h"
 #include "cli/terminal.h"
 #include "scenario/scenario.h"
 

@@ -6,12 +6,12 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "cli/commands.h"
-#include "cli/config.h"
 #include "cli/controller_client.h"
 #include "cli/decision_text.h"
 #include "cli/terminal.h"
 #include "cli/text_table.h"
 #include "control/sqlite_journal.h"
+#include "run/config.h"
 
 namespace rudderfish {
 namespace {

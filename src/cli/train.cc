@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "base/units.h"
+#include "base/version.h"
 #include "cli/commands.h"
 #include "cli/placement_commands.h"
-#include "cli/problem.h"
 #include "cli/scaling_options.h"
 #include "cli/terminal.h"
 #include "cli/text_table.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/version.h"
+
 #include <fmt/format.h>
 
 #include "cli/commands.h"
@@ -14,8 +16,6 @@ Result<ExitStatus> RunVersion(const Arguments&, const Session&) {
 }
 
 }  // namespace
-
-std::string_view ProgramVersion() { return RUDDERFISH_VERSION; }
 
 CommandSpec VersionCommand() {
   return {.name = "version",

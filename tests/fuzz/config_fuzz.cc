@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "cli/config.h"
-#include "cli/signal_source.h"
+#include "run/config.h"
+#include "run/signal_source.h"
 
 // Any bytes as rudderfish.yaml: refused in one line, or a configuration within its bounds.
 

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "evaluation/problem.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/shipped_scenario.h"
+
+namespace rudderfish {
+namespace {
+
+TEST(Problem, LawAndTaskAreThoseOfTheScenario) {
+  Scenario scenario = *testing::ShippedScenario("continuum-7x21");
+  const Result<Problem> problem = Problem::Of(std::make_shared<const Scenario>(scenario));
+  ASSERT_TRUE(problem.has_value()) << problem.error().message;
+  EXPECT_EQ(problem->law.name, scenario.law);
+  EXPECT_EQ(problem->task->max_steps(), ParseMigrationOptions(scenario.task).value().max_steps);
+  scenario.law = "nobody's";
+  EXPECT_FALSE(Problem::Of(std::make_shared<const Scenario>(scenario)).has_value());
+}
+
+TEST(Problem, ScenariosWithoutCallsHaveNoneToSolve) {
+  const Result<Problem> problem = Problem::Open(RUDDERFISH_SOURCE_DIR "/scenarios/drs-even.yaml");
+  ASSERT_FALSE(problem.has_value());
+  EXPECT_NE(problem.error().message.find("drs-even.yaml"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rudderfish

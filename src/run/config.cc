@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <system_error>
+
+#include "base/files.h"
+#include "base/units.h"
+#include "control/sqlite_journal.h"
+#include "scenario/application_file.h"
+
+namespace rudderfish {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kFormat = "config/v1";
+constexpr double kDayMs = 86'400'000;
+constexpr double kLongestDurationMs = 3650 * kDayMs;
+constexpr size_t kLongestSocketPath = 107;  // Of sockaddr_un.
+constexpr int kMostApplications = 100;
+constexpr int kMostMoves = 100'000;
+constexpr double kLeaseMsMin = 2000;
+constexpr double kLeaseMsMax = 600'000;
+
+// As ParseDurationMs, and days.
+Result<double> DurationMs(std::string_view text) {
+  if (text.ends_with('d')) {
+    TRY_ASSIGN(const double hours,
+               ParseDurationMs(fmt::format("{}h", text.substr(0, text.size() - 1))));
+    return hours * 24;
+  }
+  return ParseDurationMs(text);
+}
+
+// From `low` to ten years.
+Result<std::chrono::nanoseconds> DurationOf(const YamlNode& node, double low_ms) {
+  TRY_ASSIGN(const std::string text, node.AsString());
+  const Result<double> ms = DurationMs(text);
+  if (!ms) return node.Refuse(ms.error().message);
+  if (*ms < low_ms || *ms > kLongestDurationMs) {
+    return node.Expected(fmt::format("from {}ms to 3650d", low_ms));
+  }
+  return std::chrono::nanoseconds(static_cast<int64_t>(*ms * 1e6));
+}
+
+template <class Duration>
+Result<void> ReadDuration(YamlMap* map, std::string_view key, double low_ms, Duration* duration) {
+  const std::optional<YamlNode> node = map->Optional(key);
+  if (!node) return {};
+  TRY_ASSIGN(const std::chrono::nanoseconds read, DurationOf(*node, low_ms));
+  *duration = std::chrono::duration_cast<Duration>(read);
+  return {};
+}
+
+Result<std::string> TextOf(const YamlNode& node) {
+  TRY_ASSIGN(std::string text, node.AsString());
+  if (text.empty() || text.size() > 4096) return node.Expected("1 to 4096 letters");
+  return text;
+}
+
+class ConfigReader {
+ public:
+  explicit ConfigReader(const fs::path& path) : folder_(path.parent_path()) {
+    config_.path = path;
+    config_.journal.path = folder_ / "rudderfish.db";
+  }
+
+  Result<Config> Read(const YamlNode& root) {
+    if (root.IsNull()) return root.Refuse("expected a configuration, found an empty file");
+    TRY_ASSIGN(YamlMap map, root.AsMap());
+    TRY_ASSIGN(const YamlNode format, map.Required("rudderfish"));
+    TRY_ASSIGN(const std::string written, format.AsString());
+    if (written != kFormat)
+      return format.Expected(fmt::format("{}, the format of this version", kFormat));
+    if (const auto node = map.Optional("cluster")) TRY(ReadCluster(*node));
+    if (const auto node = map.Optional("scope")) TRY(ReadScope(*node));
+    TRY(ReadPlaces(&map));
+    TRY(ReadApplications(&map, root));
+    config_.signals = map.Optional("signals").value_or(YamlNode());
+    if (const auto node = map.Optional("policies")) TRY(ReadPolicies(*node));
+    if (const auto node = map.Optional("modes")) TRY(ReadModes(*node));
+    if (const auto node = map.Optional("objective")) {
+      TRY_ASSIGN(config_.objective, ParseMigrationOptions(*node));
+      config_.budgets.moves_per_plan = config_.objective->max_steps;
+    }
+    if (const auto node = map.Optional("budgets")) TRY(ReadBudgets(*node));
+    if (const auto node = map.Optional("journal")) TRY(ReadJournal(*node));
+    if (const auto node = map.Optional("server")) TRY(ReadServer(*node));
+    if (const auto node = map.Optional("control")) TRY(ReadControl(*node));
+    if (const auto node = map.Optional("turn")) TRY(ReadTurn(*node));
+    if (const auto node = map.Optional("leader_election")) TRY(ReadLeaderElection(*node));
+    if (const auto node = map.Optional("events")) TRY(ReadEvents(*node));
+    TRY(map.Finish());
+    if (config_.server.socket.empty()) {
+      config_.server.socket = config_.journal.path;
+      config_.server.socket.replace_extension(".sock");
+    }
+    return std::move(config_);
+  }
+
+ private:
+  Result<fs::path> PathOf(const YamlNode& node) const {
+    TRY_ASSIGN(const std::string text, TextOf(node));
+    return folder_ / text;
+  }
+
+  Result<void> ReadCluster(const YamlNode& node) {
+    TRY_ASSIGN(YamlMap map, node.AsMap());
+    ClusterConfig& cluster = config_.cluster;
+    const std::optional<YamlNode> scenario = map.Optional("scenario");
+    if (scenario) {
+      TRY_ASSIGN(cluster.scenario, PathOf(*scenario));
+      TRY_ASSIGN(const int64_t seed,
+                 map.OptionalInt("seed", 0, std::numeric_limits<int64_t>::max(), 1));
+      cluster.seed = static_cast<uint64_t>(seed);
+      TRY(ReadDuration(&map, "drift", 1, &cluster.drift));
+    } else {
+      if (const auto file = map.Optional("kubeconfig")) {
+        TRY_ASSIGN(cluster.kubeconfig, PathOf(*file));
+      }
+      if (const auto context = map.Optional("context")) {
+        TRY_ASSIGN(cluster.context, TextOf(*context));
+      }
+    }
+    return map.Finish();
+  }
+
+  Result<void> ReadScope(const YamlNode& node) {
+    TRY_ASSIGN(YamlMap map, node.AsMap());
+    TRY_ASSIGN(const std::vector<YamlNode> namespaces, map.OptionalList("namespaces"));
+    for (const YamlNode& one : namespaces) {
+      TRY_ASSIGN(std::string name, TextOf(one));
+      config_.scope.namespaces.push_back(std::move(name));
+    }
+    if (const auto pods = map.Optional("pods")) {
+      TRY_ASSIGN(config_.scope.pods, ParseLabelSelector(*pods));
+    }
+    return map.Finish();
+  }
+
+  Result<void> ReadPlaces(YamlMap* map) {
+    const auto check = [&](const YamlNode& node) -> Result<void> {
+      if (config_.cluster.is_simulated())
+        return node.Refuse("a simulated cluster has no pods that wait: leave it out");
+      return {};
+    };
+    if (const auto node = map->Optional("placement")) {
+      TRY(check(*node));
+      TRY_ASSIGN(config_.placement, ParsePlacement(*node));
+    }
+    if (const auto node = map->Optional("extender")) {
+      TRY(check(*node));
+      TRY_ASSIGN(config_.extender, ParseExtender(*node, folder_));
+    }
+    return {};
+  }
+
+  Result<void> ReadApplications(YamlMap* map, const YamlNode& root) {
+    TRY_ASSIGN(const std::vector<YamlNode> files, map->OptionalList("applications"));
+    if (config_.cluster.is_simulated()) {
+      if (files.empty()) return {};
+      return files[0].Refuse("a scenario is its own application: leave `applications` out");
+    }
+    if (config_.places()) {
+      if (files.empty()) return {};
+      return files[0].Refuse(
+          "a process that places pods moves none: leave `applications` out, and run another one "
+          "for "
+          "them");
+    }
+    if (files.empty()) {
+      const Result<YamlNode> named = map->Required("applications");
+      if (!named) {
+        return Invalid("{} (1 to {} files that say what the API server does not know)",
+                       named.error().message, kMostApplications);
+      }
+    }
+    if (files.empty() || files.size() > kMostApplications) {
+      return root.Refuse(
+          fmt::format("missing key `applications`: 1 to {} files that say what the "
+                      "API server does not know",
+                      kMostApplications));
+    }
+    for (const YamlNode& file : files) {
+      TRY_ASSIGN(fs::path path, PathOf(file));
+      config_.applications.push_back(std::move(path));
+    }
+    return {};
+  }
+
+  Result<void> ReadPolicies(const YamlNode& node) {
+    TRY_ASSIGN(YamlMap kinds, node.AsMap());
+    if (const auto migration = kinds.Optional("migration")) {
+      TRY_ASSIGN(YamlMap map, migration->AsMap());
+      TRY_ASSIGN(const YamlNode policy, map.Required("policy"));
+      TRY_ASSIGN(config_.migration.policy, PolicyOf(policy));
+      config_.migration.policy_node = policy;
+      if (const auto baseline = map.Optional("baseline")) {
+        TRY_ASSIGN(config_.migration.baseline, PolicyOf(*baseline));
+        config_.migration.baseline_node = *baseline;
+      }
+      TRY(map.Finish());
+    }
+    return kinds.Finish();
+  }
+
+  // What follows the last `+` may be a run folder or a checkpoint beside the file.
+  Result<std::string> PolicyOf(const YamlNode& node) const {
+    TRY_ASSIGN(const std::string text, TextOf(node));
+    const size_t start = text.rfind('+') + 1;
+    const fs::path learned = folder_ / text.substr(start);
+    std::error_code ignored;
+    const bool is_file = start < text.size() && fs::exists(learned, ignored);
+    return is_file ? text.substr(0, start) + learned.string() : text;
+  }
+
+  Result<void> ReadModes(const YamlNode& node) {
+    TRY_ASSIGN(YamlMap map, node.AsMap());
+    if (const auto migration = map.Optional("migration")) {
+      TRY_ASSIGN(const std::string name, migration->AsString());
+      const Result<Mode> mode = AvailableModeNamed(name);
+      if (!mode) return migration->Refuse(mode.error().message);
+      config_.migration.mode = *mode;
+    }
+    return map.Finish();
+  }
+
+  Result<void> ReadBudgets(const YamlNode& node) {
+    TRY_ASSIGN(YamlMap map, node.AsMap());
+    GuardOptions& budgets = config_.budgets;
+    TRY_ASSIGN(const int64_t moves,
+               map.OptionalInt("moves_per_plan", 0, kMostMoves, budgets.moves_per_plan));
+    budgets.moves_per_plan = static_cast<int>(moves);
+    TRY(ReadDuration(&map, "pod_cooldown", 0, &budgets.pod_cooldown));
+    if (const auto factor = map.Optional("benefit_factor")) {
+      TRY_ASSIGN(const std::string text, factor->AsString());
+      if (text == "none") {
+        budgets.benefit_factor = std::nullopt;
+      } else {
+        TRY_ASSIGN(budgets.benefit_factor, factor->AsDouble(0, 1e6));
+      }
+    }
+    return map.Finish();
+  }
+
+  Result<void> ReadJournal(const YamlNode& node) {
+    TRY_ASSIGN(YamlMap map, node.AsMap());
+    if (const auto path = map.Optional("path")) {
+      TRY_ASSIGN(config_.journal.path, PathOf(*path));
+    }
+    TRY(ReadDuration(&map, "retention", 1000, &config_.journal.retention));
+    if (const auto size = map.Optional("size")) {
+      TRY_ASSIGN(const std::string text, size->AsString());
+      const Result<int64_t> bytes = ParseMemoryBytes(text);
+      if (!bytes) return size->Refuse(bytes.error().message);
+      if (*bytes < kJournalSizeMin) return size->Expected("at least 1Mi");
+      config_.journal.size_bytes = *bytes;
+    }
+    return map.Finish();
+  }
+
+  Result<void> ReadServer(const YamlNode& node) {
+    TRY_ASSIGN(YamlMap map, node.AsMap());
+    if (const auto listen = map.Optional("listen")) {
+      TRY_ASSIGN(config_.server.listen, TextOf(*listen));
+      const size_t colon = config_.server.listen.rfind(':');
+      if (colon == std::string::npos || colon + 1 == config_.server.listen.size()) {
+        return listen->Expected("HOST:PORT, such as 127.0.0.1:9090");
+      }
+    }
+    if (const auto socket = map.Optional("socket")) {
+      TRY_ASSIGN(config_.server.socket, PathOf(*socket));
+      if (config_.server.socket.native().size() > kLongestSocketPath) {
+        return socket->Expected(fmt::format("a path of at most {} letters", kLongestSocketPath));
+      }
+    }
+    return map.Finish();
+  }
+
+  static Result<void> ReadObjectName(const YamlNode& node, std::string* name_space,
+                                     std::string* name) {
+    TRY_ASSIGN(const std::string text, TextOf(node));
+    const size_t slash = text.find('/');
+    const auto is_plain = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+    };
+    const auto strange =
+        std::count_if(text.begin(), text.end(), [&](char c) { return !is_plain(c); });
+    if (slash == std::string::npos || strange != 1 || slash == 0 || slash + 1 == text.size()) {
+      return node.Expected("NAMESPACE/NAME");
+    }
+    *name_space = text.substr(0, slash);
+    *name = text.substr(slash + 1);
+    return {};
+  }
+
+  Result<void> ReadControl(const YamlNode& node) {
+    TRY_ASSIGN(YamlMap map, node.AsMap());
+    if (const auto config_map = map.Optional("configmap")) {
+      TRY(ReadObjectName(*config_map, &config_.control_namespace, &config_.control_name));
+    }
+    return map.Finish();
+  }
+
+  Result<void> ReadLeaderElection(const YamlNode& node) {
+    if (config_.cluster.is_simulated()) {
+      return node.Refuse("a simulated cluster has no Lease: leave it out");
+    }
+    TRY_ASSIGN(YamlMap map, node.AsMap());
+    LeaderElectionConfig& election = config_.leader_election;
+    TRY_ASSIGN(const YamlNode lease, map.Required("lease"));
+    TRY(ReadObjectName(lease, &election.lease_namespace, &election.lease_name));
+    if (const auto duration = map.Optional("duration")) {
+      TRY_ASSIGN(election.duration, DurationOf(*duration, kLeaseMsMin));
+      if (election.duration > std::chrono::milliseconds(static_cast<int64_t>(kLeaseMsMax))) {
+        return duration->Expected("from 2s to 10min");
+      }
+    }
+    return map.Finish();
+  }
+
+  Result<void> ReadEvents(const YamlNode& node) {
+    TRY_ASSIGN(config_.events, node.AsBool());
+    if (config_.events && config_.cluster.is_simulated()) {
+      return node.Refuse("a simulated cluster keeps no Events: leave it out");
+    }
+    return {};
+  }
+
+  Result<void> ReadTurn(const YamlNode& node) {
+    TRY_ASSIGN(YamlMap map, node.AsMap());
+    TRY(ReadDuration(&map, "interval", 10, &config_.interval));
+    TRY(ReadDuration(&map, "rest", 10, &config_.rest));
+    TRY(ReadDuration(&map, "staleness", 10, &config_.staleness));
+    return map.Finish();
+  }
+
+  fs::path folder_;
+  Config config_;
+};
+
+}  // namespace
+
+Result<Config> ParseConfig(std::string_view text, const fs::path& path) {
+  TRY_ASSIGN(const YamlNode root, ParseYaml(text, path.string()));
+  return ConfigReader(path).Read(root);
+}
+
+Result<Config> LoadConfig(const fs::path& path) {
+  TRY_ASSIGN(const std::string text, ReadFile(path));
+  return ParseConfig(text, path);
+}
+
+std::string WhatNeedsARestart(const Config& before, const Config& after) {
+  std::vector<std::string_view> parts;
+  if (!(before.cluster == after.cluster)) parts.push_back("cluster");
+  if (before.control_namespace != after.control_namespace ||
+      before.control_name != after.control_name) {
+    parts.push_back("control");
+  }
+  if (before.events != after.events) parts.push_back("events");
+  if (!(before.leader_election == after.leader_election)) parts.push_back("leader_election");
+  if (before.placement != after.placement) parts.push_back("placement");
+  if (before.extender != after.extender) parts.push_back("extender");
+  if (!(before.journal == after.journal)) parts.push_back("journal");
+  if (!(before.server == after.server)) parts.push_back("server");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+}  // namespace rudderfish

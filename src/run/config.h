@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/yaml.h"
+#include "cluster/application.h"
+#include "control/guard.h"
+#include "control/mode.h"
+#include "run/placement_config.h"
+#include "task/migration.h"
+
+// rudderfish.yaml: which cluster the controller watches, what of it, who decides, how far it may
+// go. The format is described by examples/config.schema.json, with examples beside it. Paths are
+// relative to the folder of the file. Immutable once loaded.
+
+namespace rudderfish {
+
+// One of: a live cluster, as kubectl finds it; or a simulated one, to try things out.
+struct ClusterConfig {
+  std::filesystem::path kubeconfig;   // Empty: as kubectl finds it.
+  std::string context;                // Empty: the current one.
+  std::filesystem::path scenario;     // Simulated, if not empty.
+  uint64_t seed = 1;                  // Of the simulated state.
+  std::chrono::nanoseconds drift{0};  // How often somebody moves a pod of it; 0: never.
+
+  bool is_simulated() const { return !scenario.empty(); }
+  bool operator==(const ClusterConfig&) const = default;
+};
+
+// What may be looked at and judged; all else is as if it were not there.
+struct ScopeConfig {
+  std::vector<std::string> namespaces;  // Empty: those of the applications.
+  LabelSelector pods;
+
+  bool operator==(const ScopeConfig&) const = default;
+};
+
+// One kind of decision.
+struct DecisionConfig {
+  Mode mode = Mode::kShadow;
+  std::string policy = "greedy";        // As MakePolicy takes it.
+  std::string baseline;                 // Empty: nobody.
+  YamlNode policy_node, baseline_node;  // Where they are named, for messages.
+};
+
+struct JournalConfig {
+  std::filesystem::path path;
+  std::chrono::seconds retention = std::chrono::hours(24 * 30);
+  int64_t size_bytes = int64_t{256} << 20;
+
+  bool operator==(const JournalConfig&) const = default;
+};
+
+struct ServerConfig {
+  std::string listen;            // HOST:PORT; empty: no server.
+  std::filesystem::path socket;  // For the command line.
+
+  bool operator==(const ServerConfig&) const = default;
+};
+
+// Who of several instances decides: the holder of a Lease.
+struct LeaderElectionConfig {
+  std::string lease_namespace, lease_name;  // Empty: there is one instance, which always decides.
+  std::chrono::nanoseconds duration = std::chrono::seconds(15);
+
+  bool is_on() const { return !lease_name.empty(); }
+  bool operator==(const LeaderElectionConfig&) const = default;
+};
+
+struct Config {
+  std::filesystem::path path;
+  ClusterConfig cluster;
+  ScopeConfig scope;
+  std::vector<std::filesystem::path> applications;  // Files; of a simulated cluster there are none.
+  YamlNode signals;  // Read by whoever asks for them; null if absent.
+  DecisionConfig migration;
+  std::optional<PlacementConfig> placement;   // With either of these two there are no applications:
+  std::optional<ExtenderConfig> extender;     // one process moves pods or places them.
+  std::optional<MigrationOptions> objective;  // Absent: a scenario's own, or the defaults.
+  GuardOptions budgets;
+  JournalConfig journal;
+  ServerConfig server;
+  LeaderElectionConfig leader_election;
+  bool places() const { return placement.has_value() || extender.has_value(); }
+  bool events = false;  // Each plan is told as an Event of the workload that it begins with.
+  std::string control_namespace, control_name;  // Of the ConfigMap that holds it back; may be none.
+  std::chrono::nanoseconds interval = std::chrono::seconds(5);  // Between two looks.
+  std::chrono::nanoseconds rest = std::chrono::minutes(10);
+  std::chrono::nanoseconds staleness = std::chrono::seconds(30);
+};
+
+// Messages read as those of ParseScenario. Looks at no other file.
+Result<Config> ParseConfig(std::string_view text, const std::filesystem::path& path);
+Result<Config> LoadConfig(const std::filesystem::path& path);
+
+// What differs between two configurations and cannot change while the program runs, in words;
+// empty if nothing does.
+std::string WhatNeedsARestart(const Config& before, const Config& after);
+
+}  // namespace rudderfish

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace rudderfish {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr std::string_view kLive = R"(rudderfish: config/v1
+cluster: {kubeconfig: kube.conf, context: prod}
+scope:
+  namespaces: [shop, data]
+  pods: {matchLabels: {team: a}}
+applications: [a.yaml, b.yaml]
+policies:
+  migration: {policy: greedy, baseline: stay}
+modes: {migration: off}
+objective: {step_penalty_ms: 3, max_steps: 12}
+budgets: {moves_per_plan: 4, pod_cooldown: 90s, benefit_factor: 2.5}
+journal: {path: data/j.db, retention: 30d, size: 64Mi}
+server: {listen: "127.0.0.1:9090", socket: run/r.sock}
+turn: {interval: 500ms, rest: 5min, staleness: 1min}
+)";
+
+std::string Replaced(std::string_view what, std::string_view by) {
+  std::string text(kLive);
+  const size_t at = text.find(what);
+  EXPECT_NE(at, std::string::npos) << what;
+  return text.replace(at, what.size(), by);
+}
+
+std::string Refusal(const std::string& text) {
+  const Result<Config> config = ParseConfig(text, "/etc/r/c.yaml");
+  EXPECT_FALSE(config);
+  return config ? "" : config.error().message;
+}
+
+TEST(Config, HoldsWhatTheFileSays) {
+  const Config config = ParseConfig(kLive, "/etc/r/c.yaml").value();
+  EXPECT_EQ(config.cluster.kubeconfig, "/etc/r/kube.conf");
+  EXPECT_EQ(config.cluster.context, "prod");
+  EXPECT_FALSE(config.cluster.is_simulated());
+  EXPECT_THAT(config.scope.namespaces, ElementsAre("shop", "data"));
+  EXPECT_TRUE(config.scope.pods.Matches({{"team", "a"}}));
+  EXPECT_THAT(config.applications, ElementsAre("/etc/r/a.yaml", "/etc/r/b.yaml"));
+  EXPECT_EQ(config.migration.policy, "greedy");
+  EXPECT_EQ(config.migration.baseline, "stay");
+  EXPECT_EQ(config.migration.mode, Mode::kOff);
+  EXPECT_EQ(config.objective->step_penalty_ms, 3);
+  EXPECT_EQ(config.budgets.moves_per_plan, 4);
+  EXPECT_EQ(config.budgets.pod_cooldown, seconds(90));
+  EXPECT_EQ(config.budgets.benefit_factor, 2.5);
+  EXPECT_EQ(config.journal.path, "/etc/r/data/j.db");
+  EXPECT_EQ(config.journal.retention, hours(720));
+  EXPECT_EQ(config.journal.size_bytes, 64 << 20);
+  EXPECT_EQ(config.server.listen, "127.0.0.1:9090");
+  EXPECT_EQ(config.server.socket, "/etc/r/run/r.sock");
+  EXPECT_EQ(config.interval, milliseconds(500));
+  EXPECT_EQ(config.rest, minutes(5));
+  EXPECT_EQ(config.staleness, minutes(1));
+}
+
+TEST(Config, WhatIsNotSaidHasItsDefault) {
+  const Config config =
+      ParseConfig("rudderfish: config/v1\napplications: [a.yaml]\n", "/etc/r/c.yaml").value();
+  EXPECT_EQ(config.migration.mode, Mode::kShadow);
+  EXPECT_EQ(config.journal.path, "/etc/r/rudderfish.db");
+  EXPECT_EQ(config.server.socket, "/etc/r/rudderfish.sock");
+  EXPECT_EQ(config.server.listen, "");
+  EXPECT_FALSE(config.objective.has_value());
+  EXPECT_EQ(config.budgets.benefit_factor, 1.0);
+  EXPECT_TRUE(config.signals.IsNull());
+}
+
+TEST(Config, ModesAboveShadowAreRefusedByName) {
+  for (const char* mode : {"advise", "canary", "enforce"}) {
+    EXPECT_THAT(Refusal(Replaced("migration: off", std::string("migration: ") + mode)),
+                HasSubstr(std::string("c.yaml:9:20: `modes.migration`: mode ") + mode +
+                          " is not available in this version"));
+  }
+}
+
+TEST(Config, MistakesAreNamedWithTheirPlace) {
+  EXPECT_THAT(Refusal(Replaced("baseline", "basline")), HasSubstr("did you mean `baseline`"));
+  EXPECT_THAT(Refusal(Replaced("modes:", "mode:")), HasSubstr("did you mean `modes`"));
+  EXPECT_THAT(Refusal(Replaced("90s", "90")), HasSubstr("`budgets.pod_cooldown`"));
+  EXPECT_THAT(Refusal(Replaced("30d", "20000d")), HasSubstr("`journal.retention`"));
+  EXPECT_THAT(Refusal(Replaced("64Mi", "64")), HasSubstr("at least 1Mi"));
+  EXPECT_THAT(Refusal(Replaced("127.0.0.1:9090", "everywhere")), HasSubstr("HOST:PORT"));
+  EXPECT_THAT(Refusal(Replaced("[a.yaml, b.yaml]", "[]")), HasSubstr("missing key `applications`"));
+  EXPECT_THAT(Refusal(Replaced("applications:", "application:")),
+              HasSubstr("missing key `applications`; is `application` meant to be that? (1 to"));
+  EXPECT_THAT(Refusal(Replaced("config/v1", "config/v2")), HasSubstr("expected config/v1"));
+  EXPECT_THAT(Refusal(Replaced("run/r.sock", std::string(200, 'x'))), HasSubstr("107"));
+  EXPECT_THAT(Refusal(Replaced("max_steps", "max_step")), HasSubstr("max_steps"));
+}
+
+TEST(Config, SimulatedClusterIsItsOwnApplication) {
+  const std::string simulated = "rudderfish: config/v1\ncluster: {scenario: s.yaml, drift: 20s}\n";
+  const Config config = ParseConfig(simulated, "c.yaml").value();
+  EXPECT_TRUE(config.cluster.is_simulated());
+  EXPECT_EQ(config.cluster.scenario, "s.yaml");
+  EXPECT_EQ(config.cluster.drift, seconds(20));
+  EXPECT_THAT(Refusal(simulated + "applications: [a.yaml]\n"), HasSubstr("its own application"));
+  EXPECT_THAT(Refusal("rudderfish: config/v1\ncluster: {scenario: s.yaml, context: a}\n"),
+              HasSubstr("`context`"));
+}
+
+TEST(Config, SeveralInstancesAgreeByALease) {
+  const std::string base = "rudderfish: config/v1\napplications: [a.yaml]\n";
+  const Config config =
+      ParseConfig(base + "leader_election: {lease: ops/rudder, duration: 4s}\nevents: true\n", "c")
+          .value();
+  EXPECT_EQ(config.leader_election.lease_namespace, "ops");
+  EXPECT_EQ(config.leader_election.lease_name, "rudder");
+  EXPECT_EQ(config.leader_election.duration, seconds(4));
+  EXPECT_TRUE(config.events);
+  EXPECT_FALSE(ParseConfig(base, "c").value().leader_election.is_on());
+  EXPECT_THAT(Refusal(base + "leader_election: {duration: 4s}\n"), HasSubstr("`lease`"));
+  EXPECT_THAT(Refusal(base + "leader_election: {lease: rudder}\n"), HasSubstr("NAMESPACE/NAME"));
+  EXPECT_THAT(Refusal(base + "leader_election: {lease: a/b, duration: 1s}\n"), HasSubstr("2000ms"));
+  EXPECT_THAT(Refusal(base + "leader_election: {lease: a/b, duration: 1h}\n"), HasSubstr("10min"));
+  const std::string simulated = "rudderfish: config/v1\ncluster: {scenario: s.yaml}\n";
+  EXPECT_THAT(Refusal(simulated + "leader_election: {lease: a/b}\n"), HasSubstr("no Lease"));
+  EXPECT_THAT(Refusal(simulated + "events: true\n"), HasSubstr("no Events"));
+}
+
+TEST(Config, PodsArePlacedOrMovedByOneProcess) {
+  const std::string base = "rudderfish: config/v1\n";
+  const Config config =
+      ParseConfig(base +
+                      "placement: {scheduler_name: ours, policy: least-allocated}\n"
+                      "extender: {listen: \"[::1]:80\", timeout: 50ms, hard_limits: {cpu: 0.8}}\n",
+                  "c")
+          .value();
+  EXPECT_EQ(config.placement->scheduler_name, "ours");
+  EXPECT_EQ(config.placement->mode, Mode::kShadow);
+  EXPECT_EQ(config.placement->objective, Objective::Of(ObjectiveTerm::kBalance));
+  EXPECT_EQ(config.extender->timeout, std::chrono::milliseconds(50));
+  EXPECT_EQ(config.extender->limits.cpu, 0.8);
+  EXPECT_TRUE(config.applications.empty());
+  EXPECT_THAT(Refusal(base + "placement: {}\napplications: [a.yaml]\n"), HasSubstr("moves none"));
+  EXPECT_THAT(Refusal(base + "placement: {mode: enforced}\n"), HasSubstr("enforce"));
+  EXPECT_THAT(Refusal(base + "placement: {objective: cost}\n"),
+              HasSubstr("a live cluster does not say what cost would be"));
+  EXPECT_THAT(Refusal(base + "placement: {objective: balanse}\n"), HasSubstr("balance"));
+  EXPECT_THAT(Refusal(base + "placement: {canary: 1}\n"), HasSubstr("placement.canary"));
+  EXPECT_THAT(Refusal(base + "placement: {scheduler_name: default-scheduler}\n"),
+              HasSubstr("race for every pod"));
+  EXPECT_THAT(Refusal(base + "placement: {policy: kube-defalt}\n"),
+              HasSubstr("did you mean `kube-default`"));
+  EXPECT_THAT(Refusal(base + "extender: {listen: here}\n"), HasSubstr("HOST:PORT"));
+  EXPECT_THAT(Refusal(base + "extender: {timeout: 1min}\n"), HasSubstr("10ms to 5s"));
+  EXPECT_THAT(Refusal(base + "extender: {tls: {certificate: a, key: b}}\n"),
+              HasSubstr("`client_ca`"));
+  EXPECT_THAT(Refusal(base + "cluster: {scenario: s.yaml}\nplacement: {}\n"),
+              HasSubstr("no pods that wait"));
+}
+
+TEST(Config, WhatCannotChangeWhileItRunsIsNamed) {
+  const Config before = ParseConfig(kLive, "c.yaml").value();
+  const auto changed = [&](std::string_view what, std::string_view by) {
+    return WhatNeedsARestart(before, ParseConfig(Replaced(what, by), "c.yaml").value());
+  };
+  EXPECT_EQ(WhatNeedsARestart(before, before), "");
+  EXPECT_EQ(changed("policy: greedy", "policy: stay"), "");
+  EXPECT_EQ(changed("prod", "test"), "cluster");
+  EXPECT_EQ(changed("64Mi", "65Mi"), "journal");
+  EXPECT_EQ(changed("r.sock", "s.sock"), "server");
+}
+
+TEST(Config, EveryShippedExampleIsOne) {
+  int count = 0;
+  for (const auto& entry :
+       fs::recursive_directory_iterator(fs::path(RUDDERFISH_SOURCE_DIR) / "examples")) {
+    if (entry.path().filename() != "rudderfish.yaml") continue;
+    ++count;
+    const Result<Config> config = LoadConfig(entry.path());
+    EXPECT_TRUE(config) << config.error().message;
+  }
+  EXPECT_GE(count, 2);
+}
+
+}  // namespace
+}  // namespace rudderfish

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/extender_server.h"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "kube/extender_args.h"
+#include "serve/operations.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr size_t kBodyBytesMax = 4 << 20;  // 100,000 names of nodes.
+constexpr size_t kAskedMax = 200'000;
+constexpr int kExtenderThreads = 4;  // Several schedulers may ask at once; each waits.
+constexpr Duration kExtenderStop = std::chrono::milliseconds(200);
+constexpr double kShareOfTimeout = 0.9;
+
+}  // namespace
+
+Result<std::unique_ptr<ExtenderServer>> ExtenderServer::Start(
+    const ExtenderConfig& config, kube::ApiClient* client, const kube::SchedulingFeed* feed,
+    SchedulingTables* tables, const Clock* clock, MetricRegistry* metrics) {
+  TRY_ASSIGN(std::unique_ptr<NodeScorer> scorer, NodeScorerNamed(config.policy));
+  std::unique_ptr<ExtenderServer> made(
+      new ExtenderServer(config, client, feed, tables, std::move(scorer), metrics));
+  HttpRoutes routes;
+  ExtenderServer* self = made.get();
+  routes.Add("POST", "/prioritize",
+             [self](const HttpRequest& request) { return self->Ask(Verb::kPrioritize, request); });
+  routes.Add("POST", "/filter",
+             [self](const HttpRequest& request) { return self->Ask(Verb::kFilter, request); });
+  HttpServerOptions options{.listen = {config.listen},
+                            .threads = kExtenderThreads,
+                            .body_limit_bytes = kBodyBytesMax,
+                            .tls = config.tls};
+  Counter& refused = metrics->AddCounter(
+      "rudderfish_extender_refused_connections_total",
+      "Clients that could not be met by TLS: without a certificate, or with one of nobody known.");
+  options.refused = [&refused](std::string_view) { refused.Add(); };
+  Result<std::unique_ptr<HttpServer>> server =
+      HttpServer::Start(options, Observed(std::move(routes), clock, metrics));
+  if (!server) return Fail(server.error().code, "`extender.listen`: {}", server.error().message);
+  made->server_ = *std::move(server);
+  return made;
+}
+
+ExtenderServer::ExtenderServer(const ExtenderConfig& config, kube::ApiClient* client,
+                               const kube::SchedulingFeed* feed, SchedulingTables* tables,
+                               std::unique_ptr<NodeScorer> scorer, MetricRegistry* metrics)
+    : config_(config),
+      client_(client),
+      feed_(feed),
+      extender_(tables, std::move(scorer), config.limits),
+      metrics_(metrics),
+      wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  CHECK_GE(wake_, 0);
+  client_->WaitFor(wake_, [this] { AnswerAll(); });
+}
+
+ExtenderServer::~ExtenderServer() {
+  client_->StopWaitingFor(wake_);
+  if (server_ != nullptr) server_->Stop(kExtenderStop);
+  server_.reset();
+  ::close(wake_);
+}
+
+Counter& ExtenderServer::Count(Verb verb, std::string_view result) {
+  return metrics_->AddCounter(
+      "rudderfish_extender_requests_total", "What kube-scheduler was answered.",
+      {{"verb", verb == Verb::kFilter ? "filter" : "prioritize"}, {"result", std::string(result)}});
+}
+
+// On a thread of the server.
+HttpResponse ExtenderServer::Ask(Verb verb, const HttpRequest& request) {
+  auto question = std::make_shared<Question>();
+  question->verb = verb;
+  question->body = request.body;
+  const auto limit = std::chrono::duration_cast<Duration>(config_.timeout * kShareOfTimeout);
+  std::unique_lock lock(mutex_);
+  questions_.push_back(question);
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_, &one, sizeof one);
+  if (answered_.wait_for(lock, limit, [&] { return question->is_answered; }))
+    return std::move(question->answer);
+  std::erase(questions_, question);
+  Count(verb, "late").Add();
+  return HttpError(503, "busy; go on without this answer");
+}
+
+// On the thread that owns the tables.
+void ExtenderServer::AnswerAll() {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t read = ::read(wake_, &count, sizeof count);
+  while (true) {
+    std::shared_ptr<Question> question;
+    {
+      const std::lock_guard lock(mutex_);
+      if (questions_.empty()) return;
+      question = std::move(questions_.front());
+      questions_.pop_front();
+    }
+    HttpResponse answer = AnswerTo(*question);
+    const std::lock_guard lock(mutex_);
+    question->answer = std::move(answer);
+    question->is_answered = true;
+    answered_.notify_all();
+  }
+}
+
+HttpResponse ExtenderServer::AnswerTo(const Question& question) {
+  Result<kube::ExtenderArgs> args =
+      kube::ReadExtenderArgs(question.body, feed_->references(), &parser_);
+  if (!args) {
+    Count(question.verb, "malformed").Add();
+    return HttpError(400, args.error().message);
+  }
+  if (asked_.size() >= kAskedMax) asked_.clear();  // Most of them are gone by now.
+  asked_.insert(args->pod.uid);
+  HttpResponse response;
+  if (question.verb == Verb::kFilter) {
+    response.body = kube::FilterResultText(args->nodes, extender_.Filter(args->shape, args->nodes));
+    Count(question.verb, "answered").Add();
+    return response;
+  }
+  const std::shared_ptr<const PodClass> shape = classes_.Shared(std::move(args->shape));
+  const Extender::Grades grades = extender_.Prioritize(shape, args->nodes);
+  Count(question.verb, grades.abstained.empty() ? "answered" : "abstained").Add();
+  response.note = grades.abstained;
+  response.body = kube::HostPriorityText(args->nodes, grades.of);
+  return response;
+}
+
+void ExtenderServer::NotePlaced(const PodIdentity& pod) {
+  if (asked_.erase(pod.uid) > 0) return;
+  metrics_
+      ->AddCounter("rudderfish_extender_bypassed_pods_total",
+                   "Pods that were placed and that we were not asked about.")
+      .Add();
+}
+
+}  // namespace rudderfish

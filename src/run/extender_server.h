@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_set>
+
+#include "base/metrics.h"
+#include "base/result.h"
+#include "control/extender.h"
+#include "kube/api_client.h"
+#include "kube/scheduling_feed.h"
+#include "net/http_server.h"
+#include "run/placement_config.h"
+
+// POST /prioritize and /filter, as kube-scheduler asks its extenders. The server's threads hand a
+// request to the thread that owns the tables and wait for its answer, no longer than kube-scheduler
+// does: a late answer is 503, and scheduling goes on without us. So the tables need no locks, and
+// that thread may be busy.
+
+namespace rudderfish {
+
+class ExtenderServer {
+ public:
+  // All outlive it. Listens at once; questions are answered from within client->Poll.
+  static Result<std::unique_ptr<ExtenderServer>> Start(const ExtenderConfig& config,
+                                                       kube::ApiClient* client,
+                                                       const kube::SchedulingFeed* feed,
+                                                       SchedulingTables* tables, const Clock* clock,
+                                                       MetricRegistry* metrics);
+  ~ExtenderServer();
+  ExtenderServer(const ExtenderServer&) = delete;
+  ExtenderServer& operator=(const ExtenderServer&) = delete;
+
+  // Somebody has placed this pod: counted if nobody has asked about it.
+  void NotePlaced(const PodIdentity& pod);
+
+  const std::vector<std::string>& addresses() const { return server_->addresses(); }
+
+ private:
+  enum class Verb { kPrioritize, kFilter };
+  struct Question {
+    Verb verb = Verb::kPrioritize;
+    std::string body;
+    bool is_answered = false;
+    HttpResponse answer;
+  };
+
+  ExtenderServer(const ExtenderConfig& config, kube::ApiClient* client,
+                 const kube::SchedulingFeed* feed, SchedulingTables* tables,
+                 std::unique_ptr<NodeScorer> scorer, MetricRegistry* metrics);
+  HttpResponse Ask(Verb verb, const HttpRequest& request);
+  void AnswerAll();
+  HttpResponse AnswerTo(const Question& question);
+  Counter& Count(Verb verb, std::string_view result);
+
+  ExtenderConfig config_;
+  kube::ApiClient* client_;
+  const kube::SchedulingFeed* feed_;
+  Extender extender_;
+  MetricRegistry* metrics_;
+  simdjson::dom::parser parser_;
+  kube::PodClasses classes_;
+  std::unordered_set<std::string> asked_;  // Uids of pods that have no node yet.
+  int wake_ = -1;
+  std::mutex mutex_;
+  std::condition_variable answered_;
+  std::deque<std::shared_ptr<Question>> questions_;
+  std::unique_ptr<HttpServer> server_;  // Last: its threads use the others.
+};
+
+}  // namespace rudderfish

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/fenced_journal.h"
+
+#include <utility>
+
+namespace rudderfish {
+
+template <class T>
+Result<T> FencedJournal::Noted(Result<T> result) {
+  trouble_ = result ? "" : result.error().message;
+  return result;
+}
+
+Result<int64_t> FencedJournal::Append(JournalRow row) {
+  if (!calls_.leads()) {
+    return Fail(ErrorCode::kUnavailable, "it leads no more: nothing is decided");
+  }
+  TRY_ASSIGN(const int64_t number, Noted(journal_->Append(row)));
+  if (row.fate == Fate::kInFlight) {
+    in_flight_.insert_or_assign(number, std::move(row));
+  } else {
+    calls_.on_row(row);
+  }
+  return number;
+}
+
+Result<void> FencedJournal::Conclude(int64_t number, Fate fate, std::string_view failure,
+                                     const Terms& measured) {
+  TRY(Noted(journal_->Conclude(number, fate, failure, measured)));
+  const auto found = in_flight_.find(number);
+  if (found == in_flight_.end()) return {};
+  JournalRow row = std::move(found->second);
+  in_flight_.erase(found);
+  row.fate = fate;
+  calls_.on_row(row);
+  return {};
+}
+
+Result<void> FencedJournal::AppendEvidence(const EvidenceRow& row) {
+  if (!calls_.leads()) return {};
+  return Noted(evidence_->AppendEvidence(row));
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "base/rng.h"
+#include "kube/lease.h"
+#include "run/config.h"
+
+// How this program stands for election: under which name, for how long.
+
+namespace rudderfish {
+
+// The host's name is the pod's, which people know; a program started anew on the same host is
+// another one.
+std::string NewIdentity(Rng rng);
+
+// In the proportions of client-go's: 15, 10, 2 s.
+kube::LeaseOptions LeaseOptionsOf(const LeaderElectionConfig& config, std::string identity);
+
+}  // namespace rudderfish

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/placement_actuator.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/log.h"
+#include "kube/pod_writer.h"
+
+namespace rudderfish {
+namespace {
+
+// One Event a pod: as many as Bindings, and all of them are kept until they are written.
+constexpr size_t kEventsMax = 50'000;
+constexpr double kEventsPerSecond = 2000;
+constexpr size_t kEventsAtATime = 2;
+
+kube::ObjectReference ReferenceTo(const PodIdentity& pod) {
+  return {.api_version = "v1",
+          .kind = "Pod",
+          .name_space = pod.object_namespace,
+          .name = pod.name,
+          .uid = pod.uid};
+}
+
+}  // namespace
+
+PlacementActuatorOfKube::PlacementActuatorOfKube(kube::ApiClient* binding, kube::ApiClient* telling,
+                                                 std::string controller, std::string identity)
+    : binding_(binding),
+      telling_(telling),
+      events_(telling, {.controller = std::move(controller),
+                        .instance = std::move(identity),
+                        .queue_max = kEventsMax,
+                        .series_max = kEventsMax + kEventsMax / 8,
+                        .in_flight_max = kEventsAtATime,
+                        .burst = kEventsPerSecond,
+                        .per_second = kEventsPerSecond}) {}
+
+BindingOutcome OutcomeOf(const kube::ApiAnswer& answer) {
+  if (answer.ok()) return BindingOutcome::kBound;
+  const int code = answer.status.code;
+  if (code == 404) return BindingOutcome::kGone;
+  if (code == 409) return BindingOutcome::kConflict;
+  // Not heard, or nothing was done for want of time or room.
+  if (code == 0 || code == 429 || code >= 500) return BindingOutcome::kUnclear;
+  return BindingOutcome::kRefused;
+}
+
+void PlacementActuatorOfKube::Bind(const PodIdentity& pod, const std::string& node, OnDone done) {
+  kube::BindPod(binding_, pod, node, [done = std::move(done)](const kube::ApiAnswer& answer) {
+    done(OutcomeOf(answer), answer.ok() ? "" : answer.outcome.error().message);
+  });
+}
+
+void PlacementActuatorOfKube::TellPlaced(const PodIdentity& pod, const std::string& node) {
+  events_.Record({.regarding = ReferenceTo(pod),
+                  .kind = kube::EventKind::kNormal,
+                  .reason = "Scheduled",
+                  .action = "Binding",
+                  .note = fmt::format("Successfully assigned {} to {}", pod.Key(), node)});
+}
+
+void PlacementActuatorOfKube::TellWaiting(const PodIdentity& pod, const std::string& message,
+                                          News news) {
+  events_.Record({.regarding = ReferenceTo(pod),
+                  .kind = kube::EventKind::kWarning,
+                  .reason = "FailedScheduling",
+                  .action = "Scheduling",
+                  .note = message});
+  if (news == News::kAgain) return;
+  kube::MarkUnschedulable(telling_, pod, message, [](const kube::ApiAnswer& answer) {
+    const int code = answer.status.code;  // Gone, or another one: nothing is lost.
+    if (!answer.ok() && code != 404 && code != 409)
+      LogDebug("a condition could not be written: {}", answer.outcome.error().message);
+  });
+}
+
+void PlacementActuatorOfKube::TellAdvice(const PlacementComparison& advice) {
+  constexpr double kPartsPerMillion = 1e6;
+  const std::string better =
+      advice.policy_node == advice.baseline_node
+          ? "as kube-scheduler's scores would"
+          : fmt::format("{:.3g} ppm of {} better than {}, where kube-scheduler's scores would",
+                        advice.gain() * kPartsPerMillion, advice.objective, advice.baseline_node);
+  events_.Record({.regarding = ReferenceTo(advice.pod),
+                  .kind = kube::EventKind::kNormal,
+                  .reason = "PreferredNode",
+                  .action = "Advising",
+                  .note = fmt::format("{} would put it on {}, of {} nodes that may take it; {}",
+                                      advice.policy, advice.policy_node, advice.feasible, better)});
+}
+
+void PlacementActuatorOfKube::TellCanaryEnded(const PodIdentity& pod, const std::string& why) {
+  events_.Record({.regarding = ReferenceTo(pod),
+                  .kind = kube::EventKind::kWarning,
+                  .reason = "CanaryEnded",
+                  .action = "Demoting",
+                  .note = fmt::format("placement is back in shadow: {}", why)});
+}
+
+}  // namespace rudderfish

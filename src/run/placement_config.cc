@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/placement_config.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "base/suggest.h"
+#include "base/units.h"
+#include "control/node_objective.h"
+#include "control/node_scorer.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr int kMostBindings = 1024;
+constexpr double kTimeoutMsMin = 10;
+constexpr double kTimeoutMsMax = 5000;
+constexpr double kCanaryMin = 0.01;  // A control group is always left.
+constexpr double kCanaryMax = 0.99;
+constexpr size_t kNameMax = 253;
+
+Result<void> ReadPolicy(YamlMap* map, std::string* policy) {
+  const std::optional<YamlNode> node = map->Optional("policy");
+  if (!node) return {};
+  TRY_ASSIGN(*policy, node->AsString());
+  if (const auto known = NodeScorerNamed(*policy); !known)
+    return node->Refuse(known.error().message);
+  return {};
+}
+
+Result<void> ReadMode(const YamlNode& node, Mode* mode) {
+  TRY_ASSIGN(const std::string text, node.AsString());
+  const Result<Mode> named = ModeNamed(text);
+  if (!named) return node.Refuse(named.error().message);
+  *mode = *named;
+  return {};
+}
+
+Result<void> ReadObjective(const YamlNode& node, Objective* objective) {
+  TRY_ASSIGN(*objective, ParseObjective(node));
+  for (int i = 0; i < kObjectiveTerms; ++i) {
+    if (objective->weight[i] == 0 || IsKnownLive(static_cast<ObjectiveTerm>(i))) continue;
+    return node.Refuse(
+        fmt::format("a live cluster does not say what {} would be; there are balance, utilisation",
+                    kObjectiveTermNames[i]));
+  }
+  return {};
+}
+
+Result<void> ReadShare(YamlMap* map, std::string_view key, double* share) {
+  const std::optional<YamlNode> node = map->Optional(key);
+  if (!node) return {};
+  TRY_ASSIGN(*share, node->AsDouble(0, 1));
+  return {};
+}
+
+Result<std::string> ReadFileName(YamlMap* map, std::string_view key,
+                                 const std::filesystem::path& folder) {
+  TRY_ASSIGN(const YamlNode node, map->Required(key));
+  TRY_ASSIGN(const std::string text, node.AsString());
+  if (text.empty()) return node.Expected("a file");
+  return (folder / text).string();
+}
+
+Result<ServerTlsFiles> ParseTls(const YamlNode& node, const std::filesystem::path& folder) {
+  ServerTlsFiles files;
+  TRY_ASSIGN(YamlMap map, node.AsMap());
+  TRY_ASSIGN(files.certificate, ReadFileName(&map, "certificate", folder));
+  TRY_ASSIGN(files.key, ReadFileName(&map, "key", folder));
+  TRY_ASSIGN(files.client_ca, ReadFileName(&map, "client_ca", folder));
+  TRY(map.Finish());
+  return files;
+}
+
+}  // namespace
+
+Result<PlacementConfig> ParsePlacement(const YamlNode& node) {
+  PlacementConfig config;
+  TRY_ASSIGN(YamlMap map, node.AsMap());
+  if (const auto mode = map.Optional("mode")) TRY(ReadMode(*mode, &config.mode));
+  if (const auto name = map.Optional("scheduler_name")) {
+    TRY_ASSIGN(config.scheduler_name, name->AsString());
+    if (config.scheduler_name.empty() || config.scheduler_name.size() > kNameMax)
+      return name->Expected("the name by which pods ask for it (spec.schedulerName)");
+    if (config.scheduler_name == "default-scheduler") {
+      return name->Refuse(
+          "default-scheduler is kube-scheduler's own name: two schedulers that serve one name "
+          "would "
+          "race for every pod");
+    }
+  }
+  TRY(ReadPolicy(&map, &config.policy));
+  if (const auto objective = map.Optional("objective"))
+    TRY(ReadObjective(*objective, &config.objective));
+  if (const auto canary = map.Optional("canary")) {
+    TRY_ASSIGN(config.canary, canary->AsDouble(kCanaryMin, kCanaryMax));
+  }
+  TRY_ASSIGN(const int64_t bindings,
+             map.OptionalInt("bindings", 1, kMostBindings, config.bindings_max));
+  config.bindings_max = static_cast<int>(bindings);
+  TRY(map.Finish());
+  return config;
+}
+
+Result<ExtenderConfig> ParseExtender(const YamlNode& node, const std::filesystem::path& folder) {
+  ExtenderConfig config;
+  TRY_ASSIGN(YamlMap map, node.AsMap());
+  if (const auto listen = map.Optional("listen")) {
+    TRY_ASSIGN(config.listen, listen->AsString());
+    const size_t colon = config.listen.rfind(':');
+    if (colon == std::string::npos || colon + 1 == config.listen.size())
+      return listen->Expected("HOST:PORT, such as 127.0.0.1:8888");
+  }
+  TRY(ReadPolicy(&map, &config.policy));
+  if (const auto timeout = map.Optional("timeout")) {
+    TRY_ASSIGN(const std::string text, timeout->AsString());
+    const Result<double> ms = ParseDurationMs(text);
+    if (!ms) return timeout->Refuse(ms.error().message);
+    if (*ms < kTimeoutMsMin || *ms > kTimeoutMsMax) return timeout->Expected("from 10ms to 5s");
+    config.timeout = std::chrono::nanoseconds(static_cast<int64_t>(*ms * 1e6));
+  }
+  if (const auto limits = map.Optional("hard_limits")) {
+    TRY_ASSIGN(YamlMap shares, limits->AsMap());
+    TRY(ReadShare(&shares, "cpu", &config.limits.cpu));
+    TRY(ReadShare(&shares, "memory", &config.limits.memory));
+    TRY(shares.Finish());
+  }
+  if (const auto tls = map.Optional("tls")) {
+    TRY_ASSIGN(config.tls, ParseTls(*tls, folder));
+  }
+  TRY(map.Finish());
+  return config;
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/placement_loop.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "kube/kubeconfig.h"
+#include "run/lease_seat.h"
+#include "run/switch_request.h"
+#include "task/placement.h"
+
+namespace rudderfish {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr Duration kFeedLimit = std::chrono::minutes(2);
+constexpr Duration kBetweenJournalTrims = std::chrono::minutes(10);
+constexpr Duration kBetweenEnds = std::chrono::seconds(1);
+constexpr Duration kJournalRetry = std::chrono::seconds(1);
+constexpr Duration kLeaseEndLimit = std::chrono::seconds(2);
+constexpr Duration kTellLimit = std::chrono::seconds(1);
+constexpr milliseconds kTellingWait(2);  // While Events are under way on their own connections.
+constexpr milliseconds kIdleWait(1000);
+constexpr milliseconds kComparingWait(250);
+constexpr int kRequestsMax = 24;  // More at a time are not answered any faster.
+constexpr int kTellingMax = 4;
+
+std::string DumpAnswer(const OrderedJson& json) {
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+}  // namespace
+
+PlacementLoop::PlacementLoop(const Config& config, const Clock* clock, ControlServer* server)
+    : config_(config),
+      clock_(clock),
+      server_(server),
+      metrics_(server->metrics()),
+      started_(clock->Now()),
+      trimmed_(started_),
+      ends_written_(started_),
+      started_at_(UnixNow()) {}
+
+PlacementLoop::~PlacementLoop() = default;
+
+Result<std::unique_ptr<PlacementLoop>> PlacementLoop::Start(const Config& config,
+                                                            const Clock* clock,
+                                                            ControlServer* server) {
+  std::unique_ptr<PlacementLoop> loop(new PlacementLoop(config, clock, server));
+  TRY(loop->Open());
+  return loop;
+}
+
+Result<void> PlacementLoop::Open() {
+  TRY_ASSIGN(journal_,
+             SqliteJournal::Open(config_.journal.path, {.retention = config_.journal.retention,
+                                                        .size_bytes = config_.journal.size_bytes}));
+  TRY_ASSIGN(const kube::ClusterAccess access,
+             kube::FindCluster({.kubeconfig = config_.cluster.kubeconfig.string(),
+                                .context = config_.cluster.context},
+                               kube::KubeEnvironment::OfProcess()));
+  address_ = access.server;
+  TRY_ASSIGN(client_, kube::ApiClient::Open(access, clock_, {.requests_max = kRequestsMax}));
+  TRY_ASSIGN(telling_, kube::ApiClient::Open(access, clock_, {.requests_max = kTellingMax}));
+  Rng rng = client_->NewRng();
+  identity_ = NewIdentity(client_->NewRng());
+  if (config_.placement) {
+    TRY_ASSIGN(modes_, PlacementModes::Open(*config_.placement, journal_.get()));
+  }
+  const PlacementConfig placement =
+      config_.placement.value_or(PlacementConfig{.mode = Mode::kOff, .scheduler_name = ""});
+  actuator_ = std::make_unique<PlacementActuatorOfKube>(
+      client_.get(), telling_.get(),
+      placement.scheduler_name.empty() ? "rudderfish" : placement.scheduler_name, identity_);
+  TRY_ASSIGN(std::unique_ptr<NodeScorer> scorer, NodeScorerNamed(placement.policy));
+  scheduler_ = std::make_unique<Scheduler>(SchedulerOptions{.name = placement.scheduler_name,
+                                                            .bindings_max = placement.bindings_max,
+                                                            .seed = rng.Next64()},
+                                           clock_, std::move(scorer), actuator_.get(),
+                                           journal_.get(), [this] { return MayAct(); });
+  TRY(OpenComparer(placement));
+  feed_ = std::make_unique<kube::SchedulingFeed>(client_.get(), comparer_.get(),
+                                                 modes_ == nullptr
+                                                     ? kube::SchedulingFeed::Failures::kUnseen
+                                                     : kube::SchedulingFeed::Failures::kTold);
+  TRY(feed_->Sync(kFeedLimit));
+  if (!config_.control_name.empty()) {
+    control_ = std::make_unique<kube::ConfigMapWatch>(
+        client_.get(), config_.control_namespace, config_.control_name,
+        [this](const kube::ConfigMapWatch::Data& data) { TakeControl(data); });
+  }
+  if (config_.leader_election.is_on()) {
+    lease_ = std::make_unique<kube::LeaseElection>(
+        client_.get(), LeaseOptionsOf(config_.leader_election, identity_));
+    lease_->Start();
+  }
+  if (!config_.extender) return {};
+  // Any replica answers: grades change nothing by themselves.
+  TRY_ASSIGN(extender_, ExtenderServer::Start(*config_.extender, client_.get(), feed_.get(),
+                                              &scheduler_->tables(), clock_, server_->metrics()));
+  LogInfo("/prioritize and /filter at {}", fmt::join(extender_->addresses(), ", "));
+  scheduler_->OnPlacedByOthers([this](const PodIdentity& pod) { extender_->NotePlaced(pod); });
+  return {};
+}
+
+Result<void> PlacementLoop::OpenComparer(const PlacementConfig& placement) {
+  TRY_ASSIGN(std::unique_ptr<NodeScorer> scorer, NodeScorerNamed(placement.policy));
+  comparer_ = std::make_unique<PlacementComparer>(
+      PlacementComparer::Options{.scheduler_name = placement.scheduler_name,
+                                 .objective = placement.objective,
+                                 .objective_text = ObjectiveText(placement.objective)},
+      clock_, std::move(scorer), scheduler_.get(), journal_.get());
+  comparer_->OnAdvice([this](const PlacementComparison& advice) {
+    if (lease_ == nullptr || lease_->IsLeader()) actuator_->TellAdvice(advice);
+  });
+  scheduler_->OnChoice([this](const OwnChoice& choice) {
+    if (choice.group == ChoiceGroup::kCanary) last_canary_ = *choice.pod;
+    comparer_->NoteOwnChoice(choice);
+  });
+  FollowMode();
+  return {};
+}
+
+Mode PlacementLoop::EffectiveMode() const { return switches_.Effective(Configured()); }
+
+bool PlacementLoop::IsFresh() const {
+  const std::optional<Instant> fresh = feed_->FreshAsOf();
+  return fresh && clock_->Now() - *fresh <= config_.staleness;
+}
+
+// Whoever has begun to serve goes on in lower modes, by kube-default: the pods that name us have no
+// other scheduler.
+bool PlacementLoop::MayAct() const {
+  const Mode mode = EffectiveMode();
+  const bool serves = mode >= Mode::kCanary || (mode != Mode::kOff && modes_->serves());
+  return serves && IsFresh() && (lease_ == nullptr || lease_->IsLeader());
+}
+
+void PlacementLoop::FollowMode() {
+  const Mode mode = EffectiveMode();
+  comparer_->SetComparing(mode == Mode::kOff      ? Comparing::kNothing
+                          : mode == Mode::kAdvise ? Comparing::kAdvise
+                                                  : Comparing::kShadow);
+  if (modes_ == nullptr) return;
+  scheduler_->SetShare(mode == Mode::kEnforce  ? 1
+                       : mode == Mode::kCanary ? config_.placement->canary
+                                               : 0);
+}
+
+void PlacementLoop::LookAtCanary() {
+  if (modes_ == nullptr) return;
+  const auto ended = modes_->LookAtCanary(clock_->Now());
+  if (!ended) return NoteJournal(tl::unexpected(ended.error()));
+  if (*ended && !last_canary_.name.empty()) actuator_->TellCanaryEnded(last_canary_, **ended);
+}
+
+void PlacementLoop::Poll(milliseconds timeout) {
+  telling_->Poll(Duration::zero());
+  if (!telling_->is_idle()) timeout = std::min(timeout, kTellingWait);
+  feed_->Poll(timeout);
+  server_->Beat();
+  Report();
+}
+
+milliseconds PlacementLoop::UntilDue() const {
+  const Instant now = clock_->Now();
+  if (now < journal_retry_) return kIdleWait;
+  const Duration between = modes_ == nullptr ? Duration(kIdleWait) : Duration(kComparingWait);
+  Duration due = std::max(turned_ + between - now, Duration::zero());
+  if (MayAct()) due = std::min(due, scheduler_->UntilDue());
+  return std::chrono::ceil<milliseconds>(due);
+}
+
+void PlacementLoop::NoteJournal(const Result<void>& written) {
+  const std::string trouble = written ? "" : written.error().message;
+  if (trouble.empty() != journal_trouble_.empty()) {
+    if (trouble.empty()) {
+      LogInfo("the journal can be written again");
+    } else {
+      LogError("{}", trouble);
+    }
+  }
+  journal_trouble_ = trouble;
+  if (!trouble.empty()) journal_retry_ = clock_->Now() + kJournalRetry;
+}
+
+bool PlacementLoop::Turn() {
+  const Instant now = clock_->Now();
+  turned_ = now;
+  if (now - trimmed_ >= kBetweenJournalTrims) {
+    trimmed_ = now;
+    NoteJournal(journal_->Trim());
+  }
+  if (now < journal_retry_) return false;
+  if (now - ends_written_ >= kBetweenEnds) {
+    ends_written_ = now;
+    NoteJournal(scheduler_->WriteEnds());
+    LookAtCanary();
+  }
+  FollowMode();
+  if (const Result<void> compared = comparer_->Turn(); !compared) {
+    NoteJournal(tl::unexpected(compared.error()));
+    return false;
+  }
+  if (!MayAct()) return false;
+  const Result<bool> turned = scheduler_->Turn();
+  if (!turned) {
+    NoteJournal(tl::unexpected(turned.error()));
+    return false;
+  }
+  if (!journal_trouble_.empty()) NoteJournal({});
+  metrics_.CountTurn(Seconds(clock_->Now() - now));
+  return *turned;
+}
+
+void PlacementLoop::Stop() {
+  // Bindings that are under way are waited for: their ends belong in the journal.
+  Instant end = clock_->Now() + kTellLimit;
+  while ((!scheduler_->is_idle() || actuator_->is_telling()) && clock_->Now() < end)
+    Poll(kTellingWait);
+  NoteJournal(scheduler_->WriteEnds());
+  NoteJournal(comparer_->Flush());
+  if (lease_ == nullptr) return;
+  bool done = false;
+  lease_->Release([&done] { done = true; });
+  end = clock_->Now() + kLeaseEndLimit;
+  while (!done && clock_->Now() < end) client_->Poll(kTellingWait);
+  lease_.reset();
+}
+
+void PlacementLoop::TakeControl(const kube::ConfigMapWatch::Data& data) {
+  const Result<Wish> wish = WishFrom(data);
+  control_problem_ = wish ? "" : wish.error().message;
+  if (!wish) {
+    LogError("the ConfigMap is not obeyed: {}", control_problem_);
+    return;
+  }
+  if (*wish == switches_.wish(ModeSwitch::Source::kConfigMap)) return;
+  switches_.Set(ModeSwitch::Source::kConfigMap, *wish);
+  LogInfo("by the ConfigMap: {}{}", ModeName(EffectiveMode()),
+          switches_.paused() ? ", paused" : "");
+}
+
+std::string PlacementLoop::Answer(std::string_view request) {
+  constexpr std::string_view kExplain = "explain ";
+  if (request == "status") return Status();
+  if (request.starts_with(kExplain)) return Explain(std::string(request.substr(kExplain.size())));
+  const bool is_ladder = request.starts_with("promote") || request.starts_with("demote");
+  if (is_ladder && modes_ == nullptr)
+    return DumpAnswer({{"error", "the configuration has no `placement` to promote or demote"}});
+  std::string answer =
+      is_ladder ? modes_->Answer(request)
+                : AnswerSwitch(
+                      request,
+                      {.name = "placement", .configured = Configured(), .highest = Mode::kEnforce},
+                      &switches_);
+  FollowMode();
+  return answer;
+}
+
+std::string PlacementLoop::Explain(const std::string& key) {
+  const std::optional<PendingStory> story = comparer_->Explain(key);
+  if (!story) return DumpAnswer({{"pending", nullptr}});
+  OrderedJson groups = OrderedJson::array();
+  for (const PendingStory::Group& group : story->groups)
+    groups.push_back({{"reason", group.reason}, {"nodes", group.nodes}});
+  return DumpAnswer({{"pending",
+                      {{"pod", key},
+                       {"scheduler", story->scheduler},
+                       {"waited_s", story->waited_ms / 1000},
+                       {"nodes", story->nodes},
+                       {"feasible", story->feasible},
+                       {"message", story->message},
+                       {"gates", story->gates},
+                       {"unmodelled", story->unmodelled},
+                       {"policy", scheduler_->policy()},
+                       {"choice", story->choice},
+                       {"refused", std::move(groups)}}}});
+}
+
+std::string PlacementLoop::Describe() const {
+  if (!config_.placement)
+    return fmt::format("asked by kube-scheduler, {} grades", config_.extender->policy);
+  return fmt::format("{}, places pods that name the scheduler {}, {} decides",
+                     ModeName(Configured()), config_.placement->scheduler_name,
+                     config_.placement->policy);
+}
+
+}  // namespace rudderfish

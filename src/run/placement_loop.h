@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "control/mode.h"
+#include "control/placement_comparer.h"
+#include "control/scheduler.h"
+#include "control/sqlite_journal.h"
+#include "kube/config_map_watch.h"
+#include "kube/lease.h"
+#include "kube/scheduling_feed.h"
+#include "run/config.h"
+#include "run/control_server.h"
+#include "run/extender_server.h"
+#include "run/placement_actuator.h"
+#include "run/placement_modes.h"
+#include "run/rights.h"
+#include "run/run_loop.h"
+#include "run/run_metrics.h"
+
+// What `run` drives where pods are placed: a live cluster's feed, the Scheduler for pods that name
+// it, and what an operator needs of them. One thread; all happens within Poll and Turn.
+
+namespace rudderfish {
+
+class PlacementLoop final : public RunLoop {
+ public:
+  // Listens, connects, and waits until all that is needed has been seen. Both outlive it.
+  static Result<std::unique_ptr<PlacementLoop>> Start(const Config& config, const Clock* clock,
+                                                      ControlServer* server);
+  ~PlacementLoop() override;
+
+  void Poll(std::chrono::milliseconds timeout) override;
+  bool CanWait() const override { return true; }
+  bool Turn() override;
+  std::chrono::milliseconds UntilDue() const override;
+  void Stop() override;
+  std::string Answer(std::string_view request) override;
+
+  std::string Describe() const;  // What it does, in words.
+
+ private:
+  PlacementLoop(const Config& config, const Clock* clock, ControlServer* server);
+  Result<void> Open();
+  bool MayAct() const;
+  Mode EffectiveMode() const;
+  void TakeControl(const kube::ConfigMapWatch::Data& data);
+  Mode Configured() const { return modes_ == nullptr ? Mode::kOff : modes_->mode(); }
+  Result<void> OpenComparer(const PlacementConfig& placement);
+  void FollowMode();
+  void LookAtCanary();
+  bool IsFresh() const;
+  std::string Explain(const std::string& key);
+  void NoteJournal(const Result<void>& written);
+  void Report();
+  void ShowPlacement();
+  std::string Status() const;
+
+  Config config_;
+  const Clock* clock_;
+  ControlServer* server_;
+  RunMetrics metrics_;
+  std::string identity_, address_;
+  std::unique_ptr<SqliteJournal> journal_;
+  std::unique_ptr<kube::ApiClient> client_;   // Watches, Bindings, the Lease.
+  std::unique_ptr<kube::ApiClient> telling_;  // Events and conditions.
+  std::unique_ptr<PlacementActuatorOfKube> actuator_;
+  std::unique_ptr<PlacementModes> modes_;  // Of `placement`.
+  std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<PlacementComparer> comparer_;
+  PodIdentity last_canary_;
+  std::unique_ptr<kube::SchedulingFeed> feed_;
+  std::unique_ptr<kube::LeaseElection> lease_;
+  std::unique_ptr<kube::ConfigMapWatch> control_;
+  std::unique_ptr<ExtenderServer> extender_;
+  ModeSwitch switches_;
+  std::string journal_trouble_, control_problem_;
+  Instant started_, reported_, trimmed_, ends_written_, journal_retry_, turned_;
+  UnixMillis started_at_;
+};
+
+// What would be done, for people: --dry-run.
+std::string DescribePlacement(const Config& config);
+
+// As ReviewRights, of what placing asks for.
+Result<RightsReport> ReviewPlacementRights(const Config& config);
+
+}  // namespace rudderfish

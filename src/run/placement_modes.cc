@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/placement_modes.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <utility>
+
+#include "base/log.h"
+#include "task/placement.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr std::string_view kPlacementKind = "placement";
+constexpr Duration kBetweenCanaryLooks = std::chrono::seconds(2);
+
+std::string RefusedJson(const std::string& error, const std::vector<std::string>& missing = {}) {
+  const OrderedJson json{{"error", error}, {"missing", missing}};
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+OrderedJson JsonOf(const MeanSum& sum) {
+  const std::optional<double> half = sum.half95();
+  OrderedJson json{{"count", sum.count}, {"mean", sum.mean()}};
+  json["interval95"] =
+      half ? OrderedJson{sum.mean() - *half, sum.mean() + *half} : OrderedJson(nullptr);
+  json["text"] = InMillionths(sum);
+  return json;
+}
+
+OrderedJson JsonOf(const GroupEvidence& group) {
+  return {{"pods", group.pods},
+          {"failed_or_evicted", group.bad},
+          {"measured_change", JsonOf(group.change)}};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PlacementModes>> PlacementModes::Open(const PlacementConfig& config,
+                                                             SqliteJournal* journal) {
+  TRY_ASSIGN(JournalReader reader, JournalReader::Open(journal->path()));
+  std::unique_ptr<PlacementModes> modes(new PlacementModes(config, journal, std::move(reader)));
+  TRY_ASSIGN(const std::optional<KeptMode> kept, journal->ModeOf(kPlacementKind));
+  if (kept && kept->configured == config.mode) {
+    modes->kept_ = *kept;
+    return modes;
+  }
+  modes->kept_.since = UnixNow();
+  TRY(modes->Set(config.mode, "as configured"));
+  return modes;
+}
+
+PlacementModes::PlacementModes(const PlacementConfig& config, SqliteJournal* journal,
+                               JournalReader reader)
+    : config_(config), journal_(journal), reader_(std::move(reader)) {
+  kept_.configured = config.mode;
+}
+
+Result<void> PlacementModes::Set(Mode mode, std::string why) {
+  KeptMode next = kept_;
+  next.mode = mode;
+  next.since = UnixNow();
+  next.serves = mode != Mode::kOff && (kept_.serves || mode >= Mode::kCanary);
+  next.why = std::move(why);
+  TRY(journal_->KeepMode(kPlacementKind, next));
+  kept_ = std::move(next);
+  return {};
+}
+
+Result<PlacementModes::Evidence> PlacementModes::Read() const {
+  Evidence evidence;
+  TRY_ASSIGN(evidence.shadow, reader_.Shadowed(config_.policy, ObjectiveText(config_.objective)));
+  if (kept_.mode == Mode::kCanary) {
+    TRY_ASSIGN(evidence.trial, reader_.Trial(kept_.since));
+  }
+  return evidence;
+}
+
+std::string PlacementModes::Answer(std::string_view request) {
+  std::istringstream words{std::string(request)};
+  std::string verb, name, last;
+  words >> verb >> name >> last;
+  const bool is_forced = name == "force" || last == "force";
+  if (name == "force") name.clear();
+  const bool is_up = verb == "promote";
+  const Mode from = kept_.mode;
+  if (is_up ? from == Mode::kEnforce : from == Mode::kOff) {
+    return RefusedJson(fmt::format("placement is in {}: there is nothing {}", ModeName(from),
+                                   is_up ? "above it" : "below it"));
+  }
+  Mode to = static_cast<Mode>(static_cast<int>(from) + (is_up ? 1 : -1));
+  if (!name.empty()) {
+    const Result<Mode> named = ModeNamed(name);
+    if (!named) return RefusedJson(named.error().message);
+    to = *named;
+    if (is_up ? to <= from : to >= from) {
+      return RefusedJson(fmt::format("placement is in {}, and {} is not {} it", ModeName(from),
+                                     ModeName(to), is_up ? "above" : "below"));
+    }
+  }
+  std::vector<std::string> missing;
+  if (is_up) {
+    const Result<Evidence> evidence = Read();
+    if (!evidence) return RefusedJson(evidence.error().message);
+    missing = WhatIsMissing(to, evidence->shadow, evidence->trial);
+  }
+  if (!missing.empty() && !is_forced) {
+    return RefusedJson(
+        fmt::format("placement stays in {}; for {} there is missing: {}. --force does "
+                    "without",
+                    ModeName(from), ModeName(to), fmt::join(missing, "; ")),
+        missing);
+  }
+  const std::string why = fmt::format("{}d from {} by the command line{}", verb, ModeName(from),
+                                      missing.empty() ? "" : ", without evidence");
+  if (const Result<void> set = Set(to, why); !set) return RefusedJson(set.error().message);
+  LogInfo("placement: {}, {}", ModeName(to), why);
+  const OrderedJson json{
+      {"ok", true}, {"kind", kPlacementKind}, {"from", ModeName(from)}, {"mode", ModeName(to)},
+      {"why", why}, {"missing", missing}};
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+Result<std::optional<std::string>> PlacementModes::LookAtCanary(Instant now) {
+  if (kept_.mode != Mode::kCanary || now - looked_at_ < kBetweenCanaryLooks)
+    return std::optional<std::string>();
+  looked_at_ = now;
+  TRY_ASSIGN(const TrialEvidence trial, reader_.Trial(kept_.since));
+  std::optional<std::string> worse = WhyWorse(trial);
+  if (!worse) return worse;
+  *worse = fmt::format("the canary did worse than its control group: {}", *worse);
+  TRY(Set(Mode::kShadow, *worse));
+  LogWarning("placement: back to shadow, {}", *worse);
+  return worse;
+}
+
+OrderedJson PlacementModes::Describe() const {
+  OrderedJson json{{"mode", ModeName(kept_.mode)},
+                   {"since_ms", kept_.since},
+                   {"why", kept_.why},
+                   {"serves", kept_.serves},
+                   {"objective", ObjectiveText(config_.objective)}};
+  const Result<Evidence> read = Read();
+  if (!read) {
+    json["problem"] = read.error().message;
+    return json;
+  }
+  const ShadowEvidence& shadow = read->shadow;
+  json["shadowed"] = {{"decisions", shadow.decisions()},
+                      {"rules_equal", shadow.equal},
+                      {"rules_different", shadow.different},
+                      {"rules_unclear", shadow.unclear},
+                      {"unmodelled", shadow.unmodelled},
+                      {"same_choice", shadow.same_choice},
+                      {"newest_difference", shadow.difference},
+                      {"predicted_gain", JsonOf(shadow.gain)},
+                      {"model_error", JsonOf(shadow.error)},
+                      {"started", shadow.started},
+                      {"failed", shadow.failed},
+                      {"evicted", shadow.evicted}};
+  if (kept_.mode == Mode::kCanary) {
+    json["canary"] = {{"share", config_.canary},
+                      {"canary", JsonOf(read->trial.canary)},
+                      {"control", JsonOf(read->trial.control)}};
+  }
+  if (kept_.mode == Mode::kEnforce) return json;
+  const Mode next = static_cast<Mode>(static_cast<int>(kept_.mode) + 1);
+  json["next"] = {{"mode", ModeName(next)}, {"missing", WhatIsMissing(next, shadow, read->trial)}};
+  return json;
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/result.h"
+#include "control/sqlite_journal.h"
+#include "run/placement_config.h"
+
+// How far placing pods has come: the mode of the configuration, raised and lowered by `promote` and
+// `demote`, and lowered by itself where a canary does worse than its control group. Kept in the
+// journal; what a promotion rests on is read from there. One thread.
+
+namespace rudderfish {
+
+class PlacementModes {
+ public:
+  // The journal outlives it. `policy` and the objective say of whose comparisons evidence is.
+  static Result<std::unique_ptr<PlacementModes>> Open(const PlacementConfig& config,
+                                                      SqliteJournal* journal);
+
+  Mode mode() const { return kept_.mode; }
+  // Pods that name us are placed, whatever the mode.
+  bool serves() const { return kept_.serves; }
+
+  // "promote", "promote MODE", with " force" or without; "demote", "demote MODE". One step where no
+  // mode is named. A line of JSON; a refusal has `missing`.
+  std::string Answer(std::string_view request);
+
+  // Now and then while a canary runs: why it has been ended, if it has.
+  Result<std::optional<std::string>> LookAtCanary(Instant now);
+
+  // For `status`: mode, evidence, what is missing for the next.
+  OrderedJson Describe() const;
+
+ private:
+  PlacementModes(const PlacementConfig& config, SqliteJournal* journal, JournalReader reader);
+  struct Evidence {
+    ShadowEvidence shadow;
+    TrialEvidence trial;
+  };
+  Result<Evidence> Read() const;
+  Result<void> Set(Mode mode, std::string why);
+
+  PlacementConfig config_;
+  SqliteJournal* journal_;
+  JournalReader reader_;
+  KeptMode kept_;
+  Instant looked_at_;
+};
+
+}  // namespace rudderfish

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/placement_modes.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+namespace rudderfish {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class PlacementModesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() /
+              ("rudderfish-modes-" + std::to_string(::getpid()) + "-" +
+               ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::create_directories(folder_);
+    config_.policy = "most-allocated";
+    Start();
+  }
+  void TearDown() override {
+    modes_.reset();
+    journal_.reset();
+    fs::remove_all(folder_);
+  }
+  void Start() {
+    modes_.reset();
+    journal_.reset();
+    journal_ = SqliteJournal::Open(folder_ / "j.db", {}).value();
+    modes_ = PlacementModes::Open(config_, journal_.get()).value();
+  }
+  // So many pods of a kind, of which our policy would have done better by so much.
+  void Compare(ComparisonGroup group, int count, double change, double gain) {
+    for (int i = 0; i < count; ++i) {
+      const std::string uid = fmt::format("{}-{}", NameOf(group), i);
+      const PlacementComparison row{.pod = {"default", uid, uid},
+                                    .group = group,
+                                    .policy = config_.policy,
+                                    .objective = "balance",
+                                    .node = "a",
+                                    .policy_node = "b",
+                                    .baseline_node = "a",
+                                    .policy_change = 0,
+                                    .baseline_change = gain};
+      const PlacementOutcome outcome{
+          .uid = uid, .measured_gain = gain, .measured_change = change + 1e-6 * (i % 2)};
+      ASSERT_TRUE(journal_->AppendComparisons({&row, 1}, {&outcome, 1}).has_value());
+    }
+  }
+
+  fs::path folder_;
+  PlacementConfig config_;
+  std::unique_ptr<SqliteJournal> journal_;
+  std::unique_ptr<PlacementModes> modes_;
+};
+
+TEST_F(PlacementModesTest, APromotionWithoutEvidenceIsRefusedAndSaysWhatIsMissing) {
+  const std::string answer = modes_->Answer("promote");
+  EXPECT_THAT(answer, HasSubstr("0 of the 500 shadowed decisions"));
+  EXPECT_EQ(modes_->mode(), Mode::kShadow);
+}
+
+TEST_F(PlacementModesTest, WithEvidenceItIsOneStep) {
+  config_.objective = Objective::Of(ObjectiveTerm::kBalance);
+  Compare(ComparisonGroup::kShadow, 500, 0, 1e-3);
+  EXPECT_THAT(modes_->Answer("promote"), HasSubstr("\"ok\":true"));
+  EXPECT_EQ(modes_->mode(), Mode::kAdvise);
+  EXPECT_FALSE(modes_->serves());
+}
+
+TEST_F(PlacementModesTest, AForcedPromotionOutlivesTheProcessUntilTheFileSaysAnotherMode) {
+  EXPECT_THAT(modes_->Answer("promote canary force"), HasSubstr("\"missing\":[\"0 of"));
+  EXPECT_EQ(modes_->mode(), Mode::kCanary);
+  Start();
+  EXPECT_EQ(modes_->mode(), Mode::kCanary);
+  EXPECT_TRUE(modes_->serves());
+  config_.mode = Mode::kOff;
+  Start();
+  EXPECT_EQ(modes_->mode(), Mode::kOff);
+  EXPECT_FALSE(modes_->serves());
+}
+
+TEST_F(PlacementModesTest, ADemotionNeedsNoEvidenceAndWhoHasServedGoesOnServing) {
+  modes_->Answer("promote enforce force");
+  EXPECT_THAT(modes_->Answer("demote shadow"), HasSubstr("\"mode\":\"shadow\""));
+  EXPECT_EQ(modes_->mode(), Mode::kShadow);
+  EXPECT_TRUE(modes_->serves());
+  modes_->Answer("demote");
+  EXPECT_EQ(modes_->mode(), Mode::kOff);
+  EXPECT_FALSE(modes_->serves());
+  EXPECT_THAT(modes_->Answer("demote"), HasSubstr("nothing below it"));
+}
+
+TEST_F(PlacementModesTest, ModesThatAreNoneOrTheWrongWayAreRefused) {
+  EXPECT_THAT(modes_->Answer("promote canari force"), HasSubstr("canary"));
+  EXPECT_THAT(modes_->Answer("promote off"), HasSubstr("not above it"));
+  EXPECT_THAT(modes_->Answer("demote enforce"), HasSubstr("not below it"));
+}
+
+TEST_F(PlacementModesTest, ACanaryThatDoesWorseIsBackInShadowByItself) {
+  modes_->Answer("promote canary force");
+  Compare(ComparisonGroup::kCanary, 40, 2e-3, 0);
+  Compare(ComparisonGroup::kControl, 40, 1e-3, 0);
+  const auto why = modes_->LookAtCanary(Instant(std::chrono::seconds(1000)));
+  ASSERT_TRUE(why.has_value() && why->has_value());
+  EXPECT_THAT(**why, HasSubstr("worse than its control group"));
+  EXPECT_EQ(modes_->mode(), Mode::kShadow);
+  EXPECT_TRUE(modes_->serves()) << "the pods that name us have no other scheduler";
+  EXPECT_THAT(modes_->Describe()["why"].dump(), HasSubstr("worse than its control group"));
+}
+
+TEST_F(PlacementModesTest, ACanaryThatDoesBetterGoesOnAndMayBePromoted) {
+  Compare(ComparisonGroup::kShadow, 500, 0, 1e-3);
+  modes_->Answer("promote canary");
+  Compare(ComparisonGroup::kCanary, 40, 1e-3, 0);
+  Compare(ComparisonGroup::kControl, 40, 2e-3, 0);
+  EXPECT_FALSE(modes_->LookAtCanary(Instant(std::chrono::seconds(1000)))->has_value());
+  modes_->Answer("promote");
+  EXPECT_EQ(modes_->mode(), Mode::kEnforce);
+}
+
+}  // namespace
+}  // namespace rudderfish

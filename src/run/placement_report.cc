@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "base/version.h"
+#include "kube/kubeconfig.h"
+#include "run/placement_loop.h"
+#include "task/placement.h"
+
+// What a PlacementLoop tells of itself: health, metrics, status; and what it would do.
+
+namespace rudderfish {
+namespace {
+
+constexpr Duration kBetweenPlacementReports = std::chrono::milliseconds(250);
+constexpr Duration kRightsDeadline = std::chrono::seconds(10);
+
+void RaiseTo(Counter* counter, int64_t to) {
+  counter->Add(std::max(0.0, static_cast<double>(to) - counter->value()));
+}
+
+std::string PlacementLine(std::string_view what, std::string_view value) {
+  return fmt::format("{:<14}{}\n", what, value);
+}
+
+std::string WhatIsTouched(const PlacementConfig& placement) {
+  switch (placement.mode) {
+    case Mode::kOff:
+    case Mode::kShadow:
+      return "nothing: what it would do is recorded";
+    case Mode::kAdvise:
+      return "nothing but Events on pods that wait for another scheduler";
+    case Mode::kCanary:
+      return fmt::format("pods that name it: {:g} % are placed by {}, the others by kube-default",
+                         placement.canary * 100, placement.policy);
+    case Mode::kEnforce:
+      break;
+  }
+  return fmt::format("pods that name it: all are placed by {}", placement.policy);
+}
+
+}  // namespace
+
+void PlacementLoop::Report() {
+  const Instant now = clock_->Now();
+  if (now - reported_ < kBetweenPlacementReports) return;
+  reported_ = now;
+  const std::optional<Instant> fresh = feed_->FreshAsOf();
+  const bool is_old = !fresh || now - *fresh > config_.staleness;
+  server_->cluster().Fail(!is_old ? ""
+                          : fresh ? fmt::format("what is known is {:.0f} s old: {}",
+                                                Seconds(now - *fresh), feed_->Trouble())
+                                  : "not listed yet");
+  server_->journal().Fail(journal_trouble_);
+  const bool is_followed = lease_ != nullptr && lease_->holder().empty();
+  server_->leader().Fail(is_followed ? "nobody holds the Lease yet" : "");
+  const bool leads = lease_ == nullptr || lease_->IsLeader();
+  metrics_.ShowStanding(
+      {.kind = "placement", .mode = EffectiveMode(), .paused = switches_.paused(), .leads = leads});
+  ShowPlacement();
+  metrics_.ShowProcess();
+}
+
+void PlacementLoop::ShowPlacement() {
+  ClusterCounts cluster;
+  for (const kube::SchedulingFeed::Watched& watched : feed_->Counts()) {
+    cluster.watched.push_back({.resource = watched.resource,
+                               .objects = static_cast<int64_t>(watched.objects),
+                               .lists = watched.counts.lists,
+                               .failures = watched.counts.failures,
+                               .expired = watched.counts.expired,
+                               .events = watched.counts.events,
+                               .malformed = watched.counts.malformed,
+                               .unreadable = watched.counts.unreadable});
+  }
+  cluster.requests = client_->counts().requests + telling_->counts().requests;
+  cluster.request_failures = client_->counts().failures + telling_->counts().failures;
+  cluster.throttled = client_->counts().throttled + telling_->counts().throttled;
+  if (lease_ != nullptr) {
+    cluster.lease_renewals = lease_->counts().renewals;
+    cluster.lease_failures = lease_->counts().failures;
+    cluster.leaderships_lost = lease_->counts().lost;
+  }
+  cluster.events_sent = actuator_->event_counts().sent;
+  cluster.events_lost = actuator_->event_counts().dropped + actuator_->event_counts().failed;
+  metrics_.ShowCluster(cluster);
+  MetricRegistry* registry = server_->metrics();
+  const SchedulerCounts& counts = scheduler_->counts();
+  constexpr std::string_view kAttempts = "rudderfish_placement_attempts_total";
+  const auto attempts = [&](const char* result, int64_t value) {
+    RaiseTo(
+        &registry->AddCounter(kAttempts, "Decisions about pods that wait, by what came of them.",
+                              {{"result", result}}),
+        value);
+  };
+  attempts("bound", counts.bound);
+  attempts("unschedulable", counts.waiting - counts.unmodelled);
+  attempts("unmodelled", counts.unmodelled);
+  attempts("conflict", counts.conflicts);
+  attempts("unclear", counts.unclear);
+  attempts("refused", counts.refused);
+  attempts("gone", counts.gone);
+  RaiseTo(&registry->AddCounter("rudderfish_placement_lost_races_total",
+                                "Times that a node held more than it has, because another "
+                                "scheduler placed pods there too."),
+          counts.lost_races);
+  RaiseTo(&registry->AddCounter("rudderfish_placement_bound_elsewhere_total",
+                                "Pods that somebody else bound while we did."),
+          counts.bound_elsewhere);
+  const auto waiting = [&](const char* queue, size_t value) {
+    registry
+        ->AddGauge("rudderfish_placement_pending_pods", "Pods that wait, by where.",
+                   {{"queue", queue}})
+        .Set(static_cast<double>(value));
+  };
+  waiting("active", scheduler_->queue().active());
+  waiting("backoff", scheduler_->queue().backing_off());
+  waiting("unschedulable", scheduler_->queue().asleep());
+  waiting("binding", scheduler_->bindings());
+}
+
+std::string PlacementLoop::Status() const {
+  const Mode configured = Configured();
+  const SchedulerCounts& counts = scheduler_->counts();
+  const LeaderElectionConfig& election = config_.leader_election;
+  const PlacementComparer::Waiting waiting = comparer_->CountWaiting();
+  OrderedJson json{
+      {"schema_version", 1},
+      {"version", ProgramVersion()},
+      {"pid", ::getpid()},
+      {"started_at_ms", started_at_},
+      {"uptime_s", Seconds(clock_->Now() - started_)},
+      {"config", config_.path.string()},
+      {"cluster", address_},
+      {"not_seen", OrderedJson::array()},
+      {"control_problem", control_problem_},
+      {"signals", OrderedJson::array()},
+      {"signal_troubles", OrderedJson::array()},
+      {"journal", config_.journal.path.string()},
+      {"configured_mode", ModeName(configured)},
+      {"mode", ModeName(switches_.Effective(configured))},
+      {"paused", switches_.paused()},
+      {"killed", switches_.killed()},
+      {"why", switches_.Why(configured)},
+      {"leads", lease_ == nullptr || lease_->IsLeader()},
+      {"lease",
+       election.is_on() ? fmt::format("{}/{}", election.lease_namespace, election.lease_name) : ""},
+      {"identity", lease_ == nullptr ? "" : identity_},
+      {"leader", lease_ == nullptr ? "" : lease_->holder()},
+      {"leader_problem",
+       lease_ != nullptr && lease_->last_error() ? lease_->last_error()->message : ""},
+      {"policy", scheduler_->policy()},
+      {"baseline", ""},
+      {"applications", OrderedJson::array()},
+      {"placement",
+       {{"scheduler_name", scheduler_->name()},
+        {"nodes", scheduler_->tables().node_count()},
+        {"pods", scheduler_->tables().pod_count()},
+        {"active", scheduler_->queue().active()},
+        {"backing_off", scheduler_->queue().backing_off()},
+        {"unschedulable", scheduler_->queue().asleep()},
+        {"binding", scheduler_->bindings()},
+        {"waiting_for_others", waiting.others},
+        {"waiting_for_us", waiting.ours},
+        {"bound", counts.bound},
+        {"decisions", counts.decisions},
+        {"conflicts", counts.conflicts},
+        {"lost_races", counts.lost_races},
+        {"problem", feed_->Trouble()}}}};
+  if (modes_ != nullptr) json["standing"] = modes_->Describe();
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+std::string DescribePlacement(const Config& config) {
+  std::string text =
+      PlacementLine("cluster", config.cluster.kubeconfig.empty()
+                                   ? "live, as kubectl finds it"
+                                   : fmt::format("live, {}", config.cluster.kubeconfig.string()));
+  if (config.placement) {
+    text += PlacementLine(
+        "placement", fmt::format("{}; pods with schedulerName {}; {} decides; at most {} "
+                                 "bindings at a time",
+                                 ModeName(config.placement->mode), config.placement->scheduler_name,
+                                 config.placement->policy, config.placement->bindings_max));
+    text += PlacementLine("objective", ObjectiveText(config.placement->objective));
+    text += PlacementLine("touches", WhatIsTouched(*config.placement));
+  }
+  if (config.extender) {
+    text += PlacementLine(
+        "extender", fmt::format("{}; {} grades, within {}", config.extender->listen,
+                                config.extender->policy, FormatDuration(config.extender->timeout)));
+  }
+  text +=
+      PlacementLine("journal", fmt::format("{}, kept {}, at most {}", config.journal.path.string(),
+                                           FormatDuration(config.journal.retention),
+                                           FormatBytes(config.journal.size_bytes)));
+  text += PlacementLine("socket", config.server.socket.string());
+  return text;
+}
+
+Result<RightsReport> ReviewPlacementRights(const Config& config) {
+  Result<kube::ClusterAccess> access = kube::FindCluster(
+      {.kubeconfig = config.cluster.kubeconfig.string(), .context = config.cluster.context},
+      kube::KubeEnvironment::OfProcess());
+  if (!access) return tl::unexpected(std::move(access).error());
+  const std::string server = access->server;
+  const SystemClock clock;
+  TRY_ASSIGN(const auto client,
+             kube::ApiClient::Open(*std::move(access), &clock, {.plugin_limit = kRightsDeadline}));
+  std::vector<kube::Right> rights = kube::SchedulingFeed::Rights();
+  const auto add = [&](const char* verb, const char* group, const char* resource,
+                       const std::string& name_space = "", const std::string& name = "") {
+    rights.push_back({.verb = verb,
+                      .group = group,
+                      .resource = resource,
+                      .name_space = name_space,
+                      .name = name});
+  };
+  const Mode mode = config.placement ? config.placement->mode : Mode::kOff;
+  if (mode >= Mode::kCanary) {
+    add("create", "", "pods/binding");
+    add("patch", "", "pods/status");
+  }
+  if (mode >= Mode::kAdvise) {
+    add("create", "events.k8s.io", "events");
+    add("patch", "events.k8s.io", "events");
+  }
+  const LeaderElectionConfig& election = config.leader_election;
+  if (election.is_on()) {
+    for (const char* verb : {"get", "update"})
+      add(verb, "coordination.k8s.io", "leases", election.lease_namespace, election.lease_name);
+  }
+  TRY_ASSIGN(const std::vector<bool> allowed,
+             kube::ReviewAccess(client.get(), rights, kRightsDeadline));
+  std::vector<kube::Right> missing;
+  for (size_t i = 0; i < rights.size(); ++i) {
+    if (!allowed[i]) missing.push_back(rights[i]);
+  }
+  RightsReport report{.text = PlacementLine("reached", server),
+                      .missing = kube::RulesToAdd(missing)};
+  for (const std::string& rule : report.missing)
+    report.text += PlacementLine("right missing", fmt::format("add to {}", rule));
+  if (report.missing.empty())
+    report.text += PlacementLine("rights", fmt::format("all {} that it uses", rights.size()));
+  return report;
+}
+
+}  // namespace rudderfish

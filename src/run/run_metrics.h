@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/metrics.h"
+#include "control/application_run.h"
+#include "control/journal.h"
+#include "control/mode.h"
+#include "control/sqlite_journal.h"
+#include "run/signal_source.h"
+#include "run/watched_cluster.h"
+
+// What an operator sees of a controller at /metrics (docs/operations.md lists it). Written by the
+// controller's one thread, read by the server's.
+
+namespace rudderfish {
+
+// How far a controller may go now.
+struct Standing {
+  std::string_view kind = "migration";  // Of decisions.
+  Mode mode = Mode::kOff;
+  bool paused = false;
+  bool leads = true;
+};
+
+class RunMetrics {
+ public:
+  // The registry outlives it.
+  explicit RunMetrics(MetricRegistry* registry);
+
+  void CountRow(const JournalRow& row);
+  void CountTurn(double seconds) { turn_seconds_.Observe(seconds); }
+
+  // A plan has ended, after moves that were predicted to gain so much together.
+  void CountPlan(const std::string& application, double gain_ms);
+
+  void ShowStanding(const Standing& standing);
+  void ShowApplication(const ApplicationRun& run, double state_age_seconds);
+  void ShowCluster(const ClusterCounts& counts);
+  void ShowSignals(const std::vector<SignalStanding>& signals);
+  void ShowJournal(const JournalExtent& extent, const std::vector<EvidenceSum>& evidence);
+  void ShowProcess();
+
+ private:
+  MetricRegistry* registry_;
+  Histogram& turn_seconds_;
+};
+
+}  // namespace rudderfish

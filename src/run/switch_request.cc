@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/switch_request.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/log.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr std::string_view kModeRequest = "mode ";
+
+std::string SwitchJson(const OrderedJson& json) {
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+// What is to be wished for, and in a word what that is; empty: no such request.
+Result<std::string> TakeWish(std::string_view request, Mode highest, Wish* wish) {
+  if (request == "pause" || request == "resume") {
+    wish->paused = request == "pause";
+    return std::string(wish->paused ? "paused" : "resumed");
+  }
+  if (request == "kill") {
+    wish->killed = true;
+    return std::string("killed");
+  }
+  if (!request.starts_with(kModeRequest)) {
+    return Invalid("unknown request `{}`; there are status, pause, resume, kill, mode MODE",
+                   request.substr(0, 60));
+  }
+  TRY_ASSIGN(wish->mode, AvailableModeNamed(request.substr(kModeRequest.size()), highest));
+  return fmt::format("held at {}", ModeName(*wish->mode));
+}
+
+}  // namespace
+
+std::string AnswerSwitch(std::string_view request, const SwitchedKind& kind, ModeSwitch* switches) {
+  Wish wish = switches->wish(ModeSwitch::Source::kSocket);
+  const Result<std::string> what = TakeWish(request, kind.highest, &wish);
+  if (!what) return SwitchJson({{"error", what.error().message}});
+  switches->Set(ModeSwitch::Source::kSocket, wish);
+  LogInfo("{} by the command line", *what);
+  return SwitchJson({{"ok", true},
+                     {"kind", kind.name},
+                     {"mode", ModeName(switches->Effective(kind.configured))},
+                     {"why", switches->Why(kind.configured)}});
+}
+
+}  // namespace rudderfish
