@@ -557,7 +557,7 @@ class BadInput(Cli):
         self.assertEqual(rows["1"], rows["2"])
         requests = {}
         for line in rows["1"].splitlines()[1:]:
-            load, _, episode, count = line.split(",")[:4]
+            load, _, _, episode, count = line.split(",")[:5]
             requests.setdefault((load, episode), set()).add(count)
         self.assertEqual({len(counts) for counts in requests.values()}, {1})
 
