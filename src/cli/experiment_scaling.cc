@@ -19,7 +19,7 @@ namespace rudderfish {
 namespace {
 
 // Shares of a cell's progress.
-constexpr double kCalibrated = 0.2, kTrained = 0.6;
+constexpr double kCalibratedShare = 0.2, kTrainedShare = 0.6;
 
 using Said = std::function<void(double, std::string_view)>;
 
@@ -114,20 +114,22 @@ Result<void> RunScalingCell(const ScalingCell& cell, const std::filesystem::path
   if (trains || experiment.Names(ScalingExperiment::kCalibrated)) {
     TRY_ASSIGN(const Calibration calibration,
                Calibrate(cell, scenario, load, pool, [&](double fraction, std::string_view text) {
-                 progress(kCalibrated * fraction, fmt::format("calibrating, {}", text));
+                 progress(kCalibratedShare * fraction, fmt::format("calibrating, {}", text));
                }));
     if (trains) {
       TRY(Train(cell, calibration, session, pool->size(),
                 [&](double fraction, std::string_view text) {
-                  progress(kCalibrated + (kTrained - kCalibrated) * fraction,
+                  progress(kCalibratedShare + (kTrainedShare - kCalibratedShare) * fraction,
                            fmt::format("training, {}", text));
                 }));
     }
   }
   TRY_ASSIGN(const ScalingPolicies policies, ScalingPoliciesOf(PoliciesOf(cell), cell.scenario));
-  const ScalingEvaluation evaluation = EvaluateScaling(
-      scenario, {load}, policies.list, experiment.episodes, experiment.seed, pool,
-      [&](double fraction) { progress(kTrained + (1 - kTrained) * fraction, "evaluating"); });
+  const ScalingEvaluation evaluation =
+      EvaluateScaling(scenario, {load}, policies.list, experiment.episodes, experiment.seed, pool,
+                      [&](double fraction) {
+                        progress(kTrainedShare + (1 - kTrainedShare) * fraction, "evaluating");
+                      });
   OrderedJson pairs = ScalingPairs(evaluation, cell.scenario.stem().string());
   for (OrderedJson& pair : pairs) pair["seeds_stepped_back"] = policies.stepped_back.back();
   TRY(WriteFileAtomically(folder / "episodes.csv", ScalingCsv(evaluation)));

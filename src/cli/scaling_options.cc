@@ -33,7 +33,7 @@ Result<std::string> SettingOf(const std::string& spec, const std::filesystem::pa
 
 // The runs of a group: RUN:RUN, or the seeds of a folder. Others are one.
 std::vector<std::string> MembersOf(const std::string& setting) {
-  if (!IsScalingRun(setting)) return {setting};
+  if (!IsScalingRun(setting.substr(0, setting.find(':')))) return {setting};
   std::vector<std::string> members;
   for (size_t at = 0; at <= setting.size();) {
     const size_t end = std::min(setting.find(':', at), setting.size());
@@ -120,8 +120,8 @@ std::vector<std::filesystem::path> ScalingFilesOf(const std::vector<std::string>
     const std::string setting = item.substr(item.find('=') + 1);
     if (setting.starts_with(kHpaFile) && setting.ends_with(".yaml"))
       files.emplace_back(setting.substr(kHpaFile.size()));
-    if (!IsScalingRun(setting)) continue;
     for (const std::string& member : MembersOf(setting)) {
+      if (!IsScalingRun(member)) continue;
       const Result<std::filesystem::path> checkpoint = CheckpointOf(member);
       if (checkpoint.has_value()) files.push_back(*checkpoint);
     }
