@@ -557,7 +557,7 @@ class BadInput(Cli):
         self.assertEqual(rows["1"], rows["2"])
         requests = {}
         for line in rows["1"].splitlines()[1:]:
-            load, _, episode, count = line.split(",")[:4]
+            load, _, _, episode, count = line.split(",")[:5]
             requests.setdefault((load, episode), set()).add(count)
         self.assertEqual({len(counts) for counts in requests.values()}, {1})
 
@@ -599,6 +599,8 @@ class BadInput(Cli):
         self.assertIn(done.returncode, (0, 3), done.stderr)
         self.assertIn("learned", done.stdout)
         self.assertRegex(done.stderr, "learned (steps back to|the network decides)")
+        done = self.run_cli("evaluate", small, *evaluate, "--policy", "hold,learned=run:run", "--on", "model")
+        self.assertIn("learned (2 seeds)", done.stdout, done.stderr)
         self.succeed("train", "--resume", "-d", "run", "--steps", "4096")
         self.refuse("train", small, "--load", "steady", "-d", "x", says="--task scaling")
         self.refuse("train", small, "--task", "scaling", "--load", "stedy", "-d", "x", says="steady")
@@ -606,6 +608,35 @@ class BadInput(Cli):
         self.refuse("train", SCENARIO, "--task", "scaling", "-d", "x", says="has no `load`")
         self.succeed("train", SCENARIO, "--steps", "256", "-d", "moves")
         self.refuse("evaluate", small, *evaluate, "--policy", "hold,moves", says="trained for the task migration, not scaling")
+
+    def test_an_experiment_on_scaling_calibrates_trains_and_judges_load_by_load(self):
+        text = (TOP / "scenarios/redis.yaml").read_text(encoding="utf-8")
+        shutil.copytree(TOP / "scenarios/traces", self.folder / "traces")
+        self.write("small.yaml", re.sub(r"duration: 1h", "duration: 2m", text))
+        experiment = self.write("e.yaml", "experiment: e\ntask: scaling\nscenarios: [small.yaml]\nloads: [steady, ramp]\n"
+                                "violations: 0.02\nepisodes: 3\ncalibrate: {episodes: 16}\ntrain: {steps: 4096, seeds: 2}\n"
+                                "policies: [hold, hpa=calibrated, learned=trained]\n")
+        table = self.succeed("experiment", experiment, "-d", "one", "--threads", "1")
+        self.assertRegex(table, "steady +hpa +core_hours")
+        report = json.loads((self.folder / "one/report.json").read_text(encoding="utf-8"))["comparisons"]
+        self.assertEqual({(pair["load"], pair["baseline"], pair["metric"]) for pair in report},
+                         {(load, baseline, metric) for load in ("steady", "ramp") for baseline in ("hold", "hpa")
+                          for metric in ("core_hours", "violations", "changes")})
+        for pair in report:
+            low, high = pair["difference_ci95"]
+            self.assertEqual(pair["seeds"], 2)
+            self.assertIn(pair["seeds_stepped_back"], (0, 1, 2))
+            if low <= 0 <= high:
+                self.assertIsNone(pair["better"])
+        # Stopped between its cells and gone on with, by other threads: the same bytes.
+        self.succeed("experiment", experiment, "-d", "two", "--threads", "2")
+        for made in ("cells/small.ramp", "trained/small.ramp/seed-2"):
+            shutil.rmtree(self.folder / "two" / made)
+        self.succeed("experiment", experiment, "-d", "two", "--resume")
+        for name in ("metrics.csv", "report.json"):
+            self.assertEqual((self.folder / "one" / name).read_bytes(), (self.folder / "two" / name).read_bytes())
+        self.refuse("experiment", experiment, "-d", "x", "--set", "loads[0]=stedy", says="steady")
+        self.refuse("experiment", experiment, "-d", "x", "--set", "task=scalling", says="did you mean `scaling`")
 
     def test_bad_input_of_scaling_is_refused_with_the_nearest_name(self):
         redis = TOP / "scenarios/redis.yaml"

@@ -91,8 +91,9 @@ CommandSpec CalibrateCommand() {
           .details =
               "A fixed grid of 200 settings of Kubernetes' HorizontalPodAutoscaler (targets of CPU "
               "and of calls a second, tolerances, stabilisation windows) runs on training "
-              "episodes that `evaluate` never draws: all on a sixteenth of them, the best quarter "
-              "on a fourth, the best of those on all. The best is the cheapest that keeps the "
+              "episodes that `evaluate` never draws: all by the Model of load, the best eighth "
+              "request by request on a sixteenth of them, the best of those on a fourth, the best "
+              "of these on all. The best is the cheapest that keeps the "
               "share of late or failed requests within the limit.",
           .examples = {"calibrate scenarios/redis.yaml --policy hpa --load ramp --episodes 16 -o "
                        "hpa.yaml",

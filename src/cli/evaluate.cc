@@ -62,7 +62,9 @@ Result<ExitStatus> RunEvaluate(const Arguments& arguments, const Session& sessio
     TRY_ASSIGN(const int choice, OfOption("task", ChoiceOf(*task, kTasks)));
     if (choice == 1) return EvaluateScalingPolicies(arguments, session);
   }
-  if (arguments.Has("load")) return Invalid("--load: loads are for --task scaling");
+  for (const char* other : {"load", "on"}) {
+    if (arguments.Has(other)) return Invalid("--{}: is of --task scaling", other);
+  }
   TRY_ASSIGN(std::shared_ptr<const Scenario> placement,
              PlacementScenario(arguments.operands()[0], arguments));
   if (placement != nullptr) return EvaluatePlacement(std::move(placement), arguments, session);
@@ -123,6 +125,9 @@ CommandSpec EvaluateCommand() {
                   {"--task", "migration|scaling",
                    "migration by default; scaling needs `load` in the scenario"},
                   {"--load", "NAME[,...]", "of scaling: which loads; all by default"},
+                  {"--on", "requests|model",
+                   "of scaling: request by request, or by what the Model believes, which is a "
+                   "hundred times as fast; requests by default"},
                   {"--episodes", "N", "how many starts to draw; 200 by default, of scaling 20"},
                   {"--objective", "TERM[:WEIGHT,...]",
                    "where pods come and go: balance, energy, utilisation, fragmentation, cost, "

@@ -15,12 +15,15 @@
 #include "base/version.h"
 #include "base/yaml.h"
 #include "cli/commands.h"
+#include "cli/experiment_scaling.h"
 #include "cli/files.h"
 #include "cli/policy_spec.h"
+#include "cli/scaling_options.h"
 #include "cli/terminal.h"
 #include "evaluation/comparison.h"
 #include "evaluation/problem.h"
 #include "evaluation/report.h"
+#include "evaluation/scaling_comparison.h"
 #include "learn/run_folder.h"
 #include "sim/world.h"
 
@@ -86,7 +89,9 @@ Result<Plan> MakePlan(const Arguments& arguments) {
     plan.inputs.experiment += fmt::format("# --set {}={}\n", change.path, change.value);
   }
   TRY_ASSIGN(plan.experiment, ParseExperiment(root));
-  TRY_ASSIGN(plan.policies, ParsePolicySpecs(plan.experiment.PolicyList()));
+  if (!plan.experiment.scaling) {
+    TRY_ASSIGN(plan.policies, ParsePolicySpecs(plan.experiment.PolicyList()));
+  }
   std::vector<fs::path> files;
   for (const fs::path& scenario : plan.experiment.scenarios) {
     TRY_ASSIGN(fs::path path, ShippedFile(scenario));
@@ -95,6 +100,10 @@ Result<Plan> MakePlan(const Arguments& arguments) {
   }
   for (const PolicySpec& spec : plan.policies) {
     for (fs::path& path : FilesOf(spec)) files.push_back(std::move(path));
+  }
+  if (plan.experiment.scaling) {
+    for (fs::path& path : ScalingFilesOf(plan.experiment.policies))
+      files.push_back(std::move(path));
   }
   for (const fs::path& path : files) {
     TRY_ASSIGN(const std::string content, ReadFile(path));
@@ -107,6 +116,10 @@ Result<Plan> MakePlan(const Arguments& arguments) {
 Result<std::vector<Problem>> OpenCells(const Plan& plan, const std::vector<ExperimentCell>& cells) {
   std::vector<Problem> problems;
   for (const ExperimentCell& cell : cells) {
+    if (plan.experiment.scaling) {
+      TRY(CheckScalingCell({&plan.experiment, cell, plan.scenarios[cell.scenario], {}}));
+      continue;
+    }
     const fs::path& path = plan.scenarios[cell.scenario];
     TRY_ASSIGN(Scenario scenario,
                LoadScenario(path, plan.experiment.variants[cell.variant].changes));
@@ -142,10 +155,10 @@ Result<void> OpenFolder(const ResultPaths& paths, const Plan& plan, const Argume
   return WriteFileAtomically(paths.provenance(), InputsJson(plan.inputs).dump(1) + "\n");
 }
 
-// Evaluates one cell and files it, as a whole or not at all.
-Result<void> RunCell(const Plan& plan, const ExperimentCell& cell, const Problem& problem,
-                     const ResultPaths& paths, const Session& session, EvaluationOptions options,
-                     ThreadPool* pool) {
+// Evaluates one cell into a folder.
+Result<void> RunMigrationCell(const Plan& plan, const ExperimentCell& cell, const Problem& problem,
+                              const fs::path& folder, const Session& session,
+                              EvaluationOptions options, ThreadPool* pool) {
   std::vector<PolicyGroup> groups;
   for (const PolicySpec& spec : plan.policies) {
     TRY_ASSIGN(PolicyGroup group, MakePolicyGroup(spec, *problem.task));
@@ -156,18 +169,33 @@ Result<void> RunCell(const Plan& plan, const ExperimentCell& cell, const Problem
   options.scenario = problem.scenario->name;
   const Evaluation evaluation = Evaluate(problem.law, *problem.task, starts, groups, options, pool);
   const Comparison comparison = Compare(evaluation);
-  const fs::path folder = paths.cell(cell.name + ".part");
-  std::error_code failed;
-  fs::remove_all(folder, failed);  // Of a run that was killed.
-  TRY(MakeDirectories(folder));
   TRY(WriteFileAtomically(folder / "episodes.csv", EpisodesCsv(evaluation)));
   TRY(WriteFileAtomically(folder / "evaluation.json", EvaluationJson(evaluation, comparison)));
   const OrderedJson pairs = PairsOf(evaluation, plan.scenarios[cell.scenario].stem().string(),
                                     plan.experiment.variants[cell.variant].name);
   TRY(WriteFileAtomically(folder / "comparisons.json", pairs.dump(1) + "\n"));
-  TRY(WriteReport(evaluation, comparison, starts,
-                  {.command = session.command_line, .version = std::string(ProgramVersion())},
-                  folder / "report.html"));
+  return WriteReport(evaluation, comparison, starts,
+                     {.command = session.command_line, .version = std::string(ProgramVersion())},
+                     folder / "report.html");
+}
+
+using Said = std::function<void(double, std::string_view)>;
+
+// One cell, filed as a whole or not at all. `problem`: of migration.
+Result<void> RunCell(const Plan& plan, const ExperimentCell& cell, const Problem* problem,
+                     const ResultPaths& paths, const Session& session, const Said& progress,
+                     ThreadPool* pool) {
+  const fs::path folder = paths.cell(cell.name + ".part");
+  std::error_code failed;
+  fs::remove_all(folder, failed);  // Of a run that was killed.
+  TRY(MakeDirectories(folder));
+  if (plan.experiment.scaling) {
+    TRY(RunScalingCell({&plan.experiment, cell, plan.scenarios[cell.scenario], paths.folder},
+                       folder, session, pool, progress));
+  } else {
+    TRY(RunMigrationCell(plan, cell, *problem, folder, session,
+                         {.seed = plan.experiment.seed, .progress = progress}, pool));
+  }
   fs::rename(folder, paths.cell(cell.name), failed);
   if (failed) {
     return Fail(ErrorCode::kUnavailable, "{}: {}", paths.cell(cell.name).string(),
@@ -217,12 +245,12 @@ Result<void> RunCells(const Plan& plan, const std::vector<ExperimentCell>& cells
   for (size_t i = 0; i < cells.size(); ++i) {
     std::error_code ignored;
     if (fs::exists(paths.cell(cells[i].name), ignored)) continue;
-    EvaluationOptions options{
-        .seed = plan.experiment.seed, .progress = [&](double fraction, std::string_view text) {
-          progress.Update((static_cast<double>(i) + fraction) / static_cast<double>(cells.size()),
-                          fmt::format("{}: {}", cells[i].name, text));
-        }};
-    TRY(RunCell(plan, cells[i], problems[i], paths, session, std::move(options), pool));
+    const Said say = [&](double fraction, std::string_view text) {
+      progress.Update((static_cast<double>(i) + fraction) / static_cast<double>(cells.size()),
+                      fmt::format("{}: {}", cells[i].name, text));
+    };
+    const Problem* problem = problems.empty() ? nullptr : &problems[i];
+    TRY(RunCell(plan, cells[i], problem, paths, session, say, pool));
   }
   return {};
 }
@@ -244,9 +272,11 @@ Result<ExitStatus> RunExperiment(const Arguments& arguments, const Session& sess
   TRY_ASSIGN(const OrderedJson report, ReportJson(plan, cells, paths));
   TRY(WriteFileAtomically(paths.report(), report.dump(1) + "\n"));
   TRY(Print(format == OutputFormat::kJson ? report.dump(1) + "\n"
+            : plan.experiment.scaling     ? ScalingPairsTable(report["comparisons"])
                                           : PairsTable(report["comparisons"])));
-  Say(session, "Wrote {} and {}; a page for each of {} cells below {}", paths.metrics().string(),
-      paths.report().string(), cells.size(), (paths.folder / "cells").string());
+  Say(session, "Wrote {} and {}; {} of {} cells below {}", paths.metrics().string(),
+      paths.report().string(), plan.experiment.scaling ? "the evaluations" : "a page for each",
+      cells.size(), (paths.folder / "cells").string());
   return ExitStatus::kDone;
 }
 
@@ -268,6 +298,10 @@ CommandSpec ExperimentCommand() {
           "map of the values it changes in every scenario. All scenarios in all variants are "
           "evaluated, each from the same starts for every policy, and the candidate is compared "
           "with each other policy.\n"
+          "With `task: scaling` it compares under every one of `loads` what scales the workloads; "
+          "the policy `calibrated` is the autoscaler that `calibrate: {episodes: N}` finds, "
+          "`trained` the networks of `train: {steps: N, seeds: K}`, and `violations` the share of "
+          "late requests for both.\n"
           "The folder holds metrics.csv, a row an episode; report.json, an entry a comparison; "
           "provenance.json, with the digests of all files that were read; and of each cell its "
           "page, its episodes and its evaluation as JSON. Same files and seed, same bytes, "
@@ -275,7 +309,8 @@ CommandSpec ExperimentCommand() {
       .examples =
           {"experiment experiments/distance-to-cloud.yaml -d results/distance-to-cloud",
            "experiment experiments/distance-to-cloud.yaml -d results/distance-to-cloud --resume",
-           "experiment experiments/distance-to-cloud.yaml -d results/few --set episodes=20"},
+           "experiment experiments/distance-to-cloud.yaml -d results/few --set episodes=20",
+           "experiment experiments/scaling-six-loads.yaml -d results/six"},
       .run = RunExperiment};
 }
 

@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "cli/files.h"
 #include "evaluation/evaluation.h"
+#include "evaluation/problem.h"
 #include "evaluation/statistics.h"
 #include "learn/env.h"
 #include "learn/learner.h"

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -12,20 +14,46 @@
 #include "base/files.h"
 #include "base/sha256.h"
 #include "base/yaml.h"
-#include "evaluation/calibration.h"
+#include "learn/run_folder.h"
+#include "policy/neural.h"
 #include "policy/neural_scaling.h"
 
 namespace rudderfish {
 namespace {
 
+constexpr std::string_view kHpaFile = "hpa:";
+
 // The spec itself, or what the file that it names thinks best.
 Result<std::string> SettingOf(const std::string& spec, const std::filesystem::path& scenario) {
-  constexpr std::string_view kHpa = "hpa:";
-  if (!spec.starts_with(kHpa) || !spec.ends_with(".yaml")) return spec;
-  const std::filesystem::path path = spec.substr(kHpa.size());
+  if (!spec.starts_with(kHpaFile) || !spec.ends_with(".yaml")) return spec;
+  TRY_ASSIGN(const Calibration calibration,
+             ReadCalibration(spec.substr(kHpaFile.size()), scenario));
+  return calibration.finalists[0].policy;
+}
+
+// The runs of a group: RUN:RUN, or the seeds of a folder. Others are one.
+std::vector<std::string> MembersOf(const std::string& setting) {
+  if (!IsScalingRun(setting.substr(0, setting.find(':')))) return {setting};
+  std::vector<std::string> members;
+  for (size_t at = 0; at <= setting.size();) {
+    const size_t end = std::min(setting.find(':', at), setting.size());
+    const std::string run = setting.substr(at, end - at);
+    const int seeds = SeedFolders(run);
+    if (seeds == 0) members.push_back(run);
+    for (int number = 1; number <= seeds; ++number)
+      members.push_back(RunPaths{run}.seed(number).folder.string());
+    at = end + 1;
+  }
+  return members;
+}
+
+}  // namespace
+
+Result<Calibration> ReadCalibration(const std::filesystem::path& path,
+                                    const std::filesystem::path& scenario) {
   TRY_ASSIGN(const std::string text, ReadFile(path));
   TRY_ASSIGN(const YamlNode root, ParseYaml(text, path.string()));
-  TRY_ASSIGN(const Calibration calibration, ParseCalibration(root));
+  TRY_ASSIGN(Calibration calibration, ParseCalibration(root));
   TRY_ASSIGN(const std::string content, ReadFile(scenario));
   if (calibration.sha256 != Sha256Hex(content)) {
     return Fail(ErrorCode::kFailedPrecondition,
@@ -33,10 +61,8 @@ Result<std::string> SettingOf(const std::string& spec, const std::filesystem::pa
                 "again",
                 path.string(), calibration.scenario, scenario.string());
   }
-  return calibration.finalists[0].policy;
+  return calibration;
 }
-
-}  // namespace
 
 Result<double> ViolationsOf(const Arguments& arguments, double fallback) {
   if (!arguments.Has("violations")) return fallback;
@@ -80,30 +106,62 @@ Result<std::vector<int>> LoadsOf(const Arguments& arguments, const Load& load) {
   return positions;
 }
 
-Result<ScalingPolicies> ScalingPoliciesOf(const Arguments& arguments,
+ScalingRival RivalOf(const Calibration& calibration) {
+  const CalibratedSetting& best = calibration.finalists[0];
+  return {.policy = best.policy,
+          .record = {best.core_hours, best.violation_share},
+          .episodes = calibration.episodes,
+          .seed = calibration.seed};
+}
+
+std::vector<std::filesystem::path> ScalingFilesOf(const std::vector<std::string>& items) {
+  std::vector<std::filesystem::path> files;
+  for (const std::string& item : items) {
+    const std::string setting = item.substr(item.find('=') + 1);
+    if (setting.starts_with(kHpaFile) && setting.ends_with(".yaml"))
+      files.emplace_back(setting.substr(kHpaFile.size()));
+    for (const std::string& member : MembersOf(setting)) {
+      if (!IsScalingRun(member)) continue;
+      const Result<std::filesystem::path> checkpoint = CheckpointOf(member);
+      if (checkpoint.has_value()) files.push_back(*checkpoint);
+    }
+  }
+  return files;
+}
+
+Result<ScalingPolicies> ScalingPoliciesOf(const std::vector<std::string>& items,
                                           const std::filesystem::path& scenario) {
-  TRY_ASSIGN(const std::string text,
-             arguments.RequiredText("policy", "what to evaluate, such as hold,hpa"));
-  TRY_ASSIGN(const std::vector<std::string> items, OfOption("policy", SplitList(text, ',')));
   ScalingPolicies policies;
   std::set<std::string> names;
+  std::map<std::string, std::shared_ptr<const ScalingPolicy>> known;  // By setting.
   for (const std::string& item : items) {
-    const size_t sign = item.find_first_of("=:");
+    const size_t sign = item.find_first_of("=:/");
     const bool named = sign != std::string::npos && item[sign] == '=' && sign > 0;
     const std::string name = named ? item.substr(0, sign) : item;
     if (!names.insert(name).second) {
-      return Invalid("--policy: two are called {}; NAME=... gives one another name", name);
+      return Invalid("two policies are called {}; NAME=... gives one another name", name);
     }
+    NamedScalingPolicy policy{.name = name};
     TRY_ASSIGN(const std::string setting,
-               OfOption("policy", SettingOf(named ? item.substr(sign + 1) : item, scenario)));
-    TRY_ASSIGN(std::unique_ptr<ScalingPolicy> policy,
-               OfOption("policy", MakeScalingPolicy(setting)));
-    policies.list.push_back({name, std::move(policy)});
-    if (IsScalingRun(setting)) {
-      TRY_ASSIGN(const std::string verdict, VerdictOfRun(setting));
-      policies.notes.push_back(fmt::format(
-          "{} {}", name, verdict.empty() ? "has not been compared with autoscalers yet" : verdict));
+               SettingOf(named ? item.substr(sign + 1) : item, scenario));
+    int back = 0;
+    for (const std::string& member : MembersOf(setting)) {
+      TRY_ASSIGN(const std::string decides,
+                 IsScalingRun(member) ? DecidingSetting(member) : Result<std::string>(member));
+      std::shared_ptr<const ScalingPolicy>& made = known[decides];
+      if (made == nullptr) {
+        TRY_ASSIGN(made, MakeScalingPolicy(decides));
+      }
+      policy.members.push_back(made);
+      back += decides == member ? 0 : 1;
+      if (!IsScalingRun(member)) continue;
+      TRY_ASSIGN(const std::string verdict, VerdictOfRun(member));
+      policies.notes.push_back(
+          fmt::format("{} {}", policy.members.size() > 1 || member != setting ? member : name,
+                      verdict.empty() ? "has not been compared with autoscalers yet" : verdict));
     }
+    policies.stepped_back.push_back(back);
+    policies.list.push_back(std::move(policy));
   }
   return policies;
 }

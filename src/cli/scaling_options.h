@@ -2,11 +2,14 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "cli/arguments.h"
+#include "evaluation/calibration.h"
 #include "evaluation/scaling_run.h"
+#include "learn/train_options.h"
 #include "scenario/scenario.h"
 
 // What commands about scaling are told on the command line.
@@ -22,13 +25,25 @@ Result<std::vector<int>> LoadsOf(const Arguments& arguments, const Load& load);
 // --violations: a share of all requests, as 1% or 0.01.
 Result<double> ViolationsOf(const Arguments& arguments, double fallback);
 
-// Those of --policy, each under what was typed or under NAME=. hpa:FILE is the best setting of a
-// file of `calibrate`; an error if that is of another scenario than the one at `scenario`.
+// What `calibrate` wrote; an error if that was of another scenario than the one at `scenario`.
+Result<Calibration> ReadCalibration(const std::filesystem::path& path,
+                                    const std::filesystem::path& scenario);
+
+// The best of them, as training takes it.
+ScalingRival RivalOf(const Calibration& calibration);
+
+// The files that these policies are read from.
+std::vector<std::filesystem::path> ScalingFilesOf(const std::vector<std::string>& items);
+
+// Each under what was typed or under NAME=. hpa:FILE is the best setting of a file of `calibrate`;
+// an error if that is of another scenario than the one at `scenario`. RUN:RUN, and a folder of
+// seeds, are one recipe trained from several seeds.
 struct ScalingPolicies {
   std::vector<NamedScalingPolicy> list;
+  std::vector<int> stepped_back;   // [policy] How many of its members are an autoscaler.
   std::vector<std::string> notes;  // Of learned ones: whether the network decides.
 };
-Result<ScalingPolicies> ScalingPoliciesOf(const Arguments& arguments,
+Result<ScalingPolicies> ScalingPoliciesOf(const std::vector<std::string>& items,
                                           const std::filesystem::path& scenario);
 
 }  // namespace rudderfish

@@ -59,6 +59,25 @@ bool Places(const TrainJob& job) {
 // Whether figures are of an objective, and no latencies.
 bool HasObjective(const TrainJob& job) { return job.options.scaling || Places(job); }
 
+// The best of what `calibrate` wrote, if that was for the same loads and limit.
+Result<void> SetRival(const Arguments& arguments, TrainOptions* options) {
+  TRY(arguments.Exclude("hpa", "episodes"));
+  const std::string path = *arguments.Text("hpa");
+  TRY_ASSIGN(const Calibration calibration, ReadCalibration(path, arguments.operands()[0]));
+  ScalingTraining& scaling = *options->scaling;
+  if (calibration.violations_max != scaling.violations_max) {
+    return Invalid("--hpa: {} was calibrated for violations of {:.4g} %, not {:.4g} %", path,
+                   100 * calibration.violations_max, 100 * scaling.violations_max);
+  }
+  if (scaling.loads.empty()) scaling.loads = calibration.loads;
+  if (calibration.loads != scaling.loads) {
+    return Invalid("--hpa: {} was calibrated for the loads {}, not {}", path,
+                   fmt::join(calibration.loads, ","), fmt::join(scaling.loads, ","));
+  }
+  scaling.rival = RivalOf(calibration);
+  return {};
+}
+
 Result<void> SetScaling(const Arguments& arguments, TrainOptions* options) {
   constexpr std::string_view kTasks[] = {"scenario", "scaling"};
   int task = 0;
@@ -66,7 +85,7 @@ Result<void> SetScaling(const Arguments& arguments, TrainOptions* options) {
     TRY_ASSIGN(task, OfOption("task", ChoiceOf(*arguments.Text("task"), kTasks)));
   }
   if (task == 0) {
-    for (const char* other : {"violations", "load", "episodes"}) {
+    for (const char* other : {"violations", "load", "episodes", "hpa"}) {
       if (arguments.Has(other)) return Invalid("--{}: is of --task scaling", other);
     }
     return {};
@@ -81,6 +100,7 @@ Result<void> SetScaling(const Arguments& arguments, TrainOptions* options) {
   if (arguments.Has("load")) {
     TRY_ASSIGN(options->scaling->loads, arguments.List("load"));
   }
+  if (arguments.Has("hpa")) TRY(SetRival(arguments, options));
   return {};
 }
 
@@ -241,6 +261,9 @@ CommandSpec TrainCommand() {
                        "of scaling: requests that may be late or failed; 1% by default"},
                       {"--episodes", "N",
                        "of scaling: episodes of each load by which it is judged; 16 by default"},
+                      {"--hpa", "FILE.yaml",
+                       "of scaling: the autoscaler to beat, as calibrate wrote it, judged on the "
+                       "episodes of its calibration"},
                       {"--algorithm", "ppo|dqn", "ppo by default"},
                       {"--time", "DURATION",
                        "train for so long, from the start of the program: 60s, 10min; "

@@ -21,6 +21,9 @@ constexpr std::string_view kCalibrationFormat = "scaling-calibration/v1";
 // bits. The letters "calibrat".
 constexpr uint64_t kCalibrationKey = 0x63616C6962726174;
 
+// What the Model believes is near enough to the limit to be tried on requests.
+constexpr double kModelLenience = 1.25;
+
 bool IsBetter(const CalibratedSetting& a, const CalibratedSetting& b, double violations_max) {
   const bool fits = a.violation_share <= violations_max;
   if (fits != (b.violation_share <= violations_max)) return fits;
@@ -29,43 +32,33 @@ bool IsBetter(const CalibratedSetting& a, const CalibratedSetting& b, double vio
 
 std::vector<CalibratedSetting> RaceRound(const Scenario& scenario, const std::vector<int>& loads,
                                          const std::vector<std::string>& settings, int episodes,
-                                         const CalibrationOptions& options,
+                                         const CalibrationOptions& options, ScalingGround ground,
                                          const std::function<void(double)>& progress,
                                          ThreadPool* pool) {
   std::vector<NamedScalingPolicy> policies;
   for (const std::string& setting : settings) {
     Result<std::unique_ptr<ScalingPolicy>> policy = MakeScalingPolicy(setting);
     CHECK(policy.has_value());  // A grid is ours.
-    policies.push_back({setting, std::move(*policy)});
+    policies.push_back({setting, {std::move(*policy)}});
   }
   const ScalingEvaluation evaluation = EvaluateScaling(
-      scenario, loads, policies, episodes, options.seed ^ kCalibrationKey, pool, progress);
+      scenario, loads, policies, episodes, CalibrationSeed(options.seed), pool, progress, ground);
   std::vector<CalibratedSetting> judged;
   for (size_t p = 0; p < settings.size(); ++p) {
-    CalibratedSetting one{.policy = settings[p]};
-    int64_t requests = 0, violations = 0;
-    for (size_t load = 0; load < loads.size(); ++load) {
-      for (int i = 0; i < episodes; ++i) {
-        const ScalingFigures& figures =
-            evaluation.at(static_cast<int>(load), static_cast<int>(p), i);
-        one.core_hours += figures.core_hours / episodes;
-        requests += figures.requests;
-        violations += figures.violations;
-      }
-    }
-    if (requests > 0) {
-      one.violation_share = static_cast<double>(violations) / static_cast<double>(requests);
-    }
-    judged.push_back(std::move(one));
+    const ScalingSums sums = SumsOf(evaluation, static_cast<int>(p));
+    judged.push_back({settings[p], sums.core_hours, sums.violation_share});
   }
-  std::stable_sort(judged.begin(), judged.end(),
-                   [&](const CalibratedSetting& a, const CalibratedSetting& b) {
-                     return IsBetter(a, b, options.violations_max);
-                   });
+  const double most =
+      options.violations_max * (ground == ScalingGround::kModel ? kModelLenience : 1);
+  std::stable_sort(
+      judged.begin(), judged.end(),
+      [&](const CalibratedSetting& a, const CalibratedSetting& b) { return IsBetter(a, b, most); });
   return judged;
 }
 
 }  // namespace
+
+uint64_t CalibrationSeed(uint64_t seed) { return seed ^ kCalibrationKey; }
 
 std::vector<std::string> HpaGrid() {
   std::vector<std::string> grid;
@@ -96,17 +89,20 @@ Calibration CalibrateScaling(const Scenario& scenario, const std::vector<int>& l
                           .seed = options.seed};
   for (const int load : loads) calibration.loads.push_back(scenario.load->loads[load].name);
   std::vector<std::string> settings = grid;
-  constexpr int kShares[] = {16, 4, 1};  // Of the episodes, a round.
-  for (int round = 0; round < 3; ++round) {
+  constexpr int kShares[] = {1, 16, 4, 1};  // Of the episodes, a round; the first on the Model.
+  constexpr int kRounds = std::size(kShares);
+  for (int round = 0; round < kRounds; ++round) {
     const auto progress = [&](double fraction) {
       if (options.progress) {
-        options.progress((round + fraction) / 3, fmt::format("{} settings", settings.size()));
+        options.progress((round + fraction) / kRounds, fmt::format("{} settings", settings.size()));
       }
     };
-    calibration.finalists = RaceRound(scenario, loads, settings, options.episodes / kShares[round],
-                                      options, progress, pool);
-    if (round == 2) break;
-    const size_t left = std::max<size_t>(1, (settings.size() + 3) / 4);
+    calibration.finalists =
+        RaceRound(scenario, loads, settings, options.episodes / kShares[round], options,
+                  round == 0 ? ScalingGround::kModel : ScalingGround::kRequests, progress, pool);
+    if (round + 1 == kRounds) break;
+    const size_t share = round == 0 ? 8 : 4;
+    const size_t left = std::max<size_t>(1, (settings.size() + share - 1) / share);
     settings.clear();
     for (size_t i = 0; i < left; ++i) settings.push_back(calibration.finalists[i].policy);
   }

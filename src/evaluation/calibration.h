@@ -15,9 +15,10 @@
 // The HorizontalPodAutoscaler that is worth comparing with: of a fixed grid of settings, the
 // cheapest that keeps violations below a limit, found on training episodes.
 //
-// The settings race: all of them run a sixteenth of the episodes, the best quarter of those a
-// fourth, the best of these all. One setting is "better" if its share of violations is within the
-// limit and the other's is not; of two within, the cheaper; of two beyond, that with fewer.
+// The settings race: all of them run the episodes on the Model of load; of these the best eighth a
+// sixteenth of the episodes on the event simulator, the best quarter of those a fourth, the best of
+// these all. One setting is "better" if its share of violations is within the limit and the other's
+// is not; of two within, the cheaper; of two beyond, that with fewer.
 
 namespace rudderfish {
 
@@ -59,6 +60,9 @@ struct Calibration {
 Calibration CalibrateScaling(const Scenario& scenario, const std::vector<int>& loads,
                              const std::vector<std::string>& grid,
                              const CalibrationOptions& options, ThreadPool* pool);
+
+// Of EvaluateScaling, for the episodes of a calibration.
+uint64_t CalibrationSeed(uint64_t seed);
 
 // As a file: ParseCalibration(ParseYaml(CalibrationYaml(c))) equals c.
 std::string CalibrationYaml(const Calibration& calibration);

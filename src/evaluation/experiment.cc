@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "base/suggest.h"
 #include "base/yaml.h"
 #include "evaluation/comparison.h"
 
@@ -55,7 +56,47 @@ Result<void> ParseScenarios(const std::vector<YamlNode>& nodes, Experiment* expe
   return {};
 }
 
+Result<ScalingExperiment> ParseScaling(YamlMap* map) {
+  constexpr int64_t kFewestEpisodes = 16;  // Of a calibration.
+  ScalingExperiment scaling;
+  TRY_ASSIGN(const YamlNode loads, map->Required("loads"));
+  TRY_ASSIGN(const std::vector<YamlNode> load_nodes, loads.AsList());
+  if (load_nodes.empty()) return loads.Expected("at least one load");
+  for (const YamlNode& node : load_nodes) {
+    TRY_ASSIGN(std::string load, node.AsString());
+    if (!IsPlainName(load)) return node.Refuse(fmt::format("\"{}\" is no name of a load", load));
+    if (std::find(scaling.loads.begin(), scaling.loads.end(), load) != scaling.loads.end())
+      return node.Refuse(fmt::format("{} is named twice", load));
+    scaling.loads.push_back(std::move(load));
+  }
+  TRY_ASSIGN(scaling.violations_max, map->OptionalDouble("violations", 1e-5, 0.5, 0.01));
+  if (const std::optional<YamlNode> calibrate = map->Optional("calibrate")) {
+    TRY_ASSIGN(YamlMap fields, calibrate->AsMap());
+    TRY_ASSIGN(const int64_t episodes,
+               fields.OptionalInt("episodes", kFewestEpisodes, kMostEpisodes,
+                                  scaling.calibration_episodes));
+    scaling.calibration_episodes = static_cast<int>(episodes);
+    TRY(fields.Finish());
+  }
+  if (const std::optional<YamlNode> train = map->Optional("train")) {
+    TRY_ASSIGN(YamlMap fields, train->AsMap());
+    TRY_ASSIGN(
+        scaling.train_steps,
+        fields.OptionalInt("steps", 1, std::numeric_limits<int64_t>::max(), scaling.train_steps));
+    TRY_ASSIGN(const int64_t seeds, fields.OptionalInt("seeds", 1, 1000, scaling.train_seeds));
+    scaling.train_seeds = static_cast<int>(seeds);
+    TRY(fields.Finish());
+  }
+  return scaling;
+}
+
 }  // namespace
+
+bool Experiment::Names(std::string_view policy) const {
+  return std::any_of(policies.begin(), policies.end(), [&](const std::string& one) {
+    return std::string_view(one).substr(one.find('=') + 1) == policy;
+  });
+}
 
 std::string Experiment::PolicyList() const { return fmt::format("{}", fmt::join(policies, ",")); }
 
@@ -69,6 +110,14 @@ Result<Experiment> ParseExperiment(const YamlNode& root) {
   experiment.seed = static_cast<uint64_t>(seed);
   TRY_ASSIGN(const int64_t episodes, map.OptionalInt("episodes", 1, kMostEpisodes, 200));
   experiment.episodes = static_cast<int>(episodes);
+  constexpr std::string_view kTasks[] = {"migration", "scaling"};
+  TRY_ASSIGN(const std::string task, map.OptionalString("task", kTasks[0]));
+  if (task == kTasks[1]) {
+    TRY_ASSIGN(experiment.scaling, ParseScaling(&map));
+  } else if (task != kTasks[0]) {
+    return map.Optional("task")->Expected(
+        fmt::format("{}{}", fmt::join(kTasks, " or "), DidYouMean(task, kTasks)));
+  }
   TRY_ASSIGN(const YamlNode scenarios, map.Required("scenarios"));
   TRY_ASSIGN(const std::vector<YamlNode> scenario_nodes, scenarios.AsList());
   if (scenario_nodes.empty()) return scenarios.Expected("at least one scenario");
@@ -80,7 +129,9 @@ Result<Experiment> ParseExperiment(const YamlNode& root) {
     TRY_ASSIGN(std::string policy, node.AsString());
     experiment.policies.push_back(std::move(policy));
   }
-  if (const std::optional<YamlNode> variants = map.Optional("variants")) {
+  const std::optional<YamlNode> variants =
+      experiment.scaling ? std::nullopt : map.Optional("variants");
+  if (variants) {
     TRY_ASSIGN(YamlMap fields, variants->AsMap());
     for (const auto& [name, node] : fields.Entries()) {
       TRY_ASSIGN(ExperimentVariant variant, ParseVariant(name, node));
@@ -95,10 +146,16 @@ Result<Experiment> ParseExperiment(const YamlNode& root) {
 std::vector<ExperimentCell> CellsOf(const Experiment& experiment) {
   std::vector<ExperimentCell> cells;
   for (size_t s = 0; s < experiment.scenarios.size(); ++s) {
-    for (size_t v = 0; v < experiment.variants.size(); ++v) {
-      cells.push_back({static_cast<int>(s), static_cast<int>(v),
-                       fmt::format("{}.{}", experiment.scenarios[s].stem().string(),
-                                   experiment.variants[v].name)});
+    const std::string stem = experiment.scenarios[s].stem().string();
+    for (size_t l = 0; experiment.scaling && l < experiment.scaling->loads.size(); ++l) {
+      cells.push_back({.scenario = static_cast<int>(s),
+                       .load = static_cast<int>(l),
+                       .name = fmt::format("{}.{}", stem, experiment.scaling->loads[l])});
+    }
+    for (size_t v = 0; !experiment.scaling && v < experiment.variants.size(); ++v) {
+      cells.push_back({.scenario = static_cast<int>(s),
+                       .variant = static_cast<int>(v),
+                       .name = fmt::format("{}.{}", stem, experiment.variants[v].name)});
     }
   }
   return cells;

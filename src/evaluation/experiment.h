@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,12 +25,36 @@
 //   variants:
 //     as-shipped: {}
 //     near: {latency.edge.cloud: 10ms}
+//
+// Of scaling, the cells are every load of every scenario; what is compared may be found within the
+// experiment, load by load: an autoscaler by calibration, a network by training.
+//
+//   experiment: scaling-six-loads
+//   task: scaling
+//   episodes: 150
+//   scenarios: [scenarios/online-boutique.yaml]
+//   loads: [steady, diurnal]
+//   violations: 0.01
+//   calibrate: {episodes: 64}
+//   train: {steps: 1000000, seeds: 5}
+//   policies: [hold, hpa=calibrated, learned=trained]
 
 namespace rudderfish {
 
 struct ExperimentVariant {
   std::string name;
   std::vector<YamlChange> changes;  // Of each scenario.
+};
+
+struct ScalingExperiment {
+  std::vector<std::string> loads;  // Of every scenario; at least one.
+  double violations_max = 0.01;
+  int calibration_episodes = 64;  // Also of validation.
+  int64_t train_steps = 1'000'000;
+  int train_seeds = 5;
+
+  // What stands for the autoscaler that is calibrated, and for the networks that are trained.
+  static constexpr std::string_view kCalibrated = "calibrated", kTrained = "trained";
 };
 
 struct Experiment {
@@ -39,6 +64,10 @@ struct Experiment {
   std::vector<std::filesystem::path> scenarios;  // At least one; their file names differ.
   std::vector<std::string> policies;             // At least two; the last is the candidate.
   std::vector<ExperimentVariant> variants;       // At least one.
+  std::optional<ScalingExperiment> scaling;      // `task: scaling`; then there is one variant.
+
+  // Whether a policy is this, under its own name or another.
+  bool Names(std::string_view policy) const;
 
   // All policies as the command line writes them.
   std::string PolicyList() const;
@@ -47,13 +76,14 @@ struct Experiment {
 struct ExperimentCell {
   int scenario = 0;
   int variant = 0;
-  std::string name;  // Of a folder: "continuum-7x21.near".
+  int load = 0;      // Of ScalingExperiment::loads.
+  std::string name;  // Of a folder: "continuum-7x21.near", "online-boutique.steady".
 };
 
 // Messages name file, line, column and key. No other file is read.
 Result<Experiment> ParseExperiment(const YamlNode& root);
 
-// In the order in which they are listed, variants within scenarios.
+// In the order in which they are listed, variants or loads within scenarios.
 std::vector<ExperimentCell> CellsOf(const Experiment& experiment);
 
 // The candidate against every other policy of a cell, each pair from the same starts:

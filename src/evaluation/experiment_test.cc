@@ -53,6 +53,49 @@ TEST(Experiment, HasACellForEveryScenarioInEveryVariant) {
             (std::vector<std::string>{"one.as-shipped", "one.far", "two.as-shipped", "two.far"}));
 }
 
+constexpr std::string_view kOfScaling = R"(experiment: e
+task: scaling
+scenarios: [a/shop.yaml]
+loads: [steady, ramp]
+violations: 0.02
+calibrate: {episodes: 32}
+train: {steps: 4096, seeds: 3}
+policies: [hold, hpa=calibrated, trained]
+)";
+
+TEST(Experiment, OfScalingHasACellForEveryLoad) {
+  const Experiment experiment = Parsed(kOfScaling).value();
+  ASSERT_TRUE(experiment.scaling.has_value());
+  EXPECT_EQ(experiment.scaling->violations_max, 0.02);
+  EXPECT_EQ(experiment.scaling->calibration_episodes, 32);
+  EXPECT_EQ(experiment.scaling->train_steps, 4096);
+  EXPECT_EQ(experiment.scaling->train_seeds, 3);
+  EXPECT_TRUE(experiment.Names("calibrated"));
+  EXPECT_TRUE(experiment.Names("trained"));
+  EXPECT_FALSE(experiment.Names("hpa"));
+  const std::vector<ExperimentCell> cells = CellsOf(experiment);
+  ASSERT_EQ(cells.size(), 2u);
+  EXPECT_EQ(cells[1].name, "shop.ramp");
+  EXPECT_EQ(cells[1].load, 1);
+}
+
+TEST(Experiment, OfScalingIsRefusedWithThePlaceOfTheMistake) {
+  const auto refused = [](std::string_view old, std::string_view now) {
+    std::string text(kOfScaling);
+    text.replace(text.find(old), old.size(), now);
+    return Refused(text);
+  };
+  EXPECT_NE(refused("scaling", "scalling").find("e.yaml:2:7: `task`"), std::string::npos);
+  EXPECT_NE(refused("scaling", "scalling").find("did you mean `scaling`"), std::string::npos);
+  EXPECT_NE(refused("[steady, ramp]", "[]").find("at least one load"), std::string::npos);
+  EXPECT_NE(refused("ramp]", "steady]").find("steady is named twice"), std::string::npos);
+  EXPECT_NE(refused("32", "15").find("`calibrate.episodes`"), std::string::npos);
+  EXPECT_NE(refused("seeds: 3", "seed: 3").find("did you mean `seeds`"), std::string::npos);
+  EXPECT_NE(refused("violations: 0.02", "variants: {}").find("unknown key `variants`"),
+            std::string::npos);
+  EXPECT_NE(refused("task: scaling\n", "").find("unknown key `loads`"), std::string::npos);
+}
+
 TEST(Experiment, WithoutVariantsIsRunAsShipped) {
   const Experiment experiment = Parsed(WithLines("")).value();
   ASSERT_EQ(experiment.variants.size(), 1u);

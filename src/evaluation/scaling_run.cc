@@ -127,7 +127,7 @@ ScalingFigures FiguresOf(const EventSimulator& simulator, int changes) {
 
 ScalingFigures RunScaling(const ScalingPolicy& policy, const Load& load,
                           std::shared_ptr<const RateCurve> curve, uint64_t seed,
-                          EventSimulator* simulator) {
+                          const EpisodeStart& start, EventSimulator* simulator) {
   const ServedApplication& application = simulator->application();
   const std::unique_ptr<ScalingMemory> memory = policy.NewMemory(application);
   ScalingSampler sampler(application);
@@ -136,7 +136,8 @@ ScalingFigures RunScaling(const ScalingPolicy& policy, const Load& load,
   const double interval_s = static_cast<double>(load.interval.count()) / 1e9;
   for (int i = 0; int64_t{i} * load.interval.count() < load.duration.count(); ++i)
     true_rates.push_back(curve->MeanOf(i * interval_s, (i + 1) * interval_s));
-  simulator->Start(std::move(curve), seed);
+  const std::span<const int> begin = start.ReplicasFor(*curve);
+  simulator->Start(std::move(curve), seed, begin);
   std::vector<int> replicas(application.workloads.size(), 0);
   const int64_t interval_ns = load.interval.count();
   int changes = 0;
@@ -159,44 +160,99 @@ ScalingFigures RunScaling(const ScalingPolicy& policy, const Load& load,
 ScalingEvaluation EvaluateScaling(const Scenario& scenario, const std::vector<int>& loads,
                                   const std::vector<NamedScalingPolicy>& policies, int episodes,
                                   uint64_t seed, ThreadPool* pool,
-                                  const std::function<void(double)>& progress) {
+                                  const std::function<void(double)>& progress,
+                                  ScalingGround ground) {
   CHECK(scenario.load != nullptr && episodes > 0);
   const Load& load = *scenario.load;
   ScalingEvaluation evaluation{.scenario = scenario.name, .seed = seed, .episodes = episodes};
   for (const int position : loads) evaluation.loads.push_back(load.loads[position].name);
-  for (const NamedScalingPolicy& named : policies) evaluation.policies.push_back(named.name);
-  const auto per_load = static_cast<int>(policies.size()) * episodes;
-  evaluation.figures.resize(loads.size() * per_load);
+  // Which member of all is run in whose place.
+  std::vector<const ScalingPolicy*> runs;
+  std::vector<int> run_of;
+  for (const NamedScalingPolicy& named : policies) {
+    CHECK(!named.members.empty());
+    evaluation.policies.push_back({.name = named.name,
+                                   .members = static_cast<int>(named.members.size()),
+                                   .foresees = named.members[0]->foresees(),
+                                   .first = static_cast<int>(run_of.size())});
+    for (const auto& member : named.members) {
+      const auto at = std::find(runs.begin(), runs.end(), member.get());
+      run_of.push_back(static_cast<int>(at - runs.begin()));
+      if (at == runs.end()) runs.push_back(member.get());
+    }
+  }
   const auto application = std::make_shared<const ServedApplication>(ApplicationOf(scenario, 0));
+  const auto laws = std::make_shared<const LoadLaws>(application);
+  const EpisodeStart start(application);
   std::vector<std::unique_ptr<EventSimulator>> simulators;
-  for (int i = 0; i < pool->size(); ++i)
+  std::vector<std::unique_ptr<LoadModel>> models;
+  for (int i = 0; i < pool->size(); ++i) {
     simulators.push_back(std::make_unique<EventSimulator>(application));
+    models.push_back(std::make_unique<LoadModel>(laws));
+  }
+  const auto per_load = static_cast<int>(runs.size()) * episodes;
+  std::vector<ScalingFigures> figures(loads.size() * per_load);
   std::atomic<int> done = 0;
-  pool->ParallelFor(static_cast<int>(evaluation.figures.size()), [&](int index, int worker) {
-    const int position = loads[index / per_load], policy = index % per_load / episodes;
+  pool->ParallelFor(static_cast<int>(figures.size()), [&](int index, int worker) {
+    const int position = loads[index / per_load], run = index % per_load / episodes;
     const int episode = index % episodes;
     const uint64_t key = Rng(seed, static_cast<uint64_t>(episode)).Next64();
     auto curve = std::make_shared<const RateCurve>(
         DrawCurve(load.loads[position].traffic, load.duration, key));
-    evaluation.figures[index] =
-        RunScaling(*policies[policy].policy, load, std::move(curve), key, simulators[worker].get());
+    figures[index] =
+        ground == ScalingGround::kModel
+            ? RunScalingOnModel(*runs[run], load, *curve, key, start, models[worker].get())
+            : RunScaling(*runs[run], load, std::move(curve), key, start, simulators[worker].get());
     ++done;
     if (worker == 0 && progress)
-      progress(static_cast<double>(done) / static_cast<double>(evaluation.figures.size()));
+      progress(static_cast<double>(done) / static_cast<double>(figures.size()));
   });
+  for (size_t position = 0; position < loads.size(); ++position) {
+    for (const int run : run_of) {
+      const auto first = figures.begin() + static_cast<ptrdiff_t>(position) * per_load +
+                         static_cast<ptrdiff_t>(run) * episodes;
+      evaluation.figures.insert(evaluation.figures.end(), first, first + episodes);
+    }
+  }
   return evaluation;
+}
+
+ScalingSums SumsOf(const ScalingEvaluation& evaluation, int policy) {
+  ScalingSums sums;
+  int64_t requests = 0, violations = 0;
+  const int members = evaluation.policies[policy].members;
+  for (size_t load = 0; load < evaluation.loads.size(); ++load) {
+    for (int i = 0; i < evaluation.episodes * members; ++i) {
+      const ScalingFigures& one =
+          evaluation.at(static_cast<int>(load), policy, i / members, i % members);
+      sums.core_hours += one.core_hours / (evaluation.episodes * members);
+      requests += one.requests;
+      violations += one.violations;
+    }
+  }
+  if (requests > 0)
+    sums.violation_share = static_cast<double>(violations) / static_cast<double>(requests);
+  return sums;
+}
+
+RunMatrix ScalingRuns(const ScalingEvaluation& evaluation, int load, int policy,
+                      double (*figure)(const ScalingFigures&)) {
+  RunMatrix runs{.starts = evaluation.episodes, .seeds = evaluation.policies[policy].members};
+  for (int i = 0; i < runs.starts; ++i) {
+    for (int member = 0; member < runs.seeds; ++member)
+      runs.values.push_back(figure(evaluation.at(load, policy, i, member)));
+  }
+  return runs;
 }
 
 ScalingDifference CompareScaling(const ScalingEvaluation& evaluation, int load, int policy,
                                  int baseline) {
-  RunMatrix cost{.starts = evaluation.episodes, .seeds = 1}, base_cost = cost, share = cost,
-                                                             base_share = cost;
-  for (int i = 0; i < evaluation.episodes; ++i) {
-    cost.values.push_back(evaluation.at(load, policy, i).core_hours);
-    base_cost.values.push_back(evaluation.at(load, baseline, i).core_hours);
-    share.values.push_back(evaluation.at(load, policy, i).violation_share());
-    base_share.values.push_back(evaluation.at(load, baseline, i).violation_share());
-  }
+  const auto core_hours = [](const ScalingFigures& one) { return one.core_hours; };
+  const auto violations = [](const ScalingFigures& one) { return one.violation_share(); };
+  const RunMatrix cost = ScalingRuns(evaluation, load, policy, core_hours),
+                  base_cost = ScalingRuns(evaluation, load, baseline, core_hours),
+                  share = ScalingRuns(evaluation, load, policy, violations),
+                  base_share = ScalingRuns(evaluation, load, baseline, violations);
   const BootstrapOptions options{.seed = evaluation.seed};
   return {.core_hours = PairedDifference(cost, base_cost),
           .violation_share = PairedDifference(share, base_share),

@@ -4,18 +4,21 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/thread_pool.h"
 #include "evaluation/statistics.h"
+#include "model/capacity_ladder.h"
+#include "model/load_model.h"
 #include "policy/scaling_policy.h"
 #include "scenario/scenario.h"
 #include "sim/event_simulator.h"
 
 // What policies of scaling are worth, judged by the event simulator: episodes of the loads of a
 // scenario, the same requests for every policy, samples one interval old as those of metrics-server
-// are.
+// are. The Model of load runs the same episodes a hundred times as fast, as far as it is right.
 
 namespace rudderfish {
 
@@ -34,25 +37,60 @@ struct ScalingFigures {
   }
 };
 
+// With how many pods an episode begins, whoever scales, all of them ready: the fewest rung of the
+// application's ladder that answers all but 1 % of the requests of its first minute in time.
+class EpisodeStart {
+ public:
+  explicit EpisodeStart(std::shared_ptr<const ServedApplication> application)
+      : ladder_(std::move(application), kLateMax) {}
+
+  std::span<const int> ReplicasFor(const RateCurve& curve) const {  // [workload]
+    return ladder_.Replicas(ladder_.RungFor(curve.MeanOf(0, kFirstS)));
+  }
+
+  static constexpr double kLateMax = 0.01, kFirstS = 60;
+
+ private:
+  CapacityLadder ladder_;
+};
+
 // One episode. The same seed brings the same requests to every policy.
 ScalingFigures RunScaling(const ScalingPolicy& policy, const Load& load,
                           std::shared_ptr<const RateCurve> curve, uint64_t seed,
-                          EventSimulator* simulator);
+                          const EpisodeStart& start, EventSimulator* simulator);
 
+// The same by what the Model believes: without chance but for that of samples, which count.
+ScalingFigures RunScalingOnModel(const ScalingPolicy& policy, const Load& load,
+                                 const RateCurve& curve, uint64_t seed, const EpisodeStart& start,
+                                 LoadModel* model);
+
+// Several members are one recipe trained from several seeds. What is one object, also of several
+// names, runs but once.
 struct NamedScalingPolicy {
   std::string name;
-  std::shared_ptr<const ScalingPolicy> policy;
+  std::vector<std::shared_ptr<const ScalingPolicy>> members;  // At least one.
 };
 
+enum class ScalingGround { kRequests, kModel };  // On which episodes run.
+
 struct ScalingEvaluation {
+  struct Evaluated {
+    std::string name;
+    int members = 1;
+    bool foresees = false;  // Knows what comes: no baseline.
+    int first = 0;          // Of its members, among those of all policies.
+  };
+
   std::string scenario;
   uint64_t seed = 1;
   int episodes = 0;
-  std::vector<std::string> loads, policies;
-  std::vector<ScalingFigures> figures;  // [load][policy][episode]
+  std::vector<std::string> loads;
+  std::vector<Evaluated> policies;
+  std::vector<ScalingFigures> figures;  // [load][member of all policies][episode]
 
-  const ScalingFigures& at(int load, int policy, int episode) const {
-    return figures[(load * static_cast<int>(policies.size()) + policy) * episodes + episode];
+  const ScalingFigures& at(int load, int policy, int episode, int member = 0) const {
+    const int all = policies.back().first + policies.back().members;
+    return figures[(load * all + policies[policy].first + member) * episodes + episode];
   }
 };
 
@@ -62,9 +100,18 @@ struct ScalingEvaluation {
 ScalingEvaluation EvaluateScaling(const Scenario& scenario, const std::vector<int>& loads,
                                   const std::vector<NamedScalingPolicy>& policies, int episodes,
                                   uint64_t seed, ThreadPool* pool,
-                                  const std::function<void(double)>& progress);
+                                  const std::function<void(double)>& progress,
+                                  ScalingGround ground = ScalingGround::kRequests);
 
-// A policy against a baseline on one load: paired, since both met the same requests.
+// Of one policy, over the episodes of all loads and its members.
+struct ScalingSums {
+  double core_hours = 0;  // Mean of an episode, summed over loads.
+  double violation_share = 0;
+};
+ScalingSums SumsOf(const ScalingEvaluation& evaluation, int policy);
+
+// A policy against a baseline on one load: paired, since both met the same requests; over episodes
+// and members.
 struct ScalingDifference {
   double core_hours = 0, violation_share = 0;  // Means of policy - baseline.
   ConfidenceInterval core_hours_ci95, violation_share_ci95;
@@ -73,6 +120,10 @@ struct ScalingDifference {
   // cannot be told.
   bool better() const { return core_hours_ci95.high < 0 && violation_share_ci95.high <= 0.001; }
 };
+
+// A figure of a policy on a load, by episode and member.
+RunMatrix ScalingRuns(const ScalingEvaluation& evaluation, int load, int policy,
+                      double (*figure)(const ScalingFigures&));
 
 ScalingDifference CompareScaling(const ScalingEvaluation& evaluation, int load, int policy,
                                  int baseline);

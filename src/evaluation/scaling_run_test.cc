@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace rudderfish {
 namespace {
 
@@ -33,7 +35,7 @@ load:
 
 std::vector<NamedScalingPolicy> ScalingPoliciesNamed(std::initializer_list<const char*> names) {
   std::vector<NamedScalingPolicy> policies;
-  for (const char* name : names) policies.push_back({name, *MakeScalingPolicy(name)});
+  for (const char* name : names) policies.push_back({name, {*MakeScalingPolicy(name)}});
   return policies;
 }
 
@@ -46,23 +48,68 @@ TEST(ScalingRun, FollowingALoadThatGrowsBeatsHolding) {
       EvaluateScaling(*scenario, {0, 1}, policies, 4, 1, &pool, {});
   for (int i = 0; i < 4; ++i) {
     const ScalingFigures& hold = evaluation.at(1, 0, i);
-    EXPECT_NEAR(hold.pod_hours, 4.0 / 3, 1e-9);
-    EXPECT_NEAR(hold.core_hours, 1, 1e-9);
+    const double pods = hold.pod_hours * 3;  // Of a third of an hour.
+    EXPECT_NEAR(pods, std::round(pods), 1e-9);
     EXPECT_EQ(hold.changes, 0);
     EXPECT_GT(hold.violation_share(), .5);  // 120 requests per second for room for 50.
     for (int policy = 1; policy < 4; ++policy) {
       const ScalingFigures& one = evaluation.at(1, policy, i);
       EXPECT_EQ(one.requests, hold.requests);
-      EXPECT_LT(one.violation_share(), .2) << evaluation.policies[policy];
+      EXPECT_LT(one.violation_share(), .2) << evaluation.policies[policy].name;
       EXPECT_GT(one.core_hours, hold.core_hours);
       EXPECT_GT(one.changes, 4);
       // Under the steady load, less than what was there is enough.
-      EXPECT_LT(evaluation.at(0, policy, i).core_hours, 1.02) << evaluation.policies[policy];
+      EXPECT_LT(evaluation.at(0, policy, i).core_hours, 1.02) << evaluation.policies[policy].name;
     }
   }
   const ScalingDifference difference = CompareScaling(evaluation, 1, 1, 0);
   EXPECT_LT(difference.violation_share_ci95.high, -.3);
   EXPECT_FALSE(difference.better());  // It is dearer.
+}
+
+TEST(ScalingRun, EpisodesBeginWithPodsThatFit) {
+  const Result<Scenario> scenario = ParseScenario(kScalingScenario, "shop.yaml");
+  ASSERT_TRUE(scenario.has_value());
+  ThreadPool pool(2);
+  const ScalingEvaluation evaluation =
+      EvaluateScaling(*scenario, {0}, ScalingPoliciesNamed({"hold"}), 4, 1, &pool, {});
+  const ScalingSums sums = SumsOf(evaluation, 0);
+  EXPECT_LT(sums.violation_share, 0.02);  // Those of the rung: 1 % at most in equilibrium.
+  EXPECT_LE(sums.core_hours, 1);          // Two of each, or fewer.
+}
+
+TEST(ScalingRun, TheModelIsNearTheEventSimulator) {
+  const Result<Scenario> scenario = ParseScenario(kScalingScenario, "shop.yaml");
+  ASSERT_TRUE(scenario.has_value());
+  ThreadPool pool(2);
+  const auto policies = ScalingPoliciesNamed({"hpa:cpu=50:down=60s", "keda:share=0.5"});
+  const ScalingEvaluation requests = EvaluateScaling(*scenario, {1}, policies, 4, 1, &pool, {}),
+                          model = EvaluateScaling(*scenario, {1}, policies, 4, 1, &pool, {},
+                                                  ScalingGround::kModel);
+  for (int policy = 0; policy < 2; ++policy) {
+    const ScalingSums real = SumsOf(requests, policy), believed = SumsOf(model, policy);
+    EXPECT_NEAR(believed.core_hours, real.core_hours, 0.05 * real.core_hours);
+    EXPECT_NEAR(believed.violation_share, real.violation_share, 0.03);
+  }
+}
+
+TEST(ScalingRun, MembersOfARecipeAreAveragedAndComparedInPairs) {
+  const Result<Scenario> scenario = ParseScenario(kScalingScenario, "shop.yaml");
+  ASSERT_TRUE(scenario.has_value());
+  ThreadPool pool(2);
+  std::vector<NamedScalingPolicy> policies = ScalingPoliciesNamed({"hpa:cpu=40", "hpa:cpu=70"});
+  policies.push_back({"both", {policies[0].members[0], policies[1].members[0]}});
+  const ScalingEvaluation evaluation =
+      EvaluateScaling(*scenario, {1}, policies, 6, 1, &pool, {}, ScalingGround::kModel);
+  for (int i = 0; i < 6; ++i) {
+    for (int member = 0; member < 2; ++member)
+      EXPECT_EQ(evaluation.at(0, 2, i, member).core_hours, evaluation.at(0, member, i).core_hours);
+  }
+  EXPECT_NEAR(SumsOf(evaluation, 2).core_hours,
+              (SumsOf(evaluation, 0).core_hours + SumsOf(evaluation, 1).core_hours) / 2, 1e-9);
+  const ScalingDifference against_first = CompareScaling(evaluation, 0, 2, 0);
+  const ScalingDifference other = CompareScaling(evaluation, 0, 1, 0);
+  EXPECT_NEAR(against_first.core_hours, other.core_hours / 2, 1e-9);
 }
 
 TEST(ScalingRun, LookAheadIsCheaperThanRulesAndForeknowledgeNoDearer) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "base/check.h"
@@ -49,7 +50,10 @@ void Ppo::Normalise(VectorEnv* envs, PpoMetrics* metrics) {
   for (float a : advantages_) sum += a, squares += 1.0 * a * a;
   const double mean = sum / n;
   const double deviation = std::sqrt(std::max(0.0, squares / n - mean * mean));
-  for (float& a : advantages_) a = static_cast<float>((a - mean) / (deviation + 1e-8));
+  const float most =
+      options_.advantage_max > 0 ? options_.advantage_max : std::numeric_limits<float>::infinity();
+  for (float& a : advantages_)
+    a = std::clamp(static_cast<float>((a - mean) / (deviation + 1e-8)), -most, most);
   const double variance = squares_return / n - sum_return / n * (sum_return / n);
   metrics->explained_variance = variance > 0 ? 1 - squares_error / n / variance : 0;
 }
@@ -117,7 +121,8 @@ PpoLoss PpoLoss::Of(const PpoOptions& options, float entropy_weight, std::span<c
   loss.entropy = nn::Entropy(log_p, p);
   loss.approx_kl = ratio - 1 - log_ratio;
   loss.clipped = std::abs(ratio - 1) > options.clip;
-  loss.dvalue = 2 * options.value_weight * error;
+  const float most = options.value_error_max;
+  loss.dvalue = 2 * options.value_weight * (most > 0 ? std::clamp(error, -most, most) : error);
   const float slope = gain <= clipped_gain ? -gain : 0.0f;
   for (size_t j = 0; j < p.size(); ++j) {
     dlogits[j] = entropy_weight * p[j] * (log_p[j] + loss.entropy) - slope * p[j];

@@ -28,6 +28,11 @@ struct PpoOptions {
   float learning_rate_end = 4e-4f;
   float max_gradient_norm = 0.5f;
 
+  // Where a few episodes are far out: normalised advantages count up to so much, and beyond this
+  // error the loss of the value grows linearly (Huber); 0: no limit.
+  float advantage_max = 0;
+  float value_error_max = 0;
+
   // Weight of the feature gain_relative in a fresh policy's logits, if the task has it: a policy
   // that begins by liking what gains most has less to find out.
   float gain_prior = 2;
@@ -55,7 +60,8 @@ struct PpoSample {
 
 // The loss of one sample, with p the policy now, A the advantage, r = p(a) / p_old(a), R the
 // return:
-//   L = -min(r A, clip(r) A) + value_weight (V - R)² - entropy_weight H(p)
+//   L = -min(r A, clip(r) A) + value_weight (V - R)² - entropy_weight H(p), with Huber's loss in
+//   place of the square where value_error_max is given
 //   dL/dlogit_j = dL/dlog p(a) (1[j = a] - p_j) + entropy_weight p_j (log p_j + H)
 struct PpoLoss {
   float policy = 0;

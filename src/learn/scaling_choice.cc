@@ -10,102 +10,163 @@
 #include <vector>
 
 #include "base/check.h"
+#include "evaluation/calibration.h"
 #include "evaluation/scaling_run.h"
 
 namespace rudderfish {
 namespace {
 
 constexpr uint64_t kValidationKey = 0x76616C6964617465;  // The letters "validate".
-constexpr int kPrices = 9;
-constexpr int kFinalists = 2;
+constexpr int kPrices = 13;                              // On the Model,
+constexpr int kTries = 5;                                // and on requests, at most.
+constexpr double kAimed = 0.96, kNearEnough = 0.92;      // Of what is allowed.
+constexpr int kFinalists = 3;                            // Of autoscalers.
+constexpr double kAboveRival = 0.0005;
+constexpr double kBeyondRange = 1.5;  // Prices, beyond those of training.
+constexpr double kSameFactor = 0.01;
+constexpr double kLeastShare = 1e-5;  // Of violations: fewer are none.
 
-struct Contestant {
-  std::string name;
-  std::shared_ptr<const ScalingPolicy> policy;
-  double price = 0;  // Of a network.
+ScalingRecord ScalingRecordOf(const ScalingEvaluation& evaluation, int policy) {
+  const ScalingSums sums = SumsOf(evaluation, policy);
+  return {sums.core_hours, sums.violation_share};
+}
+
+// Validation episodes, and what runs on them.
+class ScalingTrials {
+ public:
+  ScalingTrials(const ScalingWorld& world, int episodes, uint64_t seed, ThreadPool* pool)
+      : world_(world), episodes_(episodes), seed_(seed), pool_(pool) {}
+
+  std::vector<ScalingRecord> Run(const std::vector<NamedScalingPolicy>& policies,
+                                 ScalingGround ground) const {
+    const ScalingEvaluation evaluation = EvaluateScaling(*world_.scenario, world_.loads, policies,
+                                                         episodes_, seed_, pool_, {}, ground);
+    std::vector<ScalingRecord> records;
+    for (size_t p = 0; p < policies.size(); ++p)
+      records.push_back(ScalingRecordOf(evaluation, static_cast<int>(p)));
+    return records;
+  }
+
+ private:
+  const ScalingWorld& world_;
+  int episodes_;
+  uint64_t seed_;
+  ThreadPool* pool_;
+};
+
+struct NamedRecord {
+  std::string policy;
   ScalingRecord record;
 };
 
-std::vector<Contestant> Networks(const std::shared_ptr<const nn::CandidateNet>& net,
-                                 double violations_max) {
-  std::vector<Contestant> all;
-  for (int i = 0; i < kPrices; ++i) {
-    const double price =
-        ScalingWorld::kLeastPrice * std::pow(ScalingWorld::kMostPrice / ScalingWorld::kLeastPrice,
-                                             static_cast<double>(i) / (kPrices - 1));
-    all.push_back({fmt::format("price {:.3g}", price),
-                   std::make_shared<NeuralScaling>(net, violations_max, price),
-                   price,
-                   {}});
+// Sorts by what they come to.
+void Judge(const ScalingTrials& trials, ScalingGround ground, double violations_max,
+           std::vector<NamedRecord>* rules) {
+  std::vector<NamedScalingPolicy> policies;
+  for (const NamedRecord& rule : *rules) {
+    Result<std::unique_ptr<ScalingPolicy>> policy = MakeScalingPolicy(rule.policy);
+    CHECK(policy.has_value());  // They are ours.
+    policies.push_back({rule.policy, {std::move(*policy)}});
   }
-  return all;
+  const std::vector<ScalingRecord> records = trials.Run(policies, ground);
+  for (size_t i = 0; i < records.size(); ++i) (*rules)[i].record = records[i];
+  std::stable_sort(rules->begin(), rules->end(), [&](const NamedRecord& a, const NamedRecord& b) {
+    return a.record.IsBetterThan(b.record, violations_max);
+  });
 }
 
-std::vector<Contestant> Autoscalers() {
-  std::vector<Contestant> all;
+NamedRecord BestAutoscaler(const ScalingTrials& trials, double violations_max) {
+  std::vector<NamedRecord> rules;
   for (const char* down : {"0s", "60s", "300s"}) {
     for (const char* metric : {"hpa:cpu=40", "hpa:cpu=50", "hpa:cpu=60", "hpa:cpu=70",
-                               "keda:share=0.4", "keda:share=0.55", "keda:share=0.7"}) {
-      std::string spec = fmt::format("{}:down={}", metric, down);
-      Result<std::unique_ptr<ScalingPolicy>> policy = MakeScalingPolicy(spec);
-      CHECK(policy.has_value());
-      all.push_back({std::move(spec), std::move(*policy), 0, {}});
-    }
+                               "keda:share=0.4", "keda:share=0.55", "keda:share=0.7"})
+      rules.push_back({fmt::format("{}:down={}", metric, down), {}});
   }
-  return all;
+  Judge(trials, ScalingGround::kModel, violations_max, &rules);
+  rules.resize(kFinalists);
+  Judge(trials, ScalingGround::kRequests, violations_max, &rules);
+  return rules[0];
 }
 
-// Sorts by what they come to.
-void Run(const ScalingWorld& world, double violations_max, int episodes, uint64_t seed,
-         ThreadPool* pool, std::vector<Contestant>* contestants) {
-  std::vector<NamedScalingPolicy> policies;
-  for (const Contestant& one : *contestants) policies.push_back({one.name, one.policy});
-  const ScalingEvaluation evaluation = EvaluateScaling(*world.scenario, world.loads, policies,
-                                                       episodes, seed ^ kValidationKey, pool, {});
-  for (size_t p = 0; p < policies.size(); ++p) {
-    ScalingRecord& record = (*contestants)[p].record = {};
-    int64_t requests = 0, violations = 0;
-    for (size_t load = 0; load < world.loads.size(); ++load) {
-      for (int i = 0; i < episodes; ++i) {
-        const ScalingFigures& figures =
-            evaluation.at(static_cast<int>(load), static_cast<int>(p), i);
-        record.core_hours += figures.core_hours / episodes;
-        requests += figures.requests;
-        violations += figures.violations;
-      }
+// How the violations of a network fall with the price, as the Model has it.
+class PriceCurve {
+ public:
+  PriceCurve(const ScalingWorld& world, const std::shared_ptr<const nn::CandidateNet>& net,
+             double violations_max, const ScalingTrials& trials) {
+    std::vector<NamedScalingPolicy> policies;
+    const double low = world.price_low / kBeyondRange, high = world.price_high * kBeyondRange;
+    for (int i = 0; i < kPrices; ++i) {
+      prices_.push_back(low * std::pow(high / low, i / (kPrices - 1.0)));
+      policies.push_back({fmt::format("price {:.3g}", prices_.back()),
+                          {std::make_shared<NeuralScaling>(net, violations_max, prices_.back())}});
     }
-    if (requests > 0)
-      record.violation_share = static_cast<double>(violations) / static_cast<double>(requests);
+    double least = 1;
+    for (const ScalingRecord& record : trials.Run(policies, ScalingGround::kModel)) {
+      least = std::min(least, std::max(record.violation_share, kLeastShare));
+      shares_.push_back(least);
+    }
   }
-  std::stable_sort(contestants->begin(), contestants->end(),
-                   [&](const Contestant& a, const Contestant& b) {
-                     return a.record.IsBetterThan(b.record, violations_max);
-                   });
-}
 
-Contestant BestOf(std::vector<Contestant> contestants, const ScalingWorld& world,
-                  double violations_max, int episodes, uint64_t seed, ThreadPool* pool) {
-  Run(world, violations_max, episodes / 4, seed, pool, &contestants);
-  contestants.resize(std::min<size_t>(contestants.size(), kFinalists));
-  Run(world, violations_max, episodes, seed, pool, &contestants);
-  return contestants[0];
-}
+  // The lowest price at which no more are expected; the highest if there is none.
+  double PriceFor(double share) const {
+    for (size_t i = 0; i < prices_.size(); ++i) {
+      if (shares_[i] > share) continue;
+      if (i == 0 || shares_[i] >= shares_[i - 1]) return prices_[i];
+      const double along = std::log(shares_[i - 1] / share) / std::log(shares_[i - 1] / shares_[i]);
+      return prices_[i - 1] * std::pow(prices_[i] / prices_[i - 1], along);
+    }
+    return prices_.back();
+  }
+
+  double ShareAt(double price) const {
+    size_t i = 1;
+    while (i + 1 < prices_.size() && prices_[i] < price) ++i;
+    const double along = std::clamp(
+        std::log(price / prices_[i - 1]) / std::log(prices_[i] / prices_[i - 1]), 0.0, 1.0);
+    return shares_[i - 1] * std::pow(shares_[i] / shares_[i - 1], along);
+  }
+
+ private:
+  std::vector<double> prices_, shares_;  // Prices rise, shares never do.
+};
 
 }  // namespace
 
 ScalingVerdict ChooseScaling(const ScalingWorld& world,
                              const std::shared_ptr<const nn::CandidateNet>& net,
-                             double violations_max, int episodes, uint64_t seed, ThreadPool* pool) {
-  CHECK(episodes >= 4);
-  const Contestant learned =
-      BestOf(Networks(net, violations_max), world, violations_max, episodes, seed, pool);
-  const Contestant rule = BestOf(Autoscalers(), world, violations_max, episodes, seed, pool);
-  return {.price = learned.price,
-          .learned = learned.record,
-          .rule = rule.name,
-          .of_rule = rule.record,
-          .episodes = episodes,
-          .steps_back = !learned.record.IsBetterThan(rule.record, violations_max)};
+                             const ScalingChoiceOptions& options, ThreadPool* pool) {
+  CHECK(options.episodes >= 4);
+  const std::optional<ScalingRival>& rival = options.rival;
+  const ScalingTrials trials(world, rival ? rival->episodes : options.episodes,
+                             rival ? CalibrationSeed(rival->seed) : options.seed ^ kValidationKey,
+                             pool);
+  const double limit = options.violations_max;
+  const NamedRecord rule =
+      rival ? NamedRecord{rival->policy, rival->record} : BestAutoscaler(trials, limit);
+  const double of_rule = rule.record.violation_share;
+  const double allowed = of_rule > limit ? of_rule : std::min(limit, of_rule + kAboveRival);
+  ScalingVerdict verdict{.rule = rule.policy,
+                         .of_rule = rule.record,
+                         .episodes = rival ? rival->episodes : options.episodes};
+  const PriceCurve curve(world, net, limit, trials);
+  double off = 1;  // Violations over those that the Model expects.
+  for (int i = 0; i < kTries; ++i) {
+    const double price = curve.PriceFor(kAimed * allowed / off);
+    const ScalingRecord record =
+        trials.Run({{"learned", {std::make_shared<NeuralScaling>(net, limit, price)}}},
+                   ScalingGround::kRequests)[0];
+    if (i == 0 || record.IsBetterThan(verdict.learned, allowed)) {
+      verdict.price = price;
+      verdict.learned = record;
+    }
+    const double share = std::max(record.violation_share, kLeastShare);
+    if (share <= allowed && share >= kNearEnough * allowed) break;
+    const double before = off;
+    off = std::clamp(share / curve.ShareAt(price), 0.2, 20.0);
+    if (std::abs(std::log(off / before)) < kSameFactor) break;
+  }
+  verdict.steps_back = !verdict.learned.IsBetterThan(rule.record, std::max(allowed, of_rule));
+  return verdict;
 }
 
 }  // namespace rudderfish

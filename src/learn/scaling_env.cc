@@ -10,9 +10,11 @@
 namespace rudderfish {
 namespace {
 
-constexpr double kLatestBegin = 0.8;                // Of an episode.
-constexpr double kChangeIntervals = .25;            // Of a pod, for its coming or going.
-constexpr double kPieceS = 5;                       // In which a load counts as steady.
+constexpr double kLatestBegin = 0.8;              // Of an episode.
+constexpr double kChangeIntervals = .25;          // Of a pod, for its coming or going.
+constexpr double kPieceS = 5, kFlatShare = 0.04;  // In which a load counts as steady.
+// The range of prices: so many times the limit of late requests at its ends.
+constexpr double kMostLate = 3, kLeastLate = 0.3;
 constexpr uint64_t kTrialKey = 0x7363616C65747279;  // Of episodes by which rules are chosen.
 
 double SecondsOf(SimTime time) { return static_cast<double>(time.count()) / 1e9; }
@@ -48,9 +50,7 @@ void ScalingEnv::Reset(uint64_t episode) {
   // In turn, so that every load is met equally often.
   const int load = loads[(id_ + episode) % loads.size()];
   const uint64_t key = rng.Next64();
-  const double price =
-      ScalingWorld::kLeastPrice *
-      std::pow(ScalingWorld::kMostPrice / ScalingWorld::kLeastPrice, rng.Uniform());
+  const double price = world_->PriceAt(rng.Uniform());
   Begin({load, key, price}, episode == 0 ? kLatestBegin * rng.Uniform() : 0);
   cursor_.episode = episode;
 }
@@ -69,7 +69,7 @@ void ScalingEnv::Begin(const ScalingEpisode& episode, double begin_share) {
   steps_ = intervals_ = 0;
   last_rate_ = shown_rate_ = 0;
   for (Side* side : {&own_, &twin_}) {
-    side->model.Start();
+    side->model.Start(world_->start->ReplicasFor(curve_));
     side->history.Start();
     side->before = {};
     side->waiting = 0;
@@ -107,14 +107,25 @@ double ScalingEnv::Decide(int choice, Side* side) {
   return kChangeIntervals * cores / mean_cores_;
 }
 
-ScalingInterval ScalingEnv::Advance(Side* side) {
+// Of an interval in which the rate hardly changes one piece is enough.
+void ScalingEnv::FindPieces(double mean_per_s) {
   const double interval_s = world_->task->interval_s();
   const double from_s = intervals_ * interval_s;
-  for (double done = 0; done < interval_s - 1e-9;) {
-    const double step = std::min(kPieceS, interval_s - done);
-    side->model.Advance(step, curve_.MeanOf(from_s + done, from_s + done + step));
-    done += step;
+  pieces_ = std::clamp(static_cast<int>(std::ceil(interval_s / kPieceS)), 1, kMostPieces);
+  bool is_flat = true;
+  for (int i = 0; i < pieces_; ++i) {
+    piece_rates_[i] =
+        curve_.MeanOf(from_s + i * interval_s / pieces_, from_s + (i + 1) * interval_s / pieces_);
+    is_flat = is_flat && std::abs(piece_rates_[i] - mean_per_s) <= kFlatShare * mean_per_s;
   }
+  if (!is_flat) return;
+  pieces_ = 1;
+  piece_rates_[0] = mean_per_s;
+}
+
+ScalingInterval ScalingEnv::Advance(Side* side) {
+  const double interval_s = world_->task->interval_s();
+  for (int i = 0; i < pieces_; ++i) side->model.Advance(interval_s / pieces_, piece_rates_[i]);
   const LoadOutcome& now = side->model.outcome();
   const double requests = mean_per_s_ * interval_s;
   ScalingInterval interval{
@@ -149,7 +160,9 @@ void ScalingEnv::NextInterval(double own_churn, double twin_churn, ScalingInterv
                               ScalingInterval* twin) {
   const double interval_s = world_->task->interval_s();
   const double from_s = intervals_ * interval_s;
-  const double count = curve_.MeanOf(from_s, from_s + interval_s) * interval_s;
+  const double mean_per_s = curve_.MeanOf(from_s, from_s + interval_s);
+  const double count = mean_per_s * interval_s;
+  FindPieces(mean_per_s);
   shown_rate_ = last_rate_;
   last_rate_ = std::max(0.0, count + std::sqrt(count) * noise_.Normal()) / interval_s;
   *own = Advance(&own_);
@@ -178,10 +191,17 @@ StepResult ScalingEnv::Step(int choice) {
     return potential - one.Total(price_);
   };
   const double own_reward = shaped(own, &own_), twin_reward = shaped(twin, &twin_);
-  StepResult result{.reward =
-                        (own_reward - twin_reward) / (1 + price_ / ScalingWorld::kPriceScale)};
+  StepResult result{.reward = (own_reward - twin_reward) / world_->reward_spread /
+                              (1 + price_ / ScalingWorld::kPriceScale)};
   result.truncated = intervals_ > world_->decisions || steps_ >= max_steps_;
   return result;
+}
+
+int ScalingEnv::AdvisedChoice() const {
+  const auto& all = own_.space.candidates;
+  const auto best = std::min_element(
+      all.begin(), all.end(), [](const auto& a, const auto& b) { return a.regret < b.regret; });
+  return static_cast<int>(best - all.begin());
 }
 
 EpisodeFigures ScalingEnv::figures() const {
@@ -223,17 +243,23 @@ Result<ScalingWorld> ScalingWorld::Make(std::shared_ptr<const Scenario> scenario
   }
   made.task = std::make_shared<const ScalingTask>(
       std::make_shared<const CapacityLadder>(made.application, late_max), interval_s);
+  made.start = std::make_shared<const EpisodeStart>(made.application);
+  made.ChooseRule(pool);
+  made.ChoosePrices(late_max, pool);
+  return made;
+}
+
+void ScalingWorld::ChooseRule(ThreadPool* pool) {
   std::vector<ScalingRule> rules;
   for (const int window_s : {0, 300, 600}) {
     for (const double headroom : {0.9, 1.0, 1.15, 1.4}) rules.push_back({headroom, window_s});
   }
-  const int per_rule = static_cast<int>(made.loads.size());
+  const int per_rule = static_cast<int>(loads.size());
   std::vector<double> totals(rules.size() * per_rule);
   pool->ParallelFor(static_cast<int>(totals.size()), [&](int index, int) {
-    ScalingEnv env(made, 0, 0, made.decisions);
-    const int load_index = index % per_rule;
-    env.ResetTo({made.loads[load_index], Rng(scenario->seed, kTrialKey, load_index).Next64(),
-                 kMiddlePrice});
+    ScalingEnv env(*this, 0, 0, decisions);
+    const int load = index % per_rule;
+    env.ResetTo({loads[load], Rng(scenario->seed, kTrialKey, load).Next64(), kMiddlePrice});
     while (!env.Step(env.RuleChoice(rules[index / per_rule])).truncated) {
     }
     totals[index] = env.sums().Total(kMiddlePrice);
@@ -242,10 +268,55 @@ Result<ScalingWorld> ScalingWorld::Make(std::shared_ptr<const Scenario> scenario
   for (size_t r = 0; r < rules.size(); ++r) {
     double total = 0;
     for (int l = 0; l < per_rule; ++l) total += totals[r * per_rule + l];
-    if (total < least) made.rule = rules[r];
+    if (total < least) rule = rules[r];
     least = std::min(least, total);
   }
-  return made;
+}
+
+// What the Model advises is tried at prices from the lowest to the highest.
+void ScalingWorld::ChoosePrices(double late_max, ThreadPool* pool) {
+  constexpr int kPrices = 11, kEpisodes = 6, kFewestSteps = 3;
+  struct Trial {
+    double late = 0, squares = 0;
+  };
+  const int per_price = kEpisodes * static_cast<int>(loads.size());
+  std::vector<Trial> trials(static_cast<size_t>(kPrices) * per_price);
+  pool->ParallelFor(static_cast<int>(trials.size()), [&](int index, int) {
+    const int episode = index % per_price;
+    ScalingEnv env(*this, 0, 0, decisions);
+    env.ResetTo({loads[episode % loads.size()], Rng(scenario->seed, kTrialKey, episode).Next64(),
+                 PriceAt(index / per_price / (kPrices - 1.0))});
+    std::vector<double> rewards;
+    for (StepResult result; !result.truncated; rewards.push_back(result.reward))
+      result = env.Step(env.AdvisedChoice());
+    Trial& trial = trials[index];
+    trial.late = env.sums().late / static_cast<double>(rewards.size());
+    double sum = 0;
+    for (size_t i = rewards.size(); i-- > 0;) {
+      sum = rewards[i] + ScalingEnv::kDiscount * sum;
+      trial.squares += sum * sum / static_cast<double>(rewards.size());
+    }
+  });
+  int low = 0, high = kPrices - 1;
+  double squares[kPrices] = {};
+  for (int i = 0; i < kPrices; ++i) {
+    double late = 0;
+    for (int e = 0; e < per_price; ++e) {
+      const Trial& trial = trials[static_cast<size_t>(i) * per_price + e];
+      late += trial.late / per_price;
+      squares[i] += trial.squares / per_price;
+    }
+    if (late > kMostLate * late_max) low = i;
+    if (late < kLeastLate * late_max) high = std::min(high, i);
+  }
+  low = std::min(low, kPrices - 1 - kFewestSteps);
+  high = std::max(high, low + kFewestSteps);
+  double sum = 0;
+  for (int i = low; i <= high; ++i) sum += squares[i] / (high - low + 1);
+  const double from = PriceAt(low / (kPrices - 1.0)), upto = PriceAt(high / (kPrices - 1.0));
+  price_low = from;
+  price_high = upto;
+  reward_spread = std::max(1e-3, std::sqrt(sum));
 }
 
 }  // namespace rudderfish

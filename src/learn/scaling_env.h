@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 #include "base/result.h"
 #include "base/rng.h"
 #include "base/thread_pool.h"
+#include "evaluation/scaling_run.h"
 #include "learn/environment.h"
 #include "model/load_laws.h"
 #include "model/load_model.h"
@@ -23,17 +25,19 @@
 //              or goes: changes have a price
 //   reward     less of the cost of an interval than a twin world had, in which a simple rule
 //              (ScalingRule) decides under the same load; divided by 1 + price / 20, so that no
-//              price drowns the others
+//              price drowns the others, and by what sums of it spread
 //   shaping    requests that wait beyond what pods work on count when they begin to wait, not when
 //              they are late: a potential, which changes what is earned when and not what is best
 //              (A. Ng, D. Harada, S. Russell, "Policy invariance under reward transformations",
 //              ICML 1999)
 //
-// The price is drawn anew for each episode and shown to the network, so that one network serves
-// every limit; which price keeps a limit is found afterwards (learn/scaling_choice.h).
+// The price is drawn anew for each episode and shown to the network; which price keeps the limit is
+// found afterwards (learn/scaling_choice.h). It is drawn from where it matters: at the lowest, what
+// the Model advises makes several times as many requests late as is wanted, at the highest a
+// fraction of that.
 //
-// The first episode of an environment begins somewhere in it, the intervals before scaled by the
-// rule.
+// Episodes begin with pods that fit, as they do wherever policies are judged (EpisodeStart). The
+// first one of an environment begins somewhere in it, the intervals before scaled by the rule.
 
 namespace rudderfish {
 
@@ -44,10 +48,15 @@ struct ScalingWorld {
   std::shared_ptr<const ServedApplication> application;
   std::shared_ptr<const LoadLaws> laws;
   std::shared_ptr<const ScalingTask> task;
+  std::shared_ptr<const EpisodeStart> start;
   ScalingRule rule;   // The best simple rule on training seeds.
   int decisions = 0;  // Of an episode.
+  double price_low = kLeastPrice, price_high = kMostPrice;
+  double reward_spread = 1;  // Of discounted sums of rewards.
 
-  static constexpr double kLeastPrice = 0.5, kMostPrice = 200;
+  double PriceAt(double share) const { return price_low * std::pow(price_high / price_low, share); }
+
+  static constexpr double kLeastPrice = 0.5, kMostPrice = 500;
   static constexpr double kMiddlePrice = 20;
   static constexpr double kPriceScale = 20;  // Of rewards; see above.
 
@@ -55,6 +64,10 @@ struct ScalingWorld {
   // threads. kFailedPrecondition if the scenario has no load, or an episode of it no decision.
   static Result<ScalingWorld> Make(std::shared_ptr<const Scenario> scenario, std::vector<int> loads,
                                    double late_max, ThreadPool* pool);
+
+ private:
+  void ChooseRule(ThreadPool* pool);
+  void ChoosePrices(double late_max, ThreadPool* pool);
 };
 
 // Which load, drawn how, at which price.
@@ -86,6 +99,8 @@ class ScalingEnv final : public Environment {
   const EnvCursor& cursor() const override { return cursor_; }
   Result<void> Restore(const EnvCursor& cursor) override;
 
+  // The candidate that the Model advises at the episode's price.
+  int AdvisedChoice() const;
   // The candidate that the rule takes.
   int RuleChoice() const { return RuleChoice(world_->rule); }
   int RuleChoice(const ScalingRule& rule) const {
@@ -113,6 +128,7 @@ class ScalingEnv final : public Environment {
 
   void Begin(const ScalingEpisode& episode, double begin_share);
   double Decide(int choice, Side* side);
+  void FindPieces(double mean_per_s);
   ScalingInterval Advance(Side* side);
   void Look(Side* side);
   void NextInterval(double own_churn, double twin_churn, ScalingInterval* own,
@@ -125,6 +141,9 @@ class ScalingEnv final : public Environment {
   Side own_, twin_;
   Rng noise_{0};
   RateCurve curve_;
+  static constexpr int kMostPieces = 16;
+  int pieces_ = 1;  // Of the interval, each of a steady rate.
+  double piece_rates_[kMostPieces] = {};
   double price_ = 1, mean_per_s_ = 1, mean_cores_ = 1;
   double last_rate_ = 0, shown_rate_ = 0;  // Of the last interval, and of the one before.
   int intervals_ = 0;                      // That have passed.

@@ -66,7 +66,40 @@ std::string TextOf(const std::filesystem::path& path) {
 }
 
 TEST(ScalingWorld, IsTheSameForAnyNumberOfThreads) {
-  EXPECT_EQ(ShopWorld(1).rule, ShopWorld(3).rule);
+  const ScalingWorld one = ShopWorld(1), three = ShopWorld(3);
+  EXPECT_EQ(one.rule, three.rule);
+  EXPECT_EQ(one.price_low, three.price_low);
+  EXPECT_EQ(one.price_high, three.price_high);
+  EXPECT_EQ(one.reward_spread, three.reward_spread);
+}
+
+// What the Model advises is late too often at the lowest price, and seldom enough at the highest.
+TEST(ScalingWorld, PricesReachFromTooLateToSeldomLate) {
+  const ScalingWorld world = ShopWorld();
+  EXPECT_GE(world.price_low, ScalingWorld::kLeastPrice);
+  EXPECT_LE(world.price_high, 1.001 * ScalingWorld::kMostPrice);
+  double late[2] = {};
+  for (const int end : {0, 1}) {
+    for (uint64_t seed = 0; seed < 8; ++seed) {
+      ScalingEnv env(world, 3, 6, 1 << 20);
+      env.ResetTo({.load = static_cast<int>(seed % 2), .seed = seed, .price = world.PriceAt(end)});
+      int steps = 1;
+      while (!env.Step(env.AdvisedChoice()).truncated) ++steps;
+      late[end] += env.sums().late / steps / 8;
+    }
+  }
+  EXPECT_LT(late[1], 0.01);
+  EXPECT_GT(late[0], 2 * late[1]);
+}
+
+TEST(ScalingEnv, BeginsWithPodsThatFit) {
+  const ScalingWorld world = ShopWorld();
+  ScalingEnv env(world, 3, 6, 1 << 20);
+  env.ResetTo({.load = 0, .seed = 4});
+  const CapacityLadder& ladder = world.task->ladder();
+  EXPECT_EQ(env.history().rung_ready(), ladder.RungFor(40));
+  env.Step(env.space().hold);
+  EXPECT_LT(env.sums().late, 0.011);
 }
 
 TEST(ScalingWorld, WithoutALoadIsRefused) {
@@ -167,6 +200,24 @@ TEST(ScalingTraining, ARunIsAPolicyThatSaysWhetherItStepsBack) {
   const Result<std::unique_ptr<Policy>> other =
       LoadNeuralPolicy(folder / "run", testing::WorldsOf(testing::TwoNodes().scenario).task());
   EXPECT_FALSE(other.has_value());
+}
+
+// Whoever cannot be beaten decides; whoever is beaten does not.
+TEST(ScalingTraining, ARunStepsBackToTheRivalItDoesNotBeat) {
+  for (const double core_hours : {1e-3, 1e3}) {
+    const TestFolder folder;
+    TrainJob job = ShopJob(folder / "run");
+    job.options.steps = 64;
+    job.options.scaling->rival = ScalingRival{
+        .policy = "hpa:cpu=55:down=60s", .record = {core_hours, 0.3}, .episodes = 4, .seed = 3};
+    ASSERT_TRUE(TrainShop(job).has_value());
+    const Result<std::string> decides = DecidingSetting((folder / "run").string());
+    ASSERT_TRUE(decides.has_value()) << decides.error().message;
+    EXPECT_EQ(*decides == "hpa:cpu=55:down=60s", core_hours < 1) << *decides;
+    const Result<TrainJob> resumed = TrainJob::ToResume(folder / "run");
+    ASSERT_TRUE(resumed.has_value()) << resumed.error().message;
+    EXPECT_EQ(resumed->options.scaling, job.options.scaling);
+  }
 }
 
 TEST(ScalingTraining, ACheckpointOfAnotherTaskIsRefused) {

@@ -47,6 +47,8 @@ void VisitPpo(Options& o, Visitor&& visit) {
   visit("value_weight", o.value_weight);
   visit("entropy_start", o.entropy_start);
   visit("gain_prior", o.gain_prior);
+  visit("advantage_max", o.advantage_max);
+  visit("value_error_max", o.value_error_max);
   VisitRates(o, visit);
 }
 
@@ -121,6 +123,21 @@ class FieldReader {
   Result<void> result_;
 };
 
+Result<ScalingRival> ReadRival(const YamlNode& node) {
+  ScalingRival rival;
+  TRY_ASSIGN(YamlMap fields, node.AsMap());
+  TRY_ASSIGN(rival.policy, fields.RequiredString("policy"));
+  TRY_ASSIGN(rival.record.core_hours, fields.RequiredDouble("core_hours", 0, 1e30));
+  TRY_ASSIGN(rival.record.violation_share, fields.RequiredDouble("violation_share", 0, 1));
+  TRY_ASSIGN(const int64_t episodes, fields.RequiredInt("episodes", 4, 1'000'000));
+  TRY_ASSIGN(const int64_t seed,
+             fields.RequiredInt("seed", 0, std::numeric_limits<int64_t>::max()));
+  rival.episodes = static_cast<int>(episodes);
+  rival.seed = static_cast<uint64_t>(seed);
+  TRY(fields.Finish());
+  return rival;
+}
+
 Result<ScalingTraining> ReadScalingTraining(const YamlNode& node) {
   ScalingTraining scaling;
   TRY_ASSIGN(YamlMap fields, node.AsMap());
@@ -129,6 +146,9 @@ Result<ScalingTraining> ReadScalingTraining(const YamlNode& node) {
   for (const YamlNode& load : loads) {
     TRY_ASSIGN(std::string name, load.AsString());
     scaling.loads.push_back(std::move(name));
+  }
+  if (const auto node_of_rival = fields.Optional("rival")) {
+    TRY_ASSIGN(scaling.rival, ReadRival(*node_of_rival));
   }
   TRY(fields.Finish());
   return scaling;
@@ -178,6 +198,8 @@ void CheckPpo(const RolloutOptions& rollout, const PpoOptions& ppo, Bounds* boun
                           static_cast<int64_t>(rollout.envs) * rollout.steps);
   bounds->Within("ppo.clip", ppo.clip, 0.0f, 10.0f);
   bounds->Within("ppo.gain_prior", ppo.gain_prior, 0.0f, 100.0f);
+  bounds->Within("ppo.advantage_max", ppo.advantage_max, 0.0f, 1e9f);
+  bounds->Within("ppo.value_error_max", ppo.value_error_max, 0.0f, 1e9f);
   CheckRates("ppo", ppo, bounds);
 }
 
@@ -227,11 +249,16 @@ void UsePlacementDefaults(TrainOptions* options) {
 
 void UseScalingDefaults(TrainOptions* options) {
   UsePlacementDefaults(options);
-  options->evaluate_every = 65536;
+  options->evaluate_every = 32768;
   options->rollout.envs = 64;
   options->rollout.steps = 64;
-  options->ppo.gain_prior = 2;
-  options->ppo.entropy_start = 0.01F;
+  options->ppo.gain_prior = 0.7F;  // More, and what the Model has no fear of is never tried.
+  options->ppo.entropy_start = 0.003F;
+  options->ppo.learning_rate_start = 2e-3F;
+  options->ppo.advantage_max = 4;
+  options->ppo.value_error_max = 2;
+  options->ppo.value_weight = 0.25F;
+  options->ppo.max_gradient_norm = 5;
 }
 
 Result<void> CheckTrainOptions(const TrainOptions& options) {
@@ -263,6 +290,15 @@ void WriteTrainOptions(const TrainOptions& options, YamlWriter* out) {
     out->Field("violations_max", options.scaling->violations_max);
     out->FlowList("loads", std::vector<YamlScalar>(options.scaling->loads.begin(),
                                                    options.scaling->loads.end()));
+    if (const auto& rival = options.scaling->rival) {
+      out->BeginMap("rival");
+      out->Field("policy", rival->policy);
+      out->Field("core_hours", rival->record.core_hours);
+      out->Field("violation_share", rival->record.violation_share);
+      out->Field("episodes", rival->episodes);
+      out->Field("seed", rival->seed);
+      out->End();
+    }
     out->End();
   }
   if (options.by_steps()) {

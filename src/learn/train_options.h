@@ -13,6 +13,7 @@
 #include "learn/dqn.h"
 #include "learn/ppo.h"
 #include "learn/rollout.h"
+#include "policy/neural_scaling.h"
 
 // All that decides what a run of training computes, besides its scenarios. Written into config.yaml
 // of the run folder in full, defaults included, and read from there by --resume. Plain values.
@@ -24,10 +25,21 @@ enum class Algorithm { kPpo, kDqn };
 std::string_view AlgorithmName(Algorithm algorithm);
 Result<Algorithm> AlgorithmNamed(std::string_view name);
 
+// The autoscaler to beat, and what it came to when it was calibrated.
+struct ScalingRival {
+  std::string policy;  // As MakeScalingPolicy reads it.
+  ScalingRecord record;
+  int episodes = 0;   // Of each load,
+  uint64_t seed = 1;  // of the calibration.
+
+  bool operator==(const ScalingRival&) const = default;
+};
+
 // Where it is scaling that is to be learned.
 struct ScalingTraining {
-  double violations_max = 0.01;    // Share of requests that may be late or failed.
-  std::vector<std::string> loads;  // Of the scenario; empty: all.
+  double violations_max = 0.01;       // Share of requests that may be late or failed.
+  std::vector<std::string> loads;     // Of the scenario; empty: all.
+  std::optional<ScalingRival> rival;  // None: one is chosen among few.
 
   bool operator==(const ScalingTraining&) const = default;
 };

@@ -246,6 +246,12 @@ Result<TrainSummary> Trainer::Run(const std::atomic<bool>* stop, const TrainCall
   if (over_) {
     summary_.ending = TrainEnding::kWasFinished;
     summary_.seconds = earlier_seconds_;
+    // It may have been ended before that.
+    if (worlds_->first().scales()) {
+      TRY_ASSIGN(const nn::SafetensorsFile best, nn::SafetensorsFile::Read(paths_.best()));
+      TRY_ASSIGN(verdict_, StoredVerdict(best));
+      if (!verdict_) TRY(JudgeScaling());
+    }
     return summary_;
   }
   saved_at_ = clock_->Now();
@@ -450,8 +456,13 @@ Result<void> Trainer::JudgeScaling() {
   TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(paths_.best()));
   auto net = std::make_shared<nn::CandidateNet>(learner_->net());
   TRY(nn::LoadNet(file, net.get()));
-  verdict_ = ChooseScaling(*worlds_->first().scaling, net, job_.options.scaling->violations_max,
-                           job_.options.validation_starts, job_.options.seed, &pool_);
+  const ScalingTraining& scaling = *job_.options.scaling;
+  verdict_ = ChooseScaling(*worlds_->first().scaling, net,
+                           {.violations_max = scaling.violations_max,
+                            .episodes = job_.options.validation_starts,
+                            .seed = job_.options.seed,
+                            .rival = scaling.rival},
+                           &pool_);
   TRY(WriteBest(*net));
   TRY_ASSIGN(const std::string verdict, VerdictOfRun(paths_.best()));
   return Note(verdict);

@@ -13,7 +13,7 @@ namespace rudderfish {
 namespace {
 
 constexpr uint64_t kValidationStream = uint64_t{1} << 44;  // Of the seed, a stream a start.
-constexpr double kValidationPrices[] = {20, 5, 80};
+constexpr double kValidationPrices[] = {0.5, 0.2, 0.8};    // Places in the range.
 
 }  // namespace
 
@@ -48,7 +48,7 @@ void Validation::DrawScalings(const ScalingWorld& world, uint64_t seed, int star
   const auto loads = static_cast<int>(world.loads.size());
   for (int i = 0; i < std::max(starts, loads); ++i) {
     Rng rng(seed, kValidationStream + scalings_.size());
-    const double price = kValidationPrices[i / loads % std::size(kValidationPrices)];
+    const double price = world.PriceAt(kValidationPrices[i / loads % std::size(kValidationPrices)]);
     scalings_.push_back({&world, {world.loads[i % loads], rng.Next64(), price}, {}});
   }
 }

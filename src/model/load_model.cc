@@ -42,11 +42,12 @@ LoadModel::LoadModel(std::shared_ptr<const LoadLaws> laws, const LoadModelOption
   Start();
 }
 
-void LoadModel::Start() {
+void LoadModel::Start(std::span<const int> replicas) {
   pods_ = cores_ = 0;
   for (size_t w = 0; w < crews_.size(); ++w) {
     const CrewLaw& law = laws_->crew(static_cast<WorkloadId>(w));
-    crews_[w].Start(law, laws_->application().workloads[w].replicas);
+    crews_[w].Start(law,
+                    replicas.empty() ? laws_->application().workloads[w].replicas : replicas[w]);
     pods_ += crews_[w].replicas();
     cores_ += crews_[w].replicas() * law.cores;
   }

@@ -51,8 +51,9 @@ class LoadModel {
   // Many models of one application share its laws.
   explicit LoadModel(std::shared_ptr<const LoadLaws> laws, const LoadModelOptions& options = {});
 
-  // All pods of `ServedWorkload::replicas` ready, nobody there, no outcome.
-  void Start();
+  // All pods ready, nobody there, no outcome: so many pods of each workload; if `replicas` is
+  // empty, as many as ServedWorkload::replicas says.
+  void Start(std::span<const int> replicas = {});
 
   // The state of another: from then on both do the same. REQUIRES: they share their laws.
   void CopyFrom(const LoadModel& other);

@@ -34,6 +34,9 @@ class LookaheadScalingPolicy final : public ScalingPolicy {
   std::unique_ptr<ScalingMemory> NewMemory(const ServedApplication& application) const override;
   void Decide(const ScalingQuestion& question, ScalingMemory* memory,
               std::span<int> replicas) const override;
+  bool foresees() const override {
+    return options_.sight == LookaheadScalingOptions::Sight::kTruth;
+  }
 
  private:
   LookaheadScalingOptions options_;
@@ -52,6 +55,7 @@ class StaticScalingPolicy final : public ScalingPolicy {
   std::unique_ptr<ScalingMemory> NewMemory(const ServedApplication& application) const override;
   void Decide(const ScalingQuestion& question, ScalingMemory* memory,
               std::span<int> replicas) const override;
+  bool foresees() const override { return requests_per_s_ <= 0; }
 
  private:
   double violations_max_, requests_per_s_;

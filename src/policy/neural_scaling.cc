@@ -199,6 +199,14 @@ Result<std::unique_ptr<ScalingPolicy>> LoadNeuralScaling(const std::filesystem::
                                          verdict ? verdict->price : kUncomparedPrice);
 }
 
+Result<std::string> DecidingSetting(const std::string& path) {
+  TRY_ASSIGN(const std::filesystem::path checkpoint, CheckpointOf(path));
+  TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(checkpoint));
+  TRY(CheckScaling(file));
+  TRY_ASSIGN(const std::optional<ScalingVerdict> verdict, StoredVerdict(file));
+  return verdict && verdict->steps_back ? verdict->rule : path;
+}
+
 Result<std::string> VerdictOfRun(const std::filesystem::path& path) {
   TRY_ASSIGN(const std::filesystem::path checkpoint, CheckpointOf(path));
   TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(checkpoint));

@@ -31,6 +31,7 @@ struct ScalingRecord {
 
   // Within the limit, or nearer to it; of two within, the cheaper.
   bool IsBetterThan(const ScalingRecord& other, double violations_max) const;
+  bool operator==(const ScalingRecord&) const = default;
 };
 
 struct ScalingVerdict {
@@ -70,6 +71,9 @@ Result<std::optional<ScalingVerdict>> StoredVerdict(const nn::SafetensorsFile& f
 
 // `path`: a checkpoint or a run folder (CheckpointOf).
 Result<std::unique_ptr<ScalingPolicy>> LoadNeuralScaling(const std::filesystem::path& path);
+
+// What decides: the autoscaler that it steps back to, as MakeScalingPolicy reads it, or `path`.
+Result<std::string> DecidingSetting(const std::string& path);
 
 // Of one: what was found on validation episodes, in a line; "" before.
 Result<std::string> VerdictOfRun(const std::filesystem::path& path);

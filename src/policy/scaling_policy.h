@@ -55,6 +55,9 @@ class ScalingPolicy {
   // of the workload where it changes them. REQUIRES: `memory` is of the same application.
   virtual void Decide(const ScalingQuestion& question, ScalingMemory* memory,
                       std::span<int> replicas) const = 0;
+
+  // Whether it reads ScalingQuestion::true_rates: a bound for others, and no rival of theirs.
+  virtual bool foresees() const { return false; }
 };
 
 // hold                       what there is at the start, for ever

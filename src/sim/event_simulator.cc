@@ -69,7 +69,8 @@ EventSimulator::EventSimulator(std::shared_ptr<const ServedApplication> applicat
   for (const double share : application_->EndpointShares()) endpoint_upto_.push_back(upto += share);
 }
 
-void EventSimulator::Start(std::shared_ptr<const RateCurve> curve, uint64_t seed) {
+void EventSimulator::Start(std::shared_ptr<const RateCurve> curve, uint64_t seed,
+                           std::span<const int> replicas) {
   source_ = std::make_unique<RequestSource>(std::move(curve), seed, kRequestChance);
   mix_ = Rng(seed, kMixChance);
   service_ = Rng(seed, kServiceChance);
@@ -89,7 +90,8 @@ void EventSimulator::Start(std::shared_ptr<const RateCurve> curve, uint64_t seed
   pools_.assign(application_->workloads.size(), Pool());
   for (WorkloadId w = 0; w < application_->workload_count(); ++w) {
     const ServedWorkload& workload = application_->workloads[w];
-    for (int i = 0; workload.scaled && i < workload.replicas; ++i) {
+    const int pods = replicas.empty() ? workload.replicas : replicas[w];
+    for (int i = 0; workload.scaled && i < pods; ++i) {
       const int32_t pod = NewPod(w);
       pods_[pod].state = PodState::kReady;
       pools_[w].ready.push_back(pod);

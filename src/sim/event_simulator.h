@@ -68,8 +68,10 @@ class EventSimulator {
  public:
   explicit EventSimulator(std::shared_ptr<const ServedApplication> application);
 
-  // Time 0, nobody there, all pods of `ServedWorkload::replicas` ready.
-  void Start(std::shared_ptr<const RateCurve> curve, uint64_t seed);
+  // Time 0, nobody there, all pods ready: so many of each workload; if `replicas` is empty, as
+  // many as ServedWorkload::replicas says.
+  void Start(std::shared_ptr<const RateCurve> curve, uint64_t seed,
+             std::span<const int> replicas = {});
 
   // Everything up to and including this time. REQUIRES: not before now().
   void AdvanceTo(int64_t until_ns);

@@ -10,9 +10,10 @@ namespace rudderfish {
 namespace {
 
 // Of the rate that is expected, candidates serve so much.
-constexpr double kShares[] = {0.6, 0.75, 0.87, 1.0, 1.08, 1.17, 1.28,
-                              1.4, 1.6,  1.85, 2.2, 2.7,  3.4,  4.5};
-static_assert(std::size(kShares) + 2 <= ScalingTask::kMostCandidates);
+constexpr double kShares[] = {0.6, 0.75, 0.87, 0.95, 1.02, 1.1, 1.2, 1.32,
+                              1.5, 1.75, 2.1,  2.6,  3.3,  4.2, 5.4};
+// And the rung it stands on, the one above and the one below.
+static_assert(std::size(kShares) + 3 <= ScalingTask::kMostCandidates);
 
 // How likely each quantile of the forecast stands for what comes, and the peak of ten minutes.
 constexpr double kChances[kScenarios] = {0.25, 0.34, 0.2, 0.12, 0.07};
@@ -71,30 +72,28 @@ void ScalingTask::Space(const ScalingHistory& history, double price, ScalingSpac
   space->candidates.reserve(kMostCandidates);
   const int held = history.rung_asked();
   const bool may_change = history.steps_since_change() * interval_s_ > limits_.cool_down_s;
-  int last = -1;
-  bool has_held = false;
-  const auto add = [&](int rung) {
-    if (rung == last) return;
-    last = rung;
-    space->hold = rung == held ? space->count() : space->hold;
-    space->candidates.push_back({.rung = rung});
-  };
-  for (const double share : kShares) {
-    if (!may_change) break;
-    const int rung = std::min(ladder.RungFor(far * share), highest_);
-    if (!has_held && rung >= held) {
-      has_held = true;
-      add(held);
-    }
-    add(rung);
+  int rungs[kMostCandidates] = {held};
+  int count = 1;
+  if (may_change) {
+    for (const double share : kShares)
+      rungs[count++] = std::min(ladder.RungFor(far * share), highest_);
+    if (held > 0) rungs[count++] = std::min(held - 1, highest_);
+    if (held < highest_) rungs[count++] = held + 1;
   }
-  if (!has_held) add(held);
+  std::sort(rungs, rungs + count);
+  for (int i = 0; i < count; ++i) {
+    if (i > 0 && rungs[i] == rungs[i - 1]) continue;
+    if (rungs[i] == held) space->hold = space->count();
+    space->candidates.push_back({.rung = rungs[i]});
+  }
   const double cost = ladder.cores(space->needed_rung);
+  double rates[kScenarios];
+  for (int s = 0; s < kScenarios; ++s) rates[s] = far * std::exp(history.error(s));
   double least = std::numeric_limits<double>::infinity();
   for (ScalingCandidate& one : space->candidates) {
     one.cost = ladder.cores(one.rung) / cost;
     for (int s = 0; s < kScenarios; ++s) {
-      one.late[s] = ladder.LateShare(one.rung, far * std::exp(history.error(s)));
+      one.late[s] = ladder.LateShare(one.rung, rates[s]);
       one.late_mean += kChances[s] * one.late[s];
     }
     one.late_peak = ladder.LateShare(one.rung, space->peak_10m);

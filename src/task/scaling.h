@@ -89,7 +89,7 @@ class ScalingTask {
   static int ChoiceOf(const ScalingRule& rule, const ScalingHistory& history,
                       const ScalingSpace& space);
 
-  static constexpr int kMostCandidates = 16;
+  static constexpr int kMostCandidates = 18;
 
  private:
   std::shared_ptr<const CapacityLadder> ladder_;

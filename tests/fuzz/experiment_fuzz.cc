@@ -43,8 +43,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto experiment = rudderfish::ParseExperiment(*root);
   CheckRefusal(experiment);
   if (experiment) {
-    CHECK_EQ(rudderfish::CellsOf(*experiment).size(),
-             experiment->scenarios.size() * experiment->variants.size());
+    const size_t of_each =
+        experiment->scaling ? experiment->scaling->loads.size() : experiment->variants.size();
+    CHECK_EQ(rudderfish::CellsOf(*experiment).size(), experiment->scenarios.size() * of_each);
   }
   const auto calibration = rudderfish::ParseCalibration(*root);
   CheckRefusal(calibration);

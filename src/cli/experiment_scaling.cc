@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/experiment_scaling.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "base/files.h"
+#include "base/sha256.h"
+#include "base/version.h"
+#include "cli/arguments.h"
+#include "cli/scaling_options.h"
+#include "evaluation/calibration.h"
+#include "evaluation/scaling_comparison.h"
+#include "learn/trainer.h"
+
+namespace rudderfish {
+namespace {
+
+// Shares of a cell's progress.
+constexpr double kCalibratedShare = 0.2, kTrainedShare = 0.6;
+
+using Said = std::function<void(double, std::string_view)>;
+
+// Policies as the command line takes them, what is found within the experiment in its place.
+std::vector<std::string> PoliciesOf(const ScalingCell& cell) {
+  std::vector<std::string> items;
+  for (const std::string& policy : cell.experiment->policies) {
+    const size_t sign = policy.find('=');
+    const std::string_view what = std::string_view(policy).substr(sign + 1);
+    const std::string name(sign == policy.npos ? what : std::string_view(policy).substr(0, sign));
+    if (what == ScalingExperiment::kCalibrated) {
+      items.push_back(fmt::format("{}=hpa:{}", name, cell.calibration().string()));
+    } else if (what == ScalingExperiment::kTrained) {
+      items.push_back(fmt::format("{}={}", name, cell.training().string()));
+    } else {
+      items.push_back(policy);
+    }
+  }
+  return items;
+}
+
+Result<int> LoadOf(const ScalingCell& cell, const Scenario& scenario) {
+  std::vector<std::string_view> known;
+  for (const NamedTraffic& named : scenario.load->loads) known.push_back(named.name);
+  Result<int> position = ChoiceOf(cell.load(), known);
+  if (!position)
+    return Invalid("{}: `loads`: {}", cell.scenario.string(), position.error().message);
+  return position;
+}
+
+Result<Calibration> Calibrate(const ScalingCell& cell, const Scenario& scenario, int load,
+                              ThreadPool* pool, const Said& progress) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(cell.calibration(), ignored)) {
+    TRY(MakeDirectories(cell.calibration().parent_path()));
+    const ScalingExperiment& scaling = *cell.experiment->scaling;
+    Calibration calibration = CalibrateScaling(scenario, {load}, HpaGrid(),
+                                               {.violations_max = scaling.violations_max,
+                                                .episodes = scaling.calibration_episodes,
+                                                .progress = progress},
+                                               pool);
+    TRY_ASSIGN(const std::string content, ReadFile(cell.scenario));
+    calibration.sha256 = Sha256Hex(content);
+    TRY(WriteFileAtomically(cell.calibration(), CalibrationYaml(calibration)));
+  }
+  return ReadCalibration(cell.calibration(), cell.scenario);
+}
+
+Result<void> Train(const ScalingCell& cell, const Calibration& calibration, const Session& session,
+                   int threads, const Said& progress) {
+  const ScalingExperiment& scaling = *cell.experiment->scaling;
+  TrainJob job{.folder = cell.training()};
+  TRY_ASSIGN(TrainScenario scenario, TrainScenario::Open(cell.scenario));
+  job.scenarios.push_back(std::move(scenario));
+  UseScalingDefaults(&job.options);
+  job.options.scaling = ScalingTraining{.violations_max = scaling.violations_max,
+                                        .loads = {cell.load()},
+                                        .rival = RivalOf(calibration)};
+  job.options.steps = scaling.train_steps;
+  job.options.threads = threads;
+  job.provenance = {.version = std::string(ProgramVersion()), .command = session.command_line};
+  job.resume = HasRun(job.folder) ? Resume::kYes : Resume::kNo;
+  if (job.resume == Resume::kNo) TRY(MakeDirectories(cell.training().parent_path()));
+  TRY(TrainSeeds(job, scaling.train_seeds, nullptr, [&](const TrainProgress& report) {
+    progress((report.seed_number - 1 + report.fraction) / report.seed_count,
+             fmt::format("seed {} of {}", report.seed_number, report.seed_count));
+  }));
+  return {};
+}
+
+}  // namespace
+
+Result<void> CheckScalingCell(const ScalingCell& cell) {
+  TRY_ASSIGN(const Scenario scenario, LoadServedScenario(cell.scenario));
+  TRY(LoadOf(cell, scenario));
+  std::vector<std::string> fixed;
+  for (const std::string& policy : cell.experiment->policies) {
+    const std::string_view what = std::string_view(policy).substr(policy.find('=') + 1);
+    if (what != ScalingExperiment::kCalibrated && what != ScalingExperiment::kTrained)
+      fixed.push_back(policy);
+  }
+  TRY(ScalingPoliciesOf(fixed, cell.scenario));
+  return {};
+}
+
+Result<void> RunScalingCell(const ScalingCell& cell, const std::filesystem::path& folder,
+                            const Session& session, ThreadPool* pool, const Said& progress) {
+  TRY_ASSIGN(const Scenario scenario, LoadServedScenario(cell.scenario));
+  TRY_ASSIGN(const int load, LoadOf(cell, scenario));
+  const Experiment& experiment = *cell.experiment;
+  const bool trains = experiment.Names(ScalingExperiment::kTrained);
+  if (trains || experiment.Names(ScalingExperiment::kCalibrated)) {
+    TRY_ASSIGN(const Calibration calibration,
+               Calibrate(cell, scenario, load, pool, [&](double fraction, std::string_view text) {
+                 progress(kCalibratedShare * fraction, fmt::format("calibrating, {}", text));
+               }));
+    if (trains) {
+      TRY(Train(cell, calibration, session, pool->size(),
+                [&](double fraction, std::string_view text) {
+                  progress(kCalibratedShare + (kTrainedShare - kCalibratedShare) * fraction,
+                           fmt::format("training, {}", text));
+                }));
+    }
+  }
+  TRY_ASSIGN(const ScalingPolicies policies, ScalingPoliciesOf(PoliciesOf(cell), cell.scenario));
+  const ScalingEvaluation evaluation =
+      EvaluateScaling(scenario, {load}, policies.list, experiment.episodes, experiment.seed, pool,
+                      [&](double fraction) {
+                        progress(kTrainedShare + (1 - kTrainedShare) * fraction, "evaluating");
+                      });
+  OrderedJson pairs = ScalingPairs(evaluation, cell.scenario.stem().string());
+  for (OrderedJson& pair : pairs) pair["seeds_stepped_back"] = policies.stepped_back.back();
+  TRY(WriteFileAtomically(folder / "episodes.csv", ScalingCsv(evaluation)));
+  TRY(WriteFileAtomically(folder / "evaluation.json", ScalingJson(evaluation)));
+  return WriteFileAtomically(folder / "comparisons.json", pairs.dump(1) + "\n");
+}
+
+}  // namespace rudderfish
