@@ -59,6 +59,7 @@ CommandSpec ImportCommand();
 CommandSpec TrainCommand();
 CommandSpec EvaluateCommand();
 CommandSpec ExperimentCommand();
+CommandSpec PlotCommand();
 CommandSpec ScenarioCommand();
 CommandSpec CalibrateCommand();
 CommandSpec SimulateCommand();

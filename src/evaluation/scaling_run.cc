@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 
 #include "base/check.h"
 
@@ -127,7 +128,7 @@ ScalingFigures FiguresOf(const EventSimulator& simulator, int changes) {
 
 ScalingFigures RunScaling(const ScalingPolicy& policy, const Load& load,
                           std::shared_ptr<const RateCurve> curve, uint64_t seed,
-                          EventSimulator* simulator) {
+                          EventSimulator* simulator, ScalingWatcher* watcher) {
   const ServedApplication& application = simulator->application();
   const std::unique_ptr<ScalingMemory> memory = policy.NewMemory(application);
   ScalingSampler sampler(application);
@@ -142,6 +143,7 @@ ScalingFigures RunScaling(const ScalingPolicy& policy, const Load& load,
   int changes = 0;
   for (int64_t at_ns = interval_ns; at_ns < load.duration.count(); at_ns += interval_ns) {
     simulator->AdvanceTo(at_ns);
+    if (watcher != nullptr) watcher->SeeInterval(*simulator);
     ScalingQuestion question = sampler.Look(*simulator, interval_ns);
     question.true_rates = true_rates;
     for (size_t w = 0; w < replicas.size(); ++w) replicas[w] = question.workloads[w].replicas;
@@ -153,7 +155,14 @@ ScalingFigures RunScaling(const ScalingPolicy& policy, const Load& load,
     }
   }
   simulator->AdvanceTo(load.duration.count());
+  if (watcher != nullptr) watcher->SeeInterval(*simulator);
   return FiguresOf(*simulator, changes);
+}
+
+ScalingEpisodeDraw DrawScalingEpisode(const Load& load, int position, uint64_t seed, int episode) {
+  const uint64_t key = Rng(seed, static_cast<uint64_t>(episode)).Next64();
+  return {key, std::make_shared<const RateCurve>(
+                   DrawCurve(load.loads[position].traffic, load.duration, key))};
 }
 
 ScalingEvaluation EvaluateScaling(const Scenario& scenario, const std::vector<int>& loads,
@@ -167,19 +176,23 @@ ScalingEvaluation EvaluateScaling(const Scenario& scenario, const std::vector<in
   for (const NamedScalingPolicy& named : policies) evaluation.policies.push_back(named.name);
   const auto per_load = static_cast<int>(policies.size()) * episodes;
   evaluation.figures.resize(loads.size() * per_load);
+  evaluation.responses.resize(loads.size() * policies.size());
   const auto application = std::make_shared<const ServedApplication>(ApplicationOf(scenario, 0));
   std::vector<std::unique_ptr<EventSimulator>> simulators;
   for (int i = 0; i < pool->size(); ++i)
     simulators.push_back(std::make_unique<EventSimulator>(application));
   std::atomic<int> done = 0;
+  std::mutex sums;
   pool->ParallelFor(static_cast<int>(evaluation.figures.size()), [&](int index, int worker) {
     const int position = loads[index / per_load], policy = index % per_load / episodes;
     const int episode = index % episodes;
-    const uint64_t key = Rng(seed, static_cast<uint64_t>(episode)).Next64();
-    auto curve = std::make_shared<const RateCurve>(
-        DrawCurve(load.loads[position].traffic, load.duration, key));
+    const ScalingEpisodeDraw draw = DrawScalingEpisode(load, position, seed, episode);
     evaluation.figures[index] =
-        RunScaling(*policies[policy].policy, load, std::move(curve), key, simulators[worker].get());
+        RunScaling(*policies[policy].policy, load, draw.curve, draw.seed, simulators[worker].get());
+    {
+      const std::lock_guard lock(sums);  // Of whole numbers: their order does not matter.
+      evaluation.responses[index / episodes].Add(simulators[worker]->responses());
+    }
     ++done;
     if (worker == 0 && progress)
       progress(static_cast<double>(done) / static_cast<double>(evaluation.figures.size()));

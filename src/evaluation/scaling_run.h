@@ -12,6 +12,7 @@
 #include "policy/scaling_policy.h"
 #include "scenario/scenario.h"
 #include "sim/event_simulator.h"
+#include "sim/response_histogram.h"
 
 // What policies of scaling are worth, judged by the event simulator: episodes of the loads of a
 // scenario, the same requests for every policy, samples one interval old as those of metrics-server
@@ -34,10 +35,27 @@ struct ScalingFigures {
   }
 };
 
-// One episode. The same seed brings the same requests to every policy.
+// Who watches an episode.
+class ScalingWatcher {
+ public:
+  virtual ~ScalingWatcher() = default;
+
+  // At the end of every interval, before it is decided what the next one is to have; the last one
+  // may be shorter.
+  virtual void SeeInterval(const EventSimulator& simulator) = 0;
+};
+
+// One episode. The same seed brings the same requests to every policy. `watcher` may be null.
 ScalingFigures RunScaling(const ScalingPolicy& policy, const Load& load,
                           std::shared_ptr<const RateCurve> curve, uint64_t seed,
-                          EventSimulator* simulator);
+                          EventSimulator* simulator, ScalingWatcher* watcher = nullptr);
+
+// What comes in episode `episode` of a load, a position in Load::loads.
+struct ScalingEpisodeDraw {
+  uint64_t seed = 0;  // Of RunScaling.
+  std::shared_ptr<const RateCurve> curve;
+};
+ScalingEpisodeDraw DrawScalingEpisode(const Load& load, int position, uint64_t seed, int episode);
 
 struct NamedScalingPolicy {
   std::string name;
@@ -49,7 +67,8 @@ struct ScalingEvaluation {
   uint64_t seed = 1;
   int episodes = 0;
   std::vector<std::string> loads, policies;
-  std::vector<ScalingFigures> figures;  // [load][policy][episode]
+  std::vector<ScalingFigures> figures;       // [load][policy][episode]
+  std::vector<ResponseHistogram> responses;  // [load][policy] Of all episodes.
 
   const ScalingFigures& at(int load, int policy, int episode) const {
     return figures[(load * static_cast<int>(policies.size()) + policy) * episodes + episode];
