@@ -621,6 +621,39 @@ class BadInput(Cli):
         self.refuse("plot", "results", "--figure", "pareto", "--cell", cell, "-o", "f.svg", says="gives the figure cdf")
         self.refuse("plot", ".", "--figure", "cdf", "-o", "f.svg", says="neither a run")
 
+    def test_gym_hpa_records_and_replays(self):
+        short = self.short_redis()
+        record = ("gym-hpa", "record", short, "--policy", "hpa:cpu=60", "--load", "ramp", "-d", "results", "--goal", "slo")
+        self.assertIn("hpa:cpu=60", self.succeed(*record))
+        run = self.folder / "results/runs/hpa_env_redis_gym_totalSteps_24"
+        observations = run / "redis_observation.csv"
+        rows = observations.read_text(encoding="utf-8").splitlines()
+        self.assertEqual({len(row.split(",")) for row in rows}, {15})
+        self.assertEqual(len(rows), 24)
+        results = (run / "results.csv").read_text(encoding="utf-8").splitlines()
+        self.assertEqual(results[0], "episode,avg_pods,avg_latency,reward,execution_time")
+        self.assertGreater(float(results[1].split(",")[2]), 0)
+        self.assertRegex((run / "run.log").read_text(encoding="utf-8"),
+                         r"01/01/1970 12:00:30 AM INFO \[Step 1\] \| Action .* \| Reward: .* \| Total Reward: ")
+        replay = ("gym-hpa", "replay", observations, "--episodes", "20")
+        rewards = {}
+        for agent in ("random", "hold", "desired"):
+            shown = [json.loads(self.succeed(*replay, "--agent", agent, "-o", "json")) for _ in range(2)]
+            self.assertEqual(shown[0], shown[1])
+            rewards[agent] = shown[0]["reward_mean"]
+        self.assertGreater(rewards["desired"], rewards["random"])
+        self.assertEqual(len(self.succeed(*replay, "--sampling", "last", "--goal", "latency", "-o", "csv").splitlines()), 21)
+        for verb, options, says in (("replay", (observations, "--goal", "price"), "cost"), ("replay", (observations, "--load", "ramp"), "record"),
+                                    ("replay", ("none.csv",), "none.csv"), ("rplay", (observations,), "replay"),
+                                    ("record", (short, "--policy", "hpa"), "--dir"),
+                                    ("record", (short, "--policy", "hpa,keda", "-d", "x"), "one policy"),
+                                    ("record", (SCENARIO, "--policy", "hpa", "-d", "x"), "has no `load`")):
+            self.refuse("gym-hpa", verb, *options, says=says)
+        self.write("three.csv", "2022-03-01 12:00:05" + ",1,1,5,5,5,5,5" * 3 + "\n")
+        self.refuse("gym-hpa", "replay", "three.csv", says="--scenario")
+        self.write("bad.csv", rows[0] + "\n" + rows[1].replace(",", ",x", 1) + "\n")
+        self.refuse("gym-hpa", "replay", "bad.csv", says="bad.csv:2:21: `num_pods`")
+
     def test_an_autoscaler_is_calibrated_for_one_scenario(self):
         text = (TOP / "scenarios/redis.yaml").read_text(encoding="utf-8")
         changed = re.sub(r"duration: 1h", "duration: 2m", text)

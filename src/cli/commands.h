@@ -74,6 +74,7 @@ CommandSpec PauseCommand();
 CommandSpec ResumeCommand();
 CommandSpec PromoteCommand();
 CommandSpec DemoteCommand();
+CommandSpec GymHpaCommand();
 CommandSpec ServeCommand();
 CommandSpec ExtenderConfigCommand();
 CommandSpec BenchCommand();
