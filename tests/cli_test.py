@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 import unittest
+import xml.etree.ElementTree as ElementTree
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
 PROGRAM = pathlib.Path(os.environ.get("RUDDERFISH", TOP / "build/release/rudderfish")).resolve()
@@ -560,6 +561,98 @@ class BadInput(Cli):
             load, _, _, episode, count = line.split(",")[:5]
             requests.setdefault((load, episode), set()).add(count)
         self.assertEqual({len(counts) for counts in requests.values()}, {1})
+
+    def short_redis(self):
+        shutil.copytree(TOP / "scenarios/traces", self.folder / "traces")
+        text = (TOP / "scenarios/redis.yaml").read_text(encoding="utf-8")
+        return self.write("short.yaml", re.sub(r"duration: 1h", "duration: 6m", text))
+
+    def test_scaling_is_reported_and_drawn(self):
+        short = self.short_redis()
+        evaluate = ("evaluate", short, "--task", "scaling", "--policy", "hold,hpa:cpu=60", "--load", "ramp,flash", "--episodes", "2")
+        pages = []
+        for threads in ("1", "2"):
+            done = self.run_cli(*evaluate, "-o", "json", "--threads", threads, "--report", "page.html")
+            self.assertIn(done.returncode, (0, 3), done.stderr)
+            self.assertIn("Wrote page.html", done.stderr)
+            pages.append((done.stdout, re.sub("--threads .", "", (self.folder / "page.html").read_text(encoding="utf-8"))))
+        self.assertEqual(pages[0], pages[1])
+        self.assertIn("hpa:cpu=60 beats the best of the others on", pages[0][1])
+        load = json.loads(pages[0][0])["loads"][0]
+        self.assertEqual(len(load["timeline"][0]["at_s"]), 24)
+        self.assertEqual([one["policy"] for one in load["timeline"]], ["hold", "hpa:cpu=60"])
+        self.write("e.json", pages[0][0])
+        for figure, words in (("cdf", "99 % within"), ("pareto", "hypervolume"), ("timeline", "requests per second"),
+                              ("replicas", "redis-leader"), ("calls", "calls/s")):
+            self.succeed("plot", "e.json", "--figure", figure, "--load", "ramp", "-o", "f.svg")
+            svg = (self.folder / "f.svg").read_text(encoding="utf-8")
+            self.assertIn(words, "".join(ElementTree.fromstring(svg).itertext()), figure)
+            self.assertNotIn("var(", svg)
+        self.assertEqual(self.succeed("plot", "e.json", "--figure", "calls", "-o", "-")[:4], "<svg")
+        for options, says in ((("cdf",), "ramp, flash: say which with --load"), (("cfd", "--load", "ramp"), "did you mean `cdf`"),
+                              (("cdf", "--load", "rampe"), "did you mean `ramp`"), (("learning",), "cdf, pareto, timeline"),
+                              (("cdf", "--cell", "a"), "--cell")):
+            self.refuse("plot", "e.json", "--figure", *options, "-o", "f.svg", says=says)
+        self.refuse("plot", "e.json", "--figure", "cdf", says="--output")
+        self.refuse("plot", "e.json", "-o", "f.svg", says="--figure")
+        self.refuse("plot", "e.json", "--figure", "cdf", "--load", "ramp", "-o", "no/f.svg", says="no folder")
+        self.write("cut.json", pages[0][0][:500])
+        self.refuse("plot", "cut.json", "--figure", "cdf", "-o", "f.svg", says="cut.json:")
+        self.write("bad.json", pages[0][0].replace('"core_hours": ', '"core_hours": -', 1))
+        self.refuse("plot", "bad.json", "--figure", "cdf", "-o", "f.svg", says="loads[0].policies[0].core_hours")
+        self.refuse("evaluate", *evaluate[1:], "--report", "no/page.html", says="no folder")
+
+    def test_runs_and_experiments_are_drawn(self):
+        self.train("short")
+        self.refuse("plot", "short", "--figure", "learning", "-o", "f.svg", says="train it longer")
+        self.succeed("train", SCENARIO, "-d", "run", "--steps", "140000", "-q")
+        self.succeed("plot", "run", "--figure", "learning", "-o", "learning.svg")
+        svg = (self.folder / "learning.svg").read_text(encoding="utf-8")
+        self.assertIn("mean final latency on validation starts (ms)", "".join(ElementTree.fromstring(svg).itertext()))
+        self.refuse("plot", "run", "--figure", "cdf", "-o", "f.svg", says="gives the figure learning, not cdf")
+        self.write("e.yaml", f"experiment: e\nepisodes: 6\nscenarios: [{SCENARIO}]\npolicies: [stay, greedy]\n"
+                   "variants: {as-shipped: {}, near: {latency.edge.cloud: 10ms}}\n")
+        self.succeed("experiment", "e.yaml", "-d", "results")
+        self.refuse("plot", "results", "--figure", "cdf", "-o", "f.svg", says="--cell")
+        self.refuse("plot", "results", "--figure", "learning", "-o", "f.svg", says="run folder")
+        cell = f"{SCENARIO.stem}.near"
+        self.succeed("plot", "results", "--figure", "cdf", "--cell", cell, "-o", "f.svg")
+        self.assertIn("greedy", (self.folder / "f.svg").read_text(encoding="utf-8"))
+        self.refuse("plot", "results", "--figure", "pareto", "--cell", cell, "-o", "f.svg", says="gives the figure cdf")
+        self.refuse("plot", ".", "--figure", "cdf", "-o", "f.svg", says="neither a run")
+
+    def test_gym_hpa_records_and_replays(self):
+        short = self.short_redis()
+        record = ("gym-hpa", "record", short, "--policy", "hpa:cpu=60", "--load", "ramp", "-d", "results", "--goal", "slo")
+        self.assertIn("hpa:cpu=60", self.succeed(*record))
+        run = self.folder / "results/runs/hpa_env_redis_gym_totalSteps_24"
+        observations = run / "redis_observation.csv"
+        rows = observations.read_text(encoding="utf-8").splitlines()
+        self.assertEqual({len(row.split(",")) for row in rows}, {15})
+        self.assertEqual(len(rows), 24)
+        results = (run / "results.csv").read_text(encoding="utf-8").splitlines()
+        self.assertEqual(results[0], "episode,avg_pods,avg_latency,reward,execution_time")
+        self.assertGreater(float(results[1].split(",")[2]), 0)
+        self.assertRegex((run / "run.log").read_text(encoding="utf-8"),
+                         r"01/01/1970 12:00:30 AM INFO \[Step 1\] \| Action .* \| Reward: .* \| Total Reward: ")
+        replay = ("gym-hpa", "replay", observations, "--episodes", "20")
+        rewards = {}
+        for agent in ("random", "hold", "desired"):
+            shown = [json.loads(self.succeed(*replay, "--agent", agent, "-o", "json")) for _ in range(2)]
+            self.assertEqual(shown[0], shown[1])
+            rewards[agent] = shown[0]["reward_mean"]
+        self.assertGreater(rewards["desired"], rewards["random"])
+        self.assertEqual(len(self.succeed(*replay, "--sampling", "last", "--goal", "latency", "-o", "csv").splitlines()), 21)
+        for verb, options, says in (("replay", (observations, "--goal", "price"), "cost"), ("replay", (observations, "--load", "ramp"), "record"),
+                                    ("replay", ("none.csv",), "none.csv"), ("rplay", (observations,), "replay"),
+                                    ("record", (short, "--policy", "hpa"), "--dir"),
+                                    ("record", (short, "--policy", "hpa,keda", "-d", "x"), "one policy"),
+                                    ("record", (SCENARIO, "--policy", "hpa", "-d", "x"), "has no `load`")):
+            self.refuse("gym-hpa", verb, *options, says=says)
+        self.write("three.csv", "2022-03-01 12:00:05" + ",1,1,5,5,5,5,5" * 3 + "\n")
+        self.refuse("gym-hpa", "replay", "three.csv", says="--scenario")
+        self.write("bad.csv", rows[0] + "\n" + rows[1].replace(",", ",x", 1) + "\n")
+        self.refuse("gym-hpa", "replay", "bad.csv", says="bad.csv:2:21: `num_pods`")
 
     def test_an_autoscaler_is_calibrated_for_one_scenario(self):
         text = (TOP / "scenarios/redis.yaml").read_text(encoding="utf-8")

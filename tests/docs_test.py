@@ -183,6 +183,22 @@ class Docs(unittest.TestCase):
             for old, new in zip(kept, fresh):
                 self.assertEqual(self.words_of(old), self.words_of(new), old.name)
 
+    def test_pictures_of_scaling_are_those_that_plot_draws(self):
+        kept = sorted((TOP / "docs/images/scaling").glob("*.svg"))
+        self.assertTrue(kept)
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([PROGRAM, "evaluate", TOP / "scenarios/redis.yaml", "--task", "scaling", "--load", "ramp",
+                                   "--policy", "hold,hpa:cpu=60", "--episodes", "1", "-o", "json", "-q"],
+                                  stdout=subprocess.PIPE, check=False)
+            self.assertIn(done.returncode, (0, 3))
+            (pathlib.Path(folder) / "e.json").write_bytes(done.stdout)
+            for picture in kept:
+                self.assertLess(picture.stat().st_size, 50_000)
+                subprocess.run([PROGRAM, "plot", "e.json", "--figure", picture.stem, "-o", "f.svg", "-q"], cwd=folder, check=True)
+                axes = [words for words in (self.words_of(picture), self.words_of(pathlib.Path(folder) / "f.svg"))]
+                self.assertEqual([word for word in axes[0] if "episode" not in word],
+                                 [word for word in axes[1] if "episode" not in word])
+
     def test_help_names_every_command_of_readme(self):
         words = {shlex.split(command)[1] for _, command, _ in commands_of(PAGES[0])
                  if command.startswith("rudderfish ")}

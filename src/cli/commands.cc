@@ -9,12 +9,13 @@ namespace rudderfish {
 
 const std::vector<CommandSpec>& Commands() {
   static const auto* commands = new std::vector<CommandSpec>{
-      ImportCommand(),    TrainCommand(),      EvaluateCommand(), ExperimentCommand(),
-      CalibrateCommand(), SimulateCommand(),   InspectCommand(),  ScenarioCommand(),
-      SnapshotCommand(),  ProfileCommand(),    RunCommand(),      DecisionsCommand(),
-      ExplainCommand(),   StatusCommand(),     PauseCommand(),    ResumeCommand(),
-      PromoteCommand(),   DemoteCommand(),     ServeCommand(),    ExtenderConfigCommand(),
-      BenchCommand(),     CompletionCommand(), VersionCommand(),  HelpCommand(),
+      ImportCommand(),    TrainCommand(),          EvaluateCommand(), ExperimentCommand(),
+      CalibrateCommand(), PlotCommand(),           SimulateCommand(), InspectCommand(),
+      ScenarioCommand(),  SnapshotCommand(),       ProfileCommand(),  RunCommand(),
+      DecisionsCommand(), ExplainCommand(),        StatusCommand(),   PauseCommand(),
+      ResumeCommand(),    PromoteCommand(),        DemoteCommand(),   ServeCommand(),
+      GymHpaCommand(),    ExtenderConfigCommand(), BenchCommand(),    CompletionCommand(),
+      VersionCommand(),   HelpCommand(),
   };
   return *commands;
 }

@@ -159,7 +159,9 @@ CommandSpec EvaluateCommand() {
           "interval of the paired difference does not lie below 0.\n"
           "Of scaling, policies are hold, hpa, keda, autopilot, mpc, static and clairvoyant; "
           "hpa:cpu=60:down=120s has options, hpa:FILE is what calibrate found. Better is cheaper, "
-          "with violations at most 0.1 points above the baseline's, on every load.",
+          "with violations at most 0.1 points above the baseline's, on every load. -o json also "
+          "holds "
+          "what `plot` draws.",
       .examples = {"evaluate world.yaml --policy stay,greedy,learned=runs/a",
                    "evaluate world.yaml --policy lookahead,learned=runs/a --report report.html",
                    "evaluate world.yaml --policy greedy,lookahead:width=64,learned=runs/a",

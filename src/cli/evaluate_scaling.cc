@@ -3,19 +3,54 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
+#include "base/version.h"
+#include "cli/files.h"
 #include "cli/scaling_options.h"
 #include "cli/terminal.h"
+#include "cli/text_table.h"
+#include "evaluation/report_scaling.h"
 #include "evaluation/scaling_comparison.h"
+#include "evaluation/scaling_summary.h"
 
 namespace rudderfish {
 namespace {
 
 constexpr int64_t kScalingEpisodes = 20, kScalingEpisodesMax = 100'000;
 constexpr std::string_view kGrounds[] = {"requests", "model"};  // As ScalingGround.
+
+std::string ScalingTable(const ScalingSummary& summary) {
+  using Align = TextTable::Align;
+  std::string text;
+  for (const ScalingLoadSummary& load : summary.loads) {
+    text += fmt::format("{}{}, {}: {}\n\n", text.empty() ? "" : "\n", summary.scenario, load.load,
+                        Counted(summary.episodes, "episode"));
+    TextTable table({{"policy", Align::kLeft},
+                     {"pod-hours", Align::kRight},
+                     {"core-hours", Align::kRight},
+                     {"violations", Align::kRight},
+                     {"p95", Align::kRight},
+                     {"changes", Align::kRight}},
+                    2);
+    for (const ScalingPolicySummary& means : load.policies) {
+      table.Row(
+          {means.seeds > 1 ? fmt::format("{} ({} seeds)", means.name, means.seeds) : means.name,
+           fmt::format("{:.2f}", means.pod_hours), fmt::format("{:.3f}", means.core_hours),
+           fmt::format("{:.2f} %", 100 * means.violation_share),
+           fmt::format("{:.1f} ms", means.p95_ms), fmt::format("{:.1f}", means.changes)});
+    }
+    text += table.Text();
+    const std::string verdict = ScalingVerdictText(load);
+    if (!verdict.empty()) text += fmt::format("\n{}\n", verdict);
+  }
+  return text;
+}
+
 }  // namespace
 
 Result<ExitStatus> EvaluateScalingPolicies(const Arguments& arguments, const Session& session) {
-  for (const char* other : {"starts", "select", "optimum", "report"}) {
+  for (const char* other : {"starts", "select", "optimum"}) {
     if (arguments.Has(other)) return Invalid("--{}: not for --task scaling", other);
   }
   TRY_ASSIGN(const OutputFormat format, OutputFormatOf(arguments, 3));
@@ -23,6 +58,8 @@ Result<ExitStatus> EvaluateScalingPolicies(const Arguments& arguments, const Ses
   TRY_ASSIGN(const uint64_t seed, SeedOf(arguments));
   TRY_ASSIGN(const int64_t episodes,
              arguments.Integer("episodes", kScalingEpisodes, 1, kScalingEpisodesMax));
+  const std::optional<std::string> report = arguments.Text("report");
+  if (report) TRY(CheckCanWrite(*report));
   const std::string& path = arguments.operands()[0];
   TRY_ASSIGN(const Scenario scenario, LoadServedScenario(path));
   TRY_ASSIGN(const std::string text,
@@ -36,6 +73,7 @@ Result<ExitStatus> EvaluateScalingPolicies(const Arguments& arguments, const Ses
     TRY_ASSIGN(ground, OfOption("on", ChoiceOf(*arguments.Text("on"), kGrounds)));
   }
   ScalingEvaluation evaluation;
+  ScalingSummary summary;
   {
     Progress progress("evaluate", session.verbosity);
     ThreadPool pool(threads);
@@ -43,19 +81,28 @@ Result<ExitStatus> EvaluateScalingPolicies(const Arguments& arguments, const Ses
         scenario, loads, policies.list, static_cast<int>(episodes), seed, &pool,
         [&](double fraction) { progress.Update(fraction, ""); },
         static_cast<ScalingGround>(ground));
+    summary = Summarize(evaluation, scenario);
+    if (report || format == OutputFormat::kJson)
+      RecordTimelines(scenario, loads, policies.list, &pool, &summary);
   }
   switch (format) {
     case OutputFormat::kTable:
-      TRY(Print(ScalingTable(evaluation)));
+      TRY(Print(ScalingTable(summary)));
       break;
     case OutputFormat::kJson:
-      TRY(Print(ScalingJson(evaluation)));
+      TRY(Print(ScalingSummaryText(summary)));
       break;
     case OutputFormat::kCsv:
       TRY(Print(ScalingCsv(evaluation)));
       break;
   }
-  return IsBetterEverywhere(evaluation) ? ExitStatus::kDone : ExitStatus::kNotBetter;
+  if (report) {
+    TRY(WriteScalingReport(
+        summary, {.command = session.command_line, .version = std::string(ProgramVersion())},
+        *report));
+    Say(session, "Wrote {}", *report);
+  }
+  return summary.better_everywhere() ? ExitStatus::kDone : ExitStatus::kNotBetter;
 }
 
 }  // namespace rudderfish

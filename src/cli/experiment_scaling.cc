@@ -14,6 +14,7 @@
 #include "cli/scaling_options.h"
 #include "evaluation/calibration.h"
 #include "evaluation/scaling_comparison.h"
+#include "evaluation/scaling_summary.h"
 #include "learn/trainer.h"
 
 namespace rudderfish {
@@ -131,10 +132,12 @@ Result<void> RunScalingCell(const ScalingCell& cell, const std::filesystem::path
                       [&](double fraction) {
                         progress(kTrainedShare + (1 - kTrainedShare) * fraction, "evaluating");
                       });
+  ScalingSummary summary = Summarize(evaluation, scenario);
+  RecordTimelines(scenario, {load}, policies.list, pool, &summary);
   OrderedJson pairs = ScalingPairs(evaluation, cell.scenario.stem().string());
   for (OrderedJson& pair : pairs) pair["seeds_stepped_back"] = policies.stepped_back.back();
   TRY(WriteFileAtomically(folder / "episodes.csv", ScalingCsv(evaluation)));
-  TRY(WriteFileAtomically(folder / "evaluation.json", ScalingJson(evaluation)));
+  TRY(WriteFileAtomically(folder / "evaluation.json", ScalingSummaryText(summary)));
   return WriteFileAtomically(folder / "comparisons.json", pairs.dump(1) + "\n");
 }
 

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
+#include "base/result.h"
 #include "evaluation/evaluation.h"
 #include "evaluation/statistics.h"
 
@@ -90,6 +92,10 @@ std::string ComparisonTable(const Evaluation& evaluation, const Comparison& comp
 
 // The format of `evaluate -o json`, schema_version 1. Numbers read back to the same bits.
 std::string EvaluationJson(const Evaluation& evaluation, const Comparison& comparison);
+
+// What EvaluationJson wrote, as far as distributions and Compare need it: latencies alone, without
+// decisions and times. Messages name the source and the key.
+Result<Evaluation> EvaluationOf(const Json& json, std::string_view source_name);
 
 // One row an episode, after a header (RFC 4180).
 std::string EpisodesCsv(const Evaluation& evaluation);

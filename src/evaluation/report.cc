@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/files.h"
 #include "evaluation/report_figures.h"
+#include "evaluation/report_page.h"
 #include "evaluation/svg.h"
 
 namespace rudderfish {
@@ -16,38 +17,15 @@ namespace {
 
 constexpr size_t kMovesListed = 25;
 
-// With a true minus sign.
-std::string Signed(double value, int decimals = 1) {
-  std::string text = SignedText(value, decimals);
-  if (text[0] == '-') text.replace(0, 1, "\u2212");
-  return text;
-}
-
-std::string SignedInterval(const ConfidenceInterval& interval) {
-  return fmt::format("[{}, {}]", Signed(interval.low), Signed(interval.high));
-}
-
 std::string Percent(const std::optional<double>& share) {
   if (!share) return "\u2013";
-  return *share < 0 ? Signed(100 * *share) : fmt::format("{:.1f}", 100 * *share);
+  return *share < 0 ? SignedNumber(100 * *share) : fmt::format("{:.1f}", 100 * *share);
 }
 
 std::string Micros(double us) {
   if (us < 100) return fmt::format("{:.1f} \u00b5s", us);
   if (us < 1000) return fmt::format("{:.0f} \u00b5s", us);
   return us < 10000 ? fmt::format("{:.1f} ms", us / 1000) : fmt::format("{:.0f} ms", us / 1000);
-}
-
-std::string Figure(std::string_view title, std::string_view explanation, const std::string& content,
-                   std::string_view css = "") {
-  return fmt::format(
-      "<figure class=\"{}\"><figcaption><b>{}</b><span>{}</span></figcaption>\n"
-      "<div class=\"scroll\">{}</div></figure>\n",
-      css, EscapeXml(title), EscapeXml(explanation), content);
-}
-
-std::string Section(std::string_view title, std::string_view text) {
-  return fmt::format("<h2>{}</h2>\n<p>{}</p>\n", EscapeXml(title), EscapeXml(text));
 }
 
 class Page {
@@ -63,14 +41,8 @@ class Page {
   }
 
   std::string Html() const {
-    const std::string title = PlainHeadline();
-    return fmt::format(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-        "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n{}{}{}{}{}{}{}</main>\n"
-        "</body>\n</html>\n",
-        EscapeXml(title), kReportStyle, Header(), Results(), Mechanism(), Learning(), Plan(),
-        Table(), Making());
+    return ReportPage(PlainHeadline(), Header() + Results() + Mechanism() + Learning() + Plan() +
+                                           Table() + Making());
   }
 
  private:
@@ -129,74 +101,75 @@ class Page {
     return text;
   }
 
-  static std::string Tile(const std::string& figure, const std::string& text) {
-    return fmt::format("<li><b>{}</b><span>{}</span></li>\n", EscapeXml(figure), EscapeXml(text));
-  }
-
   std::string Tiles() const {
     const int candidate = policies_.candidate;
     const PolicySummary& summary = Of(candidate);
-    std::string tiles =
-        Tile(fmt::format("{:.0f} \u2192 {:.0f} ms", summary.mean_initial_ms, summary.mean_final_ms),
-             fmt::format("mean latency before and after {}, {:.1f} moves a plan", Name(candidate),
-                         summary.mean_moves));
+    std::string tiles = ReportTile(
+        fmt::format("{:.0f} \u2192 {:.0f} ms", summary.mean_initial_ms, summary.mean_final_ms),
+        fmt::format("mean latency before and after {}, {:.1f} moves a plan", Name(candidate),
+                    summary.mean_moves));
     if (comparison_.verdict) {
       const Comparison::Verdict& verdict = *comparison_.verdict;
-      tiles += Tile(Signed(verdict.paired.difference_ms) + " ms",
-                    fmt::format("against {}, 95 % interval {}", Name(verdict.baseline),
-                                SignedInterval(verdict.paired.difference_ci)));
-      tiles +=
-          Tile(fmt::format("{:.0f} %", 100 * verdict.paired.probability_of_improvement),
-               fmt::format(
-                   "probability of improvement: to end lower than {} on a start; a tie counts half",
-                   Name(verdict.baseline)));
+      tiles += ReportTile(SignedNumber(verdict.paired.difference_ms) + " ms",
+                          fmt::format("against {}, 95 % interval {}", Name(verdict.baseline),
+                                      SignedIntervalText(verdict.paired.difference_ci)));
+      tiles += ReportTile(
+          fmt::format("{:.0f} %", 100 * verdict.paired.probability_of_improvement),
+          fmt::format(
+              "probability of improvement: to end lower than {} on a start; a tie counts half",
+              Name(verdict.baseline)));
     }
     if (summary.share_of_best && !comparison_.verdict) {
-      tiles += Tile(Percent(summary.share_of_best) + " %", "of what the best plan found here wins");
+      tiles += ReportTile(Percent(summary.share_of_best) + " %",
+                          "of what the best plan found here wins");
     }
     // A policy that plans does so at its first decision, and the others cost it nothing.
-    tiles += Tile(Micros(evaluation_.times[candidate].plan_mean_us),
-                  fmt::format("a plan of {}, all its decisions; 99 of 100 within {}",
-                              Name(candidate), Micros(evaluation_.times[candidate].plan_p99_us)));
+    tiles +=
+        ReportTile(Micros(evaluation_.times[candidate].plan_mean_us),
+                   fmt::format("a plan of {}, all its decisions; 99 of 100 within {}",
+                               Name(candidate), Micros(evaluation_.times[candidate].plan_p99_us)));
     return "<ul class=\"tiles\">\n" + tiles + "</ul>\n";
   }
 
   std::string Results() const {
     std::string html =
-        Section("From the same starts",
-                fmt::format("Every policy starts from the same {} held-out states and "
-                            "decides move by move until it stops.",
-                            evaluation_.start_count()));
+        ReportSection("From the same starts",
+                      fmt::format("Every policy starts from the same {} held-out states and "
+                                  "decides move by move until it stops.",
+                                  evaluation_.start_count()));
     std::string pair;
     if (comparison_.verdict) {
       const Comparison::Verdict& verdict = *comparison_.verdict;
-      pair += Figure(
+      pair += ReportFigure(
           fmt::format("{} against {}", Name(verdict.candidate), Name(verdict.baseline)),
           "Paired difference in final latency with its 95 % interval. Left of the line is better.",
           DifferenceFigure(evaluation_, comparison_));
     }
-    pair += Figure("Where each policy ends", "Mean final latency with its 95 % interval, in ms.",
-                   IntervalFigure(evaluation_, comparison_, policies_));
+    pair +=
+        ReportFigure("Where each policy ends", "Mean final latency with its 95 % interval, in ms.",
+                     IntervalFigure(evaluation_, comparison_, policies_));
     html += "<div class=\"pair\">\n" + pair + "</div>\n";
     if (comparison_.verdict) {
       const Comparison::Verdict& verdict = *comparison_.verdict;
-      html += Figure("Start by start",
-                     fmt::format("One bar a start, sorted: final latency of {} minus that of {}. A "
-                                 "mean can hide a bad day; this cannot.",
-                                 Name(verdict.candidate), Name(verdict.baseline)),
-                     StartsFigure(evaluation_, comparison_), "wide");
+      html += ReportFigure(
+          "Start by start",
+          fmt::format("One bar a start, sorted: final latency of {} minus that of {}. A "
+                      "mean can hide a bad day; this cannot.",
+                      Name(verdict.candidate), Name(verdict.baseline)),
+          StartsFigure(evaluation_, comparison_), "wide");
     }
     return html;
   }
 
   std::string Mechanism() const {
     return "<div class=\"pair\">\n" +
-           Figure("How low they end, and how often",
-                  "Share of episodes that end at or below a latency. Further left is better.",
-                  DistributionFigure(evaluation_, policies_)) +
-           Figure("What each move brings",
-                  "Mean latency after so many moves; a plan that has stopped keeps its latency.",
-                  MovesFigure(evaluation_, comparison_, policies_)) +
+           ReportFigure("How low they end, and how often",
+                        "Share of episodes that end at or below a latency. Further left is better.",
+                        DistributionFigure(evaluation_, policies_)) +
+           ReportFigure(
+               "What each move brings",
+               "Mean latency after so many moves; a plan that has stopped keeps its latency.",
+               MovesFigure(evaluation_, comparison_, policies_)) +
            "</div>\n";
   }
 
@@ -216,11 +189,12 @@ class Page {
             ? fmt::format(
                   " Line: mean over {} training seeds; band: from the lowest to the highest.", runs)
             : std::string();
-    return Section("How it learned",
-                   "Measured while training, on starts of its own that are neither trained on nor "
-                   "evaluated on here.") +
-           Figure("Learning curve", "The policy alone, without search." + band,
-                  LearningFigure(drawable, evaluation_, policies_), "wide");
+    return ReportSection(
+               "How it learned",
+               "Measured while training, on starts of its own that are neither trained on nor "
+               "evaluated on here.") +
+           ReportFigure("Learning curve", "The policy alone, without search." + band,
+                        LearningFigure(drawable, evaluation_, policies_), "wide");
   }
 
   static std::string MoveRows(const EvaluatedEpisode& episode) {
@@ -234,12 +208,12 @@ class Page {
           "<tr><td>{}</td><td class=\"left\"><span>{}</span></td><td class=\"left\"><span>{} "
           "\u2192</span> <span>{}</span></td><td>{}</td><td>{}</td></tr>\n",
           i + 1, EscapeXml(decision.pod), EscapeXml(decision.from), EscapeXml(decision.to),
-          Signed(-decision.predicted_ms), MsText(latency_ms));
+          SignedNumber(-decision.predicted_ms), MsText(latency_ms));
     }
     if (shown < episode.decisions.size()) {
       rows += fmt::format(
           "<tr><td></td><td class=\"left\">and {} more</td><td></td><td>{}</td><td>{}</td></tr>\n",
-          episode.decisions.size() - shown, Signed(episode.final.latency_ms - latency_ms),
+          episode.decisions.size() - shown, SignedNumber(episode.final.latency_ms - latency_ms),
           MsText(episode.final.latency_ms));
     }
     return rows;
@@ -249,19 +223,21 @@ class Page {
     const EvaluatedEpisode* episode = TypicalEpisode(evaluation_, policies_.candidate);
     if (episode == nullptr) return {};
     const EvaluatedStart& start = evaluation_.starts[episode->start];
-    return Section("A typical plan",
-                   fmt::format("What {} does from start {} ({}): the episode whose gain is the "
-                               "median of its episodes.",
-                               Name(policies_.candidate), start.line, start.pattern)) +
-           Figure("Pods on nodes, before and after",
-                  "Numbers give the order of moves: dashed where a pod leaves, outlined where it "
-                  "arrives.",
-                  PlacementFigure(starts_[episode->start].state, *episode), "wide") +
-           Figure("The moves", "Change in mean request latency that the model predicts.",
-                  "<table><thead><tr><th>move</th><th class=\"left\">pod</th><th "
-                  "class=\"left\">from \u2192 to</th>"
-                  "<th>change, ms</th><th>latency after, ms</th></tr></thead><tbody>\n" +
-                      MoveRows(*episode) + "</tbody></table>");
+    return ReportSection(
+               "A typical plan",
+               fmt::format("What {} does from start {} ({}): the episode whose gain is the "
+                           "median of its episodes.",
+                           Name(policies_.candidate), start.line, start.pattern)) +
+           ReportFigure(
+               "Pods on nodes, before and after",
+               "Numbers give the order of moves: dashed where a pod leaves, outlined where it "
+               "arrives.",
+               PlacementFigure(starts_[episode->start].state, *episode), "wide") +
+           ReportFigure("The moves", "Change in mean request latency that the model predicts.",
+                        "<table><thead><tr><th>move</th><th class=\"left\">pod</th><th "
+                        "class=\"left\">from \u2192 to</th>"
+                        "<th>change, ms</th><th>latency after, ms</th></tr></thead><tbody>\n" +
+                            MoveRows(*episode) + "</tbody></table>");
   }
 
   std::string TableRow(std::string_view css, const std::string& name, const PolicySummary& summary,
@@ -272,7 +248,7 @@ class Page {
         "<td>{}</td><td>{}</td><td>{}</td>{}<td>{:.1f}</td>{}</tr>\n",
         css, EscapeXml(name), MsText(summary.mean_final_ms),
         EscapeXml(IntervalText(summary.mean_final_ci, 1)), MsText(summary.iqm_final_ms),
-        MsText(summary.worst_final_ms), Signed(summary.worst_change_ms),
+        MsText(summary.worst_final_ms), SignedNumber(summary.worst_change_ms),
         Percent(summary.share_of_best),
         proven ? "<td>" + Percent(summary.share_of_optimum) + "</td>" : "", summary.mean_moves,
         times);
@@ -300,7 +276,7 @@ class Page {
                          pattern.name, pattern.policies[p], "<td></td><td></td><td></td>");
       }
     }
-    return Section(
+    return ReportSection(
                "All figures",
                "Latencies in ms. IQM: mean of the middle half. Worst: the largest final latency, "
                "and the largest rise from a start (below zero: no start was made worse). Won: of "
@@ -311,10 +287,6 @@ class Page {
            "<th>moves</th><th>decision<br>median</th><th>99 "
            "%</th><th>plan</th></tr></thead><tbody>\n" +
            rows + "</tbody></table></div></figure>\n";
-  }
-
-  static std::string Fact(std::string_view name, const std::string& html) {
-    return html.empty() ? std::string() : fmt::format("<dt>{}</dt><dd>{}</dd>\n", name, html);
   }
 
   std::string Making() const {
@@ -330,20 +302,20 @@ class Page {
       }
     }
     return "<h2>How this was made</h2>\n<dl>\n" +
-           Fact("Scenario", EscapeXml(evaluation_.scenario)) +
-           Fact("Starts", EscapeXml(fmt::format("{}{}", evaluation_.start_count(), starts))) +
-           Fact("Seed", fmt::format("{}", evaluation_.seed)) +
-           Fact("Training seeds", EscapeXml(seeds)) +
-           Fact("Intervals",
-                "95 %, percentile bootstrap: starts are resampled within their call pattern, "
-                "training seeds across all starts") +
-           Fact("Baseline",
-                comparison_.verdict
-                    ? "the policy with the lowest mean final latency besides the candidate"
-                    : "") +
-           Fact("Command", options_.command.empty()
-                               ? std::string()
-                               : "<code>" + EscapeXml(options_.command) + "</code>") +
+           ReportFact("Scenario", EscapeXml(evaluation_.scenario)) +
+           ReportFact("Starts", EscapeXml(fmt::format("{}{}", evaluation_.start_count(), starts))) +
+           ReportFact("Seed", fmt::format("{}", evaluation_.seed)) +
+           ReportFact("Training seeds", EscapeXml(seeds)) +
+           ReportFact("Intervals",
+                      "95 %, percentile bootstrap: starts are resampled within their call pattern, "
+                      "training seeds across all starts") +
+           ReportFact("Baseline",
+                      comparison_.verdict
+                          ? "the policy with the lowest mean final latency besides the candidate"
+                          : "") +
+           ReportFact("Command", options_.command.empty()
+                                     ? std::string()
+                                     : "<code>" + EscapeXml(options_.command) + "</code>") +
            "</dl>\n" +
            fmt::format(
                "<footer>Made by rudderfish{}. Latencies are those of the simulator's model; "

@@ -48,6 +48,10 @@ std::string StartsFigure(const Evaluation& evaluation, const Comparison& compari
 std::string LearningFigure(const std::vector<LearningCurve>& curves, const Evaluation& evaluation,
                            const ReportPolicies& policies);
 
+// The same with the CSS class of each curve, and what its figures are, with their unit.
+std::string LearningFigure(const std::vector<LearningCurve>& curves,
+                           const std::vector<std::string>& series, std::string_view label);
+
 // Pods on nodes before and after an episode.
 std::string PlacementFigure(const State& start, const EvaluatedEpisode& episode);
 

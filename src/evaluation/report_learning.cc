@@ -77,6 +77,12 @@ void DrawSeconds(const std::vector<CurvePoint>& run, double high, const Plot& pl
   }
 }
 
+constexpr double kCoarse = 10;  // Figures from here on need no thousandths.
+
+std::string FigureText(double value) {
+  return fmt::format("{:.{}f}", value, std::abs(value) >= kCoarse ? 1 : 3);
+}
+
 std::string SeriesOf(const std::string& name, const Evaluation& evaluation,
                      const ReportPolicies& policies) {
   for (size_t p = 0; p < evaluation.policies.size(); ++p) {
@@ -89,6 +95,14 @@ std::string SeriesOf(const std::string& name, const Evaluation& evaluation,
 
 std::string LearningFigure(const std::vector<LearningCurve>& curves, const Evaluation& evaluation,
                            const ReportPolicies& policies) {
+  std::vector<std::string> series;
+  for (const LearningCurve& curve : curves)
+    series.push_back(SeriesOf(curve.name, evaluation, policies));
+  return LearningFigure(curves, series, "mean final latency on validation starts (ms)");
+}
+
+std::string LearningFigure(const std::vector<LearningCurve>& curves,
+                           const std::vector<std::string>& series, std::string_view label) {
   std::vector<MeanCurve> means;
   double steps = 0, low = std::numeric_limits<double>::infinity(), high = -low;
   std::string description;
@@ -101,20 +115,18 @@ std::string LearningFigure(const std::vector<LearningCurve>& curves, const Evalu
       low = std::min(low, mean.lowest[i].y);
       high = std::max(high, mean.highest[i].y);
     }
-    description +=
-        fmt::format("{}: from {:.1f} to {:.1f} ms in {:.0f} steps, mean of {} runs. ", curve.name,
-                    mean.mean.front().y, mean.mean.back().y, mean.mean.back().x, curve.runs.size());
+    description += fmt::format("{}: from {} to {} in {:.0f} steps, mean of {} runs. ", curve.name,
+                               FigureText(mean.mean.front().y), FigureText(mean.mean.back().y),
+                               mean.mean.back().x, curve.runs.size());
   }
   CHECK_GT(steps, 0);
-  const double pad = std::max((high - low) * 0.06, 0.5);
+  const double pad = std::max((high - low) * 0.06, high >= kCoarse ? 0.5 : 0.005);
   const PlotFrame frame{.left = 52, .top = 34, .right = kFigureWidth - 170, .bottom = 330};
   Svg svg(kFigureWidth, 394, "Learning curve", description);
   const bool timed = std::isfinite(curves.front().runs.front().back().seconds);
   Plot plot(&svg, frame,
             {.low = 0, .high = steps, .label = timed ? "" : "steps of the environment", .ticks = 8},
-            {.low = std::max(0.0, low - pad),
-             .high = high + pad,
-             .label = "mean final latency on validation starts (ms)"});
+            {.low = std::max(0.0, low - pad), .high = high + pad, .label = std::string(label)});
   if (timed) DrawSeconds(curves.front().runs.front(), steps, plot, &svg);
   std::vector<double> ends;
   for (const MeanCurve& mean : means) {
@@ -123,7 +135,7 @@ std::string LearningFigure(const std::vector<LearningCurve>& curves, const Evalu
   const std::vector<double> labels = SpreadLabels(ends, 18, frame.top, frame.bottom);
   for (size_t i = 0; i < curves.size(); ++i) {
     if (means[i].mean.empty()) continue;
-    svg.BeginGroup(SeriesOf(curves[i].name, evaluation, policies), curves[i].name);
+    svg.BeginGroup(series[i], curves[i].name);
     plot.Area(means[i].highest, means[i].lowest, "band");
     plot.Curve(means[i].mean, "curve");
     const SvgPoint end = plot.At(means[i].mean.back().x, means[i].mean.back().y);
@@ -131,7 +143,7 @@ std::string LearningFigure(const std::vector<LearningCurve>& curves, const Evalu
     svg.Text({frame.right + 12, labels[i] + 4},
              FitText(curves[i].name, 13, kFigureWidth - frame.right - 66, Keep::kBeginning),
              "name");
-    svg.Text({kFigureWidth, labels[i] + 4}, fmt::format("{:.1f}", means[i].mean.back().y), "value",
+    svg.Text({kFigureWidth, labels[i] + 4}, FigureText(means[i].mean.back().y), "value",
              TextAnchor::kEnd);
     svg.EndGroup();
   }

@@ -95,6 +95,10 @@ svg .s0 .name, svg .s0 .value { fill: var(--s0); font-weight: 650; }
 svg .s1 .name, svg .s1 .value { fill: var(--s1); font-weight: 650; }
 .good { --c: var(--good); } .bad { --c: var(--bad); } .open { --c: var(--open); }
 .bar { fill: var(--c); } svg .note { fill: var(--c); font-size: 14px; font-weight: 600; }
+.target { stroke: var(--bad); stroke-dasharray: 6 4; opacity: .8; }
+.load { --c: var(--soft); } .front { fill: none; stroke: var(--soft); stroke-dasharray: 4 3; }
+.dominated { fill: var(--wash); } .flow { stroke: var(--s0); opacity: .26; }
+.meter-busy { fill: var(--s1); } svg .row-name { font-weight: 600; }
 .box { fill: var(--page); stroke: var(--edge); } .meter { fill: var(--edge); }
 .meter-fill { fill: var(--soft); }
 .other { --w: var(--edge); }
@@ -121,6 +125,9 @@ tr.part th { padding-left: 28px; }
 tr.part.last th, tr.part.last td { border-bottom-color: var(--edge); padding-bottom: 9px; }
 tr.whole th, tr.whole td { border-bottom-color: transparent; padding-bottom: 3px; }
 tr.candidate th, tr.candidate td { background: var(--wash); }
+.verdict { color: var(--c); white-space: nowrap; } td.words { white-space: normal; width: 100%; }
+.verdicts th, .verdicts td { vertical-align: baseline; }
+.verdicts tr:last-child th, .verdicts tr:last-child td { border-bottom-color: transparent; }
 dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 8px 28px;
   margin: 22px 0 0; font-size: 15px; }
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }

@@ -7,32 +7,13 @@
 #include "base/json.h"
 #include "evaluation/scaling_run.h"
 
-// What an evaluation of scaling says: means, the last policy (the candidate) against the others, as
-// text, JSON and CSV. Pure functions of it.
+// The last policy of an evaluation of scaling (the candidate) against each of the others, as
+// experiments keep it. Pure functions of the evaluation.
 
 namespace rudderfish {
 
-// Of one policy on one load, over episodes and members.
-struct ScalingMeans {
-  double pod_hours = 0, core_hours = 0, violation_share = 0, p95_ms = 0, changes = 0;
-};
-ScalingMeans MeansOf(const ScalingEvaluation& evaluation, int load, int policy);
-
-// Violations of a candidate may be so much above its baseline's.
-inline constexpr double kViolationTolerance = 0.001;
-
-// The cheapest of the others whose violations are no more than the last one's, nearly; if none's
-// are, that with the fewest. Who foresees is no baseline. -1 if there is none.
-int BaselineOf(const ScalingEvaluation& evaluation, int load);
-
-// Aligned text, a table and a verdict a load; JSON with schema_version 1; a row an episode and
-// member.
-std::string ScalingTable(const ScalingEvaluation& evaluation);
-std::string ScalingJson(const ScalingEvaluation& evaluation);
+// A row an episode and training seed.
 std::string ScalingCsv(const ScalingEvaluation& evaluation);
-
-// Whether the last policy is better than its baseline on every load.
-bool IsBetterEverywhere(const ScalingEvaluation& evaluation);
 
 // The last policy against every other one on every load, an entry a metric:
 //   [{"scenario","load","metric","unit","candidate","baseline","candidate_iqm","baseline_iqm",

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 
 #include "base/check.h"
 
@@ -123,11 +124,30 @@ ScalingFigures FiguresOf(const EventSimulator& simulator, int changes) {
   return figures;
 }
 
+// What ran once, in the place of every member that it stands for. `figures` [load][run][episode],
+// `responses` [load][run].
+void Gather(const std::vector<int>& run_of, size_t runs, const std::vector<ScalingFigures>& figures,
+            const std::vector<ResponseHistogram>& responses, ScalingEvaluation* evaluation) {
+  const int episodes = evaluation->episodes;
+  for (size_t load = 0; load < evaluation->loads.size(); ++load) {
+    for (const ScalingEvaluation::Evaluated& policy : evaluation->policies) {
+      ResponseHistogram& all = evaluation->responses.emplace_back();
+      for (int member = policy.first; member < policy.first + policy.members; ++member) {
+        const size_t ran = load * runs + run_of[member];
+        const auto first = figures.begin() + static_cast<ptrdiff_t>(ran) * episodes;
+        evaluation->figures.insert(evaluation->figures.end(), first, first + episodes);
+        all.Add(responses[ran]);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 ScalingFigures RunScaling(const ScalingPolicy& policy, const Load& load,
                           std::shared_ptr<const RateCurve> curve, uint64_t seed,
-                          const EpisodeStart& start, EventSimulator* simulator) {
+                          const EpisodeStart& start, EventSimulator* simulator,
+                          ScalingWatcher* watcher) {
   const ServedApplication& application = simulator->application();
   const std::unique_ptr<ScalingMemory> memory = policy.NewMemory(application);
   ScalingSampler sampler(application);
@@ -143,6 +163,7 @@ ScalingFigures RunScaling(const ScalingPolicy& policy, const Load& load,
   int changes = 0;
   for (int64_t at_ns = interval_ns; at_ns < load.duration.count(); at_ns += interval_ns) {
     simulator->AdvanceTo(at_ns);
+    if (watcher != nullptr) watcher->SeeInterval(*simulator);
     ScalingQuestion question = sampler.Look(*simulator, interval_ns);
     question.true_rates = true_rates;
     for (size_t w = 0; w < replicas.size(); ++w) replicas[w] = question.workloads[w].replicas;
@@ -154,7 +175,14 @@ ScalingFigures RunScaling(const ScalingPolicy& policy, const Load& load,
     }
   }
   simulator->AdvanceTo(load.duration.count());
+  if (watcher != nullptr) watcher->SeeInterval(*simulator);
   return FiguresOf(*simulator, changes);
+}
+
+ScalingEpisodeDraw DrawScalingEpisode(const Load& load, int position, uint64_t seed, int episode) {
+  const uint64_t key = Rng(seed, static_cast<uint64_t>(episode)).Next64();
+  return {key, std::make_shared<const RateCurve>(
+                   DrawCurve(load.loads[position].traffic, load.duration, key))};
 }
 
 ScalingEvaluation EvaluateScaling(const Scenario& scenario, const std::vector<int>& loads,
@@ -193,27 +221,26 @@ ScalingEvaluation EvaluateScaling(const Scenario& scenario, const std::vector<in
   const auto per_load = static_cast<int>(runs.size()) * episodes;
   std::vector<ScalingFigures> figures(loads.size() * per_load);
   std::atomic<int> done = 0;
+  std::vector<ResponseHistogram> responses(loads.size() * runs.size());
+  std::mutex sums;
   pool->ParallelFor(static_cast<int>(figures.size()), [&](int index, int worker) {
     const int position = loads[index / per_load], run = index % per_load / episodes;
     const int episode = index % episodes;
-    const uint64_t key = Rng(seed, static_cast<uint64_t>(episode)).Next64();
-    auto curve = std::make_shared<const RateCurve>(
-        DrawCurve(load.loads[position].traffic, load.duration, key));
-    figures[index] =
-        ground == ScalingGround::kModel
-            ? RunScalingOnModel(*runs[run], load, *curve, key, start, models[worker].get())
-            : RunScaling(*runs[run], load, std::move(curve), key, start, simulators[worker].get());
+    const ScalingEpisodeDraw draw = DrawScalingEpisode(load, position, seed, episode);
+    if (ground == ScalingGround::kModel) {
+      figures[index] =
+          RunScalingOnModel(*runs[run], load, *draw.curve, draw.seed, start, models[worker].get());
+    } else {
+      figures[index] =
+          RunScaling(*runs[run], load, draw.curve, draw.seed, start, simulators[worker].get());
+      const std::lock_guard lock(sums);  // Of whole numbers: their order does not matter.
+      responses[index / episodes].Add(simulators[worker]->responses());
+    }
     ++done;
     if (worker == 0 && progress)
       progress(static_cast<double>(done) / static_cast<double>(figures.size()));
   });
-  for (size_t position = 0; position < loads.size(); ++position) {
-    for (const int run : run_of) {
-      const auto first = figures.begin() + static_cast<ptrdiff_t>(position) * per_load +
-                         static_cast<ptrdiff_t>(run) * episodes;
-      evaluation.figures.insert(evaluation.figures.end(), first, first + episodes);
-    }
-  }
+  Gather(run_of, runs.size(), figures, responses, &evaluation);
   return evaluation;
 }
 

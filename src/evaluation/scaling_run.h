@@ -15,6 +15,7 @@
 #include "policy/scaling_policy.h"
 #include "scenario/scenario.h"
 #include "sim/event_simulator.h"
+#include "sim/response_histogram.h"
 
 // What policies of scaling are worth, judged by the event simulator: episodes of the loads of a
 // scenario, the same requests for every policy, samples one interval old as those of metrics-server
@@ -54,10 +55,28 @@ class EpisodeStart {
   CapacityLadder ladder_;
 };
 
-// One episode. The same seed brings the same requests to every policy.
+// Who watches an episode.
+class ScalingWatcher {
+ public:
+  virtual ~ScalingWatcher() = default;
+
+  // At the end of every interval, before it is decided what the next one is to have; the last one
+  // may be shorter.
+  virtual void SeeInterval(const EventSimulator& simulator) = 0;
+};
+
+// One episode. The same seed brings the same requests to every policy. `watcher` may be null.
 ScalingFigures RunScaling(const ScalingPolicy& policy, const Load& load,
                           std::shared_ptr<const RateCurve> curve, uint64_t seed,
-                          const EpisodeStart& start, EventSimulator* simulator);
+                          const EpisodeStart& start, EventSimulator* simulator,
+                          ScalingWatcher* watcher = nullptr);
+
+// What comes in episode `episode` of a load, a position in Load::loads.
+struct ScalingEpisodeDraw {
+  uint64_t seed = 0;  // Of RunScaling.
+  std::shared_ptr<const RateCurve> curve;
+};
+ScalingEpisodeDraw DrawScalingEpisode(const Load& load, int position, uint64_t seed, int episode);
 
 // The same by what the Model believes: without chance but for that of samples, which count.
 ScalingFigures RunScalingOnModel(const ScalingPolicy& policy, const Load& load,
@@ -86,7 +105,8 @@ struct ScalingEvaluation {
   int episodes = 0;
   std::vector<std::string> loads;
   std::vector<Evaluated> policies;
-  std::vector<ScalingFigures> figures;  // [load][member of all policies][episode]
+  std::vector<ScalingFigures> figures;       // [load][member of all policies][episode]
+  std::vector<ResponseHistogram> responses;  // [load][policy] Of all episodes; empty on the Model.
 
   const ScalingFigures& at(int load, int policy, int episode, int member = 0) const {
     const int all = policies.back().first + policies.back().members;

@@ -110,6 +110,14 @@ void Svg::Circle(SvgPoint center, double radius, std::string_view css) {
                        Px(center.y), Px(radius), css);
 }
 
+void Svg::Flow(SvgPoint from, SvgPoint to, double width, std::string_view css) {
+  const double middle = (from.x + to.x) / 2;
+  text_ += fmt::format(
+      "<path d=\"M{} {}C{} {} {} {} {} {}\" class=\"{}\" fill=\"none\" stroke-width=\"{}\"/>\n",
+      Px(from.x), Px(from.y), Px(middle), Px(from.y), Px(middle), Px(to.y), Px(to.x), Px(to.y), css,
+      Px(width));
+}
+
 void Svg::Text(SvgPoint at, std::string_view text, std::string_view css, TextAnchor anchor) {
   const std::string_view anchors[] = {"start", "middle", "end"};
   text_ += fmt::format("<text x=\"{}\" y=\"{}\" class=\"{}\" text-anchor=\"{}\">{}</text>\n",
@@ -229,26 +237,33 @@ std::string FitText(std::string_view text, double font_px, double width, Keep ke
   return keep == Keep::kBeginning ? std::string(text) + "\u2026" : "\u2026" + std::string(text);
 }
 
+namespace {
+
+std::vector<std::pair<double, std::string>> MarksOf(const PlotAxis& axis) {
+  if (!axis.marks.empty() || axis.ticks == 0) return axis.marks;
+  std::vector<std::pair<double, std::string>> marks;
+  const std::vector<double> ticks = NiceTicks(axis.low, axis.high, axis.ticks);
+  const double step = ticks.size() > 1 ? ticks[1] - ticks[0] : 1;
+  for (const double tick : ticks) marks.emplace_back(tick, TickText(tick, step) + axis.suffix);
+  return marks;
+}
+
+}  // namespace
+
 Plot::Plot(Svg* svg, const PlotFrame& frame, const PlotAxis& x, const PlotAxis& y)
     : svg_(svg),
       frame_(frame),
       x_(x.low, x.high, frame.left, frame.right),
       y_(y.low, y.high, frame.bottom, frame.top) {
-  const std::vector<double> y_ticks = NiceTicks(y.low, y.high, y.ticks);
-  const double y_step = y_ticks.size() > 1 ? y_ticks[1] - y_ticks[0] : 1;
-  for (double tick : y_ticks) {
+  for (const auto& [tick, text] : MarksOf(y)) {
     svg->Line({frame.left, y_(tick)}, {frame.right, y_(tick)}, tick == 0 ? "axis" : "grid");
-    svg->Text({frame.left - 8, y_(tick) + 4}, TickText(tick, y_step) + y.suffix, "tick",
-              TextAnchor::kEnd);
+    svg->Text({frame.left - 8, y_(tick) + 4}, text, "tick", TextAnchor::kEnd);
   }
   svg->Text({0, frame.top - 14}, y.label, "axis-label");
-  const std::vector<double> x_ticks = NiceTicks(x.low, x.high, x.ticks);
-  const double x_step = x_ticks.size() > 1 ? x_ticks[1] - x_ticks[0] : 1;
   svg->Line({frame.left, frame.bottom}, {frame.right, frame.bottom}, "axis");
-  for (double tick : x_ticks) {
+  for (const auto& [tick, text] : MarksOf(x)) {
     svg->Line({x_(tick), frame.bottom}, {x_(tick), frame.bottom + 5}, "axis");
-    svg->Text({x_(tick), frame.bottom + 20}, TickText(tick, x_step) + x.suffix, "tick",
-              TextAnchor::kMiddle);
+    svg->Text({x_(tick), frame.bottom + 20}, text, "tick", TextAnchor::kMiddle);
   }
   svg->Text({frame.right, frame.bottom + 40}, x.label, "axis-label", TextAnchor::kEnd);
 }

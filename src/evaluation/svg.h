@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 // Figures as SVG text (SVG 1.1 with CSS classes; the page's style sheet gives colours, so that one
@@ -35,6 +36,8 @@ class Svg {
   void Band(std::span<const SvgPoint> upper, std::span<const SvgPoint> lower, std::string_view css);
   void Rect(SvgPoint corner, double width, double height, double radius, std::string_view css);
   void Circle(SvgPoint center, double radius, std::string_view css);
+  // A line that leaves and arrives level, `width` wide.
+  void Flow(SvgPoint from, SvgPoint to, double width, std::string_view css);
   void Text(SvgPoint at, std::string_view text, std::string_view css,
             TextAnchor anchor = TextAnchor::kStart);
   // What is drawn until EndGroup shows `tooltip` under the pointer.
@@ -91,9 +94,11 @@ struct PlotFrame {
 struct PlotAxis {
   double low = 0;
   double high = 1;
-  std::string label;  // With its unit.
-  int ticks = 5;
+  std::string label;   // With its unit.
+  int ticks = 5;       // About as many; 0: none.
   std::string suffix;  // After each number: " %".
+  // Where they are not round numbers: position, text.
+  std::vector<std::pair<double, std::string>> marks;
 };
 
 // Axes, horizontal grid lines and labels; then curves in data coordinates.

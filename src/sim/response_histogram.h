@@ -30,6 +30,12 @@ class ResponseHistogram {
     count_ += other.count_;
   }
 
+  // REQUIRES: `other` is what this one was at an earlier time.
+  void Subtract(const ResponseHistogram& other) {
+    for (int i = 0; i < kBuckets; ++i) in_[i] -= other.in_[i];
+    count_ -= other.count_;
+  }
+
   int64_t count() const { return count_; }
 
   // The time that a share of them does not pass, in s; within its bucket by proportion. 0 without

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "cli/commands.h"
+#include "cli/files.h"
+#include "cli/terminal.h"
+#include "evaluation/comparison.h"
+#include "evaluation/report_figures.h"
+#include "evaluation/scaling_figures.h"
+#include "evaluation/svg_file.h"
+#include "learn/run_folder.h"
+#include "learn/run_tables.h"
+
+namespace rudderfish {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kFigures[] = {"cdf",      "learning", "pareto",
+                                         "timeline", "replicas", "calls"};
+enum FigureKind { kCdf, kLearning, kPareto, kTimeline, kReplicas, kCalls };
+
+struct Drawing {
+  std::string title, explanation, svg;
+};
+
+// What was asked for.
+struct PlotRequest {
+  FigureKind figure = kCdf;
+  std::optional<std::string> load, cell;
+};
+
+tl::unexpected<Error> OtherFigure(const fs::path& path, std::string_view what, FigureKind figure,
+                                  std::string_view gives) {
+  return Invalid("{}: {} gives the figure{} {}, not {}", path.string(), what,
+                 gives.find(',') == gives.npos ? "" : "s", gives, kFigures[figure]);
+}
+
+// Of a run: how it learned.
+Result<Drawing> DrawRun(const fs::path& folder, const PlotRequest& request) {
+  if (request.figure != kLearning)
+    return OtherFigure(folder, "a run of training", request.figure, "learning");
+  LearningCurve curve{.name = fs::absolute(folder).lexically_normal().filename().string()};
+  if (curve.name.empty()) curve.name = "run";
+  TRY_ASSIGN(curve.runs, ReadLearningCurves(folder));
+  std::erase_if(curve.runs, [](const auto& run) { return run.size() < 2; });
+  if (curve.runs.empty()) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: was evaluated less than twice while it trained; train it longer",
+                folder.string());
+  }
+  const RunPaths paths = SeedFolders(folder) > 0 ? RunPaths{folder}.seed(1) : RunPaths{folder};
+  TRY_ASSIGN(const RunConfig config, ReadRunConfig(paths));
+  TRY_ASSIGN(const std::vector<TrainScenario> scenarios, ReadRunScenarios(paths));
+  const bool objective = config.options.scaling || scenarios[0].scenario->places_pods();
+  const size_t runs = curve.runs.size();
+  return Drawing{"Learning curve",
+                 runs > 1 ? fmt::format("Line: mean over {} training seeds; band: from the lowest "
+                                        "to the highest. Lower is better.",
+                                        runs)
+                          : std::string("Lower is better."),
+                 LearningFigure({std::move(curve)}, {"s0"},
+                                objective ? "objective on validation episodes"
+                                          : "mean final latency on validation starts (ms)")};
+}
+
+// Position of the load that was asked for; of the only one, if there is one.
+Result<int> LoadAskedFor(const ScalingSummary& summary, const PlotRequest& request,
+                         const fs::path& path) {
+  std::vector<std::string_view> names;
+  for (const ScalingLoadSummary& load : summary.loads) names.push_back(load.load);
+  if (request.load) return OfOption("load", ChoiceOf(*request.load, names));
+  if (names.size() == 1) return 0;
+  return Invalid("{}: has the loads {}: say which with --load", path.string(),
+                 fmt::join(names, ", "));
+}
+
+// One load of an evaluation of scaling.
+Result<Drawing> DrawLoad(const ScalingSummary& summary, int position, const fs::path& path,
+                         FigureKind figure) {
+  const ScalingLoadSummary& load = summary.loads[position];
+  const std::string where = fmt::format("{} under {}, {} episode{}.", summary.scenario, load.load,
+                                        summary.episodes, summary.episodes == 1 ? "" : "s");
+  if (figure == kCdf) {
+    if (std::all_of(load.policies.begin(), load.policies.end(),
+                    [](const auto& policy) { return policy.latency_ms.empty(); }))
+      return Invalid("{}: no request was answered under {}", path.string(), load.load);
+    return Drawing{"How long answers take", where, LatencyFigure(summary, position)};
+  }
+  if (figure == kPareto)
+    return Drawing{"Cost against violations", where, ParetoFigure(summary, position)};
+  if (figure == kCalls)
+    return Drawing{"Call graph with load", where, CallGraphFigure(summary, load.requests_per_s)};
+  if (load.policies.back().timeline.empty()) {
+    return Invalid("{}: has no timeline of {}; `evaluate -o json` writes one", path.string(),
+                   load.load);
+  }
+  const std::string episode =
+      fmt::format("{} under {}, episode {}.", summary.scenario, load.load, load.episode_shown);
+  if (figure == kTimeline)
+    return Drawing{"One episode", episode, TimelineFigure(summary, position)};
+  return Drawing{"Replicas of every workload", episode, ReplicasFigure(summary, position)};
+}
+
+Result<Drawing> DrawScaling(const ScalingSummary& summary, const fs::path& path,
+                            const PlotRequest& request) {
+  if (request.figure == kLearning) {
+    return OtherFigure(path, "an evaluation of scaling", request.figure,
+                       "cdf, pareto, timeline, replicas, calls");
+  }
+  if (request.figure == kCalls && !request.load && summary.loads.size() > 1) {
+    return Drawing{"Call graph with load",
+                   fmt::format("{} at {:.1f} requests per second, the mean of its loads.",
+                               summary.scenario, summary.requests_per_s()),
+                   CallGraphFigure(summary, summary.requests_per_s())};
+  }
+  TRY_ASSIGN(const int position, LoadAskedFor(summary, request, path));
+  return DrawLoad(summary, position, path, request.figure);
+}
+
+// What `evaluate -o json` wrote.
+Result<Drawing> DrawEvaluation(const fs::path& path, const PlotRequest& request) {
+  TRY_ASSIGN(const std::string text, ReadFile(path));
+  TRY_ASSIGN(const Json json, ParseJson(text, path.string()));
+  const JsonReader root(json, path.string());
+  TRY_ASSIGN(const std::optional<JsonReader> kind, root.Find("kind"));
+  if (kind) return Invalid("{}: an evaluation of placing; it gives no figures", path.string());
+  TRY_ASSIGN(const std::optional<JsonReader> task, root.Find("task"));
+  if (task) {
+    TRY_ASSIGN(const ScalingSummary summary, ScalingSummaryOf(json, path.string()));
+    return DrawScaling(summary, path, request);
+  }
+  TRY_ASSIGN(const Evaluation evaluation, EvaluationOf(json, path.string()));
+  if (request.load)
+    return Invalid("--load: {} is an evaluation of migration, which has no loads", path.string());
+  if (request.figure != kCdf)
+    return OtherFigure(path, "an evaluation of migration", request.figure, "cdf");
+  const Comparison comparison = Compare(evaluation);
+  return Drawing{"How low they end, and how often",
+                 fmt::format("{}, {} starts. Further left is better.", evaluation.scenario,
+                             evaluation.start_count()),
+                 DistributionFigure(evaluation, ReportPolicies(evaluation, comparison))};
+}
+
+// Of an experiment: one of its cells.
+Result<Drawing> DrawExperiment(const fs::path& folder, const PlotRequest& request) {
+  std::vector<std::string> cells;
+  std::error_code failed;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder / "cells", failed)) {
+    if (fs::exists(entry.path() / "evaluation.json", failed) && entry.path().extension() != ".part")
+      cells.push_back(entry.path().filename().string());
+  }
+  std::sort(cells.begin(), cells.end());
+  if (cells.empty()) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: no cell of this experiment is done yet; go on with --resume", folder.string());
+  }
+  if (request.figure == kLearning) {
+    return Invalid("{}: results do not say how policies learned; name a run folder",
+                   folder.string());
+  }
+  const std::vector<std::string_view> known(cells.begin(), cells.end());
+  int cell = 0;
+  if (request.cell) {
+    TRY_ASSIGN(cell, OfOption("cell", ChoiceOf(*request.cell, known)));
+  } else if (cells.size() > 1) {
+    return Invalid("{}: has the cells {}: say which with --cell", folder.string(),
+                   fmt::join(cells, ", "));
+  }
+  return DrawEvaluation(folder / "cells" / cells[cell] / "evaluation.json", request);
+}
+
+Result<Drawing> DrawFrom(const fs::path& path, const PlotRequest& request) {
+  std::error_code ignored;
+  const bool folder = fs::is_directory(path, ignored);
+  const bool experiment = folder && fs::is_directory(path / "cells", ignored);
+  if (request.cell && !experiment)
+    return Invalid("--cell: {} is no folder of an experiment", path.string());
+  if (experiment) return DrawExperiment(path, request);
+  if (!folder) return DrawEvaluation(path, request);
+  if (request.load) return Invalid("--load: {} is a folder of training", path.string());
+  if (HasRun(path)) return DrawRun(path, request);
+  return Fail(
+      ErrorCode::kNotFound,
+      "{}: holds neither a run of `train` (config.yaml) nor results of `experiment` (cells)",
+      path.string());
+}
+
+Result<ExitStatus> RunPlot(const Arguments& arguments, const Session& session) {
+  PlotRequest request{.load = arguments.Text("load"), .cell = arguments.Text("cell")};
+  TRY_ASSIGN(const std::string figure,
+             arguments.RequiredText("figure", fmt::format("one of {}", fmt::join(kFigures, ", "))));
+  TRY_ASSIGN(const int choice, OfOption("figure", ChoiceOf(figure, kFigures)));
+  request.figure = static_cast<FigureKind>(choice);
+  TRY_ASSIGN(const std::string output,
+             arguments.RequiredText("output", "the file to write, such as cdf.svg; - is stdout"));
+  if (output != "-") TRY(CheckCanWrite(output));
+  TRY_ASSIGN(const Drawing drawing, DrawFrom(arguments.operands()[0], request));
+  const std::string svg = SvgFile(drawing.title, drawing.explanation, drawing.svg);
+  if (output == "-") {
+    TRY(Print(svg));
+    return ExitStatus::kDone;
+  }
+  TRY(WriteFileAtomically(output, svg));
+  Say(session, "Wrote {}", output);
+  return ExitStatus::kDone;
+}
+
+}  // namespace
+
+CommandSpec PlotCommand() {
+  return {
+      .name = "plot",
+      .summary = "one figure of results, as an SVG file",
+      .operands = {{.name = "RESULTS"}},
+      .options = {{"--figure", "cdf|learning|pareto|timeline|replicas|calls", "which"},
+                  {"--load", "NAME", "of an evaluation of scaling under several loads"},
+                  {"--cell", "NAME", "of an experiment of several cells"},
+                  {"-o,--output", "FILE.svg", "where to write it; - is stdout"}},
+      .details =
+          "RESULTS is what `evaluate -o json` wrote, the folder of an experiment, or a run folder. "
+          "Of scaling there are cdf (how long answers take), pareto (cost against violations, with "
+          "hypervolume), timeline and replicas (one episode), calls (who calls whom, how often); "
+          "of "
+          "migration cdf (where plans end); of a run learning, with a band over its seeds.",
+      .examples = {"plot results/distance --figure cdf --cell continuum-7x21.near -o near.svg",
+                   "plot evaluation.json --figure timeline --load ramp -o ramp.svg",
+                   "plot runs/a --figure learning -o learning.svg"},
+      .run = RunPlot};
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "evaluation/scaling_timeline.h"
+
+// What an evaluation of scaling says: means, differences with their intervals, a verdict for each
+// load, and what figures are drawn from. A plain value, which can be written and read back.
+
+namespace rudderfish {
+
+// Of latencies: 0 and then shares whose complements halve about every six: 0.5, 0.9, 0.99, 0.999
+// are among them, nearly.
+std::vector<double> LatencyShares();
+
+struct ScalingPolicySummary {
+  std::string name;
+  int seeds = 1;          // Of training.
+  bool foresees = false;  // Knows what comes: no baseline.
+  // Means over episodes and seeds; violations of all requests of all episodes.
+  double pod_hours = 0, core_hours = 0, violation_share = 0, p95_ms = 0, changes = 0;
+  std::optional<ScalingDifference> against_baseline;  // None of the baseline itself.
+  std::vector<double> latency_ms;                     // [LatencyShares()] Of answers, all episodes.
+  std::vector<ScalingMoment> timeline;                // Of `episode_shown`; empty: not recorded.
+};
+
+enum class ScalingFinding {
+  kBetter,          // Cheaper, with violations at most 0.1 points above.
+  kDearer,          // With 95 % confidence.
+  kMoreViolations,  // By more than 0.1 points.
+  kUndecided,
+};
+
+struct ScalingLoadSummary {
+  std::string load;
+  double requests_per_s = 0;                   // Mean.
+  std::vector<ScalingPolicySummary> policies;  // The last is the candidate.
+  int baseline = -1;                           // -1: there is no other policy.
+  int episode_shown = 0;  // That with the median difference in core-hours to the baseline.
+
+  int candidate() const { return static_cast<int>(policies.size()) - 1; }
+  // REQUIRES: a baseline.
+  const ScalingDifference& difference() const { return *policies.back().against_baseline; }
+  ScalingFinding finding() const;
+};
+
+// Who calls whom, summed over the endpoints by their share.
+struct ServedNode {
+  std::string name;
+  bool client = false;
+  int depth = 0;  // Calls between it and the client, at most.
+  double calls_per_request = 0;
+  double slot_s = 0;  // Computing of one request.
+};
+
+struct ServedEdge {
+  int from = 0, to = 0;  // Nodes.
+  double calls_per_request = 0;
+};
+
+struct ScalingSummary {
+  std::string scenario;
+  uint64_t seed = 1;
+  int episodes = 0;
+  double qos_low_ms = 0, qos_high_ms = 0;  // The tightest and the loosest target.
+  std::vector<ServedNode> nodes;           // [workload]
+  std::vector<ServedEdge> edges;
+  std::vector<ScalingLoadSummary> loads;
+
+  bool better_everywhere() const;  // True without baselines.
+  double requests_per_s() const;   // Mean over loads.
+};
+
+inline constexpr double kViolationTolerance = 0.001;
+
+// All but timelines.
+ScalingSummary Summarize(const ScalingEvaluation& evaluation, const Scenario& scenario);
+
+// Runs the episode to show of each load again, for its candidate and its baseline. `loads` and
+// `policies` as EvaluateScaling took them. Does not depend on the number of threads.
+void RecordTimelines(const Scenario& scenario, const std::vector<int>& loads,
+                     const std::vector<NamedScalingPolicy>& policies, ThreadPool* pool,
+                     ScalingSummary* summary);
+
+// What may be said of one load, in a sentence without full stop: "learned is better than hpa:
+// core-hours -1.234 (-1.301 to -1.166), violations +0.02 points (...)"; empty without a baseline.
+std::string ScalingVerdictText(const ScalingLoadSummary& load);
+
+// How much of the rectangle up to the dearest and the latest of `of` (each a tenth further) is
+// dominated by one of them, with violations on the scale of the figure. Zitzler and Thiele,
+// "Multiobjective optimization using evolutionary algorithms", PPSN 1998.
+double Hypervolume(const std::vector<ScalingPolicySummary>& of, std::optional<int> without = {});
+
+// Violations as figures show them: 0 for none, linear below 0.1 %, logarithmic above.
+double ViolationScale(double share);
+
+OrderedJson ScalingSummaryJson(const ScalingSummary& summary);
+
+// As text; what ScalingSummaryOf reads back.
+std::string ScalingSummaryText(const ScalingSummary& summary);
+
+// Messages name the source and the key.
+Result<ScalingSummary> ScalingSummaryOf(const Json& json, std::string_view source_name);
+
+}  // namespace rudderfish
