@@ -139,7 +139,7 @@ Result<ScalingPolicies> ScalingPoliciesOf(const std::vector<std::string>& items,
     const bool named = sign != std::string::npos && item[sign] == '=' && sign > 0;
     const std::string name = named ? item.substr(0, sign) : item;
     if (!names.insert(name).second) {
-      return Invalid("two policies are called {}; NAME=... gives one another name", name);
+      return Invalid("two are called {}; NAME=... gives one another name", name);
     }
     NamedScalingPolicy policy{.name = name};
     TRY_ASSIGN(const std::string setting,

@@ -246,11 +246,9 @@ Result<TrainSummary> Trainer::Run(const std::atomic<bool>* stop, const TrainCall
   if (over_) {
     summary_.ending = TrainEnding::kWasFinished;
     summary_.seconds = earlier_seconds_;
-    // It may have been ended before that.
     if (worlds_->first().scales()) {
-      TRY_ASSIGN(const nn::SafetensorsFile best, nn::SafetensorsFile::Read(paths_.best()));
-      TRY_ASSIGN(verdict_, StoredVerdict(best));
-      if (!verdict_) TRY(JudgeScaling());
+      TRY_ASSIGN(const std::string verdict, VerdictOfRun(paths_.best()));
+      if (verdict.empty()) TRY(JudgeScaling());  // It was ended before that.
     }
     return summary_;
   }
