@@ -195,9 +195,9 @@ class Docs(unittest.TestCase):
             for picture in kept:
                 self.assertLess(picture.stat().st_size, 50_000)
                 subprocess.run([PROGRAM, "plot", "e.json", "--figure", picture.stem, "-o", "f.svg", "-q"], cwd=folder, check=True)
-                axes = [words for words in (self.words_of(picture), self.words_of(pathlib.Path(folder) / "f.svg"))]
-                self.assertEqual([word for word in axes[0] if "episode" not in word],
-                                 [word for word in axes[1] if "episode" not in word])
+                old, new = ([word for word in self.words_of(file) if word and "episode" not in word]
+                            for file in (picture, pathlib.Path(folder) / "f.svg"))
+                self.assertEqual(old, new, picture.name)
 
     def test_help_names_every_command_of_readme(self):
         words = {shlex.split(command)[1] for _, command, _ in commands_of(PAGES[0])

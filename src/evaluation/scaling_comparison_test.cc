@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/small_scaling.h"
+
 namespace rudderfish {
 namespace {
 
@@ -23,6 +25,7 @@ ScalingEvaluation MadeOf(const std::vector<Made>& list) {
   int first = 0;
   for (const Made& one : list) {
     evaluation.policies.push_back({one.name, one.members, one.foresees, first});
+    evaluation.responses.emplace_back();
     first += one.members;
     for (int i = 0; i < one.members * evaluation.episodes; ++i) {
       const int episode = i % evaluation.episodes;
@@ -43,16 +46,21 @@ OrderedJson PairNamed(const OrderedJson& pairs, std::string_view baseline,
   return found == pairs.end() ? OrderedJson() : *found;
 }
 
+ScalingSummary SummaryOf(const ScalingEvaluation& evaluation) {
+  return Summarize(evaluation, testing::SmallScalingScenario());
+}
+
+int BaselineOf(const std::vector<Made>& list) { return SummaryOf(MadeOf(list)).loads[0].baseline; }
+
 TEST(ScalingComparison, TheBaselineIsTheCheapestThatIsNotLaterAndDoesNotForesee) {
-  EXPECT_EQ(BaselineOf(MadeOf({{"late", 1, 500},
-                               {"dear", 3, 90},
-                               {"cheap", 2, 95},
-                               {"knows", 1.5, 90, true},
-                               {"learned", 1.9, 90}}),
-                       0),
+  EXPECT_EQ(BaselineOf({{"late", 1, 500},
+                        {"dear", 3, 90},
+                        {"cheap", 2, 95},
+                        {"knows", 1.5, 90, true},
+                        {"learned", 1.9, 90}}),
             2);
-  EXPECT_EQ(BaselineOf(MadeOf({{"later", 1, 500}, {"late", 2, 400}, {"learned", 1.9, 90}}), 0), 1);
-  EXPECT_EQ(BaselineOf(MadeOf({{"learned", 1.9, 90}}), 0), -1);
+  EXPECT_EQ(BaselineOf({{"later", 1, 500}, {"late", 2, 400}, {"learned", 1.9, 90}}), 1);
+  EXPECT_EQ(BaselineOf({{"learned", 1.9, 90}}), -1);
 }
 
 TEST(ScalingComparison, SaysBetterWorseOrNothing) {
@@ -73,17 +81,23 @@ TEST(ScalingComparison, SaysBetterWorseOrNothing) {
   EXPECT_EQ(PairNamed(pairs, "strict", "violations")["better"], false);
   EXPECT_TRUE(PairNamed(pairs, "hpa", "changes")["better"].is_null());
   EXPECT_NE(ScalingPairsTable(pairs).find("undecided"), std::string::npos);
-  EXPECT_FALSE(IsBetterEverywhere(evaluation));  // Not than the cheap one.
-  EXPECT_TRUE(IsBetterEverywhere(MadeOf({{"hpa", 2, 90}, {"learned", 1.9, 90}})));
+  EXPECT_FALSE(SummaryOf(evaluation).better_everywhere());  // Not than the cheap one.
+  EXPECT_TRUE(SummaryOf(MadeOf({{"hpa", 2, 90}, {"learned", 1.9, 90}})).better_everywhere());
 }
 
 TEST(ScalingComparison, HasARowForEveryEpisodeOfEveryMember) {
   const std::string csv = ScalingCsv(MadeOf({{"hpa", 2, 90}, {"learned", 1.9, 90, false, 3}}));
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 10 + 30);
   EXPECT_NE(csv.find("ramp,learned,3,9,"), std::string::npos);
-  const std::string table = ScalingTable(MadeOf({{"hpa", 2, 90}, {"learned", 1.9, 90, false, 3}}));
-  EXPECT_NE(table.find("learned (3 seeds)"), std::string::npos) << table;
-  EXPECT_NE(table.find("learned is better than hpa"), std::string::npos) << table;
+}
+
+TEST(ScalingComparison, SeedsOfARecipeAreCountedAndAveraged) {
+  const ScalingSummary summary =
+      SummaryOf(MadeOf({{"hpa", 2, 90}, {"learned", 1.9, 90, false, 3}}));
+  EXPECT_EQ(summary.loads[0].policies[1].seeds, 3);
+  EXPECT_NEAR(summary.loads[0].policies[1].core_hours, 1.9 + 0.5 * 4.5, 1e-9);
+  EXPECT_NE(ScalingVerdictText(summary.loads[0]).find("learned is better than hpa"),
+            std::string::npos);
 }
 
 }  // namespace

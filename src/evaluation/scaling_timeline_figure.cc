@@ -310,8 +310,9 @@ std::string ReplicasFigure(const ScalingSummary& summary, int load) {
                        static_cast<double>(columns);
   std::string description = "Replicas, at least to at most:";
   for (size_t i = 0; i < rows.size(); ++i) {
-    rows[i].corner = {static_cast<double>(i / lines) * (width + kReplicaGap),
-                      8 + static_cast<double>(i % lines) * kReplicaRow};
+    const size_t column = i / lines, line = i % lines;
+    rows[i].corner = {static_cast<double>(column) * (width + kReplicaGap),
+                      8 + static_cast<double>(line) * kReplicaRow};
     description += fmt::format(" {} {} to {};", summary.nodes[rows[i].workload].name, rows[i].low,
                                rows[i].high);
   }
