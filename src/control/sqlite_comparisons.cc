@@ -17,8 +17,8 @@ std::optional<std::string> UnlessEmpty(const std::string& text) {
 }
 
 ComparisonGroup GroupNamed(std::string_view name) {
-  for (const auto group :
-       {ComparisonGroup::kShadow, ComparisonGroup::kAdvice, ComparisonGroup::kCanary}) {
+  for (const auto group : {ComparisonGroup::kShadow, ComparisonGroup::kAdvice,
+                           ComparisonGroup::kCanary, ComparisonGroup::kEnforced}) {
     if (NameOf(group) == name) return group;
   }
   return ComparisonGroup::kControl;
