@@ -35,12 +35,7 @@ Result<std::vector<PlacementGroup>> GroupsFor(const std::vector<PolicySpec>& spe
 Result<std::optional<Objective>> ObjectiveOf(const Arguments& arguments) {
   const std::optional<std::string> text = arguments.Text("objective");
   if (!text) return std::optional<Objective>();
-  std::string yaml;
-  for (const char letter : *text)
-    yaml += letter == ':' ? std::string(": ") : std::string(1, letter);
-  if (yaml.find(':') != std::string::npos) yaml = "{" + yaml + "}";
-  TRY_ASSIGN(const YamlNode node, ParseYaml(yaml, "--objective"));
-  TRY_ASSIGN(const Objective objective, ParseObjective(node));
+  TRY_ASSIGN(const Objective objective, ParseObjectiveText(*text, "--objective"));
   return std::optional(objective);
 }
 

@@ -59,6 +59,8 @@ std::string ChooserOf(const PlacementComparison& row) {
   switch (row.group) {
     case ComparisonGroup::kCanary:
       return row.policy + ", as one of the canary";
+    case ComparisonGroup::kEnforced:
+      return row.policy;
     case ComparisonGroup::kControl:
       return "kube-default, as one of the canary's control group";
     case ComparisonGroup::kShadow:
@@ -182,6 +184,9 @@ Result<std::string> ComparisonStory(const StoredComparison& stored, UnixMillis n
                     row.objective, Ppm(row.baseline_change), row.baseline_node,
                     Ppm(row.policy_change), row.policy_node, Ppm(row.gain()));
   }
+  if (detail.contains("stepped_back"))
+    text += fmt::format("kube-default chose in its place: {}\n",
+                        detail["stepped_back"].get<std::string>());
   text += OutcomeLine(stored);
   if (!detail.contains("considered")) return text;
   try {
@@ -213,7 +218,10 @@ std::string PlacementStory(const StoredPlacement& stored, UnixMillis now) {
   const PlacementRow& row = stored.row;
   const std::string headline =
       row.node.empty() ? fmt::format("{} waits: {}", row.pod.Key(), row.reason)
-                       : fmt::format("{} was put on {} by {}", row.pod.Key(), row.node, row.policy);
+      : row.reason.empty()
+          ? fmt::format("{} was put on {} by {}", row.pod.Key(), row.node, row.policy)
+          : fmt::format("{} was put on {} by {}, as {}", row.pod.Key(), row.node, row.policy,
+                        row.reason);
   return fmt::format(
       "{}\ndecision {} of the scheduler {}, {} ago ({} UTC), attempt {}; {} of {} nodes could take "
       "it; it waited {:.0f} ms\nCame of it: {}{}\n",

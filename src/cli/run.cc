@@ -180,7 +180,8 @@ Result<ExitStatus> RunPlacement(const Config& config, const Arguments& arguments
     return Invalid("--policy is of migration; name the policy in `placement` of {}",
                    config.path.string());
   if (arguments.Has("dry-run")) {
-    TRY(Print(DescribePlacement(config)));
+    TRY_ASSIGN(const std::string description, DescribePlacement(config));
+    TRY(Print(description));
     TRY(CheckCanWrite(config.journal.path));
     TRY_ASSIGN(const RightsReport report, ReviewPlacementRights(config));
     TRY(Print(report.text));

@@ -120,6 +120,25 @@ std::string StandingText(const OrderedJson& standing) {
   return text;
 }
 
+// What a learned policy takes for granted, and how often kube-default chose in its place.
+std::string PolicyText(const OrderedJson& placement) {
+  std::string text;
+  if (const auto believes = placement["believes"].get<std::string>(); !believes.empty()) {
+    std::string types;
+    for (const auto& [type, nodes] : placement["types"].items())
+      types += fmt::format("{}{} {}", types.empty() ? "; here: " : ", ", nodes.get<int>(), type);
+    text += fmt::format("believes   {}{}\n", believes, types);
+  }
+  std::string reasons;
+  for (const auto& [reason, times] : placement["fallbacks"].items()) {
+    if (times.get<int64_t>() > 0)
+      reasons += fmt::format("{}{} {}", reasons.empty() ? "" : ", ", times.get<int64_t>(), reason);
+  }
+  if (reasons.empty()) return text;
+  return text + fmt::format("fallbacks  of {} choices of the policy kube-default made: {}\n",
+                            placement["by_policy"].get<int64_t>(), reasons);
+}
+
 // Of a process that places pods.
 std::string PlacementText(const OrderedJson& status) {
   const OrderedJson& placement = status["placement"];
@@ -133,6 +152,7 @@ std::string PlacementText(const OrderedJson& status) {
       placement["scheduler_name"].get<std::string>(), count("nodes"), count("pods"),
       count("active"), count("backing_off"), count("unschedulable"), count("binding"),
       count("bound"), count("conflicts"), count("lost_races"));
+  text += PolicyText(placement);
   if (status.contains("standing")) text += StandingText(status["standing"]);
   const auto problem = placement["problem"].get<std::string>();
   return problem.empty() ? text : text + "\n" + problem + "\n";

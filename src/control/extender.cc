@@ -19,6 +19,7 @@ Extender::Grades Extender::Prioritize(const std::shared_ptr<const PodClass>& pod
   const PodClassId id = rules.Register(pod);
   rules.Filter(id, &feasibility_);
   scorer_->Score(rules, id, feasibility_, &scores_);
+  grades.stepped_back = scorer_->stepped_back();
   std::vector<NodeId> known(nodes.size(), kNone);
   double least = 0, most = 0;
   bool is_first = true;

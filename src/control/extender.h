@@ -37,6 +37,7 @@ class Extender {
   struct Grades {
     std::vector<int> of;    // [i] of nodes[i].
     std::string abstained;  // Why all are 0; empty: they are not.
+    StepBack stepped_back = StepBack::kNone;
   };
   Grades Prioritize(const std::shared_ptr<const PodClass>& pod,
                     const std::vector<std::string>& nodes);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,6 +17,14 @@
 
 namespace rudderfish {
 
+// Why kube-default's scores stand in place of a policy's own.
+enum class StepBack {
+  kNone,
+  kOutside,  // Of the nodes that may take the pod, it knows the type of none.
+  kUnlike,   // The question is too unlike those that it was trained on.
+};
+inline constexpr std::array<std::string_view, 3> kStepBackNames = {"none", "outside", "unlike"};
+
 class NodeScorer {
  public:
   virtual ~NodeScorer() = default;
@@ -25,10 +35,19 @@ class NodeScorer {
   // REQUIRES: `feasibility` is what rules.Filter said of this class, with nothing changed since.
   virtual void Score(const SchedulingRules& rules, PodClassId pod, const Feasibility& feasibility,
                      std::vector<double>* scores) = 0;
+
+  // Of the last Score: whether it stepped back, and why in words.
+  virtual StepBack stepped_back() const { return StepBack::kNone; }
+  virtual std::string WhySteppedBack() const { return ""; }
+
+  // Whose scores the last ones are.
+  std::string_view scored_by() const {
+    return stepped_back() == StepBack::kNone ? name() : "kube-default";
+  }
 };
 
 // kube-default (the scores of kube-scheduler's default profile), least-allocated, most-allocated;
-// the nearest of them in the message.
+// the nearest of them in the message. Others: control/live_policy.h.
 Result<std::unique_ptr<NodeScorer>> NodeScorerNamed(std::string_view name);
 
 }  // namespace rudderfish

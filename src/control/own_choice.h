@@ -12,9 +12,10 @@
 namespace rudderfish {
 
 enum class ChoiceGroup {
-  kNone,  // No canary runs, or the pod is opted out.
+  kNone,  // Nothing to be told.
   kCanary,
   kControl,
+  kEnforced,  // All are placed by the policy; now and then one of them is told.
 };
 
 // Whether the pod of that uid is among the share, 0 to 1, that a canary takes: by a hash, so that

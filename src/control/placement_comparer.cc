@@ -52,14 +52,15 @@ std::string ReasonOf(const SchedulingRules& rules, PodClassId pod, const Feasibi
 }  // namespace
 
 PlacementComparer::PlacementComparer(Options options, const Clock* clock,
-                                     std::unique_ptr<NodeScorer> policy, Scheduler* next,
+                                     std::unique_ptr<NodeScorer> policy,
+                                     std::unique_ptr<LiveCluster> cluster, Scheduler* next,
                                      ComparisonSink* sink)
     : options_(std::move(options)),
       clock_(clock),
       policy_(std::move(policy)),
       next_(next),
       sink_(sink),
-      objective_(options_.objective) {}
+      cluster_(std::move(cluster)) {}
 
 void PlacementComparer::NodeSeen(const SchedulingNode& node) {
   node_changed_at_[node.name] = clock_->Now();
@@ -154,14 +155,22 @@ void PlacementComparer::ScoreByKube(const SchedulingRules& rules, PodClassId pod
   kube_scores_.assign(kube_.total.begin(), kube_.total.end());
 }
 
+PodChange PlacementComparer::OneMore(const SchedulingRules& rules, PodClassId pod, NodeId node) {
+  const CompiledPod& compiled = rules.compiled(pod);
+  return {.node = node,
+          .pods = 1,
+          .held = compiled.holding.held,
+          .devices = WholeDevicesOf(compiled.pod->amounts)};
+}
+
 // What the Model says of both, and what else was considered. REQUIRES: all scores are there.
 void PlacementComparer::Judge(const SchedulingRules& rules, PodClassId pod, NodeId policy,
                               NodeId baseline, PlacementComparison* row) {
-  objective_.Read(rules.nodes());
-  const double now = objective_.Cost(objective_.Now());
+  cluster_->Read(rules.nodes());
+  const double now = Cost(cluster_->Now());
   const auto change = [&](NodeId node) {
-    const PodChange more{.node = node, .pods = 1, .held = rules.compiled(pod).holding.held};
-    return objective_.Cost(objective_.After({&more, 1})) - now;
+    const PodChange more = OneMore(rules, pod, node);
+    return Cost(cluster_->After({&more, 1})) - now;
   };
   row->policy_node = rules.nodes().node(policy).name;
   row->policy_change = change(policy);
@@ -186,21 +195,19 @@ std::string PlacementComparer::DetailOf(const SchedulingRules& rules, PodClassId
   for (const NodeId node : chosen) {
     if (std::find(told.begin(), told.end(), node) == told.end()) told.push_back(node);
   }
-  const auto terms = [&](NodeId node) {
-    const PodChange more{.node = node, .pods = 1, .held = rules.compiled(pod).holding.held};
-    return objective_.After({&more, 1});
-  };
-  OrderedJson json{{"objective", objective_.Cost(objective_.Now())},
-                   {"terms", TermsJson(objective_.objective(), objective_.Now())},
+  OrderedJson json{{"objective", Cost(cluster_->Now())},
+                   {"terms", TermsJson(options_.objective, cluster_->Now())},
                    {"considered", OrderedJson::array()},
                    {"refused", OrderedJson::array()}};
+  if (const std::string why = policy_->WhySteppedBack(); !why.empty()) json["stepped_back"] = why;
   for (const NodeId node : told) {
-    const ClusterTerms after = terms(node);
+    const PodChange more = OneMore(rules, pod, node);
+    const ClusterTerms after = cluster_->After({&more, 1});
     OrderedJson one{{"node", rules.nodes().node(node).name},
                     {"policy_score", policy_scores_[node]},
                     {"kube_score", kube_.total[node]},
-                    {"objective", objective_.Cost(after)},
-                    {"terms", TermsJson(objective_.objective(), after)},
+                    {"objective", Cost(after)},
+                    {"terms", TermsJson(options_.objective, after)},
                     {"plugins", OrderedJson::object()}};
     for (int i = 0; i < kScorePluginCount; ++i) {
       one["plugins"][std::string(NameOf(static_cast<ScorePlugin>(i)))] = kube_.of_plugin[i][node];
@@ -278,8 +285,10 @@ void PlacementComparer::NoteOwnChoice(const OwnChoice& choice) {
   const auto seen = waits_.find(choice.pod->Key());
   if (seen == waits_.end()) return;
   PlacementComparison row = NewRow(seen->second);
-  const bool is_canary = choice.group == ChoiceGroup::kCanary;
-  row.group = is_canary ? ComparisonGroup::kCanary : ComparisonGroup::kControl;
+  const bool is_policys = choice.group != ChoiceGroup::kControl;
+  row.group = choice.group == ChoiceGroup::kControl  ? ComparisonGroup::kControl
+              : choice.group == ChoiceGroup::kCanary ? ComparisonGroup::kCanary
+                                                     : ComparisonGroup::kEnforced;
   const SchedulingRules& rules = *choice.rules;
   row.nodes = rules.nodes().size();
   row.feasible = choice.feasibility->feasible;
@@ -287,8 +296,8 @@ void PlacementComparer::NoteOwnChoice(const OwnChoice& choice) {
   feasibility_ = *choice.feasibility;
   ScoreByPolicy(rules, choice.pod_class);
   ScoreByKube(rules, choice.pod_class);
-  const NodeId policy = is_canary ? choice.node : BestBy(policy_scores_, choice.node);
-  const NodeId baseline = is_canary ? BestBy(kube_scores_, choice.node) : choice.node;
+  const NodeId policy = is_policys ? choice.node : BestBy(policy_scores_, choice.node);
+  const NodeId baseline = is_policys ? BestBy(kube_scores_, choice.node) : choice.node;
   Judge(rules, choice.pod_class, policy, baseline, &row);
   Begin(row, seen->second.shape);
   rows_.push_back(std::move(row));
@@ -338,13 +347,13 @@ void PlacementComparer::Measure(const std::string& key, const std::string& uid) 
   const NodeId node = rules.nodes().Find(followed.node);
   const NodeId other = rules.nodes().Find(followed.other_node);
   if (node == kNone || other == kNone) return;
-  const Resources held = rules.compiled(rules.Register(followed.shape)).holding.held;
-  const PodChange less{.node = node, .pods = -1, .held = held};
-  const PodChange moved[] = {less, {.node = other, .pods = 1, .held = held}};
-  const double now = objective_.Cost(objective_.Now());
-  const double elsewhere = objective_.Cost(objective_.After(moved));
+  PodChange less = OneMore(rules, rules.Register(followed.shape), node);
+  less.pods = -1;
+  const PodChange moved[] = {less, OneMore(rules, rules.Register(followed.shape), other)};
+  const double now = Cost(cluster_->Now());
+  const double elsewhere = Cost(cluster_->After(moved));
   PlacementOutcome outcome{.uid = uid};
-  outcome.measured_change = now - objective_.Cost(objective_.After({&less, 1}));
+  outcome.measured_change = now - Cost(cluster_->After({&less, 1}));
   outcome.measured_gain = followed.is_policy_choice ? elsewhere - now : now - elsewhere;
   outcomes_.push_back(std::move(outcome));
 }
@@ -356,7 +365,7 @@ Result<void> PlacementComparer::Turn() {
     to_advise_.pop_front();
   }
   if (!due_.empty() && due_.front().at <= now) {
-    objective_.Read(next_->tables().Rules().nodes());
+    cluster_->Read(next_->tables().Rules().nodes());
     for (; !due_.empty() && due_.front().at <= now; due_.pop_front())
       Measure(due_.front().key, due_.front().uid);
   }

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "cluster/scheduling_observer.h"
-#include "control/node_objective.h"
+#include "control/live_cluster.h"
 #include "control/node_scorer.h"
 #include "control/placement_comparison.h"
 #include "control/scheduler.h"
@@ -54,16 +54,16 @@ class PlacementComparer final : public SchedulingObserver {
  public:
   struct Options {
     std::string scheduler_name;  // Ours; pods of other names are others'.
-    Objective objective;
+    Objective objective;         // Of terms that are known live.
     std::string objective_text;
     Duration settle = std::chrono::seconds(30);  // Until a choice is measured.
     Duration flush = std::chrono::milliseconds(500);
     size_t nodes_told = 3;  // Of each comparison, beside the two chosen.
   };
 
-  // All outlive it; `next` is told what this is told.
+  // All outlive it; `next` is told what this is told. `cluster`: what the objective is asked of.
   PlacementComparer(Options options, const Clock* clock, std::unique_ptr<NodeScorer> policy,
-                    Scheduler* next, ComparisonSink* sink);
+                    std::unique_ptr<LiveCluster> cluster, Scheduler* next, ComparisonSink* sink);
 
   void NodeSeen(const SchedulingNode& node) override;
   void NodeGone(const std::string& name) override { next_->NodeGone(name); }
@@ -125,6 +125,8 @@ class PlacementComparer final : public SchedulingObserver {
   void Advise(const std::string& key);
   // Where a scorer would put it; of equals `rather`, if it is one of them.
   NodeId BestBy(const std::vector<double>& scores, NodeId rather) const;
+  double Cost(const ClusterTerms& terms) const { return options_.objective.Cost(terms); }
+  static PodChange OneMore(const SchedulingRules& rules, PodClassId pod, NodeId node);
   void ScoreByPolicy(const SchedulingRules& rules, PodClassId pod);
   void ScoreByKube(const SchedulingRules& rules, PodClassId pod);
   void Judge(const SchedulingRules& rules, PodClassId pod, NodeId policy, NodeId baseline,
@@ -158,7 +160,7 @@ class PlacementComparer final : public SchedulingObserver {
   std::vector<PlacementComparison> rows_;
   std::vector<PlacementOutcome> outcomes_;
   Instant flushed_;
-  NodeObjective objective_;
+  std::unique_ptr<LiveCluster> cluster_;
   Feasibility feasibility_;
   KubeScores kube_;
   std::vector<double> policy_scores_, kube_scores_;

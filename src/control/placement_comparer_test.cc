@@ -43,7 +43,9 @@ class PlacementComparerTest : public ::testing::Test {
         comparer({.scheduler_name = "rudderfish",
                   .objective = Objective::Of(ObjectiveTerm::kUtilisation),
                   .objective_text = "utilisation"},
-                 &clock, *NodeScorerNamed("most-allocated"), &scheduler, &list) {
+                 &clock, *NodeScorerNamed("most-allocated"),
+                 std::make_unique<LiveCluster>(PlacementFacts(), std::string(kNodeTypeLabel)),
+                 &scheduler, &list) {
     comparer.SetComparing(Comparing::kShadow);
     for (const char* name : {"a", "b", "c"}) comparer.NodeSeen(Node(name));
     clock.Advance(seconds(10));

@@ -18,10 +18,11 @@ namespace rudderfish {
 
 // Whose choice was carried out.
 enum class ComparisonGroup {
-  kShadow,   // Another scheduler's.
-  kAdvice,   // Nobody's yet: it waits, and its owner is told of ours.
-  kCanary,   // The policy's.
-  kControl,  // kube-default's, by us, beside a canary.
+  kShadow,    // Another scheduler's.
+  kAdvice,    // Nobody's yet: it waits, and its owner is told of ours.
+  kCanary,    // The policy's.
+  kControl,   // kube-default's, by us, beside a canary.
+  kEnforced,  // The policy's, which places all.
 };
 
 // Whether our rules allow the node that another scheduler chose.

@@ -38,6 +38,8 @@ std::string_view NameOf(ComparisonGroup group) {
       return "advice";
     case ComparisonGroup::kCanary:
       return "canary";
+    case ComparisonGroup::kEnforced:
+      return "enforced";
     case ComparisonGroup::kControl:
       break;
   }

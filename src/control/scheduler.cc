@@ -305,8 +305,16 @@ bool Scheduler::Refuse(const std::string& key, std::string message, RejectionMas
   return is_new;
 }
 
-ChoiceGroup Scheduler::GroupOf(const Waiting& waiting) const {
-  if (share_ <= 0 || share_ >= 1 || waiting.is_opted_out) return ChoiceGroup::kNone;
+ChoiceGroup Scheduler::GroupOf(const Waiting& waiting) {
+  if (share_ <= 0 || waiting.is_opted_out) return ChoiceGroup::kNone;
+  if (share_ >= 1) {
+    const Instant now = clock_->Now();
+    if (now - told_since_ >= std::chrono::seconds(1)) {
+      told_since_ = now;
+      told_ = 0;
+    }
+    return ++told_ <= options_.enforced_told ? ChoiceGroup::kEnforced : ChoiceGroup::kNone;
+  }
   return IsInShare(waiting.id.uid, share_) ? ChoiceGroup::kCanary : ChoiceGroup::kControl;
 }
 
@@ -316,8 +324,15 @@ NodeId Scheduler::Choose(const SchedulingRules& rules, PodClassId pod, const Wai
   const ChoiceGroup group = GroupOf(waiting);
   const bool is_policys = group == ChoiceGroup::kCanary || (share_ >= 1 && !waiting.is_opted_out);
   NodeScorer* scorer = is_policys ? scorer_.get() : baseline_.get();
-  row->policy = scorer->name();
   scorer->Score(rules, pod, feasibility_, &scores_);
+  row->policy = scorer->scored_by();
+  if (is_policys) {
+    ++counts_.by_policy;
+    if (scorer->stepped_back() != StepBack::kNone) {
+      ++counts_.stepped_back[static_cast<size_t>(scorer->stepped_back())];
+      row->reason = scorer->WhySteppedBack();
+    }
+  }
   NodeId chosen = kNone;
   uint32_t equals = 0;
   const auto kept = static_cast<size_t>(options_.alternatives_kept);

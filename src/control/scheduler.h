@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <set>
@@ -68,6 +68,7 @@ struct SchedulerOptions {
   Duration conflict_limit = std::chrono::seconds(5);      // The same, where there was a conflict.
   Duration repeat = std::chrono::seconds(1);              // Of a binding that is unclear.
   int alternatives_kept = 3;                              // In the journal.
+  int enforced_told = 20;                                 // A second, while the policy places all.
   uint64_t seed = 1;                                      // Of who is taken among equals.
 };
 
@@ -80,6 +81,8 @@ struct SchedulerCounts {
   int64_t unconfirmed = 0;      // Bindings that the cluster did not show in time.
   int64_t bound_elsewhere = 0;  // Our pods that somebody else gave a node.
   int64_t lost_races = 0;       // Times that a node was found to hold more than it has.
+  int64_t by_policy = 0;        // Choices that were the policy's to make; of them:
+  std::array<int64_t, kStepBackNames.size()> stepped_back{};
 };
 
 class Scheduler final : public SchedulingObserver {
@@ -101,7 +104,7 @@ class Scheduler final : public SchedulingObserver {
   }
 
   // The policy places this share of the pods, kube-default the others and those that are opted out.
-  // Between 0 and 1 that is a canary, of whose choices `on_choice` is told.
+  // Between 0 and 1 that is a canary, of whose choices `on_choice` is told; at 1 of some.
   void SetShare(double share) { share_ = share; }
   void OnChoice(std::function<void(const OwnChoice&)> callback) {
     on_choice_ = std::move(callback);
@@ -116,7 +119,6 @@ class Scheduler final : public SchedulingObserver {
 
   // Writes down what is not written yet of what came of decisions.
   Result<void> WriteEnds();
-
   bool is_idle() const { return bindings_.empty(); }
   SchedulingTables& tables() { return tables_; }
   const SchedulingQueue& queue() const { return queue_; }
@@ -147,7 +149,6 @@ class Scheduler final : public SchedulingObserver {
     RejectionMask refused_by = 0;
     uint64_t left = 0, placed = 0;  // Of freed_ and placed_ when it was found.
   };
-
   void Want(const ObservedPod& pod, const std::string& key);
   void Settle(const ObservedPod& pod, const std::string& key);
   void Unassume(const std::string& key);
@@ -158,7 +159,7 @@ class Scheduler final : public SchedulingObserver {
               PlacementRow* row);
   NodeId Choose(const SchedulingRules& rules, PodClassId pod, const Waiting& waiting,
                 PlacementRow* row);
-  ChoiceGroup GroupOf(const Waiting& waiting) const;
+  ChoiceGroup GroupOf(const Waiting& waiting);
   const Hopeless* KnownHopeless(PodClassId pod);
   void Send(const std::string& key);
   void Answered(const std::string& key, const PodIdentity& id, BindingOutcome outcome,
@@ -189,6 +190,8 @@ class Scheduler final : public SchedulingObserver {
   std::vector<PlacementEnd> ends_;
   std::vector<PlacementRow> batch_;
   Rng rng_;
+  Instant told_since_;  // A second's beginning,
+  int told_ = 0;        // and how many enforced choices were told in it.
   Feasibility feasibility_;
   std::vector<double> scores_;
   SchedulerCounts counts_;

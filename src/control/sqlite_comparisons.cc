@@ -17,8 +17,8 @@ std::optional<std::string> UnlessEmpty(const std::string& text) {
 }
 
 ComparisonGroup GroupNamed(std::string_view name) {
-  for (const auto group :
-       {ComparisonGroup::kShadow, ComparisonGroup::kAdvice, ComparisonGroup::kCanary}) {
+  for (const auto group : {ComparisonGroup::kShadow, ComparisonGroup::kAdvice,
+                           ComparisonGroup::kCanary, ComparisonGroup::kEnforced}) {
     if (NameOf(group) == name) return group;
   }
   return ComparisonGroup::kControl;
@@ -42,12 +42,7 @@ MeanSum SumAt(const Statement& select, int column) {
 
 Result<void> SqliteJournal::AppendComparisons(std::span<const PlacementComparison> rows,
                                               std::span<const PlacementOutcome> outcomes) {
-  TRY(MindSize());
-  TRY(Exec("BEGIN IMMEDIATE"));
-  Result<void> written = InsertComparisons(rows, outcomes);
-  if (written) written = Exec("COMMIT");
-  if (!written) sqlite3_exec(database_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
-  return written;
+  return CommitUnawaited([&] { return InsertComparisons(rows, outcomes); });
 }
 
 Result<void> SqliteJournal::InsertComparisons(std::span<const PlacementComparison> rows,

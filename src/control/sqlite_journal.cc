@@ -253,12 +253,20 @@ Result<void> SqliteJournal::AppendEvidence(const EvidenceRow& row) {
 
 Result<void> SqliteJournal::AppendPlacements(std::span<PlacementRow> rows,
                                              std::span<const PlacementEnd> ends) {
+  return CommitUnawaited([&] { return InsertPlacements(rows, ends); });
+}
+
+// A pod does not wait for the disk: what is committed outlives this process, and after a power
+// failure the cluster itself knows where pods are.
+Result<void> SqliteJournal::CommitUnawaited(const std::function<Result<void>()>& insert) {
   TRY(MindSize());
-  TRY(Exec("BEGIN IMMEDIATE"));
-  Result<void> written = InsertPlacements(rows, ends);
+  TRY(Exec("PRAGMA synchronous = NORMAL"));
+  Result<void> written = Exec("BEGIN IMMEDIATE");
+  if (written) written = insert();
   if (written) written = Exec("COMMIT");
   // A commit that failed, on a full disk say, may have left the transaction open.
   if (!written) sqlite3_exec(database_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
+  TRY(Exec("PRAGMA synchronous = FULL"));
   return written;
 }
 

@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "learn/environment.h"
+#include "policy/placement_facts.h"
 #include "policy/placement_registry.h"
 #include "scenario/scenario.h"
 #include "sim/lifecycle.h"
@@ -36,6 +37,8 @@ namespace rudderfish {
 struct PlacementWorld {
   std::shared_ptr<const Scenario> scenario;
   PlacementTask task;
+  PlacementFacts facts;      // Which a live cluster does not tell.
+  Familiarity seen;          // Between what the features of its questions lie.
   PlacementMix reference{};  // The best mix found on training seeds.
   std::string heuristic;     // The best of PlacementHeuristics on them.
   double horizon_s = 1;      // Of discounting.

@@ -22,6 +22,7 @@ constexpr int kTrialsARound = 8;
 constexpr int64_t kPodsOfAllTrials = 1'200'000;  // Fewer rounds where episodes are long.
 constexpr int kRoundsMax = 10, kRoundsMin = 2;
 constexpr double kSmallWeight = 0.1;
+constexpr int64_t kQuestionsKept = 200;  // Of an episode, of which ranges of features are made.
 
 struct Trial {
   PlacementPolicy policy;
@@ -53,6 +54,10 @@ class Trials {
     return {};
   }
 
+  // What questions the same episodes ask, placed by each of these.
+  Familiarity Look(const PlacementTask& task, const std::vector<PlacementPolicy>& policies,
+                   int64_t questions);
+
   const LifecycleMetrics& last() const { return last_; }
 
  private:
@@ -61,6 +66,35 @@ class Trials {
   std::vector<std::unique_ptr<Lifecycle>> worlds_;
   LifecycleMetrics last_;
 };
+
+Familiarity Trials::Look(const PlacementTask& task, const std::vector<PlacementPolicy>& policies,
+                         int64_t questions) {
+  const int64_t stride = std::max<int64_t>(1, questions / kQuestionsKept);
+  std::vector<FamiliaritySample> samples(kTrialEpisodes);
+  pool_->ParallelFor(kTrialEpisodes, [&](int episode, int) {
+    PlacementSpace space;
+    GraphBatch batch{.widths = PlacementTask::kWidths};
+    for (const PlacementPolicy& policy : policies) {
+      const PlacementRule rule = policy.start();
+      int64_t asked = 0;
+      const auto watched = [&](const PlacementQuestion& question) {
+        const NodeId node = rule(question);
+        if (node == kNone || asked++ % stride != 0) return node;
+        task.Space(question, {}, &space);
+        batch.Clear();
+        task.Encode(question, space, &batch);
+        samples[episode].Add(batch, space.candidate_of[node]);
+        return node;
+      };
+      const auto ran =
+          RunPlacement(watched, TrialSeed(scenario_->seed, episode), worlds_[episode].get());
+      CHECK(ran.has_value());  // It has run before.
+    }
+  });
+  FamiliaritySample all;
+  for (const FamiliaritySample& sample : samples) all.Append(sample);
+  return all.Ranges();
+}
 
 // A step away from the best so far: some weights changed, never all.
 PlacementMix Mutated(const PlacementMix& from, Rng* rng) {
@@ -98,7 +132,10 @@ Result<PlacementWorld> PlacementWorld::Make(std::shared_ptr<const Scenario> scen
                 "or name one by --objective",
                 scenario->name);
   }
-  PlacementWorld made{.scenario = scenario, .task = PlacementTask(*scenario->objective)};
+  PlacementWorld made{.scenario = scenario,
+                      .task = PlacementTask(*scenario->objective),
+                      .facts = {.types = {}, .laws = PlacementLawsOf(*scenario)}};
+  for (const NodeKind& kind : scenario->catalog->kinds) made.facts.types.push_back(kind.name);
   Trials trials(scenario, pool);
   double least = std::numeric_limits<double>::infinity();
   for (const std::string_view name : PlacementHeuristics()) {
@@ -141,6 +178,10 @@ Result<PlacementWorld> PlacementWorld::Make(std::shared_ptr<const Scenario> scen
   double most = 0;
   for (const double weight : made.reference) most = std::max(most, std::abs(weight));
   for (double& weight : made.reference) weight /= most;
+  std::vector<PlacementPolicy> lookers{MixedPlacement("mixed", made.task, made.reference)};
+  for (const std::string_view name : PlacementHeuristics())
+    lookers.push_back(*MakePlacementPolicy(name, made.task));
+  made.seen = trials.Look(made.task, lookers, made.questions);
   return made;
 }
 

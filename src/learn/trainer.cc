@@ -404,6 +404,8 @@ Result<void> Trainer::CheckDescription(const nn::SafetensorsFile& file) const {
 void Trainer::Describe(nn::SafetensorsFile* file) const {
   if (worlds_->first().places()) {
     DescribePlacement(worlds_->first().placement->task, file);
+    if (const PlacementFacts* facts = worlds_->FactsOfAll()) DescribePlacementWorld(*facts, file);
+    AddFamiliarity(worlds_->SeenByAll(), file);
   } else if (worlds_->first().scales()) {
     DescribeScaling(job_.options.scaling->violations_max, verdict_, file);
   } else {

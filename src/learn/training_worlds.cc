@@ -22,6 +22,21 @@ Result<void> TrainingWorlds::AddPlacement(std::shared_ptr<const Scenario> scenar
   return {};
 }
 
+const PlacementFacts* TrainingWorlds::FactsOfAll() const {
+  if (placements_.empty()) return nullptr;
+  const PlacementFacts* first = &placements_[0]->facts;
+  for (const auto& placement : placements_) {
+    if (!(placement->facts == *first)) return nullptr;
+  }
+  return first;
+}
+
+Familiarity TrainingWorlds::SeenByAll() const {
+  Familiarity all;
+  for (const auto& placement : placements_) all.Join(placement->seen);
+  return all;
+}
+
 Result<void> TrainingWorlds::AddScaling(std::shared_ptr<const Scenario> scenario,
                                         const ScalingTraining& scaling, int threads) {
   if (scenario->load == nullptr) {

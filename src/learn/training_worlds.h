@@ -34,6 +34,9 @@ class TrainingWorlds {
   std::span<const TrainingWorld> list() const { return list_; }
   std::span<const TrainingWorld> originals() const { return originals_; }
   const TrainingWorld& first() const { return originals_[0]; }
+  // Of placing: what all worlds agree on that clusters do not tell; nullptr: they do not agree.
+  const PlacementFacts* FactsOfAll() const;
+  Familiarity SeenByAll() const;
   const Task& task() const { return *tasks_[0]; }  // REQUIRES: first().moves().
 
  private:

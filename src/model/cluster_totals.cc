@@ -14,6 +14,17 @@ constexpr double kMillion = 1e6;
 
 int64_t Rounded(double value) { return std::llround(value); }
 
+// So many whole devices more in use, or fewer (below 0); no more than there are.
+Devices WithWholeTaken(Devices devices, int count) {
+  for (int i = 0; i < devices.count && count != 0; ++i) {
+    int16_t& free = devices.free_millis[i];
+    if (count > 0 ? free != kDeviceMillis : free == kDeviceMillis) continue;
+    free = static_cast<int16_t>(count > 0 ? 0 : kDeviceMillis);
+    count += count > 0 ? -1 : 1;
+  }
+  return devices;
+}
+
 double Ratio(int64_t part, int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
@@ -165,6 +176,37 @@ void ClusterTotals::NodeChanged(NodeId node) {
   sums_.Add(of_node_[node], -1);
   of_node_[node] = OfNode(node, state_->nodes.free[node], DevicesOf(node), 0);
   sums_.Add(of_node_[node], 1);
+}
+
+void ClusterTotals::NodeReplaced(NodeId node, int pods) {
+  CHECK_EQ(laws_->users, kNone);
+  pods_on_[node] = pods;
+  sums_.Add(of_node_[node], -1);
+  of_node_[node] = OfNode(node, state_->nodes.free[node], DevicesOf(node), pods);
+  sums_.Add(of_node_[node], 1);
+}
+
+ClusterTerms ClusterTotals::After(std::span<const PodChange> changes) const {
+  CHECK_EQ(laws_->users, kNone);
+  Sums sums = sums_;
+  for (size_t i = 0; i < changes.size(); ++i) {
+    const NodeId node = changes[i].node;
+    const auto is_same = [&](const PodChange& other) { return other.node == node; };
+    if (std::any_of(changes.begin(), changes.begin() + static_cast<long>(i), is_same)) continue;
+    Resources free = state_->nodes.free[node];
+    Devices devices = DevicesOf(node);
+    int pods = pods_on_[node];
+    for (const PodChange& one : changes.subspan(i)) {
+      if (!is_same(one)) continue;
+      free.cpu_millis -= one.pods * one.held.cpu_millis;
+      free.memory_bytes -= one.pods * one.held.memory_bytes;
+      devices = WithWholeTaken(devices, one.pods * one.devices);
+      pods += one.pods;
+    }
+    sums.Add(of_node_[node], -1);
+    sums.Add(OfNode(node, free, devices, pods), 1);
+  }
+  return TermsOf(sums);
 }
 
 ClusterTerms ClusterTotals::Try(WorkloadId workload, NodeId node) const {

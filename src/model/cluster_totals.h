@@ -49,6 +49,14 @@ struct ClusterTerms {
   double latency_penalty = 0;  // Mean of PlacementLaws::Penalty over them.
 };
 
+// Pods more (1) or less (-1) on a node.
+struct PodChange {
+  NodeId node = kNone;
+  int pods = 1;
+  Resources held;   // By each of them.
+  int devices = 0;  // Whole ones, by each of them.
+};
+
 // What placement depends on beside the State.
 struct PlacementLaws {
   std::vector<NodeCosts> costs;  // [kind]; empty: nothing costs.
@@ -58,6 +66,8 @@ struct PlacementLaws {
   // Of a pod at this latency: 0 within its soft limit, 1/2 between soft and hard, 1 beyond (1 - r3
   // of the EL-RL reward); without limits latency / worst latency of the network from the users.
   static double Penalty(const LatencyLimits& limits, double latency_ms, double worst_ms);
+
+  bool operator==(const PlacementLaws&) const = default;
 };
 
 class ClusterTotals {
@@ -72,6 +82,10 @@ class ClusterTotals {
   // After a node was lost or came back. REQUIRES: it has no pods.
   void NodeChanged(NodeId node);
 
+  // What is free of the node, or whether it is ready, has been written anew; so many pods are there
+  // now. For whoever does not know whose they are. REQUIRES: users are nowhere.
+  void NodeReplaced(NodeId node, int pods);
+
   // After the network changed.
   void LatencyChanged();
 
@@ -80,6 +94,10 @@ class ClusterTotals {
 
   // What Now would be after one pod more, without placing it. REQUIRES: HasRoom.
   ClusterTerms Try(WorkloadId workload, NodeId node) const;
+
+  // What Now would be after a few such changes; those of one node add up. Nodes that are lost do
+  // not count. REQUIRES: users are nowhere.
+  ClusterTerms After(std::span<const PodChange> changes) const;
 
   const PlacementLaws& laws() const { return *laws_; }
   int PodsOn(NodeId node) const { return pods_on_[node]; }

@@ -28,9 +28,13 @@ struct PodShapes {
     DeviceRequest devices;
     NodeKindSet node_kinds = kAnyKind;
     int64_t weight = 1;
+
+    bool operator==(const Shape&) const = default;
   };
   std::vector<Shape> shapes;
   int64_t total_weight = 0;
+
+  bool operator==(const PodShapes&) const = default;
 
   // REQUIRES: weight >= 0; one of 0 adds nothing. At most kMaxWeight in all.
   void Add(const Workload& workload, int64_t weight);

@@ -18,6 +18,7 @@ int64_t AmountOf(const ScalarAmounts& amounts, std::string_view name) {
 }  // namespace
 
 void NodeTable::Reset(std::vector<SchedulingNode> nodes) {
+  ++version_;
   nodes_ = std::move(nodes);
   by_name_.clear();
   resource_rows_.clear();
@@ -57,6 +58,7 @@ void NodeTable::SetAllocatable(int row, NodeId node, int64_t amount) {
 }
 
 NodeTable::ImagesAre NodeTable::Replace(NodeId id, SchedulingNode node) {
+  ++version_;
   SchedulingNode& old = nodes_[id];
   CHECK(old.name == node.name);
   SetAllocatable(kCpu, id, node.allocatable.cpu_millis);
@@ -91,6 +93,11 @@ int NodeTable::ResourceRow(const std::string& name) {
   }
   row.free = row.allocatable;
   return at->second;
+}
+
+int NodeTable::FindResource(const std::string& name) const {
+  const auto at = resource_rows_.find(name);
+  return at == resource_rows_.end() ? kNone : at->second;
 }
 
 int NodeTable::KeyRow(const std::string& topology_key) {

@@ -39,12 +39,16 @@ class NodeTable {
   enum class ImagesAre { kSame, kChanged };
   ImagesAre Replace(NodeId id, SchedulingNode node);
 
+  // Another number once nodes themselves have changed: which there are, what they offer, labels.
+  uint64_t version() const { return version_; }
+
   int size() const { return static_cast<int>(nodes_.size()); }
   const SchedulingNode& node(NodeId node) const { return nodes_[node]; }
   NodeId Find(std::string_view name) const;  // kNone: there is none of that name.
 
   // The row of a resource or key, made on first use.
   int ResourceRow(const std::string& name);
+  int FindResource(const std::string& name) const;  // kNone: nobody has asked for that row yet.
   int KeyRow(const std::string& topology_key);
 
   const TopologyDomains& domains(int key_row) const { return keys_[key_row]; }
@@ -83,6 +87,7 @@ class NodeTable {
   int32_t DomainOf(const SchedulingNode& node, int key_row);
   void AddImages(NodeId node);
 
+  uint64_t version_ = 0;
   std::vector<SchedulingNode> nodes_;
   std::unordered_map<std::string, NodeId> by_name_;
   std::unordered_map<std::string, int> resource_rows_, key_rows_;

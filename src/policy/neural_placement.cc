@@ -8,17 +8,29 @@
 #include "policy/neural.h"
 
 namespace rudderfish {
+namespace {
+
+constexpr const char* kSeenCandidates = "seen.candidate";
+constexpr const char* kSeenContexts = "seen.context";
+
+}  // namespace
 
 NeuralPlacement::NeuralPlacement(const PlacementTask& task,
                                  std::shared_ptr<const nn::CandidateNet> net,
-                                 const PlacementMix& added)
-    : task_(task), net_(std::move(net)), added_(added), workspace_(nn::Workspace::Keep::kNothing) {
+                                 const PlacementMix& added,
+                                 std::shared_ptr<const Familiarity> familiarity)
+    : task_(task),
+      net_(std::move(net)),
+      added_(added),
+      familiarity_(std::move(familiarity)),
+      workspace_(nn::Workspace::Keep::kNothing) {
   batch_.widths = PlacementTask::kWidths;
 }
 
 int NeuralPlacement::Choose(const PlacementQuestion& question, std::span<const uint8_t> allowed) {
   task_.Space(question, allowed, &space_);
   const auto count = static_cast<size_t>(space_.count());
+  chosen_ = -1;
   if (count == 0) return -1;
   batch_.Clear();
   task_.Encode(question, space_, &batch_);
@@ -30,7 +42,23 @@ int NeuralPlacement::Choose(const PlacementQuestion& question, std::span<const u
     for (int s = 0; s < kPlacementScores; ++s)
       logits[i] += static_cast<float>(added_[s]) * space_.candidates[i].score[s];
   }
-  return static_cast<int>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  chosen_ = static_cast<int>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  return chosen_;
+}
+
+Strangeness NeuralPlacement::strangeness() const {
+  if (familiarity_ == nullptr || chosen_ < 0) return {};
+  const auto width = static_cast<size_t>(batch_.widths.candidate);
+  const std::span<const float> rows(batch_.candidates);
+  return StrangenessOf(*familiarity_, rows.subspan(static_cast<size_t>(chosen_) * width, width),
+                       std::span<const float>(batch_.context));
+}
+
+std::span<const double> NeuralPlacement::Rate(const PlacementQuestion& question,
+                                              std::span<const uint8_t> allowed) {
+  Choose(question, allowed);
+  rates_.assign(scores().begin(), scores().end());
+  return rates_;
 }
 
 void DescribePlacement(const PlacementTask& task, nn::SafetensorsFile* file) {
@@ -39,7 +67,42 @@ void DescribePlacement(const PlacementTask& task, nn::SafetensorsFile* file) {
   file->SetMetadata("objective", ObjectiveText(task.objective()));
 }
 
-Result<void> CheckPlacement(const nn::SafetensorsFile& file, const PlacementTask& task) {
+void DescribePlacementWorld(const PlacementFacts& facts, nn::SafetensorsFile* file) {
+  file->SetMetadata("world", FactsText(facts));
+}
+
+void AddFamiliarity(const Familiarity& familiarity, nn::SafetensorsFile* file) {
+  const auto add = [&](const char* name, const Familiarity::Ranges& ranges) {
+    std::vector<float> both = ranges.low;
+    both.insert(both.end(), ranges.high.begin(), ranges.high.end());
+    file->Add<float>(name, {2, static_cast<int64_t>(ranges.low.size())}, both);
+  };
+  add(kSeenCandidates, familiarity.candidate);
+  add(kSeenContexts, familiarity.context);
+}
+
+Result<Familiarity> StoredFamiliarity(const nn::SafetensorsFile& file) {
+  Familiarity familiarity;
+  if (!file.Has(kSeenContexts)) return familiarity;
+  const auto read = [&](const char* name, size_t features,
+                        Familiarity::Ranges* ranges) -> Result<void> {
+    std::vector<float> both(2 * features);
+    TRY(file.CopyTo<float>(name, {2, static_cast<int64_t>(features)}, both));
+    ranges->low.assign(both.begin(), both.begin() + static_cast<long>(features));
+    ranges->high.assign(both.begin() + static_cast<long>(features), both.end());
+    for (size_t i = 0; i < features; ++i) {
+      if (ranges->low[i] <= ranges->high[i]) continue;  // Not so for NaN, either.
+      return Fail(ErrorCode::kCorruption, "{}: {}: feature {} has no range", file.source_name(),
+                  name, i);
+    }
+    return {};
+  };
+  TRY(read(kSeenCandidates, PlacementTask::Features().candidate.size(), &familiarity.candidate));
+  TRY(read(kSeenContexts, PlacementTask::Features().context.size(), &familiarity.context));
+  return familiarity;
+}
+
+Result<void> CheckIsPlacement(const nn::SafetensorsFile& file) {
   TRY_ASSIGN(const std::string name, file.Metadata("task"));
   if (name != PlacementTask::kName) {
     return Fail(ErrorCode::kFailedPrecondition, "{}: trained for the task {}, not {}",
@@ -52,6 +115,11 @@ Result<void> CheckPlacement(const nn::SafetensorsFile& file, const PlacementTask
                 "train anew",
                 file.source_name(), features, PlacementTask::FeatureHash());
   }
+  return {};
+}
+
+Result<void> CheckPlacement(const nn::SafetensorsFile& file, const PlacementTask& task) {
+  TRY(CheckIsPlacement(file));
   TRY_ASSIGN(const std::string objective, file.Metadata("objective"));
   if (objective != ObjectiveText(task.objective())) {
     return Fail(ErrorCode::kFailedPrecondition,
@@ -62,8 +130,8 @@ Result<void> CheckPlacement(const nn::SafetensorsFile& file, const PlacementTask
   return {};
 }
 
-Result<std::shared_ptr<const nn::CandidateNet>> LoadPlacementNet(const std::filesystem::path& path,
-                                                                 const PlacementTask& task) {
+Result<PlacementNet> LoadPlacementNet(const std::filesystem::path& path,
+                                      const PlacementTask& task) {
   TRY_ASSIGN(const std::filesystem::path checkpoint, CheckpointOf(path));
   TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(checkpoint));
   TRY(CheckPlacement(file, task));
@@ -75,7 +143,8 @@ Result<std::shared_ptr<const nn::CandidateNet>> LoadPlacementNet(const std::file
   }
   auto net = std::make_shared<nn::CandidateNet>(shape);
   TRY(nn::LoadNet(file, net.get()));
-  return std::shared_ptr<const nn::CandidateNet>(std::move(net));
+  TRY_ASSIGN(Familiarity familiarity, StoredFamiliarity(file));
+  return PlacementNet{std::move(net), std::make_shared<const Familiarity>(std::move(familiarity))};
 }
 
 }  // namespace rudderfish

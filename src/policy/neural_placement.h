@@ -11,7 +11,9 @@
 #include "nn/candidate_net.h"
 #include "nn/safetensors.h"
 #include "nn/workspace.h"
-#include "policy/placement_rules.h"
+#include "policy/familiarity.h"
+#include "policy/placement_facts.h"
+#include "policy/placement_registry.h"
 #include "task/placement.h"
 
 // A learned way to place pods: the network's most likely candidate, if wanted with a mix of simple
@@ -23,36 +25,56 @@
 
 namespace rudderfish {
 
-class NeuralPlacement {
+class NeuralPlacement final : public PlacementRater {
  public:
   NeuralPlacement(const PlacementTask& task, std::shared_ptr<const nn::CandidateNet> net,
-                  const PlacementMix& added = {});
+                  const PlacementMix& added = {},
+                  std::shared_ptr<const Familiarity> familiarity = nullptr);
 
   // Which of space() it is, or -1 where the pod may run nowhere. `allowed`: PlacementTask::Space.
   int Choose(const PlacementQuestion& question, std::span<const uint8_t> allowed = {});
 
   // Of the last question. Larger is better; one a candidate.
-  const PlacementSpace& space() const { return space_; }
+  const PlacementSpace& space() const override { return space_; }
   std::span<const float> scores() const {
     return std::span(logits_).first(static_cast<size_t>(space_.count()));
   }
+
+  // Chooses, and says how good each candidate is.
+  std::span<const double> Rate(const PlacementQuestion& question,
+                               std::span<const uint8_t> allowed) override;
+  Strangeness strangeness() const override;
 
  private:
   PlacementTask task_;
   std::shared_ptr<const nn::CandidateNet> net_;
   PlacementMix added_;
+  std::shared_ptr<const Familiarity> familiarity_;  // May be none.
+  int chosen_ = -1;
   PlacementSpace space_;
   GraphBatch batch_;
   nn::Workspace workspace_;
   std::vector<float> logits_;
+  std::vector<double> rates_;
 };
 
-// What a checkpoint must agree on with what is to be done.
+// What a checkpoint must agree on with what is to be done; and what its world was, for clusters
+// that do not say it (policy/placement_facts.h).
 void DescribePlacement(const PlacementTask& task, nn::SafetensorsFile* file);
+void DescribePlacementWorld(const PlacementFacts& facts, nn::SafetensorsFile* file);
+Result<void> CheckIsPlacement(const nn::SafetensorsFile& file);  // Of this task, these features.
 Result<void> CheckPlacement(const nn::SafetensorsFile& file, const PlacementTask& task);
 
+// Which questions it has seen, as tensors; of a checkpoint without them, an empty one.
+void AddFamiliarity(const Familiarity& familiarity, nn::SafetensorsFile* file);
+Result<Familiarity> StoredFamiliarity(const nn::SafetensorsFile& file);
+
+struct PlacementNet {
+  std::shared_ptr<const nn::CandidateNet> net;
+  std::shared_ptr<const Familiarity> familiarity;
+};
+
 // `path`: a checkpoint or a run folder (CheckpointOf).
-Result<std::shared_ptr<const nn::CandidateNet>> LoadPlacementNet(const std::filesystem::path& path,
-                                                                 const PlacementTask& task);
+Result<PlacementNet> LoadPlacementNet(const std::filesystem::path& path, const PlacementTask& task);
 
 }  // namespace rudderfish

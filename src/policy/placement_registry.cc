@@ -20,7 +20,7 @@ constexpr std::string_view kHeuristics[] = {"kube-default", "least-allocated", "
                                             "round-robin", "greedy"};
 constexpr std::string_view kMixed = "mixed:";
 
-class MixedRule {
+class MixedRule final : public PlacementRater {
  public:
   MixedRule(const PlacementTask& task, const PlacementMix& mix) : task_(task), mix_(mix) {}
 
@@ -30,10 +30,40 @@ class MixedRule {
     return best < 0 ? kNone : space_.candidates[best].node;
   }
 
+  std::span<const double> Rate(const PlacementQuestion& question,
+                               std::span<const uint8_t> allowed) override {
+    task_.Space(question, allowed, &space_);
+    rates_.clear();
+    for (const PlacementCandidate& one : space_.candidates) rates_.push_back(MixOf(one, mix_));
+    return rates_;
+  }
+  const PlacementSpace& space() const override { return space_; }
+
  private:
   PlacementTask task_;
   PlacementMix mix_;
   PlacementSpace space_;
+  std::vector<double> rates_;
+};
+
+// By the objective alone.
+class GreedyRater final : public PlacementRater {
+ public:
+  explicit GreedyRater(const PlacementTask& task) : task_(task) {}
+
+  std::span<const double> Rate(const PlacementQuestion& question,
+                               std::span<const uint8_t> allowed) override {
+    task_.Space(question, allowed, &space_);
+    rates_.clear();
+    for (const PlacementCandidate& one : space_.candidates) rates_.push_back(-one.cost);
+    return rates_;
+  }
+  const PlacementSpace& space() const override { return space_; }
+
+ private:
+  PlacementTask task_;
+  PlacementSpace space_;
+  std::vector<double> rates_;
 };
 
 Result<PlacementMix> ParseMix(std::string_view spec, std::string_view text) {
@@ -62,18 +92,26 @@ Result<PlacementMix> ParseMix(std::string_view spec, std::string_view text) {
   return mix;
 }
 
-Result<PlacementPolicy> LearnedPlacement(std::string_view spec, std::string_view path,
-                                         const PlacementTask& task, const PlacementMix& added) {
-  TRY_ASSIGN(const std::shared_ptr<const nn::CandidateNet> net,
-             LoadPlacementNet(std::filesystem::path(path), task));
-  return PlacementPolicy{.name = std::string(spec), .start = [task, net, added]() -> PlacementRule {
-                           const auto learned = std::make_shared<NeuralPlacement>(task, net, added);
-                           return [learned](const PlacementQuestion& question) {
-                             const int choice = learned->Choose(question);
-                             return choice < 0 ? kNone : learned->space().candidates[choice].node;
-                           };
-                         }};
+Result<PlacementPolicy> MakeLearned(std::string_view spec, std::string_view path,
+                                    const PlacementTask& task, const PlacementMix& added) {
+  TRY_ASSIGN(const PlacementNet loaded, LoadPlacementNet(std::filesystem::path(path), task));
+  const auto& net = loaded.net;
+  PlacementPolicy policy{.name = std::string(spec), .mix = added};
+  policy.start = [task, net, added]() -> PlacementRule {
+    const auto learned = std::make_shared<NeuralPlacement>(task, net, added);
+    return [learned](const PlacementQuestion& question) {
+      const int choice = learned->Choose(question);
+      return choice < 0 ? kNone : learned->space().candidates[choice].node;
+    };
+  };
+  policy.knows_its_questions = !loaded.familiarity->empty();
+  policy.rate = [task, loaded, added]() -> std::unique_ptr<PlacementRater> {
+    return std::make_unique<NeuralPlacement>(task, loaded.net, added, loaded.familiarity);
+  };
+  return policy;
 }
+
+}  // namespace
 
 bool LooksLikeARun(std::string_view text) {
   std::error_code ignored;
@@ -81,7 +119,15 @@ bool LooksLikeARun(std::string_view text) {
          std::filesystem::exists(std::filesystem::path(text), ignored);
 }
 
-}  // namespace
+std::string_view RunOf(std::string_view spec) {
+  if (spec.starts_with(kMixed)) {
+    const size_t plus = spec.find('+');
+    return plus == std::string_view::npos ? std::string_view() : spec.substr(plus + 1);
+  }
+  const bool is_named =
+      std::find(std::begin(kHeuristics), std::end(kHeuristics), spec) != std::end(kHeuristics);
+  return !is_named && LooksLikeARun(spec) ? spec : std::string_view();
+}
 
 std::vector<std::string_view> PlacementHeuristics() {
   return {std::begin(kHeuristics), std::end(kHeuristics)};
@@ -89,10 +135,15 @@ std::vector<std::string_view> PlacementHeuristics() {
 
 PlacementPolicy MixedPlacement(std::string name, const PlacementTask& task,
                                const PlacementMix& mix) {
-  return {.name = std::move(name), .start = [task, mix]() -> PlacementRule {
-            const auto rule = std::make_shared<MixedRule>(task, mix);
-            return [rule](const PlacementQuestion& question) { return (*rule)(question); };
-          }};
+  PlacementPolicy policy{.name = std::move(name), .mix = mix};
+  policy.start = [task, mix]() -> PlacementRule {
+    const auto rule = std::make_shared<MixedRule>(task, mix);
+    return [rule](const PlacementQuestion& question) { return (*rule)(question); };
+  };
+  policy.rate = [task, mix]() -> std::unique_ptr<PlacementRater> {
+    return std::make_unique<MixedRule>(task, mix);
+  };
+  return policy;
 }
 
 Result<PlacementPolicy> MakePlacementPolicy(std::string_view spec, const PlacementTask& task) {
@@ -100,7 +151,7 @@ Result<PlacementPolicy> MakePlacementPolicy(std::string_view spec, const Placeme
     const size_t plus = spec.find('+');
     TRY_ASSIGN(const PlacementMix mix, ParseMix(spec, spec.substr(0, plus).substr(kMixed.size())));
     if (plus == std::string_view::npos) return MixedPlacement(std::string(spec), task, mix);
-    return LearnedPlacement(spec, spec.substr(plus + 1), task, mix);
+    return MakeLearned(spec, spec.substr(plus + 1), task, mix);
   }
   if (spec == "kube-default") {
     PlacementMix mix{};
@@ -109,12 +160,19 @@ Result<PlacementPolicy> MakePlacementPolicy(std::string_view spec, const Placeme
   }
   const auto known = PlacementRuleNames();
   if (std::find(known.begin(), known.end(), spec) != known.end()) {
-    return PlacementPolicy{.name = std::string(spec),
-                           .start = [name = std::string(spec), task]() -> PlacementRule {
-                             return *PlacementRuleNamed(name, task.objective());
-                           }};
+    PlacementPolicy policy{.name = std::string(spec)};
+    policy.start = [name = policy.name, task]() -> PlacementRule {
+      return *PlacementRuleNamed(name, task.objective());
+    };
+    if (spec == "greedy") {
+      policy.mix[static_cast<int>(PlacementScore::kGreedy)] = 1;
+      policy.rate = [task]() -> std::unique_ptr<PlacementRater> {
+        return std::make_unique<GreedyRater>(task);
+      };
+    }
+    return policy;
   }
-  if (LooksLikeARun(spec)) return LearnedPlacement(spec, spec, task, {});
+  if (LooksLikeARun(spec)) return MakeLearned(spec, spec, task, {});
   return Fail(ErrorCode::kNotFound,
               "no way to place pods, run folder or checkpoint is called `{}`{}; there are {}, "
               "mixed:SCORE=WEIGHT and runs of `train`",

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "policy/familiarity.h"
 #include "policy/placement_rules.h"
 #include "task/placement.h"
 
@@ -21,14 +24,38 @@
 
 namespace rudderfish {
 
+// How good each candidate of a question is. One a thread: it keeps its working space.
+class PlacementRater {
+ public:
+  virtual ~PlacementRater() = default;
+
+  // One a candidate of space(), larger is better; none: the pod may run nowhere. `allowed` is as
+  // PlacementTask::Space takes it. Valid until the next question.
+  virtual std::span<const double> Rate(const PlacementQuestion& question,
+                                       std::span<const uint8_t> allowed) = 0;
+  virtual const PlacementSpace& space() const = 0;
+
+  // Of the last question: how unlike those of training it was, with what was thought best.
+  virtual Strangeness strangeness() const { return {}; }
+};
+
 // Immutable; any thread may start a run of it.
 struct PlacementPolicy {
   std::string name;
   std::function<PlacementRule()> start;  // What one episode is placed by.
+  // The same choices with what they rest on; none: it does not rate (round-robin).
+  std::function<std::unique_ptr<PlacementRater>()> rate;
+  PlacementMix mix{};                // Of simple scores, alone or beside a network.
+  bool knows_its_questions = false;  // Its strangeness says something.
 };
 
 // Those that need nothing, by which learned ones are judged.
 std::vector<std::string_view> PlacementHeuristics();
+
+// Whether a name is a run's or a checkpoint's; and what of a name is, after `mixed:...+`; empty:
+// nothing of it.
+bool LooksLikeARun(std::string_view text);
+std::string_view RunOf(std::string_view spec);
 
 Result<PlacementPolicy> MakePlacementPolicy(std::string_view spec, const PlacementTask& task);
 

@@ -150,7 +150,7 @@ class ConfigReader {
     };
     if (const auto node = map->Optional("placement")) {
       TRY(check(*node));
-      TRY_ASSIGN(config_.placement, ParsePlacement(*node));
+      TRY_ASSIGN(config_.placement, ParsePlacement(*node, folder_));
     }
     if (const auto node = map->Optional("extender")) {
       TRY(check(*node));

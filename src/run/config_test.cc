@@ -144,14 +144,14 @@ TEST(Config, PodsArePlacedOrMovedByOneProcess) {
           .value();
   EXPECT_EQ(config.placement->scheduler_name, "ours");
   EXPECT_EQ(config.placement->mode, Mode::kShadow);
-  EXPECT_EQ(config.placement->objective, Objective::Of(ObjectiveTerm::kBalance));
+  EXPECT_EQ(config.placement->choice.objective, std::nullopt);
   EXPECT_EQ(config.extender->timeout, std::chrono::milliseconds(50));
   EXPECT_EQ(config.extender->limits.cpu, 0.8);
   EXPECT_TRUE(config.applications.empty());
   EXPECT_THAT(Refusal(base + "placement: {}\napplications: [a.yaml]\n"), HasSubstr("moves none"));
   EXPECT_THAT(Refusal(base + "placement: {mode: enforced}\n"), HasSubstr("enforce"));
   EXPECT_THAT(Refusal(base + "placement: {objective: cost}\n"),
-              HasSubstr("a live cluster does not say what cost would be"));
+              HasSubstr("c.yaml:2:24: `placement.objective`: the objective is cost"));
   EXPECT_THAT(Refusal(base + "placement: {objective: balanse}\n"), HasSubstr("balance"));
   EXPECT_THAT(Refusal(base + "placement: {canary: 1}\n"), HasSubstr("placement.canary"));
   EXPECT_THAT(Refusal(base + "placement: {scheduler_name: default-scheduler}\n"),

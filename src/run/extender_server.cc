@@ -26,9 +26,9 @@ constexpr double kShareOfTimeout = 0.9;
 Result<std::unique_ptr<ExtenderServer>> ExtenderServer::Start(
     const ExtenderConfig& config, kube::ApiClient* client, const kube::SchedulingFeed* feed,
     SchedulingTables* tables, const Clock* clock, MetricRegistry* metrics) {
-  TRY_ASSIGN(std::unique_ptr<NodeScorer> scorer, NodeScorerNamed(config.policy));
+  TRY_ASSIGN(const LivePolicy policy, LoadPolicy(config.choice));
   std::unique_ptr<ExtenderServer> made(
-      new ExtenderServer(config, client, feed, tables, std::move(scorer), metrics));
+      new ExtenderServer(config, client, feed, tables, policy.NewScorer(), metrics));
   HttpRoutes routes;
   ExtenderServer* self = made.get();
   routes.Add("POST", "/prioritize",
@@ -131,6 +131,7 @@ HttpResponse ExtenderServer::AnswerTo(const Question& question) {
   const std::shared_ptr<const PodClass> shape = classes_.Shared(std::move(args->shape));
   const Extender::Grades grades = extender_.Prioritize(shape, args->nodes);
   Count(question.verb, grades.abstained.empty() ? "answered" : "abstained").Add();
+  if (grades.stepped_back != StepBack::kNone) StepBackCounter(metrics_, grades.stepped_back).Add();
   response.note = grades.abstained;
   response.body = kube::HostPriorityText(args->nodes, grades.of);
   return response;

@@ -24,6 +24,9 @@
 
 namespace rudderfish {
 
+// rudderfish_placement_fallbacks_total of that reason.
+Counter& StepBackCounter(MetricRegistry* registry, StepBack why);
+
 class ExtenderServer {
  public:
   // All outlive it. Listens at once; questions are answered from within client->Poll.

@@ -7,8 +7,6 @@
 
 #include "base/suggest.h"
 #include "base/units.h"
-#include "control/node_objective.h"
-#include "control/node_scorer.h"
 
 namespace rudderfish {
 namespace {
@@ -19,13 +17,50 @@ constexpr double kTimeoutMsMax = 5000;
 constexpr double kCanaryMin = 0.01;  // A control group is always left.
 constexpr double kCanaryMax = 0.99;
 constexpr size_t kNameMax = 253;
+constexpr double kStrangenessLimit = 1e9;
+constexpr size_t kLabelMax = 317;  // A prefix, a slash, a name.
 
-Result<void> ReadPolicy(YamlMap* map, std::string* policy) {
-  const std::optional<YamlNode> node = map->Optional("policy");
-  if (!node) return {};
-  TRY_ASSIGN(*policy, node->AsString());
-  if (const auto known = NodeScorerNamed(*policy); !known)
-    return node->Refuse(known.error().message);
+// A run folder or a checkpoint, alone or after what is mixed with it, is beside the file.
+enum class Kept { kInItself, kInAFile };
+
+Result<Kept> ReadPolicy(const YamlNode& node, const std::filesystem::path& folder,
+                        PolicyChoice* choice) {
+  choice->policy_node = node;
+  TRY_ASSIGN(const std::string text, node.AsString());
+  choice->policy = text;
+  const size_t plus = text.starts_with("mixed:") ? text.find('+') : std::string::npos;
+  const size_t start = plus == std::string::npos ? 0 : plus + 1;
+  const Result<void> named = CheckLiveName(text);
+  std::error_code ignored;
+  const bool is_run = start > 0 || text.find('/') != std::string::npos ||
+                      text.ends_with(".safetensors") ||
+                      (!named && std::filesystem::exists(folder / text, ignored));
+  if (is_run) {
+    choice->policy = text.substr(0, start) + (folder / text.substr(start)).string();
+    return Kept::kInAFile;
+  }
+  if (!named) return node.Refuse(named.error().message);
+  return Kept::kInItself;
+}
+
+Result<void> ReadChoice(YamlMap* map, const std::filesystem::path& folder, PolicyChoice* choice) {
+  Kept kept = Kept::kInItself;
+  if (const auto policy = map->Optional("policy")) {
+    TRY_ASSIGN(kept, ReadPolicy(*policy, folder, choice));
+  }
+  if (const auto objective = map->Optional("objective")) {
+    choice->objective_node = *objective;
+    TRY_ASSIGN(choice->objective, ParseObjective(*objective));
+  }
+  if (const auto label = map->Optional("node_type_label")) {
+    TRY_ASSIGN(choice->type_label, label->AsString());
+    if (choice->type_label.empty() || choice->type_label.size() > kLabelMax)
+      return label->Expected("the key of a label of nodes");
+  }
+  if (const auto strangeness = map->Optional("strangeness_max")) {
+    TRY_ASSIGN(choice->strangeness_max, strangeness->AsDouble(0, kStrangenessLimit));
+  }
+  if (kept == Kept::kInItself) TRY(LoadPolicy(*choice));
   return {};
 }
 
@@ -34,17 +69,6 @@ Result<void> ReadMode(const YamlNode& node, Mode* mode) {
   const Result<Mode> named = ModeNamed(text);
   if (!named) return node.Refuse(named.error().message);
   *mode = *named;
-  return {};
-}
-
-Result<void> ReadObjective(const YamlNode& node, Objective* objective) {
-  TRY_ASSIGN(*objective, ParseObjective(node));
-  for (int i = 0; i < kObjectiveTerms; ++i) {
-    if (objective->weight[i] == 0 || IsKnownLive(static_cast<ObjectiveTerm>(i))) continue;
-    return node.Refuse(
-        fmt::format("a live cluster does not say what {} would be; there are balance, utilisation",
-                    kObjectiveTermNames[i]));
-  }
   return {};
 }
 
@@ -75,7 +99,7 @@ Result<ServerTlsFiles> ParseTls(const YamlNode& node, const std::filesystem::pat
 
 }  // namespace
 
-Result<PlacementConfig> ParsePlacement(const YamlNode& node) {
+Result<PlacementConfig> ParsePlacement(const YamlNode& node, const std::filesystem::path& folder) {
   PlacementConfig config;
   TRY_ASSIGN(YamlMap map, node.AsMap());
   if (const auto mode = map.Optional("mode")) TRY(ReadMode(*mode, &config.mode));
@@ -90,9 +114,7 @@ Result<PlacementConfig> ParsePlacement(const YamlNode& node) {
           "race for every pod");
     }
   }
-  TRY(ReadPolicy(&map, &config.policy));
-  if (const auto objective = map.Optional("objective"))
-    TRY(ReadObjective(*objective, &config.objective));
+  TRY(ReadChoice(&map, folder, &config.choice));
   if (const auto canary = map.Optional("canary")) {
     TRY_ASSIGN(config.canary, canary->AsDouble(kCanaryMin, kCanaryMax));
   }
@@ -112,7 +134,7 @@ Result<ExtenderConfig> ParseExtender(const YamlNode& node, const std::filesystem
     if (colon == std::string::npos || colon + 1 == config.listen.size())
       return listen->Expected("HOST:PORT, such as 127.0.0.1:8888");
   }
-  TRY(ReadPolicy(&map, &config.policy));
+  TRY(ReadChoice(&map, folder, &config.choice));
   if (const auto timeout = map.Optional("timeout")) {
     TRY_ASSIGN(const std::string text, timeout->AsString());
     const Result<double> ms = ParseDurationMs(text);
@@ -131,6 +153,21 @@ Result<ExtenderConfig> ParseExtender(const YamlNode& node, const std::filesystem
   }
   TRY(map.Finish());
   return config;
+}
+
+Result<LivePolicy> LoadPolicy(const PolicyChoice& choice) {
+  Result<LivePolicy> policy = LivePolicy::Load({.policy = choice.policy,
+                                                .objective = choice.objective,
+                                                .type_label = choice.type_label,
+                                                .strangeness_max = choice.strangeness_max});
+  if (policy) return policy;
+  const Error& error = policy.error();
+  const bool is_objectives =
+      error.code == ErrorCode::kConflict || error.message.starts_with("the objective");
+  const YamlNode& blamed =
+      is_objectives && choice.objective ? choice.objective_node : choice.policy_node;
+  if (blamed.IsNull()) return policy;
+  return blamed.Refuse(error.message);
 }
 
 }  // namespace rudderfish

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "base/yaml.h"
 #include "control/extender.h"
+#include "control/live_policy.h"
 #include "control/mode.h"
 #include "model/objective.h"
 #include "net/server_tls.h"
@@ -18,12 +19,25 @@
 
 namespace rudderfish {
 
+// Who chooses nodes, and by what.
+struct PolicyChoice {
+  std::string policy;                  // As LivePolicy takes it; paths are complete.
+  std::optional<Objective> objective;  // What choices are judged by; absent: as LivePolicy has it.
+  std::string type_label = std::string(kNodeTypeLabel);
+  double strangeness_max = kStrangenessMax;
+  YamlNode policy_node, objective_node;  // Where they are named, for messages; may be null.
+
+  bool operator==(const PolicyChoice& other) const {
+    return policy == other.policy && objective == other.objective &&
+           type_label == other.type_label && strangeness_max == other.strangeness_max;
+  }
+};
+
 struct PlacementConfig {
   Mode mode = Mode::kShadow;  // Where it begins; `promote` and `demote` go on from there.
   std::string scheduler_name = "rudderfish";
-  std::string policy = "kube-default";
-  Objective objective = Objective::Of(ObjectiveTerm::kBalance);  // What choices are judged by.
-  double canary = 0.1;                                           // Share of pods.
+  PolicyChoice choice{.policy = "kube-default"};
+  double canary = 0.1;  // Share of pods.
   int bindings_max = 64;
 
   bool operator==(const PlacementConfig&) const = default;
@@ -31,7 +45,7 @@ struct PlacementConfig {
 
 struct ExtenderConfig {
   std::string listen = "127.0.0.1:8888";
-  std::string policy = "most-allocated";
+  PolicyChoice choice{.policy = "most-allocated"};
   std::chrono::nanoseconds timeout = std::chrono::milliseconds(200);  // Answered within it.
   HardLimits limits;
   std::optional<ServerTlsFiles> tls;  // Absent: plain HTTP.
@@ -39,8 +53,11 @@ struct ExtenderConfig {
   bool operator==(const ExtenderConfig&) const = default;
 };
 
-Result<PlacementConfig> ParsePlacement(const YamlNode& node);
 // Relative paths are relative to `folder`.
+Result<PlacementConfig> ParsePlacement(const YamlNode& node, const std::filesystem::path& folder);
 Result<ExtenderConfig> ParseExtender(const YamlNode& node, const std::filesystem::path& folder);
+
+// Reads what the policy needs; a message names the place in the configuration.
+Result<LivePolicy> LoadPolicy(const PolicyChoice& choice);
 
 }  // namespace rudderfish

@@ -72,21 +72,24 @@ Result<void> PlacementLoop::Open() {
   TRY_ASSIGN(telling_, kube::ApiClient::Open(access, clock_, {.requests_max = kTellingMax}));
   Rng rng = client_->NewRng();
   identity_ = NewIdentity(client_->NewRng());
-  if (config_.placement) {
-    TRY_ASSIGN(modes_, PlacementModes::Open(*config_.placement, journal_.get()));
-  }
   const PlacementConfig placement =
       config_.placement.value_or(PlacementConfig{.mode = Mode::kOff, .scheduler_name = ""});
+  TRY_ASSIGN(const LivePolicy loaded, LoadPolicy(placement.choice));
+  policy_ = std::make_unique<LivePolicy>(loaded);
+  cluster_ = policy_->NewCluster();
+  if (config_.placement) {
+    TRY_ASSIGN(modes_, PlacementModes::Open(placement, policy_->name(),
+                                            ObjectiveText(policy_->objective()), journal_.get()));
+  }
   actuator_ = std::make_unique<PlacementActuatorOfKube>(
       client_.get(), telling_.get(),
       placement.scheduler_name.empty() ? "rudderfish" : placement.scheduler_name, identity_);
-  TRY_ASSIGN(std::unique_ptr<NodeScorer> scorer, NodeScorerNamed(placement.policy));
   scheduler_ = std::make_unique<Scheduler>(SchedulerOptions{.name = placement.scheduler_name,
                                                             .bindings_max = placement.bindings_max,
                                                             .seed = rng.Next64()},
-                                           clock_, std::move(scorer), actuator_.get(),
+                                           clock_, policy_->NewScorer(), actuator_.get(),
                                            journal_.get(), [this] { return MayAct(); });
-  TRY(OpenComparer(placement));
+  OpenComparer(placement);
   feed_ = std::make_unique<kube::SchedulingFeed>(client_.get(), comparer_.get(),
                                                  modes_ == nullptr
                                                      ? kube::SchedulingFeed::Failures::kUnseen
@@ -111,13 +114,12 @@ Result<void> PlacementLoop::Open() {
   return {};
 }
 
-Result<void> PlacementLoop::OpenComparer(const PlacementConfig& placement) {
-  TRY_ASSIGN(std::unique_ptr<NodeScorer> scorer, NodeScorerNamed(placement.policy));
+void PlacementLoop::OpenComparer(const PlacementConfig& placement) {
   comparer_ = std::make_unique<PlacementComparer>(
       PlacementComparer::Options{.scheduler_name = placement.scheduler_name,
-                                 .objective = placement.objective,
-                                 .objective_text = ObjectiveText(placement.objective)},
-      clock_, std::move(scorer), scheduler_.get(), journal_.get());
+                                 .objective = policy_->objective(),
+                                 .objective_text = ObjectiveText(policy_->objective())},
+      clock_, policy_->NewScorer(), policy_->NewCluster(), scheduler_.get(), journal_.get());
   comparer_->OnAdvice([this](const PlacementComparison& advice) {
     if (lease_ == nullptr || lease_->IsLeader()) actuator_->TellAdvice(advice);
   });
@@ -126,7 +128,6 @@ Result<void> PlacementLoop::OpenComparer(const PlacementConfig& placement) {
     comparer_->NoteOwnChoice(choice);
   });
   FollowMode();
-  return {};
 }
 
 Mode PlacementLoop::EffectiveMode() const { return switches_.Effective(Configured()); }
@@ -288,10 +289,9 @@ std::string PlacementLoop::Explain(const std::string& key) {
 
 std::string PlacementLoop::Describe() const {
   if (!config_.placement)
-    return fmt::format("asked by kube-scheduler, {} grades", config_.extender->policy);
+    return fmt::format("asked by kube-scheduler, {} grades", config_.extender->choice.policy);
   return fmt::format("{}, places pods that name the scheduler {}, {} decides",
-                     ModeName(Configured()), config_.placement->scheduler_name,
-                     config_.placement->policy);
+                     ModeName(Configured()), config_.placement->scheduler_name, policy_->name());
 }
 
 }  // namespace rudderfish

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/result.h"
 #include "control/mode.h"
 #include "control/placement_comparer.h"
@@ -53,7 +54,7 @@ class PlacementLoop final : public RunLoop {
   Mode EffectiveMode() const;
   void TakeControl(const kube::ConfigMapWatch::Data& data);
   Mode Configured() const { return modes_ == nullptr ? Mode::kOff : modes_->mode(); }
-  Result<void> OpenComparer(const PlacementConfig& placement);
+  void OpenComparer(const PlacementConfig& placement);
   void FollowMode();
   void LookAtCanary();
   bool IsFresh() const;
@@ -62,6 +63,7 @@ class PlacementLoop final : public RunLoop {
   void Report();
   void ShowPlacement();
   std::string Status() const;
+  OrderedJson TypesJson() const;
 
   Config config_;
   const Clock* clock_;
@@ -73,6 +75,8 @@ class PlacementLoop final : public RunLoop {
   std::unique_ptr<kube::ApiClient> telling_;  // Events and conditions.
   std::unique_ptr<PlacementActuatorOfKube> actuator_;
   std::unique_ptr<PlacementModes> modes_;  // Of `placement`.
+  std::unique_ptr<LivePolicy> policy_;
+  std::unique_ptr<LiveCluster> cluster_;  // For `status`.
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<PlacementComparer> comparer_;
   PodIdentity last_canary_;
@@ -81,13 +85,14 @@ class PlacementLoop final : public RunLoop {
   std::unique_ptr<kube::ConfigMapWatch> control_;
   std::unique_ptr<ExtenderServer> extender_;
   ModeSwitch switches_;
+  std::array<int64_t, kStepBackNames.size()> steps_told_{};
   std::string journal_trouble_, control_problem_;
   Instant started_, reported_, trimmed_, ends_written_, journal_retry_, turned_;
   UnixMillis started_at_;
 };
 
 // What would be done, for people: --dry-run.
-std::string DescribePlacement(const Config& config);
+Result<std::string> DescribePlacement(const Config& config);
 
 // As ReviewRights, of what placing asks for.
 Result<RightsReport> ReviewPlacementRights(const Config& config);

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "task/placement.h"
 
 namespace rudderfish {
 namespace {
@@ -39,9 +38,12 @@ OrderedJson JsonOf(const GroupEvidence& group) {
 }  // namespace
 
 Result<std::unique_ptr<PlacementModes>> PlacementModes::Open(const PlacementConfig& config,
+                                                             std::string policy,
+                                                             std::string objective,
                                                              SqliteJournal* journal) {
   TRY_ASSIGN(JournalReader reader, JournalReader::Open(journal->path()));
-  std::unique_ptr<PlacementModes> modes(new PlacementModes(config, journal, std::move(reader)));
+  std::unique_ptr<PlacementModes> modes(new PlacementModes(
+      config, std::move(policy), std::move(objective), journal, std::move(reader)));
   TRY_ASSIGN(const std::optional<KeptMode> kept, journal->ModeOf(kPlacementKind));
   if (kept && kept->configured == config.mode) {
     modes->kept_ = *kept;
@@ -52,9 +54,13 @@ Result<std::unique_ptr<PlacementModes>> PlacementModes::Open(const PlacementConf
   return modes;
 }
 
-PlacementModes::PlacementModes(const PlacementConfig& config, SqliteJournal* journal,
-                               JournalReader reader)
-    : config_(config), journal_(journal), reader_(std::move(reader)) {
+PlacementModes::PlacementModes(const PlacementConfig& config, std::string policy,
+                               std::string objective, SqliteJournal* journal, JournalReader reader)
+    : config_(config),
+      policy_(std::move(policy)),
+      objective_(std::move(objective)),
+      journal_(journal),
+      reader_(std::move(reader)) {
   kept_.configured = config.mode;
 }
 
@@ -71,7 +77,7 @@ Result<void> PlacementModes::Set(Mode mode, std::string why) {
 
 Result<PlacementModes::Evidence> PlacementModes::Read() const {
   Evidence evidence;
-  TRY_ASSIGN(evidence.shadow, reader_.Shadowed(config_.policy, ObjectiveText(config_.objective)));
+  TRY_ASSIGN(evidence.shadow, reader_.Shadowed(policy_, objective_));
   if (kept_.mode == Mode::kCanary) {
     TRY_ASSIGN(evidence.trial, reader_.Trial(kept_.since));
   }
@@ -141,7 +147,7 @@ OrderedJson PlacementModes::Describe() const {
                    {"since_ms", kept_.since},
                    {"why", kept_.why},
                    {"serves", kept_.serves},
-                   {"objective", ObjectiveText(config_.objective)}};
+                   {"objective", objective_}};
   const Result<Evidence> read = Read();
   if (!read) {
     json["problem"] = read.error().message;

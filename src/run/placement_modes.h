@@ -22,8 +22,9 @@ namespace rudderfish {
 
 class PlacementModes {
  public:
-  // The journal outlives it. `policy` and the objective say of whose comparisons evidence is.
+  // The journal outlives it. `policy` and `objective` say of whose comparisons evidence is.
   static Result<std::unique_ptr<PlacementModes>> Open(const PlacementConfig& config,
+                                                      std::string policy, std::string objective,
                                                       SqliteJournal* journal);
 
   Mode mode() const { return kept_.mode; }
@@ -41,7 +42,8 @@ class PlacementModes {
   OrderedJson Describe() const;
 
  private:
-  PlacementModes(const PlacementConfig& config, SqliteJournal* journal, JournalReader reader);
+  PlacementModes(const PlacementConfig& config, std::string policy, std::string objective,
+                 SqliteJournal* journal, JournalReader reader);
   struct Evidence {
     ShadowEvidence shadow;
     TrialEvidence trial;
@@ -50,6 +52,7 @@ class PlacementModes {
   Result<void> Set(Mode mode, std::string why);
 
   PlacementConfig config_;
+  std::string policy_, objective_;
   SqliteJournal* journal_;
   JournalReader reader_;
   KeptMode kept_;

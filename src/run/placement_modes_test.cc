@@ -22,7 +22,7 @@ class PlacementModesTest : public ::testing::Test {
               ("rudderfish-modes-" + std::to_string(::getpid()) + "-" +
                ::testing::UnitTest::GetInstance()->current_test_info()->name());
     fs::create_directories(folder_);
-    config_.policy = "most-allocated";
+    config_.choice.policy = "most-allocated";
     Start();
   }
   void TearDown() override {
@@ -34,7 +34,7 @@ class PlacementModesTest : public ::testing::Test {
     modes_.reset();
     journal_.reset();
     journal_ = SqliteJournal::Open(folder_ / "j.db", {}).value();
-    modes_ = PlacementModes::Open(config_, journal_.get()).value();
+    modes_ = PlacementModes::Open(config_, "most-allocated", "balance", journal_.get()).value();
   }
   // So many pods of a kind, of which our policy would have done better by so much.
   void Compare(ComparisonGroup group, int count, double change, double gain) {
@@ -42,7 +42,7 @@ class PlacementModesTest : public ::testing::Test {
       const std::string uid = fmt::format("{}-{}", NameOf(group), i);
       const PlacementComparison row{.pod = {"default", uid, uid},
                                     .group = group,
-                                    .policy = config_.policy,
+                                    .policy = "most-allocated",
                                     .objective = "balance",
                                     .node = "a",
                                     .policy_node = "b",
@@ -68,7 +68,6 @@ TEST_F(PlacementModesTest, APromotionWithoutEvidenceIsRefusedAndSaysWhatIsMissin
 }
 
 TEST_F(PlacementModesTest, WithEvidenceItIsOneStep) {
-  config_.objective = Objective::Of(ObjectiveTerm::kBalance);
   Compare(ComparisonGroup::kShadow, 500, 0, 1e-3);
   EXPECT_THAT(modes_->Answer("promote"), HasSubstr("\"ok\":true"));
   EXPECT_EQ(modes_->mode(), Mode::kAdvise);

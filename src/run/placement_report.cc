@@ -28,7 +28,14 @@ std::string PlacementLine(std::string_view what, std::string_view value) {
   return fmt::format("{:<14}{}\n", what, value);
 }
 
-std::string WhatIsTouched(const PlacementConfig& placement) {
+OrderedJson FallbacksJson(const SchedulerCounts& counts) {
+  OrderedJson json = OrderedJson::object();
+  for (size_t i = 1; i < counts.stepped_back.size(); ++i)
+    json[std::string(kStepBackNames[i])] = counts.stepped_back[i];
+  return json;
+}
+
+std::string WhatIsTouched(const PlacementConfig& placement, const std::string& policy) {
   switch (placement.mode) {
     case Mode::kOff:
     case Mode::kShadow:
@@ -37,14 +44,20 @@ std::string WhatIsTouched(const PlacementConfig& placement) {
       return "nothing but Events on pods that wait for another scheduler";
     case Mode::kCanary:
       return fmt::format("pods that name it: {:g} % are placed by {}, the others by kube-default",
-                         placement.canary * 100, placement.policy);
+                         placement.canary * 100, policy);
     case Mode::kEnforce:
       break;
   }
-  return fmt::format("pods that name it: all are placed by {}", placement.policy);
+  return fmt::format("pods that name it: all are placed by {}", policy);
 }
 
 }  // namespace
+
+Counter& StepBackCounter(MetricRegistry* registry, StepBack why) {
+  return registry->AddCounter("rudderfish_placement_fallbacks_total",
+                              "Choices that were left to kube-default's scores, by reason.",
+                              {{"reason", std::string(kStepBackNames[static_cast<size_t>(why)])}});
+}
 
 void PlacementLoop::Report() {
   const Instant now = clock_->Now();
@@ -112,6 +125,11 @@ void PlacementLoop::ShowPlacement() {
   RaiseTo(&registry->AddCounter("rudderfish_placement_bound_elsewhere_total",
                                 "Pods that somebody else bound while we did."),
           counts.bound_elsewhere);
+  for (const StepBack why : {StepBack::kOutside, StepBack::kUnlike}) {
+    int64_t& told = steps_told_[static_cast<size_t>(why)];  // The extender counts there, too.
+    const int64_t now = counts.stepped_back[static_cast<size_t>(why)];
+    StepBackCounter(registry, why).Add(static_cast<double>(now - std::exchange(told, now)));
+  }
   const auto waiting = [&](const char* queue, size_t value) {
     registry
         ->AddGauge("rudderfish_placement_pending_pods", "Pods that wait, by where.",
@@ -122,6 +140,17 @@ void PlacementLoop::ShowPlacement() {
   waiting("backoff", scheduler_->queue().backing_off());
   waiting("unschedulable", scheduler_->queue().asleep());
   waiting("binding", scheduler_->bindings());
+}
+
+// How many nodes of each type the policy knows, and how many it does not count.
+OrderedJson PlacementLoop::TypesJson() const {
+  if (!policy_->is_learned() || !policy_->facts().TypesMatter()) return OrderedJson::object();
+  cluster_->Read(scheduler_->tables().Rules().nodes());
+  OrderedJson json = OrderedJson::object();
+  const std::vector<int> counts = cluster_->CountTypes();
+  for (size_t i = 0; i < counts.size(); ++i) json[policy_->facts().types[i]] = counts[i];
+  json["(unknown)"] = cluster_->CountOutside();
+  return json;
 }
 
 std::string PlacementLoop::Status() const {
@@ -171,29 +200,37 @@ std::string PlacementLoop::Status() const {
         {"decisions", counts.decisions},
         {"conflicts", counts.conflicts},
         {"lost_races", counts.lost_races},
+        {"by_policy", counts.by_policy},
+        {"fallbacks", FallbacksJson(counts)},
+        {"believes", policy_->Beliefs()},
+        {"types", TypesJson()},
         {"problem", feed_->Trouble()}}}};
   if (modes_ != nullptr) json["standing"] = modes_->Describe();
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
-std::string DescribePlacement(const Config& config) {
+Result<std::string> DescribePlacement(const Config& config) {
   std::string text =
       PlacementLine("cluster", config.cluster.kubeconfig.empty()
                                    ? "live, as kubectl finds it"
                                    : fmt::format("live, {}", config.cluster.kubeconfig.string()));
   if (config.placement) {
+    TRY_ASSIGN(const LivePolicy policy, LoadPolicy(config.placement->choice));
     text += PlacementLine(
         "placement", fmt::format("{}; pods with schedulerName {}; {} decides; at most {} "
                                  "bindings at a time",
                                  ModeName(config.placement->mode), config.placement->scheduler_name,
-                                 config.placement->policy, config.placement->bindings_max));
-    text += PlacementLine("objective", ObjectiveText(config.placement->objective));
-    text += PlacementLine("touches", WhatIsTouched(*config.placement));
+                                 policy.name(), config.placement->bindings_max));
+    text += PlacementLine("objective", ObjectiveText(policy.objective()));
+    if (policy.is_learned()) text += PlacementLine("believes", policy.Beliefs());
+    text += PlacementLine("touches", WhatIsTouched(*config.placement, policy.name()));
   }
   if (config.extender) {
+    TRY_ASSIGN(const LivePolicy policy, LoadPolicy(config.extender->choice));
     text += PlacementLine(
-        "extender", fmt::format("{}; {} grades, within {}", config.extender->listen,
-                                config.extender->policy, FormatDuration(config.extender->timeout)));
+        "extender", fmt::format("{}; {} grades, within {}", config.extender->listen, policy.name(),
+                                FormatDuration(config.extender->timeout)));
+    if (policy.is_learned()) text += PlacementLine("believes", policy.Beliefs());
   }
   text +=
       PlacementLine("journal", fmt::format("{}, kept {}, at most {}", config.journal.path.string(),

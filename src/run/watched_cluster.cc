@@ -131,7 +131,7 @@ class ScopedCluster final : public Cluster {
   std::vector<char> outside_;
 };
 
-class LiveCluster final : public WatchedCluster {
+class MirroredCluster final : public WatchedCluster {
  public:
   static Result<std::unique_ptr<WatchedCluster>> Open(const Config& config, const Clock* clock,
                                                       std::vector<WatchedApplication> applications,
@@ -147,8 +147,8 @@ class LiveCluster final : public WatchedCluster {
         std::clamp<Duration>(config.staleness / 3, kShortestPulse, options.pulse_after);
     TRY_ASSIGN(std::unique_ptr<kube::ApiClient> client,
                kube::ApiClient::Open(std::move(access), clock, std::move(options)));
-    std::unique_ptr<LiveCluster> live(
-        new LiveCluster(config, clock, std::move(client), server, std::move(on_control)));
+    std::unique_ptr<MirroredCluster> live(
+        new MirroredCluster(config, clock, std::move(client), server, std::move(on_control)));
     TRY(live->feed_.Sync(kSyncLimit));
     live->Watch(std::move(applications), config);
     if (live->lease_ != nullptr) live->lease_->Start();  // Who sees nothing shall not lead.
@@ -215,8 +215,8 @@ class LiveCluster final : public WatchedCluster {
   ClusterCounts Counts() const override;
 
  private:
-  LiveCluster(const Config& config, const Clock* clock, std::unique_ptr<kube::ApiClient> client,
-              std::string server, OnControl on_control)
+  MirroredCluster(const Config& config, const Clock* clock, std::unique_ptr<kube::ApiClient> client,
+                  std::string server, OnControl on_control)
       : server_(std::move(server)),
         mirror_(clock),
         client_(std::move(client)),
@@ -248,7 +248,7 @@ class LiveCluster final : public WatchedCluster {
   std::unique_ptr<kube::EventRecorder> events_;
 };
 
-ClusterCounts LiveCluster::Counts() const {
+ClusterCounts MirroredCluster::Counts() const {
   ClusterCounts counts;
   for (const auto& [resource, watch] : feed_.Counts()) {
     const kube::ResourceName& name = kube::NameOf(resource);
@@ -287,7 +287,7 @@ Result<std::unique_ptr<WatchedCluster>> WatchedCluster::Open(
   if (config.cluster.is_simulated()) {
     return std::make_unique<SimulatedCluster>(config.cluster, clock, std::move(applications));
   }
-  return LiveCluster::Open(config, clock, std::move(applications), std::move(on_control));
+  return MirroredCluster::Open(config, clock, std::move(applications), std::move(on_control));
 }
 
 }  // namespace rudderfish

@@ -18,15 +18,19 @@ const Arrivals& ArrivalsOf(const Scenario& scenario) {
 
 }  // namespace
 
-Lifecycle::Lifecycle(std::shared_ptr<const Scenario> scenario)
-    : scenario_(std::move(scenario)), world_(scenario_) {
-  const Arrivals& arrivals = ArrivalsOf(*scenario_);
-  const Catalog& catalog = *scenario_->catalog;
-  laws_.costs = scenario_->kind_costs;
-  laws_.users = arrivals.users;
+PlacementLaws PlacementLawsOf(const Scenario& scenario) {
+  const Arrivals& arrivals = ArrivalsOf(scenario);
+  const Catalog& catalog = *scenario.catalog;
+  PlacementLaws laws{.costs = scenario.kind_costs, .shapes = {}, .users = arrivals.users};
   const std::vector<int64_t> popularity = PopularityOfWorkloads(arrivals, catalog.workload_count());
   for (WorkloadId w = 0; w < catalog.workload_count(); ++w)
-    laws_.shapes.Add(catalog.workloads[w], popularity[w]);
+    laws.shapes.Add(catalog.workloads[w], popularity[w]);
+  return laws;
+}
+
+Lifecycle::Lifecycle(std::shared_ptr<const Scenario> scenario)
+    : scenario_(std::move(scenario)), world_(scenario_), laws_(PlacementLawsOf(*scenario_)) {
+  const Arrivals& arrivals = ArrivalsOf(*scenario_);
   for (const ArrivalStream& stream : arrivals.streams) sources_.push_back({PodSource(&stream), {}});
   if (arrivals.has_trace()) {
     CHECK(arrivals.trace_pods != nullptr);  // LoadScenario has read it.

@@ -37,6 +37,9 @@
 
 namespace rudderfish {
 
+// What placement depends on there beside the State. REQUIRES: scenario.arrivals is there.
+PlacementLaws PlacementLawsOf(const Scenario& scenario);
+
 class Lifecycle {
  public:
   // REQUIRES: scenario->arrivals is there.

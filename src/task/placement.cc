@@ -141,13 +141,18 @@ bool MayRunOn(const PlacementQuestion& question, NodeId node) {
   return question.totals.NodeUserMs(node) <= limits.hard_ms;
 }
 
+double MixOf(const PlacementCandidate& candidate, const PlacementMix& mix) {
+  double sum = 0;
+  for (int s = 0; s < kPlacementScores; ++s)
+    sum += mix[s] * static_cast<double>(candidate.score[s]);
+  return sum;
+}
+
 int BestCandidate(std::span<const PlacementCandidate> candidates, const PlacementMix& mix) {
   int best = -1;
   double most = 0;
   for (size_t i = 0; i < candidates.size(); ++i) {
-    double sum = 0;
-    for (int s = 0; s < kPlacementScores; ++s)
-      sum += mix[s] * static_cast<double>(candidates[i].score[s]);
+    const double sum = MixOf(candidates[i], mix);
     if (best >= 0 && sum <= most) continue;
     best = static_cast<int>(i);
     most = sum;
@@ -210,6 +215,14 @@ std::string ObjectiveText(const Objective& objective) {
                         objective.weight[i]);
   }
   return text;
+}
+
+Result<Objective> ParseObjectiveText(std::string_view text, std::string_view source) {
+  std::string yaml;
+  for (const char letter : text) yaml += letter == ':' ? std::string(": ") : std::string(1, letter);
+  if (text.find(':') != std::string_view::npos) yaml = "{" + yaml + "}";
+  TRY_ASSIGN(const YamlNode node, ParseYaml(yaml, source));
+  return ParseObjective(node);
 }
 
 }  // namespace rudderfish

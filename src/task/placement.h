@@ -69,6 +69,9 @@ struct PlacementCandidate {
   std::array<float, kPlacementScores> score{};
 };
 
+// The sum of its scores by weight.
+double MixOf(const PlacementCandidate& candidate, const PlacementMix& mix);
+
 // The best by a mix of scores, of equals the first; -1 without candidates.
 int BestCandidate(std::span<const PlacementCandidate> candidates, const PlacementMix& mix);
 
@@ -117,5 +120,7 @@ class PlacementTask {
 
 // "balance", or "balance:1,energy:0.5": what a checkpoint says that it was trained for.
 std::string ObjectiveText(const Objective& objective);
+// The same, read; `source` is what a message calls it.
+Result<Objective> ParseObjectiveText(std::string_view text, std::string_view source);
 
 }  // namespace rudderfish

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/live_policy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/suggest.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr std::array<std::string_view, 4> kLiveNames = {"kube-default", "least-allocated",
+                                                        "most-allocated", "greedy"};
+constexpr size_t kDigestTold = 8;
+
+// What the scores of a policy make of nodes, with kube-default's in their place where the policy
+// has nothing to say.
+class PolicyScorer final : public NodeScorer {
+ public:
+  PolicyScorer(std::string name, std::unique_ptr<PlacementRater> rater,
+               std::unique_ptr<LiveCluster> cluster, double strangeness_max)
+      : name_(std::move(name)),
+        strangeness_max_(strangeness_max),
+        rater_(std::move(rater)),
+        cluster_(std::move(cluster)),
+        baseline_(NodeScorerNamed("kube-default").value()) {}
+
+  std::string_view name() const override { return name_; }
+
+  void Score(const SchedulingRules& rules, PodClassId pod, const Feasibility& feasibility,
+             std::vector<double>* scores) override {
+    stepped_back_ = StepBack::kNone;
+    cluster_->Read(rules.nodes());
+    const auto nodes = static_cast<size_t>(rules.nodes().size());
+    allowed_.resize(nodes);
+    for (size_t n = 0; n < nodes; ++n)
+      allowed_[n] = feasibility.IsFeasible(static_cast<NodeId>(n)) ? 1 : 0;
+    const std::span<const double> rates =
+        rater_->Rate(cluster_->Ask(rules.compiled(pod).pod->amounts), allowed_);
+    if (rates.empty()) {
+      stepped_back_ = StepBack::kOutside;
+      return baseline_->Score(rules, pod, feasibility, scores);
+    }
+    strangeness_ = rater_->strangeness();
+    if (strangeness_.score > strangeness_max_) {
+      stepped_back_ = StepBack::kUnlike;
+      return baseline_->Score(rules, pod, feasibility, scores);
+    }
+    // Nodes that are no candidate come last.
+    const double last = *std::min_element(rates.begin(), rates.end()) - 1;
+    scores->assign(nodes, last);
+    const std::vector<int32_t>& candidate_of = rater_->space().candidate_of;
+    for (size_t n = 0; n < nodes; ++n) {
+      if (candidate_of[n] != kNone) (*scores)[n] = rates[candidate_of[n]];
+    }
+  }
+
+  StepBack stepped_back() const override { return stepped_back_; }
+
+  std::string WhySteppedBack() const override {
+    if (stepped_back_ == StepBack::kNone) return "";
+    if (stepped_back_ == StepBack::kUnlike) {
+      return fmt::format(
+          "this is unlike what {} was trained on: {} (strangeness {:.2g}, above {:g})", name_,
+          StrangenessText(strangeness_), strangeness_.score, strangeness_max_);
+    }
+    return fmt::format("{} knows the type of no node that may take the pod", name_);
+  }
+
+ private:
+  std::string name_;
+  double strangeness_max_;
+  Strangeness strangeness_;
+  std::unique_ptr<PlacementRater> rater_;
+  std::unique_ptr<LiveCluster> cluster_;
+  std::unique_ptr<NodeScorer> baseline_;
+  std::vector<uint8_t> allowed_;
+  StepBack stepped_back_ = StepBack::kNone;
+};
+
+}  // namespace
+
+Result<void> LivePolicy::LoadLearned(const std::string& spec, std::string_view run) {
+  TRY_ASSIGN(LearnedPlacement learned, ReadLearnedPlacement(std::filesystem::path(run)));
+  if (!learned.facts) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: does not say what types of node it was trained on: by an earlier version, or "
+                "in scenarios that differ in it; train anew",
+                learned.checkpoint.string());
+  }
+  if (learned.facts->laws.users != kNone) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: looks at how far users are from nodes (`users` of its scenario), which a live "
+                "cluster does not say; train without",
+                learned.checkpoint.string());
+  }
+  objective_ = learned.objective;
+  facts_ = std::make_shared<const PlacementFacts>(*std::move(learned.facts));
+  TRY_ASSIGN(policy_, MakePlacementPolicy(spec, PlacementTask(objective_)));
+  if (!policy_->knows_its_questions) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: does not say which questions it was trained on; train anew",
+                learned.checkpoint.string());
+  }
+  name_ = fmt::format("{}@{}", spec, learned.digest.substr(0, kDigestTold));
+  is_learned_ = true;
+  return {};
+}
+
+// Each score that counts, and each term of the objective, must be something that is known here.
+Result<void> LivePolicy::CheckScores() const {
+  const auto refuse = [&](std::string_view what, std::string_view term) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{} {}, and a live cluster does not say what that would be; a run that was trained "
+                "for it brings it along",
+                what, term);
+  };
+  for (int i = 0; i < kObjectiveTerms; ++i) {
+    const auto term = static_cast<ObjectiveTerm>(i);
+    if (IsKnownLive(term, *facts_)) continue;
+    if (objective_.weight[i] != 0) return refuse("the objective is", kObjectiveTermNames[i]);
+    const int score = static_cast<int>(PlacementScore::kBalance) + i;
+    if (policy_ && policy_->mix[score] != 0)
+      return refuse(fmt::format("{} counts", name_), kObjectiveTermNames[i]);
+  }
+  return {};
+}
+
+Result<void> CheckLiveName(std::string_view name) {
+  if (std::find(kLiveNames.begin(), kLiveNames.end(), name) != kLiveNames.end()) return {};
+  if (name.starts_with("mixed:") && name.find('+') == std::string_view::npos) {
+    TRY(MakePlacementPolicy(name, PlacementTask(Objective::Of(ObjectiveTerm::kBalance))));
+    return {};
+  }
+  return Fail(ErrorCode::kNotFound,
+              "unknown policy of placement `{}`{}; there are {}, mixed:SCORE=WEIGHT, and runs of "
+              "`train`",
+              name, DidYouMean(name, {kLiveNames.begin(), kLiveNames.end()}),
+              fmt::join(kLiveNames, ", "));
+}
+
+Result<LivePolicy> LivePolicy::Load(const LivePolicyOptions& options) {
+  LivePolicy made;
+  made.name_ = options.policy;
+  made.type_label_ = options.type_label;
+  made.strangeness_max_ = options.strangeness_max;
+  made.objective_ = options.objective.value_or(Objective::Of(ObjectiveTerm::kBalance));
+  made.facts_ = std::make_shared<const PlacementFacts>();
+  if (const std::string_view run = RunOf(options.policy); !run.empty()) {
+    TRY(made.LoadLearned(options.policy, run));
+    if (options.objective && !(*options.objective == made.objective_)) {
+      return Fail(ErrorCode::kConflict, "{} was trained for {}, not for {}; leave `objective` out",
+                  options.policy, ObjectiveText(made.objective_),
+                  ObjectiveText(*options.objective));
+    }
+  } else {
+    TRY(CheckLiveName(options.policy));
+    if (!NodeScorerNamed(options.policy)) {
+      TRY_ASSIGN(made.policy_, MakePlacementPolicy(options.policy, PlacementTask(made.objective_)));
+    }
+  }
+  TRY(made.CheckScores());
+  return made;
+}
+
+std::unique_ptr<NodeScorer> LivePolicy::NewScorer() const {
+  if (!policy_) return NodeScorerNamed(name_).value();
+  return std::make_unique<PolicyScorer>(name_, policy_->rate(), NewCluster(), strangeness_max_);
+}
+
+std::string LivePolicy::Beliefs() const {
+  if (!is_learned_) return "";
+  if (!facts_->TypesMatter())
+    return "nodes of any type are alike to it; GPUs are nvidia.com/gpu, whole";
+  return fmt::format("a node's type is its label {}: {}; others it does not count", type_label_,
+                     fmt::join(facts_->types, ", "));
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/live_policy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/check.h"
+
+namespace rudderfish {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string RefusalOf(const LivePolicyOptions& options) {
+  const Result<LivePolicy> policy = LivePolicy::Load(options);
+  return policy ? "none" : policy.error().message;
+}
+
+// Three nodes, of which one is in use; a pod of a quarter of a node.
+class LivePolicyTest : public ::testing::Test {
+ protected:
+  LivePolicyTest() {
+    std::vector<SchedulingNode> nodes;
+    for (const char* name : {"a", "b", "c"}) {
+      SchedulingNode& node = nodes.emplace_back();
+      node.name = name;
+      node.allocatable = {1000, 1000};
+      node.pods_max = 10;
+    }
+    rules.Reset(std::move(nodes), {});
+    pod = rules.Register(Shape());
+    rules.Assume(pod, 1);
+  }
+
+  static std::shared_ptr<const PodClass> Shape() {
+    auto shape = std::make_shared<PodClass>();
+    shape->amounts.requests = shape->amounts.held = {250, 250};
+    return shape;
+  }
+
+  std::vector<double> ScoresBy(const LivePolicyOptions& options) {
+    const Result<LivePolicy> policy = LivePolicy::Load(options);
+    CHECK(policy.has_value());
+    scorer = policy->NewScorer();
+    Feasibility feasibility;
+    rules.Filter(pod, &feasibility);
+    std::vector<double> scores;
+    scorer->Score(rules, pod, feasibility, &scores);
+    return scores;
+  }
+
+  SchedulingRules rules;
+  PodClassId pod = kNone;
+  std::unique_ptr<NodeScorer> scorer;
+};
+
+TEST_F(LivePolicyTest, GreedyServesTheObjective) {
+  const auto balance = ScoresBy({.policy = "greedy"});
+  EXPECT_GT(balance[0], balance[1]);
+  EXPECT_EQ(balance[0], balance[2]);
+  const auto packed =
+      ScoresBy({.policy = "greedy", .objective = Objective::Of(ObjectiveTerm::kUtilisation)});
+  EXPECT_GT(packed[1], packed[0]);
+  EXPECT_EQ(scorer->scored_by(), "greedy");
+}
+
+TEST_F(LivePolicyTest, AMixCountsScoresByWeight) {
+  const auto most = ScoresBy({.policy = "mixed:most-allocated=1"});
+  EXPECT_GT(most[1], most[0]);
+  const auto least = ScoresBy({.policy = "mixed:most-allocated=1,least-allocated=3"});
+  EXPECT_GT(least[0], least[1]);
+}
+
+TEST_F(LivePolicyTest, ANodeThatTheRulesForbidIsNoCandidate) {
+  for (int i = 0; i < 3; ++i) rules.Assume(pod, 1);  // It is full.
+  const auto scores =
+      ScoresBy({.policy = "greedy", .objective = Objective::Of(ObjectiveTerm::kUtilisation)});
+  EXPECT_LT(scores[1], scores[0]);
+}
+
+TEST(LivePolicy, WhatIsNotKnownLiveIsRefusedRatherThanGuessed) {
+  EXPECT_EQ(RefusalOf({.policy = "greedy"}), "none");
+  EXPECT_THAT(RefusalOf({.policy = "greedy", .objective = Objective::Of(ObjectiveTerm::kEnergy)}),
+              HasSubstr("the objective is energy, and a live cluster does not say"));
+  EXPECT_THAT(RefusalOf({.policy = "mixed:greedy=1,cost=0.2"}), HasSubstr("counts cost"));
+  EXPECT_THAT(RefusalOf({.policy = "mixed:gredy=1"}), HasSubstr("greedy"));
+  EXPECT_THAT(RefusalOf({.policy = "round-robin"}), HasSubstr("unknown policy of placement"));
+  EXPECT_THAT(RefusalOf({.policy = "kube-defalt"}), HasSubstr("did you mean `kube-default`"));
+  EXPECT_THAT(RefusalOf({.policy = "runs/nowhere"}), HasSubstr("runs/nowhere"));
+}
+
+}  // namespace
+}  // namespace rudderfish

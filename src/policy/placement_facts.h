@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "model/cluster_totals.h"
+#include "model/objective.h"
+
+// What a policy of placement was trained to believe beside what a cluster tells of itself: which
+// types of node there are, what each draws and costs, and which pods come. A live cluster says none
+// of it, so a checkpoint carries it, and whoever places by it live believes the same. Plain values.
+
+namespace rudderfish {
+
+struct PlacementFacts {
+  std::vector<std::string> types;  // Of nodes; empty: nobody has said, and it does not matter.
+  PlacementLaws laws;              // Kinds of node are positions in `types`.
+
+  // Whether the laws tell one type from another: then each node's must be known.
+  bool TypesMatter() const;
+  // Position in `types`, or kNone.
+  int TypeNamed(std::string_view name) const;
+
+  bool operator==(const PlacementFacts&) const = default;
+};
+
+// Whether a live cluster and the facts together say what this term is. Latency to users they never
+// do.
+bool IsKnownLive(ObjectiveTerm term, const PlacementFacts& facts);
+
+// JSON in one line, and back. Errors name `source` and the way to what is wrong.
+std::string FactsText(const PlacementFacts& facts);
+Result<PlacementFacts> ParseFacts(std::string_view text, std::string_view source);
+
+// What a checkpoint says that it was trained for.
+struct LearnedPlacement {
+  std::filesystem::path checkpoint;
+  std::string digest;  // SHA-256 of the file.
+  Objective objective;
+  std::optional<PlacementFacts> facts;  // Of an older version, or of several worlds: none.
+};
+
+// `path`: a checkpoint or a run folder. kFailedPrecondition if it is of another task.
+Result<LearnedPlacement> ReadLearnedPlacement(const std::filesystem::path& path);
+
+}  // namespace rudderfish

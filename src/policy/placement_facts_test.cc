@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/placement_facts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace rudderfish {
+namespace {
+
+using ::testing::HasSubstr;
+
+PlacementFacts FactsOfTwoTypes() {
+  PlacementFacts facts{.types = {"small", "gpu"},
+                       .laws = {.costs = {{40, 90, 0.5, 5}, {150, 500, 2.5, 10}}}};
+  Workload web, learner;
+  web.requests = {500, 1 << 20};
+  learner.requests = {6000, int64_t{12} << 30};
+  learner.devices = {1, 460};
+  learner.node_kinds = 2;
+  facts.laws.shapes.Add(web, 3);
+  facts.laws.shapes.Add(learner, 1);
+  return facts;
+}
+
+std::string RefusalOfFacts(std::string_view text) {
+  const auto facts = ParseFacts(text, "x.safetensors: world");
+  return facts ? "none" : facts.error().message;
+}
+
+TEST(PlacementFacts, WhatIsWrittenIsRead) {
+  const PlacementFacts facts = FactsOfTwoTypes();
+  const auto read = ParseFacts(FactsText(facts), "x");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(*read, facts);
+  EXPECT_EQ(FactsText(facts).find('\n'), std::string::npos);
+}
+
+TEST(PlacementFacts, TypesMatterWhereTheLawsTellThemApart) {
+  EXPECT_TRUE(FactsOfTwoTypes().TypesMatter());
+  EXPECT_FALSE(
+      (PlacementFacts{.types = {"a", "b"}, .laws = {.costs = {{1, 2}, {1, 2}}}}.TypesMatter()));
+  EXPECT_FALSE((PlacementFacts{.types = {"a"}, .laws = {.costs = {{1, 2}}}}.TypesMatter()));
+  EXPECT_FALSE(PlacementFacts().TypesMatter());
+}
+
+TEST(PlacementFacts, ATermIsKnownLiveWhereTheyMakeItSo) {
+  const PlacementFacts nothing, facts = FactsOfTwoTypes();
+  EXPECT_TRUE(IsKnownLive(ObjectiveTerm::kBalance, nothing));
+  EXPECT_TRUE(IsKnownLive(ObjectiveTerm::kUtilisation, nothing));
+  for (const auto term :
+       {ObjectiveTerm::kEnergy, ObjectiveTerm::kCost, ObjectiveTerm::kFragmentation}) {
+    EXPECT_FALSE(IsKnownLive(term, nothing));
+    EXPECT_TRUE(IsKnownLive(term, facts));
+  }
+  EXPECT_FALSE(IsKnownLive(ObjectiveTerm::kLatency, facts));
+}
+
+TEST(PlacementFacts, WhatIsWrongIsNamed) {
+  EXPECT_THAT(RefusalOfFacts("{"), HasSubstr("x.safetensors: world"));
+  EXPECT_THAT(RefusalOfFacts(R"({"users": 1, "types": [], "shapes": []})"), HasSubstr("users"));
+  EXPECT_THAT(RefusalOfFacts(
+                  R"({"users": false, "types": [{"name": "a", "idle_watts": -1}], "shapes": []})"),
+              HasSubstr("types[0].idle_watts"));
+  EXPECT_THAT(RefusalOfFacts(R"({"users": false, "types": [], "shapes": [{"cpu_millis": 1,
+      "memory_bytes": 1, "devices": 0, "device_millis": 0, "weight": 1, "types": ["b"]}]})"),
+              HasSubstr("no type of node"));
+  EXPECT_THAT(RefusalOfFacts(R"({"users": false, "types": [], "shapes": [{"cpu_millis": 1,
+      "memory_bytes": 1, "devices": 2, "device_millis": 0, "weight": 1}]})"),
+              HasSubstr("devices"));
+}
+
+}  // namespace
+}  // namespace rudderfish
