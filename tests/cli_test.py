@@ -533,7 +533,6 @@ class BadInput(Cli):
                                         ["evaluate", "--policy", "gredy", "greedy"],
                                         ["evaluate", "--policy", "greedy", "--objective", "balanse", "balance"],
                                         ["simulate", "--policy", "greedy", "--starts", "a.jsonl", "--starts"],
-                                        ["train", "-d", "run", "--time", "1s", "--algorithm", "dqn", "ppo"],
                                         ["train", "-d", "run", "--time", "1s", "--objective", "energy:x", "--objective"]):
             with self.subTest(command=command, options=options):
                 self.refuse(command, world, *options, says=says)
@@ -697,7 +696,7 @@ class BadInput(Cli):
         self.succeed("train", "--resume", "-d", "run", "--steps", "4096")
         self.refuse("train", small, "--load", "steady", "-d", "x", says="--task scaling")
         self.refuse("train", small, "--task", "scaling", "--load", "stedy", "-d", "x", says="steady")
-        self.refuse("train", small, "--task", "scaling", "--algorithm", "dqn", "-d", "x", says="ppo")
+        self.succeed("train", small, "--task", "scaling", "--algorithm", "dqn", "-d", "dqn", "--steps", "1024", "--episodes", "4")
         self.refuse("train", SCENARIO, "--task", "scaling", "-d", "x", says="has no `load`")
         self.succeed("train", SCENARIO, "--steps", "256", "-d", "moves")
         self.refuse("evaluate", small, *evaluate, "--policy", "hold,moves", says="trained for the task migration, not scaling")
