@@ -149,7 +149,9 @@ class Learned(unittest.TestCase):
             simulated.setdefault(step["node"], []).append(workload)
         self.assertGreater(len(live), 1)
         self.assertLess(len(live), 8, "it saves energy: not all nodes are woken")
-        told = self.said("explain", f"pod/pod-{PODS - 1}", "-c", config)
+        last = ("explain", f"pod/pod-{PODS - 1}", "-c", config)
+        self.wait_for(lambda: "Predicted" in self.said(*last), "what was predicted is kept after the Binding", limit=10)
+        told = self.said(*last)
         for words in ("was put on", "/run@", "Predicted, in ppm of balance:0.2,energy:1", "POLICY SCORE"):
             self.assertIn(words, told)
         status = self.said("status", "-c", config)
