@@ -144,7 +144,7 @@ std::string StyleFor(std::string_view svg) {
       std::vector<std::string> selectors;
       for (const std::string& selector : rule.selectors) {
         const std::string plain = selector.starts_with("svg ") ? selector.substr(4) : selector;
-        selectors.push_back(group + " " + plain);
+        selectors.push_back(fmt::format("{} {}", group, plain));
         selectors.push_back(plain + group);
       }
       std::string put = body;

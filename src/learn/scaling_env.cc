@@ -282,10 +282,10 @@ void ScalingWorld::ChoosePrices(double late_max, ThreadPool* pool) {
   const int per_price = kEpisodes * static_cast<int>(loads.size());
   std::vector<Trial> trials(static_cast<size_t>(kPrices) * per_price);
   pool->ParallelFor(static_cast<int>(trials.size()), [&](int index, int) {
-    const int episode = index % per_price;
+    const int episode = index % per_price, price = index / per_price;
     ScalingEnv env(*this, 0, 0, decisions);
     env.ResetTo({loads[episode % loads.size()], Rng(scenario->seed, kTrialKey, episode).Next64(),
-                 PriceAt(index / per_price / (kPrices - 1.0))});
+                 PriceAt(price / (kPrices - 1.0))});
     std::vector<double> rewards;
     for (StepResult result; !result.truncated; rewards.push_back(result.reward))
       result = env.Step(env.AdvisedChoice());
