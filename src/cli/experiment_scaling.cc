@@ -13,6 +13,7 @@
 #include "cli/arguments.h"
 #include "cli/scaling_options.h"
 #include "evaluation/calibration.h"
+#include "evaluation/report_scaling.h"
 #include "evaluation/scaling_comparison.h"
 #include "evaluation/scaling_summary.h"
 #include "learn/trainer.h"
@@ -138,6 +139,9 @@ Result<void> RunScalingCell(const ScalingCell& cell, const std::filesystem::path
   for (OrderedJson& pair : pairs) pair["seeds_stepped_back"] = policies.stepped_back.back();
   TRY(WriteFileAtomically(folder / "episodes.csv", ScalingCsv(evaluation)));
   TRY(WriteFileAtomically(folder / "evaluation.json", ScalingSummaryText(summary)));
+  TRY(WriteScalingReport(
+      summary, {.command = session.command_line, .version = std::string(ProgramVersion())},
+      folder / "report.html"));
   return WriteFileAtomically(folder / "comparisons.json", pairs.dump(1) + "\n");
 }
 

@@ -6,32 +6,19 @@
 #include <set>
 
 #include "policy/scaling_policy.h"
+#include "tests/support/shop_text.h"
 
 namespace rudderfish {
 namespace {
 
-constexpr std::string_view kOneService = R"(rudderfish: scenario/v1
-name: one-service
-layers: {cluster: {}}
-latency: {cluster: {cluster: 0.1ms}}
-node_types: {node: {layer: cluster, cpu_type: any, bandwidth: 1Gbit}}
-nodes: [{type: node, count: 4, cpu: 16, memory: 64Gi}]
-workloads:
-  client: {requests: {cpu: 100m, memory: 64Mi}, replicas: 1}
-  web: {requests: {cpu: 500m, memory: 64Mi}, replicas: 2, execution: 40ms}
-patterns:
-  shop:
-    page: {client: client, rate: 1, qos: 300ms, calls: [web]}
-load:
-  duration: 10m
-  network: 0.2ms
-  timeout: 5s
-  pods:
-    web: {replicas: 1 to 10, scv: 0.5, start_delay: 10s, balance: least-requests}
-  loads:
-    steady: {steady: {rate: 40}}
-    ramp: {ramp: {low: 10, high: 90, begin: 1m, end: 8m}}
-)";
+const std::string kOneService = testing::ShopText({
+    .name = "one-service",
+    .workloads = R"(  web: {requests: {cpu: 500m, memory: 64Mi}, replicas: 2, execution: 40ms})",
+    .endpoints = R"(    page: {client: client, rate: 1, qos: 300ms, calls: [web]})",
+    .pods = R"(    web: {replicas: 1 to 10, scv: 0.5, start_delay: 10s, balance: least-requests})",
+    .loads = R"(    steady: {steady: {rate: 40}}
+    ramp: {ramp: {low: 10, high: 90, begin: 1m, end: 8m}})",
+});
 
 Calibration Calibrated(const std::vector<std::string>& grid, double violations_max, int threads,
                        uint64_t seed = 1) {

@@ -5,33 +5,23 @@
 
 #include <cmath>
 
+#include "tests/support/shop_text.h"
+
 namespace rudderfish {
 namespace {
 
-constexpr std::string_view kScalingScenario = R"(rudderfish: scenario/v1
-name: small-shop
-layers: {cluster: {}}
-latency: {cluster: {cluster: 0.1ms}}
-node_types: {node: {layer: cluster, cpu_type: any, bandwidth: 1Gbit}}
-nodes: [{type: node, count: 4, cpu: 16, memory: 64Gi}]
-workloads:
-  client: {requests: {cpu: 100m, memory: 64Mi}, replicas: 1}
-  web: {requests: {cpu: 500m, memory: 64Mi}, replicas: 2, execution: 40ms}
-  db: {requests: {cpu: 1, memory: 64Mi}, replicas: 2, execution: 25ms}
-patterns:
-  shop:
-    page: {client: client, rate: 1, qos: 300ms, calls: [{web: {calls: [db]}}]}
-load:
-  duration: 20m
-  network: 0.2ms
-  timeout: 5s
-  pods:
-    web: {replicas: 1 to 10, scv: 0.5, start_delay: 10s to 20s, balance: least-requests}
-    db: {replicas: 1 to 10, scv: 0.5, start_delay: 10s to 20s, balance: least-requests}
-  loads:
-    steady: {steady: {rate: 20}}
-    ramp: {ramp: {low: 10, high: 120, begin: 2m, end: 15m}}
-)";
+const std::string kScalingScenario = testing::ShopText({
+    .workloads = R"(  web: {requests: {cpu: 500m, memory: 64Mi}, replicas: 2, execution: 40ms}
+  db: {requests: {cpu: 1, memory: 64Mi}, replicas: 2, execution: 25ms})",
+    .endpoints =
+        R"(    page: {client: client, rate: 1, qos: 300ms, calls: [{web: {calls: [db]}}]})",
+    .duration = "20m",
+    .pods =
+        R"(    web: {replicas: 1 to 10, scv: 0.5, start_delay: 10s to 20s, balance: least-requests}
+    db: {replicas: 1 to 10, scv: 0.5, start_delay: 10s to 20s, balance: least-requests})",
+    .loads = R"(    steady: {steady: {rate: 20}}
+    ramp: {ramp: {low: 10, high: 120, begin: 2m, end: 15m}})",
+});
 
 std::vector<NamedScalingPolicy> ScalingPoliciesNamed(std::initializer_list<const char*> names) {
   std::vector<NamedScalingPolicy> policies;

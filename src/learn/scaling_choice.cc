@@ -143,8 +143,7 @@ ScalingVerdict ChooseScaling(const ScalingWorld& world,
   const double limit = options.violations_max;
   const NamedRecord rule =
       rival ? NamedRecord{rival->policy, rival->record} : BestAutoscaler(trials, limit);
-  const double of_rule = rule.record.violation_share;
-  const double allowed = of_rule > limit ? of_rule : std::min(limit, of_rule + kAboveRival);
+  const double allowed = std::min(limit, rule.record.violation_share + kAboveRival);
   ScalingVerdict verdict{.rule = rule.policy,
                          .of_rule = rule.record,
                          .episodes = rival ? rival->episodes : options.episodes};
@@ -165,7 +164,7 @@ ScalingVerdict ChooseScaling(const ScalingWorld& world,
     off = std::clamp(share / curve.ShareAt(price), 0.2, 20.0);
     if (std::abs(std::log(off / before)) < kSameFactor) break;
   }
-  verdict.steps_back = !verdict.learned.IsBetterThan(rule.record, std::max(allowed, of_rule));
+  verdict.steps_back = !verdict.learned.IsBetterThan(rule.record, allowed);
   return verdict;
 }
 

@@ -17,8 +17,8 @@
 // are those it was chosen on.
 //
 // What is allowed is the limit, but no more than 0.05 points above the autoscaler's own violations,
-// so that a net is cheaper by being better and not by being late; where the autoscaler exceeds the
-// limit itself, as many as it has.
+// so that a net is cheaper by being better and not by being late. Where neither keeps what is
+// allowed, whoever has fewer violations is better, as everywhere (ScalingRecord).
 //
 // How violations fall with the price the Model tells, in an instant; how far it is off, a few runs
 // on requests.

@@ -202,18 +202,20 @@ TEST(ScalingTraining, ARunIsAPolicyThatSaysWhetherItStepsBack) {
   EXPECT_FALSE(other.has_value());
 }
 
-// Whoever cannot be beaten decides; whoever is beaten does not.
+// Whoever cannot be beaten decides; whoever is dearer does not, nor who is cheaper by being late
+// beyond the limit.
 TEST(ScalingTraining, ARunStepsBackToTheRivalItDoesNotBeat) {
-  for (const double core_hours : {1e-3, 1e3}) {
+  const ScalingRecord free{1e-3, 0}, dear{1e3, 0.3}, late{1e-3, 0.9};
+  for (const ScalingRecord& record : {free, dear, late}) {
     const TestFolder folder;
     TrainJob job = ShopJob(folder / "run");
     job.options.steps = 64;
-    job.options.scaling->rival = ScalingRival{
-        .policy = "hpa:cpu=55:down=60s", .record = {core_hours, 0.3}, .episodes = 4, .seed = 3};
+    job.options.scaling->rival =
+        ScalingRival{.policy = "hpa:cpu=55:down=60s", .record = record, .episodes = 4, .seed = 3};
     ASSERT_TRUE(TrainShop(job).has_value());
     const Result<std::string> decides = DecidingSetting((folder / "run").string());
     ASSERT_TRUE(decides.has_value()) << decides.error().message;
-    EXPECT_EQ(*decides == "hpa:cpu=55:down=60s", core_hours < 1) << *decides;
+    EXPECT_EQ(*decides == "hpa:cpu=55:down=60s", record.violation_share == 0) << *decides;
     const Result<TrainJob> resumed = TrainJob::ToResume(folder / "run");
     ASSERT_TRUE(resumed.has_value()) << resumed.error().message;
     EXPECT_EQ(resumed->options.scaling, job.options.scaling);

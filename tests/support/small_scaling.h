@@ -3,40 +3,28 @@
 
 #include <gtest/gtest.h>
 
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "evaluation/scaling_summary.h"
+#include "tests/support/shop_text.h"
 
 // A small application, and what three policies of scaling make of it under two loads.
 
 namespace rudderfish::testing {
 
-inline constexpr std::string_view kSmallScaling = R"(rudderfish: scenario/v1
-name: small-shop
-layers: {cluster: {}}
-latency: {cluster: {cluster: 0.1ms}}
-node_types: {node: {layer: cluster, cpu_type: any, bandwidth: 1Gbit}}
-nodes: [{type: node, count: 4, cpu: 16, memory: 64Gi}]
-workloads:
-  client: {requests: {cpu: 100m, memory: 64Mi}, replicas: 1}
-  web: {requests: {cpu: 500m, memory: 64Mi}, replicas: 2, execution: 40ms}
-  db: {requests: {cpu: 1, memory: 128Mi}, replicas: 2, execution: 12ms}
-patterns:
-  shop:
-    page: {client: client, rate: 3, qos: 300ms, calls: [{web: {calls: [db, db]}}]}
-    raw: {client: client, rate: 1, qos: 100ms, calls: [db]}
-load:
-  duration: 10m
-  network: 0.2ms
-  timeout: 5s
-  pods:
-    web: {replicas: 1 to 10, scv: 0.5, start_delay: 10s to 20s, balance: least-requests}
-    db: {replicas: 1 to 10, scv: 0.5, start_delay: 10s to 20s, balance: least-requests}
-  loads:
-    steady: {steady: {rate: 8}}
-    ramp: {ramp: {low: 10, high: 120, begin: 1m, end: 8m}}
-)";
+inline const std::string kSmallScaling = ShopText({
+    .workloads = R"(  web: {requests: {cpu: 500m, memory: 64Mi}, replicas: 2, execution: 40ms}
+  db: {requests: {cpu: 1, memory: 128Mi}, replicas: 2, execution: 12ms})",
+    .endpoints =
+        R"(    page: {client: client, rate: 3, qos: 300ms, calls: [{web: {calls: [db, db]}}]}
+    raw: {client: client, rate: 1, qos: 100ms, calls: [db]})",
+    .pods =
+        R"(    web: {replicas: 1 to 10, scv: 0.5, start_delay: 10s to 20s, balance: least-requests}
+    db: {replicas: 1 to 10, scv: 0.5, start_delay: 10s to 20s, balance: least-requests})",
+    .loads = R"(    steady: {steady: {rate: 8}}
+    ramp: {ramp: {low: 10, high: 120, begin: 1m, end: 8m}})",
+});
 
 inline const Scenario& SmallScalingScenario() {
   static const auto* scenario = new Scenario(ParseScenario(kSmallScaling, "shop.yaml").value());
