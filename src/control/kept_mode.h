@@ -8,13 +8,15 @@
 
 // The mode that a kind of decision has come to by promotions, kept in the journal, so that a start
 // anew changes nothing. It counts for as long as the configuration says what it said then: whoever
-// writes another mode there begins anew.
+// writes another mode there begins anew, and so does another policy, or objective, than the one
+// that earned it.
 
 namespace rudderfish {
 
 struct KeptMode {
   Mode configured = Mode::kShadow;  // What the configuration said.
   Mode mode = Mode::kShadow;
+  std::string policy, objective;  // Whose evidence it rests on; a learned policy with its digest.
   UnixMillis since = 0;
   // It has begun to serve: pods that name us are placed whatever the mode, by the policy or not.
   bool serves = false;

@@ -87,9 +87,10 @@ Result<void> SqliteJournal::InsertComparisons(std::span<const PlacementCompariso
 
 Result<void> SqliteJournal::KeepMode(std::string_view kind, const KeptMode& mode) {
   Statement insert(database_.get(),
-                   "INSERT OR REPLACE INTO modes (kind, configured, mode, since, serves, why) "
-                   "VALUES (?,?,?,?,?,?)");
-  insert.Bind(kind).Bind(ModeName(mode.configured)).Bind(ModeName(mode.mode)).Bind(mode.since);
+                   "INSERT OR REPLACE INTO kept_modes (kind, configured, mode, policy, objective, "
+                   "since, serves, why) VALUES (?,?,?,?,?,?,?,?)");
+  insert.Bind(kind).Bind(ModeName(mode.configured)).Bind(ModeName(mode.mode));
+  insert.Bind(mode.policy).Bind(mode.objective).Bind(mode.since);
   insert.Bind(int64_t{mode.serves}).Bind(mode.why);
   if (const int code = insert.Run(); code != SQLITE_OK) return Failed(code);
   return {};
@@ -97,14 +98,18 @@ Result<void> SqliteJournal::KeepMode(std::string_view kind, const KeptMode& mode
 
 Result<std::optional<KeptMode>> SqliteJournal::ModeOf(std::string_view kind) {
   Statement select(database_.get(),
-                   "SELECT configured, mode, since, serves, why FROM modes WHERE kind = ?");
+                   "SELECT configured, mode, policy, objective, since, serves, why "
+                   "FROM kept_modes WHERE kind = ?");
   select.Bind(kind);
   if (!select.Step()) {
     if (select.code() != SQLITE_OK) return Failed(select.code());
     return std::optional<KeptMode>();
   }
-  KeptMode kept{
-      .since = select.Integer(2), .serves = select.Integer(3) != 0, .why = select.Text(4)};
+  KeptMode kept{.policy = select.Text(2),
+                .objective = select.Text(3),
+                .since = select.Integer(4),
+                .serves = select.Integer(5) != 0,
+                .why = select.Text(6)};
   TRY_ASSIGN(kept.configured, ModeNamed(select.Text(0)));
   TRY_ASSIGN(kept.mode, ModeNamed(select.Text(1)));
   return std::optional(std::move(kept));

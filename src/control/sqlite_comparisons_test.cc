@@ -128,6 +128,8 @@ TEST_F(SqliteComparisonsTest, AModeIsKept) {
   EXPECT_FALSE(journal_->ModeOf("placement").value().has_value());
   const KeptMode mode{.configured = Mode::kShadow,
                       .mode = Mode::kCanary,
+                      .policy = "runs/a@12",
+                      .objective = "energy",
                       .since = 7,
                       .serves = true,
                       .why = "promoted"};

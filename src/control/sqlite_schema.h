@@ -98,10 +98,12 @@ CREATE TABLE IF NOT EXISTS comparisons (
 ) STRICT;
 CREATE INDEX IF NOT EXISTS comparisons_by_time ON comparisons (written_at);
 CREATE INDEX IF NOT EXISTS comparisons_by_uid ON comparisons (uid);
-CREATE TABLE IF NOT EXISTS modes (
+CREATE TABLE IF NOT EXISTS kept_modes (
   kind TEXT PRIMARY KEY,
   configured TEXT NOT NULL,
   mode TEXT NOT NULL,
+  policy TEXT NOT NULL,
+  objective TEXT NOT NULL,
   since INTEGER NOT NULL,
   serves INTEGER NOT NULL,
   why TEXT NOT NULL

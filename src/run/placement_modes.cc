@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
@@ -45,12 +46,20 @@ Result<std::unique_ptr<PlacementModes>> PlacementModes::Open(const PlacementConf
   std::unique_ptr<PlacementModes> modes(new PlacementModes(
       config, std::move(policy), std::move(objective), journal, std::move(reader)));
   TRY_ASSIGN(const std::optional<KeptMode> kept, journal->ModeOf(kPlacementKind));
-  if (kept && kept->configured == config.mode) {
+  if (!kept || kept->configured != config.mode) {
+    TRY(modes->Set(config.mode, "as configured"));
+    return modes;
+  }
+  if (kept->policy == modes->policy_ && kept->objective == modes->objective_) {
     modes->kept_ = *kept;
     return modes;
   }
-  modes->kept_.since = UnixNow();
-  TRY(modes->Set(config.mode, "as configured"));
+  // The evidence was another's. Pods that name us are placed as before.
+  modes->kept_.serves = kept->serves;
+  TRY(modes->Set(std::min(kept->mode, config.mode),
+                 fmt::format("it was {} for {} that had come to {}", kept->policy, kept->objective,
+                             ModeName(kept->mode))));
+  LogWarning("placement begins in {}: {}", ModeName(modes->mode()), modes->kept_.why);
   return modes;
 }
 
@@ -62,6 +71,8 @@ PlacementModes::PlacementModes(const PlacementConfig& config, std::string policy
       journal_(journal),
       reader_(std::move(reader)) {
   kept_.configured = config.mode;
+  kept_.policy = policy_;
+  kept_.objective = objective_;
 }
 
 Result<void> PlacementModes::Set(Mode mode, std::string why) {

@@ -34,7 +34,8 @@ class PlacementModesTest : public ::testing::Test {
     modes_.reset();
     journal_.reset();
     journal_ = SqliteJournal::Open(folder_ / "j.db", {}).value();
-    modes_ = PlacementModes::Open(config_, "most-allocated", "balance", journal_.get()).value();
+    modes_ =
+        PlacementModes::Open(config_, config_.choice.policy, objective_, journal_.get()).value();
   }
   // So many pods of a kind, of which our policy would have done better by so much.
   void Compare(ComparisonGroup group, int count, double change, double gain) {
@@ -57,6 +58,7 @@ class PlacementModesTest : public ::testing::Test {
 
   fs::path folder_;
   PlacementConfig config_;
+  std::string objective_ = "balance";
   std::unique_ptr<SqliteJournal> journal_;
   std::unique_ptr<PlacementModes> modes_;
 };
@@ -84,6 +86,30 @@ TEST_F(PlacementModesTest, AForcedPromotionOutlivesTheProcessUntilTheFileSaysAno
   Start();
   EXPECT_EQ(modes_->mode(), Mode::kOff);
   EXPECT_FALSE(modes_->serves());
+}
+
+// What one policy has earned is not another's; pods that name us are placed all the same.
+TEST_F(PlacementModesTest, AnotherPolicyOrObjectiveBeginsAsTheFileSays) {
+  modes_->Answer("promote enforce force");
+  config_.choice.policy = "runs/new@12345678";
+  Start();
+  EXPECT_EQ(modes_->mode(), Mode::kShadow);
+  EXPECT_TRUE(modes_->serves());
+  modes_->Answer("promote enforce force");
+  Start();
+  EXPECT_EQ(modes_->mode(), Mode::kEnforce);
+  objective_ = "energy";
+  Start();
+  EXPECT_EQ(modes_->mode(), Mode::kShadow);
+}
+
+TEST_F(PlacementModesTest, WhatWasDemotedStaysSoWithAnotherPolicy) {
+  config_.mode = Mode::kEnforce;
+  Start();
+  modes_->Answer("demote shadow");
+  config_.choice.policy = "runs/new@12345678";
+  Start();
+  EXPECT_EQ(modes_->mode(), Mode::kShadow);
 }
 
 TEST_F(PlacementModesTest, ADemotionNeedsNoEvidenceAndWhoHasServedGoesOnServing) {
