@@ -165,19 +165,27 @@ FiniteQueue::FiniteQueue(const Station& station, int places) : station_(station)
   CHECK(station.services_per_s > 0 && station.arrivals_per_s >= 0);
   // Relative to the largest so far, so that nothing overflows.
   const double load = station.offered_load();
-  double weight = 1, sum = 1, count = 0, empty = 1;
+  double weight = 1, sum = 1, count = 0, log_empty = 0;
   for (int n = 1; n <= places; ++n) {
     weight *= load / std::min(n, station.servers);
     sum += weight;
     count += n * weight;
     if (weight > 1e100) {
-      sum /= weight, count /= weight, empty /= weight;
+      sum /= weight, count /= weight, log_empty -= std::log(weight);
       weight = 1;
     }
   }
   blocking_ = weight / sum;
   in_system_ = count / sum;
-  empty_ = empty / sum;
+  log_empty_ = log_empty - std::log(sum);
+}
+
+double FiniteQueue::Probability(int count) const {
+  if (count == 0) return std::exp(log_empty_);
+  const int computing = std::min(count, station_.servers);
+  const double log_load = std::log(station_.offered_load());
+  return std::exp(log_empty_ + computing * log_load - std::lgamma(computing + 1.0) +
+                  (count - computing) * (log_load - std::log(station_.servers)));
 }
 
 double FiniteQueue::mean_response_s() const {
@@ -206,21 +214,18 @@ double FiniteQueue::Tail(double t_s, int services) const {
   for (int i = last; i > longest; --i) beyond = poisson(i) + stays * beyond;
   double below = 0;
   for (int i = 0; i <= longest; ++i) below += poisson(i);
-  double weight = empty_, tail = 0;
-  const double load = station_.offered_load();
-  for (int n = 0; n < station_.servers; ++n) {  // No wait.
-    if (services > 0) tail += weight * std::exp(-station_.services_per_s * t_s);
-    weight *= load / (n + 1);
-  }
   // From the longest wait to the shortest: `below` loses its last summand, `beyond` gains it.
-  double sum = 0, last_weight = blocking_;
+  double waited = 0, waits = 0;
   for (int k = longest; k >= 1; --k) {
-    last_weight *= station_.servers / load;  // Of finding k + c - 1 others.
+    const double finds = Probability(k + station_.servers - 1);  // So many others.
     below -= poisson(k);
     beyond = services == 0 ? 0 : poisson(k) + stays * beyond;
-    sum += last_weight * (std::max(0.0, below) + beyond);
+    waited += finds * (std::max(0.0, below) + beyond);
+    waits += finds;
   }
-  return std::min(1.0, (tail + sum) / (1 - blocking_));
+  const double at_once = services == 0 ? 0 : 1 - blocking_ - waits;
+  const double tail = std::max(0.0, at_once) * std::exp(-station_.services_per_s * t_s) + waited;
+  return std::min(1.0, tail / (1 - blocking_));
 }
 
 double FiniteQueue::Quantile(double share, int services) const {

@@ -108,13 +108,14 @@ class FiniteQueue {
   double ResponseQuantileS(double share) const { return Quantile(share, 1); }
 
  private:
+  double Probability(int count) const;  // Of so many in the system.
   double Tail(double t_s, int services) const;
   double Quantile(double share, int services) const;
 
   Station station_;
   int places_;
   double blocking_ = 0, in_system_ = 0;
-  double empty_ = 0;  // P(nobody there).
+  double log_empty_ = 0;  // Of P(nobody there), which may be less than a double holds.
 };
 
 // Mean response over mean service time where each customer joins the shortest of `choices` queues

@@ -117,11 +117,30 @@ TEST(Queueing, TailsIntegrateToTheirMeans) {
 
 TEST(Queueing, ManyPlacesAreAsGoodAsNoLimit) {
   const Station station{3.2, 1, 4};
-  const FiniteQueue queue(station, 400);
-  EXPECT_LT(queue.blocking(), 1e-30);
-  EXPECT_NEAR(queue.mean_response_s(), MmcQueue(station).response_mean_s(), 1e-9);
-  EXPECT_NEAR(queue.WaitQuantileS(.95), MmcQueue(station).wait.QuantileS(.95), 1e-6);
-  EXPECT_NEAR(queue.ResponseQuantileS(.99), MmcResponseQuantileS(station, .99), 1e-6);
+  for (const int places : {400, 10'000}) {  // With 10,000, blocking is less than a double holds.
+    const FiniteQueue queue(station, places);
+    EXPECT_LT(queue.blocking(), 1e-30);
+    EXPECT_NEAR(queue.mean_response_s(), MmcQueue(station).response_mean_s(), 1e-9);
+    EXPECT_NEAR(queue.WaitQuantileS(.95), MmcQueue(station).wait.QuantileS(.95), 1e-6);
+    EXPECT_NEAR(queue.ResponseQuantileS(.99), MmcResponseQuantileS(station, .99), 1e-6);
+  }
+}
+
+// One place to wait in: its customer waits for one departure of 1000 servers, and is then served.
+TEST(Queueing, OnePlaceBehindAThousandServersHasItsExactTail) {
+  constexpr int kServers = 1000;
+  const double rate = 1, load = kServers;
+  const FiniteQueue queue({load, rate, kServers}, kServers + 1);
+  // P(all busy, nobody waits) is P(one waits), for as many come as leave; and that is `blocking`.
+  const double waits = queue.blocking() / (1 - queue.blocking());
+  for (const double t : {.5, 2., 4.}) {
+    const double departs = kServers * rate;
+    const double both =
+        (departs * std::exp(-rate * t) - rate * std::exp(-departs * t)) / (departs - rate);
+    EXPECT_NEAR(queue.ResponseTail(t) / ((1 - waits) * std::exp(-rate * t) + waits * both), 1, 1e-9)
+        << t;
+    EXPECT_NEAR(queue.WaitTail(t), waits * std::exp(-departs * t), 1e-12) << t;
+  }
 }
 
 TEST(Queueing, OverloadIsInfiniteOrTurnedAway) {

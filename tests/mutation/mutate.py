@@ -3,17 +3,20 @@
 """Changes one operator or constant of src/model and src/task at a time and asks whether a test notices.
 
 A mutant is caught if a test fails, crashes or hangs, survives if all pass, and does not count if it does not compile or
-is listed, with a reason, in equivalent.txt. Works on a copy of the sources, in build/mutation.
+is listed, with a reason, in equivalent.txt. Works on copies of the sources, one for each job, in build/mutation.
 
-  mutate.py                      all mutants
+  mutate.py                      all mutants: more than a day
   mutate.py --sample 16 --seed 1 those 16 whose digests come first: mostly the same ones after a change elsewhere
   mutate.py --list               what would be changed
 """
 import argparse
 import collections
+import concurrent.futures
 import hashlib
 import math
+import os
 import pathlib
+import queue
 import re
 import shutil
 import subprocess
@@ -24,8 +27,11 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ("src/model", "src/task")
 COPIED = ("src", "cmake", "tests", "scenarios", "examples", "docs")
 MODULES = "base;nn;cluster;model;task;scenario;policy;sim"
-# In the order in which they are asked; the first that notices ends the round.
-TESTS = ("src/model_test", "src/task_test", "src/scenario_test", "src/sim_test", "src/policy_test")
+# In the order in which they are built and asked; the first that notices ends the round.
+TESTS = {
+    "src/model": ("src/model_test", "src/task_test", "src/scenario_test", "src/sim_test", "src/policy_test"),
+    "src/task": ("src/task_test", "src/sim_test", "src/policy_test"),  # model and scenario do not know of task.
+}
 PAGE = "tests/observation_doc"
 REQUIRED = 0.90
 
@@ -107,12 +113,13 @@ def key(mutant):
 class Build:
     """A copy of the sources with a build tree of its own, so that nobody's work is disturbed."""
 
-    def __init__(self, jobs):
-        self.jobs = jobs
-        self.tree = TOP / "build/mutation/tree"
-        self.build = TOP / "build/mutation/build"
+    def __init__(self, number):
+        self.tree = TOP / f"build/mutation/{number}/tree"
+        self.build = TOP / f"build/mutation/{number}/build"
+        # The second copy takes from the cache what the first has compiled.
+        self.environment = {**os.environ, "CCACHE_BASEDIR": str(self.tree.parent), "CCACHE_NOHASHDIR": "1"}
 
-    def prepare(self):
+    def prepare(self, jobs):
         self.tree.mkdir(parents=True, exist_ok=True)
         wanted = {"CMakeLists.txt"}
         for folder in COPIED:
@@ -129,25 +136,22 @@ class Build:
                 file.unlink()
         self.call(["cmake", "-S", self.tree, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=None", "-DRUDDERFISH_ONE_BY_ONE=model;task",
                    "-DCMAKE_CXX_FLAGS=-O1 -w -D_GLIBCXX_ASSERTIONS", f"-DRUDDERFISH_ONLY_MODULES={MODULES}"], 600)
-        if not self.make():
-            sys.stdout.write(self.output[-4000:])
+        built = self.make([*TESTS["src/model"], PAGE], jobs)
+        if built.returncode != 0:
+            sys.stdout.write(built.stdout.decode(errors="replace")[-4000:])
             sys.exit("mutation: the unchanged sources do not build")
 
     def call(self, command, timeout):
         return subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=timeout, check=False, cwd=self.tree)
+                              stderr=subprocess.STDOUT, timeout=timeout, check=False, cwd=self.tree, env=self.environment)
 
-    def make(self):
-        targets = [pathlib.Path(test).name for test in (*TESTS, PAGE)]
-        done = self.call(["ninja", "-C", self.build, f"-j{self.jobs}", *targets], 3600)
-        if done.returncode != 0:
-            self.output = done.stdout.decode(errors="replace")
-        return done.returncode == 0
+    def make(self, tests, jobs=1):
+        return self.call(["ninja", "-C", self.build, f"-j{jobs}", *(pathlib.Path(test).name for test in tests)], 3600)
 
     def measure(self):
         """How long each test takes; more than that, and it hangs."""
         self.limits = {}
-        for test in TESTS:
+        for test in TESTS["src/model"]:
             began = time.monotonic()
             done = self.call([self.build / test, "--gtest_brief=1"], 1200)
             if done.returncode != 0:
@@ -156,28 +160,49 @@ class Build:
             self.limits[test] = 10 + 5 * (time.monotonic() - began)
         self.page = self.call([self.build / PAGE], 60).stdout
 
-    def noticed_by(self):
-        """The name of the test that notices, or None."""
-        for test in TESTS:
+    def outcome(self, mutant):
+        """'survives', 'does not compile', or who noticed."""
+        for test in TESTS[str(pathlib.Path(mutant.path).parent)]:
+            if self.make([test]).returncode != 0:
+                return "does not compile"
             try:
                 if self.call([self.build / test, "--gtest_fail_fast", "--gtest_brief=1"],
                              self.limits[test]).returncode != 0:
                     return test
             except subprocess.TimeoutExpired:
                 return test + " (hangs)"
-        return PAGE if self.call([self.build / PAGE], 60).stdout != self.page else None
+        self.make([PAGE])
+        return PAGE if self.call([self.build / PAGE], 60).stdout != self.page else "survives"
 
     def try_mutant(self, mutant):
-        """'survives', 'does not compile', or who noticed."""
         file = self.tree / mutant.path
         source = file.read_text(encoding="utf-8")
         try:
             file.write_text(source[:mutant.begin] + mutant.new + source[mutant.end:], encoding="utf-8")
-            if not self.make():
-                return "does not compile"
-            return self.noticed_by() or "survives"
+            return self.outcome(mutant)
         finally:
             file.write_text(source, encoding="utf-8")
+
+
+def try_all(mutants, jobs):
+    """Yields (mutant, outcome) as they come."""
+    builds = queue.SimpleQueue()
+    for number in range(min(jobs, len(mutants))):
+        build = Build(number)
+        build.prepare(jobs)
+        build.measure()
+        builds.put(build)
+
+    def try_one(mutant):
+        build = builds.get()
+        try:
+            return mutant, build.try_mutant(mutant)
+        finally:
+            builds.put(build)
+
+    with concurrent.futures.ThreadPoolExecutor(max_workers=jobs) as pool:
+        for done in concurrent.futures.as_completed([pool.submit(try_one, mutant) for mutant in mutants]):
+            yield done.result()
 
 
 def main():
@@ -185,7 +210,7 @@ def main():
     parser.add_argument("--sample", type=int, help="try only so many")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="files whose path contains this")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=2, help="so many mutants at a time")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
 
@@ -206,12 +231,8 @@ def main():
         print(f"{len(mutants)} mutants")
         return 0
 
-    build = Build(options.jobs)
-    build.prepare()
-    build.measure()
     caught, survivors, invalid = 0, [], 0
-    for number, mutant in enumerate(mutants, 1):
-        outcome = build.try_mutant(mutant)
+    for number, (mutant, outcome) in enumerate(try_all(mutants, options.jobs), 1):
         where = f"{mutant.path}:{mutant.line}: {mutant.old.strip()} -> {mutant.new.strip()}"
         print(f"[{number}/{len(mutants)}] {where}: {outcome}", flush=True)
         if outcome == "survives":
