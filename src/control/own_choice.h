@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string_view>
 
 #include "cluster/scheduling_observer.h"
@@ -23,9 +24,11 @@ enum class ChoiceGroup {
 // in their last letters are spread).
 bool IsInShare(std::string_view uid, double share);
 
-// A choice that was made and not yet carried out. Pointers are valid while it is told.
+// A choice, with the cluster as it was without this pod. Pointers are valid while it is told.
 struct OwnChoice {
   const PodIdentity* pod = nullptr;
+  const std::shared_ptr<const PodClass>* shape = nullptr;
+  double waited_ms = 0;
   const SchedulingRules* rules = nullptr;
   PodClassId pod_class = kNone;
   const Feasibility* feasibility = nullptr;

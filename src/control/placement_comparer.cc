@@ -91,7 +91,7 @@ void PlacementComparer::PodSeen(const ObservedPod& pod) {
     waits_.erase(seen);
   }
   if (is_news) {
-    recent_.push_back({clock_->Now(), key, pod.shape, pod.node});
+    recent_.push_back({clock_->Now(), key, pod.node});
     if (recent_.size() > kRecentMax) recent_.pop_front();
   }
   Follow(pod, key);
@@ -128,12 +128,17 @@ void PlacementComparer::PodFailed(const PodIdentity& pod, const std::string& rea
   next_->PodFailed(pod, reason);
 }
 
-PlacementComparison PlacementComparer::NewRow(const Seen& seen) const {
-  return {.pod = seen.id,
-          .scheduler = seen.shape->scheduler,
+PlacementComparison PlacementComparer::NewRow(const PodIdentity& pod, const PodClass& shape,
+                                              double waited_ms) const {
+  return {.pod = pod,
+          .scheduler = shape.scheduler,
           .policy = std::string(policy_->name()),
           .objective = options_.objective_text,
-          .waited_ms = Seconds(clock_->Now() - seen.since) * 1000};
+          .waited_ms = waited_ms};
+}
+
+double PlacementComparer::WaitedMs(const Seen& seen) const {
+  return Seconds(clock_->Now() - seen.since) * 1000;
 }
 
 NodeId PlacementComparer::BestBy(const std::vector<double>& scores, NodeId rather) const {
@@ -233,17 +238,15 @@ RulesVerdict PlacementComparer::CheckRules(const Seen& seen, PodClassId pod,
   SchedulingRules& rules = tables.Rules();
   *reason = fmt::format("{}: {}", node, ReasonOf(rules, pod, feasibility_, at));
   // What the other scheduler had not decided yet when it decided about this pod.
-  std::vector<const Placed*> later;
+  std::vector<std::pair<std::string, SchedulingTables::Taken>> later;
   for (const Placed& placed : recent_) {
-    if (placed.at >= seen.since && tables.NodeOf(placed.key) == placed.node)
-      later.push_back(&placed);
+    if (placed.at < seen.since || tables.NodeOf(placed.key) != placed.node) continue;
+    later.emplace_back(placed.key, *tables.Take(placed.key));
   }
-  for (const Placed* placed : later) tables.Remove(placed->key);
   Feasibility before;
   rules.Filter(pod, &before);
   const bool was_feasible = before.IsFeasible(at);
-  for (const Placed* placed : later)
-    tables.Place(placed->key, placed->shape, placed->node, PodLife::kServing);
+  for (const auto& [key, taken] : later) tables.PutBack(key, taken);
   if (was_feasible) {
     reason->clear();
     return RulesVerdict::kEqual;
@@ -255,7 +258,7 @@ RulesVerdict PlacementComparer::CheckRules(const Seen& seen, PodClassId pod,
 
 void PlacementComparer::CompareOther(const ObservedPod& pod, const Seen& seen) {
   if (rows_.size() >= kUnwrittenMax) return;
-  PlacementComparison row = NewRow(seen);
+  PlacementComparison row = NewRow(seen.id, *seen.shape, WaitedMs(seen));
   row.group = ComparisonGroup::kShadow;
   row.node = row.baseline_node = pod.node;
   SchedulingRules& rules = next_->tables().Rules();
@@ -282,9 +285,7 @@ void PlacementComparer::CompareOther(const ObservedPod& pod, const Seen& seen) {
 
 void PlacementComparer::NoteOwnChoice(const OwnChoice& choice) {
   if (choice.group == ChoiceGroup::kNone || rows_.size() >= kUnwrittenMax) return;
-  const auto seen = waits_.find(choice.pod->Key());
-  if (seen == waits_.end()) return;
-  PlacementComparison row = NewRow(seen->second);
+  PlacementComparison row = NewRow(*choice.pod, **choice.shape, choice.waited_ms);
   const bool is_policys = choice.group != ChoiceGroup::kControl;
   row.group = choice.group == ChoiceGroup::kControl  ? ComparisonGroup::kControl
               : choice.group == ChoiceGroup::kCanary ? ComparisonGroup::kCanary
@@ -299,7 +300,7 @@ void PlacementComparer::NoteOwnChoice(const OwnChoice& choice) {
   const NodeId policy = is_policys ? choice.node : BestBy(policy_scores_, choice.node);
   const NodeId baseline = is_policys ? BestBy(kube_scores_, choice.node) : choice.node;
   Judge(rules, choice.pod_class, policy, baseline, &row);
-  Begin(row, seen->second.shape);
+  Begin(row, *choice.shape);
   rows_.push_back(std::move(row));
 }
 
@@ -321,10 +322,11 @@ void PlacementComparer::Begin(const PlacementComparison& row,
 void PlacementComparer::Advise(const std::string& key) {
   const auto at = waits_.find(key);
   if (at == waits_.end() || !at->second.shape->unmodelled.empty()) return;
-  PlacementComparison row = NewRow(at->second);
+  const Seen& seen = at->second;
+  PlacementComparison row = NewRow(seen.id, *seen.shape, WaitedMs(seen));
   row.group = ComparisonGroup::kAdvice;
   SchedulingRules& rules = next_->tables().Rules();
-  const PodClassId id = rules.Register(at->second.shape);
+  const PodClassId id = rules.Register(seen.shape);
   rules.Filter(id, &feasibility_);
   row.nodes = rules.nodes().size();
   row.feasible = feasibility_.feasible;
@@ -398,7 +400,7 @@ std::optional<PendingStory> PlacementComparer::Explain(const std::string& key) {
   SchedulingRules& rules = next_->tables().Rules();
   PendingStory story{.pod = seen.id,
                      .scheduler = seen.shape->scheduler,
-                     .waited_ms = Seconds(clock_->Now() - seen.since) * 1000,
+                     .waited_ms = WaitedMs(seen),
                      .nodes = rules.nodes().size(),
                      .gates = seen.shape->gates,
                      .unmodelled = seen.shape->unmodelled};

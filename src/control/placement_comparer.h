@@ -82,7 +82,7 @@ class PlacementComparer final : public SchedulingObserver {
     on_advice_ = std::move(callback);
   }
 
-  // The Scheduler has chosen for a pod of its own, and has not yet placed it.
+  // The Scheduler has chosen for a pod of its own.
   void NoteOwnChoice(const OwnChoice& choice);
 
   // Measures what is due, advises, writes. An error is the journal's.
@@ -114,14 +114,13 @@ class PlacementComparer final : public SchedulingObserver {
   };
   struct Placed {
     Instant at;
-    std::string key;
-    std::shared_ptr<const PodClass> shape;
-    std::string node;
+    std::string key, node;
   };
 
   bool IsOurs(const PodClass& shape) const { return shape.scheduler == options_.scheduler_name; }
   void CompareOther(const ObservedPod& pod, const Seen& seen);
-  PlacementComparison NewRow(const Seen& seen) const;
+  PlacementComparison NewRow(const PodIdentity& pod, const PodClass& shape, double waited_ms) const;
+  double WaitedMs(const Seen& seen) const;
   void Advise(const std::string& key);
   // Where a scorer would put it; of equals `rather`, if it is one of them.
   NodeId BestBy(const std::vector<double>& scores, NodeId rather) const;

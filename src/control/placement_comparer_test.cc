@@ -198,6 +198,8 @@ TEST_F(PlacementComparerTest, ACanaryAndItsControlGroupAreComparedBothWays) {
   See("old", Shape("x", 500), "b");
   for (int i = 0; i < 20; ++i) See("p" + std::to_string(i), Shape("rudderfish", 10));
   ASSERT_TRUE(scheduler.Turn().has_value());
+  EXPECT_EQ(scheduler.UntilDue(), Duration::zero());
+  scheduler.TellChoices();
   Flush();
   ASSERT_EQ(list.rows.size(), 20u);
   int canaries = 0;
@@ -212,6 +214,24 @@ TEST_F(PlacementComparerTest, ACanaryAndItsControlGroupAreComparedBothWays) {
   EXPECT_LT(canaries, 17);
   for (const PlacementRow& row : journal.rows())
     EXPECT_TRUE(row.policy == "most-allocated" || row.policy == "kube-default");
+}
+
+TEST_F(PlacementComparerTest, AChoiceIsComparedAsTheClusterWasWhenItWasMade) {
+  scheduler.OnChoice([&](const OwnChoice& choice) { comparer.NoteOwnChoice(choice); });
+  for (const char* name : {"p0", "p1", "p2"}) See(name, Shape("rudderfish", 600));
+  ASSERT_TRUE(scheduler.Turn().has_value());
+  // Seen on its node before anybody was told, and another one gone.
+  See("p0", Shape("rudderfish", 600), bindings.asked.at("p0"));
+  comparer.PodGone("default/p1");
+  scheduler.TellChoices();
+  scheduler.TellChoices();
+  Flush();
+  ASSERT_EQ(list.rows.size(), 2u);
+  EXPECT_EQ(list.rows[0].pod.name, "p0");
+  EXPECT_EQ(list.rows[0].feasible, 3);
+  EXPECT_EQ(list.rows[1].pod.name, "p2");
+  EXPECT_EQ(list.rows[1].feasible, 2);  // Without p1, of which nobody knows any more.
+  EXPECT_EQ(scheduler.tables().pod_count(), 2);
 }
 
 TEST_F(PlacementComparerTest, WhyAPodWaitsIsGroupedByReasonInKubeSchedulersWords) {

@@ -57,6 +57,14 @@ void SchedulingTables::Remove(const std::string& key) {
   pods_.erase(at);
 }
 
+std::optional<SchedulingTables::Taken> SchedulingTables::Take(const std::string& key) {
+  const auto at = pods_.find(key);
+  if (at == pods_.end()) return std::nullopt;
+  Taken taken = at->second;
+  Remove(key);
+  return taken;
+}
+
 std::string_view SchedulingTables::NodeOf(const std::string& key) const {
   const auto at = pods_.find(key);
   return at == pods_.end() ? std::string_view() : at->second.node;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -32,6 +33,17 @@ class SchedulingTables {
              const std::string& node, PodLife life);
   void Remove(const std::string& key);
 
+  // For a question about the cluster without a pod: it is removed, and what puts it back is returned.
+  struct Taken {
+    std::shared_ptr<const PodClass> shape;
+    std::string node;
+    PodLife life = PodLife::kServing;
+  };
+  std::optional<Taken> Take(const std::string& key);
+  void PutBack(const std::string& key, const Taken& taken) {
+    Place(key, taken.shape, taken.node, taken.life);
+  }
+
   // Where it takes room; empty: nowhere.
   std::string_view NodeOf(const std::string& key) const;
 
@@ -46,10 +58,7 @@ class SchedulingTables {
   int64_t rebuilds() const { return rebuilds_; }
 
  private:
-  struct Placed {
-    std::shared_ptr<const PodClass> shape;
-    std::string node;
-    PodLife life = PodLife::kServing;
+  struct Placed : Taken {
     PodClassId pod_class = kNone;  // kNone: not entered.
     NodeId at = kNone;
   };

@@ -207,6 +207,7 @@ bool PlacementLoop::Turn() {
     LookAtCanary();
   }
   FollowMode();
+  scheduler_->TellChoices();
   if (const Result<void> compared = comparer_->Turn(); !compared) {
     NoteJournal(tl::unexpected(compared.error()));
     return false;
