@@ -8,6 +8,7 @@
 #include "model/load_model.h"
 #include "scenario/scenario.h"
 #include "sim/event_simulator.h"
+#include "tests/support/source_path.h"
 
 // The event simulator: requests per second at a single station, events per second on the boutique;
 // and the model of load, decision intervals of the boutique per second.
@@ -30,8 +31,7 @@ void SingleStationRequests(benchmark::State& state) {
 }
 
 void BoutiqueEvents(benchmark::State& state) {
-  const Result<Scenario> scenario =
-      LoadScenario(RUDDERFISH_SOURCE_DIR "/scenarios/online-boutique.yaml");
+  const Result<Scenario> scenario = LoadScenario(SourcePath("scenarios/online-boutique.yaml"));
   CHECK(scenario.has_value());
   ServedApplication application = ApplicationOf(*scenario, 0);
   for (ServedWorkload& workload : application.workloads) {
@@ -46,8 +46,7 @@ void BoutiqueEvents(benchmark::State& state) {
 // An interval of 15 s of the boutique in the model of load, at a rate drawn anew, one workload
 // scaled in each.
 void BoutiqueIntervals(benchmark::State& state) {
-  const Result<Scenario> scenario =
-      LoadScenario(RUDDERFISH_SOURCE_DIR "/scenarios/online-boutique.yaml");
+  const Result<Scenario> scenario = LoadScenario(SourcePath("scenarios/online-boutique.yaml"));
   CHECK(scenario.has_value());
   ServedApplication application = ApplicationOf(*scenario, 0);
   for (ServedWorkload& workload : application.workloads) {

@@ -15,6 +15,7 @@
 #include "policy/registry.h"
 #include "task/migration.h"
 #include "tests/support/shipped_scenario.h"
+#include "tests/support/source_path.h"
 
 // What POST /get_action costs without the network: from the bytes of a request to those of the
 // answer. The bar is a 99th percentile of 1 ms for REACH's cluster.
@@ -50,8 +51,7 @@ void GetAction(benchmark::State& state, const std::string& policy_name) {
   const MigrationTask task({});
   const auto policy = MakePolicy(policy_name, task);
   CHECK(policy.has_value());
-  const auto request =
-      ReadFile(RUDDERFISH_SOURCE_DIR "/tests/data/reach-wire/get_action_request.json");
+  const auto request = ReadFile(SourcePath("tests/data/reach-wire/get_action_request.json"));
   CHECK(request.has_value());
   ReachServer server(&world, LatencyLaw::Reach(), &task, policy->get(), 1);
   const SystemClock clock;
@@ -70,10 +70,9 @@ void GetAction(benchmark::State& state, const std::string& policy_name) {
 }
 
 BENCHMARK_CAPTURE(GetAction, greedy, "greedy")->MinTime(2);
-BENCHMARK_CAPTURE(GetAction, learned, RUDDERFISH_SOURCE_DIR "/policies/continuum.safetensors")
-    ->MinTime(2);
+BENCHMARK_CAPTURE(GetAction, learned, SourcePath("policies/continuum.safetensors"))->MinTime(2);
 BENCHMARK_CAPTURE(GetAction, best_of_16,
-                  "best-of:16+" RUDDERFISH_SOURCE_DIR "/policies/continuum.safetensors")
+                  "best-of:16+" + SourcePath("policies/continuum.safetensors"))
     ->MinTime(2);
 
 }  // namespace

@@ -41,15 +41,18 @@ endfunction()
 add_library(rudderfish_testing OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/empty.cc)
 target_precompile_headers(rudderfish_testing PRIVATE <gmock/gmock.h> <gtest/gtest.h> <rapidcheck/gtest.h>)
 
-# Test code need not be fast, and optimising it is what takes long. The definitions must be those the
-# headers were precompiled with; -fpch-preprocess lets ccache see through them.
+add_library(rudderfish_source_path STATIC EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/support/source_path.cc)
+target_include_directories(rudderfish_source_path PRIVATE ${CMAKE_SOURCE_DIR})
+target_compile_definitions(rudderfish_source_path PRIVATE RUDDERFISH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+
+# Test code need not be fast, and optimising it is what takes long. -fpch-preprocess lets ccache see
+# through precompiled headers.
 function(rudderfish_test_options name)
-  target_compile_definitions(${name} PRIVATE RUDDERFISH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${name} PRIVATE -fpch-preprocess)
   endif()
-  target_link_libraries(${name} PRIVATE rudderfish_base GTest::gtest GTest::gmock GTest::gtest_main
+  target_link_libraries(${name} PRIVATE rudderfish_base rudderfish_source_path GTest::gtest GTest::gmock GTest::gtest_main
                         ${RAPIDCHECK_LIBRARY})
 endfunction()
 rudderfish_test_options(rudderfish_testing)

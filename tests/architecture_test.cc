@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "tests/support/source_path.h"
 #include "tests/support/source_tree.h"
 
 // The table of docs/architecture.md is the law: CMake's edges must say the same, and no file may
@@ -21,7 +22,7 @@ namespace {
 using Edges = std::map<std::string, std::set<std::string>>;  // module -> modules it may include
 
 std::vector<std::string> ReadLines(const std::string& path) {
-  std::ifstream in(std::string(RUDDERFISH_SOURCE_DIR "/") + path);
+  std::ifstream in(SourcePath(path));
   EXPECT_TRUE(in.good()) << path;
   std::vector<std::string> lines;
   for (std::string line; std::getline(in, line);) lines.push_back(line);
@@ -215,8 +216,7 @@ TEST(Architecture, EveryPathNamedByThePagesExists) {
       const std::string& line = page.lines[i];
       for (std::sregex_iterator it(line.begin(), line.end(), form), end; it != end; ++it) {
         const std::string path = (*it)[1].matched ? (*it)[1].str() : "src/" + (*it)[2].str();
-        if (!std::filesystem::exists(std::string(RUDDERFISH_SOURCE_DIR "/") + path))
-          findings.push_back(At(page, i, path));
+        if (!std::filesystem::exists(SourcePath(path))) findings.push_back(At(page, i, path));
       }
     }
   }

@@ -258,7 +258,7 @@ class Testbed(unittest.TestCase):
 
     def test_40_a_second_cluster_of_hollow_nodes_lives_beside_it(self):
         self.hollow.testbed("up", "--nodes", "0", "--hollow", "60")
-        self.assertEqual(run("list").stdout.split(), [HOLLOW, REAL])
+        self.assertLessEqual({HOLLOW, REAL}, set(run("list").stdout.split()))
         self.assertEqual(len(self.hollow.get("nodes")["items"]), 60)
         self.assertEqual(len(self.real.get("nodes")["items"]), 3)
         self.hollow.apply(GHOST)
@@ -304,7 +304,7 @@ class Testbed(unittest.TestCase):
         self.assertEqual(run("status", "--name", HOLLOW).returncode, 1)
         self.assertEqual(run("up", "--name", HOLLOW, "--nodes", "0").returncode, 1)
         self.hollow.testbed("down")
-        self.assertEqual(run("list").stdout.split(), [REAL])
+        self.assertEqual({REAL, HOLLOW} & set(run("list").stdout.split()), {REAL})
 
     def test_60_up_fails_at_once_when_a_server_dies_and_leaves_nothing(self):
         up = self.begin_up()
@@ -356,7 +356,7 @@ class Testbed(unittest.TestCase):
     def test_90_down_leaves_the_machine_as_it_was_and_can_be_repeated(self):
         for name in (REAL, REAL, HOLLOW, BROKEN):
             Cluster(name).testbed("down")
-        self.assertEqual(run("list").stdout, "")
+        self.assertFalse({REAL, HOLLOW, BROKEN} & set(run("list").stdout.split()))
         # The kernel takes a network namespace apart a moment after its last process.
         for _ in range(50):
             left = {kind: sorted(now - self.before[kind]) for kind, now in machine().items()}

@@ -9,6 +9,7 @@
 #include <regex>
 #include <set>
 
+#include "tests/support/source_path.h"
 #include "tests/support/source_tree.h"
 
 // The habits of CONTRIBUTING.md that a program can check. An exception is named below, with its
@@ -326,7 +327,7 @@ TEST(Tidy, NothingNamesOneMachine) {
       ".org|pythonhosted"
       "\\.org");
   namespace fs = std::filesystem;
-  const fs::path top = RUDDERFISH_SOURCE_DIR;
+  const fs::path top = SourcePath("");
   std::vector<SourceFile> files;
   for (const char* folder : {"src", "tests", "bench", "docs", "scenarios", "cmake", "policies"}) {
     for (SourceFile& file : ReadSources(

@@ -5,12 +5,13 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
+#include "tests/support/source_path.h"
 
 namespace rudderfish {
 namespace {
 
 TEST(Version, IsTheNewestOfTheChangelog) {
-  const Result<std::string> changes = ReadFile(RUDDERFISH_SOURCE_DIR "/CHANGELOG.md");
+  const Result<std::string> changes = ReadFile(SourcePath("CHANGELOG.md"));
   ASSERT_TRUE(changes.has_value());
   const size_t heading = changes->find("\n## ");
   ASSERT_NE(heading, std::string::npos);

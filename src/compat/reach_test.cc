@@ -11,6 +11,7 @@
 #include "policy/registry.h"
 #include "task/migration.h"
 #include "tests/support/small_world.h"
+#include "tests/support/source_path.h"
 
 namespace rudderfish {
 namespace {
@@ -144,11 +145,11 @@ TEST_F(Reach, MovesOnlyWhereThePodMayGo) {
 
 // Every policy that can be served keeps the mask, whatever its plans imagine.
 TEST_F(Reach, EveryPolicyKeepsTheMask) {
-  for (const char* name :
-       {"stay", "random", "kube-default", "least-allocated", "most-allocated", "greedy",
-        "lookahead", "best-of:4+" RUDDERFISH_SOURCE_DIR "/policies/continuum.safetensors",
-        "lookahead+" RUDDERFISH_SOURCE_DIR "/policies/continuum.safetensors",
-        RUDDERFISH_SOURCE_DIR "/policies/continuum.safetensors"}) {
+  for (const std::string& name : std::vector<std::string>{
+           "stay", "random", "kube-default", "least-allocated", "most-allocated", "greedy",
+           "lookahead", "best-of:4+" + SourcePath("policies/continuum.safetensors"),
+           "lookahead+" + SourcePath("policies/continuum.safetensors"),
+           SourcePath("policies/continuum.safetensors")}) {
     policy_ = std::move(MakePolicy(name, task_).value());
     Json request = Request();
     request["pod_deployable"] = {{"shop-2", {"vm-edge-2"}}, {"store-1", {"vm-cloud-8-1"}}};

@@ -11,6 +11,7 @@
 #include "scenario/scenario.h"
 #include "task/migration.h"
 #include "tests/support/small_evaluation.h"
+#include "tests/support/source_path.h"
 
 namespace rudderfish {
 namespace {
@@ -264,7 +265,7 @@ TEST(Evaluation, ProgressEndsAtAllEpisodes) {
 class DrawStartsTest : public ::testing::Test {
  protected:
   static std::vector<double> Latencies(uint64_t seed, int episodes) {
-    auto scenario = LoadScenario(RUDDERFISH_SOURCE_DIR "/scenarios/continuum-7x21.yaml");
+    auto scenario = LoadScenario(SourcePath("scenarios/continuum-7x21.yaml"));
     EXPECT_TRUE(scenario.has_value());
     const World world(std::make_shared<const Scenario>(*scenario));
     auto starts = DrawStarts(world, seed, episodes);

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "scenario/scenario.h"
+#include "tests/support/source_path.h"
 
 // The simple rules on the shipped scenarios: what earlier systems published of their policies must
 // show, and every term of the objective must be least for the rule that makes it least.
@@ -22,7 +23,7 @@ enum class Limits { kKept, kDropped };  // Of latency.
 
 Values Outcome(const std::string& path, std::string_view rule, const Objective& objective,
                uint64_t seed = 1, Limits limits = Limits::kKept) {
-  const std::string file = fmt::format("{}/{}.yaml", RUDDERFISH_SOURCE_DIR, path);
+  const std::string file = SourcePath(path + ".yaml");
   Result<Scenario> scenario = LoadScenario(file);
   CHECK(scenario.has_value());
   scenario->objective = objective;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/shipped_scenario.h"
+#include "tests/support/source_path.h"
 
 namespace rudderfish {
 namespace {
@@ -19,7 +20,7 @@ TEST(Problem, LawAndTaskAreThoseOfTheScenario) {
 }
 
 TEST(Problem, ScenariosWithoutCallsHaveNoneToSolve) {
-  const Result<Problem> problem = Problem::Open(RUDDERFISH_SOURCE_DIR "/scenarios/drs-even.yaml");
+  const Result<Problem> problem = Problem::Open(SourcePath("scenarios/drs-even.yaml"));
   ASSERT_FALSE(problem.has_value());
   EXPECT_NE(problem.error().message.find("drs-even.yaml"), std::string::npos);
 }

@@ -163,7 +163,7 @@ double Forecast::ErrorQuantile(int steps_ahead, double share) const {
   const std::vector<double>& sorted = errors_[steps_ahead - 1].sorted;
   if (sorted.empty()) return 0;
   const double at = share * static_cast<double>(sorted.size() - 1);
-  const auto below = std::min(static_cast<size_t>(at), sorted.size() - 1);
+  const auto below = static_cast<size_t>(at);
   const size_t above = std::min(below + 1, sorted.size() - 1);
   return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }

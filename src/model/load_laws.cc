@@ -16,8 +16,15 @@ constexpr double kNobodyWaits = 1e-9;
 constexpr int kExactPods = 32;       // Each number of pods up to here has a table of its own;
 constexpr int kTablesADoubling = 8;  // from there on, so many a doubling.
 
-double UtilisationAt(int interval) {
-  return 1 - std::pow(10, -PodEquilibria::kDecades * interval / PodEquilibria::kIntervals);
+constexpr double kHighPerDecade = PodEquilibria::kHighIntervals / 4.0;
+
+double HighUtilisation(int i) { return 1 - std::pow(10, -i / kHighPerDecade); }
+
+// Intervals of low utilisation in one e-fold of it.
+double LowPerLog() {
+  static const double per_log =
+      (PodEquilibria::kLowIntervals - 1) / std::log(HighUtilisation(1) / PodEquilibria::kLeast);
+  return per_log;
 }
 
 // The number of pods that table `index` is of, and the table nearest to a number of pods.
@@ -75,7 +82,7 @@ InLine LineAt(const ServedWorkload& workload, int pods, const SingleLine& single
 std::vector<PodEquilibria> EquilibriaFor(const ServedWorkload& workload, double service_scv) {
   std::vector<SingleLine> singles;
   for (int i = 0; i <= PodEquilibria::kIntervals; ++i)
-    singles.push_back(SingleAt(workload, std::min(UtilisationAt(i), PodEquilibria::kFull)));
+    singles.push_back(SingleAt(workload, PodEquilibria::UtilisationAt(i)));
   const int most = std::max({workload.replicas, workload.replicas_max, 1});
   const int tables = workload.balancing == Balancing::kRandom ? 1 : TableOfPods(most) + 1;
   std::vector<PodEquilibria> made;
@@ -85,7 +92,7 @@ std::vector<PodEquilibria> EquilibriaFor(const ServedWorkload& workload, double 
       const InLine line = LineAt(workload, PodsOfTable(table), singles[i], service_scv);
       const double present = singles[i].utilisation * workload.slots + line.length;
       const double waits = std::max(line.waits, kNobodyWaits);
-      points.push_back({.utilisation = UtilisationAt(i),
+      points.push_back({.utilisation = singles[i].utilisation,
                         .present = present,
                         .variance = present + line.length * line.length * (2 / waits - 1),
                         .waits = waits});
@@ -101,9 +108,21 @@ PodEquilibria::PodEquilibria(std::vector<PodPoint> points) : points_(std::move(p
   CHECK_EQ(points_.size(), static_cast<size_t>(kIntervals + 1));
 }
 
+double PodEquilibria::UtilisationAt(int interval) {
+  if (interval >= kLowIntervals)
+    return std::min(HighUtilisation(interval - kLowIntervals + 1), kFull);
+  return interval == 0 ? 0 : kLeast * std::exp((interval - 1) / LowPerLog());
+}
+
 PodEquilibria::Place PodEquilibria::AtUtilisation(double utilisation) const {
-  const double at = -std::log10(1 - utilisation) * (kIntervals / kDecades);
-  const int interval = std::clamp(static_cast<int>(at), 0, kIntervals - 1);
+  int interval = 0;
+  if (utilisation >= points_[kLowIntervals].utilisation) {
+    const int high = static_cast<int>(-std::log10(1 - utilisation) * kHighPerDecade);
+    interval = std::clamp(high + kLowIntervals - 1, kLowIntervals, kIntervals - 1);
+  } else if (utilisation > kLeast) {
+    const int low = 1 + static_cast<int>(std::log(utilisation / kLeast) * LowPerLog());
+    interval = std::min(low, kLowIntervals - 1);
+  }
   const double low = points_[interval].utilisation, high = points_[interval + 1].utilisation;
   return {interval, std::clamp((utilisation - low) / (high - low), 0.0, 1.0)};
 }

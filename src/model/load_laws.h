@@ -19,12 +19,17 @@ struct PodPoint {
   double waits = 0;                  // P(wait > 0).
 };
 
-// Points by utilisation, 1 - 10^(-kDecades i / kIntervals); straight lines between them.
+// Points by utilisation, dense at both ends, where waits vanish and where they grow without bound:
+// 0; kLowIntervals - 1 equal ratios from kLeast on; then 1 - 10^(-4 i / kHighIntervals) for i from 1.
+// Straight lines between them.
 class PodEquilibria {
  public:
-  static constexpr int kIntervals = 160;
-  static constexpr double kDecades = 4;
+  static constexpr int kLowIntervals = 23, kHighIntervals = 160;
+  static constexpr int kIntervals = kLowIntervals + kHighIntervals - 1;
+  static constexpr double kLeast = 1e-4;
   static constexpr double kFull = 0.9999;  // From here on calls only add up.
+
+  static double UtilisationAt(int interval);  // Where it begins; or, kIntervals, where all end.
 
   // Where on the table: an interval, and how far into it.
   struct Place {
@@ -34,7 +39,8 @@ class PodEquilibria {
     bool beyond() const { return interval >= kIntervals; }
   };
 
-  explicit PodEquilibria(std::vector<PodPoint> points);  // kIntervals + 1 of them.
+  // [interval] at UtilisationAt, and the end of the last.
+  explicit PodEquilibria(std::vector<PodPoint> points);
 
   Place AtUtilisation(double utilisation) const;    // REQUIRES: below kFull.
   Place AtPresent(double present, int near) const;  // `near`: an interval to look at first.

@@ -239,7 +239,9 @@ void PodCrew::Creep(const CrewLaw& law, double seconds, Cohort* cohort, Sums* su
     const PodEquilibria::Place place = equilibria_->AtPresent(cohort->present, cohort->near);
     cohort->near = place.interval;
     const PodPoint point = equilibria_->At(place);
-    const double use = place.beyond() ? 1 : point.utilisation;
+    // In a full line there is always somebody to serve.
+    const bool is_busy = place.beyond() || cohort->present >= law.most_present;
+    const double use = is_busy ? 1 : point.utilisation;
     busy += use / kParts;
     const double gap = cohort->present - aim_.point.present;
     if (load_ < kFull && std::abs(gap) > 1e-9) {
@@ -254,13 +256,15 @@ void PodCrew::Creep(const CrewLaw& law, double seconds, Cohort* cohort, Sums* su
                                        : (point.variance - cohort->variance) *
                                              -std::expm1(-2 * capacity * slope * dt);
   }
-  if (cohort->present > law.most_present) {
+  const bool is_full = cohort->present > law.most_present;
+  if (is_full) {
     cohort->present = law.most_present;
     sums->refused += cohort->pods * std::max(0.0, 1 - 1 / std::max(load_, 1e-9)) / ready_;
   }
   const double present = (before + cohort->present) / 2;
-  AddWait(law, *cohort, present, cohort->variance, equilibria_->AtPresent(present, cohort->near),
-          sums);
+  const auto place = is_full ? PodEquilibria::Place{PodEquilibria::kIntervals}
+                             : equilibria_->AtPresent(present, cohort->near);
+  AddWait(law, *cohort, present, cohort->variance, place, sums);
   sums->busy += cohort->pods * law.slots * busy;
   sums->grown += cohort->pods * (cohort->present - before);
 }

@@ -9,6 +9,7 @@
 #include "nn/checkpoint.h"
 #include "nn/safetensors.h"
 #include "tests/support/random_batch.h"
+#include "tests/support/source_path.h"
 
 // The network against tests/golden/candidate_net.safetensors, which tests/golden/nn_reference.py
 // computed in NumPy and the published safetensors package wrote.
@@ -20,8 +21,7 @@ using Floats = std::vector<float>;
 
 const SafetensorsFile& Golden() {
   static const SafetensorsFile* const file = [] {
-    auto read =
-        SafetensorsFile::Read(RUDDERFISH_SOURCE_DIR "/tests/golden/candidate_net.safetensors");
+    auto read = SafetensorsFile::Read(SourcePath("tests/golden/candidate_net.safetensors"));
     CHECK(read.has_value());
     return new SafetensorsFile(*std::move(read));
   }();

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "tests/support/source_path.h"
 
 namespace rudderfish {
 namespace {
@@ -68,8 +69,7 @@ std::vector<HpaPod> PodsFrom(const Json& json) {
 
 // tests/golden/hpa/run.sh writes this file with Kubernetes' own controller.
 TEST(Hpa, DecidesAsKubernetesController) {
-  const Result<std::string> text =
-      ReadFile(RUDDERFISH_SOURCE_DIR "/tests/golden/hpa/decisions.jsonl");
+  const Result<std::string> text = ReadFile(SourcePath("tests/golden/hpa/decisions.jsonl"));
   ASSERT_TRUE(text.has_value());
   int decisions = 0, changes = 0, cases = 0;
   for (size_t begin = 0; begin < text->size();) {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/source_path.h"
+
 namespace rudderfish {
 namespace {
 
@@ -180,8 +182,7 @@ TEST(Config, WhatCannotChangeWhileItRunsIsNamed) {
 
 TEST(Config, EveryShippedExampleIsOne) {
   int count = 0;
-  for (const auto& entry :
-       fs::recursive_directory_iterator(fs::path(RUDDERFISH_SOURCE_DIR) / "examples")) {
+  for (const auto& entry : fs::recursive_directory_iterator(SourcePath("examples"))) {
     if (entry.path().filename() != "rudderfish.yaml") continue;
     ++count;
     const Result<Config> config = LoadConfig(entry.path());

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <string>
 
+#include "tests/support/source_path.h"
+
 namespace rudderfish {
 namespace {
 
@@ -131,7 +133,7 @@ TEST(ApplicationFile, ExternalLayerNeedsANodeType) {
 
 TEST(ApplicationFile, EveryShippedExampleIsAnApplication) {
   int count = 0;
-  const std::filesystem::path folder = std::filesystem::path(RUDDERFISH_SOURCE_DIR) / "examples";
+  const std::filesystem::path folder = SourcePath("examples");
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     if (entry.path().filename() != "application.yaml") continue;
     ++count;

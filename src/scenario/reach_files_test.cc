@@ -10,6 +10,7 @@
 
 #include "base/files.h"
 #include "tests/support/shipped_scenario.h"
+#include "tests/support/source_path.h"
 
 namespace rudderfish {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const std::filesystem::path kOurs = RUDDERFISH_SOURCE_DIR "/tests/data/reach-like";
+const std::filesystem::path kOurs = SourcePath("tests/data/reach-like");
 
 Scenario Import(const std::vector<std::string>& patterns, const ReachImportOptions& options = {}) {
   Result<Scenario> scenario = ImportReach(kOurs, "6-17", patterns, options);

@@ -11,6 +11,7 @@
 #include "scenario/call_tree.h"
 #include "scenario/pattern_parser.h"
 #include "tests/support/shipped_scenario.h"
+#include "tests/support/source_path.h"
 #include "tests/support/tiny_scenario.h"
 
 namespace rudderfish {
@@ -213,7 +214,7 @@ TEST(Scenario, WrittenAndReadAgainIsTheSame) {
 
 TEST(Scenario, EveryShippedFileLoadsAndSurvivesWriting) {
   int files = 0;
-  for (const auto& file : std::filesystem::directory_iterator(RUDDERFISH_SOURCE_DIR "/scenarios")) {
+  for (const auto& file : std::filesystem::directory_iterator(SourcePath("scenarios"))) {
     if (file.path().extension() != ".yaml") continue;
     const Result<Scenario> scenario = LoadScenario(file.path());
     ASSERT_TRUE(scenario.has_value()) << scenario.error().message;

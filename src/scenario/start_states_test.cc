@@ -11,12 +11,13 @@
 #include "base/json.h"
 #include "model/evaluator.h"
 #include "scenario/reach_files.h"
+#include "tests/support/source_path.h"
 #include "tests/support/tiny_scenario.h"
 
 namespace rudderfish {
 namespace {
 
-const std::filesystem::path kOurs = RUDDERFISH_SOURCE_DIR "/tests/data/reach-like";
+const std::filesystem::path kOurs = SourcePath("tests/data/reach-like");
 
 Scenario Import(const std::filesystem::path& folder, const std::string& config,
                 const std::vector<std::string>& patterns) {

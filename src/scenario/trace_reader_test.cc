@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/check.h"
+#include "tests/support/source_path.h"
 
 namespace rudderfish {
 namespace {
@@ -128,8 +129,7 @@ TEST(TraceReader, RefusesNodesThatCannotBe) {
 }
 
 TEST(TraceReader, ScenarioWithATraceReadsItsFilesBesideIt) {
-  const std::filesystem::path data =
-      std::filesystem::path(RUDDERFISH_SOURCE_DIR) / "tests/data/openb-like/replay.yaml";
+  const std::filesystem::path data = SourcePath("tests/data/openb-like/replay.yaml");
   const Result<Scenario> scenario = LoadScenario(data);
   ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
   EXPECT_EQ(scenario->node_count(), 5);

@@ -10,6 +10,7 @@
 #include "sim/sim_cluster.h"
 #include "sim/world.h"
 #include "task/migration.h"
+#include "tests/support/source_path.h"
 
 // The same policy sees the same bytes and takes the same decisions whether the training environment
 // drives it or the Controller over a cluster. This is what makes figures of training mean something
@@ -145,7 +146,7 @@ class Drivers : public ::testing::TestWithParam<const char*> {
  protected:
   Drivers()
       : scenario_(std::make_shared<const Scenario>(
-            LoadScenario(RUDDERFISH_SOURCE_DIR "/scenarios/continuum-7x21.yaml").value())),
+            LoadScenario(SourcePath("scenarios/continuum-7x21.yaml")).value())),
         world_(scenario_) {}
 
   State Draw(uint64_t episode) const {

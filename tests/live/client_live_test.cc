@@ -22,6 +22,7 @@
 #include "kube/reflector.h"
 #include "tests/support/object_store.h"
 #include "tests/support/polling.h"
+#include "tests/support/source_path.h"
 #include "tests/support/testbed.h"
 
 // The client against a real API server, which is killed, frozen and made to forget meanwhile. Of
@@ -429,7 +430,7 @@ class FollowerOnNode {
                ("follower-" + std::to_string(getpid()))) {
     std::filesystem::remove(notes_);
     const std::string program = std::filesystem::read_symlink("/proc/self/exe");
-    const std::string testbed = RUDDERFISH_SOURCE_DIR "/testbed/testbed";
+    const std::string testbed = SourcePath("testbed/testbed");
     // A node does not see the folder of the instance.
     copy_ = notes_.string() + "-kubeconfig";
     const std::string copy = copy_;

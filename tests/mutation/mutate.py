@@ -18,7 +18,9 @@ import os
 import pathlib
 import queue
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -141,15 +143,18 @@ class Build:
             sys.stdout.write(built.stdout.decode(errors="replace")[-4000:])
             sys.exit("mutation: the unchanged sources do not build")
 
-    def call(self, command, timeout):
+    def call(self, command, timeout, cpu_limit=None):
+        """`cpu_limit`: seconds of CPU time, which do not depend on what else the machine does."""
+        limit = None if cpu_limit is None else lambda: resource.setrlimit(resource.RLIMIT_CPU, (cpu_limit, cpu_limit))
         return subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=timeout, check=False, cwd=self.tree, env=self.environment)
+                              stderr=subprocess.STDOUT, timeout=timeout, check=False, cwd=self.tree, env=self.environment,
+                              preexec_fn=limit)
 
     def make(self, tests, jobs=1):
         return self.call(["ninja", "-C", self.build, f"-j{jobs}", *(pathlib.Path(test).name for test in tests)], 3600)
 
     def measure(self):
-        """How long each test takes; more than that, and it hangs."""
+        """How long each test takes; much more, and it hangs."""
         self.limits = {}
         for test in TESTS["src/model"]:
             began = time.monotonic()
@@ -157,7 +162,7 @@ class Build:
             if done.returncode != 0:
                 sys.stdout.write(done.stdout.decode(errors="replace"))
                 sys.exit(f"mutation: {test} fails on the unchanged sources")
-            self.limits[test] = 10 + 5 * (time.monotonic() - began)
+            self.limits[test] = int(10 + 5 * (time.monotonic() - began))
         self.page = self.call([self.build / PAGE], 60).stdout
 
     def outcome(self, mutant):
@@ -166,11 +171,12 @@ class Build:
             if self.make([test]).returncode != 0:
                 return "does not compile"
             try:
-                if self.call([self.build / test, "--gtest_fail_fast", "--gtest_brief=1"],
-                             self.limits[test]).returncode != 0:
-                    return test
+                status = self.call([self.build / test, "--gtest_fail_fast", "--gtest_brief=1"], 1200,
+                                   self.limits[test]).returncode
             except subprocess.TimeoutExpired:
-                return test + " (hangs)"
+                status = -signal.SIGXCPU  # It waits, and not for the processor.
+            if status != 0:
+                return test + (" (hangs)" if status in (-signal.SIGXCPU, -signal.SIGKILL) else "")
         self.make([PAGE])
         return PAGE if self.call([self.build / PAGE], 60).stdout != self.page else "survives"
 

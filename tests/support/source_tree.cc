@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/check.h"
+#include "tests/support/source_path.h"
 
 namespace rudderfish {
 namespace {
@@ -65,7 +66,7 @@ SourceFile ReadSource(const std::string& path) {
   SourceFile file{
       .path = path, .module = "", .name = fs::path(path).filename(), .lines = {}, .code = {}};
   if (path.starts_with("src/")) file.module = path.substr(4, path.find('/', 4) - 4);
-  std::ifstream in(fs::path(RUDDERFISH_SOURCE_DIR) / path);
+  std::ifstream in(SourcePath(path));
   CHECK(in.good());
   for (std::string line; std::getline(in, line);) file.lines.push_back(line);
   // Only C++ has comments and literals of this kind.
@@ -75,7 +76,7 @@ SourceFile ReadSource(const std::string& path) {
 
 std::vector<SourceFile> ReadSources(std::string_view folder,
                                     const std::vector<std::string>& endings) {
-  const fs::path top = RUDDERFISH_SOURCE_DIR;
+  const fs::path top = SourcePath("");
   std::vector<SourceFile> files;
   for (const auto& entry : fs::recursive_directory_iterator(top / folder)) {
     const std::string name = entry.path().filename();

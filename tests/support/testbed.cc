@@ -14,13 +14,14 @@
 
 #include "base/check.h"
 #include "base/files.h"
+#include "tests/support/source_path.h"
 
 extern char** environ;
 
 namespace rudderfish::testing {
 namespace {
 
-const char* const kProgram = RUDDERFISH_SOURCE_DIR "/testbed/testbed";
+const std::string kProgram = SourcePath("testbed/testbed");
 
 std::string TemporaryFile(const std::string& content) {
   char path[] = "/tmp/rudderfish-run-XXXXXX";

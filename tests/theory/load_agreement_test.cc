@@ -10,6 +10,7 @@
 #include "model/queueing.h"
 #include "scenario/scenario.h"
 #include "sim/event_simulator.h"
+#include "tests/support/source_path.h"
 
 // What the model of load believes against what happens, request by request.
 
@@ -157,8 +158,7 @@ TEST(LoadModel, AgreesWithTheEventSimulatorThroughBurstsBeyondAll) {
 
 // Pages that call one workload up to ten times.
 TEST(LoadModel, AgreesWithTheEventSimulatorOnTheBoutique) {
-  const Result<Scenario> scenario =
-      LoadScenario(RUDDERFISH_SOURCE_DIR "/scenarios/online-boutique.yaml");
+  const Result<Scenario> scenario = LoadScenario(SourcePath("scenarios/online-boutique.yaml"));
   ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
   ServedApplication application = ApplicationOf(*scenario, 0);
   for (ServedWorkload& workload : application.workloads) {

@@ -7,6 +7,7 @@
 #include "model/load_model.h"
 #include "scenario/scenario.h"
 #include "tests/support/count_allocations.h"
+#include "tests/support/source_path.h"
 
 // What look-ahead asks of the model of load and of forecasts, time and again: nothing allocated,
 // copies that do as their original does.
@@ -15,8 +16,7 @@ namespace rudderfish {
 namespace {
 
 std::shared_ptr<const LoadLaws> LawsOfTheBoutique() {
-  const Result<Scenario> scenario =
-      LoadScenario(RUDDERFISH_SOURCE_DIR "/scenarios/online-boutique.yaml");
+  const Result<Scenario> scenario = LoadScenario(SourcePath("scenarios/online-boutique.yaml"));
   CHECK(scenario.has_value());
   return std::make_shared<const LoadLaws>(
       std::make_shared<const ServedApplication>(ApplicationOf(*scenario, 0)));
