@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "cluster/scheduling_observer.h"
-#include "model/scheduling_rules.h"
+#include "control/scheduling_tables.h"
 
 // How a Scheduler shares its pods between its policy and kube-default: all by the policy (1), none
 // (0), or a canary with the others as its control group, at the same time on the same cluster.
@@ -34,6 +37,33 @@ struct OwnChoice {
   const Feasibility* feasibility = nullptr;
   NodeId node = kNone;
   ChoiceGroup group = ChoiceGroup::kNone;
+};
+
+// Choices of one turn of a Scheduler, to be told of once their bindings are on their way: comparing
+// one takes longer than making it. One thread.
+class UntoldChoices {
+ public:
+  struct Choice {
+    std::string key, node;
+    PodIdentity id;
+    std::shared_ptr<const PodClass> shape;
+    double waited_ms = 0;
+    ChoiceGroup group = ChoiceGroup::kNone;
+  };
+
+  void Clear();
+  void Add(Choice choice) { choices_.push_back(std::move(choice)); }
+  // A pod has been entered into the tables, whether it is told of or not.
+  void NotePlaced(const std::string& key) { placed_keys_.push_back(key); }
+  bool empty() const { return choices_.empty(); }
+
+  // Tells of each, with the cluster as it was when it was made: without this pod and those placed
+  // after it. A pod that is gone by now, or somewhere else, is left out.
+  void Tell(SchedulingTables* tables, const std::function<void(const OwnChoice&)>& callback);
+
+ private:
+  std::vector<std::string> placed_keys_;  // In the order of decisions.
+  std::vector<Choice> choices_;           // Of some of them, in that order.
 };
 
 }  // namespace rudderfish

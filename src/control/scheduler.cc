@@ -192,8 +192,7 @@ Result<bool> Scheduler::Turn() {
   if (may_end_ != 0) queue_.Wake(std::exchange(may_end_, 0), now);
   queue_.Advance(now);
   batch_.clear();
-  placed_keys_.clear();
-  untold_.clear();
+  untold_.Clear();
   const auto has_room = [&] {
     return batch_.size() < static_cast<size_t>(options_.batch_max) &&
            unanswered_ + batch_.size() < static_cast<size_t>(options_.bindings_max);
@@ -217,7 +216,7 @@ Result<bool> Scheduler::Turn() {
     if (batch_[i].node.empty()) continue;
     if (!written || !leads_()) {
       tables_.Remove(keys[i]);
-      untold_.clear();
+      untold_.Clear();
       queue_.BackOff(keys[i], now);
       if (written) ends_.push_back({batch_[i].number, Fate::kFailed, "another instance leads"});
       continue;
@@ -290,7 +289,7 @@ bool Scheduler::Decide(const std::string& key, PlacementRow* row) {
   const NodeId node = Choose(rules, pod, waiting, row);
   row->node = rules.nodes().node(node).name;
   tables_.Place(key, waiting.shape, row->node, PodLife::kServing);
-  placed_keys_.push_back(key);
+  untold_.NotePlaced(key);
   may_end_ |= kMayEndByPlacing;
   ++placed_;
   return true;
@@ -364,46 +363,14 @@ NodeId Scheduler::Choose(const SchedulingRules& rules, PodClassId pod, const Wai
       row->best.emplace_back(rules.nodes().node(n).name, score);
   }
   if (on_choice_ && group != ChoiceGroup::kNone) {
-    untold_.push_back({.key = waiting.id.Key(),
-                       .node = row->best.front().first,
-                       .id = waiting.id,
-                       .shape = waiting.shape,
-                       .waited_ms = row->waited_ms,
-                       .group = group});
+    untold_.Add({.key = waiting.id.Key(),
+                 .node = row->best.front().first,
+                 .id = waiting.id,
+                 .shape = waiting.shape,
+                 .waited_ms = row->waited_ms,
+                 .group = group});
   }
   return chosen;
-}
-
-// Each as the cluster was when it was made: without this pod and those placed after it.
-void Scheduler::TellChoices() {
-  if (untold_.empty()) return;
-  std::vector<std::optional<SchedulingTables::Taken>> taken;
-  for (const std::string& key : placed_keys_) taken.push_back(tables_.Take(key));
-  auto choice = untold_.begin();
-  for (size_t i = 0; i < placed_keys_.size(); ++i) {
-    const bool is_told = choice != untold_.end() && choice->key == placed_keys_[i];
-    // It may be gone by now, or somewhere else.
-    if (is_told && taken[i] && taken[i]->node == choice->node) TellChoice(*choice);
-    if (is_told) ++choice;
-    if (taken[i]) tables_.PutBack(placed_keys_[i], *taken[i]);
-  }
-  untold_.clear();
-}
-
-void Scheduler::TellChoice(const Untold& choice) {
-  SchedulingRules& rules = tables_.Rules();
-  const PodClassId pod = rules.Register(choice.shape);
-  rules.Filter(pod, &feasibility_);
-  const NodeId node = rules.nodes().Find(choice.node);
-  if (node == kNone || !feasibility_.IsFeasible(node)) return;  // The cluster has changed.
-  on_choice_({.pod = &choice.id,
-              .shape = &choice.shape,
-              .waited_ms = choice.waited_ms,
-              .rules = &rules,
-              .pod_class = pod,
-              .feasibility = &feasibility_,
-              .node = node,
-              .group = choice.group});
 }
 
 void Scheduler::Send(const std::string& key) {

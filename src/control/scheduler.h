@@ -2,12 +2,10 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <set>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -109,10 +107,7 @@ class Scheduler final : public SchedulingObserver {
   void OnChoice(std::function<void(const OwnChoice&)> callback) {
     on_choice_ = std::move(callback);
   }
-
-  // Tells of the choices of the last turn. Comparing one takes longer than making it: so this is
-  // for when their bindings are on their way.
-  void TellChoices();
+  void TellChoices() { untold_.Tell(&tables_, on_choice_); }  // Of the last turn.
 
   // Decides about some pods, and has them bound. True: there is more to decide at once. An error
   // is the journal's: nothing was done.
@@ -153,13 +148,6 @@ class Scheduler final : public SchedulingObserver {
     RejectionMask refused_by = 0;
     uint64_t left = 0, placed = 0;  // Of freed_ and placed_ when it was found.
   };
-  struct Untold {  // A choice.
-    std::string key, node;
-    PodIdentity id;
-    std::shared_ptr<const PodClass> shape;
-    double waited_ms = 0;
-    ChoiceGroup group = ChoiceGroup::kNone;
-  };
   void Want(const ObservedPod& pod, const std::string& key);
   void Settle(const ObservedPod& pod, const std::string& key);
   void Unassume(const std::string& key);
@@ -171,7 +159,6 @@ class Scheduler final : public SchedulingObserver {
   NodeId Choose(const SchedulingRules& rules, PodClassId pod, const Waiting& waiting,
                 PlacementRow* row);
   ChoiceGroup GroupOf(const Waiting& waiting);
-  void TellChoice(const Untold& choice);
   const Hopeless* KnownHopeless(PodClassId pod);
   void Send(const std::string& key);
   void Answered(const std::string& key, const PodIdentity& id, BindingOutcome outcome,
@@ -201,8 +188,7 @@ class Scheduler final : public SchedulingObserver {
   std::set<std::string> to_look_at_;  // Nodes that somebody else has put a pod on.
   std::vector<PlacementEnd> ends_;
   std::vector<PlacementRow> batch_;
-  std::vector<std::string> placed_keys_;  // By the last batch, in the order of its decisions.
-  std::vector<Untold> untold_;            // Of them, in that order.
+  UntoldChoices untold_;
   Rng rng_;
   Instant told_since_;  // A second's beginning,
   int told_ = 0;        // and how many enforced choices were told in it.

@@ -33,7 +33,7 @@ class SchedulingTables {
              const std::string& node, PodLife life);
   void Remove(const std::string& key);
 
-  // For a question about the cluster without a pod: it is removed, and what puts it back is returned.
+  // For a question about the cluster without a pod: removes it, and gives what puts it back.
   struct Taken {
     std::shared_ptr<const PodClass> shape;
     std::string node;

@@ -20,7 +20,7 @@ struct PodPoint {
 };
 
 // Points by utilisation, dense at both ends, where waits vanish and where they grow without bound:
-// 0; kLowIntervals - 1 equal ratios from kLeast on; then 1 - 10^(-4 i / kHighIntervals) for i from 1.
+// 0; kLowIntervals - 1 equal ratios from kLeast on; then 1 - 10^(-4 i / kHighIntervals), i from 1.
 // Straight lines between them.
 class PodEquilibria {
  public:

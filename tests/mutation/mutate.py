@@ -112,6 +112,10 @@ def key(mutant):
     return (mutant.path, mutant.text, mutant.old.strip(), mutant.new.strip())
 
 
+def where(mutant):
+    return f"{mutant.path}:{mutant.line}: {mutant.old.strip()} -> {mutant.new.strip()}"
+
+
 class Build:
     """A copy of the sources with a build tree of its own, so that nobody's work is disturbed."""
 
@@ -215,7 +219,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sample", type=int, help="try only so many")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="", help="files whose path contains this")
+    parser.add_argument("--only", action="append", help="where PATH:LINE: OLD -> NEW contains this; any of several")
     parser.add_argument("--jobs", type=int, default=2, help="so many mutants at a time")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
@@ -227,22 +231,22 @@ def main():
         print(f"equivalent.txt:{equivalents[entry]}: no such mutant any more: {' | '.join(entry)}")
     if unknown:
         sys.exit(1)
-    mutants = [mutant for mutant in mutants if key(mutant) not in equivalents and options.only in mutant.path]
+    mutants = [mutant for mutant in mutants if key(mutant) not in equivalents
+               and (not options.only or any(part in where(mutant) for part in options.only))]
     if options.sample is not None:
         digest = lambda m: hashlib.sha256(f"{options.seed} {key(m)} {m.column}".encode()).digest()
         mutants = sorted(mutants, key=digest)[:options.sample]
     if options.list:
         for mutant in mutants:
-            print(f"{mutant.path}:{mutant.line}: {mutant.old.strip()} -> {mutant.new.strip()}   {mutant.text}")
+            print(f"{where(mutant)}   {mutant.text}")
         print(f"{len(mutants)} mutants")
         return 0
 
     caught, survivors, invalid = 0, [], 0
     for number, (mutant, outcome) in enumerate(try_all(mutants, options.jobs), 1):
-        where = f"{mutant.path}:{mutant.line}: {mutant.old.strip()} -> {mutant.new.strip()}"
-        print(f"[{number}/{len(mutants)}] {where}: {outcome}", flush=True)
+        print(f"[{number}/{len(mutants)}] {where(mutant)}: {outcome}", flush=True)
         if outcome == "survives":
-            survivors.append(f"{where}   {mutant.text}")
+            survivors.append(f"{where(mutant)}   {mutant.text}")
         elif outcome == "does not compile":
             invalid += 1
         else:
