@@ -89,6 +89,7 @@ TEST(ClusterTotals, LatencyCostsHalfBetweenTheLimitsAndAllBeyond) {
   EXPECT_EQ(PlacementLaws::Penalty(limits, 30, 100), 0.5);
   EXPECT_EQ(PlacementLaws::Penalty(limits, 30.1, 100), 1);
   EXPECT_EQ(PlacementLaws::Penalty({.soft_ms = 20}, 1000, 1000), 0.5);
+  EXPECT_EQ(PlacementLaws::Penalty({}, 0, 0), 0);
   EXPECT_EQ(PlacementLaws::Penalty({}, 25, 100), 0.25);  // None: what it is of the worst.
 }
 

@@ -67,6 +67,21 @@ TEST(BalancedAllocationOf, SaysByHowMuchThePodEvensTheSharesOut) {
   EXPECT_EQ(BalancedAllocationOf({0, 0}, {4000, kGib}, {4000, 0}), 75);
 }
 
+// kube-scheduler counts 100m and 200Mi for each container that asks nothing, in scores alone.
+TEST_F(KubeScoresOf, WhatPodsAreAssumedToTakeCountsUntilTheyAreGone) {
+  rules_.Reset({NodeIn("a", "z"), NodeIn("b", "z")}, {});
+  auto asks_nothing = PodOf("quiet");
+  const Resources assumed{1000, 2 * kGib};
+  asks_nothing->amounts = {{}, 0, {}, {}, assumed, assumed};
+  const PodClassId quiet = rules_.Register(asks_nothing);
+  rules_.Assume(quiet, 0);
+  const std::vector<int64_t> one{(50 + 62) / 2, (75 + 87) / 2};
+  EXPECT_EQ(Of(PodOf("web"), ScorePlugin::kResourcesFit), one);
+  rules_.Forget(quiet, 0);
+  const std::vector<int64_t> none{(75 + 87) / 2, (75 + 87) / 2};
+  EXPECT_EQ(Of(PodOf("web"), ScorePlugin::kResourcesFit), none);
+}
+
 TEST_F(KubeScoresOf, TaintsThatArePreferredNotToBeMetCostTheirShare) {
   std::vector<SchedulingNode> nodes = {NodeIn("a", "x"), NodeIn("b", "x"), NodeIn("c", "x")};
   nodes[1].taints = {{"k", "", TaintEffect::kPreferNoSchedule}};

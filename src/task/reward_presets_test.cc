@@ -41,6 +41,7 @@ TEST(LeastConnectionsReward, IsOneLessFewestOverMost) {
   EXPECT_EQ(LeastConnections(Pods({20, 5, 10}), 1), (Reward{0.75, false}));
   EXPECT_EQ(LeastConnections(Pods({20, 5, 10}), 2), (Reward{0.75, true}));
   EXPECT_EQ(LeastConnections(Pods({0, 0}), 0), (Reward{0, false}));
+  EXPECT_EQ(LeastConnections(Pods({1, 0}), 1), (Reward{1, false}));
 }
 
 TEST(EnergyAndLatencyReward, IsThatOfTheThesis) {
