@@ -366,7 +366,8 @@ class Run(unittest.TestCase):
 
     def test_kill_loses_no_decision_that_was_reported(self):
         """At random moments while it decides as fast as it can; what `decisions` showed before must be there."""
-        self.configure(cluster=", drift: 1ms", more="")
+        # Hundreds of decisions a second: room for all, lest the oldest should make place for new ones.
+        self.configure(cluster=", drift: 1ms", more="journal: {path: rudderfish.db, size: 8Gi}\n")
         chance = random.Random(7)
         seen = {}
         for _ in range(KILLS):
