@@ -28,8 +28,8 @@ CandidatePass::Gradients CandidatePass::CarveGradients(const Block& b, Carver* c
   d.node = carver->Take<float>(Floats(b.nodes, h));
   d.workload = carver->Take<float>(Floats(b.workloads, h));
   for (int i = 0; i < 2; ++i) {
-    d.node_input[i] = carver->Take<float>(Floats(b.nodes, 2 * h));
-    d.workload_input[i] = carver->Take<float>(Floats(b.workloads, 4 * h));
+    d.node_input[i] = carver->Take<float>(Floats(b.nodes, node_width_));
+    d.workload_input[i] = carver->Take<float>(Floats(b.workloads, workload_width_));
   }
   return d;
 }
@@ -42,7 +42,10 @@ size_t CandidatePass::ScratchBytes(const Block& block) const {
 
 void CandidatePass::TransposeWeights() {
   const int h = hidden_;
-  const size_t floats = Floats(h, h) * static_cast<size_t>(6 * rounds_ + 2 + 1 + 6 + 3);
+  const size_t floats =
+      Floats(h, node_width_ + workload_width_) * static_cast<size_t>(rounds_) +
+      aggregation_.TransposeFloats() * static_cast<size_t>(rounds_) +
+      Floats(h, h) * static_cast<size_t>(2 + 1 + 6 + 3);
   float* next =
       reinterpret_cast<float*>(Workspace::Grow(&workspace_->transposes_, floats * sizeof(float)));
   const auto transpose = [&](size_t offset, int rows, int columns) {
@@ -52,8 +55,12 @@ void CandidatePass::TransposeWeights() {
     return t;
   };
   for (int r = 0; r < rounds_; ++r) {
-    t_.node[r] = transpose(at_.rounds[static_cast<size_t>(r)].node_weight, 2 * h, h);
-    t_.workload[r] = transpose(at_.rounds[static_cast<size_t>(r)].workload_weight, 4 * h, h);
+    t_.node[r] = transpose(at_.rounds[static_cast<size_t>(r)].node_weight, node_width_, h);
+    t_.workload[r] =
+        transpose(at_.rounds[static_cast<size_t>(r)].workload_weight, workload_width_, h);
+    t_.attention[r] = next;
+    aggregation_.Transpose(r, weights_, next);
+    next += aggregation_.TransposeFloats();
   }
   t_.candidate_ends = transpose(at_.candidate_ends, h, 2 * h);
   t_.candidate_workload = transpose(at_.candidate_workload, h, h);
@@ -165,26 +172,26 @@ void CandidatePass::BackwardMessages() {
   MutableRows dnode{d_.node, h}, dworkload{d_.workload, h};
   for (int r = rounds_ - 1; r >= 0; --r) {
     const auto& at = at_.rounds[static_cast<size_t>(r)];
-    dense_.WeightGradient(nodes, {2 * h, h}, {a_.node_input[r], 2 * h}, dnode,
-                          Gradient(at.node_weight));
-    dense_.BiasGradient(nodes, {2 * h, h}, dnode, Gradient(at.node_bias));
-    dense_.WeightGradient(workloads, {4 * h, h}, {a_.workload_input[r], 4 * h}, dworkload,
+    const MutableRows node_input{a_.node_input[r], node_width_};
+    const MutableRows workload_input{a_.workload_input[r], workload_width_};
+    dense_.WeightGradient(nodes, {node_width_, h}, node_input, dnode, Gradient(at.node_weight));
+    dense_.BiasGradient(nodes, {node_width_, h}, dnode, Gradient(at.node_bias));
+    dense_.WeightGradient(workloads, {workload_width_, h}, workload_input, dworkload,
                           Gradient(at.workload_weight));
-    dense_.BiasGradient(workloads, {4 * h, h}, dworkload, Gradient(at.workload_bias));
+    dense_.BiasGradient(workloads, {workload_width_, h}, dworkload, Gradient(at.workload_bias));
 
-    float* node = d_.node_input[r % 2];
-    float* workload = d_.workload_input[r % 2];
-    dense_.InputGradient(nodes, {2 * h, h}, dnode, t_.node[r], Initial::kZero, {node, 2 * h});
-    dense_.InputGradient(workloads, {4 * h, h}, dworkload, t_.workload[r], Initial::kZero,
-                         {workload, 4 * h});
-    kernels_.edges_to_b(block_.placements, a_.placements, h, node + h, 2 * h, workload, 4 * h);
-    kernels_.edges_to_a(block_.placements, a_.placements, h, workload + h, 4 * h, node, 2 * h);
-    kernels_.edges_to_a(block_.calls, a_.calls, h, workload + 2 * h, 4 * h, workload, 4 * h);
-    kernels_.edges_to_b(block_.calls, a_.calls, h, workload + 3 * h, 4 * h, workload, 4 * h);
-    kernels_.relu_backward(nodes, h, a_.node_input[r], 2 * h, node, 2 * h);
-    kernels_.relu_backward(workloads, h, a_.workload_input[r], 4 * h, workload, 4 * h);
-    dnode = {node, 2 * h};
-    dworkload = {workload, 4 * h};
+    const MutableRows node{d_.node_input[r % 2], node_width_};
+    const MutableRows workload{d_.workload_input[r % 2], workload_width_};
+    dense_.InputGradient(nodes, {node_width_, h}, dnode, t_.node[r], Initial::kZero, node);
+    dense_.InputGradient(workloads, {workload_width_, h}, dworkload, t_.workload[r], Initial::kZero,
+                         workload);
+    aggregation_.Backward(r, weights_, t_.attention[r], {node_input, workload_input},
+                          {node, workload}, gradient_);
+    kernels_.relu_backward(nodes, h, node_input.at, node_width_, node.at, node_width_);
+    kernels_.relu_backward(workloads, h, workload_input.at, workload_width_, workload.at,
+                           workload_width_);
+    dnode = node;
+    dworkload = workload;
   }
 
   const int node_width = batch_.widths.node, workload_width = batch_.widths.workload;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "nn/attention.h"
 #include "nn/candidate_pass.h"
 
 namespace rudderfish::nn {
@@ -35,14 +36,7 @@ CandidateNet::CandidateNet(const NetShape& shape, const Kernels& kernels)
   at_.node_bias = AddTensor("node.bias", 1, h);
   at_.workload_weight = AddTensor("workload.weight", widths.workload, h);
   at_.workload_bias = AddTensor("workload.bias", 1, h);
-  for (int r = 0; r < shape.rounds; ++r) {
-    const std::string name = "round" + std::to_string(r);
-    Round& round = at_.rounds.emplace_back();
-    round.node_weight = AddTensor(name + ".node.weight", 2 * h, h);
-    round.node_bias = AddTensor(name + ".node.bias", 1, h);
-    round.workload_weight = AddTensor(name + ".workload.weight", 4 * h, h);
-    round.workload_bias = AddTensor(name + ".workload.bias", 1, h);
-  }
+  for (int r = 0; r < shape.rounds; ++r) AddRound(r);
   at_.candidate_weight = AddTensor("candidate.weight", widths.candidate, h);
   at_.candidate_ends = AddTensor("candidate.ends", h, 2 * h);
   at_.candidate_workload = AddTensor("candidate.workload", h, h);
@@ -61,6 +55,26 @@ CandidateNet::CandidateNet(const NetShape& shape, const Kernels& kernels)
   at_.stop_bias = AddTensor("stop.bias", 1, 1);
   at_.value_weight = AddTensor("value.weight", 1, h);
   at_.value_bias = AddTensor("value.bias", 1, 1);
+}
+
+void CandidateNet::AddRound(int number) {
+  const int h = shape_.hidden;
+  const MessageParts parts = PartsOf(shape_.encoder);
+  const std::string name = "round" + std::to_string(number);
+  Round& round = at_.rounds.emplace_back();
+  round.node_weight = AddTensor(name + ".node.weight", parts.node * h, h);
+  round.node_bias = AddTensor(name + ".node.bias", 1, h);
+  round.workload_weight = AddTensor(name + ".workload.weight", parts.workload * h, h);
+  round.workload_bias = AddTensor(name + ".workload.bias", 1, h);
+  if (shape_.encoder != Encoder::kGatv2) return;
+  RoundAttention& attention = at_.attention.emplace_back();
+  for (int relation = 0; relation < kRelations; ++relation) {
+    const std::string of = name + "." + std::string(kRelationNames[relation]);
+    attention[relation] = {.source = AddTensor(of + ".source", h, h),
+                           .listener = AddTensor(of + ".listener", h, h),
+                           .edge = AddTensor(of + ".edge", 1, h),
+                           .score = AddTensor(of + ".score", 1, h)};
+  }
 }
 
 size_t CandidateNet::AddTensor(std::string name, int rows, int columns) {
@@ -87,6 +101,7 @@ std::span<const float> CandidateNet::tensor(std::string_view name) const {
 void CandidateNet::Initialize(Rng* rng) {
   std::fill(parameters_.begin(), parameters_.end(), 0.0F);
   const int h = shape_.hidden;
+  const MessageParts parts = PartsOf(shape_.encoder);
   // `rows` rows of h floats each with standard deviation scale / sqrt(fan_in).
   const auto draw = [&](size_t offset, int rows, double scale, int fan_in) {
     const double deviation = scale / std::sqrt(static_cast<double>(std::max(fan_in, 1)));
@@ -102,9 +117,17 @@ void CandidateNet::Initialize(Rng* rng) {
   draw(at_.workload_weight, shape_.widths.workload, 1.4, shape_.widths.workload);
   for (const Round& round : at_.rounds) {
     draw(round.node_weight, h, 1.2, h);
-    draw(round.node_weight + floats(h), h, 0.7, h);
+    draw(round.node_weight + floats(h), (parts.node - 1) * h, 0.7, h);
     draw(round.workload_weight, h, 1.2, h);
-    draw(round.workload_weight + floats(h), 3 * h, 0.7, h);
+    draw(round.workload_weight + floats(h), (parts.workload - 1) * h, 0.7, h);
+  }
+  for (const RoundAttention& round : at_.attention) {
+    for (const AttentionOffsets& attention : round) {
+      draw(attention.source, h, 1.0, h);
+      draw(attention.listener, h, 1.0, h);
+      draw(attention.edge, 1, 1.0, h);
+      draw(attention.score, 1, 1.0, kHeadColumns);
+    }
   }
   draw(at_.candidate_weight, shape_.widths.candidate, 1.4, shape_.widths.candidate);
   draw(at_.candidate_ends, 2 * h, 0.7, h);
@@ -238,8 +261,13 @@ void CandidateNet::AccumulateGradient(const GraphBatch& batch, int first, int co
 double CandidateNet::ForwardFlops(const GraphBatch& batch) const {
   const double h = shape_.hidden, rounds = shape_.rounds;
   const double candidate = shape_.widths.candidate * h + h * h;
-  const double node = shape_.widths.node * h + rounds * 2 * h * h + 2 * h * h;
-  const double workload = shape_.widths.workload * h + rounds * 4 * h * h + h * h;
+  const MessageParts parts = PartsOf(shape_.encoder);
+  // gatv2: a node is a source and a listener once each, a workload three times.
+  const double attended = shape_.encoder == Encoder::kGatv2 ? 2 * h * h : 0;
+  const double node =
+      shape_.widths.node * h + rounds * (parts.node * h * h + attended) + 2 * h * h;
+  const double workload =
+      shape_.widths.workload * h + rounds * (parts.workload * h * h + 3 * attended) + h * h;
   const double sample = shape_.widths.context * h + (6 * h + shape_.widths.context) * h + 2 * h * h;
   return 2 * (candidate * batch.candidate_begin.back() + node * batch.node_begin.back() +
               workload * batch.workload_begin.back() + sample * batch.samples);

@@ -13,6 +13,7 @@
 #include "base/graph_batch.h"
 #include "base/rng.h"
 #include "nn/aligned.h"
+#include "nn/encoder.h"
 #include "nn/kernel.h"
 #include "nn/workspace.h"
 
@@ -24,7 +25,8 @@
 //   n = relu(N Wn + bn)
 //   s = relu(S Ws + bs)
 //
-// `rounds` times, both from the old, sums weighted by the edges:
+// `rounds` times, both from the old, sums weighted by the edges (so with Encoder::kRelational; the
+// others put other messages in place of the sums, see nn/encoder.h):
 //
 //   n' = relu([n, Σ s of its workloads] Wr + br)
 //   s' = relu([s, Σ n of its nodes, Σ s of its callers, Σ s of its callees] Vr + vr)
@@ -46,6 +48,7 @@ struct NetShape {
   GraphWidths widths;  // Multiples of 16, 0 for a table that is not used.
   int hidden = 32;     // A multiple of 16.
   int rounds = 1;      // Of message passing.
+  Encoder encoder = Encoder::kRelational;
 
   bool operator==(const NetShape&) const = default;
 };
@@ -131,6 +134,7 @@ class CandidateNet {
   struct Offsets {
     size_t node_weight, node_bias, workload_weight, workload_bias;
     std::vector<Round> rounds;
+    std::vector<RoundAttention> attention;  // Of the rounds, with Encoder::kGatv2.
     size_t candidate_weight, candidate_ends, candidate_workload, candidate_context, candidate_bias;
     size_t context_weight, context_bias;
     size_t score_weight, score_context, score_bias;
@@ -139,6 +143,7 @@ class CandidateNet {
   };
 
   size_t AddTensor(std::string name, int rows, int columns);
+  void AddRound(int round);
   void AccumulateGradient(const GraphBatch& batch, int first, int count, Workspace* workspace,
                           void (*loss)(void*, const Heads&), void* context,
                           std::span<float> gradient) const;

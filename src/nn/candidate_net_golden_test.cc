@@ -103,7 +103,8 @@ TEST_P(GoldenTest, OutputsAndGradientsAreThoseOfNumPy) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryIsa, GoldenTest,
-                         testing::Combine(testing::Values("one", "two"),
+                         testing::Combine(testing::Values("one", "two", "gcn", "gatv2",
+                                                          "deepsets", "mlp"),
                                           testing::ValuesIn(HostIsas())),
                          [](const auto& info) {
                            return std::get<0>(info.param) + "_" +

@@ -21,17 +21,35 @@ CASES = {
     "one": dict(hidden=32, rounds=1, widths=(32, 16, 16, 16), seed=1,
                 sizes=[(7, 4, 3, 5, 2), (1, 1, 1, 1, 0), (0, 2, 2, 2, 1)]),
     "two": dict(hidden=16, rounds=2, widths=(16, 16, 16, 16), seed=2, sizes=[(5, 3, 4, 6, 4), (4, 2, 1, 2, 0)]),
+    "gcn": dict(hidden=16, rounds=2, widths=(16, 16, 16, 16), seed=3, sizes=[(5, 3, 4, 6, 4), (4, 2, 1, 2, 0)],
+                encoder="gcn"),
+    "gatv2": dict(hidden=32, rounds=1, widths=(16, 16, 16, 16), seed=4, sizes=[(5, 3, 4, 6, 5), (4, 2, 1, 2, 0)],
+                  encoder="gatv2"),
+    "deepsets": dict(hidden=16, rounds=2, widths=(16, 16, 16, 16), seed=5, sizes=[(5, 3, 4, 6, 4), (4, 2, 1, 2, 0)],
+                     encoder="deepsets"),
+    "mlp": dict(hidden=16, rounds=2, widths=(16, 16, 16, 16), seed=6, sizes=[(5, 3, 4, 6, 4), (4, 2, 1, 2, 0)],
+                encoder="mlp"),
 }
+PARTS_OF = {"relational": (2, 4), "gcn": (2, 4), "gatv2": (2, 4), "deepsets": (3, 3), "mlp": (1, 1)}
+RELATIONS = ("hosts", "hosted", "callers", "callees")
 PARTS = ("candidate", "node", "workload", "placement", "call")
 
 
-def tensor_shapes(hidden, rounds, widths):
+def encoder_of(case):
+    return case.get("encoder", "relational")
+
+
+def tensor_shapes(hidden, rounds, widths, encoder):
     candidate, node, workload, context = widths
     h = hidden
+    node_parts, workload_parts = PARTS_OF[encoder]
     shapes = {"node.weight": (node, h), "node.bias": (1, h), "workload.weight": (workload, h), "workload.bias": (1, h)}
     for r in range(rounds):
-        shapes |= {f"round{r}.node.weight": (2 * h, h), f"round{r}.node.bias": (1, h),
-                   f"round{r}.workload.weight": (4 * h, h), f"round{r}.workload.bias": (1, h)}
+        shapes |= {f"round{r}.node.weight": (node_parts * h, h), f"round{r}.node.bias": (1, h),
+                   f"round{r}.workload.weight": (workload_parts * h, h), f"round{r}.workload.bias": (1, h)}
+        for relation in RELATIONS if encoder == "gatv2" else ():
+            shapes |= {f"round{r}.{relation}.source": (h, h), f"round{r}.{relation}.listener": (h, h),
+                       f"round{r}.{relation}.edge": (1, h), f"round{r}.{relation}.score": (1, h)}
     return shapes | {
         "candidate.weight": (candidate, h), "candidate.ends": (h, 2 * h), "candidate.workload": (h, h),
         "candidate.context": (context, h), "candidate.bias": (1, h), "context.weight": (6 * h + context, h),
@@ -58,8 +76,9 @@ def make_inputs(case):
             calls=np.stack([pick(workloads, calls), pick(workloads, calls)], axis=1),
             call_weights=np.abs(draw(calls)),
             dlogits=draw(candidates), dstop=draw(1)[0], dvalue=draw(1)[0]))
+    shapes = tensor_shapes(case["hidden"], case["rounds"], case["widths"], encoder_of(case))
     weights = {name: (draw(*shape) / np.sqrt(max(shape[0], 3))).astype(np.float32).astype(np.float64)
-               for name, shape in tensor_shapes(case["hidden"], case["rounds"], case["widths"]).items()}
+               for name, shape in shapes.items()}
     return questions, weights
 
 
@@ -98,16 +117,118 @@ def relu(x):
     return np.maximum(x, 0)
 
 
-def forward(q, w, hidden, rounds):
+def normalised(on, calls):
+    """Both with rows and columns divided by the roots of 1 + their sums; of calls, of both directions together."""
+    rows, columns, both = 1 + on.sum(axis=1), 1 + on.sum(axis=0), 1 + calls.sum(axis=0) + calls.sum(axis=1)
+    return on / np.sqrt(np.outer(rows, columns)), calls / np.sqrt(np.outer(both, both))
+
+
+def attend(listeners, sources, edges, weights, own, heard, by_edge, score):
+    """The messages of GATv2 along `edges` (listener, source), and what attend_backward needs. Heads are 16 columns."""
+    values, queries, heads = sources @ own, listeners @ heard, own.shape[1] // 16
+    z = values[edges[:, 1]] + queries[edges[:, 0]] + np.outer(weights, by_edge[0])
+    scores = (np.where(z > 0, z, 0.2 * z) * score[0]).reshape(len(edges), heads, 16).sum(axis=2)
+    share = np.exp(scores)
+    for listener in np.unique(edges[:, 0]):
+        mine = edges[:, 0] == listener
+        share[mine] /= share[mine].sum(axis=0)
+    messages = np.zeros((len(listeners), own.shape[1]))
+    np.add.at(messages, edges[:, 0], np.repeat(share, 16, axis=1) * values[edges[:, 1]])
+    return messages, (values, z, share)
+
+
+def attend_backward(listeners, sources, edges, weights, own, heard, by_edge, score, saved, dmessages):
+    """Gradients by listeners, sources, own, heard, by_edge and score."""
+    values, z, share = saved
+    wide = np.repeat(share, 16, axis=1)
+    d = dmessages[edges[:, 0]]
+    dvalues, dqueries = np.zeros_like(values), np.zeros((len(listeners), own.shape[1]))
+    np.add.at(dvalues, edges[:, 1], wide * d)
+    dshare = (d * values[edges[:, 1]]).reshape(share.shape + (16,)).sum(axis=2)
+    dscores = np.zeros_like(share)
+    for listener in np.unique(edges[:, 0]):
+        mine = edges[:, 0] == listener
+        jacobian_row = (share[mine] * dshare[mine]).sum(axis=0)
+        dscores[mine] = share[mine] * (dshare[mine] - jacobian_row)
+    wide = np.repeat(dscores, 16, axis=1)
+    dz = wide * score[0] * np.where(z > 0, 1, 0.2)
+    np.add.at(dvalues, edges[:, 1], dz)
+    np.add.at(dqueries, edges[:, 0], dz)
+    return (dqueries @ heard.T, dvalues @ own.T, sources.T @ dvalues, listeners.T @ dqueries,
+            (weights @ dz)[None], (wide * np.where(z > 0, z, 0.2 * z)).sum(axis=0)[None])
+
+
+def relations(q):
+    """Of each: which table listens, which speaks, edges (listener, source), weights."""
+    placements, calls = q["placements"], q["calls"]
+    return {"hosts": ("n", "s", placements, q["placement_weights"]),
+            "hosted": ("s", "n", placements[:, ::-1], q["placement_weights"]),
+            "callers": ("s", "s", calls[:, ::-1], q["call_weights"]),
+            "callees": ("s", "s", calls, q["call_weights"])}
+
+
+def attention_weights(w, r, relation):
+    return [w[f"round{r}.{relation}.{part}"] for part in ("source", "listener", "edge", "score")]
+
+
+def round_inputs(q, w, encoder, r, n, s, on, calls):
+    """What a round reads of nodes and of workloads, and what is saved of attention."""
+    if encoder == "mlp":
+        return n, s, None
+    if encoder == "deepsets":
+        mean_n, mean_s = mean_max(n, n.shape[1])[:n.shape[1]], mean_max(s, s.shape[1])[:s.shape[1]]
+        repeat = lambda row, table: np.repeat(row[None], len(table), axis=0)
+        return (np.concatenate([n, repeat(mean_n, n), repeat(mean_s, n)], axis=1),
+                np.concatenate([s, repeat(mean_s, s), repeat(mean_n, s)], axis=1), None)
+    if encoder != "gatv2":
+        return (np.concatenate([n, on @ s], axis=1),
+                np.concatenate([s, on.T @ n, calls.T @ s, calls @ s], axis=1), None)
+    rows, messages, saved = {"n": n, "s": s}, {}, {}
+    for relation, (listener, source, edges, weights) in relations(q).items():
+        messages[relation], saved[relation] = attend(rows[listener], rows[source], edges, weights,
+                                                     *attention_weights(w, r, relation))
+    return (np.concatenate([n, messages["hosts"]], axis=1),
+            np.concatenate([s, messages["hosted"], messages["callers"], messages["callees"]], axis=1), saved)
+
+
+def round_backward(q, w, encoder, r, hidden, n, s, on, calls, saved, dnode, dworkload, gradient):
+    """From the gradients of what a round reads to those of n and s."""
+    if encoder == "mlp":
+        return dnode, dworkload
+    if encoder == "deepsets":
+        own_n, mean_n, other_s = np.split(dnode, 3, axis=1)
+        own_s, mean_s, other_n = np.split(dworkload, 3, axis=1)
+        return (own_n + (mean_n.sum(axis=0) + other_n.sum(axis=0)) / max(len(n), 1),
+                own_s + (mean_s.sum(axis=0) + other_s.sum(axis=0)) / max(len(s), 1))
+    own_n, from_hosts = np.split(dnode, 2, axis=1)
+    own_s, from_hosted, from_callers, from_callees = np.split(dworkload, 4, axis=1)
+    if encoder != "gatv2":
+        return (own_n + on @ from_hosted,
+                own_s + on.T @ from_hosts + calls @ from_callers + calls.T @ from_callees)
+    d, rows = {"n": own_n.copy(), "s": own_s.copy()}, {"n": n, "s": s}
+    dmessages = dict(hosts=from_hosts, hosted=from_hosted, callers=from_callers, callees=from_callees)
+    for relation, (listener, source, edges, weights) in relations(q).items():
+        dlistener, dsource, *dweights = attend_backward(rows[listener], rows[source], edges, weights,
+                                                        *attention_weights(w, r, relation), saved[relation],
+                                                        dmessages[relation])
+        d[listener] += dlistener
+        d[source] += dsource
+        for part, value in zip(("source", "listener", "edge", "score"), dweights):
+            gradient[f"round{r}.{relation}.{part}"] += value
+    return d["n"], d["s"]
+
+
+def forward(q, w, hidden, rounds, encoder):
     on = incidence(q["placements"], q["placement_weights"], len(q["n"]), len(q["s"]))
     calls = incidence(q["calls"], q["call_weights"], len(q["s"]), len(q["s"]))
+    if encoder == "gcn":
+        on, calls = normalised(on, calls)
     n = relu(q["n"] @ w["node.weight"] + w["node.bias"])
     s = relu(q["s"] @ w["workload.weight"] + w["workload.bias"])
     inputs = []
     for r in range(rounds):
-        node_input = np.concatenate([n, on @ s], axis=1)
-        workload_input = np.concatenate([s, on.T @ n, calls.T @ s, calls @ s], axis=1)
-        inputs.append((node_input, workload_input))
+        node_input, workload_input, attended = round_inputs(q, w, encoder, r, n, s, on, calls)
+        inputs.append((node_input, workload_input, attended))
         n = relu(node_input @ w[f"round{r}.node.weight"] + w[f"round{r}.node.bias"])
         s = relu(workload_input @ w[f"round{r}.workload.weight"] + w[f"round{r}.workload.bias"])
     by_workload, by_from, by_to = (selection(q["ends"][:, i], rows) for i, rows in enumerate((len(s), len(n), len(n))))
@@ -126,7 +247,7 @@ def forward(q, w, hidden, rounds):
     return (logits, stop, value), saved
 
 
-def backward(q, w, hidden, rounds, saved, gradient):
+def backward(q, w, hidden, rounds, encoder, saved, gradient):
     a = saved
     h, e, d, ctx, n, s = a["h"], a["e"], a["d"], a["ctx"], a["n"], a["s"]
     dlogits, dstop, dvalue = q["dlogits"], q["dstop"], q["dvalue"]
@@ -163,40 +284,39 @@ def backward(q, w, hidden, rounds, saved, gradient):
     ds = (a["by_workload"].T @ de @ w["candidate.workload"].T +
           mean_max_backward(s, dpooled[4 * hidden:6 * hidden])) * (s > 0)
     for r in reversed(range(rounds)):
-        node_input, workload_input = a["inputs"][r]
+        node_input, workload_input, attended = a["inputs"][r]
         add(f"round{r}.node.weight", node_input.T @ dn)
         add(f"round{r}.node.bias", dn.sum(axis=0))
         add(f"round{r}.workload.weight", workload_input.T @ ds)
         add(f"round{r}.workload.bias", ds.sum(axis=0))
-        own_n, from_s = np.split(dn @ w[f"round{r}.node.weight"].T, 2, axis=1)
-        own_s, from_n, from_callers, from_callees = np.split(ds @ w[f"round{r}.workload.weight"].T, 4, axis=1)
-        dn = (own_n + a["on"] @ from_n) * (node_input[:, :hidden] > 0)
-        ds = (own_s + a["on"].T @ from_s + a["calls"] @ from_callers + a["calls"].T @ from_callees) * (
-            workload_input[:, :hidden] > 0)
+        n, s = node_input[:, :hidden], workload_input[:, :hidden]
+        dn, ds = round_backward(q, w, encoder, r, hidden, n, s, a["on"], a["calls"], attended,
+                                dn @ w[f"round{r}.node.weight"].T, ds @ w[f"round{r}.workload.weight"].T, gradient)
+        dn, ds = dn * (n > 0), ds * (s > 0)
     add("node.weight", q["n"].T @ dn)
     add("node.bias", dn.sum(axis=0))
     add("workload.weight", q["s"].T @ ds)
     add("workload.bias", ds.sum(axis=0))
 
 
-def loss(questions, weights, hidden, rounds):
+def loss(questions, weights, hidden, rounds, encoder):
     total = 0
     for q in questions:
-        (logits, stop, value), _ = forward(q, weights, hidden, rounds)
+        (logits, stop, value), _ = forward(q, weights, hidden, rounds, encoder)
         total += logits @ q["dlogits"] + stop * q["dstop"] + value * q["dvalue"]
     return total
 
 
-def check_gradient(questions, weights, hidden, rounds, gradient):
+def check_gradient(questions, weights, hidden, rounds, encoder, gradient):
     random = np.random.RandomState(0)
     for name, weight in weights.items():
         for _ in range(8):
             at = tuple(random.randint(0, size) for size in weight.shape)
             was, step = weight[at], 1e-6
             weight[at] = was + step
-            above = loss(questions, weights, hidden, rounds)
+            above = loss(questions, weights, hidden, rounds, encoder)
             weight[at] = was - step
-            below = loss(questions, weights, hidden, rounds)
+            below = loss(questions, weights, hidden, rounds, encoder)
             weight[at] = was
             expected = (above - below) / (2 * step)
             if abs(gradient[name][at] - expected) > 1e-6 * (1 + abs(expected)):
@@ -204,15 +324,15 @@ def check_gradient(questions, weights, hidden, rounds, gradient):
 
 
 def case_tensors(prefix, case):
-    hidden, rounds = case["hidden"], case["rounds"]
+    hidden, rounds, encoder = case["hidden"], case["rounds"], encoder_of(case)
     questions, weights = make_inputs(case)
     gradient = {name: np.zeros_like(weight) for name, weight in weights.items()}
     outputs = []
     for q in questions:
-        out, saved = forward(q, weights, hidden, rounds)
-        backward(q, weights, hidden, rounds, saved, gradient)
+        out, saved = forward(q, weights, hidden, rounds, encoder)
+        backward(q, weights, hidden, rounds, encoder, saved, gradient)
         outputs.append(out)
-    check_gradient(questions, weights, hidden, rounds, gradient)
+    check_gradient(questions, weights, hidden, rounds, encoder, gradient)
 
     joined = lambda key: np.concatenate([np.atleast_1d(q[key]) for q in questions])
     begin = np.concatenate([np.zeros((1, len(PARTS)), int), np.cumsum(case["sizes"], axis=0)])
@@ -232,7 +352,7 @@ def case_tensors(prefix, case):
 def shape_json(case):
     candidate, node, workload, context = case["widths"]
     return json.dumps(dict(candidate=candidate, node=node, workload=workload, context=context, hidden=case["hidden"],
-                           rounds=case["rounds"]))
+                           rounds=case["rounds"], encoder=encoder_of(case)))
 
 
 def main():
