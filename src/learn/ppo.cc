@@ -33,6 +33,13 @@ Ppo::Ppo(const PpoOptions& options, uint64_t seed, nn::CandidateNet* net)
   }
 }
 
+PpoOptions Ppo::ActorCritic(PpoOptions options, int samples) {
+  options.surrogate = Surrogate::kLogLikelihood;
+  options.epochs = 1;
+  options.minibatch = samples;
+  return options;
+}
+
 void Ppo::Normalise(VectorEnv* envs, PpoMetrics* metrics) {
   advantages_.clear();
   double sum_return = 0, squares_return = 0, squares_error = 0;
@@ -116,14 +123,17 @@ PpoLoss PpoLoss::Of(const PpoOptions& options, float entropy_weight, std::span<c
   const float clipped_gain =
       std::clamp(ratio, 1 - options.clip, 1 + options.clip) * sample.advantage;
   const float error = value - sample.target;
-  loss.policy = -std::min(gain, clipped_gain);
+  const bool is_clipped = options.surrogate == Surrogate::kClipped;
+  loss.policy =
+      is_clipped ? -std::min(gain, clipped_gain) : -sample.advantage * log_p[sample.choice];
   loss.value = error * error;
   loss.entropy = nn::Entropy(log_p, p);
   loss.approx_kl = ratio - 1 - log_ratio;
-  loss.clipped = std::abs(ratio - 1) > options.clip;
+  loss.clipped = is_clipped && std::abs(ratio - 1) > options.clip;
   const float most = options.value_error_max;
   loss.dvalue = 2 * options.value_weight * (most > 0 ? std::clamp(error, -most, most) : error);
-  const float slope = gain <= clipped_gain ? -gain : 0.0f;
+  float slope = -sample.advantage;  // dL/dlog p(a)
+  if (is_clipped) slope = gain <= clipped_gain ? -gain : 0.0f;
   for (size_t j = 0; j < p.size(); ++j) {
     dlogits[j] = entropy_weight * p[j] * (log_p[j] + loss.entropy) - slope * p[j];
   }

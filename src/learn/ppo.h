@@ -18,7 +18,16 @@
 
 namespace rudderfish {
 
+// What of the policy's gain is raised. kClipped: the ratio of probabilities times the advantage, up
+// to the clip, so that several passes over the same experience do no harm. kLogLikelihood: the
+// logarithm of the probability times the advantage, as advantage actor-critic does (V. Mnih et al.,
+// "Asynchronous methods for deep reinforcement learning", ICML 2016, synchronous), with one pass
+// over everything at once. At the first step of the first pass both have the same gradient (S.
+// Huang et al., "A2C is a special case of PPO", 2022).
+enum class Surrogate { kClipped, kLogLikelihood };
+
 struct PpoOptions {
+  Surrogate surrogate = Surrogate::kClipped;  // Not written: the algorithm says it.
   int epochs = 2;
   int minibatch = 512;
   float clip = 0.2f;
@@ -61,7 +70,8 @@ struct PpoSample {
 // The loss of one sample, with p the policy now, A the advantage, r = p(a) / p_old(a), R the
 // return:
 //   L = -min(r A, clip(r) A) + value_weight (V - R)² - entropy_weight H(p), with Huber's loss in
-//   place of the square where value_error_max is given
+//   place of the square where value_error_max is given, and -A log p(a) in place of the first term
+//   for Surrogate::kLogLikelihood
 //   dL/dlogit_j = dL/dlog p(a) (1[j = a] - p_j) + entropy_weight p_j (log p_j + H)
 struct PpoLoss {
   float policy = 0;
@@ -83,6 +93,10 @@ class Ppo {
       64;  // The unit of summation, whatever the number of threads.
 
   Ppo(const PpoOptions& options, uint64_t seed, nn::CandidateNet* net);
+
+  // Advantage actor-critic of these options: one pass over a rollout of so many samples, not
+  // clipped.
+  static PpoOptions ActorCritic(PpoOptions options, int samples);
 
   // One pass over what `envs` collected. `progress` in [0, 1] places the schedules.
   PpoMetrics Update(VectorEnv* envs, uint64_t iteration, double progress, ThreadPool* pool);

@@ -5,22 +5,46 @@
 
 #include "base/rng.h"
 #include "task/scaling.h"
+#include "tests/support/count_allocations.h"
 
 namespace rudderfish {
 namespace {
 
-std::shared_ptr<const nn::CandidateNet> FreshScalingNet() {
-  auto net = std::make_shared<nn::CandidateNet>(
-      nn::NetShape{.widths = ScalingTask::kWidths, .hidden = 16, .rounds = 1});
+struct SeenBy {
+  ScalingRows rows = ScalingRows::kRungs;
+  nn::Encoder encoder = nn::Encoder::kRelational;
+};
+
+std::shared_ptr<const nn::CandidateNet> FreshScalingNet(const SeenBy& seen) {
+  auto net =
+      std::make_shared<nn::CandidateNet>(nn::NetShape{.widths = ScalingTask::Widths(seen.rows),
+                                                      .hidden = 16,
+                                                      .rounds = 1,
+                                                      .encoder = seen.encoder});
   Rng rng(7);
   net->Initialize(&rng);
   return net;
 }
 
-TEST(NeuralScaling, StaysWithinBoundsAndHoldsWithoutSamples) {
+class NeuralScalingTest : public testing::TestWithParam<SeenBy> {};
+
+INSTANTIATE_TEST_SUITE_P(Networks, NeuralScalingTest,
+                         testing::Values(SeenBy{},
+                                         SeenBy{ScalingRows::kCallGraph, nn::Encoder::kRelational},
+                                         SeenBy{ScalingRows::kCallGraph, nn::Encoder::kGcn},
+                                         SeenBy{ScalingRows::kCallGraph, nn::Encoder::kGatv2},
+                                         SeenBy{ScalingRows::kCallGraph, nn::Encoder::kDeepSets},
+                                         SeenBy{ScalingRows::kCallGraph, nn::Encoder::kMlp}),
+                         [](const auto& info) {
+                           return std::string(info.param.rows == ScalingRows::kRungs ? "rungs"
+                                                                                     : "graph") +
+                                  "_" + std::string(nn::EncoderName(info.param.encoder));
+                         });
+
+TEST_P(NeuralScalingTest, StaysWithinBoundsHoldsWithoutSamplesAndAllocatesNothing) {
   const ServedApplication application = SingleStation(
       {.name = "web", .slots = 2, .replicas = 3, .replicas_min = 2, .replicas_max = 6}, 100);
-  const NeuralScaling policy(FreshScalingNet(), 0.01, 20);
+  const NeuralScaling policy(FreshScalingNet(GetParam()), 0.01, 20);
   const std::unique_ptr<ScalingMemory> memory = policy.NewMemory(application);
   std::vector<int> replicas = {0, 3};
   Rng rng(3);
@@ -29,6 +53,7 @@ TEST(NeuralScaling, StaysWithinBoundsAndHoldsWithoutSamples) {
     const std::vector<WorkloadSight> seen = {
         {}, {.replicas = replicas[1], .calls_per_s = rng.Uniform(1, 200), .pods = pods}};
     const int before = replicas[1];
+    const long allocations = allocation_count;
     policy.Decide({.at_ns = i * int64_t{15'000'000'000},
                    .window_ns = 15'000'000'000,
                    .has_samples = i > 0,
@@ -37,6 +62,9 @@ TEST(NeuralScaling, StaysWithinBoundsAndHoldsWithoutSamples) {
                   memory.get(), replicas);
     if (i == 0) {
       EXPECT_EQ(replicas[1], before);
+    }
+    if (i > 40) {  // By then it has seen its largest question.
+      EXPECT_EQ(allocation_count, allocations);
     }
     EXPECT_EQ(replicas[0], 0);
     EXPECT_GE(replicas[1], 2);
