@@ -27,10 +27,9 @@ Aggregation::Memory Aggregation::Carve(const Block& b, Carver* carver) const {
   for (int r = 0; r < rounds_; ++r) {
     for (int relation = 0; relation < kRelations; ++relation) {
       const bool by_call = relation == kCallers || relation == kCallees;
-      m.attended[r][relation] = {
-          .sources = take(relation == kHosted ? b.nodes : b.workloads, h),
-          .listeners = take(relation == kHosts ? b.nodes : b.workloads, h),
-          .shares = take(by_call ? b.calls : b.placements, heads)};
+      m.attended[r][relation] = {.sources = take(relation == kHosted ? b.nodes : b.workloads, h),
+                                 .listeners = take(relation == kHosts ? b.nodes : b.workloads, h),
+                                 .shares = take(by_call ? b.calls : b.placements, heads)};
     }
   }
   m.largest = take(rows, heads);
@@ -84,17 +83,17 @@ Aggregation::Link Aggregation::LinkOf(int relation, const Tables& tables) const 
   const MutableRows node = tables.node, workload = tables.workload;
   switch (relation) {
     case kHosts:
-      return {b.placements, graph_.placements, EdgeEnd::kA, b.workloads, b.nodes,
-              workload,     node,              Columns(node, h)};
+      return {b.placements, graph_.placements, EdgeEnd::kA, b.workloads,
+              b.nodes,      workload,          node,        Columns(node, h)};
     case kHosted:
-      return {b.placements, graph_.placements, EdgeEnd::kB, b.nodes, b.workloads,
+      return {b.placements, graph_.placements, EdgeEnd::kB,         b.nodes, b.workloads,
               node,         workload,          Columns(workload, h)};
     case kCallers:
-      return {b.calls,  graph_.calls, EdgeEnd::kB, b.workloads, b.workloads,
-              workload, workload,     Columns(workload, 2 * h)};
+      return {b.calls,     graph_.calls, EdgeEnd::kB, b.workloads,
+              b.workloads, workload,     workload,    Columns(workload, 2 * h)};
     default:
-      return {b.calls,  graph_.calls, EdgeEnd::kA, b.workloads, b.workloads,
-              workload, workload,     Columns(workload, 3 * h)};
+      return {b.calls,     graph_.calls, EdgeEnd::kA, b.workloads,
+              b.workloads, workload,     workload,    Columns(workload, 3 * h)};
   }
 }
 

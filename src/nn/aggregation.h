@@ -90,8 +90,8 @@ class Aggregation {
   };
 
   Link LinkOf(int relation, const Tables& tables) const;
-  AttentionEdges EdgesOf(const Link& link, const Memory::Attended& kept,
-                         const AttentionOffsets& at, const float* weights) const;
+  AttentionEdges EdgesOf(const Link& link, const Memory::Attended& kept, const AttentionOffsets& at,
+                         const float* weights) const;
   void Normalise(int edges, Edge* edge, int b_first, int rows) const;
   void Sum(const Link& link) const;
   void SumBackward(const Link& link) const;

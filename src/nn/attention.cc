@@ -100,8 +100,7 @@ void AttendBackward(const AttentionEdges& at, const float* shares, Rows dmessage
     for (int k = 0; k < heads; ++k) {
       const HeadView view(at, at.edges[i], k);
       const ptrdiff_t cell = ptrdiff_t{i} * heads + k;
-      const float dscore =
-          shares[cell] * (dshares[cell] - sums[ptrdiff_t{listener} * heads + k]);
+      const float dscore = shares[cell] * (dshares[cell] - sums[ptrdiff_t{listener} * heads + k]);
       float* dsource = gradients.sources + (view.source - at.sources);
       float* dlistener = gradients.listeners + (view.listener - at.listeners);
       float* dedge = gradients.edge_weight + k * kHeadColumns;

@@ -24,6 +24,7 @@ CandidatePass::Gradients CandidatePass::CarveGradients(const Block& b, Carver* c
   d.sample_scores = carver->Take<float>(Floats(b.samples, h));
   d.decision = carver->Take<float>(Floats(b.samples, h));
   d.context = carver->Take<float>(Floats(b.samples, h));
+  if (remembers_) d.memory = memory_.CarveScratch(b.samples, carver);
   d.pooled = carver->Take<float>(Floats(b.samples, 6 * h));
   d.node = carver->Take<float>(Floats(b.nodes, h));
   d.workload = carver->Take<float>(Floats(b.workloads, h));
@@ -42,10 +43,10 @@ size_t CandidatePass::ScratchBytes(const Block& block) const {
 
 void CandidatePass::TransposeWeights() {
   const int h = hidden_;
-  const size_t floats =
-      Floats(h, node_width_ + workload_width_) * static_cast<size_t>(rounds_) +
-      aggregation_.TransposeFloats() * static_cast<size_t>(rounds_) +
-      Floats(h, h) * static_cast<size_t>(2 + 1 + 6 + 3);
+  const size_t floats = Floats(h, node_width_ + workload_width_) * static_cast<size_t>(rounds_) +
+                        aggregation_.TransposeFloats() * static_cast<size_t>(rounds_) +
+                        Floats(h, h) * static_cast<size_t>(2 + 1 + 6 + 3) +
+                        (remembers_ ? memory_.TransposeFloats() : 0);
   float* next =
       reinterpret_cast<float*>(Workspace::Grow(&workspace_->transposes_, floats * sizeof(float)));
   const auto transpose = [&](size_t offset, int rows, int columns) {
@@ -69,15 +70,19 @@ void CandidatePass::TransposeWeights() {
   t_.score = transpose(at_.score_weight, h, h);
   t_.score_context = transpose(at_.score_context, h, h);
   t_.decision = transpose(at_.decision_weight, h, h);
+  if (!remembers_) return;
+  t_.memory = next;
+  memory_.Transpose(weights_, at_.memory, next);
 }
 
 void CandidatePass::Backward(std::byte* scratch, std::span<const float> dlogits,
                              std::span<const float> dstop, std::span<const float> dvalue,
-                             float* gradient) {
+                             float* gradient, float* dmemory) {
   Carver carver(scratch);
   d_ = CarveGradients(block_, &carver);
   gradient_ = gradient;
   BackwardHeads(dlogits, dstop, dvalue);
+  if (remembers_) BackwardRecall(dmemory);
   BackwardContext();
   BackwardEdges();
   BackwardMessages();
@@ -96,7 +101,7 @@ void CandidatePass::BackwardHeads(std::span<const float> dlogits, std::span<cons
   *Gradient(at_.value_bias) += Sum(dvalue);
   kernels_.dot_relu_backward(samples, h, dstop.data(), Weight(at_.stop_weight), dvalue.data(),
                              Weight(at_.value_weight), a_.decision, d_.decision);
-  dense_.WeightGradient(samples, {h, h}, {a_.context, h}, {d_.decision, h},
+  dense_.WeightGradient(samples, {h, h}, {a_.recalled, h}, {d_.decision, h},
                         Gradient(at_.decision_weight));
   dense_.BiasGradient(samples, {h, h}, {d_.decision, h}, Gradient(at_.decision_bias));
   dense_.InputGradient(samples, {h, h}, {d_.decision, h}, t_.decision, Initial::kZero,
@@ -114,10 +119,18 @@ void CandidatePass::BackwardHeads(std::span<const float> dlogits, std::span<cons
   dense_.InputGradient(candidates, {h, h}, {d_.hidden, h}, t_.score, Initial::kZero, {d_.edge, h});
   kernels_.segment_sums(samples, a_.candidate_begin, h, d_.hidden, d_.sample_scores);
   dense_.BiasGradient(samples, {h, h}, {d_.sample_scores, h}, Gradient(at_.score_bias));
-  dense_.WeightGradient(samples, {h, h}, {a_.context, h}, {d_.sample_scores, h},
+  dense_.WeightGradient(samples, {h, h}, {a_.recalled, h}, {d_.sample_scores, h},
                         Gradient(at_.score_context));
   dense_.InputGradient(samples, {h, h}, {d_.sample_scores, h}, t_.score_context, Initial::kKeep,
                        {d_.context, h});
+}
+
+// From ctx + m' to ctx and to m.
+void CandidatePass::BackwardRecall(float* dmemory) {
+  const size_t floats = Floats(block_.samples, hidden_);
+  for (size_t i = 0; i < floats; ++i) d_.memory.dafter[i] = d_.context[i] + dmemory[i];
+  memory_.Backward(block_.samples, a_.context, t_.memory, at_.memory, a_.memory, d_.memory,
+                   d_.context, dmemory, gradient_);
 }
 
 // From ctx to what was pooled.

@@ -51,11 +51,13 @@ CandidatePass::CandidatePass(const CandidateNet& net, const GraphBatch& batch, W
       weights_(net.parameters_.data()),
       hidden_(net.shape_.hidden),
       rounds_(net.shape_.rounds),
+      remembers_(net.shape_.recurrence == Recurrence::kGated),
       node_width_(PartsOf(net.shape_.encoder).node * net.shape_.hidden),
       workload_width_(PartsOf(net.shape_.encoder).workload * net.shape_.hidden),
       pooled_width_(6 * net.shape_.hidden + net.shape_.widths.context),
       aggregation_(net.shape_.encoder, net.shape_.hidden, net.shape_.rounds, &net.at_.attention,
-                   *net.kernels_, dense_) {
+                   *net.kernels_, dense_),
+      memory_(net.shape_.hidden, *net.kernels_, dense_) {
   CHECK(batch.widths == net.shape_.widths);
 }
 
@@ -97,6 +99,11 @@ CandidatePass::Activations CandidatePass::CarveActivations(const Block& b, Carve
   a.workload_scores = carver->Take<float>(Floats(b.workloads + 1, h));
   a.sample_scores = carver->Take<float>(Floats(b.samples, h));
   a.messages = aggregation_.Carve(b, carver);
+  a.recalled = a.context;
+  if (remembers_) {
+    a.memory = memory_.Carve(b.samples, carver);
+    a.recalled = carver->Take<float>(Floats(b.samples, h));
+  }
   return a;
 }
 
@@ -118,14 +125,15 @@ void CandidatePass::Enter(const Block& block, std::byte* memory) {
                      a_.messages);
 }
 
-void CandidatePass::Forward(std::span<float> logits, std::span<float> stop,
-                            std::span<float> value) {
+void CandidatePass::Forward(std::span<float> logits, std::span<float> stop, std::span<float> value,
+                            std::span<float> memory) {
   CopyIndices();
   aggregation_.Prepare();
   EmbedEntities();
   for (int r = 0; r < rounds_; ++r) PassMessages(r);
   ScoreEdges();
   PoolContext();
+  if (remembers_) Recall(memory);
   ScoreCandidates(logits, stop, value);
 }
 
@@ -250,12 +258,20 @@ void CandidatePass::PoolContext() {
                  Weight(at_.context_bias), Activation::kRelu, {a_.context, h});
 }
 
+// m' = gru(ctx, m), ctx + m'.
+void CandidatePass::Recall(std::span<float> memory) {
+  std::copy(memory.begin(), memory.end(), a_.memory.before);
+  memory_.Forward(block_.samples, a_.context, weights_, at_.memory, a_.memory);
+  std::copy_n(a_.memory.after, memory.size(), memory.begin());
+  for (size_t i = 0; i < memory.size(); ++i) a_.recalled[i] = a_.context[i] + a_.memory.after[i];
+}
+
 // h = relu(e W2 + ctx U2 + b2), logit = h·w3 + x·wskip; d = relu(ctx Wd + bd), stop and value from
 // d.
 void CandidatePass::ScoreCandidates(std::span<float> logits, std::span<float> stop,
                                     std::span<float> value) {
   const int h = hidden_, width = batch_.widths.candidate;
-  dense_.Forward(block_.samples, {h, h}, {a_.context, h}, Weight(at_.score_context),
+  dense_.Forward(block_.samples, {h, h}, {a_.recalled, h}, Weight(at_.score_context),
                  Weight(at_.score_bias), Activation::kNone, {a_.sample_scores, h});
   const float* x = batch_.candidates.data() + Floats(block_.candidate0, width);
   for (int row = 0; row < block_.candidates; row += kStripRows) {
@@ -268,7 +284,7 @@ void CandidatePass::ScoreCandidates(std::span<float> logits, std::span<float> st
                       Weight(at_.logit_skip), logits.data() + row);
   }
 
-  dense_.Forward(block_.samples, {h, h}, {a_.context, h}, Weight(at_.decision_weight),
+  dense_.Forward(block_.samples, {h, h}, {a_.recalled, h}, Weight(at_.decision_weight),
                  Weight(at_.decision_bias), Activation::kRelu, {a_.decision, h});
   kernels_.row_dots(block_.samples, *Weight(at_.stop_bias), h, a_.decision, Weight(at_.stop_weight),
                     0, nullptr, nullptr, stop.data());

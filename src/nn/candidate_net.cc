@@ -55,6 +55,11 @@ CandidateNet::CandidateNet(const NetShape& shape, const Kernels& kernels)
   at_.stop_bias = AddTensor("stop.bias", 1, 1);
   at_.value_weight = AddTensor("value.weight", 1, h);
   at_.value_bias = AddTensor("value.bias", 1, 1);
+  if (shape.recurrence == Recurrence::kNone) return;
+  at_.memory = {.input = AddTensor("memory.input", h, 3 * h),
+                .recurrent = AddTensor("memory.recurrent", h, 2 * h),
+                .candidate = AddTensor("memory.candidate", h, h),
+                .bias = AddTensor("memory.bias", 1, 3 * h)};
 }
 
 void CandidateNet::AddRound(int number) {
@@ -142,11 +147,15 @@ void CandidateNet::Initialize(Rng* rng) {
   draw(at_.decision_weight, h, 1.4, h);
   draw(at_.stop_weight, 1, 0.02, 1);
   draw(at_.value_weight, 1, 0.1, 1);
+  if (shape_.recurrence == Recurrence::kNone) return;
+  draw(at_.memory.input, 3 * h, 1.0, h);
+  draw(at_.memory.recurrent, 2 * h, 1.0, h);
+  draw(at_.memory.candidate, h, 1.0, h);
 }
 
 void CandidateNet::Forward(const GraphBatch& batch, int first, int count, Workspace* workspace,
-                           std::span<float> logits, std::span<float> stop,
-                           std::span<float> value) const {
+                           std::span<float> logits, std::span<float> stop, std::span<float> value,
+                           std::span<float> memory) const {
   CandidatePass pass(*this, batch, workspace);
   CHECK_GE(first, 0);
   CHECK_GT(count, 0);
@@ -156,6 +165,7 @@ void CandidateNet::Forward(const GraphBatch& batch, int first, int count, Worksp
            static_cast<size_t>(batch.candidate_begin[end] - batch.candidate_begin[first]));
   CHECK_EQ(stop.size(), static_cast<size_t>(count));
   CHECK_EQ(value.size(), static_cast<size_t>(count));
+  CHECK_EQ(memory.size(), Floats(count, shape_.memory()));
 
   const bool keep = workspace->keep_ == Workspace::Keep::kActivations;
   size_t total = 0, largest = 0;
@@ -166,16 +176,17 @@ void CandidateNet::Forward(const GraphBatch& batch, int first, int count, Worksp
     largest = std::max(largest, bytes);
     s += block.samples;
   }
-  std::byte* memory = Workspace::Grow(&workspace->activations_, keep ? total : largest);
+  std::byte* activations = Workspace::Grow(&workspace->activations_, keep ? total : largest);
   for (int s = first; s < end;) {
     const Block block = pass.Next(s, end);
-    pass.Enter(block, memory);
+    pass.Enter(block, activations);
     pass.Forward(
         logits.subspan(static_cast<size_t>(block.candidate0 - batch.candidate_begin[first]),
                        static_cast<size_t>(block.candidates)),
         stop.subspan(static_cast<size_t>(s - first), static_cast<size_t>(block.samples)),
-        value.subspan(static_cast<size_t>(s - first), static_cast<size_t>(block.samples)));
-    if (keep) memory += pass.ActivationBytes(block);
+        value.subspan(static_cast<size_t>(s - first), static_cast<size_t>(block.samples)),
+        memory.subspan(Floats(s - first, shape_.memory()), Floats(block.samples, shape_.memory())));
+    if (keep) activations += pass.ActivationBytes(block);
     s += block.samples;
   }
   workspace->kept_batch_ = &batch;
@@ -195,6 +206,7 @@ void CandidateNet::Backward(const GraphBatch& batch, int first, int count, Works
   CHECK_EQ(dstop.size(), static_cast<size_t>(count));
   CHECK_EQ(dvalue.size(), static_cast<size_t>(count));
   CHECK_EQ(gradient.size(), parameters_.size());
+  CHECK(shape_.recurrence == Recurrence::kNone);
 
   CandidatePass pass(*this, batch, workspace);
   pass.TransposeWeights();
@@ -209,7 +221,7 @@ void CandidateNet::Backward(const GraphBatch& batch, int first, int count, Works
                         static_cast<size_t>(block.candidates)),
         dstop.subspan(static_cast<size_t>(s - first), static_cast<size_t>(block.samples)),
         dvalue.subspan(static_cast<size_t>(s - first), static_cast<size_t>(block.samples)),
-        gradient.data());
+        gradient.data(), nullptr);
     memory += pass.ActivationBytes(block);
     s += block.samples;
   }
@@ -222,6 +234,7 @@ void CandidateNet::AccumulateGradient(const GraphBatch& batch, int first, int co
   CHECK_GE(count, 0);
   CHECK_LE(count, batch.samples - first);
   CHECK_EQ(gradient.size(), parameters_.size());
+  CHECK(shape_.recurrence == Recurrence::kNone);
   CandidatePass pass(*this, batch, workspace);
   pass.TransposeWeights();
   workspace->kept_count_ = -1;
@@ -244,7 +257,7 @@ void CandidateNet::AccumulateGradient(const GraphBatch& batch, int first, int co
                dvalue = rest.subspan(3 * samples, samples);
 
     pass.Enter(block, memory);
-    pass.Forward(logits, stop, value);
+    pass.Forward(logits, stop, value, {});
     loss(context, Heads{.first = s,
                         .count = block.samples,
                         .logits = logits,
@@ -253,7 +266,7 @@ void CandidateNet::AccumulateGradient(const GraphBatch& batch, int first, int co
                         .dlogits = dlogits,
                         .dstop = dstop,
                         .dvalue = dvalue});
-    pass.Backward(scratch + output_bytes, dlogits, dstop, dvalue, gradient.data());
+    pass.Backward(scratch + output_bytes, dlogits, dstop, dvalue, gradient.data(), nullptr);
     s += block.samples;
   }
 }
@@ -264,11 +277,11 @@ double CandidateNet::ForwardFlops(const GraphBatch& batch) const {
   const MessageParts parts = PartsOf(shape_.encoder);
   // gatv2: a node is a source and a listener once each, a workload three times.
   const double attended = shape_.encoder == Encoder::kGatv2 ? 2 * h * h : 0;
-  const double node =
-      shape_.widths.node * h + rounds * (parts.node * h * h + attended) + 2 * h * h;
+  const double node = shape_.widths.node * h + rounds * (parts.node * h * h + attended) + 2 * h * h;
   const double workload =
       shape_.widths.workload * h + rounds * (parts.workload * h * h + 3 * attended) + h * h;
-  const double sample = shape_.widths.context * h + (6 * h + shape_.widths.context) * h + 2 * h * h;
+  const double sample = shape_.widths.context * h + (6 * h + shape_.widths.context) * h +
+                        2 * h * h + (shape_.recurrence == Recurrence::kGated ? 6 * h * h : 0);
   return 2 * (candidate * batch.candidate_begin.back() + node * batch.node_begin.back() +
               workload * batch.workload_begin.back() + sample * batch.samples);
 }

@@ -374,12 +374,12 @@ TEST(CandidateNet, UnknownEncoderIsRefusedWithTheNearest) {
   const Result<Encoder> found = EncoderNamed("gatv3");
   ASSERT_FALSE(found.has_value());
   EXPECT_NE(found.error().message.find("did you mean `gatv2`?"), std::string::npos);
-  for (const std::string_view name : kEncoderNames) EXPECT_EQ(EncoderName(*EncoderNamed(name)), name);
+  for (const std::string_view name : kEncoderNames)
+    EXPECT_EQ(EncoderName(*EncoderNamed(name)), name);
 }
 
 TEST_P(EncoderTest, TensorsTileTheParametersAtCacheLines) {
-  const CandidateNet net(
-      {.widths = kWidths, .hidden = 32, .rounds = 2, .encoder = GetParam()});
+  const CandidateNet net({.widths = kWidths, .hidden = 32, .rounds = 2, .encoder = GetParam()});
   size_t end = 0;
   for (const NamedTensor& tensor : net.tensors()) {
     EXPECT_EQ(tensor.offset, (end + 15) / 16 * 16) << tensor.name;

@@ -9,6 +9,7 @@
 #include "nn/aggregation.h"
 #include "nn/block.h"
 #include "nn/candidate_net.h"
+#include "nn/gated_memory.h"
 #include "nn/layers.h"
 #include "nn/workspace.h"
 
@@ -32,14 +33,17 @@ class CandidatePass {
 
   // Makes `block` the one to work on; its activations lie, or will lie, in `memory`.
   void Enter(const Block& block, std::byte* memory);
-  void Forward(std::span<float> logits, std::span<float> stop, std::span<float> value);
+  // `memory` [S][shape.memory()]: what is remembered before, then after.
+  void Forward(std::span<float> logits, std::span<float> stop, std::span<float> value,
+               std::span<float> memory);
 
   // Once before Backward, with the parameters that Forward had.
   void TransposeWeights();
-  // REQUIRES: Enter and Forward of this block; scratch memory of ScratchBytes.
+  // REQUIRES: Enter and Forward of this block; scratch memory of ScratchBytes. `dmemory`
+  // [S][shape.memory()]: the gradient by what is remembered after, then by what was before.
   size_t ScratchBytes(const Block& block) const;
   void Backward(std::byte* scratch, std::span<const float> dlogits, std::span<const float> dstop,
-                std::span<const float> dvalue, float* gradient);
+                std::span<const float> dvalue, float* gradient, float* dmemory);
 
  private:
   // What Backward reads again, and block-relative copies of the indices.
@@ -52,6 +56,7 @@ class CandidatePass {
     float* hidden;                      // [C][H]: h
     float* pooled;                      // [S][6H + G]
     float* context;                     // [S][H]: ctx
+    float* recalled;                    // [S][H]: ctx + m', or ctx
     float* decision;                    // [S][H]: d
     int32_t* edge_argmax;               // [S][H]
     int32_t* node_argmax;               // [S][H]
@@ -66,16 +71,18 @@ class CandidatePass {
     float* workload_scores;  // [W + 1][H]: s' WS; the last row is 0
     float* sample_scores;    // [S][H]: G G1 + b1, later ctx U2 + b2
     Aggregation::Memory messages;
+    GatedMemory::Kept memory;
   };
 
   struct Gradients {
-    float* hidden;             // [C][H]
-    float* edge;               // [C][H]
-    float* pair_scores;        // [N + 1][2H]
-    float* workload_scores;    // [W + 1][H]
-    float* sample_scores;      // [S][H]
-    float* decision;           // [S][H]
-    float* context;            // [S][H]
+    float* hidden;           // [C][H]
+    float* edge;             // [C][H]
+    float* pair_scores;      // [N + 1][2H]
+    float* workload_scores;  // [W + 1][H]
+    float* sample_scores;    // [S][H]
+    float* decision;         // [S][H]
+    float* context;          // [S][H]
+    GatedMemory::Scratch memory;
     float* pooled;             // [S][6H]
     float* node;               // [N][H]
     float* workload;           // [W][H]
@@ -87,12 +94,13 @@ class CandidatePass {
     float* node[kMaxRounds];       // [H][P]
     float* workload[kMaxRounds];   // [H][Q]
     float* attention[kMaxRounds];  // As Aggregation has them.
-    float* candidate_ends;        // [2H][H]
-    float* candidate_workload;    // [H][H]
-    float* context;               // [H][6H]
-    float* score;                 // [H][H]
-    float* score_context;         // [H][H]
-    float* decision;              // [H][H]
+    float* candidate_ends;         // [2H][H]
+    float* candidate_workload;     // [H][H]
+    float* context;                // [H][6H]
+    float* score;                  // [H][H]
+    float* score_context;          // [H][H]
+    float* decision;               // [H][H]
+    float* memory;                 // As GatedMemory has it.
   };
 
   Activations CarveActivations(const Block& block, Carver* carver) const;
@@ -103,10 +111,12 @@ class CandidatePass {
   void PassMessages(int round);
   void ScoreEdges();
   void PoolContext();
+  void Recall(std::span<float> memory);
   void ScoreCandidates(std::span<float> logits, std::span<float> stop, std::span<float> value);
 
   void BackwardHeads(std::span<const float> dlogits, std::span<const float> dstop,
                      std::span<const float> dvalue);
+  void BackwardRecall(float* dmemory);
   void BackwardContext();
   void BackwardEdges();
   void BackwardMessages();
@@ -121,9 +131,11 @@ class CandidatePass {
   Workspace* workspace_;
   const float* weights_;
   int hidden_, rounds_;
+  bool remembers_;
   int node_width_, workload_width_;  // P and Q: what a round reads of a node and of a workload
   int pooled_width_;                 // 6H + G
   Aggregation aggregation_;
+  GatedMemory memory_;
 
   Block block_;
   Activations a_{};

@@ -14,6 +14,8 @@ namespace {
 // Wider than any network of this kind; a file cannot make us allocate more.
 constexpr int kWidest = 4096;
 
+constexpr std::string_view kMemoryNames[] = {"none", "gru"};  // As Recurrence.
+
 std::string ShapeKey(std::string_view prefix) { return std::string(prefix) + "shape"; }
 
 std::string ShapeJson(const NetShape& shape) {
@@ -23,7 +25,8 @@ std::string ShapeJson(const NetShape& shape) {
                      {"context", shape.widths.context},
                      {"hidden", shape.hidden},
                      {"rounds", shape.rounds},
-                     {"encoder", EncoderName(shape.encoder)}}
+                     {"encoder", EncoderName(shape.encoder)},
+                     {"memory", kMemoryNames[static_cast<int>(shape.recurrence)]}}
       .dump();
 }
 
@@ -63,7 +66,7 @@ Result<NetShape> StoredNetShape(const SafetensorsFile& file, std::string_view pr
   TRY_ASSIGN(const Json json, ParseJson(text, source));
   const JsonReader reader(json, source);
   TRY(reader.CheckKeys(
-      {"candidate", "node", "workload", "context", "hidden", "rounds", "encoder"}));
+      {"candidate", "node", "workload", "context", "hidden", "rounds", "encoder", "memory"}));
   NetShape shape;
   TRY_ASSIGN(shape.widths.candidate, ReadWidth(reader, "candidate", 0));
   TRY_ASSIGN(shape.widths.node, ReadWidth(reader, "node", 0));
@@ -80,6 +83,14 @@ Result<NetShape> StoredNetShape(const SafetensorsFile& file, std::string_view pr
     const Result<Encoder> known = EncoderNamed(name);
     if (!known) return encoder->Refuse(known.error().message);
     shape.encoder = *known;
+  }
+  TRY_ASSIGN(const std::optional<JsonReader> memory, reader.Find("memory"));
+  if (memory) {
+    TRY_ASSIGN(const std::string name, memory->AsString());
+    if (name != kMemoryNames[0] && name != kMemoryNames[1]) {
+      return memory->Expected("`none` or `gru`");
+    }
+    if (name == kMemoryNames[1]) shape.recurrence = Recurrence::kGated;
   }
   return shape;
 }

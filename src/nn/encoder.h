@@ -63,4 +63,12 @@ struct AttentionOffsets {
 };
 using RoundAttention = std::array<AttentionOffsets, kRelations>;
 
+// Of what is remembered (nn/gated_memory.h), likewise.
+struct GatedMemoryOffsets {
+  size_t input = 0;      // [H][3H]
+  size_t recurrent = 0;  // [H][2H]
+  size_t candidate = 0;  // [H][H]
+  size_t bias = 0;       // [3H]
+};
+
 }  // namespace rudderfish::nn

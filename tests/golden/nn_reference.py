@@ -29,6 +29,10 @@ CASES = {
                      encoder="deepsets"),
     "mlp": dict(hidden=16, rounds=2, widths=(16, 16, 16, 16), seed=6, sizes=[(5, 3, 4, 6, 4), (4, 2, 1, 2, 0)],
                 encoder="mlp"),
+    # Two episodes side by side, three questions each; the second begins anew at its second question.
+    "gru": dict(hidden=16, rounds=1, widths=(16, 16, 16, 16), seed=7, lanes=2, fresh=(0, 1, 0, 1, 0, 0),
+                sizes=[(5, 3, 4, 6, 4), (4, 2, 1, 2, 0), (3, 2, 3, 4, 2), (5, 3, 2, 3, 1), (2, 2, 3, 3, 3),
+                       (4, 2, 2, 2, 1)]),
 }
 PARTS_OF = {"relational": (2, 4), "gcn": (2, 4), "gatv2": (2, 4), "deepsets": (3, 3), "mlp": (1, 1)}
 RELATIONS = ("hosts", "hosted", "callers", "callees")
@@ -37,6 +41,11 @@ PARTS = ("candidate", "node", "workload", "placement", "call")
 
 def encoder_of(case):
     return case.get("encoder", "relational")
+
+
+def memory_shapes(h):
+    return {"memory.input": (h, 3 * h), "memory.recurrent": (h, 2 * h), "memory.candidate": (h, h),
+            "memory.bias": (1, 3 * h)}
 
 
 def tensor_shapes(hidden, rounds, widths, encoder):
@@ -77,8 +86,15 @@ def make_inputs(case):
             call_weights=np.abs(draw(calls)),
             dlogits=draw(candidates), dstop=draw(1)[0], dvalue=draw(1)[0]))
     shapes = tensor_shapes(case["hidden"], case["rounds"], case["widths"], encoder_of(case))
+    if "lanes" in case:
+        shapes |= memory_shapes(case["hidden"])
     weights = {name: (draw(*shape) / np.sqrt(max(shape[0], 3))).astype(np.float32).astype(np.float64)
                for name, shape in shapes.items()}
+    if "lanes" in case:
+        for i, q in enumerate(questions):
+            q["fresh"] = case["fresh"][i]
+            if i < case["lanes"]:
+                q["before"] = draw(case["hidden"])
     return questions, weights
 
 
@@ -218,7 +234,35 @@ def round_backward(q, w, encoder, r, hidden, n, s, on, calls, saved, dnode, dwor
     return d["n"], d["s"]
 
 
-def forward(q, w, hidden, rounds, encoder):
+def logistic(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def remember(x, m, w):
+    """A gated recurrent unit: what is remembered after seeing x, and what its gradient needs."""
+    h = len(x)
+    seen, kept = x @ w["memory.input"] + w["memory.bias"][0], m @ w["memory.recurrent"]
+    z, r = logistic(seen[:h] + kept[:h]), logistic(seen[h:2 * h] + kept[h:])
+    c = np.tanh(seen[2 * h:] + (r * m) @ w["memory.candidate"])
+    return (1 - z) * m + z * c, (m, z, r, c)
+
+
+def remember_backward(x, saved, w, d, add):
+    """From the gradient by what is remembered after to those by x and by what was before."""
+    m, z, r, c = saved
+    dc = d * z * (1 - c * c)
+    dreset = w["memory.candidate"] @ dc
+    dgates = np.concatenate([d * (c - m) * z * (1 - z), dreset * m * r * (1 - r)])
+    add("memory.candidate", np.outer(r * m, dc))
+    add("memory.recurrent", np.outer(m, dgates))
+    add("memory.input", np.outer(x, np.concatenate([dgates, dc])))
+    add("memory.bias", np.concatenate([dgates, dc]))
+    return (w["memory.input"] @ np.concatenate([dgates, dc]),
+            d * (1 - z) + dreset * r + w["memory.recurrent"] @ dgates)
+
+
+def forward(q, w, hidden, rounds, encoder, memory=None):
+    """Outputs and what backward needs; with `memory`, saved["after"] is what is remembered then."""
     on = incidence(q["placements"], q["placement_weights"], len(q["n"]), len(q["s"]))
     calls = incidence(q["calls"], q["call_weights"], len(q["s"]), len(q["s"]))
     if encoder == "gcn":
@@ -236,18 +280,23 @@ def forward(q, w, hidden, rounds, encoder):
              by_to @ n @ w["candidate.ends"][:, hidden:] + by_workload @ s @ w["candidate.workload"] +
              q["g"] @ w["candidate.context"] + w["candidate.bias"])
     pooled = np.concatenate([mean_max(e, hidden), mean_max(n, hidden), mean_max(s, hidden), q["g"]])
-    ctx = relu(pooled @ w["context.weight"] + w["context.bias"][0])
+    ctx = seen = relu(pooled @ w["context.weight"] + w["context.bias"][0])
+    after = recalled = None
+    if memory is not None:
+        after, recalled = remember(seen, memory, w)
+        ctx = seen + after
     h = relu(e @ w["score.weight"] + ctx @ w["score.context"] + w["score.bias"])
     d = relu(ctx @ w["decision.weight"] + w["decision.bias"][0])
     logits = h @ w["logit.weight"][0] + q["x"] @ w["logit.skip"][0]
     stop = d @ w["stop.weight"][0] + w["stop.bias"][0, 0]
     value = d @ w["value.weight"][0] + w["value.bias"][0, 0]
     saved = dict(on=on, calls=calls, inputs=inputs, n=n, s=s, by_from=by_from, by_to=by_to, by_workload=by_workload,
-                 e=e, pooled=pooled, ctx=ctx, h=h, d=d)
+                 e=e, pooled=pooled, ctx=ctx, h=h, d=d, seen=seen, after=after, recalled=recalled)
     return (logits, stop, value), saved
 
 
-def backward(q, w, hidden, rounds, encoder, saved, gradient):
+def backward(q, w, hidden, rounds, encoder, saved, gradient, dafter=0):
+    """Adds to `gradient`; `dafter` is the gradient by what is remembered after, the result that by what was before."""
     a = saved
     h, e, d, ctx, n, s = a["h"], a["e"], a["d"], a["ctx"], a["n"], a["s"]
     dlogits, dstop, dvalue = q["dlogits"], q["dstop"], q["dvalue"]
@@ -268,7 +317,11 @@ def backward(q, w, hidden, rounds, encoder, saved, gradient):
     add("score.weight", e.T @ dh)
     add("score.context", np.outer(ctx, dh.sum(axis=0)))
     add("score.bias", dh.sum(axis=0))
-    dctx = (w["decision.weight"] @ dd + w["score.context"] @ dh.sum(axis=0)) * (ctx > 0)
+    dctx, dbefore = w["decision.weight"] @ dd + w["score.context"] @ dh.sum(axis=0), None
+    if a["recalled"] is not None:
+        dseen, dbefore = remember_backward(a["seen"], a["recalled"], w, dctx + dafter, add)
+        dctx = dctx + dseen
+    dctx = dctx * (a["seen"] > 0)
     add("context.weight", np.outer(a["pooled"], dctx))
     add("context.bias", dctx)
     dpooled = w["context.weight"] @ dctx
@@ -297,12 +350,38 @@ def backward(q, w, hidden, rounds, encoder, saved, gradient):
     add("node.bias", dn.sum(axis=0))
     add("workload.weight", q["s"].T @ ds)
     add("workload.bias", ds.sum(axis=0))
+    return dbefore
+
+
+def forward_all(questions, weights, hidden, rounds, encoder):
+    """Of each question, in order, outputs and what is saved. Lanes of questions remember."""
+    memory, results = {}, []
+    lanes = sum("before" in q for q in questions)
+    for i, q in enumerate(questions):
+        if lanes:
+            before = q["before"] if i < lanes else memory[i % lanes]
+            before = np.zeros_like(before) if q["fresh"] else before
+        results.append(forward(q, weights, hidden, rounds, encoder, before if lanes else None))
+        if lanes:
+            memory[i % lanes] = results[-1][1]["after"]
+    return results
+
+
+def backward_all(questions, weights, hidden, rounds, encoder, results, gradient):
+    lanes = sum("before" in q for q in questions)
+    if not lanes:
+        for q, (_, saved) in zip(questions, results):
+            backward(q, weights, hidden, rounds, encoder, saved, gradient)
+        return
+    dmemory = [0] * lanes
+    for i in reversed(range(len(questions))):
+        d = backward(questions[i], weights, hidden, rounds, encoder, results[i][1], gradient, dmemory[i % lanes])
+        dmemory[i % lanes] = 0 if questions[i]["fresh"] else d
 
 
 def loss(questions, weights, hidden, rounds, encoder):
     total = 0
-    for q in questions:
-        (logits, stop, value), _ = forward(q, weights, hidden, rounds, encoder)
+    for q, ((logits, stop, value), _) in zip(questions, forward_all(questions, weights, hidden, rounds, encoder)):
         total += logits @ q["dlogits"] + stop * q["dstop"] + value * q["dvalue"]
     return total
 
@@ -327,11 +406,9 @@ def case_tensors(prefix, case):
     hidden, rounds, encoder = case["hidden"], case["rounds"], encoder_of(case)
     questions, weights = make_inputs(case)
     gradient = {name: np.zeros_like(weight) for name, weight in weights.items()}
-    outputs = []
-    for q in questions:
-        out, saved = forward(q, weights, hidden, rounds, encoder)
-        backward(q, weights, hidden, rounds, encoder, saved, gradient)
-        outputs.append(out)
+    results = forward_all(questions, weights, hidden, rounds, encoder)
+    backward_all(questions, weights, hidden, rounds, encoder, results, gradient)
+    outputs = [out for out, _ in results]
     check_gradient(questions, weights, hidden, rounds, encoder, gradient)
 
     joined = lambda key: np.concatenate([np.atleast_1d(q[key]) for q in questions])
@@ -343,6 +420,8 @@ def case_tensors(prefix, case):
               "value": np.array([out[2] for out in outputs])}
     floats |= {f"net.{name}": weight for name, weight in weights.items()}
     floats |= {f"gradient.{name}": value for name, value in gradient.items()}
+    if "lanes" in case:
+        floats["before"] = np.stack([q["before"] for q in questions[:case["lanes"]]])
     integers = {"ends": joined("ends"), "placements": joined("placements"), "calls": joined("calls")}
     integers |= {f"{part}_begin": begin[:, i] for i, part in enumerate(PARTS)}
     tensors = {f"{prefix}.{name}": np.ascontiguousarray(value, np.float32) for name, value in floats.items()}
@@ -352,7 +431,8 @@ def case_tensors(prefix, case):
 def shape_json(case):
     candidate, node, workload, context = case["widths"]
     return json.dumps(dict(candidate=candidate, node=node, workload=workload, context=context, hidden=case["hidden"],
-                           rounds=case["rounds"], encoder=encoder_of(case)))
+                           rounds=case["rounds"], encoder=encoder_of(case),
+                           memory="gru" if "lanes" in case else "none"))
 
 
 def main():

@@ -30,7 +30,8 @@ class ReferenceNet {
 
   Row& parameters() { return p_; }
 
-  Outputs Forward(const GraphBatch& batch, int sample) const {
+  // `memory`: what is remembered before, then after; of a net that remembers.
+  Outputs Forward(const GraphBatch& batch, int sample, Row* memory = nullptr) const {
     const auto at = static_cast<size_t>(sample);
     const Table x = Slice(batch.candidates, batch.candidate_begin, at, batch.widths.candidate);
     Table n = Slice(batch.nodes, batch.node_begin, at, batch.widths.node);
@@ -64,7 +65,11 @@ class ReferenceNet {
         pooled.insert(pooled.end(), part.begin(), part.end());
     }
     pooled.insert(pooled.end(), g.begin(), g.end());
-    const Row context = Relu(Dense(pooled, "context.weight", "context.bias"));
+    Row context = Relu(Dense(pooled, "context.weight", "context.bias"));
+    if (memory != nullptr) {
+      *memory = Remembered(context, *memory);
+      context = Add(context, *memory);
+    }
     Outputs outputs;
     for (size_t i = 0; i < x.size(); ++i) {
       const Row hidden =
@@ -143,6 +148,22 @@ class ReferenceNet {
     return largest;
   }
 
+  // A gated recurrent unit, element by element.
+  Row Remembered(const Row& x, const Row& m) const {
+    const size_t h = x.size();
+    const Row seen = Dense(x, "memory.input", "memory.bias"), kept = Dense(m, "memory.recurrent");
+    const auto logistic = [](double a) { return 1 / (1 + std::exp(-a)); };
+    Row reset(h);
+    for (size_t j = 0; j < h; ++j) reset[j] = logistic(seen[h + j] + kept[h + j]) * m[j];
+    const Row candidate = Dense(reset, "memory.candidate");
+    Row next(h);
+    for (size_t j = 0; j < h; ++j) {
+      const double z = logistic(seen[j] + kept[j]);
+      next[j] = (1 - z) * m[j] + z * std::tanh(seen[2 * h + j] + candidate[j]);
+    }
+    return next;
+  }
+
   // An edge as one relation sees it: row i of the listeners hears row j of the sources.
   struct Hears {
     size_t i, j;
@@ -164,8 +185,7 @@ class ReferenceNet {
       (one_table ? i_degree : j_degree)[edge.j] += edge.weight;
     }
     for (Hears& edge : edges) {
-      edge.weight /=
-          std::sqrt(i_degree[edge.i] * (one_table ? i_degree : j_degree)[edge.j]);
+      edge.weight /= std::sqrt(i_degree[edge.i] * (one_table ? i_degree : j_degree)[edge.j]);
     }
     return edges;
   }
@@ -232,11 +252,11 @@ class ReferenceNet {
     }
     const auto messages = [&](const std::vector<Hears>& edges, const Table& listeners,
                               const Table& sources, const char* name) {
-      return encoder == Encoder::kGatv2
-                 ? Attended(edges, listeners, sources, round + "." + name)
-                 : Sums(edges, listeners.size(), sources);
+      return encoder == Encoder::kGatv2 ? Attended(edges, listeners, sources, round + "." + name)
+                                        : Sums(edges, listeners.size(), sources);
     };
-    Table from_hosts = messages(hosts, n, s, "hosts"), from_hosted = messages(hosted, s, n, "hosted"),
+    Table from_hosts = messages(hosts, n, s, "hosts"),
+          from_hosted = messages(hosted, s, n, "hosted"),
           from_callers = messages(callers, s, s, "callers"),
           from_callees = messages(callees, s, s, "callees");
     const auto next = [&](const Row& x, std::vector<Row> parts, const std::string& table) {
