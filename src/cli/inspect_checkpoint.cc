@@ -77,9 +77,9 @@ std::string AsText(const std::filesystem::path& path, const nn::SafetensorsFile&
   const auto& metadata = file.metadata();
   std::string text = fmt::format(
       "{}: a network that scores alternatives: {} weights, hidden {}, {} of message passing, "
-      "encoder {}\n\n",
+      "encoder {}{}\n\n",
       path.string(), Grouped(parts.at("net").values), shape.hidden, Counted(shape.rounds, "round"),
-      nn::EncoderName(shape.encoder));
+      nn::EncoderName(shape.encoder), shape.memory() > 0 ? ", remembers" : "");
   TextTable facts({{""}, {""}}, 2);
   for (const std::string_view key : {"task", "objective", "features"}) {
     const auto found = metadata.find(std::string(key));
@@ -116,7 +116,8 @@ std::string AsJson(const std::filesystem::path& path, const nn::SafetensorsFile&
                    {"network",
                     {{"hidden", shape.hidden},
                      {"rounds", shape.rounds},
-                     {"encoder", nn::EncoderName(shape.encoder)}}},
+                     {"encoder", nn::EncoderName(shape.encoder)},
+                     {"memory", shape.memory()}}},
                    {"weights", PartsOf(file).at("net").values},
                    {"metadata", file.metadata()}};
   OrderedJson& tensors = json["tensors"] = OrderedJson::array();

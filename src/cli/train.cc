@@ -272,7 +272,8 @@ CommandSpec TrainCommand() {
                       {"--hpa", "FILE.yaml",
                        "of scaling: the autoscaler to beat, as calibrate wrote it, judged on the "
                        "episodes of its calibration"},
-                      {"--algorithm", "ppo|dqn|a2c", "ppo by default"},
+                      {"--algorithm", "ppo|dqn|a2c|recurrent-ppo",
+                       "ppo by default; recurrent-ppo, of scaling: the network remembers"},
                       {"--encoder", "relational|gcn|gatv2|deepsets|mlp",
                        "how nodes and workloads hear of each other; relational by default. Of "
                        "scaling: the network sees the call graph too, and by it"},

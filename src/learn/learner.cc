@@ -53,7 +53,7 @@ class OnPolicyLearner final : public Learner {
  public:
   OnPolicyLearner(const TrainOptions& options, std::span<const TrainingWorld> worlds)
       : net_(MakeNet(options, worlds[0].widths())),
-        envs_(worlds, options.seed, options.rollout),
+        envs_(worlds, options.seed, options.rollout, net_.shape().memory()),
         ppo_(OnPolicyOptions(options), options.seed, &net_) {
     if (worlds[0].places()) {
       SetReferencePrior(worlds[0].placement->reference, options.ppo.gain_prior, &net_);
@@ -93,12 +93,20 @@ class OnPolicyLearner final : public Learner {
     nn::AddNet(net_, file);
     SaveAdam(ppo_.adam(), file);
     SaveCursors(envs_.Cursors(), file);
+    if (net_.shape().memory() == 0) return;
+    file->Add("env.memory", {envs_.options().envs, net_.shape().memory()},
+              std::span<const float>(envs_.Memory()));
   }
 
   Result<void> Restore(const nn::SafetensorsFile& file, ThreadPool* pool) override {
     TRY(nn::LoadNet(file, &net_));
     TRY(RestoreAdam(file, &ppo_.adam()));
     TRY_ASSIGN(const std::vector<EnvCursor> cursors, RestoreCursors(file, envs_.options().envs));
+    if (const int width = net_.shape().memory(); width > 0) {
+      std::vector<float> memory(static_cast<size_t>(envs_.options().envs) * width);
+      TRY(file.CopyTo("env.memory", {envs_.options().envs, width}, std::span(memory)));
+      envs_.RestoreMemory(memory);
+    }
     return envs_.Restore(cursors, pool);
   }
 
@@ -194,7 +202,10 @@ nn::CandidateNet MakeNet(const TrainOptions& options, const GraphWidths& widths)
   nn::CandidateNet net({.widths = widths,
                         .hidden = options.hidden,
                         .rounds = options.rounds,
-                        .encoder = options.encoder});
+                        .encoder = options.encoder,
+                        .recurrence = options.algorithm == Algorithm::kRecurrentPpo
+                                          ? nn::Recurrence::kGated
+                                          : nn::Recurrence::kNone});
   Rng rng(options.seed, kWeightStream);
   net.Initialize(&rng);
   return net;

@@ -13,6 +13,9 @@
 
 // Proximal policy optimisation (Schulman et al. 2017) with the clipped objective over the allowed
 // alternatives. Invalid moves are not among the alternatives, so nothing is masked after the fact.
+// A net that remembers learns from sequences of questions of one environment, each from what was
+// remembered before it; gradients go back through the sequence (truncated backpropagation through
+// time; M. Hausknecht, P. Stone, "Deep recurrent Q-learning", 2015, for replayed memory).
 // Gradients are summed in slices of fixed size and order: the same seed gives the same weights for
 // any number of threads.
 
@@ -30,6 +33,7 @@ struct PpoOptions {
   Surrogate surrogate = Surrogate::kClipped;  // Not written: the algorithm says it.
   int epochs = 2;
   int minibatch = 512;
+  int sequence = 16;  // Questions through which gradients go back, of a net that remembers.
   float clip = 0.2f;
   float value_weight = 0.5f;
   float entropy_start = 0.02f;  // Falls linearly to 0.
@@ -110,6 +114,9 @@ class Ppo {
  private:
   struct Chunk {
     GraphBatch questions;
+    std::vector<int32_t> samples;  // Of all environments, in the order of the questions.
+    std::vector<float> before;     // [sequence][memory] What is remembered before it,
+    std::vector<uint8_t> fresh;    // [sample] and whether an episode begins.
     std::vector<float> gradient;
     std::vector<float> log_probabilities, probabilities, derivatives;
     std::vector<float> no_stop;  // Scores of stop where that is no alternative.
@@ -123,14 +130,16 @@ class Ppo {
 
   void Normalise(VectorEnv* envs, PpoMetrics* metrics);
   void Shuffle(uint64_t iteration, int epoch);
-  void Accumulate(VectorEnv* envs, std::span<const int32_t> samples, const Weights& weights,
+  void Gather(VectorEnv* envs, std::span<const int32_t> sequences, Chunk* chunk) const;
+  void Accumulate(VectorEnv* envs, std::span<const int32_t> sequences, const Weights& weights,
                   Chunk* chunk);
 
   PpoOptions options_;
   uint64_t seed_;
   nn::CandidateNet* net_;
+  int sequence_;  // 1 of a net that remembers nothing: every question for itself.
   nn::Adam adam_;
-  std::vector<int32_t> order_;
+  std::vector<int32_t> order_;     // Of sequences.
   std::vector<float> advantages_;  // Normalised, by global sample.
   std::vector<Chunk> chunks_;
   std::vector<float> gradient_;

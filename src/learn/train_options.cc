@@ -12,7 +12,7 @@
 namespace rudderfish {
 namespace {
 
-constexpr std::string_view kAlgorithmNames[] = {"ppo", "dqn", "a2c"};
+constexpr std::string_view kAlgorithmNames[] = {"ppo", "dqn", "a2c", "recurrent-ppo"};
 constexpr std::string_view kRowsNames[] = {"rungs", "call-graph"};  // As ScalingRows.
 constexpr int kMost = 1 << 24;
 
@@ -57,6 +57,12 @@ void VisitPpo(Options& o, Visitor&& visit) {
   visit("minibatch", o.minibatch);
   visit("clip", o.clip);
   VisitActorCritic(o, visit);
+}
+
+template <class Options, class Visitor>
+void VisitRecurrent(Options& o, Visitor&& visit) {
+  visit("sequence", o.sequence);
+  VisitPpo(o, visit);
 }
 
 template <class Options, class Visitor>
@@ -182,6 +188,9 @@ class Bounds {
     if (!result_ || (value > 0 && value % unit == 0)) return;
     result_ = Invalid("{}: expected a multiple of {}, found {}", name, unit, value);
   }
+  void Refuse(std::string message) {
+    if (result_) result_ = Invalid("{}", message);
+  }
   Result<void> Take() { return std::move(result_); }
 
  private:
@@ -215,13 +224,25 @@ void CheckActorCritic(const std::string& group, const RolloutOptions& rollout,
   CheckRates(group, ppo, bounds);
 }
 
-void CheckPpo(const RolloutOptions& rollout, const PpoOptions& ppo, Bounds* bounds) {
-  CheckActorCritic("ppo", rollout, ppo, bounds);
-  bounds->Within("ppo.epochs", ppo.epochs, 1, 1000);
-  bounds->Multiple("ppo.minibatch", ppo.minibatch, Ppo::kChunkSamples);
-  bounds->Within<int64_t>("ppo.minibatch", ppo.minibatch, 1,
+void CheckPpo(const std::string& group, const RolloutOptions& rollout, const PpoOptions& ppo,
+              Bounds* bounds) {
+  CheckActorCritic(group, rollout, ppo, bounds);
+  bounds->Within(group + ".epochs", ppo.epochs, 1, 1000);
+  bounds->Multiple(group + ".minibatch", ppo.minibatch, Ppo::kChunkSamples);
+  bounds->Within<int64_t>(group + ".minibatch", ppo.minibatch, 1,
                           static_cast<int64_t>(rollout.envs) * rollout.steps);
-  bounds->Within("ppo.clip", ppo.clip, 0.0f, 10.0f);
+  bounds->Within(group + ".clip", ppo.clip, 0.0f, 10.0f);
+}
+
+void CheckRecurrent(const TrainOptions& options, Bounds* bounds) {
+  CheckPpo("recurrent-ppo", options.rollout, options.ppo, bounds);
+  const int sequence = options.ppo.sequence;
+  bounds->Within("recurrent-ppo.sequence", sequence, 1, Ppo::kChunkSamples);
+  if (sequence > 0 && Ppo::kChunkSamples % sequence != 0) {
+    bounds->Refuse(fmt::format("recurrent-ppo.sequence: expected a part of {}, found {}",
+                               Ppo::kChunkSamples, sequence));
+  }
+  bounds->Multiple("rollout.steps", options.rollout.steps, std::max(1, sequence));
 }
 
 void CheckA2c(const RolloutOptions& rollout, const PpoOptions& ppo, Bounds* bounds) {
@@ -254,7 +275,8 @@ std::string_view AlgorithmName(Algorithm algorithm) {
 }
 
 Result<Algorithm> AlgorithmNamed(std::string_view name) {
-  for (const Algorithm algorithm : {Algorithm::kPpo, Algorithm::kDqn, Algorithm::kA2c}) {
+  for (const Algorithm algorithm :
+       {Algorithm::kPpo, Algorithm::kDqn, Algorithm::kA2c, Algorithm::kRecurrentPpo}) {
     if (AlgorithmName(algorithm) == name) return algorithm;
   }
   return Invalid("unknown algorithm `{}`: expected one of {}{}", name,
@@ -308,7 +330,15 @@ Result<void> CheckTrainOptions(const TrainOptions& options) {
     bounds.Within("scaling.violations_max", options.scaling->violations_max, 1e-5, 0.5);
     bounds.Within("evaluation.starts", options.validation_starts, 4, 1'000'000);
   }
-  if (options.algorithm == Algorithm::kPpo) CheckPpo(options.rollout, options.ppo, &bounds);
+  if (options.algorithm == Algorithm::kPpo) CheckPpo("ppo", options.rollout, options.ppo, &bounds);
+  if (options.algorithm == Algorithm::kRecurrentPpo) {
+    if (!options.scaling) {
+      return Invalid(
+          "algorithm recurrent-ppo: learns to scale, where questions follow each other in time; "
+          "moves and placements are asked in any order");
+    }
+    CheckRecurrent(options, &bounds);
+  }
   if (options.algorithm == Algorithm::kA2c) CheckA2c(options.rollout, options.ppo, &bounds);
   if (options.algorithm == Algorithm::kDqn) CheckDqn(options.dqn, &bounds);
   return bounds.Take();
@@ -354,6 +384,8 @@ void WriteTrainOptions(const TrainOptions& options, YamlWriter* out) {
     out->BeginMap(AlgorithmName(options.algorithm));
     if (options.algorithm == Algorithm::kA2c) {
       VisitActorCritic(options.ppo, write);
+    } else if (options.algorithm == Algorithm::kRecurrentPpo) {
+      VisitRecurrent(options.ppo, write);
     } else {
       VisitPpo(options.ppo, write);
     }
@@ -404,6 +436,7 @@ Result<TrainOptions> ReadTrainOptions(YamlMap* map) {
   }));
   TRY(group("rollout", [&](FieldReader& read) { VisitRollout(options.rollout, read); }));
   TRY(group("ppo", [&](FieldReader& read) { VisitPpo(options.ppo, read); }));
+  TRY(group("recurrent-ppo", [&](FieldReader& read) { VisitRecurrent(options.ppo, read); }));
   TRY(group("a2c", [&](FieldReader& read) { VisitActorCritic(options.ppo, read); }));
   TRY(group("replay", [&](FieldReader& read) { VisitReplay(options.dqn.replay, read); }));
   TRY(group("dqn", [&](FieldReader& read) { VisitDqn(options.dqn, read); }));

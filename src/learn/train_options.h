@@ -22,7 +22,8 @@
 
 namespace rudderfish {
 
-enum class Algorithm { kPpo, kDqn, kA2c };
+// kRecurrentPpo: PPO of a network that remembers the questions before.
+enum class Algorithm { kPpo, kDqn, kA2c, kRecurrentPpo };
 
 std::string_view AlgorithmName(Algorithm algorithm);
 Result<Algorithm> AlgorithmNamed(std::string_view name);
@@ -72,7 +73,7 @@ struct TrainOptions {
   int validation_starts = 128;     // Of each scenario.
   double save_every_seconds = 5;
 
-  RolloutOptions rollout;  // Of PPO and of A2C.
+  RolloutOptions rollout;  // Of PPO, recurrent or not, and of A2C.
   PpoOptions ppo;          // Likewise; A2C has no use for epochs, minibatches and the clip.
   DqnOptions dqn;
 

@@ -20,13 +20,14 @@ namespace {
 constexpr double kUncomparedPrice = 20;
 
 struct NeuralScalingMemory final : ScalingMemory {
-  NeuralScalingMemory(std::shared_ptr<const CapacityLadder> of, const GraphWidths& widths)
+  NeuralScalingMemory(std::shared_ptr<const CapacityLadder> of, const nn::NetShape& shape)
       : ladder(std::move(of)),
         entries(ladder->application()),
         replicas(ladder->workloads()),
         ready(ladder->workloads()),
         workspace(nn::Workspace::Keep::kNothing) {
-    batch.widths = widths;
+    batch.widths = shape.widths;
+    remembered.resize(shape.memory());
     logits.resize(ScalingTask::kMostCandidates);
   }
 
@@ -40,6 +41,7 @@ struct NeuralScalingMemory final : ScalingMemory {
   GraphBatch batch;
   nn::Workspace workspace;
   std::vector<float> logits;
+  std::vector<float> remembered;  // Since the episode began; of a network that remembers.
 };
 
 double SeenRequestsPerS(const ScalingQuestion& question, const ApplicationEntries& entries) {
@@ -93,7 +95,7 @@ std::shared_ptr<const CapacityLadder> NeuralScaling::LadderOf(
 
 std::unique_ptr<ScalingMemory> NeuralScaling::NewMemory(
     const ServedApplication& application) const {
-  return std::make_unique<NeuralScalingMemory>(LadderOf(application), net_->shape().widths);
+  return std::make_unique<NeuralScalingMemory>(LadderOf(application), net_->shape());
 }
 
 void NeuralScaling::Decide(const ScalingQuestion& question, ScalingMemory* memory,
@@ -126,7 +128,7 @@ void NeuralScaling::Decide(const ScalingQuestion& question, ScalingMemory* memor
   float stop = 0, value = 0;
   const std::span<float> logits = std::span(own->logits).first(count);
   net_->Forward(own->batch, 0, 1, &own->workspace, logits, std::span(&stop, 1),
-                std::span(&value, 1));
+                std::span(&value, 1), own->remembered);
   const auto choice =
       static_cast<int>(std::max_element(logits.begin(), logits.end()) - logits.begin());
   own->task->Decode(own->space, choice, replicas);
