@@ -134,7 +134,8 @@ class Commands(Cli):
         self.write("scenario.yaml", "")
         self.assertEqual(self.complete("eva"), {"evaluate"})
         self.assertEqual(self.complete("evaluate", "--po"), {"--policy"})
-        self.assertEqual(self.complete("train", "--algorithm", ""), {"ppo", "dqn"})
+        self.assertEqual(self.complete("train", "--algorithm", ""), {"ppo", "dqn", "a2c", "recurrent-ppo"})
+        self.assertEqual(self.complete("train", "--encoder", "g"), {"gcn", "gatv2"})
         self.assertEqual(self.complete("evaluate", "-o", "j"), {"json"})
         self.assertEqual(self.complete("evaluate", "--policy", "gr"), {"greedy"})
         (self.folder / "runs").mkdir()
@@ -229,6 +230,13 @@ class Commands(Cli):
         run = self.folder / self.train("dqn", SCENARIO, "--algorithm", "dqn")
         self.assertTrue((run / "last.safetensors").exists())
         self.succeed("evaluate", SCENARIO, "--policy", "dqn", "--episodes", "5")
+
+    def test_train_by_a2c_and_another_encoder(self):
+        run = self.train("gcn", SCENARIO, "--algorithm", "a2c", "--encoder", "gcn")
+        self.assertIn("encoder gcn", self.succeed("inspect", run))
+        self.assertIn("encoder gcn", self.succeed("inspect", f"{run}/last.safetensors"))
+        self.succeed("evaluate", SCENARIO, "--policy", run, "--episodes", "5")
+        self.refuse("train", "--resume", "-d", run, "--encoder", "mlp", says=["encoder: gcn", "encoder: mlp"])
 
     def test_train_of_several_seeds_groups_in_evaluate(self):
         self.succeed("train", SCENARIO, "-d", "seeds", "--steps", "8192", "--seeds", "2", "-q")
@@ -697,6 +705,16 @@ class BadInput(Cli):
         self.refuse("train", small, "--load", "steady", "-d", "x", says="--task scaling")
         self.refuse("train", small, "--task", "scaling", "--load", "stedy", "-d", "x", says="steady")
         self.succeed("train", small, "--task", "scaling", "--algorithm", "dqn", "-d", "dqn", "--steps", "1024", "--episodes", "4")
+        self.succeed("train", small, "--task", "scaling", "--load", "ramp", "--encoder", "gatv2", "-d", "graph", "--steps", "4096",
+                     "--episodes", "4")
+        shown = self.succeed("inspect", "graph/best.safetensors")
+        self.assertIn("encoder gatv2", shown)
+        self.assertIn("scaling, call graph", shown)
+        self.succeed("train", small, "--task", "scaling", "--load", "ramp", "--algorithm", "recurrent-ppo", "-d", "memory",
+                     "--steps", "4096", "--episodes", "4")
+        self.assertIn("remembers", self.succeed("inspect", "memory/best.safetensors"))
+        self.assertIn(self.run_cli("evaluate", small, *evaluate, "--policy", "hold,learned=memory").returncode, (0, 3))
+        self.assertIn(self.run_cli("evaluate", small, *evaluate, "--policy", "hold,learned=graph").returncode, (0, 3))
         self.refuse("train", SCENARIO, "--task", "scaling", "-d", "x", says="has no `load`")
         self.succeed("train", SCENARIO, "--steps", "256", "-d", "moves")
         self.refuse("evaluate", small, *evaluate, "--policy", "hold,moves", says="trained for the task migration, not scaling")
@@ -805,6 +823,8 @@ class BadInput(Cli):
         self.refuse("train", SCENARIO, "-d", "run", "--time", "60", says="--time")
         self.refuse("train", SCENARIO, "-d", "run", "--seeds", "0", says="--seeds")
         self.refuse("train", SCENARIO, "-d", "run", "--algorithm", "sarsa", says="sarsa")
+        self.refuse("train", SCENARIO, "-d", "run", "--algorithm", "recurrent-ppo", says="learns to scale")
+        self.refuse("train", SCENARIO, "-d", "run", "--encoder", "gat2", says=["gat2", "did you mean `gatv2`"])
         self.refuse("evaluate", SCENARIO, "--policy", "stay", "--episodes", "0", says="--episodes")
         self.refuse("evaluate", SCENARIO, "--policy", "stay", "-o", "xml", says="xml")
         self.refuse("bench", "everything", says="everything")

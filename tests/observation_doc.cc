@@ -60,12 +60,16 @@ void PrintScaling() {
   fmt::print(
       "## Scaling\n\n"
       "How many pods all workloads of an application are to have (`src/task/scaling_features.cc`). "
-      "A question has candidates, which are allocations, and a context, no other rows.\n\n"
-      "Feature hash: `{}`.\n\n",
-      ScalingTask::FeatureHash());
-  PrintTable("Candidate", "One row an allocation:", ScalingTask::kWidths.candidate,
-             ScalingTask::Features().candidate);
-  PrintTable("Context", "One row:", ScalingTask::kWidths.context, ScalingTask::Features().context);
+      "A question has candidates, which are allocations, and a context; where an encoder is "
+      "named, rows of workloads too (`src/task/scaling_workloads.cc`), and *calls* between them, "
+      "each with the share of the callee's calls that come from that caller.\n\n"
+      "Feature hash: `{}`, with workloads `{}`.\n\n",
+      ScalingTask::FeatureHash(), ScalingTask::FeatureHash(ScalingRows::kCallGraph));
+  const GraphWidths widths = ScalingTask::Widths(ScalingRows::kCallGraph);
+  const FeatureTable& table = ScalingTask::Features(ScalingRows::kCallGraph);
+  PrintTable("Candidate", "One row an allocation:", widths.candidate, table.candidate);
+  PrintTable("Workload", "One row a workload that is scaled:", widths.workload, table.workload);
+  PrintTable("Context", "One row:", widths.context, table.context);
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ std::string ShapeText(const nn::TensorShape& shape) {
 std::string FeaturesText(const std::string& hash) {
   if (hash == PlacementTask::FeatureHash()) return "placement";
   if (hash == ScalingTask::FeatureHash()) return "scaling";
+  if (hash == ScalingTask::FeatureHash(ScalingRows::kCallGraph)) return "scaling, call graph";
   for (const FeaturePreset preset : {FeaturePreset::kModel, FeaturePreset::kReachAgent}) {
     const MigrationTask task(MigrationOptions{.features = preset});
     if (task.FeatureHash() != hash) continue;
@@ -75,8 +76,10 @@ std::string AsText(const std::filesystem::path& path, const nn::SafetensorsFile&
   const std::map<std::string, Part> parts = PartsOf(file);
   const auto& metadata = file.metadata();
   std::string text = fmt::format(
-      "{}: a network that scores alternatives: {} weights, hidden {}, {} of message passing\n\n",
-      path.string(), Grouped(parts.at("net").values), shape.hidden, Counted(shape.rounds, "round"));
+      "{}: a network that scores alternatives: {} weights, hidden {}, {} of message passing, "
+      "encoder {}{}\n\n",
+      path.string(), Grouped(parts.at("net").values), shape.hidden, Counted(shape.rounds, "round"),
+      nn::EncoderName(shape.encoder), shape.memory() > 0 ? ", remembers" : "");
   TextTable facts({{""}, {""}}, 2);
   for (const std::string_view key : {"task", "objective", "features"}) {
     const auto found = metadata.find(std::string(key));
@@ -110,7 +113,11 @@ std::string AsJson(const std::filesystem::path& path, const nn::SafetensorsFile&
                    const nn::NetShape& shape) {
   OrderedJson json{{"kind", "checkpoint"},
                    {"file", path.string()},
-                   {"network", {{"hidden", shape.hidden}, {"rounds", shape.rounds}}},
+                   {"network",
+                    {{"hidden", shape.hidden},
+                     {"rounds", shape.rounds},
+                     {"encoder", nn::EncoderName(shape.encoder)},
+                     {"memory", shape.memory()}}},
                    {"weights", PartsOf(file).at("net").values},
                    {"metadata", file.metadata()}};
   OrderedJson& tensors = json["tensors"] = OrderedJson::array();

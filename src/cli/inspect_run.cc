@@ -115,11 +115,12 @@ std::string AsText(const RunSummary& run) {
   std::string text = fmt::format(
       "{}: training by {} {}, seed {}\n\n"
       "  scenario   {}\n"
-      "  network    hidden {}, {} of message passing\n"
+      "  network    hidden {}, {} of message passing, encoder {}\n"
       "  so far     {}, {} steps, {}\n",
       run.paths.folder.string(), AlgorithmName(options.algorithm), LengthText(options),
       options.seed, Joined(run.scenarios), options.hidden, Counted(options.rounds, "round"),
-      Counted(run.iterations, "iteration"), Grouped(run.env_steps), Span(run.seconds));
+      nn::EncoderName(options.encoder), Counted(run.iterations, "iteration"),
+      Grouped(run.env_steps), Span(run.seconds));
   if (!run.config.provenance.command.empty()) {
     text += fmt::format("  made by    {} ({})\n", run.config.provenance.command,
                         run.config.provenance.version);
@@ -152,7 +153,10 @@ OrderedJson AsJson(const RunSummary& run) {
                    {"algorithm", AlgorithmName(options.algorithm)},
                    {"seed", options.seed},
                    {"scenarios", run.scenarios},
-                   {"network", {{"hidden", options.hidden}, {"rounds", options.rounds}}},
+                   {"network",
+                    {{"hidden", options.hidden},
+                     {"rounds", options.rounds},
+                     {"encoder", nn::EncoderName(options.encoder)}}},
                    {"iterations", run.iterations},
                    {"env_steps", run.env_steps},
                    {"seconds", run.seconds},

@@ -37,6 +37,11 @@ Result<void> SetOptions(const Arguments& arguments, TrainOptions* options) {
   if (arguments.Has("algorithm")) {
     TRY_ASSIGN(options->algorithm,
                OfOption("algorithm", AlgorithmNamed(*arguments.Text("algorithm"))));
+    if (options->algorithm == Algorithm::kA2c && !arguments.Has("resume")) UseA2cDefaults(options);
+  }
+  if (arguments.Has("encoder")) {
+    TRY_ASSIGN(options->encoder, OfOption("encoder", nn::EncoderNamed(*arguments.Text("encoder"))));
+    if (options->scaling) options->scaling->rows = ScalingRows::kCallGraph;
   }
   if (arguments.Has("time")) {
     options->steps = 0;
@@ -123,6 +128,9 @@ Result<TrainJob> MakeJob(const Arguments& arguments, const Session& session) {
   }
   if (!resume) TRY(SetScaling(arguments, &job.options));
   if (!resume && Places(job)) UsePlacementDefaults(&job.options);
+  if (arguments.Has("encoder") && Places(job)) {
+    return Invalid("--encoder: a question of where a pod goes has no rows that hear of each other");
+  }
   TRY(SetOptions(arguments, &job.options));
   if (!resume) {
     job.provenance = {.version = std::string(ProgramVersion()), .command = session.command_line};
@@ -154,7 +162,7 @@ std::string LineOf(const TrainSummary& summary, const TrainJob& job) {
   std::string line = fmt::format(
       "seed {}: {}, {} steps of {} environments", summary.seed,
       Counted(summary.iterations, "iteration"), Grouped(summary.env_steps),
-      options.algorithm == Algorithm::kPpo ? options.rollout.envs : options.dqn.replay.envs);
+      options.algorithm == Algorithm::kDqn ? options.dqn.replay.envs : options.rollout.envs);
   // A run by steps does not keep the time that earlier processes took.
   if ((job.resume == Resume::kYes && options.by_steps()) || summary.seconds <= 0) return line;
   return line +
@@ -264,7 +272,11 @@ CommandSpec TrainCommand() {
                       {"--hpa", "FILE.yaml",
                        "of scaling: the autoscaler to beat, as calibrate wrote it, judged on the "
                        "episodes of its calibration"},
-                      {"--algorithm", "ppo|dqn", "ppo by default"},
+                      {"--algorithm", "ppo|dqn|a2c|recurrent-ppo",
+                       "ppo by default; recurrent-ppo, of scaling: the network remembers"},
+                      {"--encoder", "relational|gcn|gatv2|deepsets|mlp",
+                       "how nodes and workloads hear of each other; relational by default. Of "
+                       "scaling: the network sees the call graph too, and by it"},
                       {"--time", "DURATION",
                        "train for so long, from the start of the program: 60s, 10min; "
                        "60s by default"},

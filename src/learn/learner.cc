@@ -42,12 +42,19 @@ void SetRegretPrior(float weight, nn::CandidateNet* net) {
   for (float& one : net->tensor("logit.weight")) one = 0;
 }
 
-class PpoLearner final : public Learner {
+// PPO and A2C: they differ in how often and how far they follow what they have seen.
+PpoOptions OnPolicyOptions(const TrainOptions& options) {
+  return options.algorithm == Algorithm::kA2c
+             ? Ppo::ActorCritic(options.ppo, options.rollout.envs * options.rollout.steps)
+             : options.ppo;
+}
+
+class OnPolicyLearner final : public Learner {
  public:
-  PpoLearner(const TrainOptions& options, std::span<const TrainingWorld> worlds)
+  OnPolicyLearner(const TrainOptions& options, std::span<const TrainingWorld> worlds)
       : net_(MakeNet(options, worlds[0].widths())),
-        envs_(worlds, options.seed, options.rollout),
-        ppo_(options.ppo, options.seed, &net_) {
+        envs_(worlds, options.seed, options.rollout, net_.shape().memory()),
+        ppo_(OnPolicyOptions(options), options.seed, &net_) {
     if (worlds[0].places()) {
       SetReferencePrior(worlds[0].placement->reference, options.ppo.gain_prior, &net_);
     } else if (worlds[0].scales()) {
@@ -68,7 +75,9 @@ class PpoLearner final : public Learner {
             .value_loss = metrics.value_loss,
             .entropy = metrics.entropy,
             .approx_kl = metrics.approx_kl,
-            .clip_fraction = metrics.clip_fraction,
+            .clip_fraction = ppo_.options().surrogate == Surrogate::kClipped
+                                 ? metrics.clip_fraction
+                                 : IterationFigures::kNone,
             .explained_variance = metrics.explained_variance,
             .gradient_norm = metrics.gradient_norm,
             .learning_rate = metrics.learning_rate,
@@ -84,12 +93,20 @@ class PpoLearner final : public Learner {
     nn::AddNet(net_, file);
     SaveAdam(ppo_.adam(), file);
     SaveCursors(envs_.Cursors(), file);
+    if (net_.shape().memory() == 0) return;
+    file->Add("env.memory", {envs_.options().envs, net_.shape().memory()},
+              std::span<const float>(envs_.Memory()));
   }
 
   Result<void> Restore(const nn::SafetensorsFile& file, ThreadPool* pool) override {
     TRY(nn::LoadNet(file, &net_));
     TRY(RestoreAdam(file, &ppo_.adam()));
     TRY_ASSIGN(const std::vector<EnvCursor> cursors, RestoreCursors(file, envs_.options().envs));
+    if (const int width = net_.shape().memory(); width > 0) {
+      std::vector<float> memory(static_cast<size_t>(envs_.options().envs) * width);
+      TRY(file.CopyTo("env.memory", {envs_.options().envs, width}, std::span(memory)));
+      envs_.RestoreMemory(memory);
+    }
     return envs_.Restore(cursors, pool);
   }
 
@@ -178,11 +195,17 @@ std::unique_ptr<Learner> MakeLearner(const TrainOptions& options,
                                      std::span<const TrainingWorld> worlds) {
   CHECK(!worlds.empty());
   if (options.algorithm == Algorithm::kDqn) return std::make_unique<DqnLearner>(options, worlds);
-  return std::make_unique<PpoLearner>(options, worlds);
+  return std::make_unique<OnPolicyLearner>(options, worlds);
 }
 
 nn::CandidateNet MakeNet(const TrainOptions& options, const GraphWidths& widths) {
-  nn::CandidateNet net({.widths = widths, .hidden = options.hidden, .rounds = options.rounds});
+  nn::CandidateNet net({.widths = widths,
+                        .hidden = options.hidden,
+                        .rounds = options.rounds,
+                        .encoder = options.encoder,
+                        .recurrence = options.algorithm == Algorithm::kRecurrentPpo
+                                          ? nn::Recurrence::kGated
+                                          : nn::Recurrence::kNone});
   Rng rng(options.seed, kWeightStream);
   net.Initialize(&rng);
   return net;

@@ -21,16 +21,25 @@ Ppo::Ppo(const PpoOptions& options, uint64_t seed, nn::CandidateNet* net)
     : options_(options),
       seed_(seed),
       net_(net),
+      sequence_(net->shape().memory() > 0 ? options.sequence : 1),
       adam_(net->parameters().size(),
             {.epsilon = 1e-6f, .max_gradient_norm = options.max_gradient_norm}, net->kernels()),
       gradient_(net->parameters().size()) {
   CHECK_EQ(options.minibatch % kChunkSamples, 0);
+  CHECK_EQ(kChunkSamples % sequence_, 0);
   chunks_.resize(options.minibatch / kChunkSamples);
   for (Chunk& chunk : chunks_) {
     chunk.questions.widths = net->shape().widths;
     chunk.gradient.resize(net->parameters().size());
     chunk.workspace = std::make_unique<nn::Workspace>();
   }
+}
+
+PpoOptions Ppo::ActorCritic(PpoOptions options, int samples) {
+  options.surrogate = Surrogate::kLogLikelihood;
+  options.epochs = 1;
+  options.minibatch = samples;
+  return options;
 }
 
 void Ppo::Normalise(VectorEnv* envs, PpoMetrics* metrics) {
@@ -59,7 +68,7 @@ void Ppo::Normalise(VectorEnv* envs, PpoMetrics* metrics) {
 }
 
 void Ppo::Shuffle(uint64_t iteration, int epoch) {
-  order_.resize(advantages_.size());
+  order_.resize(advantages_.size() / sequence_);
   std::iota(order_.begin(), order_.end(), 0);
   Rng rng(seed_, kShuffleStream + epoch, iteration);
   for (size_t i = order_.size(); i > 1; --i)
@@ -78,9 +87,10 @@ PpoMetrics Ppo::Update(VectorEnv* envs, uint64_t iteration, double progress, Thr
   int64_t samples = 0;
   for (int epoch = 0; epoch < options_.epochs; ++epoch) {
     Shuffle(iteration, epoch);
-    for (size_t at = 0; at + options_.minibatch <= order_.size(); at += options_.minibatch) {
+    const size_t together = options_.minibatch / sequence_, per_chunk = kChunkSamples / sequence_;
+    for (size_t at = 0; at + together <= order_.size(); at += together) {
       pool->ParallelFor(static_cast<int>(chunks_.size()), [&](int c, int) {
-        const std::span<const int32_t> part(order_.data() + at + c * kChunkSamples, kChunkSamples);
+        const std::span<const int32_t> part(order_.data() + at + c * per_chunk, per_chunk);
         Accumulate(envs, part, weights, &chunks_[c]);
       });
       std::fill(gradient_.begin(), gradient_.end(), 0.0f);
@@ -116,14 +126,17 @@ PpoLoss PpoLoss::Of(const PpoOptions& options, float entropy_weight, std::span<c
   const float clipped_gain =
       std::clamp(ratio, 1 - options.clip, 1 + options.clip) * sample.advantage;
   const float error = value - sample.target;
-  loss.policy = -std::min(gain, clipped_gain);
+  const bool is_clipped = options.surrogate == Surrogate::kClipped;
+  loss.policy =
+      is_clipped ? -std::min(gain, clipped_gain) : -sample.advantage * log_p[sample.choice];
   loss.value = error * error;
   loss.entropy = nn::Entropy(log_p, p);
   loss.approx_kl = ratio - 1 - log_ratio;
-  loss.clipped = std::abs(ratio - 1) > options.clip;
+  loss.clipped = is_clipped && std::abs(ratio - 1) > options.clip;
   const float most = options.value_error_max;
   loss.dvalue = 2 * options.value_weight * (most > 0 ? std::clamp(error, -most, most) : error);
-  const float slope = gain <= clipped_gain ? -gain : 0.0f;
+  float slope = -sample.advantage;  // dL/dlog p(a)
+  if (is_clipped) slope = gain <= clipped_gain ? -gain : 0.0f;
   for (size_t j = 0; j < p.size(); ++j) {
     dlogits[j] = entropy_weight * p[j] * (log_p[j] + loss.entropy) - slope * p[j];
   }
@@ -131,12 +144,34 @@ PpoLoss PpoLoss::Of(const PpoOptions& options, float entropy_weight, std::span<c
   return loss;
 }
 
-void Ppo::Accumulate(VectorEnv* envs, std::span<const int32_t> samples, const Weights& weights,
+// The questions of sequences, step by step. Sequence q of a slice is of environment q modulo their
+// number.
+void Ppo::Gather(VectorEnv* envs, std::span<const int32_t> sequences, Chunk* chunk) const {
+  const int lanes = envs->options().envs_per_slice, per_slice = lanes * envs->options().steps;
+  const int memory = net_->shape().memory();
+  chunk->samples.clear();
+  chunk->fresh.clear();
+  chunk->before.clear();
+  chunk->questions.Clear();
+  for (int step = 0; step < sequence_; ++step) {
+    for (const int32_t sequence : sequences) {
+      const int slice = sequence / (per_slice / sequence_), q = sequence % (per_slice / sequence_);
+      const int local = (q / lanes * sequence_ + step) * lanes + q % lanes;
+      const SliceRollout& r = envs->slice(slice);
+      chunk->samples.push_back(slice * per_slice + local);
+      chunk->questions.Append(r.questions, local);
+      chunk->fresh.push_back(step > 0 ? r.ended[local - lanes] : 0);
+      if (step > 0) continue;
+      const auto row = r.memory.begin() + static_cast<ptrdiff_t>(local) * memory;
+      chunk->before.insert(chunk->before.end(), row, row + memory);
+    }
+  }
+}
+
+void Ppo::Accumulate(VectorEnv* envs, std::span<const int32_t> sequences, const Weights& weights,
                      Chunk* chunk) {
   const int per_slice = envs->options().envs_per_slice * envs->options().steps;
-  chunk->questions.Clear();
-  for (int32_t sample : samples)
-    chunk->questions.Append(envs->slice(sample / per_slice).questions, sample % per_slice);
+  Gather(envs, sequences, chunk);
   std::fill(chunk->gradient.begin(), chunk->gradient.end(), 0.0f);
   chunk->policy_loss = chunk->value_loss = chunk->entropy = chunk->approx_kl = chunk->clipped = 0;
   const auto loss = [&](const nn::CandidateNet::Heads& heads) {
@@ -153,7 +188,7 @@ void Ppo::Accumulate(VectorEnv* envs, std::span<const int32_t> samples, const We
                 std::span(chunk->log_probabilities.data(), alternatives),
                 std::span(chunk->probabilities.data(), alternatives), net_->kernels());
     for (int i = 0; i < heads.count; ++i) {
-      const int32_t sample = samples[heads.first + i];
+      const int32_t sample = chunk->samples[heads.first + i];
       const SliceRollout& r = envs->slice(sample / per_slice);
       const int32_t local = sample % per_slice;
       const size_t count = begin[i + 1] - begin[i], candidate = begin[i] - begin[0],
@@ -178,6 +213,14 @@ void Ppo::Accumulate(VectorEnv* envs, std::span<const int32_t> samples, const We
       heads.dvalue[i] = one.dvalue * weights.per_sample;
     }
   };
+  if (net_->shape().memory() > 0) {
+    net_->AccumulateSequenceGradient(chunk->questions,
+                                     {.lanes = static_cast<int>(sequences.size()),
+                                      .before = chunk->before,
+                                      .fresh = chunk->fresh},
+                                     chunk->workspace.get(), loss, chunk->gradient);
+    return;
+  }
   net_->AccumulateGradient(chunk->questions, 0, chunk->questions.samples, chunk->workspace.get(),
                            loss, chunk->gradient);
 }

@@ -13,14 +13,27 @@
 
 // Proximal policy optimisation (Schulman et al. 2017) with the clipped objective over the allowed
 // alternatives. Invalid moves are not among the alternatives, so nothing is masked after the fact.
+// A net that remembers learns from sequences of questions of one environment, each from what was
+// remembered before it; gradients go back through the sequence (truncated backpropagation through
+// time; M. Hausknecht, P. Stone, "Deep recurrent Q-learning", 2015, for replayed memory).
 // Gradients are summed in slices of fixed size and order: the same seed gives the same weights for
 // any number of threads.
 
 namespace rudderfish {
 
+// What of the policy's gain is raised. kClipped: the ratio of probabilities times the advantage, up
+// to the clip, so that several passes over the same experience do no harm. kLogLikelihood: the
+// logarithm of the probability times the advantage, as advantage actor-critic does (V. Mnih et al.,
+// "Asynchronous methods for deep reinforcement learning", ICML 2016, synchronous), with one pass
+// over everything at once. At the first step of the first pass both have the same gradient (S.
+// Huang et al., "A2C is a special case of PPO", 2022).
+enum class Surrogate { kClipped, kLogLikelihood };
+
 struct PpoOptions {
+  Surrogate surrogate = Surrogate::kClipped;  // Not written: the algorithm says it.
   int epochs = 2;
   int minibatch = 512;
+  int sequence = 16;  // Questions through which gradients go back, of a net that remembers.
   float clip = 0.2f;
   float value_weight = 0.5f;
   float entropy_start = 0.02f;  // Falls linearly to 0.
@@ -61,7 +74,8 @@ struct PpoSample {
 // The loss of one sample, with p the policy now, A the advantage, r = p(a) / p_old(a), R the
 // return:
 //   L = -min(r A, clip(r) A) + value_weight (V - R)² - entropy_weight H(p), with Huber's loss in
-//   place of the square where value_error_max is given
+//   place of the square where value_error_max is given, and -A log p(a) in place of the first term
+//   for Surrogate::kLogLikelihood
 //   dL/dlogit_j = dL/dlog p(a) (1[j = a] - p_j) + entropy_weight p_j (log p_j + H)
 struct PpoLoss {
   float policy = 0;
@@ -84,6 +98,10 @@ class Ppo {
 
   Ppo(const PpoOptions& options, uint64_t seed, nn::CandidateNet* net);
 
+  // Advantage actor-critic of these options: one pass over a rollout of so many samples, not
+  // clipped.
+  static PpoOptions ActorCritic(PpoOptions options, int samples);
+
   // One pass over what `envs` collected. `progress` in [0, 1] places the schedules.
   PpoMetrics Update(VectorEnv* envs, uint64_t iteration, double progress, ThreadPool* pool);
 
@@ -96,6 +114,9 @@ class Ppo {
  private:
   struct Chunk {
     GraphBatch questions;
+    std::vector<int32_t> samples;  // Of all environments, in the order of the questions.
+    std::vector<float> before;     // [sequence][memory] What is remembered before it,
+    std::vector<uint8_t> fresh;    // [sample] and whether an episode begins.
     std::vector<float> gradient;
     std::vector<float> log_probabilities, probabilities, derivatives;
     std::vector<float> no_stop;  // Scores of stop where that is no alternative.
@@ -109,14 +130,16 @@ class Ppo {
 
   void Normalise(VectorEnv* envs, PpoMetrics* metrics);
   void Shuffle(uint64_t iteration, int epoch);
-  void Accumulate(VectorEnv* envs, std::span<const int32_t> samples, const Weights& weights,
+  void Gather(VectorEnv* envs, std::span<const int32_t> sequences, Chunk* chunk) const;
+  void Accumulate(VectorEnv* envs, std::span<const int32_t> sequences, const Weights& weights,
                   Chunk* chunk);
 
   PpoOptions options_;
   uint64_t seed_;
   nn::CandidateNet* net_;
+  int sequence_;  // 1 of a net that remembers nothing: every question for itself.
   nn::Adam adam_;
-  std::vector<int32_t> order_;
+  std::vector<int32_t> order_;     // Of sequences.
   std::vector<float> advantages_;  // Normalised, by global sample.
   std::vector<Chunk> chunks_;
   std::vector<float> gradient_;

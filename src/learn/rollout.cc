@@ -38,12 +38,14 @@ void EstimateAdvantages(std::span<const float> gammas, float lambda, SliceRollou
 }
 
 VectorEnv::VectorEnv(std::span<const TrainingWorld> worlds, uint64_t seed,
-                     const RolloutOptions& options)
-    : options_(options), seed_(seed), may_stop_(worlds[0].moves()) {
+                     const RolloutOptions& options, int memory)
+    : options_(options), seed_(seed), memory_(memory), may_stop_(worlds[0].moves()) {
   CHECK_EQ(options.envs % options.envs_per_slice, 0);
   for (int first = 0; first < options.envs; first += options.envs_per_slice) {
     Slice& slice = slices_.emplace_back(worlds, seed, first, options.envs_per_slice,
                                         options.episode_steps_max);
+    slice.remembered.resize(static_cast<size_t>(options.envs_per_slice) * memory);
+    slice.recalled.resize(memory);
     slice.rollout.questions.widths = slice.beyond.widths = worlds[0].widths();
     for (const auto& env : slice.envs)
       slice.gammas.push_back(options.gamma * static_cast<float>(env->Discount()));
@@ -56,14 +58,18 @@ void VectorEnv::Collect(const nn::CandidateNet& net, uint64_t iteration, ThreadP
   for (const Slice& slice : slices_) totals_.Add(slice.totals);
 }
 
-float VectorEnv::ValueOf(const nn::CandidateNet& net, Environment* env, Slice* slice) {
+// Of the question that environment `i` asks now; what it remembers stays.
+float VectorEnv::ValueOf(const nn::CandidateNet& net, int i, Slice* slice) {
+  Environment& env = *slice->envs[i];
   slice->beyond.Clear();
-  env->Encode(&slice->beyond);
-  const auto count = static_cast<size_t>(env->candidate_count());
+  env.Encode(&slice->beyond);
+  const auto count = static_cast<size_t>(env.candidate_count());
+  std::copy_n(slice->remembered.begin() + static_cast<ptrdiff_t>(i) * memory_, memory_,
+              slice->recalled.begin());
   slice->logits.resize(std::max(slice->logits.size(), count));
   float stop = 0, value = 0;
   net.Forward(slice->beyond, 0, 1, slice->workspace.get(), std::span(slice->logits.data(), count),
-              std::span(&stop, 1), std::span(&value, 1));
+              std::span(&stop, 1), std::span(&value, 1), slice->recalled);
   return value;
 }
 
@@ -72,6 +78,7 @@ void VectorEnv::CollectSlice(const nn::CandidateNet& net, uint64_t iteration, in
   SliceRollout& rollout = slice.rollout;
   const int envs = options_.envs_per_slice;
   const int samples = envs * options_.steps;
+  CHECK_EQ(net.shape().memory(), memory_);
   rollout.questions.Clear();
   rollout.choices.resize(samples);
   rollout.log_probability.resize(samples);
@@ -79,6 +86,7 @@ void VectorEnv::CollectSlice(const nn::CandidateNet& net, uint64_t iteration, in
   rollout.rewards.resize(samples);
   rollout.ended.resize(samples);
   rollout.discounts.resize(samples);
+  rollout.memory.resize(static_cast<size_t>(samples) * memory_);
   rollout.last_value.resize(envs);
   slice.totals = {};
   for (int step = 0; step < options_.steps; ++step) {
@@ -91,8 +99,11 @@ void VectorEnv::CollectSlice(const nn::CandidateNet& net, uint64_t iteration, in
     slice.logits.resize(std::max(slice.logits.size(), candidates));
     slice.log_probabilities.resize(std::max(slice.log_probabilities.size(), alternatives));
     slice.probabilities.resize(slice.log_probabilities.size());
+    std::copy(slice.remembered.begin(), slice.remembered.end(),
+              rollout.memory.begin() + static_cast<ptrdiff_t>(first) * memory_);
     net.Forward(rollout.questions, first, envs, slice.workspace.get(),
-                std::span(slice.logits.data(), candidates), slice.stop, slice.value);
+                std::span(slice.logits.data(), candidates), slice.stop, slice.value,
+                slice.remembered);
     if (!may_stop_) std::fill(slice.stop.begin(), slice.stop.end(), nn::kForbidden);
     nn::Softmax(begin, std::span(slice.logits.data(), candidates), slice.stop, {},
                 std::span(slice.log_probabilities.data(), alternatives),
@@ -111,14 +122,17 @@ void VectorEnv::CollectSlice(const nn::CandidateNet& net, uint64_t iteration, in
       const StepResult result = env.Step(choice == count ? kStop : choice);
       float reward = static_cast<float>(result.reward);
       const auto discount = static_cast<float>(result.discount);
-      if (result.truncated) reward += slice.gammas[i] * discount * ValueOf(net, &env, &slice);
+      if (result.truncated) reward += slice.gammas[i] * discount * ValueOf(net, i, &slice);
       rollout.discounts[sample] = discount;
       rollout.rewards[sample] = reward;
       rollout.ended[sample] = result.terminated || result.truncated;
       slice.EndStep(i, result);
+      if (rollout.ended[sample] != 0) {
+        std::fill_n(slice.remembered.begin() + static_cast<ptrdiff_t>(i) * memory_, memory_, 0.0f);
+      }
     }
   }
-  for (int i = 0; i < envs; ++i) rollout.last_value[i] = ValueOf(net, slice.envs[i].get(), &slice);
+  for (int i = 0; i < envs; ++i) rollout.last_value[i] = ValueOf(net, i, &slice);
   EstimateAdvantages(slice.gammas, options_.lambda, &rollout);
 }
 
@@ -139,6 +153,21 @@ Result<void> VectorEnv::Restore(std::span<const EnvCursor> cursors, ThreadPool* 
   });
   for (Result<void>& result : results) TRY(std::move(result));
   return {};
+}
+
+std::vector<float> VectorEnv::Memory() const {
+  std::vector<float> all;
+  for (const Slice& slice : slices_)
+    all.insert(all.end(), slice.remembered.begin(), slice.remembered.end());
+  return all;
+}
+
+void VectorEnv::RestoreMemory(std::span<const float> memory) {
+  CHECK_EQ(memory.size(), static_cast<size_t>(options_.envs) * memory_);
+  for (Slice& slice : slices_) {
+    std::copy_n(memory.begin(), slice.remembered.size(), slice.remembered.begin());
+    memory = memory.subspan(slice.remembered.size());
+  }
 }
 
 void VectorEnv::AddWorkspaces(std::vector<nn::Workspace*>* all) {

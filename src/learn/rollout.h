@@ -22,9 +22,10 @@ struct SliceRollout {
   std::vector<int32_t> choices;  // Alternative: candidate index, or the candidate count for stop.
   std::vector<float> log_probability;  // Of the choice, when it was made.
   std::vector<float> values;
-  std::vector<float> rewards;     // With the value beyond a truncation added.
-  std::vector<uint8_t> ended;     // After this step a new episode began.
-  std::vector<float> discounts;   // Of what follows the step, for the time that passed; empty: 1.
+  std::vector<float> rewards;    // With the value beyond a truncation added.
+  std::vector<uint8_t> ended;    // After this step a new episode began.
+  std::vector<float> discounts;  // Of what follows the step, for the time that passed; empty: 1.
+  std::vector<float> memory;  // [sample][net's memory()] What was remembered before each question.
   std::vector<float> last_value;  // Per environment, of the question after the last step.
   std::vector<float> advantages;
   std::vector<float> returns;
@@ -46,8 +47,9 @@ void EstimateAdvantages(std::span<const float> gammas, float lambda, SliceRollou
 
 class VectorEnv {
  public:
-  // REQUIRES of `worlds`: as EnvSlice.
-  VectorEnv(std::span<const TrainingWorld> worlds, uint64_t seed, const RolloutOptions& options);
+  // REQUIRES of `worlds`: as EnvSlice. `memory`: shape().memory() of the nets that will answer.
+  VectorEnv(std::span<const TrainingWorld> worlds, uint64_t seed, const RolloutOptions& options,
+            int memory = 0);
 
   // Runs options.steps steps in every environment with the net's stochastic policy and estimates
   // advantages. `iteration` keys the choices' randomness.
@@ -63,6 +65,10 @@ class VectorEnv {
   std::vector<EnvCursor> Cursors() const;
   Result<void> Restore(std::span<const EnvCursor> cursors, ThreadPool* pool);
 
+  // [environment][memory] What is remembered of the episodes under way, and back.
+  std::vector<float> Memory() const;
+  void RestoreMemory(std::span<const float> memory);
+
   void AddWorkspaces(std::vector<nn::Workspace*>* all);
 
  private:
@@ -73,13 +79,16 @@ class VectorEnv {
     SliceRollout rollout;
     GraphBatch beyond;  // Questions after truncation and after the last step.
     std::vector<float> log_probabilities, probabilities;
+    std::vector<float> remembered;  // [environment][memory]
+    std::vector<float> recalled;    // [memory] A copy that may be changed.
   };
 
   void CollectSlice(const nn::CandidateNet& net, uint64_t iteration, int index);
-  float ValueOf(const nn::CandidateNet& net, Environment* env, Slice* slice);
+  float ValueOf(const nn::CandidateNet& net, int i, Slice* slice);
 
   RolloutOptions options_;
   uint64_t seed_;
+  int memory_;
   bool may_stop_;  // Whether stop is among the alternatives; else its score counts as -infinity.
   std::vector<Slice> slices_;
   EpisodeTotals totals_;

@@ -224,7 +224,8 @@ Result<void> ScalingEnv::Restore(const EnvCursor& cursor) {
 }
 
 Result<ScalingWorld> ScalingWorld::Make(std::shared_ptr<const Scenario> scenario,
-                                        std::vector<int> loads, double late_max, ThreadPool* pool) {
+                                        std::vector<int> loads, double late_max, ThreadPool* pool,
+                                        ScalingRows rows) {
   if (scenario->load == nullptr) {
     return Fail(ErrorCode::kFailedPrecondition,
                 "{}: has no `load`: say what requests come, and how pods serve them",
@@ -242,7 +243,8 @@ Result<ScalingWorld> ScalingWorld::Make(std::shared_ptr<const Scenario> scenario
                 scenario->name, SecondsOf(load.duration), interval_s);
   }
   made.task = std::make_shared<const ScalingTask>(
-      std::make_shared<const CapacityLadder>(made.application, late_max), interval_s);
+      std::make_shared<const CapacityLadder>(made.application, late_max), interval_s,
+      ScalingLimits{}, rows);
   made.start = std::make_shared<const EpisodeStart>(made.application);
   made.ChooseRule(pool);
   made.ChoosePrices(late_max, pool);

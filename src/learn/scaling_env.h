@@ -63,7 +63,8 @@ struct ScalingWorld {
   // `late_max`: the share of late or failed requests that is wanted. The same for any number of
   // threads. kFailedPrecondition if the scenario has no load, or an episode of it no decision.
   static Result<ScalingWorld> Make(std::shared_ptr<const Scenario> scenario, std::vector<int> loads,
-                                   double late_max, ThreadPool* pool);
+                                   double late_max, ThreadPool* pool,
+                                   ScalingRows rows = ScalingRows::kRungs);
 
  private:
   void ChooseRule(ThreadPool* pool);

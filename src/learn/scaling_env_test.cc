@@ -150,7 +150,7 @@ TEST(ScalingEnv, EpisodesAreRepeatedFromTheirCursor) {
   for (int i = 0; i < 12; ++i)
     env.Step(static_cast<int>(rng.Below(static_cast<uint32_t>(env.candidate_count()))));
   ASSERT_TRUE(again.Restore(env.cursor()).has_value());
-  GraphBatch first{.widths = ScalingTask::kWidths}, second = first;
+  GraphBatch first{.widths = ScalingTask::Widths(ScalingRows::kRungs)}, second = first;
   env.Encode(&first);
   again.Encode(&second);
   EXPECT_TRUE(first.candidates == second.candidates);
@@ -244,7 +244,7 @@ TEST(ScalingVerdict, SurvivesItsCheckpoint) {
                                .episodes = 16,
                                .steps_back = true};
   nn::SafetensorsFile file;
-  DescribeScaling(0.01, verdict, &file);
+  DescribeScaling(ScalingRows::kRungs, 0.01, verdict, &file);
   EXPECT_EQ(CheckScaling(file).value_or(0), 0.01);
   const Result<std::optional<ScalingVerdict>> stored = StoredVerdict(file);
   ASSERT_TRUE(stored.has_value() && stored->has_value());

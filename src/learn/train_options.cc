@@ -12,7 +12,8 @@
 namespace rudderfish {
 namespace {
 
-constexpr std::string_view kAlgorithmNames[] = {"ppo", "dqn"};
+constexpr std::string_view kAlgorithmNames[] = {"ppo", "dqn", "a2c", "recurrent-ppo"};
+constexpr std::string_view kRowsNames[] = {"rungs", "call-graph"};  // As ScalingRows.
 constexpr int kMost = 1 << 24;
 
 // Each group of options as visitor(name, field), for writing and for reading. First what the groups
@@ -39,17 +40,29 @@ void VisitRollout(Options& o, Visitor&& visit) {
   visit("lambda", o.lambda);
 }
 
+// What A2C has of it.
 template <class Options, class Visitor>
-void VisitPpo(Options& o, Visitor&& visit) {
-  visit("epochs", o.epochs);
-  visit("minibatch", o.minibatch);
-  visit("clip", o.clip);
+void VisitActorCritic(Options& o, Visitor&& visit) {
   visit("value_weight", o.value_weight);
   visit("entropy_start", o.entropy_start);
   visit("gain_prior", o.gain_prior);
   visit("advantage_max", o.advantage_max);
   visit("value_error_max", o.value_error_max);
   VisitRates(o, visit);
+}
+
+template <class Options, class Visitor>
+void VisitPpo(Options& o, Visitor&& visit) {
+  visit("epochs", o.epochs);
+  visit("minibatch", o.minibatch);
+  visit("clip", o.clip);
+  VisitActorCritic(o, visit);
+}
+
+template <class Options, class Visitor>
+void VisitRecurrent(Options& o, Visitor&& visit) {
+  visit("sequence", o.sequence);
+  VisitPpo(o, visit);
 }
 
 template <class Options, class Visitor>
@@ -103,6 +116,10 @@ class FieldReader {
   void operator()(std::string_view name, float& value) {
     Take(map_->OptionalDouble(name, -1e30, 1e30, static_cast<double>(value)), &value);
   }
+  void operator()(std::string_view name, nn::Encoder& value) {
+    const Result<std::string> text = map_->OptionalString(name, nn::EncoderName(value));
+    Take(text ? nn::EncoderNamed(*text) : tl::unexpected(text.error()), &value);
+  }
   Result<void> Finish() {
     TRY(std::move(result_));
     return map_->Finish();
@@ -147,6 +164,11 @@ Result<ScalingTraining> ReadScalingTraining(const YamlNode& node) {
     TRY_ASSIGN(std::string name, load.AsString());
     scaling.loads.push_back(std::move(name));
   }
+  TRY_ASSIGN(const std::string rows, fields.OptionalString("rows", kRowsNames[0]));
+  if (rows != kRowsNames[0] && rows != kRowsNames[1]) {
+    return Invalid("rows: expected {}, found {}", fmt::join(kRowsNames, " or "), rows);
+  }
+  scaling.rows = rows == kRowsNames[1] ? ScalingRows::kCallGraph : ScalingRows::kRungs;
   if (const auto node_of_rival = fields.Optional("rival")) {
     TRY_ASSIGN(scaling.rival, ReadRival(*node_of_rival));
   }
@@ -165,6 +187,9 @@ class Bounds {
   void Multiple(std::string_view name, int value, int unit) {
     if (!result_ || (value > 0 && value % unit == 0)) return;
     result_ = Invalid("{}: expected a multiple of {}, found {}", name, unit, value);
+  }
+  void Refuse(std::string message) {
+    if (result_) result_ = Invalid("{}", message);
   }
   Result<void> Take() { return std::move(result_); }
 
@@ -188,19 +213,44 @@ void CheckRates(const std::string& group, const Options& o, Bounds* bounds) {
   bounds->Within(group + ".max_gradient_norm", o.max_gradient_norm, 0.0f, 1e9f);
 }
 
-void CheckPpo(const RolloutOptions& rollout, const PpoOptions& ppo, Bounds* bounds) {
+void CheckActorCritic(const std::string& group, const RolloutOptions& rollout,
+                      const PpoOptions& ppo, Bounds* bounds) {
   CheckEnvs("rollout", rollout, bounds);
   bounds->Within("rollout.gamma", rollout.gamma, 0.0f, 1.0f);
   bounds->Within("rollout.lambda", rollout.lambda, 0.0f, 1.0f);
-  bounds->Within("ppo.epochs", ppo.epochs, 1, 1000);
-  bounds->Multiple("ppo.minibatch", ppo.minibatch, Ppo::kChunkSamples);
-  bounds->Within<int64_t>("ppo.minibatch", ppo.minibatch, 1,
+  bounds->Within(group + ".gain_prior", ppo.gain_prior, 0.0f, 100.0f);
+  bounds->Within(group + ".advantage_max", ppo.advantage_max, 0.0f, 1e9f);
+  bounds->Within(group + ".value_error_max", ppo.value_error_max, 0.0f, 1e9f);
+  CheckRates(group, ppo, bounds);
+}
+
+void CheckPpo(const std::string& group, const RolloutOptions& rollout, const PpoOptions& ppo,
+              Bounds* bounds) {
+  CheckActorCritic(group, rollout, ppo, bounds);
+  bounds->Within(group + ".epochs", ppo.epochs, 1, 1000);
+  bounds->Multiple(group + ".minibatch", ppo.minibatch, Ppo::kChunkSamples);
+  bounds->Within<int64_t>(group + ".minibatch", ppo.minibatch, 1,
                           static_cast<int64_t>(rollout.envs) * rollout.steps);
-  bounds->Within("ppo.clip", ppo.clip, 0.0f, 10.0f);
-  bounds->Within("ppo.gain_prior", ppo.gain_prior, 0.0f, 100.0f);
-  bounds->Within("ppo.advantage_max", ppo.advantage_max, 0.0f, 1e9f);
-  bounds->Within("ppo.value_error_max", ppo.value_error_max, 0.0f, 1e9f);
-  CheckRates("ppo", ppo, bounds);
+  bounds->Within(group + ".clip", ppo.clip, 0.0f, 10.0f);
+}
+
+void CheckRecurrent(const TrainOptions& options, Bounds* bounds) {
+  CheckPpo("recurrent-ppo", options.rollout, options.ppo, bounds);
+  const int sequence = options.ppo.sequence;
+  bounds->Within("recurrent-ppo.sequence", sequence, 1, Ppo::kChunkSamples);
+  if (sequence > 0 && Ppo::kChunkSamples % sequence != 0) {
+    bounds->Refuse(fmt::format("recurrent-ppo.sequence: expected a part of {}, found {}",
+                               Ppo::kChunkSamples, sequence));
+  }
+  bounds->Multiple("rollout.steps", options.rollout.steps, std::max(1, sequence));
+}
+
+void CheckA2c(const RolloutOptions& rollout, const PpoOptions& ppo, Bounds* bounds) {
+  CheckActorCritic("a2c", rollout, ppo, bounds);
+  const int64_t samples = static_cast<int64_t>(rollout.envs) * rollout.steps;
+  bounds->Within<int64_t>("rollout.envs times rollout.steps", samples, 1, kMost);
+  bounds->Multiple("rollout.envs times rollout.steps",
+                   static_cast<int>(std::min<int64_t>(samples, kMost)), Ppo::kChunkSamples);
 }
 
 void CheckDqn(const DqnOptions& dqn, Bounds* bounds) {
@@ -225,11 +275,12 @@ std::string_view AlgorithmName(Algorithm algorithm) {
 }
 
 Result<Algorithm> AlgorithmNamed(std::string_view name) {
-  for (const Algorithm algorithm : {Algorithm::kPpo, Algorithm::kDqn}) {
+  for (const Algorithm algorithm :
+       {Algorithm::kPpo, Algorithm::kDqn, Algorithm::kA2c, Algorithm::kRecurrentPpo}) {
     if (AlgorithmName(algorithm) == name) return algorithm;
   }
-  return Invalid("unknown algorithm `{}`: expected ppo or dqn{}", name,
-                 DidYouMean(name, kAlgorithmNames));
+  return Invalid("unknown algorithm `{}`: expected one of {}{}", name,
+                 fmt::join(kAlgorithmNames, ", "), DidYouMean(name, kAlgorithmNames));
 }
 
 void UsePlacementDefaults(TrainOptions* options) {
@@ -261,6 +312,8 @@ void UseScalingDefaults(TrainOptions* options) {
   options->ppo.max_gradient_norm = 5;
 }
 
+void UseA2cDefaults(TrainOptions* options) { options->rollout.steps = 8; }
+
 Result<void> CheckTrainOptions(const TrainOptions& options) {
   Bounds bounds;
   if (!options.by_steps()) bounds.Within("time", options.seconds, 1e-3, 1e9);
@@ -277,7 +330,16 @@ Result<void> CheckTrainOptions(const TrainOptions& options) {
     bounds.Within("scaling.violations_max", options.scaling->violations_max, 1e-5, 0.5);
     bounds.Within("evaluation.starts", options.validation_starts, 4, 1'000'000);
   }
-  if (options.algorithm == Algorithm::kPpo) CheckPpo(options.rollout, options.ppo, &bounds);
+  if (options.algorithm == Algorithm::kPpo) CheckPpo("ppo", options.rollout, options.ppo, &bounds);
+  if (options.algorithm == Algorithm::kRecurrentPpo) {
+    if (!options.scaling) {
+      return Invalid(
+          "algorithm recurrent-ppo: learns to scale, where questions follow each other in time; "
+          "moves and placements are asked in any order");
+    }
+    CheckRecurrent(options, &bounds);
+  }
+  if (options.algorithm == Algorithm::kA2c) CheckA2c(options.rollout, options.ppo, &bounds);
   if (options.algorithm == Algorithm::kDqn) CheckDqn(options.dqn, &bounds);
   return bounds.Take();
 }
@@ -290,6 +352,7 @@ void WriteTrainOptions(const TrainOptions& options, YamlWriter* out) {
     out->Field("violations_max", options.scaling->violations_max);
     out->FlowList("loads", std::vector<YamlScalar>(options.scaling->loads.begin(),
                                                    options.scaling->loads.end()));
+    out->Field("rows", kRowsNames[static_cast<int>(options.scaling->rows)]);
     if (const auto& rival = options.scaling->rival) {
       out->BeginMap("rival");
       out->Field("policy", rival->policy);
@@ -307,17 +370,25 @@ void WriteTrainOptions(const TrainOptions& options, YamlWriter* out) {
     out->Field("seconds", options.seconds);
   }
   out->Field("seed", options.seed);
-  out->FlowMap("network", {{"hidden", options.hidden}, {"rounds", options.rounds}});
+  out->FlowMap("network", {{"hidden", options.hidden},
+                           {"rounds", options.rounds},
+                           {"encoder", nn::EncoderName(options.encoder)}});
   out->Field("enlarge_every", options.enlarge_every);
   out->FlowMap("evaluation",
                {{"every", options.evaluate_every}, {"starts", options.validation_starts}});
   out->Field("save_every_seconds", options.save_every_seconds);
-  if (options.algorithm == Algorithm::kPpo) {
+  if (options.algorithm != Algorithm::kDqn) {
     out->BeginMap("rollout");
     VisitRollout(options.rollout, write);
     out->End();
-    out->BeginMap("ppo");
-    VisitPpo(options.ppo, write);
+    out->BeginMap(AlgorithmName(options.algorithm));
+    if (options.algorithm == Algorithm::kA2c) {
+      VisitActorCritic(options.ppo, write);
+    } else if (options.algorithm == Algorithm::kRecurrentPpo) {
+      VisitRecurrent(options.ppo, write);
+    } else {
+      VisitPpo(options.ppo, write);
+    }
     out->End();
   } else {
     out->BeginMap("replay");
@@ -357,6 +428,7 @@ Result<TrainOptions> ReadTrainOptions(YamlMap* map) {
   TRY(group("network", [&](FieldReader& read) {
     read("hidden", options.hidden);
     read("rounds", options.rounds);
+    read("encoder", options.encoder);
   }));
   TRY(group("evaluation", [&](FieldReader& read) {
     read("every", options.evaluate_every);
@@ -364,6 +436,8 @@ Result<TrainOptions> ReadTrainOptions(YamlMap* map) {
   }));
   TRY(group("rollout", [&](FieldReader& read) { VisitRollout(options.rollout, read); }));
   TRY(group("ppo", [&](FieldReader& read) { VisitPpo(options.ppo, read); }));
+  TRY(group("recurrent-ppo", [&](FieldReader& read) { VisitRecurrent(options.ppo, read); }));
+  TRY(group("a2c", [&](FieldReader& read) { VisitActorCritic(options.ppo, read); }));
   TRY(group("replay", [&](FieldReader& read) { VisitReplay(options.dqn.replay, read); }));
   TRY(group("dqn", [&](FieldReader& read) { VisitDqn(options.dqn, read); }));
   return options;

@@ -13,14 +13,17 @@
 #include "learn/dqn.h"
 #include "learn/ppo.h"
 #include "learn/rollout.h"
+#include "nn/encoder.h"
 #include "policy/neural_scaling.h"
+#include "task/scaling.h"
 
 // All that decides what a run of training computes, besides its scenarios. Written into config.yaml
 // of the run folder in full, defaults included, and read from there by --resume. Plain values.
 
 namespace rudderfish {
 
-enum class Algorithm { kPpo, kDqn };
+// kRecurrentPpo: PPO of a network that remembers the questions before.
+enum class Algorithm { kPpo, kDqn, kA2c, kRecurrentPpo };
 
 std::string_view AlgorithmName(Algorithm algorithm);
 Result<Algorithm> AlgorithmNamed(std::string_view name);
@@ -40,6 +43,7 @@ struct ScalingTraining {
   double violations_max = 0.01;       // Share of requests that may be late or failed.
   std::vector<std::string> loads;     // Of the scenario; empty: all.
   std::optional<ScalingRival> rival;  // None: one is chosen among few.
+  ScalingRows rows = ScalingRows::kRungs;
 
   bool operator==(const ScalingTraining&) const = default;
 };
@@ -57,8 +61,9 @@ struct TrainOptions {
   int threads =
       1;  // Changes nothing but the time it takes; not part of the configuration that is kept.
 
-  int hidden = 32;  // Of the network: a multiple of 16.
-  int rounds = 1;   // Of message passing.
+  int hidden = 32;                                 // Of the network: a multiple of 16.
+  int rounds = 1;                                  // Of message passing,
+  nn::Encoder encoder = nn::Encoder::kRelational;  // by which rows hear of each other.
 
   // One environment in so many plays at twice the scenario's size, so that the policy learns what
   // stays the same when a cluster grows; 0: none.
@@ -68,8 +73,8 @@ struct TrainOptions {
   int validation_starts = 128;     // Of each scenario.
   double save_every_seconds = 5;
 
-  RolloutOptions rollout;  // Of PPO.
-  PpoOptions ppo;
+  RolloutOptions rollout;  // Of PPO, recurrent or not, and of A2C.
+  PpoOptions ppo;          // Likewise; A2C has no use for epochs, minibatches and the clip.
   DqnOptions dqn;
 
   bool by_steps() const { return steps > 0; }
@@ -81,6 +86,9 @@ void UsePlacementDefaults(TrainOptions* options);
 
 // What suits scaling: a prior that trusts the Model, evaluations that take little of the time.
 void UseScalingDefaults(TrainOptions* options);
+
+// What suits A2C: to learn from short rollouts, often.
+void UseA2cDefaults(TrainOptions* options);
 
 // What no run can be made of, in words that name the option.
 Result<void> CheckTrainOptions(const TrainOptions& options);

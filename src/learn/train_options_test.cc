@@ -38,6 +38,16 @@ TEST(TrainOptions, ReadBackWhatWasWritten) {
   EXPECT_EQ(ppo.rollout.lambda, 0.123f);
   EXPECT_EQ(ppo.ppo.learning_rate_end, 3e-5f);
 
+  options = SmallOptions(Algorithm::kA2c);
+  options.encoder = nn::Encoder::kDeepSets;
+  options.ppo.value_weight = 0.125f;
+  options.scaling = {.rows = ScalingRows::kCallGraph};
+  const TrainOptions a2c = ReadBack(Written(options));
+  EXPECT_EQ(Written(a2c), Written(options));
+  EXPECT_EQ(a2c.encoder, nn::Encoder::kDeepSets);
+  EXPECT_EQ(a2c.ppo.value_weight, 0.125f);
+  EXPECT_EQ(a2c.scaling->rows, ScalingRows::kCallGraph);
+
   options = SmallOptions(Algorithm::kDqn);
   options.steps = 0;
   options.seconds = 2.5;
@@ -67,9 +77,12 @@ TEST(TrainOptions, EveryBoundIsNamed) {
     const Result<void> result = CheckTrainOptions(options);
     return result ? std::string() : result.error().message;
   };
-  const Algorithm ppo = Algorithm::kPpo, dqn = Algorithm::kDqn;
+  const Algorithm ppo = Algorithm::kPpo, dqn = Algorithm::kDqn, a2c = Algorithm::kA2c;
   EXPECT_EQ(refusal([](TrainOptions*) {}, ppo), "");
   EXPECT_EQ(refusal([](TrainOptions*) {}, dqn), "");
+  EXPECT_EQ(refusal([](TrainOptions*) {}, a2c), "");
+  EXPECT_EQ(refusal([](TrainOptions* o) { o->rollout.steps = 7; }, a2c),
+            "rollout.envs times rollout.steps: expected a multiple of 64, found 112");
   EXPECT_EQ(refusal([](TrainOptions* o) { o->threads = 0; }, ppo),
             "threads: expected 1 to 1024, found 0");
   EXPECT_EQ(refusal([](TrainOptions* o) { o->hidden = 20; }, ppo),

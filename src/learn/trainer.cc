@@ -407,12 +407,14 @@ void Trainer::Describe(nn::SafetensorsFile* file) const {
     if (const PlacementFacts* facts = worlds_->FactsOfAll()) DescribePlacementWorld(*facts, file);
     AddFamiliarity(worlds_->SeenByAll(), file);
   } else if (worlds_->first().scales()) {
-    DescribeScaling(job_.options.scaling->violations_max, verdict_, file);
+    DescribeScaling(job_.options.scaling->rows, job_.options.scaling->violations_max, verdict_,
+                    file);
   } else {
     DescribeTask(*worlds_->first().task, file);
   }
   file->SetMetadata("version", job_.provenance.version);
   file->SetMetadata("algorithm", std::string(AlgorithmName(job_.options.algorithm)));
+  file->SetMetadata("encoder", std::string(nn::EncoderName(job_.options.encoder)));
   file->SetMetadata("seed", std::to_string(job_.options.seed));
   file->SetMetadata(
       "scenario", Joined(job_.scenarios, [](const TrainScenario& s) { return s.scenario->name; }));

@@ -48,7 +48,8 @@ void ExpectSameResults(const RunPaths& a, const RunPaths& b) {
 }
 
 class TrainerOf : public ::testing::TestWithParam<Algorithm> {};
-INSTANTIATE_TEST_SUITE_P(Algorithms, TrainerOf, ::testing::Values(Algorithm::kPpo, Algorithm::kDqn),
+INSTANTIATE_TEST_SUITE_P(Algorithms, TrainerOf,
+                         ::testing::Values(Algorithm::kPpo, Algorithm::kDqn, Algorithm::kA2c),
                          [](const auto& info) { return std::string(AlgorithmName(info.param)); });
 
 TEST_P(TrainerOf, WritesTheSameBytesForAnyNumberOfThreads) {
@@ -225,6 +226,10 @@ TEST(Trainer, ResumingAnotherRunIsRefusedByTheNameOfWhatDiffers) {
     return result ? std::string("resumed") : result.error().message;
   };
   EXPECT_NE(refusal([](TrainJob* j) { j->options.seed = 6; }).find("`seed: 5`, not `seed: 6`"),
+            std::string::npos);
+  EXPECT_NE(refusal([](TrainJob* j) {
+              j->options.encoder = nn::Encoder::kGcn;
+            }).find("encoder: relational}`, not `network: {hidden: 16, rounds: 1, encoder: gcn}`"),
             std::string::npos);
   EXPECT_NE(
       refusal([](TrainJob* j) { j->options.algorithm = Algorithm::kDqn; }).find("algorithm: ppo"),

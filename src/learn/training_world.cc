@@ -15,17 +15,17 @@ std::unique_ptr<Environment> TrainingWorld::MakeEnv(uint64_t seed, uint64_t id,
 
 GraphWidths TrainingWorld::widths() const {
   if (places()) return PlacementTask::kWidths;
-  return scales() ? ScalingTask::kWidths : task->widths();
+  return scales() ? ScalingTask::Widths(scaling->task->rows()) : task->widths();
 }
 
 const FeatureTable& TrainingWorld::features() const {
   if (places()) return PlacementTask::Features();
-  return scales() ? ScalingTask::Features() : task->features();
+  return scales() ? ScalingTask::Features(scaling->task->rows()) : task->features();
 }
 
 std::string TrainingWorld::FeatureHash() const {
   if (places()) return PlacementTask::FeatureHash();
-  return scales() ? ScalingTask::FeatureHash() : task->FeatureHash();
+  return scales() ? ScalingTask::FeatureHash(scaling->task->rows()) : task->FeatureHash();
 }
 
 }  // namespace rudderfish

@@ -59,7 +59,7 @@ Result<void> TrainingWorlds::AddScaling(std::shared_ptr<const Scenario> scenario
   }
   ThreadPool pool(threads);
   TRY_ASSIGN(ScalingWorld world, ScalingWorld::Make(std::move(scenario), std::move(loads),
-                                                    scaling.violations_max, &pool));
+                                                    scaling.violations_max, &pool, scaling.rows));
   scalings_.push_back(std::make_unique<ScalingWorld>(std::move(world)));
   originals_.push_back({.scaling = scalings_.back().get()});
   return {};

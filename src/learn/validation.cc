@@ -60,14 +60,15 @@ ValidationFigures Validation::RunScalings(const nn::CandidateNet& net, ThreadPoo
     env.ResetTo(one.episode);
     nn::Workspace workspace(nn::Workspace::Keep::kNothing);
     GraphBatch question{.widths = net.shape().widths};
-    std::vector<float> logits(ScalingTask::kMostCandidates);
+    std::vector<float> logits(ScalingTask::kMostCandidates), memory(net.shape().memory());
     for (StepResult result; !result.truncated;) {
       question.Clear();
       env.Encode(&question);
       float stop = 0, value = 0;
       const std::span<float> scores =
           std::span(logits).first(static_cast<size_t>(env.candidate_count()));
-      net.Forward(question, 0, 1, &workspace, scores, std::span(&stop, 1), std::span(&value, 1));
+      net.Forward(question, 0, 1, &workspace, scores, std::span(&stop, 1), std::span(&value, 1),
+                  memory);
       result = env.Step(
           static_cast<int>(std::max_element(scores.begin(), scores.end()) - scores.begin()));
     }

@@ -24,12 +24,13 @@ CandidatePass::Gradients CandidatePass::CarveGradients(const Block& b, Carver* c
   d.sample_scores = carver->Take<float>(Floats(b.samples, h));
   d.decision = carver->Take<float>(Floats(b.samples, h));
   d.context = carver->Take<float>(Floats(b.samples, h));
+  if (remembers_) d.memory = memory_.CarveScratch(b.samples, carver);
   d.pooled = carver->Take<float>(Floats(b.samples, 6 * h));
   d.node = carver->Take<float>(Floats(b.nodes, h));
   d.workload = carver->Take<float>(Floats(b.workloads, h));
   for (int i = 0; i < 2; ++i) {
-    d.node_input[i] = carver->Take<float>(Floats(b.nodes, 2 * h));
-    d.workload_input[i] = carver->Take<float>(Floats(b.workloads, 4 * h));
+    d.node_input[i] = carver->Take<float>(Floats(b.nodes, node_width_));
+    d.workload_input[i] = carver->Take<float>(Floats(b.workloads, workload_width_));
   }
   return d;
 }
@@ -42,7 +43,10 @@ size_t CandidatePass::ScratchBytes(const Block& block) const {
 
 void CandidatePass::TransposeWeights() {
   const int h = hidden_;
-  const size_t floats = Floats(h, h) * static_cast<size_t>(6 * rounds_ + 2 + 1 + 6 + 3);
+  const size_t floats = Floats(h, node_width_ + workload_width_) * static_cast<size_t>(rounds_) +
+                        aggregation_.TransposeFloats() * static_cast<size_t>(rounds_) +
+                        Floats(h, h) * static_cast<size_t>(2 + 1 + 6 + 3) +
+                        (remembers_ ? memory_.TransposeFloats() : 0);
   float* next =
       reinterpret_cast<float*>(Workspace::Grow(&workspace_->transposes_, floats * sizeof(float)));
   const auto transpose = [&](size_t offset, int rows, int columns) {
@@ -52,8 +56,12 @@ void CandidatePass::TransposeWeights() {
     return t;
   };
   for (int r = 0; r < rounds_; ++r) {
-    t_.node[r] = transpose(at_.rounds[static_cast<size_t>(r)].node_weight, 2 * h, h);
-    t_.workload[r] = transpose(at_.rounds[static_cast<size_t>(r)].workload_weight, 4 * h, h);
+    t_.node[r] = transpose(at_.rounds[static_cast<size_t>(r)].node_weight, node_width_, h);
+    t_.workload[r] =
+        transpose(at_.rounds[static_cast<size_t>(r)].workload_weight, workload_width_, h);
+    t_.attention[r] = next;
+    aggregation_.Transpose(r, weights_, next);
+    next += aggregation_.TransposeFloats();
   }
   t_.candidate_ends = transpose(at_.candidate_ends, h, 2 * h);
   t_.candidate_workload = transpose(at_.candidate_workload, h, h);
@@ -62,15 +70,19 @@ void CandidatePass::TransposeWeights() {
   t_.score = transpose(at_.score_weight, h, h);
   t_.score_context = transpose(at_.score_context, h, h);
   t_.decision = transpose(at_.decision_weight, h, h);
+  if (!remembers_) return;
+  t_.memory = next;
+  memory_.Transpose(weights_, at_.memory, next);
 }
 
 void CandidatePass::Backward(std::byte* scratch, std::span<const float> dlogits,
                              std::span<const float> dstop, std::span<const float> dvalue,
-                             float* gradient) {
+                             float* gradient, float* dmemory) {
   Carver carver(scratch);
   d_ = CarveGradients(block_, &carver);
   gradient_ = gradient;
   BackwardHeads(dlogits, dstop, dvalue);
+  if (remembers_) BackwardRecall(dmemory);
   BackwardContext();
   BackwardEdges();
   BackwardMessages();
@@ -89,7 +101,7 @@ void CandidatePass::BackwardHeads(std::span<const float> dlogits, std::span<cons
   *Gradient(at_.value_bias) += Sum(dvalue);
   kernels_.dot_relu_backward(samples, h, dstop.data(), Weight(at_.stop_weight), dvalue.data(),
                              Weight(at_.value_weight), a_.decision, d_.decision);
-  dense_.WeightGradient(samples, {h, h}, {a_.context, h}, {d_.decision, h},
+  dense_.WeightGradient(samples, {h, h}, {a_.recalled, h}, {d_.decision, h},
                         Gradient(at_.decision_weight));
   dense_.BiasGradient(samples, {h, h}, {d_.decision, h}, Gradient(at_.decision_bias));
   dense_.InputGradient(samples, {h, h}, {d_.decision, h}, t_.decision, Initial::kZero,
@@ -107,10 +119,18 @@ void CandidatePass::BackwardHeads(std::span<const float> dlogits, std::span<cons
   dense_.InputGradient(candidates, {h, h}, {d_.hidden, h}, t_.score, Initial::kZero, {d_.edge, h});
   kernels_.segment_sums(samples, a_.candidate_begin, h, d_.hidden, d_.sample_scores);
   dense_.BiasGradient(samples, {h, h}, {d_.sample_scores, h}, Gradient(at_.score_bias));
-  dense_.WeightGradient(samples, {h, h}, {a_.context, h}, {d_.sample_scores, h},
+  dense_.WeightGradient(samples, {h, h}, {a_.recalled, h}, {d_.sample_scores, h},
                         Gradient(at_.score_context));
   dense_.InputGradient(samples, {h, h}, {d_.sample_scores, h}, t_.score_context, Initial::kKeep,
                        {d_.context, h});
+}
+
+// From ctx + m' to ctx and to m.
+void CandidatePass::BackwardRecall(float* dmemory) {
+  const size_t floats = Floats(block_.samples, hidden_);
+  for (size_t i = 0; i < floats; ++i) d_.memory.dafter[i] = d_.context[i] + dmemory[i];
+  memory_.Backward(block_.samples, a_.context, t_.memory, at_.memory, a_.memory, d_.memory,
+                   d_.context, dmemory, gradient_);
 }
 
 // From ctx to what was pooled.
@@ -165,26 +185,26 @@ void CandidatePass::BackwardMessages() {
   MutableRows dnode{d_.node, h}, dworkload{d_.workload, h};
   for (int r = rounds_ - 1; r >= 0; --r) {
     const auto& at = at_.rounds[static_cast<size_t>(r)];
-    dense_.WeightGradient(nodes, {2 * h, h}, {a_.node_input[r], 2 * h}, dnode,
-                          Gradient(at.node_weight));
-    dense_.BiasGradient(nodes, {2 * h, h}, dnode, Gradient(at.node_bias));
-    dense_.WeightGradient(workloads, {4 * h, h}, {a_.workload_input[r], 4 * h}, dworkload,
+    const MutableRows node_input{a_.node_input[r], node_width_};
+    const MutableRows workload_input{a_.workload_input[r], workload_width_};
+    dense_.WeightGradient(nodes, {node_width_, h}, node_input, dnode, Gradient(at.node_weight));
+    dense_.BiasGradient(nodes, {node_width_, h}, dnode, Gradient(at.node_bias));
+    dense_.WeightGradient(workloads, {workload_width_, h}, workload_input, dworkload,
                           Gradient(at.workload_weight));
-    dense_.BiasGradient(workloads, {4 * h, h}, dworkload, Gradient(at.workload_bias));
+    dense_.BiasGradient(workloads, {workload_width_, h}, dworkload, Gradient(at.workload_bias));
 
-    float* node = d_.node_input[r % 2];
-    float* workload = d_.workload_input[r % 2];
-    dense_.InputGradient(nodes, {2 * h, h}, dnode, t_.node[r], Initial::kZero, {node, 2 * h});
-    dense_.InputGradient(workloads, {4 * h, h}, dworkload, t_.workload[r], Initial::kZero,
-                         {workload, 4 * h});
-    kernels_.edges_to_b(block_.placements, a_.placements, h, node + h, 2 * h, workload, 4 * h);
-    kernels_.edges_to_a(block_.placements, a_.placements, h, workload + h, 4 * h, node, 2 * h);
-    kernels_.edges_to_a(block_.calls, a_.calls, h, workload + 2 * h, 4 * h, workload, 4 * h);
-    kernels_.edges_to_b(block_.calls, a_.calls, h, workload + 3 * h, 4 * h, workload, 4 * h);
-    kernels_.relu_backward(nodes, h, a_.node_input[r], 2 * h, node, 2 * h);
-    kernels_.relu_backward(workloads, h, a_.workload_input[r], 4 * h, workload, 4 * h);
-    dnode = {node, 2 * h};
-    dworkload = {workload, 4 * h};
+    const MutableRows node{d_.node_input[r % 2], node_width_};
+    const MutableRows workload{d_.workload_input[r % 2], workload_width_};
+    dense_.InputGradient(nodes, {node_width_, h}, dnode, t_.node[r], Initial::kZero, node);
+    dense_.InputGradient(workloads, {workload_width_, h}, dworkload, t_.workload[r], Initial::kZero,
+                         workload);
+    aggregation_.Backward(r, weights_, t_.attention[r], {node_input, workload_input},
+                          {node, workload}, gradient_);
+    kernels_.relu_backward(nodes, h, node_input.at, node_width_, node.at, node_width_);
+    kernels_.relu_backward(workloads, h, workload_input.at, workload_width_, workload.at,
+                           workload_width_);
+    dnode = node;
+    dworkload = workload;
   }
 
   const int node_width = batch_.widths.node, workload_width = batch_.widths.workload;

@@ -51,7 +51,13 @@ CandidatePass::CandidatePass(const CandidateNet& net, const GraphBatch& batch, W
       weights_(net.parameters_.data()),
       hidden_(net.shape_.hidden),
       rounds_(net.shape_.rounds),
-      pooled_width_(6 * net.shape_.hidden + net.shape_.widths.context) {
+      remembers_(net.shape_.recurrence == Recurrence::kGated),
+      node_width_(PartsOf(net.shape_.encoder).node * net.shape_.hidden),
+      workload_width_(PartsOf(net.shape_.encoder).workload * net.shape_.hidden),
+      pooled_width_(6 * net.shape_.hidden + net.shape_.widths.context),
+      aggregation_(net.shape_.encoder, net.shape_.hidden, net.shape_.rounds, &net.at_.attention,
+                   *net.kernels_, dense_),
+      memory_(net.shape_.hidden, *net.kernels_, dense_) {
   CHECK(batch.widths == net.shape_.widths);
 }
 
@@ -70,8 +76,8 @@ CandidatePass::Activations CandidatePass::CarveActivations(const Block& b, Carve
   Activations a{};
   const int h = hidden_;
   for (int r = 0; r < rounds_; ++r) {
-    a.node_input[r] = carver->Take<float>(Floats(b.nodes, 2 * h));
-    a.workload_input[r] = carver->Take<float>(Floats(b.workloads, 4 * h));
+    a.node_input[r] = carver->Take<float>(Floats(b.nodes, node_width_));
+    a.workload_input[r] = carver->Take<float>(Floats(b.workloads, workload_width_));
   }
   a.node = carver->Take<float>(Floats(b.nodes, h));
   a.workload = carver->Take<float>(Floats(b.workloads, h));
@@ -92,6 +98,12 @@ CandidatePass::Activations CandidatePass::CarveActivations(const Block& b, Carve
   a.pair_scores = carver->Take<float>(Floats(b.nodes + 1, 2 * h));
   a.workload_scores = carver->Take<float>(Floats(b.workloads + 1, h));
   a.sample_scores = carver->Take<float>(Floats(b.samples, h));
+  a.messages = aggregation_.Carve(b, carver);
+  a.recalled = a.context;
+  if (remembers_) {
+    a.memory = memory_.Carve(b.samples, carver);
+    a.recalled = carver->Take<float>(Floats(b.samples, h));
+  }
   return a;
 }
 
@@ -105,15 +117,23 @@ void CandidatePass::Enter(const Block& block, std::byte* memory) {
   block_ = block;
   Carver carver(memory);
   a_ = CarveActivations(block, &carver);
+  aggregation_.Enter({.block = block,
+                      .node_begin = a_.node_begin,
+                      .workload_begin = a_.workload_begin,
+                      .placements = a_.placements,
+                      .calls = a_.calls},
+                     a_.messages);
 }
 
-void CandidatePass::Forward(std::span<float> logits, std::span<float> stop,
-                            std::span<float> value) {
+void CandidatePass::Forward(std::span<float> logits, std::span<float> stop, std::span<float> value,
+                            std::span<float> memory) {
   CopyIndices();
+  aggregation_.Prepare();
   EmbedEntities();
   for (int r = 0; r < rounds_; ++r) PassMessages(r);
   ScoreEdges();
   PoolContext();
+  if (remembers_) Recall(memory);
   ScoreCandidates(logits, stop, value);
 }
 
@@ -168,35 +188,30 @@ void CandidatePass::EmbedEntities() {
   dense_.Forward(block_.nodes, {node_width, hidden_},
                  {batch_.nodes.data() + Floats(block_.node0, node_width), node_width},
                  Weight(at_.node_weight), Weight(at_.node_bias), Activation::kRelu,
-                 {a_.node_input[0], 2 * hidden_});
+                 {a_.node_input[0], node_width_});
   dense_.Forward(
       block_.workloads, {workload_width, hidden_},
       {batch_.workloads.data() + Floats(block_.workload0, workload_width), workload_width},
       Weight(at_.workload_weight), Weight(at_.workload_bias), Activation::kRelu,
-      {a_.workload_input[0], 4 * hidden_});
+      {a_.workload_input[0], workload_width_});
 }
 
-// n' = relu([n, Σ s] Wr + br), s' = relu([s, Σ n, Σ s of callers, Σ s of callees] Vr + vr).
+// n' = relu([n, messages] Wr + br), s' = relu([s, messages] Vr + vr).
 void CandidatePass::PassMessages(int round) {
   const int h = hidden_;
-  float* node = a_.node_input[round];          // [N][2H]
-  float* workload = a_.workload_input[round];  // [W][4H]
-  kernels_.clear(block_.nodes, h, node + h, 2 * h);
-  kernels_.clear(block_.workloads, 3 * h, workload + h, 4 * h);
-  kernels_.edges_to_a(block_.placements, a_.placements, h, workload, 4 * h, node + h, 2 * h);
-  kernels_.edges_to_b(block_.placements, a_.placements, h, node, 2 * h, workload + h, 4 * h);
-  kernels_.edges_to_b(block_.calls, a_.calls, h, workload, 4 * h, workload + 2 * h, 4 * h);
-  kernels_.edges_to_a(block_.calls, a_.calls, h, workload, 4 * h, workload + 3 * h, 4 * h);
-
+  const MutableRows node{a_.node_input[round], node_width_};
+  const MutableRows workload{a_.workload_input[round], workload_width_};
+  aggregation_.Forward(round, weights_, {node, workload});
   const bool last = round + 1 == rounds_;
   const auto& at = at_.rounds[static_cast<size_t>(round)];
-  dense_.Forward(block_.nodes, {2 * h, h}, {node, 2 * h}, Weight(at.node_weight),
-                 Weight(at.node_bias), Activation::kRelu,
-                 last ? MutableRows{a_.node, h} : MutableRows{a_.node_input[round + 1], 2 * h});
   dense_.Forward(
-      block_.workloads, {4 * h, h}, {workload, 4 * h}, Weight(at.workload_weight),
-      Weight(at.workload_bias), Activation::kRelu,
-      last ? MutableRows{a_.workload, h} : MutableRows{a_.workload_input[round + 1], 4 * h});
+      block_.nodes, {node_width_, h}, node, Weight(at.node_weight), Weight(at.node_bias),
+      Activation::kRelu,
+      last ? MutableRows{a_.node, h} : MutableRows{a_.node_input[round + 1], node_width_});
+  dense_.Forward(block_.workloads, {workload_width_, h}, workload, Weight(at.workload_weight),
+                 Weight(at.workload_bias), Activation::kRelu,
+                 last ? MutableRows{a_.workload, h}
+                      : MutableRows{a_.workload_input[round + 1], workload_width_});
 }
 
 // e = relu(X W1 + n'[from] WA + n'[to] WB + s'[workload] WS + G G1 + b1): products once a row of
@@ -243,12 +258,20 @@ void CandidatePass::PoolContext() {
                  Weight(at_.context_bias), Activation::kRelu, {a_.context, h});
 }
 
+// m' = gru(ctx, m), ctx + m'.
+void CandidatePass::Recall(std::span<float> memory) {
+  std::copy(memory.begin(), memory.end(), a_.memory.before);
+  memory_.Forward(block_.samples, a_.context, weights_, at_.memory, a_.memory);
+  std::copy_n(a_.memory.after, memory.size(), memory.begin());
+  for (size_t i = 0; i < memory.size(); ++i) a_.recalled[i] = a_.context[i] + a_.memory.after[i];
+}
+
 // h = relu(e W2 + ctx U2 + b2), logit = h·w3 + x·wskip; d = relu(ctx Wd + bd), stop and value from
 // d.
 void CandidatePass::ScoreCandidates(std::span<float> logits, std::span<float> stop,
                                     std::span<float> value) {
   const int h = hidden_, width = batch_.widths.candidate;
-  dense_.Forward(block_.samples, {h, h}, {a_.context, h}, Weight(at_.score_context),
+  dense_.Forward(block_.samples, {h, h}, {a_.recalled, h}, Weight(at_.score_context),
                  Weight(at_.score_bias), Activation::kNone, {a_.sample_scores, h});
   const float* x = batch_.candidates.data() + Floats(block_.candidate0, width);
   for (int row = 0; row < block_.candidates; row += kStripRows) {
@@ -261,7 +284,7 @@ void CandidatePass::ScoreCandidates(std::span<float> logits, std::span<float> st
                       Weight(at_.logit_skip), logits.data() + row);
   }
 
-  dense_.Forward(block_.samples, {h, h}, {a_.context, h}, Weight(at_.decision_weight),
+  dense_.Forward(block_.samples, {h, h}, {a_.recalled, h}, Weight(at_.decision_weight),
                  Weight(at_.decision_bias), Activation::kRelu, {a_.decision, h});
   kernels_.row_dots(block_.samples, *Weight(at_.stop_bias), h, a_.decision, Weight(at_.stop_weight),
                     0, nullptr, nullptr, stop.data());

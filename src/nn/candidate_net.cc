@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "nn/attention.h"
 #include "nn/candidate_pass.h"
 
 namespace rudderfish::nn {
@@ -35,14 +36,7 @@ CandidateNet::CandidateNet(const NetShape& shape, const Kernels& kernels)
   at_.node_bias = AddTensor("node.bias", 1, h);
   at_.workload_weight = AddTensor("workload.weight", widths.workload, h);
   at_.workload_bias = AddTensor("workload.bias", 1, h);
-  for (int r = 0; r < shape.rounds; ++r) {
-    const std::string name = "round" + std::to_string(r);
-    Round& round = at_.rounds.emplace_back();
-    round.node_weight = AddTensor(name + ".node.weight", 2 * h, h);
-    round.node_bias = AddTensor(name + ".node.bias", 1, h);
-    round.workload_weight = AddTensor(name + ".workload.weight", 4 * h, h);
-    round.workload_bias = AddTensor(name + ".workload.bias", 1, h);
-  }
+  for (int r = 0; r < shape.rounds; ++r) AddRound(r);
   at_.candidate_weight = AddTensor("candidate.weight", widths.candidate, h);
   at_.candidate_ends = AddTensor("candidate.ends", h, 2 * h);
   at_.candidate_workload = AddTensor("candidate.workload", h, h);
@@ -61,6 +55,31 @@ CandidateNet::CandidateNet(const NetShape& shape, const Kernels& kernels)
   at_.stop_bias = AddTensor("stop.bias", 1, 1);
   at_.value_weight = AddTensor("value.weight", 1, h);
   at_.value_bias = AddTensor("value.bias", 1, 1);
+  if (shape.recurrence == Recurrence::kNone) return;
+  at_.memory = {.input = AddTensor("memory.input", h, 3 * h),
+                .recurrent = AddTensor("memory.recurrent", h, 2 * h),
+                .candidate = AddTensor("memory.candidate", h, h),
+                .bias = AddTensor("memory.bias", 1, 3 * h)};
+}
+
+void CandidateNet::AddRound(int number) {
+  const int h = shape_.hidden;
+  const MessageParts parts = PartsOf(shape_.encoder);
+  const std::string name = "round" + std::to_string(number);
+  Round& round = at_.rounds.emplace_back();
+  round.node_weight = AddTensor(name + ".node.weight", parts.node * h, h);
+  round.node_bias = AddTensor(name + ".node.bias", 1, h);
+  round.workload_weight = AddTensor(name + ".workload.weight", parts.workload * h, h);
+  round.workload_bias = AddTensor(name + ".workload.bias", 1, h);
+  if (shape_.encoder != Encoder::kGatv2) return;
+  RoundAttention& attention = at_.attention.emplace_back();
+  for (int relation = 0; relation < kRelations; ++relation) {
+    const std::string of = name + "." + std::string(kRelationNames[relation]);
+    attention[relation] = {.source = AddTensor(of + ".source", h, h),
+                           .listener = AddTensor(of + ".listener", h, h),
+                           .edge = AddTensor(of + ".edge", 1, h),
+                           .score = AddTensor(of + ".score", 1, h)};
+  }
 }
 
 size_t CandidateNet::AddTensor(std::string name, int rows, int columns) {
@@ -87,6 +106,7 @@ std::span<const float> CandidateNet::tensor(std::string_view name) const {
 void CandidateNet::Initialize(Rng* rng) {
   std::fill(parameters_.begin(), parameters_.end(), 0.0F);
   const int h = shape_.hidden;
+  const MessageParts parts = PartsOf(shape_.encoder);
   // `rows` rows of h floats each with standard deviation scale / sqrt(fan_in).
   const auto draw = [&](size_t offset, int rows, double scale, int fan_in) {
     const double deviation = scale / std::sqrt(static_cast<double>(std::max(fan_in, 1)));
@@ -102,9 +122,17 @@ void CandidateNet::Initialize(Rng* rng) {
   draw(at_.workload_weight, shape_.widths.workload, 1.4, shape_.widths.workload);
   for (const Round& round : at_.rounds) {
     draw(round.node_weight, h, 1.2, h);
-    draw(round.node_weight + floats(h), h, 0.7, h);
+    draw(round.node_weight + floats(h), (parts.node - 1) * h, 0.7, h);
     draw(round.workload_weight, h, 1.2, h);
-    draw(round.workload_weight + floats(h), 3 * h, 0.7, h);
+    draw(round.workload_weight + floats(h), (parts.workload - 1) * h, 0.7, h);
+  }
+  for (const RoundAttention& round : at_.attention) {
+    for (const AttentionOffsets& attention : round) {
+      draw(attention.source, h, 1.0, h);
+      draw(attention.listener, h, 1.0, h);
+      draw(attention.edge, 1, 1.0, h);
+      draw(attention.score, 1, 1.0, kHeadColumns);
+    }
   }
   draw(at_.candidate_weight, shape_.widths.candidate, 1.4, shape_.widths.candidate);
   draw(at_.candidate_ends, 2 * h, 0.7, h);
@@ -119,11 +147,15 @@ void CandidateNet::Initialize(Rng* rng) {
   draw(at_.decision_weight, h, 1.4, h);
   draw(at_.stop_weight, 1, 0.02, 1);
   draw(at_.value_weight, 1, 0.1, 1);
+  if (shape_.recurrence == Recurrence::kNone) return;
+  draw(at_.memory.input, 3 * h, 1.0, h);
+  draw(at_.memory.recurrent, 2 * h, 1.0, h);
+  draw(at_.memory.candidate, h, 1.0, h);
 }
 
 void CandidateNet::Forward(const GraphBatch& batch, int first, int count, Workspace* workspace,
-                           std::span<float> logits, std::span<float> stop,
-                           std::span<float> value) const {
+                           std::span<float> logits, std::span<float> stop, std::span<float> value,
+                           std::span<float> memory) const {
   CandidatePass pass(*this, batch, workspace);
   CHECK_GE(first, 0);
   CHECK_GT(count, 0);
@@ -133,6 +165,7 @@ void CandidateNet::Forward(const GraphBatch& batch, int first, int count, Worksp
            static_cast<size_t>(batch.candidate_begin[end] - batch.candidate_begin[first]));
   CHECK_EQ(stop.size(), static_cast<size_t>(count));
   CHECK_EQ(value.size(), static_cast<size_t>(count));
+  CHECK_EQ(memory.size(), Floats(count, shape_.memory()));
 
   const bool keep = workspace->keep_ == Workspace::Keep::kActivations;
   size_t total = 0, largest = 0;
@@ -143,16 +176,17 @@ void CandidateNet::Forward(const GraphBatch& batch, int first, int count, Worksp
     largest = std::max(largest, bytes);
     s += block.samples;
   }
-  std::byte* memory = Workspace::Grow(&workspace->activations_, keep ? total : largest);
+  std::byte* activations = Workspace::Grow(&workspace->activations_, keep ? total : largest);
   for (int s = first; s < end;) {
     const Block block = pass.Next(s, end);
-    pass.Enter(block, memory);
+    pass.Enter(block, activations);
     pass.Forward(
         logits.subspan(static_cast<size_t>(block.candidate0 - batch.candidate_begin[first]),
                        static_cast<size_t>(block.candidates)),
         stop.subspan(static_cast<size_t>(s - first), static_cast<size_t>(block.samples)),
-        value.subspan(static_cast<size_t>(s - first), static_cast<size_t>(block.samples)));
-    if (keep) memory += pass.ActivationBytes(block);
+        value.subspan(static_cast<size_t>(s - first), static_cast<size_t>(block.samples)),
+        memory.subspan(Floats(s - first, shape_.memory()), Floats(block.samples, shape_.memory())));
+    if (keep) activations += pass.ActivationBytes(block);
     s += block.samples;
   }
   workspace->kept_batch_ = &batch;
@@ -172,6 +206,7 @@ void CandidateNet::Backward(const GraphBatch& batch, int first, int count, Works
   CHECK_EQ(dstop.size(), static_cast<size_t>(count));
   CHECK_EQ(dvalue.size(), static_cast<size_t>(count));
   CHECK_EQ(gradient.size(), parameters_.size());
+  CHECK(shape_.recurrence == Recurrence::kNone);
 
   CandidatePass pass(*this, batch, workspace);
   pass.TransposeWeights();
@@ -186,7 +221,7 @@ void CandidateNet::Backward(const GraphBatch& batch, int first, int count, Works
                         static_cast<size_t>(block.candidates)),
         dstop.subspan(static_cast<size_t>(s - first), static_cast<size_t>(block.samples)),
         dvalue.subspan(static_cast<size_t>(s - first), static_cast<size_t>(block.samples)),
-        gradient.data());
+        gradient.data(), nullptr);
     memory += pass.ActivationBytes(block);
     s += block.samples;
   }
@@ -199,6 +234,7 @@ void CandidateNet::AccumulateGradient(const GraphBatch& batch, int first, int co
   CHECK_GE(count, 0);
   CHECK_LE(count, batch.samples - first);
   CHECK_EQ(gradient.size(), parameters_.size());
+  CHECK(shape_.recurrence == Recurrence::kNone);
   CandidatePass pass(*this, batch, workspace);
   pass.TransposeWeights();
   workspace->kept_count_ = -1;
@@ -221,7 +257,7 @@ void CandidateNet::AccumulateGradient(const GraphBatch& batch, int first, int co
                dvalue = rest.subspan(3 * samples, samples);
 
     pass.Enter(block, memory);
-    pass.Forward(logits, stop, value);
+    pass.Forward(logits, stop, value, {});
     loss(context, Heads{.first = s,
                         .count = block.samples,
                         .logits = logits,
@@ -230,7 +266,7 @@ void CandidateNet::AccumulateGradient(const GraphBatch& batch, int first, int co
                         .dlogits = dlogits,
                         .dstop = dstop,
                         .dvalue = dvalue});
-    pass.Backward(scratch + output_bytes, dlogits, dstop, dvalue, gradient.data());
+    pass.Backward(scratch + output_bytes, dlogits, dstop, dvalue, gradient.data(), nullptr);
     s += block.samples;
   }
 }
@@ -238,9 +274,14 @@ void CandidateNet::AccumulateGradient(const GraphBatch& batch, int first, int co
 double CandidateNet::ForwardFlops(const GraphBatch& batch) const {
   const double h = shape_.hidden, rounds = shape_.rounds;
   const double candidate = shape_.widths.candidate * h + h * h;
-  const double node = shape_.widths.node * h + rounds * 2 * h * h + 2 * h * h;
-  const double workload = shape_.widths.workload * h + rounds * 4 * h * h + h * h;
-  const double sample = shape_.widths.context * h + (6 * h + shape_.widths.context) * h + 2 * h * h;
+  const MessageParts parts = PartsOf(shape_.encoder);
+  // gatv2: a node is a source and a listener once each, a workload three times.
+  const double attended = shape_.encoder == Encoder::kGatv2 ? 2 * h * h : 0;
+  const double node = shape_.widths.node * h + rounds * (parts.node * h * h + attended) + 2 * h * h;
+  const double workload =
+      shape_.widths.workload * h + rounds * (parts.workload * h * h + 3 * attended) + h * h;
+  const double sample = shape_.widths.context * h + (6 * h + shape_.widths.context) * h +
+                        2 * h * h + (shape_.recurrence == Recurrence::kGated ? 6 * h * h : 0);
   return 2 * (candidate * batch.candidate_begin.back() + node * batch.node_begin.back() +
               workload * batch.workload_begin.back() + sample * batch.samples);
 }

@@ -13,6 +13,7 @@
 #include "base/graph_batch.h"
 #include "base/rng.h"
 #include "nn/aligned.h"
+#include "nn/encoder.h"
 #include "nn/kernel.h"
 #include "nn/workspace.h"
 
@@ -24,7 +25,8 @@
 //   n = relu(N Wn + bn)
 //   s = relu(S Ws + bs)
 //
-// `rounds` times, both from the old, sums weighted by the edges:
+// `rounds` times, both from the old, sums weighted by the edges (so with Encoder::kRelational; the
+// others put other messages in place of the sums, see nn/encoder.h):
 //
 //   n' = relu([n, Σ s of its workloads] Wr + br)
 //   s' = relu([s, Σ n of its nodes, Σ s of its callers, Σ s of its callees] Vr + vr)
@@ -36,16 +38,27 @@
 //   h = relu(e W2 + ctx U2 + b2)    logit = h·w3 + x·wskip
 //   d = relu(ctx Wd + bd)           stop = d·ws + b            value = d·wv + b
 //
+// With Recurrence::kGated the network remembers: ctx is joined by a gated memory of the ctx before
+// it (nn/gated_memory.h), m' = gru(ctx, m), and what reads ctx above reads ctx + m'.
+//
 // An end of a candidate that is -1 is not there and adds nothing. Where several rows share a
 // maximum, its gradient goes to the first. A question's results depend on that question alone, to
 // the bit. Constant members may be called by any number of threads, each with its own Workspace.
 
 namespace rudderfish::nn {
 
+// Whether anything is remembered from one question of an episode to the next.
+enum class Recurrence { kNone, kGated };
+
 struct NetShape {
   GraphWidths widths;  // Multiples of 16, 0 for a table that is not used.
   int hidden = 32;     // A multiple of 16.
   int rounds = 1;      // Of message passing.
+  Encoder encoder = Encoder::kRelational;
+  Recurrence recurrence = Recurrence::kNone;
+
+  // Floats that are remembered.
+  int memory() const { return recurrence == Recurrence::kGated ? hidden : 0; }
 
   bool operator==(const NetShape&) const = default;
 };
@@ -84,13 +97,16 @@ class CandidateNet {
   std::span<const float> tensor(std::string_view name) const;
 
   // Questions [first, first + count) of the batch. `logits` has one entry a candidate of those, in
-  // order; `stop` and `value` have `count`. REQUIRES: the batch has this net's widths; count > 0.
+  // order; `stop` and `value` have `count`. `memory` [count][shape().memory()] is what is
+  // remembered before each question, 0 where an episode begins, and then what is after it.
+  // REQUIRES: the batch has this net's widths; count > 0.
   void Forward(const GraphBatch& batch, int first, int count, Workspace* workspace,
-               std::span<float> logits, std::span<float> stop, std::span<float> value) const;
+               std::span<float> logits, std::span<float> stop, std::span<float> value,
+               std::span<float> memory = {}) const;
 
   // Adds to `gradient` (as long as parameters()) the gradient of a loss whose derivatives by the
-  // outputs are given. REQUIRES: the workspace keeps activations, and its last Forward was of this
-  // net, with these parameters, on the same questions.
+  // outputs are given. REQUIRES: it remembers nothing; the workspace keeps activations, and its
+  // last Forward was of this net, with these parameters, on the same questions.
   void Backward(const GraphBatch& batch, int first, int count, Workspace* workspace,
                 std::span<const float> dlogits, std::span<const float> dstop,
                 std::span<const float> dvalue, std::span<float> gradient) const;
@@ -117,6 +133,28 @@ class CandidateNet {
         const_cast<void*>(static_cast<const void*>(std::addressof(loss))), gradient);
   }
 
+  // Questions of several episodes in time order: `lanes` of them a step.
+  struct Sequences {
+    int lanes = 0;
+    std::span<const float> before;   // [lanes][shape().memory()] What is remembered at first.
+    std::span<const uint8_t> fresh;  // [samples] Whether an episode begins with the question.
+  };
+
+  // The same through time, for a net that remembers: forward step by step, the loss of all
+  // questions at once, backward from the last step to the first. REQUIRES: batch.samples is a
+  // multiple of lanes.
+  template <class Loss>
+  void AccumulateSequenceGradient(const GraphBatch& batch, const Sequences& sequences,
+                                  Workspace* workspace, Loss&& loss,
+                                  std::span<float> gradient) const {
+    AccumulateSequenceGradient(
+        batch, sequences, workspace,
+        [](void* context, const Heads& heads) {
+          (*static_cast<std::remove_reference_t<Loss>*>(context))(heads);
+        },
+        const_cast<void*>(static_cast<const void*>(std::addressof(loss))), gradient);
+  }
+
   // Floating-point operations of the dense products (a multiply-add is two), by which kernels are
   // judged.
   double ForwardFlops(const GraphBatch& batch) const;
@@ -131,17 +169,23 @@ class CandidateNet {
   struct Offsets {
     size_t node_weight, node_bias, workload_weight, workload_bias;
     std::vector<Round> rounds;
+    std::vector<RoundAttention> attention;  // Of the rounds, with Encoder::kGatv2.
     size_t candidate_weight, candidate_ends, candidate_workload, candidate_context, candidate_bias;
     size_t context_weight, context_bias;
     size_t score_weight, score_context, score_bias;
     size_t logit_weight, logit_skip;
     size_t decision_weight, decision_bias, stop_weight, stop_bias, value_weight, value_bias;
+    GatedMemoryOffsets memory;
   };
 
   size_t AddTensor(std::string name, int rows, int columns);
+  void AddRound(int round);
   void AccumulateGradient(const GraphBatch& batch, int first, int count, Workspace* workspace,
                           void (*loss)(void*, const Heads&), void* context,
                           std::span<float> gradient) const;
+  void AccumulateSequenceGradient(const GraphBatch& batch, const Sequences& sequences,
+                                  Workspace* workspace, void (*loss)(void*, const Heads&),
+                                  void* context, std::span<float> gradient) const;
 
   NetShape shape_;
   const Kernels* kernels_;

@@ -102,8 +102,50 @@ TEST_P(GoldenTest, OutputsAndGradientsAreThoseOfNumPy) {
   }
 }
 
+class GoldenMemoryTest : public testing::TestWithParam<Isa> {};
+
+TEST_P(GoldenMemoryTest, OutputsAndGradientsThroughTimeAreThoseOfNumPy) {
+  const std::string prefix = "gru.";
+  const auto shape = StoredNetShape(Golden(), prefix + "net.");
+  ASSERT_TRUE(shape.has_value()) << shape.error().message;
+  CandidateNet net(*shape, SelectKernels(GetParam()));
+  const auto loaded = LoadNet(Golden(), &net, prefix + "net.");
+  ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
+  const GraphBatch batch = GoldenBatch(prefix, shape->widths);
+  const Floats before = Values<float>(prefix + "before");
+  const auto wanted = [&](const char* name) { return Values<float>(prefix + name); };
+
+  Workspace workspace;
+  Floats gradient(net.parameters().size());
+  net.AccumulateSequenceGradient(
+      batch, {.lanes = 2, .before = before, .fresh = std::vector<uint8_t>{0, 1, 0, 1, 0, 0}},
+      &workspace,
+      [&](const CandidateNet::Heads& heads) {
+        ExpectNear({heads.logits.begin(), heads.logits.end()}, wanted("logits"), "logits");
+        ExpectNear({heads.stop.begin(), heads.stop.end()}, wanted("stop"), "stop");
+        ExpectNear({heads.value.begin(), heads.value.end()}, wanted("value"), "value");
+        const Floats dlogits = wanted("dlogits"), dstop = wanted("dstop"),
+                     dvalue = wanted("dvalue");
+        std::copy(dlogits.begin(), dlogits.end(), heads.dlogits.begin());
+        std::copy(dstop.begin(), dstop.end(), heads.dstop.begin());
+        std::copy(dvalue.begin(), dvalue.end(), heads.dvalue.begin());
+      },
+      gradient);
+  for (const NamedTensor& tensor : net.tensors()) {
+    const auto first = gradient.begin() + static_cast<ptrdiff_t>(tensor.offset);
+    ExpectNear(Floats(first, first + tensor.rows * tensor.columns),
+               Values<float>(prefix + "gradient." + tensor.name), tensor.name);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryIsa, GoldenMemoryTest, testing::ValuesIn(HostIsas()),
+                         [](const auto& info) {
+                           return std::string(SelectKernels(info.param).name);
+                         });
+
 INSTANTIATE_TEST_SUITE_P(EveryIsa, GoldenTest,
-                         testing::Combine(testing::Values("one", "two"),
+                         testing::Combine(testing::Values("one", "two", "gcn", "gatv2", "deepsets",
+                                                          "mlp"),
                                           testing::ValuesIn(HostIsas())),
                          [](const auto& info) {
                            return std::get<0>(info.param) + "_" +

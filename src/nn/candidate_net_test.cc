@@ -101,12 +101,16 @@ struct NetCase {
   Isa isa;
   int hidden;
   int rounds;
+  Encoder encoder = Encoder::kRelational;
 };
 
 class CandidateNetTest : public testing::TestWithParam<NetCase> {
  protected:
   NetShape Shape() const {
-    return {.widths = kWidths, .hidden = GetParam().hidden, .rounds = GetParam().rounds};
+    return {.widths = kWidths,
+            .hidden = GetParam().hidden,
+            .rounds = GetParam().rounds,
+            .encoder = GetParam().encoder};
   }
   CandidateNet Net() const { return RandomNet(Shape(), SelectKernels(GetParam().isa)); }
 };
@@ -224,6 +228,8 @@ TEST_P(CandidateNetTest, GradientIsAddedToWhatIsThere) {
     EXPECT_NEAR(twice[i], 2 * once[i], 1e-3 * (1 + std::abs(once[i])));
 }
 
+constexpr Encoder kOthers[] = {Encoder::kGcn, Encoder::kGatv2, Encoder::kDeepSets, Encoder::kMlp};
+
 std::vector<NetCase> NetCases() {
   std::vector<NetCase> cases;
   for (const Isa isa : HostIsas()) {
@@ -232,6 +238,10 @@ std::vector<NetCase> NetCases() {
   }
   cases.push_back({HostIsas().back(), 64, 1});
   cases.push_back({HostIsas().back(), 48, 3});
+  for (const Encoder encoder : kOthers) {
+    cases.push_back({Isa::kPortable, 32, 1, encoder});
+    cases.push_back({HostIsas().back(), 32, 2, encoder});
+  }
   return cases;
 }
 
@@ -239,7 +249,8 @@ INSTANTIATE_TEST_SUITE_P(EveryShape, CandidateNetTest, testing::ValuesIn(NetCase
                          [](const auto& info) {
                            return std::string(SelectKernels(info.param.isa).name) + "_h" +
                                   std::to_string(info.param.hidden) + "_r" +
-                                  std::to_string(info.param.rounds);
+                                  std::to_string(info.param.rounds) + "_" +
+                                  std::string(EncoderName(info.param.encoder));
                          });
 
 TEST(CandidateNet, InstructionSetsAgree) {
@@ -283,7 +294,14 @@ Rows PermuteRows(const Rows& values, const std::vector<int>& perm, int width) {
   return result;
 }
 
-TEST(CandidateNet, RelabellingRelabelsTheLogits) {
+class EncoderTest : public testing::TestWithParam<Encoder> {};
+
+INSTANTIATE_TEST_SUITE_P(Every, EncoderTest,
+                         testing::Values(Encoder::kRelational, Encoder::kGcn, Encoder::kGatv2,
+                                         Encoder::kDeepSets, Encoder::kMlp),
+                         [](const auto& info) { return std::string(EncoderName(info.param)); });
+
+TEST_P(EncoderTest, RelabellingRelabelsTheLogits) {
   const GraphBatch batch = RandomBatch(kWidths, {{15, 6, 5, 9, 5}}, 2);
   Rng rng(4);
   const std::vector<int> candidates = Permutation(15, &rng), nodes = Permutation(6, &rng),
@@ -302,7 +320,7 @@ TEST(CandidateNet, RelabellingRelabelsTheLogits) {
   for (GraphEdge& edge : relabelled.calls)
     edge = {workloads[size_t(edge.a)], workloads[size_t(edge.b)], edge.weight};
 
-  const CandidateNet net = RandomNet({.widths = kWidths, .rounds = 2});
+  const CandidateNet net = RandomNet({.widths = kWidths, .rounds = 2, .encoder = GetParam()});
   const Outputs before = Evaluate(net, batch), after = Evaluate(net, relabelled);
   for (size_t i = 0; i < candidates.size(); ++i) {
     EXPECT_NEAR(after.logits[size_t(candidates[i])], before.logits[i], 1e-5);
@@ -311,8 +329,8 @@ TEST(CandidateNet, RelabellingRelabelsTheLogits) {
   EXPECT_NEAR(after.value[0], before.value[0], 1e-5);
 }
 
-TEST(CandidateNet, AllocatesNothingOnceItHasSeenTheLargestBatch) {
-  const CandidateNet net = RandomNet({.widths = kWidths});
+TEST_P(EncoderTest, AllocatesNothingOnceItHasSeenTheLargestBatch) {
+  const CandidateNet net = RandomNet({.widths = kWidths, .encoder = GetParam()});
   const GraphBatch batch = RandomBatch(kWidths, std::vector<QuestionSize>(70, {5, 3, 2, 3, 2}), 3);
   Workspace workspace;
   Outputs outputs = Evaluate(net, batch, 0, batch.samples, &workspace);
@@ -334,8 +352,34 @@ TEST(CandidateNet, AllocatesNothingOnceItHasSeenTheLargestBatch) {
   EXPECT_EQ(allocation_count, before);
 }
 
-TEST(CandidateNet, TensorsTileTheParametersAtCacheLines) {
-  const CandidateNet net({.widths = kWidths, .hidden = 32, .rounds = 2});
+// Only what an encoder looks at may matter to it.
+TEST_P(EncoderTest, EdgesAndTheirWeightsMatterToThoseThatReadThem) {
+  const CandidateNet net = RandomNet({.widths = kWidths, .encoder = GetParam()});
+  const GraphBatch batch = MixedBatch();
+  GraphBatch heavier = batch;
+  for (GraphEdge& edge : heavier.calls) edge.weight *= 2;
+  GraphBatch turned = batch;
+  for (GraphEdge& edge : turned.calls) std::swap(edge.a, edge.b);
+  const Floats before = Evaluate(net, batch).value;
+  const bool reads = GetParam() != Encoder::kDeepSets && GetParam() != Encoder::kMlp;
+  EXPECT_EQ(Evaluate(net, heavier).value != before, reads);
+  EXPECT_EQ(Evaluate(net, turned).value != before, reads);
+  GraphBatch other = batch;
+  other.workloads[0] += 1;
+  // The first question has workloads, which all candidates and pools read.
+  EXPECT_NE(Evaluate(net, other).value[0], before[0]);
+}
+
+TEST(CandidateNet, UnknownEncoderIsRefusedWithTheNearest) {
+  const Result<Encoder> found = EncoderNamed("gatv3");
+  ASSERT_FALSE(found.has_value());
+  EXPECT_NE(found.error().message.find("did you mean `gatv2`?"), std::string::npos);
+  for (const std::string_view name : kEncoderNames)
+    EXPECT_EQ(EncoderName(*EncoderNamed(name)), name);
+}
+
+TEST_P(EncoderTest, TensorsTileTheParametersAtCacheLines) {
+  const CandidateNet net({.widths = kWidths, .hidden = 32, .rounds = 2, .encoder = GetParam()});
   size_t end = 0;
   for (const NamedTensor& tensor : net.tensors()) {
     EXPECT_EQ(tensor.offset, (end + 15) / 16 * 16) << tensor.name;
@@ -365,9 +409,9 @@ TEST(CandidateNet, InitializeScalesWeightsByFanInAndLeavesBiasesZero) {
   }
 }
 
-TEST(CandidateNet, FlopsAreThoseOfItsProducts) {
+TEST_P(EncoderTest, FlopsAreThoseOfItsProducts) {
   const GraphBatch batch = MixedBatch();
-  const CandidateNet net = RandomNet({.widths = kWidths, .rounds = 2});
+  const CandidateNet net = RandomNet({.widths = kWidths, .rounds = 2, .encoder = GetParam()});
   Workspace workspace;
   workspace.profile.state = DenseProfile::State::kOn;
   Evaluate(net, batch, 0, batch.samples, &workspace);

@@ -6,7 +6,10 @@
 #include <span>
 
 #include "base/graph_batch.h"
+#include "nn/aggregation.h"
+#include "nn/block.h"
 #include "nn/candidate_net.h"
+#include "nn/gated_memory.h"
 #include "nn/layers.h"
 #include "nn/workspace.h"
 
@@ -16,44 +19,9 @@
 
 namespace rudderfish::nn {
 
-constexpr size_t Floats(int rows, int width) {
-  return static_cast<size_t>(rows) * static_cast<size_t>(width);
-}
-
-// Hands out cache-aligned pieces of memory, or, without memory, only adds up what would be needed.
-class Carver {
- public:
-  explicit Carver(std::byte* memory) : memory_(memory) {}
-
-  template <class T>
-  T* Take(size_t n) {
-    const size_t at = used_;
-    used_ += (n * sizeof(T) + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
-    return memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_ + at);
-  }
-  size_t used() const { return used_; }
-
- private:
-  std::byte* memory_;
-  size_t used_ = 0;
-};
-
-// Rows [first, first + samples) of a batch and the tables' rows that belong to them.
-struct Block {
-  Block() = default;
-  Block(const GraphBatch& batch, int first, int samples);
-
-  int first = 0, samples = 0;
-  int candidate0 = 0, candidates = 0;
-  int node0 = 0, nodes = 0;
-  int workload0 = 0, workloads = 0;
-  int placement0 = 0, placements = 0;
-  int call0 = 0, calls = 0;
-};
-
 class CandidatePass {
  public:
-  static constexpr int kMaxRounds = 4;
+  static constexpr int kMaxRounds = Aggregation::kMaxRounds;
 
   CandidatePass(const CandidateNet& net, const GraphBatch& batch, Workspace* workspace);
 
@@ -65,26 +33,30 @@ class CandidatePass {
 
   // Makes `block` the one to work on; its activations lie, or will lie, in `memory`.
   void Enter(const Block& block, std::byte* memory);
-  void Forward(std::span<float> logits, std::span<float> stop, std::span<float> value);
+  // `memory` [S][shape.memory()]: what is remembered before, then after.
+  void Forward(std::span<float> logits, std::span<float> stop, std::span<float> value,
+               std::span<float> memory);
 
   // Once before Backward, with the parameters that Forward had.
   void TransposeWeights();
-  // REQUIRES: Enter and Forward of this block; scratch memory of ScratchBytes.
+  // REQUIRES: Enter and Forward of this block; scratch memory of ScratchBytes. `dmemory`
+  // [S][shape.memory()]: the gradient by what is remembered after, then by what was before.
   size_t ScratchBytes(const Block& block) const;
   void Backward(std::byte* scratch, std::span<const float> dlogits, std::span<const float> dstop,
-                std::span<const float> dvalue, float* gradient);
+                std::span<const float> dvalue, float* gradient, float* dmemory);
 
  private:
   // What Backward reads again, and block-relative copies of the indices.
   struct Activations {
-    float* node_input[kMaxRounds];      // [N][2H]: n, message
-    float* workload_input[kMaxRounds];  // [W][4H]: s, from nodes, from callers, from callees
+    float* node_input[kMaxRounds];      // [N][P]: n, messages
+    float* workload_input[kMaxRounds];  // [W][Q]: s, messages
     float* node;                        // [N][H]: n'
     float* workload;                    // [W][H]: s'
     float* edge;                        // [C][H]: e
     float* hidden;                      // [C][H]: h
     float* pooled;                      // [S][6H + G]
     float* context;                     // [S][H]: ctx
+    float* recalled;                    // [S][H]: ctx + m', or ctx
     float* decision;                    // [S][H]: d
     int32_t* edge_argmax;               // [S][H]
     int32_t* node_argmax;               // [S][H]
@@ -98,32 +70,37 @@ class CandidatePass {
     float* pair_scores;  // [N + 1][2H]: n' [WA, WB]; the last row, of ends that are not there, is 0
     float* workload_scores;  // [W + 1][H]: s' WS; the last row is 0
     float* sample_scores;    // [S][H]: G G1 + b1, later ctx U2 + b2
+    Aggregation::Memory messages;
+    GatedMemory::Kept memory;
   };
 
   struct Gradients {
-    float* hidden;             // [C][H]
-    float* edge;               // [C][H]
-    float* pair_scores;        // [N + 1][2H]
-    float* workload_scores;    // [W + 1][H]
-    float* sample_scores;      // [S][H]
-    float* decision;           // [S][H]
-    float* context;            // [S][H]
+    float* hidden;           // [C][H]
+    float* edge;             // [C][H]
+    float* pair_scores;      // [N + 1][2H]
+    float* workload_scores;  // [W + 1][H]
+    float* sample_scores;    // [S][H]
+    float* decision;         // [S][H]
+    float* context;          // [S][H]
+    GatedMemory::Scratch memory;
     float* pooled;             // [S][6H]
     float* node;               // [N][H]
     float* workload;           // [W][H]
-    float* node_input[2];      // [N][2H], of this round and the one before
-    float* workload_input[2];  // [W][4H]
+    float* node_input[2];      // [N][P], of this round and the one before
+    float* workload_input[2];  // [W][Q]
   };
 
   struct Transposes {
-    float* node[kMaxRounds];      // [H][2H]
-    float* workload[kMaxRounds];  // [H][4H]
-    float* candidate_ends;        // [2H][H]
-    float* candidate_workload;    // [H][H]
-    float* context;               // [H][6H]
-    float* score;                 // [H][H]
-    float* score_context;         // [H][H]
-    float* decision;              // [H][H]
+    float* node[kMaxRounds];       // [H][P]
+    float* workload[kMaxRounds];   // [H][Q]
+    float* attention[kMaxRounds];  // As Aggregation has them.
+    float* candidate_ends;         // [2H][H]
+    float* candidate_workload;     // [H][H]
+    float* context;                // [H][6H]
+    float* score;                  // [H][H]
+    float* score_context;          // [H][H]
+    float* decision;               // [H][H]
+    float* memory;                 // As GatedMemory has it.
   };
 
   Activations CarveActivations(const Block& block, Carver* carver) const;
@@ -134,10 +111,12 @@ class CandidatePass {
   void PassMessages(int round);
   void ScoreEdges();
   void PoolContext();
+  void Recall(std::span<float> memory);
   void ScoreCandidates(std::span<float> logits, std::span<float> stop, std::span<float> value);
 
   void BackwardHeads(std::span<const float> dlogits, std::span<const float> dstop,
                      std::span<const float> dvalue);
+  void BackwardRecall(float* dmemory);
   void BackwardContext();
   void BackwardEdges();
   void BackwardMessages();
@@ -152,7 +131,11 @@ class CandidatePass {
   Workspace* workspace_;
   const float* weights_;
   int hidden_, rounds_;
-  int pooled_width_;  // 6H + G
+  bool remembers_;
+  int node_width_, workload_width_;  // P and Q: what a round reads of a node and of a workload
+  int pooled_width_;                 // 6H + G
+  Aggregation aggregation_;
+  GatedMemory memory_;
 
   Block block_;
   Activations a_{};

@@ -14,6 +14,8 @@ namespace {
 // Wider than any network of this kind; a file cannot make us allocate more.
 constexpr int kWidest = 4096;
 
+constexpr std::string_view kMemoryNames[] = {"none", "gru"};  // As Recurrence.
+
 std::string ShapeKey(std::string_view prefix) { return std::string(prefix) + "shape"; }
 
 std::string ShapeJson(const NetShape& shape) {
@@ -22,7 +24,9 @@ std::string ShapeJson(const NetShape& shape) {
                      {"workload", shape.widths.workload},
                      {"context", shape.widths.context},
                      {"hidden", shape.hidden},
-                     {"rounds", shape.rounds}}
+                     {"rounds", shape.rounds},
+                     {"encoder", EncoderName(shape.encoder)},
+                     {"memory", kMemoryNames[static_cast<int>(shape.recurrence)]}}
       .dump();
 }
 
@@ -61,7 +65,8 @@ Result<NetShape> StoredNetShape(const SafetensorsFile& file, std::string_view pr
   const std::string source = file.source_name() + ": metadata " + ShapeKey(prefix);
   TRY_ASSIGN(const Json json, ParseJson(text, source));
   const JsonReader reader(json, source);
-  TRY(reader.CheckKeys({"candidate", "node", "workload", "context", "hidden", "rounds"}));
+  TRY(reader.CheckKeys(
+      {"candidate", "node", "workload", "context", "hidden", "rounds", "encoder", "memory"}));
   NetShape shape;
   TRY_ASSIGN(shape.widths.candidate, ReadWidth(reader, "candidate", 0));
   TRY_ASSIGN(shape.widths.node, ReadWidth(reader, "node", 0));
@@ -71,10 +76,34 @@ Result<NetShape> StoredNetShape(const SafetensorsFile& file, std::string_view pr
   TRY_ASSIGN(const JsonReader rounds, reader.At("rounds"));
   TRY_ASSIGN(const int64_t count, rounds.AsInt(1, CandidatePass::kMaxRounds));
   shape.rounds = static_cast<int>(count);
+  // What was stored before there were others says nothing.
+  TRY_ASSIGN(const std::optional<JsonReader> encoder, reader.Find("encoder"));
+  if (encoder) {
+    TRY_ASSIGN(const std::string name, encoder->AsString());
+    const Result<Encoder> known = EncoderNamed(name);
+    if (!known) return encoder->Refuse(known.error().message);
+    shape.encoder = *known;
+  }
+  TRY_ASSIGN(const std::optional<JsonReader> memory, reader.Find("memory"));
+  if (memory) {
+    TRY_ASSIGN(const std::string name, memory->AsString());
+    if (name != kMemoryNames[0] && name != kMemoryNames[1]) {
+      return memory->Expected("`none` or `gru`");
+    }
+    if (name == kMemoryNames[1]) shape.recurrence = Recurrence::kGated;
+  }
   return shape;
 }
 
 Result<void> LoadNet(const SafetensorsFile& file, CandidateNet* net, std::string_view prefix) {
+  if (file.metadata().contains(ShapeKey(prefix))) {
+    TRY_ASSIGN(const NetShape stored, StoredNetShape(file, prefix));
+    if (stored.encoder != net->shape().encoder) {
+      return Fail(ErrorCode::kFailedPrecondition, "{}: has the encoder {}, not {}",
+                  file.source_name(), EncoderName(stored.encoder),
+                  EncoderName(net->shape().encoder));
+    }
+  }
   CandidateNet loaded = *net;
   for (const NamedTensor& tensor : loaded.tensors()) {
     const std::string name = std::string(prefix) + tensor.name;

@@ -23,8 +23,8 @@ void AddNet(const CandidateNet& net, SafetensorsFile* file, std::string_view pre
 // The shape the stored net has.
 Result<NetShape> StoredNetShape(const SafetensorsFile& file, std::string_view prefix = kNetPrefix);
 
-// Fills a net of the right shape. A tensor that is missing, too much, of another shape or not
-// finite is refused by name; the net is then unchanged.
+// Fills a net of the right shape. Another encoder, and a tensor that is missing, too much, of
+// another shape or not finite are refused by name; the net is then unchanged.
 Result<void> LoadNet(const SafetensorsFile& file, CandidateNet* net,
                      std::string_view prefix = kNetPrefix);
 

@@ -50,7 +50,11 @@ std::string LoadMessage(const SafetensorsFile& file, const NetShape& shape = kSh
 }
 
 TEST(Checkpoint, NetComesBackToTheBit) {
-  const NetShape shapes[] = {kShape, {.widths = kShape.widths, .hidden = 32, .rounds = 2}};
+  const NetShape shapes[] = {
+      kShape,
+      {.widths = kShape.widths, .hidden = 32, .rounds = 2},
+      {.widths = kShape.widths, .hidden = 32, .rounds = 2, .encoder = Encoder::kGatv2},
+      {.widths = kShape.widths, .hidden = 16, .encoder = Encoder::kDeepSets}};
   for (const NetShape& shape : shapes) {
     const auto path =
         std::filesystem::temp_directory_path() / "rudderfish_checkpoint_test.safetensors";
@@ -100,6 +104,13 @@ TEST(Checkpoint, TensorOfAnotherNetworkIsNamed) {
               HasSubstr("tensor \"net.round1.node.bias\" is not one of this network's"));
 }
 
+// Tensors of gcn have the shapes of those of relational: the name alone tells them apart.
+TEST(Checkpoint, AnotherEncoderIsRefusedByName) {
+  const auto file =
+      FileOf(RandomNet({.widths = kShape.widths, .hidden = 16, .encoder = Encoder::kGcn}));
+  EXPECT_THAT(LoadMessage(file), HasSubstr("has the encoder gcn, not relational"));
+}
+
 TEST(Checkpoint, NumberThatIsNotFiniteIsRefused) {
   std::vector<float> bias(16);
   bias[7] = std::numeric_limits<float>::infinity();
@@ -119,6 +130,9 @@ TEST(Checkpoint, StoredShapeIsCheckedFieldByField) {
            R"(,"rounds":)" + rounds + "}";
   };
   EXPECT_EQ(message(with("32", "1")), "accepted");
+  EXPECT_EQ(message(with("32", R"(1,"encoder":"gatv2")")), "accepted");
+  EXPECT_THAT(message(with("32", R"(1,"encoder":"gatv")")), HasSubstr("did you mean `gatv2`"));
+  EXPECT_THAT(message(with("32", R"(1,"encoder":2)")), HasSubstr("encoder"));
   EXPECT_THAT(message(""), HasSubstr("net.shape"));
   EXPECT_THAT(message("{"), HasSubstr("net.shape"));
   EXPECT_THAT(message("{}"), HasSubstr("candidate"));

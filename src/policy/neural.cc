@@ -117,6 +117,11 @@ Result<std::unique_ptr<Policy>> LoadNeuralPolicy(const std::filesystem::path& pa
                 "{}: the network's rows are not as wide as the task's features",
                 checkpoint.string());
   }
+  if (shape.memory() > 0) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: its network remembers the questions before, which only scaling asks in order",
+                checkpoint.string());
+  }
   auto net = std::make_shared<nn::CandidateNet>(shape);
   TRY(nn::LoadNet(file, net.get()));
   return std::make_unique<NeuralPolicy>(path.string(), std::move(net));

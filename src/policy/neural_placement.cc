@@ -141,6 +141,11 @@ Result<PlacementNet> LoadPlacementNet(const std::filesystem::path& path,
                 "{}: the network's rows are not as wide as the task's features",
                 checkpoint.string());
   }
+  if (shape.memory() > 0) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: its network remembers the questions before, which only scaling asks in order",
+                checkpoint.string());
+  }
   auto net = std::make_shared<nn::CandidateNet>(shape);
   TRY(nn::LoadNet(file, net.get()));
   TRY_ASSIGN(Familiarity familiarity, StoredFamiliarity(file));

@@ -20,13 +20,14 @@ namespace {
 constexpr double kUncomparedPrice = 20;
 
 struct NeuralScalingMemory final : ScalingMemory {
-  explicit NeuralScalingMemory(std::shared_ptr<const CapacityLadder> of)
+  NeuralScalingMemory(std::shared_ptr<const CapacityLadder> of, const nn::NetShape& shape)
       : ladder(std::move(of)),
         entries(ladder->application()),
         replicas(ladder->workloads()),
         ready(ladder->workloads()),
         workspace(nn::Workspace::Keep::kNothing) {
-    batch.widths = ScalingTask::kWidths;
+    batch.widths = shape.widths;
+    remembered.resize(shape.memory());
     logits.resize(ScalingTask::kMostCandidates);
   }
 
@@ -40,6 +41,7 @@ struct NeuralScalingMemory final : ScalingMemory {
   GraphBatch batch;
   nn::Workspace workspace;
   std::vector<float> logits;
+  std::vector<float> remembered;  // Since the episode began; of a network that remembers.
 };
 
 double SeenRequestsPerS(const ScalingQuestion& question, const ApplicationEntries& entries) {
@@ -48,6 +50,10 @@ double SeenRequestsPerS(const ScalingQuestion& question, const ApplicationEntrie
     if (entries.is_entry[w] != 0) calls += question.workloads[w].calls_per_s;
   }
   return entries.calls_per_request > 0 ? calls / entries.calls_per_request : 0;
+}
+
+ScalingRows RowsOf(const GraphWidths& widths) {
+  return widths.workload > 0 ? ScalingRows::kCallGraph : ScalingRows::kRungs;
 }
 
 Result<double> NumberOf(const nn::SafetensorsFile& file, const std::string& key) {
@@ -89,7 +95,7 @@ std::shared_ptr<const CapacityLadder> NeuralScaling::LadderOf(
 
 std::unique_ptr<ScalingMemory> NeuralScaling::NewMemory(
     const ServedApplication& application) const {
-  return std::make_unique<NeuralScalingMemory>(LadderOf(application));
+  return std::make_unique<NeuralScalingMemory>(LadderOf(application), net_->shape());
 }
 
 void NeuralScaling::Decide(const ScalingQuestion& question, ScalingMemory* memory,
@@ -97,7 +103,8 @@ void NeuralScaling::Decide(const ScalingQuestion& question, ScalingMemory* memor
   auto* own = static_cast<NeuralScalingMemory*>(memory);
   if (own->task == nullptr) {
     own->task =
-        std::make_unique<ScalingTask>(own->ladder, static_cast<double>(question.window_ns) / 1e9);
+        std::make_unique<ScalingTask>(own->ladder, static_cast<double>(question.window_ns) / 1e9,
+                                      ScalingLimits{}, RowsOf(net_->shape().widths));
     own->history = std::make_unique<ScalingHistory>(own->task->NewHistory());
   }
   for (size_t w = 0; w < question.workloads.size(); ++w) {
@@ -121,17 +128,17 @@ void NeuralScaling::Decide(const ScalingQuestion& question, ScalingMemory* memor
   float stop = 0, value = 0;
   const std::span<float> logits = std::span(own->logits).first(count);
   net_->Forward(own->batch, 0, 1, &own->workspace, logits, std::span(&stop, 1),
-                std::span(&value, 1));
+                std::span(&value, 1), own->remembered);
   const auto choice =
       static_cast<int>(std::max_element(logits.begin(), logits.end()) - logits.begin());
   own->task->Decode(own->space, choice, replicas);
   history.Decided(history.rung_asked(), own->space.candidates[choice].rung);
 }
 
-void DescribeScaling(double violations_max, const std::optional<ScalingVerdict>& verdict,
-                     nn::SafetensorsFile* file) {
+void DescribeScaling(ScalingRows rows, double violations_max,
+                     const std::optional<ScalingVerdict>& verdict, nn::SafetensorsFile* file) {
   file->SetMetadata("task", std::string(ScalingTask::kName));
-  file->SetMetadata("features", ScalingTask::FeatureHash());
+  file->SetMetadata("features", ScalingTask::FeatureHash(rows));
   file->SetMetadata("violations_max", fmt::format("{}", violations_max));
   if (!verdict) return;
   file->SetMetadata("decides", verdict->steps_back ? verdict->rule : "learned");
@@ -151,7 +158,8 @@ Result<double> CheckScaling(const nn::SafetensorsFile& file) {
                 file.source_name(), name, ScalingTask::kName);
   }
   TRY_ASSIGN(const std::string features, file.Metadata("features"));
-  if (features != ScalingTask::FeatureHash()) {
+  if (features != ScalingTask::FeatureHash() &&
+      features != ScalingTask::FeatureHash(ScalingRows::kCallGraph)) {
     return Fail(ErrorCode::kFailedPrecondition,
                 "{}: trained on other features (table {}) than this version shows (table {}); "
                 "train anew",
@@ -188,7 +196,9 @@ Result<std::unique_ptr<ScalingPolicy>> LoadNeuralScaling(const std::filesystem::
   TRY_ASSIGN(const std::optional<ScalingVerdict> verdict, StoredVerdict(file));
   if (verdict && verdict->steps_back) return MakeScalingPolicy(verdict->rule);
   TRY_ASSIGN(const nn::NetShape shape, nn::StoredNetShape(file));
-  if (!(shape.widths == ScalingTask::kWidths)) {
+  TRY_ASSIGN(const std::string features, file.Metadata("features"));
+  const ScalingRows rows = RowsOf(shape.widths);
+  if (!(shape.widths == ScalingTask::Widths(rows)) || features != ScalingTask::FeatureHash(rows)) {
     return Fail(ErrorCode::kFailedPrecondition,
                 "{}: the network's rows are not as wide as the task's features",
                 checkpoint.string());

@@ -13,6 +13,7 @@
 #include "nn/candidate_net.h"
 #include "nn/safetensors.h"
 #include "policy/scaling_policy.h"
+#include "task/scaling.h"
 
 // A learned policy of scaling: the network's most likely rung of the application's ladder
 // (task/scaling.h), at the price of late requests that keeps the limit it was trained for.
@@ -64,8 +65,8 @@ class NeuralScaling final : public ScalingPolicy {
 };
 
 // What a checkpoint of the task says of itself.
-void DescribeScaling(double violations_max, const std::optional<ScalingVerdict>& verdict,
-                     nn::SafetensorsFile* file);
+void DescribeScaling(ScalingRows rows, double violations_max,
+                     const std::optional<ScalingVerdict>& verdict, nn::SafetensorsFile* file);
 Result<double> CheckScaling(const nn::SafetensorsFile& file);  // The limit.
 Result<std::optional<ScalingVerdict>> StoredVerdict(const nn::SafetensorsFile& file);
 

@@ -42,7 +42,7 @@ ApplicationEntries::ApplicationEntries(const ServedApplication& application)
 }
 
 ScalingTask::ScalingTask(std::shared_ptr<const CapacityLadder> ladder, double interval_s,
-                         const ScalingLimits& limits)
+                         const ScalingLimits& limits, ScalingRows rows)
     : ladder_(std::move(ladder)), interval_s_(interval_s), limits_(limits) {
   int scaled = 0;
   for (const ServedWorkload& workload : ladder_->application().workloads) {
@@ -55,6 +55,7 @@ ScalingTask::ScalingTask(std::shared_ptr<const CapacityLadder> ladder, double in
   while (highest_ > 0 &&
          ladder_->cores(highest_) * 1000 > static_cast<double>(limits.cpu_millis_max) + 0.5)
     --highest_;
+  if (rows == ScalingRows::kCallGraph) workloads_.emplace(ladder_, interval_s);
 }
 
 void ScalingTask::Space(const ScalingHistory& history, double price, ScalingSpace* space) const {

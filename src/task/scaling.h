@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "base/graph_batch.h"
 #include "model/capacity_ladder.h"
 #include "task/scaling_history.h"
+#include "task/scaling_workloads.h"
 #include "task/task.h"
 
 // How many replicas all workloads of an application are to have: a choice among rungs of its
@@ -22,6 +24,9 @@
 //
 // What late requests cost is the price: in shares of what the pods cost that serve everything, for
 // a share of late requests; the network sees it, so that one network serves any limit.
+//
+// A question is rungs and a context; with ScalingRows::kCallGraph it shows the workloads and their
+// calls too, each as the Model believes it at the rungs that are asked for, ready and needed.
 //
 // ScalingTask is immutable; any thread may use it, each with its own ScalingSpace. Nothing
 // allocates once a space has been used.
@@ -62,15 +67,24 @@ struct ScalingRule {
   bool operator==(const ScalingRule&) const = default;
 };
 
+// What a network is shown besides the context: rungs alone, or the call graph of workloads too.
+enum class ScalingRows { kRungs, kCallGraph };
+
 class ScalingTask {
  public:
   ScalingTask(std::shared_ptr<const CapacityLadder> ladder, double interval_s,
-              const ScalingLimits& limits = {});
+              const ScalingLimits& limits = {}, ScalingRows rows = ScalingRows::kRungs);
 
   static constexpr std::string_view kName = "scaling";
-  static constexpr GraphWidths kWidths{.candidate = 32, .node = 0, .workload = 0, .context = 32};
-  static const FeatureTable& Features();
-  static std::string FeatureHash();
+  static constexpr GraphWidths Widths(ScalingRows rows) {
+    return {.candidate = 32,
+            .node = 0,
+            .workload = rows == ScalingRows::kCallGraph ? ScalingWorkloads::kWidth : 0,
+            .context = 32};
+  }
+  static const FeatureTable& Features(ScalingRows rows = ScalingRows::kRungs);
+  static std::string FeatureHash(ScalingRows rows = ScalingRows::kRungs);
+  ScalingRows rows() const { return workloads_ ? ScalingRows::kCallGraph : ScalingRows::kRungs; }
 
   const CapacityLadder& ladder() const { return *ladder_; }
   double interval_s() const { return interval_s_; }
@@ -96,6 +110,7 @@ class ScalingTask {
   double interval_s_, ready_s_ = 0;
   ScalingLimits limits_;
   int highest_;  // Rung within the quota.
+  std::optional<ScalingWorkloads> workloads_;
 };
 
 // [workload] Whether clients call it; and of the calls to such ones, how many a request makes.

@@ -175,31 +175,41 @@ constexpr std::array<Feature<LoadView>, 24> kContextTable{{
 
 }  // namespace
 
-const FeatureTable& ScalingTask::Features() {
-  static const auto* table = new FeatureTable{.candidate = Describe(kCandidateTable),
+const FeatureTable& ScalingTask::Features(ScalingRows rows) {
+  static const auto* rungs = new FeatureTable{.candidate = Describe(kCandidateTable),
                                               .node = {},
                                               .workload = {},
                                               .context = Describe(kContextTable)};
-  return *table;
+  static const auto* graph = new FeatureTable{.candidate = Describe(kCandidateTable),
+                                              .node = {},
+                                              .workload = ScalingWorkloads::Features(),
+                                              .context = Describe(kContextTable)};
+  return rows == ScalingRows::kCallGraph ? *graph : *rungs;
 }
 
-std::string ScalingTask::FeatureHash() { return HashOfFeatures(kName, Features()); }
+std::string ScalingTask::FeatureHash(ScalingRows rows) {
+  return HashOfFeatures(kName, Features(rows));
+}
 
 void ScalingTask::Encode(const ScalingHistory& history, const ScalingSpace& space,
                          GraphBatch* batch) const {
-  float* row = AddRows(space.count(), kWidths.candidate, &batch->candidates);
+  constexpr GraphWidths kRowWidths = Widths(ScalingRows::kRungs);
+  float* row = AddRows(space.count(), kRowWidths.candidate, &batch->candidates);
   CandidateEnds* ends = AddEnds(space.count(), batch);
   for (const ScalingCandidate& candidate : space.candidates) {
-    WriteRow<kCandidateTable, kWidths.candidate>(RungView{history, space, candidate}, row);
-    row += kWidths.candidate;
+    WriteRow<kCandidateTable, kRowWidths.candidate>(RungView{history, space, candidate}, row);
+    row += kRowWidths.candidate;
     *ends++ = {kNone, kNone, kNone};
   }
-  WriteRow<kContextTable, kWidths.context>(LoadView{history, space},
-                                           AddRows(1, kWidths.context, &batch->context));
+  WriteRow<kContextTable, kRowWidths.context>(LoadView{history, space},
+                                              AddRows(1, kRowWidths.context, &batch->context));
   batch->candidate_begin.push_back(static_cast<int32_t>(batch->ends.size()));
-  for (auto* begin :
-       {&batch->node_begin, &batch->workload_begin, &batch->placement_begin, &batch->call_begin}) {
-    begin->push_back(begin->back());
+  for (auto* begin : {&batch->node_begin, &batch->placement_begin}) begin->push_back(begin->back());
+  if (workloads_) {
+    workloads_->Encode(history, space, batch);
+  } else {
+    for (auto* begin : {&batch->workload_begin, &batch->call_begin})
+      begin->push_back(begin->back());
   }
   ++batch->samples;
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 
 namespace rudderfish {
 namespace {
@@ -51,8 +52,8 @@ std::shared_ptr<const CapacityLadder> LadderOf(const std::vector<int>& order = {
 // A task that has seen so many requests per second, an interval each.
 struct Running {
   explicit Running(std::shared_ptr<const CapacityLadder> ladder, const std::vector<double>& rates,
-                   const ScalingLimits& limits = {})
-      : task(std::move(ladder), 15, limits),
+                   const ScalingLimits& limits = {}, ScalingRows rows = ScalingRows::kRungs)
+      : task(std::move(ladder), 15, limits, rows),
         history(task.NewHistory()),
         replicas(task.ladder().workloads(), 3) {
     for (const double rate : rates) See(rate);
@@ -65,7 +66,7 @@ struct Running {
   }
 
   GraphBatch Encoded() const {
-    GraphBatch batch{.widths = ScalingTask::kWidths};
+    GraphBatch batch{.widths = ScalingTask::Widths(task.rows())};
     task.Encode(history, space, &batch);
     return batch;
   }
@@ -151,6 +152,65 @@ TEST(ScalingTask, RelabellingWorkloadsRelabelsTheAnswer) {
     moved.task.Decode(moved.space, choice, second);
     for (int i = 0; i < 4; ++i) EXPECT_EQ(first[1 + i], second[1 + order[i]]);
   }
+}
+
+// A row a workload that is scaled, in the order of the application, and who calls whom.
+TEST(ScalingTask, CallGraphShowsWhatTheModelBelievesOfEachWorkload) {
+  const Running running(LadderOf(), {40, 42, 44, 47}, {}, ScalingRows::kCallGraph);
+  const CapacityLadder& ladder = running.task.ladder();
+  const ServedApplication& application = ladder.application();
+  const GraphBatch batch = running.Encoded();
+  const auto& features = ScalingTask::Features(ScalingRows::kCallGraph).workload;
+  ASSERT_EQ(batch.workload_begin, (std::vector<int32_t>{0, 4}));
+  ASSERT_EQ(batch.calls.size(), 3u);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(batch.calls[i].a, i);
+    EXPECT_EQ(batch.calls[i].b, i + 1);
+    EXPECT_FLOAT_EQ(batch.calls[i].weight, 1);  // All calls of the callee come from there.
+  }
+  const std::vector<double> demand_s = application.DemandS();
+  double shares = 0;
+  for (int w = 1; w <= 4; ++w) {
+    const float* row = batch.workloads.data() + static_cast<ptrdiff_t>(w - 1) * 16;
+    const auto seen = [&](std::string_view name) {
+      const int feature = FeatureAt(features, name);
+      return row[feature] * features[feature].scale;
+    };
+    const int needed = ladder.Replicas(running.space.needed_rung)[w];
+    EXPECT_NEAR(
+        seen("use_needed"),
+        running.history.far_per_s() * demand_s[w] / (application.workloads[w].slots * needed),
+        1e-4);
+    EXPECT_NEAR(seen("grain"), 1.0 / needed, 1e-5);
+    EXPECT_EQ(seen("is_entry"), w == 1);
+    shares += seen("cost_share");
+  }
+  EXPECT_GT(shares, 0.9);  // The client has a pod that is not scaled.
+  EXPECT_LE(shares, 1.0001);
+}
+
+TEST(ScalingTask, RelabellingWorkloadsRelabelsTheCallGraph) {
+  const std::vector<int> order = {2, 0, 3, 1};
+  const std::vector<double> rates = {30, 34, 38, 43};
+  const GraphBatch a = Running(LadderOf(), rates, {}, ScalingRows::kCallGraph).Encoded();
+  const GraphBatch b = Running(LadderOf(order), rates, {}, ScalingRows::kCallGraph).Encoded();
+  for (int i = 0; i < 4; ++i) {
+    for (int c = 0; c < 16; ++c)
+      EXPECT_NEAR(a.workloads[i * 16 + c], b.workloads[order[i] * 16 + c], 1e-4) << i << " " << c;
+  }
+  std::set<std::pair<int, int>> calls;
+  for (const GraphEdge& edge : b.calls) calls.insert({edge.a, edge.b});
+  for (const GraphEdge& edge : a.calls) EXPECT_TRUE(calls.contains({order[edge.a], order[edge.b]}));
+}
+
+TEST(ScalingTask, RungsAloneAreTheSameWhetherTheCallGraphIsShown) {
+  const GraphBatch with = Running(LadderOf(), {40, 41}, {}, ScalingRows::kCallGraph).Encoded();
+  const GraphBatch without = Running(LadderOf(), {40, 41}).Encoded();
+  EXPECT_TRUE(with.candidates == without.candidates);
+  EXPECT_TRUE(with.context == without.context);
+  EXPECT_TRUE(without.workloads.empty());
+  EXPECT_TRUE(without.calls.empty());
+  EXPECT_NE(ScalingTask::FeatureHash(), ScalingTask::FeatureHash(ScalingRows::kCallGraph));
 }
 
 TEST(ScalingTask, DecodeStaysWithinBoundsAndQuota) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,8 @@ class ReferenceNet {
 
   Row& parameters() { return p_; }
 
-  Outputs Forward(const GraphBatch& batch, int sample) const {
+  // `memory`: what is remembered before, then after; of a net that remembers.
+  Outputs Forward(const GraphBatch& batch, int sample, Row* memory = nullptr) const {
     const auto at = static_cast<size_t>(sample);
     const Table x = Slice(batch.candidates, batch.candidate_begin, at, batch.widths.candidate);
     Table n = Slice(batch.nodes, batch.node_begin, at, batch.widths.node);
@@ -63,7 +65,11 @@ class ReferenceNet {
         pooled.insert(pooled.end(), part.begin(), part.end());
     }
     pooled.insert(pooled.end(), g.begin(), g.end());
-    const Row context = Relu(Dense(pooled, "context.weight", "context.bias"));
+    Row context = Relu(Dense(pooled, "context.weight", "context.bias"));
+    if (memory != nullptr) {
+      *memory = Remembered(context, *memory);
+      context = Add(context, *memory);
+    }
     Outputs outputs;
     for (size_t i = 0; i < x.size(); ++i) {
       const Row hidden =
@@ -142,32 +148,135 @@ class ReferenceNet {
     return largest;
   }
 
+  // A gated recurrent unit, element by element.
+  Row Remembered(const Row& x, const Row& m) const {
+    const size_t h = x.size();
+    const Row seen = Dense(x, "memory.input", "memory.bias"), kept = Dense(m, "memory.recurrent");
+    const auto logistic = [](double a) { return 1 / (1 + std::exp(-a)); };
+    Row reset(h);
+    for (size_t j = 0; j < h; ++j) reset[j] = logistic(seen[h + j] + kept[h + j]) * m[j];
+    const Row candidate = Dense(reset, "memory.candidate");
+    Row next(h);
+    for (size_t j = 0; j < h; ++j) {
+      const double z = logistic(seen[j] + kept[j]);
+      next[j] = (1 - z) * m[j] + z * std::tanh(seen[2 * h + j] + candidate[j]);
+    }
+    return next;
+  }
+
+  // An edge as one relation sees it: row i of the listeners hears row j of the sources.
+  struct Hears {
+    size_t i, j;
+    double weight;
+  };
+
+  static Row Joined(const std::vector<Row>& parts) {
+    Row row;
+    for (const Row& part : parts) row.insert(row.end(), part.begin(), part.end());
+    return row;
+  }
+
+  // d of both ends of each edge; the ends are rows of one table, or of two.
+  static std::vector<Hears> Normalised(std::vector<Hears> edges, size_t i_rows, size_t j_rows,
+                                       bool one_table) {
+    Row i_degree(i_rows, 1), j_degree(j_rows, 1);
+    for (const Hears& edge : edges) {
+      i_degree[edge.i] += edge.weight;
+      (one_table ? i_degree : j_degree)[edge.j] += edge.weight;
+    }
+    for (Hears& edge : edges) {
+      edge.weight /= std::sqrt(i_degree[edge.i] * (one_table ? i_degree : j_degree)[edge.j]);
+    }
+    return edges;
+  }
+
+  Table Sums(const std::vector<Hears>& edges, size_t rows, const Table& sources) const {
+    Table messages(rows, Row(Z(net_.shape().hidden)));
+    for (const Hears& edge : edges) {
+      for (size_t c = 0; c < messages[edge.i].size(); ++c)
+        messages[edge.i][c] += edge.weight * sources[edge.j][c];
+    }
+    return messages;
+  }
+
+  // GATv2 row by row, head by head.
+  Table Attended(const std::vector<Hears>& edges, const Table& listeners, const Table& sources,
+                 const std::string& name) const {
+    Table messages(listeners.size(), Row(Z(net_.shape().hidden)));
+    for (size_t i = 0; i < listeners.size(); ++i) {
+      const Row own = Dense(listeners[i], name + ".listener");
+      for (size_t head = 0; head < messages[i].size(); head += 16) {
+        Row weights;
+        Table values;
+        double sum = 0;
+        for (const Hears& edge : edges) {
+          if (edge.i != i) continue;
+          values.push_back(Dense(sources[edge.j], name + ".source"));
+          double score = 0;
+          for (size_t c = head; c < head + 16; ++c) {
+            const double z = values.back()[c] + own[c] + edge.weight * P(name + ".edge")[c];
+            score += P(name + ".score")[c] * (z > 0 ? z : 0.2 * z);
+          }
+          weights.push_back(std::exp(score));
+          sum += weights.back();
+        }
+        for (size_t e = 0; e < weights.size(); ++e) {
+          for (size_t c = head; c < head + 16; ++c)
+            messages[i][c] += weights[e] / sum * values[e][c];
+        }
+      }
+    }
+    return messages;
+  }
+
   void PassMessages(const GraphBatch& batch, size_t sample, const std::string& round, Table* nodes,
                     Table* workloads) const {
     const Table n = *nodes, s = *workloads;
-    const size_t h = Z(net_.shape().hidden);
-    const auto widen = [h](Row row, size_t parts) {
-      row.resize(h * parts);
-      return row;
-    };
-    const auto add = [h](Row* to, size_t part, double weight, const Row& from) {
-      for (size_t j = 0; j < h; ++j) (*to)[part * h + j] += weight * from[j];
-    };
-    for (Row& row : *nodes) row = widen(row, 2);
-    for (Row& row : *workloads) row = widen(row, 4);
+    std::vector<Hears> hosts, hosted, callers, callees;
     for (int i = batch.placement_begin[sample]; i < batch.placement_begin[sample + 1]; ++i) {
       const GraphEdge& edge = batch.placements[Z(i)];
-      add(&(*nodes)[Z(edge.a)], 1, edge.weight, s[Z(edge.b)]);
-      add(&(*workloads)[Z(edge.b)], 1, edge.weight, n[Z(edge.a)]);
+      hosts.push_back({Z(edge.a), Z(edge.b), edge.weight});
+      hosted.push_back({Z(edge.b), Z(edge.a), edge.weight});
     }
     for (int i = batch.call_begin[sample]; i < batch.call_begin[sample + 1]; ++i) {
       const GraphEdge& edge = batch.calls[Z(i)];
-      add(&(*workloads)[Z(edge.b)], 2, edge.weight, s[Z(edge.a)]);
-      add(&(*workloads)[Z(edge.a)], 3, edge.weight, s[Z(edge.b)]);
+      callers.push_back({Z(edge.b), Z(edge.a), edge.weight});
+      callees.push_back({Z(edge.a), Z(edge.b), edge.weight});
     }
-    for (Row& row : *nodes) row = Relu(Dense(row, round + ".node.weight", round + ".node.bias"));
-    for (Row& row : *workloads)
-      row = Relu(Dense(row, round + ".workload.weight", round + ".workload.bias"));
+    const Encoder encoder = net_.shape().encoder;
+    if (encoder == Encoder::kGcn) {
+      hosts = Normalised(hosts, n.size(), s.size(), false);
+      hosted = Normalised(hosted, s.size(), n.size(), false);
+      callers = Normalised(callers, s.size(), s.size(), true);
+      callees = Normalised(callees, s.size(), s.size(), true);
+    }
+    const auto messages = [&](const std::vector<Hears>& edges, const Table& listeners,
+                              const Table& sources, const char* name) {
+      return encoder == Encoder::kGatv2 ? Attended(edges, listeners, sources, round + "." + name)
+                                        : Sums(edges, listeners.size(), sources);
+    };
+    Table from_hosts = messages(hosts, n, s, "hosts"),
+          from_hosted = messages(hosted, s, n, "hosted"),
+          from_callers = messages(callers, s, s, "callers"),
+          from_callees = messages(callees, s, s, "callees");
+    const auto next = [&](const Row& x, std::vector<Row> parts, const std::string& table) {
+      if (encoder == Encoder::kMlp) parts = {x};
+      return Relu(Dense(Joined(parts), round + table + ".weight", round + table + ".bias"));
+    };
+    const bool by_sets = encoder == Encoder::kDeepSets;
+    for (size_t i = 0; i < n.size(); ++i) {
+      (*nodes)[i] = next(n[i],
+                         by_sets ? std::vector<Row>{n[i], Mean(n), Mean(s)}
+                                 : std::vector<Row>{n[i], from_hosts[i]},
+                         ".node");
+    }
+    for (size_t i = 0; i < s.size(); ++i) {
+      (*workloads)[i] =
+          next(s[i],
+               by_sets ? std::vector<Row>{s[i], Mean(s), Mean(n)}
+                       : std::vector<Row>{s[i], from_hosted[i], from_callers[i], from_callees[i]},
+               ".workload");
+    }
   }
 
   const CandidateNet& net_;
