@@ -78,7 +78,8 @@ std::shared_ptr<const CapacityLadder> NeuralScaling::LadderOf(
   const std::lock_guard lock(mutex_);
   const auto is_known = [&](const ServedApplication& known) {
     return known.calls == application.calls && known.workloads == application.workloads &&
-           known.service_ms == application.service_ms && known.network_ms == application.network_ms;
+           known.service_ms == application.service_ms &&
+           known.network_ms == application.network_ms && known.limits == application.limits;
   };
   if (ladder_ == nullptr || !is_known(ladder_->application())) {
     ladder_ = std::make_shared<const CapacityLadder>(
