@@ -170,6 +170,11 @@ class Figures:
         self.row("environment with encoding, random moves, steps/s on one core",
                  f"{self.bench('env')['steps_per_second_per_core']:,.0f}", "≥ 500 k", "≥ 1 M", "`bench env`")
 
+        scaling = json.loads(self.run("bench", "env", "--task", "scaling", "-o", "json"))["env"]
+        self.row("scaling environment with encoding, steps/s on one core",
+                 f"{scaling['steps_per_second_per_core']:,.0f}, at random {scaling['random_steps_per_second_per_core']:,.0f}",
+                 "≥ 200 k", "≥ 500 k", "`bench env --task scaling`")
+
     def training(self):
         result = self.bench("train")
         self.row(f"PPO training, environment steps/s on {result['threads']} threads",

@@ -680,6 +680,11 @@ class BadInput(Cli):
         for more, says in ((("--violations", "lots"), "1%"), (("--episodes", "15"), "16"), (("--load", "stedy"), "steady")):
             self.refuse("calibrate", small, "--policy", "hpa", "-o", "x.yaml", *more, says=says)
         self.refuse("calibrate", small, "--policy", "keda", "-o", "x.yaml", says="hpa")
+        table = self.succeed("calibrate", small, "--policy", "mpc", *options[2:], "-o", "mpc.yaml")
+        self.assertIn("24 settings", table)
+        done = self.run_cli("evaluate", small, *evaluate[:-1], "hold,ahead=mpc:mpc.yaml")
+        self.assertIn(done.returncode, (0, 3), done.stderr)
+        self.refuse("evaluate", small, *evaluate[:-1], "hold,hpa:mpc.yaml", says="mpc:mpc.yaml")
         self.refuse("calibrate", small, "--policy", "hpa", "-o", "no/x.yaml", says="no folder")
         self.refuse("calibrate", SCENARIO, "--policy", "hpa", "-o", "x.yaml", says="has no `load`")
 
@@ -725,12 +730,12 @@ class BadInput(Cli):
         self.write("small.yaml", re.sub(r"duration: 1h", "duration: 2m", text))
         experiment = self.write("e.yaml", "experiment: e\ntask: scaling\nscenarios: [small.yaml]\nloads: [steady, ramp]\n"
                                 "violations: 0.02\nepisodes: 3\ncalibrate: {episodes: 16}\ntrain: {steps: 4096, seeds: 2}\n"
-                                "policies: [hold, hpa=calibrated, learned=trained]\n")
+                                "policies: [mpc=calibrated-mpc, hpa=calibrated, learned=trained]\n")
         table = self.succeed("experiment", experiment, "-d", "one", "--threads", "1")
         self.assertRegex(table, "steady +hpa +core_hours")
         report = json.loads((self.folder / "one/report.json").read_text(encoding="utf-8"))["comparisons"]
         self.assertEqual({(pair["load"], pair["baseline"], pair["metric"]) for pair in report},
-                         {(load, baseline, metric) for load in ("steady", "ramp") for baseline in ("hold", "hpa")
+                         {(load, baseline, metric) for load in ("steady", "ramp") for baseline in ("mpc", "hpa")
                           for metric in ("core_hours", "violations", "changes")})
         for pair in report:
             low, high = pair["difference_ci95"]

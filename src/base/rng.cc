@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/normals.h"
 
 // Fused multiply-adds round once where two operations round twice; with them results would depend
 // on the CPU.
@@ -47,7 +48,9 @@ double PortableLog(double x) {
 // "Algorithm AS 241: The percentage points of the normal distribution", Applied Statistics 37
 // (1988), routine PPND16. Three rational functions: of the middle, of the tails, and of the far
 // tails.
-double NormalQuantile(double p) {
+constexpr double kMiddle = 0.425;  // Of p - 1/2, on both sides.
+
+double MiddleQuantile(double q) {
   constexpr double kMiddleTop[] = {3.3871328727963666080e0,  1.3314166789178437745e+2,
                                    1.9715909503065514427e+3, 1.3731693765509461125e+4,
                                    4.5921953931549871457e+4, 6.7265770927008700853e+4,
@@ -60,6 +63,11 @@ double NormalQuantile(double p) {
                                       3.9307895800092710610e+4,
                                       2.8729085735721942674e+4,
                                       5.2264952788528545610e+3};
+  const double r = kMiddle * kMiddle - q * q;
+  return q * Polynomial(kMiddleTop, r) / Polynomial(kMiddleBottom, r);
+}
+
+double TailQuantile(double p) {
   constexpr double kTailTop[] = {1.42343711074968357734e0,  4.63033784615654529590e0,
                                  5.76949722146069140550e0,  3.64784832476320460504e0,
                                  1.27045825245236838258e0,  2.41780725177450611770e-1,
@@ -85,15 +93,14 @@ double NormalQuantile(double p) {
                                    1.42151175831644588870e-7,
                                    2.04426310338993978564e-15};
   const double q = p - 0.5;
-  if (std::fabs(q) <= 0.425) {
-    const double r = 0.180625 - q * q;
-    return q * Polynomial(kMiddleTop, r) / Polynomial(kMiddleBottom, r);
-  }
   const double r = std::sqrt(-PortableLog(q < 0 ? p : 1 - p));
   const double x = r <= 5 ? Polynomial(kTailTop, r - 1.6) / Polynomial(kTailBottom, r - 1.6)
                           : Polynomial(kFarTop, r - 5) / Polynomial(kFarBottom, r - 5);
   return q < 0 ? -x : x;
 }
+
+// Odd multiples of 2^-54: never 0 or 1, and as likely on both sides of the middle.
+double ShareOf(uint64_t word) { return (static_cast<double>(word >> 11) + 0.5) * 0x1p-53; }
 
 }  // namespace
 
@@ -118,8 +125,21 @@ int Rng::Between(int low, int high) {
 }
 
 double Rng::Normal() {
-  // Odd multiples of 2^-54: never 0 or 1, and as likely on both sides of the middle.
-  return NormalQuantile((static_cast<double>(Next64() >> 11) + 0.5) * 0x1p-53);
+  const double p = ShareOf(Next64()), q = p - 0.5;
+  return std::fabs(q) <= kMiddle ? MiddleQuantile(q) : TailQuantile(p);
+}
+
+// All as if they were in the middle, which is done many at once; then the others.
+void NormalsOf(std::span<const uint64_t> words, std::span<double> normals) {
+  CHECK_EQ(words.size(), normals.size());
+  const size_t count = words.size();
+  for (size_t i = 0; i < count; ++i) normals[i] = ShareOf(words[i]) - 0.5;
+  double* const at = normals.data();
+  for (size_t i = 0; i < count; ++i) at[i] = MiddleQuantile(at[i]);
+  for (size_t i = 0; i < count; ++i) {
+    const double p = ShareOf(words[i]);
+    if (std::fabs(p - 0.5) > kMiddle) at[i] = TailQuantile(p);
+  }
 }
 
 }  // namespace rudderfish

@@ -9,6 +9,8 @@
 #include <set>
 #include <vector>
 
+#include "base/normals.h"
+
 namespace rudderfish {
 namespace {
 
@@ -172,6 +174,17 @@ TEST(Rng, NormalInvertsTheCumulativeFunction) {
     const double tail = std::min(p, 1 - p);
     ASSERT_NEAR(0.5 * std::erfc(std::fabs(x) / std::sqrt(2.0)) / tail, 1, 1e-13) << x;
     ASSERT_EQ(x < 0, p < 0.5);
+  }
+}
+
+TEST(Rng, NormalsAreTheSameOneByOneAndTogether) {
+  Rng one(7, 2), words(7, 2);
+  for (const size_t count : {1U, 64U, 1001U}) {
+    std::vector<uint64_t> drawn(count);
+    for (uint64_t& word : drawn) word = words.Next64();
+    std::vector<double> normals(count);
+    NormalsOf(drawn, normals);
+    for (const double normal : normals) EXPECT_EQ(normal, one.Normal());
   }
 }
 

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/files.h"
 #include "cli/measures.h"
+#include "cli/scaling_options.h"
 #include "cli/terminal.h"
 #include "cli/text_table.h"
 #include "evaluation/problem.h"
@@ -28,7 +29,11 @@ constexpr const char* kScenarios[] = {
     "scenarios/continuum-1000x10000.yaml"};
 constexpr int kDecisionsMin = 5;
 
+constexpr std::string_view kTasks[] = {"migration", "scaling"};
+constexpr const char* kServedScenario = "scenarios/online-boutique.yaml";
+
 struct BenchOptions {
+  bool scales = false;
   std::optional<std::string> policy;
   double seconds = 3;
   int threads = 1;
@@ -46,7 +51,28 @@ Result<TrainingWorlds> WorldsOf(const Problem& problem) {
   return TrainingWorlds::Make(scenarios);
 }
 
+// Scaling, under all loads of a scenario.
+Result<Measured> BenchScalingEnv(const BenchOptions& options) {
+  TRY_ASSIGN(Scenario scenario, LoadServedScenario(options.scenarios[0]));
+  const std::shared_ptr<const Scenario> scenarios[] = {
+      std::make_shared<const Scenario>(std::move(scenario))};
+  TRY_ASSIGN(const TrainingWorlds worlds,
+             TrainingWorlds::Make(scenarios, 0, options.threads, ScalingTraining()));
+  const double advised = MeasureScalingStepsPerSecond(*worlds.first().scaling, scenarios[0]->seed,
+                                                      options.seconds / 2);
+  const double random =
+      MeasureEnvStepsPerSecond(worlds.list(), scenarios[0]->seed, options.seconds / 2);
+  return Measured{
+      .json = {{"steps_per_second_per_core", advised},
+               {"random_steps_per_second_per_core", random}},
+      .text = fmt::format(
+          "{}: {} steps of scaling a second on one core as the Model advises, {} at "
+          "random; all loads, features included\n",
+          scenarios[0]->name, Grouped(std::llround(advised)), Grouped(std::llround(random)))};
+}
+
 Result<Measured> BenchEnv(const BenchOptions& options) {
+  if (options.scales) return BenchScalingEnv(options);
   TRY_ASSIGN(const Problem problem, Problem::Open(options.scenarios[0]));
   TRY_ASSIGN(const TrainingWorlds worlds, WorldsOf(problem));
   const double rate =
@@ -153,8 +179,19 @@ Result<BenchOptions> OptionsOf(const Arguments& arguments, std::string_view part
   BenchOptions options{.policy = arguments.Text("policy")};
   TRY_ASSIGN(options.seconds, arguments.Seconds("time", part == "scale" ? 10 : 3));
   TRY_ASSIGN(options.threads, ThreadsOf(arguments));
+  if (arguments.Has("task")) {
+    TRY_ASSIGN(const int task, OfOption("task", ChoiceOf(*arguments.Text("task"), kTasks)));
+    options.scales = kTasks[task] == "scaling";
+  }
+  if (options.scales && part != "env")
+    return Invalid("--task scaling: only `bench env` measures it, not `bench {}`", part);
   if (const auto scenario = arguments.Text("scenario")) {
     options.scenarios = {*scenario};
+    return options;
+  }
+  if (options.scales) {
+    TRY_ASSIGN(std::filesystem::path path, ShippedFile(kServedScenario));
+    options.scenarios = {std::move(path)};
     return options;
   }
   const bool all = part == "scale";
@@ -199,7 +236,9 @@ CommandSpec BenchCommand() {
           .summary = "how fast this machine steps, trains and decides",
           .operands = {{.name = "env|train|decide|kernel|scale"}},
           .options = {{"--scenario", "FILE",
-                       "the shipped continuum-7x21 by default; scale takes all five"},
+                       "the shipped continuum-7x21 by default, online-boutique of scaling; scale "
+                       "takes all five"},
+                      {"--task", "migration|scaling", "of env; migration by default"},
                       {"--policy", "RUN", "whose network decides; the shipped one by default"},
                       {"--time", "DURATION", "how long to measure; 3s by default, 10s for scale"},
                       {"--threads", "N", "of train; all cores by default"},
@@ -212,7 +251,8 @@ CommandSpec BenchCommand() {
               "forward and backward, against what this core can do. scale: decisions and steps "
               "from 7 x 21 to 1,000 "
               "nodes x 10,000 pods.",
-          .examples = {"bench decide", "bench train --threads 2 --time 10s -o json"},
+          .examples = {"bench decide", "bench env --task scaling",
+                       "bench train --threads 2 --time 10s -o json"},
           .run = RunBench};
 }
 

@@ -18,7 +18,6 @@ namespace rudderfish {
 namespace {
 
 constexpr int64_t kEpisodesMin = 16, kCalibrationEpisodes = 64, kCalibrationEpisodesMax = 100'000;
-constexpr std::string_view kCalibrated[] = {"hpa"};
 constexpr int kFinalistsShown = 5;
 
 std::string CalibrationTable(const Calibration& calibration) {
@@ -45,8 +44,8 @@ std::string CalibrationTable(const Calibration& calibration) {
 Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& session) {
   TRY_ASSIGN(const int threads, ThreadsOf(arguments));
   TRY_ASSIGN(const std::string kind,
-             arguments.RequiredText("policy", "what to calibrate, which is hpa"));
-  TRY(OfOption("policy", ChoiceOf(kind, kCalibrated)));
+             arguments.RequiredText("policy", "what to calibrate: hpa or mpc"));
+  TRY_ASSIGN(const int chosen, OfOption("policy", ChoiceOf(kind, kCalibratedKinds)));
   TRY_ASSIGN(const std::string output, arguments.RequiredText("output", "the file to write"));
   TRY(CheckCanWrite(output));
   CalibrationOptions options;
@@ -55,6 +54,8 @@ Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& sessi
   TRY_ASSIGN(const int64_t episodes, arguments.Integer("episodes", kCalibrationEpisodes,
                                                        kEpisodesMin, kCalibrationEpisodesMax));
   options.episodes = static_cast<int>(episodes);
+  const auto calibrated = static_cast<CalibratedKind>(chosen);
+  options.model_share = ModelShareOf(calibrated);
   const std::string& path = arguments.operands()[0];
   TRY_ASSIGN(const Scenario scenario, LoadServedScenario(path));
   TRY_ASSIGN(const std::vector<int> loads, LoadsOf(arguments, *scenario.load));
@@ -66,12 +67,12 @@ Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& sessi
       progress.Update(fraction, text);
     };
     ThreadPool pool(threads);
-    calibration = CalibrateScaling(scenario, loads, HpaGrid(), options, &pool);
+    calibration = CalibrateScaling(scenario, loads, GridOf(calibrated), options, &pool);
   }
   calibration.sha256 = Sha256Hex(content);
   TRY(WriteFileAtomically(output, CalibrationYaml(calibration)));
   TRY(Print(CalibrationTable(calibration)));
-  Say(session, "Wrote {}; --policy hpa:{} is its best", output, output);
+  Say(session, "Wrote {}; --policy {}:{} is its best", output, kind, output);
   return ExitStatus::kDone;
 }
 
@@ -79,9 +80,9 @@ Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& sessi
 
 CommandSpec CalibrateCommand() {
   return {.name = "calibrate",
-          .summary = "find the autoscaler settings that are worth comparing with",
+          .summary = "find the settings of a policy of scaling that are worth comparing with",
           .operands = {{.name = "SCENARIO"}},
-          .options = {{"--policy", "hpa", "what to calibrate"},
+          .options = {{"--policy", "hpa|mpc", "what to calibrate"},
                       {"--load", "NAME[,...]", "for which loads together; all by default"},
                       {"--violations", "SHARE", "the limit to keep; 1% by default"},
                       {"--episodes", "N", "of each load in the last round; 64 by default"},
@@ -93,7 +94,8 @@ CommandSpec CalibrateCommand() {
               "and of calls a second, tolerances, stabilisation windows) runs on training "
               "episodes that `evaluate` never draws: all by the Model of load, the best eighth "
               "request by request on a sixteenth of them, the best of those on a fourth, the best "
-              "of these on all. The best is the cheapest that keeps the "
+              "of these on all. Of mpc it is 24 settings: prices of late requests and horizons. "
+              "The best is the cheapest that keeps the "
               "share of late or failed requests within the limit.",
           .examples = {"calibrate scenarios/redis.yaml --policy hpa --load ramp --episodes 16 -o "
                        "hpa.yaml",

@@ -22,7 +22,7 @@ namespace rudderfish {
 namespace {
 
 // Shares of a cell's progress.
-constexpr double kCalibratedShare = 0.2, kTrainedShare = 0.6;
+constexpr double kMpcShare = 0.1, kCalibratedShare = 0.25, kTrainedShare = 0.6;
 
 using Said = std::function<void(double, std::string_view)>;
 
@@ -35,6 +35,8 @@ std::vector<std::string> PoliciesOf(const ScalingCell& cell) {
     const std::string name(sign == policy.npos ? what : std::string_view(policy).substr(0, sign));
     if (what == ScalingExperiment::kCalibrated) {
       items.push_back(fmt::format("{}=hpa:{}", name, cell.calibration().string()));
+    } else if (what == ScalingExperiment::kCalibratedMpc) {
+      items.push_back(fmt::format("{}=mpc:{}", name, cell.mpc_calibration().string()));
     } else if (what == ScalingExperiment::kTrained) {
       items.push_back(fmt::format("{}={}", name, cell.training().string()));
     } else {
@@ -53,22 +55,26 @@ Result<int> LoadOf(const ScalingCell& cell, const Scenario& scenario) {
   return position;
 }
 
-Result<Calibration> Calibrate(const ScalingCell& cell, const Scenario& scenario, int load,
-                              ThreadPool* pool, const Said& progress) {
+Result<Calibration> Calibrate(const ScalingCell& cell, CalibratedKind kind,
+                              const Scenario& scenario, int load, ThreadPool* pool,
+                              const Said& progress) {
+  const std::filesystem::path file =
+      kind == CalibratedKind::kMpc ? cell.mpc_calibration() : cell.calibration();
   std::error_code ignored;
-  if (!std::filesystem::exists(cell.calibration(), ignored)) {
-    TRY(MakeDirectories(cell.calibration().parent_path()));
+  if (!std::filesystem::exists(file, ignored)) {
+    TRY(MakeDirectories(file.parent_path()));
     const ScalingExperiment& scaling = *cell.experiment->scaling;
-    Calibration calibration = CalibrateScaling(scenario, {load}, HpaGrid(),
+    Calibration calibration = CalibrateScaling(scenario, {load}, GridOf(kind),
                                                {.violations_max = scaling.violations_max,
                                                 .episodes = scaling.calibration_episodes,
+                                                .model_share = ModelShareOf(kind),
                                                 .progress = progress},
                                                pool);
     TRY_ASSIGN(const std::string content, ReadFile(cell.scenario));
     calibration.sha256 = Sha256Hex(content);
-    TRY(WriteFileAtomically(cell.calibration(), CalibrationYaml(calibration)));
+    TRY(WriteFileAtomically(file, CalibrationYaml(calibration)));
   }
-  return ReadCalibration(cell.calibration(), cell.scenario);
+  return ReadCalibration(file, cell.scenario);
 }
 
 Result<void> Train(const ScalingCell& cell, const Calibration& calibration, const Session& session,
@@ -101,7 +107,8 @@ Result<void> CheckScalingCell(const ScalingCell& cell) {
   std::vector<std::string> fixed;
   for (const std::string& policy : cell.experiment->policies) {
     const std::string_view what = std::string_view(policy).substr(policy.find('=') + 1);
-    if (what != ScalingExperiment::kCalibrated && what != ScalingExperiment::kTrained)
+    if (what != ScalingExperiment::kCalibrated && what != ScalingExperiment::kCalibratedMpc &&
+        what != ScalingExperiment::kTrained)
       fixed.push_back(policy);
   }
   TRY(ScalingPoliciesOf(fixed, cell.scenario));
@@ -114,11 +121,19 @@ Result<void> RunScalingCell(const ScalingCell& cell, const std::filesystem::path
   TRY_ASSIGN(const int load, LoadOf(cell, scenario));
   const Experiment& experiment = *cell.experiment;
   const bool trains = experiment.Names(ScalingExperiment::kTrained);
+  if (experiment.Names(ScalingExperiment::kCalibratedMpc)) {
+    TRY(Calibrate(cell, CalibratedKind::kMpc, scenario, load, pool,
+                  [&](double fraction, std::string_view text) {
+                    progress(kMpcShare * fraction, fmt::format("calibrating mpc, {}", text));
+                  }));
+  }
   if (trains || experiment.Names(ScalingExperiment::kCalibrated)) {
     TRY_ASSIGN(const Calibration calibration,
-               Calibrate(cell, scenario, load, pool, [&](double fraction, std::string_view text) {
-                 progress(kCalibratedShare * fraction, fmt::format("calibrating, {}", text));
-               }));
+               Calibrate(cell, CalibratedKind::kHpa, scenario, load, pool,
+                         [&](double fraction, std::string_view text) {
+                           progress(kMpcShare + (kCalibratedShare - kMpcShare) * fraction,
+                                    fmt::format("calibrating hpa, {}", text));
+                         }));
     if (trains) {
       TRY(Train(cell, calibration, session, pool->size(),
                 [&](double fraction, std::string_view text) {

@@ -27,6 +27,9 @@ struct ScalingCell {
   std::filesystem::path calibration() const {
     return folder / "calibrated" / (cell.name + ".yaml");
   }
+  std::filesystem::path mpc_calibration() const {
+    return folder / "calibrated" / (cell.name + ".mpc.yaml");
+  }
   std::filesystem::path training() const { return folder / "trained" / cell.name; }
 };
 

@@ -21,13 +21,28 @@
 namespace rudderfish {
 namespace {
 
-constexpr std::string_view kHpaFile = "hpa:";
+// hpa:FILE.yaml or mpc:FILE.yaml: of which kind; kNone for all else.
+int CalibratedFileOf(std::string_view spec) {
+  for (int kind = 0; kind < static_cast<int>(std::size(kCalibratedKinds)); ++kind) {
+    const std::string_view name = kCalibratedKinds[kind];
+    if (spec.ends_with(".yaml") && spec.starts_with(name) && spec[name.size()] == ':') return kind;
+  }
+  return kNone;
+}
+
+std::string FileWithin(const std::string& spec) { return spec.substr(spec.find(':') + 1); }
 
 // The spec itself, or what the file that it names thinks best.
 Result<std::string> SettingOf(const std::string& spec, const std::filesystem::path& scenario) {
-  if (!spec.starts_with(kHpaFile) || !spec.ends_with(".yaml")) return spec;
-  TRY_ASSIGN(const Calibration calibration,
-             ReadCalibration(spec.substr(kHpaFile.size()), scenario));
+  const int kind = CalibratedFileOf(spec);
+  if (kind == kNone) return spec;
+  const std::string file = FileWithin(spec);
+  TRY_ASSIGN(const Calibration calibration, ReadCalibration(file, scenario));
+  const int found = static_cast<int>(calibration.kind());
+  if (found != kind) {
+    return Invalid("{}: has settings of {}, not of {}: {}:{}", file, kCalibratedKinds[found],
+                   kCalibratedKinds[kind], kCalibratedKinds[found], file);
+  }
   return calibration.finalists[0].policy;
 }
 
@@ -118,8 +133,7 @@ std::vector<std::filesystem::path> ScalingFilesOf(const std::vector<std::string>
   std::vector<std::filesystem::path> files;
   for (const std::string& item : items) {
     const std::string setting = item.substr(item.find('=') + 1);
-    if (setting.starts_with(kHpaFile) && setting.ends_with(".yaml"))
-      files.emplace_back(setting.substr(kHpaFile.size()));
+    if (CalibratedFileOf(setting) != kNone) files.emplace_back(FileWithin(setting));
     for (const std::string& member : MembersOf(setting)) {
       if (!IsScalingRun(member)) continue;
       const Result<std::filesystem::path> checkpoint = CheckpointOf(member);

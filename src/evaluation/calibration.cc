@@ -78,6 +78,15 @@ std::vector<std::string> HpaGrid() {
   return grid;
 }
 
+std::vector<std::string> MpcGrid() {
+  std::vector<std::string> grid;
+  for (const char* horizon : {"60s", "90s", "150s"}) {
+    for (const char* price : {"0.03", "0.05", "0.1", "0.2", "0.5", "2", "8", "32"})
+      grid.push_back(fmt::format("mpc:price={}:horizon={}", price, horizon));
+  }
+  return grid;
+}
+
 Calibration CalibrateScaling(const Scenario& scenario, const std::vector<int>& loads,
                              const std::vector<std::string>& grid,
                              const CalibrationOptions& options, ThreadPool* pool) {
@@ -91,6 +100,7 @@ Calibration CalibrateScaling(const Scenario& scenario, const std::vector<int>& l
   std::vector<std::string> settings = grid;
   constexpr int kShares[] = {1, 16, 4, 1};  // Of the episodes, a round; the first on the Model.
   constexpr int kRounds = std::size(kShares);
+  constexpr size_t kFewestLeft[] = {6, 3, 2};
   for (int round = 0; round < kRounds; ++round) {
     const auto progress = [&](double fraction) {
       if (options.progress) {
@@ -98,11 +108,13 @@ Calibration CalibrateScaling(const Scenario& scenario, const std::vector<int>& l
       }
     };
     calibration.finalists =
-        RaceRound(scenario, loads, settings, options.episodes / kShares[round], options,
+        RaceRound(scenario, loads, settings,
+                  options.episodes / (round == 0 ? options.model_share : kShares[round]), options,
                   round == 0 ? ScalingGround::kModel : ScalingGround::kRequests, progress, pool);
     if (round + 1 == kRounds) break;
     const size_t share = round == 0 ? 8 : 4;
-    const size_t left = std::max<size_t>(1, (settings.size() + share - 1) / share);
+    const size_t left = std::min(
+        settings.size(), std::max((settings.size() + share - 1) / share, kFewestLeft[round]));
     settings.clear();
     for (size_t i = 0; i < left; ++i) settings.push_back(calibration.finalists[i].policy);
   }
@@ -112,7 +124,7 @@ Calibration CalibrateScaling(const Scenario& scenario, const std::vector<int>& l
 std::string CalibrationYaml(const Calibration& calibration) {
   YamlWriter out;
   out.Comment(
-      "Settings of a HorizontalPodAutoscaler, the best first: the cheapest that keeps violations\n"
+      "Settings of a policy of scaling, the best first: the cheapest that keeps violations\n"
       "within the limit. core_hours are those of one episode, summed over loads.");
   out.Field("rudderfish", kCalibrationFormat);
   out.Field("scenario", calibration.scenario);

@@ -12,12 +12,12 @@
 #include "base/yaml.h"
 #include "scenario/scenario.h"
 
-// The HorizontalPodAutoscaler that is worth comparing with: of a fixed grid of settings, the
-// cheapest that keeps violations below a limit, found on training episodes.
+// The HorizontalPodAutoscaler, or the look-ahead, that is worth comparing with: of a fixed grid of
+// settings, the cheapest that keeps violations below a limit, found on training episodes.
 //
-// The settings race: all of them run the episodes on the Model of load; of these the best eighth a
-// sixteenth of the episodes on the event simulator, the best quarter of those a fourth, the best of
-// these all. One setting is "better" if its share of violations is within the limit and the other's
+// The settings race: all of them run the episodes on the Model of load; of these the best eighth, of
+// few settings the best six, a sixteenth of the episodes on the event simulator, the best quarter of
+// those, or three, a fourth, the best of these, two at least, all. One setting is "better" if its share of violations is within the limit and the other's
 // is not; of two within, the cheaper; of two beyond, that with fewer.
 
 namespace rudderfish {
@@ -25,13 +25,27 @@ namespace rudderfish {
 // By CPU: 6 targets x 3 tolerances x 2 up x 4 down windows; by calls a second, as KEDA scales: 7
 // shares of what a pod serves x 2 x 4. As MakeScalingPolicy reads them.
 std::vector<std::string> HpaGrid();
+// 8 prices x 3 horizons of mpc.
+std::vector<std::string> MpcGrid();
+
+// What can be calibrated.
+enum class CalibratedKind { kHpa, kMpc };
+inline constexpr std::string_view kCalibratedKinds[] = {"hpa", "mpc"};
+inline std::vector<std::string> GridOf(CalibratedKind kind) {
+  return kind == CalibratedKind::kMpc ? MpcGrid() : HpaGrid();
+}
 
 struct CalibrationOptions {
   double violations_max = 0.01;  // Of all requests of all loads.
   int episodes = 64;             // Of each load, in the last round; at least 16.
+  int model_share = 1;           // Of these one of so many is run on the Model. 4 suits kMpc, whose
+                                 // look-ahead takes longer than the Model does.
   uint64_t seed = 1;
   std::function<void(double fraction, std::string_view text)> progress;  // May be empty.
 };
+
+// What CalibrationOptions::model_share is to be.
+constexpr int ModelShareOf(CalibratedKind kind) { return kind == CalibratedKind::kMpc ? 4 : 1; }
 
 struct CalibratedSetting {
   std::string policy;
@@ -51,6 +65,9 @@ struct Calibration {
   uint64_t seed = 0;
   std::vector<CalibratedSetting> finalists;  // The best first; at least one.
 
+  CalibratedKind kind() const {
+    return finalists[0].policy.starts_with("mpc") ? CalibratedKind::kMpc : CalibratedKind::kHpa;
+  }
   bool keeps_limit() const { return finalists[0].violation_share <= violations_max; }
   bool operator==(const Calibration&) const = default;
 };

@@ -37,7 +37,7 @@
 //   violations: 0.01
 //   calibrate: {episodes: 64}
 //   train: {steps: 1000000, seeds: 5}
-//   policies: [hold, hpa=calibrated, learned=trained]
+//   policies: [hold, mpc=calibrated-mpc, hpa=calibrated, learned=trained]
 
 namespace rudderfish {
 
@@ -53,8 +53,10 @@ struct ScalingExperiment {
   int64_t train_steps = 1'000'000;
   int train_seeds = 5;
 
-  // What stands for the autoscaler that is calibrated, and for the networks that are trained.
-  static constexpr std::string_view kCalibrated = "calibrated", kTrained = "trained";
+  // What stands for the autoscaler and the look-ahead that are calibrated, and for the networks that
+  // are trained.
+  static constexpr std::string_view kCalibrated = "calibrated", kCalibratedMpc = "calibrated-mpc",
+                                    kTrained = "trained";
 };
 
 struct Experiment {

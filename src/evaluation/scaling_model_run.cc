@@ -4,6 +4,7 @@
 
 #include "base/rng.h"
 #include "evaluation/scaling_run.h"
+#include "model/scaling_limits.h"
 
 // Episodes of scaling on the Model of load. What samples show has the noise of counting that the
 // event simulator has by itself: autoscalers act on it.
@@ -127,15 +128,18 @@ ScalingFigures RunScalingOnModel(const ScalingPolicy& policy, const Load& load,
     true_rates.push_back(curve.MeanOf(i * interval_s, (i + 1) * interval_s));
   model->Start(start.ReplicasFor(curve));
   ModelSampler sampler(*model, seed, interval_ns);
-  std::vector<int> replicas(application.workloads.size(), 0);
+  std::vector<int> replicas(application.workloads.size(), 0), now = replicas;
+  LimitKeeper limits(application);
   int changes = 0;
   for (int i = 0; i < intervals; ++i) {
     sampler.Advance(curve, i * interval_s, model);
     if (i + 1 == intervals) break;
     ScalingQuestion question = sampler.Look(*model, i);
     question.true_rates = true_rates;
-    for (size_t w = 0; w < replicas.size(); ++w) replicas[w] = question.workloads[w].replicas;
+    for (size_t w = 0; w < replicas.size(); ++w) now[w] = question.workloads[w].replicas;
+    replicas = now;
     policy.Decide(question, memory.get(), replicas);
+    limits.Mend((i + 1) * interval_s, now, replicas);
     for (WorkloadId w = 0; w < application.workload_count(); ++w) {
       if (!application.workloads[w].scaled || replicas[w] == model->replicas(w)) continue;
       model->SetReplicas(w, replicas[w]);

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/check.h"
+#include "model/scaling_limits.h"
 
 namespace rudderfish {
 namespace {
@@ -158,7 +159,8 @@ ScalingFigures RunScaling(const ScalingPolicy& policy, const Load& load,
     true_rates.push_back(curve->MeanOf(i * interval_s, (i + 1) * interval_s));
   const std::span<const int> begin = start.ReplicasFor(*curve);
   simulator->Start(std::move(curve), seed, begin);
-  std::vector<int> replicas(application.workloads.size(), 0);
+  std::vector<int> replicas(application.workloads.size(), 0), now = replicas;
+  LimitKeeper limits(application);
   const int64_t interval_ns = load.interval.count();
   int changes = 0;
   for (int64_t at_ns = interval_ns; at_ns < load.duration.count(); at_ns += interval_ns) {
@@ -166,8 +168,10 @@ ScalingFigures RunScaling(const ScalingPolicy& policy, const Load& load,
     if (watcher != nullptr) watcher->SeeInterval(*simulator);
     ScalingQuestion question = sampler.Look(*simulator, interval_ns);
     question.true_rates = true_rates;
-    for (size_t w = 0; w < replicas.size(); ++w) replicas[w] = question.workloads[w].replicas;
+    for (size_t w = 0; w < replicas.size(); ++w) now[w] = question.workloads[w].replicas;
+    replicas = now;
     policy.Decide(question, memory.get(), replicas);
+    limits.Mend(static_cast<double>(at_ns) / 1e9, now, replicas);
     for (WorkloadId w = 0; w < application.workload_count(); ++w) {
       if (!application.workloads[w].scaled || replicas[w] == simulator->replicas(w)) continue;
       simulator->SetReplicas(w, replicas[w]);

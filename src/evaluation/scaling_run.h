@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -39,20 +40,23 @@ struct ScalingFigures {
 };
 
 // With how many pods an episode begins, whoever scales, all of them ready: the fewest rung of the
-// application's ladder that answers all but 1 % of the requests of its first minute in time.
+// application's ladder that answers all but 1 % of the requests of its first minute in time, as far
+// as the quota goes.
 class EpisodeStart {
  public:
   explicit EpisodeStart(std::shared_ptr<const ServedApplication> application)
-      : ladder_(std::move(application), kLateMax) {}
+      : ladder_(std::move(application), kLateMax),
+        highest_(ladder_.HighestWithin(ladder_.application().limits)) {}
 
   std::span<const int> ReplicasFor(const RateCurve& curve) const {  // [workload]
-    return ladder_.Replicas(ladder_.RungFor(curve.MeanOf(0, kFirstS)));
+    return ladder_.Replicas(std::min(highest_, ladder_.RungFor(curve.MeanOf(0, kFirstS))));
   }
 
   static constexpr double kLateMax = 0.01, kFirstS = 60;
 
  private:
   CapacityLadder ladder_;
+  int highest_;
 };
 
 // Who watches an episode.

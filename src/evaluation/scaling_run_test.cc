@@ -68,6 +68,27 @@ TEST(ScalingRun, EpisodesBeginWithPodsThatFit) {
   EXPECT_LE(sums.core_hours, 1);          // Two of each, or fewer.
 }
 
+TEST(ScalingRun, QuotaAndCoolDownHoldWhoeverScales) {
+  std::string text = kScalingScenario;
+  text.replace(text.find("  pods:\n"), 8, "  quota: {cpu: 4, pods: 5}\n  cool_down: 2m\n  pods:\n");
+  const Result<Scenario> scenario = ParseScenario(text, "shop.yaml");
+  ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
+  ThreadPool pool(2);
+  const auto policies = ScalingPoliciesNamed({"hpa:cpu=30", "mpc"});
+  for (const ScalingGround ground : {ScalingGround::kRequests, ScalingGround::kModel}) {
+    const ScalingEvaluation evaluation =
+        EvaluateScaling(*scenario, {1}, policies, 2, 1, &pool, {}, ground);
+    for (int policy = 0; policy < 2; ++policy) {
+      const ScalingFigures& one = evaluation.at(0, policy, 0);
+      EXPECT_LT(one.core_hours, 4.0 / 3);  // Of a third of an hour.
+      EXPECT_LE(one.pod_hours, 5.0 / 3);
+      EXPECT_GT(one.pod_hours, 3.0 / 3);   // It scales all the same,
+      EXPECT_LE(one.changes, 2 * 20 / 2);  // two workloads at a time, every two minutes.
+      EXPECT_GT(one.violation_share(), .2);
+    }
+  }
+}
+
 TEST(ScalingRun, TheModelIsNearTheEventSimulator) {
   const Result<Scenario> scenario = ParseScenario(kScalingScenario, "shop.yaml");
   ASSERT_TRUE(scenario.has_value());

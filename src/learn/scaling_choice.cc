@@ -18,12 +18,13 @@ namespace {
 
 constexpr uint64_t kValidationKey = 0x76616C6964617465;  // The letters "validate".
 constexpr int kPrices = 13;                              // On the Model,
-constexpr int kTries = 5;                                // and on requests, at most.
-constexpr double kAimed = 0.96, kNearEnough = 0.92;      // Of what is allowed.
-constexpr int kFinalists = 3;                            // Of autoscalers.
+constexpr int kFewTries = 2, kTries = 5;             // and on requests, at most; on few, in all.
+constexpr int kFewShare = 4, kFewest = 4;            // Of the episodes; of these at least.
+constexpr double kAimed = 0.96, kNearEnough = 0.92;  // Of what is allowed.
+constexpr int kFinalists = 3;                        // Of autoscalers.
 constexpr double kAboveRival = 0.0005;
 constexpr double kBeyondRange = 1.5;  // Prices, beyond those of training.
-constexpr double kSameFactor = 0.01;
+constexpr double kSameFactor = 0.01, kNearFactor = 0.1;
 constexpr double kLeastShare = 1e-5;  // Of violations: fewer are none.
 
 ScalingRecord ScalingRecordOf(const ScalingEvaluation& evaluation, int policy) {
@@ -37,10 +38,14 @@ class ScalingTrials {
   ScalingTrials(const ScalingWorld& world, int episodes, uint64_t seed, ThreadPool* pool)
       : world_(world), episodes_(episodes), seed_(seed), pool_(pool) {}
 
+  int episodes() const { return episodes_; }
+  int few() const { return std::max(std::min(kFewest, episodes_), episodes_ / kFewShare); }
+
+  // On the first `episodes` of them.
   std::vector<ScalingRecord> Run(const std::vector<NamedScalingPolicy>& policies,
-                                 ScalingGround ground) const {
+                                 ScalingGround ground, int episodes) const {
     const ScalingEvaluation evaluation = EvaluateScaling(*world_.scenario, world_.loads, policies,
-                                                         episodes_, seed_, pool_, {}, ground);
+                                                         episodes, seed_, pool_, {}, ground);
     std::vector<ScalingRecord> records;
     for (size_t p = 0; p < policies.size(); ++p)
       records.push_back(ScalingRecordOf(evaluation, static_cast<int>(p)));
@@ -68,7 +73,7 @@ void Judge(const ScalingTrials& trials, ScalingGround ground, double violations_
     CHECK(policy.has_value());  // They are ours.
     policies.push_back({rule.policy, {std::move(*policy)}});
   }
-  const std::vector<ScalingRecord> records = trials.Run(policies, ground);
+  const std::vector<ScalingRecord> records = trials.Run(policies, ground, trials.episodes());
   for (size_t i = 0; i < records.size(); ++i) (*rules)[i].record = records[i];
   std::stable_sort(rules->begin(), rules->end(), [&](const NamedRecord& a, const NamedRecord& b) {
     return a.record.IsBetterThan(b.record, violations_max);
@@ -92,7 +97,7 @@ NamedRecord BestAutoscaler(const ScalingTrials& trials, double violations_max) {
 class PriceCurve {
  public:
   PriceCurve(const ScalingWorld& world, const std::shared_ptr<const nn::CandidateNet>& net,
-             double violations_max, const ScalingTrials& trials) {
+             double violations_max, const ScalingTrials& trials, int episodes) {
     std::vector<NamedScalingPolicy> policies;
     const double low = world.price_low / kBeyondRange, high = world.price_high * kBeyondRange;
     for (int i = 0; i < kPrices; ++i) {
@@ -101,7 +106,7 @@ class PriceCurve {
                           {std::make_shared<NeuralScaling>(net, violations_max, prices_.back())}});
     }
     double least = 1;
-    for (const ScalingRecord& record : trials.Run(policies, ScalingGround::kModel)) {
+    for (const ScalingRecord& record : trials.Run(policies, ScalingGround::kModel, episodes)) {
       least = std::min(least, std::max(record.violation_share, kLeastShare));
       shares_.push_back(least);
     }
@@ -147,22 +152,31 @@ ScalingVerdict ChooseScaling(const ScalingWorld& world,
   ScalingVerdict verdict{.rule = rule.policy,
                          .of_rule = rule.record,
                          .episodes = rival ? rival->episodes : options.episodes};
-  const PriceCurve curve(world, net, limit, trials);
+  const PriceCurve curve(world, net, limit, trials, trials.episodes());
+  const PriceCurve few_curve(world, net, limit, trials, trials.few());
   double off = 1;  // Violations over those that the Model expects.
+  bool is_first = true, on_few = trials.few() < trials.episodes();
   for (int i = 0; i < kTries; ++i) {
+    if (i >= kFewTries) on_few = false;
     const double price = curve.PriceFor(kAimed * allowed / off);
     const ScalingRecord record =
         trials.Run({{"learned", {std::make_shared<NeuralScaling>(net, limit, price)}}},
-                   ScalingGround::kRequests)[0];
-    if (i == 0 || record.IsBetterThan(verdict.learned, allowed)) {
+                   ScalingGround::kRequests, on_few ? trials.few() : trials.episodes())[0];
+    const double share = std::max(record.violation_share, kLeastShare);
+    const double before = off;
+    off = std::clamp(share / (on_few ? few_curve : curve).ShareAt(price), 0.2, 20.0);
+    const double moved = std::abs(std::log(off / before));
+    if (on_few) {
+      on_few = moved >= kNearFactor;
+      continue;
+    }
+    if (is_first || record.IsBetterThan(verdict.learned, allowed)) {
       verdict.price = price;
       verdict.learned = record;
     }
-    const double share = std::max(record.violation_share, kLeastShare);
+    is_first = false;
     if (share <= allowed && share >= kNearEnough * allowed) break;
-    const double before = off;
-    off = std::clamp(share / curve.ShareAt(price), 0.2, 20.0);
-    if (std::abs(std::log(off / before)) < kSameFactor) break;
+    if (moved < kSameFactor) break;
   }
   verdict.steps_back = !verdict.learned.IsBetterThan(rule.record, allowed);
   return verdict;

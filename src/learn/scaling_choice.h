@@ -21,7 +21,7 @@
 // allowed, whoever has fewer violations is better, as everywhere (ScalingRecord).
 //
 // How violations fall with the price the Model tells, in an instant; how far it is off, a few runs
-// on requests.
+// on requests: of a quarter of the episodes first, then of all, which alone count.
 
 namespace rudderfish {
 

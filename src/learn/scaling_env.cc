@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kLatestBegin = 0.8;              // Of an episode.
 constexpr double kChangeIntervals = .25;          // Of a pod, for its coming or going.
+constexpr int kLongAgo = 1000;                    // Intervals.
 constexpr double kPieceS = 5, kFlatShare = 0.04;  // In which a load counts as steady.
 // The range of prices: so many times the limit of late requests at its ends.
 constexpr double kMostLate = 3, kLeastLate = 0.3;
@@ -28,10 +29,8 @@ void Add(const ScalingInterval& one, ScalingInterval* sums) {
 }  // namespace
 
 ScalingEnv::Side::Side(const ScalingWorld& world)
-    : model(world.laws),
-      history(world.task->NewHistory()),
-      replicas(world.application->workloads.size()),
-      ready(world.application->workloads.size()) {}
+    : model(world.laws, {.responses = LoadModelOptions::Responses::kNotKept}),
+      replicas(world.application->workloads.size()) {}
 
 ScalingEnv::ScalingEnv(const ScalingWorld& world, uint64_t seed, uint64_t id, int max_steps)
     : world_(&world),
@@ -40,7 +39,9 @@ ScalingEnv::ScalingEnv(const ScalingWorld& world, uint64_t seed, uint64_t id, in
       max_steps_(max_steps),
       calls_(world.application->CallsPerRequest()),
       own_(world),
-      twin_(world) {
+      twin_(world),
+      history_(world.task->NewHistory()),
+      ready_(world.application->workloads.size()) {
   cursor_.moves.reserve(static_cast<size_t>(std::min(max_steps, world.decisions)) + 1);
 }
 
@@ -70,18 +71,17 @@ void ScalingEnv::Begin(const ScalingEpisode& episode, double begin_share) {
   last_rate_ = shown_rate_ = 0;
   for (Side* side : {&own_, &twin_}) {
     side->model.Start(world_->start->ReplicasFor(curve_));
-    side->history.Start();
     side->before = {};
     side->waiting = 0;
   }
+  history_.Start();
+  twin_since_change_ = kLongAgo;
   ScalingInterval own_last, twin_last;
   // The first decision has no samples yet, so nothing changes.
   for (int i = 0; i < 2; ++i) NextInterval(0, 0, &own_last, &twin_last);
   const int before = static_cast<int>(begin_share * world_->decisions);
   for (int i = 0; i < before; ++i) {
-    const double own = Decide(RuleChoice(), &own_);
-    const double twin =
-        Decide(ScalingTask::ChoiceOf(world_->rule, twin_.history, twin_.space), &twin_);
+    const double own = Decide(RuleChoice()), twin = DecideTwin();
     NextInterval(own, twin, &own_last, &twin_last);
   }
   own_.waiting = own_last.waiting;
@@ -89,11 +89,23 @@ void ScalingEnv::Begin(const ScalingEpisode& episode, double begin_share) {
   own_sums_ = twin_sums_ = {};
 }
 
-// What pods that come or go cost.
-double ScalingEnv::Decide(int choice, Side* side) {
-  const int rung = side->space.candidates[choice].rung;
-  world_->task->Decode(side->space, choice, side->replicas);
-  side->history.Decided(side->history.rung_asked(), rung);
+double ScalingEnv::Decide(int choice) {
+  world_->task->Decode(space_, choice, own_.replicas);
+  history_.Decided(history_.rung_asked(), space_.candidates[choice].rung);
+  return Scale(&own_);
+}
+
+double ScalingEnv::DecideTwin() {
+  const int rung =
+      world_->task->RungOf(world_->rule, history_, space_, twin_rung_, twin_since_change_);
+  if (rung == twin_rung_) return 0;
+  world_->task->DecodeRung(rung, twin_.replicas);
+  twin_since_change_ = 0;
+  return Scale(&twin_);
+}
+
+// To the replicas that are asked for; what pods that come or go cost.
+double ScalingEnv::Scale(Side* side) {
   double cores = 0;
   for (size_t w = 0; w < side->replicas.size(); ++w) {
     const ServedWorkload& workload = world_->application->workloads[w];
@@ -107,20 +119,25 @@ double ScalingEnv::Decide(int choice, Side* side) {
   return kChangeIntervals * cores / mean_cores_;
 }
 
-// Of an interval in which the rate hardly changes one piece is enough.
-void ScalingEnv::FindPieces(double mean_per_s) {
+// Of an interval in which the rate hardly changes one piece is enough. Gives the mean of all.
+double ScalingEnv::FindPieces() {
   const double interval_s = world_->task->interval_s();
   const double from_s = intervals_ * interval_s;
   pieces_ = std::clamp(static_cast<int>(std::ceil(interval_s / kPieceS)), 1, kMostPieces);
-  bool is_flat = true;
+  double mean_per_s = 0;
   for (int i = 0; i < pieces_; ++i) {
     piece_rates_[i] =
         curve_.MeanOf(from_s + i * interval_s / pieces_, from_s + (i + 1) * interval_s / pieces_);
-    is_flat = is_flat && std::abs(piece_rates_[i] - mean_per_s) <= kFlatShare * mean_per_s;
+    mean_per_s += piece_rates_[i] / pieces_;
   }
-  if (!is_flat) return;
-  pieces_ = 1;
-  piece_rates_[0] = mean_per_s;
+  bool is_flat = true;
+  for (int i = 0; i < pieces_; ++i)
+    is_flat = is_flat && std::abs(piece_rates_[i] - mean_per_s) <= kFlatShare * mean_per_s;
+  if (is_flat) {
+    pieces_ = 1;
+    piece_rates_[0] = mean_per_s;
+  }
+  return mean_per_s;
 }
 
 ScalingInterval ScalingEnv::Advance(Side* side) {
@@ -142,27 +159,27 @@ ScalingInterval ScalingEnv::Advance(Side* side) {
   return interval;
 }
 
-void ScalingEnv::Look(Side* side) {
-  for (size_t w = 0; w < side->replicas.size(); ++w) {
+void ScalingEnv::Look() {
+  for (size_t w = 0; w < ready_.size(); ++w) {
     const auto id = static_cast<WorkloadId>(w);
     if (!world_->application->workloads[w].scaled) continue;
-    side->replicas[w] = side->model.replicas(id);
-    side->ready[w] = side->model.ready(id);
+    own_.replicas[w] = own_.model.replicas(id);
+    ready_[w] = own_.model.ready(id);
+    twin_.replicas[w] = twin_.model.replicas(id);
   }
-  side->history.Observe({.has_samples = intervals_ >= 2,
-                         .requests_per_s = shown_rate_,
-                         .replicas = side->replicas,
-                         .ready = side->ready});
-  if (side->history.has_samples()) world_->task->Space(side->history, price_, &side->space);
+  history_.Observe({.has_samples = intervals_ >= 2,
+                    .requests_per_s = shown_rate_,
+                    .replicas = own_.replicas,
+                    .ready = ready_});
+  ++twin_since_change_;
+  twin_rung_ = world_->task->ladder().RungWithin(twin_.replicas);
+  if (history_.has_samples()) world_->task->Space(history_, price_, &space_);
 }
 
 void ScalingEnv::NextInterval(double own_churn, double twin_churn, ScalingInterval* own,
                               ScalingInterval* twin) {
   const double interval_s = world_->task->interval_s();
-  const double from_s = intervals_ * interval_s;
-  const double mean_per_s = curve_.MeanOf(from_s, from_s + interval_s);
-  const double count = mean_per_s * interval_s;
-  FindPieces(mean_per_s);
+  const double count = FindPieces() * interval_s;
   shown_rate_ = last_rate_;
   last_rate_ = std::max(0.0, count + std::sqrt(count) * noise_.Normal()) / interval_s;
   *own = Advance(&own_);
@@ -170,16 +187,13 @@ void ScalingEnv::NextInterval(double own_churn, double twin_churn, ScalingInterv
   own->churn = own_churn;
   twin->churn = twin_churn;
   ++intervals_;
-  Look(&own_);
-  Look(&twin_);
+  Look();
 }
 
 StepResult ScalingEnv::Step(int choice) {
-  CHECK(choice >= 0 && choice < own_.space.count());
+  CHECK(choice >= 0 && choice < space_.count());
   cursor_.moves.push_back({0, kNone, choice});
-  const double own_churn = Decide(choice, &own_);
-  const double twin_churn =
-      Decide(ScalingTask::ChoiceOf(world_->rule, twin_.history, twin_.space), &twin_);
+  const double own_churn = Decide(choice), twin_churn = DecideTwin();
   ScalingInterval own, twin;
   NextInterval(own_churn, twin_churn, &own, &twin);
   Add(own, &own_sums_);
@@ -198,7 +212,7 @@ StepResult ScalingEnv::Step(int choice) {
 }
 
 int ScalingEnv::AdvisedChoice() const {
-  const auto& all = own_.space.candidates;
+  const auto& all = space_.candidates;
   const auto best = std::min_element(
       all.begin(), all.end(), [](const auto& a, const auto& b) { return a.regret < b.regret; });
   return static_cast<int>(best - all.begin());
@@ -243,8 +257,7 @@ Result<ScalingWorld> ScalingWorld::Make(std::shared_ptr<const Scenario> scenario
                 scenario->name, SecondsOf(load.duration), interval_s);
   }
   made.task = std::make_shared<const ScalingTask>(
-      std::make_shared<const CapacityLadder>(made.application, late_max), interval_s,
-      ScalingLimits{}, rows);
+      std::make_shared<const CapacityLadder>(made.application, late_max), interval_s, rows);
   made.start = std::make_shared<const EpisodeStart>(made.application);
   made.ChooseRule(pool);
   made.ChoosePrices(late_max, pool);

@@ -93,8 +93,8 @@ class ScalingEnv final : public Environment {
   void Reset(uint64_t episode) override;
   void ResetTo(const ScalingEpisode& episode);
   StepResult Step(int choice) override;
-  int candidate_count() const override { return own_.space.count(); }
-  void Encode(GraphBatch* batch) override { world_->task->Encode(own_.history, own_.space, batch); }
+  int candidate_count() const override { return space_.count(); }
+  void Encode(GraphBatch* batch) override { world_->task->Encode(history_, space_, batch); }
   double Discount() const override { return kDiscount; }
   EpisodeFigures figures() const override;
   const EnvCursor& cursor() const override { return cursor_; }
@@ -105,33 +105,33 @@ class ScalingEnv final : public Environment {
   // The candidate that the rule takes.
   int RuleChoice() const { return RuleChoice(world_->rule); }
   int RuleChoice(const ScalingRule& rule) const {
-    return ScalingTask::ChoiceOf(rule, own_.history, own_.space);
+    return ScalingTask::ChoiceOf(rule, history_, space_);
   }
-  const ScalingSpace& space() const { return own_.space; }
-  const ScalingHistory& history() const { return own_.history; }
+  const ScalingSpace& space() const { return space_; }
+  const ScalingHistory& history() const { return history_; }
   const LoadModel& model() const { return own_.model; }
   const ScalingInterval& sums() const { return own_sums_; }  // Of the episode so far.
 
   static constexpr double kDiscount = 0.97;
 
  private:
-  // An application under load, and what is known of it.
+  // An application under load.
   struct Side {
     explicit Side(const ScalingWorld& world);
 
     LoadModel model;
-    ScalingHistory history;
-    ScalingSpace space;
-    std::vector<int> replicas, ready;  // [workload]
-    LoadOutcome before;                // What was counted up to the last interval.
-    double waiting = 0;                // As ScalingInterval.
+    std::vector<int> replicas;  // [workload]
+    LoadOutcome before;         // What was counted up to the last interval.
+    double waiting = 0;         // As ScalingInterval.
   };
 
   void Begin(const ScalingEpisode& episode, double begin_share);
-  double Decide(int choice, Side* side);
-  void FindPieces(double mean_per_s);
+  double Decide(int choice);
+  double DecideTwin();
+  double Scale(Side* side);
+  double FindPieces();
   ScalingInterval Advance(Side* side);
-  void Look(Side* side);
+  void Look();
   void NextInterval(double own_churn, double twin_churn, ScalingInterval* own,
                     ScalingInterval* twin);
 
@@ -140,6 +140,10 @@ class ScalingEnv final : public Environment {
   int max_steps_;
   std::vector<double> calls_;  // [workload] Of one request.
   Side own_, twin_;
+  ScalingHistory history_;  // Of the own side. Both see the same rates; of the twin, besides:
+  ScalingSpace space_;
+  std::vector<int> ready_;                     // [workload]
+  int twin_rung_ = 0, twin_since_change_ = 0;  // That it asks for; intervals.
   Rng noise_{0};
   RateCurve curve_;
   static constexpr int kMostPieces = 16;

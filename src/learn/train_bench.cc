@@ -11,16 +11,16 @@ namespace {
 
 constexpr int kLanes = 16;  // Environments side by side, as in a slice of training.
 constexpr double kWarmUpShare = 0.1;
+constexpr int kStepsMax = 1 << 20;  // Of an episode: it ends before.
 
 // Environments that decide by lot.
 class RandomPlay {
  public:
-  RandomPlay(std::span<const TrainingWorld> worlds, uint64_t seed) : rng_(seed) {
-    questions_.widths = worlds[0].task->widths();
+  RandomPlay(std::span<const TrainingWorld> worlds, uint64_t seed)
+      : rng_(seed), may_stop_(worlds[0].moves()) {
+    questions_.widths = worlds[0].widths();
     for (int i = 0; i < kLanes; ++i) {
-      const TrainingWorld& at = worlds[i % worlds.size()];
-      envs_.push_back(
-          std::make_unique<Env>(*at.world, *at.task, at.law, seed, i, at.task->max_steps()));
+      envs_.push_back(worlds[i % worlds.size()].MakeEnv(seed, i, kStepsMax));
       envs_.back()->Reset(0);
     }
   }
@@ -30,9 +30,10 @@ class RandomPlay {
     questions_.Clear();
     for (const auto& env : envs_) env->Encode(&questions_);
     for (const auto& env : envs_) {
-      const int choice =
-          static_cast<int>(rng_.Below(static_cast<uint32_t>(env->space().count()) + 1));
-      const StepResult result = env->Step(choice == env->space().count() ? kStop : choice);
+      const int count = env->candidate_count();
+      const auto choice =
+          static_cast<int>(rng_.Below(static_cast<uint32_t>(count + (may_stop_ ? 1 : 0))));
+      const StepResult result = env->Step(choice == count ? kStop : choice);
       if (result.terminated || result.truncated) env->Reset();
     }
     return kLanes;
@@ -42,7 +43,8 @@ class RandomPlay {
 
  private:
   Rng rng_;
-  std::vector<std::unique_ptr<Env>> envs_;
+  bool may_stop_;
+  std::vector<std::unique_ptr<Environment>> envs_;
   GraphBatch questions_;
 };
 
@@ -72,6 +74,25 @@ double MeasureEnvStepsPerSecond(std::span<const TrainingWorld> worlds, uint64_t 
   };
   RatePerSecond(seconds * kWarmUpShare, steps);
   return RatePerSecond(seconds, steps);
+}
+
+double MeasureScalingStepsPerSecond(const ScalingWorld& world, uint64_t seed, double seconds) {
+  std::vector<std::unique_ptr<ScalingEnv>> envs;
+  for (int i = 0; i < kLanes; ++i) {
+    envs.push_back(std::make_unique<ScalingEnv>(world, seed, i, kStepsMax));
+    envs.back()->Reset(0);
+  }
+  GraphBatch questions{.widths = ScalingTask::kWidths};
+  const auto step = [&] {
+    questions.Clear();
+    for (const auto& env : envs) env->Encode(&questions);
+    for (const auto& env : envs) {
+      if (env->Step(env->AdvisedChoice()).truncated) env->Reset(env->cursor().episode + 1);
+    }
+    return kLanes;
+  };
+  RatePerSecond(seconds * kWarmUpShare, step);
+  return RatePerSecond(seconds, step);
 }
 
 TrainBench MeasureTraining(const TrainOptions& options, std::span<const TrainingWorld> worlds,

@@ -16,6 +16,10 @@ namespace rudderfish {
 double MeasureEnvStepsPerSecond(std::span<const TrainingWorld> worlds, uint64_t seed,
                                 double seconds);
 
+// Likewise of scaling, but what the Model advises is chosen, as training begins: rungs at random leave
+// an application in overload half of the time, of which a step takes twice as long.
+double MeasureScalingStepsPerSecond(const ScalingWorld& world, uint64_t seed, double seconds);
+
 struct TrainBench {
   double env_steps_per_second = 0;
   int threads = 0;

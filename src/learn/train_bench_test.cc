@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/small_shop.h"
 #include "tests/support/toy_training.h"
 
 namespace rudderfish {
@@ -22,6 +23,14 @@ TEST(TrainBench, FiguresFitTogether) {
     EXPECT_LE(bench.dense_share, 1);
   }
   EXPECT_GT(MeasureEnvStepsPerSecond(worlds.list(), 1, 0.05), 0);
+}
+
+TEST(TrainBench, MeasuresScalingToo) {
+  const std::shared_ptr<const Scenario> scenarios[] = {testing::SmallShop().scenario};
+  const Result<TrainingWorlds> worlds = TrainingWorlds::Make(scenarios, 0, 1, ScalingTraining());
+  ASSERT_TRUE(worlds.has_value()) << worlds.error().message;
+  EXPECT_GT(MeasureEnvStepsPerSecond(worlds->list(), 1, 0.05), 0);
+  EXPECT_GT(MeasureScalingStepsPerSecond(*worlds->first().scaling, 1, 0.05), 0);
 }
 
 }  // namespace

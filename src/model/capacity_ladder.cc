@@ -10,11 +10,8 @@
 namespace rudderfish {
 namespace {
 
-// Utilisations of the table: from kLeastUse to kMostUse, equally far apart.
-constexpr double kLeastUse = 0.3, kMostUse = 0.99;
-constexpr double kOverloadUse = 1.03;  // From here on all are late.
-constexpr double kNextRate = 1.05;     // A rung more is for a rate so much higher.
-constexpr double kLowestRate = 1e-3;   // Requests per second: as good as none.
+constexpr double kNextRate = 1.05;    // A rung more is for a rate so much higher.
+constexpr double kLowestRate = 1e-3;  // Requests per second: as good as none.
 constexpr int kBisections = 20;
 // Only so many of the busiest workloads are tried for the next pod.
 constexpr int kTried = 16;
@@ -115,9 +112,11 @@ void CapacityLadder::AddRung(const std::vector<int>& replicas, SteadyLoad* stead
   }
 }
 
-int CapacityLadder::RungFor(double requests_per_s) const {
-  const auto at = std::lower_bound(serves_.begin(), serves_.end(), requests_per_s);
-  return std::min(static_cast<int>(at - serves_.begin()), rungs() - 1);
+int CapacityLadder::HighestWithin(const ScalingLimits& limits) const {
+  const auto cpu_most = static_cast<double>(limits.cpu_millis_max) + 0.5;
+  int rung = rungs() - 1;
+  while (rung > 0 && (cores_[rung] * 1000 > cpu_most || pods_[rung] > limits.pods_max)) --rung;
+  return rung;
 }
 
 int CapacityLadder::RungWithin(std::span<const int> replicas) const {
@@ -130,18 +129,6 @@ int CapacityLadder::RungWithin(std::span<const int> replicas) const {
     above = std::min(above, firsts[std::min<size_t>(more, firsts.size() - 1)]);
   }
   return std::max(0, above - 1);
-}
-
-double CapacityLadder::LateShare(int rung, double requests_per_s) const {
-  const double use = requests_per_s / capacity_[rung];
-  const float* row = late_.data() + static_cast<size_t>(rung) * kPoints;
-  if (use >= kMostUse) {
-    const double share = std::min(1.0, (use - kMostUse) / (kOverloadUse - kMostUse));
-    return row[kPoints - 1] + share * (1 - row[kPoints - 1]);
-  }
-  const double point = std::max(0.0, (use - kLeastUse) / (kMostUse - kLeastUse) * (kPoints - 1));
-  const int below = std::min(static_cast<int>(point), kPoints - 2);
-  return row[below] + (point - below) * (row[below + 1] - row[below]);
 }
 
 }  // namespace rudderfish

@@ -36,7 +36,8 @@ LoadModel::LoadModel(std::shared_ptr<const LoadLaws> laws, const LoadModelOption
   lately_.resize(crews_.size());
   arrivals_.resize(crews_.size());
   responses_.resize(laws_->endpoint_count());
-  histogram_.resize(ResponseBuckets::kCount);
+  if (options.responses == LoadModelOptions::Responses::kKept)
+    histogram_.resize(ResponseBuckets::kCount);
   flow_.resize(calls);
   below_.resize(calls);
   Start();
@@ -62,7 +63,7 @@ void LoadModel::Start(std::span<const int> replicas) {
 }
 
 void LoadModel::CopyFrom(const LoadModel& other) {
-  CHECK(laws_ == other.laws_);
+  CHECK(laws_ == other.laws_ && histogram_.size() == other.histogram_.size());
   crews_ = other.crews_;
   lately_ = other.lately_;
   responses_ = other.responses_;
@@ -185,14 +186,16 @@ void LoadModel::Count(double seconds, double requests_per_s) {
     const double answered = requests * kept;
     const double unanswered = 1 - before_timeout;
     double in_time = 1;
-    if (unanswered > 0) in_time -= std::pow(unanswered, application.retries + 1);
+    double never = unanswered;  // In any attempt.
+    for (int retry = 1; retry <= application.retries; ++retry) never *= unanswered;
+    in_time -= never;
     outcome_.requests += requests;
     outcome_.response_sum_s += answered * response.mean;
     outcome_.failed += requests - answered * in_time;
     outcome_.late +=
         answered *
         std::max(0.0, in_time - std::min(in_time, gamma_->Below(place, endpoint.log_qos)));
-    gamma_->Spread(place, answered, histogram_);
+    if (!histogram_.empty()) gamma_->Spread(place, answered, histogram_);
     const double late = 1 - kept * before_timeout;
     double power = late;
     for (int retry = 1; retry <= application.retries && power > 0; ++retry, power *= late)
@@ -272,6 +275,7 @@ GammaLaw LoadModel::Slowest(std::span<const GammaLaw> groups) const {
 }
 
 double LoadModel::ResponseQuantileS(double share) const {
+  CHECK(!histogram_.empty());
   double all = 0, below = 0;
   for (const double count : histogram_) all += count;
   for (int i = 0; i < ResponseBuckets::kCount; ++i) {

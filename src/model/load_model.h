@@ -42,6 +42,10 @@ struct LoadModelOptions {
   // The length of a step while calls are far from equilibrium: coarser is faster. 1 s agrees with
   // the event simulator as docs/load.md says; 3 s costs a third and is some percent off in bursts.
   double step_s = 1;
+  // Whether a histogram of responses is kept, for ResponseQuantileS: most of the time of a step in
+  // which little happens.
+  enum class Responses { kKept, kNotKept };
+  Responses responses = Responses::kKept;
 };
 
 class LoadModel {
@@ -55,7 +59,8 @@ class LoadModel {
   // empty, as many as ServedWorkload::replicas says.
   void Start(std::span<const int> replicas = {});
 
-  // The state of another: from then on both do the same. REQUIRES: they share their laws.
+  // The state of another: from then on both do the same. REQUIRES: they share their laws, and both
+  // keep responses or neither does.
   void CopyFrom(const LoadModel& other);
 
   // Time passes in which so many requests come.
@@ -76,7 +81,8 @@ class LoadModel {
   const GammaLaw& response(size_t endpoint) const { return responses_[endpoint]; }
 
   const LoadOutcome& outcome() const { return outcome_; }  // Since Start.
-  double ResponseQuantileS(double share) const;            // Of the requests since Start.
+  // Of the requests since Start. REQUIRES: responses are kept.
+  double ResponseQuantileS(double share) const;
   double now_s() const { return now_s_; }
 
   const std::shared_ptr<const LoadLaws>& laws() const { return laws_; }
@@ -104,7 +110,7 @@ class LoadModel {
   std::vector<PodCrew> crews_;       // [workload]
   std::vector<Lately> lately_;       // [workload]
   std::vector<GammaLaw> responses_;  // [endpoint]
-  std::vector<double> histogram_;    // Of responses: ResponseBuckets.
+  std::vector<double> histogram_;    // Of responses: ResponseBuckets; empty if they are not kept.
   LoadOutcome outcome_;
   double now_s_ = 0;
   double attempts_ = 1;          // For each request, lately.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -57,6 +58,15 @@ struct ServedWorkload {
   bool operator==(const ServedWorkload&) const = default;
 };
 
+// Of the application as a whole, besides the bounds of its workloads.
+struct ScalingLimits {
+  int64_t cpu_millis_max = std::numeric_limits<int64_t>::max();  // Of all pods together,
+  int64_t pods_max = std::numeric_limits<int64_t>::max();        // and how many they are.
+  double cool_down_s = 0;  // After a change nothing changes for so long.
+
+  bool operator==(const ScalingLimits&) const = default;
+};
+
 struct ServedApplication {
   std::shared_ptr<const CallGraph> calls;
   std::vector<ServedWorkload> workloads;  // [workload]
@@ -65,6 +75,7 @@ struct ServedApplication {
   double timeout_s = 0;                   // After which the client gives up; 0: never.
   int retries = 0;                        // Attempts after one that failed or timed out,
   double retry_delay_s = 0;               // each so long after it.
+  ScalingLimits limits;
 
   int workload_count() const { return static_cast<int>(workloads.size()); }
 

@@ -14,6 +14,7 @@ namespace {
 constexpr double kNsPerSecond = 1e9;
 constexpr int kMostSteps = 200;  // Ahead.
 constexpr int kSweeps = 2;
+constexpr LoadModelOptions kNoResponses{.responses = LoadModelOptions::Responses::kNotKept};
 // From so busy, at the highest rate ahead, plans are made before they are improved pod by pod.
 constexpr std::array<double, 6> kUtilisations = {.3, .4, .5, .6, .7, .85};
 
@@ -67,9 +68,9 @@ double WaitingRequests(const LoadModel& model) {
 struct ScalingLookaheadMemory final : ScalingMemory {
   explicit ScalingLookaheadMemory(const ServedApplication& application)
       : laws(LawsOf(application)),
-        belief(laws),
-        now(laws),
-        trial(laws),
+        belief(laws, kNoResponses),
+        now(laws, kNoResponses),
+        trial(laws, kNoResponses),
         meter(application),
         demand_s(application.DemandS()),
         best(application.workloads.size()),
@@ -197,7 +198,8 @@ constexpr double kOverloadStepS = 5;  // how that comes about matters little.
 
 struct StaticMemory final : ScalingMemory {
   explicit StaticMemory(const ServedApplication& application)
-      : model(LawsOf(application), {.step_s = kOverloadStepS}),
+      : model(LawsOf(application),
+              {.step_s = kOverloadStepS, .responses = LoadModelOptions::Responses::kNotKept}),
         plan(application.workloads.size()) {}
 
   double Violations() {

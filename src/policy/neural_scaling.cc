@@ -84,7 +84,8 @@ std::shared_ptr<const CapacityLadder> NeuralScaling::LadderOf(
   const std::lock_guard lock(mutex_);
   const auto is_known = [&](const ServedApplication& known) {
     return known.calls == application.calls && known.workloads == application.workloads &&
-           known.service_ms == application.service_ms && known.network_ms == application.network_ms;
+           known.service_ms == application.service_ms &&
+           known.network_ms == application.network_ms && known.limits == application.limits;
   };
   if (ladder_ == nullptr || !is_known(ladder_->application())) {
     ladder_ = std::make_shared<const CapacityLadder>(
@@ -102,9 +103,8 @@ void NeuralScaling::Decide(const ScalingQuestion& question, ScalingMemory* memor
                            std::span<int> replicas) const {
   auto* own = static_cast<NeuralScalingMemory*>(memory);
   if (own->task == nullptr) {
-    own->task =
-        std::make_unique<ScalingTask>(own->ladder, static_cast<double>(question.window_ns) / 1e9,
-                                      ScalingLimits{}, RowsOf(net_->shape().widths));
+    own->task = std::make_unique<ScalingTask>(
+        own->ladder, static_cast<double>(question.window_ns) / 1e9, RowsOf(net_->shape().widths));
     own->history = std::make_unique<ScalingHistory>(own->task->NewHistory());
   }
   for (size_t w = 0; w < question.workloads.size(); ++w) {

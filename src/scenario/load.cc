@@ -38,7 +38,8 @@ ServedApplication ApplicationOf(const Scenario& scenario, int pattern) {
                                 .network_ms = seconds(load.network) * 1000,
                                 .timeout_s = seconds(load.timeout),
                                 .retries = load.retries,
-                                .retry_delay_s = seconds(load.retry_delay)};
+                                .retry_delay_s = seconds(load.retry_delay),
+                                .limits = load.limits};
   for (WorkloadId w = 0; w < scenario.catalog->workload_count(); ++w) {
     const PodService& pods = load.pods[w];
     const int fewest = static_cast<int>(scenario.starts[w].replicas.min());

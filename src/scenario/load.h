@@ -41,6 +41,7 @@ struct Load {
   SimTime timeout{0};                   // After which a client gives up; 0: never.
   int retries = 0;
   SimTime retry_delay{0};
+  ScalingLimits limits;             // Of all workloads together.
   std::vector<PodService> pods;     // [workload]
   std::vector<NamedTraffic> loads;  // At least one.
 

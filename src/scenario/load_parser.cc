@@ -17,6 +17,7 @@ namespace {
 constexpr double kMostTrafficPerS = 1e7;
 constexpr int kMostSlots = 100'000, kMostRetries = 100, kMostChoices = 1000;
 constexpr size_t kMostLoads = 100;
+constexpr int64_t kMostQuotaPods = 1'000'000'000;
 constexpr SimTime kSecond{1'000'000'000}, kWeek{604'800'000'000'000};
 constexpr double kMostScv = 100;
 constexpr double kLeastTrafficWarp = 1e-3, kMostTrafficWarp = 1e3;
@@ -212,12 +213,29 @@ Result<void> ReadTimes(YamlMap* map, Load* load) {
   return {};
 }
 
+Result<void> ReadLimits(YamlMap* map, ScalingLimits* limits) {
+  if (const std::optional<YamlNode> cool_down = map->Optional("cool_down")) {
+    TRY_ASSIGN(const SimTime time, TimeWithin(*cool_down, SimTime(0), kWeek));
+    limits->cool_down_s = static_cast<double>(time.count()) / 1e9;
+  }
+  const std::optional<YamlNode> node = map->Optional("quota");
+  if (!node) return {};
+  TRY_ASSIGN(YamlMap quota, node->AsMap());
+  if (const std::optional<YamlNode> cpu = quota.Optional("cpu")) {
+    TRY_ASSIGN(const double millis, QuantityOf(*cpu, ParseCores));
+    limits->cpu_millis_max = static_cast<int64_t>(millis);
+  }
+  TRY_ASSIGN(limits->pods_max, quota.OptionalInt("pods", 1, kMostQuotaPods, limits->pods_max));
+  return quota.Finish();
+}
+
 }  // namespace
 
 Result<Load> ParseLoad(const YamlNode& node, const NameIndex& workloads) {
   TRY_ASSIGN(YamlMap map, node.AsMap());
   Load load;
   TRY(ReadTimes(&map, &load));
+  TRY(ReadLimits(&map, &load.limits));
   load.pods.resize(workloads.size());
   TRY_ASSIGN(YamlMap pods, map.RequiredMap("pods"));
   for (const auto& [name, value] : pods.Entries()) {

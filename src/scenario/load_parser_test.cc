@@ -34,6 +34,8 @@ constexpr std::string_view kShopLoad = R"(load:
   timeout: 2s
   retries: 1
   retry_delay: 500ms
+  quota: {cpu: 4500m, pods: 12}
+  cool_down: 45s
   pods:
     web: {replicas: 2 to 8, slots: 4, scv: 0.5, queue: 100, balance: {least-requests: 3},
           start_delay: 10s to 30s}
@@ -67,6 +69,8 @@ TEST(LoadParser, MakesAnApplicationOfCallsAndPods) {
   EXPECT_EQ(application.workloads[2].service.shape, ServiceLaw::Shape::kConstant);
   EXPECT_FALSE(application.workloads[0].scaled);
   EXPECT_EQ(application.network_ms, .25);
+  EXPECT_EQ(application.limits,
+            (ScalingLimits{.cpu_millis_max = 4500, .pods_max = 12, .cool_down_s = 45}));
   // Three slow nodes and a fast one; two calls of db for a page, which is 3 of 4 requests.
   EXPECT_NEAR(application.DemandS()[1], .009, 1e-12);
   EXPECT_NEAR(application.DemandS()[2], .003, 1e-12);
@@ -82,6 +86,7 @@ TEST(LoadParser, ReadsBackWhatItWrites) {
   ASSERT_TRUE(again.has_value()) << again.error().message << "\n" << text;
   EXPECT_EQ(ToYaml(*again), text);
   EXPECT_EQ(again->load->pods, scenario->load->pods);
+  EXPECT_EQ(again->load->limits, scenario->load->limits);
   ASSERT_EQ(again->load->loads.size(), 7U);
   for (int i = 0; i < 6; ++i) {
     EXPECT_EQ(DrawCurve(again->load->loads[i].traffic, again->load->duration, 5),
@@ -111,6 +116,10 @@ TEST(LoadParser, NamesTheNearestOfWhatItDoesNotKnow) {
   EXPECT_NE(refusal("load: {pods: {}, loads: {a: {steady: {rate: -1}}}}\n").find("from 0 to"),
             std::string::npos);
   EXPECT_NE(refusal("load: {pods: {}, loads: {}}\n").find("expected 1 to 100 loads"),
+            std::string::npos);
+  EXPECT_NE(refusal("load: {pods: {}, quota: {pod: 3}, loads: {}}\n").find("`pods`"),
+            std::string::npos);
+  EXPECT_NE(refusal("load: {pods: {}, quota: {cpu: many}, loads: {}}\n").find("quota.cpu"),
             std::string::npos);
   EXPECT_NE(refusal("load: {pods: {}, duration: 10, loads: {}}\n").find("duration"),
             std::string::npos);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/yaml_writer.h"
 #include "scenario/arrivals_writer.h"
 #include "scenario/load_parser.h"
@@ -65,6 +67,14 @@ void WriteLoad(const Load& load, const Catalog& catalog, YamlWriter* out) {
   if (load.timeout.count() > 0) out->Field("timeout", SimTimeText(load.timeout));
   if (load.retries > 0) out->Field("retries", load.retries);
   if (load.retry_delay.count() > 0) out->Field("retry_delay", SimTimeText(load.retry_delay));
+  const ScalingLimits &limits = load.limits, none;
+  YamlWriter::Fields quota;
+  if (limits.cpu_millis_max != none.cpu_millis_max)
+    quota.emplace_back("cpu", fmt::format("{}m", limits.cpu_millis_max));
+  if (limits.pods_max != none.pods_max) quota.emplace_back("pods", limits.pods_max);
+  if (!quota.empty()) out->FlowMap("quota", quota);
+  if (limits.cool_down_s > 0)
+    out->Field("cool_down", SimTimeText(SimTime(std::llround(limits.cool_down_s * 1e9))));
   out->BeginMap("pods");
   for (WorkloadId w = 0; w < catalog.workload_count(); ++w) {
     if (load.pods[w] == PodService()) continue;

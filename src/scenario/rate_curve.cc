@@ -19,12 +19,14 @@ double RateCurve::AtS(double t_s) const {
 
 double RateCurve::MeanOf(double from_s, double to_s) const {
   CHECK_LT(from_s, to_s);
-  double sum = 0, at = from_s;
+  double sum = 0, at = from_s, rate = AtS(from_s);
   while (at < to_s) {
     const double next =
         at >= length_s() ? to_s : std::min(to_s, (std::floor(at / step_s + 1e-12) + 1) * step_s);
-    sum += (AtS(at) + AtS(next)) / 2 * (next - at);
+    const double next_rate = AtS(next);
+    sum += (rate + next_rate) / 2 * (next - at);
     at = next;
+    rate = next_rate;
   }
   return sum / (to_s - from_s);
 }

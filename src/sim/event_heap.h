@@ -7,10 +7,11 @@
 #include <vector>
 
 // The event lists of the event simulator: a heap with four children a node for what ends at any
-// time, and a ring for what always takes equally long, where the first in is the first out. Both
+// time, and a line for what takes about equally long, where who comes last stands nearly last. Both
 // allocate only when they hold more than ever before.
 //
-// Of events of one time the heap gives some first, the same one in every run of the same events.
+// Of events of one time the heap gives some first, the same one in every run of the same events; the
+// line the one that was added first.
 
 namespace rudderfish {
 
@@ -99,9 +100,9 @@ class EventHeap {
   bool hole_ = false;  // The top has been taken, and nothing put in its place yet.
 };
 
-class EventRing {
+class EventLine {
  public:
-  EventRing() : events_(16) {}
+  EventLine() : events_(16) {}
 
   void Clear() { first_ = last_ = 0; }
   bool empty() const { return first_ == last_; }
@@ -109,10 +110,13 @@ class EventRing {
 
   TimedEvent Take() { return events_[Slot(first_++)]; }
 
-  // REQUIRES: not sooner than those before.
+  // Those that are later move up.
   void Add(const TimedEvent& event) {
     if (last_ - first_ == events_.size()) Grow();
-    events_[Slot(last_++)] = event;
+    uint64_t at = last_++;
+    for (; at != first_ && events_[Slot(at - 1)].at_ns > event.at_ns; --at)
+      events_[Slot(at)] = events_[Slot(at - 1)];
+    events_[Slot(at)] = event;
   }
 
  private:

@@ -21,7 +21,7 @@ enum ChanceStream : uint64_t {
 };
 
 // Tags of the network's events.
-constexpr uint32_t kCallTag = 0, kAnswerTag = 1;
+constexpr uint32_t kCallTag = 0, kAnswerTag = 1, kEndTag = 2;  // The last: at the client.
 // Of the heap's: end of service; any other is the generation of a pod that becomes ready.
 constexpr uint32_t kServiceTag = 0;
 
@@ -73,7 +73,7 @@ void EventSimulator::Start(std::shared_ptr<const RateCurve> curve, uint64_t seed
                            std::span<const int> replicas) {
   source_ = std::make_unique<RequestSource>(std::move(curve), seed, kRequestChance);
   mix_ = Rng(seed, kMixChance);
-  service_ = Rng(seed, kServiceChance);
+  service_ = ChanceAhead(Rng(seed, kServiceChance));
   choice_ = Rng(seed, kPodChance);
   starts_ = Rng(seed, kPodStartChance);
   now_ns_ = events_ = open_requests_ = 0;
@@ -129,7 +129,11 @@ void EventSimulator::Step(int64_t at_ns, int source) {
     }
     case kFromNetwork: {
       const TimedEvent event = network_.Take();
-      event.tag == kCallTag ? Arrive(event.subject) : TakeAnswer(event.subject);
+      if (event.tag == kCallTag) {
+        Arrive(event.subject);
+      } else {
+        event.tag == kEndTag ? EndAttempt(event.subject) : TakeAnswer(event.subject);
+      }
       break;
     }
     case kFromTimeouts:
@@ -247,10 +251,31 @@ void EventSimulator::EndService(FrameId id) {
 
 void EventSimulator::Answer(FrameId id) {
   if (frames_[id].caller == kNobody) return EndAttempt(id);
-  if (network_ns_ > 0) {
-    network_.Add({now_ns_ + network_ns_, id, kAnswerTag});
-  } else {
-    TakeAnswer(id);
+  network_ns_ > 0 ? SendAnswer(id) : TakeAnswer(id);
+}
+
+// A caller that waits for nothing else does at once what follows, when an answer comes: it calls the
+// next, or answers itself. That is known now, so it is done now, for later, up to the next call or
+// the client. Those who wait for other groups as well have to be asked when the time has come.
+void EventSimulator::SendAnswer(FrameId id) {
+  int64_t at_ns = now_ns_ + network_ns_;
+  for (;;) {
+    Frame& frame = frames_[id];
+    Frame& caller = frames_[frame.caller];
+    if (caller.open != 1) return network_.Add({at_ns, id, kAnswerTag});
+    if (!frame.failed && frame.position + 1 < frame.group_end) {
+      ++events_;
+      frame.call = graph_->sequence[++frame.position];
+      return network_.Add({at_ns + network_ns_, id, kCallTag});
+    }
+    caller.open = 0;
+    caller.failed = caller.failed || frame.failed;
+    const FrameId answers = frame.caller;
+    Free(id);
+    if (caller.caller == kNobody) return network_.Add({at_ns, answers, kEndTag});
+    ++events_;
+    id = answers;
+    at_ns += network_ns_;
   }
 }
 

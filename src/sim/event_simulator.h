@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "model/served_application.h"
+#include "sim/chance_ahead.h"
 #include "sim/event_heap.h"
 #include "sim/request_source.h"
 #include "sim/response_histogram.h"
@@ -148,7 +149,8 @@ class EventSimulator {
   void Arrive(FrameId frame);
   void Serve(FrameId frame, Pod* pod);
   void EndService(FrameId frame);
-  void Answer(FrameId frame);       // Over the network, if there is one.
+  void Answer(FrameId frame);  // Over the network, if there is one.
+  void SendAnswer(FrameId frame);
   void TakeAnswer(FrameId callee);  // At its caller.
   void CloseGroup(FrameId caller);
   void EndAttempt(FrameId root);
@@ -172,11 +174,12 @@ class EventSimulator {
   int64_t network_ns_, timeout_ns_, retry_ns_;
 
   std::unique_ptr<RequestSource> source_;
-  Rng mix_{0}, service_{0}, choice_{0}, starts_{0};
+  Rng mix_{0}, choice_{0}, starts_{0};
+  ChanceAhead service_{Rng(0)};
   int64_t now_ns_ = 0, next_arrival_ns_ = 0, events_ = 0, open_requests_ = 0;
   EventHeap heap_;     // Ends of service, pods that become ready.
-  EventRing network_;  // Calls and answers under way.
-  EventRing timeouts_, retries_;
+  EventLine network_;  // Calls and answers under way.
+  EventLine timeouts_, retries_;
   std::vector<Frame> frames_;
   FrameId free_frame_ = kNobody;
   std::vector<Pod> pods_;

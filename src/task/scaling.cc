@@ -21,6 +21,13 @@ constexpr double kPeakChance = 0.02;
 
 constexpr double kLeastAskedPerS = 0.05;  // Requests per second.
 
+int WantedRung(const ScalingRule& rule, const ScalingHistory& history, const ScalingRange& range) {
+  double rate = history.far_per_s();
+  if (rule.window_s >= 300) rate = std::max(rate, range.peak_5m);
+  if (rule.window_s >= 600) rate = std::max(rate, range.peak_10m);
+  return history.ladder().RungFor(rate * rule.headroom);
+}
+
 }  // namespace
 
 ApplicationEntries::ApplicationEntries(const ServedApplication& application)
@@ -51,41 +58,62 @@ ScalingTask::ScalingTask(std::shared_ptr<const CapacityLadder> ladder, double in
     ++scaled;
   }
   ready_s_ /= std::max(1, scaled);
-  highest_ = ladder_->rungs() - 1;
-  while (highest_ > 0 &&
-         ladder_->cores(highest_) * 1000 > static_cast<double>(limits.cpu_millis_max) + 0.5)
-    --highest_;
+  highest_ = ladder_->HighestWithin(limits);
   if (rows == ScalingRows::kCallGraph) workloads_.emplace(ladder_, interval_s);
+}
+
+void ScalingTask::FindRange(const ScalingHistory& history, ScalingRange* range) const {
+  const double far = std::max(history.far_per_s(), kLeastAskedPerS);
+  range->peak_5m = std::max(history.peak_5m_per_s(), kLeastAskedPerS);
+  range->peak_10m = std::max(history.peak_10m_per_s(), kLeastAskedPerS);
+  range->peak_30m = std::max(history.peak_30m_per_s(), kLeastAskedPerS);
+  range->least_30m = std::max(history.least_30m_per_s(), kLeastAskedPerS);
+  range->needed_rung = std::min(ladder_->RungFor(far), highest_);
+  range->rungs.clear();
+  range->rungs.reserve(std::size(kShares));
+  for (const double share : kShares)
+    range->rungs.push_back(std::min(ladder_->RungFor(far * share), highest_));
+}
+
+// Those of the range, the held one and its neighbours; rising, each once.
+ScalingTask::Rungs ScalingTask::RungsFrom(const ScalingRange& range, int held,
+                                          int intervals) const {
+  Rungs all;
+  if (intervals * interval_s_ <= limits_.cool_down_s) {
+    all.rung[all.count++] = held;
+    return all;
+  }
+  int more[3], more_count = 0;
+  if (held > 0) more[more_count++] = std::min(held - 1, highest_);
+  more[more_count++] = held;
+  if (held < highest_) more[more_count++] = held + 1;
+  if (more_count > 1 && more[0] > more[1]) std::swap(more[0], more[1]);
+  const auto add = [&](int rung) {
+    if (all.count == 0 || all.rung[all.count - 1] != rung) all.rung[all.count++] = rung;
+  };
+  int next = 0;
+  for (const int rung : range.rungs) {
+    while (next < more_count && more[next] <= rung) add(more[next++]);
+    add(rung);
+  }
+  while (next < more_count) add(more[next++]);
+  return all;
 }
 
 void ScalingTask::Space(const ScalingHistory& history, double price, ScalingSpace* space) const {
   CHECK(history.has_samples());
   const CapacityLadder& ladder = *ladder_;
+  FindRange(history, space);
   const double far = std::max(history.far_per_s(), kLeastAskedPerS);
   const double near = std::max(history.near_per_s(), kLeastAskedPerS);
   space->price = price;
-  space->peak_5m = std::max(history.PeakPerS(300), kLeastAskedPerS);
-  space->peak_10m = std::max(history.PeakPerS(600), kLeastAskedPerS);
-  space->peak_30m = std::max(history.PeakPerS(1800), kLeastAskedPerS);
-  space->least_30m = std::max(history.LeastPerS(1800), kLeastAskedPerS);
-  space->needed_rung = std::min(ladder.RungFor(far), highest_);
+  const int held = history.rung_asked();
+  const Rungs rungs = RungsFrom(*space, held, history.steps_since_change());
   space->candidates.clear();
   space->candidates.reserve(kMostCandidates);
-  const int held = history.rung_asked();
-  const bool may_change = history.steps_since_change() * interval_s_ > limits_.cool_down_s;
-  int rungs[kMostCandidates] = {held};
-  int count = 1;
-  if (may_change) {
-    for (const double share : kShares)
-      rungs[count++] = std::min(ladder.RungFor(far * share), highest_);
-    if (held > 0) rungs[count++] = std::min(held - 1, highest_);
-    if (held < highest_) rungs[count++] = held + 1;
-  }
-  std::sort(rungs, rungs + count);
-  for (int i = 0; i < count; ++i) {
-    if (i > 0 && rungs[i] == rungs[i - 1]) continue;
-    if (rungs[i] == held) space->hold = space->count();
-    space->candidates.push_back({.rung = rungs[i]});
+  for (int i = 0; i < rungs.count; ++i) {
+    if (rungs.rung[i] == held) space->hold = i;
+    space->candidates.push_back({.rung = rungs.rung[i]});
   }
   const double cost = ladder.cores(space->needed_rung);
   double rates[kScenarios];
@@ -109,9 +137,13 @@ void ScalingTask::Space(const ScalingHistory& history, double price, ScalingSpac
 
 void ScalingTask::Decode(const ScalingSpace& space, int choice, std::span<int> replicas) const {
   CHECK(choice >= 0 && choice < space.count());
-  const int rung = std::min(space.candidates[choice].rung, highest_);
-  if (choice == space.hold && rung == space.candidates[choice].rung) return;
-  const std::span<const int> wanted = ladder_->Replicas(rung);
+  const int rung = space.candidates[choice].rung;
+  if (choice == space.hold && rung <= highest_) return;
+  DecodeRung(rung, replicas);
+}
+
+void ScalingTask::DecodeRung(int rung, std::span<int> replicas) const {
+  const std::span<const int> wanted = ladder_->Replicas(std::min(rung, highest_));
   const ServedApplication& application = ladder_->application();
   CHECK(replicas.size() == wanted.size());
   for (size_t w = 0; w < replicas.size(); ++w) {
@@ -121,15 +153,23 @@ void ScalingTask::Decode(const ScalingSpace& space, int choice, std::span<int> r
 
 int ScalingTask::ChoiceOf(const ScalingRule& rule, const ScalingHistory& history,
                           const ScalingSpace& space) {
-  double rate = history.far_per_s();
-  if (rule.window_s >= 300) rate = std::max(rate, space.peak_5m);
-  if (rule.window_s >= 600) rate = std::max(rate, space.peak_10m);
-  const int wanted = history.ladder().RungFor(rate * rule.headroom);
+  const int wanted = WantedRung(rule, history, space);
   int best = 0;
   for (int i = 1; i < space.count(); ++i) {
     if (std::abs(space.candidates[i].rung - wanted) <=
         std::abs(space.candidates[best].rung - wanted))
       best = i;
+  }
+  return best;
+}
+
+int ScalingTask::RungOf(const ScalingRule& rule, const ScalingHistory& history,
+                        const ScalingRange& range, int held, int intervals) const {
+  const int wanted = WantedRung(rule, history, range);
+  const Rungs rungs = RungsFrom(range, held, intervals);
+  int best = rungs.rung[0];
+  for (int i = 1; i < rungs.count; ++i) {
+    if (std::abs(rungs.rung[i] - wanted) <= std::abs(best - wanted)) best = rungs.rung[i];
   }
   return best;
 }

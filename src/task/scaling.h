@@ -33,11 +33,6 @@
 
 namespace rudderfish {
 
-struct ScalingLimits {
-  int64_t cpu_millis_max = std::numeric_limits<int64_t>::max();  // Of all pods together.
-  double cool_down_s = 0;  // After a change nothing changes for so long.
-};
-
 struct ScalingCandidate {
   int rung = 0;
   double cost = 0;               // Of its pods, over those of the rung that is needed.
@@ -48,12 +43,17 @@ struct ScalingCandidate {
   double regret = 0;             // cost + price * late_mean, less the least of all candidates.
 };
 
-struct ScalingSpace {
+// Which rungs may be picked, whatever is asked for now: what the rates say.
+struct ScalingRange {
+  int needed_rung = 0;                                            // For the rate that is expected.
+  std::vector<int> rungs;                                         // For multiples of it, rising.
+  double peak_5m = 0, peak_10m = 0, peak_30m = 0, least_30m = 0;  // Requests per second.
+};
+
+struct ScalingSpace : ScalingRange {
   std::vector<ScalingCandidate> candidates;  // By rung, from low to high.
   int hold = 0;                              // Which of them changes nothing.
-  int needed_rung = 0;                       // For the rate that is expected.
   double price = 0;
-  double peak_5m = 0, peak_10m = 0, peak_30m = 0, least_30m = 0;  // Requests per second.
 
   int count() const { return static_cast<int>(candidates.size()); }
 };
@@ -72,8 +72,12 @@ enum class ScalingRows { kRungs, kCallGraph };
 
 class ScalingTask {
  public:
+  // Within the limits of the ladder's application, or these.
+  ScalingTask(const std::shared_ptr<const CapacityLadder>& ladder, double interval_s,
+              ScalingRows rows = ScalingRows::kRungs)
+      : ScalingTask(ladder, interval_s, ladder->application().limits, rows) {}
   ScalingTask(std::shared_ptr<const CapacityLadder> ladder, double interval_s,
-              const ScalingLimits& limits = {}, ScalingRows rows = ScalingRows::kRungs);
+              const ScalingLimits& limits, ScalingRows rows = ScalingRows::kRungs);
 
   static constexpr std::string_view kName = "scaling";
   static constexpr GraphWidths Widths(ScalingRows rows) {
@@ -103,9 +107,25 @@ class ScalingTask {
   static int ChoiceOf(const ScalingRule& rule, const ScalingHistory& history,
                       const ScalingSpace& space);
 
+  // The rung of that candidate, where others are asked for, by `held`, and `intervals` have passed
+  // since that changed: for many of one application, under one load.
+  int RungOf(const ScalingRule& rule, const ScalingHistory& history, const ScalingRange& range,
+             int held, int intervals) const;
+
+  // As Decode, of a rung.
+  void DecodeRung(int rung, std::span<int> replicas) const;
+
   static constexpr int kMostCandidates = 18;
 
  private:
+  struct Rungs {
+    int count = 0;
+    int rung[kMostCandidates];
+  };
+
+  void FindRange(const ScalingHistory& history, ScalingRange* range) const;
+  Rungs RungsFrom(const ScalingRange& range, int held, int intervals) const;
+
   std::shared_ptr<const CapacityLadder> ladder_;
   double interval_s_, ready_s_ = 0;
   ScalingLimits limits_;

@@ -10,13 +10,26 @@ namespace rudderfish {
 namespace {
 
 constexpr double kLeastRate = 0.05;  // Requests per second; fewer are as good as none.
-constexpr double kLookBackS = 1800;
+// Windows of the past.
+constexpr int kWindows = 3;
+constexpr double kWindowsS[kWindows] = {300, 600, 1800};
 constexpr int kLongAgo = 1000;
 // An error that is assumed while few were seen: relative, besides that of counting.
 constexpr double kFirstSpread = 0.05;
 constexpr double kTrustedSamples = 24;
 // Of the normal law, at kScenarioShares.
 constexpr double kNormal[kScenarios] = {-1.2816, 0, 0.6745, 1.2816, 1.8808};
+
+// The highest of `count` rates; 0 of none.
+double HighestOf(const double* rates, int64_t count) {
+  double a = 0, b = 0;  // None is negative.
+  int64_t i = 0;
+  for (; i + 1 < count; i += 2) {
+    a = std::max(a, rates[i]);
+    b = std::max(b, rates[i + 1]);
+  }
+  return i < count ? std::max({a, b, rates[i]}) : std::max(a, b);
+}
 
 }  // namespace
 
@@ -40,20 +53,12 @@ ScalingHistory::ScalingHistory(std::shared_ptr<const CapacityLadder> ladder, dou
 void ScalingHistory::Start() {
   forecast_.Reset();
   samples_ = 0;
-  near_ = far_ = high_share_ = rises_ = capacity_ = backlog_ = 0;
+  end_ = 0;
+  near_ = far_ = high_share_ = rises_ = capacity_ = backlog_ = least_ = 0;
+  std::fill(std::begin(peaks_), std::end(peaks_), 0.0);
   rung_asked_ = rung_ready_ = 0;
   since_up_ = since_down_ = kLongAgo;
   std::fill(std::begin(errors_), std::end(errors_), 0.0);
-}
-
-// `sign` times the highest of sign * rate.
-double ScalingHistory::Extreme(double seconds, int sign) const {
-  const auto wanted = std::max<int64_t>(1, std::llround(seconds / interval_s_));
-  const int64_t count = std::min({wanted, samples_, int64_t{kMostSamples}});
-  double most = count > 0 ? -1e300 : 0;
-  for (int64_t i = 1; i <= count; ++i)
-    most = std::max(most, sign * rates_[(samples_ - i) % kMostSamples]);
-  return most;
 }
 
 // What comes, and how far from it the rate may be.
@@ -74,19 +79,31 @@ void ScalingHistory::Expect() {
 }
 
 void ScalingHistory::LookBack() {
-  const double high = PeakPerS(kLookBackS), low = LeastPerS(kLookBackS);
-  const double middle = (high + low) / 2;
-  const auto wanted = static_cast<int64_t>(kLookBackS / interval_s_);
-  const int64_t count = std::min({wanted, samples_, int64_t{kMostSamples}});
-  int above = 0, rises = 0;
-  bool was_above = true;
-  for (int64_t i = count; i >= 1; --i) {
-    const bool is_above = rates_[(samples_ - i) % kMostSamples] > middle;
-    above += is_above ? 1 : 0;
-    rises += is_above && !was_above ? 1 : 0;
-    was_above = is_above;
+  int64_t counts[kWindows];
+  for (int i = 0; i < kWindows; ++i) {
+    const auto wanted = std::max<int64_t>(1, std::llround(kWindowsS[i] / interval_s_));
+    counts[i] = std::min({wanted, samples_, int64_t{kMostSamples}});
   }
-  high_share_ = count > 0 ? static_cast<double>(above) / static_cast<double>(count) : 0;
+  const double* const end = rates_ + end_;
+  peaks_[0] = HighestOf(end - counts[0], counts[0]);
+  for (int i = 1; i < kWindows; ++i)
+    peaks_[i] = std::max(peaks_[i - 1], HighestOf(end - counts[i], counts[i] - counts[i - 1]));
+  const auto count = static_cast<int>(counts[kWindows - 1]);
+  const double* const rates = end - count;
+  double low = rates[0], other = low;
+  for (int i = 0; i + 1 < count; i += 2) {
+    low = std::min(low, rates[i]);
+    other = std::min(other, rates[i + 1]);
+  }
+  least_ = std::min({low, other, rates[count - 1]});
+  const double middle = (peaks_[kWindows - 1] + least_) / 2;
+  int above = rates[0] > middle ? 1 : 0, rises = 0;
+  for (int i = 1; i < count; ++i) {
+    const int is_above = rates[i] > middle ? 1 : 0, was_above = rates[i - 1] > middle ? 1 : 0;
+    above += is_above;
+    rises += is_above & ~was_above;
+  }
+  high_share_ = static_cast<double>(above) / count;
   rises_ = rises;
 }
 
@@ -103,7 +120,12 @@ void ScalingHistory::Observe(const ScalingSight& sight) {
   if (sight.has_samples) {
     const double rate = sight.requests_per_s;
     forecast_.Observe(rate);
-    rates_[samples_++ % kMostSamples] = rate;
+    if (end_ == 2 * kMostSamples) {
+      std::copy(rates_ + end_ - kMostSamples, rates_ + end_, rates_);
+      end_ = kMostSamples;
+    }
+    rates_[end_++] = rate;
+    ++samples_;
     Expect();
     backlog_ = std::max(0.0, backlog_ + (rate - std::min(capacity_, capacity)) * interval_s_);
     LookBack();

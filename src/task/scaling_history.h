@@ -51,9 +51,11 @@ class ScalingHistory {
   // Log of the rate over what was expected of it, in each of kScenarios.
   double error(int scenario) const { return errors_[scenario]; }
 
-  // Of the samples of so many last seconds; those of the whole run, if it is shorter.
-  double PeakPerS(double seconds) const { return Extreme(seconds, +1); }
-  double LeastPerS(double seconds) const { return -Extreme(seconds, -1); }
+  // Of the samples of so many last minutes; those of the whole run, if it is shorter.
+  double peak_5m_per_s() const { return peaks_[0]; }
+  double peak_10m_per_s() const { return peaks_[1]; }
+  double peak_30m_per_s() const { return peaks_[2]; }
+  double least_30m_per_s() const { return least_; }
   // Of the last half hour: share of samples above the middle of its range, and how often the rate
   // rose through it.
   double high_share() const { return high_share_; }
@@ -71,7 +73,6 @@ class ScalingHistory {
   const CapacityLadder& ladder() const { return *ladder_; }
 
  private:
-  double Extreme(double seconds, int sign) const;
   void Expect();
   void LookBack();
 
@@ -84,7 +85,10 @@ class ScalingHistory {
   std::vector<int> slots_;
   Forecast forecast_;
   int64_t samples_ = 0;
-  double rates_[kMostSamples] = {};  // Ring.
+  double rates_[2 * kMostSamples] =
+      {};  // The last kMostSamples end at end_; moved when it is full.
+  int end_ = 0;
+  double peaks_[3] = {}, least_ = 0;
   double near_ = 0, far_ = 0;
   double errors_[kScenarios] = {};
   double high_share_ = 0, rises_ = 0;

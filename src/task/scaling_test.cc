@@ -9,6 +9,8 @@
 #include <numeric>
 #include <set>
 
+#include "base/rng.h"
+
 namespace rudderfish {
 namespace {
 
@@ -269,13 +271,31 @@ TEST(ScalingHistory, SeesPeaksAndHowOftenTheyCame) {
     rates.insert(rates.end(), 12, 20.0);
     rates.insert(rates.end(), 4, 90.0);
   }
-  rates.insert(rates.end(), 8, 20.0);
+  rates.insert(rates.end(), 24, 20.0);
   const Running running(LadderOf(), rates);
-  EXPECT_EQ(running.history.PeakPerS(1800), 90);
-  EXPECT_EQ(running.history.LeastPerS(1800), 20);
-  EXPECT_EQ(running.history.PeakPerS(60), 20);
+  EXPECT_EQ(running.history.peak_30m_per_s(), 90);
+  EXPECT_EQ(running.history.peak_10m_per_s(), 90);
+  EXPECT_EQ(running.history.peak_5m_per_s(), 20);
+  EXPECT_EQ(running.history.least_30m_per_s(), 20);
   EXPECT_EQ(running.history.rises(), 3);
-  EXPECT_NEAR(running.history.high_share(), 12.0 / 56, 1e-9);
+  EXPECT_NEAR(running.history.high_share(), 12.0 / 72, 1e-9);
+}
+
+TEST(ScalingHistory, ForgetsWhatIsLongPast) {
+  Running running(LadderOf(), {90});
+  Rng rng(1);
+  std::vector<double> rates;
+  for (int i = 0; i < 700; ++i) {
+    rates.push_back(rng.Uniform(10, 60));
+    running.See(rates.back());
+    const auto last = [&](size_t count) {
+      return std::span(rates).last(std::min(count, rates.size()));
+    };
+    EXPECT_EQ(running.history.peak_5m_per_s(), i < 19 ? 90 : std::ranges::max(last(20)));
+    EXPECT_EQ(running.history.peak_10m_per_s(), i < 39 ? 90 : std::ranges::max(last(40)));
+    EXPECT_EQ(running.history.peak_30m_per_s(), i < 119 ? 90 : std::ranges::max(last(120)));
+    EXPECT_EQ(running.history.least_30m_per_s(), std::ranges::min(last(120)));
+  }
 }
 
 TEST(ScalingHistory, WhatCannotBeServedWaitsUntilThereIsRoom) {
