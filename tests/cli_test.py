@@ -753,6 +753,50 @@ class BadInput(Cli):
         self.refuse("experiment", experiment, "-d", "x", "--set", "loads[0]=stedy", says="steady")
         self.refuse("experiment", experiment, "-d", "x", "--set", "task=scalling", says="did you mean `scaling`")
 
+    def test_an_experiment_on_placement_trains_and_judges_for_every_objective(self):
+        experiment = self.write("e.yaml", f"experiment: e\ntask: placement\nscenarios: [{TOP}/scenarios/thesis-test2.yaml]\n"
+                                "objectives: {EE: energy, near: {latency: 1, energy: 0.1}}\nepisodes: 6\n"
+                                'variants: {few: {"arrivals.streams[0].count": 40, arrivals.failures: "{every: 80s to 200s, down: 20s}"}}\n'
+                                "train: {steps: 4096, seeds: 2}\n"
+                                "policies: [kube-scheduler=blind-kube-default, dqn=trained-dqn, learned=trained]\n")
+        table = self.succeed("experiment", experiment, "-d", "one", "--threads", "1")
+        self.assertRegex(table, "thesis-test2.near.few +kube-scheduler +0[.].* yes")
+        report = json.loads((self.folder / "one/report.json").read_text(encoding="utf-8"))["comparisons"]
+        self.assertEqual({(pair["objective"], pair["baseline"]) for pair in report},
+                         {(objective, baseline) for objective in ("EE", "near") for baseline in ("kube-scheduler", "dqn")})
+        for pair in report:
+            low, high = pair["difference_ci95"]
+            self.assertEqual((pair["variant"], pair["seeds"]), ("few", 2))
+            self.assertEqual(pair["better"] is None, low <= 0 <= high)
+            if pair["metric"] == "hard_misses":
+                self.assertEqual(pair["candidate_mean"], 0)
+        rows = list(csv.DictReader(io.StringIO((self.folder / "one/metrics.csv").read_text(encoding="utf-8"))))
+        self.assertEqual(len(rows), 2 * (1 + 2 + 2) * 6)
+        self.assertEqual({(row["file"], row["objective_name"], row["variant"]) for row in rows},
+                         {("thesis-test2", objective, "few") for objective in ("EE", "near")})
+        self.assertTrue((self.folder / "one/cells/thesis-test2.EE.few/report.html").exists())
+        # Killed at any moment and gone on with, by other threads: the same bytes.
+        for wait in (0.3, 1, 2):
+            process = subprocess.Popen([PROGRAM, "experiment", experiment, "-d", "two", "-q",
+                                        *(["--resume"] if (self.folder / "two/provenance.json").exists() else [])],
+                                       cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            time.sleep(wait)
+            process.kill()
+            process.wait()
+        resume = ["--resume"] if (self.folder / "two/provenance.json").exists() else []
+        self.succeed("experiment", experiment, "-d", "two", "--threads", "2", *resume)
+        for name in ("metrics.csv", "report.json"):
+            self.assertEqual((self.folder / "one" / name).read_bytes(), (self.folder / "two" / name).read_bytes())
+
+    def test_bad_input_of_an_experiment_on_placement_is_refused_with_the_nearest_name(self):
+        experiment = TOP / "experiments/placing-drs.yaml"
+        for change, says in (("policies[4]=gredy", "did you mean `greedy`"), ("policies[5]=trained-dqm", "did you mean `dqn`"),
+                             ("train.algorithm=poo", "did you mean `ppo`"), ("train.step=5", "did you mean `steps`"),
+                             ("policies[5]=greedy", "`greedy` is named twice"), ("objectives={a: enrgy}", "did you mean `energy`"),
+                             (f"scenarios[1]={SCENARIO}", "no world in which pods come and go"),
+                             ("variants={a: {arivals.until: 2h}}", "arivals")):
+            self.refuse("experiment", experiment, "-d", "x", "--set", change, says=says)
+
     def test_bad_input_of_scaling_is_refused_with_the_nearest_name(self):
         redis = TOP / "scenarios/redis.yaml"
         for options, says in ((["--policy", "hpb"], "did you mean `hpa`"), (["--policy", "hpa:cpus=5"], "did you mean `cpu`"),

@@ -15,12 +15,14 @@
 #include "base/version.h"
 #include "base/yaml.h"
 #include "cli/commands.h"
+#include "cli/experiment_placement.h"
 #include "cli/experiment_scaling.h"
 #include "cli/files.h"
 #include "cli/policy_spec.h"
 #include "cli/scaling_options.h"
 #include "cli/terminal.h"
 #include "evaluation/comparison.h"
+#include "evaluation/placement_comparison.h"
 #include "evaluation/problem.h"
 #include "evaluation/report.h"
 #include "evaluation/scaling_comparison.h"
@@ -35,8 +37,8 @@ namespace fs = std::filesystem;
 // What the command line and the files that it names come to.
 struct Plan {
   Experiment experiment;
-  std::vector<PolicySpec> policies;
-  std::vector<fs::path> scenarios;  // Where they are.
+  std::vector<PolicySpec> policies;  // That are given; not of scaling.
+  std::vector<fs::path> scenarios;   // Where they are.
   ExperimentInputs inputs;
 };
 
@@ -89,8 +91,11 @@ Result<Plan> MakePlan(const Arguments& arguments) {
     plan.inputs.experiment += fmt::format("# --set {}={}\n", change.path, change.value);
   }
   TRY_ASSIGN(plan.experiment, ParseExperiment(root));
-  if (!plan.experiment.scaling) {
-    TRY_ASSIGN(plan.policies, ParsePolicySpecs(plan.experiment.PolicyList()));
+  const std::string given = plan.experiment.scaling     ? std::string()
+                            : plan.experiment.placement ? GivenPlacementPolicies(plan.experiment)
+                                                        : plan.experiment.PolicyList();
+  if (!given.empty()) {
+    TRY_ASSIGN(plan.policies, ParsePolicySpecs(given));
   }
   std::vector<fs::path> files;
   for (const fs::path& scenario : plan.experiment.scenarios) {
@@ -118,6 +123,10 @@ Result<std::vector<Problem>> OpenCells(const Plan& plan, const std::vector<Exper
   for (const ExperimentCell& cell : cells) {
     if (plan.experiment.scaling) {
       TRY(CheckScalingCell({&plan.experiment, cell, plan.scenarios[cell.scenario], {}}));
+      continue;
+    }
+    if (plan.experiment.placement) {
+      TRY(CheckPlacementCell({&plan.experiment, cell, plan.scenarios[cell.scenario], {}}));
       continue;
     }
     const fs::path& path = plan.scenarios[cell.scenario];
@@ -192,6 +201,9 @@ Result<void> RunCell(const Plan& plan, const ExperimentCell& cell, const Problem
   if (plan.experiment.scaling) {
     TRY(RunScalingCell({&plan.experiment, cell, plan.scenarios[cell.scenario], paths.folder},
                        folder, session, pool, progress));
+  } else if (plan.experiment.placement) {
+    TRY(RunPlacementCell({&plan.experiment, cell, plan.scenarios[cell.scenario], paths.folder},
+                         folder, session, pool, progress));
   } else {
     TRY(RunMigrationCell(plan, cell, *problem, folder, session,
                          {.seed = plan.experiment.seed, .progress = progress}, pool));
@@ -204,16 +216,23 @@ Result<void> RunCell(const Plan& plan, const ExperimentCell& cell, const Problem
   return {};
 }
 
-// All rows of all cells, with the cell's scenario file and variant before each.
+// All rows of all cells, with the cell's scenario file, objective (of placement) and variant before
+// each.
 Result<std::string> MetricsCsv(const Plan& plan, const std::vector<ExperimentCell>& cells,
                                const ResultPaths& paths) {
   std::string csv;
   for (const ExperimentCell& cell : cells) {
     TRY_ASSIGN(const std::string rows, ReadFile(paths.cell(cell.name) / "episodes.csv"));
     const size_t header = rows.find('\n') + 1;
-    if (csv.empty()) csv = "file,variant," + rows.substr(0, header);
-    const std::string before = fmt::format("{},{},", plan.scenarios[cell.scenario].stem().string(),
-                                           plan.experiment.variants[cell.variant].name);
+    const auto& placement = plan.experiment.placement;
+    const bool named = placement && !placement->objectives.empty();
+    if (csv.empty())
+      csv =
+          fmt::format("file,{}variant,{}", named ? "objective_name," : "", rows.substr(0, header));
+    const std::string before =
+        fmt::format("{},{}{},", plan.scenarios[cell.scenario].stem().string(),
+                    named ? placement->objectives[cell.objective].name + "," : std::string(),
+                    plan.experiment.variants[cell.variant].name);
     for (size_t at = header; at < rows.size();) {
       const size_t end = std::min(rows.find('\n', at), rows.size() - 1) + 1;
       csv += before + rows.substr(at, end - at);
@@ -273,6 +292,7 @@ Result<ExitStatus> RunExperiment(const Arguments& arguments, const Session& sess
   TRY(WriteFileAtomically(paths.report(), report.dump(1) + "\n"));
   TRY(Print(format == OutputFormat::kJson ? report.dump(1) + "\n"
             : plan.experiment.scaling     ? ScalingPairsTable(report["comparisons"])
+            : plan.experiment.placement   ? PlacementPairsTable(report["comparisons"])
                                           : PairsTable(report["comparisons"])));
   Say(session, "Wrote {} and {}; {} of {} cells below {}", paths.metrics().string(),
       paths.report().string(), plan.experiment.scaling ? "the evaluations" : "a page for each",
@@ -302,6 +322,9 @@ CommandSpec ExperimentCommand() {
           "the policy `calibrated` is the autoscaler that `calibrate: {episodes: N}` finds, "
           "`trained` the networks of `train: {steps: N, seeds: K}`, and `violations` the share of "
           "late requests for both.\n"
+          "With `task: placement` it compares, for every one of `objectives`, what places the pods "
+          "that come; `trained` is the networks of `train: {steps: N, seeds: K, algorithm: ppo}`, "
+          "`trained-dqn` those of another algorithm.\n"
           "The folder holds metrics.csv, a row an episode; report.json, an entry a comparison; "
           "provenance.json, with the digests of all files that were read; and of each cell its "
           "page, its episodes and its evaluation as JSON. Same files and seed, same bytes, "
@@ -310,7 +333,8 @@ CommandSpec ExperimentCommand() {
           {"experiment experiments/distance-to-cloud.yaml -d results/distance-to-cloud",
            "experiment experiments/distance-to-cloud.yaml -d results/distance-to-cloud --resume",
            "experiment experiments/distance-to-cloud.yaml -d results/few --set episodes=20",
-           "experiment experiments/scaling-six-loads.yaml -d results/six"},
+           "experiment experiments/scaling-six-loads.yaml -d results/six",
+           "experiment experiments/placing-drs.yaml -d results/drs"},
       .run = RunExperiment};
 }
 

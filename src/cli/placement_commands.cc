@@ -6,9 +6,7 @@
 #include <algorithm>
 
 #include "base/yaml.h"
-#include "cli/policy_spec.h"
 #include "cli/terminal.h"
-#include "evaluation/placement_evaluation.h"
 
 namespace rudderfish {
 namespace {
@@ -16,21 +14,21 @@ namespace {
 constexpr int64_t kPlacementEpisodesDefault = 20;
 constexpr int64_t kPlacementEpisodesMax = 100'000;
 
-Result<std::vector<PlacementGroup>> GroupsFor(const std::vector<PolicySpec>& specs,
-                                              const PlacementTask& task) {
+}  // namespace
+
+Result<std::vector<PlacementGroup>> PlacementGroupsOf(const std::vector<PolicySpec>& specs,
+                                                      const PlacementTask& task) {
   std::vector<PlacementGroup> groups;
   for (const PolicySpec& spec : specs) {
     PlacementGroup group{.name = spec.name};
     for (const std::string& member : spec.members) {
-      TRY_ASSIGN(PlacementPolicy policy, OfOption("policy", MakePlacementPolicy(member, task)));
+      TRY_ASSIGN(PlacementPolicy policy, MakePlacementPolicy(member, task));
       group.members.push_back(std::move(policy));
     }
     groups.push_back(std::move(group));
   }
   return groups;
 }
-
-}  // namespace
 
 Result<std::optional<Objective>> ObjectiveOf(const Arguments& arguments) {
   const std::optional<std::string> text = arguments.Text("objective");
@@ -75,7 +73,8 @@ Result<ExitStatus> EvaluatePlacement(std::shared_ptr<const Scenario> scenario,
              arguments.RequiredText("policy", "what to evaluate, such as greedy,learned=runs/a"));
   TRY_ASSIGN(const std::vector<PolicySpec> specs, OfOption("policy", ParsePolicySpecs(list)));
   const PlacementTask task(*scenario->objective);
-  TRY_ASSIGN(const std::vector<PlacementGroup> groups, GroupsFor(specs, task));
+  TRY_ASSIGN(const std::vector<PlacementGroup> groups,
+             OfOption("policy", PlacementGroupsOf(specs, task)));
   PlacementEvaluation evaluation;
   {
     Progress progress("evaluate", session.verbosity);

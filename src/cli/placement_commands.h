@@ -5,10 +5,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/policy_spec.h"
+#include "evaluation/placement_evaluation.h"
 #include "model/objective.h"
 #include "scenario/scenario.h"
 
@@ -23,6 +26,10 @@ Result<std::optional<Objective>> ObjectiveOf(const Arguments& arguments);
 // kInvalidArgument if it has no objective at all.
 Result<std::shared_ptr<const Scenario>> PlacementScenario(const std::filesystem::path& path,
                                                           const Arguments& arguments);
+
+// The policies of a command line, for one objective.
+Result<std::vector<PlacementGroup>> PlacementGroupsOf(const std::vector<PolicySpec>& specs,
+                                                      const PlacementTask& task);
 
 Result<ExitStatus> EvaluatePlacement(std::shared_ptr<const Scenario> scenario,
                                      const Arguments& arguments, const Session& session);

@@ -56,6 +56,13 @@ Result<void> ParseScenarios(const std::vector<YamlNode>& nodes, Experiment* expe
   return {};
 }
 
+Result<void> ParseTraining(YamlMap* fields, int64_t* steps, int* seeds) {
+  TRY_ASSIGN(*steps, fields->OptionalInt("steps", 1, std::numeric_limits<int64_t>::max(), *steps));
+  TRY_ASSIGN(const int64_t count, fields->OptionalInt("seeds", 1, 1000, *seeds));
+  *seeds = static_cast<int>(count);
+  return {};
+}
+
 Result<ScalingExperiment> ParseScaling(YamlMap* map) {
   constexpr int64_t kFewestEpisodes = 16;  // Of a calibration.
   ScalingExperiment scaling;
@@ -80,22 +87,83 @@ Result<ScalingExperiment> ParseScaling(YamlMap* map) {
   }
   if (const std::optional<YamlNode> train = map->Optional("train")) {
     TRY_ASSIGN(YamlMap fields, train->AsMap());
-    TRY_ASSIGN(
-        scaling.train_steps,
-        fields.OptionalInt("steps", 1, std::numeric_limits<int64_t>::max(), scaling.train_steps));
-    TRY_ASSIGN(const int64_t seeds, fields.OptionalInt("seeds", 1, 1000, scaling.train_seeds));
-    scaling.train_seeds = static_cast<int>(seeds);
+    TRY(ParseTraining(&fields, &scaling.train_steps, &scaling.train_seeds));
     TRY(fields.Finish());
   }
   return scaling;
 }
 
+Result<PlacementExperiment> ParsePlacement(YamlMap* map) {
+  PlacementExperiment placement;
+  if (const std::optional<YamlNode> objectives = map->Optional("objectives")) {
+    TRY_ASSIGN(YamlMap fields, objectives->AsMap());
+    for (const auto& [name, node] : fields.Entries()) {
+      if (!IsPlainName(name)) {
+        return node.Refuse(
+            fmt::format("\"{}\" is no name of an objective: letters, digits, - and _ only", name));
+      }
+      TRY_ASSIGN(const Objective objective, ParseObjective(node));
+      placement.objectives.push_back({name, objective});
+    }
+    if (placement.objectives.empty()) return objectives->Expected("at least one objective");
+  }
+  if (const std::optional<YamlNode> train = map->Optional("train")) {
+    TRY_ASSIGN(YamlMap fields, train->AsMap());
+    TRY(ParseTraining(&fields, &placement.train_steps, &placement.train_seeds));
+    TRY_ASSIGN(placement.algorithm, fields.OptionalString("algorithm", placement.algorithm));
+    constexpr auto& known = PlacementExperiment::kAlgorithms;
+    if (std::find(known.begin(), known.end(), placement.algorithm) == known.end()) {
+      return fields.Optional("algorithm")
+          ->Expected(fmt::format("{}{}", fmt::join(known, " or "),
+                                 DidYouMean(placement.algorithm, known)));
+    }
+    TRY(fields.Finish());
+  }
+  return placement;
+}
+
+// What a policy is, without the name it is given.
+std::string_view WhatOf(std::string_view policy) { return policy.substr(policy.find('=') + 1); }
+
+Result<void> CheckTrained(const YamlNode& node, std::string_view policy) {
+  constexpr std::string_view kHead = "trained-";
+  const std::string_view what = WhatOf(policy);
+  if (!what.starts_with(kHead)) return {};
+  constexpr auto& known = PlacementExperiment::kAlgorithms;
+  const std::string_view algorithm = what.substr(kHead.size());
+  if (std::find(known.begin(), known.end(), algorithm) != known.end()) return {};
+  return node.Refuse(fmt::format("nothing is trained by `{}`; there are {}{}", algorithm,
+                                 fmt::join(known, ", "), DidYouMean(algorithm, known)));
+}
+
+Result<void> ParsePolicies(YamlMap* map, Experiment* experiment) {
+  TRY_ASSIGN(const YamlNode policies, map->Required("policies"));
+  TRY_ASSIGN(const std::vector<YamlNode> nodes, policies.AsList());
+  if (nodes.size() < 2) return policies.Expected("two policies or more, the candidate last");
+  for (const YamlNode& node : nodes) {
+    TRY_ASSIGN(std::string policy, node.AsString());
+    if (experiment->placement) TRY(CheckTrained(node, policy));
+    experiment->policies.push_back(std::move(policy));
+  }
+  return {};
+}
+
 }  // namespace
 
+std::optional<std::string_view> PlacementExperiment::AlgorithmOf(std::string_view policy) const {
+  const std::string_view what = WhatOf(policy);
+  constexpr std::string_view kTrained = ScalingExperiment::kTrained;
+  if (what == kTrained) return algorithm;
+  for (const std::string_view known : kAlgorithms) {
+    if (what.starts_with(kTrained) && what.substr(kTrained.size()) == fmt::format("-{}", known))
+      return known;
+  }
+  return {};
+}
+
 bool Experiment::Names(std::string_view policy) const {
-  return std::any_of(policies.begin(), policies.end(), [&](const std::string& one) {
-    return std::string_view(one).substr(one.find('=') + 1) == policy;
-  });
+  return std::any_of(policies.begin(), policies.end(),
+                     [&](const std::string& one) { return WhatOf(one) == policy; });
 }
 
 std::string Experiment::PolicyList() const { return fmt::format("{}", fmt::join(policies, ",")); }
@@ -110,10 +178,12 @@ Result<Experiment> ParseExperiment(const YamlNode& root) {
   experiment.seed = static_cast<uint64_t>(seed);
   TRY_ASSIGN(const int64_t episodes, map.OptionalInt("episodes", 1, kMostEpisodes, 200));
   experiment.episodes = static_cast<int>(episodes);
-  constexpr std::string_view kTasks[] = {"migration", "scaling"};
+  constexpr std::string_view kTasks[] = {"migration", "scaling", "placement"};
   TRY_ASSIGN(const std::string task, map.OptionalString("task", kTasks[0]));
   if (task == kTasks[1]) {
     TRY_ASSIGN(experiment.scaling, ParseScaling(&map));
+  } else if (task == kTasks[2]) {
+    TRY_ASSIGN(experiment.placement, ParsePlacement(&map));
   } else if (task != kTasks[0]) {
     return map.Optional("task")->Expected(
         fmt::format("{}{}", fmt::join(kTasks, " or "), DidYouMean(task, kTasks)));
@@ -122,13 +192,7 @@ Result<Experiment> ParseExperiment(const YamlNode& root) {
   TRY_ASSIGN(const std::vector<YamlNode> scenario_nodes, scenarios.AsList());
   if (scenario_nodes.empty()) return scenarios.Expected("at least one scenario");
   TRY(ParseScenarios(scenario_nodes, &experiment));
-  TRY_ASSIGN(const YamlNode policies, map.Required("policies"));
-  TRY_ASSIGN(const std::vector<YamlNode> policy_nodes, policies.AsList());
-  if (policy_nodes.size() < 2) return policies.Expected("two policies or more, the candidate last");
-  for (const YamlNode& node : policy_nodes) {
-    TRY_ASSIGN(std::string policy, node.AsString());
-    experiment.policies.push_back(std::move(policy));
-  }
+  TRY(ParsePolicies(&map, &experiment));
   const std::optional<YamlNode> variants =
       experiment.scaling ? std::nullopt : map.Optional("variants");
   if (variants) {
@@ -152,10 +216,17 @@ std::vector<ExperimentCell> CellsOf(const Experiment& experiment) {
                        .load = static_cast<int>(l),
                        .name = fmt::format("{}.{}", stem, experiment.scaling->loads[l])});
     }
-    for (size_t v = 0; !experiment.scaling && v < experiment.variants.size(); ++v) {
-      cells.push_back({.scenario = static_cast<int>(s),
-                       .variant = static_cast<int>(v),
-                       .name = fmt::format("{}.{}", stem, experiment.variants[v].name)});
+    const bool named = experiment.placement && !experiment.placement->objectives.empty();
+    const size_t objectives = named ? experiment.placement->objectives.size() : 1;
+    for (size_t o = 0; !experiment.scaling && o < objectives; ++o) {
+      const std::string head =
+          named ? fmt::format("{}.{}", stem, experiment.placement->objectives[o].name) : stem;
+      for (size_t v = 0; v < experiment.variants.size(); ++v) {
+        cells.push_back({.scenario = static_cast<int>(s),
+                         .variant = static_cast<int>(v),
+                         .objective = static_cast<int>(o),
+                         .name = fmt::format("{}.{}", head, experiment.variants[v].name)});
+      }
     }
   }
   return cells;

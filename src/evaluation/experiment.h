@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "base/result.h"
 #include "base/yaml_change.h"
 #include "evaluation/evaluation.h"
+#include "model/objective.h"
 
 // An experiment: policies that are compared in several scenarios, each as it is and with some of
 // its values changed. Every scenario in every variant is a cell, which is evaluated by itself: from
@@ -38,6 +40,17 @@
 //   calibrate: {episodes: 64}
 //   train: {steps: 1000000, seeds: 5}
 //   policies: [hold, mpc=calibrated-mpc, hpa=calibrated, learned=trained]
+//
+// Of placement, the cells are every scenario with arrivals for every objective in every variant;
+// for each, networks may be trained within the experiment.
+//
+//   experiment: placing-drs
+//   task: placement
+//   episodes: 20
+//   scenarios: [scenarios/drs-even.yaml]
+//   objectives: {balance: balance, both: {balance: 1, energy: 0.5}}
+//   train: {steps: 65536, seeds: 5, algorithm: ppo}
+//   policies: [kube-default, greedy, dqn=trained-dqn, learned=trained]
 
 namespace rudderfish {
 
@@ -59,6 +72,25 @@ struct ScalingExperiment {
                                     kTrained = "trained";
 };
 
+struct NamedObjective {
+  std::string name;
+  Objective objective;
+};
+
+struct PlacementExperiment {
+  std::vector<NamedObjective> objectives;  // None: each scenario's own.
+  int64_t train_steps = 65'536;
+  int train_seeds = 5;
+  std::string algorithm = "ppo";  // One of kAlgorithms.
+
+  // What `train --algorithm` knows.
+  static constexpr std::array<std::string_view, 2> kAlgorithms = {"ppo", "dqn"};
+
+  // By which algorithm a policy is to be trained: `algorithm` where it says `trained` alone, that
+  // after the dash in `trained-dqn`; nothing where it is no such policy.
+  std::optional<std::string_view> AlgorithmOf(std::string_view policy) const;
+};
+
 struct Experiment {
   std::string name;
   uint64_t seed = 1;
@@ -67,6 +99,7 @@ struct Experiment {
   std::vector<std::string> policies;             // At least two; the last is the candidate.
   std::vector<ExperimentVariant> variants;       // At least one.
   std::optional<ScalingExperiment> scaling;      // `task: scaling`; then there is one variant.
+  std::optional<PlacementExperiment> placement;  // `task: placement`.
 
   // Whether a policy is this, under its own name or another.
   bool Names(std::string_view policy) const;
@@ -78,14 +111,16 @@ struct Experiment {
 struct ExperimentCell {
   int scenario = 0;
   int variant = 0;
-  int load = 0;      // Of ScalingExperiment::loads.
-  std::string name;  // Of a folder: "continuum-7x21.near", "online-boutique.steady".
+  int load = 0;       // Of ScalingExperiment::loads.
+  int objective = 0;  // Of PlacementExperiment::objectives; nothing there without any.
+  // Of a folder: "continuum-7x21.near", "online-boutique.steady", "drs-even.balance.as-shipped".
+  std::string name;
 };
 
 // Messages name file, line, column and key. No other file is read.
 Result<Experiment> ParseExperiment(const YamlNode& root);
 
-// In the order in which they are listed, variants or loads within scenarios.
+// In the order in which they are listed, variants or loads within scenarios (and objectives).
 std::vector<ExperimentCell> CellsOf(const Experiment& experiment);
 
 // The candidate against every other policy of a cell, each pair from the same starts:

@@ -96,6 +96,59 @@ TEST(Experiment, OfScalingIsRefusedWithThePlaceOfTheMistake) {
   EXPECT_NE(refused("task: scaling\n", "").find("unknown key `loads`"), std::string::npos);
 }
 
+constexpr std::string_view kOfPlacing = R"(experiment: e
+task: placement
+scenarios: [a/drs.yaml, b/thesis.yaml]
+objectives: {even: balance, near: {latency: 1, energy: 0.1}}
+train: {steps: 4096, seeds: 3, algorithm: dqn}
+policies: [greedy, ppo=trained-ppo, trained]
+variants: {few: {a.b: 1}, many: {}}
+)";
+
+TEST(Experiment, OfPlacingHasACellForEveryObjectiveInEveryVariant) {
+  const Experiment experiment = Parsed(kOfPlacing).value();
+  ASSERT_TRUE(experiment.placement.has_value());
+  const PlacementExperiment& placement = *experiment.placement;
+  EXPECT_EQ(placement.train_steps, 4096);
+  EXPECT_EQ(placement.train_seeds, 3);
+  EXPECT_EQ(placement.objectives[1].objective, (Objective{.weight = {0, 0.1, 0, 0, 0, 1}}));
+  EXPECT_EQ(placement.AlgorithmOf("trained"), "dqn");
+  EXPECT_EQ(placement.AlgorithmOf("ppo=trained-ppo"), "ppo");
+  EXPECT_FALSE(placement.AlgorithmOf("greedy").has_value());
+  EXPECT_FALSE(placement.AlgorithmOf("trained=runs/a").has_value());
+  const std::vector<ExperimentCell> cells = CellsOf(experiment);
+  ASSERT_EQ(cells.size(), 8u);
+  EXPECT_EQ(cells[3].name, "drs.near.many");
+  EXPECT_EQ(cells[3].objective, 1);
+  EXPECT_EQ(cells[4].name, "thesis.even.few");
+}
+
+TEST(Experiment, OfPlacingMayLeaveTheObjectiveToItsScenarios) {
+  const Experiment experiment = Parsed(WithLines("task: placement\n")).value();
+  ASSERT_EQ(CellsOf(experiment).size(), 1u);
+  EXPECT_EQ(CellsOf(experiment)[0].name, "one.as-shipped");
+}
+
+TEST(Experiment, OfPlacingIsRefusedWithThePlaceOfTheMistake) {
+  const auto refused = [](std::string_view old, std::string_view now) {
+    std::string text(kOfPlacing);
+    text.replace(text.find(old), old.size(), now);
+    return Refused(text);
+  };
+  EXPECT_EQ(refused("trained-ppo", "trained-pop"),
+            "e.yaml:6:20: `policies[1]`: nothing is trained by `pop`; there are ppo, dqn; did you "
+            "mean `ppo`?");
+  EXPECT_NE(refused(": dqn", ": dqm").find("e.yaml:5:43: `train.algorithm`"), std::string::npos);
+  EXPECT_NE(refused(": dqn", ": dqm").find("did you mean `dqn`"), std::string::npos);
+  EXPECT_NE(refused("even: balance", "even: balanse").find("did you mean `balance`"),
+            std::string::npos);
+  EXPECT_NE(refused("even:", "e.v:").find("no name of an objective"), std::string::npos);
+  EXPECT_NE(refused("{even: balance, near: {latency: 1, energy: 0.1}}", "{}").find("at least one"),
+            std::string::npos);
+  EXPECT_NE(refused("task: placement\n", "").find("unknown key `objectives`"), std::string::npos);
+  EXPECT_NE(refused("placement", "placment").find("did you mean `placement`"), std::string::npos);
+}
+
 TEST(Experiment, WithoutVariantsIsRunAsShipped) {
   const Experiment experiment = Parsed(WithLines("")).value();
   ASSERT_EQ(experiment.variants.size(), 1u);

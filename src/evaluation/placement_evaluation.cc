@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <utility>
 
 #include "base/check.h"
 #include "base/rng.h"
@@ -36,16 +37,23 @@ std::vector<PlacementJob> JobsOf(const std::vector<PlacementGroup>& policies, in
   return jobs;
 }
 
-void Judge(PlacementEvaluation* evaluation) {
+// The best of the others that keep to hard limits, or of all where none does.
+int BaselineOf(const PlacementEvaluation& evaluation,
+               const std::vector<int64_t>& trial_violations) {
+  const auto rank = [&](int policy) {
+    return std::pair(trial_violations[policy] > 0, evaluation.policies[policy].trial_cost);
+  };
+  int best = 0;
+  for (int p = 1; p + 1 < static_cast<int>(evaluation.policies.size()); ++p) {
+    if (rank(p) < rank(best)) best = p;
+  }
+  return best;
+}
+
+void Judge(const std::vector<int64_t>& trial_violations, PlacementEvaluation* evaluation) {
   const int count = static_cast<int>(evaluation->policies.size());
   if (count < 2) return;
-  evaluation->baseline = 0;
-  for (int p = 1; p + 1 < count; ++p) {
-    if (evaluation->policies[p].trial_cost <
-        evaluation->policies[evaluation->baseline].trial_cost) {
-      evaluation->baseline = p;
-    }
-  }
+  evaluation->baseline = BaselineOf(*evaluation, trial_violations);
   const int episodes = evaluation->episodes;
   const RunMatrix candidate = evaluation->policies.back().Objectives(episodes);
   const RunMatrix baseline = evaluation->policies[evaluation->baseline].Objectives(episodes);
@@ -61,8 +69,8 @@ void Judge(PlacementEvaluation* evaluation) {
     evaluation->equal += std::abs(difference) <= kTie ? 1 : 0;
   }
   if (episodes < kStartsForFinding) return;
-  if (evaluation->difference_ci.high < 0) evaluation->finding = Finding::kBetter;
-  if (evaluation->difference_ci.low > 0) evaluation->finding = Finding::kWorse;
+  if (evaluation->difference_ci.high < -kTie) evaluation->finding = Finding::kBetter;
+  if (evaluation->difference_ci.low > kTie) evaluation->finding = Finding::kWorse;
 }
 
 }  // namespace
@@ -74,6 +82,20 @@ RunMatrix EvaluatedPlacement::Objectives(int episodes_each) const {
       const LifecycleMetrics& one = episodes[s * episodes_each + i];
       runs.values.push_back(one.MeanOverTime(one.objective_s));
     }
+  }
+  return runs;
+}
+
+RunMatrix EvaluatedPlacement::Runs(std::string_view row, int episodes_each) const {
+  const std::vector<MetricRow> rows = episodes[0].Rows();
+  const auto found =
+      std::find_if(rows.begin(), rows.end(), [&](const MetricRow& one) { return one.name == row; });
+  CHECK(found != rows.end());
+  const auto position = found - rows.begin();
+  RunMatrix runs{.starts = episodes_each, .seeds = training_seeds};
+  for (int i = 0; i < episodes_each; ++i) {
+    for (int s = 0; s < training_seeds; ++s)
+      runs.values.push_back(episodes[s * episodes_each + i].Rows()[position].value);
   }
   return runs;
 }
@@ -108,6 +130,7 @@ Result<PlacementEvaluation> EvaluatePlacements(std::shared_ptr<const Scenario> s
     }
   });
   std::vector<std::vector<double>> times(policies.size());
+  std::vector<int64_t> trial_violations(policies.size());
   for (const PlacementGroup& group : policies) {
     evaluation.policies.push_back(
         {.name = group.name, .training_seeds = static_cast<int>(group.members.size())});
@@ -117,6 +140,7 @@ Result<PlacementEvaluation> EvaluatePlacements(std::shared_ptr<const Scenario> s
     EvaluatedPlacement& policy = evaluation.policies[job.policy];
     if (job.for_choosing) {
       policy.trial_cost += PlacementCost(metrics, evaluation.nodes) / kEpisodesForChoosing;
+      trial_violations[job.policy] += metrics.hard_misses;
     } else {
       policy.episodes.push_back(metrics);
       auto& all = times[job.policy];
@@ -128,7 +152,7 @@ Result<PlacementEvaluation> EvaluatePlacements(std::shared_ptr<const Scenario> s
     evaluation.policies[p].decide_p50_us = Quantile(times[p], 0.5);
     evaluation.policies[p].decide_p99_us = Quantile(times[p], 0.99);
   }
-  Judge(&evaluation);
+  Judge(trial_violations, &evaluation);
   return evaluation;
 }
 

@@ -17,7 +17,8 @@
 
 // What ways to place pods are worth: each on the same held-out episodes, and the last of them (the
 // candidate) against the heuristic that was best on other episodes (TrialSeed), so that the choice
-// of the baseline has not seen what it is judged on.
+// of the baseline has not seen what it is judged on. One that violates hard limits of latency is no
+// baseline where there is another.
 //
 // An episode is a pure function of (scenario, seed, policy), whatever the number of threads; only
 // times of decisions hold the clock. Smaller objectives are better.
@@ -38,6 +39,8 @@ struct EvaluatedPlacement {
   double decide_p50_us = 0, decide_p99_us = 0;
 
   RunMatrix Objectives(int episodes_each) const;
+  // Of one of LifecycleMetrics::Rows. REQUIRES: there is one called so.
+  RunMatrix Runs(std::string_view row, int episodes_each) const;
 };
 
 struct PlacementEvaluation {
@@ -69,6 +72,9 @@ Result<PlacementEvaluation> EvaluatePlacements(std::shared_ptr<const Scenario> s
                                                const std::vector<PlacementGroup>& policies,
                                                const PlacementEvaluationOptions& options,
                                                ThreadPool* pool);
+
+// The verdict in words, one or two sentences. REQUIRES: a baseline.
+std::string PlacementVerdict(const PlacementEvaluation& evaluation);
 
 // Aligned text, the verdict last; JSON with schema_version 1; a row an episode.
 std::string PlacementTable(const PlacementEvaluation& evaluation);

@@ -30,6 +30,8 @@ std::string_view FindingName(Finding finding) {
   return "undecided";
 }
 
+}  // namespace
+
 std::string PlacementVerdict(const PlacementEvaluation& evaluation) {
   const EvaluatedPlacement& candidate = evaluation.policies.back();
   const EvaluatedPlacement& baseline = evaluation.policies[evaluation.baseline];
@@ -57,8 +59,6 @@ std::string PlacementVerdict(const PlacementEvaluation& evaluation) {
       "{} episodes: {}",
       candidate.name, FindingName(evaluation.finding), baseline.name, evaluation.episodes, numbers);
 }
-
-}  // namespace
 
 std::string PlacementTable(const PlacementEvaluation& evaluation) {
   std::string text =

@@ -164,25 +164,18 @@ std::string DifferenceFigure(const Evaluation& evaluation, const Comparison& com
   return std::move(svg).Finish();
 }
 
-std::string IntervalFigure(const Evaluation& evaluation, const Comparison& comparison,
-                           const ReportPolicies& policies) {
-  double low = comparison.policies[0].mean_initial_ms, high = low;
-  std::string description = "Mean final latency with 95 % interval.";
-  for (int p : policies.by_final) {
-    const PolicySummary& summary = comparison.policies[p];
-    low = std::min(low, summary.mean_final_ci.low);
-    high = std::max(high, summary.mean_final_ci.high);
-    description +=
-        fmt::format(" {}: {} ms {}.", evaluation.policies[p].name, MsText(summary.mean_final_ms),
-                    IntervalText(summary.mean_final_ci, 1));
+std::string IntervalFigure(const std::vector<IntervalRow>& rows, const IntervalAxis& axis) {
+  double low = axis.reference.value_or(rows[0].interval.low), high = low;
+  for (const IntervalRow& row : rows) {
+    low = std::min(low, row.interval.low);
+    high = std::max(high, row.interval.high);
   }
-  const double pad = std::max(Padded(low, high, 0.05), 0.5),
-               initial = comparison.policies[0].mean_initial_ms;
+  const double pad = std::max(Padded(low, high, 0.05), axis.least_pad);
   const PlotFrame frame{.left = 150,
                         .top = 34,
                         .right = kHalfWidth - 150,
-                        .bottom = 34 + 34.0 * static_cast<double>(policies.by_final.size())};
-  Svg svg(kHalfWidth, frame.bottom + 46, "Mean final latency of every policy", description);
+                        .bottom = 34 + 34.0 * static_cast<double>(rows.size())};
+  Svg svg(kHalfWidth, frame.bottom + 46, axis.title, axis.description);
   const LinearScale x(std::max(0.0, low - pad), high + pad, frame.left, frame.right);
   const std::vector<double> ticks = NiceTicks(x.low(), x.high(), 4);
   for (double tick : ticks) {
@@ -191,25 +184,47 @@ std::string IntervalFigure(const Evaluation& evaluation, const Comparison& compa
              TickText(tick, ticks.size() > 1 ? ticks[1] - ticks[0] : 1), "tick",
              TextAnchor::kMiddle);
   }
-  svg.Line({x(initial), frame.top}, {x(initial), frame.bottom}, "reference");
-  svg.Text({x(initial), frame.top - 12}, "start", "hint", TextAnchor::kMiddle);
-  svg.Text({frame.right, frame.bottom + 38}, "mean final latency (ms)", "axis-label",
-           TextAnchor::kEnd);
+  if (axis.reference) {
+    svg.Line({x(*axis.reference), frame.top}, {x(*axis.reference), frame.bottom}, "reference");
+    svg.Text({x(*axis.reference), frame.top - 12}, axis.reference_text, "hint",
+             TextAnchor::kMiddle);
+  }
+  svg.Text({frame.right, frame.bottom + 38}, axis.label, "axis-label", TextAnchor::kEnd);
   double y = frame.top + 17;
-  for (int p : policies.by_final) {
-    const PolicySummary& summary = comparison.policies[p];
-    svg.BeginGroup(policies.series[p], evaluation.policies[p].name);
-    svg.Text({0, y + 4}, FitText(evaluation.policies[p].name, 13, 140, Keep::kBeginning), "name");
-    svg.Line({x(summary.mean_final_ci.low), y}, {x(summary.mean_final_ci.high), y}, "whisker");
-    svg.Circle({x(summary.mean_final_ms), y}, 5, "dot");
-    svg.Text(
-        {kHalfWidth, y + 4},
-        fmt::format("{} {}", MsText(summary.mean_final_ms), IntervalText(summary.mean_final_ci, 0)),
-        "value", TextAnchor::kEnd);
+  for (const IntervalRow& row : rows) {
+    svg.BeginGroup(row.series, row.name);
+    svg.Text({0, y + 4}, FitText(row.name, 13, 140, Keep::kBeginning), "name");
+    svg.Line({x(row.interval.low), y}, {x(row.interval.high), y}, "whisker");
+    svg.Circle({x(row.value), y}, 5, "dot");
+    svg.Text({kHalfWidth, y + 4}, row.text, "value", TextAnchor::kEnd);
     svg.EndGroup();
     y += 34;
   }
   return std::move(svg).Finish();
+}
+
+std::string IntervalFigure(const Evaluation& evaluation, const Comparison& comparison,
+                           const ReportPolicies& policies) {
+  IntervalAxis axis{.title = "Mean final latency of every policy",
+                    .description = "Mean final latency with 95 % interval.",
+                    .label = "mean final latency (ms)",
+                    .least_pad = 0.5,
+                    .reference = comparison.policies[0].mean_initial_ms,
+                    .reference_text = "start"};
+  std::vector<IntervalRow> rows;
+  for (int p : policies.by_final) {
+    const PolicySummary& summary = comparison.policies[p];
+    axis.description +=
+        fmt::format(" {}: {} ms {}.", evaluation.policies[p].name, MsText(summary.mean_final_ms),
+                    IntervalText(summary.mean_final_ci, 1));
+    rows.push_back({.name = evaluation.policies[p].name,
+                    .series = policies.series[p],
+                    .value = summary.mean_final_ms,
+                    .interval = summary.mean_final_ci,
+                    .text = fmt::format("{} {}", MsText(summary.mean_final_ms),
+                                        IntervalText(summary.mean_final_ci, 0))});
+  }
+  return IntervalFigure(rows, axis);
 }
 
 std::string DistributionFigure(const Evaluation& evaluation, const ReportPolicies& policies) {

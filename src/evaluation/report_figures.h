@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,22 @@ struct ReportPolicies {
 // candidate - baseline with its interval, over all starts and for each pattern. REQUIRES: a
 // verdict.
 std::string DifferenceFigure(const Evaluation& evaluation, const Comparison& comparison);
+
+// A figure's values with their intervals, one below the other.
+struct IntervalRow {
+  std::string name, series;  // Its CSS class, as ReportPolicies gives it.
+  double value = 0;
+  ConfidenceInterval interval;
+  std::string text;  // Of both.
+};
+struct IntervalAxis {
+  std::string title, description, label;
+  double least_pad = 0;             // Beside the outermost intervals, in units of the values.
+  std::optional<double> reference;  // A line from top to bottom,
+  std::string reference_text;       // and what it is.
+};
+// REQUIRES: a row; no value below 0.
+std::string IntervalFigure(const std::vector<IntervalRow>& rows, const IntervalAxis& axis);
 
 // Mean final latency of every policy with its interval.
 std::string IntervalFigure(const Evaluation& evaluation, const Comparison& comparison,

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kHeuristics[] = {"kube-default", "least-allocated", "most-allocated",
                                             "round-robin", "greedy"};
-constexpr std::string_view kMixed = "mixed:";
+constexpr std::string_view kMixed = "mixed:", kBlind = "blind-";
 
 class MixedRule final : public PlacementRater {
  public:
@@ -44,6 +44,30 @@ class MixedRule final : public PlacementRater {
   PlacementMix mix_;
   PlacementSpace space_;
   std::vector<double> rates_;
+};
+
+// What knows nothing of limits of latency, as kube-scheduler does: asks `rule` as if there were
+// none.
+class BlindRule {
+ public:
+  explicit BlindRule(PlacementRule rule) : rule_(std::move(rule)) {}
+
+  NodeId operator()(const PlacementQuestion& question) {
+    state_ = question.state;
+    if (limited_ != question.state.catalog) {
+      limited_ = question.state.catalog;
+      unlimited_ = std::make_shared<Catalog>(*limited_);
+      for (Workload& workload : unlimited_->workloads) workload.latency_limits = {};
+    }
+    state_.catalog = unlimited_;
+    return rule_({state_, question.totals, question.workload});
+  }
+
+ private:
+  PlacementRule rule_;
+  State state_;
+  std::shared_ptr<const Catalog> limited_;
+  std::shared_ptr<Catalog> unlimited_;
 };
 
 // By the objective alone.
@@ -111,6 +135,10 @@ Result<PlacementPolicy> MakeLearned(std::string_view spec, std::string_view path
   return policy;
 }
 
+bool IsHeuristic(std::string_view spec) {
+  return std::find(std::begin(kHeuristics), std::end(kHeuristics), spec) != std::end(kHeuristics);
+}
+
 }  // namespace
 
 bool LooksLikeARun(std::string_view text) {
@@ -124,9 +152,7 @@ std::string_view RunOf(std::string_view spec) {
     const size_t plus = spec.find('+');
     return plus == std::string_view::npos ? std::string_view() : spec.substr(plus + 1);
   }
-  const bool is_named =
-      std::find(std::begin(kHeuristics), std::end(kHeuristics), spec) != std::end(kHeuristics);
-  return !is_named && LooksLikeARun(spec) ? spec : std::string_view();
+  return !IsHeuristic(spec) && LooksLikeARun(spec) ? spec : std::string_view();
 }
 
 std::vector<std::string_view> PlacementHeuristics() {
@@ -152,6 +178,12 @@ Result<PlacementPolicy> MakePlacementPolicy(std::string_view spec, const Placeme
     TRY_ASSIGN(const PlacementMix mix, ParseMix(spec, spec.substr(0, plus).substr(kMixed.size())));
     if (plus == std::string_view::npos) return MixedPlacement(std::string(spec), task, mix);
     return MakeLearned(spec, spec.substr(plus + 1), task, mix);
+  }
+  if (spec.starts_with(kBlind) && IsHeuristic(spec.substr(kBlind.size()))) {
+    TRY_ASSIGN(PlacementPolicy policy, MakePlacementPolicy(spec.substr(kBlind.size()), task));
+    return PlacementPolicy{.name = std::string(spec), .start = [start = std::move(policy.start)] {
+                             return PlacementRule(BlindRule(start()));
+                           }};
   }
   if (spec == "kube-default") {
     PlacementMix mix{};

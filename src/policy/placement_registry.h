@@ -17,6 +17,7 @@
 //
 //   round-robin  least-allocated  most-allocated  kube-default  greedy
 //   mixed:greedy=1,most-allocated=0.1      the best by a sum of scores (task/placement.h)
+//   blind-kube-default, blind-greedy ...   one of these that knows nothing of limits of latency
 //   RUN or CHECKPOINT                      a learned policy
 //   mixed:most-allocated=1+RUN             a learned one with such scores added to its logits
 //

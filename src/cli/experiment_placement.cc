@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/experiment_placement.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/files.h"
+#include "base/version.h"
+#include "cli/placement_commands.h"
+#include "cli/policy_spec.h"
+#include "evaluation/placement_comparison.h"
+#include "evaluation/report_placing.h"
+#include "learn/trainer.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr double kTrainingShare = 0.8;  // Of a cell's progress.
+
+using Said = std::function<void(double, std::string_view)>;
+
+// A scenario of which values are changed, as TrainScenario::Open gives one that is as it was.
+Result<TrainScenario> OpenVariant(const std::filesystem::path& path,
+                                  const std::vector<YamlChange>& changes,
+                                  const std::optional<Objective>& objective) {
+  if (changes.empty()) return TrainScenario::Open(path, objective);
+  TRY_ASSIGN(Scenario scenario, LoadScenario(path, changes));
+  if (objective) scenario.objective = objective;
+  if (scenario.arrivals != nullptr && scenario.arrivals->has_trace()) {
+    // What is kept of the run stands in another folder.
+    auto arrivals = std::make_shared<Arrivals>(*scenario.arrivals);
+    for (std::string* file : {&arrivals->trace.pods_file, &arrivals->trace.nodes_file}) {
+      if (!file->empty()) *file = std::filesystem::absolute(path.parent_path() / *file).string();
+    }
+    scenario.arrivals = std::move(arrivals);
+  }
+  const auto shared = std::make_shared<const Scenario>(std::move(scenario));
+  return TrainScenario{.scenario = shared, .text = ToYaml(*shared)};
+}
+
+// The scenario with the variant's changes and the objective of the cell, or its own.
+Result<TrainScenario> OpenCell(const PlacementCell& cell) {
+  std::optional<Objective> objective;
+  const std::vector<NamedObjective>& named = cell.experiment->placement->objectives;
+  if (!named.empty()) objective = named[cell.cell.objective].objective;
+  TRY_ASSIGN(TrainScenario opened, OpenVariant(cell.scenario, cell.variant().changes, objective));
+  if (!opened.scenario->places_pods())
+    return Invalid("{}: is no world in which pods come and go", cell.scenario.string());
+  if (!opened.scenario->objective) {
+    return Invalid(
+        "{}: says nothing of what placing pods is to make small; give it an `objective`, or the "
+        "experiment `objectives`",
+        cell.scenario.string());
+  }
+  return opened;
+}
+
+// Policies as the command line takes them, trained ones in the place of what stands for them.
+Result<std::vector<PolicySpec>> SpecsOf(const PlacementCell& cell) {
+  std::vector<std::string> items;
+  for (const std::string& policy : cell.experiment->policies) {
+    const auto algorithm = cell.experiment->placement->AlgorithmOf(policy);
+    items.push_back(!algorithm ? policy
+                               : fmt::format("{}={}", policy.substr(0, policy.find('=')),
+                                             cell.training(*algorithm).string()));
+  }
+  return ParsePolicySpecs(fmt::format("{}", fmt::join(items, ",")));
+}
+
+// Networks by one algorithm, from all seeds.
+Result<void> Train(const PlacementCell& cell, const TrainScenario& scenario,
+                   std::string_view algorithm, const Session& session, int threads,
+                   const Said& progress) {
+  const PlacementExperiment& placement = *cell.experiment->placement;
+  TrainJob job{.scenarios = {scenario}, .folder = cell.training(algorithm)};
+  UsePlacementDefaults(&job.options);
+  TRY_ASSIGN(job.options.algorithm, AlgorithmNamed(algorithm));
+  job.options.steps = placement.train_steps;
+  job.options.threads = threads;
+  job.provenance = {.version = std::string(ProgramVersion()), .command = session.command_line};
+  job.resume = HasRun(job.folder) ? Resume::kYes : Resume::kNo;
+  if (job.resume == Resume::kNo) TRY(MakeDirectories(job.folder.parent_path()));
+  TRY(TrainSeeds(job, placement.train_seeds, nullptr, [&](const TrainProgress& report) {
+    progress((report.seed_number - 1 + report.fraction) / report.seed_count,
+             fmt::format("{}, seed {} of {}", algorithm, report.seed_number, report.seed_count));
+  }));
+  return {};
+}
+
+Result<void> WritePlacementCell(const PlacementCell& cell, const PlacementEvaluation& evaluation,
+                                const std::filesystem::path& folder, const Session& session) {
+  const std::vector<NamedObjective>& named = cell.experiment->placement->objectives;
+  const std::string stem = cell.scenario.stem().string();
+  const OrderedJson pairs = PlacementPairs(
+      evaluation,
+      {.scenario = stem,
+       .objective = named.empty() ? evaluation.objective : named[cell.cell.objective].name,
+       .variant = cell.variant().name});
+  TRY(WriteFileAtomically(folder / "episodes.csv", PlacementCsv(evaluation)));
+  TRY(WriteFileAtomically(folder / "evaluation.json", PlacementJson(evaluation)));
+  TRY(WritePlacingReport(
+      evaluation, {.command = session.command_line, .version = std::string(ProgramVersion())},
+      folder / "report.html"));
+  return WriteFileAtomically(folder / "comparisons.json", pairs.dump(1) + "\n");
+}
+
+}  // namespace
+
+std::string GivenPlacementPolicies(const Experiment& experiment) {
+  std::vector<std::string> given;
+  for (const std::string& policy : experiment.policies) {
+    if (!experiment.placement->AlgorithmOf(policy)) given.push_back(policy);
+  }
+  return fmt::format("{}", fmt::join(given, ","));
+}
+
+Result<void> CheckPlacementCell(const PlacementCell& cell) {
+  TRY_ASSIGN(const TrainScenario opened, OpenCell(cell));
+  TRY(SpecsOf(cell));  // Names that are taken.
+  const std::string given = GivenPlacementPolicies(*cell.experiment);
+  if (given.empty()) return {};
+  TRY_ASSIGN(const std::vector<PolicySpec> specs, ParsePolicySpecs(given));
+  TRY(PlacementGroupsOf(specs, PlacementTask(*opened.scenario->objective)));
+  return {};
+}
+
+Result<void> RunPlacementCell(const PlacementCell& cell, const std::filesystem::path& folder,
+                              const Session& session, ThreadPool* pool, const Said& progress) {
+  TRY_ASSIGN(const TrainScenario opened, OpenCell(cell));
+  const Experiment& experiment = *cell.experiment;
+  std::set<std::string_view> algorithms;
+  for (const std::string& policy : experiment.policies) {
+    if (const auto algorithm = experiment.placement->AlgorithmOf(policy))
+      algorithms.insert(*algorithm);
+  }
+  double done = 0;
+  for (const std::string_view algorithm : algorithms) {
+    const double share = kTrainingShare / static_cast<double>(algorithms.size());
+    TRY(Train(cell, opened, algorithm, session, pool->size(),
+              [&](double fraction, std::string_view text) {
+                progress(done + share * fraction, fmt::format("training, {}", text));
+              }));
+    done += share;
+  }
+  TRY_ASSIGN(const std::vector<PolicySpec> specs, SpecsOf(cell));
+  TRY_ASSIGN(const std::vector<PlacementGroup> groups,
+             PlacementGroupsOf(specs, PlacementTask(*opened.scenario->objective)));
+  TRY_ASSIGN(const PlacementEvaluation evaluation,
+             EvaluatePlacements(opened.scenario, groups,
+                                {.seed = experiment.seed,
+                                 .episodes = experiment.episodes,
+                                 .progress =
+                                     [&](double fraction, std::string_view text) {
+                                       progress(done + (1 - done) * fraction, text);
+                                     }},
+                                pool));
+  return WritePlacementCell(cell, evaluation, folder, session);
+}
+
+}  // namespace rudderfish
