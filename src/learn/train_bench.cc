@@ -82,7 +82,7 @@ double MeasureScalingStepsPerSecond(const ScalingWorld& world, uint64_t seed, do
     envs.push_back(std::make_unique<ScalingEnv>(world, seed, i, kStepsMax));
     envs.back()->Reset(0);
   }
-  GraphBatch questions{.widths = ScalingTask::kWidths};
+  GraphBatch questions{.widths = ScalingTask::Widths(ScalingRows::kRungs)};
   const auto step = [&] {
     questions.Clear();
     for (const auto& env : envs) env->Encode(&questions);
