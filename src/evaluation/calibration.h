@@ -15,10 +15,11 @@
 // The HorizontalPodAutoscaler, or the look-ahead, that is worth comparing with: of a fixed grid of
 // settings, the cheapest that keeps violations below a limit, found on training episodes.
 //
-// The settings race: all of them run the episodes on the Model of load; of these the best eighth, of
-// few settings the best six, a sixteenth of the episodes on the event simulator, the best quarter of
-// those, or three, a fourth, the best of these, two at least, all. One setting is "better" if its share of violations is within the limit and the other's
-// is not; of two within, the cheaper; of two beyond, that with fewer.
+// The settings race: all of them run the episodes on the Model of load; of these the best eighth,
+// of few settings the best six, a sixteenth of the episodes on the event simulator, the best
+// quarter of those, or three, a fourth, the best of these, two at least, all. One setting is
+// "better" if its share of violations is within the limit and the other's is not; of two within,
+// the cheaper; of two beyond, that with fewer.
 
 namespace rudderfish {
 

@@ -66,8 +66,8 @@ struct ScalingExperiment {
   int64_t train_steps = 1'000'000;
   int train_seeds = 5;
 
-  // What stands for the autoscaler and the look-ahead that are calibrated, and for the networks that
-  // are trained.
+  // What stands for the autoscaler and the look-ahead that are calibrated, and for the networks
+  // that are trained.
   static constexpr std::string_view kCalibrated = "calibrated", kCalibratedMpc = "calibrated-mpc",
                                     kTrained = "trained";
 };

@@ -16,8 +16,8 @@ namespace rudderfish {
 double MeasureEnvStepsPerSecond(std::span<const TrainingWorld> worlds, uint64_t seed,
                                 double seconds);
 
-// Likewise of scaling, but what the Model advises is chosen, as training begins: rungs at random leave
-// an application in overload half of the time, of which a step takes twice as long.
+// Likewise of scaling, but what the Model advises is chosen, as training begins: rungs at random
+// leave an application in overload half of the time, of which a step takes twice as long.
 double MeasureScalingStepsPerSecond(const ScalingWorld& world, uint64_t seed, double seconds);
 
 struct TrainBench {

@@ -10,8 +10,8 @@
 // time, and a line for what takes about equally long, where who comes last stands nearly last. Both
 // allocate only when they hold more than ever before.
 //
-// Of events of one time the heap gives some first, the same one in every run of the same events; the
-// line the one that was added first.
+// Of events of one time the heap gives some first, the same one in every run of the same events;
+// the line the one that was added first.
 
 namespace rudderfish {
 

@@ -254,9 +254,10 @@ void EventSimulator::Answer(FrameId id) {
   network_ns_ > 0 ? SendAnswer(id) : TakeAnswer(id);
 }
 
-// A caller that waits for nothing else does at once what follows, when an answer comes: it calls the
-// next, or answers itself. That is known now, so it is done now, for later, up to the next call or
-// the client. Those who wait for other groups as well have to be asked when the time has come.
+// A caller that waits for nothing else does at once what follows, when an answer comes: it calls
+// the next, or answers itself. That is known now, so it is done now, for later, up to the next
+// call or the client. Those who wait for other groups as well have to be asked when the time has
+// come.
 void EventSimulator::SendAnswer(FrameId id) {
   int64_t at_ns = now_ns_ + network_ns_;
   for (;;) {
