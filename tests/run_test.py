@@ -379,7 +379,7 @@ class Run(unittest.TestCase):
             seen.update(shown)
             self.assertLessEqual(shown.items(), self.chosen(newest=5000).items())
         self.assertTrue(seen)
-        self.assertLessEqual(seen.items(), self.chosen(newest=10_000_000).items())
+        self.assertLessEqual(seen.items(), self.chosen(newest=1_000_000).items())
 
     def chosen(self, newest):
         """What was decided, as text, by number; each number once."""
