@@ -3,7 +3,7 @@
 """Changes one operator or constant of src/model and src/task at a time and asks whether a test notices.
 
 A mutant is caught if a test fails, crashes or hangs, survives if all pass, and does not count if it does not compile or
-is listed, with a reason, in equivalent.txt. Works on copies of the sources, one for each job, in build/mutation.
+is listed, with a reason, in equivalent.txt. Works on copies of the sources, one for each job if they are many, in build/mutation.
 
   mutate.py                      all mutants: more than a day
   mutate.py --sample 16 --seed 1 those 16 whose digests come first: mostly the same ones after a change elsewhere
@@ -36,6 +36,7 @@ TESTS = {
 }
 PAGE = "tests/observation_doc"
 REQUIRED = 0.90
+WORTH_A_BUILD = 16  # Mutants: fewer are tried sooner than a second copy is compiled.
 
 # clang-format puts a space on both sides of a binary operator, and never inside template brackets.
 SWAPS = {
@@ -119,7 +120,8 @@ def where(mutant):
 class Build:
     """A copy of the sources with a build tree of its own, so that nobody's work is disturbed."""
 
-    def __init__(self, number):
+    def __init__(self, number, jobs):
+        self.jobs = jobs  # While it tries mutants.
         self.tree = TOP / f"build/mutation/{number}/tree"
         self.build = TOP / f"build/mutation/{number}/build"
         # The second copy takes from the cache what the first has compiled.
@@ -154,8 +156,8 @@ class Build:
                               stderr=subprocess.STDOUT, timeout=timeout, check=False, cwd=self.tree, env=self.environment,
                               preexec_fn=limit)
 
-    def make(self, tests, jobs=1):
-        return self.call(["ninja", "-C", self.build, f"-j{jobs}", *(pathlib.Path(test).name for test in tests)], 3600)
+    def make(self, tests, jobs=None):
+        return self.call(["ninja", "-C", self.build, f"-j{jobs or self.jobs}", *(pathlib.Path(test).name for test in tests)], 3600)
 
     def measure(self):
         """How long each test takes; much more, and it hangs."""
@@ -197,8 +199,9 @@ class Build:
 def try_all(mutants, jobs):
     """Yields (mutant, outcome) as they come."""
     builds = queue.SimpleQueue()
-    for number in range(min(jobs, len(mutants))):
-        build = Build(number)
+    count = max(1, min(jobs, len(mutants) // WORTH_A_BUILD))
+    for number in range(count):
+        build = Build(number, jobs // count)
         build.prepare(jobs)
         build.measure()
         builds.put(build)
@@ -210,7 +213,7 @@ def try_all(mutants, jobs):
         finally:
             builds.put(build)
 
-    with concurrent.futures.ThreadPoolExecutor(max_workers=jobs) as pool:
+    with concurrent.futures.ThreadPoolExecutor(max_workers=count) as pool:
         for done in concurrent.futures.as_completed([pool.submit(try_one, mutant) for mutant in mutants]):
             yield done.result()
 
