@@ -23,31 +23,13 @@ constexpr double kTrainingShare = 0.8;  // Of a cell's progress.
 
 using Said = std::function<void(double, std::string_view)>;
 
-// A scenario of which values are changed, as TrainScenario::Open gives one that is as it was.
-Result<TrainScenario> OpenVariant(const std::filesystem::path& path,
-                                  const std::vector<YamlChange>& changes,
-                                  const std::optional<Objective>& objective) {
-  if (changes.empty()) return TrainScenario::Open(path, objective);
-  TRY_ASSIGN(Scenario scenario, LoadScenario(path, changes));
-  if (objective) scenario.objective = objective;
-  if (scenario.arrivals != nullptr && scenario.arrivals->has_trace()) {
-    // What is kept of the run stands in another folder.
-    auto arrivals = std::make_shared<Arrivals>(*scenario.arrivals);
-    for (std::string* file : {&arrivals->trace.pods_file, &arrivals->trace.nodes_file}) {
-      if (!file->empty()) *file = std::filesystem::absolute(path.parent_path() / *file).string();
-    }
-    scenario.arrivals = std::move(arrivals);
-  }
-  const auto shared = std::make_shared<const Scenario>(std::move(scenario));
-  return TrainScenario{.scenario = shared, .text = ToYaml(*shared)};
-}
-
 // The scenario with the variant's changes and the objective of the cell, or its own.
 Result<TrainScenario> OpenCell(const PlacementCell& cell) {
   std::optional<Objective> objective;
   const std::vector<NamedObjective>& named = cell.experiment->placement->objectives;
   if (!named.empty()) objective = named[cell.cell.objective].objective;
-  TRY_ASSIGN(TrainScenario opened, OpenVariant(cell.scenario, cell.variant().changes, objective));
+  TRY_ASSIGN(TrainScenario opened,
+             TrainScenario::Open(cell.scenario, objective, cell.variant().changes));
   if (!opened.scenario->places_pods())
     return Invalid("{}: is no world in which pods come and go", cell.scenario.string());
   if (!opened.scenario->objective) {

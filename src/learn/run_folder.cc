@@ -60,10 +60,12 @@ std::filesystem::path RunPaths::scenario(int index, int count) const {
 }
 
 Result<TrainScenario> TrainScenario::Open(const std::filesystem::path& path,
-                                          const std::optional<Objective>& objective) {
+                                          const std::optional<Objective>& objective,
+                                          std::span<const YamlChange> changes) {
   TrainScenario opened;
   TRY_ASSIGN(opened.text, ReadFile(path));
-  TRY_ASSIGN(Scenario scenario, LoadScenario(path));
+  TRY_ASSIGN(Scenario scenario, LoadScenario(path, changes));
+  if (!changes.empty()) opened.text = ToYaml(scenario);
   if (!scenario.places_pods()) TRY(CheckHasCalls(scenario, path.string()));
   if (objective && !scenario.places_pods()) {
     return Invalid("{}: --objective is of worlds in which pods come and go", path.string());

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,9 +50,11 @@ struct TrainScenario {
   std::shared_ptr<const Scenario> scenario;
   std::string text;
 
-  // `objective`: in place of the scenario's own. Text with a trace names its files in full.
+  // `objective`: in place of the scenario's own; `changes`: of other values. Text with a trace
+  // names its files in full.
   static Result<TrainScenario> Open(const std::filesystem::path& path,
-                                    const std::optional<Objective>& objective = {});
+                                    const std::optional<Objective>& objective = {},
+                                    std::span<const YamlChange> changes = {});
   std::string Digest() const;  // SHA-256 of what it means: comments and layout do not count.
 };
 

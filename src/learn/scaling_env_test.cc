@@ -28,26 +28,9 @@ ScalingWorld ShopWorld(int threads = 1) {
   return *std::move(world);
 }
 
-TrainOptions ShopOptions() {
-  TrainOptions options;
-  UseScalingDefaults(&options);
-  options.scaling.emplace();
-  options.steps = 32 * 6;
-  options.seed = 5;
-  options.hidden = 16;
-  options.evaluate_every = 64;
-  options.validation_starts = 4;
-  options.save_every_seconds = 1e6;
-  options.rollout.envs = 4;
-  options.rollout.steps = 16;
-  options.rollout.envs_per_slice = 2;
-  options.ppo.minibatch = 64;
-  return options;
-}
-
 TrainJob ShopJob(const std::filesystem::path& folder) {
   return {.scenarios = {SmallShop()},
-          .options = ShopOptions(),
+          .options = testing::SmallShopOptions(),
           .folder = folder,
           .provenance = {.version = "0.0.0", .command = "train"}};
 }

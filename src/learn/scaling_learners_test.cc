@@ -24,20 +24,10 @@ struct Recipe {
 };
 
 TrainJob JobOf(const Recipe& recipe, const std::filesystem::path& folder) {
-  TrainOptions options{.algorithm = recipe.algorithm};
-  UseScalingDefaults(&options);
+  TrainOptions options = testing::SmallShopOptions();
+  options.algorithm = recipe.algorithm;
   options.scaling = {.rows = recipe.rows};
   options.encoder = recipe.encoder;
-  options.steps = 32 * 6;
-  options.seed = 5;
-  options.hidden = 16;
-  options.evaluate_every = 64;
-  options.validation_starts = 4;
-  options.save_every_seconds = 1e6;
-  options.rollout.envs = 4;
-  options.rollout.steps = 16;
-  options.rollout.envs_per_slice = 2;
-  options.ppo.minibatch = 64;
   return {.scenarios = {testing::SmallShop()},
           .options = options,
           .folder = folder,

@@ -123,6 +123,16 @@ TEST(LoadModel, WhoFindsAFullLineIsRefused) {
   EXPECT_NEAR(model.wait_s(kPods), 0.4, 0.01);
 }
 
+// A line so short that it is full below capacity as well: pods are not busier than what comes.
+TEST(LoadModel, AShortLineIsFullWithoutBeingBusyAllTheTime) {
+  ServedWorkload pods = Pods(1);
+  pods.queue_limit = 1;
+  LoadModel model(StationOf(pods));
+  Settle(&model, 8);
+  EXPECT_NEAR(model.backlog(kPods), 2, 0.01);
+  EXPECT_LE(model.busy_slots(kPods), 0.8);
+}
+
 TEST(LoadModel, ClientsThatGiveUpAskAgain) {
   auto station = StationOf(Pods(1));
   station->timeout_s = 0.3;

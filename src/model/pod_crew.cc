@@ -239,8 +239,8 @@ void PodCrew::Creep(const CrewLaw& law, double seconds, Cohort* cohort, Sums* su
     const PodEquilibria::Place place = equilibria_->AtPresent(cohort->present, cohort->near);
     cohort->near = place.interval;
     const PodPoint point = equilibria_->At(place);
-    // In a full line there is always somebody to serve.
-    const bool is_busy = place.beyond() || cohort->present >= law.most_present;
+    // Where more comes than can be served, in a full line there is always somebody to serve.
+    const bool is_busy = place.beyond() || (load_ >= kFull && cohort->present >= law.most_present);
     const double use = is_busy ? 1 : point.utilisation;
     busy += use / kParts;
     const double gap = cohort->present - aim_.point.present;
@@ -262,8 +262,8 @@ void PodCrew::Creep(const CrewLaw& law, double seconds, Cohort* cohort, Sums* su
     sums->refused += cohort->pods * std::max(0.0, 1 - 1 / std::max(load_, 1e-9)) / ready_;
   }
   const double present = (before + cohort->present) / 2;
-  const auto place = is_full ? PodEquilibria::Place{PodEquilibria::kIntervals}
-                             : equilibria_->AtPresent(present, cohort->near);
+  const auto place = is_full && load_ >= kFull ? PodEquilibria::Place{PodEquilibria::kIntervals}
+                                               : equilibria_->AtPresent(present, cohort->near);
   AddWait(law, *cohort, present, cohort->variance, place, sums);
   sums->busy += cohort->pods * law.slots * busy;
   sums->grown += cohort->pods * (cohort->present - before);

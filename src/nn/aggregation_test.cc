@@ -74,7 +74,8 @@ TEST(Aggregation, GcnDividesByTheRootsOfBothDegrees) {
   AlignedVector<float> workloads(2 * 4 * kColumns);
   workloads[0] = 8;
   workloads[4 * kColumns] = 4;
-  gcn.Forward(0, nullptr, {{nullptr, 2 * kColumns}, {workloads.data(), 4 * kColumns}});
+  AlignedVector<float> nodes(2 * kColumns);  // Of none.
+  gcn.Forward(0, nullptr, {{nodes.data(), 2 * kColumns}, {workloads.data(), 4 * kColumns}});
   EXPECT_FLOAT_EQ(workloads[4 * kColumns + 2 * kColumns], 6);  // The callee of its caller,
   EXPECT_FLOAT_EQ(workloads[3 * kColumns], 3);                 // the caller of its callee.
   EXPECT_FLOAT_EQ(workloads[2 * kColumns], 0);

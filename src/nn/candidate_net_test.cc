@@ -136,29 +136,10 @@ TEST_P(CandidateNetTest, GradientIsTheCentralDifferenceOfTheFormulas) {
   const GraphBatch batch = MixedBatch();
   const Outputs derivatives = RandomDerivatives(batch);
   const Floats gradient = GradientOf(net, batch, derivatives);
-  ReferenceNet reference(net);
-  Rng rng(23);
-  for (const NamedTensor& tensor : net.tensors()) {
-    const auto floats = static_cast<uint32_t>(tensor.rows * tensor.columns);
-    double largest = 0;
-    for (uint32_t sample = 0; sample < std::min(floats, 10U); ++sample) {
-      const size_t at = tensor.offset + rng.Below(floats);
-      constexpr double kStep = 1e-6;
-      double* parameter = &reference.parameters()[at];
-      const double was = *parameter;
-      *parameter = was + kStep;
-      const double above = ReferenceLoss(reference, batch, derivatives);
-      *parameter = was - kStep;
-      const double below = ReferenceLoss(reference, batch, derivatives);
-      *parameter = was;
-      const double expected = (above - below) / (2 * kStep);
-      EXPECT_NEAR(gradient[at], expected, 2e-4 * (1 + std::abs(expected)))
-          << tensor.name << " float " << at;
-      largest = std::max(largest, std::abs(expected));
-    }
-    EXPECT_GT(largest, 0) << tensor.name
-                          << " does not matter to the outputs: the test is blind to it";
-  }
+  ExpectCentralDifferences(
+      net, gradient,
+      [&](const ReferenceNet& reference) { return ReferenceLoss(reference, batch, derivatives); },
+      2e-4);
 }
 
 TEST_P(CandidateNetTest, QuestionDependsOnNothingElseInTheBatchToTheBit) {

@@ -96,28 +96,9 @@ TEST_P(GatedMemoryTest, GradientThroughTimeIsTheCentralDifferenceOfTheFormulas) 
     Workspace workspace;
     FloatVector gradient(net.parameters().size());
     net.AccumulateSequenceGradient(batch, {kLanes, before, kFresh}, &workspace, loss, gradient);
-    ReferenceNet reference(net);
-    Rng rng(23);
-    for (const NamedTensor& tensor : net.tensors()) {
-      const auto floats = static_cast<uint32_t>(tensor.rows * tensor.columns);
-      double largest = 0;
-      for (uint32_t sample = 0; sample < std::min(floats, 10U); ++sample) {
-        const size_t at = tensor.offset + rng.Below(floats);
-        constexpr double kStep = 1e-6;
-        double* parameter = &reference.parameters()[at];
-        const double was = *parameter;
-        *parameter = was + kStep;
-        const double above = loss.Of(reference, batch, before);
-        *parameter = was - kStep;
-        const double below = loss.Of(reference, batch, before);
-        *parameter = was;
-        const double expected = (above - below) / (2 * kStep);
-        EXPECT_NEAR(gradient[at], expected, 3e-4 * (1 + std::abs(expected)))
-            << tensor.name << " float " << at;
-        largest = std::max(largest, std::abs(expected));
-      }
-      EXPECT_GT(largest, 0) << tensor.name;
-    }
+    ExpectCentralDifferences(
+        net, gradient,
+        [&](const ReferenceNet& reference) { return loss.Of(reference, batch, before); }, 3e-4);
   }
 }
 

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/graph_batch.h"
+#include "base/rng.h"
 #include "nn/candidate_net.h"
 
 // The network of nn/candidate_net.h once more, in double and one question at a time, written from
@@ -282,5 +286,35 @@ class ReferenceNet {
   const CandidateNet& net_;
   Row p_;
 };
+
+// `gradient`, found in float, against central differences of `loss(reference)` in double: ten
+// floats of every tensor, each of which has to matter; what is left is float's rounding.
+template <class Loss>
+void ExpectCentralDifferences(const CandidateNet& net, std::span<const float> gradient,
+                              const Loss& loss, double tolerance) {
+  constexpr double kStep = 1e-6;
+  ReferenceNet reference(net);
+  Rng rng(23);
+  for (const NamedTensor& tensor : net.tensors()) {
+    const auto floats = static_cast<uint32_t>(tensor.rows * tensor.columns);
+    double largest = 0;
+    for (uint32_t sample = 0; sample < std::min(floats, 10U); ++sample) {
+      const size_t at = tensor.offset + rng.Below(floats);
+      double* parameter = &reference.parameters()[at];
+      const double was = *parameter;
+      *parameter = was + kStep;
+      const double above = loss(reference);
+      *parameter = was - kStep;
+      const double below = loss(reference);
+      *parameter = was;
+      const double expected = (above - below) / (2 * kStep);
+      EXPECT_NEAR(gradient[at], expected, tolerance * (1 + std::abs(expected)))
+          << tensor.name << " float " << at;
+      largest = std::max(largest, std::abs(expected));
+    }
+    EXPECT_GT(largest, 0) << tensor.name
+                          << " does not matter to the outputs: the test is blind to it";
+  }
+}
 
 }  // namespace rudderfish::nn

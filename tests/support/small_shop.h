@@ -30,4 +30,22 @@ inline TrainScenario SmallShop() {
   return {.scenario = std::make_shared<const Scenario>(*std::move(scenario)), .text = kSmallShop};
 }
 
+// Six iterations of PPO on it, of which every second is judged.
+inline TrainOptions SmallShopOptions() {
+  TrainOptions options;
+  UseScalingDefaults(&options);
+  options.scaling.emplace();
+  options.steps = 32 * 6;
+  options.seed = 5;
+  options.hidden = 16;
+  options.evaluate_every = 64;
+  options.validation_starts = 4;
+  options.save_every_seconds = 1e6;
+  options.rollout.envs = 4;
+  options.rollout.steps = 16;
+  options.rollout.envs_per_slice = 2;
+  options.ppo.minibatch = 64;
+  return options;
+}
+
 }  // namespace rudderfish::testing
