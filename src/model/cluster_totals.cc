@@ -240,8 +240,9 @@ ClusterTerms ClusterTotals::TermsOf(const Sums& sums) const {
   terms.price_per_hour = static_cast<double>(sums.microprice) / kMillion;
   terms.price_share = Ratio(sums.microprice, sums.full_microprice);
   const int64_t capacity = sums.capacity[counts_devices_ ? 2 : 0];
-  terms.fragmentation = Ratio(sums.fragments, std::max<int64_t>(laws_->shapes.total_weight, 1)) /
-                        static_cast<double>(std::max<int64_t>(capacity, 1));
+  if (capacity > 0)
+    terms.fragmentation =
+        Ratio(sums.fragments, laws_->shapes.total_weight) / static_cast<double>(capacity);
   terms.latency_ms = Ratio(sums.latency_ns, sums.pods) / kMillion;
   terms.latency_penalty = Ratio(sums.penalty_millionths, sums.pods) / kMillion;
   return terms;

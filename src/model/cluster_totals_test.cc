@@ -149,6 +149,141 @@ RC_GTEST_PROP(ClusterTotals, ChangesAddUpToWhatResetComputes, (uint64_t seed, bo
   ExpectSame(totals.Now(), fresh.Now());
 }
 
+TEST(ClusterTotals, OfNothingAreNothing) {
+  State state = SmallCluster(1, false);  // Two cores of the first kind.
+  const PlacementLaws laws = Laws(state), none;
+  ClusterTotals totals;
+  totals.Reset(state, none);
+  for (int i = 0; i < 2; ++i) BindPod(AddPod(0, &state), 0, &state);
+  totals.Reset(state, none);
+  EXPECT_EQ(totals.Now().fragmentation, 0);
+  EXPECT_EQ(totals.Now().watts_share, 0);
+  EXPECT_EQ(totals.Now().price_share, 0);
+  EXPECT_EQ(totals.NodeUserMs(0), 0);
+  EXPECT_EQ(totals.Now().latency_ms, 0);
+  // One node is as good as its mean, and does not differ from it.
+  EXPECT_NEAR(totals.Now().mean_node_utilisation[0], 0.25, 1e-6);
+  EXPECT_EQ(totals.Now().utilisation_sd[0], 0);
+  EXPECT_EQ(totals.Now().utilisation[2], 0);
+  UnbindPod(0, &state), UnbindPod(1, &state);
+  state.nodes.lost = {1};
+  totals.Reset(state, laws);
+  const ClusterTerms terms = totals.Now();
+  for (const double value : {terms.utilisation_sd[0], terms.utilisation[0], terms.watts_share,
+                             terms.price_share, terms.fragmentation, terms.latency_ms,
+                             terms.latency_penalty, terms.mean_node_utilisation[1]})
+    EXPECT_EQ(value, 0);
+  EXPECT_EQ(terms.ready_nodes, 0);
+}
+
+// Free CPU that a learner cannot use counts for its quarter: it wants 512 MiB, of which less is
+// left on the node that 60 webs fill.
+TEST(ClusterTotals, FragmentationIsTheShareOfCpuThatIsStranded) {
+  State state = SmallCluster(2, false);
+  auto catalog = std::make_shared<Catalog>(*state.catalog);
+  catalog->workloads[0].requests = {25, 60 * (int64_t{1} << 20)};
+  state.catalog = catalog;
+  const PlacementLaws laws = Laws(state);
+  for (int i = 0; i < 60; ++i) BindPod(AddPod(0, &state), 0, &state);
+  ClusterTotals totals;
+  totals.Reset(state, laws);
+  EXPECT_DOUBLE_EQ(totals.Now().fragmentation, 0.25 * 500 / 5000);
+}
+
+TEST(ClusterTotals, PenaltiesAndLatenciesAreMeansOverPods) {
+  State state = SmallCluster(2, false);
+  const PlacementLaws laws = Laws(state);
+  ClusterTotals totals;
+  totals.Reset(state, laws);
+  for (const auto& [workload, node] : {std::pair(0, 0), {0, 1}, {1, 1}}) {
+    BindPod(AddPod(workload, &state), node, &state);
+    totals.Placed(workload, node);
+  }
+  // Of three: near at 10 ms; far at 40 ms, beyond the hard limit of 30; as far without a limit.
+  EXPECT_DOUBLE_EQ(totals.Now().latency_ms, (10 + 40 + 40) / 3.);
+  EXPECT_NEAR(totals.Now().latency_penalty, (0 + 1 + 1) / 3., 1e-9);
+  EXPECT_EQ(totals.NodeUserMs(0), 10);
+  EXPECT_EQ(totals.NodeUserMs(1), 40);
+  EXPECT_EQ(totals.NodeUserPenalty(1, 0), 0.25);
+  ClusterTotals fresh;
+  fresh.Reset(state, laws);
+  ExpectSame(totals.Now(), fresh.Now());
+  // There and back need not be as long.
+  state.network.latency_ms[2 * 3 + 0] = 7;
+  totals.LatencyChanged();
+  EXPECT_EQ(totals.NodeUserMs(0), 12);
+  EXPECT_DOUBLE_EQ(totals.Now().latency_ms, (12 + 40 + 40) / 3.);
+  EXPECT_EQ(totals.NodeUserPenalty(1, 0), 0.3);
+}
+
+// The users' own layer is no place to be far from.
+TEST(ClusterTotals, TheWorstLatencyIsThatOfAnotherLayer) {
+  State state = SmallCluster(2, false);
+  const PlacementLaws laws = Laws(state);
+  state.network.latency_ms[2 * 3 + 2] = 500;
+  ClusterTotals totals;
+  totals.Reset(state, laws);
+  EXPECT_EQ(totals.NodeUserPenalty(1, 1), 1);
+}
+
+PlacementLaws LawsWithoutUsers(const State& state) {
+  PlacementLaws laws = Laws(state);
+  laws.users = kNone;
+  return laws;
+}
+
+TEST(ClusterTotals, AfterIsWhatSuchChangesGive) {
+  State state = SmallCluster(4, true);  // None, one, two devices and none.
+  const PlacementLaws laws = LawsWithoutUsers(state);
+  BindPod(AddPod(0, &state), 0, &state);
+  BindPod(AddPod(1, &state), 2, &state);
+  state.nodes.devices[2].free_millis = {1000, 1000};  // Whole devices are what is counted here.
+  ClusterTotals totals;
+  totals.Reset(state, laws);
+  const Resources web = state.catalog->workloads[0].requests,
+                  learner = state.catalog->workloads[1].requests;
+  // Two more on node 0, one with a device on node 1 and one on node 2 with both; then one away.
+  const PodChange changes[] = {
+      {0, 2, web, 0}, {2, 1, learner, 2}, {1, 1, learner, 1}, {0, -1, web, 0}, {2, 1, web, 0}};
+  State other = state;
+  other.nodes.free[0] -= web;
+  other.nodes.free[2] = other.nodes.free[2] - learner - web;
+  other.nodes.free[1] -= learner;
+  other.nodes.devices[2].free_millis = {0, 0};
+  other.nodes.devices[1].free_millis = {0};
+  ClusterTotals replaced;
+  replaced.Reset(other, laws);
+  replaced.NodeReplaced(0, 2);
+  replaced.NodeReplaced(1, 1);
+  replaced.NodeReplaced(2, 3);
+  EXPECT_EQ(replaced.PodsOn(2), 3);
+  ExpectSame(totals.After(changes), replaced.Now());
+  // And back, though more is given back than was taken: no device is free twice.
+  const PodChange back[] = {{2, -1, learner, 2}, {2, -1, web, 0}, {1, -1, learner, 2}};
+  replaced.NodeReplaced(0, 1);
+  other.nodes.free[0] += web;
+  replaced.NodeReplaced(0, 1);
+  ExpectSame(replaced.After(back), totals.Now());
+  // Of two devices one.
+  const PodChange half[] = {{2, 1, {}, 1}};
+  State one = state;
+  one.nodes.devices[2].free_millis = {0, 1000};
+  ClusterTotals with_one;
+  with_one.Reset(one, laws);
+  with_one.NodeReplaced(2, 2);
+  ExpectSame(totals.After(half), with_one.Now());
+  // Who gives one back gives back the first that is in use.
+  one.nodes.devices[2].free_millis = {700, 0};
+  with_one.NodeReplaced(2, 2);
+  const PodChange freed[] = {{2, -1, {}, 1}};
+  State two = one;
+  two.nodes.devices[2].free_millis = {1000, 0};
+  ClusterTotals first;
+  first.Reset(two, laws);
+  first.NodeReplaced(2, 1);
+  ExpectSame(with_one.After(freed), first.Now());
+}
+
 TEST(ClusterTotals, LostNodesCountNowhere) {
   State state = SmallCluster(2, false);
   const PlacementLaws laws = Laws(state);

@@ -33,6 +33,8 @@ TEST(Objective, RefusesWhatItDoesNotKnowAndNamesTheNearest) {
   EXPECT_THAT(Parse("objective:\n  coast: 1").error().message,
               HasSubstr("file.yaml:2:10: `objective.coast`"));
   EXPECT_THAT(Parse("objective: {energy: -1}").error().message, HasSubstr("0"));
+  EXPECT_EQ(Parse("objective: {energy: 1000000}")->WeightOf(ObjectiveTerm::kEnergy), 1e6);
+  EXPECT_FALSE(Parse("objective: {energy: 1000001}").has_value());
   EXPECT_THAT(Parse("objective: {energy: much}").error().message, HasSubstr("number"));
   EXPECT_THAT(Parse("objective: [energy]").error().message, HasSubstr("terms by weight"));
 }
@@ -59,9 +61,19 @@ TEST(Objective, TermsAreFractionsOfTheWorst) {
   EXPECT_DOUBLE_EQ(value(ObjectiveTerm::kCost), 0.4);
   EXPECT_DOUBLE_EQ(value(ObjectiveTerm::kFragmentation), 0.1);
   EXPECT_DOUBLE_EQ(value(ObjectiveTerm::kLatency), 0.5);
+  terms.active_nodes = 0;  // Nothing is in use: none of it is wasted.
+  EXPECT_EQ(value(ObjectiveTerm::kUtilisation), 0);
+  terms.active_nodes = 2;
+  EXPECT_DOUBLE_EQ(value(ObjectiveTerm::kUtilisation), 0.6);
   terms.has_devices = true;  // The third resource is there, and evenly used.
   EXPECT_DOUBLE_EQ(value(ObjectiveTerm::kBalance), 2 / 3.);
+  terms.utilisation_sd[2] = 0.2;
+  EXPECT_DOUBLE_EQ(value(ObjectiveTerm::kBalance), 0.8);
+  terms.active_utilisation[2] = 0.1;
+  EXPECT_DOUBLE_EQ(value(ObjectiveTerm::kUtilisation), 0.7);
   EXPECT_DOUBLE_EQ(Parse("objective: {energy: 2, cost: 1}")->Cost(terms), 1.0);
+  EXPECT_DOUBLE_EQ((Objective{.weight = {1, 2, 3, 4, 5, 6}}.Cost(terms)),
+                   0.8 + 2 * 0.3 + 3 * 0.7 + 4 * 0.1 + 5 * 0.4 + 6 * 0.5);
 }
 
 }  // namespace

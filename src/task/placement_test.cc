@@ -241,6 +241,132 @@ TEST(PlacementTask, ScoresAreZeroForTheBestAndOneAwayInTheMean) {
   EXPECT_EQ(BestCandidate({}, greedy), -1);
 }
 
+// Nodes of one size; a web pod is within 20 ms of the users at best, a device pod wants a half.
+struct SmallCluster {
+  explicit SmallCluster(int count) {
+    WorldBuilder world;
+    const LayerId here = world.Layer("here"), users = world.Layer("users");
+    world.LatencyBothWays(users, here, 10);
+    const KindId kind = world.Kind("kind", here);
+    const KindId other = world.Kind("other", here);
+    world.Workload("web", 500, 512);
+    world.Workload("device", 500, 512);
+    for (int i = 0; i < count; ++i) world.Node(i + 1 < count ? kind : other, 2000, 4096);
+    state = world.Build();
+    auto catalog = std::make_shared<Catalog>(*state.catalog);
+    catalog->workloads[1].devices = {.count = 1, .millis = 500};
+    state.catalog = catalog;
+    laws.users = users;
+    totals.Reset(state, laws);
+  }
+
+  void Limit(double hard_ms) {
+    auto catalog = std::make_shared<Catalog>(*state.catalog);
+    catalog->workloads[0].latency_limits.hard_ms = hard_ms;
+    state.catalog = catalog;
+  }
+
+  int Candidates(WorkloadId workload) {
+    totals.Reset(state, laws);
+    const PlacementQuestion question{state, totals, workload};
+    PlacementTask(kMixedObjective).Space(question, {}, &space);
+    return space.count();
+  }
+
+  State state;
+  PlacementLaws laws;
+  ClusterTotals totals;
+  PlacementSpace space;
+};
+
+TEST(PlacementTask, NodesThatDifferInAnythingAreCandidatesOfTheirOwn) {
+  SmallCluster cluster(6);  // Five alike, one of another kind.
+  EXPECT_EQ(cluster.Candidates(0), 2);
+  EXPECT_EQ(cluster.space.candidates[0].nodes, 5);
+  EXPECT_EQ(cluster.space.candidates[1].node, 5);
+  cluster.state.nodes.allocatable[1].cpu_millis += 1;
+  cluster.state.nodes.free[1].cpu_millis += 1;
+  EXPECT_EQ(cluster.Candidates(0), 3);
+  cluster.state.nodes.free[2].memory_bytes -= 1;
+  EXPECT_EQ(cluster.Candidates(0), 4);
+  cluster.state.nodes.free[2].memory_bytes += 1;
+  BindPod(AddPod(0, &cluster.state), 3, &cluster.state);
+  EXPECT_EQ(cluster.Candidates(0), 4);
+  cluster.state.nodes.free[3] = cluster.state.nodes.free[0];  // Of which nothing but the pod tells.
+  EXPECT_EQ(cluster.Candidates(0), 4);
+  EXPECT_EQ(cluster.space.candidate_of[0], cluster.space.candidate_of[4]);
+  EXPECT_NE(cluster.space.candidate_of[0], cluster.space.candidate_of[3]);
+}
+
+TEST(PlacementTask, EqualDevicesInAnotherOrderAreEqual) {
+  SmallCluster cluster(6);
+  for (int i = 0; i < 6; ++i) {
+    Devices devices = Devices::Of(i == 3 ? 7 : 8);
+    devices.free_millis = {100, 900, 300, 800, 500, 600, 700, 0};
+    std::rotate(devices.free_millis.begin(), devices.free_millis.begin() + i % 2 * 3,
+                devices.free_millis.begin() + 7);
+    if (i == 2) std::reverse(devices.free_millis.begin(), devices.free_millis.end());
+    if (i == 4) devices.free_millis = {100, 900, 300, 800, 500, 600, 650, 50};
+    cluster.state.nodes.devices.push_back(devices);
+  }
+  // 0, 1 and 2; 3 has one device less; 4 has as much in all; 5 is of another kind.
+  EXPECT_EQ(cluster.Candidates(1), 4);
+  EXPECT_EQ(cluster.space.candidates[0].nodes, 3);
+}
+
+TEST(PlacementTask, TheHardLimitItselfIsAllowed) {
+  SmallCluster cluster(3);
+  cluster.Limit(20);
+  EXPECT_EQ(cluster.Candidates(0), 2);
+  EXPECT_EQ(cluster.space.cluster.allowed_nodes, 3);
+  cluster.Limit(19.9);
+  EXPECT_EQ(cluster.Candidates(0), 0);
+  EXPECT_EQ(cluster.space.cluster.mean_distance, 0);
+}
+
+TEST(PlacementTask, MeansAreOverNodesThatAreReady) {
+  SmallCluster cluster(1);
+  EXPECT_EQ(cluster.Candidates(0), 1);
+  EXPECT_EQ(cluster.space.cluster.mean_cpu_millis, 2000);
+  EXPECT_EQ(cluster.space.cluster.mean_memory_bytes, 4096.0 * kMib);
+  EXPECT_EQ(cluster.space.cluster.mean_distance, 0);
+  EXPECT_EQ(cluster.space.candidates[0].score, (std::array<float, kPlacementScores>{}));
+  cluster.state.nodes.lost = {1};
+  EXPECT_EQ(cluster.Candidates(0), 0);
+  EXPECT_EQ(cluster.space.cluster.mean_cpu_millis, 0);
+  EXPECT_EQ(cluster.space.cluster.mean_memory_bytes, 0);
+  EXPECT_EQ(cluster.space.cost_now, 0);
+}
+
+TEST(PlacementTask, TheBestOfAMixIsTheFirstOfEquals) {
+  std::vector<PlacementCandidate> candidates(4);
+  candidates[0].score = {-2, 0, -1};
+  candidates[1].score = {-1, -1, 0};
+  candidates[2].score = {-1, -1, 0};
+  candidates[3].score = {0, -3, -1};
+  EXPECT_EQ(MixOf(candidates[3], {1, 0.5, 2}), 0 - 1.5 - 2);
+  EXPECT_EQ(MixOf(candidates[0], {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), -3);
+  EXPECT_EQ(BestCandidate(candidates, {1, 1, 1}), 1);
+  EXPECT_EQ(BestCandidate(candidates, {1, 0, 0}), 3);
+  EXPECT_EQ(BestCandidate(candidates, {0, 1, 0}), 0);
+  EXPECT_EQ(BestCandidate(candidates, {}), 0);
+  EXPECT_EQ(BestCandidate(std::span(candidates).subspan(1, 1), {1, 1, 1}), 0);
+  candidates[0].score[10] = -7;
+  EXPECT_EQ(MixOf(candidates[0], {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}), -7);
+}
+
+TEST(PlacementTask, ObjectivesAreReadAsTheyAreWritten) {
+  for (const Objective& objective :
+       {Objective::Of(ObjectiveTerm::kBalance), Objective::Of(ObjectiveTerm::kLatency),
+        Objective{.weight = {0, 0, 1, 0, 0, 2}}, Objective{.weight = {1, 2, 3, 4, 5, 6}}}) {
+    const auto read = ParseObjectiveText(ObjectiveText(objective), "text");
+    ASSERT_TRUE(read.has_value());
+    EXPECT_EQ(*read, objective);
+  }
+  EXPECT_EQ(ObjectiveText({.weight = {0, 0, 1, 0, 0, 2}}), "utilisation:1,latency:2");
+  EXPECT_FALSE(ParseObjectiveText("balance:1,coast:2", "text").has_value());
+}
+
 TEST(PlacementTask, ObjectivesAreNamedByTermsAndWeights) {
   EXPECT_EQ(ObjectiveText(Objective::Of(ObjectiveTerm::kEnergy)), "energy");
   EXPECT_EQ(ObjectiveText({.weight = {1, 0.5, 0, 0, 0, 0}}), "balance:1,energy:0.5");
