@@ -74,6 +74,9 @@ TEST(DrsReward, OfThePaperAddsUtilisation) {
   const std::vector<DrsRow> half = {full, full, empty, empty};
   EXPECT_DOUBLE_EQ(DrsPaperReward(half, {}), 0.5 - 6 * 0.5);
   EXPECT_DOUBLE_EQ(DrsPaperReward(half, {.alpha = 2, .beta = 0}), 1);
+  EXPECT_DOUBLE_EQ(DrsPaperReward(half, {.alpha = 0, .beta = 2}), -6);
+  // Means of 20, 0, ... and deviations of 20, 0, ...
+  EXPECT_DOUBLE_EQ(DrsPaperReward(std::vector<DrsRow>{{40}, {0}}, {}), 0.2 / 6 - 0.2);
   EXPECT_DOUBLE_EQ(DrsPaperReward(half, {.alpha = 0, .beta = 1, .weight = {1, 0.5, 0, 0, 0, 0}}),
                    -0.75);
 }
@@ -104,6 +107,8 @@ TEST(Observation, HasTheLengthAndOrderOfItsSystem) {
   ObserveDrs(nodes, DrsProfileOf("net"), &row);
   ASSERT_EQ(row.size(), 30U);
   EXPECT_EQ(row[7], 2);
+  EXPECT_EQ(row[11], 6);
+  EXPECT_EQ(row[24], 54);
   EXPECT_EQ(row[25], 46.2F);
 }
 
@@ -112,7 +117,28 @@ TEST(DqnSettings, AreThosePublished) {
   EXPECT_EQ(thesis.learning_rate, 2.5e-3);
   EXPECT_EQ(thesis.hidden, (std::array<int, 2>{120, 84}));
   EXPECT_EQ(thesis.exploration_fraction * static_cast<double>(thesis.total_steps), 600);
-  EXPECT_EQ(DqnSettingsNamed("drs")->gamma, 0.9);
+  EXPECT_EQ(thesis.total_steps, 2000);
+  EXPECT_EQ(thesis.buffer, 10'000);
+  EXPECT_EQ(thesis.batch, 128);
+  EXPECT_EQ(thesis.learning_starts, 300);
+  EXPECT_EQ(thesis.train_frequency, 10);
+  EXPECT_EQ(thesis.gamma, 0.99);
+  EXPECT_EQ(thesis.target_copy_steps, 500);
+  EXPECT_EQ(thesis.epsilon_start, 1);
+  EXPECT_EQ(thesis.epsilon_end, 0.05);
+  const DqnSettings drs = *DqnSettingsNamed("drs");
+  EXPECT_EQ(drs.gamma, 0.9);
+  EXPECT_EQ(drs.total_steps, 0);
+  EXPECT_EQ(drs.learning_rate, 0.01);
+  EXPECT_EQ(drs.buffer, 100);
+  EXPECT_EQ(drs.batch, 32);
+  EXPECT_EQ(drs.learning_starts, 100);
+  EXPECT_EQ(drs.train_frequency, 1);
+  EXPECT_EQ(drs.target_copy_steps, 100);
+  EXPECT_EQ(drs.epsilon_start, 0.1);
+  EXPECT_EQ(drs.epsilon_end, 0.1);
+  EXPECT_EQ(drs.exploration_fraction, 0);
+  EXPECT_EQ(drs.hidden, (std::array<int, 2>{50, 0}));
   EXPECT_THAT(DqnSettingsNamed("thesys").error().message, HasSubstr("did you mean `thesis`?"));
 }
 

@@ -3,8 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
+#include <vector>
+
+#include "base/rng.h"
+#include "model/forecast.h"
 
 namespace rudderfish {
 namespace {
@@ -123,6 +129,87 @@ TEST(ScalingHistory, ErrorsAreAssumedUntilTheyAreKnown) {
   // A leap that was not foreseen is among the errors.
   for (int i = 0; i < 4; ++i) feed.See(300);
   EXPECT_GT(feed.history.error(4), std::log(1.5));
+}
+
+// All that was ever seen is kept, and looked through each time.
+TEST(ScalingHistory, IsWhatAllRatesSoFarSay) {
+  constexpr double kShares[] = {0.1, 0.5, 0.75, 0.9, 0.97};
+  constexpr double kNormals[] = {-1.2816, 0, 0.6745, 1.2816, 1.8808};  // Quantiles of these.
+  for (const double interval_s : {15.0, 60.0, 5.0, 3600.0}) {
+    SCOPED_TRACE(interval_s);
+    ScalingHistory history(TenPods(), interval_s, 25);
+    const int lead = std::min(24, static_cast<int>(std::ceil(25 / interval_s)) + 2);
+    ASSERT_EQ(history.lead_steps(), lead);
+    Forecast forecast({.horizon = lead});
+    Rng rng(static_cast<uint64_t>(interval_s));
+    std::vector<double> rates;
+    double rate = 20, capacity = 0, backlog = 0;
+    for (int step = 0; step < 300; ++step) {
+      rate = rng.Below(9) == 0 ? rng.Uniform(0, 120) : rate * rng.Uniform(0.9, 1.1);
+      if (rng.Below(40) == 0) rate = 0;
+      const int pods[] = {0, rng.Between(1, 10)};
+      history.Observe(
+          {.has_samples = true, .requests_per_s = rate, .replicas = pods, .ready = pods});
+      forecast.Observe(rate);
+      rates.push_back(rate);
+      // Of two intervals the smaller capacity: pods that have just come have not served yet.
+      backlog = std::max(0.0, backlog + (rate - std::min(capacity, 10.0 * pods[1])) * interval_s);
+      capacity = 10.0 * pods[1];
+      ASSERT_NEAR(history.backlog_requests(), backlog, 1e-6 * (1 + backlog));
+      ASSERT_EQ(history.capacity_per_s(), capacity);
+
+      const auto window = [&](double seconds) {
+        const auto wanted = std::max<int64_t>(1, std::llround(seconds / interval_s));
+        const auto count = std::min({wanted, static_cast<int64_t>(rates.size()), int64_t{128}});
+        return std::vector<double>(rates.end() - count, rates.end());
+      };
+      const auto most = [](const std::vector<double>& of) {
+        return *std::max_element(of.begin(), of.end());
+      };
+      const std::vector<double> last = window(1800);
+      ASSERT_EQ(history.peak_5m_per_s(), most(window(300)));
+      ASSERT_EQ(history.peak_10m_per_s(), most(window(600)));
+      ASSERT_EQ(history.peak_30m_per_s(), most(last));
+      const double least = *std::min_element(last.begin(), last.end());
+      ASSERT_EQ(history.least_30m_per_s(), least);
+      double above = 0, rises = 0;
+      for (size_t i = 0; i < last.size(); ++i) {
+        const double middle = (most(last) + least) / 2;
+        above += last[i] > middle ? 1 : 0;
+        rises += i > 0 && last[i] > middle && last[i - 1] <= middle ? 1 : 0;
+      }
+      ASSERT_DOUBLE_EQ(history.high_share(), above / static_cast<double>(last.size()));
+      ASSERT_EQ(history.rises(), rises);
+
+      ASSERT_EQ(history.near_per_s(), forecast.At(std::min(2, lead)));
+      ASSERT_EQ(history.far_per_s(), forecast.At(lead));
+      const double far = std::max(0.05, forecast.At(lead));
+      const double counting = 1 / std::max(1.0, far * interval_s);
+      const double known = std::min(1.0, static_cast<double>(rates.size()) / 24);
+      for (int s = 0; s < kScenarios; ++s) {
+        const double seen =
+            std::log(std::max(0.05, far + forecast.ErrorQuantile(lead, kShares[s])) / far);
+        double error = known * seen + (1 - known) * kNormals[s] * std::sqrt(0.05 * 0.05 + counting);
+        if (s > 1) error = std::max(error, kNormals[s] * std::sqrt(counting));
+        ASSERT_NEAR(history.error(s), error, 1e-12) << s;
+      }
+    }
+  }
+}
+
+TEST(ScalingHistory, AnUndecidedOneChangedLongAgo) {
+  Feed feed;
+  EXPECT_EQ(feed.history.steps_since_up(), 1001);
+  EXPECT_EQ(feed.history.steps_since_down(), 1001);
+  feed.history.Decided(4, 4);
+  EXPECT_EQ(feed.history.steps_since_change(), 1001);
+  feed.history.Decided(4, 3);
+  EXPECT_EQ(feed.history.steps_since_change(), 0);
+  EXPECT_EQ(feed.history.steps_since_up(), 1001);
+  EXPECT_FALSE(feed.history.has_samples());
+  EXPECT_EQ(feed.history.near_per_s(), 0);
+  EXPECT_EQ(feed.history.backlog_requests(), 0);
+  EXPECT_EQ(feed.history.rises(), 0);
 }
 
 }  // namespace
