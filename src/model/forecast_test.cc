@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
+#include <vector>
 
 #include "base/rng.h"
 
@@ -97,6 +100,128 @@ TEST(Forecast, QuantilesOfItsErrorsHoldForWhatFollows) {
     bound = forecast.At(1) + forecast.ErrorQuantile(1, .9);
   }
   EXPECT_NEAR(static_cast<double>(covered) / asked, .9, .03);
+}
+
+// The same, written out: all that was ever said is kept, and each distance looks through it.
+struct PlainForecast {
+  explicit PlainForecast(const ForecastOptions& asked) : options(asked) {
+    if (options.level_weight > 0) pairs = {{options.level_weight, options.trend_weight}};
+    level.resize(pairs.size()), trend.resize(pairs.size());
+    season.assign(std::max(1, options.season), std::vector<double>(pairs.size(), 0.0));
+  }
+
+  void Observe(double value) {
+    const auto t = static_cast<int>(values.size());
+    values.push_back(value);
+    auto& place = season[t % season.size()];
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      const double before = level[i], slope = options.damping * trend[i];
+      if (t == 0) {
+        level[i] = value;
+        continue;
+      }
+      const auto& [of_level, of_trend] = pairs[i];
+      level[i] = of_level * (value - place[i]) + (1 - of_level) * (before + slope);
+      trend[i] = of_trend * (level[i] - before) + (1 - of_trend) * slope;
+      if (options.season > 0 && t >= options.season)
+        place[i] =
+            (1 - options.season_weight) * place[i] + options.season_weight * (value - level[i]);
+    }
+    if (t + 1 == options.season) {
+      double mean = 0;
+      for (const double one : values) mean += one / options.season;
+      for (int p = 0; p < options.season; ++p) season[p].assign(pairs.size(), values[p] - mean);
+      level.assign(pairs.size(), mean), trend.assign(pairs.size(), 0);
+      first_judged = t + 1;
+    }
+    said.emplace_back();
+    chosen.emplace_back();
+    for (int h = 1; h <= options.horizon; ++h) {
+      chosen[t].push_back(Best(t, h, t + 1 == options.season ? 0 : first_judged));
+      said[t].emplace_back();
+      double damped = 0;
+      for (int k = 1; k <= h; ++k) damped += std::pow(options.damping, k);
+      for (size_t i = 0; i < pairs.size(); ++i)
+        said[t][h - 1].push_back(
+            std::max(0.0, level[i] + damped * trend[i] + season[(t + h) % season.size()][i]));
+    }
+  }
+
+  // Of squared errors that count 0.95 of the next one's, the least; while there are none, who spoke
+  // before, and at first the second pair.
+  int Best(int t, int h, int from) const {
+    std::vector<double> badness(pairs.size(), 0.0);
+    bool any = false;
+    for (int at = std::max(h, from); at <= t; ++at) {
+      any = true;
+      for (size_t i = 0; i < pairs.size(); ++i)
+        badness[i] = 0.95 * badness[i] + std::pow(values[at] - said[at - h][h - 1][i], 2);
+    }
+    if (!any && t > 0) return chosen[t - 1][h - 1];
+    if (!any) return pairs.size() > 1 ? 1 : 0;
+    return static_cast<int>(std::min_element(badness.begin(), badness.end()) - badness.begin());
+  }
+
+  double At(int h) const { return said.back()[h - 1][chosen.back()[h - 1]]; }
+  std::vector<double> Errors(int h) const {
+    std::vector<double> errors;
+    for (int at = std::max(h, first_judged); at < static_cast<int>(values.size()); ++at)
+      errors.push_back(values[at] - said[at - h][h - 1][chosen[at - h][h - 1]]);
+    if (static_cast<int>(errors.size()) > options.errors)
+      errors.erase(errors.begin(), errors.end() - options.errors);
+    return errors;
+  }
+
+  ForecastOptions options;
+  std::vector<std::pair<double, double>> pairs = {{.1, 0},  {.3, 0},  {.6, 0},  {.9, 0},
+                                                  {.3, .1}, {.6, .1}, {.6, .3}, {.9, .3}};
+  std::vector<double> level, trend, values;
+  std::vector<std::vector<double>> season;
+  std::vector<std::vector<std::vector<double>>> said;  // [t][steps ahead - 1][pair]
+  std::vector<std::vector<int>> chosen;                // [t][steps ahead - 1]
+  int first_judged = 0;
+};
+
+TEST(Forecast, LetsThePairSpeakThatErredLeast) {
+  for (const ForecastOptions& options :
+       {ForecastOptions{}, ForecastOptions{.horizon = 5, .errors = 7, .damping = .8},
+        ForecastOptions{.horizon = 3, .level_weight = .4, .trend_weight = .2},
+        ForecastOptions{.horizon = 4, .season = 6, .errors = 20, .season_weight = .3},
+        ForecastOptions{.horizon = 9, .season = 4}}) {
+    Forecast forecast(options);
+    for (uint64_t run = 1; run <= 3; ++run) {  // Of the first two nothing is left.
+      forecast.Reset();
+      Rng rng(run);
+      PlainForecast plain(options);
+      double value = 50;
+      for (int t = 0; t < 90; ++t) {
+        value = std::max(0.0, value + rng.Uniform(-8, 8.2) + (rng.Below(20) == 0 ? 40 : 0) -
+                                  (rng.Below(20) == 0 ? 45 : 0));
+        forecast.Observe(value);
+        plain.Observe(value);
+        for (int h = 1; h <= options.horizon; ++h) {
+          ASSERT_NEAR(forecast.At(h), plain.At(h), 1e-9) << t << " " << h;
+          std::vector<double> errors = plain.Errors(h);
+          double squares = 0;
+          for (const double error : errors) squares += error * error;
+          const double rms =
+              errors.empty() ? 0 : std::sqrt(squares / static_cast<double>(errors.size()));
+          ASSERT_NEAR(forecast.ErrorRms(h), rms, 1e-6);
+          std::sort(errors.begin(), errors.end());
+          for (const double share : {0.0, 0.3, 0.9, 1.0}) {
+            double expected = 0;
+            if (!errors.empty()) {
+              const double at = share * static_cast<double>(errors.size() - 1);
+              const double part = at - std::floor(at);
+              expected = (1 - part) * errors[static_cast<size_t>(std::floor(at))] +
+                         part * errors[static_cast<size_t>(std::ceil(at))];
+            }
+            ASSERT_NEAR(forecast.ErrorQuantile(h, share), expected, 1e-9) << t << " " << h;
+          }
+        }
+      }
+    }
+  }
 }
 
 }  // namespace
