@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "base/check.h"
@@ -26,16 +27,13 @@ double LowerGamma(double a, double x) {
     }
     return std::min(1.0, sum * front);
   }
-  // Lentz's method for the continued fraction of 1 - P.
-  constexpr double kTiny = 1e-300;
-  double b = x + 1 - a, c = 1 / kTiny, d = 1 / b, fraction = d;
+  // Lentz's method for the continued fraction of 1 - P; from a + 1 on both c and 1 / d stay above n.
+  double b = x + 1 - a, c = std::numeric_limits<double>::infinity(), d = 1 / b, fraction = d;
   for (int n = 1; n < kMostTerms; ++n) {
     const double an = -n * (n - a);
     b += 2;
-    d = an * d + b;
-    d = 1 / (std::abs(d) < kTiny ? kTiny : d);
+    d = 1 / (an * d + b);
     c = b + an / c;
-    c = std::abs(c) < kTiny ? kTiny : c;
     fraction *= d * c;
     if (std::abs(d * c - 1) < kTermTolerance) break;
   }
@@ -70,7 +68,6 @@ double GammaLaw::Quantile(double share) const {
   while (high - low > 1e-9 * mean) {
     const double middle = (low + high) / 2;
     (Below(middle) < share ? low : high) = middle;
-    if (middle <= low && middle >= high) break;
   }
   return (low + high) / 2;
 }

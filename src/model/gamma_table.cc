@@ -19,7 +19,7 @@ const GammaTable& GammaTable::Shared() {
 }
 
 GammaTable::GammaTable()
-    : below_((kRows + 1) * kOffsets),
+    : below_((kRows + 1) * kOffsets),  // Of the row after the last one, none is ever taken.
       within_(kRows * kOffsets),
       ranges_(kRows),
       rows_per_log_((kRows - 1) / std::log(kMostScv / kLeastScv)) {
@@ -38,8 +38,6 @@ GammaTable::GammaTable()
       before = below;
     }
   }
-  // The last row has a next one.
-  std::copy(below_.end() - 2 * kOffsets, below_.end() - kOffsets, below_.end() - kOffsets);
 }
 
 GammaTable::Place GammaTable::Find(const GammaLaw& law) const {

@@ -156,7 +156,7 @@ double PodEquilibria::UtilisationPerCall(const Place& place) const {
   const int interval = std::min(place.interval, kIntervals - 1);
   const PodPoint& low = points_[interval];
   const PodPoint& high = points_[interval + 1];
-  return (high.utilisation - low.utilisation) / std::max(1e-12, high.present - low.present);
+  return (high.utilisation - low.utilisation) / (high.present - low.present);
 }
 
 const PodEquilibria& CrewLaw::EquilibriaOf(int pods) const {

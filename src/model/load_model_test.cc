@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 #include <numbers>
+#include <vector>
 
 #include "model/queueing.h"
 
@@ -327,33 +329,6 @@ TEST(LoadModel, EndpointsShareRequestsByTheirRates) {
   EXPECT_NEAR(Settle(&model, 4).mean_s(), 0.125 + wait, 0.002);
   EXPECT_NEAR(model.response(0).mean, 0.1 + wait, 0.002);
   EXPECT_NEAR(model.response(1).mean, 0.2 + wait, 0.002);
-}
-
-TEST(GammaTable, IsTheLawWithinThreeThousandths) {
-  const GammaTable& table = GammaTable::Shared();
-  for (const double scv : {0.02, 0.3, 1.0, 2.5}) {
-    for (const double mean : {0.004, 0.7, 30.0}) {
-      const GammaLaw law{mean, scv * mean * mean};
-      const GammaTable::Place place = table.Find(law);
-      for (const double times : {0.1, 0.5, 0.9, 1.0, 1.3, 2.0, 4.0}) {
-        const double x = times * mean;
-        EXPECT_NEAR(table.Below(place, std::log(x)), law.Below(x), 0.003) << scv << " " << times;
-      }
-      std::vector<double> buckets(ResponseBuckets::kCount);
-      table.Spread(place, 10, buckets);
-      double below = 0, bound = ResponseBuckets::kLeastS;
-      for (const double count : buckets) {
-        below += count / 10;
-        if (bound > mean / 500) {  // What is shorter is not told apart.
-          EXPECT_GE(below, law.Below(bound / ResponseBuckets::kRatio) - 0.02) << scv << mean;
-          EXPECT_LE(below, law.Below(bound * ResponseBuckets::kRatio) + 0.02) << scv << mean;
-        }
-        bound *= ResponseBuckets::kRatio;
-      }
-      EXPECT_NEAR(below, 1, 1e-4);
-    }
-  }
-  EXPECT_EQ(table.Below(table.Find({0, 0}), std::log(1e-6)), 1);
 }
 
 }  // namespace

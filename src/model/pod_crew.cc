@@ -276,11 +276,10 @@ void PodCrew::AddWait(const CrewLaw& law, const Cohort& cohort, double present, 
   const PodPoint point = equilibria_->At(place);
   const double use = place.beyond() ? 1 : std::max(point.utilisation, 1e-9);
   const double wait = std::max(0.0, present / (capacity * use) - law.service_s);
-  const double waits = std::min(1.0, point.waits);
   const double still = std::max(point.variance, 1e-12);
   const double spread = place.beyond()
                             ? variance / (capacity * capacity)
-                            : wait * wait * (2 / waits - 1) * std::min(variance / still, 2.0);
+                            : wait * wait * (2 / point.waits - 1) * std::min(variance / still, 2.0);
   const double share = static_cast<double>(cohort.pods) / ready_;
   sums->wait_s += share * wait;
   sums->wait_square_s2 += share * (wait * wait + spread);

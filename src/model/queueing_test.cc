@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "model/gamma_law.h"
 
 namespace rudderfish {
 namespace {
@@ -206,18 +205,140 @@ RC_GTEST_PROP(Queueing, MoreServersOrLessLoadNeverWaitLonger, ()) {
   RC_ASSERT(ErlangC(servers, rho * servers) >= ErlangB(servers, rho * servers));
 }
 
-TEST(GammaLaw, SumsOfExponentialsHaveTheirQuantiles) {
-  EXPECT_NEAR((GammaLaw{2, 4}.Quantile(.95)), -2 * std::log(.05), 1e-7);
-  EXPECT_NEAR((GammaLaw{2, 2}.Quantile(.95)), 4.743865, 1e-5);  // Half of chi-squared, 4 degrees.
-  EXPECT_NEAR((GammaLaw{.5, .5}.Quantile(.95)), 3.841459 / 2, 1e-5);  // Chi-squared, 1 degree.
-  EXPECT_EQ((GammaLaw{3, 0}.Quantile(.95)), 3);
-  EXPECT_NEAR((GammaLaw{50, 50}.Below(50)), .518808, 1e-5);
-  for (double scv : {.01, .1, .3, .5, .8, 1.0, 2.0}) {
-    const GammaLaw law{3, 9 * scv};
-    for (double x = .1; x < 20; x += .1)
-      EXPECT_NEAR(law.BelowNearly(x), law.Below(x), law.Below(x) > .5 ? .005 : .012)
-          << scv << " " << x;
+// Everything ten times as fast: times are a tenth, what is counted is the same.
+TEST(Queueing, TimesHaveTheirUnit) {
+  for (const Station& slow : {Station{.7, 1, 1}, Station{2.4, 1, 3}, Station{3, 1, 4}}) {
+    const Station fast{10 * slow.arrivals_per_s, 10, slow.servers};
+    EXPECT_DOUBLE_EQ(fast.offered_load(), slow.offered_load());
+    EXPECT_DOUBLE_EQ(fast.utilisation(), slow.utilisation());
+    const QueueLaw a = AllenCunneenQueue(slow, .5, 2), b = AllenCunneenQueue(fast, .5, 2);
+    EXPECT_DOUBLE_EQ(b.wait.probability, a.wait.probability);
+    EXPECT_NEAR(b.wait.mean_if_waiting, a.wait.mean_if_waiting / 10, 1e-12);
+    EXPECT_NEAR(b.response_mean_s(), a.response_mean_s() / 10, 1e-12);
+    EXPECT_NEAR(b.response_variance_s2(), a.response_variance_s2() / 100, 1e-12);
+    EXPECT_NEAR(b.service_variance_s2, 2 * .1 * .1, 1e-15);
+    EXPECT_NEAR(MmcResponseTail(fast, .3), MmcResponseTail(slow, 3), 1e-12);
+    EXPECT_NEAR(MmcResponseQuantileS(fast, .9), MmcResponseQuantileS(slow, .9) / 10, 1e-9);
+    const FiniteQueue few(slow, 6), few_fast(fast, 6);
+    EXPECT_NEAR(few_fast.blocking(), few.blocking(), 1e-12);
+    EXPECT_NEAR(few_fast.accepted_per_s(), 10 * few.accepted_per_s(), 1e-9);
+    EXPECT_NEAR(few_fast.mean_in_system(), few.mean_in_system(), 1e-12);
+    EXPECT_NEAR(few_fast.mean_response_s(), few.mean_response_s() / 10, 1e-12);
+    EXPECT_NEAR(few_fast.mean_wait_s(), few.mean_wait_s() / 10, 1e-12);
+    for (const double t : {0., .2, 1., 4.}) {
+      EXPECT_NEAR(few_fast.WaitTail(t / 10), few.WaitTail(t), 1e-12) << t;
+      EXPECT_NEAR(few_fast.ResponseTail(t / 10), few.ResponseTail(t), 1e-12) << t;
+    }
+    EXPECT_NEAR(few_fast.ResponseQuantileS(.95), few.ResponseQuantileS(.95) / 10, 1e-9);
+    EXPECT_NEAR(ProcessorSharingResponseS(fast), ProcessorSharingResponseS(slow) / 10, 1e-12);
   }
+  const Station slow{.7, 1, 1}, fast{7, 10, 1};
+  for (const double t : {0., .5, 1., 2.5, 7.9, 8.1, 30.})
+    EXPECT_NEAR(Md1WaitTail(fast, t / 10), Md1WaitTail(slow, t), 1e-12) << t;
+  EXPECT_NEAR(Md1WaitQuantileS(fast, .99), Md1WaitQuantileS(slow, .99) / 10, 1e-9);
+  EXPECT_NEAR(ProcessorSharingVarianceS2(fast), ProcessorSharingVarianceS2(slow) / 100, 1e-12);
+  EXPECT_NEAR(ProcessorSharingQuantileS(fast, .9), ProcessorSharingQuantileS(slow, .9) / 10, 1e-9);
+}
+
+// With constant service of 1, who comes when work of w is left waits for w. P(W <= t) for t < 1 is
+// (1 - rho) e^(rho t); for 1 <= t < 2, (1 - rho)(e^(rho t) - rho (t - 1) e^(rho (t - 1))).
+TEST(Queueing, WaitOfConstantServiceIsErlangs) {
+  for (const double rho : {.2, .7, .9}) {
+    const Station station{rho, 1, 1};
+    EXPECT_EQ(Md1WaitTail(station, -1e-9), 1);
+    for (const double t : {0., .3, .99})
+      EXPECT_NEAR(Md1WaitTail(station, t), 1 - (1 - rho) * std::exp(rho * t), 1e-12) << t;
+    for (const double t : {1., 1.5, 1.99}) {
+      const double below =
+          (1 - rho) * (std::exp(rho * t) - rho * (t - 1) * std::exp(rho * (t - 1)));
+      EXPECT_NEAR(Md1WaitTail(station, t), 1 - below, 1e-12) << t;
+    }
+    EXPECT_EQ(Md1WaitQuantileS(station, (1 - rho) * .99), 0);
+    const double quantile = Md1WaitQuantileS(station, .97);
+    EXPECT_NEAR(Md1WaitTail(station, quantile), .03, 1e-9);
+  }
+  EXPECT_EQ(Md1WaitTail({0, 1, 1}, 0), 0);
+  EXPECT_EQ(Md1WaitTail({0, 1, 1}, 1), 0);
+  EXPECT_EQ(Md1WaitTail({1, 1, 1}, 100), 1);
+}
+
+// Far out, a wait is exponential: log P(W > t) falls by theta a second, where lambda (e^theta - 1)
+// = theta.
+TEST(Queueing, WaitOfConstantServiceHasAnExponentialTail) {
+  for (const double rho : {.3, .8}) {
+    const Station station{rho, 1, 1};
+    const double theta = std::log(Md1WaitTail(station, 20) / Md1WaitTail(station, 21));
+    EXPECT_NEAR(rho * std::expm1(theta) / theta, 1, 1e-9) << rho;
+    EXPECT_NEAR(Md1WaitTail(station, 20) * std::exp(20 * theta),
+                (1 - rho) / (rho * std::exp(theta) - 1), 1e-9);
+  }
+}
+
+TEST(Queueing, WaitsAreNoneOrExponential) {
+  const Wait wait{.25, 4};
+  EXPECT_DOUBLE_EQ(wait.mean_s(), 1);
+  EXPECT_DOUBLE_EQ(wait.variance_s2(), .25 * 2 * 16 - 1);
+  EXPECT_EQ(wait.QuantileS(.75), 0);
+  EXPECT_EQ(wait.QuantileS(.1), 0);
+  EXPECT_NEAR(wait.QuantileS(.875), 4 * std::log(2), 1e-12);
+  const QueueLaw idle = AllenCunneenQueue({0, 4, 2}, 1, .5);
+  EXPECT_EQ(idle.wait.probability, 0);
+  EXPECT_EQ(idle.wait.mean_if_waiting, 0);
+  EXPECT_DOUBLE_EQ(idle.response_mean_s(), .25);
+  EXPECT_DOUBLE_EQ(idle.response_variance_s2(), .5 / 16);
+}
+
+TEST(Queueing, ErlangsFormulasAtTheirEdges) {
+  EXPECT_EQ(ErlangB(0, 3), 1);
+  EXPECT_EQ(ErlangB(2, 0), 0);
+  EXPECT_DOUBLE_EQ(ErlangB(1, 3), .75);
+  EXPECT_DOUBLE_EQ(ErlangB(2, 1), .2);  // 1/2 / (1 + 1 + 1/2).
+  EXPECT_DOUBLE_EQ(ErlangC(1, .4), .4);
+  EXPECT_EQ(ErlangC(2, 2), 1);
+  EXPECT_EQ(ErlangC(2, 5), 1);
+  EXPECT_LT(ErlangC(2, 1.999), 1);
+}
+
+// M/M/2: wait with probability C at rate 2 - a, then service at rate 1.
+TEST(Queueing, ResponseOfTwoServersIsWaitThenService) {
+  const double a = 1.3, waits = ErlangC(2, a), spare = 2 - a;
+  for (const double t : {.1, 1., 5.}) {
+    const double both = (std::exp(-spare * t) - spare * std::exp(-t)) / (1 - spare);
+    EXPECT_NEAR(MmcResponseTail({a, 1, 2}, t), (1 - waits) * std::exp(-t) + waits * both, 1e-12);
+  }
+  EXPECT_EQ(MmcResponseTail({a, 1, 2}, 0), 1);
+  EXPECT_EQ(MmcResponseTail({a, 1, 2}, -1), 1);
+  EXPECT_EQ(MmcResponseTail({2, 1, 2}, 1), 1);
+  EXPECT_EQ(MmcResponseTail({3, 1, 2}, 1), 1);
+  EXPECT_EQ(MmcResponseQuantileS({2, 1, 2}, .5), kUnboundedWaitS);
+  // Two equal exponentials one after another: (1 + t) e^-t.
+  const double equal = ErlangC(2, 1);
+  EXPECT_NEAR(MmcResponseTail({1, 1, 2}, 2), (1 - equal) * std::exp(-2) + equal * 3 * std::exp(-2),
+              1e-12);
+}
+
+// Two servers, three places, a = 1: weights 1, 1, 1/2, 1/4 of 11/4.
+TEST(Queueing, FiniteQueuesAreCountedByHand) {
+  const FiniteQueue queue({1, 1, 2}, 3);
+  EXPECT_NEAR(queue.blocking(), 1 / 11., 1e-15);
+  EXPECT_NEAR(queue.mean_in_system(), (1 + 1 + .75) / 2.75, 1e-15);
+  EXPECT_NEAR(queue.accepted_per_s(), 10 / 11., 1e-15);
+  EXPECT_NEAR(queue.mean_response_s(), 1 / (10 / 11.), 1e-12);
+  EXPECT_NEAR(queue.mean_wait_s(), .1, 1e-12);
+  // One in five of those let in finds both busy, and waits for a departure at rate 2.
+  for (const double t : {0., .4, 2.}) {
+    EXPECT_NEAR(queue.WaitTail(t), .2 * std::exp(-2 * t), 1e-12);
+    const double both = 2 * std::exp(-t) - std::exp(-2 * t);
+    EXPECT_NEAR(queue.ResponseTail(t), .8 * std::exp(-t) + .2 * both, 1e-12);
+  }
+  EXPECT_EQ(queue.WaitTail(-1), 1);
+  EXPECT_EQ(queue.ResponseTail(-1), 1);
+  EXPECT_EQ(queue.WaitQuantileS(.7), 0);
+  EXPECT_NEAR(queue.WaitQuantileS(.9), std::log(2) / 2, 1e-9);
+  const FiniteQueue nobody({0, 5, 2}, 3);
+  EXPECT_EQ(nobody.blocking(), 0);
+  EXPECT_DOUBLE_EQ(nobody.mean_response_s(), .2);
+  EXPECT_EQ(nobody.mean_wait_s(), 0);
 }
 
 }  // namespace
