@@ -206,6 +206,30 @@ TEST(SchedulingRules, MessageCountsReasonsInTheWordsOfKubeScheduler) {
             "Insufficient cpu.");
 }
 
+TEST(SchedulingRules, MessageNamesEveryResourceThatIsShort) {
+  SchedulingRules rules;
+  SchedulingNode roomy = PlainNode("roomy"), wide = PlainNode("wide");
+  roomy.ephemeral_bytes = wide.ephemeral_bytes = 100;
+  roomy.scalars = {{"example.com/a", 1}, {"example.com/b", 5}};
+  wide.scalars = {{"example.com/a", 5}, {"example.com/b", 1}};
+  rules.Reset({roomy, wide, PlainNode("plain")}, {});
+  auto pod = PlainPod(10);
+  pod->amounts.scalars = {{"example.com/a", 2}, {"example.com/b", 3}};
+  pod->amounts.ephemeral_bytes = 50;
+  const PodClassId scalars = rules.Register(pod);
+  Feasibility found;
+  rules.Filter(scalars, &found);
+  EXPECT_EQ(rules.Message(scalars, found),
+            "0/3 nodes are available: 1 Insufficient ephemeral-storage, 2 Insufficient "
+            "example.com/a, 2 Insufficient example.com/b.");
+  auto heavy = PlainPod(2000);
+  heavy->amounts.requests.memory_bytes = heavy->amounts.held.memory_bytes = 2048 * testing::kMebi;
+  const PodClassId both = rules.Register(heavy);
+  rules.Filter(both, &found);
+  EXPECT_EQ(rules.Message(both, found),
+            "0/3 nodes are available: 3 Insufficient cpu, 3 Insufficient memory.");
+}
+
 TEST(SchedulingRules, AClaimOfOnePodKeepsOthersFromEveryNode) {
   SchedulingRules rules;
   rules.Reset({PlainNode("a"), PlainNode("b")}, {});
