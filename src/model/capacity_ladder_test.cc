@@ -153,28 +153,47 @@ TEST(CapacityLadder, TheClientNeedNotStandFirst) {
 
 // 32 utilisations from 0.3 to 0.99, straight between them; from there on straight to 1 at 1.03.
 TEST(CapacityLadder, LateShareIsThatOfTheSteadyLoadBeyondWhatNothingMends) {
-  const auto shop = Shop();
-  const CapacityLadder ladder(shop, 0.01);
-  SteadyLoad steady(shop);
-  const double least = steady.LateShare(ladder.Replicas(ladder.rungs() - 1), 1e-3);
-  for (int rung = 0; rung < ladder.rungs(); rung += 4) {
-    const double capacity = ladder.CapacityPerS(rung);
-    EXPECT_NEAR(capacity, steady.CapacityPerS(ladder.Replicas(rung)), 1e-9);
-    const auto late = [&](double use) {
-      return std::max(0.0, steady.LateShare(ladder.Replicas(rung), use * capacity) - least);
-    };
-    for (int i = 0; i < 32; ++i) {
-      const double use = 0.3 + 0.69 * i / 31;
-      EXPECT_NEAR(ladder.LateShare(rung, use * capacity), late(use), 1e-6) << i;
-      if (i == 31) continue;
-      const double next = 0.3 + 0.69 * (i + 1) / 31;
-      EXPECT_NEAR(ladder.LateShare(rung, (0.75 * use + 0.25 * next) * capacity),
-                  0.75 * late(use) + 0.25 * late(next), 1e-6);
+  for (const double slowness :
+       {1.0, 4.0}) {  // Of which the latter is late now and then, even alone.
+    ServedApplication slow = *Shop();
+    for (double& one : slow.service_ms) one *= slowness;
+    const auto shop = std::make_shared<const ServedApplication>(slow);
+    const CapacityLadder ladder(shop, 0.01);
+    SteadyLoad steady(shop);
+    const double least = steady.LateShare(ladder.Replicas(ladder.rungs() - 1), 1e-3);
+    for (int rung = 0; rung < ladder.rungs(); rung += 4) {
+      const double capacity = ladder.CapacityPerS(rung);
+      EXPECT_NEAR(capacity, steady.CapacityPerS(ladder.Replicas(rung)), 1e-9);
+      const auto late = [&](double use) {
+        return std::max(0.0, steady.LateShare(ladder.Replicas(rung), use * capacity) - least);
+      };
+      for (int i = 0; i < 32; ++i) {
+        const double use = 0.3 + 0.69 * i / 31;
+        EXPECT_NEAR(ladder.LateShare(rung, use * capacity), late(use), 1e-6) << i;
+        if (i == 31) continue;
+        const double next = 0.3 + 0.69 * (i + 1) / 31;
+        EXPECT_NEAR(ladder.LateShare(rung, (0.75 * use + 0.25 * next) * capacity),
+                    0.75 * late(use) + 0.25 * late(next), 1e-6);
+      }
+      EXPECT_NEAR(ladder.LateShare(rung, 0.1 * capacity), late(0.3), 1e-6);
+      EXPECT_NEAR(ladder.LateShare(rung, 1.01 * capacity), (late(0.99) + 1) / 2, 1e-6);
+      EXPECT_EQ(ladder.LateShare(rung, 1.03 * capacity), 1);
     }
-    EXPECT_NEAR(ladder.LateShare(rung, 0.1 * capacity), late(0.3), 1e-6);
-    EXPECT_NEAR(ladder.LateShare(rung, 1.01 * capacity), (late(0.99) + 1) / 2, 1e-6);
-    EXPECT_EQ(ladder.LateShare(rung, 1.03 * capacity), 1);
   }
+}
+
+// Of one pod that is late now and then, even alone: nobody else means one request in 1000 s.
+TEST(CapacityLadder, WhatNothingMendsIsWhatIsLateAtAThousandthPerSecond) {
+  auto station =
+      std::make_shared<ServedApplication>(SingleStation({.name = "pods", .replicas_max = 1}, 100));
+  auto graph = std::make_shared<CallGraph>(*station->calls);
+  graph->endpoints[0].qos_ms = 150;
+  station->calls = graph;
+  const CapacityLadder ladder(station, 0.01);
+  ASSERT_EQ(ladder.rungs(), 1);
+  SteadyLoad steady(station);
+  const std::vector<int> one = {0, 1};
+  EXPECT_NEAR(ladder.LateShare(0, 3), steady.LateShare(one, 3) - steady.LateShare(one, 1e-3), 1e-6);
 }
 
 // The next pod is of the workload where it saves the most late requests for its cores, at a
