@@ -27,7 +27,7 @@ double LowerGamma(double a, double x) {
     }
     return std::min(1.0, sum * front);
   }
-  // Lentz's method for the continued fraction of 1 - P; from a + 1 on both c and 1 / d stay above n.
+  // Lentz's method for the continued fraction of 1 - P; here both c and 1 / d stay above n.
   double b = x + 1 - a, c = std::numeric_limits<double>::infinity(), d = 1 / b, fraction = d;
   for (int n = 1; n < kMostTerms; ++n) {
     const double an = -n * (n - a);

@@ -133,8 +133,8 @@ TEST_F(KubeScoresOf, ImagesCountByTheirSizeAndTheShareOfNodesThatHaveThem) {
             (std::vector<int64_t>{100 * (523 - 23) / (1000 - 23), 0}));
 }
 
-// The scores a second time: each plugin asked of a pod and all nodes from the definitions, pod by pod,
-// with nothing kept between two questions. Slow, and as plain as can be.
+// The scores a second time: each plugin asked of a pod and all nodes from the definitions, pod by
+// pod, with nothing kept between two questions. Slow, and as plain as can be.
 class ReferenceScores {
  public:
   ReferenceScores(const ReferenceCluster& cluster, const PodClass& pod,
