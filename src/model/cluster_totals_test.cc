@@ -165,6 +165,10 @@ TEST(ClusterTotals, OfNothingAreNothing) {
   EXPECT_NEAR(totals.Now().mean_node_utilisation[0], 0.25, 1e-6);
   EXPECT_EQ(totals.Now().utilisation_sd[0], 0);
   EXPECT_EQ(totals.Now().utilisation[2], 0);
+  state.nodes.devices = {Devices::Of(0)};  // None of them is none.
+  totals.Reset(state, none);
+  EXPECT_FALSE(totals.Now().has_devices);
+  state.nodes.devices.clear();
   UnbindPod(0, &state), UnbindPod(1, &state);
   state.nodes.lost = {1};
   totals.Reset(state, laws);

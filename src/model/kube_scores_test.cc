@@ -71,6 +71,16 @@ TEST(LeastAllocatedOf, IsTheMeanShareThatStaysFreeRoundedDownEach) {
   EXPECT_EQ(LeastAllocatedOf({1000, kGib}, {0, 0}), 0);
 }
 
+// Petabytes are more than a double's digits tell apart.
+TEST(LeastAllocatedOf, DividesExactlyWhateverTheSize) {
+  const int64_t much = int64_t{1} << 53, more = (int64_t{1} << 54) + 6;
+  EXPECT_EQ(LeastAllocatedOf({0, 1}, {0, much}), 99);
+  EXPECT_EQ(LeastAllocatedOf({0, 0}, {0, much}), 100);
+  EXPECT_EQ(LeastAllocatedOf({0, more / 2}, {0, more}), 50);
+  EXPECT_EQ(LeastAllocatedOf({0, more / 2 + 1}, {0, more}), 49);
+  EXPECT_EQ(LeastAllocatedOf({0, more}, {0, more}), 0);
+}
+
 TEST(BalancedAllocationOf, SaysByHowMuchThePodEvensTheSharesOut) {
   // From 1/4 and 1/8 to 1/2 and 1/2: from 93 to 100.
   EXPECT_EQ(BalancedAllocationOf({1000, kGib}, {2000, 4 * kGib}, {4000, 8 * kGib}),

@@ -193,41 +193,45 @@ TEST(LoadModel, AnsweredFailedAndLateAreSharesOfTheLawOfResponses) {
 
 // By 48 strips of 1 - the product of all laws, up to eight deviations beyond the mean.
 TEST(LoadModel, TheSlowestOfUnlikeGroupsIsAnIntegralOverItsTail) {
-  auto fan = FanOfTenths(3);
-  constexpr double kScv[] = {0.25, 2, 1}, kMs[] = {120, 50, 80};
-  for (int i = 0; i < 3; ++i) {
-    fan->workloads[2 + i].service = ServiceLaw::OfScv(kScv[i]);
-    fan->service_ms[2 + i] = kMs[i];
+  for (const double unit : {1.0, 0.01}) {  // Of time: seconds, and hundredths.
+    auto fan = FanOfTenths(3);
+    constexpr double kScv[] = {0.25, 2, 1}, kMs[] = {120, 50, 80};
+    for (int i = 0; i < 3; ++i) {
+      fan->workloads[2 + i].service = ServiceLaw::OfScv(kScv[i]);
+      fan->service_ms[2 + i] = kMs[i] * unit;
+    }
+    fan->service_ms[1] = 100 * unit;
+    fan->network_ms = 2 * unit;
+    LoadModel model(fan);
+    model.Advance(1e6, 4 / unit);
+    model.Advance(1, 4 / unit);
+    const auto call = [&](WorkloadId w, double ms, double scv) {
+      const CrewLaw& law = model.laws()->crew(w);
+      const PodEquilibria& curve = law.EquilibriaOf(1);
+      const double waits = curve.At(curve.AtUtilisation(4 / unit * ms / 1000)).waits;
+      const double wait_s = model.wait_s(w);
+      return GammaLaw{0.004 * unit + ms / 1000 + wait_s,
+                      scv * ms * ms / 1e6 + wait_s * wait_s * (2 / waits - 1)};
+    };
+    const GammaTable& table = GammaTable::Shared();
+    double end = 0, mean = 0, square = 0;
+    std::vector<GammaLaw> laws;
+    for (int i = 0; i < 3; ++i) {
+      laws.push_back(call(2 + i, kMs[i] * unit, kScv[i]));
+      end = std::max(end, laws[i].mean + 8 * std::sqrt(laws[i].variance));
+    }
+    for (int strip = 0; strip < 48; ++strip) {
+      const double t = (strip + 0.5) / 48 * end;
+      double below = 1;
+      for (const GammaLaw& law : laws) below *= table.Below(table.Find(law), std::log(t));
+      mean += (1 - below) * end / 48;
+      square += 2 * t * (1 - below) * end / 48;
+    }
+    const GammaLaw first = call(1, 100 * unit, 1);
+    EXPECT_NEAR(model.response(0).mean, first.mean + mean, 1e-7 * unit);
+    EXPECT_NEAR(model.response(0).variance, first.variance + square - mean * mean,
+                1e-7 * unit * unit);
   }
-  fan->network_ms = 2;
-  LoadModel model(fan);
-  model.Advance(1e6, 4);
-  model.Advance(1, 4);
-  const auto call = [&](WorkloadId w, double ms, double scv) {
-    const CrewLaw& law = model.laws()->crew(w);
-    const PodEquilibria& curve = law.EquilibriaOf(1);
-    const double waits = curve.At(curve.AtUtilisation(4 * ms / 1000)).waits;
-    const double wait_s = model.wait_s(w);
-    return GammaLaw{0.004 + ms / 1000 + wait_s,
-                    scv * ms * ms / 1e6 + wait_s * wait_s * (2 / waits - 1)};
-  };
-  const GammaTable& table = GammaTable::Shared();
-  double end = 0, mean = 0, square = 0;
-  std::vector<GammaLaw> laws;
-  for (int i = 0; i < 3; ++i) {
-    laws.push_back(call(2 + i, kMs[i], kScv[i]));
-    end = std::max(end, laws[i].mean + 8 * std::sqrt(laws[i].variance));
-  }
-  for (int strip = 0; strip < 48; ++strip) {
-    const double t = (strip + 0.5) / 48 * end;
-    double below = 1;
-    for (const GammaLaw& law : laws) below *= table.Below(table.Find(law), std::log(t));
-    mean += (1 - below) * end / 48;
-    square += 2 * t * (1 - below) * end / 48;
-  }
-  const GammaLaw first = call(1, 100, 1);
-  EXPECT_NEAR(model.response(0).mean, first.mean + mean, 1e-7);
-  EXPECT_NEAR(model.response(0).variance, first.variance + square - mean * mean, 1e-7);
 }
 
 TEST(LoadModel, QuantilesLieWithinTheirBucketsByTheShareThatIsBelow) {
