@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <cmath>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "base/rng.h"
 #include "tests/support/small_world.h"
@@ -228,6 +231,27 @@ TEST(ClusterTotals, TheWorstLatencyIsThatOfAnotherLayer) {
   ClusterTotals totals;
   totals.Reset(state, laws);
   EXPECT_EQ(totals.NodeUserPenalty(1, 1), 1);
+}
+
+// In steps of 2^-22, millionths and ns, so that sums are exact whatever their order.
+TEST(ClusterTotals, SumsAreOfWholeNumbers) {
+  State state = SmallCluster(3, false);
+  PlacementLaws laws = Laws(state);
+  laws.costs[0].price_per_hour = 1.23456789;
+  for (int i = 0; i < 4; ++i) BindPod(AddPod(0, &state), 1, &state);  // A third of three cores.
+  BindPod(AddPod(1, &state), 0, &state);
+  state.network.latency_ms[2 * 3 + 0] = 10.0000004;
+  ClusterTotals totals;
+  totals.Reset(state, laws);
+  const double third = std::round(4194304 / 3.), quarter = 1048576;
+  EXPECT_DOUBLE_EQ(totals.Now().mean_node_utilisation[0], (third + quarter) / 3 / 4194304);
+  EXPECT_DOUBLE_EQ(totals.Now().price_per_hour, 1.234568 + 0.25);
+  EXPECT_DOUBLE_EQ(totals.Now().latency_ms, (4 * 40 + 15) / 5.);
+  EXPECT_DOUBLE_EQ(totals.Now().latency_penalty, (4 + 0.375) / 5);
+  state.network.latency_ms[2 * 3 + 0] = 25 / 3.;
+  totals.LatencyChanged();
+  EXPECT_DOUBLE_EQ(totals.Now().latency_penalty, (4 + 0.333333) / 5);
+  EXPECT_DOUBLE_EQ(totals.Now().latency_ms, (4 * 40 + 13.333333) / 5);
 }
 
 PlacementLaws LawsWithoutUsers(const State& state) {

@@ -298,6 +298,49 @@ TEST(PlacementTask, NodesThatDifferInAnythingAreCandidatesOfTheirOwn) {
   EXPECT_NE(cluster.space.candidate_of[0], cluster.space.candidate_of[3]);
 }
 
+// Of many, so that unlike ones meet in the table too: those alike in what they differ in are one.
+TEST(PlacementTask, ManyNodesThatDifferInOneThingAreAsManyCandidates) {
+  enum Thing { kKind, kSize, kFreeCpu, kFreeMemory, kPods, kDeviceCount, kThings };
+  for (int thing = 0; thing < kThings; ++thing) {
+    SCOPED_TRACE(thing);
+    Rng rng(thing);
+    WorldBuilder world;
+    const LayerId here = world.Layer("here");
+    std::vector<KindId> kinds;
+    for (int k = 0; k < 30; ++k) kinds.push_back(world.Kind("kind", here));
+    world.Workload("web", 100, 100);
+    world.Workload("nothing", 0, 0);
+    std::vector<int> value_of;
+    for (int n = 0; n < 300; ++n) {
+      const int value = static_cast<int>(rng.Below(thing == kDeviceCount ? 8 : 30));
+      value_of.push_back(value);
+      const NodeId node =
+          world.Node(kinds[thing == kKind ? value : 0], 9000 + (thing == kSize ? value : 0), 9000);
+      for (int p = 0; thing == kPods && p < value; ++p) world.Pod(1, node);
+    }
+    State state = world.Build();
+    for (NodeId node = 0; node < 300; ++node) {
+      state.nodes.free[node].cpu_millis = 8000 - (thing == kFreeCpu ? value_of[node] : 0);
+      state.nodes.free[node].memory_bytes =
+          8000 * kMib - (thing == kFreeMemory ? value_of[node] : 0);
+      state.nodes.devices.push_back(Devices::Of(8));
+      if (thing == kDeviceCount) {  // As much in all: one device is used, and there are more.
+        Devices& devices = state.nodes.devices.back();
+        devices.count = static_cast<int8_t>(1 + value_of[node]);
+        devices.free_millis = {500};
+      }
+    }
+    const PlacementLaws laws;
+    ClusterTotals totals;
+    totals.Reset(state, laws);
+    PlacementSpace space;
+    PlacementTask(kMixedObjective).Space({state, totals, 0}, {}, &space);
+    EXPECT_EQ(space.count(), thing == kDeviceCount ? 8 : 30);
+    for (NodeId node = 0; node < 300; ++node)
+      ASSERT_EQ(value_of[space.candidates[space.candidate_of[node]].node], value_of[node]);
+  }
+}
+
 TEST(PlacementTask, EqualDevicesInAnotherOrderAreEqual) {
   SmallCluster cluster(6);
   for (int i = 0; i < 6; ++i) {
