@@ -274,5 +274,15 @@ TEST(CapacityLadder, WithoutCallsItServesAnyRate) {
   EXPECT_EQ(ladder.ServesPerS(0), 1e12);
 }
 
+// Who asks for no CPU is not had for nothing, and for as much as who asks for a thousandth.
+TEST(CapacityLadder, APodCountsForAThousandthOfACoreAtLeast) {
+  for (const int64_t cpu_millis : {0, 1, 2}) {
+    const CapacityLadder ladder(std::make_shared<const ServedApplication>(
+                                    SingleStation({.name = "pods", .cpu_millis = cpu_millis}, 10)),
+                                0.01);
+    EXPECT_DOUBLE_EQ(ladder.cores(2), 3 * (cpu_millis == 2 ? 0.002 : 0.001));
+  }
+}
+
 }  // namespace
 }  // namespace rudderfish

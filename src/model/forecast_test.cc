@@ -224,5 +224,15 @@ TEST(Forecast, LetsThePairSpeakThatErredLeast) {
   }
 }
 
+TEST(Forecast, IsNeverWrongOfWhatNeverChanges) {
+  Forecast forecast({});
+  for (int t = 0; t < 60; ++t) forecast.Observe(5);
+  for (const int h : {1, 7, 16}) {
+    EXPECT_NEAR(forecast.At(h), 5, 1e-12);
+    EXPECT_NEAR(forecast.ErrorRms(h), 0, 1e-6);
+    EXPECT_NEAR(forecast.ErrorQuantile(h, 1), 0, 1e-12);
+  }
+}
+
 }  // namespace
 }  // namespace rudderfish

@@ -87,6 +87,9 @@ TEST(BalancedAllocationOf, SaysByHowMuchThePodEvensTheSharesOut) {
             50 + (50 + 100 - 93) / 2);
   EXPECT_EQ(BalancedAllocationOf({0, 0}, {4000, 0}, {4000, 8 * kGib}), 50 + (50 + 50 - 100) / 2);
   EXPECT_EQ(BalancedAllocationOf({0, 0}, {4000, kGib}, {4000, 0}), 75);
+  // Twice of CPU is no more than all: from 100 to 75.
+  EXPECT_EQ(BalancedAllocationOf({0, 0}, {8000, 4 * kGib}, {4000, 8 * kGib}),
+            50 + (50 + 75 - 100) / 2);
 }
 
 // kube-scheduler counts 100m and 200Mi for each container that asks nothing, in scores alone.

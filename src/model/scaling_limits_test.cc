@@ -60,5 +60,19 @@ TEST(LimitKeeper, WhileItCoolsDownNothingChanges) {
   }
 }
 
+TEST(LimitKeeper, TheClientNeedNotStandFirst) {
+  ServedApplication application;
+  application.workloads = {{.name = "small", .cpu_millis = 100},
+                           {.name = "client", .cpu_millis = 5000, .scaled = false}};
+  application.limits = {.cpu_millis_max = 400, .cool_down_s = 60};
+  LimitKeeper keeper(application);
+  std::vector<int> wanted = {9, 3};
+  keeper.Mend(0, std::vector<int>{1, 3}, wanted);
+  EXPECT_EQ(wanted, (std::vector<int>{4, 3}));
+  wanted = {3, 3};
+  keeper.Mend(30, std::vector<int>{4, 3}, wanted);  // It has changed just now.
+  EXPECT_EQ(wanted, (std::vector<int>{4, 3}));
+}
+
 }  // namespace
 }  // namespace rudderfish
