@@ -87,6 +87,8 @@ TEST(BalancedAllocationOf, SaysByHowMuchThePodEvensTheSharesOut) {
             50 + (50 + 100 - 93) / 2);
   EXPECT_EQ(BalancedAllocationOf({0, 0}, {4000, 0}, {4000, 8 * kGib}), 50 + (50 + 50 - 100) / 2);
   EXPECT_EQ(BalancedAllocationOf({0, 0}, {4000, kGib}, {4000, 0}), 75);
+  EXPECT_EQ(BalancedAllocationOf({0, 0}, {1000, 4 * kGib}, {0, 8 * kGib}), 75);
+  EXPECT_EQ(BalancedAllocationOf({0, 0}, {1, 0}, {1, 1}), 50 + (50 + 50 - 100) / 2);
   // Twice of CPU is no more than all: from 100 to 75.
   EXPECT_EQ(BalancedAllocationOf({0, 0}, {8000, 4 * kGib}, {4000, 8 * kGib}),
             50 + (50 + 75 - 100) / 2);
