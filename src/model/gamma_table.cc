@@ -44,7 +44,7 @@ GammaTable::Place GammaTable::Find(const GammaLaw& law) const {
   if (!(law.mean > 0)) return {.constant = true};
   const double scv = std::clamp(law.variance / (law.mean * law.mean), kLeastScv, kMostScv);
   const double at = std::log(scv / kLeastScv) * rows_per_log_;
-  const int row = std::min(static_cast<int>(at), kRows - 1);
+  const int row = static_cast<int>(at);
   return {.row = row, .share = static_cast<float>(at - row), .log_mean = std::log(law.mean)};
 }
 

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "model/kube_scores.h"
@@ -266,6 +268,39 @@ TEST(SchedulingRules, VolumesKeepThePodWhereTheyCanBeUsed) {
   rules.Filter(rules.Register(bound), &found);
   EXPECT_EQ(found.rejection, (std::vector{Rejection::kVolumeAffinity, Rejection::kNone,
                                           Rejection::kVolumeAffinity}));
+}
+
+// The labels of old are those of today where a node has these alone.
+TEST(SchedulingRules, VolumesAskForZonesAndRegionsByOldLabelsToo) {
+  SchedulingRules rules;
+  std::vector<SchedulingNode> nodes(4);
+  constexpr const char* kLabels[] = {
+      "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
+      "topology.kubernetes.io/zone", "topology.kubernetes.io/region"};
+  for (int n = 0; n < 4; ++n) {
+    nodes[n] = PlainNode(std::string(1, static_cast<char>('a' + n)));
+    nodes[n].labels.emplace_back(kLabels[n], "here");
+    std::sort(nodes[n].labels.begin(), nodes[n].labels.end());
+  }
+  rules.Reset(nodes, {});
+  // Which of these nodes a volume with each label may be used on.
+  constexpr bool kFits[4][4] = {{true, false, true, false},
+                                {false, true, false, true},
+                                {false, false, true, false},
+                                {false, false, false, true}};
+  for (int label = 0; label < 4; ++label) {
+    auto pod = PlainPod(100);
+    pod->volumes = {{{}, {{kLabels[label], {"elsewhere", "here"}}}}};
+    Feasibility found;
+    rules.Filter(rules.Register(pod), &found);
+    for (int n = 0; n < 4; ++n)
+      EXPECT_EQ(found.rejection[n], kFits[label][n] ? Rejection::kNone : Rejection::kVolumeZone)
+          << label << " " << n;
+    pod = PlainPod(100);
+    pod->volumes = {{{}, {{kLabels[label], {"elsewhere"}}}}};
+    rules.Filter(rules.Register(pod), &found);
+    EXPECT_EQ(found.feasible, 0);
+  }
 }
 
 TEST(SchedulingRules, WhatThePodItselfLacksRejectsEveryNode) {

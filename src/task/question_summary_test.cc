@@ -75,6 +75,22 @@ void ExpectNear(double value, double expected) {
   EXPECT_NEAR(value, expected, 1e-4 + 1e-5 * std::abs(expected));
 }
 
+// The same kinds, each in a layer of its own: more layers than go into one quad.
+State WithALayerForEachKind(State state, Rng* rng) {
+  auto catalog = std::make_shared<Catalog>(*state.catalog);
+  const std::vector<NodeKind> kinds = catalog->kinds;
+  catalog->layers.clear();
+  state.network = {.layers = catalog->kind_count()};
+  for (KindId kind = 0; kind < catalog->kind_count(); ++kind) {
+    catalog->layers.push_back(state.catalog->layers[kinds[kind].layer]);
+    catalog->kinds[kind].layer = kind;
+    for (LayerId to = 0; to < catalog->kind_count(); ++to)
+      state.network.latency_ms.push_back(rng->Uniform(1, 100));
+  }
+  state.catalog = catalog;
+  return state;
+}
+
 // `check` on worlds of many shapes, of both laws, before and after moves; one summary for all.
 void ForWorlds(int count, const std::function<void(Asked*)>& check) {
   Asked asked;
@@ -82,6 +98,7 @@ void ForWorlds(int count, const std::function<void(Asked*)>& check) {
     SCOPED_TRACE(i);
     Rng rng(i, 7);
     asked.state = i % 3 == 2 ? ContinuumWorld({}, &rng) : RandomWorld(&rng);
+    if (i % 6 == 1) asked.state = WithALayerForEachKind(asked.state, &rng);
     asked.model = Evaluator(i % 2 == 0 ? LatencyLaw::Reach() : LatencyLaw::Physical());
     asked.model.Reset(asked.state);
     asked.costs = {.next_ms = static_cast<float>(rng.Uniform(0, 20)),
