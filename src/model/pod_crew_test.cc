@@ -274,6 +274,26 @@ TEST(PodCrew, DoesWhatItsFormulasSay) {
   EXPECT_GT(refuses, 50);
 }
 
+// Up to eight groups that became ready at different times are told apart.
+TEST(PodCrew, GroupsAreToldApartFromNoneOn) {
+  const LoadLaws laws = LawsOf(CrewOfPods());
+  const CrewLaw& law = laws.crew(1);
+  PodCrew crew;
+  crew.Start(law, 0);
+  PlainCrew plain(law);
+  for (int pods = 1; pods <= 12; ++pods) {
+    SCOPED_TRACE(pods);
+    crew.SetReplicas(law, pods, 100 * pods);
+    crew.Join(100 * pods + law.start_delay_s);
+    plain.Join(1);
+    plain.rate = 15 * pods;  // More than can be served.
+    EXPECT_FALSE(crew.Aim(law, plain.rate, 0.3));
+    crew.Pass(law, 0.3, PodCrew::Pace::kShort);
+    plain.Pass(0.3, PodCrew::Pace::kShort);
+    ExpectSameCrew(crew, plain);
+  }
+}
+
 // L = 1 in M/M/1 at half of capacity; where L calls are, L / (1 + L) of capacity is used.
 TEST(PodCrew, OneStepIsEnoughNearTheEndOrAfterManyTimeConstants) {
   const LoadLaws laws = LawsOf(CrewOfPods());

@@ -367,6 +367,12 @@ TEST(PlacementTask, TheHardLimitItselfIsAllowed) {
   EXPECT_EQ(cluster.space.cluster.mean_distance, 0);
 }
 
+TEST(PlacementTask, WithoutNodesThereIsNoCandidate) {
+  SmallCluster cluster(0);
+  EXPECT_EQ(cluster.Candidates(0), 0);
+  EXPECT_EQ(cluster.space.cluster.mean_cpu_millis, 0);
+}
+
 TEST(PlacementTask, MeansAreOverNodesThatAreReady) {
   SmallCluster cluster(1);
   EXPECT_EQ(cluster.Candidates(0), 1);
