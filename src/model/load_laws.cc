@@ -118,7 +118,7 @@ PodEquilibria::Place PodEquilibria::AtUtilisation(double utilisation) const {
   int interval = 0;
   if (utilisation >= points_[kLowIntervals].utilisation) {
     const int high = static_cast<int>(-std::log10(1 - utilisation) * kHighPerDecade);
-    interval = std::clamp(high + kLowIntervals - 1, kLowIntervals, kIntervals - 1);
+    interval = std::max(high + kLowIntervals - 1, kLowIntervals);
   } else if (utilisation > kLeast) {
     const int low = 1 + static_cast<int>(std::log(utilisation / kLeast) * LowPerLog());
     interval = std::min(low, kLowIntervals - 1);

@@ -156,9 +156,11 @@ bool PodCrew::IsQuick(const CrewLaw& law, const Cohort& cohort, double seconds) 
 void PodCrew::Pass(const CrewLaw& law, double seconds, Pace pace) {
   if (settled_) return;
   busy_ = wait_s_ = wait_variance_s2_ = 0;
-  refused_share_ = ready_ == 0 ? 1 : 0;
   passes_ = 1;
-  if (ready_ == 0) return;
+  if (ready_ == 0) {
+    refused_share_ = 1;
+    return;
+  }
   Sums sums;
   settled_ = load_ < kFull && aim_.point.present <= law.most_present;
   for (int i = 0; i < cohort_count_; ++i) {
