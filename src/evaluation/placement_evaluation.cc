@@ -73,6 +73,21 @@ void Judge(const std::vector<int64_t>& trial_violations, PlacementEvaluation* ev
   if (evaluation->difference_ci.low > kTie) evaluation->finding = Finding::kWorse;
 }
 
+// Whether the scenario says what policies look at that were trained as earlier systems.
+Result<void> CheckPresetsSuit(const Scenario& scenario,
+                              const std::vector<PlacementGroup>& policies) {
+  for (const PlacementGroup& group : policies) {
+    for (const PlacementPolicy& policy : group.members) {
+      if (!policy.preset) continue;
+      TRY(CheckPresetSuits(
+          *policy.preset, *scenario.catalog, PlacementLawsOf(scenario),
+          PopularityOfWorkloads(*scenario.arrivals, scenario.catalog->workload_count()),
+          scenario.name));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 RunMatrix EvaluatedPlacement::Objectives(int episodes_each) const {
@@ -106,6 +121,7 @@ Result<PlacementEvaluation> EvaluatePlacements(std::shared_ptr<const Scenario> s
                                                ThreadPool* pool) {
   CHECK(scenario->objective.has_value());
   CHECK(!policies.empty());
+  TRY(CheckPresetsSuit(*scenario, policies));
   PlacementEvaluation evaluation{.scenario = scenario->name,
                                  .objective = ObjectiveText(*scenario->objective),
                                  .seed = options.seed,
