@@ -249,6 +249,8 @@ class Commands(Cli):
         self.assertIn("thesis-ee", self.succeed("inspect", "ee/best.safetensors"))
         self.succeed("evaluate", test2, "--objective", "balance", "--policy", "learned=ee", "--episodes", "2")
         self.refuse("train", "--resume", "-d", "ee", "--preset", "thesis-lb", says="--preset")
+        self.write("live.yaml", "rudderfish: config/v1\nplacement: {mode: shadow, policy: ./ee}\n")
+        self.refuse("run", "--config", "live.yaml", "--dry-run", says=["live.yaml:2:", "--preset thesis-ee"])
         self.succeed("train", test2, "--preset", "thesis-el-rl", "-d", "el-rl", "--steps", "400", "-q")
         self.refuse("evaluate", TOP / "scenarios/drs-even.yaml", "--policy", "el-rl", "--episodes", "2", says="arrivals.users")
 

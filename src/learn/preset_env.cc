@@ -14,8 +14,7 @@ constexpr int kEpisodeBits = 32;  // Of an episode's number; above them, its wor
 }  // namespace
 
 PresetEnv::PresetEnv(const PlacementWorld& world, uint64_t seed, uint64_t id, int max_steps)
-    : world_(&world),
-      task_(world.task.objective(), world.task.preset(), LatencyFilter::kLearned),
+    : task_(world.task.objective(), world.task.preset(), LatencyFilter::kLearned),
       judge_(*world.task.preset()),
       seed_(seed),
       id_(id),

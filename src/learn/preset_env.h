@@ -49,7 +49,6 @@ class PresetEnv final : public Environment {
   bool NextQuestion();
   void StartWorld(uint64_t number);
 
-  const PlacementWorld* world_;
   PlacementTask task_;
   PresetJudge judge_;
   uint64_t seed_, id_;
