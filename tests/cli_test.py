@@ -136,6 +136,7 @@ class Commands(Cli):
         self.assertEqual(self.complete("evaluate", "--po"), {"--policy"})
         self.assertEqual(self.complete("train", "--algorithm", ""), {"ppo", "dqn", "a2c", "recurrent-ppo"})
         self.assertEqual(self.complete("train", "--encoder", "g"), {"gcn", "gatv2"})
+        self.assertEqual(self.complete("train", "--preset", "drs"), {"drs-code", "drs-paper"})
         self.assertEqual(self.complete("evaluate", "-o", "j"), {"json"})
         self.assertEqual(self.complete("evaluate", "--policy", "gr"), {"greedy"})
         (self.folder / "runs").mkdir()
@@ -237,6 +238,32 @@ class Commands(Cli):
         self.assertIn("encoder gcn", self.succeed("inspect", f"{run}/last.safetensors"))
         self.succeed("evaluate", SCENARIO, "--policy", run, "--episodes", "5")
         self.refuse("train", "--resume", "-d", run, "--encoder", "mlp", says=["encoder: gcn", "encoder: mlp"])
+
+    def test_train_as_an_earlier_system_is_recorded_and_evaluated_for_any_objective(self):
+        test2 = TOP / "scenarios/thesis-test2.yaml"
+        self.succeed("train", test2, "--preset", "thesis-ee", "-d", "ee", "--steps", "400", "-q",
+                     "--set", "dqn.gamma=0.95,network.hidden=32")
+        config = (self.folder / "ee/config.yaml").read_text(encoding="utf-8")
+        for line in ("preset: thesis-ee", "gamma: 0.95", "hidden: 32", "warm_up_samples: 300", "steps: 400"):
+            self.assertIn(line, config)
+        self.assertIn("thesis-ee", self.succeed("inspect", "ee/best.safetensors"))
+        self.succeed("evaluate", test2, "--objective", "balance", "--policy", "learned=ee", "--episodes", "2")
+        self.refuse("train", "--resume", "-d", "ee", "--preset", "thesis-lb", says="--preset")
+        self.write("live.yaml", "rudderfish: config/v1\nplacement: {mode: shadow, policy: ./ee}\n")
+        self.refuse("run", "--config", "live.yaml", "--dry-run", says=["live.yaml:2:", "--preset thesis-ee"])
+        self.succeed("train", test2, "--preset", "thesis-el-rl", "-d", "el-rl", "--steps", "400", "-q")
+        self.refuse("evaluate", TOP / "scenarios/drs-even.yaml", "--policy", "el-rl", "--episodes", "2", says="arrivals.users")
+
+    def test_presets_that_do_not_suit_are_refused(self):
+        drs = TOP / "scenarios/drs-even.yaml"
+        self.refuse("train", drs, "-d", "x", "--preset", "drs-cod", says="did you mean `drs-code`")
+        self.refuse("train", drs, "-d", "x", "--preset", "thesis-el-rl", says="arrivals.users")
+        self.refuse("train", drs, "-d", "x", "--preset", "thesis-lc", says="measured: {connections: N}")
+        self.refuse("train", drs, drs, "-d", "x", "--preset", "drs-code", says="train them apart")
+        self.refuse("train", SCENARIO, "-d", "x", "--preset", "drs-code", says="places pods that come and go")
+        self.refuse("train", TOP / "scenarios/redis.yaml", "--task", "scaling", "-d", "x", "--preset", "drs-code", says="--task scaling")
+        self.refuse("train", drs, "-d", "x", "--preset", "drs-code", "--set", "dqn.gama=1", says="did you mean `gamma`")
+        self.refuse("train", drs, "-d", "x", "--set", "dqn", says="KEY=VALUE")
 
     def test_train_of_several_seeds_groups_in_evaluate(self):
         self.succeed("train", SCENARIO, "-d", "seeds", "--steps", "8192", "--seeds", "2", "-q")

@@ -56,6 +56,25 @@ void PrintPlacement() {
              PlacementTask::Features().context);
 }
 
+void PrintPresets() {
+  constexpr std::pair<PlacementPreset, const char*> kShown[] = {
+      {PlacementPreset::kThesisEe, "thesis-ee, thesis-lb"},
+      {PlacementPreset::kThesisLc, "thesis-lc"},
+      {PlacementPreset::kThesisElRl, "thesis-el-rl"},
+      {PlacementPreset::kDrsCode, "drs-code, drs-paper"}};
+  for (const auto& [preset, names] : kShown) {
+    fmt::print(
+        "## Placement as {}\n\n"
+        "What an earlier system saw (`src/task/placement_preset_features.cc`); every node is a "
+        "candidate.\n\nFeature hash: `{}`.\n\n",
+        names, PlacementTask::FeatureHash(preset));
+    const FeatureTable& table = PlacementTask::Features(preset);
+    PrintTable("Candidate", "One row a node:", kPresetWidths.candidate, table.candidate);
+    if (!table.context.empty())
+      PrintTable("Context", "One row:", kPresetWidths.context, table.context);
+  }
+}
+
 void PrintScaling() {
   fmt::print(
       "## Scaling\n\n"
@@ -98,5 +117,6 @@ carries the hash of the tables it was trained with and is refused where they dif
                           "Only what REACH's own agent sees, to compare learning like for like.",
                           rudderfish::FeaturePreset::kReachAgent);
   rudderfish::PrintPlacement();
+  rudderfish::PrintPresets();
   rudderfish::PrintScaling();
 }

@@ -43,6 +43,7 @@ WRONG_ARRIVALS = [
     (("arrivals", "events"), [{"at": "1s", "lose": "a", "return": "a"}]), (("arrivals", "until"), 60),
     (("nodes", 0, "gpus"), 9), (("node_types", "worker-1", "power"), {"idle_watts": 5}),
     (("workloads", "nginx", "latency_soft"), 20), (("workloads", "nginx", "node_types"), []),
+    (("workloads", "nginx", "measured"), {"conections": 1}), (("workloads", "nginx", "measured"), {"connections": -1}),
 ]
 
 WRONG_LOADS = [

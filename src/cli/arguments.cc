@@ -96,6 +96,20 @@ Result<std::vector<std::string>> SplitList(std::string_view text, char separator
   return parts;
 }
 
+Result<std::vector<YamlChange>> ChangesOf(const Arguments& arguments, std::string_view example) {
+  std::vector<YamlChange> changes;
+  const std::optional<std::string> list = arguments.Text("set");
+  if (!list) return changes;
+  TRY_ASSIGN(const std::vector<std::string> pieces, OfOption("set", SplitList(*list, ',')));
+  for (const std::string& piece : pieces) {
+    const size_t sign = piece.find('=');
+    if (sign == 0 || sign == std::string::npos)
+      return Invalid("--set: expected KEY=VALUE, such as {}, found \"{}\"", example, piece);
+    changes.push_back({piece.substr(0, sign), piece.substr(sign + 1)});
+  }
+  return changes;
+}
+
 Result<int> ChoiceOf(std::string_view word, std::span<const std::string_view> accepted) {
   const auto found = std::find(accepted.begin(), accepted.end(), word);
   if (found != accepted.end()) return static_cast<int>(found - accepted.begin());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/yaml_change.h"
 
 // What was typed after the name of a command, as text; a command asks for each value by the name of
 // its option and says what it expects. Errors name the option, what was expected and what was
@@ -75,6 +76,9 @@ Result<OutputFormat> OutputFormatOf(const Arguments& arguments, int accepted = 2
 
 // The value of --threads; as many as the machine has cores if it was not given.
 Result<int> ThreadsOf(const Arguments& arguments);
+
+// The values of --set, KEY=VALUE[,...]; none if it was not given.
+Result<std::vector<YamlChange>> ChangesOf(const Arguments& arguments, std::string_view example);
 
 // The value of --seed; 1 if it was not given.
 Result<uint64_t> SeedOf(const Arguments& arguments);

@@ -50,21 +50,6 @@ struct ResultPaths {
   fs::path report() const { return folder / "report.json"; }
 };
 
-Result<std::vector<YamlChange>> ChangesOf(const Arguments& arguments) {
-  std::vector<YamlChange> changes;
-  const std::optional<std::string> list = arguments.Text("set");
-  if (!list) return changes;
-  TRY_ASSIGN(const std::vector<std::string> pieces, OfOption("set", SplitList(*list, ',')));
-  for (const std::string& piece : pieces) {
-    const size_t sign = piece.find('=');
-    if (sign == 0 || sign == piece.npos) {
-      return Invalid("--set: expected KEY=VALUE, such as episodes=50, found \"{}\"", piece);
-    }
-    changes.push_back({piece.substr(0, sign), piece.substr(sign + 1)});
-  }
-  return changes;
-}
-
 // The files a policy is read from: a checkpoint, or the one that a run thinks its best.
 std::vector<fs::path> FilesOf(const PolicySpec& spec) {
   std::vector<fs::path> files;
@@ -82,7 +67,7 @@ std::vector<fs::path> FilesOf(const PolicySpec& spec) {
 
 Result<Plan> MakePlan(const Arguments& arguments) {
   const fs::path file = arguments.operands()[0];
-  TRY_ASSIGN(const std::vector<YamlChange> changes, ChangesOf(arguments));
+  TRY_ASSIGN(const std::vector<YamlChange> changes, ChangesOf(arguments, "episodes=50"));
   TRY_ASSIGN(const std::string text, ReadFile(file));
   TRY_ASSIGN(YamlNode root, ParseYaml(text, file.string()));
   Plan plan{.inputs = {.version = std::string(ProgramVersion()), .experiment = text}};

@@ -44,6 +44,10 @@ std::string ShapeText(const nn::TensorShape& shape) {
 // Which feature table of this version it is.
 std::string FeaturesText(const std::string& hash) {
   if (hash == PlacementTask::FeatureHash()) return "placement";
+  for (const PlacementPreset preset : {PlacementPreset::kThesisEe, PlacementPreset::kThesisLc,
+                                       PlacementPreset::kThesisElRl, PlacementPreset::kDrsCode}) {
+    if (hash == PlacementTask::FeatureHash(preset)) return "placement, as an earlier system saw it";
+  }
   if (hash == ScalingTask::FeatureHash()) return "scaling";
   if (hash == ScalingTask::FeatureHash(ScalingRows::kCallGraph)) return "scaling, call graph";
   for (const FeaturePreset preset : {FeaturePreset::kModel, FeaturePreset::kReachAgent}) {
@@ -81,7 +85,7 @@ std::string AsText(const std::filesystem::path& path, const nn::SafetensorsFile&
       path.string(), Grouped(parts.at("net").values), shape.hidden, Counted(shape.rounds, "round"),
       nn::EncoderName(shape.encoder), shape.memory() > 0 ? ", remembers" : "");
   TextTable facts({{""}, {""}}, 2);
-  for (const std::string_view key : {"task", "objective", "features"}) {
+  for (const std::string_view key : {"task", "preset", "objective", "features"}) {
     const auto found = metadata.find(std::string(key));
     if (found == metadata.end()) continue;
     facts.Row(

@@ -58,7 +58,7 @@ Result<std::shared_ptr<const Scenario>> PlacementScenario(const std::filesystem:
 
 Result<ExitStatus> EvaluatePlacement(std::shared_ptr<const Scenario> scenario,
                                      const Arguments& arguments, const Session& session) {
-  for (const std::string_view option : {"starts", "select", "optimum", "report"}) {
+  for (const std::string_view option : {"starts", "select", "report"}) {
     if (arguments.Has(option))
       return Invalid("--{}: is for worlds in which pods are moved", option);
   }
@@ -69,6 +69,7 @@ Result<ExitStatus> EvaluatePlacement(std::shared_ptr<const Scenario> scenario,
   TRY_ASSIGN(const int64_t episodes,
              arguments.Integer("episodes", kPlacementEpisodesDefault, 1, kPlacementEpisodesMax));
   options.episodes = static_cast<int>(episodes);
+  if (arguments.Has("optimum")) options.bound = PlacementBound::kComputed;
   TRY_ASSIGN(const std::string list,
              arguments.RequiredText("policy", "what to evaluate, such as greedy,learned=runs/a"));
   TRY_ASSIGN(const std::vector<PolicySpec> specs, OfOption("policy", ParsePolicySpecs(list)));

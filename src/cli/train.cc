@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "base/version.h"
+#include "base/yaml_change.h"
 #include "cli/commands.h"
 #include "cli/placement_commands.h"
 #include "cli/scaling_options.h"
@@ -55,6 +56,34 @@ Result<void> SetOptions(const Arguments& arguments, TrainOptions* options) {
     TRY_ASSIGN(options->seed, SeedOf(arguments));
   }
   TRY_ASSIGN(options->threads, ThreadsOf(arguments));
+  return {};
+}
+
+// Values of what config.yaml will say.
+Result<void> ChangeOptions(const Arguments& arguments, TrainOptions* options) {
+  TRY_ASSIGN(const std::vector<YamlChange> changes,
+             ChangesOf(arguments, "dqn.learning_rate_start=1e-3"));
+  if (changes.empty()) return {};
+  YamlWriter out;
+  WriteTrainOptions(*options, &out);
+  TRY_ASSIGN(YamlNode root, ParseYaml(out.Take(), "--set"));
+  for (const YamlChange& change : changes) {
+    TRY_ASSIGN(root, ChangeYaml(root, change));
+  }
+  TRY_ASSIGN(YamlMap map, root.AsMap());
+  TRY_ASSIGN(TrainOptions changed, ReadTrainOptions(&map));
+  TRY(map.Finish());
+  changed.threads = options->threads;
+  *options = std::move(changed);
+  return {};
+}
+
+// Placing pods as an earlier system did.
+Result<void> SetPreset(const Arguments& arguments, TrainOptions* options) {
+  TRY_ASSIGN(const PlacementPreset preset,
+             OfOption("preset", PlacementPresetNamed(*arguments.Text("preset"))));
+  if (options->scaling) return Invalid("--preset: places pods, and --task scaling does not");
+  UsePreset(preset, options);
   return {};
 }
 
@@ -111,6 +140,8 @@ Result<void> SetScaling(const Arguments& arguments, TrainOptions* options) {
 
 Result<TrainJob> MakeJob(const Arguments& arguments, const Session& session) {
   const bool resume = arguments.Has("resume");
+  TRY(arguments.Exclude("resume", "preset"));
+  TRY(arguments.Exclude("resume", "set"));
   if (!resume && arguments.operands().empty()) {
     return Invalid("a scenario is missing; as in: rudderfish train scenario.yaml -d runs/a");
   }
@@ -128,10 +159,12 @@ Result<TrainJob> MakeJob(const Arguments& arguments, const Session& session) {
   }
   if (!resume) TRY(SetScaling(arguments, &job.options));
   if (!resume && Places(job)) UsePlacementDefaults(&job.options);
+  if (arguments.Has("preset")) TRY(SetPreset(arguments, &job.options));
   if (arguments.Has("encoder") && Places(job)) {
     return Invalid("--encoder: a question of where a pod goes has no rows that hear of each other");
   }
   TRY(SetOptions(arguments, &job.options));
+  TRY(ChangeOptions(arguments, &job.options));
   if (!resume) {
     job.provenance = {.version = std::string(ProgramVersion()), .command = session.command_line};
   }
@@ -254,52 +287,56 @@ Result<ExitStatus> RunTrain(const Arguments& arguments, const Session& session) 
 }  // namespace
 
 CommandSpec TrainCommand() {
-  return {.name = "train",
-          .summary = "learn a policy for one or more scenarios",
-          .operands = {{.name = "SCENARIO", .min = 0, .max = 64}},
-          .options = {{"-d,--dir", "FOLDER",
-                       "where the run is kept; must be new, unless with --resume"},
-                      {"--objective", "TERM[:WEIGHT,...]",
-                       "where pods come and go: what to make small, in place of the scenario's "
-                       "own (see `help evaluate`)"},
-                      {"--task", "scenario|scaling",
-                       "what to learn: what the scenario asks, or to scale its workloads"},
-                      {"--load", "NAME[,...]", "of scaling: under which loads; all by default"},
-                      {"--violations", "SHARE",
-                       "of scaling: requests that may be late or failed; 1% by default"},
-                      {"--episodes", "N",
-                       "of scaling: episodes of each load by which it is judged; 16 by default"},
-                      {"--hpa", "FILE.yaml",
-                       "of scaling: the autoscaler to beat, as calibrate wrote it, judged on the "
-                       "episodes of its calibration"},
-                      {"--algorithm", "ppo|dqn|a2c|recurrent-ppo",
-                       "ppo by default; recurrent-ppo, of scaling: the network remembers"},
-                      {"--encoder", "relational|gcn|gatv2|deepsets|mlp",
-                       "how nodes and workloads hear of each other; relational by default. Of "
-                       "scaling: the network sees the call graph too, and by it"},
-                      {"--time", "DURATION",
-                       "train for so long, from the start of the program: 60s, 10min; "
-                       "60s by default"},
-                      {"--steps", "N",
-                       "train for so many steps of the environments instead; then equal seeds "
-                       "give equal bytes"},
-                      {"--seed", "S", "of all chance; 1 by default"},
-                      {"--seeds", "K",
-                       "train K times, with seeds 1 to K, into seed-1, seed-2 ... of the folder"},
-                      {"--threads", "N", "all cores by default; results do not depend on it"},
-                      {"--resume", "",
-                       "go on with the run in the folder; --time and --steps may be raised"}},
-          .details =
-              "Several scenarios are learned by one network, each played by its share of the "
-              "environments. Ctrl-C and SIGTERM save and stop; --resume goes on. The folder holds "
-              "best.safetensors (the policy), last.safetensors, metrics.csv, timing.csv, "
-              "config.yaml and TensorBoard events.",
-          .examples = {"train scenarios/continuum-7x21.yaml -d runs/a --time 60s",
-                       "train scenarios/continuum-7x21.yaml -d runs/b --steps 2000000 --seed 7",
-                       "train scenarios/continuum-7x21.yaml -d runs/c --time 30s --seeds 5",
-                       "train --resume -d runs/a --time 5min",
-                       "train scenarios/redis.yaml --task scaling --load ramp -d runs/ramp"},
-          .run = RunTrain};
+  return {
+      .name = "train",
+      .summary = "learn a policy for one or more scenarios",
+      .operands = {{.name = "SCENARIO", .min = 0, .max = 64}},
+      .options =
+          {{"-d,--dir", "FOLDER", "where the run is kept; must be new, unless with --resume"},
+           {"--objective", "TERM[:WEIGHT,...]",
+            "where pods come and go: what to make small, in place of the scenario's "
+            "own (see `help evaluate`)"},
+           {"--task", "scenario|scaling",
+            "what to learn: what the scenario asks, or to scale its workloads"},
+           {"--preset", "thesis-ee|thesis-lb|thesis-lc|thesis-el-rl|drs-code|drs-paper",
+            "place pods as an earlier system did: its reward, episodes, observation "
+            "and DQN; other options still hold"},
+           {"--load", "NAME[,...]", "of scaling: under which loads; all by default"},
+           {"--violations", "SHARE",
+            "of scaling: requests that may be late or failed; 1% by default"},
+           {"--episodes", "N",
+            "of scaling: episodes of each load by which it is judged; 16 by default"},
+           {"--hpa", "FILE.yaml",
+            "of scaling: the autoscaler to beat, as calibrate wrote it, judged on the "
+            "episodes of its calibration"},
+           {"--algorithm", "ppo|dqn|a2c|recurrent-ppo",
+            "ppo by default; recurrent-ppo, of scaling: the network remembers"},
+           {"--encoder", "relational|gcn|gatv2|deepsets|mlp",
+            "how nodes and workloads hear of each other; relational by default. Of "
+            "scaling: the network sees the call graph too, and by it"},
+           {"--time", "DURATION",
+            "train for so long, from the start of the program: 60s, 10min; "
+            "60s by default"},
+           {"--steps", "N",
+            "train for so many steps of the environments instead; then equal seeds "
+            "give equal bytes"},
+           {"--set", "KEY=VALUE[,...]", "any value that config.yaml holds, as in dqn.minibatch=64"},
+           {"--seed", "S", "of all chance; 1 by default"},
+           {"--seeds", "K",
+            "train K times, with seeds 1 to K, into seed-1, seed-2 ... of the folder"},
+           {"--threads", "N", "all cores by default; results do not depend on it"},
+           {"--resume", "", "go on with the run in the folder; --time and --steps may be raised"}},
+      .details =
+          "Several scenarios are learned by one network, each played by its share of the "
+          "environments. Ctrl-C and SIGTERM save and stop; --resume goes on. The folder holds "
+          "best.safetensors (the policy), last.safetensors, metrics.csv, timing.csv, "
+          "config.yaml and TensorBoard events.",
+      .examples = {"train scenarios/continuum-7x21.yaml -d runs/a --time 60s",
+                   "train scenarios/continuum-7x21.yaml -d runs/b --steps 2000000 --seed 7",
+                   "train scenarios/continuum-7x21.yaml -d runs/c --time 30s --seeds 5",
+                   "train --resume -d runs/a --time 5min",
+                   "train scenarios/redis.yaml --task scaling --load ramp -d runs/ramp"},
+      .run = RunTrain};
 }
 
 }  // namespace rudderfish

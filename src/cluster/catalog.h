@@ -59,6 +59,19 @@ inline bool Contains(NodeKindSet set, KindId kind) {
   return set == kAnyKind || (kind < 64 && (set >> kind & 1) != 0);
 }
 
+// What a pod is seen to do while it runs, beside what it requests: for who learns from what earlier
+// systems measured (task/placement_preset.h). Plain value.
+struct MeasuredUsage {
+  double connections = 0;  // Of TCP, established.
+  double received_kb_per_s = 0, sent_kb_per_s = 0;
+  double read_kb_per_s = 0, written_kb_per_s = 0;
+
+  bool transfers() const {
+    return received_kb_per_s > 0 || sent_kb_per_s > 0 || read_kb_per_s > 0 || written_kb_per_s > 0;
+  }
+  bool operator==(const MeasuredUsage&) const = default;
+};
+
 // Pods of one workload are interchangeable. REACH calls this a service, Kubernetes' word for
 // something else.
 struct Workload {
@@ -70,6 +83,7 @@ struct Workload {
   DeviceRequest devices;              // Of one pod, beside `requests`.
   NodeKindSet node_kinds = kAnyKind;  // Where its pods may run.
   LatencyLimits latency_limits;
+  MeasuredUsage measured;
 };
 
 struct Catalog {

@@ -85,6 +85,12 @@ class PolicyScorer final : public NodeScorer {
 
 Result<void> LivePolicy::LoadLearned(const std::string& spec, std::string_view run) {
   TRY_ASSIGN(LearnedPlacement learned, ReadLearnedPlacement(std::filesystem::path(run)));
+  if (learned.preset) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: was trained by --preset {}, on what the simulator measures of pods, which a "
+                "live cluster does not say; train without",
+                learned.checkpoint.string(), PlacementPresetName(*learned.preset));
+  }
   if (!learned.facts) {
     return Fail(ErrorCode::kFailedPrecondition,
                 "{}: does not say what types of node it was trained on: by an earlier version, or "

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/rng.h"
 #include "evaluation/evaluation.h"
+#include "evaluation/placement_bound.h"
 #include "evaluation/placement_run.h"
 
 namespace rudderfish {
@@ -73,6 +74,40 @@ void Judge(const std::vector<int64_t>& trial_violations, PlacementEvaluation* ev
   if (evaluation->difference_ci.low > kTie) evaluation->finding = Finding::kWorse;
 }
 
+uint64_t HeldOutSeed(uint64_t seed, int episode) {
+  return Rng(seed, kHeldOutStream + static_cast<uint64_t>(episode)).Next64();
+}
+
+Result<double> MeanBound(const std::shared_ptr<const Scenario>& scenario,
+                         const PlacementEvaluationOptions& options, ThreadPool* pool) {
+  std::vector<Result<double>> bounds(static_cast<size_t>(options.episodes), 0.0);
+  pool->ParallelFor(options.episodes, [&](int episode, int) {
+    bounds[static_cast<size_t>(episode)] =
+        LeastBalance(scenario, HeldOutSeed(options.seed, episode));
+  });
+  double sum = 0;
+  for (const Result<double>& bound : bounds) {
+    TRY_ASSIGN(const double one, bound);
+    sum += one;
+  }
+  return sum / options.episodes;
+}
+
+// Whether the scenario says what policies look at that were trained as earlier systems.
+Result<void> CheckPresetsSuit(const Scenario& scenario,
+                              const std::vector<PlacementGroup>& policies) {
+  for (const PlacementGroup& group : policies) {
+    for (const PlacementPolicy& policy : group.members) {
+      if (!policy.preset) continue;
+      TRY(CheckPresetSuits(
+          *policy.preset, *scenario.catalog, PlacementLawsOf(scenario),
+          PopularityOfWorkloads(*scenario.arrivals, scenario.catalog->workload_count()),
+          scenario.name));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 RunMatrix EvaluatedPlacement::Objectives(int episodes_each) const {
@@ -106,6 +141,7 @@ Result<PlacementEvaluation> EvaluatePlacements(std::shared_ptr<const Scenario> s
                                                ThreadPool* pool) {
   CHECK(scenario->objective.has_value());
   CHECK(!policies.empty());
+  TRY(CheckPresetsSuit(*scenario, policies));
   PlacementEvaluation evaluation{.scenario = scenario->name,
                                  .objective = ObjectiveText(*scenario->objective),
                                  .seed = options.seed,
@@ -117,10 +153,8 @@ Result<PlacementEvaluation> EvaluatePlacements(std::shared_ptr<const Scenario> s
   std::atomic<int> done = 0;
   pool->ParallelFor(static_cast<int>(jobs.size()), [&](int index, int worker) {
     PlacementJob& job = jobs[index];
-    const uint64_t seed =
-        job.for_choosing
-            ? TrialSeed(scenario->seed, job.episode)
-            : Rng(options.seed, kHeldOutStream + static_cast<uint64_t>(job.episode)).Next64();
+    const uint64_t seed = job.for_choosing ? TrialSeed(scenario->seed, job.episode)
+                                           : HeldOutSeed(options.seed, job.episode);
     job.metrics = RunPlacement(policies[job.policy].members[job.member].start(), seed,
                                worlds[worker].get(), &job.decide_us);
     const int count = ++done;
@@ -153,6 +187,9 @@ Result<PlacementEvaluation> EvaluatePlacements(std::shared_ptr<const Scenario> s
     evaluation.policies[p].decide_p99_us = Quantile(times[p], 0.99);
   }
   Judge(trial_violations, &evaluation);
+  if (options.bound == PlacementBound::kComputed) {
+    TRY_ASSIGN(evaluation.bound, MeanBound(scenario, options, pool));
+  }
   return evaluation;
 }
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,6 +51,8 @@ struct PlacementEvaluation {
   int nodes = 0;
   int episodes = 0;
   std::vector<EvaluatedPlacement> policies;
+  // None is below in the mean of these episodes (placement_bound.h); if it was asked for.
+  std::optional<double> bound;
 
   // With two policies or more.
   int baseline = -1;
@@ -61,13 +64,17 @@ struct PlacementEvaluation {
   bool is_better() const { return baseline < 0 || finding == Finding::kBetter; }
 };
 
+enum class PlacementBound { kNone, kComputed };
+
 struct PlacementEvaluationOptions {
   uint64_t seed = 1;
   int episodes = 20;
+  PlacementBound bound = PlacementBound::kNone;
   std::function<void(double fraction, std::string_view text)> progress;  // On this thread.
 };
 
-// REQUIRES: an objective and arrivals; at least one policy, with names that differ.
+// REQUIRES: an objective and arrivals; at least one policy, with names that differ. Fails where a
+// bound is asked for and none is known, or a preset looks at what the scenario does not say.
 Result<PlacementEvaluation> EvaluatePlacements(std::shared_ptr<const Scenario> scenario,
                                                const std::vector<PlacementGroup>& policies,
                                                const PlacementEvaluationOptions& options,

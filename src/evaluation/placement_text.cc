@@ -30,6 +30,20 @@ std::string_view FindingName(Finding finding) {
   return "undecided";
 }
 
+// "No way ... is below 0.07512 ...: greedy is 80.6 % above."
+std::string BoundText(const PlacementEvaluation& evaluation) {
+  std::string text = fmt::format(
+      "No way to place these pods comes below {:.5f}: the mean of what is best at each moment, as "
+      "if pods could be moved freely. Above it:",
+      *evaluation.bound);
+  for (const EvaluatedPlacement& policy : evaluation.policies) {
+    const double mean = Mean(policy.Objectives(evaluation.episodes).values);
+    text += fmt::format("{} {} by {:.1f} %", &policy == &evaluation.policies[0] ? "" : ",",
+                        policy.name, 100 * (mean / *evaluation.bound - 1));
+  }
+  return text + ".";
+}
+
 }  // namespace
 
 std::string PlacementVerdict(const PlacementEvaluation& evaluation) {
@@ -81,6 +95,7 @@ std::string PlacementTable(const PlacementEvaluation& evaluation) {
         100 * MeanOf(policy, "utilisation_cpu"), 100 * MeanOf(policy, "imbalance_cpu"),
         MeanOf(policy, "never_bound"), policy.decide_p50_us);
   }
+  if (evaluation.bound) text += "\n" + BoundText(evaluation) + "\n";
   if (evaluation.baseline >= 0) text += "\n" + PlacementVerdict(evaluation) + "\n";
   return text;
 }
@@ -93,6 +108,7 @@ std::string PlacementJson(const PlacementEvaluation& evaluation) {
                    {"seed", evaluation.seed},
                    {"nodes", evaluation.nodes},
                    {"episodes", evaluation.episodes}};
+  if (evaluation.bound) json["bound"] = *evaluation.bound;
   OrderedJson& list = json["policies"] = OrderedJson::array();
   for (const EvaluatedPlacement& policy : evaluation.policies) {
     const RunMatrix runs = policy.Objectives(evaluation.episodes);

@@ -56,9 +56,9 @@ Dqn::Dqn(const DqnOptions& options, std::span<const TrainingWorld> worlds, uint6
             {.epsilon = 1e-6f, .max_gradient_norm = options.max_gradient_norm}, net->kernels()),
       replay_(worlds, seed, options.replay),
       gradient_(net->parameters().size()) {
-  CHECK_EQ(options.minibatch % kChunkSamples, 0);
+  CHECK_EQ(options.minibatch % (kChunkSamples / 2), 0);
   batch_.resize(options.minibatch);
-  chunks_.resize(options.minibatch / kChunkSamples);
+  chunks_.resize((options.minibatch + kChunkSamples - 1) / kChunkSamples);
   for (Chunk& chunk : chunks_) {
     chunk.questions.widths = chunk.next.widths = net->shape().widths;
     chunk.gradient.resize(net->parameters().size());
@@ -98,7 +98,9 @@ DqnMetrics Dqn::Update(uint64_t iteration, double progress, ThreadPool* pool) {
   for (int update = 0; update < options_.updates; ++update) {
     Draw(iteration, update);
     pool->ParallelFor(static_cast<int>(chunks_.size()), [&](int c, int) {
-      Accumulate(std::span(batch_).subspan(c * kChunkSamples, kChunkSamples), &chunks_[c]);
+      const int first = c * kChunkSamples;
+      const int count = std::min(kChunkSamples, options_.minibatch - first);
+      Accumulate(std::span(batch_).subspan(first, count), &chunks_[c]);
     });
     std::fill(gradient_.begin(), gradient_.end(), 0.0f);
     for (const Chunk& chunk : chunks_) {
@@ -107,7 +109,7 @@ DqnMetrics Dqn::Update(uint64_t iteration, double progress, ThreadPool* pool) {
       metrics.mean_q += chunk.q;
     }
     metrics.gradient_norm += adam_.Step(net_->parameters(), gradient_, learning_rate);
-    FollowTarget();
+    if ((iteration * options_.updates + update) % options_.target_every == 0) FollowTarget();
   }
   const double samples = static_cast<double>(options_.updates) * options_.minibatch;
   metrics.loss /= samples;

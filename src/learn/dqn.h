@@ -32,7 +32,8 @@ struct DqnOptions {
   int minibatch = 512;
   int n_step = 3;
   float gamma = 1.0f;
-  float target_rate = 0.02f;  // Of the way from target to network, after each update.
+  float target_rate = 0.02f;  // Of the way from target to network, after each update,
+  int target_every = 1;       // or after one in so many.
   float epsilon_start = 0.5f;
   float epsilon_end = 0.02f;
   float epsilon_fall = 0.2f;  // Share of the run in which it falls, linearly.
@@ -60,7 +61,7 @@ DuelingLoss HuberLoss(std::span<const float> scores, float value, int choice, fl
 class Dqn {
  public:
   static constexpr int kChunkSamples =
-      64;  // The unit of summation, whatever the number of threads.
+      64;  // The unit of summation, whatever the number of threads; the last may be half of it.
 
   Dqn(const DqnOptions& options, std::span<const TrainingWorld> worlds, uint64_t seed,
       nn::CandidateNet* net);

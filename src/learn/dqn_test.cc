@@ -105,6 +105,26 @@ TEST(Dqn, TargetFollowsTheNetwork) {
   EXPECT_FLOAT_EQ(dqn.target().tensor("value.bias")[0], 2);
 }
 
+TEST(Dqn, TargetIsCopiedOnceInSoManyUpdates) {
+  const TrainingWorlds worlds = WorldsOf(TwoNodes().scenario);
+  DqnOptions options = SmallOptions(Algorithm::kDqn).dqn;
+  options.updates = 1;
+  options.minibatch = Dqn::kChunkSamples / 2;  // Less than a unit of summation.
+  options.target_rate = 1;
+  options.target_every = 3;
+  options.learning_rate_start = options.learning_rate_end = 0;
+  options.warm_up_samples = 1;
+  nn::CandidateNet net = FlatNet(worlds.task().widths(), 8);
+  Dqn dqn(options, worlds.list(), 1, &net);
+  dqn.target().tensor("value.bias")[0] = 0;
+  ThreadPool pool(1);
+  for (const uint64_t iteration : {1, 2, 3}) {
+    dqn.Collect(iteration, 0, &pool);
+    EXPECT_GT(dqn.Update(iteration, 0, &pool).loss, 0);
+    EXPECT_FLOAT_EQ(dqn.target().tensor("value.bias")[0], iteration < 3 ? 0 : 8);
+  }
+}
+
 TEST(Dqn, WeightsAreTheSameForAnyNumberOfThreads) {
   const TrainingWorlds worlds = WorldsOf(TwoNodes().scenario);
   const TrainOptions options = SmallOptions(Algorithm::kDqn);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "learn/placement_env.h"
+#include "learn/preset_env.h"
 #include "tests/support/count_allocations.h"
 #include "tests/support/shipped_scenario.h"
 #include "tests/support/small_arrivals.h"
@@ -163,6 +164,31 @@ TEST(PlacementEnv, StepAllocatesNothingOnceAnEpisodeHasBeenSeen) {
   const long before = allocation_count;
   play();
   EXPECT_EQ(allocation_count - before, 0);
+}
+
+TEST(PresetEnv, StepAllocatesNothingOnceItsWorldHasBeenSeen) {
+  ThreadPool pool(1);
+  const auto scenario = testing::ShippedScenario("drs-even");
+  for (const PlacementPreset preset : {PlacementPreset::kThesisLb, PlacementPreset::kDrsPaper}) {
+    const Result<PlacementWorld> world = PlacementWorld::Make(scenario, &pool, preset);
+    ASSERT_TRUE(world.has_value());
+    PresetEnv env(*world, 1, 1, EpisodeStepsOf(preset));
+    GraphBatch batch{.widths = PlacementTask::Widths(preset)};
+    const auto play = [&](int steps) {
+      for (Rng rng(1); steps > 0; --steps) {
+        batch.Clear();
+        env.Encode(&batch);
+        const StepResult result =
+            env.Step(static_cast<int>(rng.Below(static_cast<uint32_t>(env.candidate_count()))));
+        if (result.terminated || result.truncated) env.Reset();
+      }
+    };
+    env.Reset(0);
+    play(5000);
+    const long before = allocation_count;
+    play(1000);
+    EXPECT_EQ(allocation_count - before, 0) << PlacementPresetName(preset);
+  }
 }
 
 }  // namespace

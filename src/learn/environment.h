@@ -10,7 +10,7 @@
 
 // What a learner plays in: questions one after another, each with candidates to choose from, and a
 // reward for each choice. Env asks which pod to move (learn/env.h), PlacementEnv where a pending
-// one goes (learn/placement_env.h).
+// one goes (learn/placement_env.h), PresetEnv the same as earlier systems did (preset_env.h).
 //
 // An episode is a pure function of (seed, id, episode number) and the choices made: that is all a
 // checkpoint needs to keep of an environment (EnvCursor). Nothing allocates in Step once the
@@ -28,7 +28,8 @@ struct StepResult {
 // Where an environment stands.
 struct EnvCursor {
   uint64_t episode = 0;
-  std::vector<Move> moves;  // Made in the episode so far; a pod that was placed came from kNone.
+  // Made in the episode so far (of PresetEnv: in its world); a pod that was placed came from kNone.
+  std::vector<Move> moves;
 };
 
 // What an episode has come to, in the unit of its objective (ms, or a fraction).

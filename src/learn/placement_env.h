@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "base/result.h"
 #include "base/thread_pool.h"
@@ -49,7 +50,10 @@ struct PlacementWorld {
 
   // Tries heuristics and mixes on training seeds of the scenario. The same for any number of
   // threads. kFailedPrecondition if the scenario has no objective, or no pod ever has a choice.
-  static Result<PlacementWorld> Make(std::shared_ptr<const Scenario> scenario, ThreadPool* pool);
+  // With a preset nothing is tried (PresetEnv has no reference), and a scenario that does not say
+  // what the preset looks at is refused likewise.
+  static Result<PlacementWorld> Make(std::shared_ptr<const Scenario> scenario, ThreadPool* pool,
+                                     std::optional<PlacementPreset> preset = {});
 };
 
 class PlacementEnv final : public Environment {

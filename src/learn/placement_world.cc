@@ -122,10 +122,31 @@ Result<void> Climb(const PlacementTask& task, int rounds, uint64_t seed, Trials*
   return {};
 }
 
+// Says what the preset looks at, and has pods that can be placed.
+Result<void> CheckPresetWorld(const PlacementWorld& world) {
+  const Scenario& scenario = *world.scenario;
+  TRY(CheckPresetSuits(
+      *world.task.preset(), *scenario.catalog, world.facts.laws,
+      PopularityOfWorkloads(*scenario.arrivals, scenario.catalog->workload_count()),
+      scenario.name));
+  Lifecycle lifecycle(world.scenario);
+  TRY(lifecycle.Start(TrialSeed(scenario.seed, 0)));
+  PlacementSpace space;
+  while (lifecycle.NextPending()) {
+    world.task.Space({lifecycle.state(), lifecycle.totals(), lifecycle.pending_workload()}, {},
+                     &space);
+    if (space.count() > 1) return {};
+    lifecycle.Bind(space.count() == 0 ? kNone : space.candidates[0].node);
+  }
+  return Fail(ErrorCode::kFailedPrecondition, "{}: no pod that arrives has a choice of nodes",
+              scenario.name);
+}
+
 }  // namespace
 
 Result<PlacementWorld> PlacementWorld::Make(std::shared_ptr<const Scenario> scenario,
-                                            ThreadPool* pool) {
+                                            ThreadPool* pool,
+                                            std::optional<PlacementPreset> preset) {
   if (!scenario->objective) {
     return Fail(ErrorCode::kFailedPrecondition,
                 "{}: says nothing of what placing pods is to make small; give it an `objective`, "
@@ -133,9 +154,13 @@ Result<PlacementWorld> PlacementWorld::Make(std::shared_ptr<const Scenario> scen
                 scenario->name);
   }
   PlacementWorld made{.scenario = scenario,
-                      .task = PlacementTask(*scenario->objective),
+                      .task = PlacementTask(*scenario->objective, preset),
                       .facts = {.types = {}, .laws = PlacementLawsOf(*scenario)}};
   for (const NodeKind& kind : scenario->catalog->kinds) made.facts.types.push_back(kind.name);
+  if (preset) {
+    TRY(CheckPresetWorld(made));
+    return made;
+  }
   Trials trials(scenario, pool);
   double least = std::numeric_limits<double>::infinity();
   for (const std::string_view name : PlacementHeuristics()) {

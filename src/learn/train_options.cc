@@ -80,6 +80,7 @@ void VisitDqn(Options& o, Visitor&& visit) {
   visit("n_step", o.n_step);
   visit("gamma", o.gamma);
   visit("target_rate", o.target_rate);
+  visit("target_every", o.target_every);
   visit("epsilon_start", o.epsilon_start);
   visit("epsilon_end", o.epsilon_end);
   visit("epsilon_fall", o.epsilon_fall);
@@ -259,9 +260,10 @@ void CheckDqn(const DqnOptions& dqn, Bounds* bounds) {
   bounds->Within<int64_t>("replay.bytes_max", dqn.replay.bytes_max, 1, int64_t{1} << 40);
   bounds->Within("dqn.n_step", dqn.n_step, 1, dqn.replay.steps);
   bounds->Within("dqn.updates", dqn.updates, 1, kMost);
-  bounds->Multiple("dqn.minibatch", dqn.minibatch, Dqn::kChunkSamples);
+  bounds->Multiple("dqn.minibatch", dqn.minibatch, Dqn::kChunkSamples / 2);
   bounds->Within("dqn.gamma", dqn.gamma, 0.0f, 1.0f);
   bounds->Within("dqn.target_rate", dqn.target_rate, 0.0f, 1.0f);
+  bounds->Within("dqn.target_every", dqn.target_every, 1, kMost);
   bounds->Within("dqn.epsilon_start", dqn.epsilon_start, 0.0f, 1.0f);
   bounds->Within("dqn.epsilon_end", dqn.epsilon_end, 0.0f, 1.0f);
   bounds->Within("dqn.epsilon_fall", dqn.epsilon_fall, 1e-6f, 1.0f);
@@ -296,6 +298,43 @@ void UsePlacementDefaults(TrainOptions* options) {
   options->dqn.replay.envs = 32;
   options->dqn.replay.steps = 16;
   options->dqn.replay.episode_steps_max = 1 << 20;
+}
+
+void UsePreset(PlacementPreset preset, TrainOptions* options) {
+  constexpr int64_t kStepsOfNone = 10'000;
+  constexpr int kWidthUnit = 16;
+  const presets::DqnSettings published = DqnSettingsOf(preset);
+  const auto as_float = [](double value) { return static_cast<float>(value); };
+  UsePlacementDefaults(options);
+  options->preset = preset;
+  options->algorithm = Algorithm::kDqn;
+  options->steps = published.total_steps > 0 ? published.total_steps : kStepsOfNone;
+  options->hidden = (published.hidden[0] + kWidthUnit / 2) / kWidthUnit * kWidthUnit;
+  options->evaluate_every = options->steps / 4;
+  options->validation_starts = 4;
+  // One update each time that it has acted for so many steps.
+  DqnOptions& dqn = options->dqn;
+  dqn.replay = {.envs = 1,
+                .envs_per_slice = 1,
+                .steps = published.train_frequency,
+                .episode_steps_max = EpisodeStepsOf(preset),
+                .samples_max = published.buffer};
+  dqn.updates = 1;
+  dqn.warm_up_samples = published.learning_starts;
+  dqn.minibatch = published.batch;
+  dqn.n_step = 1;
+  dqn.gamma = as_float(published.gamma);
+  dqn.target_rate = 1;
+  dqn.target_every = published.target_copy_steps / published.train_frequency;
+  dqn.epsilon_start = as_float(published.epsilon_start);
+  dqn.epsilon_end = as_float(published.epsilon_end);
+  dqn.epsilon_fall =
+      published.exploration_fraction > 0 ? as_float(published.exploration_fraction) : 1;
+  dqn.learning_rate_start = dqn.learning_rate_end = as_float(published.learning_rate);
+  // Where another algorithm is named in its place.
+  options->rollout.gamma = dqn.gamma;
+  options->rollout.episode_steps_max = dqn.replay.episode_steps_max;
+  options->ppo.gain_prior = 0;
 }
 
 void UseScalingDefaults(TrainOptions* options) {
@@ -347,6 +386,7 @@ Result<void> CheckTrainOptions(const TrainOptions& options) {
 void WriteTrainOptions(const TrainOptions& options, YamlWriter* out) {
   FieldWriter write(out);
   out->Field("algorithm", AlgorithmName(options.algorithm));
+  if (options.preset) out->Field("preset", PlacementPresetName(*options.preset));
   if (options.scaling) {
     out->BeginMap("scaling");
     out->Field("violations_max", options.scaling->violations_max);
@@ -418,6 +458,12 @@ Result<TrainOptions> ReadTrainOptions(YamlMap* map) {
     visit(reader);
     return reader.Finish();
   };
+  if (const auto node = map->Optional("preset")) {
+    TRY_ASSIGN(const std::string name, node->AsString());
+    const Result<PlacementPreset> preset = PlacementPresetNamed(name);
+    if (!preset) return node->Refuse(preset.error().message);
+    options.preset = *preset;
+  }
   if (const auto node = map->Optional("enlarge_every")) {
     TRY_ASSIGN(const int64_t every, node->AsInt(0, kMost));
     options.enlarge_every = static_cast<int>(every);

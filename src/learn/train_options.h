@@ -15,6 +15,7 @@
 #include "learn/rollout.h"
 #include "nn/encoder.h"
 #include "policy/neural_scaling.h"
+#include "task/placement_preset.h"
 #include "task/scaling.h"
 
 // All that decides what a run of training computes, besides its scenarios. Written into config.yaml
@@ -51,6 +52,7 @@ struct ScalingTraining {
 struct TrainOptions {
   Algorithm algorithm = Algorithm::kPpo;
   std::optional<ScalingTraining> scaling;  // None: what the scenario asks.
+  std::optional<PlacementPreset> preset;   // Places pods as that system did; none: as we do.
 
   // How long: environment steps if that is above 0, else seconds of the clock. Results of a run by
   // steps do not depend on the clock.
@@ -83,6 +85,11 @@ struct TrainOptions {
 // What suits the placing of pods: few environments that each see much of a long episode, small
 // steps away from the mix of scores that learning starts with.
 void UsePlacementDefaults(TrainOptions* options);
+
+// Placing pods as an earlier system did: its DQN as published, one environment that acts and learns
+// in turn, its length of an episode and of a run (10,000 steps where it names none). Its network's
+// width becomes the nearest that ours can have.
+void UsePreset(PlacementPreset preset, TrainOptions* options);
 
 // What suits scaling: a prior that trusts the Model, evaluations that take little of the time.
 void UseScalingDefaults(TrainOptions* options);

@@ -98,6 +98,8 @@ TEST(TrainOptions, EveryBoundIsNamed) {
   EXPECT_TRUE(refusal([](TrainOptions* o) { o->dqn.n_step = 9; }, dqn).starts_with("dqn.n_step: "));
   EXPECT_TRUE(
       refusal([](TrainOptions* o) { o->dqn.minibatch = 100; }, dqn).starts_with("dqn.minibatch: "));
+  EXPECT_TRUE(refusal([](TrainOptions* o) { o->dqn.target_every = 0; }, dqn)
+                  .starts_with("dqn.target_every: "));
   EXPECT_TRUE(refusal([](TrainOptions* o) { o->evaluate_every = 0; }, dqn)
                   .starts_with("evaluation.every: "));
 }

@@ -84,7 +84,7 @@ Result<void> CheckIsNew(const std::filesystem::path& folder) {
 Result<std::shared_ptr<const TrainingWorlds>> Trainer::WorldsFor(const TrainJob& job) {
   TRY_ASSIGN(TrainingWorlds worlds,
              TrainingWorlds::Make(ScenariosOf(job), job.options.enlarge_every, job.options.threads,
-                                  job.options.scaling));
+                                  job.options.scaling, job.options.preset));
   return std::make_shared<const TrainingWorlds>(std::move(worlds));
 }
 

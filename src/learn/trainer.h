@@ -28,8 +28,8 @@
 //
 //   last.safetensors  net.*, adam.*, env.*; of DQN target.* and replay.*; run.* (counters)
 //   best.safetensors  net.* alone
-//   metadata of both  task, features, objective (policy/neural.h), version, algorithm, seed,
-//                     scenario, scenario_sha256, iteration, env_steps
+//   metadata of both  task, preset, features, objective (policy/neural.h), version, algorithm,
+//                     seed, scenario, scenario_sha256, iteration, env_steps
 //
 // The clock decides when a run by seconds ends and when checkpoints are written, nothing else.
 // One thread at a time; it starts its own.

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 
+#include "learn/preset_env.h"
+
 namespace rudderfish {
 
 std::unique_ptr<Environment> TrainingWorld::MakeEnv(uint64_t seed, uint64_t id,
                                                     int steps_max) const {
+  if (places() && preset()) return std::make_unique<PresetEnv>(*placement, seed, id, steps_max);
   if (places()) return std::make_unique<PlacementEnv>(*placement, seed, id, steps_max);
   if (scales()) return std::make_unique<ScalingEnv>(*scaling, seed, id, steps_max);
   return std::make_unique<Env>(*world, *task, law, seed, id,
@@ -14,17 +17,17 @@ std::unique_ptr<Environment> TrainingWorld::MakeEnv(uint64_t seed, uint64_t id,
 }
 
 GraphWidths TrainingWorld::widths() const {
-  if (places()) return PlacementTask::kWidths;
+  if (places()) return PlacementTask::Widths(preset());
   return scales() ? ScalingTask::Widths(scaling->task->rows()) : task->widths();
 }
 
 const FeatureTable& TrainingWorld::features() const {
-  if (places()) return PlacementTask::Features();
+  if (places()) return PlacementTask::Features(preset());
   return scales() ? ScalingTask::Features(scaling->task->rows()) : task->features();
 }
 
 std::string TrainingWorld::FeatureHash() const {
-  if (places()) return PlacementTask::FeatureHash();
+  if (places()) return PlacementTask::FeatureHash(preset());
   return scales() ? ScalingTask::FeatureHash(scaling->task->rows()) : task->FeatureHash();
 }
 

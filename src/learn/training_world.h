@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "learn/env.h"
 #include "learn/placement_env.h"
@@ -26,6 +27,9 @@ struct TrainingWorld {
   const ScalingWorld* scaling = nullptr;
 
   bool places() const { return placement != nullptr; }
+  std::optional<PlacementPreset> preset() const {
+    return places() ? placement->task.preset() : std::nullopt;
+  }
   bool scales() const { return scaling != nullptr; }
   bool moves() const { return task != nullptr; }  // Figures are latencies; else objectives.
 

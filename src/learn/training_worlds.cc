@@ -13,10 +13,27 @@
 #include "task/migration.h"
 
 namespace rudderfish {
+namespace {
 
-Result<void> TrainingWorlds::AddPlacement(std::shared_ptr<const Scenario> scenario, int threads) {
+Result<void> CheckIsOfPreset(PlacementPreset preset,
+                             std::span<const std::shared_ptr<const Scenario>> scenarios) {
+  const std::string_view name = PlacementPresetName(preset);
+  if (scenarios.size() > 1) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{} and {}: by {} one cluster is learned, as its system has one; train them apart",
+                scenarios[0]->name, scenarios[1]->name, name);
+  }
+  if (scenarios[0]->places_pods()) return {};
+  return Fail(ErrorCode::kFailedPrecondition, "{}: {} places pods that come and go, and none do",
+              scenarios[0]->name, name);
+}
+
+}  // namespace
+
+Result<void> TrainingWorlds::AddPlacement(std::shared_ptr<const Scenario> scenario, int threads,
+                                          std::optional<PlacementPreset> preset) {
   ThreadPool pool(threads);
-  TRY_ASSIGN(PlacementWorld world, PlacementWorld::Make(std::move(scenario), &pool));
+  TRY_ASSIGN(PlacementWorld world, PlacementWorld::Make(std::move(scenario), &pool, preset));
   placements_.push_back(std::make_unique<PlacementWorld>(std::move(world)));
   originals_.push_back({.placement = placements_.back().get()});
   return {};
@@ -79,7 +96,7 @@ Result<void> TrainingWorlds::AddMigration(std::shared_ptr<const Scenario> scenar
 
 Result<TrainingWorlds> TrainingWorlds::Make(
     std::span<const std::shared_ptr<const Scenario>> scenarios, int enlarge_every, int threads,
-    const std::optional<ScalingTraining>& scaling) {
+    const std::optional<ScalingTraining>& scaling, std::optional<PlacementPreset> preset) {
   CHECK(!scenarios.empty());
   TrainingWorlds made;
   if (scaling && scenarios.size() > 1) {
@@ -87,11 +104,12 @@ Result<TrainingWorlds> TrainingWorlds::Make(
                 "{} and {}: scaling is learned from one scenario; what was learned serves others",
                 scenarios[0]->name, scenarios[1]->name);
   }
+  if (preset) TRY(CheckIsOfPreset(*preset, scenarios));
   for (const std::shared_ptr<const Scenario>& scenario : scenarios) {
     if (scaling) {
       TRY(made.AddScaling(scenario, *scaling, threads));
     } else if (scenario->places_pods()) {
-      TRY(made.AddPlacement(scenario, threads));
+      TRY(made.AddPlacement(scenario, threads, preset));
     } else {
       TRY(made.AddMigration(scenario));
     }

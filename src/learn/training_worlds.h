@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,10 +24,12 @@ class TrainingWorlds {
   // scenarios of more than kEnlargeNodesMax nodes stay as they are). Refuses tasks with different
   // features, and worlds of which no start state can be drawn. Where pods are placed, heuristics
   // are tried first, on `threads` threads, and no world is enlarged; likewise with `scaling`, where
-  // applications are scaled, whatever the scenario's own task is.
+  // applications are scaled, whatever the scenario's own task is; with `preset`, pods are placed as
+  // an earlier system did, in one scenario.
   static Result<TrainingWorlds> Make(std::span<const std::shared_ptr<const Scenario>> scenarios,
                                      int enlarge_every = 0, int threads = 1,
-                                     const std::optional<ScalingTraining>& scaling = {});
+                                     const std::optional<ScalingTraining>& scaling = {},
+                                     std::optional<PlacementPreset> preset = {});
 
   static constexpr int kEnlargeNodesMax = 64;
 
@@ -40,7 +43,8 @@ class TrainingWorlds {
   const Task& task() const { return *tasks_[0]; }  // REQUIRES: first().moves().
 
  private:
-  Result<void> AddPlacement(std::shared_ptr<const Scenario> scenario, int threads);
+  Result<void> AddPlacement(std::shared_ptr<const Scenario> scenario, int threads,
+                            std::optional<PlacementPreset> preset);
   Result<void> AddScaling(std::shared_ptr<const Scenario> scenario, const ScalingTraining& scaling,
                           int threads);
   Result<void> AddMigration(std::shared_ptr<const Scenario> scenario);

@@ -2,6 +2,7 @@
 #include "learn/validation.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/check.h"
 #include "base/rng.h"
@@ -94,10 +95,20 @@ ValidationFigures Validation::RunPlacements(const nn::CandidateNet& net, ThreadP
   const auto shared = std::make_shared<const nn::CandidateNet>(net);
   pool->ParallelFor(static_cast<int>(placements_.size()), [&](int index, int) {
     PlacementEpisode& episode = placements_[index];
-    NeuralPlacement learned(episode.world->task, shared);
+    PlacementTask task = episode.world->task;
+    std::optional<PresetJudge> judge;
+    if (task.preset()) {
+      judge.emplace(*task.preset());
+      task = PlacementTask(task.objective(), task.preset(), LatencyFilter::kLearned);
+    }
+    NeuralPlacement learned(task, shared);
+    double rewards = 0;
     const auto choose = [&](const PlacementQuestion& question) {
       const int choice = learned.Choose(question);
-      return choice < 0 ? kNone : learned.space().candidates[choice].node;
+      if (choice < 0) return kNone;
+      const NodeId node = learned.space().candidates[choice].node;
+      if (judge) rewards += judge->Judge(question, learned.space(), node).reward;
+      return node;
     };
     const Result<LifecycleMetrics> metrics =
         RunPlacement(choose, episode.seed, episode.lifecycle.get());
@@ -105,6 +116,7 @@ ValidationFigures Validation::RunPlacements(const nn::CandidateNet& net, ThreadP
     episode.figures.final_ms = episode.figures.objective_ms =
         PlacementCost(*metrics, episode.world->scenario->node_count());
     episode.figures.moves = static_cast<double>(metrics->bindings);
+    if (judge) episode.figures.objective_ms = -rewards / std::max(1.0, episode.figures.moves);
   });
   ValidationFigures mean;
   const auto n = static_cast<double>(placements_.size());

@@ -17,8 +17,9 @@
 // evaluation/evaluation.h says. Plans end at the task's own limit of steps.
 //
 // Where pods are placed, the figure is PlacementCost of whole episodes, at most
-// kPlacementEpisodes of each world. Where applications are scaled it is the cost of an interval as
-// rewards count it (learn/scaling_env.h), over episodes of all loads and prices.
+// kPlacementEpisodes of each world; by a preset, under its rules, the objective is its mean reward,
+// its sign turned. Where applications are scaled it is the cost of an interval as rewards count it
+// (learn/scaling_env.h), over episodes of all loads and prices.
 //
 // One question of many starts is answered in one pass of the network; the same figures for any
 // number of threads.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/neural_placement.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -12,6 +14,11 @@ namespace {
 
 constexpr const char* kSeenCandidates = "seen.candidate";
 constexpr const char* kSeenContexts = "seen.context";
+constexpr const char* kPreset = "preset";
+
+std::string PresetText(const std::optional<PlacementPreset>& preset) {
+  return preset ? fmt::format("the preset {}", PlacementPresetName(*preset)) : "no preset";
+}
 
 }  // namespace
 
@@ -24,7 +31,7 @@ NeuralPlacement::NeuralPlacement(const PlacementTask& task,
       added_(added),
       familiarity_(std::move(familiarity)),
       workspace_(nn::Workspace::Keep::kNothing) {
-  batch_.widths = PlacementTask::kWidths;
+  batch_.widths = PlacementTask::Widths(task.preset());
 }
 
 int NeuralPlacement::Choose(const PlacementQuestion& question, std::span<const uint8_t> allowed) {
@@ -63,7 +70,8 @@ std::span<const double> NeuralPlacement::Rate(const PlacementQuestion& question,
 
 void DescribePlacement(const PlacementTask& task, nn::SafetensorsFile* file) {
   file->SetMetadata("task", std::string(PlacementTask::kName));
-  file->SetMetadata("features", PlacementTask::FeatureHash());
+  if (task.preset()) file->SetMetadata(kPreset, std::string(PlacementPresetName(*task.preset())));
+  file->SetMetadata("features", PlacementTask::FeatureHash(task.preset()));
   file->SetMetadata("objective", ObjectiveText(task.objective()));
 }
 
@@ -72,6 +80,7 @@ void DescribePlacementWorld(const PlacementFacts& facts, nn::SafetensorsFile* fi
 }
 
 void AddFamiliarity(const Familiarity& familiarity, nn::SafetensorsFile* file) {
+  if (familiarity.empty()) return;
   const auto add = [&](const char* name, const Familiarity::Ranges& ranges) {
     std::vector<float> both = ranges.low;
     both.insert(both.end(), ranges.high.begin(), ranges.high.end());
@@ -102,24 +111,39 @@ Result<Familiarity> StoredFamiliarity(const nn::SafetensorsFile& file) {
   return familiarity;
 }
 
+Result<std::optional<PlacementPreset>> StoredPreset(const nn::SafetensorsFile& file) {
+  const auto found = file.metadata().find(kPreset);
+  if (found == file.metadata().end()) return std::optional<PlacementPreset>();
+  const Result<PlacementPreset> preset = PlacementPresetNamed(found->second);
+  if (preset) return std::optional(*preset);
+  return Fail(ErrorCode::kFailedPrecondition, "{}: {}", file.source_name(), preset.error().message);
+}
+
 Result<void> CheckIsPlacement(const nn::SafetensorsFile& file) {
   TRY_ASSIGN(const std::string name, file.Metadata("task"));
   if (name != PlacementTask::kName) {
     return Fail(ErrorCode::kFailedPrecondition, "{}: trained for the task {}, not {}",
                 file.source_name(), name, PlacementTask::kName);
   }
+  TRY_ASSIGN(const std::optional<PlacementPreset> preset, StoredPreset(file));
   TRY_ASSIGN(const std::string features, file.Metadata("features"));
-  if (features != PlacementTask::FeatureHash()) {
+  if (features != PlacementTask::FeatureHash(preset)) {
     return Fail(ErrorCode::kFailedPrecondition,
                 "{}: trained on other features (table {}) than this version shows (table {}); "
                 "train anew",
-                file.source_name(), features, PlacementTask::FeatureHash());
+                file.source_name(), features, PlacementTask::FeatureHash(preset));
   }
   return {};
 }
 
 Result<void> CheckPlacement(const nn::SafetensorsFile& file, const PlacementTask& task) {
   TRY(CheckIsPlacement(file));
+  TRY_ASSIGN(const std::optional<PlacementPreset> preset, StoredPreset(file));
+  if (preset != task.preset()) {
+    return Fail(ErrorCode::kFailedPrecondition, "{}: trained with {}, not {}", file.source_name(),
+                PresetText(preset), PresetText(task.preset()));
+  }
+  if (preset) return {};  // Its reward is the preset's, whatever the objective is.
   TRY_ASSIGN(const std::string objective, file.Metadata("objective"));
   if (objective != ObjectiveText(task.objective())) {
     return Fail(ErrorCode::kFailedPrecondition,
@@ -131,12 +155,14 @@ Result<void> CheckPlacement(const nn::SafetensorsFile& file, const PlacementTask
 }
 
 Result<PlacementNet> LoadPlacementNet(const std::filesystem::path& path,
-                                      const PlacementTask& task) {
+                                      const PlacementTask& asked) {
   TRY_ASSIGN(const std::filesystem::path checkpoint, CheckpointOf(path));
   TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(checkpoint));
+  TRY_ASSIGN(const std::optional<PlacementPreset> preset, StoredPreset(file));
+  const PlacementTask task(asked.objective(), preset);
   TRY(CheckPlacement(file, task));
   TRY_ASSIGN(const nn::NetShape shape, nn::StoredNetShape(file));
-  if (!(shape.widths == PlacementTask::kWidths)) {
+  if (!(shape.widths == PlacementTask::Widths(preset))) {
     return Fail(ErrorCode::kFailedPrecondition,
                 "{}: the network's rows are not as wide as the task's features",
                 checkpoint.string());
@@ -149,7 +175,8 @@ Result<PlacementNet> LoadPlacementNet(const std::filesystem::path& path,
   auto net = std::make_shared<nn::CandidateNet>(shape);
   TRY(nn::LoadNet(file, net.get()));
   TRY_ASSIGN(Familiarity familiarity, StoredFamiliarity(file));
-  return PlacementNet{std::move(net), std::make_shared<const Familiarity>(std::move(familiarity))};
+  return PlacementNet{task, std::move(net),
+                      std::make_shared<const Familiarity>(std::move(familiarity))};
 }
 
 }  // namespace rudderfish

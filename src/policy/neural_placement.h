@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,8 +21,8 @@
 // scores added to its logits. One a thread: it holds what it needs to be asked again, and allocates
 // nothing once it has seen the largest question.
 //
-// A checkpoint says what it was trained for (task, features, objective) and is refused by the name
-// of what differs.
+// A checkpoint says what it was trained for (task, preset, features, objective) and is refused by
+// the name of what differs.
 
 namespace rudderfish {
 
@@ -63,6 +64,7 @@ class NeuralPlacement final : public PlacementRater {
 void DescribePlacement(const PlacementTask& task, nn::SafetensorsFile* file);
 void DescribePlacementWorld(const PlacementFacts& facts, nn::SafetensorsFile* file);
 Result<void> CheckIsPlacement(const nn::SafetensorsFile& file);  // Of this task, these features.
+Result<std::optional<PlacementPreset>> StoredPreset(const nn::SafetensorsFile& file);
 Result<void> CheckPlacement(const nn::SafetensorsFile& file, const PlacementTask& task);
 
 // Which questions it has seen, as tensors; of a checkpoint without them, an empty one.
@@ -70,11 +72,13 @@ void AddFamiliarity(const Familiarity& familiarity, nn::SafetensorsFile* file);
 Result<Familiarity> StoredFamiliarity(const nn::SafetensorsFile& file);
 
 struct PlacementNet {
+  PlacementTask task;  // With the checkpoint's preset.
   std::shared_ptr<const nn::CandidateNet> net;
   std::shared_ptr<const Familiarity> familiarity;
 };
 
-// `path`: a checkpoint or a run folder (CheckpointOf).
+// `path`: a checkpoint or a run folder (CheckpointOf). One that was trained by a preset was trained
+// for that one's reward, and so serves any objective.
 Result<PlacementNet> LoadPlacementNet(const std::filesystem::path& path, const PlacementTask& task);
 
 }  // namespace rudderfish

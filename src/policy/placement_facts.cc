@@ -166,6 +166,7 @@ Result<LearnedPlacement> ReadLearnedPlacement(const std::filesystem::path& path)
   TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Parse(content, name));
   learned.digest = Sha256Hex(content);
   TRY(CheckIsPlacement(file));
+  TRY_ASSIGN(learned.preset, StoredPreset(file));
   TRY_ASSIGN(const std::string objective, file.Metadata("objective"));
   TRY_ASSIGN(learned.objective, ParseObjectiveText(objective, name));
   const auto world = file.metadata().find("world");

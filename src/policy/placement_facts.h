@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "model/cluster_totals.h"
 #include "model/objective.h"
+#include "task/placement_preset.h"
 
 // What a policy of placement was trained to believe beside what a cluster tells of itself: which
 // types of node there are, what each draws and costs, and which pods come. A live cluster says none
@@ -42,6 +43,7 @@ struct LearnedPlacement {
   std::filesystem::path checkpoint;
   std::string digest;  // SHA-256 of the file.
   Objective objective;
+  std::optional<PlacementPreset> preset;
   std::optional<PlacementFacts> facts;  // Of an older version, or of several worlds: none.
 };
 

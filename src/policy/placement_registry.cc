@@ -117,10 +117,11 @@ Result<PlacementMix> ParseMix(std::string_view spec, std::string_view text) {
 }
 
 Result<PlacementPolicy> MakeLearned(std::string_view spec, std::string_view path,
-                                    const PlacementTask& task, const PlacementMix& added) {
-  TRY_ASSIGN(const PlacementNet loaded, LoadPlacementNet(std::filesystem::path(path), task));
+                                    const PlacementTask& asked, const PlacementMix& added) {
+  TRY_ASSIGN(const PlacementNet loaded, LoadPlacementNet(std::filesystem::path(path), asked));
+  const PlacementTask& task = loaded.task;
   const auto& net = loaded.net;
-  PlacementPolicy policy{.name = std::string(spec), .mix = added};
+  PlacementPolicy policy{.name = std::string(spec), .mix = added, .preset = task.preset()};
   policy.start = [task, net, added]() -> PlacementRule {
     const auto learned = std::make_shared<NeuralPlacement>(task, net, added);
     return [learned](const PlacementQuestion& question) {
@@ -129,8 +130,8 @@ Result<PlacementPolicy> MakeLearned(std::string_view spec, std::string_view path
     };
   };
   policy.knows_its_questions = !loaded.familiarity->empty();
-  policy.rate = [task, loaded, added]() -> std::unique_ptr<PlacementRater> {
-    return std::make_unique<NeuralPlacement>(task, loaded.net, added, loaded.familiarity);
+  policy.rate = [loaded, added]() -> std::unique_ptr<PlacementRater> {
+    return std::make_unique<NeuralPlacement>(loaded.task, loaded.net, added, loaded.familiarity);
   };
   return policy;
 }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,8 +47,9 @@ struct PlacementPolicy {
   std::function<PlacementRule()> start;  // What one episode is placed by.
   // The same choices with what they rest on; none: it does not rate (round-robin).
   std::function<std::unique_ptr<PlacementRater>()> rate;
-  PlacementMix mix{};                // Of simple scores, alone or beside a network.
-  bool knows_its_questions = false;  // Its strangeness says something.
+  PlacementMix mix{};                     // Of simple scores, alone or beside a network.
+  bool knows_its_questions = false;       // Its strangeness says something.
+  std::optional<PlacementPreset> preset;  // Of an earlier system, as which it was trained.
 };
 
 // Those that need nothing, by which learned ones are judged.

@@ -79,6 +79,7 @@ TEST(Arrivals, WrittenScenarioReadsBackTheSame) {
     EXPECT_EQ(again->catalog->workloads[w].node_kinds, scenario->catalog->workloads[w].node_kinds);
     EXPECT_EQ(again->catalog->workloads[w].latency_limits,
               scenario->catalog->workloads[w].latency_limits);
+    EXPECT_EQ(again->catalog->workloads[w].measured, scenario->catalog->workloads[w].measured);
   }
   EXPECT_EQ(ToYaml(*again), written);
 }
@@ -129,6 +130,21 @@ TEST(Arrivals, ObjectiveOfLatencyNeedsUsers) {
   const std::string text =
       ArrivalsText("  streams: [{workloads: web, interval: 1s, count: 1}]\nobjective: latency");
   EXPECT_THAT(ParseScenario(text, "s.yaml").error().message, HasSubstr("arrivals.users"));
+}
+
+TEST(Arrivals, WhatPodsMeasureIsReadAndRefusedWithTheNearestKey) {
+  constexpr std::string_view kStreams = "  streams: [{workloads: batch, interval: 1s, count: 1}]";
+  const auto scenario = ArrivalsScenario(kStreams);
+  EXPECT_FALSE(scenario->catalog->workloads[0].measured.transfers());
+  EXPECT_EQ(scenario->catalog->workloads[1].measured,
+            (MeasuredUsage{.connections = 3, .read_kb_per_s = 512}));
+  for (const auto& [measured, says] :
+       {std::pair("conections: 3", "did you mean `connections`?"), {"connections: -3", "number"}}) {
+    std::string text = ArrivalsText(kStreams);
+    const std::string_view there = "connections: 3";
+    text.replace(text.find(there), there.size(), measured);
+    EXPECT_THAT(ParseScenario(text, "s.yaml").error().message, HasSubstr(says));
+  }
 }
 
 TEST(Arrivals, PodsWithDevicesAreNotThereFromTheStart) {

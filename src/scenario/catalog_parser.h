@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -38,5 +39,14 @@ Result<NodeKind> ParseNodeKind(std::string_view name, YamlMap* fields, const Nam
 // `power:` {idle_watts, busy_watts, asleep_watts} and `price_per_hour:` of a kind of node; all 0 if
 // they are absent.
 Result<NodeCosts> ParseNodeCosts(YamlMap* fields);
+
+// `measured:` of a workload, a number each.
+inline constexpr std::pair<const char*, double MeasuredUsage::*> kMeasuredKeys[] = {
+    {"connections", &MeasuredUsage::connections},
+    {"received_kb_per_s", &MeasuredUsage::received_kb_per_s},
+    {"sent_kb_per_s", &MeasuredUsage::sent_kb_per_s},
+    {"read_kb_per_s", &MeasuredUsage::read_kb_per_s},
+    {"written_kb_per_s", &MeasuredUsage::written_kb_per_s}};
+inline constexpr double kMostMeasured = 1e9;
 
 }  // namespace rudderfish

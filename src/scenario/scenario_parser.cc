@@ -303,7 +303,16 @@ class ScenarioReader {
       if (fields->Optional("latency_soft") && limits.soft_ms > limits.hard_ms)
         return hard->Refuse("the hard limit is below the soft one");
     }
-    return {};
+    return ReadMeasured(fields->Optional("measured"), &workload->measured);
+  }
+
+  static Result<void> ReadMeasured(const std::optional<YamlNode>& node, MeasuredUsage* measured) {
+    if (!node) return {};
+    TRY_ASSIGN(YamlMap fields, node->AsMap());
+    for (const auto& [key, field] : kMeasuredKeys) {
+      TRY_ASSIGN(measured->*field, fields.OptionalDouble(key, 0, kMostMeasured, 0));
+    }
+    return fields.Finish();
   }
 
   // Requests are rounded up, as Kubernetes does, where what nodes have is rounded down.

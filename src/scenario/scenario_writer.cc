@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "base/yaml_writer.h"
 #include "scenario/arrivals_writer.h"
+#include "scenario/catalog_parser.h"
 #include "scenario/load_parser.h"
 #include "scenario/pattern_parser.h"
 #include "scenario/scenario.h"
@@ -263,6 +264,11 @@ class ScenarioText {
     const LatencyLimits& limits = workload.latency_limits;
     if (!std::isinf(limits.soft_ms)) out_.Field("latency_soft", LatencyText(limits.soft_ms));
     if (limits.has_hard()) out_.Field("latency_hard", LatencyText(limits.hard_ms));
+    YamlWriter::Fields measured;
+    for (const auto& [key, field] : kMeasuredKeys) {
+      if (workload.measured.*field > 0) measured.push_back({key, workload.measured.*field});
+    }
+    if (!measured.empty()) out_.FlowMap("measured", measured);
     if (workload.node_kinds == kAnyKind) return;
     std::vector<YamlScalar> kinds;
     for (KindId kind = 0; kind < catalog_.kind_count(); ++kind) {

@@ -134,6 +134,7 @@ void Lifecycle::Advance(SimTime to) {
   if (metrics_.first_arrival != kNever) {
     const Objective* objective = scenario_->objective ? &*scenario_->objective : nullptr;
     metrics_.Pass(to - state_.at, totals_.Now(), waiting_, objective);
+    if (watcher_) watcher_(to - state_.at, state_);
   }
   state_.at = to;
 }

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -58,6 +60,11 @@ class Lifecycle {
 
   // The answer. REQUIRES: kNone, or HasRoom(state(), pending_workload(), node).
   void Bind(NodeId node);
+
+  // Who is told, in this and all later episodes, how long the world was as it is before it changes,
+  // from the first arrival on, as metrics count.
+  using Watcher = std::function<void(SimTime passed, const State& state)>;
+  void Watch(Watcher watcher) { watcher_ = std::move(watcher); }
 
   const State& state() const { return state_; }
   const ClusterTotals& totals() const { return totals_; }
@@ -131,6 +138,7 @@ class Lifecycle {
   State state_;
   ClusterTotals totals_;
   LifecycleMetrics metrics_;
+  Watcher watcher_;
   uint64_t seed_ = 0;
   bool finished_ = true;
   std::vector<Source> sources_;  // Streams, then the trace.

@@ -160,6 +160,11 @@ int BestCandidate(std::span<const PlacementCandidate> candidates, const Placemen
   return best;
 }
 
+bool PlacementTask::MayTake(const PlacementQuestion& question, NodeId node) const {
+  return limits_ == LatencyFilter::kKept ? MayRunOn(question, node)
+                                         : HasRoom(question.state, question.workload, node);
+}
+
 void PlacementTask::Space(const PlacementQuestion& question, std::span<const uint8_t> allowed,
                           PlacementSpace* space) const {
   const State& state = question.state;
@@ -175,8 +180,13 @@ void PlacementTask::Space(const PlacementQuestion& question, std::span<const uin
     cluster.mean_cpu_millis += static_cast<double>(state.nodes.allocatable[node].cpu_millis);
     cluster.mean_memory_bytes += static_cast<double>(state.nodes.allocatable[node].memory_bytes);
     if (!allowed.empty() && allowed[node] == 0) continue;
-    if (!MayRunOn(question, node)) continue;
+    if (!MayTake(question, node)) continue;
     ++cluster.allowed_nodes;
+    if (preset_) {
+      space->candidate_of[node] = space->count();
+      space->candidates.push_back({.node = node, .nodes = 1});
+      continue;
+    }
     size_t slot = HashOfNode(question, node) & (slots - 1);
     for (;; slot = (slot + 1) & (slots - 1)) {
       const int32_t known = space->slots[slot];
@@ -202,6 +212,7 @@ void PlacementTask::Space(const PlacementQuestion& question, std::span<const uin
   for (PlacementCandidate& candidate : space->candidates)
     Describe(question, objective_, &candidate);
   Score(state, space);
+  if (preset_) space->sight.Look(*preset_, question);
 }
 
 std::string ObjectiveText(const Objective& objective) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "cluster/state.h"
 #include "model/cluster_totals.h"
 #include "model/objective.h"
+#include "task/placement_preset.h"
 #include "task/task.h"
 
 // Where one pending pod goes: a choice among the nodes that may take it, for the sake of an
@@ -91,21 +93,33 @@ struct PlacementSpace {
     int allowed_nodes = 0;
   } cluster;
   std::vector<int32_t> slots;
+  PresetSight sight;  // Of a task with a preset.
 };
+
+// Whether nodes beyond the pod's hard limit of latency are no candidates. Earlier systems had them
+// among theirs while they learned.
+enum class LatencyFilter { kKept, kLearned };
 
 class PlacementTask {
  public:
-  explicit PlacementTask(const Objective& objective) : objective_(objective) {}
+  using Preset = std::optional<PlacementPreset>;
+
+  // With a preset, every node is a candidate of its own, shown as the preset's system saw it.
+  explicit PlacementTask(const Objective& objective, Preset preset = {},
+                         LatencyFilter limits = LatencyFilter::kKept)
+      : objective_(objective), preset_(preset), limits_(limits) {}
 
   static constexpr std::string_view kName = "placement";
   static constexpr GraphWidths kWidths{.candidate = 48, .node = 0, .workload = 0, .context = 32};
-  static const FeatureTable& Features();
-  static std::string FeatureHash();
+  static const FeatureTable& Features(Preset preset = {});
+  static std::string FeatureHash(Preset preset = {});
+  static GraphWidths Widths(Preset preset) { return preset ? kPresetWidths : kWidths; }
 
   const Objective& objective() const { return objective_; }
+  const Preset& preset() const { return preset_; }
 
-  // Lists the candidates among the nodes where MayRunOn holds; with `allowed` (one entry a node, 0
-  // or 1) among those of them that it allows.
+  // Lists the candidates among the nodes where MayRunOn holds (LatencyFilter::kLearned: where there
+  // is room); with `allowed` (one entry a node, 0 or 1) among those of them that it allows.
   void Space(const PlacementQuestion& question, std::span<const uint8_t> allowed,
              PlacementSpace* space) const;
 
@@ -115,7 +129,11 @@ class PlacementTask {
               GraphBatch* batch) const;
 
  private:
+  bool MayTake(const PlacementQuestion& question, NodeId node) const;
+
   Objective objective_;
+  Preset preset_;
+  LatencyFilter limits_;
 };
 
 // "balance", or "balance:1,energy:0.5": what a checkpoint says that it was trained for.

@@ -269,7 +269,8 @@ NodeView ViewOf(const PlacementQuestion& question, const PlacementSpace& space,
 
 }  // namespace
 
-const FeatureTable& PlacementTask::Features() {
+const FeatureTable& PlacementTask::Features(Preset preset) {
+  if (preset) return PresetFeatures(*preset);
   static const auto* table = new FeatureTable{.candidate = Describe(kCandidateTable),
                                               .node = {},
                                               .workload = {},
@@ -277,19 +278,25 @@ const FeatureTable& PlacementTask::Features() {
   return *table;
 }
 
-std::string PlacementTask::FeatureHash() { return HashOfFeatures(kName, Features()); }
+std::string PlacementTask::FeatureHash(Preset preset) {
+  return HashOfFeatures(kName, Features(preset));
+}
 
 void PlacementTask::Encode(const PlacementQuestion& question, const PlacementSpace& space,
                            GraphBatch* batch) const {
-  float* row = AddRows(space.count(), kWidths.candidate, &batch->candidates);
-  CandidateEnds* ends = AddEnds(space.count(), batch);
-  for (const PlacementCandidate& candidate : space.candidates) {
-    WriteRow<kCandidateTable, kWidths.candidate>(ViewOf(question, space, candidate), row);
-    row += kWidths.candidate;
-    *ends++ = {kNone, kNone, kNone};
+  if (preset_) {
+    EncodePreset(*preset_, space, batch);
+  } else {
+    float* row = AddRows(space.count(), kWidths.candidate, &batch->candidates);
+    CandidateEnds* ends = AddEnds(space.count(), batch);
+    for (const PlacementCandidate& candidate : space.candidates) {
+      WriteRow<kCandidateTable, kWidths.candidate>(ViewOf(question, space, candidate), row);
+      row += kWidths.candidate;
+      *ends++ = {kNone, kNone, kNone};
+    }
+    WriteRow<kContextTable, kWidths.context>(PodView{question, space, objective_},
+                                             AddRows(1, kWidths.context, &batch->context));
   }
-  WriteRow<kContextTable, kWidths.context>(PodView{question, space, objective_},
-                                           AddRows(1, kWidths.context, &batch->context));
   batch->candidate_begin.push_back(static_cast<int32_t>(batch->ends.size()));
   for (auto* begin :
        {&batch->node_begin, &batch->workload_begin, &batch->placement_begin, &batch->call_begin}) {

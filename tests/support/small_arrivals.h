@@ -33,7 +33,7 @@ nodes:
   - {{type: large, count: 2, cpu: 4, memory: 8Gi, gpus: 2}}
 workloads:
   web: {{requests: {{cpu: 500m, memory: 256Mi}}, latency_soft: 20ms, latency_hard: 60ms}}
-  batch: {{requests: {{cpu: 1, memory: 512Mi}}}}
+  batch: {{requests: {{cpu: 1, memory: 512Mi}}, measured: {{connections: 3, read_kb_per_s: 512}}}}
   learner: {{requests: {{cpu: 1, memory: 512Mi, gpus: 500m}}, node_types: [large]}}
   giant: {{requests: {{cpu: 16, memory: 1Gi}}}}
 arrivals:
