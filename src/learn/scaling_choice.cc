@@ -19,15 +19,17 @@ namespace {
 
 constexpr uint64_t kValidationKey = 0x76616C6964617465;  // The letters "validate".
 constexpr int kPrices = 13;                              // On the Model,
-constexpr int kFewTries = 2, kTries = 5;             // and on requests, at most; on few, in all.
-constexpr int kFewShare = 4, kFewest = 4;            // Of the episodes; of these at least.
+constexpr int kFewTries = 5, kTries = 8;             // and on requests, at most; on few, in all.
+constexpr int kFewShare = 4, kFewest = 16;           // Of the episodes; of these at least.
 constexpr double kAimed = 0.96, kNearEnough = 0.92;  // Of what is allowed.
 constexpr int kFinalists = 3;                        // Of autoscalers.
 // Of the peak, that there may always be to be pods for; the first is none. One that is hardly
 // cheaper than none is not worth being bound to this load's rates.
-constexpr double kMinimumShares[] = {0, 0.55, 0.7, 0.8, 0.9, 1};
+constexpr double kMinimumShares[] = {0, 0.6, 0.75, 0.85, 0.92, 0.98, 1.05};
 constexpr double kWorthMinimum = 0.997;
-constexpr double kBeyondRange = 1.5;  // Prices, beyond those of training.
+// Prices, beyond those of training. At very low ones a network asks for hardly more than there are
+// to be pods for anyway: nearly constant replicas.
+constexpr double kBelowRange = 1.5, kBelowRangeWithMinimum = 12, kBeyondRange = 1.5;
 constexpr double kSameFactor = 0.01, kNearFactor = 0.1;
 constexpr double kLeastShare = 1e-5;  // Of violations: fewer are none.
 
@@ -103,7 +105,8 @@ class PriceCurve {
   PriceCurve(const ScalingWorld& world, const std::shared_ptr<const nn::CandidateNet>& net,
              double violations_max, double least_per_s, const ScalingTrials& trials, int episodes) {
     std::vector<NamedScalingPolicy> policies;
-    const double low = world.price_low / kBeyondRange, high = world.price_high * kBeyondRange;
+    const double below = least_per_s > 0 ? kBelowRangeWithMinimum : kBelowRange;
+    const double low = world.price_low / below, high = world.price_high * kBeyondRange;
     for (int i = 0; i < kPrices; ++i) {
       prices_.push_back(low * std::pow(high / low, i / (kPrices - 1.0)));
       policies.push_back(
@@ -168,18 +171,20 @@ class Frontier {
   }
 
   // The minimum with which no more violations than these cost least; with which they are fewest.
-  size_t BestFor(double share) const {
+  // `off`: with each minimum, violations over those that the Model expects.
+  size_t BestFor(double share, const std::vector<double>& off) const {
+    const auto record = [&](size_t i) {
+      const double price = few_[i].PriceFor(share / off[i]);
+      return ScalingRecord{few_[i].CostAt(price) / (i > 0 ? kWorthMinimum : 1),
+                           off[i] * few_[i].ShareAt(price)};
+    };
     size_t best = 0;
     for (size_t i = 1; i < few_.size(); ++i) {
-      const auto record = [&](size_t at) {
-        const double price = few_[at].PriceFor(share);
-        return ScalingRecord{few_[at].CostAt(price) / (at > 0 ? kWorthMinimum : 1),
-                             few_[at].ShareAt(price)};
-      };
       if (record(i).IsBetterThan(record(best), share * (1 + 1e-9))) best = i;
     }
     return best;
   }
+  size_t size() const { return few_.size(); }
 
   double minimum(size_t i) const { return minima_[i]; }
   const PriceCurve& few(size_t i) const { return few_[i]; }
@@ -222,24 +227,25 @@ ScalingVerdict ChooseScaling(const ScalingWorld& world,
       world, net, limit,
       PeakPerS(*world.scenario, world.loads, trials.episodes(), rival ? rival->seed : options.seed),
       trials);
-  double off = 1;  // Violations over those that the Model expects.
+  // Violations over those that the Model expects: as it says, until something was run.
+  std::vector<double> off(frontier.size(), 1.0);
+  const double aimed = kAimed * allowed;
   size_t least = 0;
   bool is_first = true, on_few = trials.few() < trials.episodes();
   for (int i = 0; i < kTries; ++i) {
     if (i >= kFewTries) on_few = false;
-    const double aimed = kAimed * allowed / off;
-    if (is_first) least = frontier.BestFor(aimed);
-    const double price = frontier.whole(least).PriceFor(aimed), per_s = frontier.minimum(least);
+    if (is_first) least = frontier.BestFor(aimed, off);
+    const PriceCurve& curve = on_few ? frontier.few(least) : frontier.whole(least);
+    const double price = curve.PriceFor(aimed / off[least]), per_s = frontier.minimum(least);
     const ScalingRecord record =
         trials.Run({{"learned", {std::make_shared<NeuralScaling>(net, limit, price, per_s)}}},
                    ScalingGround::kRequests, on_few ? trials.few() : trials.episodes())[0];
     const double share = std::max(record.violation_share, kLeastShare);
-    const double before = off;
-    off = std::clamp(share / (on_few ? frontier.few(least) : frontier.whole(least)).ShareAt(price),
-                     0.2, 20.0);
-    const double moved = std::abs(std::log(off / before));
+    const double before = off[least];
+    off[least] = std::clamp(share / curve.ShareAt(price), 0.2, 20.0);
+    const double moved = std::abs(std::log(off[least] / before));
     if (on_few) {
-      on_few = moved >= kNearFactor;
+      on_few = moved >= kNearFactor || frontier.BestFor(aimed, off) != least;
       continue;
     }
     if (is_first || record.IsBetterThan(verdict.learned, allowed)) {
