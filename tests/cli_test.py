@@ -696,7 +696,7 @@ class BadInput(Cli):
         small = self.write("small.yaml", changed)
         options = ("--policy", "hpa", "--load", "steady", "--episodes", "16", "--violations", "2%")
         table = self.succeed("calibrate", small, *options, "-o", "hpa.yaml", "--threads", "2")
-        self.assertIn("200 settings", table)
+        self.assertIn("660 settings", table)
         self.succeed("calibrate", small, *options, "-o", "again.yaml", "--threads", "1")
         self.assertEqual((self.folder / "hpa.yaml").read_bytes(), (self.folder / "again.yaml").read_bytes())
         evaluate = ("--task", "scaling", "--load", "steady", "--episodes", "2", "--policy", "hold,best=hpa:hpa.yaml")
@@ -712,6 +712,10 @@ class BadInput(Cli):
         done = self.run_cli("evaluate", small, *evaluate[:-1], "hold,ahead=mpc:mpc.yaml")
         self.assertIn(done.returncode, (0, 3), done.stderr)
         self.refuse("evaluate", small, *evaluate[:-1], "hold,hpa:mpc.yaml", says="mpc:mpc.yaml")
+        table = self.succeed("calibrate", small, "--policy", "static", *options[2:], "-o", "static.yaml")
+        self.assertIn("50 settings", table)
+        done = self.run_cli("evaluate", small, *evaluate[:-1], "hold,constant=static:static.yaml")
+        self.assertIn(done.returncode, (0, 3), done.stderr)
         self.refuse("calibrate", small, "--policy", "hpa", "-o", "no/x.yaml", says="no folder")
         self.refuse("calibrate", SCENARIO, "--policy", "hpa", "-o", "x.yaml", says="has no `load`")
 
@@ -757,19 +761,24 @@ class BadInput(Cli):
         self.write("small.yaml", re.sub(r"duration: 1h", "duration: 2m", text))
         experiment = self.write("e.yaml", "experiment: e\ntask: scaling\nscenarios: [small.yaml]\nloads: [steady, ramp]\n"
                                 "violations: 0.02\nepisodes: 3\ncalibrate: {episodes: 16}\ntrain: {steps: 4096, seeds: 2}\n"
-                                "policies: [mpc=calibrated-mpc, hpa=calibrated, learned=trained]\n")
+                                "policies: [static=calibrated-static, mpc=calibrated-mpc, hpa=calibrated, learned=trained]\n")
         table = self.succeed("experiment", experiment, "-d", "one", "--threads", "1")
         self.assertRegex(table, "steady +hpa +core_hours")
         report = json.loads((self.folder / "one/report.json").read_text(encoding="utf-8"))["comparisons"]
         self.assertEqual({(pair["load"], pair["baseline"], pair["metric"]) for pair in report},
-                         {(load, baseline, metric) for load in ("steady", "ramp") for baseline in ("mpc", "hpa")
+                         {(load, baseline, metric) for load in ("steady", "ramp") for baseline in ("static", "mpc", "hpa")
                           for metric in ("core_hours", "violations", "changes")})
         for pair in report:
             low, high = pair["difference_ci95"]
             self.assertEqual(pair["seeds"], 2)
             self.assertIn(pair["seeds_stepped_back"], (0, 1, 2))
+            self.assertEqual(pair["seeds_stepped_back"] > 0, len(pair["stepped_back_to"]) > 0)
+            self.assertEqual("step back" in table, any(other["seeds_stepped_back"] for other in report))
             if low <= 0 <= high:
                 self.assertIsNone(pair["better"])
+        timed = (self.folder / "one/cells/small.ramp/seconds.csv").read_text(encoding="utf-8").splitlines()
+        self.assertEqual([line.split(",")[0] for line in timed],
+                         ["part", "calibrate hpa", "calibrate static", "calibrate mpc", "train", "evaluate", "report"])
         # Stopped between its cells and gone on with, by other threads: the same bytes.
         self.succeed("experiment", experiment, "-d", "two", "--threads", "2")
         for made in ("cells/small.ramp", "trained/small.ramp/seed-2"):

@@ -44,7 +44,7 @@ std::string CalibrationTable(const Calibration& calibration) {
 Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& session) {
   TRY_ASSIGN(const int threads, ThreadsOf(arguments));
   TRY_ASSIGN(const std::string kind,
-             arguments.RequiredText("policy", "what to calibrate: hpa or mpc"));
+             arguments.RequiredText("policy", "what to calibrate: hpa, mpc or static"));
   TRY_ASSIGN(const int chosen, OfOption("policy", ChoiceOf(kind, kCalibratedKinds)));
   TRY_ASSIGN(const std::string output, arguments.RequiredText("output", "the file to write"));
   TRY(CheckCanWrite(output));
@@ -67,7 +67,8 @@ Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& sessi
       progress.Update(fraction, text);
     };
     ThreadPool pool(threads);
-    calibration = CalibrateScaling(scenario, loads, GridOf(calibrated), options, &pool);
+    const double peak_per_s = PeakPerS(scenario, loads, options.episodes, options.seed);
+    calibration = CalibrateScaling(scenario, loads, GridOf(calibrated, peak_per_s), options, &pool);
   }
   calibration.sha256 = Sha256Hex(content);
   TRY(WriteFileAtomically(output, CalibrationYaml(calibration)));
@@ -82,7 +83,7 @@ CommandSpec CalibrateCommand() {
   return {.name = "calibrate",
           .summary = "find the settings of a policy of scaling that are worth comparing with",
           .operands = {{.name = "SCENARIO"}},
-          .options = {{"--policy", "hpa|mpc", "what to calibrate"},
+          .options = {{"--policy", "hpa|mpc|static", "what to calibrate"},
                       {"--load", "NAME[,...]", "for which loads together; all by default"},
                       {"--violations", "SHARE", "the limit to keep; 1% by default"},
                       {"--episodes", "N", "of each load in the last round; 64 by default"},
@@ -90,12 +91,14 @@ CommandSpec CalibrateCommand() {
                       {"--threads", "N", "all cores by default; results do not depend on it"},
                       {"-o,--output", "FILE.yaml", "where to write what was found"}},
           .details =
-              "A fixed grid of 200 settings of Kubernetes' HorizontalPodAutoscaler (targets of CPU "
-              "and of calls a second, tolerances, stabilisation windows) runs on training "
-              "episodes that `evaluate` never draws: all by the Model of load, the best eighth "
-              "request by request on a sixteenth of them, the best of those on a fourth, the best "
-              "of these on all. Of mpc it is 24 settings: prices of late requests and horizons. "
-              "The best is the cheapest that keeps the "
+              "A fixed grid of 660 settings of Kubernetes' HorizontalPodAutoscaler (targets of CPU "
+              "and of calls a second, tolerances, stabilisation windows, policies, minReplicas) "
+              "runs on training episodes that `evaluate` never draws: by the Model of load all on "
+              "an eighth of them, the best quarter on all; request by request the best eighth of "
+              "those on a sixteenth of them, the best of these on a fourth, the best of these on "
+              "all. Of mpc it is 24 settings, prices of late requests and horizons; of static 50 "
+              "rates that replicas which never change are enough for. The best is the cheapest "
+              "that keeps the "
               "share of late or failed requests within the limit.",
           .examples = {"calibrate scenarios/redis.yaml --policy hpa --load ramp --episodes 16 -o "
                        "hpa.yaml",

@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -22,9 +25,44 @@ namespace rudderfish {
 namespace {
 
 // Shares of a cell's progress.
-constexpr double kMpcShare = 0.1, kCalibratedShare = 0.25, kTrainedShare = 0.6;
+constexpr double kCalibratedShare = 0.25, kTrainedShare = 0.6;
 
 using Said = std::function<void(double, std::string_view)>;
+
+// What an experiment calls what it calibrates; autoscalers first.
+struct CalibratedWord {
+  std::string_view word;
+  CalibratedKind kind;
+};
+constexpr CalibratedWord kCalibratedWords[] = {
+    {ScalingExperiment::kCalibrated, CalibratedKind::kHpa},
+    {ScalingExperiment::kCalibratedStatic, CalibratedKind::kStatic},
+    {ScalingExperiment::kCalibratedMpc, CalibratedKind::kMpc}};
+
+std::string_view KindName(CalibratedKind kind) { return kCalibratedKinds[static_cast<int>(kind)]; }
+
+const CalibratedWord* CalibratedWordOf(std::string_view what) {
+  const auto* const at = std::find_if(std::begin(kCalibratedWords), std::end(kCalibratedWords),
+                                      [&](const CalibratedWord& one) { return one.word == what; });
+  return at == std::end(kCalibratedWords) ? nullptr : at;
+}
+
+// What the parts of a cell took.
+class PartsClock {
+ public:
+  // Since the last part.
+  void Lap(std::string_view part) {
+    const Instant now = clock_.Now();
+    text_ += fmt::format("{},{:.1f}\n", part, std::chrono::duration<double>(now - last_).count());
+    last_ = now;
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  SystemClock clock_;
+  Instant last_ = clock_.Now();
+  std::string text_ = "part,seconds\n";
+};
 
 // Policies as the command line takes them, what is found within the experiment in its place.
 std::vector<std::string> PoliciesOf(const ScalingCell& cell) {
@@ -33,10 +71,9 @@ std::vector<std::string> PoliciesOf(const ScalingCell& cell) {
     const size_t sign = policy.find('=');
     const std::string_view what = std::string_view(policy).substr(sign + 1);
     const std::string name(sign == policy.npos ? what : std::string_view(policy).substr(0, sign));
-    if (what == ScalingExperiment::kCalibrated) {
-      items.push_back(fmt::format("{}=hpa:{}", name, cell.calibration().string()));
-    } else if (what == ScalingExperiment::kCalibratedMpc) {
-      items.push_back(fmt::format("{}=mpc:{}", name, cell.mpc_calibration().string()));
+    if (const CalibratedWord* found = CalibratedWordOf(what)) {
+      items.push_back(fmt::format("{}={}:{}", name, KindName(found->kind),
+                                  cell.calibration(found->kind).string()));
     } else if (what == ScalingExperiment::kTrained) {
       items.push_back(fmt::format("{}={}", name, cell.training().string()));
     } else {
@@ -58,18 +95,18 @@ Result<int> LoadOf(const ScalingCell& cell, const Scenario& scenario) {
 Result<Calibration> Calibrate(const ScalingCell& cell, CalibratedKind kind,
                               const Scenario& scenario, int load, ThreadPool* pool,
                               const Said& progress) {
-  const std::filesystem::path file =
-      kind == CalibratedKind::kMpc ? cell.mpc_calibration() : cell.calibration();
+  const std::filesystem::path file = cell.calibration(kind);
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) {
     TRY(MakeDirectories(file.parent_path()));
     const ScalingExperiment& scaling = *cell.experiment->scaling;
-    Calibration calibration = CalibrateScaling(scenario, {load}, GridOf(kind),
-                                               {.violations_max = scaling.violations_max,
-                                                .episodes = scaling.calibration_episodes,
-                                                .model_share = ModelShareOf(kind),
-                                                .progress = progress},
-                                               pool);
+    const CalibrationOptions options{.violations_max = scaling.violations_max,
+                                     .episodes = scaling.calibration_episodes,
+                                     .model_share = ModelShareOf(kind),
+                                     .progress = progress};
+    const double peak_per_s = PeakPerS(scenario, {load}, options.episodes, options.seed);
+    Calibration calibration =
+        CalibrateScaling(scenario, {load}, GridOf(kind, peak_per_s), options, pool);
     TRY_ASSIGN(const std::string content, ReadFile(cell.scenario));
     calibration.sha256 = Sha256Hex(content);
     TRY(WriteFileAtomically(file, CalibrationYaml(calibration)));
@@ -77,8 +114,8 @@ Result<Calibration> Calibrate(const ScalingCell& cell, CalibratedKind kind,
   return ReadCalibration(file, cell.scenario);
 }
 
-Result<void> Train(const ScalingCell& cell, const Calibration& calibration, const Session& session,
-                   int threads, const Said& progress) {
+Result<void> Train(const ScalingCell& cell, std::span<const Calibration> calibrations,
+                   const Session& session, int threads, const Said& progress) {
   const ScalingExperiment& scaling = *cell.experiment->scaling;
   TrainJob job{.folder = cell.training()};
   TRY_ASSIGN(TrainScenario scenario, TrainScenario::Open(cell.scenario));
@@ -86,7 +123,8 @@ Result<void> Train(const ScalingCell& cell, const Calibration& calibration, cons
   UseScalingDefaults(&job.options);
   job.options.scaling = ScalingTraining{.violations_max = scaling.violations_max,
                                         .loads = {cell.load()},
-                                        .rival = RivalOf(calibration)};
+                                        .rival = RivalOf(calibrations)};
+  TRY_ASSIGN(job.options.algorithm, AlgorithmNamed(scaling.algorithm));
   job.options.steps = scaling.train_steps;
   job.options.threads = threads;
   job.provenance = {.version = std::string(ProgramVersion()), .command = session.command_line};
@@ -107,8 +145,7 @@ Result<void> CheckScalingCell(const ScalingCell& cell) {
   std::vector<std::string> fixed;
   for (const std::string& policy : cell.experiment->policies) {
     const std::string_view what = std::string_view(policy).substr(policy.find('=') + 1);
-    if (what != ScalingExperiment::kCalibrated && what != ScalingExperiment::kCalibratedMpc &&
-        what != ScalingExperiment::kTrained)
+    if (CalibratedWordOf(what) == nullptr && what != ScalingExperiment::kTrained)
       fixed.push_back(policy);
   }
   TRY(ScalingPoliciesOf(fixed, cell.scenario));
@@ -121,26 +158,29 @@ Result<void> RunScalingCell(const ScalingCell& cell, const std::filesystem::path
   TRY_ASSIGN(const int load, LoadOf(cell, scenario));
   const Experiment& experiment = *cell.experiment;
   const bool trains = experiment.Names(ScalingExperiment::kTrained);
-  if (experiment.Names(ScalingExperiment::kCalibratedMpc)) {
-    TRY(Calibrate(cell, CalibratedKind::kMpc, scenario, load, pool,
-                  [&](double fraction, std::string_view text) {
-                    progress(kMpcShare * fraction, fmt::format("calibrating mpc, {}", text));
-                  }));
-  }
-  if (trains || experiment.Names(ScalingExperiment::kCalibrated)) {
-    TRY_ASSIGN(const Calibration calibration,
-               Calibrate(cell, CalibratedKind::kHpa, scenario, load, pool,
+  PartsClock watch;
+  std::vector<Calibration> calibrations;
+  for (const CalibratedWord& one : kCalibratedWords) {
+    const bool is_rival = trains && one.kind == CalibratedKind::kHpa;
+    if (!is_rival && !experiment.Names(one.word)) continue;
+    const auto index = static_cast<double>(&one - kCalibratedWords);
+    TRY_ASSIGN(Calibration calibration,
+               Calibrate(cell, one.kind, scenario, load, pool,
                          [&](double fraction, std::string_view text) {
-                           progress(kMpcShare + (kCalibratedShare - kMpcShare) * fraction,
-                                    fmt::format("calibrating hpa, {}", text));
+                           progress(kCalibratedShare * (index + fraction) /
+                                        static_cast<double>(std::size(kCalibratedWords)),
+                                    fmt::format("calibrating {}, {}", KindName(one.kind), text));
                          }));
-    if (trains) {
-      TRY(Train(cell, calibration, session, pool->size(),
-                [&](double fraction, std::string_view text) {
-                  progress(kCalibratedShare + (kTrainedShare - kCalibratedShare) * fraction,
-                           fmt::format("training, {}", text));
-                }));
-    }
+    calibrations.push_back(std::move(calibration));
+    watch.Lap(fmt::format("calibrate {}", KindName(one.kind)));
+  }
+  if (trains) {
+    TRY(Train(cell, calibrations, session, pool->size(),
+              [&](double fraction, std::string_view text) {
+                progress(kCalibratedShare + (kTrainedShare - kCalibratedShare) * fraction,
+                         fmt::format("training, {}", text));
+              }));
+    watch.Lap("train");
   }
   TRY_ASSIGN(const ScalingPolicies policies, ScalingPoliciesOf(PoliciesOf(cell), cell.scenario));
   const ScalingEvaluation evaluation =
@@ -148,15 +188,21 @@ Result<void> RunScalingCell(const ScalingCell& cell, const std::filesystem::path
                       [&](double fraction) {
                         progress(kTrainedShare + (1 - kTrainedShare) * fraction, "evaluating");
                       });
+  watch.Lap("evaluate");
   ScalingSummary summary = Summarize(evaluation, scenario);
   RecordTimelines(scenario, {load}, policies.list, pool, &summary);
   OrderedJson pairs = ScalingPairs(evaluation, cell.scenario.stem().string());
-  for (OrderedJson& pair : pairs) pair["seeds_stepped_back"] = policies.stepped_back.back();
+  for (OrderedJson& pair : pairs) {
+    pair["seeds_stepped_back"] = policies.stepped_back.back();
+    pair["stepped_back_to"] = policies.rules.back();
+  }
   TRY(WriteFileAtomically(folder / "episodes.csv", ScalingCsv(evaluation)));
   TRY(WriteFileAtomically(folder / "evaluation.json", ScalingSummaryText(summary)));
   TRY(WriteScalingReport(
       summary, {.command = session.command_line, .version = std::string(ProgramVersion())},
       folder / "report.html"));
+  watch.Lap("report");
+  TRY(WriteFileAtomically(folder / "seconds.csv", watch.text()));
   return WriteFileAtomically(folder / "comparisons.json", pairs.dump(1) + "\n");
 }
 

@@ -9,11 +9,13 @@
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "cli/commands.h"
+#include "evaluation/calibration.h"
 #include "evaluation/experiment.h"
 
 // A cell of an experiment on scaling: one load of one scenario, for which the autoscaler is
 // calibrated and networks are trained, if the experiment asks for that, before all policies meet
 // the same held-out episodes. Each of these steps is kept, and gone on with where it was stopped.
+// A network steps back to the best of what the experiment calibrates.
 
 namespace rudderfish {
 
@@ -24,11 +26,9 @@ struct ScalingCell {
   std::filesystem::path folder;    // Of all results.
 
   const std::string& load() const { return experiment->scaling->loads[cell.load]; }
-  std::filesystem::path calibration() const {
-    return folder / "calibrated" / (cell.name + ".yaml");
-  }
-  std::filesystem::path mpc_calibration() const {
-    return folder / "calibrated" / (cell.name + ".mpc.yaml");
+  std::filesystem::path calibration(CalibratedKind kind) const {
+    constexpr const char* kEndings[] = {".yaml", ".mpc.yaml", ".static.yaml"};  // As in the enum.
+    return folder / "calibrated" / (cell.name + kEndings[static_cast<int>(kind)]);
   }
   std::filesystem::path training() const { return folder / "trained" / cell.name; }
 };
@@ -36,7 +36,8 @@ struct ScalingCell {
 // What can be wrong before anything is computed.
 Result<void> CheckScalingCell(const ScalingCell& cell);
 
-// Writes episodes.csv, evaluation.json and comparisons.json into `folder`, which is there.
+// Writes episodes.csv, evaluation.json, comparisons.json and seconds.csv, what its parts took, into
+// `folder`, which is there.
 Result<void> RunScalingCell(const ScalingCell& cell, const std::filesystem::path& folder,
                             const Session& session, ThreadPool* pool,
                             const std::function<void(double, std::string_view)>& progress);

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/check.h"
 #include "base/files.h"
 #include "base/sha256.h"
 #include "base/yaml.h"
@@ -21,7 +22,7 @@
 namespace rudderfish {
 namespace {
 
-// hpa:FILE.yaml or mpc:FILE.yaml: of which kind; kNone for all else.
+// hpa:FILE.yaml, mpc:FILE.yaml or static:FILE.yaml: of which kind; kNone for all else.
 int CalibratedFileOf(std::string_view spec) {
   for (int kind = 0; kind < static_cast<int>(std::size(kCalibratedKinds)); ++kind) {
     const std::string_view name = kCalibratedKinds[kind];
@@ -121,12 +122,23 @@ Result<std::vector<int>> LoadsOf(const Arguments& arguments, const Load& load) {
   return positions;
 }
 
-ScalingRival RivalOf(const Calibration& calibration) {
-  const CalibratedSetting& best = calibration.finalists[0];
-  return {.policy = best.policy,
-          .record = {best.core_hours, best.violation_share},
-          .episodes = calibration.episodes,
-          .seed = calibration.seed};
+ScalingRival RivalOf(std::span<const Calibration> calibrations) {
+  const Calibration& first = calibrations[0];
+  const double allowed = AllowedAgainst(first.finalists[0].violation_share, first.violations_max);
+  ScalingRival rival;
+  for (const Calibration& calibration : calibrations) {
+    CHECK(calibration.episodes == first.episodes && calibration.seed == first.seed);
+    for (const CalibratedSetting& one : calibration.finalists) {
+      const ScalingRecord record{one.core_hours, one.violation_share};
+      if (!rival.policy.empty() && !record.IsBetterThan(rival.record, allowed)) continue;
+      rival.policy = one.policy;
+      rival.record = record;
+    }
+  }
+  rival.episodes = first.episodes;
+  rival.seed = first.seed;
+  rival.allowed = allowed;
+  return rival;
 }
 
 std::vector<std::filesystem::path> ScalingFilesOf(const std::vector<std::string>& items) {
@@ -159,6 +171,7 @@ Result<ScalingPolicies> ScalingPoliciesOf(const std::vector<std::string>& items,
     TRY_ASSIGN(const std::string setting,
                SettingOf(named ? item.substr(sign + 1) : item, scenario));
     int back = 0;
+    std::set<std::string> rules;
     for (const std::string& member : MembersOf(setting)) {
       TRY_ASSIGN(const std::string decides,
                  IsScalingRun(member) ? DecidingSetting(member) : Result<std::string>(member));
@@ -167,7 +180,10 @@ Result<ScalingPolicies> ScalingPoliciesOf(const std::vector<std::string>& items,
         TRY_ASSIGN(made, MakeScalingPolicy(decides));
       }
       policy.members.push_back(made);
-      back += decides == member ? 0 : 1;
+      if (decides != member) {
+        ++back;
+        rules.insert(decides);
+      }
       if (!IsScalingRun(member)) continue;
       TRY_ASSIGN(const std::string verdict, VerdictOfRun(member));
       policies.notes.push_back(
@@ -175,6 +191,7 @@ Result<ScalingPolicies> ScalingPoliciesOf(const std::vector<std::string>& items,
                       verdict.empty() ? "has not been compared with autoscalers yet" : verdict));
     }
     policies.stepped_back.push_back(back);
+    policies.rules.emplace_back(rules.begin(), rules.end());
     policies.list.push_back(std::move(policy));
   }
   return policies;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,10 @@ Result<double> ViolationsOf(const Arguments& arguments, double fallback);
 Result<Calibration> ReadCalibration(const std::filesystem::path& path,
                                     const std::filesystem::path& scenario);
 
-// The best of them, as training takes it.
-ScalingRival RivalOf(const Calibration& calibration);
+// The best of them all, as training takes it: the first are autoscalers, whose late requests a
+// network may hardly exceed, nor may others that it would step back to. REQUIRES: they are of the
+// same episodes and limit.
+ScalingRival RivalOf(std::span<const Calibration> calibrations);
 
 // The files that these policies are read from.
 std::vector<std::filesystem::path> ScalingFilesOf(const std::vector<std::string>& items);
@@ -40,8 +43,9 @@ std::vector<std::filesystem::path> ScalingFilesOf(const std::vector<std::string>
 // seeds, are one recipe trained from several seeds.
 struct ScalingPolicies {
   std::vector<NamedScalingPolicy> list;
-  std::vector<int> stepped_back;   // [policy] How many of its members are an autoscaler.
-  std::vector<std::string> notes;  // Of learned ones: whether the network decides.
+  std::vector<int> stepped_back;  // [policy] How many of its members are a calibrated rule,
+  std::vector<std::vector<std::string>> rules;  // and which, each once.
+  std::vector<std::string> notes;               // Of learned ones: whether the network decides.
 };
 Result<ScalingPolicies> ScalingPoliciesOf(const std::vector<std::string>& items,
                                           const std::filesystem::path& scenario);

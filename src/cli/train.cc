@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "base/units.h"
 #include "base/version.h"
@@ -108,7 +109,7 @@ Result<void> SetRival(const Arguments& arguments, TrainOptions* options) {
     return Invalid("--hpa: {} was calibrated for the loads {}, not {}", path,
                    fmt::join(calibration.loads, ","), fmt::join(scaling.loads, ","));
   }
-  scaling.rival = RivalOf(calibration);
+  scaling.rival = RivalOf(std::span(&calibration, 1));
   return {};
 }
 

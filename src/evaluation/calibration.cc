@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -21,8 +23,18 @@ constexpr std::string_view kCalibrationFormat = "scaling-calibration/v1";
 // bits. The letters "calibrat".
 constexpr uint64_t kCalibrationKey = 0x63616C6962726174;
 
-// What the Model believes is near enough to the limit to be tried on requests.
-constexpr double kModelLenience = 1.25;
+// The Model may be off, and few episodes say little: those go on that are best for the limit, and
+// as many of those that are for more and for less.
+constexpr double kLeniences[] = {1.25, 0.8, 0.5, 0.3};
+
+constexpr double kPeakShare = 0.99;  // Of intervals that have no more.
+// Of the peak, that there are always to be pods for.
+constexpr double kMinimumShares[] = {0.4, 0.55, 0.7, 0.78, 0.86, 0.94, 1.02};
+constexpr std::string_view kReplicaPolicies[] = {"default", "fast", "gentle"};
+
+// Of a race.
+constexpr size_t kLargeGrid = 256, kModelFinalists = 24;
+constexpr int kFirstShare = 8;  // Of the episodes, where the grid is large.
 
 bool IsBetter(const CalibratedSetting& a, const CalibratedSetting& b, double violations_max) {
   const bool fits = a.violation_share <= violations_max;
@@ -30,37 +42,122 @@ bool IsBetter(const CalibratedSetting& a, const CalibratedSetting& b, double vio
   return fits ? a.core_hours < b.core_hours : a.violation_share < b.violation_share;
 }
 
-std::vector<CalibratedSetting> RaceRound(const Scenario& scenario, const std::vector<int>& loads,
-                                         const std::vector<std::string>& settings, int episodes,
-                                         const CalibrationOptions& options, ScalingGround ground,
-                                         const std::function<void(double)>& progress,
-                                         ThreadPool* pool) {
-  std::vector<NamedScalingPolicy> policies;
-  for (const std::string& setting : settings) {
-    Result<std::unique_ptr<ScalingPolicy>> policy = MakeScalingPolicy(setting);
-    CHECK(policy.has_value());  // A grid is ours.
-    policies.push_back({setting, {std::move(*policy)}});
-  }
-  const ScalingEvaluation evaluation = EvaluateScaling(
-      scenario, loads, policies, episodes, CalibrationSeed(options.seed), pool, progress, ground);
-  std::vector<CalibratedSetting> judged;
-  for (size_t p = 0; p < settings.size(); ++p) {
-    const ScalingSums sums = SumsOf(evaluation, static_cast<int>(p));
-    judged.push_back({settings[p], sums.core_hours, sums.violation_share});
-  }
-  const double most =
-      options.violations_max * (ground == ScalingGround::kModel ? kModelLenience : 1);
-  std::stable_sort(
-      judged.begin(), judged.end(),
-      [&](const CalibratedSetting& a, const CalibratedSetting& b) { return IsBetter(a, b, most); });
-  return judged;
+void SortByLimit(double violations_max, std::vector<CalibratedSetting>* settings) {
+  std::stable_sort(settings->begin(), settings->end(),
+                   [&](const CalibratedSetting& a, const CalibratedSetting& b) {
+                     return IsBetter(a, b, violations_max);
+                   });
 }
+
+// In turn the best by each of kLeniences.
+std::vector<std::string> WhoGoOn(std::vector<CalibratedSetting> judged, double violations_max,
+                                 size_t count) {
+  std::vector<std::vector<CalibratedSetting>> ranks;
+  for (const double lenience : kLeniences) {
+    SortByLimit(lenience * violations_max, &judged);
+    ranks.push_back(judged);
+  }
+  std::vector<std::string> chosen;
+  std::set<std::string> known;
+  for (size_t place = 0; place < judged.size(); ++place) {
+    for (const auto& rank : ranks) {
+      if (chosen.size() < count && known.insert(rank[place].policy).second)
+        chosen.push_back(rank[place].policy);
+    }
+  }
+  return chosen;
+}
+
+// What a setting came to on one ground, so far.
+struct RaceTally {
+  int episodes = 0;  // The first so many.
+  double core_hours = 0;
+  int64_t requests = 0, violations = 0;
+};
+
+// Settings on the first episodes of each load; what they have run already is not run again.
+class Race {
+ public:
+  Race(const Scenario& scenario, const std::vector<int>& loads, const CalibrationOptions& options,
+       ThreadPool* pool)
+      : scenario_(scenario), loads_(loads), options_(options), pool_(pool) {}
+
+  // In the order of `settings`. REQUIRES: all of them have run as much before.
+  std::vector<CalibratedSetting> Run(const std::vector<std::string>& settings, int episodes,
+                                     ScalingGround ground,
+                                     const std::function<void(double)>& progress) {
+    auto& tallies = tallies_[ground == ScalingGround::kModel ? 0 : 1];
+    const int first = tallies[settings[0]].episodes;
+    if (first < episodes) {
+      std::vector<NamedScalingPolicy> policies;
+      for (const std::string& setting : settings) {
+        CHECK_EQ(tallies[setting].episodes, first);
+        Result<std::unique_ptr<ScalingPolicy>> policy = MakeScalingPolicy(setting);
+        CHECK(policy.has_value());  // A grid is ours.
+        policies.push_back({setting, {std::move(*policy)}});
+      }
+      const ScalingEvaluation evaluation =
+          EvaluateScaling(scenario_, loads_, policies, episodes - first,
+                          CalibrationSeed(options_.seed), pool_, progress, ground, first);
+      for (size_t p = 0; p < settings.size(); ++p)
+        Add(evaluation, static_cast<int>(p), &tallies[settings[p]]);
+    }
+    std::vector<CalibratedSetting> judged;
+    for (const std::string& setting : settings) {
+      const RaceTally& tally = tallies[setting];
+      judged.push_back({setting, tally.core_hours / tally.episodes,
+                        tally.requests > 0 ? static_cast<double>(tally.violations) /
+                                                 static_cast<double>(tally.requests)
+                                           : 0});
+    }
+    return judged;
+  }
+
+ private:
+  static void Add(const ScalingEvaluation& evaluation, int policy, RaceTally* tally) {
+    for (int load = 0; load < static_cast<int>(evaluation.loads.size()); ++load) {
+      for (int i = 0; i < evaluation.episodes; ++i) {
+        const ScalingFigures& one = evaluation.at(load, policy, i);
+        tally->core_hours += one.core_hours;
+        tally->requests += one.requests;
+        tally->violations += one.violations;
+      }
+    }
+    tally->episodes += evaluation.episodes;
+  }
+
+  const Scenario& scenario_;
+  const std::vector<int>& loads_;
+  const CalibrationOptions& options_;
+  ThreadPool* pool_;
+  std::map<std::string, RaceTally> tallies_[2];  // By ground, and setting.
+};
 
 }  // namespace
 
 uint64_t CalibrationSeed(uint64_t seed) { return seed ^ kCalibrationKey; }
 
-std::vector<std::string> HpaGrid() {
+double PeakPerS(const Scenario& scenario, const std::vector<int>& loads, int episodes,
+                uint64_t seed) {
+  CHECK(scenario.load != nullptr && episodes > 0 && !loads.empty());
+  const Load& load = *scenario.load;
+  const double interval_s = static_cast<double>(load.interval.count()) / 1e9;
+  std::vector<double> rates;
+  for (const int position : loads) {
+    for (int episode = 0; episode < episodes; ++episode) {
+      const ScalingEpisodeDraw draw =
+          DrawScalingEpisode(load, position, CalibrationSeed(seed), episode);
+      for (int i = 0; int64_t{i + 1} * load.interval.count() <= load.duration.count(); ++i)
+        rates.push_back(draw.curve->MeanOf(i * interval_s, (i + 1) * interval_s));
+    }
+  }
+  if (rates.empty()) return 0;
+  const auto at = static_cast<size_t>(kPeakShare * static_cast<double>(rates.size() - 1));
+  std::nth_element(rates.begin(), rates.begin() + static_cast<ptrdiff_t>(at), rates.end());
+  return rates[at];
+}
+
+std::vector<std::string> HpaGrid(double peak_per_s) {
   std::vector<std::string> grid;
   for (const char* up : {"0s", "60s"}) {
     for (const char* down : {"0s", "60s", "120s", "300s"}) {
@@ -75,7 +172,48 @@ std::vector<std::string> HpaGrid() {
       }
     }
   }
+  // Those of the first minimum and policies, none and the default ones, are above.
+  std::vector<std::string> minima = {""};
+  for (const double share : kMinimumShares)
+    minima.push_back(fmt::format(":min-rate={:.4g}", share * peak_per_s));
+  for (const std::string& least : minima) {
+    for (const std::string_view policies : kReplicaPolicies) {
+      if (least.empty() && policies == kReplicaPolicies[0]) continue;
+      for (const char* down : {"0s", "300s"}) {
+        const std::string rest = fmt::format(":up=0s:down={}:policies={}{}", down, policies, least);
+        for (const int cpu : {40, 50, 60, 70, 80})
+          grid.push_back(fmt::format("hpa:cpu={}:tolerance=0.1{}", cpu, rest));
+        for (const char* share : {"0.3", "0.45", "0.6", "0.75", "0.9"})
+          grid.push_back(fmt::format("keda:share={}{}", share, rest));
+      }
+    }
+  }
   return grid;
+}
+
+std::vector<std::string> StaticGrid(double peak_per_s) {
+  std::vector<std::string> grid;
+  for (int percent = 40; percent <= 138; percent += 2)
+    grid.push_back(fmt::format("static:rate={:.4g}", std::max(1e-3, percent * peak_per_s / 100)));
+  return grid;
+}
+
+std::vector<std::string> GridOf(CalibratedKind kind, double peak_per_s) {
+  switch (kind) {
+    case CalibratedKind::kHpa:
+      return HpaGrid(peak_per_s);
+    case CalibratedKind::kMpc:
+      return MpcGrid();
+    case CalibratedKind::kStatic:
+      return StaticGrid(peak_per_s);
+  }
+  return {};
+}
+
+CalibratedKind Calibration::kind() const {
+  const std::string_view best = finalists[0].policy;
+  if (best.starts_with("mpc")) return CalibratedKind::kMpc;
+  return best.starts_with("static") ? CalibratedKind::kStatic : CalibratedKind::kHpa;
 }
 
 std::vector<std::string> MpcGrid() {
@@ -97,27 +235,38 @@ Calibration CalibrateScaling(const Scenario& scenario, const std::vector<int>& l
                           .episodes = options.episodes,
                           .seed = options.seed};
   for (const int load : loads) calibration.loads.push_back(scenario.load->loads[load].name);
+  // The first round is of large grids alone; the last three are on requests.
+  struct Round {
+    int share;                                  // Of the episodes,
+    size_t left_share, fewest_left, most_left;  // and of the settings that go on.
+    ScalingGround ground;
+  };
+  const Round rounds[] = {{kFirstShare, 4, 8, grid.size(), ScalingGround::kModel},
+                          {options.model_share, 8, 8, kModelFinalists, ScalingGround::kModel},
+                          {16, 4, 6, grid.size(), ScalingGround::kRequests},
+                          {4, 4, 4, grid.size(), ScalingGround::kRequests},
+                          {1, 1, 1, grid.size(), ScalingGround::kRequests}};
+  constexpr int kRounds = std::size(rounds);
+  const int first = grid.size() > kLargeGrid ? 0 : 1;
+  Race race(scenario, loads, options, pool);
   std::vector<std::string> settings = grid;
-  constexpr int kShares[] = {1, 16, 4, 1};  // Of the episodes, a round; the first on the Model.
-  constexpr int kRounds = std::size(kShares);
-  constexpr size_t kFewestLeft[] = {6, 3, 2};
-  for (int round = 0; round < kRounds; ++round) {
+  for (int i = first; i < kRounds; ++i) {
+    const Round& round = rounds[i];
     const auto progress = [&](double fraction) {
       if (options.progress) {
-        options.progress((round + fraction) / kRounds, fmt::format("{} settings", settings.size()));
+        options.progress((i - first + fraction) / (kRounds - first),
+                         fmt::format("{} settings", settings.size()));
       }
     };
     calibration.finalists =
-        RaceRound(scenario, loads, settings,
-                  options.episodes / (round == 0 ? options.model_share : kShares[round]), options,
-                  round == 0 ? ScalingGround::kModel : ScalingGround::kRequests, progress, pool);
-    if (round + 1 == kRounds) break;
-    const size_t share = round == 0 ? 8 : 4;
+        race.Run(settings, std::max(1, options.episodes / round.share), round.ground, progress);
+    if (i + 1 == kRounds) break;
     const size_t left = std::min(
-        settings.size(), std::max((settings.size() + share - 1) / share, kFewestLeft[round]));
-    settings.clear();
-    for (size_t i = 0; i < left; ++i) settings.push_back(calibration.finalists[i].policy);
+        {settings.size(), round.most_left,
+         std::max((settings.size() + round.left_share - 1) / round.left_share, round.fewest_left)});
+    settings = WhoGoOn(calibration.finalists, options.violations_max, left);
   }
+  SortByLimit(options.violations_max, &calibration.finalists);
   return calibration;
 }
 

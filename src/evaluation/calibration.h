@@ -12,29 +12,39 @@
 #include "base/yaml.h"
 #include "scenario/scenario.h"
 
-// The HorizontalPodAutoscaler, or the look-ahead, that is worth comparing with: of a fixed grid of
-// settings, the cheapest that keeps violations below a limit, found on training episodes.
+// The HorizontalPodAutoscaler, the look-ahead or the constant replicas that are worth comparing
+// with: of a fixed grid of settings, the cheapest that keeps violations below a limit, found on
+// training episodes.
 //
-// The settings race: all of them run the episodes on the Model of load; of these the best eighth,
-// of few settings the best six, a sixteenth of the episodes on the event simulator, the best
-// quarter of those, or three, a fourth, the best of these, two at least, all. One setting is
-// "better" if its share of violations is within the limit and the other's is not; of two within,
-// the cheaper; of two beyond, that with fewer.
+// The settings race: of a large grid all run an eighth of the episodes on the Model of load, and
+// the best quarter, of a small one all, run the episodes there; of these the best eighth, two dozen
+// at most, of few settings the best eight, run a sixteenth of the episodes on the event simulator,
+// the best quarter of those, or six, a fourth, the best of these, four at least, all. Those that go
+// on are the best for the limit and as many that are best for more and for less, since the Model
+// and few episodes may be off. One setting is "better" if its share of violations is within the
+// limit and the other's is not; of two within, the cheaper; of two beyond, that with fewer.
 
 namespace rudderfish {
 
+// What minimum and constant replicas are for: 99 of 100 intervals of a calibration's episodes bring
+// no more requests per second.
+double PeakPerS(const Scenario& scenario, const std::vector<int>& loads, int episodes,
+                uint64_t seed);
+
 // By CPU: 6 targets x 3 tolerances x 2 up x 4 down windows; by calls a second, as KEDA scales: 7
-// shares of what a pod serves x 2 x 4. As MakeScalingPolicy reads them.
-std::vector<std::string> HpaGrid();
+// shares of what a pod serves x 2 x 4; and 10 of these settings x 2 down windows x 8 minima of
+// replicas, none and enough for a share of the peak, x 3 policies of how fast replicas change. 660
+// in all, as MakeScalingPolicy reads them.
+std::vector<std::string> HpaGrid(double peak_per_s);
 // 8 prices x 3 horizons of mpc.
 std::vector<std::string> MpcGrid();
+// Replicas that never change, enough for 0.4 to 1.38 times the peak, in steps of 0.02.
+std::vector<std::string> StaticGrid(double peak_per_s);
 
 // What can be calibrated.
-enum class CalibratedKind { kHpa, kMpc };
-inline constexpr std::string_view kCalibratedKinds[] = {"hpa", "mpc"};
-inline std::vector<std::string> GridOf(CalibratedKind kind) {
-  return kind == CalibratedKind::kMpc ? MpcGrid() : HpaGrid();
-}
+enum class CalibratedKind { kHpa, kMpc, kStatic };
+inline constexpr std::string_view kCalibratedKinds[] = {"hpa", "mpc", "static"};
+std::vector<std::string> GridOf(CalibratedKind kind, double peak_per_s);
 
 struct CalibrationOptions {
   double violations_max = 0.01;  // Of all requests of all loads.
@@ -66,9 +76,7 @@ struct Calibration {
   uint64_t seed = 0;
   std::vector<CalibratedSetting> finalists;  // The best first; at least one.
 
-  CalibratedKind kind() const {
-    return finalists[0].policy.starts_with("mpc") ? CalibratedKind::kMpc : CalibratedKind::kHpa;
-  }
+  CalibratedKind kind() const;
   bool keeps_limit() const { return finalists[0].violation_share <= violations_max; }
   bool operator==(const Calibration&) const = default;
 };

@@ -28,13 +28,42 @@ Calibration Calibrated(const std::vector<std::string>& grid, double violations_m
                           {.violations_max = violations_max, .episodes = 16, .seed = seed}, &pool);
 }
 
-TEST(Calibration, GridHasTwoHundredSettingsThatAllCanBeMade) {
-  const std::vector<std::string> grid = HpaGrid();
-  EXPECT_EQ(std::set<std::string>(grid.begin(), grid.end()).size(), 200u);
-  EXPECT_EQ(grid.size(), 200u);
-  for (const std::string& setting : grid) {
-    EXPECT_TRUE(MakeScalingPolicy(setting).has_value()) << setting;
+TEST(Calibration, GridsHaveSoManyDifferentSettingsThatAllCanBeMade) {
+  for (const auto& [grid, count] :
+       {std::pair{HpaGrid(100), size_t{660}}, std::pair{MpcGrid(), size_t{24}},
+        std::pair{StaticGrid(100), size_t{50}}}) {
+    EXPECT_EQ(std::set<std::string>(grid.begin(), grid.end()).size(), count);
+    EXPECT_EQ(grid.size(), count);
+    for (const std::string& setting : grid) {
+      EXPECT_TRUE(MakeScalingPolicy(setting).has_value()) << setting;
+    }
   }
+}
+
+TEST(Calibration, ThePeakIsWhatHardlyAnyIntervalExceeds) {
+  const Result<Scenario> scenario = ParseScenario(kOneService, "one.yaml");
+  EXPECT_NEAR(PeakPerS(*scenario, {0}, 2, 1), 40, 1e-9);
+  const double ramp = PeakPerS(*scenario, {1}, 2, 1), both = PeakPerS(*scenario, {0, 1}, 2, 1);
+  EXPECT_GT(ramp, 80);
+  EXPECT_LE(ramp, 90);
+  EXPECT_GT(both, 80);
+  EXPECT_LE(both, ramp);
+}
+
+// A large grid is thinned out first; what is best is found nevertheless.
+TEST(Calibration, ConstantReplicasAreFoundAsAutoscalersAre) {
+  const Result<Scenario> scenario = ParseScenario(kOneService, "one.yaml");
+  ThreadPool pool(2);
+  const Calibration found =
+      CalibrateScaling(*scenario, {0}, StaticGrid(PeakPerS(*scenario, {0}, 16, 1)),
+                       {.violations_max = 0.05, .episodes = 16}, &pool);
+  EXPECT_EQ(found.kind(), CalibratedKind::kStatic);
+  EXPECT_TRUE(found.keeps_limit());
+  // The fewest pods there can be would be late too often.
+  const Calibration scarce = CalibrateScaling(*scenario, {0}, {"static:rate=1"},
+                                              {.violations_max = 0.05, .episodes = 16}, &pool);
+  EXPECT_FALSE(scarce.keeps_limit());
+  EXPECT_GT(found.finalists[0].core_hours, scarce.finalists[0].core_hours);
 }
 
 TEST(Calibration, TakesTheCheapestThatKeepsTheLimit) {

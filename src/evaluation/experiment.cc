@@ -56,11 +56,17 @@ Result<void> ParseScenarios(const std::vector<YamlNode>& nodes, Experiment* expe
   return {};
 }
 
-Result<void> ParseTraining(YamlMap* fields, int64_t* steps, int* seeds) {
+Result<void> ParseTraining(YamlMap* fields, int64_t* steps, int* seeds, std::string* algorithm) {
   TRY_ASSIGN(*steps, fields->OptionalInt("steps", 1, std::numeric_limits<int64_t>::max(), *steps));
   TRY_ASSIGN(const int64_t count, fields->OptionalInt("seeds", 1, 1000, *seeds));
   *seeds = static_cast<int>(count);
-  return {};
+  TRY_ASSIGN(*algorithm, fields->OptionalString("algorithm", *algorithm));
+  constexpr auto& known = PlacementExperiment::kAlgorithms;
+  if (std::find(known.begin(), known.end(), *algorithm) == known.end()) {
+    return fields->Optional("algorithm")
+        ->Expected(fmt::format("{}{}", fmt::join(known, " or "), DidYouMean(*algorithm, known)));
+  }
+  return fields->Finish();
 }
 
 Result<ScalingExperiment> ParseScaling(YamlMap* map) {
@@ -87,8 +93,7 @@ Result<ScalingExperiment> ParseScaling(YamlMap* map) {
   }
   if (const std::optional<YamlNode> train = map->Optional("train")) {
     TRY_ASSIGN(YamlMap fields, train->AsMap());
-    TRY(ParseTraining(&fields, &scaling.train_steps, &scaling.train_seeds));
-    TRY(fields.Finish());
+    TRY(ParseTraining(&fields, &scaling.train_steps, &scaling.train_seeds, &scaling.algorithm));
   }
   return scaling;
 }
@@ -109,15 +114,8 @@ Result<PlacementExperiment> ParsePlacement(YamlMap* map) {
   }
   if (const std::optional<YamlNode> train = map->Optional("train")) {
     TRY_ASSIGN(YamlMap fields, train->AsMap());
-    TRY(ParseTraining(&fields, &placement.train_steps, &placement.train_seeds));
-    TRY_ASSIGN(placement.algorithm, fields.OptionalString("algorithm", placement.algorithm));
-    constexpr auto& known = PlacementExperiment::kAlgorithms;
-    if (std::find(known.begin(), known.end(), placement.algorithm) == known.end()) {
-      return fields.Optional("algorithm")
-          ->Expected(fmt::format("{}{}", fmt::join(known, " or "),
-                                 DidYouMean(placement.algorithm, known)));
-    }
-    TRY(fields.Finish());
+    TRY(ParseTraining(&fields, &placement.train_steps, &placement.train_seeds,
+                      &placement.algorithm));
   }
   return placement;
 }

@@ -38,8 +38,8 @@
 //   loads: [steady, diurnal]
 //   violations: 0.01
 //   calibrate: {episodes: 64}
-//   train: {steps: 1000000, seeds: 5}
-//   policies: [hold, mpc=calibrated-mpc, hpa=calibrated, learned=trained]
+//   train: {steps: 1000000, seeds: 5, algorithm: ppo}
+//   policies: [static=calibrated-static, mpc=calibrated-mpc, hpa=calibrated, learned=trained]
 //
 // Of placement, the cells are every scenario with arrivals for every objective in every variant;
 // for each, networks may be trained within the experiment.
@@ -65,11 +65,12 @@ struct ScalingExperiment {
   int calibration_episodes = 64;  // Also of validation.
   int64_t train_steps = 1'000'000;
   int train_seeds = 5;
+  std::string algorithm = "ppo";  // One of PlacementExperiment::kAlgorithms.
 
-  // What stands for the autoscaler and the look-ahead that are calibrated, and for the networks
-  // that are trained.
+  // What stands for the autoscaler, the look-ahead and the constant replicas that are calibrated,
+  // and for the networks that are trained.
   static constexpr std::string_view kCalibrated = "calibrated", kCalibratedMpc = "calibrated-mpc",
-                                    kTrained = "trained";
+                                    kCalibratedStatic = "calibrated-static", kTrained = "trained";
 };
 
 struct NamedObjective {

@@ -29,6 +29,23 @@ std::string Aligned(const std::vector<std::vector<std::string>>& rows) {
   return text;
 }
 
+// A line for each load on which networks stepped back, as an experiment counts them.
+std::string StepsBack(const OrderedJson& pairs) {
+  std::string text;
+  std::string last;  // Pairs of a load follow each other.
+  for (const OrderedJson& pair : pairs) {
+    if (!pair.contains("seeds_stepped_back") || pair["seeds_stepped_back"] == 0) continue;
+    const auto where = fmt::format("{} {}", pair.value("scenario", ""), pair.value("load", ""));
+    if (where == last) continue;
+    last = where;
+    text += fmt::format("{}{}: {} of {} seeds of {} step back to {}\n", text.empty() ? "\n" : "",
+                        where, pair["seeds_stepped_back"].get<int>(), pair["seeds"].get<int>(),
+                        pair["candidate"].get<std::string>(),
+                        fmt::join(pair["stepped_back_to"].get<std::vector<std::string>>(), ", "));
+  }
+  return text;
+}
+
 struct PairMetric {
   const char* name;
   const char* unit;
@@ -123,7 +140,7 @@ std::string ScalingPairsTable(const OrderedJson& pairs) {
                     : better.get<bool>() ? "yes"
                                          : "no"});
   }
-  return Aligned(rows);
+  return Aligned(rows) + StepsBack(pairs);
 }
 
 }  // namespace rudderfish

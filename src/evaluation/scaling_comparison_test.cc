@@ -85,6 +85,25 @@ TEST(ScalingComparison, SaysBetterWorseOrNothing) {
   EXPECT_TRUE(SummaryOf(MadeOf({{"hpa", 2, 90}, {"learned", 1.9, 90}})).better_everywhere());
 }
 
+TEST(ScalingComparison, TheTableSaysWhereNetworksStepBackAndToWhat) {
+  OrderedJson pairs =
+      ScalingPairs(MadeOf({{"hpa", 2, 90}, {"learned", 1.9, 90, false, 3}}), "shop");
+  for (OrderedJson& pair : pairs) {
+    pair["seeds_stepped_back"] = 0;
+    pair["stepped_back_to"] = std::vector<std::string>();
+  }
+  EXPECT_EQ(ScalingPairsTable(pairs).find("step back"), std::string::npos);
+  for (OrderedJson& pair : pairs) {
+    pair["seeds_stepped_back"] = 2;
+    pair["stepped_back_to"] = {"hpa:cpu=50", "static:rate=9"};
+  }
+  const std::string table = ScalingPairsTable(pairs);
+  const std::string line =
+      "shop ramp: 2 of 3 seeds of learned step back to hpa:cpu=50, static:rate=9\n";
+  ASSERT_NE(table.find(line), std::string::npos) << table;
+  EXPECT_EQ(table.find("step back"), table.rfind("step back"));  // Once, not once a pair.
+}
+
 TEST(ScalingComparison, HasARowForEveryEpisodeOfEveryMember) {
   const std::string csv = ScalingCsv(MadeOf({{"hpa", 2, 90}, {"learned", 1.9, 90, false, 3}}));
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 10 + 30);

@@ -192,8 +192,8 @@ ScalingEpisodeDraw DrawScalingEpisode(const Load& load, int position, uint64_t s
 ScalingEvaluation EvaluateScaling(const Scenario& scenario, const std::vector<int>& loads,
                                   const std::vector<NamedScalingPolicy>& policies, int episodes,
                                   uint64_t seed, ThreadPool* pool,
-                                  const std::function<void(double)>& progress,
-                                  ScalingGround ground) {
+                                  const std::function<void(double)>& progress, ScalingGround ground,
+                                  int first_episode) {
   CHECK(scenario.load != nullptr && episodes > 0);
   const Load& load = *scenario.load;
   ScalingEvaluation evaluation{.scenario = scenario.name, .seed = seed, .episodes = episodes};
@@ -230,7 +230,8 @@ ScalingEvaluation EvaluateScaling(const Scenario& scenario, const std::vector<in
   pool->ParallelFor(static_cast<int>(figures.size()), [&](int index, int worker) {
     const int position = loads[index / per_load], run = index % per_load / episodes;
     const int episode = index % episodes;
-    const ScalingEpisodeDraw draw = DrawScalingEpisode(load, position, seed, episode);
+    const ScalingEpisodeDraw draw =
+        DrawScalingEpisode(load, position, seed, first_episode + episode);
     if (ground == ScalingGround::kModel) {
       figures[index] =
           RunScalingOnModel(*runs[run], load, *draw.curve, draw.seed, start, models[worker].get());

@@ -120,12 +120,14 @@ struct ScalingEvaluation {
 
 // Every policy on `episodes` episodes of each of the loads, which are positions in Load::loads.
 // Episode i of a load has the seed (seed, i): results depend neither on the number of threads nor
-// on the other policies. `progress` may be empty; it hears of the fraction done.
+// on the other policies. `progress` may be empty; it hears of the fraction done. They begin with
+// episode `first_episode`.
 ScalingEvaluation EvaluateScaling(const Scenario& scenario, const std::vector<int>& loads,
                                   const std::vector<NamedScalingPolicy>& policies, int episodes,
                                   uint64_t seed, ThreadPool* pool,
                                   const std::function<void(double)>& progress,
-                                  ScalingGround ground = ScalingGround::kRequests);
+                                  ScalingGround ground = ScalingGround::kRequests,
+                                  int first_episode = 0);
 
 // Of one policy, over the episodes of all loads and its members.
 struct ScalingSums {

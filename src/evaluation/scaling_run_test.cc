@@ -68,6 +68,25 @@ TEST(ScalingRun, EpisodesBeginWithPodsThatFit) {
   EXPECT_LE(sums.core_hours, 1);          // Two of each, or fewer.
 }
 
+TEST(ScalingRun, LaterEpisodesAreThoseOfALongerEvaluation) {
+  const Result<Scenario> scenario = ParseScenario(kScalingScenario, "shop.yaml");
+  ASSERT_TRUE(scenario.has_value());
+  ThreadPool pool(2);
+  const auto policies = ScalingPoliciesNamed({"hpa:cpu=50", "hold"});
+  for (const ScalingGround ground : {ScalingGround::kRequests, ScalingGround::kModel}) {
+    const ScalingEvaluation whole =
+        EvaluateScaling(*scenario, {1}, policies, 3, 1, &pool, {}, ground);
+    const ScalingEvaluation rest =
+        EvaluateScaling(*scenario, {1}, policies, 2, 1, &pool, {}, ground, 1);
+    for (int policy = 0; policy < 2; ++policy) {
+      for (int i = 0; i < 2; ++i) {
+        EXPECT_EQ(rest.at(0, policy, i).core_hours, whole.at(0, policy, i + 1).core_hours);
+        EXPECT_EQ(rest.at(0, policy, i).requests, whole.at(0, policy, i + 1).requests);
+      }
+    }
+  }
+}
+
 TEST(ScalingRun, QuotaAndCoolDownHoldWhoeverScales) {
   std::string text = kScalingScenario;
   text.replace(text.find("  pods:\n"), 8, "  quota: {cpu: 4, pods: 5}\n  cool_down: 2m\n  pods:\n");

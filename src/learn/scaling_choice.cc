@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,12 +19,17 @@ namespace {
 
 constexpr uint64_t kValidationKey = 0x76616C6964617465;  // The letters "validate".
 constexpr int kPrices = 13;                              // On the Model,
-constexpr int kFewTries = 2, kTries = 5;             // and on requests, at most; on few, in all.
-constexpr int kFewShare = 4, kFewest = 4;            // Of the episodes; of these at least.
+constexpr int kFewTries = 5, kTries = 8;             // and on requests, at most; on few, in all.
+constexpr int kFewShare = 4, kFewest = 16;           // Of the episodes; of these at least.
 constexpr double kAimed = 0.96, kNearEnough = 0.92;  // Of what is allowed.
 constexpr int kFinalists = 3;                        // Of autoscalers.
-constexpr double kAboveRival = 0.0005;
-constexpr double kBeyondRange = 1.5;  // Prices, beyond those of training.
+// Of the peak, that there may always be to be pods for; the first is none. One that is hardly
+// cheaper than none is not worth being bound to this load's rates.
+constexpr double kMinimumShares[] = {0, 0.6, 0.75, 0.85, 0.92, 0.98, 1.05};
+constexpr double kWorthMinimum = 0.997;
+// Prices, beyond those of training. At very low ones a network asks for hardly more than there are
+// to be pods for anyway: nearly constant replicas.
+constexpr double kBelowRange = 1.5, kBelowRangeWithMinimum = 12, kBeyondRange = 1.5;
 constexpr double kSameFactor = 0.01, kNearFactor = 0.1;
 constexpr double kLeastShare = 1e-5;  // Of violations: fewer are none.
 
@@ -93,22 +99,25 @@ NamedRecord BestAutoscaler(const ScalingTrials& trials, double violations_max) {
   return rules[0];
 }
 
-// How the violations of a network fall with the price, as the Model has it.
+// How the violations of a network fall with the price, and what that costs, as the Model has it.
 class PriceCurve {
  public:
   PriceCurve(const ScalingWorld& world, const std::shared_ptr<const nn::CandidateNet>& net,
-             double violations_max, const ScalingTrials& trials, int episodes) {
+             double violations_max, double least_per_s, const ScalingTrials& trials, int episodes) {
     std::vector<NamedScalingPolicy> policies;
-    const double low = world.price_low / kBeyondRange, high = world.price_high * kBeyondRange;
+    const double below = least_per_s > 0 ? kBelowRangeWithMinimum : kBelowRange;
+    const double low = world.price_low / below, high = world.price_high * kBeyondRange;
     for (int i = 0; i < kPrices; ++i) {
       prices_.push_back(low * std::pow(high / low, i / (kPrices - 1.0)));
-      policies.push_back({fmt::format("price {:.3g}", prices_.back()),
-                          {std::make_shared<NeuralScaling>(net, violations_max, prices_.back())}});
+      policies.push_back(
+          {fmt::format("price {:.3g}", prices_.back()),
+           {std::make_shared<NeuralScaling>(net, violations_max, prices_.back(), least_per_s)}});
     }
     double least = 1;
     for (const ScalingRecord& record : trials.Run(policies, ScalingGround::kModel, episodes)) {
       least = std::min(least, std::max(record.violation_share, kLeastShare));
       shares_.push_back(least);
+      costs_.push_back(record.core_hours);
     }
   }
 
@@ -124,15 +133,75 @@ class PriceCurve {
   }
 
   double ShareAt(double price) const {
-    size_t i = 1;
-    while (i + 1 < prices_.size() && prices_[i] < price) ++i;
-    const double along = std::clamp(
-        std::log(price / prices_[i - 1]) / std::log(prices_[i] / prices_[i - 1]), 0.0, 1.0);
+    const auto [i, along] = PlaceOf(price);
     return shares_[i - 1] * std::pow(shares_[i] / shares_[i - 1], along);
   }
 
+  double CostAt(double price) const {
+    const auto [i, along] = PlaceOf(price);
+    return costs_[i - 1] + along * (costs_[i] - costs_[i - 1]);
+  }
+
  private:
-  std::vector<double> prices_, shares_;  // Prices rise, shares never do.
+  // Which price is the next above, and how far from the one below that is.
+  std::pair<size_t, double> PlaceOf(double price) const {
+    size_t i = 1;
+    while (i + 1 < prices_.size() && prices_[i] < price) ++i;
+    const double along = std::log(price / prices_[i - 1]) / std::log(prices_[i] / prices_[i - 1]);
+    return {i, std::clamp(along, 0.0, 1.0)};
+  }
+
+  std::vector<double> prices_, shares_, costs_;  // Prices rise, shares never do.
+};
+
+// Curves for all minima, on few episodes; and on all where they are asked for.
+class Frontier {
+ public:
+  Frontier(const ScalingWorld& world, std::shared_ptr<const nn::CandidateNet> net,
+           double violations_max, double peak_per_s, const ScalingTrials& trials)
+      : world_(world),
+        net_(std::move(net)),
+        violations_max_(violations_max),
+        trials_(trials),
+        whole_(std::size(kMinimumShares)) {
+    for (const double share : kMinimumShares) {
+      minima_.push_back(share * peak_per_s);
+      few_.emplace_back(world_, net_, violations_max_, minima_.back(), trials_, trials_.few());
+    }
+  }
+
+  // The minimum with which no more violations than these cost least; with which they are fewest.
+  // `off`: with each minimum, violations over those that the Model expects.
+  size_t BestFor(double share, const std::vector<double>& off) const {
+    const auto record = [&](size_t i) {
+      const double price = few_[i].PriceFor(share / off[i]);
+      return ScalingRecord{few_[i].CostAt(price) / (i > 0 ? kWorthMinimum : 1),
+                           off[i] * few_[i].ShareAt(price)};
+    };
+    size_t best = 0;
+    for (size_t i = 1; i < few_.size(); ++i) {
+      if (record(i).IsBetterThan(record(best), share * (1 + 1e-9))) best = i;
+    }
+    return best;
+  }
+  size_t size() const { return few_.size(); }
+
+  double minimum(size_t i) const { return minima_[i]; }
+  const PriceCurve& few(size_t i) const { return few_[i]; }
+  const PriceCurve& whole(size_t i) {
+    if (!whole_[i])
+      whole_[i].emplace(world_, net_, violations_max_, minima_[i], trials_, trials_.episodes());
+    return *whole_[i];
+  }
+
+ private:
+  const ScalingWorld& world_;
+  std::shared_ptr<const nn::CandidateNet> net_;
+  double violations_max_;
+  const ScalingTrials& trials_;
+  std::vector<double> minima_;  // Requests per second.
+  std::vector<PriceCurve> few_;
+  std::vector<std::optional<PriceCurve>> whole_;
 };
 
 }  // namespace
@@ -148,30 +217,40 @@ ScalingVerdict ChooseScaling(const ScalingWorld& world,
   const double limit = options.violations_max;
   const NamedRecord rule =
       rival ? NamedRecord{rival->policy, rival->record} : BestAutoscaler(trials, limit);
-  const double allowed = std::min(limit, rule.record.violation_share + kAboveRival);
+  const double allowed = rival && rival->allowed > 0
+                             ? std::min(limit, rival->allowed)
+                             : AllowedAgainst(rule.record.violation_share, limit);
   ScalingVerdict verdict{.rule = rule.policy,
                          .of_rule = rule.record,
                          .episodes = rival ? rival->episodes : options.episodes};
-  const PriceCurve curve(world, net, limit, trials, trials.episodes());
-  const PriceCurve few_curve(world, net, limit, trials, trials.few());
-  double off = 1;  // Violations over those that the Model expects.
+  Frontier frontier(
+      world, net, limit,
+      PeakPerS(*world.scenario, world.loads, trials.episodes(), rival ? rival->seed : options.seed),
+      trials);
+  // Violations over those that the Model expects: as it says, until something was run.
+  std::vector<double> off(frontier.size(), 1.0);
+  const double aimed = kAimed * allowed;
+  size_t least = 0;
   bool is_first = true, on_few = trials.few() < trials.episodes();
   for (int i = 0; i < kTries; ++i) {
     if (i >= kFewTries) on_few = false;
-    const double price = curve.PriceFor(kAimed * allowed / off);
+    if (is_first) least = frontier.BestFor(aimed, off);
+    const PriceCurve& curve = on_few ? frontier.few(least) : frontier.whole(least);
+    const double price = curve.PriceFor(aimed / off[least]), per_s = frontier.minimum(least);
     const ScalingRecord record =
-        trials.Run({{"learned", {std::make_shared<NeuralScaling>(net, limit, price)}}},
+        trials.Run({{"learned", {std::make_shared<NeuralScaling>(net, limit, price, per_s)}}},
                    ScalingGround::kRequests, on_few ? trials.few() : trials.episodes())[0];
     const double share = std::max(record.violation_share, kLeastShare);
-    const double before = off;
-    off = std::clamp(share / (on_few ? few_curve : curve).ShareAt(price), 0.2, 20.0);
-    const double moved = std::abs(std::log(off / before));
+    const double before = off[least];
+    off[least] = std::clamp(share / curve.ShareAt(price), 0.2, 20.0);
+    const double moved = std::abs(std::log(off[least] / before));
     if (on_few) {
-      on_few = moved >= kNearFactor;
+      on_few = moved >= kNearFactor || frontier.BestFor(aimed, off) != least;
       continue;
     }
     if (is_first || record.IsBetterThan(verdict.learned, allowed)) {
       verdict.price = price;
+      verdict.least_per_s = per_s;
       verdict.learned = record;
     }
     is_first = false;

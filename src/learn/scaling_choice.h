@@ -16,12 +16,15 @@
 // simulator, which neither training nor evaluation has. Where an autoscaler was calibrated, they
 // are those it was chosen on.
 //
-// What is allowed is the limit, but no more than 0.05 points above the autoscaler's own violations,
+// What is allowed is the limit, but no more than 0.05 points above the autoscaler's own violations
+// (AllowedAgainst),
 // so that a net is cheaper by being better and not by being late. Where neither keeps what is
 // allowed, whoever has fewer violations is better, as everywhere (ScalingRecord).
 //
 // How violations fall with the price the Model tells, in an instant; how far it is off, a few runs
-// on requests: of a quarter of the episodes first, then of all, which alone count.
+// on requests: of a quarter of the episodes first, then of all, which alone count. So it is found
+// too whether the network is cheaper with pods for a minimum rate, as autoscalers have minReplicas:
+// shares of the highest rates there are, and none unless it is worth it.
 
 namespace rudderfish {
 

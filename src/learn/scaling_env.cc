@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "base/check.h"
+#include "evaluation/calibration.h"
+#include "policy/lookahead_scaling.h"
 
 namespace rudderfish {
 namespace {
@@ -16,6 +18,9 @@ constexpr int kLongAgo = 1000;                    // Intervals.
 constexpr double kPieceS = 5, kFlatShare = 0.04;  // In which a load counts as steady.
 // The range of prices: so many times the limit of late requests at its ends.
 constexpr double kMostLate = 3, kLeastLate = 0.3;
+// Where the Model's advice never comes near the limit: around the price of replicas that never
+// change.
+constexpr double kBelowConstant = 2, kAboveConstant = 30;
 constexpr uint64_t kTrialKey = 0x7363616C65747279;  // Of episodes by which rules are chosen.
 
 double SecondsOf(SimTime time) { return static_cast<double>(time.count()) / 1e9; }
@@ -288,6 +293,53 @@ void ScalingWorld::ChooseRule(ThreadPool* pool) {
   }
 }
 
+// Of constant replicas, one size after the other: what fewer late requests cost where they are as
+// many as is wanted; 0 where that is with none of them.
+double ScalingWorld::PriceOfConstant(double late_max, ThreadPool* pool) const {
+  constexpr int kSizes = 16, kEpisodes = 8;
+  constexpr double kLeastShare = 0.45, kStep = 1.08;  // Of the peak.
+  constexpr double kLeastLateShare = 1e-3;            // Of the limit: fewer are none.
+  const Load& load = *scenario->load;
+  const double peak_per_s = PeakPerS(*scenario, loads, kEpisodes, scenario->seed);
+  const int per_size = kEpisodes * static_cast<int>(loads.size());
+  struct Trial {
+    double cost = 0, late = 0;
+  };
+  std::vector<Trial> trials(static_cast<size_t>(kSizes) * per_size);
+  pool->ParallelFor(static_cast<int>(trials.size()), [&](int index, int) {
+    const int size = index / per_size, episode = index % per_size;
+    const int position = loads[episode % loads.size()];
+    const RateCurve curve = DrawCurve(load.loads[position].traffic, load.duration,
+                                      Rng(scenario->seed, kTrialKey, episode).Next64());
+    const double hours = SecondsOf(load.duration) / 3600;
+    const double mean_per_s = std::max(0.1, curve.MeanOf(0, SecondsOf(load.duration)));
+    const CapacityLadder& ladder = task->ladder();
+    const StaticScalingPolicy constant(
+        late_max, std::max(0.1, peak_per_s * kLeastShare * std::pow(kStep, size)));
+    LoadModel model(laws);
+    const ScalingFigures figures = RunScalingOnModel(constant, load, curve, 1, *start, &model);
+    trials[index] = {figures.core_hours / (hours * ladder.cores(ladder.RungFor(mean_per_s))),
+                     figures.violation_share()};
+  });
+  Trial before;
+  for (int size = 0; size < kSizes; ++size) {
+    Trial now;
+    for (int e = 0; e < per_size; ++e) {
+      const Trial& trial = trials[static_cast<size_t>(size) * per_size + e];
+      now.cost += trial.cost / per_size;
+      now.late += trial.late / per_size;
+    }
+    // Two sizes may be the same replicas. From one to the next late requests fall many times over,
+    // and with the cost about exponentially.
+    if (size > 0 && now.late <= late_max && now.late < before.late)
+      return std::max(0.0, now.cost - before.cost) /
+             (late_max * std::log(before.late / std::max(now.late, kLeastLateShare * late_max)));
+    if (now.late <= late_max) return 0;
+    if (size == 0 || now.late < before.late) before = now;
+  }
+  return 0;
+}
+
 // What the Model advises is tried at prices from the lowest to the highest.
 void ScalingWorld::ChoosePrices(double late_max, ThreadPool* pool) {
   constexpr int kPrices = 11, kEpisodes = 6, kFewestSteps = 3;
@@ -313,9 +365,9 @@ void ScalingWorld::ChoosePrices(double late_max, ThreadPool* pool) {
     }
   });
   int low = 0, high = kPrices - 1;
-  double squares[kPrices] = {};
+  double squares[kPrices] = {}, late = 0;
   for (int i = 0; i < kPrices; ++i) {
-    double late = 0;
+    late = 0;
     for (int e = 0; e < per_price; ++e) {
       const Trial& trial = trials[static_cast<size_t>(i) * per_price + e];
       late += trial.late / per_price;
@@ -326,9 +378,22 @@ void ScalingWorld::ChoosePrices(double late_max, ThreadPool* pool) {
   }
   low = std::min(low, kPrices - 1 - kFewestSteps);
   high = std::max(high, low + kFewestSteps);
+  double from = PriceAt(low / (kPrices - 1.0)), upto = PriceAt(high / (kPrices - 1.0));
+  // At the highest price the advice is still late too often: the load leaps, and what is advised
+  // tells nothing of what serves it.
+  const double constant = late > late_max ? PriceOfConstant(late_max, pool) : 0;
+  if (constant > 0) {
+    from = std::clamp(constant / kBelowConstant, kLeastPrice, kMostPrice / 10);
+    upto = std::clamp(constant * kAboveConstant, 4 * from, kMostPrice);
+    const auto step_of = [](double price) {
+      const double share = std::log(price / kLeastPrice) / std::log(kMostPrice / kLeastPrice);
+      return static_cast<int>(std::lround(share * (kPrices - 1)));
+    };
+    low = step_of(from);
+    high = step_of(upto);
+  }
   double sum = 0;
   for (int i = low; i <= high; ++i) sum += squares[i] / (high - low + 1);
-  const double from = PriceAt(low / (kPrices - 1.0)), upto = PriceAt(high / (kPrices - 1.0));
   price_low = from;
   price_high = upto;
   reward_spread = std::max(1e-3, std::sqrt(sum));

@@ -34,7 +34,8 @@
 // The price is drawn anew for each episode and shown to the network; which price keeps the limit is
 // found afterwards (learn/scaling_choice.h). It is drawn from where it matters: at the lowest, what
 // the Model advises makes several times as many requests late as is wanted, at the highest a
-// fraction of that.
+// fraction of that. Where a load leaps, so that what is advised is late too often at any price, it
+// is drawn from around what one late request less costs where replicas never change.
 //
 // Episodes begin with pods that fit, as they do wherever policies are judged (EpisodeStart). The
 // first one of an environment begins somewhere in it, the intervals before scaled by the rule.
@@ -68,6 +69,7 @@ struct ScalingWorld {
 
  private:
   void ChooseRule(ThreadPool* pool);
+  double PriceOfConstant(double late_max, ThreadPool* pool) const;
   void ChoosePrices(double late_max, ThreadPool* pool);
 };
 

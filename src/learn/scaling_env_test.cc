@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learn/scaling_env.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <regex>
 
 #include "learn/learner.h"
 #include "learn/rollout.h"
 #include "learn/scaling_choice.h"
 #include "learn/trainer.h"
 #include "learn/training_worlds.h"
+#include "policy/lookahead_scaling.h"
 #include "policy/neural.h"
 #include "policy/neural_scaling.h"
 #include "tests/support/small_shop.h"
@@ -73,6 +76,38 @@ TEST(ScalingWorld, PricesReachFromTooLateToSeldomLate) {
   }
   EXPECT_LT(late[1], 0.01);
   EXPECT_GT(late[0], 2 * late[1]);
+}
+
+// What is advised is late in every burst, at any price. Of constant replicas the best ones are late
+// too often at the lowest price, and seldom enough at the highest.
+TEST(ScalingWorld, PricesOfALoadThatLeapsAreThoseOfConstantReplicas) {
+  const std::string text = std::regex_replace(
+      testing::kSmallShop, std::regex("ramp: .*"),
+      "leap: {bursty: {low: 20, high: 120, every: {exponential: 100s}, lasts: 15s to 40s}}");
+  const Result<Scenario> scenario = ParseScenario(text, "leap.yaml");
+  ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
+  ThreadPool pool(2);
+  const auto shared = std::make_shared<const Scenario>(*scenario);
+  const Result<ScalingWorld> world = ScalingWorld::Make(shared, {1}, 0.01, &pool);
+  ASSERT_TRUE(world.has_value()) << world.error().message;
+  EXPECT_GE(world->price_high, 3.9 * world->price_low);
+  std::vector<NamedScalingPolicy> constants;
+  for (int rate = 30; rate <= 170; rate += 10)
+    constants.push_back(
+        {fmt::format("{}", rate), {std::make_shared<StaticScalingPolicy>(0.01, rate)}});
+  const ScalingEvaluation evaluation =
+      EvaluateScaling(*shared, {1}, constants, 12, 3, &pool, {}, ScalingGround::kModel);
+  const double cores_per_s = world->task->ladder().cores(world->task->ladder().RungFor(40));
+  for (const double price : {world->price_low, world->price_high}) {
+    double least = 1e9, late = 0;
+    for (int p = 0; p < static_cast<int>(constants.size()); ++p) {
+      const ScalingSums sums = SumsOf(evaluation, p);
+      const double total = 6 * sums.core_hours / cores_per_s + price * sums.violation_share;
+      if (total < least) late = sums.violation_share;
+      least = std::min(least, total);
+    }
+    EXPECT_EQ(late > 0.01, price == world->price_low) << price << ": " << late;
+  }
 }
 
 TEST(ScalingEnv, BeginsWithPodsThatFit) {
@@ -221,6 +256,7 @@ TEST(ScalingTraining, ACheckpointOfAnotherTaskIsRefused) {
 
 TEST(ScalingVerdict, SurvivesItsCheckpoint) {
   const ScalingVerdict verdict{.price = 6.25,
+                               .least_per_s = 81.5,
                                .learned = {1.5, 0.008},
                                .rule = "hpa:cpu=50:down=60s",
                                .of_rule = {1.4, 0.009},
@@ -232,6 +268,7 @@ TEST(ScalingVerdict, SurvivesItsCheckpoint) {
   const Result<std::optional<ScalingVerdict>> stored = StoredVerdict(file);
   ASSERT_TRUE(stored.has_value() && stored->has_value());
   EXPECT_EQ((*stored)->price, verdict.price);
+  EXPECT_EQ((*stored)->least_per_s, verdict.least_per_s);
   EXPECT_EQ((*stored)->rule, verdict.rule);
   EXPECT_EQ((*stored)->of_rule.core_hours, verdict.of_rule.core_hours);
   EXPECT_TRUE((*stored)->steps_back);

@@ -150,6 +150,7 @@ Result<ScalingRival> ReadRival(const YamlNode& node) {
   TRY_ASSIGN(const int64_t episodes, fields.RequiredInt("episodes", 4, 1'000'000));
   TRY_ASSIGN(const int64_t seed,
              fields.RequiredInt("seed", 0, std::numeric_limits<int64_t>::max()));
+  TRY_ASSIGN(rival.allowed, fields.OptionalDouble("allowed", 0, 1, 0));
   rival.episodes = static_cast<int>(episodes);
   rival.seed = static_cast<uint64_t>(seed);
   TRY(fields.Finish());
@@ -400,6 +401,7 @@ void WriteTrainOptions(const TrainOptions& options, YamlWriter* out) {
       out->Field("violation_share", rival->record.violation_share);
       out->Field("episodes", rival->episodes);
       out->Field("seed", rival->seed);
+      out->Field("allowed", rival->allowed);
       out->End();
     }
     out->End();

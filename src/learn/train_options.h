@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,15 +30,22 @@ enum class Algorithm { kPpo, kDqn, kA2c, kRecurrentPpo };
 std::string_view AlgorithmName(Algorithm algorithm);
 Result<Algorithm> AlgorithmNamed(std::string_view name);
 
-// The autoscaler to beat, and what it came to when it was calibrated.
+// The rule to beat, and what it came to when it was calibrated.
 struct ScalingRival {
   std::string policy;  // As MakeScalingPolicy reads it.
   ScalingRecord record;
-  int episodes = 0;   // Of each load,
-  uint64_t seed = 1;  // of the calibration.
+  int episodes = 0;    // Of each load,
+  uint64_t seed = 1;   // of the calibration.
+  double allowed = 0;  // Share of late requests; 0: as AllowedAgainst its own.
 
   bool operator==(const ScalingRival&) const = default;
 };
+
+// What a network may have at most, where an autoscaler has so much: the limit, but hardly more than
+// that has. A network is to be cheaper by being better, not by being late.
+inline double AllowedAgainst(double violation_share, double violations_max) {
+  return std::min(violations_max, violation_share + 0.0005);
+}
 
 // Where it is scaling that is to be learned.
 struct ScalingTraining {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/check.h"
+#include "policy/shared_ladder.h"
 
 namespace rudderfish {
 namespace {
@@ -195,9 +196,16 @@ namespace {
 constexpr int kRateShares = 16;
 constexpr double kShareS = 60;        // Long enough to be in equilibrium, or late for good:
 constexpr double kOverloadStepS = 5;  // how that comes about matters little.
+constexpr double kLeastLateMax = 1e-6, kMostLateMax = 0.999;  // Of a ladder.
 
 struct StaticMemory final : ScalingMemory {
-  explicit StaticMemory(const ServedApplication& application)
+  std::vector<int> plan;  // [workload]
+  bool has_plan = false;
+};
+
+// While a plan is found for true rates.
+struct StaticSearch {
+  explicit StaticSearch(const ServedApplication& application)
       : model(LawsOf(application),
               {.step_s = kOverloadStepS, .responses = LoadModelOptions::Responses::kNotKept}),
         plan(application.workloads.size()) {}
@@ -219,11 +227,10 @@ struct StaticMemory final : ScalingMemory {
   std::vector<int> plan;      // [workload]
   std::vector<double> rates;  // Rising.
   double start_s = 0;
-  bool has_plan = false;
 };
 
 void FindStaticPlan(const ServedApplication& application, double violations_max,
-                    StaticMemory* own) {
+                    StaticSearch* own) {
   const std::vector<double> demand_s = application.DemandS();
   for (size_t w = 0; w < own->plan.size(); ++w) {
     const ServedWorkload& workload = application.workloads[w];
@@ -260,22 +267,31 @@ void FindStaticPlan(const ServedApplication& application, double violations_max,
 
 std::unique_ptr<ScalingMemory> StaticScalingPolicy::NewMemory(
     const ServedApplication& application) const {
-  return std::make_unique<StaticMemory>(application);
+  auto memory = std::make_unique<StaticMemory>();
+  if (requests_per_s_ > 0) {
+    const auto ladder =
+        SharedLadder(application, std::clamp(violations_max_, kLeastLateMax, kMostLateMax));
+    const std::span<const int> rung = ladder->Replicas(ladder->RungFor(requests_per_s_));
+    memory->plan.assign(rung.begin(), rung.end());
+    memory->has_plan = true;
+  }
+  return memory;
 }
 
 void StaticScalingPolicy::Decide(const ScalingQuestion& question, ScalingMemory* memory,
                                  std::span<int> replicas) const {
   auto* own = static_cast<StaticMemory*>(memory);
-  if (!own->has_plan && (requests_per_s_ > 0 || !question.true_rates.empty())) {
-    own->rates.assign(question.true_rates.begin(), question.true_rates.end());
-    if (requests_per_s_ > 0) own->rates.assign(1, requests_per_s_);
-    std::sort(own->rates.begin(), own->rates.end());
-    if (own->rates.size() > kRateShares) {
+  if (!own->has_plan && !question.true_rates.empty()) {
+    StaticSearch search(*question.application);
+    search.rates.assign(question.true_rates.begin(), question.true_rates.end());
+    std::sort(search.rates.begin(), search.rates.end());
+    if (search.rates.size() > kRateShares) {
       for (size_t i = 0; i < kRateShares; ++i)
-        own->rates[i] = own->rates[(2 * i + 1) * own->rates.size() / (2 * kRateShares)];
-      own->rates.resize(kRateShares);
+        search.rates[i] = search.rates[(2 * i + 1) * search.rates.size() / (2 * kRateShares)];
+      search.rates.resize(kRateShares);
     }
-    FindStaticPlan(*question.application, violations_max_, own);
+    FindStaticPlan(*question.application, violations_max_, &search);
+    own->plan = std::move(search.plan);
     own->has_plan = true;
   }
   if (!own->has_plan) return;

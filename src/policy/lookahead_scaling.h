@@ -42,10 +42,11 @@ class LookaheadScalingPolicy final : public ScalingPolicy {
   LookaheadScalingOptions options_;
 };
 
-// The replicas that, never changed, keep violations within a limit at least cost: `static`. They
-// are found on the model of load before the first decision, for one rate or for the true rates of
-// the episode. From nearly too few, pods are added one at a time where they save most violations
-// for their cost; where nothing keeps the limit, up to all there can be.
+// The replicas that, never changed, keep violations within a limit at least cost: `static`. For one
+// rate they are a rung of the CapacityLadder. For the true rates of the episode they are found on
+// the model of load before the first decision: from nearly too few, pods are added one at a time
+// where they save most violations for their cost; where nothing keeps the limit, up to all there
+// can be.
 class StaticScalingPolicy final : public ScalingPolicy {
  public:
   // `requests_per_s` 0: the true rates; where those are not known either, it holds what there is.

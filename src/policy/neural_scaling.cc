@@ -11,6 +11,7 @@
 #include "nn/checkpoint.h"
 #include "nn/workspace.h"
 #include "policy/neural.h"
+#include "policy/shared_ladder.h"
 #include "task/scaling.h"
 
 namespace rudderfish {
@@ -20,8 +21,10 @@ namespace {
 constexpr double kUncomparedPrice = 20;
 
 struct NeuralScalingMemory final : ScalingMemory {
-  NeuralScalingMemory(std::shared_ptr<const CapacityLadder> of, const nn::NetShape& shape)
+  NeuralScalingMemory(std::shared_ptr<const CapacityLadder> of, const nn::NetShape& shape,
+                      double least_per_s)
       : ladder(std::move(of)),
+        least_rung(least_per_s > 0 ? ladder->RungFor(least_per_s) : 0),
         entries(ladder->application()),
         replicas(ladder->workloads()),
         ready(ladder->workloads()),
@@ -32,6 +35,7 @@ struct NeuralScalingMemory final : ScalingMemory {
   }
 
   std::shared_ptr<const CapacityLadder> ladder;
+  int least_rung;
   ApplicationEntries entries;
   // Of the interval that the first question tells.
   std::unique_ptr<ScalingTask> task;
@@ -76,27 +80,13 @@ bool ScalingRecord::IsBetterThan(const ScalingRecord& other, double violations_m
 }
 
 NeuralScaling::NeuralScaling(std::shared_ptr<const nn::CandidateNet> net, double late_max,
-                             double price)
-    : net_(std::move(net)), late_max_(late_max), price_(price) {}
-
-std::shared_ptr<const CapacityLadder> NeuralScaling::LadderOf(
-    const ServedApplication& application) const {
-  const std::lock_guard lock(mutex_);
-  const auto is_known = [&](const ServedApplication& known) {
-    return known.calls == application.calls && known.workloads == application.workloads &&
-           known.service_ms == application.service_ms &&
-           known.network_ms == application.network_ms && known.limits == application.limits;
-  };
-  if (ladder_ == nullptr || !is_known(ladder_->application())) {
-    ladder_ = std::make_shared<const CapacityLadder>(
-        std::make_shared<const ServedApplication>(application), late_max_);
-  }
-  return ladder_;
-}
+                             double price, double least_per_s)
+    : net_(std::move(net)), late_max_(late_max), price_(price), least_per_s_(least_per_s) {}
 
 std::unique_ptr<ScalingMemory> NeuralScaling::NewMemory(
     const ServedApplication& application) const {
-  return std::make_unique<NeuralScalingMemory>(LadderOf(application), net_->shape());
+  return std::make_unique<NeuralScalingMemory>(SharedLadder(application, late_max_), net_->shape(),
+                                               least_per_s_);
 }
 
 void NeuralScaling::Decide(const ScalingQuestion& question, ScalingMemory* memory,
@@ -131,8 +121,13 @@ void NeuralScaling::Decide(const ScalingQuestion& question, ScalingMemory* memor
                 std::span(&value, 1), own->remembered);
   const auto choice =
       static_cast<int>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-  own->task->Decode(own->space, choice, replicas);
-  history.Decided(history.rung_asked(), own->space.candidates[choice].rung);
+  const int rung = own->space.candidates[choice].rung;
+  if (rung >= own->least_rung) {
+    own->task->Decode(own->space, choice, replicas);
+  } else {
+    own->task->DecodeRung(own->least_rung, replicas);
+  }
+  history.Decided(history.rung_asked(), std::max(rung, own->least_rung));
 }
 
 void DescribeScaling(ScalingRows rows, double violations_max,
@@ -143,6 +138,7 @@ void DescribeScaling(ScalingRows rows, double violations_max,
   if (!verdict) return;
   file->SetMetadata("decides", verdict->steps_back ? verdict->rule : "learned");
   file->SetMetadata("price", fmt::format("{}", verdict->price));
+  file->SetMetadata("least_per_s", fmt::format("{}", verdict->least_per_s));
   file->SetMetadata("learned_core_hours", fmt::format("{}", verdict->learned.core_hours));
   file->SetMetadata("learned_violations", fmt::format("{}", verdict->learned.violation_share));
   file->SetMetadata("rule", verdict->rule);
@@ -179,6 +175,9 @@ Result<std::optional<ScalingVerdict>> StoredVerdict(const nn::SafetensorsFile& f
   TRY_ASSIGN(const std::string decides, file.Metadata("decides"));
   verdict.steps_back = decides != "learned";
   TRY_ASSIGN(verdict.price, NumberOf(file, "price"));
+  if (file.metadata().contains("least_per_s")) {
+    TRY_ASSIGN(verdict.least_per_s, NumberOf(file, "least_per_s"));
+  }
   TRY_ASSIGN(verdict.learned.core_hours, NumberOf(file, "learned_core_hours"));
   TRY_ASSIGN(verdict.learned.violation_share, NumberOf(file, "learned_violations"));
   TRY_ASSIGN(verdict.rule, file.Metadata("rule"));
@@ -206,7 +205,8 @@ Result<std::unique_ptr<ScalingPolicy>> LoadNeuralScaling(const std::filesystem::
   auto net = std::make_shared<nn::CandidateNet>(shape);
   TRY(nn::LoadNet(file, net.get()));
   return std::make_unique<NeuralScaling>(std::move(net), violations_max,
-                                         verdict ? verdict->price : kUncomparedPrice);
+                                         verdict ? verdict->price : kUncomparedPrice,
+                                         verdict ? verdict->least_per_s : 0);
 }
 
 Result<std::string> DecidingSetting(const std::string& path) {
@@ -227,11 +227,13 @@ Result<std::string> VerdictOfRun(const std::filesystem::path& path) {
     return fmt::format("{:.3f} core-hours with {:.2f} % violations", one.core_hours,
                        100 * one.violation_share);
   };
-  return fmt::format("{}: on {} validation episodes of each load the network came to {}, {} to {}",
-                     verdict->steps_back ? fmt::format("steps back to {}", verdict->rule)
-                                         : std::string("the network decides"),
-                     verdict->episodes, figures(verdict->learned), verdict->rule,
-                     figures(verdict->of_rule));
+  return fmt::format(
+      "{}: on {} validation episodes of each load the network came to {}, {} to {}",
+      verdict->steps_back ? fmt::format("steps back to {}", verdict->rule)
+      : verdict->least_per_s > 0
+          ? fmt::format("the network decides, never below {:.4g} requests/s", verdict->least_per_s)
+          : std::string("the network decides"),
+      verdict->episodes, figures(verdict->learned), verdict->rule, figures(verdict->of_rule));
 }
 
 }  // namespace rudderfish

@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,7 +35,8 @@ struct ScalingRecord {
 };
 
 struct ScalingVerdict {
-  double price = 0;  // Of late requests, that did best.
+  double price = 0;        // Of late requests, that did best,
+  double least_per_s = 0;  // and the requests per second that there are to be pods for, always.
   ScalingRecord learned;
   std::string rule;  // The best autoscaler of those tried, as MakeScalingPolicy reads it.
   ScalingRecord of_rule;
@@ -48,20 +48,18 @@ struct ScalingVerdict {
 
 class NeuralScaling final : public ScalingPolicy {
  public:
-  // `late_max`: share of requests, of the ladder.
-  NeuralScaling(std::shared_ptr<const nn::CandidateNet> net, double late_max, double price);
+  // `late_max`: share of requests, of the ladder. Never below the rung for `least_per_s`: as an
+  // autoscaler's minReplicas.
+  NeuralScaling(std::shared_ptr<const nn::CandidateNet> net, double late_max, double price,
+                double least_per_s = 0);
 
   std::unique_ptr<ScalingMemory> NewMemory(const ServedApplication& application) const override;
   void Decide(const ScalingQuestion& question, ScalingMemory* memory,
               std::span<int> replicas) const override;
 
  private:
-  std::shared_ptr<const CapacityLadder> LadderOf(const ServedApplication& application) const;
-
   std::shared_ptr<const nn::CandidateNet> net_;
-  double late_max_, price_;
-  mutable std::mutex mutex_;
-  mutable std::shared_ptr<const CapacityLadder> ladder_;  // Of the last application.
+  double late_max_, price_, least_per_s_;
 };
 
 // What a checkpoint of the task says of itself.

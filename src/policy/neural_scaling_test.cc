@@ -77,6 +77,36 @@ TEST_P(NeuralScalingTest, StaysWithinBoundsHoldsWithoutSamplesAndAllocatesNothin
   }
 }
 
+TEST(NeuralScaling, HasPodsForItsLeastRateHoweverFewRequestsCome) {
+  const ServedApplication application = SingleStation(
+      {.name = "web", .slots = 2, .replicas = 3, .replicas_min = 1, .replicas_max = 30}, 100);
+  const CapacityLadder ladder(std::make_shared<const ServedApplication>(application), 0.01);
+  const int least = ladder.Replicas(ladder.RungFor(150))[1];
+  ASSERT_GT(least, 8);
+  const auto fewest_under = [&](double least_per_s, double calls_per_s) {
+    const NeuralScaling policy(FreshScalingNet({}), 0.01, 5, least_per_s);
+    const std::unique_ptr<ScalingMemory> memory = policy.NewMemory(application);
+    std::vector<int> replicas = {0, 2};
+    int fewest = 30;
+    for (int i = 0; i < 40; ++i) {
+      const std::vector<HpaPod> pods(replicas[1], HpaPod{});
+      const std::vector<WorkloadSight> seen = {
+          {}, {.replicas = replicas[1], .calls_per_s = calls_per_s, .pods = pods}};
+      policy.Decide({.at_ns = i * int64_t{15'000'000'000},
+                     .window_ns = 15'000'000'000,
+                     .has_samples = i > 0,
+                     .application = &application,
+                     .workloads = seen},
+                    memory.get(), replicas);
+      if (i > 0) fewest = std::min(fewest, replicas[1]);
+    }
+    return fewest;
+  };
+  EXPECT_LT(fewest_under(0, 20), least);
+  EXPECT_GE(fewest_under(150, 20), least);
+  EXPECT_GE(fewest_under(150, 300), least);
+}
+
 TEST(NeuralScaling, BeginsEveryEpisodeWithNothingRemembered) {
   const ServedApplication application = SingleStation(
       {.name = "web", .slots = 2, .replicas = 3, .replicas_min = 1, .replicas_max = 30}, 100);

@@ -15,6 +15,7 @@
 #include "base/units.h"
 #include "policy/lookahead_scaling.h"
 #include "policy/neural_scaling.h"
+#include "policy/shared_ladder.h"
 
 namespace rudderfish {
 namespace {
@@ -22,6 +23,10 @@ namespace {
 constexpr std::string_view kScalingNames[] = {"hold", "hpa",         "keda",  "autopilot",
                                               "mpc",  "clairvoyant", "static"};
 constexpr double kMostWindowMs = 86'400'000;
+constexpr int kMostReplicas = 100'000;
+constexpr double kMostRate = 1e9;
+// Of requests that are late at the rate that minimum replicas are for.
+constexpr double kMinimumLateMax = 0.01;
 
 class HoldPolicy final : public ScalingPolicy {
  public:
@@ -36,22 +41,34 @@ struct HpaScalingMemory final : ScalingMemory {
   std::vector<HpaMemory> memories;
 };
 
+// How few replicas an autoscaler may ask for, besides the bounds of the workload.
+struct MinimumReplicas {
+  int pods = 1;      // Of every workload,
+  double per_s = 0;  // and enough for so many requests per second: what an operator writes down
+                     // workload by workload, once the application was tried under that load.
+};
+
 // An HPA for every workload; they know nothing of each other.
 class HpaScalingPolicy final : public ScalingPolicy {
  public:
   // `external_share`: of what a pod can serve; 0 for no such metric.
-  HpaScalingPolicy(HpaSpec spec, double external_share)
-      : spec_(std::move(spec)), external_share_(external_share) {}
+  HpaScalingPolicy(HpaSpec spec, double external_share, const MinimumReplicas& least)
+      : spec_(std::move(spec)), external_share_(external_share), least_(least) {}
 
   std::unique_ptr<ScalingMemory> NewMemory(const ServedApplication& application) const override {
     auto memory = std::make_unique<HpaScalingMemory>();
     memory->memories.resize(application.workloads.size());
     const std::vector<double> demand = application.DemandS();
     const std::vector<double> calls = application.CallsPerRequest();
+    std::shared_ptr<const CapacityLadder> ladder;
+    if (least_.per_s > 0) ladder = SharedLadder(application, kMinimumLateMax);
     for (size_t w = 0; w < application.workloads.size(); ++w) {
       const ServedWorkload& workload = application.workloads[w];
       HpaSpec spec = spec_;
-      spec.replicas_min = workload.replicas_min;
+      int least = std::max(workload.replicas_min, least_.pods);
+      if (ladder != nullptr)
+        least = std::max(least, ladder->Replicas(ladder->RungFor(least_.per_s))[w]);
+      spec.replicas_min = std::min(least, workload.replicas_max);
       spec.replicas_max = workload.replicas_max;
       if (external_share_ > 0 && demand[w] > 0) {
         const double pod_per_s = workload.slots * calls[w] / demand[w];
@@ -87,6 +104,7 @@ class HpaScalingPolicy final : public ScalingPolicy {
  private:
   HpaSpec spec_;
   double external_share_;
+  MinimumReplicas least_;
 };
 
 struct PeakMemory final : ScalingMemory {
@@ -180,6 +198,18 @@ class ScalingOptions {
     return static_cast<int>(*ms / 1000);
   }
 
+  // The position of one of `names`; the first one, if it is not there.
+  Result<int> Choice(std::string_view key, std::span<const std::string_view> names) {
+    const std::optional<std::string> text = Take(key);
+    if (!text) return 0;
+    const auto at = std::find(names.begin(), names.end(), *text);
+    if (at == names.end()) {
+      return Invalid("`{}`: expected {}, found \"{}\"{}", key, fmt::join(names, ", "), *text,
+                     DidYouMean(*text, names));
+    }
+    return static_cast<int>(at - names.begin());
+  }
+
   Result<void> Finish() const {
     if (values_.empty()) return {};
     const std::vector<std::string_view> known(known_.begin(), known_.end());
@@ -202,30 +232,46 @@ class ScalingOptions {
   std::vector<std::string> known_;
 };
 
+// Kubernetes' own; up to ten times as many pods in 15 s; down by a pod a minute.
+constexpr std::string_view kPolicies[] = {"default", "fast", "gentle"};
+
 Result<HpaBehavior> BehaviorOf(ScalingOptions* options) {
   HpaBehavior behavior;
+  TRY_ASSIGN(const int policies, options->Choice("policies", kPolicies));
+  if (policies == 1) behavior.up.limits = {{HpaLimit::Kind::kPercent, 900, 15}};
+  if (policies == 2) behavior.down.limits = {{HpaLimit::Kind::kPods, 1, 60}};
   TRY_ASSIGN(behavior.up.stabilization_s, options->Seconds("up", 0));
   TRY_ASSIGN(behavior.down.stabilization_s, options->Seconds("down", 300));
   return behavior;
 }
 
+Result<MinimumReplicas> MinimumOf(ScalingOptions* options) {
+  MinimumReplicas least;
+  TRY_ASSIGN(const double pods, options->Number("min", 1, kMostReplicas, 1));
+  least.pods = static_cast<int>(std::ceil(pods));
+  TRY_ASSIGN(least.per_s, options->Number("min-rate", 0, kMostRate, 0));
+  return least;
+}
+
 Result<std::unique_ptr<ScalingPolicy>> MakeHpa(ScalingOptions* options) {
   HpaSpec spec;
   TRY_ASSIGN(const double cpu, options->Number("cpu", 0, 1000, -1));
-  TRY_ASSIGN(const double rate, options->Number("rate", 0.001, 1e9, -1));
+  TRY_ASSIGN(const double rate, options->Number("rate", 0.001, kMostRate, -1));
   TRY_ASSIGN(spec.tolerance, options->Number("tolerance", 0, 10, 0.1));
   TRY_ASSIGN(spec.behavior, BehaviorOf(options));
+  TRY_ASSIGN(const MinimumReplicas least, MinimumOf(options));
   if (cpu >= 1 || rate < 0)
     spec.metrics.push_back({HpaMetric::Source::kCpu, cpu >= 1 ? std::llround(cpu) : 80});
   if (rate > 0) spec.metrics.push_back({HpaMetric::Source::kPods, std::llround(rate * 1000)});
-  return std::make_unique<HpaScalingPolicy>(spec, 0);
+  return std::make_unique<HpaScalingPolicy>(spec, 0, least);
 }
 
 Result<std::unique_ptr<ScalingPolicy>> MakeKeda(ScalingOptions* options) {
   HpaSpec spec;
   TRY_ASSIGN(const double share, options->Number("share", 0.01, 100, 0.7));
   TRY_ASSIGN(spec.behavior, BehaviorOf(options));
-  return std::make_unique<HpaScalingPolicy>(spec, share);
+  TRY_ASSIGN(const MinimumReplicas least, MinimumOf(options));
+  return std::make_unique<HpaScalingPolicy>(spec, share, least);
 }
 
 Result<std::unique_ptr<ScalingPolicy>> MakePeak(ScalingOptions* options) {
@@ -249,7 +295,7 @@ Result<std::unique_ptr<ScalingPolicy>> MakeLookahead(ScalingOptions* options,
 
 Result<std::unique_ptr<ScalingPolicy>> MakeStatic(ScalingOptions* options) {
   TRY_ASSIGN(const double percent, options->Percent("violations", 1));
-  TRY_ASSIGN(const double rate, options->Number("rate", 0, 1e9, 0));
+  TRY_ASSIGN(const double rate, options->Number("rate", 0, kMostRate, 0));
   return std::make_unique<StaticScalingPolicy>(percent / 100, rate);
 }
 

@@ -63,9 +63,13 @@ class ScalingPolicy {
 // hold                       what there is at the start, for ever
 // hpa                        Kubernetes' HorizontalPodAutoscaler; options cpu (percent of what is
 //                            requested, 80), rate (calls per second and pod; none), tolerance
-//                            (0.1), up and down (stabilisation windows, 0s and 300s)
+//                            (0.1), up and down (stabilisation windows, 0s and 300s), policies
+//                            (default; fast: up to ten times as many at once; gentle: down by a
+//                            pod a minute), min (replicas of every workload, 1), min-rate (enough
+//                            replicas for so many requests per second, as CapacityLadder has it)
 // keda                       as KEDA scales by a rate: an HPA on calls per second; option share
-//                            (0.7) of what a pod can serve, up and down as above
+//                            (0.7) of what a pod can serve; up, down, policies and the least
+//                            replicas as above
 // autopilot                  as Google's Autopilot recommends: enough for the highest use in a
 //                            window; options share (0.7) and window (10m)
 // mpc                        look-ahead on the model of load and a forecast; options horizon (90s)
@@ -73,8 +77,8 @@ class ScalingPolicy {
 //                            quantile of the forecast's errors), season (of the load; none)
 // clairvoyant                the same, knowing the true rates; options horizon, price
 // static                     what, never changed, keeps violations within a limit at least cost on
-//                            the model; options violations (1%), rate (requests per second; the
-//                            true ones)
+//                            the model; options violations (1%), rate (requests per second, as
+//                            CapacityLadder has it; the true ones)
 //
 // RUN, CHECKPOINT           what was learned (policy/neural_scaling.h)
 //
