@@ -564,7 +564,7 @@ class BadInput(Cli):
     def test_what_is_not_for_placing_pods_is_refused(self):
         world = TOP / "scenarios/thesis-test1.yaml"
         for command, *options, says in (["evaluate", "--policy", "stay,greedy", "stay"],
-                                        ["evaluate", "--policy", "greedy", "--optimum", "--optimum"],
+                                        ["evaluate", "--policy", "greedy", "--optimum", "no bound is known of another objective"],
                                         ["evaluate", "--policy", "gredy", "greedy"],
                                         ["evaluate", "--policy", "greedy", "--objective", "balanse", "balance"],
                                         ["simulate", "--policy", "greedy", "--starts", "a.jsonl", "--starts"],
