@@ -279,7 +279,7 @@ class Commands(Cli):
             self.assertEqual(len(contents), 1, name)
 
     def test_interrupted_training_resumes_to_the_same_bytes(self):
-        steps = "393216"
+        steps = "196608"
         self.succeed("train", SCENARIO, "-d", "whole", "--steps", steps, "--seed", "9", "--threads", "1", "-q")
         for number, name in ((signal.SIGTERM, "term"), (signal.SIGINT, "int"), (signal.SIGKILL, "kill")):
             process = self.start_training(name, steps, "--seed", "9")

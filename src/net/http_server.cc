@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
@@ -91,9 +92,10 @@ struct Shared {
   std::atomic<bool> stopping{false};
 };
 
-template <class Protocol>
-using Plain = beast::basic_stream<Protocol, Executor>;
-using Secure = beast::ssl_stream<Plain<Tcp>>;
+// Sessions do not differ by the kind of socket: what serves them is compiled once for both.
+using AnySocket = asio::basic_stream_socket<asio::generic::stream_protocol, Executor>;
+using Plain = beast::basic_stream<asio::generic::stream_protocol, Executor>;
+using Secure = beast::ssl_stream<Plain>;
 
 // A probe that only connects says nothing of certificates.
 bool HasLeft(const error_code& error) {
@@ -439,10 +441,10 @@ class BeastServer final : public HttpServer {
     if constexpr (std::is_same_v<Protocol, Tcp>) {
       if (tls_ != nullptr) {
         asio::ssl::context context = ContextOf(tls_->Current());
-        return Hand(Secure(std::move(socket), context), std::move(peer), worker);
+        return Hand(Secure(AnySocket(std::move(socket)), context), std::move(peer), worker);
       }
     }
-    Hand(Plain<Protocol>(std::move(socket)), std::move(peer), worker);
+    Hand(Plain(AnySocket(std::move(socket))), std::move(peer), worker);
   }
 
   template <class Stream>

@@ -172,7 +172,7 @@ void PlacementTask::Space(const PlacementQuestion& question, std::span<const uin
   CHECK(allowed.empty() || allowed.size() == static_cast<size_t>(nodes));
   space->candidates.clear();
   space->candidate_of.assign(nodes, kNone);
-  const size_t slots = std::bit_ceil(static_cast<size_t>(2 * nodes + 1));
+  const size_t slots = std::bit_ceil(2 * static_cast<size_t>(nodes) + 1);
   space->slots.assign(slots, kNone);
   PlacementSpace::Cluster& cluster = space->cluster = {};
   for (NodeId node = 0; node < nodes; ++node) {

@@ -122,10 +122,8 @@ class Build:
 
     def __init__(self, number, jobs):
         self.jobs = jobs  # While it tries mutants.
-        self.tree = TOP / f"build/mutation/{number}/tree"
-        self.build = TOP / f"build/mutation/{number}/build"
-        # The second copy takes from the cache what the first has compiled.
-        self.environment = {**os.environ, "CCACHE_BASEDIR": str(self.tree.parent), "CCACHE_NOHASHDIR": "1"}
+        self.tree = TOP / f"build/mutation/{number}"
+        self.build = self.tree / "build/release"  # As in a checkout: it takes from the cache what was compiled there.
 
     def prepare(self, jobs):
         self.tree.mkdir(parents=True, exist_ok=True)
@@ -140,10 +138,10 @@ class Build:
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, copy)
         for file in list(self.tree.rglob("*")):
-            if file.is_file() and str(file.relative_to(self.tree)) not in wanted:
+            if file.is_file() and self.build not in file.parents and str(file.relative_to(self.tree)) not in wanted:
                 file.unlink()
-        self.call(["cmake", "-S", self.tree, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=None", "-DRUDDERFISH_ONE_BY_ONE=model;task",
-                   "-DCMAKE_CXX_FLAGS=-O1 -w -D_GLIBCXX_ASSERTIONS", f"-DRUDDERFISH_ONLY_MODULES={MODULES}"], 600)
+        self.call(["cmake", "-S", self.tree, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+                   "-DRUDDERFISH_MUTATED=model;task", f"-DRUDDERFISH_ONLY_MODULES={MODULES}"], 600)
         built = self.make([*TESTS["src/model"], PAGE], jobs)
         if built.returncode != 0:
             sys.stdout.write(built.stdout.decode(errors="replace")[-4000:])
@@ -153,8 +151,7 @@ class Build:
         """`cpu_limit`: seconds of CPU time, which do not depend on what else the machine does."""
         limit = None if cpu_limit is None else lambda: resource.setrlimit(resource.RLIMIT_CPU, (cpu_limit, cpu_limit))
         return subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=timeout, check=False, cwd=self.tree, env=self.environment,
-                              preexec_fn=limit)
+                              stderr=subprocess.STDOUT, timeout=timeout, check=False, cwd=self.tree, preexec_fn=limit)
 
     def make(self, tests, jobs=None):
         return self.call(["ninja", "-C", self.build, f"-j{jobs or self.jobs}", *(pathlib.Path(test).name for test in tests)], 3600)

@@ -106,9 +106,12 @@ class ReferenceNet {
   }
 
   double Column(const Row& x, const NamedTensor& tensor, int column) const {
+    // Plain pointers: most of the time under a sanitizer is spent here.
+    const double* weight = p_.data() + tensor.offset + column;
+    const double* const end = x.data() + x.size();
     double sum = 0;
-    for (size_t k = 0; k < x.size(); ++k)
-      sum += x[k] * p_[tensor.offset + k * Z(tensor.columns) + Z(column)];
+    for (const double* from = x.data(); from != end; ++from, weight += tensor.columns)
+      sum += *from * *weight;
     return sum;
   }
 
