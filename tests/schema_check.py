@@ -48,6 +48,7 @@ WRONG_ARRIVALS = [
 
 WRONG_LOADS = [
     (("load",), {}), (("load", "loads"), {}), (("load", "lodes"), {}), (("load", "interval"), 15), (("load", "retries"), -1),
+    (("load", "sessions"), {"requests": 5}), (("load", "sessions"), {"requests": 0.5, "think": "7s"}),
     (("load", "pods", "frontend", "replicas"), 0), (("load", "pods", "frontend", "slots"), 0),
     (("load", "pods", "frontend", "scv"), -1), (("load", "pods", "frontend", "balance"), "rounds-robin"),
     (("load", "pods", "frontend", "balance"), {"least-requests": 0}), (("load", "pods", "frontend", "replica"), 2),

@@ -185,8 +185,7 @@ ScalingFigures RunScaling(const ScalingPolicy& policy, const Load& load,
 
 ScalingEpisodeDraw DrawScalingEpisode(const Load& load, int position, uint64_t seed, int episode) {
   const uint64_t key = Rng(seed, static_cast<uint64_t>(episode)).Next64();
-  return {key, std::make_shared<const RateCurve>(
-                   DrawCurve(load.loads[position].traffic, load.duration, key))};
+  return {key, std::make_shared<const RateCurve>(DrawCurve(load, position, key))};
 }
 
 ScalingEvaluation EvaluateScaling(const Scenario& scenario, const std::vector<int>& loads,

@@ -29,6 +29,10 @@ int Load::LoadNamed(std::string_view name) const {
   return at == loads.end() ? kNone : static_cast<int>(at - loads.begin());
 }
 
+RateCurve DrawCurve(const Load& load, int position, uint64_t seed) {
+  return WithSessions(DrawCurve(load.loads[position].traffic, load.duration, seed), load.sessions);
+}
+
 ServedApplication ApplicationOf(const Scenario& scenario, int pattern) {
   CHECK(scenario.load != nullptr);
   const Load& load = *scenario.load;

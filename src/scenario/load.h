@@ -41,6 +41,7 @@ struct Load {
   SimTime timeout{0};                   // After which a client gives up; 0: never.
   int retries = 0;
   SimTime retry_delay{0};
+  SessionLaw sessions;
   ScalingLimits limits;             // Of all workloads together.
   std::vector<PodService> pods;     // [workload]
   std::vector<NamedTraffic> loads;  // At least one.
@@ -48,6 +49,9 @@ struct Load {
   // Position of a load, or kNone.
   int LoadNamed(std::string_view name) const;
 };
+
+// One episode's curve of a load, with the users of its sessions.
+RateCurve DrawCurve(const Load& load, int position, uint64_t seed);
 
 // The application of one pattern. Execution times are means over the kinds of node where a pod may
 // run, weighed by their number; the replicas it starts with are the fewest of the scenario's, but

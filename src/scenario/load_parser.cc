@@ -14,7 +14,7 @@
 namespace rudderfish {
 namespace {
 
-constexpr double kMostTrafficPerS = 1e7;
+constexpr double kMostTrafficPerS = 1e7, kMostSessionRequests = 1e4;
 constexpr int kMostSlots = 100'000, kMostRetries = 100, kMostChoices = 1000;
 constexpr size_t kMostLoads = 100;
 constexpr int64_t kMostQuotaPods = 1'000'000'000;
@@ -213,6 +213,15 @@ Result<void> ReadTimes(YamlMap* map, Load* load) {
   return {};
 }
 
+Result<void> ReadSessions(YamlMap* map, SessionLaw* sessions) {
+  const std::optional<YamlNode> node = map->Optional("sessions");
+  if (!node) return {};
+  TRY_ASSIGN(YamlMap fields, node->AsMap());
+  TRY_ASSIGN(sessions->requests, fields.RequiredDouble("requests", 1, kMostSessionRequests));
+  TRY_ASSIGN(sessions->think, RequiredTime(&fields, "think", SimTime(1'000'000), kWeek));
+  return fields.Finish();
+}
+
 Result<void> ReadLimits(YamlMap* map, ScalingLimits* limits) {
   if (const std::optional<YamlNode> cool_down = map->Optional("cool_down")) {
     TRY_ASSIGN(const SimTime time, TimeWithin(*cool_down, SimTime(0), kWeek));
@@ -235,6 +244,7 @@ Result<Load> ParseLoad(const YamlNode& node, const NameIndex& workloads) {
   TRY_ASSIGN(YamlMap map, node.AsMap());
   Load load;
   TRY(ReadTimes(&map, &load));
+  TRY(ReadSessions(&map, &load.sessions));
   TRY(ReadLimits(&map, &load.limits));
   load.pods.resize(workloads.size());
   TRY_ASSIGN(YamlMap pods, map.RequiredMap("pods"));

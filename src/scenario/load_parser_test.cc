@@ -34,6 +34,7 @@ constexpr std::string_view kShopLoad = R"(load:
   timeout: 2s
   retries: 1
   retry_delay: 500ms
+  sessions: {requests: 12.5, think: 7s}
   quota: {cpu: 4500m, pods: 12}
   cool_down: 45s
   pods:
@@ -87,6 +88,7 @@ TEST(LoadParser, ReadsBackWhatItWrites) {
   EXPECT_EQ(ToYaml(*again), text);
   EXPECT_EQ(again->load->pods, scenario->load->pods);
   EXPECT_EQ(again->load->limits, scenario->load->limits);
+  EXPECT_EQ(again->load->sessions, (SessionLaw{12.5, SimTime(7'000'000'000)}));
   ASSERT_EQ(again->load->loads.size(), 7U);
   for (int i = 0; i < 6; ++i) {
     EXPECT_EQ(DrawCurve(again->load->loads[i].traffic, again->load->duration, 5),
@@ -123,6 +125,14 @@ TEST(LoadParser, NamesTheNearestOfWhatItDoesNotKnow) {
             std::string::npos);
   EXPECT_NE(refusal("load: {pods: {}, duration: 10, loads: {}}\n").find("duration"),
             std::string::npos);
+  const auto sessions = [&](std::string_view fields) {
+    return refusal("load: {pods: {}, sessions: {" + std::string(fields) + "}, loads: {}}\n");
+  };
+  EXPECT_NE(sessions("requests: 0.5, think: 1s").find("`load.sessions.requests`: expected"),
+            std::string::npos);
+  EXPECT_NE(sessions("requests: 5, think: 0s").find("a time from 0.001s"), std::string::npos);
+  EXPECT_NE(sessions("requests: 5").find("`think`"), std::string::npos);
+  EXPECT_NE(sessions("requests: 5, thnik: 1s").find("think"), std::string::npos);
 }
 
 TEST(LoadParser, NamesTheTraceThatIsNotThere) {

@@ -67,6 +67,10 @@ void WriteLoad(const Load& load, const Catalog& catalog, YamlWriter* out) {
   if (load.timeout.count() > 0) out->Field("timeout", SimTimeText(load.timeout));
   if (load.retries > 0) out->Field("retries", load.retries);
   if (load.retry_delay.count() > 0) out->Field("retry_delay", SimTimeText(load.retry_delay));
+  if (load.sessions != SessionLaw()) {
+    out->FlowMap("sessions", {{"requests", load.sessions.requests},
+                              {"think", SimTimeText(load.sessions.think)}});
+  }
   const ScalingLimits &limits = load.limits, none;
   YamlWriter::Fields quota;
   if (limits.cpu_millis_max != none.cpu_millis_max)

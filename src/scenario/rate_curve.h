@@ -9,11 +9,24 @@
 
 namespace rudderfish {
 
+// Users who ask again: after an answer, or a request that failed for good, another one follows with
+// probability `again`, an exponential time later.
+struct ReturningUsers {
+  double again = 0;                  // 0: nobody does, and the rest means nothing; 1: nobody leaves.
+  double think_s = 0;                // The mean of that time.
+  double thinking = 0;               // Of those who came before time 0; the mean of a Poisson law.
+  std::vector<double> starts_per_s;  // Users who come, at the times of RateCurve::per_s.
+
+  bool operator==(const ReturningUsers&) const = default;
+};
+
 struct RateCurve {
   double step_s = 1;
   std::vector<double> per_s = {0};  // At 0, step_s, 2 step_s ...; at least one, none negative.
+  // Where users return, per_s is what is to be expected of them all if answers take no time.
+  ReturningUsers users = {};
 
-  static RateCurve Steady(double rate_per_s) { return {1, {rate_per_s}}; }
+  static RateCurve Steady(double rate_per_s) { return {1, {rate_per_s}, {}}; }
 
   double AtS(double t_s) const;
   double MeanOf(double from_s, double to_s) const;  // REQUIRES: from < to.

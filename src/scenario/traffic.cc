@@ -161,4 +161,27 @@ RateCurve DrawCurve(const Traffic& traffic, SimTime duration, uint64_t seed) {
   return curve;
 }
 
+RateCurve WithSessions(const RateCurve& shape, const SessionLaw& law) {
+  if (law.requests <= 1) return shape;
+  const double again = 1 - 1 / law.requests, think_s = SecondsOf(law.think);
+  RateCurve curve = shape;
+  ReturningUsers& users = curve.users;
+  users = {.again = again,
+           .think_s = think_s,
+           .thinking = again * shape.per_s[0] * think_s,
+           .starts_per_s = shape.per_s};
+  for (double& starts : users.starts_per_s) starts *= 1 - again;
+  // Exact where as many come throughout a step as in its middle.
+  const double kept = std::exp(-(1 - again) * shape.step_s / think_s);
+  double thinking = users.thinking;
+  for (size_t i = 0; i < curve.per_s.size(); ++i) {
+    curve.per_s[i] = users.starts_per_s[i] + thinking / think_s;
+    if (i + 1 == curve.per_s.size()) break;
+    const double come = (users.starts_per_s[i] + users.starts_per_s[i + 1]) / 2;
+    const double settled = again * come * think_s / (1 - again);
+    thinking = settled + kept * (thinking - settled);
+  }
+  return curve;
+}
+
 }  // namespace rudderfish

@@ -53,12 +53,26 @@ struct Traffic {
   std::shared_ptr<const RequestTrace> trace;  // Null: not read.
 };
 
+// Sessions of users: so many requests each in the mean, of a geometric law, and an exponential time
+// to think after every answer but the last.
+struct SessionLaw {
+  double requests = 1;  // 1: every request is a user of its own.
+  SimTime think{0};
+
+  bool operator==(const SessionLaw&) const = default;
+};
+
 inline constexpr std::string_view kTrafficShapes[] = {"steady", "diurnal", "ramp",  "bursty",
                                                       "flash",  "staged",  "replay"};
 
 // One episode's curve: a pure function of its arguments, in steps of a second.
 // REQUIRES: of kReplay, the trace has been read.
 RateCurve DrawCurve(const Traffic& traffic, SimTime duration, uint64_t seed);
+
+// The curve of users who come so often that in the long run as many requests come as `shape` says:
+// per_s follows its changes as late as users think. With T users thinking, who all come back to ask
+// at the rate 1/think, and s sessions a second that begin, T' = again (s + T/think) - T/think.
+RateCurve WithSessions(const RateCurve& shape, const SessionLaw& law);
 
 // Arrivals of a trace in bins. `format` is "azure-llm": the columns of AzureLLMInferenceTrace,
 // TIMESTAMP,ContextTokens,GeneratedTokens, by time. Messages read file:line:column.

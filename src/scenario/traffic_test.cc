@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace rudderfish {
 namespace {
@@ -28,6 +29,37 @@ TEST(Traffic, DiurnalCurvesGoOnceFromLowToHigh) {
   EXPECT_NEAR(curve.MeanOf(0, 3600), 50, .05);
   EXPECT_NE(DrawCurve(traffic, kTrafficHour, 2).AtS(0), curve.AtS(0));
   EXPECT_EQ(DrawCurve(traffic, kTrafficHour, 1), curve);
+}
+
+TEST(Sessions, SteadyLoadsStayAsTheyAre) {
+  const RateCurve curve =
+      WithSessions(RateCurve::Steady(60), {.requests = 12, .think = SimTime(7'000'000'000)});
+  EXPECT_EQ(curve.per_s.size(), 1U);
+  EXPECT_NEAR(curve.per_s[0], 60, 1e-9);
+  EXPECT_NEAR(curve.users.starts_per_s[0], 5, 1e-9);
+  EXPECT_NEAR(curve.users.again, 11. / 12, 1e-12);
+  EXPECT_EQ(curve.users.think_s, 7);
+  EXPECT_NEAR(curve.users.thinking, 7 * 55, 1e-9);  // 55 of 60 answers are thought about.
+  EXPECT_EQ(WithSessions(RateCurve::Steady(60), {}), RateCurve::Steady(60));
+  EXPECT_EQ(WithSessions(RateCurve::Steady(60), {.requests = 1, .think = kTrafficMinute}),
+            RateCurve::Steady(60));
+}
+
+TEST(Sessions, RequestsFollowAChangeAsLateAsUsersThink) {
+  RateCurve shape;
+  shape.per_s.assign(2001, 10);
+  std::fill(shape.per_s.begin() + 100, shape.per_s.end(), 40);
+  const SessionLaw law{.requests = 5, .think = SimTime(20'000'000'000)};
+  const RateCurve curve = WithSessions(shape, law);
+  EXPECT_NEAR(curve.per_s[0], 10, 1e-9);
+  EXPECT_NEAR(curve.per_s[99], 10, 1e-9);
+  // The first requests of those who come leap at once; what they ask later nears 32 of 40 with a
+  // mean session of 5 x 20 s: of its 24 more, exp(-t / 100) are missing.
+  for (const int t : {100, 150, 300, 1000}) {
+    const double missing = 24 * std::exp(-(t - 99.5) / 100);
+    EXPECT_NEAR(curve.per_s[t], 40 - missing, .02) << t;
+  }
+  EXPECT_NEAR(curve.per_s.back(), 40, 1e-4);
 }
 
 TEST(Traffic, RampsAreStraightBetweenTheirEnds) {

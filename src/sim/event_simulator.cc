@@ -17,12 +17,14 @@ enum ChanceStream : uint64_t {
   kMixChance,
   kServiceChance,
   kPodChance,
-  kPodStartChance
+  kPodStartChance,
+  kUserChance
 };
 
 // Tags of the network's events.
 constexpr uint32_t kCallTag = 0, kAnswerTag = 1, kEndTag = 2;  // The last: at the client.
-// Of the heap's: end of service; any other is the generation of a pod that becomes ready.
+// Of the heap's: end of service; any other is the generation of a pod that becomes ready. Of nobody: a
+// user has thought.
 constexpr uint32_t kServiceTag = 0;
 
 // Where the next event comes from; of events of one time, the first of these.
@@ -71,7 +73,15 @@ EventSimulator::EventSimulator(std::shared_ptr<const ServedApplication> applicat
 
 void EventSimulator::Start(std::shared_ptr<const RateCurve> curve, uint64_t seed,
                            std::span<const int> replicas) {
+  const ReturningUsers& users = curve->users;
+  again_ = users.again;
+  think_ns_ = users.think_s * kNsOfSecond;
+  const double thinking = again_ > 0 ? users.thinking : 0;
+  if (again_ > 0) {
+    curve = std::make_shared<const RateCurve>(RateCurve{curve->step_s, users.starts_per_s, {}});
+  }
   source_ = std::make_unique<RequestSource>(std::move(curve), seed, kRequestChance);
+  users_ = Rng(seed, kUserChance);
   mix_ = Rng(seed, kMixChance);
   service_ = ChanceAhead(Rng(seed, kServiceChance));
   choice_ = Rng(seed, kPodChance);
@@ -98,6 +108,14 @@ void EventSimulator::Start(std::shared_ptr<const RateCurve> curve, uint64_t seed
     }
   }
   next_arrival_ns_ = source_->NextNs();
+  // As many as a Poisson process has points in that time; all of them are in the midst of thinking.
+  const auto exponential = [this] { return -std::log(1 - users_.Uniform()); };
+  for (double sum = exponential(); sum < thinking; sum += exponential()) Think();
+}
+
+void EventSimulator::Think() {
+  const double ns = -think_ns_ * std::log(1 - users_.Uniform());
+  heap_.Add({now_ns_ + static_cast<int64_t>(ns) + 1, kNobody, kServiceTag});
 }
 
 void EventSimulator::AdvanceTo(int64_t until_ns) {
@@ -124,7 +142,11 @@ void EventSimulator::Step(int64_t at_ns, int source) {
   switch (source) {
     case kFromHeap: {
       const TimedEvent event = heap_.Take();
-      event.tag == kServiceTag ? EndService(event.subject) : BecomeReady(event);
+      if (event.subject == kNobody) {
+        BeginRequest();
+      } else {
+        event.tag == kServiceTag ? EndService(event.subject) : BecomeReady(event);
+      }
       break;
     }
     case kFromNetwork: {
@@ -146,19 +168,27 @@ void EventSimulator::Step(int64_t at_ns, int source) {
       Send(frame.call, frame.since_ns, frame.pod);
       break;
     }
-    case kFromArrivals: {
-      ++requests_.arrived;
-      ++open_requests_;
-      size_t endpoint = 0;
-      if (endpoint_upto_.size() > 1) {
-        const double u = mix_.Uniform();
-        while (endpoint + 1 < endpoint_upto_.size() && u >= endpoint_upto_[endpoint]) ++endpoint;
-      }
-      Send(graph_->endpoints[endpoint].root, now_ns_, 0);
+    case kFromArrivals:
+      BeginRequest();
       next_arrival_ns_ = source_->NextNs();
       break;
-    }
   }
+}
+
+void EventSimulator::BeginRequest() {
+  ++requests_.arrived;
+  ++open_requests_;
+  size_t endpoint = 0;
+  if (endpoint_upto_.size() > 1) {
+    const double u = mix_.Uniform();
+    while (endpoint + 1 < endpoint_upto_.size() && u >= endpoint_upto_[endpoint]) ++endpoint;
+  }
+  Send(graph_->endpoints[endpoint].root, now_ns_, 0);
+}
+
+void EventSimulator::EndRequest() {
+  --open_requests_;
+  if (again_ > 0 && users_.Uniform() < again_) Think();
 }
 
 void EventSimulator::Send(CallId endpoint_root, int64_t first_ns, int attempt) {
@@ -304,7 +334,7 @@ void EventSimulator::EndAttempt(FrameId root) {
   const auto endpoint = std::find_if(graph_->endpoints.begin(), graph_->endpoints.end(),
                                      [&](const Endpoint& one) { return one.root == frame.call; });
   if (static_cast<double>(response_ns) > endpoint->qos_ms * kNsPerMs) ++requests_.late;
-  --open_requests_;
+  EndRequest();
   Free(root);
 }
 
@@ -326,7 +356,7 @@ void EventSimulator::TryAgainOrFail(FrameId root) {
   Frame& frame = frames_[root];
   if (frame.pod >= application_->retries) {
     ++requests_.failed;
-    --open_requests_;
+    EndRequest();
     return Free(root);
   }
   ++requests_.retries;

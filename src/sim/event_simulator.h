@@ -22,7 +22,8 @@
 // group and fails, too, when its other groups are done. A client that has given up leaves its calls
 // running, as servers do not notice.
 //
-// The same seed gives the same run, event by event, and the same arrivals whatever the replicas.
+// The same seed gives the same run, event by event, and the same arrivals whatever the replicas; where
+// users return, the same sessions, whose later requests wait for the answers before.
 // Nothing is allocated but when more is under way than ever before. One thread.
 
 namespace rudderfish {
@@ -143,6 +144,9 @@ class EventSimulator {
   };
 
   void Step(int64_t at_ns, int source);
+  void BeginRequest();
+  void EndRequest();  // Answered, or failed for good: its user may ask again.
+  void Think();
   void Send(CallId endpoint_root, int64_t first_ns, int attempt);
   void OpenGroups(FrameId frame);
   void CallNext(FrameId caller, int position, int group_end);
@@ -174,10 +178,11 @@ class EventSimulator {
   int64_t network_ns_, timeout_ns_, retry_ns_;
 
   std::unique_ptr<RequestSource> source_;
-  Rng mix_{0}, choice_{0}, starts_{0};
+  Rng mix_{0}, choice_{0}, starts_{0}, users_{0};
+  double again_ = 0, think_ns_ = 0;  // Of ReturningUsers.
   ChanceAhead service_{Rng(0)};
   int64_t now_ns_ = 0, next_arrival_ns_ = 0, events_ = 0, open_requests_ = 0;
-  EventHeap heap_;     // Ends of service, pods that become ready.
+  EventHeap heap_;     // Ends of service, pods that become ready, users who ask again.
   EventLine network_;  // Calls and answers under way.
   EventLine timeouts_, retries_;
   std::vector<Frame> frames_;

@@ -194,6 +194,64 @@ TEST(EventSimulator, AllocatesNothingOnceItHasSeenItsWorst) {
   EXPECT_GT(simulator.events() - before, 10'000);
 }
 
+std::shared_ptr<const RateCurve> UsersOf(double per_s, double again, double think_s) {
+  RateCurve curve = RateCurve::Steady(per_s);
+  curve.users = {.again = again,
+                 .think_s = think_s,
+                 .thinking = again * per_s * think_s,
+                 .starts_per_s = {per_s * (1 - again)}};
+  return std::make_shared<const RateCurve>(std::move(curve));
+}
+
+// Users who think and come back are a network of two stations; each of them has the law that it
+// would have by itself (J. R. Jackson, "Networks of waiting lines", 1957).
+TEST(EventSimulator, UsersWhoReturnWaitAsInANetworkOfJackson) {
+  ServedWorkload workload = StationOf(1, ServiceLaw::OfScv(1));
+  workload.replicas = 1;
+  EventSimulator simulator(
+      std::make_shared<const ServedApplication>(SingleStation(workload, 10)));  // 100 a second.
+  simulator.Start(UsersOf(70, .9, 5), 11);
+  simulator.AdvanceTo(int64_t{10} * kSecondNs);
+  const RequestSums early = simulator.requests();
+  EXPECT_NEAR(static_cast<double>(early.arrived), 700, 4 * std::sqrt(700));  // From the start.
+  simulator.AdvanceTo(int64_t{6000} * kSecondNs);
+  const RequestSums sums = simulator.requests() - early;
+  // Users come by chance, and each of them asks ten times: the count varies by more than a
+  // Poisson's. Of 7 a second, sums of geometric numbers (variance 90, mean 10).
+  EXPECT_NEAR(static_cast<double>(sums.arrived), 70 * 5990, 4 * std::sqrt(7. * 5990 * (90 + 100)));
+  const double mean_ms = static_cast<double>(sums.response_ns) / 1e6 / sums.completed;
+  EXPECT_NEAR(mean_ms, 1000. / (100 - 70), 2);
+}
+
+TEST(EventSimulator, WhoWaitsForAnAnswerDoesNotAsk) {
+  ServedWorkload workload = StationOf(1, ServiceLaw::OfScv(0));
+  workload.replicas = 1;
+  EventSimulator simulator(
+      std::make_shared<const ServedApplication>(SingleStation(workload, 1000)));
+  RateCurve closed = RateCurve::Steady(0);  // Some fifty users, who stay.
+  closed.users = {.again = 1, .think_s = 5, .thinking = 50, .starts_per_s = {0}};
+  simulator.Start(std::make_shared<const RateCurve>(closed), 5);
+  simulator.AdvanceTo(int64_t{2000} * kSecondNs);
+  const RequestSums sums = simulator.requests();
+  EXPECT_NEAR(static_cast<double>(sums.completed), 2000, 5);  // It is never idle,
+  EXPECT_LE(simulator.in_flight(), 90);                       // and the line ends somewhere.
+  EXPECT_GE(simulator.in_flight(), 20);
+  EXPECT_EQ(sums.arrived, sums.completed + simulator.in_flight());
+}
+
+TEST(EventSimulator, WhoFailsAsksAgainAsWell) {
+  ServedWorkload workload = StationOf(1, ServiceLaw::OfScv(0));
+  workload.replicas = 1;
+  ServedApplication application = SingleStation(workload, 1);
+  EventSimulator simulator(std::make_shared<const ServedApplication>(application));
+  const std::vector<int> none = {0, 0};
+  simulator.Start(UsersOf(20, .75, 2), 3, none);
+  simulator.AdvanceTo(int64_t{2000} * kSecondNs);
+  const RequestSums sums = simulator.requests();
+  EXPECT_EQ(sums.failed, sums.arrived);
+  EXPECT_NEAR(static_cast<double>(sums.arrived), 40000, 4 * std::sqrt(5. * 2000 * (12 + 16)));
+}
+
 TEST(RequestSource, FollowsItsCurve) {
   auto curve = std::make_shared<RateCurve>();
   curve->step_s = 100;
