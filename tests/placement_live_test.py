@@ -264,35 +264,125 @@ class Placement(unittest.TestCase):
         self.assertLessEqual(len(nodes), 2, "most-allocated fills one node before the next")
         self.assertGreaterEqual(self.total(run, "extender_requests_total", "answered", "prioritize"), 25)
 
-    def test_6_dead_frozen_or_talking_rubbish_scheduling_goes_on(self):
+    def told(self, *words):
+        """What the extender's process says."""
+        return subprocess.run([PROGRAM, *words, "-c", self.folder / "extender.yaml"], capture_output=True, text=True, check=True,
+                              stdin=subprocess.DEVNULL, timeout=60).stdout
+
+    def graded(self, pod):
+        """The grades of all nodes for a pod, as kube-scheduler would get them; and the nodes that stay."""
+        nodes = [f"hollow-{i}" for i in range(1, NODES + 1)]
+        answers = []
+        for verb in ("prioritize", "filter"):
+            body = json.dumps({"Pod": pod, "Nodes": None, "NodeNames": nodes}).encode()
+            request = urllib.request.Request(f"http://127.0.0.1:{self.extender_port}/{verb}", data=body, method="POST")
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                answers.append(json.load(answer))
+        return {one["Score"] for one in answers[0]}, len(answers[1]["NodeNames"])
+
+    def test_9_held_back_or_opted_out_it_says_nothing_and_scheduling_goes_on(self):
+        CLUSTER.kubectl("delete", "configmap", "extender-control", "--ignore-not-found")
+        CLUSTER.kubectl("create", "configmap", "extender-control")
+        run = self.start_extender(more=", hard_limits: {cpu: 0.05}}\ncontrol: {configmap: default/extender-control")
+        self.scheduler_with_extender(run)
+        CLUSTER.apply(deployment("web", 1, "asked", cpu="1"))
+        self.wait_for(lambda: placed("web"), "it is asked")
+        pod = CLUSTER.get("pods", "-l", "app=web")["items"][0]
+        pod["spec"].pop("nodeName")
+
+        def abstains():
+            grades, kept = self.graded(pod)
+            return grades == {0} and kept == NODES
+
+        def speaks():
+            grades, kept = self.graded(pod)
+            return len(grades) > 1 and kept < NODES
+        self.wait_for(speaks, "one node is fuller than the others, and over its limit", 10)
+        self.told("pause")
+        self.assertTrue(abstains())
+        self.assertIn("held: paused by the command line", self.told("status"))
+        CLUSTER.apply(deployment("paused", 5, "asked"))
+        self.wait_for(lambda: len(placed("paused")) == 5, "scheduling goes on")
+        self.told("resume")
+        self.wait_for(speaks, "it is let go", 10)
+        CLUSTER.kubectl("annotate", "namespace", "default", "rudderfish.io/do-not-place=true")
+        try:
+            self.wait_for(abstains, "the namespace wants none of it", 10)
+        finally:
+            CLUSTER.kubectl("annotate", "namespace", "default", "rudderfish.io/do-not-place-")
+        self.wait_for(speaks, "it does again", 10)
+        opted_out = json.loads(json.dumps(pod))
+        opted_out["metadata"].setdefault("annotations", {})["rudderfish.io/do-not-place"] = "true"
+        self.assertEqual(self.graded(opted_out), ({0}, NODES))
+        # Who names another scheduler is placed past us, which is counted and shown.
+        before = json.loads(self.told("status", "-o", "json"))["extender"]["bypassed"]
+        CLUSTER.apply(deployment("past", 7))
+        self.wait_for(lambda: len(placed("past")) == 7, "the others are placed")
+        self.wait_for(lambda: json.loads(self.told("status", "-o", "json"))["extender"]["bypassed"] == before + 7, "it is seen", 10)
+        CLUSTER.kubectl("patch", "configmap", "extender-control", "-p", '{"data":{"kill":"true"}}')
+        self.wait_for(abstains, "it is killed", 10)
+        self.assertIn("held: killed", self.told("status"))
+        CLUSTER.apply(deployment("killed", 5, "asked"))
+        self.wait_for(lambda: len(placed("killed")) == 5, "scheduling goes on")
+        # Beside `placement` it dares what that dares.
+        run.kill()
+        run.wait()
+        self.start(f"placement: {{mode: shadow, policy: most-allocated}}\nextender: {{listen: \"127.0.0.1:{self.extender_port}\", "
+                   "policy: most-allocated, hard_limits: {cpu: 0.05}}", "extender")
+        self.assertTrue(abstains())
+        self.assertIn("held: `placement` is in shadow", self.told("status"))
+        self.told("promote", "placement", "--force")
+        self.assertIn("`placement` is in advise", self.told("status"))
+        self.told("promote", "placement", "--force")
+        graded = [self.graded({**pod, "metadata": {**pod["metadata"], "uid": f"uid-{i}"}})[0] != {0} for i in range(100)]
+        self.assertTrue(0 < sum(graded) < 60, "a share of the pods")
+        self.told("promote", "placement", "--force")
+        self.assertTrue(speaks())
+
+    def test_6_dead_frozen_late_or_talking_rubbish_scheduling_goes_on(self):
         run = self.start_extender()
         self.scheduler_with_extender(run)
-        CLUSTER.apply(deployment("web", 5, "asked"))
-        self.wait_for(lambda: len(placed("web")) == 5, "it is asked")
+        timeout_s, count = 0.2, 10
+
+        def seconds_a_pod(name):
+            began = time.monotonic()
+            CLUSTER.apply(deployment(name, count, "asked"))
+            self.wait_for(lambda: len(placed(name)) == count, name, 30)
+            return (time.monotonic() - began) / count
+        CLUSTER.apply(deployment("first", 1, "asked"))
+        self.wait_for(lambda: placed("first"), "it is asked")
+        alone = seconds_a_pod("well")
+        delays = {}
         run.send_signal(signal.SIGSTOP)
-        began = time.monotonic()
-        CLUSTER.apply(deployment("frozen", 5, "asked"))
-        self.wait_for(lambda: len(placed("frozen")) == 5, "frozen", 30)
-        self.assertLess(time.monotonic() - began, 15)
+        delays["frozen"] = seconds_a_pod("frozen") - alone
         run.send_signal(signal.SIGCONT)
         run.kill()
         run.wait()
-        CLUSTER.apply(deployment("dead", 5, "asked"))
-        self.wait_for(lambda: len(placed("dead")) == 5, "dead", 30)
+        delays["dead"] = seconds_a_pod("dead") - alone
 
-        class Rubbish(http.server.BaseHTTPRequestHandler):
+        class Bad(http.server.BaseHTTPRequestHandler):
+            wait_s = 0.0
+
             def do_POST(self):
-                self.send_response(200)
-                self.end_headers()
-                self.wfile.write(b"{]")
+                time.sleep(self.wait_s)
+                try:
+                    self.send_response(200)
+                    self.end_headers()
+                    self.wfile.write(b"{]")
+                except OSError:
+                    pass  # Who asked has gone on.
 
             def log_message(self, *_):
                 pass
-        rubbish = http.server.ThreadingHTTPServer(("127.0.0.1", self.extender_port), Rubbish)
-        threading.Thread(target=rubbish.serve_forever, daemon=True).start()
-        self.addCleanup(rubbish.shutdown)
-        CLUSTER.apply(deployment("rubbish", 5, "asked"))
-        self.wait_for(lambda: len(placed("rubbish")) == 5, "rubbish", 30)
+        bad = http.server.ThreadingHTTPServer(("127.0.0.1", self.extender_port), Bad)
+        threading.Thread(target=bad.serve_forever, daemon=True).start()
+        self.addCleanup(bad.shutdown)
+        delays["rubbish"] = seconds_a_pod("rubbish") - alone
+        Bad.wait_s = 3 * timeout_s
+        delays["late"] = seconds_a_pod("late") - alone
+        print("extra delay of a pod, in ms: " + ", ".join(f"{what} {1000 * s:.0f}" for what, s in delays.items()))
+        for what, delay in delays.items():
+            self.assertLess(delay, 1.5 * timeout_s, what)
 
     def test_7_what_is_no_question_is_refused_in_one_line_and_counted(self):
         run = self.start_extender()
@@ -302,7 +392,7 @@ class Placement(unittest.TestCase):
                 urllib.request.urlopen(request, timeout=10)
             self.assertEqual(refused.exception.code, code)
             refused.exception.close()
-        self.assertEqual(self.total(run, "extender_requests_total", "malformed"), 3)
+        self.assertEqual(self.total(run, "extender_requests_total", "malformed"), 4)
 
     def certificate(self, name, *more):
         """NAME.crt and NAME.key in the folder, signed by themselves unless `more` says who signs."""

@@ -139,6 +139,17 @@ std::string PolicyText(const OrderedJson& placement) {
                             placement["by_policy"].get<int64_t>(), reasons);
 }
 
+std::string ExtenderText(const OrderedJson& extender) {
+  const auto count = [&](const char* what) { return extender[what].get<int64_t>(); };
+  const auto held = extender["held"].get<std::string>();
+  return fmt::format(
+      "extender   {} grades{}; {} answered, {} abstained, {} malformed, {} late; {} pods were "
+      "placed "
+      "that nobody asked about\n",
+      extender["policy"].get<std::string>(), held.empty() ? "" : fmt::format(", held: {}", held),
+      count("answered"), count("abstained"), count("malformed"), count("late"), count("bypassed"));
+}
+
 // Of a process that places pods.
 std::string PlacementText(const OrderedJson& status) {
   const OrderedJson& placement = status["placement"];
@@ -153,6 +164,7 @@ std::string PlacementText(const OrderedJson& status) {
       count("active"), count("backing_off"), count("unschedulable"), count("binding"),
       count("bound"), count("conflicts"), count("lost_races"));
   text += PolicyText(placement);
+  if (status.contains("extender")) text += ExtenderText(status["extender"]);
   if (status.contains("standing")) text += StandingText(status["standing"]);
   const auto problem = placement["problem"].get<std::string>();
   return problem.empty() ? text : text + "\n" + problem + "\n";

@@ -50,6 +50,7 @@ Result<ExtenderArgs> ReadExtenderArgs(std::string_view body, const SchedulingRef
   TRY_ASSIGN(const Metadata meta, internal::ReadMetadata(Fields(pod)));
   args.pod = {meta.key.object_namespace, meta.key.name, meta.uid};
   TRY_ASSIGN(args.shape, ReadPodClass(pod, references));
+  TRY_ASSIGN(args.is_opted_out, IsOptedOut(Fields(pod)));
   TRY(ReadNodeNames(root, &args.nodes));
   return args;
 }

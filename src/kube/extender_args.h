@@ -20,6 +20,7 @@ struct ExtenderArgs {
   PodIdentity pod;
   PodClass shape;
   std::vector<std::string> nodes;
+  bool is_opted_out = false;  // By its own label or annotation.
 };
 
 // Refuses what is no ExtenderArgs in one line that names the field. Only names of nodes are taken

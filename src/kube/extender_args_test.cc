@@ -27,6 +27,18 @@ TEST(ExtenderArgs, AreReadAsKubeSchedulerWritesThem) {
   EXPECT_THAT(args->nodes, ElementsAre("n1", "n2"));
 }
 
+TEST(ExtenderArgs, SayWhetherThePodWantsNoPolicyOfOurs) {
+  const auto asks = [](const std::string& metadata) {
+    const auto args = ArgsOf(R"({"Pod":{"metadata":{"name":"web","namespace":"default",)" +
+                             metadata + R"(},"spec":{"containers":[]}},"NodeNames":["n1"]})");
+    return args.has_value() && args->is_opted_out;
+  };
+  EXPECT_TRUE(asks(R"("annotations":{"rudderfish.io/do-not-place":"true"})"));
+  EXPECT_TRUE(asks(R"("labels":{"rudderfish.io/do-not-place":"true"})"));
+  EXPECT_FALSE(asks(R"("annotations":{"rudderfish.io/do-not-place":"false"})"));
+  EXPECT_FALSE(asks(R"("labels":{"app":"web"})"));
+}
+
 TEST(ExtenderArgs, WhatIsNoneIsRefusedByTheFieldThatIsWrong) {
   const std::string pod = rudderfish::testing::PodJson{.name = "web"}.Text();
   for (const auto& [body, said] : std::vector<std::pair<std::string, const char*>>{

@@ -34,15 +34,6 @@ bool MayPass(ErrorCode code) {
          code == ErrorCode::kConflict || code == ErrorCode::kCorruption;
 }
 
-Result<bool> IsOptedOut(const Fields& object) {
-  for (const char* where : {"metadata.labels", "metadata.annotations"}) {
-    TRY_ASSIGN(const Labels found, object.TextMap(where));
-    const std::string* value = FindLabel(found, kDoNotPlace);
-    if (value != nullptr && *value == "true") return true;
-  }
-  return false;
-}
-
 // Somebody has marked it for its end.
 Result<bool> IsDisrupted(const Fields& pod) {
   bool is_disrupted = false;
@@ -238,6 +229,11 @@ Result<SchedulingFeed::Pod> SchedulingFeed::ReadPod(const Element& object) {
   return pod;
 }
 
+bool SchedulingFeed::IsNamespaceOptedOut(const std::string& name) const {
+  const Held<Labelled>* place = namespaces_->Find({"", name});
+  return place != nullptr && place->value.is_opted_out;
+}
+
 void SchedulingFeed::TellPod(const ObjectKey& key, ChangeKind kind) {
   const Pod* pod = kind == ChangeKind::kGone ? nullptr : pods_->Find(key);
   if (pod == nullptr || pod->has_ended) {
@@ -250,15 +246,14 @@ void SchedulingFeed::TellPod(const ObjectKey& key, ChangeKind kind) {
   } else {
     waiting_.erase(key);
   }
-  const Held<Labelled>* place = namespaces_->Find({"", key.object_namespace});
-  const bool is_place_out = place != nullptr && place->value.is_opted_out;
-  observer_->PodSeen({.id = {key.object_namespace, key.name, pod->meta.uid},
-                      .shape = pod->shape,
-                      .node = pod->node,
-                      .is_terminating = pod->is_terminating,
-                      .is_running = pod->is_running,
-                      .is_disrupted = pod->is_disrupted,
-                      .is_opted_out = pod->is_opted_out || is_place_out});
+  observer_->PodSeen(
+      {.id = {key.object_namespace, key.name, pod->meta.uid},
+       .shape = pod->shape,
+       .node = pod->node,
+       .is_terminating = pod->is_terminating,
+       .is_running = pod->is_running,
+       .is_disrupted = pod->is_disrupted,
+       .is_opted_out = pod->is_opted_out || IsNamespaceOptedOut(key.object_namespace)});
 }
 
 void SchedulingFeed::TellWaiting(const std::string& place) {

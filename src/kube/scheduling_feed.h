@@ -27,10 +27,6 @@
 
 namespace rudderfish::kube {
 
-// On a pod or its namespace, as a label or an annotation with the value "true": no policy of ours
-// counts for it.
-inline constexpr std::string_view kDoNotPlace = "rudderfish.io/do-not-place";
-
 class SchedulingFeed {
  public:
   // Pods that fail leave what is watched unseen: to be told of them costs a watch more.
@@ -64,6 +60,7 @@ class SchedulingFeed {
   static std::vector<Right> Rights();
 
   const SchedulingReferences& references() const { return references_; }
+  bool IsNamespaceOptedOut(const std::string& name) const;
 
  private:
   template <class T>

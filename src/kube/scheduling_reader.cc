@@ -335,6 +335,15 @@ Result<T> FilledBy(std::string_view kind, const Element& object, Read read) {
 
 }  // namespace
 
+Result<bool> IsOptedOut(const Fields& object) {
+  for (const char* where : {"metadata.labels", "metadata.annotations"}) {
+    TRY_ASSIGN(const Labels found, object.TextMap(where));
+    const std::string* value = FindLabel(found, kDoNotPlace);
+    if (value != nullptr && *value == "true") return true;
+  }
+  return false;
+}
+
 Result<SchedulingNode> ReadSchedulingNode(const Element& object) {
   return FilledBy<SchedulingNode>("node", object, ReadSchedulingNodeFields);
 }

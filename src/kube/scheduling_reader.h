@@ -17,6 +17,11 @@
 
 namespace rudderfish::kube {
 
+// On a pod or its namespace, as a label or an annotation with the value "true": no policy of ours
+// counts for it.
+inline constexpr std::string_view kDoNotPlace = "rudderfish.io/do-not-place";
+Result<bool> IsOptedOut(const Fields& object);
+
 struct SchedulingVolume {
   std::string name;
   BoundVolume rules;

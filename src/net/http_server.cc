@@ -212,7 +212,10 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
 
   void Reject(const error_code& error) {
     std::optional<HttpResponse> answer = AnswerTo(error, shared_->options);
-    if (answer && Lowest().socket().is_open()) Write(std::move(*answer), {}, Then::kDrain);
+    if (!answer || !Lowest().socket().is_open()) return;
+    if (shared_->options.rejected)
+      shared_->options.rejected(View(parser_->get().target()), answer->status);
+    Write(std::move(*answer), {}, Then::kDrain);
   }
 
   void Reply() {

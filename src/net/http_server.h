@@ -37,6 +37,9 @@ struct HttpServerOptions {
       tls;  // HTTPS at the network addresses; nothing else is taken there.
   // Hears why a client could not be met by TLS, on any thread of the server. May be empty.
   std::function<void(std::string_view)> refused;
+  // Hears the path and status of what is answered without asking the handler: too large, or no
+  // HTTP. The path is empty where it could not be read. On any thread of the server. May be empty.
+  std::function<void(std::string_view path, int status)> rejected;
 };
 
 class HttpServer {

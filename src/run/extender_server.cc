@@ -9,7 +9,6 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "kube/extender_args.h"
 #include "serve/operations.h"
 
 namespace rudderfish {
@@ -25,10 +24,10 @@ constexpr double kShareOfTimeout = 0.9;
 
 Result<std::unique_ptr<ExtenderServer>> ExtenderServer::Start(
     const ExtenderConfig& config, kube::ApiClient* client, const kube::SchedulingFeed* feed,
-    SchedulingTables* tables, const Clock* clock, MetricRegistry* metrics) {
+    SchedulingTables* tables, const Clock* clock, MetricRegistry* metrics, Hold hold) {
   TRY_ASSIGN(const LivePolicy policy, LoadPolicy(config.choice));
-  std::unique_ptr<ExtenderServer> made(
-      new ExtenderServer(config, client, feed, tables, policy.NewScorer(), metrics));
+  std::unique_ptr<ExtenderServer> made(new ExtenderServer(
+      config, client, feed, tables, policy.NewScorer(), metrics, std::move(hold)));
   HttpRoutes routes;
   ExtenderServer* self = made.get();
   routes.Add("POST", "/prioritize",
@@ -43,6 +42,9 @@ Result<std::unique_ptr<ExtenderServer>> ExtenderServer::Start(
       "rudderfish_extender_refused_connections_total",
       "Clients that could not be met by TLS: without a certificate, or with one of nobody known.");
   options.refused = [&refused](std::string_view) { refused.Add(); };
+  options.rejected = [self](std::string_view path, int) {
+    self->Count(path == "/filter" ? Verb::kFilter : Verb::kPrioritize, "malformed").Add();
+  };
   Result<std::unique_ptr<HttpServer>> server =
       HttpServer::Start(options, Observed(std::move(routes), clock, metrics));
   if (!server) return Fail(server.error().code, "`extender.listen`: {}", server.error().message);
@@ -52,12 +54,14 @@ Result<std::unique_ptr<ExtenderServer>> ExtenderServer::Start(
 
 ExtenderServer::ExtenderServer(const ExtenderConfig& config, kube::ApiClient* client,
                                const kube::SchedulingFeed* feed, SchedulingTables* tables,
-                               std::unique_ptr<NodeScorer> scorer, MetricRegistry* metrics)
+                               std::unique_ptr<NodeScorer> scorer, MetricRegistry* metrics,
+                               Hold hold)
     : config_(config),
       client_(client),
       feed_(feed),
       extender_(tables, std::move(scorer), config.limits),
       metrics_(metrics),
+      hold_(std::move(hold)),
       wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   CHECK_GE(wake_, 0);
   client_->WaitFor(wake_, [this] { AnswerAll(); });
@@ -70,10 +74,24 @@ ExtenderServer::~ExtenderServer() {
   ::close(wake_);
 }
 
-Counter& ExtenderServer::Count(Verb verb, std::string_view result) {
+Counter& ExtenderServer::Count(Verb verb, std::string_view result) const {
   return metrics_->AddCounter(
       "rudderfish_extender_requests_total", "What kube-scheduler was answered.",
       {{"verb", verb == Verb::kFilter ? "filter" : "prioritize"}, {"result", std::string(result)}});
+}
+
+Counter& ExtenderServer::Bypassed() const {
+  return metrics_->AddCounter("rudderfish_extender_bypassed_pods_total",
+                              "Pods that were placed and that we were not asked about.");
+}
+
+ExtenderServer::Counts ExtenderServer::counts() const {
+  const auto both = [this](std::string_view result) {
+    return static_cast<int64_t>(Count(Verb::kPrioritize, result).value() +
+                                Count(Verb::kFilter, result).value());
+  };
+  return {both("answered"), both("abstained"), both("malformed"), both("late"),
+          static_cast<int64_t>(Bypassed().value())};
 }
 
 // On a thread of the server.
@@ -113,6 +131,12 @@ void ExtenderServer::AnswerAll() {
   }
 }
 
+std::string ExtenderServer::WhyAbstain(const kube::ExtenderArgs& args) const {
+  if (std::string held = hold_(args.pod); !held.empty()) return held;
+  if (!args.is_opted_out && !feed_->IsNamespaceOptedOut(args.pod.object_namespace)) return "";
+  return fmt::format("the pod or its namespace says {}", kube::kDoNotPlace);
+}
+
 HttpResponse ExtenderServer::AnswerTo(const Question& question) {
   Result<kube::ExtenderArgs> args =
       kube::ReadExtenderArgs(question.body, feed_->references(), &parser_);
@@ -123,6 +147,14 @@ HttpResponse ExtenderServer::AnswerTo(const Question& question) {
   if (asked_.size() >= kAskedMax) asked_.clear();  // Most of them are gone by now.
   asked_.insert(args->pod.uid);
   HttpResponse response;
+  if (response.note = WhyAbstain(*args); !response.note.empty()) {
+    Count(question.verb, "abstained").Add();
+    const size_t nodes = args->nodes.size();
+    response.body = question.verb == Verb::kFilter
+                        ? kube::FilterResultText(args->nodes, std::vector<std::string>(nodes))
+                        : kube::HostPriorityText(args->nodes, std::vector<int>(nodes));
+    return response;
+  }
   if (question.verb == Verb::kFilter) {
     response.body = kube::FilterResultText(args->nodes, extender_.Filter(args->shape, args->nodes));
     Count(question.verb, "answered").Add();
@@ -139,10 +171,7 @@ HttpResponse ExtenderServer::AnswerTo(const Question& question) {
 
 void ExtenderServer::NotePlaced(const PodIdentity& pod) {
   if (asked_.erase(pod.uid) > 0) return;
-  metrics_
-      ->AddCounter("rudderfish_extender_bypassed_pods_total",
-                   "Pods that were placed and that we were not asked about.")
-      .Add();
+  Bypassed().Add();
 }
 
 }  // namespace rudderfish

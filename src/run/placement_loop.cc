@@ -107,8 +107,10 @@ Result<void> PlacementLoop::Open() {
   }
   if (!config_.extender) return {};
   // Any replica answers: grades change nothing by themselves.
-  TRY_ASSIGN(extender_, ExtenderServer::Start(*config_.extender, client_.get(), feed_.get(),
-                                              &scheduler_->tables(), clock_, server_->metrics()));
+  TRY_ASSIGN(extender_, ExtenderServer::Start(
+                            *config_.extender, client_.get(), feed_.get(), &scheduler_->tables(),
+                            clock_, server_->metrics(),
+                            [this](const PodIdentity& pod) { return WhyExtenderIsHeldFor(pod); }));
   LogInfo("/prioritize and /filter at {}", fmt::join(extender_->addresses(), ", "));
   scheduler_->OnPlacedByOthers([this](const PodIdentity& pod) { extender_->NotePlaced(pod); });
   return {};
@@ -135,6 +137,24 @@ Mode PlacementLoop::EffectiveMode() const { return switches_.Effective(Configure
 bool PlacementLoop::IsFresh() const {
   const std::optional<Instant> fresh = feed_->FreshAsOf();
   return fresh && clock_->Now() - *fresh <= config_.staleness;
+}
+
+// Whoever configures an extender alone wants its grades; beside `placement` it dares as much as that.
+std::string PlacementLoop::WhyExtenderIsHeld() const {
+  const Mode configured = modes_ == nullptr ? Mode::kEnforce : Configured();
+  const Mode mode = switches_.Effective(configured);
+  if (mode < Mode::kCanary) {
+    std::string why = switches_.Why(configured);
+    return why.empty() ? fmt::format("`placement` is in {}", ModeName(mode)) : why;
+  }
+  return IsFresh() ? "" : "what is seen of the cluster is too old";
+}
+
+std::string PlacementLoop::WhyExtenderIsHeldFor(const PodIdentity& pod) const {
+  std::string why = WhyExtenderIsHeld();
+  if (!why.empty() || modes_ == nullptr || EffectiveMode() != Mode::kCanary) return why;
+  return IsInShare(pod.uid, config_.placement->canary) ? ""
+                                                       : "the pod is not of the canary's share";
 }
 
 // Whoever has begun to serve goes on in lower modes, by kube-default: the pods that name us have no

@@ -58,11 +58,14 @@ class PlacementLoop final : public RunLoop {
   void FollowMode();
   void LookAtCanary();
   bool IsFresh() const;
+  std::string WhyExtenderIsHeld() const;  // Of all pods; empty: it is not.
+  std::string WhyExtenderIsHeldFor(const PodIdentity& pod) const;
   std::string Explain(const std::string& key);
   void NoteJournal(const Result<void>& written);
   void Report();
   void ShowPlacement();
   std::string Status() const;
+  OrderedJson ExtenderJson() const;
   OrderedJson TypesJson() const;
 
   Config config_;

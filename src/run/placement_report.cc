@@ -153,6 +153,14 @@ OrderedJson PlacementLoop::TypesJson() const {
   return json;
 }
 
+OrderedJson PlacementLoop::ExtenderJson() const {
+  const ExtenderServer::Counts counts = extender_->counts();
+  return {{"addresses", extender_->addresses()}, {"policy", config_.extender->choice.policy},
+          {"answered", counts.answered},         {"abstained", counts.abstained},
+          {"malformed", counts.malformed},       {"late", counts.late},
+          {"bypassed", counts.bypassed},         {"held", WhyExtenderIsHeld()}};
+}
+
 std::string PlacementLoop::Status() const {
   const Mode configured = Configured();
   const SchedulerCounts& counts = scheduler_->counts();
@@ -206,6 +214,7 @@ std::string PlacementLoop::Status() const {
         {"types", TypesJson()},
         {"problem", feed_->Trouble()}}}};
   if (modes_ != nullptr) json["standing"] = modes_->Describe();
+  if (extender_ != nullptr) json["extender"] = ExtenderJson();
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
