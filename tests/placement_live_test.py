@@ -376,6 +376,7 @@ class Placement(unittest.TestCase):
                 pass
         bad = http.server.ThreadingHTTPServer(("127.0.0.1", self.extender_port), Bad)
         threading.Thread(target=bad.serve_forever, daemon=True).start()
+        self.addCleanup(bad.server_close)
         self.addCleanup(bad.shutdown)
         delays["rubbish"] = seconds_a_pod("rubbish") - alone
         Bad.wait_s = 3 * timeout_s
