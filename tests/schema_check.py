@@ -55,6 +55,7 @@ WRONG_LOADS = [
     (("load", "pods", "frontend", "start_delay"), {"exponential": "5s"}), (("load", "loads", "steady"), {"stedy": {"rate": 1}}),
     (("load", "loads", "steady"), {"steady": {"rate": -1}}), (("load", "loads", "ramp", "ramp", "end"), 5),
     (("load", "loads", "replay", "replay", "format"), "csv"), (("load", "loads", "replay", "replay", "part"), [0]),
+    (("load", "loads", "replay", "replay", "held_out"), 1),
 ]
 
 WRONG_APPLICATIONS = [

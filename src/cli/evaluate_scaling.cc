@@ -24,8 +24,9 @@ std::string ScalingTable(const ScalingSummary& summary) {
   using Align = TextTable::Align;
   std::string text;
   for (const ScalingLoadSummary& load : summary.loads) {
-    text += fmt::format("{}{}, {}: {}\n\n", text.empty() ? "" : "\n", summary.scenario, load.load,
-                        Counted(summary.episodes, "episode"));
+    text += fmt::format("{}{}, {}: {}{}\n\n", text.empty() ? "" : "\n", summary.scenario, load.load,
+                        Counted(summary.episodes, "episode"),
+                        load.is_replay() ? "; " + HeldOutText(load) : "");
     TextTable table({{"policy", Align::kLeft},
                      {"pod-hours", Align::kRight},
                      {"core-hours", Align::kRight},
@@ -78,8 +79,8 @@ Result<ExitStatus> EvaluateScalingPolicies(const Arguments& arguments, const Ses
     Progress progress("evaluate", session.verbosity);
     ThreadPool pool(threads);
     evaluation = EvaluateScaling(
-        scenario, loads, policies.list, static_cast<int>(episodes), seed, &pool,
-        [&](double fraction) { progress.Update(fraction, ""); },
+        scenario, EpisodeUse::kEvaluation, loads, policies.list, static_cast<int>(episodes), seed,
+        &pool, [&](double fraction) { progress.Update(fraction, ""); },
         static_cast<ScalingGround>(ground));
     summary = Summarize(evaluation, scenario);
     if (report || format == OutputFormat::kJson)

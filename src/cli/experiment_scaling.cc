@@ -184,8 +184,8 @@ Result<void> RunScalingCell(const ScalingCell& cell, const std::filesystem::path
   }
   TRY_ASSIGN(const ScalingPolicies policies, ScalingPoliciesOf(PoliciesOf(cell), cell.scenario));
   const ScalingEvaluation evaluation =
-      EvaluateScaling(scenario, {load}, policies.list, experiment.episodes, experiment.seed, pool,
-                      [&](double fraction) {
+      EvaluateScaling(scenario, EpisodeUse::kEvaluation, {load}, policies.list, experiment.episodes,
+                      experiment.seed, pool, [&](double fraction) {
                         progress(kTrainedShare + (1 - kTrainedShare) * fraction, "evaluating");
                       });
   watch.Lap("evaluate");

@@ -232,8 +232,8 @@ Result<GymHpaOutcome> RecordObservations(const Arguments& arguments, const Sessi
     const Instant begin = clock.Now();
     const int position = loads[i / episodes];
     GymHpaRecorder recorder(&application, i * duration_s);
-    const ScalingEpisodeDraw draw =
-        DrawScalingEpisode(*scenario.load, position, seed, static_cast<int>(i % episodes));
+    const ScalingEpisodeDraw draw = DrawScalingEpisode(
+        *scenario.load, EpisodeUse::kLearning, position, seed, static_cast<int>(i % episodes));
     RunScaling(*policies.list[0].members[0], *scenario.load, draw.curve, draw.seed, start,
                &simulator, &recorder);
     AddEpisode(application, recorder, static_cast<GymHpaGoal>(goal), Seconds(clock.Now() - begin),

@@ -97,7 +97,7 @@ class Race {
         policies.push_back({setting, {std::move(*policy)}});
       }
       const ScalingEvaluation evaluation =
-          EvaluateScaling(scenario_, loads_, policies, episodes - first,
+          EvaluateScaling(scenario_, EpisodeUse::kLearning, loads_, policies, episodes - first,
                           CalibrationSeed(options_.seed), pool_, progress, ground, first);
       for (size_t p = 0; p < settings.size(); ++p)
         Add(evaluation, static_cast<int>(p), &tallies[settings[p]]);
@@ -146,7 +146,7 @@ double PeakPerS(const Scenario& scenario, const std::vector<int>& loads, int epi
   for (const int position : loads) {
     for (int episode = 0; episode < episodes; ++episode) {
       const ScalingEpisodeDraw draw =
-          DrawScalingEpisode(load, position, CalibrationSeed(seed), episode);
+          DrawScalingEpisode(load, EpisodeUse::kLearning, position, CalibrationSeed(seed), episode);
       for (int i = 0; int64_t{i + 1} * load.interval.count() <= load.duration.count(); ++i)
         rates.push_back(draw.curve->MeanOf(i * interval_s, (i + 1) * interval_s));
     }

@@ -82,7 +82,8 @@ struct Calibration {
 };
 
 // `loads` are positions in Load::loads. The episodes are none that `evaluate` draws, whatever its
-// seed. Does not depend on the number of threads. REQUIRES: the scenario has `load`.
+// seed; of a replay they are from an earlier part of the trace (EpisodeUse). Does not
+// depend on the number of threads. REQUIRES: the scenario has `load`.
 Calibration CalibrateScaling(const Scenario& scenario, const std::vector<int>& loads,
                              const std::vector<std::string>& grid,
                              const CalibrationOptions& options, ThreadPool* pool);

@@ -202,7 +202,8 @@ class ScalingPage {
                     [](const auto& policy) { return !policy.latency_ms.empty(); });
     std::string html =
         ReportSection("Under " + load.load,
-                      fmt::format("{:.1f} requests per second on average.", load.requests_per_s));
+                      fmt::format("{:.1f} requests per second on average{}.", load.requests_per_s,
+                                  load.is_replay() ? "; " + HeldOutText(load) : ""));
     std::string pair;
     if (latencies) {
       pair += ReportFigure("How long answers take",

@@ -183,12 +183,14 @@ ScalingFigures RunScaling(const ScalingPolicy& policy, const Load& load,
   return FiguresOf(*simulator, changes);
 }
 
-ScalingEpisodeDraw DrawScalingEpisode(const Load& load, int position, uint64_t seed, int episode) {
+ScalingEpisodeDraw DrawScalingEpisode(const Load& load, EpisodeUse use, int position, uint64_t seed,
+                                      int episode) {
   const uint64_t key = Rng(seed, static_cast<uint64_t>(episode)).Next64();
-  return {key, std::make_shared<const RateCurve>(DrawCurve(load, position, key))};
+  return {key, std::make_shared<const RateCurve>(DrawCurve(load, use, position, key))};
 }
 
-ScalingEvaluation EvaluateScaling(const Scenario& scenario, const std::vector<int>& loads,
+ScalingEvaluation EvaluateScaling(const Scenario& scenario, EpisodeUse use,
+                                  const std::vector<int>& loads,
                                   const std::vector<NamedScalingPolicy>& policies, int episodes,
                                   uint64_t seed, ThreadPool* pool,
                                   const std::function<void(double)>& progress, ScalingGround ground,
@@ -230,7 +232,7 @@ ScalingEvaluation EvaluateScaling(const Scenario& scenario, const std::vector<in
     const int position = loads[index / per_load], run = index % per_load / episodes;
     const int episode = index % episodes;
     const ScalingEpisodeDraw draw =
-        DrawScalingEpisode(load, position, seed, first_episode + episode);
+        DrawScalingEpisode(load, use, position, seed, first_episode + episode);
     if (ground == ScalingGround::kModel) {
       figures[index] =
           RunScalingOnModel(*runs[run], load, *draw.curve, draw.seed, start, models[worker].get());

@@ -75,12 +75,14 @@ ScalingFigures RunScaling(const ScalingPolicy& policy, const Load& load,
                           const EpisodeStart& start, EventSimulator* simulator,
                           ScalingWatcher* watcher = nullptr);
 
-// What comes in episode `episode` of a load, a position in Load::loads.
+// What comes in episode `episode` of a load, a position in Load::loads; of a replay, from the part
+// of its trace that is for `use`.
 struct ScalingEpisodeDraw {
   uint64_t seed = 0;  // Of RunScaling.
   std::shared_ptr<const RateCurve> curve;
 };
-ScalingEpisodeDraw DrawScalingEpisode(const Load& load, int position, uint64_t seed, int episode);
+ScalingEpisodeDraw DrawScalingEpisode(const Load& load, EpisodeUse use, int position, uint64_t seed,
+                                      int episode);
 
 // The same by what the Model believes: without chance but for that of samples, which count.
 ScalingFigures RunScalingOnModel(const ScalingPolicy& policy, const Load& load,
@@ -122,7 +124,8 @@ struct ScalingEvaluation {
 // Episode i of a load has the seed (seed, i): results depend neither on the number of threads nor
 // on the other policies. `progress` may be empty; it hears of the fraction done. They begin with
 // episode `first_episode`.
-ScalingEvaluation EvaluateScaling(const Scenario& scenario, const std::vector<int>& loads,
+ScalingEvaluation EvaluateScaling(const Scenario& scenario, EpisodeUse use,
+                                  const std::vector<int>& loads,
                                   const std::vector<NamedScalingPolicy>& policies, int episodes,
                                   uint64_t seed, ThreadPool* pool,
                                   const std::function<void(double)>& progress,

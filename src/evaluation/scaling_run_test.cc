@@ -4,8 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
+#include <regex>
 
+#include "evaluation/calibration.h"
+#include "evaluation/scaling_summary.h"
 #include "tests/support/shop_text.h"
+#include "tests/support/split_replay.h"
 
 namespace rudderfish {
 namespace {
@@ -35,7 +40,7 @@ TEST(ScalingRun, FollowingALoadThatGrowsBeatsHolding) {
   ThreadPool pool(2);
   const auto policies = ScalingPoliciesNamed({"hold", "hpa:cpu=60", "keda", "autopilot"});
   const ScalingEvaluation evaluation =
-      EvaluateScaling(*scenario, {0, 1}, policies, 4, 1, &pool, {});
+      EvaluateScaling(*scenario, EpisodeUse::kEvaluation, {0, 1}, policies, 4, 1, &pool, {});
   for (int i = 0; i < 4; ++i) {
     const ScalingFigures& hold = evaluation.at(1, 0, i);
     const double pods = hold.pod_hours * 3;  // Of a third of an hour.
@@ -57,12 +62,41 @@ TEST(ScalingRun, FollowingALoadThatGrowsBeatsHolding) {
   EXPECT_FALSE(difference.better());  // It is dearer.
 }
 
+TEST(ScalingRun, AReplayIsJudgedByWhatNothingWasCalibratedOn) {
+  const auto scenario = testing::SplitReplay(
+      std::regex_replace(kScalingScenario, std::regex("ramp: .*"),
+                         "replay: {replay: {format: azure-llm, file: none.csv}}"),
+      5, 40);
+  ThreadPool pool(1);
+  const auto policies = ScalingPoliciesNamed({"hold"});
+  const double seconds = 1200;
+  const ScalingEvaluation judged =
+      EvaluateScaling(*scenario, EpisodeUse::kEvaluation, {1}, policies, 3, 1, &pool, {});
+  for (int i = 0; i < 3; ++i) EXPECT_NEAR(judged.at(0, 0, i).requests / seconds, 40, 2);
+  const ScalingEvaluation learned =
+      EvaluateScaling(*scenario, EpisodeUse::kLearning, {1}, policies, 1, 1, &pool, {});
+  EXPECT_NEAR(learned.at(0, 0, 0).requests / seconds, 5, .5);
+  EXPECT_NEAR(PeakPerS(*scenario, {1}, 4, 1), 5, 1e-9);
+  const ScalingSummary summary = Summarize(judged, *scenario);
+  EXPECT_EQ(HeldOutText(summary.loads[0]),
+            "episodes are from 50 to 100 % of the trace, held out from learning and calibration");
+  const Result<Json> json = ParseJson(ScalingSummaryText(summary), "e.json");
+  ASSERT_TRUE(json.has_value());
+  const Result<ScalingSummary> read = ScalingSummaryOf(*json, "e.json");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(read->loads[0].trace_from, .5);
+  // Of other loads both draw the same.
+  EXPECT_EQ(DrawCurve(*scenario->load, EpisodeUse::kLearning, 0, 7),
+            DrawCurve(*scenario->load, EpisodeUse::kEvaluation, 0, 7));
+  EXPECT_EQ(HeldOutText({.load = "steady"}), "");
+}
+
 TEST(ScalingRun, EpisodesBeginWithPodsThatFit) {
   const Result<Scenario> scenario = ParseScenario(kScalingScenario, "shop.yaml");
   ASSERT_TRUE(scenario.has_value());
   ThreadPool pool(2);
-  const ScalingEvaluation evaluation =
-      EvaluateScaling(*scenario, {0}, ScalingPoliciesNamed({"hold"}), 4, 1, &pool, {});
+  const ScalingEvaluation evaluation = EvaluateScaling(
+      *scenario, EpisodeUse::kEvaluation, {0}, ScalingPoliciesNamed({"hold"}), 4, 1, &pool, {});
   const ScalingSums sums = SumsOf(evaluation, 0);
   EXPECT_LT(sums.violation_share, 0.02);  // Those of the rung: 1 % at most in equilibrium.
   EXPECT_LE(sums.core_hours, 1);          // Two of each, or fewer.
@@ -75,9 +109,9 @@ TEST(ScalingRun, LaterEpisodesAreThoseOfALongerEvaluation) {
   const auto policies = ScalingPoliciesNamed({"hpa:cpu=50", "hold"});
   for (const ScalingGround ground : {ScalingGround::kRequests, ScalingGround::kModel}) {
     const ScalingEvaluation whole =
-        EvaluateScaling(*scenario, {1}, policies, 3, 1, &pool, {}, ground);
-    const ScalingEvaluation rest =
-        EvaluateScaling(*scenario, {1}, policies, 2, 1, &pool, {}, ground, 1);
+        EvaluateScaling(*scenario, EpisodeUse::kEvaluation, {1}, policies, 3, 1, &pool, {}, ground);
+    const ScalingEvaluation rest = EvaluateScaling(*scenario, EpisodeUse::kEvaluation, {1},
+                                                   policies, 2, 1, &pool, {}, ground, 1);
     for (int policy = 0; policy < 2; ++policy) {
       for (int i = 0; i < 2; ++i) {
         EXPECT_EQ(rest.at(0, policy, i).core_hours, whole.at(0, policy, i + 1).core_hours);
@@ -96,7 +130,7 @@ TEST(ScalingRun, QuotaAndCoolDownHoldWhoeverScales) {
   const auto policies = ScalingPoliciesNamed({"hpa:cpu=30", "mpc"});
   for (const ScalingGround ground : {ScalingGround::kRequests, ScalingGround::kModel}) {
     const ScalingEvaluation evaluation =
-        EvaluateScaling(*scenario, {1}, policies, 2, 1, &pool, {}, ground);
+        EvaluateScaling(*scenario, EpisodeUse::kEvaluation, {1}, policies, 2, 1, &pool, {}, ground);
     for (int policy = 0; policy < 2; ++policy) {
       const ScalingFigures& one = evaluation.at(0, policy, 0);
       EXPECT_LT(one.core_hours, 4.0 / 3);  // Of a third of an hour.
@@ -113,9 +147,10 @@ TEST(ScalingRun, TheModelIsNearTheEventSimulator) {
   ASSERT_TRUE(scenario.has_value());
   ThreadPool pool(2);
   const auto policies = ScalingPoliciesNamed({"hpa:cpu=50:down=60s", "keda:share=0.5"});
-  const ScalingEvaluation requests = EvaluateScaling(*scenario, {1}, policies, 4, 1, &pool, {}),
-                          model = EvaluateScaling(*scenario, {1}, policies, 4, 1, &pool, {},
-                                                  ScalingGround::kModel);
+  const ScalingEvaluation requests = EvaluateScaling(*scenario, EpisodeUse::kEvaluation, {1},
+                                                     policies, 4, 1, &pool, {}),
+                          model = EvaluateScaling(*scenario, EpisodeUse::kEvaluation, {1}, policies,
+                                                  4, 1, &pool, {}, ScalingGround::kModel);
   for (int policy = 0; policy < 2; ++policy) {
     const ScalingSums real = SumsOf(requests, policy), believed = SumsOf(model, policy);
     EXPECT_NEAR(believed.core_hours, real.core_hours, 0.05 * real.core_hours);
@@ -129,8 +164,8 @@ TEST(ScalingRun, MembersOfARecipeAreAveragedAndComparedInPairs) {
   ThreadPool pool(2);
   std::vector<NamedScalingPolicy> policies = ScalingPoliciesNamed({"hpa:cpu=40", "hpa:cpu=70"});
   policies.push_back({"both", {policies[0].members[0], policies[1].members[0]}});
-  const ScalingEvaluation evaluation =
-      EvaluateScaling(*scenario, {1}, policies, 6, 1, &pool, {}, ScalingGround::kModel);
+  const ScalingEvaluation evaluation = EvaluateScaling(
+      *scenario, EpisodeUse::kEvaluation, {1}, policies, 6, 1, &pool, {}, ScalingGround::kModel);
   for (int i = 0; i < 6; ++i) {
     for (int member = 0; member < 2; ++member)
       EXPECT_EQ(evaluation.at(0, 2, i, member).core_hours, evaluation.at(0, member, i).core_hours);
@@ -148,7 +183,8 @@ TEST(ScalingRun, LookAheadIsCheaperThanRulesAndForeknowledgeNoDearer) {
   ThreadPool pool(2);
   const auto policies =
       ScalingPoliciesNamed({"hpa:cpu=60", "static", "mpc:price=2", "clairvoyant:price=2"});
-  const ScalingEvaluation evaluation = EvaluateScaling(*scenario, {1}, policies, 4, 1, &pool, {});
+  const ScalingEvaluation evaluation =
+      EvaluateScaling(*scenario, EpisodeUse::kEvaluation, {1}, policies, 4, 1, &pool, {});
   double worth[4] = {};  // Core-hours, violations priced as look-ahead does.
   for (int policy = 0; policy < 4; ++policy) {
     for (int i = 0; i < 4; ++i) {
@@ -165,10 +201,11 @@ TEST(ScalingRun, DoesNotDependOnThreadsNorOnOtherPolicies) {
   const Result<Scenario> scenario = ParseScenario(kScalingScenario, "shop.yaml");
   ASSERT_TRUE(scenario.has_value());
   ThreadPool one(1), three(3);
-  const ScalingEvaluation a =
-      EvaluateScaling(*scenario, {1}, ScalingPoliciesNamed({"hpa"}), 3, 7, &one, {});
+  const ScalingEvaluation a = EvaluateScaling(*scenario, EpisodeUse::kEvaluation, {1},
+                                              ScalingPoliciesNamed({"hpa"}), 3, 7, &one, {});
   const ScalingEvaluation b =
-      EvaluateScaling(*scenario, {1}, ScalingPoliciesNamed({"hold", "hpa"}), 3, 7, &three, {});
+      EvaluateScaling(*scenario, EpisodeUse::kEvaluation, {1},
+                      ScalingPoliciesNamed({"hold", "hpa"}), 3, 7, &three, {});
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(a.at(0, 0, i).pod_hours, b.at(0, 1, i).pod_hours);
     EXPECT_EQ(a.at(0, 0, i).mean_ms, b.at(0, 1, i).mean_ms);

@@ -92,6 +92,14 @@ ScalingLoadSummary LoadSummaryOf(const ScalingEvaluation& evaluation, int load, 
   return summary;
 }
 
+void AddTracePart(const Traffic& traffic, ScalingLoadSummary* summary) {
+  if (traffic.shape != Traffic::Shape::kReplay) return;
+  const TracePart part = PartFor(traffic, EpisodeUse::kEvaluation);
+  const auto bins = static_cast<double>(traffic.trace->counts.size());
+  summary->trace_from = static_cast<double>(part.first) / bins;
+  summary->trace_upto = static_cast<double>(part.last) / bins;
+}
+
 void AddGraph(const ServedApplication& application, ScalingSummary* summary) {
   const CallGraph& graph = *application.calls;
   const std::vector<double> demand = application.DemandS(), calls = application.CallsPerRequest(),
@@ -159,8 +167,11 @@ ScalingSummary Summarize(const ScalingEvaluation& evaluation, const Scenario& sc
     summary.qos_high_ms = std::max(summary.qos_high_ms, endpoint.qos_ms);
   }
   const double duration_s = static_cast<double>(scenario.load->duration.count()) / 1e9;
-  for (int load = 0; load < static_cast<int>(evaluation.loads.size()); ++load)
+  for (int load = 0; load < static_cast<int>(evaluation.loads.size()); ++load) {
     summary.loads.push_back(LoadSummaryOf(evaluation, load, duration_s));
+    const int position = scenario.load->LoadNamed(evaluation.loads[load]);
+    AddTracePart(scenario.load->loads[position].traffic, &summary.loads.back());
+  }
   return summary;
 }
 
@@ -185,9 +196,9 @@ void RecordTimelines(const Scenario& scenario, const std::vector<int>& loads,
       simulators[worker] = std::make_unique<EventSimulator>(application);
     const Job& job = jobs[index];
     ScalingLoadSummary& load = summary->loads[job.load];
-    load.policies[job.policy].timeline =
-        RecordScaling(*policies[job.policy].members[0], *scenario.load, loads[job.load],
-                      summary->seed, load.episode_shown, start, simulators[worker].get());
+    load.policies[job.policy].timeline = RecordScaling(
+        *policies[job.policy].members[0], *scenario.load, EpisodeUse::kEvaluation, loads[job.load],
+        summary->seed, load.episode_shown, start, simulators[worker].get());
   });
 }
 
@@ -201,6 +212,13 @@ std::string ScalingVerdictText(const ScalingLoadSummary& load) {
       load.policies[load.baseline].name, difference.core_hours, difference.core_hours_ci95.low,
       difference.core_hours_ci95.high, 100 * difference.violation_share,
       100 * difference.violation_share_ci95.low, 100 * difference.violation_share_ci95.high);
+}
+
+std::string HeldOutText(const ScalingLoadSummary& load) {
+  if (!load.is_replay()) return {};
+  return fmt::format(
+      "episodes are from {:.0f} to {:.0f} % of the trace, held out from learning and calibration",
+      100 * load.trace_from, 100 * load.trace_upto);
 }
 
 double ViolationScale(double share) { return std::log10(1 + share / kViolationTolerance); }

@@ -43,6 +43,11 @@ struct ScalingLoadSummary {
   std::vector<ScalingPolicySummary> policies;  // The last is the candidate.
   int baseline = -1;                           // -1: there is no other policy.
   int episode_shown = 0;  // That with the median difference in core-hours to the baseline.
+  // Of a replay, which shares of its trace its episodes are from: a part held out from learning and
+  // calibration. Of other loads 0 and 0.
+  double trace_from = 0, trace_upto = 0;
+
+  bool is_replay() const { return trace_upto > 0; }
 
   int candidate() const { return static_cast<int>(policies.size()) - 1; }
   // REQUIRES: a baseline.
@@ -79,7 +84,7 @@ struct ScalingSummary {
 
 inline constexpr double kViolationTolerance = 0.001;
 
-// All but timelines.
+// All but timelines. Of an evaluation on episodes for EpisodeUse::kEvaluation.
 ScalingSummary Summarize(const ScalingEvaluation& evaluation, const Scenario& scenario);
 
 // Runs the episode to show of each load again, for its candidate and its baseline. `loads` and
@@ -91,6 +96,9 @@ void RecordTimelines(const Scenario& scenario, const std::vector<int>& loads,
 // What may be said of one load, in a sentence without full stop: "learned is better than hpa:
 // core-hours -1.234 (-1.301 to -1.166), violations +0.02 points (...)"; empty without a baseline.
 std::string ScalingVerdictText(const ScalingLoadSummary& load);
+
+// Which part of its trace a replay was judged by, in words; empty for other loads.
+std::string HeldOutText(const ScalingLoadSummary& load);
 
 // How much of the rectangle up to the dearest and the latest of `of` (each a tenth further) is
 // dominated by one of them, with violations on the scale of the figure. Zitzler and Thiele,

@@ -47,6 +47,7 @@ OrderedJson LoadJson(const ScalingLoadSummary& load, const ScalingSummary& summa
   OrderedJson json = {{"load", load.load},
                       {"requests_per_s", load.requests_per_s},
                       {"policies", OrderedJson::array()}};
+  if (load.is_replay()) json["held_out_of_trace"] = {load.trace_from, load.trace_upto};
   for (const ScalingPolicySummary& policy : load.policies) {
     OrderedJson one = {{"policy", policy.name},
                        {"seeds", policy.seeds},
@@ -188,6 +189,13 @@ Result<ScalingLoadSummary> LoadOf(const JsonReader& object, const ScalingSummary
   TRY_ASSIGN(const JsonReader name, object.At("load"));
   TRY_ASSIGN(load.load, name.AsString());
   TRY_ASSIGN(load.requests_per_s, NumberAt(object, "requests_per_s"));
+  TRY_ASSIGN(const std::optional<JsonReader> held_out, object.Find("held_out_of_trace"));
+  if (held_out) {
+    TRY_ASSIGN(const std::vector<JsonReader> ends, held_out->Elements());
+    if (ends.size() != 2) return held_out->Expected("two shares of a trace");
+    TRY_ASSIGN(load.trace_from, ends[0].AsDouble(0, 1));
+    TRY_ASSIGN(load.trace_upto, ends[1].AsDouble(load.trace_from, 1));
+  }
   TRY_ASSIGN(const JsonReader list, object.At("policies"));
   TRY_ASSIGN(const std::vector<JsonReader> policies, list.Elements());
   if (policies.empty()) return list.Expected("at least one policy");

@@ -37,10 +37,10 @@ void ScalingTimeline::SeeInterval(const EventSimulator& simulator) {
 }
 
 std::vector<ScalingMoment> RecordScaling(const ScalingPolicy& policy, const Load& load,
-                                         int position, uint64_t seed, int episode,
+                                         EpisodeUse use, int position, uint64_t seed, int episode,
                                          const EpisodeStart& start, EventSimulator* simulator) {
   ScalingTimeline timeline;
-  const ScalingEpisodeDraw draw = DrawScalingEpisode(load, position, seed, episode);
+  const ScalingEpisodeDraw draw = DrawScalingEpisode(load, use, position, seed, episode);
   RunScaling(policy, load, draw.curve, draw.seed, start, simulator, &timeline);
   return std::move(timeline).Take();
 }

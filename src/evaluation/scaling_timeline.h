@@ -41,7 +41,7 @@ class ScalingTimeline final : public ScalingWatcher {
 
 // One episode of a load, a position in Load::loads, as EvaluateScaling runs it.
 std::vector<ScalingMoment> RecordScaling(const ScalingPolicy& policy, const Load& load,
-                                         int position, uint64_t seed, int episode,
+                                         EpisodeUse use, int position, uint64_t seed, int episode,
                                          const EpisodeStart& start, EventSimulator* simulator);
 
 }  // namespace rudderfish

@@ -50,8 +50,9 @@ class ScalingTrials {
   // On the first `episodes` of them.
   std::vector<ScalingRecord> Run(const std::vector<NamedScalingPolicy>& policies,
                                  ScalingGround ground, int episodes) const {
-    const ScalingEvaluation evaluation = EvaluateScaling(*world_.scenario, world_.loads, policies,
-                                                         episodes, seed_, pool_, {}, ground);
+    const ScalingEvaluation evaluation =
+        EvaluateScaling(*world_.scenario, EpisodeUse::kLearning, world_.loads, policies, episodes,
+                        seed_, pool_, {}, ground);
     std::vector<ScalingRecord> records;
     for (size_t p = 0; p < policies.size(); ++p)
       records.push_back(ScalingRecordOf(evaluation, static_cast<int>(p)));

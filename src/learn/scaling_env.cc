@@ -65,7 +65,7 @@ void ScalingEnv::ResetTo(const ScalingEpisode& episode) { Begin(episode, 0); }
 
 void ScalingEnv::Begin(const ScalingEpisode& episode, double begin_share) {
   const Load& load = *world_->scenario->load;
-  curve_ = DrawCurve(load, episode.load, episode.seed);
+  curve_ = DrawCurve(load, EpisodeUse::kLearning, episode.load, episode.seed);
   noise_ = Rng(episode.seed, 1);
   price_ = episode.price;
   mean_per_s_ = std::max(0.1, curve_.MeanOf(0, SecondsOf(load.duration)));
@@ -309,8 +309,8 @@ double ScalingWorld::PriceOfConstant(double late_max, ThreadPool* pool) const {
   pool->ParallelFor(static_cast<int>(trials.size()), [&](int index, int) {
     const int size = index / per_size, episode = index % per_size;
     const int position = loads[episode % loads.size()];
-    const RateCurve curve =
-        DrawCurve(load, position, Rng(scenario->seed, kTrialKey, episode).Next64());
+    const RateCurve curve = DrawCurve(load, EpisodeUse::kLearning, position,
+                                      Rng(scenario->seed, kTrialKey, episode).Next64());
     const double hours = SecondsOf(load.duration) / 3600;
     const double mean_per_s = std::max(0.1, curve.MeanOf(0, SecondsOf(load.duration)));
     const CapacityLadder& ladder = task->ladder();

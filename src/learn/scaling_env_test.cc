@@ -16,6 +16,7 @@
 #include "policy/neural.h"
 #include "policy/neural_scaling.h"
 #include "tests/support/small_shop.h"
+#include "tests/support/split_replay.h"
 #include "tests/support/toy_training.h"
 
 namespace rudderfish {
@@ -95,8 +96,8 @@ TEST(ScalingWorld, PricesOfALoadThatLeapsAreThoseOfConstantReplicas) {
   for (int rate = 30; rate <= 170; rate += 10)
     constants.push_back(
         {fmt::format("{}", rate), {std::make_shared<StaticScalingPolicy>(0.01, rate)}});
-  const ScalingEvaluation evaluation =
-      EvaluateScaling(*shared, {1}, constants, 12, 3, &pool, {}, ScalingGround::kModel);
+  const ScalingEvaluation evaluation = EvaluateScaling(
+      *shared, EpisodeUse::kLearning, {1}, constants, 12, 3, &pool, {}, ScalingGround::kModel);
   const double cores_per_s = world->task->ladder().cores(world->task->ladder().RungFor(40));
   for (const double price : {world->price_low, world->price_high}) {
     double least = 1e9, late = 0;
@@ -107,6 +108,34 @@ TEST(ScalingWorld, PricesOfALoadThatLeapsAreThoseOfConstantReplicas) {
       least = std::min(least, total);
     }
     EXPECT_EQ(late > 0.01, price == world->price_low) << price << ": " << late;
+  }
+}
+
+// Neither in training nor in validation, which ResetTo draws, nor where prices and rules are
+// chosen: they are the same whatever the other half is.
+TEST(ScalingEnv, NeverSeesThePartOfATraceThatIsHeldOut) {
+  const std::string text =
+      std::regex_replace(testing::kSmallShop, std::regex("ramp: .*"),
+                         "replay: {replay: {format: azure-llm, file: none.csv}}");
+  ThreadPool pool(2);
+  const auto make = [&](double held_out_per_s) {
+    return ScalingWorld::Make(testing::SplitReplay(text, 20, held_out_per_s), {1}, 0.01, &pool)
+        .value();
+  };
+  const ScalingWorld world = make(150), other = make(30);
+  EXPECT_EQ(world.rule, other.rule);
+  EXPECT_EQ(world.price_high, other.price_high);
+  EXPECT_EQ(world.reward_spread, other.reward_spread);
+  ScalingEnv env(world, 3, 0, 1 << 20);
+  for (uint64_t episode = 0; episode < 6; ++episode) {
+    if (episode % 2 == 0) {
+      env.Reset(episode);
+    } else {
+      env.ResetTo({.load = 1, .seed = episode});
+    }
+    while (!env.Step(env.RuleChoice()).truncated) {
+    }
+    EXPECT_LT(env.history().peak_30m_per_s(), 40) << episode;
   }
 }
 

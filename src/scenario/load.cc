@@ -29,8 +29,9 @@ int Load::LoadNamed(std::string_view name) const {
   return at == loads.end() ? kNone : static_cast<int>(at - loads.begin());
 }
 
-RateCurve DrawCurve(const Load& load, int position, uint64_t seed) {
-  return WithSessions(DrawCurve(load.loads[position].traffic, load.duration, seed), load.sessions);
+RateCurve DrawCurve(const Load& load, EpisodeUse use, int position, uint64_t seed) {
+  return WithSessions(DrawCurve(load.loads[position].traffic, use, load.duration, seed),
+                      load.sessions);
 }
 
 ServedApplication ApplicationOf(const Scenario& scenario, int pattern) {

@@ -51,7 +51,7 @@ struct Load {
 };
 
 // One episode's curve of a load, with the users of its sessions.
-RateCurve DrawCurve(const Load& load, int position, uint64_t seed);
+RateCurve DrawCurve(const Load& load, EpisodeUse use, int position, uint64_t seed);
 
 // The application of one pattern. Execution times are means over the kinds of node where a pod may
 // run, weighed by their number; the replicas it starts with are the fewest of the scenario's, but

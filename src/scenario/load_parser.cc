@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/suggest.h"
 #include "scenario/arrivals_parser.h"
+#include "scenario/arrivals_writer.h"
 #include "scenario/scenario.h"
 #include "scenario/yaml_values.h"
 
@@ -21,6 +22,7 @@ constexpr int64_t kMostQuotaPods = 1'000'000'000;
 constexpr SimTime kSecond{1'000'000'000}, kWeek{604'800'000'000'000};
 constexpr double kMostScv = 100;
 constexpr double kLeastTrafficWarp = 1e-3, kMostTrafficWarp = 1e3;
+constexpr double kLeastHeldOut = 0.01;  // Or learned on.
 constexpr std::string_view kBalancings[] = {"random", "round-robin", "least-requests"};
 
 Result<SimTime> TimeWithin(const YamlNode& node, SimTime least, SimTime most) {
@@ -182,6 +184,8 @@ class TrafficReader {
     TRY_ASSIGN(traffic_.time_warp,
                fields->OptionalDouble("time_warp", kLeastTrafficWarp, kMostTrafficWarp, 1));
     TRY_ASSIGN(traffic_.scale_per_s, fields->OptionalDouble("rate", 0, kMostTrafficPerS, 0));
+    TRY_ASSIGN(traffic_.held_out, fields->OptionalDouble("held_out", kLeastHeldOut,
+                                                         1 - kLeastHeldOut, traffic_.held_out));
     const std::optional<YamlNode> part = fields->Optional("part");
     if (!part) return {};
     TRY_ASSIGN(const std::vector<YamlNode> ends, part->AsList());
@@ -275,6 +279,12 @@ Result<void> ReadRequestTraces(const std::filesystem::path& folder, Load* load) 
     TRY_ASSIGN(const std::string text, ReadFile(path));
     TRY_ASSIGN(RequestTrace trace, ReadRequestTrace(text, path.string(), traffic.bin));
     traffic.trace = std::make_shared<const RequestTrace>(std::move(trace));
+    if (!HasPartForEach(traffic)) {
+      return Invalid(
+          "{}: the load {} replays one bin of {} of it, and two are needed, one to learn on and a "
+          "later one to be judged by; make `bin` shorter, or `part` longer",
+          path.string(), named.name, SimTimeText(traffic.bin));
+    }
   }
   return {};
 }

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "base/files.h"
 #include "scenario/scenario.h"
 
 namespace rudderfish {
@@ -49,7 +52,7 @@ constexpr std::string_view kShopLoad = R"(load:
     flash: {flash: {low: 10, high: 90, at: 5m to 20m, rise: 20s, hold: 3m, fall: 1m}}
     stages: {staged: {rate_per_user: 0.6, users: 70}}
     replay: {replay: {format: azure-llm, file: none.csv, bin: 30s, rate: 30, time_warp: 0.5,
-                      part: [0, 0.5]}}
+                      part: [0, 0.5], held_out: 0.25}}
 )";
 
 Result<Scenario> ShopWith(std::string_view load) {
@@ -91,12 +94,15 @@ TEST(LoadParser, ReadsBackWhatItWrites) {
   EXPECT_EQ(again->load->sessions, (SessionLaw{12.5, SimTime(7'000'000'000)}));
   ASSERT_EQ(again->load->loads.size(), 7U);
   for (int i = 0; i < 6; ++i) {
-    EXPECT_EQ(DrawCurve(again->load->loads[i].traffic, again->load->duration, 5),
-              DrawCurve(scenario->load->loads[i].traffic, scenario->load->duration, 5))
+    EXPECT_EQ(
+        DrawCurve(again->load->loads[i].traffic, EpisodeUse::kLearning, again->load->duration, 5),
+        DrawCurve(scenario->load->loads[i].traffic, EpisodeUse::kLearning, scenario->load->duration,
+                  5))
         << scenario->load->loads[i].name;
   }
   EXPECT_EQ(again->load->loads[6].traffic.upto, .5);
   EXPECT_EQ(again->load->loads[6].traffic.scale_per_s, 30);
+  EXPECT_EQ(again->load->loads[6].traffic.held_out, .25);
 }
 
 TEST(LoadParser, NamesTheNearestOfWhatItDoesNotKnow) {
@@ -141,6 +147,24 @@ TEST(LoadParser, NamesTheTraceThatIsNotThere) {
   const Result<void> read = ReadRequestTraces("nowhere", &load);
   ASSERT_FALSE(read.has_value());
   EXPECT_NE(read.error().message.find("nowhere/none.csv"), std::string::npos);
+}
+
+TEST(LoadParser, RefusesATraceThatLeavesNothingToBeJudgedBy) {
+  const std::filesystem::path folder = ::testing::TempDir();
+  ASSERT_TRUE(WriteFileAtomically(folder / "one-bin.csv",
+                                  "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+                                  "2023-11-16 18:17:03.9,4808,10\n2023-11-16 18:18:03.9,1,1\n")
+                  .has_value());
+  Load load;
+  load.loads.push_back(
+      {"r",
+       {.shape = Traffic::Shape::kReplay, .file = "one-bin.csv", .bin = SimTime(60'000'000'000)}});
+  const Result<void> read = ReadRequestTraces(folder, &load);
+  ASSERT_FALSE(read.has_value());
+  EXPECT_NE(read.error().message.find("the load r replays one bin of 60s of it"), std::string::npos)
+      << read.error().message;
+  load.loads[0].traffic.bin = SimTime(20'000'000'000);
+  EXPECT_TRUE(ReadRequestTraces(folder, &load).has_value());
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ void WriteReplay(const Traffic& traffic, YamlWriter* out) {
   out->Field("time_warp", traffic.time_warp);
   if (traffic.scale_per_s > 0) out->Field("rate", traffic.scale_per_s);
   out->FlowList("part", {traffic.from, traffic.upto});
+  out->Field("held_out", traffic.held_out);
 }
 
 void WriteShape(const Traffic& traffic, YamlWriter* out) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "scenario/traffic.h"
 
@@ -29,16 +31,59 @@ TEST(RequestTrace, CountsArrivalsAndReplaysThem) {
   Traffic traffic;
   traffic.shape = Traffic::Shape::kReplay;
   traffic.trace = std::make_shared<const RequestTrace>(*trace);
-  const RateCurve curve = DrawCurve(traffic, 10 * kTraceMinute, 1);
-  EXPECT_NEAR(curve.MeanOf(0, 600), .6, .01);
+  traffic.held_out = .1;  // The last minute.
+  const RateCurve curve = DrawCurve(traffic, EpisodeUse::kLearning, 10 * kTraceMinute, 1);
+  const double mean = (5 * 1 + 4 * .2) / 9;
+  EXPECT_NEAR(curve.MeanOf(0, 540), mean, .01);
   EXPECT_NEAR(curve.Peak(), 1, 1e-9);
   EXPECT_NEAR(*std::min_element(curve.per_s.begin(), curve.per_s.end()), .2, 1e-9);
-  traffic.scale_per_s = 30;
+  traffic.scale_per_s = 30;  // Of the whole trace.
   traffic.time_warp = 2;
-  EXPECT_NEAR(DrawCurve(traffic, 10 * kTraceMinute, 1).MeanOf(0, 600), 30, .5);
+  EXPECT_NEAR(DrawCurve(traffic, EpisodeUse::kLearning, 10 * kTraceMinute, 1).MeanOf(0, 270),
+              30 * mean / .6, .5);
   traffic.upto = .4;  // Only the part of high load.
-  const RateCurve high = DrawCurve(traffic, 60 * kTraceMinute, 3);
+  traffic.held_out = .25;
+  const RateCurve high = DrawCurve(traffic, EpisodeUse::kLearning, 60 * kTraceMinute, 3);
   EXPECT_NEAR(*std::min_element(high.per_s.begin(), high.per_s.end()), 50, 1e-9);
+}
+
+Traffic ReplayOf(std::vector<double> counts) {
+  Traffic traffic;
+  traffic.shape = Traffic::Shape::kReplay;
+  traffic.trace = std::make_shared<const RequestTrace>(RequestTrace{.counts = std::move(counts)});
+  return traffic;
+}
+
+std::pair<size_t, size_t> Ends(const TracePart& part) { return {part.first, part.last}; }
+
+// Nobody is judged by minutes that were learned on, however an episode goes round.
+TEST(RequestTrace, EpisodesToLearnOnAreFromBeforeThoseToBeJudgedBy) {
+  const Traffic traffic = ReplayOf({60, 60, 60, 60, 60, 600, 600, 600, 600, 600});
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    const RateCurve learned = DrawCurve(traffic, EpisodeUse::kLearning, 30 * kTraceMinute, seed);
+    const RateCurve judged = DrawCurve(traffic, EpisodeUse::kEvaluation, 30 * kTraceMinute, seed);
+    EXPECT_NEAR(learned.Peak(), 1, 1e-9);
+    EXPECT_NEAR(*std::min_element(judged.per_s.begin(), judged.per_s.end()), 10, 1e-9);
+  }
+}
+
+TEST(RequestTrace, APartIsSplitWhereItSays) {
+  Traffic traffic = ReplayOf(std::vector<double>(20, 1));
+  using Bins = std::pair<size_t, size_t>;
+  EXPECT_EQ(Ends(PartFor(traffic, EpisodeUse::kLearning)), Bins(0, 10));
+  EXPECT_EQ(Ends(PartFor(traffic, EpisodeUse::kEvaluation)), Bins(10, 20));
+  traffic.from = .5;
+  traffic.held_out = .2;
+  EXPECT_EQ(Ends(PartFor(traffic, EpisodeUse::kLearning)), Bins(10, 18));
+  EXPECT_EQ(Ends(PartFor(traffic, EpisodeUse::kEvaluation)), Bins(18, 20));
+  traffic.held_out = .001;  // One bin at least, on either side.
+  EXPECT_EQ(Ends(PartFor(traffic, EpisodeUse::kEvaluation)), Bins(19, 20));
+  traffic.held_out = .999;
+  EXPECT_EQ(Ends(PartFor(traffic, EpisodeUse::kLearning)), Bins(10, 11));
+  traffic.from = .97;
+  EXPECT_FALSE(HasPartForEach(traffic));
+  EXPECT_TRUE(HasPartForEach(ReplayOf({3, 4})));
+  EXPECT_FALSE(HasPartForEach(ReplayOf({3})));
 }
 
 TEST(RequestTrace, RefusesWhatIsNoTraceWithItsPlace) {

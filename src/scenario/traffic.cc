@@ -103,14 +103,22 @@ void FillStages(const Traffic& traffic, Rng* rng, RateCurve* curve) {
   FillCorners(corners, curve);
 }
 
-void FillReplay(const Traffic& traffic, Rng* rng, RateCurve* curve) {
+// Bins of the part of the trace that is replayed, for whatever use.
+TracePart WholePartOf(const Traffic& traffic) {
   CHECK(traffic.trace != nullptr && !traffic.trace->counts.empty());
+  const size_t count = traffic.trace->counts.size();
+  const auto bins = static_cast<double>(count);
+  const size_t first = std::min(static_cast<size_t>(std::floor(traffic.from * bins)), count - 1);
+  const auto last = static_cast<size_t>(std::ceil(traffic.upto * bins));
+  return {first, std::clamp(last, first + 1, count)};
+}
+
+void FillReplay(const Traffic& traffic, EpisodeUse use, Rng* rng, RateCurve* curve) {
+  const TracePart bins_of = PartFor(traffic, use);
   const RequestTrace& trace = *traffic.trace;
   const auto bins = static_cast<double>(trace.counts.size());
-  const auto first = static_cast<size_t>(std::floor(traffic.from * bins));
-  const auto last = std::max(first + 1, static_cast<size_t>(std::ceil(traffic.upto * bins)));
-  const std::span<const double> part(trace.counts.data() + first,
-                                     std::min(last, trace.counts.size()) - first);
+  const std::span<const double> part(trace.counts.data() + bins_of.first,
+                                     bins_of.last - bins_of.first);
   double sum = 0;
   for (const double count : trace.counts) sum += count;
   const double mean_per_s = sum / bins / trace.bin_s * traffic.time_warp;
@@ -131,7 +139,23 @@ void FillReplay(const Traffic& traffic, Rng* rng, RateCurve* curve) {
 
 }  // namespace
 
-RateCurve DrawCurve(const Traffic& traffic, SimTime duration, uint64_t seed) {
+bool HasPartForEach(const Traffic& traffic) {
+  const TracePart whole = WholePartOf(traffic);
+  return whole.last - whole.first >= 2;
+}
+
+TracePart PartFor(const Traffic& traffic, EpisodeUse use) {
+  CHECK(HasPartForEach(traffic));
+  const TracePart whole = WholePartOf(traffic);
+  const auto bins = static_cast<double>(whole.last - whole.first);
+  const size_t held_out = std::clamp(static_cast<size_t>(std::llround(traffic.held_out * bins)),
+                                     size_t{1}, whole.last - whole.first - 1);
+  const size_t middle = whole.last - held_out;
+  return use == EpisodeUse::kLearning ? TracePart{whole.first, middle}
+                                      : TracePart{middle, whole.last};
+}
+
+RateCurve DrawCurve(const Traffic& traffic, EpisodeUse use, SimTime duration, uint64_t seed) {
   Rng rng(seed, kCurveChance);
   RateCurve curve;
   curve.per_s.assign(static_cast<size_t>(std::ceil(SecondsOf(duration))) + 1, traffic.low_per_s);
@@ -155,7 +179,7 @@ RateCurve DrawCurve(const Traffic& traffic, SimTime duration, uint64_t seed) {
       FillStages(traffic, &rng, &curve);
       break;
     case Traffic::Shape::kReplay:
-      FillReplay(traffic, &rng, &curve);
+      FillReplay(traffic, use, &rng, &curve);
       break;
   }
   return curve;

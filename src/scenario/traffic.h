@@ -49,7 +49,8 @@ struct Traffic {
   SimTime bin{0};             // Arrivals are counted so finely.
   double time_warp = 1;       // They come so many times faster than recorded.
   double scale_per_s = 0;     // The mean over the trace; 0: as recorded, after the warp.
-  double from = 0, upto = 1;  // The part of the trace that episodes begin in and go round in.
+  double from = 0, upto = 1;  // The part of the trace that is replayed,
+  double held_out = 0.5;      // and the share of that, at its end, that nothing is learned on.
   std::shared_ptr<const RequestTrace> trace;  // Null: not read.
 };
 
@@ -65,9 +66,23 @@ struct SessionLaw {
 inline constexpr std::string_view kTrafficShapes[] = {"steady", "diurnal", "ramp",  "bursty",
                                                       "flash",  "staged",  "replay"};
 
+// What an episode is for: to train, calibrate, validate and choose on, or to be judged by. A replay
+// is split in time, so that nobody is judged on what was learned; the other shapes draw the same
+// for both, from seeds that differ.
+enum class EpisodeUse { kLearning, kEvaluation };
+
+// Bins [first, last) of a replay's trace, in which its episodes begin, and go round: first those
+// for learning, then those for evaluation. REQUIRES: HasPartForEach.
+struct TracePart {
+  size_t first = 0, last = 0;
+};
+TracePart PartFor(const Traffic& traffic, EpisodeUse use);
+// Whether the trace, which has been read, has at least one bin for each.
+bool HasPartForEach(const Traffic& traffic);
+
 // One episode's curve: a pure function of its arguments, in steps of a second.
-// REQUIRES: of kReplay, the trace has been read.
-RateCurve DrawCurve(const Traffic& traffic, SimTime duration, uint64_t seed);
+// REQUIRES: of kReplay, the trace has been read, and HasPartForEach.
+RateCurve DrawCurve(const Traffic& traffic, EpisodeUse use, SimTime duration, uint64_t seed);
 
 // The curve of users who come so often that in the long run as many requests come as `shape` says:
 // per_s follows its changes as late as users think. With T users thinking, who all come back to ask

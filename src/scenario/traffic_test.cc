@@ -23,12 +23,12 @@ double LeastOf(const RateCurve& curve) {
 TEST(Traffic, DiurnalCurvesGoOnceFromLowToHigh) {
   Traffic traffic = TrafficFrom(Traffic::Shape::kDiurnal, 20, 80);
   traffic.period = kTrafficHour;
-  const RateCurve curve = DrawCurve(traffic, kTrafficHour, 1);
+  const RateCurve curve = DrawCurve(traffic, EpisodeUse::kLearning, kTrafficHour, 1);
   EXPECT_NEAR(curve.Peak(), 80, .01);
   EXPECT_NEAR(LeastOf(curve), 20, .01);
   EXPECT_NEAR(curve.MeanOf(0, 3600), 50, .05);
-  EXPECT_NE(DrawCurve(traffic, kTrafficHour, 2).AtS(0), curve.AtS(0));
-  EXPECT_EQ(DrawCurve(traffic, kTrafficHour, 1), curve);
+  EXPECT_NE(DrawCurve(traffic, EpisodeUse::kLearning, kTrafficHour, 2).AtS(0), curve.AtS(0));
+  EXPECT_EQ(DrawCurve(traffic, EpisodeUse::kLearning, kTrafficHour, 1), curve);
 }
 
 TEST(Sessions, SteadyLoadsStayAsTheyAre) {
@@ -66,7 +66,7 @@ TEST(Traffic, RampsAreStraightBetweenTheirEnds) {
   Traffic traffic = TrafficFrom(Traffic::Shape::kRamp, 10, 40);
   traffic.begin = 10 * kTrafficMinute;
   traffic.end = 40 * kTrafficMinute;
-  const RateCurve curve = DrawCurve(traffic, kTrafficHour, 1);
+  const RateCurve curve = DrawCurve(traffic, EpisodeUse::kLearning, kTrafficHour, 1);
   EXPECT_EQ(curve.AtS(300), 10);
   EXPECT_NEAR(curve.AtS(1500), 25, 1e-9);
   EXPECT_EQ(curve.AtS(3000), 40);
@@ -78,7 +78,7 @@ TEST(Traffic, FlashCrowdsComeOnceAndGo) {
   traffic.rise = kTrafficMinute / 2;
   traffic.hold = traffic.fall = 5 * kTrafficMinute;
   for (uint64_t seed = 1; seed < 20; ++seed) {
-    const RateCurve curve = DrawCurve(traffic, kTrafficHour, seed);
+    const RateCurve curve = DrawCurve(traffic, EpisodeUse::kLearning, kTrafficHour, seed);
     const auto high = std::count_if(curve.per_s.begin(), curve.per_s.end(),
                                     [](double rate) { return rate > 99.9; });
     EXPECT_NEAR(high, 300, 3);
@@ -91,7 +91,7 @@ TEST(Traffic, BurstsComeAsOftenAndLastAsLongAsTheySay) {
   Traffic traffic = TrafficFrom(Traffic::Shape::kBursty, 10, 100);
   traffic.every = {TimeLaw::Shape::kExponential, 5 * kTrafficMinute, SimTime(0)};
   traffic.lasts = TimeLaw::Constant(kTrafficMinute);
-  const RateCurve curve = DrawCurve(traffic, 200 * kTrafficHour, 1);
+  const RateCurve curve = DrawCurve(traffic, EpisodeUse::kLearning, 200 * kTrafficHour, 1);
   EXPECT_NEAR(curve.MeanOf(0, 720'000), 10 + 90 / 6.0, 1);
 }
 
@@ -100,7 +100,7 @@ TEST(Traffic, StagesNeverDropToNothing) {
   const Traffic traffic = TrafficFrom(Traffic::Shape::kStaged, .6, 700);
   double most = 0;
   for (uint64_t seed = 1; seed < 20; ++seed) {
-    const RateCurve curve = DrawCurve(traffic, 3 * kTrafficHour, seed);
+    const RateCurve curve = DrawCurve(traffic, EpisodeUse::kLearning, 3 * kTrafficHour, seed);
     EXPECT_GE(LeastOf(curve), 100 * .6 - 1e-9);
     most = std::max(most, curve.Peak());
   }

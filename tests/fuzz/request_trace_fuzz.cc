@@ -22,7 +22,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   rudderfish::Traffic traffic;
   traffic.shape = rudderfish::Traffic::Shape::kReplay;
   traffic.trace = std::make_shared<const rudderfish::RequestTrace>(*read);
-  const auto curve = rudderfish::DrawCurve(traffic, rudderfish::SimTime(100'000'000'000), 1);
-  for (const double rate : curve.per_s) CHECK(std::isfinite(rate) && rate >= 0);
+  if (!rudderfish::HasPartForEach(traffic)) return 0;
+  for (const auto use : {rudderfish::EpisodeUse::kLearning, rudderfish::EpisodeUse::kEvaluation}) {
+    const auto curve = rudderfish::DrawCurve(traffic, use, rudderfish::SimTime(100'000'000'000), 1);
+    for (const double rate : curve.per_s) CHECK(std::isfinite(rate) && rate >= 0);
+  }
   return 0;
 }

@@ -44,8 +44,8 @@ inline const std::vector<NamedScalingPolicy>& SmallScalingPolicies() {
 inline const ScalingEvaluation& SmallScalingEvaluation() {
   static const auto* evaluation = [] {
     ThreadPool pool(2);
-    return new ScalingEvaluation(
-        EvaluateScaling(SmallScalingScenario(), {0, 1}, SmallScalingPolicies(), 4, 1, &pool, {}));
+    return new ScalingEvaluation(EvaluateScaling(SmallScalingScenario(), EpisodeUse::kEvaluation,
+                                                 {0, 1}, SmallScalingPolicies(), 4, 1, &pool, {}));
   }();
   return *evaluation;
 }
