@@ -19,6 +19,7 @@
 #include "evaluation/report_scaling.h"
 #include "evaluation/scaling_comparison.h"
 #include "evaluation/scaling_summary.h"
+#include "learn/scaling_limit.h"
 #include "learn/trainer.h"
 
 namespace rudderfish {
@@ -141,9 +142,12 @@ Result<void> Train(const ScalingCell& cell, std::span<const Calibration> calibra
 
 Result<void> CheckScalingCell(const ScalingCell& cell) {
   TRY_ASSIGN(const Scenario scenario, LoadServedScenario(cell.scenario));
-  TRY(LoadOf(cell, scenario));
+  TRY_ASSIGN(const int load, LoadOf(cell, scenario));
+  const Experiment& experiment = *cell.experiment;
+  if (experiment.Names(ScalingExperiment::kTrained))
+    TRY(CheckLimitCanBeMet(scenario, {load}, experiment.scaling->violations_max));
   std::vector<std::string> fixed;
-  for (const std::string& policy : cell.experiment->policies) {
+  for (const std::string& policy : experiment.policies) {
     const std::string_view what = std::string_view(policy).substr(policy.find('=') + 1);
     if (CalibratedWordOf(what) == nullptr && what != ScalingExperiment::kTrained)
       fixed.push_back(policy);

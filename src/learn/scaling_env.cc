@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "evaluation/calibration.h"
+#include "learn/scaling_limit.h"
 #include "policy/lookahead_scaling.h"
 
 namespace rudderfish {
@@ -263,6 +264,7 @@ Result<ScalingWorld> ScalingWorld::Make(std::shared_ptr<const Scenario> scenario
   }
   made.task = std::make_shared<const ScalingTask>(
       std::make_shared<const CapacityLadder>(made.application, late_max), interval_s, rows);
+  TRY(CheckLimitCanBeMet(*scenario, made.loads, late_max, made.task->ladder(), made.laws));
   made.start = std::make_shared<const EpisodeStart>(made.application);
   made.ChooseRule(pool);
   made.ChoosePrices(late_max, pool);
