@@ -787,6 +787,19 @@ class BadInput(Cli):
         for name in ("metrics.csv", "report.json"):
             self.assertEqual((self.folder / "one" / name).read_bytes(), (self.folder / "two" / name).read_bytes())
         self.refuse("experiment", experiment, "-d", "x", "--set", "loads[0]=stedy", says="steady")
+        self.refuse("experiment", experiment, "-d", "x", "--set", "train.algorithm=acc", says="did you mean `a2c`")
+        self.refuse("experiment", experiment, "-d", "x", "--set", "train.encoder=gnc", says="gcn")
+        graph = self.write("graph.yaml", "experiment: e\ntask: scaling\nscenarios: [small.yaml]\nloads: [ramp]\nepisodes: 3\n"
+                           "calibrate: {episodes: 16}\ntrain: {steps: 2048, seeds: 1, algorithm: a2c, encoder: gcn}\n"
+                           "policies: [hpa=calibrated, learned=trained]\n")
+        self.succeed("experiment", graph, "-d", "graph")
+        self.assertIn("encoder gcn", self.succeed("inspect", "graph/trained/small.ramp/seed-1/best.safetensors"))
+        self.assertIn("algorithm: a2c", (self.folder / "graph/trained/small.ramp/seed-1/config.yaml").read_text(encoding="utf-8"))
+        # One pod of each is too few.
+        self.write("small.yaml", re.sub(r"replicas: 1 to [0-9]+", "replicas: 1 to 1", (self.folder / "small.yaml").read_text(encoding="utf-8")))
+        self.refuse("experiment", experiment, "-d", "x", says=["redis: the load steady", "cannot be kept to 2 %", "replicas"])
+        self.refuse("train", "small.yaml", "--task", "scaling", "-d", "x", says=["cannot be kept to 1 %", "replicas"])
+        self.assertFalse((self.folder / "x/last.safetensors").exists())
         self.refuse("experiment", experiment, "-d", "x", "--set", "task=scalling", says="did you mean `scaling`")
 
     def test_an_experiment_on_placement_trains_and_judges_for_every_objective(self):

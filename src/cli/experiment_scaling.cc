@@ -21,6 +21,7 @@
 #include "evaluation/scaling_summary.h"
 #include "learn/scaling_limit.h"
 #include "learn/trainer.h"
+#include "nn/encoder.h"
 
 namespace rudderfish {
 namespace {
@@ -126,6 +127,11 @@ Result<void> Train(const ScalingCell& cell, std::span<const Calibration> calibra
                                         .loads = {cell.load()},
                                         .rival = RivalOf(calibrations)};
   TRY_ASSIGN(job.options.algorithm, AlgorithmNamed(scaling.algorithm));
+  if (job.options.algorithm == Algorithm::kA2c) UseA2cDefaults(&job.options);
+  if (!scaling.encoder.empty()) {
+    TRY_ASSIGN(job.options.encoder, nn::EncoderNamed(scaling.encoder));
+    job.options.scaling->rows = ScalingRows::kCallGraph;
+  }
   job.options.steps = scaling.train_steps;
   job.options.threads = threads;
   job.provenance = {.version = std::string(ProgramVersion()), .command = session.command_line};

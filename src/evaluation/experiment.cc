@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/suggest.h"
@@ -56,17 +57,22 @@ Result<void> ParseScenarios(const std::vector<YamlNode>& nodes, Experiment* expe
   return {};
 }
 
-Result<void> ParseTraining(YamlMap* fields, int64_t* steps, int* seeds, std::string* algorithm) {
+// `name` is one of `known`.
+Result<void> CheckKnown(YamlMap* fields, std::string_view key, std::string_view name,
+                        std::span<const std::string_view> known) {
+  if (std::find(known.begin(), known.end(), name) != known.end()) return {};
+  return fields->Optional(key)->Expected(
+      fmt::format("{}{}", fmt::join(known, " or "), DidYouMean(name, known)));
+}
+
+// All but what only some tasks know.
+Result<void> ParseTraining(YamlMap* fields, std::span<const std::string_view> algorithms,
+                           int64_t* steps, int* seeds, std::string* algorithm) {
   TRY_ASSIGN(*steps, fields->OptionalInt("steps", 1, std::numeric_limits<int64_t>::max(), *steps));
   TRY_ASSIGN(const int64_t count, fields->OptionalInt("seeds", 1, 1000, *seeds));
   *seeds = static_cast<int>(count);
   TRY_ASSIGN(*algorithm, fields->OptionalString("algorithm", *algorithm));
-  constexpr auto& known = PlacementExperiment::kAlgorithms;
-  if (std::find(known.begin(), known.end(), *algorithm) == known.end()) {
-    return fields->Optional("algorithm")
-        ->Expected(fmt::format("{}{}", fmt::join(known, " or "), DidYouMean(*algorithm, known)));
-  }
-  return fields->Finish();
+  return CheckKnown(fields, "algorithm", *algorithm, algorithms);
 }
 
 Result<ScalingExperiment> ParseScaling(YamlMap* map) {
@@ -93,7 +99,13 @@ Result<ScalingExperiment> ParseScaling(YamlMap* map) {
   }
   if (const std::optional<YamlNode> train = map->Optional("train")) {
     TRY_ASSIGN(YamlMap fields, train->AsMap());
-    TRY(ParseTraining(&fields, &scaling.train_steps, &scaling.train_seeds, &scaling.algorithm));
+    TRY(ParseTraining(&fields, ScalingExperiment::kAlgorithms, &scaling.train_steps,
+                      &scaling.train_seeds, &scaling.algorithm));
+    if (fields.Optional("encoder")) {
+      TRY_ASSIGN(scaling.encoder, fields.RequiredString("encoder"));
+      TRY(CheckKnown(&fields, "encoder", scaling.encoder, ScalingExperiment::kEncoders));
+    }
+    TRY(fields.Finish());
   }
   return scaling;
 }
@@ -114,8 +126,9 @@ Result<PlacementExperiment> ParsePlacement(YamlMap* map) {
   }
   if (const std::optional<YamlNode> train = map->Optional("train")) {
     TRY_ASSIGN(YamlMap fields, train->AsMap());
-    TRY(ParseTraining(&fields, &placement.train_steps, &placement.train_seeds,
-                      &placement.algorithm));
+    TRY(ParseTraining(&fields, PlacementExperiment::kAlgorithms, &placement.train_steps,
+                      &placement.train_seeds, &placement.algorithm));
+    TRY(fields.Finish());
   }
   return placement;
 }

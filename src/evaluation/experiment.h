@@ -38,7 +38,7 @@
 //   loads: [steady, diurnal]
 //   violations: 0.01
 //   calibrate: {episodes: 64}
-//   train: {steps: 1000000, seeds: 5, algorithm: ppo}
+//   train: {steps: 1000000, seeds: 5, algorithm: ppo, encoder: gcn}
 //   policies: [static=calibrated-static, mpc=calibrated-mpc, hpa=calibrated, learned=trained]
 //
 // Of placement, the cells are every scenario with arrivals for every objective in every variant;
@@ -65,7 +65,14 @@ struct ScalingExperiment {
   int calibration_episodes = 64;  // Also of validation.
   int64_t train_steps = 1'000'000;
   int train_seeds = 5;
-  std::string algorithm = "ppo";  // One of PlacementExperiment::kAlgorithms.
+  std::string algorithm = "ppo";  // One of kAlgorithms.
+  std::string encoder;            // One of kEncoders; empty: the network sees no call graph.
+
+  // What `train --algorithm` and `--encoder` know.
+  static constexpr std::array<std::string_view, 4> kAlgorithms = {"ppo", "dqn", "a2c",
+                                                                  "recurrent-ppo"};
+  static constexpr std::array<std::string_view, 5> kEncoders = {"relational", "gcn", "gatv2",
+                                                                "deepsets", "mlp"};
 
   // What stands for the autoscaler, the look-ahead and the constant replicas that are calibrated,
   // and for the networks that are trained.
@@ -84,7 +91,7 @@ struct PlacementExperiment {
   int train_seeds = 5;
   std::string algorithm = "ppo";  // One of kAlgorithms.
 
-  // What `train --algorithm` knows.
+  // What `train --algorithm` knows for placing.
   static constexpr std::array<std::string_view, 2> kAlgorithms = {"ppo", "dqn"};
 
   // By which algorithm a policy is to be trained: `algorithm` where it says `trained` alone, that

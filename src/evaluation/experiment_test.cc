@@ -59,7 +59,7 @@ scenarios: [a/shop.yaml]
 loads: [steady, ramp]
 violations: 0.02
 calibrate: {episodes: 32}
-train: {steps: 4096, seeds: 3}
+train: {steps: 4096, seeds: 3, algorithm: a2c, encoder: gcn}
 policies: [hold, hpa=calibrated, trained]
 )";
 
@@ -70,6 +70,8 @@ TEST(Experiment, OfScalingHasACellForEveryLoad) {
   EXPECT_EQ(experiment.scaling->calibration_episodes, 32);
   EXPECT_EQ(experiment.scaling->train_steps, 4096);
   EXPECT_EQ(experiment.scaling->train_seeds, 3);
+  EXPECT_EQ(experiment.scaling->algorithm, "a2c");
+  EXPECT_EQ(experiment.scaling->encoder, "gcn");
   EXPECT_TRUE(experiment.Names("calibrated"));
   EXPECT_TRUE(experiment.Names("trained"));
   EXPECT_FALSE(experiment.Names("hpa"));
@@ -91,6 +93,16 @@ TEST(Experiment, OfScalingIsRefusedWithThePlaceOfTheMistake) {
   EXPECT_NE(refused("ramp]", "steady]").find("steady is named twice"), std::string::npos);
   EXPECT_NE(refused("32", "15").find("`calibrate.episodes`"), std::string::npos);
   EXPECT_NE(refused("seeds: 3", "seed: 3").find("did you mean `seeds`"), std::string::npos);
+  EXPECT_NE(refused("a2c", "acc")
+                .find("e.yaml:7:43: `train.algorithm`: expected ppo or dqn or a2c "
+                      "or recurrent-ppo; did you mean `a2c`"),
+            std::string::npos);
+  EXPECT_NE(refused("a2c", "recurrent-pop").find("did you mean `recurrent-ppo`"),
+            std::string::npos);
+  EXPECT_NE(refused("gcn", "gnc").find("e.yaml:7:57: `train.encoder`: expected relational or gcn"),
+            std::string::npos);
+  EXPECT_NE(refused("gcn", "gatv3").find("did you mean `gatv2`"), std::string::npos);
+  EXPECT_NE(refused("encoder", "encode").find("did you mean `encoder`"), std::string::npos);
   EXPECT_NE(refused("violations: 0.02", "variants: {}").find("unknown key `variants`"),
             std::string::npos);
   EXPECT_NE(refused("task: scaling\n", "").find("unknown key `loads`"), std::string::npos);
@@ -140,6 +152,8 @@ TEST(Experiment, OfPlacingIsRefusedWithThePlaceOfTheMistake) {
             "mean `ppo`?");
   EXPECT_NE(refused(": dqn", ": dqm").find("e.yaml:5:43: `train.algorithm`"), std::string::npos);
   EXPECT_NE(refused(": dqn", ": dqm").find("did you mean `dqn`"), std::string::npos);
+  EXPECT_NE(refused(": dqn", ": a2c").find("expected ppo or dqn"), std::string::npos);
+  EXPECT_NE(refused("algorithm:", "encoder:").find("unknown key `encoder`"), std::string::npos);
   EXPECT_NE(refused("even: balance", "even: balanse").find("did you mean `balance`"),
             std::string::npos);
   EXPECT_NE(refused("even:", "e.v:").find("no name of an objective"), std::string::npos);
