@@ -196,6 +196,22 @@ class Figures:
         parts = [f"{r['nodes']}×{r['pods']}: {r['decide_ms']:.3g}" for r in self.bench("scale")]
         self.row("one decision by size, ms", "; ".join(parts), "≤ 100 at 1,000×10,000", "≤ 20", "`bench scale`")
 
+    def load_bench(self):
+        program = self.binary.parent / "bench/load_bench"
+        if not program.exists():
+            raise RuntimeError("build/release/bench/load_bench is not built: cmake --build --preset release --target load_bench")
+        done = subprocess.run([program, "--benchmark_format=json", "--benchmark_filter=Single|Events|Large"], check=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        found = {one["name"]: one for one in json.loads(done.stdout)["benchmarks"]}
+        station, boutique = (found[name]["items_per_second"] / 1e6 for name in ("SingleStationRequests/1", "BoutiqueEvents"))
+        self.row("event simulator on one core: requests/s of a single station; events/s of the boutique",
+                 f"{station:.1f} M; {boutique:.1f} M", "≥ 2 M; ≥ 8 M", "2×", "`bench/load_bench`")
+        rungs, graph = (found[f"LargeDecisions/call_graph:{rows}"]["real_time"] for rows in (0, 1))
+        ladder = found["LargeLadder/iterations:1"]
+        self.row("whole-application scaling decision, 300 workloads, µs",
+                 f"{rungs:.0f}; shown the call graph {graph:.0f}; once a start its ladder of {ladder['rungs']:.0f} rungs, "
+                 f"{ladder['real_time']:.0f} ms", "≤ 2,000", "≤ 200", "`bench/load_bench`")
+
     def binary_size(self):
         stripped = self.folder / "stripped"
         subprocess.run(["strip", "-o", stripped, self.binary], check=True)
@@ -223,7 +239,7 @@ class Figures:
         else:
             self.row("rows on REACH's start states", "not measured: RUDDERFISH_REACH_DATA is not set", "", "", "")
         for measure in (self.large, self.environment, self.training, self.kernels, self.decisions, self.scale,
-                        self.binary_size, self.clean_build):
+                        self.load_bench, self.binary_size, self.clean_build):
             self.attempt(measure)
 
     def table(self):
