@@ -139,7 +139,7 @@ bool PlacementLoop::IsFresh() const {
   return fresh && clock_->Now() - *fresh <= config_.staleness;
 }
 
-// Whoever configures an extender alone wants its grades; beside `placement` it dares as much as that.
+// An extender alone grades from its start; beside `placement` it dares what that dares.
 std::string PlacementLoop::WhyExtenderIsHeld() const {
   const Mode configured = modes_ == nullptr ? Mode::kEnforce : Configured();
   const Mode mode = switches_.Effective(configured);

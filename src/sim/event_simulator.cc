@@ -23,8 +23,8 @@ enum ChanceStream : uint64_t {
 
 // Tags of the network's events.
 constexpr uint32_t kCallTag = 0, kAnswerTag = 1, kEndTag = 2;  // The last: at the client.
-// Of the heap's: end of service; any other is the generation of a pod that becomes ready. Of nobody: a
-// user has thought.
+// Of the heap's: end of service; any other is the generation of a pod that becomes ready. Where the
+// subject is nobody, a user has thought.
 constexpr uint32_t kServiceTag = 0;
 
 // Where the next event comes from; of events of one time, the first of these.

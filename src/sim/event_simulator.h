@@ -22,8 +22,8 @@
 // group and fails, too, when its other groups are done. A client that has given up leaves its calls
 // running, as servers do not notice.
 //
-// The same seed gives the same run, event by event, and the same arrivals whatever the replicas; where
-// users return, the same sessions, whose later requests wait for the answers before.
+// The same seed gives the same run, event by event, and the same arrivals whatever the replicas;
+// where users return, the same sessions, whose later requests wait for the answers before.
 // Nothing is allocated but when more is under way than ever before. One thread.
 
 namespace rudderfish {
