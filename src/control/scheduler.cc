@@ -109,12 +109,17 @@ void Scheduler::Settle(const ObservedPod& pod, const std::string& key) {
     bindings_.erase(binding);
   }
   const bool was_there = tables_.NodeOf(key) == pod.node;
-  tables_.Place(key, pod.shape, pod.node, LifeOf(pod));
+  const bool is_news = tables_.Place(key, pod.shape, pod.node, LifeOf(pod));
   queue_.Remove(key);
   waiting_.erase(key);
   if (pod.is_terminating) {  // No longer counted for spread.
     may_end_ |= MaskOf(Rejection::kSpread);
     ++freed_;
+  }
+  if (was_there && is_news) {  // It holds, or is to others, what it did not before.
+    may_end_ |= kMayEndByLeaving | kMayEndByPlacing;
+    ++freed_;
+    ++placed_;
   }
   if (was_there) return;
   if (on_placed_by_others_ && !is_ours) on_placed_by_others_(pod.id);

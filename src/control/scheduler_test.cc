@@ -173,6 +173,31 @@ TEST_F(SchedulerTest, WhatIsNotModelledIsNamedAndLeftWaiting) {
   EXPECT_TRUE(server.asked.empty());
   ASSERT_EQ(server.told.size(), 1);
   EXPECT_THAT(server.told[0], HasSubstr("claims devices (DRA)"));
+  EXPECT_EQ(scheduler->counts().unmodelled, 1);
+  EXPECT_EQ(scheduler->queue().asleep(), 1);
+}
+
+TEST_F(SchedulerTest, APodThatHoldsWhatCannotBeReadKeepsOthersFromItsNodeUntilItCanBe) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  auto unread = Shape(0);
+  unread->unmodelled = {"cannot be read: spec"};
+  unread->holds_unknown = true;
+  See("odd", unread, "a");
+  See("x", Shape(500));
+  Turn();
+  EXPECT_TRUE(server.asked.empty());
+  EXPECT_THAT(server.told, ElementsAre("x: 0/1 nodes are available: 1 node(s) held a pod whose "
+                                       "requests cannot be read."));
+  clock.Advance(seconds(2));
+  See("odd", Shape(900), "a");
+  Turn();
+  EXPECT_TRUE(server.asked.empty());
+  EXPECT_THAT(server.told.back(), HasSubstr("Insufficient cpu"));
+  clock.Advance(seconds(3));
+  See("odd", Shape(400), "a");  // Resized, in place.
+  Turn();
+  ASSERT_EQ(server.asked.size(), 1);
+  EXPECT_EQ(server.asked[0].pod.name, "x");
 }
 
 TEST_F(SchedulerTest, AnUnclearBindingIsSentAgainToTheSameNodeUntilItIsClear) {
