@@ -180,6 +180,19 @@ class Placement(unittest.TestCase):
         self.wait_for(lambda: placed("only"), "the node is open again")
         self.assertEqual(placed("only")[0]["spec"]["nodeName"], "hollow-1")
 
+    def test_1_who_else_serves_our_name_is_told(self):
+        both = [self.start(self.ENFORCE, name=name) for name in ("first", "second")]  # Without a Lease.
+        time.sleep(11)  # What is seen earlier, another leader might have placed.
+        CLUSTER.apply(deployment("raced", 200, "rudderfish"))
+        self.wait_for(lambda: len(placed("raced")) == 200, "all are placed, by one or the other")
+        self.wait_for(lambda: sum(self.total(run, "placement_name_shared_total") for run in both) > 0, "it is counted")
+        self.wait_for(lambda: [event for event in CLUSTER.get("events.events.k8s.io")["items"]
+                               if event["reason"] == "SchedulerNameShared"], "an Event")
+        lines = [line for name in ("first", "second")
+                 for line in (self.folder / f"{name}.log").read_text(encoding="utf-8").splitlines()
+                 if "somebody else serves the scheduler name rudderfish" in line]
+        self.assertIn(len(lines), (1, 2), lines)  # One of each process at most.
+
     def test_2_killed_in_the_middle_none_is_bound_twice_or_lost(self):
         run = self.start(self.ENFORCE)
         watch = subprocess.Popen(

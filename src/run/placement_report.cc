@@ -139,6 +139,10 @@ void PlacementLoop::ShowPlacement() {
   RaiseTo(&registry->AddCounter("rudderfish_placement_bound_elsewhere_total",
                                 "Pods that somebody else bound while we did."),
           counts.bound_elsewhere);
+  RaiseTo(&registry->AddCounter("rudderfish_placement_name_shared_total",
+                                "Pods that name us, were ours alone to place, and were given a "
+                                "node by somebody else: another scheduler serves that name."),
+          counts.name_shared);
   for (const StepBack why : {StepBack::kOutside, StepBack::kUnlike}) {
     int64_t& told = steps_told_[static_cast<size_t>(why)];  // The extender counts there, too.
     const int64_t now = counts.stepped_back[static_cast<size_t>(why)];
