@@ -1,20 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <benchmark/benchmark.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
+#include <filesystem>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "base/check.h"
+#include "control/live_policy.h"
+#include "learn/learner.h"
+#include "learn/training_worlds.h"
 #include "model/kube_scores.h"
+#include "nn/checkpoint.h"
+#include "policy/neural_placement.h"
 #include "tests/support/random_scheduling.h"
 
-// One pod on 5,000 nodes with 20,000 others: filter and kube-scheduler's scores, and the pod put
-// somewhere. The argument says what the pods ask: 0 resources alone, 1 also topology spread by
-// default, 2 anti-affinity, 3 constraints of topology spread, 4 every rule at once.
+// One pod on 5,000 nodes with 20,000 others: filter and scores, and the pod put somewhere.
+//
+// BM_PlaceOnePod: kube-scheduler's scores. The argument says what the pods ask: 0 resources alone,
+// 1 also topology spread by default, 2 anti-affinity, 3 constraints of topology spread, 4 every
+// rule at once.
+//
+// BM_PlaceOnePodAsLearned: those of a network of the shape that `train` makes, as it is before its
+// first step, since what it has learned costs no time; read from its checkpoint, as `run` reads it.
+// 0: pods are alike, and so are many nodes; 1: no two nodes are.
 
 namespace rudderfish {
 namespace {
+
+constexpr int kNodes = 5000, kPods = 20'000;
+
+void CountQuantiles(benchmark::State& state, std::vector<double> micros) {
+  std::sort(micros.begin(), micros.end());
+  state.counters["p50_us"] = micros[micros.size() / 2];
+  state.counters["p99_us"] = micros[micros.size() * 99 / 100];
+}
 
 enum Kind : int64_t { kPlain, kDefaultSpread, kAntiAffinity, kSpread, kEverything };
 
@@ -37,7 +61,7 @@ std::shared_ptr<const PodClass> MakePod(Kind kind, int app, testing::RandomSched
 }
 
 void BM_PlaceOnePod(benchmark::State& state) {
-  constexpr int kNodes = 5000, kPods = 20'000, kApps = 200;
+  constexpr int kApps = 200;
   const Kind kind = static_cast<Kind>(state.range(0));
   testing::RandomScheduling random(Rng(1));
   std::vector<SchedulingNode> nodes;
@@ -71,11 +95,124 @@ void BM_PlaceOnePod(benchmark::State& state) {
     state.SetIterationTime(taken.count() * 1e-6);
     rules.Forget(pod, node);
   }
-  std::sort(micros.begin(), micros.end());
-  state.counters["p50_us"] = micros[micros.size() / 2];
-  state.counters["p99_us"] = micros[micros.size() * 99 / 100];
+  CountQuantiles(state, std::move(micros));
 }
 BENCHMARK(BM_PlaceOnePod)->DenseRange(0, 4)->UseManualTime()->Unit(benchmark::kMicrosecond);
+
+constexpr std::string_view kTrainedIn = R"(rudderfish: scenario/v1
+name: two-types
+objective: {balance: 1, energy: 0.5, fragmentation: 0.2}
+layers: {site: {}}
+latency: {site: {site: 1ms}}
+node_types:
+  small: {layer: site, cpu_type: any, bandwidth: 1Gbit, price_per_hour: 1,
+          power: {idle_watts: 50, busy_watts: 100}}
+  large: {layer: site, cpu_type: any, bandwidth: 1Gbit, price_per_hour: 2,
+          power: {idle_watts: 80, busy_watts: 200, asleep_watts: 10}}
+nodes:
+  - {type: small, count: 3, cpu: 2, memory: 4Gi}
+  - {type: large, count: 3, cpu: 4, memory: 8Gi, gpus: 2}
+workloads:
+  web: {requests: {cpu: 500m, memory: 256Mi}}
+  batch: {requests: {cpu: 1, memory: 512Mi}}
+  learner: {requests: {cpu: 1, memory: 512Mi, gpus: 1}}
+arrivals:
+  streams:
+    - {workloads: {web: 3, batch: 1, learner: 1}, interval: {exponential: 5s},
+        lifetime: {exponential: 60s}, count: 300}
+)";
+
+LivePolicy LearnedPolicy() {
+  Result<Scenario> scenario = ParseScenario(kTrainedIn, "two-types.yaml");
+  CHECK(scenario.has_value());
+  const Result<TrainingWorlds> worlds =
+      TrainingWorlds::Make({{std::make_shared<const Scenario>(*std::move(scenario))}});
+  CHECK(worlds.has_value());
+  TrainOptions options;
+  UsePlacementDefaults(&options);
+  nn::SafetensorsFile file;
+  nn::AddNet(MakeLearner(options, worlds->list())->net(), &file);
+  DescribePlacement(PlacementTask(*worlds->first().placement->scenario->objective), &file);
+  DescribePlacementWorld(*worlds->FactsOfAll(), &file);
+  AddFamiliarity(worlds->SeenByAll(), &file);
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() /
+      ("rudderfish-scheduling-bench-" + std::to_string(::getpid()) + ".safetensors");
+  CHECK(file.Write(path).has_value());
+  // However unlike training this is: its own scores are what is timed.
+  Result<LivePolicy> policy = LivePolicy::Load({.policy = path.string(), .strangeness_max = 1e9});
+  std::filesystem::remove(path);
+  CHECK(policy.has_value());
+  return *std::move(policy);
+}
+
+// Pods of which each is like few others, or like all.
+std::shared_ptr<const PodClass> MakeSizedPod(int64_t varied, Rng* rng) {
+  auto pod = std::make_shared<PodClass>();
+  pod->object_namespace = "default";
+  pod->containers = 1;
+  const int64_t cpu_millis = varied == 0 ? 100 : 50 + rng->Below(400);
+  const int64_t memory_mebi = varied == 0 ? 200 : 50 + rng->Below(800);
+  const Resources asked{cpu_millis, memory_mebi * testing::kMebi};
+  pod->amounts = {asked, 0, {}, asked, asked, asked};
+  return pod;
+}
+
+void BM_PlaceOnePodAsLearned(benchmark::State& state) {
+  constexpr int kClasses = 200, kKept = 1000;
+  const LivePolicy policy = LearnedPolicy();
+  const std::unique_ptr<NodeScorer> scorer = policy.NewScorer();
+  Rng rng(1);
+  std::vector<SchedulingNode> nodes(kNodes);
+  for (int n = 0; n < kNodes; ++n) {
+    SchedulingNode& node = nodes[n];
+    node.name = "n" + std::to_string(n);
+    node.labels = {{testing::kHostKey, node.name},
+                   {std::string(kNodeTypeLabel), n % 2 == 0 ? "small" : "large"}};
+    node.allocatable = {32'000, 131'072 * testing::kMebi};
+    node.pods_max = 110;
+    if (n % 2 == 1) node.scalars = {{"nvidia.com/gpu", 2}};
+  }
+  SchedulingRules rules;
+  rules.Reset(std::move(nodes), {});
+  std::vector<PodClassId> classes;
+  for (int c = 0; c < kClasses; ++c)
+    classes.push_back(rules.Register(MakeSizedPod(state.range(0), &rng)));
+  for (int i = 0; i < kPods; ++i)
+    rules.Assume(classes[i % kClasses], static_cast<NodeId>(rng.Below(kNodes)));
+  Feasibility feasibility;
+  std::vector<double> scores, micros;
+  std::deque<std::pair<PodClassId, NodeId>> placed;
+  size_t turn = 0;
+  const auto place = [&] {
+    const PodClassId pod = classes[turn++ % kClasses];
+    rules.Filter(pod, &feasibility);
+    scorer->Score(rules, pod, feasibility, &scores);
+    const auto best = std::max_element(scores.begin(), scores.end());
+    const auto node = static_cast<NodeId>(best - scores.begin());
+    rules.Assume(pod, node);
+    placed.emplace_back(pod, node);
+  };
+  place();  // Reads all nodes.
+  for (auto _ : state) {
+    const auto begin = std::chrono::steady_clock::now();
+    place();
+    const std::chrono::duration<double, std::micro> taken =
+        std::chrono::steady_clock::now() - begin;
+    CHECK(scorer->stepped_back() == StepBack::kNone);
+    micros.push_back(taken.count());
+    state.SetIterationTime(taken.count() * 1e-6);
+    if (placed.size() <= kKept) continue;
+    rules.Forget(placed.front().first, placed.front().second);
+    placed.pop_front();
+  }
+  CountQuantiles(state, std::move(micros));
+}
+BENCHMARK(BM_PlaceOnePodAsLearned)
+    ->DenseRange(0, 1)
+    ->Iterations(3000)
+    ->UseManualTime()
+    ->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace rudderfish

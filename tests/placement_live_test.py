@@ -154,6 +154,45 @@ class Placement(unittest.TestCase):
                             "capacity": {"cpu": node["status"]["capacity"]["cpu"]}}}))
         self.assertEqual(self.metrics(run)["rudderfish_placement_lost_races_total"], 0)
 
+    def test_1_what_cannot_be_read_waits_or_closes_its_node(self):
+        run = self.start(self.ENFORCE, name="unread")
+        # An amount that no node can have is none that we can count with; the API server takes it.
+        waits, closes = deployment("waits", 1, "rudderfish", cpu="100P"), deployment("closes", 1, "rudderfish", cpu="100P")
+        closes["spec"]["template"]["spec"]["nodeName"] = "hollow-1"
+        CLUSTER.apply(waits, closes)
+        self.wait_for(lambda: self.total(run, "placement_unread_pods", "waits") == 1 and
+                      self.total(run, "placement_unread_pods", "closes_node") == 1, "both are counted")
+        self.assertGreaterEqual(self.total(run, "placement_attempts_total", "unmodelled"), 1)
+        self.wait_for(lambda: [event for event in CLUSTER.get("events.events.k8s.io")["items"]
+                               if event["reason"] == "FailedScheduling" and "cannot be read" in event["note"]], "an Event")
+        self.assertFalse(placed("waits"))
+        self.assertIn("no pod is put there", (self.folder / "unread.log").read_text(encoding="utf-8"))
+        only = {"nodeSelector": {"kubernetes.io/hostname": "hollow-1"}}
+        CLUSTER.apply(deployment("only", 1, "rudderfish", **only))
+
+        def message():
+            conditions = [one for pod in pods("only") for one in pod["status"].get("conditions", [])]
+            return [one for one in conditions if "held a pod whose requests cannot be read" in one.get("message", "")]
+        self.wait_for(message, "why not")
+        self.assertFalse(placed("only"))
+        CLUSTER.kubectl("delete", "deployment", "closes")
+        CLUSTER.kubectl("delete", "pods", "-l", "app=closes", "--force", "--grace-period=0", "--wait=false")
+        self.wait_for(lambda: placed("only"), "the node is open again")
+        self.assertEqual(placed("only")[0]["spec"]["nodeName"], "hollow-1")
+
+    def test_1_who_else_serves_our_name_is_told(self):
+        both = [self.start(self.ENFORCE, name=name) for name in ("first", "second")]  # Without a Lease.
+        time.sleep(11)  # What is seen earlier, another leader might have placed.
+        CLUSTER.apply(deployment("raced", 200, "rudderfish"))
+        self.wait_for(lambda: len(placed("raced")) == 200, "all are placed, by one or the other")
+        self.wait_for(lambda: sum(self.total(run, "placement_name_shared_total") for run in both) > 0, "it is counted")
+        self.wait_for(lambda: [event for event in CLUSTER.get("events.events.k8s.io")["items"]
+                               if event["reason"] == "SchedulerNameShared"], "an Event")
+        lines = [line for name in ("first", "second")
+                 for line in (self.folder / f"{name}.log").read_text(encoding="utf-8").splitlines()
+                 if "somebody else serves the scheduler name rudderfish" in line]
+        self.assertIn(len(lines), (1, 2), lines)  # One of each process at most.
+
     def test_2_killed_in_the_middle_none_is_bound_twice_or_lost(self):
         run = self.start(self.ENFORCE)
         watch = subprocess.Popen(

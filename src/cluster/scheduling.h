@@ -177,8 +177,7 @@ struct PodClass {
   std::vector<PodAffinityTerm> forbidden_pods;  // Anti-affinity.
   std::vector<PreferredPods> preferred_pods;
   std::vector<SpreadConstraint> spread;
-  std::optional<LabelSelector> default_spread;  // Of its services and controller; used where the
-                                                // pod has no constraint of its own.
+  std::optional<LabelSelector> default_spread;  // Of services and controller; for want of its own.
   std::vector<HostPort> host_ports;
   std::vector<BoundVolume> volumes;
   std::vector<std::string> claims;            // Names, in its namespace.
@@ -191,6 +190,7 @@ struct PodClass {
 
   std::string rejection;                // Why no node will do, whatever the nodes; empty: none.
   std::vector<std::string> unmodelled;  // What kube-scheduler would look at and we do not.
+  bool holds_unknown = false;  // What it takes of a node cannot be read: nobody joins it there.
 
   bool operator==(const PodClass&) const = default;
 };

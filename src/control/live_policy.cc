@@ -12,8 +12,8 @@
 namespace rudderfish {
 namespace {
 
-constexpr std::array<std::string_view, 4> kLiveNames = {"kube-default", "least-allocated",
-                                                        "most-allocated", "greedy"};
+constexpr std::array<std::string_view, 5> kLiveNames = {"kube-default", "least-allocated",
+                                                        "most-allocated", "round-robin", "greedy"};
 constexpr size_t kDigestTold = 8;
 
 // What the scores of a policy make of nodes, with kube-default's in their place where the policy

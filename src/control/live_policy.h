@@ -13,7 +13,8 @@
 
 // A way to place pods on a live cluster, by its name:
 //
-//   kube-default  least-allocated  most-allocated     as control/node_scorer.h has them
+//   kube-default  least-allocated  most-allocated
+//   round-robin                                       as control/node_scorer.h has them
 //   greedy  mixed:SCORE=WEIGHT,...                    as policy/placement_registry.h
 //   RUN or CHECKPOINT  mixed:SCORE=WEIGHT,...+RUN     learned: by the same code as in the simulator
 //

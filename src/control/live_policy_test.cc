@@ -72,6 +72,33 @@ TEST_F(LivePolicyTest, AMixCountsScoresByWeight) {
   EXPECT_GT(least[0], least[1]);
 }
 
+TEST_F(LivePolicyTest, RoundRobinTakesTheNextThatMayAndBeginsAnew) {
+  scorer = LivePolicy::Load({.policy = "round-robin"})->NewScorer();
+  std::vector<double> scores;
+  Feasibility feasibility;
+  const auto next = [&] {
+    rules.Filter(pod, &feasibility);
+    scorer->Score(rules, pod, feasibility, &scores);
+    NodeId best = kNone;
+    for (NodeId n = 0; n < 3; ++n) {
+      const bool may = feasibility.IsFeasible(n);
+      if (may && (best == kNone || scores[n] > scores[best])) best = n;
+    }
+    return best;
+  };
+  std::vector<NodeId> taken;
+  for (int i = 0; i < 4; ++i) taken.push_back(next());
+  EXPECT_THAT(taken, ElementsAre(0, 1, 2, 0));
+  for (int i = 0; i < 3; ++i) rules.Assume(pod, 1);  // It is full.
+  EXPECT_EQ(next(), 2);
+  EXPECT_EQ(next(), 0);
+  EXPECT_GT(scores[0], scores[2]);
+  EXPECT_EQ(next(), 2);
+  for (int i = 0; i < 4; ++i) rules.Assume(pod, 0), rules.Assume(pod, 2);
+  EXPECT_EQ(next(), kNone);
+  EXPECT_EQ(scorer->scored_by(), "round-robin");
+}
+
 TEST_F(LivePolicyTest, ANodeThatTheRulesForbidIsNoCandidate) {
   for (int i = 0; i < 3; ++i) rules.Assume(pod, 1);  // It is full.
   const auto scores =
@@ -85,7 +112,9 @@ TEST(LivePolicy, WhatIsNotKnownLiveIsRefusedRatherThanGuessed) {
               HasSubstr("the objective is energy, and a live cluster does not say"));
   EXPECT_THAT(RefusalOf({.policy = "mixed:greedy=1,cost=0.2"}), HasSubstr("counts cost"));
   EXPECT_THAT(RefusalOf({.policy = "mixed:gredy=1"}), HasSubstr("greedy"));
-  EXPECT_THAT(RefusalOf({.policy = "round-robin"}), HasSubstr("unknown policy of placement"));
+  EXPECT_THAT(RefusalOf({.policy = "round"}), HasSubstr("unknown policy of placement"));
+  EXPECT_THAT(RefusalOf({.policy = "round-robbin"}), HasSubstr("did you mean `round-robin`"));
+  EXPECT_THAT(RefusalOf({.policy = "mixed:round-robin=1"}), HasSubstr("round-robin"));
   EXPECT_THAT(RefusalOf({.policy = "kube-defalt"}), HasSubstr("did you mean `kube-default`"));
   EXPECT_THAT(RefusalOf({.policy = "runs/nowhere"}), HasSubstr("runs/nowhere"));
 }

@@ -11,8 +11,8 @@
 namespace rudderfish {
 namespace {
 
-constexpr std::array<std::string_view, 3> kScorers = {"kube-default", "least-allocated",
-                                                      "most-allocated"};
+constexpr std::array<std::string_view, 4> kScorers = {"kube-default", "least-allocated",
+                                                      "most-allocated", "round-robin"};
 
 class KubeDefaultScorer final : public NodeScorer {
  public:
@@ -56,12 +56,37 @@ class AllocationScorer final : public NodeScorer {
   double sign_;
 };
 
+// The next in turn that may take the pod, then those after it.
+class RoundRobinScorer final : public NodeScorer {
+ public:
+  std::string_view name() const override { return kScorers[3]; }
+
+  void Score(const SchedulingRules& rules, PodClassId /*pod*/, const Feasibility& feasibility,
+             std::vector<double>* scores) override {
+    const int count = rules.nodes().size();
+    scores->assign(static_cast<size_t>(count), -count);
+    if (feasibility.feasible == 0) return;
+    const int start = next_ % count;  // There may be fewer than before.
+    int turns = 0;
+    for (int i = 0; i < count; ++i) {
+      const NodeId node = (start + i) % count;
+      if (!feasibility.IsFeasible(node)) continue;
+      if (turns == 0) next_ = (node + 1) % count;
+      (*scores)[node] = -turns++;
+    }
+  }
+
+ private:
+  NodeId next_ = 0;
+};
+
 }  // namespace
 
 Result<std::unique_ptr<NodeScorer>> NodeScorerNamed(std::string_view name) {
   if (name == kScorers[0]) return std::make_unique<KubeDefaultScorer>();
   if (name == kScorers[1]) return std::make_unique<AllocationScorer>(kScorers[1], 1);
   if (name == kScorers[2]) return std::make_unique<AllocationScorer>(kScorers[2], -1);
+  if (name == kScorers[3]) return std::make_unique<RoundRobinScorer>();
   return Invalid("unknown policy of placement `{}`{}; there are {}", name,
                  DidYouMean(name, {kScorers.begin(), kScorers.end()}), fmt::join(kScorers, ", "));
 }

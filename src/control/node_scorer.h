@@ -46,8 +46,9 @@ class NodeScorer {
   }
 };
 
-// kube-default (the scores of kube-scheduler's default profile), least-allocated, most-allocated;
-// the nearest of them in the message. Others: control/live_policy.h.
+// kube-default (the scores of kube-scheduler's default profile), least-allocated, most-allocated,
+// round-robin (nodes in turn, one on with each question); the nearest of them in the message.
+// Others: control/live_policy.h.
 Result<std::unique_ptr<NodeScorer>> NodeScorerNamed(std::string_view name);
 
 }  // namespace rudderfish

@@ -253,7 +253,8 @@ RulesVerdict PlacementComparer::CheckRules(const Seen& seen, PodClassId pod,
   }
   const auto changed = node_changed_at_.find(node);
   const bool is_changed = changed != node_changed_at_.end() && changed->second >= seen.since;
-  return is_changed ? RulesVerdict::kUnclear : RulesVerdict::kDifferent;
+  const bool is_unread = feasibility_.rejection[at] == Rejection::kUnreadPod;
+  return is_changed || is_unread ? RulesVerdict::kUnclear : RulesVerdict::kDifferent;
 }
 
 void PlacementComparer::CompareOther(const ObservedPod& pod, const Seen& seen) {

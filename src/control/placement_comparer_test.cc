@@ -32,6 +32,7 @@ class BindingList final : public PlacementActuator {
   }
   void TellPlaced(const PodIdentity&, const std::string&) override {}
   void TellWaiting(const PodIdentity&, const std::string&, News) override {}
+  void TellNameShared(const PodIdentity&, const std::string&) override {}
   std::map<std::string, std::string> asked;
 };
 
@@ -108,6 +109,25 @@ TEST_F(PlacementComparerTest, ANodeThatOurRulesForbidIsADifferenceAndNamed) {
   EXPECT_EQ(list.rows[0].rules, RulesVerdict::kDifferent);
   EXPECT_EQ(list.rows[0].reason, "a: Insufficient cpu");
   EXPECT_EQ(list.rows[0].policy_node, "");
+}
+
+TEST_F(PlacementComparerTest, ANodeThatWeCloseForWhatCannotBeReadIsNoDifference) {
+  auto unread = Shape("x");
+  unread->holds_unknown = true;
+  See("odd", unread, "a");
+  clock.Advance(seconds(1));
+  See("web", Shape());
+  See("web", Shape(), "a");
+  Flush();
+  ASSERT_EQ(list.rows.size(), 1u);
+  EXPECT_EQ(list.rows[0].rules, RulesVerdict::kUnclear);
+  EXPECT_EQ(list.rows[0].reason, "a: node(s) held a pod whose requests cannot be read");
+  See("waits", Shape());
+  const auto story = comparer.Explain("default/waits");
+  ASSERT_TRUE(story.has_value());
+  ASSERT_EQ(story->groups.size(), 1u);
+  EXPECT_EQ(story->groups[0].reason, "node(s) held a pod whose requests cannot be read");
+  EXPECT_EQ(story->groups[0].nodes, std::vector<std::string>{"a"});
 }
 
 TEST_F(PlacementComparerTest, WhatWasBoundMeanwhileIsNotHeldAgainstTheOther) {

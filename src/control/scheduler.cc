@@ -88,8 +88,10 @@ void Scheduler::Want(const ObservedPod& pod, const std::string& key) {
   Waiting& waiting = at->second;
   waiting.is_opted_out = pod.is_opted_out;
   if (!is_new && waiting.id == pod.id && waiting.shape == pod.shape) return;
-  if (is_new || !(waiting.id == pod.id))
-    waiting = {pod.id, pod.shape, clock_->Now(), "", pod.is_opted_out};
+  if (is_new || !(waiting.id == pod.id)) {
+    waiting = {pod.id, pod.shape, clock_->Now(), "", {}, pod.is_opted_out};
+    Leads();
+  }
   waiting.shape = pod.shape;
   queue_.Add(key, pod.shape->priority);
 }
@@ -108,19 +110,51 @@ void Scheduler::Settle(const ObservedPod& pod, const std::string& key) {
     if (!binding->second.is_answered) --unanswered_;
     bindings_.erase(binding);
   }
+  const auto waiting = waiting_.find(key);
+  if (waiting != waiting_.end() && waiting->second.id == pod.id)
+    LookForSharedName(pod, waiting->second);
   const bool was_there = tables_.NodeOf(key) == pod.node;
-  tables_.Place(key, pod.shape, pod.node, LifeOf(pod));
+  const bool is_news = tables_.Place(key, pod.shape, pod.node, LifeOf(pod));
   queue_.Remove(key);
   waiting_.erase(key);
   if (pod.is_terminating) {  // No longer counted for spread.
     may_end_ |= MaskOf(Rejection::kSpread);
     ++freed_;
   }
+  if (was_there && is_news) {  // It holds, or is to others, what it did not before.
+    may_end_ |= kMayEndByLeaving | kMayEndByPlacing;
+    ++freed_;
+    ++placed_;
+  }
   if (was_there) return;
   if (on_placed_by_others_ && !is_ours) on_placed_by_others_(pod.id);
   may_end_ |= kMayEndByPlacing;
   ++placed_;
   to_look_at_.insert(pod.node);
+}
+
+// A pod that waited for us has a node.
+void Scheduler::LookForSharedName(const ObservedPod& pod, const Waiting& waiting) {
+  const std::vector<std::string>& ours = waiting.sent_to;
+  if (std::find(ours.begin(), ours.end(), pod.node) != ours.end()) return;
+  if (!Leads() || !name_watch_.IsOursAlone(waiting.since)) return;
+  ++counts_.name_shared;
+  if (!name_watch_.IsToBeTold(clock_->Now())) return;
+  const std::string message = fmt::format(
+      "somebody else serves the scheduler name {}, too: {} was put on {}, and not by us ({} so "
+      "far); "
+      "give one of both another name (placement.scheduler_name), or instances of one name the same "
+      "Lease (leader_election)",
+      options_.name, pod.id.Key(), pod.node, counts_.name_shared);
+  LogWarning("{}", message);
+  actuator_->TellNameShared(pod.id, message);
+}
+
+bool Scheduler::Leads() {
+  const bool leads = leads_();
+  name_watch_.Note(leads ? NameWatch::Standing::kLeads : NameWatch::Standing::kLooksOn,
+                   clock_->Now());
+  return leads;
 }
 
 void Scheduler::PodGone(const std::string& key) {
@@ -185,7 +219,7 @@ void Scheduler::LookAtBindings(Instant now) {
 }
 
 Result<bool> Scheduler::Turn() {
-  if (!leads_()) return false;
+  if (!Leads()) return false;
   const Instant now = clock_->Now();
   LookForLostRaces();
   LookAtBindings(now);
@@ -380,6 +414,10 @@ void Scheduler::Send(const std::string& key) {
     return;
   }
   binding.repeat_at = {};
+  if (const auto waiting = waiting_.find(key); waiting != waiting_.end()) {
+    std::vector<std::string>& sent = waiting->second.sent_to;
+    if (sent.empty() || sent.back() != binding.node) sent.push_back(binding.node);
+  }
   actuator_->Bind(binding.id, binding.node,
                   [this, key, id = binding.id](BindingOutcome outcome, const std::string& why) {
                     Answered(key, id, outcome, why);

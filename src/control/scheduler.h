@@ -12,8 +12,10 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "cluster/scheduling_observer.h"
+#include "control/name_watch.h"
 #include "control/node_scorer.h"
 #include "control/own_choice.h"
+#include "control/placement_actuator.h"
 #include "control/placement_journal.h"
 #include "control/scheduling_queue.h"
 #include "control/scheduling_tables.h"
@@ -31,31 +33,6 @@
 // Not thread safe. All happens within Turn and the calls of the observer and of the actuator.
 
 namespace rudderfish {
-
-enum class BindingOutcome {
-  kBound,
-  kGone,      // The pod is not there any more.
-  kConflict,  // It has a node, or is another one of that name.
-  kUnclear,   // Nothing was heard: it may be bound.
-  kRefused,   // Not allowed, not valid.
-};
-
-enum class News { kFirst, kAgain };  // Whether that was told of the pod the last time, too.
-
-// How the cluster is acted upon.
-class PlacementActuator {
- public:
-  using OnDone = std::function<void(BindingOutcome outcome, const std::string& why)>;
-
-  virtual ~PlacementActuator() = default;
-
-  // `done` is called later, not from within.
-  virtual void Bind(const PodIdentity& pod, const std::string& node, OnDone done) = 0;
-
-  // For people: what was done, and why a pod goes on waiting.
-  virtual void TellPlaced(const PodIdentity& pod, const std::string& node) = 0;
-  virtual void TellWaiting(const PodIdentity& pod, const std::string& message, News news) = 0;
-};
 
 struct SchedulerOptions {
   std::string name = "rudderfish";  // As pods name it. Empty: it places nothing, and looks on.
@@ -78,6 +55,7 @@ struct SchedulerCounts {
   int64_t conflicts = 0, unclear = 0, refused = 0, gone = 0;
   int64_t unconfirmed = 0;      // Bindings that the cluster did not show in time.
   int64_t bound_elsewhere = 0;  // Our pods that somebody else gave a node.
+  int64_t name_shared = 0;      // Of those that were ours alone to place.
   int64_t lost_races = 0;       // Times that a node was found to hold more than it has.
   int64_t by_policy = 0;        // Choices that were the policy's to make; of them:
   std::array<int64_t, kStepBackNames.size()> stepped_back{};
@@ -131,7 +109,8 @@ class Scheduler final : public SchedulingObserver {
     PodIdentity id;
     std::shared_ptr<const PodClass> shape;
     Instant since;
-    std::string told;  // Why it waits, as it was said last.
+    std::string told;                  // Why it waits, as it was said last.
+    std::vector<std::string> sent_to;  // Nodes that a Binding was sent for.
     bool is_opted_out = false;
   };
   struct Binding {
@@ -150,6 +129,8 @@ class Scheduler final : public SchedulingObserver {
   };
   void Want(const ObservedPod& pod, const std::string& key);
   void Settle(const ObservedPod& pod, const std::string& key);
+  void LookForSharedName(const ObservedPod& pod, const Waiting& waiting);
+  bool Leads();
   void Unassume(const std::string& key);
   void LookForLostRaces();
   void LookAtBindings(Instant now);
@@ -177,6 +158,7 @@ class Scheduler final : public SchedulingObserver {
   std::function<void(const OwnChoice&)> on_choice_;
   SchedulingTables tables_;
   SchedulingQueue queue_;
+  NameWatch name_watch_;
   std::unordered_map<std::string, Waiting> waiting_;
   std::unordered_map<std::string, Binding> bindings_;  // Sent, and not yet shown by the cluster.
   size_t unanswered_ = 0;                              // Of them.

@@ -35,6 +35,9 @@ class BindingServer final : public PlacementActuator {
   void TellWaiting(const PodIdentity& pod, const std::string& message, News news) override {
     if (news == News::kFirst) told.push_back(pod.name + ": " + message);
   }
+  void TellNameShared(const PodIdentity& pod, const std::string& message) override {
+    shared.push_back(pod.name + ": " + message);
+  }
 
   // Answers all that was asked; what was bound first stays.
   void Answer(std::optional<BindingOutcome> instead = std::nullopt) {
@@ -53,7 +56,7 @@ class BindingServer final : public PlacementActuator {
   };
   std::vector<Asked> asked;
   std::map<std::string, std::string> bound;
-  std::vector<std::string> told;
+  std::vector<std::string> told, shared;
 };
 
 class SchedulerTest : public ::testing::Test {
@@ -173,6 +176,31 @@ TEST_F(SchedulerTest, WhatIsNotModelledIsNamedAndLeftWaiting) {
   EXPECT_TRUE(server.asked.empty());
   ASSERT_EQ(server.told.size(), 1);
   EXPECT_THAT(server.told[0], HasSubstr("claims devices (DRA)"));
+  EXPECT_EQ(scheduler->counts().unmodelled, 1);
+  EXPECT_EQ(scheduler->queue().asleep(), 1);
+}
+
+TEST_F(SchedulerTest, APodThatHoldsWhatCannotBeReadKeepsOthersFromItsNodeUntilItCanBe) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  auto unread = Shape(0);
+  unread->unmodelled = {"cannot be read: spec"};
+  unread->holds_unknown = true;
+  See("odd", unread, "a");
+  See("x", Shape(500));
+  Turn();
+  EXPECT_TRUE(server.asked.empty());
+  EXPECT_THAT(server.told, ElementsAre("x: 0/1 nodes are available: 1 node(s) held a pod whose "
+                                       "requests cannot be read."));
+  clock.Advance(seconds(2));
+  See("odd", Shape(900), "a");
+  Turn();
+  EXPECT_TRUE(server.asked.empty());
+  EXPECT_THAT(server.told.back(), HasSubstr("Insufficient cpu"));
+  clock.Advance(seconds(3));
+  See("odd", Shape(400), "a");  // Resized, in place.
+  Turn();
+  ASSERT_EQ(server.asked.size(), 1);
+  EXPECT_EQ(server.asked[0].pod.name, "x");
 }
 
 TEST_F(SchedulerTest, AnUnclearBindingIsSentAgainToTheSameNodeUntilItIsClear) {
@@ -245,6 +273,71 @@ TEST_F(SchedulerTest, ALostRaceIsCountedAndNotRepeated) {
   See("next", Shape(100));
   Turn();
   EXPECT_TRUE(server.asked.empty());
+}
+
+TEST_F(SchedulerTest, WhoElseServesItsNameIsNoticedAndToldSeldom) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  Turn();
+  clock.Advance(seconds(30));
+  for (const char* name : {"x", "y", "z"}) See(name, Shape(5000));  // Which fit nowhere.
+  See("ours", Shape());
+  Turn();
+  server.Answer();
+  See("ours", Shape(), "a");
+  EXPECT_EQ(scheduler->counts().name_shared, 0);
+  See("x", Shape(5000), "a");
+  EXPECT_EQ(scheduler->counts().name_shared, 1);
+  ASSERT_EQ(server.shared.size(), 1);
+  EXPECT_THAT(server.shared[0], HasSubstr("the scheduler name rudderfish"));
+  EXPECT_THAT(server.shared[0], HasSubstr("default/x was put on a"));
+  See("y", Shape(5000), "a");
+  EXPECT_EQ(scheduler->counts().name_shared, 2);
+  EXPECT_EQ(server.shared.size(), 1);
+  clock.Advance(std::chrono::minutes(11));
+  See("z", Shape(5000), "a");
+  ASSERT_EQ(server.shared.size(), 2);
+  EXPECT_THAT(server.shared[1], HasSubstr("3 so far"));
+}
+
+TEST_F(SchedulerTest, ARaceForAPodThatNamesUsShowsThatTheNameIsShared) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  Turn();
+  clock.Advance(seconds(30));
+  See("x", Shape());
+  Turn();
+  ASSERT_EQ(server.asked.size(), 1);
+  server.Answer(BindingOutcome::kConflict);
+  See("x", Shape(), "elsewhere");
+  EXPECT_EQ(scheduler->counts().bound_elsewhere, 1);
+  EXPECT_EQ(scheduler->counts().name_shared, 1);
+}
+
+TEST_F(SchedulerTest, WhatALeaderBeforeUsOrWeOurselvesPlacedIsNoSharedName) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("ready", Shape(), "a");  // Never seen waiting.
+  leads = false;
+  See("before", Shape(5000));
+  Turn();
+  clock.Advance(seconds(30));
+  leads = true;
+  Turn();
+  See("before", Shape(5000), "elsewhere");  // By whoever led when it came.
+  clock.Advance(seconds(1));
+  See("early", Shape(5000));
+  clock.Advance(seconds(30));
+  See("early", Shape(5000), "elsewhere");  // Perhaps by that one, too.
+  See("late", Shape(100));
+  Turn();
+  ASSERT_EQ(server.asked.size(), 1);
+  server.Answer(BindingOutcome::kConflict);
+  clock.Advance(seconds(6));
+  Turn();  // Given up, and tried again.
+  See("late", Shape(100), "a");
+  leads = false;
+  See("after", Shape(5000));
+  See("after", Shape(5000), "a");  // By whoever leads now.
+  EXPECT_EQ(scheduler->counts().name_shared, 0);
+  EXPECT_TRUE(server.shared.empty());
 }
 
 TEST_F(SchedulerTest, WhoDoesNotLeadDoesNothing) {

@@ -33,7 +33,7 @@ inline constexpr RejectionMask kMayEndByPlacing =
 inline constexpr RejectionMask kMayEndByLeaving =
     MaskOf(Rejection::kHostPort) | MaskOf(Rejection::kResources) | MaskOf(Rejection::kClaimInUse) |
     MaskOf(Rejection::kSpread) | MaskOf(Rejection::kAffinity) | MaskOf(Rejection::kAntiAffinity) |
-    MaskOf(Rejection::kExistingAntiAffinity);
+    MaskOf(Rejection::kExistingAntiAffinity) | MaskOf(Rejection::kUnreadPod);
 
 struct SchedulingQueueOptions {
   Duration back_off_first = std::chrono::seconds(1);

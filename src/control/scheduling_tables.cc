@@ -39,15 +39,16 @@ void SchedulingTables::RemoveNamespace(const std::string& name) {
   namespaces_.erase(name);
 }
 
-void SchedulingTables::Place(const std::string& key, const std::shared_ptr<const PodClass>& shape,
+bool SchedulingTables::Place(const std::string& key, const std::shared_ptr<const PodClass>& shape,
                              const std::string& node, PodLife life) {
   Placed& pod = pods_[key];
-  if (pod.shape == shape && pod.node == node && pod.life == life) return;
+  if (pod.shape == shape && pod.node == node && pod.life == life) return false;
   TakeOut(&pod);
   pod.shape = shape;
   pod.node = node;
   pod.life = life;
   if (!is_stale_) Enter(&pod);
+  return true;
 }
 
 void SchedulingTables::Remove(const std::string& key) {

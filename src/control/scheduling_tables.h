@@ -29,7 +29,8 @@ class SchedulingTables {
   void RemoveNamespace(const std::string& name);
 
   // The pod takes room there, wherever it did before. A node that is not known takes it once it is.
-  void Place(const std::string& key, const std::shared_ptr<const PodClass>& shape,
+  // False: that is as it was.
+  bool Place(const std::string& key, const std::shared_ptr<const PodClass>& shape,
              const std::string& node, PodLife life);
   void Remove(const std::string& key);
 

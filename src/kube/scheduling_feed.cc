@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "base/units.h"
 
 namespace rudderfish::kube {
@@ -219,11 +220,8 @@ Result<SchedulingFeed::Pod> SchedulingFeed::ReadPod(const Element& object) {
   if (shape) {
     pod.shape = classes_.Shared(*std::move(shape));
   } else {
-    PodClass unread;
-    unread.object_namespace = pod.meta.key.object_namespace;
-    TRY_ASSIGN(unread.scheduler, fields.Text("spec.schedulerName"));
-    unread.unmodelled.push_back(fmt::format("cannot be read: {}", shape.error().message));
-    pod.shape = classes_.Shared(std::move(unread));
+    pod.unread = shape.error().message;
+    pod.shape = classes_.Shared(ReadPartsOfPodClass(object, shape.error()));
   }
   if (pod.node.empty()) pod.json = simdjson::minify(object);
   return pod;
@@ -238,9 +236,11 @@ void SchedulingFeed::TellPod(const ObjectKey& key, ChangeKind kind) {
   const Pod* pod = kind == ChangeKind::kGone ? nullptr : pods_->Find(key);
   if (pod == nullptr || pod->has_ended) {
     waiting_.erase(key);
+    NoteUnread(key, nullptr);
     observer_->PodGone(KeyText(key));
     return;
   }
+  NoteUnread(key, pod);
   if (pod->node.empty()) {
     waiting_.insert(key);
   } else {
@@ -254,6 +254,41 @@ void SchedulingFeed::TellPod(const ObjectKey& key, ChangeKind kind) {
        .is_running = pod->is_running,
        .is_disrupted = pod->is_disrupted,
        .is_opted_out = pod->is_opted_out || IsNamespaceOptedOut(key.object_namespace)});
+}
+
+// `pod`: nothing if it is gone.
+void SchedulingFeed::NoteUnread(const ObjectKey& key, const Pod* pod) {
+  const auto at = unread_.find(key);
+  if (pod == nullptr || pod->unread.empty()) {
+    if (at == unread_.end()) return;
+    if (at->second.closes)
+      LogInfo("pod {} {}: node {} is not closed for it any more", KeyText(key),
+              pod == nullptr ? "is gone" : "can be read", at->second.node);
+    unread_.erase(at);
+    return;
+  }
+  NotRead now{pod->unread, pod->node, !pod->node.empty() && pod->shape->holds_unknown};
+  const bool is_told = at != unread_.end() && at->second.why == now.why &&
+                       at->second.node == now.node && at->second.closes == now.closes;
+  if (is_told) return;
+  if (now.node.empty()) {
+    LogWarning("cannot be read: {}; it is left waiting", now.why);
+  } else if (now.closes) {
+    LogWarning(
+        "cannot be read: {}; what it holds of node {} is not known: no pod is put there until it "
+        "can be read or is gone",
+        now.why, now.node);
+  } else {
+    LogWarning("cannot be read: {}; what it holds of node {} counts", now.why, now.node);
+  }
+  unread_.insert_or_assign(key, std::move(now));
+}
+
+SchedulingFeed::Unread SchedulingFeed::CountUnread() const {
+  Unread all;
+  for (const auto& [key, pod] : unread_)
+    ++(pod.node.empty() ? all.waiting : pod.closes ? all.closing : all.counted);
+  return all;
 }
 
 void SchedulingFeed::TellWaiting(const std::string& place) {

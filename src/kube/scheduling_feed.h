@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -20,7 +21,8 @@
 // Tells a SchedulingObserver of a live cluster, by list and watch: nodes, namespaces, pods that
 // have not ended; and, within the shapes of pods that wait, what claims, volumes, services and
 // controllers say, which are read anew when one of those changes. A pod that cannot be read is told
-// with a shape that says so (PodClass::unmodelled) and holds nothing.
+// with a shape that says so (PodClass::unmodelled) and has what can be read of it; if that leaves
+// open what it holds, its node is closed (PodClass::holds_unknown). Each is logged once.
 //
 // Beside a Mirror (kube/mirror_feed.h) rather than from it: whoever places pods needs what no
 // mirror keeps, and nothing of the rest. One thread; all is done from within Poll and Sync.
@@ -62,6 +64,14 @@ class SchedulingFeed {
   const SchedulingReferences& references() const { return references_; }
   bool IsNamespaceOptedOut(const std::string& name) const;
 
+  // Pods that cannot be read.
+  struct Unread {
+    int waiting = 0;
+    int counted = 0;  // On a node, with what they hold.
+    int closing = 0;  // On a node that takes no other pod for that.
+  };
+  Unread CountUnread() const;
+
  private:
   template <class T>
   struct Held {
@@ -76,7 +86,8 @@ class SchedulingFeed {
     std::string node;
     bool is_terminating = false, has_ended = false;
     bool is_running = false, is_disrupted = false, is_opted_out = false;
-    std::string json;  // While it waits.
+    std::string json;    // While it waits.
+    std::string unread;  // Why it cannot be read; empty: it can.
 
     bool operator==(const Pod& other) const {
       return meta == other.meta && shape == other.shape && node == other.node &&
@@ -117,6 +128,7 @@ class SchedulingFeed {
   void AddFailures();
   Result<Pod> ReadPod(const Element& object);
   void TellPod(const ObjectKey& key, ChangeKind kind);
+  void NoteUnread(const ObjectKey& key, const Pod* pod);
   void TellWaiting(const std::string& place);
   void ReadAgain();
   void ReadAgain(const ObjectKey& key);
@@ -129,7 +141,12 @@ class SchedulingFeed {
   std::vector<Source> sources_;
   const Collection<Held<Labelled>>* namespaces_ = nullptr;
   Collection<Pod>* pods_ = nullptr;
-  std::set<ObjectKey> waiting_;               // Pods.
+  std::set<ObjectKey> waiting_;  // Pods.
+  struct NotRead {
+    std::string why, node;
+    bool closes = false;
+  };
+  std::map<ObjectKey, NotRead> unread_;       // Pods.
   std::set<std::string> changed_namespaces_;  // Whose claims, services or controllers changed.
   bool volumes_changed_ = false;
 };

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <thread>
 
@@ -78,6 +79,7 @@ TEST(SchedulingFeed, TellsWhatThereIsAndReadsWaitingPodsAnewWhenWhatTheyReferToC
   ASSERT_EQ(seen.pods.at("default/odd").shape->unmodelled.size(), 1u);
   EXPECT_NE(seen.pods.at("default/odd").shape->unmodelled[0].find("spec.priority"),
             std::string::npos);
+  EXPECT_EQ(feed.CountUnread().waiting, 1);
   const Instant end = clock.Now() + std::chrono::seconds(20);
   while (!seen.pods.at("default/waits").shape->default_spread && clock.Now() < end)
     feed.Poll(std::chrono::milliseconds(20));
@@ -118,6 +120,70 @@ void ServeFates(const SeenRequest& request, Connection* connection) {
       connection, "BOOKMARK",
       R"({"metadata":{"resourceVersion":"5","annotations":{"k8s.io/initial-events-end":"true"}}})");
   connection->Hang();
+}
+
+// Of pods that have a node, three cannot be read; one of them can be, and one is gone, once
+// `goes_on`.
+void ServeUnread(const SeenRequest& request, Connection* connection,
+                 const std::atomic<bool>& goes_on) {
+  const bool is_pods = request.target.find("/pods?") != std::string::npos;
+  const auto pod = [](const char* name, const char* cpu, const char* version) {
+    return PodJson{.name = name,
+                   .node = "n1",
+                   .cpu = cpu,
+                   .labels = R"({"app":"web"})",
+                   .more_spec = R"(,"priority":"high")",
+                   .version = version}
+        .Text();
+  };
+  connection->BeginStream();
+  if (is_pods) {
+    Tell(connection, "ADDED", pod("counts", "300m", "1"));
+    Tell(connection, "ADDED", pod("closes", "100P", "1"));
+    Tell(connection, "ADDED", pod("leaves", "many", "1"));
+  }
+  Tell(
+      connection, "BOOKMARK",
+      R"({"metadata":{"resourceVersion":"5","annotations":{"k8s.io/initial-events-end":"true"}}})");
+  if (is_pods) {
+    for (int i = 0; i < 2000 && !goes_on; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    Tell(connection, "DELETED", pod("leaves", "many", "6"));
+    Tell(connection, "MODIFIED",
+         PodJson{.name = "closes", .node = "n1", .cpu = "1", .version = "7"}.Text());
+  }
+  connection->Hang();
+}
+
+TEST(SchedulingFeed, APodOnANodeThatCannotBeReadHoldsWhatCanBeReadOfItOrClosesTheNode) {
+  std::atomic<bool> goes_on = false;
+  FaultyServer server([&](const SeenRequest& request, Connection* connection) {
+    ServeUnread(request, connection, goes_on);
+  });
+  const SystemClock clock;
+  const auto client = ApiClient::Open({.server = server.url()}, &clock).value();
+  FeedRecorder seen;
+  SchedulingFeed feed(client.get(), &seen);
+  const Result<void> synced = feed.Sync(std::chrono::seconds(20));
+  ASSERT_TRUE(synced.has_value()) << synced.error().message;
+  const ObservedPod counts = seen.pods.at("default/counts");
+  EXPECT_EQ(counts.node, "n1");
+  EXPECT_EQ(counts.shape->amounts.held.cpu_millis, 300);
+  EXPECT_EQ(counts.shape->labels, (Labels{{"app", "web"}}));
+  EXPECT_FALSE(counts.shape->holds_unknown);
+  EXPECT_NE(counts.shape->unmodelled.at(0).find("spec.priority"), std::string::npos);
+  EXPECT_TRUE(seen.pods.at("default/closes").shape->holds_unknown);
+  EXPECT_TRUE(seen.pods.at("default/leaves").shape->holds_unknown);
+  EXPECT_EQ(feed.CountUnread().counted, 1);
+  EXPECT_EQ(feed.CountUnread().closing, 2);
+  goes_on = true;
+  const Instant end = clock.Now() + std::chrono::seconds(20);
+  while (feed.CountUnread().closing > 0 && clock.Now() < end)
+    feed.Poll(std::chrono::milliseconds(20));
+  EXPECT_EQ(feed.CountUnread().closing, 0);
+  EXPECT_FALSE(seen.pods.contains("default/leaves"));
+  EXPECT_FALSE(seen.pods.at("default/closes").shape->holds_unknown);
+  EXPECT_EQ(seen.pods.at("default/closes").shape->amounts.held.cpu_millis, 1000);
 }
 
 TEST(SchedulingFeed, TellsWhoFailedWhoIsToEndAndWhoIsOptedOut) {

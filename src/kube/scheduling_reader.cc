@@ -380,6 +380,40 @@ Result<PodClass> ReadPodClass(const Element& object, const SchedulingReferences&
   return made;
 }
 
+PodClass ReadPartsOfPodClass(const Element& object, const Error& why) {
+  const Fields pod(object);
+  const auto keep = [](auto* kept, auto read) {
+    if (read) *kept = *std::move(read);
+    return read.has_value();
+  };
+  PodClass made;
+  std::string_view text;
+  if (keep(&text, pod.Text("metadata.namespace"))) made.object_namespace = text;
+  if (keep(&text, pod.Text("spec.schedulerName"))) made.scheduler = text;
+  keep(&made.labels, pod.TextMap("metadata.labels"));
+  made.holds_unknown = !keep(&made.amounts, ReadPodAmounts(pod));
+  if (made.amounts.scalars.size() > kScalarsMax) {
+    made.amounts.scalars.clear();
+    made.holds_unknown = true;
+  }
+  // Each of these may have been read in part when it fails.
+  PodClass parts = made;
+  if (ReadPortsAndImages(pod, "spec.initContainers", &parts) &&
+      ReadPortsAndImages(pod, "spec.containers", &parts)) {
+    made.host_ports = std::move(parts.host_ports);
+  } else {
+    made.holds_unknown = true;
+  }
+  if (ReadVolumes(pod, &parts)) made.claims = std::move(parts.claims);
+  if (internal::ReadAffinity(pod, &parts)) {
+    made.required_pods = std::move(parts.required_pods);
+    made.forbidden_pods = std::move(parts.forbidden_pods);
+    made.preferred_pods = std::move(parts.preferred_pods);
+  }
+  made.unmodelled = {fmt::format("cannot be read: {}", why.message)};
+  return made;
+}
+
 std::shared_ptr<const PodClass> PodClasses::Shared(PodClass pod) {
   const size_t hash = HashOf(pod);
   for (auto [at, end] = classes_.equal_range(hash); at != end; ++at) {

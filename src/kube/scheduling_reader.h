@@ -63,6 +63,11 @@ Result<SchedulingSelector> ReadSchedulingSelector(const Element& object,
 
 Result<PodClass> ReadPodClass(const Element& object, const SchedulingReferences& references);
 
+// Of a pod that ReadPodClass refused for `why`: what is readable of what it is to others when it
+// has a node: labels, amounts, ports, claims, affinity. `unmodelled` says why, `holds_unknown`
+// whether its node must be closed, because amounts or ports are not among that.
+PodClass ReadPartsOfPodClass(const Element& object, const Error& why);
+
 // Keeps one PodClass for all pods that are alike. Not thread safe.
 class PodClasses {
  public:

@@ -12,7 +12,12 @@ namespace {
 constexpr double kUtilisationUnits = 1 << 22;
 constexpr double kMillion = 1e6;
 
-int64_t Rounded(double value) { return std::llround(value); }
+// As std::llround, in line. What is left is exact below 2^53.
+int64_t Rounded(double value) {
+  const auto whole = static_cast<int64_t>(value);
+  const double left = value - static_cast<double>(whole);
+  return whole + (left >= 0.5 ? 1 : 0) - (left <= -0.5 ? 1 : 0);
+}
 
 // So many whole devices more in use, or fewer (below 0); no more than there are.
 Devices WithWholeTaken(Devices devices, int count) {
@@ -26,7 +31,7 @@ Devices WithWholeTaken(Devices devices, int count) {
 }
 
 double Ratio(int64_t part, int64_t whole) {
-  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+  return part != 0 && whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
 }  // namespace

@@ -41,6 +41,8 @@ void SchedulingRules::Reset(std::vector<SchedulingNode> nodes,
   ports_.clear();
   claims_.clear();
   claim_users_.clear();
+  unread_by_node_.assign(nodes_.size(), 0);
+  unread_ = 0;
 }
 
 void SchedulingRules::ReplaceNode(NodeId id, SchedulingNode node) {
@@ -126,6 +128,9 @@ void SchedulingRules::Change(PodClassId pod, NodeId node, int sign) {
     ports_[port].total += sign;
   }
   for (const int claim : classes_[pod].claims) claim_users_[claim] += sign;
+  if (!classes_[pod].pod->holds_unknown) return;
+  unread_by_node_[node] += sign;
+  unread_ += sign;
 }
 
 void SchedulingRules::FilterPorts(const CompiledPod& pod, Feasibility* out) const {
@@ -153,6 +158,13 @@ void SchedulingRules::FilterResources(const CompiledPod& pod, Feasibility* out) 
   }
 }
 
+void SchedulingRules::FilterUnread(Feasibility* out) const {
+  if (unread_ == 0) return;
+  for (NodeId n = 0; n < nodes_.size(); ++n) {
+    if (out->IsFeasible(n) && unread_by_node_[n] > 0) out->rejection[n] = Rejection::kUnreadPod;
+  }
+}
+
 void SchedulingRules::Filter(PodClassId id, Feasibility* out) const {
   const CompiledPod& pod = classes_[id];
   const auto count = static_cast<size_t>(nodes_.size());
@@ -172,6 +184,7 @@ void SchedulingRules::Filter(PodClassId id, Feasibility* out) const {
   }
   FilterSpread(nodes_, counts_, pod, out);
   FilterAffinity(nodes_, counts_, id, pod, out);
+  FilterUnread(out);
   out->feasible =
       static_cast<int>(std::count(out->rejection.begin(), out->rejection.end(), Rejection::kNone));
 }
@@ -235,7 +248,8 @@ std::string_view WordsOf(Rejection rejection) {
       "node(s) didn't match pod topology spread constraints",
       "node(s) didn't match pod affinity rules",
       "node(s) didn't match pod anti-affinity rules",
-      "node(s) didn't satisfy existing pods anti-affinity rules"};
+      "node(s) didn't satisfy existing pods anti-affinity rules",
+      "node(s) held a pod whose requests cannot be read"};
   return kWords[static_cast<size_t>(rejection)];
 }
 

@@ -27,7 +27,7 @@
 
 namespace rudderfish {
 
-// In the order in which kube-scheduler asks.
+// In the order in which kube-scheduler asks; the last is ours alone.
 enum class Rejection : uint8_t {
   kNone,
   kPod,                   // Whatever the nodes: RejectionOfPod says why.
@@ -45,8 +45,9 @@ enum class Rejection : uint8_t {
   kAffinity,              // InterPodAffinity
   kAntiAffinity,          // InterPodAffinity
   kExistingAntiAffinity,  // InterPodAffinity: of pods that run already.
+  kUnreadPod,             // A pod there holds what cannot be read (PodClass::holds_unknown).
 };
-inline constexpr int kRejectionCount = 16;
+inline constexpr int kRejectionCount = 17;
 
 inline constexpr size_t kScalarsMax = 28;  // Of one class: what it lacks are bits of a word.
 
@@ -148,6 +149,7 @@ class SchedulingRules {
   void Change(PodClassId pod, NodeId node, int sign);
   void FilterPorts(const CompiledPod& pod, Feasibility* out) const;
   void FilterResources(const CompiledPod& pod, Feasibility* out) const;
+  void FilterUnread(Feasibility* out) const;
 
   NodeTable nodes_;
   PodCounts counts_;
@@ -157,6 +159,8 @@ class SchedulingRules {
   std::vector<Port> ports_;
   std::unordered_map<std::string, int> claims_;  // "namespace/name" to a row of claim_users_.
   std::vector<int64_t> claim_users_;
+  std::vector<int32_t> unread_by_node_;  // Pods that hold what cannot be read.
+  int64_t unread_ = 0;
 };
 
 // "node(s) were unschedulable"; of kPod and kResources nothing.

@@ -34,8 +34,11 @@ class Life {
   Life(uint64_t seed, int nodes, int classes) : random_(Rng(seed)) {
     for (int n = 0; n < nodes; ++n) cluster_.nodes.push_back(random_.Node(n));
     cluster_.namespaces = RandomNamespaces();
-    for (int c = 0; c < classes; ++c)
-      classes_.push_back(std::make_shared<const PodClass>(random_.Pod()));
+    for (int c = 0; c < classes; ++c) {
+      auto pod = std::make_shared<PodClass>(random_.Pod());
+      pod->holds_unknown = c % 25 == 24;  // Few: nobody joins them.
+      classes_.push_back(std::move(pod));
+    }
     rules.Reset(cluster_.nodes, cluster_.namespaces);
   }
 
@@ -119,7 +122,7 @@ TEST(SchedulingRules, EveryNodeIsRejectedByTheFirstRuleOfThePlainDefinitions) {
        {Rejection::kNotNamed, Rejection::kUnschedulable, Rejection::kTaint,
         Rejection::kNodeAffinity, Rejection::kHostPort, Rejection::kResources,
         Rejection::kSpreadLabel, Rejection::kSpread, Rejection::kAffinity, Rejection::kAntiAffinity,
-        Rejection::kExistingAntiAffinity}) {
+        Rejection::kExistingAntiAffinity, Rejection::kUnreadPod}) {
     EXPECT_GE(seen[static_cast<int>(rejection)], 30) << WordsOf(rejection);
   }
 }
@@ -246,6 +249,24 @@ TEST(SchedulingRules, AClaimOfOnePodKeepsOthersFromEveryNode) {
   EXPECT_EQ(found.rejection[0], Rejection::kClaimInUse);
   EXPECT_EQ(found.feasible, 0);
   rules.Forget(id, 1);
+  rules.Filter(id, &found);
+  EXPECT_EQ(found.feasible, 2);
+}
+
+TEST(SchedulingRules, NobodyJoinsAPodWhoseRequestsCannotBeRead) {
+  SchedulingRules rules;
+  rules.Reset({PlainNode("a"), PlainNode("b")}, {});
+  auto unread = PlainPod(0);
+  unread->holds_unknown = true;
+  const PodClassId closes = rules.Register(unread), id = rules.Register(PlainPod(100));
+  EXPECT_NE(closes, rules.Register(PlainPod(0)));
+  rules.Assume(closes, 1);
+  Feasibility found;
+  rules.Filter(id, &found);
+  EXPECT_EQ(found.rejection, (std::vector{Rejection::kNone, Rejection::kUnreadPod}));
+  EXPECT_EQ(rules.Message(id, found),
+            "0/2 nodes are available: 1 node(s) held a pod whose requests cannot be read.");
+  rules.Forget(closes, 1);
   rules.Filter(id, &found);
   EXPECT_EQ(found.feasible, 2);
 }

@@ -77,6 +77,14 @@ void PlacementActuatorOfKube::TellWaiting(const PodIdentity& pod, const std::str
   });
 }
 
+void PlacementActuatorOfKube::TellNameShared(const PodIdentity& pod, const std::string& message) {
+  events_.Record({.regarding = ReferenceTo(pod),
+                  .kind = kube::EventKind::kWarning,
+                  .reason = "SchedulerNameShared",
+                  .action = "Scheduling",
+                  .note = message});
+}
+
 void PlacementActuatorOfKube::TellAdvice(const PlacementComparison& advice) {
   constexpr double kPartsPerMillion = 1e6;
   const std::string better =

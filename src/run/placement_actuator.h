@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "control/placement_actuator.h"
 #include "control/placement_comparison.h"
-#include "control/scheduler.h"
 #include "kube/api_client.h"
 #include "kube/events.h"
 
@@ -24,6 +24,7 @@ class PlacementActuatorOfKube final : public PlacementActuator {
   void Bind(const PodIdentity& pod, const std::string& node, OnDone done) override;
   void TellPlaced(const PodIdentity& pod, const std::string& node) override;
   void TellWaiting(const PodIdentity& pod, const std::string& message, News news) override;
+  void TellNameShared(const PodIdentity& pod, const std::string& message) override;
 
   // Where it had better go, while it waits for another scheduler.
   void TellAdvice(const PlacementComparison& advice);

@@ -35,6 +35,20 @@ OrderedJson FallbacksJson(const SchedulerCounts& counts) {
   return json;
 }
 
+void ShowUnread(MetricRegistry* registry, const kube::SchedulingFeed::Unread& pods) {
+  const auto show = [&](const char* effect, int value) {
+    registry
+        ->AddGauge("rudderfish_placement_unread_pods",
+                   "Pods that cannot be read, by what follows: they wait, count with what they "
+                   "hold, or close their node.",
+                   {{"effect", effect}})
+        .Set(value);
+  };
+  show("waits", pods.waiting);
+  show("counts", pods.counted);
+  show("closes_node", pods.closing);
+}
+
 std::string WhatIsTouched(const PlacementConfig& placement, const std::string& policy) {
   switch (placement.mode) {
     case Mode::kOff:
@@ -125,11 +139,16 @@ void PlacementLoop::ShowPlacement() {
   RaiseTo(&registry->AddCounter("rudderfish_placement_bound_elsewhere_total",
                                 "Pods that somebody else bound while we did."),
           counts.bound_elsewhere);
+  RaiseTo(&registry->AddCounter("rudderfish_placement_name_shared_total",
+                                "Pods that name us, were ours alone to place, and were given a "
+                                "node by somebody else: another scheduler serves that name."),
+          counts.name_shared);
   for (const StepBack why : {StepBack::kOutside, StepBack::kUnlike}) {
     int64_t& told = steps_told_[static_cast<size_t>(why)];  // The extender counts there, too.
     const int64_t now = counts.stepped_back[static_cast<size_t>(why)];
     StepBackCounter(registry, why).Add(static_cast<double>(now - std::exchange(told, now)));
   }
+  ShowUnread(registry, feed_->CountUnread());
   const auto waiting = [&](const char* queue, size_t value) {
     registry
         ->AddGauge("rudderfish_placement_pending_pods", "Pods that wait, by where.",

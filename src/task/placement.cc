@@ -40,6 +40,7 @@ bool AreEqual(const PlacementQuestion& question, NodeId a, NodeId b) {
     return false;
   }
   if (nodes.devices.empty()) return true;
+  if (nodes.devices[a] == nodes.devices[b]) return true;
   return nodes.devices[a].count == nodes.devices[b].count &&
          InOrder(nodes.devices[a]) == InOrder(nodes.devices[b]);
 }
@@ -80,52 +81,56 @@ void Describe(const PlacementQuestion& question, const Objective& objective,
       static_cast<int32_t>(LeastAllocatedOf(with, all) + BalancedAllocationOf(before, with, all));
 }
 
+using RawScores = std::array<double, kPlacementScores>;
+
 // Smaller is better.
-double RawScore(PlacementScore score, const State& state, const PlacementCandidate& candidate) {
+RawScores RawScoresOf(const State& state, const PlacementCandidate& candidate) {
+  RawScores raw;
+  const auto set = [&](PlacementScore score, double value) {
+    raw[static_cast<size_t>(score)] = value;
+  };
   const auto term = [&](ObjectiveTerm one) { return ObjectiveTermValue(one, candidate.after); };
   const double free = (candidate.free[0] + candidate.free[1]) / 2;
-  switch (score) {
-    case PlacementScore::kGreedy:
-      return candidate.cost;
-    case PlacementScore::kKubeDefault:
-      return -candidate.kube_score;
-    case PlacementScore::kLeastAllocated:
-      return -free;
-    case PlacementScore::kMostAllocated:
-      return free;
-    case PlacementScore::kFullest:
-      return DevicesOn(state, candidate.node).count > 0 ? (2 * free + candidate.free[2]) / 3 : free;
-    case PlacementScore::kBalance:
-      return term(ObjectiveTerm::kBalance);
-    case PlacementScore::kEnergy:
-      return term(ObjectiveTerm::kEnergy);
-    case PlacementScore::kUtilisation:
-      return term(ObjectiveTerm::kUtilisation);
-    case PlacementScore::kFragmentation:
-      return term(ObjectiveTerm::kFragmentation);
-    case PlacementScore::kCost:
-      return term(ObjectiveTerm::kCost);
-    case PlacementScore::kLatency:
-      break;
-  }
-  return term(ObjectiveTerm::kLatency);
+  set(PlacementScore::kGreedy, candidate.cost);
+  set(PlacementScore::kKubeDefault, -candidate.kube_score);
+  set(PlacementScore::kLeastAllocated, -free);
+  set(PlacementScore::kMostAllocated, free);
+  set(PlacementScore::kFullest,
+      DevicesOn(state, candidate.node).count > 0 ? (2 * free + candidate.free[2]) / 3 : free);
+  set(PlacementScore::kBalance, term(ObjectiveTerm::kBalance));
+  set(PlacementScore::kEnergy, term(ObjectiveTerm::kEnergy));
+  set(PlacementScore::kUtilisation, term(ObjectiveTerm::kUtilisation));
+  set(PlacementScore::kFragmentation, term(ObjectiveTerm::kFragmentation));
+  set(PlacementScore::kCost, term(ObjectiveTerm::kCost));
+  set(PlacementScore::kLatency, term(ObjectiveTerm::kLatency));
+  return raw;
 }
 
-// The scores of all candidates, relative to the best and to how far the others are from it.
+// The scores of all candidates, relative to the best and to how far the others are from it. All
+// scores at once: candidates of thousands of nodes are more than a near cache holds.
 void Score(const State& state, PlacementSpace* space) {
+  thread_local std::vector<RawScores> all;  // Working space, and nothing from call to call.
+  const size_t count = space->candidates.size();
+  all.resize(std::max(all.size(), count));
+  RawScores best, sum{}, per_distance;
+  best.fill(std::numeric_limits<double>::infinity());
+  for (size_t i = 0; i < count; ++i) {
+    all[i] = RawScoresOf(state, space->candidates[i]);
+    for (int s = 0; s < kPlacementScores; ++s) best[s] = std::min(best[s], all[i][s]);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const int nodes = space->candidates[i].nodes;
+    for (int s = 0; s < kPlacementScores; ++s) sum[s] += nodes * (all[i][s] - best[s]);
+  }
   for (int s = 0; s < kPlacementScores; ++s) {
-    const auto score = static_cast<PlacementScore>(s);
-    double best = std::numeric_limits<double>::infinity(), sum = 0;
-    for (const PlacementCandidate& one : space->candidates)
-      best = std::min(best, RawScore(score, state, one));
-    for (const PlacementCandidate& one : space->candidates)
-      sum += one.nodes * (RawScore(score, state, one) - best);
-    const double mean = sum / std::max(1, space->cluster.allowed_nodes);
-    if (score == PlacementScore::kGreedy) space->cluster.mean_distance = mean;
-    const double per_distance =
-        mean > 1e-12 ? 1 / mean : 0;  // Else all are equal but for rounding.
-    for (PlacementCandidate& one : space->candidates)
-      one.score[s] = static_cast<float>((best - RawScore(score, state, one)) * per_distance);
+    const double mean = sum[s] / std::max(1, space->cluster.allowed_nodes);
+    if (s == static_cast<int>(PlacementScore::kGreedy)) space->cluster.mean_distance = mean;
+    per_distance[s] = mean > 1e-12 ? 1 / mean : 0;  // Else all are equal but for rounding.
+  }
+  for (size_t i = 0; i < count; ++i) {
+    for (int s = 0; s < kPlacementScores; ++s) {
+      space->candidates[i].score[s] = static_cast<float>((best[s] - all[i][s]) * per_distance[s]);
+    }
   }
 }
 
@@ -193,7 +198,7 @@ void PlacementTask::Space(const PlacementQuestion& question, std::span<const uin
       if (known != kNone && !AreEqual(question, space->candidates[known].node, node)) continue;
       if (known == kNone) {
         space->slots[slot] = space->count();
-        space->candidates.push_back({.node = node});
+        space->candidates.emplace_back().node = node;
       }
       break;
     }

@@ -16,11 +16,14 @@
 namespace rudderfish {
 namespace {
 
+using TermValues = std::array<double, kObjectiveTerms>;
+
 struct NodeView {
   const PlacementQuestion& q;
   const PlacementSpace& space;
   const PlacementCandidate& c;
   const NodeCosts& costs;
+  const TermValues& now;
   Devices devices;  // After the bind.
   int whole = 0, begun = 0, largest_millis = 0;
   int more = 0;  // Pods alike that would still fit then.
@@ -44,7 +47,7 @@ float ScoreOf(N v) {
 template <ObjectiveTerm kTerm>
 float ChangeOf(N v) {
   return static_cast<float>(
-      (ObjectiveTermValue(kTerm, v.c.after) - ObjectiveTermValue(kTerm, v.space.now)) *
+      (ObjectiveTermValue(kTerm, v.c.after) - v.now[static_cast<size_t>(kTerm)]) *
       v.space.now.ready_nodes);
 }
 template <int kResource>
@@ -69,6 +72,17 @@ float MostFree(N v) {
 }
 
 constexpr int64_t kMostPods = 1000;
+
+// log(1 + count), of the counts that are usual without computing it.
+float LogOfOneMore(int count) {
+  static const auto known = [] {
+    std::array<float, kMostPods + 1> made;
+    for (size_t i = 0; i < made.size(); ++i) made[i] = std::log1p(static_cast<float>(i));
+    return made;
+  }();
+  const auto i = static_cast<size_t>(count);
+  return i < known.size() ? known[i] : std::log1p(static_cast<float>(count));
+}
 
 using Score = PlacementScore;
 using Term = ObjectiveTerm;
@@ -99,8 +113,7 @@ constexpr std::array<Feature<NodeView>, 43> kCandidateTable{{
     {"devices_above_mean", "", 0.5, AboveMean<2>, "likewise; 0 without devices"},
     {"asleep", "", 1, [](N v) { return v.q.totals.PodsOn(v.c.node) == 0 ? 1.0f : 0.0f; },
      "whether no pod is there yet"},
-    {"pods", "log pods", 2,
-     [](N v) { return std::log1p(static_cast<float>(v.q.totals.PodsOn(v.c.node))); },
+    {"pods", "log pods", 2, [](N v) { return LogOfOneMore(v.q.totals.PodsOn(v.c.node)); },
      "pods that are there"},
     {"alike", "log nodes", 3, [](N v) { return std::log(static_cast<float>(v.c.nodes)); },
      "nodes that are equal to it"},
@@ -131,7 +144,7 @@ constexpr std::array<Feature<NodeView>, 43> kCandidateTable{{
     {"largest_device", "devices", 1,
      [](N v) { return static_cast<float>(v.largest_millis) * 1e-3f; },
      "most that is left of one of them"},
-    {"more_alike", "log pods", 2, [](N v) { return std::log1p(static_cast<float>(v.more)); },
+    {"more_alike", "log pods", 2, [](N v) { return LogOfOneMore(v.more); },
      "pods of the workload that would fit there still"},
     {"fits_no_more", "", 1, [](N v) { return v.more == 0 ? 1.0f : 0.0f; }, "whether none would"},
     {"least_free", "", 0.5, LeastFree, "smallest free share of what it has"},
@@ -243,15 +256,13 @@ int MoreThatFit(const NodeView& view) {
 }
 
 NodeView ViewOf(const PlacementQuestion& question, const PlacementSpace& space,
-                const PlacementCandidate& candidate) {
+                const PlacementCandidate& candidate, const TermValues& now) {
   static constexpr NodeCosts kFree;
   const State& state = question.state;
   const auto& costs = question.totals.laws().costs;
-  NodeView view{question,
-                space,
-                candidate,
-                costs.empty() ? kFree : costs[state.nodes.kind[candidate.node]],
-                {}};
+  NodeView view{question,  space,
+                candidate, costs.empty() ? kFree : costs[state.nodes.kind[candidate.node]],
+                now,       {}};
   if (!state.nodes.devices.empty()) {
     const DeviceRequest& asked = PodOf(question).devices;
     view.devices = state.nodes.devices[candidate.node];
@@ -289,8 +300,11 @@ void PlacementTask::Encode(const PlacementQuestion& question, const PlacementSpa
   } else {
     float* row = AddRows(space.count(), kWidths.candidate, &batch->candidates);
     CandidateEnds* ends = AddEnds(space.count(), batch);
+    TermValues now;
+    for (int i = 0; i < kObjectiveTerms; ++i)
+      now[i] = ObjectiveTermValue(static_cast<ObjectiveTerm>(i), space.now);
     for (const PlacementCandidate& candidate : space.candidates) {
-      WriteRow<kCandidateTable, kWidths.candidate>(ViewOf(question, space, candidate), row);
+      WriteRow<kCandidateTable, kWidths.candidate>(ViewOf(question, space, candidate, now), row);
       row += kWidths.candidate;
       *ends++ = {kNone, kNone, kNone};
     }

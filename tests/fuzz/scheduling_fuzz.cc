@@ -13,8 +13,9 @@
 #include "model/kube_scores.h"
 
 // Any bytes as {"nodes": [...], "pods": [...], "volumes": [...], "claims": [...],
-// "selectors": [...]}: each object is refused in one line, or the rules take it: what they say to
-// each pod is the same before and after all pods have come and gone.
+// "selectors": [...]}: each object is refused in one line, or the rules take it, and of a pod that
+// is refused what can be read: what they say to each is the same before and after all pods have
+// come and gone.
 
 namespace rudderfish {
 namespace {
@@ -67,8 +68,9 @@ void TryRules(const Element& root) {
   rules.Reset(std::move(nodes), {});
   std::vector<PodClassId> pods;
   Each(root, "pods", [&](const Element& object) {
-    if (auto read = kube::ReadPodClass(object, references); Understood(read))
-      pods.push_back(rules.Register(std::make_shared<const PodClass>(*std::move(read))));
+    auto read = kube::ReadPodClass(object, references);
+    PodClass pod = Understood(read) ? *read : kube::ReadPartsOfPodClass(object, read.error());
+    pods.push_back(rules.Register(std::make_shared<const PodClass>(std::move(pod))));
   });
   if (rules.nodes().size() == 0) return;
   Feasibility before, after;

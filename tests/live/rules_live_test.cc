@@ -21,7 +21,9 @@
 // Our rules and scores beside kube-scheduler's own, on random clusters and pods: what its extender
 // is shown is the feasible set, what it writes into the pod's condition are the reasons, and its
 // log has every node's score. RUDDERFISH_ORACLE_CLUSTERS and RUDDERFISH_ORACLE_PODS (of each
-// cluster) say how many; RUDDERFISH_ORACLE_SEED from where on.
+// cluster) say how many; RUDDERFISH_ORACLE_SEED from where on. From kFullClusters on the test also
+// asks for what makes a run worth telling: pods enough, and each rule often the only rejector. If
+// chance was against a rule, some clusters more are made.
 
 namespace rudderfish::kube {
 namespace {
@@ -37,6 +39,16 @@ int Setting(const char* name, int absent) {
   const char* text = std::getenv(name);
   return text == nullptr ? absent : std::atoi(text);
 }
+
+constexpr int kFullClusters = 20;
+constexpr int kClustersMore = 10;
+constexpr int kPodsLeast = 2000, kDecidedLeast = 30;  // By each rule alone.
+// As NoteWhatDecides tells them apart.
+constexpr Rejection kRules[] = {
+    Rejection::kUnschedulable,  Rejection::kTaint,        Rejection::kNodeAffinity,
+    Rejection::kHostPort,       Rejection::kResources,    Rejection::kClaimInUse,
+    Rejection::kVolumeAffinity, Rejection::kVolumeZone,   Rejection::kSpread,
+    Rejection::kAffinity,       Rejection::kAntiAffinity, Rejection::kExistingAntiAffinity};
 
 // What was compared, over all clusters.
 struct Tally {
@@ -472,6 +484,16 @@ class Trial {
   std::vector<std::pair<std::string, PodClassId>> names_;  // Beside cluster_.placed.
 };
 
+std::string_view RuleName(Rejection rejection) {
+  if (rejection == Rejection::kPod) return "the pod, whatever the nodes";
+  return rejection == Rejection::kResources ? "resources" : WordsOf(rejection);
+}
+
+bool EachRuleHasDecidedOften() {
+  return std::all_of(std::begin(kRules), std::end(kRules),
+                     [](Rejection rule) { return g_tally.decisive[rule] >= kDecidedLeast; });
+}
+
 TEST(LiveRules, NodesReasonsAndScoresAreThoseOfKubeScheduler) {
   Api api;
   testing::SchedulerOracle oracle(*g_testbed);
@@ -479,23 +501,23 @@ TEST(LiveRules, NodesReasonsAndScoresAreThoseOfKubeScheduler) {
   const int clusters = Setting("RUDDERFISH_ORACLE_CLUSTERS", 2);
   const int pods = Setting("RUDDERFISH_ORACLE_PODS", 60);
   const int first = Setting("RUDDERFISH_ORACLE_SEED", 1);
-  for (int c = 0; c < clusters && !HasFatalFailure(); ++c)
+  const int most = clusters < kFullClusters ? clusters : clusters + kClustersMore;
+  for (int c = 0; c < most && !HasFatalFailure(); ++c) {
+    if (c >= clusters && EachRuleHasDecidedOften()) break;
     Trial(first + c, &api, &oracle, surroundings.references).Run(pods);
+  }
   std::cout << g_tally.pods << " pods, " << g_tally.infeasible << " fit nowhere; "
             << g_tally.sets_unequal << " sets of nodes and " << g_tally.messages_unequal
             << " messages differ; " << g_tally.scores_unequal << " of " << g_tally.scores
             << " scores differ; the server refused " << g_tally.refused << " pods more\n";
-  for (const auto& [rejection, count] : g_tally.decisive) {
-    const std::string_view words = WordsOf(rejection);
-    const bool whole = rejection == Rejection::kPod;
-    std::cout << "  " << count << " decided by: "
-              << (whole           ? "the pod, whatever the nodes"
-                  : words.empty() ? "resources"
-                                  : words)
-              << "\n";
-  }
+  for (const auto& [rejection, count] : g_tally.decisive)
+    std::cout << "  " << count << " decided by: " << RuleName(rejection) << "\n";
   EXPECT_EQ(g_tally.scores_unequal, 0);
   EXPECT_GE(g_tally.infeasible * 5, g_tally.pods);
+  if (clusters < kFullClusters) return;
+  EXPECT_GE(g_tally.pods, kPodsLeast);
+  for (const Rejection rule : kRules)
+    EXPECT_GE(g_tally.decisive[rule], kDecidedLeast) << RuleName(rule);
 }
 
 }  // namespace

@@ -172,6 +172,12 @@ struct ReferenceCluster {
     return false;
   }
 
+  bool HoldsUnknown(int number) const {
+    return std::any_of(placed.begin(), placed.end(), [&](const Placed& other) {
+      return other.node == number && other.pod->holds_unknown;
+    });
+  }
+
   // All that reject the node, whichever would be asked first; of volumes nothing.
   std::set<Rejection> Rejections(const PodClass& pod, int number) const {
     const SchedulingNode& node = nodes[number];
@@ -187,6 +193,7 @@ struct ReferenceCluster {
     if (BreaksAffinity(pod, node)) all.insert(Rejection::kAffinity);
     if (BreaksAntiAffinity(pod, node)) all.insert(Rejection::kAntiAffinity);
     if (BreaksAntiAffinityOfOthers(pod, node)) all.insert(Rejection::kExistingAntiAffinity);
+    if (HoldsUnknown(number)) all.insert(Rejection::kUnreadPod);
     return all;
   }
 };

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "cluster/scheduling_observer.h"
+
+// How a Scheduler acts upon a cluster, and what people are told of it. Over a real API server:
+// run/placement_actuator.h.
+
+namespace rudderfish {
+
+enum class BindingOutcome {
+  kBound,
+  kGone,      // The pod is not there any more.
+  kConflict,  // It has a node, or is another one of that name.
+  kUnclear,   // Nothing was heard: it may be bound.
+  kRefused,   // Not allowed, not valid.
+};
+
+enum class News { kFirst, kAgain };  // Whether that was told of the pod the last time, too.
+
+// How the cluster is acted upon.
+class PlacementActuator {
+ public:
+  using OnDone = std::function<void(BindingOutcome outcome, const std::string& why)>;
+
+  virtual ~PlacementActuator() = default;
+
+  // `done` is called later, not from within.
+  virtual void Bind(const PodIdentity& pod, const std::string& node, OnDone done) = 0;
+
+  // For people: what was done, and why a pod goes on waiting.
+  virtual void TellPlaced(const PodIdentity& pod, const std::string& node) = 0;
+  virtual void TellWaiting(const PodIdentity& pod, const std::string& message, News news) = 0;
+
+  // Somebody else serves the name by which pods ask for us, and has placed this one.
+  virtual void TellNameShared(const PodIdentity& pod, const std::string& message) = 0;
+};
+
+}  // namespace rudderfish
