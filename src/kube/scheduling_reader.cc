@@ -383,8 +383,9 @@ Result<PodClass> ReadPodClass(const Element& object, const SchedulingReferences&
 PodClass ReadPartsOfPodClass(const Element& object, const Error& why) {
   const Fields pod(object);
   const auto keep = [](auto* kept, auto read) {
-    if (read) *kept = *std::move(read);
-    return read.has_value();
+    if (!read) return false;
+    *kept = *std::move(read);
+    return true;
   };
   PodClass made;
   std::string_view text;
