@@ -105,7 +105,6 @@ class LeaseElection {
   bool is_current_ = false;        // `seen_` is what the server has, as far as we know.
   Instant seen_at_;                // When it last changed.
   std::set<std::string> written_;  // renewTime of our last writes.
-  int foreign_renewals_ = 0;       // Changes by somebody of our identity.
   bool has_namesake_ = false;
   std::optional<Error> last_error_;
   LeaseCounts counts_;
