@@ -18,6 +18,7 @@
 #include "nn/checkpoint.h"
 #include "policy/neural_placement.h"
 #include "tests/support/random_scheduling.h"
+#include "tests/support/two_types_world.h"
 
 // One pod on 5,000 nodes with 20,000 others: filter and scores, and the pod put somewhere.
 //
@@ -99,31 +100,8 @@ void BM_PlaceOnePod(benchmark::State& state) {
 }
 BENCHMARK(BM_PlaceOnePod)->DenseRange(0, 4)->UseManualTime()->Unit(benchmark::kMicrosecond);
 
-constexpr std::string_view kTrainedIn = R"(rudderfish: scenario/v1
-name: two-types
-objective: {balance: 1, energy: 0.5, fragmentation: 0.2}
-layers: {site: {}}
-latency: {site: {site: 1ms}}
-node_types:
-  small: {layer: site, cpu_type: any, bandwidth: 1Gbit, price_per_hour: 1,
-          power: {idle_watts: 50, busy_watts: 100}}
-  large: {layer: site, cpu_type: any, bandwidth: 1Gbit, price_per_hour: 2,
-          power: {idle_watts: 80, busy_watts: 200, asleep_watts: 10}}
-nodes:
-  - {type: small, count: 3, cpu: 2, memory: 4Gi}
-  - {type: large, count: 3, cpu: 4, memory: 8Gi, gpus: 2}
-workloads:
-  web: {requests: {cpu: 500m, memory: 256Mi}}
-  batch: {requests: {cpu: 1, memory: 512Mi}}
-  learner: {requests: {cpu: 1, memory: 512Mi, gpus: 1}}
-arrivals:
-  streams:
-    - {workloads: {web: 3, batch: 1, learner: 1}, interval: {exponential: 5s},
-        lifetime: {exponential: 60s}, count: 300}
-)";
-
 LivePolicy LearnedPolicy() {
-  Result<Scenario> scenario = ParseScenario(kTrainedIn, "two-types.yaml");
+  Result<Scenario> scenario = ParseScenario(testing::kTwoTypesWorld, "two-types.yaml");
   CHECK(scenario.has_value());
   const Result<TrainingWorlds> worlds =
       TrainingWorlds::Make({{std::make_shared<const Scenario>(*std::move(scenario))}});

@@ -144,8 +144,7 @@ std::string ExtenderText(const OrderedJson& extender) {
   const auto held = extender["held"].get<std::string>();
   return fmt::format(
       "extender   {} grades{}; {} answered, {} abstained, {} malformed, {} late; {} pods were "
-      "placed "
-      "that nobody asked about\n",
+      "placed that nobody asked about\n",
       extender["policy"].get<std::string>(), held.empty() ? "" : fmt::format(", held: {}", held),
       count("answered"), count("abstained"), count("malformed"), count("late"), count("bypassed"));
 }

@@ -142,9 +142,8 @@ void Scheduler::LookForSharedName(const ObservedPod& pod, const Waiting& waiting
   if (!name_watch_.IsToBeTold(clock_->Now())) return;
   const std::string message = fmt::format(
       "somebody else serves the scheduler name {}, too: {} was put on {}, and not by us ({} so "
-      "far); "
-      "give one of both another name (placement.scheduler_name), or instances of one name the same "
-      "Lease (leader_election)",
+      "far); give one of both another name (placement.scheduler_name), or instances of one name "
+      "the same Lease (leader_election)",
       options_.name, pod.id.Key(), pod.node, counts_.name_shared);
   LogWarning("{}", message);
   actuator_->TellNameShared(pod.id, message);

@@ -145,9 +145,16 @@ TEST(HttpServer, TakesBodiesInChunksAndThoseThatWaitForLeave) {
 }
 
 // What is sent, and the status it must get. The connection is closed after each.
-TEST(HttpServer, AnswersWhatBreaksABoundAndCloses) {
-  const auto server = Started(
-      {.header_limit_bytes = 1024, .body_limit_bytes = 100, .request_limit = milliseconds(200)});
+TEST(HttpServer, AnswersWhatBreaksABoundAndTellsItAndCloses) {
+  std::mutex mutex;
+  std::vector<std::string> told;
+  const auto server = Started({.header_limit_bytes = 1024,
+                               .body_limit_bytes = 100,
+                               .request_limit = milliseconds(200),
+                               .rejected = [&](std::string_view path, int status) {
+                                 const std::lock_guard lock(mutex);
+                                 told.push_back(fmt::format("{} {}", path, status));
+                               }});
   const std::pair<std::string, std::string> cases[] = {
       {"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n" + std::string(101, 'x'),
        "413"},
@@ -167,6 +174,10 @@ TEST(HttpServer, AnswersWhatBreaksABoundAndCloses) {
     EXPECT_TRUE(connection.AtEnd());
   }
   EXPECT_THAT(Fetch(server->addresses()[0], "/hello?still"), EndsWith("hello still"));
+  const std::lock_guard lock(mutex);
+  ASSERT_EQ(told.size(), std::size(cases));
+  for (size_t i = 0; i < told.size(); ++i) EXPECT_THAT(told[i], EndsWith(" " + cases[i].second));
+  EXPECT_EQ(told[0], "/echo 413");
 }
 
 TEST(HttpServer, ClosesWhatIsTooSlowToAsk) {

@@ -22,10 +22,9 @@
 // POST /prioritize and /filter, as kube-scheduler asks its extenders. Where somebody holds us back,
 // what is seen is too old, or the pod wants no policy of ours, all nodes stay and are alike.
 //
-// The server's threads hand a
-// request to the thread that owns the tables and wait for its answer, no longer than kube-scheduler
-// does: a late answer is 503, and scheduling goes on without us. So the tables need no locks, and
-// that thread may be busy.
+// The server's threads hand a request to the thread that owns the tables and wait for its answer,
+// no longer than kube-scheduler does: a late answer is 503, and scheduling goes on without us. So
+// the tables need no locks, and that thread may be busy.
 
 namespace rudderfish {
 

@@ -16,6 +16,7 @@ namespace rudderfish {
 namespace {
 
 constexpr double kMostTrafficPerS = 1e7, kMostSessionRequests = 1e4;
+constexpr double kMostUsers = 1e7;  // Who think at a time: a simulator keeps each of them.
 constexpr int kMostSlots = 100'000, kMostRetries = 100, kMostChoices = 1000;
 constexpr size_t kMostLoads = 100;
 constexpr int64_t kMostQuotaPods = 1'000'000'000;
@@ -226,6 +227,31 @@ Result<void> ReadSessions(YamlMap* map, SessionLaw* sessions) {
   return fields.Finish();
 }
 
+// Of a replay as recorded nothing is known yet.
+double HighestRate(const Traffic& traffic) {
+  switch (traffic.shape) {
+    case Traffic::Shape::kStaged:
+      return traffic.low_per_s * traffic.high_per_s;
+    case Traffic::Shape::kReplay:
+      return traffic.scale_per_s;
+    default:
+      return std::max(traffic.low_per_s, traffic.high_per_s);
+  }
+}
+
+// In the long run, as WithSessions says, as many think as come back times the time they take.
+Result<void> CheckUsers(const YamlNode& node, const NamedTraffic& named,
+                        const SessionLaw& sessions) {
+  const double again = 1 - 1 / sessions.requests;
+  const double thinking =
+      HighestRate(named.traffic) * again * static_cast<double>(sessions.think.count()) / 1e9;
+  if (thinking <= kMostUsers) return {};
+  return node.Refuse(fmt::format(
+      "under `sessions`, {:.3g} users of the load {} would think at a time, and at most {:g} are "
+      "simulated; take a lower rate, a shorter `think` or fewer `requests`",
+      thinking, named.name, kMostUsers));
+}
+
 Result<void> ReadLimits(YamlMap* map, ScalingLimits* limits) {
   if (const std::optional<YamlNode> cool_down = map->Optional("cool_down")) {
     TRY_ASSIGN(const SimTime time, TimeWithin(*cool_down, SimTime(0), kWeek));
@@ -263,6 +289,7 @@ Result<Load> ParseLoad(const YamlNode& node, const NameIndex& workloads) {
     if (!IsName(name)) return value.Refuse(fmt::format("expected {} as key", kNameInWords));
     TRY_ASSIGN(Traffic traffic, TrafficReader().Read(value));
     load.loads.push_back({name, std::move(traffic)});
+    TRY(CheckUsers(value, load.loads.back(), load.sessions));
   }
   if (load.loads.empty() || load.loads.size() > kMostLoads)
     return curves.Refuse(

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenario/load_parser.h"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -10,6 +12,8 @@
 
 namespace rudderfish {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr std::string_view kShopHead = R"(rudderfish: scenario/v1
 name: shop
@@ -139,6 +143,23 @@ TEST(LoadParser, NamesTheNearestOfWhatItDoesNotKnow) {
   EXPECT_NE(sessions("requests: 5, think: 0s").find("a time from 0.001s"), std::string::npos);
   EXPECT_NE(sessions("requests: 5").find("`think`"), std::string::npos);
   EXPECT_NE(sessions("requests: 5, thnik: 1s").find("think"), std::string::npos);
+}
+
+TEST(LoadParser, RefusesMoreUsersThanCanBeSimulated) {
+  const auto refusal = [](std::string_view sessions, std::string_view shape) {
+    const Result<Scenario> scenario = ShopWith(
+        fmt::format("load: {{pods: {{}}, sessions: {}, loads: {{a: {}}}}}\n", sessions, shape));
+    return scenario ? std::string("accepted") : scenario.error().message;
+  };
+  const std::string_view kDay = "{requests: 10, think: 86400s}";
+  EXPECT_THAT(refusal(kDay, "{steady: {rate: 200}}"),
+              HasSubstr("`load.loads.a`: under `sessions`, 1.56e+07 users of the load a"));
+  EXPECT_THAT(refusal(kDay, "{staged: {rate_per_user: 2, users: 100}}"),
+              HasSubstr("1.56e+07 users"));
+  EXPECT_THAT(refusal(kDay, "{diurnal: {low: 1, high: 200, period: 1h}}"),
+              HasSubstr("1.56e+07 users"));
+  EXPECT_EQ(refusal(kDay, "{steady: {rate: 100}}"), "accepted");
+  EXPECT_EQ(refusal("{requests: 1, think: 86400s}", "{steady: {rate: 200}}"), "accepted");
 }
 
 TEST(LoadParser, NamesTheTraceThatIsNotThere) {

@@ -13,6 +13,7 @@
 #include "nn/checkpoint.h"
 #include "policy/neural_placement.h"
 #include "sim/lifecycle.h"
+#include "tests/support/two_types_world.h"
 
 // A learned policy chooses the same nodes whether a simulated world asks it or a live cluster's
 // tables do, and its checkpoint says all that the second needs to know.
@@ -21,29 +22,6 @@ namespace rudderfish {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr std::string_view kWorld = R"(rudderfish: scenario/v1
-name: two-types
-objective: {balance: 1, energy: 0.5, fragmentation: 0.2}
-layers: {site: {}}
-latency: {site: {site: 1ms}}
-node_types:
-  small: {layer: site, cpu_type: any, bandwidth: 1Gbit, price_per_hour: 1,
-          power: {idle_watts: 50, busy_watts: 100}}
-  large: {layer: site, cpu_type: any, bandwidth: 1Gbit, price_per_hour: 2,
-          power: {idle_watts: 80, busy_watts: 200, asleep_watts: 10}}
-nodes:
-  - {type: small, count: 3, cpu: 2, memory: 4Gi}
-  - {type: large, count: 3, cpu: 4, memory: 8Gi, gpus: 2}
-workloads:
-  web: {requests: {cpu: 500m, memory: 256Mi}}
-  batch: {requests: {cpu: 1, memory: 512Mi}}
-  learner: {requests: {cpu: 1, memory: 512Mi, gpus: 1}}
-arrivals:
-  streams:
-    - {workloads: {web: 3, batch: 1, learner: 1}, interval: {exponential: 5s},
-        lifetime: {exponential: 60s}, count: 300}
-)";
 
 // A run's checkpoint before its first step.
 class LivePlacementTest : public ::testing::Test {
@@ -64,7 +42,7 @@ class LivePlacementTest : public ::testing::Test {
     Write();
   }
   static TrainingWorlds Worlds() {
-    Result<Scenario> scenario = ParseScenario(kWorld, "two-types.yaml");
+    Result<Scenario> scenario = ParseScenario(testing::kTwoTypesWorld, "two-types.yaml");
     CHECK(scenario.has_value());
     Result<TrainingWorlds> worlds =
         TrainingWorlds::Make({{std::make_shared<const Scenario>(*std::move(scenario))}});
