@@ -218,6 +218,7 @@ Transfers::Id Transfers::Begin(HttpRequest request, OnDone on_done, std::optiona
   CHECK_EQ(code, CURLM_OK);
   const Id id = exchange->id;
   exchanges_.emplace(id, std::move(exchange));
+  has_begun_ = true;
   return id;
 }
 
@@ -233,6 +234,7 @@ void Transfers::SetOptions(Exchange* exchange) {
   set(CURLOPT_PROTOCOLS_STR, "http,https");
   set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   set(CURLOPT_ERRORBUFFER, exchange->error);
+  set(CURLOPT_NOSIGNAL, 1L);  // Else SIGPIPE is ignored anew at every turn of every exchange.
   set(CURLOPT_BUFFERSIZE, 256L << 10);
   set(CURLOPT_PRIVATE, static_cast<void*>(exchange));
   set(CURLOPT_WRITEFUNCTION, &Transfers::Receive);
@@ -301,8 +303,12 @@ void Transfers::Cancel(Id id) {
 
 void Transfers::Poll(Duration timeout, std::vector<Waited>* waited) {
   int running = 0;
-  curl_multi_perform(curl_->multi, &running);
-  if (Deliver()) timeout = Duration::zero();  // There may be more to do already.
+  // Each turn looks at every exchange, also at watches on which nothing comes: here only for those
+  // that have no connection to wait on yet.
+  if (std::exchange(has_begun_, false)) {
+    curl_multi_perform(curl_->multi, &running);
+    if (Deliver()) timeout = Duration::zero();  // There may be more to do already.
+  }
   curl_->waited.clear();
   for (const Waited& other : *waited)
     curl_->waited.push_back({other.descriptor, CURL_WAIT_POLLIN, 0});

@@ -99,6 +99,7 @@ class Transfers {
   std::unique_ptr<Curl> curl_;
   std::map<Id, std::unique_ptr<Exchange>> exchanges_;
   Id next_id_ = 1;
+  bool has_begun_ = false;  // An exchange, since the last turn.
   int64_t bytes_received_ = 0;
   int64_t connections_opened_ = 0;
 };
