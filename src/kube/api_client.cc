@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/one_line.h"
 
 namespace rudderfish::kube {
 namespace {
+
+constexpr Duration kBetweenLooks = std::chrono::milliseconds(100);  // At all who wait for room.
 
 std::string_view ContentType(Method method) {
   if (method == Method::kMergePatch) return "application/merge-patch+json";
@@ -140,28 +143,36 @@ void ApiClient::WaitFor(int descriptor, std::function<void()> on_readable) {
 
 void ApiClient::StopWaitingFor(int descriptor) { descriptors_.erase(descriptor); }
 
-// Begins what waits, as far as there are credentials and room.
+// Begins what waits, as far as there are credentials and room. Where there is no room, whether
+// somebody has waited too long is looked at now and then.
 void ApiClient::BeginWaiting() {
   if (waiting_.empty() && credentials_.descriptor() < 0) return;
   const Credentials::Standing standing = credentials_.Check();
-  const std::deque<Id> waiting = std::exchange(waiting_, {});
-  for (const Id id : waiting) {
+  const Instant now = clock_->Now();
+  const bool looks_at_all =
+      standing != Credentials::Standing::kReady || now - looked_at_all_ >= kBetweenLooks;
+  if (looks_at_all) looked_at_all_ = now;
+  std::vector<Id> kept;
+  for (size_t left = waiting_.size(); left > 0 && !waiting_.empty(); --left) {
+    if (!looks_at_all && under_way_ >= options_.requests_max) break;
+    const Id id = waiting_.front();
+    waiting_.pop_front();
     const auto found = exchanges_.find(id);
     if (found == exchanges_.end()) continue;
     Exchange& exchange = *found->second;
-    const bool is_late = clock_->Now() >= exchange.deadline;
     if (standing == Credentials::Standing::kFailed) {
       Fail(id, credentials_.error());
-    } else if (is_late) {
+    } else if (now >= exchange.deadline) {
       Fail(id, {ErrorCode::kDeadlineExceeded,
                 fmt::format("{}: waited too long for its turn", exchange.request.path)});
     } else if (standing == Credentials::Standing::kPending ||
                (!exchange.watch && under_way_ >= options_.requests_max)) {
-      waiting_.push_back(id);
+      kept.push_back(id);
     } else {
       Transfer(&exchange);
     }
   }
+  waiting_.insert(waiting_.begin(), kept.begin(), kept.end());
 }
 
 void ApiClient::Transfer(Exchange* exchange) {

@@ -120,7 +120,6 @@ class ApiClient {
 
   ApiClient(Credentials credentials, const Clock* clock, ApiClientOptions options, uint64_t seed);
   Id Add(std::unique_ptr<Exchange> exchange);
-  void Begin(Id id);  // If there are credentials and room.
   void BeginWaiting();
   void Transfer(Exchange* exchange);
   void Ended(Id id, HttpResult result);
@@ -138,6 +137,7 @@ class ApiClient {
   Rng rng_;
   std::map<Id, std::unique_ptr<Exchange>> exchanges_;
   std::deque<Id> waiting_;  // For credentials or room, in order.
+  Instant looked_at_all_;   // Of them, last.
   int under_way_ = 0;       // Requests that take room.
   std::multimap<Instant, Timer> timers_;
   std::map<int, std::function<void()>> descriptors_;

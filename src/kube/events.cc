@@ -116,31 +116,33 @@ void EventRecorder::Refill() {
   refilled_at_ = now;
 }
 
-// Whatever may be sent now: new Events at once, series not too often.
+// Whatever may be sent now: new Events at once, series not too often. Those go behind the others,
+// so that a long queue is not moved for each that leaves it.
 void EventRecorder::Send() {
   Refill();
   const Instant now = client_->clock().Now();
-  std::deque<Key> later;
+  std::vector<Key> later;
   Duration wait = options_.series_interval;
-  while (!queue_.empty() && in_flight_.size() < options_.in_flight_max) {
+  while (!queue_.empty() && in_flight_.size() < options_.in_flight_max && tokens_ >= 1) {
     Key key = std::move(queue_.front());
     queue_.pop_front();
     Series& series = series_.at(key);
     const Duration left =
         series.told == 0 ? Duration::zero() : series.told_at + options_.series_interval - now;
-    if (left > Duration::zero() || tokens_ < 1) {
-      const Duration until_token = std::chrono::duration_cast<Duration>(
-          std::chrono::duration<double>((1 - tokens_) / options_.per_second));
-      wait = std::min(wait, std::max(left, until_token));
+    if (left > Duration::zero()) {
+      wait = std::min(wait, left);
       later.push_back(std::move(key));
       continue;
     }
     tokens_ -= 1;
     SendOne(key, &series);
   }
-  const bool is_full = !queue_.empty();  // The next answer goes on with them.
-  std::move(queue_.begin(), queue_.end(), std::back_inserter(later));
-  queue_ = std::move(later);
+  const bool is_full = in_flight_.size() >= options_.in_flight_max;  // The next answer goes on.
+  if (tokens_ < 1) {
+    wait = std::min(wait, std::chrono::duration_cast<Duration>(
+                              std::chrono::duration<double>((1 - tokens_) / options_.per_second)));
+  }
+  std::move(later.begin(), later.end(), std::back_inserter(queue_));
   if (!queue_.empty() && !is_full)
     WaitToSend(std::max<Duration>(wait, std::chrono::milliseconds(10)));
 }

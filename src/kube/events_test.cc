@@ -108,6 +108,19 @@ TEST_F(Recorded, NoMoreAreSentThanTheBucketHasTokens) {
   EXPECT_TRUE(Until([&] { return recorder.counts().sent == 10; }, milliseconds(100)));
 }
 
+TEST_F(Recorded, ASeriesThatWaitsHoldsNobodyUp) {
+  EventRecorder recorder(client_.get(), {});
+  recorder.Record(MovedPod("cart"));
+  ASSERT_TRUE(testing::Eventually(client_.get(), [&] { return recorder.counts().sent == 1; }));
+  recorder.Record(MovedPod("cart"));  // No time has passed since it was told.
+  for (const char* pod : {"front", "shipping"}) recorder.Record(MovedPod(pod));
+  ASSERT_TRUE(testing::Eventually(client_.get(), [&] { return recorder.counts().sent == 3; }));
+  EXPECT_FALSE(recorder.is_idle());
+  EXPECT_EQ(server_.requests()[2].method, "POST");
+  ASSERT_TRUE(Until([&] { return recorder.is_idle(); }, std::chrono::seconds(1)));
+  EXPECT_EQ(server_.requests()[3].method, "PATCH");
+}
+
 TEST_F(Recorded, WhatTheQueueCannotHoldIsCounted) {
   EventRecorder recorder(client_.get(), {.queue_max = 4, .burst = 1, .per_second = 0.001});
   for (int i = 0; i < 10; ++i) recorder.Record(MovedPod("pod-" + std::to_string(i)));
