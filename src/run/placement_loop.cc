@@ -120,7 +120,8 @@ void PlacementLoop::OpenComparer(const PlacementConfig& placement) {
   comparer_ = std::make_unique<PlacementComparer>(
       PlacementComparer::Options{.scheduler_name = placement.scheduler_name,
                                  .objective = policy_->objective(),
-                                 .objective_text = ObjectiveText(policy_->objective())},
+                                 .objective_text = ObjectiveText(policy_->objective()),
+                                 .settle = placement.settle},
       clock_, policy_->NewScorer(), policy_->NewCluster(), scheduler_.get(), journal_.get());
   comparer_->OnAdvice([this](const PlacementComparison& advice) {
     if (lease_ == nullptr || lease_->IsLeader()) actuator_->TellAdvice(advice);
