@@ -845,6 +845,21 @@ class BadInput(Cli):
         for name in ("metrics.csv", "report.json"):
             self.assertEqual((self.folder / "one" / name).read_bytes(), (self.folder / "two" / name).read_bytes())
 
+    def test_extender_config_asks_for_what_the_configuration_says(self):
+        plain = self.succeed("extender-config")
+        for line in ("urlPrefix: http://127.0.0.1:8888", "prioritizeVerb: prioritize", "weight: 13 ", "httpTimeout: 200ms",
+                     "nodeCacheCapable: true", "ignorable: true", "percentageOfNodesToScore: 100", "OpportunisticBatching=false"):
+            self.assertIn(line, plain)
+        self.assertNotIn("filterVerb", plain)  # Nodes are ruled out by hard limits alone.
+        self.assertNotIn("tlsConfig", plain)
+        limits = self.write("limits.yaml", "rudderfish: config/v1\nextender: {listen: '10.0.0.1:9', hard_limits: {memory: 0.9}, timeout: 50ms}\n")
+        asked = self.succeed("extender-config", "--config", limits, "--weight", "2")
+        for line in ("urlPrefix: http://10.0.0.1:9", "filterVerb: filter", "weight: 2 ", "httpTimeout: 50ms"):
+            self.assertIn(line, asked)
+        self.refuse("extender-config", "--weight", "0", says="--weight")
+        none = self.write("none.yaml", "rudderfish: config/v1\nplacement: {}\n")
+        self.refuse("extender-config", "--config", none, says="no section `extender`")
+
     def test_bad_input_of_an_experiment_on_placement_is_refused_with_the_nearest_name(self):
         experiment = TOP / "experiments/placing-drs.yaml"
         for change, says in (("policies[4]=gredy", "did you mean `greedy`"), ("policies[5]=trained-dqm", "did you mean `dqn`"),

@@ -329,6 +329,7 @@ class Placement(unittest.TestCase):
         nodes = {pod["spec"]["nodeName"] for pod in placed("web")}
         self.assertLessEqual(len(nodes), 2, "most-allocated fills one node before the next")
         self.assertGreaterEqual(self.total(run, "extender_requests_total", "answered", "prioritize"), 25)
+        self.assertEqual(self.total(run, "extender_requests_total", '"filter"'), 0, "there are no hard limits")
 
     def test_5_several_schedulers_ask_at_once_and_nodes_over_a_hard_limit_are_out(self):
         names = ("asked", "asked-too", "asked-as-well")
