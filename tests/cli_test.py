@@ -807,12 +807,14 @@ class BadInput(Cli):
                                 "objectives: {EE: energy, near: {latency: 1, energy: 0.1}}\nepisodes: 6\n"
                                 'variants: {few: {"arrivals.streams[0].count": 40, arrivals.failures: "{every: 80s to 200s, down: 20s}"}}\n'
                                 "train: {steps: 4096, seeds: 2}\n"
-                                "policies: [kube-scheduler=blind-kube-default, dqn=trained-dqn, learned=trained]\n")
+                                "policies: [kube-scheduler=blind-kube-default, lookahead, dqn=trained-dqn, lc=trained-thesis-lc,\n"
+                                '  "mix=mixed:most-allocated=0.5,latency=1+trained", learned=trained]\n')
         table = self.succeed("experiment", experiment, "-d", "one", "--threads", "1")
         self.assertRegex(table, "thesis-test2.near.few +kube-scheduler +0[.].* yes")
         report = json.loads((self.folder / "one/report.json").read_text(encoding="utf-8"))["comparisons"]
         self.assertEqual({(pair["objective"], pair["baseline"]) for pair in report},
-                         {(objective, baseline) for objective in ("EE", "near") for baseline in ("kube-scheduler", "dqn")})
+                         {(objective, baseline) for objective in ("EE", "near")
+                          for baseline in ("kube-scheduler", "lookahead", "dqn", "lc", "mix")})
         for pair in report:
             low, high = pair["difference_ci95"]
             self.assertEqual((pair["variant"], pair["seeds"]), ("few", 2))
@@ -820,10 +822,16 @@ class BadInput(Cli):
             if pair["metric"] == "hard_misses":
                 self.assertEqual(pair["candidate_mean"], 0)
         rows = list(csv.DictReader(io.StringIO((self.folder / "one/metrics.csv").read_text(encoding="utf-8"))))
-        self.assertEqual(len(rows), 2 * (1 + 2 + 2) * 6)
+        self.assertEqual(len(rows), 2 * (1 + 1 + 2 + 2 + 2 + 2) * 6)
         self.assertEqual({(row["file"], row["objective_name"], row["variant"]) for row in rows},
                          {("thesis-test2", objective, "few") for objective in ("EE", "near")})
-        self.assertTrue((self.folder / "one/cells/thesis-test2.EE.few/report.html").exists())
+        cell = self.folder / "one/cells/thesis-test2.EE.few"
+        self.assertIn("overhead: of the makespan", (cell / "report.html").read_text(encoding="utf-8"))
+        for policy in json.loads((cell / "evaluation.json").read_text(encoding="utf-8"))["policies"]:
+            self.assertAlmostEqual(policy["overhead"], policy["decide_s"] / policy["metrics"]["makespan"])
+            self.assertTrue(0 < policy["overhead"] < 0.01, policy)
+        config = (self.folder / "one/trained/thesis-test2.EE.few/thesis-lc/seed-1/config.yaml").read_text(encoding="utf-8")
+        self.assertIn("preset: thesis-lc", config)
         # Killed at any moment and gone on with, by other threads: the same bytes.
         for wait in (0.3, 1, 2):
             process = subprocess.Popen([PROGRAM, "experiment", experiment, "-d", "two", "-q",
@@ -837,10 +845,26 @@ class BadInput(Cli):
         for name in ("metrics.csv", "report.json"):
             self.assertEqual((self.folder / "one" / name).read_bytes(), (self.folder / "two" / name).read_bytes())
 
+    def test_extender_config_asks_for_what_the_configuration_says(self):
+        plain = self.succeed("extender-config")
+        for line in ("urlPrefix: http://127.0.0.1:8888", "prioritizeVerb: prioritize", "weight: 13 ", "httpTimeout: 200ms",
+                     "nodeCacheCapable: true", "ignorable: true", "percentageOfNodesToScore: 100", "OpportunisticBatching=false"):
+            self.assertIn(line, plain)
+        self.assertNotIn("filterVerb", plain)  # Nodes are ruled out by hard limits alone.
+        self.assertNotIn("tlsConfig", plain)
+        limits = self.write("limits.yaml", "rudderfish: config/v1\nextender: {listen: '10.0.0.1:9', hard_limits: {memory: 0.9}, timeout: 50ms}\n")
+        asked = self.succeed("extender-config", "--config", limits, "--weight", "2")
+        for line in ("urlPrefix: http://10.0.0.1:9", "filterVerb: filter", "weight: 2 ", "httpTimeout: 50ms"):
+            self.assertIn(line, asked)
+        self.refuse("extender-config", "--weight", "0", says="--weight")
+        none = self.write("none.yaml", "rudderfish: config/v1\nplacement: {}\n")
+        self.refuse("extender-config", "--config", none, says="no section `extender`")
+
     def test_bad_input_of_an_experiment_on_placement_is_refused_with_the_nearest_name(self):
         experiment = TOP / "experiments/placing-drs.yaml"
         for change, says in (("policies[4]=gredy", "did you mean `greedy`"), ("policies[5]=trained-dqm", "did you mean `dqn`"),
-                             ("train.algorithm=poo", "did you mean `ppo`"), ("train.step=5", "did you mean `steps`"),
+                             ("policies[5]=trained-thesis-lc", "measured"), ("policies[5]=x=mixed:gredy=1+trained", "did you mean `greedy`"),
+                             ("policies[5]=mixed:greedy=1+trained", "give it a name"), ("train.algorithm=poo", "did you mean `ppo`"), ("train.step=5", "did you mean `steps`"),
                              ("policies[5]=greedy", "`greedy` is named twice"), ("objectives={a: enrgy}", "did you mean `energy`"),
                              (f"scenarios[1]={SCENARIO}", "no world in which pods come and go"),
                              ("variants={a: {arivals.until: 2h}}", "arivals")):

@@ -7,6 +7,7 @@ already and is left alone.
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
@@ -29,6 +30,16 @@ def why_not():
         return "a testbed needs root"
     done = run("build", "--check")
     return done.stderr.strip().removeprefix("testbed: ") if done.returncode else ""
+
+
+def commands_of(page, heading):
+    """What stands after "# " in the blocks fenced as `console` of one section of a page."""
+    text = page.read_text(encoding="utf-8")
+    section = text[text.index(heading + "\n") + len(heading):].split("\n## ", 1)[0]
+    commands = []
+    for block in re.findall(r"^```console\n(.*?)^```", section, re.DOTALL | re.MULTILINE):
+        commands += [line[2:] for line in block.splitlines() if line.startswith("# ")]
+    return commands
 
 
 def main(program=None, **options):

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`run` with `placement` in its modes beside a real kube-scheduler, on a testbed of hollow nodes: shadow touches nothing and
 keeps what it would have done; a promotion without evidence is refused by name; advice is an Event; a canary has its control
-group; who has begun to serve goes on; why a pod waits reads as kube-scheduler says it; rights are the least of each mode.
+group, and ends by itself where it does worse; who has begun to serve goes on; why a pod waits reads as kube-scheduler says it;
+rights are the least of each mode. At last the commands of README.md, from shadow to enforce by evidence alone.
 
 RUDDERFISH names the program; default: build/release/rudderfish. Needs what tests/testbed_test.py needs; where something is
 missing it says what and ends with status 77. RUDDERFISH_TESTBED names a testbed that runs already and is left alone.
@@ -10,16 +11,20 @@ missing it says what and ends with status 77. RUDDERFISH_TESTBED names a testbed
 import json
 import os
 import pathlib
+import re
+import shlex
 import shutil
+import signal
+import socket
 import subprocess
 import tempfile
 import time
 import unittest
 
-from live_support import GIVEN, PROGRAM, TOP, Cluster, main
+from live_support import GIVEN, PROGRAM, TESTBED, TOP, Cluster, commands_of, main
 
 CLUSTER = Cluster(GIVEN or "test-modes")
-NODES = 30
+NODES = 800
 KUBECONFIG = pathlib.Path("/var/lib/rudderfish-testbed") / CLUSTER.name / "kubeconfig"
 
 
@@ -41,6 +46,12 @@ def placed(name):
     return [pod for pod in pods(name) if pod["spec"].get("nodeName")]
 
 
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 def events():
     return CLUSTER.get("events.events.k8s.io")["items"]
 
@@ -55,18 +66,21 @@ class Modes(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         self.config = self.folder / "rudderfish.yaml"
         self.running = None
+        self.is_last = False
         self.addCleanup(self.end)
 
     def end(self):
         self.stop()
+        if self.is_last and not GIVEN:
+            return  # Its many pods go with the cluster.
         CLUSTER.kubectl("delete", "deployments", "--all", "--cascade=background", "--wait=false")
         CLUSTER.kubectl("delete", "pods", "--all", "--force", "--grace-period=0", "--wait=false")
         self.wait_for(lambda: not CLUSTER.get("pods")["items"], "all are gone")
 
-    def start(self, mode="shadow", more="", kubeconfig=KUBECONFIG):
+    def start(self, mode="shadow", more="", kubeconfig=KUBECONFIG, objective="utilisation"):
         self.config.write_text(
             f"rudderfish: config/v1\ncluster: {{kubeconfig: {kubeconfig}}}\nplacement: {{mode: {mode}, policy: most-allocated, "
-            f"objective: utilisation{more}}}\n", encoding="utf-8")
+            f"objective: {objective}{more}}}\n", encoding="utf-8")
         with (self.folder / "log").open("a", encoding="utf-8") as log:
             self.running = subprocess.Popen([PROGRAM, "run", "-c", self.config], stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log)
@@ -189,6 +203,25 @@ class Modes(unittest.TestCase):
         self.said("resume")
         self.wait_for(lambda: len(placed("held")) == 1, "resumed")
 
+    def test_3_a_canary_that_does_worse_ends_by_itself_and_tells(self):
+        # For balance, filling nodes is worse than kube-scheduler's scores, which the control group goes by.
+        self.start(more=", canary: 0.5, settle: 1s", objective="balance")
+        self.said("promote", "placement", "--to", "canary", "--force")
+        CLUSTER.apply(deployment("mine", 120, "rudderfish", cpu="2"))
+        self.wait_for(lambda: len(placed("mine")) == 120, "all are placed")
+        told = self.wait_for(lambda: [event for event in events() if event["reason"] == "CanaryEnded"], "an Event")
+        self.assertEqual(len(told), 1)
+        self.assertEqual((told[0]["type"], told[0]["regarding"]["kind"]), ("Warning", "Pod"))
+        self.assertIn(told[0]["regarding"]["name"], {row["pod"] for row in self.comparisons("canary")})
+        self.assertRegex(told[0]["note"], "^placement is back in shadow: the canary did worse than its control group: a pod changes")
+        standing = self.status()["standing"]
+        self.assertEqual((standing["mode"], standing["serves"]), ("shadow", True))
+        self.assertIn("did worse than its control group", standing["why"])
+        before = len(self.comparisons("canary"))
+        CLUSTER.apply(deployment("after", 20, "rudderfish"))
+        self.wait_for(lambda: len(placed("after")) == 20, "who has begun to serve goes on")
+        self.assertEqual(len(self.comparisons("canary")), before, "but no more by the policy")
+
     def test_4_rights_are_the_least_of_each_mode(self):
         role = lambda mode: (TOP / f"deploy/placement/{mode}.yaml").read_text(encoding="utf-8")
         CLUSTER.kubectl("apply", "-f", "-", input=(
@@ -215,11 +248,114 @@ class Modes(unittest.TestCase):
             CLUSTER.kubectl("apply", "-f", "-", input=role("advise" if mode == "advise" else "enforce"))
             self.wait_for(lambda: self.tried("run", "--dry-run").returncode == 0, f"the rights of {mode}", 10)
             if mode == "advise":
-                can = subprocess.run(["kubectl", "--kubeconfig", account, "auth", "can-i", "create", "pods/binding"],
-                                     capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL)
-                self.assertEqual(can.stdout.strip(), "no")
+                self.advises_as(account)
             else:
+                if mode == "canary":
+                    self.tries_as(account)
                 CLUSTER.kubectl("delete", "clusterrolebinding", "rudderfish-scheduler", "--ignore-not-found")
+
+    def advises_as(self, account):
+        can = subprocess.run(["kubectl", "--kubeconfig", account, "auth", "can-i", "create", "pods/binding"],
+                             capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL)
+        self.assertEqual(can.stdout.strip(), "no")
+        self.start("advise", kubeconfig=account)
+        CLUSTER.apply(deployment("advised", 1, schedulingGates=[{"name": "example.com/wait"}]))
+        name = self.wait_for(lambda: pods("advised"), "it is there")[0]["metadata"]["name"]
+        self.wait_for(lambda: [event for event in events() if event["reason"] == "PreferredNode"
+                               and event["regarding"]["name"] == name], "its rights are enough to advise")
+        self.stop()
+
+    def tries_as(self, account):
+        self.start("canary", ", canary: 0.5", kubeconfig=account)
+        CLUSTER.apply(deployment("tried", 12, "rudderfish"), deployment("big", 1, "rudderfish", cpu="64"))
+        self.wait_for(lambda: len(placed("tried")) == 12, "its rights are enough for a canary")
+        self.wait_for(lambda: len(self.comparisons("canary")) + len(self.comparisons("control")) == 12, "both groups are kept")
+        self.assertTrue(self.comparisons("canary"))
+        names = {pod["metadata"]["name"] for pod in pods("tried")}
+        self.wait_for(lambda: names <= {event["regarding"]["name"] for event in events() if event["reason"] == "Scheduled"}, "Events")
+        waits = pods("big")[0]["metadata"]["name"]
+        self.wait_for(lambda: "Insufficient cpu" in CLUSTER.kubectl("get", "pod", waits, "-o", "jsonpath={.status.conditions}"),
+                      "a condition")
+        self.stop()
+
+    def test_5_the_commands_of_the_readme_lead_from_shadow_to_enforce_by_evidence_alone(self):
+        self.is_last = True
+        self.jobs = []
+        self.addCleanup(self.end_jobs)
+        (self.folder / "bin").mkdir()
+        (self.folder / "bin/rudderfish").symlink_to(PROGRAM)
+        kubectl = self.folder / "bin/kubectl"
+        kubectl.write_text(f"#!/bin/sh\nexec {TESTBED} kubectl --name {CLUSTER.name} -- \"$@\"\n", encoding="utf-8")
+        kubectl.chmod(0o755)
+        (self.folder / "testbed").symlink_to(TOP / "testbed")
+        shutil.copytree(TOP / "examples/placement", self.folder / "examples/placement",
+                        ignore=shutil.ignore_patterns("*.db*", "*.sock", "scheduler.yaml"))
+        self.config = self.folder / "examples/placement/rudderfish.yaml"
+        shipped = self.config.read_text(encoding="utf-8")
+        self.config.write_text(shipped.replace("settle: 10s", "settle: 3s").replace(":8888", f":{free_port()}"), encoding="utf-8")
+        self.environment = {**os.environ, "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", "NO_COLOR": "1",
+                            "KUBECONFIG": str(KUBECONFIG)}
+        self.place = self.folder
+        commands = commands_of(TOP / "README.md", "## Place pods")
+        self.assertNotIn("--force", " ".join(commands))
+        for command in commands:
+            self.step(command)
+        # What README says of it.
+        self.assertEqual({row["rules"] for row in self.comparisons("shadow")}, {"equal"})
+        enforced = self.comparisons("enforced")
+        self.assertGreaterEqual(len(enforced), 10)
+        self.assertEqual([row for row in enforced if row["node"] != row["policy_node"]], [])
+
+    def end_jobs(self):
+        for job in reversed(self.jobs):
+            if job.poll() is None:
+                job.send_signal(signal.SIGTERM)
+                job.wait(timeout=20)
+        self.jobs = []
+
+    def step(self, command):
+        """One command of README.md, on this test's cluster."""
+        expected = int(found[1]) if (found := re.search(r"# exits (\d)", command)) else 0
+        words = shlex.split(command, comments=True)
+        command = re.sub(r"\s+#.*", "", command)
+        if words[0] == "cd":
+            self.place = (self.place / words[1]).resolve()
+        elif words[0] == "export":
+            self.assertEqual(words[1], "KUBECONFIG=/var/lib/rudderfish-testbed/default/kubeconfig")
+        elif words[0] == "testbed/testbed":
+            self.assertIn(words[1:], (["up", "--nodes", "0", "--hollow", str(NODES)], ["down"]))
+        elif words[0] == "sleep":
+            self.wait_for(lambda: not self.status()["standing"]["next"]["missing"], f"{command}: nothing is missing")
+        elif words[0] == "kill":
+            told = self.status()
+            self.assertEqual((told["standing"]["mode"], told["standing"]["why"]),
+                             ("enforce", "promoted from canary by the command line"))
+            self.assertGreaterEqual(told["standing"]["shadowed"]["decisions"], 500)
+            self.assertGreaterEqual(told["extender"]["answered"], 25)
+            self.end_jobs()
+        elif words[-1] == "&":
+            self.begin(command.replace("testbed scheduler", f"testbed scheduler --name {CLUSTER.name}"))
+        else:
+            if named := re.search(r"pod/([a-z]+)-\S+", command):  # That of the page had another name.
+                newest = max(placed(named[1]), key=lambda pod: pod["metadata"]["creationTimestamp"])
+                command = command.replace(named[0], f"pod/{newest['metadata']['name']}")
+            wanted = "Predicted" if "explain" in words else ""  # Kept a moment after the Binding.
+
+            def done():
+                self.last = self.run_in_place(command)
+                return self.last.returncode == expected and wanted in self.last.stdout
+            self.wait_for(done, command)
+            print(f"# {command}\n{self.last.stdout}{self.last.stderr}")
+
+    def begin(self, command):
+        with (self.folder / "log").open("a", encoding="utf-8") as log:
+            self.jobs.append(subprocess.Popen(["bash", "-c", f"exec {command.removesuffix('&')}"], cwd=self.place,
+                                              env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+        self.wait_for(lambda: self.tried("status").returncode == 0 and "standing" in self.status(), "it runs")
+
+    def run_in_place(self, command):
+        return subprocess.run(["bash", "-c", command], cwd=self.place, env=self.environment, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=False, timeout=180)
 
 
 if __name__ == "__main__":

@@ -226,10 +226,13 @@ class Instance:
         return subprocess.run([PROGRAM, word, "-c", self.config], capture_output=True, text=True, check=False, timeout=20,
                               stdin=subprocess.DEVNULL)
 
-    def placement(self):
+    def status(self):
         done = subprocess.run([PROGRAM, "status", "-c", self.config, "-o", "json"], capture_output=True, text=True, check=False,
                               timeout=20, stdin=subprocess.DEVNULL)
-        return json.loads(done.stdout).get("placement", {}) if done.returncode == 0 else {}
+        return json.loads(done.stdout) if done.returncode == 0 else {}
+
+    def placement(self):
+        return self.status().get("placement", {})
 
     def total(self, name, *labels):
         """Of a counter or gauge, over all labels that have these."""
@@ -459,6 +462,39 @@ class Faults(unittest.TestCase):
         for _ in range(max(2, -(-self.WANTED // len(KINDS)))):
             self.one_fault("leader", None)
         self.check_all()
+
+    def test_3_on_a_state_that_is_too_old_nothing_is_decided(self):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        run = self.start("stale", f"turn: {{staleness: 2s}}\nextender: {{listen: \"127.0.0.1:{port}\", policy: most-allocated}}\n")
+        self.create("there", cpu="4")
+        self.wait_for(lambda: self.api.ask("GET", f"{PODS}/there")[1]["spec"].get("nodeName"), "it is placed")
+        asked = pod("asked")
+        asked["metadata"] |= {"namespace": "default", "uid": "asked"}
+        question = json.dumps({"Pod": asked, "NodeNames": [f"hollow-{i}" for i in range(1, NODES + 1)]}).encode()
+
+        def grades():
+            request = urllib.request.Request(f"http://127.0.0.1:{port}/prioritize", data=question, method="POST")
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return {one["Score"] for one in json.load(answer)}
+        self.wait_for(lambda: len(grades()) > 1, "one node is fuller than the others")
+        # A pod that is known, and waits for a decision.
+        run.say("pause")
+        self.create("known")
+        self.wait_for(lambda: run.placement().get("active") == 1, "it is seen")
+        self.proxy.do("partition")
+        self.wait_for(lambda: run.status()["extender"]["held"] == "paused by the command line", "it is paused")
+        time.sleep(2.5)
+        run.say("resume")
+        self.assertEqual(run.status()["extender"]["held"], "what is seen of the cluster is too old")
+        time.sleep(1)
+        self.assertEqual((run.placement()["active"], run.placement()["binding"]), (1, 0), "nothing is decided")
+        self.assertEqual(grades(), {0}, "nor said to kube-scheduler, which goes on")
+        self.proxy.do("none")
+        self.wait_for(lambda: self.api.ask("GET", f"{PODS}/known")[1]["spec"].get("nodeName"), "it is placed as soon as all is seen")
+        self.wait_for(lambda: run.status()["extender"]["held"] == "" and len(grades()) > 1, "grades count again")
+        self.delete("there", "known")
 
 
 if __name__ == "__main__":

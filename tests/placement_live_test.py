@@ -22,7 +22,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from live_support import GIVEN, PROGRAM, TOP, Cluster, main
+from live_support import GIVEN, PROGRAM, TESTBED, TOP, Cluster, main
 
 CLUSTER = Cluster(GIVEN or "test-placement")
 NODES = 60
@@ -221,6 +221,32 @@ class Placement(unittest.TestCase):
             by_node[pod["spec"]["nodeName"]] = by_node.get(pod["spec"]["nodeName"], 0) + 1
         self.assertLessEqual(max(by_node.values()), 110)
 
+    def test_2_a_kill_in_the_configmap_is_known_before_the_first_decision(self):
+        CLUSTER.kubectl("delete", "configmap", "placement-control", "--ignore-not-found")
+        control = "control: {configmap: default/placement-control}\n"
+
+        def is_killed():
+            return json.loads(self.told("status", "-o", "json", of="killed"))["killed"]
+        run = self.start(self.ENFORCE, "killed", control)
+        CLUSTER.apply(deployment("web", 5, "rudderfish"))
+        self.wait_for(lambda: len(placed("web")) == 5, "where there is no ConfigMap nothing holds it back")
+        CLUSTER.kubectl("create", "configmap", "placement-control", "--from-literal=kill=true")
+        self.wait_for(is_killed, "it is obeyed, late as it is", 10)
+        CLUSTER.apply(deployment("web", 10, "rudderfish"))
+        self.wait_for(lambda: len(pods("web")) == 10, "there are more")
+        for _ in range(3):
+            time.sleep(1)
+            self.assertEqual(len(placed("web")), 5)
+            run.kill()
+            run.wait()
+            run = self.start(self.ENFORCE, "killed", control)  # Pods wait, and are seen before the ConfigMap is.
+            self.wait_for(is_killed, "it is obeyed")
+        run.kill()
+        run.wait()
+        CLUSTER.kubectl("delete", "configmap", "placement-control")
+        self.start(self.ENFORCE, "killed", control)
+        self.wait_for(lambda: len(placed("web")) == 10, "nothing holds it back")
+
     def test_3_a_standby_goes_on_where_the_leader_was_killed(self):
         lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
                  "metadata": {"name": "rudderfish-scheduler", "namespace": "default"}, "spec": {}}
@@ -267,25 +293,26 @@ class Placement(unittest.TestCase):
                               check=False, timeout=60)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("pods/binding", done.stderr)
+        with (self.folder / "a.yaml").open("a", encoding="utf-8") as config:
+            config.write("control: {configmap: default/steering}\n")
+        done = subprocess.run([PROGRAM, "run", "-c", self.folder / "a.yaml", "--dry-run"], capture_output=True, text=True,
+                              check=False, timeout=60)
+        self.assertIn("configmaps", done.stderr)
 
     # What follows is kube-scheduler with us as its extender.
 
-    def scheduler_with_extender(self, run_or_port):
+    def scheduler_with_extender(self, run_or_port, serves="asked"):
         """kube-scheduler as `extender-config` says, under a name of its own."""
         port = run_or_port if isinstance(run_or_port, int) else self.extender_port
         more = ["--config", self.folder / "extender.yaml"] if isinstance(run_or_port, subprocess.Popen) else []
         text = subprocess.run([PROGRAM, "extender-config", *more], capture_output=True, text=True, check=True).stdout
         text = text.replace("127.0.0.1:8888", f"127.0.0.1:{port}").replace("/etc/kubernetes/rudderfish", str(self.folder))
-        text += (f"leaderElection: {{leaderElect: false}}\nclientConnection: {{kubeconfig: {self.kubeconfig}, qps: 1000, "
-                 "burst: 1000}\nprofiles: [{schedulerName: asked}]\n")
-        config = self.folder / "scheduler.yaml"
+        config = self.folder / f"scheduler-{serves}.yaml"
         config.write_text(text, encoding="utf-8")
-        layout = json.loads((self.kubeconfig.parent / "layout.json").read_text(encoding="utf-8"))
-        program = pathlib.Path(layout["programs"]["kubernetes"]) / "kube-scheduler"
-        with (self.folder / "scheduler.log").open("w", encoding="utf-8") as log:
+        with (self.folder / f"scheduler-{serves}.log").open("w", encoding="utf-8") as log:
             self.running.append(subprocess.Popen(
-                [program, f"--config={config}", "--secure-port=0", "--feature-gates=OpportunisticBatching=false"],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+                [TESTBED, "scheduler", "--name", CLUSTER.name, "--serves", serves, config, "--",
+                 "--feature-gates=OpportunisticBatching=false"], stdin=subprocess.DEVNULL, stdout=log, stderr=log))
 
     def start_extender(self, policy="most-allocated", more=""):
         self.extender_port = free_port()
@@ -302,10 +329,49 @@ class Placement(unittest.TestCase):
         nodes = {pod["spec"]["nodeName"] for pod in placed("web")}
         self.assertLessEqual(len(nodes), 2, "most-allocated fills one node before the next")
         self.assertGreaterEqual(self.total(run, "extender_requests_total", "answered", "prioritize"), 25)
+        self.assertEqual(self.total(run, "extender_requests_total", '"filter"'), 0, "there are no hard limits")
 
-    def told(self, *words):
-        """What the extender's process says."""
-        return subprocess.run([PROGRAM, *words, "-c", self.folder / "extender.yaml"], capture_output=True, text=True, check=True,
+    def test_5_several_schedulers_ask_at_once_and_nodes_over_a_hard_limit_are_out(self):
+        names = ("asked", "asked-too", "asked-as-well")
+        run = self.start_extender(more=", hard_limits: {cpu: 0.5}")
+        for name in names:
+            self.scheduler_with_extender(run, name)
+        CLUSTER.apply(*[deployment(f"many-{name}", 40, name, cpu="100m") for name in names])
+        self.wait_for(lambda: all(len(placed(f"many-{name}")) == 40 for name in names), "all are placed")
+        for verb in ("filter", "prioritize"):
+            self.assertGreaterEqual(self.total(run, "extender_requests_total", f'"{verb}"'), 120, verb)
+        self.assertEqual(self.total(run, "extender_requests_total", "malformed"), 0)
+        CLUSTER.kubectl("delete", "deployments", "--all", "--cascade=background", "--wait=false")
+        CLUSTER.kubectl("delete", "pods", "--all", "--force", "--grace-period=0", "--wait=false")
+        # Of five nodes three are at their limit, half of 32 cores, by pods that nobody asked about.
+        tight = [f"hollow-{i}" for i in range(1, 6)]
+        CLUSTER.kubectl("label", "nodes", *tight, "pool=tight")
+        self.addCleanup(CLUSTER.kubectl, "label", "nodes", *tight, "pool-")
+
+        def fill(*nodes):
+            CLUSTER.apply(*[deployment(f"fills-{node}", 4, cpu="4", nodeName=node) for node in nodes])
+            self.wait_for(lambda: all(len(placed(f"fills-{node}")) == 4 for node in nodes), "they are there")
+            time.sleep(0.5)  # We see it a little later than who asks.
+        fill(*tight[:3])
+        pick = {"nodeSelector": {"pool": "tight"}}
+        CLUSTER.apply(*[deployment(f"few-{name}", 2, name, cpu="1", **pick) for name in names])
+        self.wait_for(lambda: all(len(placed(f"few-{name}")) == 2 for name in names), "two nodes are left")
+        chosen = {pod["spec"]["nodeName"] for name in names for pod in placed(f"few-{name}")}
+        self.assertLessEqual(chosen, set(tight[3:]))
+        fill(*tight[3:])
+        CLUSTER.apply(*[deployment(f"late-{name}", 1, name, cpu="1", **pick) for name in names])
+        why = f"0/{NODES} nodes are available: 5 over the hard limit of 0.5 of cpu, {NODES - 5} node(s) didn't match"
+        for name in names:
+            self.wait_for(lambda n=name: why in CLUSTER.kubectl("get", "pods", "-l", f"app=late-{n}", "-o",
+                                                                "jsonpath={.items[*].status.conditions}"), f"why {name} waits")
+        CLUSTER.kubectl("delete", "deployment", f"fills-{tight[0]}")
+        CLUSTER.kubectl("delete", "pods", "-l", f"app=fills-{tight[0]}", "--force", "--grace-period=0", "--wait=false")
+        self.wait_for(lambda: all(placed(f"late-{name}") for name in names), "a node has got room")
+        self.assertEqual({pod["spec"]["nodeName"] for name in names for pod in placed(f"late-{name}")}, {tight[0]})
+
+    def told(self, *words, of="extender"):
+        """What a process says."""
+        return subprocess.run([PROGRAM, *words, "-c", self.folder / f"{of}.yaml"], capture_output=True, text=True, check=True,
                               stdin=subprocess.DEVNULL, timeout=60).stdout
 
     def graded(self, pod):

@@ -346,7 +346,9 @@ class Testbed(unittest.TestCase):
                 (("up", "--version", "v1.2.3"), 2, "not pinned"),
                 (("up", "--nodes", "-1"), 2, "--nodes -1"),
                 (("up", "--layers", "cloud"), 2, "--layers cloud"),
-                (("up", "--delays", "/nothing"), 2, "cannot read /nothing")):
+                (("up", "--delays", "/nothing"), 2, "cannot read /nothing"),
+                (("scheduler", "--name", REAL, "--serves", "a", "/nothing"), 2, "cannot read /nothing"),
+                (("scheduler", "--name", REAL, "--serves", "a b", "/nothing"), 2, "--serves a b")):
             done = run(*words)
             self.assertEqual((done.returncode, done.stdout), (status, ""), words)
             self.assertIn(reason, done.stderr)

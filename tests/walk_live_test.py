@@ -10,7 +10,6 @@ status 77.
 import json
 import os
 import pathlib
-import re
 import shlex
 import shutil
 import signal
@@ -19,7 +18,7 @@ import tempfile
 import time
 import unittest
 
-from live_support import GIVEN, PROGRAM, TESTBED, TOP, Cluster, main
+from live_support import GIVEN, PROGRAM, TESTBED, TOP, Cluster, commands_of, main
 
 NAME = GIVEN or "test-walk"
 CLUSTER = Cluster(NAME)
@@ -34,15 +33,6 @@ def listed(kind, *words):
 
 def millis(quantity):
     return int(quantity[:-1]) if quantity.endswith("m") else int(float(quantity) * 1000)
-
-
-def commands_of(page, heading):
-    text = page.read_text(encoding="utf-8")
-    section = text[text.index(heading + "\n") + len(heading):].split("\n## ", 1)[0]
-    commands = []
-    for block in re.findall(r"^```console\n(.*?)^```", section, re.DOTALL | re.MULTILINE):
-        commands += [line[2:] for line in block.splitlines() if line.startswith("# ")]
-    return commands
 
 
 class Walk(unittest.TestCase):

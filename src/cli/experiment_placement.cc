@@ -15,6 +15,9 @@
 #include "evaluation/placement_comparison.h"
 #include "evaluation/report_placing.h"
 #include "learn/trainer.h"
+#include "scenario/arrivals.h"
+#include "sim/lifecycle.h"
+#include "task/placement_preset.h"
 
 namespace rudderfish {
 namespace {
@@ -45,30 +48,35 @@ Result<TrainScenario> OpenCell(const PlacementCell& cell) {
 Result<std::vector<PolicySpec>> SpecsOf(const PlacementCell& cell) {
   std::vector<std::string> items;
   for (const std::string& policy : cell.experiment->policies) {
-    const auto algorithm = cell.experiment->placement->AlgorithmOf(policy);
-    items.push_back(!algorithm ? policy
-                               : fmt::format("{}={}", policy.substr(0, policy.find('=')),
-                                             cell.training(*algorithm).string()));
+    const auto trained = cell.experiment->placement->TrainedFor(policy);
+    items.push_back(!trained
+                        ? policy
+                        : fmt::format("{}={}{}", policy.substr(0, policy.find('=')),
+                                      trained->before, cell.training(trained->recipe).string()));
   }
   return ParsePolicySpecs(fmt::format("{}", fmt::join(items, ",")));
 }
 
-// Networks by one algorithm, from all seeds.
+// Networks by one recipe, from all seeds. Presets take as many steps as their systems did.
 Result<void> Train(const PlacementCell& cell, const TrainScenario& scenario,
-                   std::string_view algorithm, const Session& session, int threads,
+                   std::string_view recipe, const Session& session, int threads,
                    const Said& progress) {
   const PlacementExperiment& placement = *cell.experiment->placement;
-  TrainJob job{.scenarios = {scenario}, .folder = cell.training(algorithm)};
-  UsePlacementDefaults(&job.options);
-  TRY_ASSIGN(job.options.algorithm, AlgorithmNamed(algorithm));
-  job.options.steps = placement.train_steps;
+  TrainJob job{.scenarios = {scenario}, .folder = cell.training(recipe)};
+  if (const Result<PlacementPreset> preset = PlacementPresetNamed(recipe)) {
+    UsePreset(*preset, &job.options);
+  } else {
+    UsePlacementDefaults(&job.options);
+    TRY_ASSIGN(job.options.algorithm, AlgorithmNamed(recipe));
+    job.options.steps = placement.train_steps;
+  }
   job.options.threads = threads;
   job.provenance = {.version = std::string(ProgramVersion()), .command = session.command_line};
   job.resume = HasRun(job.folder) ? Resume::kYes : Resume::kNo;
   if (job.resume == Resume::kNo) TRY(MakeDirectories(job.folder.parent_path()));
   TRY(TrainSeeds(job, placement.train_seeds, nullptr, [&](const TrainProgress& report) {
     progress((report.seed_number - 1 + report.fraction) / report.seed_count,
-             fmt::format("{}, seed {} of {}", algorithm, report.seed_number, report.seed_count));
+             fmt::format("{}, seed {} of {}", recipe, report.seed_number, report.seed_count));
   }));
   return {};
 }
@@ -90,12 +98,26 @@ Result<void> WritePlacementCell(const PlacementCell& cell, const PlacementEvalua
   return WriteFileAtomically(folder / "comparisons.json", pairs.dump(1) + "\n");
 }
 
+// That what a preset looks at is there, and that what a network is mixed with is a mix.
+Result<void> CheckTrained(const PlacementExperiment::Trained& trained, const Scenario& scenario) {
+  if (const Result<PlacementPreset> preset = PlacementPresetNamed(trained.recipe)) {
+    TRY(CheckPresetSuits(
+        *preset, *scenario.catalog, PlacementLawsOf(scenario),
+        PopularityOfWorkloads(*scenario.arrivals, scenario.catalog->workload_count()),
+        scenario.name));
+  }
+  if (trained.before.empty()) return {};
+  const std::string_view mix = trained.before.substr(0, trained.before.size() - 1);
+  TRY(MakePlacementPolicy(mix, PlacementTask(*scenario.objective)));
+  return {};
+}
+
 }  // namespace
 
 std::string GivenPlacementPolicies(const Experiment& experiment) {
   std::vector<std::string> given;
   for (const std::string& policy : experiment.policies) {
-    if (!experiment.placement->AlgorithmOf(policy)) given.push_back(policy);
+    if (!experiment.placement->TrainedFor(policy)) given.push_back(policy);
   }
   return fmt::format("{}", fmt::join(given, ","));
 }
@@ -103,6 +125,10 @@ std::string GivenPlacementPolicies(const Experiment& experiment) {
 Result<void> CheckPlacementCell(const PlacementCell& cell) {
   TRY_ASSIGN(const TrainScenario opened, OpenCell(cell));
   TRY(SpecsOf(cell));  // Names that are taken.
+  for (const std::string& policy : cell.experiment->policies) {
+    if (const auto trained = cell.experiment->placement->TrainedFor(policy))
+      TRY(CheckTrained(*trained, *opened.scenario));
+  }
   const std::string given = GivenPlacementPolicies(*cell.experiment);
   if (given.empty()) return {};
   TRY_ASSIGN(const std::vector<PolicySpec> specs, ParsePolicySpecs(given));
@@ -114,15 +140,15 @@ Result<void> RunPlacementCell(const PlacementCell& cell, const std::filesystem::
                               const Session& session, ThreadPool* pool, const Said& progress) {
   TRY_ASSIGN(const TrainScenario opened, OpenCell(cell));
   const Experiment& experiment = *cell.experiment;
-  std::set<std::string_view> algorithms;
+  std::set<std::string_view> recipes;
   for (const std::string& policy : experiment.policies) {
-    if (const auto algorithm = experiment.placement->AlgorithmOf(policy))
-      algorithms.insert(*algorithm);
+    if (const auto trained = experiment.placement->TrainedFor(policy))
+      recipes.insert(trained->recipe);
   }
   double done = 0;
-  for (const std::string_view algorithm : algorithms) {
-    const double share = kTrainingShare / static_cast<double>(algorithms.size());
-    TRY(Train(cell, opened, algorithm, session, pool->size(),
+  for (const std::string_view recipe : recipes) {
+    const double share = kTrainingShare / static_cast<double>(recipes.size());
+    TRY(Train(cell, opened, recipe, session, pool->size(),
               [&](double fraction, std::string_view text) {
                 progress(done + share * fraction, fmt::format("training, {}", text));
               }));

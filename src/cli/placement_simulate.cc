@@ -46,7 +46,8 @@ class PlacementNarrator {
   // The next pod's placing; false at the end.
   bool Step(PlacedPod* placed) {
     if (!world_.NextPending()) return false;
-    const PlacementQuestion question{world_.state(), world_.totals(), world_.pending_workload()};
+    const PlacementQuestion question{world_.state(), world_.totals(), world_.pending_workload(),
+                                     world_.next()};
     task_.Space(question, {}, &space_);
     *placed = {.at_s = std::chrono::duration<double>(world_.state().at).count(),
                .workload = world_.state().catalog->workloads[question.workload].name,

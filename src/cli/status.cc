@@ -70,6 +70,11 @@ std::string LeaderText(const OrderedJson& status, std::string_view lease) {
                         : fmt::format("{}, by the Lease {}; this one looks on", holder, lease);
 }
 
+std::string ControlText(const OrderedJson& status) {
+  const auto problem = status["control_problem"].get<std::string>();
+  return problem.empty() ? "" : fmt::format("the ConfigMap is not obeyed: {}\n", problem);
+}
+
 std::string SignalsText(const OrderedJson& signals) {
   if (signals.empty()) return "";
   using Align = TextTable::Align;
@@ -165,6 +170,7 @@ std::string PlacementText(const OrderedJson& status) {
   text += PolicyText(placement);
   if (status.contains("extender")) text += ExtenderText(status["extender"]);
   if (status.contains("standing")) text += StandingText(status["standing"]);
+  text += ControlText(status);
   const auto problem = placement["problem"].get<std::string>();
   return problem.empty() ? text : text + "\n" + problem + "\n";
 }
@@ -216,8 +222,7 @@ std::string StatusText(const OrderedJson& status) {
   if (const auto missing = status["not_seen"].get<std::vector<std::string>>(); !missing.empty()) {
     problems += fmt::format("not seen: {}\n", fmt::join(missing, ", "));
   }
-  const auto control = status["control_problem"].get<std::string>();
-  if (!control.empty()) problems += fmt::format("the ConfigMap is not obeyed: {}\n", control);
+  problems += ControlText(status);
   return text + table.Text() + signals + (problems.empty() ? "" : "\n" + problems);
 }
 

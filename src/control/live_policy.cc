@@ -136,6 +136,14 @@ Result<void> LivePolicy::CheckScores() const {
 }
 
 Result<void> CheckLiveName(std::string_view name) {
+  if (name.starts_with("lookahead")) {
+    return Fail(
+        ErrorCode::kFailedPrecondition,
+        "policy of placement `{}`: look-ahead over the queue places in the simulator alone, "
+        "as what asks here says nothing of the pods behind; greedy goes by the same "
+        "objective",
+        name);
+  }
   if (std::find(kLiveNames.begin(), kLiveNames.end(), name) != kLiveNames.end()) return {};
   if (name.starts_with("mixed:") && name.find('+') == std::string_view::npos) {
     TRY(MakePlacementPolicy(name, PlacementTask(Objective::Of(ObjectiveTerm::kBalance))));

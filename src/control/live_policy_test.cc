@@ -117,6 +117,7 @@ TEST(LivePolicy, WhatIsNotKnownLiveIsRefusedRatherThanGuessed) {
   EXPECT_THAT(RefusalOf({.policy = "mixed:round-robin=1"}), HasSubstr("round-robin"));
   EXPECT_THAT(RefusalOf({.policy = "kube-defalt"}), HasSubstr("did you mean `kube-default`"));
   EXPECT_THAT(RefusalOf({.policy = "runs/nowhere"}), HasSubstr("runs/nowhere"));
+  EXPECT_THAT(RefusalOf({.policy = "lookahead:depth=4"}), HasSubstr("in the simulator alone"));
 }
 
 }  // namespace

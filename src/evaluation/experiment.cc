@@ -12,6 +12,7 @@
 #include "base/suggest.h"
 #include "base/yaml.h"
 #include "evaluation/comparison.h"
+#include "task/placement_preset.h"
 
 namespace rudderfish {
 namespace {
@@ -134,17 +135,39 @@ Result<PlacementExperiment> ParsePlacement(YamlMap* map) {
 }
 
 // What a policy is, without the name it is given.
-std::string_view WhatOf(std::string_view policy) { return policy.substr(policy.find('=') + 1); }
+std::string_view WhatOf(std::string_view policy) {
+  const size_t sign = policy.find_first_of(":+/=");
+  return sign != std::string_view::npos && policy[sign] == '=' ? policy.substr(sign + 1) : policy;
+}
+
+// "mixed:greedy=1+" and "trained": what a policy is mixed with, and what it is then.
+std::pair<std::string_view, std::string_view> PartsOfMix(std::string_view what) {
+  const size_t plus = what.starts_with("mixed:") ? what.find('+') : std::string_view::npos;
+  if (plus == std::string_view::npos) return {"", what};
+  return {what.substr(0, plus + 1), what.substr(plus + 1)};
+}
+
+constexpr std::string_view kTrainedBy = "trained-";
+
+// What `trained-` takes.
+std::vector<std::string_view> Recipes() {
+  constexpr auto& algorithms = PlacementExperiment::kAlgorithms;
+  std::vector<std::string_view> recipes(algorithms.begin(), algorithms.end());
+  const auto presets = PlacementPresetNames();
+  recipes.insert(recipes.end(), presets.begin(), presets.end());
+  return recipes;
+}
 
 Result<void> CheckTrained(const YamlNode& node, std::string_view policy) {
-  constexpr std::string_view kHead = "trained-";
-  const std::string_view what = WhatOf(policy);
-  if (!what.starts_with(kHead)) return {};
-  constexpr auto& known = PlacementExperiment::kAlgorithms;
-  const std::string_view algorithm = what.substr(kHead.size());
-  if (std::find(known.begin(), known.end(), algorithm) != known.end()) return {};
-  return node.Refuse(fmt::format("nothing is trained by `{}`; there are {}{}", algorithm,
-                                 fmt::join(known, ", "), DidYouMean(algorithm, known)));
+  const auto [before, what] = PartsOfMix(WhatOf(policy));
+  if (!before.empty() && what.starts_with("trained") && WhatOf(policy) == policy)
+    return node.Refuse(fmt::format("give it a name, as in mix={}", policy));
+  if (!what.starts_with(kTrainedBy)) return {};
+  const std::vector<std::string_view> known = Recipes();
+  const std::string_view recipe = what.substr(kTrainedBy.size());
+  if (std::find(known.begin(), known.end(), recipe) != known.end()) return {};
+  return node.Refuse(fmt::format("nothing is trained by `{}`; there are {}{}", recipe,
+                                 fmt::join(known, ", "), DidYouMean(recipe, known)));
 }
 
 Result<void> ParsePolicies(YamlMap* map, Experiment* experiment) {
@@ -161,13 +184,13 @@ Result<void> ParsePolicies(YamlMap* map, Experiment* experiment) {
 
 }  // namespace
 
-std::optional<std::string_view> PlacementExperiment::AlgorithmOf(std::string_view policy) const {
-  const std::string_view what = WhatOf(policy);
-  constexpr std::string_view kTrained = ScalingExperiment::kTrained;
-  if (what == kTrained) return algorithm;
-  for (const std::string_view known : kAlgorithms) {
-    if (what.starts_with(kTrained) && what.substr(kTrained.size()) == fmt::format("-{}", known))
-      return known;
+std::optional<PlacementExperiment::Trained> PlacementExperiment::TrainedFor(
+    std::string_view policy) const {
+  const auto [before, what] = PartsOfMix(WhatOf(policy));
+  if (what == ScalingExperiment::kTrained) return Trained{algorithm, before};
+  if (!what.starts_with(kTrainedBy)) return {};
+  for (const std::string_view known : Recipes()) {
+    if (what.substr(kTrainedBy.size()) == known) return Trained{known, before};
   }
   return {};
 }

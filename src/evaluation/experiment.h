@@ -50,7 +50,7 @@
 //   scenarios: [scenarios/drs-even.yaml]
 //   objectives: {balance: balance, both: {balance: 1, energy: 0.5}}
 //   train: {steps: 65536, seeds: 5, algorithm: ppo}
-//   policies: [kube-default, greedy, dqn=trained-dqn, learned=trained]
+//   policies: [greedy, lc=trained-thesis-lc, mix=mixed:greedy=1+trained, learned=trained]
 
 namespace rudderfish {
 
@@ -94,9 +94,13 @@ struct PlacementExperiment {
   // What `train --algorithm` knows for placing.
   static constexpr std::array<std::string_view, 2> kAlgorithms = {"ppo", "dqn"};
 
-  // By which algorithm a policy is to be trained: `algorithm` where it says `trained` alone, that
-  // after the dash in `trained-dqn`; nothing where it is no such policy.
-  std::optional<std::string_view> AlgorithmOf(std::string_view policy) const;
+  // What is trained for a policy that is written `trained` (by `algorithm`), `trained-dqn`,
+  // `trained-thesis-lc` or `mixed:SCORES+` and one of these; nothing for any other.
+  struct Trained {
+    std::string_view recipe;  // One of kAlgorithms, or of the presets of `train --preset`.
+    std::string_view before;  // What it is mixed with, as in "mixed:most-allocated=1+"; or empty.
+  };
+  std::optional<Trained> TrainedFor(std::string_view policy) const;
 };
 
 struct Experiment {

@@ -124,10 +124,16 @@ TEST(Experiment, OfPlacingHasACellForEveryObjectiveInEveryVariant) {
   EXPECT_EQ(placement.train_steps, 4096);
   EXPECT_EQ(placement.train_seeds, 3);
   EXPECT_EQ(placement.objectives[1].objective, (Objective{.weight = {0, 0.1, 0, 0, 0, 1}}));
-  EXPECT_EQ(placement.AlgorithmOf("trained"), "dqn");
-  EXPECT_EQ(placement.AlgorithmOf("ppo=trained-ppo"), "ppo");
-  EXPECT_FALSE(placement.AlgorithmOf("greedy").has_value());
-  EXPECT_FALSE(placement.AlgorithmOf("trained=runs/a").has_value());
+  EXPECT_EQ(placement.TrainedFor("trained")->recipe, "dqn");
+  EXPECT_EQ(placement.TrainedFor("ppo=trained-ppo")->recipe, "ppo");
+  EXPECT_EQ(placement.TrainedFor("lc=trained-thesis-lc")->recipe, "thesis-lc");
+  EXPECT_EQ(placement.TrainedFor("mix=mixed:greedy=1,latency=0.5+trained")->recipe, "dqn");
+  EXPECT_EQ(placement.TrainedFor("mix=mixed:greedy=1,latency=0.5+trained")->before,
+            "mixed:greedy=1,latency=0.5+");
+  EXPECT_EQ(placement.TrainedFor("trained")->before, "");
+  for (const char* other :
+       {"greedy", "trained=runs/a", "mixed:greedy=1", "mix=mixed:greedy=1+runs/a"})
+    EXPECT_FALSE(placement.TrainedFor(other).has_value()) << other;
   const std::vector<ExperimentCell> cells = CellsOf(experiment);
   ASSERT_EQ(cells.size(), 8u);
   EXPECT_EQ(cells[3].name, "drs.near.many");
@@ -148,8 +154,13 @@ TEST(Experiment, OfPlacingIsRefusedWithThePlaceOfTheMistake) {
     return Refused(text);
   };
   EXPECT_EQ(refused("trained-ppo", "trained-pop"),
-            "e.yaml:6:20: `policies[1]`: nothing is trained by `pop`; there are ppo, dqn; did you "
-            "mean `ppo`?");
+            "e.yaml:6:20: `policies[1]`: nothing is trained by `pop`; there are ppo, dqn, "
+            "thesis-ee, thesis-lb, thesis-lc, thesis-el-rl, drs-code, drs-paper; did you mean "
+            "`ppo`?");
+  EXPECT_NE(refused("trained-ppo", "mixed:greedy=1+trained-thesis-lcc").find("`thesis-lc`"),
+            std::string::npos);
+  EXPECT_NE(refused("ppo=trained-ppo", "mixed:greedy=1+trained").find("mix=mixed:greedy=1+trained"),
+            std::string::npos);
   EXPECT_NE(refused(": dqn", ": dqm").find("e.yaml:5:43: `train.algorithm`"), std::string::npos);
   EXPECT_NE(refused(": dqn", ": dqm").find("did you mean `dqn`"), std::string::npos);
   EXPECT_NE(refused(": dqn", ": a2c").find("expected ppo or dqn"), std::string::npos);

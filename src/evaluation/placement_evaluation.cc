@@ -135,6 +135,11 @@ RunMatrix EvaluatedPlacement::Runs(std::string_view row, int episodes_each) cons
   return runs;
 }
 
+double EvaluatedPlacement::Overhead(int episodes_each) const {
+  const double makespan_s = Mean(Runs("makespan", episodes_each).values);
+  return makespan_s > 0 ? decide_s / makespan_s : 0;
+}
+
 Result<PlacementEvaluation> EvaluatePlacements(std::shared_ptr<const Scenario> scenario,
                                                const std::vector<PlacementGroup>& policies,
                                                const PlacementEvaluationOptions& options,
@@ -185,6 +190,8 @@ Result<PlacementEvaluation> EvaluatePlacements(std::shared_ptr<const Scenario> s
     if (times[p].empty()) continue;
     evaluation.policies[p].decide_p50_us = Quantile(times[p], 0.5);
     evaluation.policies[p].decide_p99_us = Quantile(times[p], 0.99);
+    evaluation.policies[p].decide_s = Mean(times[p]) * 1e-6 * static_cast<double>(times[p].size()) /
+                                      static_cast<double>(evaluation.policies[p].episodes.size());
   }
   Judge(trial_violations, &evaluation);
   if (options.bound == PlacementBound::kComputed) {

@@ -38,6 +38,10 @@ struct EvaluatedPlacement {
   std::vector<LifecycleMetrics> episodes;  // [training seed][episode]
   double trial_cost = 0;                   // PlacementCost on the episodes for choosing.
   double decide_p50_us = 0, decide_p99_us = 0;
+  double decide_s = 0;  // All of an episode's decisions, in the mean.
+
+  // What deciding takes, of the makespan.
+  double Overhead(int episodes_each) const;
 
   RunMatrix Objectives(int episodes_each) const;
   // Of one of LifecycleMetrics::Rows. REQUIRES: there is one called so.

@@ -20,7 +20,8 @@ Result<LifecycleMetrics> RunPlacement(const PlacementRule& rule, uint64_t seed, 
   TRY(world->Start(seed));
   while (world->NextPending()) {
     const Instant asked = decide_us != nullptr ? clock.Now() : Instant{};
-    const NodeId node = rule({world->state(), world->totals(), world->pending_workload()});
+    const NodeId node =
+        rule({world->state(), world->totals(), world->pending_workload(), world->next()});
     if (decide_us != nullptr) {
       const std::chrono::duration<double, std::micro> took = clock.Now() - asked;
       decide_us->push_back(took.count());

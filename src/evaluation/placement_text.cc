@@ -123,6 +123,8 @@ std::string PlacementJson(const PlacementEvaluation& evaluation) {
                     {"cost_for_choosing", policy.trial_cost},
                     {"decide_p50_us", policy.decide_p50_us},
                     {"decide_p99_us", policy.decide_p99_us},
+                    {"decide_s", policy.decide_s},
+                    {"overhead", policy.Overhead(evaluation.episodes)},
                     {"metrics", std::move(metrics)}});
   }
   if (evaluation.baseline >= 0) {

@@ -163,9 +163,16 @@ class PlacingPage {
     row("a decision, p99 (\u00b5s)", [](const EvaluatedPlacement& policy) {
       return fmt::format("{:.1f}", policy.decide_p99_us);
     });
-    return ReportSection("All figures",
-                         "Means of an episode. A decision is one answer to where a pod goes, on "
-                         "the machine that ran this.") +
+    row("all decisions (ms)", [](const EvaluatedPlacement& policy) {
+      return fmt::format("{:.3g}", 1000 * policy.decide_s);
+    });
+    row("overhead: of the makespan (%)", [&](const EvaluatedPlacement& policy) {
+      return fmt::format("{:.2g}", 100 * policy.Overhead(evaluation_.episodes));
+    });
+    return ReportSection(
+               "All figures",
+               "Means of an episode. A decision is one answer to where a pod goes, on "
+               "the machine that ran this; overhead is what they take of simulated time.") +
            "<figure><div class=\"scroll\"><table><thead><tr><th></th>" + head +
            "</tr></thead><tbody>\n" + rows + "</tbody></table></div></figure>\n";
   }

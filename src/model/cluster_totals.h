@@ -23,7 +23,7 @@
 //
 // Nodes that are lost count nowhere. Sums are of integers (utilisation in 2^-22, watts and prices
 // in millionths, latency in ns), so that a pod placed and removed restores them to the bit, and
-// equal what Reset computes. Allocates in Reset only. Not thread safe.
+// equal what Reset computes. Allocates in Reset and CopyFor only. Not thread safe.
 
 namespace rudderfish {
 
@@ -74,6 +74,12 @@ class ClusterTotals {
  public:
   // REQUIRES: both outlive the totals or their next Reset.
   void Reset(const State& state, const PlacementLaws& laws);
+
+  // As the other totals are, of a copy of their State. Allocates no more than Reset has.
+  void CopyFor(const State& copy, const ClusterTotals& other) {
+    *this = other;
+    state_ = &copy;
+  }
 
   // After BindPod, UnbindPod or RemovePod of a pod of the workload on the node.
   void Placed(WorkloadId workload, NodeId node) { Changed(workload, node, 1); }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/suggest.h"
+#include "policy/lookahead_placement.h"
 #include "policy/neural_placement.h"
 
 namespace rudderfish {
@@ -18,7 +19,7 @@ namespace {
 
 constexpr std::string_view kHeuristics[] = {"kube-default", "least-allocated", "most-allocated",
                                             "round-robin", "greedy"};
-constexpr std::string_view kMixed = "mixed:", kBlind = "blind-";
+constexpr std::string_view kMixed = "mixed:", kBlind = "blind-", kLookahead = "lookahead";
 
 class MixedRule final : public PlacementRater {
  public:
@@ -60,7 +61,7 @@ class BlindRule {
       for (Workload& workload : unlimited_->workloads) workload.latency_limits = {};
     }
     state_.catalog = unlimited_;
-    return rule_({state_, question.totals, question.workload});
+    return rule_({state_, question.totals, question.workload, question.next});
   }
 
  private:
@@ -114,6 +115,58 @@ Result<PlacementMix> ParseMix(std::string_view spec, std::string_view text) {
     text.remove_prefix(end + 1);
   }
   return mix;
+}
+
+// As look-ahead over moves takes its options (policy/registry.h).
+Result<QueueLookaheadOptions> ParseQueueLookahead(std::string_view spec) {
+  static constexpr std::string_view kOptions[] = {"width", "depth", "evaluations"};
+  constexpr int64_t kWidthLimit = 4096;
+  constexpr int64_t kEvaluationsLimit = 1'000'000'000;
+  QueueLookaheadOptions options;
+  std::string_view text = spec.substr(kLookahead.size());
+  if (text.starts_with('+'))
+    return Invalid("policy `{}`: where pods are placed look-ahead takes no run to guide it", spec);
+  while (!text.empty()) {
+    text.remove_prefix(1);  // A colon, or a comma.
+    const std::string_view option = text.substr(0, text.find_first_of(",:"));
+    text.remove_prefix(option.size());
+    const size_t sign = option.find('=');
+    if (sign == std::string_view::npos)
+      return Invalid("policy `{}`: expected an option such as width=32 in place of `{}`", spec,
+                     option);
+    const std::string_view name = option.substr(0, sign), value = option.substr(sign + 1);
+    if (std::find(std::begin(kOptions), std::end(kOptions), name) == std::end(kOptions))
+      return Invalid("policy `{}`: unknown option `{}`{}; there are {}", spec, name,
+                     DidYouMean(name, kOptions), fmt::join(kOptions, ", "));
+    const int64_t most = name == "width"   ? kWidthLimit
+                         : name == "depth" ? QueueLookaheadOptions::kDepthMax
+                                           : kEvaluationsLimit;
+    int64_t count = 0;
+    const auto [rest, error] = std::from_chars(value.data(), value.data() + value.size(), count);
+    if (error != std::errc{} || rest != value.data() + value.size() || count < 1 || count > most)
+      return Invalid("policy `{}`: {} is `{}`, expected {}", spec, name, value,
+                     RangeInWords("an integer", 1, most));
+    if (name == "width") options.width = static_cast<int>(count);
+    if (name == "depth") options.depth = static_cast<int>(count);
+    if (name == "evaluations") options.evaluations = count;
+  }
+  return options;
+}
+
+bool IsLookahead(std::string_view spec) {
+  return spec.starts_with(kLookahead) &&
+         (spec.size() == kLookahead.size() || spec[kLookahead.size()] == ':' ||
+          spec[kLookahead.size()] == '+');
+}
+
+Result<PlacementPolicy> MakeQueueLookahead(std::string_view spec, const PlacementTask& task) {
+  TRY_ASSIGN(const QueueLookaheadOptions options, ParseQueueLookahead(spec));
+  PlacementPolicy policy{.name = std::string(spec)};
+  policy.start = [task, options]() -> PlacementRule {
+    const auto search = std::make_shared<QueueLookahead>(task, options);
+    return [search](const PlacementQuestion& question) { return (*search)(question); };
+  };
+  return policy;
 }
 
 Result<PlacementPolicy> MakeLearned(std::string_view spec, std::string_view path,
@@ -180,6 +233,7 @@ Result<PlacementPolicy> MakePlacementPolicy(std::string_view spec, const Placeme
     if (plus == std::string_view::npos) return MixedPlacement(std::string(spec), task, mix);
     return MakeLearned(spec, spec.substr(plus + 1), task, mix);
   }
+  if (IsLookahead(spec)) return MakeQueueLookahead(spec, task);
   if (spec.starts_with(kBlind) && IsHeuristic(spec.substr(kBlind.size()))) {
     TRY_ASSIGN(PlacementPolicy policy, MakePlacementPolicy(spec.substr(kBlind.size()), task));
     return PlacementPolicy{.name = std::string(spec), .start = [start = std::move(policy.start)] {
@@ -208,7 +262,7 @@ Result<PlacementPolicy> MakePlacementPolicy(std::string_view spec, const Placeme
   if (LooksLikeARun(spec)) return MakeLearned(spec, spec, task, {});
   return Fail(ErrorCode::kNotFound,
               "no way to place pods, run folder or checkpoint is called `{}`{}; there are {}, "
-              "mixed:SCORE=WEIGHT and runs of `train`",
+              "lookahead, mixed:SCORE=WEIGHT and runs of `train`",
               spec, DidYouMean(spec, kHeuristics), fmt::join(kHeuristics, ", "));
 }
 

@@ -17,6 +17,8 @@
 // Ways to place pods by name, as the command line spells them:
 //
 //   round-robin  least-allocated  most-allocated  kube-default  greedy
+//   lookahead  lookahead:width=32,depth=4  with the pods in mind that wait behind
+//                                          (lookahead_placement.h)
 //   mixed:greedy=1,most-allocated=0.1      the best by a sum of scores (task/placement.h)
 //   blind-kube-default, blind-greedy ...   one of these that knows nothing of limits of latency
 //   RUN or CHECKPOINT                      a learned policy

@@ -66,6 +66,17 @@ TEST(PlacementRegistry, AMixAddsScores) {
   EXPECT_EQ(ChosenNode("mixed:greedy=0.1:least-allocated=10"), 2);
 }
 
+TEST(PlacementRegistry, LookaheadTakesItsOptions) {
+  EXPECT_EQ(ChosenNode("lookahead"), 0);  // Nobody waits behind: greedy.
+  EXPECT_EQ(ChosenNode("lookahead:width=4,depth=3:evaluations=100"), 0);
+  EXPECT_THAT(Refusal("lookahead:widht=4"), HasSubstr("did you mean `width`"));
+  EXPECT_THAT(Refusal("lookahead:depth=17"), HasSubstr("depth is `17`, expected an integer"));
+  EXPECT_THAT(Refusal("lookahead:width"), HasSubstr("width=32 in place of `width`"));
+  EXPECT_THAT(Refusal("lookahead:"), HasSubstr("expected an option"));
+  EXPECT_THAT(Refusal("lookahead+runs/a"), HasSubstr("takes no run"));
+  EXPECT_THAT(Refusal("lookahed"), HasSubstr("lookahead"));
+}
+
 TEST(PlacementRegistry, WhatIsNoPolicyIsRefusedWithTheNearest) {
   EXPECT_THAT(Refusal("greedi"), HasSubstr("greedy"));
   EXPECT_THAT(Refusal("mixed:gredy=1"), HasSubstr("greedy"));

@@ -140,12 +140,13 @@ TEST(Config, PodsArePlacedOrMovedByOneProcess) {
   const std::string base = "rudderfish: config/v1\n";
   const Config config =
       ParseConfig(base +
-                      "placement: {scheduler_name: ours, policy: least-allocated}\n"
+                      "placement: {scheduler_name: ours, policy: least-allocated, settle: 10s}\n"
                       "extender: {listen: \"[::1]:80\", timeout: 50ms, hard_limits: {cpu: 0.8}}\n",
                   "c")
           .value();
   EXPECT_EQ(config.placement->scheduler_name, "ours");
   EXPECT_EQ(config.placement->mode, Mode::kShadow);
+  EXPECT_EQ(config.placement->settle, seconds(10));
   EXPECT_EQ(config.placement->choice.objective, std::nullopt);
   EXPECT_EQ(config.extender->timeout, std::chrono::milliseconds(50));
   EXPECT_EQ(config.extender->limits.cpu, 0.8);
@@ -156,6 +157,8 @@ TEST(Config, PodsArePlacedOrMovedByOneProcess) {
               HasSubstr("c.yaml:2:24: `placement.objective`: the objective is cost"));
   EXPECT_THAT(Refusal(base + "placement: {objective: balanse}\n"), HasSubstr("balance"));
   EXPECT_THAT(Refusal(base + "placement: {canary: 1}\n"), HasSubstr("placement.canary"));
+  EXPECT_THAT(Refusal(base + "placement: {settle: 100ms}\n"),
+              HasSubstr("c.yaml:2:21: `placement.settle`: expected from 1s to 1h"));
   EXPECT_THAT(Refusal(base + "placement: {scheduler_name: default-scheduler}\n"),
               HasSubstr("race for every pod"));
   EXPECT_THAT(Refusal(base + "placement: {policy: kube-defalt}\n"),

@@ -16,6 +16,8 @@ constexpr double kTimeoutMsMin = 10;
 constexpr double kTimeoutMsMax = 5000;
 constexpr double kCanaryMin = 0.01;  // A control group is always left.
 constexpr double kCanaryMax = 0.99;
+constexpr double kSettleMsMin = 1000;
+constexpr double kSettleMsMax = 3'600'000;
 constexpr size_t kNameMax = 253;
 constexpr double kStrangenessLimit = 1e9;
 constexpr size_t kLabelMax = 317;  // A prefix, a slash, a name.
@@ -72,6 +74,19 @@ Result<void> ReadMode(const YamlNode& node, Mode* mode) {
   return {};
 }
 
+// `range` is how a message puts the limits.
+Result<void> ReadWithin(YamlMap* map, std::string_view key, double low_ms, double high_ms,
+                        const char* range, std::chrono::nanoseconds* duration) {
+  const std::optional<YamlNode> node = map->Optional(key);
+  if (!node) return {};
+  TRY_ASSIGN(const std::string text, node->AsString());
+  const Result<double> ms = ParseDurationMs(text);
+  if (!ms) return node->Refuse(ms.error().message);
+  if (*ms < low_ms || *ms > high_ms) return node->Expected(range);
+  *duration = std::chrono::nanoseconds(static_cast<int64_t>(*ms * 1e6));
+  return {};
+}
+
 Result<void> ReadShare(YamlMap* map, std::string_view key, double* share) {
   const std::optional<YamlNode> node = map->Optional(key);
   if (!node) return {};
@@ -118,6 +133,7 @@ Result<PlacementConfig> ParsePlacement(const YamlNode& node, const std::filesyst
   if (const auto canary = map.Optional("canary")) {
     TRY_ASSIGN(config.canary, canary->AsDouble(kCanaryMin, kCanaryMax));
   }
+  TRY(ReadWithin(&map, "settle", kSettleMsMin, kSettleMsMax, "from 1s to 1h", &config.settle));
   TRY_ASSIGN(const int64_t bindings,
              map.OptionalInt("bindings", 1, kMostBindings, config.bindings_max));
   config.bindings_max = static_cast<int>(bindings);
@@ -135,13 +151,8 @@ Result<ExtenderConfig> ParseExtender(const YamlNode& node, const std::filesystem
       return listen->Expected("HOST:PORT, such as 127.0.0.1:8888");
   }
   TRY(ReadChoice(&map, folder, &config.choice));
-  if (const auto timeout = map.Optional("timeout")) {
-    TRY_ASSIGN(const std::string text, timeout->AsString());
-    const Result<double> ms = ParseDurationMs(text);
-    if (!ms) return timeout->Refuse(ms.error().message);
-    if (*ms < kTimeoutMsMin || *ms > kTimeoutMsMax) return timeout->Expected("from 10ms to 5s");
-    config.timeout = std::chrono::nanoseconds(static_cast<int64_t>(*ms * 1e6));
-  }
+  TRY(ReadWithin(&map, "timeout", kTimeoutMsMin, kTimeoutMsMax, "from 10ms to 5s",
+                 &config.timeout));
   if (const auto limits = map.Optional("hard_limits")) {
     TRY_ASSIGN(YamlMap shares, limits->AsMap());
     TRY(ReadShare(&shares, "cpu", &config.limits.cpu));

@@ -37,7 +37,8 @@ struct PlacementConfig {
   Mode mode = Mode::kShadow;  // Where it begins; `promote` and `demote` go on from there.
   std::string scheduler_name = "rudderfish";
   PolicyChoice choice{.policy = "kube-default"};
-  double canary = 0.1;  // Share of pods.
+  double canary = 0.1;                                         // Share of pods.
+  std::chrono::nanoseconds settle = std::chrono::seconds(30);  // Until a choice is measured.
   int bindings_max = 64;
 
   bool operator==(const PlacementConfig&) const = default;

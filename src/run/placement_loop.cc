@@ -14,6 +14,7 @@
 #include "kube/kubeconfig.h"
 #include "run/lease_seat.h"
 #include "run/switch_request.h"
+#include "run/watched_cluster.h"
 #include "task/placement.h"
 
 namespace rudderfish {
@@ -68,7 +69,9 @@ Result<void> PlacementLoop::Open() {
                                 .context = config_.cluster.context},
                                kube::KubeEnvironment::OfProcess()));
   address_ = access.server;
-  TRY_ASSIGN(client_, kube::ApiClient::Open(access, clock_, {.requests_max = kRequestsMax}));
+  TRY_ASSIGN(client_, kube::ApiClient::Open(access, clock_,
+                                            {.requests_max = kRequestsMax,
+                                             .pulse_after = PulseWithin(config_.staleness)}));
   TRY_ASSIGN(telling_, kube::ApiClient::Open(access, clock_, {.requests_max = kTellingMax}));
   Rng rng = client_->NewRng();
   identity_ = NewIdentity(client_->NewRng());
@@ -120,7 +123,8 @@ void PlacementLoop::OpenComparer(const PlacementConfig& placement) {
   comparer_ = std::make_unique<PlacementComparer>(
       PlacementComparer::Options{.scheduler_name = placement.scheduler_name,
                                  .objective = policy_->objective(),
-                                 .objective_text = ObjectiveText(policy_->objective())},
+                                 .objective_text = ObjectiveText(policy_->objective()),
+                                 .settle = placement.settle},
       clock_, policy_->NewScorer(), policy_->NewCluster(), scheduler_.get(), journal_.get());
   comparer_->OnAdvice([this](const PlacementComparison& advice) {
     if (lease_ == nullptr || lease_->IsLeader()) actuator_->TellAdvice(advice);
@@ -134,9 +138,24 @@ void PlacementLoop::OpenComparer(const PlacementConfig& placement) {
 
 Mode PlacementLoop::EffectiveMode() const { return switches_.Effective(Configured()); }
 
+// The ConfigMap counts, too: who does not know yet that it has been killed decides nothing.
+std::optional<Instant> PlacementLoop::FreshAsOf() const {
+  const std::optional<Instant> seen = feed_->FreshAsOf();
+  if (control_ == nullptr || !seen) return seen;
+  const std::optional<Instant> told = control_->reflector().FreshAsOf();
+  return told ? std::min(*seen, *told) : told;
+}
+
 bool PlacementLoop::IsFresh() const {
-  const std::optional<Instant> fresh = feed_->FreshAsOf();
+  const std::optional<Instant> fresh = FreshAsOf();
   return fresh && clock_->Now() - *fresh <= config_.staleness;
+}
+
+std::string PlacementLoop::Trouble() const {
+  const bool is_controls = control_ != nullptr && control_->reflector().last_error();
+  if (!is_controls) return feed_->Trouble();
+  return fmt::format("the ConfigMap that holds us back: {}",
+                     control_->reflector().last_error()->message);
 }
 
 // An extender alone grades from its start; beside `placement` it dares what that dares.

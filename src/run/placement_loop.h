@@ -57,7 +57,9 @@ class PlacementLoop final : public RunLoop {
   void OpenComparer(const PlacementConfig& placement);
   void FollowMode();
   void LookAtCanary();
+  std::optional<Instant> FreshAsOf() const;  // What decisions rest on; nothing: not seen yet.
   bool IsFresh() const;
+  std::string Trouble() const;
   std::string WhyExtenderIsHeld() const;  // Of all pods; empty: it is not.
   std::string WhyExtenderIsHeldFor(const PodIdentity& pod) const;
   std::string Explain(const std::string& key);

@@ -77,12 +77,14 @@ void PlacementLoop::Report() {
   const Instant now = clock_->Now();
   if (now - reported_ < kBetweenPlacementReports) return;
   reported_ = now;
-  const std::optional<Instant> fresh = feed_->FreshAsOf();
-  const bool is_old = !fresh || now - *fresh > config_.staleness;
-  server_->cluster().Fail(!is_old ? ""
-                          : fresh ? fmt::format("what is known is {:.0f} s old: {}",
-                                                Seconds(now - *fresh), feed_->Trouble())
-                                  : "not listed yet");
+  const std::optional<Instant> fresh = FreshAsOf();
+  std::string why;
+  if (!IsFresh()) {
+    why = fresh ? fmt::format("what is known is {:.0f} s old", Seconds(now - *fresh))
+                : "not listed yet";
+    if (const std::string trouble = Trouble(); !trouble.empty()) why += ": " + trouble;
+  }
+  server_->cluster().Fail(why);
   server_->journal().Fail(journal_trouble_);
   const bool is_followed = lease_ != nullptr && lease_->holder().empty();
   server_->leader().Fail(is_followed ? "nobody holds the Lease yet" : "");
@@ -231,7 +233,7 @@ std::string PlacementLoop::Status() const {
         {"fallbacks", FallbacksJson(counts)},
         {"believes", policy_->Beliefs()},
         {"types", TypesJson()},
-        {"problem", feed_->Trouble()}}}};
+        {"problem", Trouble()}}}};
   if (modes_ != nullptr) json["standing"] = modes_->Describe();
   if (extender_ != nullptr) json["extender"] = ExtenderJson();
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
@@ -294,6 +296,10 @@ Result<RightsReport> ReviewPlacementRights(const Config& config) {
   if (mode >= Mode::kAdvise) {
     add("create", "events.k8s.io", "events");
     add("patch", "events.k8s.io", "events");
+  }
+  if (!config.control_name.empty()) {
+    for (const char* verb : {"list", "watch"})
+      add(verb, "", "configmaps", config.control_namespace, config.control_name);
   }
   const LeaderElectionConfig& election = config.leader_election;
   if (election.is_on()) {

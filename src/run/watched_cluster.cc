@@ -141,12 +141,9 @@ class MirroredCluster final : public WatchedCluster {
                                   .context = config.cluster.context},
                                  kube::KubeEnvironment::OfProcess()));
     const std::string server = access.server;
-    // A quiet server is heard well before what is known counts as old.
-    kube::ApiClientOptions options;
-    options.pulse_after =
-        std::clamp<Duration>(config.staleness / 3, kShortestPulse, options.pulse_after);
     TRY_ASSIGN(std::unique_ptr<kube::ApiClient> client,
-               kube::ApiClient::Open(std::move(access), clock, std::move(options)));
+               kube::ApiClient::Open(std::move(access), clock,
+                                     {.pulse_after = PulseWithin(config.staleness)}));
     std::unique_ptr<MirroredCluster> live(
         new MirroredCluster(config, clock, std::move(client), server, std::move(on_control)));
     TRY(live->feed_.Sync(kSyncLimit));
@@ -280,6 +277,10 @@ ClusterCounts MirroredCluster::Counts() const {
 }
 
 }  // namespace
+
+Duration PulseWithin(Duration staleness) {
+  return std::clamp<Duration>(staleness / 3, kShortestPulse, kube::ApiClientOptions().pulse_after);
+}
 
 Result<std::unique_ptr<WatchedCluster>> WatchedCluster::Open(
     const Config& config, const Clock* clock, std::vector<WatchedApplication> applications,

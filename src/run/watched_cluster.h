@@ -89,4 +89,8 @@ class WatchedCluster {
   virtual ClusterCounts Counts() const { return {}; }
 };
 
+// How long an API server may be silent before it is asked, so that a quiet one is heard well before
+// what is known of it is older than `staleness`.
+Duration PulseWithin(Duration staleness);
+
 }  // namespace rudderfish

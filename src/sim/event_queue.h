@@ -51,6 +51,27 @@ class EventQueue {
     std::push_heap(heap_.begin(), heap_.end(), Later);
   }
 
+  // Goes over the events, soonest first, until `visit` says false: O(k^2) for k of them. `frontier`
+  // is working space.
+  template <class Visit>
+  void Scan(std::vector<int32_t>* frontier, Visit visit) const {
+    const auto size = static_cast<int32_t>(heap_.size());
+    frontier->clear();
+    if (size > 0) frontier->push_back(0);
+    while (!frontier->empty()) {
+      const auto soonest =
+          std::min_element(frontier->begin(), frontier->end(),
+                           [this](int32_t a, int32_t b) { return heap_[a].Before(heap_[b]); });
+      const int32_t at = *soonest;
+      *soonest = frontier->back();
+      frontier->pop_back();
+      if (!visit(heap_[at])) return;
+      for (const int32_t child : {2 * at + 1, 2 * at + 2}) {
+        if (child < size) frontier->push_back(child);
+      }
+    }
+  }
+
   Event Take() {
     std::pop_heap(heap_.begin(), heap_.end(), Later);
     const Event event = heap_.back();

@@ -94,11 +94,12 @@ bool Lifecycle::NextPending() {
   if (asked_ != kNone) Bind(kNone);
   const SimTime until = scenario_->arrivals->until;
   for (;;) {
-    while (!queue_.empty()) {
+    while (!queue_.empty() && !MoreArriveNow()) {
       const Event event = queue_.Take();
       const TrackedPod& tracked = tracked_[event.subject];
       if (tracked.generation != event.generation || tracked.phase != Phase::kQueued) continue;
       asked_ = event.subject;
+      SeeNext();
       return true;
     }
     const bool goes_on = until == kNever ? expected_ > 0 : !events_.empty();
@@ -113,6 +114,21 @@ bool Lifecycle::NextPending() {
     Advance(event.at);
     Handle(event);
   }
+}
+
+bool Lifecycle::MoreArriveNow() const {
+  return !events_.empty() && events_.top().at == state_.at &&
+         events_.top().kind == Event::Kind::kArrive;
+}
+
+void Lifecycle::SeeNext() {
+  next_.clear();
+  queue_.Scan(&scanned_, [&](const Event& event) {
+    const TrackedPod& tracked = tracked_[event.subject];
+    if (tracked.generation == event.generation && tracked.phase == Phase::kQueued)
+      next_.push_back(state_.pods.workload[tracked.pod]);
+    return next_.size() < kNextMost;
+  });
 }
 
 bool Lifecycle::IsCurrent(const Event& event) const {

@@ -22,6 +22,8 @@
 // asks NextPending and answers, start after a delay, run and depart; nodes are lost and come back,
 // latencies change. A pod leaves when it has run its lifetime, or when whoever made it deletes it.
 //
+// Pods that come at one time are all there before the first of them is asked about.
+//
 //   TRY(lifecycle.Start(seed));
 //   while (lifecycle.NextPending()) lifecycle.Bind(...a node, or kNone: not now...);
 //   ... lifecycle.metrics() ...
@@ -57,6 +59,11 @@ class Lifecycle {
   // The pod that waits for an answer. REQUIRES: NextPending said so.
   PodId pending() const { return tracked_[asked_].pod; }
   WorkloadId pending_workload() const { return state_.pods.workload[pending()]; }
+
+  // The workloads of pods that will be asked about after it, in their order: those that came at the
+  // same time, or for which there is room again; kNextMost at most. Valid until the next call.
+  static constexpr size_t kNextMost = 15;
+  std::span<const WorkloadId> next() const { return next_; }
 
   // The answer. REQUIRES: kNone, or HasRoom(state(), pending_workload(), node).
   void Bind(NodeId node);
@@ -129,6 +136,8 @@ class Lifecycle {
 
   void CountUnbound(Slot slot);
   bool EverFits(WorkloadId workload);
+  bool MoreArriveNow() const;
+  void SeeNext();
   void Finish();
 
   std::shared_ptr<const Scenario> scenario_;
@@ -151,6 +160,8 @@ class Lifecycle {
   EventQueue queue_;           // Who waits to be asked about, by number.
   int64_t waiting_ = 0;        // Pods that are not bound.
   Slot asked_ = kNone;
+  std::vector<WorkloadId> next_;
+  std::vector<int32_t> scanned_;              // Working space of SeeNext.
   std::vector<Chain> asleep_;                 // [workload] By number.
   std::vector<WorkloadId> workloads_asleep_;  // Those that have any,
   std::vector<int32_t> position_asleep_;      // and where they stand there. [workload]

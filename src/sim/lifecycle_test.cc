@@ -121,6 +121,42 @@ TEST(Lifecycle, PodWaitsUntilThereIsRoom) {
   EXPECT_DOUBLE_EQ(metrics.makespan_s(), 202);    // 102 + 100.
 }
 
+TEST(Lifecycle, PodsThatComeAtOneTimeAreAllThereBeforeTheFirstIsAskedAbout) {
+  Lifecycle world(
+      ArrivalsScenario("  streams:\n"
+                       "    - {workloads: web, interval: 1s, lifetime: 100s, count: 3}\n"
+                       "    - {workloads: [giant, batch, batch], interval: 1s, count: 3}\n"
+                       "    - {workloads: batch, interval: 1s, lifetime: 100s, count: 3}"));
+  ASSERT_TRUE(world.Start(1).has_value());
+  using Queue = std::vector<WorkloadId>;
+  constexpr WorkloadId kWeb = 0, kBatch = 1, kGiant = 3;
+  std::vector<Queue> seen;
+  while (world.NextPending()) {
+    seen.emplace_back(1, world.pending_workload());
+    seen.back().insert(seen.back().end(), world.next().begin(), world.next().end());
+    world.Bind(FirstWithRoom(world));
+  }
+  // The giant, which fits nowhere, sleeps: nobody will be asked about it.
+  const std::vector<Queue> expected = {{kWeb, kGiant, kBatch}, {kGiant, kBatch}, {kBatch},
+                                       {kWeb, kBatch, kBatch}, {kBatch, kBatch}, {kBatch},
+                                       {kWeb, kBatch, kBatch}, {kBatch, kBatch}, {kBatch}};
+  EXPECT_EQ(seen, expected);
+}
+
+TEST(Lifecycle, OfALongQueueTheFirstAreTold) {
+  Lifecycle world(ArrivalsScenario(
+      "  streams: [{workloads: web, interval: 0s, count: 20, waves: {pods: 20, hold: 50s, pause: "
+      "1s}}]"));
+  ASSERT_TRUE(world.Start(1).has_value());
+  std::vector<size_t> behind;
+  while (world.NextPending()) {
+    behind.push_back(world.next().size());
+    world.Bind(FirstWithRoom(world));
+  }
+  ASSERT_EQ(behind.size(), 20u);
+  for (size_t i = 0; i < 20; ++i) EXPECT_EQ(behind[i], std::min(Lifecycle::kNextMost, 19 - i)) << i;
+}
+
 TEST(Lifecycle, PodRunsItsLifetimeFromWhenItHasStarted) {
   const LifecycleMetrics metrics = PlayOnce(
       "  streams: [{workloads: web, interval: 1s, lifetime: 10s, count: 1}]\n"

@@ -34,6 +34,9 @@ struct PlacementQuestion {
   const State& state;
   const ClusterTotals& totals;
   WorkloadId workload;
+  // Pods that wait behind it, in the order in which they will be asked about, as far as whoever
+  // asks says so.
+  std::span<const WorkloadId> next = {};
 };
 
 // Whether a node has room for the pod, is of a kind it may run on, and within its hard latency.

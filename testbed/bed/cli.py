@@ -5,13 +5,14 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 
-from . import cache, cgroups, images, instance, layout, links, node, supervisor
+from . import cache, cgroups, control_plane, images, instance, layout, links, node, supervisor
 from .api import Api
 from .component import ENVIRONMENT
 from .errors import Misuse, Refusal
@@ -73,6 +74,10 @@ def parser():
         add(name, text).add_argument("component", metavar="COMPONENT")
     kubectl = add("kubectl", "runs the kubectl that was built, on this cluster")
     kubectl.add_argument("words", nargs=argparse.REMAINDER, metavar="-- ARGUMENT...")
+    scheduler = add("scheduler", "runs a further kube-scheduler on this cluster, as it was built, until it is ended")
+    scheduler.add_argument("config", metavar="CONFIG", help="its KubeSchedulerConfiguration; how it reaches the cluster is added")
+    scheduler.add_argument("--serves", required=True, metavar="SCHEDULER", help="the schedulerName of the pods it is for")
+    scheduler.add_argument("words", nargs=argparse.REMAINDER, metavar="-- ARGUMENT...")
     return top
 
 
@@ -344,9 +349,22 @@ def kubectl(options):
               os.environ | {"KUBECACHEDIR": str(place.folder / "kubectl-cache")})
 
 
+def scheduler(options):
+    if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", options.serves):
+        raise Misuse(f"--serves {options.serves}: wants a name as pods have it in spec.schedulerName")
+    require_root()
+    place = named(options)
+    program = pathlib.Path(place.layout().programs["kubernetes"]) / "kube-scheduler"
+    text = control_plane.further_scheduler(read_table(options.config), place.kubeconfig, options.serves)
+    config = place.folder / f"scheduler-{options.serves}.yaml"
+    config.write_text(text, encoding="utf-8")
+    os.execv(program, [str(program), f"--config={config}", "--secure-port=0", *without_dashes(options.words)])
+
+
 def without_dashes(words):
     return words[1:] if words[:1] == ["--"] else words
 
 
 COMMANDS = {"build": build, "up": up, "down": down, "list": list_instances, "status": status, "logs": logs,
-            "exec": execute, "network": network, "load": load, "image": image, "stop": switch, "start": switch, "kubectl": kubectl}
+            "exec": execute, "network": network, "load": load, "image": image, "stop": switch, "start": switch, "kubectl": kubectl,
+            "scheduler": scheduler}

@@ -76,6 +76,12 @@ clientConnection:
 """
 
 
+def further_scheduler(config, kubeconfig, serves):
+    """A configuration of somebody's with what lets it run beside the cluster's own scheduler."""
+    return (f"{config.rstrip()}\nleaderElection: {{leaderElect: false}}\nclientConnection: {{kubeconfig: {kubeconfig}, "
+            f"qps: {CLIENT_QPS}, burst: {CLIENT_BURST}}}\nprofiles: [{{schedulerName: {serves}}}]\n")
+
+
 def kwok(layout, programs, authority):
     files = sorted(programs["kwok"].glob("*.yaml"))
     return [programs["kwok"] / "kwok", f"--kubeconfig={authority.kubeconfig_file('admin')}",
