@@ -94,6 +94,10 @@ Result<int> LoadOf(const ScalingCell& cell, const Scenario& scenario) {
   return position;
 }
 
+double LimitOf(const ScalingCell& cell, const Scenario& scenario) {
+  return cell.experiment->scaling->violations_max.value_or(LateMaxOf(scenario));
+}
+
 Result<Calibration> Calibrate(const ScalingCell& cell, CalibratedKind kind,
                               const Scenario& scenario, int load, ThreadPool* pool,
                               const Said& progress) {
@@ -102,7 +106,7 @@ Result<Calibration> Calibrate(const ScalingCell& cell, CalibratedKind kind,
   if (!std::filesystem::exists(file, ignored)) {
     TRY(MakeDirectories(file.parent_path()));
     const ScalingExperiment& scaling = *cell.experiment->scaling;
-    const CalibrationOptions options{.violations_max = scaling.violations_max,
+    const CalibrationOptions options{.violations_max = LimitOf(cell, scenario),
                                      .episodes = scaling.calibration_episodes,
                                      .model_share = ModelShareOf(kind),
                                      .progress = progress};
@@ -123,7 +127,7 @@ Result<void> Train(const ScalingCell& cell, std::span<const Calibration> calibra
   TRY_ASSIGN(TrainScenario scenario, TrainScenario::Open(cell.scenario));
   job.scenarios.push_back(std::move(scenario));
   UseScalingDefaults(&job.options);
-  job.options.scaling = ScalingTraining{.violations_max = scaling.violations_max,
+  job.options.scaling = ScalingTraining{.violations_max = LimitOf(cell, *job.scenarios[0].scenario),
                                         .loads = {cell.load()},
                                         .rival = RivalOf(calibrations)};
   TRY_ASSIGN(job.options.algorithm, AlgorithmNamed(scaling.algorithm));
@@ -151,7 +155,7 @@ Result<void> CheckScalingCell(const ScalingCell& cell) {
   TRY_ASSIGN(const int load, LoadOf(cell, scenario));
   const Experiment& experiment = *cell.experiment;
   if (experiment.Names(ScalingExperiment::kTrained))
-    TRY(CheckLimitCanBeMet(scenario, {load}, experiment.scaling->violations_max));
+    TRY(CheckLimitCanBeMet(scenario, {load}, LimitOf(cell, scenario)));
   std::vector<std::string> fixed;
   for (const std::string& policy : experiment.policies) {
     const std::string_view what = std::string_view(policy).substr(policy.find('=') + 1);

@@ -80,8 +80,8 @@ Result<Calibration> ReadCalibration(const std::filesystem::path& path,
   return calibration;
 }
 
-Result<double> ViolationsOf(const Arguments& arguments, double fallback) {
-  if (!arguments.Has("violations")) return fallback;
+Result<double> ViolationsOf(const Arguments& arguments, const Scenario& scenario) {
+  if (!arguments.Has("violations")) return LateMaxOf(scenario);
   const std::string text = *arguments.Text("violations");
   const bool percent = text.ends_with('%');
   const char* end = text.data() + text.size() - (percent ? 1 : 0);

@@ -23,8 +23,8 @@ Result<Scenario> LoadServedScenario(const std::filesystem::path& path);
 // Positions in Load::loads: those of --load, all if it was not given.
 Result<std::vector<int>> LoadsOf(const Arguments& arguments, const Load& load);
 
-// --violations: a share of all requests, as 1% or 0.01.
-Result<double> ViolationsOf(const Arguments& arguments, double fallback);
+// --violations: a share of all requests, as 1% or 0.01; else the limit of the scenario.
+Result<double> ViolationsOf(const Arguments& arguments, const Scenario& scenario);
 
 // What `calibrate` wrote; an error if that was of another scenario than the one at `scenario`.
 Result<Calibration> ReadCalibration(const std::filesystem::path& path,

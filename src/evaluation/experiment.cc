@@ -88,7 +88,9 @@ Result<ScalingExperiment> ParseScaling(YamlMap* map) {
       return node.Refuse(fmt::format("{} is named twice", load));
     scaling.loads.push_back(std::move(load));
   }
-  TRY_ASSIGN(scaling.violations_max, map->OptionalDouble("violations", 1e-5, 0.5, 0.01));
+  if (map->Optional("violations")) {
+    TRY_ASSIGN(scaling.violations_max, map->RequiredDouble("violations", 1e-5, 0.5));
+  }
   if (const std::optional<YamlNode> calibrate = map->Optional("calibrate")) {
     TRY_ASSIGN(YamlMap fields, calibrate->AsMap());
     TRY_ASSIGN(const int64_t episodes,

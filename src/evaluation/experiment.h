@@ -60,9 +60,9 @@ struct ExperimentVariant {
 };
 
 struct ScalingExperiment {
-  std::vector<std::string> loads;  // Of every scenario; at least one.
-  double violations_max = 0.01;
-  int calibration_episodes = 64;  // Also of validation.
+  std::vector<std::string> loads;        // Of every scenario; at least one.
+  std::optional<double> violations_max;  // None: the limit of each scenario.
+  int calibration_episodes = 64;         // Also of validation.
   int64_t train_steps = 1'000'000;
   int train_seeds = 5;
   std::string algorithm = "ppo";  // One of kAlgorithms.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "evaluation/scaling_run.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -60,6 +61,26 @@ TEST(ScalingRun, FollowingALoadThatGrowsBeatsHolding) {
   const ScalingDifference difference = CompareScaling(evaluation, 1, 1, 0);
   EXPECT_LT(difference.violation_share_ci95.high, -.3);
   EXPECT_FALSE(difference.better());  // It is dearer.
+}
+
+// A percentile is within a time where no more than the rest are later.
+TEST(ScalingRun, ALimitOnAPercentileIsOneOnLateRequests) {
+  ThreadPool pool(1);
+  const auto policies = ScalingPoliciesNamed({"hpa:cpu=70"});
+  for (const double limit_ms : {95.0, 110.0, 125.0, 150.0, 180.0}) {
+    const Result<Scenario> scenario =
+        ParseScenario(std::regex_replace(
+                          kScalingScenario, std::regex("  pods:"),
+                          fmt::format("  limit: {{p95: {}ms, endpoint: page}}\n  pods:", limit_ms)),
+                      "shop.yaml");
+    ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
+    const ScalingEvaluation evaluation =
+        EvaluateScaling(*scenario, EpisodeUse::kEvaluation, {0}, policies, 1, 1, &pool, {});
+    const ScalingFigures& figures = evaluation.at(0, 0, 0);
+    EXPECT_EQ(figures.p95_ms <= limit_ms, figures.violation_share() <= LateMaxOf(*scenario))
+        << limit_ms << " ms: p95 is " << figures.p95_ms << " ms";
+    EXPECT_EQ(Summarize(evaluation, *scenario).qos_high_ms, limit_ms);
+  }
 }
 
 TEST(ScalingRun, AReplayIsJudgedByWhatNothingWasCalibratedOn) {

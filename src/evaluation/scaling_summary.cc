@@ -161,8 +161,9 @@ ScalingSummary Summarize(const ScalingEvaluation& evaluation, const Scenario& sc
       .scenario = evaluation.scenario, .seed = evaluation.seed, .episodes = evaluation.episodes};
   const ServedApplication application = ApplicationOf(scenario, 0);
   AddGraph(application, &summary);
-  summary.qos_low_ms = summary.qos_high_ms = application.calls->endpoints[0].qos_ms;
+  summary.qos_low_ms = kNoTargetMs;
   for (const Endpoint& endpoint : application.calls->endpoints) {
+    if (endpoint.qos_ms >= kNoTargetMs) continue;  // Its requests do not count.
     summary.qos_low_ms = std::min(summary.qos_low_ms, endpoint.qos_ms);
     summary.qos_high_ms = std::max(summary.qos_high_ms, endpoint.qos_ms);
   }

@@ -38,6 +38,21 @@ ScalingRecord ScalingRecordOf(const ScalingEvaluation& evaluation, int policy) {
   return {sums.core_hours, sums.violation_share};
 }
 
+// What makes one policy better than another.
+struct ScalingGoal {
+  double allowed = 0;  // Share of late requests; where they have no weight.
+  double price = 0;    // Their weight over that of cost; 0: none.
+  double mean_core_hours =
+      1;  // Of what the mean of the load needs, of an episode, summed over loads.
+
+  double Total(const ScalingRecord& record) const {
+    return record.core_hours / mean_core_hours + price * record.violation_share;
+  }
+  bool IsBetter(const ScalingRecord& one, const ScalingRecord& other) const {
+    return price > 0 ? Total(one) < Total(other) : one.IsBetterThan(other, allowed);
+  }
+};
+
 // Validation episodes, and what runs on them.
 class ScalingTrials {
  public:
@@ -59,6 +74,22 @@ class ScalingTrials {
     return records;
   }
 
+  // As ScalingGoal has it.
+  double MeanCoreHours() const {
+    const Load& load = *world_.scenario->load;
+    const CapacityLadder& ladder = world_.task->ladder();
+    const double duration_s = static_cast<double>(load.duration.count()) / 1e9;
+    double sum = 0;
+    for (const int position : world_.loads) {
+      for (int i = 0; i < episodes_; ++i) {
+        const ScalingEpisodeDraw episode =
+            DrawScalingEpisode(load, EpisodeUse::kLearning, position, seed_, i);
+        sum += ladder.cores(ladder.RungFor(episode.curve->MeanOf(0, duration_s))) / episodes_;
+      }
+    }
+    return sum * duration_s / 3600;
+  }
+
  private:
   const ScalingWorld& world_;
   int episodes_;
@@ -72,7 +103,7 @@ struct NamedRecord {
 };
 
 // Sorts by what they come to.
-void Judge(const ScalingTrials& trials, ScalingGround ground, double violations_max,
+void Judge(const ScalingTrials& trials, ScalingGround ground, const ScalingGoal& goal,
            std::vector<NamedRecord>* rules) {
   std::vector<NamedScalingPolicy> policies;
   for (const NamedRecord& rule : *rules) {
@@ -83,20 +114,20 @@ void Judge(const ScalingTrials& trials, ScalingGround ground, double violations_
   const std::vector<ScalingRecord> records = trials.Run(policies, ground, trials.episodes());
   for (size_t i = 0; i < records.size(); ++i) (*rules)[i].record = records[i];
   std::stable_sort(rules->begin(), rules->end(), [&](const NamedRecord& a, const NamedRecord& b) {
-    return a.record.IsBetterThan(b.record, violations_max);
+    return goal.IsBetter(a.record, b.record);
   });
 }
 
-NamedRecord BestAutoscaler(const ScalingTrials& trials, double violations_max) {
+NamedRecord BestAutoscaler(const ScalingTrials& trials, const ScalingGoal& goal) {
   std::vector<NamedRecord> rules;
   for (const char* down : {"0s", "60s", "300s"}) {
     for (const char* metric : {"hpa:cpu=40", "hpa:cpu=50", "hpa:cpu=60", "hpa:cpu=70",
                                "keda:share=0.4", "keda:share=0.55", "keda:share=0.7"})
       rules.push_back({fmt::format("{}:down={}", metric, down), {}});
   }
-  Judge(trials, ScalingGround::kModel, violations_max, &rules);
+  Judge(trials, ScalingGround::kModel, goal, &rules);
   rules.resize(kFinalists);
-  Judge(trials, ScalingGround::kRequests, violations_max, &rules);
+  Judge(trials, ScalingGround::kRequests, goal, &rules);
   return rules[0];
 }
 
@@ -205,6 +236,32 @@ class Frontier {
   std::vector<std::optional<PriceCurve>> whole_;
 };
 
+// At the one price there is: which minimum is best on the Model, and whether that beats the rule on
+// requests.
+void ChooseMinimum(const ScalingTrials& trials, const ScalingGoal& goal,
+                   const std::shared_ptr<const nn::CandidateNet>& net, double late_max,
+                   double peak_per_s, ScalingVerdict* verdict) {
+  std::vector<NamedScalingPolicy> policies;
+  for (const double share : kMinimumShares) {
+    policies.push_back(
+        {fmt::format("minimum {}", share),
+         {std::make_shared<NeuralScaling>(net, late_max, goal.price, share * peak_per_s)}});
+  }
+  const std::vector<ScalingRecord> records =
+      trials.Run(policies, ScalingGround::kModel, trials.few());
+  size_t best = 0;
+  double least = goal.Total(records[0]) * kWorthMinimum;
+  for (size_t i = 1; i < records.size(); ++i) {
+    if (goal.Total(records[i]) >= least) continue;
+    least = goal.Total(records[i]);
+    best = i;
+  }
+  verdict->price = goal.price;
+  verdict->least_per_s = kMinimumShares[best] * peak_per_s;
+  verdict->learned = trials.Run({policies[best]}, ScalingGround::kRequests, trials.episodes())[0];
+  verdict->steps_back = !goal.IsBetter(verdict->learned, verdict->of_rule);
+}
+
 }  // namespace
 
 ScalingVerdict ChooseScaling(const ScalingWorld& world,
@@ -216,18 +273,26 @@ ScalingVerdict ChooseScaling(const ScalingWorld& world,
                              rival ? CalibrationSeed(rival->seed) : options.seed ^ kValidationKey,
                              pool);
   const double limit = options.violations_max;
+  ScalingGoal goal{.allowed = limit};
+  if (world.objective().late) {
+    goal.price = world.objective().late_price();
+    goal.mean_core_hours = trials.MeanCoreHours();
+  }
   const NamedRecord rule =
-      rival ? NamedRecord{rival->policy, rival->record} : BestAutoscaler(trials, limit);
+      rival ? NamedRecord{rival->policy, rival->record} : BestAutoscaler(trials, goal);
   const double allowed = rival && rival->allowed > 0
                              ? std::min(limit, rival->allowed)
                              : AllowedAgainst(rule.record.violation_share, limit);
   ScalingVerdict verdict{.rule = rule.policy,
                          .of_rule = rule.record,
                          .episodes = rival ? rival->episodes : options.episodes};
-  Frontier frontier(
-      world, net, limit,
-      PeakPerS(*world.scenario, world.loads, trials.episodes(), rival ? rival->seed : options.seed),
-      trials);
+  const double peak_per_s =
+      PeakPerS(*world.scenario, world.loads, trials.episodes(), rival ? rival->seed : options.seed);
+  if (goal.price > 0) {
+    ChooseMinimum(trials, goal, net, limit, peak_per_s, &verdict);
+    return verdict;
+  }
+  Frontier frontier(world, net, limit, peak_per_s, trials);
   // Violations over those that the Model expects: as it says, until something was run.
   std::vector<double> off(frontier.size(), 1.0);
   const double aimed = kAimed * allowed;

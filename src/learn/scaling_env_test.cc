@@ -111,6 +111,60 @@ TEST(ScalingWorld, PricesOfALoadThatLeapsAreThoseOfConstantReplicas) {
   }
 }
 
+// Another weight of what pods that come and go cost, and late requests by weight instead of a limit.
+ScalingWorld WeighedWorld(std::string_view objective) {
+  ThreadPool pool(1);
+  const Result<Scenario> scenario =
+      ParseScenario(std::regex_replace(testing::kSmallShop, std::regex("  pods:"),
+                                       fmt::format("  objective: {}\n  pods:", objective)),
+                    "weighed.yaml");
+  CHECK(scenario.has_value());
+  return ScalingWorld::Make(std::make_shared<const Scenario>(*scenario), {1}, 0.01, &pool).value();
+}
+
+TEST(ScalingWorld, WeighsWhatTheObjectiveSays) {
+  const auto churn = [](const ScalingWorld& world) {
+    ScalingEnv env(world, 3, 6, 1 << 20);
+    env.ResetTo({.load = 1, .seed = 4});
+    while (!env.Step(env.RuleChoice({1.1, 0})).truncated) {
+    }
+    return env.sums().churn;
+  };
+  const double usual = churn(WeighedWorld("{cost: 1}"));
+  EXPECT_GT(usual, 0);
+  EXPECT_DOUBLE_EQ(churn(WeighedWorld("{cost: 2, changes: 2}")), 4 * usual);
+  EXPECT_EQ(churn(WeighedWorld("{changes: 0}")), 0);
+  const ScalingWorld weighed = WeighedWorld("{cost: 0.5, late: 20}");
+  EXPECT_EQ(weighed.price_low, 40);
+  EXPECT_EQ(weighed.price_high, 40);
+  EXPECT_GT(weighed.reward_spread, 0.001);
+}
+
+// The dearer late requests are, the fewer there are; by weight, a limit that all pods there may be
+// cannot keep is no obstacle.
+TEST(ScalingTraining, LateRequestsByWeightNeedNoLimit) {
+  double late[2] = {};
+  for (const int dear : {0, 1}) {
+    const TestFolder folder;
+    TrainJob job = ShopJob(folder / "run");
+    const std::string text = std::regex_replace(
+        std::regex_replace(testing::kSmallShop, std::regex("qos: 300ms"), "qos: 90ms"),
+        std::regex("  pods:"), fmt::format("  objective: {{late: {}}}\n  pods:", dear ? 400 : 0.5));
+    const Result<Scenario> scenario = ParseScenario(text, "weighed.yaml");
+    ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
+    job.scenarios = {{.scenario = std::make_shared<const Scenario>(*scenario), .text = text}};
+    ASSERT_TRUE(TrainShop(job).has_value());
+    const Result<nn::SafetensorsFile> file =
+        nn::SafetensorsFile::Read(RunPaths{folder / "run"}.best());
+    ASSERT_TRUE(file.has_value());
+    const Result<std::optional<ScalingVerdict>> verdict = StoredVerdict(*file);
+    ASSERT_TRUE(verdict.has_value() && verdict->has_value());
+    EXPECT_EQ((*verdict)->price, dear ? 400 : 0.5);
+    late[dear] = (*verdict)->learned.violation_share;
+  }
+  EXPECT_LT(late[1], 0.7 * late[0]);
+}
+
 // Neither in training nor in validation, which ResetTo draws, nor where prices and rules are
 // chosen: they are the same whatever the other half is.
 TEST(ScalingEnv, NeverSeesThePartOfATraceThatIsHeldOut) {
