@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/yaml_change.h"
 #include "cli/arguments.h"
 #include "evaluation/calibration.h"
 #include "evaluation/scaling_run.h"
@@ -17,8 +18,9 @@
 
 namespace rudderfish {
 
-// An error if it has no `load`.
-Result<Scenario> LoadServedScenario(const std::filesystem::path& path);
+// With values changed before they are read. An error if it has no `load`.
+Result<Scenario> LoadServedScenario(const std::filesystem::path& path,
+                                    std::span<const YamlChange> changes = {});
 
 // Positions in Load::loads: those of --load, all if it was not given.
 Result<std::vector<int>> LoadsOf(const Arguments& arguments, const Load& load);

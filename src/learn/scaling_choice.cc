@@ -135,15 +135,15 @@ NamedRecord BestAutoscaler(const ScalingTrials& trials, const ScalingGoal& goal)
 class PriceCurve {
  public:
   PriceCurve(const ScalingWorld& world, const std::shared_ptr<const nn::CandidateNet>& net,
-             double violations_max, double least_per_s, const ScalingTrials& trials, int episodes) {
+             double violations_max, double least_share, const ScalingTrials& trials, int episodes) {
     std::vector<NamedScalingPolicy> policies;
-    const double below = least_per_s > 0 ? kBelowRangeWithMinimum : kBelowRange;
+    const double below = least_share > 0 ? kBelowRangeWithMinimum : kBelowRange;
     const double low = world.price_low / below, high = world.price_high * kBeyondRange;
     for (int i = 0; i < kPrices; ++i) {
       prices_.push_back(low * std::pow(high / low, i / (kPrices - 1.0)));
       policies.push_back(
           {fmt::format("price {:.3g}", prices_.back()),
-           {std::make_shared<NeuralScaling>(net, violations_max, prices_.back(), least_per_s)}});
+           {std::make_shared<NeuralScaling>(net, violations_max, prices_.back(), least_share)}});
     }
     double least = 1;
     for (const ScalingRecord& record : trials.Run(policies, ScalingGround::kModel, episodes)) {
@@ -190,14 +190,14 @@ class PriceCurve {
 class Frontier {
  public:
   Frontier(const ScalingWorld& world, std::shared_ptr<const nn::CandidateNet> net,
-           double violations_max, double peak_per_s, const ScalingTrials& trials)
+           double violations_max, double peak_share, const ScalingTrials& trials)
       : world_(world),
         net_(std::move(net)),
         violations_max_(violations_max),
         trials_(trials),
         whole_(std::size(kMinimumShares)) {
     for (const double share : kMinimumShares) {
-      minima_.push_back(share * peak_per_s);
+      minima_.push_back(share * peak_share);
       few_.emplace_back(world_, net_, violations_max_, minima_.back(), trials_, trials_.few());
     }
   }
@@ -231,7 +231,7 @@ class Frontier {
   std::shared_ptr<const nn::CandidateNet> net_;
   double violations_max_;
   const ScalingTrials& trials_;
-  std::vector<double> minima_;  // Requests per second.
+  std::vector<double> minima_;  // Of what all pods serve.
   std::vector<PriceCurve> few_;
   std::vector<std::optional<PriceCurve>> whole_;
 };
@@ -240,12 +240,12 @@ class Frontier {
 // requests.
 void ChooseMinimum(const ScalingTrials& trials, const ScalingGoal& goal,
                    const std::shared_ptr<const nn::CandidateNet>& net, double late_max,
-                   double peak_per_s, ScalingVerdict* verdict) {
+                   double peak_share, ScalingVerdict* verdict) {
   std::vector<NamedScalingPolicy> policies;
   for (const double share : kMinimumShares) {
     policies.push_back(
         {fmt::format("minimum {}", share),
-         {std::make_shared<NeuralScaling>(net, late_max, goal.price, share * peak_per_s)}});
+         {std::make_shared<NeuralScaling>(net, late_max, goal.price, share * peak_share)}});
   }
   const std::vector<ScalingRecord> records =
       trials.Run(policies, ScalingGround::kModel, trials.few());
@@ -257,7 +257,7 @@ void ChooseMinimum(const ScalingTrials& trials, const ScalingGoal& goal,
     best = i;
   }
   verdict->price = goal.price;
-  verdict->least_per_s = kMinimumShares[best] * peak_per_s;
+  verdict->least_share = kMinimumShares[best] * peak_share;
   verdict->learned = trials.Run({policies[best]}, ScalingGround::kRequests, trials.episodes())[0];
   verdict->steps_back = !goal.IsBetter(verdict->learned, verdict->of_rule);
 }
@@ -283,16 +283,18 @@ ScalingVerdict ChooseScaling(const ScalingWorld& world,
   const double allowed = rival && rival->allowed > 0
                              ? std::min(limit, rival->allowed)
                              : AllowedAgainst(rule.record.violation_share, limit);
-  ScalingVerdict verdict{.rule = rule.policy,
+  ScalingVerdict verdict{.size = ApplicationSize::Of(world.task->ladder()),
+                         .rule = rule.policy,
                          .of_rule = rule.record,
                          .episodes = rival ? rival->episodes : options.episodes};
-  const double peak_per_s =
-      PeakPerS(*world.scenario, world.loads, trials.episodes(), rival ? rival->seed : options.seed);
+  const double peak_share = PeakPerS(*world.scenario, world.loads, trials.episodes(),
+                                     rival ? rival->seed : options.seed) /
+                            verdict.size.serves_per_s;
   if (goal.price > 0) {
-    ChooseMinimum(trials, goal, net, limit, peak_per_s, &verdict);
+    ChooseMinimum(trials, goal, net, limit, peak_share, &verdict);
     return verdict;
   }
-  Frontier frontier(world, net, limit, peak_per_s, trials);
+  Frontier frontier(world, net, limit, peak_share, trials);
   // Violations over those that the Model expects: as it says, until something was run.
   std::vector<double> off(frontier.size(), 1.0);
   const double aimed = kAimed * allowed;
@@ -302,9 +304,9 @@ ScalingVerdict ChooseScaling(const ScalingWorld& world,
     if (i >= kFewTries) on_few = false;
     if (is_first) least = frontier.BestFor(aimed, off);
     const PriceCurve& curve = on_few ? frontier.few(least) : frontier.whole(least);
-    const double price = curve.PriceFor(aimed / off[least]), per_s = frontier.minimum(least);
+    const double price = curve.PriceFor(aimed / off[least]), least_share = frontier.minimum(least);
     const ScalingRecord record =
-        trials.Run({{"learned", {std::make_shared<NeuralScaling>(net, limit, price, per_s)}}},
+        trials.Run({{"learned", {std::make_shared<NeuralScaling>(net, limit, price, least_share)}}},
                    ScalingGround::kRequests, on_few ? trials.few() : trials.episodes())[0];
     const double share = std::max(record.violation_share, kLeastShare);
     const double before = off[least];
@@ -316,7 +318,7 @@ ScalingVerdict ChooseScaling(const ScalingWorld& world,
     }
     if (is_first || record.IsBetterThan(verdict.learned, allowed)) {
       verdict.price = price;
-      verdict.least_per_s = per_s;
+      verdict.least_share = least_share;
       verdict.learned = record;
     }
     is_first = false;

@@ -64,8 +64,8 @@ struct ScalingWorld {
   static constexpr double kPriceScale = 20;  // Of rewards; see above.
 
   // `late_max`: the share of late or failed requests that is wanted. The same for any number of
-  // threads. kFailedPrecondition if the scenario has no load, an episode of it no decision, or, where
-  // late requests have no weight, the limit cannot be met (learn/scaling_limit.h).
+  // threads. kFailedPrecondition if the scenario has no load, an episode of it no decision, or,
+  // where late requests have no weight, the limit cannot be met (learn/scaling_limit.h).
   static Result<ScalingWorld> Make(std::shared_ptr<const Scenario> scenario, std::vector<int> loads,
                                    double late_max, ThreadPool* pool,
                                    ScalingRows rows = ScalingRows::kRungs);

@@ -61,9 +61,9 @@ double LateMaxOf(const Scenario& scenario);
 // One episode's curve of a load, with the users of its sessions.
 RateCurve DrawCurve(const Load& load, EpisodeUse use, int position, uint64_t seed);
 
-// The application of one pattern; of the first, with the targets of the limit. Execution times are means over the kinds of node where a pod may
-// run, weighed by their number; the replicas it starts with are the fewest of the scenario's, but
-// within the bounds. REQUIRES: scenario.load is there.
+// The application of one pattern; of the first, with the targets of the limit. Execution times are
+// means over the kinds of node where a pod may run, weighed by their number; the replicas it starts
+// with are the fewest of the scenario's, but within the bounds. REQUIRES: scenario.load is there.
 ServedApplication ApplicationOf(const Scenario& scenario, int pattern);
 
 }  // namespace rudderfish
