@@ -197,7 +197,7 @@ Result<void> RunScalingCell(const ScalingCell& cell, const std::filesystem::path
     watch.Lap("train");
   }
   TRY_ASSIGN(const ScalingPolicies policies, ScalingPoliciesOf(PoliciesOf(cell), cell.scenario));
-  const ScalingEvaluation evaluation =
+  ScalingEvaluation evaluation =
       EvaluateScaling(scenario, EpisodeUse::kEvaluation, {load}, policies.list, experiment.episodes,
                       experiment.seed, pool, [&](double fraction) {
                         progress(kTrainedShare + (1 - kTrainedShare) * fraction, "evaluating");
@@ -221,3 +221,4 @@ Result<void> RunScalingCell(const ScalingCell& cell, const std::filesystem::path
 }
 
 }  // namespace rudderfish
+  evaluation.late_max = LimitOf(cell, scenario);

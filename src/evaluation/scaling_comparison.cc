@@ -93,16 +93,18 @@ OrderedJson PairOf(const ScalingEvaluation& evaluation, int load, int baseline,
 std::string ScalingCsv(const ScalingEvaluation& evaluation) {
   std::string text =
       "load,policy,training_seed,episode,requests,violations,failures,pod_hours,core_hours,changes,"
-      "mean_ms,p95_ms,p99_ms\n";
+      "mean_ms,p95_ms,p99_ms,node_hours,energy_wh,budget_used\n";
   for (int load = 0; load < static_cast<int>(evaluation.loads.size()); ++load) {
     for (int policy = 0; policy <= CandidateOf(evaluation); ++policy) {
       for (int member = 0; member < evaluation.policies[policy].members; ++member) {
         for (int i = 0; i < evaluation.episodes; ++i) {
           const ScalingFigures& one = evaluation.at(load, policy, i, member);
-          text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", evaluation.loads[load],
-                              evaluation.policies[policy].name, member + 1, i, one.requests,
-                              one.violations, one.failures, one.pod_hours, one.core_hours,
-                              one.changes, one.mean_ms, one.p95_ms, one.p99_ms);
+          text +=
+              fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+                          evaluation.loads[load], evaluation.policies[policy].name, member + 1, i,
+                          one.requests, one.violations, one.failures, one.pod_hours, one.core_hours,
+                          one.changes, one.mean_ms, one.p95_ms, one.p99_ms, one.node_hours,
+                          one.energy_wh, BudgetUsed(one.violation_share(), evaluation.late_max));
         }
       }
     }

@@ -12,7 +12,8 @@
 
 namespace rudderfish {
 
-// A row an episode and training seed.
+// A row an episode and training seed. Times in ms; hours of pods, cores and nodes; watt-hours; of
+// the error budget the share that is used (BudgetUsed).
 std::string ScalingCsv(const ScalingEvaluation& evaluation);
 
 // The last policy against every other one on every load, an entry a metric:
