@@ -148,13 +148,39 @@ Result<void> Train(const ScalingCell& cell, std::span<const Calibration> calibra
   return {};
 }
 
+// The cell of the scenario that its variant makes, which is kept beside the results.
+Result<ScalingCell> AsChanged(ScalingCell cell) {
+  const ExperimentVariant& variant = cell.variant();
+  if (variant.changes.empty()) return cell;
+  TRY_ASSIGN(const TrainScenario changed,
+             TrainScenario::Open(cell.scenario, std::nullopt, variant.changes));
+  const std::filesystem::path folder = cell.folder / "scenarios" / variant.name;
+  TRY(MakeDirectories(folder));
+  cell.scenario = folder / cell.scenario.filename();
+  TRY(WriteFileAtomically(cell.scenario, changed.text));
+  return cell;
+}
+
+Result<void> CheckCalibrations(const ScalingCell& cell) {
+  if (cell.variant().changes.empty()) return {};
+  for (const std::filesystem::path& file : ScalingFilesOf(cell.experiment->policies)) {
+    if (file.extension() != ".yaml") continue;
+    return Invalid(
+        "{}: was calibrated for {} as it is, and the variant {} changes that; name `calibrated`, "
+        "`calibrated-mpc` or `calibrated-static` instead",
+        file.string(), cell.scenario.string(), cell.variant().name);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> CheckScalingCell(const ScalingCell& cell) {
-  TRY_ASSIGN(const Scenario scenario, LoadServedScenario(cell.scenario));
+  TRY_ASSIGN(const Scenario scenario, LoadServedScenario(cell.scenario, cell.variant().changes));
+  TRY(CheckCalibrations(cell));
   TRY_ASSIGN(const int load, LoadOf(cell, scenario));
   const Experiment& experiment = *cell.experiment;
-  if (experiment.Names(ScalingExperiment::kTrained))
+  if (experiment.Names(ScalingExperiment::kTrained) && !scenario.load->objective.late)
     TRY(CheckLimitCanBeMet(scenario, {load}, LimitOf(cell, scenario)));
   std::vector<std::string> fixed;
   for (const std::string& policy : experiment.policies) {
@@ -166,8 +192,9 @@ Result<void> CheckScalingCell(const ScalingCell& cell) {
   return {};
 }
 
-Result<void> RunScalingCell(const ScalingCell& cell, const std::filesystem::path& folder,
+Result<void> RunScalingCell(const ScalingCell& asked, const std::filesystem::path& folder,
                             const Session& session, ThreadPool* pool, const Said& progress) {
+  TRY_ASSIGN(const ScalingCell cell, AsChanged(asked));
   TRY_ASSIGN(const Scenario scenario, LoadServedScenario(cell.scenario));
   TRY_ASSIGN(const int load, LoadOf(cell, scenario));
   const Experiment& experiment = *cell.experiment;
@@ -202,10 +229,11 @@ Result<void> RunScalingCell(const ScalingCell& cell, const std::filesystem::path
                       experiment.seed, pool, [&](double fraction) {
                         progress(kTrainedShare + (1 - kTrainedShare) * fraction, "evaluating");
                       });
+  evaluation.late_max = LimitOf(cell, scenario);
   watch.Lap("evaluate");
   ScalingSummary summary = Summarize(evaluation, scenario);
   RecordTimelines(scenario, {load}, policies.list, pool, &summary);
-  OrderedJson pairs = ScalingPairs(evaluation, cell.scenario.stem().string());
+  OrderedJson pairs = ScalingPairs(evaluation, cell.scenario.stem().string(), cell.variant().name);
   for (OrderedJson& pair : pairs) {
     pair["seeds_stepped_back"] = policies.stepped_back.back();
     pair["stepped_back_to"] = policies.rules.back();
@@ -221,4 +249,3 @@ Result<void> RunScalingCell(const ScalingCell& cell, const std::filesystem::path
 }
 
 }  // namespace rudderfish
-  evaluation.late_max = LimitOf(cell, scenario);

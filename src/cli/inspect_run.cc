@@ -11,7 +11,10 @@
 #include "cli/text_table.h"
 #include "learn/run_folder.h"
 #include "learn/run_tables.h"
+#include "model/scaling_objective.h"
 #include "policy/neural_scaling.h"
+#include "scenario/load.h"
+#include "scenario/scenario.h"
 
 namespace rudderfish {
 namespace {

@@ -376,7 +376,7 @@ TEST(ScalingVerdict, OfAnEarlierVersionIsRefused) {
 }
 
 // Twice the slots and bounds, a workload more and four times the requests: hardly trained on the
-// one, a net serves the other in time, for hardly more than pods that never change and know its peak.
+// one, a net serves the other in time, for hardly more than constant pods that know its peak.
 TEST(ScalingTraining, ARunServesAnotherApplicationOfOtherSize) {
   const TestFolder folder;
   TrainJob job = ShopJob(folder / "run");
