@@ -795,6 +795,29 @@ class BadInput(Cli):
         self.succeed("experiment", graph, "-d", "graph")
         self.assertIn("encoder gcn", self.succeed("inspect", "graph/trained/small.ramp/seed-1/best.safetensors"))
         self.assertIn("algorithm: a2c", (self.folder / "graph/trained/small.ramp/seed-1/config.yaml").read_text(encoding="utf-8"))
+        # Its page names both cells; networks of both are in one figure.
+        page = (self.folder / "one/report.html").read_text(encoding="utf-8")
+        for cell in ("small.steady", "small.ramp"):
+            self.assertIn(f'<a href="cells/{cell}/report.html">', page)
+        self.succeed("plot", "one", "--figure", "learning", "-o", "l.svg")
+        self.assertIn("small.ramp", (self.folder / "l.svg").read_text(encoding="utf-8"))
+        self.succeed("plot", "one", "--figure", "learning", "--cell", "small.steady", "-o", "l.svg")
+        self.assertNotIn("small.ramp", (self.folder / "l.svg").read_text(encoding="utf-8"))
+        self.refuse("plot", "one", "--figure", "pareto", "-o", "l.svg", says="say which with --cell")
+        # Variants are scenarios of their own: calibrated for, and judged by what is late there.
+        varied = self.write("varied.yaml", "experiment: e\ntask: scaling\nscenarios: [small.yaml]\nloads: [ramp]\nepisodes: 3\n"
+                            "calibrate: {episodes: 16}\nvariants: {as-shipped: {}, tight: {load.limit: '{p95: 6ms}'}}\n"
+                            "policies: [hold, hpa=calibrated]\n")
+        self.assertRegex(self.succeed("experiment", varied, "-d", "varied"), "tight +ramp +hold +core_hours")
+        report = json.loads((self.folder / "varied/report.json").read_text(encoding="utf-8"))["comparisons"]
+        self.assertEqual({pair["variant"] for pair in report}, {"as-shipped", "tight"})
+        late = {pair["variant"]: pair["baseline_mean"] for pair in report if pair["metric"] == "violations"}
+        self.assertGreater(late["tight"], late["as-shipped"])
+        self.assertIn("p95: 6ms", (self.folder / "varied/scenarios/tight/small.yaml").read_text(encoding="utf-8"))
+        self.refuse("plot", "varied", "--figure", "learning", "-o", "l.svg", says="nothing was trained")
+        given = self.write("given.yaml", (self.folder / "varied.yaml").read_text(encoding="utf-8").replace(
+            "hpa=calibrated", "hpa:varied/calibrated/small.ramp.yaml"))
+        self.refuse("experiment", given, "-d", "x", says="the variant tight changes that")
         # One pod of each is too few.
         self.write("small.yaml", re.sub(r"replicas: 1 to [0-9]+", "replicas: 1 to 1", (self.folder / "small.yaml").read_text(encoding="utf-8")))
         self.refuse("experiment", experiment, "-d", "x", says=["redis: the load steady", "cannot be kept to 2 %", "replicas"])

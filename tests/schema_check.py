@@ -56,6 +56,9 @@ WRONG_LOADS = [
     (("load", "loads", "steady"), {"steady": {"rate": -1}}), (("load", "loads", "ramp", "ramp", "end"), 5),
     (("load", "loads", "replay", "replay", "format"), "csv"), (("load", "loads", "replay", "replay", "part"), [0]),
     (("load", "loads", "replay", "replay", "held_out"), 1),
+    (("load", "objective"), {"energy": 1}), (("load", "objective"), {"late": 0}), (("load", "objective"), "cost"),
+    (("load", "limit"), {}), (("load", "limit"), {"late": 0.9}), (("load", "limit"), {"p95": 300}), (("load", "limit"), {"p96": "qos"}),
+    (("load", "limit"), {"late": "1%", "p95": "qos"}),
 ]
 
 WRONG_APPLICATIONS = [

@@ -49,7 +49,6 @@ Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& sessi
   TRY_ASSIGN(const std::string output, arguments.RequiredText("output", "the file to write"));
   TRY(CheckCanWrite(output));
   CalibrationOptions options;
-  TRY_ASSIGN(options.violations_max, ViolationsOf(arguments, 0.01));
   TRY_ASSIGN(options.seed, SeedOf(arguments));
   TRY_ASSIGN(const int64_t episodes, arguments.Integer("episodes", kCalibrationEpisodes,
                                                        kEpisodesMin, kCalibrationEpisodesMax));
@@ -58,6 +57,7 @@ Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& sessi
   options.model_share = ModelShareOf(calibrated);
   const std::string& path = arguments.operands()[0];
   TRY_ASSIGN(const Scenario scenario, LoadServedScenario(path));
+  TRY_ASSIGN(options.violations_max, ViolationsOf(arguments, scenario));
   TRY_ASSIGN(const std::vector<int> loads, LoadsOf(arguments, *scenario.load));
   TRY_ASSIGN(const std::string content, ReadFile(path));
   Calibration calibration;
@@ -85,7 +85,8 @@ CommandSpec CalibrateCommand() {
           .operands = {{.name = "SCENARIO"}},
           .options = {{"--policy", "hpa|mpc|static", "what to calibrate"},
                       {"--load", "NAME[,...]", "for which loads together; all by default"},
-                      {"--violations", "SHARE", "the limit to keep; 1% by default"},
+                      {"--violations", "SHARE",
+                       "the limit to keep; the scenario's by default, 1% if it names none"},
                       {"--episodes", "N", "of each load in the last round; 64 by default"},
                       {"--seed", "S", "of the episodes; 1 by default"},
                       {"--threads", "N", "all cores by default; results do not depend on it"},

@@ -27,19 +27,24 @@ std::string ScalingTable(const ScalingSummary& summary) {
     text += fmt::format("{}{}, {}: {}{}\n\n", text.empty() ? "" : "\n", summary.scenario, load.load,
                         Counted(summary.episodes, "episode"),
                         load.is_replay() ? "; " + HeldOutText(load) : "");
-    TextTable table({{"policy", Align::kLeft},
-                     {"pod-hours", Align::kRight},
-                     {"core-hours", Align::kRight},
-                     {"violations", Align::kRight},
-                     {"p95", Align::kRight},
-                     {"changes", Align::kRight}},
-                    2);
+    std::vector<TextTable::Column> columns = {
+        {"policy", Align::kLeft},      {"pod-hours", Align::kRight},  {"core-hours", Align::kRight},
+        {"node-hours", Align::kRight}, {"violations", Align::kRight}, {"of budget", Align::kRight},
+        {"p95", Align::kRight},        {"changes", Align::kRight}};
+    if (summary.draws_power()) columns.push_back({"energy", Align::kRight});
+    TextTable table(columns, 2);
     for (const ScalingPolicySummary& means : load.policies) {
-      table.Row(
-          {means.seeds > 1 ? fmt::format("{} ({} seeds)", means.name, means.seeds) : means.name,
-           fmt::format("{:.2f}", means.pod_hours), fmt::format("{:.3f}", means.core_hours),
-           fmt::format("{:.2f} %", 100 * means.violation_share),
-           fmt::format("{:.1f} ms", means.p95_ms), fmt::format("{:.1f}", means.changes)});
+      std::vector<std::string> cells = {
+          means.seeds > 1 ? fmt::format("{} ({} seeds)", means.name, means.seeds) : means.name,
+          fmt::format("{:.2f}", means.pod_hours),
+          fmt::format("{:.3f}", means.core_hours),
+          fmt::format("{:.2f}", means.node_hours),
+          fmt::format("{:.2f} %", 100 * means.violation_share),
+          fmt::format("{:.0f} %", 100 * summary.BudgetOf(means)),
+          fmt::format("{:.1f} ms", means.p95_ms),
+          fmt::format("{:.1f}", means.changes)};
+      if (summary.draws_power()) cells.push_back(fmt::format("{:.0f} Wh", means.energy_wh));
+      table.Row(cells);
     }
     text += table.Text();
     const std::string verdict = ScalingVerdictText(load);

@@ -25,6 +25,7 @@
 #include "evaluation/placement_comparison.h"
 #include "evaluation/problem.h"
 #include "evaluation/report.h"
+#include "evaluation/report_experiment.h"
 #include "evaluation/scaling_comparison.h"
 #include "learn/run_folder.h"
 #include "sim/world.h"
@@ -48,6 +49,7 @@ struct ResultPaths {
   fs::path cell(const std::string& name) const { return folder / "cells" / name; }
   fs::path metrics() const { return folder / "metrics.csv"; }
   fs::path report() const { return folder / "report.json"; }
+  fs::path page() const { return folder / "report.html"; }
 };
 
 // The files a policy is read from: a checkpoint, or the one that a run thinks its best.
@@ -227,13 +229,33 @@ Result<std::string> MetricsCsv(const Plan& plan, const std::vector<ExperimentCel
   return csv;
 }
 
-Result<OrderedJson> ReportJson(const Plan& plan, const std::vector<ExperimentCell>& cells,
-                               const ResultPaths& paths) {
-  OrderedJson comparisons = OrderedJson::array();
+// Of every cell.
+Result<std::vector<OrderedJson>> ReadPairs(const std::vector<ExperimentCell>& cells,
+                                           const ResultPaths& paths) {
+  std::vector<OrderedJson> all;
   for (const ExperimentCell& cell : cells) {
     const fs::path path = paths.cell(cell.name) / "comparisons.json";
     TRY_ASSIGN(const std::string text, ReadFile(path));
-    TRY_ASSIGN(const OrderedJson pairs, ParseOrderedJson(text, path.string()));
+    TRY_ASSIGN(OrderedJson pairs, ParseOrderedJson(text, path.string()));
+    all.push_back(std::move(pairs));
+  }
+  return all;
+}
+
+std::string PageOf(const Plan& plan, const std::vector<ExperimentCell>& cells,
+                   const std::vector<OrderedJson>& pairs, const Session& session) {
+  std::vector<ReportedCell> reported;
+  for (size_t i = 0; i < cells.size(); ++i)
+    reported.push_back(
+        {cells[i].name, fmt::format("cells/{}/report.html", cells[i].name), &pairs[i]});
+  return ExperimentPage(
+      plan.experiment.name, reported,
+      {.command = session.command_line, .version = std::string(ProgramVersion())});
+}
+
+OrderedJson ReportJson(const Plan& plan, const std::vector<OrderedJson>& all) {
+  OrderedJson comparisons = OrderedJson::array();
+  for (const OrderedJson& pairs : all) {
     for (const OrderedJson& pair : pairs) comparisons.push_back(pair);
   }
   return OrderedJson{{"schema_version", 1},
@@ -273,15 +295,17 @@ Result<ExitStatus> RunExperiment(const Arguments& arguments, const Session& sess
   TRY(RunCells(plan, cells, problems, paths, session, &pool));
   TRY_ASSIGN(const std::string metrics, MetricsCsv(plan, cells, paths));
   TRY(WriteFileAtomically(paths.metrics(), metrics));
-  TRY_ASSIGN(const OrderedJson report, ReportJson(plan, cells, paths));
+  TRY_ASSIGN(const std::vector<OrderedJson> pairs, ReadPairs(cells, paths));
+  const OrderedJson report = ReportJson(plan, pairs);
   TRY(WriteFileAtomically(paths.report(), report.dump(1) + "\n"));
+  TRY(WriteFileAtomically(paths.page(), PageOf(plan, cells, pairs, session)));
   TRY(Print(format == OutputFormat::kJson ? report.dump(1) + "\n"
             : plan.experiment.scaling     ? ScalingPairsTable(report["comparisons"])
             : plan.experiment.placement   ? PlacementPairsTable(report["comparisons"])
                                           : PairsTable(report["comparisons"])));
-  Say(session, "Wrote {} and {}; {} of {} cells below {}", paths.metrics().string(),
-      paths.report().string(), plan.experiment.scaling ? "the evaluations" : "a page for each",
-      cells.size(), (paths.folder / "cells").string());
+  Say(session, "Wrote {}, {} and {}; a page for each of {} cells below {}",
+      paths.metrics().string(), paths.report().string(), paths.page().string(), cells.size(),
+      (paths.folder / "cells").string());
   return ExitStatus::kDone;
 }
 
@@ -312,6 +336,7 @@ CommandSpec ExperimentCommand() {
           "that come; `trained` is the networks of `train: {steps: N, seeds: K, algorithm: ppo}`, "
           "`trained-dqn` those of another algorithm.\n"
           "The folder holds metrics.csv, a row an episode; report.json, an entry a comparison; "
+          "report.html, all of them as a page; "
           "provenance.json, with the digests of all files that were read; and of each cell its "
           "page, its episodes and its evaluation as JSON. Same files and seed, same bytes, "
           "whatever the number of threads and however often it was stopped.",

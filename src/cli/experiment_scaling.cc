@@ -94,6 +94,10 @@ Result<int> LoadOf(const ScalingCell& cell, const Scenario& scenario) {
   return position;
 }
 
+double LimitOf(const ScalingCell& cell, const Scenario& scenario) {
+  return cell.experiment->scaling->violations_max.value_or(LateMaxOf(scenario));
+}
+
 Result<Calibration> Calibrate(const ScalingCell& cell, CalibratedKind kind,
                               const Scenario& scenario, int load, ThreadPool* pool,
                               const Said& progress) {
@@ -102,7 +106,7 @@ Result<Calibration> Calibrate(const ScalingCell& cell, CalibratedKind kind,
   if (!std::filesystem::exists(file, ignored)) {
     TRY(MakeDirectories(file.parent_path()));
     const ScalingExperiment& scaling = *cell.experiment->scaling;
-    const CalibrationOptions options{.violations_max = scaling.violations_max,
+    const CalibrationOptions options{.violations_max = LimitOf(cell, scenario),
                                      .episodes = scaling.calibration_episodes,
                                      .model_share = ModelShareOf(kind),
                                      .progress = progress};
@@ -123,7 +127,7 @@ Result<void> Train(const ScalingCell& cell, std::span<const Calibration> calibra
   TRY_ASSIGN(TrainScenario scenario, TrainScenario::Open(cell.scenario));
   job.scenarios.push_back(std::move(scenario));
   UseScalingDefaults(&job.options);
-  job.options.scaling = ScalingTraining{.violations_max = scaling.violations_max,
+  job.options.scaling = ScalingTraining{.violations_max = LimitOf(cell, *job.scenarios[0].scenario),
                                         .loads = {cell.load()},
                                         .rival = RivalOf(calibrations)};
   TRY_ASSIGN(job.options.algorithm, AlgorithmNamed(scaling.algorithm));
@@ -144,14 +148,40 @@ Result<void> Train(const ScalingCell& cell, std::span<const Calibration> calibra
   return {};
 }
 
+// The cell of the scenario that its variant makes, which is kept beside the results.
+Result<ScalingCell> AsChanged(ScalingCell cell) {
+  const ExperimentVariant& variant = cell.variant();
+  if (variant.changes.empty()) return cell;
+  TRY_ASSIGN(const TrainScenario changed,
+             TrainScenario::Open(cell.scenario, std::nullopt, variant.changes));
+  const std::filesystem::path folder = cell.folder / "scenarios" / variant.name;
+  TRY(MakeDirectories(folder));
+  cell.scenario = folder / cell.scenario.filename();
+  TRY(WriteFileAtomically(cell.scenario, changed.text));
+  return cell;
+}
+
+Result<void> CheckCalibrations(const ScalingCell& cell) {
+  if (cell.variant().changes.empty()) return {};
+  for (const std::filesystem::path& file : ScalingFilesOf(cell.experiment->policies)) {
+    if (file.extension() != ".yaml") continue;
+    return Invalid(
+        "{}: was calibrated for {} as it is, and the variant {} changes that; name `calibrated`, "
+        "`calibrated-mpc` or `calibrated-static` instead",
+        file.string(), cell.scenario.string(), cell.variant().name);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> CheckScalingCell(const ScalingCell& cell) {
-  TRY_ASSIGN(const Scenario scenario, LoadServedScenario(cell.scenario));
+  TRY_ASSIGN(const Scenario scenario, LoadServedScenario(cell.scenario, cell.variant().changes));
+  TRY(CheckCalibrations(cell));
   TRY_ASSIGN(const int load, LoadOf(cell, scenario));
   const Experiment& experiment = *cell.experiment;
-  if (experiment.Names(ScalingExperiment::kTrained))
-    TRY(CheckLimitCanBeMet(scenario, {load}, experiment.scaling->violations_max));
+  if (experiment.Names(ScalingExperiment::kTrained) && !scenario.load->objective.late)
+    TRY(CheckLimitCanBeMet(scenario, {load}, LimitOf(cell, scenario)));
   std::vector<std::string> fixed;
   for (const std::string& policy : experiment.policies) {
     const std::string_view what = std::string_view(policy).substr(policy.find('=') + 1);
@@ -162,8 +192,9 @@ Result<void> CheckScalingCell(const ScalingCell& cell) {
   return {};
 }
 
-Result<void> RunScalingCell(const ScalingCell& cell, const std::filesystem::path& folder,
+Result<void> RunScalingCell(const ScalingCell& asked, const std::filesystem::path& folder,
                             const Session& session, ThreadPool* pool, const Said& progress) {
+  TRY_ASSIGN(const ScalingCell cell, AsChanged(asked));
   TRY_ASSIGN(const Scenario scenario, LoadServedScenario(cell.scenario));
   TRY_ASSIGN(const int load, LoadOf(cell, scenario));
   const Experiment& experiment = *cell.experiment;
@@ -193,15 +224,16 @@ Result<void> RunScalingCell(const ScalingCell& cell, const std::filesystem::path
     watch.Lap("train");
   }
   TRY_ASSIGN(const ScalingPolicies policies, ScalingPoliciesOf(PoliciesOf(cell), cell.scenario));
-  const ScalingEvaluation evaluation =
+  ScalingEvaluation evaluation =
       EvaluateScaling(scenario, EpisodeUse::kEvaluation, {load}, policies.list, experiment.episodes,
                       experiment.seed, pool, [&](double fraction) {
                         progress(kTrainedShare + (1 - kTrainedShare) * fraction, "evaluating");
                       });
+  evaluation.late_max = LimitOf(cell, scenario);
   watch.Lap("evaluate");
   ScalingSummary summary = Summarize(evaluation, scenario);
   RecordTimelines(scenario, {load}, policies.list, pool, &summary);
-  OrderedJson pairs = ScalingPairs(evaluation, cell.scenario.stem().string());
+  OrderedJson pairs = ScalingPairs(evaluation, cell.scenario.stem().string(), cell.variant().name);
   for (OrderedJson& pair : pairs) {
     pair["seeds_stepped_back"] = policies.stepped_back.back();
     pair["stepped_back_to"] = policies.rules.back();

@@ -12,10 +12,10 @@
 #include "evaluation/calibration.h"
 #include "evaluation/experiment.h"
 
-// A cell of an experiment on scaling: one load of one scenario, for which the autoscaler is
-// calibrated and networks are trained, if the experiment asks for that, before all policies meet
-// the same held-out episodes. Each of these steps is kept, and gone on with where it was stopped.
-// A network steps back to the best of what the experiment calibrates.
+// A cell of an experiment on scaling: one load of one scenario in one variant, for which the
+// autoscaler is calibrated and networks are trained, if the experiment asks for that, before all
+// policies meet the same held-out episodes. Each of these steps is kept, and gone on with where it
+// was stopped. A network steps back to the best of what the experiment calibrates.
 
 namespace rudderfish {
 
@@ -26,6 +26,7 @@ struct ScalingCell {
   std::filesystem::path folder;    // Of all results.
 
   const std::string& load() const { return experiment->scaling->loads[cell.load]; }
+  const ExperimentVariant& variant() const { return experiment->variants[cell.variant]; }
   std::filesystem::path calibration(CalibratedKind kind) const {
     constexpr const char* kEndings[] = {".yaml", ".mpc.yaml", ".static.yaml"};  // As in the enum.
     return folder / "calibrated" / (cell.name + kEndings[static_cast<int>(kind)]);
@@ -33,7 +34,8 @@ struct ScalingCell {
   std::filesystem::path training() const { return folder / "trained" / cell.name; }
 };
 
-// What can be wrong before anything is computed.
+// What can be wrong before anything is computed. A variant is another scenario, so that it takes no
+// calibration of before.
 Result<void> CheckScalingCell(const ScalingCell& cell);
 
 // Writes episodes.csv, evaluation.json, comparisons.json and seconds.csv, what its parts took, into

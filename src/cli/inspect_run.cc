@@ -11,7 +11,10 @@
 #include "cli/text_table.h"
 #include "learn/run_folder.h"
 #include "learn/run_tables.h"
+#include "model/scaling_objective.h"
 #include "policy/neural_scaling.h"
+#include "scenario/load.h"
+#include "scenario/scenario.h"
 
 namespace rudderfish {
 namespace {
@@ -26,7 +29,8 @@ struct RunSummary {
   RunConfig config;
   std::vector<std::string> scenarios;
   bool places = false;  // Pods that come and go, or scaling: figures are objectives, not ms.
-  std::string verdict;  // Of scaling, once it is trained.
+  std::string goal;     // Of scaling;
+  std::string verdict;  // once it is trained.
   int64_t iterations = 0, env_steps = 0;
   double seconds = 0;
   std::vector<CurvePoint> curve;
@@ -45,6 +49,11 @@ Result<RunSummary> Summarize(const RunPaths& paths) {
   TRY_ASSIGN(const std::vector<TrainScenario> scenarios, ReadRunScenarios(paths));
   for (const TrainScenario& scenario : scenarios) run.scenarios.push_back(scenario.scenario->name);
   run.places = run.config.options.scaling || scenarios[0].scenario->places_pods();
+  if (run.config.options.scaling) {
+    const Scenario& scenario = *scenarios[0].scenario;
+    run.goal = GoalText(scenario.load->objective, scenario.load->limit, *scenario.patterns[0],
+                        run.config.options.scaling->violations_max);
+  }
   if (run.config.options.scaling && std::filesystem::exists(paths.best())) {
     TRY_ASSIGN(run.verdict, VerdictOfRun(paths.best()));
   }
@@ -126,10 +135,10 @@ std::string AsText(const RunSummary& run) {
                         run.config.provenance.version);
   }
   if (options.scaling) {
-    text += fmt::format(
-        "  scaling    {}; at most {:.4g} % late or failed{}{}\n",
-        options.scaling->loads.empty() ? "all loads" : Joined(options.scaling->loads),
-        100 * options.scaling->violations_max, run.verdict.empty() ? "" : "\n  ", run.verdict);
+    text +=
+        fmt::format("  scaling    {}; {}{}{}\n",
+                    options.scaling->loads.empty() ? "all loads" : Joined(options.scaling->loads),
+                    run.goal, run.verdict.empty() ? "" : "\n  ", run.verdict);
   }
   const CurvePoint* best = run.best();
   if (best == nullptr) return text + "  not evaluated yet\n";
@@ -164,6 +173,7 @@ OrderedJson AsJson(const RunSummary& run) {
                    {"command", run.config.provenance.command}};
   if (options.scaling) {
     json["scaling"] = {{"violations_max", options.scaling->violations_max},
+                       {"goal", run.goal},
                        {"loads", options.scaling->loads},
                        {"verdict", run.verdict}};
   }

@@ -44,12 +44,12 @@ tl::unexpected<Error> OtherFigure(const fs::path& path, std::string_view what, F
                  gives.find(',') == gives.npos ? "" : "s", gives, kFigures[figure]);
 }
 
-// Of a run: how it learned.
-Result<Drawing> DrawRun(const fs::path& folder, const PlotRequest& request) {
-  if (request.figure != kLearning)
-    return OtherFigure(folder, "a run of training", request.figure, "learning");
-  LearningCurve curve{.name = fs::absolute(folder).lexically_normal().filename().string()};
-  if (curve.name.empty()) curve.name = "run";
+// As often as there are colours.
+constexpr int kMostCurves = 8;
+
+// How a run learned, over its seeds.
+Result<LearningCurve> CurveOf(const fs::path& folder, std::string name) {
+  LearningCurve curve{.name = std::move(name)};
   TRY_ASSIGN(curve.runs, ReadLearningCurves(folder));
   std::erase_if(curve.runs, [](const auto& run) { return run.size() < 2; });
   if (curve.runs.empty()) {
@@ -57,6 +57,15 @@ Result<Drawing> DrawRun(const fs::path& folder, const PlotRequest& request) {
                 "{}: was evaluated less than twice while it trained; train it longer",
                 folder.string());
   }
+  return curve;
+}
+
+// Of a run: how it learned.
+Result<Drawing> DrawRun(const fs::path& folder, const PlotRequest& request) {
+  if (request.figure != kLearning)
+    return OtherFigure(folder, "a run of training", request.figure, "learning");
+  const std::string name = fs::absolute(folder).lexically_normal().filename().string();
+  TRY_ASSIGN(LearningCurve curve, CurveOf(folder, name.empty() ? "run" : name));
   const RunPaths paths = SeedFolders(folder) > 0 ? RunPaths{folder}.seed(1) : RunPaths{folder};
   TRY_ASSIGN(const RunConfig config, ReadRunConfig(paths));
   TRY_ASSIGN(const std::vector<TrainScenario> scenarios, ReadRunScenarios(paths));
@@ -150,6 +159,48 @@ Result<Drawing> DrawEvaluation(const fs::path& path, const PlotRequest& request)
                  DistributionFigure(evaluation, ReportPolicies(evaluation, comparison))};
 }
 
+// Over its figure before training, so that curves of several cells can be compared.
+void MakeRelative(LearningCurve* curve) {
+  double first = 0;
+  for (const std::vector<CurvePoint>& run : curve->runs)
+    first += run.front().final_ms / static_cast<double>(curve->runs.size());
+  for (std::vector<CurvePoint>& run : curve->runs) {
+    for (CurvePoint& point : run) point.final_ms = first > 0 ? point.final_ms / first : 1;
+  }
+}
+
+// Of an experiment: how the networks of these cells learned.
+Result<Drawing> DrawTraining(const fs::path& folder, const std::vector<std::string>& cells) {
+  std::vector<LearningCurve> curves;
+  std::vector<std::string> series;
+  const auto add = [&](const fs::path& run, const std::string& name) -> Result<void> {
+    if (!HasRun(run)) return {};
+    TRY_ASSIGN(LearningCurve curve, CurveOf(run, name));
+    series.push_back(fmt::format("s{}", curves.size()));
+    curves.push_back(std::move(curve));
+    return {};
+  };
+  for (const std::string& cell : cells) {
+    TRY(add(folder / "trained" / cell, cell));
+    for (const char* algorithm : {"ppo", "dqn"})  // Of placing: one folder each.
+      TRY(add(folder / "trained" / cell / algorithm, fmt::format("{} {}", cell, algorithm)));
+  }
+  if (curves.empty()) {
+    return Invalid("{}: nothing was trained within this experiment; name a run folder",
+                   folder.string());
+  }
+  if (curves.size() > kMostCurves) {
+    return Invalid("{}: {} cells were trained, and {} can be told apart; say which with --cell",
+                   folder.string(), curves.size(), kMostCurves);
+  }
+  for (LearningCurve& curve : curves) MakeRelative(&curve);
+  return Drawing{
+      "Learning curves",
+      "Lines: means over the training seeds; bands: from the lowest to the highest. Lower "
+      "is better; 1 is what each began with.",
+      LearningFigure(curves, series, "objective over that before training")};
+}
+
 // Of an experiment: one of its cells.
 Result<Drawing> DrawExperiment(const fs::path& folder, const PlotRequest& request) {
   std::vector<std::string> cells;
@@ -163,19 +214,23 @@ Result<Drawing> DrawExperiment(const fs::path& folder, const PlotRequest& reques
     return Fail(ErrorCode::kFailedPrecondition,
                 "{}: no cell of this experiment is done yet; go on with --resume", folder.string());
   }
-  if (request.figure == kLearning) {
-    return Invalid("{}: results do not say how policies learned; name a run folder",
-                   folder.string());
-  }
   const std::vector<std::string_view> known(cells.begin(), cells.end());
   int cell = 0;
   if (request.cell) {
     TRY_ASSIGN(cell, OfOption("cell", ChoiceOf(*request.cell, known)));
-  } else if (cells.size() > 1) {
+  }
+  if (request.figure == kLearning) {
+    if (request.cell) cells = {cells[cell]};
+    return DrawTraining(folder, cells);
+  }
+  if (request.cell) {
+    return DrawEvaluation(folder / "cells" / cells[cell] / "evaluation.json", request);
+  }
+  if (cells.size() > 1) {
     return Invalid("{}: has the cells {}: say which with --cell", folder.string(),
                    fmt::join(cells, ", "));
   }
-  return DrawEvaluation(folder / "cells" / cells[cell] / "evaluation.json", request);
+  return DrawEvaluation(folder / "cells" / cells[0] / "evaluation.json", request);
 }
 
 Result<Drawing> DrawFrom(const fs::path& path, const PlotRequest& request) {
@@ -230,7 +285,9 @@ CommandSpec PlotCommand() {
           "Of scaling there are cdf (how long answers take), pareto (cost against violations, with "
           "hypervolume), timeline and replicas (one episode), calls (who calls whom, how often); "
           "of "
-          "migration cdf (where plans end); of a run learning, with a band over its seeds.",
+          "migration cdf (where plans end); of a run, or of all that an experiment trained, "
+          "learning, "
+          "with bands over seeds.",
       .examples = {"plot results/distance --figure cdf --cell continuum-7x21.near -o near.svg",
                    "plot evaluation.json --figure timeline --load ramp -o ramp.svg",
                    "plot runs/a --figure learning -o learning.svg"},

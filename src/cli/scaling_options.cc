@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -80,8 +81,8 @@ Result<Calibration> ReadCalibration(const std::filesystem::path& path,
   return calibration;
 }
 
-Result<double> ViolationsOf(const Arguments& arguments, double fallback) {
-  if (!arguments.Has("violations")) return fallback;
+Result<double> ViolationsOf(const Arguments& arguments, const Scenario& scenario) {
+  if (!arguments.Has("violations")) return LateMaxOf(scenario);
   const std::string text = *arguments.Text("violations");
   const bool percent = text.ends_with('%');
   const char* end = text.data() + text.size() - (percent ? 1 : 0);
@@ -97,8 +98,9 @@ Result<double> ViolationsOf(const Arguments& arguments, double fallback) {
   return value;
 }
 
-Result<Scenario> LoadServedScenario(const std::filesystem::path& path) {
-  TRY_ASSIGN(Scenario scenario, LoadScenario(path));
+Result<Scenario> LoadServedScenario(const std::filesystem::path& path,
+                                    std::span<const YamlChange> changes) {
+  TRY_ASSIGN(Scenario scenario, LoadScenario(path, changes));
   if (scenario.load == nullptr) {
     return Invalid("{}: has no `load`: say what requests come, and how pods serve them",
                    path.string());
@@ -160,6 +162,7 @@ Result<ScalingPolicies> ScalingPoliciesOf(const std::vector<std::string>& items,
   ScalingPolicies policies;
   std::set<std::string> names;
   std::map<std::string, std::shared_ptr<const ScalingPolicy>> known;  // By setting.
+  std::optional<ServedApplication> application;                       // Once a run asks for it.
   for (const std::string& item : items) {
     const size_t sign = item.find_first_of("=:/");
     const bool named = sign != std::string::npos && item[sign] == '=' && sign > 0;
@@ -173,8 +176,14 @@ Result<ScalingPolicies> ScalingPoliciesOf(const std::vector<std::string>& items,
     int back = 0;
     std::set<std::string> rules;
     for (const std::string& member : MembersOf(setting)) {
-      TRY_ASSIGN(const std::string decides,
-                 IsScalingRun(member) ? DecidingSetting(member) : Result<std::string>(member));
+      std::string decides = member;
+      if (IsScalingRun(member)) {
+        if (!application) {
+          TRY_ASSIGN(const Scenario served, LoadServedScenario(scenario));
+          application = ApplicationOf(served, 0);
+        }
+        TRY_ASSIGN(decides, DecidingSetting(member, *application));
+      }
       std::shared_ptr<const ScalingPolicy>& made = known[decides];
       if (made == nullptr) {
         TRY_ASSIGN(made, MakeScalingPolicy(decides));
@@ -186,9 +195,12 @@ Result<ScalingPolicies> ScalingPoliciesOf(const std::vector<std::string>& items,
       }
       if (!IsScalingRun(member)) continue;
       TRY_ASSIGN(const std::string verdict, VerdictOfRun(member));
+      // Of another application than the one it was trained on.
+      const bool elsewhere = decides != member && verdict.find(decides) == std::string::npos;
       policies.notes.push_back(
-          fmt::format("{} {}", policy.members.size() > 1 || member != setting ? member : name,
-                      verdict.empty() ? "has not been compared with autoscalers yet" : verdict));
+          fmt::format("{} {}{}", policy.members.size() > 1 || member != setting ? member : name,
+                      verdict.empty() ? "has not been compared with autoscalers yet" : verdict,
+                      elsewhere ? "; here " + decides : ""));
     }
     policies.stepped_back.push_back(back);
     policies.rules.emplace_back(rules.begin(), rules.end());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/yaml_change.h"
 #include "cli/arguments.h"
 #include "evaluation/calibration.h"
 #include "evaluation/scaling_run.h"
@@ -17,14 +18,15 @@
 
 namespace rudderfish {
 
-// An error if it has no `load`.
-Result<Scenario> LoadServedScenario(const std::filesystem::path& path);
+// With values changed before they are read. An error if it has no `load`.
+Result<Scenario> LoadServedScenario(const std::filesystem::path& path,
+                                    std::span<const YamlChange> changes = {});
 
 // Positions in Load::loads: those of --load, all if it was not given.
 Result<std::vector<int>> LoadsOf(const Arguments& arguments, const Load& load);
 
-// --violations: a share of all requests, as 1% or 0.01.
-Result<double> ViolationsOf(const Arguments& arguments, double fallback);
+// --violations: a share of all requests, as 1% or 0.01; else the limit of the scenario.
+Result<double> ViolationsOf(const Arguments& arguments, const Scenario& scenario);
 
 // What `calibrate` wrote; an error if that was of another scenario than the one at `scenario`.
 Result<Calibration> ReadCalibration(const std::filesystem::path& path,

@@ -113,7 +113,8 @@ Result<void> SetRival(const Arguments& arguments, TrainOptions* options) {
   return {};
 }
 
-Result<void> SetScaling(const Arguments& arguments, TrainOptions* options) {
+Result<void> SetScaling(const Arguments& arguments, const Scenario& scenario,
+                        TrainOptions* options) {
   constexpr std::string_view kTasks[] = {"scenario", "scaling"};
   int task = 0;
   if (arguments.Has("task")) {
@@ -127,8 +128,7 @@ Result<void> SetScaling(const Arguments& arguments, TrainOptions* options) {
   }
   UseScalingDefaults(options);
   options->scaling.emplace();
-  TRY_ASSIGN(options->scaling->violations_max,
-             ViolationsOf(arguments, options->scaling->violations_max));
+  TRY_ASSIGN(options->scaling->violations_max, ViolationsOf(arguments, scenario));
   TRY_ASSIGN(const int64_t episodes,
              arguments.Integer("episodes", options->validation_starts, 4, kValidationEpisodesMax));
   options->validation_starts = static_cast<int>(episodes);
@@ -158,7 +158,7 @@ Result<TrainJob> MakeJob(const Arguments& arguments, const Session& session) {
     TRY_ASSIGN(TrainScenario scenario, TrainScenario::Open(path, objective));
     job.scenarios.push_back(std::move(scenario));
   }
-  if (!resume) TRY(SetScaling(arguments, &job.options));
+  if (!resume) TRY(SetScaling(arguments, *job.scenarios[0].scenario, &job.options));
   if (!resume && Places(job)) UsePlacementDefaults(&job.options);
   if (arguments.Has("preset")) TRY(SetPreset(arguments, &job.options));
   if (arguments.Has("encoder") && Places(job)) {
@@ -304,7 +304,9 @@ CommandSpec TrainCommand() {
             "and DQN; other options still hold"},
            {"--load", "NAME[,...]", "of scaling: under which loads; all by default"},
            {"--violations", "SHARE",
-            "of scaling: requests that may be late or failed; 1% by default"},
+            "of scaling: requests that may be late or failed; the scenario's limit by default, 1% "
+            "if "
+            "it names none"},
            {"--episodes", "N",
             "of scaling: episodes of each load by which it is judged; 16 by default"},
            {"--hpa", "FILE.yaml",

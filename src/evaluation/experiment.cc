@@ -89,7 +89,9 @@ Result<ScalingExperiment> ParseScaling(YamlMap* map) {
       return node.Refuse(fmt::format("{} is named twice", load));
     scaling.loads.push_back(std::move(load));
   }
-  TRY_ASSIGN(scaling.violations_max, map->OptionalDouble("violations", 1e-5, 0.5, 0.01));
+  if (map->Optional("violations")) {
+    TRY_ASSIGN(scaling.violations_max, map->RequiredDouble("violations", 1e-5, 0.5));
+  }
   if (const std::optional<YamlNode> calibrate = map->Optional("calibrate")) {
     TRY_ASSIGN(YamlMap fields, calibrate->AsMap());
     TRY_ASSIGN(const int64_t episodes,
@@ -227,9 +229,7 @@ Result<Experiment> ParseExperiment(const YamlNode& root) {
   if (scenario_nodes.empty()) return scenarios.Expected("at least one scenario");
   TRY(ParseScenarios(scenario_nodes, &experiment));
   TRY(ParsePolicies(&map, &experiment));
-  const std::optional<YamlNode> variants =
-      experiment.scaling ? std::nullopt : map.Optional("variants");
-  if (variants) {
+  if (const std::optional<YamlNode> variants = map.Optional("variants")) {
     TRY_ASSIGN(YamlMap fields, variants->AsMap());
     for (const auto& [name, node] : fields.Entries()) {
       TRY_ASSIGN(ExperimentVariant variant, ParseVariant(name, node));
@@ -246,9 +246,14 @@ std::vector<ExperimentCell> CellsOf(const Experiment& experiment) {
   for (size_t s = 0; s < experiment.scenarios.size(); ++s) {
     const std::string stem = experiment.scenarios[s].stem().string();
     for (size_t l = 0; experiment.scaling && l < experiment.scaling->loads.size(); ++l) {
-      cells.push_back({.scenario = static_cast<int>(s),
-                       .load = static_cast<int>(l),
-                       .name = fmt::format("{}.{}", stem, experiment.scaling->loads[l])});
+      for (size_t v = 0; v < experiment.variants.size(); ++v) {
+        const ExperimentVariant& variant = experiment.variants[v];
+        cells.push_back({.scenario = static_cast<int>(s),
+                         .variant = static_cast<int>(v),
+                         .load = static_cast<int>(l),
+                         .name = fmt::format("{}.{}{}", stem, experiment.scaling->loads[l],
+                                             variant.changes.empty() ? "" : "." + variant.name)});
+      }
     }
     const bool named = experiment.placement && !experiment.placement->objectives.empty();
     const size_t objectives = named ? experiment.placement->objectives.size() : 1;

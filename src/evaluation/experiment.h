@@ -60,9 +60,9 @@ struct ExperimentVariant {
 };
 
 struct ScalingExperiment {
-  std::vector<std::string> loads;  // Of every scenario; at least one.
-  double violations_max = 0.01;
-  int calibration_episodes = 64;  // Also of validation.
+  std::vector<std::string> loads;        // Of every scenario; at least one.
+  std::optional<double> violations_max;  // None: the limit of each scenario.
+  int calibration_episodes = 64;         // Also of validation.
   int64_t train_steps = 1'000'000;
   int train_seeds = 5;
   std::string algorithm = "ppo";  // One of kAlgorithms.
@@ -110,7 +110,7 @@ struct Experiment {
   std::vector<std::filesystem::path> scenarios;  // At least one; their file names differ.
   std::vector<std::string> policies;             // At least two; the last is the candidate.
   std::vector<ExperimentVariant> variants;       // At least one.
-  std::optional<ScalingExperiment> scaling;      // `task: scaling`; then there is one variant.
+  std::optional<ScalingExperiment> scaling;      // `task: scaling`.
   std::optional<PlacementExperiment> placement;  // `task: placement`.
 
   // Whether a policy is this, under its own name or another.
@@ -125,14 +125,15 @@ struct ExperimentCell {
   int variant = 0;
   int load = 0;       // Of ScalingExperiment::loads.
   int objective = 0;  // Of PlacementExperiment::objectives; nothing there without any.
-  // Of a folder: "continuum-7x21.near", "online-boutique.steady", "drs-even.balance.as-shipped".
+  // Of a folder: "continuum-7x21.near", "drs-even.balance.as-shipped"; of scaling
+  // "online-boutique.steady", and where a variant changes something "online-boutique.steady.tight".
   std::string name;
 };
 
 // Messages name file, line, column and key. No other file is read.
 Result<Experiment> ParseExperiment(const YamlNode& root);
 
-// In the order in which they are listed, variants or loads within scenarios (and objectives).
+// In the order in which they are listed, variants within scenarios (and objectives, or loads).
 std::vector<ExperimentCell> CellsOf(const Experiment& experiment);
 
 // The candidate against every other policy of a cell, each pair from the same starts:

@@ -103,9 +103,21 @@ TEST(Experiment, OfScalingIsRefusedWithThePlaceOfTheMistake) {
             std::string::npos);
   EXPECT_NE(refused("gcn", "gatv3").find("did you mean `gatv2`"), std::string::npos);
   EXPECT_NE(refused("encoder", "encode").find("did you mean `encoder`"), std::string::npos);
-  EXPECT_NE(refused("violations: 0.02", "variants: {}").find("unknown key `variants`"),
-            std::string::npos);
   EXPECT_NE(refused("task: scaling\n", "").find("unknown key `loads`"), std::string::npos);
+}
+
+TEST(Experiment, OfScalingHasACellForEveryLoadInEveryVariant) {
+  const Experiment experiment =
+      Parsed(std::string(kOfScaling) + "variants: {as-shipped: {}, tight: {load.quota.pods: 9}}\n")
+          .value();
+  std::vector<std::string> names;
+  for (const ExperimentCell& cell : CellsOf(experiment)) {
+    names.push_back(cell.name);
+    EXPECT_EQ(experiment.variants[cell.variant].changes.empty(),
+              cell.name.find("tight") == cell.name.npos);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"shop.steady", "shop.steady.tight", "shop.ramp",
+                                             "shop.ramp.tight"}));
 }
 
 constexpr std::string_view kOfPlacing = R"(experiment: e

@@ -243,27 +243,35 @@ class ScalingPage {
     }
     return fmt::format(
         "<tr class=\"part{}{}\"><th class=\"left\" scope=\"row\">{}</th><td>{:.3f}</td><td>{:.2f}"
-        "</td><td>{}</td><td>{}</td><td>{:.1f}</td>{}</tr>\n",
+        "</td><td>{:.2f}</td>{}<td>{}</td><td>{:.0f} %</td><td>{}</td><td>{:.1f}</td>{}</tr>\n",
         candidate ? " candidate" : "", candidate ? " last" : "", EscapeXml(policy.name),
-        policy.core_hours, policy.pod_hours, Violations(policy.violation_share),
+        policy.core_hours, policy.pod_hours, policy.node_hours,
+        summary_.draws_power() ? fmt::format("<td>{:.0f} Wh</td>", policy.energy_wh) : "",
+        Violations(policy.violation_share), 100 * summary_.BudgetOf(policy),
         LatencyText(policy.p95_ms), policy.changes, against);
   }
 
   std::string Table() const {
     std::string rows;
     for (const ScalingLoadSummary& load : summary_.loads) {
-      rows += fmt::format("<tr class=\"whole\"><th class=\"left\" colspan=\"8\">{}</th></tr>\n",
-                          EscapeXml(load.load));
+      rows += fmt::format("<tr class=\"whole\"><th class=\"left\" colspan=\"{}\">{}</th></tr>\n",
+                          summary_.draws_power() ? 11 : 10, EscapeXml(load.load));
       for (int p = 0; p < static_cast<int>(load.policies.size()); ++p) rows += TableRow(load, p);
     }
     return ReportSection(
                "All figures",
-               "Means of an episode; p95 the mean over episodes of each one\u2019s. "
-               "Differences are to the baseline of the load, with 95 % intervals; those of "
-               "violations in points.") +
-           "<figure><div class=\"scroll\"><table><thead><tr><th>policy</th><th>core-hours</th>"
-           "<th>pod-hours</th><th>violations</th><th>p95</th><th>changes</th>"
-           "<th>core-hours against the baseline</th><th>violations</th></tr></thead><tbody>\n" +
+               fmt::format(
+                   "Means of an episode; p95 the mean over episodes of each one\u2019s. "
+                   "Node-hours are of the nodes that the replicas fit on; the budget is "
+                   "{:.3g} % of requests late or failed. Differences are to the baseline of "
+                   "the load, with 95 % intervals; those of violations in points.",
+                   100 * summary_.late_max)) +
+           fmt::format(
+               "<figure><div class=\"scroll\"><table><thead><tr><th>policy</th><th>core-hours</th>"
+               "<th>pod-hours</th><th>node-hours</th>{}<th>violations</th><th>of budget</th>"
+               "<th>p95</th><th>changes</th><th>core-hours against the baseline</th>"
+               "<th>violations</th></tr></thead><tbody>\n",
+               summary_.draws_power() ? "<th>energy</th>" : "") +
            rows + "</tbody></table></div></figure>\n";
   }
 

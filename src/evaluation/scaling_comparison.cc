@@ -35,7 +35,10 @@ std::string StepsBack(const OrderedJson& pairs) {
   std::string last;  // Pairs of a load follow each other.
   for (const OrderedJson& pair : pairs) {
     if (!pair.contains("seeds_stepped_back") || pair["seeds_stepped_back"] == 0) continue;
-    const auto where = fmt::format("{} {}", pair.value("scenario", ""), pair.value("load", ""));
+    const std::string variant = pair.value("variant", "as-shipped");
+    const auto where =
+        fmt::format("{}{} {}", pair.value("scenario", ""),
+                    variant == "as-shipped" ? "" : " " + variant, pair.value("load", ""));
     if (where == last) continue;
     last = where;
     text += fmt::format("{}{}: {} of {} seeds of {} step back to {}\n", text.empty() ? "\n" : "",
@@ -93,16 +96,18 @@ OrderedJson PairOf(const ScalingEvaluation& evaluation, int load, int baseline,
 std::string ScalingCsv(const ScalingEvaluation& evaluation) {
   std::string text =
       "load,policy,training_seed,episode,requests,violations,failures,pod_hours,core_hours,changes,"
-      "mean_ms,p95_ms,p99_ms\n";
+      "mean_ms,p95_ms,p99_ms,node_hours,energy_wh,budget_used\n";
   for (int load = 0; load < static_cast<int>(evaluation.loads.size()); ++load) {
     for (int policy = 0; policy <= CandidateOf(evaluation); ++policy) {
       for (int member = 0; member < evaluation.policies[policy].members; ++member) {
         for (int i = 0; i < evaluation.episodes; ++i) {
           const ScalingFigures& one = evaluation.at(load, policy, i, member);
-          text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", evaluation.loads[load],
-                              evaluation.policies[policy].name, member + 1, i, one.requests,
-                              one.violations, one.failures, one.pod_hours, one.core_hours,
-                              one.changes, one.mean_ms, one.p95_ms, one.p99_ms);
+          text +=
+              fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+                          evaluation.loads[load], evaluation.policies[policy].name, member + 1, i,
+                          one.requests, one.violations, one.failures, one.pod_hours, one.core_hours,
+                          one.changes, one.mean_ms, one.p95_ms, one.p99_ms, one.node_hours,
+                          one.energy_wh, BudgetUsed(one.violation_share(), evaluation.late_max));
         }
       }
     }
@@ -110,12 +115,13 @@ std::string ScalingCsv(const ScalingEvaluation& evaluation) {
   return text;
 }
 
-OrderedJson ScalingPairs(const ScalingEvaluation& evaluation, std::string_view scenario) {
+OrderedJson ScalingPairs(const ScalingEvaluation& evaluation, std::string_view scenario,
+                         std::string_view variant) {
   OrderedJson pairs = OrderedJson::array();
   for (int load = 0; load < static_cast<int>(evaluation.loads.size()); ++load) {
     for (int policy = 0; policy < CandidateOf(evaluation); ++policy) {
       for (const PairMetric& metric : kPairMetrics) {
-        OrderedJson pair = {{"scenario", scenario}};
+        OrderedJson pair = {{"scenario", scenario}, {"variant", variant}};
         pair.update(PairOf(evaluation, load, policy, metric));
         pairs.push_back(std::move(pair));
       }
@@ -125,20 +131,31 @@ OrderedJson ScalingPairs(const ScalingEvaluation& evaluation, std::string_view s
 }
 
 std::string ScalingPairsTable(const OrderedJson& pairs) {
-  std::vector<std::vector<std::string>> rows = {
-      {"load", "baseline", "metric", "baseline", "candidate", "difference 95 %", "better"}};
+  // The scenario and the variant, where there are several.
+  std::vector<std::string> places;
+  for (const char* key : {"scenario", "variant"}) {
+    if (std::any_of(pairs.begin(), pairs.end(),
+                    [&](const OrderedJson& pair) { return pair[key] != pairs[0][key]; }))
+      places.emplace_back(key);
+  }
+  std::vector<std::vector<std::string>> rows = {places};
+  for (const char* heading :
+       {"load", "baseline", "metric", "baseline", "candidate", "difference 95 %", "better"})
+    rows[0].emplace_back(heading);
   for (const OrderedJson& pair : pairs) {
     const OrderedJson& better = pair["better"];
-    rows.push_back({pair["load"].get<std::string>(), pair["baseline"].get<std::string>(),
-                    pair["metric"].get<std::string>(),
-                    fmt::format("{:.3f}", pair["baseline_mean"].get<double>()),
-                    fmt::format("{:.3f}", pair["candidate_mean"].get<double>()),
-                    IntervalText({pair["difference_ci95"][0].get<double>(),
-                                  pair["difference_ci95"][1].get<double>()},
-                                 3),
-                    better.is_null()     ? "undecided"
-                    : better.get<bool>() ? "yes"
-                                         : "no"});
+    std::vector<std::string>& row = rows.emplace_back();
+    for (const std::string& key : places) row.push_back(pair[key].get<std::string>());
+    row.insert(row.end(), {pair["load"].get<std::string>(), pair["baseline"].get<std::string>(),
+                           pair["metric"].get<std::string>(),
+                           fmt::format("{:.3f}", pair["baseline_mean"].get<double>()),
+                           fmt::format("{:.3f}", pair["candidate_mean"].get<double>()),
+                           IntervalText({pair["difference_ci95"][0].get<double>(),
+                                         pair["difference_ci95"][1].get<double>()},
+                                        3),
+                           better.is_null()     ? "undecided"
+                           : better.get<bool>() ? "yes"
+                                                : "no"});
   }
   return Aligned(rows) + StepsBack(pairs);
 }

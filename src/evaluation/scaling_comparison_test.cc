@@ -69,7 +69,7 @@ TEST(ScalingComparison, SaysBetterWorseOrNothing) {
                                                {"cheap", 1.5, 90},
                                                {"same", 1.9, 90},
                                                {"learned", 1.9, 90, false, 3}});
-  const OrderedJson pairs = ScalingPairs(evaluation, "shop");
+  const OrderedJson pairs = ScalingPairs(evaluation, "shop", "as-shipped");
   EXPECT_EQ(pairs.size(), 4u * 3u);
   EXPECT_EQ(PairNamed(pairs, "hpa", "core_hours")["better"], true);
   EXPECT_NEAR(PairNamed(pairs, "hpa", "core_hours")["difference"].get<double>(), -0.1, 1e-9);
@@ -87,7 +87,7 @@ TEST(ScalingComparison, SaysBetterWorseOrNothing) {
 
 TEST(ScalingComparison, TheTableSaysWhereNetworksStepBackAndToWhat) {
   OrderedJson pairs =
-      ScalingPairs(MadeOf({{"hpa", 2, 90}, {"learned", 1.9, 90, false, 3}}), "shop");
+      ScalingPairs(MadeOf({{"hpa", 2, 90}, {"learned", 1.9, 90, false, 3}}), "shop", "tight");
   for (OrderedJson& pair : pairs) {
     pair["seeds_stepped_back"] = 0;
     pair["stepped_back_to"] = std::vector<std::string>();
@@ -99,7 +99,7 @@ TEST(ScalingComparison, TheTableSaysWhereNetworksStepBackAndToWhat) {
   }
   const std::string table = ScalingPairsTable(pairs);
   const std::string line =
-      "shop ramp: 2 of 3 seeds of learned step back to hpa:cpu=50, static:rate=9\n";
+      "shop tight ramp: 2 of 3 seeds of learned step back to hpa:cpu=50, static:rate=9\n";
   ASSERT_NE(table.find(line), std::string::npos) << table;
   EXPECT_EQ(table.find("step back"), table.rfind("step back"));  // Once, not once a pair.
 }

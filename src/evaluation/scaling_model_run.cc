@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/rng.h"
 #include "evaluation/scaling_run.h"
@@ -68,6 +69,16 @@ class ModelSampler {
             .workloads = sights_};
   }
 
+  // In the last interval, on average.
+  double UsedCores() const {
+    double cores = 0;
+    for (size_t w = 0; w < now_.size(); ++w) {
+      const ServedWorkload& workload = application_.workloads[w];
+      cores += now_[w].busy * static_cast<double>(workload.cpu_millis) / (1000.0 * workload.slots);
+    }
+    return cores;
+  }
+
   void Changed(WorkloadId workload, int replicas, int interval) {
     made_ns_[workload].resize(replicas, (interval + 1) * interval_ns_);
   }
@@ -117,7 +128,7 @@ class ModelSampler {
 
 ScalingFigures RunScalingOnModel(const ScalingPolicy& policy, const Load& load,
                                  const RateCurve& curve, uint64_t seed, const EpisodeStart& start,
-                                 LoadModel* model) {
+                                 LoadModel* model, const NodePacking* nodes) {
   const ServedApplication& application = model->laws()->application();
   const std::unique_ptr<ScalingMemory> memory = policy.NewMemory(application);
   const int64_t interval_ns = load.interval.count();
@@ -130,9 +141,13 @@ ScalingFigures RunScalingOnModel(const ScalingPolicy& policy, const Load& load,
   ModelSampler sampler(*model, seed, interval_ns);
   std::vector<int> replicas(application.workloads.size(), 0), now = replicas;
   LimitKeeper limits(application);
+  std::optional<NodeMeter> meter;
+  if (nodes != nullptr) meter.emplace(*nodes);
   int changes = 0;
   for (int i = 0; i < intervals; ++i) {
     sampler.Advance(curve, i * interval_s, model);
+    for (size_t w = 0; w < now.size(); ++w) now[w] = model->replicas(static_cast<WorkloadId>(w));
+    if (meter) meter->Add(interval_s, now, sampler.UsedCores());
     if (i + 1 == intervals) break;
     ScalingQuestion question = sampler.Look(*model, i);
     question.true_rates = true_rates;
@@ -153,6 +168,8 @@ ScalingFigures RunScalingOnModel(const ScalingPolicy& policy, const Load& load,
           .failures = std::llround(outcome.failed),
           .pod_hours = outcome.pod_s / 3600,
           .core_hours = outcome.core_s / 3600,
+          .node_hours = meter ? meter->node_hours() : 0,
+          .energy_wh = meter ? meter->energy_wh() : 0,
           .changes = changes,
           .mean_ms = 1000 * outcome.mean_s(),
           .p95_ms = 1000 * model->ResponseQuantileS(.95),

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include "base/check.h"
 #include "model/scaling_limits.h"
@@ -104,6 +106,45 @@ class ScalingSampler {
   int looks_ = 0;
 };
 
+// What an episode's nodes are in use for, interval by interval.
+class SimulatedNodes {
+ public:
+  explicit SimulatedNodes(const NodePacking* packing) {
+    if (packing != nullptr) meter_.emplace(*packing);
+  }
+
+  // At the end of an interval.
+  void SeeInterval(const EventSimulator& simulator) {
+    if (!meter_) return;
+    const ServedApplication& application = simulator.application();
+    replicas_.resize(application.workloads.size());
+    double used_core_ns = 0;
+    for (WorkloadId w = 0; w < application.workload_count(); ++w) {
+      const ServedWorkload& workload = application.workloads[w];
+      replicas_[w] = simulator.replicas(w);
+      used_core_ns += static_cast<double>(simulator.sums(w).busy_ns) *
+                      static_cast<double>(workload.cpu_millis) / (1000.0 * workload.slots);
+    }
+    const auto passed_ns = static_cast<double>(simulator.now_ns() - before_ns_);
+    if (passed_ns > 0)
+      meter_->Add(passed_ns / 1e9, replicas_, (used_core_ns - used_before_) / passed_ns);
+    used_before_ = used_core_ns;
+    before_ns_ = simulator.now_ns();
+  }
+
+  void Write(ScalingFigures* figures) const {
+    if (!meter_) return;
+    figures->node_hours = meter_->node_hours();
+    figures->energy_wh = meter_->energy_wh();
+  }
+
+ private:
+  std::optional<NodeMeter> meter_;
+  std::vector<int> replicas_;  // [workload]
+  double used_before_ = 0;     // Core-nanoseconds.
+  int64_t before_ns_ = 0;
+};
+
 ScalingFigures FiguresOf(const EventSimulator& simulator, int changes) {
   const RequestSums& sums = simulator.requests();
   ScalingFigures figures{.requests = sums.arrived,
@@ -145,10 +186,43 @@ void Gather(const std::vector<int>& run_of, size_t runs, const std::vector<Scali
 
 }  // namespace
 
+NodePacking PackingOf(const Scenario& scenario) {
+  const ServedApplication application = ApplicationOf(scenario, 0);
+  std::vector<Resources> requests(application.workloads.size());
+  std::vector<uint8_t> is_home(scenario.catalog->layers.size(), 0);
+  for (size_t w = 0; w < requests.size(); ++w) {
+    if (!application.workloads[w].scaled) continue;
+    requests[w] = scenario.catalog->workloads[w].requests;
+    for (const LayerId layer : scenario.starts[w].initial_layers) is_home[layer] = 1;
+  }
+  const auto mean = [](const Distribution& amount) {
+    return static_cast<int64_t>(Mean(amount.values()));
+  };
+  std::vector<NodeOffer> offers;
+  for (const NodeGroup& group : scenario.node_groups) {
+    if (is_home[scenario.catalog->kinds[group.kind].layer] == 0) continue;
+    offers.push_back(
+        {.allocatable = {mean(group.cpu_millis), mean(group.memory_bytes)},
+         .count = group.count,
+         .costs = scenario.kind_costs.empty() ? NodeCosts() : scenario.kind_costs[group.kind]});
+  }
+  return {std::move(offers), std::move(requests)};
+}
+
+void NodeMeter::Add(double seconds, std::span<const int> replicas, double used_cores) {
+  if (replicas_.empty() || !std::equal(replicas.begin(), replicas.end(), replicas_.begin())) {
+    replicas_.assign(replicas.begin(), replicas.end());
+    in_use_ = packing_.Pack(replicas);
+  }
+  const double hours = seconds / 3600;
+  node_hours_ += in_use_.nodes * hours;
+  energy_wh_ += in_use_.Watts(used_cores) * hours;
+}
+
 ScalingFigures RunScaling(const ScalingPolicy& policy, const Load& load,
                           std::shared_ptr<const RateCurve> curve, uint64_t seed,
                           const EpisodeStart& start, EventSimulator* simulator,
-                          ScalingWatcher* watcher) {
+                          ScalingWatcher* watcher, const NodePacking* nodes) {
   const ServedApplication& application = simulator->application();
   const std::unique_ptr<ScalingMemory> memory = policy.NewMemory(application);
   ScalingSampler sampler(application);
@@ -161,10 +235,12 @@ ScalingFigures RunScaling(const ScalingPolicy& policy, const Load& load,
   simulator->Start(std::move(curve), seed, begin);
   std::vector<int> replicas(application.workloads.size(), 0), now = replicas;
   LimitKeeper limits(application);
+  SimulatedNodes in_use(nodes);
   const int64_t interval_ns = load.interval.count();
   int changes = 0;
   for (int64_t at_ns = interval_ns; at_ns < load.duration.count(); at_ns += interval_ns) {
     simulator->AdvanceTo(at_ns);
+    in_use.SeeInterval(*simulator);
     if (watcher != nullptr) watcher->SeeInterval(*simulator);
     ScalingQuestion question = sampler.Look(*simulator, interval_ns);
     question.true_rates = true_rates;
@@ -179,8 +255,11 @@ ScalingFigures RunScaling(const ScalingPolicy& policy, const Load& load,
     }
   }
   simulator->AdvanceTo(load.duration.count());
+  in_use.SeeInterval(*simulator);
   if (watcher != nullptr) watcher->SeeInterval(*simulator);
-  return FiguresOf(*simulator, changes);
+  ScalingFigures figures = FiguresOf(*simulator, changes);
+  in_use.Write(&figures);
+  return figures;
 }
 
 ScalingEpisodeDraw DrawScalingEpisode(const Load& load, EpisodeUse use, int position, uint64_t seed,
@@ -197,7 +276,10 @@ ScalingEvaluation EvaluateScaling(const Scenario& scenario, EpisodeUse use,
                                   int first_episode) {
   CHECK(scenario.load != nullptr && episodes > 0);
   const Load& load = *scenario.load;
-  ScalingEvaluation evaluation{.scenario = scenario.name, .seed = seed, .episodes = episodes};
+  ScalingEvaluation evaluation{.scenario = scenario.name,
+                               .seed = seed,
+                               .episodes = episodes,
+                               .late_max = LateMaxOf(scenario)};
   for (const int position : loads) evaluation.loads.push_back(load.loads[position].name);
   // Which member of all is run in whose place.
   std::vector<const ScalingPolicy*> runs;
@@ -217,6 +299,7 @@ ScalingEvaluation EvaluateScaling(const Scenario& scenario, EpisodeUse use,
   const auto application = std::make_shared<const ServedApplication>(ApplicationOf(scenario, 0));
   const auto laws = std::make_shared<const LoadLaws>(application);
   const EpisodeStart start(application);
+  const NodePacking nodes = PackingOf(scenario);
   std::vector<std::unique_ptr<EventSimulator>> simulators;
   std::vector<std::unique_ptr<LoadModel>> models;
   for (int i = 0; i < pool->size(); ++i) {
@@ -234,11 +317,11 @@ ScalingEvaluation EvaluateScaling(const Scenario& scenario, EpisodeUse use,
     const ScalingEpisodeDraw draw =
         DrawScalingEpisode(load, use, position, seed, first_episode + episode);
     if (ground == ScalingGround::kModel) {
-      figures[index] =
-          RunScalingOnModel(*runs[run], load, *draw.curve, draw.seed, start, models[worker].get());
+      figures[index] = RunScalingOnModel(*runs[run], load, *draw.curve, draw.seed, start,
+                                         models[worker].get(), &nodes);
     } else {
-      figures[index] =
-          RunScaling(*runs[run], load, draw.curve, draw.seed, start, simulators[worker].get());
+      figures[index] = RunScaling(*runs[run], load, draw.curve, draw.seed, start,
+                                  simulators[worker].get(), nullptr, &nodes);
       const std::lock_guard lock(sums);  // Of whole numbers: their order does not matter.
       responses[index / episodes].Add(simulators[worker]->responses());
     }

@@ -13,6 +13,7 @@
 #include "evaluation/statistics.h"
 #include "model/capacity_ladder.h"
 #include "model/load_model.h"
+#include "model/node_packing.h"
 #include "policy/scaling_policy.h"
 #include "scenario/scenario.h"
 #include "sim/event_simulator.h"
@@ -31,12 +32,42 @@ struct ScalingFigures {
   int64_t failures = 0;    // Of those: timed out or refused for good.
   double pod_hours = 0;    // Pods that exist, starting and draining ones too.
   double core_hours = 0;   // What they request.
+  double node_hours = 0;   // Nodes that the replicas asked for need (model/node_packing.h),
+  double energy_wh = 0;    // and what these draw, in watt-hours; 0 where nodes say no power.
   int changes = 0;         // Decisions that changed the replicas of a workload.
   double mean_ms = 0, p95_ms = 0, p99_ms = 0;  // Of the requests answered.
 
   double violation_share() const {
     return requests > 0 ? static_cast<double>(violations) / static_cast<double>(requests) : 0;
   }
+};
+
+// Of the requests that may be late or failed within a limit, the share that were: above 1 the limit
+// is not kept. "Error budget" of B. Beyer et al., "Site Reliability Engineering", 2016, chapter 3.
+// REQUIRES: late_max > 0.
+inline double BudgetUsed(double violation_share, double late_max) {
+  return violation_share / late_max;
+}
+
+// The nodes of a scenario on which pods that are scaled may run, each as large as it is on average.
+NodePacking PackingOf(const Scenario& scenario);
+
+// Nodes in use over an episode.
+class NodeMeter {
+ public:
+  explicit NodeMeter(const NodePacking& packing) : packing_(packing) {}
+
+  // So long there were so many replicas [workload], which used so many cores on average.
+  void Add(double seconds, std::span<const int> replicas, double used_cores);
+
+  double node_hours() const { return node_hours_; }
+  double energy_wh() const { return energy_wh_; }
+
+ private:
+  const NodePacking& packing_;
+  std::vector<int> replicas_;  // Of the last time: mostly they are the same,
+  NodesInUse in_use_;          // and so is this.
+  double node_hours_ = 0, energy_wh_ = 0;
 };
 
 // With how many pods an episode begins, whoever scales, all of them ready: the fewest rung of the
@@ -69,11 +100,12 @@ class ScalingWatcher {
   virtual void SeeInterval(const EventSimulator& simulator) = 0;
 };
 
-// One episode. The same seed brings the same requests to every policy. `watcher` may be null.
+// One episode. The same seed brings the same requests to every policy. `watcher` may be null;
+// without `nodes` no node-hours and no energy are counted.
 ScalingFigures RunScaling(const ScalingPolicy& policy, const Load& load,
                           std::shared_ptr<const RateCurve> curve, uint64_t seed,
                           const EpisodeStart& start, EventSimulator* simulator,
-                          ScalingWatcher* watcher = nullptr);
+                          ScalingWatcher* watcher = nullptr, const NodePacking* nodes = nullptr);
 
 // What comes in episode `episode` of a load, a position in Load::loads; of a replay, from the part
 // of its trace that is for `use`.
@@ -87,7 +119,7 @@ ScalingEpisodeDraw DrawScalingEpisode(const Load& load, EpisodeUse use, int posi
 // The same by what the Model believes: without chance but for that of samples, which count.
 ScalingFigures RunScalingOnModel(const ScalingPolicy& policy, const Load& load,
                                  const RateCurve& curve, uint64_t seed, const EpisodeStart& start,
-                                 LoadModel* model);
+                                 LoadModel* model, const NodePacking* nodes = nullptr);
 
 // Several members are one recipe trained from several seeds. What is one object, also of several
 // names, runs but once.
@@ -109,6 +141,7 @@ struct ScalingEvaluation {
   std::string scenario;
   uint64_t seed = 1;
   int episodes = 0;
+  double late_max = 0.01;  // Share of requests: the limit that error budgets are of.
   std::vector<std::string> loads;
   std::vector<Evaluated> policies;
   std::vector<ScalingFigures> figures;       // [load][member of all policies][episode]

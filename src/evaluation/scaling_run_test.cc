@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "evaluation/scaling_run.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -60,6 +61,58 @@ TEST(ScalingRun, FollowingALoadThatGrowsBeatsHolding) {
   const ScalingDifference difference = CompareScaling(evaluation, 1, 1, 0);
   EXPECT_LT(difference.violation_share_ci95.high, -.3);
   EXPECT_FALSE(difference.better());  // It is dearer.
+}
+
+// Nodes are idle by their number, and what computes draws by what the requests take, whoever serves
+// them.
+TEST(ScalingRun, CountsNodesAndWhatTheyDraw) {
+  std::string text = std::regex_replace(
+      kScalingScenario, std::regex("bandwidth: 1Gbit"),
+      "bandwidth: 1Gbit, power: {idle_watts: 60, busy_watts: 100, asleep_watts: 3}");
+  text = std::regex_replace(text, std::regex("count: 4, cpu: 16"), "count: 4, cpu: 2");
+  const Result<Scenario> scenario = ParseScenario(text, "shop.yaml");
+  ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
+  ThreadPool pool(1);
+  const auto policies = ScalingPoliciesNamed({"hold", "static:rate=60"});
+  for (const ScalingGround ground : {ScalingGround::kRequests, ScalingGround::kModel}) {
+    const ScalingEvaluation evaluation =
+        EvaluateScaling(*scenario, EpisodeUse::kEvaluation, {0}, policies, 1, 1, &pool, {}, ground);
+    const ScalingFigures& hold = evaluation.at(0, 0, 0);
+    const double hours = 1.0 / 3;
+    const double nodes = hold.node_hours / hours;
+    EXPECT_NEAR(nodes, std::round(nodes), 1e-9);
+    EXPECT_GE(nodes * 2, hold.core_hours / hours - 1e-9);
+    // 20 requests a second, each 40 ms of half a core and 25 ms of one.
+    const double used_cores = 20 * (0.04 * 0.5 + 0.025);
+    const double watts = nodes * 60 + (4 - nodes) * 3 + used_cores * (100 - 60) / 2;
+    EXPECT_NEAR(hold.energy_wh, watts * hours, 0.02 * watts * hours);
+    // More pods need more nodes, and compute the same.
+    const ScalingFigures& more = evaluation.at(0, 1, 0);
+    EXPECT_GT(more.node_hours, hold.node_hours);
+    EXPECT_NEAR(more.energy_wh - hold.energy_wh, (more.node_hours - hold.node_hours) * 57,
+                0.02 * more.energy_wh);
+    EXPECT_TRUE(Summarize(evaluation, *scenario).draws_power());
+  }
+}
+
+// A percentile is within a time where no more than the rest are later.
+TEST(ScalingRun, ALimitOnAPercentileIsOneOnLateRequests) {
+  ThreadPool pool(1);
+  const auto policies = ScalingPoliciesNamed({"hpa:cpu=70"});
+  for (const double limit_ms : {95.0, 110.0, 125.0, 150.0, 180.0}) {
+    const Result<Scenario> scenario =
+        ParseScenario(std::regex_replace(
+                          kScalingScenario, std::regex("  pods:"),
+                          fmt::format("  limit: {{p95: {}ms, endpoint: page}}\n  pods:", limit_ms)),
+                      "shop.yaml");
+    ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
+    const ScalingEvaluation evaluation =
+        EvaluateScaling(*scenario, EpisodeUse::kEvaluation, {0}, policies, 1, 1, &pool, {});
+    const ScalingFigures& figures = evaluation.at(0, 0, 0);
+    EXPECT_EQ(figures.p95_ms <= limit_ms, figures.violation_share() <= LateMaxOf(*scenario))
+        << limit_ms << " ms: p95 is " << figures.p95_ms << " ms";
+    EXPECT_EQ(Summarize(evaluation, *scenario).qos_high_ms, limit_ms);
+  }
 }
 
 TEST(ScalingRun, AReplayIsJudgedByWhatNothingWasCalibratedOn) {

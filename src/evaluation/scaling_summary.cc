@@ -25,6 +25,8 @@ ScalingPolicySummary MeansOf(const ScalingEvaluation& evaluation, int load, int 
     const ScalingFigures& one = evaluation.at(load, policy, i / of.members, i % of.members);
     means.pod_hours += share * one.pod_hours;
     means.core_hours += share * one.core_hours;
+    means.node_hours += share * one.node_hours;
+    means.energy_wh += share * one.energy_wh;
     means.p95_ms += share * one.p95_ms;
     means.changes += share * one.changes;
     requests += one.requests;
@@ -149,6 +151,13 @@ bool ScalingSummary::better_everywhere() const {
   });
 }
 
+bool ScalingSummary::draws_power() const {
+  const auto draws = [](const ScalingPolicySummary& policy) { return policy.energy_wh > 0; };
+  return std::any_of(loads.begin(), loads.end(), [&](const ScalingLoadSummary& load) {
+    return std::any_of(load.policies.begin(), load.policies.end(), draws);
+  });
+}
+
 double ScalingSummary::requests_per_s() const {
   double sum = 0;
   for (const ScalingLoadSummary& load : loads) sum += load.requests_per_s;
@@ -159,10 +168,12 @@ ScalingSummary Summarize(const ScalingEvaluation& evaluation, const Scenario& sc
   CHECK(scenario.load != nullptr);
   ScalingSummary summary{
       .scenario = evaluation.scenario, .seed = evaluation.seed, .episodes = evaluation.episodes};
+  summary.late_max = evaluation.late_max;
   const ServedApplication application = ApplicationOf(scenario, 0);
   AddGraph(application, &summary);
-  summary.qos_low_ms = summary.qos_high_ms = application.calls->endpoints[0].qos_ms;
+  summary.qos_low_ms = kNoTargetMs;
   for (const Endpoint& endpoint : application.calls->endpoints) {
+    if (endpoint.qos_ms >= kNoTargetMs) continue;  // Its requests do not count.
     summary.qos_low_ms = std::min(summary.qos_low_ms, endpoint.qos_ms);
     summary.qos_high_ms = std::max(summary.qos_high_ms, endpoint.qos_ms);
   }

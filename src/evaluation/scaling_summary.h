@@ -25,6 +25,7 @@ struct ScalingPolicySummary {
   bool foresees = false;  // Knows what comes: no baseline.
   // Means over episodes and seeds; violations of all requests of all episodes.
   double pod_hours = 0, core_hours = 0, violation_share = 0, p95_ms = 0, changes = 0;
+  double node_hours = 0, energy_wh = 0;               // 0: nodes were not counted, or say no power.
   std::optional<ScalingDifference> against_baseline;  // None of the baseline itself.
   std::vector<double> latency_ms;                     // [LatencyShares()] Of answers, all episodes.
   std::vector<ScalingMoment> timeline;                // Of `episode_shown`; empty: not recorded.
@@ -74,12 +75,17 @@ struct ScalingSummary {
   uint64_t seed = 1;
   int episodes = 0;
   double qos_low_ms = 0, qos_high_ms = 0;  // The tightest and the loosest target.
+  double late_max = 0.01;                  // The limit that error budgets are of.
   std::vector<ServedNode> nodes;           // [workload]
   std::vector<ServedEdge> edges;
   std::vector<ScalingLoadSummary> loads;
 
   bool better_everywhere() const;  // True without baselines.
-  double requests_per_s() const;   // Mean over loads.
+  bool draws_power() const;        // Whether energy is known.
+  double BudgetOf(const ScalingPolicySummary& policy) const {
+    return BudgetUsed(policy.violation_share, late_max);
+  }
+  double requests_per_s() const;  // Mean over loads.
 };
 
 inline constexpr double kViolationTolerance = 0.001;

@@ -53,7 +53,10 @@ OrderedJson LoadJson(const ScalingLoadSummary& load, const ScalingSummary& summa
                        {"seeds", policy.seeds},
                        {"pod_hours", policy.pod_hours},
                        {"core_hours", policy.core_hours},
+                       {"node_hours", policy.node_hours},
+                       {"energy_wh", policy.energy_wh},
                        {"violation_share", policy.violation_share},
+                       {"budget_used", summary.BudgetOf(policy)},
                        {"p95_ms", policy.p95_ms},
                        {"changes", policy.changes}};
     if (policy.against_baseline) one["against_baseline"] = DifferenceJson(*policy.against_baseline);
@@ -81,6 +84,11 @@ OrderedJson LoadJson(const ScalingLoadSummary& load, const ScalingSummary& summa
 Result<double> NumberAt(const JsonReader& object, std::string_view key, double low = 0) {
   TRY_ASSIGN(const JsonReader value, object.At(key));
   return value.AsDouble(low, kMostNumber);
+}
+
+Result<double> NumberOr(const JsonReader& object, std::string_view key, double fallback) {
+  TRY_ASSIGN(const std::optional<JsonReader> value, object.Find(key));
+  return value ? value->AsDouble(0, kMostNumber) : Result<double>(fallback);
 }
 
 Result<ConfidenceInterval> IntervalAt(const JsonReader& object, std::string_view key) {
@@ -111,6 +119,9 @@ Result<ScalingPolicySummary> PolicyOf(const JsonReader& object) {
   policy.seeds = static_cast<int>(count);
   TRY_ASSIGN(policy.pod_hours, NumberAt(object, "pod_hours"));
   TRY_ASSIGN(policy.core_hours, NumberAt(object, "core_hours"));
+  // What earlier versions wrote has neither.
+  TRY_ASSIGN(policy.node_hours, NumberOr(object, "node_hours", 0));
+  TRY_ASSIGN(policy.energy_wh, NumberOr(object, "energy_wh", 0));
   TRY_ASSIGN(policy.violation_share, NumberAt(object, "violation_share"));
   TRY_ASSIGN(policy.p95_ms, NumberAt(object, "p95_ms"));
   TRY_ASSIGN(policy.changes, NumberAt(object, "changes"));
@@ -289,6 +300,7 @@ OrderedJson ScalingSummaryJson(const ScalingSummary& summary) {
                       {"scenario", summary.scenario},
                       {"seed", summary.seed},
                       {"episodes", summary.episodes},
+                      {"late_max", summary.late_max},
                       {"application", ApplicationJson(summary)},
                       {"latency_shares", OrderedJson::array()},
                       {"loads", OrderedJson::array()}};
@@ -316,6 +328,8 @@ Result<ScalingSummary> ScalingSummaryOf(const Json& json, std::string_view sourc
   TRY_ASSIGN(const JsonReader episodes, root.At("episodes"));
   TRY_ASSIGN(const int64_t count, episodes.AsInt(1, std::numeric_limits<int>::max()));
   summary.episodes = static_cast<int>(count);
+  TRY_ASSIGN(summary.late_max, NumberOr(root, "late_max", summary.late_max));
+  if (!(summary.late_max > 0)) return root.Refuse("late_max must be above 0");
   TRY_ASSIGN(const JsonReader application, root.At("application"));
   TRY(ReadApplication(application, &summary));
   TRY_ASSIGN(const JsonReader loads, root.At("loads"));

@@ -41,6 +41,32 @@ TEST(ScalingSummary, ReadsBackWhatItWrote) {
   EXPECT_EQ(ParetoFigure(*read, 0), ParetoFigure(summary, 0));
 }
 
+// Nodes and energy are not in what earlier versions wrote, nor is the limit.
+TEST(ScalingSummary, ReadsWhatEarlierVersionsWrote) {
+  std::string text = ScalingSummaryText(SmallScalingSummary());
+  for (const char* key : {"late_max", "node_hours", "energy_wh", "budget_used"})
+    text = std::regex_replace(text, std::regex(std::string("\"") + key + "\": [^,]*,"), "");
+  const Result<Json> json = ParseJson(text, "evaluation.json");
+  ASSERT_TRUE(json.has_value());
+  const Result<ScalingSummary> read = ScalingSummaryOf(*json, "evaluation.json");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(read->loads[0].policies[0].node_hours, 0);
+  EXPECT_EQ(read->late_max, 0.01);
+}
+
+// Ten pods of each workload are fifteen cores: one node of sixteen is always enough.
+TEST(ScalingSummary, TellsNodesEnergyAndWhatIsUsedOfTheBudget) {
+  const ScalingSummary& summary = SmallScalingSummary();
+  for (const ScalingLoadSummary& load : summary.loads) {
+    for (const ScalingPolicySummary& policy : load.policies) {
+      EXPECT_NEAR(policy.node_hours, 1.0 / 6, 1e-9);
+      EXPECT_DOUBLE_EQ(summary.BudgetOf(policy), policy.violation_share / 0.01);
+    }
+  }
+  EXPECT_FALSE(summary.draws_power());
+  EXPECT_DOUBLE_EQ(BudgetUsed(0.005, 0.02), 0.25);
+}
+
 TEST(ScalingSummary, WhatIsWrongIsNamedByItsPlace) {
   const std::string text = ScalingSummaryText(SmallScalingSummary());
   const auto message = [&](const std::string& from, const std::string& to) {
@@ -54,6 +80,7 @@ TEST(ScalingSummary, WhatIsWrongIsNamedByItsPlace) {
   };
   EXPECT_THAT(message("\"core_hours\": [^,]*", "\"core_hours\": -1"),
               HasSubstr("e.json: loads[0].policies[0].core_hours"));
+  EXPECT_THAT(message("\"late_max\": [^,]*", "\"late_max\": 0"), HasSubstr("late_max"));
   EXPECT_THAT(message("\"from\": \"client\"", "\"from\": \"clinet\""),
               HasSubstr("one of the workloads"));
   EXPECT_THAT(message("\"baseline\": \"[^\"]*\"", "\"baseline\": \"hpa\""),

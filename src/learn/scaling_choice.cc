@@ -38,6 +38,21 @@ ScalingRecord ScalingRecordOf(const ScalingEvaluation& evaluation, int policy) {
   return {sums.core_hours, sums.violation_share};
 }
 
+// What makes one policy better than another.
+struct ScalingGoal {
+  double allowed = 0;  // Share of late requests; where they have no weight.
+  double price = 0;    // Their weight over that of cost; 0: none.
+  double mean_core_hours =
+      1;  // Of what the mean of the load needs, of an episode, summed over loads.
+
+  double Total(const ScalingRecord& record) const {
+    return record.core_hours / mean_core_hours + price * record.violation_share;
+  }
+  bool IsBetter(const ScalingRecord& one, const ScalingRecord& other) const {
+    return price > 0 ? Total(one) < Total(other) : one.IsBetterThan(other, allowed);
+  }
+};
+
 // Validation episodes, and what runs on them.
 class ScalingTrials {
  public:
@@ -59,6 +74,22 @@ class ScalingTrials {
     return records;
   }
 
+  // As ScalingGoal has it.
+  double MeanCoreHours() const {
+    const Load& load = *world_.scenario->load;
+    const CapacityLadder& ladder = world_.task->ladder();
+    const double duration_s = static_cast<double>(load.duration.count()) / 1e9;
+    double sum = 0;
+    for (const int position : world_.loads) {
+      for (int i = 0; i < episodes_; ++i) {
+        const ScalingEpisodeDraw episode =
+            DrawScalingEpisode(load, EpisodeUse::kLearning, position, seed_, i);
+        sum += ladder.cores(ladder.RungFor(episode.curve->MeanOf(0, duration_s))) / episodes_;
+      }
+    }
+    return sum * duration_s / 3600;
+  }
+
  private:
   const ScalingWorld& world_;
   int episodes_;
@@ -72,7 +103,7 @@ struct NamedRecord {
 };
 
 // Sorts by what they come to.
-void Judge(const ScalingTrials& trials, ScalingGround ground, double violations_max,
+void Judge(const ScalingTrials& trials, ScalingGround ground, const ScalingGoal& goal,
            std::vector<NamedRecord>* rules) {
   std::vector<NamedScalingPolicy> policies;
   for (const NamedRecord& rule : *rules) {
@@ -83,20 +114,20 @@ void Judge(const ScalingTrials& trials, ScalingGround ground, double violations_
   const std::vector<ScalingRecord> records = trials.Run(policies, ground, trials.episodes());
   for (size_t i = 0; i < records.size(); ++i) (*rules)[i].record = records[i];
   std::stable_sort(rules->begin(), rules->end(), [&](const NamedRecord& a, const NamedRecord& b) {
-    return a.record.IsBetterThan(b.record, violations_max);
+    return goal.IsBetter(a.record, b.record);
   });
 }
 
-NamedRecord BestAutoscaler(const ScalingTrials& trials, double violations_max) {
+NamedRecord BestAutoscaler(const ScalingTrials& trials, const ScalingGoal& goal) {
   std::vector<NamedRecord> rules;
   for (const char* down : {"0s", "60s", "300s"}) {
     for (const char* metric : {"hpa:cpu=40", "hpa:cpu=50", "hpa:cpu=60", "hpa:cpu=70",
                                "keda:share=0.4", "keda:share=0.55", "keda:share=0.7"})
       rules.push_back({fmt::format("{}:down={}", metric, down), {}});
   }
-  Judge(trials, ScalingGround::kModel, violations_max, &rules);
+  Judge(trials, ScalingGround::kModel, goal, &rules);
   rules.resize(kFinalists);
-  Judge(trials, ScalingGround::kRequests, violations_max, &rules);
+  Judge(trials, ScalingGround::kRequests, goal, &rules);
   return rules[0];
 }
 
@@ -104,15 +135,15 @@ NamedRecord BestAutoscaler(const ScalingTrials& trials, double violations_max) {
 class PriceCurve {
  public:
   PriceCurve(const ScalingWorld& world, const std::shared_ptr<const nn::CandidateNet>& net,
-             double violations_max, double least_per_s, const ScalingTrials& trials, int episodes) {
+             double violations_max, double least_share, const ScalingTrials& trials, int episodes) {
     std::vector<NamedScalingPolicy> policies;
-    const double below = least_per_s > 0 ? kBelowRangeWithMinimum : kBelowRange;
+    const double below = least_share > 0 ? kBelowRangeWithMinimum : kBelowRange;
     const double low = world.price_low / below, high = world.price_high * kBeyondRange;
     for (int i = 0; i < kPrices; ++i) {
       prices_.push_back(low * std::pow(high / low, i / (kPrices - 1.0)));
       policies.push_back(
           {fmt::format("price {:.3g}", prices_.back()),
-           {std::make_shared<NeuralScaling>(net, violations_max, prices_.back(), least_per_s)}});
+           {std::make_shared<NeuralScaling>(net, violations_max, prices_.back(), least_share)}});
     }
     double least = 1;
     for (const ScalingRecord& record : trials.Run(policies, ScalingGround::kModel, episodes)) {
@@ -159,14 +190,14 @@ class PriceCurve {
 class Frontier {
  public:
   Frontier(const ScalingWorld& world, std::shared_ptr<const nn::CandidateNet> net,
-           double violations_max, double peak_per_s, const ScalingTrials& trials)
+           double violations_max, double peak_share, const ScalingTrials& trials)
       : world_(world),
         net_(std::move(net)),
         violations_max_(violations_max),
         trials_(trials),
         whole_(std::size(kMinimumShares)) {
     for (const double share : kMinimumShares) {
-      minima_.push_back(share * peak_per_s);
+      minima_.push_back(share * peak_share);
       few_.emplace_back(world_, net_, violations_max_, minima_.back(), trials_, trials_.few());
     }
   }
@@ -200,10 +231,36 @@ class Frontier {
   std::shared_ptr<const nn::CandidateNet> net_;
   double violations_max_;
   const ScalingTrials& trials_;
-  std::vector<double> minima_;  // Requests per second.
+  std::vector<double> minima_;  // Of what all pods serve.
   std::vector<PriceCurve> few_;
   std::vector<std::optional<PriceCurve>> whole_;
 };
+
+// At the one price there is: which minimum is best on the Model, and whether that beats the rule on
+// requests.
+void ChooseMinimum(const ScalingTrials& trials, const ScalingGoal& goal,
+                   const std::shared_ptr<const nn::CandidateNet>& net, double late_max,
+                   double peak_share, ScalingVerdict* verdict) {
+  std::vector<NamedScalingPolicy> policies;
+  for (const double share : kMinimumShares) {
+    policies.push_back(
+        {fmt::format("minimum {}", share),
+         {std::make_shared<NeuralScaling>(net, late_max, goal.price, share * peak_share)}});
+  }
+  const std::vector<ScalingRecord> records =
+      trials.Run(policies, ScalingGround::kModel, trials.few());
+  size_t best = 0;
+  double least = goal.Total(records[0]) * kWorthMinimum;
+  for (size_t i = 1; i < records.size(); ++i) {
+    if (goal.Total(records[i]) >= least) continue;
+    least = goal.Total(records[i]);
+    best = i;
+  }
+  verdict->price = goal.price;
+  verdict->least_share = kMinimumShares[best] * peak_share;
+  verdict->learned = trials.Run({policies[best]}, ScalingGround::kRequests, trials.episodes())[0];
+  verdict->steps_back = !goal.IsBetter(verdict->learned, verdict->of_rule);
+}
 
 }  // namespace
 
@@ -216,18 +273,28 @@ ScalingVerdict ChooseScaling(const ScalingWorld& world,
                              rival ? CalibrationSeed(rival->seed) : options.seed ^ kValidationKey,
                              pool);
   const double limit = options.violations_max;
+  ScalingGoal goal{.allowed = limit};
+  if (world.objective().late) {
+    goal.price = world.objective().late_price();
+    goal.mean_core_hours = trials.MeanCoreHours();
+  }
   const NamedRecord rule =
-      rival ? NamedRecord{rival->policy, rival->record} : BestAutoscaler(trials, limit);
+      rival ? NamedRecord{rival->policy, rival->record} : BestAutoscaler(trials, goal);
   const double allowed = rival && rival->allowed > 0
                              ? std::min(limit, rival->allowed)
                              : AllowedAgainst(rule.record.violation_share, limit);
-  ScalingVerdict verdict{.rule = rule.policy,
+  ScalingVerdict verdict{.size = ApplicationSize::Of(world.task->ladder()),
+                         .rule = rule.policy,
                          .of_rule = rule.record,
                          .episodes = rival ? rival->episodes : options.episodes};
-  Frontier frontier(
-      world, net, limit,
-      PeakPerS(*world.scenario, world.loads, trials.episodes(), rival ? rival->seed : options.seed),
-      trials);
+  const double peak_share = PeakPerS(*world.scenario, world.loads, trials.episodes(),
+                                     rival ? rival->seed : options.seed) /
+                            verdict.size.serves_per_s;
+  if (goal.price > 0) {
+    ChooseMinimum(trials, goal, net, limit, peak_share, &verdict);
+    return verdict;
+  }
+  Frontier frontier(world, net, limit, peak_share, trials);
   // Violations over those that the Model expects: as it says, until something was run.
   std::vector<double> off(frontier.size(), 1.0);
   const double aimed = kAimed * allowed;
@@ -237,9 +304,9 @@ ScalingVerdict ChooseScaling(const ScalingWorld& world,
     if (i >= kFewTries) on_few = false;
     if (is_first) least = frontier.BestFor(aimed, off);
     const PriceCurve& curve = on_few ? frontier.few(least) : frontier.whole(least);
-    const double price = curve.PriceFor(aimed / off[least]), per_s = frontier.minimum(least);
+    const double price = curve.PriceFor(aimed / off[least]), least_share = frontier.minimum(least);
     const ScalingRecord record =
-        trials.Run({{"learned", {std::make_shared<NeuralScaling>(net, limit, price, per_s)}}},
+        trials.Run({{"learned", {std::make_shared<NeuralScaling>(net, limit, price, least_share)}}},
                    ScalingGround::kRequests, on_few ? trials.few() : trials.episodes())[0];
     const double share = std::max(record.violation_share, kLeastShare);
     const double before = off[least];
@@ -251,7 +318,7 @@ ScalingVerdict ChooseScaling(const ScalingWorld& world,
     }
     if (is_first || record.IsBetterThan(verdict.learned, allowed)) {
       verdict.price = price;
-      verdict.least_per_s = per_s;
+      verdict.least_share = least_share;
       verdict.learned = record;
     }
     is_first = false;

@@ -25,6 +25,9 @@
 // on requests: of a quarter of the episodes first, then of all, which alone count. So it is found
 // too whether the network is cheaper with pods for a minimum rate, as autoscalers have minReplicas:
 // shares of the highest rates there are, and none unless it is worth it.
+//
+// Where late requests have a weight (ScalingObjective) there is no limit and nothing to find but
+// the minimum: better is what makes cost and late requests, by weight, less.
 
 namespace rudderfish {
 

@@ -14,7 +14,6 @@ namespace rudderfish {
 namespace {
 
 constexpr double kLatestBegin = 0.8;              // Of an episode.
-constexpr double kChangeIntervals = .25;          // Of a pod, for its coming or going.
 constexpr int kLongAgo = 1000;                    // Intervals.
 constexpr double kPieceS = 5, kFlatShare = 0.04;  // In which a load counts as steady.
 // The range of prices: so many times the limit of late requests at its ends.
@@ -122,7 +121,7 @@ double ScalingEnv::Scale(Side* side) {
     cores += std::abs(change) * static_cast<double>(workload.cpu_millis) / 1000;
     side->model.SetReplicas(id, side->replicas[w]);
   }
-  return kChangeIntervals * cores / mean_cores_;
+  return world_->objective().change_price() * cores / mean_cores_;
 }
 
 // Of an interval in which the rate hardly changes one piece is enough. Gives the mean of all.
@@ -264,7 +263,8 @@ Result<ScalingWorld> ScalingWorld::Make(std::shared_ptr<const Scenario> scenario
   }
   made.task = std::make_shared<const ScalingTask>(
       std::make_shared<const CapacityLadder>(made.application, late_max), interval_s, rows);
-  TRY(CheckLimitCanBeMet(*scenario, made.loads, late_max, made.task->ladder(), made.laws));
+  if (!made.objective().late)
+    TRY(CheckLimitCanBeMet(*scenario, made.loads, late_max, made.task->ladder(), made.laws));
   made.start = std::make_shared<const EpisodeStart>(made.application);
   made.ChooseRule(pool);
   made.ChoosePrices(late_max, pool);
@@ -277,14 +277,15 @@ void ScalingWorld::ChooseRule(ThreadPool* pool) {
     for (const double headroom : {0.9, 1.0, 1.15, 1.4}) rules.push_back({headroom, window_s});
   }
   const int per_rule = static_cast<int>(loads.size());
+  const double price = objective().late ? objective().late_price() : kMiddlePrice;
   std::vector<double> totals(rules.size() * per_rule);
   pool->ParallelFor(static_cast<int>(totals.size()), [&](int index, int) {
     ScalingEnv env(*this, 0, 0, decisions);
     const int load = index % per_rule;
-    env.ResetTo({loads[load], Rng(scenario->seed, kTrialKey, load).Next64(), kMiddlePrice});
+    env.ResetTo({loads[load], Rng(scenario->seed, kTrialKey, load).Next64(), price});
     while (!env.Step(env.RuleChoice(rules[index / per_rule])).truncated) {
     }
-    totals[index] = env.sums().Total(kMiddlePrice);
+    totals[index] = env.sums().Total(price);
   });
   double least = std::numeric_limits<double>::infinity();
   for (size_t r = 0; r < rules.size(); ++r) {
@@ -342,23 +343,20 @@ double ScalingWorld::PriceOfConstant(double late_max, ThreadPool* pool) const {
   return 0;
 }
 
-// What the Model advises is tried at prices from the lowest to the highest.
-void ScalingWorld::ChoosePrices(double late_max, ThreadPool* pool) {
-  constexpr int kPrices = 11, kEpisodes = 6, kFewestSteps = 3;
-  struct Trial {
-    double late = 0, squares = 0;
-  };
+std::vector<ScalingWorld::PriceTrial> ScalingWorld::TryPrices(const std::vector<double>& prices,
+                                                              ThreadPool* pool) const {
+  constexpr int kEpisodes = 6;
   const int per_price = kEpisodes * static_cast<int>(loads.size());
-  std::vector<Trial> trials(static_cast<size_t>(kPrices) * per_price);
+  std::vector<PriceTrial> trials(prices.size() * per_price);
   pool->ParallelFor(static_cast<int>(trials.size()), [&](int index, int) {
     const int episode = index % per_price, price = index / per_price;
     ScalingEnv env(*this, 0, 0, decisions);
     env.ResetTo({loads[episode % loads.size()], Rng(scenario->seed, kTrialKey, episode).Next64(),
-                 PriceAt(price / (kPrices - 1.0))});
+                 prices[price]});
     std::vector<double> rewards;
     for (StepResult result; !result.truncated; rewards.push_back(result.reward))
       result = env.Step(env.AdvisedChoice());
-    Trial& trial = trials[index];
+    PriceTrial& trial = trials[index];
     trial.late = env.sums().late / static_cast<double>(rewards.size());
     double sum = 0;
     for (size_t i = rewards.size(); i-- > 0;) {
@@ -366,18 +364,34 @@ void ScalingWorld::ChoosePrices(double late_max, ThreadPool* pool) {
       trial.squares += sum * sum / static_cast<double>(rewards.size());
     }
   });
-  int low = 0, high = kPrices - 1;
-  double squares[kPrices] = {}, late = 0;
-  for (int i = 0; i < kPrices; ++i) {
-    late = 0;
+  std::vector<PriceTrial> means(prices.size());
+  for (size_t i = 0; i < prices.size(); ++i) {
     for (int e = 0; e < per_price; ++e) {
-      const Trial& trial = trials[static_cast<size_t>(i) * per_price + e];
-      late += trial.late / per_price;
-      squares[i] += trial.squares / per_price;
+      const PriceTrial& trial = trials[i * per_price + e];
+      means[i].late += trial.late / per_price;
+      means[i].squares += trial.squares / per_price;
     }
-    if (late > kMostLate * late_max) low = i;
-    if (late < kLeastLate * late_max) high = std::min(high, i);
   }
+  return means;
+}
+
+// What the Model advises is tried at prices from the lowest to the highest; or at the one there is.
+void ScalingWorld::ChoosePrices(double late_max, ThreadPool* pool) {
+  constexpr int kPrices = 11, kFewestSteps = 3;
+  if (objective().late) {
+    price_low = price_high = objective().late_price();
+    reward_spread = std::max(1e-3, std::sqrt(TryPrices({price_low}, pool)[0].squares));
+    return;
+  }
+  std::vector<double> prices(kPrices);
+  for (int i = 0; i < kPrices; ++i) prices[i] = PriceAt(i / (kPrices - 1.0));
+  const std::vector<PriceTrial> trials = TryPrices(prices, pool);
+  int low = 0, high = kPrices - 1;
+  for (int i = 0; i < kPrices; ++i) {
+    if (trials[i].late > kMostLate * late_max) low = i;
+    if (trials[i].late < kLeastLate * late_max) high = std::min(high, i);
+  }
+  const double late = trials.back().late;  // At the highest price.
   low = std::min(low, kPrices - 1 - kFewestSteps);
   high = std::max(high, low + kFewestSteps);
   double from = PriceAt(low / (kPrices - 1.0)), upto = PriceAt(high / (kPrices - 1.0));
@@ -395,7 +409,7 @@ void ScalingWorld::ChoosePrices(double late_max, ThreadPool* pool) {
     high = step_of(upto);
   }
   double sum = 0;
-  for (int i = low; i <= high; ++i) sum += squares[i] / (high - low + 1);
+  for (int i = low; i <= high; ++i) sum += trials[i].squares / (high - low + 1);
   price_low = from;
   price_high = upto;
   reward_spread = std::max(1e-3, std::sqrt(sum));

@@ -21,8 +21,8 @@
 // interval, metrics one interval old and with the noise of counting.
 //
 //   cost       core-hours, over those of the rung that serves the load's mean; + price * late
-//              requests, over the mean of all; + a quarter of an interval of every pod that comes
-//              or goes: changes have a price
+//              requests, over the mean of all; + what changes weigh (ScalingObjective; a quarter of
+//              an interval of every pod that comes or goes, if nothing else is said)
 //   reward     less of the cost of an interval than a twin world had, in which a simple rule
 //              (ScalingRule) decides under the same load; divided by 1 + price / 20, so that no
 //              price drowns the others, and by what sums of it spread
@@ -35,7 +35,8 @@
 // found afterwards (learn/scaling_choice.h). It is drawn from where it matters: at the lowest, what
 // the Model advises makes several times as many requests late as is wanted, at the highest a
 // fraction of that. Where a load leaps, so that what is advised is late too often at any price, it
-// is drawn from around what one late request less costs where replicas never change.
+// is drawn from around what one late request less costs where replicas never change. Where late
+// requests have a weight, that is the price.
 //
 // Episodes begin with pods that fit, as they do wherever policies are judged (EpisodeStart). The
 // first one of an environment begins somewhere in it, the intervals before scaled by the rule.
@@ -55,6 +56,7 @@ struct ScalingWorld {
   double price_low = kLeastPrice, price_high = kMostPrice;
   double reward_spread = 1;  // Of discounted sums of rewards.
 
+  const ScalingObjective& objective() const { return scenario->load->objective; }
   double PriceAt(double share) const { return price_low * std::pow(price_high / price_low, share); }
 
   static constexpr double kLeastPrice = 0.5, kMostPrice = 500;
@@ -62,8 +64,8 @@ struct ScalingWorld {
   static constexpr double kPriceScale = 20;  // Of rewards; see above.
 
   // `late_max`: the share of late or failed requests that is wanted. The same for any number of
-  // threads. kFailedPrecondition if the scenario has no load, an episode of it no decision, or the
-  // limit cannot be met (learn/scaling_limit.h).
+  // threads. kFailedPrecondition if the scenario has no load, an episode of it no decision, or,
+  // where late requests have no weight, the limit cannot be met (learn/scaling_limit.h).
   static Result<ScalingWorld> Make(std::shared_ptr<const Scenario> scenario, std::vector<int> loads,
                                    double late_max, ThreadPool* pool,
                                    ScalingRows rows = ScalingRows::kRungs);
@@ -72,6 +74,12 @@ struct ScalingWorld {
   void ChooseRule(ThreadPool* pool);
   double PriceOfConstant(double late_max, ThreadPool* pool) const;
   void ChoosePrices(double late_max, ThreadPool* pool);
+  // What the Model advises at a price, on some episodes.
+  struct PriceTrial {
+    double late = 0;     // Share of requests.
+    double squares = 0;  // Of discounted sums of rewards, on average.
+  };
+  std::vector<PriceTrial> TryPrices(const std::vector<double>& prices, ThreadPool* pool) const;
 };
 
 // Which load, drawn how, at which price.

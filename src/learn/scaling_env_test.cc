@@ -111,6 +111,60 @@ TEST(ScalingWorld, PricesOfALoadThatLeapsAreThoseOfConstantReplicas) {
   }
 }
 
+// Another weight of pods that come and go, and late requests by weight instead of a limit.
+ScalingWorld WeighedWorld(std::string_view objective) {
+  ThreadPool pool(1);
+  const Result<Scenario> scenario =
+      ParseScenario(std::regex_replace(testing::kSmallShop, std::regex("  pods:"),
+                                       fmt::format("  objective: {}\n  pods:", objective)),
+                    "weighed.yaml");
+  CHECK(scenario.has_value());
+  return ScalingWorld::Make(std::make_shared<const Scenario>(*scenario), {1}, 0.01, &pool).value();
+}
+
+TEST(ScalingWorld, WeighsWhatTheObjectiveSays) {
+  const auto churn = [](const ScalingWorld& world) {
+    ScalingEnv env(world, 3, 6, 1 << 20);
+    env.ResetTo({.load = 1, .seed = 4});
+    while (!env.Step(env.RuleChoice({1.1, 0})).truncated) {
+    }
+    return env.sums().churn;
+  };
+  const double usual = churn(WeighedWorld("{cost: 1}"));
+  EXPECT_GT(usual, 0);
+  EXPECT_DOUBLE_EQ(churn(WeighedWorld("{cost: 2, changes: 2}")), 4 * usual);
+  EXPECT_EQ(churn(WeighedWorld("{changes: 0}")), 0);
+  const ScalingWorld weighed = WeighedWorld("{cost: 0.5, late: 20}");
+  EXPECT_EQ(weighed.price_low, 40);
+  EXPECT_EQ(weighed.price_high, 40);
+  EXPECT_GT(weighed.reward_spread, 0.001);
+}
+
+// The dearer late requests are, the fewer there are; by weight, a limit that all pods there may be
+// cannot keep is no obstacle.
+TEST(ScalingTraining, LateRequestsByWeightNeedNoLimit) {
+  double late[2] = {};
+  for (const int dear : {0, 1}) {
+    const TestFolder folder;
+    TrainJob job = ShopJob(folder / "run");
+    const std::string text = std::regex_replace(
+        std::regex_replace(testing::kSmallShop, std::regex("qos: 300ms"), "qos: 90ms"),
+        std::regex("  pods:"), fmt::format("  objective: {{late: {}}}\n  pods:", dear ? 400 : 0.5));
+    const Result<Scenario> scenario = ParseScenario(text, "weighed.yaml");
+    ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
+    job.scenarios = {{.scenario = std::make_shared<const Scenario>(*scenario), .text = text}};
+    ASSERT_TRUE(TrainShop(job).has_value());
+    const Result<nn::SafetensorsFile> file =
+        nn::SafetensorsFile::Read(RunPaths{folder / "run"}.best());
+    ASSERT_TRUE(file.has_value());
+    const Result<std::optional<ScalingVerdict>> verdict = StoredVerdict(*file);
+    ASSERT_TRUE(verdict.has_value() && verdict->has_value());
+    EXPECT_EQ((*verdict)->price, dear ? 400 : 0.5);
+    late[dear] = (*verdict)->learned.violation_share;
+  }
+  EXPECT_LT(late[1], 0.7 * late[0]);
+}
+
 // Neither in training nor in validation, which ResetTo draws, nor where prices and rules are
 // chosen: they are the same whatever the other half is.
 TEST(ScalingEnv, NeverSeesThePartOfATraceThatIsHeldOut) {
@@ -260,7 +314,8 @@ TEST(ScalingTraining, ARunStepsBackToTheRivalItDoesNotBeat) {
     job.options.scaling->rival =
         ScalingRival{.policy = "hpa:cpu=55:down=60s", .record = record, .episodes = 4, .seed = 3};
     ASSERT_TRUE(TrainShop(job).has_value());
-    const Result<std::string> decides = DecidingSetting((folder / "run").string());
+    const Result<std::string> decides =
+        DecidingSetting((folder / "run").string(), ApplicationOf(*job.scenarios[0].scenario, 0));
     ASSERT_TRUE(decides.has_value()) << decides.error().message;
     EXPECT_EQ(*decides == "hpa:cpu=55:down=60s", record.violation_share == 0) << *decides;
     const Result<TrainJob> resumed = TrainJob::ToResume(folder / "run");
@@ -285,7 +340,8 @@ TEST(ScalingTraining, ACheckpointOfAnotherTaskIsRefused) {
 
 TEST(ScalingVerdict, SurvivesItsCheckpoint) {
   const ScalingVerdict verdict{.price = 6.25,
-                               .least_per_s = 81.5,
+                               .least_share = 0.815,
+                               .size = {120.5, 15},
                                .learned = {1.5, 0.008},
                                .rule = "hpa:cpu=50:down=60s",
                                .of_rule = {1.4, 0.009},
@@ -297,12 +353,54 @@ TEST(ScalingVerdict, SurvivesItsCheckpoint) {
   const Result<std::optional<ScalingVerdict>> stored = StoredVerdict(file);
   ASSERT_TRUE(stored.has_value() && stored->has_value());
   EXPECT_EQ((*stored)->price, verdict.price);
-  EXPECT_EQ((*stored)->least_per_s, verdict.least_per_s);
+  EXPECT_EQ((*stored)->least_share, verdict.least_share);
+  EXPECT_EQ((*stored)->size, verdict.size);
   EXPECT_EQ((*stored)->rule, verdict.rule);
   EXPECT_EQ((*stored)->of_rule.core_hours, verdict.of_rule.core_hours);
   EXPECT_TRUE((*stored)->steps_back);
   EXPECT_TRUE(verdict.of_rule.IsBetterThan(verdict.learned, 0.01));
   EXPECT_FALSE(verdict.of_rule.IsBetterThan(verdict.learned, 0.0085));
+}
+
+// What an earlier version found holds for its application alone, and does not say for which.
+TEST(ScalingVerdict, OfAnEarlierVersionIsRefused) {
+  nn::SafetensorsFile file;
+  DescribeScaling(ScalingRows::kRungs, 0.01, std::nullopt, &file);
+  EXPECT_TRUE(StoredVerdict(file).has_value());
+  file.SetMetadata("decides", "learned");
+  file.SetMetadata("price", "20");
+  file.SetMetadata("least_per_s", "90");
+  const Result<std::optional<ScalingVerdict>> stored = StoredVerdict(file);
+  ASSERT_FALSE(stored.has_value());
+  EXPECT_NE(stored.error().message.find("train anew"), std::string::npos);
+}
+
+// Twice the slots and bounds, a workload more and four times the requests: hardly trained on the
+// one, a net serves the other in time, for hardly more than constant pods that know its peak.
+TEST(ScalingTraining, ARunServesAnotherApplicationOfOtherSize) {
+  const TestFolder folder;
+  TrainJob job = ShopJob(folder / "run");
+  ASSERT_TRUE(TrainShop(job).has_value());
+  std::string text = std::regex_replace(testing::kSmallShop, std::regex("1 to 10"), "1 to 20");
+  text = std::regex_replace(text, std::regex("slots: 2"), "slots: 4");
+  text = std::regex_replace(text, std::regex("low: 20, high: 120"), "low: 80, high: 480");
+  text = std::regex_replace(text, std::regex("calls: \\[db\\]"), "calls: [db, cache]");
+  text = std::regex_replace(text, std::regex("(  db: .requests.*)"),
+                            "$1\n  cache: {requests: {cpu: 250m, memory: 64Mi}, replicas: 2, "
+                            "execution: 5ms}");
+  text = std::regex_replace(text, std::regex("(    db: .replicas: .*)"),
+                            "$1\n    cache: {replicas: 1 to 20, slots: 1, start_delay: 5s}");
+  const Result<Scenario> large = ParseScenario(text, "large-shop.yaml");
+  ASSERT_TRUE(large.has_value()) << large.error().message << text;
+  ThreadPool pool(1);
+  std::vector<NamedScalingPolicy> policies;
+  for (const std::string& name : {std::string("static:violations=1%"), (folder / "run").string()})
+    policies.push_back({name, {MakeScalingPolicy(name).value()}});
+  const ScalingEvaluation evaluation =
+      EvaluateScaling(*large, EpisodeUse::kEvaluation, {1}, policies, 3, 1, &pool, {});
+  const ScalingSums constant = SumsOf(evaluation, 0), learned = SumsOf(evaluation, 1);
+  EXPECT_LT(learned.core_hours, 1.1 * constant.core_hours);
+  EXPECT_LT(learned.violation_share, 0.02);
 }
 
 }  // namespace

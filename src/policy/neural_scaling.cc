@@ -22,9 +22,11 @@ constexpr double kUncomparedPrice = 20;
 
 struct NeuralScalingMemory final : ScalingMemory {
   NeuralScalingMemory(std::shared_ptr<const CapacityLadder> of, const nn::NetShape& shape,
-                      double least_per_s)
+                      double least_share)
       : ladder(std::move(of)),
-        least_rung(least_per_s > 0 ? ladder->RungFor(least_per_s) : 0),
+        least_rung(least_share > 0
+                       ? ladder->RungFor(least_share * ApplicationSize::Of(*ladder).serves_per_s)
+                       : 0),
         entries(ladder->application()),
         replicas(ladder->workloads()),
         ready(ladder->workloads()),
@@ -46,6 +48,37 @@ struct NeuralScalingMemory final : ScalingMemory {
   nn::Workspace workspace;
   std::vector<float> logits;
   std::vector<float> remembered;  // Since the episode began; of a network that remembers.
+};
+
+// The rule of a checkpoint, which is another for another application.
+struct SteppedBackMemory final : ScalingMemory {
+  std::unique_ptr<ScalingPolicy> rule;
+  std::unique_ptr<ScalingMemory> of_rule;
+};
+
+class SteppedBackScaling final : public ScalingPolicy {
+ public:
+  // REQUIRES: MakeScalingPolicy knows the rule.
+  SteppedBackScaling(ScalingVerdict verdict, double late_max)
+      : verdict_(std::move(verdict)), late_max_(late_max) {}
+
+  std::unique_ptr<ScalingMemory> NewMemory(const ServedApplication& application) const override {
+    auto memory = std::make_unique<SteppedBackMemory>();
+    const ApplicationSize size = ApplicationSize::Of(*SharedLadder(application, late_max_));
+    memory->rule = MakeScalingPolicy(RuleFor(verdict_.rule, verdict_.size, size)).value();
+    memory->of_rule = memory->rule->NewMemory(application);
+    return memory;
+  }
+
+  void Decide(const ScalingQuestion& question, ScalingMemory* memory,
+              std::span<int> replicas) const override {
+    auto* own = static_cast<SteppedBackMemory*>(memory);
+    own->rule->Decide(question, own->of_rule.get(), replicas);
+  }
+
+ private:
+  ScalingVerdict verdict_;
+  double late_max_;
 };
 
 double SeenRequestsPerS(const ScalingQuestion& question, const ApplicationEntries& entries) {
@@ -79,14 +112,44 @@ bool ScalingRecord::IsBetterThan(const ScalingRecord& other, double violations_m
   return fits ? core_hours < other.core_hours : violation_share < other.violation_share;
 }
 
+ApplicationSize ApplicationSize::Of(const CapacityLadder& ladder) {
+  const int highest = ladder.HighestWithin(ladder.application().limits);
+  return {ladder.ServesPerS(highest), ladder.cores(highest)};
+}
+
+std::string RuleFor(const std::string& rule, const ApplicationSize& from,
+                    const ApplicationSize& to) {
+  if (from == to) return rule;
+  const double rate = to.serves_per_s / from.serves_per_s;
+  const double request = to.cores / from.cores / rate;  // Of one, over one there.
+  const std::string_view name = std::string_view(rule).substr(0, rule.find(':'));
+  std::string made(name);
+  for (size_t at = name.size(); at < rule.size();) {
+    const size_t end = std::min(rule.find(':', at + 1), rule.size());
+    const std::string item = rule.substr(at + 1, end - at - 1);
+    const size_t sign = std::min(item.find('='), item.size());
+    const std::string key = item.substr(0, sign);
+    double factor = 1;
+    if (key == "min-rate" || (key == "rate" && name == "static")) factor = rate;
+    if (key == "price" && name == "mpc") factor = request;
+    double value = 0;
+    const char* first = item.data() + std::min(sign + 1, item.size());
+    const bool is_number =
+        std::from_chars(first, item.data() + item.size(), value).ptr == item.data() + item.size();
+    made += factor != 1 && is_number ? fmt::format(":{}={:.6g}", key, factor * value) : ":" + item;
+    at = end;
+  }
+  return made;
+}
+
 NeuralScaling::NeuralScaling(std::shared_ptr<const nn::CandidateNet> net, double late_max,
-                             double price, double least_per_s)
-    : net_(std::move(net)), late_max_(late_max), price_(price), least_per_s_(least_per_s) {}
+                             double price, double least_share)
+    : net_(std::move(net)), late_max_(late_max), price_(price), least_share_(least_share) {}
 
 std::unique_ptr<ScalingMemory> NeuralScaling::NewMemory(
     const ServedApplication& application) const {
   return std::make_unique<NeuralScalingMemory>(SharedLadder(application, late_max_), net_->shape(),
-                                               least_per_s_);
+                                               least_share_);
 }
 
 void NeuralScaling::Decide(const ScalingQuestion& question, ScalingMemory* memory,
@@ -138,7 +201,9 @@ void DescribeScaling(ScalingRows rows, double violations_max,
   if (!verdict) return;
   file->SetMetadata("decides", verdict->steps_back ? verdict->rule : "learned");
   file->SetMetadata("price", fmt::format("{}", verdict->price));
-  file->SetMetadata("least_per_s", fmt::format("{}", verdict->least_per_s));
+  file->SetMetadata("least_share", fmt::format("{}", verdict->least_share));
+  file->SetMetadata("serves_per_s", fmt::format("{}", verdict->size.serves_per_s));
+  file->SetMetadata("cores", fmt::format("{}", verdict->size.cores));
   file->SetMetadata("learned_core_hours", fmt::format("{}", verdict->learned.core_hours));
   file->SetMetadata("learned_violations", fmt::format("{}", verdict->learned.violation_share));
   file->SetMetadata("rule", verdict->rule);
@@ -175,8 +240,19 @@ Result<std::optional<ScalingVerdict>> StoredVerdict(const nn::SafetensorsFile& f
   TRY_ASSIGN(const std::string decides, file.Metadata("decides"));
   verdict.steps_back = decides != "learned";
   TRY_ASSIGN(verdict.price, NumberOf(file, "price"));
-  if (file.metadata().contains("least_per_s")) {
-    TRY_ASSIGN(verdict.least_per_s, NumberOf(file, "least_per_s"));
+  if (!file.metadata().contains("serves_per_s")) {
+    return Fail(
+        ErrorCode::kFailedPrecondition,
+        "{}: judged by an earlier version, which does not say how large its application is; "
+        "train anew",
+        file.source_name());
+  }
+  TRY_ASSIGN(verdict.least_share, NumberOf(file, "least_share"));
+  TRY_ASSIGN(verdict.size.serves_per_s, NumberOf(file, "serves_per_s"));
+  TRY_ASSIGN(verdict.size.cores, NumberOf(file, "cores"));
+  if (!(verdict.size.serves_per_s > 0 && verdict.size.cores > 0)) {
+    return Fail(ErrorCode::kCorruption, "{}: an application that serves {} requests/s by {} cores",
+                file.source_name(), verdict.size.serves_per_s, verdict.size.cores);
   }
   TRY_ASSIGN(verdict.learned.core_hours, NumberOf(file, "learned_core_hours"));
   TRY_ASSIGN(verdict.learned.violation_share, NumberOf(file, "learned_violations"));
@@ -193,7 +269,10 @@ Result<std::unique_ptr<ScalingPolicy>> LoadNeuralScaling(const std::filesystem::
   TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(checkpoint));
   TRY_ASSIGN(const double violations_max, CheckScaling(file));
   TRY_ASSIGN(const std::optional<ScalingVerdict> verdict, StoredVerdict(file));
-  if (verdict && verdict->steps_back) return MakeScalingPolicy(verdict->rule);
+  if (verdict && verdict->steps_back) {
+    TRY(MakeScalingPolicy(verdict->rule));
+    return std::make_unique<SteppedBackScaling>(*verdict, violations_max);
+  }
   TRY_ASSIGN(const nn::NetShape shape, nn::StoredNetShape(file));
   TRY_ASSIGN(const std::string features, file.Metadata("features"));
   const ScalingRows rows = RowsOf(shape.widths);
@@ -206,15 +285,17 @@ Result<std::unique_ptr<ScalingPolicy>> LoadNeuralScaling(const std::filesystem::
   TRY(nn::LoadNet(file, net.get()));
   return std::make_unique<NeuralScaling>(std::move(net), violations_max,
                                          verdict ? verdict->price : kUncomparedPrice,
-                                         verdict ? verdict->least_per_s : 0);
+                                         verdict ? verdict->least_share : 0);
 }
 
-Result<std::string> DecidingSetting(const std::string& path) {
+Result<std::string> DecidingSetting(const std::string& path, const ServedApplication& application) {
   TRY_ASSIGN(const std::filesystem::path checkpoint, CheckpointOf(path));
   TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(checkpoint));
-  TRY(CheckScaling(file));
+  TRY_ASSIGN(const double violations_max, CheckScaling(file));
   TRY_ASSIGN(const std::optional<ScalingVerdict> verdict, StoredVerdict(file));
-  return verdict && verdict->steps_back ? verdict->rule : path;
+  if (!verdict || !verdict->steps_back) return path;
+  const ApplicationSize size = ApplicationSize::Of(*SharedLadder(application, violations_max));
+  return RuleFor(verdict->rule, verdict->size, size);
 }
 
 Result<std::string> VerdictOfRun(const std::filesystem::path& path) {
@@ -230,8 +311,9 @@ Result<std::string> VerdictOfRun(const std::filesystem::path& path) {
   return fmt::format(
       "{}: on {} validation episodes of each load the network came to {}, {} to {}",
       verdict->steps_back ? fmt::format("steps back to {}", verdict->rule)
-      : verdict->least_per_s > 0
-          ? fmt::format("the network decides, never below {:.4g} requests/s", verdict->least_per_s)
+      : verdict->least_share > 0
+          ? fmt::format("the network decides, never below {:.3g} % of what all pods serve",
+                        100 * verdict->least_share)
           : std::string("the network decides"),
       verdict->episodes, figures(verdict->learned), verdict->rule, figures(verdict->of_rule));
 }

@@ -21,6 +21,10 @@
 // what differs. Once training is over it says too how the network did on validation episodes
 // against autoscalers that need no learning: where it did not win, the checkpoint steps back, and
 // is that autoscaler.
+//
+// What was found for one application holds for another in its own measure: minimum rates as shares
+// of what all its pods serve, the price of a late request (of look-ahead) by what a request costs
+// there. So a checkpoint scales applications it was not trained on.
 
 namespace rudderfish {
 
@@ -34,9 +38,24 @@ struct ScalingRecord {
   bool operator==(const ScalingRecord&) const = default;
 };
 
+// All pods that bounds and quota allow.
+struct ApplicationSize {
+  double serves_per_s = 0;  // Within the limit on late requests,
+  double cores = 0;         // requesting so much.
+
+  static ApplicationSize Of(const CapacityLadder& ladder);
+  bool operator==(const ApplicationSize&) const = default;
+};
+
+// A rule of one application, as MakeScalingPolicy reads it, for another: `min-rate`, and `rate` of
+// static, by what they serve; `price` of mpc by what a request costs. The same for the same size.
+std::string RuleFor(const std::string& rule, const ApplicationSize& from,
+                    const ApplicationSize& to);
+
 struct ScalingVerdict {
   double price = 0;        // Of late requests, that did best,
-  double least_per_s = 0;  // and the requests per second that there are to be pods for, always.
+  double least_share = 0;  // and what there are to be pods for, always: of ApplicationSize's rate.
+  ApplicationSize size;    // Of the application it was trained on.
   ScalingRecord learned;
   std::string rule;  // The best autoscaler of those tried, as MakeScalingPolicy reads it.
   ScalingRecord of_rule;
@@ -48,10 +67,10 @@ struct ScalingVerdict {
 
 class NeuralScaling final : public ScalingPolicy {
  public:
-  // `late_max`: share of requests, of the ladder. Never below the rung for `least_per_s`: as an
-  // autoscaler's minReplicas.
+  // `late_max`: share of requests, of the ladder. Never below the rung for `least_share` of what
+  // all pods of the application serve: as an autoscaler's minReplicas.
   NeuralScaling(std::shared_ptr<const nn::CandidateNet> net, double late_max, double price,
-                double least_per_s = 0);
+                double least_share = 0);
 
   std::unique_ptr<ScalingMemory> NewMemory(const ServedApplication& application) const override;
   void Decide(const ScalingQuestion& question, ScalingMemory* memory,
@@ -59,20 +78,22 @@ class NeuralScaling final : public ScalingPolicy {
 
  private:
   std::shared_ptr<const nn::CandidateNet> net_;
-  double late_max_, price_, least_per_s_;
+  double late_max_, price_, least_share_;
 };
 
 // What a checkpoint of the task says of itself.
 void DescribeScaling(ScalingRows rows, double violations_max,
                      const std::optional<ScalingVerdict>& verdict, nn::SafetensorsFile* file);
 Result<double> CheckScaling(const nn::SafetensorsFile& file);  // The limit.
+// kFailedPrecondition if it is of a version that says nothing of the application's size.
 Result<std::optional<ScalingVerdict>> StoredVerdict(const nn::SafetensorsFile& file);
 
 // `path`: a checkpoint or a run folder (CheckpointOf).
 Result<std::unique_ptr<ScalingPolicy>> LoadNeuralScaling(const std::filesystem::path& path);
 
-// What decides: the autoscaler that it steps back to, as MakeScalingPolicy reads it, or `path`.
-Result<std::string> DecidingSetting(const std::string& path);
+// What decides for an application: the autoscaler that it steps back to, as MakeScalingPolicy reads
+// it, or `path`.
+Result<std::string> DecidingSetting(const std::string& path, const ServedApplication& application);
 
 // Of one: what was found on validation episodes, in a line; "" before.
 Result<std::string> VerdictOfRun(const std::filesystem::path& path);

@@ -81,10 +81,11 @@ TEST(NeuralScaling, HasPodsForItsLeastRateHoweverFewRequestsCome) {
   const ServedApplication application = SingleStation(
       {.name = "web", .slots = 2, .replicas = 3, .replicas_min = 1, .replicas_max = 30}, 100);
   const CapacityLadder ladder(std::make_shared<const ServedApplication>(application), 0.01);
+  const double share = 150 / ApplicationSize::Of(ladder).serves_per_s;
   const int least = ladder.Replicas(ladder.RungFor(150))[1];
   ASSERT_GT(least, 8);
-  const auto fewest_under = [&](double least_per_s, double calls_per_s) {
-    const NeuralScaling policy(FreshScalingNet({}), 0.01, 5, least_per_s);
+  const auto fewest_under = [&](double least_share, double calls_per_s) {
+    const NeuralScaling policy(FreshScalingNet({}), 0.01, 5, least_share);
     const std::unique_ptr<ScalingMemory> memory = policy.NewMemory(application);
     std::vector<int> replicas = {0, 2};
     int fewest = 30;
@@ -103,8 +104,36 @@ TEST(NeuralScaling, HasPodsForItsLeastRateHoweverFewRequestsCome) {
     return fewest;
   };
   EXPECT_LT(fewest_under(0, 20), least);
-  EXPECT_GE(fewest_under(150, 20), least);
-  EXPECT_GE(fewest_under(150, 300), least);
+  EXPECT_GE(fewest_under(share, 20), least);
+  EXPECT_GE(fewest_under(share, 300), least);
+}
+
+TEST(NeuralScaling, RulesOfOneApplicationBecomeThoseOfAnother) {
+  // Serves four times as much, of requests that take half as much.
+  const ApplicationSize from{100, 20}, to{400, 40};
+  EXPECT_EQ(RuleFor("hpa:cpu=50:min-rate=93.5:down=60s", from, to),
+            "hpa:cpu=50:min-rate=374:down=60s");
+  EXPECT_EQ(RuleFor("hpa:cpu=50:min-rate=93.5:down=60s", from, from),
+            "hpa:cpu=50:min-rate=93.5:down=60s");
+  EXPECT_EQ(RuleFor("keda:share=0.4", from, to), "keda:share=0.4");
+  EXPECT_EQ(RuleFor("static:rate=80", from, to), "static:rate=320");
+  EXPECT_EQ(RuleFor("hpa:rate=80", from, to), "hpa:rate=80");  // Of a pod.
+  EXPECT_EQ(RuleFor("mpc:horizon=90s:price=3", from, to), "mpc:horizon=90s:price=1.5");
+  EXPECT_EQ(RuleFor("hold", from, to), "hold");
+}
+
+TEST(NeuralScaling, SizeIsWhatBoundsAndQuotaAllow) {
+  ServedApplication application = SingleStation(
+      {.name = "web", .slots = 2, .replicas = 3, .replicas_min = 1, .replicas_max = 30}, 100);
+  const auto size = [](const ServedApplication& of) {
+    return ApplicationSize::Of(CapacityLadder(std::make_shared<const ServedApplication>(of), 0.01));
+  };
+  const ApplicationSize all = size(application);
+  EXPECT_EQ(all.cores, 30);
+  EXPECT_GT(all.serves_per_s, 0.7 * 30 * 2 / 0.1);
+  application.limits.pods_max = 10;
+  EXPECT_EQ(size(application).cores, 10);
+  EXPECT_LT(size(application).serves_per_s, all.serves_per_s / 2);
 }
 
 TEST(NeuralScaling, BeginsEveryEpisodeWithNothingRemembered) {

@@ -34,10 +34,16 @@ RateCurve DrawCurve(const Load& load, EpisodeUse use, int position, uint64_t see
                       load.sessions);
 }
 
+double LateMaxOf(const Scenario& scenario) {
+  if (scenario.load == nullptr) return ServiceLimit().late_max;
+  return LateMaxOf(scenario.load->limit, *scenario.patterns[0]);
+}
+
 ServedApplication ApplicationOf(const Scenario& scenario, int pattern) {
   CHECK(scenario.load != nullptr);
   const Load& load = *scenario.load;
-  const std::shared_ptr<const CallGraph>& graph = scenario.patterns[pattern];
+  const std::shared_ptr<const CallGraph>& graph =
+      pattern == 0 && load.limited != nullptr ? load.limited : scenario.patterns[pattern];
   const auto seconds = [](SimTime time) { return static_cast<double>(time.count()) / 1e9; };
   ServedApplication application{.calls = graph,
                                 .network_ms = seconds(load.network) * 1000,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/scaling_objective.h"
 #include "model/served_application.h"
 #include "scenario/traffic.h"
 
@@ -42,7 +43,11 @@ struct Load {
   int retries = 0;
   SimTime retry_delay{0};
   SessionLaw sessions;
-  ScalingLimits limits;             // Of all workloads together.
+  ScalingLimits limits;        // Of all workloads together.
+  ScalingObjective objective;  // What scaling is to make small,
+  ServiceLimit limit;          // and what it is to keep, unless late requests have a weight.
+  // Of the first pattern, with what is late by the limit as qos; null: its own.
+  std::shared_ptr<const CallGraph> limited;
   std::vector<PodService> pods;     // [workload]
   std::vector<NamedTraffic> loads;  // At least one.
 
@@ -50,12 +55,15 @@ struct Load {
   int LoadNamed(std::string_view name) const;
 };
 
+// How many of all requests may be late, as a share: its limit; 1 % without `load`.
+double LateMaxOf(const Scenario& scenario);
+
 // One episode's curve of a load, with the users of its sessions.
 RateCurve DrawCurve(const Load& load, EpisodeUse use, int position, uint64_t seed);
 
-// The application of one pattern. Execution times are means over the kinds of node where a pod may
-// run, weighed by their number; the replicas it starts with are the fewest of the scenario's, but
-// within the bounds. REQUIRES: scenario.load is there.
+// The application of one pattern; of the first, with the targets of the limit. Execution times are
+// means over the kinds of node where a pod may run, weighed by their number; the replicas it starts
+// with are the fewest of the scenario's, but within the bounds. REQUIRES: scenario.load is there.
 ServedApplication ApplicationOf(const Scenario& scenario, int pattern);
 
 }  // namespace rudderfish

@@ -268,14 +268,32 @@ Result<void> ReadLimits(YamlMap* map, ScalingLimits* limits) {
   return quota.Finish();
 }
 
+Result<void> ReadGoal(YamlMap* map, const std::shared_ptr<const CallGraph>& calls, Load* load) {
+  if (const std::optional<YamlNode> node = map->Optional("objective")) {
+    TRY_ASSIGN(load->objective, ParseScalingObjective(*node));
+  }
+  const std::optional<YamlNode> node = map->Optional("limit");
+  if (!node) return {};
+  if (load->objective.late) {
+    return node->Refuse(
+        "late requests have a weight in `load.objective`: leave that out, and the limit finds "
+        "one, or leave out the limit");
+  }
+  TRY_ASSIGN(load->limit, ParseServiceLimit(*node, *calls));
+  load->limited = LimitedCalls(calls, load->limit);
+  return {};
+}
+
 }  // namespace
 
-Result<Load> ParseLoad(const YamlNode& node, const NameIndex& workloads) {
+Result<Load> ParseLoad(const YamlNode& node, const NameIndex& workloads,
+                       const std::shared_ptr<const CallGraph>& calls) {
   TRY_ASSIGN(YamlMap map, node.AsMap());
   Load load;
   TRY(ReadTimes(&map, &load));
   TRY(ReadSessions(&map, &load.sessions));
   TRY(ReadLimits(&map, &load.limits));
+  TRY(ReadGoal(&map, calls, &load));
   load.pods.resize(workloads.size());
   TRY_ASSIGN(YamlMap pods, map.RequiredMap("pods"));
   for (const auto& [name, value] : pods.Entries()) {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 
 #include "base/result.h"
 #include "base/yaml.h"
+#include "cluster/call_graph.h"
 #include "cluster/catalog.h"
 #include "scenario/load.h"
 #include "scenario/name_index.h"
@@ -15,12 +17,14 @@ namespace rudderfish {
 
 class YamlWriter;
 
-Result<Load> ParseLoad(const YamlNode& node, const NameIndex& workloads);
+// `calls`: the first pattern, whose endpoints a limit may name.
+Result<Load> ParseLoad(const YamlNode& node, const NameIndex& workloads,
+                       const std::shared_ptr<const CallGraph>& calls);
 
 // Reads the traces that its loads replay, relative to `folder`.
 Result<void> ReadRequestTraces(const std::filesystem::path& folder, Load* load);
 
 // ParseLoad of what this writes is the same load.
-void WriteLoad(const Load& load, const Catalog& catalog, YamlWriter* out);
+void WriteLoad(const Load& load, const Catalog& catalog, const CallGraph& calls, YamlWriter* out);
 
 }  // namespace rudderfish

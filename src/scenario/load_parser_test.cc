@@ -109,6 +109,35 @@ TEST(LoadParser, ReadsBackWhatItWrites) {
   EXPECT_EQ(again->load->loads[6].traffic.held_out, .25);
 }
 
+TEST(LoadParser, ReadsWhatScalingIsToMakeSmallAndToKeep) {
+  const auto with = [](std::string_view goal) {
+    std::string text(kShopLoad);
+    text.insert(text.find("  pods:"), goal);
+    return ShopWith(text);
+  };
+  const Result<Scenario> limited =
+      with("  objective: {changes: 0.1}\n  limit: {p95: 80.5ms, endpoint: ping}\n");
+  ASSERT_TRUE(limited.has_value()) << limited.error().message;
+  EXPECT_DOUBLE_EQ(LateMaxOf(*limited), .05 / 4);
+  const auto calls = ApplicationOf(*limited, 0).calls;
+  EXPECT_EQ(calls->endpoints[0].qos_ms, kNoTargetMs);
+  EXPECT_EQ(calls->endpoints[1].qos_ms, 80.5);
+  EXPECT_EQ(limited->patterns[0]->endpoints[0].qos_ms, 100);
+  const Result<Scenario> weighted = with("  objective: {cost: 2, late: 30}\n");
+  ASSERT_TRUE(weighted.has_value()) << weighted.error().message;
+  EXPECT_EQ(ApplicationOf(*weighted, 0).calls, weighted->patterns[0]);
+  for (const Scenario* scenario : {&*limited, &*weighted}) {
+    const Result<Scenario> again = ParseScenario(ToYaml(*scenario), "again.yaml");
+    ASSERT_TRUE(again.has_value()) << again.error().message;
+    EXPECT_EQ(again->load->objective, scenario->load->objective);
+    EXPECT_EQ(again->load->limit, scenario->load->limit);
+  }
+  EXPECT_EQ(LateMaxOf(*weighted), .01);
+  const Result<Scenario> both = with("  objective: {late: 30}\n  limit: {late: 1%}\n");
+  ASSERT_FALSE(both.has_value());
+  EXPECT_THAT(both.error().message, HasSubstr("`load.limit`: late requests have a weight"));
+}
+
 TEST(LoadParser, NamesTheNearestOfWhatItDoesNotKnow) {
   const auto refusal = [](std::string_view load) {
     const Result<Scenario> scenario = ShopWith(load);

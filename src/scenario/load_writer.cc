@@ -57,9 +57,29 @@ void WriteShape(const Traffic& traffic, YamlWriter* out) {
   out->Field("fall", SimTimeText(traffic.fall));
 }
 
+void WriteGoal(const Load& load, const CallGraph& calls, YamlWriter* out) {
+  const ScalingObjective& objective = load.objective;
+  if (objective != ScalingObjective()) {
+    YamlWriter::Fields terms = {{"cost", objective.cost}, {"changes", objective.changes}};
+    if (objective.late) terms.emplace_back("late", *objective.late);
+    out->FlowMap("objective", terms);
+  }
+  const ServiceLimit& limit = load.limit;
+  if (limit == ServiceLimit()) return;
+  YamlWriter::Fields fields;
+  if (limit.percentile == 0) fields.emplace_back("late", limit.late_max);
+  if (limit.percentile > 0) {
+    fields.emplace_back(fmt::format("p{}", limit.percentile),
+                        limit.response_ms > 0 ? fmt::format("{}ms", limit.response_ms) : "qos");
+  }
+  if (limit.endpoint != kNone)
+    fields.emplace_back("endpoint", calls.endpoints[limit.endpoint].name);
+  out->FlowMap("limit", fields);
+}
+
 }  // namespace
 
-void WriteLoad(const Load& load, const Catalog& catalog, YamlWriter* out) {
+void WriteLoad(const Load& load, const Catalog& catalog, const CallGraph& calls, YamlWriter* out) {
   out->BlankLine();
   out->BeginMap("load");
   out->Field("duration", SimTimeText(load.duration));
@@ -80,6 +100,7 @@ void WriteLoad(const Load& load, const Catalog& catalog, YamlWriter* out) {
   if (!quota.empty()) out->FlowMap("quota", quota);
   if (limits.cool_down_s > 0)
     out->Field("cool_down", SimTimeText(SimTime(std::llround(limits.cool_down_s * 1e9))));
+  WriteGoal(load, calls, out);
   out->BeginMap("pods");
   for (WorkloadId w = 0; w < catalog.workload_count(); ++w) {
     if (load.pods[w] == PodService()) continue;

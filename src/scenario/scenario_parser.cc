@@ -80,7 +80,7 @@ class ScenarioReader {
     if (!node) return {};
     if (scenario_.patterns.empty())
       return node->Refuse("requests need `patterns`: who calls whom to answer them");
-    TRY_ASSIGN(Load load, ParseLoad(*node, workloads_));
+    TRY_ASSIGN(Load load, ParseLoad(*node, workloads_, scenario_.patterns[0]));
     scenario_.load = std::make_shared<const Load>(std::move(load));
     return {};
   }

@@ -111,7 +111,8 @@ class ScenarioText {
     if (scenario_.retry_limit != 100) out_.Field("retries", scenario_.retry_limit);
     if (scenario_.objective) WriteObjective(*scenario_.objective, &out_);
     if (scenario_.arrivals != nullptr) WriteArrivals(scenario_, &out_);
-    if (scenario_.load != nullptr) WriteLoad(*scenario_.load, catalog_, &out_);
+    if (scenario_.load != nullptr)
+      WriteLoad(*scenario_.load, catalog_, *scenario_.patterns[0], &out_);
     if (!scenario_.task.IsNull()) out_.Node("task", scenario_.task);
     return out_.Take();
   }
