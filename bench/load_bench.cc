@@ -89,8 +89,8 @@ ServedApplication LargeApplication() {
     const int s = e * kEach;
     endpoints += fmt::format(
         "    e{}: {{client: client, rate: 1, qos: 1s, calls: [{{s{}: {{calls: [s{}, {{s{}: "
-        "{{calls: "
-        "[s{}, s{}]}}}}, {{s{}: {{calls: [s{}, {{s{}: {{calls: [s{}, s{}]}}}}]}}}}, s{}]}}}}]}}{}",
+        "{{calls: [s{}, s{}]}}}}, {{s{}: {{calls: [s{}, {{s{}: {{calls: [s{}, s{}]}}}}]}}}}, "
+        "s{}]}}}}]}}{}",
         e, s, s + 1, s + 2, s + 3, s + 4, s + 5, s + 6, s + 7, s + 8, s + 9,
         (s + kEach) % (kEndpoints * kEach), e + 1 < kEndpoints ? "\n" : "");
   }

@@ -45,10 +45,8 @@ void PrintPlacement() {
   fmt::print(
       "## Placement\n\n"
       "Where a pending pod goes (`src/task/placement_features.cc`). A question has candidates and "
-      "a "
-      "context, no other rows. Scores are 0 for the best candidate and -1 in the mean over the "
-      "nodes "
-      "where the pod may run.\n\nFeature hash: `{}`.\n\n",
+      "a context, no other rows. Scores are 0 for the best candidate and -1 in the mean over the "
+      "nodes where the pod may run.\n\nFeature hash: `{}`.\n\n",
       PlacementTask::FeatureHash());
   PrintTable("Candidate", "One row for nodes that are equal:", PlacementTask::kWidths.candidate,
              PlacementTask::Features().candidate);

@@ -114,6 +114,14 @@ TEST(Tidy, LinesFitIntoAHundredColumns) {
   });
 }
 
+// Where a text has grown, clang-format leaves a word on a line of its own.
+TEST(Tidy, TextsAreNotCutIntoScraps) {
+  const std::regex scrap(R"(^\s+"[^"\\]{1,14} "$)");
+  ExpectNone(Cpp(), [&](const SourceFile& file, size_t i) -> std::string {
+    return std::regex_match(file.lines[i], scrap) ? "a scrap of a text: wrap the text anew" : "";
+  });
+}
+
 TEST(Tidy, LinesHaveNoTabsAndNothingAfterTheirEnd) {
   ExpectNone(Cpp(), [](const SourceFile& file, size_t i) -> std::string {
     const std::string& line = file.lines[i];

@@ -99,8 +99,7 @@ CommandSpec CalibrateCommand() {
               "those on a sixteenth of them, the best of these on a fourth, the best of these on "
               "all. Of mpc it is 24 settings, prices of late requests and horizons; of static 50 "
               "rates that replicas which never change are enough for. The best is the cheapest "
-              "that keeps the "
-              "share of late or failed requests within the limit.",
+              "that keeps the share of late or failed requests within the limit.",
           .examples = {"calibrate scenarios/redis.yaml --policy hpa --load ramp --episodes 16 -o "
                        "hpa.yaml",
                        "evaluate scenarios/redis.yaml --task scaling --load ramp --policy "

@@ -161,8 +161,7 @@ CommandSpec EvaluateCommand() {
           "Of scaling, policies are hold, hpa, keda, autopilot, mpc, static and clairvoyant; "
           "hpa:cpu=60:down=120s has options, hpa:FILE is what calibrate found. Better is cheaper, "
           "with violations at most 0.1 points above the baseline's, on every load. -o json also "
-          "holds "
-          "what `plot` draws.",
+          "holds what `plot` draws.",
       .examples = {"evaluate world.yaml --policy stay,greedy,learned=runs/a",
                    "evaluate world.yaml --policy lookahead,learned=runs/a --report report.html",
                    "evaluate world.yaml --policy greedy,lookahead:width=64,learned=runs/a",

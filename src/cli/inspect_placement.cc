@@ -105,8 +105,7 @@ Result<std::string> InspectPlacement(const std::filesystem::path& path, const Sc
   std::string text = fmt::format(
       "{}: scenario {}, seed {}: pods come and go, and are placed\n\n{}\n{}\nTask: placement; "
       "objective {}\nOne episode, placed as kube-scheduler does: {} pods, {:.0f} at once and "
-      "{:.1f} "
-      "waiting on average,\n        {:.1f} of {} nodes in use, {:.0f} % of CPU, {}\n",
+      "{:.1f} waiting on average,\n        {:.1f} of {} nodes in use, {:.0f} % of CPU, {}\n",
       path.string(), scenario.name, scenario.seed, NodesText(scenario), WorkloadsText(scenario),
       objective.empty() ? "none: name one by --objective" : objective, Grouped(metrics.arrived),
       metrics.MeanOverTime(metrics.pods_s), metrics.MeanOverTime(metrics.waiting_pods_s),

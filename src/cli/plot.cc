@@ -284,10 +284,8 @@ CommandSpec PlotCommand() {
           "RESULTS is what `evaluate -o json` wrote, the folder of an experiment, or a run folder. "
           "Of scaling there are cdf (how long answers take), pareto (cost against violations, with "
           "hypervolume), timeline and replicas (one episode), calls (who calls whom, how often); "
-          "of "
-          "migration cdf (where plans end); of a run, or of all that an experiment trained, "
-          "learning, "
-          "with bands over seeds.",
+          "of migration cdf (where plans end); of a run, or of all that an experiment trained, "
+          "learning, with bands over seeds.",
       .examples = {"plot results/distance --figure cdf --cell continuum-7x21.near -o near.svg",
                    "plot evaluation.json --figure timeline --load ramp -o ramp.svg",
                    "plot runs/a --figure learning -o learning.svg"},

@@ -97,8 +97,7 @@ std::string StandingText(const OrderedJson& standing) {
   const auto count = [&](const char* what) { return shadowed[what].get<int64_t>(); };
   text += fmt::format(
       "shadowed   {} decisions of other schedulers: rules equal in {}, different in {}; beside "
-      "them "
-      "{} unclear, {} not modelled; the same node in {}\n",
+      "them {} unclear, {} not modelled; the same node in {}\n",
       count("decisions"), count("rules_equal"), count("rules_different"), count("rules_unclear"),
       count("unmodelled"), count("same_choice"));
   text += fmt::format("gain       {} of {} a pod, predicted; the Model's measured error {}\n",

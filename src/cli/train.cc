@@ -305,8 +305,7 @@ CommandSpec TrainCommand() {
            {"--load", "NAME[,...]", "of scaling: under which loads; all by default"},
            {"--violations", "SHARE",
             "of scaling: requests that may be late or failed; the scenario's limit by default, 1% "
-            "if "
-            "it names none"},
+            "if it names none"},
            {"--episodes", "N",
             "of scaling: episodes of each load by which it is judged; 16 by default"},
            {"--hpa", "FILE.yaml",

@@ -120,9 +120,8 @@ class ScalingPage {
                compared_ > 0
                    ? "Better is cheaper, with 95 % confidence, at violations at most 0.1 points "
                      "above the baseline\u2019s. The baseline is, on each load, the cheapest of "
-                     "the "
-                     "others with no more violations. A violation is a request answered later than "
-                     "its endpoint\u2019s target, or not at all."
+                     "the others with no more violations. A violation is a request answered later "
+                     "than its endpoint\u2019s target, or not at all."
                    : "One policy; with a second one there would be a verdict.") +
            Tiles();
   }

@@ -169,8 +169,7 @@ class ConfigReader {
       if (files.empty()) return {};
       return files[0].Refuse(
           "a process that places pods moves none: leave `applications` out, and run another one "
-          "for "
-          "them");
+          "for them");
     }
     if (files.empty()) {
       const Result<YamlNode> named = map->Required("applications");

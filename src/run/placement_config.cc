@@ -125,8 +125,7 @@ Result<PlacementConfig> ParsePlacement(const YamlNode& node, const std::filesyst
     if (config.scheduler_name == "default-scheduler") {
       return name->Refuse(
           "default-scheduler is kube-scheduler's own name: two schedulers that serve one name "
-          "would "
-          "race for every pod");
+          "would race for every pod");
     }
   }
   TRY(ReadChoice(&map, folder, &config.choice));

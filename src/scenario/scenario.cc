@@ -84,8 +84,7 @@ std::string WhyInfeasible(const Scenario& scenario, WorkloadId* workload) {
   if (cpu_asked <= cpu_most && memory_asked <= memory_most) return {};
   return fmt::format(
       "the fewest replicas together request {:.4g} cores and {:.4g} GiB, all nodes offer at most "
-      "{:.4g} "
-      "cores and {:.4g} GiB",
+      "{:.4g} cores and {:.4g} GiB",
       cpu_asked / 1000, memory_asked / kBytesPerGib, cpu_most / 1000, memory_most / kBytesPerGib);
 }
 
