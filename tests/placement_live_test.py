@@ -333,7 +333,8 @@ class Placement(unittest.TestCase):
 
     def test_5_several_schedulers_ask_at_once_and_nodes_over_a_hard_limit_are_out(self):
         names = ("asked", "asked-too", "asked-as-well")
-        run = self.start_extender(more=", hard_limits: {cpu: 0.5}")
+        # Patient: kube-scheduler goes on without a filter that answers too late.
+        run = self.start_extender(more=", timeout: 5s, hard_limits: {cpu: 0.5}")
         for name in names:
             self.scheduler_with_extender(run, name)
         CLUSTER.apply(*[deployment(f"many-{name}", 40, name, cpu="100m") for name in names])
@@ -351,7 +352,9 @@ class Placement(unittest.TestCase):
         def fill(*nodes):
             CLUSTER.apply(*[deployment(f"fills-{node}", 4, cpu="4", nodeName=node) for node in nodes])
             self.wait_for(lambda: all(len(placed(f"fills-{node}")) == 4 for node in nodes), "they are there")
-            time.sleep(0.5)  # We see it a little later than who asks.
+            pod = CLUSTER.get("pods", "-l", f"app=fills-{nodes[0]}")["items"][0]
+            pod["spec"].pop("nodeName")
+            self.wait_for(lambda: set(nodes) <= self.left_out(pod), "we see it a little later than who asks")
         fill(*tight[:3])
         pick = {"nodeSelector": {"pool": "tight"}}
         CLUSTER.apply(*[deployment(f"few-{name}", 2, name, cpu="1", **pick) for name in names])
@@ -374,16 +377,21 @@ class Placement(unittest.TestCase):
         return subprocess.run([PROGRAM, *words, "-c", self.folder / f"{of}.yaml"], capture_output=True, text=True, check=True,
                               stdin=subprocess.DEVNULL, timeout=60).stdout
 
-    def graded(self, pod):
-        """The grades of all nodes for a pod, as kube-scheduler would get them; and the nodes that stay."""
+    def asked(self, verb, pod):
+        """The answer about all nodes for a pod, as kube-scheduler would get it."""
         nodes = [f"hollow-{i}" for i in range(1, NODES + 1)]
-        answers = []
-        for verb in ("prioritize", "filter"):
-            body = json.dumps({"Pod": pod, "Nodes": None, "NodeNames": nodes}).encode()
-            request = urllib.request.Request(f"http://127.0.0.1:{self.extender_port}/{verb}", data=body, method="POST")
-            with urllib.request.urlopen(request, timeout=10) as answer:
-                answers.append(json.load(answer))
-        return {one["Score"] for one in answers[0]}, len(answers[1]["NodeNames"])
+        body = json.dumps({"Pod": pod, "Nodes": None, "NodeNames": nodes}).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{self.extender_port}/{verb}", data=body, method="POST")
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return json.load(answer)
+
+    def left_out(self, pod):
+        """The nodes over a hard limit with it."""
+        return set(self.asked("filter", pod)["FailedAndUnresolvableNodes"] or {})
+
+    def graded(self, pod):
+        """The grades of all nodes for a pod, and the nodes that stay."""
+        return {one["Score"] for one in self.asked("prioritize", pod)}, len(self.asked("filter", pod)["NodeNames"])
 
     def test_9_held_back_or_opted_out_it_says_nothing_and_scheduling_goes_on(self):
         CLUSTER.kubectl("delete", "configmap", "extender-control", "--ignore-not-found")

@@ -181,7 +181,7 @@ using Said = std::function<void(double, std::string_view)>;
 Result<void> RunCell(const Plan& plan, const ExperimentCell& cell, const Problem* problem,
                      const ResultPaths& paths, const Session& session, const Said& progress,
                      ThreadPool* pool) {
-  const fs::path folder = paths.cell(cell.name + ".part");
+  const fs::path folder = paths.cell(cell.name + "+part");
   std::error_code failed;
   fs::remove_all(folder, failed);  // Of a run that was killed.
   TRY(MakeDirectories(folder));
@@ -336,10 +336,10 @@ CommandSpec ExperimentCommand() {
           "that come; `trained` is the networks of `train: {steps: N, seeds: K, algorithm: ppo}`, "
           "`trained-dqn` those of another algorithm.\n"
           "The folder holds metrics.csv, a row an episode; report.json, an entry a comparison; "
-          "report.html, all of them as a page; "
-          "provenance.json, with the digests of all files that were read; and of each cell its "
-          "page, its episodes and its evaluation as JSON. Same files and seed, same bytes, "
-          "whatever the number of threads and however often it was stopped.",
+          "report.html, all of them as a page; provenance.json, with the digests of all files that "
+          "were read; and of each cell its page, its episodes and its evaluation as JSON. Same "
+          "files and seed, same bytes in metrics.csv and report.json, whatever the number of "
+          "threads and however often it was stopped.",
       .examples =
           {"experiment experiments/distance-to-cloud.yaml -d results/distance-to-cloud",
            "experiment experiments/distance-to-cloud.yaml -d results/distance-to-cloud --resume",

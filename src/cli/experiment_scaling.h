@@ -28,7 +28,8 @@ struct ScalingCell {
   const std::string& load() const { return experiment->scaling->loads[cell.load]; }
   const ExperimentVariant& variant() const { return experiment->variants[cell.variant]; }
   std::filesystem::path calibration(CalibratedKind kind) const {
-    constexpr const char* kEndings[] = {".yaml", ".mpc.yaml", ".static.yaml"};  // As in the enum.
+    // As in the enum; no cell has such an ending in its name.
+    constexpr const char* kEndings[] = {".yaml", "+mpc.yaml", "+static.yaml"};
     return folder / "calibrated" / (cell.name + kEndings[static_cast<int>(kind)]);
   }
   std::filesystem::path training() const { return folder / "trained" / cell.name; }

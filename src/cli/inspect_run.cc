@@ -55,7 +55,8 @@ Result<RunSummary> Summarize(const RunPaths& paths) {
                         run.config.options.scaling->violations_max);
   }
   if (run.config.options.scaling && std::filesystem::exists(paths.best())) {
-    TRY_ASSIGN(run.verdict, VerdictOfRun(paths.best()));
+    const Result<std::string> verdict = VerdictOfRun(paths.best());
+    run.verdict = verdict ? *verdict : verdict.error().message;
   }
   TRY_ASSIGN(const std::vector<MetricsRow> metrics, ReadMetrics(paths.metrics()));
   if (!metrics.empty()) {

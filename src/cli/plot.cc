@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "base/files.h"
 #include "base/json.h"
@@ -13,11 +15,13 @@
 #include "cli/files.h"
 #include "cli/terminal.h"
 #include "evaluation/comparison.h"
+#include "evaluation/experiment.h"
 #include "evaluation/report_figures.h"
 #include "evaluation/scaling_figures.h"
 #include "evaluation/svg_file.h"
 #include "learn/run_folder.h"
 #include "learn/run_tables.h"
+#include "task/placement_preset.h"
 
 namespace rudderfish {
 namespace {
@@ -182,8 +186,13 @@ Result<Drawing> DrawTraining(const fs::path& folder, const std::vector<std::stri
   };
   for (const std::string& cell : cells) {
     TRY(add(folder / "trained" / cell, cell));
-    for (const char* algorithm : {"ppo", "dqn"})  // Of placing: one folder each.
-      TRY(add(folder / "trained" / cell / algorithm, fmt::format("{} {}", cell, algorithm)));
+    // Of placing: a folder for each algorithm and preset.
+    std::vector<std::string_view> recipes(PlacementExperiment::kAlgorithms.begin(),
+                                          PlacementExperiment::kAlgorithms.end());
+    const auto presets = PlacementPresetNames();
+    recipes.insert(recipes.end(), presets.begin(), presets.end());
+    for (const std::string_view recipe : recipes)
+      TRY(add(folder / "trained" / cell / recipe, fmt::format("{} {}", cell, recipe)));
   }
   if (curves.empty()) {
     return Invalid("{}: nothing was trained within this experiment; name a run folder",
@@ -206,7 +215,8 @@ Result<Drawing> DrawExperiment(const fs::path& folder, const PlotRequest& reques
   std::vector<std::string> cells;
   std::error_code failed;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder / "cells", failed)) {
-    if (fs::exists(entry.path() / "evaluation.json", failed) && entry.path().extension() != ".part")
+    if (fs::exists(entry.path() / "evaluation.json", failed) &&
+        !entry.path().filename().string().ends_with("+part"))
       cells.push_back(entry.path().filename().string());
   }
   std::sort(cells.begin(), cells.end());

@@ -128,6 +128,11 @@ Result<void> SetScaling(const Arguments& arguments, const Scenario& scenario,
   }
   UseScalingDefaults(options);
   options->scaling.emplace();
+  if (arguments.Has("violations") && scenario.load != nullptr && scenario.load->objective.late) {
+    return Invalid(
+        "--violations: late requests have a weight in the scenario's `load.objective`, and so no "
+        "limit; leave one of both out");
+  }
   TRY_ASSIGN(options->scaling->violations_max, ViolationsOf(arguments, scenario));
   TRY_ASSIGN(const int64_t episodes,
              arguments.Integer("episodes", options->validation_starts, 4, kValidationEpisodesMax));

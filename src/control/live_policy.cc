@@ -136,7 +136,7 @@ Result<void> LivePolicy::CheckScores() const {
 }
 
 Result<void> CheckLiveName(std::string_view name) {
-  if (name.starts_with("lookahead")) {
+  if (name == "lookahead" || name.starts_with("lookahead:") || name.starts_with("lookahead+")) {
     return Fail(
         ErrorCode::kFailedPrecondition,
         "policy of placement `{}`: look-ahead over the queue places in the simulator alone, "

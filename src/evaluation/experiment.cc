@@ -233,6 +233,10 @@ Result<Experiment> ParseExperiment(const YamlNode& root) {
     TRY_ASSIGN(YamlMap fields, variants->AsMap());
     for (const auto& [name, node] : fields.Entries()) {
       TRY_ASSIGN(ExperimentVariant variant, ParseVariant(name, node));
+      const bool changes_nothing = experiment.scaling && variant.changes.empty();
+      if (changes_nothing && std::any_of(experiment.variants.begin(), experiment.variants.end(),
+                                         [](const auto& one) { return one.changes.empty(); }))
+        return node.Refuse("changes nothing, as another variant does");
       experiment.variants.push_back(std::move(variant));
     }
   }

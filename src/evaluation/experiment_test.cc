@@ -120,6 +120,11 @@ TEST(Experiment, OfScalingHasACellForEveryLoadInEveryVariant) {
                                              "shop.ramp.tight"}));
 }
 
+TEST(Experiment, OfScalingHasNoTwoVariantsThatChangeNothing) {
+  EXPECT_NE(Refused(std::string(kOfScaling) + "variants: {a: {}, b: {}}\n").find("changes nothing"),
+            std::string::npos);
+}
+
 constexpr std::string_view kOfPlacing = R"(experiment: e
 task: placement
 scenarios: [a/drs.yaml, b/thesis.yaml]

@@ -74,7 +74,8 @@ std::string ExperimentPage(std::string_view experiment, const std::vector<Report
   std::string html = fmt::format(
       "<header>\n<p class=\"eyebrow\">Experiment \u00b7 {}</p>\n<h1>{} is better in {} of {} "
       "comparisons</h1>\n<p class=\"lede\">Worse in {}; in the others a difference is not shown: "
-      "its 95 % interval holds 0, or it is cheaper by being late.</p>\n</header>\n",
+      "its 95 % interval holds 0, there are too few episodes or, of scaling, it is cheaper by "
+      "being late.</p>\n</header>\n",
       EscapeXml(experiment), EscapeXml(candidate), tally.better, tally.pairs, tally.worse);
   html += ReportSection("Cell by cell",
                         fmt::format("Paired differences of {} to each of the others, with 95 % "

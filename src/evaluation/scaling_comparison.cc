@@ -133,9 +133,14 @@ OrderedJson ScalingPairs(const ScalingEvaluation& evaluation, std::string_view s
 std::string ScalingPairsTable(const OrderedJson& pairs) {
   // The scenario and the variant, where there are several.
   std::vector<std::string> places;
+  // Of earlier versions pairs say no variant.
+  const auto place_of = [](const OrderedJson& pair, const std::string& key) {
+    return pair.value(key, "as-shipped");
+  };
   for (const char* key : {"scenario", "variant"}) {
-    if (std::any_of(pairs.begin(), pairs.end(),
-                    [&](const OrderedJson& pair) { return pair[key] != pairs[0][key]; }))
+    if (std::any_of(pairs.begin(), pairs.end(), [&](const OrderedJson& pair) {
+          return place_of(pair, key) != place_of(pairs[0], key);
+        }))
       places.emplace_back(key);
   }
   std::vector<std::vector<std::string>> rows = {places};
@@ -145,7 +150,7 @@ std::string ScalingPairsTable(const OrderedJson& pairs) {
   for (const OrderedJson& pair : pairs) {
     const OrderedJson& better = pair["better"];
     std::vector<std::string>& row = rows.emplace_back();
-    for (const std::string& key : places) row.push_back(pair[key].get<std::string>());
+    for (const std::string& key : places) row.push_back(place_of(pair, key));
     row.insert(row.end(), {pair["load"].get<std::string>(), pair["baseline"].get<std::string>(),
                            pair["metric"].get<std::string>(),
                            fmt::format("{:.3f}", pair["baseline_mean"].get<double>()),

@@ -183,7 +183,9 @@ void ApiClient::Transfer(Exchange* exchange) {
   http.body = exchange->request.body;
   http.identity = exchange->identity = credentials_.identity();
   http.connect_timeout = options_.connect_timeout;
-  http.timeout = exchange->deadline - clock_->Now();
+  // None at all would be no limit.
+  http.timeout =
+      std::max<Duration>(exchange->deadline - clock_->Now(), std::chrono::milliseconds(1));
   http.headers.push_back("User-Agent: " + options_.user_agent);
   if (!http.body.empty())
     http.headers.push_back(fmt::format("Content-Type: {}", ContentType(exchange->request.method)));

@@ -53,7 +53,8 @@ void EventRecorder::Record(const EventNote& note) {
   const Key key{note.regarding, note.kind, Bounded(note.reason, kWordBytesMax),
                 Bounded(note.action, kWordBytesMax), Bounded(note.note, kNoteBytesMax)};
   const auto found = series_.find(key);
-  if (found != series_.end() && now - found->second.last_at < options_.series_end) {
+  if (found != series_.end() &&
+      (found->second.is_queued || now - found->second.last_at < options_.series_end)) {
     Series& series = found->second;
     ++series.count;
     ++counts_.merged;

@@ -278,8 +278,9 @@ ScalingVerdict ChooseScaling(const ScalingWorld& world,
     goal.price = world.objective().late_price();
     goal.mean_core_hours = trials.MeanCoreHours();
   }
-  const NamedRecord rule =
-      rival ? NamedRecord{rival->policy, rival->record} : BestAutoscaler(trials, goal);
+  // A rival is the best within a limit, which is another one than the best by weight.
+  const NamedRecord rule = rival && goal.price == 0 ? NamedRecord{rival->policy, rival->record}
+                                                    : BestAutoscaler(trials, goal);
   const double allowed = rival && rival->allowed > 0
                              ? std::min(limit, rival->allowed)
                              : AllowedAgainst(rule.record.violation_share, limit);

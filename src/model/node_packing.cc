@@ -30,13 +30,16 @@ bool NodePacking::Fits(int workload, int offer) const {
          requests_[workload].memory_bytes <= offers_[offer].allocatable.memory_bytes;
 }
 
-// The first that is left and large enough; the last there is beyond those.
+// The first that is left and large enough; beyond those the last that is large enough, if any is.
 int NodePacking::OfferFor(int workload, const std::vector<int>& opened) const {
   const int last = static_cast<int>(offers_.size()) - 1;
-  for (int offer = 0; offer < last; ++offer) {
-    if (opened[offer] < offers_[offer].count && Fits(workload, offer)) return offer;
+  int beyond = last;
+  for (int offer = 0; offer <= last; ++offer) {
+    if (!Fits(workload, offer)) continue;
+    if (opened[offer] < offers_[offer].count) return offer;
+    beyond = offer;
   }
-  return last;
+  return beyond;
 }
 
 NodesInUse NodePacking::Pack(std::span<const int> replicas) const {

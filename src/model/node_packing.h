@@ -42,8 +42,8 @@ class NodePacking {
   // `requests` [workload] of one pod; of those that have no pods here, nothing.
   NodePacking(std::vector<NodeOffer> offers, std::vector<Resources> requests);
 
-  // Where all listed nodes are full there are more like the last ones, and a pod larger than any
-  // node has one for itself. Without offers nothing.
+  // Where all listed nodes that a pod fits on are full there are more like the last of these; a pod
+  // larger than any node has one for itself. Without offers nothing.
   NodesInUse Pack(std::span<const int> replicas) const;
 
   bool draws_power() const { return draws_power_; }  // Whether any node says so.

@@ -41,6 +41,16 @@ TEST(NodePacking, TakesNodesAsTheyAreListedAndThenMoreOfTheLast) {
   EXPECT_EQ(packing.Pack(std::vector<int>{0, 3}).idle_watts, 100 + 2);
 }
 
+// Beyond what is listed there are more of the last that is large enough.
+TEST(NodePacking, APodBeyondFullNodesHasOneThatItFitsOn) {
+  const NodeCosts large{.idle_watts = 50, .busy_watts = 130, .asleep_watts = 3};
+  const NodePacking packing({Offer(8, 1, large), Offer(2, 3)}, {{4000, kGiB}, {2000, kGiB}});
+  EXPECT_EQ(packing.Pack(std::vector<int>{3, 0}).nodes, 2);
+  EXPECT_EQ(packing.Pack(std::vector<int>{3, 0}).idle_watts, 100);
+  EXPECT_EQ(packing.Pack(std::vector<int>{3, 3}).nodes,
+            3);  // Two of them have room beside four cores.
+}
+
 // Pods larger than any node have one each, and nobody beside them.
 TEST(NodePacking, APodLargerThanANodeHasOneForItself) {
   const NodePacking packing({Offer(2, 1)}, {{3000, kGiB}, {100, kGiB}});

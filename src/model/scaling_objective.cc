@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -95,6 +96,8 @@ std::string GoalText(const ScalingObjective& objective, const ServiceLimit& limi
   if (objective.late)
     return fmt::format("late or failed requests at a weight of {:.4g}", objective.late_price());
   std::string text = fmt::format("at most {:.4g} % late or failed", 100 * late_max);
+  const double of_limit = LateMaxOf(limit, calls);
+  if (std::abs(late_max - of_limit) > 1e-9 * of_limit) return text;  // Another one was asked for.
   std::string target;
   if (limit.percentile > 0) {
     target = limit.response_ms > 0 ? fmt::format(" at most {:.4g} ms", limit.response_ms)
@@ -151,8 +154,13 @@ Result<ServiceLimit> ParseServiceLimit(const YamlNode& node, const CallGraph& ca
     }
     limit.late_max = (100 - limit.percentile) / 100.0;
   }
-  if (kinds == 1) return limit;
-  return node.Expected("one limit, as {late: 1%} or {p95: 300ms}");
+  if (kinds != 1) return node.Expected("one limit, as {late: 1%} or {p95: 300ms}");
+  if (LateMaxOf(limit, calls) < kLeastLateMax) {
+    return node.Refuse(
+        fmt::format("is {:.2g}% of all requests, and less than {}% cannot be counted",
+                    100 * LateMaxOf(limit, calls), 100 * kLeastLateMax));
+  }
+  return limit;
 }
 
 }  // namespace rudderfish

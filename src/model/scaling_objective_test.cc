@@ -99,6 +99,8 @@ TEST(ServiceLimit, RefusesWhatItCannotKeep) {
   EXPECT_THAT(RefusalOf("x: {p95: soon}"), HasSubstr("or qos"));
   EXPECT_THAT(RefusalOf("x: {p95: qos, endpoint: chekout}"), HasSubstr("did you mean `checkout`?"));
   EXPECT_THAT(RefusalOf("x: {p95: qos, endpoint: report}"), HasSubstr("its rate is 0"));
+  EXPECT_THAT(RefusalOf("x: {late: 0.001%, endpoint: checkout}"),
+              HasSubstr("0.00025% of all requests, and less than 0.001%"));
 }
 
 TEST(ServiceLimit, IsSaidInWords) {
@@ -110,6 +112,7 @@ TEST(ServiceLimit, IsSaidInWords) {
   EXPECT_EQ(text("x: {p95: qos, endpoint: checkout}"),
             "at most 1.25 % late or failed (p95 of checkout within qos)");
   EXPECT_EQ(text("x: {late: 2%, endpoint: page}"), "at most 1.5 % late or failed (2 % of page)");
+  EXPECT_EQ(GoalText({}, LimitOf("x: {p95: 300ms}"), *Shop(), .02), "at most 2 % late or failed");
   EXPECT_EQ(GoalText({.cost = 2, .late = 30}, {}, *Shop(), .01),
             "late or failed requests at a weight of 15");
 }

@@ -166,7 +166,10 @@ std::string PlacementLoop::WhyExtenderIsHeld() const {
     std::string why = switches_.Why(configured);
     return why.empty() ? fmt::format("`placement` is in {}", ModeName(mode)) : why;
   }
-  return IsFresh() ? "" : "what is seen of the cluster is too old";
+  if (IsFresh()) return "";
+  return control_ != nullptr && !control_->reflector().FreshAsOf()
+             ? "the ConfigMap of `control` has not been read"
+             : "what is seen of the cluster is too old";
 }
 
 std::string PlacementLoop::WhyExtenderIsHeldFor(const PodIdentity& pod) const {

@@ -22,7 +22,8 @@
 // asks NextPending and answers, start after a delay, run and depart; nodes are lost and come back,
 // latencies change. A pod leaves when it has run its lifetime, or when whoever made it deletes it.
 //
-// Pods that come at one time are all there before the first of them is asked about.
+// Pods that come at one time are all there before the first of them is asked about, but those that
+// are deleted as they come.
 //
 //   TRY(lifecycle.Start(seed));
 //   while (lifecycle.NextPending()) lifecycle.Bind(...a node, or kNone: not now...);

@@ -355,7 +355,10 @@ def scheduler(options):
     require_root()
     place = named(options)
     program = pathlib.Path(place.layout().programs["kubernetes"]) / "kube-scheduler"
-    text = control_plane.further_scheduler(read_table(options.config), place.kubeconfig, options.serves)
+    table = read_table(options.config)
+    if found := re.search(r"^(profiles|leaderElection|clientConnection):", table, re.MULTILINE):
+        raise Misuse(f"{options.config}: leave {found[1]} out, it is added")
+    text = control_plane.further_scheduler(table, place.kubeconfig, options.serves)
     config = place.folder / f"scheduler-{options.serves}.yaml"
     config.write_text(text, encoding="utf-8")
     os.execv(program, [str(program), f"--config={config}", "--secure-port=0", *without_dashes(options.words)])
