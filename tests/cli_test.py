@@ -441,8 +441,8 @@ variants:
         for gone in ("metrics.csv", "report.json"):
             (self.folder / "two" / gone).unlink()
         cell = self.folder / "two/cells/continuum-7x21.near"
-        cell.rename(cell.with_suffix(".near.part"))
-        (cell.with_suffix(".near.part") / "report.html").unlink()
+        cell.rename(cell.with_name(cell.name + "+part"))
+        (cell.with_name(cell.name + "+part") / "report.html").unlink()
         report = self.succeed("experiment", file, "-d", "two", "--threads", "2", "--resume", "-o", "json")
         for name in ("metrics.csv", "report.json"):
             self.assertEqual((self.folder / "two" / name).read_bytes(), (self.folder / "one" / name).read_bytes())
