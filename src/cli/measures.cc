@@ -76,8 +76,7 @@ class DecisionPlayer {
 
   void Advance(int choice) {
     if (choice == kStop || ++question_.step >= problem_.task->max_steps()) return Begin();
-    model_.Commit(space_.candidates[choice].move);
-    model_.ForgetHistory();
+    model_.CommitForGood(space_.candidates[choice].move);
   }
 
   const Problem& problem_;

@@ -88,8 +88,7 @@ class EpisodeRunner {
                                   .from = NodeName(state_, migrate.from),
                                   .to = NodeName(state_, migrate.to),
                                   .predicted_ms = before_ms - model_.Try(move).latency_ms});
-    model_.Commit(move);
-    model_.ForgetHistory();
+    model_.CommitForGood(move);
     MovePod(migrate.pod, migrate.to, &state_);
   }
 

@@ -42,8 +42,7 @@ void Env::Begin() {
 }
 
 void Env::Apply(const Move& move) {
-  model_.Commit(move);
-  model_.ForgetHistory();
+  model_.CommitForGood(move);
   cursor_.moves.push_back(move);
 }
 

@@ -301,11 +301,8 @@ void Evaluator::TouchWorkload(WorkloadId workload) {
 }
 
 void Evaluator::TouchNode(NodeId node, WorkloadId moved) {
-  const int nodes = placement_.node_count();
   for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
-    if (placement_.on_node(w, node) == 0 && w != moved) continue;
-    saved_shares_.push_back({w * nodes + node, inverse_share_[w * nodes + node]});
-    TouchWorkload(w);
+    if (placement_.on_node(w, node) > 0 || w == moved) TouchWorkload(w);
   }
 }
 
@@ -313,13 +310,26 @@ void Evaluator::Commit(const Move& move) {
   CHECK(move.from != move.to);
   frames_.push_back(
       {move, terms_, saved_costs_.size(), saved_shares_.size(), saved_endpoints_.size()});
+  MoveTouching(move);
+  SaveTouched(move);
+  RefreshTouched(move);
+}
+
+void Evaluator::CommitForGood(const Move& move) {
+  CHECK(move.from != move.to);
+  ForgetHistory();
+  MoveTouching(move);
+  RefreshTouched(move);
+}
+
+void Evaluator::MoveTouching(const Move& move) {
   std::fill(touched_bits_.begin(), touched_bits_.end(), 0);
   ApplyToHosts(move);
-  for (NodeId node : {move.from, move.to}) {
-    TouchNode(node, move.workload);
-    RefreshShares(node);
-  }
-  SaveTouchedCalls();
+  for (NodeId node : {move.from, move.to}) TouchNode(node, move.workload);
+}
+
+void Evaluator::RefreshTouched(const Move& move) {
+  for (NodeId node : {move.from, move.to}) RefreshShares(node);
   RefreshTouchedCalls(move.workload);
   for (int32_t endpoint : touched_endpoints_) RefreshEndpoint(endpoint);
   SumEndpoints();
@@ -338,16 +348,26 @@ void Evaluator::RefreshTouchedCalls(WorkloadId moved) {
       if (endpoint_of_[call] == last_endpoint) continue;  // Calls stand by endpoint.
       last_endpoint = endpoint_of_[call];
       touched_endpoints_.push_back(last_endpoint);
-      saved_endpoints_.push_back({last_endpoint, endpoint_terms_[last_endpoint]});
     }
   }
 }
 
-void Evaluator::SaveTouchedCalls() {
+void Evaluator::SaveTouched(const Move& move) {
+  const int nodes = placement_.node_count();
+  for (NodeId node : {move.from, move.to}) {
+    for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
+      if (placement_.on_node(w, node) == 0 && w != move.workload) continue;
+      saved_shares_.push_back({w * nodes + node, inverse_share_[w * nodes + node]});
+    }
+  }
+  int32_t last_endpoint = kNone;
   for (int word = 0; word < call_words_; ++word) {
     for (uint64_t bits = touched_bits_[word]; bits != 0; bits &= bits - 1) {
       const CallId call = word * 64 + __builtin_ctzll(bits);
       saved_costs_.push_back({call, costs_[call]});
+      if (endpoint_of_[call] == last_endpoint) continue;  // Calls stand by endpoint.
+      last_endpoint = endpoint_of_[call];
+      saved_endpoints_.push_back({last_endpoint, endpoint_terms_[last_endpoint]});
     }
   }
 }

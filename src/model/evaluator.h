@@ -38,11 +38,11 @@ class Evaluator {
   void Commit(const Move& move);
   void Commit(const Action& action) { Commit(ToMove(action)); }
 
+  // The same, and forgets how to undo it and all before it. What an environment does.
+  void CommitForGood(const Move& move);
+
   // Takes back the last Commit that has not been taken back. REQUIRES: there is one since Reset.
   void Undo();
-
-  // Forgets how to undo; an environment calls it so that the history does not grow.
-  void ForgetHistory();
 
   // The gain of every move, by kind of node; computed on first use after a change.
   const MoveGains& Gains();
@@ -114,6 +114,7 @@ class Evaluator {
     Value value;
   };
 
+  void ForgetHistory();
   void IndexCalls();
   void IndexPartners();
   void ComputeQueueing();
@@ -125,10 +126,14 @@ class Evaluator {
   void RefreshTransfer(CallId call);
   void RefreshEndpoint(int endpoint);
   void SumEndpoints();
-  // Adds what lives on the node to what the move touches, and keeps its shares for Undo.
+  // Adds what lives on the node to what the move touches.
   void TouchNode(NodeId node, WorkloadId moved);
   void TouchWorkload(WorkloadId workload);
-  void SaveTouchedCalls();
+  // The parts of a Commit: where pods are, with what that touches; what Undo needs; what is computed
+  // anew.
+  void MoveTouching(const Move& move);
+  void SaveTouched(const Move& move);
+  void RefreshTouched(const Move& move);
   void RefreshTouchedCalls(WorkloadId moved);
 
   LatencyLaw law_;

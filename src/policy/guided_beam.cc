@@ -126,8 +126,7 @@ void GuidedBeam::MakeNextLevel() {
     const Slot& parent = level_[offer.parent_slot];
     Slot& slot = next_[level_size_++];
     *slot.model = *parent.model;
-    slot.model->ForgetHistory();
-    slot.model->Commit(offer.move);
+    slot.model->CommitForGood(offer.move);
     slot.node = static_cast<int32_t>(tree_.size());
     slot.log_probability = offer.log_probability;
     slot.hash = offer.hash;

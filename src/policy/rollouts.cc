@@ -49,7 +49,6 @@ class BestOfMemory final : public PlanMemory {
       Rollout& rollout = rollouts_[i];
       if (rollout.model == nullptr) rollout.model = std::make_unique<Evaluator>(*ask.model);
       *rollout.model = *ask.model;
-      rollout.model->ForgetHistory();
       rollout.memory->Restart();
       rollout.plan.moves.clear();
       rollout.plan.moves.reserve(kPlanMovesReserved);
@@ -72,8 +71,7 @@ class BestOfMemory final : public PlanMemory {
         if (choice == kStop) continue;
         const Move& move = rollout.space.candidates[choice].move;
         rollout.plan.moves.push_back(move);
-        rollout.model->Commit(move);
-        rollout.model->ForgetHistory();
+        rollout.model->CommitForGood(move);
         live_[kept++] = live_[at];
       }
       live_.resize(kept);

@@ -46,13 +46,11 @@ constexpr std::array<Feature<Left, Right, Join>, 5> kJoined{{
 }};
 
 TEST(FeatureRows, ARowIsJoinedFromTwoPartsAndFromWhatOnlyItsViewKnows) {
-  Row left, right, row;
-  left.fill(7);
-  right.fill(7);
+  Row left{}, right{}, row;
   row.fill(7);
   WritePart<kJoined, 8>(Left{3}, left.data());
   WritePart<kJoined, 8>(Right{5}, right.data());
-  JoinRows<kJoined, 8, Left, Right>(Join{4}, left.data(), right.data(), row.data());
+  JoinRows<kJoined, 8>(Join{4}, left.data(), right.data(), row.data());
   EXPECT_EQ(row, (Row{3, 5, 2, 5, 3}));
 }
 

@@ -4,11 +4,19 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/quad.h"
+
 namespace rudderfish {
 namespace {
 
 // Up to here comparing every pair, without a branch to guess, beats sorting.
 constexpr int kRankNodesMax = 48;
+
+// An end as four numbers, which one store writes.
+static_assert(sizeof(MoveEnds::End) == sizeof(MaskQuad));
+void Store(const MaskQuad& numbers, MoveEnds::End* end) {
+  *reinterpret_cast<MaskQuad*>(end) = numbers;
+}
 
 uint64_t Mix(uint64_t key, uint64_t value) {
   key = (key ^ value) * 0x9E3779B97F4A7C15ull;
@@ -86,26 +94,42 @@ void MoveEnds::ListWorkload(const Evaluator& model, WorkloadId w) {
   const uint16_t* pods = placement.on_nodes(w);
   const Node* node = rows_.data();
   const int nodes = node_count();
-  int host_count = 0, target_count = 0, own = 0, own_pods = 0;
+  MaskQuad place{w, 0, 0, 0};
+  const MaskQuad next_row{0, 1, 0, 0};
+  const End *const first_host = host, *const first_target = target;
+  if (!moves) {
+    for (int row = 0; row < nodes; ++row, ++node, place += next_row) {
+      const int here = pods[node->id];
+      Store(place + MaskQuad{0, 0, here, here}, host);
+      host += here > 0;
+    }
+    hosts_begin_[w + 1] = hosts_begin_[w] + (host - first_host);
+    targets_begin_[w + 1] = targets_begin_[w];
+    if (placement.holds_any()) LeaveHeld(placement, w);
+    return;
+  }
+  int own = 0, own_pods = 0;
   // Without branches: what fits where is as good as random. What does not belong is written over.
-  for (int row = 0; row < nodes; ++row, ++node) {
+  for (int row = 0; row < nodes; ++row, ++node, place += next_row) {
     const int here = pods[node->id];
     const int is_host = here > 0;
-    const int fits = moves & (node->target >= 0) & node->free.Fits(requests);
-    host[host_count] = {w, row, here, here};
-    host_count += is_host;
-    target[target_count] = {w, row, here, here};
-    target_count += fits;
+    const int fits = (node->target >= 0) & node->free.Fits(requests);
+    const MaskQuad end = place + MaskQuad{0, 0, here, here};
+    Store(end, host);
+    host += is_host;
+    Store(end, target);
+    target += fits;
     own += fits & is_host;
     own_pods += here & -fits;
   }
+  const auto host_count = host - first_host, target_count = target - first_target;
   hosts_begin_[w + 1] = hosts_begin_[w] + host_count;
   targets_begin_[w + 1] = targets_begin_[w] + target_count;
   if (placement.holds_any()) {
     LeaveHeld(placement, w);
     return;
   }
-  moves_ += static_cast<int64_t>(host_count) * target_count - own;
+  moves_ += host_count * target_count - own;
   cells_ += static_cast<int64_t>(placement.replicas(w)) * target_count - own_pods;
 }
 

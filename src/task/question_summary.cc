@@ -15,16 +15,6 @@ constexpr float kNothing = -1e9f;     // Less than any gain,
 constexpr float kAnything = 1e9f;     // and more.
 constexpr double kNeverFits = 1e300;  // More of a resource than there is,
 
-// Free resources, in whole numbers that doubles hold exactly: those can be compared four at a time.
-struct Room {
-  double cpu = 0;     // Milli-cores.
-  double memory = 0;  // Bytes.
-};
-
-Room RoomOf(const Resources& free) {
-  return {static_cast<double>(free.cpu_millis), static_cast<double>(free.memory_bytes)};
-}
-
 using DoublePair = double __attribute__((vector_size(2 * sizeof(double)), aligned(8), may_alias));
 
 // Which of two numbers are; a comparison of two doubles gives each twice.
@@ -32,14 +22,13 @@ MaskQuad AtMost(const double* pair, double limit) {
   return std::bit_cast<MaskQuad>(*reinterpret_cast<const DoublePair*>(pair) <=
                                  DoublePair{limit, limit});
 }
-// Which of two movers fit.
-MaskQuad Fit(const Room& room, const double* cpu, const double* memory) {
-  return AtMost(cpu, room.cpu) & AtMost(memory, room.memory);
-}
-
 MaskQuad LoadMask(const int32_t* from) { return *reinterpret_cast<const MaskQuad*>(from); }
 MaskQuad StoreMask(const MaskQuad& mask, int32_t* to) {
   return *reinterpret_cast<MaskQuad*>(to) = mask;
+}
+
+float CountOf(const MaskQuad& counts) {
+  return static_cast<float>((counts[0] + counts[1]) + (counts[2] + counts[3]));
 }
 
 void AddQuad(const Quad& quad, float* to) { StoreQuad(LoadQuad(to) + quad, to); }
@@ -151,6 +140,14 @@ void QuestionSummary::SummariseCallsOfWorld() {
     workload_[callee].calls += per_endpoint;
     calls_.push_back({caller, callee, per_endpoint});
   }
+  // Workloads without pods are nowhere: shares are among the others.
+  for (const GraphEdge& call : calls_) {
+    workload_[call.b].callers += workload_[call.a].replicas > 0;
+    workload_[call.a].callees += workload_[call.b].replicas > 0;
+  }
+  partners_.clear();
+  for (const GraphEdge& call : calls_)
+    partners_.push_back({Inverse(workload_[call.b].callers), Inverse(workload_[call.a].callees)});
   for (WorkloadId w = 0; w < workloads_; ++w) {
     const float* on_kind = execution_.data() + w * kinds_;
     workload_[w].execution_best = kinds_ > 0 ? *std::min_element(on_kind, on_kind + kinds_) : 0;
@@ -211,23 +208,16 @@ void QuestionSummary::SummariseLayers() {
       StoreQuad(shares, on_layer_.data() + w * layer_stride_ + layer);
     }
   }
+  const float* on_layer = on_layer_.data();
+  float *callers = callers_.data(), *callees = callees_.data();
+  const Partners* share = partners_.data();
   for (const GraphEdge& call : calls_) {
     const int a = call.a * layer_stride_, b = call.b * layer_stride_;
     for (int layer = 0; layer < layer_stride_; layer += kQuad) {
-      AddQuad(LoadQuad(on_layer_.data() + a + layer), callers_.data() + b + layer);
-      AddQuad(LoadQuad(on_layer_.data() + b + layer), callees_.data() + a + layer);
+      AddQuad(LoadQuad(on_layer + a + layer) * share->of_callers, callers + b + layer);
+      AddQuad(LoadQuad(on_layer + b + layer) * share->of_callees, callees + a + layer);
     }
-  }
-  for (float* shares : {callers_.data(), callees_.data()}) {
-    for (WorkloadId w = 0; w < workloads_; ++w, shares += layer_stride_) {
-      Quad sums{};
-      for (int layer = 0; layer < layer_stride_; layer += kQuad) sums += LoadQuad(shares + layer);
-      const float sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-      const float per_sum = sum > 0 ? 1.0f / sum : 0.0f;
-      for (int layer = 0; layer < layer_stride_; layer += kQuad) {
-        StoreQuad(LoadQuad(shares + layer) * per_sum, shares + layer);
-      }
-    }
+    ++share;
   }
 }
 
@@ -385,12 +375,7 @@ void QuestionSummary::SummariseNodes() {
     n.pods = n.best_out = n.best_in = n.best_blocked = n.fits = 0;
     if (node.target < 0) continue;
     free_millis += n.free.cpu_millis;
-    int32_t* fits = fits_.data() + static_cast<size_t>(row) * mover_stride_;
-    const Sequel open =
-        Best(n.kind, [&](int i) { return StoreMask(Fitting(n.free, i), fits + i); });
-    n.best_in = open.gain;
-    n.best_blocked = Best(n.kind, [&](int i) { return ~LoadMask(fits + i); }).gain;
-    n.fits = open.workloads * per_movable_;
+    SummariseEntries(row);
   }
   free_cpu = static_cast<float>(free_millis) * per_accepting_cpu_;
   for (const MoveEnds::End& host : ends_->hosts()) {
@@ -399,6 +384,26 @@ void QuestionSummary::SummariseNodes() {
     // 0 for workloads that do not move.
     n.best_out = std::max(n.best_out, best_out_[host.workload * kinds_ + n.kind]);
   }
+}
+
+// Who fits the node, and the best gain of those who do and of those who do not.
+void QuestionSummary::SummariseEntries(int row) {
+  NodeSummary& n = node_[row];
+  const Room room = RoomOf(n.free);
+  const float* best_in = best_in_.data() + n.kind * mover_stride_;
+  int32_t* fits = fits_.data() + static_cast<size_t>(row) * mover_stride_;
+  Quad open{}, blocked{};
+  MaskQuad count{};
+  for (int i = 0; i < mover_stride_; i += kQuad) {
+    const MaskQuad chosen = StoreMask(Fitting(room, i), fits + i);
+    const Quad gain = LoadQuad(best_in + i);
+    count -= chosen;
+    open = Max(open, chosen ? gain : Quad{});
+    blocked = Max(blocked, chosen ? Quad{} : gain);
+  }
+  n.best_in = LargestOf(open);
+  n.best_blocked = LargestOf(blocked);
+  n.fits = CountOf(count) * per_movable_;
 }
 
 void QuestionSummary::SummariseContext() {
@@ -411,14 +416,14 @@ void QuestionSummary::SummariseContext() {
 Sequel QuestionSummary::UnlockedBy(WorkloadId w, int from_row) const {
   const NodeSummary& from = node_[from_row];
   if (kind_[from.kind].accepts_moves == 0) return {};
-  const Resources more = from.free + workload_[w].requests;
+  const Room more = RoomOf(from.free + workload_[w].requests);
   const int32_t* fits = fits_.data() + static_cast<size_t>(from_row) * mover_stride_;
   return Best(from.kind, [&](int i) { return Fitting(more, i) & ~LoadMask(fits + i); });
 }
 
 Sequel QuestionSummary::BlockedBy(WorkloadId w, int to_row) const {
   const NodeSummary& to = node_[to_row];
-  const Resources less = to.free - workload_[w].requests;
+  const Room less = RoomOf(to.free - workload_[w].requests);
   const int32_t* fits = fits_.data() + static_cast<size_t>(to_row) * mover_stride_;
   return Best(to.kind, [&](int i) { return LoadMask(fits + i) & ~Fitting(less, i); });
 }
@@ -434,15 +439,16 @@ Sequel QuestionSummary::Best(KindId kind, Some&& some) const {
     count -= chosen;
     gain = Max(gain, chosen ? LoadQuad(best_in + i) : Quad{});
   }
-  return {.gain = LargestOf(gain),
-          .workloads = static_cast<float>((count[0] + count[1]) + (count[2] + count[3]))};
+  return {.gain = LargestOf(gain), .workloads = CountOf(count)};
 }
 
-MaskQuad QuestionSummary::Fitting(const Resources& free, int first_mover) const {
-  const Room room = RoomOf(free);
+MaskQuad QuestionSummary::Fitting(const Room& room, int first_mover) const {
   const double* cpu = cpu_needed_.data() + first_mover;
   const double* memory = memory_needed_.data() + first_mover;
-  const MaskQuad a = Fit(room, cpu, memory), b = Fit(room, cpu + 2, memory + 2);
+  const auto fit = [&](int i) {
+    return AtMost(cpu + i, room.cpu) & AtMost(memory + i, room.memory);
+  };
+  const MaskQuad a = fit(0), b = fit(2);
   return __builtin_shufflevector(a, b, 0, 2, 4, 6);
 }
 

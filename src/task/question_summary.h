@@ -35,6 +35,8 @@ struct WorkloadSummary {
   float per_byte = 0;
   float execution_best = 0;
   float calls = 0;
+  int callers = 0;  // Calls it takes from workloads that have pods,
+  int callees = 0;  // and makes to such.
   // Of the question.
   float best_gain = 0;       // Of its candidates.
   float best_blocked = 0;    // Of its moves, whether there is room or not.
@@ -139,6 +141,22 @@ class QuestionSummary {
   float client_cloud_ms = 0;
 
  private:
+  // Free resources, in whole numbers that doubles hold exactly: those can be compared four at a
+  // time.
+  struct Room {
+    double cpu = 0;     // Milli-cores.
+    double memory = 0;  // Bytes.
+  };
+  static Room RoomOf(const Resources& free) {
+    return {static_cast<double>(free.cpu_millis), static_cast<double>(free.memory_bytes)};
+  }
+
+  // What a call counts among those that its callee takes, and among those that its caller makes.
+  struct Partners {
+    float of_callers = 0;
+    float of_callees = 0;
+  };
+
   // Of the world.
   void SummariseWorld();
   void SummariseWorkloadsOfWorld();
@@ -155,10 +173,11 @@ class QuestionSummary {
   // Of some of the movers on nodes of the kind: `some(i)` says which of [i, i + kQuad).
   template <class Some>
   Sequel Best(KindId kind, Some&& some) const;
-  MaskQuad Fitting(const Resources& free, int first_mover) const;
+  MaskQuad Fitting(const Room& room, int first_mover) const;
   void SummariseRoom(WorkloadId w);
   void SummariseEverything();
   void SummariseNodes();
+  void SummariseEntries(int row);
   void SummariseContext();
 
   uint64_t world_ = 0;  // Evaluator::world the members "of the world" are of; 0: none.
@@ -176,6 +195,7 @@ class QuestionSummary {
   std::vector<float> hop_;                          // [kind][kind]
   std::vector<float> execution_;                    // [workload][kind]
   std::vector<GraphEdge> calls_;                    // [call with a caller]
+  std::vector<Partners> partners_;                  // [call with a caller]
   std::vector<WorkloadId> movers_;                  // Workloads that have pods and may move.
   std::vector<double> cpu_needed_, memory_needed_;  // [mover] requests, in the units of Room
   std::vector<float>
