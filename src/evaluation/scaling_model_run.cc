@@ -172,8 +172,8 @@ ScalingFigures RunScalingOnModel(const ScalingPolicy& policy, const Load& load,
           .energy_wh = meter ? meter->energy_wh() : 0,
           .changes = changes,
           .mean_ms = 1000 * outcome.mean_s(),
-          .p95_ms = 1000 * model->ResponseQuantileS(.95),
-          .p99_ms = 1000 * model->ResponseQuantileS(.99)};
+          .p95_ms = model->keeps_responses() ? 1000 * model->ResponseQuantileS(.95) : 0,
+          .p99_ms = model->keeps_responses() ? 1000 * model->ResponseQuantileS(.99) : 0};
 }
 
 }  // namespace rudderfish

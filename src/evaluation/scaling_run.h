@@ -116,7 +116,8 @@ struct ScalingEpisodeDraw {
 ScalingEpisodeDraw DrawScalingEpisode(const Load& load, EpisodeUse use, int position, uint64_t seed,
                                       int episode);
 
-// The same by what the Model believes: without chance but for that of samples, which count.
+// The same by what the Model believes: without chance but for that of samples, which count. Its
+// percentiles are 0 where it keeps no responses.
 ScalingFigures RunScalingOnModel(const ScalingPolicy& policy, const Load& load,
                                  const RateCurve& curve, uint64_t seed, const EpisodeStart& start,
                                  LoadModel* model, const NodePacking* nodes = nullptr);

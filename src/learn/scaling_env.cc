@@ -319,7 +319,7 @@ double ScalingWorld::PriceOfConstant(double late_max, ThreadPool* pool) const {
     const CapacityLadder& ladder = task->ladder();
     const StaticScalingPolicy constant(
         late_max, std::max(0.1, peak_per_s * kLeastShare * std::pow(kStep, size)));
-    LoadModel model(laws);
+    LoadModel model(laws, {.responses = LoadModelOptions::Responses::kNotKept});
     const ScalingFigures figures = RunScalingOnModel(constant, load, curve, 1, *start, &model);
     trials[index] = {figures.core_hours / (hours * ladder.cores(ladder.RungFor(mean_per_s))),
                      figures.violation_share()};

@@ -81,6 +81,7 @@ class LoadModel {
   const GammaLaw& response(size_t endpoint) const { return responses_[endpoint]; }
 
   const LoadOutcome& outcome() const { return outcome_; }  // Since Start.
+  bool keeps_responses() const { return !histogram_.empty(); }
   // Of the requests since Start. REQUIRES: responses are kept.
   double ResponseQuantileS(double share) const;
   double now_s() const { return now_s_; }
