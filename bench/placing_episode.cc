@@ -8,7 +8,9 @@
 
 #include "base/json.h"
 #include "evaluation/evaluation.h"
+#include "evaluation/placement_run.h"
 #include "evaluation/recorded_placement.h"
+#include "policy/placement_registry.h"
 #include "scenario/scenario.h"
 #include "sim/lifecycle.h"
 #include "task/placement.h"
@@ -17,6 +19,10 @@
 //
 //   placing_episode SCENARIO OBJECTIVE SEED EPISODE world             # Nodes and pods, JSON.
 //   placing_episode SCENARIO OBJECTIVE SEED EPISODE measure < RECORD  # What was made of them.
+//   placing_episode SCENARIO OBJECTIVE SEED EPISODE simulate POLICY TIMES
+//
+// `simulate` draws among nodes that a policy rates as equal, as a scheduler on a cluster does, anew
+// each time; the simulator itself takes the first of them.
 //
 // A record has a line a change, `SECONDS arrived POD`, `SECONDS bound POD NODE` or `SECONDS left
 // POD`, and at last `SECONDS end`; the episode's own time, pods and nodes counted from 0.
@@ -100,6 +106,12 @@ Result<void> PrintWorld(const std::shared_ptr<const Scenario>& scenario, uint64_
   return {};
 }
 
+OrderedJson JsonOf(const LifecycleMetrics& metrics) {
+  OrderedJson json = OrderedJson::object();
+  for (const MetricRow& row : metrics.Rows()) json[std::string(row.name)] = row.value;
+  return json;
+}
+
 Result<void> PrintMeasured(const std::shared_ptr<const Scenario>& scenario, uint64_t seed) {
   std::vector<RecordedChange> record;
   double seconds = 0;
@@ -108,9 +120,7 @@ Result<void> PrintMeasured(const std::shared_ptr<const Scenario>& scenario, uint
     if (what == "end") {
       TRY_ASSIGN(const LifecycleMetrics metrics,
                  MeasureRecorded(scenario, seed, record, change.at));
-      OrderedJson json = OrderedJson::object();
-      for (const MetricRow& row : metrics.Rows()) json[std::string(row.name)] = row.value;
-      std::cout << json.dump() << "\n";
+      std::cout << JsonOf(metrics).dump() << "\n";
       return {};
     }
     change.kind = what == "arrived" ? RecordedChange::Kind::kArrived
@@ -123,6 +133,48 @@ Result<void> PrintMeasured(const std::shared_ptr<const Scenario>& scenario, uint
   return Invalid("the record has no end");
 }
 
+// The best, among equals any (control/scheduler.h).
+NodeId ChooseAsLive(PlacementRater* rater, const PlacementQuestion& question, Rng* rng) {
+  const std::span<const double> rates = rater->Rate(question, {});
+  const std::vector<int32_t>& candidate_of = rater->space().candidate_of;
+  NodeId chosen = kNone;
+  double most = 0;
+  uint32_t equals = 0;
+  for (NodeId node = 0; node < question.state.nodes.size(); ++node) {
+    if (candidate_of[node] == kNone) continue;
+    const double rate = rates[candidate_of[node]];
+    if (chosen == kNone || rate > most) {
+      chosen = node;
+      most = rate;
+      equals = 1;
+    } else if (rate == most && rng->Below(++equals) == 0) {
+      chosen = node;
+    }
+  }
+  return chosen;
+}
+
+Result<void> PrintSimulated(const std::shared_ptr<const Scenario>& scenario, uint64_t seed,
+                            std::string policy_name, int times) {
+  if (policy_name.ends_with("-allocated")) policy_name = "mixed:" + policy_name + "=1";
+  TRY_ASSIGN(const PlacementPolicy policy,
+             MakePlacementPolicy(policy_name, PlacementTask(*scenario->objective)));
+  if (!policy.rate) return Invalid("{} does not rate nodes", policy_name);
+  Lifecycle world(scenario);
+  OrderedJson all = OrderedJson::array();
+  for (int i = 0; i < times; ++i) {
+    const std::shared_ptr<PlacementRater> rater = policy.rate();
+    Rng rng(static_cast<uint64_t>(i));
+    const PlacementRule rule = [&](const PlacementQuestion& question) {
+      return ChooseAsLive(rater.get(), question, &rng);
+    };
+    TRY_ASSIGN(const LifecycleMetrics metrics, RunPlacement(rule, seed, &world));
+    all.push_back(JsonOf(metrics));
+  }
+  std::cout << all.dump() << "\n";
+  return {};
+}
+
 Result<void> Run(const std::vector<std::string>& words) {
   TRY_ASSIGN(Scenario loaded, LoadScenario(words[0]));
   TRY_ASSIGN(loaded.objective, ParseObjectiveText(words[1], "OBJECTIVE"));
@@ -130,13 +182,17 @@ Result<void> Run(const std::vector<std::string>& words) {
   const auto scenario = std::make_shared<const Scenario>(std::move(loaded));
   const auto number = [&](size_t i) { return std::strtoull(words[i].c_str(), nullptr, 10); };
   const uint64_t seed = Rng(number(2), kHeldOutStream + number(3)).Next64();
-  return words[4] == "world" ? PrintWorld(scenario, seed) : PrintMeasured(scenario, seed);
+  if (words[4] == "world") return PrintWorld(scenario, seed);
+  if (words[4] == "measure") return PrintMeasured(scenario, seed);
+  return PrintSimulated(scenario, seed, words[5], static_cast<int>(number(6)));
 }
 
 int Main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
-  if (words.size() != 5 || (words[4] != "world" && words[4] != "measure")) {
-    std::cerr << "placing_episode SCENARIO OBJECTIVE SEED EPISODE world|measure\n";
+  const bool simulates = words.size() == 7 && words[4] == "simulate";
+  if (!simulates && (words.size() != 5 || (words[4] != "world" && words[4] != "measure"))) {
+    std::cerr << "placing_episode SCENARIO OBJECTIVE SEED EPISODE "
+                 "world|measure|simulate POLICY TIMES\n";
     return 2;
   }
   const Result<void> done = Run(words);
