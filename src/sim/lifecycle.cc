@@ -4,12 +4,10 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "sim/episode_pods.h"
 
 namespace rudderfish {
 namespace {
-
-// Streams of chance, so that one does not shift another.
-enum Chance : uint64_t { kWorldChance = 1, kSourceChance, kStartChance, kFailureChance };
 
 const Arrivals& ArrivalsOf(const Scenario& scenario) {
   CHECK(scenario.arrivals != nullptr);
@@ -30,12 +28,7 @@ PlacementLaws PlacementLawsOf(const Scenario& scenario) {
 
 Lifecycle::Lifecycle(std::shared_ptr<const Scenario> scenario)
     : scenario_(std::move(scenario)), world_(scenario_), laws_(PlacementLawsOf(*scenario_)) {
-  const Arrivals& arrivals = ArrivalsOf(*scenario_);
-  for (const ArrivalStream& stream : arrivals.streams) sources_.push_back({PodSource(&stream), {}});
-  if (arrivals.has_trace()) {
-    CHECK(arrivals.trace_pods != nullptr);  // LoadScenario has read it.
-    sources_.push_back({PodSource(arrivals.trace_pods.get(), arrivals.trace.drawn), {}});
-  }
+  for (const PodSource& pods : PodSourcesOf(ArrivalsOf(*scenario_))) sources_.push_back({pods, {}});
 }
 
 Result<void> Lifecycle::Start(uint64_t seed) {
@@ -278,10 +271,9 @@ void Lifecycle::Bind(NodeId node) {
   metrics_.chosen_latency_ms += latency_ms;
   metrics_.soft_misses += latency_ms > limits.soft_ms ? 1 : 0;
   metrics_.hard_misses += latency_ms > limits.hard_ms ? 1 : 0;
-  // By the pod's number and nothing else, whenever it is bound.
-  Rng rng(seed_, kStartChance + (uint64_t{tracked.attempt} << 8),
-          static_cast<uint64_t>(tracked.number));
-  Expect({.at = state_.at + scenario_->arrivals->start_delay.Draw(&rng),
+  const SimTime delay =
+      DrawStartDelay(*scenario_->arrivals, seed_, tracked.attempt, tracked.number);
+  Expect({.at = state_.at + delay,
           .kind = Event::Kind::kRun,
           .subject = slot,
           .generation = tracked.generation,
