@@ -1076,6 +1076,27 @@ class BadInput(Cli):
             if (disk / "run/config.yaml").exists():
                 self.succeed("inspect", disk / "run")
 
+    def test_a_full_disk_in_mid_experiment_is_a_line_and_it_goes_on_once_there_is_room(self):
+        moving = self.write("e.yaml", f"experiment: e\nepisodes: 6\nscenarios: [{SCENARIO}]\npolicies: [stay, greedy]\n"
+                            "variants: {as-shipped: {}, near: {latency.edge.cloud: 10ms}}\n")
+        short = (self.folder / self.short_redis()).read_text(encoding="utf-8")
+        self.write("short.yaml", short.replace("duration: 6m", "duration: 2m"))
+        scaling = self.write("s.yaml", "experiment: s\ntask: scaling\nscenarios: [short.yaml]\nloads: [steady]\nepisodes: 2\n"
+                             "calibrate: {episodes: 16}\ntrain: {steps: 1024, seeds: 1}\npolicies: [hpa=calibrated, learned=trained]\n")
+        for experiment, sizes in ((moving, ("8k", "32k", "128k")), (scaling, ("16k", "48k", "400k"))):
+            ample = self.folder / f"ample-{experiment}"
+            self.succeed("experiment", experiment, "-d", ample)
+            for size in sizes:
+                disk = self.small_disk(size)
+                self.fail_with_one_line("experiment", experiment, "-d", disk / "results", "-q")
+                self.assertFalse((disk / "results/metrics.csv").exists(), size)
+                self.assertEqual(list(disk.rglob("*.tmp*")), [])
+                subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
+                more = ("--resume",) if (disk / "results/provenance.json").exists() else ()
+                self.succeed("experiment", experiment, "-d", disk / "results", *more)
+                for name in ("metrics.csv", "report.json"):
+                    self.assertEqual((disk / "results" / name).read_bytes(), (ample / name).read_bytes(), f"{size} {name}")
+
     def test_an_unwritable_folder_is_refused(self):
         folder = self.folder / "closed"
         folder.mkdir()
