@@ -64,6 +64,11 @@ class Cli(unittest.TestCase):
         (self.folder / name).write_text(text, encoding="utf-8")
         return name
 
+    def short_redis(self):
+        shutil.copytree(TOP / "scenarios/traces", self.folder / "traces")
+        text = (TOP / "scenarios/redis.yaml").read_text(encoding="utf-8")
+        return self.write("short.yaml", re.sub(r"duration: 1h", "duration: 6m", text))
+
     def changed_scenario(self, old, new, name="bad.yaml", count=1):
         text = SCENARIO.read_text(encoding="utf-8")
         self.assertIn(old, text)
@@ -137,6 +142,7 @@ class Commands(Cli):
         self.assertEqual(self.complete("train", "--algorithm", ""), {"ppo", "dqn", "a2c", "recurrent-ppo"})
         self.assertEqual(self.complete("train", "--encoder", "g"), {"gcn", "gatv2"})
         self.assertEqual(self.complete("train", "--preset", "drs"), {"drs-code", "drs-paper"})
+        self.assertEqual(self.complete("train", "--preset", "gym"), {"gym-hpa-cost", "gym-hpa-latency"})
         self.assertEqual(self.complete("evaluate", "-o", "j"), {"json"})
         self.assertEqual(self.complete("evaluate", "--policy", "gr"), {"greedy"})
         (self.folder / "runs").mkdir()
@@ -264,6 +270,33 @@ class Commands(Cli):
         self.refuse("train", TOP / "scenarios/redis.yaml", "--task", "scaling", "-d", "x", "--preset", "drs-code", says="--task scaling")
         self.refuse("train", drs, "-d", "x", "--preset", "drs-code", "--set", "dqn.gama=1", says="did you mean `gamma`")
         self.refuse("train", drs, "-d", "x", "--set", "dqn", says="KEY=VALUE")
+
+    def test_scaling_as_an_earlier_system_is_trained_and_evaluated_beside_ours(self):
+        short = self.short_redis()
+        train = ("train", short, "--task", "scaling", "--load", "ramp", "-q")
+        for preset, more in (("gym-hpa-cost", ()), ("gym-hpa-latency", ("--algorithm", "a2c")),
+                             ("graph-gym-hpa-slo", ("--algorithm", "recurrent-ppo"))):
+            self.succeed(*train, "--preset", preset, "-d", preset, "--steps", "1024", *more)
+            self.assertIn(f"preset: {preset}", (self.folder / preset / "config.yaml").read_text(encoding="utf-8"))
+            self.assertIn(f"trained as {preset}", self.succeed("inspect", preset))
+            shown = self.succeed("inspect", f"{preset}/best.safetensors")
+            self.assertIn("as an earlier system saw it", shown)
+            self.assertIn(preset, shown)
+        done = self.run_cli("evaluate", short, "--task", "scaling", "--load", "ramp", "--episodes", "2", "-o", "json", "--policy",
+                            "hold,hpa:cpu=60,cost=./gym-hpa-cost,latency=./gym-hpa-latency,graph=./graph-gym-hpa-slo")
+        self.assertIn(done.returncode, (0, 3), done.stderr)
+        self.assertIn("trained as gym-hpa-cost", done.stderr)
+        for name in ("cost", "latency", "graph"):
+            self.assertIn(f'"{name}"', done.stdout)
+        # It goes on as it was, and is for no other task.
+        self.refuse("train", "--resume", "-d", "gym-hpa-cost", "--preset", "gym-hpa-latency", says="--preset")
+        self.refuse("evaluate", SCENARIO, "--policy", "./gym-hpa-cost", "--episodes", "2", says="task scaling")
+        for preset, more, says in (("gym-hpa-cst", (), "did you mean `gym-hpa-cost`"), ("thesis-ee", (), "places pods"),
+                                   ("gym-hpa-cost", ("--violations", "1%"), "knows no limit"),
+                                   ("gym-hpa-cost", ("--load", "rmp"), "ramp")):
+            self.refuse("train", short, "--task", "scaling", "-d", "x", "--preset", preset, *more, says=says)
+        self.refuse("train", short, "-d", "x", "--preset", "gym-hpa-cost", says="--task scaling")
+        self.refuse("train", SCENARIO, "--task", "scaling", "-d", "x", "--preset", "gym-hpa-cost", says="has no `load`")
 
     def test_train_of_several_seeds_groups_in_evaluate(self):
         self.succeed("train", SCENARIO, "-d", "seeds", "--steps", "8192", "--seeds", "2", "-q")
@@ -595,11 +628,6 @@ class BadInput(Cli):
             load, _, _, episode, count = line.split(",")[:5]
             requests.setdefault((load, episode), set()).add(count)
         self.assertEqual({len(counts) for counts in requests.values()}, {1})
-
-    def short_redis(self):
-        shutil.copytree(TOP / "scenarios/traces", self.folder / "traces")
-        text = (TOP / "scenarios/redis.yaml").read_text(encoding="utf-8")
-        return self.write("short.yaml", re.sub(r"duration: 1h", "duration: 6m", text))
 
     def test_scaling_is_reported_and_drawn(self):
         short = self.short_redis()
@@ -1047,6 +1075,27 @@ class BadInput(Cli):
             self.assertEqual(list(disk.rglob("*.tmp*")), [])
             if (disk / "run/config.yaml").exists():
                 self.succeed("inspect", disk / "run")
+
+    def test_a_full_disk_in_mid_experiment_is_a_line_and_it_goes_on_once_there_is_room(self):
+        moving = self.write("e.yaml", f"experiment: e\nepisodes: 6\nscenarios: [{SCENARIO}]\npolicies: [stay, greedy]\n"
+                            "variants: {as-shipped: {}, near: {latency.edge.cloud: 10ms}}\n")
+        short = (self.folder / self.short_redis()).read_text(encoding="utf-8")
+        self.write("short.yaml", short.replace("duration: 6m", "duration: 2m"))
+        scaling = self.write("s.yaml", "experiment: s\ntask: scaling\nscenarios: [short.yaml]\nloads: [steady]\nepisodes: 2\n"
+                             "calibrate: {episodes: 16}\ntrain: {steps: 1024, seeds: 1}\npolicies: [hpa=calibrated, learned=trained]\n")
+        for experiment, sizes in ((moving, ("8k", "32k", "128k")), (scaling, ("16k", "48k", "400k"))):
+            ample = self.folder / f"ample-{experiment}"
+            self.succeed("experiment", experiment, "-d", ample)
+            for size in sizes:
+                disk = self.small_disk(size)
+                self.fail_with_one_line("experiment", experiment, "-d", disk / "results", "-q")
+                self.assertFalse((disk / "results/metrics.csv").exists(), size)
+                self.assertEqual(list(disk.rglob("*.tmp*")), [])
+                subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
+                more = ("--resume",) if (disk / "results/provenance.json").exists() else ()
+                self.succeed("experiment", experiment, "-d", disk / "results", *more)
+                for name in ("metrics.csv", "report.json"):
+                    self.assertEqual((disk / "results" / name).read_bytes(), (ample / name).read_bytes(), f"{size} {name}")
 
     def test_an_unwritable_folder_is_refused(self):
         folder = self.folder / "closed"

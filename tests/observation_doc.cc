@@ -7,6 +7,7 @@
 #include "task/migration.h"
 #include "task/placement.h"
 #include "task/scaling.h"
+#include "task/scaling_preset.h"
 
 // Prints docs/observation.md from the tables that the encoder itself reads, so that the page cannot
 // differ from it.
@@ -89,6 +90,25 @@ void PrintScaling() {
   PrintTable("Context", "One row:", widths.context, table.context);
 }
 
+void PrintScalingPresets() {
+  constexpr std::pair<ScalingPreset, const char*> kShown[] = {
+      {ScalingPreset::kGymHpaCost, "gym-hpa-cost, gym-hpa-latency"},
+      {ScalingPreset::kGraphGymHpaSlo, "graph-gym-hpa-slo"}};
+  for (const auto& [preset, names] : kShown) {
+    fmt::print(
+        "## Scaling as {}\n\n"
+        "What an earlier system saw (`src/task/scaling_preset.cc`); every move of a deployment is "
+        "a candidate, and names its deployment. *Calls* say who calls whom, each with its rate, "
+        "100 a second weighing 1.\n\nFeature hash: `{}`.\n\n",
+        names, ScalingPresetTask::FeatureHash(preset));
+    const FeatureTable& table = ScalingPresetTask::Features(preset);
+    PrintTable("Candidate", "One row a move:", ScalingPresetTask::kWidths.candidate,
+               table.candidate);
+    PrintTable("Workload", "One row a deployment:", ScalingPresetTask::kWidths.workload,
+               table.workload);
+  }
+}
+
 }  // namespace
 }  // namespace rudderfish
 
@@ -117,4 +137,5 @@ carries the hash of the tables it was trained with and is refused where they dif
   rudderfish::PrintPlacement();
   rudderfish::PrintPresets();
   rudderfish::PrintScaling();
+  rudderfish::PrintScalingPresets();
 }

@@ -99,7 +99,7 @@ Result<GymHpaApplication> ReplayedApplication(const Arguments& arguments, const 
                                               const fs::path& path) {
   if (const std::optional<std::string> scenario = arguments.Text("scenario")) {
     TRY_ASSIGN(const Scenario served, LoadServedScenario(*scenario));
-    GymHpaApplication application = GymHpaApplicationOf(served);
+    GymHpaApplication application = GymHpaApplicationOf(ApplicationOf(served, 0), served.name);
     if (application.count() == table.deployments()) return application;
     return Invalid("{}: has {}, but {} scales {}", path.string(),
                    Counted(table.deployments(), "deployment"), *scenario, application.count());
@@ -212,8 +212,9 @@ Result<GymHpaOutcome> RecordObservations(const Arguments& arguments, const Sessi
   if (policies.list.size() != 1 || policies.list[0].members.size() != 1)
     return Invalid("--policy: expected one policy to record");
   TRY_ASSIGN(const std::vector<int> loads, LoadsOf(arguments, *scenario.load));
-  const GymHpaApplication application = GymHpaApplicationOf(scenario);
   const auto served = std::make_shared<const ServedApplication>(ApplicationOf(scenario, 0));
+  const GymHpaReader reader(*served, scenario.name);
+  const GymHpaApplication& application = reader.application();
   const EpisodeStart start(served);
   EventSimulator simulator(served);
   const int64_t interval_s = std::max<int64_t>(1, scenario.load->interval.count() / 1'000'000'000);
@@ -231,7 +232,7 @@ Result<GymHpaOutcome> RecordObservations(const Arguments& arguments, const Sessi
   for (int64_t i = 0; i < all; ++i) {
     const Instant begin = clock.Now();
     const int position = loads[i / episodes];
-    GymHpaRecorder recorder(&application, i * duration_s);
+    GymHpaRecorder recorder(&reader, i * duration_s);
     const ScalingEpisodeDraw draw = DrawScalingEpisode(
         *scenario.load, EpisodeUse::kLearning, position, seed, static_cast<int>(i % episodes));
     RunScaling(*policies.list[0].members[0], *scenario.load, draw.curve, draw.seed, start,

@@ -13,6 +13,7 @@
 #include "task/migration.h"
 #include "task/placement.h"
 #include "task/scaling.h"
+#include "task/scaling_preset.h"
 
 namespace rudderfish {
 namespace {
@@ -50,6 +51,10 @@ std::string FeaturesText(const std::string& hash) {
   }
   if (hash == ScalingTask::FeatureHash()) return "scaling";
   if (hash == ScalingTask::FeatureHash(ScalingRows::kCallGraph)) return "scaling, call graph";
+  for (const ScalingPreset preset : {ScalingPreset::kGymHpaCost, ScalingPreset::kGraphGymHpaSlo}) {
+    if (hash == ScalingPresetTask::FeatureHash(preset))
+      return "scaling, as an earlier system saw it";
+  }
   for (const FeaturePreset preset : {FeaturePreset::kModel, FeaturePreset::kReachAgent}) {
     const MigrationTask task(MigrationOptions{.features = preset});
     if (task.FeatureHash() != hash) continue;

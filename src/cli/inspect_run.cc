@@ -51,8 +51,10 @@ Result<RunSummary> Summarize(const RunPaths& paths) {
   run.places = run.config.options.scaling || scenarios[0].scenario->places_pods();
   if (run.config.options.scaling) {
     const Scenario& scenario = *scenarios[0].scenario;
-    run.goal = GoalText(scenario.load->objective, scenario.load->limit, *scenario.patterns[0],
-                        run.config.options.scaling->violations_max);
+    const ScalingTraining& scaling = *run.config.options.scaling;
+    run.goal = scaling.preset ? fmt::format("the reward of {}", ScalingPresetName(*scaling.preset))
+                              : GoalText(scenario.load->objective, scenario.load->limit,
+                                         *scenario.patterns[0], scaling.violations_max);
   }
   if (run.config.options.scaling && std::filesystem::exists(paths.best())) {
     const Result<std::string> verdict = VerdictOfRun(paths.best());

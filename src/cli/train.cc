@@ -36,14 +36,16 @@ void StopOnSignals() {
 Result<void> SetOptions(const Arguments& arguments, TrainOptions* options) {
   TRY(arguments.Exclude("time", "steps"));
   TRY(arguments.Exclude("seed", "seeds"));
+  const bool is_preset = options->scaling && options->scaling->preset;  // With figures of its own.
   if (arguments.Has("algorithm")) {
     TRY_ASSIGN(options->algorithm,
                OfOption("algorithm", AlgorithmNamed(*arguments.Text("algorithm"))));
-    if (options->algorithm == Algorithm::kA2c && !arguments.Has("resume")) UseA2cDefaults(options);
+    if (options->algorithm == Algorithm::kA2c && !arguments.Has("resume") && !is_preset)
+      UseA2cDefaults(options);
   }
   if (arguments.Has("encoder")) {
     TRY_ASSIGN(options->encoder, OfOption("encoder", nn::EncoderNamed(*arguments.Text("encoder"))));
-    if (options->scaling) options->scaling->rows = ScalingRows::kCallGraph;
+    if (options->scaling && !is_preset) options->scaling->rows = ScalingRows::kCallGraph;
   }
   if (arguments.Has("time")) {
     options->steps = 0;
@@ -79,11 +81,33 @@ Result<void> ChangeOptions(const Arguments& arguments, TrainOptions* options) {
   return {};
 }
 
-// Placing pods as an earlier system did.
+// Scaling as an earlier system did.
+Result<void> SetScalingPreset(const Arguments& arguments, TrainOptions* options) {
+  const std::string name = *arguments.Text("preset");
+  if (PlacementPresetNamed(name))
+    return Invalid("--preset: {} places pods, and --task scaling does not", name);
+  TRY_ASSIGN(const ScalingPreset preset, OfOption("preset", ScalingPresetNamed(name)));
+  for (const char* other : {"violations", "hpa"}) {
+    if (arguments.Has(other))
+      return Invalid("--{}: {} knows no limit", other, ScalingPresetName(preset));
+  }
+  Algorithm algorithm = Algorithm::kPpo;
+  if (arguments.Has("algorithm")) {
+    TRY_ASSIGN(algorithm, OfOption("algorithm", AlgorithmNamed(*arguments.Text("algorithm"))));
+  }
+  const int episodes = options->validation_starts;
+  UseScalingPreset(preset, algorithm, options);
+  options->validation_starts = arguments.Has("episodes") ? episodes : 4;
+  return {};
+}
+
+// As an earlier system did: placing pods, if it is not scaling.
 Result<void> SetPreset(const Arguments& arguments, TrainOptions* options) {
-  TRY_ASSIGN(const PlacementPreset preset,
-             OfOption("preset", PlacementPresetNamed(*arguments.Text("preset"))));
-  if (options->scaling) return Invalid("--preset: places pods, and --task scaling does not");
+  if (options->scaling) return SetScalingPreset(arguments, options);
+  const std::string name = *arguments.Text("preset");
+  if (ScalingPresetNamed(name))
+    return Invalid("--preset: {} scales workloads; it is of --task scaling", name);
+  TRY_ASSIGN(const PlacementPreset preset, OfOption("preset", PlacementPresetNamed(name)));
   UsePreset(preset, options);
   return {};
 }
@@ -304,9 +328,11 @@ CommandSpec TrainCommand() {
             "own (see `help evaluate`)"},
            {"--task", "scenario|scaling",
             "what to learn: what the scenario asks, or to scale its workloads"},
-           {"--preset", "thesis-ee|thesis-lb|thesis-lc|thesis-el-rl|drs-code|drs-paper",
-            "place pods as an earlier system did: its reward, episodes, observation "
-            "and DQN; other options still hold"},
+           {"--preset",
+            "thesis-ee|thesis-lb|thesis-lc|thesis-el-rl|drs-code|drs-paper|gym-hpa-cost|"
+            "gym-hpa-latency|graph-gym-hpa-slo",
+            "place pods, with --task scaling scale workloads, as an earlier system did: its "
+            "reward, episodes, observation and DQN or PPO; other options still hold"},
            {"--load", "NAME[,...]", "of scaling: under which loads; all by default"},
            {"--violations", "SHARE",
             "of scaling: requests that may be late or failed; the scenario's limit by default, 1% "
@@ -342,7 +368,8 @@ CommandSpec TrainCommand() {
                    "train scenarios/continuum-7x21.yaml -d runs/b --steps 2000000 --seed 7",
                    "train scenarios/continuum-7x21.yaml -d runs/c --time 30s --seeds 5",
                    "train --resume -d runs/a --time 5min",
-                   "train scenarios/redis.yaml --task scaling --load ramp -d runs/ramp"},
+                   "train scenarios/redis.yaml --task scaling --load ramp -d runs/ramp",
+                   "train scenarios/redis.yaml --task scaling --preset gym-hpa-cost -d runs/gym"},
       .run = RunTrain};
 }
 

@@ -202,4 +202,17 @@ std::string GymHpaLine(const GymHpaRow& row) {
   return line + "\n";
 }
 
+std::string GymHpaResultsCsv(std::span<const GymHpaResult> results) {
+  std::string text = "episode,avg_pods,avg_latency,reward,execution_time\n";
+  for (const GymHpaResult& one : results) {
+    text += fmt::format("{},{:.2f},{:.4f},{:.2f},{:.2f}\n", one.episode, one.avg_pods,
+                        one.avg_latency_ms, one.reward, one.seconds);
+  }
+  return text;
+}
+
+std::string GymHpaRunName(std::string_view algorithm, std::string_view application, int64_t steps) {
+  return fmt::format("{}_env_{}_gym_totalSteps_{}", algorithm, application, steps);
+}
+
 }  // namespace rudderfish

@@ -2,14 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
-#include "compat/gym_hpa.h"
+#include "task/gym_hpa.h"
 
-// gym-hpa's observations on disk: a line a step,
+// gym-hpa's files. Its observations: a line a step,
 //
 //   2022-03-01 12:00:00,3,4,369,2,48,16,1009.312,...
 //
@@ -39,5 +40,18 @@ Result<GymHpaTable> ReadGymHpaTable(std::string_view text, std::string_view sour
 // One line with its end. CPU, memory and traffic as whole numbers, latency to three decimals, as
 // there.
 std::string GymHpaLine(const GymHpaRow& row);
+
+// One episode in results.csv: "episode,avg_pods,avg_latency,reward,execution_time".
+struct GymHpaResult {
+  int episode = 0;
+  double avg_pods = 0;  // Of the total, over steps.
+  double avg_latency_ms = 0;
+  double reward = 0;
+  double seconds = 0;
+};
+std::string GymHpaResultsCsv(std::span<const GymHpaResult> results);  // With its line of names.
+
+// "ALG_env_NAME_gym_totalSteps_N".
+std::string GymHpaRunName(std::string_view algorithm, std::string_view application, int64_t steps);
 
 }  // namespace rudderfish

@@ -55,7 +55,7 @@ class OnPolicyLearner final : public Learner {
       : net_(MakeNet(options, worlds[0].widths())),
         envs_(worlds, options.seed, options.rollout, net_.shape().memory()),
         ppo_(OnPolicyOptions(options), options.seed, &net_) {
-    if (worlds[0].preset()) return;  // From nothing, as they did.
+    if (worlds[0].preset() || worlds[0].scales_by_preset()) return;  // From nothing, as they did.
     if (worlds[0].places()) {
       SetReferencePrior(worlds[0].placement->reference, options.ppo.gain_prior, &net_);
     } else if (worlds[0].scales()) {

@@ -171,6 +171,12 @@ Result<ScalingTraining> ReadScalingTraining(const YamlNode& node) {
     return Invalid("rows: expected {}, found {}", fmt::join(kRowsNames, " or "), rows);
   }
   scaling.rows = rows == kRowsNames[1] ? ScalingRows::kCallGraph : ScalingRows::kRungs;
+  if (const auto node_of_preset = fields.Optional("preset")) {
+    TRY_ASSIGN(const std::string name, node_of_preset->AsString());
+    const Result<ScalingPreset> preset = ScalingPresetNamed(name);
+    if (!preset) return node_of_preset->Refuse(preset.error().message);
+    scaling.preset = *preset;
+  }
   if (const auto node_of_rival = fields.Optional("rival")) {
     TRY_ASSIGN(scaling.rival, ReadRival(*node_of_rival));
   }
@@ -286,74 +292,6 @@ Result<Algorithm> AlgorithmNamed(std::string_view name) {
                  fmt::join(kAlgorithmNames, ", "), DidYouMean(name, kAlgorithmNames));
 }
 
-void UsePlacementDefaults(TrainOptions* options) {
-  options->enlarge_every = 0;
-  options->evaluate_every = 32768;
-  options->validation_starts = 16;
-  options->rollout = {.envs = 32, .steps = 128, .envs_per_slice = 16, .episode_steps_max = 1 << 20};
-  options->rollout.lambda = 0.95F;
-  options->ppo.learning_rate_start = 1e-3F;
-  options->ppo.learning_rate_end = 1e-4F;
-  options->ppo.entropy_start = 0.002F;
-  options->ppo.gain_prior = 6;
-  options->dqn.replay.envs = 32;
-  options->dqn.replay.steps = 16;
-  options->dqn.replay.episode_steps_max = 1 << 20;
-}
-
-void UsePreset(PlacementPreset preset, TrainOptions* options) {
-  constexpr int64_t kStepsOfNone = 10'000;
-  constexpr int kWidthUnit = 16;
-  const presets::DqnSettings published = DqnSettingsOf(preset);
-  const auto as_float = [](double value) { return static_cast<float>(value); };
-  UsePlacementDefaults(options);
-  options->preset = preset;
-  options->algorithm = Algorithm::kDqn;
-  options->steps = published.total_steps > 0 ? published.total_steps : kStepsOfNone;
-  options->hidden = (published.hidden[0] + kWidthUnit / 2) / kWidthUnit * kWidthUnit;
-  options->evaluate_every = options->steps / 4;
-  options->validation_starts = 4;
-  // One update each time that it has acted for so many steps.
-  DqnOptions& dqn = options->dqn;
-  dqn.replay = {.envs = 1,
-                .envs_per_slice = 1,
-                .steps = published.train_frequency,
-                .episode_steps_max = EpisodeStepsOf(preset),
-                .samples_max = published.buffer};
-  dqn.updates = 1;
-  dqn.warm_up_samples = published.learning_starts;
-  dqn.minibatch = published.batch;
-  dqn.n_step = 1;
-  dqn.gamma = as_float(published.gamma);
-  dqn.target_rate = 1;
-  dqn.target_every = published.target_copy_steps / published.train_frequency;
-  dqn.epsilon_start = as_float(published.epsilon_start);
-  dqn.epsilon_end = as_float(published.epsilon_end);
-  dqn.epsilon_fall =
-      published.exploration_fraction > 0 ? as_float(published.exploration_fraction) : 1;
-  dqn.learning_rate_start = dqn.learning_rate_end = as_float(published.learning_rate);
-  // Where another algorithm is named in its place.
-  options->rollout.gamma = dqn.gamma;
-  options->rollout.episode_steps_max = dqn.replay.episode_steps_max;
-  options->ppo.gain_prior = 0;
-}
-
-void UseScalingDefaults(TrainOptions* options) {
-  UsePlacementDefaults(options);
-  options->evaluate_every = 32768;
-  options->rollout.envs = 64;
-  options->rollout.steps = 64;
-  options->ppo.gain_prior = 0.7F;  // More, and what the Model has no fear of is never tried.
-  options->ppo.entropy_start = 0.003F;
-  options->ppo.learning_rate_start = 2e-3F;
-  options->ppo.advantage_max = 4;
-  options->ppo.value_error_max = 2;
-  options->ppo.value_weight = 0.25F;
-  options->ppo.max_gradient_norm = 5;
-}
-
-void UseA2cDefaults(TrainOptions* options) { options->rollout.steps = 8; }
-
 Result<void> CheckTrainOptions(const TrainOptions& options) {
   Bounds bounds;
   if (!options.by_steps()) bounds.Within("time", options.seconds, 1e-3, 1e9);
@@ -394,6 +332,7 @@ void WriteTrainOptions(const TrainOptions& options, YamlWriter* out) {
     out->FlowList("loads", std::vector<YamlScalar>(options.scaling->loads.begin(),
                                                    options.scaling->loads.end()));
     out->Field("rows", kRowsNames[static_cast<int>(options.scaling->rows)]);
+    if (options.scaling->preset) out->Field("preset", ScalingPresetName(*options.scaling->preset));
     if (const auto& rival = options.scaling->rival) {
       out->BeginMap("rival");
       out->Field("policy", rival->policy);
@@ -440,6 +379,20 @@ void WriteTrainOptions(const TrainOptions& options, YamlWriter* out) {
     VisitDqn(options.dqn, write);
     out->End();
   }
+}
+
+std::vector<std::string> FixedOptions(TrainOptions options) {
+  options.steps = 0;
+  options.seconds = 1;
+  options.save_every_seconds = 1;
+  YamlWriter out;
+  WriteTrainOptions(options, &out);
+  std::vector<std::string> lines;
+  std::string text = out.Take();
+  for (size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
+    lines.push_back(text.substr(at, end - at));
+  }
+  return lines;
 }
 
 Result<TrainOptions> ReadTrainOptions(YamlMap* map) {

@@ -18,6 +18,7 @@
 #include "policy/neural_scaling.h"
 #include "task/placement_preset.h"
 #include "task/scaling.h"
+#include "task/scaling_preset.h"
 
 // All that decides what a run of training computes, besides its scenarios. Written into config.yaml
 // of the run folder in full, defaults included, and read from there by --resume. Plain values.
@@ -53,6 +54,9 @@ struct ScalingTraining {
   std::vector<std::string> loads;     // Of the scenario; empty: all.
   std::optional<ScalingRival> rival;  // None: one is chosen among few.
   ScalingRows rows = ScalingRows::kRungs;
+  // Scales as that system did, at whatever price: rows, limit and rival are not asked. None: as we
+  // do.
+  std::optional<ScalingPreset> preset;
 
   bool operator==(const ScalingTraining&) const = default;
 };
@@ -102,6 +106,11 @@ void UsePreset(PlacementPreset preset, TrainOptions* options);
 // What suits scaling: a prior that trusts the Model, evaluations that take little of the time.
 void UseScalingDefaults(TrainOptions* options);
 
+// Scaling as an earlier system did, by an algorithm that it had: one environment, its episodes, the
+// figures of its library, its width of a network and, where it had one, its kind of message
+// passing; 5,000 steps. After UseScalingDefaults.
+void UseScalingPreset(ScalingPreset preset, Algorithm algorithm, TrainOptions* options);
+
 // What suits A2C: to learn from short rollouts, often.
 void UseA2cDefaults(TrainOptions* options);
 
@@ -111,5 +120,9 @@ Result<void> CheckTrainOptions(const TrainOptions& options);
 // The fields of a configuration, inside an open map, and back. An absent field keeps its default.
 void WriteTrainOptions(const TrainOptions& options, YamlWriter* out);
 Result<TrainOptions> ReadTrainOptions(YamlMap* map);
+
+// Options that decide what a run computes, one a line: those that may change when it is resumed
+// made equal.
+std::vector<std::string> FixedOptions(TrainOptions options);
 
 }  // namespace rudderfish

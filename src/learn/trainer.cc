@@ -12,6 +12,7 @@
 #include "policy/neural.h"
 #include "policy/neural_placement.h"
 #include "policy/neural_scaling.h"
+#include "policy/neural_scaling_preset.h"
 
 namespace rudderfish {
 namespace {
@@ -50,22 +51,6 @@ std::vector<std::shared_ptr<const Scenario>> ScenariosOf(const TrainJob& job) {
   std::vector<std::shared_ptr<const Scenario>> scenarios;
   for (const TrainScenario& one : job.scenarios) scenarios.push_back(one.scenario);
   return scenarios;
-}
-
-// Options that decide what a run computes, one a line: those that may change when it is resumed
-// made equal.
-std::vector<std::string> FixedOptions(TrainOptions options) {
-  options.steps = 0;
-  options.seconds = 1;
-  options.save_every_seconds = 1;
-  YamlWriter out;
-  WriteTrainOptions(options, &out);
-  std::vector<std::string> lines;
-  std::string text = out.Take();
-  for (size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
-    lines.push_back(text.substr(at, end - at));
-  }
-  return lines;
 }
 
 std::string Trimmed(const std::string& line) {
@@ -396,7 +381,9 @@ Result<void> Trainer::Record(const IterationFigures& figures, const MetricsRow& 
 Result<void> Trainer::CheckDescription(const nn::SafetensorsFile& file) const {
   const TrainingWorld& world = worlds_->first();
   if (world.places()) return CheckPlacement(file, world.placement->task);
-  if (!world.scales()) return CheckTask(file, *world.task);
+  if (world.moves()) return CheckTask(file, *world.task);
+  if (world.scales_by_preset())
+    return CheckScalingPreset(file, world.scaling_preset->task->preset());
   TRY(CheckScaling(file));
   return {};
 }
@@ -409,6 +396,8 @@ void Trainer::Describe(nn::SafetensorsFile* file) const {
   } else if (worlds_->first().scales()) {
     DescribeScaling(job_.options.scaling->rows, job_.options.scaling->violations_max, verdict_,
                     file);
+  } else if (worlds_->first().scales_by_preset()) {
+    DescribeScalingPreset(worlds_->first().scaling_preset->task->preset(), file);
   } else {
     DescribeTask(*worlds_->first().task, file);
   }

@@ -12,22 +12,27 @@ std::unique_ptr<Environment> TrainingWorld::MakeEnv(uint64_t seed, uint64_t id,
   if (places() && preset()) return std::make_unique<PresetEnv>(*placement, seed, id, steps_max);
   if (places()) return std::make_unique<PlacementEnv>(*placement, seed, id, steps_max);
   if (scales()) return std::make_unique<ScalingEnv>(*scaling, seed, id, steps_max);
+  if (scales_by_preset())
+    return std::make_unique<ScalingPresetEnv>(*scaling_preset, seed, id, steps_max);
   return std::make_unique<Env>(*world, *task, law, seed, id,
                                std::min(steps_max, task->max_steps()));
 }
 
 GraphWidths TrainingWorld::widths() const {
   if (places()) return PlacementTask::Widths(preset());
+  if (scales_by_preset()) return ScalingPresetTask::kWidths;
   return scales() ? ScalingTask::Widths(scaling->task->rows()) : task->widths();
 }
 
 const FeatureTable& TrainingWorld::features() const {
   if (places()) return PlacementTask::Features(preset());
+  if (scales_by_preset()) return ScalingPresetTask::Features(scaling_preset->task->preset());
   return scales() ? ScalingTask::Features(scaling->task->rows()) : task->features();
 }
 
 std::string TrainingWorld::FeatureHash() const {
   if (places()) return PlacementTask::FeatureHash(preset());
+  if (scales_by_preset()) return ScalingPresetTask::FeatureHash(scaling_preset->task->preset());
   return scales() ? ScalingTask::FeatureHash(scaling->task->rows()) : task->FeatureHash();
 }
 

@@ -8,6 +8,7 @@
 #include "learn/env.h"
 #include "learn/placement_env.h"
 #include "learn/scaling_env.h"
+#include "learn/scaling_preset_env.h"
 #include "model/latency.h"
 #include "sim/world.h"
 #include "task/task.h"
@@ -22,15 +23,18 @@ struct TrainingWorld {
   const Task* task = nullptr;
   LatencyLaw law;
 
-  // Of placing pods, and of scaling; then the others are not there.
+  // Of placing pods, of scaling, and of scaling as an earlier system did; then the others are not
+  // there.
   const PlacementWorld* placement = nullptr;
   const ScalingWorld* scaling = nullptr;
+  const ScalingPresetWorld* scaling_preset = nullptr;
 
   bool places() const { return placement != nullptr; }
   std::optional<PlacementPreset> preset() const {
     return places() ? placement->task.preset() : std::nullopt;
   }
   bool scales() const { return scaling != nullptr; }
+  bool scales_by_preset() const { return scaling_preset != nullptr; }
   bool moves() const { return task != nullptr; }  // Figures are latencies; else objectives.
 
   // Episodes are cut after `steps_max` decisions, if not before by the task.

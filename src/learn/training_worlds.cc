@@ -74,6 +74,13 @@ Result<void> TrainingWorlds::AddScaling(std::shared_ptr<const Scenario> scenario
     }
     loads.push_back(position);
   }
+  if (scaling.preset) {
+    TRY_ASSIGN(ScalingPresetWorld world,
+               ScalingPresetWorld::Make(std::move(scenario), std::move(loads), *scaling.preset));
+    scaling_presets_.push_back(std::make_unique<ScalingPresetWorld>(std::move(world)));
+    originals_.push_back({.scaling_preset = scaling_presets_.back().get()});
+    return {};
+  }
   ThreadPool pool(threads);
   TRY_ASSIGN(ScalingWorld world, ScalingWorld::Make(std::move(scenario), std::move(loads),
                                                     scaling.violations_max, &pool, scaling.rows));

@@ -53,6 +53,7 @@ class TrainingWorlds {
   std::vector<std::unique_ptr<Task>> tasks_;
   std::vector<std::unique_ptr<PlacementWorld>> placements_;
   std::vector<std::unique_ptr<ScalingWorld>> scalings_;
+  std::vector<std::unique_ptr<ScalingPresetWorld>> scaling_presets_;
   std::vector<TrainingWorld> originals_;
   std::vector<TrainingWorld> list_;
 };

@@ -16,6 +16,23 @@ namespace {
 constexpr uint64_t kValidationStream = uint64_t{1} << 44;  // Of the seed, a stream a start.
 constexpr double kValidationPrices[] = {0.5, 0.2, 0.8};    // Places in the range.
 
+// To the end of the episode, which only the number of steps ends.
+void PlayMostLikely(const nn::CandidateNet& net, Environment* env) {
+  nn::Workspace workspace(nn::Workspace::Keep::kNothing);
+  GraphBatch question{.widths = net.shape().widths};
+  std::vector<float> logits, memory(net.shape().memory());
+  for (StepResult result; !result.truncated;) {
+    question.Clear();
+    env->Encode(&question);
+    logits.resize(static_cast<size_t>(env->candidate_count()));
+    float stop = 0, value = 0;
+    net.Forward(question, 0, 1, &workspace, logits, std::span(&stop, 1), std::span(&value, 1),
+                memory);
+    result = env->Step(
+        static_cast<int>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
+  }
+}
+
 }  // namespace
 
 Result<Validation> Validation::Draw(std::span<const TrainingWorld> worlds, uint64_t seed,
@@ -29,7 +46,8 @@ Result<Validation> Validation::Draw(std::span<const TrainingWorld> worlds, uint6
       validation.placements_.push_back(
           {world, rng.Next64(), std::make_unique<Lifecycle>(world->scenario), {}});
     }
-    if (worlds[w].scales()) validation.DrawScalings(*worlds[w].scaling, seed, starts);
+    if (worlds[w].scales() || worlds[w].scales_by_preset())
+      validation.DrawScalings(worlds[w], seed, starts);
     for (int i = 0; worlds[w].moves() && i < starts; ++i) {
       if (i % kLanes == 0) {
         validation.groups_.push_back({.world = static_cast<int>(w),
@@ -45,34 +63,35 @@ Result<Validation> Validation::Draw(std::span<const TrainingWorld> worlds, uint6
 }
 
 // Every load at every price, as far as there are episodes.
-void Validation::DrawScalings(const ScalingWorld& world, uint64_t seed, int starts) {
-  const auto loads = static_cast<int>(world.loads.size());
+void Validation::DrawScalings(const TrainingWorld& world, uint64_t seed, int starts) {
+  const std::vector<int>& all = world.scales() ? world.scaling->loads : world.scaling_preset->loads;
+  const auto loads = static_cast<int>(all.size());
   for (int i = 0; i < std::max(starts, loads); ++i) {
     Rng rng(seed, kValidationStream + scalings_.size());
-    const double price = world.PriceAt(kValidationPrices[i / loads % std::size(kValidationPrices)]);
-    scalings_.push_back({&world, {world.loads[i % loads], rng.Next64(), price}, {}});
+    ScaledEpisode one{.world = world.scaling, .preset = world.scaling_preset};
+    one.episode = {.load = all[i % loads], .seed = rng.Next64()};
+    if (world.scales()) {
+      one.episode.price =
+          world.scaling->PriceAt(kValidationPrices[i / loads % std::size(kValidationPrices)]);
+    }
+    scalings_.push_back(std::move(one));
   }
 }
 
 ValidationFigures Validation::RunScalings(const nn::CandidateNet& net, ThreadPool* pool) {
   pool->ParallelFor(static_cast<int>(scalings_.size()), [&](int index, int) {
     ScaledEpisode& one = scalings_[index];
+    if (one.preset != nullptr) {
+      ScalingPresetEnv env(*one.preset, 0, 0, one.preset->decisions);
+      env.ResetTo(one.episode.load, one.episode.seed);
+      PlayMostLikely(net, &env);
+      const EpisodeFigures figures = env.figures();
+      one.figures = {figures.final, figures.final, -figures.final, figures.moves};
+      return;
+    }
     ScalingEnv env(*one.world, 0, 0, one.world->decisions);
     env.ResetTo(one.episode);
-    nn::Workspace workspace(nn::Workspace::Keep::kNothing);
-    GraphBatch question{.widths = net.shape().widths};
-    std::vector<float> logits(ScalingTask::kMostCandidates), memory(net.shape().memory());
-    for (StepResult result; !result.truncated;) {
-      question.Clear();
-      env.Encode(&question);
-      float stop = 0, value = 0;
-      const std::span<float> scores =
-          std::span(logits).first(static_cast<size_t>(env.candidate_count()));
-      net.Forward(question, 0, 1, &workspace, scores, std::span(&stop, 1), std::span(&value, 1),
-                  memory);
-      result = env.Step(
-          static_cast<int>(std::max_element(scores.begin(), scores.end()) - scores.begin()));
-    }
+    PlayMostLikely(net, &env);
     const EpisodeFigures figures = env.figures();
     const double scale = 1 + one.episode.price / ScalingWorld::kPriceScale;
     one.figures = {.final_ms = figures.final / scale,

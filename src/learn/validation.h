@@ -19,7 +19,8 @@
 // Where pods are placed, the figure is PlacementCost of whole episodes, at most
 // kPlacementEpisodes of each world; by a preset, under its rules, the objective is its mean reward,
 // its sign turned. Where applications are scaled it is the cost of an interval as rewards count it
-// (learn/scaling_env.h), over episodes of all loads and prices.
+// (learn/scaling_env.h), over episodes of all loads and prices; by a preset, the mean reward of a
+// step, its sign turned, over whole episodes of all loads.
 //
 // One question of many starts is answered in one pass of the network; the same figures for any
 // number of threads.
@@ -67,14 +68,15 @@ class Validation {
     ValidationFigures figures;
   };
 
-  struct ScaledEpisode {
+  struct ScaledEpisode {  // Of one of both kinds of world.
     const ScalingWorld* world = nullptr;
+    const ScalingPresetWorld* preset = nullptr;
     ScalingEpisode episode;
     ValidationFigures figures;
   };
 
   Validation() = default;
-  void DrawScalings(const ScalingWorld& world, uint64_t seed, int starts);
+  void DrawScalings(const TrainingWorld& world, uint64_t seed, int starts);
   ValidationFigures RunScalings(const nn::CandidateNet& net, ThreadPool* pool);
   ValidationFigures RunPlacements(const nn::CandidateNet& net, ThreadPool* pool);
   void RunGroup(const nn::CandidateNet& net, const Group& group, Crew* crew);

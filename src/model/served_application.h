@@ -53,6 +53,7 @@ struct ServedWorkload {
   int replicas_max = 10;
   double start_low_s = 0, start_high_s = 0;  // From when a pod is made until it is ready; uniform.
   int64_t cpu_millis = 1000;                 // Requested by one pod; used where all slots are busy.
+  int64_t memory_bytes = 0;                  // Requested by one pod; use of it is not simulated.
   bool scaled = true;                        // False: it is a client, and has no pods here.
 
   bool operator==(const ServedWorkload&) const = default;

@@ -11,6 +11,7 @@
 #include "nn/checkpoint.h"
 #include "nn/workspace.h"
 #include "policy/neural.h"
+#include "policy/neural_scaling_preset.h"
 #include "policy/shared_ladder.h"
 #include "task/scaling.h"
 
@@ -267,6 +268,8 @@ Result<std::optional<ScalingVerdict>> StoredVerdict(const nn::SafetensorsFile& f
 Result<std::unique_ptr<ScalingPolicy>> LoadNeuralScaling(const std::filesystem::path& path) {
   TRY_ASSIGN(const std::filesystem::path checkpoint, CheckpointOf(path));
   TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(checkpoint));
+  TRY_ASSIGN(const std::optional<ScalingPreset> preset, StoredScalingPreset(file));
+  if (preset) return LoadNeuralScalingPreset(file, *preset);
   TRY_ASSIGN(const double violations_max, CheckScaling(file));
   TRY_ASSIGN(const std::optional<ScalingVerdict> verdict, StoredVerdict(file));
   if (verdict && verdict->steps_back) {
@@ -291,6 +294,8 @@ Result<std::unique_ptr<ScalingPolicy>> LoadNeuralScaling(const std::filesystem::
 Result<std::string> DecidingSetting(const std::string& path, const ServedApplication& application) {
   TRY_ASSIGN(const std::filesystem::path checkpoint, CheckpointOf(path));
   TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(checkpoint));
+  TRY_ASSIGN(const std::optional<ScalingPreset> preset, StoredScalingPreset(file));
+  if (preset) return path;
   TRY_ASSIGN(const double violations_max, CheckScaling(file));
   TRY_ASSIGN(const std::optional<ScalingVerdict> verdict, StoredVerdict(file));
   if (!verdict || !verdict->steps_back) return path;
@@ -301,6 +306,11 @@ Result<std::string> DecidingSetting(const std::string& path, const ServedApplica
 Result<std::string> VerdictOfRun(const std::filesystem::path& path) {
   TRY_ASSIGN(const std::filesystem::path checkpoint, CheckpointOf(path));
   TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(checkpoint));
+  TRY_ASSIGN(const std::optional<ScalingPreset> preset, StoredScalingPreset(file));
+  if (preset) {
+    return fmt::format("the network decides, trained as {}: by its reward, with no limit",
+                       ScalingPresetName(*preset));
+  }
   TRY(CheckScaling(file));
   TRY_ASSIGN(const std::optional<ScalingVerdict> verdict, StoredVerdict(file));
   if (!verdict) return std::string();

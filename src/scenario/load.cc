@@ -67,6 +67,7 @@ ServedApplication ApplicationOf(const Scenario& scenario, int pattern) {
          .start_low_s = seconds(pods.start_delay.a),
          .start_high_s = seconds(pods.start_delay.b),
          .cpu_millis = scenario.catalog->workloads[w].requests.cpu_millis,
+         .memory_bytes = scenario.catalog->workloads[w].requests.memory_bytes,
          .scaled = false});
   }
   for (CallId id = 0; id < graph->call_count(); ++id) {

@@ -74,19 +74,46 @@ constexpr std::array<Feature<WorkloadView>, 14> kWorkloadTable{{
 
 }  // namespace
 
+std::vector<GraphEdge> CallsBetweenScaled(const ServedApplication& application) {
+  std::vector<int> position(application.workloads.size(), kNone);
+  std::vector<double> calls_of;  // [position] Of one request.
+  const std::vector<double> calls = application.CallsPerRequest();
+  for (size_t w = 0; w < application.workloads.size(); ++w) {
+    if (!application.workloads[w].scaled) continue;
+    position[w] = static_cast<int>(calls_of.size());
+    calls_of.push_back(calls[w]);
+  }
+  const CallGraph& graph = *application.calls;
+  const std::vector<double> shares = application.EndpointShares();
+  std::vector<double> along(calls_of.size() * calls_of.size());  // Calls of one request.
+  for (size_t e = 0; e < graph.endpoints.size(); ++e) {
+    for (CallId id = graph.endpoints[e].root + 1; id < graph.endpoints[e].end; ++id) {
+      const int caller = position[graph.calls[graph.calls[id].caller].workload];
+      const int callee = position[graph.calls[id].workload];
+      if (caller == kNone || callee == kNone || caller == callee) continue;
+      along[caller * calls_of.size() + callee] += shares[e];
+    }
+  }
+  std::vector<GraphEdge> edges;
+  for (size_t i = 0; i < along.size(); ++i) {
+    const int caller = static_cast<int>(i / calls_of.size());
+    const int callee = static_cast<int>(i % calls_of.size());
+    if (along[i] > 0) edges.push_back({caller, callee, ShareOf(along[i], calls_of[callee])});
+  }
+  return edges;
+}
+
 std::vector<FeatureDescription> ScalingWorkloads::Features() { return Describe(kWorkloadTable); }
 
 ScalingWorkloads::ScalingWorkloads(std::shared_ptr<const CapacityLadder> ladder, double interval_s)
-    : ladder_(std::move(ladder)) {
+    : ladder_(std::move(ladder)), calls_(CallsBetweenScaled(ladder_->application())) {
   const ServedApplication& application = ladder_->application();
   const std::vector<double> demand = application.DemandS(), calls = application.CallsPerRequest();
   const ApplicationEntries entries(application);
   double demand_of_all = 0;
-  std::vector<int> position(application.workloads.size(), kNone);
   for (size_t w = 0; w < application.workloads.size(); ++w) {
     const ServedWorkload& workload = application.workloads[w];
     if (!workload.scaled) continue;
-    position[w] = static_cast<int>(parts_.size());
     demand_of_all += demand[w];
     parts_.push_back(
         {.workload = static_cast<int>(w),
@@ -99,24 +126,6 @@ ScalingWorkloads::ScalingWorkloads(std::shared_ptr<const CapacityLadder> ladder,
          .is_entry = entries.is_entry[w] != 0});
   }
   for (Part& part : parts_) part.demand_share = ShareOf(part.demand_s, demand_of_all);
-  const CallGraph& graph = *application.calls;
-  const std::vector<double> shares = application.EndpointShares();
-  std::vector<double> along(parts_.size() * parts_.size());  // Calls of one request.
-  for (size_t e = 0; e < graph.endpoints.size(); ++e) {
-    for (CallId id = graph.endpoints[e].root + 1; id < graph.endpoints[e].end; ++id) {
-      const int caller = position[graph.calls[graph.calls[id].caller].workload];
-      const int callee = position[graph.calls[id].workload];
-      if (caller == kNone || callee == kNone || caller == callee) continue;
-      along[caller * parts_.size() + callee] += shares[e];
-    }
-  }
-  for (size_t i = 0; i < along.size(); ++i) {
-    const int caller = static_cast<int>(i / parts_.size());
-    const int callee = static_cast<int>(i % parts_.size());
-    if (along[i] > 0) {
-      calls_.push_back({caller, callee, ShareOf(along[i], parts_[callee].calls)});
-    }
-  }
 }
 
 void ScalingWorkloads::Encode(const ScalingHistory& history, const ScalingSpace& space,

@@ -17,6 +17,10 @@ namespace rudderfish {
 
 struct ScalingSpace;
 
+// Who calls whom among the workloads that are scaled, by position among them: of the callee's
+// calls, the share that comes from there.
+std::vector<GraphEdge> CallsBetweenScaled(const ServedApplication& application);
+
 class ScalingWorkloads {
  public:
   static constexpr int kWidth = 16;

@@ -121,17 +121,4 @@ class GymHpaReward {
 
 int GymHpaTotalPods(std::span<const GymHpaReading> readings);
 
-// One episode in results.csv: "episode,avg_pods,avg_latency,reward,execution_time".
-struct GymHpaResult {
-  int episode = 0;
-  double avg_pods = 0;  // Of the total, over steps.
-  double avg_latency_ms = 0;
-  double reward = 0;
-  double seconds = 0;
-};
-std::string GymHpaResultsCsv(std::span<const GymHpaResult> results);  // With its line of names.
-
-// "ALG_env_NAME_gym_totalSteps_N".
-std::string GymHpaRunName(std::string_view algorithm, std::string_view application, int64_t steps);
-
 }  // namespace rudderfish

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compat/gym_hpa.h"
-
-#include <fmt/format.h>
+#include "task/gym_hpa.h"
 
 #include <algorithm>
 #include <cmath>
@@ -134,19 +132,6 @@ double GymHpaReward::Of(std::span<const GymHpaReading> readings, double p95_ms, 
   distance_ = SloDistance(GymHpaTotalPods(readings), p95_ms);
   const double larger = std::max(before, distance_);
   return larger > 0 ? std::clamp((before - distance_) / larger, -1.0, 1.0) : 0;
-}
-
-std::string GymHpaResultsCsv(std::span<const GymHpaResult> results) {
-  std::string text = "episode,avg_pods,avg_latency,reward,execution_time\n";
-  for (const GymHpaResult& one : results) {
-    text += fmt::format("{},{:.2f},{:.4f},{:.2f},{:.2f}\n", one.episode, one.avg_pods,
-                        one.avg_latency_ms, one.reward, one.seconds);
-  }
-  return text;
-}
-
-std::string GymHpaRunName(std::string_view algorithm, std::string_view application, int64_t steps) {
-  return fmt::format("{}_env_{}_gym_totalSteps_{}", algorithm, application, steps);
 }
 
 }  // namespace rudderfish
