@@ -223,9 +223,10 @@ std::string ScenarioToEvaluate(const Arguments& arguments, const TrainJob& job, 
 std::string LineOf(const TrainSummary& summary, const TrainJob& job) {
   const TrainOptions& options = job.options;
   std::string line = fmt::format(
-      "seed {}: {}, {} steps of {} environments", summary.seed,
-      Counted(summary.iterations, "iteration"), Grouped(summary.env_steps),
-      options.algorithm == Algorithm::kDqn ? options.dqn.replay.envs : options.rollout.envs);
+      "seed {}: {}, {} steps of {}", summary.seed, Counted(summary.iterations, "iteration"),
+      Grouped(summary.env_steps),
+      Counted(options.algorithm == Algorithm::kDqn ? options.dqn.replay.envs : options.rollout.envs,
+              "environment"));
   // A run by steps does not keep the time that earlier processes took.
   if ((job.resume == Resume::kYes && options.by_steps()) || summary.seconds <= 0) return line;
   return line +

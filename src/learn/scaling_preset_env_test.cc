@@ -207,15 +207,35 @@ TEST(ScalingPresetEnv, RestoredItGoesOnAlikeThroughEpisodesAndLoads) {
   }
 }
 
+// As in an evaluation: pods that are too many stay away, and nobody is punished for them.
+TEST(ScalingPresetEnv, KeepsTheQuotaOfTheApplication) {
+  auto scenario = std::make_shared<Scenario>(*testing::SmallShop().scenario);
+  auto load = std::make_shared<Load>(*scenario->load);
+  load->limits.pods_max = 9;
+  scenario->load = load;
+  const ScalingPresetWorld world =
+      ScalingPresetWorld::Make(scenario, {0}, ScalingPreset::kGymHpaCost).value();
+  ScalingPresetEnv env(world, 3, 0, 1 << 20);
+  env.ResetTo(0, 7);
+  const auto& readings = env.sight().readings;
+  const int before = readings[0].pods;
+  ASSERT_LE(before + 7, 10);
+  ASSERT_GT(before + readings[1].pods + 7, 9);
+  EXPECT_GE(env.Step(7).reward, 0);
+  EXPECT_GT(readings[0].pods, before);
+  EXPECT_EQ(readings[0].pods + readings[1].pods, 9);
+}
+
 TEST(ScalingPresetEnv, StepAllocatesNothing) {
   const ScalingPresetWorld world = PresetShop(ScalingPreset::kGraphGymHpaSlo);
   ScalingPresetEnv env(world, 3, 0, 1 << 20);
   GraphBatch batch{.widths = ScalingPresetTask::kWidths};
   const auto play = [&] {
-    for (StepResult result; !result.truncated;) {
+    int steps = 0;
+    for (StepResult result; !result.truncated; ++steps) {
       batch.Clear();
       env.Encode(&batch);
-      result = env.Step(static_cast<int>(batch.samples) % 13);
+      result = env.Step(steps * 5 % 13);
     }
   };
   env.ResetTo(1, 4);
