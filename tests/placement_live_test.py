@@ -180,6 +180,58 @@ class Placement(unittest.TestCase):
         self.wait_for(lambda: placed("only"), "the node is open again")
         self.assertEqual(placed("only")[0]["spec"]["nodeName"], "hollow-1")
 
+    def say_latencies(self, **latencies):
+        """How far nodes say that they are from the users: hollow_1="10"."""
+        for node, said in latencies.items():
+            CLUSTER.kubectl("annotate", "--overwrite", "node", node.replace("_", "-"), f"rudderfish.io/user-latency-ms={said}")
+            self.addCleanup(CLUSTER.kubectl, "annotate", "node", node.replace("_", "-"), "rudderfish.io/user-latency-ms-")
+
+    @staticmethod
+    def limited(name, replicas, scheduler, hard="30", cpu="10"):
+        """Three of its pods fill a node."""
+        made = deployment(name, replicas, scheduler, cpu=cpu)
+        made["spec"]["template"]["metadata"]["annotations"] = {"latencySoftConstraint": "20", "latencyHardConstraint": hard}
+        return made
+
+    def nodes_of(self, name, replicas):
+        self.wait_for(lambda: len(placed(name)) == replicas, f"{replicas} of {name} are placed")
+        return sorted(pod["spec"]["nodeName"] for pod in placed(name))
+
+    def test_1_limits_of_latency_are_kept_soft_ones_where_there_is_room(self):
+        self.say_latencies(hollow_1="10", hollow_2="25", hollow_3="40", hollow_4="near")
+        run = self.start("placement: {mode: enforce, scheduler_name: rudderfish, policy: greedy, objective: latency}", "latency")
+        CLUSTER.apply(self.limited("three", 3, "rudderfish"))
+        self.assertEqual(self.nodes_of("three", 3), 3 * ["hollow-1"])
+        CLUSTER.apply(self.limited("four", 4, "rudderfish"), self.limited("wrong", 1, "rudderfish", hard="near"))
+        self.assertEqual(self.nodes_of("four", 3), 3 * ["hollow-2"])
+        why = (f"0/{NODES} nodes are available: 2 Insufficient cpu, {NODES - 2} node(s) were not known to be within the pod's hard "
+               "limit of latency.")
+
+        def events(*words):
+            return [event for event in CLUSTER.get("events.events.k8s.io")["items"]
+                    if event["reason"] == "FailedScheduling" and all(word in event["note"] for word in words)]
+        self.wait_for(lambda: events(why), "why one waits")
+        self.wait_for(lambda: events("cannot be read", "latencyHardConstraint: expected milliseconds", "`near`"), "what is wrong")
+        self.assertEqual(self.total(run, "placement_unread_pods", "waits"), 1)
+        self.assertEqual(self.total(run, "placement_unread_latencies"), 1)
+        self.assertIn("node hollow-4: metadata.annotations.rudderfish.io/user-latency-ms",
+                      (self.folder / "latency.log").read_text(encoding="utf-8"))
+        self.assertFalse(placed("wrong"))
+        self.say_latencies(hollow_3="30")
+        self.assertEqual(self.nodes_of("four", 4), 3 * ["hollow-2"] + ["hollow-3"])
+
+    def test_5_kube_scheduler_keeps_limits_of_latency_when_it_asks_us(self):
+        self.say_latencies(hollow_1="10", hollow_2="25", hollow_3="40")
+        run = self.start_extender("greedy", ", timeout: 5s, objective: latency, hard_limits: {latency: true}")
+        self.scheduler_with_extender(run)
+        # kube-scheduler itself would spread them.
+        CLUSTER.apply(self.limited("seven", 7, "asked"))
+        self.assertEqual(self.nodes_of("seven", 6), 3 * ["hollow-1"] + 3 * ["hollow-2"])
+        self.wait_for(lambda: "not known how far from the users, the pod's hard limit is 30 ms" in CLUSTER.kubectl(
+            "get", "pods", "-l", "app=seven", "-o", "jsonpath={.items[*].status.conditions}"), "why one waits")
+        self.say_latencies(hollow_3="29")
+        self.assertEqual(self.nodes_of("seven", 7)[6:], ["hollow-3"])
+
     def test_1_who_else_serves_our_name_is_told(self):
         both = [self.start(self.ENFORCE, name=name) for name in ("first", "second")]  # Without a Lease.
         time.sleep(11)  # What is seen earlier, another leader might have placed.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cluster/application.h"
+#include "cluster/catalog.h"
 #include "cluster/resources.h"
 
 // What kube-scheduler looks at when it places a pod: plain values, in its own terms and integers.
@@ -55,10 +56,11 @@ struct SchedulingNode {
   std::vector<NodeTaint> taints;
   bool unschedulable = false;
   Resources allocatable;
-  int64_t ephemeral_bytes = 0;  // Allocatable.
-  int64_t pods_max = 0;
-  ScalarAmounts scalars;  // Allocatable.
+  int64_t ephemeral_bytes = 0, pods_max = 0;  // Allocatable.
+  ScalarAmounts scalars;                      // Allocatable.
   std::vector<NodeImage> images;
+  std::optional<double> user_ms;  // Round trip to the users; absent: nobody has said.
+  std::string unread_latency;     // What was said of it instead of a number.
 
   bool operator==(const SchedulingNode&) const = default;
 };
@@ -127,8 +129,7 @@ struct SpreadConstraint {
 };
 
 struct HostPort {
-  std::string ip;        // "0.0.0.0": all.
-  std::string protocol;  // "TCP", "UDP", "SCTP".
+  std::string ip, protocol;  // "0.0.0.0": all; "TCP", "UDP", "SCTP".
   int64_t port = 0;
 
   bool ConflictsWith(const HostPort& other) const;
@@ -173,8 +174,7 @@ struct PodClass {
   Labels node_selector;
   std::optional<std::vector<NodeTerm>> required_nodes;  // Any of them; none at all fits no node.
   std::vector<PreferredNodes> preferred_nodes;
-  std::vector<PodAffinityTerm> required_pods;   // Affinity.
-  std::vector<PodAffinityTerm> forbidden_pods;  // Anti-affinity.
+  std::vector<PodAffinityTerm> required_pods, forbidden_pods;  // Affinity, anti-affinity.
   std::vector<PreferredPods> preferred_pods;
   std::vector<SpreadConstraint> spread;
   std::optional<LabelSelector> default_spread;  // Of services and controller; for want of its own.
@@ -183,10 +183,10 @@ struct PodClass {
   std::vector<std::string> claims;            // Names, in its namespace.
   std::vector<std::string> exclusive_claims;  // Those of them with ReadWriteOncePod.
   std::vector<std::string> images;            // Normalised; once for every container or volume.
-  int64_t containers = 0;                     // Init containers too.
-  int64_t priority = 0;
+  int64_t containers = 0, priority = 0;       // Init containers count, too.
   std::string scheduler;
   std::vector<std::string> gates;
+  LatencyLimits latency_limits;  // No rule of kube-scheduler's; heeded by policies of ours.
 
   std::string rejection;                // Why no node will do, whatever the nodes; empty: none.
   std::vector<std::string> unmodelled;  // What kube-scheduler would look at and we do not.

@@ -7,6 +7,16 @@
 #include <cmath>
 
 namespace rudderfish {
+namespace {
+
+// Empty: it is not.
+std::string WhyTooFar(const LatencyLimits& limits, const std::optional<double>& user_ms) {
+  if (!limits.has_hard() || (user_ms && *user_ms <= limits.hard_ms)) return "";
+  const std::string far = user_ms ? fmt::format("{:g} ms", *user_ms) : "not known how far";
+  return fmt::format("{} from the users, the pod's hard limit is {:g} ms", far, limits.hard_ms);
+}
+
+}  // namespace
 
 Extender::Grades Extender::Prioritize(const std::shared_ptr<const PodClass>& pod,
                                       const std::vector<std::string>& nodes) {
@@ -18,6 +28,9 @@ Extender::Grades Extender::Prioritize(const std::shared_ptr<const PodClass>& pod
   SchedulingRules& rules = tables_->Rules();
   const PodClassId id = rules.Register(pod);
   rules.Filter(id, &feasibility_);
+  const int by_rules = feasibility_.feasible;
+  rules.LimitLatency(id, &feasibility_);
+  const bool some_are_too_far = feasibility_.feasible < by_rules;
   scorer_->Score(rules, id, feasibility_, &scores_);
   grades.stepped_back = scorer_->stepped_back();
   std::vector<NodeId> known(nodes.size(), kNone);
@@ -32,14 +45,15 @@ Extender::Grades Extender::Prioritize(const std::shared_ptr<const PodClass>& pod
     most = is_first ? scores_[node] : std::max(most, scores_[node]);
     is_first = false;
   }
-  if (is_first || most <= least) {
+  if (is_first || (most <= least && !some_are_too_far)) {
     grades.abstained = is_first ? "none of the nodes is known" : "all nodes are alike";
     return grades;
   }
+  const int lowest = some_are_too_far ? 1 : 0;
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (known[i] == kNone) continue;
-    const double share = (scores_[known[i]] - least) / (most - least);
-    grades.of[i] = static_cast<int>(std::lround(share * kGradeMax));
+    const double share = most > least ? (scores_[known[i]] - least) / (most - least) : 1;
+    grades.of[i] = lowest + static_cast<int>(std::lround(share * (kGradeMax - lowest)));
   }
   return grades;
 }
@@ -62,6 +76,8 @@ std::vector<std::string> Extender::Filter(const PodClass& pod,
       reasons[i] = fmt::format("over the hard limit of {:g} of cpu", limits_.cpu);
     } else if (exceeds(NodeTable::kMemory, node, asked.memory_bytes, limits_.memory)) {
       reasons[i] = fmt::format("over the hard limit of {:g} of memory", limits_.memory);
+    } else if (limits_.latency) {
+      reasons[i] = WhyTooFar(pod.latency_limits, table.node(node).user_ms);
     }
   }
   return reasons;

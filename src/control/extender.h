@@ -13,16 +13,19 @@
 // rules before; ours decide only what is scored.
 //
 // Grades are the policy's scores between the worst and the best of the nodes asked about, in eleven
-// steps, rounded to the nearest. Where a pod has what we do not model, or nothing distinguishes
-// the nodes, all get 0: we abstain. One thread.
+// steps, rounded to the nearest; 0 for nodes beyond the pod's hard limit of latency, and then 1 at
+// least for those within. Where a pod has what we do not model, or nothing distinguishes the
+// nodes, all get 0: we abstain. One thread.
 
 namespace rudderfish {
 
-// How much of each node may be requested at most, as a share of what it has. 1: all of it.
+// How much of each node may be requested at most, as a share of what it has (1: all of it), and
+// whether the hard limits of latency that pods have are kept.
 struct HardLimits {
   double cpu = 1, memory = 1;
+  bool latency = false;
 
-  bool any() const { return cpu < 1 || memory < 1; }
+  bool any() const { return cpu < 1 || memory < 1 || latency; }
   bool operator==(const HardLimits&) const = default;
 };
 

@@ -64,5 +64,27 @@ TEST_F(ExtenderTest, HardLimitsRuleNodesOutAndNothingElseDoes) {
               ElementsAre("", "", "over the hard limit of 0.6 of cpu", ""));
 }
 
+TEST_F(ExtenderTest, NodesBeyondAPodsHardLimitOfLatencyAreTheWorstAndRuledOutOnRequest) {
+  const std::vector<std::string> nodes = {"a", "b", "c", "d"};
+  for (const auto& [name, ms] : {std::pair("a", 10.0), {"b", 30.0}, {"c", 31.0}}) {
+    SchedulingNode node;
+    node.name = name;
+    node.allocatable = {1000, 1000};
+    node.pods_max = 10;
+    node.user_ms = ms;
+    tables.PutNode(node);
+  }
+  const auto near = Shape(50);
+  near->latency_limits = {.soft_ms = 15, .hard_ms = 30};
+  EXPECT_THAT(Of("most-allocated").Prioritize(near, nodes).of, ElementsAre(1, 10, 0, 0));
+  EXPECT_THAT(Of("most-allocated").Prioritize(near, {"a", "c"}).of, ElementsAre(10, 0));
+  EXPECT_THAT(Of("most-allocated").Filter(*near, nodes), ElementsAre("", "", "", ""));
+  Extender strict = Of("most-allocated", {.latency = true});
+  EXPECT_THAT(strict.Filter(*near, nodes),
+              ElementsAre("", "", "31 ms from the users, the pod's hard limit is 30 ms",
+                          "not known how far from the users, the pod's hard limit is 30 ms"));
+  EXPECT_THAT(strict.Filter(*Shape(50), nodes), ElementsAre("", "", "", ""));
+}
+
 }  // namespace
 }  // namespace rudderfish

@@ -2,6 +2,7 @@
 #include "control/live_cluster.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -90,11 +91,15 @@ void LiveCluster::ReadAll(const NodeTable& nodes) {
   read.lost.assign(count, 0);
   read.devices.clear();
   pods_.resize(count);
+  user_ms_.resize(count);
+  worst_ms_ = 0;
   const int gpu_row = nodes.FindResource(kGpus);
   for (NodeId n = 0; n < nodes.size(); ++n) {
     const SchedulingNode& node = nodes.node(n);
     read.allocatable[n] = {nodes.allocatable(NodeTable::kCpu)[n],
                            nodes.allocatable(NodeTable::kMemory)[n]};
+    user_ms_[n] = node.user_ms.value_or(std::numeric_limits<double>::infinity());
+    worst_ms_ = std::max(worst_ms_, node.user_ms.value_or(0));
     const int type = TypeOf(node);
     read.lost[n] = type == kNone ? 1 : 0;
     read.kind[n] = std::max(type, 0);
@@ -106,6 +111,19 @@ void LiveCluster::ReadAll(const NodeTable& nodes) {
   for (NodeId n = 0; n < nodes.size(); ++n) ReadFree(nodes, gpu_row, n);
   totals_.Reset(state_, facts_.laws);
   for (NodeId n = 0; n < nodes.size(); ++n) totals_.NodeReplaced(n, static_cast<int>(pods_[n]));
+}
+
+ClusterTerms LiveCluster::After(std::span<const PodChange> changes,
+                                const LatencyLimits& limits) const {
+  ClusterTerms terms = totals_.After(changes);
+  double penalty = 0;
+  for (const PodChange& one : changes) {
+    if (!IsInside(one.node)) continue;
+    const double of_one = PlacementLaws::Penalty(limits, user_ms_[one.node], worst_ms_);
+    penalty += one.pods * std::min(of_one, 1.0);
+  }
+  if (terms.bound_pods > 0) terms.latency_penalty = penalty / terms.bound_pods;
+  return terms;
 }
 
 PlacementQuestion LiveCluster::Ask(const PodAmounts& amounts) {

@@ -19,6 +19,8 @@
 // with more GPUs than kMaxDevices, is outside: it counts nowhere and is no candidate.
 //
 // Every pod counts as one on its node, those of DaemonSets too. Devices: `nvidia.com/gpu`, whole.
+// How far a node is from the users it says itself (SchedulingNode::user_ms); the latency of pods
+// that are there counts as 0, which is the same for every choice of a node for another one.
 //
 // Read compares each node and recomputes those that have changed; nothing is allocated unless nodes
 // themselves have. One thread.
@@ -41,8 +43,8 @@ class LiveCluster {
   void Read(const NodeTable& nodes);
 
   ClusterTerms Now() const { return totals_.Now(); }
-  // REQUIRES: nodes are of the table that was read.
-  ClusterTerms After(std::span<const PodChange> changes) const { return totals_.After(changes); }
+  // `limits`: those of the pods that come or go. REQUIRES: nodes are of the table that was read.
+  ClusterTerms After(std::span<const PodChange> changes, const LatencyLimits& limits = {}) const;
 
   // Where such a pod goes. Valid until the next Ask or Read.
   PlacementQuestion Ask(const PodAmounts& amounts);
@@ -65,7 +67,9 @@ class LiveCluster {
   std::shared_ptr<Catalog> catalog_;  // Its only workload is the pod that is asked about.
   State state_;
   ClusterTotals totals_;
-  std::vector<int64_t> pods_;  // [node]
+  std::vector<int64_t> pods_;    // [node]
+  std::vector<double> user_ms_;  // [node] Infinity: it does not say.
+  double worst_ms_ = 0;          // Of those that say it.
   uint64_t version_ = 0;
 };
 

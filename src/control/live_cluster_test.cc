@@ -88,6 +88,34 @@ TEST(LiveCluster, FollowsPodsAndNodesThatChange) {
   EXPECT_DOUBLE_EQ(live.Now().price_per_hour, 8);
 }
 
+TEST(LiveCluster, HowFarTheUsersAreIsWhatNodesSay) {
+  NodeTable nodes;
+  SchedulingNode near = LiveNode("a"), far = LiveNode("b");
+  near.user_ms = 10;
+  far.user_ms = 40;
+  nodes.Reset({near, far, LiveNode("unknown")});
+  LiveCluster live({}, std::string(kNodeTypeLabel));
+  live.Read(nodes);
+  const auto latencies = [&](const LatencyLimits& limits) {
+    std::vector<double> all;
+    for (NodeId node = 0; node < 3; ++node) {
+      const PodChange more{.node = node, .held = {1, 1}};
+      all.push_back(CostOf(ObjectiveTerm::kLatency, live.After({&more, 1}, limits)));
+    }
+    return all;
+  };
+  const LatencyLimits limits{.soft_ms = 20, .hard_ms = 30}, soft{.soft_ms = 20};
+  EXPECT_THAT(latencies({}), ElementsAre(0.25, 1, 1));
+  EXPECT_THAT(latencies(limits), ElementsAre(0, 1, 1));
+  EXPECT_THAT(latencies(soft), ElementsAre(0, 0.5, 0.5));
+  nodes.Take(Held(100), 1);  // Where it is, it was not for us to say.
+  far.user_ms = 30;
+  nodes.Replace(1, far);
+  live.Read(nodes);
+  EXPECT_EQ(CostOf(ObjectiveTerm::kLatency, live.Now()), 0);
+  EXPECT_THAT(latencies(limits), ElementsAre(0, 0.25, 0.5));
+}
+
 TEST(LiveCluster, NodesOfNoKnownTypeCountNowhereWhereTypesMatter) {
   NodeTable nodes;
   nodes.Reset({LiveNode("a"), LiveNode("b", "huge"), LiveNode("c", "large"),

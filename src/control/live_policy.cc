@@ -81,6 +81,35 @@ class PolicyScorer final : public NodeScorer {
   StepBack stepped_back_ = StepBack::kNone;
 };
 
+// Greedy by an objective that looks at how far the users are: the Model is asked about every node.
+class LatencyScorer final : public NodeScorer {
+ public:
+  LatencyScorer(std::string name, const Objective& objective, std::unique_ptr<LiveCluster> cluster)
+      : name_(std::move(name)), objective_(objective), cluster_(std::move(cluster)) {}
+
+  std::string_view name() const override { return name_; }
+
+  void Score(const SchedulingRules& rules, PodClassId pod, const Feasibility& feasibility,
+             std::vector<double>* scores) override {
+    cluster_->Read(rules.nodes());
+    const CompiledPod& asked = rules.compiled(pod);
+    PodChange more{.held = asked.holding.held, .devices = WholeDevicesOf(asked.pod->amounts)};
+    scores->assign(static_cast<size_t>(rules.nodes().size()), kLast);
+    for (more.node = 0; more.node < rules.nodes().size(); ++more.node) {
+      if (!feasibility.IsFeasible(more.node) || !cluster_->IsInside(more.node)) continue;
+      (*scores)[more.node] =
+          -objective_.Cost(cluster_->After({&more, 1}, asked.pod->latency_limits));
+    }
+  }
+
+ private:
+  static constexpr double kLast = -1e300;  // Worse than any objective.
+
+  std::string name_;
+  Objective objective_;
+  std::unique_ptr<LiveCluster> cluster_;
+};
+
 }  // namespace
 
 Result<void> LivePolicy::LoadLearned(const std::string& spec, std::string_view run) {
@@ -99,8 +128,8 @@ Result<void> LivePolicy::LoadLearned(const std::string& spec, std::string_view r
   }
   if (learned.facts->laws.users != kNone) {
     return Fail(ErrorCode::kFailedPrecondition,
-                "{}: looks at how far users are from nodes (`users` of its scenario), which a live "
-                "cluster does not say; train without",
+                "{}: looks at how far the pods that are there are from the users (`users` of its "
+                "scenario), which is not known of a live cluster; train without",
                 learned.checkpoint.string());
   }
   objective_ = learned.objective;
@@ -127,6 +156,8 @@ Result<void> LivePolicy::CheckScores() const {
   for (int i = 0; i < kObjectiveTerms; ++i) {
     const auto term = static_cast<ObjectiveTerm>(i);
     if (IsKnownLive(term, *facts_)) continue;
+    if (term == ObjectiveTerm::kLatency && !is_learned_ && !name_.starts_with("mixed:"))
+      continue;  // Nodes say it.
     if (objective_.weight[i] != 0) return refuse("the objective is", kObjectiveTermNames[i]);
     const int score = static_cast<int>(PlacementScore::kBalance) + i;
     if (policy_ && policy_->mix[score] != 0)
@@ -182,6 +213,8 @@ Result<LivePolicy> LivePolicy::Load(const LivePolicyOptions& options) {
 
 std::unique_ptr<NodeScorer> LivePolicy::NewScorer() const {
   if (!policy_) return NodeScorerNamed(name_).value();
+  if (!is_learned_ && objective_.WeightOf(ObjectiveTerm::kLatency) != 0)
+    return std::make_unique<LatencyScorer>(name_, objective_, NewCluster());
   return std::make_unique<PolicyScorer>(name_, policy_->rate(), NewCluster(), strangeness_max_);
 }
 

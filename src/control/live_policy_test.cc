@@ -65,6 +65,24 @@ TEST_F(LivePolicyTest, GreedyServesTheObjective) {
   EXPECT_EQ(scorer->scored_by(), "greedy");
 }
 
+TEST_F(LivePolicyTest, LatencyIsLeastOnTheNearestNodeAndBeyondTheHardLimitThereIsNone) {
+  for (NodeId node = 0; node < 3; ++node) {
+    SchedulingNode said = rules.nodes().node(node);
+    said.user_ms = 30 - 10 * node;
+    rules.ReplaceNode(node, said);
+  }
+  const Objective latency = Objective::Of(ObjectiveTerm::kLatency);
+  auto scores = ScoresBy({.policy = "greedy", .objective = latency});
+  EXPECT_GT(scores[2], scores[1]);
+  EXPECT_GT(scores[1], scores[0]);
+  auto limited = std::make_shared<PodClass>(*Shape());
+  limited->latency_limits = {.soft_ms = 20, .hard_ms = 25};
+  pod = rules.Register(limited);
+  scores = ScoresBy({.policy = "greedy", .objective = latency});
+  EXPECT_EQ(scores[2], scores[1]);
+  EXPECT_GT(scores[1], scores[0]);
+}
+
 TEST_F(LivePolicyTest, AMixCountsScoresByWeight) {
   const auto most = ScoresBy({.policy = "mixed:most-allocated=1"});
   EXPECT_GT(most[1], most[0]);

@@ -13,6 +13,7 @@ void TellOne(const UntoldChoices::Choice& choice, SchedulingTables* tables,
   const PodClassId pod = rules.Register(choice.shape);
   Feasibility feasibility;
   rules.Filter(pod, &feasibility);
+  rules.LimitLatency(pod, &feasibility);
   const NodeId node = rules.nodes().Find(choice.node);
   if (node == kNone || !feasibility.IsFeasible(node)) return;  // The cluster has changed.
   callback({.pod = &choice.id,

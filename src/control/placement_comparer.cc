@@ -175,7 +175,7 @@ void PlacementComparer::Judge(const SchedulingRules& rules, PodClassId pod, Node
   const double now = Cost(cluster_->Now());
   const auto change = [&](NodeId node) {
     const PodChange more = OneMore(rules, pod, node);
-    return Cost(cluster_->After({&more, 1})) - now;
+    return Cost(cluster_->After({&more, 1}, rules.compiled(pod).pod->latency_limits)) - now;
   };
   row->policy_node = rules.nodes().node(policy).name;
   row->policy_change = change(policy);
@@ -207,7 +207,7 @@ std::string PlacementComparer::DetailOf(const SchedulingRules& rules, PodClassId
   if (const std::string why = policy_->WhySteppedBack(); !why.empty()) json["stepped_back"] = why;
   for (const NodeId node : told) {
     const PodChange more = OneMore(rules, pod, node);
-    const ClusterTerms after = cluster_->After({&more, 1});
+    const ClusterTerms after = cluster_->After({&more, 1}, rules.compiled(pod).pod->latency_limits);
     OrderedJson one{{"node", rules.nodes().node(node).name},
                     {"policy_score", policy_scores_[node]},
                     {"kube_score", kube_.total[node]},
@@ -278,7 +278,9 @@ void PlacementComparer::CompareOther(const ObservedPod& pod, const Seen& seen) {
   if (row.rules == RulesVerdict::kEqual && feasibility_.IsFeasible(at)) {
     ScoreByPolicy(rules, id);
     ScoreByKube(rules, id);
-    Judge(rules, id, BestBy(policy_scores_, at), at, &row);
+    rules.LimitLatency(id, &feasibility_);  // Which the other scheduler does not know of.
+    const NodeId policy = BestBy(policy_scores_, at);
+    if (policy != kNone) Judge(rules, id, policy, at, &row);
   }
   Begin(row, seen.shape);
   rows_.push_back(std::move(row));
@@ -329,6 +331,7 @@ void PlacementComparer::Advise(const std::string& key) {
   SchedulingRules& rules = next_->tables().Rules();
   const PodClassId id = rules.Register(seen.shape);
   rules.Filter(id, &feasibility_);
+  rules.LimitLatency(id, &feasibility_);
   row.nodes = rules.nodes().size();
   row.feasible = feasibility_.feasible;
   if (row.feasible == 0) return;  // kube-scheduler says why.
@@ -354,9 +357,10 @@ void PlacementComparer::Measure(const std::string& key, const std::string& uid) 
   less.pods = -1;
   const PodChange moved[] = {less, OneMore(rules, rules.Register(followed.shape), other)};
   const double now = Cost(cluster_->Now());
-  const double elsewhere = Cost(cluster_->After(moved));
+  const LatencyLimits& limits = followed.shape->latency_limits;
+  const double elsewhere = Cost(cluster_->After(moved, limits));
   PlacementOutcome outcome{.uid = uid};
-  outcome.measured_change = now - Cost(cluster_->After({&less, 1}));
+  outcome.measured_change = now - Cost(cluster_->After({&less, 1}, limits));
   outcome.measured_gain = followed.is_policy_choice ? elsewhere - now : now - elsewhere;
   outcomes_.push_back(std::move(outcome));
 }
@@ -407,6 +411,7 @@ std::optional<PendingStory> PlacementComparer::Explain(const std::string& key) {
                      .unmodelled = seen.shape->unmodelled};
   const PodClassId id = rules.Register(seen.shape);
   rules.Filter(id, &feasibility_);
+  if (story.scheduler == options_.scheduler_name) rules.LimitLatency(id, &feasibility_);
   story.feasible = feasibility_.feasible;
   if (story.feasible == 0) story.message = rules.Message(id, feasibility_);
   // Nodes that are refused for the same are one group; a node that lacks two things is of a group

@@ -313,6 +313,7 @@ bool Scheduler::Decide(const std::string& key, PlacementRow* row) {
   if (const Hopeless* known = KnownHopeless(pod))
     return Refuse(key, known->message, known->refused_by, row);
   rules.Filter(pod, &feasibility_);
+  rules.LimitLatency(pod, &feasibility_);
   row->feasible = feasibility_.feasible;
   if (feasibility_.feasible == 0) {
     Hopeless& found = hopeless_[pod];

@@ -180,6 +180,27 @@ TEST_F(SchedulerTest, WhatIsNotModelledIsNamedAndLeftWaiting) {
   EXPECT_EQ(scheduler->queue().asleep(), 1);
 }
 
+TEST_F(SchedulerTest, AHardLimitOfLatencyIsKeptAndEndsToHoldAPodBackOnceANodeIsNear) {
+  SchedulingNode far = SchedulerNode("far", 4000), unknown = SchedulerNode("unknown", 4000);
+  far.user_ms = 31;
+  scheduler->NodeSeen(far);
+  scheduler->NodeSeen(unknown);
+  const auto near = Shape();
+  near->latency_limits.hard_ms = 30;
+  See("x", near);
+  Turn();
+  EXPECT_THAT(server.told,
+              ElementsAre("x: 0/2 nodes are available: 2 node(s) were not known to be within the "
+                          "pod's hard limit of latency."));
+  unknown.user_ms = 30;
+  scheduler->NodeSeen(unknown);
+  Turn();
+  clock.Advance(seconds(2));
+  Turn();
+  server.Answer();
+  EXPECT_EQ(server.bound["default/x"], "unknown");
+}
+
 TEST_F(SchedulerTest, APodThatHoldsWhatCannotBeReadKeepsOthersFromItsNodeUntilItCanBe) {
   scheduler->NodeSeen(SchedulerNode("a"));
   auto unread = Shape(0);

@@ -100,7 +100,11 @@ SchedulingFeed::SchedulingFeed(ApiClient* client, SchedulingObserver* observer, 
       },
       clock, nullptr);
   nodes->Listen([this, all = nodes.get()](const ObjectKey& key, ChangeKind kind) {
-    if (kind == ChangeKind::kGone) return observer_->NodeGone(key.name);
+    if (kind == ChangeKind::kGone) {
+      unread_latency_.erase(key.name);
+      return observer_->NodeGone(key.name);
+    }
+    NoteUnreadLatency(all->Find(key)->value);
     observer_->NodeSeen(all->Find(key)->value);
   });
   Add("nodes", "", "Node", "", std::move(nodes));
@@ -284,8 +288,19 @@ void SchedulingFeed::NoteUnread(const ObjectKey& key, const Pod* pod) {
   unread_.insert_or_assign(key, std::move(now));
 }
 
+void SchedulingFeed::NoteUnreadLatency(const SchedulingNode& node) {
+  if (node.unread_latency.empty()) {
+    unread_latency_.erase(node.name);
+    return;
+  }
+  std::string& told = unread_latency_[node.name];
+  if (told == node.unread_latency) return;
+  told = node.unread_latency;
+  LogWarning("node {}: {}; how far it is from the users counts as not known", node.name, told);
+}
+
 SchedulingFeed::Unread SchedulingFeed::CountUnread() const {
-  Unread all;
+  Unread all{.latencies = static_cast<int>(unread_latency_.size())};
   for (const auto& [key, pod] : unread_)
     ++(pod.node.empty() ? all.waiting : pod.closes ? all.closing : all.counted);
   return all;

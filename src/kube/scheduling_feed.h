@@ -64,11 +64,12 @@ class SchedulingFeed {
   const SchedulingReferences& references() const { return references_; }
   bool IsNamespaceOptedOut(const std::string& name) const;
 
-  // Pods that cannot be read.
+  // Pods that cannot be read, and what of nodes cannot.
   struct Unread {
     int waiting = 0;
-    int counted = 0;  // On a node, with what they hold.
-    int closing = 0;  // On a node that takes no other pod for that.
+    int counted = 0;    // On a node, with what they hold.
+    int closing = 0;    // On a node that takes no other pod for that.
+    int latencies = 0;  // Nodes that say of how far they are from the users what is no number.
   };
   Unread CountUnread() const;
 
@@ -129,6 +130,7 @@ class SchedulingFeed {
   Result<Pod> ReadPod(const Element& object);
   void TellPod(const ObjectKey& key, ChangeKind kind);
   void NoteUnread(const ObjectKey& key, const Pod* pod);
+  void NoteUnreadLatency(const SchedulingNode& node);
   void TellWaiting(const std::string& place);
   void ReadAgain();
   void ReadAgain(const ObjectKey& key);
@@ -146,7 +148,8 @@ class SchedulingFeed {
     std::string why, node;
     bool closes = false;
   };
-  std::map<ObjectKey, NotRead> unread_;       // Pods.
+  std::map<ObjectKey, NotRead> unread_;                // Pods.
+  std::map<std::string, std::string> unread_latency_;  // Nodes, and why.
   std::set<std::string> changed_namespaces_;  // Whose claims, services or controllers changed.
   bool volumes_changed_ = false;
 };

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -23,6 +25,7 @@ constexpr std::string_view kZoneLabels[] = {
     "topology.kubernetes.io/zone", "topology.kubernetes.io/region"};
 constexpr std::string_view kDeviceClassPrefix = "deviceclass.resource.kubernetes.io/";
 constexpr size_t kScalarsMax = 28;
+constexpr size_t kTextTold = 40;
 
 // "redis" is "redis:latest".
 std::string NormalisedImage(std::string_view image) {
@@ -32,10 +35,47 @@ std::string NormalisedImage(std::string_view image) {
   return has_tag ? std::string(image) : fmt::format("{}:latest", image);
 }
 
+constexpr double kLatencyMsMax = 1e9;
+
+// Absent: the annotation is.
+Result<std::optional<double>> ReadLatency(const Labels& annotations, std::string_view key) {
+  const std::string* text = FindLabel(annotations, key);
+  if (text == nullptr) return std::optional<double>();
+  double ms = 0;
+  const char* const end = text->data() + text->size();
+  const auto [stopped, error] = std::from_chars(text->data(), end, ms);
+  if (error != std::errc() || stopped != end || !(ms >= 0 && ms <= kLatencyMsMax)) {
+    return Invalid("metadata.annotations.{}: expected milliseconds, such as 12.5, found `{}`", key,
+                   text->substr(0, kTextTold));
+  }
+  return std::optional(ms);
+}
+
+Result<void> ReadLatencyLimits(const Fields& pod, LatencyLimits* limits) {
+  TRY_ASSIGN(const Labels annotations, pod.TextMap("metadata.annotations"));
+  TRY_ASSIGN(const std::optional<double> soft_ms, ReadLatency(annotations, kSoftLatency));
+  TRY_ASSIGN(const std::optional<double> hard_ms, ReadLatency(annotations, kHardLatency));
+  if (soft_ms) limits->soft_ms = *soft_ms;
+  if (hard_ms) limits->hard_ms = *hard_ms;
+  return {};
+}
+
+Result<void> ReadUserLatency(const Fields& fields, SchedulingNode* node) {
+  TRY_ASSIGN(const Labels annotations, fields.TextMap("metadata.annotations"));
+  const Result<std::optional<double>> user_ms = ReadLatency(annotations, kUserLatency);
+  if (user_ms) {
+    node->user_ms = *user_ms;
+  } else {
+    node->unread_latency = user_ms.error().message;
+  }
+  return {};
+}
+
 Result<void> ReadSchedulingNodeFields(const Fields& fields, SchedulingNode* node) {
   TRY_ASSIGN(node->name, fields.Text("metadata.name"));
   if (node->name.empty()) return Invalid("metadata.name: is missing");
   TRY_ASSIGN(node->labels, fields.TextMap("metadata.labels"));
+  TRY(ReadUserLatency(fields, node));
   TRY_ASSIGN(node->unschedulable, fields.Flag("spec.unschedulable"));
   TRY(fields.ForEach("spec.taints", [&](const Fields& taint) -> Result<void> {
     NodeTaint made;
@@ -302,6 +342,7 @@ Result<PodClass> ReadPodClassFields(const Fields& pod, const SchedulingReference
   TRY_ASSIGN(const Metadata meta, internal::ReadMetadata(pod));
   made.object_namespace = meta.key.object_namespace;
   TRY_ASSIGN(made.labels, pod.TextMap("metadata.labels"));
+  TRY(ReadLatencyLimits(pod, &made.latency_limits));
   TRY_ASSIGN(made.amounts, ReadPodAmounts(pod));
   if (made.amounts.scalars.size() > kScalarsMax)
     return Invalid("it requests more than {} resources", kScalarsMax);

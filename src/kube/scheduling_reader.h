@@ -22,6 +22,12 @@ namespace rudderfish::kube {
 inline constexpr std::string_view kDoNotPlace = "rudderfish.io/do-not-place";
 Result<bool> IsOptedOut(const Fields& object);
 
+// Annotations in milliseconds: how far from the users a pod had better and must be, as a round trip
+// (their names are those of S. Matranga's thesis, docs/arrivals.md), and how far a node is.
+inline constexpr std::string_view kSoftLatency = "latencySoftConstraint";
+inline constexpr std::string_view kHardLatency = "latencyHardConstraint";
+inline constexpr std::string_view kUserLatency = "rudderfish.io/user-latency-ms";
+
 struct SchedulingVolume {
   std::string name;
   BoundVolume rules;
@@ -54,6 +60,7 @@ struct SchedulingReferences {
   std::map<std::pair<std::string, ObjectKey>, SchedulingSelector> selectors;  // By kind and key.
 };
 
+// What is no latency is left in `unread_latency`: a node is not unknown for that.
 Result<SchedulingNode> ReadSchedulingNode(const Element& object);
 Result<SchedulingVolume> ReadSchedulingVolume(const Element& object);
 Result<SchedulingClaim> ReadSchedulingClaim(const Element& object);

@@ -52,6 +52,46 @@ TEST(ReadSchedulingNode, TakesWhatTheRulesAsk) {
   EXPECT_EQ(*node, wanted);
 }
 
+std::optional<double> UserMs(const std::string& said, std::string* unread) {
+  const ParsedJson json(fmt::format(
+      R"({{"metadata":{{"name":"n1","annotations":{{"rudderfish.io/user-latency-ms":"{}"}}}}}})",
+      said));
+  const auto node = ReadSchedulingNode(json.root());
+  EXPECT_TRUE(node) << node.error().message;
+  *unread = node->unread_latency;
+  return node->user_ms;
+}
+
+TEST(ReadSchedulingNode, SaysHowFarTheUsersAreOrWhyNot) {
+  std::string unread;
+  EXPECT_EQ(UserMs("12.5", &unread), 12.5);
+  EXPECT_EQ(UserMs("0", &unread), 0);
+  EXPECT_EQ(unread, "");
+  for (const char* said : {"", "12ms", "-1", "nan", "inf", "1e10", " 5"}) {
+    EXPECT_EQ(UserMs(said, &unread), std::nullopt) << said;
+    EXPECT_EQ(unread, fmt::format("metadata.annotations.rudderfish.io/user-latency-ms: expected "
+                                  "milliseconds, such as 12.5, found `{}`",
+                                  said));
+  }
+}
+
+TEST(ReadPodClass, LimitsOfLatencyAreAnnotations) {
+  const auto limits = [](const std::string& annotations) {
+    const auto pod = Read("{}", {}, fmt::format(R"("annotations":{{{}}})", annotations));
+    EXPECT_TRUE(pod) << pod.error().message;
+    return pod->latency_limits;
+  };
+  EXPECT_EQ(limits(""), LatencyLimits());
+  EXPECT_EQ(limits(R"("latencySoftConstraint":"20")"), LatencyLimits{.soft_ms = 20});
+  EXPECT_EQ(limits(R"("latencySoftConstraint":"20","latencyHardConstraint":"30.5")"),
+            (LatencyLimits{.soft_ms = 20, .hard_ms = 30.5}));
+  const auto pod = Read("{}", {}, R"("annotations":{"latencyHardConstraint":"near"})");
+  ASSERT_FALSE(pod);
+  EXPECT_EQ(pod.error().message,
+            "pod n/p: metadata.annotations.latencyHardConstraint: expected milliseconds, such as "
+            "12.5, found `near`");
+}
+
 TEST(ReadPodClass, LabelKeysBecomePartOfTheSelectorOnce) {
   const PodClass pod = Of(R"({"affinity":{"podAntiAffinity":{
       "requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"zone",

@@ -165,6 +165,17 @@ void SchedulingRules::FilterUnread(Feasibility* out) const {
   }
 }
 
+void SchedulingRules::LimitLatency(PodClassId id, Feasibility* out) const {
+  const LatencyLimits& limits = classes_[id].pod->latency_limits;
+  if (!limits.has_hard()) return;
+  for (NodeId n = 0; n < nodes_.size(); ++n) {
+    const std::optional<double>& user_ms = nodes_.node(n).user_ms;
+    if (!out->IsFeasible(n) || (user_ms && *user_ms <= limits.hard_ms)) continue;
+    out->rejection[n] = Rejection::kTooFar;
+    --out->feasible;
+  }
+}
+
 void SchedulingRules::Filter(PodClassId id, Feasibility* out) const {
   const CompiledPod& pod = classes_[id];
   const auto count = static_cast<size_t>(nodes_.size());
@@ -249,7 +260,8 @@ std::string_view WordsOf(Rejection rejection) {
       "node(s) didn't match pod affinity rules",
       "node(s) didn't match pod anti-affinity rules",
       "node(s) didn't satisfy existing pods anti-affinity rules",
-      "node(s) held a pod whose requests cannot be read"};
+      "node(s) held a pod whose requests cannot be read",
+      "node(s) were not known to be within the pod's hard limit of latency"};
   return kWords[static_cast<size_t>(rejection)];
 }
 

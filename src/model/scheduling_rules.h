@@ -27,7 +27,7 @@
 
 namespace rudderfish {
 
-// In the order in which kube-scheduler asks; the last is ours alone.
+// In the order in which kube-scheduler asks; the last two are ours alone.
 enum class Rejection : uint8_t {
   kNone,
   kPod,                   // Whatever the nodes: RejectionOfPod says why.
@@ -46,8 +46,9 @@ enum class Rejection : uint8_t {
   kAntiAffinity,          // InterPodAffinity
   kExistingAntiAffinity,  // InterPodAffinity: of pods that run already.
   kUnreadPod,             // A pod there holds what cannot be read (PodClass::holds_unknown).
+  kTooFar,                // LimitLatency
 };
-inline constexpr int kRejectionCount = 17;
+inline constexpr int kRejectionCount = 18;
 
 inline constexpr size_t kScalarsMax = 28;  // Of one class: what it lacks are bits of a word.
 
@@ -122,6 +123,10 @@ class SchedulingRules {
   void Forget(PodClassId pod, NodeId node, PodLife life = PodLife::kServing);
 
   void Filter(PodClassId pod, Feasibility* out) const;
+
+  // Rejects besides, of what Filter has found feasible, the nodes that are not known to be within
+  // the pod's hard limit of latency.
+  void LimitLatency(PodClassId pod, Feasibility* out) const;
 
   // Why no node will do, whatever the nodes; empty: that depends on them.
   std::string_view RejectionOfPod(PodClassId pod) const;

@@ -271,6 +271,34 @@ TEST(SchedulingRules, NobodyJoinsAPodWhoseRequestsCannotBeRead) {
   EXPECT_EQ(found.feasible, 2);
 }
 
+TEST(SchedulingRules, AHardLimitOfLatencyIsNoRuleOfKubeSchedulersAndKeptOnRequest) {
+  SchedulingRules rules;
+  std::vector<SchedulingNode> nodes = {PlainNode("near"), PlainNode("far"), PlainNode("silent"),
+                                       PlainNode("full")};
+  nodes[0].user_ms = 30;
+  nodes[1].user_ms = 30.5;
+  nodes[3].allocatable.cpu_millis = 10;
+  rules.Reset(nodes, {});
+  auto pod = PlainPod(100);
+  pod->latency_limits.hard_ms = 30;
+  const PodClassId limited = rules.Register(pod), free = rules.Register(PlainPod(100));
+  EXPECT_NE(limited, free);
+  Feasibility found;
+  rules.Filter(limited, &found);
+  EXPECT_EQ(found.feasible, 3);
+  rules.LimitLatency(limited, &found);
+  EXPECT_EQ(found.feasible, 1);
+  EXPECT_EQ(found.rejection, (std::vector{Rejection::kNone, Rejection::kTooFar, Rejection::kTooFar,
+                                          Rejection::kResources}));
+  EXPECT_EQ(rules.CountReasons(limited, found).back(),
+            std::pair(std::string("node(s) were not known to be within the pod's hard limit of "
+                                  "latency"),
+                      2));
+  rules.Filter(free, &found);
+  rules.LimitLatency(free, &found);
+  EXPECT_EQ(found.feasible, 3);
+}
+
 TEST(SchedulingRules, VolumesKeepThePodWhereTheyCanBeUsed) {
   SchedulingRules rules;
   SchedulingNode in_a = PlainNode("a"), in_b = PlainNode("b");

@@ -156,6 +156,9 @@ Result<ExtenderConfig> ParseExtender(const YamlNode& node, const std::filesystem
     TRY_ASSIGN(YamlMap shares, limits->AsMap());
     TRY(ReadShare(&shares, "cpu", &config.limits.cpu));
     TRY(ReadShare(&shares, "memory", &config.limits.memory));
+    if (const auto latency = shares.Optional("latency")) {
+      TRY_ASSIGN(config.limits.latency, latency->AsBool());
+    }
     TRY(shares.Finish());
   }
   if (const auto tls = map.Optional("tls")) {

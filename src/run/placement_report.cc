@@ -36,6 +36,10 @@ OrderedJson FallbacksJson(const SchedulerCounts& counts) {
 }
 
 void ShowUnread(MetricRegistry* registry, const kube::SchedulingFeed::Unread& pods) {
+  registry
+      ->AddGauge("rudderfish_placement_unread_latencies",
+                 "Nodes whose annotation of how far they are from the users is no number.")
+      .Set(pods.latencies);
   const auto show = [&](const char* effect, int value) {
     registry
         ->AddGauge("rudderfish_placement_unread_pods",
