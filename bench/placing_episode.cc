@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -123,11 +125,18 @@ Result<void> PrintMeasured(const std::shared_ptr<const Scenario>& scenario, uint
       std::cout << JsonOf(metrics).dump() << "\n";
       return {};
     }
-    change.kind = what == "arrived" ? RecordedChange::Kind::kArrived
-                  : what == "bound" ? RecordedChange::Kind::kBound
-                                    : RecordedChange::Kind::kLeft;
-    std::cin >> change.pod;
-    if (what == "bound") std::cin >> change.node;
+    const std::string where = fmt::format("standard input:{}", record.size() + 1);
+    if (what == "arrived") {
+      change.kind = RecordedChange::Kind::kArrived;
+    } else if (what == "bound") {
+      change.kind = RecordedChange::Kind::kBound;
+    } else if (what == "left") {
+      change.kind = RecordedChange::Kind::kLeft;
+    } else {
+      return Invalid("{}: expected arrived, bound, left or end, found `{}`", where, what);
+    }
+    if (!(std::cin >> change.pod) || (what == "bound" && !(std::cin >> change.node)))
+      return Invalid("{}: expected the number of a pod, where it is bound also of a node", where);
     record.push_back(change);
   }
   return Invalid("the record has no end");

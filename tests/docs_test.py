@@ -148,13 +148,23 @@ class Docs(unittest.TestCase):
             with self.subTest(page=page.name):
                 self.run_page(page)
 
-    def test_every_link_leads_to_a_file(self):
+    @staticmethod
+    def anchors_of(page):
+        """Of its headings, as GitHub names them."""
+        text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+        headings = re.findall(r"^#+ +(.*?) *$", text, flags=re.M)
+        return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+    def test_every_link_leads_somewhere(self):
         dead = []
         for page in PAGES:
-            for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)|(?:src|href)=\"([^\"#]+)\"", page.read_text(encoding="utf-8")):
-                target = link[0] or link[1]
-                if "://" not in target and not (page.parent / target).exists():
-                    dead.append(f"{page.relative_to(TOP)}: {target}")
+            for link in re.findall(r"\]\(([^)\s]+)[^)]*\)|(?:src|href)=\"([^\"]+)\"", page.read_text(encoding="utf-8")):
+                target, _, anchor = (link[0] or link[1]).partition("#")
+                if "://" in target:
+                    continue
+                file = page.parent / target if target else page
+                if not file.exists() or (anchor and anchor not in self.anchors_of(file)):
+                    dead.append(f"{page.relative_to(TOP)}: {link[0] or link[1]}")
         self.assertEqual(dead, [])
 
     @staticmethod

@@ -95,6 +95,10 @@ Result<void> SetScalingPreset(const Arguments& arguments, TrainOptions* options)
   if (arguments.Has("algorithm")) {
     TRY_ASSIGN(algorithm, OfOption("algorithm", AlgorithmNamed(*arguments.Text("algorithm"))));
   }
+  if (algorithm == Algorithm::kDqn) {
+    return Invalid("--algorithm: {} learns by ppo, a2c or recurrent-ppo, as it did",
+                   ScalingPresetName(preset));
+  }
   const int episodes = options->validation_starts;
   UseScalingPreset(preset, algorithm, options);
   options->validation_starts = arguments.Has("episodes") ? episodes : 4;
@@ -339,7 +343,8 @@ CommandSpec TrainCommand() {
             "of scaling: requests that may be late or failed; the scenario's limit by default, 1% "
             "if it names none"},
            {"--episodes", "N",
-            "of scaling: episodes of each load by which it is judged; 16 by default"},
+            "of scaling: episodes of each load by which it is judged; 16 by default, with a preset "
+            "4"},
            {"--hpa", "FILE.yaml",
             "of scaling: the autoscaler to beat, as calibrate wrote it, judged on the "
             "episodes of its calibration"},

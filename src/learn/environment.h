@@ -10,7 +10,8 @@
 
 // What a learner plays in: questions one after another, each with candidates to choose from, and a
 // reward for each choice. Env asks which pod to move (learn/env.h), PlacementEnv where a pending
-// one goes (learn/placement_env.h), PresetEnv the same as earlier systems did (preset_env.h).
+// one goes (learn/placement_env.h), PresetEnv the same as earlier systems did (preset_env.h),
+// ScalingEnv and ScalingPresetEnv how many pods workloads have (scaling_env.h, scaling_preset_env.h).
 //
 // An episode is a pure function of (seed, id, episode number) and the choices made: that is all a
 // checkpoint needs to keep of an environment (EnvCursor). Nothing allocates in Step once the
@@ -28,7 +29,8 @@ struct StepResult {
 // Where an environment stands.
 struct EnvCursor {
   uint64_t episode = 0;
-  // Made in the episode so far (of PresetEnv: in its world); a pod that was placed came from kNone.
+  // Made in the episode so far (of PresetEnv: in its world; of ScalingPresetEnv: under its load); a
+  // pod that was placed came from kNone.
   std::vector<Move> moves;
 };
 

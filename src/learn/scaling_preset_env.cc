@@ -137,12 +137,10 @@ void ScalingPresetEnv::NextInterval() {
     }
   }
   ++intervals_;
-  // As if requests had been counted.
+  // As if requests had been counted. What pods use is what they use.
   const double counted = std::max(0.0, requests + std::sqrt(requests) * noise_.Normal());
-  for (size_t w = 0; requests > 0 && w < replicas_.size(); ++w) {
+  for (size_t w = 0; requests > 0 && w < replicas_.size(); ++w)
     last_.calls_per_s[w] *= counted / requests;
-    last_.busy_slots[w] *= counted / requests;
-  }
   const LoadOutcome passed = model_.outcome() - before_;
   before_ = model_.outcome();
   if (passed.requests > 0) latency_ms_ = passed.mean_s() * 1000;

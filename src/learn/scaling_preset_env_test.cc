@@ -342,20 +342,23 @@ TEST(ScalingPresetRun, IsResumedToTheSameBytesAndIsAPolicyThatStepsBackToNothing
 
 // Of the same state both drivers ask the same question, so the same network answers it alike: one
 // deployment at most is moved, by what the network finds most likely.
-TEST(ScalingPresetRun, DecidesAsItWasTrained) {
-  const ScalingPresetWorld world = PresetShop(ScalingPreset::kGymHpaCost);
+class ScalingPresetDecision : public ::testing::TestWithParam<ScalingPreset> {};
+
+TEST_P(ScalingPresetDecision, IsByWhatTheTaskShows) {
+  const ScalingPresetWorld world = PresetShop(GetParam());
   nn::CandidateNet net({.widths = ScalingPresetTask::kWidths, .hidden = 16});
   Rng rng(4);
   net.Initialize(&rng);
   const auto shared = std::make_shared<const nn::CandidateNet>(net);
-  const NeuralScalingPreset policy(ScalingPreset::kGymHpaCost, shared);
+  const NeuralScalingPreset policy(GetParam(), shared);
   const ServedApplication& application = *world.application;
   const std::unique_ptr<ScalingMemory> memory = policy.NewMemory(application);
   nn::Workspace workspace(nn::Workspace::Keep::kNothing);
   int moved = 0;
   for (int i = 0; i < 40; ++i) {
     const int web = 1 + i % 10, db = 1 + i * 7 % 10;
-    const std::vector<HpaPod> pods(10);
+    std::vector<HpaPod> pods(10, {.ready = true});
+    pods[0].ready = false;  // Of both: seen of a workload are its first.
     const double calls = 5.0 * i;
     const WorkloadSight sights[] = {
         {},
@@ -367,10 +370,10 @@ TEST(ScalingPresetRun, DecidesAsItWasTrained) {
     const std::vector<double> calls_per_s = {0, calls, calls},
                               busy = {0, calls * 0.04, calls * 0.025};
     ScalingPresetSight sight;
-    world.task->Look({asked, asked, calls_per_s, busy}, &sight);
+    world.task->Look({asked, std::vector<int>{0, web - 1, db - 1}, calls_per_s, busy}, &sight);
     GraphBatch batch{.widths = ScalingPresetTask::kWidths};
     world.task->Encode(sight, &batch);
-    std::vector<float> logits(30);
+    std::vector<float> logits(static_cast<size_t>(world.task->actions()));
     float stop = 0, value = 0;
     net.Forward(batch, 0, 1, &workspace, logits, std::span(&stop, 1), std::span(&value, 1));
     const auto best = std::max_element(logits.begin(), logits.end()) - logits.begin();
@@ -384,6 +387,15 @@ TEST(ScalingPresetRun, DecidesAsItWasTrained) {
   policy.Decide({.has_samples = false, .application = &application}, memory.get(), replicas);
   EXPECT_THAT(replicas, ::testing::ElementsAre(0, 3, 3));
 }
+
+INSTANTIATE_TEST_SUITE_P(Of, ScalingPresetDecision,
+                         ::testing::Values(ScalingPreset::kGymHpaCost,
+                                           ScalingPreset::kGraphGymHpaSlo),
+                         [](const auto& info) {
+                           std::string name(ScalingPresetName(info.param));
+                           std::erase(name, '-');
+                           return name;
+                         });
 
 TEST(ScalingPresetRun, EarnsMoreThanItDidAtTheStart) {
   const testing::TestFolder folder;

@@ -129,8 +129,8 @@ class Evaluator {
   // Adds what lives on the node to what the move touches.
   void TouchNode(NodeId node, WorkloadId moved);
   void TouchWorkload(WorkloadId workload);
-  // The parts of a Commit: where pods are, with what that touches; what Undo needs; what is computed
-  // anew.
+  // The parts of a Commit: where pods are, with what that touches; what Undo needs; what is
+  // computed anew.
   void MoveTouching(const Move& move);
   void SaveTouched(const Move& move);
   void RefreshTouched(const Move& move);

@@ -30,8 +30,8 @@ struct PlacementFacts {
   bool operator==(const PlacementFacts&) const = default;
 };
 
-// Whether a live cluster and the facts together say what this term is. Latency to users they never
-// do.
+// Whether a live cluster and the facts together say what this term is. Latency to users they do
+// for pods that wait, not for those already there.
 bool IsKnownLive(ObjectiveTerm term, const PlacementFacts& facts);
 
 // JSON in one line, and back. Errors name `source` and the way to what is wrong.

@@ -59,6 +59,8 @@ GymHpaReader::GymHpaReader(const ServedApplication& served, std::string_view nam
     if (!workload.scaled) continue;
     parts_.push_back({.workload = w,
                       .slots = workload.slots,
+                      .least = workload.replicas_min,
+                      .most = workload.replicas_max,
                       .cpu_millis = static_cast<double>(workload.cpu_millis),
                       .in_kbytes = traffic.in_mbytes[w] * 1000,
                       .out_kbytes = traffic.out_mbytes[w] * 1000});
@@ -74,8 +76,8 @@ GymHpaReading GymHpaReader::Read(int deployment, const GymHpaMetrics& metrics) c
       .traffic_in_kbytes_per_s = metrics.calls_per_s[part.workload] * part.in_kbytes,
       .traffic_out_kbytes_per_s = metrics.calls_per_s[part.workload] * part.out_kbytes};
   reading.memory_mib = static_cast<double>(reading.pods) * requested.memory_target();
-  reading.desired =
-      GymHpaDesired(requested, reading.cpu_millis, reading.memory_mib, application_.pods_max);
+  reading.desired = std::max(
+      part.least, GymHpaDesired(requested, reading.cpu_millis, reading.memory_mib, part.most));
   return reading;
 }
 

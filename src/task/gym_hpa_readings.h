@@ -11,6 +11,7 @@
 // An application of ours as gym-hpa would measure it, deployment by deployment:
 //
 //   pods      replicas asked for
+//   desired   within the workload's own bounds: theirs were the same for all deployments
 //   CPU       of all pods: a pod uses what it requests while all its slots are busy, and no more,
 //             so that this is its limit too
 //   memory    of which nothing is simulated: three quarters of what pods request, the target of the
@@ -46,6 +47,7 @@ class GymHpaReader {
   struct Part {
     WorkloadId workload = 0;
     int slots = 1;
+    int least = 1, most = 1;               // Replicas.
     double cpu_millis = 0;                 // Of a pod.
     double in_kbytes = 0, out_kbytes = 0;  // Of a call to it: received, and sent to others.
   };

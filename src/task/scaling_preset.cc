@@ -31,13 +31,13 @@ constexpr std::array<Feature<DeploymentView>, 6> kRawTable{{
      "replicas asked for"},
     {"desired_replicas", "pods", 8, [](D v) { return static_cast<float>(v.reading.desired); },
      "by CPU and memory, seven to three"},
-    {"cpu_usage", "milli-cores", 1000, [](D v) { return static_cast<float>(v.reading.cpu_millis); },
+    {"cpu_usage", "milli-cores", 4000, [](D v) { return static_cast<float>(v.reading.cpu_millis); },
      "of all its pods"},
-    {"mem_usage", "MiB", 1000, [](D v) { return static_cast<float>(v.reading.memory_mib); },
+    {"mem_usage", "MiB", 4000, [](D v) { return static_cast<float>(v.reading.memory_mib); },
      "likewise"},
-    {"traffic_in", "kB/s", 1000,
+    {"traffic_in", "kB/s", 2500,
      [](D v) { return static_cast<float>(v.reading.traffic_in_kbytes_per_s); }, "received"},
-    {"traffic_out", "kB/s", 1000,
+    {"traffic_out", "kB/s", 2500,
      [](D v) { return static_cast<float>(v.reading.traffic_out_kbytes_per_s); },
      "sent to those it calls"},
 }};
@@ -47,7 +47,7 @@ constexpr std::array<Feature<DeploymentView>, 4> kNodeTable{{
      "used by its pods, of their limits"},
     {"mem_ratio", "", 1, [](D v) { return static_cast<float>(v.shares.memory); }, "likewise"},
     {"pods_ratio", "", 1, [](D v) { return static_cast<float>(v.reading.pods) / v.pods_max; },
-     "replicas asked for, of the most a deployment may have"},
+     "that run, of the most a deployment may have"},
     {"desired_ratio", "", 1, [](D v) { return static_cast<float>(v.reading.desired) / v.pods_max; },
      "by CPU or memory, whichever asks for more, likewise"},
 }};
@@ -141,9 +141,10 @@ void ScalingPresetTask::Look(const GymHpaMetrics& metrics, ScalingPresetSight* s
     sight->shares[d] = reader_.SharesOf(deployment, metrics);
     sight->calls_per_s[d] = metrics.calls_per_s[reader_.workload(deployment)];
     if (SeesGraph(preset_)) {
+      reading.pods = metrics.ready[reader_.workload(deployment)];
       reading.desired =
           GymHpaDesiredOfLimits(reading.pods, sight->shares[d].cpu, sight->shares[d].memory,
-                                bounds_[d].least, application().pods_max);
+                                bounds_[d].least, bounds_[d].most);
     }
   }
 }

@@ -23,7 +23,9 @@
 //                                   three pods
 //
 // To the digit are moves, that one beyond a bound is not made and is punished, rewards, and what is
-// seen of a deployment, but for a scale by which each feature is divided. Ours is who sees it: one
+// seen of a deployment (the first generation counts the replicas asked for, the graph generation
+// the pods that run), but for a scale by which each feature is divided; eight times that is the most
+// that is told apart. Ours is who sees it: one
 // row a deployment and a network that is the same for all of them, where theirs are tied to eleven.
 // Bounds are those of the workload.
 //

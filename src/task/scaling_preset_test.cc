@@ -59,6 +59,27 @@ TEST(GymHpaReader, MeasuresADeploymentAsGymHpaDid) {
   EXPECT_EQ(shares.memory, 0.375);
 }
 
+TEST(GymHpaReader, DesiresNoMoreAndNoFewerThanTheWorkloadMayHave) {
+  ServedApplication application = OneDeployment();
+  application.workloads.push_back(application.workloads[1]);
+  application.workloads.back().name = "batch";
+  application.workloads.back().replicas_max = 16;
+  for (const ScalingPreset preset : {ScalingPreset::kGymHpaCost, ScalingPreset::kGraphGymHpaSlo}) {
+    const ScalingPresetTask task(preset, application, "shop");
+    ASSERT_EQ(task.application().pods_max, 16);
+    ScalingPresetSight sight;
+    const std::vector<int> pods = {0, 6, 16};
+    const std::vector<double> calls_per_s = {0, 80, 80}, idle = {0, 0, 0}, busy = {0, 12, 32};
+    task.Look({pods, pods, calls_per_s, busy}, &sight);
+    EXPECT_EQ(sight.readings[0].desired, 6);
+    EXPECT_EQ(sight.readings[1].desired, 16);
+    const std::vector<int> few = {0, 2, 2};
+    task.Look({few, few, calls_per_s, idle}, &sight);
+    EXPECT_EQ(sight.readings[0].desired, 2);
+    EXPECT_EQ(sight.readings[1].desired, 2);
+  }
+}
+
 TEST(ScalingPreset, IsKnownByItsNameAndTheNearestIsSaid) {
   for (const std::string_view name : ScalingPresetNames())
     EXPECT_EQ(ScalingPresetName(ScalingPresetNamed(name).value()), name);
@@ -117,9 +138,9 @@ std::vector<float> RowSeenBy(ScalingPreset preset) {
 TEST(ScalingPresetTask, ShowsWhatItsGenerationSaw) {
   EXPECT_THAT(RowSeenBy(ScalingPreset::kGymHpaLatency),
               Pointwise(FloatEq(), std::vector<float>{3, 3, 600, 225, 4000, 0}));
-  // ceil(3 * 0.75 / 0.8) of six.
+  // Two run of six; ceil(2 * 0.75 / 0.8) are desired.
   EXPECT_THAT(RowSeenBy(ScalingPreset::kGraphGymHpaSlo),
-              Pointwise(FloatEq(), std::vector<float>{0.75F, 0.375F, 0.5F, 0.5F}));
+              Pointwise(FloatEq(), std::vector<float>{0.75F, 0.375F, 2 / 6.0F, 2 / 6.0F}));
 }
 
 TEST(ScalingPresetTask, ActionsNameTheirDeploymentAndNothingNamesNone) {
