@@ -129,7 +129,7 @@ TEST(ScalingPresetEnv, PaysForComingNearerToTheSlo) {
   for (StepResult result; !result.truncated;) {
     const auto choice = static_cast<int>(rng.Below(13));
     const GymHpaMove move = GymHpaFlatMove(choice);
-    const int pods = env.sight().readings[move.deployment].pods + move.delta;
+    const int pods = env.model().replicas(move.deployment + 1) + move.delta;  // The client is 0.
     result = env.Step(choice);
     if (pods < 1 || pods > 10) {
       EXPECT_EQ(result.reward, -0.3);  // And what it is compared with stays.
@@ -156,7 +156,7 @@ TEST(ScalingPresetEnv, SeesUseAnIntervalLate) {
     const int pods = env.sight().readings[1].pods;
     env.Step(15 + 1);
     EXPECT_EQ(env.sight().readings[1].pods, std::min(pods + 1, 10));
-    // Each of two slots takes half of the pod's core; counted, so about.
+    // Each of two slots takes half of the pod's core; of the whole interval, so about.
     EXPECT_NEAR(env.sight().readings[1].cpu_millis / (busy * 500), 1, 0.3) << i;
   }
 }
