@@ -11,7 +11,7 @@
 // What a learner plays in: questions one after another, each with candidates to choose from, and a
 // reward for each choice. Env asks which pod to move (learn/env.h), PlacementEnv where a pending
 // one goes (learn/placement_env.h), PresetEnv the same as earlier systems did (preset_env.h),
-// ScalingEnv and ScalingPresetEnv how many pods workloads have (scaling_env.h, scaling_preset_env.h).
+// ScalingEnv and ScalingPresetEnv how many pods there are (scaling_env.h, scaling_preset_env.h).
 //
 // An episode is a pure function of (seed, id, episode number) and the choices made: that is all a
 // checkpoint needs to keep of an environment (EnvCursor). Nothing allocates in Step once the

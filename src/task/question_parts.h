@@ -4,7 +4,7 @@
 #include "cluster/ids.h"
 #include "cluster/resources.h"
 
-// What QuestionSummary (task/question_summary.h) says of each workload, kind of node and node. "Of the
+// What QuestionSummary (question_summary.h) says of each workload, kind of node and node. "Of the
 // world" stays the same until the evaluator is reset, "of the question" changes with every move.
 
 namespace rudderfish {

@@ -207,7 +207,7 @@ TEST_F(LivePlacementTest, AnotherObjectiveOrTaskOrWorldIsRefused) {
   facts.laws.users = 0;
   DescribePlacementWorld(facts, &file_);
   Write();
-  EXPECT_THAT(Refusal(Options()), HasSubstr("how far users are"));
+  EXPECT_THAT(Refusal(Options()), HasSubstr("how far the pods that are there are from the users"));
   DescribePlacementWorld({.types = {"small"}, .laws = {.costs = {{}}}}, &file_);
   Write();
   EXPECT_THAT(Refusal(Options()), HasSubstr("the objective is energy"));
