@@ -25,8 +25,8 @@
 // To the digit are moves, that one beyond a bound is not made and is punished, rewards, and what is
 // seen of a deployment (the first generation counts the replicas asked for, the graph generation
 // the pods that run), but for a scale by which each feature is divided; eight times that is the
-// most that is told apart. Ours is who sees it: one row a deployment, and a network that is the same
-// for all of them, where theirs are tied to eleven. Bounds are those of the workload.
+// most that is told apart. Ours is who sees it: one row a deployment, and a network that is the
+// same for all of them, where theirs are tied to eleven. Bounds are those of the workload.
 //
 // ScalingPresetTask is immutable; any thread may use it, each with its own sight. Nothing allocates
 // once a sight and a batch have been used.
