@@ -558,7 +558,7 @@ class Placement(unittest.TestCase):
                 urllib.request.urlopen(request, timeout=10)
             self.assertEqual(refused.exception.code, code)
             refused.exception.close()
-        self.assertEqual(self.total(run, "extender_requests_total", "malformed"), 4)
+        self.wait_for(lambda: self.total(run, "extender_requests_total", "malformed") == 4, "all four are counted")
 
     def certificate(self, name, *more):
         """NAME.crt and NAME.key in the folder, signed by themselves unless `more` says who signs."""
@@ -580,7 +580,7 @@ class Placement(unittest.TestCase):
         with self.assertRaises((urllib.error.URLError, ssl.SSLError, ConnectionError)):
             urllib.request.urlopen(urllib.request.Request(f"https://127.0.0.1:{self.extender_port}/prioritize", data=b"{}",
                                                           method="POST"), timeout=10, context=trusting)
-        self.assertEqual(self.total(run, "extender_refused_connections_total"), 1)
+        self.wait_for(lambda: self.total(run, "extender_refused_connections_total") == 1, "the refusal is counted")
 
 
 if __name__ == "__main__":
