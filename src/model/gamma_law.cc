@@ -9,6 +9,12 @@
 #include "base/check.h"
 
 namespace rudderfish {
+
+double LogGamma(double x) {
+  int sign = 1;
+  return ::lgamma_r(x, &sign);
+}
+
 namespace {
 
 constexpr int kMostTerms = 10'000;
@@ -18,7 +24,7 @@ constexpr double kConstantScv = 1e-7;  // Narrower than this is a constant.
 // P(a, x), the regularised lower incomplete gamma function.
 double LowerGamma(double a, double x) {
   if (x <= 0) return 0;
-  const double front = std::exp(a * std::log(x) - x - std::lgamma(a));
+  const double front = std::exp(a * std::log(x) - x - LogGamma(a));
   if (x < a + 1) {
     double term = 1 / a, sum = term;
     for (int n = 1; n < kMostTerms && term > sum * kTermTolerance; ++n) {

@@ -7,6 +7,10 @@
 
 namespace rudderfish {
 
+// ln of the gamma function. REQUIRES: x > 0. Unlike std::lgamma, which leaves its sign to a global
+// variable, any thread may call it.
+double LogGamma(double x);
+
 struct GammaLaw {
   double mean = 0;
   double variance = 0;  // 0: constant.

@@ -184,7 +184,7 @@ double FiniteQueue::Probability(int count) const {
   if (count == 0) return std::exp(log_empty_);
   const int computing = std::min(count, station_.servers);
   const double log_load = std::log(station_.offered_load());
-  return std::exp(log_empty_ + computing * log_load - std::lgamma(computing + 1.0) +
+  return std::exp(log_empty_ + computing * log_load - LogGamma(computing + 1.0) +
                   (count - computing) * (log_load - std::log(station_.servers)));
 }
 
@@ -207,7 +207,7 @@ double FiniteQueue::Tail(double t_s, int services) const {
   const int last = static_cast<int>(longest + departures + 12 * std::sqrt(departures + 1) + 40);
   const auto poisson = [&](int i) {
     if (departures <= 0) return i == 0 ? 1.0 : 0.0;
-    return std::exp(i * std::log(departures) - departures - std::lgamma(i + 1.0));
+    return std::exp(i * std::log(departures) - departures - LogGamma(i + 1.0));
   };
   // beyond = sum_{i>=k} P(i) r^(i-k), backwards from where P has nothing left; short, the rest.
   double beyond = 0;
