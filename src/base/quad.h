@@ -12,11 +12,6 @@ using Quad = float __attribute__((vector_size(kQuad * sizeof(float)), aligned(4)
 // Of each whether: all bits or none.
 using MaskQuad = int __attribute__((vector_size(kQuad * sizeof(int)), aligned(4), may_alias));
 
-// Eight floats at once: one register where there is AVX, else two. For local variables alone: how
-// they are passed differs between processors.
-inline constexpr int kOctet = 8;
-using Octet = float __attribute__((vector_size(kOctet * sizeof(float)), aligned(4), may_alias));
-
 inline Quad LoadQuad(const float* from) { return *reinterpret_cast<const Quad*>(from); }
 inline void StoreQuad(const Quad& quad, float* to) { *reinterpret_cast<Quad*>(to) = quad; }
 inline Quad AllOf(float x) { return Quad{x, x, x, x}; }

@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "base/one_line.h"
 #include "kube/object_reader.h"
 #include "kube/pod_amounts.h"
 #include "kube/scheduling_terms.h"
@@ -46,7 +47,7 @@ Result<std::optional<double>> ReadLatency(const Labels& annotations, std::string
   const auto [stopped, error] = std::from_chars(text->data(), end, ms);
   if (error != std::errc() || stopped != end || !(ms >= 0 && ms <= kLatencyMsMax)) {
     return Invalid("metadata.annotations.{}: expected milliseconds, such as 12.5, found `{}`", key,
-                   text->substr(0, kTextTold));
+                   OneLine(*text, kTextTold));
   }
   return std::optional(ms);
 }

@@ -73,6 +73,8 @@ TEST(ReadSchedulingNode, SaysHowFarTheUsersAreOrWhyNot) {
                                   "milliseconds, such as 12.5, found `{}`",
                                   said));
   }
+  EXPECT_EQ(UserMs("1\\n[error] 2", &unread), std::nullopt);  // A log stays one line an entry.
+  EXPECT_EQ(unread.find('\n'), std::string::npos);
 }
 
 TEST(ReadPodClass, LimitsOfLatencyAreAnnotations) {

@@ -164,10 +164,7 @@ void NeuralScaling::Decide(const ScalingQuestion& question, ScalingMemory* memor
   for (size_t w = 0; w < question.workloads.size(); ++w) {
     const WorkloadSight& seen = question.workloads[w];
     own->replicas[w] = seen.replicas;
-    own->ready[w] =
-        static_cast<int>(std::count_if(seen.pods.begin(), seen.pods.end(), [](const HpaPod& pod) {
-          return pod.ready && pod.phase == HpaPod::Phase::kRunning;
-        }));
+    own->ready[w] = seen.ready();
   }
   ScalingHistory& history = *own->history;
   history.Observe({.has_samples = question.has_samples,

@@ -56,10 +56,7 @@ void NeuralScalingPreset::Decide(const ScalingQuestion& question, ScalingMemory*
   for (size_t w = 0; w < question.workloads.size(); ++w) {
     const WorkloadSight& seen = question.workloads[w];
     own->replicas[w] = seen.replicas;
-    own->ready[w] =
-        static_cast<int>(std::count_if(seen.pods.begin(), seen.pods.end(), [](const HpaPod& pod) {
-          return pod.ready && pod.phase == HpaPod::Phase::kRunning;
-        }));
+    own->ready[w] = seen.ready();
     own->calls_per_s[w] = seen.calls_per_s;
     own->busy_slots[w] = seen.busy_slots;
   }

@@ -18,6 +18,13 @@
 #include "policy/shared_ladder.h"
 
 namespace rudderfish {
+
+int WorkloadSight::ready() const {
+  return static_cast<int>(std::count_if(pods.begin(), pods.end(), [](const HpaPod& pod) {
+    return pod.ready && pod.phase == HpaPod::Phase::kRunning;
+  }));
+}
+
 namespace {
 
 constexpr std::string_view kScalingNames[] = {"hold", "hpa",         "keda",  "autopilot",

@@ -25,6 +25,8 @@ struct WorkloadSight {
   double calls_per_s = 0;  // That came to it, of all pods together.
   double busy_slots = 0;   // On average, of all pods together.
   std::span<const HpaPod> pods;
+
+  int ready() const;  // Pods that serve.
 };
 
 struct ScalingQuestion {

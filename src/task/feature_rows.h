@@ -112,28 +112,16 @@ void WritePart(const View& view, float* row) {
   });
 }
 
-template <const auto& kTable, int kFirst, class View>
-[[gnu::always_inline]] inline void JoinOctet(const View& view, const float* a, const float* b,
-                                             float* row) {
-  Octet features =
-      *reinterpret_cast<const Octet*>(a + kFirst) + *reinterpret_cast<const Octet*>(b + kFirst);
-  if constexpr (AnyReadsFrom<kTable, View>(kFirst) || AnyReadsFrom<kTable, View>(kFirst + kQuad)) {
-    const Quad low = ReadQuad<kTable, kFirst>(view), high = ReadQuad<kTable, kFirst + kQuad>(view);
-    features += __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
-  }
-  *reinterpret_cast<Octet*>(row + kFirst) = features;
-}
-
 // Writes a row whose features are read from three views: `a` and `b` are parts written from the
-// others, 0 where nothing was written. In line, for whichever processor the caller is compiled for.
+// others, 0 where nothing was written.
 template <const auto& kTable, int kWidth, class View>
-[[gnu::always_inline]] inline void JoinRows(const View& view, const float* a, const float* b,
-                                            float* row) {
-  static_assert(kFeatureCount<kTable> <= kWidth && kWidth % kOctet == 0);
-  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) __attribute__((always_inline)) {
-    (JoinOctet<kTable, kIndex * kOctet>(view, a, b, row), ...);
-  }
-  (std::make_integer_sequence<int, kWidth / kOctet>{});
+void JoinRows(const View& view, const float* a, const float* b, float* row) {
+  static_assert(kFeatureCount<kTable> <= kWidth);
+  ForEachQuad<kWidth>([&](auto first) {
+    Quad features = LoadQuad(a + first) + LoadQuad(b + first);
+    if constexpr (AnyReadsFrom<kTable, View>(first)) features += ReadQuad<kTable, first>(view);
+    StoreQuad(features, row + first);
+  });
 }
 
 template <class... Views, size_t kCount>

@@ -326,16 +326,20 @@ class EndRowsOf {
   EndRows& store_;
 };
 
-// Joins the rows of candidates' ends, which are most of what is written.
-[[gnu::always_inline]] inline void JoinCandidates(const QuestionSummary& q,
-                                                  const ActionSpace& space, float* row,
-                                                  CandidateEnds* joins) {
+void WriteCandidates(const QuestionSummary& q, ActionSpace* space, float* row,
+                     CandidateEnds* joins) {
   constexpr int kWidth = EndRowsOf::kWidth;
-  const EndRows& ends = space.end_rows;
-  const bool all = space.exhaustive;
+  EndRows& ends = space->end_rows;
+  EndRowsOf rows(q, &ends);
+  const bool all = space->exhaustive;
+  if (all) {
+    rows.FillAll();
+  } else {
+    rows.FillUsed(space->candidates);
+  }
   const EndRows::Fact *sources = ends.source_fact.data(), *targets = ends.target_fact.data();
   const float *source_rows = ends.source.data(), *target_rows = ends.target.data();
-  for (const Candidate& c : space.candidates) {
+  for (const Candidate& c : space->candidates) {
     const size_t source = all ? c.source : ends.source_slot[c.source];
     const size_t target = all ? c.target : ends.target_slot[c.target];
     const EndRows::Fact &from = sources[source], &to = targets[target];
@@ -350,34 +354,6 @@ class EndRowsOf {
                                  row);
     row += kWidth;
   }
-}
-
-using JoinFunction = void (*)(const QuestionSummary&, const ActionSpace&, float*, CandidateEnds*);
-
-void JoinPortably(const QuestionSummary& q, const ActionSpace& space, float* row,
-                  CandidateEnds* joins) {
-  JoinCandidates(q, space, row, joins);
-}
-#if defined(__x86_64__)
-[[gnu::target("avx2")]] void JoinByAvx2(const QuestionSummary& q, const ActionSpace& space,
-                                        float* row, CandidateEnds* joins) {
-  JoinCandidates(q, space, row, joins);
-}
-JoinFunction ChooseJoin() { return __builtin_cpu_supports("avx2") ? JoinByAvx2 : JoinPortably; }
-#else
-JoinFunction ChooseJoin() { return JoinPortably; }
-#endif
-
-void WriteCandidates(const QuestionSummary& q, ActionSpace* space, float* row,
-                     CandidateEnds* joins) {
-  static const JoinFunction join = ChooseJoin();
-  EndRowsOf rows(q, &space->end_rows);
-  if (space->exhaustive) {
-    rows.FillAll();
-  } else {
-    rows.FillUsed(space->candidates);
-  }
-  join(q, *space, row, joins);
 }
 
 }  // namespace
