@@ -57,6 +57,7 @@ void Evaluator::Reset(const State& state) {
   }
   inverse_share_.assign(static_cast<size_t>(workloads) * placement_.node_count(), 0);
   pod_traffic_.resize(workloads);
+  on_node_.resize(workloads + 1);  // What does not belong is written over.
   for (NodeId node = 0; node < placement_.node_count(); ++node) RefreshShares(node);
   for (CallId call = 0; call < calls_->call_count(); ++call) {
     RefreshCall(call);
@@ -166,20 +167,29 @@ double Evaluator::NodeUseMbytesPerS(NodeId node) const {
   return use;
 }
 
+// Listed without branches: who is where is as good as random.
+std::span<const WorkloadId> Evaluator::WorkloadsOn(NodeId node) {
+  const int workloads = placement_.workload_count();
+  WorkloadId* next = on_node_.data();
+  for (WorkloadId w = 0; w < workloads; ++w) {
+    *next = w;
+    next += placement_.on_node(w, node) > 0;
+  }
+  return {on_node_.data(), next};
+}
+
 // What each workload's pods on this node get of its bandwidth, given who on the node talks to other
 // nodes.
 void Evaluator::RefreshShares(NodeId node) {
   const int nodes = placement_.node_count();
+  const std::span<const WorkloadId> here = WorkloadsOn(node);
   double use = state_->nodes.background_mbytes_per_s[node];
-  for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
-    const int here = placement_.on_node(w, node);
-    if (here == 0) continue;
+  for (const WorkloadId w : here) {
     pod_traffic_[w] = PodTraffic(w, node);
-    use += here * pod_traffic_[w];
+    use += placement_.on_node(w, node) * pod_traffic_[w];
   }
   const double bandwidth = bandwidth_[placement_.kind(node)];
-  for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
-    if (placement_.on_node(w, node) == 0) continue;
+  for (const WorkloadId w : here) {
     inverse_share_[w * nodes + node] = 1.0 / ShareMbytesPerS(bandwidth, use - pod_traffic_[w]);
   }
 }
@@ -300,10 +310,8 @@ void Evaluator::TouchWorkload(WorkloadId workload) {
   for (int word = 0; word < call_words_; ++word) touched_bits_[word] |= bits[word];
 }
 
-void Evaluator::TouchNode(NodeId node, WorkloadId moved) {
-  for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
-    if (placement_.on_node(w, node) > 0 || w == moved) TouchWorkload(w);
-  }
+void Evaluator::TouchNode(NodeId node) {
+  for (const WorkloadId w : WorkloadsOn(node)) TouchWorkload(w);
 }
 
 void Evaluator::Commit(const Move& move) {
@@ -325,7 +333,8 @@ void Evaluator::CommitForGood(const Move& move) {
 void Evaluator::MoveTouching(const Move& move) {
   std::fill(touched_bits_.begin(), touched_bits_.end(), 0);
   ApplyToHosts(move);
-  for (NodeId node : {move.from, move.to}) TouchNode(node, move.workload);
+  TouchWorkload(move.workload);
+  for (NodeId node : {move.from, move.to}) TouchNode(node);
 }
 
 void Evaluator::RefreshTouched(const Move& move) {

@@ -122,12 +122,14 @@ class Evaluator {
   // What one pod of the workload on the node sends to and takes from other nodes.
   double PodTraffic(WorkloadId workload, NodeId node) const;
   void RefreshShares(NodeId node);
+  // Those with pods there, ascending; valid until it is asked again.
+  std::span<const WorkloadId> WorkloadsOn(NodeId node);
   void RefreshCall(CallId call);  // All but the transfer.
   void RefreshTransfer(CallId call);
   void RefreshEndpoint(int endpoint);
   void SumEndpoints();
   // Adds what lives on the node to what the move touches.
-  void TouchNode(NodeId node, WorkloadId moved);
+  void TouchNode(NodeId node);
   void TouchWorkload(WorkloadId workload);
   // The parts of a Commit: where pods are, with what that touches; what Undo needs; what is
   // computed anew.
@@ -160,6 +162,7 @@ class Evaluator {
   std::vector<Terms> endpoint_terms_;       // [endpoint]
   std::vector<Terms> subtree_;              // [call] scratch of RefreshEndpoint
   std::vector<double> pod_traffic_;         // [workload] scratch of RefreshShares
+  std::vector<WorkloadId> on_node_;         // Scratch of WorkloadsOn.
 
   std::vector<Frame> frames_;
   std::vector<Saved<CallCost>> saved_costs_;

@@ -96,10 +96,9 @@ class GainComputation {
     const int workloads = placement_.workload_count();
     const size_t per_kind = static_cast<size_t>(workloads) * g_.kind_stride_;
     g_.gains_.assign(static_cast<size_t>(workloads) * g_.lanes_, 0.0f);
-    g_.incoming_.assign(per_kind, 0.0f);
-    g_.outgoing_.assign(per_kind, 0.0f);
+    g_.mean_hops_.assign(2 * per_kind, 0.0f);
     g_.seen_on_kind_.assign(per_kind, 0);
-    g_.changed_.resize(workloads);
+    g_.changed_.assign(workloads + 1, 1);
     g_.moves_.resize(workloads);
     g_.share_.resize(workloads);
     g_.movers_.clear();
@@ -120,6 +119,7 @@ class GainComputation {
     g_.subtree_.resize(static_cast<size_t>(calls) * g_.lanes_);
     g_.mark_.assign(calls, 0);
     g_.mark_now_ = 0;
+    g_.adds_up_.assign(static_cast<size_t>(placement_.workload_count()) * g_.kind_stride_, 0.0f);
     for (CallId call = 0; call < calls; ++call) {
       float* sojourn = g_.sojourn_.data() + call * g_.kind_stride_;
       for (KindId kind = 0; kind < g_.kind_count_; ++kind) {
@@ -129,6 +129,65 @@ class GainComputation {
       g_.hop_stays_[call] =
           caller != kNone && !g_.moves_[caller] && !g_.moves_[calls_.calls[call].workload];
     }
+    PrepareCallsThatAddUp();
+  }
+
+  // What a workload's calls take on each kind is, where calls only add up, its own time there,
+  // which stays, and mean hops of those it talks to.
+  void PrepareCallsThatAddUp() {
+    const int workloads = placement_.workload_count();
+    g_.hops_begin_.assign(1, 0);
+    g_.hops_of_.clear();
+    g_.path_begin_.assign(1, 0);
+    g_.path_.clear();
+    g_.calls_itself_.clear();
+    g_.depends_begin_.assign(1, 0);
+    g_.depends_on_.clear();
+    for (WorkloadId w = 0; w < workloads; ++w) {
+      g_.depends_on_.push_back(w);
+      for (const CallId call : model_.CallsTouching(w)) {
+        const WorkloadId caller = model_.CallerOf(call);
+        const WorkloadId callee = calls_.calls[call].workload;
+        if (!model_.IsSequential(model_.EndpointOf(call))) {
+          g_.depends_on_.push_back(workloads);
+          continue;
+        }
+        g_.depends_on_.push_back(callee);
+        if (callee == w) {
+          Add(g_.sojourn_.data() + call * g_.kind_stride_, g_.kind_stride_,
+              g_.adds_up_.data() + w * g_.kind_stride_);
+        }
+        if (caller == kNone) continue;
+        g_.depends_on_.push_back(caller);
+        if (callee == w) g_.hops_of_.push_back(2 * caller);
+        if (caller == w) g_.hops_of_.push_back(2 * callee + 1);
+        if (caller == w && callee == w) g_.calls_itself_.push_back(call);
+      }
+      g_.hops_begin_.push_back(static_cast<int32_t>(g_.hops_of_.size()));
+      ListPaths(w);
+      g_.path_begin_.push_back(static_cast<int32_t>(g_.path_.size()));
+      g_.depends_begin_.push_back(static_cast<int32_t>(g_.depends_on_.size()));
+    }
+  }
+
+  // From a workload's calls in endpoints that are no sums up to their roots, callees first.
+  void ListPaths(WorkloadId w) {
+    ++g_.mark_now_;
+    const std::span<const CallId> touching = model_.CallsTouching(w);
+    for (size_t i = 0; i < touching.size(); ++i) {  // Ascending, so by endpoint.
+      const int endpoint = model_.EndpointOf(touching[i]);
+      if (model_.IsSequential(endpoint)) continue;
+      for (CallId up = touching[i]; up != kNone && g_.mark_[up] != g_.mark_now_;
+           up = calls_.calls[up].caller) {
+        g_.mark_[up] = g_.mark_now_;
+      }
+      if (i + 1 < touching.size() && model_.EndpointOf(touching[i + 1]) == endpoint) continue;
+      for (CallId call = touching[i]; call >= calls_.endpoints[endpoint].root; --call) {
+        if (g_.mark_[call] != g_.mark_now_) continue;
+        const bool changes = calls_.calls[call].workload == w || model_.CallerOf(call) == w;
+        g_.path_.push_back({call, changes});
+      }
+    }
   }
 
   // What follows is done whenever gains are asked for.
@@ -136,31 +195,36 @@ class GainComputation {
   // Of the workloads that run on other kinds of node than when they were last looked at. Says
   // whether any of them may not move.
   bool PrepareMeanHops() {
+    const int workloads = placement_.workload_count(), kinds = g_.kind_count_;
     bool others = false;
-    for (WorkloadId w = 0; w < placement_.workload_count(); ++w) {
+    for (WorkloadId w = 0; w < workloads; ++w) {
       int32_t* seen = g_.seen_on_kind_.data() + w * g_.kind_stride_;
+      const int32_t* now = placement_.on_kinds(w);
       int difference = 0;
-      for (KindId kind = 0; kind < g_.kind_count_; ++kind) {
-        difference |= seen[kind] ^ placement_.on_kind(w, kind);
-        seen[kind] = placement_.on_kind(w, kind);
-      }
+      for (KindId kind = 0; kind < kinds; ++kind) difference |= seen[kind] ^ now[kind];
       g_.changed_[w] = difference != 0;
       if (difference == 0) continue;
+      std::copy_n(now, kinds, seen);
       MeanHopsOf(w);
       others |= !g_.moves_[w];
     }
     return others;
   }
 
+  // Of the way from the workload to each kind, and of the way back.
+  float* Incoming(WorkloadId w) { return g_.mean_hops_.data() + 2 * w * g_.kind_stride_; }
+  float* Outgoing(WorkloadId w) { return Incoming(w) + g_.kind_stride_; }
+  const float* Incoming(WorkloadId w) const {
+    return g_.mean_hops_.data() + 2 * w * g_.kind_stride_;
+  }
+  const float* Outgoing(WorkloadId w) const { return Incoming(w) + g_.kind_stride_; }
+
   void MeanHopsOf(WorkloadId w) {
-    float* incoming = g_.incoming_.data() + w * g_.kind_stride_;
-    float* outgoing = g_.outgoing_.data() + w * g_.kind_stride_;
+    float *incoming = Incoming(w), *outgoing = Outgoing(w);
     Fill(0, g_.kind_stride_, incoming);
     Fill(0, g_.kind_stride_, outgoing);
     for (KindId other = 0; other < g_.kind_count_; ++other) {
-      const int here = placement_.on_kind(w, other);
-      if (here == 0) continue;
-      const float share = static_cast<float>(here) * g_.share_[w];
+      const float share = static_cast<float>(placement_.on_kind(w, other)) * g_.share_[w];
       AddScaled(g_.hop_.data() + other * g_.kind_stride_, share, g_.kind_stride_, incoming);
       AddScaled(g_.hop_back_.data() + other * g_.kind_stride_, share, g_.kind_stride_, outgoing);
     }
@@ -168,14 +232,11 @@ class GainComputation {
 
   // Where calls only add up, a workload's gains depend on where it and those it talks to run.
   bool MayHaveChanged(WorkloadId w) const {
-    if (g_.changed_[w] != 0) return true;
-    for (const CallId call : model_.CallsTouching(w)) {
-      const WorkloadId caller = model_.CallerOf(call);
-      if (!model_.IsSequential(model_.EndpointOf(call))) return true;
-      if (g_.changed_[calls_.calls[call].workload] != 0) return true;
-      if (caller != kNone && g_.changed_[caller] != 0) return true;
+    uint8_t any = 0;
+    for (int i = g_.depends_begin_[w]; i < g_.depends_begin_[w + 1]; ++i) {
+      any |= g_.changed_[g_.depends_on_[i]];
     }
-    return false;
+    return any != 0;
   }
 
   // Calls in parallel are weighed against each other by what their callers wait for them now.
@@ -210,26 +271,15 @@ class GainComputation {
 
   // Sums the changes of all endpoints, then turns them into gains.
   void GainsOf(WorkloadId w, float* row) {
-    Fill(0, g_.lanes_, row);
+    const int stride = g_.kind_stride_;
     float* sum = g_.times_.data();  // Of all calls that only add up.
-    Fill(0, g_.kind_stride_, sum);
-    const std::span<const CallId> touching = model_.CallsTouching(w);  // Ascending, so by endpoint.
-    for (size_t first = 0; first < touching.size();) {
-      const int endpoint = model_.EndpointOf(touching[first]);
-      size_t last = first;
-      while (last < touching.size() && model_.EndpointOf(touching[last]) == endpoint) ++last;
-      const auto touched = touching.subspan(first, last - first);
-      first = last;
-      if (!model_.IsSequential(endpoint)) {
-        FollowToRoot(w, endpoint, touched, row);
-        continue;
-      }
-      for (const CallId call : touched) {
-        AddTimes(call, w, sum);
-        AddCrossTerm(call, w, row);
-      }
+    std::copy_n(g_.adds_up_.data() + w * stride, stride, sum);
+    for (int i = g_.hops_begin_[w]; i < g_.hops_begin_[w + 1]; ++i) {
+      Add(g_.mean_hops_.data() + g_.hops_of_[i] * stride, stride, sum);
     }
-    AddChange(w, sum, row);
+    Change<false>(w, sum, row);
+    FollowPaths(w, row);
+    for (const CallId call : g_.calls_itself_) AddCrossTerm(call, w, row);
     for (int lane = 0; lane < g_.lanes_; lane += kQuad) {
       StoreQuad(LoadQuad(row + lane) * -per_endpoint_, row + lane);
     }
@@ -246,27 +296,33 @@ class GainComputation {
     const WorkloadId callee = calls_.calls[call].workload;
     if (callee == w) {
       Add(g_.sojourn_.data() + call * stride, stride, times);
-      if (caller != kNone) Add(g_.incoming_.data() + caller * stride, stride, times);
+      if (caller != kNone) Add(Incoming(caller), stride, times);
     }
-    if (caller == w) Add(g_.outgoing_.data() + callee * stride, stride, times);
+    if (caller == w) Add(Outgoing(callee), stride, times);
   }
 
-  // Adds times[to] - times[from] for each lane: a replica's share of it for a move, all of it from
-  // the mean for all pods.
-  void AddChange(WorkloadId w, const float* times, float* row) const {
+  // Writes, or adds, times[to] - times[from] for each lane: a replica's share of it for a move, all
+  // of it from the mean for all pods.
+  template <bool kAdds>
+  void Change(WorkloadId w, const float* times, float* row) const {
+    const auto put = [](const Quad& change, float* lanes) {
+      StoreQuad(kAdds ? LoadQuad(lanes) + change : change, lanes);
+    };
     const float share = g_.share_[w];
+    const int32_t* pods = placement_.on_kinds(w);
     float mean = 0;
-    for (KindId kind = 0; kind < g_.kind_count_; ++kind)
-      mean += static_cast<float>(placement_.on_kind(w, kind)) * times[kind];
+    for (KindId kind = 0; kind < g_.kind_count_; ++kind) {
+      mean += static_cast<float>(pods[kind]) * times[kind];
+    }
     mean *= share;
     for (int block = 0; block < g_.stride_; block += kQuad) {
       const KindId* to = g_.targets_.data() + block;
       const Quad there{times[to[0]], times[to[1]], times[to[2]], times[to[3]]};
       float* lanes = row + block;
       for (KindId from = 0; from < g_.kind_count_; ++from, lanes += g_.stride_) {
-        StoreQuad(LoadQuad(lanes) + (there - times[from]) * share, lanes);
+        put((there - times[from]) * share, lanes);
       }
-      StoreQuad(LoadQuad(lanes) + (there - mean), lanes);
+      put(there - mean, lanes);
     }
   }
 
@@ -276,8 +332,7 @@ class GainComputation {
     if (calls_.calls[call].workload != w || model_.CallerOf(call) != w) return;
     const int kinds = g_.kind_count_, stride = g_.kind_stride_;
     const float* hop = g_.hop_.data();
-    const float* in = g_.incoming_.data() + w * stride;
-    const float* out = g_.outgoing_.data() + w * stride;
+    const float *in = Incoming(w), *out = Outgoing(w);
     const float share = g_.share_[w];
     float now = 0;
     for (KindId kind = 0; kind < kinds; ++kind)
@@ -295,31 +350,26 @@ class GainComputation {
 
   float* Subtree(CallId call) { return g_.subtree_.data() + static_cast<size_t>(call) * g_.lanes_; }
 
-  // Adds the change of one endpoint's latency if `touched` calls change.
-  void FollowToRoot(WorkloadId w, int endpoint, std::span<const CallId> touched, float* row) {
+  // Adds how the latency of endpoints that are no sums changes.
+  void FollowPaths(WorkloadId w, float* row) {
     ++g_.mark_now_;
-    const Endpoint& e = calls_.endpoints[endpoint];
-    for (CallId call : touched) {
-      for (CallId up = call; up != kNone && g_.mark_[up] != g_.mark_now_;
-           up = calls_.calls[up].caller) {
-        g_.mark_[up] = g_.mark_now_;
-      }
-    }
-    for (CallId call = touched.back(); call >= e.root; --call) {  // Callees come after callers.
-      if (g_.mark_[call] != g_.mark_now_) continue;
+    for (int i = g_.path_begin_[w]; i < g_.path_begin_[w + 1]; ++i) {
+      const auto [call, changes] = g_.path_[i];
+      g_.mark_[call] = g_.mark_now_;
       float* total = Subtree(call);
       SlowestGroupLanes(calls_.calls[call], g_.lanes_, Now(call), total);
-      if (calls_.calls[call].workload != w && model_.CallerOf(call) != w) continue;
-      float* times = g_.call_times_.data();
-      Fill(0, g_.kind_stride_, times);
-      AddTimes(call, w, times);
-      AddChange(w, times, total);
-      AddCrossTerm(call, w, total);
-    }
-    const float* then = Subtree(e.root);
-    const float now = g_.as_seen_[e.root];
-    for (int lane = 0; lane < g_.lanes_; lane += kQuad) {
-      StoreQuad(LoadQuad(row + lane) + (LoadQuad(then + lane) - now), row + lane);
+      if (changes) {
+        float* times = g_.call_times_.data();
+        Fill(0, g_.kind_stride_, times);
+        AddTimes(call, w, times);
+        Change<true>(w, times, total);
+        AddCrossTerm(call, w, total);
+      }
+      if (calls_.calls[call].caller != kNone) continue;
+      const float now = g_.as_seen_[call];
+      for (int lane = 0; lane < g_.lanes_; lane += kQuad) {
+        StoreQuad(LoadQuad(row + lane) + (LoadQuad(total + lane) - now), row + lane);
+      }
     }
   }
 
@@ -327,7 +377,7 @@ class GainComputation {
   // else asks for them.
   void SlowestGroupLanes(const Call& c, int width, float own, float* total) {
     float others = c.first_group == c.last_group ? 0 : kNever;  // Groups in which nothing changes.
-    Fill(kNever, width, total);
+    bool any_changed = false;
     for (int g = c.first_group; g < c.last_group; ++g) {
       float same = 0;
       float* changed = nullptr;
@@ -346,9 +396,12 @@ class GainComputation {
         continue;
       }
       for (int lane = 0; lane < width; lane += kQuad) {
-        StoreQuad(Max(LoadQuad(total + lane), LoadQuad(changed + lane) + same), total + lane);
+        const Quad group = LoadQuad(changed + lane) + same;
+        StoreQuad(any_changed ? Max(LoadQuad(total + lane), group) : group, total + lane);
       }
+      any_changed = true;
     }
+    if (!any_changed) return Fill(others + own, width, total);
     for (int lane = 0; lane < width; lane += kQuad) {
       StoreQuad(Max(LoadQuad(total + lane), AllOf(others)) + own, total + lane);
     }
@@ -378,9 +431,8 @@ class GainComputation {
     const float own = g_.moves_[callee] ? g_.sojourn_[call * stride + kind]
                                         : static_cast<float>(cost.execution_ms + cost.queueing_ms);
     if (caller == kNone || placement_.replicas(caller) == 0 || g_.hop_stays_[call]) return own;
-    if (!g_.moves_[callee]) return own + g_.outgoing_[callee * stride + kind];
-    return own + (g_.moves_[caller] ? g_.hop_[kind * stride + kind]
-                                    : g_.incoming_[caller * stride + kind]);
+    if (!g_.moves_[callee]) return own + Outgoing(callee)[kind];
+    return own + (g_.moves_[caller] ? g_.hop_[kind * stride + kind] : Incoming(caller)[kind]);
   }
 
   // What moves may change in a call even when it is settled where its ends are: who shares their

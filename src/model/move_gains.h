@@ -44,9 +44,9 @@ class MoveGains {
     const int target = target_of_[to];
     return target < 0 ? 0 : gains_[workload * lanes_ + kind_count_ * stride_ + target];
   }
-  float GainOfAllTo(WorkloadId workload, int target) const {
-    return GainTo(workload, kind_count_, target);
-  }
+  // The same to each target.
+  const float* GainsOfAll(WorkloadId workload) const { return GainsFrom(workload, kind_count_); }
+  float GainOfAllTo(WorkloadId workload, int target) const { return GainsOfAll(workload)[target]; }
   // Fall in latency, ms, when every movable pod of every workload is on the kind, whatever room
   // there is.
   float GainOfEverything(KindId to) const {
@@ -80,13 +80,25 @@ class MoveGains {
   std::vector<float> hop_;          // [kind][kind]
   std::vector<float> hop_back_;     // and transposed
   std::vector<uint8_t> hop_stays_;  // [call] whether neither of its ends moves
+  // Of each workload's calls that only add up: their time on each kind without hops, [workload]
+  // [kind], and which rows of mean_hops_ come to it; and the paths of the others to their roots.
+  std::vector<float> adds_up_;
+  std::vector<int32_t> hops_begin_, hops_of_;
+  struct OnPath {
+    CallId call = 0;
+    bool changes = false;  // It is one of the workload's calls.
+  };
+  std::vector<int32_t> path_begin_;
+  std::vector<OnPath> path_;
+  std::vector<CallId> calls_itself_;  // Calls that add up, of a workload to itself.
+  // Whose change may change a workload's gains: workload_count stands for what always changes.
+  std::vector<int32_t> depends_begin_, depends_on_;
 
   std::vector<float> gains_;           // [workload][lane]
   std::vector<float> everything_;      // [stride]
-  std::vector<float> incoming_;        // [workload][kind] mean hop from the workload to the kind
-  std::vector<float> outgoing_;        // [workload][kind] mean hop from the kind to the workload
+  std::vector<float> mean_hops_;       // [workload][from it, to it][kind]
   std::vector<int32_t> seen_on_kind_;  // [workload][kind] pods that the mean hops are of
-  std::vector<uint8_t> changed_;       // [workload] whether these are others than last time
+  std::vector<uint8_t> changed_;       // [workload + 1] whether these are others than last time
   // What a call takes when all that may move is on a target, but for what moves always change.
   std::vector<float> settled_;      // [call][stride]
   std::vector<float> settled_sum_;  // [stride] of the calls of endpoints that are sums

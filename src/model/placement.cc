@@ -4,6 +4,16 @@
 #include "base/check.h"
 
 namespace rudderfish {
+namespace {
+
+// What a pod of the workload adds to its node's key: odd, and unlike those of others.
+uint64_t PodKey(WorkloadId workload) {
+  uint64_t key = (static_cast<uint64_t>(workload) + 1) * 0x9E3779B97F4A7C15ull;
+  key = (key ^ (key >> 30)) * 0xBF58476D1CE4E5B9ull;
+  return (key ^ (key >> 27)) | 1;
+}
+
+}  // namespace
 
 void Placement::Reset(const State& state) {
   node_count_ = state.nodes.size();
@@ -17,6 +27,7 @@ void Placement::Reset(const State& state) {
     requests_[w] = state.catalog->workloads[w].requests;
   kind_ = state.nodes.kind;
   free_ = state.nodes.free;
+  pods_key_.assign(node_count_, 0);
   for (PodId pod = 0; pod < state.pods.size(); ++pod) {
     const NodeId node = state.pods.node[pod];
     if (node == kNone) continue;
@@ -24,6 +35,7 @@ void Placement::Reset(const State& state) {
     ++on_node_[workload * node_count_ + node];
     ++on_kind_[workload * kind_count_ + kind_[node]];
     ++replicas_[workload];
+    pods_key_[node] += PodKey(workload);
   }
   held_.clear();
   for (PodId pod = 0; pod < static_cast<PodId>(state.pods.held.size()); ++pod) {
@@ -42,6 +54,9 @@ void Placement::Apply(const Move& move) {
   ++on_kind_[move.workload * kind_count_ + kind_[move.to]];
   free_[move.from] += requests_[move.workload];
   free_[move.to] -= requests_[move.workload];
+  const uint64_t key = PodKey(move.workload);
+  pods_key_[move.from] -= key;
+  pods_key_[move.to] += key;
 }
 
 }  // namespace rudderfish

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "cluster/state.h"
@@ -50,9 +51,15 @@ class Placement {
   int on_kind(WorkloadId workload, KindId kind) const {
     return on_kind_[workload * kind_count_ + kind];
   }
+  // Pods of the workload on each kind of node.
+  const int32_t* on_kinds(WorkloadId workload) const {
+    return on_kind_.data() + static_cast<size_t>(workload) * kind_count_;
+  }
   int replicas(WorkloadId workload) const { return replicas_[workload]; }
   KindId kind(NodeId node) const { return kind_[node]; }
   const Resources& free(NodeId node) const { return free_[node]; }
+  // A hash of the pods on the node: a sum over them, so that it follows moves and knows no order.
+  uint64_t pods_key(NodeId node) const { return pods_key_[node]; }
   const Resources& requests(WorkloadId workload) const { return requests_[workload]; }
   bool Fits(WorkloadId workload, NodeId node) const {
     return free_[node].Fits(requests_[workload]);
@@ -70,6 +77,7 @@ class Placement {
   std::vector<int32_t> replicas_;    // [workload], bound pods only
   std::vector<KindId> kind_;         // [node]
   std::vector<Resources> free_;      // [node]
+  std::vector<uint64_t> pods_key_;   // [node]
   std::vector<Resources> requests_;  // [workload]
 };
 

@@ -27,10 +27,8 @@ struct Feature {
   std::string_view meaning;
 };
 
-inline float Gib(int64_t bytes) {
-  return static_cast<float>(bytes) * static_cast<float>(1 / kBytesPerGib);
-}
-inline float Cores(int64_t millis) { return static_cast<float>(millis) * 1e-3f; }
+inline float Gib(float bytes) { return bytes * static_cast<float>(1 / kBytesPerGib); }
+inline float Cores(float millis) { return millis * 1e-3f; }
 inline float Clip(float x, float limit) { return std::min(std::max(x, -limit), limit); }
 
 // Values far outside of what training saw would carry a network anywhere.
@@ -112,13 +110,19 @@ void WritePart(const View& view, float* row) {
   });
 }
 
-// Writes a row whose features are read from three views: `a` and `b` are parts written from the
-// others, 0 where nothing was written.
-template <const auto& kTable, int kWidth, class View>
+// Writes a row whose features are read from three views: `a` and `b` are the parts written from
+// views A and B, of which only what those features are read.
+template <const auto& kTable, int kWidth, class A, class B, class View>
 void JoinRows(const View& view, const float* a, const float* b, float* row) {
   static_assert(kFeatureCount<kTable> <= kWidth);
   ForEachQuad<kWidth>([&](auto first) {
-    Quad features = LoadQuad(a + first) + LoadQuad(b + first);
+    constexpr bool kOfA = AnyReadsFrom<kTable, A>(first), kOfB = AnyReadsFrom<kTable, B>(first);
+    Quad features{};
+    if constexpr (kOfA && kOfB) {
+      features = LoadQuad(a + first) + LoadQuad(b + first);
+    } else if constexpr (kOfA || kOfB) {
+      features = LoadQuad((kOfA ? a : b) + first);
+    }
     if constexpr (AnyReadsFrom<kTable, View>(first)) features += ReadQuad<kTable, first>(view);
     StoreQuad(features, row + first);
   });

@@ -91,6 +91,11 @@ std::vector<Value> CandidateValues(Asked* a, const Candidate& c) {
           {"gain_behind", gain - best},
           {"gain_execution", execution},
           {"gain_network", gain - execution},
+          {"hop_there", a->model.HopMsBetween(from_kind, to_kind)},
+          {"gain_and_next", gain + unlocks.gain},
+          {"gain_and_next_behind", gain + unlocks.gain - best},
+          {"same_layer", from_layer == to_layer ? 1.0 : 0.0},
+          {"gain_relative", gain * per_best},
           {"gain_of_all", all},
           {"gain_of_all_net", all - all_cost},
           {"gain_of_all_each", each},
@@ -98,40 +103,35 @@ std::vector<Value> CandidateValues(Asked* a, const Candidate& c) {
           {"gain_of_all_behind", all - std::max(0.0f, q.workload(w).best_all)},
           {"gain_of_everything", gains.GainOfEverything(to_kind)},
           {"gain_of_everything_each", q.kind(to_kind).everything_each},
-          {"gain_of_everything_from", q.kind(from_kind).everything_each},
           {"gain_of_all_each_relative", each * per_best},
-          {"hop_there", a->model.HopMsBetween(from_kind, to_kind)},
           {"replica_share", 1.0 / replicas},
           {"requests_cpu", Cores(requests)},
           {"requests_memory", Gib(requests)},
-          {"share_on_from", q.ShareOnLayer(w, from_layer)},
           {"share_on_to", q.ShareOnLayer(w, to_layer)},
-          {"callers_on_from", q.CallersOnLayer(w, from_layer)},
           {"callers_on_to", q.CallersOnLayer(w, to_layer)},
-          {"callees_on_from", q.CalleesOnLayer(w, from_layer)},
           {"callees_on_to", q.CalleesOnLayer(w, to_layer)},
-          {"from_free_cpu", Cores(from_free)},
-          {"from_free_memory", std::min(8.0, Gib(from_free))},
           {"to_free_cpu", Cores(to_free)},
           {"to_free_memory", std::min(8.0, Gib(to_free))},
           {"to_left_cpu", Cores(to_free - requests)},
           {"to_left_memory", std::min(4.0, Gib(to_free - requests))},
-          {"pods_on_from", static_cast<double>(placement.on_node(w, from))},
           {"pods_on_to", static_cast<double>(placement.on_node(w, to))},
-          {"all_pods_on_from", static_cast<double>(from_pods)},
           {"all_pods_on_to", static_cast<double>(to_pods)},
-          {"unlocks", unlocks.gain},
           {"blocks", blocks.gain},
-          {"unlocks_count", unlocks.workloads},
           {"blocks_count", blocks.workloads},
-          {"gain_and_next", gain + unlocks.gain},
-          {"gain_and_next_behind", gain + unlocks.gain - best},
           {"layer_room", q.LayerRoom(w, to_layer)},
           {"kind_room", std::min(10.0f, q.KindRoom(w, to_kind))},
           {"workload_best_gain", q.workload(w).best_gain},
           {"others_best_gain", q.BestGainOfOthers(w)},
-          {"same_layer", from_layer == to_layer ? 1.0 : 0.0},
-          {"gain_relative", gain * per_best}};
+          {"gain_of_everything_from", q.kind(from_kind).everything_each},
+          {"share_on_from", q.ShareOnLayer(w, from_layer)},
+          {"callers_on_from", q.CallersOnLayer(w, from_layer)},
+          {"callees_on_from", q.CalleesOnLayer(w, from_layer)},
+          {"from_free_cpu", Cores(from_free)},
+          {"from_free_memory", std::min(8.0, Gib(from_free))},
+          {"pods_on_from", static_cast<double>(placement.on_node(w, from))},
+          {"all_pods_on_from", static_cast<double>(from_pods)},
+          {"unlocks", unlocks.gain},
+          {"unlocks_count", unlocks.workloads}};
 }
 
 std::vector<Value> NodeValues(const Asked& a, int row) {
@@ -306,10 +306,10 @@ TEST(MigrationFeatures, MuchRoomLooksLikeEnough) {
   const float* row = asked.batch.candidates.data();
   EXPECT_EQ(row[1], 3);   // gain_fine: 100 ms, counted as 30.
   EXPECT_EQ(row[3], 3);   // gain_net likewise.
-  EXPECT_EQ(row[27], 1);  // from_free_memory: 40 GiB, counted as 8.
-  EXPECT_EQ(row[29], 1);
-  EXPECT_EQ(row[31], 1);               // to_left_memory: counted as 4.
-  EXPECT_EQ(row[43], 2);               // kind_room: 200 pods, counted as 10.
+  EXPECT_EQ(row[43], 1);  // from_free_memory: 40 GiB, counted as 8.
+  EXPECT_EQ(row[27], 1);
+  EXPECT_EQ(row[29], 1);               // to_left_memory: counted as 4.
+  EXPECT_EQ(row[35], 2);               // kind_room: 200 pods, counted as 10.
   EXPECT_EQ(asked.batch.nodes[1], 2);  // free_memory: counted as 16.
 }
 

@@ -13,9 +13,7 @@ namespace {
 
 // A workload and the node that a pod of it would leave.
 struct SourceView {
-  const QuestionSummary& q;
-  WorkloadId id;
-  const WorkloadSummary& w;
+  const QuestionSummary::Rows& of;  // The workload.
   const NodeSummary& node;
   const KindSummary& kind;
   int pods;       // Of the workload, there.
@@ -25,8 +23,7 @@ struct SourceView {
 // A workload and the node that a pod of it would go to.
 struct TargetView {
   const QuestionSummary& q;
-  WorkloadId id;
-  const WorkloadSummary& w;
+  const QuestionSummary::Rows& of;  // The workload.
   const NodeSummary& node;
   const KindSummary& kind;
   int pods;           // Of the workload, there.
@@ -37,12 +34,15 @@ struct TargetView {
 
 // One candidate: what depends on both its nodes.
 struct CandidateView {
-  const QuestionSummary& q;
   float gain;
   float execution;      // Part of the gain that is execution.
   float unlocked_gain;  // The source's.
   float hop;
   bool same_layer;
+  // Of the question.
+  float step_cost_ms;
+  float best_gain;  // At least 0.
+  float per_best_gain;
 };
 
 struct NodeView {
@@ -57,108 +57,109 @@ struct WorkloadView {
 using S = const SourceView&;
 using T = const TargetView&;
 using C = const CandidateView&;
+// By view, so that most of a row is copied from those of its ends.
 constexpr std::array<Feature<SourceView, TargetView, CandidateView>, 48> kCandidate{{
     {"gain", "ms", 50, [](C v) { return v.gain; }, "predicted fall in latency"},
     {"gain_fine", "ms", 10, [](C v) { return Clip(v.gain, 30); },
      "the same, magnified around zero; at most 30 either way"},
-    {"gain_pays", "", 1, [](C v) { return v.gain > v.q.step_cost_ms ? 1.0f : 0.0f; },
+    {"gain_pays", "", 1, [](C v) { return v.gain > v.step_cost_ms ? 1.0f : 0.0f; },
      "whether the gain exceeds the cost of a step"},
-    {"gain_net", "ms", 10, [](C v) { return Clip(v.gain - v.q.step_cost_ms, 30); },
+    {"gain_net", "ms", 10, [](C v) { return Clip(v.gain - v.step_cost_ms, 30); },
      "gain less step cost; at most 30 either way"},
-    {"gain_behind", "ms", 50, [](C v) { return v.gain - std::max(0.0f, v.q.best_gain); },
+    {"gain_behind", "ms", 50, [](C v) { return v.gain - v.best_gain; },
      "gain less the best gain of all candidates"},
     {"gain_execution", "ms", 50, [](C v) { return v.execution; },
      "part of the gain that is execution time"},
     {"gain_network", "ms", 50, [](C v) { return v.gain - v.execution; }, "the rest: hops"},
+    {"hop_there", "ms", 250, [](C v) { return v.hop; }, "hop from source to target"},
+    {"gain_and_next", "ms", 50, [](C v) { return v.gain + v.unlocked_gain; },
+     "gain with what it unlocks"},
+    {"gain_and_next_behind", "ms", 50, [](C v) { return v.gain + v.unlocked_gain - v.best_gain; },
+     "the same less the best gain"},
+    {"same_layer", "", 1, [](C v) { return v.same_layer ? 1.0f : 0.0f; },
+     "whether it stays in its layer"},
+    {"gain_relative", "", 1, [](C v) { return v.gain * v.per_best_gain; },
+     "gain as a share of the best one, or of the step cost if that is more"},
     {"gain_of_all", "ms", 250, [](T v) { return v.gain_of_all; },
      "fall if the whole workload ran on the target's kind"},
     {"gain_of_all_net", "ms", 250, [](T v) { return v.gain_of_all - v.q.CostOf(v.to_go); },
      "the same less the cost of the moves it takes"},
     {"gain_of_all_each", "ms", 50, [](T v) { return v.gain_of_all / std::max(1.0f, v.to_go); },
      "the same for each move it takes"},
-    {"gain_of_all_best", "ms", 250, [](T v) { return v.w.best_all; }, "the best of it over kinds"},
+    {"gain_of_all_best", "ms", 250, [](T v) { return v.of.w->best_all; },
+     "the best of it over kinds"},
     {"gain_of_all_behind", "ms", 250,
-     [](T v) { return v.gain_of_all - std::max(0.0f, v.w.best_all); },
+     [](T v) { return v.gain_of_all - std::max(0.0f, v.of.w->best_all); },
      "how far the target's kind is from the best one"},
     {"gain_of_everything", "ms", 250, [](T v) { return v.kind.everything; },
      "fall if every movable workload ran on the target's kind"},
     {"gain_of_everything_each", "ms", 50, [](T v) { return v.kind.everything_each; },
      "the same for each move it takes"},
-    {"gain_of_everything_from", "ms", 50, [](S v) { return v.kind.everything_each; },
-     "the same for the source's kind"},
     {"gain_of_all_each_relative", "", 4,
      [](T v) { return v.gain_of_all / std::max(1.0f, v.to_go) * v.q.per_best_gain; },
      "gain_of_all_each as a share of the best gain, or of the step cost if that is more"},
-    {"hop_there", "ms", 250, [](C v) { return v.hop; }, "hop from source to target"},
-    {"replica_share", "", 1, [](T v) { return v.w.share; }, "one replica's share of the workload"},
-    {"requests_cpu", "cores", 2, [](T v) { return Cores(v.w.requests.cpu_millis); },
+    {"replica_share", "", 1, [](T v) { return v.of.w->share; },
+     "one replica's share of the workload"},
+    {"requests_cpu", "cores", 2, [](T v) { return Cores(v.of.w->requests_millis); },
      "CPU request of the pod"},
-    {"requests_memory", "GiB", 2, [](T v) { return Gib(v.w.requests.memory_bytes); },
+    {"requests_memory", "GiB", 2, [](T v) { return Gib(v.of.w->requests_bytes); },
      "memory request of the pod"},
-    {"share_on_from", "", 1, [](S v) { return v.q.ShareOnLayer(v.id, v.kind.layer); },
-     "share of the workload on the source's layer"},
-    {"share_on_to", "", 1, [](T v) { return v.q.ShareOnLayer(v.id, v.kind.layer); },
+    {"share_on_to", "", 1, [](T v) { return v.of.on_layer[v.kind.layer]; },
      "share of the workload on the target's layer"},
-    {"callers_on_from", "", 1, [](S v) { return v.q.CallersOnLayer(v.id, v.kind.layer); },
-     "share of its callers on the source's layer"},
-    {"callers_on_to", "", 1, [](T v) { return v.q.CallersOnLayer(v.id, v.kind.layer); },
+    {"callers_on_to", "", 1, [](T v) { return v.of.callers[v.kind.layer]; },
      "share of its callers on the target's layer"},
-    {"callees_on_from", "", 1, [](S v) { return v.q.CalleesOnLayer(v.id, v.kind.layer); },
-     "share of its callees on the source's layer"},
-    {"callees_on_to", "", 1, [](T v) { return v.q.CalleesOnLayer(v.id, v.kind.layer); },
+    {"callees_on_to", "", 1, [](T v) { return v.of.callees[v.kind.layer]; },
      "share of its callees on the target's layer"},
-    {"from_free_cpu", "cores", 4, [](S v) { return Cores(v.node.free.cpu_millis); },
-     "free CPU of the source"},
-    {"from_free_memory", "GiB", 8,
-     [](S v) { return std::min(8.0f, Gib(v.node.free.memory_bytes)); },
-     "free memory of the source, at most 8"},
-    {"to_free_cpu", "cores", 4, [](T v) { return Cores(v.node.free.cpu_millis); },
+    {"to_free_cpu", "cores", 4, [](T v) { return Cores(v.node.free_millis); },
      "free CPU of the target"},
-    {"to_free_memory", "GiB", 8, [](T v) { return std::min(8.0f, Gib(v.node.free.memory_bytes)); },
+    {"to_free_memory", "GiB", 8, [](T v) { return std::min(8.0f, Gib(v.node.free_bytes)); },
      "free memory of the target, at most 8"},
     {"to_left_cpu", "cores", 2,
-     [](T v) { return Cores(v.node.free.cpu_millis - v.w.requests.cpu_millis); },
+     [](T v) { return Cores(v.node.free_millis - v.of.w->requests_millis); },
      "CPU left on the target after the move"},
     {"to_left_memory", "GiB", 4,
-     [](T v) { return std::min(4.0f, Gib(v.node.free.memory_bytes - v.w.requests.memory_bytes)); },
+     [](T v) { return std::min(4.0f, Gib(v.node.free_bytes - v.of.w->requests_bytes)); },
      "memory left on the target after the move, at most 4"},
-    {"pods_on_from", "pods", 3, [](S v) { return static_cast<float>(v.pods); },
-     "pods of the workload on the source"},
     {"pods_on_to", "pods", 3, [](T v) { return static_cast<float>(v.pods); },
      "pods of the workload on the target"},
-    {"all_pods_on_from", "pods", 8, [](S v) { return v.node.pods; }, "pods on the source"},
     {"all_pods_on_to", "pods", 8, [](T v) { return v.node.pods; }, "pods on the target"},
-    {"unlocks", "ms", 50, [](S v) { return v.sequel.gain; },
-     "best gain of a move to the source that has room only afterwards"},
     {"blocks", "ms", 50, [](T v) { return v.sequel.gain; },
      "best gain of a move to the target that has no more room afterwards"},
-    {"unlocks_count", "workloads", 4, [](S v) { return v.sequel.workloads; },
-     "workloads that then fit the source"},
     {"blocks_count", "workloads", 4, [](T v) { return v.sequel.workloads; },
      "workloads that then fit the target no more"},
-    {"gain_and_next", "ms", 50, [](C v) { return v.gain + v.unlocked_gain; },
-     "gain with what it unlocks"},
-    {"gain_and_next_behind", "ms", 50,
-     [](C v) { return v.gain + v.unlocked_gain - std::max(0.0f, v.q.best_gain); },
-     "the same less the best gain"},
-    {"layer_room", "", 1, [](T v) { return v.q.LayerRoom(v.id, v.kind.layer); },
+    {"layer_room", "", 1, [](T v) { return v.of.layer_room[v.kind.layer]; },
      "room on the target's layer for the workload's pods elsewhere, as a share of them, at most 2"},
-    {"kind_room", "pods", 5, [](T v) { return std::min(10.0f, v.q.KindRoom(v.id, v.node.kind)); },
+    {"kind_room", "pods", 5, [](T v) { return std::min(10.0f, v.of.kind_room[v.node.kind]); },
      "pods of the workload that fit the target's kind of node, at most 10"},
-    {"workload_best_gain", "ms", 50, [](T v) { return v.w.best_gain; },
+    {"workload_best_gain", "ms", 50, [](T v) { return v.of.w->best_gain; },
      "best gain of a move of this workload"},
-    {"others_best_gain", "ms", 50, [](T v) { return v.q.BestGainOfOthers(v.id); },
+    {"others_best_gain", "ms", 50, [](T v) { return v.of.others_best_gain; },
      "best gain of a move of another workload"},
-    {"same_layer", "", 1, [](C v) { return v.same_layer ? 1.0f : 0.0f; },
-     "whether it stays in its layer"},
-    {"gain_relative", "", 1, [](C v) { return v.gain * v.q.per_best_gain; },
-     "gain as a share of the best one, or of the step cost if that is more"},
+    {"gain_of_everything_from", "ms", 50, [](S v) { return v.kind.everything_each; },
+     "gain_of_everything_each of the source's kind"},
+    {"share_on_from", "", 1, [](S v) { return v.of.on_layer[v.kind.layer]; },
+     "share of the workload on the source's layer"},
+    {"callers_on_from", "", 1, [](S v) { return v.of.callers[v.kind.layer]; },
+     "share of its callers on the source's layer"},
+    {"callees_on_from", "", 1, [](S v) { return v.of.callees[v.kind.layer]; },
+     "share of its callees on the source's layer"},
+    {"from_free_cpu", "cores", 4, [](S v) { return Cores(v.node.free_millis); },
+     "free CPU of the source"},
+    {"from_free_memory", "GiB", 8, [](S v) { return std::min(8.0f, Gib(v.node.free_bytes)); },
+     "free memory of the source, at most 8"},
+    {"pods_on_from", "pods", 3, [](S v) { return static_cast<float>(v.pods); },
+     "pods of the workload on the source"},
+    {"all_pods_on_from", "pods", 8, [](S v) { return v.node.pods; }, "pods on the source"},
+    {"unlocks", "ms", 50, [](S v) { return v.sequel.gain; },
+     "best gain of a move to the source that has room only afterwards"},
+    {"unlocks_count", "workloads", 4, [](S v) { return v.sequel.workloads; },
+     "workloads that then fit the source"},
 }};
 
 using N = const NodeView&;
 constexpr std::array<Feature<NodeView>, 15> kNode{{
-    {"free_cpu", "cores", 4, [](N v) { return Cores(v.n.free.cpu_millis); }, "free CPU"},
-    {"free_memory", "GiB", 8, [](N v) { return std::min(16.0f, Gib(v.n.free.memory_bytes)); },
+    {"free_cpu", "cores", 4, [](N v) { return Cores(v.n.free_millis); }, "free CPU"},
+    {"free_memory", "GiB", 8, [](N v) { return std::min(16.0f, Gib(v.n.free_bytes)); },
      "free memory, at most 16"},
     {"used_cpu", "", 1, [](N v) { return v.n.used_cpu; }, "share of CPU requested"},
     {"slowness", "", 1, [](N v) { return v.k.slowness; },
@@ -186,9 +187,9 @@ constexpr std::array<Feature<NodeView>, 15> kNode{{
 using W = const WorkloadView&;
 constexpr std::array<Feature<WorkloadView>, 15> kWorkload{{
     {"replica_share", "", 1, [](W v) { return v.w.share; }, "one replica's share"},
-    {"requests_cpu", "cores", 2, [](W v) { return Cores(v.w.requests.cpu_millis); },
+    {"requests_cpu", "cores", 2, [](W v) { return Cores(v.w.requests_millis); },
      "CPU request of a pod"},
-    {"requests_memory", "GiB", 2, [](W v) { return Gib(v.w.requests.memory_bytes); },
+    {"requests_memory", "GiB", 2, [](W v) { return Gib(v.w.requests_bytes); },
      "memory request of a pod"},
     {"movable", "", 1, [](W v) { return v.w.movable ? 1.0f : 0.0f; }, "whether its pods may move"},
     {"best_gain", "ms", 50, [](W v) { return v.w.best_gain; }, "best gain of a move that fits"},
@@ -283,42 +284,37 @@ class EndRowsOf {
     }
   }
 
-  EndRows::Fact FactOf(const MoveEnds::End& end, const WorkloadSummary& w, KindId kind) const {
-    return {.row = end.row,
-            .kind = kind,
-            .layer = q_.kind(kind).layer,
-            .execution = q_.ExecutionOn(end.workload, kind) * w.share};
-  }
-
-  void FillSource(const MoveEnds::End& end, size_t slot) {
+  [[gnu::always_inline]] void FillSource(const MoveEnds::End& end, size_t slot) {
+    const QuestionSummary::Rows& of = q_.rows(end.workload);
     const NodeSummary& node = q_.node(end.row);
-    const WorkloadSummary& w = q_.workload(end.workload);
-    const SourceView view{.q = q_,
-                          .id = end.workload,
-                          .w = w,
+    const SourceView view{.of = of,
                           .node = node,
                           .kind = q_.kind(node.kind),
                           .pods = end.pods,
                           .sequel = q_.UnlockedBy(end.workload, end.row)};
-    store_.source_fact[slot] = FactOf(end, w, node.kind);
-    store_.source_fact[slot].unlocked_gain = view.sequel.gain;
+    store_.source_fact[slot] = {.row = end.row,
+                                .kind = node.kind,
+                                .layer = view.kind.layer,
+                                .execution = of.execution[node.kind] * of.w->share,
+                                .unlocked_gain = view.sequel.gain};
     WritePart<kCandidate, kWidth>(view, store_.source.data() + slot * kWidth);
   }
 
-  void FillTarget(const MoveEnds::End& end, size_t slot) {
+  [[gnu::always_inline]] void FillTarget(const MoveEnds::End& end, size_t slot) {
+    const QuestionSummary::Rows& of = q_.rows(end.workload);
     const NodeSummary& node = q_.node(end.row);
-    const WorkloadSummary& w = q_.workload(end.workload);
-    const TargetView view{
-        .q = q_,
-        .id = end.workload,
-        .w = w,
-        .node = node,
-        .kind = q_.kind(node.kind),
-        .pods = end.pods,
-        .gain_of_all = q_.gains->GainOfAll(end.workload, node.kind),
-        .to_go = static_cast<float>(w.replicas - q_.placement->on_kind(end.workload, node.kind)),
-        .sequel = q_.BlockedBy(end.workload, end.row)};
-    store_.target_fact[slot] = FactOf(end, w, node.kind);
+    const TargetView view{.q = q_,
+                          .of = of,
+                          .node = node,
+                          .kind = q_.kind(node.kind),
+                          .pods = end.pods,
+                          .gain_of_all = of.gain_of_all[q_.ends().node(end.row).target],
+                          .to_go = static_cast<float>(of.w->replicas - of.on_kind[node.kind]),
+                          .sequel = q_.BlockedBy(end.workload, end.row)};
+    store_.target_fact[slot] = {.row = end.row,
+                                .kind = node.kind,
+                                .layer = view.kind.layer,
+                                .execution = of.execution[node.kind] * of.w->share};
     WritePart<kCandidate, kWidth>(view, store_.target.data() + slot * kWidth);
   }
 
@@ -339,19 +335,23 @@ void WriteCandidates(const QuestionSummary& q, ActionSpace* space, float* row,
   }
   const EndRows::Fact *sources = ends.source_fact.data(), *targets = ends.target_fact.data();
   const float *source_rows = ends.source.data(), *target_rows = ends.target.data();
+  const float step_cost_ms = q.step_cost_ms, best_gain = std::max(0.0f, q.best_gain),
+              per_best_gain = q.per_best_gain;
   for (const Candidate& c : space->candidates) {
     const size_t source = all ? c.source : ends.source_slot[c.source];
     const size_t target = all ? c.target : ends.target_slot[c.target];
     const EndRows::Fact &from = sources[source], &to = targets[target];
     *joins++ = {c.move.workload, from.row, to.row};
-    const CandidateView view{.q = q,
-                             .gain = c.gain_ms,
+    const CandidateView view{.gain = c.gain_ms,
                              .execution = from.execution - to.execution,
                              .unlocked_gain = from.unlocked_gain,
                              .hop = q.Hop(from.kind, to.kind),
-                             .same_layer = from.layer == to.layer};
-    JoinRows<kCandidate, kWidth>(view, source_rows + source * kWidth, target_rows + target * kWidth,
-                                 row);
+                             .same_layer = from.layer == to.layer,
+                             .step_cost_ms = step_cost_ms,
+                             .best_gain = best_gain,
+                             .per_best_gain = per_best_gain};
+    JoinRows<kCandidate, kWidth, SourceView, TargetView>(view, source_rows + source * kWidth,
+                                                         target_rows + target * kWidth, row);
     row += kWidth;
   }
 }

@@ -48,12 +48,12 @@ void MigrationTask::ListAll(const MoveGains& gains, ActionSpace* space) const {
   for (WorkloadId w = 0; w < ends.workload_count(); ++w) {
     const auto hosts = ends.hosts(w);
     for (const MoveEnds::End& to : ends.targets(w)) {
-      const MoveEnds::Node there = rows[to.row];
-      const float* gain = gains.GainsTo(w, there.target);
+      const NodeId there = rows[to.row].id;
+      const float* gain = gains.GainsTo(w, rows[to.row].target);
       int32_t source = first_source;
       for (const MoveEnds::End& from : hosts) {
         const MoveEnds::Node& here = rows[from.row];
-        *next = {.move = {w, here.id, there.id},
+        *next = {.move = {w, here.id, there},
                  .pods = from.movable,
                  .gain_ms = gain[here.kind * stride],
                  .source = source++,

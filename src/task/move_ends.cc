@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/quad.h"
-
 namespace rudderfish {
 namespace {
 
@@ -27,39 +25,58 @@ uint64_t Mix(uint64_t key, uint64_t value) {
 
 void MoveEnds::List(const Evaluator& model, const MoveGains& gains) {
   const Placement& placement = model.placement();
+  if (world_ != model.world()) {
+    ListMovers(model);
+    world_ = model.world();
+  }
   HashNodes(placement);
   SortRows();
   const int nodes = placement.node_count();
   const int workloads = placement.workload_count();
   rows_.resize(nodes);
+  rooms_.resize(nodes);
   for (int row = 0; row < nodes; ++row) {
     const NodeId id = order_[row];
     const KindId kind = placement.kind(id);
     rows_[row] = {placement.free(id), id, kind, gains.TargetOf(kind)};
+    rooms_[row] = RoomOf(placement.free(id));
   }
+  FitMovers();
   const size_t ends_max = static_cast<size_t>(workloads) * nodes;
   hosts_.resize(ends_max);
   targets_.resize(ends_max);
   hosts_begin_.resize(workloads + 1);
   targets_begin_.resize(workloads + 1);
   moves_ = cells_ = 0;
-  for (WorkloadId w = 0; w < workloads; ++w) ListWorkload(model, w);
+  int mover = 0;
+  for (WorkloadId w = 0; w < workloads; ++w) {
+    if (mover < static_cast<int>(movers_.size()) && movers_[mover] == w) {
+      ListMover(placement, mover++);
+    } else {
+      ListHosts(placement, w);
+    }
+    if (placement.holds_any()) LeaveHeld(placement, w);
+  }
 }
 
-// A node's pods are hashed as a sum over workloads: nothing to guess, and no order to keep.
+void MoveEnds::ListMovers(const Evaluator& model) {
+  const Placement& placement = model.placement();
+  movers_.clear();
+  needs_.Clear();
+  for (WorkloadId w = 0; w < placement.workload_count(); ++w) {
+    if (!model.state().catalog->workloads[w].movable || placement.replicas(w) == 0) continue;
+    movers_.push_back(w);
+    needs_.Add(placement.requests(w));
+  }
+}
+
 void MoveEnds::HashNodes(const Placement& placement) {
   const int nodes = placement.node_count();
-  keys_.assign(nodes, 0);
-  uint64_t* keys = keys_.data();
-  for (WorkloadId w = 0; w < placement.workload_count(); ++w) {
-    const uint64_t factor = Mix(0x656E6473, w) | 1;
-    const uint16_t* pods = placement.on_nodes(w);
-    for (NodeId node = 0; node < nodes; ++node) keys[node] += factor * pods[node];
-  }
+  keys_.resize(nodes);
   for (NodeId node = 0; node < nodes; ++node) {
     const Resources& free = placement.free(node);
     const uint64_t key = Mix(Mix(0x52756464, placement.kind(node)), free.cpu_millis);
-    keys[node] = Mix(Mix(key, free.memory_bytes), keys[node]);
+    keys_[node] = Mix(Mix(key, free.memory_bytes), placement.pods_key(node));
   }
 }
 
@@ -85,50 +102,58 @@ void MoveEnds::SortRows() {
   }
 }
 
-void MoveEnds::ListWorkload(const Evaluator& model, WorkloadId w) {
-  const Placement& placement = model.placement();
-  const bool moves = model.state().catalog->workloads[w].movable && placement.replicas(w) > 0;
+void MoveEnds::FitMovers() {
+  const int stride = needs_.stride();
+  fits_.resize(rows_.size() * stride);
+  int32_t* fits = fits_.data();
+  for (size_t row = 0; row < rows_.size(); ++row) {
+    const MaskQuad accepts = MaskQuad{} - static_cast<int>(rows_[row].target >= 0);
+    for (int mover = 0; mover < stride; mover += kQuad, fits += kQuad) {
+      StoreMask(needs_.Fitting(rooms_[row], mover) & accepts, fits);
+    }
+  }
+}
+
+void MoveEnds::ListHosts(const Placement& placement, WorkloadId w) {
+  End* host = hosts_.data() + hosts_begin_[w];
+  const End* const first = host;
+  const uint16_t* pods = placement.on_nodes(w);
+  for (int row = 0; row < node_count(); ++row) {
+    const int here = pods[rows_[row].id];
+    Store(MaskQuad{w, row, here, here}, host);
+    host += here > 0;
+  }
+  hosts_begin_[w + 1] = hosts_begin_[w] + (host - first);
+  targets_begin_[w + 1] = targets_begin_[w];
+}
+
+// Without branches: what fits where is as good as random. What does not belong is written over.
+void MoveEnds::ListMover(const Placement& placement, int mover) {
+  const WorkloadId w = movers_[mover];
   End* host = hosts_.data() + hosts_begin_[w];
   End* target = targets_.data() + targets_begin_[w];
-  const Resources requests = placement.requests(w);
-  const uint16_t* pods = placement.on_nodes(w);
-  const Node* node = rows_.data();
-  const int nodes = node_count();
-  MaskQuad place{w, 0, 0, 0};
-  const MaskQuad next_row{0, 1, 0, 0};
   const End *const first_host = host, *const first_target = target;
-  if (!moves) {
-    for (int row = 0; row < nodes; ++row, ++node, place += next_row) {
-      const int here = pods[node->id];
-      Store(place + MaskQuad{0, 0, here, here}, host);
-      host += here > 0;
-    }
-    hosts_begin_[w + 1] = hosts_begin_[w] + (host - first_host);
-    targets_begin_[w + 1] = targets_begin_[w];
-    if (placement.holds_any()) LeaveHeld(placement, w);
-    return;
-  }
+  const uint16_t* pods = placement.on_nodes(w);
+  const int stride = needs_.stride();
+  const int32_t* fits = fits_.data() + mover;
   int own = 0, own_pods = 0;
-  // Without branches: what fits where is as good as random. What does not belong is written over.
-  for (int row = 0; row < nodes; ++row, ++node, place += next_row) {
-    const int here = pods[node->id];
-    const int is_host = here > 0;
-    const int fits = (node->target >= 0) & node->free.Fits(requests);
+  MaskQuad place{w, 0, 0, 0};
+  for (const Node& node : rows_) {
+    const int here = pods[node.id];
     const MaskQuad end = place + MaskQuad{0, 0, here, here};
     Store(end, host);
-    host += is_host;
     Store(end, target);
-    target += fits;
-    own += fits & is_host;
-    own_pods += here & -fits;
+    host += here > 0;
+    target -= *fits;
+    own += *fits & static_cast<int>(here > 0);
+    own_pods += *fits & here;
+    fits += stride;
+    place += MaskQuad{0, 1, 0, 0};
   }
   const auto host_count = host - first_host, target_count = target - first_target;
   hosts_begin_[w + 1] = hosts_begin_[w] + host_count;
   targets_begin_[w + 1] = targets_begin_[w] + target_count;
-  if (placement.holds_any()) {
-    LeaveHeld(placement, w);
-    return;
-  }
+  if (placement.holds_any()) return;
   moves_ += host_count * target_count - own;
   cells_ += static_cast<int64_t>(placement.replicas(w)) * target_count - own_pods;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/evaluator.h"
+#include "task/needs.h"
 
 // Where pods of each workload are and where they may go: what the mask of a migration question, its
 // alternatives and its features are all read from, found once a question.
@@ -57,22 +58,40 @@ class MoveEnds {
             targets_begin_[workload + 1] - targets_begin_[workload]};
   }
 
+  // Workloads that have pods and may move: the same as long as the world is.
+  std::span<const WorkloadId> movers() const { return movers_; }
+  const Needs& needs() const { return needs_; }  // [mover]
+  // Of what the node has free.
+  const Room& room(int row) const { return rooms_[row]; }
+  // [mover] of all needs().stride(): -1 where the node accepts one pod more, 0 where not.
+  const int32_t* fits(int row) const {
+    return fits_.data() + static_cast<size_t>(row) * needs_.stride();
+  }
+
   // Distinct moves (workload, from, to), and pairs (pod, node) that are allowed.
   int64_t moves() const { return moves_; }
   int64_t cells() const { return cells_; }
 
  private:
+  void ListMovers(const Evaluator& model);
   void HashNodes(const Placement& placement);
   void SortRows();
-  void ListWorkload(const Evaluator& model, WorkloadId workload);
+  void FitMovers();
+  void ListHosts(const Placement& placement, WorkloadId workload);
+  void ListMover(const Placement& placement, int mover);
   void LeaveHeld(const Placement& placement, WorkloadId workload);
 
+  uint64_t world_ = 0;  // Evaluator::world that the movers are of; 0: none.
   int64_t moves_ = 0;
   int64_t cells_ = 0;
+  std::vector<WorkloadId> movers_;
+  Needs needs_;
   std::vector<uint64_t> keys_;            // [node]
   std::vector<int32_t> row_of_;           // [node]
   std::vector<NodeId> order_;             // [row]
   std::vector<Node> rows_;                // [row]
+  std::vector<Room> rooms_;               // [row]
+  std::vector<int32_t> fits_;             // [row][mover]
   std::vector<size_t> hosts_begin_{0};    // [workload + 1] into hosts_
   std::vector<size_t> targets_begin_{0};  // [workload + 1] into targets_
   std::vector<End> hosts_, targets_;      // Room for all there can be; used up to the last begin.

@@ -3,6 +3,7 @@
 
 #include "cluster/ids.h"
 #include "cluster/resources.h"
+#include "task/needs.h"
 
 // What QuestionSummary (question_summary.h) says of each workload, kind of node and node. "Of the
 // world" stays the same until the evaluator is reset, "of the question" changes with every move.
@@ -18,6 +19,9 @@ struct StepCosts {
 struct WorkloadSummary {
   // Of the world.
   Resources requests;
+  Room need;                  // The same to be compared,
+  float requests_millis = 0;  // and for features.
+  float requests_bytes = 0;
   int replicas = 0;
   int mover = kNone;  // Its place among the workloads that have pods and may move.
   bool movable = false;
@@ -56,8 +60,9 @@ struct KindSummary {
 };
 
 struct NodeSummary {
-  Resources free;
   KindId kind = 0;
+  float free_millis = 0;
+  float free_bytes = 0;
   float used_cpu = 0;
   float pods = 0;
   float best_in = 0;

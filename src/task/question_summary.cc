@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "task/question_summary.h"
 
-#include <bit>
 #include <cmath>
 
 #include "base/quad.h"
@@ -10,27 +9,10 @@ namespace rudderfish {
 namespace {
 
 constexpr float kRoomMax = 2;
-constexpr float kPerNothing = 1e6f;   // Pods in a unit of room that they do not use.
-constexpr float kNothing = -1e9f;     // Less than any gain,
-constexpr float kAnything = 1e9f;     // and more.
-constexpr double kNeverFits = 1e300;  // More of a resource than there is,
-
-using DoublePair = double __attribute__((vector_size(2 * sizeof(double)), aligned(8), may_alias));
-
-// Which of two numbers are; a comparison of two doubles gives each twice.
-MaskQuad AtMost(const double* pair, double limit) {
-  return std::bit_cast<MaskQuad>(*reinterpret_cast<const DoublePair*>(pair) <=
-                                 DoublePair{limit, limit});
-}
-MaskQuad LoadMask(const int32_t* from) { return *reinterpret_cast<const MaskQuad*>(from); }
-MaskQuad StoreMask(const MaskQuad& mask, int32_t* to) {
-  return *reinterpret_cast<MaskQuad*>(to) = mask;
-}
-
-float CountOf(const MaskQuad& counts) {
-  return static_cast<float>((counts[0] + counts[1]) + (counts[2] + counts[3]));
-}
-
+constexpr float kPerNothing = 1e6f;                // Pods in a unit of room that they do not use.
+constexpr float kNothing = -1e9f;                  // Less than any gain,
+constexpr float kAnything = 1e9f;                  // and more.
+constexpr float kBarOf[] = {kNothing, kAnything};  // No gain is more: of nobody, of somebody.
 void AddQuad(const Quad& quad, float* to) { StoreQuad(LoadQuad(to) + quad, to); }
 
 float Inverse(int64_t x) { return x > 0 ? 1.0f / static_cast<float>(x) : 0.0f; }
@@ -50,12 +32,14 @@ void QuestionSummary::Update(Evaluator* evaluator, const StepCosts& costs, int s
     SummariseWorld();
     world_ = model->world();
   }
+  SummariseRows();
   SummariseLayers();
   SummariseCalls();
   SummariseCandidates(candidates);
   SummariseMoves();
   SummariseEverything();
   SummariseNodes();
+  PointToRows();
   SummariseContext();
 }
 
@@ -78,12 +62,8 @@ void QuestionSummary::SummariseWorld() {
   SummariseWorkloadsOfWorld();
   SummariseCallsOfWorld();
   SummariseKindsOfWorld();
-  mover_stride_ = RoundUpToQuads(static_cast<int>(movers_.size()));
+  mover_stride_ = ends_->needs().stride();
   best_in_.assign(static_cast<size_t>(kinds_) * mover_stride_, 0.0f);
-  fits_.assign(static_cast<size_t>(nodes_) * mover_stride_, 0);
-  // Nobody who fills the row up fits anywhere.
-  cpu_needed_.resize(mover_stride_, kNeverFits);
-  memory_needed_.resize(mover_stride_, kNeverFits);
   BarMovesWithinKinds();
 }
 
@@ -99,14 +79,14 @@ void QuestionSummary::BarMovesWithinKinds() {
 
 void QuestionSummary::SummariseWorkloadsOfWorld() {
   const Catalog& catalog = *model->state().catalog;
-  movers_.clear();
-  cpu_needed_.clear();
-  memory_needed_.clear();
   largest_ = {};
   int movable = 0;
   for (WorkloadId w = 0; w < workloads_; ++w) {
     WorkloadSummary& s = workload_[w];
     s.requests = placement->requests(w);
+    s.need = RoomOf(s.requests);
+    s.requests_millis = static_cast<float>(s.requests.cpu_millis);
+    s.requests_bytes = static_cast<float>(s.requests.memory_bytes);
     s.replicas = placement->replicas(w);
     s.movable = catalog.workloads[w].movable;
     s.share = Inverse(s.replicas);
@@ -116,12 +96,9 @@ void QuestionSummary::SummariseWorkloadsOfWorld() {
     ++movable;
     largest_.cpu_millis = std::max(largest_.cpu_millis, s.requests.cpu_millis);
     largest_.memory_bytes = std::max(largest_.memory_bytes, s.requests.memory_bytes);
-    if (s.replicas == 0) continue;
-    s.mover = static_cast<int>(movers_.size());
-    movers_.push_back(w);
-    cpu_needed_.push_back(static_cast<double>(s.requests.cpu_millis));
-    memory_needed_.push_back(static_cast<double>(s.requests.memory_bytes));
   }
+  const auto movers = ends_->movers();
+  for (size_t i = 0; i < movers.size(); ++i) workload_[movers[i]].mover = static_cast<int>(i);
   per_movable_ = Inverse(movable);
 }
 
@@ -273,7 +250,7 @@ void QuestionSummary::SummariseCandidates(std::span<const Candidate> candidates)
 void QuestionSummary::SummariseMoves() {
   sum_best_all = 0;
   CountRoom();
-  for (const WorkloadId w : movers_) {
+  for (const WorkloadId w : ends_->movers()) {
     SummariseRoom(w);
     SummariseMoves(w);
     sum_best_all += std::max(0.0f, workload_[w].best_all);
@@ -283,10 +260,9 @@ void QuestionSummary::SummariseMoves() {
 void QuestionSummary::CountRoom() {
   std::fill(room_.begin(), room_.end(), 0.0f);
   for (const MoveEnds::End& target : ends_->targets()) {
-    const MoveEnds::Node& node = ends_->node(target.row);
+    const NodeSummary& node = node_[target.row];
     const WorkloadSummary& s = workload_[target.workload];
-    const float pods = std::min(static_cast<float>(node.free.cpu_millis) * s.per_cpu,
-                                static_cast<float>(node.free.memory_bytes) * s.per_byte);
+    const float pods = std::min(node.free_millis * s.per_cpu, node.free_bytes * s.per_byte);
     // As a target it has room for one, whatever rounding says.
     room_[target.workload * kinds_ + node.kind] +=
         static_cast<float>(std::max(1, static_cast<int>(std::min(pods, 1e6f))));
@@ -316,20 +292,24 @@ void QuestionSummary::SummariseMoves(WorkloadId w) {
   const int targets = gains->target_count(), stride = gains->target_stride();
   s.best_all = targets == 0 ? 0 : kNothing;
   s.best_kind = kNone;
+  const float* all = gains->GainsOfAll(w);
   for (int target = 0; target < targets; ++target) {
-    const float all = gains->GainOfAllTo(w, target);
-    if (all > s.best_all) s.best_all = all, s.best_kind = gains->target(target);
+    const bool better = all[target] > s.best_all;
+    s.best_all = std::max(s.best_all, all[target]);
+    s.best_kind = better ? gains->target(target) : s.best_kind;
   }
   float* best_out = best_out_.data() + w * kinds_;
+  std::fill_n(best_out, kinds_, kNothing);
   s.best_blocked = kNothing;
+  const int32_t* pods = placement->on_kinds(w);
   for (int first = 0; first < stride; first += kQuad) {
     Quad best = AllOf(kNothing);
-    for (KindId from = 0; from < kinds_; ++from) {
-      const float present = placement->on_kind(w, from) > 0 ? kAnything : kNothing;
-      const Quad bar = Min(LoadQuad(bar_.data() + from * stride + first), AllOf(present));
-      const Quad gain = Min(LoadQuad(gains->GainsFrom(w, from) + first), bar);
+    const float *gain_from = gains->GainsFrom(w, 0) + first, *bar_from = bar_.data() + first;
+    for (KindId from = 0; from < kinds_; ++from, gain_from += stride, bar_from += stride) {
+      const Quad bar = Min(LoadQuad(bar_from), AllOf(kBarOf[pods[from] > 0]));
+      const Quad gain = Min(LoadQuad(gain_from), bar);
       best = Max(best, gain);
-      best_out[from] = std::max(first == 0 ? kNothing : best_out[from], LargestOf(gain));
+      best_out[from] = std::max(best_out[from], LargestOf(gain));
     }
     const int last = std::min(kQuad, targets - first);
     for (int i = 0; i < last; ++i) {
@@ -355,7 +335,8 @@ void QuestionSummary::SummariseEverything() {
     const KindId id = gains->target(target);
     KindSummary& kind = kind_[id];
     int to_go = 0;
-    for (const WorkloadId w : movers_) to_go += workload_[w].replicas - placement->on_kind(w, id);
+    for (const WorkloadId w : ends_->movers())
+      to_go += workload_[w].replicas - placement->on_kind(w, id);
     kind.everything = gains->GainOfEverything(id);
     kind.everything_each = kind.everything / static_cast<float>(std::max(1, to_go));
     best_everything = std::max(best_everything, kind.everything);
@@ -363,21 +344,27 @@ void QuestionSummary::SummariseEverything() {
   }
 }
 
-void QuestionSummary::SummariseNodes() {
+// What the others look up of each node, and what it has of its own.
+void QuestionSummary::SummariseRows() {
   int64_t free_millis = 0;
   for (int row = 0; row < nodes_; ++row) {
     const MoveEnds::Node& node = ends_->node(row);
     NodeSummary& n = node_[row];
-    n.free = node.free;
     n.kind = node.kind;
-    n.used_cpu = 1.0f - static_cast<float>(n.free.cpu_millis) * per_cpu_[node.id];
-    n.room_largest = n.free.Fits(largest_) ? 1 : 0;
+    n.free_millis = static_cast<float>(node.free.cpu_millis);
+    n.free_bytes = static_cast<float>(node.free.memory_bytes);
+    n.used_cpu = 1.0f - n.free_millis * per_cpu_[node.id];
+    // Without a branch: which of the sorted nodes it is that comes next is as good as random.
+    n.room_largest = static_cast<float>((node.free.cpu_millis >= largest_.cpu_millis) &
+                                        (node.free.memory_bytes >= largest_.memory_bytes));
     n.pods = n.best_out = n.best_in = n.best_blocked = n.fits = 0;
-    if (node.target < 0) continue;
-    free_millis += n.free.cpu_millis;
-    SummariseEntries(row);
+    free_millis += node.free.cpu_millis & -static_cast<int64_t>(node.target >= 0);
   }
   free_cpu = static_cast<float>(free_millis) * per_accepting_cpu_;
+}
+
+void QuestionSummary::SummariseNodes() {
+  for (int row = 0; row < nodes_; ++row) SummariseEntries(row);
   for (const MoveEnds::End& host : ends_->hosts()) {
     NodeSummary& n = node_[host.row];
     n.pods += static_cast<float>(host.pods);
@@ -386,24 +373,40 @@ void QuestionSummary::SummariseNodes() {
   }
 }
 
-// Who fits the node, and the best gain of those who do and of those who do not.
+// The best gain of those who fit the node and of those who do not: none where it accepts nobody.
 void QuestionSummary::SummariseEntries(int row) {
   NodeSummary& n = node_[row];
-  const Room room = RoomOf(n.free);
   const float* best_in = best_in_.data() + n.kind * mover_stride_;
-  int32_t* fits = fits_.data() + static_cast<size_t>(row) * mover_stride_;
-  Quad open{}, blocked{};
-  MaskQuad count{};
+  const int32_t* fits = ends_->fits(row);
+  Quad open{}, blocked{}, count{};
   for (int i = 0; i < mover_stride_; i += kQuad) {
-    const MaskQuad chosen = StoreMask(Fitting(room, i), fits + i);
+    const MaskQuad chosen = LoadMask(fits + i);
     const Quad gain = LoadQuad(best_in + i);
-    count -= chosen;
+    count += chosen ? AllOf(1) : Quad{};
     open = Max(open, chosen ? gain : Quad{});
     blocked = Max(blocked, chosen ? Quad{} : gain);
   }
   n.best_in = LargestOf(open);
   n.best_blocked = LargestOf(blocked);
-  n.fits = CountOf(count) * per_movable_;
+  n.fits = SumOf(count) * per_movable_;
+}
+
+void QuestionSummary::PointToRows() {
+  rows_.resize(workloads_);
+  for (WorkloadId w = 0; w < workloads_; ++w) {
+    const size_t layers = static_cast<size_t>(w) * layer_stride_;
+    const size_t kinds = static_cast<size_t>(w) * kinds_;
+    rows_[w] = {.w = &workload_[w],
+                .on_layer = on_layer_.data() + layers,
+                .callers = callers_.data() + layers,
+                .callees = callees_.data() + layers,
+                .layer_room = layer_room_.data() + layers,
+                .kind_room = room_.data() + kinds,
+                .execution = execution_.data() + kinds,
+                .on_kind = placement->on_kinds(w),
+                .gain_of_all = gains->GainsOfAll(w),
+                .others_best_gain = BestGainOfOthers(w)};
+  }
 }
 
 void QuestionSummary::SummariseContext() {
@@ -411,45 +414,6 @@ void QuestionSummary::SummariseContext() {
   latency_ms = static_cast<float>(now.latency_ms);
   execution_ms = static_cast<float>(now.execution_ms);
   network_ms = static_cast<float>(now.network_ms);
-}
-
-Sequel QuestionSummary::UnlockedBy(WorkloadId w, int from_row) const {
-  const NodeSummary& from = node_[from_row];
-  if (kind_[from.kind].accepts_moves == 0) return {};
-  const Room more = RoomOf(from.free + workload_[w].requests);
-  const int32_t* fits = fits_.data() + static_cast<size_t>(from_row) * mover_stride_;
-  return Best(from.kind, [&](int i) { return Fitting(more, i) & ~LoadMask(fits + i); });
-}
-
-Sequel QuestionSummary::BlockedBy(WorkloadId w, int to_row) const {
-  const NodeSummary& to = node_[to_row];
-  const Room less = RoomOf(to.free - workload_[w].requests);
-  const int32_t* fits = fits_.data() + static_cast<size_t>(to_row) * mover_stride_;
-  return Best(to.kind, [&](int i) { return LoadMask(fits + i) & ~Fitting(less, i); });
-}
-
-// Without branches, four at a time: who fits where is as good as random.
-template <class Some>
-Sequel QuestionSummary::Best(KindId kind, Some&& some) const {
-  const float* best_in = best_in_.data() + kind * mover_stride_;
-  Quad gain{};
-  MaskQuad count{};
-  for (int i = 0; i < mover_stride_; i += kQuad) {
-    const MaskQuad chosen = some(i);
-    count -= chosen;
-    gain = Max(gain, chosen ? LoadQuad(best_in + i) : Quad{});
-  }
-  return {.gain = LargestOf(gain), .workloads = CountOf(count)};
-}
-
-MaskQuad QuestionSummary::Fitting(const Room& room, int first_mover) const {
-  const double* cpu = cpu_needed_.data() + first_mover;
-  const double* memory = memory_needed_.data() + first_mover;
-  const auto fit = [&](int i) {
-    return AtMost(cpu + i, room.cpu) & AtMost(memory + i, room.memory);
-  };
-  const MaskQuad a = fit(0), b = fit(2);
-  return __builtin_shufflevector(a, b, 0, 2, 4, 6);
 }
 
 }  // namespace rudderfish

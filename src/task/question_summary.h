@@ -54,9 +54,32 @@ class QuestionSummary {
   float BestGainOfOthers(WorkloadId w) const {
     return w == best_workload_ ? second_gain_ : std::max(0.0f, best_gain);
   }
+  // What is known of a workload, by layer, by kind or by target.
+  struct Rows {
+    const WorkloadSummary* w;
+    const float *on_layer, *callers, *callees, *layer_room;
+    const float *kind_room, *execution;
+    const int32_t* on_kind;
+    const float* gain_of_all;
+    float others_best_gain;
+  };
+  const Rows& rows(WorkloadId w) const { return rows_[w]; }
   // Who fits the node only when a pod of the workload has left it, or no more when one has come.
-  Sequel UnlockedBy(WorkloadId w, int from_row) const;
-  Sequel BlockedBy(WorkloadId w, int to_row) const;
+  Sequel UnlockedBy(WorkloadId w, int from_row) const {
+    const Room more = ends_->room(from_row) + workload_[w].need;
+    const int32_t* fits = ends_->fits(from_row);
+    // Where no pod may be moved to nobody waits for room.
+    const MaskQuad accepts = MaskQuad{} - static_cast<int>(ends_->node(from_row).target >= 0);
+    return Best(node_[from_row].kind, [&](int i) {
+      return ends_->needs().Fitting(more, i) & ~LoadMask(fits + i) & accepts;
+    });
+  }
+  Sequel BlockedBy(WorkloadId w, int to_row) const {
+    const Room less = ends_->room(to_row) - workload_[w].need;
+    const int32_t* fits = ends_->fits(to_row);
+    return Best(node_[to_row].kind,
+                [&](int i) { return LoadMask(fits + i) & ~ends_->needs().Fitting(less, i); });
+  }
   // Cost of the next `moves` moves of the plan.
   float CostOf(float moves) const {
     return moves * (step_cost_ms + 0.5f * growth_ms * (moves - 1));
@@ -78,14 +101,17 @@ class QuestionSummary {
   float client_cloud_ms = 0;
 
  private:
-  // Free resources, in whole numbers that doubles hold exactly: those can be compared four at a
-  // time.
-  struct Room {
-    double cpu = 0;     // Milli-cores.
-    double memory = 0;  // Bytes.
-  };
-  static Room RoomOf(const Resources& free) {
-    return {static_cast<double>(free.cpu_millis), static_cast<double>(free.memory_bytes)};
+  // Of some of the movers on nodes of the kind: `some(i)` says which of [i, i + kQuad).
+  template <class Some>
+  Sequel Best(KindId kind, Some&& some) const {
+    const float* best_in = best_in_.data() + kind * mover_stride_;
+    Quad gain{}, count{};
+    for (int i = 0; i < mover_stride_; i += kQuad) {
+      const MaskQuad chosen = some(i);
+      count += chosen ? AllOf(1) : Quad{};
+      gain = Max(gain, chosen ? LoadQuad(best_in + i) : Quad{});
+    }
+    return {.gain = LargestOf(gain), .workloads = SumOf(count)};
   }
 
   // What a call counts among those that its callee takes, and among those that its caller makes.
@@ -107,14 +133,12 @@ class QuestionSummary {
   void SummariseMoves();
   void SummariseMoves(WorkloadId w);
   void CountRoom();
-  // Of some of the movers on nodes of the kind: `some(i)` says which of [i, i + kQuad).
-  template <class Some>
-  Sequel Best(KindId kind, Some&& some) const;
-  MaskQuad Fitting(const Room& room, int first_mover) const;
   void SummariseRoom(WorkloadId w);
   void SummariseEverything();
+  void SummariseRows();
   void SummariseNodes();
   void SummariseEntries(int row);
+  void PointToRows();
   void SummariseContext();
 
   uint64_t world_ = 0;  // Evaluator::world the members "of the world" are of; 0: none.
@@ -125,25 +149,22 @@ class QuestionSummary {
   float second_gain_ = 0;
 
   // Of the world.
-  Resources largest_;                               // Of the movable workloads' requests.
-  float per_movable_ = 0;                           // 1 / movable workloads
-  float per_accepting_cpu_ = 0;                     // 1 / CPU of the nodes that accept moves
-  std::vector<float> per_cpu_;                      // [node id] 1 / its CPU
-  std::vector<float> hop_;                          // [kind][kind]
-  std::vector<float> execution_;                    // [workload][kind]
-  std::vector<GraphEdge> calls_;                    // [call with a caller]
-  std::vector<Partners> partners_;                  // [call with a caller]
-  std::vector<WorkloadId> movers_;                  // Workloads that have pods and may move.
-  std::vector<double> cpu_needed_, memory_needed_;  // [mover] requests, in the units of Room
+  Resources largest_;               // Of the movable workloads' requests.
+  float per_movable_ = 0;           // 1 / movable workloads
+  float per_accepting_cpu_ = 0;     // 1 / CPU of the nodes that accept moves
+  std::vector<float> per_cpu_;      // [node id] 1 / its CPU
+  std::vector<float> hop_;          // [kind][kind]
+  std::vector<float> execution_;    // [workload][kind]
+  std::vector<GraphEdge> calls_;    // [call with a caller]
+  std::vector<Partners> partners_;  // [call with a caller]
   std::vector<float>
       is_layer_;            // [kind][layer] 1 on the kind's layer: sums over kinds, branch-free
   std::vector<float> bar_;  // [kind][target] no gain is more; little where the kinds are the same
 
   std::vector<KindSummary> kind_;
   std::vector<NodeSummary> node_;  // [row]
-  std::vector<int32_t> fits_;      // [row][mover] -1 where one more pod fits, else 0; of nodes that
-                                   // accept moves.
   std::vector<WorkloadSummary> workload_;
+  std::vector<Rows> rows_;         // [workload]
   std::vector<float> room_;        // [workload][kind]
   std::vector<float> best_in_;     // [kind][mover] best gain of moving one pod to the kind
   std::vector<float> best_out_;    // [workload][kind] best gain of moving one pod from the kind

@@ -349,7 +349,8 @@ TEST(QuestionSummary, NodesSayWhatFitsAndWhatMovesToAndFromThemGain) {
       const NodeSummary& n = a->q.node(row);
       const Resources& free = a->placement().free(id);
       const double allocatable = a->state.nodes.allocatable[id].cpu_millis;
-      EXPECT_EQ(n.free, free);
+      EXPECT_EQ(n.free_millis, static_cast<float>(free.cpu_millis));
+      EXPECT_EQ(n.free_bytes, static_cast<float>(free.memory_bytes));
       EXPECT_EQ(n.kind, a->placement().kind(id));
       EXPECT_EQ(a->q.layer(row), a->LayerOf(n.kind));
       ExpectNear(n.used_cpu, 1 - free.cpu_millis / allocatable);

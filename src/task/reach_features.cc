@@ -32,13 +32,13 @@ float IsWorkload(R v) {
   return v.c->move.workload == kWorkload ? 1.0f : 0.0f;
 }
 constexpr std::array<Feature<ReachView>, 17> kReachCandidate{{
-    {"from_free_cpu", "cores", 4, [](R v) { return Cores(v.q.node(v.from).free.cpu_millis); },
+    {"from_free_cpu", "cores", 4, [](R v) { return Cores(v.q.node(v.from).free_millis); },
      "free CPU of the source"},
-    {"from_free_memory", "GiB", 8, [](R v) { return Gib(v.q.node(v.from).free.memory_bytes); },
+    {"from_free_memory", "GiB", 8, [](R v) { return Gib(v.q.node(v.from).free_bytes); },
      "free memory of the source"},
-    {"to_free_cpu", "cores", 4, [](R v) { return Cores(v.q.node(v.to).free.cpu_millis); },
+    {"to_free_cpu", "cores", 4, [](R v) { return Cores(v.q.node(v.to).free_millis); },
      "free CPU of the target"},
-    {"to_free_memory", "GiB", 8, [](R v) { return Gib(v.q.node(v.to).free.memory_bytes); },
+    {"to_free_memory", "GiB", 8, [](R v) { return Gib(v.q.node(v.to).free_bytes); },
      "free memory of the target"},
     {"from_layer_0", "", 1, FromLayer<0>, "whether the source is in the first layer"},
     {"from_layer_1", "", 1, FromLayer<1>, "in the second"},
@@ -60,10 +60,8 @@ constexpr std::array<Feature<ReachView>, 17> kReachCandidate{{
      "on the target"},
 }};
 constexpr std::array<Feature<ReachView>, 5> kReachNode{{
-    {"free_cpu", "cores", 4, [](R v) { return Cores(v.q.node(v.node).free.cpu_millis); },
-     "free CPU"},
-    {"free_memory", "GiB", 8, [](R v) { return Gib(v.q.node(v.node).free.memory_bytes); },
-     "free memory"},
+    {"free_cpu", "cores", 4, [](R v) { return Cores(v.q.node(v.node).free_millis); }, "free CPU"},
+    {"free_memory", "GiB", 8, [](R v) { return Gib(v.q.node(v.node).free_bytes); }, "free memory"},
     {"layer_0", "", 1, [](R v) { return v.q.layer(v.node) == 0 ? 1.0f : 0.0f; }, "first layer"},
     {"layer_1", "", 1, [](R v) { return v.q.layer(v.node) == 1 ? 1.0f : 0.0f; }, "second layer"},
     {"layer_2", "", 1, [](R v) { return v.q.layer(v.node) == 2 ? 1.0f : 0.0f; }, "third layer"},
