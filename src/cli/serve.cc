@@ -47,7 +47,7 @@ Result<std::shared_ptr<const CallGraph>> PatternOf(const Arguments& arguments,
   if (found != kNone) return scenario.patterns[found];
   std::vector<std::string_view> names;
   for (const auto& pattern : scenario.patterns) names.push_back(pattern->name);
-  return Invalid("--pattern: {} has no pattern `{}`{}; there are {}", scenario.name, *wanted,
+  return Invalid("--pattern: {} has no pattern `{}`{} (there are {})", scenario.name, *wanted,
                  DidYouMean(*wanted, names), fmt::join(names, ", "));
 }
 

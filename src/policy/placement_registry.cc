@@ -103,7 +103,7 @@ Result<PlacementMix> ParseMix(std::string_view spec, std::string_view text) {
     const std::string_view name = option.substr(0, sign), value = option.substr(sign + 1);
     const auto at = std::find(kPlacementScoreNames.begin(), kPlacementScoreNames.end(), name);
     if (at == kPlacementScoreNames.end()) {
-      return Invalid("policy `{}`: no score is called `{}`{}; there are {}", spec, name,
+      return Invalid("policy `{}`: no score is called `{}`{} (there are {})", spec, name,
                      DidYouMean(name, kPlacementScoreNames), fmt::join(kPlacementScoreNames, ", "));
     }
     double weight = 0;
@@ -136,7 +136,7 @@ Result<QueueLookaheadOptions> ParseQueueLookahead(std::string_view spec) {
                      option);
     const std::string_view name = option.substr(0, sign), value = option.substr(sign + 1);
     if (std::find(std::begin(kOptions), std::end(kOptions), name) == std::end(kOptions))
-      return Invalid("policy `{}`: unknown option `{}`{}; there are {}", spec, name,
+      return Invalid("policy `{}`: unknown option `{}`{} (there are {})", spec, name,
                      DidYouMean(name, kOptions), fmt::join(kOptions, ", "));
     const int64_t most = name == "width"   ? kWidthLimit
                          : name == "depth" ? QueueLookaheadOptions::kDepthMax
@@ -261,8 +261,8 @@ Result<PlacementPolicy> MakePlacementPolicy(std::string_view spec, const Placeme
   }
   if (LooksLikeARun(spec)) return MakeLearned(spec, spec, task, {});
   return Fail(ErrorCode::kNotFound,
-              "no way to place pods, run folder or checkpoint is called `{}`{}; there are {}, "
-              "lookahead, mixed:SCORE=WEIGHT and runs of `train`",
+              "no way to place pods, run folder or checkpoint is called `{}`{} (there are {}, "
+              "lookahead, mixed:SCORE=WEIGHT and runs of `train`)",
               spec, DidYouMean(spec, kHeuristics), fmt::join(kHeuristics, ", "));
 }
 

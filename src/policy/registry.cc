@@ -89,7 +89,7 @@ Result<void> ApplyOption(const Spec& spec, std::string_view key, std::string_vie
       return Invalid("policy `{}`: time is `{}`, expected more than 0", spec.text, value);
   } else {
     return Invalid(
-        "policy `{}`: unknown option `{}`{}; there are width, evaluations, time, patience",
+        "policy `{}`: unknown option `{}`{} (there are width, evaluations, time, patience)",
         spec.text, key, DidYouMean(key, kKeys));
   }
   return {};
@@ -188,8 +188,8 @@ Result<std::unique_ptr<Policy>> MakePolicy(std::string_view text, const Task& ta
   std::string names;
   for (std::string_view name : PolicyNames()) names += fmt::format("{}, ", name);
   return Fail(ErrorCode::kNotFound,
-              "no policy, run folder or checkpoint is called `{}`{}; there are {}best-of:16+RUN "
-              "and lookahead+RUN",
+              "no policy, run folder or checkpoint is called `{}`{} (there are {}best-of:16+RUN "
+              "and lookahead+RUN)",
               text, DidYouMean(spec.name, known), names);
 }
 

@@ -107,7 +107,7 @@ std::string_view PlacementPresetName(PlacementPreset preset) {
 Result<PlacementPreset> PlacementPresetNamed(std::string_view name) {
   const auto at = std::find(kPresetNames.begin(), kPresetNames.end(), name);
   if (at != kPresetNames.end()) return static_cast<PlacementPreset>(at - kPresetNames.begin());
-  return Invalid("no preset is called `{}`{}; there are {}", name, DidYouMean(name, kPresetNames),
+  return Invalid("no preset is called `{}`{} (there are {})", name, DidYouMean(name, kPresetNames),
                  fmt::join(kPresetNames, ", "));
 }
 
