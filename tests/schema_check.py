@@ -51,7 +51,7 @@ WRONG_LOADS = [
     (("load", "sessions"), {"requests": 5}), (("load", "sessions"), {"requests": 0.5, "think": "7s"}),
     (("load", "pods", "frontend", "replicas"), 0), (("load", "pods", "frontend", "slots"), 0),
     (("load", "pods", "frontend", "scv"), -1), (("load", "pods", "frontend", "balance"), "rounds-robin"),
-    (("load", "pods", "frontend", "balance"), {"least-requests": 0}), (("load", "pods", "frontend", "replica"), 2),
+    (("load", "pods", "frontend", "discipline"), "sp"), (("load", "pods", "frontend", "balance"), {"least-requests": 0}), (("load", "pods", "frontend", "replica"), 2),
     (("load", "pods", "frontend", "start_delay"), {"exponential": "5s"}), (("load", "loads", "steady"), {"stedy": {"rate": 1}}),
     (("load", "loads", "steady"), {"steady": {"rate": -1}}), (("load", "loads", "ramp", "ramp", "end"), 5),
     (("load", "loads", "replay", "replay", "format"), "csv"), (("load", "loads", "replay", "replay", "part"), [0]),

@@ -321,6 +321,89 @@ TEST(PodCrew, OneStepIsEnoughNearTheEndOrAfterManyTimeConstants) {
   EXPECT_FALSE(settled_at(4).Aim(law, 10.1, 1e6));  // Beyond capacity nothing comes to rest.
 }
 
+LoadLaws SharedLawsOf(double scv, int slots = 1, int queue_limit = kNoQueueLimit) {
+  ServedWorkload pods = CrewOfPods(slots, queue_limit);
+  pods.discipline = Discipline::kShared;
+  pods.service = ServiceLaw::OfScv(scv);
+  return LawsOf(pods);
+}
+
+// Stretched by 1 / (1 - 0.8), whatever the law of service: four more than its own 0.1 s.
+TEST(PodCrew, SharedSlotsComeToRestWhereExponentialServiceDoes) {
+  for (const double scv : {0.0, 1.0, 3.0}) {
+    const LoadLaws laws = SharedLawsOf(scv);
+    const CrewLaw& law = laws.crew(1);
+    PodCrew crew;
+    crew.Start(law, 1);
+    for (int i = 0; i < 600; ++i) {
+      const bool quick = crew.Aim(law, 8, .5);
+      crew.Pass(law, .5, quick ? PodCrew::Pace::kLong : PodCrew::Pace::kShort);
+    }
+    EXPECT_NEAR(crew.present(), 4, 0.02) << scv;
+    EXPECT_NEAR(crew.wait_s(), 0.4, 0.002) << scv;
+    EXPECT_NEAR(crew.busy(), 0.8, 1e-9);
+    EXPECT_EQ(crew.passes(), 1);
+    // What is left to do of four: 0.1 s (1 + scv) / 2 each.
+    EXPECT_NEAR(crew.SetReplicas(law, 0, 0), 4 * 0.05 * (1 + scv), 0.004) << scv;
+  }
+}
+
+// In overload calls add up at the root of a = lambda (1 - E[exp(-a x)]), work at lambda - 1; and
+// then less work is left than there would be of as many calls in equilibrium.
+TEST(PodCrew, SharedSlotsAddUpCallsAsTheoryOfOverloadSays) {
+  struct Row {
+    double scv, per_s, grow_per_s;
+  };
+  for (const Row& row : {Row{0, 13, 5.53}, Row{1, 13, 3}, Row{0, 12, 3.71}, Row{2, 14, 2.77}}) {
+    const LoadLaws laws = SharedLawsOf(row.scv);
+    const CrewLaw& law = laws.crew(1);
+    PodCrew crew;
+    crew.Start(law, 1);
+    double before = 0, left = 0;
+    for (int i = 0; i < 400; ++i) {
+      if (i == 200) before = crew.present();
+      EXPECT_FALSE(crew.Aim(law, row.per_s, .5));
+      crew.Pass(law, .5, PodCrew::Pace::kShort);
+      left += .5 * row.per_s * crew.passes();
+    }
+    EXPECT_NEAR((crew.present() - before) / 100 / row.grow_per_s, 1, .05) << row.scv;
+    EXPECT_NEAR(left, 200 * row.per_s - crew.present(), 1e-6);
+    EXPECT_EQ(crew.busy(), 1);
+    // Whoever comes stays about as long as the work takes that is there.
+    EXPECT_NEAR(crew.wait_s() / (crew.present() * .1), 1, .1);
+    PodCrew gone = crew;
+    EXPECT_NEAR(gone.SetReplicas(law, 0, 200) / ((row.per_s - 10) * .1 * 200), 1, .02);
+    // Less comes: work is gone as soon as that takes, and calls follow.
+    const double seconds = (row.per_s - 10) * 200 / 5;
+    const double dear = crew.present();
+    for (double t = 0; t < seconds / 4; t += .5) {
+      crew.Aim(law, 5, .5);
+      crew.Pass(law, .5, PodCrew::Pace::kShort);
+    }
+    EXPECT_LT(crew.present(), dear);
+    for (double t = seconds / 4; t < 1.1 * seconds + 5; t += .5) {
+      crew.Aim(law, 5, .5);
+      crew.Pass(law, .5, PodCrew::Pace::kShort);
+    }
+    EXPECT_NEAR(crew.present(), 1, .1) << row.scv << " " << row.per_s;
+  }
+}
+
+TEST(PodCrew, FullSharedSlotsRefuse) {
+  const LoadLaws laws = SharedLawsOf(0, 2, 3);
+  const CrewLaw& law = laws.crew(1);
+  PodCrew crew;
+  crew.Start(law, 1);
+  for (int i = 0; i < 40; ++i) {
+    crew.Aim(law, 40, .5);
+    crew.Pass(law, .5, PodCrew::Pace::kShort);
+  }
+  EXPECT_EQ(crew.present(), 5);
+  EXPECT_NEAR(crew.refused_share(), .5, 1e-9);
+  EXPECT_EQ(crew.busy(), 2);
+  EXPECT_NEAR(crew.wait_s(), .1 * 5 / 2 - .1, 1e-9);
+}
+
 TEST(PodCrew, TheYoungestPodsGoFirstAndServeWhoIsInTheirLine) {
   const LoadLaws laws = LawsOf(CrewOfPods());
   const CrewLaw& law = laws.crew(1);

@@ -13,8 +13,8 @@
 // who calls whom, how long that takes, how many requests a pod works on at once, how pods start.
 //
 // A pod has `slots`; a call holds one while it computes, not while it waits for those it calls.
-// Calls that find all slots busy wait in line at the pod that they were sent to. Immutable once
-// made; any thread may read it.
+// Calls that find all slots busy wait in line at the pod that they were sent to, or share the slots
+// with those who are there. Immutable once made; any thread may read it.
 
 namespace rudderfish {
 
@@ -35,6 +35,11 @@ struct ServiceLaw {
   bool operator==(const ServiceLaw&) const = default;
 };
 
+// Who computes where more calls are at a pod than it has slots. kInLine: who came first; others wait
+// (first come, first served). kShared: all of them, each as fast as slots over calls (processor
+// sharing); where they are fewer, each holds one slot, as in a line.
+enum class Discipline { kInLine, kShared };
+
 // To which pod a call goes. kLeastRequests: to that with the fewest calls of `choices` pods drawn
 // at random (power of d choices).
 enum class Balancing { kRandom, kRoundRobin, kLeastRequests };
@@ -43,8 +48,9 @@ inline constexpr int kNoQueueLimit = 1 << 30;
 
 struct ServedWorkload {
   std::string name;
-  int slots = 1;                    // Of one pod.
-  int queue_limit = kNoQueueLimit;  // Calls that wait at one pod; those beyond are refused.
+  int slots = 1;  // Of one pod.
+  Discipline discipline = Discipline::kInLine;
+  int queue_limit = kNoQueueLimit;  // Calls at one pod beyond its slots; more are refused.
   ServiceLaw service;
   Balancing balancing = Balancing::kRandom;
   int choices = 2;       // Of kLeastRequests.

@@ -57,6 +57,7 @@ ServedApplication ApplicationOf(const Scenario& scenario, int pattern) {
     application.workloads.push_back(
         {.name = scenario.catalog->workloads[w].name,
          .slots = pods.slots,
+         .discipline = pods.discipline,
          .queue_limit = pods.queue_limit,
          .service = pods.service,
          .balancing = pods.balancing,

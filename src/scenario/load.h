@@ -20,6 +20,7 @@ struct Scenario;
 // What the model of service adds to a workload of the catalog.
 struct PodService {
   int slots = 1;
+  Discipline discipline = Discipline::kInLine;
   int queue_limit = kNoQueueLimit;
   ServiceLaw service;
   Balancing balancing = Balancing::kRandom;

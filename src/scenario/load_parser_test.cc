@@ -47,7 +47,7 @@ constexpr std::string_view kShopLoad = R"(load:
   pods:
     web: {replicas: 2 to 8, slots: 4, scv: 0.5, queue: 100, balance: {least-requests: 3},
           start_delay: 10s to 30s}
-    db: {replicas: 1 to 4, scv: 0, balance: round-robin}
+    db: {replicas: 1 to 4, scv: 0, balance: round-robin, discipline: ps}
   loads:
     steady: {steady: {rate: 20}}
     day: {diurnal: {low: 10, high: 50, period: 30m}}
@@ -72,6 +72,8 @@ TEST(LoadParser, MakesAnApplicationOfCallsAndPods) {
   EXPECT_EQ(web.replicas, 2);  // The scenario's one is below the bounds.
   EXPECT_EQ(web.replicas_max, 8);
   EXPECT_EQ(web.choices, 3);
+  EXPECT_EQ(web.discipline, Discipline::kInLine);
+  EXPECT_EQ(application.workloads[2].discipline, Discipline::kShared);
   EXPECT_EQ(web.start_high_s, 30);
   EXPECT_EQ(web.service.shape, ServiceLaw::Shape::kLogNormal);
   EXPECT_EQ(application.workloads[2].service.shape, ServiceLaw::Shape::kConstant);
@@ -154,6 +156,8 @@ TEST(LoadParser, NamesTheNearestOfWhatItDoesNotKnow) {
   EXPECT_NE(refusal("load: {pods: {web: {replicas: 1, balance: rounds-robin}}, loads: {}}\n")
                 .find("did you mean `round-robin`?"),
             std::string::npos);
+  EXPECT_EQ(refusal("load: {pods: {web: {replicas: 1, discipline: psi}}, loads: {}}\n"),
+            "shop.yaml:19:48: `load.pods.web.discipline`: expected fcfs or ps; did you mean `ps`?");
   EXPECT_NE(refusal("load: {pods: {}, loads: {a: {steady: {rate: -1}}}}\n").find("from 0 to"),
             std::string::npos);
   EXPECT_NE(refusal("load: {pods: {}, loads: {}}\n").find("expected 1 to 100 loads"),

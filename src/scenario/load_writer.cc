@@ -16,6 +16,7 @@ void WritePods(const PodService& pods, YamlWriter* out) {
                  ? YamlScalar(pods.replicas_min)
                  : YamlScalar(fmt::format("{} to {}", pods.replicas_min, pods.replicas_max)));
   out->Field("slots", pods.slots);
+  if (pods.discipline == Discipline::kShared) out->Field("discipline", "ps");
   out->Field("scv", pods.service.scv);
   if (pods.queue_limit != kNoQueueLimit) out->Field("queue", pods.queue_limit);
   if (pods.balancing == Balancing::kRoundRobin) out->Field("balance", "round-robin");

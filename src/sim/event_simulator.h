@@ -12,10 +12,11 @@
 #include "sim/event_heap.h"
 #include "sim/request_source.h"
 #include "sim/response_histogram.h"
+#include "sim/shared_pod.h"
 
 // An application under load, request by request: requests arrive, are sent from caller to callee
-// over a network, wait in line at a pod, hold one of its slots while they compute, call others, and
-// answer; clients give up and try again; pods start, and drain before they go. Replicas may be
+// over a network, wait in line at a pod, hold one of its slots while they compute, or share its
+// slots, call others, and answer; clients give up and try again; pods start, and drain before they go. Replicas may be
 // changed at any time; what is waiting stays waiting.
 //
 // A call that is refused, or finds no pod ready, fails; its caller makes no further calls of that
@@ -43,11 +44,12 @@ struct RequestSums {
 };
 
 struct WorkloadSums {
-  int64_t calls = 0;       // That came to a pod,
-  int64_t refused = 0;     // were turned away, or found no pod,
-  int64_t served = 0;      // have computed.
-  int64_t wait_ns = 0;     // From coming to a pod until a slot was free, of those who got one.
-  int64_t busy_ns = 0;     // Slots in use, over time.
+  int64_t calls = 0;    // That came to a pod,
+  int64_t refused = 0;  // were turned away, or found no pod,
+  int64_t served = 0;   // have computed.
+  int64_t wait_ns = 0;  // From coming to a pod until a slot was free, of those who got one; where
+                        // slots are shared, by how much longer the served took than alone.
+  int64_t busy_ns = 0;  // Slots in use, over time.
   int64_t present_ns = 0;  // Calls that wait or compute, over time.
   int64_t sojourn_ns = 0;  // Waiting and computing, of the served.
   int64_t pod_ns = 0;      // Pods that exist, starting and draining ones included, over time.
@@ -153,6 +155,9 @@ class EventSimulator {
   void Arrive(FrameId frame);
   void Serve(FrameId frame, Pod* pod);
   void EndService(FrameId frame);
+  void ShareSlots(FrameId frame, int32_t pod);
+  void SetAlarm(int32_t pod);
+  void LookAtShared(const TimedEvent& alarm);
   void Answer(FrameId frame);  // Over the network, if there is one.
   void SendAnswer(FrameId frame);
   void TakeAnswer(FrameId callee);  // At its caller.
@@ -182,12 +187,13 @@ class EventSimulator {
   double again_ = 0, think_ns_ = 0;  // Of ReturningUsers.
   ChanceAhead service_{Rng(0)};
   int64_t now_ns_ = 0, next_arrival_ns_ = 0, events_ = 0, open_requests_ = 0;
-  EventHeap heap_;     // Ends of service, pods that become ready, users who ask again.
+  EventHeap heap_;     // Ends of service, pods that become ready, users who ask again, alarms.
   EventLine network_;  // Calls and answers under way.
   EventLine timeouts_, retries_;
   std::vector<Frame> frames_;
   FrameId free_frame_ = kNobody;
   std::vector<Pod> pods_;
+  std::vector<SharedPod> shared_;  // [pod] Of those whose slots are shared.
   std::vector<int32_t> free_pods_;
   std::vector<Pool> pools_;  // [workload]
   RequestSums requests_;
