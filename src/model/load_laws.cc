@@ -201,7 +201,9 @@ CrewLaw LoadLaws::CrewOf(WorkloadId w, double calls, double demand_s) const {
               .shared = workload.discipline == Discipline::kShared,
               .passes_most = kMostPasses,
               .calls_per_request = calls,
-              .start_delay_s = (workload.start_low_s + workload.start_high_s) / 2,
+              .start_delay_s = workload.MeanStartS(),
+              .pull_s = (workload.pull_low_s + workload.pull_high_s) / 2,
+              .image_nodes = workload.image_nodes,
               .cores = static_cast<double>(workload.cpu_millis) / 1000,
               .scaled = workload.scaled};
   if (!workload.scaled || calls <= 0 || demand_s <= 0) return law;

@@ -65,7 +65,9 @@ struct CrewLaw {
   double turnover = 1;
   double passes_most = 1;  // What leaves its line over what comes, at most.
   double calls_per_request = 0;
-  double start_delay_s = 0;  // On average.
+  double start_delay_s = 0;  // On average, of a pod whose image is there,
+  double pull_s = 0;         // and pulling it.
+  int image_nodes = 0;       // As ServedWorkload::image_nodes.
   double cores = 0;          // Requested by one pod.
   bool scaled = false;
 

@@ -32,6 +32,7 @@ void PodCrew::Start(const CrewLaw& law, int replicas) {
   next_ready_s_ = kNeverS;
   if (!law.scaled) return;
   if (replicas > 0) cohorts_[cohort_count_++] = {.pods = replicas};
+  images_ = std::min(replicas, law.image_nodes);
   CountPods();
 }
 
@@ -59,21 +60,12 @@ double PodCrew::SetReplicas(const CrewLaw& law, int replicas, double now_s) {
   double draining_s = 0;
   int surplus = replicas_ - replicas;
   if (surplus < 0) {
-    if (starting_count_ == kMostStarting) {
-      Starting& last = starting_[kMostStarting - 2];
-      const Starting& gone = starting_[--starting_count_];
-      last.ready_s =
-          (last.pods * last.ready_s + gone.pods * gone.ready_s) / (last.pods + gone.pods);
-      last.pods += gone.pods;
-    }
-    starting_[starting_count_++] = {.pods = -surplus, .ready_s = now_s + law.start_delay_s};
-  }
-  while (surplus > 0 && starting_count_ > 0) {
-    Starting& last = starting_[starting_count_ - 1];
-    const int gone = std::min(last.pods, surplus);
-    last.pods -= gone;
-    surplus -= gone;
-    if (last.pods == 0) --starting_count_;
+    const int pulls = PullsOf(replicas, images_, law.image_nodes);
+    images_ += pulls;
+    MakePods(-surplus - pulls, 0, now_s + law.start_delay_s);
+    MakePods(pulls, pulls, now_s + law.start_delay_s + law.pull_s);
+  } else {
+    surplus = StopStarting(surplus);
   }
   while (surplus > 0 && cohort_count_ > 0) {
     Cohort& last = cohorts_[cohort_count_ - 1];
@@ -86,6 +78,32 @@ double PodCrew::SetReplicas(const CrewLaw& law, int replicas, double now_s) {
   }
   CountPods();
   return draining_s;
+}
+
+void PodCrew::MakePods(int pods, int pulls, double ready_s) {
+  if (pods == 0) return;
+  if (starting_count_ == kMostStarting) {
+    Starting& last = starting_[kMostStarting - 2];
+    const Starting& gone = starting_[--starting_count_];
+    last.ready_s = (last.pods * last.ready_s + gone.pods * gone.ready_s) / (last.pods + gone.pods);
+    last.pods += gone.pods;
+    last.pulls += gone.pulls;
+  }
+  starting_[starting_count_++] = {.pods = pods, .pulls = pulls, .ready_s = ready_s};
+}
+
+// Gives how many are still too many. What those who go were pulling does not come to be there.
+int PodCrew::StopStarting(int surplus) {
+  while (surplus > 0 && starting_count_ > 0) {
+    Starting& last = starting_[starting_count_ - 1];
+    const int gone = std::min(last.pods, surplus), unpulled = std::min(last.pulls, gone);
+    last.pods -= gone;
+    last.pulls -= unpulled;
+    images_ -= unpulled;
+    surplus -= gone;
+    if (last.pods == 0) --starting_count_;
+  }
+  return surplus;
 }
 
 void PodCrew::Join(double now_s) {

@@ -23,8 +23,9 @@ class PodCrew {
  public:
   void Start(const CrewLaw& law, int replicas);
 
-  // New pods are ready at `now_s` plus their delay; of those there are the youngest go. Gives the
-  // time that those which go take to serve who is in their line, summed over pods.
+  // New pods are ready at `now_s` plus their delay, later if they pull their image; of those there
+  // are the youngest go. Gives the time that those which go take to serve who is in their line,
+  // summed over pods.
   double SetReplicas(const CrewLaw& law, int replicas, double now_s);
   int ready() const { return ready_; }
   int replicas() const { return replicas_; }
@@ -61,7 +62,7 @@ class PodCrew {
     double work = 0;  // Where calls share: of how many calls, in equilibrium, there is work left.
   };
   struct Starting {
-    int pods = 0;
+    int pods = 0, pulls = 0;  // Those that pull their image.
     double ready_s = 0;
   };
   struct Equilibrium {  // To which the calls at one pod go.
@@ -78,12 +79,15 @@ class PodCrew {
   void AddWait(const CrewLaw& law, const Cohort& cohort, double present, double variance,
                const PodEquilibria::Place& place, Sums* sums) const;
   void TakeTogether();
+  void MakePods(int pods, int pulls, double ready_s);
+  int StopStarting(int surplus);
   void CountPods();
 
   std::array<Cohort, kMostCohorts> cohorts_;
   std::array<Starting, kMostStarting> starting_;
   int cohort_count_ = 0, starting_count_ = 0;
   int ready_ = 0, replicas_ = 0;
+  int images_ = 0;  // Nodes that hold the image, or are to.
   double next_ready_s_ = 0;
 
   const PodEquilibria* equilibria_ = nullptr;  // Of so many pods.

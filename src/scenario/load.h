@@ -26,7 +26,9 @@ struct PodService {
   Balancing balancing = Balancing::kRandom;
   int choices = 2;
   int replicas_min = 1, replicas_max = 10;
-  TimeLaw start_delay = TimeLaw::Constant(SimTime(0));  // Constant or a range.
+  TimeLaw start_delay = TimeLaw::Constant(SimTime(0));  // Constant or a range; and
+  TimeLaw image_pull = TimeLaw::Constant(SimTime(0));   // where a node lacks the image; none: 0.
+  SimTime probe_delay{0}, probe_period{0};              // Of readiness; none: 0.
 
   bool operator==(const PodService&) const = default;
 };

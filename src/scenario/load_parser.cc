@@ -78,6 +78,15 @@ Result<Discipline> DisciplineOf(const YamlNode& node) {
   return static_cast<Discipline>(at - std::begin(kDisciplines));
 }
 
+Result<void> ReadDelay(std::string_view key, YamlMap* map, TimeLaw* delay) {
+  const std::optional<YamlNode> node = map->Optional(key);
+  if (!node) return {};
+  TRY_ASSIGN(*delay, TimeLawOf(*node));
+  if (delay->shape != TimeLaw::Shape::kConstant && delay->shape != TimeLaw::Shape::kUniform)
+    return node->Expected("a time such as 20s, or a range such as 10s to 30s");
+  return {};
+}
+
 Result<PodService> ReadPods(const YamlNode& node) {
   TRY_ASSIGN(YamlMap map, node.AsMap());
   PodService pods;
@@ -94,11 +103,15 @@ Result<PodService> ReadPods(const YamlNode& node) {
   pods.service = ServiceLaw::OfScv(scv);
   if (const std::optional<YamlNode> balance = map.Optional("balance"))
     TRY(ReadBalancing(*balance, &pods));
-  if (const std::optional<YamlNode> delay = map.Optional("start_delay")) {
-    TRY_ASSIGN(pods.start_delay, TimeLawOf(*delay));
-    if (pods.start_delay.shape != TimeLaw::Shape::kConstant &&
-        pods.start_delay.shape != TimeLaw::Shape::kUniform)
-      return delay->Expected("a time such as 20s, or a range such as 10s to 30s");
+  TRY(ReadDelay("start_delay", &map, &pods.start_delay));
+  TRY(ReadDelay("image_pull", &map, &pods.image_pull));
+  if (const std::optional<YamlNode> probes = map.Optional("readiness")) {
+    TRY_ASSIGN(YamlMap fields, probes->AsMap());
+    TRY_ASSIGN(pods.probe_period, RequiredTime(&fields, "period", kSecond, kWeek));
+    if (const std::optional<YamlNode> delay = fields.Optional("initial_delay")) {
+      TRY_ASSIGN(pods.probe_delay, TimeWithin(*delay, SimTime(0), kWeek));
+    }
+    TRY(fields.Finish());
   }
   TRY(map.Finish());
   return pods;

@@ -23,6 +23,12 @@ void WritePods(const PodService& pods, YamlWriter* out) {
   if (pods.balancing == Balancing::kLeastRequests)
     out->FlowMap("balance", {{"least-requests", pods.choices}});
   WriteTimeLaw("start_delay", pods.start_delay, out);
+  if (pods.image_pull != TimeLaw::Constant(SimTime(0)))
+    WriteTimeLaw("image_pull", pods.image_pull, out);
+  if (pods.probe_period.count() > 0) {
+    out->FlowMap("readiness", {{"initial_delay", SimTimeText(pods.probe_delay)},
+                               {"period", SimTimeText(pods.probe_period)}});
+  }
 }
 
 void WriteReplay(const Traffic& traffic, YamlWriter* out) {

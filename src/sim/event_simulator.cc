@@ -107,6 +107,7 @@ void EventSimulator::Start(std::shared_ptr<const RateCurve> curve, uint64_t seed
       pods_[pod].state = PodState::kReady;
       pools_[w].ready.push_back(pod);
     }
+    pools_[w].images = std::min(pods, workload.image_nodes);
   }
   next_arrival_ns_ = source_->NextNs();
   // As many as a Poisson process has points in that time; all of them are in the midst of thinking.

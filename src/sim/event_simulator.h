@@ -16,8 +16,8 @@
 
 // An application under load, request by request: requests arrive, are sent from caller to callee
 // over a network, wait in line at a pod, hold one of its slots while they compute, or share its
-// slots, call others, and answer; clients give up and try again; pods start, and drain before they go. Replicas may be
-// changed at any time; what is waiting stays waiting.
+// slots, call others, and answer; clients give up and try again; pods start, and drain before they
+// go. Replicas may be changed at any time; what is waiting stays waiting.
 //
 // A call that is refused, or finds no pod ready, fails; its caller makes no further calls of that
 // group and fails, too, when its other groups are done. A client that has given up leaves its calls
@@ -128,6 +128,7 @@ class EventSimulator {
     WorkloadId workload = 0;
     uint32_t generation = 0;
     PodState state = PodState::kGone;
+    bool pulls = false;  // Its image, to a node that lacks it.
   };
 
   struct CallPlan {
@@ -140,6 +141,7 @@ class EventSimulator {
   struct Pool {  // The pods of one workload.
     std::vector<int32_t> ready, starting;
     int draining = 0;
+    int images = 0;  // Nodes that hold the image, or are to.
     uint32_t turn = 0;
     int64_t touched_ns = 0;
     WorkloadSums sums;

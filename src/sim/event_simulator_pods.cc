@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "sim/event_simulator.h"
 
-// How pods of the event simulator come and go, how they share their slots, and what is seen of them.
+// How pods of the event simulator come and go, share their slots, and what is seen of them.
 
 namespace rudderfish {
 
@@ -120,7 +120,12 @@ void EventSimulator::SetReplicas(WorkloadId workload, int replicas) {
   for (; now < replicas; ++now) {
     const int32_t id = NewPod(workload);
     Pod& pod = pods_[id];
-    const double delay_s = starts_.Uniform(served.start_low_s, served.start_high_s);
+    double delay_s = served.ReadyAfterS(starts_.Uniform(served.start_low_s, served.start_high_s));
+    pod.pulls = PullsOf(now + 1, pool.images, served.image_nodes) > 0;
+    if (pod.pulls) {
+      ++pool.images;
+      delay_s += starts_.Uniform(served.pull_low_s, served.pull_high_s);
+    }
     pod.ready_ns = now_ns_ + std::llround(delay_s * 1e9);
     pod.state = PodState::kStarting;
     pool.starting.push_back(id);
@@ -130,6 +135,7 @@ void EventSimulator::SetReplicas(WorkloadId workload, int replicas) {
     if (!pool.starting.empty()) {
       const int32_t id = pool.starting.back();
       pool.starting.pop_back();
+      if (pods_[id].pulls) --pool.images;  // What it was pulling does not come to be there.
       Remove(id);
       continue;
     }

@@ -164,7 +164,7 @@ TEST(EventSimulator, NewPodsStartLateAndOldOnesDrain) {
   EXPECT_LE(pod_s, 31 + 3 * 21 + static_cast<double>(backlog) + 4);
 }
 
-// Four slots and one more place, whatever the law of service: as many are turned away as of M/M/4/5.
+// Four slots and one more place: as many are turned away as of M/M/4/5, whatever service is like.
 TEST(EventSimulator, SharedSlotsTurnAwayWhoeverIsOneTooMany) {
   ServedWorkload workload = StationOf(4, ServiceLaw::OfScv(0));
   workload.discipline = Discipline::kShared;
@@ -209,6 +209,41 @@ TEST(EventSimulator, SharedSlotsAreThoseOfPodsThatComeAndGo) {
   simulator.SetReplicas(1, 1);  // In the place of a pod that is gone.
   simulator.AdvanceTo(410 * kSecondNs);
   EXPECT_GT(simulator.sums(1).served, sums.served);
+}
+
+// Probes find pods serving 15 s after their image is there, which takes 30 s on the second and the
+// third node; from then on images are everywhere.
+TEST(EventSimulator, PodsPullTheirImageWhereTheyAreTheFirstAndAreReadyAtAProbe) {
+  ServedWorkload workload = StationOf(1, ServiceLaw::OfScv(0));
+  workload.start_low_s = 6;
+  workload.start_high_s = 14;
+  workload.image_nodes = 3;
+  workload.pull_low_s = workload.pull_high_s = 30;
+  workload.probe_delay_s = 5;
+  workload.probe_period_s = 10;
+  EventSimulator simulator(std::make_shared<const ServedApplication>(SingleStation(workload, 10)));
+  simulator.Start(SteadyCurve(2), 1);
+  const auto ready_at = [&](int64_t s) {
+    simulator.AdvanceTo(s * kSecondNs);
+    return simulator.ready(1);
+  };
+  simulator.SetReplicas(1, 3);
+  EXPECT_EQ(ready_at(10), 1);
+  simulator.SetReplicas(1, 2);  // It was pulling, and so does the next.
+  simulator.SetReplicas(1, 3);
+  EXPECT_EQ(ready_at(44), 1);
+  EXPECT_EQ(ready_at(46), 2);
+  EXPECT_EQ(ready_at(54), 2);
+  EXPECT_EQ(ready_at(56), 3);
+  simulator.SetReplicas(1, 1);
+  simulator.SetReplicas(1, 5);
+  std::vector<PodSight> pods;
+  simulator.Pods(&pods);
+  ASSERT_EQ(pods.size(), 5U);
+  EXPECT_FALSE(pods[4].ready);
+  EXPECT_EQ(pods[4].ready_ns, (56 + 15) * kSecondNs);
+  EXPECT_EQ(ready_at(70), 1);
+  EXPECT_EQ(ready_at(72), 5);
 }
 
 TEST(EventSimulator, TheSameSeedIsTheSameRunAndReplicasDoNotChangeWhoComes) {

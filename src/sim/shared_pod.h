@@ -8,13 +8,13 @@
 
 #include "sim/event_heap.h"
 
-// Processor sharing at one pod: where n calls are there, each computes as fast as min(1, slots / n).
+// Processor sharing at one pod: of n calls each computes at the speed min(1, slots / n).
 //
 // A clock goes as fast as they do. Who comes when it stands at v and needs x is done when it stands
 // at v + x, whoever comes and goes meanwhile; so calls stand in a heap, and a change of speed moves
 // none of them (virtual time, as in A. Demers, S. Keshav, S. Shenker, "Analysis and simulation of a
-// fair queueing algorithm", SIGCOMM 1989). O(log n) a call. Allocates only when more calls are there
-// than ever before. Times in ns.
+// fair queueing algorithm", SIGCOMM 1989). O(log n) a call. Allocates only when more calls are
+// there than ever before. Times in ns.
 
 namespace rudderfish {
 

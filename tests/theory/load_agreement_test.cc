@@ -17,8 +17,8 @@
 namespace rudderfish {
 namespace {
 
-// An application of 2 to 7 workloads in chains and parallel groups. Of `shared`, calls share the slots
-// of their pod at two of three workloads.
+// An application of 2 to 7 workloads in chains and parallel groups. Of `shared`, calls share the
+// slots of their pod at two of three workloads.
 ServedApplication RandomApplication(Rng* rng, bool shared) {
   auto graph = std::make_shared<CallGraph>();
   ServedApplication application;
