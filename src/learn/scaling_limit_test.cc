@@ -79,7 +79,7 @@ TEST(ScalingLimit, IsCheckedBeforeTraining) {
 }
 
 TEST(ScalingLimit, ShippedScenariosCanBeKeptToTheLimitTheyAreTrainedFor) {
-  for (const char* name : {"online-boutique", "redis", "edge-pipeline"}) {
+  for (const char* name : {"online-boutique", "redis", "edge-pipeline", "web-tier"}) {
     const Result<Scenario> scenario =
         LoadScenario(SourcePath("scenarios/" + std::string(name) + ".yaml"));
     ASSERT_TRUE(scenario.has_value()) << scenario.error().message;

@@ -79,7 +79,19 @@ InLine LineAt(const ServedWorkload& workload, int pods, const SingleLine& single
           std::min(single.waits, std::pow(single.waits, workload.choices) + pooled_waits)};
 }
 
+// CrewLaw::turnover.
+double TurnoverOfShared(double service_scv) { return 2 / (1 + service_scv); }
+
+// PodPoint::waits of calls that share the slots of a pod.
+double WaitsWhereShared(const ServedWorkload& workload, double utilisation, double present,
+                        double waits, double service_scv) {
+  const double offered = utilisation * workload.slots;
+  const double stretch = offered > 0 ? present / offered : 1;
+  return 2 / (1 + SharingVariation(utilisation, workload.slots, waits, stretch, service_scv));
+}
+
 std::vector<PodEquilibria> EquilibriaFor(const ServedWorkload& workload, double service_scv) {
+  const bool shared = workload.discipline == Discipline::kShared;
   std::vector<SingleLine> singles;
   for (int i = 0; i <= PodEquilibria::kIntervals; ++i)
     singles.push_back(SingleAt(workload, PodEquilibria::UtilisationAt(i)));
@@ -89,13 +101,18 @@ std::vector<PodEquilibria> EquilibriaFor(const ServedWorkload& workload, double 
   for (int table = 0; table < tables; ++table) {
     std::vector<PodPoint> points;
     for (int i = 0; i <= PodEquilibria::kIntervals; ++i) {
-      const InLine line = LineAt(workload, PodsOfTable(table), singles[i], service_scv);
-      const double present = singles[i].utilisation * workload.slots + line.length;
+      InLine line = LineAt(workload, PodsOfTable(table), singles[i], service_scv);
+      // As much work is left as in a line, of calls that have less left each.
+      if (shared) line.length *= TurnoverOfShared(service_scv);
+      const double utilisation = singles[i].utilisation;
+      const double present = utilisation * workload.slots + line.length;
       const double waits = std::max(line.waits, kNobodyWaits);
-      points.push_back({.utilisation = singles[i].utilisation,
-                        .present = present,
-                        .variance = present + line.length * line.length * (2 / waits - 1),
-                        .waits = waits});
+      points.push_back(
+          {.utilisation = utilisation,
+           .present = present,
+           .variance = present + line.length * line.length * (2 / waits - 1),
+           .waits = shared ? WaitsWhereShared(workload, utilisation, present, waits, service_scv)
+                           : waits});
     }
     made.emplace_back(std::move(points));
   }
@@ -181,9 +198,12 @@ CrewLaw LoadLaws::CrewOf(WorkloadId w, double calls, double demand_s) const {
   const CallGraph& graph = *application_->calls;
   CrewLaw law{.slots = static_cast<double>(workload.slots),
               .most_present = workload.slots + static_cast<double>(workload.queue_limit),
+              .shared = workload.discipline == Discipline::kShared,
               .passes_most = kMostPasses,
               .calls_per_request = calls,
-              .start_delay_s = (workload.start_low_s + workload.start_high_s) / 2,
+              .start_delay_s = workload.MeanStartS(),
+              .pull_s = (workload.pull_low_s + workload.pull_high_s) / 2,
+              .image_nodes = workload.image_nodes,
               .cores = static_cast<double>(workload.cpu_millis) / 1000,
               .scaled = workload.scaled};
   if (!workload.scaled || calls <= 0 || demand_s <= 0) return law;
@@ -202,6 +222,7 @@ CrewLaw LoadLaws::CrewOf(WorkloadId w, double calls, double demand_s) const {
     if (visits > 1) law.passes_most = 1;
   }
   law.service_scv = squares / (law.service_s * law.service_s) - 1;
+  if (law.shared) law.turnover = TurnoverOfShared(law.service_scv);
   law.equilibria = EquilibriaFor(workload, law.service_scv);
   return law;
 }
@@ -210,18 +231,30 @@ EndpointLaw LoadLaws::EndpointOf(size_t e, double share) const {
   const CallGraph& graph = *application_->calls;
   const Endpoint& endpoint = graph.endpoints[e];
   EndpointLaw law{.share = share, .log_qos = std::log(endpoint.qos_ms / 1000)};
-  std::vector<double> visits(application_->workloads.size(), 0.0);
+  std::vector<EndpointLaw::SharedVisit> visits(application_->workloads.size());
   for (CallId id = endpoint.root; id < endpoint.end; ++id) {
     const Call& call = graph.calls[id];
     if (call.last_group - call.first_group > 1) law.parallel = true;
     if (call.caller == kNone) continue;
     const double service_s = application_->service_ms[id] / 1000;
     law.mean_s += 2 * application_->network_ms / 1000 + service_s;
-    law.variance_s2 += application_->workloads[call.workload].service.scv * service_s * service_s;
-    visits[call.workload] += 1;
+    const double variance_s2 =
+        application_->workloads[call.workload].service.scv * service_s * service_s;
+    law.variance_s2 += variance_s2;
+    EndpointLaw::SharedVisit& visit = visits[call.workload];
+    visit.workload = call.workload;
+    visit.count += 1;
+    visit.service_s += service_s;
+    visit.square_s2 += service_s * service_s + variance_s2;
+    visit.own_variance_s2 += variance_s2;
   }
-  for (size_t w = 0; w < visits.size(); ++w) {
-    if (visits[w] > 0) law.visits.push_back({static_cast<int>(w), visits[w]});
+  for (const EndpointLaw::SharedVisit& visit : visits) {
+    if (visit.count == 0) continue;
+    if (application_->workloads[visit.workload].discipline == Discipline::kInLine) {
+      law.visits.push_back({visit.workload, visit.count});
+    } else if (visit.service_s > 0) {
+      law.shared_visits.push_back(visit);
+    }
   }
   return law;
 }

@@ -16,7 +16,9 @@ namespace rudderfish {
 struct PodPoint {
   double utilisation = 0;
   double present = 0, variance = 0;  // Of the calls at it.
-  double waits = 0;                  // P(wait > 0).
+  // P(wait > 0). Where calls share: for what probability of an exponential wait it has the variance
+  // that the extra time of a call has.
+  double waits = 0;
 };
 
 // Points by utilisation, dense at both ends, where waits vanish and where they grow without bound:
@@ -56,9 +58,16 @@ struct CrewLaw {
   double service_s = 0, service_scv = 1;  // Of its mix of calls; service_s 0: nobody calls it.
   double slots = 1;
   double most_present = 0;  // At one pod; more are refused.
-  double passes_most = 1;   // What leaves its line over what comes, at most.
+  bool shared = false;      // Discipline::kShared.
+  // Calls that leave while slots do the work of one call: 1 where they stand in line. Of those who
+  // share slots all have been begun, and what is left of them is the mean rest of a service: 2 / (1
+  // + scv). So calls go to their equilibrium as work does, which no discipline changes.
+  double turnover = 1;
+  double passes_most = 1;  // What leaves its line over what comes, at most.
   double calls_per_request = 0;
-  double start_delay_s = 0;  // On average.
+  double start_delay_s = 0;  // On average, of a pod whose image is there,
+  double pull_s = 0;         // and pulling it.
+  int image_nodes = 0;       // As ServedWorkload::image_nodes.
   double cores = 0;          // Requested by one pod.
   bool scaled = false;
 
@@ -71,11 +80,17 @@ struct CrewLaw {
   std::vector<PodEquilibria> equilibria;  // One, where pods know nothing of each other.
 };
 
-// The response of an endpoint without parallel calls: a sum over waits.
+// The response of an endpoint without parallel calls: a sum over waits, and over what sharing adds.
 struct EndpointLaw {
-  struct Visit {
+  struct Visit {  // Of pods where calls stand in line.
     int workload = 0;
     double count = 0;
+  };
+  struct SharedVisit {  // Of pods whose slots calls share: a call stays longer by its own service.
+    int workload = 0;
+    double count = 0;
+    // Sums over its calls: of their mean service, mean squared service and variance of service.
+    double service_s = 0, square_s2 = 0, own_variance_s2 = 0;
   };
 
   double share = 0;  // Of all requests.
@@ -83,6 +98,7 @@ struct EndpointLaw {
   double mean_s = 0, variance_s2 = 0;  // Of computing and network.
   bool parallel = false;               // Has calls in parallel: the sum does not hold.
   std::vector<Visit> visits;
+  std::vector<SharedVisit> shared_visits;
 };
 
 class LoadLaws {

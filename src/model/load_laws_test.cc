@@ -101,6 +101,38 @@ void ExpectCurve(const PodEquilibria& curve, int slots, double line_of_wait_s,
   }
 }
 
+// As many as in M/M/c, whatever the law of service; who comes in turn meets fewer, and nobody where
+// all take equally long.
+TEST(LoadLaws, WhereSlotsAreSharedAsManyAreThereAsOfExponentialService) {
+  for (const int slots : {1, 4}) {
+    for (const double scv : {0.0, 0.5, 2.0}) {
+      ServedWorkload pods = StationPods(Balancing::kRandom, slots, scv);
+      pods.discipline = Discipline::kShared;
+      const LoadLaws laws = LawsOfStation(pods);
+      EXPECT_TRUE(laws.crew(1).shared);
+      EXPECT_DOUBLE_EQ(laws.crew(1).turnover, 2 / (1 + scv));
+      const PodEquilibria& curve = laws.crew(1).EquilibriaOf(3);
+      for (int i = 3; i < PodEquilibria::kIntervals; i += 13) {
+        const double use = PodEquilibria::UtilisationAt(i);
+        const PodPoint point = curve.At({i, 0});
+        const Station station{use * slots, 1, slots};
+        const double stretch = SharingStretch(station);
+        EXPECT_NEAR(point.present / (use * slots), stretch, 1e-9 * stretch);
+        const double waits = std::max(1e-9, ErlangC(slots, use * slots));
+        const double variation = SharingVariation(use, slots, waits, stretch, scv);
+        EXPECT_NEAR((2 / point.waits - 1) / variation, 1, 1e-9) << use;
+      }
+      pods.balancing = Balancing::kRoundRobin;
+      const LoadLaws regular = LawsOfStation(pods);
+      const PodPoint point = regular.crew(1).EquilibriaOf(5).At({100, 0});
+      const PodPoint random = curve.At({100, 0});
+      const double computing = random.utilisation * slots;
+      EXPECT_NEAR((point.present - computing) / (random.present - computing),
+                  (.2 + scv) / (1 + scv), 1e-9);
+    }
+  }
+}
+
 TEST(LoadLaws, LinesOfPodsAreThoseOfTheirQueues) {
   for (const int slots : {1, 3}) {
     for (const double scv : {1.0, 0.25, 2.0}) {

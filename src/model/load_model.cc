@@ -179,6 +179,8 @@ void LoadModel::Count(double seconds, double requests_per_s) {
     if (refuses) {
       for (const EndpointLaw::Visit& visit : endpoint.visits)
         kept *= std::pow(1 - crews_[visit.workload].refused_share(), visit.count);
+      for (const EndpointLaw::SharedVisit& visit : endpoint.shared_visits)
+        kept *= std::pow(1 - crews_[visit.workload].refused_share(), visit.count);
     }
     const GammaTable::Place place = gamma_->Find(response);
     const double before_timeout = gamma_->Below(place, laws_->log_timeout());
@@ -212,23 +214,42 @@ GammaLaw LoadModel::ResponseOf(size_t e) {
     response.mean += visit.count * crews_[visit.workload].wait_s();
     response.variance += visit.count * crews_[visit.workload].wait_variance_s2();
   }
+  for (const EndpointLaw::SharedVisit& visit : law.shared_visits) {
+    const double service_s = laws_->crew(visit.workload).service_s;
+    const double more = crews_[visit.workload].wait_s() / service_s;  // The stretch, less 1.
+    response.mean += visit.service_s * more;
+    response.variance +=
+        visit.own_variance_s2 * more * (more + 2) +
+        visit.square_s2 * crews_[visit.workload].wait_variance_s2() / (service_s * service_s);
+  }
   return response;
+}
+
+// With its way over the network, without those it calls.
+GammaLaw LoadModel::ResponseOfCall(CallId id) const {
+  const ServedApplication& application = laws_->application();
+  const WorkloadId workload = application.calls->calls[id].workload;
+  const PodCrew& crew = crews_[workload];
+  const double network_s = 2 * application.network_ms / 1000;
+  const double service_s = application.service_ms[id] / 1000;
+  const double scv = application.workloads[workload].service.scv;
+  const CrewLaw& law = laws_->crew(workload);
+  if (!law.shared || law.service_s <= 0) {
+    return {network_s + crew.wait_s() + service_s,
+            crew.wait_variance_s2() + scv * service_s * service_s};
+  }
+  const double share = service_s / law.service_s;
+  const double stretch = 1 + crew.wait_s() / law.service_s;
+  return {network_s + stretch * service_s, stretch * stretch * scv * service_s * service_s +
+                                               (1 + scv) * share * share * crew.wait_variance_s2()};
 }
 
 GammaLaw LoadModel::ResponseByCalls(const Endpoint& endpoint) {
   const ServedApplication& application = laws_->application();
   const CallGraph& graph = *application.calls;
-  const double network_s = 2 * application.network_ms / 1000;
   for (CallId id = endpoint.end - 1; id >= endpoint.root; --id) {
     const Call& call = graph.calls[id];
-    GammaLaw own;
-    if (call.caller != kNone) {
-      const PodCrew& crew = crews_[call.workload];
-      const double service_s = application.service_ms[id] / 1000;
-      const double scv = application.workloads[call.workload].service.scv;
-      own = {network_s + crew.wait_s() + service_s,
-             crew.wait_variance_s2() + scv * service_s * service_s};
-    }
+    const GammaLaw own = call.caller == kNone ? GammaLaw() : ResponseOfCall(id);
     constexpr int kMostGroups = 64;
     std::array<GammaLaw, kMostGroups> groups;
     const int count = std::min(call.last_group - call.first_group, kMostGroups);

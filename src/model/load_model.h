@@ -16,8 +16,9 @@
 // long requests take, how many are late, what it costs; also through bursts beyond what it can
 // serve. Its time does not depend on how many requests come.
 //
-// Calls at pods: model/pod_crew.h. Responses of a request are sums over its calls, maxima over
-// parallel groups, taken as gamma distributed. Where all pods are near their equilibrium, or will
+// Calls at pods: model/pod_crew.h. Responses of a request are sums over its calls, each of which
+// waits in line, or takes longer where slots are shared (model/queueing.h), maxima over parallel
+// groups, taken as gamma distributed. Where all pods are near their equilibrium, or will
 // soon be, one step covers all the time asked for; else steps are short.
 //
 // For look-ahead, models that share their laws copy each other's state. Nothing is allocated after
@@ -101,6 +102,7 @@ class LoadModel {
   void Count(double seconds, double requests_per_s);
   GammaLaw ResponseOf(size_t endpoint);
   GammaLaw ResponseByCalls(const Endpoint& endpoint);
+  GammaLaw ResponseOfCall(CallId id) const;
   GammaLaw Slowest(std::span<const GammaLaw> groups) const;
 
   std::shared_ptr<const LoadLaws> laws_;

@@ -54,6 +54,43 @@ TEST(LoadModel, OnePodInEquilibriumIsTheQueueOfTheory) {
   EXPECT_NEAR(model.now_s(), 200, 1e-9);
 }
 
+// Two kinds of request, of 40 and 160 ms: at 0.7 each takes as many times longer as 1 / 0.3, in a
+// row or beside nothing at all.
+TEST(LoadModel, SharedSlotsStretchEachCallByItsOwnService) {
+  for (const bool parallel : {false, true}) {
+    auto graph = std::make_shared<CallGraph>();
+    graph->calls = {{.workload = 0, .first_group = 0, .last_group = 1},
+                    {.workload = 1, .caller = 0, .first_group = 1, .last_group = 1},
+                    {.workload = 0, .first_group = 1, .last_group = parallel ? 3 : 2},
+                    {.workload = 1, .caller = 2, .first_group = 3, .last_group = 3},
+                    {.workload = 2, .caller = 2, .first_group = 3, .last_group = 3}};
+    graph->groups = {{0, 1}, {1, 2}, {2, 3}};
+    if (!parallel) graph->groups[1] = {1, 3};
+    graph->sequence = {1, 3, 4};
+    graph->endpoints = {{.name = "short", .root = 0, .end = 2, .rate_per_second = 1, .qos_ms = 100},
+                        {.name = "long", .root = 2, .end = 5, .rate_per_second = 1, .qos_ms = 500}};
+    auto application = std::make_shared<ServedApplication>();
+    application->calls = graph;
+    ServedWorkload pods = Pods(1, .5);
+    pods.discipline = Discipline::kShared;
+    application->workloads = {
+        {.name = "client", .replicas = 0, .scaled = false}, pods, Pods(1, 0, 100)};
+    application->service_ms = {0, 40, 0, 160, 1e-6};
+    LoadModel model(application);
+    Settle(&model, 7);
+    EXPECT_NEAR(model.response(0).mean, .04 / .3, .001) << parallel;
+    EXPECT_NEAR(model.response(1).mean, .16 / .3, .004) << parallel;
+    const double scv = .5 * (1.5 * (.04 * .04 + .16 * .16)) / (.1 * .1) - 1;
+    const double stretch = 1 / .3;
+    const double spread = (stretch - 1) * (stretch - 1) * SharingVariation(.7, 1, .7, stretch, scv);
+    for (const auto& [endpoint, service] : {std::pair{0, .04}, {1, .16}}) {
+      const double variance = service * service * (.5 * stretch * stretch + 1.5 * spread);
+      EXPECT_NEAR(model.response(endpoint).variance / variance, 1, .02) << endpoint;
+    }
+    EXPECT_NEAR(model.wait_s(1), .1 * (stretch - 1), .002);
+  }
+}
+
 TEST(LoadModel, QuantilesOfResponsesAreThoseOfTheLaw) {
   LoadModel model(StationOf(Pods(1)));
   Settle(&model, 8);  // From empty, which is soon forgotten.

@@ -32,6 +32,7 @@ void PodCrew::Start(const CrewLaw& law, int replicas) {
   next_ready_s_ = kNeverS;
   if (!law.scaled) return;
   if (replicas > 0) cohorts_[cohort_count_++] = {.pods = replicas};
+  images_ = std::min(replicas, law.image_nodes);
   CountPods();
 }
 
@@ -59,32 +60,50 @@ double PodCrew::SetReplicas(const CrewLaw& law, int replicas, double now_s) {
   double draining_s = 0;
   int surplus = replicas_ - replicas;
   if (surplus < 0) {
-    if (starting_count_ == kMostStarting) {
-      Starting& last = starting_[kMostStarting - 2];
-      const Starting& gone = starting_[--starting_count_];
-      last.ready_s =
-          (last.pods * last.ready_s + gone.pods * gone.ready_s) / (last.pods + gone.pods);
-      last.pods += gone.pods;
-    }
-    starting_[starting_count_++] = {.pods = -surplus, .ready_s = now_s + law.start_delay_s};
-  }
-  while (surplus > 0 && starting_count_ > 0) {
-    Starting& last = starting_[starting_count_ - 1];
-    const int gone = std::min(last.pods, surplus);
-    last.pods -= gone;
-    surplus -= gone;
-    if (last.pods == 0) --starting_count_;
+    const int pulls = PullsOf(replicas, images_, law.image_nodes);
+    images_ += pulls;
+    MakePods(-surplus - pulls, 0, now_s + law.start_delay_s);
+    MakePods(pulls, pulls, now_s + law.start_delay_s + law.pull_s);
+  } else {
+    surplus = StopStarting(surplus);
   }
   while (surplus > 0 && cohort_count_ > 0) {
     Cohort& last = cohorts_[cohort_count_ - 1];
     const int gone = std::min(last.pods, surplus);
-    draining_s += gone * last.present * law.service_s / law.slots;
+    draining_s +=
+        gone * (law.shared ? last.work : last.present) * law.service_s / law.slots / law.turnover;
     last.pods -= gone;
     surplus -= gone;
     if (last.pods == 0) --cohort_count_;
   }
   CountPods();
   return draining_s;
+}
+
+void PodCrew::MakePods(int pods, int pulls, double ready_s) {
+  if (pods == 0) return;
+  if (starting_count_ == kMostStarting) {
+    Starting& last = starting_[kMostStarting - 2];
+    const Starting& gone = starting_[--starting_count_];
+    last.ready_s = (last.pods * last.ready_s + gone.pods * gone.ready_s) / (last.pods + gone.pods);
+    last.pods += gone.pods;
+    last.pulls += gone.pulls;
+  }
+  starting_[starting_count_++] = {.pods = pods, .pulls = pulls, .ready_s = ready_s};
+}
+
+// Gives how many are still too many. What those who go were pulling does not come to be there.
+int PodCrew::StopStarting(int surplus) {
+  while (surplus > 0 && starting_count_ > 0) {
+    Starting& last = starting_[starting_count_ - 1];
+    const int gone = std::min(last.pods, surplus), unpulled = std::min(last.pulls, gone);
+    last.pods -= gone;
+    last.pulls -= unpulled;
+    images_ -= unpulled;
+    surplus -= gone;
+    if (last.pods == 0) --starting_count_;
+  }
+  return surplus;
 }
 
 void PodCrew::Join(double now_s) {
@@ -108,6 +127,7 @@ void PodCrew::TakeTogether() {
   const double apart = other.present - one.present;
   one.present += share * apart;
   one.variance += share * (other.variance - one.variance);
+  one.work += share * (other.work - one.work);
   one.pods += other.pods;
 }
 
@@ -129,8 +149,8 @@ bool PodCrew::Aim(const CrewLaw& law, double calls_per_s, double seconds) {
       aim_.place = equilibria_->AtUtilisation(load_);
       aim_.point = equilibria_->At(aim_.place);
       const double slope = equilibria_->UtilisationPerCall(aim_.place);
-      aim_.present_per_s = capacity * slope;
-      aim_.variance_per_s = 2 * capacity * slope;
+      aim_.present_per_s = capacity * slope * law.turnover;
+      aim_.variance_per_s = 2 * capacity * slope * law.turnover;
     }
   }
   if (settled_ || ready_ == 0) return true;
@@ -142,13 +162,15 @@ bool PodCrew::Aim(const CrewLaw& law, double calls_per_s, double seconds) {
 
 bool PodCrew::IsQuick(const CrewLaw& law, const Cohort& cohort, double seconds) const {
   if (load_ >= kFull || aim_.point.present > law.most_present) return false;
-  const double gap = cohort.present - aim_.point.present;
+  const double calls = law.shared ? cohort.work : cohort.present;
+  const double gap = calls - aim_.point.present;
   const double scale = aim_.point.present + kLeastCalls;
   if (std::abs(gap) <= kNearShare * scale) return true;
-  const PodEquilibria::Place place = equilibria_->AtPresent(cohort.present, cohort.near);
+  const PodEquilibria::Place place = equilibria_->AtPresent(calls, cohort.near);
   if (place.beyond()) return false;
   // From above the chord is slower than the end, from below the end.
-  const double chord = law.capacity_per_s() * (equilibria_->At(place).utilisation - load_) / gap;
+  const double chord =
+      law.turnover * law.capacity_per_s() * (equilibria_->At(place).utilisation - load_) / gap;
   const double steps = std::min(chord, aim_.present_per_s) * seconds;
   return steps >= kQuickSteps && std::abs(gap) <= kQuickShare * steps * (scale + law.slots / 2);
 }
@@ -168,15 +190,17 @@ void PodCrew::Pass(const CrewLaw& law, double seconds, Pace pace) {
     if (pace == Pace::kLong || IsQuick(law, cohort, seconds)) {
       Relax(law, seconds, &cohort, &sums);
     } else {
-      Creep(law, seconds, &cohort, &sums);
+      law.shared ? CreepShared(law, seconds, &cohort, &sums) : Creep(law, seconds, &cohort, &sums);
     }
     const PodPoint& end = aim_.point;
     const bool there =
         std::abs(cohort.present - end.present) <= kSettledShare * (end.present + kLeastCalls) &&
         std::abs(cohort.variance - end.variance) <=
-            10 * kSettledShare * (end.variance + kLeastCalls);
+            10 * kSettledShare * (end.variance + kLeastCalls) &&
+        (!law.shared ||
+         std::abs(cohort.work - end.present) <= kSettledShare * (end.present + kLeastCalls));
     if (settled_ && there) {
-      cohort.present = end.present;
+      cohort.present = cohort.work = end.present;
       cohort.variance = end.variance;
       cohort.near = aim_.place.interval;
     }
@@ -210,13 +234,15 @@ void PodCrew::Relax(const CrewLaw& law, double seconds, Cohort* cohort, Sums* su
     double rate = aim_.present_per_s;
     if (std::abs(gap) > kNearShare * (aim_.point.present + kLeastCalls)) {
       const auto place = equilibria_->AtPresent(before, cohort->near);
-      rate = law.capacity_per_s() * (equilibria_->At(place).utilisation - load_) / gap;
+      rate =
+          law.turnover * law.capacity_per_s() * (equilibria_->At(place).utilisation - load_) / gap;
     }
     const double steps = std::max(rate * seconds, 1e-9);
     const double gone = -std::expm1(-steps);
     cohort->present = aim_.point.present + gap * (1 - gone);
     mean += gap * gone / steps;
   }
+  cohort->work = cohort->present;
   const double variance_gap = cohort->variance - aim_.point.variance;
   const double steps = std::max(aim_.variance_per_s * seconds, 1e-9);
   const double gone = -std::expm1(-steps);
@@ -271,7 +297,66 @@ void PodCrew::Creep(const CrewLaw& law, double seconds, Cohort* cohort, Sums* su
   sums->grown += cohort->pods * (cohort->present - before);
 }
 
-// Who comes where so many are waits, by Little's law.
+// Work as calls in Creep; how many calls that are follows. What a burst brings has been begun less
+// than what was there, and for a while few of it leave. Who leaves while one mean service is done:
+// 4 - 3 w / l, where there are l calls and work of as many as w in equilibrium. That is right to
+// first order about equilibrium, for gamma distributed service, of the rate at which calls add up
+// in overload: the root of a = lambda (1 - E[exp(-a x / slots)]), x a service (A. Jean-Marie, P.
+// Robert, "On the transient behavior of the processor sharing queue", Queueing Systems 1994).
+void PodCrew::CreepShared(const CrewLaw& law, double seconds, Cohort* cohort, Sums* sums) const {
+  constexpr int kParts = 4;
+  const double capacity = law.capacity_per_s();
+  const double arrivals = calls_per_s_ / ready_;
+  const double before = cohort->present;
+  const double dt = seconds / kParts;
+  double busy = 0, seen = 0;
+  for (int part = 0; part < kParts; ++part) {
+    const double work = cohort->work, present = cohort->present;
+    PodEquilibria::Place place = equilibria_->AtPresent(work, cohort->near);
+    const bool is_full = load_ >= kFull && present >= law.most_present;
+    const double use = place.beyond() || is_full ? 1 : equilibria_->At(place).utilisation;
+    const double gap = work - aim_.point.present;
+    if (load_ < kFull && std::abs(gap) > 1e-9) {
+      const double rate = std::max(1e-9, law.turnover * capacity * (use - load_) / gap);
+      cohort->work = aim_.point.present + gap * std::exp(-rate * dt);
+    } else if (load_ >= kFull) {
+      cohort->work = std::max(0.0, work + law.turnover * (arrivals - capacity * use) * dt);
+    }
+    const PodPoint point = equilibria_->At(place);
+    const double slope = equilibria_->UtilisationPerCall(place);
+    cohort->variance +=
+        place.beyond() ? law.turnover * law.turnover * (arrivals + capacity * law.service_scv) * dt
+                       : (point.variance - cohort->variance) *
+                             -std::expm1(-2 * law.turnover * capacity * slope * dt);
+    place = equilibria_->AtPresent(cohort->work, place.interval);
+    cohort->near = place.interval;
+    const double used = place.beyond() || is_full ? 1 : equilibria_->At(place).utilisation;
+    busy += (use + used) / 2 / kParts;
+    // The end of the part decides, as far as calls go: however short their stay, that is stable.
+    const double served = capacity * used * dt, come = arrivals * dt;
+    const double less = present + come - 4 * served;
+    const double calls = (less + std::sqrt(less * less + 12 * served * cohort->work)) / 2;
+    cohort->present = std::min(calls, present + come);
+    // Who comes while calls add up meets more and more of them, by Little's law so many.
+    const double grows = come > served ? 1 - served / come : 0;
+    const double middle = (present + cohort->present) / 2;
+    seen += (middle + grows * ((work + cohort->work) / 2 - middle)) / kParts;
+  }
+  const bool is_full = cohort->present > law.most_present;
+  if (is_full) {
+    cohort->work *= law.most_present / cohort->present;
+    cohort->present = law.most_present;
+    seen = std::min(seen, law.most_present);
+    sums->refused += cohort->pods * std::max(0.0, 1 - 1 / std::max(load_, 1e-9)) / ready_;
+  }
+  const auto place = is_full && load_ >= kFull ? PodEquilibria::Place{PodEquilibria::kIntervals}
+                                               : equilibria_->AtPresent(seen, cohort->near);
+  AddWait(law, *cohort, seen, cohort->variance, place, sums);
+  sums->busy += cohort->pods * law.slots * busy;
+  sums->grown += cohort->pods * (cohort->present - before);
+}
+
+// Who comes where so many are waits, by Little's law; or stays longer, which is the same law.
 void PodCrew::AddWait(const CrewLaw& law, const Cohort& cohort, double present, double variance,
                       const PodEquilibria::Place& place, Sums* sums) const {
   const double capacity = law.capacity_per_s();

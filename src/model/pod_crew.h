@@ -12,7 +12,8 @@
 // rho(L) is the utilisation at which L calls are there in equilibrium (W.-P. Wang, D. Tipper, S.
 // Banerjee, "A simple approximation for modeling nonstationary queues", INFOCOM 1996). It is exact
 // in equilibrium, and a fluid in overload; backlog carries over by itself. The variance follows the
-// linear noise about it: dV/dt = 2 C rho'(L) (V_stationary(L) - V).
+// linear noise about it: dV/dt = 2 C rho'(L) (V_stationary(L) - V). Where calls share the slots of
+// their pod it is the work that flows so, as no discipline changes it, and calls follow.
 //
 // A plain value: copied as memory. Times in s.
 
@@ -22,8 +23,9 @@ class PodCrew {
  public:
   void Start(const CrewLaw& law, int replicas);
 
-  // New pods are ready at `now_s` plus their delay; of those there are the youngest go. Gives the
-  // time that those which go take to serve who is in their line, summed over pods.
+  // New pods are ready at `now_s` plus their delay, later if they pull their image; of those there
+  // are the youngest go. Gives the time that those which go take to serve who is in their line,
+  // summed over pods.
   double SetReplicas(const CrewLaw& law, int replicas, double now_s);
   int ready() const { return ready_; }
   int replicas() const { return replicas_; }
@@ -45,6 +47,7 @@ class PodCrew {
   double busy() const { return busy_; }      // Slots, of all pods.
   double passes() const { return passes_; }  // Calls that leave over those that come.
   double refused_share() const { return refused_share_; }
+  // Of a call of mean service: in line; or, where calls share, how much longer it takes than alone.
   double wait_s() const { return wait_s_; }
   double wait_variance_s2() const { return wait_variance_s2_; }
 
@@ -56,9 +59,10 @@ class PodCrew {
     int pods = 0;
     int near = 0;                      // An interval of the table of equilibria.
     double present = 0, variance = 0;  // Calls at one pod.
+    double work = 0;  // Where calls share: of how many calls, in equilibrium, there is work left.
   };
   struct Starting {
-    int pods = 0;
+    int pods = 0, pulls = 0;  // Those that pull their image.
     double ready_s = 0;
   };
   struct Equilibrium {  // To which the calls at one pod go.
@@ -71,15 +75,19 @@ class PodCrew {
   bool IsQuick(const CrewLaw& law, const Cohort& cohort, double seconds) const;
   void Relax(const CrewLaw& law, double seconds, Cohort* cohort, Sums* sums) const;
   void Creep(const CrewLaw& law, double seconds, Cohort* cohort, Sums* sums) const;
+  void CreepShared(const CrewLaw& law, double seconds, Cohort* cohort, Sums* sums) const;
   void AddWait(const CrewLaw& law, const Cohort& cohort, double present, double variance,
                const PodEquilibria::Place& place, Sums* sums) const;
   void TakeTogether();
+  void MakePods(int pods, int pulls, double ready_s);
+  int StopStarting(int surplus);
   void CountPods();
 
   std::array<Cohort, kMostCohorts> cohorts_;
   std::array<Starting, kMostStarting> starting_;
   int cohort_count_ = 0, starting_count_ = 0;
   int ready_ = 0, replicas_ = 0;
+  int images_ = 0;  // Nodes that hold the image, or are to.
   double next_ready_s_ = 0;
 
   const PodEquilibria* equilibria_ = nullptr;  // Of so many pods.

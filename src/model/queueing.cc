@@ -155,6 +155,24 @@ double ProcessorSharingVarianceS2(const Station& station) {
   return (2 + rho) / (spare * spare * (2 - rho));
 }
 
+double SharingStretch(const Station& station) {
+  const double spare = station.servers * (1 - station.utilisation());
+  if (spare <= 0) return kUnboundedWaitS;
+  return 1 + ErlangC(station.servers, station.offered_load()) / spare;
+}
+
+double SharingVariation(double utilisation, int servers, double waits, double stretch,
+                        double service_scv) {
+  CHECK(utilisation < 1 && waits > 0);
+  // In units of the mean service time: how much service it takes until others are met.
+  const double spare = 1 - utilisation;
+  const double other = (1 + service_scv) / 2 / (servers * spare * spare * stretch);
+  const double none =  // Laplace's transform of the service time, there.
+      service_scv > 0 ? std::pow(1 + service_scv / other, -1 / service_scv) : std::exp(-1 / other);
+  const double same = 2 * (other - other * other * (1 - none)) / (1 + service_scv);
+  return ((1 + utilisation) / waits - 1) * same;
+}
+
 double ProcessorSharingQuantileS(const Station& station, double share) {
   return GammaLaw{ProcessorSharingResponseS(station), ProcessorSharingVarianceS2(station)}.Quantile(
       share);

@@ -84,6 +84,23 @@ double ProcessorSharingResponseS(const Station& station);
 // Trotter, "Waiting time distributions for processor-sharing systems", JACM 1970).
 double ProcessorSharingVarianceS2(const Station& station);
 
+// Several servers shared equally, each customer having at most one, any law of service: how much
+// longer a customer stays than alone. A customer whose service takes x stays x times the stretch in
+// the mean, exactly (J. W. Cohen, "The multiple phase service network with generalized processor
+// sharing", Acta Informatica 1979): as many are there as in M/M/c. 1 + C / (c(1 - rho)).
+double SharingStretch(const Station& station);
+
+// Variance of what the stretch has above 1, over its squared mean, averaged over customers by the
+// square of their service times: Var[T] = stretch^2 Var[x] + (stretch - 1)^2 E[x^2] times this.
+// `waits`: with what probability all servers are busy. Who needs little service meets one number of
+// customers, geometric from `servers` on, ((1 + rho) / waits - 1); the more service, the more the
+// numbers met even out. With one server that is the integral of (x - u) P(wait > u) (T. J. Ott,
+// "The sojourn-time distribution in the M/G/1 queue with processor sharing", J. Appl. Prob. 1984),
+// the wait of M/G/1 taken as exponential and service as gamma distributed: exact for M/M/1. With
+// several, its mean is chosen to be right where traffic is light and where it is heavy.
+double SharingVariation(double utilisation, int servers, double waits, double stretch,
+                        double service_scv);
+
 // Percentile of its response, taken as gamma distributed with that mean and variance: the 95th is
 // 6 % too high at rho = 0.6.
 double ProcessorSharingQuantileS(const Station& station, double share);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "model/gamma_law.h"
 
 namespace rudderfish {
 namespace {
@@ -186,6 +187,40 @@ TEST(Queueing, SharedProcessorsAnswerAsTheirFormulaSays) {
               1, .08);
   std::nth_element(answers.begin(), answers.begin() + 380'000, answers.end());
   EXPECT_NEAR(ProcessorSharingQuantileS(station, .95) / answers[380'000], 1, .08);
+}
+
+TEST(Queueing, SharingStretchesByHowManyAreThere) {
+  EXPECT_DOUBLE_EQ(SharingStretch({0, 1, 3}), 1);
+  EXPECT_DOUBLE_EQ(SharingStretch({.75, 1, 1}), 4);
+  EXPECT_EQ(SharingStretch({2, 1, 2}), kUnboundedWaitS);
+  for (const int servers : {1, 2, 8}) {
+    const Station station{.8 * 5 * servers, 5, servers};
+    EXPECT_NEAR(SharingStretch(station), 5 * ProcessorSharingResponseS(station), 1e-12);
+    EXPECT_NEAR(SharingStretch(station),
+                FiniteQueue(station, 400).mean_in_system() / (.8 * servers), 1e-9);
+  }
+}
+
+TEST(Queueing, SharingVariesAsTheoryOfOneServerSays) {
+  for (const double rho : {.1, .6, .95}) {
+    const double stretch = 1 / (1 - rho), more = stretch - 1;
+    EXPECT_NEAR(stretch * stretch + more * more * 2 * SharingVariation(rho, 1, rho, stretch, 1),
+                ProcessorSharingVarianceS2({rho, 1, 1}), 1e-9);
+    // Ott's integral of (x - u) P(wait > u), over gamma distributed x.
+    for (const double scv : {0.0, .4, 3.0}) {
+      const double wait = (1 + scv) / 2 / (1 - rho);
+      double integral = 0;
+      constexpr double kStep = 5e-4;
+      for (double x = kStep / 2; x < (scv == 0 ? 1 : 60); x += kStep) {
+        const double longer = scv == 0 ? 1 : 1 - GammaLaw{1, scv}.Below(x);
+        integral += longer * wait * -std::expm1(-x / wait) * kStep;
+      }
+      EXPECT_NEAR(more * more * (1 + scv) * SharingVariation(rho, 1, rho, stretch, scv) /
+                      (stretch * stretch * 2 * rho * integral),
+                  1, 1e-3)
+          << rho << " " << scv;
+    }
+  }
 }
 
 RC_GTEST_PROP(Queueing, MoreServersOrLessLoadNeverWaitLonger, ()) {

@@ -2,6 +2,7 @@
 #include "model/served_application.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/check.h"
@@ -11,6 +12,31 @@ namespace rudderfish {
 ServiceLaw ServiceLaw::OfScv(double scv) {
   if (scv == 0) return {Shape::kConstant, 0};
   return {scv == 1 ? Shape::kExponential : Shape::kLogNormal, scv};
+}
+
+double ServedWorkload::ReadyAfterS(double serves_s) const {
+  if (probe_period_s <= 0) return serves_s;
+  const double later_s = std::max(0.0, serves_s - probe_delay_s);
+  return probe_delay_s + std::ceil(later_s / probe_period_s) * probe_period_s;
+}
+
+double ServedWorkload::MeanStartS() const {
+  const double mean_s = (start_low_s + start_high_s) / 2;
+  if (probe_period_s <= 0) return mean_s;
+  if (start_low_s >= start_high_s) return ReadyAfterS(mean_s);
+  // The integral of ReadyAfterS, whose steps end at probes.
+  double sum = 0, from = start_low_s;
+  for (int probe = 0; from < start_high_s; ++probe) {
+    const double ready_s = probe_delay_s + probe * probe_period_s;
+    const double upto = std::clamp(ready_s, from, start_high_s);
+    sum += (upto - from) * ready_s;
+    from = upto;
+  }
+  return sum / (start_high_s - start_low_s);
+}
+
+double ServedWorkload::LongestStartS() const {
+  return (image_nodes > 0 ? pull_high_s : 0) + ReadyAfterS(start_high_s);
 }
 
 std::vector<double> ServedApplication::EndpointShares() const {

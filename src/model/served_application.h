@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -13,8 +14,8 @@
 // who calls whom, how long that takes, how many requests a pod works on at once, how pods start.
 //
 // A pod has `slots`; a call holds one while it computes, not while it waits for those it calls.
-// Calls that find all slots busy wait in line at the pod that they were sent to. Immutable once
-// made; any thread may read it.
+// Calls that find all slots busy wait in line at the pod that they were sent to, or share the slots
+// with those who are there. Immutable once made; any thread may read it.
 
 namespace rudderfish {
 
@@ -35,6 +36,11 @@ struct ServiceLaw {
   bool operator==(const ServiceLaw&) const = default;
 };
 
+// Who computes where more calls are at a pod than it has slots. kInLine: who came first; others
+// wait (first come, first served). kShared: all of them, each as fast as slots over calls
+// (processor sharing); where they are fewer, each holds one slot, as in a line.
+enum class Discipline { kInLine, kShared };
+
 // To which pod a call goes. kLeastRequests: to that with the fewest calls of `choices` pods drawn
 // at random (power of d choices).
 enum class Balancing { kRandom, kRoundRobin, kLeastRequests };
@@ -43,21 +49,41 @@ inline constexpr int kNoQueueLimit = 1 << 30;
 
 struct ServedWorkload {
   std::string name;
-  int slots = 1;                    // Of one pod.
-  int queue_limit = kNoQueueLimit;  // Calls that wait at one pod; those beyond are refused.
+  int slots = 1;  // Of one pod.
+  Discipline discipline = Discipline::kInLine;
+  int queue_limit = kNoQueueLimit;  // Calls at one pod beyond its slots; more are refused.
   ServiceLaw service;
   Balancing balancing = Balancing::kRandom;
   int choices = 2;       // Of kLeastRequests.
   int replicas = 1;      // At the start, all of them ready.
   int replicas_min = 1;  // Bounds of scaling.
   int replicas_max = 10;
-  double start_low_s = 0, start_high_s = 0;  // From when a pod is made until it is ready; uniform.
-  int64_t cpu_millis = 1000;                 // Requested by one pod; used where all slots are busy.
-  int64_t memory_bytes = 0;                  // Requested by one pod; use of it is not simulated.
-  bool scaled = true;                        // False: it is a client, and has no pods here.
+  double start_low_s = 0, start_high_s = 0;  // Until a pod serves, its image being there; uniform.
+  // Of so many nodes, each of the first pods is on one of its own, and pulls the image there unless
+  // an earlier pod did; pods beyond find it. Uniform; 0: images are everywhere.
+  int image_nodes = 0;
+  double pull_low_s = 0, pull_high_s = 0;
+  // Readiness probes: from when its image is there until the first, and from one to the next. A pod
+  // is ready at the first probe that finds it serving; period 0: as soon as it serves.
+  double probe_delay_s = 0, probe_period_s = 0;
+  int64_t cpu_millis = 1000;  // Requested by one pod; used where all slots are busy.
+  int64_t memory_bytes = 0;   // Requested by one pod; use of it is not simulated.
+  bool scaled = true;         // False: it is a client, and has no pods here.
+
+  // From when its image is there until it is ready, if it serves after so long; in the mean; and
+  // the longest of all, with its image to be pulled.
+  double ReadyAfterS(double serves_s) const;
+  double MeanStartS() const;
+  double LongestStartS() const;
 
   bool operator==(const ServedWorkload&) const = default;
 };
+
+// How many of the pods pull that are made when there come to be `pods`, where as many nodes of
+// ServedWorkload::image_nodes hold the image as `images` says.
+inline int PullsOf(int pods, int images, int image_nodes) {
+  return std::max(0, std::min(pods, image_nodes) - images);
+}
 
 // Of the application as a whole, besides the bounds of its workloads.
 struct ScalingLimits {

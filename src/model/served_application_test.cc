@@ -83,5 +83,38 @@ TEST(ServedApplication, EndpointsThatNobodyAsksForCountTheSame) {
   EXPECT_EQ(idle.CapacityPerS({0, 1, 1, 1}), std::numeric_limits<double>::infinity());
 }
 
+// Probes at 5, 15, 25 ... s: who serves from 3 s to 21 s on, at any time alike, is ready at 5 s for
+// 2 of these 18 seconds, at 15 s for 10, at 25 s for 6.
+TEST(ServedApplication, PodsAreReadyAtTheProbeThatFindsThemServing) {
+  ServedWorkload pods{.start_low_s = 3, .start_high_s = 21};
+  EXPECT_EQ(pods.ReadyAfterS(7), 7);
+  EXPECT_EQ(pods.MeanStartS(), 12);
+  EXPECT_EQ(pods.LongestStartS(), 21);
+  pods.probe_delay_s = 5;
+  pods.probe_period_s = 10;
+  EXPECT_EQ(pods.ReadyAfterS(0), 5);
+  EXPECT_EQ(pods.ReadyAfterS(5), 5);
+  EXPECT_EQ(pods.ReadyAfterS(5.1), 15);
+  EXPECT_EQ(pods.ReadyAfterS(15), 15);
+  EXPECT_NEAR(pods.MeanStartS(), (2 * 5 + 10 * 15 + 6 * 25) / 18., 1e-12);
+  EXPECT_EQ(pods.LongestStartS(), 25);
+  pods.pull_low_s = 20;
+  pods.pull_high_s = 40;
+  EXPECT_EQ(pods.LongestStartS(), 25);  // There is no node that lacks it.
+  pods.image_nodes = 3;
+  EXPECT_EQ(pods.LongestStartS(), 65);
+  pods.start_low_s = pods.start_high_s = 6;
+  EXPECT_EQ(pods.MeanStartS(), 15);
+}
+
+// Of three nodes one holds the image.
+TEST(ServedApplication, TheFirstPodOnANodePulls) {
+  EXPECT_EQ(PullsOf(1, 1, 3), 0);
+  EXPECT_EQ(PullsOf(2, 1, 3), 1);
+  EXPECT_EQ(PullsOf(9, 1, 3), 2);
+  EXPECT_EQ(PullsOf(9, 3, 3), 0);
+  EXPECT_EQ(PullsOf(9, 0, 0), 0);
+}
+
 }  // namespace
 }  // namespace rudderfish

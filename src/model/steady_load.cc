@@ -55,9 +55,19 @@ SteadyLoad::Moments SteadyLoad::WaitAt(WorkloadId w, int pods, double requests_p
               .servers = workload.slots};
   double arrivals_scv = 1;
   if (workload.balancing == Balancing::kRoundRobin) arrivals_scv = 1.0 / pods;
-  const Wait alone = AllenCunneenQueue(pod, arrivals_scv, service_scv_[w]).wait;
+  Wait alone = AllenCunneenQueue(pod, arrivals_scv, service_scv_[w]).wait;
+  const bool shared = workload.discipline == Discipline::kShared;
+  // As much work is left as in a line, of calls that have less left each.
+  const double turnover = shared ? 2 / (1 + service_scv_[w]) : 1;
+  alone.mean_if_waiting *= turnover;
+  double alone_s2 = alone.variance_s2();
+  if (shared && alone.mean_s() > 0) {
+    alone_s2 = alone.mean_s() * alone.mean_s() *
+               SharingVariation(pod.utilisation(), pod.servers, alone.probability,
+                                1 + alone.mean_s() / service_s, service_scv_[w]);
+  }
   if (workload.balancing != Balancing::kLeastRequests || pods == 1)
-    return {alone.mean_s(), alone.variance_s2()};
+    return {alone.mean_s(), alone_s2};
   // Joining the shorter of two lines is between lines of their own and one line for all.
   pod.arrivals_per_s *= pods;
   pod.servers *= pods;
@@ -65,9 +75,27 @@ SteadyLoad::Moments SteadyLoad::WaitAt(WorkloadId w, int pods, double requests_p
   const double utilisation = pod.utilisation();
   const double many = (ShortestOfChoicesResponse(utilisation, workload.choices) - 1) * service_s /
                       workload.slots * std::pow(alone.probability, workload.choices - 1);
-  const double mean = std::min(alone.mean_s(), many + pooled.mean_s());
+  const double mean = std::min(alone.mean_s(), many + turnover * pooled.mean_s());
   const double share = alone.mean_s() > 0 ? mean / alone.mean_s() : 0;
-  return {mean, alone.variance_s2() * share * share};
+  return {mean, alone_s2 * share * share};
+}
+
+// With its way over the network, without those it calls.
+SteadyLoad::Moments SteadyLoad::ResponseOfCall(CallId id) const {
+  const WorkloadId w = application_->calls->calls[id].workload;
+  const ServedWorkload& workload = application_->workloads[w];
+  const double network_s = 2 * application_->network_ms / 1000;
+  const double service_s = application_->service_ms[id] / 1000;
+  const double variance_s2 = workload.service.scv * service_s * service_s;
+  const Moments& wait = waits_[w];
+  if (workload.discipline == Discipline::kInLine || demand_s_[w] <= 0)
+    return {network_s + wait.mean + service_s, wait.variance + variance_s2};
+  // Shared: longer in proportion to its own service. Waits are those of a call of mean service.
+  const double mean_s = demand_s_[w] / calls_[w];
+  const double stretch = 1 + wait.mean / mean_s;
+  return {network_s + stretch * service_s,
+          stretch * stretch * variance_s2 +
+              (service_s * service_s + variance_s2) * wait.variance / (mean_s * mean_s)};
 }
 
 // Clark's formulas for independent normal variables.
@@ -86,7 +114,6 @@ SteadyLoad::Moments SteadyLoad::Later(const Moments& a, const Moments& b) {
 
 SteadyLoad::Moments SteadyLoad::ResponseOf(const Endpoint& endpoint) {
   const CallGraph& graph = *application_->calls;
-  const double network_s = 2 * application_->network_ms / 1000;
   for (CallId id = endpoint.end - 1; id >= endpoint.root; --id) {
     const Call& call = graph.calls[id];
     Moments all;
@@ -99,11 +126,9 @@ SteadyLoad::Moments SteadyLoad::ResponseOf(const Endpoint& endpoint) {
       all = g == call.first_group ? group : Later(all, group);
     }
     if (call.caller != kNone) {
-      const double service_s = application_->service_ms[id] / 1000;
-      const Moments& wait = waits_[call.workload];
-      all.mean += network_s + wait.mean + service_s;
-      all.variance += wait.variance +
-                      application_->workloads[call.workload].service.scv * service_s * service_s;
+      const Moments own = ResponseOfCall(id);
+      all.mean += own.mean;
+      all.variance += own.variance;
     }
     below_[id] = all;
   }

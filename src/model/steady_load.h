@@ -11,11 +11,11 @@
 // late. Beside LoadModel, which follows backlogs over time, this is one pass over the calls, so
 // that thousands of allocations can be looked at (model/capacity_ladder.h).
 //
-// Waits are those of queues in equilibrium (model/queueing.h). Responses of a request are sums over
-// its calls; of parallel groups the mean and variance of the greatest of two normal variables are
-// taken, group by group (C. E. Clark, "The greatest of a finite set of random variables",
-// Operations Research 1961); the whole is taken as gamma distributed. Times in s. Holds what it
-// works with: one a thread.
+// Waits, and what sharing adds, are those of queues in equilibrium (model/queueing.h). Responses of
+// a request are sums over its calls; of parallel groups the mean and variance of the greatest of
+// two normal variables are taken, group by group (C. E. Clark, "The greatest of a finite set of
+// random variables", Operations Research 1961); the whole is taken as gamma distributed. Times in
+// s. Holds what it works with: one a thread.
 
 namespace rudderfish {
 
@@ -43,6 +43,7 @@ class SteadyLoad {
   };
 
   Moments WaitAt(WorkloadId workload, int pods, double requests_per_s) const;
+  Moments ResponseOfCall(CallId id) const;
   Moments ResponseOf(const Endpoint& endpoint);
   static Moments Later(const Moments& a, const Moments& b);
 

@@ -45,6 +45,29 @@ TEST(SteadyLoad, OnePodIsAQueueOfTheory) {
   }
 }
 
+TEST(SteadyLoad, SharedSlotsStretchEachCall) {
+  for (const int slots : {1, 3}) {
+    for (const double scv : {0.0, 1.0, 2.0}) {
+      const ServedWorkload pods{.name = "pods",
+                                .slots = slots,
+                                .discipline = Discipline::kShared,
+                                .service = ServiceLaw::OfScv(scv)};
+      SteadyLoad steady(SteadyStation(pods, 120));
+      EXPECT_NEAR(steady.LateShare(std::vector<int>{0, 1}, 0), LateOf(.05, scv * .0025, .12), 1e-9);
+      for (const double use : {0.1, 0.5, 0.9}) {
+        const Station station{20 * slots * use, 20, slots};
+        const double stretch = SharingStretch(station), more = stretch - 1;
+        const double waits = ErlangC(slots, use * slots);
+        const double variation = SharingVariation(use, slots, waits, stretch, scv);
+        const double variance =
+            .0025 * (scv * stretch * stretch + (1 + scv) * more * more * variation);
+        EXPECT_NEAR(steady.LateShare(std::vector<int>{0, 2}, 40 * slots * use),
+                    LateOf(.05 * stretch, variance, .12), 1e-9);
+      }
+    }
+  }
+}
+
 TEST(SteadyLoad, TurnsMakeArrivalsRegular) {
   ServedWorkload pods{.name = "pods", .slots = 2};
   pods.balancing = Balancing::kRoundRobin;

@@ -234,7 +234,7 @@ void FindStaticPlan(const ServedApplication& application, double violations_max,
   const std::vector<double> demand_s = application.DemandS();
   for (size_t w = 0; w < own->plan.size(); ++w) {
     const ServedWorkload& workload = application.workloads[w];
-    own->start_s = std::max(own->start_s, workload.start_high_s);
+    own->start_s = std::max(own->start_s, workload.LongestStartS());
     own->plan[w] =
         !workload.scaled ? 0 : PodsFor(workload, demand_s[w], own->rates[own->rates.size() / 2], 1);
   }

@@ -2,6 +2,7 @@
 #include "scenario/load.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/check.h"
 #include "scenario/scenario.h"
@@ -19,6 +20,11 @@ std::vector<int> NodesFor(const Scenario& scenario, WorkloadId workload) {
       nodes[group.kind] += group.count;
   }
   return nodes;
+}
+
+int NodeCountFor(const Scenario& scenario, WorkloadId workload) {
+  const std::vector<int> nodes = NodesFor(scenario, workload);
+  return std::accumulate(nodes.begin(), nodes.end(), 0);
 }
 
 }  // namespace
@@ -57,6 +63,7 @@ ServedApplication ApplicationOf(const Scenario& scenario, int pattern) {
     application.workloads.push_back(
         {.name = scenario.catalog->workloads[w].name,
          .slots = pods.slots,
+         .discipline = pods.discipline,
          .queue_limit = pods.queue_limit,
          .service = pods.service,
          .balancing = pods.balancing,
@@ -66,6 +73,11 @@ ServedApplication ApplicationOf(const Scenario& scenario, int pattern) {
          .replicas_max = pods.replicas_max,
          .start_low_s = seconds(pods.start_delay.a),
          .start_high_s = seconds(pods.start_delay.b),
+         .image_nodes = pods.image_pull.b.count() > 0 ? NodeCountFor(scenario, w) : 0,
+         .pull_low_s = seconds(pods.image_pull.a),
+         .pull_high_s = seconds(pods.image_pull.b),
+         .probe_delay_s = seconds(pods.probe_delay),
+         .probe_period_s = seconds(pods.probe_period),
          .cpu_millis = scenario.catalog->workloads[w].requests.cpu_millis,
          .memory_bytes = scenario.catalog->workloads[w].requests.memory_bytes,
          .scaled = false});

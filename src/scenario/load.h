@@ -20,12 +20,15 @@ struct Scenario;
 // What the model of service adds to a workload of the catalog.
 struct PodService {
   int slots = 1;
+  Discipline discipline = Discipline::kInLine;
   int queue_limit = kNoQueueLimit;
   ServiceLaw service;
   Balancing balancing = Balancing::kRandom;
   int choices = 2;
   int replicas_min = 1, replicas_max = 10;
-  TimeLaw start_delay = TimeLaw::Constant(SimTime(0));  // Constant or a range.
+  TimeLaw start_delay = TimeLaw::Constant(SimTime(0));  // Constant or a range; and
+  TimeLaw image_pull = TimeLaw::Constant(SimTime(0));   // where a node lacks the image; none: 0.
+  SimTime probe_delay{0}, probe_period{0};              // Of readiness; none: 0.
 
   bool operator==(const PodService&) const = default;
 };

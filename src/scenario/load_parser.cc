@@ -25,6 +25,7 @@ constexpr double kMostScv = 100;
 constexpr double kLeastTrafficWarp = 1e-3, kMostTrafficWarp = 1e3;
 constexpr double kLeastHeldOut = 0.01;  // Or learned on.
 constexpr std::string_view kBalancings[] = {"random", "round-robin", "least-requests"};
+constexpr std::string_view kDisciplines[] = {"fcfs", "ps"};
 
 Result<SimTime> TimeWithin(const YamlNode& node, SimTime least, SimTime most) {
   TRY_ASSIGN(const SimTime time, SimTimeOf(node));
@@ -69,6 +70,23 @@ Result<void> ReadBalancing(const YamlNode& node, PodService* pods) {
   return {};
 }
 
+Result<Discipline> DisciplineOf(const YamlNode& node) {
+  TRY_ASSIGN(const std::string name, node.AsString());
+  const auto at = std::find(std::begin(kDisciplines), std::end(kDisciplines), name);
+  if (at == std::end(kDisciplines))
+    return node.Expected(fmt::format("fcfs or ps{}", DidYouMean(name, kDisciplines)));
+  return static_cast<Discipline>(at - std::begin(kDisciplines));
+}
+
+Result<void> ReadDelay(std::string_view key, YamlMap* map, TimeLaw* delay) {
+  const std::optional<YamlNode> node = map->Optional(key);
+  if (!node) return {};
+  TRY_ASSIGN(*delay, TimeLawOf(*node));
+  if (delay->shape != TimeLaw::Shape::kConstant && delay->shape != TimeLaw::Shape::kUniform)
+    return node->Expected("a time such as 20s, or a range such as 10s to 30s");
+  return {};
+}
+
 Result<PodService> ReadPods(const YamlNode& node) {
   TRY_ASSIGN(YamlMap map, node.AsMap());
   PodService pods;
@@ -76,17 +94,24 @@ Result<PodService> ReadPods(const YamlNode& node) {
   TRY(ReadBounds(replicas, &pods));
   TRY_ASSIGN(const int64_t slots, map.OptionalInt("slots", 1, kMostSlots, 1));
   pods.slots = static_cast<int>(slots);
+  if (const std::optional<YamlNode> discipline = map.Optional("discipline")) {
+    TRY_ASSIGN(pods.discipline, DisciplineOf(*discipline));
+  }
   TRY_ASSIGN(const int64_t queue, map.OptionalInt("queue", 0, kNoQueueLimit - 1, kNoQueueLimit));
   pods.queue_limit = static_cast<int>(queue);
   TRY_ASSIGN(const double scv, map.OptionalDouble("scv", 0, kMostScv, 1));
   pods.service = ServiceLaw::OfScv(scv);
   if (const std::optional<YamlNode> balance = map.Optional("balance"))
     TRY(ReadBalancing(*balance, &pods));
-  if (const std::optional<YamlNode> delay = map.Optional("start_delay")) {
-    TRY_ASSIGN(pods.start_delay, TimeLawOf(*delay));
-    if (pods.start_delay.shape != TimeLaw::Shape::kConstant &&
-        pods.start_delay.shape != TimeLaw::Shape::kUniform)
-      return delay->Expected("a time such as 20s, or a range such as 10s to 30s");
+  TRY(ReadDelay("start_delay", &map, &pods.start_delay));
+  TRY(ReadDelay("image_pull", &map, &pods.image_pull));
+  if (const std::optional<YamlNode> probes = map.Optional("readiness")) {
+    TRY_ASSIGN(YamlMap fields, probes->AsMap());
+    TRY_ASSIGN(pods.probe_period, RequiredTime(&fields, "period", kSecond, kWeek));
+    if (const std::optional<YamlNode> delay = fields.Optional("initial_delay")) {
+      TRY_ASSIGN(pods.probe_delay, TimeWithin(*delay, SimTime(0), kWeek));
+    }
+    TRY(fields.Finish());
   }
   TRY(map.Finish());
   return pods;

@@ -46,8 +46,9 @@ constexpr std::string_view kShopLoad = R"(load:
   cool_down: 45s
   pods:
     web: {replicas: 2 to 8, slots: 4, scv: 0.5, queue: 100, balance: {least-requests: 3},
-          start_delay: 10s to 30s}
-    db: {replicas: 1 to 4, scv: 0, balance: round-robin}
+          start_delay: 10s to 30s, image_pull: 20s to 40s,
+          readiness: {initial_delay: 5s, period: 10s}}
+    db: {replicas: 1 to 4, scv: 0, balance: round-robin, discipline: ps}
   loads:
     steady: {steady: {rate: 20}}
     day: {diurnal: {low: 10, high: 50, period: 30m}}
@@ -72,7 +73,15 @@ TEST(LoadParser, MakesAnApplicationOfCallsAndPods) {
   EXPECT_EQ(web.replicas, 2);  // The scenario's one is below the bounds.
   EXPECT_EQ(web.replicas_max, 8);
   EXPECT_EQ(web.choices, 3);
+  EXPECT_EQ(web.discipline, Discipline::kInLine);
+  EXPECT_EQ(application.workloads[2].discipline, Discipline::kShared);
   EXPECT_EQ(web.start_high_s, 30);
+  EXPECT_EQ(web.image_nodes, 4);  // All of its layer.
+  EXPECT_EQ(web.pull_low_s, 20);
+  EXPECT_EQ(web.pull_high_s, 40);
+  EXPECT_EQ(web.probe_delay_s, 5);
+  EXPECT_EQ(web.probe_period_s, 10);
+  EXPECT_EQ(application.workloads[2].image_nodes, 0);
   EXPECT_EQ(web.service.shape, ServiceLaw::Shape::kLogNormal);
   EXPECT_EQ(application.workloads[2].service.shape, ServiceLaw::Shape::kConstant);
   EXPECT_FALSE(application.workloads[0].scaled);
@@ -154,6 +163,17 @@ TEST(LoadParser, NamesTheNearestOfWhatItDoesNotKnow) {
   EXPECT_NE(refusal("load: {pods: {web: {replicas: 1, balance: rounds-robin}}, loads: {}}\n")
                 .find("did you mean `round-robin`?"),
             std::string::npos);
+  EXPECT_NE(
+      refusal("load: {pods: {web: {replicas: 1, image_pull: {exponential: 5s}}}, loads: {}}\n")
+          .find("a range such as 10s to 30s"),
+      std::string::npos);
+  EXPECT_NE(refusal("load: {pods: {web: {replicas: 1, readiness: {initial_dealy: 5s, period: "
+                    "5s}}}, loads: {}}\n")
+                .find("did you mean `initial_delay`?"),
+            std::string::npos);
+  EXPECT_EQ(refusal("load: {pods: {web: {replicas: 1, discipline: psi}}, loads: {}}\n"),
+            "shop.yaml:19:46: `load.pods.web.discipline`: expected fcfs or ps; did you mean `ps`?, "
+            "found \"psi\"");
   EXPECT_NE(refusal("load: {pods: {}, loads: {a: {steady: {rate: -1}}}}\n").find("from 0 to"),
             std::string::npos);
   EXPECT_NE(refusal("load: {pods: {}, loads: {}}\n").find("expected 1 to 100 loads"),

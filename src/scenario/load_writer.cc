@@ -16,12 +16,19 @@ void WritePods(const PodService& pods, YamlWriter* out) {
                  ? YamlScalar(pods.replicas_min)
                  : YamlScalar(fmt::format("{} to {}", pods.replicas_min, pods.replicas_max)));
   out->Field("slots", pods.slots);
+  if (pods.discipline == Discipline::kShared) out->Field("discipline", "ps");
   out->Field("scv", pods.service.scv);
   if (pods.queue_limit != kNoQueueLimit) out->Field("queue", pods.queue_limit);
   if (pods.balancing == Balancing::kRoundRobin) out->Field("balance", "round-robin");
   if (pods.balancing == Balancing::kLeastRequests)
     out->FlowMap("balance", {{"least-requests", pods.choices}});
   WriteTimeLaw("start_delay", pods.start_delay, out);
+  if (pods.image_pull != TimeLaw::Constant(SimTime(0)))
+    WriteTimeLaw("image_pull", pods.image_pull, out);
+  if (pods.probe_period.count() > 0) {
+    out->FlowMap("readiness", {{"initial_delay", SimTimeText(pods.probe_delay)},
+                               {"period", SimTimeText(pods.probe_period)}});
+  }
 }
 
 void WriteReplay(const Traffic& traffic, YamlWriter* out) {

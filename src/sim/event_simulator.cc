@@ -24,7 +24,8 @@ enum ChanceStream : uint64_t {
 // Tags of the network's events.
 constexpr uint32_t kCallTag = 0, kAnswerTag = 1, kEndTag = 2;  // The last: at the client.
 // Of the heap's: end of service; any other is the generation of a pod that becomes ready. Where the
-// subject is nobody, a user has thought.
+// subject is nobody, a user has thought; below that, it is a pod whose slots are shared, with its
+// generation as tag.
 constexpr uint32_t kServiceTag = 0;
 
 // Where the next event comes from; of events of one time, the first of these.
@@ -106,6 +107,7 @@ void EventSimulator::Start(std::shared_ptr<const RateCurve> curve, uint64_t seed
       pods_[pod].state = PodState::kReady;
       pools_[w].ready.push_back(pod);
     }
+    pools_[w].images = std::min(pods, workload.image_nodes);
   }
   next_arrival_ns_ = source_->NextNs();
   // As many as a Poisson process has points in that time; all of them are in the midst of thinking.
@@ -142,8 +144,8 @@ void EventSimulator::Step(int64_t at_ns, int source) {
   switch (source) {
     case kFromHeap: {
       const TimedEvent event = heap_.Take();
-      if (event.subject == kNobody) {
-        BeginRequest();
+      if (event.subject < 0) {
+        event.subject == kNobody ? BeginRequest() : LookAtShared(event);
       } else {
         event.tag == kServiceTag ? EndService(event.subject) : BecomeReady(event);
       }
@@ -247,6 +249,7 @@ void EventSimulator::Arrive(FrameId id) {
   frame.since_ns = now_ns_;
   frame.pod = chosen;
   ++pod->present;
+  if (served.discipline == Discipline::kShared) return ShareSlots(id, chosen);
   if (pod->busy < served.slots) return Serve(id, pod);
   frame.next = kNobody;
   (pod->last == kNobody ? pod->first : frames_[pod->last].next) = id;

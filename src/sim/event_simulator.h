@@ -12,11 +12,12 @@
 #include "sim/event_heap.h"
 #include "sim/request_source.h"
 #include "sim/response_histogram.h"
+#include "sim/shared_pod.h"
 
 // An application under load, request by request: requests arrive, are sent from caller to callee
-// over a network, wait in line at a pod, hold one of its slots while they compute, call others, and
-// answer; clients give up and try again; pods start, and drain before they go. Replicas may be
-// changed at any time; what is waiting stays waiting.
+// over a network, wait in line at a pod, hold one of its slots while they compute, or share its
+// slots, call others, and answer; clients give up and try again; pods start, and drain before they
+// go. Replicas may be changed at any time; what is waiting stays waiting.
 //
 // A call that is refused, or finds no pod ready, fails; its caller makes no further calls of that
 // group and fails, too, when its other groups are done. A client that has given up leaves its calls
@@ -43,11 +44,12 @@ struct RequestSums {
 };
 
 struct WorkloadSums {
-  int64_t calls = 0;       // That came to a pod,
-  int64_t refused = 0;     // were turned away, or found no pod,
-  int64_t served = 0;      // have computed.
-  int64_t wait_ns = 0;     // From coming to a pod until a slot was free, of those who got one.
-  int64_t busy_ns = 0;     // Slots in use, over time.
+  int64_t calls = 0;    // That came to a pod,
+  int64_t refused = 0;  // were turned away, or found no pod,
+  int64_t served = 0;   // have computed.
+  int64_t wait_ns = 0;  // From coming to a pod until a slot was free, of those who got one; where
+                        // slots are shared, by how much longer the served took than alone.
+  int64_t busy_ns = 0;  // Slots in use, over time.
   int64_t present_ns = 0;  // Calls that wait or compute, over time.
   int64_t sojourn_ns = 0;  // Waiting and computing, of the served.
   int64_t pod_ns = 0;      // Pods that exist, starting and draining ones included, over time.
@@ -126,6 +128,7 @@ class EventSimulator {
     WorkloadId workload = 0;
     uint32_t generation = 0;
     PodState state = PodState::kGone;
+    bool pulls = false;  // Its image, to a node that lacks it.
   };
 
   struct CallPlan {
@@ -138,6 +141,7 @@ class EventSimulator {
   struct Pool {  // The pods of one workload.
     std::vector<int32_t> ready, starting;
     int draining = 0;
+    int images = 0;  // Nodes that hold the image, or are to.
     uint32_t turn = 0;
     int64_t touched_ns = 0;
     WorkloadSums sums;
@@ -153,6 +157,9 @@ class EventSimulator {
   void Arrive(FrameId frame);
   void Serve(FrameId frame, Pod* pod);
   void EndService(FrameId frame);
+  void ShareSlots(FrameId frame, int32_t pod);
+  void SetAlarm(int32_t pod);
+  void LookAtShared(const TimedEvent& alarm);
   void Answer(FrameId frame);  // Over the network, if there is one.
   void SendAnswer(FrameId frame);
   void TakeAnswer(FrameId callee);  // At its caller.
@@ -182,12 +189,13 @@ class EventSimulator {
   double again_ = 0, think_ns_ = 0;  // Of ReturningUsers.
   ChanceAhead service_{Rng(0)};
   int64_t now_ns_ = 0, next_arrival_ns_ = 0, events_ = 0, open_requests_ = 0;
-  EventHeap heap_;     // Ends of service, pods that become ready, users who ask again.
+  EventHeap heap_;     // Ends of service, pods that become ready, users who ask again, alarms.
   EventLine network_;  // Calls and answers under way.
   EventLine timeouts_, retries_;
   std::vector<Frame> frames_;
   FrameId free_frame_ = kNobody;
   std::vector<Pod> pods_;
+  std::vector<SharedPod> shared_;  // [pod] Of those whose slots are shared.
   std::vector<int32_t> free_pods_;
   std::vector<Pool> pools_;  // [workload]
   RequestSums requests_;

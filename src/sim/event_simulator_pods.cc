@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "sim/event_simulator.h"
 
-// How pods of the event simulator come and go, and what is seen of them.
+// How pods of the event simulator come and go, share their slots, and what is seen of them.
 
 namespace rudderfish {
 
@@ -22,7 +22,55 @@ int32_t EventSimulator::NewPod(WorkloadId workload) {
   pods_[id].generation = generation;
   pods_[id].workload = workload;
   pods_[id].touched_ns = pods_[id].made_ns = pods_[id].ready_ns = now_ns_;
+  const ServedWorkload& served = application_->workloads[workload];
+  if (served.discipline == Discipline::kShared) {
+    if (shared_.size() < pods_.size()) shared_.resize(pods_.size());
+    shared_[id].Clear(served.slots);
+  }
   return id;
+}
+
+void EventSimulator::ShareSlots(FrameId frame, int32_t pod_id) {
+  Pod& pod = pods_[pod_id];
+  pod.busy = std::min(pod.present, application_->workloads[pod.workload].slots);
+  shared_[pod_id].Add(now_ns_, DrawServiceNs(frames_[frame].call), frame);
+  SetAlarm(pod_id);
+}
+
+// One alarm is enough: an earlier one, set before others came and all became slower, is set anew
+// when it rings; a later one rings for nothing.
+void EventSimulator::SetAlarm(int32_t pod_id) {
+  SharedPod& shared = shared_[pod_id];
+  const int64_t next_ns = shared.next_ns();
+  if (next_ns >= shared.alarm_ns) return;
+  shared.alarm_ns = next_ns;
+  heap_.Add({next_ns, kNobody - 1 - pod_id, pods_[pod_id].generation});
+}
+
+void EventSimulator::LookAtShared(const TimedEvent& alarm) {
+  --events_;  // Unless somebody is done.
+  const int32_t pod_id = kNobody - 1 - alarm.subject;
+  Pod& pod = pods_[pod_id];
+  SharedPod& shared = shared_[pod_id];
+  if (pod.generation != alarm.tag || shared.alarm_ns != alarm.at_ns) return;
+  shared.alarm_ns = EventHeap::kNothing;
+  if (shared.next_ns() > now_ns_) return SetAlarm(pod_id);
+  ++events_;
+  Touch(&pod);
+  const SharedPod::Call done = shared.Take(now_ns_);
+  const int64_t sojourn_ns = now_ns_ - frames_[done.id].since_ns;
+  WorkloadSums& sums = pools_[pod.workload].sums;
+  ++sums.served;
+  sums.sojourn_ns += sojourn_ns;
+  sums.wait_ns += sojourn_ns - done.service_ns;
+  --pod.present;
+  pod.busy = std::min(pod.busy, pod.present);
+  if (pod.present == 0 && pod.state == PodState::kDraining) {
+    Remove(pod_id);
+  } else {
+    SetAlarm(pod_id);
+  }
+  OpenGroups(done.id);
 }
 
 void EventSimulator::Remove(int32_t id) {
@@ -72,7 +120,12 @@ void EventSimulator::SetReplicas(WorkloadId workload, int replicas) {
   for (; now < replicas; ++now) {
     const int32_t id = NewPod(workload);
     Pod& pod = pods_[id];
-    const double delay_s = starts_.Uniform(served.start_low_s, served.start_high_s);
+    double delay_s = served.ReadyAfterS(starts_.Uniform(served.start_low_s, served.start_high_s));
+    pod.pulls = PullsOf(now + 1, pool.images, served.image_nodes) > 0;
+    if (pod.pulls) {
+      ++pool.images;
+      delay_s += starts_.Uniform(served.pull_low_s, served.pull_high_s);
+    }
     pod.ready_ns = now_ns_ + std::llround(delay_s * 1e9);
     pod.state = PodState::kStarting;
     pool.starting.push_back(id);
@@ -82,6 +135,7 @@ void EventSimulator::SetReplicas(WorkloadId workload, int replicas) {
     if (!pool.starting.empty()) {
       const int32_t id = pool.starting.back();
       pool.starting.pop_back();
+      if (pods_[id].pulls) --pool.images;  // What it was pulling does not come to be there.
       Remove(id);
       continue;
     }

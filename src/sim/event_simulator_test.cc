@@ -164,8 +164,93 @@ TEST(EventSimulator, NewPodsStartLateAndOldOnesDrain) {
   EXPECT_LE(pod_s, 31 + 3 * 21 + static_cast<double>(backlog) + 4);
 }
 
+// Four slots and one more place: as many are turned away as of M/M/4/5, whatever service is like.
+TEST(EventSimulator, SharedSlotsTurnAwayWhoeverIsOneTooMany) {
+  ServedWorkload workload = StationOf(4, ServiceLaw::OfScv(0));
+  workload.discipline = Discipline::kShared;
+  workload.queue_limit = 1;
+  EventSimulator simulator(
+      std::make_shared<const ServedApplication>(SingleStation(workload, 1000)));
+  simulator.Start(SteadyCurve(4), 3);
+  simulator.AdvanceTo(int64_t{30'000} * kSecondNs);
+  const WorkloadSums sums = simulator.sums(1);
+  EXPECT_NEAR(static_cast<double>(sums.refused) / static_cast<double>(sums.refused + sums.calls),
+              FiniteQueue({4, 1, 4}, 5).blocking(), .01);
+}
+
+// Clients give up at 3 s and try again once; pods that are to go serve who is there.
+TEST(EventSimulator, SharedSlotsAreThoseOfPodsThatComeAndGo) {
+  ServedWorkload workload = StationOf(2, ServiceLaw::OfScv(1));
+  workload.discipline = Discipline::kShared;
+  workload.balancing = Balancing::kLeastRequests;
+  workload.replicas_min = 0;
+  workload.start_low_s = workload.start_high_s = 5;
+  ServedApplication application = SingleStation(workload, 1000);
+  application.timeout_s = 3;
+  application.retries = 1;
+  application.retry_delay_s = .5;
+  EventSimulator simulator(std::make_shared<const ServedApplication>(application));
+  simulator.Start(SteadyCurve(3), 9);
+  simulator.AdvanceTo(60 * kSecondNs);
+  EXPECT_GT(simulator.requests().timeouts, 50);
+  EXPECT_GT(simulator.requests().retries, 50);
+  simulator.SetReplicas(1, 4);
+  simulator.AdvanceTo(90 * kSecondNs);
+  EXPECT_EQ(simulator.ready(1), 4);
+  simulator.SetReplicas(1, 0);
+  const int64_t left = simulator.sums(1).calls - simulator.sums(1).served;
+  EXPECT_GT(left, 10);
+  simulator.AdvanceTo(400 * kSecondNs);
+  const WorkloadSums sums = simulator.sums(1);
+  EXPECT_EQ(sums.served, sums.calls);
+  EXPECT_EQ(sums.present_ns, sums.sojourn_ns);
+  // Whoever had no place before computed for as long as it needed.
+  EXPECT_NEAR(static_cast<double>(sums.sojourn_ns - sums.wait_ns) / sums.busy_ns, 1, 1e-6);
+  simulator.SetReplicas(1, 1);  // In the place of a pod that is gone.
+  simulator.AdvanceTo(410 * kSecondNs);
+  EXPECT_GT(simulator.sums(1).served, sums.served);
+}
+
+// Probes find pods serving 15 s after their image is there, which takes 30 s on the second and the
+// third node; from then on images are everywhere.
+TEST(EventSimulator, PodsPullTheirImageWhereTheyAreTheFirstAndAreReadyAtAProbe) {
+  ServedWorkload workload = StationOf(1, ServiceLaw::OfScv(0));
+  workload.start_low_s = 6;
+  workload.start_high_s = 14;
+  workload.image_nodes = 3;
+  workload.pull_low_s = workload.pull_high_s = 30;
+  workload.probe_delay_s = 5;
+  workload.probe_period_s = 10;
+  EventSimulator simulator(std::make_shared<const ServedApplication>(SingleStation(workload, 10)));
+  simulator.Start(SteadyCurve(2), 1);
+  const auto ready_at = [&](int64_t s) {
+    simulator.AdvanceTo(s * kSecondNs);
+    return simulator.ready(1);
+  };
+  simulator.SetReplicas(1, 3);
+  EXPECT_EQ(ready_at(10), 1);
+  simulator.SetReplicas(1, 2);  // It was pulling, and so does the next.
+  simulator.SetReplicas(1, 3);
+  EXPECT_EQ(ready_at(44), 1);
+  EXPECT_EQ(ready_at(46), 2);
+  EXPECT_EQ(ready_at(54), 2);
+  EXPECT_EQ(ready_at(56), 3);
+  simulator.SetReplicas(1, 1);
+  simulator.SetReplicas(1, 5);
+  std::vector<PodSight> pods;
+  simulator.Pods(&pods);
+  ASSERT_EQ(pods.size(), 5U);
+  EXPECT_FALSE(pods[4].ready);
+  EXPECT_EQ(pods[4].ready_ns, (56 + 15) * kSecondNs);
+  EXPECT_EQ(ready_at(70), 1);
+  EXPECT_EQ(ready_at(72), 5);
+}
+
 TEST(EventSimulator, TheSameSeedIsTheSameRunAndReplicasDoNotChangeWhoComes) {
-  const auto application = std::make_shared<const ServedApplication>(FanOut());
+  ServedApplication served = FanOut();
+  served.workloads[1].slots = 1;
+  served.workloads[1].discipline = Discipline::kShared;
+  const auto application = std::make_shared<const ServedApplication>(served);
   EventSimulator a(application), b(application);
   a.Start(SteadyCurve(50), 7);
   b.Start(SteadyCurve(50), 7);
@@ -183,7 +268,10 @@ TEST(EventSimulator, TheSameSeedIsTheSameRunAndReplicasDoNotChangeWhoComes) {
 }
 
 TEST(EventSimulator, AllocatesNothingOnceItHasSeenItsWorst) {
-  const auto application = std::make_shared<const ServedApplication>(FanOut());
+  ServedApplication served = FanOut();
+  served.workloads[2].slots = 40;
+  served.workloads[2].discipline = Discipline::kShared;
+  const auto application = std::make_shared<const ServedApplication>(served);
   EventSimulator simulator(application);
   simulator.Start(SteadyCurve(3000), 7);
   simulator.AdvanceTo(10 * kSecondNs);

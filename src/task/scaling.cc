@@ -54,7 +54,7 @@ ScalingTask::ScalingTask(std::shared_ptr<const CapacityLadder> ladder, double in
   int scaled = 0;
   for (const ServedWorkload& workload : ladder_->application().workloads) {
     if (!workload.scaled) continue;
-    ready_s_ += (workload.start_low_s + workload.start_high_s) / 2;
+    ready_s_ += workload.MeanStartS();
     ++scaled;
   }
   ready_s_ /= std::max(1, scaled);

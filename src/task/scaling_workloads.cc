@@ -115,15 +115,14 @@ ScalingWorkloads::ScalingWorkloads(std::shared_ptr<const CapacityLadder> ladder,
     const ServedWorkload& workload = application.workloads[w];
     if (!workload.scaled) continue;
     demand_of_all += demand[w];
-    parts_.push_back(
-        {.workload = static_cast<int>(w),
-         .demand_s = demand[w],
-         .calls = calls[w],
-         .cores = static_cast<double>(workload.cpu_millis) / 1000,
-         .slots = workload.slots,
-         .replicas_max = workload.replicas_max,
-         .start_intervals = (workload.start_low_s + workload.start_high_s) / 2 / interval_s,
-         .is_entry = entries.is_entry[w] != 0});
+    parts_.push_back({.workload = static_cast<int>(w),
+                      .demand_s = demand[w],
+                      .calls = calls[w],
+                      .cores = static_cast<double>(workload.cpu_millis) / 1000,
+                      .slots = workload.slots,
+                      .replicas_max = workload.replicas_max,
+                      .start_intervals = workload.MeanStartS() / interval_s,
+                      .is_entry = entries.is_entry[w] != 0});
   }
   for (Part& part : parts_) part.demand_share = ShareOf(part.demand_s, demand_of_all);
 }

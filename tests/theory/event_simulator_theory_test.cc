@@ -128,6 +128,134 @@ TEST(EventSimulator, WaitsAsPollaczekAndKhinchineSay) {
   ExpectWait(even, 2.5, "M/G/1, scv 0.25");
 }
 
+// Mean and variance of responses whose rank is below a share of all, in s.
+struct Moments {
+  double mean = 0, variance = 0;
+};
+
+Moments MomentsUpTo(const ResponseHistogram& responses, double share) {
+  constexpr int kSteps = 50'000;
+  double sum = 0, squares = 0;
+  for (int i = 0; i < kSteps; ++i) {
+    const double time = responses.QuantileS((i + .5) / kSteps * share);
+    sum += time, squares += time * time;
+  }
+  const double mean = sum / kSteps;
+  return {mean, squares / kSteps - mean * mean};
+}
+
+ServedWorkload SharedStationOf(int slots, ServiceLaw service) {
+  ServedWorkload workload = StationOf(slots, service);
+  workload.discipline = Discipline::kShared;
+  return workload;
+}
+
+Moments MeasureShared(const ServedWorkload& workload, double arrivals_per_s, double jobs) {
+  EventSimulator simulator(
+      std::make_shared<const ServedApplication>(SingleStation(workload, 1000)));
+  simulator.Start(SteadyCurve(arrivals_per_s), 2);
+  const auto warm_ns = static_cast<int64_t>(jobs / 30 / arrivals_per_s * kSecondNs);
+  simulator.AdvanceTo(warm_ns);
+  simulator.mutable_responses()->Clear();
+  const WorkloadSums before = simulator.sums(1);
+  simulator.AdvanceTo(31 * warm_ns);
+  const WorkloadSums sums = simulator.sums(1) - before;
+  const auto mean_of = [&](int64_t sum_ns) {
+    return static_cast<double>(sum_ns) / static_cast<double>(sums.served) / kSecondNs;
+  };
+  EXPECT_NEAR(static_cast<double>(sums.busy_ns) / (30 * warm_ns) / arrivals_per_s, 1, .01);
+  // As many are there as Little says, and stay longer by what is not service.
+  EXPECT_NEAR(static_cast<double>(sums.present_ns) / static_cast<double>(sums.sojourn_ns), 1, .01);
+  EXPECT_NEAR(mean_of(sums.sojourn_ns - sums.wait_ns), 1, .01);
+  const Moments moments = MomentsUpTo(simulator.responses(), 1);
+  EXPECT_NEAR(moments.mean / mean_of(sums.sojourn_ns), 1, .005);
+  return {mean_of(sums.sojourn_ns), moments.variance};
+}
+
+TEST(EventSimulator, SharesSlotsAsTheoryOfProcessorSharingSays) {
+  for (const double rho : {.3, .5, .8}) {
+    const Station station{rho, 1, 1};
+    const Moments moments = MeasureShared(SharedStationOf(1, ServiceLaw()), rho, 6e6);
+    EXPECT_NEAR(moments.mean / ProcessorSharingResponseS(station), 1, .01) << rho;
+    EXPECT_NEAR(moments.variance / ProcessorSharingVarianceS2(station), 1, .03) << rho;
+  }
+  // With several slots as many are there as in M/M/c.
+  for (const int slots : {2, 4, 16}) {
+    const Station station{.8 * slots, 1, slots};
+    const Moments moments =
+        MeasureShared(SharedStationOf(slots, ServiceLaw()), station.arrivals_per_s, 4e6);
+    EXPECT_NEAR(moments.mean / SharingStretch(station), 1, .01) << slots;
+  }
+}
+
+// Whatever the law of service, the mean response is the same; its variance is not.
+TEST(EventSimulator, SharedSlotsDoNotCareForTheLawOfService) {
+  struct Row {
+    ServiceLaw service;
+    int slots;
+    double rho, variance_error;
+  };
+  using Shape = ServiceLaw::Shape;
+  for (const Row& row :
+       {Row{{Shape::kConstant, 0}, 1, .8, .05}, Row{{Shape::kConstant, 0}, 1, .4, .12},
+        Row{{Shape::kHyperexponential, 4}, 1, .8, .1},
+        Row{{Shape::kHyperexponential, 4}, 1, .4, .1}, Row{{Shape::kLogNormal, .5}, 1, .7, .05},
+        Row{{Shape::kConstant, 0}, 4, .8, .1}, Row{{Shape::kExponential, 1}, 4, .8, .1},
+        Row{{Shape::kExponential, 1}, 4, .5, .1}, Row{{Shape::kExponential, 1}, 16, .8, .1},
+        Row{{Shape::kHyperexponential, 4}, 4, .8, .15}}) {
+    const std::string what =
+        fmt::format("scv {}, {} slots at {}", row.service.scv, row.slots, row.rho);
+    const Station station{row.rho * row.slots, 1, row.slots};
+    const Moments moments =
+        MeasureShared(SharedStationOf(row.slots, row.service), station.arrivals_per_s, 6e6);
+    const double stretch = SharingStretch(station);
+    EXPECT_NEAR(moments.mean / stretch, 1, .015) << what;
+    const double waits = ErlangC(row.slots, station.offered_load());
+    const double variation = SharingVariation(row.rho, row.slots, waits, stretch, row.service.scv);
+    const double variance = stretch * stretch * row.service.scv +
+                            (stretch - 1) * (stretch - 1) * (1 + row.service.scv) * variation;
+    EXPECT_NEAR(variance / moments.variance, 1, row.variance_error) << what;
+  }
+}
+
+// Who needs x stays x / (1 - rho). Of two kinds of request, of one or four seconds, the one that is
+// not looked at goes on to wait elsewhere, for longer than any other takes.
+TEST(EventSimulator, StretchesCallsInProportionToTheirService) {
+  constexpr double kShort = .5, kLong = 4, kLongShare = .2;
+  const double per_s = .7 / ((1 - kLongShare) * kShort + kLongShare * kLong);
+  for (const bool long_ones : {false, true}) {
+    auto graph = std::make_shared<CallGraph>();
+    graph->calls = {{.workload = 0, .first_group = 0, .last_group = 1},
+                    {.workload = 1, .caller = 0, .first_group = 1, .last_group = 1},
+                    {.workload = 0, .first_group = 1, .last_group = 2},
+                    {.workload = 1, .caller = 2, .first_group = 2, .last_group = 2},
+                    {.workload = 2, .caller = 2, .first_group = 2, .last_group = 2}};
+    graph->groups = {{0, 1}, {1, 3}};
+    graph->sequence = {1, 3, 4};
+    const double seen_share = long_ones ? kLongShare : 1 - kLongShare;
+    graph->endpoints = {
+        {.name = "seen", .root = 0, .end = 2, .rate_per_second = seen_share, .qos_ms = 1},
+        {.name = "other", .root = 2, .end = 5, .rate_per_second = 1 - seen_share, .qos_ms = 1}};
+    ServedApplication application;
+    application.calls = graph;
+    application.workloads = {{.name = "client", .replicas = 0, .scaled = false},
+                             SharedStationOf(1, ServiceLaw::OfScv(0)),
+                             StationOf(100'000, ServiceLaw::OfScv(0))};
+    const double seen = long_ones ? kLong : kShort, other = long_ones ? kShort : kLong;
+    application.service_ms = {0, seen * 1000, 0, other * 1000, 1e7};
+    EventSimulator simulator(std::make_shared<const ServedApplication>(application));
+    simulator.Start(SteadyCurve(per_s), 3);
+    simulator.AdvanceTo(int64_t{4'000'000} * kSecondNs);
+    // Others than those who are still under way have been answered.
+    const auto completed = static_cast<double>(simulator.requests().completed);
+    const double share =
+        static_cast<double>(simulator.sums(1).served - simulator.sums(2).calls) / completed;
+    EXPECT_NEAR(share, seen_share, .01);
+    EXPECT_GT(simulator.responses().QuantileS(share + 1e-3), 5000);
+    EXPECT_NEAR(MomentsUpTo(simulator.responses(), share).mean / (seen / .3), 1, .02) << seen;
+  }
+}
+
 TEST(EventSimulator, JoinsTheShorterOfFewQueuesAsTheoryOfManySays) {
   struct Row {
     int choices;

@@ -17,8 +17,9 @@
 namespace rudderfish {
 namespace {
 
-// An application of 2 to 7 workloads in chains and parallel groups.
-ServedApplication RandomApplication(Rng* rng) {
+// An application of 2 to 7 workloads in chains and parallel groups. Of `shared`, calls share the
+// slots of their pod at two of three workloads.
+ServedApplication RandomApplication(Rng* rng, bool shared) {
   auto graph = std::make_shared<CallGraph>();
   ServedApplication application;
   application.workloads = {{.name = "client", .replicas = 0, .scaled = false}};
@@ -39,6 +40,7 @@ ServedApplication RandomApplication(Rng* rng) {
                             .service = ServiceLaw::OfScv(kScvs[rng->Below(6)]),
                             .balancing = static_cast<Balancing>(rng->Below(3)),
                             .replicas = rng->Between(1, 6)};
+    if (shared && rng->Below(3) > 0) workload.discipline = Discipline::kShared;
     application.workloads.push_back(workload);
   }
   // Preorder, as CallGraph wants it: callers before callees is enough here.
@@ -121,12 +123,19 @@ int ScenarioCount() {
   return count == nullptr ? 30 : std::max(1, std::atoi(count));
 }
 
-void ExpectAgreement(const char* what, double least, double most, bool bursts) {
+struct Kind {
+  const char* name;
+  double least, most;  // Of what can be served.
+  bool bursts = false, shared = false;
+};
+
+void ExpectAgreement(const Kind& kind) {
+  const auto& [what, least, most, bursts, shared] = kind;
   const int scenarios = ScenarioCount();
   std::vector<double> means, p95s;
   for (int i = 0; i < scenarios; ++i) {
     Rng rng(11, i);
-    const ServedApplication application = RandomApplication(&rng);
+    const ServedApplication application = RandomApplication(&rng, shared);
     std::vector<int> replicas;
     for (const ServedWorkload& workload : application.workloads)
       replicas.push_back(workload.replicas);
@@ -149,11 +158,20 @@ void ExpectAgreement(const char* what, double least, double most, bool bursts) {
 }
 
 TEST(LoadModel, AgreesWithTheEventSimulatorUpToEightyPercentOfLoad) {
-  ExpectAgreement("calm", .2, .8, false);
+  ExpectAgreement({"calm", .2, .8});
 }
 
 TEST(LoadModel, AgreesWithTheEventSimulatorThroughBurstsBeyondAll) {
-  ExpectAgreement("bursts", .3, .8, true);
+  ExpectAgreement({.name = "bursts", .least = .3, .most = .8, .bursts = true});
+}
+
+TEST(LoadModel, AgreesWithTheEventSimulatorWhereSlotsAreShared) {
+  ExpectAgreement({.name = "shared", .least = .2, .most = .8, .shared = true});
+}
+
+TEST(LoadModel, AgreesWithTheEventSimulatorThroughBurstsWhereSlotsAreShared) {
+  ExpectAgreement(
+      {.name = "shared_bursts", .least = .3, .most = .8, .bursts = true, .shared = true});
 }
 
 // Pages that call one workload up to ten times.
