@@ -6,6 +6,7 @@
 #include <limits>
 #include <span>
 
+#include "base/log.h"
 #include "base/units.h"
 #include "base/version.h"
 #include "base/yaml_change.h"
@@ -168,7 +169,11 @@ Result<void> SetScaling(const Arguments& arguments, const Scenario& scenario,
   if (arguments.Has("load")) {
     TRY_ASSIGN(options->scaling->loads, arguments.List("load"));
   }
-  if (arguments.Has("hpa")) TRY(SetRival(arguments, options));
+  if (!arguments.Has("hpa")) return {};
+  TRY(SetRival(arguments, options));
+  const std::string unkept =
+      UnkeptLimitText(*options->scaling->rival, options->scaling->violations_max);
+  if (!unkept.empty() && !scenario.load->objective.late) LogWarning("{}", unkept);
   return {};
 }
 

@@ -25,9 +25,12 @@ namespace {
 using testing::SmallShop;
 using testing::TestFolder;
 
-ScalingWorld ShopWorld(int threads = 1) {
+ScalingWorld ShopWorld(int threads = 1, const std::string& text = testing::kSmallShop) {
   ThreadPool pool(threads);
-  Result<ScalingWorld> world = ScalingWorld::Make(SmallShop().scenario, {0, 1}, 0.01, &pool);
+  const Result<Scenario> shop = ParseScenario(text, "small-shop.yaml");
+  CHECK(shop.has_value());
+  Result<ScalingWorld> world =
+      ScalingWorld::Make(std::make_shared<const Scenario>(*shop), {0, 1}, 0.01, &pool);
   CHECK(world.has_value());
   return *std::move(world);
 }
@@ -322,6 +325,33 @@ TEST(ScalingTraining, ARunStepsBackToTheRivalItDoesNotBeat) {
     ASSERT_TRUE(resumed.has_value()) << resumed.error().message;
     EXPECT_EQ(resumed->options.scaling, job.options.scaling);
   }
+}
+
+// One request in a hundred thousand: by chance more are late, however many pods there are.
+TEST(ScalingChoice, WhereNobodyKeepsTheLimitTheCheapestWithinWhatTheRuleHasDecides) {
+  const ScalingWorld world =
+      ShopWorld(1, std::regex_replace(testing::kSmallShop, std::regex("qos: 300ms"), "qos: 200ms"));
+  const std::vector<TrainingWorld> worlds = {{.scaling = &world}};
+  const auto net = std::make_shared<const nn::CandidateNet>(
+      MakeLearner(testing::SmallShopOptions(), worlds)->net());
+  ThreadPool pool(1);
+  const auto chosen = [&](double core_hours, double share, double allowed) {
+    const ScalingRival rival{.policy = "hpa:cpu=55",
+                             .record = {core_hours, share},
+                             .episodes = 4,
+                             .seed = 3,
+                             .allowed = allowed};
+    return ChooseScaling(world, net, {.violations_max = 1e-7, .rival = rival}, &pool);
+  };
+  const ScalingVerdict dear = chosen(1e3, 0.05, 0.06);
+  EXPECT_EQ(dear.allowed, 0.06);
+  EXPECT_LE(dear.learned.violation_share, 0.06);
+  EXPECT_FALSE(dear.steps_back);
+  // Fewer late requests do not save who is dearer, nor lower cost who is later.
+  const ScalingVerdict cheap = chosen(1e-3, 0.05, 0.06);
+  EXPECT_LT(cheap.learned.violation_share, cheap.of_rule.violation_share + 0.01);
+  EXPECT_TRUE(cheap.steps_back);
+  EXPECT_TRUE(chosen(1e3, 2e-7, 3e-7).steps_back);
 }
 
 TEST(ScalingTraining, ACheckpointOfAnotherTaskIsRefused) {

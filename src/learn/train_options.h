@@ -35,9 +35,10 @@ Result<Algorithm> AlgorithmNamed(std::string_view name);
 struct ScalingRival {
   std::string policy;  // As MakeScalingPolicy reads it.
   ScalingRecord record;
-  int episodes = 0;    // Of each load,
-  uint64_t seed = 1;   // of the calibration.
-  double allowed = 0;  // Share of late requests; 0: as AllowedAgainst its own.
+  int episodes = 0;   // Of each load,
+  uint64_t seed = 1;  // of the calibration.
+  // Share of late requests; above the limit where nobody keeps that. 0: as AllowedAgainst its own.
+  double allowed = 0;
 
   bool operator==(const ScalingRival&) const = default;
 };

@@ -20,6 +20,8 @@ namespace {
 
 // At which price a network is asked that has not been compared yet.
 constexpr double kUncomparedPrice = 20;
+// Beyond a limit that nobody keeps: by chance, and at most.
+constexpr double kErrors = 2, kToleranceMax = 0.0005;
 
 struct NeuralScalingMemory final : ScalingMemory {
   NeuralScalingMemory(std::shared_ptr<const CapacityLadder> of, const nn::NetShape& shape,
@@ -111,6 +113,16 @@ bool ScalingRecord::IsBetterThan(const ScalingRecord& other, double violations_m
   const bool fits = violation_share <= violations_max;
   if (fits != (other.violation_share <= violations_max)) return fits;
   return fits ? core_hours < other.core_hours : violation_share < other.violation_share;
+}
+
+double LimitAmong(std::span<const ScalingRecord> records, double violations_max) {
+  const auto fewest = std::min_element(records.begin(), records.end(),
+                                       [](const ScalingRecord& one, const ScalingRecord& other) {
+                                         return one.violation_share < other.violation_share;
+                                       });
+  CHECK(fewest != records.end());
+  if (fewest->violation_share <= violations_max) return violations_max;
+  return fewest->violation_share + std::min(kToleranceMax, kErrors * fewest->violation_error);
 }
 
 ApplicationSize ApplicationSize::Of(const CapacityLadder& ladder) {
@@ -207,6 +219,7 @@ void DescribeScaling(ScalingRows rows, double violations_max,
   file->SetMetadata("rule", verdict->rule);
   file->SetMetadata("rule_core_hours", fmt::format("{}", verdict->of_rule.core_hours));
   file->SetMetadata("rule_violations", fmt::format("{}", verdict->of_rule.violation_share));
+  if (verdict->allowed > 0) file->SetMetadata("allowed", fmt::format("{}", verdict->allowed));
   file->SetMetadata("validation_episodes", fmt::format("{}", verdict->episodes));
 }
 
@@ -257,6 +270,9 @@ Result<std::optional<ScalingVerdict>> StoredVerdict(const nn::SafetensorsFile& f
   TRY_ASSIGN(verdict.rule, file.Metadata("rule"));
   TRY_ASSIGN(verdict.of_rule.core_hours, NumberOf(file, "rule_core_hours"));
   TRY_ASSIGN(verdict.of_rule.violation_share, NumberOf(file, "rule_violations"));
+  if (file.metadata().contains("allowed")) {
+    TRY_ASSIGN(verdict.allowed, NumberOf(file, "allowed"));
+  }
   TRY_ASSIGN(const double episodes, NumberOf(file, "validation_episodes"));
   verdict.episodes = static_cast<int>(episodes);
   return std::optional(verdict);
@@ -308,7 +324,7 @@ Result<std::string> VerdictOfRun(const std::filesystem::path& path) {
     return fmt::format("the network decides, trained as {}: by its reward, with no limit",
                        ScalingPresetName(*preset));
   }
-  TRY(CheckScaling(file));
+  TRY_ASSIGN(const double limit, CheckScaling(file));
   TRY_ASSIGN(const std::optional<ScalingVerdict> verdict, StoredVerdict(file));
   if (!verdict) return std::string();
   const auto figures = [](const ScalingRecord& one) {
@@ -316,13 +332,16 @@ Result<std::string> VerdictOfRun(const std::filesystem::path& path) {
                        100 * one.violation_share);
   };
   return fmt::format(
-      "{}: on {} validation episodes of each load the network came to {}, {} to {}",
+      "{}: on {} validation episodes of each load the network came to {}, {} to {}{}",
       verdict->steps_back ? fmt::format("steps back to {}", verdict->rule)
       : verdict->least_share > 0
           ? fmt::format("the network decides, never below {:.3g} % of what all pods serve",
                         100 * verdict->least_share)
           : std::string("the network decides"),
-      verdict->episodes, figures(verdict->learned), verdict->rule, figures(verdict->of_rule));
+      verdict->episodes, figures(verdict->learned), verdict->rule, figures(verdict->of_rule),
+      verdict->allowed > 0 ? fmt::format("; nobody keeps {:.4g} %, {:.4g} % were allowed",
+                                         100 * limit, 100 * verdict->allowed)
+                           : std::string());
 }
 
 }  // namespace rudderfish

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,11 +33,18 @@ namespace rudderfish {
 struct ScalingRecord {
   double core_hours = 0;  // Of an episode, summed over loads.
   double violation_share = 0;
+  double violation_error = 0;  // Standard error of that; 0 where it is not known.
 
   // Within the limit, or nearer to it; of two within, the cheaper.
   bool IsBetterThan(const ScalingRecord& other, double violations_max) const;
   bool operator==(const ScalingRecord&) const = default;
 };
+
+// The limit, if any of these keeps it. Else a hundredth of a point would decide, at whatever cost,
+// between policies that all exceed it: what is allowed then is what the one with the fewest
+// violations has, and so much more as chance may add to that, two standard errors, 0.05 points at
+// most. REQUIRES: at least one.
+double LimitAmong(std::span<const ScalingRecord> records, double violations_max);
 
 // All pods that bounds and quota allow.
 struct ApplicationSize {
@@ -59,7 +67,8 @@ struct ScalingVerdict {
   ScalingRecord learned;
   std::string rule;  // The best autoscaler of those tried, as MakeScalingPolicy reads it.
   ScalingRecord of_rule;
-  int episodes = 0;  // Of each load.
+  double allowed = 0;  // Share of late requests, where nobody keeps the limit; else 0.
+  int episodes = 0;    // Of each load.
 
   // Whether the rule decides in place of the network.
   bool steps_back = false;
