@@ -36,8 +36,7 @@ std::string CalibrationTable(const Calibration& calibration) {
   if (!calibration.keeps_limit()) {
     text += fmt::format(
         "\nNo setting keeps violations within {:.4g} %: this is the cheapest of those within "
-        "{:.4g} "
-        "%, which is what the one with the fewest has, and chance may add.\n",
+        "{:.4g} %, which is what the one with the fewest has, and chance may add.\n",
         100 * calibration.violations_max, 100 * calibration.allowed());
   }
   return text;

@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "base/yaml.h"
-#include "policy/neural_scaling.h"
+#include "policy/scaling_record.h"
 #include "scenario/scenario.h"
 
 // The HorizontalPodAutoscaler, the look-ahead or the constant replicas that are worth comparing

@@ -40,8 +40,8 @@ class QueueLookahead {
  public:
   QueueLookahead(const PlacementTask& task, const QueueLookaheadOptions& options);
 
-  // kNone: the pod fits nowhere. `allowed`: [workload][node] 0 or 1, where the pods of the queue may
-  // go beside what MayRunOn says; empty: wherever that holds.
+  // kNone: the pod fits nowhere. `allowed`: [workload][node] 0 or 1, where the pods of the queue
+  // may go beside what MayRunOn says; empty: wherever that holds.
   NodeId operator()(const PlacementQuestion& question,
                     std::span<const std::vector<uint8_t>> allowed = {});
 

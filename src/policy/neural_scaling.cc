@@ -20,8 +20,6 @@ namespace {
 
 // At which price a network is asked that has not been compared yet.
 constexpr double kUncomparedPrice = 20;
-// Beyond a limit that nobody keeps: by chance, and at most.
-constexpr double kErrors = 2, kToleranceMax = 0.0005;
 
 struct NeuralScalingMemory final : ScalingMemory {
   NeuralScalingMemory(std::shared_ptr<const CapacityLadder> of, const nn::NetShape& shape,
@@ -108,22 +106,6 @@ Result<double> NumberOf(const nn::SafetensorsFile& file, const std::string& key)
 }
 
 }  // namespace
-
-bool ScalingRecord::IsBetterThan(const ScalingRecord& other, double violations_max) const {
-  const bool fits = violation_share <= violations_max;
-  if (fits != (other.violation_share <= violations_max)) return fits;
-  return fits ? core_hours < other.core_hours : violation_share < other.violation_share;
-}
-
-double LimitAmong(std::span<const ScalingRecord> records, double violations_max) {
-  const auto fewest = std::min_element(records.begin(), records.end(),
-                                       [](const ScalingRecord& one, const ScalingRecord& other) {
-                                         return one.violation_share < other.violation_share;
-                                       });
-  CHECK(fewest != records.end());
-  if (fewest->violation_share <= violations_max) return violations_max;
-  return fewest->violation_share + std::min(kToleranceMax, kErrors * fewest->violation_error);
-}
 
 ApplicationSize ApplicationSize::Of(const CapacityLadder& ladder) {
   const int highest = ladder.HighestWithin(ladder.application().limits);

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "nn/candidate_net.h"
 #include "nn/safetensors.h"
 #include "policy/scaling_policy.h"
+#include "policy/scaling_record.h"
 #include "task/scaling.h"
 
 // A learned policy of scaling: the network's most likely rung of the application's ladder
@@ -28,23 +28,6 @@
 // there. So a checkpoint scales applications it was not trained on.
 
 namespace rudderfish {
-
-// What a policy came to on validation episodes.
-struct ScalingRecord {
-  double core_hours = 0;  // Of an episode, summed over loads.
-  double violation_share = 0;
-  double violation_error = 0;  // Standard error of that; 0 where it is not known.
-
-  // Within the limit, or nearer to it; of two within, the cheaper.
-  bool IsBetterThan(const ScalingRecord& other, double violations_max) const;
-  bool operator==(const ScalingRecord&) const = default;
-};
-
-// The limit, if any of these keeps it. Else a hundredth of a point would decide, at whatever cost,
-// between policies that all exceed it: what is allowed then is what the one with the fewest
-// violations has, and so much more as chance may add to that, two standard errors, 0.05 points at
-// most. REQUIRES: at least one.
-double LimitAmong(std::span<const ScalingRecord> records, double violations_max);
 
 // All pods that bounds and quota allow.
 struct ApplicationSize {
