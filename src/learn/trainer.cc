@@ -107,6 +107,9 @@ Result<void> Trainer::Prepare() {
   TRY_ASSIGN(validation_, Validation::Draw(worlds_->originals(), job_.options.seed,
                                            job_.options.validation_starts));
   learner_ = MakeLearner(job_.options, worlds_->list());
+  std::error_code ignored;
+  if (!job_.options.from.empty() && !std::filesystem::exists(paths_.last(), ignored))
+    TRY(BeginWith(job_.options.from));
   TRY(Enter());
   int64_t metrics_bytes = 0;
   if (job_.resume == Resume::kYes) {
@@ -117,7 +120,6 @@ Result<void> Trainer::Prepare() {
   TRY(OpenTables(metrics_bytes));
   over_ = IsOver();
   if (over_ && !job_.options.only_judges()) return {};
-  if (!job_.options.from.empty() && summary_.iterations == 0) TRY(BeginWith(job_.options.from));
   TRY(Note(fmt::format(
       "{} training with seed {} on {}, {} threads, kernels {}",
       summary_.iterations > 0 ? fmt::format("after iteration {}:", summary_.iterations) : "new:",
