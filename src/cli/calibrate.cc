@@ -35,8 +35,9 @@ std::string CalibrationTable(const Calibration& calibration) {
                                  calibration.finalists.size(), calibration.episodes, table.Text());
   if (!calibration.keeps_limit()) {
     text += fmt::format(
-        "\nNo setting keeps violations within {:.4g} %: this is the one with the fewest.\n",
-        100 * calibration.violations_max);
+        "\nNo setting keeps violations within {:.4g} %: this is the cheapest of those within "
+        "{:.4g} %, which is what the one with the fewest has, and chance may add.\n",
+        100 * calibration.violations_max, 100 * calibration.allowed());
   }
   return text;
 }

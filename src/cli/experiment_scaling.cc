@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/log.h"
 #include "base/sha256.h"
 #include "base/version.h"
 #include "cli/arguments.h"
@@ -130,6 +131,10 @@ Result<void> Train(const ScalingCell& cell, std::span<const Calibration> calibra
   job.options.scaling = ScalingTraining{.violations_max = LimitOf(cell, *job.scenarios[0].scenario),
                                         .loads = {cell.load()},
                                         .rival = RivalOf(calibrations)};
+  const std::string unkept =
+      UnkeptLimitText(*job.options.scaling->rival, job.options.scaling->violations_max);
+  if (!unkept.empty() && !job.scenarios[0].scenario->load->objective.late)
+    LogWarning("{}: {}", cell.cell.name, unkept);
   TRY_ASSIGN(job.options.algorithm, AlgorithmNamed(scaling.algorithm));
   if (job.options.algorithm == Algorithm::kA2c) UseA2cDefaults(&job.options);
   if (!scaling.encoder.empty()) {

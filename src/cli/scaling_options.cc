@@ -126,7 +126,11 @@ Result<std::vector<int>> LoadsOf(const Arguments& arguments, const Load& load) {
 
 ScalingRival RivalOf(std::span<const Calibration> calibrations) {
   const Calibration& first = calibrations[0];
-  const double allowed = AllowedAgainst(first.finalists[0].violation_share, first.violations_max);
+  const bool is_kept = std::any_of(calibrations.begin(), calibrations.end(),
+                                   [](const Calibration& one) { return one.keeps_limit(); });
+  const double allowed =
+      is_kept ? AllowedAgainst(first.finalists[0].violation_share, first.violations_max)
+              : first.allowed();
   ScalingRival rival;
   for (const Calibration& calibration : calibrations) {
     CHECK(calibration.episodes == first.episodes && calibration.seed == first.seed);
@@ -141,6 +145,15 @@ ScalingRival RivalOf(std::span<const Calibration> calibrations) {
   rival.seed = first.seed;
   rival.allowed = allowed;
   return rival;
+}
+
+std::string UnkeptLimitText(const ScalingRival& rival, double violations_max) {
+  if (rival.allowed <= violations_max) return "";
+  return fmt::format(
+      "no setting that was calibrated keeps late or failed requests within {:.4g} %; where the "
+      "network does not either, {:.4g} % are allowed: what the autoscaler with the fewest has, and "
+      "chance may add",
+      100 * violations_max, 100 * rival.allowed);
 }
 
 std::vector<std::filesystem::path> ScalingFilesOf(const std::vector<std::string>& items) {

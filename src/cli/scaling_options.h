@@ -33,9 +33,13 @@ Result<Calibration> ReadCalibration(const std::filesystem::path& path,
                                     const std::filesystem::path& scenario);
 
 // The best of them all, as training takes it: the first are autoscalers, whose late requests a
-// network may hardly exceed, nor may others that it would step back to. REQUIRES: they are of the
-// same episodes and limit.
+// network may hardly exceed, nor may others that it would step back to. Where none of all keeps the
+// limit, what the first have is allowed (LimitAmong). REQUIRES: they are of the same episodes and
+// limit.
 ScalingRival RivalOf(std::span<const Calibration> calibrations);
+
+// To be said before training; empty where a setting keeps the limit.
+std::string UnkeptLimitText(const ScalingRival& rival, double violations_max);
 
 // The files that these policies are read from.
 std::vector<std::filesystem::path> ScalingFilesOf(const std::vector<std::string>& items);

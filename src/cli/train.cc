@@ -6,6 +6,7 @@
 #include <limits>
 #include <span>
 
+#include "base/log.h"
 #include "base/units.h"
 #include "base/version.h"
 #include "base/yaml_change.h"
@@ -52,8 +53,10 @@ Result<void> SetOptions(const Arguments& arguments, TrainOptions* options) {
     TRY_ASSIGN(options->seconds, arguments.Seconds("time", options->seconds));
   }
   if (arguments.Has("steps")) {
+    const int fewest = options->from.empty() ? 1 : 0;
     TRY_ASSIGN(options->steps,
-               arguments.Integer("steps", 0, 1, std::numeric_limits<int64_t>::max()));
+               arguments.Integer("steps", 0, fewest, std::numeric_limits<int64_t>::max()));
+    if (options->steps == 0) options->seconds = 0;
   }
   if (arguments.Has("seed")) {
     TRY_ASSIGN(options->seed, SeedOf(arguments));
@@ -168,7 +171,11 @@ Result<void> SetScaling(const Arguments& arguments, const Scenario& scenario,
   if (arguments.Has("load")) {
     TRY_ASSIGN(options->scaling->loads, arguments.List("load"));
   }
-  if (arguments.Has("hpa")) TRY(SetRival(arguments, options));
+  if (!arguments.Has("hpa")) return {};
+  TRY(SetRival(arguments, options));
+  const std::string unkept =
+      UnkeptLimitText(*options->scaling->rival, options->scaling->violations_max);
+  if (!unkept.empty() && !scenario.load->objective.late) LogWarning("{}", unkept);
   return {};
 }
 
@@ -176,6 +183,8 @@ Result<TrainJob> MakeJob(const Arguments& arguments, const Session& session) {
   const bool resume = arguments.Has("resume");
   TRY(arguments.Exclude("resume", "preset"));
   TRY(arguments.Exclude("resume", "set"));
+  TRY(arguments.Exclude("resume", "from"));
+  TRY(arguments.Exclude("preset", "from"));
   if (!resume && arguments.operands().empty()) {
     return Invalid("a scenario is missing; as in: rudderfish train scenario.yaml -d runs/a");
   }
@@ -197,6 +206,7 @@ Result<TrainJob> MakeJob(const Arguments& arguments, const Session& session) {
   if (arguments.Has("encoder") && Places(job)) {
     return Invalid("--encoder: a question of where a pod goes has no rows that hear of each other");
   }
+  if (!resume) job.options.from = arguments.Text("from").value_or("");
   TRY(SetOptions(arguments, &job.options));
   TRY(ChangeOptions(arguments, &job.options));
   if (!resume) {
@@ -348,6 +358,10 @@ CommandSpec TrainCommand() {
            {"--hpa", "FILE.yaml",
             "of scaling: the autoscaler to beat, as calibrate wrote it, judged on the "
             "episodes of its calibration"},
+           {"--from", "RUN",
+            "begin with the network of a run or a checkpoint, of seeds with that of each; with "
+            "--steps 0, of scaling, learn nothing: find its price for this application, and "
+            "whether it had better step back there"},
            {"--algorithm", "ppo|dqn|a2c|recurrent-ppo",
             "ppo by default; recurrent-ppo, of scaling: the network remembers"},
            {"--encoder", "relational|gcn|gatv2|deepsets|mlp",
@@ -375,6 +389,8 @@ CommandSpec TrainCommand() {
                    "train scenarios/continuum-7x21.yaml -d runs/c --time 30s --seeds 5",
                    "train --resume -d runs/a --time 5min",
                    "train scenarios/redis.yaml --task scaling --load ramp -d runs/ramp",
+                   "train scenarios/edge-pipeline.yaml --task scaling --load ramp --from runs/ramp "
+                   "--steps 0 -d runs/edge",
                    "train scenarios/redis.yaml --task scaling --preset gym-hpa-cost -d runs/gym"},
       .run = RunTrain};
 }

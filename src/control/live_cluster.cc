@@ -43,7 +43,7 @@ LiveCluster::LiveCluster(PlacementFacts facts, std::string type_label)
   catalog_->layers.push_back({"all"});
   for (const std::string& type : facts_.types) catalog_->kinds.push_back({.name = type});
   if (catalog_->kinds.empty()) catalog_->kinds.push_back({.name = "node"});
-  catalog_->workloads.push_back({.name = "asked"});
+  catalog_->workloads.assign(kKindsMax, {.name = "asked"});
   state_.catalog = catalog_;
   totals_.Reset(state_, facts_.laws);
 }
@@ -127,12 +127,22 @@ ClusterTerms LiveCluster::After(std::span<const PodChange> changes,
 }
 
 PlacementQuestion LiveCluster::Ask(const PodAmounts& amounts) {
-  Workload& asked = catalog_->workloads[0];
-  asked.requests = amounts.requests;
-  const int devices = WholeDevicesOf(amounts);
-  asked.devices = {static_cast<int16_t>(devices),
-                   static_cast<int16_t>(devices > 0 ? kDeviceMillis : 0)};
-  return {.state = state_, .totals = totals_, .workload = 0};
+  static constexpr WorkloadId kAlone[] = {0};
+  const PodAmounts* const kind = &amounts;
+  return AskQueue({&kind, 1}, kAlone);
+}
+
+PlacementQuestion LiveCluster::AskQueue(std::span<const PodAmounts* const> kinds,
+                                        std::span<const WorkloadId> order) {
+  CHECK(kinds.size() <= kKindsMax && !order.empty());
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    Workload& asked = catalog_->workloads[i];
+    asked.requests = kinds[i]->requests;
+    const int devices = WholeDevicesOf(*kinds[i]);
+    asked.devices = {static_cast<int16_t>(devices),
+                     static_cast<int16_t>(devices > 0 ? kDeviceMillis : 0)};
+  }
+  return {.state = state_, .totals = totals_, .workload = order[0], .next = order.subspan(1)};
 }
 
 std::vector<int> LiveCluster::CountTypes() const {

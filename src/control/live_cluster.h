@@ -49,6 +49,12 @@ class LiveCluster {
   // Where such a pod goes. Valid until the next Ask or Read.
   PlacementQuestion Ask(const PodAmounts& amounts);
 
+  // Where the first pod of a queue goes: `order` says of each pod which of `kinds` it is. Valid as
+  // long, and as `order` is. REQUIRES: kKindsMax at most.
+  static constexpr size_t kKindsMax = 16;
+  PlacementQuestion AskQueue(std::span<const PodAmounts* const> kinds,
+                             std::span<const WorkloadId> order);
+
   bool IsInside(NodeId node) const { return state_.nodes.IsReady(node); }
   // Of the table that was read: nodes of each type of the facts, and those that are outside.
   std::vector<int> CountTypes() const;
@@ -64,7 +70,7 @@ class LiveCluster {
   PlacementFacts facts_;
   std::string type_label_;
   bool types_matter_;
-  std::shared_ptr<Catalog> catalog_;  // Its only workload is the pod that is asked about.
+  std::shared_ptr<Catalog> catalog_;  // Its workloads are the kinds of pods that are asked about.
   State state_;
   ClusterTotals totals_;
   std::vector<int64_t> pods_;    // [node]

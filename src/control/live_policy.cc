@@ -8,12 +8,13 @@
 #include <utility>
 
 #include "base/suggest.h"
+#include "control/queue_scorer.h"
 
 namespace rudderfish {
 namespace {
 
-constexpr std::array<std::string_view, 5> kLiveNames = {"kube-default", "least-allocated",
-                                                        "most-allocated", "round-robin", "greedy"};
+constexpr std::array<std::string_view, 6> kLiveNames = {
+    "kube-default", "least-allocated", "most-allocated", "round-robin", "greedy", "lookahead"};
 constexpr size_t kDigestTold = 8;
 
 // What the scores of a policy make of nodes, with kube-default's in their place where the policy
@@ -156,8 +157,8 @@ Result<void> LivePolicy::CheckScores() const {
   for (int i = 0; i < kObjectiveTerms; ++i) {
     const auto term = static_cast<ObjectiveTerm>(i);
     if (IsKnownLive(term, *facts_)) continue;
-    if (term == ObjectiveTerm::kLatency && !is_learned_ && !name_.starts_with("mixed:"))
-      continue;  // Nodes say it.
+    const bool asks_nodes = !is_learned_ && !name_.starts_with("mixed:") && !IsLookahead();
+    if (term == ObjectiveTerm::kLatency && asks_nodes) continue;  // Nodes say it.
     if (objective_.weight[i] != 0) return refuse("the objective is", kObjectiveTermNames[i]);
     const int score = static_cast<int>(PlacementScore::kBalance) + i;
     if (policy_ && policy_->mix[score] != 0)
@@ -167,16 +168,9 @@ Result<void> LivePolicy::CheckScores() const {
 }
 
 Result<void> CheckLiveName(std::string_view name) {
-  if (name == "lookahead" || name.starts_with("lookahead:") || name.starts_with("lookahead+")) {
-    return Fail(
-        ErrorCode::kFailedPrecondition,
-        "policy of placement `{}`: look-ahead over the queue places in the simulator alone, "
-        "as what asks here says nothing of the pods behind; greedy goes by the same "
-        "objective",
-        name);
-  }
   if (std::find(kLiveNames.begin(), kLiveNames.end(), name) != kLiveNames.end()) return {};
-  if (name.starts_with("mixed:") && name.find('+') == std::string_view::npos) {
+  if ((name.starts_with("mixed:") && name.find('+') == std::string_view::npos) ||
+      name.starts_with("lookahead:") || name.starts_with("lookahead+")) {
     TRY(MakePlacementPolicy(name, PlacementTask(Objective::Of(ObjectiveTerm::kBalance))));
     return {};
   }
@@ -215,6 +209,7 @@ std::unique_ptr<NodeScorer> LivePolicy::NewScorer() const {
   if (!policy_) return NodeScorerNamed(name_).value();
   if (!is_learned_ && objective_.WeightOf(ObjectiveTerm::kLatency) != 0)
     return std::make_unique<LatencyScorer>(name_, objective_, NewCluster());
+  if (IsLookahead()) return MakeQueueScorer(name_, objective_, *policy_->lookahead, NewCluster());
   return std::make_unique<PolicyScorer>(name_, policy_->rate(), NewCluster(), strangeness_max_);
 }
 

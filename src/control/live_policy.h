@@ -15,7 +15,7 @@
 //
 //   kube-default  least-allocated  most-allocated
 //   round-robin                                       as control/node_scorer.h has them
-//   greedy  mixed:SCORE=WEIGHT,...                    as policy/placement_registry.h
+//   greedy  mixed:SCORE=WEIGHT,...  lookahead         as policy/placement_registry.h
 //   RUN or CHECKPOINT  mixed:SCORE=WEIGHT,...+RUN     learned: by the same code as in the simulator
 //
 // What is learned brings its objective and what it believes of node types and pods along. Where
@@ -50,6 +50,7 @@ class LivePolicy {
   const PlacementFacts& facts() const { return *facts_; }
   const std::string& type_label() const { return type_label_; }
   bool is_learned() const { return is_learned_; }
+  bool IsLookahead() const { return policy_ && policy_->lookahead; }
 
   std::unique_ptr<NodeScorer> NewScorer() const;
   // A view of the cluster for judging by the objective.

@@ -135,7 +135,13 @@ TEST(LivePolicy, WhatIsNotKnownLiveIsRefusedRatherThanGuessed) {
   EXPECT_THAT(RefusalOf({.policy = "mixed:round-robin=1"}), HasSubstr("round-robin"));
   EXPECT_THAT(RefusalOf({.policy = "kube-defalt"}), HasSubstr("did you mean `kube-default`"));
   EXPECT_THAT(RefusalOf({.policy = "runs/nowhere"}), HasSubstr("runs/nowhere"));
-  EXPECT_THAT(RefusalOf({.policy = "lookahead:depth=4"}), HasSubstr("in the simulator alone"));
+  EXPECT_EQ(RefusalOf({.policy = "lookahead:depth=4"}), "none");
+  EXPECT_THAT(RefusalOf({.policy = "lookahead:depht=4"}), HasSubstr("did you mean `depth`"));
+  EXPECT_THAT(RefusalOf({.policy = "lookahead", .objective = Objective::Of(ObjectiveTerm::kCost)}),
+              HasSubstr("the objective is cost"));
+  EXPECT_THAT(
+      RefusalOf({.policy = "lookahead", .objective = Objective::Of(ObjectiveTerm::kLatency)}),
+      HasSubstr("the objective is latency"));
 }
 
 }  // namespace

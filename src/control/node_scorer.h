@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,15 @@ class NodeScorer {
   // REQUIRES: `feasibility` is what rules.Filter said of this class, with nothing changed since.
   virtual void Score(const SchedulingRules& rules, PodClassId pod, const Feasibility& feasibility,
                      std::vector<double>* scores) = 0;
+
+  // How many pods of the queue it looks at, the one that is asked about among them.
+  virtual int queue_looked_at() const { return 1; }
+  // Score of the first, with those in mind that wait behind it, in the order in which they will be
+  // asked about.
+  virtual void ScoreFirst(const SchedulingRules& rules, std::span<const PodClassId> queue,
+                          const Feasibility& feasibility, std::vector<double>* scores) {
+    Score(rules, queue[0], feasibility, scores);
+  }
 
   // Of the last Score: whether it stepped back, and why in words.
   virtual StepBack stepped_back() const { return StepBack::kNone; }

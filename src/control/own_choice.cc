@@ -11,6 +11,8 @@ void TellOne(const UntoldChoices::Choice& choice, SchedulingTables* tables,
              const std::function<void(const OwnChoice&)>& callback) {
   SchedulingRules& rules = tables->Rules();
   const PodClassId pod = rules.Register(choice.shape);
+  std::vector<PodClassId> queue = {pod};
+  for (const auto& shape : choice.behind) queue.push_back(rules.Register(shape));
   Feasibility feasibility;
   rules.Filter(pod, &feasibility);
   rules.LimitLatency(pod, &feasibility);
@@ -20,7 +22,7 @@ void TellOne(const UntoldChoices::Choice& choice, SchedulingTables* tables,
             .shape = &choice.shape,
             .waited_ms = choice.waited_ms,
             .rules = &rules,
-            .pod_class = pod,
+            .queue = queue,
             .feasibility = &feasibility,
             .node = node,
             .group = choice.group});

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,7 +34,8 @@ struct OwnChoice {
   const std::shared_ptr<const PodClass>* shape = nullptr;
   double waited_ms = 0;
   const SchedulingRules* rules = nullptr;
-  PodClassId pod_class = kNone;
+  std::span<const PodClassId>
+      queue;  // The pod, and those that waited behind it and were looked at.
   const Feasibility* feasibility = nullptr;
   NodeId node = kNone;
   ChoiceGroup group = ChoiceGroup::kNone;
@@ -47,6 +49,7 @@ class UntoldChoices {
     std::string key, node;
     PodIdentity id;
     std::shared_ptr<const PodClass> shape;
+    std::vector<std::shared_ptr<const PodClass>> behind;  // Of it in the queue.
     double waited_ms = 0;
     ChoiceGroup group = ChoiceGroup::kNone;
   };

@@ -151,8 +151,30 @@ NodeId PlacementComparer::BestBy(const std::vector<double>& scores, NodeId rathe
   return best;
 }
 
-void PlacementComparer::ScoreByPolicy(const SchedulingRules& rules, PodClassId pod) {
-  policy_->Score(rules, pod, feasibility_, &policy_scores_);
+void PlacementComparer::ScoreByPolicy(const SchedulingRules& rules,
+                                      std::span<const PodClassId> queue) {
+  policy_->ScoreFirst(rules, queue, feasibility_, &policy_scores_);
+}
+
+// Who waits for the same scheduler, as its queue has them: by priority, then who waited longest.
+std::vector<PodClassId> PlacementComparer::QueueFrom(const Seen& seen, PodClassId pod,
+                                                     SchedulingRules* rules) const {
+  std::vector<PodClassId> queue = {pod};
+  const auto more = static_cast<size_t>(policy_->queue_looked_at() - 1);
+  if (more == 0) return queue;
+  std::vector<const Seen*> behind;
+  for (const auto& [key, other] : waits_) {
+    if (&other != &seen && other.shape->scheduler == seen.shape->scheduler &&
+        other.shape->gates.empty() && other.shape->unmodelled.empty())
+      behind.push_back(&other);
+  }
+  const auto last = behind.begin() + static_cast<ptrdiff_t>(std::min(more, behind.size()));
+  std::partial_sort(behind.begin(), last, behind.end(), [](const Seen* a, const Seen* b) {
+    if (a->shape->priority != b->shape->priority) return a->shape->priority > b->shape->priority;
+    return a->since != b->since ? a->since < b->since : a->id.uid < b->id.uid;
+  });
+  for (auto at = behind.begin(); at != last; ++at) queue.push_back(rules->Register((*at)->shape));
+  return queue;
 }
 
 void PlacementComparer::ScoreByKube(const SchedulingRules& rules, PodClassId pod) {
@@ -276,7 +298,7 @@ void PlacementComparer::CompareOther(const ObservedPod& pod, const Seen& seen) {
   const NodeId at = rules.nodes().Find(pod.node);
   row.rules = CheckRules(seen, id, pod.node, at, &row.reason);
   if (row.rules == RulesVerdict::kEqual && feasibility_.IsFeasible(at)) {
-    ScoreByPolicy(rules, id);
+    ScoreByPolicy(rules, QueueFrom(seen, id, &rules));
     ScoreByKube(rules, id);
     rules.LimitLatency(id, &feasibility_);  // Which the other scheduler does not know of.
     const NodeId policy = BestBy(policy_scores_, at);
@@ -298,11 +320,12 @@ void PlacementComparer::NoteOwnChoice(const OwnChoice& choice) {
   row.feasible = choice.feasibility->feasible;
   row.node = rules.nodes().node(choice.node).name;
   feasibility_ = *choice.feasibility;
-  ScoreByPolicy(rules, choice.pod_class);
-  ScoreByKube(rules, choice.pod_class);
+  const PodClassId pod = choice.queue[0];
+  ScoreByPolicy(rules, choice.queue);
+  ScoreByKube(rules, pod);
   const NodeId policy = is_policys ? choice.node : BestBy(policy_scores_, choice.node);
   const NodeId baseline = is_policys ? BestBy(kube_scores_, choice.node) : choice.node;
-  Judge(rules, choice.pod_class, policy, baseline, &row);
+  Judge(rules, pod, policy, baseline, &row);
   Begin(row, *choice.shape);
   rows_.push_back(std::move(row));
 }
@@ -335,7 +358,7 @@ void PlacementComparer::Advise(const std::string& key) {
   row.nodes = rules.nodes().size();
   row.feasible = feasibility_.feasible;
   if (row.feasible == 0) return;  // kube-scheduler says why.
-  ScoreByPolicy(rules, id);
+  ScoreByPolicy(rules, QueueFrom(seen, id, &rules));
   ScoreByKube(rules, id);
   const NodeId policy = BestBy(policy_scores_, kNone);
   Judge(rules, id, policy, BestBy(kube_scores_, policy), &row);
@@ -430,7 +453,7 @@ std::optional<PendingStory> PlacementComparer::Explain(const std::string& key) {
   std::stable_sort(story.groups.begin(), story.groups.end(),
                    [](const auto& a, const auto& b) { return a.nodes.size() > b.nodes.size(); });
   if (story.feasible == 0 || !story.unmodelled.empty()) return story;
-  ScoreByPolicy(rules, id);
+  ScoreByPolicy(rules, QueueFrom(seen, id, &rules));
   story.choice = rules.nodes().node(BestBy(policy_scores_, kNone)).name;
   return story;
 }

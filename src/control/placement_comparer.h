@@ -126,7 +126,9 @@ class PlacementComparer final : public SchedulingObserver {
   NodeId BestBy(const std::vector<double>& scores, NodeId rather) const;
   double Cost(const ClusterTerms& terms) const { return options_.objective.Cost(terms); }
   static PodChange OneMore(const SchedulingRules& rules, PodClassId pod, NodeId node);
-  void ScoreByPolicy(const SchedulingRules& rules, PodClassId pod);
+  // `queue`: the pod, and those that wait behind it.
+  void ScoreByPolicy(const SchedulingRules& rules, std::span<const PodClassId> queue);
+  std::vector<PodClassId> QueueFrom(const Seen& seen, PodClassId pod, SchedulingRules* rules) const;
   void ScoreByKube(const SchedulingRules& rules, PodClassId pod);
   void Judge(const SchedulingRules& rules, PodClassId pod, NodeId policy, NodeId baseline,
              PlacementComparison* row);

@@ -6,6 +6,8 @@
 
 #include <map>
 
+#include "control/live_policy.h"
+
 namespace rudderfish {
 namespace {
 
@@ -38,13 +40,13 @@ class BindingList final : public PlacementActuator {
 
 class PlacementComparerTest : public ::testing::Test {
  protected:
-  PlacementComparerTest()
-      : scheduler({}, &clock, *NodeScorerNamed("most-allocated"), &bindings, &journal,
+  explicit PlacementComparerTest(const LivePolicyOptions& policy = {.policy = "most-allocated"})
+      : scheduler({}, &clock, LivePolicy::Load(policy)->NewScorer(), &bindings, &journal,
                   [] { return true; }),
         comparer({.scheduler_name = "rudderfish",
                   .objective = Objective::Of(ObjectiveTerm::kUtilisation),
                   .objective_text = "utilisation"},
-                 &clock, *NodeScorerNamed("most-allocated"),
+                 &clock, LivePolicy::Load(policy)->NewScorer(),
                  std::make_unique<LiveCluster>(PlacementFacts(), std::string(kNodeTypeLabel)),
                  &scheduler, &list) {
     comparer.SetComparing(Comparing::kShadow);
@@ -234,6 +236,53 @@ TEST_F(PlacementComparerTest, ACanaryAndItsControlGroupAreComparedBothWays) {
   EXPECT_LT(canaries, 17);
   for (const PlacementRow& row : journal.rows())
     EXPECT_TRUE(row.policy == "most-allocated" || row.policy == "kube-default");
+}
+
+class LookaheadComparerTest : public PlacementComparerTest {
+ protected:
+  LookaheadComparerTest() : PlacementComparerTest({.policy = "lookahead"}) {
+    SchedulingNode fast = Node("a");
+    fast.labels.insert(fast.labels.begin(), {"disk", "fast"});  // In their order.
+    comparer.NodeSeen(fast);
+  }
+  static std::shared_ptr<PodClass> Whole(const std::string& asks) {
+    auto shape = Shape(asks, 1000);
+    shape->node_selector = {{"disk", "fast"}};
+    return shape;
+  }
+};
+
+// Alone a pod is as well off on any node; the one behind it needs a.
+TEST_F(LookaheadComparerTest, AnothersChoiceIsJudgedWithItsQueueInMind) {
+  for (const bool waits : {false, true}) {
+    if (waits) See("whole", Whole("default-scheduler"));
+    See("others", Whole("another"));  // Waits for somebody else.
+    See("small", Shape("default-scheduler", 500));
+    See("small", Shape("default-scheduler", 500), "a");
+    Flush();
+    EXPECT_EQ(list.rows.back().policy_node == "a", !waits);
+    comparer.PodGone("default/small");
+  }
+}
+
+TEST_F(LookaheadComparerTest, AChoiceOfOursIsToldWithTheQueueItHad) {
+  scheduler.SetShare(0.5);
+  std::vector<size_t> behind;
+  scheduler.OnChoice([&](const OwnChoice& choice) {
+    behind.push_back(choice.queue.size() - 1);
+    comparer.NoteOwnChoice(choice);
+  });
+  // "uid-p0" is in the canary, "uid-p2" in the control group.
+  ASSERT_TRUE(IsInShare("uid-p0", 0.5) && !IsInShare("uid-p2", 0.5));
+  for (const char* name : {"p0", "p2"}) See(name, Shape("rudderfish", 500));
+  See("whole", Whole("rudderfish"));
+  ASSERT_TRUE(scheduler.Turn().has_value());
+  EXPECT_NE(bindings.asked.at("p0"), "a");
+  scheduler.TellChoices();
+  Flush();
+  EXPECT_EQ(behind.at(0), 2u);
+  EXPECT_EQ(list.rows.at(0).group, ComparisonGroup::kCanary);
+  EXPECT_EQ(list.rows.at(0).policy_node, bindings.asked.at("p0"));
 }
 
 TEST_F(PlacementComparerTest, AChoiceIsComparedAsTheClusterWasWhenItWasMade) {

@@ -320,7 +320,7 @@ bool Scheduler::Decide(const std::string& key, PlacementRow* row) {
     found = {rules.Message(pod, feasibility_), RefusedBy(feasibility_), freed_, placed_};
     return Refuse(key, found.message, found.refused_by, row);
   }
-  const NodeId node = Choose(rules, pod, waiting, row);
+  const NodeId node = Choose(&rules, pod, waiting, row);
   row->node = rules.nodes().node(node).name;
   tables_.Place(key, waiting.shape, row->node, PodLife::kServing);
   untold_.NotePlaced(key);
@@ -356,13 +356,29 @@ ChoiceGroup Scheduler::GroupOf(const Waiting& waiting) {
   return IsInShare(waiting.id.uid, share_) ? ChoiceGroup::kCanary : ChoiceGroup::kControl;
 }
 
+// Those that are decided about next. What is not modelled of one is not known to take any room.
+void Scheduler::LookAtQueue(int pods, SchedulingRules* rules) {
+  behind_.clear();
+  if (pods <= 1) return;
+  queue_.TellNext([&](const std::string& key) {
+    const std::shared_ptr<const PodClass>& shape = waiting_.at(key).shape;
+    if (!shape->unmodelled.empty()) return true;
+    looked_at_.push_back(rules->Register(shape));
+    behind_.push_back(shape);
+    return looked_at_.size() < static_cast<size_t>(pods);
+  });
+}
+
 // The best; among equals any, so that many schedulers do not all take the first.
-NodeId Scheduler::Choose(const SchedulingRules& rules, PodClassId pod, const Waiting& waiting,
+NodeId Scheduler::Choose(SchedulingRules* tables, PodClassId pod, const Waiting& waiting,
                          PlacementRow* row) {
+  const SchedulingRules& rules = *tables;
   const ChoiceGroup group = GroupOf(waiting);
   const bool is_policys = group == ChoiceGroup::kCanary || (share_ >= 1 && !waiting.is_opted_out);
   NodeScorer* scorer = is_policys ? scorer_.get() : baseline_.get();
-  scorer->Score(rules, pod, feasibility_, &scores_);
+  looked_at_.assign(1, pod);
+  LookAtQueue(scorer->queue_looked_at(), tables);
+  scorer->ScoreFirst(rules, looked_at_, feasibility_, &scores_);
   row->policy = scorer->scored_by();
   if (is_policys) {
     ++counts_.by_policy;
@@ -401,6 +417,7 @@ NodeId Scheduler::Choose(const SchedulingRules& rules, PodClassId pod, const Wai
                  .node = row->best.front().first,
                  .id = waiting.id,
                  .shape = waiting.shape,
+                 .behind = behind_,
                  .waited_ms = row->waited_ms,
                  .group = group});
   }

@@ -137,8 +137,8 @@ class Scheduler final : public SchedulingObserver {
   bool Decide(const std::string& key, PlacementRow* row);
   bool Refuse(const std::string& key, std::string message, RejectionMask refused_by,
               PlacementRow* row);
-  NodeId Choose(const SchedulingRules& rules, PodClassId pod, const Waiting& waiting,
-                PlacementRow* row);
+  NodeId Choose(SchedulingRules* rules, PodClassId pod, const Waiting& waiting, PlacementRow* row);
+  void LookAtQueue(int pods, SchedulingRules* rules);
   ChoiceGroup GroupOf(const Waiting& waiting);
   const Hopeless* KnownHopeless(PodClassId pod);
   void Send(const std::string& key);
@@ -175,6 +175,8 @@ class Scheduler final : public SchedulingObserver {
   Instant told_since_;  // A second's beginning,
   int told_ = 0;        // and how many enforced choices were told in it.
   Feasibility feasibility_;
+  std::vector<PodClassId> looked_at_;                    // Of the queue, the pod in hand first.
+  std::vector<std::shared_ptr<const PodClass>> behind_;  // The others.
   std::vector<double> scores_;
   SchedulerCounts counts_;
 };

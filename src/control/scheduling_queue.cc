@@ -42,6 +42,12 @@ void SchedulingQueue::Remove(const std::string& key) {
   pods_.erase(at);
 }
 
+void SchedulingQueue::TellNext(const std::function<bool(const std::string& key)>& more) const {
+  for (const auto& [priority, order, key] : active_) {
+    if (!more(key)) return;
+  }
+}
+
 std::optional<std::string> SchedulingQueue::Pop() {
   if (active_.empty()) return std::nullopt;
   std::string key = std::get<2>(*active_.begin());

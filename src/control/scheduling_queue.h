@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -50,6 +51,9 @@ class SchedulingQueue {
   void Add(const std::string& key, int64_t priority);
   void Remove(const std::string& key);
   bool Has(const std::string& key) const { return pods_.contains(key); }
+
+  // Tells of those that Pop would return next, in their order, until `more` says no.
+  void TellNext(const std::function<bool(const std::string& key)>& more) const;
 
   // The next one, in hand until it is added, put to sleep, backed off or removed.
   std::optional<std::string> Pop();

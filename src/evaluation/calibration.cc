@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/yaml_writer.h"
 #include "evaluation/scaling_run.h"
+#include "evaluation/statistics.h"
 
 namespace rudderfish {
 namespace {
@@ -36,22 +37,23 @@ constexpr std::string_view kReplicaPolicies[] = {"default", "fast", "gentle"};
 constexpr size_t kLargeGrid = 256, kModelFinalists = 24;
 constexpr int kFirstShare = 8;  // Of the episodes, where the grid is large.
 
-bool IsBetter(const CalibratedSetting& a, const CalibratedSetting& b, double violations_max) {
-  const bool fits = a.violation_share <= violations_max;
-  if (fits != (b.violation_share <= violations_max)) return fits;
-  return fits ? a.core_hours < b.core_hours : a.violation_share < b.violation_share;
+double LimitOf(const std::vector<CalibratedSetting>& settings, double violations_max) {
+  std::vector<ScalingRecord> records;
+  for (const CalibratedSetting& one : settings) records.push_back(one.record());
+  return LimitAmong(records, violations_max);
 }
 
 void SortByLimit(double violations_max, std::vector<CalibratedSetting>* settings) {
   std::stable_sort(settings->begin(), settings->end(),
                    [&](const CalibratedSetting& a, const CalibratedSetting& b) {
-                     return IsBetter(a, b, violations_max);
+                     return a.record().IsBetterThan(b.record(), violations_max);
                    });
 }
 
 // In turn the best by each of kLeniences.
 std::vector<std::string> WhoGoOn(std::vector<CalibratedSetting> judged, double violations_max,
                                  size_t count) {
+  violations_max = LimitOf(judged, violations_max);
   std::vector<std::vector<CalibratedSetting>> ranks;
   for (const double lenience : kLeniences) {
     SortByLimit(lenience * violations_max, &judged);
@@ -70,9 +72,8 @@ std::vector<std::string> WhoGoOn(std::vector<CalibratedSetting> judged, double v
 
 // What a setting came to on one ground, so far.
 struct RaceTally {
-  int episodes = 0;  // The first so many.
   double core_hours = 0;
-  int64_t requests = 0, violations = 0;
+  RatioTally violations;  // Of the first episodes.
 };
 
 // Settings on the first episodes of each load; what they have run already is not run again.
@@ -87,11 +88,11 @@ class Race {
                                      ScalingGround ground,
                                      const std::function<void(double)>& progress) {
     auto& tallies = tallies_[ground == ScalingGround::kModel ? 0 : 1];
-    const int first = tallies[settings[0]].episodes;
+    const int first = tallies[settings[0]].violations.trials();
     if (first < episodes) {
       std::vector<NamedScalingPolicy> policies;
       for (const std::string& setting : settings) {
-        CHECK_EQ(tallies[setting].episodes, first);
+        CHECK_EQ(tallies[setting].violations.trials(), first);
         Result<std::unique_ptr<ScalingPolicy>> policy = MakeScalingPolicy(setting);
         CHECK(policy.has_value());  // A grid is ours.
         policies.push_back({setting, {std::move(*policy)}});
@@ -105,25 +106,24 @@ class Race {
     std::vector<CalibratedSetting> judged;
     for (const std::string& setting : settings) {
       const RaceTally& tally = tallies[setting];
-      judged.push_back({setting, tally.core_hours / tally.episodes,
-                        tally.requests > 0 ? static_cast<double>(tally.violations) /
-                                                 static_cast<double>(tally.requests)
-                                           : 0});
+      judged.push_back({setting, tally.core_hours / tally.violations.trials(),
+                        tally.violations.ratio(), tally.violations.standard_error()});
     }
     return judged;
   }
 
  private:
   static void Add(const ScalingEvaluation& evaluation, int policy, RaceTally* tally) {
-    for (int load = 0; load < static_cast<int>(evaluation.loads.size()); ++load) {
-      for (int i = 0; i < evaluation.episodes; ++i) {
+    for (int i = 0; i < evaluation.episodes; ++i) {
+      int64_t violations = 0, requests = 0;
+      for (int load = 0; load < static_cast<int>(evaluation.loads.size()); ++load) {
         const ScalingFigures& one = evaluation.at(load, policy, i);
         tally->core_hours += one.core_hours;
-        tally->requests += one.requests;
-        tally->violations += one.violations;
+        violations += one.violations;
+        requests += one.requests;
       }
+      tally->violations.Add(static_cast<double>(violations), static_cast<double>(requests));
     }
-    tally->episodes += evaluation.episodes;
   }
 
   const Scenario& scenario_;
@@ -210,6 +210,8 @@ std::vector<std::string> GridOf(CalibratedKind kind, double peak_per_s) {
   return {};
 }
 
+double Calibration::allowed() const { return LimitOf(finalists, violations_max); }
+
 CalibratedKind Calibration::kind() const {
   const std::string_view best = finalists[0].policy;
   if (best.starts_with("mpc")) return CalibratedKind::kMpc;
@@ -266,7 +268,7 @@ Calibration CalibrateScaling(const Scenario& scenario, const std::vector<int>& l
          std::max((settings.size() + round.left_share - 1) / round.left_share, round.fewest_left)});
     settings = WhoGoOn(calibration.finalists, options.violations_max, left);
   }
-  SortByLimit(options.violations_max, &calibration.finalists);
+  SortByLimit(calibration.allowed(), &calibration.finalists);
   return calibration;
 }
 
@@ -274,7 +276,8 @@ std::string CalibrationYaml(const Calibration& calibration) {
   YamlWriter out;
   out.Comment(
       "Settings of a policy of scaling, the best first: the cheapest that keeps violations\n"
-      "within the limit. core_hours are those of one episode, summed over loads.");
+      "within the limit. core_hours are those of one episode, summed over loads;\n"
+      "violation_error is the standard error of violation_share.");
   out.Field("rudderfish", kCalibrationFormat);
   out.Field("scenario", calibration.scenario);
   out.Field("sha256", calibration.sha256);
@@ -290,6 +293,7 @@ std::string CalibrationYaml(const Calibration& calibration) {
     out.Field("policy", setting.policy);
     out.Field("core_hours", setting.core_hours);
     out.Field("violation_share", setting.violation_share);
+    out.Field("violation_error", setting.violation_error);
     out.End();
   }
   out.End();
@@ -330,6 +334,7 @@ Result<Calibration> ParseCalibration(const YamlNode& root) {
     if (!known.has_value()) return policy.Refuse(known.error().message);
     TRY_ASSIGN(setting.core_hours, fields.RequiredDouble("core_hours", 0, kMost));
     TRY_ASSIGN(setting.violation_share, fields.RequiredDouble("violation_share", 0, 1));
+    TRY_ASSIGN(setting.violation_error, fields.OptionalDouble("violation_error", 0, 1, 0));
     TRY(fields.Finish());
     calibration.finalists.push_back(std::move(setting));
   }

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "base/yaml.h"
+#include "policy/scaling_record.h"
 #include "scenario/scenario.h"
 
 // The HorizontalPodAutoscaler, the look-ahead or the constant replicas that are worth comparing
@@ -22,7 +23,8 @@
 // the best quarter of those, or six, a fourth, the best of these, four at least, all. Those that go
 // on are the best for the limit and as many that are best for more and for less, since the Model
 // and few episodes may be off. One setting is "better" if its share of violations is within the
-// limit and the other's is not; of two within, the cheaper; of two beyond, that with fewer.
+// limit and the other's is not; of two within, the cheaper; of two beyond, that with fewer. Where
+// none keeps the limit, LimitAmong them is in its place.
 
 namespace rudderfish {
 
@@ -62,7 +64,9 @@ struct CalibratedSetting {
   std::string policy;
   double core_hours = 0;  // Mean of an episode, summed over loads.
   double violation_share = 0;
+  double violation_error = 0;  // Standard error of that, over episodes.
 
+  ScalingRecord record() const { return {core_hours, violation_share, violation_error}; }
   bool operator==(const CalibratedSetting&) const = default;
 };
 
@@ -78,6 +82,7 @@ struct Calibration {
 
   CalibratedKind kind() const;
   bool keeps_limit() const { return finalists[0].violation_share <= violations_max; }
+  double allowed() const;  // LimitAmong the finalists.
   bool operator==(const Calibration&) const = default;
 };
 

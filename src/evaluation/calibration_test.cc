@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
 #include <set>
 
 #include "policy/scaling_policy.h"
@@ -81,6 +82,23 @@ TEST(Calibration, TakesTheFewestViolationsWhereNoneKeepsTheLimit) {
   const Calibration calibration = Calibrated({"hold", "hpa:cpu=60", "hpa:cpu=90"}, 0, 2);
   EXPECT_FALSE(calibration.keeps_limit());
   EXPECT_EQ(calibration.finalists[0].policy, "hpa:cpu=60");
+}
+
+// More pods than are needed make nobody faster whose own work takes too long.
+TEST(Calibration, PaysNothingForWhatIsLateByChance) {
+  std::string slow = std::regex_replace(kOneService, std::regex("qos: 300ms"), "qos: 90ms");
+  slow = std::regex_replace(slow, std::regex("1 to 10"), "1 to 40");
+  const Result<Scenario> scenario = ParseScenario(slow, "slow.yaml");
+  ThreadPool pool(2);
+  const Calibration found =
+      CalibrateScaling(*scenario, {0}, {"keda:share=0.045", "keda:share=0.05", "keda:share=0.9"},
+                       {.violations_max = 0.001, .episodes = 16}, &pool);
+  SCOPED_TRACE(CalibrationYaml(found));
+  EXPECT_FALSE(found.keeps_limit());
+  EXPECT_EQ(found.finalists[0].policy, "keda:share=0.05");
+  EXPECT_GT(found.finalists[0].violation_error, 0);
+  EXPECT_LE(found.finalists[0].violation_share, found.allowed());
+  EXPECT_LT(found.allowed(), found.finalists[0].violation_share + 0.001);
 }
 
 TEST(Calibration, IsTheSameForAnyNumberOfThreadsAndAnotherForAnotherSeed) {

@@ -335,19 +335,21 @@ ScalingEvaluation EvaluateScaling(const Scenario& scenario, EpisodeUse use,
 
 ScalingSums SumsOf(const ScalingEvaluation& evaluation, int policy) {
   ScalingSums sums;
-  int64_t requests = 0, violations = 0;
+  RatioTally violations;
   const int members = evaluation.policies[policy].members;
-  for (size_t load = 0; load < evaluation.loads.size(); ++load) {
-    for (int i = 0; i < evaluation.episodes * members; ++i) {
-      const ScalingFigures& one =
-          evaluation.at(static_cast<int>(load), policy, i / members, i % members);
+  for (int episode = 0; episode < evaluation.episodes; ++episode) {
+    int64_t late = 0, requests = 0;
+    for (size_t i = 0; i < evaluation.loads.size() * members; ++i) {
+      const ScalingFigures& one = evaluation.at(static_cast<int>(i) / members, policy, episode,
+                                                static_cast<int>(i) % members);
       sums.core_hours += one.core_hours / (evaluation.episodes * members);
+      late += one.violations;
       requests += one.requests;
-      violations += one.violations;
     }
+    violations.Add(static_cast<double>(late), static_cast<double>(requests));
   }
-  if (requests > 0)
-    sums.violation_share = static_cast<double>(violations) / static_cast<double>(requests);
+  sums.violation_share = violations.ratio();
+  sums.violation_error = violations.standard_error();
   return sums;
 }
 

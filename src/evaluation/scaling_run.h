@@ -170,6 +170,7 @@ ScalingEvaluation EvaluateScaling(const Scenario& scenario, EpisodeUse use,
 struct ScalingSums {
   double core_hours = 0;  // Mean of an episode, summed over loads.
   double violation_share = 0;
+  double violation_error = 0;  // Standard error of that, over episodes.
 };
 ScalingSums SumsOf(const ScalingEvaluation& evaluation, int policy);
 

@@ -30,6 +30,23 @@ TEST(Statistics, QuantileIsBetweenTwoValuesByTheirDistance) {
   EXPECT_DOUBLE_EQ(Quantile({5}, 0.975), 5);
 }
 
+// 1 and 3 of 10: of equal trials it is that of a mean, here of 1 and 3, over 10.
+TEST(Statistics, ARatioHasTheStandardErrorThatTrialsTell) {
+  RatioTally tally;
+  EXPECT_EQ(tally.ratio(), 0);
+  tally.Add(1, 10);
+  EXPECT_EQ(tally.standard_error(), 0);
+  tally.Add(3, 10);
+  EXPECT_EQ(tally.trials(), 2);
+  EXPECT_DOUBLE_EQ(tally.ratio(), 0.2);
+  EXPECT_DOUBLE_EQ(tally.standard_error(), 0.1);
+  // Trials that differ in size alone tell the same share, and leave no doubt.
+  RatioTally sizes;
+  for (const double of : {10, 50, 400}) sizes.Add(of / 5, of);
+  EXPECT_DOUBLE_EQ(sizes.ratio(), 0.2);
+  EXPECT_NEAR(sizes.standard_error(), 0, 1e-7);
+}
+
 TEST(Statistics, EqualValuesHaveAnIntervalWithoutWidth) {
   const RunMatrix runs{.starts = 3, .seeds = 2, .values = {7, 7, 7, 7, 7, 7}};
   EXPECT_EQ(BootstrapMean(runs, {}), (ConfidenceInterval{7, 7}));

@@ -89,6 +89,9 @@ class OnPolicyLearner final : public Learner {
     return static_cast<int64_t>(envs_.options().envs) * envs_.options().steps;
   }
   const nn::CandidateNet& net() const override { return net_; }
+  Result<void> BeginWith(const nn::SafetensorsFile& file) override {
+    return nn::LoadNet(file, &net_);
+  }
 
   void Save(nn::SafetensorsFile* file) const override {
     nn::AddNet(net_, file);
@@ -148,6 +151,10 @@ class DqnLearner final : public Learner {
 
   int64_t steps_per_iteration() const override { return dqn_.replay().page_samples(); }
   const nn::CandidateNet& net() const override { return net_; }
+  Result<void> BeginWith(const nn::SafetensorsFile& file) override {
+    TRY(nn::LoadNet(file, &net_));
+    return nn::LoadNet(file, &dqn_.target());
+  }
 
   // The questions in memory are not written: they are asked again, from the cursors where the
   // oldest page began.

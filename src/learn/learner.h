@@ -54,6 +54,9 @@ class Learner {
   virtual int64_t steps_per_iteration() const = 0;
   virtual const nn::CandidateNet& net() const = 0;
 
+  // To begin with the weights of a checkpoint in place of fresh ones.
+  virtual Result<void> BeginWith(const nn::SafetensorsFile& file) = 0;
+
   // Weights, moments, counters, environments: all that an iteration depends on.
   virtual void Save(nn::SafetensorsFile* file) const = 0;
   virtual Result<void> Restore(const nn::SafetensorsFile& file, ThreadPool* pool) = 0;

@@ -35,7 +35,7 @@ constexpr double kLeastShare = 1e-5;  // Of violations: fewer are none.
 
 ScalingRecord ScalingRecordOf(const ScalingEvaluation& evaluation, int policy) {
   const ScalingSums sums = SumsOf(evaluation, policy);
-  return {sums.core_hours, sums.violation_share};
+  return {sums.core_hours, sums.violation_share, sums.violation_error};
 }
 
 // What makes one policy better than another.
@@ -102,9 +102,9 @@ struct NamedRecord {
   ScalingRecord record;
 };
 
-// Sorts by what they come to.
-void Judge(const ScalingTrials& trials, ScalingGround ground, const ScalingGoal& goal,
-           std::vector<NamedRecord>* rules) {
+// Sorts by what they come to. What is allowed: the limit, or LimitAmong them all.
+double Judge(const ScalingTrials& trials, ScalingGround ground, ScalingGoal goal,
+             std::vector<NamedRecord>* rules) {
   std::vector<NamedScalingPolicy> policies;
   for (const NamedRecord& rule : *rules) {
     Result<std::unique_ptr<ScalingPolicy>> policy = MakeScalingPolicy(rule.policy);
@@ -113,12 +113,20 @@ void Judge(const ScalingTrials& trials, ScalingGround ground, const ScalingGoal&
   }
   const std::vector<ScalingRecord> records = trials.Run(policies, ground, trials.episodes());
   for (size_t i = 0; i < records.size(); ++i) (*rules)[i].record = records[i];
+  goal.allowed = LimitAmong(records, goal.allowed);
   std::stable_sort(rules->begin(), rules->end(), [&](const NamedRecord& a, const NamedRecord& b) {
     return goal.IsBetter(a.record, b.record);
   });
+  return goal.allowed;
 }
 
-NamedRecord BestAutoscaler(const ScalingTrials& trials, const ScalingGoal& goal) {
+// Who is to be beaten, and what share of late requests is allowed for that.
+struct RuleToBeat {
+  NamedRecord rule;
+  double allowed = 0;  // Above the limit where no rule keeps it.
+};
+
+RuleToBeat BestAutoscaler(const ScalingTrials& trials, const ScalingGoal& goal) {
   std::vector<NamedRecord> rules;
   for (const char* down : {"0s", "60s", "300s"}) {
     for (const char* metric : {"hpa:cpu=40", "hpa:cpu=50", "hpa:cpu=60", "hpa:cpu=70",
@@ -127,8 +135,19 @@ NamedRecord BestAutoscaler(const ScalingTrials& trials, const ScalingGoal& goal)
   }
   Judge(trials, ScalingGround::kModel, goal, &rules);
   rules.resize(kFinalists);
-  Judge(trials, ScalingGround::kRequests, goal, &rules);
-  return rules[0];
+  const double allowed = Judge(trials, ScalingGround::kRequests, goal, &rules);
+  return {rules[0], allowed > goal.allowed
+                        ? allowed
+                        : AllowedAgainst(rules[0].record.violation_share, goal.allowed)};
+}
+
+// A rival is the best within a limit, which is another one than the best by weight.
+RuleToBeat WhoIsToBeBeaten(const ScalingTrials& trials, const ScalingGoal& goal,
+                           const std::optional<ScalingRival>& rival) {
+  if (!rival || goal.price > 0) return BestAutoscaler(trials, goal);
+  return {{rival->policy, rival->record},
+          rival->allowed > 0 ? rival->allowed
+                             : AllowedAgainst(rival->record.violation_share, goal.allowed)};
 }
 
 // How the violations of a network fall with the price, and what that costs, as the Model has it.
@@ -262,6 +281,74 @@ void ChooseMinimum(const ScalingTrials& trials, const ScalingGoal& goal,
   verdict->steps_back = !goal.IsBetter(verdict->learned, verdict->of_rule);
 }
 
+// With which price and minimum the network has no more violations than are allowed at the least
+// cost. What was run, and found of how far the Model is off, is kept for another search.
+class PriceSearch {
+ public:
+  PriceSearch(const ScalingTrials& trials, std::shared_ptr<const nn::CandidateNet> net,
+              double violations_max, Frontier* frontier)
+      : trials_(trials),
+        net_(std::move(net)),
+        violations_max_(violations_max),
+        frontier_(*frontier),
+        off_(frontier->size(), 1.0) {}
+
+  // The best of all that was run on all episodes.
+  void Run(double allowed, ScalingVerdict* verdict) {
+    const double aimed = kAimed * allowed;
+    size_t least = 0;
+    bool is_first = true, on_few = trials_.few() < trials_.episodes();
+    for (int i = 0; i < kTries; ++i) {
+      if (i >= kFewTries) on_few = false;
+      if (is_first) least = frontier_.BestFor(aimed, off_);
+      const double before = off_[least], share = Try(least, aimed, on_few);
+      const double moved = std::abs(std::log(off_[least] / before));
+      if (on_few) {
+        on_few = moved >= kNearFactor || frontier_.BestFor(aimed, off_) != least;
+        continue;
+      }
+      is_first = false;
+      if (share <= allowed && share >= kNearEnough * allowed) break;
+      if (moved < kSameFactor) break;
+    }
+    const Tried* best = &tried_[0];
+    for (const Tried& one : tried_) {
+      if (one.record.IsBetterThan(best->record, allowed)) best = &one;
+    }
+    verdict->price = best->price;
+    verdict->least_share = best->least_share;
+    verdict->learned = best->record;
+  }
+
+ private:
+  struct Tried {
+    double price = 0, least_share = 0;
+    ScalingRecord record;
+  };
+
+  // Its share of violations, at the price at which so many are expected.
+  double Try(size_t least, double aimed, bool on_few) {
+    const PriceCurve& curve = on_few ? frontier_.few(least) : frontier_.whole(least);
+    const double price = curve.PriceFor(aimed / off_[least]);
+    const double least_share = frontier_.minimum(least);
+    const ScalingRecord record = trials_.Run(
+        {{"learned", {std::make_shared<NeuralScaling>(net_, violations_max_, price, least_share)}}},
+        ScalingGround::kRequests, on_few ? trials_.few() : trials_.episodes())[0];
+    const double share = std::max(record.violation_share, kLeastShare);
+    off_[least] = std::clamp(share / curve.ShareAt(price), 0.2, 20.0);
+    if (!on_few) tried_.push_back({price, least_share, record});
+    return share;
+  }
+
+  const ScalingTrials& trials_;
+  std::shared_ptr<const nn::CandidateNet> net_;
+  double violations_max_;
+  Frontier& frontier_;
+  // Violations over those that the Model expects: as it says, until something was run.
+  std::vector<double> off_;
+  std::vector<Tried> tried_;
+};
+
 }  // namespace
 
 ScalingVerdict ChooseScaling(const ScalingWorld& world,
@@ -278,12 +365,7 @@ ScalingVerdict ChooseScaling(const ScalingWorld& world,
     goal.price = world.objective().late_price();
     goal.mean_core_hours = trials.MeanCoreHours();
   }
-  // A rival is the best within a limit, which is another one than the best by weight.
-  const NamedRecord rule = rival && goal.price == 0 ? NamedRecord{rival->policy, rival->record}
-                                                    : BestAutoscaler(trials, goal);
-  const double allowed = rival && rival->allowed > 0
-                             ? std::min(limit, rival->allowed)
-                             : AllowedAgainst(rule.record.violation_share, limit);
+  const auto [rule, allowed] = WhoIsToBeBeaten(trials, goal, rival);
   ScalingVerdict verdict{.size = ApplicationSize::Of(world.task->ladder()),
                          .rule = rule.policy,
                          .of_rule = rule.record,
@@ -296,37 +378,14 @@ ScalingVerdict ChooseScaling(const ScalingWorld& world,
     return verdict;
   }
   Frontier frontier(world, net, limit, peak_share, trials);
-  // Violations over those that the Model expects: as it says, until something was run.
-  std::vector<double> off(frontier.size(), 1.0);
-  const double aimed = kAimed * allowed;
-  size_t least = 0;
-  bool is_first = true, on_few = trials.few() < trials.episodes();
-  for (int i = 0; i < kTries; ++i) {
-    if (i >= kFewTries) on_few = false;
-    if (is_first) least = frontier.BestFor(aimed, off);
-    const PriceCurve& curve = on_few ? frontier.few(least) : frontier.whole(least);
-    const double price = curve.PriceFor(aimed / off[least]), least_share = frontier.minimum(least);
-    const ScalingRecord record =
-        trials.Run({{"learned", {std::make_shared<NeuralScaling>(net, limit, price, least_share)}}},
-                   ScalingGround::kRequests, on_few ? trials.few() : trials.episodes())[0];
-    const double share = std::max(record.violation_share, kLeastShare);
-    const double before = off[least];
-    off[least] = std::clamp(share / curve.ShareAt(price), 0.2, 20.0);
-    const double moved = std::abs(std::log(off[least] / before));
-    if (on_few) {
-      on_few = moved >= kNearFactor || frontier.BestFor(aimed, off) != least;
-      continue;
-    }
-    if (is_first || record.IsBetterThan(verdict.learned, allowed)) {
-      verdict.price = price;
-      verdict.least_share = least_share;
-      verdict.learned = record;
-    }
-    is_first = false;
-    if (share <= allowed && share >= kNearEnough * allowed) break;
-    if (moved < kSameFactor) break;
+  PriceSearch search(trials, net, limit, &frontier);
+  double within = std::min(limit, allowed);
+  search.Run(within, &verdict);
+  if (allowed > limit && verdict.learned.violation_share > limit) {
+    within = verdict.allowed = allowed;
+    search.Run(within, &verdict);
   }
-  verdict.steps_back = !verdict.learned.IsBetterThan(rule.record, allowed);
+  verdict.steps_back = !verdict.learned.IsBetterThan(rule.record, within);
   return verdict;
 }
 

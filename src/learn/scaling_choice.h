@@ -18,8 +18,9 @@
 //
 // What is allowed is the limit, but no more than 0.05 points above the autoscaler's own violations
 // (AllowedAgainst),
-// so that a net is cheaper by being better and not by being late. Where neither keeps what is
-// allowed, whoever has fewer violations is better, as everywhere (ScalingRecord).
+// so that a net is cheaper by being better and not by being late. Where no autoscaler keeps the
+// limit, the network that does decides; where neither does, what the autoscaler has is allowed
+// (LimitAmong, ScalingRival::allowed), and whoever is cheaper within that is better.
 //
 // How violations fall with the price the Model tells, in an instant; how far it is off, a few runs
 // on requests: of a quarter of the episodes first, then of all, which alone count. So it is found

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <regex>
 
@@ -12,6 +13,7 @@
 #include "learn/scaling_choice.h"
 #include "learn/trainer.h"
 #include "learn/training_worlds.h"
+#include "nn/checkpoint.h"
 #include "policy/lookahead_scaling.h"
 #include "policy/neural.h"
 #include "policy/neural_scaling.h"
@@ -25,9 +27,12 @@ namespace {
 using testing::SmallShop;
 using testing::TestFolder;
 
-ScalingWorld ShopWorld(int threads = 1) {
+ScalingWorld ShopWorld(int threads = 1, const std::string& text = testing::kSmallShop) {
   ThreadPool pool(threads);
-  Result<ScalingWorld> world = ScalingWorld::Make(SmallShop().scenario, {0, 1}, 0.01, &pool);
+  const Result<Scenario> shop = ParseScenario(text, "small-shop.yaml");
+  CHECK(shop.has_value());
+  Result<ScalingWorld> world =
+      ScalingWorld::Make(std::make_shared<const Scenario>(*shop), {0, 1}, 0.01, &pool);
   CHECK(world.has_value());
   return *std::move(world);
 }
@@ -322,6 +327,71 @@ TEST(ScalingTraining, ARunStepsBackToTheRivalItDoesNotBeat) {
     ASSERT_TRUE(resumed.has_value()) << resumed.error().message;
     EXPECT_EQ(resumed->options.scaling, job.options.scaling);
   }
+}
+
+// One request in a hundred thousand: by chance more are late, however many pods there are.
+TEST(ScalingChoice, WhereNobodyKeepsTheLimitTheCheapestWithinWhatTheRuleHasDecides) {
+  const ScalingWorld world =
+      ShopWorld(1, std::regex_replace(testing::kSmallShop, std::regex("qos: 300ms"), "qos: 200ms"));
+  const std::vector<TrainingWorld> worlds = {{.scaling = &world}};
+  const auto net = std::make_shared<const nn::CandidateNet>(
+      MakeLearner(testing::SmallShopOptions(), worlds)->net());
+  ThreadPool pool(1);
+  const auto chosen = [&](double core_hours, double share, double allowed) {
+    const ScalingRival rival{.policy = "hpa:cpu=55",
+                             .record = {core_hours, share},
+                             .episodes = 4,
+                             .seed = 3,
+                             .allowed = allowed};
+    return ChooseScaling(world, net, {.violations_max = 1e-7, .rival = rival}, &pool);
+  };
+  const ScalingVerdict dear = chosen(1e3, 0.05, 0.06);
+  EXPECT_EQ(dear.allowed, 0.06);
+  EXPECT_LE(dear.learned.violation_share, 0.06);
+  EXPECT_FALSE(dear.steps_back);
+  // Fewer late requests do not save who is dearer, nor lower cost who is later.
+  const ScalingVerdict cheap = chosen(1e-3, 0.05, 0.06);
+  EXPECT_LT(cheap.learned.violation_share, cheap.of_rule.violation_share + 0.01);
+  EXPECT_TRUE(cheap.steps_back);
+  EXPECT_TRUE(chosen(1e3, 2e-7, 3e-7).steps_back);
+}
+
+// Nothing is learned; how it does here is found, of each seed by its own network.
+TEST(ScalingTraining, ANetworkIsJudgedOnAnApplicationItWasNotTrainedOn) {
+  const TestFolder folder;
+  TrainJob job = ShopJob(folder / "one");
+  ASSERT_TRUE(TrainSeeds(job, 2, nullptr, {}).has_value());
+  const std::string text = std::regex_replace(testing::kSmallShop, std::regex("low: 20, high: 120"),
+                                              "low: 10, high: 60");
+  const Result<Scenario> other = ParseScenario(text, "other-shop.yaml");
+  ASSERT_TRUE(other.has_value());
+  TrainJob judge = ShopJob(folder / "other");
+  judge.scenarios = {{.scenario = std::make_shared<const Scenario>(*other), .text = text}};
+  judge.options.from = (folder / "one").string();
+  judge.options.steps = 0;
+  judge.options.seconds = 0;
+  for (const Resume resume : {Resume::kNo, Resume::kYes}) {
+    if (resume == Resume::kYes) judge = TrainJob::ToResume(folder / "other").value();
+    judge.resume = resume;
+    const Result<std::vector<TrainSummary>> judged = TrainSeeds(judge, 2, nullptr, {});
+    ASSERT_TRUE(judged.has_value()) << judged.error().message;
+    EXPECT_EQ((*judged)[1].env_steps, 0);
+    for (const char* seed : {"seed-1", "seed-2"}) {
+      const auto file = [&](const char* run) {
+        return nn::SafetensorsFile::Read(folder / run / seed / "best.safetensors").value();
+      };
+      nn::CandidateNet net(nn::StoredNetShape(file("one")).value()), same = net;
+      ASSERT_TRUE(nn::LoadNet(file("one"), &net).has_value());
+      ASSERT_TRUE(nn::LoadNet(file("other"), &same).has_value());
+      EXPECT_TRUE(std::ranges::equal(net.parameters(), same.parameters()));
+      const auto verdict = StoredVerdict(file("other"));
+      ASSERT_TRUE(verdict.has_value() && verdict->has_value());
+      EXPECT_NE((*verdict)->of_rule, (*StoredVerdict(file("one")))->of_rule);
+    }
+  }
+  // Only scaling is judged once it is trained.
+  judge.options.scaling.reset();
+  EXPECT_FALSE(CheckTrainOptions(judge.options).has_value());
 }
 
 TEST(ScalingTraining, ACheckpointOfAnotherTaskIsRefused) {

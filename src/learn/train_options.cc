@@ -294,7 +294,12 @@ Result<Algorithm> AlgorithmNamed(std::string_view name) {
 
 Result<void> CheckTrainOptions(const TrainOptions& options) {
   Bounds bounds;
-  if (!options.by_steps()) bounds.Within("time", options.seconds, 1e-3, 1e9);
+  if (!options.by_steps() && !options.only_judges())
+    bounds.Within("time", options.seconds, 1e-3, 1e9);
+  if (options.only_judges() && (!options.scaling || options.scaling->preset)) {
+    return Invalid(
+        "steps: 0 is of --task scaling alone: only there a network is judged once it is trained");
+  }
   bounds.Within<uint64_t>("seed", options.seed, 0, std::numeric_limits<int64_t>::max());
   bounds.Within("threads", options.threads, 1, 1024);
   bounds.Multiple("network.hidden", options.hidden, 16);
@@ -350,6 +355,7 @@ void WriteTrainOptions(const TrainOptions& options, YamlWriter* out) {
   } else {
     out->Field("seconds", options.seconds);
   }
+  if (!options.from.empty()) out->Field("from", options.from);
   out->Field("seed", options.seed);
   out->FlowMap("network", {{"hidden", options.hidden},
                            {"rounds", options.rounds},
@@ -401,6 +407,7 @@ Result<TrainOptions> ReadTrainOptions(YamlMap* map) {
   TRY_ASSIGN(options.algorithm, AlgorithmNamed(algorithm));
   TRY_ASSIGN(options.steps, map->OptionalInt("steps", 0, std::numeric_limits<int64_t>::max(), 0));
   TRY_ASSIGN(options.seconds, map->OptionalDouble("seconds", 0, 1e9, options.seconds));
+  TRY_ASSIGN(options.from, map->OptionalString("from", ""));
   TRY_ASSIGN(const int64_t seed, map->RequiredInt("seed", 0, std::numeric_limits<int64_t>::max()));
   options.seed = static_cast<uint64_t>(seed);
   TRY_ASSIGN(options.save_every_seconds,

@@ -35,9 +35,10 @@ Result<Algorithm> AlgorithmNamed(std::string_view name);
 struct ScalingRival {
   std::string policy;  // As MakeScalingPolicy reads it.
   ScalingRecord record;
-  int episodes = 0;    // Of each load,
-  uint64_t seed = 1;   // of the calibration.
-  double allowed = 0;  // Share of late requests; 0: as AllowedAgainst its own.
+  int episodes = 0;   // Of each load,
+  uint64_t seed = 1;  // of the calibration.
+  // Share of late requests; above the limit where nobody keeps that. 0: as AllowedAgainst its own.
+  double allowed = 0;
 
   bool operator==(const ScalingRival&) const = default;
 };
@@ -71,6 +72,10 @@ struct TrainOptions {
   int64_t steps = 0;
   double seconds = 60;
 
+  // A run or checkpoint whose network is begun with; empty: a fresh one. With no steps and no time
+  // nothing is learned, and the network is judged as it is (ScalingVerdict).
+  std::string from;
+
   uint64_t seed = 1;
   int threads =
       1;  // Changes nothing but the time it takes; not part of the configuration that is kept.
@@ -92,6 +97,7 @@ struct TrainOptions {
   DqnOptions dqn;
 
   bool by_steps() const { return steps > 0; }
+  bool only_judges() const { return !from.empty() && steps == 0 && seconds == 0; }
 };
 
 // What suits the placing of pods: few environments that each see much of a long episode, small

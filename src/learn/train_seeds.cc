@@ -3,6 +3,17 @@
 #include "learn/trainer.h"
 
 namespace rudderfish {
+namespace {
+
+// What seed `number` begins with: of a folder of seeds, which the first of them stands for when it
+// is gone on with, that of this number.
+std::string FromOf(const std::filesystem::path& from, int number) {
+  const bool is_first = from == RunPaths{from.parent_path()}.seed(1).folder;
+  const RunPaths seeds{is_first ? from.parent_path() : from};
+  return SeedFolders(seeds.folder) > 0 ? seeds.seed(number).folder.string() : from.string();
+}
+
+}  // namespace
 
 Result<TrainJob> TrainJob::ToResume(const std::filesystem::path& folder) {
   TrainJob job{.folder = folder, .resume = Resume::kYes};
@@ -44,6 +55,7 @@ Result<std::vector<TrainSummary>> TrainSeeds(const TrainJob& job, int seeds,
     TrainJob one = shared;
     one.options.seed = job.options.seed + number - 1;
     one.folder = paths.seed(number).folder;
+    one.options.from = FromOf(job.options.from, number);
     one.resume = HasRun(one.folder) ? Resume::kYes : Resume::kNo;
     if (number > 1) one.start.reset();
     TRY_ASSIGN(const std::unique_ptr<Trainer> trainer, Trainer::Open(std::move(one)));

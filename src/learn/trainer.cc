@@ -107,6 +107,9 @@ Result<void> Trainer::Prepare() {
   TRY_ASSIGN(validation_, Validation::Draw(worlds_->originals(), job_.options.seed,
                                            job_.options.validation_starts));
   learner_ = MakeLearner(job_.options, worlds_->list());
+  std::error_code ignored;
+  if (!job_.options.from.empty() && !std::filesystem::exists(paths_.last(), ignored))
+    TRY(BeginWith(job_.options.from));
   TRY(Enter());
   int64_t metrics_bytes = 0;
   if (job_.resume == Resume::kYes) {
@@ -116,7 +119,7 @@ Result<void> Trainer::Prepare() {
   }
   TRY(OpenTables(metrics_bytes));
   over_ = IsOver();
-  if (over_) return {};
+  if (over_ && !job_.options.only_judges()) return {};
   TRY(Note(fmt::format(
       "{} training with seed {} on {}, {} threads, kernels {}",
       summary_.iterations > 0 ? fmt::format("after iteration {}:", summary_.iterations) : "new:",
@@ -133,6 +136,13 @@ Result<void> Trainer::Prepare() {
   return job_.resume == Resume::kYes ? Result<void>() : SaveLast();
 }
 
+Result<void> Trainer::BeginWith(const std::filesystem::path& run) {
+  TRY_ASSIGN(const std::filesystem::path checkpoint, CheckpointOf(run));
+  TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(checkpoint));
+  TRY(CheckDescription(file));
+  return learner_->BeginWith(file);
+}
+
 // From here on no other process works in the folder.
 Result<void> Trainer::Enter() {
   TRY(MakeDirectories(paths_.folder));
@@ -146,7 +156,7 @@ Result<void> Trainer::OpenTables(int64_t metrics_bytes) {
   TRY_ASSIGN(timing_,
              TimingTable::Open(paths_.timing(), summary_.iterations > 0 ? timing_bytes : 0));
   TRY_ASSIGN(log_, AppendFile::Open(paths_.log()));
-  if (IsOver()) return {};
+  if (IsOver() && !job_.options.only_judges()) return {};
   TRY_ASSIGN(events_, EventFile::Create(paths_.folder));
   TRY_ASSIGN(const std::string config, ReadFile(paths_.config()));
   return events_->Text("config", "```\n" + config + "```\n");
@@ -221,14 +231,14 @@ double Trainer::Fraction() const {
 
 // By the clock a run is over when one iteration more would end too late.
 bool Trainer::IsOver() const {
-  if (summary_.iterations == 0) return false;
+  if (summary_.iterations == 0) return job_.options.only_judges();
   if (job_.options.by_steps()) return summary_.env_steps >= job_.options.steps;
   if (iteration_seconds_ == 0) return earlier_seconds_ >= job_.options.seconds;
   return Elapsed() + iteration_seconds_ + closing_seconds_ > job_.options.seconds;
 }
 
 Result<TrainSummary> Trainer::Run(const std::atomic<bool>* stop, const TrainCallback& progress) {
-  if (over_) {
+  if (over_ && !job_.options.only_judges()) {
     summary_.ending = TrainEnding::kWasFinished;
     summary_.seconds = earlier_seconds_;
     if (worlds_->first().scales()) {

@@ -100,6 +100,7 @@ class Trainer {
   Trainer(TrainJob job, std::shared_ptr<const TrainingWorlds> worlds);
 
   Result<void> Prepare();
+  Result<void> BeginWith(const std::filesystem::path& run);
   Result<void> Enter();
   Result<void> OpenTables(int64_t metrics_bytes);
   Result<int64_t> RestoreRun();

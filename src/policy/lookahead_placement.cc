@@ -43,8 +43,12 @@ int QueueLookahead::WidthFor(int pods_left, int candidates) const {
       std::min<int64_t>(options_.width, (options_.evaluations - evaluations_) / each));
 }
 
-NodeId QueueLookahead::operator()(const PlacementQuestion& question) {
-  task_.Space(question, {}, &space_);
+NodeId QueueLookahead::operator()(const PlacementQuestion& question,
+                                  std::span<const std::vector<uint8_t>> allowed) {
+  const auto where = [&](WorkloadId workload) {
+    return allowed.empty() ? std::span<const uint8_t>() : std::span(allowed[workload]);
+  };
+  task_.Space(question, where(question.workload), &space_);
   evaluations_ = space_.count();
   const int cheapest = CheapestOf(space_);
   if (cheapest < 0) return kNone;
@@ -52,7 +56,8 @@ NodeId QueueLookahead::operator()(const PlacementQuestion& question) {
   int depth = std::min<int>(options_.depth, 1 + static_cast<int>(question.next.size()));
   const int candidates = space_.count();
   while (depth > 1 && WidthFor(depth - 1, candidates) < 1) --depth;
-  if (depth == 1 || candidates == 1) return greedy;
+  SeeWhere(allowed);
+  if (depth == 1 || (candidates == 1 && ways_.size() <= 1)) return greedy;
   Begin(question);
   plans_.assign(1, Plan{});
   longer_.clear();
@@ -64,11 +69,25 @@ NodeId QueueLookahead::operator()(const PlacementQuestion& question) {
     for (int plan = 0; plan < static_cast<int>(plans_.size()); ++plan) {
       if (evaluations_ >= options_.evaluations) return plans_[0].nodes[0];
       Follow(plans_[plan], pods);
-      task_.Space({state_, totals_, state_.pods.workload[pods_[pods]]}, {}, &space_);
+      const WorkloadId workload = state_.pods.workload[pods_[pods]];
+      task_.Space({state_, totals_, workload}, where(workload), &space_);
       evaluations_ += space_.count();
       Lengthen(plan, pods);
       TakeBack(plans_[plan], pods);
     }
+  }
+}
+
+void QueueLookahead::SeeWhere(std::span<const std::vector<uint8_t>> allowed) {
+  CHECK_LE(allowed.size(), size_t{32});
+  ways_.clear();
+  way_of_.clear();
+  for (size_t node = 0; !allowed.empty() && node < allowed[0].size(); ++node) {
+    uint32_t way = 0;
+    for (size_t w = 0; w < allowed.size(); ++w) way |= uint32_t{allowed[w][node]} << w;
+    const auto at = std::find(ways_.begin(), ways_.end(), way);
+    way_of_.push_back(static_cast<uint32_t>(at - ways_.begin()));
+    if (at == ways_.end()) ways_.push_back(way);
   }
 }
 
@@ -106,7 +125,18 @@ void QueueLookahead::Lengthen(int plan, int pods) {
     longer_.push_back(
         {plan, node, objective + waiting * waiting_cost, waiting, from.who_is_where + more});
   };
-  for (const PlacementCandidate& one : space_.candidates) add(one.node, one.cost, from.waiting);
+  is_tried_.assign(space_.candidates.size() * ways_.size(), 0);
+  for (size_t node = 0; node < way_of_.size(); ++node) {
+    const int32_t candidate = space_.candidate_of[node];
+    if (candidate == kNone) continue;
+    uint8_t& is_tried = is_tried_[candidate * ways_.size() + way_of_[node]];
+    if (is_tried == 0)
+      add(static_cast<NodeId>(node), space_.candidates[candidate].cost, from.waiting);
+    is_tried = 1;
+  }
+  for (const PlacementCandidate& one : space_.candidates) {
+    if (way_of_.empty()) add(one.node, one.cost, from.waiting);
+  }
   if (space_.candidates.empty()) add(kNone, space_.cost_now, from.waiting + 1);
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "task/placement.h"
@@ -12,6 +13,8 @@
 // the best plans so far, and the node that the best whole plan begins with is the answer. What a
 // plan costs is the objective with all its pods placed, and 1 / nodes for each that finds no node,
 // as whoever judges placements counts pods that wait. Asked about the next pod it plans anew.
+//
+// Nodes that are equal are tried once for each set of workloads that may go there.
 //
 // Without a queue, and where one width of the queue is more than the budget, it is greedy. Of plans
 // that cost the same the one is taken whose beginning was better. Plans that put the same pods on
@@ -37,8 +40,10 @@ class QueueLookahead {
  public:
   QueueLookahead(const PlacementTask& task, const QueueLookaheadOptions& options);
 
-  // kNone: the pod fits nowhere.
-  NodeId operator()(const PlacementQuestion& question);
+  // kNone: the pod fits nowhere. `allowed`: [workload][node] 0 or 1, where the pods of the queue
+  // may go beside what MayRunOn says; empty: wherever that holds.
+  NodeId operator()(const PlacementQuestion& question,
+                    std::span<const std::vector<uint8_t>> allowed = {});
 
   int64_t evaluations() const { return evaluations_; }  // Of the last answer.
 
@@ -63,6 +68,7 @@ class QueueLookahead {
   void Begin(const PlacementQuestion& question);
   void Follow(const Plan& plan, int pods);
   void TakeBack(const Plan& plan, int pods);
+  void SeeWhere(std::span<const std::vector<uint8_t>> allowed);
   void Lengthen(int plan, int pods);
   void KeepBest(int width, int pods);
 
@@ -73,6 +79,11 @@ class QueueLookahead {
   State state_;
   ClusterTotals totals_;
   std::vector<PodId> pods_;  // [of the queue]
+  // Nodes that are equal to one pod may not be so to those behind it: [node] which workloads may go
+  // there, of so many ways.
+  std::vector<uint32_t> ways_;
+  std::vector<uint32_t> way_of_;
+  std::vector<uint8_t> is_tried_;  // [candidate][way]
   std::vector<Plan> plans_, kept_;
   std::vector<Longer> longer_;
   int64_t evaluations_ = 0;

@@ -107,12 +107,6 @@ Result<double> NumberOf(const nn::SafetensorsFile& file, const std::string& key)
 
 }  // namespace
 
-bool ScalingRecord::IsBetterThan(const ScalingRecord& other, double violations_max) const {
-  const bool fits = violation_share <= violations_max;
-  if (fits != (other.violation_share <= violations_max)) return fits;
-  return fits ? core_hours < other.core_hours : violation_share < other.violation_share;
-}
-
 ApplicationSize ApplicationSize::Of(const CapacityLadder& ladder) {
   const int highest = ladder.HighestWithin(ladder.application().limits);
   return {ladder.ServesPerS(highest), ladder.cores(highest)};
@@ -207,6 +201,7 @@ void DescribeScaling(ScalingRows rows, double violations_max,
   file->SetMetadata("rule", verdict->rule);
   file->SetMetadata("rule_core_hours", fmt::format("{}", verdict->of_rule.core_hours));
   file->SetMetadata("rule_violations", fmt::format("{}", verdict->of_rule.violation_share));
+  if (verdict->allowed > 0) file->SetMetadata("allowed", fmt::format("{}", verdict->allowed));
   file->SetMetadata("validation_episodes", fmt::format("{}", verdict->episodes));
 }
 
@@ -257,6 +252,9 @@ Result<std::optional<ScalingVerdict>> StoredVerdict(const nn::SafetensorsFile& f
   TRY_ASSIGN(verdict.rule, file.Metadata("rule"));
   TRY_ASSIGN(verdict.of_rule.core_hours, NumberOf(file, "rule_core_hours"));
   TRY_ASSIGN(verdict.of_rule.violation_share, NumberOf(file, "rule_violations"));
+  if (file.metadata().contains("allowed")) {
+    TRY_ASSIGN(verdict.allowed, NumberOf(file, "allowed"));
+  }
   TRY_ASSIGN(const double episodes, NumberOf(file, "validation_episodes"));
   verdict.episodes = static_cast<int>(episodes);
   return std::optional(verdict);
@@ -308,7 +306,7 @@ Result<std::string> VerdictOfRun(const std::filesystem::path& path) {
     return fmt::format("the network decides, trained as {}: by its reward, with no limit",
                        ScalingPresetName(*preset));
   }
-  TRY(CheckScaling(file));
+  TRY_ASSIGN(const double limit, CheckScaling(file));
   TRY_ASSIGN(const std::optional<ScalingVerdict> verdict, StoredVerdict(file));
   if (!verdict) return std::string();
   const auto figures = [](const ScalingRecord& one) {
@@ -316,13 +314,16 @@ Result<std::string> VerdictOfRun(const std::filesystem::path& path) {
                        100 * one.violation_share);
   };
   return fmt::format(
-      "{}: on {} validation episodes of each load the network came to {}, {} to {}",
+      "{}: on {} validation episodes of each load the network came to {}, {} to {}{}",
       verdict->steps_back ? fmt::format("steps back to {}", verdict->rule)
       : verdict->least_share > 0
           ? fmt::format("the network decides, never below {:.3g} % of what all pods serve",
                         100 * verdict->least_share)
           : std::string("the network decides"),
-      verdict->episodes, figures(verdict->learned), verdict->rule, figures(verdict->of_rule));
+      verdict->episodes, figures(verdict->learned), verdict->rule, figures(verdict->of_rule),
+      verdict->allowed > 0 ? fmt::format("; nobody keeps {:.4g} %, {:.4g} % were allowed",
+                                         100 * limit, 100 * verdict->allowed)
+                           : std::string());
 }
 
 }  // namespace rudderfish

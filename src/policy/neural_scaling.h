@@ -12,6 +12,7 @@
 #include "nn/candidate_net.h"
 #include "nn/safetensors.h"
 #include "policy/scaling_policy.h"
+#include "policy/scaling_record.h"
 #include "task/scaling.h"
 
 // A learned policy of scaling: the network's most likely rung of the application's ladder
@@ -27,16 +28,6 @@
 // there. So a checkpoint scales applications it was not trained on.
 
 namespace rudderfish {
-
-// What a policy came to on validation episodes.
-struct ScalingRecord {
-  double core_hours = 0;  // Of an episode, summed over loads.
-  double violation_share = 0;
-
-  // Within the limit, or nearer to it; of two within, the cheaper.
-  bool IsBetterThan(const ScalingRecord& other, double violations_max) const;
-  bool operator==(const ScalingRecord&) const = default;
-};
 
 // All pods that bounds and quota allow.
 struct ApplicationSize {
@@ -59,7 +50,8 @@ struct ScalingVerdict {
   ScalingRecord learned;
   std::string rule;  // The best autoscaler of those tried, as MakeScalingPolicy reads it.
   ScalingRecord of_rule;
-  int episodes = 0;  // Of each load.
+  double allowed = 0;  // Share of late requests, where nobody keeps the limit; else 0.
+  int episodes = 0;    // Of each load.
 
   // Whether the rule decides in place of the network.
   bool steps_back = false;

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "base/suggest.h"
-#include "policy/lookahead_placement.h"
 #include "policy/neural_placement.h"
 
 namespace rudderfish {
@@ -161,7 +160,7 @@ bool IsLookahead(std::string_view spec) {
 
 Result<PlacementPolicy> MakeQueueLookahead(std::string_view spec, const PlacementTask& task) {
   TRY_ASSIGN(const QueueLookaheadOptions options, ParseQueueLookahead(spec));
-  PlacementPolicy policy{.name = std::string(spec)};
+  PlacementPolicy policy{.name = std::string(spec), .lookahead = options};
   policy.start = [task, options]() -> PlacementRule {
     const auto search = std::make_shared<QueueLookahead>(task, options);
     return [search](const PlacementQuestion& question) { return (*search)(question); };

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "policy/familiarity.h"
+#include "policy/lookahead_placement.h"
 #include "policy/placement_rules.h"
 #include "task/placement.h"
 
@@ -49,9 +50,10 @@ struct PlacementPolicy {
   std::function<PlacementRule()> start;  // What one episode is placed by.
   // The same choices with what they rest on; none: it does not rate (round-robin).
   std::function<std::unique_ptr<PlacementRater>()> rate;
-  PlacementMix mix{};                     // Of simple scores, alone or beside a network.
-  bool knows_its_questions = false;       // Its strangeness says something.
-  std::optional<PlacementPreset> preset;  // Of an earlier system, as which it was trained.
+  PlacementMix mix{};                              // Of simple scores, alone or beside a network.
+  bool knows_its_questions = false;                // Its strangeness says something.
+  std::optional<PlacementPreset> preset;           // Of an earlier system, as which it was trained.
+  std::optional<QueueLookaheadOptions> lookahead;  // It looks at the pods behind, too.
 };
 
 // Those that need nothing, by which learned ones are judged.

@@ -163,6 +163,12 @@ TEST(Config, PodsArePlacedOrMovedByOneProcess) {
               HasSubstr("race for every pod"));
   EXPECT_THAT(Refusal(base + "placement: {policy: kube-defalt}\n"),
               HasSubstr("did you mean `kube-default`"));
+  EXPECT_THAT(Refusal(base + "placement: {policy: lookahead:depht=4}\n"),
+              HasSubstr("c.yaml:2:21: `placement.policy`"));
+  EXPECT_TRUE(ParseConfig(base + "placement: {policy: lookahead}\n", "c").has_value());
+  EXPECT_THAT(Refusal(base + "extender: {policy: lookahead}\n"),
+              HasSubstr("c.yaml:2:20: `extender.policy`: policy of placement `lookahead`: "
+                        "kube-scheduler asks an extender about one pod at a time"));
   EXPECT_THAT(Refusal(base + "extender: {listen: here}\n"), HasSubstr("HOST:PORT"));
   EXPECT_THAT(Refusal(base + "extender: {timeout: 1min}\n"), HasSubstr("10ms to 5s"));
   EXPECT_THAT(Refusal(base + "extender: {tls: {certificate: a, key: b}}\n"),

@@ -150,6 +150,12 @@ Result<ExtenderConfig> ParseExtender(const YamlNode& node, const std::filesystem
       return listen->Expected("HOST:PORT, such as 127.0.0.1:8888");
   }
   TRY(ReadChoice(&map, folder, &config.choice));
+  if (config.choice.policy.starts_with("lookahead") && CheckLiveName(config.choice.policy)) {
+    return config.choice.policy_node.Refuse(fmt::format(
+        "policy of placement `{}`: kube-scheduler asks an extender about one pod at a time, and "
+        "says nothing of those behind it; greedy goes by the same objective",
+        config.choice.policy));
+  }
   TRY(ReadWithin(&map, "timeout", kTimeoutMsMin, kTimeoutMsMax, "from 10ms to 5s",
                  &config.timeout));
   if (const auto limits = map.Optional("hard_limits")) {
