@@ -15,9 +15,9 @@
 #include "sim/shared_pod.h"
 
 // An application under load, request by request: requests arrive, are sent from caller to callee
-// over a network, wait in line at a pod, hold one of its slots while they compute, or share its
-// slots, call others, and answer; clients give up and try again; pods start, and drain before they
-// go. Replicas may be changed at any time; what is waiting stays waiting.
+// over a network, wait in line at a pod, hold one of its slots or share them while they compute,
+// call others, and answer; clients give up and try again; pods start, and drain before they go.
+// Replicas may be changed at any time; what is waiting stays waiting.
 //
 // A call that is refused, or finds no pod ready, fails; its caller makes no further calls of that
 // group and fails, too, when its other groups are done. A client that has given up leaves its calls
@@ -44,12 +44,11 @@ struct RequestSums {
 };
 
 struct WorkloadSums {
-  int64_t calls = 0;    // That came to a pod,
-  int64_t refused = 0;  // were turned away, or found no pod,
-  int64_t served = 0;   // have computed.
-  int64_t wait_ns = 0;  // From coming to a pod until a slot was free, of those who got one; where
-                        // slots are shared, by how much longer the served took than alone.
-  int64_t busy_ns = 0;  // Slots in use, over time.
+  int64_t calls = 0;       // That came to a pod,
+  int64_t refused = 0;     // were turned away, or found no pod,
+  int64_t served = 0;      // have computed.
+  int64_t wait_ns = 0;     // Until a slot was free, of those who got one; or, shared: added.
+  int64_t busy_ns = 0;     // Slots in use, over time.
   int64_t present_ns = 0;  // Calls that wait or compute, over time.
   int64_t sojourn_ns = 0;  // Waiting and computing, of the served.
   int64_t pod_ns = 0;      // Pods that exist, starting and draining ones included, over time.
@@ -109,13 +108,11 @@ class EventSimulator {
     FrameId caller = kNobody;  // Of roots: kNobody.
     FrameId next = kNobody;    // In line, or in the list of free frames.
     int32_t call = 0;
-    int32_t pod = 0;        // Of roots: how many attempts there were before.
-    int32_t position = 0;   // Its own in CallGraph::sequence,
-    int32_t group_end = 0;  // and the end of its group.
-    int32_t open = 0;       // Groups that are not done.
+    int32_t pod = 0;                      // Of roots: how many attempts there were before.
+    int32_t position = 0, group_end = 0;  // In CallGraph::sequence: its own, its group's end.
+    int32_t open = 0;                     // Groups that are not done.
     uint32_t generation = 0;
-    bool failed = false;
-    bool given_up = false;  // Of roots: nobody waits for it.
+    bool failed = false, given_up = false;  // Given up, of roots: nobody waits for it.
   };
 
   enum class PodState : uint8_t { kGone, kStarting, kReady, kDraining };
@@ -140,8 +137,7 @@ class EventSimulator {
 
   struct Pool {  // The pods of one workload.
     std::vector<int32_t> ready, starting;
-    int draining = 0;
-    int images = 0;  // Nodes that hold the image, or are to.
+    int draining = 0, images = 0;  // Images: nodes that hold it, or are to.
     uint32_t turn = 0;
     int64_t touched_ns = 0;
     WorkloadSums sums;
@@ -189,9 +185,8 @@ class EventSimulator {
   double again_ = 0, think_ns_ = 0;  // Of ReturningUsers.
   ChanceAhead service_{Rng(0)};
   int64_t now_ns_ = 0, next_arrival_ns_ = 0, events_ = 0, open_requests_ = 0;
-  EventHeap heap_;     // Ends of service, pods that become ready, users who ask again, alarms.
-  EventLine network_;  // Calls and answers under way.
-  EventLine timeouts_, retries_;
+  EventHeap heap_;  // Ends of service, pods that become ready, users who ask again, alarms.
+  EventLine network_, timeouts_, retries_;  // The first: calls and answers under way.
   std::vector<Frame> frames_;
   FrameId free_frame_ = kNobody;
   std::vector<Pod> pods_;
