@@ -199,10 +199,19 @@ Result<LivePolicy> LivePolicy::Load(const LivePolicyOptions& options) {
     TRY(CheckLiveName(options.policy));
     if (!NodeScorerNamed(options.policy)) {
       TRY_ASSIGN(made.policy_, MakePlacementPolicy(options.policy, PlacementTask(made.objective_)));
+      TRY(made.CheckBudget());
     }
   }
   TRY(made.CheckScores());
   return made;
+}
+
+// Pods wait while it searches.
+Result<void> LivePolicy::CheckBudget() const {
+  constexpr int64_t kMost = 200'000;
+  if (!policy_->lookahead || policy_->lookahead->evaluations <= kMost) return {};
+  return Invalid("{}: pods wait while it looks ahead; evaluations are {} at most on a live cluster",
+                 name_, kMost);
 }
 
 std::unique_ptr<NodeScorer> LivePolicy::NewScorer() const {

@@ -65,6 +65,7 @@ class LivePolicy {
   LivePolicy() = default;
   Result<void> LoadLearned(const std::string& spec, std::string_view run);
   Result<void> CheckScores() const;
+  Result<void> CheckBudget() const;
 
   std::string name_, type_label_;
   double strangeness_max_ = kStrangenessMax;

@@ -134,6 +134,7 @@ TEST(LivePolicy, WhatIsNotKnownLiveIsRefusedRatherThanGuessed) {
   EXPECT_THAT(RefusalOf({.policy = "round-robbin"}), HasSubstr("did you mean `round-robin`"));
   EXPECT_THAT(RefusalOf({.policy = "mixed:round-robin=1"}), HasSubstr("round-robin"));
   EXPECT_THAT(RefusalOf({.policy = "kube-defalt"}), HasSubstr("did you mean `kube-default`"));
+  EXPECT_THAT(RefusalOf({.policy = "lookahead:evaluations=200001"}), HasSubstr("at most"));
   EXPECT_THAT(RefusalOf({.policy = "runs/nowhere"}), HasSubstr("runs/nowhere"));
   EXPECT_EQ(RefusalOf({.policy = "lookahead:depth=4"}), "none");
   EXPECT_THAT(RefusalOf({.policy = "lookahead:depht=4"}), HasSubstr("did you mean `depth`"));

@@ -16,6 +16,7 @@ namespace {
 constexpr size_t kRecentMax = 512;      // Pods placed lately.
 constexpr size_t kUnwrittenMax = 4096;  // Beyond it comparisons are given up.
 constexpr size_t kUidsMax = 500'000;
+constexpr size_t kClassesTried = 32;  // Of pods that wait, to know a queue from.
 constexpr int kAdvicesATurn = 64;
 constexpr size_t kRowsAWrite = 256;
 
@@ -156,7 +157,8 @@ void PlacementComparer::ScoreByPolicy(const SchedulingRules& rules,
   policy_->ScoreFirst(rules, queue, feasibility_, &policy_scores_);
 }
 
-// Who waits for the same scheduler, as its queue has them: by priority, then who waited longest.
+// Who waits for the same scheduler, by priority, then who waited longest; without those that no
+// node may take, which its queue does not come to either.
 std::vector<PodClassId> PlacementComparer::QueueFrom(const Seen& seen, PodClassId pod,
                                                      SchedulingRules* rules) const {
   std::vector<PodClassId> queue = {pod};
@@ -168,12 +170,22 @@ std::vector<PodClassId> PlacementComparer::QueueFrom(const Seen& seen, PodClassI
         other.shape->gates.empty() && other.shape->unmodelled.empty())
       behind.push_back(&other);
   }
-  const auto last = behind.begin() + static_cast<ptrdiff_t>(std::min(more, behind.size()));
-  std::partial_sort(behind.begin(), last, behind.end(), [](const Seen* a, const Seen* b) {
+  std::sort(behind.begin(), behind.end(), [](const Seen* a, const Seen* b) {
     if (a->shape->priority != b->shape->priority) return a->shape->priority > b->shape->priority;
     return a->since != b->since ? a->since < b->since : a->id.uid < b->id.uid;
   });
-  for (auto at = behind.begin(); at != last; ++at) queue.push_back(rules->Register((*at)->shape));
+  std::map<PodClassId, bool> fits;  // Of few classes, whatever the queue's length.
+  Feasibility where;
+  for (const Seen* other : behind) {
+    if (queue.size() > more || fits.size() > kClassesTried) break;
+    const PodClassId id = rules->Register(other->shape);
+    const auto [known, is_new] = fits.try_emplace(id);
+    if (is_new) {
+      rules->Filter(id, &where);
+      known->second = where.feasible > 0;
+    }
+    if (known->second) queue.push_back(id);
+  }
   return queue;
 }
 
@@ -298,11 +310,12 @@ void PlacementComparer::CompareOther(const ObservedPod& pod, const Seen& seen) {
   const NodeId at = rules.nodes().Find(pod.node);
   row.rules = CheckRules(seen, id, pod.node, at, &row.reason);
   if (row.rules == RulesVerdict::kEqual && feasibility_.IsFeasible(at)) {
-    ScoreByPolicy(rules, QueueFrom(seen, id, &rules));
     ScoreByKube(rules, id);
     rules.LimitLatency(id, &feasibility_);  // Which the other scheduler does not know of.
-    const NodeId policy = BestBy(policy_scores_, at);
-    if (policy != kNone) Judge(rules, id, policy, at, &row);
+    if (BestBy(kube_scores_, at) != kNone) {
+      ScoreByPolicy(rules, QueueFrom(seen, id, &rules));
+      Judge(rules, id, BestBy(policy_scores_, at), at, &row);
+    }
   }
   Begin(row, seen.shape);
   rows_.push_back(std::move(row));

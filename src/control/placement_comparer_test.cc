@@ -283,6 +283,10 @@ TEST_F(LookaheadComparerTest, AChoiceOfOursIsToldWithTheQueueItHad) {
   EXPECT_EQ(behind.at(0), 2u);
   EXPECT_EQ(list.rows.at(0).group, ComparisonGroup::kCanary);
   EXPECT_EQ(list.rows.at(0).policy_node, bindings.asked.at("p0"));
+  // What the policy would have done in the control group's place it says of the same queue.
+  EXPECT_EQ(behind.at(1), 1u);
+  EXPECT_EQ(list.rows.at(1).group, ComparisonGroup::kControl);
+  EXPECT_NE(list.rows.at(1).policy_node, "a");
 }
 
 TEST_F(PlacementComparerTest, AChoiceIsComparedAsTheClusterWasWhenItWasMade) {

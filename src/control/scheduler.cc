@@ -377,7 +377,10 @@ NodeId Scheduler::Choose(SchedulingRules* tables, PodClassId pod, const Waiting&
   const bool is_policys = group == ChoiceGroup::kCanary || (share_ >= 1 && !waiting.is_opted_out);
   NodeScorer* scorer = is_policys ? scorer_.get() : baseline_.get();
   looked_at_.assign(1, pod);
-  LookAtQueue(scorer->queue_looked_at(), tables);
+  // What is told of a choice is compared with the policy's, whoever's it is.
+  LookAtQueue(std::max(scorer->queue_looked_at(),
+                       group == ChoiceGroup::kControl ? scorer_->queue_looked_at() : 1),
+              tables);
   scorer->ScoreFirst(rules, looked_at_, feasibility_, &scores_);
   row->policy = scorer->scored_by();
   if (is_policys) {

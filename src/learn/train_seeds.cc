@@ -5,12 +5,12 @@
 namespace rudderfish {
 namespace {
 
-// What seed `number` begins with: of a folder of seeds, which the first of them stands for when it
-// is gone on with, that of this number.
-std::string FromOf(const std::filesystem::path& from, int number) {
-  const bool is_first = from == RunPaths{from.parent_path()}.seed(1).folder;
-  const RunPaths seeds{is_first ? from.parent_path() : from};
-  return SeedFolders(seeds.folder) > 0 ? seeds.seed(number).folder.string() : from.string();
+// Each seed begins with that of its number, where it begins with a folder of seeds.
+Result<void> CheckBeginnings(const std::filesystem::path& from, int seeds) {
+  const int there = from.empty() ? 0 : SeedFolders(from);
+  if (there == 0 || there >= seeds) return {};
+  return Invalid("--from: {} has {} seed{}, too few for --seeds {}: name one of them for all",
+                 from.string(), there, there == 1 ? "" : "s", seeds);
 }
 
 }  // namespace
@@ -44,6 +44,7 @@ Result<std::vector<TrainSummary>> TrainSeeds(const TrainJob& job, int seeds,
                 job.resume == Resume::kNo ? "go on with it by --resume, or name another folder"
                                           : "resume it without --seeds");
   }
+  TRY(CheckBeginnings(job.options.from, seeds));
   TrainJob shared = job;
   if (shared.worlds == nullptr && seeds > 1) {
     TRY_ASSIGN(shared.worlds, Trainer::WorldsFor(job));
@@ -55,7 +56,7 @@ Result<std::vector<TrainSummary>> TrainSeeds(const TrainJob& job, int seeds,
     TrainJob one = shared;
     one.options.seed = job.options.seed + number - 1;
     one.folder = paths.seed(number).folder;
-    one.options.from = FromOf(job.options.from, number);
+    one.number = number;
     one.resume = HasRun(one.folder) ? Resume::kYes : Resume::kNo;
     if (number > 1) one.start.reset();
     TRY_ASSIGN(const std::unique_ptr<Trainer> trainer, Trainer::Open(std::move(one)));

@@ -137,7 +137,9 @@ Result<void> Trainer::Prepare() {
 }
 
 Result<void> Trainer::BeginWith(const std::filesystem::path& run) {
-  TRY_ASSIGN(const std::filesystem::path checkpoint, CheckpointOf(run));
+  const bool are_seeds = SeedFolders(run) > 0;
+  TRY_ASSIGN(const std::filesystem::path checkpoint,
+             CheckpointOf(are_seeds ? RunPaths{run}.seed(job_.number).folder : run));
   TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(checkpoint));
   TRY(CheckDescription(file));
   return learner_->BeginWith(file);

@@ -43,6 +43,7 @@ struct TrainJob {
   TrainOptions options;
   std::filesystem::path folder;
   Resume resume = Resume::kNo;
+  int number = 1;  // Of several seeds: which of those in `options.from` this one begins with.
   Provenance provenance;
   std::optional<Instant>
       start;  // Of the process: training by the clock ends `seconds` after it. Absent: now.

@@ -426,6 +426,12 @@ TEST(TrainSeeds, EverySeedHasAFolderOfItsOwnAndGoesOnAlone) {
   EXPECT_EQ((*rest)[2].seed, 7u);
   EXPECT_EQ(SeedFolders(folder / "seeds"), 3);
 
+  TrainJob more = JobIn(folder / "more", Algorithm::kPpo);
+  more.options.from = (folder / "seeds").string();
+  EXPECT_NE(TrainSeeds(more, 4).error().message.find("has 3 seeds, too few for --seeds 4"),
+            std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(folder / "more"));
+
   TrainJob alone = JobIn(folder / "alone", Algorithm::kPpo);
   alone.options.seed = 6;
   ASSERT_TRUE(Train(alone).has_value());

@@ -216,6 +216,7 @@ GammaLaw LoadModel::ResponseOf(size_t e) {
   }
   for (const EndpointLaw::SharedVisit& visit : law.shared_visits) {
     const double service_s = laws_->crew(visit.workload).service_s;
+    if (service_s <= 0) continue;  // No endpoint that has requests calls it.
     const double more = crews_[visit.workload].wait_s() / service_s;  // The stretch, less 1.
     response.mean += visit.service_s * more;
     response.variance +=

@@ -54,6 +54,28 @@ TEST(LoadModel, OnePodInEquilibriumIsTheQueueOfTheory) {
   EXPECT_NEAR(model.now_s(), 200, 1e-9);
 }
 
+TEST(LoadModel, SharedSlotsThatNobodyAsksForTakeNoTime) {
+  auto graph = std::make_shared<CallGraph>();
+  graph->calls = {{.workload = 0, .first_group = 0, .last_group = 1},
+                  {.workload = 1, .caller = 0, .first_group = 1, .last_group = 1},
+                  {.workload = 0, .first_group = 1, .last_group = 2},
+                  {.workload = 2, .caller = 2, .first_group = 2, .last_group = 2}};
+  graph->groups = {{0, 1}, {1, 2}};
+  graph->sequence = {1, 3};
+  graph->endpoints = {{.name = "asked", .root = 0, .end = 2, .rate_per_second = 1, .qos_ms = 100},
+                      {.name = "not", .root = 2, .end = 4, .rate_per_second = 0, .qos_ms = 100}};
+  auto application = std::make_shared<ServedApplication>();
+  application->calls = graph;
+  ServedWorkload shared = Pods(1, 0);
+  shared.discipline = Discipline::kShared;
+  application->workloads = {{.name = "client", .replicas = 0, .scaled = false}, Pods(1, 0), shared};
+  application->service_ms = {0, 40, 0, 40};
+  LoadModel model(application);
+  Settle(&model, 5);
+  EXPECT_TRUE(std::isfinite(model.outcome().mean_s()));
+  EXPECT_NEAR(model.response(1).mean, .04, 1e-9);
+}
+
 // Two kinds of request, of 40 and 160 ms: at 0.7 each takes as many times longer as 1 / 0.3, in a
 // row or beside nothing at all.
 TEST(LoadModel, SharedSlotsStretchEachCallByItsOwnService) {

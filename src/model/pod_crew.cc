@@ -60,10 +60,15 @@ double PodCrew::SetReplicas(const CrewLaw& law, int replicas, double now_s) {
   double draining_s = 0;
   int surplus = replicas_ - replicas;
   if (surplus < 0) {
-    const int pulls = PullsOf(replicas, images_, law.image_nodes);
+    // One after the other: on nodes that have the image, on nodes that lack it, beside others.
+    const int made = -surplus;
+    const int found = std::clamp(images_ - replicas_, 0, made);
+    const int pulls = std::min(PullsOf(replicas, images_, law.image_nodes), made - found);
     images_ += pulls;
-    MakePods(-surplus - pulls, 0, now_s + law.start_delay_s);
-    MakePods(pulls, pulls, now_s + law.start_delay_s + law.pull_s);
+    const double ready_s = now_s + law.start_delay_s;
+    MakePods(found, 0, ready_s);
+    MakePods(pulls, pulls, ready_s + law.pull_s);
+    MakePods(made - found - pulls, 0, ready_s);
   } else {
     surplus = StopStarting(surplus);
   }

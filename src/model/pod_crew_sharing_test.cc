@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
+#include <vector>
 
+#include "base/rng.h"
 #include "model/pod_crew.h"
 
 // Pods whose slots calls share, and pods that pull their image; the rest is in pod_crew_test.cc.
@@ -134,6 +137,47 @@ TEST(PodCrew, TheFirstPodOnANodePullsItsImage) {
   crew.Start(law, 7);
   crew.SetReplicas(law, 8, 0);
   EXPECT_EQ(crew.next_ready_s(), 20);
+}
+
+// Against pods that are made one by one, as many as there may be of any moment.
+TEST(PodCrew, PullsWhatPodsMadeOneByOneWould) {
+  ServedWorkload pods = PodsOfTenths();
+  pods.image_nodes = 5;
+  pods.pull_low_s = pods.pull_high_s = 40;
+  const LoadLaws laws = LawsOfPods(pods);
+  const CrewLaw& law = laws.crew(1);
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    Rng rng(seed, 3);
+    struct Starting {
+      double ready_s;
+      bool pulls;
+    };
+    std::vector<Starting> starting;
+    int ready = 2, images = 2;
+    PodCrew crew;
+    crew.Start(law, ready);
+    for (double now_s = 0; now_s < 300; now_s += 10) {
+      const auto is_over = [&](const Starting& pod) { return pod.ready_s <= now_s; };
+      ready += static_cast<int>(std::count_if(starting.begin(), starting.end(), is_over));
+      std::erase_if(starting, is_over);
+      if (crew.next_ready_s() <= now_s) crew.Join(now_s);
+      const int replicas = 1 + static_cast<int>(rng.Below(12));
+      while (ready + static_cast<int>(starting.size()) < replicas) {
+        const int number = ready + static_cast<int>(starting.size()) + 1;
+        const bool pulls = number > images && images < law.image_nodes;
+        images += pulls;
+        starting.push_back({now_s + law.start_delay_s + (pulls ? law.pull_s : 0), pulls});
+      }
+      while (ready + static_cast<int>(starting.size()) > replicas && !starting.empty()) {
+        images -= starting.back().pulls;
+        starting.pop_back();
+      }
+      ready = std::min(ready, replicas);
+      crew.SetReplicas(law, replicas, now_s);
+      ASSERT_EQ(crew.replicas(), replicas) << seed;
+      ASSERT_EQ(crew.ready(), ready) << seed << " at " << now_s;
+    }
+  }
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ SteadyLoad::Moments SteadyLoad::WaitAt(WorkloadId w, int pods, double requests_p
   const double turnover = shared ? 2 / (1 + service_scv_[w]) : 1;
   alone.mean_if_waiting *= turnover;
   double alone_s2 = alone.variance_s2();
-  if (shared && alone.mean_s() > 0) {
+  if (shared && alone.mean_s() > 0 && pod.utilisation() < 1) {
     alone_s2 = alone.mean_s() * alone.mean_s() *
                SharingVariation(pod.utilisation(), pod.servers, alone.probability,
                                 1 + alone.mean_s() / service_s, service_scv_[w]);

@@ -28,6 +28,8 @@ int CheapestOf(const PlacementSpace& space) {
   return best;
 }
 
+constexpr int kNodesAnEvaluation = 16;
+
 }  // namespace
 
 QueueLookahead::QueueLookahead(const PlacementTask& task, const QueueLookaheadOptions& options)
@@ -54,10 +56,10 @@ NodeId QueueLookahead::operator()(const PlacementQuestion& question,
   if (cheapest < 0) return kNone;
   const NodeId greedy = space_.candidates[cheapest].node;
   int depth = std::min<int>(options_.depth, 1 + static_cast<int>(question.next.size()));
-  const int candidates = space_.count();
-  while (depth > 1 && WidthFor(depth - 1, candidates) < 1) --depth;
   SeeWhere(allowed);
-  if (depth == 1 || (candidates == 1 && ways_.size() <= 1)) return greedy;
+  const int candidates = EvaluationsOf(space_);
+  while (depth > 1 && WidthFor(depth - 1, candidates) < 1) --depth;
+  if (depth == 1 || (space_.count() == 1 && ways_.size() <= 1)) return greedy;
   Begin(question);
   plans_.assign(1, Plan{});
   longer_.clear();
@@ -71,11 +73,15 @@ NodeId QueueLookahead::operator()(const PlacementQuestion& question,
       Follow(plans_[plan], pods);
       const WorkloadId workload = state_.pods.workload[pods_[pods]];
       task_.Space({state_, totals_, workload}, where(workload), &space_);
-      evaluations_ += space_.count();
+      evaluations_ += EvaluationsOf(space_);
       Lengthen(plan, pods);
       TakeBack(plans_[plan], pods);
     }
   }
+}
+
+int QueueLookahead::EvaluationsOf(const PlacementSpace& space) const {
+  return std::max(space.count(), static_cast<int>(way_of_.size()) / kNodesAnEvaluation);
 }
 
 void QueueLookahead::SeeWhere(std::span<const std::vector<uint8_t>> allowed) {

@@ -27,8 +27,9 @@ struct QueueLookaheadOptions {
 
   int depth = 8;   // Pods that are looked at, the first among them.
   int width = 16;  // Plans that are kept after each pod.
-  // Candidates that are tried for an answer. The beam is made narrower, then shallower, to stay
-  // within; once so many were tried, the best plan so far is taken.
+  // Candidates that are tried for an answer, or nodes looked through where these are many, 16 as
+  // one. The beam is made narrower, then shallower, to stay within; once so many were tried, the
+  // best plan so far is taken.
   int64_t evaluations = 20'000;
 
   bool operator==(const QueueLookaheadOptions&) const = default;
@@ -69,6 +70,8 @@ class QueueLookahead {
   void Follow(const Plan& plan, int pods);
   void TakeBack(const Plan& plan, int pods);
   void SeeWhere(std::span<const std::vector<uint8_t>> allowed);
+  // What a Space counts: its candidates, or the nodes that were looked through for them.
+  int EvaluationsOf(const PlacementSpace& space) const;
   void Lengthen(int plan, int pods);
   void KeepBest(int width, int pods);
 
