@@ -2,6 +2,7 @@
 #include "control/controller.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -144,6 +145,7 @@ JournalRow Controller::Describe(const Decision& decision) {
 }
 
 // By the policy's own scores if it has any, else by predicted gain, where stopping gains nothing.
+// Of those that are equal but for the last digit of a float the one that was chosen comes first.
 void Controller::DescribeAlternatives(JournalRow* row) {
   const int stop = space_.count();
   const bool scored = static_cast<int>(answer_.scores.size()) == stop + 1;
@@ -154,7 +156,12 @@ void Controller::DescribeAlternatives(JournalRow* row) {
   std::vector<int> order(stop + 1);
   std::iota(order.begin(), order.end(), 0);
   const int keep = std::min(options_.alternatives_kept, stop + 1);
+  float best_score = score(stop);
+  for (int i = 0; i < stop; ++i) best_score = std::max(best_score, score(i));
+  const int chosen = answer_.choice == kStop ? stop : answer_.choice;
+  const bool chosen_is_best = score(chosen) >= std::nextafter(best_score, -HUGE_VALF);
   std::partial_sort(order.begin(), order.begin() + keep, order.end(), [&](int a, int b) {
+    if (chosen_is_best && (a == chosen || b == chosen)) return a == chosen && b != chosen;
     return score(a) != score(b) ? score(a) > score(b) : a < b;
   });
   for (int rank = 0; rank < keep; ++rank) KeepAlternative(order[rank], row);

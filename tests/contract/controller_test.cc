@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <memory>
+
 #include "policy/baselines.h"
 #include "policy/greedy.h"
 #include "policy/registry.h"
@@ -30,6 +33,21 @@ class FirstCandidate final : public Policy {
   void Decide(std::span<Ask> asks, std::span<Answer> answers) const override {
     for (size_t i = 0; i < asks.size(); ++i)
       answers[i].choice = asks[i].space->count() > 0 ? 0 : kStop;
+  }
+};
+
+// Finds every candidate as good as stopping, to the last digit of a float, and takes the last.
+class LastOfEquals final : public Policy {
+ public:
+  std::string_view name() const override { return "last"; }
+  std::unique_ptr<Memory> NewMemory(uint64_t) const override { return std::make_unique<Memory>(); }
+  void Decide(std::span<Ask> asks, std::span<Answer> answers) const override {
+    for (size_t i = 0; i < asks.size(); ++i) {
+      const int count = asks[i].space->count();
+      answers[i].choice = count - 1;
+      answers[i].scores.assign(count + 1, 2.5f);
+      answers[i].scores[count - 1] = std::nextafter(2.5f, 0.0f);
+    }
   }
 };
 
@@ -96,6 +114,15 @@ TEST_F(ControllerTest, AlternativesAreTheBestByScoreAndNoMoreThanAsked) {
   ASSERT_EQ(considered.size(), 3u);
   EXPECT_GE(considered[0].score, considered[1].score);
   EXPECT_GE(considered[1].score, considered[2].score);
+}
+
+TEST_F(ControllerTest, OfEqualAlternativesTheOneThatWasChosenComesFirst) {
+  SimCluster cluster(DrawStart(2));
+  Make(&cluster, LastOfEquals(), {.benefit_factor = std::nullopt})->Turn().value();
+  const JournalRow& row = journal_.rows()[0];
+  ASSERT_GT(row.considered.size(), 1u);
+  EXPECT_EQ(row.considered[0].move, row.chosen.at(0));
+  EXPECT_NE(row.considered[1].move, row.chosen.at(0));
 }
 
 TEST_F(ControllerTest, RefusalByTheGuardEndsThePlanAndTouchesNothing) {
