@@ -360,12 +360,14 @@ TEST(ScalingChoice, WhereNobodyKeepsTheLimitTheCheapestWithinWhatTheRuleHasDecid
 TEST(ScalingTraining, ANetworkIsJudgedOnAnApplicationItWasNotTrainedOn) {
   const TestFolder folder;
   TrainJob job = ShopJob(folder / "one");
+  job.options.scaling->loads = {"ramp"};  // The shorter to judge.
   ASSERT_TRUE(TrainSeeds(job, 2, nullptr, {}).has_value());
   const std::string text = std::regex_replace(testing::kSmallShop, std::regex("low: 20, high: 120"),
                                               "low: 10, high: 60");
   const Result<Scenario> other = ParseScenario(text, "other-shop.yaml");
   ASSERT_TRUE(other.has_value());
   TrainJob judge = ShopJob(folder / "other");
+  judge.options.scaling->loads = {"ramp"};
   judge.scenarios = {{.scenario = std::make_shared<const Scenario>(*other), .text = text}};
   judge.options.from = (folder / "one").string();
   judge.options.steps = 0;

@@ -14,6 +14,18 @@ constexpr std::array<double, 8> kLevelWeights = {.1, .3, .6, .9, .3, .6, .6, .9}
 constexpr std::array<double, 8> kTrendWeights = {0, 0, 0, 0, .1, .1, .3, .3};
 constexpr double kBadnessKept = .95;  // Of badness, a step.
 
+// Takes one value of a sorted list out and puts another in: what lies between moves by one.
+void Replace(double out, double in, std::vector<double>* sorted) {
+  const auto from = std::lower_bound(sorted->begin(), sorted->end(), out);
+  const auto to = std::upper_bound(sorted->begin(), sorted->end(), in);
+  if (to > from) {
+    *std::move(from + 1, to, from) = in;
+  } else {
+    std::move_backward(to, from, from + 1);
+    *to = in;
+  }
+}
+
 }  // namespace
 
 Forecast::Forecast(const ForecastOptions& options) : options_(options) {
@@ -94,13 +106,13 @@ void Forecast::Keep(double error, Errors* errors) const {
     const double gone = oldest;
     oldest = error;
     errors->oldest = (errors->oldest + 1) % most;
-    errors->sorted.erase(std::lower_bound(errors->sorted.begin(), errors->sorted.end(), gone));
+    Replace(gone, error, &errors->sorted);
     errors->squares -= gone * gone;
   } else {
     errors->ring.push_back(error);
+    errors->sorted.insert(std::upper_bound(errors->sorted.begin(), errors->sorted.end(), error),
+                          error);
   }
-  errors->sorted.insert(std::upper_bound(errors->sorted.begin(), errors->sorted.end(), error),
-                        error);
   errors->squares += error * error;
 }
 

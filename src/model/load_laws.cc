@@ -131,49 +131,26 @@ double PodEquilibria::UtilisationAt(int interval) {
   return interval == 0 ? 0 : kLeast * std::exp((interval - 1) / LowPerLog());
 }
 
-PodEquilibria::Place PodEquilibria::AtUtilisation(double utilisation) const {
+// By the formula of UtilisationAt; next to a bound that may be one off.
+int PodEquilibria::IntervalOfUtilisation(double utilisation) const {
   int interval = 0;
   if (utilisation >= points_[kLowIntervals].utilisation) {
     const int high = static_cast<int>(-std::log10(1 - utilisation) * kHighPerDecade);
-    interval = std::max(high + kLowIntervals - 1, kLowIntervals);
+    interval = std::clamp(high + kLowIntervals - 1, kLowIntervals, kIntervals - 1);
   } else if (utilisation > kLeast) {
     const int low = 1 + static_cast<int>(std::log(utilisation / kLeast) * LowPerLog());
     interval = std::min(low, kLowIntervals - 1);
   }
-  const double low = points_[interval].utilisation, high = points_[interval + 1].utilisation;
-  return {interval, std::clamp((utilisation - low) / (high - low), 0.0, 1.0)};
+  if (utilisation < points_[interval].utilisation) return std::max(interval - 1, 0);
+  if (utilisation < points_[interval + 1].utilisation) return interval;
+  return std::min(interval + 1, kIntervals - 1);
 }
 
-PodEquilibria::Place PodEquilibria::AtPresent(double present, int near) const {
-  if (present <= 0) return {};
-  if (present >= points_.back().present) return {kIntervals, 0};
-  int interval = std::clamp(near, 0, kIntervals - 1);
-  if (present < points_[interval].present || present >= points_[interval + 1].present) {
-    const auto above = std::upper_bound(
-        points_.begin(), points_.end(), present,
-        [](double wanted, const PodPoint& point) { return wanted < point.present; });
-    interval = static_cast<int>(above - points_.begin()) - 1;
-  }
-  const double low = points_[interval].present, high = points_[interval + 1].present;
-  return {interval, (present - low) / (high - low)};
-}
-
-PodPoint PodEquilibria::At(const Place& place) const {
-  if (place.beyond()) return points_.back();
-  const PodPoint& low = points_[place.interval];
-  const PodPoint& high = points_[place.interval + 1];
-  const auto between = [&](double a, double b) { return a + place.share * (b - a); };
-  return {.utilisation = between(low.utilisation, high.utilisation),
-          .present = between(low.present, high.present),
-          .variance = between(low.variance, high.variance),
-          .waits = between(low.waits, high.waits)};
-}
-
-double PodEquilibria::UtilisationPerCall(const Place& place) const {
-  const int interval = std::min(place.interval, kIntervals - 1);
-  const PodPoint& low = points_[interval];
-  const PodPoint& high = points_[interval + 1];
-  return (high.utilisation - low.utilisation) / (high.present - low.present);
+int PodEquilibria::IntervalOfPresent(double present) const {
+  const auto above =
+      std::upper_bound(points_.begin(), points_.end(), present,
+                       [](double wanted, const PodPoint& point) { return wanted < point.present; });
+  return static_cast<int>(above - points_.begin()) - 1;
 }
 
 const PodEquilibria& CrewLaw::EquilibriaOf(int pods) const {
@@ -189,6 +166,18 @@ LoadLaws::LoadLaws(std::shared_ptr<const ServedApplication> application)
   const std::vector<double> demand = application_->DemandS();
   for (WorkloadId w = 0; w < application_->workload_count(); ++w)
     crews_.push_back(CrewOf(w, calls[w], demand[w]));
+  const CallGraph& graph = *application_->calls;
+  bringers_.assign(graph.calls.size(), kNone);
+  for (CallId id = 0; id < graph.call_count(); ++id) {
+    for (int g = graph.calls[id].first_group; g < graph.calls[id].last_group; ++g) {
+      CallId bringer = id;
+      for (int i = graph.groups[g].first; i < graph.groups[g].last; ++i) {
+        CHECK(bringer < graph.sequence[i]);  // In preorder.
+        bringers_[graph.sequence[i]] = bringer;
+        bringer = graph.sequence[i];
+      }
+    }
+  }
   log_timeout_ = application_->timeout_s > 0 ? std::log(application_->timeout_s)
                                              : std::numeric_limits<double>::infinity();
 }
@@ -208,6 +197,7 @@ CrewLaw LoadLaws::CrewOf(WorkloadId w, double calls, double demand_s) const {
               .scaled = workload.scaled};
   if (!workload.scaled || calls <= 0 || demand_s <= 0) return law;
   law.service_s = demand_s / calls;
+  law.capacity_per_s = law.slots / law.service_s;
   double squares = 0;
   for (size_t e = 0; e < endpoints_.size(); ++e) {
     int visits = 0;

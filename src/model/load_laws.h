@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -44,21 +45,64 @@ class PodEquilibria {
   // [interval] at UtilisationAt, and the end of the last.
   explicit PodEquilibria(std::vector<PodPoint> points);
 
-  Place AtUtilisation(double utilisation) const;    // REQUIRES: below kFull.
-  Place AtPresent(double present, int near) const;  // `near`: an interval to look at first.
+  // `near` is an interval to look at first, whichever; the place does not depend on it.
+  Place AtUtilisation(double utilisation, int near = 0) const;  // REQUIRES: below kFull.
+  Place AtPresent(double present, int near) const;
   PodPoint At(const Place& place) const;
   double UtilisationPerCall(const Place& place) const;  // The slope there.
 
  private:
+  int IntervalOfUtilisation(double utilisation) const;
+  int IntervalOfPresent(double present) const;
+
   std::vector<PodPoint> points_;
 };
+
+// Asked some times for each workload and step of a model, so without a call.
+inline PodEquilibria::Place PodEquilibria::AtUtilisation(double utilisation, int near) const {
+  near = std::clamp(near, 0, kIntervals - 1);
+  if (!(points_[near].utilisation <= utilisation && utilisation < points_[near + 1].utilisation))
+    near = IntervalOfUtilisation(utilisation);
+  const double low = points_[near].utilisation, high = points_[near + 1].utilisation;
+  return {near, std::clamp((utilisation - low) / (high - low), 0.0, 1.0)};
+}
+
+[[gnu::always_inline]] inline PodEquilibria::Place PodEquilibria::AtPresent(double present,
+                                                                            int near) const {
+  if (present <= 0) return {};
+  if (present >= points_[kIntervals].present) return {kIntervals, 0};
+  near = std::clamp(near, 0, kIntervals - 1);
+  if (!(points_[near].present <= present && present < points_[near + 1].present))
+    near = IntervalOfPresent(present);
+  const double low = points_[near].present, high = points_[near + 1].present;
+  return {near, (present - low) / (high - low)};
+}
+
+[[gnu::always_inline]] inline PodPoint PodEquilibria::At(const Place& place) const {
+  if (place.beyond()) return points_[kIntervals];
+  const PodPoint& low = points_[place.interval];
+  const PodPoint& high = points_[place.interval + 1];
+  const auto between = [&](double a, double b) { return a + place.share * (b - a); };
+  return {.utilisation = between(low.utilisation, high.utilisation),
+          .present = between(low.present, high.present),
+          .variance = between(low.variance, high.variance),
+          .waits = between(low.waits, high.waits)};
+}
+
+inline double PodEquilibria::UtilisationPerCall(const Place& place) const {
+  const int interval = std::min(place.interval, kIntervals - 1);
+  const PodPoint& low = points_[interval];
+  const PodPoint& high = points_[interval + 1];
+  return (high.utilisation - low.utilisation) / (high.present - low.present);
+}
 
 // Of one workload.
 struct CrewLaw {
   double service_s = 0, service_scv = 1;  // Of its mix of calls; service_s 0: nobody calls it.
   double slots = 1;
-  double most_present = 0;  // At one pod; more are refused.
-  bool shared = false;      // Discipline::kShared.
+  double capacity_per_s = 0;  // Of one pod: slots / service_s.
+  double most_present = 0;    // At one pod; more are refused.
+  bool shared = false;        // Discipline::kShared.
   // Calls that leave while slots do the work of one call: 1 where they stand in line. Of those who
   // share slots all have been begun, and what is left of them is the mean rest of a service: 2 / (1
   // + scv). So calls go to their equilibrium as work does, which no discipline changes.
@@ -70,8 +114,6 @@ struct CrewLaw {
   int image_nodes = 0;       // As ServedWorkload::image_nodes.
   double cores = 0;          // Requested by one pod.
   bool scaled = false;
-
-  double capacity_per_s() const { return slots / service_s; }  // Of one pod.
 
   // That of so many pods that share the calls; beyond 32, of nearly so many. REQUIRES: pods >= 1,
   // service_s > 0.
@@ -108,6 +150,8 @@ class LoadLaws {
   const ServedApplication& application() const { return *application_; }
   const CrewLaw& crew(WorkloadId workload) const { return crews_[workload]; }
   const EndpointLaw& endpoint(size_t endpoint) const { return endpoints_[endpoint]; }
+  // Whose leaving brings a call: its caller, or the call before it in its group; kNone of a root.
+  CallId bringer(CallId call) const { return bringers_[call]; }
   int crew_count() const { return static_cast<int>(crews_.size()); }
   size_t endpoint_count() const { return endpoints_.size(); }
   double log_timeout() const { return log_timeout_; }  // Infinite where there is none.
@@ -119,6 +163,7 @@ class LoadLaws {
   std::shared_ptr<const ServedApplication> application_;
   std::vector<CrewLaw> crews_;  // [workload]
   std::vector<EndpointLaw> endpoints_;
+  std::vector<CallId> bringers_;  // [call]
   double log_timeout_ = 0;
 };
 

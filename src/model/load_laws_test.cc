@@ -64,11 +64,19 @@ TEST(PodEquilibria, PlacesAreFoundByUtilisationAndByWhoIsThere) {
       EXPECT_NEAR(curve.UtilisationPerCall(place), (high - low) / (end.present - begin.present),
                   1e-9);
       for (const int near : {-3, 0, i - 1, i, i + 1, 181, 500}) {
+        const PodEquilibria::Place same = curve.AtUtilisation(utilisation, near);
+        EXPECT_EQ(same.interval, i) << near;
+        EXPECT_EQ(same.share, place.share) << near;
         const PodEquilibria::Place found = curve.AtPresent(point.present, near);
         EXPECT_EQ(found.interval, i) << near;
         EXPECT_NEAR(found.share, share, 1e-6) << near;
       }
     }
+  }
+  for (int i = 0; i < PodEquilibria::kIntervals; ++i) {
+    const double begin = curve.At({i, 0}).utilisation;
+    for (const int near : {0, i - 1, i, i + 1, 181})
+      EXPECT_EQ(curve.AtUtilisation(begin, near).interval, i) << near;
   }
   EXPECT_EQ(curve.AtPresent(0, 7).interval, 0);
   EXPECT_EQ(curve.AtPresent(-1, 7).share, 0);
@@ -196,7 +204,7 @@ TEST(LoadLaws, OfCrewsAreThoseOfTheirWorkloads) {
   const CrewLaw& law = laws.crew(1);
   EXPECT_DOUBLE_EQ(law.service_s, 0.05);
   EXPECT_DOUBLE_EQ(law.service_scv, 0.5);
-  EXPECT_DOUBLE_EQ(law.capacity_per_s(), 60);
+  EXPECT_DOUBLE_EQ(law.capacity_per_s, 60);
   EXPECT_EQ(law.slots, 3);
   EXPECT_EQ(law.most_present, 12);
   EXPECT_EQ(law.passes_most, 20);

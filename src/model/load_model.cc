@@ -36,6 +36,7 @@ LoadModel::LoadModel(std::shared_ptr<const LoadLaws> laws, const LoadModelOption
   lately_.resize(crews_.size());
   arrivals_.resize(crews_.size());
   responses_.resize(laws_->endpoint_count());
+  places_.resize(responses_.size());
   if (options.responses == LoadModelOptions::Responses::kKept)
     histogram_.resize(ResponseBuckets::kCount);
   flow_.resize(calls);
@@ -131,11 +132,13 @@ void LoadModel::Step(double seconds, double requests_per_s, PodCrew::Pace pace) 
   outcome_.pod_s += pods_ * seconds;
   outcome_.core_s += cores_ * seconds;
   all_pass_ = true;
+  bool refuses = false;
   for (size_t w = 0; w < crews_.size(); ++w) {
     crews_[w].Pass(laws_->crew(static_cast<WorkloadId>(w)), seconds, pace);
     all_pass_ = all_pass_ && crews_[w].passes() == 1;
+    refuses = refuses || crews_[w].refused_share() > 0;
   }
-  Count(seconds, requests_per_s);
+  Count(seconds, requests_per_s, refuses);
 }
 
 // Calls per second, from callers to callees: who is held up upstream does not come yet.
@@ -148,62 +151,59 @@ void LoadModel::Flow(double requests_per_s) {
 void LoadModel::FlowByCalls(double requests_per_s) {
   const CallGraph& graph = *laws_->application().calls;
   std::fill(arrivals_.begin(), arrivals_.end(), 0.0);
-  for (size_t e = 0; e < responses_.size(); ++e)
-    flow_[graph.endpoints[e].root] = requests_per_s * laws_->endpoint(e).share;
-  for (CallId id = 0; id < graph.call_count(); ++id) {
-    const Call& call = graph.calls[id];
-    if (call.caller != kNone) arrivals_[call.workload] += flow_[id];
-    const double leaves =
-        call.caller == kNone ? flow_[id] : flow_[id] * crews_[call.workload].passes();
-    for (int g = call.first_group; g < call.last_group; ++g) {
-      double next = leaves;
-      for (int i = graph.groups[g].first; i < graph.groups[g].last; ++i) {
-        const CallId callee = graph.sequence[i];
-        flow_[callee] = next;
-        next *= crews_[graph.calls[callee].workload].passes();
-      }
+  for (size_t e = 0; e < responses_.size(); ++e) {
+    const Endpoint& endpoint = graph.endpoints[e];
+    flow_[endpoint.root] = requests_per_s * laws_->endpoint(e).share;
+    for (CallId id = endpoint.root + 1; id < endpoint.end; ++id) {
+      const WorkloadId workload = graph.calls[id].workload;
+      const double comes = flow_[laws_->bringer(id)];
+      arrivals_[workload] += comes;
+      flow_[id] = comes * crews_[workload].passes();
     }
   }
 }
 
-void LoadModel::Count(double seconds, double requests_per_s) {
-  const ServedApplication& application = laws_->application();
+void LoadModel::Count(double seconds, double requests_per_s, bool refuses) {
+  for (size_t e = 0; e < responses_.size(); ++e) responses_[e] = ResponseOf(e);
+  for (size_t e = 0; e < responses_.size(); ++e) places_[e] = gamma_->Find(responses_[e]);
+  const int retries = laws_->application().retries;
+  LoadOutcome sums = outcome_;
   double again = 0;
-  bool refuses = false;
-  for (const PodCrew& crew : crews_) refuses = refuses || crew.refused_share() > 0;
   for (size_t e = 0; e < responses_.size(); ++e) {
     const EndpointLaw& endpoint = laws_->endpoint(e);
-    const GammaLaw response = ResponseOf(e);
-    responses_[e] = response;
-    double kept = 1;
-    if (refuses) {
-      for (const EndpointLaw::Visit& visit : endpoint.visits)
-        kept *= std::pow(1 - crews_[visit.workload].refused_share(), visit.count);
-      for (const EndpointLaw::SharedVisit& visit : endpoint.shared_visits)
-        kept *= std::pow(1 - crews_[visit.workload].refused_share(), visit.count);
-    }
-    const GammaTable::Place place = gamma_->Find(response);
+    const double kept = refuses ? KeptOf(endpoint) : 1;
+    const GammaTable::Place& place = places_[e];
     const double before_timeout = gamma_->Below(place, laws_->log_timeout());
     const double requests = requests_per_s * endpoint.share * seconds;
     const double answered = requests * kept;
     const double unanswered = 1 - before_timeout;
     double in_time = 1;
     double never = unanswered;  // In any attempt.
-    for (int retry = 1; retry <= application.retries; ++retry) never *= unanswered;
+    for (int retry = 1; retry <= retries; ++retry) never *= unanswered;
     in_time -= never;
-    outcome_.requests += requests;
-    outcome_.response_sum_s += answered * response.mean;
-    outcome_.failed += requests - answered * in_time;
-    outcome_.late +=
-        answered *
-        std::max(0.0, in_time - std::min(in_time, gamma_->Below(place, endpoint.log_qos)));
+    sums.requests += requests;
+    sums.response_sum_s += answered * responses_[e].mean;
+    sums.failed += requests - answered * in_time;
+    sums.late += answered *
+                 std::max(0.0, in_time - std::min(in_time, gamma_->Below(place, endpoint.log_qos)));
     if (!histogram_.empty()) gamma_->Spread(place, answered, histogram_);
     const double late = 1 - kept * before_timeout;
     double power = late;
-    for (int retry = 1; retry <= application.retries && power > 0; ++retry, power *= late)
+    for (int retry = 1; retry <= retries && power > 0; ++retry, power *= late)
       again += endpoint.share * power;
   }
+  outcome_ = sums;
   attempts_ = 1 + again;
+}
+
+// The share of requests that no crew on their way refuses.
+double LoadModel::KeptOf(const EndpointLaw& endpoint) const {
+  double kept = 1;
+  for (const EndpointLaw::Visit& visit : endpoint.visits)
+    kept *= std::pow(1 - crews_[visit.workload].refused_share(), visit.count);
+  for (const EndpointLaw::SharedVisit& visit : endpoint.shared_visits)
+    kept *= std::pow(1 - crews_[visit.workload].refused_share(), visit.count);
+  return kept;
 }
 
 GammaLaw LoadModel::ResponseOf(size_t e) {

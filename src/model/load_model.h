@@ -99,7 +99,8 @@ class LoadModel {
   void Flow(double requests_per_s);
   void FlowByCalls(double requests_per_s);
   void Step(double seconds, double requests_per_s, PodCrew::Pace pace);
-  void Count(double seconds, double requests_per_s);
+  void Count(double seconds, double requests_per_s, bool refuses);
+  double KeptOf(const EndpointLaw& endpoint) const;
   GammaLaw ResponseOf(size_t endpoint);
   GammaLaw ResponseByCalls(const Endpoint& endpoint);
   GammaLaw ResponseOfCall(CallId id) const;
@@ -122,9 +123,10 @@ class LoadModel {
   bool all_pass_ = true;         // As many calls leave each crew as come.
 
   // Of the moment.
-  std::vector<double> arrivals_;  // [workload] Calls per second.
-  std::vector<double> flow_;      // [call] Calls per second.
-  std::vector<GammaLaw> below_;   // [call] Its groups; then its whole response.
+  std::vector<double> arrivals_;           // [workload] Calls per second.
+  std::vector<double> flow_;               // [call] Calls per second that leave.
+  std::vector<GammaLaw> below_;            // [call] Its groups; then its whole response.
+  std::vector<GammaTable::Place> places_;  // [endpoint]
 };
 
 }  // namespace rudderfish

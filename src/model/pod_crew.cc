@@ -18,6 +18,12 @@ constexpr double kSettledShare = 1e-3, kNearShare = 0.05;
 constexpr double kQuickSteps = 6, kQuickShare = 0.1;
 constexpr double kLeastCalls = 0.01;  // What is small beside this many calls is nothing.
 
+// The share of the way that an exponential has gone after so many time constants.
+double GoneAfter(double steps) {
+  constexpr double kAll = 40;  // Beyond it no double is nearer to 1 than 1.
+  return steps > kAll ? 1 : -std::expm1(-steps);
+}
+
 }  // namespace
 
 struct PodCrew::Sums {
@@ -25,6 +31,11 @@ struct PodCrew::Sums {
   double busy = 0;
   double refused = 0;
   double grown = 0;  // Calls that stayed.
+};
+
+// Of a cohort that relaxes: before, on average, and at the end.
+struct PodCrew::Way {
+  double before, mean, variance, after;
 };
 
 void PodCrew::Start(const CrewLaw& law, int replicas) {
@@ -143,15 +154,15 @@ bool PodCrew::Aim(const CrewLaw& law, double calls_per_s, double seconds) {
     return true;
   }
   if (changed_ || calls_per_s != calls_per_s_) {
+    if (changed_ && ready_ > 0) equilibria_ = &law.EquilibriaOf(ready_);
     calls_per_s_ = calls_per_s;
     changed_ = false;
     settled_ = false;
     if (ready_ == 0) return true;
-    const double capacity = law.capacity_per_s();
-    equilibria_ = &law.EquilibriaOf(ready_);
+    const double capacity = law.capacity_per_s;
     load_ = calls_per_s / ready_ / capacity;
     if (load_ < kFull) {
-      aim_.place = equilibria_->AtUtilisation(load_);
+      aim_.place = equilibria_->AtUtilisation(load_, aim_.place.interval);
       aim_.point = equilibria_->At(aim_.place);
       const double slope = equilibria_->UtilisationPerCall(aim_.place);
       aim_.present_per_s = capacity * slope * law.turnover;
@@ -175,7 +186,7 @@ bool PodCrew::IsQuick(const CrewLaw& law, const Cohort& cohort, double seconds) 
   if (place.beyond()) return false;
   // From above the chord is slower than the end, from below the end.
   const double chord =
-      law.turnover * law.capacity_per_s() * (equilibria_->At(place).utilisation - load_) / gap;
+      law.turnover * law.capacity_per_s * (equilibria_->At(place).utilisation - load_) / gap;
   const double steps = std::min(chord, aim_.present_per_s) * seconds;
   return steps >= kQuickSteps && std::abs(gap) <= kQuickShare * steps * (scale + law.slots / 2);
 }
@@ -189,81 +200,98 @@ void PodCrew::Pass(const CrewLaw& law, double seconds, Pace pace) {
     return;
   }
   Sums sums;
+  std::array<Way, kMostCohorts> ways;
+  int counted = 0;  // In sums. Of the others nobody asks if all of them settle.
   settled_ = load_ < kFull && aim_.point.present <= law.most_present;
   for (int i = 0; i < cohort_count_; ++i) {
     Cohort& cohort = cohorts_[i];
     if (pace == Pace::kLong || IsQuick(law, cohort, seconds)) {
-      Relax(law, seconds, &cohort, &sums);
+      ways[i] = Relax(law, seconds, &cohort);
     } else {
+      for (; counted < i; ++counted) CountWay(law, ways[counted], &cohorts_[counted], &sums);
       law.shared ? CreepShared(law, seconds, &cohort, &sums) : Creep(law, seconds, &cohort, &sums);
+      counted = i + 1;
     }
-    const PodPoint& end = aim_.point;
-    const bool there =
-        std::abs(cohort.present - end.present) <= kSettledShare * (end.present + kLeastCalls) &&
-        std::abs(cohort.variance - end.variance) <=
-            10 * kSettledShare * (end.variance + kLeastCalls) &&
-        (!law.shared ||
-         std::abs(cohort.work - end.present) <= kSettledShare * (end.present + kLeastCalls));
+    const bool there = IsThere(law, cohort);
     if (settled_ && there) {
-      cohort.present = cohort.work = end.present;
-      cohort.variance = end.variance;
+      cohort.present = cohort.work = aim_.point.present;
+      cohort.variance = aim_.point.variance;
       cohort.near = aim_.place.interval;
     }
     settled_ = settled_ && there;
+    if (settled_) continue;
+    for (; counted <= i; ++counted) CountWay(law, ways[counted], &cohorts_[counted], &sums);
   }
+  if (settled_) return Settle(law);
   busy_ = sums.busy;
   wait_s_ = sums.wait_s;
   wait_variance_s2_ = std::max(0.0, sums.wait_square_s2 - sums.wait_s * sums.wait_s);
   refused_share_ = sums.refused;
-  if (settled_) {
-    // One cohort is as good as many, and what is there from now on holds until something changes.
-    cohorts_[0].pods = ready_;
-    cohort_count_ = 1;
-    sums = {};
-    AddWait(law, cohorts_[0], aim_.point.present, aim_.point.variance, aim_.place, &sums);
-    wait_s_ = sums.wait_s;
-    wait_variance_s2_ = std::max(0.0, sums.wait_square_s2 - sums.wait_s * sums.wait_s);
-    busy_ = load_ * law.slots * ready_;
-    return;
-  }
   if (pace == Pace::kShort && calls_per_s_ > 0)
     passes_ = std::clamp(1 - sums.grown / (calls_per_s_ * seconds), 0.0, law.passes_most);
 }
 
+bool PodCrew::IsThere(const CrewLaw& law, const Cohort& cohort) const {
+  const PodPoint& end = aim_.point;
+  const double near = kSettledShare * (end.present + kLeastCalls);
+  return std::abs(cohort.present - end.present) <= near &&
+         std::abs(cohort.variance - end.variance) <=
+             10 * kSettledShare * (end.variance + kLeastCalls) &&
+         (!law.shared || std::abs(cohort.work - end.present) <= near);
+}
+
+// One cohort is as good as many, and what is there from now on holds until something changes.
+void PodCrew::Settle(const CrewLaw& law) {
+  cohorts_[0].pods = ready_;
+  cohort_count_ = 1;
+  Sums sums;
+  AddWait(law, cohorts_[0], aim_.point.present, aim_.point.variance, aim_.point, false, &sums);
+  wait_s_ = sums.wait_s;
+  wait_variance_s2_ = std::max(0.0, sums.wait_square_s2 - sums.wait_s * sums.wait_s);
+  busy_ = load_ * law.slots * ready_;
+  refused_share_ = 0;
+}
+
 // All the way by one exponential.
-void PodCrew::Relax(const CrewLaw& law, double seconds, Cohort* cohort, Sums* sums) const {
+PodCrew::Way PodCrew::Relax(const CrewLaw& law, double seconds, Cohort* cohort) const {
   const double gap = cohort->present - aim_.point.present;
-  const double before = cohort->present;
-  double mean = aim_.point.present;
+  Way way;
+  way.before = cohort->present;
+  way.mean = aim_.point.present;
   if (gap != 0) {
     double rate = aim_.present_per_s;
     if (std::abs(gap) > kNearShare * (aim_.point.present + kLeastCalls)) {
-      const auto place = equilibria_->AtPresent(before, cohort->near);
-      rate =
-          law.turnover * law.capacity_per_s() * (equilibria_->At(place).utilisation - load_) / gap;
+      const auto place = equilibria_->AtPresent(way.before, cohort->near);
+      rate = law.turnover * law.capacity_per_s * (equilibria_->At(place).utilisation - load_) / gap;
     }
     const double steps = std::max(rate * seconds, 1e-9);
-    const double gone = -std::expm1(-steps);
+    const double gone = GoneAfter(steps);
     cohort->present = aim_.point.present + gap * (1 - gone);
-    mean += gap * gone / steps;
+    way.mean += gap * gone / steps;
   }
   cohort->work = cohort->present;
+  way.after = cohort->present;
   const double variance_gap = cohort->variance - aim_.point.variance;
   const double steps = std::max(aim_.variance_per_s * seconds, 1e-9);
-  const double gone = -std::expm1(-steps);
+  const double gone = GoneAfter(steps);
   cohort->variance = aim_.point.variance + variance_gap * (1 - gone);
-  const double variance = aim_.point.variance + variance_gap * gone / steps;
-  const PodEquilibria::Place place = equilibria_->AtPresent(mean, aim_.place.interval);
+  way.variance = aim_.point.variance + variance_gap * gone / steps;
+  return way;
+}
+
+void PodCrew::CountWay(const CrewLaw& law, const Way& way, Cohort* cohort, Sums* sums) const {
+  const PodEquilibria::Place place = equilibria_->AtPresent(way.mean, aim_.place.interval);
   cohort->near = place.interval;
-  AddWait(law, *cohort, mean, variance, place, sums);
-  sums->busy += cohort->pods * law.slots * equilibria_->At(place).utilisation;
-  sums->grown += cohort->pods * (cohort->present - before);
+  const PodPoint point = equilibria_->At(place);
+  AddWait(law, *cohort, way.mean, way.variance, point, place.beyond(), sums);
+  sums->busy += cohort->pods * law.slots * point.utilisation;
+  sums->grown += cohort->pods * (way.after - way.before);
 }
 
 // In parts, each as fast as it begins.
 void PodCrew::Creep(const CrewLaw& law, double seconds, Cohort* cohort, Sums* sums) const {
   constexpr int kParts = 4;
-  const double capacity = law.capacity_per_s();
+  const double capacity = law.capacity_per_s;
   const double arrivals = calls_per_s_ / ready_;
   const double before = cohort->present;
   const double dt = seconds / kParts;
@@ -297,7 +325,7 @@ void PodCrew::Creep(const CrewLaw& law, double seconds, Cohort* cohort, Sums* su
   const double present = (before + cohort->present) / 2;
   const auto place = is_full && load_ >= kFull ? PodEquilibria::Place{PodEquilibria::kIntervals}
                                                : equilibria_->AtPresent(present, cohort->near);
-  AddWait(law, *cohort, present, cohort->variance, place, sums);
+  AddWait(law, *cohort, present, cohort->variance, equilibria_->At(place), place.beyond(), sums);
   sums->busy += cohort->pods * law.slots * busy;
   sums->grown += cohort->pods * (cohort->present - before);
 }
@@ -310,7 +338,7 @@ void PodCrew::Creep(const CrewLaw& law, double seconds, Cohort* cohort, Sums* su
 // Robert, "On the transient behavior of the processor sharing queue", Queueing Systems 1994).
 void PodCrew::CreepShared(const CrewLaw& law, double seconds, Cohort* cohort, Sums* sums) const {
   constexpr int kParts = 4;
-  const double capacity = law.capacity_per_s();
+  const double capacity = law.capacity_per_s;
   const double arrivals = calls_per_s_ / ready_;
   const double before = cohort->present;
   const double dt = seconds / kParts;
@@ -356,20 +384,19 @@ void PodCrew::CreepShared(const CrewLaw& law, double seconds, Cohort* cohort, Su
   }
   const auto place = is_full && load_ >= kFull ? PodEquilibria::Place{PodEquilibria::kIntervals}
                                                : equilibria_->AtPresent(seen, cohort->near);
-  AddWait(law, *cohort, seen, cohort->variance, place, sums);
+  AddWait(law, *cohort, seen, cohort->variance, equilibria_->At(place), place.beyond(), sums);
   sums->busy += cohort->pods * law.slots * busy;
   sums->grown += cohort->pods * (cohort->present - before);
 }
 
 // Who comes where so many are waits, by Little's law; or stays longer, which is the same law.
 void PodCrew::AddWait(const CrewLaw& law, const Cohort& cohort, double present, double variance,
-                      const PodEquilibria::Place& place, Sums* sums) const {
-  const double capacity = law.capacity_per_s();
-  const PodPoint point = equilibria_->At(place);
-  const double use = place.beyond() ? 1 : std::max(point.utilisation, 1e-9);
+                      const PodPoint& point, bool beyond, Sums* sums) const {
+  const double capacity = law.capacity_per_s;
+  const double use = beyond ? 1 : std::max(point.utilisation, 1e-9);
   const double wait = std::max(0.0, present / (capacity * use) - law.service_s);
   const double still = std::max(point.variance, 1e-12);
-  const double spread = place.beyond()
+  const double spread = beyond
                             ? variance / (capacity * capacity)
                             : wait * wait * (2 / point.waits - 1) * std::min(variance / still, 2.0);
   const double share = static_cast<double>(cohort.pods) / ready_;

@@ -70,35 +70,40 @@ class PodCrew {
     PodPoint point;
     double present_per_s = 0, variance_per_s = 0;  // How fast, near it.
   };
+  struct Way;
   struct Sums;  // Over cohorts.
 
   bool IsQuick(const CrewLaw& law, const Cohort& cohort, double seconds) const;
-  void Relax(const CrewLaw& law, double seconds, Cohort* cohort, Sums* sums) const;
+  bool IsThere(const CrewLaw& law, const Cohort& cohort) const;  // In equilibrium.
+  void Settle(const CrewLaw& law);
+  Way Relax(const CrewLaw& law, double seconds, Cohort* cohort) const;
+  void CountWay(const CrewLaw& law, const Way& way, Cohort* cohort, Sums* sums) const;
   void Creep(const CrewLaw& law, double seconds, Cohort* cohort, Sums* sums) const;
   void CreepShared(const CrewLaw& law, double seconds, Cohort* cohort, Sums* sums) const;
   void AddWait(const CrewLaw& law, const Cohort& cohort, double present, double variance,
-               const PodEquilibria::Place& place, Sums* sums) const;
+               const PodPoint& point, bool beyond, Sums* sums) const;  // `beyond` the table.
   void TakeTogether();
   void MakePods(int pods, int pulls, double ready_s);
   int StopStarting(int surplus);
   void CountPods();
 
-  std::array<Cohort, kMostCohorts> cohorts_;
-  std::array<Starting, kMostStarting> starting_;
+  // First what every step reads.
+  const PodEquilibria* equilibria_ = nullptr;  // Of so many pods.
   int cohort_count_ = 0, starting_count_ = 0;
   int ready_ = 0, replicas_ = 0;
-  int images_ = 0;  // Nodes that hold the image, or are to.
-  double next_ready_s_ = 0;
-
-  const PodEquilibria* equilibria_ = nullptr;  // Of so many pods.
-  Equilibrium aim_;
-  double calls_per_s_ = 0;
-  double load_ = 0;       // Of one pod.
   bool changed_ = true;   // Pods, since Aim.
   bool settled_ = false;  // All calls are in equilibrium, and what the last Pass gave holds.
+  double calls_per_s_ = 0;
+  double load_ = 0;  // Of one pod.
+  Equilibrium aim_;
 
   double busy_ = 0, passes_ = 1, refused_share_ = 0;
   double wait_s_ = 0, wait_variance_s2_ = 0;  // Of who comes now.
+  double next_ready_s_ = 0;
+  int images_ = 0;  // Nodes that hold the image, or are to.
+
+  std::array<Cohort, kMostCohorts> cohorts_;
+  std::array<Starting, kMostStarting> starting_;
 };
 
 }  // namespace rudderfish

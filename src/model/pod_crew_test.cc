@@ -244,11 +244,11 @@ TEST(PodCrew, DoesWhatItsFormulasSay) {
           }
         }
         if (rng.Below(3) == 0)
-          rate = crew.ready() * law.capacity_per_s() *
+          rate = crew.ready() * law.capacity_per_s *
                  (rng.Below(4) == 0 ? rng.Uniform(0.9, 1.6) : rng.Uniform(0, 0.95));
         if (rng.Below(12) == 0) rate = 0;
         if (rng.Below(12) == 0)  // Full to the digit.
-          rate = PodEquilibria::kFull * law.capacity_per_s() * crew.ready();
+          rate = PodEquilibria::kFull * law.capacity_per_s * crew.ready();
         constexpr double kSeconds[] = {0.05, 0.3, 1, 4, 15, 60};
         const double seconds = kSeconds[rng.Below(6)];
         if (rate != plain.rate) plain.at_rest = false;
