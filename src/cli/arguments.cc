@@ -96,11 +96,43 @@ Result<std::vector<std::string>> SplitList(std::string_view text, char separator
   return parts;
 }
 
+namespace {
+
+// At commas, but not within the brackets and quotes of YAML's lists, maps and strings.
+Result<std::vector<std::string>> SplitChanges(std::string_view text) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  char quote = 0;
+  for (const char c : text) {
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '[' || c == '{') {
+      ++depth;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    } else if (c == ',' && depth == 0) {
+      parts.emplace_back();
+      continue;
+    }
+    if (depth < 0) break;
+    parts.back() += c;
+  }
+  if (depth != 0 || quote != 0) return Invalid("brackets or quotes of `{}` do not match", text);
+  for (const std::string& part : parts) {
+    if (part.empty()) return Invalid("a part of `{}` is empty", text);
+  }
+  return parts;
+}
+
+}  // namespace
+
 Result<std::vector<YamlChange>> ChangesOf(const Arguments& arguments, std::string_view example) {
   std::vector<YamlChange> changes;
   const std::optional<std::string> list = arguments.Text("set");
   if (!list) return changes;
-  TRY_ASSIGN(const std::vector<std::string> pieces, OfOption("set", SplitList(*list, ',')));
+  TRY_ASSIGN(const std::vector<std::string> pieces, OfOption("set", SplitChanges(*list)));
   for (const std::string& piece : pieces) {
     const size_t sign = piece.find('=');
     if (sign == 0 || sign == std::string::npos)

@@ -77,7 +77,8 @@ Result<OutputFormat> OutputFormatOf(const Arguments& arguments, int accepted = 2
 // The value of --threads; as many as the machine has cores if it was not given.
 Result<int> ThreadsOf(const Arguments& arguments);
 
-// The values of --set, KEY=VALUE[,...]; none if it was not given.
+// The values of --set, KEY=VALUE[,...], where a value may be a list or a map; none if it was not
+// given.
 Result<std::vector<YamlChange>> ChangesOf(const Arguments& arguments, std::string_view example);
 
 // The value of --seed; 1 if it was not given.

@@ -48,6 +48,25 @@ TEST(Arguments, ListsAreSplitAtCommasAndHaveNoEmptyParts) {
   }
 }
 
+TEST(Arguments, ChangesAreSplitAtCommasOutsideOfListsMapsAndStrings) {
+  const auto changes = [](const std::string& text) {
+    std::vector<std::string> found;
+    const std::vector<YamlChange> read = ChangesOf(With("set", text), "seed=2").value();
+    for (const YamlChange& one : read) found.push_back(one.path + " is " + one.value);
+    return found;
+  };
+  EXPECT_THAT(changes("seed=2"), ElementsAre("seed is 2"));
+  EXPECT_THAT(changes("loads=[steady, ramp],train={steps: 8, seeds: 1},seed=2"),
+              ElementsAre("loads is [steady, ramp]", "train is {steps: 8, seeds: 1}", "seed is 2"));
+  EXPECT_THAT(changes("policies[2]=mixed:greedy=1,name=\"a, [b\",other='}'"),
+              ElementsAre("policies[2] is mixed:greedy=1", "name is \"a, [b\"", "other is '}'"));
+  EXPECT_TRUE(ChangesOf(Arguments(), "seed=2").value().empty());
+  for (const char* text : {"", ",", "a=1,", ",a=1", "a", "=1", "a=[1,2", "a=1]", "a=]1[", "a=\"1"})
+    EXPECT_FALSE(ChangesOf(With("set", text), "seed=2")) << text;
+  EXPECT_EQ(ChangesOf(With("set", "loads=[steady,ramp"), "seed=2").error().message,
+            "--set: brackets or quotes of `loads=[steady,ramp` do not match");
+}
+
 TEST(Arguments, MissingTextSaysWhatItIsFor) {
   EXPECT_THAT(Arguments().RequiredText("dir", "the folder of the run").error().message,
               HasSubstr("the folder of the run"));
