@@ -132,13 +132,13 @@ void LoadModel::Step(double seconds, double requests_per_s, PodCrew::Pace pace) 
   outcome_.pod_s += pods_ * seconds;
   outcome_.core_s += cores_ * seconds;
   all_pass_ = true;
-  bool refuses = false;
+  some_refuse_ = false;
   for (size_t w = 0; w < crews_.size(); ++w) {
     crews_[w].Pass(laws_->crew(static_cast<WorkloadId>(w)), seconds, pace);
     all_pass_ = all_pass_ && crews_[w].passes() == 1;
-    refuses = refuses || crews_[w].refused_share() > 0;
+    some_refuse_ = some_refuse_ || crews_[w].refused_share() > 0;
   }
-  Count(seconds, requests_per_s, refuses);
+  Count(seconds, requests_per_s);
 }
 
 // Calls per second, from callers to callees: who is held up upstream does not come yet.
@@ -163,7 +163,7 @@ void LoadModel::FlowByCalls(double requests_per_s) {
   }
 }
 
-void LoadModel::Count(double seconds, double requests_per_s, bool refuses) {
+void LoadModel::Count(double seconds, double requests_per_s) {
   for (size_t e = 0; e < responses_.size(); ++e) responses_[e] = ResponseOf(e);
   for (size_t e = 0; e < responses_.size(); ++e) places_[e] = gamma_->Find(responses_[e]);
   const int retries = laws_->application().retries;
@@ -171,7 +171,7 @@ void LoadModel::Count(double seconds, double requests_per_s, bool refuses) {
   double again = 0;
   for (size_t e = 0; e < responses_.size(); ++e) {
     const EndpointLaw& endpoint = laws_->endpoint(e);
-    const double kept = refuses ? KeptOf(endpoint) : 1;
+    const double kept = some_refuse_ ? KeptOf(endpoint) : 1;
     const GammaTable::Place& place = places_[e];
     const double before_timeout = gamma_->Below(place, laws_->log_timeout());
     const double requests = requests_per_s * endpoint.share * seconds;

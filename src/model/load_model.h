@@ -99,7 +99,7 @@ class LoadModel {
   void Flow(double requests_per_s);
   void FlowByCalls(double requests_per_s);
   void Step(double seconds, double requests_per_s, PodCrew::Pace pace);
-  void Count(double seconds, double requests_per_s, bool refuses);
+  void Count(double seconds, double requests_per_s);
   double KeptOf(const EndpointLaw& endpoint) const;
   GammaLaw ResponseOf(size_t endpoint);
   GammaLaw ResponseByCalls(const Endpoint& endpoint);
@@ -123,6 +123,7 @@ class LoadModel {
   bool all_pass_ = true;         // As many calls leave each crew as come.
 
   // Of the moment.
+  bool some_refuse_ = false;               // Some crew does.
   std::vector<double> arrivals_;           // [workload] Calls per second.
   std::vector<double> flow_;               // [call] Calls per second that leave.
   std::vector<GammaLaw> below_;            // [call] Its groups; then its whole response.

@@ -245,7 +245,7 @@ void PodCrew::Settle(const CrewLaw& law) {
   cohorts_[0].pods = ready_;
   cohort_count_ = 1;
   Sums sums;
-  AddWait(law, cohorts_[0], aim_.point.present, aim_.point.variance, aim_.point, false, &sums);
+  AddWait(law, cohorts_[0], aim_.point.present, aim_.point.variance, aim_.place, aim_.point, &sums);
   wait_s_ = sums.wait_s;
   wait_variance_s2_ = std::max(0.0, sums.wait_square_s2 - sums.wait_s * sums.wait_s);
   busy_ = load_ * law.slots * ready_;
@@ -283,7 +283,7 @@ void PodCrew::CountWay(const CrewLaw& law, const Way& way, Cohort* cohort, Sums*
   const PodEquilibria::Place place = equilibria_->AtPresent(way.mean, aim_.place.interval);
   cohort->near = place.interval;
   const PodPoint point = equilibria_->At(place);
-  AddWait(law, *cohort, way.mean, way.variance, point, place.beyond(), sums);
+  AddWait(law, *cohort, way.mean, way.variance, place, point, sums);
   sums->busy += cohort->pods * law.slots * point.utilisation;
   sums->grown += cohort->pods * (way.after - way.before);
 }
@@ -325,7 +325,7 @@ void PodCrew::Creep(const CrewLaw& law, double seconds, Cohort* cohort, Sums* su
   const double present = (before + cohort->present) / 2;
   const auto place = is_full && load_ >= kFull ? PodEquilibria::Place{PodEquilibria::kIntervals}
                                                : equilibria_->AtPresent(present, cohort->near);
-  AddWait(law, *cohort, present, cohort->variance, equilibria_->At(place), place.beyond(), sums);
+  AddWait(law, *cohort, present, cohort->variance, place, equilibria_->At(place), sums);
   sums->busy += cohort->pods * law.slots * busy;
   sums->grown += cohort->pods * (cohort->present - before);
 }
@@ -384,19 +384,19 @@ void PodCrew::CreepShared(const CrewLaw& law, double seconds, Cohort* cohort, Su
   }
   const auto place = is_full && load_ >= kFull ? PodEquilibria::Place{PodEquilibria::kIntervals}
                                                : equilibria_->AtPresent(seen, cohort->near);
-  AddWait(law, *cohort, seen, cohort->variance, equilibria_->At(place), place.beyond(), sums);
+  AddWait(law, *cohort, seen, cohort->variance, place, equilibria_->At(place), sums);
   sums->busy += cohort->pods * law.slots * busy;
   sums->grown += cohort->pods * (cohort->present - before);
 }
 
 // Who comes where so many are waits, by Little's law; or stays longer, which is the same law.
 void PodCrew::AddWait(const CrewLaw& law, const Cohort& cohort, double present, double variance,
-                      const PodPoint& point, bool beyond, Sums* sums) const {
+                      const PodEquilibria::Place& place, const PodPoint& point, Sums* sums) const {
   const double capacity = law.capacity_per_s;
-  const double use = beyond ? 1 : std::max(point.utilisation, 1e-9);
+  const double use = place.beyond() ? 1 : std::max(point.utilisation, 1e-9);
   const double wait = std::max(0.0, present / (capacity * use) - law.service_s);
   const double still = std::max(point.variance, 1e-12);
-  const double spread = beyond
+  const double spread = place.beyond()
                             ? variance / (capacity * capacity)
                             : wait * wait * (2 / point.waits - 1) * std::min(variance / still, 2.0);
   const double share = static_cast<double>(cohort.pods) / ready_;

@@ -81,7 +81,7 @@ class PodCrew {
   void Creep(const CrewLaw& law, double seconds, Cohort* cohort, Sums* sums) const;
   void CreepShared(const CrewLaw& law, double seconds, Cohort* cohort, Sums* sums) const;
   void AddWait(const CrewLaw& law, const Cohort& cohort, double present, double variance,
-               const PodPoint& point, bool beyond, Sums* sums) const;  // `beyond` the table.
+               const PodEquilibria::Place& place, const PodPoint& point, Sums* sums) const;
   void TakeTogether();
   void MakePods(int pods, int pulls, double ready_s);
   int StopStarting(int surplus);
