@@ -290,15 +290,26 @@ TEST(ApiClientWatch, LineWithoutEndIsAnError) {
   EXPECT_THAT(watched.end->outcome.error().message, HasSubstr("too long"));
 }
 
+// Time is the test's in the two that follow: how fast the server is decides nothing.
 TEST(ApiClientWatch, IsCutWhenTheServerFallsSilent) {
   FaultyServer server([](const SeenRequest& request, Connection* to) {
     if (request.target != "/version") to->BeginStream();
     to->Hang();
   });
-  const auto client = Open(server);
+  ManualClock clock;
+  const ApiClientOptions options = QuickOptions();
+  const auto client = OpenClient(ClusterAccess{.server = server.url()}, options, clock);
   Watched watched;
   client->Watch("/x?watch=1", seconds(60), watched.Calls());
-  ASSERT_TRUE(Eventually(client.get(), [&] { return watched.end.has_value(); }));
+  ASSERT_TRUE(Eventually(client.get(), [&] { return watched.is_open; }));
+  clock.Advance(options.pulse_after);
+  client->Poll(milliseconds(1));  // Asks.
+  clock.Advance(options.silence_limit - milliseconds(1));
+  client->Poll(milliseconds(1));
+  EXPECT_FALSE(watched.end.has_value());
+  clock.Advance(milliseconds(1));
+  client->Poll(milliseconds(1));
+  ASSERT_TRUE(watched.end.has_value());
   EXPECT_THAT(watched.end->outcome.error().message, HasSubstr("fallen silent"));
   EXPECT_EQ(client->counts().silences, 1);
 }
@@ -309,11 +320,18 @@ TEST(ApiClientWatch, LivesOnWhileTheServerAnswersThePulse) {
     to->BeginStream();
     to->Hang();
   });
-  const auto client = Open(server);
+  ManualClock clock;
+  const ApiClientOptions options = QuickOptions();
+  const auto client = OpenClient(ClusterAccess{.server = server.url()}, options, clock);
   Watched watched;
   client->Watch("/x?watch=1", seconds(60), watched.Calls());
-  EXPECT_TRUE(Eventually(client.get(), [&] { return server.requests().size() >= 1 + 8; }));
+  ASSERT_TRUE(Eventually(client.get(), [&] { return watched.is_open; }));
+  for (int i = 0; i < 4; ++i) {
+    clock.Advance(options.silence_limit - milliseconds(1));
+    ASSERT_TRUE(Eventually(client.get(), [&] { return client->last_heard() == clock.Now(); }));
+  }
   EXPECT_FALSE(watched.end.has_value());
+  EXPECT_EQ(client->counts().silences, 0);
 }
 
 TEST(ApiClient, TimersRunInTheirOrderAndCanBeCancelled) {

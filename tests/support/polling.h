@@ -20,8 +20,7 @@ inline const Clock& RealClock() {
 inline kube::ApiClientOptions QuickOptions() {
   kube::ApiClientOptions options;
   options.back_off = {.first = std::chrono::milliseconds(1), .last = std::chrono::milliseconds(5)};
-  options.pulse_after = std::chrono::milliseconds(50);
-  options.silence_limit = std::chrono::milliseconds(100);
+  options.pulse_after = std::chrono::milliseconds(200);
   options.seed = 1;
   return options;
 }
