@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A policy that was trained in a scenario places pods on a real API server: where the same policy puts them in the simulator, pod
-by pod; `explain` and `status` say why; what is unlike training is left to kube-default; what does not fit is refused.
+by pod; `explain` and `status` say why; what is unlike training is left to kube-default; what does not fit is refused. Look-ahead
+places a burst that greedy leaves half of waiting.
 
 RUDDERFISH names the program; default: build/release/rudderfish. Needs what tests/testbed_test.py needs; where something is
 missing it says what and ends with status 77.
@@ -47,13 +48,13 @@ arrivals:
 """
 
 
-def pod(name, workload=None, cpu="1", memory="1Gi"):
+def pod(name, workload=None, cpu="1", memory="1Gi", **spec):
     cpu, memory = REQUESTS.get(workload, (cpu, memory))
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default", "labels": {"app": "learned"}},
             "spec": {"schedulerName": "rudderfish", "automountServiceAccountToken": False,
                      "tolerations": [{"key": "rudderfish.io/hollow", "operator": "Exists"}],
                      "containers": [{"name": "main", "image": "localhost/pause:1",
-                                     "resources": {"requests": {"cpu": cpu, "memory": memory}}}]}}
+                                     "resources": {"requests": {"cpu": cpu, "memory": memory}}}], **spec}}
 
 
 class Learned(unittest.TestCase):
@@ -193,6 +194,33 @@ class Learned(unittest.TestCase):
             self.assertIn(words, done.stderr)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         self.assertIn("believes", self.said("run", "-c", self.configured("{policy: run}"), "--dry-run"))
+
+    def test_4_look_ahead_leaves_room_for_those_that_wait_behind(self):
+        # Pairs of a small and a large node. For each come at one moment a pod that fills the small one or half of the large one,
+        # which alone is the better balanced, and behind all those one that only an empty large node has room for.
+        pairs = [[node for node, kind in self.type_of.items() if kind == wanted] for wanted in TYPES]
+        for pair, nodes in enumerate(zip(*pairs)):
+            for node in nodes:
+                CLUSTER.kubectl("label", "node", node, f"pair=p{pair}")
+        halves = [f"a-{pair}" for pair in range(len(pairs[0]))]
+        wholes = [f"b-{pair}" for pair in range(len(pairs[0]))]
+
+        def placed_by(policy):
+            for names, cpu in ((halves, "8"), (wholes, "16")):
+                CLUSTER.apply(*(pod(name, cpu=cpu, nodeSelector={"pair": "p" + name[2:]}) for name in names))
+            config = self.start(f"{{mode: enforce, policy: {policy}, objective: balance}}")
+            kinds = [self.type_of[self.node_of(name)] for name in halves]
+            return config, kinds
+
+        config, kinds = placed_by("lookahead")
+        self.assertEqual(kinds, ["small"] * len(halves))
+        self.assertEqual([self.type_of[self.node_of(name)] for name in wholes], ["large"] * len(wholes))
+        self.assertIn("lookahead", self.said("explain", f"pod/{halves[0]}", "-c", config))
+        self.stop()
+        config, kinds = placed_by("greedy")
+        self.assertEqual(kinds, ["large"] * len(halves))
+        for name in wholes:
+            self.wait_for(lambda name=name: "Insufficient cpu" in self.tried("explain", f"pod/{name}", "-c", config).stdout, "why it waits")
 
 
 if __name__ == "__main__":
