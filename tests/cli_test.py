@@ -152,6 +152,9 @@ class Commands(Cli):
         self.assertEqual(self.complete("import", "re"), {"reach"})
         self.assertEqual(self.complete("bench", "ker"), {"kernel"})
         self.assertEqual(self.complete("inspect", "sc"), {"scenario.yaml"})
+        self.assertEqual(self.complete("completion", ""), {"bash", "zsh", "fish"}, "no files")
+        self.assertEqual(self.complete("evaluate", "--policy", "stay,gr"), {"stay,greedy"})
+        self.assertEqual(self.complete("import", "reach", "ru"), {"runs"})
 
     def test_import_writes_a_scenario_that_inspect_describes(self):
         scenario = self.reach_scenario()
@@ -162,6 +165,17 @@ class Commands(Cli):
     def test_import_of_one_pattern_holds_only_that(self):
         one = self.reach_scenario("fan")
         self.assertNotIn("line:", (self.folder / one).read_text(encoding="utf-8"))
+
+    def test_inspect_refuses_start_states_that_are_wrong_in_themselves(self):
+        lines = (REACH / "start_states.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+        self.write("ghost.jsonl", lines[0] + re.sub(r'("pods".*?"node": ?")[^"]*', r"\1ghost", lines[1], count=1))
+        self.refuse("inspect", "ghost.jsonl", says='ghost.jsonl:2: pods[0].node: no node of the line is called "ghost"')
+        self.write("full.jsonl", lines[0] + re.sub(r'"cpu_free": ?[0-9.]+', '"cpu_free": -0.5', lines[1], count=1))
+        self.refuse("inspect", "full.jsonl", says="full.jsonl:2: nodes[0].cpu_free: below 0: the pods there request more than")
+        self.write("cut.jsonl", lines[0] + lines[1][:100])
+        self.assertRegex(self.refuse("inspect", "cut.jsonl"), r"cut\.jsonl:2:\d+: ")
+        self.write("empty.yaml", "\n")
+        self.refuse("inspect", "empty.yaml", says="is empty; expected a scenario, a checkpoint or start states")
 
     def test_inspect_knows_every_kind_of_file(self):
         run = self.train()
@@ -1008,6 +1022,7 @@ class BadInput(Cli):
         self.refuse("evaluate", SCENARIO, "--policy", "stay", "--episodes", "0", says="--episodes")
         self.refuse("evaluate", SCENARIO, "--policy", "stay", "-o", "xml", says="xml")
         self.refuse("bench", "everything", says="everything")
+        self.refuse("bench", "env", "--policy", "runs/a", says="`bench env` asks none; decide, kernel and scale do")
 
     def test_a_run_is_not_overwritten(self):
         run = self.train()
@@ -1076,7 +1091,9 @@ class BadInput(Cli):
     def test_a_full_disk_while_training_leaves_whole_files(self):
         for size in ("4k", "16k", "64k", "256k"):
             disk = self.small_disk(size)
-            self.fail_with_one_line("train", SCENARIO, "-d", disk / "run", "--steps", "262144", "-q")
+            done = self.fail_with_one_line("train", SCENARIO, "-d", disk / "run", "--steps", "262144", "-q")
+            if (disk / "run/last.safetensors").exists():
+                self.assertIn(f"rudderfish train --resume -d {disk}/run goes on", done.stderr)
             for checkpoint in disk.rglob("*.safetensors"):
                 self.succeed("inspect", checkpoint)
             self.assertEqual(list(disk.rglob("*.tmp*")), [])
@@ -1117,6 +1134,13 @@ class BadInput(Cli):
             self.assertIn(done.returncode, (1, 2), arguments)
             self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
             self.assertIn(target, done.stderr)
+        if os.geteuid() == 0:  # As somebody whom rights hold.
+            os.chmod(self.folder, 0o755)
+            done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", PROGRAM, "evaluate", SCENARIO, "--policy", "stay",
+                                   "--episodes", "2", "--report", "closed/x.html"],
+                                  cwd=self.folder, capture_output=True, text=True, check=False, timeout=60)
+            self.assertEqual((done.returncode, done.stderr),
+                             (2, "rudderfish: evaluate: closed/x.html: closed may not be written: Permission denied\n"))
 
     def test_bad_units_of_reach_are_refused_by_name(self):
         folder = self.folder / "reach"

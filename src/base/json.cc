@@ -196,6 +196,13 @@ Result<Json> ParseJson(std::string_view text, std::string_view source_name) {
   return Parse<Json>(text, source_name);
 }
 
+Result<Json> ParseJsonLine(std::string_view line, std::string_view source_name, int64_t number) {
+  Result<Json> json = ParseJson(line, source_name);
+  const std::string first_line = fmt::format("{}:1:", source_name);
+  if (json || !json.error().message.starts_with(first_line)) return json;
+  return Invalid("{}:{}:{}", source_name, number, json.error().message.substr(first_line.size()));
+}
+
 Result<OrderedJson> ParseOrderedJson(std::string_view text, std::string_view source_name) {
   return Parse<OrderedJson>(text, source_name);
 }

@@ -25,6 +25,8 @@ using Json = nlohmann::json;                 // Keys sorted.
 using OrderedJson = nlohmann::ordered_json;  // Keys in the order of the file.
 
 Result<Json> ParseJson(std::string_view text, std::string_view source_name);
+// A line of a file of JSON Lines, with its number there from 1, which is what messages name.
+Result<Json> ParseJsonLine(std::string_view line, std::string_view source_name, int64_t number);
 Result<OrderedJson> ParseOrderedJson(std::string_view text, std::string_view source_name);
 
 // A place in a value that outlives it. Cheap to move, costs a string to copy.

@@ -163,8 +163,19 @@ Result<YamlNode> YamlMap::Required(std::string_view key) {
     if (std::find(asked_.begin(), asked_.end(), name) == asked_.end()) unread.push_back(name);
   }
   const std::string_view nearest = Nearest(key, unread);
-  if (nearest.empty()) return node_.Refuse(fmt::format("missing key `{}`", key));
-  return node_.Refuse(fmt::format("missing key `{}`; is `{}` meant to be that?", key, nearest));
+  for (const int child : node_.tree_->entries[node_.index_].children) {
+    const YamlEntry& entry = node_.tree_->entries[child];
+    if (nearest.empty() || entry.key != nearest) continue;
+    return RefuseKey(
+        entry, fmt::format("missing key `{}`; is `{}` meant to be that?", key, Brief(entry.key)));
+  }
+  return node_.Refuse(fmt::format("missing key `{}`", key));
+}
+
+tl::unexpected<Error> YamlMap::RefuseKey(const YamlEntry& entry, std::string_view what) const {
+  const std::string path = node_.Path();
+  return Invalid("{}:{}:{}: {}{}", node_.tree_->source_name, entry.key_line, entry.key_column,
+                 path.empty() ? "" : fmt::format("`{}`: ", path), what);
 }
 
 std::optional<YamlNode> YamlMap::Optional(std::string_view key) {
@@ -244,13 +255,10 @@ Result<void> YamlMap::Finish() const {
   for (const int child : node_.tree_->entries[node_.index_].children) {
     const YamlEntry& entry = node_.tree_->entries[child];
     if (std::find(asked_.begin(), asked_.end(), entry.key) != asked_.end()) continue;
-    const std::string path = node_.Path();
     const std::vector<std::string_view> known(asked_.begin(), asked_.end());
     std::string hint = DidYouMean(entry.key, known);
     if (hint.empty()) hint = fmt::format("; known here: {}", fmt::join(known, ", "));
-    return Invalid("{}:{}:{}: {}unknown key `{}`{}", node_.tree_->source_name, entry.key_line,
-                   entry.key_column, path.empty() ? "" : fmt::format("`{}`: ", path),
-                   Brief(entry.key), hint);
+    return RefuseKey(entry, fmt::format("unknown key `{}`{}", Brief(entry.key), hint));
   }
   return {};
 }

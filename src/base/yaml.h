@@ -23,6 +23,7 @@ namespace rudderfish {
 
 class YamlMap;
 struct YamlChange;
+struct YamlEntry;
 struct YamlTree;
 
 class YamlNode {
@@ -97,6 +98,7 @@ class YamlMap {
   friend class YamlNode;
   explicit YamlMap(YamlNode node) : node_(std::move(node)) {}
   std::optional<YamlNode> Find(std::string_view key);
+  tl::unexpected<Error> RefuseKey(const YamlEntry& entry, std::string_view what) const;
 
   YamlNode node_;
   std::vector<std::string> asked_;

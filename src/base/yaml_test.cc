@@ -93,7 +93,7 @@ TEST(YamlMap, UnknownKeyLikeNoneIsRefusedWithAll) {
 TEST(YamlMap, MissingKeyPointsAtAMisspeltOne) {
   YamlMap map = MapOf("name: x\nserviecs: []\n");
   EXPECT_EQ(map.Required("services").error().message,
-            "s.yaml:1:1: missing key `services`; is `serviecs` meant to be that?");
+            "s.yaml:2:1: missing key `services`; is `serviecs` meant to be that?");
   EXPECT_EQ(map.Required("seed").error().message, "s.yaml:1:1: missing key `seed`");
 }
 

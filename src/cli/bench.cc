@@ -185,6 +185,8 @@ Result<BenchOptions> OptionsOf(const Arguments& arguments, std::string_view part
   }
   if (options.scales && part != "env")
     return Invalid("--task scaling: only `bench env` measures it, not `bench {}`", part);
+  if (options.policy && (part == "env" || part == "train"))
+    return Invalid("--policy: `bench {}` asks none; decide, kernel and scale do", part);
   if (const auto scenario = arguments.Text("scenario")) {
     options.scenarios = {*scenario};
     return options;

@@ -89,7 +89,7 @@ std::string BashScript() {
   return fmt::format(
       R"(# Completion of rudderfish for bash:  source <(rudderfish completion bash)
 _rudderfish() {{
-  local word=${{COMP_WORDS[COMP_CWORD]}} words="" files=""
+  local word=${{COMP_WORDS[COMP_CWORD]}} words="" files="" before=""
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W "{}" -- "$word"))
     return
@@ -97,7 +97,8 @@ _rudderfish() {{
   case "${{COMP_WORDS[1]}} ${{COMP_WORDS[COMP_CWORD-1]}}" in
 {}  esac
   if [ -n "$words" ]; then
-    COMPREPLY=($(compgen -W "$words" -- "$word") ${{files:+$(compgen -f -- "$word")}})
+    [[ $word == *,* ]] && before=${{word%,*}},
+    COMPREPLY=($(compgen -P "$before" -W "$words" -- "${{word##*,}}") ${{files:+$(compgen -f -- "$word")}})
   elif [[ $word == -* ]]; then
     case "${{COMP_WORDS[1]}}" in
 {}    esac
@@ -105,7 +106,8 @@ _rudderfish() {{
   else
     case "${{COMP_WORDS[1]}}" in
 {}    esac
-    COMPREPLY=($(compgen -W "$words" -- "$word") $(compgen -f -- "$word"))
+    [ "$COMP_CWORD" -eq 2 ] && [ -n "$words" ] || files=1
+    COMPREPLY=($(compgen -W "$words" -- "$word") ${{files:+$(compgen -f -- "$word")}})
   fi
 }}
 complete -o filenames -F _rudderfish rudderfish

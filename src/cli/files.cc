@@ -45,7 +45,7 @@ Result<void> CheckCanWrite(const fs::path& path) {
   if (!fs::is_directory(parent, ignored)) {
     return Invalid("{}: there is no folder {} to write it in", path.string(), parent.string());
   }
-  if (::access(parent.c_str(), W_OK) != 0 && !fs::exists(path, ignored)) {
+  if (!fs::exists(path, ignored) && ::access(parent.c_str(), W_OK) != 0) {
     return Invalid("{}: {} may not be written: {}", path.string(), parent.string(),
                    std::generic_category().message(errno));
   }

@@ -54,7 +54,9 @@ Result<FileKind> KindOf(const fs::path& path) {
   }
   if (path.extension() == ".jsonl") return FileKind::kStartStates;
   const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string::npos) return Invalid("{}: is empty", path.string());
+  if (first == std::string::npos)
+    return Invalid("{}: is empty; expected a scenario, a checkpoint or start states",
+                   path.string());
   return text[first] == '{' ? FileKind::kStartStates : FileKind::kScenario;
 }
 

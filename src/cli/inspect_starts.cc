@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "cli/inspection.h"
 #include "cli/text_table.h"
+#include "scenario/start_states.h"
 
 namespace rudderfish {
 namespace {
@@ -58,19 +59,25 @@ Result<void> AddLine(const JsonReader& root, Summary* summary) {
   TRY_ASSIGN(const std::vector<JsonReader> node_list, nodes.Elements());
   group.nodes.Add(static_cast<double>(node_list.size()));
   double cpu = 0, memory = 0;
+  std::vector<std::string> names;
   for (const JsonReader& node : node_list) {
-    TRY_ASSIGN(const JsonReader cpu_free, node.At("cpu_free"));
-    TRY_ASSIGN(const double cores, cpu_free.AsDouble());
-    TRY_ASSIGN(const JsonReader mem_free, node.At("mem_free"));
-    TRY_ASSIGN(const double gib, mem_free.AsDouble());
-    cpu += cores;
-    memory += gib;
+    TRY_ASSIGN(const JsonReader name, node.At("name"));
+    TRY_ASSIGN(names.emplace_back(), name.AsString());
+    TRY_ASSIGN(const FreeOfNode free, ReadFreeOfNode(node));
+    cpu += free.cores;
+    memory += free.gib;
   }
   group.cpu_free.Add(cpu);
   group.memory_free_gib.Add(memory);
   TRY_ASSIGN(const JsonReader pods, root.At("pods"));
   TRY_ASSIGN(const std::vector<JsonReader> pod_list, pods.Elements());
   group.pods.Add(static_cast<double>(pod_list.size()));
+  for (const JsonReader& pod : pod_list) {
+    TRY_ASSIGN(const JsonReader node, pod.At("node"));
+    TRY_ASSIGN(const std::string name, node.AsString());
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      return node.Refuse(fmt::format("no node of the line is called \"{}\"", name));
+  }
 
   TRY_ASSIGN(const JsonReader latency, root.At("latency_between_layer"));
   TRY_ASSIGN(const auto rows, latency.Members());
@@ -100,8 +107,8 @@ Result<Summary> Summarize(const std::filesystem::path& path) {
   for (size_t begin = 0; begin < text.size(); ++number) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     const std::string where = fmt::format("{}:{}", path.string(), number);
-    TRY_ASSIGN(const Json line,
-               ParseJson(std::string_view(text).substr(begin, end - begin), where));
+    TRY_ASSIGN(const Json line, ParseJsonLine(std::string_view(text).substr(begin, end - begin),
+                                              path.string(), number));
     TRY(AddLine(JsonReader(line, where), &summary));
     begin = end + 1;
   }

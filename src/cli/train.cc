@@ -300,6 +300,18 @@ Result<ExitStatus> Report(const Arguments& arguments, const Session& session, co
   return ExitStatus::kDone;
 }
 
+// After a full disk: what was saved before is whole.
+Error WithWayOn(Error error, const TrainJob& job) {
+  std::error_code ignored;
+  if (error.code == ErrorCode::kUnavailable &&
+      std::filesystem::exists(RunPaths{job.folder}.last(), ignored)) {
+    error.message +=
+        fmt::format("; what was saved is whole: rudderfish train --resume -d {} goes on",
+                    ShellWord(job.folder.string()));
+  }
+  return error;
+}
+
 Result<ExitStatus> RunTrain(const Arguments& arguments, const Session& session) {
   TRY_ASSIGN(TrainJob job, MakeJob(arguments, session));
   const int earlier_seeds = job.resume == Resume::kYes ? SeedFolders(job.folder) : 0;
@@ -322,8 +334,9 @@ Result<ExitStatus> RunTrain(const Arguments& arguments, const Session& session) 
       TRY_ASSIGN(summaries, TrainSeeds(job, static_cast<int>(seed_count), &g_stop, show));
     } else {
       TRY_ASSIGN(const std::unique_ptr<Trainer> trainer, Trainer::Open(job));
-      TRY_ASSIGN(TrainSummary summary, trainer->Run(&g_stop, show));
-      summaries.push_back(summary);
+      Result<TrainSummary> summary = trainer->Run(&g_stop, show);
+      if (!summary) return tl::unexpected(WithWayOn(std::move(summary).error(), job));
+      summaries.push_back(*summary);
     }
   }
   return Report(arguments, session, job, summaries, seeds);

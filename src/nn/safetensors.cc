@@ -136,9 +136,11 @@ Result<std::string_view> HeaderOf(std::string_view content, std::string_view sou
   uint64_t length = 0;
   std::memcpy(&length, content.data(), sizeof length);
   if (length > SafetensorsFile::kMaxHeaderBytes) {
-    return Fail(ErrorCode::kCorruption,
-                "{}: not a safetensors file: a header of {} bytes, at most {} allowed", source_name,
-                length, SafetensorsFile::kMaxHeaderBytes);
+    return Fail(
+        ErrorCode::kCorruption,
+        "{}: not a safetensors file: it does not begin with the length of a header, {} bytes "
+        "at most",
+        source_name, SafetensorsFile::kMaxHeaderBytes);
   }
   if (length > content.size() - kLengthBytes) {
     return Fail(ErrorCode::kCorruption, "{}: cut off: a header of {} bytes in a file of {}",

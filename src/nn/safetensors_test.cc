@@ -117,7 +117,7 @@ TEST(Safetensors, EveryFlippedBitIsReadOrRefusedButNeverTrustedBlindly) {
 
 TEST(Safetensors, LengthsOfTheHeaderAreChecked) {
   EXPECT_THAT(RefusalOf(""), HasSubstr("not a safetensors file: 0 bytes"));
-  EXPECT_THAT(RefusalOf(std::string(8, '\xFF')), HasSubstr("at most 100000000"));
+  EXPECT_THAT(RefusalOf(std::string(8, '\xFF')), HasSubstr("100000000 bytes at most"));
   std::string content = FileOf("{}", "");
   content[0] = 50;
   EXPECT_THAT(RefusalOf(content), HasSubstr("cut off: a header of 50 bytes in a file of 10"));

@@ -113,7 +113,7 @@ const BadFile kBadFiles[] = {
      "f.yaml:22:3: `workloads`: the fewest replicas together request 31.35 cores and 18.86 GiB, "
      "all nodes offer at most 24.5 cores and 28.9 GiB"},
     {"replicas: 1 to 4", "replica: 1 to 4",
-     "f.yaml:24:5: `workloads.shop`: missing key `replicas`; is `replica` meant to be that?"},
+     "f.yaml:25:5: `workloads.shop`: missing key `replicas`; is `replica` meant to be that?"},
     {"layers: [edge, cloud]", "layers: [edge, clod]",
      "f.yaml:30:20: `workloads.cart.layers[1]`: no layer is called \"clod\"; did you mean "
      "`cloud`?"},

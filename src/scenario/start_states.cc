@@ -28,10 +28,13 @@ std::string_view WithoutReturn(std::string_view line) {
   return line;
 }
 
-Result<double> FreeIn(const JsonReader& reader, double most) {
-  const Result<double> free = reader.AsDouble(kBelowZero, most);
-  if (!free) return reader.Expected(RangeInWords("a number", 0.0, most));
-  return std::max(0.0, *free);
+Result<double> FreeIn(const JsonReader& node, std::string_view key, double most) {
+  TRY_ASSIGN(const JsonReader reader, node.At(key));
+  TRY_ASSIGN(const double free, reader.AsDouble());
+  if (free < kBelowZero)
+    return reader.Refuse("below 0: the pods there request more than the node has");
+  if (free > most) return reader.Expected(RangeInWords("a number", 0.0, most));
+  return std::max(0.0, free);
 }
 
 class StartStateReader {
@@ -62,7 +65,7 @@ class StartStateReader {
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) {
       return Invalid("{}: the line is blank; every line holds one start state", where);
     }
-    TRY_ASSIGN(const Json json, ParseLine(line, where));
+    TRY_ASSIGN(const Json json, ParseJsonLine(line, source_name_, number + 1));
     const JsonReader root(json, where);
     TRY_ASSIGN(const bool wanted, IsWanted(root));
     if (!wanted) return {};
@@ -73,14 +76,6 @@ class StartStateReader {
   }
 
  private:
-  // The place in a message is that in the file: the parser sees but one line.
-  Result<Json> ParseLine(std::string_view line, const std::string& where) const {
-    Result<Json> json = ParseJson(line, source_name_);
-    const std::string first_line = fmt::format("{}:1:", source_name_);
-    if (json || !json.error().message.starts_with(first_line)) return json;
-    return Invalid("{}:{}", where, json.error().message.substr(first_line.size()));
-  }
-
   Result<bool> IsWanted(const JsonReader& root) const {
     TRY_ASSIGN(const JsonReader config_reader, root.At("config"));
     TRY_ASSIGN(const std::string config, config_reader.AsString());
@@ -148,12 +143,10 @@ class StartStateReader {
         return layer.Refuse(fmt::format("expected {}, where the scenario has {}, found \"{}\"",
                                         catalog_.layers[kind.layer].name, node_name, layer_name));
       }
-      TRY_ASSIGN(const JsonReader cpu, item.At("cpu_free"));
-      TRY_ASSIGN(const double cores, FreeIn(cpu, kMostCores));
-      TRY_ASSIGN(const JsonReader memory, item.At("mem_free"));
-      TRY_ASSIGN(const double gib, FreeIn(memory, kMostGib));
-      nodes->free[node] = {static_cast<int64_t>(std::floor(cores * 1000 + kCoreSlack)),
-                           static_cast<int64_t>(std::floor(gib * kBytesPerGib + kMemorySlack))};
+      TRY_ASSIGN(const FreeOfNode free, ReadFreeOfNode(item));
+      nodes->free[node] = {
+          static_cast<int64_t>(std::floor(free.cores * 1000 + kCoreSlack)),
+          static_cast<int64_t>(std::floor(free.gib * kBytesPerGib + kMemorySlack))};
       TRY_ASSIGN(const std::optional<JsonReader> background, item.Find("background_mbytes_per_s"));
       if (background) {
         TRY_ASSIGN(nodes->background_mbytes_per_s[node],
@@ -211,6 +204,13 @@ class StartStateReader {
 };
 
 }  // namespace
+
+Result<FreeOfNode> ReadFreeOfNode(const JsonReader& node) {
+  FreeOfNode free;
+  TRY_ASSIGN(free.cores, FreeIn(node, "cpu_free", kMostCores));
+  TRY_ASSIGN(free.gib, FreeIn(node, "mem_free", kMostGib));
+  return free;
+}
 
 Result<StartStateFilter> ParseStartStateFilter(std::string_view text) {
   constexpr std::string_view kKeys[] = {"config", "pattern"};

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
 #include "base/result.h"
 #include "cluster/state.h"
 #include "scenario/scenario.h"
@@ -35,6 +36,12 @@ struct StartStateFilter {
   std::string config;
   std::string pattern;
 };
+
+// What is free of a node of a line, at least 0.
+struct FreeOfNode {
+  double cores = 0, gib = 0;
+};
+Result<FreeOfNode> ReadFreeOfNode(const JsonReader& node);
 
 // "config=7-21,pattern=chain", either part alone, in any order.
 Result<StartStateFilter> ParseStartStateFilter(std::string_view text);

@@ -213,7 +213,7 @@ const BadLine kBadLines[] = {
     {"\"layer\":\"cloud\"", "\"layer\":\"edge\"",
      "s.jsonl:2: nodes[1].layer: expected cloud, where the scenario has big-1, found \"edge\""},
     {"\"cpu_free\":0.25", "\"cpu_free\":-0.25",
-     "s.jsonl:2: nodes[0].cpu_free: expected a number from 0 to 1000000, found -0.25"},
+     "s.jsonl:2: nodes[0].cpu_free: below 0: the pods there request more than the node has"},
     {"\"mem_free\":0.5", "\"mem_free\":null",
      "s.jsonl:2: nodes[0].mem_free: expected a number from 0 to 1048576, found null"},
     {"\"mem_free\":0.5", "\"mem_free\":-1",

@@ -199,7 +199,7 @@ Result<MigrationOptions> ParseMigrationOptions(const YamlNode& node) {
   TRY_ASSIGN(YamlMap map, node.AsMap());
   TRY_ASSIGN(const std::string kind, map.OptionalString("kind", "migration"));
   if (kind != "migration")
-    return (*map.Optional("kind")).Expected("migration, the one task there is");
+    return (*map.Optional("kind")).Expected("migration, whose options stand here");
   TRY_ASSIGN(const std::string objective, map.OptionalString("objective", "latency"));
   if (objective != "latency")
     return (*map.Optional("objective")).Expected("latency, the one objective there is");
