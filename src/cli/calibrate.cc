@@ -5,7 +5,6 @@
 #include <string>
 
 #include "base/files.h"
-#include "base/sha256.h"
 #include "base/thread_pool.h"
 #include "cli/commands.h"
 #include "cli/files.h"
@@ -60,7 +59,7 @@ Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& sessi
   TRY_ASSIGN(const Scenario scenario, LoadServedScenario(path));
   TRY_ASSIGN(options.violations_max, ViolationsOf(arguments, scenario));
   TRY_ASSIGN(const std::vector<int> loads, LoadsOf(arguments, *scenario.load));
-  TRY_ASSIGN(const std::string content, ReadFile(path));
+  TRY_ASSIGN(const std::string digest, DigestOfScenario(path));
   Calibration calibration;
   {
     Progress progress("calibrate", session.verbosity);
@@ -71,7 +70,7 @@ Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& sessi
     const double peak_per_s = PeakPerS(scenario, loads, options.episodes, options.seed);
     calibration = CalibrateScaling(scenario, loads, GridOf(calibrated, peak_per_s), options, &pool);
   }
-  calibration.sha256 = Sha256Hex(content);
+  calibration.sha256 = digest;
   TRY(WriteFileAtomically(output, CalibrationYaml(calibration)));
   TRY(Print(CalibrationTable(calibration)));
   Say(session, "Wrote {}; --policy {}:{} is its best", output, kind, output);
@@ -81,31 +80,32 @@ Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& sessi
 }  // namespace
 
 CommandSpec CalibrateCommand() {
-  return {.name = "calibrate",
-          .summary = "find the settings of a policy of scaling that are worth comparing with",
-          .operands = {{.name = "SCENARIO"}},
-          .options = {{"--policy", "hpa|mpc|static", "what to calibrate"},
-                      {"--load", "NAME[,...]", "for which loads together; all by default"},
-                      {"--violations", "SHARE",
-                       "the limit to keep; the scenario's by default, 1% if it names none"},
-                      {"--episodes", "N", "of each load in the last round; 64 by default"},
-                      {"--seed", "S", "of the episodes; 1 by default"},
-                      {"--threads", "N", "all cores by default; results do not depend on it"},
-                      {"-o,--output", "FILE.yaml", "where to write what was found"}},
-          .details =
-              "A fixed grid of 660 settings of Kubernetes' HorizontalPodAutoscaler (targets of CPU "
-              "and of calls a second, tolerances, stabilisation windows, policies, minReplicas) "
-              "runs on training episodes that `evaluate` never draws: by the Model of load all on "
-              "an eighth of them, the best quarter on all; request by request the best eighth of "
-              "those on a sixteenth of them, the best of these on a fourth, the best of these on "
-              "all. Of mpc it is 24 settings, prices of late requests and horizons; of static 50 "
-              "rates that replicas which never change are enough for. The best is the cheapest "
-              "that keeps the share of late or failed requests within the limit.",
-          .examples = {"calibrate scenarios/redis.yaml --policy hpa --load ramp --episodes 16 -o "
-                       "hpa.yaml",
-                       "evaluate scenarios/redis.yaml --task scaling --load ramp --policy "
-                       "hold,hpa:hpa.yaml"},
-          .run = RunCalibrate};
+  return {
+      .name = "calibrate",
+      .summary = "find the settings of a policy of scaling that are worth comparing with",
+      .operands = {{.name = "SCENARIO"}},
+      .options = {{"--policy", "hpa|mpc|static", "what to calibrate"},
+                  {"--load", "NAME[,...]", "for which loads together; all by default"},
+                  {"--violations", "SHARE",
+                   "the limit to keep; the scenario's by default, 1% if it names none"},
+                  {"--episodes", "N", "of each load in the last round; 64 by default, 16 at least"},
+                  {"--seed", "S", "of the episodes; 1 by default"},
+                  {"--threads", "N", "all cores by default; results do not depend on it"},
+                  {"-o,--output", "FILE.yaml", "where to write what was found"}},
+      .details =
+          "A fixed grid of 660 settings of Kubernetes' HorizontalPodAutoscaler (targets of CPU "
+          "and of calls a second, tolerances, stabilisation windows, policies, minReplicas) "
+          "runs on training episodes that `evaluate` never draws: by the Model of load all on "
+          "an eighth of them, the best quarter on all; request by request the best eighth of "
+          "those on a sixteenth of them, the best of these on a fourth, the best of these on "
+          "all. Of mpc it is 24 settings, prices of late requests and horizons; of static 50 "
+          "rates that replicas which never change are enough for. The best is the cheapest "
+          "that keeps the share of late or failed requests within the limit.",
+      .examples = {"calibrate scenarios/redis.yaml --policy hpa --load ramp --episodes 16 -o "
+                   "hpa.yaml",
+                   "evaluate scenarios/redis.yaml --task scaling --load ramp --policy "
+                   "hold,hpa:hpa.yaml"},
+      .run = RunCalibrate};
 }
 
 }  // namespace rudderfish

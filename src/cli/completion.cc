@@ -98,7 +98,8 @@ _rudderfish() {{
 {}  esac
   if [ -n "$words" ]; then
     [[ $word == *,* ]] && before=${{word%,*}},
-    COMPREPLY=($(compgen -P "$before" -W "$words" -- "${{word##*,}}") ${{files:+$(compgen -f -- "$word")}})
+    COMPREPLY=($(compgen -P "$before" -W "$words" -- "${{word##*,}}")
+               ${{files:+$(compgen -f -- "$word")}})
   elif [[ $word == -* ]]; then
     case "${{COMP_WORDS[1]}}" in
 {}    esac

@@ -78,6 +78,7 @@ Result<Plan> MakePlan(const Arguments& arguments) {
     plan.inputs.experiment += fmt::format("# --set {}={}\n", change.path, change.value);
   }
   TRY_ASSIGN(plan.experiment, ParseExperiment(root));
+  plan.inputs.seed = plan.experiment.seed;
   const std::string given = plan.experiment.scaling     ? std::string()
                             : plan.experiment.placement ? GivenPlacementPolicies(plan.experiment)
                                                         : plan.experiment.PolicyList();
@@ -87,7 +88,10 @@ Result<Plan> MakePlan(const Arguments& arguments) {
   std::vector<fs::path> files;
   for (const fs::path& scenario : plan.experiment.scenarios) {
     TRY_ASSIGN(fs::path path, ShippedFile(scenario));
-    files.push_back(path);
+    for (const ExperimentVariant& variant : plan.experiment.variants) {
+      TRY_ASSIGN(const std::vector<fs::path> read, ScenarioFiles(path, variant.changes));
+      files.insert(files.end(), read.begin(), read.end());
+    }
     plan.scenarios.push_back(std::move(path));
   }
   for (const PolicySpec& spec : plan.policies) {
@@ -97,6 +101,8 @@ Result<Plan> MakePlan(const Arguments& arguments) {
     for (fs::path& path : ScalingFilesOf(plan.experiment.policies))
       files.push_back(std::move(path));
   }
+  std::ranges::sort(files);
+  files.erase(std::unique(files.begin(), files.end()), files.end());
   for (const fs::path& path : files) {
     TRY_ASSIGN(const std::string content, ReadFile(path));
     plan.inputs.files.emplace_back(path.string(), Sha256Hex(content));
@@ -276,7 +282,11 @@ Result<void> RunCells(const Plan& plan, const std::vector<ExperimentCell>& cells
                       fmt::format("{}: {}", cells[i].name, text));
     };
     const Problem* problem = problems.empty() ? nullptr : &problems[i];
-    TRY(RunCell(plan, cells[i], problem, paths, session, say, pool));
+    Result<void> done = RunCell(plan, cells[i], problem, paths, session, say, pool);
+    if (done) continue;
+    if (done.error().code == ErrorCode::kUnavailable)  // As of a full disk.
+      done.error().message += "; what is done is kept: --resume goes on from there";
+    return done;
   }
   return {};
 }

@@ -12,7 +12,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
-#include "base/sha256.h"
+#include "base/suggest.h"
 #include "base/version.h"
 #include "cli/arguments.h"
 #include "cli/scaling_options.h"
@@ -114,8 +114,7 @@ Result<Calibration> Calibrate(const ScalingCell& cell, CalibratedKind kind,
     const double peak_per_s = PeakPerS(scenario, {load}, options.episodes, options.seed);
     Calibration calibration =
         CalibrateScaling(scenario, {load}, GridOf(kind, peak_per_s), options, pool);
-    TRY_ASSIGN(const std::string content, ReadFile(cell.scenario));
-    calibration.sha256 = Sha256Hex(content);
+    TRY_ASSIGN(calibration.sha256, DigestOfScenario(cell.scenario));
     TRY(WriteFileAtomically(file, CalibrationYaml(calibration)));
   }
   return ReadCalibration(file, cell.scenario);
@@ -187,14 +186,21 @@ Result<void> CheckScalingCell(const ScalingCell& cell) {
   const Experiment& experiment = *cell.experiment;
   if (experiment.Names(ScalingExperiment::kTrained) && !scenario.load->objective.late)
     TRY(CheckLimitCanBeMet(scenario, {load}, LimitOf(cell, scenario)));
-  std::vector<std::string> fixed;
+  std::vector<std::string_view> words = {ScalingExperiment::kTrained};
+  for (const CalibratedWord& one : kCalibratedWords) words.push_back(one.word);
+  std::vector<std::string> others;
   for (const std::string& policy : experiment.policies) {
     const std::string_view what = std::string_view(policy).substr(policy.find('=') + 1);
-    if (CalibratedWordOf(what) == nullptr && what != ScalingExperiment::kTrained)
-      fixed.push_back(policy);
+    if (std::find(words.begin(), words.end(), what) == words.end()) others.push_back(policy);
   }
-  TRY(ScalingPoliciesOf(fixed, cell.scenario));
-  return {};
+  Result<ScalingPolicies> made = ScalingPoliciesOf(others, cell.scenario);
+  if (made) return {};
+  for (const std::string& policy : others) {
+    const std::string_view what = std::string_view(policy).substr(policy.find('=') + 1);
+    if (made.error().message.find(fmt::format("\"{}\"", what)) != std::string::npos)
+      made.error().message += DidYouMean(what, words);
+  }
+  return tl::unexpected(std::move(made).error());
 }
 
 Result<void> RunScalingCell(const ScalingCell& asked, const std::filesystem::path& folder,

@@ -14,7 +14,6 @@
 
 #include "base/check.h"
 #include "base/files.h"
-#include "base/sha256.h"
 #include "base/yaml.h"
 #include "learn/run_folder.h"
 #include "policy/neural.h"
@@ -71,11 +70,11 @@ Result<Calibration> ReadCalibration(const std::filesystem::path& path,
   TRY_ASSIGN(const std::string text, ReadFile(path));
   TRY_ASSIGN(const YamlNode root, ParseYaml(text, path.string()));
   TRY_ASSIGN(Calibration calibration, ParseCalibration(root));
-  TRY_ASSIGN(const std::string content, ReadFile(scenario));
-  if (calibration.sha256 != Sha256Hex(content)) {
+  TRY_ASSIGN(const std::string digest, DigestOfScenario(scenario));
+  if (calibration.sha256 != digest) {
     return Fail(ErrorCode::kFailedPrecondition,
-                "{}: was calibrated for the scenario {}, which was not as {} is now; calibrate "
-                "again",
+                "{}: was calibrated for the scenario {}, which was not as {} and its traces are "
+                "now; calibrate again",
                 path.string(), calibration.scenario, scenario.string());
   }
   return calibration;
@@ -89,10 +88,10 @@ Result<double> ViolationsOf(const Arguments& arguments, const Scenario& scenario
   double value = 0;
   const auto [last, error] = std::from_chars(text.data(), end, value);
   if (percent) value /= 100;
-  if (error != std::errc{} || last != end || !(value >= 0 && value <= 1)) {
+  if (error != std::errc{} || last != end || !(value >= kLeastLateMax && value <= kMostLateMax)) {
     return Invalid(
-        "--violations: expected a share of all requests, such as 1% or 0.001, found "
-        "\"{}\"",
+        "--violations: expected a share of all requests from 0.001% to 50%, such as 1% or 0.001, "
+        "found \"{}\"",
         text);
   }
   return value;
@@ -168,6 +167,29 @@ std::vector<std::filesystem::path> ScalingFilesOf(const std::vector<std::string>
     }
   }
   return files;
+}
+
+Result<std::vector<std::string>> UncalibratedNotes(const std::vector<std::string>& items,
+                                                   const std::filesystem::path& scenario,
+                                                   const Load& load,
+                                                   const std::vector<int>& loads) {
+  std::vector<std::string> notes;
+  for (const std::string& item : items) {
+    const std::string setting = item.substr(item.find('=') + 1);
+    if (CalibratedFileOf(setting) == kNone) continue;
+    const std::string file = FileWithin(setting);
+    TRY_ASSIGN(const Calibration calibration, ReadCalibration(file, scenario));
+    std::vector<std::string_view> others;
+    for (const int position : loads) {
+      const std::string& name = load.loads[position].name;
+      const std::vector<std::string>& known = calibration.loads;
+      if (std::find(known.begin(), known.end(), name) == known.end()) others.push_back(name);
+    }
+    if (others.empty()) continue;
+    notes.push_back(fmt::format("{} was calibrated for {}, not for {}", file,
+                                fmt::join(calibration.loads, ", "), fmt::join(others, ", ")));
+  }
+  return notes;
 }
 
 Result<ScalingPolicies> ScalingPoliciesOf(const std::vector<std::string>& items,

@@ -56,4 +56,9 @@ struct ScalingPolicies {
 Result<ScalingPolicies> ScalingPoliciesOf(const std::vector<std::string>& items,
                                           const std::filesystem::path& scenario);
 
+// What is to be said where such a file is used under a load that it was not calibrated for.
+Result<std::vector<std::string>> UncalibratedNotes(const std::vector<std::string>& items,
+                                                   const std::filesystem::path& scenario,
+                                                   const Load& load, const std::vector<int>& loads);
+
 }  // namespace rudderfish

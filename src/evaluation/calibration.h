@@ -72,7 +72,7 @@ struct CalibratedSetting {
 
 struct Calibration {
   std::string scenario;
-  std::string sha256;  // Of the scenario's file.
+  std::string sha256;  // DigestOfScenario.
   std::vector<std::string> loads;
   double violations_max = 0;
   int settings = 0;  // Of the grid.

@@ -90,7 +90,8 @@ Result<ScalingExperiment> ParseScaling(YamlMap* map) {
     scaling.loads.push_back(std::move(load));
   }
   if (map->Optional("violations")) {
-    TRY_ASSIGN(scaling.violations_max, map->RequiredDouble("violations", 1e-5, 0.5));
+    TRY_ASSIGN(scaling.violations_max,
+               map->RequiredDouble("violations", kLeastLateMax, kMostLateMax));
   }
   if (const std::optional<YamlNode> calibrate = map->Optional("calibrate")) {
     TRY_ASSIGN(YamlMap fields, calibrate->AsMap());
@@ -333,6 +334,7 @@ OrderedJson InputsJson(const ExperimentInputs& provenance) {
   return {{"schema_version", 1},
           {"version", provenance.version},
           {"experiment", provenance.experiment},
+          {"seed", provenance.seed},
           {"files", files}};
 }
 

@@ -153,6 +153,7 @@ struct ExperimentInputs {
   std::string version;
   std::string experiment;                                  // Its text, changes included.
   std::vector<std::pair<std::string, std::string>> files;  // Path, SHA-256.
+  uint64_t seed = 1;  // What it draws with, whether the text names one or not.
 };
 
 OrderedJson InputsJson(const ExperimentInputs& provenance);

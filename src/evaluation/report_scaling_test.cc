@@ -125,6 +125,43 @@ TEST(ScalingReport, IsWrittenWholeOrRefusedByPath) {
   EXPECT_THAT(refused.error().message, HasSubstr("/nowhere/report.html"));
 }
 
+// As under a replay with minutes in which nobody asks for anything.
+TEST(ScalingFigures, AnIntervalWithoutAnswersIsAGapInThePanelOfResponses) {
+  ScalingSummary summary = SmallScalingSummary();
+  const auto lines = [&] { return Occurrences(TimelineFigure(summary, 0), "class=\"curve\""); };
+  const int whole = lines();
+  std::vector<ScalingMoment>& moments = summary.loads[0].policies.back().timeline;
+  ASSERT_GE(moments.size(), 3u);
+  moments[1].p95_ms = 0;
+  EXPECT_EQ(lines(), whole + 1);
+  const std::string svg = TimelineFigure(summary, 0);
+  EXPECT_THAT(svg, Not(HasSubstr("nan")));
+  // Nothing is drawn below the picture.
+  std::smatch box;
+  ASSERT_TRUE(std::regex_search(svg, box, std::regex("viewBox=\"0 0 ([0-9.]+) ([0-9.]+)\"")));
+  const std::regex down("V([0-9.]+)");
+  for (std::sregex_iterator at(svg.begin(), svg.end(), down), end; at != end; ++at) {
+    EXPECT_LE(std::stod((*at)[1]), std::stod(box[2]));
+  }
+}
+
+// Nothing that is no end of a call lies on its way.
+TEST(ScalingFigures, ACallPastAColumnHasALaneThere) {
+  ScalingSummary summary = SmallScalingSummary();
+  const auto flows = [&] { return Occurrences(CallGraphFigure(summary, 10), "class=\"flow\""); };
+  ASSERT_GE(summary.nodes.size(), 3u);
+  const int before = flows();
+  int deepest = 0, root = 0;
+  for (size_t n = 0; n < summary.nodes.size(); ++n) {
+    if (summary.nodes[n].depth > summary.nodes[deepest].depth) deepest = static_cast<int>(n);
+    if (summary.nodes[n].depth == 0) root = static_cast<int>(n);
+  }
+  const int columns = summary.nodes[deepest].depth;
+  ASSERT_GE(columns, 2);
+  summary.edges.push_back({.from = root, .to = deepest, .calls_per_request = 1});
+  EXPECT_EQ(flows(), before + columns + (columns - 1));
+}
+
 TEST(ScalingFigures, APolicyHasOneColourOnAllLoads) {
   ScalingSummary summary = Decided();
   EXPECT_THAT(ScalingSeries(summary), ::testing::ElementsAre("s1", "s2", "s0"));

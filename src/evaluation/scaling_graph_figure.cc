@@ -3,77 +3,106 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "evaluation/scaling_figures.h"
 
 // Who calls whom as columns from the client to the right: a workload stands as deep as the deepest
-// call of it. Within a column, workloads stand near those that call them.
+// call of it. Within a column, workloads stand near those that call them; a call that passes a
+// column by has a lane of its own there.
 
 namespace rudderfish {
 namespace {
 
-constexpr double kGraphWidth = 1100, kBoxHeight = 46, kBoxGap = 22, kBoxWidth = 178;
+constexpr double kGraphWidth = 1100, kBoxHeight = 46, kBoxGap = 22, kBoxWidth = 196;
+constexpr double kLaneHeight = 14;
 constexpr double kWidestFlow = 14, kThinnestFlow = 1.2;
 
-struct PlacedNode {
+// What stands in a column: a workload's box, or the lane of a call.
+struct Place {
+  int column = 0;
+  double height = kBoxHeight;
   SvgPoint corner;  // Upper left.
 
-  double middle() const { return corner.y + kBoxHeight / 2; }
+  double middle() const { return corner.y + height / 2; }
 };
 
-// [depth] Nodes from top to bottom.
-std::vector<std::vector<int>> ColumnsOf(const ScalingSummary& summary) {
-  int deepest = 0;
-  for (const ServedNode& node : summary.nodes) deepest = std::max(deepest, node.depth);
-  std::vector<std::vector<int>> columns(deepest + 1);
-  for (size_t n = 0; n < summary.nodes.size(); ++n)
-    columns[summary.nodes[n].depth].push_back(static_cast<int>(n));
-  return columns;
+struct GraphLayout {
+  std::vector<Place> places;  // Boxes first, in the order of the nodes.
+  std::vector<std::vector<int>>
+      ways;  // [edge] The places that a call comes through, ends included.
+  std::vector<std::vector<int>> columns;
+  double height = 0;
+};
+
+GraphLayout LayOutColumns(const ScalingSummary& summary) {
+  GraphLayout layout;
+  for (const ServedNode& node : summary.nodes) layout.places.push_back({.column = node.depth});
+  for (const ServedEdge& edge : summary.edges) {
+    std::vector<int> way = {edge.from};
+    for (int c = summary.nodes[edge.from].depth + 1; c < summary.nodes[edge.to].depth; ++c) {
+      way.push_back(static_cast<int>(layout.places.size()));
+      layout.places.push_back({.column = c, .height = kLaneHeight});
+    }
+    way.push_back(edge.to);
+    layout.ways.push_back(std::move(way));
+  }
+  for (size_t p = 0; p < layout.places.size(); ++p) {
+    const auto column = static_cast<size_t>(layout.places[p].column);
+    if (layout.columns.size() <= column) layout.columns.resize(column + 1);
+    layout.columns[column].push_back(static_cast<int>(p));
+  }
+  return layout;
 }
 
-// By the mean height of their callers and of those they call, a few times over.
-std::vector<PlacedNode> PlaceNodes(const ScalingSummary& summary, double* height) {
-  std::vector<std::vector<int>> columns = ColumnsOf(summary);
-  size_t tallest = 1;
-  for (const auto& column : columns) tallest = std::max(tallest, column.size());
-  *height = static_cast<double>(tallest) * (kBoxHeight + kBoxGap) - kBoxGap;
-  const double step =
-      columns.size() > 1 ? (kGraphWidth - kBoxWidth) / static_cast<double>(columns.size() - 1) : 0;
-  std::vector<PlacedNode> placed(summary.nodes.size());
-  const auto place = [&] {
-    for (size_t c = 0; c < columns.size(); ++c) {
-      const auto count = static_cast<double>(columns[c].size());
-      const double gap = (*height - count * kBoxHeight) / count;
+// By the mean height of those before and behind them, a few times over.
+GraphLayout LayOut(const ScalingSummary& summary) {
+  GraphLayout layout = LayOutColumns(summary);
+  std::vector<Place>& places = layout.places;
+  const auto filled = [&](const std::vector<int>& column) {
+    double sum = 0;
+    for (const int place : column) sum += places[place].height;
+    return sum;
+  };
+  for (const auto& column : layout.columns) {
+    const double gaps = kBoxGap * (static_cast<double>(column.size()) - 1);
+    layout.height = std::max(layout.height, filled(column) + gaps);
+  }
+  const auto steps = static_cast<double>(layout.columns.size() - 1);
+  const double step = steps > 0 ? (kGraphWidth - kBoxWidth) / steps : 0;
+  const auto stack = [&] {
+    for (const auto& column : layout.columns) {
+      const double gap = (layout.height - filled(column)) / static_cast<double>(column.size());
       double y = gap / 2;
-      for (const int node : columns[c]) {
-        placed[node].corner = {step * static_cast<double>(c), y};
-        y += kBoxHeight + gap;
+      for (const int place : column) {
+        places[place].corner = {step * places[place].column, y};
+        y += places[place].height + gap;
       }
     }
   };
-  place();
+  stack();
   for (int round = 0; round < 6; ++round) {
-    std::vector<double> pull(summary.nodes.size()), weight(summary.nodes.size());
-    for (const ServedEdge& edge : summary.edges) {
-      pull[edge.from] += placed[edge.to].middle();
-      pull[edge.to] += placed[edge.from].middle();
-      ++weight[edge.from];
-      ++weight[edge.to];
+    std::vector<double> pull(places.size()), weight(places.size());
+    for (const std::vector<int>& way : layout.ways) {
+      for (size_t i = 1; i < way.size(); ++i) {
+        pull[way[i - 1]] += places[way[i]].middle();
+        pull[way[i]] += places[way[i - 1]].middle();
+        ++weight[way[i - 1]];
+        ++weight[way[i]];
+      }
     }
-    for (auto& column : columns) {
+    for (auto& column : layout.columns) {
       std::stable_sort(column.begin(), column.end(), [&](int a, int b) {
-        const double x = weight[a] > 0 ? pull[a] / weight[a] : placed[a].middle();
-        const double y = weight[b] > 0 ? pull[b] / weight[b] : placed[b].middle();
+        const double x = weight[a] > 0 ? pull[a] / weight[a] : places[a].middle();
+        const double y = weight[b] > 0 ? pull[b] / weight[b] : places[b].middle();
         return x < y;
       });
     }
-    place();
+    stack();
   }
-  return placed;
+  return layout;
 }
 
-void DrawNode(const ServedNode& node, const PlacedNode& at, double requests_per_s, double most_busy,
+void DrawNode(const ServedNode& node, const Place& at, double requests_per_s, double most_busy,
               Svg* svg) {
   const double busy = node.slot_s * requests_per_s;
   const std::string calls = fmt::format("{:.3g} calls/s", node.calls_per_request * requests_per_s);
@@ -82,12 +111,12 @@ void DrawNode(const ServedNode& node, const PlacedNode& at, double requests_per_
                               : fmt::format("{}: {}, {:.2f} slots busy", node.name, calls, busy));
   svg->Rect(at.corner, kBoxWidth, kBoxHeight, 8, "box");
   svg->Text({at.corner.x + 12, at.corner.y + 19},
-            FitText(node.name, 12, kBoxWidth - 18, Keep::kBeginning), "row-name");
+            FitText(node.name, 14.2, kBoxWidth - 24, Keep::kBeginning), "row-name");
   svg->Text({at.corner.x + 12, at.corner.y + 35},
             node.client ? fmt::format("{:.3g} requests/s", requests_per_s) : calls, "hint");
   if (!node.client) {
-    svg->Text({at.corner.x + kBoxWidth - 12, at.corner.y + 35}, fmt::format("{:.2f} busy", busy),
-              "hint", TextAnchor::kEnd);
+    svg->Text({at.corner.x + kBoxWidth - 12, at.corner.y + 35},
+              fmt::format("{:.2f} slots busy", busy), "hint", TextAnchor::kEnd);
     svg->Rect({at.corner.x, at.corner.y + kBoxHeight - 4}, kBoxWidth, 4, 2, "meter");
     if (most_busy > 0 && busy > 0) {
       svg->Rect({at.corner.x, at.corner.y + kBoxHeight - 4},
@@ -100,8 +129,8 @@ void DrawNode(const ServedNode& node, const PlacedNode& at, double requests_per_
 }  // namespace
 
 std::string CallGraphFigure(const ScalingSummary& summary, double requests_per_s) {
-  double height = 0, most_calls = 0, most_busy = 0;
-  const std::vector<PlacedNode> placed = PlaceNodes(summary, &height);
+  const GraphLayout layout = LayOut(summary);
+  double most_calls = 0, most_busy = 0;
   std::string description;
   for (const ServedNode& node : summary.nodes)
     most_busy = std::max(most_busy, node.slot_s * requests_per_s);
@@ -111,19 +140,25 @@ std::string CallGraphFigure(const ScalingSummary& summary, double requests_per_s
         fmt::format("{} calls {} {:.3g} times a request. ", summary.nodes[edge.from].name,
                     summary.nodes[edge.to].name, edge.calls_per_request);
   }
-  Svg svg(kGraphWidth, height + 8, "Call graph", description);
-  for (const ServedEdge& edge : summary.edges) {
-    const PlacedNode &from = placed[edge.from], &to = placed[edge.to];
+  Svg svg(kGraphWidth, layout.height + 8, "Call graph", description);
+  for (size_t e = 0; e < summary.edges.size(); ++e) {
+    const ServedEdge& edge = summary.edges[e];
     const double width =
         std::max(kThinnestFlow, kWidestFlow * std::sqrt(edge.calls_per_request / most_calls));
     svg.BeginGroup(
         "flows", fmt::format("{} \u2192 {}: {:.3g} calls/s", summary.nodes[edge.from].name,
                              summary.nodes[edge.to].name, edge.calls_per_request * requests_per_s));
-    svg.Flow({from.corner.x + kBoxWidth, from.middle()}, {to.corner.x, to.middle()}, width, "flow");
+    const std::vector<int>& way = layout.ways[e];
+    for (size_t i = 1; i < way.size(); ++i) {
+      const Place &from = layout.places[way[i - 1]], &to = layout.places[way[i]];
+      const double left = from.corner.x + kBoxWidth;
+      if (i > 1) svg.Flow({from.corner.x, from.middle()}, {left, from.middle()}, width, "flow");
+      svg.Flow({left, from.middle()}, {to.corner.x, to.middle()}, width, "flow");
+    }
     svg.EndGroup();
   }
   for (size_t n = 0; n < summary.nodes.size(); ++n)
-    DrawNode(summary.nodes[n], placed[n], requests_per_s, most_busy, &svg);
+    DrawNode(summary.nodes[n], layout.places[n], requests_per_s, most_busy, &svg);
   return std::move(svg).Finish();
 }
 

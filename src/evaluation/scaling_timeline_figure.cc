@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "base/check.h"
 #include "evaluation/scaling_figures.h"
@@ -135,7 +136,9 @@ double MeanOverTime(const ScalingPolicySummary& policy,
 double RequestsOf(const ScalingMoment& moment) { return moment.requests_per_s; }
 double PodsOf(const ScalingMoment& moment) { return moment.pods(); }
 double CoresOf(const ScalingMoment& moment) { return moment.cores; }
+// NaN where nothing was answered.
 double LogP95(const ScalingMoment& moment) {
+  if (moment.p95_ms <= 0) return std::numeric_limits<double>::quiet_NaN();
   return std::log10(std::max(moment.p95_ms, kLeastP95Ms));
 }
 
@@ -250,7 +253,7 @@ std::string TimelineFigure(const ScalingSummary& summary, int load) {
 
 namespace {
 
-constexpr double kReplicaRow = 44, kReplicaGap = 40, kReplicaName = 178;
+constexpr double kReplicaRow = 44, kReplicaGap = 40, kReplicaName = 178, kReplicaKey = 26;
 
 // One workload in ReplicasFigure.
 struct ReplicaRow {
@@ -299,6 +302,21 @@ void DrawReplicaRow(const ReplicaRow& row, const std::vector<Track>& tracks, con
   }
 }
 
+// Whose line is which, side by side.
+void DrawReplicaKey(const std::vector<Track>& tracks, Svg* svg) {
+  double x = 0;
+  for (auto track = tracks.rbegin(); track != tracks.rend(); ++track) {
+    const std::string name =
+        FitText(track->policy->name, 14.2, kTimelineWidth / static_cast<double>(tracks.size()) - 50,
+                Keep::kBeginning);
+    svg->BeginGroup(track->css, track->policy->name);
+    svg->Line({x, 12}, {x + 22, 12}, "curve");
+    svg->Text({x + 28, 16}, name, "name");
+    svg->EndGroup();
+    x += 28 + TextWidth(name, 14.2) + 22;
+  }
+}
+
 }  // namespace
 
 std::string ReplicasFigure(const ScalingSummary& summary, int load) {
@@ -312,12 +330,13 @@ std::string ReplicasFigure(const ScalingSummary& summary, int load) {
   for (size_t i = 0; i < rows.size(); ++i) {
     const size_t column = i / lines, line = i % lines;
     rows[i].corner = {static_cast<double>(column) * (width + kReplicaGap),
-                      8 + static_cast<double>(line) * kReplicaRow};
+                      8 + kReplicaKey + static_cast<double>(line) * kReplicaRow};
     description += fmt::format(" {} {} to {};", summary.nodes[rows[i].workload].name, rows[i].low,
                                rows[i].high);
   }
-  Svg svg(kTimelineWidth, 8 + static_cast<double>(lines) * kReplicaRow,
+  Svg svg(kTimelineWidth, 8 + kReplicaKey + static_cast<double>(lines) * kReplicaRow,
           "Replicas of every workload", description);
+  DrawReplicaKey(tracks, &svg);
   for (const ReplicaRow& row : rows)
     DrawReplicaRow(row, tracks, time, summary.nodes[row.workload].name, width, &svg);
   return std::move(svg).Finish();

@@ -289,14 +289,21 @@ void Plot::Curve(std::span<const SvgPoint> data, std::string_view css) {
 
 void Plot::Staircase(std::span<const SvgPoint> data, std::string_view css) {
   std::vector<SvgPoint> steps;
+  const auto draw_to = [&](double x) {
+    if (steps.empty()) return;
+    if (steps.back().x < x) steps.push_back({x, steps.back().y});
+    svg_->Steps(steps, css);
+    steps.clear();
+  };
   for (const SvgPoint& point : data) {
     if (point.x > x_.high()) break;
-    steps.push_back(At(point.x, point.y));
+    if (std::isnan(point.y)) {
+      draw_to(At(point.x, y_.low()).x);
+    } else {
+      steps.push_back(At(point.x, point.y));
+    }
   }
-  if (!steps.empty() && steps.back().x < frame_.right) {
-    steps.push_back({frame_.right, steps.back().y});
-  }
-  svg_->Steps(steps, css);
+  draw_to(frame_.right);
 }
 
 void Plot::Area(std::span<const SvgPoint> upper, std::span<const SvgPoint> lower,

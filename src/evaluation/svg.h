@@ -107,7 +107,7 @@ class Plot {
   Plot(Svg* svg, const PlotFrame& frame, const PlotAxis& x, const PlotAxis& y);
 
   SvgPoint At(double x, double y) const { return {x_(x), y_(y)}; }
-  // Cuts points off at the right edge of the frame.
+  // Cuts points off at the right edge of the frame. A step to NaN is a gap.
   void Curve(std::span<const SvgPoint> data, std::string_view css);
   void Staircase(std::span<const SvgPoint> data, std::string_view css);
   void Area(std::span<const SvgPoint> upper, std::span<const SvgPoint> lower, std::string_view css);

@@ -35,12 +35,13 @@ class LimitCheck {
   Result<void> Check(int position, double late_max) {
     const double late = LateShare(position, allowed_);
     if (late <= kMissedByFar * late_max) return {};
-    return Fail(ErrorCode::kFailedPrecondition,
-                "{}: the load {} cannot be kept to {:.4g} % late or failed requests: on the Model "
-                "{:.3g} % are with all the pods that there may be, {} at most, at up to {:.4g} "
-                "requests/s; {}, or the limit",
-                scenario_.name, scenario_.load->loads[position].name, 100 * late_max, 100 * late,
-                ladder_.pods(allowed_), peak_per_s_, WhatToRaise(position, late_max));
+    return Fail(
+        ErrorCode::kFailedPrecondition,
+        "{}: the load {} cannot be kept to {}: on the Model {:.3g} % are late or failed with "
+        "all the pods that there may be, {} at most, at up to {:.4g} requests/s; {}",
+        scenario_.name, scenario_.load->loads[position].name,
+        GoalText({}, scenario_.load->limit, *scenario_.patterns[0], late_max), 100 * late,
+        ladder_.pods(allowed_), peak_per_s_, WhatToRaise(position, late_max));
   }
 
  private:
@@ -77,11 +78,12 @@ class LimitCheck {
     const double idle = IdleLateShare();
     if (idle > late_max) {
       return fmt::format(
-          "{:.3g} % are when hardly any come, which no pods mend: raise `qos` of the endpoints",
-          100 * idle);
+          "{:.3g} % are when hardly any come, which no pods mend: raise {}", 100 * idle,
+          scenario_.load->limit.response_ms > 0 ? "the limit"
+                                                : "`qos` of the endpoints, or the limit");
     }
     if (allowed_ < highest_ && LateShare(position, highest_) <= kMissedByFar * late_max)
-      return "raise `load.quota`";
+      return "raise `load.quota`, or the limit";
     const ServedApplication& application = ladder_.application();
     const std::vector<double> demand_s = application.DemandS();
     const std::span<const int> most = ladder_.Replicas(highest_);
@@ -96,7 +98,8 @@ class LimitCheck {
     }
     CHECK(busiest != kNone);  // Else there is nothing to scale, and nothing that is late.
     return fmt::format(
-        "raise `load.pods.{}.replicas`, {} at most now, which then are {:.0f} % busy{}",
+        "raise `load.pods.{}.replicas`, {} at most now, which then are {:.0f} % busy{}, or the "
+        "limit",
         application.workloads[busiest].name, most[busiest], 100 * most_use,
         allowed_ < highest_ ? ", and `load.quota`" : "");
   }

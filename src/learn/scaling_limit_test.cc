@@ -16,6 +16,7 @@ namespace rudderfish {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // What is said of the small shop with something in it replaced; "" if nothing is refused.
 std::string SaidOfShop(const std::string& what, const std::string& by, std::vector<int> loads,
@@ -30,9 +31,12 @@ std::string SaidOfShop(const std::string& what, const std::string& by, std::vect
 // Two pods of web serve 100 requests a second, and 120 come.
 TEST(ScalingLimit, TooFewReplicasAreNamedWithTheLoadAndWhatStaysLate) {
   const std::string said = SaidOfShop("web: .replicas: 1 to 10", "web: {replicas: 1 to 2", {0, 1});
-  EXPECT_THAT(said, HasSubstr("small-shop: the load ramp cannot be kept to 1 % late"));
-  EXPECT_THAT(said, HasSubstr("% are with all the pods that there may be, 12 at most, at up to "
-                              "120 requests/s"));
+  EXPECT_THAT(
+      said,
+      HasSubstr("small-shop: the load ramp cannot be kept to at most 1 % late or failed: on"));
+  EXPECT_THAT(said,
+              HasSubstr("% are late or failed with all the pods that there may be, 12 at most, "
+                        "at up to 120 requests/s"));
   EXPECT_THAT(said, HasSubstr("raise `load.pods.web.replicas`, 2 at most now, which then are 120 % "
                               "busy, or the limit"));
   EXPECT_EQ(said.find('\n'), said.npos);
@@ -48,8 +52,17 @@ TEST(ScalingLimit, AQuotaThatIsTooSmallIsNamed) {
 }
 
 TEST(ScalingLimit, WhatNoPodsMendIsNamed) {
-  EXPECT_THAT(SaidOfShop("qos: 300ms", "qos: 60ms", {0}),
-              HasSubstr("when hardly any come, which no pods mend: raise `qos` of the endpoints"));
+  EXPECT_THAT(
+      SaidOfShop("qos: 300ms", "qos: 60ms", {0}),
+      HasSubstr("when hardly any come, which no pods mend: raise `qos` of the endpoints, or"));
+}
+
+// There `qos` changes nothing.
+TEST(ScalingLimit, ALimitOfAPercentileIsNamedAsItWasGiven) {
+  const std::string said = SaidOfShop("  timeout:", "  limit: {p95: 2ms}\n  timeout:", {0}, 0.05);
+  EXPECT_THAT(said, HasSubstr("kept to at most 5 % late or failed (p95 of all at most 2 ms): on"));
+  EXPECT_THAT(said, HasSubstr("which no pods mend: raise the limit"));
+  EXPECT_THAT(said, Not(HasSubstr("qos")));
 }
 
 // For a second more come than can be served: they wait a little, and are in time.

@@ -310,7 +310,8 @@ Result<void> CheckTrainOptions(const TrainOptions& options) {
   bounds.Within("evaluation.starts", options.validation_starts, 1, 1'000'000);
   bounds.Within("save_every_seconds", options.save_every_seconds, 0.0, 1e9);
   if (options.scaling) {
-    bounds.Within("scaling.violations_max", options.scaling->violations_max, 1e-5, 0.5);
+    bounds.Within("scaling.violations_max", options.scaling->violations_max, kLeastLateMax,
+                  kMostLateMax);
     bounds.Within("evaluation.starts", options.validation_starts, 4, 1'000'000);
   }
   if (options.algorithm == Algorithm::kPpo) CheckPpo("ppo", options.rollout, options.ppo, &bounds);

@@ -21,7 +21,6 @@ namespace {
 constexpr std::string_view kTerms[] = {"cost", "late", "changes"};
 constexpr std::string_view kLimits[] = {"late", "p50", "p90", "p95", "p99", "endpoint"};
 constexpr double kLeastCost = 1e-6, kMostWeight = 1e6;
-constexpr double kLeastLateMax = 1e-5, kMostLateMax = 0.5;
 constexpr double kMostResponseMs = 1e9;
 
 double RateOfAll(const CallGraph& calls) {

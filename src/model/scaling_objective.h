@@ -33,6 +33,9 @@
 
 namespace rudderfish {
 
+// What may be asked for as a share of late requests.
+inline constexpr double kLeastLateMax = 1e-5, kMostLateMax = 0.5;
+
 struct ScalingObjective {
   double cost = 1, changes = 0.25;
   std::optional<double> late;  // None: a limit.

@@ -194,6 +194,29 @@ TEST(LoadParser, NamesTheNearestOfWhatItDoesNotKnow) {
   EXPECT_NE(sessions("requests: 5, thnik: 1s").find("think"), std::string::npos);
 }
 
+TEST(LoadParser, RefusesWhatNobodyAsksForAndAQuotaThatIsExceededFromTheStart) {
+  const auto refusal = [](std::string_view head, std::string_view quota) {
+    const std::string load = fmt::format(
+        "load: {{quota: {}, pods: {{web: {{replicas: 2 to 8}}, db: {{replicas: 1 to 4}}}}, "
+        "loads: {{a: {{steady: {{rate: 20}}}}}}}}\n",
+        quota);
+    const Result<Scenario> scenario = ParseScenario(std::string(head) + load, "shop.yaml");
+    return scenario ? std::string("accepted") : scenario.error().message;
+  };
+  EXPECT_EQ(refusal(kShopHead, "{pods: 3}"), "accepted");
+  EXPECT_THAT(refusal(kShopHead, "{pods: 2}"),
+              HasSubstr("`load`: the fewest pods that `replicas` allow, 3 of 0.4 cores, are beyond "
+                        "`quota`"));
+  EXPECT_EQ(refusal(kShopHead, "{cpu: 400m}"), "accepted");
+  EXPECT_THAT(refusal(kShopHead, "{cpu: 399m}"), HasSubstr("are beyond `quota`"));
+  std::string idle(kShopHead);
+  for (const std::string_view rate : {"rate: 3", "rate: 1"})
+    idle.replace(idle.find(rate), rate.size(), "rate: 0");
+  EXPECT_THAT(refusal(idle, "{pods: 3}"),
+              HasSubstr("`load`: nobody asks for anything: every "
+                        "endpoint of the pattern shop has a rate of 0"));
+}
+
 TEST(LoadParser, RefusesMoreUsersThanCanBeSimulated) {
   const auto refusal = [](std::string_view sessions, std::string_view shape) {
     const Result<Scenario> scenario = ShopWith(

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/files.h"
+#include "base/sha256.h"
 #include "base/units.h"
 #include "scenario/load_parser.h"
 #include "scenario/trace_reader.h"
@@ -98,13 +99,22 @@ Result<void> CheckHasCalls(const Scenario& scenario, std::string_view source_nam
 
 Result<Scenario> LoadScenario(const std::filesystem::path& path) { return LoadScenario(path, {}); }
 
-Result<Scenario> LoadScenario(const std::filesystem::path& path,
-                              std::span<const YamlChange> changes) {
+namespace {
+
+Result<YamlNode> ReadRoot(const std::filesystem::path& path, std::span<const YamlChange> changes) {
   TRY_ASSIGN(const std::string text, ReadFile(path));
   TRY_ASSIGN(YamlNode root, ParseYaml(text, path.string()));
   for (const YamlChange& change : changes) {
     TRY_ASSIGN(root, ChangeYaml(root, change));
   }
+  return root;
+}
+
+}  // namespace
+
+Result<Scenario> LoadScenario(const std::filesystem::path& path,
+                              std::span<const YamlChange> changes) {
+  TRY_ASSIGN(const YamlNode root, ReadRoot(path, changes));
   TRY_ASSIGN(Scenario scenario, ParseScenario(root));
   TRY(ReadTraces(path.parent_path(), &scenario));
   if (scenario.load != nullptr) {
@@ -113,6 +123,37 @@ Result<Scenario> LoadScenario(const std::filesystem::path& path,
     scenario.load = std::move(load);
   }
   return scenario;
+}
+
+Result<std::vector<std::filesystem::path>> ScenarioFiles(const std::filesystem::path& path,
+                                                         std::span<const YamlChange> changes) {
+  TRY_ASSIGN(const YamlNode root, ReadRoot(path, changes));
+  TRY_ASSIGN(const Scenario scenario, ParseScenario(root));
+  std::vector<std::filesystem::path> files = {path};
+  const auto add = [&](const std::string& name) {
+    if (name.empty()) return;
+    std::filesystem::path file = path.parent_path() / name;
+    if (std::find(files.begin(), files.end(), file) == files.end())
+      files.push_back(std::move(file));
+  };
+  if (scenario.arrivals != nullptr) {
+    add(scenario.arrivals->trace.nodes_file);
+    add(scenario.arrivals->trace.pods_file);
+  }
+  if (scenario.load != nullptr) {
+    for (const NamedTraffic& named : scenario.load->loads) add(named.traffic.file);
+  }
+  return files;
+}
+
+Result<std::string> DigestOfScenario(const std::filesystem::path& path) {
+  TRY_ASSIGN(const std::vector<std::filesystem::path> files, ScenarioFiles(path));
+  Sha256 digest;
+  for (const std::filesystem::path& file : files) {
+    TRY_ASSIGN(const std::string content, ReadFile(file));
+    digest.Update(content);
+  }
+  return digest.Hex();
 }
 
 }  // namespace rudderfish

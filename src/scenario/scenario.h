@@ -103,6 +103,12 @@ Result<Scenario> LoadScenario(const std::filesystem::path& path);
 Result<Scenario> LoadScenario(const std::filesystem::path& path,
                               std::span<const YamlChange> changes);
 
+// The files that LoadScenario reads, its own first, and their SHA-256 together: what must hold for
+// what was found with them.
+Result<std::vector<std::filesystem::path>> ScenarioFiles(const std::filesystem::path& path,
+                                                         std::span<const YamlChange> changes = {});
+Result<std::string> DigestOfScenario(const std::filesystem::path& path);
+
 // An error that names the file if there is nothing to move a pod for: a world without calls.
 Result<void> CheckHasCalls(const Scenario& scenario, std::string_view source_name);
 

@@ -80,9 +80,35 @@ class ScenarioReader {
     if (!node) return {};
     if (scenario_.patterns.empty())
       return node->Refuse("requests need `patterns`: who calls whom to answer them");
+    const CallGraph& calls = *scenario_.patterns[0];
+    if (std::ranges::all_of(calls.endpoints,
+                            [](const Endpoint& e) { return e.rate_per_second <= 0; }))
+      return node->Refuse(
+          fmt::format("nobody asks for anything: every endpoint of the pattern {} "
+                      "has a rate of 0",
+                      calls.name));
     TRY_ASSIGN(Load load, ParseLoad(*node, workloads_, scenario_.patterns[0]));
+    TRY(CheckQuota(*node, load));
     scenario_.load = std::make_shared<const Load>(std::move(load));
     return {};
+  }
+
+  // Of what is called, as a quota counts it.
+  Result<void> CheckQuota(const YamlNode& node, const Load& load) const {
+    std::vector<char> is_called(load.pods.size(), 0);
+    for (const Call& call : scenario_.patterns[0]->calls) {
+      if (call.caller != kNone) is_called[call.workload] = 1;
+    }
+    int64_t pods = 0, cpu_millis = 0;
+    for (size_t w = 0; w < load.pods.size(); ++w) {
+      if (!is_called[w]) continue;
+      pods += load.pods[w].replicas_min;
+      cpu_millis += load.pods[w].replicas_min * scenario_.catalog->workloads[w].requests.cpu_millis;
+    }
+    if (pods <= load.limits.pods_max && cpu_millis <= load.limits.cpu_millis_max) return {};
+    return node.Refuse(
+        fmt::format("the fewest pods that `replicas` allow, {} of {:.4g} cores, are beyond `quota`",
+                    pods, static_cast<double>(cpu_millis) / 1000));
   }
 
   Result<void> ReadObjective(const std::optional<YamlNode>& node) {

@@ -30,11 +30,11 @@ std::string_view WithoutReturn(std::string_view line) {
 
 Result<double> FreeIn(const JsonReader& node, std::string_view key, double most) {
   TRY_ASSIGN(const JsonReader reader, node.At(key));
-  TRY_ASSIGN(const double free, reader.AsDouble());
-  if (free < kBelowZero)
+  const Result<double> free = reader.AsDouble();
+  if (free && *free < kBelowZero)
     return reader.Refuse("below 0: the pods there request more than the node has");
-  if (free > most) return reader.Expected(RangeInWords("a number", 0.0, most));
-  return std::max(0.0, free);
+  if (!free || *free > most) return reader.Expected(RangeInWords("a number", 0.0, most));
+  return std::max(0.0, *free);
 }
 
 class StartStateReader {

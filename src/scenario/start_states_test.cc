@@ -217,7 +217,7 @@ const BadLine kBadLines[] = {
     {"\"mem_free\":0.5", "\"mem_free\":null",
      "s.jsonl:2: nodes[0].mem_free: expected a number from 0 to 1048576, found null"},
     {"\"mem_free\":0.5", "\"mem_free\":-1",
-     "s.jsonl:2: nodes[0].mem_free: expected a number from 0 to 1048576, found -1"},
+     "s.jsonl:2: nodes[0].mem_free: below 0: the pods there request more than the node has"},
     {"\"name\":\"me\"", "\"name\":\"cart-x7\"",
      "s.jsonl:2: pods[1].name: the pod cart-x7 is given twice"},
     {"\"name\":\"me\"", "\"name\":\"\"",
