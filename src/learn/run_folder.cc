@@ -65,6 +65,11 @@ Result<TrainScenario> TrainScenario::Open(const std::filesystem::path& path,
   TrainScenario opened;
   TRY_ASSIGN(opened.text, ReadFile(path));
   TRY_ASSIGN(Scenario scenario, LoadScenario(path, changes));
+  TRY_ASSIGN(const std::vector<std::filesystem::path> files, ScenarioFiles(path, changes));
+  for (size_t i = 1; i < files.size(); ++i) {
+    TRY_ASSIGN(const std::string trace, ReadFile(files[i]));
+    opened.traces += trace;
+  }
   if (!changes.empty()) opened.text = ToYaml(scenario);
   if (!scenario.places_pods()) TRY(CheckHasCalls(scenario, path.string()));
   if (objective && !scenario.places_pods()) {
@@ -83,7 +88,7 @@ Result<TrainScenario> TrainScenario::Open(const std::filesystem::path& path,
   return opened;
 }
 
-std::string TrainScenario::Digest() const { return Sha256Hex(ToYaml(*scenario)); }
+std::string TrainScenario::Digest() const { return Sha256Hex(ToYaml(*scenario) + traces); }
 
 bool HasRun(const std::filesystem::path& folder) {
   return Exists(RunPaths{folder}.config()) || SeedFolders(folder) > 0;

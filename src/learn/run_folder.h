@@ -49,13 +49,14 @@ struct RunPaths {
 struct TrainScenario {
   std::shared_ptr<const Scenario> scenario;
   std::string text;
+  std::string traces;  // What the files hold that it names.
 
   // `objective`: in place of the scenario's own; `changes`: of other values. Text with a trace
   // names its files in full.
   static Result<TrainScenario> Open(const std::filesystem::path& path,
                                     const std::optional<Objective>& objective = {},
                                     std::span<const YamlChange> changes = {});
-  std::string Digest() const;  // SHA-256 of what it means: comments and layout do not count.
+  std::string Digest() const;  // SHA-256 of what it means, not of comments and layout.
 };
 
 struct Provenance {

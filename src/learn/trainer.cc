@@ -190,7 +190,7 @@ Result<void> Trainer::CheckSameRun(const RunConfig& config) const {
   if (digests != config.scenario_digests) {
     return Fail(
         ErrorCode::kFailedPrecondition,
-        "{}: this run was made with other scenarios than those given (its own are in the folder)",
+        "{}: made with other scenarios or traces than those given (its own are in the folder)",
         paths_.folder.string());
   }
   return {};
