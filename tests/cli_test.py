@@ -892,8 +892,8 @@ class BadInput(Cli):
         self.refuse("experiment", given, "-d", "x", says="the variant tight changes that")
         # One pod of each is too few.
         self.write("small.yaml", re.sub(r"replicas: 1 to [0-9]+", "replicas: 1 to 1", (self.folder / "small.yaml").read_text(encoding="utf-8")))
-        self.refuse("experiment", experiment, "-d", "x", says=["redis: the load steady", "cannot be kept to 2 %", "replicas"])
-        self.refuse("train", "small.yaml", "--task", "scaling", "-d", "x", says=["cannot be kept to 1 %", "replicas"])
+        self.refuse("experiment", experiment, "-d", "x", says=["redis: the load steady", "cannot be kept to at most 2 %", "replicas"])
+        self.refuse("train", "small.yaml", "--task", "scaling", "-d", "x", says=["cannot be kept to at most 1 %", "replicas"])
         self.assertFalse((self.folder / "x/last.safetensors").exists())
         self.refuse("experiment", experiment, "-d", "x", "--set", "task=scalling", says="did you mean `scaling`")
 
