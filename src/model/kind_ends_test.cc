@@ -23,16 +23,16 @@ std::vector<double> Steps(int count, double each_ms) {
   return sums;
 }
 
-// `pods` of one service on slow nodes; `fast_millis` of room on each of two fast nodes.
-State SlowAndFast(int pods, int64_t fast_millis) {
+// `pods` of one service on slow nodes; so much room on each of two fast nodes.
+State SlowAndFast(int pods, int64_t fast_millis, int64_t fast_bytes = 100'000) {
   WorldBuilder world;
   const LayerId layer = world.Layer("cloud");
   const KindId slow = world.Kind("slow", layer, 2), fast = world.Kind("fast", layer, 1);
   const WorkloadId client = world.Workload("client", 1, 1, false),
                    service = world.Workload("service", 1000, 100);
   const NodeId source = world.Node(slow, 100'000, 100'000);
-  world.Node(fast, fast_millis, 100'000);
-  world.Node(fast, fast_millis, 100'000);
+  world.Node(fast, fast_millis, fast_bytes);
+  world.Node(fast, fast_millis, fast_bytes);
   world.Pod(client, source);
   for (int i = 0; i < pods; ++i) world.Pod(service, source);
   world.Endpoint({.workload = client,
@@ -64,6 +64,9 @@ TEST(KindEnds, LeavesOutWhatDoesNotFitOnAnyOneNode) {
   // 1.5 cores on each of two nodes: three cores in all, but room for two pods only.
   const Ends ends(SlowAndFast(4, 1500));
   EXPECT_EQ(ends.ends.count(), 3);
+  // And of memory: room for one on each, and for one in all.
+  EXPECT_EQ(Ends(SlowAndFast(4, 100'000, 150)).ends.count(), 3);
+  EXPECT_EQ(Ends(SlowAndFast(4, 100'000, 99)).ends.count(), 1);
 }
 
 TEST(KindEnds, BoundIsTheBestEndWithItsMoves) {

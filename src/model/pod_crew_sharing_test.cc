@@ -51,6 +51,18 @@ TEST(PodCrew, SharedSlotsComeToRestWhereExponentialServiceDoes) {
   }
 }
 
+TEST(PodCrew, AllSharedSlotsOfAllPodsAreCountedAsBusy) {
+  const LoadLaws laws = SharedLawsOf(1, 2);
+  const CrewLaw& law = laws.crew(1);
+  PodCrew crew;
+  crew.Start(law, 3);
+  for (int i = 0; i < 400; ++i) {
+    crew.Aim(law, 36, .5);
+    crew.Pass(law, .5, PodCrew::Pace::kShort);
+  }
+  EXPECT_NEAR(crew.busy(), 3.6, .01);  // Of six, each a tenth of a second a call.
+}
+
 // In overload calls add up at the root of a = lambda (1 - E[exp(-a x)]), work at lambda - 1; and
 // then less work is left than there would be of as many calls in equilibrium.
 TEST(PodCrew, SharedSlotsAddUpCallsAsTheoryOfOverloadSays) {

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -34,6 +36,25 @@ TEST(GymHpa, DesiredReplicasWeighCpuAndMemory) {
   EXPECT_EQ(redis.cpu_target(), 52);
   EXPECT_EQ(redis.memory_target(), 150);
   EXPECT_EQ(GymHpaApplication::Redis().deployments[0].cpu_target(), 187);
+}
+
+TEST(GymHpa, DeploymentsRequestWhatWasPublished) {
+  using Row = std::tuple<std::string, int, int>;
+  const auto rows_of = [](const GymHpaApplication& application) {
+    std::vector<Row> rows;
+    for (const GymHpaDeployment& one : application.deployments)
+      rows.emplace_back(one.name, one.cpu_request_millis, one.memory_request_mib);
+    return rows;
+  };
+  EXPECT_THAT(rows_of(GymHpaApplication::OnlineBoutique()),
+              ElementsAre(Row{"recommendationservice", 100, 220},
+                          Row{"productcatalogservice", 100, 64}, Row{"cartservice", 200, 64},
+                          Row{"adservice", 200, 180}, Row{"paymentservice", 100, 64},
+                          Row{"shippingservice", 100, 64}, Row{"currencyservice", 100, 64},
+                          Row{"redis-cart", 70, 200}, Row{"checkoutservice", 100, 64},
+                          Row{"frontend", 100, 64}, Row{"emailservice", 100, 64}));
+  EXPECT_THAT(rows_of(GymHpaApplication::Redis()),
+              ElementsAre(Row{"redis-leader", 250, 250}, Row{"redis-follower", 250, 250}));
 }
 
 TEST(GymHpa, DesiredReplicasOfTheGraphGenerationTakeTheLarger) {

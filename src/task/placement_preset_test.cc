@@ -67,6 +67,8 @@ std::vector<std::vector<float>> Shown(const SmallPresetWorld& world, PlacementPr
     for (size_t f = 0; f < table.candidate.size(); ++f)
       rows.back()[f] *= static_cast<float>(table.candidate[f].scale);
   }
+  for (size_t f = table.context.size(); f < batch.context.size(); ++f)
+    EXPECT_EQ(batch.context[f], 0) << f;
   if (context != nullptr) {
     for (size_t f = 0; f < table.context.size(); ++f)
       context->push_back(batch.context[f] * static_cast<float>(table.context[f].scale));
@@ -87,6 +89,7 @@ TEST(PlacementPreset, EveryNodeIsACandidateEvenIfEqualToAnother) {
   PlacementSpace space;
   PlacementTask(kAnyObjective, PlacementPreset::kThesisLb).Space(question, {}, &space);
   EXPECT_THAT(space.candidate_of, ElementsAre(0, 1, 2));
+  for (const PlacementCandidate& candidate : space.candidates) EXPECT_EQ(candidate.nodes, 1);
 }
 
 TEST(PlacementPreset, ShowsPodsAsTheThesisCountsThem) {
