@@ -345,6 +345,9 @@ Result<ExitStatus> RunTrain(const Arguments& arguments, const Session& session) 
 }  // namespace
 
 CommandSpec TrainCommand() {
+  constexpr const char* kElsewhere =
+      "train scenarios/edge-pipeline.yaml --task scaling --load ramp --from runs/ramp --steps 0 "
+      "-d runs/edge";
   return {
       .name = "train",
       .summary = "learn a policy for one or more scenarios",
@@ -401,9 +404,7 @@ CommandSpec TrainCommand() {
                    "train scenarios/continuum-7x21.yaml -d runs/b --steps 2000000 --seed 7",
                    "train scenarios/continuum-7x21.yaml -d runs/c --time 30s --seeds 5",
                    "train --resume -d runs/a --time 5min",
-                   "train scenarios/redis.yaml --task scaling --load ramp -d runs/ramp",
-                   "train scenarios/edge-pipeline.yaml --task scaling --load ramp --from runs/ramp "
-                   "--steps 0 -d runs/edge",
+                   "train scenarios/redis.yaml --task scaling --load ramp -d runs/ramp", kElsewhere,
                    "train scenarios/redis.yaml --task scaling --preset gym-hpa-cost -d runs/gym"},
       .run = RunTrain};
 }
