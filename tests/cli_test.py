@@ -1117,6 +1117,9 @@ class BadInput(Cli):
             done = self.fail_with_one_line("train", SCENARIO, "-d", disk / "run", "--steps", "262144", "-q")
             if (disk / "run/last.safetensors").exists():
                 self.assertIn(f"rudderfish train --resume -d {disk}/run goes on", done.stderr)
+            done = self.fail_with_one_line("train", SCENARIO, "-d", disk / "seeds", "--seeds", "2", "--steps", "262144", "-q")
+            if (disk / "seeds/seed-1/config.yaml").exists():
+                self.assertIn(f"rudderfish train --resume -d {disk}/seeds --seeds 2 goes on", done.stderr)
             for checkpoint in disk.rglob("*.safetensors"):
                 self.succeed("inspect", checkpoint)
             self.assertEqual(list(disk.rglob("*.tmp*")), [])

@@ -75,9 +75,8 @@ Result<ExitStatus> EvaluateScalingPolicies(const Arguments& arguments, const Ses
   TRY_ASSIGN(const ScalingPolicies policies, OfOption("policy", ScalingPoliciesOf(items, path)));
   for (const std::string& note : policies.notes) Say(session, "{}", note);
   TRY_ASSIGN(const std::vector<int> loads, LoadsOf(arguments, *scenario.load));
-  TRY_ASSIGN(const std::vector<std::string> doubts,
-             UncalibratedNotes(items, path, *scenario.load, loads));
-  for (const std::string& doubt : doubts) LogWarning("{}", doubt);
+  for (const std::string& note : UncalibratedNotes(policies, *scenario.load, loads))
+    LogWarning("{}", note);
   int ground = 0;
   if (arguments.Has("on")) {
     TRY_ASSIGN(ground, OfOption("on", ChoiceOf(*arguments.Text("on"), kGrounds)));

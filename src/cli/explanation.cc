@@ -101,8 +101,8 @@ std::string WhyMove(const JournalRow& row, const std::vector<Effect>& effects, M
   switch (motive) {
     case Motive::kLatency:
       return why + (row.predicted_gain_ms < -kVisibleMs
-                        ? "; it costs latency now, to make a later move possible"
-                        : "; alone it is not worth its step: it prepares a later move");
+                        ? "; it costs latency now: the policy counts on a later move"
+                        : "; alone it is not worth its step: the policy counts on a later move");
     case Motive::kOwnScore:
       return why + "; the policy goes by a score of its own";
     case Motive::kChance:

@@ -95,9 +95,11 @@ TEST(Explanation, EffectsOfAChainAddUpToTheGain) {
 
 TEST(Explanation, MoveThatLosesNowIsSaidToPrepareAnother) {
   JournalRow row{.predicted_gain_ms = -3, .step_cost_ms = 0.2};
-  EXPECT_THAT(WhyMove(row, {}, Motive::kLatency), HasSubstr("to make a later move possible"));
+  EXPECT_THAT(WhyMove(row, {}, Motive::kLatency),
+              HasSubstr("it costs latency now: the policy counts on"));
   row.predicted_gain_ms = 0.1;
-  EXPECT_THAT(WhyMove(row, {}, Motive::kLatency), HasSubstr("prepares a later move"));
+  EXPECT_THAT(WhyMove(row, {}, Motive::kLatency),
+              HasSubstr("not worth its step: the policy counts on a later"));
   row.predicted_gain_ms = 5;
   EXPECT_EQ(WhyMove(row, {{.change_ms = -5, .text = "a to b is 5.0 ms nearer"}}, Motive::kChance),
             "a to b is 5.0 ms nearer");

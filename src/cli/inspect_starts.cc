@@ -59,10 +59,11 @@ Result<void> AddLine(const JsonReader& root, Summary* summary) {
   TRY_ASSIGN(const std::vector<JsonReader> node_list, nodes.Elements());
   group.nodes.Add(static_cast<double>(node_list.size()));
   double cpu = 0, memory = 0;
-  std::vector<std::string> names;
+  std::set<std::string> names;
   for (const JsonReader& node : node_list) {
     TRY_ASSIGN(const JsonReader name, node.At("name"));
-    TRY_ASSIGN(names.emplace_back(), name.AsString());
+    TRY_ASSIGN(std::string node_name, name.AsString());
+    names.insert(std::move(node_name));
     TRY_ASSIGN(const FreeOfNode free, ReadFreeOfNode(node));
     cpu += free.cores;
     memory += free.gib;
@@ -75,7 +76,7 @@ Result<void> AddLine(const JsonReader& root, Summary* summary) {
   for (const JsonReader& pod : pod_list) {
     TRY_ASSIGN(const JsonReader node, pod.At("node"));
     TRY_ASSIGN(const std::string name, node.AsString());
-    if (std::find(names.begin(), names.end(), name) == names.end())
+    if (!names.contains(name))
       return node.Refuse(fmt::format("no node of the line is called \"{}\"", name));
   }
 

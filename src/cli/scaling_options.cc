@@ -33,8 +33,9 @@ int CalibratedFileOf(std::string_view spec) {
 
 std::string FileWithin(const std::string& spec) { return spec.substr(spec.find(':') + 1); }
 
-// The spec itself, or what the file that it names thinks best.
-Result<std::string> SettingOf(const std::string& spec, const std::filesystem::path& scenario) {
+// The spec itself, or what the file that it names, kept among `files`, thinks best.
+Result<std::string> SettingOf(const std::string& spec, const std::filesystem::path& scenario,
+                              std::vector<CalibratedFile>* files) {
   const int kind = CalibratedFileOf(spec);
   if (kind == kNone) return spec;
   const std::string file = FileWithin(spec);
@@ -44,6 +45,7 @@ Result<std::string> SettingOf(const std::string& spec, const std::filesystem::pa
     return Invalid("{}: has settings of {}, not of {}: {}:{}", file, kCalibratedKinds[found],
                    kCalibratedKinds[kind], kCalibratedKinds[found], file);
   }
+  files->push_back({file, calibration.loads});
   return calibration.finalists[0].policy;
 }
 
@@ -169,25 +171,18 @@ std::vector<std::filesystem::path> ScalingFilesOf(const std::vector<std::string>
   return files;
 }
 
-Result<std::vector<std::string>> UncalibratedNotes(const std::vector<std::string>& items,
-                                                   const std::filesystem::path& scenario,
-                                                   const Load& load,
-                                                   const std::vector<int>& loads) {
+std::vector<std::string> UncalibratedNotes(const ScalingPolicies& policies, const Load& load,
+                                           const std::vector<int>& loads) {
   std::vector<std::string> notes;
-  for (const std::string& item : items) {
-    const std::string setting = item.substr(item.find('=') + 1);
-    if (CalibratedFileOf(setting) == kNone) continue;
-    const std::string file = FileWithin(setting);
-    TRY_ASSIGN(const Calibration calibration, ReadCalibration(file, scenario));
+  for (const auto& [file, known] : policies.calibrated) {
     std::vector<std::string_view> others;
     for (const int position : loads) {
       const std::string& name = load.loads[position].name;
-      const std::vector<std::string>& known = calibration.loads;
       if (std::find(known.begin(), known.end(), name) == known.end()) others.push_back(name);
     }
     if (others.empty()) continue;
     notes.push_back(fmt::format("{} was calibrated for {}, not for {}", file,
-                                fmt::join(calibration.loads, ", "), fmt::join(others, ", ")));
+                                fmt::join(known, ", "), fmt::join(others, ", ")));
   }
   return notes;
 }
@@ -207,7 +202,7 @@ Result<ScalingPolicies> ScalingPoliciesOf(const std::vector<std::string>& items,
     }
     NamedScalingPolicy policy{.name = name};
     TRY_ASSIGN(const std::string setting,
-               SettingOf(named ? item.substr(sign + 1) : item, scenario));
+               SettingOf(named ? item.substr(sign + 1) : item, scenario, &policies.calibrated));
     int back = 0;
     std::set<std::string> rules;
     for (const std::string& member : MembersOf(setting)) {

@@ -44,6 +44,12 @@ std::string UnkeptLimitText(const ScalingRival& rival, double violations_max);
 // The files that these policies are read from.
 std::vector<std::filesystem::path> ScalingFilesOf(const std::vector<std::string>& items);
 
+// What `calibrate` wrote.
+struct CalibratedFile {
+  std::string path;
+  std::vector<std::string> loads;  // That it was calibrated for.
+};
+
 // Each under what was typed or under NAME=. hpa:FILE is the best setting of a file of `calibrate`;
 // an error if that is of another scenario than the one at `scenario`. RUN:RUN, and a folder of
 // seeds, are one recipe trained from several seeds.
@@ -51,14 +57,14 @@ struct ScalingPolicies {
   std::vector<NamedScalingPolicy> list;
   std::vector<int> stepped_back;  // [policy] How many of its members are a calibrated rule,
   std::vector<std::vector<std::string>> rules;  // and which, each once.
+  std::vector<CalibratedFile> calibrated;       // Whose settings are among them.
   std::vector<std::string> notes;               // Of learned ones: whether the network decides.
 };
 Result<ScalingPolicies> ScalingPoliciesOf(const std::vector<std::string>& items,
                                           const std::filesystem::path& scenario);
 
-// What is to be said where such a file is used under a load that it was not calibrated for.
-Result<std::vector<std::string>> UncalibratedNotes(const std::vector<std::string>& items,
-                                                   const std::filesystem::path& scenario,
-                                                   const Load& load, const std::vector<int>& loads);
+// What is to be said where a file is used under loads that it was not calibrated for.
+std::vector<std::string> UncalibratedNotes(const ScalingPolicies& policies, const Load& load,
+                                           const std::vector<int>& loads);
 
 }  // namespace rudderfish

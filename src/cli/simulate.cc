@@ -111,7 +111,7 @@ class Narrator {
     if (journal_.rows().size() == told) return false;  // Out of steps: nothing was decided.
     ExplainedStep step{.row = journal_.rows().back()};
     step.next_step_cost_ms = problem_.task->StepCost({step.row.step});
-    step.reason = Reason(before, step);
+    step.reason = Reason(before, step) + WayBack(before);
     if (episode->steps.empty()) {
       episode->initial_terms = step.row.seen;
       episode->scores = MeaningOf(policy_, step.row);
@@ -130,6 +130,15 @@ class Narrator {
     return WhyMove(step.row, EffectsOf(before, problem_.law, MoveMade(before)), MotiveOf(policy_));
   }
 
+  // Said where all pods are again as they were before an earlier move.
+  std::string WayBack(const State& before) {
+    placements_.push_back(before.pods.node);
+    const auto same = std::find(placements_.begin(), placements_.end(), cluster_.state().pods.node);
+    if (same == placements_.end() || before.pods.node == cluster_.state().pods.node) return "";
+    return fmt::format("; with it all is as before move {}, and what moved since won nothing",
+                       same - placements_.begin() + 1);
+  }
+
   Migrate MoveMade(const State& before) const {
     for (PodId pod = 0; pod < before.pods.size(); ++pod) {
       const NodeId from = before.pods.node[pod], to = cluster_.state().pods.node[pod];
@@ -140,6 +149,7 @@ class Narrator {
 
   const Problem& problem_;
   const Policy& policy_;
+  std::vector<std::vector<NodeId>> placements_;  // [decision] Before it.
   SimCluster cluster_;
   MemoryJournal journal_;
   Controller controller_;

@@ -262,6 +262,13 @@ std::string ValidationLine(const TrainSummary& summary, int starts, bool has_obj
       starts, summary.best_final_ms, last_ms);
 }
 
+// What goes on with the run.
+std::string ResumeCommand(const Arguments& arguments, const TrainJob& job, bool seeds) {
+  return fmt::format(
+      "rudderfish train --resume -d {}{}", ShellWord(job.folder.string()),
+      seeds ? fmt::format(" --seeds {}", arguments.Text("seeds").value_or("N")) : std::string{});
+}
+
 Result<ExitStatus> Report(const Arguments& arguments, const Session& session, const TrainJob& job,
                           const std::vector<TrainSummary>& summaries, bool seeds) {
   const std::string folder = ShellWord(job.folder.string());
@@ -273,8 +280,7 @@ Result<ExitStatus> Report(const Arguments& arguments, const Session& session, co
   const bool stopped = !summaries.empty() && summaries.back().ending == TrainEnding::kStopped;
   if (stopped) {
     Say(session, "Stopped; all is saved in {}", job.folder.string());
-    Say(session, "Next: rudderfish train --resume -d {}{}", folder,
-        seeds ? fmt::format(" --seeds {}", arguments.Text("seeds").value_or("N")) : std::string{});
+    Say(session, "Next: {}", ResumeCommand(arguments, job, seeds));
     return ExitStatus::kFailed;
   }
   if (!summaries.empty() && summaries.back().ending == TrainEnding::kWasFinished) {
@@ -301,14 +307,9 @@ Result<ExitStatus> Report(const Arguments& arguments, const Session& session, co
 }
 
 // After a full disk: what was saved before is whole.
-Error WithWayOn(Error error, const TrainJob& job) {
-  std::error_code ignored;
-  if (error.code == ErrorCode::kUnavailable &&
-      std::filesystem::exists(RunPaths{job.folder}.last(), ignored)) {
-    error.message +=
-        fmt::format("; what was saved is whole: rudderfish train --resume -d {} goes on",
-                    ShellWord(job.folder.string()));
-  }
+Error WithWayOn(Error error, const std::string& resume, const TrainJob& job) {
+  if (error.code == ErrorCode::kUnavailable && HasRun(job.folder))
+    error.message += fmt::format("; what was saved is whole: {} goes on", resume);
   return error;
 }
 
@@ -330,14 +331,18 @@ Result<ExitStatus> RunTrain(const Arguments& arguments, const Session& session) 
                           : fmt::format("seed {} of {}  {}", report.seed_number, report.seed_count,
                                         ProgressText(report, has_objective)));
     };
-    if (seeds) {
-      TRY_ASSIGN(summaries, TrainSeeds(job, static_cast<int>(seed_count), &g_stop, show));
-    } else {
+    const auto train = [&]() -> Result<std::vector<TrainSummary>> {
+      if (seeds) return TrainSeeds(job, static_cast<int>(seed_count), &g_stop, show);
       TRY_ASSIGN(const std::unique_ptr<Trainer> trainer, Trainer::Open(job));
-      Result<TrainSummary> summary = trainer->Run(&g_stop, show);
-      if (!summary) return tl::unexpected(WithWayOn(std::move(summary).error(), job));
-      summaries.push_back(*summary);
+      TRY_ASSIGN(const TrainSummary summary, trainer->Run(&g_stop, show));
+      return std::vector<TrainSummary>{summary};
+    };
+    Result<std::vector<TrainSummary>> trained = train();
+    if (!trained) {
+      return tl::unexpected(
+          WithWayOn(std::move(trained).error(), ResumeCommand(arguments, job, seeds), job));
     }
+    summaries = *std::move(trained);
   }
   return Report(arguments, session, job, summaries, seeds);
 }

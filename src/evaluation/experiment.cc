@@ -357,7 +357,11 @@ Result<std::string> DifferenceOf(const ExperimentInputs& now, const Json& then,
     known.emplace(path, text);
   }
   for (const auto& file : now.files) {
-    if (!known.contains(file)) return fmt::format("{} has changed", file.first);
+    if (known.contains(file)) continue;
+    const bool was_read = std::any_of(known.begin(), known.end(),
+                                      [&](const auto& one) { return one.first == file.first; });
+    return was_read ? fmt::format("{} has changed", file.first)
+                    : fmt::format("what {} held is not known", file.first);
   }
   return std::string();
 }

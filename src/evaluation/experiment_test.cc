@@ -275,6 +275,8 @@ TEST(Experiment, ItsInputsTellWhatHasChanged) {
   EXPECT_EQ(difference({"2", "text", then.files}), "the program was 1 and is 2");
   EXPECT_EQ(difference({"1", "other", then.files}), "the experiment itself has changed");
   EXPECT_EQ(difference({"1", "text", {{"a.yaml", "11"}, {"b.yaml", "23"}}}), "b.yaml has changed");
+  EXPECT_EQ(difference({"1", "text", {{"a.yaml", "11"}, {"c.csv", "33"}}}),
+            "what c.csv held is not known");
   EXPECT_FALSE(DifferenceOf(then, Json::parse("{}"), "p.json").has_value());
 }
 

@@ -66,10 +66,12 @@ Result<TrainScenario> TrainScenario::Open(const std::filesystem::path& path,
   TRY_ASSIGN(opened.text, ReadFile(path));
   TRY_ASSIGN(Scenario scenario, LoadScenario(path, changes));
   TRY_ASSIGN(const std::vector<std::filesystem::path> files, ScenarioFiles(path, changes));
+  Sha256 traces;
   for (size_t i = 1; i < files.size(); ++i) {
     TRY_ASSIGN(const std::string trace, ReadFile(files[i]));
-    opened.traces += trace;
+    traces.Update(trace);
   }
+  if (files.size() > 1) opened.traces_sha256 = traces.Hex();
   if (!changes.empty()) opened.text = ToYaml(scenario);
   if (!scenario.places_pods()) TRY(CheckHasCalls(scenario, path.string()));
   if (objective && !scenario.places_pods()) {
@@ -88,7 +90,7 @@ Result<TrainScenario> TrainScenario::Open(const std::filesystem::path& path,
   return opened;
 }
 
-std::string TrainScenario::Digest() const { return Sha256Hex(ToYaml(*scenario) + traces); }
+std::string TrainScenario::Digest() const { return Sha256Hex(ToYaml(*scenario) + traces_sha256); }
 
 bool HasRun(const std::filesystem::path& folder) {
   return Exists(RunPaths{folder}.config()) || SeedFolders(folder) > 0;

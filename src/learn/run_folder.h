@@ -49,7 +49,7 @@ struct RunPaths {
 struct TrainScenario {
   std::shared_ptr<const Scenario> scenario;
   std::string text;
-  std::string traces;  // What the files hold that it names.
+  std::string traces_sha256;  // Of the files that it names; empty if it names none.
 
   // `objective`: in place of the scenario's own; `changes`: of other values. Text with a trace
   // names its files in full.
