@@ -163,7 +163,7 @@ class Learned(unittest.TestCase):
         question = json.dumps({"Pod": pod("new", "web"), "NodeNames": list(self.type_of)}).encode()
         with urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{asked}/prioritize", data=question, method="POST"),
                                     timeout=10) as answer:
-            grades = {one["Host"]: one["Score"] for one in json.load(answer)}
+            grades = dict.fromkeys(self.type_of, 0) | {one["Host"]: one["Score"] for one in json.load(answer)}
         self.assertEqual((min(grades.values()), max(grades.values())), (0, 10))
         CLUSTER.apply(pod("new", "web"))
         self.assertEqual(grades[self.node_of("new")], 10)

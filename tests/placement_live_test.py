@@ -442,8 +442,9 @@ class Placement(unittest.TestCase):
         return set(self.asked("filter", pod)["FailedAndUnresolvableNodes"] or {})
 
     def graded(self, pod):
-        """The grades of all nodes for a pod, and the nodes that stay."""
-        return {one["Score"] for one in self.asked("prioritize", pod)}, len(self.asked("filter", pod)["NodeNames"])
+        """The grades of all nodes for a pod, 0 where none is said, and how many nodes stay."""
+        grades = [one["Score"] for one in self.asked("prioritize", pod)]
+        return {*grades, *[0] * (NODES - len(grades))}, len(self.asked("filter", pod)["NodeNames"])
 
     def test_9_held_back_or_opted_out_it_says_nothing_and_scheduling_goes_on(self):
         CLUSTER.kubectl("delete", "configmap", "extender-control", "--ignore-not-found")

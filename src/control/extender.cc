@@ -19,7 +19,7 @@ std::string WhyTooFar(const LatencyLimits& limits, const std::optional<double>& 
 }  // namespace
 
 Extender::Grades Extender::Prioritize(const std::shared_ptr<const PodClass>& pod,
-                                      const std::vector<std::string>& nodes) {
+                                      const std::vector<std::string_view>& nodes) {
   Grades grades{std::vector<int>(nodes.size(), 0), ""};
   if (!pod->unmodelled.empty()) {
     grades.abstained = fmt::format("the pod {}", fmt::join(pod->unmodelled, "; "));
@@ -59,7 +59,7 @@ Extender::Grades Extender::Prioritize(const std::shared_ptr<const PodClass>& pod
 }
 
 std::vector<std::string> Extender::Filter(const PodClass& pod,
-                                          const std::vector<std::string>& nodes) {
+                                          const std::vector<std::string_view>& nodes) {
   std::vector<std::string> reasons(nodes.size());
   if (!limits_.any()) return reasons;
   const NodeTable& table = tables_->Rules().nodes();

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "control/node_scorer.h"
@@ -43,10 +44,10 @@ class Extender {
     StepBack stepped_back = StepBack::kNone;
   };
   Grades Prioritize(const std::shared_ptr<const PodClass>& pod,
-                    const std::vector<std::string>& nodes);
+                    const std::vector<std::string_view>& nodes);
 
   // Why not, or empty: [i] of nodes[i].
-  std::vector<std::string> Filter(const PodClass& pod, const std::vector<std::string>& nodes);
+  std::vector<std::string> Filter(const PodClass& pod, const std::vector<std::string_view>& nodes);
 
   const HardLimits& limits() const { return limits_; }
 

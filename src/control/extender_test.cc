@@ -65,7 +65,7 @@ TEST_F(ExtenderTest, HardLimitsRuleNodesOutAndNothingElseDoes) {
 }
 
 TEST_F(ExtenderTest, NodesBeyondAPodsHardLimitOfLatencyAreTheWorstAndRuledOutOnRequest) {
-  const std::vector<std::string> nodes = {"a", "b", "c", "d"};
+  const std::vector<std::string_view> nodes = {"a", "b", "c", "d"};
   for (const auto& [name, ms] : {std::pair("a", 10.0), {"b", 30.0}, {"c", 31.0}}) {
     SchedulingNode node;
     node.name = name;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -14,7 +16,7 @@ namespace {
 
 constexpr size_t kNodesMax = 100'000;
 
-Result<void> ReadNodeNames(const Element& root, std::vector<std::string>* nodes) {
+Result<void> ReadNodeNames(const Element& root, std::vector<std::string_view>* nodes) {
   Element names;
   if (root["NodeNames"].get(names) != simdjson::SUCCESS || names.is_null()) {
     return Invalid("NodeNames: is missing; set nodeCacheCapable: true for this extender");
@@ -36,6 +38,20 @@ std::string DumpWire(const OrderedJson& json) {
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
+// As JSON. Names of nodes have nothing that must be written otherwise.
+void AppendText(std::string_view name, std::string* text) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+  };
+  if (!std::all_of(name.begin(), name.end(), is_plain)) {
+    *text += DumpWire(name);
+    return;
+  }
+  *text += '"';
+  *text += name;
+  *text += '"';
+}
+
 }  // namespace
 
 Result<ExtenderArgs> ReadExtenderArgs(std::string_view body, const SchedulingReferences& references,
@@ -55,14 +71,14 @@ Result<ExtenderArgs> ReadExtenderArgs(std::string_view body, const SchedulingRef
   return args;
 }
 
-std::string FilterResultText(const std::vector<std::string>& nodes,
+std::string FilterResultText(const std::vector<std::string_view>& nodes,
                              const std::vector<std::string>& reasons) {
   OrderedJson kept = OrderedJson::array(), failed = OrderedJson::object();
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (reasons[i].empty()) {
       kept.push_back(nodes[i]);
     } else {
-      failed[nodes[i]] = reasons[i];
+      failed[std::string(nodes[i])] = reasons[i];
     }
   }
   return DumpWire({{"Nodes", nullptr},
@@ -72,12 +88,20 @@ std::string FilterResultText(const std::vector<std::string>& nodes,
                    {"Error", ""}});
 }
 
-std::string HostPriorityText(const std::vector<std::string>& nodes,
+std::string HostPriorityText(const std::vector<std::string_view>& nodes,
                              const std::vector<int>& grades) {
-  OrderedJson list = OrderedJson::array();
-  for (size_t i = 0; i < nodes.size(); ++i)
-    list.push_back({{"Host", nodes[i]}, {"Score", grades[i]}});
-  return DumpWire(list);
+  constexpr size_t kBytesOfOne = 48;
+  std::string text = "[";
+  text.reserve(nodes.size() * kBytesOfOne);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (grades[i] == 0) continue;
+    if (text.size() > 1) text += ',';
+    text += R"({"Host":)";
+    AppendText(nodes[i], &text);
+    fmt::format_to(std::back_inserter(text), R"(,"Score":{}}})", grades[i]);
+  }
+  text += ']';
+  return text;
 }
 
 }  // namespace rudderfish::kube

@@ -19,8 +19,8 @@ namespace rudderfish::kube {
 struct ExtenderArgs {
   PodIdentity pod;
   PodClass shape;
-  std::vector<std::string> nodes;
-  bool is_opted_out = false;  // By its own label or annotation.
+  std::vector<std::string_view> nodes;  // Within the parser, until it reads something else.
+  bool is_opted_out = false;            // By its own label or annotation.
 };
 
 // Refuses what is no ExtenderArgs in one line that names the field. Only names of nodes are taken
@@ -29,9 +29,12 @@ Result<ExtenderArgs> ReadExtenderArgs(std::string_view body, const SchedulingRef
                                       simdjson::dom::parser* parser);
 
 // `reasons`: [i] of nodes[i], why not; empty: it stays. Preemption will not help there.
-std::string FilterResultText(const std::vector<std::string>& nodes,
+std::string FilterResultText(const std::vector<std::string_view>& nodes,
                              const std::vector<std::string>& reasons);
 
-std::string HostPriorityText(const std::vector<std::string>& nodes, const std::vector<int>& grades);
+// Nodes of grade 0 are left out, as kube-scheduler takes those that are not named: it reads each
+// pod's answer while the pod waits.
+std::string HostPriorityText(const std::vector<std::string_view>& nodes,
+                             const std::vector<int>& grades);
 
 }  // namespace rudderfish::kube

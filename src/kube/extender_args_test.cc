@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 Result<ExtenderArgs> ArgsOf(const std::string& body) {
-  simdjson::dom::parser parser;
+  static simdjson::dom::parser parser;  // Outlives the names that are read.
   return ReadExtenderArgs(body, {}, &parser);
 }
 
@@ -59,8 +59,9 @@ TEST(ExtenderArgs, WhatIsNoneIsRefusedByTheFieldThatIsWrong) {
 }
 
 TEST(ExtenderArgs, AnswersAreWhatKubeSchedulerReads) {
-  EXPECT_EQ(HostPriorityText({"a", "b"}, {0, 10}),
-            R"([{"Host":"a","Score":0},{"Host":"b","Score":10}])");
+  EXPECT_EQ(HostPriorityText({"a", "b-1.c", "d", "\"e"}, {0, 10, 3, 1}),
+            R"([{"Host":"b-1.c","Score":10},{"Host":"d","Score":3},{"Host":"\"e","Score":1}])");
+  EXPECT_EQ(HostPriorityText({"a"}, {0}), "[]");
   EXPECT_EQ(FilterResultText({"a", "b"}, {"", "full"}),
             R"({"Nodes":null,"NodeNames":["a"],"FailedNodes":{},)"
             R"("FailedAndUnresolvableNodes":{"b":"full"},"Error":""})");

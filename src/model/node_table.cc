@@ -80,7 +80,7 @@ NodeTable::ImagesAre NodeTable::Replace(NodeId id, SchedulingNode node) {
 }
 
 NodeId NodeTable::Find(std::string_view name) const {
-  const auto at = by_name_.find(std::string(name));
+  const auto at = by_name_.find(name);
   return at == by_name_.end() ? kNone : at->second;
 }
 

@@ -82,6 +82,11 @@ class NodeTable {
     std::unordered_map<std::string, int32_t> values;
   };
 
+  struct NameHash {  // Finds by views, too.
+    using is_transparent = void;
+    size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
+  };
+
   void Add(const Holding& pod, NodeId node, int64_t sign);
   void SetAllocatable(int row, NodeId node, int64_t amount);
   int32_t DomainOf(const SchedulingNode& node, int key_row);
@@ -89,7 +94,7 @@ class NodeTable {
 
   uint64_t version_ = 0;
   std::vector<SchedulingNode> nodes_;
-  std::unordered_map<std::string, NodeId> by_name_;
+  std::unordered_map<std::string, NodeId, NameHash, std::equal_to<>> by_name_;
   std::unordered_map<std::string, int> resource_rows_, key_rows_;
   std::vector<Resource> rows_;
   std::vector<TopologyDomains> keys_;
