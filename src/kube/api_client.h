@@ -89,6 +89,9 @@ class ApiClient {
   // Never repeated: who watches knows from where to go on. Ends with an error after `timeout`.
   Id Watch(std::string path, Duration timeout, WatchCalls calls);
 
+  // From now on; what is under way goes on.
+  void SetRequestsMax(int requests_max) { options_.requests_max = requests_max; }
+
   Id After(Duration delay, std::function<void()> callback);
   void Cancel(Id id);  // Fine if it is over already.
 

@@ -179,6 +179,11 @@ TEST(ApiClient, SendsNoMoreThanItsLimitAtATime) {
   for (int i = 0; i < 20; ++i) client->Send({.path = "/x"}, [&](const ApiAnswer&) { ++done; });
   EXPECT_TRUE(Eventually(client.get(), [&] { return done == 20; }));
   EXPECT_LE(most, 3);
+  most = done = 0;
+  client->SetRequestsMax(1);
+  for (int i = 0; i < 5; ++i) client->Send({.path = "/x"}, [&](const ApiAnswer&) { ++done; });
+  EXPECT_TRUE(Eventually(client.get(), [&] { return done == 5; }));
+  EXPECT_EQ(most, 1);
 }
 
 TEST(ApiClient, CancelledRequestsNeverAnswer) {

@@ -14,7 +14,8 @@ namespace {
 // One Event a pod: as many as Bindings, and all of them are kept until they are written.
 constexpr size_t kEventsMax = 50'000;
 constexpr double kEventsPerSecond = 2000;
-constexpr size_t kEventsAtATime = 2;
+// Requests at a time that tell people something.
+constexpr int kTellingBesideBindings = 2, kTellingAlone = 16;
 
 kube::ObjectReference ReferenceTo(const PodIdentity& pod) {
   return {.api_version = "v1",
@@ -34,9 +35,11 @@ PlacementActuatorOfKube::PlacementActuatorOfKube(kube::ApiClient* binding, kube:
                         .instance = std::move(identity),
                         .queue_max = kEventsMax,
                         .series_max = kEventsMax + kEventsMax / 8,
-                        .in_flight_max = kEventsAtATime,
+                        .in_flight_max = kTellingAlone,
                         .burst = kEventsPerSecond,
-                        .per_second = kEventsPerSecond}) {}
+                        .per_second = kEventsPerSecond}) {
+  telling_->SetRequestsMax(kTellingAlone);
+}
 
 BindingOutcome OutcomeOf(const kube::ApiAnswer& answer) {
   if (answer.ok()) return BindingOutcome::kBound;
@@ -49,7 +52,9 @@ BindingOutcome OutcomeOf(const kube::ApiAnswer& answer) {
 }
 
 void PlacementActuatorOfKube::Bind(const PodIdentity& pod, const std::string& node, OnDone done) {
-  kube::BindPod(binding_, pod, node, [done = std::move(done)](const kube::ApiAnswer& answer) {
+  if (++bindings_ == 1) telling_->SetRequestsMax(kTellingBesideBindings);
+  kube::BindPod(binding_, pod, node, [this, done = std::move(done)](const kube::ApiAnswer& answer) {
+    if (--bindings_ == 0) telling_->SetRequestsMax(kTellingAlone);
     done(OutcomeOf(answer), answer.ok() ? "" : answer.outcome.error().message);
   });
 }

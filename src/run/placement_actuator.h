@@ -10,14 +10,16 @@
 #include "kube/events.h"
 
 // A Scheduler's word carried to the API server: Bindings; Events and conditions in the words of
-// kube-scheduler's. What people are told goes its own way, over few connections of its own, so that
-// it never keeps a Binding waiting. One thread.
+// kube-scheduler's. What people are told goes its own way, over connections of its own: over few of
+// them while Bindings are under way, which are not kept waiting by it, and over many as soon as
+// there are none. One thread.
 
 namespace rudderfish {
 
 class PlacementActuatorOfKube final : public PlacementActuator {
  public:
-  // Both outlive it. `telling` may be the client of nothing else.
+  // Both outlive it, and call nothing back after its end. `telling` may be the client of nothing
+  // else.
   PlacementActuatorOfKube(kube::ApiClient* binding, kube::ApiClient* telling,
                           std::string controller, std::string identity);
 
@@ -38,6 +40,7 @@ class PlacementActuatorOfKube final : public PlacementActuator {
   kube::ApiClient* binding_;
   kube::ApiClient* telling_;
   kube::EventRecorder events_;
+  int bindings_ = 0;  // Under way.
 };
 
 // What an answer to a Binding means.

@@ -27,12 +27,12 @@ constexpr Duration kBetweenJournalTrims = std::chrono::minutes(10);
 constexpr Duration kBetweenEnds = std::chrono::seconds(1);
 constexpr Duration kJournalRetry = std::chrono::seconds(1);
 constexpr Duration kLeaseEndLimit = std::chrono::seconds(2);
-constexpr Duration kTellLimit = std::chrono::seconds(1);
+constexpr Duration kBindingsEndLimit = std::chrono::seconds(1);
+constexpr Duration kTellLimit = std::chrono::seconds(5);
 constexpr milliseconds kTellingWait(2);  // While Events are under way on their own connections.
 constexpr milliseconds kIdleWait(1000);
 constexpr milliseconds kComparingWait(250);
 constexpr int kRequestsMax = 24;  // More at a time are not answered any faster.
-constexpr int kTellingMax = 4;
 
 std::string DumpAnswer(const OrderedJson& json) {
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
@@ -72,7 +72,7 @@ Result<void> PlacementLoop::Open() {
   TRY_ASSIGN(client_, kube::ApiClient::Open(access, clock_,
                                             {.requests_max = kRequestsMax,
                                              .pulse_after = PulseWithin(config_.staleness)}));
-  TRY_ASSIGN(telling_, kube::ApiClient::Open(access, clock_, {.requests_max = kTellingMax}));
+  TRY_ASSIGN(telling_, kube::ApiClient::Open(access, clock_));
   Rng rng = client_->NewRng();
   identity_ = NewIdentity(client_->NewRng());
   const PlacementConfig placement =
@@ -266,17 +266,19 @@ bool PlacementLoop::Turn() {
 }
 
 void PlacementLoop::Stop() {
+  const auto poll_while = [this](const auto& goes_on, Duration limit) {
+    const Instant end = clock_->Now() + limit;
+    while (goes_on() && clock_->Now() < end) Poll(kTellingWait);
+  };
   // Bindings that are under way are waited for: their ends belong in the journal.
-  Instant end = clock_->Now() + kTellLimit;
-  while ((!scheduler_->is_idle() || actuator_->is_telling()) && clock_->Now() < end)
-    Poll(kTellingWait);
+  poll_while([this] { return !scheduler_->is_idle(); }, kBindingsEndLimit);
   NoteJournal(scheduler_->WriteEnds());
   NoteJournal(comparer_->Flush());
-  if (lease_ == nullptr) return;
-  bool done = false;
-  lease_->Release([&done] { done = true; });
-  end = clock_->Now() + kLeaseEndLimit;
-  while (!done && clock_->Now() < end) client_->Poll(kTellingWait);
+  bool is_released = lease_ == nullptr;
+  if (lease_ != nullptr) lease_->Release([&is_released] { is_released = true; });
+  poll_while([&is_released] { return !is_released; }, kLeaseEndLimit);
+  // Then what nobody waits for: after many pods at once, Events are still to be written.
+  poll_while([this] { return actuator_->is_telling(); }, kTellLimit);
   lease_.reset();
 }
 
