@@ -62,6 +62,13 @@ class Bed:
     def kubectl(self, *words):
         return self.testbed("kubectl", "--", *words)
 
+    def leave_nodes_bare(self):
+        """Nodes stay as they are, ready, and say nothing any more; nobody minds that they are silent."""
+        while not self.ask("GET", "/api/v1/namespaces/bench/serviceaccounts").get("items"):
+            time.sleep(0.1)  # Without one there are no pods, and who makes it is about to end.
+        for server in ("kube-controller-manager", "kwok"):
+            self.testbed("stop", server)
+
     def connection(self, timeout=90):
         return http.client.HTTPSConnection(self.address, context=self.tls, timeout=timeout)
 
@@ -83,6 +90,8 @@ class Bed:
             # Of many pods only those that the server gets to within a minute.
             self.ask("DELETE", "/api/v1/namespaces/bench/pods?gracePeriodSeconds=0")
             time.sleep(0.5)
+        while self.ask("GET", "/api/v1/namespaces/bench/events?limit=1")["items"]:
+            self.ask("DELETE", "/api/v1/namespaces/bench/events")
         self.rest()
 
     def rest(self):
@@ -105,6 +114,14 @@ def cpu_seconds(processes):
         except OSError:
             pass  # It has ended.
     return used
+
+
+def need(build, *programs):
+    """Says what is missing before a cluster is started for it."""
+    for program in programs:
+        if not (build / program).exists():
+            sys.exit(f"{build / program}: is not there; cmake --preset release && cmake --build --preset release --target "
+                     f"{pathlib.Path(program).name}")
 
 
 @contextlib.contextmanager
