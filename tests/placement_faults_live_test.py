@@ -467,7 +467,7 @@ class Faults(unittest.TestCase):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        run = self.start("stale", f"turn: {{staleness: 2s}}\nextender: {{listen: \"127.0.0.1:{port}\", policy: most-allocated}}\n")
+        run = self.start("stale", f"turn: {{staleness: 2s}}\nextender: {{listen: \"127.0.0.1:{port}\"}}\n")
         self.create("there", cpu="4")
         self.wait_for(lambda: self.api.ask("GET", f"{PODS}/there")[1]["spec"].get("nodeName"), "it is placed")
         asked = pod("asked")

@@ -179,6 +179,8 @@ Result<ExitStatus> RunPlacement(const Config& config, const Arguments& arguments
   if (!arguments.Text("policy").value_or("").empty())
     return Invalid("--policy is of migration; name the policy in `placement` of {}",
                    config.path.string());
+  if (arguments.Has("namespace"))
+    return Invalid("--namespace is of migration; pods are placed in all namespaces");
   if (arguments.Has("dry-run")) {
     TRY_ASSIGN(const std::string description, DescribePlacement(config));
     TRY(Print(description));

@@ -79,6 +79,7 @@ class ConfigReader {
     if (const auto node = map.Optional("cluster")) TRY(ReadCluster(*node));
     if (const auto node = map.Optional("scope")) TRY(ReadScope(*node));
     TRY(ReadPlaces(&map));
+    TRY(RefuseWhatMoves(&map));
     TRY(ReadApplications(&map, root));
     config_.signals = map.Optional("signals").value_or(YamlNode());
     if (const auto node = map.Optional("policies")) TRY(ReadPolicies(*node));
@@ -154,7 +155,24 @@ class ConfigReader {
     }
     if (const auto node = map->Optional("extender")) {
       TRY(check(*node));
-      TRY_ASSIGN(config_.extender, ParseExtender(*node, folder_));
+      TRY_ASSIGN(
+          config_.extender,
+          ParseExtender(*node, folder_, config_.placement ? &config_.placement->choice : nullptr));
+    }
+    return {};
+  }
+
+  // Of a process that places pods, what is said of moving them would be heeded by nobody.
+  Result<void> RefuseWhatMoves(YamlMap* map) const {
+    if (!config_.places()) return {};
+    for (const char* key :
+         {"scope", "signals", "policies", "modes", "objective", "budgets", "events"}) {
+      if (const auto node = map->Optional(key)) {
+        return node->Refuse(
+            fmt::format("a process that places pods moves none, and `{}` is of moving: leave it "
+                        "out; what is for placing stands in `placement` and `extender`",
+                        key));
+      }
     }
     return {};
   }

@@ -152,6 +152,14 @@ TEST(Config, PodsArePlacedOrMovedByOneProcess) {
   EXPECT_EQ(config.extender->limits.cpu, 0.8);
   EXPECT_TRUE(config.applications.empty());
   EXPECT_THAT(Refusal(base + "placement: {}\napplications: [a.yaml]\n"), HasSubstr("moves none"));
+  EXPECT_THAT(Refusal(base + "scope: {namespaces: [a]}\nplacement: {}\n"),
+              HasSubstr("c.yaml:2:8: `scope`: a process that places pods moves none"));
+  for (const char* moving :
+       {"signals: {}", "policies: {migration: {policy: greedy}}", "modes: {migration: shadow}",
+        "objective: {max_steps: 3}", "budgets: {moves_per_plan: 1}", "events: true"}) {
+    EXPECT_THAT(Refusal(base + "extender: {}\n" + moving + "\n"), HasSubstr("moves none"))
+        << moving;
+  }
   EXPECT_THAT(Refusal(base + "placement: {mode: enforced}\n"), HasSubstr("enforce"));
   EXPECT_THAT(Refusal(base + "placement: {objective: cost}\n"),
               HasSubstr("c.yaml:2:24: `placement.objective`: the objective is cost"));
@@ -175,6 +183,31 @@ TEST(Config, PodsArePlacedOrMovedByOneProcess) {
               HasSubstr("`client_ca`"));
   EXPECT_THAT(Refusal(base + "cluster: {scenario: s.yaml}\nplacement: {}\n"),
               HasSubstr("no pods that wait"));
+}
+
+// Promotions go by what was seen of placement's choices.
+TEST(Config, AnExtenderBesidePlacementChoosesAsThatDoes) {
+  const std::string base = "rudderfish: config/v1\n";
+  const auto extender_of = [&](const std::string& text) {
+    return ParseConfig(base + text, "f/c").value().extender->choice;
+  };
+  EXPECT_EQ(extender_of("extender: {}\n").policy, "most-allocated");
+  const PolicyChoice choice =
+      extender_of("extender: {}\nplacement: {policy: greedy, objective: utilisation}\n");
+  EXPECT_EQ(choice.policy, "greedy");
+  EXPECT_EQ(choice.objective, Objective::Of(ObjectiveTerm::kUtilisation));
+  EXPECT_EQ(extender_of("placement: {policy: greedy}\nextender: {policy: greedy}\n").policy,
+            "greedy");
+  EXPECT_EQ(extender_of("placement: {policy: runs/a}\nextender: {}\n").policy, "f/runs/a");
+  for (const char* other : {"{policy: most-allocated}", "{policy: greedy, objective: utilisation}",
+                            "{strangeness_max: 2}"}) {
+    EXPECT_THAT(Refusal(base + "placement: {policy: greedy}\nextender: " + other + "\n"),
+                HasSubstr("c.yaml:3:11: `extender`: beside `placement` it grades by the policy"))
+        << other;
+  }
+  EXPECT_THAT(Refusal(base + "placement: {policy: lookahead}\nextender: {}\n"),
+              HasSubstr("c.yaml:2:21: `placement.policy`: policy of placement `lookahead`: "
+                        "kube-scheduler asks"));
 }
 
 TEST(Config, WhatCannotChangeWhileItRunsIsNamed) {

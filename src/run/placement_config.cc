@@ -45,8 +45,9 @@ Result<Kept> ReadPolicy(const YamlNode& node, const std::filesystem::path& folde
   return Kept::kInItself;
 }
 
+// What `choice` holds before counts for what the file does not name.
 Result<void> ReadChoice(YamlMap* map, const std::filesystem::path& folder, PolicyChoice* choice) {
-  Kept kept = Kept::kInItself;
+  Kept kept = CheckLiveName(choice->policy) ? Kept::kInItself : Kept::kInAFile;
   if (const auto policy = map->Optional("policy")) {
     TRY_ASSIGN(kept, ReadPolicy(*policy, folder, choice));
   }
@@ -140,8 +141,10 @@ Result<PlacementConfig> ParsePlacement(const YamlNode& node, const std::filesyst
   return config;
 }
 
-Result<ExtenderConfig> ParseExtender(const YamlNode& node, const std::filesystem::path& folder) {
+Result<ExtenderConfig> ParseExtender(const YamlNode& node, const std::filesystem::path& folder,
+                                     const PolicyChoice* placement) {
   ExtenderConfig config;
+  if (placement != nullptr) config.choice = *placement;
   TRY_ASSIGN(YamlMap map, node.AsMap());
   if (const auto listen = map.Optional("listen")) {
     TRY_ASSIGN(config.listen, listen->AsString());
@@ -150,6 +153,11 @@ Result<ExtenderConfig> ParseExtender(const YamlNode& node, const std::filesystem
       return listen->Expected("HOST:PORT, such as 127.0.0.1:8888");
   }
   TRY(ReadChoice(&map, folder, &config.choice));
+  if (placement != nullptr && !(config.choice == *placement)) {
+    return node.Refuse(
+        "beside `placement` it grades by the policy of that, for that objective: promotions go by "
+        "what was seen of it; leave policy, objective, node_type_label and strangeness_max out");
+  }
   if (config.choice.policy.starts_with("lookahead") && CheckLiveName(config.choice.policy)) {
     return config.choice.policy_node.Refuse(fmt::format(
         "policy of placement `{}`: kube-scheduler asks an extender about one pod at a time, and "

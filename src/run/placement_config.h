@@ -54,9 +54,11 @@ struct ExtenderConfig {
   bool operator==(const ExtenderConfig&) const = default;
 };
 
-// Relative paths are relative to `folder`.
+// Relative paths are relative to `folder`. Beside a `placement` the extender chooses as that does,
+// as modes are promoted by what was seen of its choices; another choice is refused.
 Result<PlacementConfig> ParsePlacement(const YamlNode& node, const std::filesystem::path& folder);
-Result<ExtenderConfig> ParseExtender(const YamlNode& node, const std::filesystem::path& folder);
+Result<ExtenderConfig> ParseExtender(const YamlNode& node, const std::filesystem::path& folder,
+                                     const PolicyChoice* placement);
 
 // Reads what the policy needs; a message names the place in the configuration.
 Result<LivePolicy> LoadPolicy(const PolicyChoice& choice);
