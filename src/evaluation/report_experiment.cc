@@ -49,11 +49,12 @@ std::string RowOf(const OrderedJson& pair, Tally* tally) {
 std::string RowsOf(const ReportedCell& cell, Tally* tally) {
   CHECK(!cell.pairs->empty());
   const OrderedJson& first = (*cell.pairs)[0];
+  const auto unit = first["unit"].get<std::string>();
   std::string rows = fmt::format(
-      "<tr class=\"whole\"><th class=\"left\" colspan=\"5\"><a href=\"{}\">{}</a>: {} "
-      "({})</th></tr>\n",
+      "<tr class=\"whole\"><th class=\"left\" colspan=\"5\"><a href=\"{}\">{}</a>: "
+      "{}{}</th></tr>\n",
       EscapeXml(cell.link), EscapeXml(cell.name), EscapeXml(first["metric"].get<std::string>()),
-      EscapeXml(first["unit"].get<std::string>()));
+      unit.empty() ? "" : fmt::format(" ({})", EscapeXml(unit)));
   for (const OrderedJson& pair : *cell.pairs) {
     if (pair["metric"] == first["metric"]) rows += RowOf(pair, tally);
   }

@@ -29,14 +29,17 @@ TEST(ExperimentPage, HasEveryComparisonOfTheFirstMetricAndLinksToItsCell) {
   const auto steady = OrderedJson::array({PairAgainst("hpa", "core_hours", -0.5, true),
                                           PairAgainst("hpa", "changes", 3, false),
                                           PairAgainst("mpc", "core_hours", 0.01, nullptr)});
-  const auto ramp = OrderedJson::array({PairAgainst("hpa", "core_hours", 0.75, false)});
+  auto ramp = OrderedJson::array({PairAgainst("hpa", "core_hours", 0.75, false)});
+  ramp[0]["unit"] = "";
   const std::string html =
       ExperimentPage("six",
                      {{"shop.steady", "cells/shop.steady/report.html", &steady},
                       {"shop.ramp", "cells/shop.ramp/report.html", &ramp}},
                      {.command = "rudderfish experiment x.yaml", .version = "1.2.3"});
   EXPECT_THAT(html, HasSubstr("<title>six: a&lt;b is better in 1 of 3 comparisons</title>"));
-  EXPECT_THAT(html, HasSubstr("<a href=\"cells/shop.ramp/report.html\">shop.ramp</a>"));
+  EXPECT_THAT(html, HasSubstr(">shop.steady</a>: core_hours (hours)</th>"));
+  EXPECT_THAT(html,
+              HasSubstr("<a href=\"cells/shop.ramp/report.html\">shop.ramp</a>: core_hours</th>"));
   EXPECT_THAT(html,
               HasSubstr("<td>2.000</td><td>1.500</td><td>\u22120.500 [\u22120.600, "
                         "\u22120.400]</td><td class=\"left\"><b class=\"verdict good\">better"));
