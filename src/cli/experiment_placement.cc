@@ -41,6 +41,7 @@ Result<TrainScenario> OpenCell(const PlacementCell& cell) {
         "experiment `objectives`",
         cell.scenario.string());
   }
+  TRY(CheckObjective(*opened.scenario));
   return opened;
 }
 

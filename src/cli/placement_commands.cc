@@ -37,6 +37,25 @@ Result<std::optional<Objective>> ObjectiveOf(const Arguments& arguments) {
   return std::optional(objective);
 }
 
+Result<void> CheckObjective(const Scenario& scenario) {
+  const std::vector<NodeCosts>& costs = scenario.kind_costs;
+  const auto any = [&](auto NodeCosts::*cost) {
+    return std::any_of(costs.begin(), costs.end(), [&](const auto& one) { return one.*cost > 0; });
+  };
+  const auto counts = [&](ObjectiveTerm term) { return scenario.objective->WeightOf(term) > 0; };
+  const auto refuse = [&](std::string_view term, std::string_view lacks) {
+    return Invalid("{}: the objective counts {}, and {}: it would be 0 wherever pods go",
+                   scenario.name, term, lacks);
+  };
+  if (counts(ObjectiveTerm::kCost) && !any(&NodeCosts::price_per_hour))
+    return refuse("cost", "no type of node has a `price_per_hour`");
+  if (counts(ObjectiveTerm::kEnergy) && !any(&NodeCosts::busy_watts))
+    return refuse("energy", "no type of node has a `power`");
+  if (counts(ObjectiveTerm::kLatency) && scenario.arrivals->users == kNone)
+    return refuse("latency", "`arrivals.users` does not say where the users are");
+  return {};
+}
+
 Result<std::shared_ptr<const Scenario>> PlacementScenario(const std::filesystem::path& path,
                                                           const Arguments& arguments) {
   TRY_ASSIGN(Scenario scenario, LoadScenario(path));
@@ -53,6 +72,7 @@ Result<std::shared_ptr<const Scenario>> PlacementScenario(const std::filesystem:
         "one by --objective",
         path.string());
   }
+  TRY(CheckObjective(scenario));
   return std::make_shared<const Scenario>(std::move(scenario));
 }
 

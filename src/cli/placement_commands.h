@@ -22,6 +22,10 @@ namespace rudderfish {
 // The value of --objective: "balance", or "balance:1,energy:0.5".
 Result<std::optional<Objective>> ObjectiveOf(const Arguments& arguments);
 
+// Refuses an objective that counts what the scenario says nothing of: it would be 0 whatever is
+// done. REQUIRES: it has an objective.
+Result<void> CheckObjective(const Scenario& scenario);
+
 // The scenario with the objective of --objective, or its own. Nothing if pods are moved in it.
 // kInvalidArgument if it has no objective at all.
 Result<std::shared_ptr<const Scenario>> PlacementScenario(const std::filesystem::path& path,

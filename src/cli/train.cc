@@ -198,6 +198,8 @@ Result<TrainJob> MakeJob(const Arguments& arguments, const Session& session) {
   TRY_ASSIGN(const std::optional<Objective> objective, ObjectiveOf(arguments));
   for (const std::string& path : arguments.operands()) {
     TRY_ASSIGN(TrainScenario scenario, TrainScenario::Open(path, objective));
+    if (scenario.scenario->places_pods() && scenario.scenario->objective)
+      TRY(CheckObjective(*scenario.scenario));
     job.scenarios.push_back(std::move(scenario));
   }
   if (!resume) TRY(SetScaling(arguments, *job.scenarios[0].scenario, &job.options));
