@@ -629,6 +629,14 @@ class BadInput(Cli):
             with self.subTest(command=command, options=options):
                 self.refuse(command, world, *options, says=says)
         self.refuse("evaluate", SCENARIO, "--policy", "greedy", "--objective", "energy", says="--objective")
+        drs = TOP / "scenarios/drs-even.yaml"
+        for command in (["evaluate", "--policy", "greedy"], ["simulate", "--policy", "greedy"], ["train", "-d", "run"]):
+            for objective, lacks in (("balance:1,cost:1", "no type of node has a `price_per_hour`"), ("latency", "`arrivals.users`")):
+                with self.subTest(command=command, objective=objective):
+                    self.refuse(command[0], drs, *command[1:], "--objective", objective, says=["drs-even", lacks])
+        experiment = self.write("cost.yaml", f"experiment: cost\ntask: placement\nscenarios: [{drs}]\nobjectives: {{c: cost}}\n"
+                                             "episodes: 6\npolicies: [kube-default, greedy]\n")
+        self.refuse("experiment", experiment, "-d", "results", says="the objective counts cost")
 
     def test_policies_of_scaling_meet_the_same_requests(self):
         redis = TOP / "scenarios/redis.yaml"
@@ -953,6 +961,8 @@ class BadInput(Cli):
             self.assertIn(line, asked)
         self.refuse("extender-config", "--weight", "0", says="--weight")
         none = self.write("none.yaml", "rudderfish: config/v1\nplacement: {}\n")
+        self.refuse("run", "--config", none, "--namespace", "shop", says="pods are placed in all namespaces")
+        self.refuse("run", "--config", none, "--policy", "greedy", says="name the policy in `placement`")
         self.refuse("extender-config", "--config", none, says="no section `extender`")
 
     def test_bad_input_of_an_experiment_on_placement_is_refused_with_the_nearest_name(self):

@@ -560,6 +560,8 @@ class Placement(unittest.TestCase):
             self.assertEqual(refused.exception.code, code)
             refused.exception.close()
         self.wait_for(lambda: self.total(run, "extender_requests_total", "malformed") == 4, "all four are counted")
+        self.assertIn("malformed  the newest: it is larger than 4194304 bytes", self.told("status"))
+        self.assertEqual((self.folder / "extender.log").read_text(encoding="utf-8").count("a question to the extender was refused"), 1)
 
     def certificate(self, name, *more):
         """NAME.crt and NAME.key in the folder, signed by themselves unless `more` says who signs."""

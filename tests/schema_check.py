@@ -85,6 +85,11 @@ WRONG_CONFIGS = [
     (("leader_election",), {"lease": "a/b"}), (("events",), True),  # Of a cluster that is simulated.
 ]
 
+WRONG_PLACING = [
+    (("placement", "mode"), "enforced"), (("placement", "canary"), 2), (("extender", "listen"), "here"),
+    (("scope",), {"namespaces": ["a"]}), (("modes",), {"migration": "shadow"}), (("events",), True),  # Of moving pods.
+]
+
 
 def with_string_keys(value):
     """JSON has no other keys; `execution: {0: 7ms}` is the same to the program."""
@@ -137,6 +142,8 @@ def main():
                           EXAMPLES / "continuum/application.yaml", WRONG_APPLICATIONS)
         problems += check("configurations", EXAMPLES / "config.schema.json", sorted(EXAMPLES.rglob("rudderfish.yaml")),
                           EXAMPLES / "simulated/rudderfish.yaml", WRONG_CONFIGS)
+        problems += check("configurations that place pods", EXAMPLES / "config.schema.json", [EXAMPLES / "placement/rudderfish.yaml"],
+                          EXAMPLES / "placement/rudderfish.yaml", WRONG_PLACING)
     return 1 if problems else 0
 
 

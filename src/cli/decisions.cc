@@ -142,7 +142,15 @@ Result<bool> ExplainPlacement(const Arguments& arguments, const JournalReader& j
     return true;
   }
   TRY_ASSIGN(const std::vector<StoredPlacement> placed, journal.Placements(key, 1));
-  if (placed.empty()) return false;
+  if (placed.empty()) {
+    TRY_ASSIGN(const std::vector<StoredComparison> any, journal.Comparisons("", 1));
+    TRY_ASSIGN(const std::vector<StoredPlacement> one, journal.Placements("", 1));
+    if (any.empty() && one.empty()) return false;
+    return Fail(ErrorCode::kNotFound,
+                "nothing in the journal speaks of pod {} (-n names another namespace), and it "
+                "does not wait",
+                key);
+  }
   TRY(Print(is_json ? PlacementJson(placed[0]) : PlacementStory(placed[0], UnixNow())));
   return true;
 }

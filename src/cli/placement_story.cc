@@ -173,10 +173,12 @@ Result<std::string> ComparisonStory(const StoredComparison& stored, UnixMillis n
   const PlacementComparison& row = stored.row;
   TRY_ASSIGN(const OrderedJson detail, ParseOrderedJson(row.detail, "the journal"));
   std::string text = fmt::format("{}\n", Bold(HeadlineOf(row)));
-  text += fmt::format(
-      "comparison {}, {} ago ({} UTC); {} of {} nodes could take it; it waited {:.0f} ms\n\n",
-      stored.number, Age(stored.written_at, now), DateAndTime(stored.written_at), row.feasible,
-      row.nodes, row.waited_ms);
+  text += fmt::format("comparison {}, {} ago ({} UTC); {}it waited {:.0f} ms\n\n", stored.number,
+                      Age(stored.written_at, now), DateAndTime(stored.written_at),
+                      row.rules == RulesVerdict::kUnmodelled
+                          ? ""
+                          : fmt::format("{} of {} nodes could take it; ", row.feasible, row.nodes),
+                      row.waited_ms);
   text += RulesLine(row);
   if (!row.policy_node.empty()) {
     text +=
@@ -256,6 +258,10 @@ std::string PendingStoryText(const OrderedJson& pending) {
   std::string text = Bold(fmt::format("{} waits for {}, for {:.0f} s", text_of("pod"),
                                       text_of("scheduler"), pending["waited_s"].get<double>())) +
                      "\n";
+  if (const std::string held = text_of("held"); !held.empty())
+    text += fmt::format("Nobody places it now: {}.\n", held);
+  if (pending["opted_out"].get<bool>())
+    text += "It says rudderfish.io/do-not-place: no policy of ours counts for it.\n";
   for (const OrderedJson& gate : pending["gates"])
     text += fmt::format("It is held by the scheduling gate {}.\n", gate.get<std::string>());
   for (const OrderedJson& what : pending["unmodelled"])
@@ -280,6 +286,23 @@ std::string PendingStoryText(const OrderedJson& pending) {
                group["reason"].get<std::string>(), names});
   }
   return table.empty() ? text : text + "\n" + table.Text();
+}
+
+std::string DeciderText(const OrderedJson& status) {
+  const OrderedJson& standing = status["standing"];
+  const auto mode = status["mode"].get<std::string>();
+  const auto policy = status["policy"].get<std::string>();
+  const std::string pods = fmt::format("pods of the scheduler `{}`",
+                                       status["placement"]["scheduler_name"].get<std::string>());
+  if (mode == "enforce") return fmt::format("{} decides about {}", policy, pods);
+  if (mode == "canary")
+    return fmt::format("{} decides about a share of the {}, kube-default about the others", policy,
+                       pods);
+  if (mode == "off") return pods + " wait";
+  return fmt::format(
+      "{}; {} is compared",
+      standing["serves"].get<bool>() ? "kube-default decides about " + pods : pods + " wait",
+      policy);
 }
 
 }  // namespace rudderfish

@@ -27,4 +27,7 @@ std::string PlacementJson(const StoredPlacement& stored);
 // Why a pod waits, nodes grouped by reason: `pending` of a controller's answer.
 std::string PendingStoryText(const OrderedJson& pending);
 
+// Who gives nodes to the pods that name us: of a controller's status, which has a `standing`.
+std::string DeciderText(const OrderedJson& status);
+
 }  // namespace rudderfish

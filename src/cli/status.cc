@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/controller_client.h"
 #include "cli/decision_text.h"
+#include "cli/placement_story.h"
 #include "cli/terminal.h"
 #include "cli/text_table.h"
 #include "control/sqlite_journal.h"
@@ -146,26 +147,31 @@ std::string PolicyText(const OrderedJson& placement) {
 std::string ExtenderText(const OrderedJson& extender) {
   const auto count = [&](const char* what) { return extender[what].get<int64_t>(); };
   const auto held = extender["held"].get<std::string>();
-  return fmt::format(
+  const auto malformed = extender["newest_malformed"].get<std::string>();
+  std::string text = fmt::format(
       "extender   {} grades{}; {} answered, {} abstained, {} malformed, {} late; {} pods were "
       "placed that nobody asked about\n",
       extender["policy"].get<std::string>(), held.empty() ? "" : fmt::format(", held: {}", held),
       count("answered"), count("abstained"), count("malformed"), count("late"), count("bypassed"));
+  if (malformed.empty()) return text;
+  return text + fmt::format("malformed  the newest: {}\n", malformed);
 }
 
 // Of a process that places pods.
 std::string PlacementText(const OrderedJson& status) {
   const OrderedJson& placement = status["placement"];
   const auto count = [&](const char* what) { return placement[what].get<int64_t>(); };
-  std::string text = fmt::format(
-      "placement  {}; {} decides about pods of the scheduler `{}`\n"
-      "sees       {} nodes, {} pods that have one\n"
-      "waiting    {} active, {} backing off, {} unschedulable, {} being bound\n"
-      "bound      {} since it started; {} conflicts, {} lost races\n",
-      ModeText(status), status["policy"].get<std::string>(),
-      placement["scheduler_name"].get<std::string>(), count("nodes"), count("pods"),
-      count("active"), count("backing_off"), count("unschedulable"), count("binding"),
-      count("bound"), count("conflicts"), count("lost_races"));
+  std::string text =
+      fmt::format("sees       {} nodes, {} pods that have one\n", count("nodes"), count("pods"));
+  if (status.contains("standing")) {
+    text = fmt::format(
+        "placement  {}; {}\n{}"
+        "waiting    {} active, {} backing off, {} unschedulable, {} being bound\n"
+        "bound      {} since it started; {} conflicts, {} lost races\n",
+        ModeText(status), DeciderText(status), text, count("active"), count("backing_off"),
+        count("unschedulable"), count("binding"), count("bound"), count("conflicts"),
+        count("lost_races"));
+  }
   text += PolicyText(placement);
   if (status.contains("extender")) text += ExtenderText(status["extender"]);
   if (status.contains("standing")) text += StandingText(status["standing"]);
@@ -246,19 +252,33 @@ std::string CountsText(const Kept& kept) {
   return fmt::format("decisions  in the last 24 h: {}\n", text.empty() ? "none" : text);
 }
 
+// What was seen of placing, while nothing runs.
+Result<std::string> ComparedText(const Config& config) {
+  if (!config.placement) return std::string("extender   nothing is kept of what it is asked\n");
+  TRY_ASSIGN(const LivePolicy policy, LoadPolicy(config.placement->choice));
+  const std::string objective = ObjectiveText(policy.objective());
+  TRY_ASSIGN(const JournalReader journal, JournalReader::Open(config.journal.path));
+  TRY_ASSIGN(const ShadowEvidence shadow, journal.Shadowed(policy.name(), objective));
+  return fmt::format(
+      "shadowed   {} decisions of other schedulers beside {}: rules equal in {}, different in {}\n"
+      "gain       {} of {} a pod, predicted; the Model's measured error {}\n",
+      shadow.decisions(), policy.name(), shadow.equal, shadow.different, InMillionths(shadow.gain),
+      objective, InMillionths(shadow.error));
+}
+
 Result<ExitStatus> RunStatus(const Arguments& arguments, const Session&) {
   TRY_ASSIGN(const OutputFormat output, OutputFormatOf(arguments));
   TRY_ASSIGN(const fs::path socket, SocketOf(arguments));
   Result<OrderedJson> status = AskRunning(socket, "status");
   fs::path journal;
+  std::optional<Config> config;  // Where nothing runs.
   if (status) {
     journal = (*status)["journal"].get<std::string>();
   } else if (status.error().code != ErrorCode::kNotFound || arguments.Has("socket")) {
     return tl::unexpected(std::move(status).error());
   } else {
-    TRY_ASSIGN(const Config config,
-               LoadConfig(arguments.Text("config").value_or("rudderfish.yaml")));
-    journal = config.journal.path;
+    TRY_ASSIGN(config, LoadConfig(arguments.Text("config").value_or("rudderfish.yaml")));
+    journal = config->journal.path;
   }
   const Result<Kept> kept = ReadKept(journal);
   if (!status && !kept) return tl::unexpected(kept.error());
@@ -271,6 +291,11 @@ Result<ExitStatus> RunStatus(const Arguments& arguments, const Session&) {
   }
   TRY(Print(status ? StatusText(*status) + "\n"
                    : fmt::format("not running; what its journal says ({}):\n", journal.string())));
+  if (!status && config && config->places()) {
+    TRY_ASSIGN(const std::string text, ComparedText(*config));
+    TRY(Print(text));
+    return ExitStatus::kDone;
+  }
   const bool places = status && status->contains("placement");
   if (kept && !places) TRY(Print(CountsText(*kept) + EvidenceText(kept->evidence)));
   return ExitStatus::kDone;

@@ -159,6 +159,11 @@ Result<void> LivePolicy::CheckScores() const {
     if (IsKnownLive(term, *facts_)) continue;
     const bool asks_nodes = !is_learned_ && !name_.starts_with("mixed:") && !IsLookahead();
     if (term == ObjectiveTerm::kLatency && asks_nodes) continue;  // Nodes say it.
+    if (objective_.weight[i] != 0 && IsLookahead() && term == ObjectiveTerm::kLatency) {
+      return Fail(ErrorCode::kFailedPrecondition,
+                  "the objective is latency, for which lookahead does not plan on a live cluster; "
+                  "greedy does");
+    }
     if (objective_.weight[i] != 0) return refuse("the objective is", kObjectiveTermNames[i]);
     const int score = static_cast<int>(PlacementScore::kBalance) + i;
     if (policy_ && policy_->mix[score] != 0)
@@ -175,8 +180,8 @@ Result<void> CheckLiveName(std::string_view name) {
     return {};
   }
   return Fail(ErrorCode::kNotFound,
-              "unknown policy of placement `{}`{}; there are {}, mixed:SCORE=WEIGHT, and runs of "
-              "`train`",
+              "unknown policy of placement `{}`{} (there are {}, mixed:SCORE=WEIGHT, and runs of "
+              "`train`)",
               name, DidYouMean(name, {kLiveNames.begin(), kLiveNames.end()}),
               fmt::join(kLiveNames, ", "));
 }

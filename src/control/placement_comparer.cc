@@ -444,7 +444,8 @@ std::optional<PendingStory> PlacementComparer::Explain(const std::string& key) {
                      .waited_ms = WaitedMs(seen),
                      .nodes = rules.nodes().size(),
                      .gates = seen.shape->gates,
-                     .unmodelled = seen.shape->unmodelled};
+                     .unmodelled = seen.shape->unmodelled,
+                     .is_opted_out = seen.is_opted_out};
   const PodClassId id = rules.Register(seen.shape);
   rules.Filter(id, &feasibility_);
   if (story.scheduler == options_.scheduler_name) rules.LimitLatency(id, &feasibility_);
@@ -465,7 +466,7 @@ std::optional<PendingStory> PlacementComparer::Explain(const std::string& key) {
   }
   std::stable_sort(story.groups.begin(), story.groups.end(),
                    [](const auto& a, const auto& b) { return a.nodes.size() > b.nodes.size(); });
-  if (story.feasible == 0 || !story.unmodelled.empty()) return story;
+  if (story.feasible == 0 || !story.unmodelled.empty() || story.is_opted_out) return story;
   ScoreByPolicy(rules, QueueFrom(seen, id, &rules));
   story.choice = rules.nodes().node(BestBy(policy_scores_, kNone)).name;
   return story;

@@ -48,6 +48,7 @@ struct PendingStory {
   std::vector<Group> groups;  // Most nodes first.
   std::string choice;         // Where our policy would put it; empty: nowhere.
   std::vector<std::string> gates, unmodelled;
+  bool is_opted_out = false;  // Then no policy is asked.
 };
 
 class PlacementComparer final : public SchedulingObserver {

@@ -276,7 +276,7 @@ void SchedulingFeed::NoteUnread(const ObjectKey& key, const Pod* pod) {
                        at->second.node == now.node && at->second.closes == now.closes;
   if (is_told) return;
   if (now.node.empty()) {
-    LogWarning("cannot be read: {}; it is left waiting", now.why);
+    LogWarning("cannot be read: {}; no node is chosen for it", now.why);
   } else if (now.closes) {
     LogWarning(
         "cannot be read: {}; what it holds of node {} is not known: no pod is put there until it "

@@ -19,6 +19,7 @@ constexpr size_t kAskedMax = 200'000;
 constexpr int kExtenderThreads = 4;  // Several schedulers may ask at once; each waits.
 constexpr Duration kExtenderStop = std::chrono::milliseconds(200);
 constexpr double kShareOfTimeout = 0.9;
+constexpr Duration kBetweenMalformed = std::chrono::minutes(1);
 
 }  // namespace
 
@@ -27,7 +28,7 @@ Result<std::unique_ptr<ExtenderServer>> ExtenderServer::Start(
     SchedulingTables* tables, const Clock* clock, MetricRegistry* metrics, Hold hold) {
   TRY_ASSIGN(const LivePolicy policy, LoadPolicy(config.choice));
   std::unique_ptr<ExtenderServer> made(new ExtenderServer(
-      config, client, feed, tables, policy.NewScorer(), metrics, std::move(hold)));
+      config, client, feed, tables, policy.NewScorer(), clock, metrics, std::move(hold)));
   HttpRoutes routes;
   ExtenderServer* self = made.get();
   routes.Add("POST", "/prioritize",
@@ -42,8 +43,10 @@ Result<std::unique_ptr<ExtenderServer>> ExtenderServer::Start(
       "rudderfish_extender_refused_connections_total",
       "Clients that could not be met by TLS: without a certificate, or with one of nobody known.");
   options.refused = [&refused](std::string_view) { refused.Add(); };
-  options.rejected = [self](std::string_view path, int) {
-    self->Count(path == "/filter" ? Verb::kFilter : Verb::kPrioritize, "malformed").Add();
+  options.rejected = [self](std::string_view path, int status) {
+    self->NoteMalformed(path == "/filter" ? Verb::kFilter : Verb::kPrioritize,
+                        status == 413 ? fmt::format("it is larger than {} bytes", kBodyBytesMax)
+                                      : fmt::format("it is no HTTP ({})", status));
   };
   Result<std::unique_ptr<HttpServer>> server =
       HttpServer::Start(options, Observed(std::move(routes), clock, metrics));
@@ -54,12 +57,13 @@ Result<std::unique_ptr<ExtenderServer>> ExtenderServer::Start(
 
 ExtenderServer::ExtenderServer(const ExtenderConfig& config, kube::ApiClient* client,
                                const kube::SchedulingFeed* feed, SchedulingTables* tables,
-                               std::unique_ptr<NodeScorer> scorer, MetricRegistry* metrics,
-                               Hold hold)
+                               std::unique_ptr<NodeScorer> scorer, const Clock* clock,
+                               MetricRegistry* metrics, Hold hold)
     : config_(config),
       client_(client),
       feed_(feed),
       extender_(tables, std::move(scorer), config.limits),
+      clock_(clock),
       metrics_(metrics),
       hold_(std::move(hold)),
       wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
@@ -92,6 +96,22 @@ ExtenderServer::Counts ExtenderServer::counts() const {
   };
   return {both("answered"), both("abstained"), both("malformed"), both("late"),
           static_cast<int64_t>(Bypassed().value())};
+}
+
+std::string ExtenderServer::newest_malformed() const {
+  const std::lock_guard lock(mutex_);
+  return newest_malformed_;
+}
+
+// kube-scheduler tells nobody why it was refused. On any thread.
+void ExtenderServer::NoteMalformed(Verb verb, std::string why) {
+  Count(verb, "malformed").Add();
+  const Instant now = clock_->Now();
+  const std::lock_guard lock(mutex_);
+  newest_malformed_ = std::move(why);
+  if (malformed_told_ && now - *malformed_told_ < kBetweenMalformed) return;
+  malformed_told_ = now;
+  LogWarning("a question to the extender was refused: {}; `status` counts them", newest_malformed_);
 }
 
 // On a thread of the server.
@@ -141,7 +161,7 @@ HttpResponse ExtenderServer::AnswerTo(const Question& question) {
   Result<kube::ExtenderArgs> args =
       kube::ReadExtenderArgs(question.body, feed_->references(), &parser_);
   if (!args) {
-    Count(question.verb, "malformed").Add();
+    NoteMalformed(question.verb, args.error().message);
     return HttpError(400, args.error().message);
   }
   if (asked_.size() >= kAskedMax) asked_.clear();  // Most of them are gone by now.

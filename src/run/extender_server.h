@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_set>
 
@@ -57,6 +58,7 @@ class ExtenderServer {
     int64_t answered = 0, abstained = 0, malformed = 0, late = 0, bypassed = 0;
   };
   Counts counts() const;
+  std::string newest_malformed() const;  // Why it was; empty: none was.
 
  private:
   enum class Verb { kPrioritize, kFilter };
@@ -69,7 +71,9 @@ class ExtenderServer {
 
   ExtenderServer(const ExtenderConfig& config, kube::ApiClient* client,
                  const kube::SchedulingFeed* feed, SchedulingTables* tables,
-                 std::unique_ptr<NodeScorer> scorer, MetricRegistry* metrics, Hold hold);
+                 std::unique_ptr<NodeScorer> scorer, const Clock* clock, MetricRegistry* metrics,
+                 Hold hold);
+  void NoteMalformed(Verb verb, std::string why);
   HttpResponse Ask(Verb verb, const HttpRequest& request);
   void AnswerAll();
   HttpResponse AnswerTo(const Question& question);
@@ -81,15 +85,18 @@ class ExtenderServer {
   kube::ApiClient* client_;
   const kube::SchedulingFeed* feed_;
   Extender extender_;
+  const Clock* clock_;
   MetricRegistry* metrics_;
   Hold hold_;
   simdjson::dom::parser parser_;
   kube::PodClasses classes_;
   std::unordered_set<std::string> asked_;  // Uids of pods that have no node yet.
   int wake_ = -1;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable answered_;
   std::deque<std::shared_ptr<Question>> questions_;
+  std::string newest_malformed_;
+  std::optional<Instant> malformed_told_;
   std::unique_ptr<HttpServer> server_;  // Last: its threads use the others.
 };
 

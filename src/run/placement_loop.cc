@@ -34,6 +34,12 @@ constexpr milliseconds kIdleWait(1000);
 constexpr milliseconds kComparingWait(250);
 constexpr int kRequestsMax = 24;  // More at a time are not answered any faster.
 
+// Of an extender alone: nothing is placed, and its policy is the one that is told of.
+PlacementConfig PlacementOf(const Config& config) {
+  if (config.placement) return *config.placement;
+  return {.mode = Mode::kOff, .scheduler_name = "", .choice = config.extender->choice};
+}
+
 std::string DumpAnswer(const OrderedJson& json) {
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
@@ -75,8 +81,7 @@ Result<void> PlacementLoop::Open() {
   TRY_ASSIGN(telling_, kube::ApiClient::Open(access, clock_));
   Rng rng = client_->NewRng();
   identity_ = NewIdentity(client_->NewRng());
-  const PlacementConfig placement =
-      config_.placement.value_or(PlacementConfig{.mode = Mode::kOff, .scheduler_name = ""});
+  const PlacementConfig placement = PlacementOf(config_);
   TRY_ASSIGN(const LivePolicy loaded, LoadPolicy(placement.choice));
   policy_ = std::make_unique<LivePolicy>(loaded);
   cluster_ = policy_->NewCluster();
@@ -158,6 +163,23 @@ std::string PlacementLoop::Trouble() const {
                      control_->reflector().last_error()->message);
 }
 
+std::string PlacementLoop::WhyNotFresh() const {
+  if (IsFresh()) return "";
+  return control_ != nullptr && !control_->reflector().FreshAsOf()
+             ? "the ConfigMap of `control` has not been read"
+             : "what is seen of the cluster is too old";
+}
+
+std::string PlacementLoop::WhyNobodyPlaces() const {
+  const Mode mode = EffectiveMode();
+  if (mode == Mode::kOff || (mode < Mode::kCanary && !modes_->serves())) {
+    const std::string why = switches_.Why(Configured());
+    return fmt::format("placement is in {}{}", ModeName(mode), why.empty() ? "" : ", " + why);
+  }
+  const bool is_leaders = lease_ != nullptr && !lease_->IsLeader();
+  return is_leaders ? "another instance leads, or none yet" : WhyNotFresh();
+}
+
 // An extender alone grades from its start; beside `placement` it dares what that dares.
 std::string PlacementLoop::WhyExtenderIsHeld() const {
   const Mode configured = modes_ == nullptr ? Mode::kEnforce : Configured();
@@ -166,10 +188,7 @@ std::string PlacementLoop::WhyExtenderIsHeld() const {
     std::string why = switches_.Why(configured);
     return why.empty() ? fmt::format("`placement` is in {}", ModeName(mode)) : why;
   }
-  if (IsFresh()) return "";
-  return control_ != nullptr && !control_->reflector().FreshAsOf()
-             ? "the ConfigMap of `control` has not been read"
-             : "what is seen of the cluster is too old";
+  return WhyNotFresh();
 }
 
 std::string PlacementLoop::WhyExtenderIsHeldFor(const PodIdentity& pod) const {
@@ -315,6 +334,7 @@ std::string PlacementLoop::Answer(std::string_view request) {
 std::string PlacementLoop::Explain(const std::string& key) {
   const std::optional<PendingStory> story = comparer_->Explain(key);
   if (!story) return DumpAnswer({{"pending", nullptr}});
+  const bool is_ours = modes_ != nullptr && story->scheduler == scheduler_->name();
   OrderedJson groups = OrderedJson::array();
   for (const PendingStory::Group& group : story->groups)
     groups.push_back({{"reason", group.reason}, {"nodes", group.nodes}});
@@ -327,6 +347,8 @@ std::string PlacementLoop::Explain(const std::string& key) {
                        {"message", story->message},
                        {"gates", story->gates},
                        {"unmodelled", story->unmodelled},
+                       {"opted_out", story->is_opted_out},
+                       {"held", is_ours ? WhyNobodyPlaces() : ""},
                        {"policy", scheduler_->policy()},
                        {"choice", story->choice},
                        {"refused", std::move(groups)}}}});
@@ -335,8 +357,8 @@ std::string PlacementLoop::Explain(const std::string& key) {
 std::string PlacementLoop::Describe() const {
   if (!config_.placement)
     return fmt::format("asked by kube-scheduler, {} grades", config_.extender->choice.policy);
-  return fmt::format("{}, places pods that name the scheduler {}, {} decides",
-                     ModeName(Configured()), config_.placement->scheduler_name, policy_->name());
+  return fmt::format("{}, for pods that name the scheduler {}, policy {}", ModeName(Configured()),
+                     config_.placement->scheduler_name, policy_->name());
 }
 
 }  // namespace rudderfish

@@ -60,6 +60,8 @@ class PlacementLoop final : public RunLoop {
   std::optional<Instant> FreshAsOf() const;  // What decisions rest on; nothing: not seen yet.
   bool IsFresh() const;
   std::string Trouble() const;
+  std::string WhyNotFresh() const;        // Empty: what is seen is recent enough.
+  std::string WhyNobodyPlaces() const;    // Of the pods that name us; empty: we do.
   std::string WhyExtenderIsHeld() const;  // Of all pods; empty: it is not.
   std::string WhyExtenderIsHeldFor(const PodIdentity& pod) const;
   std::string Explain(const std::string& key);

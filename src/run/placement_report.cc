@@ -180,10 +180,15 @@ OrderedJson PlacementLoop::TypesJson() const {
 
 OrderedJson PlacementLoop::ExtenderJson() const {
   const ExtenderServer::Counts counts = extender_->counts();
-  return {{"addresses", extender_->addresses()}, {"policy", config_.extender->choice.policy},
-          {"answered", counts.answered},         {"abstained", counts.abstained},
-          {"malformed", counts.malformed},       {"late", counts.late},
-          {"bypassed", counts.bypassed},         {"held", WhyExtenderIsHeld()}};
+  return {{"addresses", extender_->addresses()},
+          {"policy", config_.extender->choice.policy},
+          {"answered", counts.answered},
+          {"abstained", counts.abstained},
+          {"malformed", counts.malformed},
+          {"newest_malformed", extender_->newest_malformed()},
+          {"late", counts.late},
+          {"bypassed", counts.bypassed},
+          {"held", WhyExtenderIsHeld()}};
 }
 
 std::string PlacementLoop::Status() const {
