@@ -150,19 +150,19 @@ Result<void> LivePolicy::LoadLearned(const std::string& spec, std::string_view r
 Result<void> LivePolicy::CheckScores() const {
   const auto refuse = [&](std::string_view what, std::string_view term) {
     return Fail(ErrorCode::kFailedPrecondition,
-                "{} {}, and a live cluster does not say what that would be; a run that was trained "
-                "for it brings it along",
-                what, term);
+                "{} {}, and a live cluster does not say what that would be{}", what, term,
+                is_learned_ ? "" : "; a run that was trained for it brings it along");
   };
   for (int i = 0; i < kObjectiveTerms; ++i) {
     const auto term = static_cast<ObjectiveTerm>(i);
     if (IsKnownLive(term, *facts_)) continue;
     const bool asks_nodes = !is_learned_ && !name_.starts_with("mixed:") && !IsLookahead();
     if (term == ObjectiveTerm::kLatency && asks_nodes) continue;  // Nodes say it.
-    if (objective_.weight[i] != 0 && IsLookahead() && term == ObjectiveTerm::kLatency) {
-      return Fail(ErrorCode::kFailedPrecondition,
-                  "the objective is latency, for which lookahead does not plan on a live cluster; "
-                  "greedy does");
+    if (objective_.weight[i] != 0 && term == ObjectiveTerm::kLatency && !is_learned_) {
+      return Fail(
+          ErrorCode::kFailedPrecondition,
+          "the objective is latency, and {} does not go by what nodes say of it; greedy does",
+          name_);
     }
     if (objective_.weight[i] != 0) return refuse("the objective is", kObjectiveTermNames[i]);
     const int score = static_cast<int>(PlacementScore::kBalance) + i;

@@ -140,9 +140,11 @@ TEST(LivePolicy, WhatIsNotKnownLiveIsRefusedRatherThanGuessed) {
   EXPECT_THAT(RefusalOf({.policy = "lookahead:depht=4"}), HasSubstr("did you mean `depth`"));
   EXPECT_THAT(RefusalOf({.policy = "lookahead", .objective = Objective::Of(ObjectiveTerm::kCost)}),
               HasSubstr("the objective is cost"));
-  EXPECT_THAT(
-      RefusalOf({.policy = "lookahead", .objective = Objective::Of(ObjectiveTerm::kLatency)}),
-      HasSubstr("the objective is latency"));
+  for (const char* policy : {"lookahead", "mixed:greedy=1"}) {
+    EXPECT_THAT(
+        RefusalOf({.policy = policy, .objective = Objective::Of(ObjectiveTerm::kLatency)}),
+        HasSubstr(std::string("the objective is latency, and ") + policy + " does not go by"));
+  }
 }
 
 }  // namespace

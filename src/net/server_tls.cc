@@ -14,10 +14,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What OpenSSL last complained of on this thread.
+// What OpenSSL last complained of on this thread; of a file that cannot be opened, the system's
+// words, which it complains of first.
 std::string TlsProblem() {
-  const unsigned long code = ERR_peek_last_error();
+  const unsigned long first = ERR_peek_error(), code = ERR_peek_last_error();
   ERR_clear_error();
+  if (ERR_SYSTEM_ERROR(first))
+    return std::error_code(ERR_GET_REASON(first), std::generic_category()).message();
   const char* reason = code == 0 ? nullptr : ERR_reason_error_string(code);
   return reason == nullptr ? "cannot be read" : reason;
 }

@@ -210,6 +210,15 @@ TEST(Config, AnExtenderBesidePlacementChoosesAsThatDoes) {
                         "kube-scheduler asks"));
 }
 
+TEST(Config, AnExtendersCertificatesAreLookedAtBeforeTheyAreNeeded) {
+  ExtenderConfig config;
+  EXPECT_TRUE(CheckTls(config));
+  config.tls = ServerTlsFiles{"/nowhere/tls.crt", "/nowhere/tls.key", "/nowhere/ca.crt"};
+  EXPECT_EQ(CheckTls(config).error().message,
+            "`extender.tls`: /nowhere/tls.crt: expected a certificate in PEM: No such file or "
+            "directory");
+}
+
 TEST(Config, WhatCannotChangeWhileItRunsIsNamed) {
   const Config before = ParseConfig(kLive, "c.yaml").value();
   const auto changed = [&](std::string_view what, std::string_view by) {

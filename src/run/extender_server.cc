@@ -27,6 +27,7 @@ Result<std::unique_ptr<ExtenderServer>> ExtenderServer::Start(
     const ExtenderConfig& config, kube::ApiClient* client, const kube::SchedulingFeed* feed,
     SchedulingTables* tables, const Clock* clock, MetricRegistry* metrics, Hold hold) {
   TRY_ASSIGN(const LivePolicy policy, LoadPolicy(config.choice));
+  TRY(CheckTls(config));
   std::unique_ptr<ExtenderServer> made(new ExtenderServer(
       config, client, feed, tables, policy.NewScorer(), clock, metrics, std::move(hold)));
   HttpRoutes routes;

@@ -182,6 +182,13 @@ Result<ExtenderConfig> ParseExtender(const YamlNode& node, const std::filesystem
   return config;
 }
 
+Result<void> CheckTls(const ExtenderConfig& config) {
+  if (!config.tls) return {};
+  const auto tls = ServerTls::Load(*config.tls);
+  if (!tls) return Fail(tls.error().code, "`extender.tls`: {}", tls.error().message);
+  return {};
+}
+
 Result<LivePolicy> LoadPolicy(const PolicyChoice& choice) {
   Result<LivePolicy> policy = LivePolicy::Load({.policy = choice.policy,
                                                 .objective = choice.objective,

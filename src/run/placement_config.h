@@ -60,6 +60,9 @@ Result<PlacementConfig> ParsePlacement(const YamlNode& node, const std::filesyst
 Result<ExtenderConfig> ParseExtender(const YamlNode& node, const std::filesystem::path& folder,
                                      const PolicyChoice* placement);
 
+// Whether the extender's certificates can be used, if it has any.
+Result<void> CheckTls(const ExtenderConfig& config);
+
 // Reads what the policy needs; a message names the place in the configuration.
 Result<LivePolicy> LoadPolicy(const PolicyChoice& choice);
 

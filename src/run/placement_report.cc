@@ -266,6 +266,7 @@ Result<std::string> DescribePlacement(const Config& config) {
   }
   if (config.extender) {
     TRY_ASSIGN(const LivePolicy policy, LoadPolicy(config.extender->choice));
+    TRY(CheckTls(*config.extender));
     text += PlacementLine(
         "extender", fmt::format("{}; {} grades, within {}", config.extender->listen, policy.name(),
                                 FormatDuration(config.extender->timeout)));
