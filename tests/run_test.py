@@ -199,6 +199,11 @@ class Run(unittest.TestCase):
         self.assertNotIn("s3cret", line)
         text = self.ask("run", "--dry-run")
         self.assertIn("reached       no, so rights were not looked at: https://127.0.0.1:1", text)
+        (self.folder / "rudderfish.yaml").write_text("rudderfish: config/v1\ncluster: {kubeconfig: kube.conf}\nplacement: {}\n",
+                                                     encoding="utf-8")
+        self.assertIn("https://127.0.0.1:1", self.ask("run", status=1))
+        text = self.ask("run", "--dry-run")
+        self.assertIn("reached       no, so rights were not looked at: https://127.0.0.1:1", text)
         (self.folder / "kube.conf").write_text("kind: Pod\n", encoding="utf-8")
         for words in (("run",), ("run", "--dry-run")):
             self.assertIn("no kubeconfig", self.ask(*words, status=2))

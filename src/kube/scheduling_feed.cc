@@ -12,6 +12,8 @@ namespace rudderfish::kube {
 namespace {
 
 constexpr Duration kSyncStep = std::chrono::milliseconds(50);
+constexpr Duration kSilenceLimit = std::chrono::seconds(5);  // Where it is known why.
+constexpr Duration kSilenceMost = std::chrono::seconds(30);
 constexpr Duration kLongestWait = std::chrono::milliseconds(1500);
 // As kube-scheduler asks: pods that have ended take no room.
 constexpr char kFailed[] = "fieldSelector=status.phase%3DFailed";
@@ -352,7 +354,7 @@ void SchedulingFeed::Poll(Duration timeout) {
 
 Result<void> SchedulingFeed::Sync(Duration limit) {
   const Clock& clock = client_->clock();
-  const Instant end = clock.Now() + limit;
+  const Instant begin = clock.Now();
   while (true) {
     const Error* failed = nullptr;
     bool is_synced = true;
@@ -364,10 +366,13 @@ Result<void> SchedulingFeed::Sync(Duration limit) {
     }
     if (is_synced) return {};
     if (failed != nullptr && !MayPass(failed->code)) return tl::unexpected(*failed);
-    if (clock.Now() > end) {
+    const Duration waited = clock.Now() - begin;
+    const bool is_silent =
+        !client_->last_heard() && waited > (failed != nullptr ? kSilenceLimit : kSilenceMost);
+    if (waited > limit || is_silent) {
       if (failed != nullptr) return tl::unexpected(*failed);
       return Fail(ErrorCode::kDeadlineExceeded, "the cluster was not listed within {}",
-                  FormatDuration(limit));
+                  FormatDuration(std::chrono::round<std::chrono::seconds>(waited)));
     }
     Poll(kSyncStep);
   }

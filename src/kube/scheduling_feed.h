@@ -41,7 +41,7 @@ class SchedulingFeed {
   SchedulingFeed& operator=(const SchedulingFeed&) = delete;
 
   // Polls until everything has been listed once. Fails with what the server said, at once if it
-  // refuses, else after `limit`.
+  // refuses, else after `limit`; after 5 s, or 30 s without an error, if nothing is heard of it.
   Result<void> Sync(Duration limit);
 
   void Poll(Duration timeout);

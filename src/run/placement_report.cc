@@ -281,9 +281,15 @@ Result<std::string> DescribePlacement(const Config& config) {
 }
 
 Result<RightsReport> ReviewPlacementRights(const Config& config) {
+  const auto not_reached = [](const Error& error) {
+    return RightsReport{
+        .text = PlacementLine("reached", "no, so rights were not looked at: " + error.message),
+        .missing = {}};
+  };
   Result<kube::ClusterAccess> access = kube::FindCluster(
       {.kubeconfig = config.cluster.kubeconfig.string(), .context = config.cluster.context},
       kube::KubeEnvironment::OfProcess());
+  if (!access && access.error().code == ErrorCode::kNotFound) return not_reached(access.error());
   if (!access) return tl::unexpected(std::move(access).error());
   const std::string server = access->server;
   const SystemClock clock;
@@ -316,11 +322,13 @@ Result<RightsReport> ReviewPlacementRights(const Config& config) {
     for (const char* verb : {"get", "update"})
       add(verb, "coordination.k8s.io", "leases", election.lease_namespace, election.lease_name);
   }
-  TRY_ASSIGN(const std::vector<bool> allowed,
-             kube::ReviewAccess(client.get(), rights, kRightsDeadline));
+  const Result<std::vector<bool>> allowed =
+      kube::ReviewAccess(client.get(), rights, kRightsDeadline);
+  if (!allowed && !client->last_heard()) return not_reached(allowed.error());
+  if (!allowed) return tl::unexpected(allowed.error());
   std::vector<kube::Right> missing;
   for (size_t i = 0; i < rights.size(); ++i) {
-    if (!allowed[i]) missing.push_back(rights[i]);
+    if (!(*allowed)[i]) missing.push_back(rights[i]);
   }
   RightsReport report{.text = PlacementLine("reached", server),
                       .missing = kube::RulesToAdd(missing)};
