@@ -62,6 +62,10 @@ TEST_F(ExtenderTest, HardLimitsRuleNodesOutAndNothingElseDoes) {
   EXPECT_THAT(Of("most-allocated").Filter(*Shape(900), {"a", "c"}), ElementsAre("", ""));
   EXPECT_THAT(Of("most-allocated", {.cpu = 0.6}).Filter(*Shape(100), {"a", "b", "c", "nowhere"}),
               ElementsAre("", "", "over the hard limit of 0.6 of cpu", ""));
+  auto strange = Shape(100);  // What it requests is known.
+  strange->unmodelled = {"claims devices (DRA)"};
+  EXPECT_THAT(Of("most-allocated", {.cpu = 0.6}).Filter(*strange, {"a", "c"}),
+              ElementsAre("", "over the hard limit of 0.6 of cpu"));
 }
 
 TEST_F(ExtenderTest, NodesBeyondAPodsHardLimitOfLatencyAreTheWorstAndRuledOutOnRequest) {
