@@ -43,6 +43,8 @@ Result<void> SetOptions(const Arguments& arguments, TrainOptions* options) {
                OfOption("algorithm", AlgorithmNamed(*arguments.Text("algorithm"))));
     if (options->algorithm == Algorithm::kA2c && !arguments.Has("resume") && !is_preset)
       UseA2cDefaults(options);
+    if (options->algorithm == Algorithm::kEvolution && !arguments.Has("resume"))
+      UseEvolutionDefaults(options);
   }
   if (arguments.Has("encoder")) {
     TRY_ASSIGN(options->encoder, OfOption("encoder", nn::EncoderNamed(*arguments.Text("encoder"))));
@@ -385,8 +387,9 @@ CommandSpec TrainCommand() {
             "begin with the network of a run or a checkpoint, of seeds with that of each; with "
             "--steps 0, of scaling, learn nothing: find its price for this application, and "
             "whether it had better step back there"},
-           {"--algorithm", "ppo|dqn|a2c|recurrent-ppo",
-            "ppo by default; recurrent-ppo, of scaling: the network remembers"},
+           {"--algorithm", "ppo|dqn|a2c|recurrent-ppo|es",
+            "ppo by default; recurrent-ppo, of scaling: the network remembers; es, of placing: whole "
+            "episodes judge"},
            {"--encoder", "relational|gcn|gatv2|deepsets|mlp",
             "how nodes and workloads hear of each other; relational by default. Of "
             "scaling: the network sees the call graph too, and by it"},

@@ -197,12 +197,75 @@ class DqnLearner final : public Learner {
   Dqn dqn_;
 };
 
+class EvolutionLearner final : public Learner {
+ public:
+  EvolutionLearner(const TrainOptions& options, std::span<const TrainingWorld> worlds)
+      : net_(MakeNet(options, worlds[0].widths())),
+        evolution_(options.es, worlds, options.seed, &net_) {}
+
+  IterationFigures Iterate(uint64_t iteration, double progress, ThreadPool* pool) override {
+    const Instant start = clock_.Now();
+    const EvolutionMetrics metrics = evolution_.Iterate(iteration, progress, pool);
+    const auto episodes = static_cast<double>(metrics.episodes);
+    return {.episodes = {.episodes = metrics.episodes,
+                         .initial = metrics.cost * episodes,
+                         .final = metrics.cost * episodes,
+                         .moves = metrics.pods * episodes},
+            .env_steps = metrics.placed,
+            .value_loss = metrics.rms,
+            .gradient_norm = metrics.gradient_norm,
+            .learning_rate = metrics.learning_rate,
+            .collecting = clock_.Now() - start};
+  }
+
+  int64_t steps_per_iteration() const override { return evolution_.steps_per_iteration(); }
+  const nn::CandidateNet& net() const override { return net_; }
+  Result<void> BeginWith(const nn::SafetensorsFile& file) override {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: algorithm es begins with a mix of scores, not with a network",
+                file.source_name());
+  }
+
+  void Save(nn::SafetensorsFile* file) const override {
+    nn::AddNet(net_, file);
+    SaveAdam(evolution_.adam(), file);
+    const std::span<const float> weights = evolution_.weights();
+    file->Add(std::string(kWeights), {static_cast<int64_t>(weights.size())}, weights);
+  }
+
+  Result<void> Restore(const nn::SafetensorsFile& file, ThreadPool* /*pool*/) override {
+    std::vector<float> weights(evolution_.weights().size());
+    TRY(nn::LoadNet(file, &net_));
+    TRY(RestoreAdam(file, &evolution_.adam()));
+    TRY(file.CopyTo(kWeights, {static_cast<int64_t>(weights.size())}, std::span(weights)));
+    evolution_.SetWeights(weights);
+    return {};
+  }
+
+  std::vector<nn::Workspace*> Workspaces() override { return {}; }
+
+ private:
+  static constexpr std::string_view kWeights = "es.weights";
+
+  SystemClock clock_;
+  nn::CandidateNet net_;
+  Evolution evolution_;
+};
+
 }  // namespace
+
+Result<void> CheckCanLearn(const TrainOptions& options, const TrainingWorld& world) {
+  if (options.algorithm != Algorithm::kEvolution || world.places()) return {};
+  return Fail(ErrorCode::kFailedPrecondition,
+              "algorithm es: learns to place pods that come and go; here they are moved");
+}
 
 std::unique_ptr<Learner> MakeLearner(const TrainOptions& options,
                                      std::span<const TrainingWorld> worlds) {
   CHECK(!worlds.empty());
   if (options.algorithm == Algorithm::kDqn) return std::make_unique<DqnLearner>(options, worlds);
+  if (options.algorithm == Algorithm::kEvolution)
+    return std::make_unique<EvolutionLearner>(options, worlds);
   return std::make_unique<OnPolicyLearner>(options, worlds);
 }
 

@@ -65,7 +65,11 @@ class Learner {
   virtual std::vector<nn::Workspace*> Workspaces() = 0;
 };
 
-// REQUIRES: `worlds` not empty, with equal feature tables; they outlive the learner.
+// Whether the algorithm is one for such worlds; if not, in words that say so.
+Result<void> CheckCanLearn(const TrainOptions& options, const TrainingWorld& world);
+
+// REQUIRES: `worlds` not empty, with equal feature tables, and CheckCanLearn; they outlive the
+// learner.
 std::unique_ptr<Learner> MakeLearner(const TrainOptions& options,
                                      std::span<const TrainingWorld> worlds);
 

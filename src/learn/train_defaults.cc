@@ -99,6 +99,8 @@ void UseScalingPreset(ScalingPreset preset, Algorithm algorithm, TrainOptions* o
   options->dqn.replay.episode_steps_max = ScalingPresetTask::kEpisodeSteps;
 }
 
+void UseEvolutionDefaults(TrainOptions* options) { options->evaluate_every = 1 << 20; }
+
 void UseA2cDefaults(TrainOptions* options) { options->rollout.steps = 8; }
 
 }  // namespace rudderfish

@@ -12,7 +12,7 @@
 namespace rudderfish {
 namespace {
 
-constexpr std::string_view kAlgorithmNames[] = {"ppo", "dqn", "a2c", "recurrent-ppo"};
+constexpr std::string_view kAlgorithmNames[] = {"ppo", "dqn", "a2c", "recurrent-ppo", "es"};
 constexpr std::string_view kRowsNames[] = {"rungs", "call-graph"};  // As ScalingRows.
 constexpr int kMost = 1 << 24;
 
@@ -85,6 +85,15 @@ void VisitDqn(Options& o, Visitor&& visit) {
   visit("epsilon_end", o.epsilon_end);
   visit("epsilon_fall", o.epsilon_fall);
   VisitRates(o, visit);
+}
+
+template <class Options, class Visitor>
+void VisitEvolution(Options& o, Visitor&& visit) {
+  visit("pairs", o.pairs);
+  visit("episodes", o.episodes);
+  visit("deviation", o.deviation);
+  visit("learning_rate_start", o.learning_rate_start);
+  visit("learning_rate_end", o.learning_rate_end);
 }
 
 class FieldWriter {
@@ -277,6 +286,19 @@ void CheckDqn(const DqnOptions& dqn, Bounds* bounds) {
   CheckRates("dqn", dqn, bounds);
 }
 
+Result<void> CheckEvolution(const TrainOptions& options, Bounds* bounds) {
+  if (options.scaling || options.preset)
+    return Invalid("algorithm es: learns to place pods for an objective, by no preset");
+  if (!options.from.empty())
+    return Invalid("algorithm es: begins with a mix of scores, not with a network (from)");
+  bounds->Within("es.pairs", options.es.pairs, 1, 4096);
+  bounds->Within("es.episodes", options.es.episodes, 1, 4096);
+  bounds->Within("es.deviation", options.es.deviation, 1e-6f, 1e3f);
+  bounds->Within("es.learning_rate_start", options.es.learning_rate_start, 0.0f, 1e3f);
+  bounds->Within("es.learning_rate_end", options.es.learning_rate_end, 0.0f, 1e3f);
+  return {};
+}
+
 }  // namespace
 
 std::string_view AlgorithmName(Algorithm algorithm) {
@@ -284,8 +306,8 @@ std::string_view AlgorithmName(Algorithm algorithm) {
 }
 
 Result<Algorithm> AlgorithmNamed(std::string_view name) {
-  for (const Algorithm algorithm :
-       {Algorithm::kPpo, Algorithm::kDqn, Algorithm::kA2c, Algorithm::kRecurrentPpo}) {
+  for (const Algorithm algorithm : {Algorithm::kPpo, Algorithm::kDqn, Algorithm::kA2c,
+                                    Algorithm::kRecurrentPpo, Algorithm::kEvolution}) {
     if (AlgorithmName(algorithm) == name) return algorithm;
   }
   return Invalid("unknown algorithm `{}`: expected one of {}{}", name,
@@ -325,6 +347,7 @@ Result<void> CheckTrainOptions(const TrainOptions& options) {
   }
   if (options.algorithm == Algorithm::kA2c) CheckA2c(options.rollout, options.ppo, &bounds);
   if (options.algorithm == Algorithm::kDqn) CheckDqn(options.dqn, &bounds);
+  if (options.algorithm == Algorithm::kEvolution) TRY(CheckEvolution(options, &bounds));
   return bounds.Take();
 }
 
@@ -365,7 +388,11 @@ void WriteTrainOptions(const TrainOptions& options, YamlWriter* out) {
   out->FlowMap("evaluation",
                {{"every", options.evaluate_every}, {"starts", options.validation_starts}});
   out->Field("save_every_seconds", options.save_every_seconds);
-  if (options.algorithm != Algorithm::kDqn) {
+  if (options.algorithm == Algorithm::kEvolution) {
+    out->BeginMap(AlgorithmName(options.algorithm));
+    VisitEvolution(options.es, write);
+    out->End();
+  } else if (options.algorithm != Algorithm::kDqn) {
     out->BeginMap("rollout");
     VisitRollout(options.rollout, write);
     out->End();
@@ -449,6 +476,7 @@ Result<TrainOptions> ReadTrainOptions(YamlMap* map) {
   TRY(group("a2c", [&](FieldReader& read) { VisitActorCritic(options.ppo, read); }));
   TRY(group("replay", [&](FieldReader& read) { VisitReplay(options.dqn.replay, read); }));
   TRY(group("dqn", [&](FieldReader& read) { VisitDqn(options.dqn, read); }));
+  TRY(group("es", [&](FieldReader& read) { VisitEvolution(options.es, read); }));
   return options;
 }
 

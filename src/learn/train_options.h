@@ -12,6 +12,7 @@
 #include "base/yaml.h"
 #include "base/yaml_writer.h"
 #include "learn/dqn.h"
+#include "learn/evolution.h"
 #include "learn/ppo.h"
 #include "learn/rollout.h"
 #include "nn/encoder.h"
@@ -25,8 +26,8 @@
 
 namespace rudderfish {
 
-// kRecurrentPpo: PPO of a network that remembers the questions before.
-enum class Algorithm { kPpo, kDqn, kA2c, kRecurrentPpo };
+// kRecurrentPpo: PPO of a network that remembers the questions before. kEvolution: of placing alone.
+enum class Algorithm { kPpo, kDqn, kA2c, kRecurrentPpo, kEvolution };
 
 std::string_view AlgorithmName(Algorithm algorithm);
 Result<Algorithm> AlgorithmNamed(std::string_view name);
@@ -95,6 +96,7 @@ struct TrainOptions {
   RolloutOptions rollout;  // Of PPO, recurrent or not, and of A2C.
   PpoOptions ppo;          // Likewise; A2C has no use for epochs, minibatches and the clip.
   DqnOptions dqn;
+  EvolutionOptions es;
 
   bool by_steps() const { return steps > 0; }
   bool only_judges() const { return !from.empty() && steps == 0 && seconds == 0; }
@@ -119,6 +121,9 @@ void UseScalingPreset(ScalingPreset preset, Algorithm algorithm, TrainOptions* o
 
 // What suits A2C: to learn from short rollouts, often.
 void UseA2cDefaults(TrainOptions* options);
+
+// What suits an evolution strategy: as steps are pods placed in whole episodes, rarer evaluations.
+void UseEvolutionDefaults(TrainOptions* options);
 
 // What no run can be made of, in words that name the option.
 Result<void> CheckTrainOptions(const TrainOptions& options);

@@ -74,6 +74,14 @@ TEST(TrainOptions, ReadBackWhatWasWritten) {
   EXPECT_FALSE(dqn.by_steps());
   EXPECT_EQ(dqn.dqn.n_step, 2);
   EXPECT_EQ(dqn.dqn.replay.bytes_max, int64_t{1} << 34);
+
+  options = SmallOptions(Algorithm::kEvolution);
+  options.es.pairs = 5;
+  options.es.deviation = 0.125f;
+  const TrainOptions es = ReadBack(Written(options));
+  EXPECT_EQ(Written(es), Written(options));
+  EXPECT_EQ(es.es.pairs, 5);
+  EXPECT_EQ(es.es.deviation, 0.125f);
 }
 
 TEST(TrainOptions, UnknownFieldIsRefusedWithItsPlace) {

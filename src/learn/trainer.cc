@@ -104,6 +104,7 @@ Result<std::unique_ptr<Trainer>> Trainer::Open(TrainJob job) {
 }
 
 Result<void> Trainer::Prepare() {
+  TRY(CheckCanLearn(job_.options, worlds_->first()));
   TRY_ASSIGN(validation_, Validation::Draw(worlds_->originals(), job_.options.seed,
                                            job_.options.validation_starts));
   learner_ = MakeLearner(job_.options, worlds_->list());
@@ -118,8 +119,7 @@ Result<void> Trainer::Prepare() {
     TRY(WriteRunFolder(paths_, job_.options, job_.provenance, job_.scenarios));
   }
   TRY(OpenTables(metrics_bytes));
-  over_ = IsOver();
-  if (over_ && !job_.options.only_judges()) return {};
+  if (over_ = IsOver(); over_ && !job_.options.only_judges()) return {};
   TRY(Note(fmt::format(
       "{} training with seed {} on {}, {} threads, kernels {}",
       summary_.iterations > 0 ? fmt::format("after iteration {}:", summary_.iterations) : "new:",

@@ -27,8 +27,12 @@ PlacementLaws PlacementLawsOf(const Scenario& scenario) {
 }
 
 Lifecycle::Lifecycle(std::shared_ptr<const Scenario> scenario)
+    : Lifecycle(std::move(scenario), Measured::kAll) {}
+
+Lifecycle::Lifecycle(std::shared_ptr<const Scenario> scenario, Measured measured)
     : scenario_(std::move(scenario)), world_(scenario_), laws_(PlacementLawsOf(*scenario_)) {
   for (const PodSource& pods : PodSourcesOf(ArrivalsOf(*scenario_))) sources_.push_back({pods, {}});
+  if (measured == Measured::kAllButFragmentation) laws_.shapes = {};
 }
 
 Result<void> Lifecycle::Start(uint64_t seed) {

@@ -50,6 +50,11 @@ class Lifecycle {
   // REQUIRES: scenario->arrivals is there.
   explicit Lifecycle(std::shared_ptr<const Scenario> scenario);
 
+  // Fragmentation takes most of the time where many shapes of pods come: whoever does not weigh it
+  // may leave it at 0.
+  enum class Measured { kAll, kAllButFragmentation };
+  Lifecycle(std::shared_ptr<const Scenario> scenario, Measured measured);
+
   // A new episode. kFailedPrecondition if its start cannot be drawn (World).
   Result<void> Start(uint64_t seed);
 
