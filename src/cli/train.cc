@@ -238,13 +238,22 @@ std::string ScenarioToEvaluate(const Arguments& arguments, const TrainJob& job, 
   return ShellWord(paths.scenario(0, static_cast<int>(job.scenarios.size())).string());
 }
 
+// What steps are made in.
+std::string EnvironmentsOf(const TrainOptions& options) {
+  if (options.algorithm == Algorithm::kEvolution) {
+    const int each = 2 * options.es.pairs + 1;
+    return Counted(options.es.episodes * each, "episode") + " an iteration";
+  }
+  return Counted(
+      options.algorithm == Algorithm::kDqn ? options.dqn.replay.envs : options.rollout.envs,
+      "environment");
+}
+
 std::string LineOf(const TrainSummary& summary, const TrainJob& job) {
   const TrainOptions& options = job.options;
-  std::string line = fmt::format(
-      "seed {}: {}, {} steps of {}", summary.seed, Counted(summary.iterations, "iteration"),
-      Grouped(summary.env_steps),
-      Counted(options.algorithm == Algorithm::kDqn ? options.dqn.replay.envs : options.rollout.envs,
-              "environment"));
+  std::string line = fmt::format("seed {}: {}, {} steps of {}", summary.seed,
+                                 Counted(summary.iterations, "iteration"),
+                                 Grouped(summary.env_steps), EnvironmentsOf(options));
   // A run by steps does not keep the time that earlier processes took.
   if ((job.resume == Resume::kYes && options.by_steps()) || summary.seconds <= 0) return line;
   return line +
@@ -388,8 +397,8 @@ CommandSpec TrainCommand() {
             "--steps 0, of scaling, learn nothing: find its price for this application, and "
             "whether it had better step back there"},
            {"--algorithm", "ppo|dqn|a2c|recurrent-ppo|es",
-            "ppo by default; recurrent-ppo, of scaling: the network remembers; es, of placing: whole "
-            "episodes judge"},
+            "ppo by default; recurrent-ppo, of scaling: the network remembers; es, of placing: "
+            "whole episodes judge"},
            {"--encoder", "relational|gcn|gatv2|deepsets|mlp",
             "how nodes and workloads hear of each other; relational by default. Of "
             "scaling: the network sees the call graph too, and by it"},

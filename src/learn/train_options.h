@@ -26,7 +26,7 @@
 
 namespace rudderfish {
 
-// kRecurrentPpo: PPO of a network that remembers the questions before. kEvolution: of placing alone.
+// kRecurrentPpo: PPO of a network that remembers the questions before. kEvolution: of placing only.
 enum class Algorithm { kPpo, kDqn, kA2c, kRecurrentPpo, kEvolution };
 
 std::string_view AlgorithmName(Algorithm algorithm);
