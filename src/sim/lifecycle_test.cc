@@ -243,6 +243,18 @@ TEST(Lifecycle, EnergyAndCostAreThoseOfTheTimeThatPassed) {
   EXPECT_NEAR(Row(metrics, "utilisation_cpu"), 0.125, 1e-6);
 }
 
+TEST(Lifecycle, LeavesFragmentationAloneAndMeasuresAllElseAlike) {
+  const auto scenario = ArrivalsScenario(kPoisson);
+  Lifecycle all(scenario), rest(scenario, Lifecycle::Measured::kAllButFragmentation);
+  std::vector<MetricRow> expected = Play(&all, LeastAllocated).Rows();
+  const std::vector<MetricRow> found = Play(&rest, LeastAllocated).Rows();
+  EXPECT_GT(Row(all.metrics(), "fragmentation"), 0);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (expected[i].name == "fragmentation") expected[i].value = 0;
+    EXPECT_EQ(found[i].value, expected[i].value) << expected[i].name;
+  }
+}
+
 TEST(Lifecycle, EndsAtItsEndThoughPodsRunOn) {
   const LifecycleMetrics metrics =
       PlayOnce("  streams: [{workloads: web, interval: 60s}]\n  until: 5m", FirstWithRoom);
