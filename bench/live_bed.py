@@ -116,6 +116,13 @@ def cpu_seconds(processes):
     return used
 
 
+def cut(connection):
+    """Ends what is read from it, too: who only closes it leaves the answer its socket."""
+    if connection.sock:
+        with contextlib.suppress(OSError):  # The server has left already.
+            connection.sock.shutdown(socket.SHUT_RDWR)
+
+
 def need(build, *programs):
     """Says what is missing before a cluster is started for it."""
     for program in programs:
