@@ -137,7 +137,8 @@ CommandSpec EvaluateCommand() {
                   {"--select", "config=C,pattern=P", "only those lines of the file"},
                   {"--optimum", "",
                    "prove what can be won at best, and give each policy's share of it; for "
-                   "small worlds, a second a start. Of placing: below which balance nothing comes"},
+                   "small worlds, a second a start. Of placing: below which balance nothing "
+                   "comes, and the best found that moves no pod and knows what comes"},
                   {"--seed", "S", "of the starts drawn and of chance in policies; 1 by default"},
                   {"--threads", "N", "all cores by default; results do not depend on it"},
                   {"-o,--output", "table|json|csv", "a table by default; csv has a row an episode"},

@@ -47,6 +47,19 @@ Result<void> CheckHasBound(const Scenario& scenario) {
 
 }  // namespace
 
+void Imbalance::Add(const Resources& used, const Resources& allocatable) {
+  const double cpu = ShareUsed(used.cpu_millis, allocatable.cpu_millis),
+               memory = ShareUsed(used.memory_bytes, allocatable.memory_bytes);
+  cpu_ += cpu;
+  cpu_squared_ += cpu * cpu;
+  memory_ += memory;
+  memory_squared_ += memory * memory;
+}
+
+double Imbalance::Of(int nodes) const {
+  return DeviationOf(cpu_, cpu_squared_, nodes) + DeviationOf(memory_, memory_squared_, nodes);
+}
+
 LeastImbalance::LeastImbalance(const State& state) : state_(&state) {
   CHECK(state.nodes.size() > 0);
 }
@@ -72,7 +85,7 @@ double LeastImbalance::Of(std::span<const int32_t> pods) {
 
 // Puts 0, 1 ... of those left of the workload on the node, then of the next; the last node takes
 // all that is left.
-void LeastImbalance::Fill(size_t node, size_t workload, Resources used, const Sums& sums) {
+void LeastImbalance::Fill(size_t node, size_t workload, Resources used, const Imbalance& before) {
   const auto& workloads = state_->catalog->workloads;
   const bool is_last = node + 1 == static_cast<size_t>(state_->nodes.size());
   if (is_last) {
@@ -82,28 +95,23 @@ void LeastImbalance::Fill(size_t node, size_t workload, Resources used, const Su
     }
     workload = left_.size();
   }
-  if (workload == left_.size()) return Close(node, used, sums);
+  if (workload == left_.size()) return Close(node, used, before);
   const int32_t all = left_[workload];
   const Resources& room = state_->nodes.allocatable[node];
   for (int32_t here = 0; here <= all && room.Fits(used); ++here) {
     left_[workload] = all - here;
-    Fill(node, workload + 1, used, sums);
+    Fill(node, workload + 1, used, before);
     used += workloads[workload].requests;
   }
   left_[workload] = all;
 }
 
-void LeastImbalance::Close(size_t node, const Resources& used, const Sums& sums) {
+void LeastImbalance::Close(size_t node, const Resources& used, Imbalance nodes) {
   const Resources& room = state_->nodes.allocatable[node];
   if (!room.Fits(used)) return;
-  const double cpu = ShareUsed(used.cpu_millis, room.cpu_millis),
-               memory = ShareUsed(used.memory_bytes, room.memory_bytes);
-  const Sums with{sums.cpu + cpu, sums.cpu_squared + cpu * cpu, sums.memory + memory,
-                  sums.memory_squared + memory * memory};
-  const auto nodes = static_cast<double>(state_->nodes.size());
-  if (node + 1 < static_cast<size_t>(state_->nodes.size())) return Fill(node + 1, 0, {}, with);
-  best_ = std::min(best_, DeviationOf(with.cpu, with.cpu_squared, nodes) +
-                              DeviationOf(with.memory, with.memory_squared, nodes));
+  nodes.Add(used, room);
+  if (node + 1 < static_cast<size_t>(state_->nodes.size())) return Fill(node + 1, 0, {}, nodes);
+  best_ = std::min(best_, nodes.Of(state_->nodes.size()));
 }
 
 Result<double> LeastBalance(std::shared_ptr<const Scenario> scenario, uint64_t seed) {

@@ -19,6 +19,17 @@
 
 namespace rudderfish {
 
+// The objective `balance` of nodes without devices, which are added one by one: the standard
+// deviations of their utilisation of CPU and of memory, added.
+class Imbalance {
+ public:
+  void Add(const Resources& used, const Resources& allocatable);
+  double Of(int nodes) const;
+
+ private:
+  double cpu_ = 0, cpu_squared_ = 0, memory_ = 0, memory_squared_ = 0;
+};
+
 // The least imbalance of some pods on some nodes, all splits tried; remembered by counts of pods.
 // One thread at a time.
 class LeastImbalance {
@@ -26,20 +37,15 @@ class LeastImbalance {
   // REQUIRES: `state` has no devices; it outlives this.
   explicit LeastImbalance(const State& state);
 
-  // Standard deviations of the nodes' utilisation of CPU and of memory, added: the objective. As
-  // many pods of each workload. Infinite if they do not fit.
+  // So many pods of each workload. Infinite if they do not fit.
   double Of(std::span<const int32_t> pods);
 
   // How many splits `Of` tries at most.
   double Splits(std::span<const int32_t> pods) const;
 
  private:
-  struct Sums {
-    double cpu = 0, cpu_squared = 0, memory = 0, memory_squared = 0;
-  };
-
-  void Fill(size_t node, size_t workload, Resources used, const Sums& sums);
-  void Close(size_t node, const Resources& used, const Sums& sums);
+  void Fill(size_t node, size_t workload, Resources used, const Imbalance& before);
+  void Close(size_t node, const Resources& used, Imbalance nodes);
 
   const State* state_;
   std::vector<int32_t> left_;  // [workload] Not yet on a node.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "evaluation/placement_bound.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -51,8 +52,14 @@ TEST(PlacementBound, NothingComesBelowItAndManyDoNotCome) {
     for (int episode = 0; episode < 2; ++episode)
       EXPECT_GT(policy.Objectives(2).values[static_cast<size_t>(episode)], *found->bound * 0.95);
   }
-  EXPECT_THAT(PlacementTable(*found), HasSubstr("No way to place these pods comes below"));
+  ASSERT_TRUE(found->best_foreseen.has_value());
+  EXPECT_GT(*found->best_foreseen, *found->bound);
+  EXPECT_LT(*found->best_foreseen, Mean(found->policies.back().Objectives(2).values));
+  const std::string table = PlacementTable(*found);
+  EXPECT_THAT(table, HasSubstr("No way to place these pods comes below"));
+  EXPECT_THAT(table, HasSubstr(fmt::format("leaves, is {:.5f}. Above", *found->best_foreseen)));
   EXPECT_THAT(PlacementJson(*found), HasSubstr("\"bound\""));
+  EXPECT_THAT(PlacementJson(*found), HasSubstr("\"best_without_moving\""));
 }
 
 TEST(PlacementBound, WhereNoneIsKnownItSaysWhy) {

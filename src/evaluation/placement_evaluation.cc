@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "evaluation/evaluation.h"
 #include "evaluation/placement_bound.h"
+#include "evaluation/placement_foresight.h"
 #include "evaluation/placement_run.h"
 
 namespace rudderfish {
@@ -78,19 +79,42 @@ uint64_t HeldOutSeed(uint64_t seed, int episode) {
   return Rng(seed, kHeldOutStream + static_cast<uint64_t>(episode)).Next64();
 }
 
-Result<double> MeanBound(const std::shared_ptr<const Scenario>& scenario,
-                         const PlacementEvaluationOptions& options, ThreadPool* pool) {
-  std::vector<Result<double>> bounds(static_cast<size_t>(options.episodes), 0.0);
-  pool->ParallelFor(options.episodes, [&](int episode, int) {
-    bounds[static_cast<size_t>(episode)] =
-        LeastBalance(scenario, HeldOutSeed(options.seed, episode));
+// Of one episode.
+struct Bounds {
+  double none_below = 0;
+  std::optional<double> best_foreseen;
+};
+
+Result<Bounds> BoundsOf(const std::shared_ptr<const Scenario>& scenario, uint64_t seed) {
+  Bounds bounds;
+  TRY_ASSIGN(bounds.none_below, LeastBalance(scenario, seed));
+  TRY_ASSIGN(bounds.best_foreseen, BestForeseenBalance(scenario, seed));
+  return bounds;
+}
+
+// Their means.
+Result<void> ComputeBounds(const std::shared_ptr<const Scenario>& scenario,
+                           const PlacementEvaluationOptions& options, ThreadPool* pool,
+                           PlacementEvaluation* evaluation) {
+  const int episodes = options.episodes;
+  std::vector<Result<Bounds>> each(static_cast<size_t>(episodes), Bounds());
+  std::atomic<int> done = 0;
+  pool->ParallelFor(episodes, [&](int episode, int worker) {
+    each[static_cast<size_t>(episode)] = BoundsOf(scenario, HeldOutSeed(options.seed, episode));
+    const int count = ++done;
+    if (worker == 0 && options.progress) {
+      options.progress(static_cast<double>(count) / episodes,
+                       fmt::format("bounds of {} of {} episodes", count, episodes));
+    }
   });
-  double sum = 0;
-  for (const Result<double>& bound : bounds) {
-    TRY_ASSIGN(const double one, bound);
-    sum += one;
+  evaluation->bound = evaluation->best_foreseen = 0.0;
+  for (const Result<Bounds>& one : each) {
+    TRY_ASSIGN(const Bounds bounds, one);
+    *evaluation->bound += bounds.none_below / episodes;
+    if (!bounds.best_foreseen) evaluation->best_foreseen.reset();
+    if (evaluation->best_foreseen) *evaluation->best_foreseen += *bounds.best_foreseen / episodes;
   }
-  return sum / options.episodes;
+  return {};
 }
 
 // Whether the scenario says what policies look at that were trained as earlier systems.
@@ -194,9 +218,8 @@ Result<PlacementEvaluation> EvaluatePlacements(std::shared_ptr<const Scenario> s
                                       static_cast<double>(evaluation.policies[p].episodes.size());
   }
   Judge(trial_violations, &evaluation);
-  if (options.bound == PlacementBound::kComputed) {
-    TRY_ASSIGN(evaluation.bound, MeanBound(scenario, options, pool));
-  }
+  if (options.bound == PlacementBound::kComputed)
+    TRY(ComputeBounds(scenario, options, pool, &evaluation));
   return evaluation;
 }
 
