@@ -571,6 +571,11 @@ class Placement(Cli):
         self.assertIn("placement", self.succeed("inspect", "run/best.safetensors"))
         self.refuse("evaluate", self.WORLD, "--policy", "run", says="trained for the objective energy")
 
+    def test_the_best_of_placing_is_above_its_bound_and_below_greedy(self):
+        found = json.loads(self.succeed("evaluate", self.WORLD, "--policy", "greedy", "--episodes", "1", "--optimum", "-o", "json"))
+        self.assertLess(found["bound"], found["best_without_moving"])
+        self.assertLess(found["best_without_moving"], found["policies"][0]["objective_mean"])
+
     def test_an_episode_tells_where_each_pod_went_and_why(self):
         text = self.succeed("simulate", self.WORLD, "--policy", "greedy")
         self.assertEqual(text.count(" -> "), 100)
