@@ -914,15 +914,15 @@ class BadInput(Cli):
         experiment = self.write("e.yaml", f"experiment: e\ntask: placement\nscenarios: [{TOP}/scenarios/thesis-test2.yaml]\n"
                                 "objectives: {EE: energy, near: {latency: 1, energy: 0.1}}\nepisodes: 6\n"
                                 'variants: {few: {"arrivals.streams[0].count": 40, arrivals.failures: "{every: 80s to 200s, down: 20s}"}}\n'
-                                "train: {steps: 4096, seeds: 2}\n"
-                                "policies: [kube-scheduler=blind-kube-default, lookahead, dqn=trained-dqn, lc=trained-thesis-lc,\n"
+                                "train: {steps: 4096, seeds: 2, es_steps: 4096}\n"
+                                "policies: [kube-scheduler=blind-kube-default, lookahead, dqn=trained-dqn, es=trained-es, lc=trained-thesis-lc,\n"
                                 '  "mix=mixed:most-allocated=0.5,latency=1+trained", learned=trained]\n')
         table = self.succeed("experiment", experiment, "-d", "one", "--threads", "1")
         self.assertRegex(table, "thesis-test2.near.few +kube-scheduler +0[.].* yes")
         report = json.loads((self.folder / "one/report.json").read_text(encoding="utf-8"))["comparisons"]
         self.assertEqual({(pair["objective"], pair["baseline"]) for pair in report},
                          {(objective, baseline) for objective in ("EE", "near")
-                          for baseline in ("kube-scheduler", "lookahead", "dqn", "lc", "mix")})
+                          for baseline in ("kube-scheduler", "lookahead", "dqn", "es", "lc", "mix")})
         for pair in report:
             low, high = pair["difference_ci95"]
             self.assertEqual((pair["variant"], pair["seeds"]), ("few", 2))
@@ -930,7 +930,7 @@ class BadInput(Cli):
             if pair["metric"] == "hard_misses":
                 self.assertEqual(pair["candidate_mean"], 0)
         rows = list(csv.DictReader(io.StringIO((self.folder / "one/metrics.csv").read_text(encoding="utf-8"))))
-        self.assertEqual(len(rows), 2 * (1 + 1 + 2 + 2 + 2 + 2) * 6)
+        self.assertEqual(len(rows), 2 * (1 + 1 + 2 + 2 + 2 + 2 + 2) * 6)
         self.assertEqual({(row["file"], row["objective_name"], row["variant"]) for row in rows},
                          {("thesis-test2", objective, "few") for objective in ("EE", "near")})
         cell = self.folder / "one/cells/thesis-test2.EE.few"

@@ -344,7 +344,7 @@ CommandSpec ExperimentCommand() {
           "late requests for both.\n"
           "With `task: placement` it compares, for every one of `objectives`, what places the pods "
           "that come; `trained` is the networks of `train: {steps: N, seeds: K, algorithm: ppo}`, "
-          "`trained-dqn` those of another algorithm.\n"
+          "`trained-dqn` and `trained-es` those of another algorithm.\n"
           "The folder holds metrics.csv, a row an episode; report.json, an entry a comparison; "
           "report.html, all of them as a page; provenance.json, with the digests of all files that "
           "were read; and of each cell its page, its episodes and its evaluation as JSON. Same "

@@ -69,7 +69,9 @@ Result<void> Train(const PlacementCell& cell, const TrainScenario& scenario,
   } else {
     UsePlacementDefaults(&job.options);
     TRY_ASSIGN(job.options.algorithm, AlgorithmNamed(recipe));
-    job.options.steps = placement.train_steps;
+    const bool is_evolution = job.options.algorithm == Algorithm::kEvolution;
+    if (is_evolution) UseEvolutionDefaults(&job.options);
+    job.options.steps = is_evolution ? placement.es_steps : placement.train_steps;
   }
   job.options.threads = threads;
   job.provenance = {.version = std::string(ProgramVersion()), .command = session.command_line};

@@ -132,6 +132,9 @@ Result<PlacementExperiment> ParsePlacement(YamlMap* map) {
     TRY_ASSIGN(YamlMap fields, train->AsMap());
     TRY(ParseTraining(&fields, PlacementExperiment::kAlgorithms, &placement.train_steps,
                       &placement.train_seeds, &placement.algorithm));
+    TRY_ASSIGN(
+        placement.es_steps,
+        fields.OptionalInt("es_steps", 1, std::numeric_limits<int64_t>::max(), placement.es_steps));
     TRY(fields.Finish());
   }
   return placement;

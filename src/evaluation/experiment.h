@@ -88,11 +88,12 @@ struct NamedObjective {
 struct PlacementExperiment {
   std::vector<NamedObjective> objectives;  // None: each scenario's own.
   int64_t train_steps = 65'536;
+  int64_t es_steps = 8'000'000;  // Of `es`: its steps are much cheaper, and it needs more.
   int train_seeds = 5;
   std::string algorithm = "ppo";  // One of kAlgorithms.
 
   // What `train --algorithm` knows for placing.
-  static constexpr std::array<std::string_view, 2> kAlgorithms = {"ppo", "dqn"};
+  static constexpr std::array<std::string_view, 3> kAlgorithms = {"ppo", "dqn", "es"};
 
   // What is trained for a policy that is written `trained` (by `algorithm`), `trained-dqn`,
   // `trained-thesis-lc` or `mixed:SCORES+` and one of these; nothing for any other.

@@ -129,7 +129,7 @@ constexpr std::string_view kOfPlacing = R"(experiment: e
 task: placement
 scenarios: [a/drs.yaml, b/thesis.yaml]
 objectives: {even: balance, near: {latency: 1, energy: 0.1}}
-train: {steps: 4096, seeds: 3, algorithm: dqn}
+train: {steps: 4096, seeds: 3, algorithm: dqn, es_steps: 20000}
 policies: [greedy, ppo=trained-ppo, trained]
 variants: {few: {a.b: 1}, many: {}}
 )";
@@ -139,6 +139,7 @@ TEST(Experiment, OfPlacingHasACellForEveryObjectiveInEveryVariant) {
   ASSERT_TRUE(experiment.placement.has_value());
   const PlacementExperiment& placement = *experiment.placement;
   EXPECT_EQ(placement.train_steps, 4096);
+  EXPECT_EQ(placement.es_steps, 20000);
   EXPECT_EQ(placement.train_seeds, 3);
   EXPECT_EQ(placement.objectives[1].objective, (Objective{.weight = {0, 0.1, 0, 0, 0, 1}}));
   EXPECT_EQ(placement.TrainedFor("trained")->recipe, "dqn");
@@ -171,7 +172,7 @@ TEST(Experiment, OfPlacingIsRefusedWithThePlaceOfTheMistake) {
     return Refused(text);
   };
   EXPECT_EQ(refused("trained-ppo", "trained-pop"),
-            "e.yaml:6:20: `policies[1]`: nothing is trained by `pop`; there are ppo, dqn, "
+            "e.yaml:6:20: `policies[1]`: nothing is trained by `pop`; there are ppo, dqn, es, "
             "thesis-ee, thesis-lb, thesis-lc, thesis-el-rl, drs-code, drs-paper; did you mean "
             "`ppo`?");
   EXPECT_NE(refused("trained-ppo", "mixed:greedy=1+trained-thesis-lcc").find("`thesis-lc`"),
@@ -180,7 +181,7 @@ TEST(Experiment, OfPlacingIsRefusedWithThePlaceOfTheMistake) {
             std::string::npos);
   EXPECT_NE(refused(": dqn", ": dqm").find("e.yaml:5:43: `train.algorithm`"), std::string::npos);
   EXPECT_NE(refused(": dqn", ": dqm").find("did you mean `dqn`"), std::string::npos);
-  EXPECT_NE(refused(": dqn", ": a2c").find("expected ppo or dqn"), std::string::npos);
+  EXPECT_NE(refused(": dqn", ": a2c").find("expected ppo or dqn or es"), std::string::npos);
   EXPECT_NE(refused("algorithm:", "encoder:").find("unknown key `encoder`"), std::string::npos);
   EXPECT_NE(refused("even: balance", "even: balanse").find("did you mean `balance`"),
             std::string::npos);

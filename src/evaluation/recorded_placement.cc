@@ -12,8 +12,10 @@ namespace {
 // A State that follows a record.
 class Follower {
  public:
-  Follower(const Scenario& scenario, uint64_t seed, const State& start)
+  Follower(const Scenario& scenario, uint64_t seed, const State& start,
+           const BindingObserver& observer)
       : scenario_(scenario),
+        observer_(observer),
         pods_(PodsOfEpisode(scenario, seed)),
         laws_(PlacementLawsOf(scenario)),
         state_(start),
@@ -78,6 +80,7 @@ class Follower {
     if (!HasRoom(state_, workload, node))
       return Invalid("pod {} is bound to {}, which has no room for it", pod,
                      NodeName(state_, node));
+    if (observer_) observer_({state_, totals_, workload}, node);
     BindPod(id, node, &state_);
     totals_.Placed(workload, node);
     --waiting_;
@@ -109,6 +112,7 @@ class Follower {
   }
 
   const Scenario& scenario_;
+  const BindingObserver& observer_;
   std::vector<EpisodePod> pods_;
   PlacementLaws laws_;
   State state_;
@@ -124,12 +128,12 @@ class Follower {
 
 Result<LifecycleMetrics> MeasureRecorded(const std::shared_ptr<const Scenario>& scenario,
                                          uint64_t seed, std::span<const RecordedChange> record,
-                                         SimTime end) {
+                                         SimTime end, const BindingObserver& observer) {
   Lifecycle start(scenario);
   TRY(start.Start(seed));
   if (start.state().pods.size() > 0)
     return Invalid("{}: has pods that are there from the start", scenario->name);
-  Follower follower(*scenario, seed, start.state());
+  Follower follower(*scenario, seed, start.state(), observer);
   for (const RecordedChange& change : record) TRY(follower.Take(change));
   return follower.Finish(end);
 }

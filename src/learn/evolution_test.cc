@@ -168,8 +168,12 @@ TEST(Evolution, WhatItCannotLearnIsRefused) {
             std::string::npos);
   options.from.clear();
   options.preset = PlacementPreset::kThesisEe;
-  EXPECT_NE(CheckTrainOptions(options).error().message.find("by no preset"), std::string::npos);
+  EXPECT_NE(CheckTrainOptions(options).error().message.find("not by an earlier"),
+            std::string::npos);
   options.preset.reset();
+  options.scaling.emplace();
+  EXPECT_NE(CheckTrainOptions(options).error().message.find("not to scale"), std::string::npos);
+  options.scaling.reset();
   options.es.pairs = 0;
   EXPECT_NE(CheckTrainOptions(options).error().message.find("es.pairs"), std::string::npos);
 }

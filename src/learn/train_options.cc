@@ -287,8 +287,10 @@ void CheckDqn(const DqnOptions& dqn, Bounds* bounds) {
 }
 
 Result<void> CheckEvolution(const TrainOptions& options, Bounds* bounds) {
-  if (options.scaling || options.preset)
-    return Invalid("algorithm es: learns to place pods for an objective, by no preset");
+  if (options.scaling)
+    return Invalid("algorithm es: learns to place pods, and not to scale; leave it out");
+  if (options.preset)
+    return Invalid("algorithm es: learns for an objective, not by an earlier system's preset");
   if (!options.from.empty())
     return Invalid("algorithm es: begins with a mix of scores, not with a network (from)");
   bounds->Within("es.pairs", options.es.pairs, 1, 4096);

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/units.h"
 #include "control/sqlite_journal.h"
+#include "net/listen_address.h"
 #include "scenario/application_file.h"
 
 namespace rudderfish {
@@ -284,10 +285,8 @@ class ConfigReader {
     TRY_ASSIGN(YamlMap map, node.AsMap());
     if (const auto listen = map.Optional("listen")) {
       TRY_ASSIGN(config_.server.listen, TextOf(*listen));
-      const size_t colon = config_.server.listen.rfind(':');
-      if (colon == std::string::npos || colon + 1 == config_.server.listen.size()) {
-        return listen->Expected("HOST:PORT, such as 127.0.0.1:9090");
-      }
+      if (!ParseListenAddress(config_.server.listen))
+        return listen->Expected("IP:PORT, such as 127.0.0.1:9090");
     }
     if (const auto socket = map.Optional("socket")) {
       TRY_ASSIGN(config_.server.socket, PathOf(*socket));

@@ -60,7 +60,7 @@ struct JournalConfig {
 };
 
 struct ServerConfig {
-  std::string listen;            // HOST:PORT; empty: no server.
+  std::string listen;            // IP:PORT or unix:PATH; empty: no server.
   std::filesystem::path socket;  // For the command line.
 
   bool operator==(const ServerConfig&) const = default;

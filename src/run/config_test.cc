@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/config.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -97,7 +98,7 @@ TEST(Config, MistakesAreNamedWithTheirPlace) {
   EXPECT_THAT(Refusal(Replaced("90s", "90")), HasSubstr("`budgets.pod_cooldown`"));
   EXPECT_THAT(Refusal(Replaced("30d", "20000d")), HasSubstr("`journal.retention`"));
   EXPECT_THAT(Refusal(Replaced("64Mi", "64")), HasSubstr("at least 1Mi"));
-  EXPECT_THAT(Refusal(Replaced("127.0.0.1:9090", "everywhere")), HasSubstr("HOST:PORT"));
+  EXPECT_THAT(Refusal(Replaced("127.0.0.1:9090", "everywhere")), HasSubstr("IP:PORT"));
   EXPECT_THAT(Refusal(Replaced("[a.yaml, b.yaml]", "[]")), HasSubstr("missing key `applications`"));
   EXPECT_THAT(Refusal(Replaced("applications:", "application:")),
               HasSubstr("missing key `applications`; is `application` meant to be that? (1 to"));
@@ -177,7 +178,10 @@ TEST(Config, PodsArePlacedOrMovedByOneProcess) {
   EXPECT_THAT(Refusal(base + "extender: {policy: lookahead}\n"),
               HasSubstr("c.yaml:2:20: `extender.policy`: policy of placement `lookahead`: "
                         "kube-scheduler asks an extender about one pod at a time"));
-  EXPECT_THAT(Refusal(base + "extender: {listen: here}\n"), HasSubstr("HOST:PORT"));
+  for (const char* address : {"here", "127.0.0.1:99999", "unix:/run/extender.sock"}) {
+    EXPECT_THAT(Refusal(fmt::format("{}extender: {{listen: \"{}\"}}\n", base, address)),
+                HasSubstr("c.yaml:2:20: `extender.listen`: expected IP:PORT"));
+  }
   EXPECT_THAT(Refusal(base + "extender: {timeout: 1min}\n"), HasSubstr("10ms to 5s"));
   EXPECT_THAT(Refusal(base + "extender: {tls: {certificate: a, key: b}}\n"),
               HasSubstr("`client_ca`"));

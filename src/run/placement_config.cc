@@ -7,6 +7,7 @@
 
 #include "base/suggest.h"
 #include "base/units.h"
+#include "net/listen_address.h"
 
 namespace rudderfish {
 namespace {
@@ -148,9 +149,8 @@ Result<ExtenderConfig> ParseExtender(const YamlNode& node, const std::filesystem
   TRY_ASSIGN(YamlMap map, node.AsMap());
   if (const auto listen = map.Optional("listen")) {
     TRY_ASSIGN(config.listen, listen->AsString());
-    const size_t colon = config.listen.rfind(':');
-    if (colon == std::string::npos || colon + 1 == config.listen.size())
-      return listen->Expected("HOST:PORT, such as 127.0.0.1:8888");
+    const Result<ListenAddress> address = ParseListenAddress(config.listen);
+    if (!address || address->is_unix()) return listen->Expected("IP:PORT, such as 127.0.0.1:8888");
   }
   TRY(ReadChoice(&map, folder, &config.choice));
   if (placement != nullptr && !(config.choice == *placement)) {
