@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,11 +22,15 @@
 // A held-out episode of a scenario in which pods come and go, for bench/placing_live:
 //
 //   placing_episode SCENARIO OBJECTIVE SEED EPISODE world             # Nodes and pods, JSON.
-//   placing_episode SCENARIO OBJECTIVE SEED EPISODE measure < RECORD  # What was made of them.
+//   placing_episode SCENARIO OBJECTIVE SEED EPISODE measure POLICY < RECORD
 //   placing_episode SCENARIO OBJECTIVE SEED EPISODE simulate POLICY TIMES
 //
 // `simulate` draws among nodes that a policy rates as equal, as a scheduler on a cluster does, anew
 // each time; the simulator itself takes the first of them.
+//
+// `measure` says what was made of the pods, and of how many the node is one of those that POLICY
+// rates best in the state in which the record has it bound: others were decided on another state,
+// or seen otherwise. Nothing of it without POLICY.
 //
 // A record has a line a change, `SECONDS arrived POD`, `SECONDS bound POD NODE` or `SECONDS left
 // POD`, and at last `SECONDS end`; the episode's own time, pods and nodes counted from 0.
@@ -114,15 +120,50 @@ OrderedJson JsonOf(const LifecycleMetrics& metrics) {
   return json;
 }
 
-Result<void> PrintMeasured(const std::shared_ptr<const Scenario>& scenario, uint64_t seed) {
+Result<PlacementPolicy> PolicyOf(std::string name, const Scenario& scenario) {
+  if (name.ends_with("-allocated")) name = "mixed:" + name + "=1";
+  TRY_ASSIGN(PlacementPolicy policy, MakePlacementPolicy(name, PlacementTask(*scenario.objective)));
+  if (!policy.rate) return Invalid("{} does not rate nodes", name);
+  return policy;
+}
+
+// How many of the choices of a record are its own.
+class Agreement {
+ public:
+  explicit Agreement(const PlacementPolicy& policy) : rater_(policy.rate()) {}
+
+  void Take(const PlacementQuestion& question, NodeId node) {
+    const std::span<const double> rates = rater_->Rate(question, {});
+    const int32_t chosen = rater_->space().candidate_of[node];
+    ++all_;
+    if (chosen == kNone) return;
+    agreed_ += rates[chosen] == *std::max_element(rates.begin(), rates.end()) ? 1 : 0;
+  }
+
+  double share() const { return all_ == 0 ? 1 : static_cast<double>(agreed_) / all_; }
+
+ private:
+  std::unique_ptr<PlacementRater> rater_;
+  int agreed_ = 0, all_ = 0;
+};
+
+Result<void> PrintMeasured(const std::shared_ptr<const Scenario>& scenario, uint64_t seed,
+                           const std::optional<PlacementPolicy>& policy) {
+  std::optional<Agreement> agreement;
+  if (policy) agreement.emplace(*policy);
   std::vector<RecordedChange> record;
   double seconds = 0;
   for (std::string what; std::cin >> seconds >> what;) {
     RecordedChange change{.at = SimTime(static_cast<int64_t>(seconds * kNsPerSecond))};
     if (what == "end") {
       TRY_ASSIGN(const LifecycleMetrics metrics,
-                 MeasureRecorded(scenario, seed, record, change.at));
-      std::cout << JsonOf(metrics).dump() << "\n";
+                 MeasureRecorded(scenario, seed, record, change.at,
+                                 [&](const PlacementQuestion& question, NodeId node) {
+                                   if (agreement) agreement->Take(question, node);
+                                 }));
+      OrderedJson json = JsonOf(metrics);
+      if (agreement) json["agreed"] = agreement->share();
+      std::cout << json.dump() << "\n";
       return {};
     }
     const std::string where = fmt::format("standard input:{}", record.size() + 1);
@@ -164,11 +205,7 @@ NodeId ChooseAsLive(PlacementRater* rater, const PlacementQuestion& question, Rn
 }
 
 Result<void> PrintSimulated(const std::shared_ptr<const Scenario>& scenario, uint64_t seed,
-                            std::string policy_name, int times) {
-  if (policy_name.ends_with("-allocated")) policy_name = "mixed:" + policy_name + "=1";
-  TRY_ASSIGN(const PlacementPolicy policy,
-             MakePlacementPolicy(policy_name, PlacementTask(*scenario->objective)));
-  if (!policy.rate) return Invalid("{} does not rate nodes", policy_name);
+                            const PlacementPolicy& policy, int times) {
   Lifecycle world(scenario);
   OrderedJson all = OrderedJson::array();
   for (int i = 0; i < times; ++i) {
@@ -192,16 +229,22 @@ Result<void> Run(const std::vector<std::string>& words) {
   const auto number = [&](size_t i) { return std::strtoull(words[i].c_str(), nullptr, 10); };
   const uint64_t seed = Rng(number(2), kHeldOutStream + number(3)).Next64();
   if (words[4] == "world") return PrintWorld(scenario, seed);
-  if (words[4] == "measure") return PrintMeasured(scenario, seed);
-  return PrintSimulated(scenario, seed, words[5], static_cast<int>(number(6)));
+  std::optional<PlacementPolicy> policy;
+  if (words.size() > 5) {
+    TRY_ASSIGN(policy, PolicyOf(words[5], *scenario));
+  }
+  if (words[4] == "measure") return PrintMeasured(scenario, seed, policy);
+  return PrintSimulated(scenario, seed, *policy, static_cast<int>(number(6)));
 }
 
 int Main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   const bool simulates = words.size() == 7 && words[4] == "simulate";
-  if (!simulates && (words.size() != 5 || (words[4] != "world" && words[4] != "measure"))) {
+  const bool shows = words.size() == 5 && words[4] == "world";
+  const bool measures = (words.size() == 5 || words.size() == 6) && words[4] == "measure";
+  if (!simulates && !shows && !measures) {
     std::cerr << "placing_episode SCENARIO OBJECTIVE SEED EPISODE "
-                 "world|measure|simulate POLICY TIMES\n";
+                 "world|measure [POLICY]|simulate POLICY TIMES\n";
     return 2;
   }
   const Result<void> done = Run(words);

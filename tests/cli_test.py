@@ -964,6 +964,8 @@ class BadInput(Cli):
         asked = self.succeed("extender-config", "--config", limits, "--weight", "2")
         for line in ("urlPrefix: http://10.0.0.1:9", "filterVerb: filter", "weight: 2 ", "httpTimeout: 50ms"):
             self.assertIn(line, asked)
+        self.assertIn("percentageOfNodesToScore: 5 ", self.succeed("extender-config", "--percentage-of-nodes", "5"))
+        self.refuse("extender-config", "--percentage-of-nodes", "101", says="--percentage-of-nodes")
         self.refuse("extender-config", "--weight", "0", says="--weight")
         none = self.write("none.yaml", "rudderfish: config/v1\nplacement: {}\n")
         self.refuse("run", "--config", none, "--namespace", "shop", says="pods are placed in all namespaces")

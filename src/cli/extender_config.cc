@@ -23,19 +23,19 @@ constexpr std::string_view kTlsFragment =
     keyFile: /etc/kubernetes/rudderfish/client.key
 )";
 
-std::string Fragment(const ExtenderConfig& config, int64_t weight) {
+std::string Fragment(const ExtenderConfig& config, int64_t weight, int64_t percentage) {
   std::string text = fmt::format(
       R"(# Merge this into kube-scheduler's configuration (--config). Start it with
 #   --feature-gates=OpportunisticBatching=false
 # or pods that are equal to the one before are placed by its answers, and we are not asked.
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
-percentageOfNodesToScore: 100   # Else of 5,000 nodes a sample of 500 is all that we are shown.
+percentageOfNodesToScore: {:<5} # What we are shown; kube-scheduler takes as much longer for more.
 extenders:
 - urlPrefix: {}://{}
   prioritizeVerb: prioritize
 )",
-      config.tls ? "https" : "http", config.listen);
+      percentage, config.tls ? "https" : "http", config.listen);
   if (config.limits.any()) text += "  filterVerb: filter\n";
   text += fmt::format(
       R"(  weight: {}                    # Grades count {} to {} points; all else 1,200 at most.
@@ -57,7 +57,8 @@ Result<ExitStatus> RunExtenderConfig(const Arguments& arguments, const Session&)
     extender = *config.extender;
   }
   TRY_ASSIGN(const int64_t weight, arguments.Integer("weight", kWeightThatDecides, 1, kWeightMax));
-  TRY(Print(Fragment(extender, weight)));
+  TRY_ASSIGN(const int64_t percentage, arguments.Integer("percentage-of-nodes", 100, 0, 100));
+  TRY(Print(Fragment(extender, weight, percentage)));
   return ExitStatus::kDone;
 }
 
@@ -70,10 +71,15 @@ CommandSpec ExtenderConfigCommand() {
       .options = {{"-c,--config", "FILE",
                    "whose section `extender` counts; without it what holds by default"},
                   {"--weight", "N",
-                   "of our grades beside kube-scheduler's scores; 13 by default, which decides"}},
+                   "of our grades beside kube-scheduler's scores; 13 by default, which decides"},
+                  {"--percentage-of-nodes", "N",
+                   "of the nodes: kube-scheduler looks for so many that may take the pod, scores "
+                   "them and asks about them; 100 by default, 0 is its own choice: 10 % of 5,000, "
+                   "all of 100"}},
       .details =
           "`run` with a section `extender` answers what kube-scheduler then asks "
-          "(docs/placement.md).",
+          "(docs/placement.md). In clusters of thousands of nodes all of them are too many for it "
+          "where many pods come: see --percentage-of-nodes.",
       .examples = {"extender-config --config rudderfish.yaml --weight 2"},
       .run = RunExtenderConfig};
 }

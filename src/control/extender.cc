@@ -33,27 +33,40 @@ Extender::Grades Extender::Prioritize(const std::shared_ptr<const PodClass>& pod
   const bool some_are_too_far = feasibility_.feasible < by_rules;
   scorer_->Score(rules, id, feasibility_, &scores_);
   grades.stepped_back = scorer_->stepped_back();
-  std::vector<NodeId> known(nodes.size(), kNone);
-  double least = 0, most = 0;
-  bool is_first = true;
+  ranked_.clear();
   for (size_t i = 0; i < nodes.size(); ++i) {
     const NodeId node = rules.nodes().Find(nodes[i]);
     // What we take for full, kube-scheduler may know to be free since: it is the worst then.
-    if (node == kNone || !feasibility_.IsFeasible(node)) continue;
-    known[i] = node;
-    least = is_first ? scores_[node] : std::min(least, scores_[node]);
-    most = is_first ? scores_[node] : std::max(most, scores_[node]);
-    is_first = false;
+    if (node != kNone && feasibility_.IsFeasible(node))
+      ranked_.push_back({scores_[node], static_cast<int>(i)});
   }
-  if (is_first || (most <= least && !some_are_too_far)) {
-    grades.abstained = is_first ? "none of the nodes is known" : "all nodes are alike";
+  if (ranked_.empty()) {
+    grades.abstained = "none of the nodes is known";
+    return grades;
+  }
+  const auto [worst, best] =
+      std::minmax_element(ranked_.begin(), ranked_.end(),
+                          [](const Ranked& a, const Ranked& b) { return a.score < b.score; });
+  const double least = worst->score, range = best->score - worst->score;
+  if (range <= 0 && !some_are_too_far) {
+    grades.abstained = "all nodes are alike";
     return grades;
   }
   const int lowest = some_are_too_far ? 1 : 0;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    if (known[i] == kNone) continue;
-    const double share = most > least ? (scores_[known[i]] - least) / (most - least) : 1;
-    grades.of[i] = lowest + static_cast<int>(std::lround(share * (kGradeMax - lowest)));
+  const auto by_place = [&](double score) {
+    const double share = range > 0 ? (score - least) / range : 1;
+    return lowest + static_cast<int>(std::lround(share * (kGradeMax - lowest)));
+  };
+  const size_t named = std::min<size_t>(kNamedMax, ranked_.size());
+  std::partial_sort(ranked_.begin(), ranked_.begin() + named, ranked_.end(),
+                    [](const Ranked& a, const Ranked& b) {
+                      return a.score != b.score ? a.score > b.score : a.asked < b.asked;
+                    });
+  size_t better = 0;  // So many are.
+  for (size_t i = 0; i < ranked_.size(); ++i) {
+    if (i < named && ranked_[i].score < ranked_[better].score) better = i;
+    const int by_rank = i < named ? std::max(lowest, kGradeMax - static_cast<int>(better)) : lowest;
+    grades.of[ranked_[i].asked] = std::min(by_place(ranked_[i].score), by_rank);
   }
   return grades;
 }

@@ -13,10 +13,13 @@
 // still considers, and which of them are ruled out by hard limits. kube-scheduler has asked its own
 // rules before; ours decide only what is scored.
 //
-// Grades are the policy's scores between the worst and the best of the nodes asked about, in eleven
-// steps, rounded to the nearest; 0 for nodes beyond the pod's hard limit of latency, and then 1 at
-// least for those within. Where a pod has what we do not model, or nothing distinguishes the
-// nodes, all get 0: we abstain. One thread.
+// The best node gets 10. Any other gets 10 less the number of nodes that are better, but no more
+// than where its score lies between the worst (0) and the best (10) of the nodes asked about,
+// rounded to the nearest; so eleven steps tell the ten best apart, however many are asked about.
+// Of many equals those that were asked about first are graded, kNamedMax in all, and the others
+// get 0: kube-scheduler takes longer to read and to add a grade than we to say it. Nodes beyond the
+// pod's hard limit of latency get 0, and then all within 1 at least. Where a pod has what we do not
+// model, or nothing distinguishes the nodes, all get 0: we abstain. One thread.
 
 namespace rudderfish {
 
@@ -33,6 +36,7 @@ struct HardLimits {
 class Extender {
  public:
   static constexpr int kGradeMax = 10;
+  static constexpr int kNamedMax = 50;  // With a grade above the lowest, in one answer.
 
   // The tables outlive it.
   Extender(SchedulingTables* tables, std::unique_ptr<NodeScorer> scorer, HardLimits limits)
@@ -57,6 +61,11 @@ class Extender {
   HardLimits limits_;
   Feasibility feasibility_;
   std::vector<double> scores_;
+  struct Ranked {
+    double score;
+    int asked;  // [nodes]
+  };
+  std::vector<Ranked> ranked_;
 };
 
 }  // namespace rudderfish

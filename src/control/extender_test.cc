@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/extender.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,16 +13,18 @@ using ::testing::ElementsAre;
 class ExtenderTest : public ::testing::Test {
  protected:
   ExtenderTest() {
-    for (const auto& [name, used] : {std::pair("a", 100), {"b", 500}, {"c", 900}, {"d", 350}}) {
-      SchedulingNode node;
-      node.name = name;
-      node.allocatable = {1000, 1000};
-      node.pods_max = 10;
-      tables.PutNode(node);
-      auto held = std::make_shared<PodClass>();
-      held->amounts.requests = held->amounts.held = {used, used};
-      tables.Place(name, held, name, PodLife::kServing);
-    }
+    for (const auto& [name, used] : {std::pair("a", 100), {"b", 500}, {"c", 900}, {"d", 350}})
+      AddNode(name, used);
+  }
+  void AddNode(const std::string& name, int64_t used) {
+    SchedulingNode node;
+    node.name = name;
+    node.allocatable = {1000, 1000};
+    node.pods_max = 10;
+    tables.PutNode(node);
+    auto held = std::make_shared<PodClass>();
+    held->amounts.requests = held->amounts.held = {used, used};
+    tables.Place(name, held, name, PodLife::kServing);
   }
   Extender Of(const char* policy, HardLimits limits = {}) {
     return {&tables, *NodeScorerNamed(policy), limits};
@@ -40,6 +43,23 @@ TEST_F(ExtenderTest, GradesSpanTheNodesThatAreAskedAbout) {
   EXPECT_THAT(most.Prioritize(Shape(50), {"a", "d", "b", "c"}).of, ElementsAre(0, 3, 5, 10));
   EXPECT_THAT(least.Prioritize(Shape(50), {"a", "d", "b", "c"}).of, ElementsAre(10, 7, 5, 0));
   EXPECT_THAT(most.Prioritize(Shape(50), {"d", "a"}).of, ElementsAre(10, 0));
+}
+
+TEST_F(ExtenderTest, TheTenBestAreToldApartHoweverBadTheWorstIs) {
+  std::vector<std::string> names = {"a"};
+  for (int i = 0; i < 12; ++i) AddNode(names.emplace_back(fmt::format("n{}", i)), 800 + i / 2 * 2);
+  const std::vector<std::string_view> nodes(names.begin(), names.end());
+  EXPECT_THAT(Of("most-allocated").Prioritize(Shape(50), nodes).of,
+              ElementsAre(0, 0, 0, 2, 2, 4, 4, 6, 6, 8, 8, 10, 10));
+}
+
+TEST_F(ExtenderTest, OfManyEqualsThoseAskedAboutFirstAreNamed) {
+  std::vector<std::string> names = {"c", "d"};
+  for (int i = 0; i < 60; ++i) AddNode(names.emplace_back(fmt::format("n{}", i)), 0);
+  const std::vector<std::string_view> nodes(names.begin(), names.end());
+  std::vector<int> expected(62, 0);
+  std::fill_n(expected.begin() + 2, Extender::kNamedMax, 10);
+  EXPECT_EQ(Of("least-allocated").Prioritize(Shape(50), nodes).of, expected);
 }
 
 TEST_F(ExtenderTest, ANodeThatIsFullOrUnknownIsGradedAsTheWorst) {

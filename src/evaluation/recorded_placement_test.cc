@@ -84,6 +84,20 @@ TEST(RecordedPlacement, IsMeasuredAsInTheSimulator) {
   }
 }
 
+TEST(RecordedPlacement, WhoeverObservesBindingsIsAskedAsInTheSimulator) {
+  const auto scenario = Quiet("");
+  LifecycleMetrics simulated;
+  const std::vector<RecordedChange> record = Simulate(scenario, &simulated);
+  const PlacementRule rule = *PlacementRuleNamed("least-allocated", *scenario->objective);
+  int asked = 0;
+  const BindingObserver observer = [&](const PlacementQuestion& question, NodeId node) {
+    ++asked;
+    EXPECT_EQ(rule(question), node);
+  };
+  ASSERT_TRUE(MeasureRecorded(scenario, kSeed, record, simulated.end, observer).has_value());
+  EXPECT_EQ(asked, simulated.bindings);
+}
+
 TEST(RecordedPlacement, WaitingCountsFromArrivalToBinding) {
   const auto scenario = Quiet("");
   const std::vector<RecordedChange> record = {{10s, Kind::kArrived, 0},
