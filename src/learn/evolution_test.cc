@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <memory>
 #include <vector>
 
+#include "base/files.h"
 #include "evaluation/placement_run.h"
 #include "learn/trainer.h"
 #include "learn/training_worlds.h"
@@ -134,11 +136,12 @@ TEST(Evolution, ARunThatWasResumedGoesOnToTheBitAndPlacesPods) {
                   .has_value());
   const Result<TrainScenario> opened = TrainScenario::Open(path);
   ASSERT_TRUE(opened.has_value()) << opened.error().message;
-  const auto train = [&](TrainJob job, int64_t steps) {
+  const auto train = [&](TrainJob job, int64_t steps, bool is_stopped = false) {
     job.options.steps = steps;
     Result<std::unique_ptr<Trainer>> trainer = Trainer::Open(std::move(job));
     CHECK(trainer.has_value());
-    return *(*trainer)->Run();
+    const std::atomic<bool> stop{is_stopped};
+    return *(*trainer)->Run(&stop);
   };
   const auto job = [&](const char* name) {
     return TrainJob{.scenarios = {*opened}, .options = SmallEvolution(), .folder = folder / name};
@@ -150,6 +153,9 @@ TEST(Evolution, ARunThatWasResumedGoesOnToTheBitAndPlacesPods) {
   ASSERT_TRUE(more.has_value()) << more.error().message;
   EXPECT_EQ(train(*more, kThree).iterations, 3);
   EXPECT_EQ(WeightsOf(folder / "parts"), WeightsOf(folder / "whole"));
+  EXPECT_EQ(train(job("early"), kThree, true).iterations, 0);
+  EXPECT_EQ(train(*TrainJob::ToResume(folder / "early"), kThree).iterations, 3);
+  EXPECT_EQ(*ReadFile(folder / "early/metrics.csv"), *ReadFile(folder / "whole/metrics.csv"));
   const PlacementTask energy(Objective::Of(ObjectiveTerm::kEnergy));
   const Result<PlacementPolicy> policy = MakePlacementPolicy((folder / "whole").string(), energy);
   ASSERT_TRUE(policy.has_value()) << policy.error().message;

@@ -119,7 +119,8 @@ Result<void> Trainer::Prepare() {
     TRY(WriteRunFolder(paths_, job_.options, job_.provenance, job_.scenarios));
   }
   TRY(OpenTables(metrics_bytes));
-  if (over_ = IsOver(); over_ && !job_.options.only_judges()) return {};
+  over_ = IsOver();
+  if (over_ && !job_.options.only_judges()) return {};
   TRY(Note(fmt::format(
       "{} training with seed {} on {}, {} threads, kernels {}",
       summary_.iterations > 0 ? fmt::format("after iteration {}:", summary_.iterations) : "new:",
@@ -127,8 +128,8 @@ Result<void> Trainer::Prepare() {
       Joined(job_.scenarios, [](const TrainScenario& s) { return s.scenario->name; }),
       job_.options.threads, learner_->net().kernels().name)));
   saved_iteration_ = summary_.iterations;
-  // What placing and scaling begin with is a policy worth keeping.
-  if (!worlds_->first().moves() && summary_.iterations == 0) {
+  // What placing and scaling begin with is worth keeping; with a checkpoint, it was judged before.
+  if (!worlds_->first().moves() && metrics_bytes == 0) {
     MetricsRow beginning;
     TRY(Evaluate(&beginning));
     TRY(metrics_->Append(beginning));
@@ -196,8 +197,7 @@ Result<void> Trainer::CheckSameRun(const RunConfig& config) const {
   return {};
 }
 
-// Returns how much of metrics.csv belongs to the checkpoint. A run that was ended before its first
-// checkpoint begins anew.
+// How much of metrics.csv belongs to the checkpoint; 0: there is none yet, and all begins anew.
 Result<int64_t> Trainer::RestoreRun() {
   TRY_ASSIGN(const RunConfig config, ReadRunConfig(paths_));
   TRY(CheckSameRun(config));
