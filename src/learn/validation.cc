@@ -74,7 +74,7 @@ void Validation::DrawScalings(const TrainingWorld& world, uint64_t seed, int sta
       one.episode.price =
           world.scaling->PriceAt(kValidationPrices[i / loads % std::size(kValidationPrices)]);
     }
-    scalings_.push_back(std::move(one));
+    scalings_.push_back(one);
   }
 }
 
