@@ -955,7 +955,7 @@ class BadInput(Cli):
 
     def test_extender_config_asks_for_what_the_configuration_says(self):
         plain = self.succeed("extender-config")
-        for line in ("urlPrefix: http://127.0.0.1:8888", "prioritizeVerb: prioritize", "weight: 13 ", "httpTimeout: 200ms",
+        for line in ("urlPrefix: http://127.0.0.1:8888", "prioritizeVerb: prioritize", "weight: 121 ", "A grade counts 1210 points", "httpTimeout: 200ms",
                      "nodeCacheCapable: true", "ignorable: true", "percentageOfNodesToScore: 100", "OpportunisticBatching=false"):
             self.assertIn(line, plain)
         self.assertNotIn("filterVerb", plain)  # Nodes are ruled out by hard limits alone.

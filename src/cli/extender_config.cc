@@ -11,8 +11,10 @@
 namespace rudderfish {
 namespace {
 
-// More than kube-scheduler's own scores together can differ by: the extender decides.
-constexpr int64_t kWeightThatDecides = 13;
+// By which one grade counts more than kube-scheduler's own scores together can differ by: 1,200, of
+// the default profile. So the best node is taken, not only one that is not the worst.
+constexpr int64_t kPointsOfAGrade = 10;  // Times the weight.
+constexpr int64_t kWeightThatDecides = 121;
 constexpr int64_t kWeightMax = 1000;
 
 constexpr std::string_view kTlsFragment =
@@ -30,7 +32,7 @@ std::string Fragment(const ExtenderConfig& config, int64_t weight, int64_t perce
 # or pods that are equal to the one before are placed by its answers, and we are not asked.
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
-percentageOfNodesToScore: {:<5} # What we are shown; kube-scheduler takes as much longer for more.
+percentageOfNodesToScore: {:<5} # Of the nodes, shown to us; the more, the longer it takes.
 extenders:
 - urlPrefix: {}://{}
   prioritizeVerb: prioritize
@@ -38,12 +40,12 @@ extenders:
       percentage, config.tls ? "https" : "http", config.listen);
   if (config.limits.any()) text += "  filterVerb: filter\n";
   text += fmt::format(
-      R"(  weight: {}                    # Grades count {} to {} points; all else 1,200 at most.
+      R"(  weight: {:<21} # A grade counts {} points; all else 1,200 at most.
   httpTimeout: {}ms            # What scheduling waits for us at most, should we hang.
   nodeCacheCapable: true
   ignorable: true               # When we are not there, scheduling goes on without us.
 )",
-      weight, 0, weight * 100,
+      weight, weight * kPointsOfAGrade,
       std::chrono::ceil<std::chrono::milliseconds>(config.timeout).count());
   if (config.tls) text += kTlsFragment;
   return text;
@@ -71,7 +73,7 @@ CommandSpec ExtenderConfigCommand() {
       .options = {{"-c,--config", "FILE",
                    "whose section `extender` counts; without it what holds by default"},
                   {"--weight", "N",
-                   "of our grades beside kube-scheduler's scores; 13 by default, which decides"},
+                   "of our grades beside kube-scheduler's scores; 121 by default, which decides"},
                   {"--percentage-of-nodes", "N",
                    "of the nodes: kube-scheduler looks for so many that may take the pod, scores "
                    "them and asks about them; 100 by default, 0 is its own choice: 10 % of 5,000, "
