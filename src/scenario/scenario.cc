@@ -4,7 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
+#include <optional>
 #include <span>
+#include <string_view>
+#include <utility>
 
 #include "base/files.h"
 #include "base/sha256.h"
@@ -110,12 +114,44 @@ Result<YamlNode> ReadRoot(const std::filesystem::path& path, std::span<const Yam
   return root;
 }
 
+// What lies in `node` under one key after another; nothing where one of them is not there.
+std::optional<YamlNode> Within(YamlNode node, std::initializer_list<std::string_view> keys) {
+  for (std::string_view key : keys) {
+    Result<YamlMap> map = node.AsMap();
+    std::optional<YamlNode> found = map ? map->Optional(key) : std::nullopt;
+    if (!found) return std::nullopt;
+    node = *std::move(found);
+  }
+  return node;
+}
+
+// A file that is not there is refused where the scenario names it.
+Result<void> CheckIsThere(const std::optional<YamlNode>& named,
+                          const std::filesystem::path& folder) {
+  if (!named) return {};
+  TRY_ASSIGN(const std::string file, named->AsString());
+  std::error_code ignored;
+  if (file.empty() || std::filesystem::exists(folder / file, ignored)) return {};
+  return named->Refuse(fmt::format("there is no file {}", (folder / file).string()));
+}
+
+Result<void> CheckNamedFiles(const YamlNode& root, const Scenario& scenario,
+                             const std::filesystem::path& folder) {
+  for (std::string_view key : {"nodes", "pods"})
+    TRY(CheckIsThere(Within(root, {"arrivals", "trace", key}), folder));
+  if (scenario.load == nullptr) return {};
+  for (const NamedTraffic& named : scenario.load->loads)
+    TRY(CheckIsThere(Within(root, {"load", "loads", named.name, "replay", "file"}), folder));
+  return {};
+}
+
 }  // namespace
 
 Result<Scenario> LoadScenario(const std::filesystem::path& path,
                               std::span<const YamlChange> changes) {
   TRY_ASSIGN(const YamlNode root, ReadRoot(path, changes));
   TRY_ASSIGN(Scenario scenario, ParseScenario(root));
+  TRY(CheckNamedFiles(root, scenario, path.parent_path()));
   TRY(ReadTraces(path.parent_path(), &scenario));
   if (scenario.load != nullptr) {
     auto load = std::make_shared<Load>(*scenario.load);

@@ -7,7 +7,9 @@
 
 #include <cmath>
 #include <filesystem>
+#include <span>
 
+#include "base/yaml_change.h"
 #include "scenario/call_tree.h"
 #include "scenario/pattern_parser.h"
 #include "tests/support/shipped_scenario.h"
@@ -253,6 +255,25 @@ TEST(Scenario, MissingFileIsNamed) {
   ASSERT_FALSE(scenario.has_value());
   EXPECT_EQ(scenario.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(scenario.error().message, ::testing::HasSubstr("/nowhere/at/all.yaml"));
+}
+
+// What LoadScenario says of a file of the checkout with one value changed.
+std::string RefusalAfter(const char* file, const YamlChange& change) {
+  const Result<Scenario> scenario = LoadScenario(SourcePath(file), std::span(&change, 1));
+  return scenario ? "loaded" : scenario.error().message;
+}
+
+TEST(Scenario, MissingTracesAreNamedWhereItNamesThem) {
+  EXPECT_THAT(
+      RefusalAfter("tests/data/openb-like/replay.yaml", {"arrivals.trace.pods", "gone.csv"}),
+      ::testing::MatchesRegex(".*/replay[.]yaml:14:32: `arrivals[.]trace[.]pods`: there is "
+                              "no file .*/openb-like/gone[.]csv"));
+  EXPECT_THAT(
+      RefusalAfter("tests/data/openb-like/replay.yaml", {"arrivals.trace.nodes", "gone.csv"}),
+      ::testing::HasSubstr("`arrivals.trace.nodes`: there is no file"));
+  EXPECT_THAT(
+      RefusalAfter("scenarios/online-boutique.yaml", {"load.loads.replay.replay.file", "gone.csv"}),
+      ::testing::HasSubstr("`load.loads.replay.replay.file`: there is no file"));
 }
 
 TEST(Scenario, MemoryIsWrittenAsPeopleWriteIt) {
