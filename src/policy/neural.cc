@@ -106,24 +106,30 @@ Result<std::filesystem::path> CheckpointOf(const std::filesystem::path& path) {
               path.string());
 }
 
+Result<std::shared_ptr<nn::CandidateNet>> LoadMemorylessNet(const nn::SafetensorsFile& file,
+                                                            const GraphWidths& widths) {
+  TRY_ASSIGN(const nn::NetShape shape, nn::StoredNetShape(file));
+  if (!(shape.widths == widths)) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: the network's rows are not as wide as the task's features",
+                file.source_name());
+  }
+  if (shape.memory() > 0) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: its network remembers the questions before, which only scaling asks in order",
+                file.source_name());
+  }
+  auto net = std::make_shared<nn::CandidateNet>(shape);
+  TRY(nn::LoadNet(file, net.get()));
+  return net;
+}
+
 Result<std::unique_ptr<Policy>> LoadNeuralPolicy(const std::filesystem::path& path,
                                                  const Task& task) {
   TRY_ASSIGN(const std::filesystem::path checkpoint, CheckpointOf(path));
   TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(checkpoint));
   TRY(CheckTask(file, task));
-  TRY_ASSIGN(const nn::NetShape shape, nn::StoredNetShape(file));
-  if (!(shape.widths == task.widths())) {
-    return Fail(ErrorCode::kFailedPrecondition,
-                "{}: the network's rows are not as wide as the task's features",
-                checkpoint.string());
-  }
-  if (shape.memory() > 0) {
-    return Fail(ErrorCode::kFailedPrecondition,
-                "{}: its network remembers the questions before, which only scaling asks in order",
-                checkpoint.string());
-  }
-  auto net = std::make_shared<nn::CandidateNet>(shape);
-  TRY(nn::LoadNet(file, net.get()));
+  TRY_ASSIGN(auto net, LoadMemorylessNet(file, task.widths()));
   return std::make_unique<NeuralPolicy>(path.string(), std::move(net));
 }
 

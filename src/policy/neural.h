@@ -37,6 +37,11 @@ class NeuralPolicy final : public Policy {
 void DescribeTask(const Task& task, nn::SafetensorsFile* file);
 Result<void> CheckTask(const nn::SafetensorsFile& file, const Task& task);
 
+// The network of a checkpoint whose rows are `widths` wide and that answers each question for
+// itself. Errors name what differs.
+Result<std::shared_ptr<nn::CandidateNet>> LoadMemorylessNet(const nn::SafetensorsFile& file,
+                                                            const GraphWidths& widths);
+
 // `path`: a checkpoint, or a run folder, of which best.safetensors is taken, or last.safetensors if
 // there is no best.
 Result<std::filesystem::path> CheckpointOf(const std::filesystem::path& path);

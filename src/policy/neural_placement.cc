@@ -161,19 +161,7 @@ Result<PlacementNet> LoadPlacementNet(const std::filesystem::path& path,
   TRY_ASSIGN(const std::optional<PlacementPreset> preset, StoredPreset(file));
   const PlacementTask task(asked.objective(), preset);
   TRY(CheckPlacement(file, task));
-  TRY_ASSIGN(const nn::NetShape shape, nn::StoredNetShape(file));
-  if (!(shape.widths == PlacementTask::Widths(preset))) {
-    return Fail(ErrorCode::kFailedPrecondition,
-                "{}: the network's rows are not as wide as the task's features",
-                checkpoint.string());
-  }
-  if (shape.memory() > 0) {
-    return Fail(ErrorCode::kFailedPrecondition,
-                "{}: its network remembers the questions before, which only scaling asks in order",
-                checkpoint.string());
-  }
-  auto net = std::make_shared<nn::CandidateNet>(shape);
-  TRY(nn::LoadNet(file, net.get()));
+  TRY_ASSIGN(auto net, LoadMemorylessNet(file, PlacementTask::Widths(preset)));
   TRY_ASSIGN(Familiarity familiarity, StoredFamiliarity(file));
   return PlacementNet{task, std::move(net),
                       std::make_shared<const Familiarity>(std::move(familiarity))};
