@@ -19,7 +19,7 @@ constexpr Objective kAnyObjective{.weight = {1, 0, 0, 0, 0, 0}};
 
 // Three equal nodes of 2 cores and 4,000 MiB; a pod of 500m, one of 250m.
 struct SmallPresetWorld {
-  SmallPresetWorld() {
+  explicit SmallPresetWorld(NodeId another_web = kNone) {
     WorldBuilder world;
     const LayerId near = world.Layer("near"), users = world.Layer("users");
     world.LatencyBothWays(users, near, 7);
@@ -30,6 +30,7 @@ struct SmallPresetWorld {
     world.Pod(video, 1);
     world.Pod(web, 1);
     world.Pod(web, 2);
+    if (another_web != kNone) world.Pod(web, another_web);
     state = world.Build();
     laws.users = users;
     totals.Reset(state, laws);
@@ -155,6 +156,48 @@ TEST(PlacementPreset, HardLimitsCanBeLeftToTheReward) {
   PresetJudge judge(preset);
   // Two of four nodes on, three pods on them, and 14 ms is more than 10.
   EXPECT_EQ(judge.Judge(world.Question(1), space, 0), (presets::Reward{0.5 + 1.5 / 50, true}));
+}
+
+presets::Reward JudgeOf(const SmallPresetWorld& world, PlacementPreset preset, NodeId node) {
+  const PlacementQuestion question = world.Question(1);
+  PlacementSpace space;
+  PlacementTask(kAnyObjective, preset).Space(question, {}, &space);
+  return PresetJudge(preset).Judge(question, space, node);
+}
+
+TEST(PlacementPreset, RewardsLookAtEveryNode) {
+  SmallPresetWorld world;
+  const std::vector<double> pods = {0, 2, 1}, connections = {0, 5, 5};
+  world.Declare(1, {.connections = 5});
+  for (NodeId node = 0; node < 3; ++node) {
+    EXPECT_EQ(JudgeOf(world, PlacementPreset::kThesisLb, node), presets::LoadBalancing(pods, node));
+    EXPECT_EQ(JudgeOf(world, PlacementPreset::kThesisEe, node),
+              presets::EnergyEfficient(pods, node, 1));
+    EXPECT_EQ(JudgeOf(world, PlacementPreset::kThesisLc, node),
+              presets::LeastConnections(connections, node));
+  }
+  EXPECT_NE(presets::LoadBalancing(pods, 2), presets::LoadBalancing(std::vector{2.0, 1.0}, 1));
+}
+
+TEST(PlacementPreset, DrsRewardsAreOfTheNodesAsTheyWillBe) {
+  const MeasuredUsage measured{.received_kb_per_s = 10, .read_kb_per_s = 1024};
+  SmallPresetWorld before;
+  before.Declare(1, measured);
+  for (NodeId node = 0; node < 3; ++node) {
+    SmallPresetWorld after(node);
+    after.Declare(1, measured);
+    PresetSight sight;
+    sight.Look(PlacementPreset::kDrsCode, after.Question(1));
+    std::vector<presets::DrsRow> rows;
+    for (const WorkerSight& worker : sight.workers) rows.push_back(worker.drs);
+    EXPECT_EQ(JudgeOf(before, PlacementPreset::kDrsCode, node).reward,
+              presets::DrsCodeReward(rows));
+    EXPECT_EQ(JudgeOf(before, PlacementPreset::kDrsPaper, node).reward,
+              presets::DrsPaperReward(rows, {}));
+    rows.erase(rows.begin());
+    EXPECT_NE(JudgeOf(before, PlacementPreset::kDrsCode, node).reward,
+              presets::DrsCodeReward(rows));
+  }
 }
 
 TEST(PlacementPreset, WorldsThatDoNotSayWhatItLooksAtAreRefused) {
