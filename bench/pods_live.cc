@@ -93,7 +93,7 @@ int Main(int argc, char** argv) {
       });
   return DoAll(client.get(), pods.size(),
                [&](size_t i, ApiClient::OnAnswer on_answer) {
-                 kube::BindPod(client.get(), pods[i], nodes[i % nodes.size()],
+                 kube::BindPod(client.get(), pods[i], nodes[i % nodes.size()], nullptr,
                                std::move(on_answer));
                }) == 0
              ? 0

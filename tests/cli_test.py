@@ -22,6 +22,8 @@ import xml.etree.ElementTree as ElementTree
 TOP = pathlib.Path(__file__).resolve().parents[1]
 PROGRAM = pathlib.Path(os.environ.get("RUDDERFISH", TOP / "build/release/rudderfish")).resolve()
 SCENARIO = TOP / "scenarios/continuum-7x21.yaml"
+IS_SANITIZED = bool(os.environ.get("RUDDERFISH_SANITIZED"))
+PATIENCE = 6 if IS_SANITIZED else 1  # What is long in a release build is minutes under a sanitizer.
 REACH = TOP / "tests/data/reach-like"
 DUMP = TOP / "tests/data/kube-dump/shop.json"
 APPLICATION = TOP / "tests/data/kube-dump/shop-application.yaml"
@@ -38,7 +40,8 @@ class Cli(unittest.TestCase):
     def run_cli(self, *arguments, stdin=None, **environment):
         return subprocess.run([PROGRAM, *map(str, arguments)], cwd=self.folder, input=stdin,
                               stdin=subprocess.DEVNULL if stdin is None else None, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, env={**os.environ, **environment}, timeout=300, check=False, text=True)
+                              stderr=subprocess.PIPE, env={**os.environ, **environment}, timeout=300 * PATIENCE, check=False,
+                              text=True)
 
     def succeed(self, *arguments, status=0):
         done = self.run_cli(*arguments)
@@ -326,12 +329,12 @@ class Commands(Cli):
             self.assertEqual(len(contents), 1, name)
 
     def test_interrupted_training_resumes_to_the_same_bytes(self):
-        steps = "196608"
+        steps = "32768" if IS_SANITIZED else "196608"
         self.succeed("train", SCENARIO, "-d", "whole", "--steps", steps, "--seed", "9", "--threads", "1", "-q")
         for number, name in ((signal.SIGTERM, "term"), (signal.SIGINT, "int"), (signal.SIGKILL, "kill")):
             process = self.start_training(name, steps, "--seed", "9")
             process.send_signal(number)
-            _, errors = process.communicate(timeout=60)
+            _, errors = process.communicate(timeout=60 * PATIENCE)
             if number != signal.SIGKILL:
                 self.assertIn(b"--resume", errors)
             if (self.folder / name / "last.safetensors").exists():
@@ -1086,7 +1089,7 @@ class BadInput(Cli):
                 self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
                 self.assertIn("at work in this folder", done.stderr)
             first.send_signal(signal.SIGTERM)
-            first.communicate(timeout=60)
+            first.communicate(timeout=60 * PATIENCE)
             self.refuse("train", SCENARIO, "-d", folder, "--steps", STEPS, *more, says="--resume")
 
     def test_nothing_to_resume_is_said(self):

@@ -202,7 +202,8 @@ TEST(Tidy, ModulesHaveNoFoldersWithin) {
 // x.cc has x_test.cc, or some test sees x.h, directly or through headers. A source without a header
 // of its own is a part of something else (one instruction set of the kernels, the backward pass of
 // a network): a test that begins with the same word is the whole's. The commands are run by
-// tests/cli_test.py, the process of `rudderfish run` by tests/run_test.py and the live tests.
+// tests/cli_test.py, the process of `rudderfish run` by tests/run_test.py, tests/place_test.py and
+// the live tests.
 TEST(Tidy, EverySourceHasATest) {
   std::map<std::string, std::vector<std::string>> includes;  // Of headers.
   std::set<std::string> seen, first_words;

@@ -60,10 +60,10 @@ CommandSpec PromoteCommand() {
                       kRunningConfigOption,
                       kSocketOption},
           .details =
-              "Above shadow it takes 500 shadowed decisions, rules equal in all of them, and a "
-              "predicted gain beyond the Model's own measured error; for enforce also a "
-              "canary that does no worse than its control group. `status` shows what is "
-              "missing (docs/placement.md).",
+              "Above shadow it takes 500 shadowed decisions, 30 of them measured, rules equal in "
+              "all of them, and a predicted gain beyond the Model's own measured error; for "
+              "enforce also a canary that does no worse than its control group. `status` shows "
+              "what is missing (docs/placement.md).",
           .examples = {"promote placement", "promote placement --to canary --force"},
           .run = RunPromote};
 }

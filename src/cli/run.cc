@@ -41,6 +41,7 @@ void OnSignal(int signal) {
   if (signal == SIGHUP) {
     g_reload = 1;
   } else {
+    if (g_ending != 0) ::_exit(0);  // Whoever asks twice does not want to wait.
     g_ending = 1;
     ::alarm(kGraceSeconds);
   }
@@ -209,6 +210,7 @@ Result<ExitStatus> RunPlacement(const Config& config, const Arguments& arguments
         "the configuration stays as it was: placement cannot change while the program runs; "
         "start it anew");
   }));
+  ::alarm(static_cast<unsigned>(PlacementLoop::kStopLimit.count()) + 1);
   loop->Stop();
   ::alarm(0);
   LogInfo("rudderfish ends; everything decided is in the journal");
@@ -274,7 +276,8 @@ CommandSpec RunCommand() {
               "With a section `placement` it is a scheduler for the pods that name it, with a "
               "section `extender` it is asked by kube-scheduler (docs/placement.md).\n"
               "SIGHUP reads the file anew; one that is wrong changes nothing. SIGTERM and "
-              "SIGINT end within 5 s.",
+              "SIGINT end within 5 s, within 10 s where pods are placed, whose Events are still "
+              "written; the second one ends at once.",
           .examples = {"run --config rudderfish.yaml --dry-run",
                        "run --config rudderfish.yaml --log-format json"},
           .run = RunRun};

@@ -103,6 +103,12 @@ void PlacementComparer::Follow(const ObservedPod& pod, const std::string& key) {
   const auto at = followed_.find(key);
   if (at == followed_.end() || !(at->second.id == pod.id)) return;
   Followed& followed = at->second;
+  if (pod.node != followed.node) {  // Our Binding was not done, but somebody else's.
+    outcomes_.push_back({.uid = pod.id.uid, .fate = "elsewhere"});
+    uids_.erase(pod.id.uid);
+    followed_.erase(at);
+    return;
+  }
   if (pod.is_running && !std::exchange(followed.is_started, true)) {
     outcomes_.push_back({.uid = pod.id.uid, .fate = "started"});
   }
@@ -259,9 +265,10 @@ std::string PlacementComparer::DetailOf(const SchedulingRules& rules, PodClassId
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
-// REQUIRES: feasibility_ is of the pod; it is again, and scores that were taken before are not.
-RulesVerdict PlacementComparer::CheckRules(const Seen& seen, PodClassId pod,
-                                           const std::string& node, NodeId at,
+// `rules`: the tables', which `pod` is a class of; asking the tables for them again may end that.
+// REQUIRES: feasibility_ is of the pod.
+RulesVerdict PlacementComparer::CheckRules(const SchedulingRules& rules, const Seen& seen,
+                                           PodClassId pod, const std::string& node, NodeId at,
                                            std::string* reason) {
   if (at == kNone) {
     *reason = fmt::format("{} is not known here", node);
@@ -269,7 +276,6 @@ RulesVerdict PlacementComparer::CheckRules(const Seen& seen, PodClassId pod,
   }
   if (feasibility_.IsFeasible(at)) return RulesVerdict::kEqual;
   SchedulingTables& tables = next_->tables();
-  SchedulingRules& rules = tables.Rules();
   *reason = fmt::format("{}: {}", node, ReasonOf(rules, pod, feasibility_, at));
   // What the other scheduler had not decided yet when it decided about this pod.
   std::vector<std::pair<std::string, SchedulingTables::Taken>> later;
@@ -308,7 +314,7 @@ void PlacementComparer::CompareOther(const ObservedPod& pod, const Seen& seen) {
   rules.Filter(id, &feasibility_);
   row.feasible = feasibility_.feasible;
   const NodeId at = rules.nodes().Find(pod.node);
-  row.rules = CheckRules(seen, id, pod.node, at, &row.reason);
+  row.rules = CheckRules(rules, seen, id, pod.node, at, &row.reason);
   if (row.rules == RulesVerdict::kEqual && feasibility_.IsFeasible(at)) {
     ScoreByKube(rules, id);
     rules.LimitLatency(id, &feasibility_);  // Which the other scheduler does not know of.
@@ -350,12 +356,14 @@ void PlacementComparer::Begin(const PlacementComparison& row,
   if (uids_.size() >= kUidsMax) uids_.clear();
   uids_.insert(row.pod.uid);
   const bool is_policys = row.node == row.policy_node;
+  const Instant due = clock_->Now() + options_.settle;
   followed_[key] = {.id = row.pod,
                     .shape = shape,
                     .node = row.node,
                     .other_node = is_policys ? row.baseline_node : row.policy_node,
-                    .is_policy_choice = is_policys};
-  if (!row.policy_node.empty()) due_.push_back({clock_->Now() + options_.settle, key, row.pod.uid});
+                    .is_policy_choice = is_policys,
+                    .due = due};
+  if (!row.policy_node.empty()) due_.push_back({due, key, row.pod.uid});
 }
 
 void PlacementComparer::Advise(const std::string& key) {
@@ -379,10 +387,13 @@ void PlacementComparer::Advise(const std::string& key) {
 }
 
 // The Model is asked again, of the state as it has become.
-void PlacementComparer::Measure(const std::string& key, const std::string& uid) {
+void PlacementComparer::Measure(const Due& due) {
+  const auto& [when, key, uid] = due;
   const auto at = followed_.find(key);
   if (at == followed_.end() || at->second.id.uid != uid) return;
   const Followed& followed = at->second;
+  if (followed.due != when) return;  // It has been chosen for again since.
+  if (waits_.contains(key)) return;  // Its Binding is not done.
   SchedulingTables& tables = next_->tables();
   if (tables.NodeOf(key) != followed.node) return;
   SchedulingRules& rules = tables.Rules();
@@ -409,8 +420,7 @@ Result<void> PlacementComparer::Turn() {
   }
   if (!due_.empty() && due_.front().at <= now) {
     cluster_->Read(next_->tables().Rules().nodes());
-    for (; !due_.empty() && due_.front().at <= now; due_.pop_front())
-      Measure(due_.front().key, due_.front().uid);
+    for (; !due_.empty() && due_.front().at <= now; due_.pop_front()) Measure(due_.front());
   }
   if (now - flushed_ < options_.flush && rows_.size() < kRowsAWrite) return {};
   return Flush();

@@ -67,7 +67,10 @@ class PlacementComparer final : public SchedulingObserver {
                     std::unique_ptr<LiveCluster> cluster, Scheduler* next, ComparisonSink* sink);
 
   void NodeSeen(const SchedulingNode& node) override;
-  void NodeGone(const std::string& name) override { next_->NodeGone(name); }
+  void NodeGone(const std::string& name) override {
+    node_changed_at_.erase(name);
+    next_->NodeGone(name);
+  }
   void NamespaceSeen(const std::string& name, const Labels& labels) override {
     next_->NamespaceSeen(name, labels);
   }
@@ -83,7 +86,8 @@ class PlacementComparer final : public SchedulingObserver {
     on_advice_ = std::move(callback);
   }
 
-  // The Scheduler has chosen for a pod of its own.
+  // The Scheduler has chosen for a pod of its own; again, where its Binding was not done: only what
+  // was chosen last is followed.
   void NoteOwnChoice(const OwnChoice& choice);
 
   // Measures what is due, advises, writes. An error is the journal's.
@@ -111,11 +115,16 @@ class PlacementComparer final : public SchedulingObserver {
     std::shared_ptr<const PodClass> shape;
     std::string node, other_node;
     bool is_policy_choice = false;  // `node` is the policy's.
+    Instant due;                    // When it is measured.
     bool is_started = false, is_disrupted = false;
   };
   struct Placed {
     Instant at;
     std::string key, node;
+  };
+  struct Due {
+    Instant at;
+    std::string key, uid;
   };
 
   bool IsOurs(const PodClass& shape) const { return shape.scheduler == options_.scheduler_name; }
@@ -135,11 +144,11 @@ class PlacementComparer final : public SchedulingObserver {
              PlacementComparison* row);
   std::string DetailOf(const SchedulingRules& rules, PodClassId pod,
                        std::initializer_list<NodeId> chosen);
-  RulesVerdict CheckRules(const Seen& seen, PodClassId pod, const std::string& node, NodeId at,
-                          std::string* reason);
+  RulesVerdict CheckRules(const SchedulingRules& rules, const Seen& seen, PodClassId pod,
+                          const std::string& node, NodeId at, std::string* reason);
   void Follow(const ObservedPod& pod, const std::string& key);
   void Begin(const PlacementComparison& row, const std::shared_ptr<const PodClass>& shape);
-  void Measure(const std::string& key, const std::string& uid);
+  void Measure(const Due& due);
 
   Options options_;
   const Clock* clock_;
@@ -153,10 +162,6 @@ class PlacementComparer final : public SchedulingObserver {
   std::unordered_set<std::string> uids_;  // Of all that was compared.
   std::unordered_map<std::string, Instant> node_changed_at_;
   std::deque<Placed> recent_;
-  struct Due {
-    Instant at;
-    std::string key, uid;
-  };
   std::deque<Due> due_;
   std::deque<std::string> to_advise_;
   std::vector<PlacementComparison> rows_;

@@ -29,13 +29,15 @@ class ComparisonList final : public ComparisonSink {
 // Nothing is bound: the tests tell what the cluster shows.
 class BindingList final : public PlacementActuator {
  public:
-  void Bind(const PodIdentity& pod, const std::string& node, OnDone) override {
+  void Bind(const PodIdentity& pod, const std::string& node, OnDone done) override {
     asked[pod.name] = node;
+    dones.push_back(std::move(done));
   }
   void TellPlaced(const PodIdentity&, const std::string&) override {}
   void TellWaiting(const PodIdentity&, const std::string&, News) override {}
   void TellNameShared(const PodIdentity&, const std::string&) override {}
   std::map<std::string, std::string> asked;
+  std::vector<OnDone> dones;
 };
 
 class PlacementComparerTest : public ::testing::Test {
@@ -75,6 +77,16 @@ class PlacementComparerTest : public ::testing::Test {
     comparer.PodSeen({{"default", name, "uid-" + name}, std::move(shape), node});
   }
   void Flush() { ASSERT_TRUE(comparer.Flush().has_value()); }
+  // A pod of the canary is chosen for once a second and its Binding answered.
+  void Choose(int seconds_long, BindingOutcome answer) {
+    for (int i = 0; i < seconds_long; ++i) {
+      clock.Advance(seconds(1));
+      ASSERT_TRUE(scheduler.Turn().has_value());
+      scheduler.TellChoices();
+      for (auto& done : std::exchange(bindings.dones, {})) done(answer, "");
+      ASSERT_TRUE(comparer.Turn().has_value());
+    }
+  }
 
   ManualClock clock{Instant(seconds(1000))};
   BindingList bindings;
@@ -236,6 +248,54 @@ TEST_F(PlacementComparerTest, ACanaryAndItsControlGroupAreComparedBothWays) {
   EXPECT_LT(canaries, 17);
   for (const PlacementRow& row : journal.rows())
     EXPECT_TRUE(row.policy == "most-allocated" || row.policy == "kube-default");
+}
+
+TEST_F(PlacementComparerTest, APodWhoseBindingIsRefusedIsMeasuredOnceItIsBound) {
+  scheduler.SetShare(0.999);
+  scheduler.OnChoice([&](const OwnChoice& choice) { comparer.NoteOwnChoice(choice); });
+  See("web", Shape("rudderfish"));
+  Choose(100, BindingOutcome::kRefused);
+  Flush();
+  EXPECT_GT(list.rows.size(), 5u);
+  EXPECT_TRUE(list.outcomes.empty()) << "nothing was carried out";
+  Choose(11, BindingOutcome::kBound);
+  See("web", Shape("rudderfish"), bindings.asked.at("web"));
+  Choose(60, BindingOutcome::kBound);
+  Flush();
+  ASSERT_EQ(list.outcomes.size(), 1u);
+  EXPECT_TRUE(list.outcomes[0].measured_change.has_value());
+}
+
+TEST_F(PlacementComparerTest, AChoiceThatSomebodyElseForestalledSaysNothingOfTheCanary) {
+  scheduler.SetShare(0.999);
+  scheduler.OnChoice([&](const OwnChoice& choice) { comparer.NoteOwnChoice(choice); });
+  See("web", Shape("rudderfish"));
+  Choose(1, BindingOutcome::kConflict);
+  See("web", Shape("rudderfish"), bindings.asked.at("web") == "a" ? "b" : "a");
+  comparer.PodFailed({"default", "web", "uid-web"}, "OutOfcpu");
+  Choose(60, BindingOutcome::kBound);
+  Flush();
+  ASSERT_EQ(list.outcomes.size(), 1u);
+  EXPECT_EQ(list.outcomes[0].fate, "elsewhere");
+}
+
+// Classes of pods that are gone make the tables begin anew, with other ids.
+TEST_F(PlacementComparerTest, ADifferenceIsOfThePodThatWasAskedAboutWhenTheTablesBeginAnew) {
+  See("big", Shape("x", 950), "a");
+  clock.Advance(seconds(1));
+  const int64_t rebuilds = scheduler.tables().rebuilds();
+  for (int i = 0; scheduler.tables().rebuilds() < rebuilds + 2; ++i) {
+    ASSERT_LT(i, 2000);
+    const std::string name = "p" + std::to_string(i);
+    const auto shape = Shape("x", 100 + i);
+    shape->node_selector = {{"kubernetes.io/hostname", "a"}};
+    See(name, shape);
+    See(name, shape, "a");
+    comparer.PodGone("default/" + name);
+    Flush();
+    ASSERT_EQ(list.rows.back().reason, "a: Insufficient cpu") << i;
+    clock.Advance(seconds(1));
+  }
 }
 
 class LookaheadComparerTest : public PlacementComparerTest {

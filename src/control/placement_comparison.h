@@ -13,6 +13,9 @@
 // One pod, two choices: where our policy would put it and where somebody else would (kube-scheduler
 // in shadow, kube-default in a canary), both judged by the Model on the state in which it waited,
 // and what came of it. What promotions rest on. docs/journal.md describes the table.
+//
+// A pod has one comparison, that of its newest choice: where a Binding was not done and the pod is
+// chosen for again, what was compared before is replaced. Advice comes on top.
 
 namespace rudderfish {
 
@@ -56,10 +59,11 @@ struct PlacementComparison {
 };
 
 // What came of a pod's comparison, the later word over the earlier one; but that it failed or was
-// evicted is the last.
+// evicted is the last. "elsewhere": the choice was not carried out, as somebody else has put the
+// pod on another node; it counts as no evidence.
 struct PlacementOutcome {
   std::string uid;
-  std::string fate;     // started, ended, gone, evicted, failed; empty: as it was.
+  std::string fate;     // started, ended, gone, elsewhere, evicted, failed; empty: as it was.
   std::string failure;  // Why.
   // Asked of the Model anew on the state some time later: what the choice is worth there, and by
   // how much the pod changes the objective where it runs.
@@ -70,7 +74,7 @@ class ComparisonSink {
  public:
   virtual ~ComparisonSink() = default;
 
-  // All or none.
+  // All or none. What was kept of a pod's earlier choice goes.
   virtual Result<void> AppendComparisons(std::span<const PlacementComparison> rows,
                                          std::span<const PlacementOutcome> outcomes) = 0;
 };

@@ -13,19 +13,56 @@ namespace rudderfish {
 namespace {
 
 constexpr double kPartsPerMillion = 1e6;
-constexpr int64_t kBadNeeded = 5;             // Fewer say nothing of a share.
-constexpr double kNormalQuantile = 1.959964;  // Two-sided, 95 %.
+constexpr int64_t kBadNeeded = 5;    // Fewer say nothing of a share.
+constexpr double kLevel = 0.05;      // Of all looks, two-sided.
+constexpr double kMixed = 2;         // Pods; the bound is narrowest at eight times as many.
+constexpr double kRounding = 1e-12;  // Of a mean.
 
 double ShareOf(int64_t part, int64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+  return static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// Half the 95 % interval of a difference of means (Welch), its freedom bounded from below by the
-// smaller group's.
-double HalfOfDifference(const MeanSum& a, const MeanSum& b) {
-  const double variance =
-      a.variance() / static_cast<double>(a.count) + b.variance() / static_cast<double>(b.count);
-  return StudentQuantile(std::min(a.count, b.count) - 1) * std::sqrt(variance);
+// How many standard errors a difference of groups of these sizes may lie from 0 by chance, whenever
+// it is looked at: u(v) / sqrt(v) of the mixture, with v / rho = `ratio`.
+double QuantileOfAnyLook(int64_t a, int64_t b) {
+  // What a difference is known by, in pods: half of either of two groups of one size.
+  const double pods = 1 / (1 / static_cast<double>(a) + 1 / static_cast<double>(b));
+  const double ratio = pods / kMixed;
+  return std::sqrt((1 + 1 / ratio) * std::log((1 + ratio) / (kLevel * kLevel)));
+}
+
+// By the wider of Welch's and the pooled standard error: a small group of skewed values often
+// shows less variance than there is.
+bool IsMeanWorse(const MeanSum& a, const MeanSum& b) {
+  if (std::min(a.count, b.count) < kTrialNeeded) return false;
+  const auto n = static_cast<double>(a.count), m = static_cast<double>(b.count);
+  const double welch = a.variance() / n + b.variance() / m;
+  const double pooled =
+      ((n - 1) * a.variance() + (m - 1) * b.variance()) / (n + m - 2) * (1 / n + 1 / m);
+  const double half = QuantileOfAnyLook(a.count, b.count) * std::sqrt(std::max(welch, pooled));
+  return a.mean() - b.mean() > half + kRounding;
+}
+
+struct Interval {
+  double low = 0, high = 0;
+};
+
+// Of a share, by Wilson's score.
+Interval WilsonInterval(double share, int64_t count, double quantile) {
+  const auto n = static_cast<double>(count);
+  const double square = quantile * quantile;
+  const double middle = share + square / (2 * n);
+  const double half = quantile * std::sqrt(share * (1 - share) / n + square / (4 * n * n));
+  return {(middle - half) / (1 + square / n), (middle + half) / (1 + square / n)};
+}
+
+bool IsShareWorse(const GroupEvidence& a, const GroupEvidence& b) {
+  if (a.bad < kBadNeeded || std::min(a.pods, b.pods) < kTrialNeeded) return false;
+  const double quantile = QuantileOfAnyLook(a.pods, b.pods);
+  const double bad = ShareOf(a.bad, a.pods), usual = ShareOf(b.bad, b.pods);
+  const double below = bad - WilsonInterval(bad, a.pods, quantile).low;
+  const double above = WilsonInterval(usual, b.pods, quantile).high - usual;
+  return bad - usual > std::hypot(below, above);
 }
 
 }  // namespace
@@ -98,9 +135,12 @@ std::vector<std::string> WhatIsMissing(Mode to, const ShadowEvidence& shadow,
   }
   const double gain_low = shadow.gain.mean() - shadow.gain.half95().value_or(0);
   const double error_high = std::abs(shadow.error.mean()) + shadow.error.half95().value_or(0);
-  if (shadow.error.count < 2) {
+  if (shadow.error.count == 0) {
     missing.emplace_back(
         "a measured error of the Model: nothing was measured after a decision yet");
+  } else if (shadow.error.count < kErrorsNeeded) {
+    missing.push_back(fmt::format("{} measured errors of the Model: there {} {}", kErrorsNeeded,
+                                  shadow.error.count == 1 ? "is" : "are", shadow.error.count));
   } else if (gain_low <= error_high) {
     missing.push_back(
         fmt::format("a predicted gain beyond the Model's measured error: {} a pod, against an "
@@ -122,19 +162,11 @@ std::vector<std::string> WhatIsMissing(Mode to, const ShadowEvidence& shadow,
 std::optional<std::string> WhyWorse(const TrialEvidence& trial) {
   const GroupEvidence& canary = trial.canary;
   const GroupEvidence& control = trial.control;
-  if (canary.bad >= kBadNeeded && control.pods > 0) {
-    const double bad = ShareOf(canary.bad, canary.pods), usual = ShareOf(control.bad, control.pods);
-    const double variance = bad * (1 - bad) / static_cast<double>(canary.pods) +
-                            usual * (1 - usual) / static_cast<double>(control.pods);
-    if (bad - usual > kNormalQuantile * std::sqrt(variance)) {
-      return fmt::format(
-          "{} of its {} pods failed or were evicted, of the control group's {} of {}", canary.bad,
-          canary.pods, control.bad, control.pods);
-    }
+  if (IsShareWorse(canary, control)) {
+    return fmt::format("{} of its {} pods failed or were evicted, of the control group's {} of {}",
+                       canary.bad, canary.pods, control.bad, control.pods);
   }
-  if (std::min(canary.change.count, control.change.count) < kTrialNeeded) return std::nullopt;
-  const double difference = canary.change.mean() - control.change.mean();
-  if (difference <= HalfOfDifference(canary.change, control.change)) return std::nullopt;
+  if (!IsMeanWorse(canary.change, control.change)) return std::nullopt;
   return fmt::format("a pod changes the objective by {}, in the control group by {}",
                      InMillionths(canary.change), InMillionths(control.change));
 }

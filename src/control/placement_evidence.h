@@ -11,6 +11,14 @@
 // What comparisons of the past (control/placement_comparison.h) say together, and what they allow:
 // what a promotion still lacks, and whether a canary does worse than its control group. Pure
 // functions of sums.
+//
+// A canary is looked at again and again, so that an interval of 95 % each time would end many that
+// are as good as their control group. Its bounds therefore hold for all looks together: Robbins'
+// normal mixture (Robbins: "Statistical methods related to the law of the iterated logarithm", Ann.
+// Math. Statist. 41, 1970; Howard, Ramdas, McAuliffe and Sekhon: "Time-uniform, nonparametric,
+// nonasymptotic confidence sequences", Ann. Statist. 49, 2021, eq. 14). A canary that is no worse
+// is ended wrongly in at most 5 of 100, however long it runs: two one-sided tests, of 2.5 each. Not
+// where what its pods come to depends on each other.
 
 namespace rudderfish {
 
@@ -38,7 +46,7 @@ struct ShadowEvidence {
 };
 
 struct GroupEvidence {
-  int64_t pods = 0, bad = 0;  // Failed or evicted.
+  int64_t pods = 0, bad = 0;  // Of them failed or evicted.
   MeanSum change;             // Of the objective by a pod, measured.
 };
 
@@ -48,13 +56,17 @@ struct TrialEvidence {
 };
 
 inline constexpr int64_t kShadowedNeeded = 500;
-inline constexpr int64_t kTrialNeeded = 30;  // Measured, in each group.
+inline constexpr int64_t kErrorsNeeded = 30;  // Measured, of shadowed decisions.
+inline constexpr int64_t kTrialNeeded = 30;   // Measured, in each group.
 
 // What is missing for a promotion to that mode, one line each; empty: nothing.
 std::vector<std::string> WhatIsMissing(Mode to, const ShadowEvidence& shadow,
                                        const TrialEvidence& trial);
 
-// Why the canary does worse than its control group; nothing: it does not, or it is too early.
+// Why the canary does worse than its control group; nothing: it does not, or it is too early. By
+// the means of what pods change, from kTrialNeeded measured in each group on; by the shares of bad
+// pods (Newcombe: "Interval estimation for the difference between independent proportions", Stat.
+// Med. 17, 1998, method 10), from kTrialNeeded pods in each group and 5 bad ones on.
 std::optional<std::string> WhyWorse(const TrialEvidence& trial);
 
 // "+12.3 ± 4.5 ppm", millionths of the worst.

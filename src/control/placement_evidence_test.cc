@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "base/rng.h"
+
 namespace rudderfish {
 namespace {
 
@@ -59,6 +63,18 @@ TEST(PlacementEvidence, AGainWithinTheModelsErrorIsNone) {
               ElementsAre(HasSubstr("nothing was measured")));
 }
 
+TEST(PlacementEvidence, FewMeasuredErrorsSayNothingOfTheModel) {
+  ShadowEvidence shadow = GoodShadow();
+  shadow.error = SumOf(29, 0, 0);  // Without width.
+  EXPECT_THAT(WhatIsMissing(Mode::kCanary, shadow, {}),
+              ElementsAre("30 measured errors of the Model: there are 29"));
+  shadow.error = SumOf(1, 0, 0);
+  EXPECT_THAT(WhatIsMissing(Mode::kCanary, shadow, {}),
+              ElementsAre("30 measured errors of the Model: there is 1"));
+  shadow.error = SumOf(30, 0, 0);
+  EXPECT_THAT(WhatIsMissing(Mode::kCanary, shadow, {}), IsEmpty());
+}
+
 TEST(PlacementEvidence, EnforceNeedsACanaryThatIsNotWorse) {
   TrialEvidence trial;
   EXPECT_THAT(WhatIsMissing(Mode::kEnforce, GoodShadow(), trial),
@@ -82,11 +98,89 @@ TEST(PlacementEvidence, ACanaryIsWorseOnlyBeyondChance) {
 
 TEST(PlacementEvidence, ACanaryWhosePodsFailIsWorseBeforeAnythingIsMeasured) {
   TrialEvidence trial;
-  trial.canary = {.pods = 20, .bad = 8, .change = {}};
+  trial.canary = {.pods = 30, .bad = 12, .change = {}};
   trial.control = {.pods = 80, .bad = 1, .change = {}};
-  EXPECT_THAT(WhyWorse(trial).value_or(""), HasSubstr("8 of its 20 pods"));
-  trial.canary.bad = 4;  // Too few to say.
+  EXPECT_THAT(WhyWorse(trial).value_or(""), HasSubstr("12 of its 30 pods"));
+  trial.canary.pods = 29;  // Too few to say.
   EXPECT_FALSE(WhyWorse(trial).has_value());
+  trial.canary = {.pods = 30, .bad = 4, .change = {}};
+  trial.control = {.pods = 100'000, .bad = 1, .change = {}};
+  EXPECT_FALSE(WhyWorse(trial).has_value());
+  trial.canary.bad = 5;
+  EXPECT_TRUE(WhyWorse(trial).has_value());
+}
+
+TEST(PlacementEvidence, AControlGroupWithoutABadPodIsNoProofThatNoneWouldBe) {
+  TrialEvidence trial;
+  trial.canary = {.pods = 5000, .bad = 6, .change = {}};
+  for (const int64_t pods : {1, 30, 1000}) {
+    trial.control.pods = pods;
+    EXPECT_FALSE(WhyWorse(trial).has_value()) << pods;
+  }
+  trial.canary.bad = 200;
+  EXPECT_TRUE(WhyWorse(trial).has_value());
+}
+
+// Newcombe 1998, table II: 56 of 70 and 48 of 80, where the interval of 95 % has no 0 and one that
+// is wider by half has.
+TEST(PlacementEvidence, OfSharesItTakesMoreThanOneLookWould) {
+  TrialEvidence trial;
+  trial.canary = {.pods = 70, .bad = 56, .change = {}};
+  trial.control = {.pods = 80, .bad = 48, .change = {}};
+  EXPECT_FALSE(WhyWorse(trial).has_value());
+  trial.canary = {.pods = 700, .bad = 560, .change = {}};
+  trial.control = {.pods = 800, .bad = 480, .change = {}};
+  EXPECT_TRUE(WhyWorse(trial).has_value());
+}
+
+// The mean of 55 such values is not to the last bit that of 30.
+TEST(PlacementEvidence, RoundingIsNotWorse) {
+  TrialEvidence trial;
+  trial.canary.change = SumOf(55, 3e-4, 0);
+  trial.control.change = SumOf(30, 3e-4, 0);
+  ASSERT_GT(trial.canary.change.mean(), trial.control.change.mean());
+  EXPECT_FALSE(WhyWorse(trial).has_value());
+}
+
+// A canary beside its control group, pod by pod.
+struct Canary {
+  double share = 0.5;
+  double shift = 0;                 // Of a change, in standard deviations.
+  double bad = 0.02, bad_more = 0;  // Shares of pods.
+  bool is_skewed = false;           // Many change little, few gain much.
+
+  // After how many pods it was ended; nothing: it was not.
+  std::optional<int> EndOf(int pods, Rng* rng) const {
+    TrialEvidence trial;
+    for (int i = 1; i <= pods; ++i) {
+      const bool is_canary = rng->Uniform() < share;
+      GroupEvidence& group = is_canary ? trial.canary : trial.control;
+      ++group.pods;
+      group.bad += rng->Uniform() < bad + (is_canary ? bad_more : 0) ? 1 : 0;
+      const double chance = is_skewed ? -std::exp(rng->Normal()) : rng->Normal();
+      group.change.Add(chance + (is_canary ? shift : 0));
+      if (i % 10 == 0 && WhyWorse(trial)) return i;
+    }
+    return std::nullopt;
+  }
+  int EndedOf(int trials, int pods) const {
+    Rng rng(7);
+    int ended = 0;
+    for (int i = 0; i < trials; ++i) ended += EndOf(pods, &rng) ? 1 : 0;
+    return ended;
+  }
+};
+
+TEST(PlacementEvidence, ACanaryThatIsNoWorseIsSeldomEndedHoweverOftenItIsLookedAt) {
+  EXPECT_LE(Canary{.share = 0.1}.EndedOf(100, 10'000), 5);
+  EXPECT_LE((Canary{.share = 0.1, .is_skewed = true}).EndedOf(100, 10'000), 5);
+  EXPECT_LE(Canary{.share = 0.5}.EndedOf(200, 2'000), 10);
+}
+
+TEST(PlacementEvidence, ACanaryThatIsWorseIsEndedSoon) {
+  EXPECT_EQ((Canary{.share = 0.5, .shift = 1}).EndedOf(200, 200), 200);
+  EXPECT_EQ((Canary{.share = 0.5, .bad_more = 0.4}).EndedOf(200, 200), 200);
+  EXPECT_EQ((Canary{.share = 0.1, .shift = 1}).EndedOf(100, 800), 100);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ Scheduler::Scheduler(SchedulerOptions options, const Clock* clock,
       rng_(options_.seed) {}
 
 void Scheduler::NodeSeen(const SchedulingNode& node) {
-  tables_.PutNode(node);
+  if (!tables_.PutNode(node)) return;  // A heartbeat.
   may_end_ |= kMayEndByNode;
   ++freed_;
 }
@@ -78,6 +78,7 @@ void Scheduler::Want(const ObservedPod& pod, const std::string& key) {
     if (binding->second.id == pod.id) return;
     Unassume(key);
   }
+  Free(key);  // Of another pod by its name, whose end nobody told.
   const bool is_ours = !options_.name.empty() && pod.shape->scheduler == options_.name;
   if (!is_ours || pod.is_terminating || !pod.shape->gates.empty()) {
     queue_.Remove(key);
@@ -108,12 +109,14 @@ void Scheduler::Settle(const ObservedPod& pod, const std::string& key) {
   }
   if (binding != bindings_.end()) {
     if (!binding->second.is_answered) --unanswered_;
+    End(&binding->second, Fate::kFailed, "another pod has its name");
     bindings_.erase(binding);
   }
   const auto waiting = waiting_.find(key);
   if (waiting != waiting_.end() && waiting->second.id == pod.id)
     LookForSharedName(pod, waiting->second);
   const bool was_there = tables_.NodeOf(key) == pod.node;
+  if (!was_there) Free(key);  // Of a node that we assumed it on.
   const bool is_news = tables_.Place(key, pod.shape, pod.node, LifeOf(pod));
   queue_.Remove(key);
   waiting_.erase(key);
@@ -160,6 +163,11 @@ void Scheduler::PodGone(const std::string& key) {
   Unassume(key);
   queue_.Remove(key);
   waiting_.erase(key);
+  Free(key);
+}
+
+// What it took is there for others, who are told.
+void Scheduler::Free(const std::string& key) {
   if (tables_.NodeOf(key).empty()) return;
   tables_.Remove(key);
   may_end_ |= kMayEndByLeaving;
@@ -174,9 +182,7 @@ void Scheduler::Unassume(const std::string& key) {
   if (!at->second.is_answered) --unanswered_;
   End(&at->second, Fate::kFailed, "the cluster does not show it");
   bindings_.erase(at);
-  tables_.Remove(key);
-  may_end_ |= kMayEndByLeaving;
-  ++freed_;
+  Free(key);
 }
 
 void Scheduler::End(Binding* binding, Fate fate, const std::string& failure) {
@@ -207,7 +213,10 @@ void Scheduler::LookAtBindings(Instant now) {
   for (const auto& [key, binding] : bindings_) {
     if (binding.is_answered && binding.confirm_by <= now) unconfirmed.push_back(key);
     const bool is_unclear = !binding.is_answered && binding.repeat_at != Instant();
-    if (is_unclear && binding.repeat_at <= now) again.push_back(key);
+    if (!is_unclear || binding.repeat_at > now) continue;
+    // Long held back, or unanswered: of a state that has passed. Were it done after all, the next
+    // one is a conflict.
+    (binding.decided_at + options_.unclear_limit <= now ? unconfirmed : again).push_back(key);
   }
   for (const std::string& key : again) Send(key);
   for (const std::string& key : unconfirmed) {
@@ -248,13 +257,14 @@ Result<bool> Scheduler::Turn() {
   for (size_t i = 0; i < batch_.size(); ++i) {
     if (batch_[i].node.empty()) continue;
     if (!written || !leads_()) {
-      tables_.Remove(keys[i]);
+      Free(keys[i]);
       untold_.Clear();
       queue_.BackOff(keys[i], now);
       if (written) ends_.push_back({batch_[i].number, Fate::kFailed, "another instance leads"});
       continue;
     }
-    bindings_[keys[i]] = {.id = batch_[i].pod, .node = batch_[i].node, .row = batch_[i].number};
+    bindings_[keys[i]] = {
+        .id = batch_[i].pod, .node = batch_[i].node, .row = batch_[i].number, .decided_at = now};
     ++unanswered_;
     ++counts_.decisions;
     Send(keys[i]);

@@ -42,6 +42,7 @@ struct SchedulerOptions {
   Duration confirmation_limit = std::chrono::minutes(1);  // For the cluster to show a binding.
   Duration conflict_limit = std::chrono::seconds(5);      // The same, where there was a conflict.
   Duration repeat = std::chrono::seconds(1);              // Of a binding that is unclear.
+  Duration unclear_limit = std::chrono::seconds(30);      // After which it is decided anew.
   int alternatives_kept = 3;                              // In the journal.
   int enforced_told = 20;                                 // A second, while the policy places all.
   uint64_t seed = 1;                                      // Of who is taken among equals.
@@ -117,6 +118,7 @@ class Scheduler final : public SchedulingObserver {
     PodIdentity id;
     std::string node;
     int64_t row = 0;
+    Instant decided_at;
     bool is_answered = false;
     bool is_ended = false;  // In the journal.
     Instant repeat_at;      // If unclear, when to send it again.
@@ -131,6 +133,7 @@ class Scheduler final : public SchedulingObserver {
   void Settle(const ObservedPod& pod, const std::string& key);
   void LookForSharedName(const ObservedPod& pod, const Waiting& waiting);
   bool Leads();
+  void Free(const std::string& key);
   void Unassume(const std::string& key);
   void LookForLostRaces();
   void LookAtBindings(Instant now);

@@ -59,6 +59,21 @@ class BindingServer final : public PlacementActuator {
   std::vector<std::string> told, shared;
 };
 
+class WatchedJournal final : public PlacementJournal {
+ public:
+  Result<void> AppendPlacements(std::span<PlacementRow> rows,
+                                std::span<const PlacementEnd> ends) override {
+    if (on_append) on_append();
+    return kept_.AppendPlacements(rows, ends);
+  }
+  const std::vector<PlacementRow>& rows() const { return kept_.rows(); }
+
+  std::function<void()> on_append;
+
+ private:
+  MemoryPlacementJournal kept_;
+};
+
 class SchedulerTest : public ::testing::Test {
  protected:
   SchedulerTest() { Start(); }
@@ -90,7 +105,7 @@ class SchedulerTest : public ::testing::Test {
 
   ManualClock clock{Instant(seconds(1000))};
   BindingServer server;
-  MemoryPlacementJournal journal;
+  WatchedJournal journal;
   bool leads = true;
   std::optional<Scheduler> scheduler;
 };
@@ -248,6 +263,29 @@ TEST_F(SchedulerTest, AnUnclearBindingIsSentAgainToTheSameNodeUntilItIsClear) {
   EXPECT_TRUE(server.asked.empty());
 }
 
+TEST_F(SchedulerTest, ABindingThatWasHeldBackForLongIsDecidedAnew) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape(700));
+  Turn();
+  server.Answer(BindingOutcome::kUnclear);
+  leads = false;  // Or paused.
+  scheduler->NodeSeen(SchedulerNode("b"));
+  SchedulingNode cordoned = SchedulerNode("a");
+  cordoned.unschedulable = true;
+  scheduler->NodeSeen(cordoned);
+  server.bound.clear();
+  clock.Advance(std::chrono::minutes(10));
+  Turn();
+  EXPECT_TRUE(server.asked.empty());
+  leads = true;
+  Turn();
+  ASSERT_EQ(server.asked.size(), 1);
+  EXPECT_EQ(server.asked[0].node, "b");
+  server.Answer();
+  EXPECT_EQ(FreeCpu("a"), 1000);
+  EXPECT_EQ(FreeCpu("b"), 300);
+}
+
 TEST_F(SchedulerTest, AfterAConflictThatTheClusterNeverExplainsItIsTriedAgain) {
   scheduler->NodeSeen(SchedulerNode("a"));
   See("x", Shape());
@@ -269,6 +307,62 @@ TEST_F(SchedulerTest, APodMadeAnewUnderItsNameIsAnotherOne) {
   EXPECT_EQ(server.asked[1].pod.uid, "2");
   server.asked[0].done(BindingOutcome::kConflict, "");
   EXPECT_EQ(FreeCpu("a"), 400) << "the answer is of the first";
+}
+
+TEST_F(SchedulerTest, APodMadeAnewDoesNotFindTheRoomTakenThatTheOneBeforeItHad) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape(600), "a", "1");
+  See("x", Shape(600), "", "2");  // A list does not tell that the first has gone.
+  Turn();
+  ASSERT_EQ(server.asked.size(), 1);
+  EXPECT_EQ(server.asked[0].pod.uid, "2");
+  EXPECT_EQ(FreeCpu("a"), 400);
+}
+
+TEST_F(SchedulerTest, RoomThatWasAssumedInVainWakesWhoWaitsForIt) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  scheduler->NodeSeen(SchedulerNode("b", 600));
+  See("x", Shape(500));
+  Turn();
+  ASSERT_EQ(server.asked.size(), 1);
+  ASSERT_EQ(server.asked[0].node, "a");
+  See("y", Shape(700));
+  Turn();
+  EXPECT_EQ(scheduler->queue().asleep(), 1);
+  See("x", Shape(500), "b");  // Somebody else was faster.
+  See("z", Shape(700));       // What was found of its kind does not hold any more.
+  clock.Advance(seconds(1));
+  Turn();
+  Turn();
+  ASSERT_EQ(server.asked.size(), 2);
+  EXPECT_EQ(server.asked[1].node, "a");
+}
+
+TEST_F(SchedulerTest, RoomOfADecisionThatWasNotSentWakesWhoWaitsForIt) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape(600));
+  See("y", Shape(600));
+  journal.on_append = [this] { leads = false; };  // Lost while the decision was written.
+  Turn();
+  journal.on_append = nullptr;
+  leads = true;
+  EXPECT_TRUE(server.asked.empty());
+  scheduler->PodGone("default/x");
+  clock.Advance(seconds(1));
+  Turn();
+  ASSERT_EQ(server.asked.size(), 1);
+  EXPECT_EQ(server.asked[0].pod.name, "y");
+}
+
+TEST_F(SchedulerTest, ANodeThatIsAsItWasWakesNobody) {
+  scheduler->NodeSeen(SchedulerNode("a", 100));
+  See("x", Shape(600));
+  for (int i = 0; i < 60; ++i) {
+    scheduler->NodeSeen(SchedulerNode("a", 100));
+    clock.Advance(seconds(1));
+    Turn();
+  }
+  EXPECT_EQ(scheduler->counts().waiting, 1);
 }
 
 TEST_F(SchedulerTest, ARefusedBindingGivesItsRoomBackAndSaysWhy) {
@@ -400,62 +494,6 @@ TEST_F(SchedulerTest, ManyPodsOfOneKindThatFitNowhereAreJudgedOnce) {
   Turn();
   EXPECT_EQ(scheduler->queue().asleep(), 40);
   EXPECT_EQ(scheduler->counts().waiting, 40);
-}
-
-TEST(SchedulingQueue, BacksOffTwiceAsLongEachTimeUpToTenSeconds) {
-  SchedulingQueue queue;
-  queue.Add("x", 0);
-  Instant now(seconds(1));
-  for (const int wait_s : {1, 2, 4, 8, 10, 10}) {
-    ASSERT_TRUE(queue.Pop().has_value());
-    queue.BackOff("x", now);
-    queue.Advance(now + seconds(wait_s) - Duration(1));
-    EXPECT_EQ(queue.active(), 0) << wait_s;
-    now += seconds(wait_s);
-    queue.Advance(now);
-    EXPECT_EQ(queue.active(), 1) << wait_s;
-  }
-}
-
-TEST(SchedulingQueue, WakesOnlyWhomTheEventMayConcern) {
-  SchedulingQueue queue;
-  const Instant now(seconds(1));
-  queue.Add("room", 0);
-  queue.Add("friend", 0);
-  queue.Pop();
-  queue.Pop();
-  queue.Sleep("room", MaskOf(Rejection::kResources), now);
-  queue.Sleep("friend", MaskOf(Rejection::kAffinity), now);
-  queue.Wake(kMayEndByPlacing, now + seconds(5));
-  EXPECT_EQ(queue.Pop(), "friend");
-  EXPECT_EQ(queue.asleep(), 1);
-  queue.Advance(now + std::chrono::minutes(5));
-  EXPECT_EQ(queue.Pop(), "room");
-}
-
-TEST(SchedulingTables, AreWhatAFreshStartMakesOfTheSamePods) {
-  SchedulingTables tables, fresh;
-  auto shape = std::make_shared<PodClass>();
-  shape->amounts.held = shape->amounts.requests = {100, 0};
-  tables.PutNode(SchedulerNode("a"));
-  tables.Rules();
-  tables.Place("x", shape, "a", PodLife::kServing);
-  tables.Place("y", shape, "b", PodLife::kServing);  // Of which nobody has told yet.
-  tables.PutNode(SchedulerNode("b"));
-  tables.PutNode(SchedulerNode("a", 2000));
-  tables.Rules();
-  tables.Place("x", shape, "a", PodLife::kTerminating);
-  tables.Place("z", shape, "a", PodLife::kServing);
-  tables.Remove("z");
-  const auto free = [&](const char* node) {
-    const NodeTable& nodes = tables.Rules().nodes();
-    return nodes.free(NodeTable::kCpu)[nodes.Find(node)];
-  };
-  EXPECT_EQ(free("a"), 1900);
-  EXPECT_EQ(free("b"), 900);
-  tables.RemoveNode("a");
-  EXPECT_EQ(tables.Rules().nodes().size(), 1);
-  EXPECT_EQ(free("b"), 900);
 }
 
 }  // namespace

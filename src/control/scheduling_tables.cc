@@ -8,23 +8,27 @@ namespace rudderfish {
 namespace {
 
 constexpr int kClassesSpare = 512;
+constexpr int kQuestionsMax = 1024;  // Of 5,000 nodes they take 60 MB.
 
 }  // namespace
 
-void SchedulingTables::PutNode(const SchedulingNode& node) {
+bool SchedulingTables::PutNode(const SchedulingNode& node) {
   const auto [at, is_new] = nodes_.try_emplace(node.name, node);
+  if (!is_new && at->second == node) return false;
+  ++changes_;
   if (is_new) {
     is_stale_ = true;
-    return;
+    return true;
   }
-  if (at->second == node) return;
   at->second = node;
-  if (is_stale_) return;
-  rules_.ReplaceNode(rules_.nodes().Find(node.name), node);
+  if (!is_stale_) rules_.ReplaceNode(rules_.nodes().Find(node.name), node);
+  return true;
 }
 
 void SchedulingTables::RemoveNode(const std::string& name) {
-  if (nodes_.erase(name) > 0) is_stale_ = true;
+  if (nodes_.erase(name) == 0) return;
+  is_stale_ = true;
+  ++changes_;
 }
 
 void SchedulingTables::PutNamespace(const std::string& name, const Labels& labels) {
@@ -43,6 +47,7 @@ bool SchedulingTables::Place(const std::string& key, const std::shared_ptr<const
                              const std::string& node, PodLife life) {
   Placed& pod = pods_[key];
   if (pod.shape == shape && pod.node == node && pod.life == life) return false;
+  ++changes_;
   TakeOut(&pod);
   pod.shape = shape;
   pod.node = node;
@@ -54,6 +59,7 @@ bool SchedulingTables::Place(const std::string& key, const std::shared_ptr<const
 void SchedulingTables::Remove(const std::string& key) {
   const auto at = pods_.find(key);
   if (at == pods_.end()) return;
+  ++changes_;
   TakeOut(&at->second);
   pods_.erase(at);
 }
@@ -74,7 +80,7 @@ std::string_view SchedulingTables::NodeOf(const std::string& key) const {
 void SchedulingTables::Enter(Placed* pod) {
   pod->at = rules_.nodes().Find(pod->node);
   if (pod->at == kNone) return;
-  pod->pod_class = rules_.Register(pod->shape);
+  pod->pod_class = rules_.RegisterPlaced(pod->shape);
   rules_.Assume(pod->pod_class, pod->at, pod->life);
 }
 
@@ -85,6 +91,7 @@ void SchedulingTables::TakeOut(Placed* pod) {
 
 SchedulingRules& SchedulingTables::Rules() {
   if (is_stale_ || rules_.class_count() > classes_max_) Rebuild();
+  if (rules_.question_count() > kQuestionsMax) rules_.ForgetQuestions();
   return rules_;
 }
 

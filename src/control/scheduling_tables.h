@@ -23,7 +23,7 @@ namespace rudderfish {
 
 class SchedulingTables {
  public:
-  void PutNode(const SchedulingNode& node);
+  bool PutNode(const SchedulingNode& node);  // False: that is as it was.
   void RemoveNode(const std::string& name);
   void PutNamespace(const std::string& name, const Labels& labels);
   void RemoveNamespace(const std::string& name);
@@ -57,6 +57,7 @@ class SchedulingTables {
   int node_count() const { return static_cast<int>(nodes_.size()); }
   int pod_count() const { return static_cast<int>(pods_.size()); }
   int64_t rebuilds() const { return rebuilds_; }
+  int64_t changes() const { return changes_; }  // Of nodes and of pods on them, until now.
 
  private:
   struct Placed : Taken {
@@ -74,7 +75,7 @@ class SchedulingTables {
   SchedulingRules rules_;
   bool is_stale_ = true;
   int classes_max_ = 0;  // Beyond which most of them are of pods that are gone.
-  int64_t rebuilds_ = 0;
+  int64_t rebuilds_ = 0, changes_ = 0;
 };
 
 }  // namespace rudderfish

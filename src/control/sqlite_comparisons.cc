@@ -52,8 +52,15 @@ Result<void> SqliteJournal::InsertComparisons(std::span<const PlacementCompariso
                    "policy, objective, node, policy_node, baseline_node, policy_change, "
                    "baseline_change, rules, reason, nodes, feasible, waited_ms, fate, failure, "
                    "detail) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,'',?)");
+  // A retry is no further evidence.
+  Statement replace(database_.get(), "DELETE FROM comparisons WHERE uid = ? AND kind <> 'advice'");
   const UnixMillis now = options_.now();
   for (const PlacementComparison& row : rows) {
+    if (row.group != ComparisonGroup::kAdvice) {
+      replace.Reset();
+      replace.Bind(row.pod.uid);
+      if (const int code = replace.Run(); code != SQLITE_OK) return Failed(code);
+    }
     insert.Reset();
     insert.Bind(now).Bind(row.pod.object_namespace).Bind(row.pod.name).Bind(row.pod.uid);
     insert.Bind(NameOf(row.group)).Bind(row.scheduler).Bind(row.policy).Bind(row.objective);
@@ -214,7 +221,8 @@ Result<TrialEvidence> JournalReader::Trial(UnixMillis since) const {
                    "SELECT kind, count(*), count(*) FILTER (WHERE fate IN ('failed', 'evicted')), "
                    "count(measured_change), total(measured_change), "
                    "total(measured_change * measured_change) FROM comparisons "
-                   "WHERE written_at >= ? AND kind IN ('canary', 'control') GROUP BY kind");
+                   "WHERE written_at >= ? AND kind IN ('canary', 'control') "
+                   "AND fate <> 'elsewhere' GROUP BY kind");
   select.Bind(since);
   while (select.Step()) {
     GroupEvidence& group = select.Text(0) == "canary" ? trial.canary : trial.control;

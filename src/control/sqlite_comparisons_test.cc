@@ -124,6 +124,38 @@ TEST_F(SqliteComparisonsTest, ACanaryIsJudgedByWhatCameSinceItBegan) {
   EXPECT_EQ(Reader().Trial(0)->canary.pods, 2);
 }
 
+// Its Binding was refused, and it was chosen for anew, also by the next process.
+TEST_F(SqliteComparisonsTest, OfAPodThatIsChosenForAgainTheNewestChoiceCounts) {
+  PlacementComparison canary = Row("c");
+  canary.group = ComparisonGroup::kCanary;
+  for (const char* node : {"a", "b"}) {
+    canary.node = canary.policy_node = node;
+    const std::vector<PlacementComparison> twice = {canary, canary};
+    ASSERT_TRUE(journal_->AppendComparisons(twice, {}).has_value());
+    Open();
+  }
+  PlacementComparison advice = Row("c");
+  advice.group = ComparisonGroup::kAdvice;
+  Add(advice);
+  Add(Row("other"));
+  End({.uid = "uid-c", .measured_gain = 0, .measured_change = 1e-4});
+  const TrialEvidence trial = Reader().Trial(0).value();
+  EXPECT_EQ(trial.canary.pods, 1);
+  EXPECT_EQ(trial.canary.change.count, 1);
+  const std::vector<StoredComparison> rows = Reader().Comparisons("default/c", 10).value();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].row.node, "b");
+  EXPECT_EQ(rows[1].row.group, ComparisonGroup::kAdvice);
+}
+
+TEST_F(SqliteComparisonsTest, AChoiceThatSomebodyElseForestalledIsNoEvidence) {
+  PlacementComparison canary = Row("c");
+  canary.group = ComparisonGroup::kCanary;
+  Add(canary);
+  End({.uid = "uid-c", .fate = "elsewhere"});
+  EXPECT_EQ(Reader().Trial(0)->canary.pods, 0);
+}
+
 TEST_F(SqliteComparisonsTest, AModeIsKept) {
   EXPECT_FALSE(journal_->ModeOf("placement").value().has_value());
   const KeptMode mode{.configured = Mode::kShadow,

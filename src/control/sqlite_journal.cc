@@ -29,6 +29,7 @@ constexpr int kApplicationId = 0x52464a31;  // "RFJ1"
 constexpr int kSchemaVersion = 1;
 constexpr int kBusyMs = 2000;  // A reader that is in the way of a checkpoint.
 constexpr int kAppendsBetweenLooks = 16;
+constexpr int kRowBytes = 250;  // About, beside the longest of its texts, with its indexes.
 constexpr uintmax_t kDiskBytesMin = 64 << 10;  // Less room than this is none.
 constexpr double kFullShare =
     0.7;  // Of the size, at which the oldest rows go; the rest is the log's.
@@ -326,14 +327,40 @@ Result<void> SqliteJournal::MindSize() {
   return {};
 }
 
-Result<void> SqliteJournal::RemoveOldestTenth() {
-  for (const char* table : {"decisions", "placements", "comparisons", "evidence"}) {
+// About, by how many numbers there are and how long the newest rows are: to read all would hold up
+// decisions.
+Result<const char*> SqliteJournal::LargestTable() const {
+  struct Table {
+    const char *name, *text;  // What of a row differs most in length.
+  };
+  constexpr Table kTables[] = {{"decisions", "length(detail)"},
+                               {"placements", "length(best) + length(reason)"},
+                               {"comparisons", "length(detail)"},
+                               {"evidence", "length(change)"}};
+  const char* largest = kTables[0].name;
+  int64_t most = 0;
+  for (const auto& [name, text] : kTables) {
     const std::string sql = fmt::format(
-        "DELETE FROM {0} WHERE number <= (SELECT min(number) + (max(number) - min(number)) / 10 "
-        "FROM {0})",
-        table);
-    TRY(Exec(sql.c_str()));
+        "SELECT CAST(((SELECT max(number) FROM {0}) - (SELECT min(number) FROM {0}) + 1) * "
+        "(SELECT {2} + avg({1}) FROM (SELECT * FROM {0} ORDER BY number DESC LIMIT 100)) "
+        "AS INTEGER)",
+        name, text, kRowBytes);
+    TRY_ASSIGN(const int64_t bytes, Pragma(path_, database_.get(), sql.c_str()));
+    if (bytes <= most) continue;
+    most = bytes;
+    largest = name;
   }
+  return largest;
+}
+
+// Of one table: a busy one does not push out what others hold.
+Result<void> SqliteJournal::RemoveOldestTenth() {
+  TRY_ASSIGN(const char* const table, LargestTable());
+  const std::string sql = fmt::format(
+      "DELETE FROM {0} WHERE number <= (SELECT min(number) + (max(number) - min(number)) / 10 "
+      "FROM {0})",
+      table);
+  TRY(Exec(sql.c_str()));
   return Exec("PRAGMA incremental_vacuum");
 }
 

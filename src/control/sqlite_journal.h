@@ -22,7 +22,7 @@
 // The journal on disk: one SQLite database in WAL mode (docs/journal.md has its schema). A row that
 // Append has returned the number of is there after kill -9 and after the power fails. One process
 // writes, any number read meanwhile or later. Bounded: rows older than `retention` go, and the
-// oldest tenth whenever the file is about to outgrow `size_bytes`.
+// oldest tenth of the table that is largest whenever the file is about to outgrow `size_bytes`.
 //
 // A disk that is full is kUnavailable in one line, and costs no row that was written before. Not
 // thread safe.
@@ -88,6 +88,7 @@ class SqliteJournal final : public Journal,
   Result<void> InsertComparisons(std::span<const PlacementComparison> rows,
                                  std::span<const PlacementOutcome> outcomes);
   Result<void> MindSize();
+  Result<const char*> LargestTable() const;
   Result<void> RemoveOldestTenth();
   tl::unexpected<Error> Failed(int code);
 

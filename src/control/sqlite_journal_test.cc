@@ -197,6 +197,48 @@ TEST_F(SqliteJournalTest, FileStaysWithinItsSizeAndKeepsTheNewest) {
   EXPECT_LT(rows.size(), 1000u);
 }
 
+// Promotions rest on comparisons, of which there are few beside what a busy scheduler writes.
+TEST_F(SqliteJournalTest, BusyTableDoesNotPushOutTheOthers) {
+  constexpr int kComparisons = 200;
+  auto journal = Open({.size_bytes = kJournalSizeMin});
+  for (int i = 0; i < kComparisons; ++i) {
+    const PlacementComparison row{.pod = {"shop", "web-" + std::to_string(i), std::to_string(i)},
+                                  .scheduler = "default-scheduler",
+                                  .policy = "greedy",
+                                  .objective = "balance",
+                                  .node = "edge-1",
+                                  .detail = "{}"};
+    ASSERT_TRUE(journal->AppendComparisons({&row, 1}, {}));
+  }
+  int64_t last = 0;
+  for (int i = 0; i < 500; ++i) {
+    std::vector<PlacementRow> rows(32);
+    for (PlacementRow& row : rows) row.pod = {"shop", "job", "u"};
+    ASSERT_TRUE(journal->AppendPlacements(rows, {}));
+    last = rows.back().number;
+  }
+  const JournalReader reader = JournalReader::Open(path_).value();
+  EXPECT_EQ(reader.Shadowed("greedy", "balance").value().decisions(), kComparisons);
+  const auto placements = reader.Placements("", last).value();
+  EXPECT_LT(static_cast<int64_t>(placements.size()), last) << "nothing was trimmed";
+  EXPECT_EQ(placements.back().row.number, last);
+  EXPECT_LE(BytesOnDisk(), kJournalSizeMin);
+}
+
+// Many short rows take less room than few long ones.
+TEST_F(SqliteJournalTest, TableIsLargeByItsBytesNotByItsRows) {
+  auto journal = Open({.size_bytes = kJournalSizeMin});
+  constexpr int kEvidence = 300;
+  for (int i = 0; i < kEvidence; ++i)
+    ASSERT_TRUE(journal->AppendEvidence({.application = "shop", .term = "latency_ms"}));
+  JournalRow row = FullRow();
+  row.verdict.reason.assign(8000, 'x');
+  for (int i = 0; i < 200; ++i) journal->Append(row).value();
+  const JournalExtent extent = JournalReader::Open(path_).value().Extent().value();
+  EXPECT_LT(extent.decisions, 200);
+  EXPECT_EQ(extent.evidence, kEvidence);
+}
+
 TEST_F(SqliteJournalTest, ForeignAndDamagedFilesAreRefusedInALine) {
   std::ofstream(path_) << std::string(10'000, 'x');
   const auto text = SqliteJournal::Open(path_, {});

@@ -41,6 +41,7 @@ ErrorCode CodeOf(HttpFailure failure) {
     case HttpFailure::kTimeout:
       return ErrorCode::kDeadlineExceeded;
     case HttpFailure::kUntrusted:
+    case HttpFailure::kHeldBack:
       return ErrorCode::kFailedPrecondition;
     default:
       return ErrorCode::kUnavailable;
@@ -181,6 +182,7 @@ void ApiClient::Transfer(Exchange* exchange) {
   http.method = MethodName(exchange->request.method);
   http.path = exchange->request.path;
   http.body = exchange->request.body;
+  http.may_go = exchange->request.may_go;
   http.identity = exchange->identity = credentials_.identity();
   http.connect_timeout = options_.connect_timeout;
   // None at all would be no limit.

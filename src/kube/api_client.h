@@ -36,6 +36,9 @@ struct ApiRequest {
   std::string body;  // JSON
   Duration deadline = std::chrono::seconds(30);
   Repeat repeat = Repeat::kWhenSafe;
+  // Asked right before each attempt's first byte, however long it has waited for room, a connection
+  // or its repetition; false: it is not sent, and ends with kFailedPrecondition. None: it may go.
+  std::function<bool()> may_go;
 };
 
 struct ApiAnswer {

@@ -49,9 +49,12 @@ class Collection final : public ObjectSink {
   Instant fresh_at() const { return fresh_at_; }
   void SetFreshAt(Instant at) { fresh_at_ = at; }
 
-  // Puts an object in whatever the API server says; a list takes it out again.
+  // Puts an object in whatever the API server says; a list takes it out again. Another one of the
+  // same name is the end of the one that was there, which a list does not tell.
   void Put(T object) {
     const ObjectKey key = object.meta.key;
+    const T* known = Find(key);
+    if (known != nullptr && known->meta.uid != object.meta.uid) Remove(key);
     const auto [at, inserted] = objects_.try_emplace(key);
     const bool changed = !inserted && !(at->second == object);
     at->second = std::move(object);

@@ -78,7 +78,7 @@ void LeaseElection::Read(ApiClient::OnAnswer on_answer) {
 
 void LeaseElection::OnRead(ApiAnswer answer) {
   request_ = 0;
-  Result<Record> record = Record{};  // There is none.
+  Result<Record> record = Gone();
   if (answer.ok()) {
     record = Parse(answer.body);
   } else if (answer.status.code != 404) {
@@ -104,10 +104,21 @@ void LeaseElection::OnRead(ApiAnswer answer) {
   Wait(std::min(NextTry(), left + std::chrono::milliseconds(1)));
 }
 
+// There is no Lease. Where there was one, whoever held it leads until the server tells it so, up to
+// `renew_deadline` after its last renewal, which we may not have seen: as after any change that is
+// seen its time is waited out. Only the holder itself writes the Lease anew at once.
+LeaseElection::Record LeaseElection::Gone() const {
+  Record record;
+  if (is_holder_) return record;
+  record.holder = seen_.holder;
+  record.duration = seen_.duration;
+  return record;
+}
+
 void LeaseElection::See(Record record) {
   const bool is_known = !seen_.version.empty();
   const bool is_renewed = record.renewed != seen_.renewed || record.holder != seen_.holder;
-  if (!is_known || is_renewed) seen_at_ = client_->clock().Now();
+  if (is_renewed) seen_at_ = client_->clock().Now();
   if (is_known && is_renewed && record.holder == options_.identity && !IsOurs(record) &&
       !std::exchange(has_namesake_, true)) {
     LogError("lease {}/{}: another instance has our identity {}; this one waits for it",

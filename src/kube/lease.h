@@ -17,6 +17,8 @@
 // last change they saw; the holder fences itself `renew_deadline` after it sent the last renewal
 // that succeeded, which is earlier, by any clock that runs evenly: so there are never two, however
 // long the server cannot be reached. Dates in the Lease are for people; nothing is judged by them.
+// That a Lease is deleted is a change as any other to whoever has seen its holder; only its holder
+// writes it anew at once, and who starts without one, who cannot know that there was one.
 //
 // A record that bears our identity but that we did not write is another's: of our predecessor,
 // which ends by itself, or of a second instance of the same name, which is told.
@@ -87,6 +89,7 @@ class LeaseElection {
   void Wait(Duration delay);
   Duration NextTry();
   Result<Record> Parse(const std::string& body) const;
+  Record Gone() const;
   void See(Record record);
   bool IsOurs(const Record& record) const;
   void NoteFailure(Error error);

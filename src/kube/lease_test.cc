@@ -35,6 +35,7 @@ class OneLease : public ::testing::Test {
       if (lease_.is_null()) return to->Answer(404, "{}");
       return to->Answer(200, lease_.dump());
     }
+    if (request.method == "PUT" && lease_.is_null()) return to->Answer(404, "{}");
     const json written = json::parse(request.body);
     if (!lease_.is_null() &&
         written["metadata"].value("resourceVersion", "") != lease_["metadata"]["resourceVersion"]) {
@@ -55,6 +56,15 @@ class OneLease : public ::testing::Test {
     Store({{"holderIdentity", holder},
            {"leaseDurationSeconds", 15},
            {"renewTime", "2026-11-21T07:26:52." + std::to_string(100000 + version_) + "Z"}});
+  }
+
+  void Delete() {
+    const std::lock_guard lock(mutex_);
+    lease_ = nullptr;
+  }
+  bool IsThere() {
+    const std::lock_guard lock(mutex_);
+    return !lease_.is_null();
   }
 
   json Spec() {
@@ -183,6 +193,40 @@ TEST_F(OneLease, SecondInstanceOfTheSameNameIsFoundOutAndWaits) {
   EXPECT_TRUE(Until({first.get()}, [&] { return first->election->has_namesake(); }));
   EXPECT_FALSE(first->election->IsLeader());
   EXPECT_TRUE(Until({first.get()}, [&] { return first->election->IsLeader(); }));  // It has died.
+}
+
+// The holder, cut off here, cannot hear of it.
+TEST_F(OneLease, DeletedLeaseIsNotTakenWhileItsHolderMayLead) {
+  const auto first = Enter("first"), second = Enter("second");
+  ASSERT_TRUE(Until({first.get()}, [&] { return first->election->IsLeader(); }));
+  ASSERT_TRUE(Until({second.get()}, [&] { return second->election->holder() == "first"; }));
+  // Renewed, as late as can be, where second does not see it.
+  clock_.Advance(seconds(9));
+  const int64_t renewals = first->election->counts().renewals;
+  ASSERT_TRUE(Until({first.get()}, [&] { return first->election->counts().renewals > renewals; }));
+  Delete();
+  const Instant deleted_at = clock_.Now();
+  EXPECT_TRUE(Until({second.get()}, [&] {
+    EXPECT_FALSE(first->election->IsLeader() && second->election->IsLeader());
+    return second->election->IsLeader();
+  }));
+  EXPECT_GE(clock_.Now() - deleted_at, seconds(15));
+  EXPECT_LE(clock_.Now() - deleted_at, seconds(15 + 5));
+  EXPECT_EQ(Spec()["holderIdentity"], "second");
+}
+
+TEST_F(OneLease, HolderWritesADeletedLeaseAnewAtOnceAndLeadsOn) {
+  const auto first = Enter("first"), second = Enter("second");
+  ASSERT_TRUE(Until({first.get()}, [&] { return first->election->IsLeader(); }));
+  ASSERT_TRUE(Until({second.get()}, [&] { return second->election->holder() == "first"; }));
+  Delete();
+  ASSERT_TRUE(Until(
+      {second.get(), first.get()}, [&] { return IsThere(); }, seconds(5)));
+  EXPECT_EQ(Spec()["holderIdentity"], "first");
+  EXPECT_FALSE(Until(
+      {second.get(), first.get()}, [&] { return !first->election->IsLeader(); }, seconds(20)));
+  EXPECT_EQ(first->election->counts().lost, 0);
+  EXPECT_EQ(second->election->counts().acquired, 0);
 }
 
 TEST_F(OneLease, WhatOthersWroteInTheLeaseIsKept) {

@@ -60,6 +60,25 @@ TEST_F(MirrorTest, AListReplacesEverything) {
   EXPECT_TRUE(mirror_.IsSynced(Resource::kPods));
 }
 
+TEST_F(MirrorTest, AnotherOneOfTheSameNameIsTheEndOfTheOneBefore) {
+  Change(Resource::kPods, PodJson{.name = "a", .node = "n"}.Text());
+  uint64_t cursor = 0;
+  ASSERT_TRUE(mirror_.ChangesSince(&cursor));
+  std::string text = PodJson{.name = "a"}.Text();
+  text.replace(text.find("uid-a"), 5, "uid-b");
+  const ParsedJson anew(text);
+  ObjectSink* sink = mirror_.SinkOf(Resource::kPods);
+  sink->BeginList();
+  ASSERT_TRUE(sink->Listed(anew.root()));
+  sink->EndList();
+  const auto changes = mirror_.ChangesSince(&cursor);
+  ASSERT_TRUE(changes);
+  ASSERT_EQ(changes->size(), 2u);
+  EXPECT_EQ(changes->front().kind, ChangeKind::kGone);
+  EXPECT_EQ(changes->back().kind, ChangeKind::kAppeared);
+  EXPECT_EQ(mirror_.pods.Find({"default", "a"})->meta.uid, "uid-b");
+}
+
 TEST_F(MirrorTest, TellsWhatChanged) {
   uint64_t cursor = 0;
   ASSERT_TRUE(mirror_.ChangesSince(&cursor));

@@ -50,11 +50,12 @@ std::string UnschedulableBody(const PodIdentity& pod, const std::string& message
 }  // namespace internal
 
 void BindPod(ApiClient* client, const PodIdentity& pod, const std::string& node,
-             ApiClient::OnAnswer on_answer) {
+             std::function<bool()> may_go, ApiClient::OnAnswer on_answer) {
   client->Send({.method = Method::kPost,
                 .path = PathOf(pod, "binding"),
                 .body = internal::BindingBody(pod, node),
-                .deadline = kBindingDeadline},
+                .deadline = kBindingDeadline,
+                .may_go = std::move(may_go)},
                std::move(on_answer));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "cluster/scheduling_observer.h"
@@ -11,8 +12,9 @@
 namespace rudderfish::kube {
 
 // Binds exactly that pod, whoever bears its name now. 409: it has a node, or is another one.
+// `may_go` as ApiRequest's: whoever may not bind any more holds back what is not on its way yet.
 void BindPod(ApiClient* client, const PodIdentity& pod, const std::string& node,
-             ApiClient::OnAnswer on_answer);
+             std::function<bool()> may_go, ApiClient::OnAnswer on_answer);
 
 // PodScheduled=False, reason Unschedulable.
 void MarkUnschedulable(ApiClient* client, const PodIdentity& pod, const std::string& message,

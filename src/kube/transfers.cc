@@ -71,6 +71,7 @@ std::string Reason(CURL* easy, CURLcode code, const char* details) {
   if (code == CURLE_COULDNT_CONNECT && error != 0)
     return "cannot connect: " + std::generic_category().message(static_cast<int>(error));
   if (code == CURLE_OPERATION_TIMEDOUT) return "no answer in time";
+  if (code == CURLE_ABORTED_BY_CALLBACK) return "held back, and not sent";
   const bool has_details = code == CURLE_PEER_FAILED_VERIFICATION ||
                            code == CURLE_SSL_CONNECT_ERROR || code == CURLE_SSL_CERTPROBLEM ||
                            code == CURLE_COULDNT_RESOLVE_HOST ||
@@ -89,6 +90,8 @@ HttpFailure FailureOf(CURL* easy, CURLcode code) {
     case CURLE_COULDNT_CONNECT:
     case CURLE_PROXY:
       return HttpFailure::kUnsent;
+    case CURLE_ABORTED_BY_CALLBACK:
+      return HttpFailure::kHeldBack;
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_CACERT_BADFILE:
@@ -167,6 +170,12 @@ int Transfers::ConfigureSocket(void* transfers, int socket, int) {
   set(IPPROTO_TCP, TCP_KEEPINTVL, 2);
   set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(Milliseconds(kPeerTimeout)));
   return CURL_SOCKOPT_OK;
+}
+
+// Called when there is a connection, a kept one too, and nothing of the request is on it yet.
+int Transfers::AskWhetherItMayGo(void* exchange, char*, char*, int, int) {
+  return static_cast<Exchange*>(exchange)->request.may_go() ? CURL_PREREQFUNC_OK
+                                                            : CURL_PREREQFUNC_ABORT;
 }
 
 // Called for each line of the head of an answer; the last one is empty.
@@ -287,6 +296,10 @@ void Transfers::SetOptions(Exchange* exchange) {
     set(CURLOPT_POSTFIELDS, request.body.data());
   }
   if (request.method != "GET") set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
+  if (request.may_go) {
+    set(CURLOPT_PREREQFUNCTION, &Transfers::AskWhetherItMayGo);
+    set(CURLOPT_PREREQDATA, static_cast<void*>(exchange));
+  }
 }
 
 void Transfers::Cancel(Id id) {

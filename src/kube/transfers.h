@@ -28,11 +28,14 @@ struct HttpRequest {
   std::shared_ptr<const Identity> identity;
   Duration connect_timeout{};
   Duration timeout{};  // Of the whole exchange.
+  // Asked when there is a connection, right before the first byte; false: kHeldBack. None: it may.
+  std::function<bool()> may_go;
 };
 
 enum class HttpFailure {
   kNone,       // There is an answer.
   kUnsent,     // No connection: the request was not sent.
+  kHeldBack,   // By `may_go`: nor was this one.
   kUntrusted,  // TLS: the server is not who it should be, or does not want us.
   kTimeout,
   kCut,      // Anything may have happened to the request.
@@ -92,6 +95,7 @@ class Transfers {
   void End(Id id, HttpResult result);
   static size_t Receive(char* bytes, size_t size, size_t count, void* exchange);
   static size_t ReceiveHeader(char* bytes, size_t size, size_t count, void* exchange);
+  static int AskWhetherItMayGo(void* exchange, char*, char*, int, int);
   static int ConfigureSocket(void* transfers, int socket, int purpose);
 
   std::string server_, host_header_, connect_to_, proxy_;

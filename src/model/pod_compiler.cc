@@ -123,6 +123,7 @@ void ScoreImages(const NodeTable& nodes, CompiledPod* made) {
 
 void CompileOnNodes(const NodeTable& nodes, CompiledPod* made) {
   const PodClass& pod = *made->pod;
+  made->on_node.reserve(static_cast<size_t>(nodes.size()));
   for (NodeId n = 0; n < nodes.size(); ++n) {
     made->on_node.push_back(CompileOnNode(pod, nodes.node(n)));
   }
@@ -192,7 +193,7 @@ void CompileAffinity(PodClassId id, NodeTable* nodes, PodCounts* counts, Compile
 
 }  // namespace
 
-void CompilePod(PodClassId id, NodeTable* nodes, PodCounts* counts, CompiledPod* made) {
+void CompilePlaced(PodClassId id, NodeTable* nodes, PodCounts* counts, CompiledPod* made) {
   const PodAmounts& amounts = made->pod->amounts;
   made->holding = {amounts.held, amounts.held_assumed, amounts.ephemeral_bytes, {}};
   for (const auto& [name, amount] : amounts.scalars) {
@@ -200,9 +201,12 @@ void CompilePod(PodClassId id, NodeTable* nodes, PodCounts* counts, CompiledPod*
     made->holding.scalars.emplace_back(row, amount);
     made->asks.emplace_back(row, amount);
   }
-  CompileOnNodes(*nodes, made);
-  CompileSpread(nodes, counts, made);
   CompileAffinity(id, nodes, counts, made);
+}
+
+void CompileForQuestions(NodeTable* nodes, PodCounts* counts, CompiledPod* made) {
+  CompileOnNodes(*nodes, made);
+  if (made->must_spread.empty() && made->may_spread.empty()) CompileSpread(nodes, counts, made);
 }
 
 void RecompileOnNode(const NodeTable& nodes, NodeId node, NodeTable::ImagesAre images,

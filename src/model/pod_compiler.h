@@ -3,16 +3,19 @@
 
 #include "model/scheduling_rules.h"
 
-// What follows from a class of pods alone, and from class and node: computed once, when the class
-// is first seen.
+// What follows from a class of pods alone, computed when it is first seen, and from class and node,
+// computed when it is first asked about: pods that run are of many classes.
 
 namespace rudderfish {
 
-// Everything of `made` that pods on nodes do not change, ports and claims left out. REQUIRES:
+// What pods of the class take, and what they are to others, but for ports and claims. REQUIRES:
 // made->pod is set, and `counts` knows the class by `id`.
-void CompilePod(PodClassId id, NodeTable* nodes, PodCounts* counts, CompiledPod* made);
+void CompilePlaced(PodClassId id, NodeTable* nodes, PodCounts* counts, CompiledPod* made);
 
-// One node has changed (NodeTable::Replace).
+// The rest. REQUIRES: CompilePlaced has been.
+void CompileForQuestions(NodeTable* nodes, PodCounts* counts, CompiledPod* made);
+
+// One node has changed (NodeTable::Replace). REQUIRES: CompileForQuestions has been.
 void RecompileOnNode(const NodeTable& nodes, NodeId node, NodeTable::ImagesAre images,
                      CompiledPod* made);
 

@@ -36,6 +36,7 @@ void SchedulingRules::Reset(std::vector<SchedulingNode> nodes,
   nodes_.Reset(std::move(nodes));
   counts_.Reset(nodes_.size(), std::move(namespaces));
   classes_.clear();
+  questions_ = 0;
   classes_by_hash_.clear();
   classes_by_address_.clear();
   ports_.clear();
@@ -47,10 +48,26 @@ void SchedulingRules::Reset(std::vector<SchedulingNode> nodes,
 
 void SchedulingRules::ReplaceNode(NodeId id, SchedulingNode node) {
   const NodeTable::ImagesAre images = nodes_.Replace(id, std::move(node));
-  for (CompiledPod& pod : classes_) RecompileOnNode(nodes_, id, images, &pod);
+  for (CompiledPod& pod : classes_) {
+    if (!pod.on_node.empty()) RecompileOnNode(nodes_, id, images, &pod);
+  }
 }
 
 PodClassId SchedulingRules::Register(const std::shared_ptr<const PodClass>& pod) {
+  const PodClassId id = RegisterPlaced(pod);
+  CompiledPod& made = classes_[id];
+  if (!made.on_node.empty() || nodes_.size() == 0) return id;
+  CompileForQuestions(&nodes_, &counts_, &made);
+  ++questions_;
+  return id;
+}
+
+void SchedulingRules::ForgetQuestions() {
+  for (CompiledPod& pod : classes_) std::vector<CompiledPod::OnNode>().swap(pod.on_node);
+  questions_ = 0;
+}
+
+PodClassId SchedulingRules::RegisterPlaced(const std::shared_ptr<const PodClass>& pod) {
   if (const auto at = classes_by_address_.find(pod.get()); at != classes_by_address_.end())
     return at->second;
   const size_t hash = HashOf(*pod);
@@ -63,7 +80,7 @@ PodClassId SchedulingRules::Register(const std::shared_ptr<const PodClass>& pod)
   CompiledPod& made = classes_.emplace_back();
   made.pod = pod;
   counts_.AddClass(id, made.pod.get());
-  CompilePod(id, &nodes_, &counts_, &made);
+  CompilePlaced(id, &nodes_, &counts_, &made);
   CompilePorts(&made);
   CompileClaims(&made);
   classes_by_hash_.emplace(hash, id);
@@ -182,6 +199,7 @@ void SchedulingRules::Filter(PodClassId id, Feasibility* out) const {
   out->short_of.assign(count, 0);
   out->feasible = 0;
   out->rejection.assign(count, Rejection::kPod);
+  CHECK_EQ(pod.on_node.size(), count);  // Register has come first.
   if (!RejectionOfPod(id).empty()) return;
   out->by_domain.reserve(nodes_.domains_max());
   for (size_t n = 0; n < count; ++n) out->rejection[n] = pod.on_node[n].early;

@@ -21,8 +21,8 @@
 // and how that is proven.
 //
 // Incremental: pods of equal shape are one class; what depends on class and node alone is computed
-// when a class is first seen, what depends on other pods is counted as they come and go. Filter
-// then takes a few passes over columns, and allocates nothing once its result has its size.
+// when a class is first asked about, what depends on other pods is counted as they come and go.
+// Filter then takes a few passes over columns, and allocates nothing once its result has its size.
 // One thread.
 
 namespace rudderfish {
@@ -93,8 +93,8 @@ struct CompiledPod {
   std::shared_ptr<const PodClass> pod;
   NodeTable::Holding holding;
   std::vector<std::pair<int, int64_t>> asks;  // Row and amount of scalars.
-  std::vector<OnNode> on_node;
-  bool names_no_node = false;  // "pod affinity terms conflict"
+  std::vector<OnNode> on_node;                // Empty: of a class that nothing is asked about.
+  bool names_no_node = false;                 // "pod affinity terms conflict"
   std::vector<int> ports, conflicting_ports, claims, exclusive_claims;
   PodCounts::MatcherId attracted_by = kNone;  // All terms of required affinity together.
   std::vector<int> attracted_keys;
@@ -114,8 +114,16 @@ class SchedulingRules {
   // The node of that name has changed: labels, taints, what it offers. Costs a look at each class.
   void ReplaceNode(NodeId id, SchedulingNode node);
 
-  // The id of this class and all that are equal to it, valid until Reset.
+  // The id of this class and all that are equal to it, valid until Reset: for questions about it,
+  // until ForgetQuestions.
   PodClassId Register(const std::shared_ptr<const PodClass>& pod);
+
+  // The same id, for Assume and Forget alone: what follows for each node is not computed.
+  PodClassId RegisterPlaced(const std::shared_ptr<const PodClass>& pod);
+
+  // Gives back what Register has computed for each node. Ids stay; who asks registers again.
+  void ForgetQuestions();
+  int question_count() const { return questions_; }  // Classes for which there is such.
 
   // A pod of that class has been put on a node, or has left it. A pod that begins to end is
   // forgotten as serving and assumed as terminating.
@@ -159,6 +167,7 @@ class SchedulingRules {
   NodeTable nodes_;
   PodCounts counts_;
   std::deque<CompiledPod> classes_;
+  int questions_ = 0;
   std::unordered_multimap<size_t, PodClassId> classes_by_hash_;
   std::unordered_map<const PodClass*, PodClassId> classes_by_address_;
   std::vector<Port> ports_;

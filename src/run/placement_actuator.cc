@@ -28,7 +28,8 @@ kube::ObjectReference ReferenceTo(const PodIdentity& pod) {
 }  // namespace
 
 PlacementActuatorOfKube::PlacementActuatorOfKube(kube::ApiClient* binding, kube::ApiClient* telling,
-                                                 std::string controller, std::string identity)
+                                                 std::string controller, std::string identity,
+                                                 std::function<bool()> may_bind)
     : binding_(binding),
       telling_(telling),
       events_(telling, {.controller = std::move(controller),
@@ -37,7 +38,8 @@ PlacementActuatorOfKube::PlacementActuatorOfKube(kube::ApiClient* binding, kube:
                         .series_max = kEventsMax + kEventsMax / 8,
                         .in_flight_max = kTellingAlone,
                         .burst = kEventsPerSecond,
-                        .per_second = kEventsPerSecond}) {
+                        .per_second = kEventsPerSecond}),
+      may_bind_(std::move(may_bind)) {
   telling_->SetRequestsMax(kTellingAlone);
 }
 
@@ -53,10 +55,11 @@ BindingOutcome OutcomeOf(const kube::ApiAnswer& answer) {
 
 void PlacementActuatorOfKube::Bind(const PodIdentity& pod, const std::string& node, OnDone done) {
   if (++bindings_ == 1) telling_->SetRequestsMax(kTellingBesideBindings);
-  kube::BindPod(binding_, pod, node, [this, done = std::move(done)](const kube::ApiAnswer& answer) {
-    if (--bindings_ == 0) telling_->SetRequestsMax(kTellingAlone);
-    done(OutcomeOf(answer), answer.ok() ? "" : answer.outcome.error().message);
-  });
+  kube::BindPod(binding_, pod, node, may_bind_,
+                [this, done = std::move(done)](const kube::ApiAnswer& answer) {
+                  if (--bindings_ == 0) telling_->SetRequestsMax(kTellingAlone);
+                  done(OutcomeOf(answer), answer.ok() ? "" : answer.outcome.error().message);
+                });
 }
 
 void PlacementActuatorOfKube::TellPlaced(const PodIdentity& pod, const std::string& node) {

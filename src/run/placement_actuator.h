@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -19,9 +20,11 @@ namespace rudderfish {
 class PlacementActuatorOfKube final : public PlacementActuator {
  public:
   // Both outlive it, and call nothing back after its end. `telling` may be the client of nothing
-  // else.
+  // else. `may_bind` is asked right before a Binding goes out, each time that it does: while it
+  // says no, none does that still waits for room, for a connection or for its repetition.
   PlacementActuatorOfKube(kube::ApiClient* binding, kube::ApiClient* telling,
-                          std::string controller, std::string identity);
+                          std::string controller, std::string identity,
+                          std::function<bool()> may_bind);
 
   void Bind(const PodIdentity& pod, const std::string& node, OnDone done) override;
   void TellPlaced(const PodIdentity& pod, const std::string& node) override;
@@ -40,6 +43,7 @@ class PlacementActuatorOfKube final : public PlacementActuator {
   kube::ApiClient* binding_;
   kube::ApiClient* telling_;
   kube::EventRecorder events_;
+  std::function<bool()> may_bind_;
   int bindings_ = 0;  // Under way.
 };
 

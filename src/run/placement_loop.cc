@@ -29,6 +29,7 @@ constexpr Duration kJournalRetry = std::chrono::seconds(1);
 constexpr Duration kLeaseEndLimit = std::chrono::seconds(2);
 constexpr Duration kBindingsEndLimit = std::chrono::seconds(1);
 constexpr Duration kTellLimit = std::chrono::seconds(5);
+static_assert(kBindingsEndLimit + kLeaseEndLimit + kTellLimit <= PlacementLoop::kStopLimit);
 constexpr milliseconds kTellingWait(2);  // While Events are under way on their own connections.
 constexpr milliseconds kIdleWait(1000);
 constexpr milliseconds kComparingWait(250);
@@ -91,7 +92,8 @@ Result<void> PlacementLoop::Open() {
   }
   actuator_ = std::make_unique<PlacementActuatorOfKube>(
       client_.get(), telling_.get(),
-      placement.scheduler_name.empty() ? "rudderfish" : placement.scheduler_name, identity_);
+      placement.scheduler_name.empty() ? "rudderfish" : placement.scheduler_name, identity_,
+      [this] { return MayAct(); });
   scheduler_ = std::make_unique<Scheduler>(SchedulerOptions{.name = placement.scheduler_name,
                                                             .bindings_max = placement.bindings_max,
                                                             .seed = rng.Next64()},
@@ -132,7 +134,7 @@ void PlacementLoop::OpenComparer(const PlacementConfig& placement) {
                                  .settle = placement.settle},
       clock_, policy_->NewScorer(), policy_->NewCluster(), scheduler_.get(), journal_.get());
   comparer_->OnAdvice([this](const PlacementComparison& advice) {
-    if (lease_ == nullptr || lease_->IsLeader()) actuator_->TellAdvice(advice);
+    if (Leads()) actuator_->TellAdvice(advice);
   });
   scheduler_->OnChoice([this](const OwnChoice& choice) {
     if (choice.group == ChoiceGroup::kCanary) last_canary_ = *choice.pod;
@@ -171,13 +173,25 @@ std::string PlacementLoop::WhyNotFresh() const {
 }
 
 std::string PlacementLoop::WhyNobodyPlaces() const {
-  const Mode mode = EffectiveMode();
-  if (mode == Mode::kOff || (mode < Mode::kCanary && !modes_->serves())) {
+  if (!Serves()) {
     const std::string why = switches_.Why(Configured());
-    return fmt::format("placement is in {}{}", ModeName(mode), why.empty() ? "" : ", " + why);
+    return fmt::format("placement is in {}{}", ModeName(EffectiveMode()),
+                       why.empty() ? "" : ", " + why);
   }
-  const bool is_leaders = lease_ != nullptr && !lease_->IsLeader();
-  return is_leaders ? "another instance leads, or none yet" : WhyNotFresh();
+  return Leads() ? WhyNotFresh() : "another instance leads, or none yet";
+}
+
+// As after a failover: what was promoted is known to the journal of who led before.
+std::string PlacementLoop::WhoIsLeftWaiting() const {
+  const bool is_held_back = !switches_.Why(Configured()).empty();  // That is said already.
+  if (modes_ == nullptr || is_held_back || !Leads() || Serves()) return "";
+  const size_t ours = comparer_->CountWaiting().ours;
+  if (ours == 0) return "";
+  return fmt::format(
+      "{} pods name the scheduler {} and wait, and nobody places them: {}; what was promoted holds "
+      "in the instance that it was promoted in: promote this one (rudderfish promote placement), "
+      "or name the mode in the file",
+      ours, scheduler_->name(), WhyNobodyPlaces());
 }
 
 // An extender alone grades from its start; beside `placement` it dares what that dares.
@@ -200,11 +214,13 @@ std::string PlacementLoop::WhyExtenderIsHeldFor(const PodIdentity& pod) const {
 
 // Whoever has begun to serve goes on in lower modes, by kube-default: the pods that name us have no
 // other scheduler.
-bool PlacementLoop::MayAct() const {
+bool PlacementLoop::Serves() const {
   const Mode mode = EffectiveMode();
-  const bool serves = mode >= Mode::kCanary || (mode != Mode::kOff && modes_->serves());
-  return serves && IsFresh() && (lease_ == nullptr || lease_->IsLeader());
+  return mode >= Mode::kCanary || (mode != Mode::kOff && modes_->serves());
 }
+
+// Asked again right before a Binding goes out, however long it has waited.
+bool PlacementLoop::MayAct() const { return !is_ending_ && Serves() && IsFresh() && Leads(); }
 
 void PlacementLoop::FollowMode() {
   const Mode mode = EffectiveMode();
@@ -291,6 +307,8 @@ void PlacementLoop::Stop() {
   };
   // Bindings that are under way are waited for: their ends belong in the journal.
   poll_while([this] { return !scheduler_->is_idle(); }, kBindingsEndLimit);
+  // What still waits for its turn never goes out: whoever takes the Lease now places those pods.
+  is_ending_ = true;
   NoteJournal(scheduler_->WriteEnds());
   NoteJournal(comparer_->Flush());
   bool is_released = lease_ == nullptr;

@@ -33,6 +33,8 @@ namespace rudderfish {
 
 class PlacementLoop final : public RunLoop {
  public:
+  static constexpr std::chrono::seconds kStopLimit{8};
+
   // Listens, connects, and waits until all that is needed has been seen. Both outlive it.
   static Result<std::unique_ptr<PlacementLoop>> Start(const Config& config, const Clock* clock,
                                                       ControlServer* server);
@@ -42,7 +44,7 @@ class PlacementLoop final : public RunLoop {
   bool CanWait() const override { return true; }
   bool Turn() override;
   std::chrono::milliseconds UntilDue() const override;
-  void Stop() override;
+  void Stop() override;  // Takes kStopLimit at most.
   std::string Answer(std::string_view request) override;
 
   std::string Describe() const;  // What it does, in words.
@@ -51,6 +53,8 @@ class PlacementLoop final : public RunLoop {
   PlacementLoop(const Config& config, const Clock* clock, ControlServer* server);
   Result<void> Open();
   bool MayAct() const;
+  bool Leads() const { return lease_ == nullptr || lease_->IsLeader(); }
+  bool Serves() const;  // Pods that name us, as far as the mode goes.
   Mode EffectiveMode() const;
   void TakeControl(const kube::ConfigMapWatch::Data& data);
   Mode Configured() const { return modes_ == nullptr ? Mode::kOff : modes_->mode(); }
@@ -62,6 +66,7 @@ class PlacementLoop final : public RunLoop {
   std::string Trouble() const;
   std::string WhyNotFresh() const;        // Empty: what is seen is recent enough.
   std::string WhyNobodyPlaces() const;    // Of the pods that name us; empty: we do.
+  std::string WhoIsLeftWaiting() const;   // By us, who lead; empty: nobody.
   std::string WhyExtenderIsHeld() const;  // Of all pods; empty: it is not.
   std::string WhyExtenderIsHeldFor(const PodIdentity& pod) const;
   std::string Explain(const std::string& key);
@@ -92,8 +97,10 @@ class PlacementLoop final : public RunLoop {
   std::unique_ptr<kube::ConfigMapWatch> control_;
   std::unique_ptr<ExtenderServer> extender_;
   ModeSwitch switches_;
+  bool is_ending_ = false;  // No Binding goes out any more.
   std::array<int64_t, kStepBackNames.size()> steps_told_{};
   std::string journal_trouble_, control_problem_;
+  bool has_told_who_waits_ = false;
   Instant started_, reported_, trimmed_, ends_written_, journal_retry_, turned_;
   UnixMillis started_at_;
 };

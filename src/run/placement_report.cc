@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "base/version.h"
-#include "kube/kubeconfig.h"
 #include "run/placement_loop.h"
 #include "task/placement.h"
 
@@ -18,7 +17,6 @@ namespace rudderfish {
 namespace {
 
 constexpr Duration kBetweenPlacementReports = std::chrono::milliseconds(250);
-constexpr Duration kRightsDeadline = std::chrono::seconds(10);
 
 void RaiseTo(Counter* counter, int64_t to) {
   counter->Add(std::max(0.0, static_cast<double>(to) - counter->value()));
@@ -92,9 +90,13 @@ void PlacementLoop::Report() {
   server_->journal().Fail(journal_trouble_);
   const bool is_followed = lease_ != nullptr && lease_->holder().empty();
   server_->leader().Fail(is_followed ? "nobody holds the Lease yet" : "");
-  const bool leads = lease_ == nullptr || lease_->IsLeader();
-  metrics_.ShowStanding(
-      {.kind = "placement", .mode = EffectiveMode(), .paused = switches_.paused(), .leads = leads});
+  metrics_.ShowStanding({.kind = "placement",
+                         .mode = EffectiveMode(),
+                         .paused = switches_.paused(),
+                         .leads = Leads()});
+  const std::string left = WhoIsLeftWaiting();
+  if (!left.empty() && !has_told_who_waits_) LogWarning("{}", left);
+  has_told_who_waits_ = !left.empty();
   ShowPlacement();
   metrics_.ShowProcess();
 }
@@ -196,6 +198,7 @@ std::string PlacementLoop::Status() const {
   const SchedulerCounts& counts = scheduler_->counts();
   const LeaderElectionConfig& election = config_.leader_election;
   const PlacementComparer::Waiting waiting = comparer_->CountWaiting();
+  const std::string trouble = Trouble();
   OrderedJson json{
       {"schema_version", 1},
       {"version", ProgramVersion()},
@@ -214,7 +217,7 @@ std::string PlacementLoop::Status() const {
       {"paused", switches_.paused()},
       {"killed", switches_.killed()},
       {"why", switches_.Why(configured)},
-      {"leads", lease_ == nullptr || lease_->IsLeader()},
+      {"leads", Leads()},
       {"lease",
        election.is_on() ? fmt::format("{}/{}", election.lease_namespace, election.lease_name) : ""},
       {"identity", lease_ == nullptr ? "" : identity_},
@@ -242,7 +245,7 @@ std::string PlacementLoop::Status() const {
         {"fallbacks", FallbacksJson(counts)},
         {"believes", policy_->Beliefs()},
         {"types", TypesJson()},
-        {"problem", Trouble()}}}};
+        {"problem", trouble.empty() ? WhoIsLeftWaiting() : trouble}}}};
   if (modes_ != nullptr) json["standing"] = modes_->Describe();
   if (extender_ != nullptr) json["extender"] = ExtenderJson();
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
@@ -281,20 +284,6 @@ Result<std::string> DescribePlacement(const Config& config) {
 }
 
 Result<RightsReport> ReviewPlacementRights(const Config& config) {
-  const auto not_reached = [](const Error& error) {
-    return RightsReport{
-        .text = PlacementLine("reached", "no, so rights were not looked at: " + error.message),
-        .missing = {}};
-  };
-  Result<kube::ClusterAccess> access = kube::FindCluster(
-      {.kubeconfig = config.cluster.kubeconfig.string(), .context = config.cluster.context},
-      kube::KubeEnvironment::OfProcess());
-  if (!access && access.error().code == ErrorCode::kNotFound) return not_reached(access.error());
-  if (!access) return tl::unexpected(std::move(access).error());
-  const std::string server = access->server;
-  const SystemClock clock;
-  TRY_ASSIGN(const auto client,
-             kube::ApiClient::Open(*std::move(access), &clock, {.plugin_limit = kRightsDeadline}));
   std::vector<kube::Right> rights = kube::SchedulingFeed::Rights();
   const auto add = [&](const char* verb, const char* group, const char* resource,
                        const std::string& name_space = "", const std::string& name = "") {
@@ -322,15 +311,14 @@ Result<RightsReport> ReviewPlacementRights(const Config& config) {
     for (const char* verb : {"get", "update"})
       add(verb, "coordination.k8s.io", "leases", election.lease_namespace, election.lease_name);
   }
-  const Result<std::vector<bool>> allowed =
-      kube::ReviewAccess(client.get(), rights, kRightsDeadline);
-  if (!allowed && !client->last_heard()) return not_reached(allowed.error());
-  if (!allowed) return tl::unexpected(allowed.error());
+  TRY_ASSIGN(const AllowedRights said, AskForRights(config, rights));
+  if (!said.not_reached.empty())
+    return RightsReport{.text = PlacementLine("reached", said.not_reached), .missing = {}};
   std::vector<kube::Right> missing;
   for (size_t i = 0; i < rights.size(); ++i) {
-    if (!(*allowed)[i]) missing.push_back(rights[i]);
+    if (!said.allowed[i]) missing.push_back(rights[i]);
   }
-  RightsReport report{.text = PlacementLine("reached", server),
+  RightsReport report{.text = PlacementLine("reached", said.server),
                       .missing = kube::RulesToAdd(missing)};
   for (const std::string& rule : report.missing)
     report.text += PlacementLine("right missing", fmt::format("add to {}", rule));

@@ -68,43 +68,52 @@ std::string Line(std::string_view what, std::string_view value) {
 
 }  // namespace
 
-Result<RightsReport> ReviewRights(const Config& config,
-                                  const std::vector<const Application*>& applications) {
+Result<AllowedRights> AskForRights(const Config& config, const std::vector<Right>& rights) {
   const auto not_reached = [](const Error& error) {
-    return RightsReport{
-        .text = Line("reached", "no, so rights were not looked at: " + error.message),
-        .missing = {}};
+    return AllowedRights{.server = {},
+                         .not_reached = "no, so rights were not looked at: " + error.message,
+                         .allowed = {}};
   };
   Result<kube::ClusterAccess> access = kube::FindCluster(
       {.kubeconfig = config.cluster.kubeconfig.string(), .context = config.cluster.context},
       kube::KubeEnvironment::OfProcess());
   if (!access && access.error().code == ErrorCode::kNotFound) return not_reached(access.error());
   if (!access) return tl::unexpected(std::move(access).error());
-  const std::string server = access->server;
+  AllowedRights said{.server = access->server, .not_reached = {}, .allowed = {}};
   const SystemClock clock;
   TRY_ASSIGN(const auto client,
              kube::ApiClient::Open(*std::move(access), &clock, {.plugin_limit = kDeadline}));
+  Result<std::vector<bool>> allowed = kube::ReviewAccess(client.get(), rights, kDeadline);
+  if (!allowed && !client->last_heard()) return not_reached(allowed.error());
+  if (!allowed) return tl::unexpected(std::move(allowed).error());
+  said.allowed = *std::move(allowed);
+  return said;
+}
+
+Result<RightsReport> ReviewRights(const Config& config,
+                                  const std::vector<const Application*>& applications) {
   const std::vector<Right> needed = MirrorFeed::Rights(MirrorFeed::Need::kNeeded);
   const std::vector<Right> wanted = MirrorFeed::Rights(MirrorFeed::Need::kWanted);
   const std::vector<Right> configured = ConfiguredRights(config, applications);
   std::vector<Right> all = needed;
   all.insert(all.end(), wanted.begin(), wanted.end());
   all.insert(all.end(), configured.begin(), configured.end());
-  const Result<std::vector<bool>> allowed = kube::ReviewAccess(client.get(), all, kDeadline);
-  if (!allowed && !client->last_heard()) return not_reached(allowed.error());
-  if (!allowed) return tl::unexpected(allowed.error());
+  TRY_ASSIGN(const AllowedRights said, AskForRights(config, all));
+  if (!said.not_reached.empty())
+    return RightsReport{.text = Line("reached", said.not_reached), .missing = {}};
+  const std::vector<bool>& allowed = said.allowed;
 
-  RightsReport report{.text = Line("reached", server), .missing = {}};
-  report.missing = RulesToAdd(Without(needed, *allowed, 0));
+  RightsReport report{.text = Line("reached", said.server), .missing = {}};
+  report.missing = RulesToAdd(Without(needed, allowed, 0));
   const auto tell = [&](const std::vector<std::string>& rules, std::string_view without) {
     for (const std::string& rule : rules) {
       report.text += Line("right missing", fmt::format("add to {} ({})", rule, without));
     }
   };
   tell(report.missing, "without it nothing runs");
-  const auto less = RulesToAdd(Without(wanted, *allowed, needed.size()));
+  const auto less = RulesToAdd(Without(wanted, allowed, needed.size()));
   tell(less, "without it that is not seen");
-  const auto asked = RulesToAdd(Without(configured, *allowed, needed.size() + wanted.size()));
+  const auto asked = RulesToAdd(Without(configured, allowed, needed.size() + wanted.size()));
   tell(asked, "the configuration asks for it");
   if (report.missing.empty() && less.empty() && asked.empty()) {
     report.text += Line("rights", fmt::format("all {} that it uses", all.size()));

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "cluster/application.h"
+#include "kube/access_review.h"
 #include "run/config.h"
 
 // Whether a configuration's live cluster lets us do what `run` would: asked of the cluster itself,
@@ -13,13 +14,23 @@
 
 namespace rudderfish {
 
+// What the configuration's cluster says of rights. A cluster that is not there, or does not answer
+// within 10 s, is no error: `not_reached` says why it was not asked. Credentials that it refuses
+// are one, as is a kubeconfig that is wrong.
+struct AllowedRights {
+  std::string server;         // Its URL.
+  std::string not_reached;    // Empty: it was asked,
+  std::vector<bool> allowed;  // of each.
+};
+
+Result<AllowedRights> AskForRights(const Config& config, const std::vector<kube::Right>& rights);
+
 struct RightsReport {
   std::string text;                  // Lines for people.
   std::vector<std::string> missing;  // Rules to add without which `run` would not start.
 };
 
-// A cluster that is not there, or does not answer within 10 s, is a line and no error. Credentials
-// that it refuses are one, as is a kubeconfig that is wrong.
+// Errors as of AskForRights; a cluster that was not reached is a line.
 Result<RightsReport> ReviewRights(const Config& config,
                                   const std::vector<const Application*>& applications);
 

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/scheduling_tables.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace rudderfish {
+namespace {
+
+SchedulingNode TableNode(const std::string& name, int64_t cpu_millis = 1000) {
+  SchedulingNode node;
+  node.name = name;
+  node.labels = {{"kubernetes.io/hostname", name}};
+  node.allocatable = {cpu_millis, int64_t{1} << 30};
+  node.pods_max = 110;
+  return node;
+}
+
+std::shared_ptr<PodClass> TableShape(const std::string& label) {
+  auto shape = std::make_shared<PodClass>();
+  shape->labels = {{"pod", label}};
+  shape->amounts.held = shape->amounts.requests = {100, 0};
+  return shape;
+}
+
+TEST(SchedulingTables, AreWhatAFreshStartMakesOfTheSamePods) {
+  SchedulingTables tables, fresh;
+  auto shape = std::make_shared<PodClass>();
+  shape->amounts.held = shape->amounts.requests = {100, 0};
+  tables.PutNode(TableNode("a"));
+  tables.Rules();
+  tables.Place("x", shape, "a", PodLife::kServing);
+  tables.Place("y", shape, "b", PodLife::kServing);  // Of which nobody has told yet.
+  tables.PutNode(TableNode("b"));
+  tables.PutNode(TableNode("a", 2000));
+  tables.Rules();
+  tables.Place("x", shape, "a", PodLife::kTerminating);
+  tables.Place("z", shape, "a", PodLife::kServing);
+  tables.Remove("z");
+  const auto free = [&](const char* node) {
+    const NodeTable& nodes = tables.Rules().nodes();
+    return nodes.free(NodeTable::kCpu)[nodes.Find(node)];
+  };
+  EXPECT_EQ(free("a"), 1900);
+  EXPECT_EQ(free("b"), 900);
+  tables.RemoveNode("a");
+  EXPECT_EQ(tables.Rules().nodes().size(), 1);
+  EXPECT_EQ(free("b"), 900);
+}
+
+TEST(SchedulingTables, WhatHasNotChangedIsNoNews) {
+  SchedulingTables tables;
+  EXPECT_TRUE(tables.PutNode(TableNode("a")));
+  EXPECT_FALSE(tables.PutNode(TableNode("a")));
+  EXPECT_TRUE(tables.PutNode(TableNode("a", 2000)));
+}
+
+// Of a StatefulSet, an indexed Job, a CronJob: each pod is a class of its own.
+TEST(SchedulingTables, PodsThatRunCostNothingForEachNode) {
+  SchedulingTables tables;
+  for (const char* name : {"a", "b"}) tables.PutNode(TableNode(name));
+  for (int i = 0; i < 5; ++i)
+    tables.Place(std::to_string(i), TableShape(std::to_string(i)), "a", PodLife::kServing);
+  EXPECT_EQ(tables.Rules().class_count(), 5);
+  EXPECT_EQ(tables.Rules().question_count(), 0);
+  const auto asked = TableShape("2");  // One of those that run.
+  Feasibility feasibility;
+  tables.Rules().Filter(tables.Rules().Register(asked), &feasibility);
+  EXPECT_EQ(tables.Rules().class_count(), 5);
+  EXPECT_EQ(tables.Rules().question_count(), 1);
+  EXPECT_EQ(feasibility.feasible, 2);
+}
+
+TEST(SchedulingTables, KeepAnswersForNoMoreThanAThousandClasses) {
+  SchedulingTables tables;
+  tables.PutNode(TableNode("a"));
+  SchedulingNode tainted = TableNode("b");
+  tainted.taints = {{"dedicated", "x", TaintEffect::kNoSchedule}};
+  tables.PutNode(tainted);
+  const auto first = TableShape("first");
+  Feasibility feasibility;
+  for (int i = 0; i < 3000; ++i) {
+    SchedulingRules& rules = tables.Rules();
+    rules.Register(TableShape(std::to_string(i)));
+    EXPECT_LE(rules.question_count(), 1025);
+    rules.Filter(rules.Register(first), &feasibility);
+    EXPECT_EQ(feasibility.feasible, 1);
+  }
+}
+
+}  // namespace
+}  // namespace rudderfish

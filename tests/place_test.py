@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How `run` places pods, answers as an extender, and ends, on an API server that answers when a test lets it.
+
+RUDDERFISH names the program; default: build/release/rudderfish. On a real API server: placement_live_test.py.
+"""
+import collections
+import contextlib
+import http.server
+import json
+import os
+import pathlib
+import queue
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+import urllib.request
+
+TOP = pathlib.Path(__file__).resolve().parents[1]
+PROGRAM = pathlib.Path(os.environ.get("RUDDERFISH", TOP / "build/release/rudderfish")).resolve()
+AT_A_TIME = 24  # Requests of the program's.
+
+
+def node(name):
+    return {"metadata": {"name": name, "uid": name, "resourceVersion": "1"},
+            "status": {"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "500"}}}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def pod(name):
+    return {"metadata": {"name": name, "namespace": "shop", "uid": f"uid-{name}", "resourceVersion": "1"},
+            "spec": {"schedulerName": "rudderfish", "containers": [{"name": "c", "resources": {"requests": {"cpu": "10m"}}}]},
+            "status": {"phase": "Pending"}}
+
+
+def pods(count):
+    return [pod(f"web-{i}") for i in range(count)]
+
+
+class Api(http.server.ThreadingHTTPServer):
+    """Has a node and pods, and keeps each Binding but the first, and each Event, until it may be answered."""
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, pods):
+        self.objects = {"/api/v1/nodes": [node("edge-1")], "/api/v1/pods": pods,
+                        "/api/v1/namespaces": [{"metadata": {"name": "shop", "uid": "shop", "resourceVersion": "1"}}]}
+        self.bindings, self.events = [], []
+        self.may_bind, self.may_tell = threading.Event(), threading.Event()
+        self.news = collections.defaultdict(queue.SimpleQueue)  # What the watch of a path tells next; None ends it.
+        super().__init__(("127.0.0.1", 0), Answers)
+
+    def __enter__(self):
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        return self
+
+    def handle_error(self, request, client_address):
+        pass  # A program that has ended hears no answer.
+
+    def __exit__(self, *error):
+        for event in (self.may_bind, self.may_tell):
+            event.set()
+        for news in list(self.news.values()):
+            news.put(None)
+        self.shutdown()
+        self.server_close()
+
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, status, body):
+        body = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def tell(self, kind, thing):
+        line = json.dumps({"type": kind, "object": thing}).encode() + b"\n"
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+
+    def do_GET(self):
+        path, _, query = self.path.partition("?")
+        if "watch=1" not in query:
+            self.answer(200, {})
+            return
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        if "phase%3DFailed" in query:
+            path += " that failed"
+        for thing in self.server.objects.get(path, []):
+            self.tell("ADDED", thing)
+        self.tell("BOOKMARK", {"metadata": {"resourceVersion": "2", "annotations": {"k8s.io/initial-events-end": "true"}}})
+        while told := self.server.news[path].get():
+            self.tell(*told)
+        self.close_connection = True
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path.endswith("/binding"):
+            self.server.bindings.append(body["metadata"]["name"])
+            if len(self.server.bindings) > 1:
+                self.server.may_bind.wait()
+        else:
+            self.server.may_tell.wait()
+            self.server.events.append(body["reason"])
+        self.answer(201, {})
+
+
+class Place(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = pathlib.Path(holder.name)
+
+    @contextlib.contextmanager
+    def running(self, section, pods):
+        with Api(pods) as api:
+            (self.folder / "kube.conf").write_text(
+                f"apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
+                f"clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{api.server_port}'}}}}]\n"
+                "users: [{name: u, user: {}}]\n", encoding="utf-8")
+            (self.folder / "rudderfish.yaml").write_text(
+                f"rudderfish: config/v1\ncluster: {{kubeconfig: kube.conf}}\n{section}\n", encoding="utf-8")
+            with open(self.folder / "log", "ab") as log, subprocess.Popen(
+                    [PROGRAM, "run"], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log) as process:
+                try:
+                    yield api, process
+                finally:
+                    process.kill()
+                    process.wait()
+
+    def log(self):
+        return (self.folder / "log").read_text(encoding="utf-8")
+
+    def wait_for(self, condition):
+        end = time.monotonic() + 30
+        while not condition():
+            self.assertLess(time.monotonic(), end, self.log())
+            time.sleep(0.02)
+
+    def ask(self, *arguments):
+        return subprocess.run([PROGRAM, *arguments], cwd=self.folder, stdin=subprocess.DEVNULL, timeout=60, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
+
+    def problem(self):
+        status = self.ask("status", "-o", "json")
+        return json.loads(status)["placement"]["problem"] if '"placement"' in status else None
+
+    def test_whoever_is_ended_sends_no_more_bindings_and_writes_its_events(self):
+        with self.running("placement: {mode: enforce}", pods(40)) as (api, process):
+            self.wait_for(lambda: len(api.bindings) == 1 + AT_A_TIME)
+            process.send_signal(signal.SIGTERM)
+            began = time.monotonic()
+            time.sleep(1.8)
+            api.may_bind.set()  # Now there is room for those that waited.
+            time.sleep(began + 4.7 - time.monotonic())
+            api.may_tell.set()
+            self.assertEqual(process.wait(timeout=10), 0, self.log())
+            self.assertEqual(len(api.bindings), 1 + AT_A_TIME)
+            self.assertEqual(api.events, ["Scheduled"] * (1 + AT_A_TIME))
+        self.assertIn("rudderfish ends", self.log())
+
+    def test_a_second_signal_ends_it_at_once(self):
+        with self.running("placement: {mode: enforce}", pods(2)) as (api, process):
+            self.wait_for(lambda: len(api.bindings) == 2)
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.5)
+            self.assertIsNone(process.poll(), "its Binding is under way")
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(process.wait(timeout=2), 0)
+
+    def test_pods_that_the_mode_leaves_waiting_are_told_of(self):
+        with self.running("placement: {mode: shadow}", pods(2)):
+            self.wait_for(lambda: self.problem() is not None)
+            self.wait_for(lambda: "nobody places them" in self.log())
+            self.assertIn("2 pods name the scheduler rudderfish and wait, and nobody places them: placement is in shadow; ",
+                          self.problem())
+            self.assertIn("(rudderfish promote placement)", self.ask("status"))
+            time.sleep(0.6)  # Two more reports.
+            self.assertEqual(self.log().count("nobody places them"), 1)
+            self.ask("pause")
+            self.assertEqual(self.problem(), "", "whoever pauses knows")
+            self.ask("resume")
+            self.ask("promote", "placement", "--to", "enforce", "--force")
+            self.assertEqual(self.problem(), "")
+
+
+if __name__ == "__main__":
+    unittest.main()
