@@ -200,6 +200,39 @@ class Place(unittest.TestCase):
             self.ask("promote", "placement", "--to", "enforce", "--force")
             self.assertEqual(self.problem(), "")
 
+    def test_a_pod_without_a_node_is_answered_anew_by_what_is_seen_a_moment_later(self):
+        """kube-scheduler asks again when it sees a change, which we may see a little later."""
+        fills, waits = pod("fills"), pod("waits")
+        fills["spec"].update(nodeName="edge-1", schedulerName="default-scheduler")
+        fills["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "40"
+        port = free_port()
+        body = json.dumps({"Pod": waits, "Nodes": None, "NodeNames": ["edge-1"]}).encode()
+
+        def kept():
+            began = time.monotonic()
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/filter", data=body, timeout=10) as answer:
+                return json.load(answer)["NodeNames"] or [], time.monotonic() - began
+        with self.running(f'extender: {{listen: "127.0.0.1:{port}", timeout: 5s, hard_limits: {{cpu: 0.5}}}}', [fills]) as (api, _):
+            self.wait_for(lambda: "rudderfish" in self.log() and " runs: " in self.log())
+            self.assertEqual(kept()[0], [])
+            # Nothing has changed since: it waits whether anything does, and once is enough.
+            nodes, took = kept()
+            self.assertEqual(nodes, [])
+            self.assertGreaterEqual(took, 0.09)
+            took = []
+            for _ in range(5):
+                nodes, one = kept()
+                self.assertEqual(nodes, [])
+                took.append(one)
+            self.assertLess(min(took), 0.09)
+            larger = node("edge-1")
+            larger["status"]["allocatable"]["cpu"] = "66"
+            api.news["/api/v1/nodes"].put(("MODIFIED", larger))
+            time.sleep(0.5)
+            self.assertEqual(kept()[0], [], "of 66 cores 40 are too many, too")
+            threading.Timer(0.03, api.news["/api/v1/pods"].put, [("DELETED", fills)]).start()
+            self.assertEqual(kept()[0], ["edge-1"])
+
 
 if __name__ == "__main__":
     unittest.main()

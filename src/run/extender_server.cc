@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -19,6 +20,9 @@ constexpr size_t kAskedMax = 200'000;
 constexpr int kExtenderThreads = 4;  // Several schedulers may ask at once; each waits.
 constexpr Duration kExtenderStop = std::chrono::milliseconds(200);
 constexpr double kShareOfTimeout = 0.9;
+constexpr Duration kNewsWait = std::chrono::milliseconds(100);
+constexpr double kNewsShareOfTimeout = 0.4;
+constexpr Duration kBetweenWaits = std::chrono::milliseconds(500);
 constexpr Duration kBetweenMalformed = std::chrono::minutes(1);
 
 }  // namespace
@@ -63,6 +67,7 @@ ExtenderServer::ExtenderServer(const ExtenderConfig& config, kube::ApiClient* cl
     : config_(config),
       client_(client),
       feed_(feed),
+      tables_(tables),
       extender_(tables, std::move(scorer), config.limits),
       clock_(clock),
       metrics_(metrics),
@@ -74,6 +79,7 @@ ExtenderServer::ExtenderServer(const ExtenderConfig& config, kube::ApiClient* cl
 
 ExtenderServer::~ExtenderServer() {
   client_->StopWaitingFor(wake_);
+  client_->Cancel(held_timer_);
   if (server_ != nullptr) server_->Stop(kExtenderStop);
   server_.reset();
   ::close(wake_);
@@ -144,11 +150,42 @@ void ExtenderServer::AnswerAll() {
       question = std::move(questions_.front());
       questions_.pop_front();
     }
-    HttpResponse answer = AnswerTo(*question);
-    const std::lock_guard lock(mutex_);
-    question->answer = std::move(answer);
-    question->is_answered = true;
-    answered_.notify_all();
+    Give(question);
+  }
+}
+
+void ExtenderServer::Give(const std::shared_ptr<Question>& question) {
+  std::optional<HttpResponse> answer = AnswerTo(*question);
+  if (!answer) {
+    held_.push_back(question);
+    if (held_.size() > 1) return;
+    held_at_ = tables_->changes();
+    const auto limit = std::chrono::duration_cast<Duration>(config_.timeout * kNewsShareOfTimeout);
+    held_timer_ = client_->After(std::min(kNewsWait, limit), [this] { EndWaiting(); });
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  question->answer = *std::move(answer);
+  question->is_answered = true;
+  answered_.notify_all();
+}
+
+void ExtenderServer::AnswerHeld() {
+  if (held_.empty() || tables_->changes() == held_at_) return;
+  client_->Cancel(held_timer_);
+  EndWaiting();
+}
+
+bool ExtenderServer::MayWait(int64_t changes) const {
+  if (!held_.empty() || held_at_ != changes) return true;
+  return !waited_ || clock_->Now() - *waited_ >= kBetweenWaits;
+}
+
+void ExtenderServer::EndWaiting() {
+  waited_ = clock_->Now();
+  for (const std::shared_ptr<Question>& question : std::exchange(held_, {})) {
+    question->has_waited = true;
+    Give(question);
   }
 }
 
@@ -158,7 +195,7 @@ std::string ExtenderServer::WhyAbstain(const kube::ExtenderArgs& args) const {
   return fmt::format("the pod or its namespace says {}", kube::kDoNotPlace);
 }
 
-HttpResponse ExtenderServer::AnswerTo(const Question& question) {
+std::optional<HttpResponse> ExtenderServer::AnswerTo(const Question& question) {
   Result<kube::ExtenderArgs> args =
       kube::ReadExtenderArgs(question.body, feed_->references(), &parser_);
   if (!args) {
@@ -166,7 +203,7 @@ HttpResponse ExtenderServer::AnswerTo(const Question& question) {
     return HttpError(400, args.error().message);
   }
   if (asked_.size() >= kAskedMax) asked_.clear();  // Most of them are gone by now.
-  asked_.insert(args->pod.uid);
+  int64_t& none_left_at = asked_.try_emplace(args->pod.uid, -1).first->second;
   HttpResponse response;
   if (response.note = WhyAbstain(*args); !response.note.empty()) {
     Count(question.verb, "abstained").Add();
@@ -177,7 +214,13 @@ HttpResponse ExtenderServer::AnswerTo(const Question& question) {
     return response;
   }
   if (question.verb == Verb::kFilter) {
-    response.body = kube::FilterResultText(args->nodes, extender_.Filter(args->shape, args->nodes));
+    const std::vector<std::string> reasons = extender_.Filter(args->shape, args->nodes);
+    if (std::ranges::none_of(reasons, &std::string::empty)) {
+      const int64_t now = tables_->changes();
+      if (none_left_at == now && !question.has_waited && MayWait(now)) return std::nullopt;
+      none_left_at = now;
+    }
+    response.body = kube::FilterResultText(args->nodes, reasons);
     Count(question.verb, "answered").Add();
     return response;
   }

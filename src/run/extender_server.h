@@ -9,7 +9,8 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
+#include <vector>
 
 #include "base/metrics.h"
 #include "base/result.h"
@@ -26,6 +27,12 @@
 // The server's threads hand a request to the thread that owns the tables and wait for its answer,
 // no longer than kube-scheduler does: a late answer is 503, and scheduling goes on without us. So
 // the tables need no locks, and that thread may be busy.
+//
+// kube-scheduler asks again about a pod that hard limits leave no node as soon as it sees a change
+// which we may see a moment later. Were it told no once more, the pod would wait for the next
+// change, up to five minutes. So where nothing has changed for us since we said so, the answer
+// waits for news, for 100 ms at most, and not again before there are some or half a second has
+// passed: all pods behind it wait, too.
 
 namespace rudderfish {
 
@@ -51,6 +58,9 @@ class ExtenderServer {
   // Somebody has placed this pod: counted if nobody has asked about it.
   void NotePlaced(const PodIdentity& pod);
 
+  // Answers what waits for news, if there are any. After each client->Poll.
+  void AnswerHeld();
+
   const std::vector<std::string>& addresses() const { return server_->addresses(); }
 
   // Since it started. Bypassed: pods that were placed and that nobody asked about.
@@ -65,6 +75,7 @@ class ExtenderServer {
   struct Question {
     Verb verb = Verb::kPrioritize;
     std::string body;
+    bool has_waited = false;  // For news.
     bool is_answered = false;
     HttpResponse answer;
   };
@@ -76,7 +87,10 @@ class ExtenderServer {
   void NoteMalformed(Verb verb, std::string why);
   HttpResponse Ask(Verb verb, const HttpRequest& request);
   void AnswerAll();
-  HttpResponse AnswerTo(const Question& question);
+  void Give(const std::shared_ptr<Question>& question);
+  bool MayWait(int64_t changes) const;  // As far as earlier waits go.
+  void EndWaiting();
+  std::optional<HttpResponse> AnswerTo(const Question& question);  // None: it waits for news.
   std::string WhyAbstain(const kube::ExtenderArgs& args) const;
   Counter& Count(Verb verb, std::string_view result) const;
   Counter& Bypassed() const;
@@ -84,13 +98,19 @@ class ExtenderServer {
   ExtenderConfig config_;
   kube::ApiClient* client_;
   const kube::SchedulingFeed* feed_;
+  const SchedulingTables* tables_;
   Extender extender_;
   const Clock* clock_;
   MetricRegistry* metrics_;
   Hold hold_;
   simdjson::dom::parser parser_;
   kube::PodClasses classes_;
-  std::unordered_set<std::string> asked_;  // Uids of pods that have no node yet.
+  // By uid, of pods that have no node yet: the tables' changes when none was left for it, or -1.
+  std::unordered_map<std::string, int64_t> asked_;
+  std::vector<std::shared_ptr<Question>> held_;  // Until there are news, or the time is up.
+  int64_t held_at_ = -1;                         // The tables' changes when one was held last.
+  std::optional<Instant> waited_;                // When that ended last.
+  kube::ApiClient::Id held_timer_ = 0;
   int wake_ = -1;
   mutable std::mutex mutex_;
   std::condition_variable answered_;

@@ -244,6 +244,7 @@ void PlacementLoop::Poll(milliseconds timeout) {
   telling_->Poll(Duration::zero());
   if (!telling_->is_idle()) timeout = std::min(timeout, kTellingWait);
   feed_->Poll(timeout);
+  if (extender_ != nullptr) extender_->AnswerHeld();
   server_->Beat();
   Report();
 }
