@@ -12,11 +12,6 @@
 namespace rudderfish {
 namespace {
 
-// Streams of the seed for episodes of training; those of evaluation are kHeldOutStream's.
-uint64_t EpisodeSeed(uint64_t seed, uint64_t id, uint64_t episode) {
-  return Rng(seed, id, episode).Next64();
-}
-
 constexpr double kLatestStart = 0.8;  // Of an episode.
 
 }  // namespace
@@ -80,23 +75,33 @@ bool PlacementEnv::PlaceByReference(int64_t questions) {
   return true;
 }
 
-// After so many questions, or fewer where the episode has no more.
+// To the first question of an episode; false if it cannot be drawn or asks nothing.
+bool PlacementEnv::Begin(uint64_t seed) {
+  if (!own_.Start(seed)) return false;
+  own_answers_ = {};
+  return NextQuestion();
+}
+
+// After so many questions, or fewer where the episode has no more. REQUIRES: it has begun.
 void PlacementEnv::StartAt(uint64_t seed, int64_t questions) {
-  do {
-    CHECK(own_.Start(seed).has_value());  // PlacementWorld::Make has started it.
-    own_answers_ = {};
-    CHECK(NextQuestion());
-    if (PlaceByReference(questions)) return;
+  while (!PlaceByReference(questions)) {
     questions /= 2;
-  } while (true);
+    CHECK(Begin(seed));
+  }
 }
 
 void PlacementEnv::Reset(uint64_t episode) {
   cursor_.episode = episode;
   cursor_.moves.clear();
   steps_ = 0;
-  const uint64_t seed = EpisodeSeed(seed_, id_, episode);
-  CHECK(twin_.Start(seed).has_value());
+  // A stream of the seed for each environment; those of evaluation are kHeldOutStream's.
+  Rng rng(seed_, id_, episode);
+  uint64_t seed = 0;
+  int attempt = 0;
+  do {
+    seed = world_->SeedOf(attempt++, &rng);
+  } while (!Begin(seed));
+  CHECK(twin_.Start(seed).has_value());  // Its own world has.
   twin_answers_ = {};
   own_is_over_ = false;
   const double share = episode == 0 ? kLatestStart * Rng(seed_, id_, ~uint64_t{0}).Uniform() : 0.0;

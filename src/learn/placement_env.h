@@ -4,8 +4,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/result.h"
+#include "base/rng.h"
 #include "base/thread_pool.h"
 #include "learn/environment.h"
 #include "policy/placement_facts.h"
@@ -26,7 +29,8 @@
 //
 // The twin does not depend on what is chosen here, so it takes away variance and no gradient (Mao
 // et al., "Variance reduction for reinforcement learning in input-driven environments", ICLR 2019):
-// pods that come and go change both worlds alike. Questions with one candidate are not asked.
+// pods that come and go change both worlds alike. Questions with one candidate are not asked, and
+// an episode that cannot be drawn, or in which nothing is asked, is drawn anew.
 //
 // The first episode of an environment begins somewhere in its middle, the pods before placed by
 // the reference, so that a crowd of environments sees all of an episode from the first step on. An
@@ -44,16 +48,23 @@ struct PlacementWorld {
   std::string heuristic;     // The best of PlacementHeuristics on them.
   double horizon_s = 1;      // Of discounting.
   int64_t questions = 0;     // Of an episode, about.
+  // Of the episodes of the scenario that it was tried on; in each of them some pod has a choice.
+  std::vector<uint64_t> seeds;
 
   // How many times the mean interval between questions the horizon is.
   static constexpr double kHorizonQuestions = 150;
 
   // Tries heuristics and mixes on training seeds of the scenario. The same for any number of
-  // threads. kFailedPrecondition if the scenario has no objective, or no pod ever has a choice.
-  // With a preset nothing is tried (PresetEnv has no reference), and a scenario that does not say
+  // threads. kFailedPrecondition if the scenario has no objective, cannot be drawn, or leaves no
+  // pod a choice in any of many episodes. With a preset nothing is tried (PresetEnv has no reference), and a scenario that does not say
   // what the preset looks at is refused likewise.
   static Result<PlacementWorld> Make(std::shared_ptr<const Scenario> scenario, ThreadPool* pool,
                                      std::optional<PlacementPreset> preset = {});
+
+  // Seeds of one episode of training, to be tried until one serves: numbers of `rng`, and after
+  // many of them one of `seeds`, which does.
+  uint64_t SeedOf(int attempt, Rng* rng) const;
+  static constexpr int kSeedsOfAnEpisode = 64;
 };
 
 class PlacementEnv final : public Environment {
@@ -91,6 +102,7 @@ class PlacementEnv final : public Environment {
   double CostOf(const Lifecycle& lifecycle) const;
   void AnswerOwn(NodeId node);
   bool NextQuestion();
+  bool Begin(uint64_t seed);
   bool TwinIsBehind() const;
   void FollowWithTwin();
   void StartAt(uint64_t seed, int64_t questions);

@@ -17,7 +17,8 @@ namespace rudderfish {
 namespace {
 
 constexpr uint64_t kClimbStream = (uint64_t{6} << 40) + 1;  // Of the scenario's seed.
-constexpr int kTrialEpisodes = 16;
+constexpr size_t kTrialEpisodes = 16;
+constexpr int kEpisodesSought = 64;  // At most, to find those in which there is a choice.
 constexpr int kTrialsARound = 8;
 constexpr int64_t kPodsOfAllTrials = 1'200'000;  // Fewer rounds where episodes are long.
 constexpr int kRoundsMax = 10, kRoundsMin = 2;
@@ -32,23 +33,23 @@ struct Trial {
 
 class Trials {
  public:
-  Trials(std::shared_ptr<const Scenario> scenario, ThreadPool* pool)
-      : scenario_(std::move(scenario)), pool_(pool) {
-    for (int i = 0; i < kTrialEpisodes; ++i)
+  Trials(std::shared_ptr<const Scenario> scenario, std::vector<uint64_t> seeds, ThreadPool* pool)
+      : scenario_(std::move(scenario)), seeds_(std::move(seeds)), pool_(pool) {
+    for (size_t i = 0; i < seeds_.size(); ++i)
       worlds_.push_back(std::make_unique<Lifecycle>(scenario_));
   }
 
   // The same episodes for all, one a thread at a time.
   Result<void> Run(Trial* trial) {
-    std::vector<Result<LifecycleMetrics>> results(kTrialEpisodes, LifecycleMetrics());
-    pool_->ParallelFor(kTrialEpisodes, [&](int episode, int) {
-      results[episode] = RunPlacement(trial->policy.start(), TrialSeed(scenario_->seed, episode),
-                                      worlds_[episode].get());
+    std::vector<Result<LifecycleMetrics>> results(seeds_.size(), LifecycleMetrics());
+    pool_->ParallelFor(episodes(), [&](int episode, int) {
+      results[episode] =
+          RunPlacement(trial->policy.start(), seeds_[episode], worlds_[episode].get());
     });
     trial->cost = 0;
     for (Result<LifecycleMetrics>& result : results) {
       TRY_ASSIGN(const LifecycleMetrics metrics, std::move(result));
-      trial->cost += PlacementCost(metrics, scenario_->node_count()) / kTrialEpisodes;
+      trial->cost += PlacementCost(metrics, scenario_->node_count()) / episodes();
       last_ = metrics;
     }
     return {};
@@ -59,9 +60,11 @@ class Trials {
                    int64_t questions);
 
   const LifecycleMetrics& last() const { return last_; }
+  int episodes() const { return static_cast<int>(seeds_.size()); }
 
  private:
   std::shared_ptr<const Scenario> scenario_;
+  std::vector<uint64_t> seeds_;
   ThreadPool* pool_;
   std::vector<std::unique_ptr<Lifecycle>> worlds_;
   LifecycleMetrics last_;
@@ -70,8 +73,8 @@ class Trials {
 Familiarity Trials::Look(const PlacementTask& task, const std::vector<PlacementPolicy>& policies,
                          int64_t questions) {
   const int64_t stride = std::max<int64_t>(1, questions / kQuestionsKept);
-  std::vector<FamiliaritySample> samples(kTrialEpisodes);
-  pool_->ParallelFor(kTrialEpisodes, [&](int episode, int) {
+  std::vector<FamiliaritySample> samples(seeds_.size());
+  pool_->ParallelFor(episodes(), [&](int episode, int) {
     PlacementSpace space;
     GraphBatch batch{.widths = PlacementTask::kWidths};
     for (const PlacementPolicy& policy : policies) {
@@ -86,8 +89,7 @@ Familiarity Trials::Look(const PlacementTask& task, const std::vector<PlacementP
         samples[episode].Add(batch, space.candidate_of[node]);
         return node;
       };
-      const auto ran =
-          RunPlacement(watched, TrialSeed(scenario_->seed, episode), worlds_[episode].get());
+      const auto ran = RunPlacement(watched, seeds_[episode], worlds_[episode].get());
       CHECK(ran.has_value());  // It has run before.
     }
   });
@@ -122,27 +124,46 @@ Result<void> Climb(const PlacementTask& task, int rounds, uint64_t seed, Trials*
   return {};
 }
 
-// Says what the preset looks at, and has pods that can be placed.
-Result<void> CheckPresetWorld(const PlacementWorld& world) {
-  const Scenario& scenario = *world.scenario;
-  TRY(CheckPresetSuits(
-      *world.task.preset(), *scenario.catalog, world.facts.laws,
-      PopularityOfWorkloads(*scenario.arrivals, scenario.catalog->workload_count()),
-      scenario.name));
-  Lifecycle lifecycle(world.scenario);
-  TRY(lifecycle.Start(TrialSeed(scenario.seed, 0)));
-  PlacementSpace space;
-  while (lifecycle.NextPending()) {
-    world.task.Space({lifecycle.state(), lifecycle.totals(), lifecycle.pending_workload()}, {},
-                     &space);
-    if (space.count() > 1) return {};
-    lifecycle.Bind(space.count() == 0 ? kNone : space.candidates[0].node);
+// In what is left of the episode.
+bool SomePodHasAChoice(const PlacementTask& task, Lifecycle* lifecycle, PlacementSpace* space) {
+  while (lifecycle->NextPending()) {
+    task.Space({lifecycle->state(), lifecycle->totals(), lifecycle->pending_workload()}, {}, space);
+    if (space->count() > 1) return true;
+    lifecycle->Bind(space->count() == 0 ? kNone : space->candidates[0].node);
   }
-  return Fail(ErrorCode::kFailedPrecondition, "{}: no pod that arrives has a choice of nodes",
-              scenario.name);
+  return false;
+}
+
+// Of the first episodes for trials, those that can be drawn and in which some pod has a choice.
+Result<std::vector<uint64_t>> SeedsWithChoice(const PlacementWorld& world) {
+  const Scenario& scenario = *world.scenario;
+  Lifecycle lifecycle(world.scenario);
+  PlacementSpace space;
+  std::vector<uint64_t> seeds;
+  Result<void> drawn;
+  int undrawn = 0;
+  for (int i = 0; i < kEpisodesSought && seeds.size() < kTrialEpisodes; ++i) {
+    const uint64_t seed = TrialSeed(scenario.seed, i);
+    if (Result<void> started = lifecycle.Start(seed); !started) {
+      drawn = std::move(started);
+      ++undrawn;
+    } else if (SomePodHasAChoice(world.task, &lifecycle, &space)) {
+      seeds.push_back(seed);
+    }
+  }
+  if (!seeds.empty()) return seeds;
+  if (undrawn == kEpisodesSought) return tl::unexpected(drawn.error());
+  return Fail(ErrorCode::kFailedPrecondition,
+              "{}: in none of {} episodes has a pod that arrives a choice of nodes (equal ones are "
+              "no choice): there is nothing to learn",
+              scenario.name, kEpisodesSought - undrawn);
 }
 
 }  // namespace
+
+uint64_t PlacementWorld::SeedOf(int attempt, Rng* rng) const {
+  return attempt < kSeedsOfAnEpisode ? rng->Next64() : seeds[0];
+}
 
 Result<PlacementWorld> PlacementWorld::Make(std::shared_ptr<const Scenario> scenario,
                                             ThreadPool* pool,
@@ -158,10 +179,14 @@ Result<PlacementWorld> PlacementWorld::Make(std::shared_ptr<const Scenario> scen
                       .facts = {.types = {}, .laws = PlacementLawsOf(*scenario)}};
   for (const NodeKind& kind : scenario->catalog->kinds) made.facts.types.push_back(kind.name);
   if (preset) {
-    TRY(CheckPresetWorld(made));
-    return made;
+    TRY(CheckPresetSuits(
+        *preset, *scenario->catalog, made.facts.laws,
+        PopularityOfWorkloads(*scenario->arrivals, scenario->catalog->workload_count()),
+        scenario->name));
   }
-  Trials trials(scenario, pool);
+  TRY_ASSIGN(made.seeds, SeedsWithChoice(made));
+  if (preset) return made;
+  Trials trials(scenario, made.seeds, pool);
   double least = std::numeric_limits<double>::infinity();
   for (const std::string_view name : PlacementHeuristics()) {
     TRY_ASSIGN(PlacementPolicy policy, MakePlacementPolicy(name, made.task));
@@ -171,11 +196,7 @@ Result<PlacementWorld> PlacementWorld::Make(std::shared_ptr<const Scenario> scen
     least = std::min(least, trial.cost);
   }
   const LifecycleMetrics& seen = trials.last();
-  made.questions = seen.bindings;
-  if (made.questions < 2) {
-    return Fail(ErrorCode::kFailedPrecondition, "{}: no pods arrive that could be placed",
-                scenario->name);
-  }
+  made.questions = std::max<int64_t>(1, seen.bindings);
   made.horizon_s =
       std::max(1e-3, kHorizonQuestions * seen.seconds / static_cast<double>(made.questions));
 
@@ -195,9 +216,9 @@ Result<PlacementWorld> PlacementWorld::Make(std::shared_ptr<const Scenario> scen
     mix[static_cast<int>(PlacementScore::kGreedy)] = 1;
     TRY(consider(mix));
   }
-  const int64_t pods_a_round = seen.bindings * kTrialEpisodes * kTrialsARound;
-  const int rounds = static_cast<int>(std::clamp<int64_t>(
-      kPodsOfAllTrials / std::max<int64_t>(1, pods_a_round), kRoundsMin, kRoundsMax));
+  const int64_t pods_a_round = made.questions * trials.episodes() * kTrialsARound;
+  const int rounds = static_cast<int>(
+      std::clamp<int64_t>(kPodsOfAllTrials / pods_a_round, kRoundsMin, kRoundsMax));
   TRY(Climb(made.task, rounds, scenario->seed, &trials, &best));
   made.reference = best.mix;
   double most = 0;

@@ -14,7 +14,8 @@ constexpr int kEpisodeBits = 32;  // Of an episode's number; above them, its wor
 }  // namespace
 
 PresetEnv::PresetEnv(const PlacementWorld& world, uint64_t seed, uint64_t id, int max_steps)
-    : task_(world.task.objective(), world.task.preset(), LatencyFilter::kLearned),
+    : world_(&world),
+      task_(world.task.objective(), world.task.preset(), LatencyFilter::kLearned),
       judge_(*world.task.preset()),
       seed_(seed),
       id_(id),
@@ -34,10 +35,12 @@ bool PresetEnv::NextQuestion() {
 }
 
 void PresetEnv::StartWorld(uint64_t number) {
-  CHECK(lifecycle_.Start(Rng(seed_, id_, number).Next64()).has_value());  // It has been tried.
+  Rng rng(seed_, id_, number);
+  for (int attempt = 0;; ++attempt) {
+    if (lifecycle_.Start(world_->SeedOf(attempt, &rng)) && NextQuestion()) break;
+  }
   cursor_.episode = number << kEpisodeBits;
   cursor_.moves.clear();
-  CHECK(NextQuestion());
   is_running_ = true;
 }
 

@@ -17,7 +17,8 @@
 // off (truncated), too. So whoever plays badly does not only ever see empty clusters.
 //
 // No node is left out for its latency: where a hard limit is exceeded, theirs learn it by the
-// reward. Pods that fit nowhere are not asked about.
+// reward. Pods that fit nowhere are not asked about, and a world that cannot be drawn, or asks about
+// none, is drawn anew.
 //
 // Episode numbers hold the world's in their upper bits; a cursor's placements are all of its world.
 
@@ -25,7 +26,7 @@ namespace rudderfish {
 
 class PresetEnv final : public Environment {
  public:
-  // REQUIRES: world.task has a preset; some pod of each episode of the scenario fits somewhere.
+  // REQUIRES: world.task has a preset.
   PresetEnv(const PlacementWorld& world, uint64_t seed, uint64_t id, int max_steps);
 
   using Environment::Reset;
@@ -49,6 +50,7 @@ class PresetEnv final : public Environment {
   bool NextQuestion();
   void StartWorld(uint64_t number);
 
+  const PlacementWorld* world_;
   PlacementTask task_;
   PresetJudge judge_;
   uint64_t seed_, id_;
