@@ -14,7 +14,8 @@ namespace {
 // Of the seed; see kChoiceStream in rollout.cc.
 constexpr uint64_t kStepStream = uint64_t{7} << 40, kEpisodeStream = uint64_t{8} << 40;
 
-constexpr int kUnitEpisodes = 4;  // By which units are measured.
+constexpr size_t kUnitEpisodes = 4;       // By which units are measured.
+constexpr double kLeastDeviation = 1e-6;  // Below it a feature tells no candidates apart.
 constexpr float kMostOfAPair = 2;
 
 int FeatureCount() { return static_cast<int>(PlacementTask::Features().candidate.size()); }
@@ -142,12 +143,13 @@ void Evolution::MeasureUnits() {
       features[f].Add(column);
     }
   };
-  for (int i = 0; i < kUnitEpisodes; ++i)
-    player.Play(weights_, TrialSeed(world.scenario->seed, i), look);
+  for (size_t i = 0; i < std::min(kUnitEpisodes, world.seeds.size()); ++i)
+    player.Play(weights_, world.seeds[i], look);
+  const double apart = scores.deviation() > kLeastDeviation ? scores.deviation() : 1.0;
   for (size_t f = 0; f < units_.size(); ++f) {
     const double deviation = features[f].deviation();
-    const bool tells = deviation > 1e-6 && scores.deviation() > 0;
-    units_[f] = tells ? static_cast<float>(scores.deviation() / deviation) : 0.0f;
+    const bool tells = deviation > kLeastDeviation;
+    units_[f] = tells ? static_cast<float>(apart / deviation) : 0.0f;
     weights_[f] = tells ? weights_[f] / units_[f] : 0.0f;
   }
 }

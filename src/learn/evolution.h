@@ -27,7 +27,8 @@
 //   cost   PlacementCost: the objective's mean over time, and a node's share for each pod that
 //          waits
 //   u      unit of a weight: that by which its feature tells candidates of a question apart as much
-//          as the weights did that were begun with; 0 of features that tell none apart
+//          as the weights did that were begun with, or by 1 where those tell none apart; 0 of
+//          features that tell none apart
 //
 // The same for any number of threads.
 

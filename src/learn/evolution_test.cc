@@ -110,6 +110,21 @@ TEST(Evolution, LearnsWhatServesTheObjective) {
   EXPECT_LT(MeanCost(world, net), 0.9 * before) << before;
 }
 
+// A beginning by a score that the objective has not tells no candidates apart.
+TEST(Evolution, LearnsFromABeginningThatTellsNothingApart) {
+  PlacementWorld world = CrowdedWorld(ObjectiveTerm::kBalance);
+  world.reference = Only(PlacementScore::kFragmentation);
+  nn::CandidateNet net = NetFor(world);
+  const TrainingWorld worlds[] = {{.placement = &world}};
+  Evolution evolution({.pairs = 6, .episodes = 4}, worlds, 1, &net);
+  const double before = MeanCost(world, net);
+  ThreadPool pool(1);
+  constexpr int kIterations = 15;
+  for (int i = 1; i <= kIterations; ++i)
+    EXPECT_GT(evolution.Iterate(i, 1.0 * i / kIterations, &pool).rms, 0);
+  EXPECT_LT(MeanCost(world, net), 0.8 * before) << before;
+}
+
 TEST(Evolution, IsTheSameForAnyNumberOfThreads) {
   const PlacementWorld world = CrowdedWorld(ObjectiveTerm::kFragmentation);
   const TrainingWorld worlds[] = {{.placement = &world}};

@@ -115,6 +115,7 @@ Result<void> Climb(const PlacementTask& task, int rounds, uint64_t seed, Trials*
     Trial winner = *best;
     for (int i = 0; i < kTrialsARound; ++i) {
       Trial trial{.mix = Mutated(best->mix, &rng)};
+      if (trial.mix == PlacementMix{}) continue;  // Would leave it to the order of the nodes.
       trial.policy = MixedPlacement("mixed", task, trial.mix);
       TRY(trials->Run(&trial));
       if (trial.cost < winner.cost) winner = std::move(trial);

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/check.h"
@@ -36,6 +39,32 @@ arrivals: {{{}}}
                                        nodes, base, arrivals);
   Result<Scenario> scenario = ParseScenario(text, "plain.yaml");
   if (!scenario) fmt::print("{}\n", scenario.error().message);
+  CHECK(scenario.has_value());
+  return std::make_shared<const Scenario>(*std::move(scenario));
+}
+
+// A few large nodes that cost less for what they hold come first: none does better for cost than
+// who takes the first that fits.
+std::shared_ptr<const Scenario> BestByFirstFit() {
+  Result<Scenario> scenario = ParseScenario(R"(rudderfish: scenario/v1
+name: first-fit
+seed: 6
+objective: cost
+layers: {site: {}}
+latency: {site: {site: 1ms}}
+node_types:
+  big: {layer: site, cpu_type: any, bandwidth: 1Gbit, price_per_hour: 1}
+  small: {layer: site, cpu_type: any, bandwidth: 1Gbit, price_per_hour: 0.3}
+nodes:
+  - {type: big, count: 4, cpu: 32, memory: 64Gi}
+  - {type: small, count: 20, cpu: 4, memory: 8Gi}
+workloads:
+  web: {requests: {cpu: 1, memory: 2Gi}}
+arrivals:
+  streams:
+    - {workloads: web, interval: {exponential: 20s}, count: 100, lifetime: {exponential: 400s}}
+)",
+                                            "first-fit.yaml");
   CHECK(scenario.has_value());
   return std::make_shared<const Scenario>(*std::move(scenario));
 }
@@ -115,6 +144,17 @@ TEST(PlacementWorld, IsTriedOnEpisodesThatAskSomething) {
               TrialSeed(scenario->seed, static_cast<int>(world.seeds.size()) - 1));
     for (const uint64_t seed : world.seeds) EXPECT_TRUE(AsksSomething(world, seed));
   }
+}
+
+// No mix at all would leave it to the order of the nodes, which is nothing to begin with.
+TEST(PlacementWorld, ReferenceIsAMixOfSomethingWhereFirstFitIsBest) {
+  const PlacementWorld world = WorldOf(BestByFirstFit()).value();
+  double most = 0;
+  for (const double weight : world.reference) {
+    ASSERT_TRUE(std::isfinite(weight));
+    most = std::max(most, std::abs(weight));
+  }
+  EXPECT_EQ(most, 1);
 }
 
 TEST(PlacementEnv, DrawsAnewWhatCannotBeDrawnOrAsksNothing) {
