@@ -73,7 +73,7 @@ std::string LeaderText(const OrderedJson& status, std::string_view lease) {
 
 std::string ControlText(const OrderedJson& status) {
   const auto problem = status["control_problem"].get<std::string>();
-  return problem.empty() ? "" : fmt::format("the ConfigMap is not obeyed: {}\n", problem);
+  return problem.empty() ? "" : fmt::format("the ConfigMap: {}\n", problem);
 }
 
 std::string SignalsText(const OrderedJson& signals) {

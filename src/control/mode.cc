@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
+#include <cctype>
 
 #include "base/suggest.h"
 
@@ -13,10 +13,26 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kModes = {"off", "shadow", "advise", "canary", "enforce"};
 
-Result<bool> SwitchOf(std::string_view key, std::string_view value) {
-  if (value == "true") return true;
-  if (value == "false" || value.empty()) return false;
-  return Invalid("`{}`: expected true or false, found \"{}\"", key, value.substr(0, 60));
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
+// As people write a value: without the spaces and the newline around it, in lower case.
+std::string WordOf(std::string_view value) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const size_t first = value.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return "";
+  return Lower(value.substr(first, value.find_last_not_of(kSpace) - first + 1));
+}
+
+std::optional<bool> SwitchOf(std::string_view word) {
+  static constexpr std::array<std::string_view, 6> kOn = {"true", "t", "yes", "y", "on", "1"};
+  static constexpr std::array<std::string_view, 7> kOff = {"false", "f", "no", "n", "off", "0", ""};
+  if (std::find(kOn.begin(), kOn.end(), word) != kOn.end()) return true;
+  if (std::find(kOff.begin(), kOff.end(), word) != kOff.end()) return false;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -41,25 +57,52 @@ Result<Mode> AvailableModeNamed(std::string_view name, Mode highest) {
   return mode;
 }
 
-Result<Wish> WishFrom(const std::map<std::string, std::string>& data) {
+StatedWish WishFrom(const std::map<std::string, std::string>& data) {
   static constexpr std::array<std::string_view, 4> kKeys = {"mode", "pause", "resume", "kill"};
-  Wish wish;
-  bool resumed = false;
-  for (const auto& [key, value] : data) {
+  StatedWish stated;
+  Wish& wish = stated.wish;
+  const auto note = [&](const std::string& problem) {
+    stated.problem += (stated.problem.empty() ? "" : "; ") + problem;
+  };
+  const auto hold = [&](const std::string& problem) {
+    wish.paused = true;
+    note(problem + ": as `pause` until it can be understood");
+  };
+  bool is_resumed = false;
+  for (const auto& [name, value] : data) {
+    const std::string key = Lower(name), word = WordOf(value);
+    if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
+      note(fmt::format("unknown key `{}`, which changes nothing{}", name.substr(0, 60),
+                       DidYouMean(key, kKeys)));
+      continue;
+    }
     if (key == "mode") {
-      TRY_ASSIGN(wish.mode, ModeNamed(value));
-    } else if (key == "pause") {
-      TRY_ASSIGN(wish.paused, SwitchOf(key, value));
-    } else if (key == "resume") {
-      TRY_ASSIGN(resumed, SwitchOf(key, value));
-    } else if (key == "kill") {
-      TRY_ASSIGN(wish.killed, SwitchOf(key, value));
+      const Result<Mode> mode = ModeNamed(word);
+      if (mode) {
+        wish.mode = std::min(*mode, wish.mode.value_or(*mode));
+      } else {
+        hold(mode.error().message);
+      }
+      continue;
+    }
+    const std::optional<bool> is_on = SwitchOf(word);
+    if (is_on) {
+      bool* const wished = key == "kill"    ? &wish.killed
+                           : key == "pause" ? &wish.paused
+                                            : &is_resumed;
+      *wished = *wished || *is_on;
+      continue;
+    }
+    const std::string problem =
+        fmt::format("`{}`: expected true or false, found \"{}\"", key, value.substr(0, 60));
+    if (key == "resume") {
+      note(problem);
     } else {
-      return Invalid("unknown key `{}`{}", key.substr(0, 60), DidYouMean(key, kKeys));
+      hold(problem);
     }
   }
-  if (wish.paused && resumed) return Invalid("says both `pause` and `resume`");
-  return wish;
+  if (wish.paused && is_resumed) note("says both `pause` and `resume`: it is paused");
+  return stated;
 }
 
 void ModeSwitch::Set(Source source, const Wish& wish) {
@@ -68,7 +111,8 @@ void ModeSwitch::Set(Source source, const Wish& wish) {
 }
 
 bool ModeSwitch::paused() const {
-  return std::any_of(wishes_.begin(), wishes_.end(), [](const Wish& wish) { return wish.paused; });
+  return !held_.empty() ||
+         std::any_of(wishes_.begin(), wishes_.end(), [](const Wish& wish) { return wish.paused; });
 }
 
 Mode ModeSwitch::Effective(Mode configured) const {
@@ -84,6 +128,7 @@ std::string ModeSwitch::Why(Mode configured) const {
     const std::string_view who = SourceName(static_cast<Source>(i));
     if (wishes_[i].paused) return fmt::format("paused by {}", who);
   }
+  if (!held_.empty()) return "as paused: " + held_;
   for (size_t i = 0; i < wishes_.size(); ++i) {
     const std::string_view who = SourceName(static_cast<Source>(i));
     if (wishes_[i].mode && *wishes_[i].mode < configured) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
 
@@ -42,9 +43,17 @@ struct Wish {
   bool operator==(const Wish&) const = default;
 };
 
+// What is wished for, and what of the words could not be understood, in words; empty: nothing.
+struct StatedWish {
+  Wish wish;
+  std::string problem;
+};
+
 // From key and value pairs as a ConfigMap holds them: mode, pause: "true", resume: "true",
-// kill: "true". An unknown key or value is an error, and then nothing of it counts.
-Result<Wish> WishFrom(const std::map<std::string, std::string>& data);
+// kill: "true"; upper and lower case count as equal, and yes, on and 1 are as true. Whoever holds a
+// program back is in a hurry: a value that is none of `kill`, `pause` or `mode` is as `pause`, and
+// an unknown key is told and changes nothing else.
+StatedWish WishFrom(const std::map<std::string, std::string>& data);
 
 class ModeSwitch {
  public:
@@ -52,6 +61,9 @@ class ModeSwitch {
 
   void Set(Source source, const Wish& wish);
   const Wish& wish(Source source) const { return wishes_[static_cast<size_t>(source)]; }
+
+  // As paused, as what a source wishes for is not known, until `why` is empty again.
+  void Hold(std::string why) { held_ = std::move(why); }
 
   // The mode that holds for a decision kind that is configured as `configured`.
   Mode Effective(Mode configured) const;
@@ -64,6 +76,7 @@ class ModeSwitch {
 
  private:
   std::array<Wish, 2> wishes_;
+  std::string held_;
   bool killed_ = false;
 };
 

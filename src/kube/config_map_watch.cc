@@ -27,8 +27,9 @@ Result<ConfigMapWatch::Data> DataOf(const simdjson::dom::element& object) {
 }  // namespace
 
 ConfigMapWatch::ConfigMapWatch(ApiClient* client, const std::string& name_space,
-                               const std::string& name, OnData on_data)
-    : on_data_(std::move(on_data)),
+                               const std::string& name, OnSaid on_said)
+    : client_(client),
+      on_said_(std::move(on_said)),
       reflector_(client,
                  {.path = fmt::format("/api/v1/namespaces/{}/configmaps", name_space),
                   .selector = fmt::format("fieldSelector=metadata.name%3D{}", name)},
@@ -36,31 +37,45 @@ ConfigMapWatch::ConfigMapWatch(ApiClient* client, const std::string& name_space,
   reflector_.Start();
 }
 
-void ConfigMapWatch::BeginList() { listed_.clear(); }
+std::string ConfigMapWatch::WhyUnread(Duration staleness) const {
+  const std::optional<Instant> fresh = reflector_.FreshAsOf();
+  const Instant now = client_->clock().Now();
+  if (fresh && now - *fresh <= staleness) return "";
+  return fmt::format(
+      "the ConfigMap of `control` {}{}",
+      fresh ? fmt::format("was read {:.0f} s ago", Seconds(now - *fresh)) : "has not been read",
+      reflector_.last_error() ? ": " + reflector_.last_error()->message : "");
+}
 
+void ConfigMapWatch::BeginList() { listed_ = Data(); }
+
+// What is refused is left out of a list, and would be as if it were absent.
 Result<void> ConfigMapWatch::Listed(const simdjson::dom::element& object) {
-  TRY_ASSIGN(listed_, DataOf(object));
+  listed_ = DataOf(object);
+  if (!listed_) return tl::unexpected(listed_.error());
   return {};
 }
 
 void ConfigMapWatch::EndList() { Tell(std::move(listed_)); }
 
 Result<void> ConfigMapWatch::Changed(const simdjson::dom::element& object) {
-  TRY_ASSIGN(Data data, DataOf(object));
-  Tell(std::move(data));
+  Said said = DataOf(object);
+  Tell(said);
+  if (!said) return tl::unexpected(said.error());
   return {};
 }
 
 Result<void> ConfigMapWatch::Deleted(const simdjson::dom::element&) {
-  Tell({});
+  Tell(Data());
   return {};
 }
 
-void ConfigMapWatch::Tell(Data data) {
-  if (told_ && data == data_) return;
-  told_ = true;
-  data_ = std::move(data);
-  on_data_(data_);
+void ConfigMapWatch::Tell(Said said) {
+  const bool is_known = told_ && said.has_value() == told_->has_value() &&
+                        (said ? *said == **told_ : said.error().message == told_->error().message);
+  if (is_known) return;
+  told_ = std::move(said);
+  on_said_(*told_);
 }
 
 }  // namespace rudderfish::kube

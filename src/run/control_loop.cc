@@ -16,7 +16,6 @@
 #include "evaluation/evaluation.h"
 #include "evaluation/problem.h"
 #include "policy/registry.h"
-#include "run/switch_request.h"
 #include "scenario/application_file.h"
 #include "sim/world.h"
 
@@ -293,7 +292,7 @@ ControlLoop::ControlLoop(ControlPlan plan, std::unique_ptr<SqliteJournal> journa
       started_at_(UnixNow()) {}
 
 Result<void> ControlLoop::Connect() {
-  const auto on_control = [this](const WatchedCluster::ControlData& data) { TakeControl(data); };
+  const auto on_control = [this](const kube::ConfigMapWatch::Said& said) { TakeControl(said); };
   TRY_ASSIGN(cluster_, WatchedCluster::Open(plan_.config(), &clock_, plan_.Watched(), on_control));
   if (const std::vector<std::string> missing = cluster_->Missing(); !missing.empty()) {
     LogWarning("not seen: {}", fmt::join(missing, ", "));
@@ -323,22 +322,13 @@ void ControlLoop::AskSignals() {
   signals_->Turn(entities);
 }
 
-// What cannot be understood changes nothing, lest a slip of the finger should resume what was
-// paused.
-void ControlLoop::TakeControl(const WatchedCluster::ControlData& data) {
-  const Result<Wish> wish = WishFrom(data);
-  control_problem_ = wish ? "" : wish.error().message;
-  if (!wish) {
-    LogError("the ConfigMap is not obeyed: {}", control_problem_);
-    return;
-  }
-  if (*wish == switches_.wish(ModeSwitch::Source::kConfigMap)) return;
-  switches_.Set(ModeSwitch::Source::kConfigMap, *wish);
+SwitchedKind ControlLoop::Kind() const {
+  return {.name = "migration", .configured = plan_.config().migration.mode};
+}
+
+void ControlLoop::TakeControl(const kube::ConfigMapWatch::Said& said) {
+  control_problem_ = ObeyConfigMap(said, Kind(), &switches_);
   due_ = clock_.Now();
-  const Mode configured = plan_.config().migration.mode;
-  const std::string why = switches_.Why(configured);
-  LogInfo("by the ConfigMap: {}{}{}", ModeName(switches_.Effective(configured)),
-          why.empty() ? "" : ", ", why);
 }
 
 void ControlLoop::Reload(ControlPlan plan) {
@@ -358,6 +348,7 @@ bool ControlLoop::Turn() {
     }
   }
   AskSignals();
+  switches_.Hold(cluster_->WhyControlIsUnread());
   const Mode mode =
       cluster_->Leads() ? switches_.Effective(plan_.config().migration.mode) : Mode::kOff;
   bool goes_on = false;
@@ -398,8 +389,7 @@ std::chrono::milliseconds ControlLoop::UntilDue() const {
 std::string ControlLoop::Answer(std::string_view request) {
   if (request == "status") return Status();
   due_ = clock_.Now();
-  return AnswerSwitch(request, {.name = "migration", .configured = plan_.config().migration.mode},
-                      &switches_);
+  return AnswerSwitch(request, Kind(), &switches_);
 }
 
 std::string ControlLoop::Status() const {

@@ -20,6 +20,7 @@
 #include "run/run_loop.h"
 #include "run/run_metrics.h"
 #include "run/signal_source.h"
+#include "run/switch_request.h"
 #include "run/watched_cluster.h"
 
 // What `run` drives: the clusters that a configuration names, an ApplicationRun for each
@@ -89,7 +90,8 @@ class ControlLoop final : public RunLoop {
   void AskSignals();
   void TellSignals();
   Result<void> Connect();
-  void TakeControl(const WatchedCluster::ControlData& data);
+  SwitchedKind Kind() const;
+  void TakeControl(const kube::ConfigMapWatch::Said& said);
   void TellProblem(const ApplicationRun& run);
   std::string Status() const;
 

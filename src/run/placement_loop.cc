@@ -13,7 +13,6 @@
 #include "base/units.h"
 #include "kube/kubeconfig.h"
 #include "run/lease_seat.h"
-#include "run/switch_request.h"
 #include "run/watched_cluster.h"
 #include "task/placement.h"
 
@@ -108,7 +107,9 @@ Result<void> PlacementLoop::Open() {
   if (!config_.control_name.empty()) {
     control_ = std::make_unique<kube::ConfigMapWatch>(
         client_.get(), config_.control_namespace, config_.control_name,
-        [this](const kube::ConfigMapWatch::Data& data) { TakeControl(data); });
+        [this](const kube::ConfigMapWatch::Said& said) {
+          control_problem_ = ObeyConfigMap(said, Kind(), &switches_);
+        });
   }
   if (config_.leader_election.is_on()) {
     lease_ = std::make_unique<kube::LeaseElection>(
@@ -223,6 +224,7 @@ bool PlacementLoop::Serves() const {
 bool PlacementLoop::MayAct() const { return !is_ending_ && Serves() && IsFresh() && Leads(); }
 
 void PlacementLoop::FollowMode() {
+  if (control_ != nullptr) switches_.Hold(control_->WhyUnread(config_.staleness));
   const Mode mode = EffectiveMode();
   comparer_->SetComparing(mode == Mode::kOff      ? Comparing::kNothing
                           : mode == Mode::kAdvise ? Comparing::kAdvise
@@ -244,6 +246,7 @@ void PlacementLoop::Poll(milliseconds timeout) {
   telling_->Poll(Duration::zero());
   if (!telling_->is_idle()) timeout = std::min(timeout, kTellingWait);
   feed_->Poll(timeout);
+  if (control_ != nullptr) switches_.Hold(control_->WhyUnread(config_.staleness));
   if (extender_ != nullptr) extender_->AnswerHeld();
   server_->Beat();
   Report();
@@ -320,17 +323,8 @@ void PlacementLoop::Stop() {
   lease_.reset();
 }
 
-void PlacementLoop::TakeControl(const kube::ConfigMapWatch::Data& data) {
-  const Result<Wish> wish = WishFrom(data);
-  control_problem_ = wish ? "" : wish.error().message;
-  if (!wish) {
-    LogError("the ConfigMap is not obeyed: {}", control_problem_);
-    return;
-  }
-  if (*wish == switches_.wish(ModeSwitch::Source::kConfigMap)) return;
-  switches_.Set(ModeSwitch::Source::kConfigMap, *wish);
-  LogInfo("by the ConfigMap: {}{}", ModeName(EffectiveMode()),
-          switches_.paused() ? ", paused" : "");
+SwitchedKind PlacementLoop::Kind() const {
+  return {.name = "placement", .configured = Configured(), .highest = Mode::kEnforce};
 }
 
 std::string PlacementLoop::Answer(std::string_view request) {
@@ -341,11 +335,7 @@ std::string PlacementLoop::Answer(std::string_view request) {
   if (is_ladder && modes_ == nullptr)
     return DumpAnswer({{"error", "the configuration has no `placement` to promote or demote"}});
   std::string answer =
-      is_ladder ? modes_->Answer(request)
-                : AnswerSwitch(
-                      request,
-                      {.name = "placement", .configured = Configured(), .highest = Mode::kEnforce},
-                      &switches_);
+      is_ladder ? modes_->Answer(request) : AnswerSwitch(request, Kind(), &switches_);
   FollowMode();
   return answer;
 }

@@ -25,6 +25,7 @@
 #include "run/rights.h"
 #include "run/run_loop.h"
 #include "run/run_metrics.h"
+#include "run/switch_request.h"
 
 // What `run` drives where pods are placed: a live cluster's feed, the Scheduler for pods that name
 // it, and what an operator needs of them. One thread; all happens within Poll and Turn.
@@ -56,7 +57,7 @@ class PlacementLoop final : public RunLoop {
   bool Leads() const { return lease_ == nullptr || lease_->IsLeader(); }
   bool Serves() const;  // Pods that name us, as far as the mode goes.
   Mode EffectiveMode() const;
-  void TakeControl(const kube::ConfigMapWatch::Data& data);
+  SwitchedKind Kind() const;
   Mode Configured() const { return modes_ == nullptr ? Mode::kOff : modes_->mode(); }
   void OpenComparer(const PlacementConfig& placement);
   void FollowMode();

@@ -49,4 +49,20 @@ std::string AnswerSwitch(std::string_view request, const SwitchedKind& kind, Mod
                      {"why", switches->Why(kind.configured)}});
 }
 
+std::string ObeyConfigMap(const kube::ConfigMapWatch::Said& said, const SwitchedKind& kind,
+                          ModeSwitch* switches) {
+  const StatedWish stated =
+      said
+          ? WishFrom(*said)
+          : StatedWish{.wish = {.paused = true},
+                       .problem = said.error().message + ": as `pause` until it can be understood"};
+  if (!stated.problem.empty()) LogError("the ConfigMap: {}", stated.problem);
+  if (stated.wish == switches->wish(ModeSwitch::Source::kConfigMap)) return stated.problem;
+  switches->Set(ModeSwitch::Source::kConfigMap, stated.wish);
+  const std::string why = switches->Why(kind.configured);
+  LogInfo("by the ConfigMap: {}{}{}", ModeName(switches->Effective(kind.configured)),
+          why.empty() ? "" : ", ", why);
+  return stated.problem;
+}
+
 }  // namespace rudderfish

@@ -31,5 +31,20 @@ TEST(SwitchRequest, WhatIsNoneChangesNothing) {
   }
 }
 
+TEST(SwitchRequest, AConfigMapIsObeyedAsFarAsItIsUnderstood) {
+  ModeSwitch switches;
+  const SwitchedKind kind{
+      .name = "placement", .configured = Mode::kEnforce, .highest = Mode::kEnforce};
+  EXPECT_THAT(ObeyConfigMap({{{"pause", "yes"}, {"who", "me"}}}, kind, &switches),
+              HasSubstr("unknown key `who`"));
+  EXPECT_TRUE(switches.paused());
+  EXPECT_EQ(ObeyConfigMap({}, kind, &switches), "");
+  EXPECT_FALSE(switches.paused());
+  EXPECT_THAT(
+      ObeyConfigMap(tl::unexpected(Error{ErrorCode::kInvalidArgument, "no text"}), kind, &switches),
+      HasSubstr("no text: as `pause`"));
+  EXPECT_TRUE(switches.paused());
+}
+
 }  // namespace
 }  // namespace rudderfish

@@ -154,6 +154,7 @@ class MirroredCluster final : public WatchedCluster {
 
   void Watch(std::vector<WatchedApplication> applications, const Config& config) override {
     clusters_.clear();
+    staleness_ = config.staleness;
     for (WatchedApplication& one : applications) {
       clusters_.push_back(std::make_unique<ScopedCluster>(&mirror_, std::move(one.application),
                                                           config.scope.pods, config.staleness));
@@ -170,6 +171,9 @@ class MirroredCluster final : public WatchedCluster {
                                     control_->reflector().last_error()->message));
     }
     return missing;
+  }
+  std::string WhyControlIsUnread() const override {
+    return control_ == nullptr ? "" : control_->WhyUnread(staleness_);
   }
   void Poll(std::chrono::milliseconds timeout) override { feed_.Poll(timeout); }
 
@@ -219,6 +223,7 @@ class MirroredCluster final : public WatchedCluster {
         client_(std::move(client)),
         feed_(client_.get(), &mirror_),
         clock_(clock),
+        staleness_(config.staleness),
         identity_(NewIdentity(client_->NewRng())) {
     if (config.leader_election.is_on()) {
       lease_ = std::make_unique<kube::LeaseElection>(
@@ -240,6 +245,7 @@ class MirroredCluster final : public WatchedCluster {
   std::unique_ptr<kube::ConfigMapWatch> control_;
   std::vector<std::unique_ptr<ScopedCluster>> clusters_;
   const Clock* clock_;
+  Duration staleness_;
   std::string identity_;  // Another for each start.
   std::unique_ptr<kube::LeaseElection> lease_;
   std::unique_ptr<kube::EventRecorder> events_;

@@ -3,8 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +12,7 @@
 #include "cluster/application.h"
 #include "cluster/cluster.h"
 #include "cluster/state.h"
+#include "kube/config_map_watch.h"
 #include "run/config.h"
 
 // The cluster that a configuration names, simulated or live, and how each application sees it. One
@@ -50,8 +49,7 @@ struct Seat {
 
 class WatchedCluster {
  public:
-  using ControlData = std::map<std::string, std::string>;  // Of the ConfigMap.
-  using OnControl = std::function<void(const ControlData&)>;
+  using OnControl = kube::ConfigMapWatch::OnSaid;
 
   virtual ~WatchedCluster() = default;
 
@@ -74,6 +72,10 @@ class WatchedCluster {
 
   // What is not seen of it, and why, for people.
   virtual std::vector<std::string> Missing() const = 0;
+
+  // Why the ConfigMap by which people steer is not known as it is now; empty: it is, or none is
+  // named.
+  virtual std::string WhyControlIsUnread() const { return ""; }
 
   // Whether this instance decides. Asked right before each row that is written: it ends by time
   // alone.

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How far `run` goes when it places pods, and what holds it back, on an API server that keeps what it is told.
+
+RUDDERFISH names the program; default: build/release/rudderfish. On a real API server: modes_live_test.py.
+"""
+import collections
+import contextlib
+import json
+import pathlib
+import queue
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+import place_test
+from place_test import PROGRAM, node, pod
+
+PODS, STEERS = "/api/v1/pods", "/api/v1/namespaces/ops/configmaps"
+
+
+def bound(name, to, **more):
+    placed = pod(name)
+    placed["spec"]["nodeName"] = to
+    placed["status"] = {"phase": "Running", **more}
+    return placed
+
+
+class Api(place_test.Api):
+    """Has what it is told of, tells every watch of each change, and carries out Bindings at once."""
+
+    def __init__(self):
+        super().__init__([])
+        self.lock, self.version = threading.Lock(), 2
+        self.watches = collections.defaultdict(list)
+        self.RequestHandlerClass = Answers
+        self.told = []  # Events, whole.
+
+    def __exit__(self, *error):
+        with self.lock:
+            for watch in [one for all_of_it in self.watches.values() for one in all_of_it]:
+                watch.put(None)
+        super().__exit__(*error)
+
+    def change(self, path, thing, kind="MODIFIED"):
+        with self.lock:
+            self.version += 1
+            thing["metadata"]["resourceVersion"] = str(self.version)
+            name = thing["metadata"]["name"]
+            self.objects[path] = [one for one in self.objects.get(path, []) if one["metadata"]["name"] != name]
+            if kind != "DELETED":
+                self.objects[path].append(thing)
+            for watch in self.watches[path]:
+                watch.put((kind, json.loads(json.dumps(thing))))
+
+    def steer(self, data):
+        self.change(STEERS, {"metadata": {"name": "steer", "namespace": "ops", "uid": "steer"}, "data": data})
+
+    def nodes_of(self, name):
+        return [one["spec"]["nodeName"] for one in self.objects[PODS] if one["metadata"]["name"] == name and "nodeName" in one["spec"]]
+
+
+class Answers(place_test.Answers):
+    def do_GET(self):
+        path, _, query = self.path.partition("?")
+        if "watch=1" not in query:
+            self.answer(200, {})
+            return
+        if "phase%3DFailed&" in query:
+            path += " that failed"
+        news = queue.SimpleQueue()
+        with self.server.lock:
+            things = [json.loads(json.dumps(one)) for one in self.server.objects.get(path, [])]
+            self.server.watches[path].append(news)
+            version = str(self.server.version)
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        if "sendInitialEvents" in query:
+            for thing in things:
+                self.tell("ADDED", thing)
+            self.tell("BOOKMARK", {"metadata": {"resourceVersion": version, "annotations": {"k8s.io/initial-events-end": "true"}}})
+        while told := news.get():
+            self.tell(*told)
+        self.close_connection = True
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path.endswith("/binding"):
+            name = body["metadata"]["name"]
+            self.server.bindings.append(name)
+            self.answer(201, {})
+            self.server.change(PODS, bound(name, body["target"]["name"]))
+        else:
+            self.server.told.append(body)
+            self.answer(201, {})
+
+    def do_PATCH(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.answer(200, {})
+
+
+class Modes(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = pathlib.Path(holder.name)
+
+    @contextlib.contextmanager
+    def running(self, api, section, folder="."):
+        there = self.folder / folder
+        there.mkdir(exist_ok=True)
+        (there / "kube.conf").write_text(
+            f"apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
+            f"clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{api.server_port}'}}}}]\n"
+            "users: [{name: u, user: {}}]\n", encoding="utf-8")
+        (there / "rudderfish.yaml").write_text(
+            f"rudderfish: config/v1\ncluster: {{kubeconfig: kube.conf}}\n{section}\n", encoding="utf-8")
+        before = self.log(folder).count(" runs: ") if (there / "log").exists() else 0
+        with open(there / "log", "ab") as log, subprocess.Popen(
+                [PROGRAM, "run"], cwd=there, stdin=subprocess.DEVNULL, stdout=log, stderr=log) as process:
+            try:
+                self.wait_for(lambda: self.log(folder).count(" runs: ") > before)
+                yield process
+            finally:
+                process.kill()
+                process.wait()
+
+    def log(self, folder="."):
+        return (self.folder / folder / "log").read_text(encoding="utf-8")
+
+    def wait_for(self, condition):
+        end = time.monotonic() + 30
+        while not (found := condition()):
+            self.assertLess(time.monotonic(), end, "".join(one.read_text(encoding="utf-8") for one in self.folder.glob("**/log")))
+            time.sleep(0.02)
+        return found
+
+    def ask(self, *arguments, folder="."):
+        return subprocess.run([PROGRAM, *arguments], cwd=self.folder / folder, stdin=subprocess.DEVNULL, timeout=60, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
+
+    def status(self, folder="."):
+        return json.loads(self.ask("status", "-o", "json", folder=folder))
+
+    def waits(self, api, name):
+        """A new pod that is not bound while the loop has turned some times."""
+        api.change(PODS, pod(name), "ADDED")
+        time.sleep(0.8)
+        return not api.nodes_of(name)
+
+    def is_placed(self, api, name):
+        api.change(PODS, pod(name), "ADDED")
+        self.wait_for(lambda: api.nodes_of(name))
+
+    def test_whatever_else_a_configmap_says_it_holds_back(self):
+        with Api() as api, self.running(api, "placement: {mode: enforce}\ncontrol: {configmap: ops/steer}"):
+            self.is_placed(api, "first")
+            api.steer({"pause": "Yes", "reason": "incident 42"})
+            self.wait_for(lambda: self.status()["paused"])
+            self.assertIn("unknown key `reason`", self.status()["control_problem"])
+            self.assertTrue(self.waits(api, "second"))
+            api.steer({"reason": "none"})
+            self.wait_for(lambda: api.nodes_of("second"))
+            api.steer({"mode": "shadwo"})
+            self.wait_for(lambda: self.status()["paused"])
+            self.assertTrue(self.waits(api, "third"))
+            api.steer({"Kill": "True", "pause": "maybe"})
+            self.wait_for(lambda: self.status()["killed"])
+            self.assertIn("found \"maybe\": as `pause`", self.ask("status"))
+            api.steer({})
+            self.assertTrue(self.waits(api, "fourth"))
+
+    def test_a_configmap_that_cannot_be_understood_is_as_pause(self):
+        steer = {"metadata": {"name": "steer", "namespace": "ops", "uid": "steer"}, "data": {"pause": False}}
+        with Api() as api, self.running(api, "placement: {mode: enforce}\ncontrol: {configmap: ops/steer}"):
+            self.is_placed(api, "first")
+            api.change(STEERS, steer)
+            self.wait_for(lambda: self.status()["paused"])
+            time.sleep(1.5)  # It has been listed again by now.
+            self.assertTrue(self.waits(api, "second"))
+            self.assertIn("`data.pause` of a ConfigMap is no text: as `pause`", self.status()["control_problem"])
+            api.steer({"pause": "false"})
+            self.wait_for(lambda: api.nodes_of("second"))
+
+
+if __name__ == "__main__":
+    unittest.main()
