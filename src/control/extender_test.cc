@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "control/live_policy.h"
+
 namespace rudderfish {
 namespace {
 
@@ -76,6 +78,25 @@ TEST_F(ExtenderTest, AbstainsFromWhatIsNotModelledAndWhereNothingDiffers) {
   EXPECT_EQ(grades.abstained, "the pod claims devices (DRA)");
   EXPECT_EQ(extender.Prioritize(Shape(50), {"a"}).abstained, "all nodes are alike");
   EXPECT_EQ(extender.Prioritize(Shape(50), {}).abstained, "none of the nodes is known");
+}
+
+TEST_F(ExtenderTest, AMixWithKubeDefaultGradesByWhatThePodPrefers) {
+  for (const char* name : {"x", "y", "z"}) {
+    SchedulingNode node;
+    node.name = name;
+    node.labels = {{"disk", name}};
+    node.allocatable = {1000, 1000};
+    node.pods_max = 10;
+    tables.PutNode(node);
+  }
+  auto shape = Shape(50);
+  shape->preferred_nodes = {{{{{"disk", NodeRequirement::Operator::kIn, {"y"}}}}, 10}};
+  const auto grades = [&](const char* policy) {
+    Extender extender(&tables, LivePolicy::Load({.policy = policy})->NewScorer(), {});
+    return extender.Prioritize(shape, {"x", "y", "z"});
+  };
+  EXPECT_EQ(grades("greedy").abstained, "all nodes are alike");
+  EXPECT_THAT(grades("mixed:greedy=1,kube-default=1").of, ElementsAre(0, 10, 0));
 }
 
 TEST_F(ExtenderTest, HardLimitsRuleNodesOutAndNothingElseDoes) {

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "base/suggest.h"
 #include "control/queue_scorer.h"
+#include "model/kube_scores.h"
 
 namespace rudderfish {
 namespace {
@@ -16,16 +18,19 @@ namespace {
 constexpr std::array<std::string_view, 6> kLiveNames = {
     "kube-default", "least-allocated", "most-allocated", "round-robin", "greedy", "lookahead"};
 constexpr size_t kDigestTold = 8;
+constexpr PlacementScore kScoredApart = PlacementScore::kKubeDefault;  // By PolicyScorer.
 
 // What the scores of a policy make of nodes, with kube-default's in their place where the policy
-// has nothing to say.
+// has nothing to say. Of a mix, kube-default's score is the one that kube-scheduler gives, with all
+// that the pod prefers: nodes that are one candidate to the policy differ by it.
 class PolicyScorer final : public NodeScorer {
  public:
-  PolicyScorer(std::string name, std::unique_ptr<PlacementRater> rater,
+  PolicyScorer(std::string name, const PlacementPolicy& policy,
                std::unique_ptr<LiveCluster> cluster, double strangeness_max)
       : name_(std::move(name)),
         strangeness_max_(strangeness_max),
-        rater_(std::move(rater)),
+        kube_weight_(policy.mix[static_cast<size_t>(kScoredApart)]),
+        rater_(policy.rate()),
         cluster_(std::move(cluster)),
         baseline_(NodeScorerNamed("kube-default").value()) {}
 
@@ -45,17 +50,27 @@ class PolicyScorer final : public NodeScorer {
       stepped_back_ = StepBack::kOutside;
       return baseline_->Score(rules, pod, feasibility, scores);
     }
-    strangeness_ = rater_->strangeness();
+    const std::vector<int32_t>& candidate_of = rater_->space().candidate_of;
+    scores->resize(nodes);
+    for (size_t n = 0; n < nodes; ++n) {
+      if (candidate_of[n] != kNone) (*scores)[n] = rates[candidate_of[n]];
+    }
+    if (kube_weight_ != 0) AddKubeScores(rules, pod, feasibility, scores);
+    size_t best = nodes;
+    double least = std::numeric_limits<double>::infinity();
+    for (size_t n = 0; n < nodes; ++n) {
+      if (candidate_of[n] == kNone) continue;
+      least = std::min(least, (*scores)[n]);
+      if (best == nodes || (*scores)[n] > (*scores)[best]) best = n;
+    }
+    strangeness_ = rater_->strangeness(candidate_of[best]);
     if (strangeness_.score > strangeness_max_) {
       stepped_back_ = StepBack::kUnlike;
       return baseline_->Score(rules, pod, feasibility, scores);
     }
     // Nodes that are no candidate come last.
-    const double last = *std::min_element(rates.begin(), rates.end()) - 1;
-    scores->assign(nodes, last);
-    const std::vector<int32_t>& candidate_of = rater_->space().candidate_of;
     for (size_t n = 0; n < nodes; ++n) {
-      if (candidate_of[n] != kNone) (*scores)[n] = rates[candidate_of[n]];
+      if (candidate_of[n] == kNone) (*scores)[n] = least - 1;
     }
   }
 
@@ -72,13 +87,37 @@ class PolicyScorer final : public NodeScorer {
   }
 
  private:
+  // Relative to the best and to how far the others are from it in the mean, as the other scores of
+  // a mix (task/placement.h).
+  void AddKubeScores(const SchedulingRules& rules, PodClassId pod, const Feasibility& feasibility,
+                     std::vector<double>* scores) {
+    ScoreAsKube(rules, pod, feasibility, &kube_);
+    const std::vector<int32_t>& candidate_of = rater_->space().candidate_of;
+    int64_t best = 0, sum = 0, count = 0;
+    for (size_t n = 0; n < candidate_of.size(); ++n) {
+      if (candidate_of[n] == kNone) continue;
+      best = count == 0 ? kube_.total[n] : std::max(best, kube_.total[n]);
+      sum += kube_.total[n];
+      ++count;
+    }
+    const int64_t distance = best * count - sum;
+    if (distance == 0) return;  // All are equal.
+    const double unit = kube_weight_ * static_cast<double>(count) / static_cast<double>(distance);
+    for (size_t n = 0; n < candidate_of.size(); ++n) {
+      if (candidate_of[n] != kNone)
+        (*scores)[n] += unit * static_cast<double>(kube_.total[n] - best);
+    }
+  }
+
   std::string name_;
   double strangeness_max_;
+  double kube_weight_;
   Strangeness strangeness_;
   std::unique_ptr<PlacementRater> rater_;
   std::unique_ptr<LiveCluster> cluster_;
   std::unique_ptr<NodeScorer> baseline_;
   std::vector<uint8_t> allowed_;
+  KubeScores kube_;
   StepBack stepped_back_ = StepBack::kNone;
 };
 
@@ -135,7 +174,7 @@ Result<void> LivePolicy::LoadLearned(const std::string& spec, std::string_view r
   }
   objective_ = learned.objective;
   facts_ = std::make_shared<const PlacementFacts>(*std::move(learned.facts));
-  TRY_ASSIGN(policy_, MakePlacementPolicy(spec, PlacementTask(objective_)));
+  TRY_ASSIGN(policy_, MakePlacementPolicy(spec, PlacementTask(objective_), kScoredApart));
   if (!policy_->knows_its_questions) {
     return Fail(ErrorCode::kFailedPrecondition,
                 "{}: does not say which questions it was trained on; train anew",
@@ -203,7 +242,8 @@ Result<LivePolicy> LivePolicy::Load(const LivePolicyOptions& options) {
   } else {
     TRY(CheckLiveName(options.policy));
     if (!NodeScorerNamed(options.policy)) {
-      TRY_ASSIGN(made.policy_, MakePlacementPolicy(options.policy, PlacementTask(made.objective_)));
+      TRY_ASSIGN(made.policy_,
+                 MakePlacementPolicy(options.policy, PlacementTask(made.objective_), kScoredApart));
       TRY(made.CheckBudget());
     }
   }
@@ -224,7 +264,7 @@ std::unique_ptr<NodeScorer> LivePolicy::NewScorer() const {
   if (!is_learned_ && objective_.WeightOf(ObjectiveTerm::kLatency) != 0)
     return std::make_unique<LatencyScorer>(name_, objective_, NewCluster());
   if (IsLookahead()) return MakeQueueScorer(name_, objective_, *policy_->lookahead, NewCluster());
-  return std::make_unique<PolicyScorer>(name_, policy_->rate(), NewCluster(), strangeness_max_);
+  return std::make_unique<PolicyScorer>(name_, *policy_, NewCluster(), strangeness_max_);
 }
 
 std::string LivePolicy::Beliefs() const {

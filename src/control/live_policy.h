@@ -18,6 +18,9 @@
 //   greedy  mixed:SCORE=WEIGHT,...  lookahead         as policy/placement_registry.h
 //   RUN or CHECKPOINT  mixed:SCORE=WEIGHT,...+RUN     learned: by the same code as in the simulator
 //
+// In a mix `kube-default` is the total of kube-scheduler's default profile, with all that a pod
+// prefers; no other score looks at that.
+//
 // What is learned brings its objective and what it believes of node types and pods along. Where
 // something is not known that a policy looks at, it is refused rather than guessed. Immutable; any
 // thread may ask for scorers of its own.

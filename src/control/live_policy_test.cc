@@ -36,7 +36,18 @@ class LivePolicyTest : public ::testing::Test {
   static std::shared_ptr<const PodClass> Shape() {
     auto shape = std::make_shared<PodClass>();
     shape->amounts.requests = shape->amounts.held = {250, 250};
+    shape->amounts.held_assumed = shape->amounts.scored_assumed = {250, 250};
     return shape;
+  }
+
+  // Rather a node of this label.
+  static PreferredNodes Rather(const std::string& value, int64_t weight) {
+    return {{{{"disk", NodeRequirement::Operator::kIn, {value}}}}, weight};
+  }
+  void Label(NodeId node, const std::string& value) {
+    SchedulingNode said = rules.nodes().node(node);
+    said.labels = {{"disk", value}};
+    rules.ReplaceNode(node, said);
   }
 
   std::vector<double> ScoresBy(const LivePolicyOptions& options) {
@@ -88,6 +99,67 @@ TEST_F(LivePolicyTest, AMixCountsScoresByWeight) {
   EXPECT_GT(most[1], most[0]);
   const auto least = ScoresBy({.policy = "mixed:most-allocated=1,least-allocated=3"});
   EXPECT_GT(least[0], least[1]);
+}
+
+TEST_F(LivePolicyTest, AMixWithKubeDefaultTellsNodesApartThatAreEqualButForWhatThePodPrefers) {
+  Label(2, "fast");
+  auto picky = std::make_shared<PodClass>(*Shape());
+  picky->preferred_nodes = {Rather("fast", 50)};
+  pod = rules.Register(picky);
+  const auto greedy = ScoresBy({.policy = "greedy"});
+  EXPECT_EQ(greedy[2], greedy[0]);
+  for (const char* policy : {"mixed:greedy=1,kube-default=1", "mixed:kube-default=1"}) {
+    const auto scores = ScoresBy({.policy = policy});
+    EXPECT_GT(scores[2], scores[0]) << policy;
+    EXPECT_GT(scores[0], scores[1]) << policy;
+  }
+  const auto less = ScoresBy({.policy = "mixed:greedy=1,kube-default=-1"});
+  EXPECT_LT(less[2], less[0]);
+}
+
+TEST_F(LivePolicyTest, KubeDefaultCountsInAMixByWeightAndAsFarAsTheOtherScores) {
+  Label(1, "fast");
+  auto picky = std::make_shared<PodClass>(*Shape());
+  picky->preferred_nodes = {Rather("fast", 100)};
+  pod = rules.Register(picky);
+  const auto kube = ScoresBy({.policy = "mixed:kube-default=1"});
+  EXPECT_EQ(kube[1], 0);
+  EXPECT_DOUBLE_EQ(kube[0] + kube[1] + kube[2], -3);  // -1 in the mean.
+  const auto greedy = ScoresBy({.policy = "mixed:greedy=1"});
+  EXPECT_NEAR(greedy[0] + greedy[1] + greedy[2], -3, 1e-6);
+  const auto both = ScoresBy({.policy = "mixed:greedy=1,kube-default=3"});
+  for (NodeId n = 0; n < 3; ++n) EXPECT_NEAR(both[n], greedy[n] + 3 * kube[n], 1e-9);
+  EXPECT_GT(both[1], both[0]);
+}
+
+TEST_F(LivePolicyTest, AMixCountsEveryPreferenceOfKubeSchedulers) {
+  SchedulingNode said = rules.nodes().node(0);
+  said.taints = {{"busy", "", TaintEffect::kPreferNoSchedule}};
+  rules.ReplaceNode(0, said);
+  auto scores = ScoresBy({.policy = "mixed:greedy=1,kube-default=1"});
+  EXPECT_GT(scores[2], scores[0]);
+  const LabelSelector mine{{{"app", LabelRequirement::Operator::kIn, {"web"}}}};
+  auto spread = std::make_shared<PodClass>(*Shape());
+  spread->labels = {{"app", "web"}};
+  spread->default_spread = mine;
+  for (NodeId n = 0; n < 3; ++n) {
+    said = rules.nodes().node(n);
+    said.labels = {{"kubernetes.io/hostname", said.name}};
+    said.taints.clear();
+    rules.ReplaceNode(n, said);
+  }
+  auto there = std::make_shared<PodClass>(*Shape());
+  there->labels = {{"app", "web"}};
+  there->amounts = {};
+  auto other = std::make_shared<PodClass>(*there);
+  other->labels.clear();
+  rules.Assume(rules.Register(there), 2);  // As many pods on both, which take nothing.
+  rules.Assume(rules.Register(other), 0);
+  pod = rules.Register(spread);
+  scores = ScoresBy({.policy = "greedy"});
+  EXPECT_EQ(scores[0], scores[2]);
+  scores = ScoresBy({.policy = "mixed:greedy=1,kube-default=1"});
+  EXPECT_GT(scores[0], scores[2]);
 }
 
 TEST_F(LivePolicyTest, RoundRobinTakesTheNextThatMayAndBeginsAnew) {

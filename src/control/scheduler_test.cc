@@ -7,6 +7,8 @@
 #include <map>
 #include <optional>
 
+#include "control/live_policy.h"
+
 namespace rudderfish {
 namespace {
 
@@ -164,6 +166,23 @@ TEST_F(SchedulerTest, PriorityGoesFirstAndThenWhoWaitedLongest) {
   ASSERT_EQ(server.asked.size(), 3);
   EXPECT_EQ(server.asked[0].pod.name, "urgent");
   EXPECT_EQ(server.asked[1].pod.name, "first");
+}
+
+TEST_F(SchedulerTest, APodGoesWhereItPrefersToByAMixWithKubeDefault) {
+  scheduler.emplace(SchedulerOptions{}, &clock,
+                    LivePolicy::Load({.policy = "mixed:greedy=1,kube-default=1"})->NewScorer(),
+                    &server, &journal, [this] { return leads; });
+  for (const char* name : {"a", "b", "c", "d"}) scheduler->NodeSeen(SchedulerNode(name));
+  const std::string wanted[] = {"c", "a", "d", "b"};
+  for (const std::string& node : wanted) {
+    auto picky = Shape(250);
+    picky->preferred_nodes = {
+        {{{{"kubernetes.io/hostname", NodeRequirement::Operator::kIn, {node}}}}, 1}};
+    See("x" + node, picky);
+  }
+  Turn();
+  ASSERT_EQ(server.asked.size(), 4);
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(server.asked[i].node, wanted[i]);
 }
 
 TEST_F(SchedulerTest, OthersPodsGatedOnesAndThoseThatEndAreLeftAlone) {

@@ -37,7 +37,6 @@ NeuralPlacement::NeuralPlacement(const PlacementTask& task,
 int NeuralPlacement::Choose(const PlacementQuestion& question, std::span<const uint8_t> allowed) {
   task_.Space(question, allowed, &space_);
   const auto count = static_cast<size_t>(space_.count());
-  chosen_ = -1;
   if (count == 0) return -1;
   batch_.Clear();
   task_.Encode(question, space_, &batch_);
@@ -49,15 +48,14 @@ int NeuralPlacement::Choose(const PlacementQuestion& question, std::span<const u
     for (int s = 0; s < kPlacementScores; ++s)
       logits[i] += static_cast<float>(added_[s]) * space_.candidates[i].score[s];
   }
-  chosen_ = static_cast<int>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-  return chosen_;
+  return static_cast<int>(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
-Strangeness NeuralPlacement::strangeness() const {
-  if (familiarity_ == nullptr || chosen_ < 0) return {};
+Strangeness NeuralPlacement::strangeness(int candidate) const {
+  if (familiarity_ == nullptr) return {};
   const auto width = static_cast<size_t>(batch_.widths.candidate);
   const std::span<const float> rows(batch_.candidates);
-  return StrangenessOf(*familiarity_, rows.subspan(static_cast<size_t>(chosen_) * width, width),
+  return StrangenessOf(*familiarity_, rows.subspan(static_cast<size_t>(candidate) * width, width),
                        std::span<const float>(batch_.context));
 }
 

@@ -44,14 +44,13 @@ class NeuralPlacement final : public PlacementRater {
   // Chooses, and says how good each candidate is.
   std::span<const double> Rate(const PlacementQuestion& question,
                                std::span<const uint8_t> allowed) override;
-  Strangeness strangeness() const override;
+  Strangeness strangeness(int candidate) const override;
 
  private:
   PlacementTask task_;
   std::shared_ptr<const nn::CandidateNet> net_;
   PlacementMix added_;
   std::shared_ptr<const Familiarity> familiarity_;  // May be none.
-  int chosen_ = -1;
   PlacementSpace space_;
   GraphBatch batch_;
   nn::Workspace workspace_;

@@ -225,12 +225,21 @@ PlacementPolicy MixedPlacement(std::string name, const PlacementTask& task,
   return policy;
 }
 
-Result<PlacementPolicy> MakePlacementPolicy(std::string_view spec, const PlacementTask& task) {
+Result<PlacementPolicy> MakePlacementPolicy(std::string_view spec, const PlacementTask& task,
+                                            std::optional<PlacementScore> left_out) {
   if (spec.starts_with(kMixed)) {
     const size_t plus = spec.find('+');
     TRY_ASSIGN(const PlacementMix mix, ParseMix(spec, spec.substr(0, plus).substr(kMixed.size())));
-    if (plus == std::string_view::npos) return MixedPlacement(std::string(spec), task, mix);
-    return MakeLearned(spec, spec.substr(plus + 1), task, mix);
+    PlacementMix counted = mix;
+    if (left_out) counted[static_cast<int>(*left_out)] = 0;
+    PlacementPolicy policy;
+    if (plus == std::string_view::npos) {
+      policy = MixedPlacement(std::string(spec), task, counted);
+    } else {
+      TRY_ASSIGN(policy, MakeLearned(spec, spec.substr(plus + 1), task, counted));
+    }
+    policy.mix = mix;
+    return policy;
   }
   if (IsLookahead(spec)) return MakeQueueLookahead(spec, task);
   if (spec.starts_with(kBlind) && IsHeuristic(spec.substr(kBlind.size()))) {

@@ -40,8 +40,8 @@ class PlacementRater {
                                        std::span<const uint8_t> allowed) = 0;
   virtual const PlacementSpace& space() const = 0;
 
-  // Of the last question: how unlike those of training it was, with what was thought best.
-  virtual Strangeness strangeness() const { return {}; }
+  // Of the last question: how unlike those of training it was, with this candidate chosen.
+  virtual Strangeness strangeness(int /*candidate*/) const { return {}; }
 };
 
 // Immutable; any thread may start a run of it.
@@ -64,7 +64,9 @@ std::vector<std::string_view> PlacementHeuristics();
 bool LooksLikeARun(std::string_view text);
 std::string_view RunOf(std::string_view spec);
 
-Result<PlacementPolicy> MakePlacementPolicy(std::string_view spec, const PlacementTask& task);
+// `left_out`: a score that whoever asks adds himself. It stays in `mix`, and nothing goes by it.
+Result<PlacementPolicy> MakePlacementPolicy(std::string_view spec, const PlacementTask& task,
+                                            std::optional<PlacementScore> left_out = {});
 
 // The best by the mix, of equals the first.
 PlacementPolicy MixedPlacement(std::string name, const PlacementTask& task,

@@ -66,6 +66,18 @@ TEST(PlacementRegistry, AMixAddsScores) {
   EXPECT_EQ(ChosenNode("mixed:greedy=0.1:least-allocated=10"), 2);
 }
 
+TEST(PlacementRegistry, AScoreThatIsLeftOutStaysInTheMixAndNothingGoesByIt) {
+  const auto policy = MakePlacementPolicy("mixed:greedy=1,least-allocated=5", kForCost,
+                                          PlacementScore::kLeastAllocated);
+  ASSERT_TRUE(policy.has_value()) << policy.error().message;
+  EXPECT_EQ(policy->mix[static_cast<size_t>(PlacementScore::kLeastAllocated)], 5);
+  const WorldOfThreeNodes world;
+  const auto rater = policy->rate(),
+             greedy = MakePlacementPolicy("mixed:greedy=1", kForCost)->rate();
+  EXPECT_THAT(rater->Rate(world.Question(), {}),
+              ::testing::ElementsAreArray(greedy->Rate(world.Question(), {})));
+}
+
 TEST(PlacementRegistry, LookaheadTakesItsOptions) {
   EXPECT_EQ(ChosenNode("lookahead"), 0);  // Nobody waits behind: greedy.
   EXPECT_EQ(ChosenNode("lookahead:width=4,depth=3:evaluations=100"), 0);

@@ -132,6 +132,38 @@ TEST_F(LivePlacementTest, ChoosesAsInTheSimulator) {
   EXPECT_GT(had_a_choice, 150);
 }
 
+TEST_F(LivePlacementTest, WithKubeDefaultAddedItGoesWhereThePodPrefersAmongNodesAlike) {
+  std::vector<SchedulingNode> nodes(6);
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    nodes[n].name = "n" + std::to_string(n);
+    nodes[n].labels = {{std::string(kNodeTypeLabel), "small"}, {"slot", nodes[n].name}};
+    nodes[n].allocatable = {2000, int64_t{4} << 30};
+    nodes[n].pods_max = 110;
+  }
+  SchedulingRules rules;
+  rules.Reset(std::move(nodes), {});
+  auto picky = std::make_shared<PodClass>(*ShapeOf(scenario_->catalog->workloads[0]));
+  picky->preferred_nodes = {{{{{"slot", NodeRequirement::Operator::kIn, {"n4"}}}}, 1}};
+  const PodClassId pod = rules.Register(picky);
+  Feasibility feasibility;
+  rules.Filter(pod, &feasibility);
+  LivePolicyOptions options = Options();
+  options.strangeness_max = 1e9;
+  const auto scores_by = [&](const std::string& policy) {
+    options.policy = policy;
+    std::vector<double> scores;
+    LivePolicy::Load(options)->NewScorer()->Score(rules, pod, feasibility, &scores);
+    return scores;
+  };
+  const std::vector<double> learned = scores_by(path_.string());
+  const std::vector<double> both = scores_by("mixed:kube-default=1+" + path_.string());
+  for (size_t n = 0; n < learned.size(); ++n) {
+    EXPECT_EQ(learned[n], learned[0]) << n;
+    // One is 0, the others as far below as makes -1 in the mean.
+    EXPECT_FLOAT_EQ(static_cast<float>(both[n] - learned[n]), n == 4 ? 0 : -1.2F) << n;
+  }
+}
+
 TEST_F(LivePlacementTest, ANodeOfAnotherTypeIsTakenOnlyWhereNoneOfAKnownOneIs) {
   LivePolicyOptions options = Options();
   options.strangeness_max = 1e9;  // One node is not what it was trained on.
