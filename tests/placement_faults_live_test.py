@@ -402,6 +402,9 @@ class Faults(unittest.TestCase):
         began = time.monotonic()
         self.wait_for(lambda: run.total("placement_lost_races_total") > before, "the lost race is told")
         self.assertLess(time.monotonic() - began, RIGHT_WITHIN_S)
+        notes = lambda: [event.get("note", "") for event in self.api.ask(
+            "GET", "/apis/events.k8s.io/v1/namespaces/default/events")[1]["items"] if event["regarding"].get("kind") == "Node"]
+        self.wait_for(lambda: any("hollow-2 holds more than it has of cpu (" in note for note in notes()), "the node's Event")
         self.wait_for(lambda: self.api.ask("GET", f"{PODS}/{ours}")[1]["spec"].get("nodeName") == "hollow-2", "both are there")
         # Not repeated: what is there counts.
         self.create(third, cpu="20", node="hollow-2")

@@ -35,6 +35,9 @@ class PlacementActuator {
   virtual void TellPlaced(const PodIdentity& pod, const std::string& node) = 0;
   virtual void TellWaiting(const PodIdentity& pod, const std::string& message, News news) = 0;
 
+  // A node holds more than it has.
+  virtual void TellOvercommitted(const std::string& node, const std::string& message) = 0;
+
   // Somebody else serves the name by which pods ask for us, and has placed this one.
   virtual void TellNameShared(const PodIdentity& pod, const std::string& message) = 0;
 };

@@ -35,6 +35,7 @@ class BindingList final : public PlacementActuator {
   }
   void TellPlaced(const PodIdentity&, const std::string&) override {}
   void TellWaiting(const PodIdentity&, const std::string&, News) override {}
+  void TellOvercommitted(const std::string&, const std::string&) override {}
   void TellNameShared(const PodIdentity&, const std::string&) override {}
   std::map<std::string, std::string> asked;
   std::vector<OnDone> dones;

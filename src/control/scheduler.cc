@@ -199,9 +199,14 @@ void Scheduler::Placed(Binding* binding) {
 
 void Scheduler::LookForLostRaces() {
   for (const std::string& node : to_look_at_) {
-    if (!tables_.IsOvercommitted(node)) continue;
+    const std::vector<std::string> what = tables_.OvercommittedOn(node);
+    if (what.empty()) continue;
     ++counts_.lost_races;
-    LogWarning("node {} holds more than it has: another scheduler has placed pods there too", node);
+    const std::string message =
+        fmt::format("holds more than it has of {}: another scheduler has placed pods there, too",
+                    fmt::join(what, ", "));
+    LogWarning("node {} {}", node, message);
+    actuator_->TellOvercommitted(node, message);
   }
   to_look_at_.clear();
 }

@@ -37,6 +37,9 @@ class BindingServer final : public PlacementActuator {
   void TellWaiting(const PodIdentity& pod, const std::string& message, News news) override {
     if (news == News::kFirst) told.push_back(pod.name + ": " + message);
   }
+  void TellOvercommitted(const std::string& node, const std::string& message) override {
+    overcommitted.push_back(node + " " + message);
+  }
   void TellNameShared(const PodIdentity& pod, const std::string& message) override {
     shared.push_back(pod.name + ": " + message);
   }
@@ -58,7 +61,7 @@ class BindingServer final : public PlacementActuator {
   };
   std::vector<Asked> asked;
   std::map<std::string, std::string> bound;
-  std::vector<std::string> told, shared;
+  std::vector<std::string> told, shared, overcommitted;
 };
 
 class WatchedJournal final : public PlacementJournal {
@@ -403,10 +406,35 @@ TEST_F(SchedulerTest, ALostRaceIsCountedAndNotRepeated) {
   See("theirs", Shape(600), "a");
   Turn();
   EXPECT_EQ(scheduler->counts().lost_races, 1);
+  EXPECT_THAT(server.overcommitted,
+              ElementsAre("a holds more than it has of cpu (1200m of 1): another scheduler has "
+                          "placed pods there, too"));
   server.Answer();
   See("next", Shape(100));
   Turn();
   EXPECT_TRUE(server.asked.empty());
+}
+
+TEST_F(SchedulerTest, ALostRaceForDevicesAndHostPortsIsSeenAndNamed) {
+  SchedulingNode node = SchedulerNode("a");
+  node.scalars = {{"nvidia.com/gpu", 1}};
+  scheduler->NodeSeen(node);
+  auto training = Shape();
+  training->amounts.scalars = {{"nvidia.com/gpu", 1}};
+  training->host_ports = {{"0.0.0.0", "TCP", 8080}};
+  See("ours", training);
+  Turn();
+  See("harmless", Shape(), "a");
+  Turn();
+  EXPECT_THAT(server.overcommitted, ::testing::IsEmpty());
+  auto theirs = std::make_shared<PodClass>(*training);
+  theirs->scheduler = "other";
+  See("theirs", theirs, "a");
+  Turn();
+  EXPECT_THAT(server.overcommitted,
+              ElementsAre(HasSubstr("a holds more than it has of nvidia.com/gpu (2 of 1), host "
+                                    "port 8080/TCP (by 2 pods): another scheduler")));
+  EXPECT_EQ(scheduler->counts().lost_races, 1);
 }
 
 TEST_F(SchedulerTest, WhoElseServesItsNameIsNoticedAndToldSeldom) {

@@ -2,7 +2,8 @@
 #include "control/scheduling_tables.h"
 
 #include <utility>
-#include <vector>
+
+#include "model/overcommitment.h"
 
 namespace rudderfish {
 namespace {
@@ -109,12 +110,10 @@ void SchedulingTables::Rebuild() {
   ++rebuilds_;
 }
 
-bool SchedulingTables::IsOvercommitted(const std::string& node) {
-  const NodeTable& nodes = Rules().nodes();
-  const NodeId at = nodes.Find(node);
-  if (at == kNone) return false;
-  return nodes.pods_free()[at] < 0 || nodes.free(NodeTable::kCpu)[at] < 0 ||
-         nodes.free(NodeTable::kMemory)[at] < 0 || nodes.free(NodeTable::kEphemeral)[at] < 0;
+std::vector<std::string> SchedulingTables::OvercommittedOn(const std::string& node) {
+  const SchedulingRules& rules = Rules();
+  const NodeId at = rules.nodes().Find(node);
+  return at == kNone ? std::vector<std::string>() : rudderfish::OvercommittedOn(rules, at);
 }
 
 }  // namespace rudderfish

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "cluster/scheduling.h"
 #include "model/scheduling_rules.h"
@@ -51,8 +52,8 @@ class SchedulingTables {
   // Up to date.
   SchedulingRules& Rules();
 
-  // Whether more is held of a node than it has: two schedulers have raced, or it has shrunk.
-  bool IsOvercommitted(const std::string& node);
+  // What more is held of on a node than it has (model/overcommitment.h); empty: nothing.
+  std::vector<std::string> OvercommittedOn(const std::string& node);
 
   int node_count() const { return static_cast<int>(nodes_.size()); }
   int pod_count() const { return static_cast<int>(pods_.size()); }

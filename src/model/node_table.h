@@ -50,6 +50,7 @@ class NodeTable {
   int ResourceRow(const std::string& name);
   int FindResource(const std::string& name) const;  // kNone: nobody has asked for that row yet.
   int KeyRow(const std::string& topology_key);
+  const std::unordered_map<std::string, int>& scalar_rows() const { return resource_rows_; }
 
   const TopologyDomains& domains(int key_row) const { return keys_[key_row]; }
   int domains_max() const { return domains_max_; }  // Of any row.

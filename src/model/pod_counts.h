@@ -45,6 +45,13 @@ class PodCounts {
     int64_t bearers = 0;
   };
 
+  struct OnNode {  // Of one class.
+    PodClassId pod;
+    int32_t serving, terminating;
+
+    int32_t count() const { return serving + terminating; }
+  };
+
   using NamespaceLabels = std::unordered_map<std::string, Labels>;
 
   void Reset(int nodes, NamespaceLabels namespaces);
@@ -64,6 +71,7 @@ class PodCounts {
 
   bool Selects(MatcherId matcher, const PodClass& pod) const;
   std::span<const int32_t> by_node(MatcherId matcher) const { return matchers_[matcher].by_node; }
+  std::span<const OnNode> on_node(NodeId node) const { return on_node_[node]; }
   int64_t total(MatcherId matcher) const { return matchers_[matcher].total; }
   const Burden& burden(BurdenId id) const { return burdens_[id]; }
   // Those that select pods of this class.
@@ -82,11 +90,6 @@ class PodCounts {
     std::vector<std::pair<BurdenId, int64_t>> bears;
     std::vector<BurdenId> burdens_on;
   };
-  struct OnNode {
-    PodClassId pod;
-    int32_t serving, terminating;
-  };
-
   void Add(PodClassId pod, NodeId node, PodLife life, int32_t sign);
   void CountPlaced(Selector* selector, MatcherId id);
 

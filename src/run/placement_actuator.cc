@@ -85,6 +85,16 @@ void PlacementActuatorOfKube::TellWaiting(const PodIdentity& pod, const std::str
   });
 }
 
+// By its name in place of its uid, as kubelets do: `kubectl describe node` shows both.
+void PlacementActuatorOfKube::TellOvercommitted(const std::string& node,
+                                                const std::string& message) {
+  events_.Record({.regarding = {.api_version = "v1", .kind = "Node", .name = node, .uid = node},
+                  .kind = kube::EventKind::kWarning,
+                  .reason = "Overcommitted",
+                  .action = "Scheduling",
+                  .note = fmt::format("Node {} {}", node, message)});
+}
+
 void PlacementActuatorOfKube::TellNameShared(const PodIdentity& pod, const std::string& message) {
   events_.Record({.regarding = ReferenceTo(pod),
                   .kind = kube::EventKind::kWarning,

@@ -29,6 +29,7 @@ class PlacementActuatorOfKube final : public PlacementActuator {
   void Bind(const PodIdentity& pod, const std::string& node, OnDone done) override;
   void TellPlaced(const PodIdentity& pod, const std::string& node) override;
   void TellWaiting(const PodIdentity& pod, const std::string& message, News news) override;
+  void TellOvercommitted(const std::string& node, const std::string& message) override;
   void TellNameShared(const PodIdentity& pod, const std::string& message) override;
 
   // Where it had better go, while it waits for another scheduler.

@@ -47,6 +47,7 @@ class Binder final : public PlacementActuator {
   }
   void TellPlaced(const PodIdentity&, const std::string&) override {}
   void TellWaiting(const PodIdentity&, const std::string&, News) override {}
+  void TellOvercommitted(const std::string&, const std::string&) override {}
   void TellNameShared(const PodIdentity&, const std::string&) override {}
 
   std::vector<std::pair<std::string, std::string>> bound;
