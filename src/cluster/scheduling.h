@@ -11,7 +11,9 @@
 
 #include "cluster/application.h"
 #include "cluster/catalog.h"
+#include "cluster/node_terms.h"
 #include "cluster/resources.h"
+#include "cluster/scheduling_volumes.h"
 
 // What kube-scheduler looks at when it places a pod: plain values, in its own terms and integers.
 // Read from API objects by kube/scheduling_reader.h; what follows: model/scheduling_rules.h.
@@ -59,42 +61,13 @@ struct SchedulingNode {
   int64_t ephemeral_bytes = 0, pods_max = 0;  // Allocatable.
   ScalarAmounts scalars;                      // Allocatable.
   std::vector<NodeImage> images;
+  // What its CSINode says: each driver once, and in-tree plugins that drivers have taken over from.
+  std::vector<VolumeLimit> volume_limits;
+  std::vector<std::string> migrated_plugins;
   std::optional<double> user_ms;  // Round trip to the users; absent: nobody has said.
   std::string unread_latency;     // What was said of it instead of a number.
 
   bool operator==(const SchedulingNode&) const = default;
-};
-
-// One of a term's matchExpressions, on labels, or matchFields, on the node's name.
-struct NodeRequirement {
-  enum class Operator : uint8_t { kIn, kNotIn, kExists, kDoesNotExist, kGt, kLt };
-  std::string key;
-  Operator op = Operator::kExists;
-  std::vector<std::string> values;
-  int64_t bound = 0;  // Of kGt and kLt.
-
-  bool Holds(const Labels& labels) const;
-  bool operator==(const NodeRequirement&) const = default;
-};
-
-// All requirements must hold; a term that is malformed or has none fits no node. Fields are asked
-// of a node with a name only: those of a volume's affinity never are.
-struct NodeTerm {
-  std::vector<NodeRequirement> expressions;
-  std::vector<NodeRequirement> fields;  // kIn or kNotIn with one value; the key is metadata.name.
-  bool malformed = false;
-
-  bool Matches(std::string_view node, const Labels& labels) const;
-  bool operator==(const NodeTerm&) const = default;
-};
-
-bool AnyMatches(std::span<const NodeTerm> terms, std::string_view node, const Labels& labels);
-
-struct PreferredNodes {
-  NodeTerm term;
-  int64_t weight = 0;
-
-  bool operator==(const PreferredNodes&) const = default;
 };
 
 // Which pods of which namespaces. The labels of matchLabelKeys are part of the selector.
@@ -136,21 +109,6 @@ struct HostPort {
   bool operator==(const HostPort&) const = default;
 };
 
-// A claim's volume, once it is bound.
-struct BoundVolume {
-  struct Zone {
-    std::string key;                  // A label of zones or regions, also the beta ones.
-    std::vector<std::string> values;  // Sorted.
-
-    bool operator==(const Zone&) const = default;
-  };
-
-  std::optional<std::vector<NodeTerm>> node_affinity;
-  std::vector<Zone> zones;
-
-  bool operator==(const BoundVolume&) const = default;
-};
-
 // The same requests, as each part of kube-scheduler counts them.
 struct PodAmounts {
   Resources requests;           // What must fit: from the spec.
@@ -182,6 +140,7 @@ struct PodClass {
   std::vector<BoundVolume> volumes;
   std::vector<std::string> claims;            // Names, in its namespace.
   std::vector<std::string> exclusive_claims;  // Those of them with ReadWriteOncePod.
+  std::vector<CsiVolume> attached;            // By CSI drivers. Sorted, each once.
   std::vector<std::string> images;            // Normalised; once for every container or volume.
   int64_t containers = 0, priority = 0;       // Init containers count, too.
   std::string scheduler;
@@ -190,7 +149,8 @@ struct PodClass {
 
   std::string rejection;                // Why no node will do, whatever the nodes; empty: none.
   std::vector<std::string> unmodelled;  // What kube-scheduler would look at and we do not.
-  bool holds_unknown = false;  // What it takes of a node cannot be read: nobody joins it there.
+  bool holds_unknown = false;     // What it takes of a node cannot be read: nobody joins it there.
+  bool attaches_unknown = false;  // Nor what is attached for it, beyond `attached`.
 
   bool operator==(const PodClass&) const = default;
 };

@@ -64,10 +64,19 @@ bool FitsZones(const BoundVolume& volume, const SchedulingNode& node) {
   });
 }
 
+// VolumeBinding: where a CSI driver has taken over from the volume's plugin, its labels are asked.
+bool FitsVolume(const BoundVolume& volume, const SchedulingNode& node) {
+  const std::vector<std::string>& migrated = node.migrated_plugins;
+  const bool is_migrated = volume.migrated && std::find(migrated.begin(), migrated.end(),
+                                                        volume.migrated->plugin) != migrated.end();
+  const BoundVolume::Affinity& affinity =
+      is_migrated ? volume.migrated->node_affinity : volume.node_affinity;
+  return !affinity || AnyMatches(*affinity, "", node.labels);
+}
+
 Rejection VolumeRejection(const PodClass& pod, const SchedulingNode& node) {
   for (const BoundVolume& volume : pod.volumes) {
-    if (volume.node_affinity && !AnyMatches(*volume.node_affinity, "", node.labels))
-      return Rejection::kVolumeAffinity;
+    if (!FitsVolume(volume, node)) return Rejection::kVolumeAffinity;
   }
   for (const BoundVolume& volume : pod.volumes) {
     if (!FitsZones(volume, node)) return Rejection::kVolumeZone;

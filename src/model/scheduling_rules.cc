@@ -33,6 +33,7 @@ void AskFor(std::span<const int64_t> free, int64_t amount, uint32_t bit,
 
 void SchedulingRules::Reset(std::vector<SchedulingNode> nodes,
                             PodCounts::NamespaceLabels namespaces) {
+  volume_limits_.Reset(nodes);
   nodes_.Reset(std::move(nodes));
   counts_.Reset(nodes_.size(), std::move(namespaces));
   classes_.clear();
@@ -47,6 +48,7 @@ void SchedulingRules::Reset(std::vector<SchedulingNode> nodes,
 }
 
 void SchedulingRules::ReplaceNode(NodeId id, SchedulingNode node) {
+  volume_limits_.ReplaceNode(id, node);
   const NodeTable::ImagesAre images = nodes_.Replace(id, std::move(node));
   for (CompiledPod& pod : classes_) {
     if (!pod.on_node.empty()) RecompileOnNode(nodes_, id, images, &pod);
@@ -83,6 +85,7 @@ PodClassId SchedulingRules::RegisterPlaced(const std::shared_ptr<const PodClass>
   CompilePlaced(id, &nodes_, &counts_, &made);
   CompilePorts(&made);
   CompileClaims(&made);
+  made.attached = volume_limits_.RowsOf(pod->attached);
   classes_by_hash_.emplace(hash, id);
   classes_by_address_.emplace(pod.get(), id);
   return id;
@@ -145,6 +148,8 @@ void SchedulingRules::Change(PodClassId pod, NodeId node, int sign) {
     ports_[port].total += sign;
   }
   for (const int claim : classes_[pod].claims) claim_users_[claim] += sign;
+  volume_limits_.Change(classes_[pod].attached, node, sign);
+  if (classes_[pod].pod->attaches_unknown) volume_limits_.ChangeUnknown(node, sign);
   if (!classes_[pod].pod->holds_unknown) return;
   unread_by_node_[node] += sign;
   unread_ += sign;
@@ -207,13 +212,17 @@ void SchedulingRules::Filter(PodClassId id, Feasibility* out) const {
   FilterResources(pod, out);
   const bool claim_is_used = std::any_of(pod.exclusive_claims.begin(), pod.exclusive_claims.end(),
                                          [&](int claim) { return claim_users_[claim] > 0; });
+  for (size_t n = 0; n < count && claim_is_used; ++n) {
+    if (out->rejection[n] == Rejection::kNone) out->rejection[n] = Rejection::kClaimInUse;
+  }
+  volume_limits_.Filter(pod.attached, out);
   for (size_t n = 0; n < count; ++n) {
-    if (out->rejection[n] != Rejection::kNone) continue;
-    out->rejection[n] = claim_is_used ? Rejection::kClaimInUse : pod.on_node[n].late;
+    if (out->rejection[n] == Rejection::kNone) out->rejection[n] = pod.on_node[n].late;
   }
   FilterSpread(nodes_, counts_, pod, out);
   FilterAffinity(nodes_, counts_, id, pod, out);
   FilterUnread(out);
+  volume_limits_.FilterUnknown(pod.attached, out);
   out->feasible =
       static_cast<int>(std::count(out->rejection.begin(), out->rejection.end(), Rejection::kNone));
 }
@@ -271,6 +280,7 @@ std::string_view WordsOf(Rejection rejection) {
       "",
       "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already "
       "in-use by another pod",
+      "node(s) exceed max volume count",
       "node(s) didn't match PersistentVolume's node affinity",
       "node(s) had no available volume zone",
       "node(s) didn't match pod topology spread constraints (missing required label)",
@@ -279,6 +289,7 @@ std::string_view WordsOf(Rejection rejection) {
       "node(s) didn't match pod anti-affinity rules",
       "node(s) didn't satisfy existing pods anti-affinity rules",
       "node(s) held a pod whose requests cannot be read",
+      "node(s) held a pod whose volumes cannot be counted",
       "node(s) were not known to be within the pod's hard limit of latency"};
   return kWords[static_cast<size_t>(rejection)];
 }

@@ -14,6 +14,7 @@
 #include "cluster/scheduling.h"
 #include "model/node_table.h"
 #include "model/pod_counts.h"
+#include "model/volume_limits.h"
 
 // Where a pod may run, by the rules of kube-scheduler's default profile of v1.36 (the plugins are
 // named beside each rejection): the same nodes, and for the others the same reason, as the first
@@ -27,7 +28,7 @@
 
 namespace rudderfish {
 
-// In the order in which kube-scheduler asks; the last two are ours alone.
+// In the order in which kube-scheduler asks; the last three are ours alone.
 enum class Rejection : uint8_t {
   kNone,
   kPod,                   // Whatever the nodes: RejectionOfPod says why.
@@ -38,6 +39,7 @@ enum class Rejection : uint8_t {
   kHostPort,              // NodePorts
   kResources,             // NodeResourcesFit: Feasibility::short_of says which.
   kClaimInUse,            // VolumeRestrictions: a claim with ReadWriteOncePod.
+  kVolumeLimit,           // NodeVolumeLimits
   kVolumeAffinity,        // VolumeBinding
   kVolumeZone,            // VolumeZone
   kSpreadLabel,           // PodTopologySpread: the node lacks a topology key.
@@ -46,9 +48,10 @@ enum class Rejection : uint8_t {
   kAntiAffinity,          // InterPodAffinity
   kExistingAntiAffinity,  // InterPodAffinity: of pods that run already.
   kUnreadPod,             // A pod there holds what cannot be read (PodClass::holds_unknown).
+  kUnknownVolumes,        // A pod there attaches what is not known (PodClass::attaches_unknown).
   kTooFar,                // LimitLatency
 };
-inline constexpr int kRejectionCount = 18;
+inline constexpr int kRejectionCount = 20;
 
 inline constexpr size_t kScalarsMax = 28;  // Of one class: what it lacks are bits of a word.
 
@@ -61,6 +64,7 @@ struct Feasibility {
   int feasible = 0;
 
   std::vector<int64_t> by_domain;  // Filter's working space.
+  std::vector<int32_t> in_use;     // The same. [node] Of a driver's volumes.
 
   bool IsFeasible(NodeId node) const { return rejection[node] == Rejection::kNone; }
 };
@@ -96,6 +100,7 @@ struct CompiledPod {
   std::vector<OnNode> on_node;                // Empty: of a class that nothing is asked about.
   bool names_no_node = false;                 // "pod affinity terms conflict"
   std::vector<int> ports, conflicting_ports, claims, exclusive_claims;
+  std::vector<int> attached;                  // By CSI drivers: rows of VolumeLimits.
   PodCounts::MatcherId attracted_by = kNone;  // All terms of required affinity together.
   std::vector<int> attracted_keys;
   bool attracts_itself = false;
@@ -129,6 +134,11 @@ class SchedulingRules {
   // forgotten as serving and assumed as terminating.
   void Assume(PodClassId pod, NodeId node, PodLife life = PodLife::kServing);
   void Forget(PodClassId pod, NodeId node, PodLife life = PodLife::kServing);
+
+  // What VolumeAttachments say is attached to a node. Sorted, each once.
+  void SetAttached(NodeId node, std::span<const CsiVolume> volumes) {
+    volume_limits_.SetAttached(node, volumes);
+  }
 
   void Filter(PodClassId pod, Feasibility* out) const;
 
@@ -166,6 +176,7 @@ class SchedulingRules {
 
   NodeTable nodes_;
   PodCounts counts_;
+  VolumeLimits volume_limits_;
   std::deque<CompiledPod> classes_;
   int questions_ = 0;
   std::unordered_multimap<size_t, PodClassId> classes_by_hash_;

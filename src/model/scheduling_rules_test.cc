@@ -37,6 +37,7 @@ class Life {
     for (int c = 0; c < classes; ++c) {
       auto pod = std::make_shared<PodClass>(random_.Pod());
       pod->holds_unknown = c % 25 == 24;  // Few: nobody joins them.
+      pod->attaches_unknown = c % 12 == 5;
       classes_.push_back(std::move(pod));
     }
     rules.Reset(cluster_.nodes, cluster_.namespaces);
@@ -65,6 +66,16 @@ class Life {
     if (random_.Chance(0.5)) changed.labels = cluster_.nodes[n].labels;
     cluster_.nodes[n] = changed;
     rules.ReplaceNode(n, std::move(changed));
+    ChangeAttachments();
+  }
+
+  // VolumeAttachments of one node are others from now on.
+  void ChangeAttachments() {
+    const auto n =
+        static_cast<int>(random_.rng().Below(static_cast<uint32_t>(cluster_.nodes.size())));
+    const std::vector<CsiVolume> attached = random_.volumes().Attached();
+    cluster_.attachments[n] = {attached.begin(), attached.end()};
+    rules.SetAttached(n, attached);
   }
 
   const ReferenceCluster& cluster() const { return cluster_; }
@@ -100,7 +111,10 @@ TEST(SchedulingRules, EveryNodeIsRejectedByTheFirstRuleOfThePlainDefinitions) {
   std::array<int, kRejectionCount> seen{};
   for (uint64_t seed = 0; seed < 60; ++seed) {
     Life life(seed, 3 + static_cast<int>(seed % 10), 30);
-    for (int step = 0; step < 120; ++step) life.Step();
+    for (int step = 0; step < 120; ++step) {
+      if (step % 5 == 4) life.ChangeAttachments();
+      life.Step();
+    }
     for (const auto& pod : life.classes()) {
       const PodClassId id = life.rules.Register(pod);
       life.rules.Filter(id, &life.feasibility);
@@ -122,7 +136,8 @@ TEST(SchedulingRules, EveryNodeIsRejectedByTheFirstRuleOfThePlainDefinitions) {
        {Rejection::kNotNamed, Rejection::kUnschedulable, Rejection::kTaint,
         Rejection::kNodeAffinity, Rejection::kHostPort, Rejection::kResources,
         Rejection::kSpreadLabel, Rejection::kSpread, Rejection::kAffinity, Rejection::kAntiAffinity,
-        Rejection::kExistingAntiAffinity, Rejection::kUnreadPod}) {
+        Rejection::kExistingAntiAffinity, Rejection::kVolumeLimit, Rejection::kUnreadPod,
+        Rejection::kUnknownVolumes}) {
     EXPECT_GE(seen[static_cast<int>(rejection)], 30) << WordsOf(rejection);
   }
 }
@@ -136,6 +151,8 @@ TEST(SchedulingRules, WhatIsKeptIncrementallyIsWhatAFreshStartFinds) {
     }
     SchedulingRules fresh;
     fresh.Reset(life.cluster().nodes, life.cluster().namespaces);
+    for (const auto& [node, attached] : life.cluster().attachments)
+      fresh.SetAttached(node, std::vector<CsiVolume>(attached.begin(), attached.end()));
     // In another order, so that classes meet matchers that are older and younger than they.
     for (auto pod = life.classes().rbegin(); pod != life.classes().rend(); ++pod) {
       for (const ReferenceCluster::Placed& placed : life.cluster().placed) {
@@ -317,6 +334,29 @@ TEST(SchedulingRules, VolumesKeepThePodWhereTheyCanBeUsed) {
   rules.Filter(rules.Register(bound), &found);
   EXPECT_EQ(found.rejection, (std::vector{Rejection::kVolumeAffinity, Rejection::kNone,
                                           Rejection::kVolumeAffinity}));
+}
+
+TEST(SchedulingRules, AVolumeOfAnInTreeTypeIsAskedForByTheLabelsOfTheDriverThatHasTakenOver) {
+  SchedulingRules rules;
+  std::vector<SchedulingNode> nodes = {PlainNode("a"), PlainNode("b"), PlainNode("c")};
+  for (SchedulingNode& node : nodes) node.labels.emplace_back(testing::kZoneKey, "here");
+  nodes[1].migrated_plugins = nodes[2].migrated_plugins = {"kubernetes.io/aws-ebs"};
+  nodes[2].labels.emplace_back("topology.ebs.csi.aws.com/zone", "here");
+  for (SchedulingNode& node : nodes) std::sort(node.labels.begin(), node.labels.end());
+  rules.Reset(nodes, {});
+  const auto in = [](const char* key) {
+    NodeTerm term;
+    term.expressions = {{key, NodeRequirement::Operator::kIn, {"here"}}};
+    return std::vector{term};
+  };
+  BoundVolume volume{in(testing::kZoneKey), {}, {}};
+  volume.migrated = {"kubernetes.io/aws-ebs", in("topology.ebs.csi.aws.com/zone")};
+  auto pod = PlainPod(100);
+  pod->volumes = {volume};
+  Feasibility found;
+  rules.Filter(rules.Register(pod), &found);
+  EXPECT_EQ(found.rejection,
+            (std::vector{Rejection::kNone, Rejection::kVolumeAffinity, Rejection::kNone}));
 }
 
 // The labels of old are those of today where a node has these alone.

@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "cluster/scheduling.h"
+#include "tests/support/random_volumes.h"
 
 // Random nodes and pods of few words, so that they meet: every rule of scheduling occurs, alone and
 // with others.
@@ -27,9 +28,10 @@ inline std::unordered_map<std::string, Labels> RandomNamespaces() {
 
 class RandomScheduling {
  public:
-  explicit RandomScheduling(Rng rng) : rng_(rng) {}
+  explicit RandomScheduling(Rng rng) : rng_(rng), volumes_(Rng(rng.Next64(), 1)) {}
 
   Rng& rng() { return rng_; }
+  RandomVolumes& volumes() { return volumes_; }
   bool Chance(double p) { return rng_.Uniform() < p; }
   std::string OneOf(const std::vector<std::string>& words) {
     return words[rng_.Below(static_cast<uint32_t>(words.size()))];
@@ -56,6 +58,7 @@ class RandomScheduling {
     // One name has one size: of several, kube-scheduler takes that of the node it heard of first.
     if (Chance(0.5)) node.images.push_back({"registry.local/app:1", 700 * kMebi});
     if (Chance(0.3)) node.images.push_back({"registry.local/app:latest", 1900 * kMebi});
+    volumes_.AddTo(&node);
     return node;
   }
 
@@ -81,6 +84,7 @@ class RandomScheduling {
     if (Chance(0.2)) Ports(&pod);
     pod.images = {OneOf({"registry.local/app:1", "registry.local/app:latest", "none:latest"})};
     pod.containers = 1;
+    volumes_.AddTo(&pod);
     return pod;
   }
 
@@ -201,6 +205,7 @@ class RandomScheduling {
   }
 
   Rng rng_;
+  RandomVolumes volumes_;
 };
 
 }  // namespace rudderfish::testing

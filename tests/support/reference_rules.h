@@ -25,6 +25,7 @@ struct ReferenceCluster {
   std::vector<SchedulingNode> nodes;
   std::unordered_map<std::string, Labels> namespaces;
   std::vector<Placed> placed;
+  std::map<int, std::set<CsiVolume>> attachments;  // VolumeAttachments, by node.
 
   static const std::string* Value(const SchedulingNode& node, const std::string& key) {
     return FindLabel(node.labels, key);
@@ -172,13 +173,40 @@ struct ReferenceCluster {
     return false;
   }
 
+  bool ExceedsVolumeLimits(const PodClass& pod, int number) const {
+    std::set<CsiVolume> in_use, attached;
+    for (const Placed& other : placed) {
+      if (other.node == number)
+        in_use.insert(other.pod->attached.begin(), other.pod->attached.end());
+    }
+    if (const auto at = attachments.find(number); at != attachments.end()) attached = at->second;
+    attached.insert(in_use.begin(), in_use.end());
+    return std::any_of(
+        nodes[number].volume_limits.begin(), nodes[number].volume_limits.end(),
+        [&](const VolumeLimit& limit) {
+          const auto is_of = [&](const CsiVolume& volume) { return volume.driver == limit.driver; };
+          const auto more = std::count_if(
+              pod.attached.begin(), pod.attached.end(),
+              [&](const CsiVolume& volume) { return is_of(volume) && !in_use.contains(volume); });
+          const auto here = std::count_if(attached.begin(), attached.end(), is_of);
+          return more > 0 && here + more > limit.volumes_max;
+        });
+  }
+
+  bool AttachesUnknown(const PodClass& pod, int number) const {
+    return !pod.attached.empty() && !nodes[number].volume_limits.empty() &&
+           std::any_of(placed.begin(), placed.end(), [&](const Placed& other) {
+             return other.node == number && other.pod->attaches_unknown;
+           });
+  }
+
   bool HoldsUnknown(int number) const {
     return std::any_of(placed.begin(), placed.end(), [&](const Placed& other) {
       return other.node == number && other.pod->holds_unknown;
     });
   }
 
-  // All that reject the node, whichever would be asked first; of volumes nothing.
+  // All that reject the node, whichever would be asked first; of volumes their number alone.
   std::set<Rejection> Rejections(const PodClass& pod, int number) const {
     const SchedulingNode& node = nodes[number];
     std::set<Rejection> all;
@@ -189,11 +217,13 @@ struct ReferenceCluster {
     if (!FitsAffinity(pod, node)) all.insert(Rejection::kNodeAffinity);
     if (PortIsTaken(pod, number)) all.insert(Rejection::kHostPort);
     if (LacksRoom(pod, number)) all.insert(Rejection::kResources);
+    if (ExceedsVolumeLimits(pod, number)) all.insert(Rejection::kVolumeLimit);
     if (BreaksSpread(pod, node)) all.insert(Rejection::kSpread);
     if (BreaksAffinity(pod, node)) all.insert(Rejection::kAffinity);
     if (BreaksAntiAffinity(pod, node)) all.insert(Rejection::kAntiAffinity);
     if (BreaksAntiAffinityOfOthers(pod, node)) all.insert(Rejection::kExistingAntiAffinity);
     if (HoldsUnknown(number)) all.insert(Rejection::kUnreadPod);
+    if (AttachesUnknown(pod, number)) all.insert(Rejection::kUnknownVolumes);
     return all;
   }
 };
