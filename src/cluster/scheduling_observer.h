@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "cluster/scheduling.h"
 
@@ -41,6 +42,8 @@ class SchedulingObserver {
 
   virtual void NodeSeen(const SchedulingNode& node) = 0;  // New, or changed.
   virtual void NodeGone(const std::string& name) = 0;
+  // What VolumeAttachments say of a node, all of it; sorted, each once. The node may not be there.
+  virtual void AttachmentsSeen(const std::string& node, const std::vector<CsiVolume>& volumes) = 0;
   virtual void NamespaceSeen(const std::string& name, const Labels& labels) = 0;
   virtual void NamespaceGone(const std::string& name) = 0;
   virtual void PodSeen(const ObservedPod& pod) = 0;

@@ -71,6 +71,10 @@ class PlacementComparer final : public SchedulingObserver {
     node_changed_at_.erase(name);
     next_->NodeGone(name);
   }
+  void AttachmentsSeen(const std::string& node, const std::vector<CsiVolume>& volumes) override {
+    node_changed_at_[node] = clock_->Now();
+    next_->AttachmentsSeen(node, volumes);
+  }
   void NamespaceSeen(const std::string& name, const Labels& labels) override {
     next_->NamespaceSeen(name, labels);
   }

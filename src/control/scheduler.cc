@@ -131,7 +131,7 @@ void Scheduler::Settle(const ObservedPod& pod, const std::string& key) {
   }
   if (was_there) return;
   if (on_placed_by_others_ && !is_ours) on_placed_by_others_(pod.id);
-  may_end_ |= kMayEndByPlacing;
+  may_end_ |= MayEndByPlacing(*pod.shape);
   ++placed_;
   to_look_at_.insert(pod.node);
 }
@@ -302,7 +302,7 @@ const Scheduler::Hopeless* Scheduler::KnownHopeless(PodClassId pod) {
   hopeless_of_ = tables_.rebuilds();
   const auto at = hopeless_.find(pod);
   if (at == hopeless_.end() || at->second.left != freed_) return nullptr;
-  const bool may_be_helped = (at->second.refused_by & kMayEndByPlacing) != 0;
+  const bool may_be_helped = (at->second.refused_by & kMayEndByAttaching) != 0;
   return may_be_helped && at->second.placed != placed_ ? nullptr : &at->second;
 }
 
@@ -339,7 +339,7 @@ bool Scheduler::Decide(const std::string& key, PlacementRow* row) {
   row->node = rules.nodes().node(node).name;
   tables_.Place(key, waiting.shape, row->node, PodLife::kServing);
   untold_.NotePlaced(key);
-  may_end_ |= kMayEndByPlacing;
+  may_end_ |= MayEndByPlacing(*waiting.shape);
   ++placed_;
   return true;
 }

@@ -70,6 +70,11 @@ class Scheduler final : public SchedulingObserver {
 
   void NodeSeen(const SchedulingNode& node) override;
   void NodeGone(const std::string& name) override;
+  void AttachmentsSeen(const std::string& node, const std::vector<CsiVolume>& volumes) override {
+    if (tables_.PutAttachments(node, volumes) != SchedulingTables::Attachments::kFewer) return;
+    may_end_ |= kMayEndByDetaching;
+    ++freed_;
+  }
   void NamespaceSeen(const std::string& name, const Labels& labels) override;
   void NamespaceGone(const std::string& name) override;
   void PodSeen(const ObservedPod& pod) override;

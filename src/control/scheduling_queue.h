@@ -34,7 +34,15 @@ inline constexpr RejectionMask kMayEndByPlacing =
 inline constexpr RejectionMask kMayEndByLeaving =
     MaskOf(Rejection::kHostPort) | MaskOf(Rejection::kResources) | MaskOf(Rejection::kClaimInUse) |
     MaskOf(Rejection::kSpread) | MaskOf(Rejection::kAffinity) | MaskOf(Rejection::kAntiAffinity) |
-    MaskOf(Rejection::kExistingAntiAffinity) | MaskOf(Rejection::kUnreadPod);
+    MaskOf(Rejection::kExistingAntiAffinity) | MaskOf(Rejection::kVolumeLimit) |
+    MaskOf(Rejection::kUnreadPod) | MaskOf(Rejection::kUnknownVolumes);
+inline constexpr RejectionMask kMayEndByDetaching = MaskOf(Rejection::kVolumeLimit);
+// What is attached for a pod is new to others there no more.
+inline constexpr RejectionMask kMayEndByAttaching =
+    kMayEndByPlacing | MaskOf(Rejection::kVolumeLimit);
+inline RejectionMask MayEndByPlacing(const PodClass& pod) {
+  return pod.attached.empty() ? kMayEndByPlacing : kMayEndByAttaching;
+}
 
 struct SchedulingQueueOptions {
   Duration back_off_first = std::chrono::seconds(1);

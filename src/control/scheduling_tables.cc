@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/scheduling_tables.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "model/overcommitment.h"
@@ -30,6 +31,24 @@ void SchedulingTables::RemoveNode(const std::string& name) {
   if (nodes_.erase(name) == 0) return;
   is_stale_ = true;
   ++changes_;
+}
+
+SchedulingTables::Attachments SchedulingTables::PutAttachments(
+    const std::string& node, const std::vector<CsiVolume>& volumes) {
+  std::vector<CsiVolume>& known = attachments_[node];
+  if (known == volumes) {
+    if (known.empty()) attachments_.erase(node);
+    return Attachments::kAsTheyWere;
+  }
+  ++changes_;
+  const bool is_more = std::includes(volumes.begin(), volumes.end(), known.begin(), known.end());
+  known = volumes;
+  if (!is_stale_) {
+    const NodeId at = rules_.nodes().Find(node);
+    if (at != kNone) rules_.SetAttached(at, volumes);
+  }
+  if (volumes.empty()) attachments_.erase(node);
+  return is_more ? Attachments::kMore : Attachments::kFewer;
 }
 
 void SchedulingTables::PutNamespace(const std::string& name, const Labels& labels) {
@@ -102,6 +121,10 @@ void SchedulingTables::Rebuild() {
   for (const auto& [name, node] : nodes_) nodes.push_back(node);
   rules_.Reset(std::move(nodes), namespaces_);
   is_stale_ = false;
+  for (const auto& [node, volumes] : attachments_) {
+    const NodeId at = rules_.nodes().Find(node);
+    if (at != kNone) rules_.SetAttached(at, volumes);
+  }
   for (auto& [key, pod] : pods_) {
     pod.pod_class = kNone;
     Enter(&pod);

@@ -26,6 +26,9 @@ class SchedulingTables {
  public:
   bool PutNode(const SchedulingNode& node);  // False: that is as it was.
   void RemoveNode(const std::string& name);
+  // What VolumeAttachments say of a node, whether it is known or not.
+  enum class Attachments { kAsTheyWere, kMore, kFewer };  // kFewer: or others.
+  Attachments PutAttachments(const std::string& node, const std::vector<CsiVolume>& volumes);
   void PutNamespace(const std::string& name, const Labels& labels);
   void RemoveNamespace(const std::string& name);
 
@@ -71,6 +74,7 @@ class SchedulingTables {
   void Rebuild();
 
   std::map<std::string, SchedulingNode> nodes_;
+  std::map<std::string, std::vector<CsiVolume>> attachments_;  // By node.
   PodCounts::NamespaceLabels namespaces_;
   std::unordered_map<std::string, Placed> pods_;
   SchedulingRules rules_;

@@ -56,6 +56,38 @@ TEST(SchedulingTables, WhatHasNotChangedIsNoNews) {
   EXPECT_TRUE(tables.PutNode(TableNode("a", 2000)));
 }
 
+TEST(SchedulingTables, WhatIsAttachedToANodeIsKnownHoweverLateTheNodeIs) {
+  const CsiVolume volume{"disk", "a"}, other{"disk", "b"}, third{"disk", "c"};
+  using Attachments = SchedulingTables::Attachments;
+  SchedulingTables tables;
+  EXPECT_EQ(tables.PutAttachments("a", {volume}), Attachments::kMore);
+  EXPECT_EQ(tables.PutAttachments("a", {volume}), Attachments::kAsTheyWere);
+  EXPECT_EQ(tables.PutAttachments("b", {}), Attachments::kAsTheyWere);
+  SchedulingNode node = TableNode("a");
+  node.volume_limits = {{"disk", 2}};
+  tables.PutNode(node);
+  auto shape = TableShape("x");
+  shape->attached = {other, third};
+  const auto fits = [&] {
+    Feasibility found;
+    SchedulingRules& rules = tables.Rules();
+    rules.Filter(rules.Register(shape), &found);
+    return found.IsFeasible(rules.nodes().Find("a"));
+  };
+  EXPECT_FALSE(fits());
+  EXPECT_EQ(tables.PutAttachments("a", {}), Attachments::kFewer);
+  EXPECT_TRUE(fits());
+  EXPECT_EQ(tables.PutAttachments("a", {volume}), Attachments::kMore);
+  EXPECT_FALSE(fits());
+  EXPECT_EQ(tables.PutAttachments("a", {other}), Attachments::kFewer);
+  EXPECT_FALSE(fits());
+  tables.PutNode(TableNode("b"));  // Makes all anew.
+  EXPECT_FALSE(fits());
+  tables.RemoveNode("b");
+  tables.PutAttachments("a", {});
+  EXPECT_TRUE(fits());
+}
+
 // Of a StatefulSet, an indexed Job, a CronJob: each pod is a class of its own.
 TEST(SchedulingTables, PodsThatRunCostNothingForEachNode) {
   SchedulingTables tables;

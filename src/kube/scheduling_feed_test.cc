@@ -23,6 +23,9 @@ class FeedRecorder final : public SchedulingObserver {
  public:
   void NodeSeen(const SchedulingNode& node) override { nodes[node.name] = node; }
   void NodeGone(const std::string& name) override { nodes.erase(name); }
+  void AttachmentsSeen(const std::string& node, const std::vector<CsiVolume>& volumes) override {
+    attachments[node] = volumes;
+  }
   void NamespaceSeen(const std::string&, const Labels&) override {}
   void NamespaceGone(const std::string&) override {}
   void PodSeen(const ObservedPod& pod) override { pods[pod.id.Key()] = pod; }
@@ -32,6 +35,7 @@ class FeedRecorder final : public SchedulingObserver {
   }
 
   std::map<std::string, SchedulingNode> nodes;
+  std::map<std::string, std::vector<CsiVolume>> attachments;
   std::map<std::string, ObservedPod> pods;
   std::vector<std::string> failed;
 };
