@@ -75,12 +75,14 @@ class Evolution::Player {
       return space_.candidates[best - scores_.begin()].node;
     };
     const Result<LifecycleMetrics> metrics = RunPlacement(std::ref(rule), seed, &lifecycle_);
-    CHECK(metrics.has_value());  // PlacementWorld::Make has started it.
+    CHECK(metrics.has_value());  // Seeds are those of episodes that can be drawn.
     return *metrics;
   }
   LifecycleMetrics Play(std::span<const float> weights, uint64_t seed) {
     return Play(weights, seed, [](const Player&) {});
   }
+
+  uint64_t DrawableSeed(Rng rng) { return world_.DrawableSeed(rng, &lifecycle_); }
 
   int count() const { return space_.count(); }
   const float* Row(int candidate) const {
@@ -178,7 +180,7 @@ std::vector<float> Evolution::Tried(int pair, float sign) const {
 }
 
 void Evolution::Play(uint64_t iteration, int index, Player* player, Episode* episode) const {
-  const uint64_t seed = Rng(seed_, kEpisodeStream + index, iteration).Next64();
+  const uint64_t seed = player->DrawableSeed(Rng(seed_, kEpisodeStream + index, iteration));
   const auto cost = [&](const std::vector<float>& weights) {
     const LifecycleMetrics metrics = player->Play(weights, seed);
     episode->pods = metrics.bindings;

@@ -65,6 +65,8 @@ struct PlacementWorld {
   // many of them one of `seeds`, which does.
   uint64_t SeedOf(int attempt, Rng* rng) const;
   static constexpr int kSeedsOfAnEpisode = 64;
+  // The first of them by which an episode can be drawn.
+  uint64_t DrawableSeed(Rng rng, Lifecycle* lifecycle) const;
 };
 
 class PlacementEnv final : public Environment {

@@ -166,6 +166,13 @@ uint64_t PlacementWorld::SeedOf(int attempt, Rng* rng) const {
   return attempt < kSeedsOfAnEpisode ? rng->Next64() : seeds[0];
 }
 
+uint64_t PlacementWorld::DrawableSeed(Rng rng, Lifecycle* lifecycle) const {
+  for (int attempt = 0;; ++attempt) {
+    const uint64_t seed = SeedOf(attempt, &rng);
+    if (lifecycle->Start(seed)) return seed;
+  }
+}
+
 Result<PlacementWorld> PlacementWorld::Make(std::shared_ptr<const Scenario> scenario,
                                             ThreadPool* pool,
                                             std::optional<PlacementPreset> preset) {

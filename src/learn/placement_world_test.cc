@@ -8,11 +8,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/check.h"
 #include "evaluation/placement_run.h"
+#include "learn/learner.h"
 #include "learn/placement_env.h"
 #include "learn/preset_env.h"
+#include "learn/training_worlds.h"
+#include "learn/validation.h"
 
 namespace rudderfish {
 namespace {
@@ -180,6 +184,46 @@ TEST(PlacementWorld, AfterManySeedsGivesOneThatServed) {
   for (int attempt = 0; attempt < PlacementWorld::kSeedsOfAnEpisode; ++attempt)
     EXPECT_EQ(world.SeedOf(attempt, &rng), same.Next64());
   EXPECT_EQ(world.SeedOf(PlacementWorld::kSeedsOfAnEpisode, &rng), world.seeds[0]);
+}
+
+TrainOptions SmallOptionsFor(Algorithm algorithm) {
+  TrainOptions options;
+  UsePlacementDefaults(&options);
+  UseEvolutionDefaults(&options);
+  options.algorithm = algorithm;
+  options.hidden = 16;
+  options.rollout = {.envs = 8, .steps = 16, .envs_per_slice = 4};
+  options.ppo.minibatch = 64;
+  options.dqn.replay = {.envs = 8, .envs_per_slice = 4, .steps = 16, .samples_max = 1024};
+  options.dqn.warm_up_samples = 64;
+  options.dqn.minibatch = 64;
+  options.es.pairs = 3;
+  options.es.episodes = 5;
+  return options;
+}
+
+class LearningInACrampedWorld : public ::testing::TestWithParam<Algorithm> {};
+INSTANTIATE_TEST_SUITE_P(Algorithms, LearningInACrampedWorld,
+                         ::testing::Values(Algorithm::kPpo, Algorithm::kDqn, Algorithm::kEvolution),
+                         [](const auto& info) { return std::string(AlgorithmName(info.param)); });
+
+TEST_P(LearningInACrampedWorld, GoesOnAndIsValidatedTheSameForAnyNumberOfThreads) {
+  std::vector<std::vector<float>> weights;
+  std::vector<double> objectives;
+  for (const int threads : {1, 3}) {
+    const TrainingWorlds worlds = TrainingWorlds::Make({{Cramped()}}, 0, threads).value();
+    Validation validation = Validation::Draw(worlds.originals(), 4, 16).value();
+    ThreadPool pool(threads);
+    const auto learner = MakeLearner(SmallOptionsFor(GetParam()), worlds.list());
+    for (int iteration = 1; iteration <= 4; ++iteration) learner->Iterate(iteration, 0, &pool);
+    const auto parameters = learner->net().parameters();
+    weights.emplace_back(parameters.begin(), parameters.end());
+    const ValidationFigures figures = validation.Run(learner->net(), &pool);
+    EXPECT_EQ(figures.moves, 9);
+    objectives.push_back(figures.objective_ms);
+  }
+  EXPECT_EQ(weights[0], weights[1]);
+  EXPECT_EQ(objectives[0], objectives[1]);
 }
 
 TEST(PresetEnv, DrawsAnewWhatCannotBeDrawn) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "base/check.h"
 #include "base/rng.h"
@@ -41,10 +42,11 @@ Result<Validation> Validation::Draw(std::span<const TrainingWorld> worlds, uint6
   validation.worlds_.assign(worlds.begin(), worlds.end());
   for (size_t w = 0; w < worlds.size(); ++w) {
     for (int i = 0; worlds[w].places() && i < std::min(starts, kPlacementEpisodes); ++i) {
-      Rng rng(seed, kValidationStream + validation.placements_.size());
+      const Rng rng(seed, kValidationStream + validation.placements_.size());
       const PlacementWorld* world = worlds[w].placement;
-      validation.placements_.push_back(
-          {world, rng.Next64(), std::make_unique<Lifecycle>(world->scenario), {}});
+      auto lifecycle = std::make_unique<Lifecycle>(world->scenario);
+      const uint64_t drawable = world->DrawableSeed(rng, lifecycle.get());
+      validation.placements_.push_back({world, drawable, std::move(lifecycle), {}});
     }
     if (worlds[w].scales() || worlds[w].scales_by_preset())
       validation.DrawScalings(worlds[w], seed, starts);
@@ -131,7 +133,7 @@ ValidationFigures Validation::RunPlacements(const nn::CandidateNet& net, ThreadP
     };
     const Result<LifecycleMetrics> metrics =
         RunPlacement(choose, episode.seed, episode.lifecycle.get());
-    CHECK(metrics.has_value());  // Made from a world that has been started.
+    CHECK(metrics.has_value());  // Draw has started it.
     episode.figures.final_ms = episode.figures.objective_ms =
         PlacementCost(*metrics, episode.world->scenario->node_count());
     episode.figures.moves = static_cast<double>(metrics->bindings);
