@@ -11,6 +11,8 @@ import json
 import os
 import pathlib
 import queue
+import re
+import select
 import signal
 import socket
 import subprocess
@@ -18,6 +20,7 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.error
 import urllib.request
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
@@ -47,7 +50,10 @@ def pods(count):
 
 
 class Api(http.server.ThreadingHTTPServer):
-    """Has a node and pods, and keeps each Binding but the first, and each Event, until it may be answered."""
+    """Has a node and pods, and keeps each Binding but the first, and each Event, until it may be answered.
+
+    It stands still when told to: over the connections that are open then, or where watches are concerned.
+    """
     daemon_threads = True
     request_queue_size = 128
 
@@ -56,7 +62,9 @@ class Api(http.server.ThreadingHTTPServer):
                         "/api/v1/namespaces": [{"metadata": {"name": "shop", "uid": "shop", "resourceVersion": "1"}}]}
         self.bindings, self.events = [], []
         self.may_bind, self.may_tell = threading.Event(), threading.Event()
-        self.news = collections.defaultdict(queue.SimpleQueue)  # What the watch of a path tells next; None ends it.
+        self.news = collections.defaultdict(queue.SimpleQueue)  # What the watch of a path tells next.
+        self.is_over = self.watches_stand = False
+        self.connections = self.still = 0  # Of so many connections, the first ones stand still.
         super().__init__(("127.0.0.1", 0), Answers)
 
     def __enter__(self):
@@ -69,8 +77,7 @@ class Api(http.server.ThreadingHTTPServer):
     def __exit__(self, *error):
         for event in (self.may_bind, self.may_tell):
             event.set()
-        for news in list(self.news.values()):
-            news.put(None)
+        self.is_over = True
         self.shutdown()
         self.server_close()
 
@@ -82,7 +89,17 @@ class Answers(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
+    def setup(self):
+        super().setup()
+        self.server.connections += 1
+        self.number = self.server.connections
+
+    def stands(self, is_watch=False):
+        return not self.server.is_over and (self.number <= self.server.still or (is_watch and self.server.watches_stand))
+
     def answer(self, status, body):
+        while self.stands():
+            time.sleep(0.02)
         body = json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
@@ -98,17 +115,39 @@ class Answers(http.server.BaseHTTPRequestHandler):
         if "watch=1" not in query:
             self.answer(200, {})
             return
+        end = time.monotonic() + int(re.search(r"timeoutSeconds=(\d+)", query)[1])
+        if "phase%3DFailed" in query:
+            path += " that failed"
+        while self.stands(True):
+            time.sleep(0.02)
         self.send_response(200)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        if "phase%3DFailed" in query:
-            path += " that failed"
-        for thing in self.server.objects.get(path, []):
-            self.tell("ADDED", thing)
-        self.tell("BOOKMARK", {"metadata": {"resourceVersion": "2", "annotations": {"k8s.io/initial-events-end": "true"}}})
-        while told := self.server.news[path].get():
-            self.tell(*told)
-        self.close_connection = True
+        if "sendInitialEvents" in query:
+            for thing in self.server.objects.get(path, []):
+                self.tell("ADDED", thing)
+            self.tell("BOOKMARK", {"metadata": {"resourceVersion": "2", "annotations": {"k8s.io/initial-events-end": "true"}}})
+        while not self.server.is_over and (time.monotonic() < end or self.stands(True)):
+            if self.is_left():
+                self.close_connection = True
+                return
+            if self.stands(True):
+                time.sleep(0.02)
+                continue
+            with contextlib.suppress(queue.Empty):
+                told = self.server.news[path].get(timeout=0.02)
+                if self.stands(True) or self.is_left():
+                    self.server.news[path].put(told)  # For the next watch.
+                else:
+                    self.tell(*told)
+        self.wfile.write(b"0\r\n\r\n")
+
+    def is_left(self):
+        if not select.select([self.connection], [], [], 0)[0]:
+            return False
+        with contextlib.suppress(OSError):
+            return not self.connection.recv(1, socket.MSG_PEEK)
+        return True
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -232,6 +271,51 @@ class Place(unittest.TestCase):
             self.assertEqual(kept()[0], [], "of 66 cores 40 are too many, too")
             threading.Timer(0.03, api.news["/api/v1/pods"].put, [("DELETED", fills)]).start()
             self.assertEqual(kept()[0], ["edge-1"])
+
+    def test_silent_watches_are_not_believed_while_all_else_is_answered(self):
+        server = f"127.0.0.1:{free_port()}"
+
+        def ready():
+            try:
+                with urllib.request.urlopen(f"http://{server}/readyz", timeout=10):
+                    return ""
+            except urllib.error.HTTPError as error:
+                return error.read().decode()
+        with self.running(f"placement: {{mode: enforce}}\nturn: {{staleness: 2s}}\nserver: {{listen: '{server}'}}", []) as (api, _):
+            self.wait_for(lambda: " runs: " in self.log())
+            self.wait_for(lambda: ready() == "")
+            api.watches_stand = True
+            self.wait_for(lambda: "what is known is " in ready())
+            self.wait_for(lambda: "no answer to a watch in time" in (self.problem() or ""))
+            api.watches_stand = False
+            self.wait_for(lambda: ready() == "")
+            api.news["/api/v1/pods"].put(("ADDED", pod("later")))
+            self.wait_for(lambda: api.bindings == ["later"])
+        self.assertIn("no answer to a watch in time", self.log())
+
+    def test_a_server_that_stands_still_beside_others_holds_nobody_up(self):
+        with self.running("placement: {mode: enforce}\nturn: {staleness: 9s}", pods(1)) as (api, _):
+            self.wait_for(lambda: api.bindings == ["web-0"])
+            before = api.connections
+            api.still = before  # New connections lead to another one.
+            api.news["/api/v1/pods"].put(("ADDED", pod("later")))
+            api.may_bind.set()
+            while len(api.bindings) < 2:
+                self.assertEqual(self.problem(), "")
+            self.assertEqual(api.bindings, ["web-0", "later"])
+            self.wait_for(lambda: "fallen silent" in self.log() or "no answer to a watch in time" in self.log())
+            self.assertLess(api.connections, before + 40)
+
+    def test_a_quiet_cluster_is_watched_over_the_same_connections(self):
+        with self.running("placement: {mode: enforce}\nturn: {staleness: 3s}", []) as (api, _):
+            self.wait_for(lambda: " runs: " in self.log())
+            time.sleep(2.5)  # Lists become watches.
+            before = api.connections
+            for _ in range(20):
+                self.assertEqual(self.problem(), "")
+                time.sleep(0.2)
+            self.assertEqual(api.connections, before)
+        self.assertNotIn("warning", self.log())
 
 
 if __name__ == "__main__":

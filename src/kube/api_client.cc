@@ -62,7 +62,6 @@ struct ApiClient::Exchange {
   Id timer = 0;
   std::shared_ptr<const Identity> identity;  // Of the last attempt.
   bool was_rejected = false;                 // With 401, once.
-  bool is_open = false;                      // A watch the server has agreed to.
   bool takes_room = false;
 };
 
@@ -133,7 +132,6 @@ void ApiClient::Cancel(Id id) {
   if (exchange.transfer != 0) transfers_.Cancel(exchange.transfer);
   Cancel(exchange.timer);
   if (exchange.takes_room) --under_way_;
-  if (exchange.is_open) --open_watches_;
   std::erase(waiting_, id);
   exchanges_.erase(found);
 }
@@ -202,10 +200,7 @@ void ApiClient::Transfer(Exchange* exchange) {
   if (exchange->watch) {
     stream.emplace();
     stream->on_open = [this, id] {
-      Exchange& watch = *exchanges_.at(id);
-      watch.is_open = true;
-      ++open_watches_;
-      const auto on_open = watch.watch->on_open;
+      const auto on_open = exchanges_.at(id)->watch->on_open;
       if (on_open) on_open();
     };
     stream->on_line = exchange->watch->on_line;
@@ -222,11 +217,12 @@ void ApiClient::Ended(Id id, HttpResult result) {
   Exchange& exchange = *exchanges_.at(id);
   exchange.transfer = 0;
   if (std::exchange(exchange.takes_room, false)) --under_way_;
-  if (std::exchange(exchange.is_open, false)) --open_watches_;
   const ApiRequest& request = exchange.request;
   ApiAnswer answer;
   if (result.failure != HttpFailure::kNone) {
     ++counts_.failures;
+    // Perhaps a server stands still that is not the only one: the next attempt may find another.
+    if (result.failure == HttpFailure::kTimeout) transfers_.CloseIdle();
     if (TryAgain(&exchange, result, answer.status)) return;
     answer.outcome = tl::unexpected(Error{
         CodeOf(result.failure),
@@ -307,39 +303,9 @@ void ApiClient::RunTimers() {
   }
 }
 
-void ApiClient::CheckPulse() {
-  const Instant now = clock_->Now();
-  if (transfers_.bytes_received() != bytes_seen_) {
-    bytes_seen_ = transfers_.bytes_received();
-    last_heard_ = now;
-    pulse_is_missed_ = false;
-  }
-  if (open_watches_ == 0) {
-    pulse_is_missed_ = false;
-    return;
-  }
-  if (pulse_is_missed_ && now - pulse_since_ >= options_.silence_limit) CutSilentWatches();
-  const bool is_silent = !last_heard_ || now - *last_heard_ >= options_.pulse_after;
-  if (pulse_ != 0 || !is_silent || open_watches_ == 0) return;
-  if (!pulse_is_missed_) pulse_since_ = now;
-  pulse_is_missed_ = true;
-  // Any answer will do, so the outcome is of no interest. Anybody may ask for the version.
-  pulse_ = Send({.path = "/version", .deadline = options_.pulse_after, .repeat = Repeat::kNever},
-                [this](const ApiAnswer&) { pulse_ = 0; });
-}
-
-void ApiClient::CutSilentWatches() {
+void ApiClient::NoteSilence() {
   ++counts_.silences;
-  pulse_is_missed_ = false;
-  std::vector<Id> silent;
-  for (const auto& [id, exchange] : exchanges_) {
-    if (exchange->is_open) silent.push_back(id);
-  }
-  for (const Id id : silent) {
-    if (!exchanges_.contains(id)) continue;
-    Fail(id, {ErrorCode::kDeadlineExceeded,
-              fmt::format("{}: the server has fallen silent", credentials_.access().server)});
-  }
+  transfers_.CloseIdle();
 }
 
 Duration ApiClient::UntilNext(Duration timeout) const {
@@ -349,7 +315,6 @@ Duration ApiClient::UntilNext(Duration timeout) const {
   };
   if (!timers_.empty()) until(timers_.begin()->first);
   if (credentials_.wake() != Instant::max()) until(credentials_.wake());
-  if (open_watches_ > 0) until(now + options_.pulse_after / 2);
   return timeout;
 }
 
@@ -362,7 +327,6 @@ void ApiClient::Poll(Duration timeout) {
   for (const auto& [descriptor, callback] : descriptors_) waited_.push_back({descriptor, false});
   if (credentials_.descriptor() >= 0) waited_.push_back({credentials_.descriptor(), false});
   transfers_.Poll(UntilNext(timeout), &waited_);
-  CheckPulse();
   for (const Transfers::Waited& waited : waited_) {
     const auto found = descriptors_.find(waited.descriptor);
     if (!waited.is_readable || found == descriptors_.end()) continue;

@@ -22,9 +22,9 @@
 // Talks to one API server. Everything happens within Poll, on the thread that calls it; callbacks
 // may send, watch and cancel. Requests that may be repeated are, with jittered back-off, within
 // their deadline: after 429 any (nothing was done; Retry-After is obeyed), after 5xx and cut
-// connections only those that change nothing when done twice. While watches are open and nothing
-// is heard, the client asks for a sign of life (the pulse): a server that gives none for a while is
-// taken for dead and its watches are cut, so that silence never passes for peace.
+// connections only those that change nothing when done twice. What one connection hears says
+// nothing of another, behind which there may be another server: whoever watches judges each watch by
+// itself (kube/reflector.h), and says here if one fell silent.
 
 namespace rudderfish::kube {
 
@@ -55,8 +55,7 @@ struct ApiClientOptions {
   int requests_max = 16;  // At a time; watches are not counted.
   int attempts_max = 5;   // Of one request.
   BackOff::Limits back_off;
-  Duration pulse_after = std::chrono::seconds(3);     // Of silence while a watch is open.
-  Duration silence_limit = std::chrono::seconds(15);  // Then watches are cut.
+  Duration watch_timeout = std::chrono::seconds(10);  // Servers are asked to end watches after it.
   Duration plugin_limit = Credentials::kPluginLimit;
   std::optional<uint64_t> seed;  // Of the jitter; none: from the system.
 };
@@ -66,7 +65,7 @@ struct ApiClientCounts {
   int64_t failures = 0;  // Of them.
   int64_t retries = 0;
   int64_t throttled = 0;  // Answers with 429.
-  int64_t silences = 0;   // Times the server was taken for dead.
+  int64_t silences = 0;   // Watches that told nothing, nor ended when they should have.
 };
 
 class ApiClient {
@@ -98,6 +97,9 @@ class ApiClient {
   Id After(Duration delay, std::function<void()> callback);
   void Cancel(Id id);  // Fine if it is over already.
 
+  // A watch of this client was cut because it fell silent.
+  void NoteSilence();
+
   // Wakes Poll whenever `descriptor` can be read. One callback each.
   void WaitFor(int descriptor, std::function<void()> on_readable);
   void StopWaitingFor(int descriptor);
@@ -110,7 +112,8 @@ class ApiClient {
   Result<std::string> Get(std::string path);  // The body.
 
   bool is_idle() const { return exchanges_.empty(); }  // No request and no watch; timers may be.
-  std::optional<Instant> last_heard() const { return last_heard_; }
+  bool has_heard() const { return transfers_.bytes_received() > 0; }  // Anything of the server.
+  Duration watch_timeout() const { return options_.watch_timeout; }
   const ApiClientCounts& counts() const { return counts_; }
   const Transfers& transfers() const { return transfers_; }
   const ClusterAccess& access() const { return credentials_.access(); }
@@ -133,8 +136,6 @@ class ApiClient {
   void Fail(Id id, Error error);
   void Finish(Id id, ApiAnswer answer);
   void RunTimers();
-  void CheckPulse();
-  void CutSilentWatches();
   Duration UntilNext(Duration timeout) const;
 
   const Clock* clock_;
@@ -150,12 +151,6 @@ class ApiClient {
   std::vector<Transfers::Waited> waited_;
   Id next_id_ = 1;
   bool is_polling_ = false;
-  std::optional<Instant> last_heard_;
-  int64_t bytes_seen_ = 0;
-  int open_watches_ = 0;
-  Id pulse_ = 0;
-  Instant pulse_since_;  // The first that was not answered.
-  bool pulse_is_missed_ = false;
   ApiClientCounts counts_;
   Transfers transfers_;
 };

@@ -6,6 +6,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <mutex>
+#include <set>
+
 #include "base/files.h"
 #include "tests/support/faulty_server.h"
 #include "tests/support/polling.h"
@@ -258,8 +261,7 @@ TEST(ApiClientWatch, TellsLinesHoweverTheyAreCut) {
 }
 
 TEST(ApiClientWatch, IsOpenBeforeTheFirstLine) {
-  FaultyServer server([](const SeenRequest& request, Connection* to) {
-    if (request.target == "/version") return to->Answer(200, "{}");
+  FaultyServer server([](const SeenRequest&, Connection* to) {
     to->BeginStream();
     to->Hang();
   });
@@ -281,8 +283,7 @@ TEST(ApiClientWatch, RefusalIsToldAsAnyOther) {
 }
 
 TEST(ApiClientWatch, LineWithoutEndIsAnError) {
-  FaultyServer server([](const SeenRequest& request, Connection* to) {
-    if (request.target == "/version") return to->Answer(200, "{}");
+  FaultyServer server([](const SeenRequest&, Connection* to) {
     to->BeginStream();
     const std::string part(1 << 20, 'x');
     for (int i = 0; i < 64; ++i) to->Chunk(part);
@@ -295,48 +296,70 @@ TEST(ApiClientWatch, LineWithoutEndIsAnError) {
   EXPECT_THAT(watched.end->outcome.error().message, HasSubstr("too long"));
 }
 
-// Time is the test's in the two that follow: how fast the server is decides nothing.
-TEST(ApiClientWatch, IsCutWhenTheServerFallsSilent) {
-  FaultyServer server([](const SeenRequest& request, Connection* to) {
-    if (request.target != "/version") to->BeginStream();
-    to->Hang();
-  });
-  ManualClock clock;
-  const ApiClientOptions options = QuickOptions();
-  const auto client = OpenClient(ClusterAccess{.server = server.url()}, options, clock);
-  Watched watched;
-  client->Watch("/x?watch=1", seconds(60), watched.Calls());
-  ASSERT_TRUE(Eventually(client.get(), [&] { return watched.is_open; }));
-  clock.Advance(options.pulse_after);
-  client->Poll(milliseconds(1));  // Asks.
-  clock.Advance(options.silence_limit - milliseconds(1));
-  client->Poll(milliseconds(1));
-  EXPECT_FALSE(watched.end.has_value());
-  clock.Advance(milliseconds(1));
-  client->Poll(milliseconds(1));
-  ASSERT_TRUE(watched.end.has_value());
-  EXPECT_THAT(watched.end->outcome.error().message, HasSubstr("fallen silent"));
-  EXPECT_EQ(client->counts().silences, 1);
+// Two connections to a server that then stands still; what is begun after that finds another.
+class StandsStill : public ::testing::Test {
+ protected:
+  StandsStill()
+      : server_([this](const SeenRequest& request, Connection* to) {
+          if (request.target == "/both") {
+            const std::lock_guard lock(mutex_);
+            frozen_.insert(to);
+          }
+          while (request.target == "/both" && Frozen() < 2) std::this_thread::yield();
+          if (is_still_ && IsFrozen(to)) to->Hang();
+          while (request.target == "/slow" && !may_answer_) std::this_thread::yield();
+          to->Answer(200, "{}");
+        }),
+        client_(Open(server_)) {}
+
+  void UseTwoConnections() {
+    int done = 0;
+    for (int i = 0; i < 2; ++i) client_->Send({.path = "/both"}, [&](const ApiAnswer&) { ++done; });
+    ASSERT_TRUE(Eventually(client_.get(), [&] { return done == 2; }));
+    ASSERT_EQ(server_.connections(), 2);
+  }
+
+  size_t Frozen() {
+    const std::lock_guard lock(mutex_);
+    return frozen_.size();
+  }
+  bool IsFrozen(Connection* connection) {
+    const std::lock_guard lock(mutex_);
+    return frozen_.contains(connection);
+  }
+
+  std::mutex mutex_;
+  std::set<Connection*> frozen_;  // Once it stands still.
+  std::atomic<bool> is_still_ = false, may_answer_ = false;
+  FaultyServer server_;
+  std::unique_ptr<ApiClient> client_;
+};
+
+TEST_F(StandsStill, AfterOneTimeOutNothingMoreGoesOverItsIdleConnections) {
+  UseTwoConnections();
+  is_still_ = true;
+  EXPECT_FALSE(client_->Call({.path = "/x", .deadline = milliseconds(50)}).ok());
+  EXPECT_TRUE(client_->Call({.path = "/y", .deadline = seconds(10)}).ok());
+  EXPECT_EQ(server_.connections(), 3);
 }
 
-TEST(ApiClientWatch, LivesOnWhileTheServerAnswersThePulse) {
-  FaultyServer server([](const SeenRequest& request, Connection* to) {
-    if (request.target == "/version") return to->Answer(200, "{}");
-    to->BeginStream();
-    to->Hang();
-  });
-  ManualClock clock;
-  const ApiClientOptions options = QuickOptions();
-  const auto client = OpenClient(ClusterAccess{.server = server.url()}, options, clock);
-  Watched watched;
-  client->Watch("/x?watch=1", seconds(60), watched.Calls());
-  ASSERT_TRUE(Eventually(client.get(), [&] { return watched.is_open; }));
-  for (int i = 0; i < 4; ++i) {
-    clock.Advance(options.silence_limit - milliseconds(1));
-    ASSERT_TRUE(Eventually(client.get(), [&] { return client->last_heard() == clock.Now(); }));
-  }
-  EXPECT_FALSE(watched.end.has_value());
-  EXPECT_EQ(client->counts().silences, 0);
+TEST_F(StandsStill, AfterASilentWatchNothingMoreGoesOverIdleConnections) {
+  UseTwoConnections();
+  is_still_ = true;
+  client_->NoteSilence();
+  EXPECT_TRUE(client_->Call({.path = "/y", .deadline = seconds(10)}).ok());
+  EXPECT_EQ(server_.connections(), 3);
+}
+
+TEST_F(StandsStill, WhatIsUnderWayIsLeftAlone) {
+  bool done = false;
+  client_->Send({.method = Method::kPost, .path = "/slow", .body = "{}"},
+                [&](const ApiAnswer& answer) { done = answer.ok(); });
+  ASSERT_TRUE(Eventually(client_.get(), [&] { return !server_.requests().empty(); }));
+  client_->NoteSilence();
+  may_answer_ = true;
+  EXPECT_TRUE(Eventually(client_.get(), [&] { return done; }));
+  EXPECT_EQ(server_.requests().size(), 1u);
 }
 
 TEST(ApiClient, TimersRunInTheirOrderAndCanBeCancelled) {

@@ -42,7 +42,7 @@ std::string PathOf(Resource resource) {
 
 }  // namespace
 
-MirrorFeed::MirrorFeed(ApiClient* client, Mirror* mirror, Duration watch_timeout)
+MirrorFeed::MirrorFeed(ApiClient* client, Mirror* mirror)
     : client_(client), mirror_(mirror), usage_(2, 0), usage_missing_(2), usage_asked_(2, false) {
   for (int i = 0; i < kResourceCount; ++i) {
     const auto resource = static_cast<Resource>(i);
@@ -55,7 +55,6 @@ MirrorFeed::MirrorFeed(ApiClient* client, Mirror* mirror, Duration watch_timeout
                                       ReflectorOptions{.path = PathOf(resource),
                                                        .kind = std::string(NameOf(resource).kind),
                                                        .log = ReflectorLog::kOfOwner,
-                                                       .watch_timeout = watch_timeout,
                                                        .back_off = {.last = kLastWait}},
                                       mirror->SinkOf(resource))});
     watched_.back().reflector->Start();
@@ -148,7 +147,7 @@ Result<void> MirrorFeed::Sync(Duration limit) {
   while (!IsSettled(clock.Now() - begin)) {
     TRY(Refused());
     const Duration waited = clock.Now() - begin;
-    const bool is_silent = !client_->last_heard() && waited > kSilenceLimit;
+    const bool is_silent = !client_->has_heard() && waited > kSilenceLimit;
     if (waited > limit || is_silent) {
       for (const Watched& watched : watched_) {
         const auto& error = watched.reflector->last_error();

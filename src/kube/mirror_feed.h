@@ -23,9 +23,7 @@ namespace rudderfish::kube {
 class MirrorFeed {
  public:
   // REQUIRES: `client` and `mirror` outlive this.
-  // `watch_timeout`: how long the server is asked to keep a watch, and up to twice that.
-  MirrorFeed(ApiClient* client, Mirror* mirror,
-             Duration watch_timeout = ReflectorOptions().watch_timeout);
+  MirrorFeed(ApiClient* client, Mirror* mirror);
   ~MirrorFeed();
   MirrorFeed(const MirrorFeed&) = delete;
   MirrorFeed& operator=(const MirrorFeed&) = delete;

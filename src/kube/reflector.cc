@@ -15,8 +15,13 @@ namespace {
 
 constexpr size_t kDeferredBytesMax = size_t{64} << 20;
 constexpr Duration kShortWatch = std::chrono::seconds(1);
-constexpr Duration kSettling = std::chrono::seconds(1);     // What was missed has come by then.
-constexpr Duration kWatchGrace = std::chrono::seconds(15);  // For the server to end it itself.
+constexpr Duration kSettling = std::chrono::seconds(1);  // What was missed has come by then.
+// What a stream has for its list. It tells on as a watch, which is then ended by us.
+constexpr std::chrono::seconds kStreamTimeout(600);
+constexpr Duration kOpeningLeast = std::chrono::seconds(5);  // As long as connecting may take.
+constexpr Duration kEndingLeast = std::chrono::seconds(2);
+constexpr Duration kDoubt = std::chrono::milliseconds(50);
+constexpr double kSoonest = 0.8;  // Of the time after which a watch is to end, not all at once.
 constexpr size_t kRefusalsLoggedMax = 16;
 constexpr size_t kLeftOutMax = 1000;
 constexpr Duration kSoundAgain = std::chrono::minutes(1);  // Without a line that cannot be read.
@@ -60,7 +65,7 @@ Reflector::Reflector(ApiClient* client, ReflectorOptions options, ObjectSink* si
 
 Reflector::~Reflector() {
   client_->Cancel(request_);
-  client_->Cancel(list_timer_);
+  client_->Cancel(timer_);
 }
 
 void Reflector::Start() {
@@ -69,10 +74,9 @@ void Reflector::Start() {
 }
 
 std::optional<Instant> Reflector::FreshAsOf() const {
-  // An open watch tells every change, so a server that is heard and tells none has none.
-  if (!is_watch_open_ || !client_->last_heard() || client_->clock().Now() < settled_at_)
-    return fresh_;
-  return std::max(*fresh_, *client_->last_heard());
+  // An open watch tells every change, in order: up to its last word it has told all.
+  if (!is_watch_open_ || client_->clock().Now() < settled_at_) return fresh_;
+  return std::max(*fresh_, heard_);
 }
 
 void Reflector::GoOn() {
@@ -113,14 +117,13 @@ void Reflector::List() {
 
 void Reflector::ListStream() {
   // One exchange for the list and the watch after it, so that nothing can be between the two.
-  const std::chrono::seconds timeout = WatchTimeout();
   watch_began_ = heard_ = client_->clock().Now();
   AwaitInitialEvents();
   request_ = client_->Watch(
       Query(fmt::format("watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&"
                         "allowWatchBookmarks=true&timeoutSeconds={}",
-                        timeout.count())),
-      timeout + kWatchGrace,
+                        kStreamTimeout.count())),
+      kStreamTimeout,
       {.on_open = [this] { Heard(); },
        .on_line = [this](std::string_view line) { OnLine(line); },
        .on_end = [this](ApiAnswer answer) { OnEnd(std::move(answer)); }});
@@ -128,9 +131,8 @@ void Reflector::ListStream() {
 
 // A server that knows nothing of initial streams may go on as if it had been asked for a watch.
 void Reflector::AwaitInitialEvents() {
-  list_timer_ = client_->After(options_.list_timeout, [this] {
-    list_timer_ = 0;
-    if (!is_listing_) return;
+  timer_ = client_->After(options_.list_timeout, [this] {
+    timer_ = 0;
     if (client_->clock().Now() - heard_ < options_.list_timeout) {
       AwaitInitialEvents();
       return;
@@ -141,16 +143,25 @@ void Reflector::AwaitInitialEvents() {
 
 void Reflector::GiveUpStream(std::string_view why) {
   client_->Cancel(request_);
-  client_->Cancel(list_timer_);
+  client_->Cancel(timer_);
   LogInfo("{}: {}; listing in pages", options_.path, why);
   options_.initial = InitialList::kPaged;
   request_ = client_->After(Duration::zero(), [this] { GoOn(); });
 }
 
 std::chrono::seconds Reflector::WatchTimeout() {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.watch_timeout *
-                                                                        (1 + rng_.Uniform()));
-  return std::max(seconds, std::chrono::seconds(1));
+  const Duration drawn =
+      std::chrono::duration_cast<Duration>(client_->watch_timeout() * rng_.Uniform(kSoonest, 1));
+  return std::max(std::chrono::round<std::chrono::seconds>(drawn), std::chrono::seconds(1));
+}
+
+void Reflector::EndStreamInTime() {
+  timer_ = client_->After(WatchTimeout(), [this] {
+    timer_ = 0;
+    client_->Cancel(request_);
+    CloseWatch(heard_);
+    GoOn();
+  });
 }
 
 void Reflector::ListPage() {
@@ -216,22 +227,56 @@ void Reflector::EndList() {
 
 void Reflector::Watch() {
   ++counts_.watches;
-  const std::chrono::seconds timeout = WatchTimeout();
-  watch_began_ = client_->clock().Now();
-  had_events_ = false;
+  watch_began_ = heard_ = client_->clock().Now();
+  had_events_ = is_doubted_ = false;
+  AwaitWord(Patience());
   request_ = client_->Watch(
       Query(fmt::format("watch=1&allowWatchBookmarks=true&resourceVersion={}&timeoutSeconds={}",
-                        Escaped(version_), timeout.count())),
-      timeout + kWatchGrace,
+                        Escaped(version_), WatchTimeout().count())),
+      kStreamTimeout,
       {.on_open =
            [this] {
              is_watch_open_ = true;
-             settled_at_ = client_->clock().Now() + kSettling;
+             settled_at_ =
+                 client_->clock().Now() + std::min(kSettling, client_->watch_timeout() / 2);
              NoteSuccess();
              Heard();
            },
        .on_line = [this](std::string_view line) { OnLine(line); },
        .on_end = [this](ApiAnswer answer) { OnEnd(std::move(answer)); }});
+}
+
+// For the server to agree to a watch; and between two words of one that it has agreed to.
+Duration Reflector::Patience() const {
+  const Duration timeout = client_->watch_timeout(), grace = timeout / 2;
+  return is_watch_open_ ? timeout + std::max(grace, kEndingLeast) : std::max(grace, kOpeningLeast);
+}
+
+void Reflector::AwaitWord(Duration wait) {
+  timer_ = client_->After(wait, [this] {
+    timer_ = 0;
+    const Duration left = heard_ + Patience() - client_->clock().Now();
+    if (left > Duration::zero()) {
+      is_doubted_ = false;
+      AwaitWord(left);
+    } else if (!std::exchange(is_doubted_, true)) {
+      AwaitWord(kDoubt);  // What came while we did something else is read first.
+    } else {
+      FallSilent();
+    }
+  });
+}
+
+void Reflector::FallSilent() {
+  client_->Cancel(request_);
+  client_->NoteSilence();
+  ApiAnswer answer;
+  answer.outcome = tl::unexpected(
+      Error{ErrorCode::kDeadlineExceeded,
+            fmt::format("{}{}: {}", client_->access().server, options_.path,
+                        is_watch_open_ ? "the watch has fallen silent; it is begun anew"
+                                       : "no answer to a watch in time")});
+  OnEnd(std::move(answer));
 }
 
 void Reflector::OnLine(std::string_view line) {
@@ -264,7 +309,8 @@ void Reflector::OnInitial(const WatchEvent& event, std::string_view line) {
   if (event.kind == WatchEventKind::kInitialEnd) {
     version_ = event.version;
     EndList();
-    client_->Cancel(list_timer_);
+    client_->Cancel(timer_);
+    EndStreamInTime();
     is_watch_open_ = true;
     fresh_ = settled_at_ = client_->clock().Now();
     had_events_ = true;
@@ -320,7 +366,7 @@ void Reflector::OnError(const ApiStatus& status) {
 
 void Reflector::OnEnd(ApiAnswer answer) {
   request_ = 0;
-  client_->Cancel(list_timer_);
+  client_->Cancel(timer_);
   const Instant now = client_->clock().Now();
   // Of a watch that broke nobody knows how long it had been broken.
   CloseWatch(answer.ok() ? now : heard_);
@@ -363,7 +409,7 @@ void Reflector::Expire() {
 void Reflector::Lose(const std::string& what) {
   ++counts_.unreadable;
   client_->Cancel(request_);
-  client_->Cancel(list_timer_);
+  client_->Cancel(timer_);
   CloseWatch(heard_);
   is_listing_ = false;
   must_be_current_ = true;

@@ -34,6 +34,13 @@
 // A line that is no event of our kind might have told anything: it ends the watch, and a new list
 // begins after a while. An object that the sink refuses brings a new list too, unless the last list
 // was refused the same object: then it is left out, counted, and logged once a kind.
+//
+// A quiet watch, one that hangs and a server that stands still look alike, and what other connections
+// hear says nothing of them. So each watch is to end after ApiClient::watch_timeout, at which the
+// server also sends a bookmark first, and what is known is as old as the last word of the watch
+// itself: that it was agreed to, a line, its end. One that is silent beyond its time is cut and begun
+// anew over a new connection. docs/decisions/0023-a-watch-is-believed-by-its-own-word.md
+//
 // Owned by one thread; all is done from within ApiClient::Poll.
 
 namespace rudderfish::kube {
@@ -50,7 +57,6 @@ struct ReflectorOptions {
   InitialList initial = InitialList::kStreamed;
   ReflectorLog log = ReflectorLog::kOwn;
   int page_size = 500;
-  Duration watch_timeout = std::chrono::minutes(5);  // And up to twice that.
   Duration list_timeout = std::chrono::minutes(1);
   BackOff::Limits back_off;
   BackOff::Limits relist_back_off;  // After what could not be read.
@@ -81,7 +87,7 @@ class Reflector {
   bool is_synced() const { return is_synced_; }
 
   // When the sink was last known to be equal to what the server has; nothing before the first list.
-  // While a watch is open, that is when the server was last heard; while none is, it stands still.
+  // While a watch is open, that is its last word; while none is, it stands still.
   std::optional<Instant> FreshAsOf() const;
 
   const ReflectorCounts& counts() const { return counts_; }
@@ -99,6 +105,10 @@ class Reflector {
   void List();
   void ListStream();
   void AwaitInitialEvents();
+  void EndStreamInTime();
+  Duration Patience() const;
+  void AwaitWord(Duration wait);
+  void FallSilent();
   void GiveUpStream(std::string_view why);
   void ListPage();
   void OnPage(ApiAnswer answer);
@@ -130,11 +140,12 @@ class Reflector {
   Rng rng_;
   simdjson::dom::parser parser_;
 
-  ApiClient::Id request_ = 0;     // The list, watch or wait under way.
-  ApiClient::Id list_timer_ = 0;  // Of an initial stream.
+  ApiClient::Id request_ = 0;  // The list, watch or wait under way.
+  ApiClient::Id timer_ = 0;    // Of that list or watch.
   bool is_synced_ = false;
   bool is_listing_ = false;  // Between BeginList and EndList.
   bool is_watch_open_ = false;
+  bool is_doubted_ = false;            // This watch has been silent too long, if nothing has come.
   bool had_events_ = false;            // In this watch.
   bool must_be_current_ = false;       // Lists may not be remembered ones.
   std::string version_;                // To watch from; empty: list first.

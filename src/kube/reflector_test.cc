@@ -54,23 +54,23 @@ void Stream(Connection* to, const std::string& lines) {
   to->Chunk(lines);
 }
 
-// A reflector of a server that does what the test says; it answers every pulse.
+// A reflector of a server that does what the test says.
 class Reflected : public ::testing::Test {
  protected:
   using Handler = std::function<void(const SeenRequest&, int attempt, Connection*)>;
 
-  // `handler` gets all requests but pulses, numbered from 0.
+  // `handler` gets all requests but those for its health, numbered from 0.
   void Begin(Handler handler, InitialList initial = InitialList::kStreamed,
-             ReflectorOptions options = {}) {
+             ReflectorOptions options = {}, const Clock* clock = &testing::RealClock()) {
     server_ = std::make_unique<FaultyServer>(
         [this, handler = std::move(handler)](const SeenRequest& request, Connection* to) {
-          if (request.target == "/version") {
+          if (request.target == "/healthz") {
             to->Answer(200, "{}");
           } else {
             handler(request, attempts_++, to);
           }
         });
-    client_ = testing::OpenClient({.server = server_->url()});
+    client_ = testing::OpenClient({.server = server_->url()}, testing::QuickOptions(), *clock);
     options.path = "/api/v1/pods";
     options.initial = initial;
     options.back_off = {.first = milliseconds(1), .last = milliseconds(5)};
@@ -93,7 +93,7 @@ class Reflected : public ::testing::Test {
 
   std::vector<SeenRequest> Requests() const {
     std::vector<SeenRequest> requests = server_->requests();
-    std::erase_if(requests, [](const SeenRequest& r) { return r.target == "/version"; });
+    std::erase_if(requests, [](const SeenRequest& r) { return r.target == "/healthz"; });
     return requests;
   }
 
@@ -377,7 +377,6 @@ class PickyStore final : public ObjectStore {
 TEST_F(Reflected, MalformedObjectIsListedOnceMoreAndThenLeftOut) {
   PickyStore store;
   FaultyServer server([](const SeenRequest& request, Connection* to) {
-    if (request.target == "/version") return to->Answer(200, "{}");
     if (request.number == 0) {
       Stream(to, EndOfList(5) + Event("ADDED", Object("bad", 6)));
     } else {
@@ -438,15 +437,152 @@ TEST_F(Reflected, WatchesThatEndAtOnceAreNotBegunWithoutPause) {
   EXPECT_EQ(reflector.counts().watches, 1);
 }
 
-TEST_F(Reflected, OpenWatchIsFreshWhileTheServerIsHeard) {
-  Begin([](const SeenRequest&, int attempt, Connection* to) {
-    if (attempt > 0) return to->Reset();
+// Time is the test's: how fast the server is decides nothing. All connections are answered but those
+// of watches, which do what the test says.
+class Silent : public Reflected {
+ protected:
+  void BeginAt(Handler handler) { Begin(std::move(handler), InitialList::kStreamed, {}, &clock_); }
+
+  Duration Age() { return clock_.Now() - *reflector_->FreshAsOf(); }
+  Duration Timeout() { return client_->watch_timeout(); }
+
+  // Lists, and goes on to the first watch.
+  void AwaitWatch() {
+    ASSERT_TRUE(Until([&] { return reflector_->is_synced(); }));
+    clock_.Advance(Timeout());
+    ASSERT_TRUE(Until([&] { return Requests().size() == 2; }));
+  }
+
+  ManualClock clock_{Instant(std::chrono::hours(1))};
+  std::atomic<bool> server_is_over_ = false;
+};
+
+TEST_F(Silent, WatchIsNotProvenByWhatOtherConnectionsHear) {
+  BeginAt([](const SeenRequest&, int, Connection* to) {
     Stream(to, EndOfList(5));
     to->Hang();
   });
   ASSERT_TRUE(Until([&] { return reflector_->is_synced(); }));
-  const Instant listed = *reflector_->FreshAsOf();
-  EXPECT_TRUE(Until([&] { return *reflector_->FreshAsOf() > listed; }));  // By a pulse.
+  const Instant listed = clock_.Now();
+  for (int i = 0; i < 3; ++i) {
+    clock_.Advance(seconds(1));
+    ASSERT_TRUE(client_->Get("/healthz").has_value());
+    EXPECT_EQ(*reflector_->FreshAsOf(), listed);
+  }
+}
+
+TEST_F(Silent, WatchIsCutAndBegunAnewOverAnotherConnectionBeforeItIsTooOld) {
+  BeginAt([](const SeenRequest&, int attempt, Connection* to) {
+    if (attempt == 0) {
+      Stream(to, EndOfList(5));
+    } else if (attempt == 1) {
+      to->BeginStream();  // And not a word.
+    } else {
+      Stream(to, Event("MODIFIED", Object("a", 7)));
+    }
+    to->Hang();
+  });
+  AwaitWatch();
+  ASSERT_TRUE(client_->Get("/healthz").has_value());  // That connection stands still, too.
+  const int connections = server_->connections();
+  while (client_->counts().silences == 0) {
+    ASSERT_LE(Age(), 3 * Timeout()) << "as old as what may be decided on";
+    clock_.Advance(seconds(1));
+    client_->Poll(milliseconds(1));
+  }
+  EXPECT_THAT(reflector_->last_error()->message, HasSubstr("the watch has fallen silent"));
+  clock_.Advance(seconds(1));
+  ASSERT_TRUE(Until([&] { return store_.changes == 1; }));
+  EXPECT_TRUE(Has(Requests().back(), "resourceVersion=5"));
+  EXPECT_EQ(server_->connections(), connections + 1);
+  EXPECT_EQ(store_.lists, 1);
+  clock_.Advance(seconds(1));
+  EXPECT_LE(Age(), seconds(1));
+  EXPECT_FALSE(reflector_->last_error().has_value());
+}
+
+TEST_F(Silent, WatchThatIsNotAgreedToIsBegunAnew) {
+  BeginAt([](const SeenRequest&, int attempt, Connection* to) {
+    if (attempt == 0) Stream(to, EndOfList(5));
+    if (attempt == 2) to->BeginStream();
+    to->Hang();
+  });
+  AwaitWatch();
+  for (int i = 0; i < 2; ++i) {
+    clock_.Advance(Timeout());
+    client_->Poll(milliseconds(1));
+  }
+  EXPECT_EQ(client_->counts().silences, 1);
+  EXPECT_THAT(reflector_->last_error()->message, HasSubstr("no answer to a watch in time"));
+  clock_.Advance(seconds(1));
+  EXPECT_TRUE(Until([&] { return !reflector_->last_error().has_value(); }));
+}
+
+TEST_F(Silent, LineProvesAWatch) {
+  std::atomic<bool> may_go = false;
+  BeginAt([&](const SeenRequest&, int attempt, Connection* to) {
+    Stream(to, EndOfList(5));
+    while (attempt == 0 && !may_go) std::this_thread::yield();
+    to->Chunk(Event("BOOKMARK", R"({"metadata":{"resourceVersion":"50"}})"));
+    to->Hang();
+  });
+  ASSERT_TRUE(Until([&] { return reflector_->is_synced(); }));
+  clock_.Advance(seconds(3));
+  EXPECT_EQ(Age(), seconds(3));
+  may_go = true;
+  EXPECT_TRUE(Until([&] { return Age() == Duration::zero(); }));
+}
+
+// As a real server's: its end is in order, and the connection is kept.
+TEST_F(Silent, QuietWatchesThatEndInTimeStayFreshOverTheSameConnections) {
+  std::atomic<int> opened = 0, may_end = 0;
+  BeginAt([&](const SeenRequest&, int attempt, Connection* to) {
+    if (attempt == 0) {
+      Stream(to, EndOfList(5));
+      to->Hang();
+      return;
+    }
+    to->BeginStream();
+    opened = attempt;
+    while (may_end < attempt && !server_is_over_) std::this_thread::sleep_for(milliseconds(1));
+    to->EndStream();
+  });
+  AwaitWatch();
+  for (int i = 1; i <= 20; ++i) {
+    ASSERT_TRUE(Until([&] { return opened == i; }));
+    client_->Poll(milliseconds(10));  // Hears so.
+    clock_.Advance(Timeout());
+    may_end = i;
+    ASSERT_TRUE(Until([&] { return reflector_->counts().watches == i + 1; })) << i;
+    EXPECT_EQ(Age(), Duration::zero());
+  }
+  server_is_over_ = true;
+  EXPECT_EQ(server_->connections(), 2) << "one of the list, one of all watches";
+  EXPECT_EQ(client_->counts().silences, 0);
+  EXPECT_EQ(reflector_->counts().failures, 0);
+  for (const SeenRequest& request : Requests()) {
+    if (Has(request, "sendInitialEvents")) continue;
+    EXPECT_TRUE(Has(request, "timeoutSeconds=8") || Has(request, "timeoutSeconds=9") ||
+                Has(request, "timeoutSeconds=10"))
+        << request.target;
+  }
+}
+
+TEST_F(Silent, WhatCameWhileNobodyPolledIsReadBeforeAWatchIsCut) {
+  std::atomic<bool> has_told = false;
+  BeginAt([&](const SeenRequest&, int attempt, Connection* to) {
+    if (attempt == 0) return Stream(to, EndOfList(5)), to->Hang();
+    Stream(to, Event("MODIFIED", Object("a", 7)));
+    has_told = true;
+    to->Hang();
+  });
+  AwaitWatch();
+  while (!has_told) std::this_thread::yield();
+  clock_.Advance(10 * Timeout());
+  ASSERT_TRUE(Until([&] { return store_.changes == 1; }));
+  clock_.Advance(seconds(1));
+  client_->Poll(milliseconds(1));
+  EXPECT_EQ(client_->counts().silences, 0);
 }
 
 }  // namespace

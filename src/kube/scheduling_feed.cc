@@ -368,7 +368,7 @@ Result<void> SchedulingFeed::Sync(Duration limit) {
     if (failed != nullptr && !MayPass(failed->code)) return tl::unexpected(*failed);
     const Duration waited = clock.Now() - begin;
     const bool is_silent =
-        !client_->last_heard() && waited > (failed != nullptr ? kSilenceLimit : kSilenceMost);
+        !client_->has_heard() && waited > (failed != nullptr ? kSilenceLimit : kSilenceMost);
     if (waited > limit || is_silent) {
       if (failed != nullptr) return tl::unexpected(*failed);
       return Fail(ErrorCode::kDeadlineExceeded, "the cluster was not listed within {}",

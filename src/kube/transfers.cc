@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <limits>
@@ -53,6 +54,18 @@ Address Split(const std::string& server) {
     address.port = address.scheme == "https" ? "443" : "80";
   }
   return address;
+}
+
+// Our end's; 0 while it is not connected.
+int LocalPort(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  if (address.ss_family == AF_INET)
+    return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  if (address.ss_family == AF_INET6)
+    return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+  return 0;
 }
 
 bool IsLoopback(const std::string& host) {
@@ -126,6 +139,7 @@ struct Transfers::Exchange {
   std::string received;                  // The body, or the lines not yet told.
   size_t told = 0;                       // Of it.
   int status = 0;
+  int local_port = 0;  // Of its connection; 0: it has none yet.
   bool is_open = false;
   bool has_news = false;
   bool is_over_limit = false;
@@ -161,6 +175,7 @@ Transfers::~Transfers() {
 int Transfers::ConfigureSocket(void* transfers, int socket, int) {
   auto* self = static_cast<Transfers*>(transfers);
   ++self->connections_opened_;
+  self->sockets_.insert(socket);
   fcntl(socket, F_SETFD, FD_CLOEXEC);
   const auto set = [&](int level, int option, int value) {
     setsockopt(socket, level, option, &value, sizeof(value));
@@ -172,10 +187,30 @@ int Transfers::ConfigureSocket(void* transfers, int socket, int) {
   return CURL_SOCKOPT_OK;
 }
 
+int Transfers::CloseSocket(void* transfers, int socket) {
+  auto* self = static_cast<Transfers*>(transfers);
+  self->sockets_.erase(socket);
+  self->ports_.erase(LocalPort(socket));
+  return close(socket);
+}
+
+// libcurl keeps idle connections to itself, but looks whether one is dead before it uses it.
+void Transfers::CloseIdle() {
+  std::set<int> used;
+  for (const auto& [id, exchange] : exchanges_) used.insert(exchange->local_port);
+  for (const int socket : sockets_) {
+    const int port = LocalPort(socket);
+    if (ports_.contains(port) && !used.contains(port)) shutdown(socket, SHUT_RDWR);
+  }
+}
+
 // Called when there is a connection, a kept one too, and nothing of the request is on it yet.
-int Transfers::AskWhetherItMayGo(void* exchange, char*, char*, int, int) {
-  return static_cast<Exchange*>(exchange)->request.may_go() ? CURL_PREREQFUNC_OK
-                                                            : CURL_PREREQFUNC_ABORT;
+int Transfers::BeforeItGoes(void* context, char*, char*, int, int local_port) {
+  auto* exchange = static_cast<Exchange*>(context);
+  exchange->local_port = local_port;
+  exchange->owner->ports_.insert(local_port);
+  const std::function<bool()>& may_go = exchange->request.may_go;
+  return may_go && !may_go() ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
 // Called for each line of the head of an answer; the last one is empty.
@@ -256,6 +291,10 @@ void Transfers::SetOptions(Exchange* exchange) {
         return ConfigureSocket(self, socket, 0);
       });
   set(CURLOPT_SOCKOPTDATA, static_cast<void*>(this));
+  set(
+      CURLOPT_CLOSESOCKETFUNCTION,
+      +[](void* self, curl_socket_t socket) { return CloseSocket(self, socket); });
+  set(CURLOPT_CLOSESOCKETDATA, static_cast<void*>(this));
   set(CURLOPT_CONNECTTIMEOUT_MS, Milliseconds(request.connect_timeout));
   set(CURLOPT_TIMEOUT_MS, Milliseconds(request.timeout));
   if (proxy_ == "-") {
@@ -296,10 +335,8 @@ void Transfers::SetOptions(Exchange* exchange) {
     set(CURLOPT_POSTFIELDS, request.body.data());
   }
   if (request.method != "GET") set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
-  if (request.may_go) {
-    set(CURLOPT_PREREQFUNCTION, &Transfers::AskWhetherItMayGo);
-    set(CURLOPT_PREREQDATA, static_cast<void*>(exchange));
-  }
+  set(CURLOPT_PREREQFUNCTION, &Transfers::BeforeItGoes);
+  set(CURLOPT_PREREQDATA, static_cast<void*>(exchange));
 }
 
 void Transfers::Cancel(Id id) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -79,6 +80,9 @@ class Transfers {
   Id Begin(HttpRequest request, OnDone on_done, std::optional<Stream> stream = std::nullopt);
   void Cancel(Id id);  // No callback comes any more.
 
+  // Further exchanges use connections that are made from now on, or ones on which one is under way.
+  void CloseIdle();
+
   // Goes on with all exchanges; waits at most `timeout` for something to happen.
   void Poll(Duration timeout, std::vector<Waited>* waited);
 
@@ -95,13 +99,16 @@ class Transfers {
   void End(Id id, HttpResult result);
   static size_t Receive(char* bytes, size_t size, size_t count, void* exchange);
   static size_t ReceiveHeader(char* bytes, size_t size, size_t count, void* exchange);
-  static int AskWhetherItMayGo(void* exchange, char*, char*, int, int);
+  static int BeforeItGoes(void* exchange, char*, char*, int, int local_port);
   static int ConfigureSocket(void* transfers, int socket, int purpose);
+  static int CloseSocket(void* transfers, int socket);
 
   std::string server_, host_header_, connect_to_, proxy_;
   ServerCertificate certificate_check_;
   std::unique_ptr<Curl> curl_;
   std::map<Id, std::unique_ptr<Exchange>> exchanges_;
+  std::set<int> sockets_;  // All that are open.
+  std::set<int> ports_;    // Our ends of those over which something went.
   Id next_id_ = 1;
   bool has_begun_ = false;  // An exchange, since the last turn.
   int64_t bytes_received_ = 0;

@@ -24,6 +24,7 @@ constexpr double kLongestDurationMs = 3650 * kDayMs;
 constexpr size_t kLongestSocketPath = 107;  // Of sockaddr_un.
 constexpr int kMostApplications = 100;
 constexpr int kMostMoves = 100'000;
+constexpr double kLiveStalenessMsMin = 2000;  // Watches prove themselves once a second at most.
 constexpr double kLeaseMsMin = 2000;
 constexpr double kLeaseMsMax = 600'000;
 
@@ -351,7 +352,8 @@ class ConfigReader {
     TRY_ASSIGN(YamlMap map, node.AsMap());
     TRY(ReadDuration(&map, "interval", 10, &config_.interval));
     TRY(ReadDuration(&map, "rest", 10, &config_.rest));
-    TRY(ReadDuration(&map, "staleness", 10, &config_.staleness));
+    TRY(ReadDuration(&map, "staleness", config_.cluster.is_simulated() ? 10 : kLiveStalenessMsMin,
+                     &config_.staleness));
     return map.Finish();
   }
 

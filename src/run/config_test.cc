@@ -137,6 +137,14 @@ TEST(Config, SeveralInstancesAgreeByALease) {
   EXPECT_THAT(Refusal(simulated + "events: true\n"), HasSubstr("no Events"));
 }
 
+TEST(Config, StalenessBelowWhatWatchesProveIsRefusedOfALiveCluster) {
+  const std::string stale = "turn: {staleness: 1s}\n";
+  EXPECT_THAT(Refusal("rudderfish: config/v1\napplications: [a.yaml]\n" + stale),
+              HasSubstr("`turn.staleness`: expected from 2000ms"));
+  EXPECT_TRUE(
+      ParseConfig("rudderfish: config/v1\ncluster: {scenario: s.yaml}\n" + stale, "c").has_value());
+}
+
 TEST(Config, PodsArePlacedOrMovedByOneProcess) {
   const std::string base = "rudderfish: config/v1\n";
   const Config config =

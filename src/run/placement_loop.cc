@@ -75,9 +75,10 @@ Result<void> PlacementLoop::Open() {
                                 .context = config_.cluster.context},
                                kube::KubeEnvironment::OfProcess()));
   address_ = access.server;
-  TRY_ASSIGN(client_, kube::ApiClient::Open(access, clock_,
-                                            {.requests_max = kRequestsMax,
-                                             .pulse_after = PulseWithin(config_.staleness)}));
+  TRY_ASSIGN(client_,
+             kube::ApiClient::Open(access, clock_,
+                                   {.requests_max = kRequestsMax,
+                                    .watch_timeout = WatchTimeoutWithin(config_.staleness)}));
   TRY_ASSIGN(telling_, kube::ApiClient::Open(access, clock_));
   Rng rng = client_->NewRng();
   identity_ = NewIdentity(client_->NewRng());

@@ -84,7 +84,7 @@ Result<AllowedRights> AskForRights(const Config& config, const std::vector<Right
   TRY_ASSIGN(const auto client,
              kube::ApiClient::Open(*std::move(access), &clock, {.plugin_limit = kDeadline}));
   Result<std::vector<bool>> allowed = kube::ReviewAccess(client.get(), rights, kDeadline);
-  if (!allowed && !client->last_heard()) return not_reached(allowed.error());
+  if (!allowed && !client->has_heard()) return not_reached(allowed.error());
   if (!allowed) return tl::unexpected(std::move(allowed).error());
   said.allowed = *std::move(allowed);
   return said;

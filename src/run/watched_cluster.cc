@@ -22,7 +22,8 @@ namespace rudderfish {
 namespace {
 
 constexpr Duration kSyncLimit = std::chrono::seconds(30);
-constexpr Duration kShortestPulse = std::chrono::milliseconds(500);
+constexpr Duration kWatchLeast = std::chrono::seconds(1);  // The API counts in seconds.
+constexpr Duration kWatchMost = std::chrono::minutes(1);
 constexpr int kDriftAttempts = 100;
 constexpr std::chrono::milliseconds kResignStep(50);
 
@@ -143,7 +144,7 @@ class MirroredCluster final : public WatchedCluster {
     const std::string server = access.server;
     TRY_ASSIGN(std::unique_ptr<kube::ApiClient> client,
                kube::ApiClient::Open(std::move(access), clock,
-                                     {.pulse_after = PulseWithin(config.staleness)}));
+                                     {.watch_timeout = WatchTimeoutWithin(config.staleness)}));
     std::unique_ptr<MirroredCluster> live(
         new MirroredCluster(config, clock, std::move(client), server, std::move(on_control)));
     TRY(live->feed_.Sync(kSyncLimit));
@@ -284,8 +285,8 @@ ClusterCounts MirroredCluster::Counts() const {
 
 }  // namespace
 
-Duration PulseWithin(Duration staleness) {
-  return std::clamp<Duration>(staleness / 3, kShortestPulse, kube::ApiClientOptions().pulse_after);
+Duration WatchTimeoutWithin(Duration staleness) {
+  return std::clamp<Duration>(staleness / 3, kWatchLeast, kWatchMost);
 }
 
 Result<std::unique_ptr<WatchedCluster>> WatchedCluster::Open(

@@ -91,8 +91,8 @@ class WatchedCluster {
   virtual ClusterCounts Counts() const { return {}; }
 };
 
-// How long an API server may be silent before it is asked, so that a quiet one is heard well before
-// what is known of it is older than `staleness`.
-Duration PulseWithin(Duration staleness);
+// After which an API server is to end a watch, so that one that hangs is noticed, and begun anew
+// elsewhere, before what it told is older than `staleness`.
+Duration WatchTimeoutWithin(Duration staleness);
 
 }  // namespace rudderfish

@@ -114,7 +114,7 @@ class Faults : public ::testing::Test {
   Faults()
       : admin_(testing::OpenClient(AdminAccess(), {})),
         proxy_(PortOf(AdminAccess().server)),
-        client_(testing::OpenClient(ThroughProxy(), {}, clock_)),
+        client_(testing::OpenClient(ThroughProxy(), {.watch_timeout = kLimit / 3}, clock_)),
         mirror_(&clock_),
         feed_(client_.get(), &mirror_) {}
 

@@ -31,7 +31,7 @@ const Clock& TheClock() {
 std::unique_ptr<ApiClient> Open() {
   auto access = FindCluster({.kubeconfig = g_testbed->kubeconfig()}, {});
   EXPECT_TRUE(access.has_value()) << access.error().message;
-  auto client = ApiClient::Open(*std::move(access), &TheClock());
+  auto client = ApiClient::Open(*std::move(access), &TheClock(), {.watch_timeout = seconds(1)});
   EXPECT_TRUE(client.has_value()) << client.error().message;
   return *std::move(client);
 }
@@ -123,7 +123,7 @@ TEST(MirrorLive, EqualsAFreshListAfterRandomHistoriesWithWatchesCut) {
   const auto client = Open(), lister = Open();
   Mirror mirror(&TheClock());
   // Watches end all the time by themselves, and now and then all are cut at once.
-  auto feed = std::make_unique<MirrorFeed>(client.get(), &mirror, seconds(1));
+  auto feed = std::make_unique<MirrorFeed>(client.get(), &mirror);
   const auto synced = feed->Sync(seconds(30));
   ASSERT_TRUE(synced.has_value()) << synced.error().message;
   Rng rng(11, 0);
@@ -141,7 +141,7 @@ TEST(MirrorLive, EqualsAFreshListAfterRandomHistoriesWithWatchesCut) {
       } while (under_way > 0);
       if (rng.Below(8) == 0) {
         feed.reset();
-        feed = std::make_unique<MirrorFeed>(client.get(), &mirror, seconds(1));
+        feed = std::make_unique<MirrorFeed>(client.get(), &mirror);
       }
     }
     ASSERT_TRUE(ComesToEqualAList(lister.get(), feed.get(), mirror)) << "history " << first;

@@ -20,7 +20,6 @@ inline const Clock& RealClock() {
 inline kube::ApiClientOptions QuickOptions() {
   kube::ApiClientOptions options;
   options.back_off = {.first = std::chrono::milliseconds(1), .last = std::chrono::milliseconds(5)};
-  options.pulse_after = std::chrono::milliseconds(200);
   options.seed = 1;
   return options;
 }
