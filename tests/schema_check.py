@@ -42,6 +42,9 @@ WRONG_ARRIVALS = [
     (("arrivals", "failures"), {"every": "1h"}), (("arrivals", "events"), [{"at": "1s"}]),
     (("arrivals", "events"), [{"at": "1s", "lose": "a", "return": "a"}]), (("arrivals", "until"), 60),
     (("nodes", 0, "gpus"), 9), (("node_types", "worker-1", "power"), {"idle_watts": 5}),
+    (("node_types", "worker-1", "power", "curve"), {}), (("node_types", "worker-1", "power", "curve"), {"1": 60}),
+    (("node_types", "worker-1", "power", "curve"), {"0.5": -1}), (("node_types", "worker-1", "power", "curve"), [60, 70]),
+    (("node_types", "worker-1", "power", "curve"), {f"0.{tenth:02}": 60 for tenth in range(1, 18)}),
     (("workloads", "nginx", "latency_soft"), 20), (("workloads", "nginx", "node_types"), []),
     (("workloads", "nginx", "measured"), {"conections": 1}), (("workloads", "nginx", "measured"), {"connections": -1}),
 ]

@@ -33,6 +33,12 @@ std::string DevicesText(const DeviceRequest& devices) {
   return fmt::format("{:g}", devices.millis / 1000.0);
 }
 
+std::string WattsText(const NodeCosts& costs) {
+  std::string text = fmt::format("{:g}-{:g}", costs.idle_watts, costs.busy_watts);
+  if (costs.has_curve()) text += fmt::format(" by {} points", costs.curve.count);
+  return text;
+}
+
 std::string NodesText(const Scenario& scenario) {
   TextTable table({{"NODES"},
                    {"COUNT", Align::kRight},
@@ -48,8 +54,7 @@ std::string NodesText(const Scenario& scenario) {
     table.Row({scenario.catalog->kinds[group.kind].name, Grouped(group.count),
                fmt::format("{:g}", group.cpu_millis.max() / 1000),
                fmt::format("{:g}", group.memory_bytes.max() / kBytesPerGib),
-               fmt::format("{}", group.devices),
-               fmt::format("{:g}-{:g}", costs.idle_watts, costs.busy_watts),
+               fmt::format("{}", group.devices), WattsText(costs),
                fmt::format("{:g}", costs.price_per_hour)});
   }
   return table.Text();

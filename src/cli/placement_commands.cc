@@ -39,17 +39,17 @@ Result<std::optional<Objective>> ObjectiveOf(const Arguments& arguments) {
 
 Result<void> CheckObjective(const Scenario& scenario) {
   const std::vector<NodeCosts>& costs = scenario.kind_costs;
-  const auto any = [&](auto NodeCosts::*cost) {
-    return std::any_of(costs.begin(), costs.end(), [&](const auto& one) { return one.*cost > 0; });
-  };
+  const auto any = [&](const auto& has) { return std::any_of(costs.begin(), costs.end(), has); };
   const auto counts = [&](ObjectiveTerm term) { return scenario.objective->WeightOf(term) > 0; };
   const auto refuse = [&](std::string_view term, std::string_view lacks) {
     return Invalid("{}: the objective counts {}, and {}: it would be 0 wherever pods go",
                    scenario.name, term, lacks);
   };
-  if (counts(ObjectiveTerm::kCost) && !any(&NodeCosts::price_per_hour))
+  if (counts(ObjectiveTerm::kCost) &&
+      !any([](const NodeCosts& one) { return one.price_per_hour > 0; }))
     return refuse("cost", "no type of node has a `price_per_hour`");
-  if (counts(ObjectiveTerm::kEnergy) && !any(&NodeCosts::busy_watts))
+  if (counts(ObjectiveTerm::kEnergy) &&
+      !any([](const NodeCosts& one) { return one.MostWatts() > 0; }))
     return refuse("energy", "no type of node has a `power`");
   if (counts(ObjectiveTerm::kLatency) && scenario.arrivals->users == kNone)
     return refuse("latency", "`arrivals.users` does not say where the users are");

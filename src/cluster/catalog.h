@@ -8,6 +8,7 @@
 
 #include "cluster/devices.h"
 #include "cluster/ids.h"
+#include "cluster/node_costs.h"
 #include "cluster/resources.h"
 
 // What stays the same while pods move: layers, kinds of node, workloads. A Catalog is immutable and
@@ -29,16 +30,6 @@ struct NodeKind {
   LayerId layer = 0;
   std::string cpu_type;  // The key of execution times in a call graph.
   double bandwidth_mbytes_per_s = 0;
-};
-
-// What a node of some kind costs to run. A node without pods sleeps.
-struct NodeCosts {
-  double idle_watts = 0;
-  double busy_watts = 0;  // At full use of CPU.
-  double price_per_hour = 0;
-  double asleep_watts = 0;
-
-  bool operator==(const NodeCosts&) const = default;
 };
 
 // How far from the users a pod may be, as a round trip. Above the hard limit it must not run; above

@@ -55,7 +55,7 @@ void ClusterTotals::Sums::Add(const Sums& other, int64_t sign) {
   active += sign * other.active;
   pods += sign * other.pods;
   microwatts += sign * other.microwatts;
-  busy_microwatts += sign * other.busy_microwatts;
+  most_microwatts += sign * other.most_microwatts;
   microprice += sign * other.microprice;
   full_microprice += sign * other.full_microprice;
   fragments += sign * other.fragments;
@@ -154,10 +154,9 @@ ClusterTotals::Sums ClusterTotals::OfNode(NodeId node, const Resources& free,
   }
   if (!laws_->costs.empty()) {
     const NodeCosts& costs = laws_->costs[state_->nodes.kind[node]];
-    const double awake = costs.idle_watts + (costs.busy_watts - costs.idle_watts) *
-                                                Ratio(sums.used[0], sums.capacity[0]);
+    const double awake = costs.AwakeWatts(Ratio(sums.used[0], sums.capacity[0]));
     sums.microwatts = Rounded((pods > 0 ? awake : costs.asleep_watts) * kMillion);
-    sums.busy_microwatts = Rounded(costs.busy_watts * kMillion);
+    sums.most_microwatts = Rounded(costs.MostWatts() * kMillion);
     sums.full_microprice = Rounded(costs.price_per_hour * kMillion);
     sums.microprice = pods > 0 ? sums.full_microprice : 0;
   }
@@ -241,7 +240,7 @@ ClusterTerms ClusterTotals::TermsOf(const Sums& sums) const {
   terms.bound_pods = static_cast<int>(sums.pods);
   terms.has_devices = counts_devices_;
   terms.watts = static_cast<double>(sums.microwatts) / kMillion;
-  terms.watts_share = Ratio(sums.microwatts, sums.busy_microwatts);
+  terms.watts_share = Ratio(sums.microwatts, sums.most_microwatts);
   terms.price_per_hour = static_cast<double>(sums.microprice) / kMillion;
   terms.price_share = Ratio(sums.microprice, sums.full_microprice);
   const int64_t capacity = sums.capacity[counts_devices_ ? 2 : 0];

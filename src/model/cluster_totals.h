@@ -15,9 +15,7 @@
 //
 //   utilisation   requested / allocatable of a node, per resource
 //   sd            population standard deviation of the utilisation over the nodes
-//   watts         asleep where no pod is, else idle + (busy - idle) * utilisation of CPU: the
-//                 linear curve of Fan, Weber, Barroso, "Power provisioning for a warehouse-sized
-//                 computer", ISCA 2007
+//   watts         asleep where no pod is, else by utilisation of CPU (cluster/node_costs.h)
 //   price         of the nodes that have pods: an autoscaler takes away the others
 //   node-user     round trip between the layer of the users and that of the node
 //
@@ -41,7 +39,7 @@ struct ClusterTerms {
   int bound_pods = 0;
   bool has_devices = false;  // Whether any node has devices.
   double watts = 0;
-  double watts_share = 0;  // Of what all nodes draw at full use.
+  double watts_share = 0;  // Of the most that all nodes draw.
   double price_per_hour = 0;
   double price_share = 0;      // Of what all nodes cost.
   double fragmentation = 0;    // Expected share of all devices, or of CPU, that is stranded.
@@ -118,7 +116,7 @@ class ClusterTotals {
     std::array<int64_t, kResourceKinds> utilisation{}, utilisation_squared{};
     std::array<int64_t, kResourceKinds> used{}, capacity{}, active_used{}, active_capacity{};
     int64_t ready = 0, active = 0, pods = 0;
-    int64_t microwatts = 0, busy_microwatts = 0;
+    int64_t microwatts = 0, most_microwatts = 0;
     int64_t microprice = 0, full_microprice = 0;
     int64_t fragments = 0;  // Times the weight of all shapes.
     int64_t latency_ns = 0, penalty_millionths = 0;

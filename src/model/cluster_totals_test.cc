@@ -85,6 +85,22 @@ TEST(ClusterTotals, AreWhatTheStateAmountsTo) {
   EXPECT_DOUBLE_EQ(terms.latency_penalty, 0);
 }
 
+// Of the most that the curve says, which here is more than at full use.
+TEST(ClusterTotals, NodesDrawByTheirCurve) {
+  State state = SmallCluster(2, false);  // 2 and 3 cores.
+  PlacementLaws laws = Laws(state);
+  laws.costs[0].curve.Add({0.25, 180});
+  laws.costs[0].curve.Add({0.75, 220});
+  ClusterTotals totals;
+  totals.Reset(state, laws);
+  EXPECT_DOUBLE_EQ(totals.Now().watts, 10);
+  EXPECT_DOUBLE_EQ(totals.Try(0, 0).watts, 140);  // An eighth used: half way from 100 to 180.
+  for (int i = 0; i < 4; ++i) BindPod(AddPod(0, &state), 0, &state);
+  totals.Reset(state, laws);
+  EXPECT_DOUBLE_EQ(totals.Now().watts, 200);  // Half used: half way from 180 to 220.
+  EXPECT_DOUBLE_EQ(totals.Now().watts_share, 200 / (220. + 80));
+}
+
 TEST(ClusterTotals, LatencyCostsHalfBetweenTheLimitsAndAllBeyond) {
   const LatencyLimits limits{.soft_ms = 20, .hard_ms = 30};
   EXPECT_EQ(PlacementLaws::Penalty(limits, 20, 100), 0);
@@ -113,7 +129,8 @@ RC_GTEST_PROP(ClusterTotals, ChangesAddUpToWhatResetComputes, (uint64_t seed, bo
   Rng rng(seed);
   State state = SmallCluster(rng.Between(1, 9), with_devices);
   state.nodes.lost.assign(state.nodes.size(), 0);
-  const PlacementLaws laws = Laws(state);
+  PlacementLaws laws = Laws(state);
+  if (rng.Uniform() < 0.5) laws.costs[0].curve.Add({0.4, rng.Uniform(0, 300)});
   ClusterTotals totals;
   totals.Reset(state, laws);
   for (int change = 0; change < 60; ++change) {

@@ -15,6 +15,25 @@ struct NodePacking::Node {
   Resources free;
 };
 
+namespace {
+
+void AddCurved(const NodeCosts& costs, double requested_share,
+               std::vector<NodesInUse::Curved>* curved) {
+  const bool is_alike = !curved->empty() && curved->back().costs == &costs &&
+                        curved->back().use_per_core == requested_share;
+  if (!is_alike) curved->push_back({.costs = &costs, .use_per_core = requested_share});
+  ++curved->back().nodes;
+}
+
+}  // namespace
+
+double NodesInUse::Watts(double used_cores) const {
+  double watts = idle_watts + watts_per_core * used_cores;
+  for (const Curved& one : curved)
+    watts += one.nodes * one.costs->AwakeWatts(one.use_per_core * used_cores);
+  return watts;
+}
+
 NodePacking::NodePacking(std::vector<NodeOffer> offers, std::vector<Resources> requests)
     : offers_(std::move(offers)), requests_(std::move(requests)), order_(requests_.size()) {
   std::iota(order_.begin(), order_.end(), 0);
@@ -77,14 +96,21 @@ NodesInUse NodePacking::Pack(std::span<const int> replicas) const {
   double requested = 0;
   for (const Node& node : nodes) {
     const NodeOffer& offer = offers_[node.offer];
-    use.idle_watts += offer.costs.idle_watts;
+    const NodeCosts& costs = offer.costs;
     const auto cores = static_cast<double>(offer.allocatable.cpu_millis) / 1000;
     const double held = cores - static_cast<double>(node.free.cpu_millis) / 1000;
-    if (cores <= 0) continue;
-    requested += held;
-    use.watts_per_core += held * (offer.costs.busy_watts - offer.costs.idle_watts) / cores;
+    if (cores > 0) requested += held;
+    if (costs.has_curve()) {
+      AddCurved(costs, cores > 0 ? held / cores : 0, &use.curved);
+      continue;
+    }
+    use.idle_watts += costs.idle_watts;
+    if (cores > 0) use.watts_per_core += held * (costs.busy_watts - costs.idle_watts) / cores;
   }
-  if (requested > 0) use.watts_per_core /= requested;
+  if (requested > 0) {
+    use.watts_per_core /= requested;
+    for (NodesInUse::Curved& one : use.curved) one.use_per_core /= requested;
+  }
   for (size_t i = 0; i < offers_.size(); ++i)
     use.idle_watts += std::max(0, offers_[i].count - opened[i]) * offers_[i].costs.asleep_watts;
   return use;

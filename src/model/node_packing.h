@@ -15,9 +15,8 @@
 //           in which they are listed), which needs at most 11/9 of the fewest nodes plus 6/9 of one
 //           where one resource counts (G. Dósa, "The tight bound of first fit decreasing
 //           bin-packing algorithm is FFD(I) <= 11/9 OPT(I) + 6/9", ESCAPE 2007)
-//   watts   of a node with pods idle + (busy - idle) * use of its CPU, of one without asleep: the
-//           linear curve of Fan, Weber, Barroso, "Power provisioning for a warehouse-sized
-//           computer", ISCA 2007. Pods share what is used by what they request.
+//   watts   of a node with pods by the use of its CPU, of one without asleep
+//           (cluster/node_costs.h). Pods share what is used by what they request.
 //
 // Immutable once made: any thread may ask.
 
@@ -30,11 +29,19 @@ struct NodeOffer {
 };
 
 struct NodesInUse {
-  int nodes = 0;
-  double idle_watts = 0;      // Of those, and of listed ones that sleep.
-  double watts_per_core = 0;  // Of each core in use, besides.
+  // Nodes of one offer on which as much is requested, and which draw by a curve.
+  struct Curved {
+    const NodeCosts* costs = nullptr;  // Of the packing, which must outlive this.
+    int nodes = 0;
+    double use_per_core = 0;  // Of each node's CPU, for each core in use in all.
+  };
 
-  double Watts(double used_cores) const { return idle_watts + watts_per_core * used_cores; }
+  int nodes = 0;
+  double idle_watts = 0;      // Of those without a curve, and of listed ones that sleep.
+  double watts_per_core = 0;  // Of each core in use, besides.
+  std::vector<Curved> curved;
+
+  double Watts(double used_cores) const;
 };
 
 class NodePacking {

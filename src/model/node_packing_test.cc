@@ -68,5 +68,27 @@ TEST(NodePacking, DrawsWhatIsUsedAboveIdle) {
   EXPECT_EQ(packing.Pack(std::vector<int>{0}).Watts(0), 0);
 }
 
+// 4 and 2 of 8 cores are requested, on a node each; of both a quarter of what is requested is used.
+TEST(NodePacking, NodesWithACurveDrawByIt) {
+  NodeCosts curved{.idle_watts = 60, .busy_watts = 140};
+  curved.curve.Add({0.125, 100});
+  const NodePacking packing(
+      {Offer(8, 1, curved), Offer(8, 2, {.idle_watts = 10, .busy_watts = 50})},
+      {{4000, 5 * kGiB}, {2000, 4 * kGiB}});
+  const NodesInUse use = packing.Pack(std::vector<int>{1, 1});
+  EXPECT_EQ(use.nodes, 2);
+  EXPECT_DOUBLE_EQ(use.Watts(0), 60 + 10);
+  EXPECT_DOUBLE_EQ(use.Watts(1.5),
+                   100 + 12.5);  // An eighth of the first, a sixteenth of the other.
+  // Points on the line draw as the line does.
+  NodeCosts line{.idle_watts = 60, .busy_watts = 140}, straight = line;
+  straight.curve.Add({0.5, 100});
+  for (const double used : {0.0, 1.0, 7.5, 12.0}) {
+    EXPECT_DOUBLE_EQ(
+        NodePacking({Offer(8, 2, straight)}, {{4000, kGiB}}).Pack(std::vector<int>{3}).Watts(used),
+        NodePacking({Offer(8, 2, line)}, {{4000, kGiB}}).Pack(std::vector<int>{3}).Watts(used));
+  }
+}
+
 }  // namespace
 }  // namespace rudderfish

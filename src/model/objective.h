@@ -17,7 +17,7 @@
 //
 //   balance        2 * standard deviation of the nodes' utilisation, mean over the resources there
 //                  are (the deviation of fractions is at most 1/2)
-//   energy         watts / watts of all nodes at full use
+//   energy         watts / the most that all nodes draw: at full use, unless a curve goes higher
 //   utilisation    1 - utilisation of the nodes in use, mean over the resources
 //   fragmentation  expected share of the devices (without any: of CPU) that no pod can use
 //   cost           price of the nodes in use / price of all nodes

@@ -31,8 +31,29 @@ Result<int64_t> AmountAt(const JsonReader& shape, std::string_view key, int64_t 
   return value.AsInt(0, most);
 }
 
+// [[0.1, 98], [0.5, 160]]
+Result<PowerCurve> ReadCurve(const JsonReader& list) {
+  PowerCurve curve;
+  double last = 0;
+  TRY_ASSIGN(const std::vector<JsonReader> points, list.Elements());
+  if (points.size() > PowerCurve::kPointsMax) return list.Expected("at most 16 points");
+  for (const JsonReader& one : points) {
+    TRY_ASSIGN(const std::vector<JsonReader> both, one.Elements());
+    if (both.size() != 2) return one.Expected("a use of CPU and its watts");
+    PowerPoint point;
+    TRY_ASSIGN(point.utilisation, both[0].AsDouble(0, 1));
+    if (point.utilisation <= last || point.utilisation >= 1)
+      return both[0].Expected("uses of CPU in ascending order, above 0 and below 1");
+    last = point.utilisation;
+    TRY_ASSIGN(point.watts, both[1].AsDouble(0, kWattsMax));
+    curve.Add(point);
+  }
+  return curve;
+}
+
 Result<void> ReadType(const JsonReader& type, PlacementFacts* facts) {
-  TRY(type.CheckKeys({"name", "idle_watts", "busy_watts", "asleep_watts", "price_per_hour"}));
+  TRY(type.CheckKeys(
+      {"name", "idle_watts", "busy_watts", "asleep_watts", "price_per_hour", "curve"}));
   TRY_ASSIGN(const JsonReader named, type.At("name"));
   TRY_ASSIGN(std::string name, named.AsString());
   if (facts->TypeNamed(name) != kNone) return named.Refuse("a type of that name is there already");
@@ -42,6 +63,10 @@ Result<void> ReadType(const JsonReader& type, PlacementFacts* facts) {
   TRY_ASSIGN(costs.busy_watts, CostAt(type, "busy_watts", kWattsMax));
   TRY_ASSIGN(costs.asleep_watts, CostAt(type, "asleep_watts", kWattsMax));
   TRY_ASSIGN(costs.price_per_hour, CostAt(type, "price_per_hour", kPriceMax));
+  TRY_ASSIGN(const auto curve, type.Find("curve"));
+  if (curve) {
+    TRY_ASSIGN(costs.curve, ReadCurve(*curve));
+  }
   return {};
 }
 
@@ -89,18 +114,17 @@ int PlacementFacts::TypeNamed(std::string_view name) const {
 }
 
 bool IsKnownLive(ObjectiveTerm term, const PlacementFacts& facts) {
-  const auto any = [&](double NodeCosts::*cost) {
-    return std::any_of(facts.laws.costs.begin(), facts.laws.costs.end(),
-                       [&](const NodeCosts& one) { return one.*cost > 0; });
+  const auto any = [&](const auto& has) {
+    return std::any_of(facts.laws.costs.begin(), facts.laws.costs.end(), has);
   };
   switch (term) {
     case ObjectiveTerm::kBalance:
     case ObjectiveTerm::kUtilisation:
       return true;
     case ObjectiveTerm::kEnergy:
-      return any(&NodeCosts::busy_watts);
+      return any([](const NodeCosts& one) { return one.MostWatts() > 0; });
     case ObjectiveTerm::kCost:
-      return any(&NodeCosts::price_per_hour);
+      return any([](const NodeCosts& one) { return one.price_per_hour > 0; });
     case ObjectiveTerm::kFragmentation:
       return facts.laws.shapes.total_weight > 0;
     case ObjectiveTerm::kLatency:
@@ -120,6 +144,8 @@ std::string FactsText(const PlacementFacts& facts) {
                              {"busy_watts", costs.busy_watts},
                              {"asleep_watts", costs.asleep_watts},
                              {"price_per_hour", costs.price_per_hour}});
+    for (const PowerPoint& point : costs.curve)
+      json["types"].back()["curve"].push_back({point.utilisation, point.watts});
   }
   for (const PodShapes::Shape& shape : facts.laws.shapes.shapes) {
     OrderedJson one{{"cpu_millis", shape.requests.cpu_millis},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/placement_facts.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,6 +34,40 @@ TEST(PlacementFacts, WhatIsWrittenIsRead) {
   ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_EQ(*read, facts);
   EXPECT_EQ(FactsText(facts).find('\n'), std::string::npos);
+}
+
+TEST(PlacementFacts, CarryCurvesOfPower) {
+  PlacementFacts facts = FactsOfTwoTypes();
+  EXPECT_EQ(FactsText(facts).find("curve"), std::string::npos);
+  facts.laws.costs[1].curve.Add({0.1, 250.5});
+  facts.laws.costs[1].curve.Add({0.5, 400});
+  const auto read = ParseFacts(FactsText(facts), "x");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(*read, facts);
+  // Types that differ in nothing else.
+  PlacementFacts alike{.types = {"a", "b"}, .laws = {.costs = {{1, 2}, {1, 2}}}};
+  alike.laws.costs[1].curve.Add({0.5, 1.75});
+  EXPECT_TRUE(alike.TypesMatter());
+}
+
+TEST(PlacementFacts, RefusesCurvesThatAreNone) {
+  const auto with = [](std::string_view curve) {
+    return RefusalOfFacts(fmt::format(
+        R"({{"users": false, "shapes": [], "types": [{{"name": "a", "idle_watts": 1,
+            "busy_watts": 2, "asleep_watts": 0, "price_per_hour": 0, "curve": {}}}]}})",
+        curve));
+  };
+  EXPECT_EQ(with("[[0.1, 1.5], [0.9, 1.2]]"), "none");
+  EXPECT_THAT(with("[[0.1, 1.5], [0.1, 1.6]]"), HasSubstr("types[0].curve[1][0]"));
+  EXPECT_THAT(with("[[0.5, 1.5], [0.1, 1.6]]"), HasSubstr("in ascending order"));
+  EXPECT_THAT(with("[[0, 1.5]]"), HasSubstr("above 0 and below 1"));
+  EXPECT_THAT(with("[[1, 1.5]]"), HasSubstr("above 0 and below 1"));
+  EXPECT_THAT(with("[[0.5, -1]]"), HasSubstr("types[0].curve[0][1]"));
+  EXPECT_THAT(with("[[0.5]]"), HasSubstr("types[0].curve[0]"));
+  EXPECT_THAT(with("{}"), HasSubstr("types[0].curve"));
+  std::string many;
+  for (int i = 1; i <= 17; ++i) many += fmt::format("{}[{}, 5]", i > 1 ? "," : "", i / 20.0);
+  EXPECT_THAT(with("[" + many + "]"), HasSubstr("at most 16 points"));
 }
 
 TEST(PlacementFacts, TypesMatterWhereTheLawsTellThemApart) {

@@ -84,6 +84,53 @@ TEST(Arrivals, WrittenScenarioReadsBackTheSame) {
   EXPECT_EQ(ToYaml(*again), written);
 }
 
+// The first type of node with another `power`.
+std::string TextWithPower(std::string_view power) {
+  std::string text = ArrivalsText("  streams: [{workloads: web, interval: 1s, count: 1}]");
+  constexpr std::string_view kBefore = "{idle_watts: 50, busy_watts: 100}";
+  return text.replace(text.find(kBefore), kBefore.size(), power);
+}
+
+TEST(Arrivals, NodesMayDrawByACurve) {
+  const auto scenario = ParseScenario(
+      TextWithPower("{idle_watts: 50, busy_watts: 100, curve: {0.1: 62.5, .5: 90}}"), "s.yaml");
+  ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
+  const NodeCosts& costs = scenario->kind_costs[0];
+  ASSERT_EQ(costs.curve.count, 2);
+  EXPECT_EQ(costs.curve.points[0], (PowerPoint{0.1, 62.5}));
+  EXPECT_EQ(costs.curve.points[1], (PowerPoint{0.5, 90}));
+  EXPECT_FALSE(scenario->kind_costs[1].has_curve());
+  const std::string written = ToYaml(*scenario);
+  const auto again = ParseScenario(written, "again.yaml");
+  ASSERT_TRUE(again.has_value()) << again.error().message << "\n" << written;
+  EXPECT_EQ(again->kind_costs, scenario->kind_costs);
+  EXPECT_EQ(ToYaml(*again), written);
+}
+
+TEST(Arrivals, RefusesCurvesThatAreNone) {
+  const auto with = [](std::string_view curve) {
+    const auto scenario = ParseScenario(
+        TextWithPower(fmt::format("{{idle_watts: 50, busy_watts: 100, curve: {}}}", curve)),
+        "s.yaml");
+    return scenario ? "" : scenario.error().message;
+  };
+  EXPECT_EQ(with("{0.5: 120}"), "");  // It may go above busy, and fall.
+  EXPECT_EQ(with("{0.5: 20}"), "");
+  EXPECT_THAT(with("{0.5: 70, 0.1: 60}"),
+              HasSubstr("s.yaml:10:72: `node_types.small.power.curve.0.1`: points stand in "
+                        "ascending order of use"));
+  EXPECT_THAT(with("{0.5: 70, .5: 71}"), HasSubstr("in ascending order"));
+  for (const char* outside : {"{0: 50}", "{1: 100}", "{1.5: 60}", "{-0.1: 60}", "{half: 60}"})
+    EXPECT_THAT(with(outside), HasSubstr("expected a use of CPU between 0 and 1")) << outside;
+  EXPECT_THAT(with("{0.5: -1}"), HasSubstr("`node_types.small.power.curve.0.5`: expected"));
+  EXPECT_THAT(with("{0.5: much}"), HasSubstr("curve.0.5`: expected a number"));
+  EXPECT_THAT(with("{}"), HasSubstr("at least one point"));
+  EXPECT_THAT(with("linear"), HasSubstr("node_types.small.power.curve"));
+  std::string many;
+  for (int i = 1; i <= 17; ++i) many += fmt::format("{}{}: 60", i > 1 ? ", " : "", i / 20.0);
+  EXPECT_THAT(with("{" + many + "}"), HasSubstr("more than 16 points"));
+}
+
 TEST(Arrivals, RefusesWhatCannotBe) {
   const auto stream = [](std::string_view fields) {
     return ArrivalsRefusal(fmt::format("  streams: [{{{}}}]", fields));

@@ -20,6 +20,29 @@ Result<LayerId> LayerNamed(std::string_view name, const NameIndex& layers, const
   return layer;
 }
 
+// {0.1: 98, 0.5: 160}: watts at a use of CPU.
+Result<PowerCurve> ParsePowerCurve(const YamlNode& node) {
+  PowerCurve curve;
+  double last = 0;
+  TRY_ASSIGN(YamlMap map, node.AsMap());
+  for (const auto& [key, value] : map.Entries()) {
+    if (curve.count == PowerCurve::kPointsMax)
+      return node.Refuse(fmt::format("more than {} points", PowerCurve::kPointsMax));
+    const Result<double> use = ParseFraction(key);
+    if (!use || *use <= 0 || *use >= 1) {
+      return value.Refuse(
+          "expected a use of CPU between 0 and 1 as key, as 0.1; at 0 a node draws `idle_watts`, "
+          "at 1 `busy_watts`");
+    }
+    if (*use <= last) return value.Refuse("points stand in ascending order of use");
+    last = *use;
+    TRY_ASSIGN(const double watts, value.AsDouble(0, kMostWatts));
+    curve.Add({*use, watts});
+  }
+  if (curve.count == 0) return node.Refuse("expected at least one point");
+  return curve;
+}
+
 }  // namespace
 
 Result<void> ParseHead(std::string_view format, YamlMap* map, std::string* name, std::string* law) {
@@ -114,6 +137,9 @@ Result<NodeCosts> ParseNodeCosts(YamlMap* fields) {
     TRY_ASSIGN(costs.idle_watts, watts.RequiredDouble("idle_watts", 0, kMostWatts));
     TRY_ASSIGN(costs.busy_watts, watts.RequiredDouble("busy_watts", costs.idle_watts, kMostWatts));
     TRY_ASSIGN(costs.asleep_watts, watts.OptionalDouble("asleep_watts", 0, costs.idle_watts, 0));
+    if (const std::optional<YamlNode> curve = watts.Optional("curve")) {
+      TRY_ASSIGN(costs.curve, ParsePowerCurve(*curve));
+    }
     TRY(watts.Finish());
   }
   return costs;

@@ -36,8 +36,8 @@ Result<std::vector<Distribution>> ParseLatencies(const YamlNode& node,
 // Layer, cpu_type and bandwidth of a kind of node; whatever else stands there is the caller's.
 Result<NodeKind> ParseNodeKind(std::string_view name, YamlMap* fields, const NameIndex& layers);
 
-// `power:` {idle_watts, busy_watts, asleep_watts} and `price_per_hour:` of a kind of node; all 0 if
-// they are absent.
+// `power:` {idle_watts, busy_watts, asleep_watts, curve} and `price_per_hour:` of a kind of node;
+// all 0 if they are absent.
 Result<NodeCosts> ParseNodeCosts(YamlMap* fields);
 
 // `measured:` of a workload, a number each.

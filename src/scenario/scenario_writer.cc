@@ -203,11 +203,21 @@ class ScenarioText {
     out_.BeginMap(kind.name);
     for (const auto& [key, value] : fields) out_.Field(key, value);
     if (costs.price_per_hour != 0) out_.Field("price_per_hour", costs.price_per_hour);
-    if (costs.busy_watts != 0) {
-      out_.FlowMap("power", {{"idle_watts", costs.idle_watts},
-                             {"busy_watts", costs.busy_watts},
-                             {"asleep_watts", costs.asleep_watts}});
-    }
+    if (costs.busy_watts != 0 || costs.has_curve()) WritePower(costs);
+    out_.End();
+  }
+
+  void WritePower(const NodeCosts& costs) {
+    const YamlWriter::Fields watts = {{"idle_watts", costs.idle_watts},
+                                      {"busy_watts", costs.busy_watts},
+                                      {"asleep_watts", costs.asleep_watts}};
+    if (!costs.has_curve()) return out_.FlowMap("power", watts);
+    out_.BeginMap("power");
+    for (const auto& [key, value] : watts) out_.Field(key, value);
+    YamlWriter::Fields points;
+    for (const PowerPoint& point : costs.curve)
+      points.push_back({NumberText(point.utilisation), point.watts});
+    out_.FlowMap("curve", points);
     out_.End();
   }
 

@@ -211,7 +211,7 @@ void PlacementTask::Space(const PlacementQuestion& question, std::span<const uin
   cluster.mean_cpu_millis /= ready;
   cluster.mean_memory_bytes /= ready;
   for (const NodeCosts& costs : question.totals.laws().costs) {
-    cluster.most_watts = std::max(cluster.most_watts, costs.busy_watts);
+    cluster.most_watts = std::max(cluster.most_watts, costs.MostWatts());
     cluster.most_price = std::max(cluster.most_price, costs.price_per_hour);
   }
   for (PlacementCandidate& candidate : space->candidates)
