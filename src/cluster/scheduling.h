@@ -45,6 +45,10 @@ bool Tolerate(std::span<const PodToleration> tolerations, const NodeTaint& taint
 // Extended resources, huge pages. Sorted by name, names once.
 using ScalarAmounts = std::vector<std::pair<std::string, int64_t>>;
 
+// That one pod may ask for: which of them a node lacks are bits of a word. What pods hold has no
+// limit.
+inline constexpr size_t kScalarsMax = 28;
+
 struct NodeImage {
   std::string name;  // One entry a name; an image has several.
   int64_t size_bytes = 0;

@@ -214,7 +214,7 @@ Result<ScalarAmounts> ScalarsOf(const ResourceList& list) {
   for (const auto& [name, amount] : list) {
     if (!IsCounted(name)) continue;
     TRY_ASSIGN(const int64_t count, Bounded(name, amount.Value()));
-    scalars.emplace_back(name, count);
+    if (count != 0) scalars.emplace_back(name, count);  // To ask for none is not to ask.
   }
   return scalars;
 }

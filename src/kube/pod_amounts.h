@@ -20,7 +20,8 @@ using ResourceList = std::map<std::string, Quantity, std::less<>>;
 // A map of names to quantities; names may have points.
 Result<ResourceList> ReadResourceList(const Fields& object, std::string_view path);
 
-// Of a node or a pod: what is not cpu, memory, ephemeral-storage or pods, and is counted at all.
+// Of a node or a pod: what is not cpu, memory, ephemeral-storage or pods, is counted at all, and is
+// not 0.
 Result<ScalarAmounts> ScalarsOf(const ResourceList& list);
 
 Result<PodAmounts> ReadPodAmounts(const Fields& pod);

@@ -25,7 +25,6 @@ constexpr std::string_view kZoneLabels[] = {
     "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
     "topology.kubernetes.io/zone", "topology.kubernetes.io/region"};
 constexpr std::string_view kDeviceClassPrefix = "deviceclass.resource.kubernetes.io/";
-constexpr size_t kScalarsMax = 28;
 constexpr size_t kTextTold = 40;
 
 // "redis" is "redis:latest".
@@ -292,6 +291,10 @@ Result<void> ReadUnmodelled(const Fields& pod, PodClass* made) {
     if (name.starts_with(kDeviceClassPrefix))
       made->unmodelled.push_back(fmt::format("requests {}, a device class (DRA)", name));
   }
+  if (made->amounts.scalars.size() > kScalarsMax) {
+    made->unmodelled.push_back(fmt::format("requests {} extended resources, more than {}",
+                                           made->amounts.scalars.size(), kScalarsMax));
+  }
   for (const std::string_view field : {"spec.schedulingGroup", "spec.workloadRef"}) {
     TRY_ASSIGN(const bool is_of_a_group, pod.Has(field));
     if (is_of_a_group) made->unmodelled.emplace_back("belongs to a gang");
@@ -345,8 +348,6 @@ Result<PodClass> ReadPodClassFields(const Fields& pod, const SchedulingReference
   TRY_ASSIGN(made.labels, pod.TextMap("metadata.labels"));
   TRY(ReadLatencyLimits(pod, &made.latency_limits));
   TRY_ASSIGN(made.amounts, ReadPodAmounts(pod));
-  if (made.amounts.scalars.size() > kScalarsMax)
-    return Invalid("it requests more than {} resources", kScalarsMax);
   TRY(internal::ReadTolerations(pod, &made));
   TRY_ASSIGN(made.node_selector, pod.TextMap("spec.nodeSelector"));
   TRY(internal::ReadAffinity(pod, &made));
@@ -435,10 +436,6 @@ PodClass ReadPartsOfPodClass(const Element& object, const Error& why) {
   if (keep(&text, pod.Text("spec.schedulerName"))) made.scheduler = text;
   keep(&made.labels, pod.TextMap("metadata.labels"));
   made.holds_unknown = !keep(&made.amounts, ReadPodAmounts(pod));
-  if (made.amounts.scalars.size() > kScalarsMax) {
-    made.amounts.scalars.clear();
-    made.holds_unknown = true;
-  }
   // Each of these may have been read in part when it fails.
   PodClass parts = made;
   if (ReadPortsAndImages(pod, "spec.initContainers", &parts) &&

@@ -47,7 +47,7 @@ TEST(ReadSchedulingNode, TakesWhatTheRulesAsk) {
   wanted.allocatable = {1500, kGib};
   wanted.ephemeral_bytes = 2 * kGib;
   wanted.pods_max = 7;
-  wanted.scalars = {{"example.com/gpu", 3}, {"hugepages-1Gi", 0}};
+  wanted.scalars = {{"example.com/gpu", 3}};  // Of the other it has none.
   wanted.images = {{"a:1", 42}, {"a@sha256:0", 42}};
   EXPECT_EQ(*node, wanted);
 }
@@ -230,6 +230,37 @@ TEST(ReadPodClass, WhatIsNotModelledIsNamed) {
   EXPECT_EQ(first(R"({"volumes":[{"name":"s","gcePersistentDisk":{}}]})"),
             "has the volume s of type gcePersistentDisk");
   EXPECT_TRUE(Of(R"({"volumes":[{"name":"s","emptyDir":{}}]})").unmodelled.empty());
+}
+
+// A pod that asks for so much of each of so many resources.
+std::string PodOfResources(int count, const char* amount) {
+  std::string requests;
+  for (int i = 0; i < count; ++i)
+    requests += fmt::format(R"({}"example.com/r{:02}":"{}")", i == 0 ? "" : ",", i, amount);
+  return fmt::format(
+      R"({{"metadata":{{"name":"p","namespace":"default","uid":"u"}},
+           "spec":{{"containers":[{{"resources":{{"requests":{{{}}}}}}}]}}}})",
+      requests);
+}
+
+TEST(ReadPodClass, ResourcesThatItAsksForNoneOfDoNotCount) {
+  const ParsedJson json(PodOfResources(500, "0"));
+  const auto pod = ReadPodClass(json.root(), {});
+  ASSERT_TRUE(pod) << pod.error().message;
+  EXPECT_TRUE(pod->amounts.scalars.empty());
+  EXPECT_TRUE(pod->unmodelled.empty());
+}
+
+TEST(ReadPodClass, OneOfTooManyResourcesIsNotModelledAndHoldsThemAll) {
+  const ParsedJson few(PodOfResources(28, "1"));
+  EXPECT_TRUE(ReadPodClass(few.root(), {})->unmodelled.empty());
+  const ParsedJson json(PodOfResources(500, "2"));
+  const auto pod = ReadPodClass(json.root(), {});
+  ASSERT_TRUE(pod) << pod.error().message;
+  EXPECT_EQ(pod->unmodelled,
+            std::vector<std::string>{"requests 500 extended resources, more than 28"});
+  EXPECT_EQ(pod->amounts.scalars.size(), 500u);
+  EXPECT_FALSE(pod->holds_unknown);
 }
 
 TEST(ReadSchedulingVolume, ZonesOfALabelAreSplitAndABadLabelIsNotHeeded) {

@@ -22,6 +22,7 @@ void NodeTable::Reset(std::vector<SchedulingNode> nodes) {
   nodes_ = std::move(nodes);
   by_name_.clear();
   resource_rows_.clear();
+  offered_.clear();
   key_rows_.clear();
   rows_.assign(3, {});
   keys_.clear();
@@ -39,6 +40,7 @@ void NodeTable::Reset(std::vector<SchedulingNode> nodes) {
     rows_[kMemory].allocatable.push_back(node.allocatable.memory_bytes);
     rows_[kEphemeral].allocatable.push_back(node.ephemeral_bytes);
     pods_free_.push_back(node.pods_max);
+    Offer(node);
     AddImages(n);
   }
   for (Resource& row : rows_) row.free = row.allocatable;
@@ -64,8 +66,13 @@ NodeTable::ImagesAre NodeTable::Replace(NodeId id, SchedulingNode node) {
   SetAllocatable(kCpu, id, node.allocatable.cpu_millis);
   SetAllocatable(kMemory, id, node.allocatable.memory_bytes);
   SetAllocatable(kEphemeral, id, node.ephemeral_bytes);
-  for (const auto& [name, row] : resource_rows_)
-    SetAllocatable(row, id, AmountOf(node.scalars, name));
+  for (const auto& [name, amount] : old.scalars) {
+    if (const int row = FindResource(name); row != kNone) SetAllocatable(row, id, 0);
+  }
+  Offer(node);
+  for (const auto& [name, amount] : node.scalars) {
+    if (const int row = FindResource(name); row != kNone) SetAllocatable(row, id, amount);
+  }
   pods_free_[id] += node.pods_max - old.pods_max;
   const bool is_relabelled = node.labels != old.labels;
   const auto images = node.images == old.images ? ImagesAre::kSame : ImagesAre::kChanged;
@@ -84,20 +91,43 @@ NodeId NodeTable::Find(std::string_view name) const {
   return at == by_name_.end() ? kNone : at->second;
 }
 
-int NodeTable::ResourceRow(const std::string& name) {
+int NodeTable::RowOf(const std::string& name) {
   const auto [at, is_new] = resource_rows_.emplace(name, static_cast<int>(rows_.size()));
   if (!is_new) return at->second;
-  Resource& row = rows_.emplace_back();
-  for (const SchedulingNode& node : nodes_) {
-    row.allocatable.push_back(AmountOf(node.scalars, name));
-  }
-  row.free = row.allocatable;
+  rows_.emplace_back();
   return at->second;
+}
+
+int NodeTable::ResourceRow(const std::string& name) {
+  const int row = RowOf(name);
+  if (rows_[row].is_sparse()) SpreadOut(name, &rows_[row]);
+  return row;
+}
+
+int NodeTable::HeldRow(const std::string& name) {
+  return offered_.contains(name) ? ResourceRow(name) : RowOf(name);
+}
+
+void NodeTable::SpreadOut(const std::string& name, Resource* row) {
+  for (const SchedulingNode& node : nodes_) {
+    row->allocatable.push_back(AmountOf(node.scalars, name));
+  }
+  row->free = row->allocatable;
+  for (const auto& [node, amount] : row->held) row->free[node] -= amount;
+  row->held.clear();
+}
+
+void NodeTable::Offer(const SchedulingNode& node) {
+  for (const auto& [name, amount] : node.scalars) {
+    if (!offered_.insert(name).second) continue;
+    const auto held = resource_rows_.find(name);
+    if (held != resource_rows_.end()) ResourceRow(name);
+  }
 }
 
 int NodeTable::FindResource(const std::string& name) const {
   const auto at = resource_rows_.find(name);
-  return at == resource_rows_.end() ? kNone : at->second;
+  return at == resource_rows_.end() || rows_[at->second].is_sparse() ? kNone : at->second;
 }
 
 int NodeTable::KeyRow(const std::string& topology_key) {
@@ -132,7 +162,14 @@ void NodeTable::Add(const Holding& pod, NodeId node, int64_t sign) {
   rows_[kCpu].free[node] -= sign * pod.held.cpu_millis;
   rows_[kMemory].free[node] -= sign * pod.held.memory_bytes;
   rows_[kEphemeral].free[node] -= sign * pod.ephemeral_bytes;
-  for (const auto& [row, amount] : pod.scalars) rows_[row].free[node] -= sign * amount;
+  for (const auto& [row, amount] : pod.scalars) {
+    Resource& resource = rows_[row];
+    if (!resource.is_sparse()) {
+      resource.free[node] -= sign * amount;
+    } else if ((resource.held[node] += sign * amount) == 0) {
+      resource.held.erase(node);
+    }
+  }
   cpu_assumed_[node] += sign * pod.assumed.cpu_millis;
   memory_assumed_[node] += sign * pod.assumed.memory_bytes;
   pods_free_[node] -= sign;

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "cluster/ids.h"
@@ -46,9 +47,12 @@ class NodeTable {
   const SchedulingNode& node(NodeId node) const { return nodes_[node]; }
   NodeId Find(std::string_view name) const;  // kNone: there is none of that name.
 
-  // The row of a resource or key, made on first use.
+  // The row of a resource or key, made on first use. HeldRow is for `scalars` of a Holding alone: a
+  // resource that no node offers and nobody asks about takes room for the nodes only where it is
+  // held, so that pods may hold any number of them.
   int ResourceRow(const std::string& name);
-  int FindResource(const std::string& name) const;  // kNone: nobody has asked for that row yet.
+  int HeldRow(const std::string& name);
+  int FindResource(const std::string& name) const;  // kNone: no node offers it, nobody has asked.
   int KeyRow(const std::string& topology_key);
   const std::unordered_map<std::string, int>& scalar_rows() const { return resource_rows_; }
 
@@ -76,6 +80,9 @@ class NodeTable {
  private:
   struct Resource {
     std::vector<int64_t> allocatable, free;
+    std::unordered_map<NodeId, int64_t> held;  // In place of both, until somebody asks.
+
+    bool is_sparse() const { return allocatable.empty(); }
   };
 
   struct Key {
@@ -90,6 +97,9 @@ class NodeTable {
 
   void Add(const Holding& pod, NodeId node, int64_t sign);
   void SetAllocatable(int row, NodeId node, int64_t amount);
+  int RowOf(const std::string& name);
+  void SpreadOut(const std::string& name, Resource* row);
+  void Offer(const SchedulingNode& node);
   int32_t DomainOf(const SchedulingNode& node, int key_row);
   void AddImages(NodeId node);
 
@@ -97,6 +107,7 @@ class NodeTable {
   std::vector<SchedulingNode> nodes_;
   std::unordered_map<std::string, NodeId, NameHash, std::equal_to<>> by_name_;
   std::unordered_map<std::string, int> resource_rows_, key_rows_;
+  std::unordered_set<std::string> offered_;  // Scalars, by any node since Reset.
   std::vector<Resource> rows_;
   std::vector<TopologyDomains> keys_;
   std::vector<Key> key_names_;  // [key row]

@@ -206,15 +206,17 @@ void CompilePlaced(PodClassId id, NodeTable* nodes, PodCounts* counts, CompiledP
   const PodAmounts& amounts = made->pod->amounts;
   made->holding = {amounts.held, amounts.held_assumed, amounts.ephemeral_bytes, {}};
   for (const auto& [name, amount] : amounts.scalars) {
-    const int row = nodes->ResourceRow(name);
-    made->holding.scalars.emplace_back(row, amount);
-    made->asks.emplace_back(row, amount);
+    made->holding.scalars.emplace_back(nodes->HeldRow(name), amount);
   }
   CompileAffinity(id, nodes, counts, made);
 }
 
 void CompileForQuestions(NodeTable* nodes, PodCounts* counts, CompiledPod* made) {
   CompileOnNodes(*nodes, made);
+  const ScalarAmounts& scalars = made->pod->amounts.scalars;
+  made->asks.clear();
+  for (size_t i = 0; i < std::min(scalars.size(), kScalarsMax); ++i)
+    made->asks.emplace_back(nodes->ResourceRow(scalars[i].first), scalars[i].second);
   if (made->must_spread.empty() && made->may_spread.empty()) CompileSpread(nodes, counts, made);
 }
 

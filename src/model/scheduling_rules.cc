@@ -76,8 +76,6 @@ PodClassId SchedulingRules::RegisterPlaced(const std::shared_ptr<const PodClass>
   for (auto [at, end] = classes_by_hash_.equal_range(hash); at != end; ++at) {
     if (*classes_[at->second].pod == *pod) return at->second;
   }
-  // A node's lacks are bits of a word.
-  CHECK_LE(pod->amounts.scalars.size(), kScalarsMax);
   const auto id = static_cast<PodClassId>(classes_.size());
   CompiledPod& made = classes_.emplace_back();
   made.pod = pod;
@@ -248,7 +246,7 @@ std::vector<std::pair<std::string, int>> SchedulingRules::CountReasons(
     for (int i = 0; i < 3; ++i) {
       if (lacks & (2U << i)) ++counts[fmt::format("Insufficient {}", kResources[i])];
     }
-    for (size_t i = 0; i < scalars.size(); ++i) {
+    for (size_t i = 0; i < std::min(scalars.size(), kScalarsMax); ++i) {
       if (lacks & (uint32_t{1} << (kFirstScalarBit + i)))
         ++counts[fmt::format("Insufficient {}", scalars[i].first)];
     }

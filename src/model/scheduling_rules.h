@@ -53,12 +53,10 @@ enum class Rejection : uint8_t {
 };
 inline constexpr int kRejectionCount = 20;
 
-inline constexpr size_t kScalarsMax = 28;  // Of one class: what it lacks are bits of a word.
-
 // What Filter says of one class of pods and all nodes. Reused from call to call.
 struct Feasibility {
   // [node] Of short_of, bit 0: pods, 1: cpu, 2: memory, 3: ephemeral storage, 4 and on: the scalars
-  // of the class in order.
+  // of the class in order, the first kScalarsMax.
   std::vector<Rejection> rejection;
   std::vector<uint32_t> short_of;
   int feasible = 0;
@@ -96,7 +94,7 @@ struct CompiledPod {
 
   std::shared_ptr<const PodClass> pod;
   NodeTable::Holding holding;
-  std::vector<std::pair<int, int64_t>> asks;  // Row and amount of scalars.
+  std::vector<std::pair<int, int64_t>> asks;  // Row and amount of scalars, of what is asked about.
   std::vector<OnNode> on_node;                // Empty: of a class that nothing is asked about.
   bool names_no_node = false;                 // "pod affinity terms conflict"
   std::vector<int> ports, conflicting_ports, claims, exclusive_claims;

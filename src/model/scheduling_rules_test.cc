@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/scheduling_rules.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -250,6 +251,54 @@ TEST(SchedulingRules, MessageNamesEveryResourceThatIsShort) {
   rules.Filter(both, &found);
   EXPECT_EQ(rules.Message(both, found),
             "0/3 nodes are available: 3 Insufficient cpu, 3 Insufficient memory.");
+}
+
+// Also of resources that no node offers yet and nobody has asked about.
+TEST(SchedulingRules, WhatPodsHoldCountsHoweverManyResourcesTheyName) {
+  SchedulingNode a = PlainNode("a"), b = PlainNode("b");
+  a.pods_max = b.pods_max = 100;
+  a.scalars = b.scalars = {{"example.com/r07", 5}};
+  SchedulingRules rules;
+  rules.Reset({a, b}, {});
+  auto hog = PlainPod(0);
+  for (int i = 0; i < 500; ++i)
+    hog->amounts.scalars.emplace_back(fmt::format("example.com/r{:02}", i), 3);
+  const PodClassId holds = rules.RegisterPlaced(hog);
+  rules.Assume(holds, 0);
+  const auto feasible = [&](const char* name, int64_t amount) {
+    auto pod = PlainPod(0);
+    pod->amounts.scalars = {{name, amount}};
+    Feasibility found;
+    rules.Filter(rules.Register(pod), &found);
+    return std::vector<bool>{found.IsFeasible(0), found.IsFeasible(1)};
+  };
+  EXPECT_EQ(feasible("example.com/r07", 2), (std::vector<bool>{true, true}));
+  EXPECT_EQ(feasible("example.com/r07", 3), (std::vector<bool>{false, true}));
+  EXPECT_EQ(feasible("example.com/r400", 1), (std::vector<bool>{false, false}));
+  a.scalars.emplace_back("example.com/r400", 4);
+  a.scalars.emplace_back("example.com/r450", 4);
+  rules.ReplaceNode(0, a);
+  for (const char* name : {"example.com/r400", "example.com/r450"}) {
+    EXPECT_EQ(feasible(name, 1), (std::vector<bool>{true, false})) << name;
+    EXPECT_EQ(feasible(name, 2), (std::vector<bool>{false, false})) << name;
+  }
+  rules.Forget(holds, 0);
+  EXPECT_EQ(feasible("example.com/r450", 4), (std::vector<bool>{true, false}));
+  rules.ReplaceNode(0, PlainNode("a"));
+  EXPECT_EQ(feasible("example.com/r07", 1), (std::vector<bool>{false, true}));
+}
+
+TEST(SchedulingRules, AsksForMoreResourcesThanAWordHasBitsAreAnsweredByTheFirst) {
+  SchedulingRules rules;
+  rules.Reset({PlainNode("a")}, {});
+  auto pod = PlainPod(0);
+  for (int i = 0; i < 500; ++i)
+    pod->amounts.scalars.emplace_back(fmt::format("example.com/r{:02}", i), 1);
+  const PodClassId id = rules.Register(pod);
+  Feasibility found;
+  rules.Filter(id, &found);
+  EXPECT_EQ(found.feasible, 0);
+  EXPECT_EQ(rules.CountReasons(id, found).size(), kScalarsMax);
 }
 
 TEST(SchedulingRules, AClaimOfOnePodKeepsOthersFromEveryNode) {
