@@ -234,7 +234,7 @@ Result<LivePolicy> LivePolicy::Load(const LivePolicyOptions& options) {
   made.facts_ = std::make_shared<const PlacementFacts>();
   if (const std::string_view run = RunOf(options.policy); !run.empty()) {
     TRY(made.LoadLearned(options.policy, run));
-    if (options.objective && !(*options.objective == made.objective_)) {
+    if (options.objective && !AreAlike(*options.objective, made.objective_)) {
       return Fail(ErrorCode::kConflict, "{} was trained for {}, not for {}; leave `objective` out",
                   options.policy, ObjectiveText(made.objective_),
                   ObjectiveText(*options.objective));

@@ -117,6 +117,11 @@ Result<std::optional<PlacementPreset>> StoredPreset(const nn::SafetensorsFile& f
   return Fail(ErrorCode::kFailedPrecondition, "{}: {}", file.source_name(), preset.error().message);
 }
 
+Result<Objective> StoredObjective(const nn::SafetensorsFile& file) {
+  TRY_ASSIGN(const std::string objective, file.Metadata("objective"));
+  return ParseObjectiveText(objective, file.source_name());
+}
+
 Result<void> CheckIsPlacement(const nn::SafetensorsFile& file) {
   TRY_ASSIGN(const std::string name, file.Metadata("task"));
   if (name != PlacementTask::kName) {
@@ -142,12 +147,12 @@ Result<void> CheckPlacement(const nn::SafetensorsFile& file, const PlacementTask
                 PresetText(preset), PresetText(task.preset()));
   }
   if (preset) return {};  // Its reward is the preset's, whatever the objective is.
-  TRY_ASSIGN(const std::string objective, file.Metadata("objective"));
-  if (objective != ObjectiveText(task.objective())) {
+  TRY_ASSIGN(const Objective objective, StoredObjective(file));
+  if (!AreAlike(objective, task.objective())) {
     return Fail(ErrorCode::kFailedPrecondition,
                 "{}: trained for the objective {}, not {}; name that one by --objective, or train "
                 "another",
-                file.source_name(), objective, ObjectiveText(task.objective()));
+                file.source_name(), ObjectiveText(objective), ObjectiveText(task.objective()));
   }
   return {};
 }
@@ -157,8 +162,12 @@ Result<PlacementNet> LoadPlacementNet(const std::filesystem::path& path,
   TRY_ASSIGN(const std::filesystem::path checkpoint, CheckpointOf(path));
   TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(checkpoint));
   TRY_ASSIGN(const std::optional<PlacementPreset> preset, StoredPreset(file));
-  const PlacementTask task(asked.objective(), preset);
-  TRY(CheckPlacement(file, task));
+  TRY(CheckPlacement(file, PlacementTask(asked.objective(), preset)));
+  Objective objective = asked.objective();
+  if (!preset) {
+    TRY_ASSIGN(objective, StoredObjective(file));  // Some features depend on how large weights are.
+  }
+  const PlacementTask task(objective, preset);
   TRY_ASSIGN(auto net, LoadMemorylessNet(file, PlacementTask::Widths(preset)));
   TRY_ASSIGN(Familiarity familiarity, StoredFamiliarity(file));
   return PlacementNet{task, std::move(net),

@@ -64,6 +64,8 @@ void DescribePlacement(const PlacementTask& task, nn::SafetensorsFile* file);
 void DescribePlacementWorld(const PlacementFacts& facts, nn::SafetensorsFile* file);
 Result<void> CheckIsPlacement(const nn::SafetensorsFile& file);  // Of this task, these features.
 Result<std::optional<PlacementPreset>> StoredPreset(const nn::SafetensorsFile& file);
+Result<Objective> StoredObjective(const nn::SafetensorsFile& file);
+// Its objective may weigh terms in the same proportion (AreAlike).
 Result<void> CheckPlacement(const nn::SafetensorsFile& file, const PlacementTask& task);
 
 // Which questions it has seen, as tensors; of a checkpoint without them, an empty one.
@@ -71,7 +73,7 @@ void AddFamiliarity(const Familiarity& familiarity, nn::SafetensorsFile* file);
 Result<Familiarity> StoredFamiliarity(const nn::SafetensorsFile& file);
 
 struct PlacementNet {
-  PlacementTask task;  // With the checkpoint's preset.
+  PlacementTask task;  // With the checkpoint's preset, or with its objective.
   std::shared_ptr<const nn::CandidateNet> net;
   std::shared_ptr<const Familiarity> familiarity;
 };

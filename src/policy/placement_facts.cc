@@ -193,8 +193,7 @@ Result<LearnedPlacement> ReadLearnedPlacement(const std::filesystem::path& path)
   learned.digest = Sha256Hex(content);
   TRY(CheckIsPlacement(file));
   TRY_ASSIGN(learned.preset, StoredPreset(file));
-  TRY_ASSIGN(const std::string objective, file.Metadata("objective"));
-  TRY_ASSIGN(learned.objective, ParseObjectiveText(objective, name));
+  TRY_ASSIGN(learned.objective, StoredObjective(file));
   const auto world = file.metadata().find("world");
   if (world == file.metadata().end()) return learned;
   TRY_ASSIGN(learned.facts, ParseFacts(world->second, name + ": world"));

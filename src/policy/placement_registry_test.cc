@@ -119,6 +119,7 @@ TEST(PlacementRegistry, ACheckpointOfAnotherTaskIsRefused) {
   EXPECT_TRUE(CheckPlacement(file, kForCost).has_value());
   const PlacementTask energy(Objective::Of(ObjectiveTerm::kEnergy));
   EXPECT_THAT(CheckPlacement(file, energy).error().message, HasSubstr("--objective"));
+  EXPECT_TRUE(CheckPlacement(file, PlacementTask({.weight = {0, 0, 0, 0, 2}})).has_value());
   file.SetMetadata("features", "0000");
   EXPECT_THAT(CheckPlacement(file, kForCost).error().message, HasSubstr("other features"));
   file.SetMetadata("task", "migration");

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "base/check.h"
@@ -222,15 +224,25 @@ void PlacementTask::Space(const PlacementQuestion& question, std::span<const uin
 
 std::string ObjectiveText(const Objective& objective) {
   std::string text;
-  int terms = 0;
-  for (const double weight : objective.weight) terms += weight != 0 ? 1 : 0;
   for (int i = 0; i < kObjectiveTerms; ++i) {
-    if (objective.weight[i] == 0) continue;
-    if (terms == 1) return std::string(kObjectiveTermNames[i]);
-    text += fmt::format("{}{}:{:g}", text.empty() ? "" : ",", kObjectiveTermNames[i],
-                        objective.weight[i]);
+    const double weight = objective.weight[i];
+    if (weight == 0) continue;
+    if (objective == Objective::Of(static_cast<ObjectiveTerm>(i)))
+      return std::string(kObjectiveTermNames[i]);
+    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", kObjectiveTermNames[i], weight);
   }
   return text;
+}
+
+bool AreAlike(const Objective& a, const Objective& b) {
+  constexpr double kTolerance = 1e-5;
+  const double all_of_a = std::accumulate(a.weight.begin(), a.weight.end(), 0.0);
+  const double all_of_b = std::accumulate(b.weight.begin(), b.weight.end(), 0.0);
+  for (int i = 0; i < kObjectiveTerms; ++i) {
+    const double apart = a.weight[i] * all_of_b - b.weight[i] * all_of_a;
+    if (std::abs(apart) > kTolerance * all_of_a * all_of_b) return false;
+  }
+  return true;
 }
 
 Result<Objective> ParseObjectiveText(std::string_view text, std::string_view source) {

@@ -139,9 +139,13 @@ class PlacementTask {
   LatencyFilter limits_;
 };
 
-// "balance", or "balance:1,energy:0.5": what a checkpoint says that it was trained for.
+// "balance", or "balance:1,energy:0.5": what a checkpoint says that it was trained for. Reads back
+// exactly.
 std::string ObjectiveText(const Objective& objective);
 // The same, read; `source` is what a message calls it.
 Result<Objective> ParseObjectiveText(std::string_view text, std::string_view source);
+// Whether both weigh terms in the same proportion, to five digits: checkpoints of earlier versions
+// tell six.
+bool AreAlike(const Objective& a, const Objective& b);
 
 }  // namespace rudderfish

@@ -407,13 +407,24 @@ TEST(PlacementTask, TheBestOfAMixIsTheFirstOfEquals) {
 TEST(PlacementTask, ObjectivesAreReadAsTheyAreWritten) {
   for (const Objective& objective :
        {Objective::Of(ObjectiveTerm::kBalance), Objective::Of(ObjectiveTerm::kLatency),
-        Objective{.weight = {0, 0, 1, 0, 0, 2}}, Objective{.weight = {1, 2, 3, 4, 5, 6}}}) {
+        Objective{.weight = {0, 0, 1, 0, 0, 2}}, Objective{.weight = {1, 2, 3, 4, 5, 6}},
+        Objective{.weight = {2}}, Objective{.weight = {0.33333333, 1.0 / 3, 1e-7, 1e6}}}) {
     const auto read = ParseObjectiveText(ObjectiveText(objective), "text");
     ASSERT_TRUE(read.has_value());
     EXPECT_EQ(*read, objective);
   }
   EXPECT_EQ(ObjectiveText({.weight = {0, 0, 1, 0, 0, 2}}), "utilisation:1,latency:2");
   EXPECT_FALSE(ParseObjectiveText("balance:1,coast:2", "text").has_value());
+}
+
+TEST(PlacementTask, ObjectivesAreAlikeInTheSameProportion) {
+  const Objective balance = Objective::Of(ObjectiveTerm::kBalance);
+  EXPECT_TRUE(AreAlike(balance, {.weight = {2}}));
+  EXPECT_FALSE(AreAlike(balance, Objective::Of(ObjectiveTerm::kEnergy)));
+  EXPECT_FALSE(AreAlike(balance, {.weight = {1, 0.001}}));
+  EXPECT_TRUE(AreAlike({.weight = {1, 3}}, {.weight = {1e-3, 3e-3}}));
+  EXPECT_TRUE(AreAlike({.weight = {1.0 / 3, 2.0 / 3}}, {.weight = {0.333333, 0.666667}}));
+  EXPECT_FALSE(AreAlike({.weight = {1.0 / 3, 2.0 / 3}}, {.weight = {0.3333, 0.6667}}));
 }
 
 TEST(PlacementTask, ObjectivesAreNamedByTermsAndWeights) {

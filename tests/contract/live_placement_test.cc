@@ -227,6 +227,15 @@ TEST_F(LivePlacementTest, WhereAllIsOtherThanInTrainingKubeDefaultChooses) {
   EXPECT_EQ(other->stepped_back(), StepBack::kNone);
 }
 
+TEST_F(LivePlacementTest, ItsOwnObjectiveMayBeNamedInOtherUnits) {
+  LivePolicyOptions options = Options();
+  for (const double unit : {1.0, 2.0, 1.0 / 3}) {
+    options.objective = *scenario_->objective;
+    for (double& weight : options.objective->weight) weight *= unit;
+    EXPECT_EQ(Refusal(options), "none") << unit;
+  }
+}
+
 TEST_F(LivePlacementTest, AnotherObjectiveOrTaskOrWorldIsRefused) {
   LivePolicyOptions options = Options();
   options.objective = Objective::Of(ObjectiveTerm::kCost);
