@@ -62,6 +62,7 @@ struct ApiClient::Exchange {
   Id timer = 0;
   std::shared_ptr<const Identity> identity;  // Of the last attempt.
   bool was_rejected = false;                 // With 401, once.
+  bool needs_room = false;
   bool takes_room = false;
 };
 
@@ -88,6 +89,7 @@ ApiClient::Id ApiClient::Send(ApiRequest request, OnAnswer on_answer) {
   auto exchange = std::make_unique<Exchange>(
       Exchange{.back_off = BackOff(options_.back_off, Rng(rng_.Next64()))});
   exchange->deadline = clock_->Now() + request.deadline;
+  exchange->needs_room = request.room == Room::kShared;
   exchange->request = std::move(request);
   exchange->on_answer = std::move(on_answer);
   return Add(std::move(exchange));
@@ -107,9 +109,18 @@ ApiClient::Id ApiClient::Watch(std::string path, Duration timeout, WatchCalls ca
 ApiClient::Id ApiClient::Add(std::unique_ptr<Exchange> exchange) {
   const Id id = next_id_++;
   exchange->id = id;
+  Enqueue(*exchange);
   exchanges_.emplace(id, std::move(exchange));
-  waiting_.push_back(id);
   return id;
+}
+
+// Who needs no room does not wait behind those who do.
+void ApiClient::Enqueue(const Exchange& exchange) {
+  if (exchange.needs_room) {
+    waiting_.push_back(exchange.id);
+  } else {
+    waiting_.push_front(exchange.id);
+  }
 }
 
 ApiClient::Id ApiClient::After(Duration delay, std::function<void()> callback) {
@@ -153,10 +164,11 @@ void ApiClient::BeginWaiting() {
   if (looks_at_all) looked_at_all_ = now;
   std::vector<Id> kept;
   for (size_t left = waiting_.size(); left > 0 && !waiting_.empty(); --left) {
-    if (!looks_at_all && under_way_ >= options_.requests_max) break;
     const Id id = waiting_.front();
-    waiting_.pop_front();
     const auto found = exchanges_.find(id);
+    const bool is_full = under_way_ >= options_.requests_max;
+    if (!looks_at_all && is_full && found != exchanges_.end() && found->second->needs_room) break;
+    waiting_.pop_front();
     if (found == exchanges_.end()) continue;
     Exchange& exchange = *found->second;
     if (standing == Credentials::Standing::kFailed) {
@@ -164,8 +176,7 @@ void ApiClient::BeginWaiting() {
     } else if (now >= exchange.deadline) {
       Fail(id, {ErrorCode::kDeadlineExceeded,
                 fmt::format("{}: waited too long for its turn", exchange.request.path)});
-    } else if (standing == Credentials::Standing::kPending ||
-               (!exchange.watch && under_way_ >= options_.requests_max)) {
+    } else if (standing == Credentials::Standing::kPending || (exchange.needs_room && is_full)) {
       kept.push_back(id);
     } else {
       Transfer(&exchange);
@@ -204,7 +215,8 @@ void ApiClient::Transfer(Exchange* exchange) {
       if (on_open) on_open();
     };
     stream->on_line = exchange->watch->on_line;
-  } else {
+  }
+  if (exchange->needs_room) {
     exchange->takes_room = true;
     ++under_way_;
   }
@@ -251,7 +263,7 @@ bool ApiClient::TryAgain(Exchange* exchange, const HttpResult& result, const Api
   if (status.code == 401 && !exchange->was_rejected) {
     exchange->was_rejected = true;
     if (credentials_.Reject(*exchange->identity)) {
-      waiting_.push_back(exchange->id);
+      Enqueue(*exchange);
       return true;
     }
     return false;
@@ -270,7 +282,7 @@ bool ApiClient::TryAgain(Exchange* exchange, const HttpResult& result, const Api
   const Id id = exchange->id;
   exchange->timer = After(wait, [this, id] {
     exchanges_.at(id)->timer = 0;
-    waiting_.push_back(id);
+    Enqueue(*exchanges_.at(id));
   });
   return true;
 }

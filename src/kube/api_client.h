@@ -30,12 +30,17 @@ namespace rudderfish::kube {
 
 enum class Repeat { kWhenSafe, kNever };  // kNever: an eviction's 429 is an answer.
 
+// Of all requests that may be under way at a time. kOwn: what cannot wait for others to be answered,
+// and is rare; watches have theirs, too.
+enum class Room { kShared, kOwn };
+
 struct ApiRequest {
   Method method = Method::kGet;
   std::string path;  // /api/v1/nodes?limit=1
   std::string body;  // JSON
   Duration deadline = std::chrono::seconds(30);
   Repeat repeat = Repeat::kWhenSafe;
+  Room room = Room::kShared;
   // Asked right before each attempt's first byte, however long it has waited for room, a connection
   // or its repetition; false: it is not sent, and ends with kFailedPrecondition. None: it may go.
   std::function<bool()> may_go;
@@ -52,7 +57,7 @@ struct ApiAnswer {
 struct ApiClientOptions {
   std::string user_agent = "rudderfish";
   Duration connect_timeout = std::chrono::seconds(5);
-  int requests_max = 16;  // At a time; watches are not counted.
+  int requests_max = 16;  // At a time, of those that share room.
   int attempts_max = 5;   // Of one request.
   BackOff::Limits back_off;
   Duration watch_timeout = std::chrono::seconds(10);  // Servers are asked to end watches after it.
@@ -129,6 +134,7 @@ class ApiClient {
 
   ApiClient(Credentials credentials, const Clock* clock, ApiClientOptions options, uint64_t seed);
   Id Add(std::unique_ptr<Exchange> exchange);
+  void Enqueue(const Exchange& exchange);
   void BeginWaiting();
   void Transfer(Exchange* exchange);
   void Ended(Id id, HttpResult result);

@@ -189,6 +189,21 @@ TEST(ApiClient, SendsNoMoreThanItsLimitAtATime) {
   EXPECT_EQ(most, 1);
 }
 
+TEST(ApiClient, WhatHasItsOwnRoomWaitsForNobody) {
+  FaultyServer server([](const SeenRequest& request, Connection* to) {
+    if (request.target != "/own") to->Hang();
+    to->Answer(200, "{}");
+  });
+  ApiClientOptions options = QuickOptions();
+  options.requests_max = 2;
+  const auto client = Open(server, options);
+  for (int i = 0; i < 20; ++i) client->Send({.path = "/x"}, nullptr);
+  client->Poll(milliseconds(1));
+  for (int i = 0; i < 3; ++i)
+    EXPECT_TRUE(client->Call({.path = "/own", .deadline = seconds(10), .room = Room::kOwn}).ok());
+  EXPECT_EQ(server.connections(), 3);
+}
+
 TEST(ApiClient, CancelledRequestsNeverAnswer) {
   FaultyServer server(Statuses({200}));
   const auto client = Open(server);

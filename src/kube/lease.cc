@@ -72,7 +72,8 @@ void LeaseElection::Turn() {
 void LeaseElection::Read(ApiClient::OnAnswer on_answer) {
   request_ = client_->Send({.path = Path() + "/" + options_.name,
                             .deadline = options_.renew_deadline / 2,
-                            .repeat = Repeat::kNever},
+                            .repeat = Repeat::kNever,
+                            .room = Room::kOwn},
                            std::move(on_answer));
 }
 
@@ -165,7 +166,8 @@ ApiClient::Id LeaseElection::Write(const std::string& holder, Duration duration,
                         .path = is_new ? Path() : Path() + "/" + options_.name,
                         .body = lease.dump(-1, ' ', false, Json::error_handler_t::replace),
                         .deadline = options_.renew_deadline / 2,
-                        .repeat = Repeat::kNever},
+                        .repeat = Repeat::kNever,
+                        .room = Room::kOwn},
                        std::move(on_answer));
 }
 
