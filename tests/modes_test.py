@@ -19,6 +19,8 @@ import place_test
 from place_test import PROGRAM, node, pod
 
 PODS, STEERS = "/api/v1/pods", "/api/v1/namespaces/ops/configmaps"
+FAILED = PODS + " that failed"
+CANARY = "placement: {mode: shadow, canary: 0.5, policy: most-allocated, objective: utilisation, settle: 3s}"
 
 
 def bound(name, to, **more):
@@ -58,6 +60,11 @@ class Api(place_test.Api):
     def steer(self, data):
         self.change(STEERS, {"metadata": {"name": "steer", "namespace": "ops", "uid": "steer"}, "data": data})
 
+    def fail(self, name, reason):
+        placed = next(one for one in self.objects[PODS] if one["metadata"]["name"] == name)
+        self.change(PODS, placed, "DELETED")  # Of those that have not ended.
+        self.change(FAILED, {**placed, "status": {"phase": "Failed", "reason": reason}}, "ADDED")
+
     def nodes_of(self, name):
         return [one["spec"]["nodeName"] for one in self.objects[PODS] if one["metadata"]["name"] == name and "nodeName" in one["spec"]]
 
@@ -69,7 +76,7 @@ class Answers(place_test.Answers):
             self.answer(200, {})
             return
         if "phase%3DFailed&" in query:
-            path += " that failed"
+            path = FAILED
         news = queue.SimpleQueue()
         with self.server.lock:
             things = [json.loads(json.dumps(one)) for one in self.server.objects.get(path, [])]
@@ -184,6 +191,35 @@ class Modes(unittest.TestCase):
             self.assertIn("`data.pause` of a ConfigMap is no text: as `pause`", self.status()["control_problem"])
             api.steer({"pause": "false"})
             self.wait_for(lambda: api.nodes_of("second"))
+
+
+    def test_a_restart_does_not_blind_a_canary(self):
+        names = [f"web-{i}" for i in range(100)]
+
+        def canary():
+            return self.status()["standing"]["canary"]
+        with Api() as api:
+            with self.running(api, CANARY):
+                self.ask("promote", "placement", "--to", "canary", "--force")
+                for name in names:
+                    api.change(PODS, pod(name), "ADDED")
+                self.wait_for(lambda: len(api.bindings) == len(names))
+                self.wait_for(lambda: canary()["canary"]["pods"] + canary()["control"]["pods"] == len(names))
+                self.assertEqual(canary()["canary"]["measured_change"]["count"], 0, "they are measured later")
+                ours = [row["pod"] for row in json.loads(self.ask("decisions", "--limit", "200", "-o", "json"))["comparisons"]
+                        if row["kind"] == "canary"]
+            self.assertGreater(len(ours), 30)
+            with self.running(api, CANARY):
+                self.wait_for(lambda: canary()["canary"]["measured_change"]["count"] == len(ours))
+                for name in ours[:2]:
+                    api.fail(name, "OutOfcpu")
+                self.wait_for(lambda: canary()["canary"]["failed_or_evicted"] == 2)
+            for name in ours[2:]:
+                api.fail(name, "OutOfcpu")  # While nobody looks.
+            with self.running(api, CANARY):
+                self.wait_for(lambda: self.status()["mode"] == "shadow")
+                self.assertIn(f"{len(ours)} of its {len(ours)} pods failed", self.status()["standing"]["why"])
+                self.wait_for(lambda: any(event["reason"] == "CanaryEnded" and event["regarding"]["name"] in ours for event in api.told))
 
 
 if __name__ == "__main__":

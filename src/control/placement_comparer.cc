@@ -15,8 +15,7 @@ namespace {
 
 constexpr size_t kRecentMax = 512;      // Pods placed lately.
 constexpr size_t kUnwrittenMax = 4096;  // Beyond it comparisons are given up.
-constexpr size_t kUidsMax = 500'000;
-constexpr size_t kClassesTried = 32;  // Of pods that wait, to know a queue from.
+constexpr size_t kClassesTried = 32;    // Of pods that wait, to know a queue from.
 constexpr int kAdvicesATurn = 64;
 constexpr size_t kRowsAWrite = 256;
 
@@ -61,6 +60,7 @@ PlacementComparer::PlacementComparer(Options options, const Clock* clock,
       policy_(std::move(policy)),
       next_(next),
       sink_(sink),
+      followed_(clock, options_.settle),
       cluster_(std::move(cluster)) {}
 
 void PlacementComparer::NodeSeen(const SchedulingNode& node) {
@@ -95,44 +95,26 @@ void PlacementComparer::PodSeen(const ObservedPod& pod) {
     recent_.push_back({clock_->Now(), key, pod.node});
     if (recent_.size() > kRecentMax) recent_.pop_front();
   }
-  Follow(pod, key);
+  followed_.Seen(pod, key);
   next_->PodSeen(pod);
-}
-
-void PlacementComparer::Follow(const ObservedPod& pod, const std::string& key) {
-  const auto at = followed_.find(key);
-  if (at == followed_.end() || !(at->second.id == pod.id)) return;
-  Followed& followed = at->second;
-  if (pod.node != followed.node) {  // Our Binding was not done, but somebody else's.
-    outcomes_.push_back({.uid = pod.id.uid, .fate = "elsewhere"});
-    uids_.erase(pod.id.uid);
-    followed_.erase(at);
-    return;
-  }
-  if (pod.is_running && !std::exchange(followed.is_started, true)) {
-    outcomes_.push_back({.uid = pod.id.uid, .fate = "started"});
-  }
-  if (pod.is_disrupted && !std::exchange(followed.is_disrupted, true)) {
-    outcomes_.push_back({.uid = pod.id.uid, .fate = "evicted", .failure = "DisruptionTarget"});
-  }
 }
 
 void PlacementComparer::PodGone(const std::string& key) {
   waits_.erase(key);
-  if (const auto at = followed_.find(key); at != followed_.end()) {
-    outcomes_.push_back(
-        {.uid = at->second.id.uid, .fate = at->second.is_started ? "ended" : "gone"});
-    followed_.erase(at);
-  }
+  followed_.Gone(key);
   next_->PodGone(key);
 }
 
 void PlacementComparer::PodFailed(const PodIdentity& pod, const std::string& reason) {
-  if (uids_.contains(pod.uid)) {
-    outcomes_.push_back(
-        {.uid = pod.uid, .fate = reason == "Evicted" ? "evicted" : "failed", .failure = reason});
-  }
+  followed_.Failed(pod, reason);
   next_->PodFailed(pod, reason);
+}
+
+void PlacementComparer::EndUnseen() {
+  followed_.EndUnseen([this](const std::string& key, const std::string& uid) {
+    const auto at = waits_.find(key);
+    return at != waits_.end() && at->second.id.uid == uid;
+  });
 }
 
 PlacementComparison PlacementComparer::NewRow(const PodIdentity& pod, const PodClass& shape,
@@ -323,7 +305,7 @@ void PlacementComparer::CompareOther(const ObservedPod& pod, const Seen& seen) {
       Judge(rules, id, BestBy(policy_scores_, at), at, &row);
     }
   }
-  Begin(row, seen.shape);
+  followed_.Begin(row, seen.shape);
   rows_.push_back(std::move(row));
 }
 
@@ -345,25 +327,8 @@ void PlacementComparer::NoteOwnChoice(const OwnChoice& choice) {
   const NodeId policy = is_policys ? choice.node : BestBy(policy_scores_, choice.node);
   const NodeId baseline = is_policys ? BestBy(kube_scores_, choice.node) : choice.node;
   Judge(rules, pod, policy, baseline, &row);
-  Begin(row, *choice.shape);
+  followed_.Begin(row, *choice.shape);
   rows_.push_back(std::move(row));
-}
-
-// What comes of it is followed from now on.
-void PlacementComparer::Begin(const PlacementComparison& row,
-                              const std::shared_ptr<const PodClass>& shape) {
-  const std::string key = row.pod.Key();
-  if (uids_.size() >= kUidsMax) uids_.clear();
-  uids_.insert(row.pod.uid);
-  const bool is_policys = row.node == row.policy_node;
-  const Instant due = clock_->Now() + options_.settle;
-  followed_[key] = {.id = row.pod,
-                    .shape = shape,
-                    .node = row.node,
-                    .other_node = is_policys ? row.baseline_node : row.policy_node,
-                    .is_policy_choice = is_policys,
-                    .due = due};
-  if (!row.policy_node.empty()) due_.push_back({due, key, row.pod.uid});
 }
 
 void PlacementComparer::Advise(const std::string& key) {
@@ -387,12 +352,8 @@ void PlacementComparer::Advise(const std::string& key) {
 }
 
 // The Model is asked again, of the state as it has become.
-void PlacementComparer::Measure(const Due& due) {
-  const auto& [when, key, uid] = due;
-  const auto at = followed_.find(key);
-  if (at == followed_.end() || at->second.id.uid != uid) return;
-  const Followed& followed = at->second;
-  if (followed.due != when) return;  // It has been chosen for again since.
+void PlacementComparer::Measure(const FollowedPods::Pod& followed) {
+  const std::string key = followed.id.Key();
   if (waits_.contains(key)) return;  // Its Binding is not done.
   SchedulingTables& tables = next_->tables();
   if (tables.NodeOf(key) != followed.node) return;
@@ -406,10 +367,10 @@ void PlacementComparer::Measure(const Due& due) {
   const double now = Cost(cluster_->Now());
   const LatencyLimits& limits = followed.shape->latency_limits;
   const double elsewhere = Cost(cluster_->After(moved, limits));
-  PlacementOutcome outcome{.uid = uid};
+  PlacementOutcome outcome{.uid = followed.id.uid};
   outcome.measured_change = now - Cost(cluster_->After({&less, 1}, limits));
   outcome.measured_gain = followed.is_policy_choice ? elsewhere - now : now - elsewhere;
-  outcomes_.push_back(std::move(outcome));
+  followed_.Note(std::move(outcome));
 }
 
 Result<void> PlacementComparer::Turn() {
@@ -418,9 +379,9 @@ Result<void> PlacementComparer::Turn() {
     Advise(to_advise_.front());
     to_advise_.pop_front();
   }
-  if (!due_.empty() && due_.front().at <= now) {
+  if (followed_.has_due()) {
     cluster_->Read(next_->tables().Rules().nodes());
-    for (; !due_.empty() && due_.front().at <= now; due_.pop_front()) Measure(due_.front());
+    while (const FollowedPods::Pod* due = followed_.PopDue()) Measure(*due);
   }
   if (now - flushed_ < options_.flush && rows_.size() < kRowsAWrite) return {};
   return Flush();
@@ -428,9 +389,9 @@ Result<void> PlacementComparer::Turn() {
 
 Result<void> PlacementComparer::Flush() {
   flushed_ = clock_->Now();
-  if (rows_.empty() && outcomes_.empty()) return {};
-  TRY(sink_->AppendComparisons(rows_, outcomes_));
-  outcomes_.clear();
+  if (rows_.empty() && followed_.outcomes().empty()) return {};
+  TRY(sink_->AppendComparisons(rows_, followed_.outcomes()));
+  followed_.ForgetOutcomes();
   const std::vector<PlacementComparison> written = std::exchange(rows_, {});
   for (const PlacementComparison& row : written) {
     if (on_advice_ && row.group == ComparisonGroup::kAdvice) on_advice_(row);

@@ -7,11 +7,11 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "base/clock.h"
 #include "cluster/scheduling_observer.h"
+#include "control/followed_pods.h"
 #include "control/live_cluster.h"
 #include "control/node_scorer.h"
 #include "control/placement_comparison.h"
@@ -83,6 +83,13 @@ class PlacementComparer final : public SchedulingObserver {
   void PodGone(const std::string& key) override;
   void PodFailed(const PodIdentity& pod, const std::string& reason) override;
 
+  // Goes on with what an earlier process has left, before anything is seen; and once all that there
+  // is has been seen.
+  void Resume(std::span<const UnendedComparison> rows, UnixMillis now) {
+    followed_.Resume(rows, now);
+  }
+  void EndUnseen();
+
   void SetComparing(Comparing what) { comparing_ = what; }
 
   // Told of each advice once it is written.
@@ -114,21 +121,9 @@ class PlacementComparer final : public SchedulingObserver {
     Instant since;
     bool is_opted_out = false, is_advised = false;
   };
-  struct Followed {
-    PodIdentity id;
-    std::shared_ptr<const PodClass> shape;
-    std::string node, other_node;
-    bool is_policy_choice = false;  // `node` is the policy's.
-    Instant due;                    // When it is measured.
-    bool is_started = false, is_disrupted = false;
-  };
   struct Placed {
     Instant at;
     std::string key, node;
-  };
-  struct Due {
-    Instant at;
-    std::string key, uid;
   };
 
   bool IsOurs(const PodClass& shape) const { return shape.scheduler == options_.scheduler_name; }
@@ -150,9 +145,7 @@ class PlacementComparer final : public SchedulingObserver {
                        std::initializer_list<NodeId> chosen);
   RulesVerdict CheckRules(const SchedulingRules& rules, const Seen& seen, PodClassId pod,
                           const std::string& node, NodeId at, std::string* reason);
-  void Follow(const ObservedPod& pod, const std::string& key);
-  void Begin(const PlacementComparison& row, const std::shared_ptr<const PodClass>& shape);
-  void Measure(const Due& due);
+  void Measure(const FollowedPods::Pod& pod);
 
   Options options_;
   const Clock* clock_;
@@ -162,14 +155,11 @@ class PlacementComparer final : public SchedulingObserver {
   std::function<void(const PlacementComparison&)> on_advice_;
   Comparing comparing_ = Comparing::kNothing;
   std::unordered_map<std::string, Seen> waits_;
-  std::unordered_map<std::string, Followed> followed_;
-  std::unordered_set<std::string> uids_;  // Of all that was compared.
+  FollowedPods followed_;
   std::unordered_map<std::string, Instant> node_changed_at_;
   std::deque<Placed> recent_;
-  std::deque<Due> due_;
   std::deque<std::string> to_advise_;
   std::vector<PlacementComparison> rows_;
-  std::vector<PlacementOutcome> outcomes_;
   Instant flushed_;
   std::unique_ptr<LiveCluster> cluster_;
   Feasibility feasibility_;

@@ -193,11 +193,12 @@ TEST_F(PlacementComparerTest, WhatCameOfItIsToldOnce) {
   comparer.PodSeen({web, Shape(), "a", true, true, true});
   comparer.PodGone("default/web");
   comparer.PodFailed(web, "OutOfcpu");
+  // Perhaps one that an earlier process has compared: the journal knows.
   comparer.PodFailed({"default", "stranger", "2"}, "Error");
   Flush();
   std::vector<std::string> fates;
   for (const PlacementOutcome& outcome : list.outcomes) fates.push_back(outcome.fate);
-  EXPECT_THAT(fates, ::testing::ElementsAre("started", "evicted", "ended", "failed"));
+  EXPECT_THAT(fates, ::testing::ElementsAre("started", "evicted", "ended", "failed", "failed"));
 }
 
 TEST_F(PlacementComparerTest, TheGainIsAskedAgainOfTheStateAsItHasBecome) {
@@ -273,7 +274,6 @@ TEST_F(PlacementComparerTest, AChoiceThatSomebodyElseForestalledSaysNothingOfThe
   See("web", Shape("rudderfish"));
   Choose(1, BindingOutcome::kConflict);
   See("web", Shape("rudderfish"), bindings.asked.at("web") == "a" ? "b" : "a");
-  comparer.PodFailed({"default", "web", "uid-web"}, "OutOfcpu");
   Choose(60, BindingOutcome::kBound);
   Flush();
   ASSERT_EQ(list.outcomes.size(), 1u);

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "base/wall_time.h"
 #include "cluster/scheduling_observer.h"
 
 // One pod, two choices: where our policy would put it and where somebody else would (kube-scheduler
@@ -68,6 +69,15 @@ struct PlacementOutcome {
   // Asked of the Model anew on the state some time later: what the choice is worth there, and by
   // how much the pod changes the objective where it runs.
   std::optional<double> measured_gain, measured_change;
+};
+
+// A comparison that waits for further words of its pod, as an earlier process has left it.
+struct UnendedComparison {
+  PodIdentity pod;
+  ComparisonGroup group = ComparisonGroup::kShadow;
+  std::string node, policy_node, baseline_node;
+  UnixMillis written_at = 0;
+  bool is_started = false, is_measured = false;
 };
 
 class ComparisonSink {

@@ -74,7 +74,7 @@ Result<void> SqliteJournal::InsertComparisons(std::span<const PlacementCompariso
   }
   Statement end(database_.get(),
                 "UPDATE comparisons SET fate = ?, failure = ? WHERE uid = ? AND kind <> 'advice' "
-                "AND fate NOT IN ('failed', 'evicted')");
+                "AND fate NOT IN ('failed', 'evicted', 'elsewhere')");
   Statement measured(database_.get(),
                      "UPDATE comparisons SET measured_gain = ?, measured_change = ? "
                      "WHERE uid = ? AND kind <> 'advice'");
@@ -90,6 +90,27 @@ Result<void> SqliteJournal::InsertComparisons(std::span<const PlacementCompariso
     if (const int code = measured.Run(); code != SQLITE_OK) return Failed(code);
   }
   return {};
+}
+
+Result<std::vector<UnendedComparison>> SqliteJournal::UnendedComparisons() {
+  Statement select(database_.get(),
+                   "SELECT namespace, pod, uid, kind, coalesce(node, ''), "
+                   "coalesce(policy_node, ''), coalesce(baseline_node, ''), written_at, "
+                   "fate = 'started', measured_change IS NOT NULL FROM comparisons "
+                   "WHERE fate IN ('placed', 'started') AND kind <> 'advice' ORDER BY number");
+  std::vector<UnendedComparison> rows;
+  while (select.Step()) {
+    rows.push_back({.pod = {select.Text(0), select.Text(1), select.Text(2)},
+                    .group = GroupNamed(select.Text(3)),
+                    .node = select.Text(4),
+                    .policy_node = select.Text(5),
+                    .baseline_node = select.Text(6),
+                    .written_at = select.Integer(7),
+                    .is_started = select.Integer(8) != 0,
+                    .is_measured = select.Integer(9) != 0});
+  }
+  if (select.code() != SQLITE_OK) return Failed(select.code());
+  return rows;
 }
 
 Result<void> SqliteJournal::KeepMode(std::string_view kind, const KeptMode& mode) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -154,6 +155,27 @@ TEST_F(SqliteComparisonsTest, AChoiceThatSomebodyElseForestalledIsNoEvidence) {
   Add(canary);
   End({.uid = "uid-c", .fate = "elsewhere"});
   EXPECT_EQ(Reader().Trial(0)->canary.pods, 0);
+  End({.uid = "uid-c", .fate = "failed"});  // There, where we did not want it.
+  EXPECT_EQ(Reader().Trial(0)->canary.pods, 0);
+}
+
+TEST_F(SqliteComparisonsTest, WhoStartsAnewFindsTheComparisonsWhosePodsHaveNotEnded) {
+  for (const char* name : {"placed", "started", "measured", "ended", "failed"}) Add(Row(name));
+  for (const char* fate : {"started", "ended", "failed"})
+    End({.uid = fmt::format("uid-{}", fate), .fate = fate});
+  End({.uid = "uid-measured", .measured_gain = 0, .measured_change = 0});
+  PlacementComparison advice = Row("advised");
+  advice.group = ComparisonGroup::kAdvice;
+  Add(advice);
+  Open();
+  const std::vector<UnendedComparison> rows = journal_->UnendedComparisons().value();
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0].pod, Row("placed").pod);
+  EXPECT_EQ(rows[0].written_at, 1000);
+  EXPECT_EQ(rows[0].baseline_node, "a");
+  EXPECT_FALSE(rows[0].is_started || rows[0].is_measured);
+  EXPECT_TRUE(rows[1].is_started);
+  EXPECT_TRUE(rows[2].is_measured);
 }
 
 TEST_F(SqliteComparisonsTest, AModeIsKept) {

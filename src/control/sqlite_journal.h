@@ -68,6 +68,9 @@ class SqliteJournal final : public Journal,
   Result<void> AppendComparisons(std::span<const PlacementComparison> rows,
                                  std::span<const PlacementOutcome> outcomes) override;
 
+  // Those whose pods had not ended when they were last heard of, oldest first.
+  Result<std::vector<UnendedComparison>> UnendedComparisons();
+
   // The mode of a kind of decision, as it was kept last; nothing: never.
   Result<void> KeepMode(std::string_view kind, const KeptMode& mode);
   Result<std::optional<KeptMode>> ModeOf(std::string_view kind);

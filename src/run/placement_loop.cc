@@ -99,12 +99,13 @@ Result<void> PlacementLoop::Open() {
                                                             .seed = rng.Next64()},
                                            clock_, policy_->NewScorer(), actuator_.get(),
                                            journal_.get(), [this] { return MayAct(); });
-  OpenComparer(placement);
+  TRY(OpenComparer(placement));
   feed_ = std::make_unique<kube::SchedulingFeed>(client_.get(), comparer_.get(),
                                                  modes_ == nullptr
                                                      ? kube::SchedulingFeed::Failures::kUnseen
                                                      : kube::SchedulingFeed::Failures::kTold);
   TRY(feed_->Sync(kFeedLimit));
+  comparer_->EndUnseen();
   if (!config_.control_name.empty()) {
     control_ = std::make_unique<kube::ConfigMapWatch>(
         client_.get(), config_.control_namespace, config_.control_name,
@@ -128,7 +129,7 @@ Result<void> PlacementLoop::Open() {
   return {};
 }
 
-void PlacementLoop::OpenComparer(const PlacementConfig& placement) {
+Result<void> PlacementLoop::OpenComparer(const PlacementConfig& placement) {
   comparer_ = std::make_unique<PlacementComparer>(
       PlacementComparer::Options{.scheduler_name = placement.scheduler_name,
                                  .objective = policy_->objective(),
@@ -142,7 +143,13 @@ void PlacementLoop::OpenComparer(const PlacementConfig& placement) {
     if (choice.group == ChoiceGroup::kCanary) last_canary_ = *choice.pod;
     comparer_->NoteOwnChoice(choice);
   });
+  TRY_ASSIGN(const std::vector<UnendedComparison> unended, journal_->UnendedComparisons());
+  for (const UnendedComparison& row : unended) {
+    if (row.group == ComparisonGroup::kCanary) last_canary_ = row.pod;
+  }
+  comparer_->Resume(unended, UnixNow());
   FollowMode();
+  return {};
 }
 
 Mode PlacementLoop::EffectiveMode() const { return switches_.Effective(Configured()); }

@@ -59,7 +59,7 @@ class PlacementLoop final : public RunLoop {
   Mode EffectiveMode() const;
   SwitchedKind Kind() const;
   Mode Configured() const { return modes_ == nullptr ? Mode::kOff : modes_->mode(); }
-  void OpenComparer(const PlacementConfig& placement);
+  Result<void> OpenComparer(const PlacementConfig& placement);
   void FollowMode();
   void LookAtCanary();
   std::optional<Instant> FreshAsOf() const;  // What decisions rest on; nothing: not seen yet.
