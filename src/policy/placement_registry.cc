@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -18,6 +19,7 @@ namespace {
 
 constexpr std::string_view kHeuristics[] = {"kube-default", "least-allocated", "most-allocated",
                                             "round-robin", "greedy"};
+constexpr double kMixWeightMax = 1e6;  // Beyond it a sum of scores would say one of them alone.
 constexpr std::string_view kMixed = "mixed:", kBlind = "blind-", kLookahead = "lookahead";
 
 class MixedRule final : public PlacementRater {
@@ -92,6 +94,7 @@ class GreedyRater final : public PlacementRater {
 
 Result<PlacementMix> ParseMix(std::string_view spec, std::string_view text) {
   PlacementMix mix{};
+  std::array<bool, kPlacementScores> named{};
   while (!text.empty()) {
     const size_t end = text.find_first_of(",:");
     const std::string_view option = text.substr(0, end);
@@ -107,12 +110,20 @@ Result<PlacementMix> ParseMix(std::string_view spec, std::string_view text) {
     }
     double weight = 0;
     const auto [rest, error] = std::from_chars(value.data(), value.data() + value.size(), weight);
-    if (error != std::errc{} || rest != value.data() + value.size() || !std::isfinite(weight))
-      return Invalid("policy `{}`: {} is `{}`, expected a number", spec, name, value);
-    mix[at - kPlacementScoreNames.begin()] = weight;
+    if (error != std::errc{} || rest != value.data() + value.size() ||
+        !(std::abs(weight) <= kMixWeightMax)) {
+      return Invalid("policy `{}`: {} is `{}`, expected a number from {:.0f} to {:.0f}", spec, name,
+                     value, -kMixWeightMax, kMixWeightMax);
+    }
+    const auto score = static_cast<size_t>(at - kPlacementScoreNames.begin());
+    if (named[score]) return Invalid("policy `{}`: {} is named twice", spec, name);
+    named[score] = true;
+    mix[score] = weight;
     if (end == std::string_view::npos) break;
     text.remove_prefix(end + 1);
   }
+  if (mix == PlacementMix{})
+    return Invalid("policy `{}`: no score has a weight other than 0: any node would do", spec);
   return mix;
 }
 

@@ -78,6 +78,19 @@ TEST(PlacementRegistry, AScoreThatIsLeftOutStaysInTheMixAndNothingGoesByIt) {
               ::testing::ElementsAreArray(greedy->Rate(world.Question(), {})));
 }
 
+TEST(PlacementRegistry, AMixThatSaysNothingIsRefused) {
+  EXPECT_THAT(Refusal("mixed:greedy=0,cost=0"), HasSubstr("no score has a weight other than 0"));
+  EXPECT_THAT(Refusal("mixed:"), HasSubstr("no score has a weight other than 0"));
+  EXPECT_THAT(Refusal("mixed:greedy=1,cost=2,greedy=0.5"), HasSubstr("greedy is named twice"));
+  EXPECT_THAT(Refusal("mixed:greedy=0,greedy=1"), HasSubstr("greedy is named twice"));
+  for (const char* weight : {"1e7", "-1e7", "1e300", "inf", "nan"}) {
+    EXPECT_THAT(Refusal(std::string("mixed:greedy=") + weight),
+                HasSubstr("expected a number from -1000000 to 1000000"))
+        << weight;
+  }
+  EXPECT_EQ(ChosenNode("mixed:greedy=1e6,least-allocated=-1e6"), 0);
+}
+
 TEST(PlacementRegistry, LookaheadTakesItsOptions) {
   EXPECT_EQ(ChosenNode("lookahead"), 0);  // Nobody waits behind: greedy.
   EXPECT_EQ(ChosenNode("lookahead:width=4,depth=3:evaluations=100"), 0);
