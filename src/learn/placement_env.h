@@ -56,8 +56,8 @@ struct PlacementWorld {
 
   // Tries heuristics and mixes on training seeds of the scenario. The same for any number of
   // threads. kFailedPrecondition if the scenario has no objective, cannot be drawn, or leaves no
-  // pod a choice in any of many episodes. With a preset nothing is tried (PresetEnv has no reference), and a scenario that does not say
-  // what the preset looks at is refused likewise.
+  // pod a choice in any of many episodes. With a preset nothing is tried (PresetEnv has no
+  // reference), and a scenario that does not say what the preset looks at is refused likewise.
   static Result<PlacementWorld> Make(std::shared_ptr<const Scenario> scenario, ThreadPool* pool,
                                      std::optional<PlacementPreset> preset = {});
 

@@ -17,8 +17,8 @@
 // off (truncated), too. So whoever plays badly does not only ever see empty clusters.
 //
 // No node is left out for its latency: where a hard limit is exceeded, theirs learn it by the
-// reward. Pods that fit nowhere are not asked about, and a world that cannot be drawn, or asks about
-// none, is drawn anew.
+// reward. Pods that fit nowhere are not asked about, and a world that cannot be drawn, or asks
+// about none, is drawn anew.
 //
 // Episode numbers hold the world's in their upper bits; a cursor's placements are all of its world.
 
