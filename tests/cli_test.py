@@ -589,6 +589,32 @@ class Placement(Cli):
             chosen = [one for one in step["considered"] if one["chosen"]]
             self.assertEqual(chosen[0]["objective_after"], min(one["objective_after"] for one in step["considered"]))
 
+    def test_who_knows_nothing_of_limits_is_told_among_all_nodes_with_room(self):
+        world = TOP / "scenarios/thesis-test1.yaml"
+        told = ("simulate", world, "--objective", "balance", "--policy", "blind-least-allocated", "--alternatives", "5")
+        self.assertIn("beyond its hard limit of latency, which the policy ignores", self.succeed(*told))
+        steps = json.loads(self.succeed(*told, "-o", "json"))["steps"]
+        self.assertEqual(len(steps), 600)
+        for step in steps:
+            self.assertEqual([one["node"] for one in step["considered"] if one["chosen"]], [step["node"]])
+        beyond = [step for step in steps if "beyond its hard limit" in step["reason"]]
+        self.assertGreater(len(beyond), 100)
+        kept = json.loads(self.succeed("simulate", world, "--policy", "least-allocated", "-o", "json"))["steps"]
+        self.assertFalse([step for step in kept if "beyond" in step["reason"]])
+
+    def test_a_preset_is_refused_where_the_world_does_not_say_what_it_looks_at(self):
+        self.succeed("train", TOP / "scenarios/thesis-test1.yaml", "--preset", "thesis-lc", "-d", "lc", "--steps", "400", "-q")
+        self.succeed("simulate", TOP / "scenarios/thesis-test2.yaml", "--policy", "lc")
+        self.refuse("simulate", self.WORLD, "--policy", "lc", says=["thesis-lc", "connections"])
+        self.refuse("evaluate", self.WORLD, "--policy", "lc", says=["thesis-lc", "connections"])
+
+    def test_a_world_without_a_choice_is_nothing_to_learn(self):
+        text = self.WORLD.read_text(encoding="utf-8")
+        begin, end = text.index("nodes:"), text.index("workloads:")
+        first = next(line for line in text[begin:end].splitlines() if "type:" in line)
+        self.write("one.yaml", text[:begin] + "nodes:\n" + first + "\n" + text[end:])
+        self.refuse("train", "one.yaml", "-d", "run", "--time", "1s", says="there is nothing to learn")
+
     def test_a_scenario_with_arrivals_is_inspected(self):
         self.assertIn("Task: placement; objective balance", self.succeed("inspect", self.WORLD))
         found = json.loads(self.succeed("inspect", self.WORLD, "-o", "json"))

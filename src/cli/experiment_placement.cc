@@ -103,12 +103,8 @@ Result<void> WritePlacementCell(const PlacementCell& cell, const PlacementEvalua
 
 // That what a preset looks at is there, and that what a network is mixed with is a mix.
 Result<void> CheckTrained(const PlacementExperiment::Trained& trained, const Scenario& scenario) {
-  if (const Result<PlacementPreset> preset = PlacementPresetNamed(trained.recipe)) {
-    TRY(CheckPresetSuits(
-        *preset, *scenario.catalog, PlacementLawsOf(scenario),
-        PopularityOfWorkloads(*scenario.arrivals, scenario.catalog->workload_count()),
-        scenario.name));
-  }
+  if (const Result<PlacementPreset> preset = PlacementPresetNamed(trained.recipe))
+    TRY(CheckPresetSuits(*preset, scenario));
   if (trained.before.empty()) return {};
   const std::string_view mix = trained.before.substr(0, trained.before.size() - 1);
   TRY(MakePlacementPolicy(mix, PlacementTask(*scenario.objective)));
@@ -135,8 +131,9 @@ Result<void> CheckPlacementCell(const PlacementCell& cell) {
   const std::string given = GivenPlacementPolicies(*cell.experiment);
   if (given.empty()) return {};
   TRY_ASSIGN(const std::vector<PolicySpec> specs, ParsePolicySpecs(given));
-  TRY(PlacementGroupsOf(specs, PlacementTask(*opened.scenario->objective)));
-  return {};
+  TRY_ASSIGN(const std::vector<PlacementGroup> groups,
+             PlacementGroupsOf(specs, PlacementTask(*opened.scenario->objective)));
+  return CheckPresetsSuit(*opened.scenario, groups);
 }
 
 Result<void> RunPlacementCell(const PlacementCell& cell, const std::filesystem::path& folder,

@@ -6,12 +6,14 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/check.h"
 #include "base/json.h"
 #include "cli/placement_commands.h"
 #include "cli/policy_spec.h"
 #include "cli/terminal.h"
 #include "cli/text_table.h"
 #include "evaluation/evaluation.h"
+#include "evaluation/placement_evaluation.h"
 #include "policy/placement_registry.h"
 #include "sim/lifecycle.h"
 
@@ -29,13 +31,15 @@ struct PlacedPod {
   int candidates = 0, nodes = 0;               // Unequal and all nodes where it may run.
   std::vector<PlacementCandidate> considered;  // By objective; the chosen one is among them.
   std::vector<std::string_view> best_by;       // Scores by which none is better.
+  bool is_beyond_limit = false;                // Of latency: nobody who knows of it chooses it.
 };
 
 class PlacementNarrator {
  public:
-  PlacementNarrator(std::shared_ptr<const Scenario> scenario, const PlacementTask& task,
+  // Who knows nothing of limits of latency chose among nodes beyond them, too.
+  PlacementNarrator(std::shared_ptr<const Scenario> scenario, const Objective& objective,
                     const PlacementPolicy& policy, int alternatives)
-      : task_(task),
+      : task_(objective, {}, policy.is_blind ? LatencyFilter::kLearned : LatencyFilter::kKept),
         rule_(policy.start()),
         world_(std::move(scenario)),
         alternatives_(alternatives) {}
@@ -55,13 +59,17 @@ class PlacementNarrator {
                .cost_before = space_.cost_now,
                .candidates = space_.count(),
                .nodes = space_.cluster.allowed_nodes};
-    if (placed->node != kNone) Rank(space_.candidate_of[placed->node], placed);
+    if (placed->node != kNone) {
+      Rank(space_.candidate_of[placed->node], placed);
+      placed->is_beyond_limit = !MayRunOn(question, placed->node);
+    }
     world_.Bind(placed->node);
     return true;
   }
 
  private:
   void Rank(int chosen, PlacedPod* placed) const {
+    CHECK_GE(chosen, 0);
     placed->considered = space_.candidates;
     auto& list = placed->considered;
     for (int s = 0; s < kPlacementScores; ++s) {
@@ -86,8 +94,7 @@ class PlacementNarrator {
   int alternatives_;
 };
 
-std::string ReasonOf(const PlacedPod& placed) {
-  if (placed.node == kNone) return "no node may take it now; it waits";
+std::string WhyChosen(const PlacedPod& placed) {
   if (placed.nodes == 1) return "the only node that may take it";
   if (placed.candidates == 1) return fmt::format("all {} nodes are equal", placed.nodes);
   if (placed.best_by.empty())
@@ -95,6 +102,13 @@ std::string ReasonOf(const PlacedPod& placed) {
                        placed.candidates);
   return fmt::format("of {} unequal nodes the best by {}", placed.candidates,
                      fmt::join(placed.best_by, ", "));
+}
+
+std::string ReasonOf(const PlacedPod& placed) {
+  if (placed.node == kNone) return "no node may take it now; it waits";
+  return WhyChosen(placed) + (placed.is_beyond_limit
+                                  ? "; beyond its hard limit of latency, which the policy ignores"
+                                  : "");
 }
 
 std::string TextOf(const PlacedPod& placed, const State& state) {
@@ -156,7 +170,8 @@ Result<ExitStatus> SimulatePlacement(std::shared_ptr<const Scenario> scenario,
   const PlacementTask task(*scenario->objective);
   TRY_ASSIGN(const PlacementPolicy policy,
              OfOption("policy", MakePlacementPolicy(spec.members[0], task)));
-  PlacementNarrator narrator(scenario, task, policy, static_cast<int>(alternatives));
+  TRY(CheckPresetsSuit(*scenario, {{.name = spec.name, .members = {policy}}}));
+  PlacementNarrator narrator(scenario, task.objective(), policy, static_cast<int>(alternatives));
   TRY(narrator.Start(Rng(seed, kHeldOutStream + static_cast<uint64_t>(line)).Next64()));
   const bool as_text = format == OutputFormat::kTable;
   OrderedJson steps = OrderedJson::array();

@@ -117,22 +117,23 @@ Result<void> ComputeBounds(const std::shared_ptr<const Scenario>& scenario,
   return {};
 }
 
-// Whether the scenario says what policies look at that were trained as earlier systems.
+}  // namespace
+
+Result<void> CheckPresetSuits(PlacementPreset preset, const Scenario& scenario) {
+  return CheckPresetSuits(
+      preset, *scenario.catalog, PlacementLawsOf(scenario),
+      PopularityOfWorkloads(*scenario.arrivals, scenario.catalog->workload_count()), scenario.name);
+}
+
 Result<void> CheckPresetsSuit(const Scenario& scenario,
                               const std::vector<PlacementGroup>& policies) {
   for (const PlacementGroup& group : policies) {
     for (const PlacementPolicy& policy : group.members) {
-      if (!policy.preset) continue;
-      TRY(CheckPresetSuits(
-          *policy.preset, *scenario.catalog, PlacementLawsOf(scenario),
-          PopularityOfWorkloads(*scenario.arrivals, scenario.catalog->workload_count()),
-          scenario.name));
+      if (policy.preset) TRY(CheckPresetSuits(*policy.preset, scenario));
     }
   }
   return {};
 }
-
-}  // namespace
 
 RunMatrix EvaluatedPlacement::Objectives(int episodes_each) const {
   RunMatrix runs{.starts = episodes_each, .seeds = training_seeds};

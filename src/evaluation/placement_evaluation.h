@@ -78,6 +78,11 @@ struct PlacementEvaluationOptions {
   std::function<void(double fraction, std::string_view text)> progress;  // On this thread.
 };
 
+// Whether the scenario says what a preset looks at, or policies that were trained by one.
+Result<void> CheckPresetSuits(PlacementPreset preset, const Scenario& scenario);
+Result<void> CheckPresetsSuit(const Scenario& scenario,
+                              const std::vector<PlacementGroup>& policies);
+
 // REQUIRES: an objective and arrivals; at least one policy, with names that differ. Fails where a
 // bound is asked for and none is known, or a preset looks at what the scenario does not say.
 Result<PlacementEvaluation> EvaluatePlacements(std::shared_ptr<const Scenario> scenario,

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/rng.h"
+#include "evaluation/placement_evaluation.h"
 #include "evaluation/placement_run.h"
 #include "learn/placement_env.h"
 
@@ -186,12 +187,7 @@ Result<PlacementWorld> PlacementWorld::Make(std::shared_ptr<const Scenario> scen
                       .task = PlacementTask(*scenario->objective, preset),
                       .facts = {.types = {}, .laws = PlacementLawsOf(*scenario)}};
   for (const NodeKind& kind : scenario->catalog->kinds) made.facts.types.push_back(kind.name);
-  if (preset) {
-    TRY(CheckPresetSuits(
-        *preset, *scenario->catalog, made.facts.laws,
-        PopularityOfWorkloads(*scenario->arrivals, scenario->catalog->workload_count()),
-        scenario->name));
-  }
+  if (preset) TRY(CheckPresetSuits(*preset, *scenario));
   TRY_ASSIGN(made.seeds, SeedsWithChoice(made));
   if (preset) return made;
   Trials trials(scenario, made.seeds, pool);

@@ -255,9 +255,9 @@ Result<PlacementPolicy> MakePlacementPolicy(std::string_view spec, const Placeme
   if (IsLookahead(spec)) return MakeQueueLookahead(spec, task);
   if (spec.starts_with(kBlind) && IsHeuristic(spec.substr(kBlind.size()))) {
     TRY_ASSIGN(PlacementPolicy policy, MakePlacementPolicy(spec.substr(kBlind.size()), task));
-    return PlacementPolicy{.name = std::string(spec), .start = [start = std::move(policy.start)] {
-                             return PlacementRule(BlindRule(start()));
-                           }};
+    PlacementPolicy blind{.name = std::string(spec), .is_blind = true};
+    blind.start = [start = std::move(policy.start)] { return PlacementRule(BlindRule(start())); };
+    return blind;
   }
   if (spec == "kube-default") {
     PlacementMix mix{};

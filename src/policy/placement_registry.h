@@ -52,6 +52,7 @@ struct PlacementPolicy {
   std::function<std::unique_ptr<PlacementRater>()> rate;
   PlacementMix mix{};                              // Of simple scores, alone or beside a network.
   bool knows_its_questions = false;                // Its strangeness says something.
+  bool is_blind = false;                           // To limits of latency.
   std::optional<PlacementPreset> preset;           // Of an earlier system, as which it was trained.
   std::optional<QueueLookaheadOptions> lookahead;  // It looks at the pods behind, too.
 };
