@@ -12,6 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::kMib;
 using testing::WorldBuilder;
 
@@ -138,6 +139,33 @@ TEST(PlacementPreset, ShowsTheSixMetricsOfDrsAndThePodsProfile) {
   Shown(world, PlacementPreset::kDrsPaper, 1, &pod);
   const std::vector<float> of_web = {50, 12.5, 25, 0, 10, 0};
   for (size_t i = 0; i < of_web.size(); ++i) EXPECT_NEAR(pod[i], of_web[i], 1e-3) << i;
+}
+
+// Theirs put all nodes into one row, feature by feature or node by node; ours has a row a node.
+TEST(PlacementPreset, ShowsWhatEachSystemSawInItsOrder) {
+  const auto names = [](const std::vector<FeatureDescription>& features) {
+    std::vector<std::string> all;
+    for (const FeatureDescription& one : features) all.emplace_back(one.name);
+    return all;
+  };
+  const auto of_node = [&](PlacementPreset preset) {
+    return names(PlacementTask::Features(preset).candidate);
+  };
+  const auto of_pod = [&](PlacementPreset preset) {
+    return names(PlacementTask::Features(preset).context);
+  };
+  for (const PlacementPreset preset : {PlacementPreset::kThesisEe, PlacementPreset::kThesisLb})
+    EXPECT_THAT(of_node(preset), ElementsAre("worker_pods"));
+  EXPECT_THAT(of_node(PlacementPreset::kThesisLc), ElementsAre("worker_connections"));
+  EXPECT_THAT(of_node(PlacementPreset::kThesisElRl),
+              ElementsAre("worker_pods", "worker_cpu", "worker_memory_free", "worker_latency"));
+  EXPECT_THAT(of_pod(PlacementPreset::kThesisElRl), IsEmpty());
+  for (const PlacementPreset preset : {PlacementPreset::kDrsCode, PlacementPreset::kDrsPaper}) {
+    EXPECT_THAT(of_node(preset), ElementsAre("drs_cpu", "drs_memory", "drs_received", "drs_sent",
+                                             "drs_read", "drs_written"));
+    EXPECT_THAT(of_pod(preset), ElementsAre("pod_cpu", "pod_memory", "pod_received", "pod_sent",
+                                            "pod_read", "pod_written"));
+  }
 }
 
 TEST(PlacementPreset, HardLimitsCanBeLeftToTheReward) {

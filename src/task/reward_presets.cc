@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <vector>
 
 #include "base/check.h"
 #include "base/suggest.h"
@@ -144,25 +145,6 @@ double DrsPaperReward(std::span<const DrsRow> nodes, const DrsPaperWeights& weig
     imbalance += weights.weight[metric] * StandardDeviation(nodes, metric) / 100;
   }
   return weights.alpha * utilisation - weights.beta * imbalance;
-}
-
-void ObserveWorkers(std::span<const double> values, std::vector<float>* row) {
-  for (const double value : values) row->push_back(static_cast<float>(value));
-}
-
-void ObserveEnergyAndLatency(std::span<const WorkerView> workers, std::vector<float>* row) {
-  constexpr double WorkerView::*kColumns[] = {&WorkerView::pods, &WorkerView::cpu_percent,
-                                              &WorkerView::memory_free_gb, &WorkerView::latency_ms};
-  for (const auto column : kColumns) {
-    for (const WorkerView& worker : workers) row->push_back(static_cast<float>(worker.*column));
-  }
-}
-
-void ObserveDrs(std::span<const DrsRow> nodes, const DrsRow& pod, std::vector<float>* row) {
-  for (const DrsRow& node : nodes) {
-    for (const double value : node) row->push_back(static_cast<float>(value));
-  }
-  for (const double value : pod) row->push_back(static_cast<float>(value));
 }
 
 Result<DqnSettings> DqnSettingsNamed(std::string_view name) {

@@ -5,22 +5,20 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
 #include "cluster/catalog.h"
 
-// Rewards, observations and rules of when an episode ends of earlier systems that placed pods, to
-// the digit. None of them is a sum of terms of the Model: they count ranks and end episodes. For
-// new work use model/objective.h.
+// Rewards and rules of when an episode ends of earlier systems that placed pods, to the digit. None
+// of them is a sum of terms of the Model: they count ranks and end episodes. What their networks
+// saw is in task/placement_preset.h. For new work use model/objective.h.
 //
 //   S. Matranga, "Orchestrating tasks in the cloud continuum with reinforcement learning" (thesis,
 //   Politecnico di Torino): EE (MA in its code), LB (LA), LC, EL-RL (P0)
 //   Jian et al., "DRS", Software: Practice and Experience 54(10), 2024: its code's and its paper's
 //
 // Where the thesis' code left a value undefined (EE and LB in an empty cluster, LC's neighbour of
-// the node it meant), the rule of its text holds. Pure functions; nothing allocates but where it
-// says so.
+// the node it meant), the rule of its text holds. Pure functions.
 
 namespace rudderfish::presets {
 
@@ -87,20 +85,6 @@ struct DrsPaperWeights {
   DrsRow weight = {1, 1, 1, 1, 1, 1};
 };
 double DrsPaperReward(std::span<const DrsRow> nodes, const DrsPaperWeights& weights);
-
-// What networks of these systems saw. Each appends to `row`, which grows.
-
-// EE, LB, LC: one number a worker, as it is.
-void ObserveWorkers(std::span<const double> values, std::vector<float>* row);
-
-// EL-RL: pods of all workers, then cpu in percent, memory free in GB, latency in ms.
-struct WorkerView {
-  double pods = 0, cpu_percent = 0, memory_free_gb = 0, latency_ms = 0;
-};
-void ObserveEnergyAndLatency(std::span<const WorkerView> workers, std::vector<float>* row);
-
-// DRS: six numbers a node, then the six of the pod: 30 for four nodes.
-void ObserveDrs(std::span<const DrsRow> nodes, const DrsRow& pod, std::vector<float>* row);
 
 // The DQN of each system, as published; `train` takes them as presets.
 struct DqnSettings {

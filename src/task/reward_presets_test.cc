@@ -94,24 +94,6 @@ TEST(DrsObservation, KnowsItsThreeApplicationsByName) {
   EXPECT_EQ(DrsProfileOf("nginx"), DrsRow{});
 }
 
-TEST(Observation, HasTheLengthAndOrderOfItsSystem) {
-  std::vector<float> row;
-  ObserveWorkers(Pods({3, 1, 2}), &row);
-  EXPECT_THAT(row, ElementsAre(3, 1, 2));
-  row.clear();
-  ObserveEnergyAndLatency(std::vector<WorkerView>{{1, 10, 4, 5}, {2, 20, 6, 8}}, &row);
-  EXPECT_THAT(row, ElementsAre(1, 2, 10, 20, 4, 6, 5, 8));  // Feature by feature: 4N.
-  row.clear();
-  std::vector<DrsRow> nodes(4);
-  nodes[1] = {1, 2, 3, 4, 5, 6};
-  ObserveDrs(nodes, DrsProfileOf("net"), &row);
-  ASSERT_EQ(row.size(), 30U);
-  EXPECT_EQ(row[7], 2);
-  EXPECT_EQ(row[11], 6);
-  EXPECT_EQ(row[24], 54);
-  EXPECT_EQ(row[25], 46.2F);
-}
-
 TEST(DqnSettings, AreThosePublished) {
   const DqnSettings thesis = *DqnSettingsNamed("thesis");
   EXPECT_EQ(thesis.learning_rate, 2.5e-3);
