@@ -37,6 +37,7 @@ struct TimeLaw {
   static TimeLaw Constant(SimTime time) { return {Shape::kConstant, time, time}; }
 
   SimTime Draw(Rng* rng) const;
+  double MeanNs() const;  // Of what is drawn.
   bool operator==(const TimeLaw&) const = default;
 };
 
@@ -121,8 +122,12 @@ struct Arrivals {
   bool has_trace() const { return !trace.pods_file.empty(); }
 };
 
-// Pods by workload that arrive in the long run, in whole numbers: for what pods to expect
-// (model/fragmentation.h). [workload]
+// Pods of a stream that arrive in an episode that ends then, in the mean; of an interval that is
+// drawn, nearly. Infinitely many where time does not go on.
+double ExpectedPods(const ArrivalStream& stream, SimTime until);
+
+// Pods by workload that arrive in an episode, relative to each other in whole numbers: for what
+// pods to expect (model/fragmentation.h). [workload]
 std::vector<int64_t> PopularityOfWorkloads(const Arrivals& arrivals, int workloads);
 
 }  // namespace rudderfish

@@ -19,7 +19,6 @@ constexpr double kLongestScriptNs =
     1e18;  // Of a script, from its start to the end of its last pod.
 constexpr double kLeastWeight = 1e-6, kMostWeight = 1e6;
 constexpr double kLeastWarp = 1e-6, kMostWarp = 1e9;
-constexpr int64_t kMostCount = 1'000'000'000;
 constexpr std::string_view kRangeTo = " to ";
 
 Result<SimTime> OptionalTime(YamlMap* map, std::string_view key, SimTime fallback) {
@@ -77,6 +76,7 @@ class ArrivalsReader {
                      [](const WorldEvent& a, const WorldEvent& b) { return a.at < b.at; });
     TRY(map.Finish());
     TRY(CheckThatItEnds(streams));
+    TRY(CheckHowManyCome(streams));
     return std::move(arrivals_);
   }
 
@@ -96,7 +96,7 @@ class ArrivalsReader {
     TRY_ASSIGN(const YamlNode interval, map.Required("interval"));
     TRY_ASSIGN(stream.interval, TimeLawOf(interval));
     TRY_ASSIGN(stream.start, OptionalTime(&map, "start", SimTime(0)));
-    TRY_ASSIGN(stream.count, map.OptionalInt("count", 1, kMostCount, 0));
+    TRY_ASSIGN(stream.count, map.OptionalInt("count", 1, kMaxPods, 0));
     const std::optional<YamlNode> lifetime = map.Optional("lifetime");
     if (lifetime) {
       TRY_ASSIGN(stream.lifetime, TimeLawOf(*lifetime));
@@ -111,11 +111,12 @@ class ArrivalsReader {
         return interval.Refuse("within waves and rolling, pods arrive at a constant interval");
     }
     // Time must go on, or an episode never ends.
-    if (stream.interval.a.count() + stream.interval.b.count() + stream.hold.count() +
-            stream.pause.count() <=
-        0)
-      return interval.Refuse("expected an interval above 0");
-    return stream;
+    ArrivalStream endless = stream;
+    endless.count = 0;
+    if (!std::isinf(ExpectedPods(endless, kLongest))) return stream;
+    if (!waves && !rolling) return interval.Refuse("expected an interval above 0");
+    return (waves ? waves : rolling)
+        ->Refuse("time would not go on: expected a `hold` or `pause` above 0");
   }
 
   Result<void> ReadScript(const YamlNode& node, ArrivalStream* stream) {
@@ -196,8 +197,7 @@ class ArrivalsReader {
     TRY_ASSIGN(failures.every, TimeLawOf(every));
     TRY_ASSIGN(const YamlNode down, map.Required("down"));
     TRY_ASSIGN(failures.down, TimeLawOf(down));
-    if (failures.every.a.count() + failures.every.b.count() <= 0)
-      return every.Refuse("expected a time above 0");
+    if (failures.every.MeanNs() <= 0) return every.Refuse("expected a time above 0");
     TRY(map.Finish());
     arrivals_.failures = failures;
     return {};
@@ -245,6 +245,20 @@ class ArrivalsReader {
     for (size_t i = 0; i < streams.size(); ++i) {
       if (arrivals_.streams[i].count == 0)
         return streams[i].Refuse("would never end: give it a `count`, or the arrivals an `until`");
+    }
+    return {};
+  }
+
+  // All may be there at once: those that find no room wait.
+  Result<void> CheckHowManyCome(const std::vector<YamlNode>& streams) const {
+    double pods = 0;
+    for (size_t i = 0; i < streams.size(); ++i) {
+      pods += ExpectedPods(arrivals_.streams[i], arrivals_.until);
+      if (pods <= kMaxPods) continue;
+      return streams[i].Refuse(fmt::format(
+          "brings an episode to about {:.0f} pods, and {} are the most: give it a lower "
+          "`count` or a longer `interval`, or the arrivals an earlier `until`",
+          pods, kMaxPods));
     }
     return {};
   }

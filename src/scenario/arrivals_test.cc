@@ -12,6 +12,7 @@ namespace rudderfish {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::AllOf;
 using testing::ArrivalsScenario;
 using testing::ArrivalsText;
 using ::testing::HasSubstr;
@@ -154,8 +155,29 @@ TEST(Arrivals, RefusesWhatCannotBe) {
   EXPECT_THAT(
       stream("workloads: web, interval: 1s, count: 5, waves: {pods: 2}, rolling: {pods: 2}"),
       HasSubstr("not both"));
-  EXPECT_THAT(stream("workloads: web, interval: 20000h, count: 999999999, waves: {pods: 2}"),
+  EXPECT_THAT(stream("workloads: web, interval: 20000h, count: 999999, waves: {pods: 2}"),
               HasSubstr("longer than can be counted"));
+  EXPECT_THAT(stream("workloads: web, interval: 5s, count: 5, waves: {pods: 1}"),
+              HasSubstr("expected a `hold` or `pause` above 0"));
+  EXPECT_THAT(stream("workloads: web, interval: 5s, count: 5, rolling: {pods: 3}"),
+              HasSubstr("expected a `hold` or `pause` above 0"));
+}
+
+TEST(Arrivals, MorePodsThanAWorldMayHoldAreRefused) {
+  const auto with = [](std::string_view streams, std::string_view until) {
+    return ArrivalsRefusal(fmt::format("  streams: [{}]\n  until: {}", streams, until));
+  };
+  EXPECT_THAT(ArrivalsRefusal("  streams: [{workloads: web, interval: 1ms, count: 1000001}]"),
+              HasSubstr("an integer from 1 to 1000000"));
+  EXPECT_THAT(with("{workloads: web, interval: 1ms, lifetime: 5min}", "1h"),
+              AllOf(HasSubstr("s.yaml:"), HasSubstr("to about 3600001 pods, and 1000000")));
+  EXPECT_EQ(with("{workloads: web, interval: 1ms, count: 900000}", "1h"), "");
+  EXPECT_THAT(with("{workloads: web, interval: 1ms, count: 900000},"
+                   " {workloads: web, interval: {exponential: 30ms}}",
+                   "1h"),
+              AllOf(HasSubstr("streams[1]"), HasSubstr("to about 1020001 pods")));
+  EXPECT_THAT(with("{workloads: web, interval: 1s, waves: {pods: 1000000, hold: 1s}}", "20000h"),
+              HasSubstr("are the most"));
 }
 
 TEST(Arrivals, RefusesEventsOfThingsThatAreNotThere) {
@@ -210,11 +232,28 @@ TEST(Arrivals, PopularityIsTheShareOfPods) {
   EXPECT_EQ(popularity, (std::vector<int64_t>{56250, 43750, 0, 0}));
 }
 
+// An hour in which each brings 180 pods, or one more, but the last twice as many.
+TEST(Arrivals, PopularityCountsPodsAndNotHowTheirTimesAreWritten) {
+  const auto scenario = ArrivalsScenario(R"(
+  until: 1h
+  streams:
+    - {workloads: web, interval: 20s}
+    - {workloads: batch, interval: {exponential: 20s}}
+    - {workloads: learner, interval: 10s to 30s, start: 20s, count: 180}
+    - {workloads: giant, interval: 1s, waves: {pods: 10, hold: 41s, pause: 50s}})");
+  const std::vector<int64_t> popularity = PopularityOfWorkloads(*scenario->arrivals, 4);
+  EXPECT_NEAR(static_cast<double>(popularity[0]), 100'000 * 181 / 903.0, 1);
+  EXPECT_EQ(popularity[1], popularity[0]);
+  EXPECT_NEAR(static_cast<double>(popularity[2]), 100'000 * 180 / 903.0, 1);
+  EXPECT_NEAR(static_cast<double>(popularity[3]), 100'000 * 361 / 903.0, 1);
+}
+
 TEST(TimeLaw, DrawsHaveTheMeanTheyShould) {
   Rng rng(1);
   const auto mean = [&](const TimeLaw& law) {
     double sum = 0;
     for (int i = 0; i < 20000; ++i) sum += static_cast<double>(law.Draw(&rng).count()) / 1e9;
+    EXPECT_NEAR(sum / 20000, law.MeanNs() / 1e9, 0.03 * sum / 20000);
     return sum / 20000;
   };
   EXPECT_EQ(mean(TimeLaw::Constant(3s)), 3);
