@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "scenario/arrivals_parser.h"
 #include "scenario/arrivals_writer.h"
 #include "tests/support/small_arrivals.h"
@@ -199,6 +201,19 @@ TEST(Arrivals, ObjectiveOfLatencyNeedsUsers) {
   const std::string text =
       ArrivalsText("  streams: [{workloads: web, interval: 1s, count: 1}]\nobjective: latency");
   EXPECT_THAT(ParseScenario(text, "s.yaml").error().message, HasSubstr("arrivals.users"));
+}
+
+TEST(Arrivals, LimitsOfLatencyNeedUsers) {
+  for (const std::string_view limit : {"latency_soft: 20ms", "latency_hard: 30ms"}) {
+    std::string text = ArrivalsText("  streams: [{workloads: web, interval: 1s, count: 1}]");
+    const std::string_view web = "  web: {";
+    const size_t at = text.find(web) + web.size();
+    text.insert(at, fmt::format("{}, ", limit));
+    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(at), '\n');
+    EXPECT_THAT(ParseScenario(text, "s.yaml").error().message,
+                AllOf(HasSubstr(fmt::format("s.yaml:{}:", line)), HasSubstr("arrivals.users")));
+    EXPECT_TRUE(ParseScenario(text + "\n  users: users", "s.yaml").has_value());
+  }
 }
 
 TEST(Arrivals, WhatPodsMeasureIsReadAndRefusedWithTheNearestKey) {

@@ -47,6 +47,7 @@ class ScenarioReader {
     TRY(ReadPatterns(patterns));
     TRY(ReadWeights(map.Optional("pattern_weights")));
     if (arrivals) TRY(ReadArrivals(*arrivals));
+    TRY(CheckLatencyLimits());
     TRY(ReadLoad(map.Optional("load")));
     TRY(ReadObjective(map.Optional("objective")));
     TRY_ASSIGN(const int64_t retries, map.OptionalInt("retries", 1, kMaxRetries, 100));
@@ -74,6 +75,17 @@ class ScenarioReader {
       return node.Refuse("there is no node: the scenario needs `nodes`, or the trace does");
     scenario_.arrivals = std::make_shared<const Arrivals>(std::move(arrivals));
     return {};
+  }
+
+  bool HasUsers() const {
+    return scenario_.arrivals != nullptr && scenario_.arrivals->users != kNone;
+  }
+
+  Result<void> CheckLatencyLimits() const {
+    if (!latency_limit_ || HasUsers()) return {};
+    return latency_limit_->Refuse(
+        "a limit of latency counts from the users: say in `arrivals.users` which layer they are "
+        "in");
   }
 
   Result<void> ReadLoad(const std::optional<YamlNode>& node) {
@@ -114,8 +126,7 @@ class ScenarioReader {
   Result<void> ReadObjective(const std::optional<YamlNode>& node) {
     if (!node) return {};
     TRY_ASSIGN(const Objective objective, ParseObjective(*node));
-    const bool has_users = scenario_.arrivals != nullptr && scenario_.arrivals->users != kNone;
-    if (objective.WeightOf(ObjectiveTerm::kLatency) > 0 && !has_users)
+    if (objective.WeightOf(ObjectiveTerm::kLatency) > 0 && !HasUsers())
       return node->Refuse(
           "latency counts from the users: say in `arrivals.users` which layer they are in");
     scenario_.objective = objective;
@@ -323,11 +334,13 @@ class ScenarioReader {
     LatencyLimits& limits = workload->latency_limits;
     if (const std::optional<YamlNode> soft = fields->Optional("latency_soft")) {
       TRY_ASSIGN(limits.soft_ms, QuantityOf(*soft, ParseLatencyMs));
+      latency_limit_ = soft;
     }
     if (const std::optional<YamlNode> hard = fields->Optional("latency_hard")) {
       TRY_ASSIGN(limits.hard_ms, QuantityOf(*hard, ParseLatencyMs));
       if (fields->Optional("latency_soft") && limits.soft_ms > limits.hard_ms)
         return hard->Refuse("the hard limit is below the soft one");
+      latency_limit_ = hard;
     }
     return ReadMeasured(fields->Optional("measured"), &workload->measured);
   }
@@ -414,6 +427,7 @@ class ScenarioReader {
   NameIndex layers_{"layer"}, kinds_{"node type"}, nodes_{"node"}, workloads_{"workload"},
       patterns_{"pattern"};
   std::vector<YamlNode> workload_nodes_;
+  std::optional<YamlNode> latency_limit_;        // Of some workload.
   std::vector<std::vector<double>> executions_;  // [workload][kind]; empty: no default.
 };
 

@@ -15,7 +15,11 @@
 namespace rudderfish::testing {
 
 // Two nodes of 2 cores near the users and two of 4 far from them; what arrives is the test's.
+// Limits of latency where it says that users are there.
 inline std::string ArrivalsText(std::string_view arrivals) {
+  const std::string_view limits = arrivals.find("users: users") == std::string_view::npos
+                                      ? ""
+                                      : ", latency_soft: 20ms, latency_hard: 60ms";
   return fmt::format(R"(rudderfish: scenario/v1
 name: small
 layers: {{near: {{}}, far: {{}}, users: {{accepts_moves: false}}}}
@@ -32,13 +36,13 @@ nodes:
   - {{type: small, count: 2, cpu: 2, memory: 4Gi}}
   - {{type: large, count: 2, cpu: 4, memory: 8Gi, gpus: 2}}
 workloads:
-  web: {{requests: {{cpu: 500m, memory: 256Mi}}, latency_soft: 20ms, latency_hard: 60ms}}
+  web: {{requests: {{cpu: 500m, memory: 256Mi}}{}}}
   batch: {{requests: {{cpu: 1, memory: 512Mi}}, measured: {{connections: 3, read_kb_per_s: 512}}}}
   learner: {{requests: {{cpu: 1, memory: 512Mi, gpus: 500m}}, node_types: [large]}}
   giant: {{requests: {{cpu: 16, memory: 1Gi}}}}
 arrivals:
 {})",
-                     arrivals);
+                     limits, arrivals);
 }
 
 inline std::shared_ptr<const Scenario> ArrivalsScenario(std::string_view arrivals) {
