@@ -170,6 +170,12 @@ Comparison::Verdict Judge(const Evaluation& evaluation, const Comparison& compar
 
 }  // namespace
 
+std::string TooFewText(int64_t count, std::string_view noun) {
+  if (count >= kStartsForFinding) return "";
+  return fmt::format("Nothing can be shown on {} {}{}: at least {} are needed.\n", count, noun,
+                     count == 1 ? "" : "s", kStartsForFinding);
+}
+
 RunMatrix FinalLatencies(const Evaluation& evaluation, int policy, std::string_view pattern) {
   return Finals(evaluation, policy, Select(evaluation, pattern));
 }

@@ -57,6 +57,9 @@ enum class Finding {
 // Were there no difference, all of 5 starts would still agree once in 16 times: too often for 95 %.
 inline constexpr int kStartsForFinding = 6;
 
+// A line that says so of fewer; empty where they are enough. `noun` is what one of them is called.
+std::string TooFewText(int64_t count, std::string_view noun);
+
 struct Comparison {
   struct Pattern {
     std::string name;

@@ -328,7 +328,7 @@ std::string PairsTable(const OrderedJson& pairs) {
                     : better.get<bool>() ? "yes"
                                          : "no, worse");
   }
-  return table;
+  return pairs.empty() ? table : table + TooFewText(pairs[0]["starts"].get<int64_t>(), "start");
 }
 
 OrderedJson InputsJson(const ExperimentInputs& provenance) {

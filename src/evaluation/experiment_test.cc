@@ -264,6 +264,9 @@ TEST(Experiment, PairsGiveBothSidesAndTheInterval) {
   EXPECT_NE(PairsTable(PairsOf(TwoPolicies({50, 50, 50, 50, 50, 50, 50}), "one", "far"))
                 .find("[-50.0, -50.0]  yes"),
             std::string::npos);
+  EXPECT_NE(PairsTable(PairsOf(TwoPolicies({50}), "one", "far"))
+                .find("undecided\nNothing can be shown on 1 start: at least 6 are needed.\n"),
+            std::string::npos);
 }
 
 TEST(Experiment, ItsInputsTellWhatHasChanged) {

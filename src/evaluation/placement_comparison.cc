@@ -110,7 +110,7 @@ std::string PlacementPairsTable(const OrderedJson& pairs) {
                          : better.get<bool>() ? "yes"
                                               : "no, worse");
   }
-  return table;
+  return pairs.empty() ? table : table + TooFewText(pairs[0]["episodes"].get<int64_t>(), "episode");
 }
 
 }  // namespace rudderfish

@@ -87,6 +87,8 @@ TEST(PlacementComparison, FewEpisodesDecideNothing) {
   few.episodes = 5;
   for (EvaluatedPlacement& policy : few.policies) policy.episodes.resize(5);
   EXPECT_EQ(PairAgainst(few, "blind-least-allocated", "objective")["better"], nullptr);
+  EXPECT_THAT(PlacementPairsTable(PlacementPairs(few, {"thesis", "near", "failing"})),
+              HasSubstr("\nNothing can be shown on 5 episodes: at least 6 are needed.\n"));
 }
 
 TEST(PlacementComparison, TheTableHasARowForEachBaseline) {
