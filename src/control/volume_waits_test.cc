@@ -26,6 +26,7 @@ class WillingServer final : public PlacementActuator {
   void TellWaiting(const PodIdentity&, const std::string& message, News) override {
     waits.push_back(message);
   }
+  void TellOvercommitted(const std::string&, const std::string&) override {}
   void TellNameShared(const PodIdentity&, const std::string&) override {}
 
   std::vector<std::string> bound, waits;

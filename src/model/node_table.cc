@@ -130,6 +130,21 @@ int NodeTable::FindResource(const std::string& name) const {
   return at == resource_rows_.end() || rows_[at->second].is_sparse() ? kNone : at->second;
 }
 
+std::vector<NodeTable::ScalarOn> NodeTable::ScalarsOn(NodeId node) const {
+  std::vector<ScalarOn> all;
+  for (const auto& [name, row] : resource_rows_) {
+    const Resource& resource = rows_[row];
+    if (!resource.is_sparse()) {
+      all.push_back({name, resource.allocatable[node], resource.free[node]});
+    } else if (const auto held = resource.held.find(node); held != resource.held.end()) {
+      all.push_back({name, 0, -held->second});
+    }
+  }
+  std::sort(all.begin(), all.end(),
+            [](const ScalarOn& a, const ScalarOn& b) { return a.name < b.name; });
+  return all;
+}
+
 int NodeTable::KeyRow(const std::string& topology_key) {
   const auto [at, is_new] = key_rows_.emplace(topology_key, static_cast<int>(keys_.size()));
   if (!is_new) return at->second;

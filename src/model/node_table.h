@@ -54,7 +54,6 @@ class NodeTable {
   int HeldRow(const std::string& name);
   int FindResource(const std::string& name) const;  // kNone: no node offers it, nobody has asked.
   int KeyRow(const std::string& topology_key);
-  const std::unordered_map<std::string, int>& scalar_rows() const { return resource_rows_; }
 
   const TopologyDomains& domains(int key_row) const { return keys_[key_row]; }
   int domains_max() const { return domains_max_; }  // Of any row.
@@ -63,6 +62,12 @@ class NodeTable {
   // By node. `free` is allocatable less what its pods hold, below 0 if they hold more.
   std::span<const int64_t> allocatable(int row) const { return rows_[row].allocatable; }
   std::span<const int64_t> free(int row) const { return rows_[row].free; }
+  // The same of one node, of each scalar that it offers or that is held there, by name.
+  struct ScalarOn {
+    std::string_view name;
+    int64_t allocatable = 0, free = 0;
+  };
+  std::vector<ScalarOn> ScalarsOn(NodeId node) const;
   std::span<const int64_t> pods_free() const { return pods_free_; }
   // What pods hold, 100m and 200Mi assumed for containers that ask nothing.
   std::span<const int64_t> cpu_assumed() const { return cpu_assumed_; }

@@ -57,8 +57,7 @@ std::vector<std::string> OvercommittedOn(const SchedulingRules& rules, NodeId no
   look_at_row("cpu", NodeTable::kCpu);
   look_at_row("memory", NodeTable::kMemory);
   look_at_row("ephemeral-storage", NodeTable::kEphemeral);
-  const std::map<std::string, int> scalars(nodes.scalar_rows().begin(), nodes.scalar_rows().end());
-  for (const auto& [resource, row] : scalars) look_at_row(resource, row);
+  for (const auto& [resource, has, free] : nodes.ScalarsOn(node)) look(resource, has, free);
   for (const auto& [port, pods] : ContestedPorts(rules, node))
     all.push_back(fmt::format("host port {} (by {} pods)", port, pods));
   return all;
