@@ -147,6 +147,7 @@ struct PodClass {
   std::vector<CsiVolume> attached;            // By CSI drivers. Sorted, each once.
   std::vector<std::string> images;            // Normalised; once for every container or volume.
   int64_t containers = 0, priority = 0;       // Init containers count, too.
+  bool may_preempt = true;                    // Its preemptionPolicy is not Never.
   std::string scheduler;
   std::vector<std::string> gates;
   LatencyLimits latency_limits;  // No rule of kube-scheduler's; heeded by policies of ours.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "model/preemption.h"
 
 namespace rudderfish {
 namespace {
@@ -419,9 +420,12 @@ std::optional<PendingStory> PlacementComparer::Explain(const std::string& key) {
                      .is_opted_out = seen.is_opted_out};
   const PodClassId id = rules.Register(seen.shape);
   rules.Filter(id, &feasibility_);
-  if (story.scheduler == options_.scheduler_name) rules.LimitLatency(id, &feasibility_);
+  const bool is_ours = story.scheduler == options_.scheduler_name;
+  if (is_ours) rules.LimitLatency(id, &feasibility_);
   story.feasible = feasibility_.feasible;
   if (story.feasible == 0) story.message = rules.Message(id, feasibility_);
+  if (story.feasible == 0 && is_ours)
+    story.message += PreemptionText(rules, id, feasibility_, options_.scheduler_name);
   // Nodes that are refused for the same are one group; a node that lacks two things is of a group
   // of its own kind.
   std::map<RefusalKind, std::vector<NodeId>> refused;

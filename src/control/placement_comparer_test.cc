@@ -382,6 +382,20 @@ TEST_F(PlacementComparerTest, WhyAPodWaitsIsGroupedByReasonInKubeSchedulersWords
   EXPECT_THAT(story.groups[0].nodes, ::testing::ElementsAre("a", "c"));
   EXPECT_EQ(story.groups[1].reason, "node(s) were unschedulable");
   EXPECT_FALSE(comparer.Explain("default/nobody").has_value());
+  auto urgent = std::make_shared<PodClass>(*Shape("rudderfish", 600));
+  urgent->priority = 10;
+  See("urgent", urgent);
+  for (const char* node : {"b", "c"}) See(std::string("lower-") + node, Shape("x", 500), node);
+  EXPECT_EQ(comparer.Explain("default/urgent")->message,
+            "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu. "
+            "preemption: rudderfish does not preempt, and pods of lower priority are in the way "
+            "on 2/3 nodes.");
+  auto others = std::make_shared<PodClass>(*urgent);
+  others->scheduler = "default-scheduler";
+  See("others", others);
+  EXPECT_EQ(comparer.Explain("default/others")->message,
+            "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu.");
+  for (const char* pod : {"lower-b", "lower-c"}) comparer.PodGone(std::string("default/") + pod);
   See("small", Shape());
   EXPECT_EQ(comparer.Explain("default/small")->choice, "c");
 }

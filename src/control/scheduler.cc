@@ -20,12 +20,6 @@ PodLife LifeOf(const ObservedPod& pod) {
   return pod.is_terminating ? PodLife::kTerminating : PodLife::kServing;
 }
 
-RejectionMask RefusedBy(const Feasibility& feasibility) {
-  RejectionMask mask = 0;
-  for (const Rejection rejection : feasibility.rejection) mask |= MaskOf(rejection);
-  return mask;
-}
-
 }  // namespace
 
 Scheduler::Scheduler(SchedulerOptions options, const Clock* clock,
@@ -44,19 +38,19 @@ Scheduler::Scheduler(SchedulerOptions options, const Clock* clock,
 void Scheduler::NodeSeen(const SchedulingNode& node) {
   if (!tables_.PutNode(node)) return;  // A heartbeat.
   may_end_ |= kMayEndByNode;
-  ++freed_;
+  refusals_.NoteFreed();
 }
 
 void Scheduler::NodeGone(const std::string& name) {
   tables_.RemoveNode(name);
   may_end_ |= kMayEndByNode;  // Domains of topology have become fewer.
-  ++freed_;
+  refusals_.NoteFreed();
 }
 
 void Scheduler::NamespaceSeen(const std::string& name, const Labels& labels) {
   tables_.PutNamespace(name, labels);
   may_end_ |= kMayEndByNode;
-  ++freed_;
+  refusals_.NoteFreed();
 }
 
 void Scheduler::NamespaceGone(const std::string& name) { tables_.RemoveNamespace(name); }
@@ -90,7 +84,8 @@ void Scheduler::Want(const ObservedPod& pod, const std::string& key) {
   waiting.is_opted_out = pod.is_opted_out;
   if (!is_new && waiting.id == pod.id && waiting.shape == pod.shape) return;
   if (is_new || !(waiting.id == pod.id)) {
-    waiting = {pod.id, pod.shape, clock_->Now(), "", {}, pod.is_opted_out};
+    waiting = {
+        .id = pod.id, .shape = pod.shape, .since = clock_->Now(), .is_opted_out = pod.is_opted_out};
     Leads();
   }
   waiting.shape = pod.shape;
@@ -122,17 +117,17 @@ void Scheduler::Settle(const ObservedPod& pod, const std::string& key) {
   waiting_.erase(key);
   if (pod.is_terminating) {  // No longer counted for spread.
     may_end_ |= MaskOf(Rejection::kSpread);
-    ++freed_;
+    refusals_.NoteFreed();
   }
   if (was_there && is_news) {  // It holds, or is to others, what it did not before.
     may_end_ |= kMayEndByLeaving | kMayEndByPlacing;
-    ++freed_;
-    ++placed_;
+    refusals_.NoteFreed();
+    refusals_.NotePlaced();
   }
   if (was_there) return;
   if (on_placed_by_others_ && !is_ours) on_placed_by_others_(pod.id);
   may_end_ |= MayEndByPlacing(*pod.shape);
-  ++placed_;
+  refusals_.NotePlaced();
   to_look_at_.insert(pod.node);
 }
 
@@ -171,7 +166,7 @@ void Scheduler::Free(const std::string& key) {
   if (tables_.NodeOf(key).empty()) return;
   tables_.Remove(key);
   may_end_ |= kMayEndByLeaving;
-  ++freed_;
+  refusals_.NoteFreed();
 }
 
 // A binding is not waited for any more. Its room is free unless the cluster has said that it is
@@ -297,15 +292,6 @@ Duration Scheduler::UntilDue() const {
   return due;
 }
 
-const Scheduler::Hopeless* Scheduler::KnownHopeless(PodClassId pod) {
-  if (hopeless_of_ != tables_.rebuilds()) hopeless_.clear();
-  hopeless_of_ = tables_.rebuilds();
-  const auto at = hopeless_.find(pod);
-  if (at == hopeless_.end() || at->second.left != freed_) return nullptr;
-  const bool may_be_helped = (at->second.refused_by & kMayEndByAttaching) != 0;
-  return may_be_helped && at->second.placed != placed_ ? nullptr : &at->second;
-}
-
 // True: there is a row to write; the pod has got a node if the row has one.
 bool Scheduler::Decide(const std::string& key, PlacementRow* row) {
   const Waiting& waiting = waiting_.at(key);
@@ -319,42 +305,43 @@ bool Scheduler::Decide(const std::string& key, PlacementRow* row) {
   row->nodes = rules.nodes().size();
   if (!waiting.shape->unmodelled.empty()) {
     ++counts_.unmodelled;
-    return Refuse(key,
-                  fmt::format("not placed by {}, which does not model this: the pod {}",
-                              options_.name, fmt::join(waiting.shape->unmodelled, "; ")),
-                  MaskOf(Rejection::kPod), row);
+    const std::string why = fmt::format("not placed by {}, which does not model this: the pod {}",
+                                        options_.name, fmt::join(waiting.shape->unmodelled, "; "));
+    return Refuse(key, {.message = why, .refused_by = MaskOf(Rejection::kPod)}, row);
   }
   const PodClassId pod = rules.Register(waiting.shape);
-  if (const Hopeless* known = KnownHopeless(pod))
-    return Refuse(key, known->message, known->refused_by, row);
+  if (const PodRefusal* known = refusals_.Find(pod, tables_.rebuilds()))
+    return Refuse(key, *known, row);
   rules.Filter(pod, &feasibility_);
   rules.LimitLatency(pod, &feasibility_);
   row->feasible = feasibility_.feasible;
-  if (feasibility_.feasible == 0) {
-    Hopeless& found = hopeless_[pod];
-    found = {rules.Message(pod, feasibility_), RefusedBy(feasibility_), freed_, placed_};
-    return Refuse(key, found.message, found.refused_by, row);
-  }
+  if (feasibility_.feasible == 0)
+    return Refuse(key, refusals_.Keep(rules, pod, feasibility_, options_.name), row);
   const NodeId node = Choose(&rules, pod, waiting, row);
   row->node = rules.nodes().node(node).name;
   tables_.Place(key, waiting.shape, row->node, PodLife::kServing);
   untold_.NotePlaced(key);
   may_end_ |= MayEndByPlacing(*waiting.shape);
-  ++placed_;
+  refusals_.NotePlaced();
   return true;
 }
 
-// The pod goes on waiting. A row is written, and a condition, where that is news.
-bool Scheduler::Refuse(const std::string& key, std::string message, RejectionMask refused_by,
-                       PlacementRow* row) {
+// The pod goes on waiting. A row is written, and a condition, where that is news: not that as pods
+// come and go there are others in the way.
+bool Scheduler::Refuse(const std::string& key, const PodRefusal& refusal, PlacementRow* row) {
   Waiting& waiting = waiting_.at(key);
   ++counts_.waiting;
+  std::string message = refusal.message + refusal.preemption;
+  const bool is_same = waiting.refusal == refusal.message;
+  if (is_same && (refusal.preemption.empty() || waiting.told != waiting.refusal))
+    message = waiting.told;
   const bool is_new = waiting.told != message;
   actuator_->TellWaiting(waiting.id, message, is_new ? News::kFirst : News::kAgain);
   waiting.told = message;
+  waiting.refusal = refusal.message;
   row->reason = std::move(message);
   row->fate = Fate::kStayed;
-  queue_.Sleep(key, refused_by, clock_->Now());
+  queue_.Sleep(key, refusal.refused_by, clock_->Now());
   return is_new;
 }
 
@@ -492,6 +479,7 @@ void Scheduler::Answered(const std::string& key, const PodIdentity& id, BindingO
   if (waiting == waiting_.end() || outcome == BindingOutcome::kGone) return;
   actuator_->TellWaiting(id, why, waiting->second.told == why ? News::kAgain : News::kFirst);
   waiting->second.told = why;
+  waiting->second.refusal.clear();
 }
 
 }  // namespace rudderfish

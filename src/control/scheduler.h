@@ -17,6 +17,7 @@
 #include "control/own_choice.h"
 #include "control/placement_actuator.h"
 #include "control/placement_journal.h"
+#include "control/pod_refusals.h"
 #include "control/scheduling_queue.h"
 #include "control/scheduling_tables.h"
 
@@ -73,7 +74,7 @@ class Scheduler final : public SchedulingObserver {
   void AttachmentsSeen(const std::string& node, const std::vector<CsiVolume>& volumes) override {
     if (tables_.PutAttachments(node, volumes) != SchedulingTables::Attachments::kFewer) return;
     may_end_ |= kMayEndByDetaching;
-    ++freed_;
+    refusals_.NoteFreed();
   }
   void NamespaceSeen(const std::string& name, const Labels& labels) override;
   void NamespaceGone(const std::string& name) override;
@@ -115,7 +116,8 @@ class Scheduler final : public SchedulingObserver {
     PodIdentity id;
     std::shared_ptr<const PodClass> shape;
     Instant since;
-    std::string told;                  // Why it waits, as it was said last.
+    std::string told;                  // Why it waits, as it was said last,
+    std::string refusal;               // and that without what is said of preemption.
     std::vector<std::string> sent_to;  // Nodes that a Binding was sent for.
     bool is_opted_out = false;
   };
@@ -129,11 +131,6 @@ class Scheduler final : public SchedulingObserver {
     Instant repeat_at;      // If unclear, when to send it again.
     Instant confirm_by;     // Once it is answered.
   };
-  struct Hopeless {  // No node for a class, until something changes.
-    std::string message;
-    RejectionMask refused_by = 0;
-    uint64_t left = 0, placed = 0;  // Of freed_ and placed_ when it was found.
-  };
   void Want(const ObservedPod& pod, const std::string& key);
   void Settle(const ObservedPod& pod, const std::string& key);
   void LookForSharedName(const ObservedPod& pod, const Waiting& waiting);
@@ -143,12 +140,10 @@ class Scheduler final : public SchedulingObserver {
   void LookForLostRaces();
   void LookAtBindings(Instant now);
   bool Decide(const std::string& key, PlacementRow* row);
-  bool Refuse(const std::string& key, std::string message, RejectionMask refused_by,
-              PlacementRow* row);
+  bool Refuse(const std::string& key, const PodRefusal& refusal, PlacementRow* row);
   NodeId Choose(SchedulingRules* rules, PodClassId pod, const Waiting& waiting, PlacementRow* row);
   void LookAtQueue(int pods, SchedulingRules* rules);
   ChoiceGroup GroupOf(const Waiting& waiting);
-  const Hopeless* KnownHopeless(PodClassId pod);
   void Send(const std::string& key);
   void Answered(const std::string& key, const PodIdentity& id, BindingOutcome outcome,
                 const std::string& why);
@@ -171,9 +166,7 @@ class Scheduler final : public SchedulingObserver {
   std::unordered_map<std::string, Binding> bindings_;  // Sent, and not yet shown by the cluster.
   size_t unanswered_ = 0;                              // Of them.
   RejectionMask may_end_ = 0;                          // By what has happened since the last turn.
-  uint64_t freed_ = 0, placed_ = 0;                    // Events of each kind.
-  std::unordered_map<PodClassId, Hopeless> hopeless_;
-  int64_t hopeless_of_ = 0;  // Of which tables.
+  PodRefusals refusals_;
   Instant bindings_looked_at_;
   std::set<std::string> to_look_at_;  // Nodes that somebody else has put a pod on.
   std::vector<PlacementEnd> ends_;

@@ -217,6 +217,53 @@ TEST_F(SchedulerTest, WhatIsNotModelledIsNamedAndLeftWaiting) {
   EXPECT_EQ(scheduler->queue().asleep(), 1);
 }
 
+TEST_F(SchedulerTest, ThatItDoesNotPreemptIsSaidOnceAPodOfLowerPriorityIsInTheWay) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  scheduler->NodeSeen(SchedulerNode("b"));
+  See("low-a", Shape(700), "a");
+  auto equal = Shape(700), urgent = Shape(600);
+  equal->priority = urgent->priority = 10;
+  See("equal-b", equal, "b");
+  const auto try_again = [&] {
+    clock.Advance(std::chrono::minutes(6));  // Asleep for longer than that is tried in any case.
+    Turn();
+  };
+  See("urgent", urgent);
+  Turn();
+  const std::string refusal = "urgent: 0/2 nodes are available: 2 Insufficient cpu.";
+  const std::string first = refusal +
+                            " preemption: rudderfish does not preempt, and pods of lower priority "
+                            "are in the way on 1/2 nodes.";
+  EXPECT_THAT(server.told, ElementsAre(first));
+  EXPECT_EQ(journal.rows().back().reason, first.substr(sizeof("urgent: ") - 1));
+  // Who else is in the way, or nobody any more, is no news.
+  scheduler->PodGone("default/equal-b");
+  See("low-b", Shape(700), "b");
+  try_again();
+  scheduler->PodGone("default/low-a");
+  scheduler->PodGone("default/low-b");
+  See("equal-a", equal, "a");
+  See("equal-b", equal, "b");
+  try_again();
+  EXPECT_THAT(server.told, ElementsAre(first));
+  // What refuses it is.
+  scheduler->PodGone("default/equal-b");
+  SchedulingNode cordoned = SchedulerNode("b");
+  cordoned.unschedulable = true;
+  scheduler->NodeSeen(cordoned);
+  try_again();
+  ASSERT_EQ(server.told.size(), 2);
+  EXPECT_EQ(server.told[1],
+            "urgent: 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.");
+  // And so is that somebody is in the way of whom nothing was said.
+  scheduler->PodGone("default/equal-a");
+  See("low-a", Shape(700), "a");
+  try_again();
+  ASSERT_EQ(server.told.size(), 3);
+  EXPECT_THAT(server.told[2], HasSubstr("in the way on 1/2 nodes."));
+  EXPECT_TRUE(server.asked.empty());
+}
+
 TEST_F(SchedulerTest, AHardLimitOfLatencyIsKeptAndEndsToHoldAPodBackOnceANodeIsNear) {
   SchedulingNode far = SchedulerNode("far", 4000), unknown = SchedulerNode("unknown", 4000);
   far.user_ms = 31;

@@ -358,6 +358,8 @@ Result<PodClass> ReadPodClassFields(const Fields& pod, const SchedulingReference
   TRY(ReadVolumes(pod, &made));
   ClaimReader(references, &made).Read();
   TRY_ASSIGN(made.priority, pod.Integer("spec.priority"));
+  TRY_ASSIGN(const std::string_view preemption, pod.Text("spec.preemptionPolicy"));
+  made.may_preempt = preemption != "Never";
   TRY_ASSIGN(made.scheduler, pod.Text("spec.schedulerName"));
   TRY(pod.ForEach("spec.schedulingGates", [&](const Fields& gate) -> Result<void> {
     TRY_ASSIGN(const std::string_view name, gate.Text("name"));
@@ -435,6 +437,7 @@ PodClass ReadPartsOfPodClass(const Element& object, const Error& why) {
   if (keep(&text, pod.Text("metadata.namespace"))) made.object_namespace = text;
   if (keep(&text, pod.Text("spec.schedulerName"))) made.scheduler = text;
   keep(&made.labels, pod.TextMap("metadata.labels"));
+  keep(&made.priority, pod.Integer("spec.priority"));
   made.holds_unknown = !keep(&made.amounts, ReadPodAmounts(pod));
   // Each of these may have been read in part when it fails.
   PodClass parts = made;

@@ -178,6 +178,20 @@ SchedulingReferences ClaimOf(const SchedulingClaim& claim) {
   return references;
 }
 
+TEST(ReadPodClass, APodMayPreemptUnlessItsPolicySaysNever) {
+  EXPECT_TRUE(Of("{}").may_preempt);
+  EXPECT_TRUE(Of(R"({"preemptionPolicy":"PreemptLowerPriority"})").may_preempt);
+  EXPECT_FALSE(Of(R"({"preemptionPolicy":"Never"})").may_preempt);
+}
+
+TEST(ReadPodClass, OfAPodThatCannotBeReadItsPriorityIsKept) {
+  const ParsedJson json(
+      R"({"metadata":{"name":"p","namespace":"n"},"spec":{"priority":7,"nodeSelector":1}})");
+  const auto whole = ReadPodClass(json.root(), {});
+  ASSERT_FALSE(whole);
+  EXPECT_EQ(ReadPartsOfPodClass(json.root(), whole.error()).priority, 7);
+}
+
 TEST(ReadPodClass, ClaimsBringTheRulesOfTheirVolumesOrTheWordsOfKubeScheduler) {
   const std::string spec =
       R"({"volumes":[{"name":"d","persistentVolumeClaim":{"claimName":"c"}}]})";

@@ -36,6 +36,7 @@ void PodCounts::Reset(int nodes, NamespaceLabels namespaces) {
   burdens_.clear();
   burdens_by_hash_.clear();
   classes_.clear();
+  priorities_.clear();
   on_node_.resize(nodes);
   for (std::vector<OnNode>& pods : on_node_) {
     pods.clear();
@@ -92,9 +93,25 @@ bool PodCounts::Selects(MatcherId matcher, const PodClass& pod) const {
   });
 }
 
+bool PodCounts::IsCounted(MatcherId matcher, PodClassId pod) const {
+  const Class& known = classes_[pod];
+  const std::vector<MatcherId>& counted =
+      matchers_[matcher].counts == Counts::kAllPods ? known.counted_all : known.counted_serving;
+  return std::find(counted.begin(), counted.end(), matcher) != counted.end();
+}
+
+bool PodCounts::HasPodsBelow(int64_t priority) const {
+  return std::any_of(priorities_.begin(), priorities_.end(),
+                     [&](const auto& one) { return one.first < priority && one.second > 0; });
+}
+
 void PodCounts::AddClass(PodClassId id, const PodClass* pod) {
   CHECK_EQ(static_cast<size_t>(id), classes_.size());
-  Class& made = classes_.emplace_back(Class{pod, {}, {}, {}, {}});
+  const auto same = std::find_if(priorities_.begin(), priorities_.end(),
+                                 [&](const auto& one) { return one.first == pod->priority; });
+  const auto priority = static_cast<size_t>(same - priorities_.begin());
+  if (same == priorities_.end()) priorities_.emplace_back(pod->priority, 0);
+  Class& made = classes_.emplace_back(Class{pod, {}, {}, {}, {}, priority});
   for (MatcherId m = 0; m < static_cast<MatcherId>(matchers_.size()); ++m) {
     if (!Selects(m, *pod)) continue;
     (matchers_[m].counts == Counts::kAllPods ? made.counted_all : made.counted_serving)
@@ -129,6 +146,7 @@ void PodCounts::AddBurden(PodClassId bearer, const PodAffinityTerm& term, int ke
 
 void PodCounts::Add(PodClassId pod, NodeId node, PodLife life, int32_t sign) {
   const Class& what = classes_[pod];
+  priorities_[what.priority].second += sign;
   for (const MatcherId m : what.counted_all) {
     matchers_[m].by_node[node] += sign;
     matchers_[m].total += sign;

@@ -70,12 +70,19 @@ class PodCounts {
   void Remove(PodClassId pod, NodeId node, PodLife life) { Add(pod, node, life, -1); }
 
   bool Selects(MatcherId matcher, const PodClass& pod) const;
+  bool IsCounted(MatcherId matcher, PodClassId pod) const;  // The same, of a class that is known.
   std::span<const int32_t> by_node(MatcherId matcher) const { return matchers_[matcher].by_node; }
   std::span<const OnNode> on_node(NodeId node) const { return on_node_[node]; }
   int64_t total(MatcherId matcher) const { return matchers_[matcher].total; }
   const Burden& burden(BurdenId id) const { return burdens_[id]; }
+  // Those that pods of this class bring along, each with its amount.
+  std::span<const std::pair<BurdenId, int64_t>> burdens_of(PodClassId pod) const {
+    return classes_[pod].bears;
+  }
   // Those that select pods of this class.
   std::span<const BurdenId> burdens_on(PodClassId pod) const { return classes_[pod].burdens_on; }
+  // Whether a pod of lower priority is placed.
+  bool HasPodsBelow(int64_t priority) const;
 
  private:
   struct Selector {
@@ -89,6 +96,7 @@ class PodCounts {
     std::vector<MatcherId> counted_all, counted_serving;
     std::vector<std::pair<BurdenId, int64_t>> bears;
     std::vector<BurdenId> burdens_on;
+    size_t priority = 0;  // [priorities_]
   };
   void Add(PodClassId pod, NodeId node, PodLife life, int32_t sign);
   void CountPlaced(Selector* selector, MatcherId id);
@@ -101,6 +109,7 @@ class PodCounts {
   std::unordered_multimap<size_t, BurdenId> burdens_by_hash_;
   std::vector<Class> classes_;
   std::vector<std::vector<OnNode>> on_node_;
+  std::vector<std::pair<int64_t, int64_t>> priorities_;  // Each with how many pods are placed.
 };
 
 }  // namespace rudderfish
