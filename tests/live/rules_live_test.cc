@@ -43,6 +43,7 @@ int Setting(const char* name, int absent) {
 constexpr int kFullClusters = 20;
 constexpr int kClustersMore = 10;
 constexpr int kPodsLeast = 2000, kDecidedLeast = 30;  // By each rule alone.
+constexpr int kDrawnLeast = 10;                       // Pods of each form.
 // As NoteWhatDecides tells them apart.
 constexpr Rejection kRules[] = {
     Rejection::kUnschedulable,  Rejection::kTaint,        Rejection::kNodeAffinity,
@@ -56,8 +57,21 @@ struct Tally {
   int64_t scores = 0, scores_unequal = 0;
   // By the rule that alone decides: without it a pod that fits nowhere would fit somewhere.
   std::map<Rejection, int> decisive;
+  std::map<std::string, int> forms;  // Pods that say something in one of its rarer ways.
 };
 Tally g_tally;
+
+constexpr const char* kForms[] = {"namespaces and a namespaceSelector",
+                                  "no labelSelector",
+                                  "an empty node selector term",
+                                  "two names for one node",
+                                  "huge pages",
+                                  "resources as a whole",
+                                  "host ports of sidecars",
+                                  "hostNetwork",
+                                  "several images",
+                                  "an image volume",
+                                  "volumes of a beta zone or region"};
 
 class Api {
  public:
@@ -99,6 +113,9 @@ class PodMaker {
   json Make(const PodClass& pod, const std::string& name) {
     json made = testing::ToJson(pod, name);
     if (random_.Chance(0.35)) VaryContainers(&made);
+    if (random_.Chance(0.15)) AddImageVolume(&made);
+    if (random_.Chance(0.06)) ShareHostNetwork(&made);
+    if (random_.Chance(0.5)) LeaveOutOwnNamespace(pod, &made);
     if (random_.Chance(0.3)) AddLabelKeys(&made);
     if (random_.Chance(0.4)) AddOwner(pod, &made);
     return made;
@@ -109,22 +126,81 @@ class PodMaker {
     json asks = json::object();
     if (random_.Chance(0.7)) asks["cpu"] = std::to_string(random_.rng().Between(1, 900)) + "m";
     if (random_.Chance(0.7)) asks["memory"] = std::to_string(random_.rng().Between(1, 900)) + "Mi";
-    return {{"name", name}, {"image", "none"}, {"resources", {{"requests", asks}}}};
+    json limits = json::object();
+    if (!asks.empty() && random_.Chance(0.1)) {
+      asks[testing::kHugePages] = limits[testing::kHugePages] =
+          std::to_string(2 * random_.rng().Between(1, 4)) + "Mi";
+    }
+    json made = {{"name", name}, {"image", Image()}};
+    made["resources"] = {{"requests", asks}, {"limits", limits}};
+    return made;
+  }
+
+  std::string Image() {  // As people write it.
+    const std::string image = random_.Image();
+    return image.ends_with(":latest") && random_.Chance(0.5)
+               ? image.substr(0, image.size() - std::string(":latest").size())
+               : image;
+  }
+
+  void TakePort(json* container) {
+    const int64_t port = random_.rng().Between(8000, 8001);
+    (*container)["ports"].push_back({{"containerPort", port}, {"hostPort", port}});
+    if (random_.Chance(0.5)) (*container)["ports"].back()["hostIP"] = "10.0.0.1";
   }
 
   void VaryContainers(json* pod) {
     json& spec = (*pod)["spec"];
     if (random_.Chance(0.4)) spec["containers"].push_back(Container("second"));
-    if (random_.Chance(0.5)) spec["initContainers"].push_back(Container("first"));
+    if (random_.Chance(0.5)) {
+      spec["initContainers"].push_back(Container("first"));
+      if (random_.Chance(0.2)) TakePort(&spec["initContainers"].back());  // Which it gives back.
+    }
     if (random_.Chance(0.5)) {
       spec["initContainers"].push_back(Container("sidecar"));
       spec["initContainers"].back()["restartPolicy"] = "Always";
+      if (random_.Chance(0.4)) TakePort(&spec["initContainers"].back());
     }
     if (random_.Chance(0.5)) spec["initContainers"].push_back(Container("last"));
     if (random_.Chance(0.3)) spec["runtimeClassName"] = "heavy";
-    if (random_.Chance(0.2)) {
-      spec["resources"]["requests"] = {{"cpu", "3500m"}};
-      if (random_.Chance(0.5)) spec["resources"]["requests"]["memory"] = "4Gi";
+    if (random_.Chance(0.2)) AskAsAWhole(&spec["resources"]);
+  }
+
+  // For the pod, in place of what its containers ask together.
+  void AskAsAWhole(json* resources) {
+    json& asks = (*resources)[random_.Chance(0.7) ? "requests" : "limits"];
+    asks["cpu"] = "3500m";
+    if (random_.Chance(0.5)) asks["memory"] = "4Gi";
+    if (random_.Chance(0.3))
+      (*resources)["requests"][testing::kHugePages] = (*resources)["limits"][testing::kHugePages] =
+          "24Mi";
+  }
+
+  void AddImageVolume(json* pod) {
+    (*pod)["spec"]["volumes"].push_back({{"name", "files"}, {"image", {{"reference", Image()}}}});
+  }
+
+  // Its ports are the host's, whether it says so or not.
+  void ShareHostNetwork(json* pod) {
+    json& spec = (*pod)["spec"];
+    spec["hostNetwork"] = true;
+    if (!spec["containers"][0].contains("ports"))
+      spec["containers"][0]["ports"].push_back({{"containerPort", 8000}});
+  }
+
+  // A term that names neither namespaces nor a selector of them means its pod's own.
+  static void LeaveOutOwnNamespace(const PodClass& pod, json* made) {
+    const json own = std::vector<std::string>{pod.object_namespace};
+    for (const char* side : {"podAffinity", "podAntiAffinity"}) {
+      json& affinity = (*made)["spec"]["affinity"];
+      if (!affinity.contains(side)) continue;
+      for (auto& [kind, terms] : affinity[side].items()) {
+        for (json& item : terms) {
+          json& term = item.contains("podAffinityTerm") ? item["podAffinityTerm"] : item;
+          if (!term.contains("namespaceSelector") && term["namespaces"] == own)
+            term.erase("namespaces");
+        }
+      }
     }
   }
 
@@ -186,8 +262,12 @@ class Surroundings {
                  {"overhead", {{"podFixed", {{"cpu", "150m"}, {"memory", "96Mi"}}}}}});
     AddSelectors();
     AddVolume("zonal", {{testing::kZoneKey, "a__b"}}, nullptr, "ReadWriteOnce");
-    AddVolume("racked", json::object(), {{{"key", "rack"}, {"operator", "In"}, {"values", {"r1"}}}},
-              "ReadWriteOnce");
+    AddVolume("beta-zonal", {{testing::kBetaZoneKey, "a__b"}}, nullptr, "ReadWriteOnce");
+    AddVolume("regional", {{testing::kRegionKey, "north"}}, nullptr, "ReadWriteOnce");
+    AddVolume("beta-regional", {{testing::kBetaRegionKey, "north"}, {testing::kZoneKey, "a__b"}},
+              nullptr, "ReadWriteOnce");
+    AddVolume("racked", json::object(), InRack("r1"), "ReadWriteOnce");
+    AddVolume("nowhere", json::object(), json::object(), "ReadWriteOnce");
     AddVolume("single", json::object(), nullptr, "ReadWriteOncePod");
   }
 
@@ -227,6 +307,14 @@ class Surroundings {
                 {{"metadata", metadata}, {"spec", spec}});
   }
 
+  static json InRack(const std::string& rack) {
+    json rule = {{"key", "rack"}, {"operator", "In"}};
+    rule["values"].push_back(rack);
+    json term;
+    term["matchExpressions"].push_back(rule);
+    return term;
+  }
+
   void AddVolume(const std::string& name, const json& labels, const json& affinity,
                  const std::string& mode) {
     json volume = {{"metadata", {{"name", name}, {"labels", labels}}},
@@ -236,8 +324,7 @@ class Surroundings {
                      {"claimRef", {{"namespace", "default"}, {"name", name}}},
                      {"hostPath", {{"path", "/srv"}}}}}};
     if (!affinity.is_null())
-      volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"] = {
-          {{"matchExpressions", affinity}}};
+      volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"].push_back(affinity);
     const testing::ParsedJson made(api_.Create("/api/v1/persistentvolumes", volume));
     auto read = ReadSchedulingVolume(made.root());
     ASSERT_TRUE(read.has_value()) << read.error().message;
@@ -288,7 +375,9 @@ class Trial {
   void MakeNodes(int count) {
     cluster_.namespaces = testing::RandomNamespaces();
     for (int n = 0; n < count; ++n) {
-      const SchedulingNode node = random_.Node(n);
+      SchedulingNode node = random_.Node(n);
+      node.volume_limits.clear();  // Which CSINodes say: there are none.
+      node.migrated_plugins.clear();
       api_.Create("/api/v1/nodes", testing::ToJson(node));
       // The server taints newcomers.
       const ApiAnswer answer = api_.Send(Method::kMergePatch, "/api/v1/nodes/" + node.name,
@@ -333,17 +422,37 @@ class Trial {
     std::sort(pod->node_selector.begin(), pod->node_selector.end());
   }
 
+  // Without volumes of CSI drivers.
+  PodClass DrawAny() {
+    PodClass pod = random_.Pod();
+    pod.claims.clear();
+    pod.attached.clear();
+    return pod;
+  }
+
+  // Whether the node is in a zone or region that is none of the volume's.
+  static bool IsOutside(const BoundVolume& volume, const SchedulingNode& node) {
+    return std::any_of(volume.zones.begin(), volume.zones.end(), [&](const auto& zone) {
+      const std::string* value = FindLabel(node.labels, zone.key);
+      return value != nullptr &&
+             std::find(zone.values.begin(), zone.values.end(), *value) == zone.values.end();
+    });
+  }
+
   // Of claims, what decides is whether a node that would do suits the volume.
   PodClass DrawWithClaim() {
-    PodClass pod = random_.Pod();
+    PodClass pod = DrawAny();
     pod.object_namespace = "default";
-    pod.claims = {
-        random_.OneOf({"zonal", "zonal", "zonal", "racked", "single", "single", "absent"})};
+    pod.claims = {random_.OneOf({"zonal", "zonal", "beta-zonal", "regional", "beta-regional",
+                                 "racked", "racked", "single", "single", "single", "single",
+                                 "single", "single", "nowhere", "absent"})};
+    if (random_.Chance(0.1)) pod.claims.push_back(pod.claims[0] == "zonal" ? "regional" : "zonal");
+    const auto claimed = references_.volumes.find(pod.claims[0]);
     int fit = kNone;
     for (size_t n = 0; n < cluster_.nodes.size(); ++n) {
-      const std::string* zone = FindLabel(cluster_.nodes[n].labels, testing::kZoneKey);
-      const bool is_other = zone != nullptr && *zone == "c";
-      if (pod.claims.front() == "zonal" && !is_other) continue;
+      const bool has_zones =
+          claimed != references_.volumes.end() && !claimed->second.rules.zones.empty();
+      if (has_zones && !IsOutside(claimed->second.rules, cluster_.nodes[n])) continue;
       if (cluster_.Rejections(pod, static_cast<int>(n)).empty()) fit = static_cast<int>(n);
     }
     if (random_.Chance(0.6)) Pin(fit, &pod);
@@ -352,13 +461,13 @@ class Trial {
 
   // Often binds the pod to a node that exactly one rule refuses, the rule seen least.
   PodClass Draw() {
-    if (random_.Chance(0.15)) return DrawWithClaim();
-    PodClass pod = random_.Pod();
+    if (random_.Chance(0.2)) return DrawWithClaim();
+    PodClass pod = DrawAny();
     if (!random_.Chance(0.25)) return pod;
     int best = kNone;
     Rejection rule = Rejection::kNone;
     for (int attempt = 0; attempt < 12; ++attempt) {
-      PodClass other = attempt == 0 ? pod : random_.Pod();
+      PodClass other = attempt == 0 ? pod : DrawAny();
       for (size_t n = 0; n < cluster_.nodes.size(); ++n) {
         const std::set<Rejection> all = cluster_.Rejections(other, static_cast<int>(n));
         if (all.size() != 1) continue;
@@ -390,6 +499,7 @@ class Trial {
     held_.push_back(pod);
     const PodClassId id = rules_.Register(pod);
     rules_.Filter(id, &feasibility_);
+    NoteForms(object, *pod);
     Judge(path + "/" + name, drawn.object_namespace + "/" + name, id, made.body);
   }
 
@@ -428,6 +538,36 @@ class Trial {
     NoteWhatDecides(id);
     Delete(path);
     LetArrive();
+  }
+
+  static void NoteForms(const json& object, const PodClass& pod) {
+    const auto note = [&](int form, bool is_there) { g_tally.forms[kForms[form]] += is_there; };
+    const json& spec = object["spec"];
+    std::vector<PodAffinityTerm> terms = pod.required_pods;
+    terms.insert(terms.end(), pod.forbidden_pods.begin(), pod.forbidden_pods.end());
+    for (const PreferredPods& one : pod.preferred_pods) terms.push_back(one.term);
+    const auto any = [](const auto& all, auto holds) {
+      return std::any_of(all.begin(), all.end(), holds);
+    };
+    note(0, any(terms, [](const auto& term) {
+           return !term.namespaces.empty() && term.namespace_selector.has_value();
+         }));
+    note(1, any(terms, [](const auto& term) { return !term.selector; }) ||
+                any(pod.spread, [](const auto& constraint) { return !constraint.selector; }));
+    const std::vector<NodeTerm> required = pod.required_nodes.value_or(std::vector<NodeTerm>());
+    note(2, any(required, [](const auto& t) { return t.expressions.empty() && t.fields.empty(); }));
+    note(3, any(required, [](const auto& term) { return term.fields.size() > 1; }));
+    note(4, any(pod.amounts.scalars, [](const auto& s) { return s.first == testing::kHugePages; }));
+    note(5, spec.contains("resources"));
+    const json started = spec.value("initContainers", json::array());
+    note(6, any(started, [](const json& container) {
+           return container.contains("ports") && container.contains("restartPolicy");
+         }));
+    note(7, spec.contains("hostNetwork"));
+    note(8, std::set<std::string>(pod.images.begin(), pod.images.end()).size() > 1);
+    const json volumes = spec.value("volumes", json::array());
+    note(9, any(volumes, [](const json& volume) { return volume.contains("image"); }));
+    note(10, any(pod.claims, [](const auto& claim) { return claim.starts_with("beta"); }));
   }
 
   void Keep(const std::string& path, PodClassId id, const std::string& node) {
@@ -512,12 +652,15 @@ TEST(LiveRules, NodesReasonsAndScoresAreThoseOfKubeScheduler) {
             << " scores differ; the server refused " << g_tally.refused << " pods more\n";
   for (const auto& [rejection, count] : g_tally.decisive)
     std::cout << "  " << count << " decided by: " << RuleName(rejection) << "\n";
+  for (const auto& [form, count] : g_tally.forms)
+    std::cout << "  " << count << " with: " << form << "\n";
   EXPECT_EQ(g_tally.scores_unequal, 0);
   EXPECT_GE(g_tally.infeasible * 5, g_tally.pods);
   if (clusters < kFullClusters) return;
   EXPECT_GE(g_tally.pods, kPodsLeast);
   for (const Rejection rule : kRules)
     EXPECT_GE(g_tally.decisive[rule], kDecidedLeast) << RuleName(rule);
+  for (const char* form : kForms) EXPECT_GE(g_tally.forms[form], kDrawnLeast) << form;
 }
 
 }  // namespace

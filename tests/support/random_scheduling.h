@@ -18,6 +18,11 @@ namespace rudderfish::testing {
 
 inline constexpr char kHostKey[] = "kubernetes.io/hostname";
 inline constexpr char kZoneKey[] = "topology.kubernetes.io/zone";
+inline constexpr char kRegionKey[] = "topology.kubernetes.io/region";
+// As they were called before; who reads volumes heeds both.
+inline constexpr char kBetaZoneKey[] = "failure-domain.beta.kubernetes.io/zone";
+inline constexpr char kBetaRegionKey[] = "failure-domain.beta.kubernetes.io/region";
+inline constexpr char kHugePages[] = "hugepages-2Mi";
 inline constexpr int64_t kMebi = 1024 * 1024;
 
 inline std::unordered_map<std::string, Labels> RandomNamespaces() {
@@ -42,6 +47,9 @@ class RandomScheduling {
     node.name = "node-" + std::to_string(number);
     node.labels = {{kHostKey, node.name}};
     if (Chance(0.85)) node.labels.emplace_back(kZoneKey, OneOf({"a", "b", "c"}));
+    if (Chance(0.2)) node.labels.emplace_back(kBetaZoneKey, OneOf({"a", "b", "c"}));
+    if (Chance(0.4)) node.labels.emplace_back(kRegionKey, OneOf({"north", "south"}));
+    if (Chance(0.2)) node.labels.emplace_back(kBetaRegionKey, OneOf({"north", "south"}));
     if (Chance(0.8)) node.labels.emplace_back("rack", OneOf({"r1", "r2", "r3", "r4"}));
     if (Chance(0.6)) node.labels.emplace_back("rank", OneOf({"1", "3", "5", "10", "x"}));
     if (Chance(0.7)) node.labels.emplace_back("tier", OneOf({"gold", "tin"}));
@@ -55,8 +63,12 @@ class RandomScheduling {
     node.ephemeral_bytes = 1024 * kMebi * rng_.Between(1, 20);
     node.pods_max = rng_.Between(3, 14);
     if (Chance(0.5)) node.scalars = {{"example.com/gpu", rng_.Between(0, 4)}};
+    if (Chance(0.4)) node.scalars.emplace_back(kHugePages, 2 * kMebi * rng_.Between(0, 16));
     // One name has one size: of several, kube-scheduler takes that of the node it heard of first.
-    if (Chance(0.5)) node.images.push_back({"registry.local/app:1", 700 * kMebi});
+    if (Chance(0.5)) {
+      node.images.push_back({"registry.local/app:1", 700 * kMebi});
+      if (Chance(0.5)) node.images.push_back({kImages[2], 700 * kMebi});
+    }
     if (Chance(0.3)) node.images.push_back({"registry.local/app:latest", 1900 * kMebi});
     volumes_.AddTo(&node);
     return node;
@@ -73,7 +85,7 @@ class RandomScheduling {
     if (Chance(0.15)) pod.node_selector = {{"tier", OneOf({"gold", "tin", "lead"})}};
     if (Chance(0.2)) RequireNodes(&pod);
     for (int i = 0; i < 3 && Chance(0.3); ++i)
-      pod.preferred_nodes.push_back({Term(), rng_.Between(1, 100)});
+      pod.preferred_nodes.push_back({Chance(0.1) ? NodeTerm() : Term(), rng_.Between(1, 100)});
     if (Chance(0.12)) pod.required_pods.push_back(PodTerm(pod));
     if (Chance(0.03)) pod.required_pods.push_back(PodTerm(pod));
     if (Chance(0.2)) pod.forbidden_pods.push_back(PodTerm(pod));
@@ -82,11 +94,15 @@ class RandomScheduling {
     const int constraints = Chance(0.3) ? 1 + static_cast<int>(rng_.Below(2)) : 0;
     for (int i = 0; i < constraints; ++i) pod.spread.push_back(Constraint(i));
     if (Chance(0.2)) Ports(&pod);
-    pod.images = {OneOf({"registry.local/app:1", "registry.local/app:latest", "none:latest"})};
-    pod.containers = 1;
+    do {
+      pod.images.push_back(Image());
+    } while (Chance(0.25));
+    pod.containers = static_cast<int64_t>(pod.images.size());
     volumes_.AddTo(&pod);
     return pod;
   }
+
+  std::string Image() { return kImages[rng_.Below(std::size(kImages))]; }
 
   LabelSelector PodSelector() {
     using Operator = LabelRequirement::Operator;
@@ -137,6 +153,13 @@ class RandomScheduling {
   }
 
  private:
+  // Two tags of one image, the first also by its digest, and one that no node has.
+  static constexpr const char* kImages[] = {
+      "registry.local/app:1", "registry.local/app:latest",
+      "registry.local/app@sha256:"
+      "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+      "none:latest"};
+
   TaintEffect Effect() { return static_cast<TaintEffect>(rng_.Below(3)); }
 
   PodToleration Toleration(const std::string& key) {
@@ -156,6 +179,9 @@ class RandomScheduling {
     pod->amounts = {asked, 0, {}, asked, assumed, assumed};
     if (Chance(0.15)) pod->amounts.ephemeral_bytes = 512 * kMebi * rng_.Between(1, 12);
     if (Chance(0.12)) pod->amounts.scalars = {{"example.com/gpu", rng_.Between(1, 3)}};
+    // Beside cpu or memory alone they are allowed.
+    if (!(asked == Resources{}) && Chance(0.1))
+      pod->amounts.scalars.emplace_back(kHugePages, 2 * kMebi * rng_.Between(1, 8));
   }
 
   void RequireNodes(PodClass* pod) {
@@ -168,21 +194,32 @@ class RandomScheduling {
       term.expressions.push_back({"rank", NodeRequirement::Operator::kGt, {"high"}});
       term.malformed = true;
     }
+    if (Chance(0.1)) pod->required_nodes->emplace_back();  // Asks nothing, and fits no node.
     if (!Chance(0.15)) return;
     const std::string name = "node-" + std::to_string(rng_.Between(0, 12));
     for (NodeTerm& term : *pod->required_nodes)
       term.fields = {{"metadata.name", NodeRequirement::Operator::kIn, {name}}};
+    if (!Chance(0.2)) return;
+    for (NodeTerm& term : *pod->required_nodes)  // And another one: no node is both.
+      term.fields.push_back({"metadata.name", NodeRequirement::Operator::kIn, {"node-13"}});
   }
 
   PodAffinityTerm PodTerm(const PodClass& pod) {
-    PodAffinityTerm term{{}, {}, PodSelector(), OneOf({kHostKey, kZoneKey, kZoneKey, "rack"})};
-    const uint32_t where = rng_.Below(6);
+    PodAffinityTerm term{
+        {}, {}, PodSelector(), OneOf({kHostKey, kZoneKey, kZoneKey, "rack", "rack", kRegionKey})};
+    if (Chance(0.06)) term.selector.reset();
+    const uint32_t where = rng_.Below(8);
     if (where == 0) term.namespaces = {"team-a", "team-b"};
     if (where == 1)
       term.namespace_selector =
           LabelSelector{{{"stage", LabelRequirement::Operator::kIn, {"live"}}}};
     if (where == 2) term.namespace_selector = LabelSelector{};
-    if (where > 2) term.namespaces = {pod.object_namespace};
+    if (where == 3) {  // Either is enough.
+      term.namespaces = {pod.object_namespace};
+      term.namespace_selector =
+          LabelSelector{{{"stage", LabelRequirement::Operator::kIn, {OneOf({"live", "test"})}}}};
+    }
+    if (where > 3) term.namespaces = {pod.object_namespace};
     return term;
   }
 
@@ -191,7 +228,7 @@ class RandomScheduling {
     made.topology_key = number == 0 ? OneOf({kZoneKey, kHostKey}) : "rack";
     made.skew_max = rng_.Between(1, 3);
     made.when = static_cast<SpreadConstraint::When>(rng_.Below(2));
-    made.selector = PodSelector();
+    if (!Chance(0.06)) made.selector = PodSelector();
     if (Chance(0.25) && made.when == SpreadConstraint::When::kDoNotSchedule)
       made.domains_min = rng_.Between(2, 5);
     if (Chance(0.3)) made.node_affinity = SpreadConstraint::Policy::kIgnore;

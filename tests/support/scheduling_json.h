@@ -40,8 +40,13 @@ inline json ToJson(const SchedulingNode& node) {
                   {"pods", std::to_string(node.pods_max)}};
   for (const auto& [name, amount] : node.scalars) amounts[name] = std::to_string(amount);
   json images = json::array();
-  for (const NodeImage& image : node.images)
-    images.push_back({{"names", {image.name}}, {"sizeBytes", image.size_bytes}});
+  for (const NodeImage& image : node.images) {
+    if (!images.empty() && images.back()["sizeBytes"] == image.size_bytes) {
+      images.back()["names"].push_back(image.name);  // Of one image.
+    } else {
+      images.push_back({{"names", {image.name}}, {"sizeBytes", image.size_bytes}});
+    }
+  }
   return {{"apiVersion", "v1"},
           {"kind", "Node"},
           {"metadata", {{"name", node.name}, {"labels", ToMap(node.labels)}}},
@@ -163,8 +168,11 @@ inline json ToJson(const PodClass& pod, const std::string& name) {
                                   {"protocol", port.protocol},
                                   {"hostIP", port.ip}});
   }
+  json containers = {container};
+  for (size_t i = 1; i < pod.images.size(); ++i)
+    containers.push_back({{"name", "main-" + std::to_string(i)}, {"image", pod.images[i]}});
   json spec = {{"automountServiceAccountToken", false},
-               {"containers", {container}},
+               {"containers", containers},
                {"tolerations", TolerationsOf(pod)},
                {"affinity", AffinityOf(pod)}};
   if (!pod.node_selector.empty()) spec["nodeSelector"] = ToMap(pod.node_selector);
