@@ -12,9 +12,11 @@
 
 #include "base/check.h"
 #include "control/live_policy.h"
+#include "control/scheduling_tables.h"
 #include "learn/learner.h"
 #include "learn/training_worlds.h"
 #include "model/kube_scores.h"
+#include "model/preemption.h"
 #include "nn/checkpoint.h"
 #include "policy/neural_placement.h"
 #include "tests/support/random_scheduling.h"
@@ -29,6 +31,16 @@
 // BM_PlaceOnePodAsLearned: those of a network of the shape that `train` makes, as it is before its
 // first step, since what it has learned costs no time; read from its checkpoint, as `run` reads it.
 // 0: pods are alike, and so are many nodes; 1: no two nodes are.
+//
+// BM_ImagesChange: a node of 5,000, with 50 images each, has pulled one and dropped another, and
+// 1,000 classes of pods are asked about, each with an image of its own: 0: images of none of them;
+// 1: of one.
+//
+// BM_NamespaceAppears: in which no pod is, beside 20,000 pods on 5,000 nodes; until the tables can
+// be asked.
+//
+// BM_RefuseOnePod: why no node takes it, in words, where on each are pods of lower priority that
+// may be in its way, or (0) none.
 
 namespace rudderfish {
 namespace {
@@ -191,6 +203,92 @@ BENCHMARK(BM_PlaceOnePodAsLearned)
     ->Iterations(3000)
     ->UseManualTime()
     ->Unit(benchmark::kMicrosecond);
+
+SchedulingNode PlainNode(int number) {
+  SchedulingNode node;
+  node.name = "n" + std::to_string(number);
+  node.labels = {{testing::kHostKey, node.name}};
+  node.allocatable = {32'000, 131'072 * testing::kMebi};
+  node.pods_max = 110;
+  return node;
+}
+
+void BM_ImagesChange(benchmark::State& state) {
+  constexpr int kClasses = 1000, kImagesEach = 50, kImages = 2000;
+  Rng rng(1);
+  const auto image = [](uint32_t number) {
+    return NodeImage{"registry.local/app-" + std::to_string(number) + ":1", 300 * testing::kMebi};
+  };
+  std::vector<SchedulingNode> nodes;
+  for (int n = 0; n < kNodes; ++n) {
+    nodes.push_back(PlainNode(n));
+    for (int i = 0; i < kImagesEach; ++i) nodes[n].images.push_back(image(rng.Below(kImages)));
+  }
+  SchedulingNode changed = nodes[0];
+  SchedulingRules rules;
+  rules.Reset(std::move(nodes), {});
+  for (int c = 0; c < kClasses; ++c) {
+    auto pod = std::make_shared<PodClass>();
+    pod->object_namespace = "default";
+    pod->containers = 1;
+    pod->images = {image(c).name};
+    rules.Register(pod);
+  }
+  // Those of classes come first.
+  const uint32_t first = state.range(0) == 0 ? kClasses : 0;
+  uint32_t turn = 0;
+  for (auto _ : state) {
+    changed.images.back() = image(first + turn++ % 2);
+    rules.ReplaceNode(0, changed);
+  }
+}
+BENCHMARK(BM_ImagesChange)->DenseRange(0, 1)->Unit(benchmark::kMicrosecond);
+
+void BM_NamespaceAppears(benchmark::State& state) {
+  constexpr int kApps = 200;
+  testing::RandomScheduling random(Rng(1));
+  SchedulingTables tables;
+  for (int n = 0; n < kNodes; ++n) tables.PutNode(PlainNode(n));
+  std::vector<std::shared_ptr<const PodClass>> shapes;
+  for (int app = 0; app < kApps; ++app) shapes.push_back(MakePod(kEverything, app, &random));
+  for (int i = 0; i < kPods; ++i) {
+    tables.Place("default/p" + std::to_string(i), shapes[i % kApps],
+                 "n" + std::to_string(random.rng().Below(kNodes)), PodLife::kServing);
+  }
+  tables.Rules();
+  int turn = 0;
+  for (auto _ : state) {
+    const std::string name = "new-" + std::to_string(turn++);
+    tables.PutNamespace(name, {{"kubernetes.io/metadata.name", name}});
+    benchmark::DoNotOptimize(&tables.Rules());
+  }
+}
+BENCHMARK(BM_NamespaceAppears)->Unit(benchmark::kMicrosecond);
+
+void BM_RefuseOnePod(benchmark::State& state) {
+  constexpr int kApps = 200;
+  testing::RandomScheduling random(Rng(1));
+  std::vector<SchedulingNode> nodes;
+  for (int n = 0; n < kNodes; ++n) nodes.push_back(PlainNode(n));
+  SchedulingRules rules;
+  rules.Reset(std::move(nodes), {});
+  for (int i = 0; i < kPods; ++i) {
+    rules.Assume(rules.RegisterPlaced(MakePod(kPlain, i % kApps, &random)),
+                 static_cast<NodeId>(i % kNodes));
+  }
+  auto large = std::make_shared<PodClass>(*MakePod(kPlain, 0, &random));
+  large->amounts.requests.cpu_millis = 32'000;
+  large->priority = state.range(0);
+  const PodClassId pod = rules.Register(large);
+  Feasibility feasibility;
+  rules.Filter(pod, &feasibility);
+  for (auto _ : state) {
+    const std::string words =
+        rules.Message(pod, feasibility) + PreemptionText(rules, pod, feasibility, "rudderfish");
+    benchmark::DoNotOptimize(words.data());
+  }
+}
+BENCHMARK(BM_RefuseOnePod)->DenseRange(0, 1)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace rudderfish

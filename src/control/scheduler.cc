@@ -48,7 +48,7 @@ void Scheduler::NodeGone(const std::string& name) {
 }
 
 void Scheduler::NamespaceSeen(const std::string& name, const Labels& labels) {
-  tables_.PutNamespace(name, labels);
+  if (!tables_.PutNamespace(name, labels)) return;
   may_end_ |= kMayEndByNode;
   refusals_.NoteFreed();
 }

@@ -423,6 +423,21 @@ TEST_F(SchedulerTest, RoomOfADecisionThatWasNotSentWakesWhoWaitsForIt) {
   EXPECT_EQ(server.asked[0].pod.name, "y");
 }
 
+TEST_F(SchedulerTest, ANamespaceThatIsAsItWasWakesNobody) {
+  scheduler->NodeSeen(SchedulerNode("a", 100));
+  scheduler->NamespaceSeen("default", {{"stage", "live"}});
+  See("x", Shape(500));
+  Turn();
+  clock.Advance(seconds(20));
+  scheduler->NamespaceSeen("default", {{"stage", "live"}});
+  Turn();
+  EXPECT_EQ(scheduler->queue().asleep(), 1);
+  EXPECT_EQ(scheduler->counts().waiting, 1);
+  scheduler->NamespaceSeen("default", {{"stage", "test"}});
+  Turn();
+  EXPECT_EQ(scheduler->counts().waiting, 2);
+}
+
 TEST_F(SchedulerTest, ANodeThatIsAsItWasWakesNobody) {
   scheduler->NodeSeen(SchedulerNode("a", 100));
   See("x", Shape(600));

@@ -51,11 +51,12 @@ SchedulingTables::Attachments SchedulingTables::PutAttachments(
   return is_more ? Attachments::kMore : Attachments::kFewer;
 }
 
-void SchedulingTables::PutNamespace(const std::string& name, const Labels& labels) {
+bool SchedulingTables::PutNamespace(const std::string& name, const Labels& labels) {
   const auto [at, is_new] = namespaces_.try_emplace(name, labels);
-  if (!is_new && at->second == labels) return;
+  if (!is_new && at->second == labels) return false;
   at->second = labels;
-  is_stale_ = true;
+  if (!is_stale_) is_stale_ = !rules_.PutNamespace(name, labels);
+  return true;
 }
 
 void SchedulingTables::RemoveNamespace(const std::string& name) {

@@ -14,9 +14,10 @@
 #include "model/scheduling_rules.h"
 
 // A live cluster's nodes and placed pods in SchedulingRules, kept as they come and go. Pods and
-// changed nodes are entered one by one; nodes that appear or vanish and namespaces whose labels
-// change mark the whole as stale, and the next question makes it anew, once however many there
-// were. That also forgets the classes of pods that are gone.
+// changed nodes are entered one by one, and so are namespaces in which no pod is known; nodes that
+// appear or vanish, and other namespaces whose labels change and matter, mark the whole as stale,
+// and the next question makes it anew, once however many there were. That also forgets the classes
+// of pods that are gone.
 //
 // Ids of nodes and classes are valid until the next Rules(). One thread.
 
@@ -29,7 +30,7 @@ class SchedulingTables {
   // What VolumeAttachments say of a node, whether it is known or not.
   enum class Attachments { kAsTheyWere, kMore, kFewer };  // kFewer: or others.
   Attachments PutAttachments(const std::string& node, const std::vector<CsiVolume>& volumes);
-  void PutNamespace(const std::string& name, const Labels& labels);
+  bool PutNamespace(const std::string& name, const Labels& labels);  // False: as it was.
   void RemoveNamespace(const std::string& name);
 
   // The pod takes room there, wherever it did before. A node that is not known takes it once it is.

@@ -121,5 +121,70 @@ TEST(SchedulingTables, KeepAnswersForNoMoreThanAThousandClasses) {
   }
 }
 
+// A pod that keeps away from all pods of namespaces with that label.
+std::shared_ptr<PodClass> ShyOf(const std::string& stage) {
+  using Operator = LabelRequirement::Operator;
+  auto shape = std::make_shared<PodClass>();
+  shape->object_namespace = "default";
+  shape->forbidden_pods = {{{},
+                            LabelSelector{{{"stage", Operator::kIn, {stage}}}},
+                            LabelSelector{},
+                            "kubernetes.io/hostname"}};
+  return shape;
+}
+
+std::shared_ptr<PodClass> PlainIn(const std::string& name) {
+  auto shape = std::make_shared<PodClass>();
+  shape->object_namespace = name;
+  return shape;
+}
+
+bool MayTake(SchedulingTables* tables, const std::shared_ptr<const PodClass>& shape) {
+  SchedulingRules& rules = tables->Rules();
+  Feasibility feasibility;
+  rules.Filter(rules.Register(shape), &feasibility);
+  return feasibility.feasible > 0;
+}
+
+TEST(SchedulingTables, ANamespaceInWhichNoPodIsKnownIsEnteredInPlace) {
+  SchedulingTables tables;
+  tables.PutNode(TableNode("a"));
+  tables.Place("default/shy", ShyOf("live"), "a", PodLife::kServing);
+  tables.Rules();
+  const int64_t rebuilds = tables.rebuilds();
+  EXPECT_TRUE(tables.PutNamespace("first", {{"stage", "test"}}));
+  EXPECT_TRUE(tables.PutNamespace("second", {{"stage", "test"}}));
+  EXPECT_TRUE(tables.PutNamespace("second", {{"stage", "live"}}));
+  EXPECT_FALSE(tables.PutNamespace("second", {{"stage", "live"}}));
+  EXPECT_TRUE(MayTake(&tables, PlainIn("first")));
+  EXPECT_FALSE(MayTake(&tables, PlainIn("second")));
+  EXPECT_EQ(tables.rebuilds(), rebuilds);
+}
+
+TEST(SchedulingTables, LabelsOfANamespaceThatAreSelectedMakeThemAnewWherePodsAreKnownInIt) {
+  SchedulingTables tables;
+  tables.PutNode(TableNode("a"));
+  tables.Place("default/shy", ShyOf("live"), "a", PodLife::kServing);
+  const auto early = PlainIn("first");
+  EXPECT_TRUE(MayTake(&tables, early));  // Nobody has told of its namespace yet.
+  tables.PutNamespace("first", {{"stage", "live"}});
+  EXPECT_FALSE(MayTake(&tables, early));
+  tables.PutNamespace("first", {{"stage", "test"}});
+  EXPECT_TRUE(MayTake(&tables, early));
+  EXPECT_EQ(tables.rebuilds(), 3);
+}
+
+TEST(SchedulingTables, LabelsOfNamespacesThatNobodySelectsAreEnteredInPlace) {
+  SchedulingTables tables;
+  tables.PutNode(TableNode("a"));
+  const auto early = PlainIn("first");
+  EXPECT_TRUE(MayTake(&tables, early));
+  tables.PutNamespace("first", {{"stage", "live"}});
+  EXPECT_TRUE(MayTake(&tables, early));
+  tables.Place("default/shy", ShyOf("live"), "a", PodLife::kServing);
+  EXPECT_FALSE(MayTake(&tables, early));
+  EXPECT_EQ(tables.rebuilds(), 1);
+}
+
 }  // namespace
 }  // namespace rudderfish

@@ -2,6 +2,7 @@
 #include "model/node_table.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -13,6 +14,26 @@ int64_t AmountOf(const ScalarAmounts& amounts, std::string_view name) {
   const auto at = std::find_if(amounts.begin(), amounts.end(),
                                [&](const auto& amount) { return amount.first == name; });
   return at == amounts.end() ? 0 : at->second;
+}
+
+// The names that one of both has, or both with other sizes; sorted.
+std::vector<std::string> ChangedImages(const std::vector<NodeImage>& before,
+                                       const std::vector<NodeImage>& after) {
+  const auto sorted = [](const std::vector<NodeImage>& images) {
+    std::vector<std::pair<std::string_view, int64_t>> all;
+    for (const NodeImage& image : images) all.emplace_back(image.name, image.size_bytes);
+    std::sort(all.begin(), all.end());
+    return all;
+  };
+  const auto old = sorted(before), now = sorted(after);
+  std::vector<std::pair<std::string_view, int64_t>> differ;
+  std::set_symmetric_difference(old.begin(), old.end(), now.begin(), now.end(),
+                                std::back_inserter(differ));
+  std::vector<std::string> names;
+  for (const auto& [name, size_bytes] : differ) {
+    if (names.empty() || names.back() != name) names.emplace_back(name);
+  }
+  return names;
 }
 
 }  // namespace
@@ -41,17 +62,15 @@ void NodeTable::Reset(std::vector<SchedulingNode> nodes) {
     rows_[kEphemeral].allocatable.push_back(node.ephemeral_bytes);
     pods_free_.push_back(node.pods_max);
     Offer(node);
-    AddImages(n);
+    for (const NodeImage& image : node.images) AddImage(image, n);
   }
   for (Resource& row : rows_) row.free = row.allocatable;
 }
 
-void NodeTable::AddImages(NodeId node) {
-  for (const NodeImage& image : nodes_[node].images) {
-    Image& known = images_.try_emplace(image.name).first->second;
-    if (known.nodes.empty()) known.size_bytes = image.size_bytes;
-    if (known.nodes.empty() || known.nodes.back() != node) known.nodes.push_back(node);
-  }
+void NodeTable::AddImage(const NodeImage& image, NodeId node) {
+  Image& known = images_.try_emplace(image.name).first->second;
+  if (known.nodes.empty()) known.size_bytes = image.size_bytes;
+  if (known.nodes.empty() || known.nodes.back() != node) known.nodes.push_back(node);
 }
 
 void NodeTable::SetAllocatable(int row, NodeId node, int64_t amount) {
@@ -59,7 +78,7 @@ void NodeTable::SetAllocatable(int row, NodeId node, int64_t amount) {
   rows_[row].allocatable[node] = amount;
 }
 
-NodeTable::ImagesAre NodeTable::Replace(NodeId id, SchedulingNode node) {
+std::vector<std::string> NodeTable::Replace(NodeId id, SchedulingNode node) {
   ++version_;
   SchedulingNode& old = nodes_[id];
   CHECK(old.name == node.name);
@@ -75,15 +94,16 @@ NodeTable::ImagesAre NodeTable::Replace(NodeId id, SchedulingNode node) {
   }
   pods_free_[id] += node.pods_max - old.pods_max;
   const bool is_relabelled = node.labels != old.labels;
-  const auto images = node.images == old.images ? ImagesAre::kSame : ImagesAre::kChanged;
-  if (images == ImagesAre::kChanged) {
-    for (const NodeImage& image : old.images) std::erase(images_[image.name].nodes, id);
-  }
+  std::vector<std::string> changed;
+  if (node.images != old.images) changed = ChangedImages(old.images, node.images);
   old = std::move(node);
-  if (images == ImagesAre::kChanged) AddImages(id);
+  for (const std::string& name : changed) std::erase(images_[name].nodes, id);
+  for (const NodeImage& image : old.images) {
+    if (std::binary_search(changed.begin(), changed.end(), image.name)) AddImage(image, id);
+  }
   for (size_t key = 0; is_relabelled && key < keys_.size(); ++key)
     keys_[key].of_node[id] = DomainOf(old, static_cast<int>(key));
-  return images;
+  return changed;
 }
 
 NodeId NodeTable::Find(std::string_view name) const {

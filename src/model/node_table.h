@@ -36,9 +36,9 @@ class NodeTable {
   void Reset(std::vector<SchedulingNode> nodes);
 
   // The node has changed: all but its name may differ. What its pods hold stays. A value of a
-  // topology key that no node has any more leaves an empty domain behind.
-  enum class ImagesAre { kSame, kChanged };
-  ImagesAre Replace(NodeId id, SchedulingNode node);
+  // topology key that no node has any more leaves an empty domain behind. Returns the names of
+  // images that it has no longer, has now, or has with another size; sorted.
+  std::vector<std::string> Replace(NodeId id, SchedulingNode node);
 
   // Another number once nodes themselves have changed: which there are, what they offer, labels.
   uint64_t version() const { return version_; }
@@ -106,7 +106,7 @@ class NodeTable {
   void SpreadOut(const std::string& name, Resource* row);
   void Offer(const SchedulingNode& node);
   int32_t DomainOf(const SchedulingNode& node, int key_row);
-  void AddImages(NodeId node);
+  void AddImage(const NodeImage& image, NodeId node);
 
   uint64_t version_ = 0;
   std::vector<SchedulingNode> nodes_;

@@ -220,7 +220,7 @@ void CompileForQuestions(NodeTable* nodes, PodCounts* counts, CompiledPod* made)
   if (made->must_spread.empty() && made->may_spread.empty()) CompileSpread(nodes, counts, made);
 }
 
-void RecompileOnNode(const NodeTable& nodes, NodeId node, NodeTable::ImagesAre images,
+void RecompileOnNode(const NodeTable& nodes, NodeId node, std::span<const std::string> images,
                      CompiledPod* made) {
   const PodClass& pod = *made->pod;
   CompiledPod::OnNode& on_node = made->on_node[node];
@@ -230,8 +230,11 @@ void RecompileOnNode(const NodeTable& nodes, NodeId node, NodeTable::ImagesAre i
   const std::optional<std::vector<std::string>> names = NamedNodes(pod);
   if (names && !IsNamed(*names, nodes.node(node))) on_node.early = Rejection::kNotNamed;
   // An image that one node more has is worth more on all.
-  if (images == NodeTable::ImagesAre::kChanged && !pod.images.empty() && pod.containers > 0)
-    ScoreImages(nodes, made);
+  const bool is_concerned =
+      std::any_of(pod.images.begin(), pod.images.end(), [&](const std::string& image) {
+        return std::binary_search(images.begin(), images.end(), image);
+      });
+  if (is_concerned && pod.containers > 0) ScoreImages(nodes, made);
 }
 
 }  // namespace rudderfish

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+#include <string>
+
 #include "model/scheduling_rules.h"
 
 // What follows from a class of pods alone, computed when it is first seen, and from class and node,
@@ -15,8 +18,9 @@ void CompilePlaced(PodClassId id, NodeTable* nodes, PodCounts* counts, CompiledP
 // The rest. REQUIRES: CompilePlaced has been.
 void CompileForQuestions(NodeTable* nodes, PodCounts* counts, CompiledPod* made);
 
-// One node has changed (NodeTable::Replace). REQUIRES: CompileForQuestions has been.
-void RecompileOnNode(const NodeTable& nodes, NodeId node, NodeTable::ImagesAre images,
+// One node has changed, these images of it among the rest (NodeTable::Replace). REQUIRES:
+// CompileForQuestions has been.
+void RecompileOnNode(const NodeTable& nodes, NodeId node, std::span<const std::string> images,
                      CompiledPod* made);
 
 }  // namespace rudderfish

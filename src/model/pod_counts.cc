@@ -31,6 +31,8 @@ size_t HashOf(std::span<const PodAffinityTerm> terms) {
 void PodCounts::Reset(int nodes, NamespaceLabels namespaces) {
   nodes_ = nodes;
   namespaces_ = std::move(namespaces);
+  namespaces_of_classes_.clear();
+  selects_namespaces_ = false;
   matchers_.clear();
   matchers_by_hash_.clear();
   burdens_.clear();
@@ -44,6 +46,14 @@ void PodCounts::Reset(int nodes, NamespaceLabels namespaces) {
   }
 }
 
+bool PodCounts::PutNamespace(const std::string& name, const Labels& labels) {
+  const auto [at, is_new] = namespaces_.try_emplace(name);
+  if (!is_new && at->second == labels) return true;
+  if (selects_namespaces_ && namespaces_of_classes_.contains(name)) return false;
+  at->second = labels;
+  return true;
+}
+
 PodCounts::MatcherId PodCounts::Matcher(std::span<const PodAffinityTerm> terms, Counts counts) {
   std::vector<PodAffinityTerm> plain(terms.begin(), terms.end());
   for (PodAffinityTerm& term : plain) term.topology_key.clear();
@@ -54,6 +64,9 @@ PodCounts::MatcherId PodCounts::Matcher(std::span<const PodAffinityTerm> terms, 
   }
   const auto id = static_cast<MatcherId>(matchers_.size());
   matchers_by_hash_.emplace(hash, id);
+  selects_namespaces_ |= std::any_of(plain.begin(), plain.end(), [](const PodAffinityTerm& term) {
+    return term.namespace_selector.has_value();
+  });
   matchers_.push_back({std::move(plain), counts, std::vector<int32_t>(nodes_, 0)});
   CountPlaced(&matchers_.back(), id);
   return id;
@@ -107,6 +120,7 @@ bool PodCounts::HasPodsBelow(int64_t priority) const {
 
 void PodCounts::AddClass(PodClassId id, const PodClass* pod) {
   CHECK_EQ(static_cast<size_t>(id), classes_.size());
+  namespaces_of_classes_.insert(pod->object_namespace);
   const auto same = std::find_if(priorities_.begin(), priorities_.end(),
                                  [&](const auto& one) { return one.first == pod->priority; });
   const auto priority = static_cast<size_t>(same - priorities_.begin());

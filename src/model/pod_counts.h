@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -56,6 +57,10 @@ class PodCounts {
 
   void Reset(int nodes, NamespaceLabels namespaces);
 
+  // The labels of a namespace, where nothing that is known follows from them: no class is of it, or
+  // no matcher selects namespaces. False: they are not taken, and it takes a Reset.
+  bool PutNamespace(const std::string& name, const Labels& labels);
+
   // Pods that all of these terms select; their topology keys do not matter.
   MatcherId Matcher(std::span<const PodAffinityTerm> terms, Counts counts);
 
@@ -103,6 +108,8 @@ class PodCounts {
 
   int nodes_ = 0;
   NamespaceLabels namespaces_;
+  std::unordered_set<std::string> namespaces_of_classes_;
+  bool selects_namespaces_ = false;  // Some matcher does.
   std::vector<Selector> matchers_;
   std::unordered_multimap<size_t, MatcherId> matchers_by_hash_;
   std::vector<Burden> burdens_;

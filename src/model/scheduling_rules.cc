@@ -49,7 +49,7 @@ void SchedulingRules::Reset(std::vector<SchedulingNode> nodes,
 
 void SchedulingRules::ReplaceNode(NodeId id, SchedulingNode node) {
   volume_limits_.ReplaceNode(id, node);
-  const NodeTable::ImagesAre images = nodes_.Replace(id, std::move(node));
+  const std::vector<std::string> images = nodes_.Replace(id, std::move(node));
   for (CompiledPod& pod : classes_) {
     if (!pod.on_node.empty()) RecompileOnNode(nodes_, id, images, &pod);
   }

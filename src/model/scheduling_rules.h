@@ -117,6 +117,12 @@ class SchedulingRules {
   // The node of that name has changed: labels, taints, what it offers. Costs a look at each class.
   void ReplaceNode(NodeId id, SchedulingNode node);
 
+  // A namespace has appeared, or has other labels. False: that changes what is known, and takes a
+  // Reset.
+  bool PutNamespace(const std::string& name, const Labels& labels) {
+    return counts_.PutNamespace(name, labels);
+  }
+
   // The id of this class and all that are equal to it, valid until Reset: for questions about it,
   // until ForgetQuestions.
   PodClassId Register(const std::shared_ptr<const PodClass>& pod);
