@@ -141,12 +141,24 @@ Result<void> MirrorFeed::Refused() const {
   return {};
 }
 
-Result<void> MirrorFeed::Sync(Duration limit) {
+int64_t MirrorFeed::CountListed() const {
+  int64_t listed = 0;
+  for (const Watched& watched : watched_) listed += watched.reflector->counts().listed;
+  return listed;
+}
+
+Result<void> MirrorFeed::Sync(Duration limit, const std::function<void()>& on_step) {
   const Clock& clock = client_->clock();
   const Instant begin = clock.Now();
+  Instant since = begin;  // When something more was listed.
+  int64_t known = 0;
   while (!IsSettled(clock.Now() - begin)) {
     TRY(Refused());
-    const Duration waited = clock.Now() - begin;
+    if (const int64_t listed = CountListed(); listed > known) {
+      known = listed;
+      since = clock.Now();
+    }
+    const Duration waited = clock.Now() - since;
     const bool is_silent = !client_->has_heard() && waited > kSilenceLimit;
     if (waited > limit || is_silent) {
       for (const Watched& watched : watched_) {
@@ -159,6 +171,7 @@ Result<void> MirrorFeed::Sync(Duration limit) {
                   FormatDuration(limit));
     }
     Poll(kStep);
+    if (on_step) on_step();
   }
   return {};
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,9 +29,10 @@ class MirrorFeed {
   MirrorFeed(const MirrorFeed&) = delete;
   MirrorFeed& operator=(const MirrorFeed&) = delete;
 
-  // Polls until everything that can be had has been listed once. Fails with what the server said,
-  // at once if it refuses, else after `limit`.
-  Result<void> Sync(Duration limit);
+  // Polls until everything that can be had has been listed once; calls `on_step` now and then. Fails
+  // with what the server said, at once if it refuses, else once nothing more has been listed for
+  // `limit`.
+  Result<void> Sync(Duration limit, const std::function<void()>& on_step = nullptr);
 
   // Does what is due and waits for more, at most `timeout`; then the mirror says how fresh it is.
   void Poll(Duration timeout);
@@ -53,6 +55,7 @@ class MirrorFeed {
 
   bool IsSettled(Duration waited) const;
   Result<void> Refused() const;
+  int64_t CountListed() const;
   void NoteFreshness();
   void TellFailures();
   void AskUsage(Resource resource);

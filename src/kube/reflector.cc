@@ -102,6 +102,7 @@ void Reflector::List() {
   ++counts_.lists;
   continue_.clear();
   list_version_.clear();
+  listed_ = 0;
   deferred_.clear();
   deferred_bytes_ = 0;
   list_began_ = client_->clock().Now();
@@ -210,6 +211,7 @@ Result<void> Reflector::ReadPage(const std::string& body) {
   simdjson::dom::array items;
   if (page.items.get(items) != simdjson::SUCCESS) return {};
   for (const simdjson::dom::element item : items) {
+    CountListed();
     if (const Result<void> told = sink_->Listed(item); !told)
       NoteMalformed(item, told.error().message);
   }
@@ -322,6 +324,7 @@ void Reflector::OnInitial(const WatchEvent& event, std::string_view line) {
   }
   if (event.kind == WatchEventKind::kBookmark) return;
   if (event.kind == WatchEventKind::kAdded && deferred_.empty()) {
+    CountListed();
     const Result<void> told = sink_->Listed(event.object);
     if (!told) NoteMalformed(event.object, told.error().message);
     return;

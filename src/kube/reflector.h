@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -67,6 +68,7 @@ struct ReflectorCounts {
   int64_t watches = 0;  // Begun after a list.
   int64_t failures = 0;
   int64_t expired = 0;     // Versions the server no longer knew.
+  int64_t listed = 0;      // Objects, of the longest list so far: does not grow by trying again.
   int64_t events = 0;      // Objects told by watches.
   int64_t malformed = 0;   // Objects that the sink refused.
   int64_t unreadable = 0;  // Watches and lists given up for what could not be read.
@@ -122,6 +124,7 @@ class Reflector {
   void OnEnd(ApiAnswer answer);
   void EndList();
   void Heard();
+  void CountListed() { counts_.listed = std::max(counts_.listed, ++listed_); }
   void NoteFailure(Error error);
   void NoteSuccess();
   void NoteMalformed(const simdjson::dom::element& object, const std::string& what);
@@ -151,6 +154,7 @@ class Reflector {
   std::string version_;                // To watch from; empty: list first.
   std::string continue_;               // The next page.
   std::string list_version_;           // Of the list being read.
+  int64_t listed_ = 0;                 // Objects of it.
   std::vector<std::string> deferred_;  // Events of the initial stream that are no part of the list.
   size_t deferred_bytes_ = 0;
   Instant watch_began_;

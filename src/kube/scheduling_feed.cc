@@ -352,13 +352,16 @@ void SchedulingFeed::Poll(Duration timeout) {
   if (volumes_changed_ || !changed_namespaces_.empty()) ReadAgain();
 }
 
-Result<void> SchedulingFeed::Sync(Duration limit) {
+Result<void> SchedulingFeed::Sync(Duration limit, const std::function<void()>& on_step) {
   const Clock& clock = client_->clock();
-  const Instant begin = clock.Now();
+  Instant since = clock.Now();  // When something more was listed.
+  int64_t known = 0;
   while (true) {
     const Error* failed = nullptr;
     bool is_synced = true;
+    int64_t listed = 0;
     for (const Source& source : sources_) {
+      listed += source.reflector->counts().listed;
       if (source.reflector->is_synced()) continue;
       is_synced = false;
       const auto& error = source.reflector->last_error();
@@ -366,7 +369,11 @@ Result<void> SchedulingFeed::Sync(Duration limit) {
     }
     if (is_synced) return {};
     if (failed != nullptr && !MayPass(failed->code)) return tl::unexpected(*failed);
-    const Duration waited = clock.Now() - begin;
+    if (listed > known) {
+      known = listed;
+      since = clock.Now();
+    }
+    const Duration waited = clock.Now() - since;
     const bool is_silent =
         !client_->has_heard() && waited > (failed != nullptr ? kSilenceLimit : kSilenceMost);
     if (waited > limit || is_silent) {
@@ -375,6 +382,7 @@ Result<void> SchedulingFeed::Sync(Duration limit) {
                   FormatDuration(std::chrono::round<std::chrono::seconds>(waited)));
     }
     Poll(kSyncStep);
+    if (on_step) on_step();
   }
 }
 

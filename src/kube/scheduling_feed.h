@@ -40,9 +40,10 @@ class SchedulingFeed {
   SchedulingFeed(const SchedulingFeed&) = delete;
   SchedulingFeed& operator=(const SchedulingFeed&) = delete;
 
-  // Polls until everything has been listed once. Fails with what the server said, at once if it
-  // refuses, else after `limit`; after 5 s, or 30 s without an error, if nothing is heard of it.
-  Result<void> Sync(Duration limit);
+  // Polls until everything has been listed once; calls `on_step` now and then. Fails with what the
+  // server said, at once if it refuses, else once nothing more has been listed for `limit`; after
+  // 5 s, or 30 s without an error, if nothing is heard of it.
+  Result<void> Sync(Duration limit, const std::function<void()>& on_step = nullptr);
 
   void Poll(Duration timeout);
 

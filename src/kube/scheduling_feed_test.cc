@@ -91,6 +91,69 @@ TEST(SchedulingFeed, TellsWhatThereIsAndReadsWaitingPodsAnewWhenWhatTheyReferToC
   EXPECT_FALSE(seen.pods.at("default/runs").shape->default_spread.has_value());
 }
 
+// Time is the test's: it passes only while the server holds back the next pod.
+class SlowList : public ::testing::Test {
+ protected:
+  static constexpr int kPods = 5;
+  static constexpr Duration kLimit = std::chrono::seconds(60);
+
+  SlowList()
+      : server_([this](const SeenRequest& request, Connection* connection) {
+          connection->BeginStream();
+          const bool is_slow = request.target.find("/pods?") != std::string::npos;
+          for (int i = 0; is_slow && i < kPods; ++i) {
+            while (i > allowed_ && !is_over_) std::this_thread::yield();
+            if (is_over_) return;
+            Tell(connection, "ADDED", PodJson{.name = "p" + std::to_string(i)}.Text());
+          }
+          Tell(connection, "BOOKMARK",
+               R"({"metadata":{"resourceVersion":"5","annotations":)"
+               R"({"k8s.io/initial-events-end":"true"}}})");
+          connection->Hang();
+        }),
+        client_(ApiClient::Open({.server = server_.url()}, &clock_).value()),
+        feed_(client_.get(), &seen_) {}
+  ~SlowList() override { is_over_ = true; }
+
+  int Listed() const {
+    for (const SchedulingFeed::Watched& watched : feed_.Counts()) {
+      if (watched.resource == "pods") return static_cast<int>(watched.counts.listed);
+    }
+    return 0;
+  }
+
+  ManualClock clock_{Instant(std::chrono::hours(1))};
+  std::atomic<int> allowed_ = 0;
+  std::atomic<bool> is_over_ = false;
+  FaultyServer server_;
+  std::unique_ptr<ApiClient> client_;
+  FeedRecorder seen_;
+  SchedulingFeed feed_;
+};
+
+TEST_F(SlowList, IsWaitedForAsLongAsItGrows) {
+  const Instant began = clock_.Now();
+  int steps = 0;
+  const Result<void> synced = feed_.Sync(kLimit, [&] {
+    ++steps;
+    if (Listed() != allowed_ + 1 || allowed_ + 1 == kPods) return;
+    clock_.Advance(kLimit * 4 / 5);
+    ++allowed_;
+  });
+  ASSERT_TRUE(synced.has_value()) << synced.error().message;
+  EXPECT_EQ(seen_.pods.size(), 5u);
+  EXPECT_GT(clock_.Now() - began, 3 * kLimit);
+  EXPECT_GE(steps, kPods);
+}
+
+TEST_F(SlowList, IsGivenUpOnceItDoesNotGrow) {
+  const Result<void> synced = feed_.Sync(kLimit, [&] {
+    if (Listed() > 0) clock_.Advance(kLimit / 3);
+  });
+  ASSERT_FALSE(synced.has_value());
+  EXPECT_NE(synced.error().message.find("not listed within"), std::string::npos);
+}
+
 // What has failed comes of a watch of its own; of pods some are opted out, some are to end.
 void ServeFates(const SeenRequest& request, Connection* connection) {
   connection->BeginStream();

@@ -293,7 +293,8 @@ ControlLoop::ControlLoop(ControlPlan plan, std::unique_ptr<SqliteJournal> journa
 
 Result<void> ControlLoop::Connect() {
   const auto on_control = [this](const kube::ConfigMapWatch::Said& said) { TakeControl(said); };
-  TRY_ASSIGN(cluster_, WatchedCluster::Open(plan_.config(), &clock_, plan_.Watched(), on_control));
+  TRY_ASSIGN(cluster_, WatchedCluster::Open(plan_.config(), &clock_, plan_.Watched(), on_control,
+                                            [this] { server_->Beat(); }));
   if (const std::vector<std::string> missing = cluster_->Missing(); !missing.empty()) {
     LogWarning("not seen: {}", fmt::join(missing, ", "));
   }

@@ -11,7 +11,7 @@
 namespace rudderfish {
 namespace {
 
-// Longer than any decision and than the first look at a cluster; a loop silent for longer hangs.
+// Longer than any decision; a loop silent for longer hangs.
 constexpr std::chrono::seconds kSilenceMax(90);
 constexpr std::chrono::seconds kStopLimit(1);
 

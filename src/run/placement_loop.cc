@@ -104,7 +104,7 @@ Result<void> PlacementLoop::Open() {
                                                  modes_ == nullptr
                                                      ? kube::SchedulingFeed::Failures::kUnseen
                                                      : kube::SchedulingFeed::Failures::kTold);
-  TRY(feed_->Sync(kFeedLimit));
+  TRY(feed_->Sync(kFeedLimit, [this] { server_->Beat(); }));
   comparer_->EndUnseen();
   if (!config_.control_name.empty()) {
     control_ = std::make_unique<kube::ConfigMapWatch>(

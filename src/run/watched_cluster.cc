@@ -136,7 +136,8 @@ class MirroredCluster final : public WatchedCluster {
  public:
   static Result<std::unique_ptr<WatchedCluster>> Open(const Config& config, const Clock* clock,
                                                       std::vector<WatchedApplication> applications,
-                                                      OnControl on_control) {
+                                                      OnControl on_control,
+                                                      const std::function<void()>& on_step) {
     TRY_ASSIGN(kube::ClusterAccess access,
                kube::FindCluster({.kubeconfig = config.cluster.kubeconfig.string(),
                                   .context = config.cluster.context},
@@ -147,7 +148,7 @@ class MirroredCluster final : public WatchedCluster {
                                      {.watch_timeout = WatchTimeoutWithin(config.staleness)}));
     std::unique_ptr<MirroredCluster> live(
         new MirroredCluster(config, clock, std::move(client), server, std::move(on_control)));
-    TRY(live->feed_.Sync(kSyncLimit));
+    TRY(live->feed_.Sync(kSyncLimit, on_step));
     live->Watch(std::move(applications), config);
     if (live->lease_ != nullptr) live->lease_->Start();  // Who sees nothing shall not lead.
     return live;
@@ -291,11 +292,12 @@ Duration WatchTimeoutWithin(Duration staleness) {
 
 Result<std::unique_ptr<WatchedCluster>> WatchedCluster::Open(
     const Config& config, const Clock* clock, std::vector<WatchedApplication> applications,
-    OnControl on_control) {
+    OnControl on_control, const std::function<void()>& on_step) {
   if (config.cluster.is_simulated()) {
     return std::make_unique<SimulatedCluster>(config.cluster, clock, std::move(applications));
   }
-  return MirroredCluster::Open(config, clock, std::move(applications), std::move(on_control));
+  return MirroredCluster::Open(config, clock, std::move(applications), std::move(on_control),
+                               on_step);
 }
 
 }  // namespace rudderfish

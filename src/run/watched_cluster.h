@@ -53,10 +53,11 @@ class WatchedCluster {
 
   virtual ~WatchedCluster() = default;
 
-  // Connects, and waits until what is needed has been seen.
+  // Connects, and waits until what is needed has been seen; calls `on_step` meanwhile.
   static Result<std::unique_ptr<WatchedCluster>> Open(const Config& config, const Clock* clock,
                                                       std::vector<WatchedApplication> applications,
-                                                      OnControl on_control);
+                                                      OnControl on_control,
+                                                      const std::function<void()>& on_step);
 
   // Other applications in the same cluster. Clusters got before are gone. A simulated cluster goes
   // on as it is.
