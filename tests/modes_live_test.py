@@ -77,10 +77,10 @@ class Modes(unittest.TestCase):
         CLUSTER.kubectl("delete", "pods", "--all", "--force", "--grace-period=0", "--wait=false")
         self.wait_for(lambda: not CLUSTER.get("pods")["items"], "all are gone")
 
-    def start(self, mode="shadow", more="", kubeconfig=KUBECONFIG, objective="utilisation"):
+    def start(self, mode="shadow", more="", kubeconfig=KUBECONFIG, objective="utilisation", sections=""):
         self.config.write_text(
             f"rudderfish: config/v1\ncluster: {{kubeconfig: {kubeconfig}}}\nplacement: {{mode: {mode}, policy: most-allocated, "
-            f"objective: {objective}{more}}}\n", encoding="utf-8")
+            f"objective: {objective}{more}}}\n{sections}", encoding="utf-8")
         with (self.folder / "log").open("a", encoding="utf-8") as log:
             self.running = subprocess.Popen([PROGRAM, "run", "-c", self.config], stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log)
@@ -222,6 +222,24 @@ class Modes(unittest.TestCase):
         self.stop()  # What was compared is written.
         self.assertEqual([row["pod"] for row in self.comparisons("canary") if row["pod"].startswith("after-")], [],
                          "but no more by the policy")
+
+    def test_3_what_was_promoted_outlives_its_pod(self):
+        CLUSTER.apply({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": {},
+                       "metadata": {"name": "rudderfish-modes", "namespace": "default"}})
+        self.addCleanup(CLUSTER.kubectl, "delete", "lease", "rudderfish-modes")
+        seat = "leader_election: {lease: default/rudderfish-modes, duration: 3s}\n"
+        self.start(more=", canary: 0.4", sections=seat)
+        self.wait_for(lambda: self.status()["leads"], "it leads")
+        self.said("promote", "placement", "--to", "canary", "--force")
+        self.running.kill()
+        self.running.wait()
+        self.running = None
+        for file in self.folder.glob("rudderfish.db*"):
+            file.unlink()
+        CLUSTER.apply(deployment("waits", 5, "rudderfish"))
+        self.start(more=", canary: 0.4", sections=seat)
+        self.wait_for(lambda: len(placed("waits")) == 5, "it goes on as the Lease says")
+        self.assertEqual(self.status()["standing"]["mode"], "canary")
 
     def test_4_rights_are_the_least_of_each_mode(self):
         role = lambda mode: (TOP / f"deploy/placement/{mode}.yaml").read_text(encoding="utf-8")

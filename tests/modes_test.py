@@ -9,16 +9,20 @@ import contextlib
 import json
 import pathlib
 import queue
+import re
 import subprocess
 import tempfile
 import threading
 import time
 import unittest
+import urllib.request
 
 import place_test
-from place_test import PROGRAM, node, pod
+from place_test import PROGRAM, free_port, pod
 
 PODS, STEERS = "/api/v1/pods", "/api/v1/namespaces/ops/configmaps"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/ops/leases/seat"
+SEAT = "\nleader_election: {lease: ops/seat, duration: 3s}"
 FAILED = PODS + " that failed"
 CANARY = "placement: {mode: shadow, canary: 0.5, policy: most-allocated, objective: utilisation, settle: 3s}"
 
@@ -39,6 +43,7 @@ class Api(place_test.Api):
         self.watches = collections.defaultdict(list)
         self.RequestHandlerClass = Answers
         self.told = []  # Events, whole.
+        self.lease = {"metadata": {"name": "seat", "namespace": "ops", "resourceVersion": "1"}, "spec": {}}
 
     def __exit__(self, *error):
         with self.lock:
@@ -72,6 +77,9 @@ class Api(place_test.Api):
 class Answers(place_test.Answers):
     def do_GET(self):
         path, _, query = self.path.partition("?")
+        if path == LEASE:
+            self.answer(200, self.server.lease)
+            return
         if "watch=1" not in query:
             self.answer(200, {})
             return
@@ -103,6 +111,16 @@ class Answers(place_test.Answers):
         else:
             self.server.told.append(body)
             self.answer(201, {})
+
+    def do_PUT(self):
+        written, server = json.loads(self.rfile.read(int(self.headers["Content-Length"]))), self.server
+        with server.lock:
+            is_newest = written["metadata"]["resourceVersion"] == server.lease["metadata"]["resourceVersion"]
+            if is_newest:
+                server.version += 1
+                written["metadata"]["resourceVersion"] = str(server.version)
+                server.lease = written
+        self.answer(200, written) if is_newest else self.answer(409, {"kind": "Status", "code": 409, "reason": "Conflict"})
 
     def do_PATCH(self):
         self.rfile.read(int(self.headers["Content-Length"]))
@@ -193,13 +211,67 @@ class Modes(unittest.TestCase):
             self.wait_for(lambda: api.nodes_of("second"))
 
 
+    def leads(self, folder):
+        return self.status(folder)["leads"]
+
+    def mode(self, folder):
+        return self.status(folder)["standing"]["mode"]
+
+    def unserved(self, port):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            text = answer.read().decode()
+        return int(float(re.search(r"^rudderfish_placement_unserved_pods (\S+)$", text, re.MULTILINE)[1]))
+
+    def test_what_was_promoted_outlives_its_leader(self):
+        ports = [free_port(), free_port()]
+        sections = [f"{CANARY}{SEAT}\nserver: {{listen: '127.0.0.1:{port}'}}" for port in ports]
+        with Api() as api, self.running(api, sections[0], "first") as first:
+            self.wait_for(lambda: self.leads("first"))
+            api.change(PODS, pod("early"), "ADDED")
+            self.wait_for(lambda: self.unserved(ports[0]) == 1)
+            with self.running(api, sections[1], "second"):
+                time.sleep(0.6)
+                self.assertEqual(self.unserved(ports[1]), 0, "that is the leader's")
+                holder = self.status("first")["identity"]
+                said = self.ask("promote", "placement", "--to", "canary", "--force", folder="second")
+                self.assertIn(f"this instance looks on, {holder} leads: ask there", said)
+                self.assertIn("looks on", self.ask("demote", "placement", folder="second"))
+                self.assertIn("shadow -> canary", self.ask("promote", "placement", "--to", "canary", "--force", folder="first"))
+                first.kill()  # Once it has said so, it holds.
+                self.wait_for(lambda: self.leads("second"))
+                standing = self.status("second")["standing"]
+                self.assertEqual((standing["mode"], standing["serves"]), ("canary", True))
+                self.assertIn("promoted from shadow by the command line", standing["why"])
+                self.wait_for(lambda: api.nodes_of("early"))
+                self.wait_for(lambda: self.unserved(ports[1]) == 0)
+                self.ask("demote", "placement", "--to", "shadow", folder="second")
+            # As after a drain: nothing of its own is left.
+            with self.running(api, sections[0], "third"):
+                self.wait_for(lambda: self.leads("third"))
+                self.assertEqual(self.mode("third"), "shadow")
+                self.is_placed(api, "late")
+            # Whose file names another mode begins as that says.
+            with self.running(api, sections[0].replace("mode: shadow", "mode: advise"), "fourth"):
+                self.wait_for(lambda: self.leads("fourth"))
+                self.assertEqual(self.mode("fourth"), "advise")
+
+    def test_who_looks_on_goes_as_far_as_who_leads(self):
+        with Api() as api, self.running(api, CANARY + SEAT, "first"):
+            self.wait_for(lambda: self.leads("first"))
+            with self.running(api, CANARY + SEAT, "second"):
+                for mode in ("enforce", "shadow"):
+                    self.ask(*(["promote", "placement", "--force"] if mode == "enforce" else ["demote", "placement"]), "--to", mode,
+                             folder="first")
+                    self.wait_for(lambda mode=mode: self.mode("second") == mode)
+
     def test_a_restart_does_not_blind_a_canary(self):
         names = [f"web-{i}" for i in range(100)]
+        section = CANARY.replace("settle: 3s", "settle: 15s")
 
         def canary():
             return self.status()["standing"]["canary"]
         with Api() as api:
-            with self.running(api, CANARY):
+            with self.running(api, section):
                 self.ask("promote", "placement", "--to", "canary", "--force")
                 for name in names:
                     api.change(PODS, pod(name), "ADDED")
@@ -209,14 +281,14 @@ class Modes(unittest.TestCase):
                 ours = [row["pod"] for row in json.loads(self.ask("decisions", "--limit", "200", "-o", "json"))["comparisons"]
                         if row["kind"] == "canary"]
             self.assertGreater(len(ours), 30)
-            with self.running(api, CANARY):
+            with self.running(api, section):
                 self.wait_for(lambda: canary()["canary"]["measured_change"]["count"] == len(ours))
                 for name in ours[:2]:
                     api.fail(name, "OutOfcpu")
                 self.wait_for(lambda: canary()["canary"]["failed_or_evicted"] == 2)
             for name in ours[2:]:
                 api.fail(name, "OutOfcpu")  # While nobody looks.
-            with self.running(api, CANARY):
+            with self.running(api, section):
                 self.wait_for(lambda: self.status()["mode"] == "shadow")
                 self.assertIn(f"{len(ours)} of its {len(ours)} pods failed", self.status()["standing"]["why"])
                 self.wait_for(lambda: any(event["reason"] == "CanaryEnded" and event["regarding"]["name"] in ours for event in api.told))

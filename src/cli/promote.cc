@@ -33,6 +33,7 @@ Result<ExitStatus> ChangeMode(const Arguments& arguments, const Session& session
       answer["mode"].get<std::string>());
   for (const OrderedJson& missing : answer["missing"])
     Say(session, "without: {}", missing.get<std::string>());
+  if (answer.contains("warning")) Say(session, "warning: {}", answer["warning"].get<std::string>());
   return ExitStatus::kDone;
 }
 

@@ -2,14 +2,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
+#include "base/result.h"
 #include "base/wall_time.h"
 #include "control/mode.h"
 
 // The mode that a kind of decision has come to by promotions, kept in the journal, so that a start
-// anew changes nothing. It counts for as long as the configuration says what it said then: whoever
-// writes another mode there begins anew, and so does another policy, or objective, than the one
-// that earned it.
+// anew changes nothing, and of several instances in the Lease, so that whoever leads next goes on in
+// it. It counts for as long as the configuration says what it said then: whoever writes another
+// mode there begins anew, and so does another policy, or objective, than the one that earned it.
 
 namespace rudderfish {
 
@@ -24,5 +26,9 @@ struct KeptMode {
 
   bool operator==(const KeptMode&) const = default;
 };
+
+// One line of JSON, as it stands in the Lease. `source` is how messages call where it was read.
+std::string KeptModeText(const KeptMode& kept);
+Result<KeptMode> KeptModeFrom(std::string_view text, std::string_view source);
 
 }  // namespace rudderfish

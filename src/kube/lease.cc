@@ -50,7 +50,16 @@ void LeaseElection::Start() { Wait(Duration::zero()); }
 
 void LeaseElection::Wait(Duration delay) {
   if (is_over_) return;
+  is_waiting_ = true;
   request_ = client_->After(delay, [this] { Turn(); });
+}
+
+void LeaseElection::Carry(std::string word) {
+  CHECK(is_holder_);
+  carry_ = std::move(word);
+  if (is_carried() || !is_waiting_) return;  // What is under way is followed by another one.
+  client_->Cancel(request_);
+  Wait(Duration::zero());
 }
 
 Duration LeaseElection::NextTry() {
@@ -61,6 +70,7 @@ Duration LeaseElection::NextTry() {
 
 void LeaseElection::Turn() {
   request_ = 0;
+  is_waiting_ = false;
   if (is_holder_ && !IsLeader()) Lose("it could not be renewed in time");
   if (is_holder_ && is_current_) {
     Renew();
@@ -159,6 +169,8 @@ ApiClient::Id LeaseElection::Write(const std::string& holder, Duration duration,
   spec["holderIdentity"] = holder;
   spec["leaseDurationSeconds"] = WholeSeconds(duration);
   spec["renewTime"] = now;
+  if (carry_ && !options_.annotation.empty())
+    lease["metadata"]["annotations"][options_.annotation] = *carry_;
   if (written_.size() >= kWrittenMax) written_.erase(written_.begin());
   written_.insert(now);
   is_current_ = false;  // Until the answer says so.
@@ -192,7 +204,7 @@ void LeaseElection::OnWritten(ApiAnswer answer, Instant sent_at) {
   See(*std::move(record));
   is_current_ = true;
   Hold(sent_at);
-  Wait(NextTry());
+  Wait(is_carried() ? NextTry() : Duration::zero());
 }
 
 void LeaseElection::Hold(Instant since) {
@@ -217,6 +229,7 @@ void LeaseElection::Hold(Instant since) {
 
 void LeaseElection::Lose(std::string_view why) {
   is_holder_ = false;
+  carry_.reset();
   ++counts_.lost;
   client_->Cancel(fence_timer_);
   fence_timer_ = 0;
@@ -263,6 +276,13 @@ Result<LeaseElection::Record> LeaseElection::Parse(const std::string& body) cons
   TRY_ASSIGN(const JsonReader metadata, reader.At("metadata"));
   TRY_ASSIGN(const JsonReader version, metadata.At("resourceVersion"));
   TRY_ASSIGN(record.version, version.AsString());
+  TRY_ASSIGN(const auto annotations, metadata.Find("annotations"));
+  if (annotations && !options_.annotation.empty()) {
+    TRY_ASSIGN(const auto word, annotations->Find(options_.annotation));
+    if (word) {
+      TRY_ASSIGN(record.word, word->AsString());
+    }
+  }
   record.duration = options_.duration;
   record.body = body;
   TRY_ASSIGN(const auto spec, reader.Find("spec"));

@@ -20,6 +20,9 @@
 // That a Lease is deleted is a change as any other to whoever has seen its holder; only its holder
 // writes it anew at once, and who starts without one, who cannot know that there was one.
 //
+// Whoever leads may leave word in the Lease for whoever does next: an annotation, written by the
+// same renewals and so by nobody else. Who takes the Lease over has read it as it was left.
+//
 // A record that bears our identity but that we did not write is another's: of our predecessor,
 // which ends by itself, or of a second instance of the same name, which is told.
 // Owned by one thread; all is done from within ApiClient::Poll.
@@ -33,6 +36,7 @@ struct LeaseOptions {
   Duration duration = std::chrono::seconds(15);
   Duration renew_deadline = std::chrono::seconds(10);
   Duration retry = std::chrono::seconds(2);  // Half of it to 0.8 for who waits.
+  std::string annotation;                    // In which word is left; empty: in none.
 };
 
 enum class Leadership { kFollowing, kLeading };
@@ -62,6 +66,11 @@ class LeaseElection {
   // that failed. Nothing is acquired any more.
   void Release(std::function<void()> done);
 
+  // Leaves word: with a renewal, at once. It ends with our leadership. REQUIRES: IsLeader().
+  void Carry(std::string word);
+  bool is_carried() const { return !carry_ || *carry_ == seen_.word; }  // What Carry said last.
+  const std::string& carried() const { return seen_.word; }             // As last seen.
+
   const std::string& holder() const { return seen_.holder; }  // As last seen; empty: nobody.
   bool has_namesake() const { return has_namesake_; }         // Another with our identity lives.
   const LeaseCounts& counts() const { return counts_; }
@@ -74,7 +83,8 @@ class LeaseElection {
     std::string version;  // resourceVersion
     Duration duration{};
     int64_t transitions = 0;
-    std::string body;  // The whole object, of which we change only the spec.
+    std::string word;
+    std::string body;  // The whole object, of which we change only the spec and our word.
   };
 
   void Turn();
@@ -105,8 +115,10 @@ class LeaseElection {
   bool is_over_ = false;
   Instant fence_;  // We lead until then.
   Record seen_;
-  bool is_current_ = false;        // `seen_` is what the server has, as far as we know.
-  Instant seen_at_;                // When it last changed.
+  bool is_current_ = false;  // `seen_` is what the server has, as far as we know.
+  Instant seen_at_;          // When it last changed.
+  std::optional<std::string> carry_;
+  bool is_waiting_ = false;        // `request_` is the wait for the next.
   std::set<std::string> written_;  // renewTime of our last writes.
   bool has_namesake_ = false;
   std::optional<Error> last_error_;

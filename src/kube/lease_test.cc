@@ -41,13 +41,14 @@ class OneLease : public ::testing::Test {
         written["metadata"].value("resourceVersion", "") != lease_["metadata"]["resourceVersion"]) {
       return to->Answer(409, "{}");
     }
-    Store(written["spec"]);
+    Store(written["spec"], written["metadata"].value("annotations", json()));
     to->Answer(200, lease_.dump());
   }
 
-  void Store(const json& spec) {
+  void Store(const json& spec, const json& annotations) {
     lease_ = {{"metadata", {{"name", "l"}, {"resourceVersion", std::to_string(++version_)}}},
               {"spec", spec}};
+    if (!annotations.is_null()) lease_["metadata"]["annotations"] = annotations;
   }
 
   // As another instance would write it.
@@ -55,7 +56,8 @@ class OneLease : public ::testing::Test {
     const std::lock_guard lock(mutex_);
     Store({{"holderIdentity", holder},
            {"leaseDurationSeconds", 15},
-           {"renewTime", "2026-11-21T07:26:52." + std::to_string(100000 + version_) + "Z"}});
+           {"renewTime", "2026-11-21T07:26:52." + std::to_string(100000 + version_) + "Z"}},
+          {});
   }
 
   void Delete() {
@@ -83,7 +85,8 @@ class OneLease : public ::testing::Test {
     ApiClientOptions options = testing::QuickOptions();
     candidate->client = testing::OpenClient({.server = server_.url()}, options, clock_);
     candidate->election = std::make_unique<LeaseElection>(
-        candidate->client.get(), LeaseOptions{.name_space = "n", .name = "l", .identity = identity},
+        candidate->client.get(),
+        LeaseOptions{.name_space = "n", .name = "l", .identity = identity, .annotation = "word"},
         [raw = candidate.get()](Leadership now) { raw->changes.push_back(now); });
     candidate->election->Start();
     return candidate;
@@ -227,6 +230,35 @@ TEST_F(OneLease, HolderWritesADeletedLeaseAnewAtOnceAndLeadsOn) {
       {second.get(), first.get()}, [&] { return !first->election->IsLeader(); }, seconds(20)));
   EXPECT_EQ(first->election->counts().lost, 0);
   EXPECT_EQ(second->election->counts().acquired, 0);
+}
+
+// What the first has said is there for the second from the moment on that it leads.
+TEST_F(OneLease, WordThatALeaderLeavesIsFoundByTheNext) {
+  const auto first = Enter("first"), second = Enter("second");
+  ASSERT_TRUE(Until({first.get()}, [&] { return first->election->IsLeader(); }));
+  const int64_t renewals = first->election->counts().renewals;
+  first->election->Carry("one");
+  first->election->Carry("two");
+  EXPECT_FALSE(first->election->is_carried());
+  const Instant said = clock_.Now();
+  ASSERT_TRUE(Until({first.get()}, [&] { return first->election->is_carried(); }));
+  EXPECT_LT(clock_.Now() - said, seconds(1)) << "it does not wait for its time";
+  EXPECT_EQ(first->election->counts().renewals, renewals + 1);
+  ASSERT_TRUE(
+      Until({first.get(), second.get()}, [&] { return second->election->carried() == "two"; }));
+  ASSERT_TRUE(Until({second.get()}, [&] { return second->election->IsLeader(); }));
+  EXPECT_EQ(second->election->carried(), "two");
+  EXPECT_TRUE(second->election->is_carried());
+  second->election->Carry("three");
+  ASSERT_TRUE(Until({second.get()}, [&] { return second->election->is_carried(); }));
+  ASSERT_TRUE(
+      Until({first.get(), second.get()}, [&] { return first->election->counts().lost > 0; }));
+  EXPECT_EQ(first->election->carried(), "three") << "what it said itself has ended";
+  EXPECT_TRUE(first->election->is_carried());
+  // Somebody deletes it: its holder knows what it has said.
+  Delete();
+  ASSERT_TRUE(Until({second.get()}, [&] { return IsThere(); }));
+  EXPECT_EQ(second->election->carried(), "three");
 }
 
 TEST_F(OneLease, WhatOthersWroteInTheLeaseIsKept) {

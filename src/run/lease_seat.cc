@@ -20,7 +20,8 @@ kube::LeaseOptions LeaseOptionsOf(const LeaderElectionConfig& config, std::strin
           .identity = std::move(identity),
           .duration = config.duration,
           .renew_deadline = config.duration * 2 / 3,
-          .retry = config.duration * 2 / 15};
+          .retry = config.duration * 2 / 15,
+          .annotation = kPlacementAnnotation};
 }
 
 }  // namespace rudderfish

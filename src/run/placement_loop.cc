@@ -26,6 +26,7 @@ constexpr Duration kBetweenJournalTrims = std::chrono::minutes(10);
 constexpr Duration kBetweenEnds = std::chrono::seconds(1);
 constexpr Duration kJournalRetry = std::chrono::seconds(1);
 constexpr Duration kLeaseEndLimit = std::chrono::seconds(2);
+constexpr Duration kLeaseWordLimit = std::chrono::seconds(3);
 constexpr Duration kBindingsEndLimit = std::chrono::seconds(1);
 constexpr Duration kTellLimit = std::chrono::seconds(5);
 static_assert(kBindingsEndLimit + kLeaseEndLimit + kTellLimit <= PlacementLoop::kStopLimit);
@@ -115,7 +116,11 @@ Result<void> PlacementLoop::Open() {
   }
   if (config_.leader_election.is_on()) {
     lease_ = std::make_unique<kube::LeaseElection>(
-        client_.get(), LeaseOptionsOf(config_.leader_election, identity_));
+        client_.get(), LeaseOptionsOf(config_.leader_election, identity_),
+        [this](kube::Leadership) {
+          shared_.reset();
+          FollowLease();
+        });
     lease_->Start();
   }
   if (!config_.extender) return {};
@@ -190,17 +195,22 @@ std::string PlacementLoop::WhyNobodyPlaces() const {
   return Leads() ? WhyNotFresh() : "another instance leads, or none yet";
 }
 
-// As after a failover: what was promoted is known to the journal of who led before.
+// As after a start anew without the journal, where no Lease has kept what was promoted.
 std::string PlacementLoop::WhoIsLeftWaiting() const {
   const bool is_held_back = !switches_.Why(Configured()).empty();  // That is said already.
   if (modes_ == nullptr || is_held_back || !Leads() || Serves()) return "";
   const size_t ours = comparer_->CountWaiting().ours;
   if (ours == 0) return "";
   return fmt::format(
-      "{} pods name the scheduler {} and wait, and nobody places them: {}; what was promoted holds "
-      "in the instance that it was promoted in: promote this one (rudderfish promote placement), "
-      "or name the mode in the file",
+      "{} pods name the scheduler {} and wait, and nobody places them: {}; promote it (rudderfish "
+      "promote placement), or name the mode in the file",
       ours, scheduler_->name(), WhyNobodyPlaces());
+}
+
+size_t PlacementLoop::CountUnserved() const {
+  const bool another_leads = !Leads() && !lease_->holder().empty();
+  if (modes_ == nullptr || another_leads || (MayAct() && journal_trouble_.empty())) return 0;
+  return comparer_->CountWaiting().ours;
 }
 
 // An extender alone grades from its start; beside `placement` it dares what that dares.
@@ -241,6 +251,35 @@ void PlacementLoop::FollowMode() {
   scheduler_->SetShare(mode == Mode::kEnforce  ? 1
                        : mode == Mode::kCanary ? config_.placement->canary
                                                : 0);
+}
+
+// The mode is one for all that share a Lease: who leads says in it what it has come to, the others
+// follow, and who leads next has read the last of it before it acts.
+void PlacementLoop::FollowLease() {
+  if (lease_ == nullptr || modes_ == nullptr) return;
+  if ((!Leads() || !shared_) && lease_->carried() != word_) {
+    word_ = lease_->carried();
+    if (!word_.empty()) TakeWord();
+  }
+  if (!Leads() || shared_ == modes_->kept()) return;
+  shared_ = modes_->kept();
+  word_ = KeptModeText(*shared_);
+  lease_->Carry(word_);
+}
+
+void PlacementLoop::TakeWord() {
+  const Result<KeptMode> kept = KeptModeFrom(word_, "the Lease");
+  if (!kept) {
+    LogWarning(
+        "what the Lease says of the mode is not understood, and is as if it were not there: {}",
+        kept.error().message);
+    return;
+  }
+  const Mode before = modes_->mode();
+  if (const Result<void> taken = modes_->Take(*kept); !taken) NoteJournal(taken);
+  if (modes_->mode() != before)
+    LogInfo("placement: {}, as the Lease says: {}", ModeName(modes_->mode()), modes_->kept().why);
+  FollowMode();
 }
 
 void PlacementLoop::LookAtCanary() {
@@ -295,6 +334,7 @@ bool PlacementLoop::Turn() {
     NoteJournal(scheduler_->WriteEnds());
     LookAtCanary();
   }
+  FollowLease();
   FollowMode();
   scheduler_->TellChoices();
   if (const Result<void> compared = comparer_->Turn(); !compared) {
@@ -340,12 +380,36 @@ std::string PlacementLoop::Answer(std::string_view request) {
   if (request == "status") return Status();
   if (request.starts_with(kExplain)) return Explain(std::string(request.substr(kExplain.size())));
   const bool is_ladder = request.starts_with("promote") || request.starts_with("demote");
-  if (is_ladder && modes_ == nullptr)
-    return DumpAnswer({{"error", "the configuration has no `placement` to promote or demote"}});
   std::string answer =
-      is_ladder ? modes_->Answer(request) : AnswerSwitch(request, Kind(), &switches_);
+      is_ladder ? AnswerLadder(request) : AnswerSwitch(request, Kind(), &switches_);
   FollowMode();
   return answer;
+}
+
+// What is said of a promotion holds: it is in the Lease by then, or it is said that it is not.
+std::string PlacementLoop::AnswerLadder(std::string_view request) {
+  if (modes_ == nullptr)
+    return DumpAnswer({{"error", "the configuration has no `placement` to promote or demote"}});
+  if (!Leads()) {
+    const std::string& holder = lease_->holder();
+    return DumpAnswer(
+        {{"error", holder.empty()
+                       ? "no instance leads yet: ask again once one does"
+                       : fmt::format("this instance looks on, {} leads: ask there", holder)}});
+  }
+  const KeptMode before = modes_->kept();
+  std::string answer = modes_->Answer(request);
+  if (lease_ == nullptr || modes_->kept() == before) return answer;
+  FollowLease();
+  const Instant end = clock_->Now() + kLeaseWordLimit;
+  while (Leads() && !lease_->is_carried() && clock_->Now() < end) Poll(kTellingWait);
+  if (Leads() && lease_->is_carried()) return answer;
+  auto told = ParseOrderedJson(answer, "the answer");
+  if (!told) return answer;
+  (*told)["warning"] = fmt::format(
+      "the Lease does not say so yet{}: should this instance end now, the next begins as before",
+      lease_->last_error() ? " (" + lease_->last_error()->message + ")" : "");
+  return DumpAnswer(*told);
 }
 
 std::string PlacementLoop::Explain(const std::string& key) {

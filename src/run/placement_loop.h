@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,12 +63,16 @@ class PlacementLoop final : public RunLoop {
   Result<void> OpenComparer(const PlacementConfig& placement);
   void FollowMode();
   void LookAtCanary();
+  void FollowLease();
+  void TakeWord();
+  std::string AnswerLadder(std::string_view request);
   std::optional<Instant> FreshAsOf() const;  // What decisions rest on; nothing: not seen yet.
   bool IsFresh() const;
   std::string Trouble() const;
   std::string WhyNotFresh() const;        // Empty: what is seen is recent enough.
   std::string WhyNobodyPlaces() const;    // Of the pods that name us; empty: we do.
   std::string WhoIsLeftWaiting() const;   // By us, who lead; empty: nobody.
+  size_t CountUnserved() const;           // Pods that name us and that nobody places.
   std::string WhyExtenderIsHeld() const;  // Of all pods; empty: it is not.
   std::string WhyExtenderIsHeldFor(const PodIdentity& pod) const;
   std::string Explain(const std::string& key);
@@ -97,6 +102,8 @@ class PlacementLoop final : public RunLoop {
   std::unique_ptr<kube::LeaseElection> lease_;
   std::unique_ptr<kube::ConfigMapWatch> control_;
   std::unique_ptr<ExtenderServer> extender_;
+  std::string word_;                // Of the Lease, as it was taken last.
+  std::optional<KeptMode> shared_;  // What we have said there, since we lead.
   ModeSwitch switches_;
   bool is_ending_ = false;  // No Binding goes out any more.
   std::array<int64_t, kStepBackNames.size()> steps_told_{};

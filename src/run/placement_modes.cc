@@ -50,17 +50,23 @@ Result<std::unique_ptr<PlacementModes>> PlacementModes::Open(const PlacementConf
     TRY(modes->Set(config.mode, "as configured"));
     return modes;
   }
-  if (kept->policy == modes->policy_ && kept->objective == modes->objective_) {
-    modes->kept_ = *kept;
-    return modes;
-  }
-  // The evidence was another's. Pods that name us are placed as before.
-  modes->kept_.serves = kept->serves;
-  TRY(modes->Set(std::min(kept->mode, config.mode),
-                 fmt::format("it was {} for {} that had come to {}", kept->policy, kept->objective,
-                             ModeName(kept->mode))));
-  LogWarning("placement begins in {}: {}", ModeName(modes->mode()), modes->kept_.why);
+  TRY(modes->Take(*kept));
   return modes;
+}
+
+Result<void> PlacementModes::Take(const KeptMode& kept) {
+  if (kept == kept_ || kept.configured != config_.mode) return {};
+  if (kept.policy == policy_ && kept.objective == objective_) {
+    kept_ = kept;
+  } else {
+    // The evidence was another's. Pods that name us are placed as before.
+    kept_.serves = kept.serves;
+    kept_ = Next(std::min(kept.mode, config_.mode),
+                 fmt::format("it was {} for {} that had come to {}", kept.policy, kept.objective,
+                             ModeName(kept.mode)));
+    LogWarning("placement begins in {}: {}", ModeName(mode()), kept_.why);
+  }
+  return journal_->KeepMode(kPlacementKind, kept_);
 }
 
 PlacementModes::PlacementModes(const PlacementConfig& config, std::string policy,
@@ -75,12 +81,17 @@ PlacementModes::PlacementModes(const PlacementConfig& config, std::string policy
   kept_.objective = objective_;
 }
 
-Result<void> PlacementModes::Set(Mode mode, std::string why) {
+KeptMode PlacementModes::Next(Mode mode, std::string why) const {
   KeptMode next = kept_;
   next.mode = mode;
   next.since = UnixNow();
   next.serves = mode != Mode::kOff && (kept_.serves || mode >= Mode::kCanary);
   next.why = std::move(why);
+  return next;
+}
+
+Result<void> PlacementModes::Set(Mode mode, std::string why) {
+  KeptMode next = Next(mode, std::move(why));
   TRY(journal_->KeepMode(kPlacementKind, next));
   kept_ = std::move(next);
   return {};

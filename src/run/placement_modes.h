@@ -16,7 +16,8 @@
 
 // How far placing pods has come: the mode of the configuration, raised and lowered by `promote` and
 // `demote`, and lowered by itself where a canary does worse than its control group. Kept in the
-// journal; what a promotion rests on is read from there. One thread.
+// journal, and in the Lease by who drives this; what a promotion rests on is read from the journal.
+// One thread.
 
 namespace rudderfish {
 
@@ -28,6 +29,11 @@ class PlacementModes {
                                                       SqliteJournal* journal);
 
   Mode mode() const { return kept_.mode; }
+  const KeptMode& kept() const { return kept_; }
+
+  // What another instance has come to, which leads or has led: goes on from there, unless the files
+  // of both name another mode. An error is the journal's, and changes nothing of that.
+  Result<void> Take(const KeptMode& kept);
   // Pods that name us are placed, whatever the mode.
   bool serves() const { return kept_.serves; }
 
@@ -49,6 +55,7 @@ class PlacementModes {
     TrialEvidence trial;
   };
   Result<Evidence> Read() const;
+  KeptMode Next(Mode mode, std::string why) const;
   Result<void> Set(Mode mode, std::string why);
 
   PlacementConfig config_;

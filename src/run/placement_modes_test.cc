@@ -112,6 +112,38 @@ TEST_F(PlacementModesTest, WhatWasDemotedStaysSoWithAnotherPolicy) {
   EXPECT_EQ(modes_->mode(), Mode::kShadow);
 }
 
+// As the Lease says it of who led before.
+TEST_F(PlacementModesTest, WhatAnotherInstanceHasComeToIsGoneOnFrom) {
+  KeptMode theirs{.configured = Mode::kShadow,
+                  .mode = Mode::kCanary,
+                  .policy = "most-allocated",
+                  .objective = "balance",
+                  .since = 7,
+                  .serves = true,
+                  .why = "promoted there"};
+  ASSERT_TRUE(modes_->Take(theirs).has_value());
+  EXPECT_EQ(modes_->kept(), theirs);
+  Start();
+  EXPECT_EQ(modes_->kept(), theirs) << "it is kept";
+  theirs.configured = theirs.mode = Mode::kEnforce;
+  ASSERT_TRUE(modes_->Take(theirs).has_value());
+  EXPECT_EQ(modes_->mode(), Mode::kCanary) << "our file says another mode than theirs";
+}
+
+TEST_F(PlacementModesTest, OfAnotherPolicyOnlyThatPodsAreServedIsTaken) {
+  const KeptMode theirs{.configured = Mode::kShadow,
+                        .mode = Mode::kEnforce,
+                        .policy = "runs/old@12345678",
+                        .objective = "balance",
+                        .since = 7,
+                        .serves = true,
+                        .why = "promoted there"};
+  ASSERT_TRUE(modes_->Take(theirs).has_value());
+  EXPECT_EQ(modes_->mode(), Mode::kShadow);
+  EXPECT_TRUE(modes_->serves());
+  EXPECT_EQ(modes_->kept().policy, "most-allocated");
+}
+
 TEST_F(PlacementModesTest, ADemotionNeedsNoEvidenceAndWhoHasServedGoesOnServing) {
   modes_->Answer("promote enforce force");
   EXPECT_THAT(modes_->Answer("demote shadow"), HasSubstr("\"mode\":\"shadow\""));

@@ -167,6 +167,11 @@ void PlacementLoop::ShowPlacement() {
   waiting("backoff", scheduler_->queue().backing_off());
   waiting("unschedulable", scheduler_->queue().asleep());
   waiting("binding", scheduler_->bindings());
+  registry
+      ->AddGauge("rudderfish_placement_unserved_pods",
+                 "Pods that name us and that nobody places: the mode, a switch, what is seen or "
+                 "the journal holds us back, or nobody leads.")
+      .Set(static_cast<double>(CountUnserved()));
 }
 
 // How many nodes of each type the policy knows, and how many it does not count.
@@ -222,8 +227,10 @@ std::string PlacementLoop::Status() const {
        election.is_on() ? fmt::format("{}/{}", election.lease_namespace, election.lease_name) : ""},
       {"identity", lease_ == nullptr ? "" : identity_},
       {"leader", lease_ == nullptr ? "" : lease_->holder()},
-      {"leader_problem",
-       lease_ != nullptr && lease_->last_error() ? lease_->last_error()->message : ""},
+      {"leader_problem", lease_ == nullptr                  ? ""
+                         : lease_->last_error()             ? lease_->last_error()->message
+                         : Leads() && !lease_->is_carried() ? "the Lease does not say the mode yet"
+                                                            : ""},
       {"policy", scheduler_->policy()},
       {"baseline", ""},
       {"applications", OrderedJson::array()},
@@ -237,6 +244,7 @@ std::string PlacementLoop::Status() const {
         {"binding", scheduler_->bindings()},
         {"waiting_for_others", waiting.others},
         {"waiting_for_us", waiting.ours},
+        {"unserved", CountUnserved()},
         {"bound", counts.bound},
         {"decisions", counts.decisions},
         {"conflicts", counts.conflicts},
