@@ -39,9 +39,9 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def pod(name):
+def pod(name, cpu="10m"):
     return {"metadata": {"name": name, "namespace": "shop", "uid": f"uid-{name}", "resourceVersion": "1"},
-            "spec": {"schedulerName": "rudderfish", "containers": [{"name": "c", "resources": {"requests": {"cpu": "10m"}}}]},
+            "spec": {"schedulerName": "rudderfish", "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]},
             "status": {"phase": "Pending"}}
 
 
@@ -61,6 +61,8 @@ class Api(http.server.ThreadingHTTPServer):
         self.objects = {"/api/v1/nodes": [node("edge-1")], "/api/v1/pods": pods,
                         "/api/v1/namespaces": [{"metadata": {"name": "shop", "uid": "shop", "resourceVersion": "1"}}]}
         self.bindings, self.events = [], []
+        self.on_bind = lambda body: 201  # With what a Binding is answered.
+        self.look_up = lambda name: (503, [])  # What is said of a pod of that name that is asked for.
         self.may_bind, self.may_tell = threading.Event(), threading.Event()
         self.lease, self.renewals = None, []
         self.news = collections.defaultdict(queue.SimpleQueue)  # What the watch of a path tells next.
@@ -115,6 +117,10 @@ class Answers(http.server.BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         if "/leases/" in path:
             self.answer(200 if self.server.lease else 404, self.server.lease or {})
+            return
+        if "metadata.name%3D" in query and "watch=1" not in query:
+            status, found = self.server.look_up(query.partition("metadata.name%3D")[2])
+            self.answer(status, {"kind": "PodList", "items": found} if status == 200 else {})
             return
         if "watch=1" not in query:
             self.answer(200, {})
@@ -174,9 +180,10 @@ class Answers(http.server.BaseHTTPRequestHandler):
             self.server.bindings.append(body["metadata"]["name"])
             if len(self.server.bindings) > 1:
                 self.server.may_bind.wait()
-        else:
-            self.server.may_tell.wait()
-            self.server.events.append(body["reason"])
+            self.answer(self.server.on_bind(body), {})
+            return
+        self.server.may_tell.wait()
+        self.server.events.append(body["reason"])
         self.answer(201, {})
 
 
@@ -257,6 +264,28 @@ class Place(unittest.TestCase):
             self.ask("resume")
             self.ask("promote", "placement", "--to", "enforce", "--force")
             self.assertEqual(self.problem(), "")
+
+    def test_the_room_of_a_pod_that_was_bound_unheard_is_given_to_nobody(self):
+        """An API server that has too much to do says 504 and binds all the same; its watch lags."""
+        with self.running("placement: {mode: enforce}", [pod("first", "40")]) as (api, _):
+            api.may_bind.set()
+            answers = iter([504])
+            api.on_bind = lambda body: next(answers, 409) if body["metadata"]["name"] == "first" else 201
+            asked = []
+            api.look_up = lambda name: (asked.append(name), (503, []))[1]
+            self.wait_for(lambda: api.bindings == ["first", "first"])
+            api.news["/api/v1/pods"].put(("ADDED", pod("second", "40")))
+            time.sleep(7)
+            self.assertEqual(api.bindings, ["first", "first"], "its room may be taken")
+            self.assertGreater(len(asked), 1, "it is asked until somebody says where the pod is")
+            bound = pod("first", "40")
+            bound["spec"]["nodeName"] = "edge-1"
+            api.look_up = lambda name: (200, [bound])
+            self.wait_for(lambda: json.loads(self.ask("status", "-o", "json"))["placement"]["bound"] == 1)
+            time.sleep(1)
+            self.assertEqual(api.bindings, ["first", "first"])
+            api.news["/api/v1/pods"].put(("DELETED", bound))
+            self.wait_for(lambda: api.bindings == ["first", "first", "second"])
 
     def test_a_pod_without_a_node_is_answered_anew_by_what_is_seen_a_moment_later(self):
         """kube-scheduler asks again when it sees a change, which we may see a little later."""

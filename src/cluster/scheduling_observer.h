@@ -36,6 +36,13 @@ struct ObservedPod {
   bool is_opted_out = false;  // Its owner, or its namespace's, wants no policy of ours for it.
 };
 
+// A pod as the API server itself has it when it is asked, whatever the watch has told by then.
+struct PodStanding {
+  bool is_there = false;  // That very one, and it has not ended.
+  bool is_terminating = false;
+  std::string node;  // Empty: it has none.
+};
+
 class SchedulingObserver {
  public:
   virtual ~SchedulingObserver() = default;

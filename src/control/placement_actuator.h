@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "base/result.h"
 #include "cluster/scheduling_observer.h"
 
 // How a Scheduler acts upon a cluster, and what people are told of it. Over a real API server:
@@ -13,8 +14,8 @@ namespace rudderfish {
 
 enum class BindingOutcome {
   kBound,
-  kGone,      // The pod is not there any more.
-  kConflict,  // It has a node, or is another one of that name.
+  kGone,      // There is no such pod.
+  kConflict,  // It has a node, or ends, or is another one of that name.
   kUnclear,   // Nothing was heard: it may be bound.
   kRefused,   // Not allowed, not valid.
 };
@@ -25,11 +26,16 @@ enum class News { kFirst, kAgain };  // Whether that was told of the pod the las
 class PlacementActuator {
  public:
   using OnDone = std::function<void(BindingOutcome outcome, const std::string& why)>;
+  using OnFound = std::function<void(const Result<PodStanding>& pod)>;
 
   virtual ~PlacementActuator() = default;
 
   // `done` is called later, not from within.
   virtual void Bind(const PodIdentity& pod, const std::string& node, OnDone done) = 0;
+
+  // Where the pod is, as the API server knows it now. An error: it was not heard. `found` is called
+  // later, not from within.
+  virtual void LookUp(const PodIdentity& pod, OnFound found) = 0;
 
   // For people: what was done, and why a pod goes on waiting.
   virtual void TellPlaced(const PodIdentity& pod, const std::string& node) = 0;

@@ -33,6 +33,7 @@ class BindingList final : public PlacementActuator {
     asked[pod.name] = node;
     dones.push_back(std::move(done));
   }
+  void LookUp(const PodIdentity&, OnFound) override {}
   void TellPlaced(const PodIdentity&, const std::string&) override {}
   void TellWaiting(const PodIdentity&, const std::string&, News) override {}
   void TellOvercommitted(const std::string&, const std::string&) override {}

@@ -14,7 +14,6 @@ namespace {
 
 constexpr size_t kEndsMax = 256;  // Unwritten.
 constexpr int kLooksMax = 256;    // Of one turn.
-constexpr Duration kBetweenLooks = std::chrono::milliseconds(100);
 
 PodLife LifeOf(const ObservedPod& pod) {
   return pod.is_terminating ? PodLife::kTerminating : PodLife::kServing;
@@ -66,10 +65,9 @@ void Scheduler::PodSeen(const ObservedPod& pod) {
 
 // It waits for a node.
 void Scheduler::Want(const ObservedPod& pod, const std::string& key) {
-  const auto binding = bindings_.find(key);
-  if (binding != bindings_.end()) {
+  if (const SentBinding* binding = bindings_.Find(key); binding != nullptr) {
     // The cluster does not show it yet; unless it is another pod, that is no news.
-    if (binding->second.id == pod.id) return;
+    if (binding->id == pod.id) return;
     Unassume(key);
   }
   Free(key);  // Of another pod by its name, whose end nobody told.
@@ -94,18 +92,16 @@ void Scheduler::Want(const ObservedPod& pod, const std::string& key) {
 
 // It has a node, whoever gave it.
 void Scheduler::Settle(const ObservedPod& pod, const std::string& key) {
-  const auto binding = bindings_.find(key);
-  const bool is_ours = binding != bindings_.end() && binding->second.id == pod.id;
-  if (is_ours && binding->second.node == pod.node) {
-    Placed(&binding->second);
+  SentBinding* binding = bindings_.Find(key);
+  const bool is_ours = binding != nullptr && binding->id == pod.id;
+  if (is_ours && binding->node == pod.node) {
+    Placed(binding);
   } else if (is_ours) {
-    ++counts_.bound_elsewhere;
-    End(&binding->second, Fate::kFailed, fmt::format("it has been bound to {}", pod.node));
+    BoundElsewhere(binding, pod.node);
   }
-  if (binding != bindings_.end()) {
-    if (!binding->second.is_answered) --unanswered_;
-    End(&binding->second, Fate::kFailed, "another pod has its name");
-    bindings_.erase(binding);
+  if (binding != nullptr) {
+    End(binding, Fate::kFailed, "another pod has its name");
+    bindings_.Erase(key);
   }
   const auto waiting = waiting_.find(key);
   if (waiting != waiting_.end() && waiting->second.id == pod.id)
@@ -169,29 +165,6 @@ void Scheduler::Free(const std::string& key) {
   refusals_.NoteFreed();
 }
 
-// A binding is not waited for any more. Its room is free unless the cluster has said that it is
-// taken.
-void Scheduler::Unassume(const std::string& key) {
-  const auto at = bindings_.find(key);
-  if (at == bindings_.end()) return;
-  if (!at->second.is_answered) --unanswered_;
-  End(&at->second, Fate::kFailed, "the cluster does not show it");
-  bindings_.erase(at);
-  Free(key);
-}
-
-void Scheduler::End(Binding* binding, Fate fate, const std::string& failure) {
-  if (std::exchange(binding->is_ended, true)) return;
-  ends_.push_back({binding->row, fate, failure});
-}
-
-void Scheduler::Placed(Binding* binding) {
-  if (binding->is_ended) return;
-  ++counts_.bound;
-  actuator_->TellPlaced(binding->id, binding->node);
-  End(binding, Fate::kDone);
-}
-
 void Scheduler::LookForLostRaces() {
   for (const std::string& node : to_look_at_) {
     const std::vector<std::string> what = tables_.OvercommittedOn(node);
@@ -206,26 +179,6 @@ void Scheduler::LookForLostRaces() {
   to_look_at_.clear();
 }
 
-void Scheduler::LookAtBindings(Instant now) {
-  if (now < bindings_looked_at_ + kBetweenLooks) return;
-  bindings_looked_at_ = now;
-  std::vector<std::string> again, unconfirmed;
-  for (const auto& [key, binding] : bindings_) {
-    if (binding.is_answered && binding.confirm_by <= now) unconfirmed.push_back(key);
-    const bool is_unclear = !binding.is_answered && binding.repeat_at != Instant();
-    if (!is_unclear || binding.repeat_at > now) continue;
-    // Long held back, or unanswered: of a state that has passed. Were it done after all, the next
-    // one is a conflict.
-    (binding.decided_at + options_.unclear_limit <= now ? unconfirmed : again).push_back(key);
-  }
-  for (const std::string& key : again) Send(key);
-  for (const std::string& key : unconfirmed) {
-    ++counts_.unconfirmed;
-    Unassume(key);
-    if (waiting_.contains(key)) queue_.Add(key, waiting_.at(key).shape->priority);
-  }
-}
-
 Result<bool> Scheduler::Turn() {
   if (!Leads()) return false;
   const Instant now = clock_->Now();
@@ -237,7 +190,7 @@ Result<bool> Scheduler::Turn() {
   untold_.Clear();
   const auto has_room = [&] {
     return batch_.size() < static_cast<size_t>(options_.batch_max) &&
-           unanswered_ + batch_.size() < static_cast<size_t>(options_.bindings_max);
+           bindings_.unanswered() + batch_.size() < static_cast<size_t>(options_.bindings_max);
   };
   std::vector<std::string> keys;
   for (int looks = 0; looks < kLooksMax && has_room(); ++looks) {
@@ -263,14 +216,14 @@ Result<bool> Scheduler::Turn() {
       if (written) ends_.push_back({batch_[i].number, Fate::kFailed, "another instance leads"});
       continue;
     }
-    bindings_[keys[i]] = {
-        .id = batch_[i].pod, .node = batch_[i].node, .row = batch_[i].number, .decided_at = now};
-    ++unanswered_;
+    bindings_.Begin(
+        keys[i],
+        {.id = batch_[i].pod, .node = batch_[i].node, .row = batch_[i].number, .decided_at = now});
     ++counts_.decisions;
     Send(keys[i]);
   }
   if (!written) return tl::unexpected(written.error());
-  return queue_.active() > 0 && unanswered_ < static_cast<size_t>(options_.bindings_max);
+  return queue_.active() > 0 && bindings_.unanswered() < static_cast<size_t>(options_.bindings_max);
 }
 
 Result<void> Scheduler::WriteEnds() {
@@ -285,7 +238,7 @@ Duration Scheduler::UntilDue() const {
   const Instant now = clock_->Now();
   const auto until = [&](Instant at) { return std::max(at - now, Duration::zero()); };
   Duration due = std::chrono::seconds(1);  // Bindings are looked at once a second.
-  if (queue_.active() > 0 && unanswered_ < static_cast<size_t>(options_.bindings_max))
+  if (queue_.active() > 0 && bindings_.unanswered() < static_cast<size_t>(options_.bindings_max))
     return Duration::zero();
   if (may_end_ != 0 && queue_.asleep() > 0) return Duration::zero();
   if (const auto next = queue_.NextDue()) due = std::min(due, until(*next));
@@ -427,59 +380,6 @@ NodeId Scheduler::Choose(SchedulingRules* tables, PodClassId pod, const Waiting&
                  .group = group});
   }
   return chosen;
-}
-
-void Scheduler::Send(const std::string& key) {
-  Binding& binding = bindings_.at(key);
-  if (!leads_()) {  // Whoever does sees in the cluster what came of it.
-    binding.repeat_at = clock_->Now() + options_.repeat;
-    return;
-  }
-  binding.repeat_at = {};
-  if (const auto waiting = waiting_.find(key); waiting != waiting_.end()) {
-    std::vector<std::string>& sent = waiting->second.sent_to;
-    if (sent.empty() || sent.back() != binding.node) sent.push_back(binding.node);
-  }
-  actuator_->Bind(binding.id, binding.node,
-                  [this, key, id = binding.id](BindingOutcome outcome, const std::string& why) {
-                    Answered(key, id, outcome, why);
-                  });
-}
-
-void Scheduler::Answered(const std::string& key, const PodIdentity& id, BindingOutcome outcome,
-                         const std::string& why) {
-  const auto at = bindings_.find(key);
-  // The cluster may have shown it already.
-  if (at == bindings_.end() || !(at->second.id == id) || at->second.is_answered) return;
-  Binding& binding = at->second;
-  const Instant now = clock_->Now();
-  if (outcome == BindingOutcome::kUnclear) {
-    ++counts_.unclear;
-    binding.repeat_at = now + options_.repeat;
-    return;
-  }
-  binding.is_answered = true;
-  --unanswered_;
-  if (outcome == BindingOutcome::kBound) {
-    Placed(&binding);
-    binding.confirm_by = now + options_.confirmation_limit;
-    return;
-  }
-  if (outcome == BindingOutcome::kConflict) {
-    // Perhaps it is our own binding that was unclear: the room is kept until the cluster says.
-    ++counts_.conflicts;
-    binding.confirm_by = now + options_.conflict_limit;
-    return;
-  }
-  ++(outcome == BindingOutcome::kGone ? counts_.gone : counts_.refused);
-  End(&binding, Fate::kFailed, why);
-  Unassume(key);
-  queue_.BackOff(key, now);
-  const auto waiting = waiting_.find(key);
-  if (waiting == waiting_.end() || outcome == BindingOutcome::kGone) return;
-  actuator_->TellWaiting(id, why, waiting->second.told == why ? News::kAgain : News::kFirst);
-  waiting->second.told = why;
-  waiting->second.refusal.clear();
 }
 
 }  // namespace rudderfish

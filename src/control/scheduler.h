@@ -20,16 +20,18 @@
 #include "control/pod_refusals.h"
 #include "control/scheduling_queue.h"
 #include "control/scheduling_tables.h"
+#include "control/sent_bindings.h"
 
 // A scheduler for the pods that name it (spec.schedulerName): which node each gets, one pod after
 // another, by kube-scheduler's rules and a NodeScorer.
 //
 // A pod that was given a node is assumed there from then on; many bindings are under way at once.
-// What became of one is what the API server says: bound; gone; a conflict, because the pod has a
-// node already or is another one, and then the cluster's own word is awaited; unclear, because
-// the server was not heard, and then the same binding is sent again until it says. So no pod is
-// bound twice, and none is lost when this is killed at any time: who starts anew sees in the
-// cluster what was done.
+// What became of one is what the API server says: bound, and then the watch is awaited; refused;
+// unclear, because the server was not heard, and then the same binding is sent again until it says;
+// anything else (a conflict, no such pod), and then the server is asked where the pod is. Until
+// there is such a word the pod keeps its room, however long that takes: what may be taken is given
+// to nobody else. So no pod is bound twice, and none is lost when this is killed at any time: who
+// starts anew sees in the cluster what was done.
 //
 // Not thread safe. All happens within Turn and the calls of the observer and of the actuator.
 
@@ -38,15 +40,16 @@ namespace rudderfish {
 struct SchedulerOptions {
   std::string name = "rudderfish";  // As pods name it. Empty: it places nothing, and looks on.
   SchedulingQueueOptions queue;
-  int bindings_max = 64;                                  // Under way at once.
-  int batch_max = 32;                                     // Decided before any is sent.
-  Duration confirmation_limit = std::chrono::minutes(1);  // For the cluster to show a binding.
-  Duration conflict_limit = std::chrono::seconds(5);      // The same, where there was a conflict.
-  Duration repeat = std::chrono::seconds(1);              // Of a binding that is unclear.
-  Duration unclear_limit = std::chrono::seconds(30);      // After which it is decided anew.
-  int alternatives_kept = 3;                              // In the journal.
-  int enforced_told = 20;                                 // A second, while the policy places all.
-  uint64_t seed = 1;                                      // Of who is taken among equals.
+  int bindings_max = 64;  // Under way at once.
+  int batch_max = 32;     // Decided before any is sent.
+  // For the watch to show a binding; then the API server is asked.
+  Duration confirmation_limit = std::chrono::minutes(1);
+  Duration repeat = std::chrono::seconds(1);  // Of what was not answered.
+  // Of a binding: then the API server is asked, and it is decided anew if it is not done.
+  Duration unclear_limit = std::chrono::seconds(30);
+  int alternatives_kept = 3;  // In the journal.
+  int enforced_told = 20;     // A second, while the policy places all.
+  uint64_t seed = 1;          // Of who is taken among equals.
 };
 
 struct SchedulerCounts {
@@ -55,7 +58,7 @@ struct SchedulerCounts {
   int64_t waiting = 0;     // Attempts that found no node.
   int64_t unmodelled = 0;  // Attempts on pods that are left waiting for that.
   int64_t conflicts = 0, unclear = 0, refused = 0, gone = 0;
-  int64_t unconfirmed = 0;      // Bindings that the cluster did not show in time.
+  int64_t unconfirmed = 0;      // Times that the watch did not show a binding in time.
   int64_t bound_elsewhere = 0;  // Our pods that somebody else gave a node.
   int64_t name_shared = 0;      // Of those that were ours alone to place.
   int64_t lost_races = 0;       // Times that a node was found to hold more than it has.
@@ -121,16 +124,6 @@ class Scheduler final : public SchedulingObserver {
     std::vector<std::string> sent_to;  // Nodes that a Binding was sent for.
     bool is_opted_out = false;
   };
-  struct Binding {
-    PodIdentity id;
-    std::string node;
-    int64_t row = 0;
-    Instant decided_at;
-    bool is_answered = false;
-    bool is_ended = false;  // In the journal.
-    Instant repeat_at;      // If unclear, when to send it again.
-    Instant confirm_by;     // Once it is answered.
-  };
   void Want(const ObservedPod& pod, const std::string& key);
   void Settle(const ObservedPod& pod, const std::string& key);
   void LookForSharedName(const ObservedPod& pod, const Waiting& waiting);
@@ -145,10 +138,15 @@ class Scheduler final : public SchedulingObserver {
   void LookAtQueue(int pods, SchedulingRules* rules);
   ChoiceGroup GroupOf(const Waiting& waiting);
   void Send(const std::string& key);
-  void Answered(const std::string& key, const PodIdentity& id, BindingOutcome outcome,
+  void Answered(const std::string& key, int64_t row, BindingOutcome outcome,
                 const std::string& why);
-  void End(Binding* binding, Fate fate, const std::string& failure = "");
-  void Placed(Binding* binding);
+  void Ask(const std::string& key);
+  void Found(const std::string& key, int64_t row, const Result<PodStanding>& pod);
+  void NotBound(const std::string& key);
+  void BoundElsewhere(SentBinding* binding, const std::string& node);
+  void Forget(const std::string& key);
+  void End(SentBinding* binding, Fate fate, const std::string& failure = "");
+  void Placed(SentBinding* binding);
 
   SchedulerOptions options_;
   const Clock* clock_;
@@ -163,9 +161,8 @@ class Scheduler final : public SchedulingObserver {
   SchedulingQueue queue_;
   NameWatch name_watch_;
   std::unordered_map<std::string, Waiting> waiting_;
-  std::unordered_map<std::string, Binding> bindings_;  // Sent, and not yet shown by the cluster.
-  size_t unanswered_ = 0;                              // Of them.
-  RejectionMask may_end_ = 0;                          // By what has happened since the last turn.
+  SentBindings bindings_;
+  RejectionMask may_end_ = 0;  // By what has happened since the last turn.
   PodRefusals refusals_;
   Instant bindings_looked_at_;
   std::set<std::string> to_look_at_;  // Nodes that somebody else has put a pod on.

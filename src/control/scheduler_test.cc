@@ -4,10 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
-#include <optional>
-
 #include "control/live_policy.h"
+#include "tests/support/scheduler_fixture.h"
 
 namespace rudderfish {
 namespace {
@@ -16,104 +14,8 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-SchedulingNode SchedulerNode(const std::string& name, int64_t cpu_millis = 1000) {
-  SchedulingNode node;
-  node.name = name;
-  node.labels = {{"kubernetes.io/hostname", name}};
-  node.allocatable = {cpu_millis, int64_t{1} << 30};
-  node.pods_max = 110;
-  return node;
-}
-
-// The part of an API server that binds, and of a watch that tells of it when it is asked to.
-class BindingServer final : public PlacementActuator {
- public:
-  void Bind(const PodIdentity& pod, const std::string& node, OnDone done) override {
-    asked.push_back({pod, node, std::move(done)});
-  }
-  void TellPlaced(const PodIdentity& pod, const std::string& node) override {
-    told.push_back(pod.name + " on " + node);
-  }
-  void TellWaiting(const PodIdentity& pod, const std::string& message, News news) override {
-    if (news == News::kFirst) told.push_back(pod.name + ": " + message);
-  }
-  void TellOvercommitted(const std::string& node, const std::string& message) override {
-    overcommitted.push_back(node + " " + message);
-  }
-  void TellNameShared(const PodIdentity& pod, const std::string& message) override {
-    shared.push_back(pod.name + ": " + message);
-  }
-
-  // Answers all that was asked; what was bound first stays.
-  void Answer(std::optional<BindingOutcome> instead = std::nullopt) {
-    const auto all = std::exchange(asked, {});
-    for (const Asked& one : all) {
-      const bool is_first = bound.emplace(one.pod.Key(), one.node).second;
-      one.done(instead.value_or(is_first ? BindingOutcome::kBound : BindingOutcome::kConflict),
-               "why");
-    }
-  }
-
-  struct Asked {
-    PodIdentity pod;
-    std::string node;
-    OnDone done;
-  };
-  std::vector<Asked> asked;
-  std::map<std::string, std::string> bound;
-  std::vector<std::string> told, shared, overcommitted;
-};
-
-class WatchedJournal final : public PlacementJournal {
- public:
-  Result<void> AppendPlacements(std::span<PlacementRow> rows,
-                                std::span<const PlacementEnd> ends) override {
-    if (on_append) on_append();
-    return kept_.AppendPlacements(rows, ends);
-  }
-  const std::vector<PlacementRow>& rows() const { return kept_.rows(); }
-
-  std::function<void()> on_append;
-
- private:
-  MemoryPlacementJournal kept_;
-};
-
-class SchedulerTest : public ::testing::Test {
- protected:
-  SchedulerTest() { Start(); }
-
-  void Start() {
-    scheduler.emplace(SchedulerOptions{}, &clock, *NodeScorerNamed("kube-default"), &server,
-                      &journal, [this] { return leads; });
-  }
-
-  static std::shared_ptr<PodClass> Shape(int64_t cpu_millis = 100) {
-    auto shape = std::make_shared<PodClass>();
-    shape->object_namespace = "default";
-    shape->amounts.requests = shape->amounts.held = {cpu_millis, 1 << 20};
-    shape->scheduler = "rudderfish";
-    return shape;
-  }
-  void See(const std::string& name, std::shared_ptr<const PodClass> shape,
-           const std::string& node = "", const std::string& uid = "1") {
-    scheduler->PodSeen({{"default", name, uid}, std::move(shape), node});
-  }
-  void Turn() {
-    const Result<bool> turned = scheduler->Turn();
-    ASSERT_TRUE(turned.has_value()) << turned.error().message;
-  }
-  int64_t FreeCpu(const std::string& node) {
-    const NodeTable& nodes = scheduler->tables().Rules().nodes();
-    return nodes.free(NodeTable::kCpu)[nodes.Find(node)];
-  }
-
-  ManualClock clock{Instant(seconds(1000))};
-  BindingServer server;
-  WatchedJournal journal;
-  bool leads = true;
-  std::optional<Scheduler> scheduler;
-};
+using testing::SchedulerNode;
+using testing::SchedulerTest;
 
 TEST_F(SchedulerTest, PodsOfTheSameTurnSeeEachOther) {
   scheduler->NodeSeen(SchedulerNode("a"));
@@ -308,76 +210,6 @@ TEST_F(SchedulerTest, APodThatHoldsWhatCannotBeReadKeepsOthersFromItsNodeUntilIt
   EXPECT_EQ(server.asked[0].pod.name, "x");
 }
 
-TEST_F(SchedulerTest, AnUnclearBindingIsSentAgainToTheSameNodeUntilItIsClear) {
-  scheduler->NodeSeen(SchedulerNode("a"));
-  scheduler->NodeSeen(SchedulerNode("b"));
-  See("x", Shape(700));
-  Turn();
-  const std::string node = server.asked[0].node;
-  server.Answer(BindingOutcome::kUnclear);  // It was bound, and nobody heard.
-  Turn();
-  EXPECT_TRUE(server.asked.empty());
-  clock.Advance(seconds(1));
-  Turn();
-  ASSERT_EQ(server.asked.size(), 1);
-  EXPECT_EQ(server.asked[0].node, node);
-  server.Answer();  // A conflict, with itself.
-  EXPECT_EQ(scheduler->counts().conflicts, 1);
-  EXPECT_EQ(FreeCpu(node), 300) << "the room is kept";
-  See("x", Shape(700), node);
-  ASSERT_TRUE(scheduler->WriteEnds().has_value());
-  EXPECT_EQ(journal.rows()[0].fate, Fate::kDone);
-  clock.Advance(seconds(100));
-  Turn();
-  EXPECT_TRUE(server.asked.empty());
-}
-
-TEST_F(SchedulerTest, ABindingThatWasHeldBackForLongIsDecidedAnew) {
-  scheduler->NodeSeen(SchedulerNode("a"));
-  See("x", Shape(700));
-  Turn();
-  server.Answer(BindingOutcome::kUnclear);
-  leads = false;  // Or paused.
-  scheduler->NodeSeen(SchedulerNode("b"));
-  SchedulingNode cordoned = SchedulerNode("a");
-  cordoned.unschedulable = true;
-  scheduler->NodeSeen(cordoned);
-  server.bound.clear();
-  clock.Advance(std::chrono::minutes(10));
-  Turn();
-  EXPECT_TRUE(server.asked.empty());
-  leads = true;
-  Turn();
-  ASSERT_EQ(server.asked.size(), 1);
-  EXPECT_EQ(server.asked[0].node, "b");
-  server.Answer();
-  EXPECT_EQ(FreeCpu("a"), 1000);
-  EXPECT_EQ(FreeCpu("b"), 300);
-}
-
-TEST_F(SchedulerTest, AfterAConflictThatTheClusterNeverExplainsItIsTriedAgain) {
-  scheduler->NodeSeen(SchedulerNode("a"));
-  See("x", Shape());
-  Turn();
-  server.Answer(BindingOutcome::kConflict);
-  clock.Advance(seconds(6));
-  Turn();
-  EXPECT_EQ(server.asked.size(), 1);
-}
-
-TEST_F(SchedulerTest, APodMadeAnewUnderItsNameIsAnotherOne) {
-  scheduler->NodeSeen(SchedulerNode("a"));
-  See("x", Shape(600), "", "1");
-  Turn();
-  See("x", Shape(600), "", "2");
-  EXPECT_EQ(FreeCpu("a"), 1000);
-  Turn();
-  ASSERT_EQ(server.asked.size(), 2);
-  EXPECT_EQ(server.asked[1].pod.uid, "2");
-  server.asked[0].done(BindingOutcome::kConflict, "");
-  EXPECT_EQ(FreeCpu("a"), 400) << "the answer is of the first";
-}
-
 TEST_F(SchedulerTest, APodMadeAnewDoesNotFindTheRoomTakenThatTheOneBeforeItHad) {
   scheduler->NodeSeen(SchedulerNode("a"));
   See("x", Shape(600), "a", "1");
@@ -447,18 +279,6 @@ TEST_F(SchedulerTest, ANodeThatIsAsItWasWakesNobody) {
     Turn();
   }
   EXPECT_EQ(scheduler->counts().waiting, 1);
-}
-
-TEST_F(SchedulerTest, ARefusedBindingGivesItsRoomBackAndSaysWhy) {
-  scheduler->NodeSeen(SchedulerNode("a"));
-  See("x", Shape(600));
-  Turn();
-  server.Answer(BindingOutcome::kRefused);
-  EXPECT_EQ(FreeCpu("a"), 1000);
-  EXPECT_THAT(server.told, ElementsAre("x: why"));
-  clock.Advance(seconds(1));
-  Turn();
-  EXPECT_EQ(server.asked.size(), 1);
 }
 
 TEST_F(SchedulerTest, ALostRaceIsCountedAndNotRepeated) {
@@ -553,9 +373,10 @@ TEST_F(SchedulerTest, WhatALeaderBeforeUsOrWeOurselvesPlacedIsNoSharedName) {
   See("late", Shape(100));
   Turn();
   ASSERT_EQ(server.asked.size(), 1);
-  server.Answer(BindingOutcome::kConflict);
+  server.Refuse(BindingOutcome::kConflict);
+  server.SayWhereTheyAre();
   clock.Advance(seconds(6));
-  Turn();  // Given up, and tried again.
+  Turn();  // It had no node, and is tried again.
   See("late", Shape(100), "a");
   leads = false;
   See("after", Shape(5000));
@@ -574,25 +395,6 @@ TEST_F(SchedulerTest, WhoDoesNotLeadDoesNothing) {
   leads = true;
   Turn();
   EXPECT_EQ(server.asked.size(), 1);
-}
-
-TEST_F(SchedulerTest, WhoStartsAnewBindsNothingThatIsBound) {
-  scheduler->NodeSeen(SchedulerNode("a"));
-  See("x", Shape());
-  Turn();
-  const auto before = std::exchange(server.asked, {});
-  server.bound["default/x"] = "a";  // And we are killed.
-  Start();
-  scheduler->NodeSeen(SchedulerNode("a"));
-  See("x", Shape());  // As an old list has it.
-  Turn();
-  server.Answer();
-  EXPECT_EQ(scheduler->counts().conflicts, 1);
-  See("x", Shape(), "a");
-  clock.Advance(seconds(20));
-  Turn();
-  EXPECT_TRUE(server.asked.empty());
-  EXPECT_EQ(server.bound.size(), 1);
 }
 
 TEST_F(SchedulerTest, ManyPodsOfOneKindThatFitNowhereAreJudgedOnce) {

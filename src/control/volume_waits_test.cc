@@ -22,6 +22,7 @@ class WillingServer final : public PlacementActuator {
     bound.push_back(pod.name + " on " + node);
     done(BindingOutcome::kBound, "");
   }
+  void LookUp(const PodIdentity&, OnFound) override {}
   void TellPlaced(const PodIdentity&, const std::string&) override {}
   void TellWaiting(const PodIdentity&, const std::string& message, News) override {
     waits.push_back(message);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "kube/pod_lookup.h"
 #include "kube/pod_writer.h"
 
 namespace rudderfish {
@@ -60,6 +61,10 @@ void PlacementActuatorOfKube::Bind(const PodIdentity& pod, const std::string& no
                   if (--bindings_ == 0) telling_->SetRequestsMax(kTellingAlone);
                   done(OutcomeOf(answer), answer.ok() ? "" : answer.outcome.error().message);
                 });
+}
+
+void PlacementActuatorOfKube::LookUp(const PodIdentity& pod, OnFound found) {
+  kube::LookUpPod(binding_, pod, std::move(found));
 }
 
 void PlacementActuatorOfKube::TellPlaced(const PodIdentity& pod, const std::string& node) {

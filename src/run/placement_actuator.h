@@ -27,6 +27,7 @@ class PlacementActuatorOfKube final : public PlacementActuator {
                           std::function<bool()> may_bind);
 
   void Bind(const PodIdentity& pod, const std::string& node, OnDone done) override;
+  void LookUp(const PodIdentity& pod, OnFound found) override;
   void TellPlaced(const PodIdentity& pod, const std::string& node) override;
   void TellWaiting(const PodIdentity& pod, const std::string& message, News news) override;
   void TellOvercommitted(const std::string& node, const std::string& message) override;

@@ -45,6 +45,7 @@ class Binder final : public PlacementActuator {
     bound.push_back({pod.name, node});
     done(BindingOutcome::kBound, "");
   }
+  void LookUp(const PodIdentity&, OnFound) override {}
   void TellPlaced(const PodIdentity&, const std::string&) override {}
   void TellWaiting(const PodIdentity&, const std::string&, News) override {}
   void TellOvercommitted(const std::string&, const std::string&) override {}

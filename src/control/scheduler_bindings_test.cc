@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/scheduler_fixture.h"
+
+// What becomes of Bindings: that no word of the API server's leads to a pod that is bound twice, is
+// lost, or whose room is given away.
+
+namespace rudderfish {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using testing::SchedulerNode;
+
+class SchedulerBindings : public testing::SchedulerTest {};
+
+TEST_F(SchedulerBindings, AnUnclearBindingIsSentAgainToTheSameNodeUntilItIsClear) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  scheduler->NodeSeen(SchedulerNode("b"));
+  See("x", Shape(700));
+  Turn();
+  const std::string node = server.asked[0].node;
+  server.Answer(BindingOutcome::kUnclear);  // It was bound, and nobody heard.
+  Turn();
+  EXPECT_TRUE(server.asked.empty());
+  TurnAfter(seconds(1));
+  ASSERT_EQ(server.asked.size(), 1);
+  EXPECT_EQ(server.asked[0].node, node);
+  server.Answer();  // A conflict, with itself.
+  EXPECT_EQ(scheduler->counts().conflicts, 1);
+  EXPECT_EQ(FreeCpu(node), 300) << "the room is kept";
+  server.SayWhereTheyAre();
+  EXPECT_EQ(scheduler->counts().bound, 1);
+  EXPECT_THAT(server.told, ElementsAre("x on " + node));
+  See("x", Shape(700), node);
+  EXPECT_THAT(server.told, ElementsAre("x on " + node)) << "it is told once";
+  ASSERT_TRUE(scheduler->WriteEnds().has_value());
+  EXPECT_EQ(journal.rows()[0].fate, Fate::kDone);
+  TurnAfter(seconds(100));
+  EXPECT_TRUE(server.asked.empty());
+  EXPECT_TRUE(server.looked_up.empty());
+  EXPECT_TRUE(scheduler->is_idle());
+}
+
+// As where an API server that has too much to do says 504 and does it all the same, and its watch
+// lags: the room of who is bound is given to nobody else.
+TEST_F(SchedulerBindings, TheRoomOfAPodWithAConflictIsKeptForAsLongAsNobodySaysWhereItIs) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape(900));
+  Turn();
+  server.Answer(BindingOutcome::kUnclear);
+  TurnAfter(seconds(1));
+  server.Answer();
+  See("y", Shape(900));
+  for (int i = 0; i < 100; ++i) {
+    server.SayNothing();
+    TurnAfter(seconds(10));
+    EXPECT_EQ(FreeCpu("a"), 100);
+    EXPECT_TRUE(server.asked.empty());
+    EXPECT_EQ(server.looked_up.size(), 1) << "it is asked again and again";
+  }
+  server.SayWhereTheyAre();
+  EXPECT_EQ(scheduler->counts().bound, 1);
+  TurnAfter(seconds(10));
+  EXPECT_EQ(FreeCpu("a"), 100);
+  EXPECT_TRUE(server.asked.empty());
+}
+
+TEST_F(SchedulerBindings, TheRoomOfABoundPodIsKeptHoweverLongTheWatchIsSilent) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape(900));
+  Turn();
+  server.Answer();
+  See("y", Shape(900));
+  for (int i = 0; i < 20; ++i) {
+    TurnAfter(minutes(1));
+    EXPECT_EQ(FreeCpu("a"), 100);
+    EXPECT_TRUE(server.asked.empty());
+    EXPECT_EQ(server.looked_up.size(), 1) << "once a minute";
+    server.SayWhereTheyAre();
+  }
+  EXPECT_EQ(scheduler->counts().bound, 1);
+  scheduler->PodGone("default/x");  // As a relist has it.
+  TurnAfter(seconds(10));
+  ASSERT_EQ(server.asked.size(), 1);
+  EXPECT_EQ(server.asked[0].pod.name, "y");
+}
+
+// An API server whose store was set back to a backup has forgotten what it said.
+TEST_F(SchedulerBindings, APodWhoseBindingTheApiServerHasForgottenIsDecidedAnew) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape(900));
+  Turn();
+  server.Answer();
+  server.bound.clear();
+  TurnAfter(minutes(1));
+  server.SayWhereTheyAre();
+  Turn();
+  ASSERT_EQ(server.asked.size(), 1);
+  EXPECT_EQ(server.asked[0].pod.name, "x");
+}
+
+TEST_F(SchedulerBindings, AfterAConflictOfAPodThatHasNoNodeItBacksOff) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape(900));
+  Turn();
+  server.Refuse(BindingOutcome::kConflict);
+  TurnAfter(minutes(1));
+  EXPECT_TRUE(server.asked.empty()) << "it is not known yet";
+  EXPECT_EQ(FreeCpu("a"), 100);
+  server.SayWhereTheyAre();
+  EXPECT_EQ(FreeCpu("a"), 1000);
+  Turn();
+  EXPECT_TRUE(server.asked.empty());
+  TurnAfter(seconds(1));
+  ASSERT_EQ(server.asked.size(), 1);
+  server.Refuse(BindingOutcome::kConflict);
+  server.SayWhereTheyAre();
+  TurnAfter(seconds(1));
+  EXPECT_TRUE(server.asked.empty()) << "twice as long";
+}
+
+TEST_F(SchedulerBindings, AfterAConflictWithAnotherNodeTheRoomThatCountsIsThere) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  scheduler->NodeSeen(SchedulerNode("b", 800));
+  See("x", Shape(600));
+  Turn();
+  ASSERT_EQ(server.asked[0].node, "a");
+  server.bound["default/x"] = "b";  // Somebody else was faster.
+  server.Answer();
+  server.SayWhereTheyAre();
+  EXPECT_EQ(FreeCpu("a"), 1000);
+  EXPECT_EQ(FreeCpu("b"), 200);
+  EXPECT_EQ(scheduler->counts().bound_elsewhere, 1);
+  See("x", Shape(600));  // The watch tells of something older.
+  EXPECT_EQ(FreeCpu("b"), 200);
+  TurnAfter(seconds(20));
+  EXPECT_TRUE(server.asked.empty());
+  See("x", Shape(600), "b");
+  EXPECT_EQ(scheduler->counts().bound_elsewhere, 1);
+  EXPECT_EQ(scheduler->counts().bound, 0);
+  EXPECT_TRUE(server.told.empty());
+  ASSERT_TRUE(scheduler->WriteEnds().has_value());
+  EXPECT_EQ(journal.rows()[0].fate, Fate::kFailed);
+}
+
+TEST_F(SchedulerBindings, APodThatIsGoneIsForgotten) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape(600));
+  Turn();
+  server.gone = {"default/x"};
+  server.Refuse(BindingOutcome::kGone);
+  EXPECT_EQ(FreeCpu("a"), 400) << "the watch still shows it: who knows";
+  server.SayWhereTheyAre();
+  EXPECT_EQ(FreeCpu("a"), 1000);
+  EXPECT_EQ(scheduler->counts().gone, 1);
+  TurnAfter(minutes(10));
+  EXPECT_TRUE(server.asked.empty());
+  EXPECT_TRUE(server.told.empty());
+}
+
+TEST_F(SchedulerBindings, ANotFoundOfAPodThatIsThereIsNotBelieved) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape(600));
+  Turn();
+  server.Refuse(BindingOutcome::kGone);
+  server.SayWhereTheyAre();
+  TurnAfter(seconds(1));
+  ASSERT_EQ(server.asked.size(), 1);
+  EXPECT_EQ(scheduler->counts().gone, 0);
+}
+
+TEST_F(SchedulerBindings, APodThatEndsBeforeTheWatchSaysSoIsNotTriedAgain) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape(600));
+  Turn();
+  server.ending = {"default/x"};
+  server.Refuse(BindingOutcome::kConflict);
+  server.SayWhereTheyAre();
+  TurnAfter(minutes(10));
+  EXPECT_TRUE(server.asked.empty());
+  EXPECT_EQ(FreeCpu("a"), 1000);
+}
+
+TEST_F(SchedulerBindings, ABindingThatWasHeldBackForLongIsDecidedAnew) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape(700));
+  Turn();
+  server.Refuse(BindingOutcome::kUnclear);
+  leads = false;  // Or paused.
+  scheduler->NodeSeen(SchedulerNode("b"));
+  SchedulingNode cordoned = SchedulerNode("a");
+  cordoned.unschedulable = true;
+  scheduler->NodeSeen(cordoned);
+  TurnAfter(minutes(10));
+  EXPECT_TRUE(server.asked.empty());
+  leads = true;
+  Turn();
+  EXPECT_TRUE(server.asked.empty()) << "it may have been done";
+  server.SayWhereTheyAre();
+  Turn();
+  ASSERT_EQ(server.asked.size(), 1);
+  EXPECT_EQ(server.asked[0].node, "b");
+  server.Answer();
+  EXPECT_EQ(FreeCpu("a"), 1000);
+  EXPECT_EQ(FreeCpu("b"), 300);
+}
+
+TEST_F(SchedulerBindings, ARefusedBindingGivesItsRoomBackAndSaysWhy) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape(600));
+  Turn();
+  server.Refuse(BindingOutcome::kRefused);
+  EXPECT_EQ(FreeCpu("a"), 1000);
+  EXPECT_THAT(server.told, ElementsAre("x: why"));
+  TurnAfter(seconds(1));
+  EXPECT_EQ(server.asked.size(), 1);
+}
+
+TEST_F(SchedulerBindings, ARefusalAfterASendingThatWasNotHeardOfIsNoProofThatItIsNotBound) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape(600));
+  Turn();
+  server.Answer(BindingOutcome::kUnclear);  // It was bound.
+  TurnAfter(seconds(1));
+  server.Refuse(BindingOutcome::kRefused);  // Its rights have been taken away since.
+  EXPECT_EQ(FreeCpu("a"), 400);
+  server.SayWhereTheyAre();
+  EXPECT_EQ(FreeCpu("a"), 400);
+  EXPECT_EQ(scheduler->counts().bound, 1);
+}
+
+TEST_F(SchedulerBindings, WhoStartsAnewBindsNothingThatIsBound) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape());
+  Turn();
+  const auto before = std::exchange(server.asked, {});
+  server.bound["default/x"] = "a";  // And we are killed.
+  Start();
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape());  // As an old list has it.
+  Turn();
+  server.Answer();
+  EXPECT_EQ(scheduler->counts().conflicts, 1);
+  See("x", Shape(), "a");
+  server.SayWhereTheyAre();  // Too late to matter.
+  TurnAfter(seconds(20));
+  EXPECT_TRUE(server.asked.empty());
+  EXPECT_EQ(server.bound.size(), 1);
+}
+
+TEST_F(SchedulerBindings, APodMadeAnewUnderItsNameIsAnotherOne) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape(600), "", "1");
+  Turn();
+  See("x", Shape(600), "", "2");
+  EXPECT_EQ(FreeCpu("a"), 1000);
+  Turn();
+  ASSERT_EQ(server.asked.size(), 2);
+  EXPECT_EQ(server.asked[1].pod.uid, "2");
+  server.asked[0].done(BindingOutcome::kConflict, "");
+  EXPECT_EQ(FreeCpu("a"), 400) << "the answer is of the first";
+  EXPECT_TRUE(server.looked_up.empty());
+}
+
+}  // namespace
+}  // namespace rudderfish
