@@ -287,6 +287,23 @@ class Place(unittest.TestCase):
             api.news["/api/v1/pods"].put(("DELETED", bound))
             self.wait_for(lambda: api.bindings == ["first", "first", "second"])
 
+    def test_a_pod_that_is_deleted_while_its_binding_is_under_way_is_not_tried_again(self):
+        """It has a finalizer, so that it stays, and waits for no node."""
+        with self.running("placement: {mode: enforce}", [pod("ends")]) as (api, _):
+            may_answer = threading.Event()
+            api.on_bind = lambda body: may_answer.wait(20) and 409
+            ends = pod("ends")
+            ends["metadata"].update(deletionTimestamp="2026-11-24T00:00:00Z", finalizers=["shop/last-words"])
+            api.look_up = lambda name: (200, [ends])
+            self.wait_for(lambda: api.bindings)
+            api.news["/api/v1/pods"].put(("MODIFIED", ends))
+            time.sleep(0.3)
+            may_answer.set()
+            self.wait_for(lambda: json.loads(self.ask("status", "-o", "json"))["placement"]["binding"] == 0)
+            time.sleep(2)  # More than its first back-off.
+            self.assertEqual(api.bindings, ["ends"])
+            self.assertEqual(json.loads(self.ask("status", "-o", "json"))["placement"]["backing_off"], 0)
+
     def test_a_pod_without_a_node_is_answered_anew_by_what_is_seen_a_moment_later(self):
         """kube-scheduler asks again when it sees a change, which we may see a little later."""
         fills, waits = pod("fills"), pod("waits")

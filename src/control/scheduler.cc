@@ -63,14 +63,19 @@ void Scheduler::PodSeen(const ObservedPod& pod) {
   }
 }
 
-// It waits for a node.
+// It waits for a node. While its Binding is under way that is no news, but what it has become is:
+// it is decided on once the answer is there.
 void Scheduler::Want(const ObservedPod& pod, const std::string& key) {
-  if (const SentBinding* binding = bindings_.Find(key); binding != nullptr) {
-    // The cluster does not show it yet; unless it is another pod, that is no news.
-    if (binding->id == pod.id) return;
+  const SentBinding* binding = bindings_.Find(key);
+  if (binding != nullptr && !(binding->id == pod.id)) {
     Unassume(key);
+    binding = nullptr;
   }
-  Free(key);  // Of another pod by its name, whose end nobody told.
+  if (binding == nullptr) {
+    Free(key);  // Of another pod by its name, whose end nobody told.
+  } else if (tables_.Place(key, pod.shape, binding->node, LifeOf(pod))) {
+    NoteOtherHold();
+  }
   const bool is_ours = !options_.name.empty() && pod.shape->scheduler == options_.name;
   if (!is_ours || pod.is_terminating || !pod.shape->gates.empty()) {
     queue_.Remove(key);
@@ -87,7 +92,14 @@ void Scheduler::Want(const ObservedPod& pod, const std::string& key) {
     Leads();
   }
   waiting.shape = pod.shape;
-  queue_.Add(key, pod.shape->priority);
+  if (binding == nullptr) queue_.Add(key, pod.shape->priority);
+}
+
+// A pod holds, or is to others, what it did not before.
+void Scheduler::NoteOtherHold() {
+  may_end_ |= kMayEndByLeaving | kMayEndByPlacing;
+  refusals_.NoteFreed();
+  refusals_.NotePlaced();
 }
 
 // It has a node, whoever gave it.
@@ -115,11 +127,7 @@ void Scheduler::Settle(const ObservedPod& pod, const std::string& key) {
     may_end_ |= MaskOf(Rejection::kSpread);
     refusals_.NoteFreed();
   }
-  if (was_there && is_news) {  // It holds, or is to others, what it did not before.
-    may_end_ |= kMayEndByLeaving | kMayEndByPlacing;
-    refusals_.NoteFreed();
-    refusals_.NotePlaced();
-  }
+  if (was_there && is_news) NoteOtherHold();
   if (was_there) return;
   if (on_placed_by_others_ && !is_ours) on_placed_by_others_(pod.id);
   may_end_ |= MayEndByPlacing(*pod.shape);

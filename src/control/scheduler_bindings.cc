@@ -138,9 +138,7 @@ void Scheduler::BoundElsewhere(SentBinding* binding, const std::string& node) {
   const std::optional<SchedulingTables::Taken> taken = tables_.Take(key);
   if (!taken) return;
   tables_.Place(key, taken->shape, node, taken->life);
-  may_end_ |= kMayEndByLeaving | kMayEndByPlacing;
-  refusals_.NoteFreed();
-  refusals_.NotePlaced();
+  NoteOtherHold();
   to_look_at_.insert(node);
 }
 

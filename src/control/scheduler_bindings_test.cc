@@ -185,6 +185,63 @@ TEST_F(SchedulerBindings, APodThatEndsBeforeTheWatchSaysSoIsNotTriedAgain) {
   EXPECT_EQ(FreeCpu("a"), 1000);
 }
 
+// As of a pod with a finalizer, of which an API server says that it is being deleted.
+TEST_F(SchedulerBindings, APodThatIsToEndWhileItsBindingIsUnderWayIsNotTriedAgain) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape(600));
+  Turn();
+  scheduler->PodSeen({{"default", "x", "1"}, Shape(600), "", true});
+  EXPECT_EQ(FreeCpu("a"), 400) << "it may be bound";
+  server.Refuse(BindingOutcome::kConflict);
+  server.SayWhereTheyAre();
+  EXPECT_EQ(FreeCpu("a"), 1000);
+  TurnAfter(minutes(10));
+  EXPECT_TRUE(server.asked.empty());
+  EXPECT_TRUE(server.told.empty());
+}
+
+TEST_F(SchedulerBindings, WhatAPodHasBecomeWhileItsBindingWasUnderWayCountsAfterwards) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  SchedulingNode tainted = SchedulerNode("b", 8000);
+  tainted.taints = {{"dedicated", "web", TaintEffect::kNoSchedule}};
+  scheduler->NodeSeen(tainted);
+  See("x", Shape(600));
+  Turn();
+  ASSERT_EQ(server.asked[0].node, "a");
+  const auto tolerant = Shape(600);
+  tolerant->tolerations = {{.key = "dedicated", .op = PodToleration::Operator::kExists}};
+  See("x", tolerant);
+  TurnAfter(seconds(1));
+  EXPECT_EQ(server.asked.size(), 1) << "one at a time";
+  server.Refuse(BindingOutcome::kRefused);
+  TurnAfter(seconds(1));
+  ASSERT_EQ(server.asked.size(), 1);
+  EXPECT_EQ(server.asked[0].node, "b");
+}
+
+TEST_F(SchedulerBindings, APodThatOptsOutWhileItsBindingIsUnderWayIsKubeDefaultsAfterwards) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape(600));
+  Turn();
+  ASSERT_EQ(scheduler->counts().by_policy, 1);
+  scheduler->PodSeen({.id = {"default", "x", "1"}, .shape = Shape(600), .is_opted_out = true});
+  server.Refuse(BindingOutcome::kRefused);
+  TurnAfter(seconds(1));
+  ASSERT_EQ(server.asked.size(), 1);
+  EXPECT_EQ(scheduler->counts().by_policy, 1);
+}
+
+TEST_F(SchedulerBindings, WhatAPodHoldsIsWhatItIsNow) {
+  scheduler->NodeSeen(SchedulerNode("a"));
+  See("x", Shape(600));
+  Turn();
+  server.Answer();
+  See("x", Shape(700));  // Before the watch shows its node.
+  EXPECT_EQ(FreeCpu("a"), 300);
+  See("x", Shape(700), "a");
+  EXPECT_EQ(FreeCpu("a"), 300);
+}
+
 TEST_F(SchedulerBindings, ABindingThatWasHeldBackForLongIsDecidedAnew) {
   scheduler->NodeSeen(SchedulerNode("a"));
   See("x", Shape(700));
