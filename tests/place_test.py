@@ -60,7 +60,8 @@ class Api(http.server.ThreadingHTTPServer):
     def __init__(self, pods):
         self.objects = {"/api/v1/nodes": [node("edge-1")], "/api/v1/pods": pods,
                         "/api/v1/namespaces": [{"metadata": {"name": "shop", "uid": "shop", "resourceVersion": "1"}}]}
-        self.bindings, self.events = [], []
+        self.bindings, self.events, self.conditions = [], [], []
+        self.on_condition = lambda: 200
         self.on_bind = lambda body: 201  # With what a Binding is answered.
         self.look_up = lambda name: (503, [])  # What is said of a pod of that name that is asked for.
         self.may_bind, self.may_tell = threading.Event(), threading.Event()
@@ -186,6 +187,15 @@ class Answers(http.server.BaseHTTPRequestHandler):
         self.server.events.append(body["reason"])
         self.answer(201, {})
 
+    def do_PATCH(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path.endswith("/status"):
+            self.server.conditions.append((self.path.split("/")[-2], body["status"]["conditions"][0]["message"]))
+            self.answer(self.server.on_condition(), {})
+            return
+        self.server.may_tell.wait()
+        self.answer(200, {})
+
 
 class Place(unittest.TestCase):
     def setUp(self):
@@ -303,6 +313,18 @@ class Place(unittest.TestCase):
             time.sleep(2)  # More than its first back-off.
             self.assertEqual(api.bindings, ["ends"])
             self.assertEqual(json.loads(self.ask("status", "-o", "json"))["placement"]["backing_off"], 0)
+
+    def test_why_a_pod_waits_is_written_into_its_condition_however_often_that_fails(self):
+        """cluster-autoscaler goes by it."""
+        with self.running("placement: {mode: enforce}", [pod("large", "100")]) as (api, _):
+            api.may_tell.set()
+            answers = iter([500, 503, 403])
+            api.on_condition = lambda: next(answers, 200)
+            why = ("large", "0/1 nodes are available: 1 Insufficient cpu.")
+            self.wait_for(lambda: api.conditions == [why] * 4)
+            time.sleep(2)
+            self.assertEqual(api.conditions, [why] * 4)
+            self.assertEqual(self.log().count("cannot be written into their condition"), 1)
 
     def test_a_pod_without_a_node_is_answered_anew_by_what_is_seen_a_moment_later(self):
         """kube-scheduler asks again when it sees a change, which we may see a little later."""

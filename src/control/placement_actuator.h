@@ -20,8 +20,6 @@ enum class BindingOutcome {
   kRefused,   // Not allowed, not valid.
 };
 
-enum class News { kFirst, kAgain };  // Whether that was told of the pod the last time, too.
-
 // How the cluster is acted upon.
 class PlacementActuator {
  public:
@@ -37,9 +35,11 @@ class PlacementActuator {
   // later, not from within.
   virtual void LookUp(const PodIdentity& pod, OnFound found) = 0;
 
-  // For people: what was done, and why a pod goes on waiting.
+  // For people and cluster-autoscaler: what was done; why a pod goes on waiting, whenever that has
+  // been found, as before or anew; that it does not wait any more, whatever became of it.
   virtual void TellPlaced(const PodIdentity& pod, const std::string& node) = 0;
-  virtual void TellWaiting(const PodIdentity& pod, const std::string& message, News news) = 0;
+  virtual void TellWaiting(const PodIdentity& pod, const std::string& message) = 0;
+  virtual void TellWaitsNoLonger(const PodIdentity& pod) = 0;
 
   // A node holds more than it has.
   virtual void TellOvercommitted(const std::string& node, const std::string& message) = 0;

@@ -35,7 +35,8 @@ class BindingList final : public PlacementActuator {
   }
   void LookUp(const PodIdentity&, OnFound) override {}
   void TellPlaced(const PodIdentity&, const std::string&) override {}
-  void TellWaiting(const PodIdentity&, const std::string&, News) override {}
+  void TellWaiting(const PodIdentity&, const std::string&) override {}
+  void TellWaitsNoLonger(const PodIdentity&) override {}
   void TellOvercommitted(const std::string&, const std::string&) override {}
   void TellNameShared(const PodIdentity&, const std::string&) override {}
   std::map<std::string, std::string> asked;

@@ -78,8 +78,7 @@ void Scheduler::Want(const ObservedPod& pod, const std::string& key) {
   }
   const bool is_ours = !options_.name.empty() && pod.shape->scheduler == options_.name;
   if (!is_ours || pod.is_terminating || !pod.shape->gates.empty()) {
-    queue_.Remove(key);
-    waiting_.erase(key);
+    EndWaiting(key);
     return;
   }
   const auto [at, is_new] = waiting_.try_emplace(key);
@@ -87,6 +86,7 @@ void Scheduler::Want(const ObservedPod& pod, const std::string& key) {
   waiting.is_opted_out = pod.is_opted_out;
   if (!is_new && waiting.id == pod.id && waiting.shape == pod.shape) return;
   if (is_new || !(waiting.id == pod.id)) {
+    if (!is_new) actuator_->TellWaitsNoLonger(waiting.id);
     waiting = {
         .id = pod.id, .shape = pod.shape, .since = clock_->Now(), .is_opted_out = pod.is_opted_out};
     Leads();
@@ -121,8 +121,7 @@ void Scheduler::Settle(const ObservedPod& pod, const std::string& key) {
   const bool was_there = tables_.NodeOf(key) == pod.node;
   if (!was_there) Free(key);  // Of a node that we assumed it on.
   const bool is_news = tables_.Place(key, pod.shape, pod.node, LifeOf(pod));
-  queue_.Remove(key);
-  waiting_.erase(key);
+  EndWaiting(key);
   if (pod.is_terminating) {  // No longer counted for spread.
     may_end_ |= MaskOf(Rejection::kSpread);
     refusals_.NoteFreed();
@@ -159,10 +158,16 @@ bool Scheduler::Leads() {
 }
 
 void Scheduler::PodGone(const std::string& key) {
-  Unassume(key);
-  queue_.Remove(key);
-  waiting_.erase(key);
+  Forget(key);
   Free(key);
+}
+
+void Scheduler::EndWaiting(const std::string& key) {
+  queue_.Remove(key);
+  const auto at = waiting_.find(key);
+  if (at == waiting_.end()) return;
+  actuator_->TellWaitsNoLonger(at->second.id);
+  waiting_.erase(at);
 }
 
 // What it took is there for others, who are told.
@@ -287,8 +292,8 @@ bool Scheduler::Decide(const std::string& key, PlacementRow* row) {
   return true;
 }
 
-// The pod goes on waiting. A row is written, and a condition, where that is news: not that as pods
-// come and go there are others in the way.
+// The pod goes on waiting. A row is written where that is news: not that as pods come and go there
+// are others in the way.
 bool Scheduler::Refuse(const std::string& key, const PodRefusal& refusal, PlacementRow* row) {
   Waiting& waiting = waiting_.at(key);
   ++counts_.waiting;
@@ -297,7 +302,7 @@ bool Scheduler::Refuse(const std::string& key, const PodRefusal& refusal, Placem
   if (is_same && (refusal.preemption.empty() || waiting.told != waiting.refusal))
     message = waiting.told;
   const bool is_new = waiting.told != message;
-  actuator_->TellWaiting(waiting.id, message, is_new ? News::kFirst : News::kAgain);
+  actuator_->TellWaiting(waiting.id, message);
   waiting.told = message;
   waiting.refusal = refusal.message;
   row->reason = std::move(message);

@@ -127,6 +127,7 @@ class Scheduler final : public SchedulingObserver {
   void Want(const ObservedPod& pod, const std::string& key);
   void Settle(const ObservedPod& pod, const std::string& key);
   void NoteOtherHold();
+  void EndWaiting(const std::string& key);
   void LookForSharedName(const ObservedPod& pod, const Waiting& waiting);
   bool Leads();
   void Free(const std::string& key);

@@ -124,7 +124,7 @@ void Scheduler::NotBound(const std::string& key) {
   Waiting& waiting = at->second;
   if (why.empty()) return queue_.Add(key, waiting.shape->priority);
   queue_.BackOff(key, clock_->Now());
-  actuator_->TellWaiting(waiting.id, why, waiting.told == why ? News::kAgain : News::kFirst);
+  actuator_->TellWaiting(waiting.id, why);
   waiting.told = why;
   waiting.refusal.clear();
 }
@@ -145,8 +145,7 @@ void Scheduler::BoundElsewhere(SentBinding* binding, const std::string& node) {
 // There is nothing to decide about it any more.
 void Scheduler::Forget(const std::string& key) {
   Unassume(key);
-  queue_.Remove(key);
-  waiting_.erase(key);
+  EndWaiting(key);
 }
 
 // A binding is not waited for any more. Its room is free unless the cluster has said that it is

@@ -24,9 +24,10 @@ class WillingServer final : public PlacementActuator {
   }
   void LookUp(const PodIdentity&, OnFound) override {}
   void TellPlaced(const PodIdentity&, const std::string&) override {}
-  void TellWaiting(const PodIdentity&, const std::string& message, News) override {
+  void TellWaiting(const PodIdentity&, const std::string& message) override {
     waits.push_back(message);
   }
+  void TellWaitsNoLonger(const PodIdentity&) override {}
   void TellOvercommitted(const std::string&, const std::string&) override {}
   void TellNameShared(const PodIdentity&, const std::string&) override {}
 

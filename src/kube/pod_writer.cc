@@ -39,10 +39,12 @@ std::string BindingBody(const PodIdentity& pod, const std::string& node) {
 
 std::string UnschedulableBody(const PodIdentity& pod, const std::string& message,
                               const std::string& now) {
-  const Json condition = {
-      {"type", "PodScheduled"},    {"status", "False"},
-      {"reason", "Unschedulable"}, {"message", OneLine(message, kMessageBytesMax)},
-      {"lastProbeTime", nullptr},  {"lastTransitionTime", now}};
+  Json condition = {{"type", "PodScheduled"},
+                    {"status", "False"},
+                    {"reason", "Unschedulable"},
+                    {"message", OneLine(message, kMessageBytesMax)},
+                    {"lastProbeTime", nullptr}};
+  if (!now.empty()) condition["lastTransitionTime"] = now;
   return Dump(
       {{"metadata", {{"uid", pod.uid}}}, {"status", {{"conditions", Json::array({condition})}}}});
 }
@@ -59,13 +61,16 @@ void BindPod(ApiClient* client, const PodIdentity& pod, const std::string& node,
                std::move(on_answer));
 }
 
-void MarkUnschedulable(ApiClient* client, const PodIdentity& pod, const std::string& message,
-                       ApiClient::OnAnswer on_answer) {
-  const std::string now = Rfc3339(UnixNow());
-  client->Send({.method = Method::kStrategicMergePatch,
-                .path = PathOf(pod, "status"),
-                .body = internal::UnschedulableBody(pod, message, now.substr(0, 19) + "Z")},
-               std::move(on_answer));
+ApiClient::Id MarkUnschedulable(ApiClient* client, const PodIdentity& pod,
+                                const std::string& message, Transition since,
+                                std::function<bool()> may_go, ApiClient::OnAnswer on_answer) {
+  const std::string now =
+      since == Transition::kNow ? Rfc3339(UnixNow()).substr(0, 19) + "Z" : std::string();
+  return client->Send({.method = Method::kStrategicMergePatch,
+                       .path = PathOf(pod, "status"),
+                       .body = internal::UnschedulableBody(pod, message, now),
+                       .may_go = std::move(may_go)},
+                      std::move(on_answer));
 }
 
 }  // namespace rudderfish::kube

@@ -16,13 +16,18 @@ namespace rudderfish::kube {
 void BindPod(ApiClient* client, const PodIdentity& pod, const std::string& node,
              std::function<bool()> may_go, ApiClient::OnAnswer on_answer);
 
-// PodScheduled=False, reason Unschedulable.
-void MarkUnschedulable(ApiClient* client, const PodIdentity& pod, const std::string& message,
-                       ApiClient::OnAnswer on_answer);
+// Since when the condition is what it is: from now on, or as it was before, which is kept.
+enum class Transition { kNow, kBefore };
+
+// PodScheduled=False, reason Unschedulable. `may_go` as above.
+ApiClient::Id MarkUnschedulable(ApiClient* client, const PodIdentity& pod,
+                                const std::string& message, Transition since,
+                                std::function<bool()> may_go, ApiClient::OnAnswer on_answer);
 
 namespace internal {
 
 std::string BindingBody(const PodIdentity& pod, const std::string& node);
+// `now`: empty: the time of its transition stays.
 std::string UnschedulableBody(const PodIdentity& pod, const std::string& message,
                               const std::string& now);
 

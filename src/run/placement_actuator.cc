@@ -5,7 +5,6 @@
 
 #include <utility>
 
-#include "base/log.h"
 #include "kube/pod_lookup.h"
 #include "kube/pod_writer.h"
 
@@ -40,6 +39,7 @@ PlacementActuatorOfKube::PlacementActuatorOfKube(kube::ApiClient* binding, kube:
                         .in_flight_max = kTellingAlone,
                         .burst = kEventsPerSecond,
                         .per_second = kEventsPerSecond}),
+      conditions_(telling, may_bind),
       may_bind_(std::move(may_bind)) {
   telling_->SetRequestsMax(kTellingAlone);
 }
@@ -56,6 +56,7 @@ BindingOutcome OutcomeOf(const kube::ApiAnswer& answer) {
 
 void PlacementActuatorOfKube::Bind(const PodIdentity& pod, const std::string& node, OnDone done) {
   if (++bindings_ == 1) telling_->SetRequestsMax(kTellingBesideBindings);
+  conditions_.Withdraw(pod);
   kube::BindPod(binding_, pod, node, may_bind_,
                 [this, done = std::move(done)](const kube::ApiAnswer& answer) {
                   if (--bindings_ == 0) telling_->SetRequestsMax(kTellingAlone);
@@ -75,19 +76,13 @@ void PlacementActuatorOfKube::TellPlaced(const PodIdentity& pod, const std::stri
                   .note = fmt::format("Successfully assigned {} to {}", pod.Key(), node)});
 }
 
-void PlacementActuatorOfKube::TellWaiting(const PodIdentity& pod, const std::string& message,
-                                          News news) {
+void PlacementActuatorOfKube::TellWaiting(const PodIdentity& pod, const std::string& message) {
   events_.Record({.regarding = ReferenceTo(pod),
                   .kind = kube::EventKind::kWarning,
                   .reason = "FailedScheduling",
                   .action = "Scheduling",
                   .note = message});
-  if (news == News::kAgain) return;
-  kube::MarkUnschedulable(telling_, pod, message, [](const kube::ApiAnswer& answer) {
-    const int code = answer.status.code;  // Gone, or another one: nothing is lost.
-    if (!answer.ok() && code != 404 && code != 409)
-      LogDebug("a condition could not be written: {}", answer.outcome.error().message);
-  });
+  conditions_.Write(pod, message);
 }
 
 // By its name in place of its uid, as kubelets do: `kubectl describe node` shows both.

@@ -51,6 +51,21 @@ void ShowUnread(MetricRegistry* registry, const kube::SchedulingFeed::Unread& po
   show("closes_node", pods.closing);
 }
 
+void ShowConditions(MetricRegistry* registry, const PlacementActuatorOfKube& actuator) {
+  const auto show = [&](const char* result, int64_t value) {
+    RaiseTo(&registry->AddCounter("rudderfish_placement_conditions_total",
+                                  "Writes of why a pod waits into its condition PodScheduled.",
+                                  {{"result", result}}),
+            value);
+  };
+  show("written", actuator.condition_counts().written);
+  show("failed", actuator.condition_counts().failed);
+  registry
+      ->AddGauge("rudderfish_placement_conditions_unwritten",
+                 "Pods whose condition PodScheduled does not say yet why they wait.")
+      .Set(static_cast<double>(actuator.conditions_unwritten()));
+}
+
 std::string WhatIsTouched(const PlacementConfig& placement, const std::string& policy) {
   switch (placement.mode) {
     case Mode::kOff:
@@ -125,6 +140,7 @@ void PlacementLoop::ShowPlacement() {
   cluster.events_lost = actuator_->event_counts().dropped + actuator_->event_counts().failed;
   metrics_.ShowCluster(cluster);
   MetricRegistry* registry = server_->metrics();
+  ShowConditions(registry, *actuator_);
   const SchedulerCounts& counts = scheduler_->counts();
   constexpr std::string_view kAttempts = "rudderfish_placement_attempts_total";
   const auto attempts = [&](const char* result, int64_t value) {

@@ -40,8 +40,13 @@ class BindingServer final : public PlacementActuator {
   void TellPlaced(const PodIdentity& pod, const std::string& node) override {
     told.push_back(pod.name + " on " + node);
   }
-  void TellWaiting(const PodIdentity& pod, const std::string& message, News news) override {
-    if (news == News::kFirst) told.push_back(pod.name + ": " + message);
+  void TellWaiting(const PodIdentity& pod, const std::string& message) override {
+    ++attempts_told;
+    std::string& before = waits[pod.Key() + " " + pod.uid];
+    if (std::exchange(before, message) != message) told.push_back(pod.name + ": " + message);
+  }
+  void TellWaitsNoLonger(const PodIdentity& pod) override {
+    waits.erase(pod.Key() + " " + pod.uid);
   }
   void TellOvercommitted(const std::string& node, const std::string& message) override {
     overcommitted.push_back(node + " " + message);
@@ -90,6 +95,8 @@ class BindingServer final : public PlacementActuator {
   std::vector<LookedUp> looked_up;
   std::map<std::string, std::string> bound;
   std::set<std::string> gone, ending;
+  std::map<std::string, std::string> waits;  // Why, of each pod that does.
+  int attempts_told = 0;
   std::vector<std::string> told, shared, overcommitted;
 };
 
