@@ -57,8 +57,8 @@ class Api(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, pods):
-        self.objects = {"/api/v1/nodes": [node("edge-1")], "/api/v1/pods": pods,
+    def __init__(self, pods, nodes):
+        self.objects = {"/api/v1/nodes": nodes, "/api/v1/pods": pods,
                         "/api/v1/namespaces": [{"metadata": {"name": "shop", "uid": "shop", "resourceVersion": "1"}}]}
         self.bindings, self.events, self.conditions = [], [], []
         self.on_condition = lambda: 200
@@ -204,8 +204,8 @@ class Place(unittest.TestCase):
         self.folder = pathlib.Path(holder.name)
 
     @contextlib.contextmanager
-    def running(self, section, pods):
-        with Api(pods) as api:
+    def running(self, section, pods, nodes=(node("edge-1"),)):
+        with Api(pods, nodes) as api:
             (self.folder / "kube.conf").write_text(
                 f"apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
                 f"clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{api.server_port}'}}}}]\n"
@@ -313,6 +313,13 @@ class Place(unittest.TestCase):
             time.sleep(2)  # More than its first back-off.
             self.assertEqual(api.bindings, ["ends"])
             self.assertEqual(json.loads(self.ask("status", "-o", "json"))["placement"]["backing_off"], 0)
+
+    def test_pods_that_were_there_before_any_node_are_placed_on_the_first(self):
+        with self.running("placement: {mode: enforce}", [pod("early")], nodes=()) as (api, _):
+            self.wait_for(lambda: api.conditions)
+            self.assertEqual(api.conditions, [("early", "no nodes available to schedule pods")])
+            api.news["/api/v1/nodes"].put(("ADDED", node("edge-1")))
+            self.wait_for(lambda: api.bindings == ["early"])
 
     def test_why_a_pod_waits_is_written_into_its_condition_however_often_that_fails(self):
         """cluster-autoscaler goes by it."""

@@ -16,7 +16,7 @@ const PodRefusal* PodRefusals::Find(PodClassId pod, int64_t generation) {
 
 const PodRefusal& PodRefusals::Keep(const SchedulingRules& rules, PodClassId pod,
                                     const Feasibility& feasibility, const std::string& scheduler) {
-  RejectionMask refused_by = 0;
+  RejectionMask refused_by = feasibility.rejection.empty() ? kNoNode : 0;
   for (const Rejection rejection : feasibility.rejection) refused_by |= MaskOf(rejection);
   Kept& kept = kept_[pod];
   kept = {{rules.Message(pod, feasibility), PreemptionText(rules, pod, feasibility, scheduler),

@@ -48,6 +48,17 @@ TEST_F(SchedulerTest, APodThatLeavesWakesWhoWaitsForItsRoom) {
   EXPECT_EQ(server.asked[0].pod.name, "new");
 }
 
+TEST_F(SchedulerTest, TheFirstNodeWakesWhoFoundNone) {
+  See("x", Shape());
+  Turn();
+  EXPECT_THAT(server.told, ElementsAre("x: no nodes available to schedule pods"));
+  clock.Advance(seconds(20));
+  scheduler->NodeSeen(SchedulerNode("a"));
+  Turn();
+  ASSERT_EQ(server.asked.size(), 1);
+  EXPECT_EQ(server.asked[0].node, "a");
+}
+
 TEST_F(SchedulerTest, WhoIsWokenBacksOffFirst) {
   scheduler->NodeSeen(SchedulerNode("a", 100));
   See("x", Shape(500));

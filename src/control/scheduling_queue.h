@@ -27,6 +27,9 @@ constexpr RejectionMask MaskOf(Rejection rejection) {
   return RejectionMask{1} << static_cast<int>(rejection);
 }
 
+// Of a pod that was refused for want of any node.
+inline constexpr RejectionMask kNoNode = MaskOf(Rejection::kNone);
+
 // Which rejections an event may end.
 inline constexpr RejectionMask kMayEndByNode = ~MaskOf(Rejection::kPod);
 inline constexpr RejectionMask kMayEndByPlacing =
