@@ -379,6 +379,8 @@ class Trial {
       node.volume_limits.clear();  // Which CSINodes say: there are none.
       node.migrated_plugins.clear();
       api_.Create("/api/v1/nodes", testing::ToJson(node));
+      // Of what it offers none, it is as if it offered it not at all.
+      std::erase_if(node.scalars, [](const auto& scalar) { return scalar.second == 0; });
       // The server taints newcomers.
       const ApiAnswer answer = api_.Send(Method::kMergePatch, "/api/v1/nodes/" + node.name,
                                          {{"spec", {{"taints", testing::TaintsOf(node)}}}});
