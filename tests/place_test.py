@@ -12,6 +12,7 @@ import os
 import pathlib
 import queue
 import re
+import resource
 import select
 import signal
 import socket
@@ -204,7 +205,7 @@ class Place(unittest.TestCase):
         self.folder = pathlib.Path(holder.name)
 
     @contextlib.contextmanager
-    def running(self, section, pods, nodes=(node("edge-1"),)):
+    def running(self, section, pods, nodes=(node("edge-1"),), file_limit_kib=None):
         with Api(pods, nodes) as api:
             (self.folder / "kube.conf").write_text(
                 f"apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
@@ -213,7 +214,8 @@ class Place(unittest.TestCase):
             (self.folder / "rudderfish.yaml").write_text(
                 f"rudderfish: config/v1\ncluster: {{kubeconfig: kube.conf}}\n{section}\n", encoding="utf-8")
             with open(self.folder / "log", "ab") as log, subprocess.Popen(
-                    [PROGRAM, "run"], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log) as process:
+                    ["bash", "-c", f"trap '' XFSZ; ulimit -S -f {file_limit_kib or 'unlimited'}; exec '{PROGRAM}' run"],
+                    cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log) as process:
                 try:
                     yield api, process
                 finally:
@@ -232,6 +234,14 @@ class Place(unittest.TestCase):
     def ask(self, *arguments):
         return subprocess.run([PROGRAM, *arguments], cwd=self.folder, stdin=subprocess.DEVNULL, timeout=60, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
+
+    @staticmethod
+    def why_not_ready(server):
+        try:
+            with urllib.request.urlopen(f"http://{server}/readyz", timeout=10):
+                return ""
+        except urllib.error.HTTPError as error:
+            return error.read().decode()
 
     def problem(self):
         status = self.ask("status", "-o", "json")
@@ -366,6 +376,36 @@ class Place(unittest.TestCase):
             threading.Timer(0.03, api.news["/api/v1/pods"].put, [("DELETED", fills)]).start()
             self.assertEqual(kept()[0], ["edge-1"])
 
+    def test_a_journal_that_cannot_be_written_is_said_once_and_so_is_its_end(self):
+        server = f"127.0.0.1:{free_port()}"
+        with self.running(f"placement: {{mode: shadow}}\nserver: {{listen: '{server}'}}", [], file_limit_kib=200) as (api, process):
+            self.wait_for(lambda: " runs: " in self.log())
+            count = 0
+
+            def places_more():
+                nonlocal count
+                for _ in range(10):
+                    count += 1
+                    other = pod(f"other-{count}")
+                    other["spec"]["schedulerName"] = "default-scheduler"
+                    api.news["/api/v1/pods"].put(("ADDED", json.loads(json.dumps(other))))
+                    other["spec"]["nodeName"] = "edge-1"
+                    api.news["/api/v1/pods"].put(("MODIFIED", other))
+                time.sleep(0.1)
+                return "nothing is decided until" in self.log()
+            self.wait_for(places_more)
+            self.wait_for(lambda: "journal" in self.why_not_ready(server))
+            end = time.monotonic() + 6
+            while time.monotonic() < end:
+                places_more()
+                self.assertIn("journal", self.why_not_ready(server))
+            self.assertEqual(self.log().count("nothing is decided until"), 1, self.log())
+            self.assertNotIn("again", self.log())
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            self.wait_for(lambda: "the journal can be written again" in self.log())
+            self.wait_for(lambda: self.why_not_ready(server) == "")
+            self.assertEqual(self.log().count("nothing is decided until"), 1, self.log())
+
     def test_bindings_that_hang_do_not_cost_the_lead(self):
         with self.running("placement: {mode: enforce}\nleader_election: {lease: ops/one, duration: 3s}", pods(100)) as (api, _):
             self.wait_for(lambda: len(api.bindings) == 1 + AT_A_TIME)
@@ -377,34 +417,31 @@ class Place(unittest.TestCase):
 
     def test_silent_watches_are_not_believed_while_all_else_is_answered(self):
         server = f"127.0.0.1:{free_port()}"
-
-        def ready():
-            try:
-                with urllib.request.urlopen(f"http://{server}/readyz", timeout=10):
-                    return ""
-            except urllib.error.HTTPError as error:
-                return error.read().decode()
         with self.running(f"placement: {{mode: enforce}}\nturn: {{staleness: 2s}}\nserver: {{listen: '{server}'}}", []) as (api, _):
             self.wait_for(lambda: " runs: " in self.log())
-            self.wait_for(lambda: ready() == "")
+            self.wait_for(lambda: self.why_not_ready(server) == "")
             api.watches_stand = True
-            self.wait_for(lambda: "what is known is " in ready())
+            self.wait_for(lambda: "what is known is " in self.why_not_ready(server))
             self.wait_for(lambda: "no answer to a watch in time" in (self.problem() or ""))
             api.watches_stand = False
-            self.wait_for(lambda: ready() == "")
+            self.wait_for(lambda: self.why_not_ready(server) == "")
             api.news["/api/v1/pods"].put(("ADDED", pod("later")))
             self.wait_for(lambda: api.bindings == ["later"])
         self.assertIn("no answer to a watch in time", self.log())
 
     def test_a_server_that_stands_still_beside_others_holds_nobody_up(self):
-        with self.running("placement: {mode: enforce}\nturn: {staleness: 9s}", pods(1)) as (api, _):
+        server = f"127.0.0.1:{free_port()}"
+        section = f"placement: {{mode: enforce}}\nturn: {{staleness: 12s}}\nserver: {{listen: '{server}'}}"
+        with self.running(section, pods(1)) as (api, _):
             self.wait_for(lambda: api.bindings == ["web-0"])
+            self.wait_for(lambda: self.why_not_ready(server) == "")
             before = api.connections
             api.still = before  # New connections lead to another one.
             api.news["/api/v1/pods"].put(("ADDED", pod("later")))
             api.may_bind.set()
             while len(api.bindings) < 2:
-                self.assertEqual(self.problem(), "")
+                self.assertEqual(self.why_not_ready(server), "")
+                time.sleep(0.02)
             self.assertEqual(api.bindings, ["web-0", "later"])
             self.wait_for(lambda: "fallen silent" in self.log() or "no answer to a watch in time" in self.log())
             self.assertLess(api.connections, before + 40)

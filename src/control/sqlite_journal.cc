@@ -299,6 +299,13 @@ Result<void> SqliteJournal::InsertPlacements(std::span<PlacementRow> rows,
   return {};
 }
 
+Result<void> SqliteJournal::Probe() {
+  const Result<void> written = Exec(
+      fmt::format("BEGIN IMMEDIATE; PRAGMA user_version = {}; COMMIT", kSchemaVersion).c_str());
+  if (!written) sqlite3_exec(database_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
+  return written;
+}
+
 Result<void> SqliteJournal::Trim() {
   const UnixMillis oldest =
       options_.now() -

@@ -75,6 +75,9 @@ class SqliteJournal final : public Journal,
   Result<void> KeepMode(std::string_view kind, const KeptMode& mode);
   Result<std::optional<KeptMode>> ModeOf(std::string_view kind);
 
+  // Writes something of no meaning, and waits for the disk.
+  Result<void> Probe();
+
   // Removes what is too old; the size is minded by Append.
   Result<void> Trim();
 

@@ -24,7 +24,6 @@ using std::chrono::milliseconds;
 constexpr Duration kFeedLimit = std::chrono::minutes(2);
 constexpr Duration kBetweenJournalTrims = std::chrono::minutes(10);
 constexpr Duration kBetweenEnds = std::chrono::seconds(1);
-constexpr Duration kJournalRetry = std::chrono::seconds(1);
 constexpr Duration kLeaseEndLimit = std::chrono::seconds(2);
 constexpr Duration kLeaseWordLimit = std::chrono::seconds(3);
 constexpr Duration kBindingsEndLimit = std::chrono::seconds(1);
@@ -71,6 +70,7 @@ Result<void> PlacementLoop::Open() {
   TRY_ASSIGN(journal_,
              SqliteJournal::Open(config_.journal.path, {.retention = config_.journal.retention,
                                                         .size_bytes = config_.journal.size_bytes}));
+  journal_health_ = std::make_unique<JournalHealth>(clock_, [this] { return journal_->Probe(); });
   TRY_ASSIGN(const kube::ClusterAccess access,
              kube::FindCluster({.kubeconfig = config_.cluster.kubeconfig.string(),
                                 .context = config_.cluster.context},
@@ -209,7 +209,8 @@ std::string PlacementLoop::WhoIsLeftWaiting() const {
 
 size_t PlacementLoop::CountUnserved() const {
   const bool another_leads = !Leads() && !lease_->holder().empty();
-  if (modes_ == nullptr || another_leads || (MayAct() && journal_trouble_.empty())) return 0;
+  if (modes_ == nullptr || another_leads || (MayAct() && journal_health_->trouble().empty()))
+    return 0;
   return comparer_->CountWaiting().ours;
 }
 
@@ -282,11 +283,11 @@ void PlacementLoop::TakeWord() {
   FollowMode();
 }
 
-void PlacementLoop::LookAtCanary() {
-  if (modes_ == nullptr) return;
-  const auto ended = modes_->LookAtCanary(clock_->Now());
-  if (!ended) return NoteJournal(tl::unexpected(ended.error()));
-  if (*ended && !last_canary_.name.empty()) actuator_->TellCanaryEnded(last_canary_, **ended);
+Result<void> PlacementLoop::LookAtCanary() {
+  if (modes_ == nullptr) return {};
+  TRY_ASSIGN(const std::optional<std::string> ended, modes_->LookAtCanary(clock_->Now()));
+  if (ended && !last_canary_.name.empty()) actuator_->TellCanaryEnded(last_canary_, *ended);
+  return {};
 }
 
 void PlacementLoop::Poll(milliseconds timeout) {
@@ -301,7 +302,7 @@ void PlacementLoop::Poll(milliseconds timeout) {
 
 milliseconds PlacementLoop::UntilDue() const {
   const Instant now = clock_->Now();
-  if (now < journal_retry_) return kIdleWait;
+  if (!journal_health_->MayTry()) return kIdleWait;
   const Duration between = modes_ == nullptr ? Duration(kIdleWait) : Duration(kComparingWait);
   Duration due = std::max(turned_ + between - now, Duration::zero());
   if (MayAct()) due = std::min(due, scheduler_->UntilDue());
@@ -309,47 +310,40 @@ milliseconds PlacementLoop::UntilDue() const {
 }
 
 void PlacementLoop::NoteJournal(const Result<void>& written) {
-  const std::string trouble = written ? "" : written.error().message;
-  if (trouble.empty() != journal_trouble_.empty()) {
-    if (trouble.empty()) {
-      LogInfo("the journal can be written again");
-    } else {
-      LogError("{}", trouble);
-    }
-  }
-  journal_trouble_ = trouble;
-  if (!trouble.empty()) journal_retry_ = clock_->Now() + kJournalRetry;
+  if (!written) journal_health_->Failed(written.error());
 }
 
 bool PlacementLoop::Turn() {
   const Instant now = clock_->Now();
   turned_ = now;
-  if (now - trimmed_ >= kBetweenJournalTrims) {
-    trimmed_ = now;
-    NoteJournal(journal_->Trim());
-  }
-  if (now < journal_retry_) return false;
-  if (now - ends_written_ >= kBetweenEnds) {
-    ends_written_ = now;
-    NoteJournal(scheduler_->WriteEnds());
-    LookAtCanary();
-  }
   FollowLease();
   FollowMode();
-  scheduler_->TellChoices();
-  if (const Result<void> compared = comparer_->Turn(); !compared) {
-    NoteJournal(tl::unexpected(compared.error()));
-    return false;
-  }
-  if (!MayAct()) return false;
-  const Result<bool> turned = scheduler_->Turn();
+  if (!journal_health_->MayTry()) return false;
+  const Result<bool> turned = TakeTurn(now);
   if (!turned) {
-    NoteJournal(tl::unexpected(turned.error()));
+    journal_health_->Failed(turned.error());
     return false;
   }
-  if (!journal_trouble_.empty()) NoteJournal({});
-  metrics_.CountTurn(Seconds(clock_->Now() - now));
+  journal_health_->Worked();
   return *turned;
+}
+
+Result<bool> PlacementLoop::TakeTurn(Instant now) {
+  if (now - trimmed_ >= kBetweenJournalTrims) {
+    trimmed_ = now;
+    TRY(journal_->Trim());
+  }
+  if (now - ends_written_ >= kBetweenEnds) {
+    ends_written_ = now;
+    TRY(scheduler_->WriteEnds());
+    TRY(LookAtCanary());
+  }
+  scheduler_->TellChoices();
+  TRY(comparer_->Turn());
+  if (!MayAct()) return false;
+  TRY_ASSIGN(const bool has_more, scheduler_->Turn());
+  metrics_.CountTurn(Seconds(clock_->Now() - now));
+  return has_more;
 }
 
 void PlacementLoop::Stop() {

@@ -21,6 +21,7 @@
 #include "run/config.h"
 #include "run/control_server.h"
 #include "run/extender_server.h"
+#include "run/journal_health.h"
 #include "run/placement_actuator.h"
 #include "run/placement_modes.h"
 #include "run/rights.h"
@@ -62,7 +63,7 @@ class PlacementLoop final : public RunLoop {
   Mode Configured() const { return modes_ == nullptr ? Mode::kOff : modes_->mode(); }
   Result<void> OpenComparer(const PlacementConfig& placement);
   void FollowMode();
-  void LookAtCanary();
+  Result<void> LookAtCanary();
   void FollowLease();
   void TakeWord();
   std::string AnswerLadder(std::string_view request);
@@ -76,6 +77,7 @@ class PlacementLoop final : public RunLoop {
   std::string WhyExtenderIsHeld() const;  // Of all pods; empty: it is not.
   std::string WhyExtenderIsHeldFor(const PodIdentity& pod) const;
   std::string Explain(const std::string& key);
+  Result<bool> TakeTurn(Instant now);  // An error is the journal's.
   void NoteJournal(const Result<void>& written);
   void Report();
   void ShowPlacement();
@@ -107,9 +109,10 @@ class PlacementLoop final : public RunLoop {
   ModeSwitch switches_;
   bool is_ending_ = false;  // No Binding goes out any more.
   std::array<int64_t, kStepBackNames.size()> steps_told_{};
-  std::string journal_trouble_, control_problem_;
+  std::unique_ptr<JournalHealth> journal_health_;
+  std::string control_problem_;
   bool has_told_who_waits_ = false;
-  Instant started_, reported_, trimmed_, ends_written_, journal_retry_, turned_;
+  Instant started_, reported_, trimmed_, ends_written_, turned_;
   UnixMillis started_at_;
 };
 

@@ -102,7 +102,7 @@ void PlacementLoop::Report() {
     if (const std::string trouble = Trouble(); !trouble.empty()) why += ": " + trouble;
   }
   server_->cluster().Fail(why);
-  server_->journal().Fail(journal_trouble_);
+  server_->journal().Fail(journal_health_->trouble());
   const bool is_followed = lease_ != nullptr && lease_->holder().empty();
   server_->leader().Fail(is_followed ? "nobody holds the Lease yet" : "");
   metrics_.ShowStanding({.kind = "placement",
