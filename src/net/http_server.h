@@ -20,22 +20,23 @@
 // without locks. A handler must be short: while it runs, other connections of its thread wait.
 //
 // Whatever arrives is bounded: headers, body, connections, idle time, time for one request. What
-// breaks a bound is answered with 4xx or 503 in JSON where that is still possible, and the
-// connection is closed.
+// breaks a bound is answered with 4xx in JSON where that is still possible, and the connection is
+// closed. Who only holds connections keeps nobody out: above the limit the one that has been silent
+// longest is closed for each new one.
 
 namespace rudderfish {
 
 struct HttpServerOptions {
   std::vector<std::string> listen;  // As net/listen_address.h says.
   int threads = 2;
-  int connections_max = 256;
+  int connections_max = 256;  // An equal share for each thread.
   size_t header_limit_bytes = 16 << 10;
   size_t body_limit_bytes = 16 << 20;
   Duration idle_limit = std::chrono::seconds(75);     // Between requests.
   Duration request_limit = std::chrono::seconds(10);  // To send one, or to take its answer.
   std::optional<ServerTlsFiles>
       tls;  // HTTPS at the network addresses; nothing else is taken there.
-  // Hears why a client could not be met by TLS, on any thread of the server. May be empty.
+  // Hears which client could not be met by TLS, and why, on any thread of the server. May be empty.
   std::function<void(std::string_view)> refused;
   // Hears the path and status of what is answered without asking the handler: too large, or no
   // HTTP. The path is empty where it could not be read. On any thread of the server. May be empty.

@@ -196,19 +196,63 @@ TEST(HttpServer, ClosesConnectionsThatAreIdle) {
   EXPECT_TRUE(connection.AtEnd());
 }
 
-TEST(HttpServer, RefusesConnectionsAboveItsLimitUntilOthersEnd) {
-  const auto server = Started({.connections_max = 1});
-  auto first = std::make_unique<RawConnection>(server->addresses()[0]);
-  first->Send("GET /hello?1 HTTP/1.1\r\nHost: x\r\n\r\n");
-  EXPECT_THAT(first->Receive(), EndsWith("hello 1"));
-  EXPECT_THAT(Fetch(server->addresses()[0], "/hello"),
-              AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("Retry-After")));
-  first.reset();
-  std::string response;
-  for (int i = 0; i < 1000 && !response.starts_with("HTTP/1.1 200 "); ++i) {
-    response = Fetch(server->addresses()[0], "/hello?again");
+// Connections of a server that has room for so many.
+class Crowded : public ::testing::Test {
+ protected:
+  std::unique_ptr<RawConnection> Connect() {
+    return std::make_unique<RawConnection>(server_->addresses()[0]);
   }
-  EXPECT_THAT(response, EndsWith("hello again"));
+  // One of which the server has seen what was sent.
+  std::unique_ptr<RawConnection> ConnectAndAsk() {
+    auto connection = Connect();
+    connection->Send("GET /hello?1 HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_THAT(connection->Receive(), EndsWith("hello 1"));
+    return connection;
+  }
+  bool IsServed(RawConnection* connection) {
+    connection->Send("GET /hello?on HTTP/1.1\r\nHost: x\r\n\r\n");
+    return connection->Receive().ends_with("hello on");
+  }
+
+  std::unique_ptr<HttpServer> server_ = Started({.threads = 1, .connections_max = 3});
+};
+
+TEST_F(Crowded, TheOneThatHasBeenSilentLongestIsClosedForANewOne) {
+  const auto first = ConnectAndAsk(), second = ConnectAndAsk(), third = ConnectAndAsk();
+  EXPECT_TRUE(IsServed(first.get()));  // Now the second has been silent longest.
+  const auto fourth = ConnectAndAsk();
+  EXPECT_TRUE(second->AtEnd());
+  EXPECT_TRUE(IsServed(first.get()));
+  EXPECT_TRUE(IsServed(third.get()));
+  EXPECT_TRUE(IsServed(fourth.get()));
+}
+
+TEST_F(Crowded, WhoOnlyHoldsConnectionsKeepsNobodyOut) {
+  std::vector<std::unique_ptr<RawConnection>> held;
+  for (int i = 0; i < 50; ++i) held.push_back(Connect());
+  for (int i = 0; i < 5; ++i)
+    EXPECT_THAT(Fetch(server_->addresses()[0], "/hello?probe"), EndsWith("hello probe"));
+  for (int i = 0; i < 46; ++i) EXPECT_TRUE(held[i]->AtEnd()) << i;
+}
+
+TEST_F(Crowded, HalfARequestStaysBeforeSilentConnections) {
+  const auto half = Connect();
+  half->Send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nha");
+  const auto second = ConnectAndAsk();
+  for (int i = 0; i < 10; ++i) ConnectAndAsk();
+  half->Send("lf");
+  EXPECT_THAT(half->Receive(), EndsWith("half"));
+}
+
+TEST_F(Crowded, HalvesOfRequestsKeepNobodyOutEither) {
+  std::vector<std::unique_ptr<RawConnection>> halves;
+  for (int i = 0; i < 20; ++i) {
+    halves.push_back(Connect());
+    halves.back()->Send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nha");
+  }
+  for (int i = 0; i < 5; ++i)
+    EXPECT_THAT(Fetch(server_->addresses()[0], "/hello?probe"), EndsWith("hello probe"));
+  EXPECT_TRUE(halves[0]->AtEnd());
 }
 
 TEST(HttpServer, KeepsAWorkersStateOnItsThread) {

@@ -65,8 +65,11 @@ class ServerTlsTest : public ::testing::Test {
             .client_ca = At("ours.pem")};
   }
 
-  std::unique_ptr<HttpServer> Started() {
-    HttpServerOptions options{.listen = {"127.0.0.1:0"}, .tls = Files()};
+  std::unique_ptr<HttpServer> Started(int connections_max = 256) {
+    HttpServerOptions options{.listen = {"127.0.0.1:0"},
+                              .threads = 1,
+                              .connections_max = connections_max,
+                              .tls = Files()};
     options.refused = [this](std::string_view) { ++refused_; };
     HttpRoutes routes;
     routes.Add("GET", "/hello", [](const HttpRequest& request) {
@@ -104,6 +107,16 @@ class ServerTlsTest : public ::testing::Test {
 TEST_F(ServerTlsTest, ClientsWhoseCertificateIsSignedAreServedOnOneConnection) {
   const auto server = Started();
   EXPECT_EQ(Ask(*server, "client-ours", 3), "hello youhello youhello you");
+  EXPECT_EQ(refused_, 0);
+}
+
+TEST_F(ServerTlsTest, SilentConnectionsAreClosedForOthersWithoutAHandshake) {
+  const auto server = Started(4);
+  std::vector<std::unique_ptr<testing::RawConnection>> silent;
+  for (int i = 0; i < 40; ++i)
+    silent.push_back(std::make_unique<testing::RawConnection>(server->addresses()[0]));
+  EXPECT_EQ(Ask(*server, "client-ours"), "hello you");
+  for (int i = 0; i < 36; ++i) EXPECT_TRUE(silent[i]->AtEnd()) << i;
   EXPECT_EQ(refused_, 0);
 }
 
