@@ -376,6 +376,23 @@ class Place(unittest.TestCase):
             threading.Timer(0.03, api.news["/api/v1/pods"].put, [("DELETED", fills)]).start()
             self.assertEqual(kept()[0], ["edge-1"])
 
+    def test_clients_without_tls_are_one_line_and_are_counted_in_status(self):
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
+                        "2", "-subj", "/CN=x", "-keyout", "tls.key", "-out", "tls.crt"], cwd=self.folder, check=True,
+                       stderr=subprocess.DEVNULL)
+        port = free_port()
+        tls = "{certificate: tls.crt, key: tls.key, client_ca: tls.crt}"
+        with self.running(f'extender: {{listen: "127.0.0.1:{port}", tls: {tls}}}', []):
+            self.wait_for(lambda: " runs: " in self.log())
+            self.assertNotIn("refused  ", self.ask("status"))
+            for _ in range(20):
+                with socket.create_connection(("127.0.0.1", port)) as client:
+                    client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                    with contextlib.suppress(ConnectionError):
+                        client.recv(100)
+            self.wait_for(lambda: "refused    20 clients, no TLS with them; the newest: 127.0.0.1:" in self.ask("status"))
+        self.assertEqual(self.log().count("no TLS"), 1, self.log())
+
     def test_a_journal_that_cannot_be_written_is_said_once_and_so_is_its_end(self):
         server = f"127.0.0.1:{free_port()}"
         with self.running(f"placement: {{mode: shadow}}\nserver: {{listen: '{server}'}}", [], file_limit_kib=200) as (api, process):

@@ -153,8 +153,10 @@ std::string ExtenderText(const OrderedJson& extender) {
       "placed that nobody asked about\n",
       extender["policy"].get<std::string>(), held.empty() ? "" : fmt::format(", held: {}", held),
       count("answered"), count("abstained"), count("malformed"), count("late"), count("bypassed"));
-  if (malformed.empty()) return text;
-  return text + fmt::format("malformed  the newest: {}\n", malformed);
+  if (!malformed.empty()) text += fmt::format("malformed  the newest: {}\n", malformed);
+  if (count("refused") == 0) return text;
+  return text + fmt::format("refused    {} clients, no TLS with them; the newest: {}\n",
+                            count("refused"), extender["newest_refused"].get<std::string>());
 }
 
 // Of a process that places pods.

@@ -14,6 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr unsigned char kSessionContext[] = "rudderfish";
+constexpr long kSessionSeconds = 300;
+
 // What OpenSSL last complained of on this thread; of a file that cannot be opened, the system's
 // words, which it complains of first.
 std::string TlsProblem() {
@@ -36,6 +39,11 @@ Result<std::shared_ptr<SSL_CTX>> MakeContext(const ServerTlsFiles& files) {
       SSL_CTX_check_private_key(context.get()) != 1)
     return Invalid("{}: expected the key of {} in PEM: {}", files.key, files.certificate,
                    TlsProblem());
+  // Sessions of other servers of ours, or from before files were read again, are not resumed: keys
+  // of tickets are a context's own, as is its cache. Within one, what was proven once holds for a
+  // while, also by a certificate that expires meanwhile.
+  SSL_CTX_set_session_id_context(context.get(), kSessionContext, sizeof(kSessionContext) - 1);
+  SSL_CTX_set_timeout(context.get(), kSessionSeconds);
   if (files.client_ca.empty()) return context;
   STACK_OF(X509_NAME)* const names = SSL_load_client_CA_file(files.client_ca.c_str());
   if (names == nullptr ||

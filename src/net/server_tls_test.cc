@@ -4,6 +4,8 @@
 #include <curl/curl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <openssl/bio.h>
+#include <openssl/ssl.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -130,6 +132,73 @@ TEST_F(ServerTlsTest, ClientsWithNoCertificateOrOneOfOthersAreRefusedAndCounted)
   EXPECT_EQ(Ask(*server, "client-ours"), "hello you");  // The others have been dealt with by now.
   EXPECT_EQ(refused_, 3);
 }
+
+// A client that goes on with a session that it has, if it has one.
+class Resumed : public ServerTlsTest, public ::testing::WithParamInterface<int> {
+ protected:
+  void SetUp() override {
+    ServerTlsTest::SetUp();
+    context_ = SSL_CTX_new(TLS_client_method());
+    SSL_CTX_set_min_proto_version(context_, GetParam());
+    SSL_CTX_set_max_proto_version(context_, GetParam());
+    CHECK_EQ(SSL_CTX_use_certificate_file(context_, At("client-ours.pem").c_str(), 1), 1);
+    CHECK_EQ(SSL_CTX_use_PrivateKey_file(context_, At("client-ours.key").c_str(), 1), 1);
+  }
+  void TearDown() override {
+    SSL_SESSION_free(session_);
+    SSL_CTX_free(context_);
+    ServerTlsTest::TearDown();
+  }
+
+  std::string Ask(const HttpServer& server) {
+    BIO* bio = BIO_new_ssl_connect(context_);
+    SSL* tls = nullptr;
+    BIO_get_ssl(bio, &tls);
+    BIO_set_conn_hostname(bio, server.addresses()[0].c_str());
+    if (session_ != nullptr) SSL_set_session(tls, session_);
+    std::string answer;
+    BIO_puts(bio, "GET /hello?you HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    char bytes[4096];
+    for (int count = 0; !answer.ends_with("hello you"); answer.append(bytes, count)) {
+      count = BIO_read(bio, bytes, sizeof bytes);
+      if (count <= 0) break;
+    }
+    is_resumed_ = SSL_session_reused(tls) == 1;
+    SSL_SESSION_free(session_);
+    session_ = SSL_get1_session(tls);  // By now TLS 1.3 has sent its tickets.
+    SSL_set_shutdown(tls, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);  // Else it is not resumed.
+    BIO_free_all(bio);
+    return answer;
+  }
+
+  SSL_CTX* context_ = nullptr;
+  SSL_SESSION* session_ = nullptr;
+  bool is_resumed_ = false;
+};
+
+TEST_P(Resumed, SessionOfAKnownClientGoesOn) {
+  const auto server = Started();
+  EXPECT_THAT(Ask(*server), HasSubstr("hello you"));
+  EXPECT_FALSE(is_resumed_);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(Ask(*server), HasSubstr("hello you"));
+    EXPECT_TRUE(is_resumed_);
+  }
+  EXPECT_EQ(refused_, 0);
+}
+
+TEST_P(Resumed, SessionOfAnAuthorityThatIsNotTakenAnyMoreDoesNot) {
+  const auto server = Started();
+  EXPECT_THAT(Ask(*server), HasSubstr("hello you"));
+  fs::copy_file(At("theirs.pem"), At("ours.pem"), fs::copy_options::overwrite_existing);
+  fs::last_write_time(At("ours.pem"), fs::file_time_type::clock::now() + std::chrono::hours(1));
+  EXPECT_EQ(Ask(*server), "");
+  EXPECT_FALSE(is_resumed_);
+  server->Stop(std::chrono::seconds(10));  // It may hear of it after the client.
+  EXPECT_EQ(refused_, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Versions, Resumed, ::testing::Values(TLS1_2_VERSION, TLS1_3_VERSION));
 
 TEST_F(ServerTlsTest, ACertificateThatIsRenewedIsUsedAndOneThatIsBrokenIsNot) {
   const auto server = Started();

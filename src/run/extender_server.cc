@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/one_line.h"
 #include "serve/operations.h"
 
 namespace rudderfish {
@@ -23,7 +24,7 @@ constexpr double kShareOfTimeout = 0.9;
 constexpr Duration kNewsWait = std::chrono::milliseconds(100);
 constexpr double kNewsShareOfTimeout = 0.4;
 constexpr Duration kBetweenWaits = std::chrono::milliseconds(500);
-constexpr Duration kBetweenMalformed = std::chrono::minutes(1);
+constexpr Duration kBetweenTold = std::chrono::minutes(1);  // Of what anybody may bring about.
 
 }  // namespace
 
@@ -44,10 +45,8 @@ Result<std::unique_ptr<ExtenderServer>> ExtenderServer::Start(
                             .threads = kExtenderThreads,
                             .body_limit_bytes = kBodyBytesMax,
                             .tls = config.tls};
-  Counter& refused = metrics->AddCounter(
-      "rudderfish_extender_refused_connections_total",
-      "Clients that could not be met by TLS: without a certificate, or with one of nobody known.");
-  options.refused = [&refused](std::string_view) { refused.Add(); };
+  made->Refused();  // Shown from the start.
+  options.refused = [self](std::string_view why) { self->NoteRefused(why); };
   options.rejected = [self](std::string_view path, int status) {
     self->NoteMalformed(path == "/filter" ? Verb::kFilter : Verb::kPrioritize,
                         status == 413 ? fmt::format("it is larger than {} bytes", kBodyBytesMax)
@@ -96,29 +95,58 @@ Counter& ExtenderServer::Bypassed() const {
                               "Pods that were placed and that we were not asked about.");
 }
 
+Counter& ExtenderServer::Refused() const {
+  return metrics_->AddCounter(
+      "rudderfish_extender_refused_connections_total",
+      "Clients that could not be met by TLS: without a certificate, or with one of nobody known.");
+}
+
 ExtenderServer::Counts ExtenderServer::counts() const {
   const auto both = [this](std::string_view result) {
     return static_cast<int64_t>(Count(Verb::kPrioritize, result).value() +
                                 Count(Verb::kFilter, result).value());
   };
-  return {both("answered"), both("abstained"), both("malformed"), both("late"),
-          static_cast<int64_t>(Bypassed().value())};
+  return {both("answered"),
+          both("abstained"),
+          both("malformed"),
+          both("late"),
+          static_cast<int64_t>(Bypassed().value()),
+          static_cast<int64_t>(Refused().value())};
 }
 
 std::string ExtenderServer::newest_malformed() const {
   const std::lock_guard lock(mutex_);
-  return newest_malformed_;
+  return malformed_.why;
+}
+
+std::string ExtenderServer::newest_refused() const {
+  const std::lock_guard lock(mutex_);
+  return refused_.why;
+}
+
+bool ExtenderServer::IsToBeTold(Newest* newest, std::string why) const {
+  const Instant now = clock_->Now();
+  newest->why = std::move(why);
+  if (newest->told_at && now - *newest->told_at < kBetweenTold) return false;
+  newest->told_at = now;
+  return true;
 }
 
 // kube-scheduler tells nobody why it was refused. On any thread.
 void ExtenderServer::NoteMalformed(Verb verb, std::string why) {
   Count(verb, "malformed").Add();
-  const Instant now = clock_->Now();
   const std::lock_guard lock(mutex_);
-  newest_malformed_ = std::move(why);
-  if (malformed_told_ && now - *malformed_told_ < kBetweenMalformed) return;
-  malformed_told_ = now;
-  LogWarning("a question to the extender was refused: {}; `status` counts them", newest_malformed_);
+  if (!IsToBeTold(&malformed_, std::move(why))) return;
+  LogWarning("a question to the extender was refused: {}; `status` counts them", malformed_.why);
+}
+
+// On any thread.
+void ExtenderServer::NoteRefused(std::string_view why) {
+  Refused().Add();
+  const std::lock_guard lock(mutex_);
+  if (!IsToBeTold(&refused_, OneLine(why, 200))) return;
+  LogWarning("a client of the extender was refused, no TLS with it: {}; `status` counts them",
+             refused_.why);
 }
 
 // On a thread of the server.

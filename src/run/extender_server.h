@@ -66,9 +66,12 @@ class ExtenderServer {
   // Since it started. Bypassed: pods that were placed and that nobody asked about.
   struct Counts {
     int64_t answered = 0, abstained = 0, malformed = 0, late = 0, bypassed = 0;
+    int64_t refused = 0;  // Clients, by TLS.
   };
   Counts counts() const;
-  std::string newest_malformed() const;  // Why it was; empty: none was.
+  // Why it was; empty: none was.
+  std::string newest_malformed() const;
+  std::string newest_refused() const;
 
  private:
   enum class Verb { kPrioritize, kFilter };
@@ -85,6 +88,13 @@ class ExtenderServer {
                  std::unique_ptr<NodeScorer> scorer, const Clock* clock, MetricRegistry* metrics,
                  Hold hold);
   void NoteMalformed(Verb verb, std::string why);
+  void NoteRefused(std::string_view why);
+  // What happened last of a kind, which the log tells now and then. Under the mutex.
+  struct Newest {
+    std::string why;
+    std::optional<Instant> told_at;
+  };
+  bool IsToBeTold(Newest* newest, std::string why) const;
   HttpResponse Ask(Verb verb, const HttpRequest& request);
   void AnswerAll();
   void Give(const std::shared_ptr<Question>& question);
@@ -94,6 +104,7 @@ class ExtenderServer {
   std::string WhyAbstain(const kube::ExtenderArgs& args) const;
   Counter& Count(Verb verb, std::string_view result) const;
   Counter& Bypassed() const;
+  Counter& Refused() const;
 
   ExtenderConfig config_;
   kube::ApiClient* client_;
@@ -115,8 +126,7 @@ class ExtenderServer {
   mutable std::mutex mutex_;
   std::condition_variable answered_;
   std::deque<std::shared_ptr<Question>> questions_;
-  std::string newest_malformed_;
-  std::optional<Instant> malformed_told_;
+  Newest malformed_, refused_;
   std::unique_ptr<HttpServer> server_;  // Last: its threads use the others.
 };
 

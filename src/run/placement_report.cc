@@ -209,6 +209,8 @@ OrderedJson PlacementLoop::ExtenderJson() const {
           {"abstained", counts.abstained},
           {"malformed", counts.malformed},
           {"newest_malformed", extender_->newest_malformed()},
+          {"refused", counts.refused},
+          {"newest_refused", extender_->newest_refused()},
           {"late", counts.late},
           {"bypassed", counts.bypassed},
           {"held", WhyExtenderIsHeld()}};
