@@ -16,6 +16,7 @@ import resource
 import select
 import signal
 import socket
+import sqlite3
 import subprocess
 import tempfile
 import threading
@@ -61,7 +62,7 @@ class Api(http.server.ThreadingHTTPServer):
     def __init__(self, pods, nodes):
         self.objects = {"/api/v1/nodes": nodes, "/api/v1/pods": pods,
                         "/api/v1/namespaces": [{"metadata": {"name": "shop", "uid": "shop", "resourceVersion": "1"}}]}
-        self.bindings, self.events, self.conditions = [], [], []
+        self.bindings, self.events, self.series, self.conditions = [], [], [], []
         self.on_condition = lambda: 200
         self.on_bind = lambda body: 201  # With what a Binding is answered.
         self.look_up = lambda name: (503, [])  # What is said of a pod of that name that is asked for.
@@ -195,6 +196,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
             self.answer(self.server.on_condition(), {})
             return
         self.server.may_tell.wait()
+        self.server.series.append(body["series"]["count"])
         self.answer(200, {})
 
 
@@ -323,6 +325,26 @@ class Place(unittest.TestCase):
             time.sleep(2)  # More than its first back-off.
             self.assertEqual(api.bindings, ["ends"])
             self.assertEqual(json.loads(self.ask("status", "-o", "json"))["placement"]["backing_off"], 0)
+
+    def test_pods_that_fit_nowhere_are_told_of_once_while_others_come_and_go(self):
+        filler = pod("filler", "10")
+        filler["spec"].update(nodeName="edge-1", schedulerName="default-scheduler")
+        with self.running("placement: {mode: enforce}", [filler] + [pod(f"large-{i}", "60") for i in range(50)]) as (api, _):
+            api.may_tell.set()
+            self.wait_for(lambda: len(api.events) == 50 and len(api.conditions) == 50)
+            small = pod("small", "1")
+            small["spec"].update(nodeName="edge-1", schedulerName="default-scheduler")
+            for _ in range(12):
+                api.news["/api/v1/pods"].put(("ADDED", small))
+                time.sleep(0.25)
+                api.news["/api/v1/pods"].put(("DELETED", small))
+                time.sleep(0.25)
+            self.assertEqual((len(api.events), api.series, len(api.conditions)), (50, [], 50))
+            with contextlib.closing(sqlite3.connect(self.folder / "rudderfish.db")) as journal:
+                self.assertEqual(journal.execute("SELECT count(*) FROM placements").fetchone(), (50,))
+            api.may_bind.set()
+            api.news["/api/v1/pods"].put(("DELETED", filler))  # Now there is room for one of them.
+            self.wait_for(lambda: len(api.bindings) == 1)
 
     def test_pods_that_were_there_before_any_node_are_placed_on_the_first(self):
         with self.running("placement: {mode: enforce}", [pod("early")], nodes=()) as (api, _):

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/pod_refusals.h"
 
+#include <utility>
+
 #include "model/preemption.h"
 
 namespace rudderfish {
@@ -18,8 +20,12 @@ const PodRefusal& PodRefusals::Keep(const SchedulingRules& rules, PodClassId pod
                                     const Feasibility& feasibility, const std::string& scheduler) {
   RejectionMask refused_by = feasibility.rejection.empty() ? kNoNode : 0;
   for (const Rejection rejection : feasibility.rejection) refused_by |= MaskOf(rejection);
+  std::string message = rules.Message(pod, feasibility);
+  std::string kinds;
+  for (const auto& [reason, nodes] : rules.CountReasons(pod, feasibility)) kinds += reason + "\n";
+  if (kinds.empty()) kinds = message;
   Kept& kept = kept_[pod];
-  kept = {{rules.Message(pod, feasibility), PreemptionText(rules, pod, feasibility, scheduler),
+  kept = {{std::move(message), std::move(kinds), PreemptionText(rules, pod, feasibility, scheduler),
            refused_by},
           freed_,
           placed_};

@@ -15,6 +15,7 @@ namespace rudderfish {
 
 struct PodRefusal {
   std::string message;     // kube-scheduler's words.
+  std::string kinds;       // The reasons in it, whatever the numbers of nodes.
   std::string preemption;  // What it might do by preempting, to follow that; empty: nothing.
   RejectionMask refused_by = 0;
 };

@@ -36,19 +36,19 @@ Scheduler::Scheduler(SchedulerOptions options, const Clock* clock,
 
 void Scheduler::NodeSeen(const SchedulingNode& node) {
   if (!tables_.PutNode(node)) return;  // A heartbeat.
-  may_end_ |= kMayEndByNode;
+  events_.NoteOn(node.name, kMayEndByNode);
   refusals_.NoteFreed();
 }
 
 void Scheduler::NodeGone(const std::string& name) {
   tables_.RemoveNode(name);
-  may_end_ |= kMayEndByNode;  // Domains of topology have become fewer.
+  events_.Note(kMayEndByNode & ~kOfOneNode & ~kNoNode);  // Domains of topology have become fewer.
   refusals_.NoteFreed();
 }
 
 void Scheduler::NamespaceSeen(const std::string& name, const Labels& labels) {
   if (!tables_.PutNamespace(name, labels)) return;
-  may_end_ |= kMayEndByNode;
+  events_.Note(kMayEndByNode & ~kOfOneNode & ~kNoNode);  // Namespaces that are selected.
   refusals_.NoteFreed();
 }
 
@@ -74,7 +74,7 @@ void Scheduler::Want(const ObservedPod& pod, const std::string& key) {
   if (binding == nullptr) {
     Free(key);  // Of another pod by its name, whose end nobody told.
   } else if (tables_.Place(key, pod.shape, binding->node, LifeOf(pod))) {
-    NoteOtherHold();
+    NoteOtherHold(binding->node);
   }
   const bool is_ours = !options_.name.empty() && pod.shape->scheduler == options_.name;
   if (!is_ours || pod.is_terminating || !pod.shape->gates.empty()) {
@@ -96,8 +96,8 @@ void Scheduler::Want(const ObservedPod& pod, const std::string& key) {
 }
 
 // A pod holds, or is to others, what it did not before.
-void Scheduler::NoteOtherHold() {
-  may_end_ |= kMayEndByLeaving | kMayEndByPlacing;
+void Scheduler::NoteOtherHold(std::string_view node) {
+  events_.NoteOn(node, kMayEndByLeaving | kMayEndByPlacing);
   refusals_.NoteFreed();
   refusals_.NotePlaced();
 }
@@ -123,13 +123,13 @@ void Scheduler::Settle(const ObservedPod& pod, const std::string& key) {
   const bool is_news = tables_.Place(key, pod.shape, pod.node, LifeOf(pod));
   EndWaiting(key);
   if (pod.is_terminating) {  // No longer counted for spread.
-    may_end_ |= MaskOf(Rejection::kSpread);
+    events_.Note(MaskOf(Rejection::kSpread));
     refusals_.NoteFreed();
   }
-  if (was_there && is_news) NoteOtherHold();
+  if (was_there && is_news) NoteOtherHold(pod.node);
   if (was_there) return;
   if (on_placed_by_others_ && !is_ours) on_placed_by_others_(pod.id);
-  may_end_ |= MayEndByPlacing(*pod.shape);
+  events_.NoteOn(pod.node, MayEndByPlacing(*pod.shape));
   refusals_.NotePlaced();
   to_look_at_.insert(pod.node);
 }
@@ -172,9 +172,10 @@ void Scheduler::EndWaiting(const std::string& key) {
 
 // What it took is there for others, who are told.
 void Scheduler::Free(const std::string& key) {
-  if (tables_.NodeOf(key).empty()) return;
+  const std::string_view node = tables_.NodeOf(key);
+  if (node.empty()) return;
+  events_.NoteOn(node, kMayEndByLeaving);
   tables_.Remove(key);
-  may_end_ |= kMayEndByLeaving;
   refusals_.NoteFreed();
 }
 
@@ -197,7 +198,9 @@ Result<bool> Scheduler::Turn() {
   const Instant now = clock_->Now();
   LookForLostRaces();
   LookAtBindings(now);
-  if (may_end_ != 0) queue_.Wake(std::exchange(may_end_, 0), now);
+  events_.Wake(
+      [this](const std::string& key) -> const auto& { return waiting_.at(key).shape; }, &tables_,
+      &queue_, now);
   queue_.Advance(now);
   batch_.clear();
   untold_.Clear();
@@ -253,7 +256,7 @@ Duration Scheduler::UntilDue() const {
   Duration due = std::chrono::seconds(1);  // Bindings are looked at once a second.
   if (queue_.active() > 0 && bindings_.unanswered() < static_cast<size_t>(options_.bindings_max))
     return Duration::zero();
-  if (may_end_ != 0 && queue_.asleep() > 0) return Duration::zero();
+  if (!events_.empty() && queue_.asleep() > 0) return Duration::zero();
   if (const auto next = queue_.NextDue()) due = std::min(due, until(*next));
   return due;
 }
@@ -273,7 +276,7 @@ bool Scheduler::Decide(const std::string& key, PlacementRow* row) {
     ++counts_.unmodelled;
     const std::string why = fmt::format("not placed by {}, which does not model this: the pod {}",
                                         options_.name, fmt::join(waiting.shape->unmodelled, "; "));
-    return Refuse(key, {.message = why, .refused_by = MaskOf(Rejection::kPod)}, row);
+    return Refuse(key, {.message = why, .kinds = why, .refused_by = MaskOf(Rejection::kPod)}, row);
   }
   const PodClassId pod = rules.Register(waiting.shape);
   if (const PodRefusal* known = refusals_.Find(pod, tables_.rebuilds()))
@@ -287,13 +290,13 @@ bool Scheduler::Decide(const std::string& key, PlacementRow* row) {
   row->node = rules.nodes().node(node).name;
   tables_.Place(key, waiting.shape, row->node, PodLife::kServing);
   untold_.NotePlaced(key);
-  may_end_ |= MayEndByPlacing(*waiting.shape);
+  events_.NoteOn(row->node, MayEndByPlacing(*waiting.shape));
   refusals_.NotePlaced();
   return true;
 }
 
-// The pod goes on waiting. A row is written where that is news: not that as pods come and go there
-// are others in the way.
+// The pod goes on waiting. A row is written where the reasons are others: not that as pods come and
+// go other nodes, or other pods, are in the way.
 bool Scheduler::Refuse(const std::string& key, const PodRefusal& refusal, PlacementRow* row) {
   Waiting& waiting = waiting_.at(key);
   ++counts_.waiting;
@@ -301,14 +304,13 @@ bool Scheduler::Refuse(const std::string& key, const PodRefusal& refusal, Placem
   const bool is_same = waiting.refusal == refusal.message;
   if (is_same && (refusal.preemption.empty() || waiting.told != waiting.refusal))
     message = waiting.told;
-  const bool is_new = waiting.told != message;
   actuator_->TellWaiting(waiting.id, message);
   waiting.told = message;
   waiting.refusal = refusal.message;
   row->reason = std::move(message);
   row->fate = Fate::kStayed;
   queue_.Sleep(key, refusal.refused_by, clock_->Now());
-  return is_new;
+  return std::exchange(waiting.kinds, refusal.kinds) != refusal.kinds;
 }
 
 ChoiceGroup Scheduler::GroupOf(const Waiting& waiting) {

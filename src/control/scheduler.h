@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "cluster/scheduling_observer.h"
+#include "control/cluster_events.h"
 #include "control/name_watch.h"
 #include "control/node_scorer.h"
 #include "control/own_choice.h"
@@ -76,7 +77,7 @@ class Scheduler final : public SchedulingObserver {
   void NodeGone(const std::string& name) override;
   void AttachmentsSeen(const std::string& node, const std::vector<CsiVolume>& volumes) override {
     if (tables_.PutAttachments(node, volumes) != SchedulingTables::Attachments::kFewer) return;
-    may_end_ |= kMayEndByDetaching;
+    events_.NoteOn(node, kMayEndByDetaching);
     refusals_.NoteFreed();
   }
   void NamespaceSeen(const std::string& name, const Labels& labels) override;
@@ -121,12 +122,13 @@ class Scheduler final : public SchedulingObserver {
     Instant since;
     std::string told;                  // Why it waits, as it was said last,
     std::string refusal;               // and that without what is said of preemption.
+    std::string kinds;                 // Of the reasons in it, as they were written last.
     std::vector<std::string> sent_to;  // Nodes that a Binding was sent for.
     bool is_opted_out = false;
   };
   void Want(const ObservedPod& pod, const std::string& key);
   void Settle(const ObservedPod& pod, const std::string& key);
-  void NoteOtherHold();
+  void NoteOtherHold(std::string_view node);
   void EndWaiting(const std::string& key);
   void LookForSharedName(const ObservedPod& pod, const Waiting& waiting);
   bool Leads();
@@ -164,7 +166,7 @@ class Scheduler final : public SchedulingObserver {
   NameWatch name_watch_;
   std::unordered_map<std::string, Waiting> waiting_;
   SentBindings bindings_;
-  RejectionMask may_end_ = 0;  // By what has happened since the last turn.
+  ClusterEvents events_;  // Since the last turn.
   PodRefusals refusals_;
   Instant bindings_looked_at_;
   std::set<std::string> to_look_at_;  // Nodes that somebody else has put a pod on.

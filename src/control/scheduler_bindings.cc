@@ -127,6 +127,7 @@ void Scheduler::NotBound(const std::string& key) {
   actuator_->TellWaiting(waiting.id, why);
   waiting.told = why;
   waiting.refusal.clear();
+  waiting.kinds.clear();
 }
 
 // The room that it takes is that of another node.
@@ -138,7 +139,8 @@ void Scheduler::BoundElsewhere(SentBinding* binding, const std::string& node) {
   const std::optional<SchedulingTables::Taken> taken = tables_.Take(key);
   if (!taken) return;
   tables_.Place(key, taken->shape, node, taken->life);
-  NoteOtherHold();
+  NoteOtherHold(taken->node);
+  NoteOtherHold(node);
   to_look_at_.insert(node);
 }
 

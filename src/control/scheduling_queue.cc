@@ -88,9 +88,17 @@ void SchedulingQueue::BackOff(const std::string& key, Instant now) {
 }
 
 void SchedulingQueue::Wake(RejectionMask may_end, Instant now) {
+  WakeIf(
+      [&](const std::string&, RejectionMask* refused_by) { return (*refused_by & may_end) != 0; },
+      now);
+}
+
+void SchedulingQueue::WakeIf(
+    const std::function<bool(const std::string& key, RejectionMask* refused_by)>& helps,
+    Instant now) {
   std::vector<Due> woken;
   for (const Due& due : asleep_) {
-    if ((pods_.at(due.second).refused_by & may_end) != 0) woken.push_back(due);
+    if (helps(due.second, &pods_.at(due.second).refused_by)) woken.push_back(due);
   }
   for (const auto& [due, key] : woken) {
     Pod& pod = pods_.at(key);

@@ -73,6 +73,9 @@ class SchedulingQueue {
   void BackOff(const std::string& key, Instant now);
 
   void Wake(RejectionMask may_end, Instant now);
+  // Those of the sleepers for whom `helps` says so. Of the others it may add to what refuses them.
+  void WakeIf(const std::function<bool(const std::string& key, RejectionMask* refused_by)>& helps,
+              Instant now);
 
   // Those whose time has come become active.
   void Advance(Instant now);

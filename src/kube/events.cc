@@ -50,54 +50,81 @@ EventRecorder::~EventRecorder() {
 
 void EventRecorder::Record(const EventNote& note) {
   const Instant now = client_->clock().Now();
+  const std::string text = Bounded(note.note, kNoteBytesMax);
   const Key key{note.regarding, note.kind, Bounded(note.reason, kWordBytesMax),
-                Bounded(note.action, kWordBytesMax), Bounded(note.note, kNoteBytesMax)};
+                Bounded(note.action, kWordBytesMax),
+                note.again == Again::kSameNote ? text : std::string()};
   const auto found = series_.find(key);
-  if (found != series_.end() &&
-      (found->second.is_queued || now - found->second.last_at < options_.series_end)) {
+  if (found != series_.end() && (found->second.place != Place::kNowhere ||
+                                 now - found->second.last_at < options_.series_end)) {
     Series& series = found->second;
     ++series.count;
     ++counts_.merged;
+    series.note = text;
     series.last = Today();
     series.last_at = now;
-    Enqueue(key, &series);
+    Enqueue(found->first, &series);
     return;
   }
   if (queue_.size() >= options_.queue_max) {
     ++counts_.dropped;
     return;
   }
-  if (found != series_.end()) series_.erase(found);
+  if (found != series_.end()) Erase(found);
   Forget();
   Series series;
-  series.name =
-      fmt::format("{}.{:016x}", note.regarding.name.substr(0, kNameBytesMax), rng_.Next64());
-  series.first = series.last = Today();
+  series.note = text;
   series.last_at = now;
-  Enqueue(key, &series_.emplace(key, std::move(series)).first->second);
+  series.last = Today();
+  const auto made = series_.emplace(key, std::move(series)).first;
+  BeginAnew(made->first, &made->second);
+  Enqueue(made->first, &made->second);
 }
 
-// Makes room, the longest silent going first; what still waits is kept. An eighth at once, so that
-// it is seldom done.
+// Another Event.
+void EventRecorder::BeginAnew(const Key& key, Series* series) {
+  series->name =
+      fmt::format("{}.{:016x}", key.regarding.name.substr(0, kNameBytesMax), rng_.Next64());
+  series->first = series->last;
+  series->count -= std::exchange(series->told, 0);
+}
+
+// Makes room, the longest silent going first; what is to be sent now is kept. An eighth at once, so
+// that it is seldom done.
 void EventRecorder::Forget() {
   if (series_.size() < options_.series_max) return;
-  std::vector<std::map<Key, Series>::iterator> silent;
+  std::vector<AllSeries::iterator> silent;
   for (auto series = series_.begin(); series != series_.end(); ++series) {
-    if (!series->second.is_queued) silent.push_back(series);
+    if (series->second.place != Place::kQueued) silent.push_back(series);
   }
   const size_t count = std::min(silent.size(), options_.series_max / 8 + 1);
   std::partial_sort(
       silent.begin(), silent.begin() + static_cast<std::ptrdiff_t>(count), silent.end(),
       [](const auto& a, const auto& b) { return a->second.last_at < b->second.last_at; });
-  for (size_t i = 0; i < count; ++i) series_.erase(silent[i]);
+  for (size_t i = 0; i < count; ++i) Erase(silent[i]);
 }
 
+void EventRecorder::Erase(AllSeries::iterator series) {
+  later_.erase({series->second.due, &series->first});
+  series_.erase(series);
+}
+
+// New Events go at once, and what becomes a series; a series that is one, and another note, when
+// the last write is a while ago.
 void EventRecorder::Enqueue(const Key& key, Series* series) {
-  if (!series->is_queued) {
-    series->is_queued = true;
-    queue_.push_back(key);
+  if (series->place != Place::kNowhere || series->is_under_way) return;
+  const Instant now = client_->clock().Now();
+  const bool becomes_series = series->told == 1 && series->note == series->note_told;
+  series->due =
+      series->told == 0 || becomes_series ? now : series->told_at + options_.series_interval;
+  if (series->due <= now) {
+    series->place = Place::kQueued;
+    queue_.push_back(&key);
+  } else {
+    series->place = Place::kLater;
+    later_.emplace(series->due, &key);
   }
-  WaitToSend(Duration::zero());
+  WaitToSend(std::max(series->due - now, Duration::zero()));
 }
 
 void EventRecorder::WaitToSend(Duration delay) {
@@ -117,39 +144,34 @@ void EventRecorder::Refill() {
   refilled_at_ = now;
 }
 
-// Whatever may be sent now: new Events at once, series not too often. Those go behind the others,
-// so that a long queue is not moved for each that leaves it.
 void EventRecorder::Send() {
   Refill();
   const Instant now = client_->clock().Now();
-  std::vector<Key> later;
-  Duration wait = options_.series_interval;
+  while (!later_.empty() && later_.begin()->first <= now) {
+    const Key* key = later_.begin()->second;
+    later_.erase(later_.begin());
+    series_.at(*key).place = Place::kQueued;
+    queue_.push_back(key);
+  }
   while (!queue_.empty() && in_flight_.size() < options_.in_flight_max && tokens_ >= 1) {
-    Key key = std::move(queue_.front());
+    const Key& key = *queue_.front();
     queue_.pop_front();
-    Series& series = series_.at(key);
-    const Duration left =
-        series.told == 0 ? Duration::zero() : series.told_at + options_.series_interval - now;
-    if (left > Duration::zero()) {
-      wait = std::min(wait, left);
-      later.push_back(std::move(key));
-      continue;
-    }
     tokens_ -= 1;
-    SendOne(key, &series);
+    SendOne(key, &series_.at(key));
   }
   const bool is_full = in_flight_.size() >= options_.in_flight_max;  // The next answer goes on.
-  if (tokens_ < 1) {
-    wait = std::min(wait, std::chrono::duration_cast<Duration>(
-                              std::chrono::duration<double>((1 - tokens_) / options_.per_second)));
-  }
-  std::move(later.begin(), later.end(), std::back_inserter(queue_));
-  if (!queue_.empty() && !is_full)
+  if (!queue_.empty() && !is_full) {
+    const auto wait = std::chrono::duration_cast<Duration>(
+        std::chrono::duration<double>((1 - tokens_) / options_.per_second));
     WaitToSend(std::max<Duration>(wait, std::chrono::milliseconds(10)));
+  } else if (!later_.empty()) {
+    WaitToSend(later_.begin()->first - now);
+  }
 }
 
 void EventRecorder::SendOne(const Key& key, Series* series) {
-  series->is_queued = false;
+  series->place = Place::kNowhere;
+  if (series->told > 0 && series->note != series->note_told) BeginAnew(key, series);
   ApiRequest request;
   request.repeat = Repeat::kWhenSafe;
   if (series->told == 0) {
@@ -164,25 +186,35 @@ void EventRecorder::SendOne(const Key& key, Series* series) {
                {{"count", series->count}, {"lastObservedTime", ToMicroTime(series->last)}}}})
             .dump();
   }
+  series->note_told = series->note;
   series->told = series->count;
   series->told_at = client_->clock().Now();
+  series->is_under_way = true;
   const auto id = std::make_shared<ApiClient::Id>(0);
-  *id = client_->Send(std::move(request), [this, id, key](ApiAnswer answer) {
+  *id = client_->Send(std::move(request), [this, id, key](const ApiAnswer& answer) {
     in_flight_.erase(*id);
+    Answered(key, answer);
     if (!queue_.empty()) WaitToSend(Duration::zero());
-    if (answer.ok()) {
-      ++counts_.sent;
-      return;
-    }
-    ++counts_.failed;
-    // The server keeps Events for an hour; a series begins anew after that.
-    if (const auto found = series_.find(key); found != series_.end() && !found->second.is_queued)
-      series_.erase(found);
-    const std::string& message = answer.outcome.error().message;
-    if (logged_.size() < kFailuresLoggedMax && logged_.insert(message).second)
-      LogWarning("an Event could not be written: {}", message);
   });
   in_flight_.insert(*id);
+}
+
+void EventRecorder::Answered(const Key& key, const ApiAnswer& answer) {
+  const auto found = series_.find(key);
+  if (answer.ok()) {
+    ++counts_.sent;
+    if (found == series_.end()) return;
+    Series& series = found->second;
+    series.is_under_way = false;
+    if (series.count > series.told) Enqueue(found->first, &series);
+    return;
+  }
+  ++counts_.failed;
+  // The server keeps Events for an hour; a series begins anew after that.
+  if (found != series_.end()) Erase(found);
+  const std::string& message = answer.outcome.error().message;
+  if (logged_.size() < kFailuresLoggedMax && logged_.insert(message).second)
+    LogWarning("an Event could not be written: {}", message);
 }
 
 std::string EventRecorder::Body(const Key& key, const Series& series) const {
@@ -202,7 +234,7 @@ std::string EventRecorder::Body(const Key& key, const Series& series) const {
       {"type", key.kind == EventKind::kNormal ? "Normal" : "Warning"},
       {"reason", key.reason},
       {"action", key.action},
-      {"note", key.note},
+      {"note", series.note},
       {"regarding", regarding}};
   if (series.count > 1) {
     event["series"] = {{"count", series.count}, {"lastObservedTime", ToMicroTime(series.last)}};

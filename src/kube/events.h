@@ -14,9 +14,12 @@
 
 // What we did, where people look for it: events.k8s.io/v1 Events, which kubectl shows beside the
 // objects they regard. Said and forgotten: nothing waits for them, none is sent twice, and what
-// cannot be sent is counted. What is said again of the same object becomes a series: one Event
-// whose count grows, written at intervals. A bucket of tokens limits what the API server gets from
-// us, a bounded queue what we keep. Owned by one thread; all is sent from within ApiClient::Poll.
+// cannot be sent is counted. What is said again of the same object becomes a series, as client-go's
+// recorder has it: one Event whose count grows, written when it becomes one and then at intervals
+// of minutes. Notes of a series may differ, where they say so; as no API server lets the note of an
+// Event be changed, another note is another Event, at those intervals, too. A bucket of tokens
+// limits what the API server gets from us, a bounded queue what we keep. Owned by one thread; all
+// is sent from within ApiClient::Poll.
 
 namespace rudderfish::kube {
 
@@ -35,12 +38,19 @@ struct ObjectReference {
 
 enum class EventKind { kNormal, kWarning };
 
+// What is said again in a series.
+enum class Again {
+  kSameNote,     // The same words.
+  kAnotherNote,  // The same reason, whatever the note: numbers in it may differ.
+};
+
 struct EventNote {
   ObjectReference regarding;
   EventKind kind = EventKind::kNormal;
   std::string reason;  // Moved: one word for machines.
   std::string action;  // Move: what was done or tried.
   std::string note;    // For people.
+  Again again = Again::kSameNote;
 };
 
 struct EventOptions {
@@ -51,7 +61,7 @@ struct EventOptions {
   size_t in_flight_max = 16;
   double burst = 50;                                    // Requests,
   double per_second = 2;                                // and how fast they come back.
-  Duration series_interval = std::chrono::seconds(10);  // Between two writes of a series.
+  Duration series_interval = std::chrono::minutes(10);  // Between two writes of a series.
   Duration series_end = std::chrono::minutes(6);        // Of silence.
 };
 
@@ -76,7 +86,7 @@ class EventRecorder {
   const EventCounts& counts() const { return counts_; }
 
  private:
-  // All that is equal in a series.
+  // All that is equal in a series. No note: they may differ.
   struct Key {
     ObjectReference regarding;
     EventKind kind;
@@ -87,18 +97,26 @@ class EventRecorder {
              std::tie(other.regarding, other.kind, other.reason, other.action, other.note);
     }
   };
+  enum class Place : uint8_t { kNowhere, kQueued, kLater };
   struct Series {
     std::string name;  // Of the Event.
+    std::string note, note_told;
     int64_t count = 1;
-    int64_t told = 0;  // Of it to the server.
+    int64_t told = 0;  // Of it to the server; 0: there is no Event yet.
     Date first, last;
-    Instant last_at, told_at;
-    bool is_queued = false;
+    Instant last_at, told_at, due;
+    Place place = Place::kNowhere;
+    bool is_under_way = false;  // A write; the next one waits for its answer.
   };
+  using AllSeries = std::map<Key, Series>;
+  using Later = std::set<std::pair<Instant, const Key*>>;
 
   void Enqueue(const Key& key, Series* series);
+  void Erase(AllSeries::iterator series);
   void Send();
   void SendOne(const Key& key, Series* series);
+  void Answered(const Key& key, const ApiAnswer& answer);
+  void BeginAnew(const Key& key, Series* series);
   void WaitToSend(Duration delay);
   void Refill();
   void Forget();
@@ -107,8 +125,9 @@ class EventRecorder {
   ApiClient* client_;
   EventOptions options_;
   Rng rng_;
-  std::map<Key, Series> series_;
-  std::deque<Key> queue_;
+  AllSeries series_;
+  std::deque<const Key*> queue_;  // To be sent now,
+  Later later_;                   // and when it is due.
   std::set<ApiClient::Id> in_flight_;
   ApiClient::Id timer_ = 0;
   Instant timer_at_;

@@ -33,7 +33,10 @@ EventNote MovedPod(const std::string& pod) {
 class Recorded : public ::testing::Test {
  protected:
   Recorded()
-      : server_([this](const SeenRequest&, Connection* to) { to->Answer(status_, "{}"); }),
+      : server_([this](const SeenRequest&, Connection* to) {
+          while (is_held_) std::this_thread::sleep_for(milliseconds(1));
+          to->Answer(status_, "{}");
+        }),
         client_(testing::OpenClient({.server = server_.url()}, testing::QuickOptions(), clock_)) {}
 
   // Lets the test's time pass in steps until `condition` holds.
@@ -44,10 +47,17 @@ class Recorded : public ::testing::Test {
     });
   }
 
+  // So much of the test's time passes, and whatever is due is done.
+  void Pass(Duration time) {
+    clock_.Advance(time);
+    for (int i = 0; i < 3 || !(is_held_ || client_->is_idle()); ++i) client_->Poll(milliseconds(1));
+  }
+
   json Body(size_t number) const { return json::parse(server_.requests()[number].body); }
 
   ManualClock clock_;
   std::atomic<int> status_ = 201;
+  std::atomic<bool> is_held_ = false;
   FaultyServer server_;
   std::unique_ptr<ApiClient> client_;
 };
@@ -74,11 +84,69 @@ TEST_F(Recorded, RepetitionsBecomeOneSeries) {
   recorder.Record(MovedPod("cart"));
   ASSERT_TRUE(Until([&] { return recorder.is_idle(); }));
   for (int i = 0; i < 100; ++i) recorder.Record(MovedPod("cart"));
-  ASSERT_TRUE(Until([&] { return recorder.is_idle(); }, seconds(1)));
+  ASSERT_TRUE(Until([&] { return recorder.is_idle(); }));
   ASSERT_EQ(server_.requests().size(), 2u);
   EXPECT_EQ(server_.requests()[1].method, "PATCH");
   EXPECT_EQ(Body(1)["series"]["count"], 101);
   EXPECT_EQ(recorder.counts().merged, 100);
+}
+
+// As client-go's recorder: a series is written when it becomes one, then to keep it from being
+// forgotten.
+TEST_F(Recorded, ASeriesIsWrittenOnceInMinutes) {
+  EventRecorder recorder(client_.get(), {});
+  for (int i = 0; i < 120; ++i) {  // For an hour.
+    recorder.Record(MovedPod("cart"));
+    Pass(seconds(30));
+  }
+  EXPECT_EQ(server_.requests().size(), 7u) << "one Event, and one write in ten minutes";
+  EXPECT_EQ(Body(1)["series"]["count"], 2);
+  EXPECT_GE(Body(6)["series"]["count"], 100);
+}
+
+TEST_F(Recorded, AnotherNoteIsASeriesOfItsOwn) {
+  EventRecorder recorder(client_.get(), {});
+  EventNote note = MovedPod("cart");
+  recorder.Record(note);
+  note.note = "from edge-1 to cloud-3";
+  recorder.Record(note);
+  ASSERT_TRUE(Until([&] { return recorder.counts().sent == 2; }, milliseconds(0)));
+  EXPECT_THAT((std::vector<json>{Body(0)["note"], Body(1)["note"]}),
+              ::testing::UnorderedElementsAre("from edge-1 to cloud-2", "from edge-1 to cloud-3"));
+}
+
+TEST_F(Recorded, WhereNumbersDifferTheNewestNoteIsToldNowAndThen) {
+  EventRecorder recorder(client_.get(), {});
+  EventNote note = MovedPod("cart");
+  note.again = Again::kAnotherNote;
+  for (int i = 0; i < 120; ++i) {  // For an hour.
+    note.note = "0/" + std::to_string(i) + " nodes";
+    recorder.Record(note);
+    Pass(seconds(30));
+  }
+  ASSERT_EQ(server_.requests().size(), 6u);
+  for (size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(server_.requests()[i].method, "POST") << "no server lets a note be changed";
+  }
+  EXPECT_EQ(Body(0)["note"], "0/0 nodes");
+  EXPECT_FALSE(Body(0).contains("series"));
+  EXPECT_EQ(Body(1)["note"], "0/20 nodes");
+  EXPECT_EQ(Body(1)["series"]["count"], 20) << "those that were not told yet";
+  EXPECT_NE(Body(0)["metadata"]["name"], Body(1)["metadata"]["name"]);
+  EXPECT_EQ(recorder.counts().failed, 0);
+}
+
+TEST_F(Recorded, ASeriesWaitsForTheAnswerOfItsEvent) {
+  is_held_ = true;
+  EventRecorder recorder(client_.get(), {});
+  recorder.Record(MovedPod("cart"));
+  ASSERT_TRUE(Until([&] { return server_.requests().size() == 1; }));
+  recorder.Record(MovedPod("cart"));
+  Pass(milliseconds(100));
+  EXPECT_EQ(server_.requests().size(), 1u) << "there is nothing to patch yet";
+  is_held_ = false;
+  ASSERT_TRUE(Until([&] { return recorder.counts().sent == 2; }));
+  EXPECT_EQ(server_.requests()[1].method, "PATCH");
 }
 
 TEST_F(Recorded, OtherObjectsAreNotMerged) {
@@ -111,14 +179,17 @@ TEST_F(Recorded, NoMoreAreSentThanTheBucketHasTokens) {
 TEST_F(Recorded, ASeriesThatWaitsHoldsNobodyUp) {
   EventRecorder recorder(client_.get(), {});
   recorder.Record(MovedPod("cart"));
-  ASSERT_TRUE(testing::Eventually(client_.get(), [&] { return recorder.counts().sent == 1; }));
+  ASSERT_TRUE(Until([&] { return recorder.counts().sent == 1; }, milliseconds(0)));
+  recorder.Record(MovedPod("cart"));
+  ASSERT_TRUE(Until([&] { return recorder.counts().sent == 2; }, milliseconds(0)));
   recorder.Record(MovedPod("cart"));  // No time has passed since it was told.
   for (const char* pod : {"front", "shipping"}) recorder.Record(MovedPod(pod));
-  ASSERT_TRUE(testing::Eventually(client_.get(), [&] { return recorder.counts().sent == 3; }));
-  EXPECT_FALSE(recorder.is_idle());
-  EXPECT_EQ(server_.requests()[2].method, "POST");
-  ASSERT_TRUE(Until([&] { return recorder.is_idle(); }, std::chrono::seconds(1)));
-  EXPECT_EQ(server_.requests()[3].method, "PATCH");
+  ASSERT_TRUE(Until([&] { return recorder.counts().sent == 4; }, milliseconds(0)));
+  EXPECT_EQ(server_.requests()[3].method, "POST");
+  EXPECT_TRUE(recorder.is_idle()) << "nobody who ends waits for it";
+  Pass(std::chrono::minutes(10));
+  ASSERT_EQ(server_.requests().size(), 5u);
+  EXPECT_EQ(server_.requests()[4].method, "PATCH");
 }
 
 TEST_F(Recorded, WhatTheQueueCannotHoldIsCounted) {

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kTerms[] = {"cost", "late", "changes"};
 constexpr std::string_view kLimits[] = {"late", "p50", "p90", "p95", "p99", "endpoint"};
-constexpr double kLeastCost = 1e-6, kMostWeight = 1e6;
+constexpr double kLeastCost = 1e-6, kMostScalingWeight = 1e6;
 constexpr double kMostResponseMs = 1e9;
 
 double RateOfAll(const CallGraph& calls) {
@@ -116,11 +116,11 @@ Result<ScalingObjective> ParseScalingObjective(const YamlNode& node) {
   ScalingObjective objective;
   for (const auto& [name, value] : map.Entries()) {
     if (name == kTerms[0]) {
-      TRY_ASSIGN(objective.cost, value.AsDouble(kLeastCost, kMostWeight));
+      TRY_ASSIGN(objective.cost, value.AsDouble(kLeastCost, kMostScalingWeight));
     } else if (name == kTerms[1]) {
-      TRY_ASSIGN(objective.late, value.AsDouble(kLeastCost, kMostWeight));
+      TRY_ASSIGN(objective.late, value.AsDouble(kLeastCost, kMostScalingWeight));
     } else if (name == kTerms[2]) {
-      TRY_ASSIGN(objective.changes, value.AsDouble(0, kMostWeight));
+      TRY_ASSIGN(objective.changes, value.AsDouble(0, kMostScalingWeight));
     } else {
       return value.Refuse(fmt::format("no term of scaling is called \"{}\"; there are {}{}", name,
                                       fmt::join(kTerms, ", "), DidYouMean(name, kTerms)));

@@ -81,7 +81,8 @@ void PlacementActuatorOfKube::TellWaiting(const PodIdentity& pod, const std::str
                   .kind = kube::EventKind::kWarning,
                   .reason = "FailedScheduling",
                   .action = "Scheduling",
-                  .note = message});
+                  .note = message,
+                  .again = kube::Again::kAnotherNote});
   conditions_.Write(pod, message);
 }
 

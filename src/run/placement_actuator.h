@@ -22,8 +22,8 @@ class PlacementActuatorOfKube final : public PlacementActuator {
  public:
   // Both outlive it, and call nothing back after its end. `telling` may be the client of nothing
   // else. `may_bind` is asked right before a Binding goes out, each time that it does: while it
-  // says no, none does that still waits for room, for a connection or for its repetition. Conditions
-  // are held back by it, too.
+  // says no, none does that still waits for room, for a connection or for its repetition. It holds
+  // conditions back, too.
   PlacementActuatorOfKube(kube::ApiClient* binding, kube::ApiClient* telling,
                           std::string controller, std::string identity,
                           std::function<bool()> may_bind);

@@ -66,6 +66,34 @@ void ShowConditions(MetricRegistry* registry, const PlacementActuatorOfKube& act
       .Set(static_cast<double>(actuator.conditions_unwritten()));
 }
 
+void ShowCounts(MetricRegistry* registry, const SchedulerCounts& counts) {
+  constexpr std::string_view kAttempts = "rudderfish_placement_attempts_total";
+  const auto attempts = [&](const char* result, int64_t value) {
+    RaiseTo(
+        &registry->AddCounter(kAttempts, "Decisions about pods that wait, by what came of them.",
+                              {{"result", result}}),
+        value);
+  };
+  attempts("bound", counts.bound);
+  attempts("unschedulable", counts.waiting - counts.unmodelled);
+  attempts("unmodelled", counts.unmodelled);
+  attempts("conflict", counts.conflicts);
+  attempts("unclear", counts.unclear);
+  attempts("refused", counts.refused);
+  attempts("gone", counts.gone);
+  RaiseTo(&registry->AddCounter("rudderfish_placement_lost_races_total",
+                                "Times that a node held more than it has, because another "
+                                "scheduler placed pods there too."),
+          counts.lost_races);
+  RaiseTo(&registry->AddCounter("rudderfish_placement_bound_elsewhere_total",
+                                "Pods that somebody else bound while we did."),
+          counts.bound_elsewhere);
+  RaiseTo(&registry->AddCounter("rudderfish_placement_name_shared_total",
+                                "Pods that name us, were ours alone to place, and were given a "
+                                "node by somebody else: another scheduler serves that name."),
+          counts.name_shared);
+}
+
 std::string WhatIsTouched(const PlacementConfig& placement, const std::string& policy) {
   switch (placement.mode) {
     case Mode::kOff:
@@ -142,31 +170,7 @@ void PlacementLoop::ShowPlacement() {
   MetricRegistry* registry = server_->metrics();
   ShowConditions(registry, *actuator_);
   const SchedulerCounts& counts = scheduler_->counts();
-  constexpr std::string_view kAttempts = "rudderfish_placement_attempts_total";
-  const auto attempts = [&](const char* result, int64_t value) {
-    RaiseTo(
-        &registry->AddCounter(kAttempts, "Decisions about pods that wait, by what came of them.",
-                              {{"result", result}}),
-        value);
-  };
-  attempts("bound", counts.bound);
-  attempts("unschedulable", counts.waiting - counts.unmodelled);
-  attempts("unmodelled", counts.unmodelled);
-  attempts("conflict", counts.conflicts);
-  attempts("unclear", counts.unclear);
-  attempts("refused", counts.refused);
-  attempts("gone", counts.gone);
-  RaiseTo(&registry->AddCounter("rudderfish_placement_lost_races_total",
-                                "Times that a node held more than it has, because another "
-                                "scheduler placed pods there too."),
-          counts.lost_races);
-  RaiseTo(&registry->AddCounter("rudderfish_placement_bound_elsewhere_total",
-                                "Pods that somebody else bound while we did."),
-          counts.bound_elsewhere);
-  RaiseTo(&registry->AddCounter("rudderfish_placement_name_shared_total",
-                                "Pods that name us, were ours alone to place, and were given a "
-                                "node by somebody else: another scheduler serves that name."),
-          counts.name_shared);
+  ShowCounts(registry, counts);
   for (const StepBack why : {StepBack::kOutside, StepBack::kUnlike}) {
     int64_t& told = steps_told_[static_cast<size_t>(why)];  // The extender counts there, too.
     const int64_t now = counts.stepped_back[static_cast<size_t>(why)];
