@@ -62,7 +62,7 @@ class Api(http.server.ThreadingHTTPServer):
     def __init__(self, pods, nodes):
         self.objects = {"/api/v1/nodes": nodes, "/api/v1/pods": pods,
                         "/api/v1/namespaces": [{"metadata": {"name": "shop", "uid": "shop", "resourceVersion": "1"}}]}
-        self.bindings, self.events, self.series, self.conditions = [], [], [], []
+        self.bindings, self.events, self.series, self.conditions, self.advised = [], [], [], [], []
         self.on_condition = lambda: 200
         self.on_bind = lambda body: 201  # With what a Binding is answered.
         self.look_up = lambda name: (503, [])  # What is said of a pod of that name that is asked for.
@@ -187,6 +187,8 @@ class Answers(http.server.BaseHTTPRequestHandler):
             return
         self.server.may_tell.wait()
         self.server.events.append(body["reason"])
+        if body["reason"] == "PreferredNode":
+            self.server.advised.append(body["regarding"]["name"])
         self.answer(201, {})
 
     def do_PATCH(self):
@@ -325,6 +327,24 @@ class Place(unittest.TestCase):
             time.sleep(2)  # More than its first back-off.
             self.assertEqual(api.bindings, ["ends"])
             self.assertEqual(json.loads(self.ask("status", "-o", "json"))["placement"]["backing_off"], 0)
+
+    def test_whoever_waits_is_advised_when_that_begins_and_who_had_no_node_once_there_is_one(self):
+        early, large = pod("early"), pod("large", "100")
+        for one in (early, large):
+            one["spec"]["schedulerName"] = "default-scheduler"
+        with self.running("placement: {mode: shadow}", [early, large]) as (api, _):
+            api.may_tell.set()
+            self.wait_for(lambda: " runs: " in self.log())
+            self.ask("promote", "placement", "--force")
+            self.wait_for(lambda: api.advised == ["early"])
+            bigger = node("edge-2")
+            bigger["status"]["allocatable"]["cpu"] = "128"
+            api.news["/api/v1/nodes"].put(("ADDED", bigger))
+            self.wait_for(lambda: api.advised == ["early", "large"])
+            self.ask("demote", "placement")
+            self.ask("promote", "placement", "--force")
+            time.sleep(1.5)
+            self.assertEqual(api.advised, ["early", "large"], "once for each choice")
 
     def test_pods_that_fit_nowhere_are_told_of_once_while_others_come_and_go(self):
         filler = pod("filler", "10")

@@ -69,19 +69,26 @@ void PlacementComparer::NodeSeen(const SchedulingNode& node) {
   next_->NodeSeen(node);
 }
 
+void PlacementComparer::SetComparing(Comparing what) {
+  if (std::exchange(comparing_, what) == what) return;
+  to_advise_.Clear();
+  for (const auto& [key, seen] : waits_) {
+    if (IsToBeAdvised(seen)) to_advise_.Add(key);
+  }
+}
+
 void PlacementComparer::PodSeen(const ObservedPod& pod) {
   const std::string key = pod.id.Key();
   if (pod.node.empty()) {
-    Seen& seen = waits_[key];
-    if (!(seen.id == pod.id)) seen = {.id = pod.id, .shape = pod.shape, .since = clock_->Now()};
+    const auto [at, is_first] = waits_.try_emplace(key);
+    Seen& seen = at->second;
+    const bool is_new = is_first || !(seen.id == pod.id);
+    if (is_new) seen = {.id = pod.id, .shape = pod.shape, .since = clock_->Now()};
+    const bool is_other =
+        is_new || seen.shape != pod.shape || seen.is_opted_out != pod.is_opted_out;
     seen.shape = pod.shape;
     seen.is_opted_out = pod.is_opted_out;
-    const bool may_advise = comparing_ == Comparing::kAdvise && !seen.is_advised &&
-                            !pod.is_opted_out && !IsOurs(*pod.shape);
-    if (may_advise) {
-      seen.is_advised = true;
-      to_advise_.push_back(key);
-    }
+    if (is_other && IsToBeAdvised(seen)) to_advise_.Add(key);
     next_->PodSeen(pod);
     return;
   }
@@ -335,7 +342,8 @@ void PlacementComparer::NoteOwnChoice(const OwnChoice& choice) {
 void PlacementComparer::Advise(const std::string& key) {
   const auto at = waits_.find(key);
   if (at == waits_.end() || !at->second.shape->unmodelled.empty()) return;
-  const Seen& seen = at->second;
+  Seen& seen = at->second;
+  if (!IsToBeAdvised(seen)) return;
   PlacementComparison row = NewRow(seen.id, *seen.shape, WaitedMs(seen));
   row.group = ComparisonGroup::kAdvice;
   SchedulingRules& rules = next_->tables().Rules();
@@ -344,10 +352,12 @@ void PlacementComparer::Advise(const std::string& key) {
   rules.LimitLatency(id, &feasibility_);
   row.nodes = rules.nodes().size();
   row.feasible = feasibility_.feasible;
-  if (row.feasible == 0) return;  // kube-scheduler says why.
+  if (row.feasible == 0) return to_advise_.NoteNowhere(key, seen.shape);  // Others say why.
   ScoreByPolicy(rules, QueueFrom(seen, id, &rules));
   ScoreByKube(rules, id);
   const NodeId policy = BestBy(policy_scores_, kNone);
+  const std::string& name = rules.nodes().node(policy).name;
+  if (std::exchange(seen.advised, name) == name) return;
   Judge(rules, id, policy, BestBy(kube_scores_, policy), &row);
   rows_.push_back(std::move(row));
 }
@@ -376,9 +386,14 @@ void PlacementComparer::Measure(const FollowedPods::Pod& followed) {
 
 Result<void> PlacementComparer::Turn() {
   const Instant now = clock_->Now();
-  for (int i = 0; i < kAdvicesATurn && !to_advise_.empty(); ++i) {
-    Advise(to_advise_.front());
-    to_advise_.pop_front();
+  to_advise_.LookAgain(&next_->tables(), [this](const std::string& key, const auto& shape) {
+    const auto at = waits_.find(key);
+    return at != waits_.end() && at->second.shape == shape;
+  });
+  for (int i = 0; i < kAdvicesATurn; ++i) {
+    const std::optional<std::string> key = to_advise_.Pop();
+    if (!key) break;
+    Advise(*key);
   }
   if (followed_.has_due()) {
     cluster_->Read(next_->tables().Rules().nodes());

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "cluster/scheduling_observer.h"
+#include "control/advice_queue.h"
 #include "control/followed_pods.h"
 #include "control/live_cluster.h"
 #include "control/node_scorer.h"
@@ -90,7 +91,8 @@ class PlacementComparer final : public SchedulingObserver {
   }
   void EndUnseen();
 
-  void SetComparing(Comparing what) { comparing_ = what; }
+  // Whoever waits when advice begins is advised, too.
+  void SetComparing(Comparing what);
 
   // Told of each advice once it is written.
   void OnAdvice(std::function<void(const PlacementComparison&)> callback) {
@@ -119,7 +121,8 @@ class PlacementComparer final : public SchedulingObserver {
     PodIdentity id;
     std::shared_ptr<const PodClass> shape;
     Instant since;
-    bool is_opted_out = false, is_advised = false;
+    bool is_opted_out = false;
+    std::string advised;  // Of which node, last.
   };
   struct Placed {
     Instant at;
@@ -130,6 +133,9 @@ class PlacementComparer final : public SchedulingObserver {
   void CompareOther(const ObservedPod& pod, const Seen& seen);
   PlacementComparison NewRow(const PodIdentity& pod, const PodClass& shape, double waited_ms) const;
   double WaitedMs(const Seen& seen) const;
+  bool IsToBeAdvised(const Seen& seen) const {
+    return comparing_ == Comparing::kAdvise && !seen.is_opted_out && !IsOurs(*seen.shape);
+  }
   void Advise(const std::string& key);
   // Where a scorer would put it; of equals `rather`, if it is one of them.
   NodeId BestBy(const std::vector<double>& scores, NodeId rather) const;
@@ -158,7 +164,7 @@ class PlacementComparer final : public SchedulingObserver {
   FollowedPods followed_;
   std::unordered_map<std::string, Instant> node_changed_at_;
   std::deque<Placed> recent_;
-  std::deque<std::string> to_advise_;
+  AdviceQueue to_advise_;
   std::vector<PlacementComparison> rows_;
   Instant flushed_;
   std::unique_ptr<LiveCluster> cluster_;

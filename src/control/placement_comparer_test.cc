@@ -80,6 +80,10 @@ class PlacementComparerTest : public ::testing::Test {
     comparer.PodSeen({{"default", name, "uid-" + name}, std::move(shape), node});
   }
   void Flush() { ASSERT_TRUE(comparer.Flush().has_value()); }
+  void Pass(Duration time) {
+    clock.Advance(time);
+    ASSERT_TRUE(comparer.Turn().has_value());
+  }
   // A pod of the canary is chosen for once a second and its Binding answered.
   void Choose(int seconds_long, BindingOutcome answer) {
     for (int i = 0; i < seconds_long; ++i) {
@@ -228,6 +232,55 @@ TEST_F(PlacementComparerTest, InAdviseWhoWaitsForAnotherIsToldOfOneNodeAfterItIs
   clock.Advance(seconds(1));
   ASSERT_TRUE(comparer.Turn().has_value());
   EXPECT_THAT(told, ::testing::ElementsAre("web b"));
+}
+
+TEST_F(PlacementComparerTest, InAdviseWhoeverWaitedBeforeIsToldToo) {
+  std::vector<std::string> told;
+  comparer.OnAdvice([&](const PlacementComparison& advice) {
+    told.push_back(advice.pod.name + " " + advice.policy_node);
+  });
+  See("old", Shape("x", 500), "b");
+  See("early", Shape());
+  See("ours", Shape("rudderfish"));
+  comparer.PodSeen({.id = {"default", "shy", "uid-shy"}, .shape = Shape(), .is_opted_out = true});
+  Pass(seconds(1));
+  EXPECT_THAT(told, ::testing::IsEmpty());
+  comparer.SetComparing(Comparing::kAdvise);
+  Pass(seconds(1));
+  EXPECT_THAT(told, ::testing::ElementsAre("early b"));
+  comparer.SetComparing(Comparing::kShadow);
+  Pass(seconds(1));
+  comparer.SetComparing(Comparing::kAdvise);
+  Pass(seconds(1));
+  EXPECT_THAT(told, ::testing::ElementsAre("early b")) << "the choice is the same";
+  comparer.SetComparing(Comparing::kShadow);
+  See("older", Shape("x", 700), "c");
+  comparer.SetComparing(Comparing::kAdvise);
+  Pass(seconds(1));
+  EXPECT_THAT(told, ::testing::ElementsAre("early b", "early c"));
+}
+
+TEST_F(PlacementComparerTest, InAdviseWhoFoundNoNodeIsToldOnceThereIsOne) {
+  std::vector<std::string> told;
+  comparer.OnAdvice([&](const PlacementComparison& advice) {
+    told.push_back(advice.pod.name + " " + advice.policy_node);
+  });
+  comparer.SetComparing(Comparing::kAdvise);
+  for (int i = 0; i < 40; ++i)
+    See("other" + std::to_string(i), Shape("default-scheduler", 9000 + i));
+  const auto large = Shape("default-scheduler", 2000);
+  See("large", large);
+  See("large too", large);
+  See("gone", large);
+  Pass(seconds(1));
+  EXPECT_THAT(told, ::testing::IsEmpty());
+  comparer.PodGone("default/gone");
+  SchedulingNode node = Node("d");
+  node.allocatable.cpu_millis = 4000;
+  comparer.NodeSeen(node);
+  for (int i = 0; i < 5; ++i) Pass(seconds(1));
+  EXPECT_THAT(told, ::testing::UnorderedElementsAre("large d", "large too d"));
+  EXPECT_EQ(list.rows.size(), 2u);
 }
 
 TEST_F(PlacementComparerTest, ACanaryAndItsControlGroupAreComparedBothWays) {

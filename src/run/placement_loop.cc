@@ -245,9 +245,10 @@ bool PlacementLoop::MayAct() const { return !is_ending_ && Serves() && IsFresh()
 void PlacementLoop::FollowMode() {
   if (control_ != nullptr) switches_.Hold(control_->WhyUnread(config_.staleness));
   const Mode mode = EffectiveMode();
-  comparer_->SetComparing(mode == Mode::kOff      ? Comparing::kNothing
-                          : mode == Mode::kAdvise ? Comparing::kAdvise
-                                                  : Comparing::kShadow);
+  const bool advises = mode == Mode::kAdvise && Leads();
+  comparer_->SetComparing(mode == Mode::kOff ? Comparing::kNothing
+                          : advises          ? Comparing::kAdvise
+                                             : Comparing::kShadow);
   if (modes_ == nullptr) return;
   scheduler_->SetShare(mode == Mode::kEnforce  ? 1
                        : mode == Mode::kCanary ? config_.placement->canary
