@@ -619,6 +619,26 @@ class Placement(Cli):
         self.assertIn("Task: placement; objective balance", self.succeed("inspect", self.WORLD))
         found = json.loads(self.succeed("inspect", self.WORLD, "-o", "json"))
         self.assertEqual(found["kube_default_episode"]["arrived"], 100)
+        self.assertEqual(found["patterns"], [])
+
+    def test_pods_are_placed_near_those_they_call(self):
+        shop = TOP / "scenarios/edge-shop.yaml"
+        self.assertIn("find, 2/s, target 400 ms: browser > front > (search > (store, store, store), catalog)", self.succeed("inspect", shop))
+        self.assertEqual(json.loads(self.succeed("inspect", shop, "-o", "json"))["patterns"][0]["name"], "shop")
+        found = json.loads(self.succeed("evaluate", shop, "--objective", "calls", "--policy", "round-robin,greedy",
+                                        "--episodes", "6", "-o", "json", "-q"))
+        far, near = (policy["metrics"]["call_latency"] for policy in found["policies"])
+        self.assertLess(near, 0.8 * far)
+        # Of the worst round trip, users and cloud, 44 ms; all of it counts soon.
+        self.assertAlmostEqual(found["policies"][1]["objective_mean"], near / 44, delta=0.01)
+        self.assertIn("CALL ms", self.run_cli("evaluate", shop, "--policy", "greedy", "--episodes", "1").stdout)
+        episode = json.loads(self.succeed("simulate", shop, "--objective", "calls:1,energy:0.5", "--policy", "greedy", "-o", "json"))
+        chosen = [next(one for one in step["considered"] if one["chosen"]) for step in episode["steps"]]
+        self.assertTrue(any(one["terms_after"]["calls"] > 0 for one in chosen))
+        for one in chosen:
+            self.assertAlmostEqual(one["objective_after"], one["terms_after"]["calls"] + 0.5 * one["terms_after"]["energy"])
+        # Nobody is moved where pods come and go, whoever calls whom.
+        self.refuse("bench", "env", "--scenario", shop, says=["edge-shop.yaml", "has `arrivals`"])
 
 
 class BadInput(Cli):
@@ -665,7 +685,8 @@ class BadInput(Cli):
         self.refuse("evaluate", SCENARIO, "--policy", "greedy", "--objective", "energy", says="--objective")
         drs = TOP / "scenarios/drs-even.yaml"
         for command in (["evaluate", "--policy", "greedy"], ["simulate", "--policy", "greedy"], ["train", "-d", "run"]):
-            for objective, lacks in (("balance:1,cost:1", "no type of node has a `price_per_hour`"), ("latency", "`arrivals.users`")):
+            for objective, lacks in (("balance:1,cost:1", "no type of node has a `price_per_hour`"), ("latency", "`arrivals.users`"),
+                                     ("calls", "no `patterns` say who calls whom")):
                 with self.subTest(command=command, objective=objective):
                     self.refuse(command[0], drs, *command[1:], "--objective", objective, says=["drs-even", lacks])
         experiment = self.write("cost.yaml", f"experiment: cost\ntask: placement\nscenarios: [{drs}]\nobjectives: {{c: cost}}\n"

@@ -131,7 +131,7 @@ CommandSpec EvaluateCommand() {
                   {"--episodes", "N", "how many starts to draw; 200 by default, of scaling 20"},
                   {"--objective", "TERM[:WEIGHT,...]",
                    "where pods come and go: balance, energy, utilisation, fragmentation, cost, "
-                   "latency; the scenario's own by default"},
+                   "latency, calls; the scenario's own by default"},
                   {"--starts", "FILE",
                    "start states, one JSON object a line, instead of drawn ones"},
                   {"--select", "config=C,pattern=P", "only those lines of the file"},

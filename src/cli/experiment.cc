@@ -125,7 +125,7 @@ Result<std::vector<Problem>> OpenCells(const Plan& plan, const std::vector<Exper
     const fs::path& path = plan.scenarios[cell.scenario];
     TRY_ASSIGN(Scenario scenario,
                LoadScenario(path, plan.experiment.variants[cell.variant].changes));
-    TRY(CheckHasCalls(scenario, path.string()));
+    TRY(CheckMovesPods(scenario, path.string()));
     TRY_ASSIGN(Problem problem, Problem::Of(std::make_shared<const Scenario>(std::move(scenario))));
     for (const PolicySpec& spec : plan.policies) TRY(MakePolicyGroup(spec, *problem.task));
     problems.push_back(std::move(problem));

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/units.h"
+#include "cli/inspection.h"
 #include "cli/placement_commands.h"
 #include "cli/text_table.h"
 #include "evaluation/placement_run.h"
@@ -103,15 +104,21 @@ Result<std::string> InspectPlacement(const std::filesystem::path& path, const Sc
                      {"task", {{"kind", PlacementTask::kName}, {"objective", objective}}},
                      {"nodes", scenario.node_count()},
                      {"workloads", scenario.catalog->workload_count()}};
+    OrderedJson& patterns = json["patterns"] = OrderedJson::array();
+    for (const auto& calls : scenario.patterns)
+      patterns.push_back({{"name", calls->name},
+                          {"calls", calls->call_count()},
+                          {"endpoints", calls->endpoints.size()}});
     OrderedJson& episode = json["kube_default_episode"] = OrderedJson::object();
     for (const MetricRow& row : metrics.Rows()) episode[std::string(row.name)] = row.value;
     return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
   }
   std::string text = fmt::format(
-      "{}: scenario {}, seed {}: pods come and go, and are placed\n\n{}\n{}\nTask: placement; "
+      "{}: scenario {}, seed {}: pods come and go, and are placed\n\n{}\n{}\n{}Task: placement; "
       "objective {}\nOne episode, placed as kube-scheduler does: {} pods, {:.0f} at once and "
       "{:.1f} waiting on average,\n        {:.1f} of {} nodes in use, {:.0f} % of CPU, {}\n",
       path.string(), scenario.name, scenario.seed, NodesText(scenario), WorkloadsText(scenario),
+      scenario.patterns.empty() ? "" : PatternsText(scenario) + "\n",
       objective.empty() ? "none: name one by --objective" : objective, Grouped(metrics.arrived),
       metrics.MeanOverTime(metrics.pods_s), metrics.MeanOverTime(metrics.waiting_pods_s),
       metrics.MeanOverTime(metrics.active_nodes_s), scenario.node_count(),

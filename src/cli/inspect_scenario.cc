@@ -201,16 +201,14 @@ std::string TaskText(const MigrationOptions& options) {
 std::string AsText(const std::filesystem::path& path, const Problem& problem,
                    const DrawnStarts& drawn) {
   const Scenario& scenario = *problem.scenario;
-  std::string text = fmt::format(
-      "{}: scenario {}, seed {}, latency by the {} law{}\n\n{}\n{}\n{}\nCall patterns: {}\n",
-      path.string(), scenario.name, scenario.seed, scenario.law,
-      scenario.source_config.empty()
-          ? ""
-          : fmt::format(", REACH configuration {}", scenario.source_config),
-      NodeGroupsTable(scenario), LatencyTable(scenario), WorkloadTable(scenario),
-      scenario.patterns.size() == 1 ? "one" : "each episode has one of these");
-  for (size_t i = 0; i < scenario.patterns.size(); ++i)
-    text += PatternText(scenario, static_cast<int>(i));
+  std::string text =
+      fmt::format("{}: scenario {}, seed {}, latency by the {} law{}\n\n{}\n{}\n{}\n{}",
+                  path.string(), scenario.name, scenario.seed, scenario.law,
+                  scenario.source_config.empty()
+                      ? ""
+                      : fmt::format(", REACH configuration {}", scenario.source_config),
+                  NodeGroupsTable(scenario), LatencyTable(scenario), WorkloadTable(scenario),
+                  PatternsText(scenario));
   text += "\n" + TaskText(problem.task->options());
   text += fmt::format(
       "Starts: {} drawn: {}, {:.0f} pods and {:.0f} allowed actions on average,\n"
@@ -281,6 +279,15 @@ std::string AsJson(const std::filesystem::path& path, const Problem& problem,
 }
 
 }  // namespace
+
+std::string PatternsText(const Scenario& scenario) {
+  std::string text =
+      fmt::format("Call patterns: {}\n",
+                  scenario.patterns.size() == 1 ? "one" : "each episode has one of these");
+  for (size_t i = 0; i < scenario.patterns.size(); ++i)
+    text += PatternText(scenario, static_cast<int>(i));
+  return text;
+}
 
 Result<std::string> InspectScenario(const std::filesystem::path& path, OutputFormat format) {
   TRY_ASSIGN(const Scenario scenario, LoadScenario(path));

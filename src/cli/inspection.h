@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "cli/arguments.h"
+#include "scenario/scenario.h"
 
 // What a file of ours is, in words and numbers, or the same as JSON with a member "kind". One
 // function for each kind of file.
@@ -21,5 +22,8 @@ Result<std::string> InspectScenario(const std::filesystem::path& path, OutputFor
 Result<std::string> InspectRun(const std::filesystem::path& folder, OutputFormat format);
 Result<std::string> InspectCheckpoint(const std::filesystem::path& path, OutputFormat format);
 Result<std::string> InspectStartStates(const std::filesystem::path& path, OutputFormat format);
+
+// Who calls whom in it, a paragraph for each pattern.
+std::string PatternsText(const Scenario& scenario);
 
 }  // namespace rudderfish

@@ -53,6 +53,8 @@ Result<void> CheckObjective(const Scenario& scenario) {
     return refuse("energy", "no type of node has a `power`");
   if (counts(ObjectiveTerm::kLatency) && scenario.arrivals->users == kNone)
     return refuse("latency", "`arrivals.users` does not say where the users are");
+  if (counts(ObjectiveTerm::kCalls) && scenario.patterns.empty())
+    return refuse("calls", "no `patterns` say who calls whom");
   return {};
 }
 

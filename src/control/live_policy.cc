@@ -172,6 +172,12 @@ Result<void> LivePolicy::LoadLearned(const std::string& spec, std::string_view r
                 "scenario), which is not known of a live cluster; train without",
                 learned.checkpoint.string());
   }
+  if (learned.facts->has_calls) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: looks at how far apart pods are that call each other (`patterns` of its "
+                "scenario), which is not known of a live cluster; train without",
+                learned.checkpoint.string());
+  }
   objective_ = learned.objective;
   facts_ = std::make_shared<const PlacementFacts>(*std::move(learned.facts));
   TRY_ASSIGN(policy_, MakePlacementPolicy(spec, PlacementTask(objective_), kScoredApart));
@@ -187,9 +193,14 @@ Result<void> LivePolicy::LoadLearned(const std::string& spec, std::string_view r
 
 // Each score that counts, and each term of the objective, must be something that is known here.
 Result<void> LivePolicy::CheckScores() const {
-  const auto refuse = [&](std::string_view what, std::string_view term) {
+  const auto refuse = [&](std::string_view what, ObjectiveTerm term) {
+    const std::string_view name = kObjectiveTermNames[static_cast<size_t>(term)];
+    if (term == ObjectiveTerm::kCalls) {
+      return Fail(ErrorCode::kFailedPrecondition,
+                  "{} {}, and a live cluster does not say who calls whom", what, name);
+    }
     return Fail(ErrorCode::kFailedPrecondition,
-                "{} {}, and a live cluster does not say what that would be{}", what, term,
+                "{} {}, and a live cluster does not say what that would be{}", what, name,
                 is_learned_ ? "" : "; a run that was trained for it brings it along");
   };
   for (int i = 0; i < kObjectiveTerms; ++i) {
@@ -203,10 +214,9 @@ Result<void> LivePolicy::CheckScores() const {
           "the objective is latency, and {} does not go by what nodes say of it; greedy does",
           name_);
     }
-    if (objective_.weight[i] != 0) return refuse("the objective is", kObjectiveTermNames[i]);
+    if (objective_.weight[i] != 0) return refuse("the objective is", term);
     const int score = static_cast<int>(PlacementScore::kBalance) + i;
-    if (policy_ && policy_->mix[score] != 0)
-      return refuse(fmt::format("{} counts", name_), kObjectiveTermNames[i]);
+    if (policy_ && policy_->mix[score] != 0) return refuse(fmt::format("{} counts", name_), term);
   }
   return {};
 }

@@ -201,6 +201,11 @@ TEST(LivePolicy, WhatIsNotKnownLiveIsRefusedRatherThanGuessed) {
   EXPECT_THAT(RefusalOf({.policy = "greedy", .objective = Objective::Of(ObjectiveTerm::kEnergy)}),
               HasSubstr("the objective is energy, and a live cluster does not say"));
   EXPECT_THAT(RefusalOf({.policy = "mixed:greedy=1,cost=0.2"}), HasSubstr("counts cost"));
+  EXPECT_EQ(RefusalOf({.policy = "greedy", .objective = Objective::Of(ObjectiveTerm::kCalls)}),
+            "the objective is calls, and a live cluster does not say who calls whom");
+  EXPECT_EQ(
+      RefusalOf({.policy = "mixed:greedy=1,calls=0.2"}),
+      "mixed:greedy=1,calls=0.2 counts calls, and a live cluster does not say who calls whom");
   EXPECT_THAT(RefusalOf({.policy = "mixed:gredy=1"}), HasSubstr("greedy"));
   EXPECT_THAT(RefusalOf({.policy = "round"}), HasSubstr("unknown policy of placement"));
   EXPECT_THAT(RefusalOf({.policy = "round-robbin"}), HasSubstr("did you mean `round-robin`"));

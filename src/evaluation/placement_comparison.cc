@@ -18,6 +18,7 @@ constexpr PlacementMeasure kMeasures[] = {
     {.metric = "active_nodes", .unit = "nodes", .title = "active nodes"},
     {.metric = "active_nodes_at_bindings", .unit = "nodes", .title = "active nodes at bindings"},
     {.metric = "chosen_latency", .unit = "ms", .title = "node-user latency", .decimals = 1},
+    {.metric = "call_latency", .unit = "ms", .title = "round trip of calls", .decimals = 2},
     {.metric = "utilisation_cpu",
      .unit = "",
      .title = "CPU utilisation",

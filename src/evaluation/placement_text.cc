@@ -88,21 +88,25 @@ std::string PlacementTable(const PlacementEvaluation& evaluation) {
       fmt::format("{}: {} episodes, {} nodes, objective {}, seed {}\n\n", evaluation.scenario,
                   evaluation.episodes, evaluation.nodes, evaluation.objective, evaluation.seed);
   size_t width = 6;
-  for (const EvaluatedPlacement& policy : evaluation.policies)
+  bool has_calls = false;
+  for (const EvaluatedPlacement& policy : evaluation.policies) {
     width = std::max(width, policy.name.size());
-  text += fmt::format("{:{}}  {:>9}  {:>18}  {:>7}  {:>6}  {:>6}  {:>7}  {:>6}  {:>7}\n", "POLICY",
-                      width, "OBJECTIVE", "95 % INTERVAL", "WAITING", "ACTIVE", "CPU %", "IMBAL %",
-                      "UNBOUND", "p50 us");
+    has_calls = has_calls || MeanOf(policy, "call_latency") > 0;
+  }
+  text += fmt::format("{:{}}  {:>9}  {:>18}  {:>7}  {:>6}  {:>6}  {:>7}  {:>6}  {:>7}{}\n",
+                      "POLICY", width, "OBJECTIVE", "95 % INTERVAL", "WAITING", "ACTIVE", "CPU %",
+                      "IMBAL %", "UNBOUND", "p50 us", has_calls ? "  CALL ms" : "");
   for (const EvaluatedPlacement& policy : evaluation.policies) {
     const RunMatrix runs = policy.Objectives(evaluation.episodes);
     const ConfidenceInterval interval = BootstrapMean(runs, {});
     text += fmt::format(
         "{:{}}  {:9.5f}  [{:.5f}, {:.5f}]  {:7.2f}  {:6.1f}  {:6.1f}  {:7.1f}  "
-        "{:6.1f}  {:7.1f}\n",
+        "{:6.1f}  {:7.1f}{}\n",
         policy.name, width, Mean(runs.values), interval.low, interval.high,
         MeanOf(policy, "waiting_pods"), MeanOf(policy, "active_nodes"),
         100 * MeanOf(policy, "utilisation_cpu"), 100 * MeanOf(policy, "imbalance_cpu"),
-        MeanOf(policy, "never_bound"), policy.decide_p50_us);
+        MeanOf(policy, "never_bound"), policy.decide_p50_us,
+        has_calls ? fmt::format("  {:7.2f}", MeanOf(policy, "call_latency")) : "");
   }
   if (evaluation.bound) text += "\n" + BoundText(evaluation);
   if (evaluation.baseline >= 0) text += "\n" + PlacementVerdict(evaluation) + "\n";

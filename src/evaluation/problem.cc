@@ -15,7 +15,7 @@ Result<Problem> Problem::Of(std::shared_ptr<const Scenario> scenario) {
 
 Result<Problem> Problem::Open(const std::filesystem::path& path) {
   TRY_ASSIGN(Scenario scenario, LoadScenario(path));
-  TRY(CheckHasCalls(scenario, path.string()));
+  TRY(CheckMovesPods(scenario, path.string()));
   return Of(std::make_shared<const Scenario>(std::move(scenario)));
 }
 

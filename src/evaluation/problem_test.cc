@@ -19,10 +19,12 @@ TEST(Problem, LawAndTaskAreThoseOfTheScenario) {
   EXPECT_FALSE(Problem::Of(std::make_shared<const Scenario>(scenario)).has_value());
 }
 
-TEST(Problem, ScenariosWithoutCallsHaveNoneToSolve) {
-  const Result<Problem> problem = Problem::Open(SourcePath("scenarios/drs-even.yaml"));
-  ASSERT_FALSE(problem.has_value());
-  EXPECT_NE(problem.error().message.find("drs-even.yaml"), std::string::npos);
+TEST(Problem, ScenariosInWhichPodsArePlacedHaveNoneToSolve) {
+  for (const char* path : {"scenarios/drs-even.yaml", "scenarios/edge-shop.yaml"}) {
+    const Result<Problem> problem = Problem::Open(SourcePath(path));
+    ASSERT_FALSE(problem.has_value()) << path;
+    EXPECT_NE(problem.error().message.find(path), std::string::npos);
+  }
 }
 
 }  // namespace

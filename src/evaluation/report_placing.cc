@@ -16,7 +16,7 @@ namespace rudderfish {
 namespace {
 
 constexpr std::string_view kDrawn[] = {"objective", "active_nodes", "chosen_latency",
-                                       "imbalance_cpu"};
+                                       "call_latency", "imbalance_cpu"};
 
 class PlacingPage {
  public:

@@ -50,6 +50,21 @@ TEST(PlacementWorld, IsTheSameForAnyNumberOfThreads) {
   EXPECT_EQ(one.questions, three.questions);
 }
 
+TEST(PlacementWorld, FactsSayWhetherPodsCallEachOther) {
+  ThreadPool pool(1);
+  EXPECT_FALSE(WorldFor(ObjectiveTerm::kCost).facts.has_calls);
+  Scenario calling = *testing::ArrivalsScenario(std::string(kBusy) + R"(
+patterns:
+  shop: {buy: {client: web, rate: 1, qos: 1s, calls: [batch: {execution: 1ms}]}}
+)");
+  calling.objective = Objective::Of(ObjectiveTerm::kCalls);
+  const auto world =
+      PlacementWorld::Make(std::make_shared<const Scenario>(std::move(calling)), &pool);
+  ASSERT_TRUE(world.has_value()) << world.error().message;
+  EXPECT_TRUE(world->facts.has_calls);
+  EXPECT_EQ(world->heuristic, "greedy");
+}
+
 TEST(PlacementWorld, ReferenceIsNoWorseThanTheHeuristicsOnTheEpisodesItWasChosenBy) {
   const PlacementWorld world = WorldFor(ObjectiveTerm::kEnergy);
   Lifecycle lifecycle(world.scenario);

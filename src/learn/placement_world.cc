@@ -185,7 +185,9 @@ Result<PlacementWorld> PlacementWorld::Make(std::shared_ptr<const Scenario> scen
   }
   PlacementWorld made{.scenario = scenario,
                       .task = PlacementTask(*scenario->objective, preset),
-                      .facts = {.types = {}, .laws = PlacementLawsOf(*scenario)}};
+                      .facts = {.types = {},
+                                .laws = PlacementLawsOf(*scenario),
+                                .has_calls = !scenario->patterns.empty()}};
   for (const NodeKind& kind : scenario->catalog->kinds) made.facts.types.push_back(kind.name);
   if (preset) TRY(CheckPresetSuits(*preset, *scenario));
   TRY_ASSIGN(made.seeds, SeedsWithChoice(made));

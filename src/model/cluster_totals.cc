@@ -85,10 +85,16 @@ void ClusterTotals::Reset(const State& state, const PlacementLaws& laws) {
     of_node_[node] = OfNode(node, state.nodes.free[node], DevicesOf(node), pods_on_[node]);
     sums_.Add(of_node_[node], 1);
   }
-  LatencyChanged();
+  calls_.Reset(state, pods_in_);
+  LatencyToUsersChanged();
 }
 
 void ClusterTotals::LatencyChanged() {
+  calls_.LatencyChanged(state_->network, pods_in_);
+  LatencyToUsersChanged();
+}
+
+void ClusterTotals::LatencyToUsersChanged() {
   sums_.latency_ns = 0;
   sums_.penalty_millionths = 0;
   if (laws_->users == kNone) return;
@@ -125,6 +131,10 @@ double ClusterTotals::NodeUserMs(NodeId node) const {
 double ClusterTotals::NodeUserPenalty(WorkloadId workload, NodeId node) const {
   return PlacementLaws::Penalty(state_->catalog->workloads[workload].latency_limits,
                                 NodeUserMs(node), worst_ms_);
+}
+
+double ClusterTotals::PartnerMs(WorkloadId workload, NodeId node) const {
+  return calls_.MeanMs(workload, state_->kind_of(node).layer, pods_in_);
 }
 
 const Devices& ClusterTotals::DevicesOf(NodeId node) const {
@@ -167,8 +177,10 @@ ClusterTotals::Sums ClusterTotals::OfNode(NodeId node, const Resources& free,
 }
 
 void ClusterTotals::Changed(WorkloadId workload, NodeId node, int by) {
+  const LayerId layer = state_->kind_of(node).layer;
   pods_on_[node] += by;
-  pods_in_[workload * state_->catalog->layer_count() + state_->kind_of(node).layer] += by;
+  calls_.Change(workload, layer, by, pods_in_);
+  pods_in_[workload * state_->catalog->layer_count() + layer] += by;
   AddLatency(workload, node, by, &sums_);
   sums_.Add(of_node_[node], -1);
   of_node_[node] = OfNode(node, state_->nodes.free[node], DevicesOf(node), pods_on_[node]);
@@ -183,7 +195,7 @@ void ClusterTotals::NodeChanged(NodeId node) {
 }
 
 void ClusterTotals::NodeReplaced(NodeId node, int pods) {
-  CHECK_EQ(laws_->users, kNone);
+  CHECK(laws_->users == kNone && calls_.empty());
   pods_on_[node] = pods;
   sums_.Add(of_node_[node], -1);
   of_node_[node] = OfNode(node, state_->nodes.free[node], DevicesOf(node), pods);
@@ -191,7 +203,7 @@ void ClusterTotals::NodeReplaced(NodeId node, int pods) {
 }
 
 ClusterTerms ClusterTotals::After(std::span<const PodChange> changes) const {
-  CHECK_EQ(laws_->users, kNone);
+  CHECK(laws_->users == kNone && calls_.empty());
   Sums sums = sums_;
   for (size_t i = 0; i < changes.size(); ++i) {
     const NodeId node = changes[i].node;
@@ -210,7 +222,7 @@ ClusterTerms ClusterTotals::After(std::span<const PodChange> changes) const {
     sums.Add(of_node_[node], -1);
     sums.Add(OfNode(node, free, devices, pods), 1);
   }
-  return TermsOf(sums);
+  return TermsOf(sums, {});
 }
 
 ClusterTerms ClusterTotals::Try(WorkloadId workload, NodeId node) const {
@@ -221,10 +233,10 @@ ClusterTerms ClusterTotals::Try(WorkloadId workload, NodeId node) const {
   sums.Add(of_node_[node], -1);
   sums.Add(OfNode(node, state_->nodes.free[node] - asked.requests, devices, pods_on_[node] + 1), 1);
   AddLatency(workload, node, 1, &sums);
-  return TermsOf(sums);
+  return TermsOf(sums, calls_.With(workload, state_->kind_of(node).layer, pods_in_));
 }
 
-ClusterTerms ClusterTotals::TermsOf(const Sums& sums) const {
+ClusterTerms ClusterTotals::TermsOf(const Sums& sums, const CallDistances::Sums& calls) const {
   ClusterTerms terms;
   const double nodes = static_cast<double>(std::max<int64_t>(sums.ready, 1));
   for (int r = 0; r < kResourceKinds; ++r) {
@@ -249,6 +261,9 @@ ClusterTerms ClusterTotals::TermsOf(const Sums& sums) const {
         Ratio(sums.fragments, laws_->shapes.total_weight) / static_cast<double>(capacity);
   terms.latency_ms = Ratio(sums.latency_ns, sums.pods) / kMillion;
   terms.latency_penalty = Ratio(sums.penalty_millionths, sums.pods) / kMillion;
+  terms.call_distance = Ratio(calls.distance, calls.weight);
+  terms.call_ms = terms.call_distance * calls_.worst_ms();
+  terms.calls_counted = Ratio(calls.weight, CallDistances::kAllCalls);
   return terms;
 }
 

@@ -7,17 +7,19 @@
 #include <vector>
 
 #include "cluster/state.h"
+#include "model/call_distances.h"
 #include "model/fragmentation.h"
 
-// What a cluster's state amounts to beside latency of calls: how evenly it is used, what it draws
-// and costs, how much of it is stranded, how far its pods are from their users. Kept while pods
-// come and go: one pod more or less touches one node, and costs the same at 5 nodes as at 5,000.
+// What a cluster's state amounts to: how evenly it is used, what it draws and costs, how much of it
+// is stranded, how far its pods are from their users and from those they call. Kept while pods come
+// and go: one pod more or less touches one node, and costs the same at 5 nodes as at 5,000.
 //
 //   utilisation   requested / allocatable of a node, per resource
 //   sd            population standard deviation of the utilisation over the nodes
 //   watts         asleep where no pod is, else by utilisation of CPU (cluster/node_costs.h)
 //   price         of the nodes that have pods: an autoscaler takes away the others
 //   node-user     round trip between the layer of the users and that of the node
+//   calls         mean round trip between the pods that call each other (model/call_distances.h)
 //
 // Nodes that are lost count nowhere. Sums are of integers (utilisation in 2^-22, watts and prices
 // in millionths, latency in ns), so that a pod placed and removed restores them to the bit, and
@@ -45,6 +47,9 @@ struct ClusterTerms {
   double fragmentation = 0;    // Expected share of all devices, or of CPU, that is stranded.
   double latency_ms = 0;       // Mean node-user latency of the bound pods; 0 if there are none.
   double latency_penalty = 0;  // Mean of PlacementLaws::Penalty over them.
+  double call_distance = 0;    // Mean round trip of calls, as a share of the worst there is,
+  double call_ms = 0;          // and in ms; 0 if no edge counts.
+  double calls_counted = 0;    // Share of the calls both of whose ends have pods.
 };
 
 // Pods more (1) or less (-1) on a node.
@@ -87,20 +92,20 @@ class ClusterTotals {
   void NodeChanged(NodeId node);
 
   // What is free of the node, or whether it is ready, has been written anew; so many pods are there
-  // now. For whoever does not know whose they are. REQUIRES: users are nowhere.
+  // now. For whoever does not know whose they are. REQUIRES: users are nowhere, nobody calls.
   void NodeReplaced(NodeId node, int pods);
 
   // After the network changed.
   void LatencyChanged();
 
   // In O(1).
-  ClusterTerms Now() const { return TermsOf(sums_); }
+  ClusterTerms Now() const { return TermsOf(sums_, calls_.Now()); }
 
   // What Now would be after one pod more, without placing it. REQUIRES: HasRoom.
   ClusterTerms Try(WorkloadId workload, NodeId node) const;
 
   // What Now would be after a few such changes; those of one node add up. Nodes that are lost do
-  // not count. REQUIRES: users are nowhere.
+  // not count. REQUIRES: users are nowhere, nobody calls.
   ClusterTerms After(std::span<const PodChange> changes) const;
 
   const PlacementLaws& laws() const { return *laws_; }
@@ -109,6 +114,10 @@ class ClusterTotals {
   double NodeUserMs(NodeId node) const;
   // Penalty of one pod of the workload there.
   double NodeUserPenalty(WorkloadId workload, NodeId node) const;
+  // Mean round trip between a pod of the workload there and the bound pods that it calls or is
+  // called by; 0 without any.
+  double PartnerMs(WorkloadId workload, NodeId node) const;
+  CallDistances::Part CallsOf(WorkloadId workload) const { return calls_.PartOf(workload); }
 
  private:
   // Of one node, or of all.
@@ -127,9 +136,10 @@ class ClusterTotals {
 
   Sums OfNode(NodeId node, const Resources& free, const Devices& devices, int pods) const;
   void Changed(WorkloadId workload, NodeId node, int by);
+  void LatencyToUsersChanged();
   void AddLatency(WorkloadId workload, NodeId node, int64_t pods, Sums* sums) const;
   const Devices& DevicesOf(NodeId node) const;
-  ClusterTerms TermsOf(const Sums& sums) const;
+  ClusterTerms TermsOf(const Sums& sums, const CallDistances::Sums& calls) const;
 
   const State* state_ = nullptr;
   const PlacementLaws* laws_ = nullptr;
@@ -140,6 +150,7 @@ class ClusterTotals {
   std::vector<int32_t> pods_in_;      // [workload][layer]
   std::vector<double> node_user_ms_;  // [layer]
   double worst_ms_ = 0;
+  CallDistances calls_;
 };
 
 }  // namespace rudderfish

@@ -18,6 +18,7 @@ namespace {
 using testing::WorldBuilder;
 
 // Two kinds of node in two zones, users in a third; workload 0 wants CPU, 1 a share of a device.
+// Webs call learners, and those webs.
 State SmallCluster(int nodes, bool with_devices) {
   WorldBuilder world;
   const LayerId near = world.Layer("near"), far = world.Layer("far"), users = world.Layer("users");
@@ -27,6 +28,8 @@ State SmallCluster(int nodes, bool with_devices) {
   world.Workload("web", 250, 64);
   world.Workload("learner", 500, 512);
   for (int i = 0; i < nodes; ++i) world.Node(kinds[i % 2], 2000 + 1000 * (i % 3), 4096);
+  world.LatencyBothWays(near, far, 12);
+  world.Endpoint({.workload = 0, .groups = {{{1, 1}}}});
   State state = world.Build();
   auto catalog = std::make_shared<Catalog>(*state.catalog);
   catalog->workloads[0].latency_limits = {.soft_ms = 20, .hard_ms = 30};
@@ -60,6 +63,9 @@ void ExpectSame(const ClusterTerms& a, const ClusterTerms& b) {
   EXPECT_EQ(a.fragmentation, b.fragmentation);
   EXPECT_EQ(a.latency_ms, b.latency_ms);
   EXPECT_EQ(a.latency_penalty, b.latency_penalty);
+  EXPECT_EQ(a.call_distance, b.call_distance);
+  EXPECT_EQ(a.call_ms, b.call_ms);
+  EXPECT_EQ(a.calls_counted, b.calls_counted);
 }
 
 TEST(ClusterTotals, AreWhatTheStateAmountsTo) {
@@ -153,7 +159,7 @@ RC_GTEST_PROP(ClusterTotals, ChangesAddUpToWhatResetComputes, (uint64_t seed, bo
         }
         break;
       case 2:
-        state.network.latency_ms[2 * 3 + rng.Below(2)] = rng.Uniform(1, 50);
+        state.network.latency_ms[rng.Below(3) * 3 + rng.Below(2)] = rng.Uniform(1, 50);
         totals.LatencyChanged();
         break;
       default:
@@ -240,6 +246,33 @@ TEST(ClusterTotals, PenaltiesAndLatenciesAreMeansOverPods) {
   EXPECT_EQ(totals.NodeUserPenalty(1, 0), 0.3);
 }
 
+// One web near, two learners: one near, one far.
+TEST(ClusterTotals, CallsAreAsFarAsTheirPodsAreApart) {
+  State state = SmallCluster(2, false);
+  const PlacementLaws laws = Laws(state);
+  ClusterTotals totals;
+  totals.Reset(state, laws);
+  EXPECT_EQ(totals.Now().calls_counted, 0);
+  EXPECT_EQ(totals.Now().call_distance, 0);
+  for (const auto& [workload, node] : {std::pair(0, 0), {1, 0}, {1, 1}}) {
+    BindPod(AddPod(workload, &state), node, &state);
+    totals.Placed(workload, node);
+  }
+  // Round trips: 2 ms within the near zone, 24 to the far one; 40 from there to users is the worst.
+  EXPECT_NEAR(totals.Now().call_ms, 13, 1e-4);
+  EXPECT_NEAR(totals.Now().call_distance, 13 / 40., 1e-5);
+  EXPECT_NEAR(totals.Now().calls_counted, 1, 1e-9);
+  EXPECT_NEAR(totals.PartnerMs(0, 1), (24 + 2) / 2., 1e-4);
+  EXPECT_NEAR(totals.CallsOf(1).counted, 1, 1e-9);
+  state.network.latency_ms[0 * 3 + 1] = 100;
+  totals.LatencyChanged();
+  EXPECT_NEAR(totals.Now().call_ms, (2 + 112) / 2., 2e-4);
+  EXPECT_NEAR(totals.Now().call_distance, 57 / 112., 1e-5);
+  RemovePod(0, &state);
+  totals.Removed(0, 0);
+  EXPECT_EQ(totals.Now().call_distance, 0);
+}
+
 // The users' own layer is no place to be far from.
 TEST(ClusterTotals, TheWorstLatencyIsThatOfAnotherLayer) {
   State state = SmallCluster(2, false);
@@ -271,6 +304,7 @@ TEST(ClusterTotals, SumsAreOfWholeNumbers) {
   EXPECT_DOUBLE_EQ(totals.Now().latency_ms, (4 * 40 + 13.333333) / 5);
 }
 
+// As a live cluster is: nobody says who calls whom.
 PlacementLaws LawsWithoutUsers(const State& state) {
   PlacementLaws laws = Laws(state);
   laws.users = kNone;
@@ -279,6 +313,7 @@ PlacementLaws LawsWithoutUsers(const State& state) {
 
 TEST(ClusterTotals, AfterIsWhatSuchChangesGive) {
   State state = SmallCluster(4, true);  // None, one, two devices and none.
+  state.calls = nullptr;
   const PlacementLaws laws = LawsWithoutUsers(state);
   BindPod(AddPod(0, &state), 0, &state);
   BindPod(AddPod(1, &state), 2, &state);

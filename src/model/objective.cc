@@ -10,7 +10,7 @@
 namespace rudderfish {
 namespace {
 
-constexpr double kMostWeight = 1e6;
+constexpr double kTermWeightMax = 1e6;
 
 Result<int> TermNamed(std::string_view name, const YamlNode& where) {
   const auto at = std::find(kObjectiveTermNames.begin(), kObjectiveTermNames.end(), name);
@@ -40,9 +40,11 @@ double ObjectiveTermValue(ObjectiveTerm term, const ClusterTerms& terms) {
     case ObjectiveTerm::kCost:
       return terms.price_share;
     case ObjectiveTerm::kLatency:
+      return terms.latency_penalty;
+    case ObjectiveTerm::kCalls:
       break;
   }
-  return terms.latency_penalty;
+  return terms.call_distance;
 }
 
 double Objective::Cost(const ClusterTerms& terms) const {
@@ -66,7 +68,7 @@ Result<Objective> ParseObjective(const YamlNode& node) {
   TRY_ASSIGN(YamlMap map, node.AsMap());
   for (const auto& [name, value] : map.Entries()) {
     TRY_ASSIGN(const int term, TermNamed(name, value));
-    TRY_ASSIGN(objective.weight[term], value.AsDouble(0, kMostWeight));
+    TRY_ASSIGN(objective.weight[term], value.AsDouble(0, kTermWeightMax));
   }
   if (objective == Objective())
     return node.Refuse("all weights are zero: nothing would be better than anything else");

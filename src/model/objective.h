@@ -22,13 +22,22 @@
 //   fragmentation  expected share of the devices (without any: of CPU) that no pod can use
 //   cost           price of the nodes in use / price of all nodes
 //   latency        mean over the pods of their node-user penalty (PlacementLaws::Penalty)
+//   calls          mean round trip between the pods that call each other / the worst of the network
 
 namespace rudderfish {
 
-enum class ObjectiveTerm { kBalance, kEnergy, kUtilisation, kFragmentation, kCost, kLatency };
-inline constexpr int kObjectiveTerms = 6;
+enum class ObjectiveTerm {
+  kBalance,
+  kEnergy,
+  kUtilisation,
+  kFragmentation,
+  kCost,
+  kLatency,
+  kCalls
+};
+inline constexpr int kObjectiveTerms = 7;
 inline constexpr std::array<std::string_view, kObjectiveTerms> kObjectiveTermNames = {
-    "balance", "energy", "utilisation", "fragmentation", "cost", "latency"};
+    "balance", "energy", "utilisation", "fragmentation", "cost", "latency", "calls"};
 
 struct Objective {
   std::array<double, kObjectiveTerms> weight{};

@@ -54,6 +54,7 @@ TEST(Objective, TermsAreFractionsOfTheWorst) {
   terms.price_share = 0.4;
   terms.fragmentation = 0.1;
   terms.latency_penalty = 0.5;
+  terms.call_distance = 0.7;
   const auto value = [&](ObjectiveTerm term) { return ObjectiveTermValue(term, terms); };
   EXPECT_DOUBLE_EQ(value(ObjectiveTerm::kBalance), 1);  // Half of the nodes full, half empty.
   EXPECT_DOUBLE_EQ(value(ObjectiveTerm::kUtilisation), 0.6);
@@ -61,6 +62,7 @@ TEST(Objective, TermsAreFractionsOfTheWorst) {
   EXPECT_DOUBLE_EQ(value(ObjectiveTerm::kCost), 0.4);
   EXPECT_DOUBLE_EQ(value(ObjectiveTerm::kFragmentation), 0.1);
   EXPECT_DOUBLE_EQ(value(ObjectiveTerm::kLatency), 0.5);
+  EXPECT_DOUBLE_EQ(value(ObjectiveTerm::kCalls), 0.7);
   terms.active_nodes = 0;  // Nothing is in use: none of it is wasted.
   EXPECT_EQ(value(ObjectiveTerm::kUtilisation), 0);
   terms.active_nodes = 2;
@@ -72,8 +74,8 @@ TEST(Objective, TermsAreFractionsOfTheWorst) {
   terms.active_utilisation[2] = 0.1;
   EXPECT_DOUBLE_EQ(value(ObjectiveTerm::kUtilisation), 0.7);
   EXPECT_DOUBLE_EQ(Parse("objective: {energy: 2, cost: 1}")->Cost(terms), 1.0);
-  EXPECT_DOUBLE_EQ((Objective{.weight = {1, 2, 3, 4, 5, 6}}.Cost(terms)),
-                   0.8 + 2 * 0.3 + 3 * 0.7 + 4 * 0.1 + 5 * 0.4 + 6 * 0.5);
+  EXPECT_DOUBLE_EQ((Objective{.weight = {1, 2, 3, 4, 5, 6, 7}}.Cost(terms)),
+                   0.8 + 2 * 0.3 + 3 * 0.7 + 4 * 0.1 + 5 * 0.4 + 6 * 0.5 + 7 * 0.7);
 }
 
 }  // namespace

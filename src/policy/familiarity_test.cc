@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr size_t kContexts = 27, kCandidates = 43;
+constexpr size_t kContexts = 31, kCandidates = 46;
 
 // All features lay between 0 and 1.
 Familiarity UnitRanges() {
@@ -33,17 +33,17 @@ TEST(Familiarity, TheMostUnlikeFeatureCountsInWidthsOfItsRange) {
   std::vector<float> candidate(48, 0.5F), context(32, 0.5F);
   context[0] = 1.25F;
   EXPECT_DOUBLE_EQ(StrangenessOf(UnitRanges(), candidate, context).score, 0.25);
-  candidate[17] = -2;
+  candidate[19] = -2;
   const Strangeness strange = StrangenessOf(UnitRanges(), candidate, context);
   EXPECT_DOUBLE_EQ(strange.score, 2);
   EXPECT_TRUE(strange.is_of_candidate);
-  EXPECT_EQ(strange.feature, 17);
+  EXPECT_EQ(strange.feature, 19);
   EXPECT_EQ(StrangenessText(strange), "`free_cpu` is -1, of 0 to 0.5 in training");
   // What never varied: a tenth of the feature's scale.
   Familiarity narrow = UnitRanges();
   narrow.candidate.high.assign(kCandidates, 0.5F);
   narrow.candidate.low.assign(kCandidates, 0.5F);
-  candidate[17] = 0.55F;
+  candidate[19] = 0.55F;
   EXPECT_NEAR(StrangenessOf(narrow, candidate, std::vector<float>(32, 0.5F)).score, 0.5, 1e-6);
 }
 

@@ -128,6 +128,7 @@ bool IsKnownLive(ObjectiveTerm term, const PlacementFacts& facts) {
     case ObjectiveTerm::kFragmentation:
       return facts.laws.shapes.total_weight > 0;
     case ObjectiveTerm::kLatency:
+    case ObjectiveTerm::kCalls:
       break;
   }
   return false;
@@ -137,6 +138,7 @@ std::string FactsText(const PlacementFacts& facts) {
   OrderedJson json{{"users", facts.laws.users != kNone},
                    {"types", OrderedJson::array()},
                    {"shapes", OrderedJson::array()}};
+  if (facts.has_calls) json["calls"] = true;
   for (size_t i = 0; i < facts.types.size(); ++i) {
     const NodeCosts costs = facts.laws.costs.empty() ? NodeCosts() : facts.laws.costs[i];
     json["types"].push_back({{"name", facts.types[i]},
@@ -169,10 +171,14 @@ Result<PlacementFacts> ParseFacts(std::string_view text, std::string_view source
   PlacementFacts facts;
   TRY_ASSIGN(const Json json, ParseJson(text, source));
   const JsonReader root(json, source);
-  TRY(root.CheckKeys({"users", "types", "shapes"}));
+  TRY(root.CheckKeys({"users", "types", "shapes", "calls"}));
   TRY_ASSIGN(const JsonReader users, root.At("users"));
   TRY_ASSIGN(const bool has_users, users.AsBool());
   if (has_users) facts.laws.users = 0;
+  TRY_ASSIGN(const auto calls, root.Find("calls"));
+  if (calls) {
+    TRY_ASSIGN(facts.has_calls, calls->AsBool());
+  }
   TRY_ASSIGN(const JsonReader types, root.At("types"));
   TRY_ASSIGN(const std::vector<JsonReader> listed, types.Elements());
   if (listed.size() > kTypesMax) return types.Expected("at most 64 types of node");

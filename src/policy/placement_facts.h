@@ -21,6 +21,7 @@ namespace rudderfish {
 struct PlacementFacts {
   std::vector<std::string> types;  // Of nodes; empty: nobody has said, and it does not matter.
   PlacementLaws laws;              // Kinds of node are positions in `types`.
+  bool has_calls = false;          // Whether pods call each other.
 
   // Whether the laws tell one type from another: then each node's must be known.
   bool TypesMatter() const;
@@ -31,7 +32,7 @@ struct PlacementFacts {
 };
 
 // Whether a live cluster and the facts together say what this term is. Latency to users they do
-// for pods that wait, not for those already there.
+// for pods that wait, not for those already there; who calls whom they do not.
 bool IsKnownLive(ObjectiveTerm term, const PlacementFacts& facts);
 
 // JSON in one line, and back. Errors name `source` and the way to what is wrong.

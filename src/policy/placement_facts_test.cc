@@ -34,6 +34,9 @@ TEST(PlacementFacts, WhatIsWrittenIsRead) {
   ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_EQ(*read, facts);
   EXPECT_EQ(FactsText(facts).find('\n'), std::string::npos);
+  PlacementFacts calling = facts;
+  calling.has_calls = true;
+  EXPECT_EQ(*ParseFacts(FactsText(calling), "x"), calling);
 }
 
 TEST(PlacementFacts, CarryCurvesOfPower) {
@@ -88,11 +91,16 @@ TEST(PlacementFacts, ATermIsKnownLiveWhereTheyMakeItSo) {
     EXPECT_TRUE(IsKnownLive(term, facts));
   }
   EXPECT_FALSE(IsKnownLive(ObjectiveTerm::kLatency, facts));
+  PlacementFacts calling = facts;
+  calling.has_calls = true;  // That they do, not who whom.
+  EXPECT_FALSE(IsKnownLive(ObjectiveTerm::kCalls, calling));
 }
 
 TEST(PlacementFacts, WhatIsWrongIsNamed) {
   EXPECT_THAT(RefusalOfFacts("{"), HasSubstr("x.safetensors: world"));
   EXPECT_THAT(RefusalOfFacts(R"({"users": 1, "types": [], "shapes": []})"), HasSubstr("users"));
+  EXPECT_THAT(RefusalOfFacts(R"({"users": false, "calls": 1, "types": [], "shapes": []})"),
+              HasSubstr("calls"));
   EXPECT_THAT(RefusalOfFacts(
                   R"({"users": false, "types": [{"name": "a", "idle_watts": -1}], "shapes": []})"),
               HasSubstr("types[0].idle_watts"));

@@ -87,6 +87,37 @@ TEST(Arrivals, WrittenScenarioReadsBackTheSame) {
   EXPECT_EQ(ToYaml(*again), written);
 }
 
+constexpr std::string_view kCallsOfWeb = R"(  streams: [{workloads: web, interval: 1s, count: 1}]
+patterns:
+  shop: {buy: {client: web, rate: 1, qos: 1s, calls: [batch: {execution: 1ms}]}}
+)";
+
+TEST(Arrivals, PlacePodsWhateverPatternsThereAre) {
+  const auto scenario = ArrivalsScenario(kCallsOfWeb);
+  EXPECT_TRUE(scenario->places_pods());
+  ASSERT_EQ(scenario->patterns.size(), 1U);
+  EXPECT_EQ(scenario->patterns[0]->calls[1].workload, 1);
+  const Result<void> moves = CheckMovesPods(*scenario, "s.yaml");
+  ASSERT_FALSE(moves.has_value());
+  EXPECT_THAT(moves.error().message, HasSubstr("s.yaml: has `arrivals`"));
+  const std::string written = ToYaml(*scenario);
+  const Result<Scenario> again = ParseScenario(written, "again.yaml");
+  ASSERT_TRUE(again.has_value()) << again.error().message << "\n" << written;
+  EXPECT_TRUE(again->places_pods());
+  EXPECT_EQ(ToYaml(*again), written);
+}
+
+TEST(Arrivals, AnObjectiveOfCallsNeedsPatterns) {
+  const auto with = [](std::string_view arrivals) {
+    const auto scenario =
+        ParseScenario(ArrivalsText(arrivals) + "\nobjective: {calls: 1}\n", "s.yaml");
+    return scenario ? "" : scenario.error().message;
+  };
+  EXPECT_EQ(with(kCallsOfWeb), "");
+  EXPECT_THAT(with("  streams: [{workloads: web, interval: 1s, count: 1}]"),
+              HasSubstr("`objective`: calls count by who calls whom: say so in `patterns`"));
+}
+
 // The first type of node with another `power`.
 std::string TextWithPower(std::string_view power) {
   std::string text = ArrivalsText("  streams: [{workloads: web, interval: 1s, count: 1}]");

@@ -93,11 +93,11 @@ std::string WhyInfeasible(const Scenario& scenario, WorkloadId* workload) {
       cpu_asked / 1000, memory_asked / kBytesPerGib, cpu_most / 1000, memory_most / kBytesPerGib);
 }
 
-Result<void> CheckHasCalls(const Scenario& scenario, std::string_view source_name) {
-  if (!scenario.patterns.empty()) return {};
+Result<void> CheckMovesPods(const Scenario& scenario, std::string_view source_name) {
+  if (!scenario.places_pods()) return {};
   return Invalid(
-      "{}: has no `patterns`: pods come and go in it and nobody calls anybody, so there is nothing "
-      "to move for the sake of latency",
+      "{}: has `arrivals`: pods come and go in it and are placed; running pods are moved in "
+      "scenarios without",
       source_name);
 }
 

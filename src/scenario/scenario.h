@@ -60,7 +60,7 @@ struct Scenario {
   std::vector<NodeGroup> node_groups;
   std::vector<WorkloadStart> starts;     // [workload]
   std::vector<Distribution> latency_ms;  // [from][to], one way, drawn once an episode.
-  // Each episode has one of them; none where pods come and go and nobody calls anybody.
+  // Each episode has one of them; there may be none where pods come and go.
   std::vector<std::shared_ptr<const CallGraph>> patterns;
   std::vector<double> pattern_weights;       // [pattern], positive.
   int retry_limit = 100;                     // Draws of an episode before it counts as impossible.
@@ -71,7 +71,7 @@ struct Scenario {
   std::shared_ptr<const Load> load;          // Null: there are no requests to serve in time.
 
   // Whether the question is where pods go that come, rather than which running pod to move.
-  bool places_pods() const { return arrivals != nullptr && patterns.empty(); }
+  bool places_pods() const { return arrivals != nullptr; }
   int node_count() const { return static_cast<int>(names->nodes.size()); }
   int pod_limit() const;                     // Pods of the largest episode.
   std::vector<KindId> KindsOfNodes() const;  // [node]
@@ -109,8 +109,8 @@ Result<std::vector<std::filesystem::path>> ScenarioFiles(const std::filesystem::
                                                          std::span<const YamlChange> changes = {});
 Result<std::string> DigestOfScenario(const std::filesystem::path& path);
 
-// An error that names the file if there is nothing to move a pod for: a world without calls.
-Result<void> CheckHasCalls(const Scenario& scenario, std::string_view source_name);
+// An error that names the file if no running pod is moved in it: pods come and go.
+Result<void> CheckMovesPods(const Scenario& scenario, std::string_view source_name);
 
 // ParseScenario(ToYaml(s)) equals s.
 std::string ToYaml(const Scenario& scenario);

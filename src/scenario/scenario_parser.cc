@@ -129,6 +129,8 @@ class ScenarioReader {
     if (objective.WeightOf(ObjectiveTerm::kLatency) > 0 && !HasUsers())
       return node->Refuse(
           "latency counts from the users: say in `arrivals.users` which layer they are in");
+    if (objective.WeightOf(ObjectiveTerm::kCalls) > 0 && scenario_.patterns.empty())
+      return node->Refuse("calls count by who calls whom: say so in `patterns`");
     scenario_.objective = objective;
     return {};
   }

@@ -47,6 +47,16 @@ TEST(Lifecycle, SecondEpisodeAllocatesNothing) {
   start_delay: 1s to 3s
   users: users
   failures: {every: {exponential: 20m}, down: 1m}
+  events: [{at: 5m, latency: {near: {far: 30ms}}}]
+patterns:
+  shop:
+    buy:
+      client: web
+      rate: 1
+      qos: 1s
+      calls:
+        - batch: {execution: 1ms, calls: [learner: {execution: 1ms}]}
+        - learner: {execution: 1ms}
 )"));
   const int asked = Play(&world);
   EXPECT_GT(asked, 500);  // Some had to wait.

@@ -55,6 +55,8 @@ void LifecycleMetrics::Pass(SimTime time, const ClusterTerms& terms, int64_t wai
   pods_s += s * terms.bound_pods;
   waiting_pods_s += s * static_cast<double>(waiting_pods);
   pod_latency_s += s * terms.bound_pods * terms.latency_ms;
+  calls_s += s * terms.calls_counted;
+  call_ms_s += s * terms.calls_counted * terms.call_ms;
   joules += s * terms.watts;
   price += s / 3600 * terms.price_per_hour;
   fragmentation_s += s * terms.fragmentation;
@@ -102,6 +104,7 @@ std::vector<MetricRow> LifecycleMetrics::Rows() const {
       {"pods", "pods", mean(pods_s)},
       {"waiting_pods", "pods", mean(waiting_pods_s)},
       {"latency", "ms", pods_s > 0 ? pod_latency_s / pods_s : 0},
+      {"call_latency", "ms", calls_s > 0 ? call_ms_s / calls_s : 0},
       {"energy", "kWh", joules / kJoulesPerKwh},
       {"cost", "", price},
       {"fragmentation", "", mean(fragmentation_s)},

@@ -61,6 +61,7 @@ struct LifecycleMetrics {
   double seconds = 0;
   std::array<double, kResourceKinds> sd_s{}, node_utilisation_s{}, active_utilisation_s{};
   double active_nodes_s = 0, ready_nodes_s = 0, pods_s = 0, waiting_pods_s = 0, pod_latency_s = 0;
+  double calls_s = 0, call_ms_s = 0;  // Of the calls both of whose ends have pods.
   double joules = 0, price = 0, fragmentation_s = 0, objective_s = 0;
 
   // Time in which the cluster was so. `objective` may be null.

@@ -243,6 +243,29 @@ TEST(Lifecycle, EnergyAndCostAreThoseOfTheTimeThatPassed) {
   EXPECT_NEAR(Row(metrics, "utilisation_cpu"), 0.125, 1e-6);
 }
 
+// The web near calls two batches: the first near, 2 ms there and back, from 10 s on; the second
+// far, 40 ms, from 20 s on. They end at 70 and 80 s, the web at 60 s.
+TEST(Lifecycle, CallsAreThoseOfTheTimeInWhichBothEndsRun) {
+  Scenario scenario = *ArrivalsScenario(R"(
+  streams:
+    - {workloads: web, interval: 1s, count: 1, lifetime: 60s}
+    - {workloads: batch, start: 10s, interval: 10s, count: 2, lifetime: 60s}
+  until: 100s
+patterns:
+  shop:
+    buy: {client: web, rate: 1, qos: 1s, calls: [batch: {execution: 1ms}]}
+)");
+  EXPECT_TRUE(scenario.places_pods());
+  scenario.objective = Objective::Of(ObjectiveTerm::kCalls);
+  Lifecycle world(std::make_shared<const Scenario>(scenario));
+  int bound = 0;
+  const LifecycleMetrics metrics = Play(
+      &world, [&](const Lifecycle&) { return bound++ < 2 ? 0 : 2; }, 1);
+  EXPECT_NEAR(Row(metrics, "call_latency"), (10 * 2 + 40 * 21) / 50., 1e-4);
+  // Of the worst, 50 ms from the far nodes to the users, over all of the time.
+  EXPECT_NEAR(Row(metrics, "objective"), (10 * 2 + 40 * 21) / 50. / 100, 1e-5);
+}
+
 TEST(Lifecycle, LeavesFragmentationAloneAndMeasuresAllElseAlike) {
   const auto scenario = ArrivalsScenario(kPoisson);
   Lifecycle all(scenario), rest(scenario, Lifecycle::Measured::kAllButFragmentation);

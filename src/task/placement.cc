@@ -105,6 +105,7 @@ RawScores RawScoresOf(const State& state, const PlacementCandidate& candidate) {
   set(PlacementScore::kFragmentation, term(ObjectiveTerm::kFragmentation));
   set(PlacementScore::kCost, term(ObjectiveTerm::kCost));
   set(PlacementScore::kLatency, term(ObjectiveTerm::kLatency));
+  set(PlacementScore::kCalls, term(ObjectiveTerm::kCalls));
   return raw;
 }
 
@@ -140,7 +141,7 @@ void Score(const State& state, PlacementSpace* space) {
 
 const std::array<std::string_view, kPlacementScores> kPlacementScoreNames = {
     "greedy", "kube-default", "least-allocated", "most-allocated", "fullest", "balance",
-    "energy", "utilisation",  "fragmentation",   "cost",           "latency"};
+    "energy", "utilisation",  "fragmentation",   "cost",           "latency", "calls"};
 
 bool MayRunOn(const PlacementQuestion& question, NodeId node) {
   if (!HasRoom(question.state, question.workload, node)) return false;

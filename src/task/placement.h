@@ -55,8 +55,9 @@ enum class PlacementScore {
   kFragmentation,
   kCost,
   kLatency,
+  kCalls,
 };
-inline constexpr int kPlacementScores = 11;
+inline constexpr int kPlacementScores = 12;
 extern const std::array<std::string_view, kPlacementScores> kPlacementScoreNames;
 
 // By how much each score counts, relative to the others. Plain value.

@@ -34,6 +34,7 @@ struct PodView {
   const PlacementQuestion& q;
   const PlacementSpace& space;
   const Objective& objective;
+  CallDistances::Part part;  // Of the pod's workload.
 };
 using P = const PodView&;
 
@@ -87,7 +88,7 @@ float LogOfOneMore(int count) {
 using Score = PlacementScore;
 using Term = ObjectiveTerm;
 
-constexpr std::array<Feature<NodeView>, 43> kCandidateTable{{
+constexpr std::array<Feature<NodeView>, 46> kCandidateTable{{
     {"score_greedy", "", 1, ScoreOf<Score::kGreedy>, "objective, below the best candidate's"},
     {"score_kube_default", "", 1, ScoreOf<Score::kKubeDefault>, "kube-scheduler's score, likewise"},
     {"score_least_allocated", "", 1, ScoreOf<Score::kLeastAllocated>, "free share, likewise"},
@@ -99,12 +100,14 @@ constexpr std::array<Feature<NodeView>, 43> kCandidateTable{{
     {"score_fragmentation", "", 1, ScoreOf<Score::kFragmentation>, "fragmentation, likewise"},
     {"score_cost", "", 1, ScoreOf<Score::kCost>, "predicted cost, likewise"},
     {"score_latency", "", 1, ScoreOf<Score::kLatency>, "predicted latency term, likewise"},
+    {"score_calls", "", 1, ScoreOf<Score::kCalls>, "predicted distance of calls, likewise"},
     {"balance_change", "nodes", 0.5, ChangeOf<Term::kBalance>, "change of the term, times nodes"},
     {"energy_change", "nodes", 0.5, ChangeOf<Term::kEnergy>, "likewise"},
     {"utilisation_change", "nodes", 0.5, ChangeOf<Term::kUtilisation>, "likewise"},
     {"fragmentation_change", "nodes", 0.5, ChangeOf<Term::kFragmentation>, "likewise"},
     {"cost_change", "nodes", 0.5, ChangeOf<Term::kCost>, "likewise"},
     {"latency_change", "nodes", 0.5, ChangeOf<Term::kLatency>, "likewise"},
+    {"calls_change", "nodes", 0.5, ChangeOf<Term::kCalls>, "likewise"},
     {"free_cpu", "", 0.5, FreeAfter<0>, "share of the node's CPU that is left with the pod there"},
     {"free_memory", "", 0.5, FreeAfter<1>, "of its memory"},
     {"free_devices", "", 0.5, FreeAfter<2>, "of its devices"},
@@ -162,6 +165,9 @@ constexpr std::array<Feature<NodeView>, 43> kCandidateTable{{
     {"user_penalty", "", 0.5,
      [](N v) { return static_cast<float>(v.q.totals.NodeUserPenalty(v.q.workload, v.c.node)); },
      "its penalty: 0 within the soft limit, 1/2 above it"},
+    {"partner_latency", "ms", 50,
+     [](N v) { return static_cast<float>(v.q.totals.PartnerMs(v.q.workload, v.c.node)); },
+     "mean round trip to the bound pods that it calls or is called by"},
 }};
 
 template <int kResource>
@@ -179,7 +185,7 @@ float Weight(P v) {
   return Ratio(v.objective.WeightOf(kTerm), sum);
 }
 
-constexpr std::array<Feature<PodView>, 27> kContextTable{{
+constexpr std::array<Feature<PodView>, 31> kContextTable{{
     {"cpu_used", "", 0.5, Used<0>, "utilisation of the cluster's CPU"},
     {"memory_used", "", 0.5, Used<1>, "of its memory"},
     {"devices_used", "", 0.5, Used<2>, "of its devices"},
@@ -197,12 +203,15 @@ constexpr std::array<Feature<PodView>, 27> kContextTable{{
      "share that no pod can use"},
     {"latency_penalty", "", 0.5,
      [](P v) { return static_cast<float>(v.space.now.latency_penalty); }, "mean over the pods"},
+    {"call_distance", "", 0.5, [](P v) { return static_cast<float>(v.space.now.call_distance); },
+     "mean round trip of calls, of the worst there is"},
     {"wants_balance", "", 1, Weight<Term::kBalance>, "weight of the objective's term"},
     {"wants_energy", "", 1, Weight<Term::kEnergy>, "likewise"},
     {"wants_utilisation", "", 1, Weight<Term::kUtilisation>, "likewise"},
     {"wants_fragmentation", "", 1, Weight<Term::kFragmentation>, "likewise"},
     {"wants_cost", "", 1, Weight<Term::kCost>, "likewise"},
     {"wants_latency", "", 1, Weight<Term::kLatency>, "likewise"},
+    {"wants_calls", "", 1, Weight<Term::kCalls>, "likewise"},
     {"asks_cpu", "", 0.25,
      [](P v) {
        return Ratio(static_cast<double>(PodOf(v.q).requests.cpu_millis),
@@ -236,6 +245,10 @@ constexpr std::array<Feature<PodView>, 27> kContextTable{{
      "whether any node has devices"},
     {"has_limits", "", 1, [](P v) { return PodOf(v.q).latency_limits.any() ? 1.0f : 0.0f; },
      "whether the pod has limits of latency"},
+    {"takes_calls", "", 0.25, [](P v) { return static_cast<float>(v.part.calls); },
+     "share of all calls of which its workload is one end"},
+    {"takes_calls_now", "", 0.25, [](P v) { return static_cast<float>(v.part.counted); },
+     "of these, where the other end has pods"},
 }};
 
 // Pods of the workload that fit after this one.
@@ -308,8 +321,8 @@ void PlacementTask::Encode(const PlacementQuestion& question, const PlacementSpa
       row += kWidths.candidate;
       *ends++ = {kNone, kNone, kNone};
     }
-    WriteRow<kContextTable, kWidths.context>(PodView{question, space, objective_},
-                                             AddRows(1, kWidths.context, &batch->context));
+    const PodView view{question, space, objective_, question.totals.CallsOf(question.workload)};
+    WriteRow<kContextTable, kWidths.context>(view, AddRows(1, kWidths.context, &batch->context));
   }
   batch->candidate_begin.push_back(static_cast<int32_t>(batch->ends.size()));
   for (auto* begin :

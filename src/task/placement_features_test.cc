@@ -19,11 +19,30 @@
 namespace rudderfish {
 namespace {
 
+using testing::CallTree;
 using testing::kMib;
 using testing::WorldBuilder;
 
-constexpr Objective kCountedObjective{.weight = {1, 0.5, 0.2, 1, 0.7, 0.6}};
-constexpr double kRoundTripMs[] = {10, 40};  // Users to the kinds of node.
+constexpr Objective kCountedObjective{.weight = {1, 0.5, 0.2, 1, 0.7, 0.6, 0.8}};
+constexpr double kRoundTripMs[] = {10, 40};              // Users to the kinds of node.
+constexpr double kBetweenMs[2][2] = {{2, 16}, {16, 6}};  // Kind to kind, there and back.
+
+// Bound pods of a workload by kind of node.
+using CountedPods = std::array<double, 2>;
+
+// Of the pair of a pod of one and a pod of the other, in the mean.
+double MeanBetweenMs(const CountedPods& one, const CountedPods& other) {
+  double ms = 0;
+  for (int a = 0; a < 2; ++a) {
+    for (int b = 0; b < 2; ++b) ms += one[a] * other[b] * kBetweenMs[a][b];
+  }
+  return ms / ((one[0] + one[1]) * (other[0] + other[1]));
+}
+
+// A learner calls a web, that calls an old twice; the worst round trip is that to far users.
+double CallDistanceOf(const std::array<CountedPods, 3>& pods) {
+  return (MeanBetweenMs(pods[1], pods[0]) + 2 * MeanBetweenMs(pods[0], pods[2])) / 3 / 40;
+}
 
 // One node, counted by hand.
 struct CountedNode {
@@ -87,7 +106,7 @@ struct CountedTerms {
   std::array<double, kObjectiveTerms> term{};
   std::array<double, 3> used{}, mean{}, deviation{};
   double nodes = 0, active = 0, pods = 0, watts_share = 0, price_share = 0, stranded = 0,
-         penalty = 0;
+         penalty = 0, calls = 0;
 
   double Cost() const {
     double cost = 0;
@@ -96,8 +115,9 @@ struct CountedTerms {
   }
 };
 
-// `penalties`: the sum of those of all pods.
-CountedTerms TermsOf(const std::vector<CountedNode>& nodes, double penalties) {
+// `penalties`: the sum of those of all pods; `pods`: of each workload.
+CountedTerms TermsOf(const std::vector<CountedNode>& nodes, double penalties,
+                     const std::array<CountedPods, 3>& pods) {
   CountedTerms terms;
   std::array<double, 3> all{}, used{}, active_all{}, active_used{}, squares{};
   double watts = 0, busy_watts = 0, price = 0, full_price = 0, devices = 0;
@@ -133,8 +153,9 @@ CountedTerms TermsOf(const std::vector<CountedNode>& nodes, double penalties) {
   terms.price_share = price / full_price;
   terms.stranded /= devices;
   terms.penalty = penalties / terms.pods;
-  terms.term = {balance,        terms.watts_share, 1 - busy,
-                terms.stranded, terms.price_share, terms.penalty};
+  terms.calls = CallDistanceOf(pods);
+  terms.term = {balance,           terms.watts_share, 1 - busy,   terms.stranded,
+                terms.price_share, terms.penalty,     terms.calls};
   return terms;
 }
 
@@ -146,10 +167,15 @@ struct CountedCluster {
     laws.users = world.Layer("users");
     world.LatencyBothWays(laws.users, near, kRoundTripMs[0] / 2);
     world.LatencyBothWays(laws.users, far, kRoundTripMs[1] / 2);
+    world.LatencyBothWays(near, near, kBetweenMs[0][0] / 2);
+    world.LatencyBothWays(near, far, kBetweenMs[0][1] / 2);
+    world.LatencyBothWays(far, far, kBetweenMs[1][1] / 2);
     const KindId kinds[] = {world.Kind("plain", near), world.Kind("gpu", far)};
-    world.Workload("web", 500, 1024);
-    world.Workload("learner", 1000, 512);
-    world.Workload("old", 250, 256);
+    const WorkloadId web = world.Workload("web", 500, 1024);
+    const WorkloadId learner = world.Workload("learner", 1000, 512);
+    const WorkloadId old = world.Workload("old", 250, 256);
+    const CallTree last{old, 1};
+    world.Endpoint({.workload = learner, .groups = {{{web, 1, 0.1, {{last, last}}}}}});
     for (const CountedNode& one : nodes)
       world.Node(kinds[one.kind], static_cast<int64_t>(one.cpu),
                  static_cast<int64_t>(one.memory_mib));
@@ -197,6 +223,7 @@ struct CountedCluster {
   // Limits: half a penalty far away. Without: what it is of the worst. One learner far away, an
   // old one twice near and a web far away.
   double penalties = 1 + 2 * 0.25 + 0.5;
+  std::array<CountedPods, 3> pods = {{{0, 1}, {0, 1}, {2, 0}}};  // The same, by workload and kind.
   State state;
   PlacementLaws laws;
   ClusterTotals totals;
@@ -232,7 +259,9 @@ Answer Place(const CountedCluster& cluster, const CountedPod& pod, int at) {
   const CountedNode& node = nodes[at];
   const double penalty =
       pod.device_millis > 0 ? kRoundTripMs[node.kind] / 40 : (node.kind == 0 ? 0 : 0.5);
-  Answer answer{node, TermsOf(nodes, cluster.penalties + penalty), {}};
+  std::array<CountedPods, 3> pods = cluster.pods;
+  pods[pod.device_millis > 0 ? 1 : 0][node.kind] += 1;
+  Answer answer{node, TermsOf(nodes, cluster.penalties + penalty, pods), {}};
   const double cpu = node.Used()[0], memory = node.Used()[1];
   const auto hundredth = [](double share) { return std::floor(share * 100 + 1e-9); };
   const auto balance = [&](const CountedNode& one) {
@@ -316,7 +345,7 @@ void CountNode(const CountedNode& before, const CountedNode& after, const Counte
 TEST(PlacementFeatures, OfCandidatesAreWhatCanBeCounted) {
   const CountedCluster cluster;
   const PlacementTask task(kCountedObjective);
-  const CountedTerms now = TermsOf(cluster.nodes, cluster.penalties);
+  const CountedTerms now = TermsOf(cluster.nodes, cluster.penalties, cluster.pods);
   const CountedPod pods[] = {kWeb, kLearner};
   const std::vector<std::vector<int>> where = {{0, 1, 3, 5}, {3, 5}};
   for (WorkloadId workload = 0; workload < 2; ++workload) {
@@ -337,14 +366,20 @@ TEST(PlacementFeatures, OfCandidatesAreWhatCanBeCounted) {
       const CountedNode& before = cluster.nodes[where[workload][i]];
       FeatureValues counted = ScoresOf(answers, alike, i);
       CountNode(before, answers[i].node, pods[workload], now, &counted);
-      constexpr std::string_view kChanges[] = {"balance_change",     "energy_change",
-                                               "utilisation_change", "fragmentation_change",
-                                               "cost_change",        "latency_change"};
+      constexpr std::string_view kChanges[] = {
+          "balance_change", "energy_change",  "utilisation_change", "fragmentation_change",
+          "cost_change",    "latency_change", "calls_change"};
       for (int t = 0; t < kObjectiveTerms; ++t)
         counted[kChanges[t]] = (answers[i].terms.term[t] - now.term[t]) * 6;
       counted["alike"] = std::log(alike[i]);
       counted["stands_empty"] = before.pods == 0 ? alike[i] / 6 : 0;
       counted["user_penalty"] = workload == 1 ? 1 : before.kind == 0 ? 0 : 0.5;
+      CountedPods here{};
+      here[before.kind] = 1;
+      const auto& bound = cluster.pods;
+      counted["partner_latency"] =
+          workload == 1 ? MeanBetweenMs(here, bound[0])
+                        : (MeanBetweenMs(here, bound[1]) + 2 * MeanBetweenMs(here, bound[2])) / 3;
       ExpectValues(
           ValuesIn(batch.candidates.data() + ptrdiff_t{i} * PlacementTask::kWidths.candidate,
                    PlacementTask::Features().candidate),
@@ -356,7 +391,7 @@ TEST(PlacementFeatures, OfCandidatesAreWhatCanBeCounted) {
 TEST(PlacementFeatures, OfTheClusterAreWhatCanBeCounted) {
   const CountedCluster cluster;
   const PlacementTask task(kCountedObjective);
-  const CountedTerms now = TermsOf(cluster.nodes, cluster.penalties);
+  const CountedTerms now = TermsOf(cluster.nodes, cluster.penalties, cluster.pods);
   const CountedPod pods[] = {kWeb, kLearner};
   const std::vector<std::vector<int>> where = {{0, 1, 2, 3, 5}, {3, 5}};
   for (WorkloadId workload = 0; workload < 2; ++workload) {
@@ -378,11 +413,13 @@ TEST(PlacementFeatures, OfTheClusterAreWhatCanBeCounted) {
     counted["price"] = now.price_share;
     counted["fragmentation"] = now.stranded;
     counted["latency_penalty"] = cluster.penalties / 4;
-    constexpr std::string_view kWants[] = {"wants_balance",     "wants_energy",
-                                           "wants_utilisation", "wants_fragmentation",
-                                           "wants_cost",        "wants_latency"};
+    constexpr std::string_view kWants[] = {
+        "wants_balance", "wants_energy",  "wants_utilisation", "wants_fragmentation",
+        "wants_cost",    "wants_latency", "wants_calls"};
     for (int t = 0; t < kObjectiveTerms; ++t)
-      counted[kWants[t]] = kCountedObjective.weight[t] / 4.0;
+      counted[kWants[t]] = kCountedObjective.weight[t] / 4.8;
+    counted["call_distance"] = now.calls;
+    counted["takes_calls"] = counted["takes_calls_now"] = workload == 0 ? 1 : 1 / 3.;
     counted["asks_cpu"] = pods[workload].cpu / (29000 / 6.);
     counted["asks_memory"] = pods[workload].memory_mib / (45312 / 6.);
     counted["asks_devices"] = workload;

@@ -394,20 +394,20 @@ TEST(PlacementTask, TheBestOfAMixIsTheFirstOfEquals) {
   candidates[2].score = {-1, -1, 0};
   candidates[3].score = {0, -3, -1};
   EXPECT_EQ(MixOf(candidates[3], {1, 0.5, 2}), 0 - 1.5 - 2);
-  EXPECT_EQ(MixOf(candidates[0], {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), -3);
+  EXPECT_EQ(MixOf(candidates[0], {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), -3);
   EXPECT_EQ(BestCandidate(candidates, {1, 1, 1}), 1);
   EXPECT_EQ(BestCandidate(candidates, {1, 0, 0}), 3);
   EXPECT_EQ(BestCandidate(candidates, {0, 1, 0}), 0);
   EXPECT_EQ(BestCandidate(candidates, {}), 0);
   EXPECT_EQ(BestCandidate(std::span(candidates).subspan(1, 1), {1, 1, 1}), 0);
-  candidates[0].score[10] = -7;
-  EXPECT_EQ(MixOf(candidates[0], {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}), -7);
+  candidates[0].score[11] = -7;
+  EXPECT_EQ(MixOf(candidates[0], {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}), -7);
 }
 
 TEST(PlacementTask, ObjectivesAreReadAsTheyAreWritten) {
   for (const Objective& objective :
        {Objective::Of(ObjectiveTerm::kBalance), Objective::Of(ObjectiveTerm::kLatency),
-        Objective{.weight = {0, 0, 1, 0, 0, 2}}, Objective{.weight = {1, 2, 3, 4, 5, 6}},
+        Objective{.weight = {0, 0, 1, 0, 0, 2}}, Objective{.weight = {1, 2, 3, 4, 5, 6, 7}},
         Objective{.weight = {2}}, Objective{.weight = {0.33333333, 1.0 / 3, 1e-7, 1e6}}}) {
     const auto read = ParseObjectiveText(ObjectiveText(objective), "text");
     ASSERT_TRUE(read.has_value());

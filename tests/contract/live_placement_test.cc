@@ -249,6 +249,11 @@ TEST_F(LivePlacementTest, AnotherObjectiveOrTaskOrWorldIsRefused) {
   DescribePlacementWorld(facts, &file_);
   Write();
   EXPECT_THAT(Refusal(Options()), HasSubstr("how far the pods that are there are from the users"));
+  facts.laws.users = kNone;
+  facts.has_calls = true;
+  DescribePlacementWorld(facts, &file_);
+  Write();
+  EXPECT_THAT(Refusal(Options()), HasSubstr("how far apart pods are that call each other"));
   DescribePlacementWorld({.types = {"small"}, .laws = {.costs = {{}}}}, &file_);
   Write();
   EXPECT_THAT(Refusal(Options()), HasSubstr("the objective is energy"));
