@@ -966,10 +966,24 @@ class BadInput(Cli):
                                 'variants: {few: {"arrivals.streams[0].count": 40, arrivals.failures: "{every: 80s to 200s, down: 20s}"}}\n'
                                 "train: {steps: 4096, seeds: 2, es_steps: 4096}\n"
                                 "policies: [kube-scheduler=blind-kube-default, lookahead, dqn=trained-dqn, es=trained-es, lc=trained-thesis-lc,\n"
-                                '  "mix=mixed:most-allocated=0.5,latency=1+trained", learned=trained]\n')
+                                '  "mix=mixed:most-allocated=0.5,latency=1+trained", learned=trained]\n'
+                                'published:\n  - by: "M & P"\n    note: Not the same.\n    figures:\n'
+                                "      - {what: workers in use, said: one, objective: EE, ours: {metric: active_nodes, policy: learned}}\n"
+                                "      - {what: time it takes, said: 3.27 %, ours: {metric: overhead, policy: learned}}\n")
         table = self.succeed("experiment", experiment, "-d", "one", "--threads", "1")
         self.assertRegex(table, "thesis-test2.near.few +kube-scheduler +0[.].* yes")
-        report = json.loads((self.folder / "one/report.json").read_text(encoding="utf-8"))["comparisons"]
+        report = json.loads((self.folder / "one/report.json").read_text(encoding="utf-8"))
+        quotes, report = report["published"], report["comparisons"]
+        self.assertEqual([(quote["cell"], quote["what"]) for quote in quotes],
+                         [("thesis-test2.EE.few", "workers in use"), ("thesis-test2.EE.few", "time it takes"),
+                          ("thesis-test2.near.few", "time it takes")])
+        self.assertEqual(quotes[0]["ours"], next(pair["candidate_mean"] for pair in report
+                                                 if (pair["objective"], pair["metric"]) == ("EE", "active_nodes")))
+        self.assertEqual((quotes[1]["said"], quotes[1]["ours"]), ("3.27 %", None))  # Of the machine.
+        for page, times in (("report.html", 2), ("cells/thesis-test2.EE.few/report.html", 1), ("cells/thesis-test2.near.few/report.html", 1)):
+            text = (self.folder / "one" / page).read_text(encoding="utf-8")
+            self.assertIn("M &amp; P, and what of ours stands beside it. Not the same.", text)
+            self.assertEqual(text.count("share of the makespan of learned"), times, page)
         self.assertEqual({(pair["objective"], pair["baseline"]) for pair in report},
                          {(objective, baseline) for objective in ("EE", "near")
                           for baseline in ("kube-scheduler", "lookahead", "dqn", "es", "lc", "mix")})

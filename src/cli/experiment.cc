@@ -24,6 +24,7 @@
 #include "evaluation/comparison.h"
 #include "evaluation/placement_comparison.h"
 #include "evaluation/problem.h"
+#include "evaluation/published.h"
 #include "evaluation/report.h"
 #include "evaluation/report_experiment.h"
 #include "evaluation/scaling_comparison.h"
@@ -77,7 +78,8 @@ Result<Plan> MakePlan(const Arguments& arguments) {
     TRY_ASSIGN(root, ChangeYaml(root, change));
     plan.inputs.experiment += fmt::format("# --set {}={}\n", change.path, change.value);
   }
-  TRY_ASSIGN(plan.experiment, ParseExperiment(root));
+  const Quoting quoting = changes.empty() ? Quoting::kAll : Quoting::kWhatIsThere;
+  TRY_ASSIGN(plan.experiment, ParseExperiment(root, quoting));
   plan.inputs.seed = plan.experiment.seed;
   const std::string given = plan.experiment.scaling     ? std::string()
                             : plan.experiment.placement ? GivenPlacementPolicies(plan.experiment)
@@ -248,26 +250,44 @@ Result<std::vector<OrderedJson>> ReadPairs(const std::vector<ExperimentCell>& ce
   return all;
 }
 
+// What is quoted in all cells; nothing where nothing is.
+Result<OrderedJson> ReadQuotes(const Plan& plan, const std::vector<ExperimentCell>& cells,
+                               const ResultPaths& paths) {
+  OrderedJson all = OrderedJson::array();
+  if (!plan.experiment.placement || plan.experiment.placement->published.empty()) return all;
+  for (const ExperimentCell& cell : cells) {
+    const fs::path path = paths.cell(cell.name) / "published.json";
+    TRY_ASSIGN(const std::string text, ReadFile(path));
+    TRY_ASSIGN(const OrderedJson quotes, ParseOrderedJson(text, path.string()));
+    for (const OrderedJson& quote : quotes) all.push_back(quote);
+  }
+  return all;
+}
+
 std::string PageOf(const Plan& plan, const std::vector<ExperimentCell>& cells,
-                   const std::vector<OrderedJson>& pairs, const Session& session) {
+                   const std::vector<OrderedJson>& pairs, const OrderedJson& quotes,
+                   const Session& session) {
   std::vector<ReportedCell> reported;
   for (size_t i = 0; i < cells.size(); ++i)
     reported.push_back(
         {cells[i].name, fmt::format("cells/{}/report.html", cells[i].name), &pairs[i]});
   return ExperimentPage(
-      plan.experiment.name, reported,
+      plan.experiment.name, reported, quotes,
       {.command = session.command_line, .version = std::string(ProgramVersion())});
 }
 
-OrderedJson ReportJson(const Plan& plan, const std::vector<OrderedJson>& all) {
+OrderedJson ReportJson(const Plan& plan, const std::vector<OrderedJson>& all,
+                       const OrderedJson& quotes) {
   OrderedJson comparisons = OrderedJson::array();
   for (const OrderedJson& pairs : all) {
     for (const OrderedJson& pair : pairs) comparisons.push_back(pair);
   }
-  return OrderedJson{{"schema_version", 1},
+  OrderedJson report{{"schema_version", 1},
                      {"experiment", plan.experiment.name},
                      {"seed", plan.experiment.seed},
                      {"comparisons", comparisons}};
+  if (!quotes.empty()) report["published"] = WithoutClock(quotes);
+  return report;
 }
 
 Result<void> RunCells(const Plan& plan, const std::vector<ExperimentCell>& cells,
@@ -306,9 +326,10 @@ Result<ExitStatus> RunExperiment(const Arguments& arguments, const Session& sess
   TRY_ASSIGN(const std::string metrics, MetricsCsv(plan, cells, paths));
   TRY(WriteFileAtomically(paths.metrics(), metrics));
   TRY_ASSIGN(const std::vector<OrderedJson> pairs, ReadPairs(cells, paths));
-  const OrderedJson report = ReportJson(plan, pairs);
+  TRY_ASSIGN(const OrderedJson quotes, ReadQuotes(plan, cells, paths));
+  const OrderedJson report = ReportJson(plan, pairs, quotes);
   TRY(WriteFileAtomically(paths.report(), report.dump(1) + "\n"));
-  TRY(WriteFileAtomically(paths.page(), PageOf(plan, cells, pairs, session)));
+  TRY(WriteFileAtomically(paths.page(), PageOf(plan, cells, pairs, quotes, session)));
   TRY(Print(format == OutputFormat::kJson ? report.dump(1) + "\n"
             : plan.experiment.scaling     ? ScalingPairsTable(report["comparisons"])
             : plan.experiment.placement   ? PlacementPairsTable(report["comparisons"])
@@ -344,7 +365,8 @@ CommandSpec ExperimentCommand() {
           "late requests for both.\n"
           "With `task: placement` it compares, for every one of `objectives`, what places the pods "
           "that come; `trained` is the networks of `train: {steps: N, seeds: K, algorithm: ppo}`, "
-          "`trained-dqn` and `trained-es` those of another algorithm.\n"
+          "`trained-dqn` and `trained-es` those of another algorithm. `published` quotes what "
+          "earlier works found beside ours (docs/experiments.md).\n"
           "The folder holds metrics.csv, a row an episode; report.json, an entry a comparison; "
           "report.html, all of them as a page; provenance.json, with the digests of all files that "
           "were read; and of each cell its page, its episodes and its evaluation as JSON. Same "

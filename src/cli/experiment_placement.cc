@@ -13,6 +13,7 @@
 #include "cli/placement_commands.h"
 #include "cli/policy_spec.h"
 #include "evaluation/placement_comparison.h"
+#include "evaluation/published.h"
 #include "evaluation/report_placing.h"
 #include "learn/trainer.h"
 #include "scenario/arrivals.h"
@@ -88,15 +89,20 @@ Result<void> WritePlacementCell(const PlacementCell& cell, const PlacementEvalua
                                 const std::filesystem::path& folder, const Session& session) {
   const std::vector<NamedObjective>& named = cell.experiment->placement->objectives;
   const std::string stem = cell.scenario.stem().string();
-  const OrderedJson pairs = PlacementPairs(
-      evaluation,
-      {.scenario = stem,
-       .objective = named.empty() ? evaluation.objective : named[cell.cell.objective].name,
-       .variant = cell.variant().name});
+  const PlacementPlace place{
+      .scenario = stem,
+      .objective = named.empty() ? evaluation.objective : named[cell.cell.objective].name,
+      .variant = cell.variant().name};
+  const OrderedJson pairs = PlacementPairs(evaluation, place);
+  const OrderedJson quotes =
+      QuotesOf(cell.experiment->placement->published, place, cell.cell.name, evaluation);
   TRY(WriteFileAtomically(folder / "episodes.csv", PlacementCsv(evaluation)));
   TRY(WriteFileAtomically(folder / "evaluation.json", PlacementJson(evaluation)));
+  if (!cell.experiment->placement->published.empty())
+    TRY(WriteFileAtomically(folder / "published.json", quotes.dump(1) + "\n"));
   TRY(WritePlacingReport(
-      evaluation, {.command = session.command_line, .version = std::string(ProgramVersion())},
+      evaluation, quotes,
+      {.command = session.command_line, .version = std::string(ProgramVersion())},
       folder / "report.html"));
   return WriteFileAtomically(folder / "comparisons.json", pairs.dump(1) + "\n");
 }

@@ -146,6 +146,11 @@ std::string_view WhatOf(std::string_view policy) {
   return sign != std::string_view::npos && policy[sign] == '=' ? policy.substr(sign + 1) : policy;
 }
 
+// The name it is given, or else all of it.
+std::string PolicyNameOf(std::string_view policy) {
+  return std::string(WhatOf(policy) == policy ? policy : policy.substr(0, policy.find('=')));
+}
+
 // "mixed:greedy=1+" and "trained": what a policy is mixed with, and what it is then.
 std::pair<std::string_view, std::string_view> PartsOfMix(std::string_view what) {
   const size_t plus = what.starts_with("mixed:") ? what.find('+') : std::string_view::npos;
@@ -188,6 +193,24 @@ Result<void> ParsePolicies(YamlMap* map, Experiment* experiment) {
   return {};
 }
 
+Result<void> ParsePublishedOf(YamlMap* map, Quoting quoting, Experiment* experiment) {
+  const std::optional<YamlNode> node = map->Optional("published");
+  if (!node) return {};
+  if (!experiment->placement) {
+    return node->Refuse("figures are quoted in experiments with `task: placement` alone");
+  }
+  PublishedNames names{.quoting = quoting};
+  for (const std::filesystem::path& path : experiment->scenarios)
+    names.scenarios.push_back(path.stem().string());
+  for (const NamedObjective& one : experiment->placement->objectives)
+    names.objectives.push_back(one.name);
+  for (const ExperimentVariant& one : experiment->variants) names.variants.push_back(one.name);
+  for (const std::string& policy : experiment->policies)
+    names.policies.push_back(PolicyNameOf(policy));
+  TRY_ASSIGN(experiment->placement->published, ParsePublished(*node, names));
+  return {};
+}
+
 }  // namespace
 
 std::optional<PlacementExperiment::Trained> PlacementExperiment::TrainedFor(
@@ -208,7 +231,7 @@ bool Experiment::Names(std::string_view policy) const {
 
 std::string Experiment::PolicyList() const { return fmt::format("{}", fmt::join(policies, ",")); }
 
-Result<Experiment> ParseExperiment(const YamlNode& root) {
+Result<Experiment> ParseExperiment(const YamlNode& root, Quoting quoting) {
   if (root.IsNull()) return root.Refuse("expected an experiment, found an empty file");
   TRY_ASSIGN(YamlMap map, root.AsMap());
   Experiment experiment;
@@ -245,6 +268,7 @@ Result<Experiment> ParseExperiment(const YamlNode& root) {
     }
   }
   if (experiment.variants.empty()) experiment.variants.push_back({"as-shipped", {}});
+  TRY(ParsePublishedOf(&map, quoting, &experiment));
   TRY(map.Finish());
   return experiment;
 }

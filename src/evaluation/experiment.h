@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "base/yaml_change.h"
 #include "evaluation/evaluation.h"
+#include "evaluation/published.h"
 #include "model/objective.h"
 
 // An experiment: policies that are compared in several scenarios, each as it is and with some of
@@ -51,6 +52,8 @@
 //   objectives: {balance: balance, both: {balance: 1, energy: 0.5}}
 //   train: {steps: 65536, seeds: 5, algorithm: ppo}
 //   policies: [greedy, lc=trained-thesis-lc, mix=mixed:greedy=1+trained, learned=trained]
+//
+// Beside these may stand what earlier works have published (published.h).
 
 namespace rudderfish {
 
@@ -91,6 +94,7 @@ struct PlacementExperiment {
   int64_t es_steps = 8'000'000;  // Of `es`: its steps are much cheaper, and it needs more.
   int train_seeds = 5;
   std::string algorithm = "ppo";  // One of kAlgorithms.
+  std::vector<PublishedWork> published;
 
   // What `train --algorithm` knows for placing.
   static constexpr std::array<std::string_view, 3> kAlgorithms = {"ppo", "dqn", "es"};
@@ -131,8 +135,8 @@ struct ExperimentCell {
   std::string name;
 };
 
-// Messages name file, line, column and key. No other file is read.
-Result<Experiment> ParseExperiment(const YamlNode& root);
+// Messages name file, line, column and key. No other file is read. `quoting`: whether it is whole.
+Result<Experiment> ParseExperiment(const YamlNode& root, Quoting quoting = Quoting::kAll);
 
 // In the order in which they are listed, variants within scenarios (and objectives, or loads).
 std::vector<ExperimentCell> CellsOf(const Experiment& experiment);

@@ -110,7 +110,8 @@ int CountOf(const std::string& text, const std::string& part) {
 TEST(PlacingReport, IsSelfContainedAndSaysTheVerdict) {
   PlacementEvaluation evaluation = NearUsers();
   evaluation.policies.back().name = "a<b";
-  const std::string html = PlacingReportHtml(evaluation, {.command = "experiment x"});
+  const std::string html =
+      PlacingReportHtml(evaluation, OrderedJson::array(), {.command = "experiment x"});
   for (const char* outside : {"http:", "https:", "<script", "<link", "<img", "url(", "src="})
     EXPECT_EQ(CountOf(html, outside), 0) << outside;
   EXPECT_EQ(CountOf(html, "<svg "), 4);
@@ -128,8 +129,9 @@ TEST(PlacingReport, IsSelfContainedAndSaysTheVerdict) {
 TEST(PlacingReport, MarksWhatIsLost) {
   PlacementEvaluation evaluation = NearUsers();
   evaluation.finding = Finding::kWorse;
-  EXPECT_THAT(PlacingReportHtml(evaluation, {}), HasSubstr("<span class=\"bad\">"));
-  EXPECT_THAT(PlacingReportHtml(evaluation, {}), HasSubstr("not better"));
+  EXPECT_THAT(PlacingReportHtml(evaluation, OrderedJson::array(), {}),
+              HasSubstr("<span class=\"bad\">"));
+  EXPECT_THAT(PlacingReportHtml(evaluation, OrderedJson::array(), {}), HasSubstr("not better"));
 }
 
 }  // namespace

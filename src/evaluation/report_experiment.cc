@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "evaluation/published.h"
 #include "evaluation/report_page.h"
 #include "evaluation/svg.h"
 
@@ -64,7 +65,7 @@ std::string RowsOf(const ReportedCell& cell, Tally* tally) {
 }  // namespace
 
 std::string ExperimentPage(std::string_view experiment, const std::vector<ReportedCell>& cells,
-                           const ReportOptions& options) {
+                           const OrderedJson& quotes, const ReportOptions& options) {
   CHECK(!cells.empty());
   Tally tally;
   std::string rows;
@@ -86,7 +87,8 @@ std::string ExperimentPage(std::string_view experiment, const std::vector<Report
           "<figure><div class=\"scroll\"><table><thead><tr><th>against</th><th>baseline</th><th>" +
           EscapeXml(candidate) +
           "</th><th>difference</th><th class=\"left\">so it is</th></tr></thead><tbody>\n" + rows +
-          "</tbody></table></div></figure>\n<h2>How this was made</h2>\n<dl>\n" +
+          "</tbody></table></div></figure>\n" + PublishedHtml(quotes) +
+          "<h2>How this was made</h2>\n<dl>\n" +
           ReportFact("Command", options.command.empty()
                                     ? std::string()
                                     : "<code>" + EscapeXml(options.command) + "</code>") +

@@ -9,7 +9,8 @@
 #include "evaluation/report.h"
 
 // The page of an experiment: all its comparisons in one table, cell by cell, each with a link to
-// the page of its cell. Of several metrics the first one, which the others are beside.
+// the page of its cell. Of several metrics the first one, which the others are beside. Then what
+// others have published, beside ours.
 
 namespace rudderfish {
 
@@ -19,8 +20,8 @@ struct ReportedCell {
   const OrderedJson* pairs = nullptr;  // Of PairsOf, ScalingPairs or PlacementPairs.
 };
 
-// REQUIRES: every cell has at least one pair.
+// `quotes`: of QuotesOf (published.h), of all cells. REQUIRES: every cell has at least one pair.
 std::string ExperimentPage(std::string_view experiment, const std::vector<ReportedCell>& cells,
-                           const ReportOptions& options);
+                           const OrderedJson& quotes, const ReportOptions& options);
 
 }  // namespace rudderfish

@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "evaluation/placement_comparison.h"
+#include "evaluation/published.h"
 #include "evaluation/report_figures.h"
 #include "evaluation/report_page.h"
 #include "evaluation/svg.h"
@@ -20,11 +21,13 @@ constexpr std::string_view kDrawn[] = {"objective", "active_nodes", "chosen_late
 
 class PlacingPage {
  public:
-  PlacingPage(const PlacementEvaluation& evaluation, const ReportOptions& options)
-      : evaluation_(evaluation), options_(options) {}
+  PlacingPage(const PlacementEvaluation& evaluation, const OrderedJson& quotes,
+              const ReportOptions& options)
+      : evaluation_(evaluation), quotes_(quotes), options_(options) {}
 
   std::string Html() const {
-    return ReportPage(Headline("", "", ""), Header() + Figures() + Table() + Making());
+    return ReportPage(Headline("", "", ""),
+                      Header() + Figures() + Table() + PublishedHtml(quotes_) + Making());
   }
 
  private:
@@ -152,6 +155,7 @@ class PlacingPage {
       rows += "</tr>\n";
     };
     for (const PlacementMeasure& measure : PlacementMeasures()) {
+      if (measure.metric == "call_latency" && !IsSeen(measure.metric)) continue;  // Nobody calls.
       const std::string unit = measure.unit.empty() ? "" : fmt::format(" ({})", measure.unit);
       row(fmt::format("{}{}", measure.title, unit), [&](const EvaluatedPlacement& policy) {
         return fmt::format("{:.{}f}", MeanOf(policy, measure.metric), measure.decimals);
@@ -199,18 +203,20 @@ class PlacingPage {
   }
 
   const PlacementEvaluation& evaluation_;
+  const OrderedJson& quotes_;
   const ReportOptions& options_;
 };
 
 }  // namespace
 
-std::string PlacingReportHtml(const PlacementEvaluation& evaluation, const ReportOptions& options) {
-  return PlacingPage(evaluation, options).Html();
+std::string PlacingReportHtml(const PlacementEvaluation& evaluation, const OrderedJson& quotes,
+                              const ReportOptions& options) {
+  return PlacingPage(evaluation, quotes, options).Html();
 }
 
-Result<void> WritePlacingReport(const PlacementEvaluation& evaluation, const ReportOptions& options,
-                                const std::filesystem::path& path) {
-  return WriteFileAtomically(path, PlacingReportHtml(evaluation, options));
+Result<void> WritePlacingReport(const PlacementEvaluation& evaluation, const OrderedJson& quotes,
+                                const ReportOptions& options, const std::filesystem::path& path) {
+  return WriteFileAtomically(path, PlacingReportHtml(evaluation, quotes, options));
 }
 
 }  // namespace rudderfish
