@@ -255,6 +255,47 @@ class Modes(unittest.TestCase):
                 self.wait_for(lambda: self.leads("fourth"))
                 self.assertEqual(self.mode("fourth"), "advise")
 
+    def test_paused_stays_paused_over_a_restart(self):
+        with Api() as api:
+            with self.running(api, "placement: {mode: enforce}"):
+                self.is_placed(api, "first")
+                self.assertIn("placement: off (paused by the command line)", self.ask("pause"))
+            with self.running(api, "placement: {mode: enforce}"):
+                self.assertTrue(self.waits(api, "second"))
+                self.assertRegex(self.ask("status"), r"paused     \S+ ago, by the command line; `resume` ends it")
+                self.assertIn("paused, as it was since ", self.log())
+                self.ask("resume")
+                self.wait_for(lambda: api.nodes_of("second"))
+                self.assertIsNone(self.status()["paused_since_ms"])
+
+    def test_a_pause_is_of_all_that_share_a_lease_and_ends_where_it_is_resumed(self):
+        section = "placement: {mode: enforce}" + SEAT
+        with Api() as api:
+            with self.running(api, section, "first"):
+                self.wait_for(lambda: self.leads("first"))
+                identity = self.status("first")["identity"]
+                with self.running(api, section, "second") as second:
+                    self.ask("pause", folder="first")
+                    self.wait_for(lambda: self.status("second")["why"] == "paused by the instance that leads")
+                    self.assertIn("paused by the instance that leads", self.ask("resume", folder="second"))
+                    second.kill()
+                with self.running(api, section, "second"):
+                    self.wait_for(lambda: self.status("second")["paused"])
+                    self.ask("pause", folder="second")  # Of its own, too.
+                    self.ask("resume", folder="second")
+                    self.assertTrue(self.status("second")["paused"])
+            with self.running(api, section, "third"):
+                self.wait_for(lambda: self.leads("third"))
+                self.assertEqual(self.status("third")["paused_by"], f"the command line of {identity}")
+                self.assertTrue(self.waits(api, "waits"))
+                with self.running(api, section, "first"):
+                    self.ask("resume", folder="third")
+                    self.wait_for(lambda: api.nodes_of("waits"))
+                    self.wait_for(lambda: not self.status("first")["paused"])
+            with self.running(api, section, "first"):
+                self.wait_for(lambda: self.leads("first"))
+                self.is_placed(api, "late")
+
     def test_who_looks_on_goes_as_far_as_who_leads(self):
         with Api() as api, self.running(api, CANARY + SEAT, "first"):
             self.wait_for(lambda: self.leads("first"))

@@ -147,6 +147,18 @@ class Run(unittest.TestCase):
             self.ask("resume")
             self.wait_for(lambda: len(self.rows()) > held)
 
+    def test_paused_stays_paused_over_a_restart(self):
+        with self.running():
+            self.wait_for(self.plan_ended)
+            self.ask("pause")
+        with self.running():
+            self.assertEqual(self.status()["mode"], "off")
+            self.assertRegex(self.ask("status"), r"paused     \S+ ago, by the command line; `resume` ends it")
+            time.sleep(0.5)  # Ten turns.
+            self.assertFalse(self.plan_ended())
+            self.ask("resume")
+            self.wait_for(self.plan_ended)
+
     def test_a_new_file_is_read_at_sighup_and_a_wrong_one_changes_nothing(self):
         with self.running() as process:
             self.wait_for(self.plan_ended)

@@ -76,6 +76,14 @@ std::string ControlText(const OrderedJson& status) {
   return problem.empty() ? "" : fmt::format("the ConfigMap: {}\n", problem);
 }
 
+// Since when a command line has paused it.
+std::string PausedText(const OrderedJson& status) {
+  const OrderedJson& since = status["paused_since_ms"];
+  if (since.is_null()) return "";
+  return fmt::format("paused     {} ago, by {}; `resume` ends it\n",
+                     Age(since.get<int64_t>(), UnixNow()), status["paused_by"].get<std::string>());
+}
+
 std::string SignalsText(const OrderedJson& signals) {
   if (signals.empty()) return "";
   using Align = TextTable::Align;
@@ -174,6 +182,7 @@ std::string PlacementText(const OrderedJson& status) {
         count("unschedulable"), count("binding"), count("bound"), count("conflicts"),
         count("lost_races"));
   }
+  text += PausedText(status);
   text += PolicyText(placement);
   if (status.contains("extender")) text += ExtenderText(status["extender"]);
   if (status.contains("standing")) text += StandingText(status["standing"]);
@@ -195,9 +204,9 @@ std::string StatusText(const OrderedJson& status) {
                         LeaderText(status, lease) + (problem.empty() ? "" : "; " + problem));
   }
   if (status.contains("placement")) return text + PlacementText(status);
-  text += fmt::format("migration  {}; {} decides{}\n\n", ModeText(status),
-                      status["policy"].get<std::string>(),
-                      baseline.empty() ? "" : fmt::format(", {} is asked beside it", baseline));
+  text += fmt::format(
+      "migration  {}; {} decides{}\n{}\n", ModeText(status), status["policy"].get<std::string>(),
+      baseline.empty() ? "" : fmt::format(", {} is asked beside it", baseline), PausedText(status));
   using Align = TextTable::Align;
   TextTable table({{"APPLICATION"},
                    {"NODES", Align::kRight},
@@ -308,6 +317,7 @@ Result<ExitStatus> RunSwitch(const Arguments& arguments, const Session& session)
   TRY_ASSIGN(const fs::path socket, SocketOf(arguments));
   TRY_ASSIGN(const OrderedJson answer, AskRunning(socket, kRequest));
   Say(session, "{}: {}", answer["kind"].get<std::string>(), ModeText(answer));
+  if (answer.contains("warning")) Say(session, "warning: {}", answer["warning"].get<std::string>());
   return ExitStatus::kDone;
 }
 

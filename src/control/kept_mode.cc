@@ -6,21 +6,9 @@
 #include "base/json.h"
 
 namespace rudderfish {
+namespace {
 
-std::string KeptModeText(const KeptMode& kept) {
-  const OrderedJson json{{"configured", ModeName(kept.configured)},
-                         {"mode", ModeName(kept.mode)},
-                         {"policy", kept.policy},
-                         {"objective", kept.objective},
-                         {"since_ms", kept.since},
-                         {"serves", kept.serves},
-                         {"why", kept.why}};
-  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
-}
-
-Result<KeptMode> KeptModeFrom(std::string_view text, std::string_view source) {
-  TRY_ASSIGN(const Json json, ParseJson(text, source));
-  const JsonReader reader(json, source);
+Result<KeptMode> ReadKeptMode(const JsonReader& reader) {
   KeptMode kept;
   const auto mode_at = [&](std::string_view key, Mode* mode) -> Result<void> {
     TRY_ASSIGN(const JsonReader at, reader.At(key));
@@ -45,6 +33,44 @@ Result<KeptMode> KeptModeFrom(std::string_view text, std::string_view source) {
   TRY_ASSIGN(const JsonReader serves, reader.At("serves"));
   TRY_ASSIGN(kept.serves, serves.AsBool());
   return kept;
+}
+
+}  // namespace
+
+std::string LeaseWordText(const LeaseWord& word) {
+  OrderedJson json = OrderedJson::object();
+  if (word.mode) {
+    json = {{"configured", ModeName(word.mode->configured)},
+            {"mode", ModeName(word.mode->mode)},
+            {"policy", word.mode->policy},
+            {"objective", word.mode->objective},
+            {"since_ms", word.mode->since},
+            {"serves", word.mode->serves},
+            {"why", word.mode->why}};
+  }
+  if (word.pause.is_on()) {
+    json["paused_since_ms"] = word.pause.since;
+    json["paused_by"] = word.pause.by;
+  }
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+Result<LeaseWord> LeaseWordFrom(std::string_view text, std::string_view source) {
+  TRY_ASSIGN(const Json json, ParseJson(text, source));
+  const JsonReader reader(json, source);
+  LeaseWord word;
+  TRY_ASSIGN(const auto since, reader.Find("paused_since_ms"));
+  if (since) {
+    TRY_ASSIGN(word.pause.since, since->AsInt(1));
+    TRY_ASSIGN(const JsonReader by, reader.At("paused_by"));
+    TRY_ASSIGN(word.pause.by, by.AsString());
+    word.pause.is_shared = true;
+  }
+  TRY_ASSIGN(const auto mode, reader.Find("mode"));
+  if (mode) {
+    TRY_ASSIGN(word.mode, ReadKeptMode(reader));
+  }
+  return word;
 }
 
 }  // namespace rudderfish

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,8 +28,27 @@ struct KeptMode {
   bool operator==(const KeptMode&) const = default;
 };
 
-// One line of JSON, as it stands in the Lease. `source` is how messages call where it was read.
-std::string KeptModeText(const KeptMode& kept);
-Result<KeptMode> KeptModeFrom(std::string_view text, std::string_view source);
+// That somebody has paused a controller: it holds until it is resumed, whoever is started anew.
+struct KeptPause {
+  UnixMillis since = 0;  // 0: it is not paused.
+  std::string by;
+  bool is_shared = false;  // The Lease says so, and may be told otherwise by who leads next.
+
+  bool is_on() const { return since != 0; }
+  bool operator==(const KeptPause&) const = default;
+};
+
+// What stands in the Lease for whoever leads next: one line of JSON.
+struct LeaseWord {
+  std::optional<KeptMode> mode;  // Nothing: there is none to keep.
+  KeptPause pause;               // Without is_shared, which it is.
+
+  bool operator==(const LeaseWord& other) const {
+    return mode == other.mode && pause.since == other.pause.since && pause.by == other.pause.by;
+  }
+};
+std::string LeaseWordText(const LeaseWord& word);
+// `source` is how messages call where it was read.
+Result<LeaseWord> LeaseWordFrom(std::string_view text, std::string_view source);
 
 }  // namespace rudderfish

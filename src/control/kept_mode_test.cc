@@ -6,24 +6,31 @@
 namespace rudderfish {
 namespace {
 
-TEST(KeptMode, ReadsBackWhatItWrites) {
-  const KeptMode kept{.configured = Mode::kShadow,
-                      .mode = Mode::kCanary,
-                      .policy = "runs/a@12345678",
-                      .objective = "balance",
-                      .since = 1'700'000'000'123,
-                      .serves = true,
-                      .why = "promoted from \"shadow\"\nby hand"};
-  EXPECT_EQ(KeptModeFrom(KeptModeText(kept), "x").value(), kept);
+const LeaseWord kWord{.mode = KeptMode{.configured = Mode::kShadow,
+                                       .mode = Mode::kCanary,
+                                       .policy = "runs/a@12345678",
+                                       .objective = "balance",
+                                       .since = 1'700'000'000'123,
+                                       .serves = true,
+                                       .why = "promoted from \"shadow\"\nby hand"},
+                      .pause = {.since = 1'700'000'000'456, .by = "the command line of a_1"}};
+
+TEST(LeaseWord, ReadsBackWhatItWrites) {
+  EXPECT_EQ(LeaseWordFrom(LeaseWordText(kWord), "x").value(), kWord);
+  const LeaseWord unpaused{.mode = kWord.mode, .pause = {}}, no_mode{.pause = kWord.pause};
+  EXPECT_EQ(LeaseWordFrom(LeaseWordText(unpaused), "x").value(), unpaused);
+  EXPECT_EQ(LeaseWordFrom(LeaseWordText(no_mode), "x").value(), no_mode);
+  EXPECT_EQ(LeaseWordFrom(LeaseWordText({}), "x").value(), LeaseWord());
 }
 
-TEST(KeptMode, WhatIsNoneIsRefusedByPlace) {
-  EXPECT_FALSE(KeptModeFrom("", "the Lease"));
-  EXPECT_FALSE(KeptModeFrom("{}", "the Lease"));
-  std::string text = KeptModeText({});
-  text.replace(text.find("shadow"), 6, "shadwo");
-  EXPECT_EQ(KeptModeFrom(text, "the Lease").error().message,
-            "the Lease: configured: no mode is called \"shadwo\"; did you mean `shadow`?");
+TEST(LeaseWord, WhatIsNoneIsRefusedByPlace) {
+  EXPECT_FALSE(LeaseWordFrom("", "the Lease"));
+  EXPECT_FALSE(LeaseWordFrom(R"({"mode":"shadow"})", "the Lease"));
+  EXPECT_FALSE(LeaseWordFrom(R"({"paused_since_ms":"yes"})", "the Lease"));
+  std::string text = LeaseWordText(kWord);
+  text.replace(text.find("canary"), 6, "canari");
+  EXPECT_EQ(LeaseWordFrom(text, "the Lease").error().message,
+            "the Lease: mode: no mode is called \"canari\"; did you mean `canary`?");
 }
 
 }  // namespace

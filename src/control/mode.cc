@@ -139,7 +139,15 @@ std::string ModeSwitch::Why(Mode configured) const {
 }
 
 std::string_view SourceName(ModeSwitch::Source source) {
-  return source == ModeSwitch::Source::kSocket ? "the command line" : "the ConfigMap";
+  switch (source) {
+    case ModeSwitch::Source::kSocket:
+      return "the command line";
+    case ModeSwitch::Source::kConfigMap:
+      return "the ConfigMap";
+    case ModeSwitch::Source::kLease:
+      break;
+  }
+  return "the instance that leads";
 }
 
 }  // namespace rudderfish

@@ -12,7 +12,8 @@
 
 // How far a controller may go, for each kind of decision, and the switches by which people hold it
 // back while it runs. The most careful wish of all counts: the configuration's mode, what was said
-// on the local socket, what a ConfigMap of the cluster says. Not thread safe.
+// on the local socket, what a ConfigMap of the cluster says, what was said to the instance that
+// leads. Not thread safe.
 
 namespace rudderfish {
 
@@ -57,7 +58,7 @@ StatedWish WishFrom(const std::map<std::string, std::string>& data);
 
 class ModeSwitch {
  public:
-  enum class Source { kSocket, kConfigMap };
+  enum class Source { kSocket, kConfigMap, kLease };
 
   void Set(Source source, const Wish& wish);
   const Wish& wish(Source source) const { return wishes_[static_cast<size_t>(source)]; }
@@ -75,7 +76,7 @@ class ModeSwitch {
   std::string Why(Mode configured) const;
 
  private:
-  std::array<Wish, 2> wishes_;
+  std::array<Wish, 3> wishes_;
   std::string held_;
   bool killed_ = false;
 };

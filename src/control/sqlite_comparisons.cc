@@ -143,6 +143,30 @@ Result<std::optional<KeptMode>> SqliteJournal::ModeOf(std::string_view kind) {
   return std::optional(std::move(kept));
 }
 
+Result<void> SqliteJournal::KeepPause(std::string_view kind, const KeptPause& pause) {
+  Statement remove(database_.get(), "DELETE FROM kept_pauses WHERE kind = ?");
+  Statement insert(database_.get(),
+                   "INSERT OR REPLACE INTO kept_pauses (kind, since, paused_by, shared) "
+                   "VALUES (?,?,?,?)");
+  Statement& keep = pause.is_on() ? insert : remove;
+  keep.Bind(kind);
+  if (pause.is_on()) keep.Bind(pause.since).Bind(pause.by).Bind(int64_t{pause.is_shared});
+  if (const int code = keep.Run(); code != SQLITE_OK) return Failed(code);
+  return {};
+}
+
+Result<KeptPause> SqliteJournal::PauseOf(std::string_view kind) {
+  Statement select(database_.get(),
+                   "SELECT since, paused_by, shared FROM kept_pauses WHERE kind = ?");
+  select.Bind(kind);
+  KeptPause pause;
+  if (select.Step()) {
+    pause = {.since = select.Integer(0), .by = select.Text(1), .is_shared = select.Integer(2) != 0};
+  }
+  if (select.code() != SQLITE_OK) return Failed(select.code());
+  return pause;
+}
+
 Result<bool> JournalReader::HasComparisons() const {
   Statement select(database_.get(),
                    "SELECT count(*) FROM sqlite_master WHERE name = 'comparisons'");

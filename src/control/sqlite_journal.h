@@ -78,6 +78,10 @@ class SqliteJournal final : public Journal,
   // Writes something of no meaning, and waits for the disk.
   Result<void> Probe();
 
+  // Whether a kind of decision is paused.
+  Result<void> KeepPause(std::string_view kind, const KeptPause& pause);
+  Result<KeptPause> PauseOf(std::string_view kind);
+
   // Removes what is too old; the size is minded by Append.
   Result<void> Trim();
 

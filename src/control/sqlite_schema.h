@@ -108,6 +108,12 @@ CREATE TABLE IF NOT EXISTS kept_modes (
   serves INTEGER NOT NULL,
   why TEXT NOT NULL
 ) STRICT;
+CREATE TABLE IF NOT EXISTS kept_pauses (
+  kind TEXT PRIMARY KEY,
+  since INTEGER NOT NULL,
+  paused_by TEXT NOT NULL,
+  shared INTEGER NOT NULL
+) STRICT;
 )";
 
 }  // namespace rudderfish::internal

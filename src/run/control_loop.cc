@@ -273,6 +273,9 @@ Result<std::unique_ptr<ControlLoop>> ControlLoop::Start(ControlPlan plan, Contro
                  journal.path, {.retention = journal.retention, .size_bytes = journal.size_bytes}));
   std::unique_ptr<ControlLoop> loop(new ControlLoop(std::move(plan), std::move(opened), server));
   TRY_ASSIGN(loop->reader_, JournalReader::Open(loop->config().journal.path));
+  TRY_ASSIGN(loop->standing_, SharedStanding::Open({.kind = "migration",
+                                                    .journal = loop->journal_.get(),
+                                                    .switches = &loop->switches_}));
   TRY(loop->Connect());
   return loop;
 }
@@ -390,40 +393,46 @@ std::chrono::milliseconds ControlLoop::UntilDue() const {
 std::string ControlLoop::Answer(std::string_view request) {
   if (request == "status") return Status();
   due_ = clock_.Now();
-  return AnswerSwitch(request, Kind(), &switches_);
+  std::string answer = AnswerSwitch(request, Kind(), &switches_);
+  const Result<void> kept = standing_->NotePause();
+  return kept ? answer : WithWarning(answer, "this is not kept: " + kept.error().message);
 }
 
 std::string ControlLoop::Status() const {
   const Config& config = plan_.config();
   const Mode configured = config.migration.mode;
   const Seat seat = cluster_->GetSeat();
-  OrderedJson json{{"schema_version", 1},
-                   {"version", ProgramVersion()},
-                   {"pid", ::getpid()},
-                   {"started_at_ms", started_at_},
-                   {"uptime_s", Seconds(clock_.Now() - started_)},
-                   {"config", config.path.string()},
-                   {"cluster", cluster_->Name()},
-                   {"not_seen", cluster_->Missing()},
-                   {"control_problem", control_problem_},
-                   {"signals", JsonOf(signals_->Standings())},
-                   {"signal_troubles", signals_->Troubles()},
-                   {"journal", config.journal.path.string()},
-                   {"configured_mode", ModeName(configured)},
-                   {"mode", ModeName(switches_.Effective(configured))},
-                   {"paused", switches_.paused()},
-                   {"killed", switches_.killed()},
-                   {"why", switches_.Why(configured)},
-                   {"leads", cluster_->Leads()},
-                   {"lease", config.leader_election.is_on()
-                                 ? fmt::format("{}/{}", config.leader_election.lease_namespace,
-                                               config.leader_election.lease_name)
-                                 : ""},
-                   {"identity", seat.identity},
-                   {"leader", seat.holder},
-                   {"leader_problem", seat.trouble},
-                   {"policy", config.migration.policy},
-                   {"baseline", config.migration.baseline}};
+  OrderedJson json{
+      {"schema_version", 1},
+      {"version", ProgramVersion()},
+      {"pid", ::getpid()},
+      {"started_at_ms", started_at_},
+      {"uptime_s", Seconds(clock_.Now() - started_)},
+      {"config", config.path.string()},
+      {"cluster", cluster_->Name()},
+      {"not_seen", cluster_->Missing()},
+      {"control_problem", control_problem_},
+      {"signals", JsonOf(signals_->Standings())},
+      {"signal_troubles", signals_->Troubles()},
+      {"journal", config.journal.path.string()},
+      {"configured_mode", ModeName(configured)},
+      {"mode", ModeName(switches_.Effective(configured))},
+      {"paused", switches_.paused()},
+      {"killed", switches_.killed()},
+      {"why", switches_.Why(configured)},
+      {"paused_since_ms",
+       standing_->pause().is_on() ? OrderedJson(standing_->pause().since) : OrderedJson(nullptr)},
+      {"paused_by", standing_->pause().by},
+      {"leads", cluster_->Leads()},
+      {"lease", config.leader_election.is_on()
+                    ? fmt::format("{}/{}", config.leader_election.lease_namespace,
+                                  config.leader_election.lease_name)
+                    : ""},
+      {"identity", seat.identity},
+      {"leader", seat.holder},
+      {"leader_problem", seat.trouble},
+      {"policy", config.migration.policy},
+      {"baseline", config.migration.baseline}};
   json["applications"] = OrderedJson::array();
   for (size_t i = 0; i < runs_.size(); ++i) {
     const ApplicationRun& run = *runs_[i];

@@ -19,6 +19,7 @@
 #include "run/fenced_journal.h"
 #include "run/run_loop.h"
 #include "run/run_metrics.h"
+#include "run/shared_standing.h"
 #include "run/signal_source.h"
 #include "run/switch_request.h"
 #include "run/watched_cluster.h"
@@ -109,6 +110,7 @@ class ControlLoop final : public RunLoop {
   std::map<std::string, Tally> tallies_;  // By application.
   bool led_ = false;                      // When it was looked at last.
   ModeSwitch switches_;
+  std::optional<SharedStanding> standing_;
   std::string control_problem_;  // What is wrong with the ConfigMap.
   bool told_signals_ = false;    // That some are in trouble.
   Instant started_, due_, trimmed_, reported_, measured_;

@@ -117,12 +117,17 @@ Result<void> PlacementLoop::Open() {
   if (config_.leader_election.is_on()) {
     lease_ = std::make_unique<kube::LeaseElection>(
         client_.get(), LeaseOptionsOf(config_.leader_election, identity_),
-        [this](kube::Leadership) {
-          shared_.reset();
-          FollowLease();
-        });
-    lease_->Start();
+        [this](kube::Leadership) { NoteStanding(standing_->TakeSeat()); });
   }
+  TRY_ASSIGN(SharedStanding standing,
+             SharedStanding::Open({.kind = "placement",
+                                   .journal = journal_.get(),
+                                   .switches = &switches_,
+                                   .modes = modes_.get(),
+                                   .lease = lease_.get(),
+                                   .identity = lease_ == nullptr ? "" : identity_}));
+  standing_ = std::make_unique<SharedStanding>(std::move(standing));
+  if (lease_ != nullptr) lease_->Start();
   if (!config_.extender) return {};
   // Any replica answers: grades change nothing by themselves.
   TRY_ASSIGN(extender_, ExtenderServer::Start(
@@ -255,35 +260,6 @@ void PlacementLoop::FollowMode() {
                                                : 0);
 }
 
-// The mode is one for all that share a Lease: who leads says in it what it has come to, the others
-// follow, and who leads next has read the last of it before it acts.
-void PlacementLoop::FollowLease() {
-  if (lease_ == nullptr || modes_ == nullptr) return;
-  if ((!Leads() || !shared_) && lease_->carried() != word_) {
-    word_ = lease_->carried();
-    if (!word_.empty()) TakeWord();
-  }
-  if (!Leads() || shared_ == modes_->kept()) return;
-  shared_ = modes_->kept();
-  word_ = KeptModeText(*shared_);
-  lease_->Carry(word_);
-}
-
-void PlacementLoop::TakeWord() {
-  const Result<KeptMode> kept = KeptModeFrom(word_, "the Lease");
-  if (!kept) {
-    LogWarning(
-        "what the Lease says of the mode is not understood, and is as if it were not there: {}",
-        kept.error().message);
-    return;
-  }
-  const Mode before = modes_->mode();
-  if (const Result<void> taken = modes_->Take(*kept); !taken) NoteJournal(taken);
-  if (modes_->mode() != before)
-    LogInfo("placement: {}, as the Lease says: {}", ModeName(modes_->mode()), modes_->kept().why);
-  FollowMode();
-}
-
 Result<void> PlacementLoop::LookAtCanary() {
   if (modes_ == nullptr) return {};
   TRY_ASSIGN(const std::optional<std::string> ended, modes_->LookAtCanary(clock_->Now()));
@@ -310,6 +286,12 @@ milliseconds PlacementLoop::UntilDue() const {
   return std::chrono::ceil<milliseconds>(due);
 }
 
+// Of what could not be kept nothing is lost while we run; the journal itself is tried again.
+void PlacementLoop::NoteStanding(const Result<void>& kept) {
+  if (!kept) NoteJournal(kept);
+  FollowMode();
+}
+
 void PlacementLoop::NoteJournal(const Result<void>& written) {
   if (!written) journal_health_->Failed(written.error());
 }
@@ -317,7 +299,7 @@ void PlacementLoop::NoteJournal(const Result<void>& written) {
 bool PlacementLoop::Turn() {
   const Instant now = clock_->Now();
   turned_ = now;
-  FollowLease();
+  NoteStanding(standing_->Follow());
   FollowMode();
   if (!journal_health_->MayTry()) return false;
   const Result<bool> turned = TakeTurn(now);
@@ -375,36 +357,34 @@ std::string PlacementLoop::Answer(std::string_view request) {
   if (request == "status") return Status();
   if (request.starts_with(kExplain)) return Explain(std::string(request.substr(kExplain.size())));
   const bool is_ladder = request.starts_with("promote") || request.starts_with("demote");
+  if (is_ladder && !WhyNoLadder().empty()) return DumpAnswer({{"error", WhyNoLadder()}});
   std::string answer =
-      is_ladder ? AnswerLadder(request) : AnswerSwitch(request, Kind(), &switches_);
+      is_ladder ? modes_->Answer(request) : AnswerSwitch(request, Kind(), &switches_);
   FollowMode();
-  return answer;
+  return Kept(std::move(answer));
 }
 
-// What is said of a promotion holds: it is in the Lease by then, or it is said that it is not.
-std::string PlacementLoop::AnswerLadder(std::string_view request) {
-  if (modes_ == nullptr)
-    return DumpAnswer({{"error", "the configuration has no `placement` to promote or demote"}});
-  if (!Leads()) {
-    const std::string& holder = lease_->holder();
-    return DumpAnswer(
-        {{"error", holder.empty()
-                       ? "no instance leads yet: ask again once one does"
-                       : fmt::format("this instance looks on, {} leads: ask there", holder)}});
-  }
-  const KeptMode before = modes_->kept();
-  std::string answer = modes_->Answer(request);
-  if (lease_ == nullptr || modes_->kept() == before) return answer;
-  FollowLease();
+std::string PlacementLoop::WhyNoLadder() const {
+  if (modes_ == nullptr) return "the configuration has no `placement` to promote or demote";
+  if (Leads()) return "";
+  const std::string& holder = lease_->holder();
+  return holder.empty() ? "no instance leads yet: ask again once one does"
+                        : fmt::format("this instance looks on, {} leads: ask there", holder);
+}
+
+// What is answered holds over our end: it is kept by then, or it is said that it is not.
+std::string PlacementLoop::Kept(std::string answer) {
+  Result<void> kept = standing_->NotePause();
+  if (kept) kept = standing_->Follow();
+  if (!kept) return WithWarning(answer, "this is not kept: " + kept.error().message);
   const Instant end = clock_->Now() + kLeaseWordLimit;
-  while (Leads() && !lease_->is_carried() && clock_->Now() < end) Poll(kTellingWait);
-  if (Leads() && lease_->is_carried()) return answer;
-  auto told = ParseOrderedJson(answer, "the answer");
-  if (!told) return answer;
-  (*told)["warning"] = fmt::format(
-      "the Lease does not say so yet{}: should this instance end now, the next begins as before",
-      lease_->last_error() ? " (" + lease_->last_error()->message + ")" : "");
-  return DumpAnswer(*told);
+  while (!standing_->is_said() && clock_->Now() < end) Poll(kTellingWait);
+  if (standing_->is_said()) return answer;
+  const auto& error = lease_->last_error();
+  return WithWarning(
+      answer, fmt::format("the Lease does not say so yet{}: should this instance end now, the next "
+                          "begins as before",
+                          error ? " (" + error->message + ")" : ""));
 }
 
 std::string PlacementLoop::Explain(const std::string& key) {

@@ -27,6 +27,7 @@
 #include "run/rights.h"
 #include "run/run_loop.h"
 #include "run/run_metrics.h"
+#include "run/shared_standing.h"
 #include "run/switch_request.h"
 
 // What `run` drives where pods are placed: a live cluster's feed, the Scheduler for pods that name
@@ -64,9 +65,8 @@ class PlacementLoop final : public RunLoop {
   Result<void> OpenComparer(const PlacementConfig& placement);
   void FollowMode();
   Result<void> LookAtCanary();
-  void FollowLease();
-  void TakeWord();
-  std::string AnswerLadder(std::string_view request);
+  std::string WhyNoLadder() const;  // To promote and demote; empty: there is one.
+  std::string Kept(std::string answer);
   std::optional<Instant> FreshAsOf() const;  // What decisions rest on; nothing: not seen yet.
   bool IsFresh() const;
   std::string Trouble() const;
@@ -79,6 +79,7 @@ class PlacementLoop final : public RunLoop {
   std::string Explain(const std::string& key);
   Result<bool> TakeTurn(Instant now);  // An error is the journal's.
   void NoteJournal(const Result<void>& written);
+  void NoteStanding(const Result<void>& kept);
   void Report();
   void ShowPlacement();
   std::string Status() const;
@@ -104,8 +105,7 @@ class PlacementLoop final : public RunLoop {
   std::unique_ptr<kube::LeaseElection> lease_;
   std::unique_ptr<kube::ConfigMapWatch> control_;
   std::unique_ptr<ExtenderServer> extender_;
-  std::string word_;                // Of the Lease, as it was taken last.
-  std::optional<KeptMode> shared_;  // What we have said there, since we lead.
+  std::unique_ptr<SharedStanding> standing_;
   ModeSwitch switches_;
   bool is_ending_ = false;  // No Binding goes out any more.
   std::array<int64_t, kStepBackNames.size()> steps_told_{};

@@ -244,15 +244,18 @@ std::string PlacementLoop::Status() const {
       {"paused", switches_.paused()},
       {"killed", switches_.killed()},
       {"why", switches_.Why(configured)},
+      {"paused_since_ms",
+       standing_->pause().is_on() ? OrderedJson(standing_->pause().since) : OrderedJson(nullptr)},
+      {"paused_by", standing_->pause().by},
       {"leads", Leads()},
       {"lease",
        election.is_on() ? fmt::format("{}/{}", election.lease_namespace, election.lease_name) : ""},
       {"identity", lease_ == nullptr ? "" : identity_},
       {"leader", lease_ == nullptr ? "" : lease_->holder()},
-      {"leader_problem", lease_ == nullptr                  ? ""
-                         : lease_->last_error()             ? lease_->last_error()->message
-                         : Leads() && !lease_->is_carried() ? "the Lease does not say the mode yet"
-                                                            : ""},
+      {"leader_problem", lease_ == nullptr       ? ""
+                         : lease_->last_error()  ? lease_->last_error()->message
+                         : !standing_->is_said() ? "the Lease does not say the mode yet"
+                                                 : ""},
       {"policy", scheduler_->policy()},
       {"baseline", ""},
       {"applications", OrderedJson::array()},

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/shared_standing.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/json.h"
+#include "base/log.h"
+
+namespace rudderfish {
+
+using Source = ModeSwitch::Source;
+
+Result<SharedStanding> SharedStanding::Open(Parts parts) {
+  SharedStanding standing(std::move(parts));
+  TRY_ASSIGN(const KeptPause kept, standing.parts_.journal->PauseOf(standing.parts_.kind));
+  if (!kept.is_on()) return standing;
+  // What was said in the Lease may have been taken back there by another instance since.
+  const bool is_leases = kept.is_shared && standing.lease() != nullptr;
+  (is_leases ? standing.leaders_ : standing.own_) = kept;
+  standing.SetPaused(is_leases ? Source::kLease : Source::kSocket, true);
+  LogWarning("paused, as it was since {} UTC by {}: `rudderfish resume` ends that",
+             DateAndTime(kept.since), kept.by);
+  return standing;
+}
+
+void SharedStanding::SetPaused(Source source, bool paused) {
+  Wish wish = parts_.switches->wish(source);
+  wish.paused = paused;
+  parts_.switches->Set(source, wish);
+}
+
+Result<void> SharedStanding::TakeSeat() {
+  said_.reset();
+  if (Leads()) {
+    const Result<void> taken = TakeWord();
+    // Who leads is who resumes.
+    if (!own_.is_on()) own_ = std::exchange(leaders_, {});
+    leaders_ = {};
+    SetPaused(Source::kSocket, own_.is_on());
+    SetPaused(Source::kLease, false);
+    TRY(parts_.journal->KeepPause(parts_.kind, own_));
+    TRY(taken);
+  } else if (own_.is_on() && own_.is_shared) {
+    leaders_ = std::exchange(own_, {});
+    SetPaused(Source::kLease, true);
+    SetPaused(Source::kSocket, false);
+  }
+  return Follow();
+}
+
+Result<void> SharedStanding::Follow() {
+  if (lease() == nullptr) return {};
+  if (!Leads()) return TakeWord();
+  Say();
+  if (!own_.is_on() || own_.is_shared || !lease()->is_carried()) return {};
+  own_.is_shared = true;
+  return parts_.journal->KeepPause(parts_.kind, own_);
+}
+
+void SharedStanding::Say() {
+  LeaseWord word{.pause = own_};
+  if (parts_.modes != nullptr) word.mode = parts_.modes->kept();
+  if (said_ == word) return;
+  word_ = LeaseWordText(word);
+  said_ = std::move(word);
+  lease()->Carry(word_);
+}
+
+Result<void> SharedStanding::TakeWord() {
+  if (lease()->carried().empty() || lease()->carried() == word_) return {};
+  word_ = lease()->carried();
+  const Result<LeaseWord> word = LeaseWordFrom(word_, "the Lease");
+  if (!word) {
+    LogWarning("{}: what it says of the mode is as if it were not there", word.error().message);
+    return {};
+  }
+  leaders_ = word->pause;
+  SetPaused(Source::kLease, leaders_.is_on());
+  if (parts_.modes == nullptr || !word->mode) return {};
+  const Mode before = parts_.modes->mode();
+  const Result<void> taken = parts_.modes->Take(*word->mode);
+  if (parts_.modes->mode() != before) {
+    LogInfo("{}: {}, as the Lease says: {}", parts_.kind, ModeName(parts_.modes->mode()),
+            parts_.modes->kept().why);
+  }
+  return taken;
+}
+
+Result<void> SharedStanding::NotePause() {
+  const bool is_paused = parts_.switches->wish(Source::kSocket).paused;
+  if (is_paused == own_.is_on()) return {};
+  own_ = {};
+  if (is_paused) {
+    own_ = {.since = UnixNow(),
+            .by = parts_.identity.empty() ? "the command line"
+                                          : "the command line of " + parts_.identity};
+  }
+  TRY(parts_.journal->KeepPause(parts_.kind, own_));
+  return Follow();
+}
+
+std::string WithWarning(const std::string& answer, const std::string& warning) {
+  Result<OrderedJson> json = ParseOrderedJson(answer, "the answer");
+  if (!json || !json->is_object()) return answer;
+  (*json)["warning"] = warning;
+  return json->dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+}  // namespace rudderfish

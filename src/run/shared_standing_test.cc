@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/shared_standing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+// Of one instance; of several, which share a Lease: tests/modes_test.py.
+
+namespace rudderfish {
+namespace {
+
+namespace fs = std::filesystem;
+using Source = ModeSwitch::Source;
+
+class SharedStandingTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() /
+              ("rudderfish-standing-" + std::to_string(::getpid()) + "-" +
+               ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::create_directories(folder_);
+    Start();
+  }
+  void TearDown() override {
+    journal_.reset();
+    fs::remove_all(folder_);
+  }
+  // As a process that is started anew.
+  void Start() {
+    standing_.reset();
+    journal_.reset();
+    switches_ = {};
+    journal_ = SqliteJournal::Open(folder_ / "j.db", {}).value();
+    standing_ = SharedStanding::Open(
+                    {.kind = "migration", .journal = journal_.get(), .switches = &switches_})
+                    .value();
+  }
+  void Say(bool paused) {
+    switches_.Set(Source::kSocket, {.paused = paused});
+    ASSERT_TRUE(standing_->NotePause().has_value());
+  }
+
+  fs::path folder_;
+  ModeSwitch switches_;
+  std::unique_ptr<SqliteJournal> journal_;
+  std::optional<SharedStanding> standing_;
+};
+
+TEST_F(SharedStandingTest, PausedStaysPausedUntilItIsResumed) {
+  EXPECT_FALSE(switches_.paused());
+  Say(true);
+  const UnixMillis since = standing_->pause().since;
+  EXPECT_GT(since, 0);
+  Start();
+  EXPECT_TRUE(switches_.paused());
+  EXPECT_EQ(standing_->pause().since, since);
+  EXPECT_EQ(standing_->pause().by, "the command line");
+  Say(true);
+  EXPECT_EQ(standing_->pause().since, since) << "it was already";
+  Say(false);
+  Start();
+  EXPECT_FALSE(switches_.paused());
+  EXPECT_FALSE(standing_->pause().is_on());
+}
+
+TEST_F(SharedStandingTest, WhatCannotBeKeptIsSaidToTheOneWhoAsked) {
+  EXPECT_EQ(WithWarning(R"({"ok":true})", "the disk is full"),
+            R"({"ok":true,"warning":"the disk is full"})");
+}
+
+}  // namespace
+}  // namespace rudderfish
