@@ -31,28 +31,33 @@ struct MeanSum {
   double mean() const { return count == 0 ? 0 : sum / static_cast<double>(count); }
   double variance() const;               // Of one value; 0 below 2.
   std::optional<double> half95() const;  // Half the interval's width; nothing below 2.
+  bool operator==(const MeanSum&) const = default;
 };
 
 // Of pods that other schedulers placed. Changes and gains are fractions of the worst.
 struct ShadowEvidence {
   int64_t equal = 0, different = 0, unclear = 0, unmodelled = 0;  // By RulesVerdict.
   int64_t same_choice = 0;                                        // Of equal.
-  std::string difference;                                         // The newest, in words.
+  int64_t newest_difference = 0;                                  // Its number; 0: none.
+  std::string difference;                                         // In words.
   MeanSum gain;                                                   // Predicted, a pod.
   MeanSum error;                                                  // Predicted less measured later.
   int64_t started = 0, failed = 0, evicted = 0;
 
   int64_t decisions() const { return equal + different; }
+  bool operator==(const ShadowEvidence&) const = default;
 };
 
 struct GroupEvidence {
   int64_t pods = 0, bad = 0;  // Of them failed or evicted.
   MeanSum change;             // Of the objective by a pod, measured.
+  bool operator==(const GroupEvidence&) const = default;
 };
 
 // Since the canary began.
 struct TrialEvidence {
   GroupEvidence canary, control;
+  bool operator==(const TrialEvidence&) const = default;
 };
 
 inline constexpr int64_t kShadowedNeeded = 500;

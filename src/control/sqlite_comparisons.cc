@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <limits>
+#include <unordered_set>
 #include <utility>
 
 #include "control/sqlite_journal.h"
@@ -32,21 +34,59 @@ RulesVerdict VerdictNamed(std::string_view name) {
   return RulesVerdict::kUnmodelled;
 }
 
-MeanSum SumAt(const Statement& select, int column) {
-  return {.count = select.Integer(column),
-          .sum = select.Real(column + 1),
-          .squares = select.Real(column + 2)};
+constexpr const char* kEvidenceRows =
+    "SELECT number, written_at, kind, rules, uid, policy, objective, fate, "
+    "policy_node IS NOT NULL, node IS NOT NULL AND node IS policy_node, policy_change, "
+    "baseline_change, measured_gain, measured_change FROM comparisons WHERE kind <> 'advice' "
+    "ORDER BY number";
+
+void ReadEvidence(Statement* select, EvidenceTable* table) {
+  while (select->Step()) {
+    const std::string uid = select->Text(4), policy = select->Text(5), objective = select->Text(6),
+                      fate = select->Text(7);
+    EvidenceTable::Row row{.number = select->Integer(0),
+                           .written_at = select->Integer(1),
+                           .group = GroupNamed(select->Text(2)),
+                           .rules = VerdictNamed(select->Text(3)),
+                           .uid = uid,
+                           .policy = policy,
+                           .objective = objective,
+                           .fate = fate,
+                           .is_asked = select->Integer(8) != 0,
+                           .is_same_choice = select->Integer(9) != 0,
+                           .policy_change = select->Real(10),
+                           .baseline_change = select->Real(11)};
+    if (!select->IsNull(12)) row.measured_gain = select->Real(12);
+    if (!select->IsNull(13)) row.measured_change = select->Real(13);
+    table->Add(row);
+  }
 }
 
 }  // namespace
 
 Result<void> SqliteJournal::AppendComparisons(std::span<const PlacementComparison> rows,
                                               std::span<const PlacementOutcome> outcomes) {
-  return CommitUnawaited([&] { return InsertComparisons(rows, outcomes); });
+  std::vector<PlacementOutcome> known;
+  if (evidence_) {  // Most pods that fail were never compared.
+    std::unordered_set<std::string_view> added;
+    for (const PlacementComparison& row : rows) added.insert(row.pod.uid);
+    for (const PlacementOutcome& outcome : outcomes) {
+      if (evidence_->Knows(outcome.uid) || added.contains(outcome.uid)) known.push_back(outcome);
+    }
+    outcomes = known;
+  }
+  if (rows.empty() && outcomes.empty()) return {};
+  std::vector<EvidenceTable::Row> written;
+  TRY(CommitUnawaited([&] { return InsertComparisons(rows, outcomes, &written); }));
+  if (!evidence_) return {};
+  for (const EvidenceTable::Row& row : written) evidence_->Add(row);
+  for (const PlacementOutcome& outcome : outcomes) evidence_->Note(outcome);
+  return {};
 }
 
 Result<void> SqliteJournal::InsertComparisons(std::span<const PlacementComparison> rows,
-                                              std::span<const PlacementOutcome> outcomes) {
+                                              std::span<const PlacementOutcome> outcomes,
+                                              std::vector<EvidenceTable::Row>* written) {
   Statement insert(database_.get(),
                    "INSERT INTO comparisons (written_at, namespace, pod, uid, kind, scheduler, "
                    "policy, objective, node, policy_node, baseline_node, policy_change, "
@@ -71,6 +111,19 @@ Result<void> SqliteJournal::InsertComparisons(std::span<const PlacementCompariso
     const std::string_view fate = row.group == ComparisonGroup::kAdvice ? "advised" : "placed";
     insert.Bind(fate).Bind(row.detail);
     if (const int code = insert.Run(); code != SQLITE_OK) return Failed(code);
+    if (row.group == ComparisonGroup::kAdvice) continue;
+    written->push_back({.number = sqlite3_last_insert_rowid(database_.get()),
+                        .written_at = now,
+                        .group = row.group,
+                        .rules = row.rules,
+                        .uid = row.pod.uid,
+                        .policy = row.policy,
+                        .objective = row.objective,
+                        .fate = fate,
+                        .is_asked = !row.policy_node.empty(),
+                        .is_same_choice = !row.node.empty() && row.node == row.policy_node,
+                        .policy_change = row.policy_change,
+                        .baseline_change = row.baseline_change});
   }
   Statement end(database_.get(),
                 "UPDATE comparisons SET fate = ?, failure = ? WHERE uid = ? AND kind <> 'advice' "
@@ -217,64 +270,50 @@ Result<std::vector<StoredComparison>> JournalReader::Comparisons(std::string_vie
   return rows;
 }
 
-Result<ShadowEvidence> JournalReader::Shadowed(std::string_view policy,
-                                               std::string_view objective) const {
-  ShadowEvidence evidence;
+Result<EvidenceTable> JournalReader::LoadEvidence() const {
   TRY_ASSIGN(const bool is_there, HasComparisons());
-  if (!is_there) return evidence;
-  Statement select(
-      database_.get(),
-      "SELECT count(*) FILTER (WHERE rules = 'equal'), "
-      "count(*) FILTER (WHERE rules = 'different'), count(*) FILTER (WHERE rules = 'unclear'), "
-      "count(*) FILTER (WHERE rules = 'unmodelled'), "
-      "count(*) FILTER (WHERE rules = 'equal' AND node = policy_node), "
-      "count(gain), total(gain), total(gain * gain), "
-      "count(error), total(error), total(error * error), "
-      "count(*) FILTER (WHERE fate IN ('started', 'ended')), "
-      "count(*) FILTER (WHERE fate = 'failed'), count(*) FILTER (WHERE fate = 'evicted') FROM "
-      "(SELECT rules, node, policy_node, fate, "
-      "CASE WHEN policy_node IS NULL THEN NULL ELSE baseline_change - policy_change END AS gain, "
-      "baseline_change - policy_change - measured_gain AS error "
-      "FROM comparisons WHERE kind = 'shadow' AND policy = ? AND objective = ?)");
-  select.Bind(policy).Bind(objective);
-  if (!select.Step()) return Failed(select.code());
-  evidence.equal = select.Integer(0);
-  evidence.different = select.Integer(1);
-  evidence.unclear = select.Integer(2);
-  evidence.unmodelled = select.Integer(3);
-  evidence.same_choice = select.Integer(4);
-  evidence.gain = SumAt(select, 5);
-  evidence.error = SumAt(select, 8);
-  evidence.started = select.Integer(11);
-  evidence.failed = select.Integer(12);
-  evidence.evicted = select.Integer(13);
-  if (evidence.different == 0) return evidence;
-  Statement newest(database_.get(),
-                   "SELECT namespace || '/' || pod || ' on ' || reason FROM comparisons "
-                   "WHERE rules = 'different' AND policy = ? AND objective = ? "
-                   "ORDER BY number DESC LIMIT 1");
-  newest.Bind(policy).Bind(objective);
-  if (newest.Step()) evidence.difference = newest.Text(0);
-  return evidence;
+  if (!is_there) return EvidenceTable();
+  EvidenceTable table;
+  Statement select(database_.get(), kEvidenceRows);
+  ReadEvidence(&select, &table);
+  if (select.code() != SQLITE_OK) return Failed(select.code());
+  return table;
 }
 
-Result<TrialEvidence> JournalReader::Trial(UnixMillis since) const {
-  TrialEvidence trial;
-  TRY_ASSIGN(const bool is_there, HasComparisons());
-  if (!is_there) return trial;
-  Statement select(database_.get(),
-                   "SELECT kind, count(*), count(*) FILTER (WHERE fate IN ('failed', 'evicted')), "
-                   "count(measured_change), total(measured_change), "
-                   "total(measured_change * measured_change) FROM comparisons "
-                   "WHERE written_at >= ? AND kind IN ('canary', 'control') "
-                   "AND fate <> 'elsewhere' GROUP BY kind");
-  select.Bind(since);
-  while (select.Step()) {
-    GroupEvidence& group = select.Text(0) == "canary" ? trial.canary : trial.control;
-    group = {.pods = select.Integer(1), .bad = select.Integer(2), .change = SumAt(select, 3)};
-  }
+Result<ShadowEvidence> JournalReader::Shadowed(std::string_view policy,
+                                               std::string_view objective) const {
+  TRY_ASSIGN(const EvidenceTable table, LoadEvidence());
+  return table.Shadowed(policy, objective);
+}
+
+Result<const EvidenceTable*> SqliteJournal::Evidence() {
+  if (evidence_) return &*evidence_;
+  EvidenceTable table;
+  Statement select(database_.get(), kEvidenceRows);
+  ReadEvidence(&select, &table);
   if (select.code() != SQLITE_OK) return Failed(select.code());
-  return trial;
+  evidence_ = std::move(table);
+  return &*evidence_;
+}
+
+Result<std::string> SqliteJournal::DifferenceInWords(int64_t number) {
+  Statement select(database_.get(),
+                   "SELECT namespace || '/' || pod || ' on ' || reason FROM comparisons "
+                   "WHERE number = ?");
+  select.Bind(number);
+  if (select.Step()) return select.Text(0);
+  if (select.code() != SQLITE_OK) return Failed(select.code());
+  return std::string();
+}
+
+// The oldest that is left: those before it are gone.
+Result<void> SqliteJournal::FollowRemoval() {
+  if (!evidence_) return {};
+  Statement select(database_.get(), "SELECT coalesce(min(number), ?) FROM comparisons");
+  select.Bind(std::numeric_limits<int64_t>::max());
+  if (!select.Step()) return Failed(select.code());
+  evidence_->RemoveBelow(select.Integer(0));
+  return {};
 }
 
 }  // namespace rudderfish

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <unistd.h>
 
 #include <filesystem>
 
+#include "base/rng.h"
 #include "control/sqlite_journal.h"
+#include "control/sqlite_statement.h"
 
 namespace rudderfish {
 namespace {
@@ -53,6 +56,19 @@ class SqliteComparisonsTest : public ::testing::Test {
     ASSERT_TRUE(journal_->AppendComparisons({}, {&outcome, 1}).has_value());
   }
 
+  // What is kept up to date in memory is what is read anew, to the digit.
+  TrialEvidence Trial(UnixMillis since) {
+    const TrialEvidence trial = journal_->Evidence().value()->Trial(since);
+    EXPECT_EQ(Reader().LoadEvidence()->Trial(since), trial);
+    return trial;
+  }
+  ShadowEvidence Shadowed() {
+    const ShadowEvidence shadow =
+        journal_->Evidence().value()->Shadowed("most-allocated", "utilisation");
+    EXPECT_EQ(Reader().Shadowed("most-allocated", "utilisation").value(), shadow);
+    return shadow;
+  }
+
   fs::path folder_;
   std::unique_ptr<SqliteJournal> journal_;
 };
@@ -95,10 +111,11 @@ TEST_F(SqliteComparisonsTest, EvidenceIsOfThePolicyAndObjectiveThatAreAskedFor) 
   PlacementComparison advice = Row("w");
   advice.group = ComparisonGroup::kAdvice;
   Add(advice);
-  const ShadowEvidence evidence = Reader().Shadowed("most-allocated", "utilisation").value();
+  const ShadowEvidence evidence = Shadowed();
   EXPECT_EQ(evidence.equal, 2);
   EXPECT_EQ(evidence.different, 1);
-  EXPECT_EQ(evidence.difference, "default/d on a: Insufficient cpu");
+  EXPECT_EQ(journal_->DifferenceInWords(evidence.newest_difference).value(),
+            "default/d on a: Insufficient cpu");
   EXPECT_EQ(evidence.gain.count, 2);
   EXPECT_NEAR(evidence.gain.mean(), 2e-3, 1e-12);
   EXPECT_EQ(evidence.error.count, 1);
@@ -117,12 +134,12 @@ TEST_F(SqliteComparisonsTest, ACanaryIsJudgedByWhatCameSinceItBegan) {
   Add(control);
   End({.uid = "uid-c", .fate = "failed", .failure = "OutOfcpu"});
   End({.uid = "uid-k", .measured_gain = 0, .measured_change = 1e-4});
-  const TrialEvidence trial = Reader().Trial(2000).value();
+  const TrialEvidence trial = Trial(2000);
   EXPECT_EQ(trial.canary.pods, 1);
   EXPECT_EQ(trial.canary.bad, 1);
   EXPECT_EQ(trial.control.pods, 1);
   EXPECT_EQ(trial.control.change.count, 1);
-  EXPECT_EQ(Reader().Trial(0)->canary.pods, 2);
+  EXPECT_EQ(Trial(0).canary.pods, 2);
 }
 
 // Its Binding was refused, and it was chosen for anew, also by the next process.
@@ -140,7 +157,7 @@ TEST_F(SqliteComparisonsTest, OfAPodThatIsChosenForAgainTheNewestChoiceCounts) {
   Add(advice);
   Add(Row("other"));
   End({.uid = "uid-c", .measured_gain = 0, .measured_change = 1e-4});
-  const TrialEvidence trial = Reader().Trial(0).value();
+  const TrialEvidence trial = Trial(0);
   EXPECT_EQ(trial.canary.pods, 1);
   EXPECT_EQ(trial.canary.change.count, 1);
   const std::vector<StoredComparison> rows = Reader().Comparisons("default/c", 10).value();
@@ -154,9 +171,9 @@ TEST_F(SqliteComparisonsTest, AChoiceThatSomebodyElseForestalledIsNoEvidence) {
   canary.group = ComparisonGroup::kCanary;
   Add(canary);
   End({.uid = "uid-c", .fate = "elsewhere"});
-  EXPECT_EQ(Reader().Trial(0)->canary.pods, 0);
+  EXPECT_EQ(Trial(0).canary.pods, 0);
   End({.uid = "uid-c", .fate = "failed"});  // There, where we did not want it.
-  EXPECT_EQ(Reader().Trial(0)->canary.pods, 0);
+  EXPECT_EQ(Trial(0).canary.pods, 0);
 }
 
 TEST_F(SqliteComparisonsTest, WhoStartsAnewFindsTheComparisonsWhosePodsHaveNotEnded) {
@@ -176,6 +193,94 @@ TEST_F(SqliteComparisonsTest, WhoStartsAnewFindsTheComparisonsWhosePodsHaveNotEn
   EXPECT_FALSE(rows[0].is_started || rows[0].is_measured);
   EXPECT_TRUE(rows[1].is_started);
   EXPECT_TRUE(rows[2].is_measured);
+}
+
+// In SQL, as whoever doubts them would ask.
+TEST_F(SqliteComparisonsTest, SumsAreThoseOfTheRowsToTheDigit) {
+  ASSERT_TRUE(journal_->Evidence().has_value());
+  Rng rng(7);
+  constexpr ComparisonGroup kGroups[] = {ComparisonGroup::kCanary, ComparisonGroup::kControl,
+                                         ComparisonGroup::kShadow};
+  constexpr const char* kFates[] = {"started", "ended", "failed", "elsewhere", "evicted"};
+  for (int i = 0; i < 1500; ++i) {
+    PlacementComparison row = Row(fmt::format("p{}", rng.Below(300)), rng.Uniform() - 0.4);
+    row.group = kGroups[rng.Below(3)];
+    row.rules = static_cast<RulesVerdict>(rng.Below(4));
+    if (rng.Below(5) == 0) row.policy_node.clear();
+    if (rng.Below(5) == 0) row.node = "b";
+    Add(row);
+    PlacementOutcome outcome{.uid = fmt::format("uid-p{}", rng.Below(300))};
+    if (rng.Below(2) == 0) outcome.fate = kFates[rng.Below(5)];
+    if (rng.Below(2) == 0) {
+      outcome.measured_gain = rng.Uniform() / 3;
+      outcome.measured_change = rng.Uniform() / 7;
+    }
+    End(outcome);
+  }
+  const auto sum_of = [&](const std::string& expression, const std::string& where) {
+    sqlite3* database = nullptr;
+    EXPECT_EQ(sqlite3_open((folder_ / "j.db").c_str(), &database), SQLITE_OK);
+    MeanSum sum;
+    const std::string sql = fmt::format(
+        "SELECT count({0}), total({0}), total(({0}) * ({0})) FROM "
+        "comparisons WHERE {1}",
+        expression, where);
+    {
+      internal::Statement select(database, sql.c_str());
+      EXPECT_TRUE(select.Step());
+      sum = {select.Integer(0), select.Real(1), select.Real(2)};
+    }
+    sqlite3_close(database);
+    return sum;
+  };
+  const TrialEvidence trial = Trial(0);
+  EXPECT_GT(trial.canary.change.count, 20);
+  EXPECT_EQ(trial.canary.change,
+            sum_of("measured_change", "kind = 'canary' AND fate <> 'elsewhere'"));
+  EXPECT_EQ(trial.canary.bad,
+            sum_of("1", "kind = 'canary' AND fate IN ('failed', 'evicted')").count);
+  EXPECT_EQ(trial.control.pods, sum_of("1", "kind = 'control' AND fate <> 'elsewhere'").count);
+  const ShadowEvidence shadow = Shadowed();
+  EXPECT_EQ(shadow.gain, sum_of("baseline_change - policy_change",
+                                "kind = 'shadow' AND policy_node IS NOT NULL"));
+  EXPECT_EQ(shadow.error,
+            sum_of("baseline_change - policy_change - measured_gain", "kind = 'shadow'"));
+  EXPECT_EQ(shadow.same_choice,
+            sum_of("1", "kind = 'shadow' AND rules = 'equal' AND node = policy_node").count);
+  EXPECT_EQ(shadow.started, sum_of("1", "kind = 'shadow' AND fate IN ('started', 'ended')").count);
+}
+
+TEST_F(SqliteComparisonsTest, WhatIsRemovedIsNoEvidence) {
+  ASSERT_TRUE(journal_->Evidence().has_value());
+  Add(Row("old"));
+  // The same file, an hour later.
+  journal_.reset();
+  UnixMillis now = 3'600'000;
+  journal_ = SqliteJournal::Open(folder_ / "j.db", {.retention = std::chrono::hours(2),
+                                                    .now = [&now] { return now; }})
+                 .value();
+  Add(Row("new"));
+  EXPECT_EQ(Shadowed().equal, 2);
+  now = 3 * 3'600'000;
+  ASSERT_TRUE(journal_->Trim().has_value());
+  EXPECT_EQ(Shadowed().equal, 1);
+  End({.uid = "uid-new", .fate = "failed"});
+  End({.uid = "uid-old", .fate = "failed"});
+  EXPECT_EQ(Shadowed().failed, 1);
+}
+
+TEST_F(SqliteComparisonsTest, WhatTheSizeRemovesIsNoEvidence) {
+  journal_.reset();
+  journal_ = SqliteJournal::Open(folder_ / "j.db", {.size_bytes = kJournalSizeMin}).value();
+  ASSERT_TRUE(journal_->Evidence().has_value());
+  PlacementComparison row = Row("x");
+  row.detail = std::string(20'000, 'x');
+  for (int i = 0; i < 100; ++i) {
+    row.pod.uid = fmt::format("uid-{}", i);
+    Add(row);
+  }
+  EXPECT_LT(Shadowed().equal, 60);
+  EXPECT_GT(Shadowed().equal, 5);
 }
 
 TEST_F(SqliteComparisonsTest, AModeIsKept) {

@@ -318,6 +318,7 @@ Result<void> SqliteJournal::Trim() {
     remove.Bind(oldest);
     if (const int code = remove.Run(); code != SQLITE_OK) return Failed(code);
   }
+  if (evidence_) evidence_->RemoveOlder(oldest);
   appended_ = 0;
   return MindSize();
 }
@@ -368,6 +369,7 @@ Result<void> SqliteJournal::RemoveOldestTenth() {
       "FROM {0})",
       table);
   TRY(Exec(sql.c_str()));
+  TRY(FollowRemoval());
   return Exec("PRAGMA incremental_vacuum");
 }
 

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "base/wall_time.h"
 #include "control/evidence.h"
+#include "control/evidence_table.h"
 #include "control/journal.h"
 #include "control/kept_mode.h"
 #include "control/placement_comparison.h"
@@ -68,6 +69,10 @@ class SqliteJournal final : public Journal,
   Result<void> AppendComparisons(std::span<const PlacementComparison> rows,
                                  std::span<const PlacementOutcome> outcomes) override;
 
+  // What all of them say, kept up to date from the first call on, which reads them all.
+  Result<const EvidenceTable*> Evidence();
+  Result<std::string> DifferenceInWords(int64_t number);  // Of a comparison whose rules differ.
+
   // Those whose pods had not ended when they were last heard of, oldest first.
   Result<std::vector<UnendedComparison>> UnendedComparisons();
 
@@ -96,7 +101,9 @@ class SqliteJournal final : public Journal,
   Result<void> Insert(const JournalRow& row, const std::string& detail);
   Result<void> InsertPlacements(std::span<PlacementRow> rows, std::span<const PlacementEnd> ends);
   Result<void> InsertComparisons(std::span<const PlacementComparison> rows,
-                                 std::span<const PlacementOutcome> outcomes);
+                                 std::span<const PlacementOutcome> outcomes,
+                                 std::vector<EvidenceTable::Row>* written);
+  Result<void> FollowRemoval();
   Result<void> MindSize();
   Result<const char*> LargestTable() const;
   Result<void> RemoveOldestTenth();
@@ -106,6 +113,7 @@ class SqliteJournal final : public Journal,
   JournalOptions options_;
   int lock_;  // Of the file; held until this is gone.
   internal::Database database_;
+  std::optional<EvidenceTable> evidence_;  // Of `comparisons`, once somebody has asked.
   int64_t page_bytes_ = 0;
   int appended_ = 0;  // Since the size was looked at.
 };
@@ -157,10 +165,9 @@ class JournalReader {
   // The same of comparisons; a limit of one has its `detail`.
   Result<std::vector<StoredComparison>> Comparisons(std::string_view pod, int64_t limit) const;
 
-  // What comparisons of a policy for an objective say, all that are kept; and those of a canary and
-  // its control group since a time.
+  // What comparisons say, all that are kept; of a policy for an objective.
+  Result<EvidenceTable> LoadEvidence() const;
   Result<ShadowEvidence> Shadowed(std::string_view policy, std::string_view objective) const;
-  Result<TrialEvidence> Trial(UnixMillis since) const;
 
   // How many decisions there are, since a time, by their fate's name.
   Result<std::vector<std::pair<std::string, int64_t>>> Counts(UnixMillis since) const;

@@ -42,9 +42,9 @@ Result<std::unique_ptr<PlacementModes>> PlacementModes::Open(const PlacementConf
                                                              std::string policy,
                                                              std::string objective,
                                                              SqliteJournal* journal) {
-  TRY_ASSIGN(JournalReader reader, JournalReader::Open(journal->path()));
-  std::unique_ptr<PlacementModes> modes(new PlacementModes(
-      config, std::move(policy), std::move(objective), journal, std::move(reader)));
+  TRY(journal->Evidence());  // To read all of it takes a while, and is better done now.
+  std::unique_ptr<PlacementModes> modes(
+      new PlacementModes(config, std::move(policy), std::move(objective), journal));
   TRY_ASSIGN(const std::optional<KeptMode> kept, journal->ModeOf(kPlacementKind));
   if (!kept || kept->configured != config.mode) {
     TRY(modes->Set(config.mode, "as configured"));
@@ -70,12 +70,11 @@ Result<void> PlacementModes::Take(const KeptMode& kept) {
 }
 
 PlacementModes::PlacementModes(const PlacementConfig& config, std::string policy,
-                               std::string objective, SqliteJournal* journal, JournalReader reader)
+                               std::string objective, SqliteJournal* journal)
     : config_(config),
       policy_(std::move(policy)),
       objective_(std::move(objective)),
-      journal_(journal),
-      reader_(std::move(reader)) {
+      journal_(journal) {
   kept_.configured = config.mode;
   kept_.policy = policy_;
   kept_.objective = objective_;
@@ -99,9 +98,11 @@ Result<void> PlacementModes::Set(Mode mode, std::string why) {
 
 Result<PlacementModes::Evidence> PlacementModes::Read() const {
   Evidence evidence;
-  TRY_ASSIGN(evidence.shadow, reader_.Shadowed(policy_, objective_));
-  if (kept_.mode == Mode::kCanary) {
-    TRY_ASSIGN(evidence.trial, reader_.Trial(kept_.since));
+  TRY_ASSIGN(const EvidenceTable* const table, journal_->Evidence());
+  evidence.shadow = table->Shadowed(policy_, objective_);
+  if (kept_.mode == Mode::kCanary) evidence.trial = table->Trial(kept_.since);
+  if (const int64_t number = evidence.shadow.newest_difference; number != 0) {
+    TRY_ASSIGN(evidence.shadow.difference, journal_->DifferenceInWords(number));
   }
   return evidence;
 }
@@ -155,8 +156,8 @@ Result<std::optional<std::string>> PlacementModes::LookAtCanary(Instant now) {
   if (kept_.mode != Mode::kCanary || now - looked_at_ < kBetweenCanaryLooks)
     return std::optional<std::string>();
   looked_at_ = now;
-  TRY_ASSIGN(const TrialEvidence trial, reader_.Trial(kept_.since));
-  std::optional<std::string> worse = WhyWorse(trial);
+  TRY_ASSIGN(const EvidenceTable* const table, journal_->Evidence());
+  std::optional<std::string> worse = WhyWorse(table->Trial(kept_.since));
   if (!worse) return worse;
   *worse = fmt::format("the canary did worse than its control group: {}", *worse);
   TRY(Set(Mode::kShadow, *worse));

@@ -49,7 +49,7 @@ class PlacementModes {
 
  private:
   PlacementModes(const PlacementConfig& config, std::string policy, std::string objective,
-                 SqliteJournal* journal, JournalReader reader);
+                 SqliteJournal* journal);
   struct Evidence {
     ShadowEvidence shadow;
     TrialEvidence trial;
@@ -61,7 +61,6 @@ class PlacementModes {
   PlacementConfig config_;
   std::string policy_, objective_;
   SqliteJournal* journal_;
-  JournalReader reader_;
   KeptMode kept_;
   Instant looked_at_;
 };

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/evidence_table.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rudderfish {
+
+EvidenceTable::Fate EvidenceTable::FateOf(std::string_view name) {
+  if (name == "started") return Fate::kStarted;
+  if (name == "ended") return Fate::kEnded;
+  if (name == "elsewhere") return Fate::kElsewhere;
+  if (name == "failed") return Fate::kFailed;
+  if (name == "evicted") return Fate::kEvicted;
+  return Fate::kOpen;
+}
+
+int32_t EvidenceTable::IdOf(std::string_view policy, std::string_view objective) {
+  const auto next = static_cast<int32_t>(subjects_.size());
+  return subjects_.try_emplace({std::string(policy), std::string(objective)}, next).first->second;
+}
+
+void EvidenceTable::Add(const Row& row) {
+  const auto [at, is_new] = by_uid_.try_emplace(std::string(row.uid), entries_.size());
+  if (!is_new) entries_[std::exchange(at->second, entries_.size())].is_gone = true;
+  entries_.push_back({.number = row.number,
+                      .written_at = row.written_at,
+                      .policy_change = row.policy_change,
+                      .baseline_change = row.baseline_change,
+                      .measured_gain = row.measured_gain.value_or(0),
+                      .measured_change = row.measured_change.value_or(0),
+                      .subject = IdOf(row.policy, row.objective),
+                      .group = row.group,
+                      .rules = row.rules,
+                      .fate = FateOf(row.fate),
+                      .is_asked = row.is_asked,
+                      .is_same_choice = row.is_same_choice,
+                      .has_gain = row.measured_gain.has_value(),
+                      .has_change = row.measured_change.has_value()});
+}
+
+void EvidenceTable::Note(const PlacementOutcome& outcome) {
+  const auto at = by_uid_.find(outcome.uid);
+  if (at == by_uid_.end()) return;
+  Entry& entry = entries_[at->second];
+  const bool is_last_word = entry.fate >= Fate::kElsewhere;
+  if (!outcome.fate.empty() && !is_last_word) entry.fate = FateOf(outcome.fate);
+  if (!outcome.measured_gain || !outcome.measured_change) return;
+  entry.measured_gain = *outcome.measured_gain;
+  entry.measured_change = *outcome.measured_change;
+  entry.has_gain = entry.has_change = true;
+}
+
+template <class Goes>
+void EvidenceTable::Remove(const Goes& goes) {
+  std::vector<size_t> places(entries_.size());  // Where each entry has gone to.
+  size_t kept = 0;
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    places[i] = kept;
+    entries_[i].is_gone = entries_[i].is_gone || goes(entries_[i]);
+    if (!entries_[i].is_gone) ++kept;
+  }
+  std::erase_if(by_uid_, [&](const auto& of_pod) { return entries_[of_pod.second].is_gone; });
+  for (auto& [uid, place] : by_uid_) place = places[place];
+  std::erase_if(entries_, [](const Entry& entry) { return entry.is_gone; });
+}
+
+void EvidenceTable::RemoveBelow(int64_t number) {
+  Remove([number](const Entry& entry) { return entry.number < number; });
+}
+
+void EvidenceTable::RemoveOlder(UnixMillis than) {
+  Remove([than](const Entry& entry) { return entry.written_at < than; });
+}
+
+ShadowEvidence EvidenceTable::Shadowed(std::string_view policy, std::string_view objective) const {
+  ShadowEvidence evidence;
+  const auto subject = subjects_.find({std::string(policy), std::string(objective)});
+  if (subject == subjects_.end()) return evidence;
+  for (const Entry& entry : entries_) {
+    const bool counts = !entry.is_gone && entry.group == ComparisonGroup::kShadow &&
+                        entry.subject == subject->second;
+    if (!counts) continue;
+    switch (entry.rules) {
+      case RulesVerdict::kEqual:
+        ++evidence.equal;
+        evidence.same_choice += entry.is_same_choice ? 1 : 0;
+        break;
+      case RulesVerdict::kDifferent:
+        ++evidence.different;
+        evidence.newest_difference = entry.number;
+        break;
+      case RulesVerdict::kUnclear:
+        ++evidence.unclear;
+        break;
+      case RulesVerdict::kUnmodelled:
+        ++evidence.unmodelled;
+        break;
+    }
+    const double gain = entry.baseline_change - entry.policy_change;
+    if (entry.is_asked) evidence.gain.Add(gain);
+    if (entry.has_gain) evidence.error.Add(gain - entry.measured_gain);
+    evidence.started += entry.fate == Fate::kStarted || entry.fate == Fate::kEnded ? 1 : 0;
+    evidence.failed += entry.fate == Fate::kFailed ? 1 : 0;
+    evidence.evicted += entry.fate == Fate::kEvicted ? 1 : 0;
+  }
+  return evidence;
+}
+
+TrialEvidence EvidenceTable::Trial(UnixMillis since) const {
+  TrialEvidence trial;
+  for (const Entry& entry : entries_) {
+    const bool is_canary = entry.group == ComparisonGroup::kCanary;
+    const bool counts = !entry.is_gone && entry.written_at >= since &&
+                        (is_canary || entry.group == ComparisonGroup::kControl) &&
+                        entry.fate != Fate::kElsewhere;
+    if (!counts) continue;
+    GroupEvidence& group = is_canary ? trial.canary : trial.control;
+    ++group.pods;
+    group.bad += entry.fate == Fate::kFailed || entry.fate == Fate::kEvicted ? 1 : 0;
+    if (entry.has_change) group.change.Add(entry.measured_change);
+  }
+  return trial;
+}
+
+}  // namespace rudderfish
