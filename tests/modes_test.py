@@ -6,10 +6,13 @@ RUDDERFISH names the program; default: build/release/rudderfish. On a real API s
 """
 import collections
 import contextlib
+import http.server
 import json
+import os
 import pathlib
 import queue
 import re
+import socket
 import subprocess
 import tempfile
 import threading
@@ -17,9 +20,9 @@ import time
 import unittest
 import urllib.request
 
-import place_test
-from place_test import PROGRAM, free_port, pod
-
+TOP = pathlib.Path(__file__).resolve().parents[1]
+PROGRAM = pathlib.Path(os.environ.get("RUDDERFISH", TOP / "build/release/rudderfish")).resolve()
+NODES, NAMESPACES = "/api/v1/nodes", "/api/v1/namespaces"
 PODS, STEERS = "/api/v1/pods", "/api/v1/namespaces/ops/configmaps"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/ops/leases/seat"
 SEAT = "\nleader_election: {lease: ops/seat, duration: 3s}"
@@ -27,29 +30,57 @@ FAILED = PODS + " that failed"
 CANARY = "placement: {mode: shadow, canary: 0.5, policy: most-allocated, objective: utilisation, settle: 3s}"
 
 
-def bound(name, to, **more):
-    placed = pod(name)
-    placed["spec"]["nodeName"] = to
-    placed["status"] = {"phase": "Running", **more}
-    return placed
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
-class Api(place_test.Api):
+def node(name):
+    return {"metadata": {"name": name, "uid": name, "resourceVersion": "1"},
+            "status": {"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "500"}}}
+
+
+def pod(name, scheduler="rudderfish"):
+    return {"metadata": {"name": name, "namespace": "shop", "uid": f"uid-{name}", "resourceVersion": "1"},
+            "spec": {"schedulerName": scheduler, "containers": [{"name": "c", "resources": {"requests": {"cpu": "10m"}}}]},
+            "status": {"phase": "Pending"}}
+
+
+def bound(waits, to):
+    return {**waits, "spec": {**waits["spec"], "nodeName": to}, "status": {"phase": "Running"}}
+
+
+class Api(http.server.ThreadingHTTPServer):
     """Has what it is told of, tells every watch of each change, and carries out Bindings at once."""
+    daemon_threads = True
+    request_queue_size = 128
 
     def __init__(self):
-        super().__init__([])
+        self.objects = {NODES: [node("edge-1")], PODS: [],
+                        NAMESPACES: [{"metadata": {"name": "shop", "uid": "shop", "resourceVersion": "1"}}]}
         self.lock, self.version = threading.Lock(), 2
-        self.watches = collections.defaultdict(list)
-        self.RequestHandlerClass = Answers
-        self.told = []  # Events, whole.
+        self.watches = collections.defaultdict(list)  # By path, what each has to tell; None ends it.
+        self.bindings, self.told = [], []  # Names; Events.
         self.lease = {"metadata": {"name": "seat", "namespace": "ops", "resourceVersion": "1"}, "spec": {}}
+        super().__init__(("127.0.0.1", 0), Answers)
+
+    def __enter__(self):
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        return self
+
+    def handle_error(self, request, client_address):
+        pass  # A program that has ended hears no answer.
 
     def __exit__(self, *error):
         with self.lock:
-            for watch in [one for all_of_it in self.watches.values() for one in all_of_it]:
+            for watch in [one for watches in self.watches.values() for one in watches]:
                 watch.put(None)
-        super().__exit__(*error)
+        self.shutdown()
+        self.server_close()
+
+    def find(self, name):
+        return next(one for one in self.objects[PODS] if one["metadata"]["name"] == name)
 
     def change(self, path, thing, kind="MODIFIED"):
         with self.lock:
@@ -66,7 +97,7 @@ class Api(place_test.Api):
         self.change(STEERS, {"metadata": {"name": "steer", "namespace": "ops", "uid": "steer"}, "data": data})
 
     def fail(self, name, reason):
-        placed = next(one for one in self.objects[PODS] if one["metadata"]["name"] == name)
+        placed = self.find(name)
         self.change(PODS, placed, "DELETED")  # Of those that have not ended.
         self.change(FAILED, {**placed, "status": {"phase": "Failed", "reason": reason}}, "ADDED")
 
@@ -74,7 +105,24 @@ class Api(place_test.Api):
         return [one["spec"]["nodeName"] for one in self.objects[PODS] if one["metadata"]["name"] == name and "nodeName" in one["spec"]]
 
 
-class Answers(place_test.Answers):
+class Answers(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, status, body):
+        body = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def tell(self, kind, thing):
+        line = json.dumps({"type": kind, "object": thing}).encode() + b"\n"
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+
     def do_GET(self):
         path, _, query = self.path.partition("?")
         if path == LEASE:
@@ -85,7 +133,7 @@ class Answers(place_test.Answers):
             return
         if "phase%3DFailed&" in query:
             path = FAILED
-        news = queue.SimpleQueue()
+        news, end = queue.SimpleQueue(), time.monotonic() + int(re.search(r"timeoutSeconds=(\d+)", query)[1])
         with self.server.lock:
             things = [json.loads(json.dumps(one)) for one in self.server.objects.get(path, [])]
             self.server.watches[path].append(news)
@@ -97,9 +145,10 @@ class Answers(place_test.Answers):
             for thing in things:
                 self.tell("ADDED", thing)
             self.tell("BOOKMARK", {"metadata": {"resourceVersion": version, "annotations": {"k8s.io/initial-events-end": "true"}}})
-        while told := news.get():
-            self.tell(*told)
-        self.close_connection = True
+        with contextlib.suppress(queue.Empty):
+            while told := news.get(timeout=max(end - time.monotonic(), 0)):
+                self.tell(*told)
+        self.wfile.write(b"0\r\n\r\n")
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -107,7 +156,7 @@ class Answers(place_test.Answers):
             name = body["metadata"]["name"]
             self.server.bindings.append(name)
             self.answer(201, {})
-            self.server.change(PODS, bound(name, body["target"]["name"]))
+            self.server.change(PODS, bound(self.server.find(name), body["target"]["name"]))
         else:
             self.server.told.append(body)
             self.answer(201, {})
