@@ -209,8 +209,9 @@ class Place(unittest.TestCase):
         self.folder = pathlib.Path(holder.name)
 
     @contextlib.contextmanager
-    def running(self, section, pods, nodes=(node("edge-1"),), file_limit_kib=None):
+    def running(self, section, pods, nodes=(node("edge-1"),), file_limit_kib=None, lease=None):
         with Api(pods, nodes) as api:
+            api.lease = lease
             (self.folder / "kube.conf").write_text(
                 f"apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
                 f"clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{api.server_port}'}}}}]\n"
@@ -464,6 +465,27 @@ class Place(unittest.TestCase):
             self.wait_for(lambda: "the journal can be written again" in self.log())
             self.wait_for(lambda: self.why_not_ready(server) == "")
             self.assertEqual(self.log().count("nothing is decided until"), 1, self.log())
+
+    def test_who_looks_on_compares_and_writes_nothing_to_the_cluster(self):
+        theirs = {"metadata": {"name": "one", "namespace": "ops", "uid": "lease", "resourceVersion": "1"},
+                  "spec": {"holderIdentity": "somebody else", "leaseDurationSeconds": 60, "leaseTransitions": 1,
+                           "acquireTime": "2026-11-24T00:00:00.000000Z", "renewTime": "2026-11-24T00:00:00.000000Z"}}
+        others = pod("others")
+        others["spec"]["schedulerName"] = "default-scheduler"
+        section = "placement: {mode: advise}\nleader_election: {lease: ops/one, duration: 60s}"
+        with self.running(section, [others, pod("ours"), pod("large", "100")], lease=theirs) as (api, _):
+            api.may_tell.set()
+            self.wait_for(lambda: " runs: " in self.log())
+            time.sleep(1.5)
+            others["spec"]["nodeName"] = "edge-1"
+            api.news["/api/v1/pods"].put(("MODIFIED", others))
+
+            def compared():
+                with contextlib.closing(sqlite3.connect(self.folder / "rudderfish.db")) as journal:
+                    return journal.execute("SELECT pod, kind FROM comparisons").fetchall()
+            self.wait_for(compared)
+            self.assertEqual(compared(), [("others", "shadow")])
+            self.assertEqual((api.bindings, api.events, api.conditions, api.renewals), ([], [], [], []))
 
     def test_bindings_that_hang_do_not_cost_the_lead(self):
         with self.running("placement: {mode: enforce}\nleader_election: {lease: ops/one, duration: 3s}", pods(100)) as (api, _):

@@ -87,6 +87,7 @@ void Scheduler::Want(const ObservedPod& pod, const std::string& key) {
   if (!is_new && waiting.id == pod.id && waiting.shape == pod.shape) return;
   if (is_new || !(waiting.id == pod.id)) {
     if (!is_new) actuator_->TellWaitsNoLonger(waiting.id);
+    queue_.Remove(key);
     waiting = {
         .id = pod.id, .shape = pod.shape, .since = clock_->Now(), .is_opted_out = pod.is_opted_out};
     Leads();

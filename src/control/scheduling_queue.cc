@@ -8,7 +8,6 @@ namespace rudderfish {
 
 void SchedulingQueue::Activate(const std::string& key, Pod* pod) {
   pod->phase = Phase::kActive;
-  pod->order = next_order_++;
   active_.emplace(-pod->priority, pod->order, key);
 }
 
@@ -29,10 +28,11 @@ void SchedulingQueue::TakeOut(const std::string& key, const Pod& pod) {
 }
 
 void SchedulingQueue::Add(const std::string& key, int64_t priority) {
+  const auto at = pods_.find(key);
+  const bool waits = at != pods_.end() && at->second.phase != Phase::kInHand;
+  Pod pod{.priority = priority, .order = waits ? at->second.order : next_order_++};
   Remove(key);
-  Pod& pod = pods_[key];
-  pod.priority = priority;
-  Activate(key, &pod);
+  Activate(key, &(pods_[key] = pod));
 }
 
 void SchedulingQueue::Remove(const std::string& key) {
@@ -71,6 +71,7 @@ void SchedulingQueue::Sleep(const std::string& key, RejectionMask refused_by, In
   Pod& pod = at->second;
   TakeOut(key, pod);
   pod.phase = Phase::kAsleep;
+  pod.order = next_order_++;
   pod.refused_by = refused_by;
   pod.ready_at = ReadyAt(pod, now);
   pod.due = now + options_.sleep_limit;
@@ -83,6 +84,7 @@ void SchedulingQueue::BackOff(const std::string& key, Instant now) {
   Pod& pod = at->second;
   TakeOut(key, pod);
   pod.phase = Phase::kBackingOff;
+  pod.order = next_order_++;
   pod.ready_at = pod.due = ReadyAt(pod, now);
   backing_off_.emplace(pod.due, key);
 }

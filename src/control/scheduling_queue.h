@@ -14,10 +14,11 @@
 #include "model/scheduling_rules.h"
 
 // Pods that wait for a decision, as kube-scheduler's queue keeps them. A pod is active (next by
-// priority, then by who waited first), backs off after an attempt that came to nothing (1 s,
-// doubling to 10 s), or sleeps until something happens that may help it: each sleeper says by which
-// rules it was refused, and an event wakes those whom it may concern, when their back-off is over.
-// Sleepers that nothing wakes are tried again after five minutes. One thread.
+// priority, then by the time at which it came or the last attempt on it ended, as PrioritySort has
+// it, whatever woke it since), backs off after an attempt that came to nothing (1 s, doubling to 10
+// s), or sleeps until something happens that may help it: each sleeper says by which rules it was
+// refused, and an event wakes those whom it may concern, when their back-off is over. Sleepers that
+// nothing wakes are tried again after five minutes. One thread.
 
 namespace rudderfish {
 
@@ -57,8 +58,8 @@ class SchedulingQueue {
  public:
   explicit SchedulingQueue(SchedulingQueueOptions options = {}) : options_(options) {}
 
-  // Active at once. A pod that is there already becomes active, too, its attempts forgotten: it is
-  // another one now.
+  // Active at once. A pod that waits already becomes active, too, its attempts forgotten, as it has
+  // changed; its turn is when it was.
   void Add(const std::string& key, int64_t priority);
   void Remove(const std::string& key);
   bool Has(const std::string& key) const { return pods_.contains(key); }
@@ -90,7 +91,7 @@ class SchedulingQueue {
   enum class Phase : uint8_t { kActive, kBackingOff, kAsleep, kInHand };
   struct Pod {
     int64_t priority = 0;
-    uint64_t order = 0;
+    uint64_t order = 0;  // Of when it came, or the last attempt ended.
     int attempts = 0;
     Phase phase = Phase::kActive;
     RejectionMask refused_by = 0;

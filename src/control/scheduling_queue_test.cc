@@ -23,6 +23,40 @@ TEST(SchedulingQueue, BacksOffTwiceAsLongEachTimeUpToTenSeconds) {
   }
 }
 
+// kube-scheduler's PrioritySort: by priority, then by the time at which a pod came into the queue,
+// or back into it from an attempt; whatever woke it does not matter.
+TEST(SchedulingQueue, AmongEqualsGoesWhoCameOrWasTriedTheLongestAgo) {
+  SchedulingQueue queue;
+  const Instant now(seconds(1));
+  for (const char* key : {"a", "b", "c"}) queue.Add(key, 0);
+  for (int i = 0; i < 3; ++i) queue.Pop();
+  queue.Sleep("c", MaskOf(Rejection::kResources), now);
+  queue.Sleep("a", MaskOf(Rejection::kTaint), now);
+  queue.BackOff("b", now);
+  queue.Add("new", 0);
+  queue.Add("urgent", 1);
+  queue.Wake(MaskOf(Rejection::kTaint), now + seconds(5));  // In another order.
+  queue.Wake(MaskOf(Rejection::kResources), now + seconds(6));
+  queue.Advance(now + seconds(7));
+  for (const char* key : {"urgent", "c", "a", "b", "new"}) EXPECT_EQ(queue.Pop(), key);
+}
+
+TEST(SchedulingQueue, WhoChangesKeepsItsTurnAndIsNotHeldUp) {
+  SchedulingQueue queue;
+  const Instant now(seconds(1));
+  queue.Add("a", 0);
+  queue.Pop();
+  queue.Sleep("a", MaskOf(Rejection::kTaint), now);
+  queue.Add("b", 0);
+  queue.Add("c", 0);
+  queue.Add("b", 0);
+  queue.Add("a", 0);
+  for (const char* key : {"a", "b", "c"}) EXPECT_EQ(queue.Pop(), key);
+  queue.Add("new", 0);
+  queue.Add("a", 0);  // Its attempt has ended now.
+  for (const char* key : {"new", "a"}) EXPECT_EQ(queue.Pop(), key);
+}
+
 TEST(SchedulingQueue, WakesOnlyWhomTheEventMayConcern) {
   SchedulingQueue queue;
   const Instant now(seconds(1));
