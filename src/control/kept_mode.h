@@ -10,8 +10,8 @@
 #include "control/mode.h"
 
 // The mode that a kind of decision has come to by promotions, kept in the journal, so that a start
-// anew changes nothing, and of several instances in the Lease, so that whoever leads next goes on in
-// it. It counts for as long as the configuration says what it said then: whoever writes another
+// anew changes nothing, and of several instances in the Lease, so that whoever leads next goes on
+// in it. It counts for as long as the configuration says what it said then: whoever writes another
 // mode there begins anew, and so does another policy, or objective, than the one that earned it.
 
 namespace rudderfish {

@@ -23,15 +23,15 @@
 // may send, watch and cancel. Requests that may be repeated are, with jittered back-off, within
 // their deadline: after 429 any (nothing was done; Retry-After is obeyed), after 5xx and cut
 // connections only those that change nothing when done twice. What one connection hears says
-// nothing of another, behind which there may be another server: whoever watches judges each watch by
-// itself (kube/reflector.h), and says here if one fell silent.
+// nothing of another, behind which there may be another server: whoever watches judges each watch
+// by itself (kube/reflector.h), and says here if one fell silent.
 
 namespace rudderfish::kube {
 
 enum class Repeat { kWhenSafe, kNever };  // kNever: an eviction's 429 is an answer.
 
-// Of all requests that may be under way at a time. kOwn: what cannot wait for others to be answered,
-// and is rare; watches have theirs, too.
+// Of all requests that may be under way at a time. kOwn: what cannot wait for others to be
+// answered, and is rare; watches have theirs, too.
 enum class Room { kShared, kOwn };
 
 struct ApiRequest {

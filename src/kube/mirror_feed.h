@@ -29,9 +29,9 @@ class MirrorFeed {
   MirrorFeed(const MirrorFeed&) = delete;
   MirrorFeed& operator=(const MirrorFeed&) = delete;
 
-  // Polls until everything that can be had has been listed once; calls `on_step` now and then. Fails
-  // with what the server said, at once if it refuses, else once nothing more has been listed for
-  // `limit`.
+  // Polls until everything that can be had has been listed once; calls `on_step` now and then.
+  // Fails with what the server said, at once if it refuses, else once nothing more has been listed
+  // for `limit`.
   Result<void> Sync(Duration limit, const std::function<void()>& on_step = nullptr);
 
   // Does what is due and waits for more, at most `timeout`; then the mirror says how fresh it is.

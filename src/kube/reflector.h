@@ -36,11 +36,12 @@
 // begins after a while. An object that the sink refuses brings a new list too, unless the last list
 // was refused the same object: then it is left out, counted, and logged once a kind.
 //
-// A quiet watch, one that hangs and a server that stands still look alike, and what other connections
-// hear says nothing of them. So each watch is to end after ApiClient::watch_timeout, at which the
-// server also sends a bookmark first, and what is known is as old as the last word of the watch
-// itself: that it was agreed to, a line, its end. One that is silent beyond its time is cut and begun
-// anew over a new connection. docs/decisions/0023-a-watch-is-believed-by-its-own-word.md
+// A quiet watch, one that hangs and a server that stands still look alike, and what other
+// connections hear says nothing of them. So each watch is to end after ApiClient::watch_timeout, at
+// which the server also sends a bookmark first, and what is known is as old as the last word of the
+// watch itself: that it was agreed to, a line, its end. One that is silent beyond its time is cut
+// and begun anew over a new connection.
+// docs/decisions/0023-a-watch-is-believed-by-its-own-word.md
 //
 // Owned by one thread; all is done from within ApiClient::Poll.
 

@@ -437,8 +437,8 @@ TEST_F(Reflected, WatchesThatEndAtOnceAreNotBegunWithoutPause) {
   EXPECT_EQ(reflector.counts().watches, 1);
 }
 
-// Time is the test's: how fast the server is decides nothing. All connections are answered but those
-// of watches, which do what the test says.
+// Time is the test's: how fast the server is decides nothing. All connections are answered but
+// those of watches, which do what the test says.
 class Silent : public Reflected {
  protected:
   void BeginAt(Handler handler) { Begin(std::move(handler), InitialList::kStreamed, {}, &clock_); }

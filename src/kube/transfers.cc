@@ -302,21 +302,7 @@ void Transfers::SetOptions(Exchange* exchange) {
   } else if (!proxy_.empty()) {
     set(CURLOPT_PROXY, proxy_.c_str());
   }
-  set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
-  if (certificate_check_ == ServerCertificate::kAccepted) {
-    set(CURLOPT_SSL_VERIFYPEER, 0L);
-    set(CURLOPT_SSL_VERIFYHOST, 0L);
-  } else if (!identity.authority.empty()) {
-    const curl_blob authority = Blob(identity.authority);
-    set(CURLOPT_CAINFO, static_cast<const char*>(nullptr));
-    set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));  // No other than this one.
-    set(CURLOPT_CAINFO_BLOB, &authority);
-  }
-  if (!identity.certificate.empty()) {
-    const curl_blob certificate = Blob(identity.certificate), key = Blob(identity.key);
-    set(CURLOPT_SSLCERT_BLOB, &certificate);
-    set(CURLOPT_SSLKEY_BLOB, &key);
-  }
+  SetTls(exchange);
   const auto add = [&](const std::string& line) {
     exchange->headers = curl_slist_append(exchange->headers, line.c_str());
   };
@@ -337,6 +323,29 @@ void Transfers::SetOptions(Exchange* exchange) {
   if (request.method != "GET") set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
   set(CURLOPT_PREREQFUNCTION, &Transfers::BeforeItGoes);
   set(CURLOPT_PREREQDATA, static_cast<void*>(exchange));
+}
+
+void Transfers::SetTls(Exchange* exchange) {
+  const Identity& identity = *exchange->request.identity;
+  const auto set = [&](CURLoption option, auto value) {
+    const CURLcode code = curl_easy_setopt(exchange->easy, option, value);
+    CHECK_EQ(code, CURLE_OK);
+  };
+  set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  if (certificate_check_ == ServerCertificate::kAccepted) {
+    set(CURLOPT_SSL_VERIFYPEER, 0L);
+    set(CURLOPT_SSL_VERIFYHOST, 0L);
+  } else if (!identity.authority.empty()) {
+    const curl_blob authority = Blob(identity.authority);
+    set(CURLOPT_CAINFO, static_cast<const char*>(nullptr));
+    set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));  // No other than this one.
+    set(CURLOPT_CAINFO_BLOB, &authority);
+  }
+  if (!identity.certificate.empty()) {
+    const curl_blob certificate = Blob(identity.certificate), key = Blob(identity.key);
+    set(CURLOPT_SSLCERT_BLOB, &certificate);
+    set(CURLOPT_SSLKEY_BLOB, &key);
+  }
 }
 
 void Transfers::Cancel(Id id) {

@@ -94,6 +94,7 @@ class Transfers {
   struct Curl;
 
   void SetOptions(Exchange* exchange);
+  void SetTls(Exchange* exchange);
   bool Deliver();
   bool DeliverLines(Id id);
   void End(Id id, HttpResult result);

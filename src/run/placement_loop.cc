@@ -128,7 +128,10 @@ Result<void> PlacementLoop::Open() {
                                    .identity = lease_ == nullptr ? "" : identity_}));
   standing_ = std::make_unique<SharedStanding>(std::move(standing));
   if (lease_ != nullptr) lease_->Start();
-  if (!config_.extender) return {};
+  return config_.extender ? OpenExtender() : Result<void>{};
+}
+
+Result<void> PlacementLoop::OpenExtender() {
   // Any replica answers: grades change nothing by themselves.
   TRY_ASSIGN(extender_, ExtenderServer::Start(
                             *config_.extender, client_.get(), feed_.get(), &scheduler_->tables(),

@@ -63,6 +63,7 @@ class PlacementLoop final : public RunLoop {
   SwitchedKind Kind() const;
   Mode Configured() const { return modes_ == nullptr ? Mode::kOff : modes_->mode(); }
   Result<void> OpenComparer(const PlacementConfig& placement);
+  Result<void> OpenExtender();
   void FollowMode();
   Result<void> LookAtCanary();
   std::string WhyNoLadder() const;  // To promote and demote; empty: there is one.

@@ -20,15 +20,15 @@ Result<SharedStanding> SharedStanding::Open(Parts parts) {
   // What was said in the Lease may have been taken back there by another instance since.
   const bool is_leases = kept.is_shared && standing.lease() != nullptr;
   (is_leases ? standing.leaders_ : standing.own_) = kept;
-  standing.SetPaused(is_leases ? Source::kLease : Source::kSocket, true);
+  standing.SetPause(is_leases ? Source::kLease : Source::kSocket, kept);
   LogWarning("paused, as it was since {} UTC by {}: `rudderfish resume` ends that",
              DateAndTime(kept.since), kept.by);
   return standing;
 }
 
-void SharedStanding::SetPaused(Source source, bool paused) {
+void SharedStanding::SetPause(Source source, const KeptPause& pause) {
   Wish wish = parts_.switches->wish(source);
-  wish.paused = paused;
+  wish.paused = pause.is_on();
   parts_.switches->Set(source, wish);
 }
 
@@ -39,14 +39,14 @@ Result<void> SharedStanding::TakeSeat() {
     // Who leads is who resumes.
     if (!own_.is_on()) own_ = std::exchange(leaders_, {});
     leaders_ = {};
-    SetPaused(Source::kSocket, own_.is_on());
-    SetPaused(Source::kLease, false);
+    SetPause(Source::kSocket, own_);
+    SetPause(Source::kLease, {});
     TRY(parts_.journal->KeepPause(parts_.kind, own_));
     TRY(taken);
   } else if (own_.is_on() && own_.is_shared) {
     leaders_ = std::exchange(own_, {});
-    SetPaused(Source::kLease, true);
-    SetPaused(Source::kSocket, false);
+    SetPause(Source::kLease, leaders_);
+    SetPause(Source::kSocket, {});
   }
   return Follow();
 }
@@ -78,7 +78,7 @@ Result<void> SharedStanding::TakeWord() {
     return {};
   }
   leaders_ = word->pause;
-  SetPaused(Source::kLease, leaders_.is_on());
+  SetPause(Source::kLease, leaders_);
   if (parts_.modes == nullptr || !word->mode) return {};
   const Mode before = parts_.modes->mode();
   const Result<void> taken = parts_.modes->Take(*word->mode);

@@ -56,7 +56,7 @@ class SharedStanding {
   bool Leads() const { return lease() == nullptr || lease()->IsLeader(); }
   Result<void> TakeWord();
   void Say();
-  void SetPaused(ModeSwitch::Source source, bool paused);
+  void SetPause(ModeSwitch::Source source, const KeptPause& pause);
 
   Parts parts_;
   KeptPause own_, leaders_;

@@ -51,10 +51,19 @@ std::unique_ptr<ApiClient> OpenAsAdmin(ApiClientOptions options = {}) {
   return OpenClient(AdminAccess(), options);
 }
 
-// What a list tells at this moment.
+// What a list tells at this moment; of a server that answers, though not all it is asked: it may
+// have been started a moment ago.
 ObjectVersions ListNow(ApiClient* client, const std::string& path) {
-  const auto body = client->Get(path);
-  EXPECT_TRUE(body.has_value()) << body.error().message;
+  Result<std::string> body = client->Get(path);
+  for (int i = 0; i < 50 && !body; ++i) {
+    std::cout << "a list failed: " << body.error().message << "\n";
+    std::this_thread::sleep_for(milliseconds(100));
+    body = client->Get(path);
+  }
+  if (!body) {
+    ADD_FAILURE() << body.error().message;
+    return {};
+  }
   simdjson::dom::parser parser;
   simdjson::dom::element list;
   simdjson::dom::array items;
@@ -244,7 +253,8 @@ TEST_F(LiveFaults, VersionThatWasCompactedBringsANewList) {
                     .body = R"({"metadata":{"labels":{"turn":")" + std::to_string(i) + R"("}}})"})
             .ok());
   }
-  const auto body = writer->Get("/api/v1/namespaces/default");
+  const Result<std::string> body = writer->Get("/api/v1/namespaces/default");
+  ASSERT_TRUE(body.has_value()) << body.error().message;
   simdjson::dom::parser parser;
   const std::string version(testing::MetadataText(parser.parse(*body), "resourceVersion"));
   g_testbed->Do("stop", {"kube-apiserver"});

@@ -156,8 +156,8 @@ class RandomScheduling {
   // Two tags of one image, the first also by its digest, and one that no node has.
   static constexpr const char* kImages[] = {
       "registry.local/app:1", "registry.local/app:latest",
-      "registry.local/app@sha256:"
-      "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+      ("registry.local/app@sha256:"
+       "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"),
       "none:latest"};
 
   TaintEffect Effect() { return static_cast<TaintEffect>(rng_.Below(3)); }
