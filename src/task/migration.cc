@@ -14,6 +14,26 @@ bool AcceptsMoves(const State& state, NodeId node) {
   return state.catalog->layers[state.kind_of(node).layer].accepts_moves;
 }
 
+// The keep-th largest gain is the bar; ties at the bar stay in order until the list is full.
+void KeepLargest(size_t keep, ActionSpace* space) {
+  auto& list = space->candidates;
+  if (list.size() <= keep) return;
+  auto& gains_of = space->scratch;
+  gains_of.clear();
+  for (const Candidate& candidate : list) gains_of.push_back(candidate.gain_ms);
+  std::nth_element(gains_of.begin(), gains_of.begin() + (keep - 1), gains_of.end(),
+                   std::greater<>());
+  const float bar = gains_of[keep - 1];
+  size_t ties = keep - std::count_if(list.begin(), list.end(),
+                                     [&](const Candidate& c) { return c.gain_ms > bar; });
+  std::erase_if(list, [&](const Candidate& c) {
+    if (c.gain_ms > bar) return false;
+    if (c.gain_ms < bar || ties == 0) return true;
+    --ties;
+    return false;
+  });
+}
+
 }  // namespace
 
 MigrationTask::MigrationTask(const MigrationOptions& options) : options_(options) {}
@@ -94,6 +114,27 @@ void MigrationTask::ListRepresentatives(const Evaluator& model, const MoveGains&
       if (target.a == nullptr || free(&end) < free(target.a)) target.a = &end;
       if (target.b == nullptr || free(&end) > free(target.b)) target.b = &end;
     }
+    const auto add = [&](const MoveEnds::End* from, const MoveEnds::End* to) {
+      const MoveEnds::Node &here = ends.node(from->row), &there = ends.node(to->row);
+      space->candidates.push_back({.move = {w, here.id, there.id},
+                                   .pods = from->movable,
+                                   .gain_ms = gains.Gain(w, here.kind, there.kind),
+                                   .source = static_cast<int32_t>(from - ends.hosts().data()),
+                                   .target = static_cast<int32_t>(to - ends.targets().data())});
+    };
+    // The one node that stands for all of its kind, on both sides: any other does for one side.
+    const auto add_around = [&](const MoveEnds::End* from, const MoveEnds::End* to) {
+      const auto is_other = [&](const MoveEnds::End& end) {
+        return end.row != to->row && ends.node(end.row).kind == ends.node(to->row).kind;
+      };
+      const auto hosts = ends.hosts(w), others = ends.targets(w);
+      const auto target = std::find_if(others.begin(), others.end(), is_other);
+      if (target != others.end()) return add(from, &*target);
+      const auto source = std::find_if(hosts.begin(), hosts.end(), [&](const MoveEnds::End& end) {
+        return end.movable > 0 && is_other(end);
+      });
+      if (source != hosts.end()) add(&*source, to);
+    };
     for (KindId i = 0; i < kinds; ++i) {
       for (KindId j = 0; j < kinds; ++j) {
         const bool one_source = sources[i].a == sources[i].b;
@@ -101,36 +142,18 @@ void MigrationTask::ListRepresentatives(const Evaluator& model, const MoveGains&
         for (const auto* from : {sources[i].a, one_source ? nullptr : sources[i].b}) {
           if (from == nullptr) continue;
           for (const auto* to : {targets[j].a, one_target ? nullptr : targets[j].b}) {
-            if (to == nullptr || to->row == from->row) continue;
-            space->candidates.push_back(
-                {.move = {w, ends.node(from->row).id, ends.node(to->row).id},
-                 .pods = from->movable,
-                 .gain_ms = gains.Gain(w, i, j),
-                 .source = static_cast<int32_t>(from - ends.hosts().data()),
-                 .target = static_cast<int32_t>(to - ends.targets().data())});
+            if (to == nullptr) continue;
+            if (to->row != from->row) {
+              add(from, to);
+            } else if (one_source && one_target) {
+              add_around(from, to);
+            }
           }
         }
       }
     }
   }
-  auto& list = space->candidates;
-  const size_t keep = static_cast<size_t>(options_.max_candidates);
-  if (list.size() <= keep) return;
-  // The keep-th largest gain is the bar; ties at the bar stay in order until the list is full.
-  auto& gains_of = space->scratch;
-  gains_of.clear();
-  for (const Candidate& candidate : list) gains_of.push_back(candidate.gain_ms);
-  std::nth_element(gains_of.begin(), gains_of.begin() + (keep - 1), gains_of.end(),
-                   std::greater<>());
-  const float bar = gains_of[keep - 1];
-  size_t ties = keep - std::count_if(list.begin(), list.end(),
-                                     [&](const Candidate& c) { return c.gain_ms > bar; });
-  std::erase_if(list, [&](const Candidate& c) {
-    if (c.gain_ms > bar) return false;
-    if (c.gain_ms < bar || ties == 0) return true;
-    --ties;
-    return false;
-  });
+  KeepLargest(static_cast<size_t>(options_.max_candidates), space);
 }
 
 void MigrationTask::Encode(Evaluator* model, const Question& question, ActionSpace* space,

@@ -24,8 +24,8 @@
 //
 // Large worlds: where pods x nodes would give more than `max_candidates` alternatives, each
 // (workload, kind, kind) is represented by moves from its fullest node and from the node with most
-// of its pods, to the tightest and to the roomiest node that fits; if these are still too many,
-// those with the largest gains stay.
+// of its pods, to the tightest and to the roomiest node that fits, or by any one where all of these
+// are one node; if there are still too many, those with the largest gains stay.
 
 namespace rudderfish {
 

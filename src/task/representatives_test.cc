@@ -92,6 +92,15 @@ std::vector<Move> Representatives(const Listed& listed) {
             if (from != to) moves.push_back({w, from, to});
           }
         }
+        if (sources != ends || ends.size() > 1) continue;
+        const auto is_other = [&](NodeId node) { return node != ends[0]; };
+        const auto target = std::find_if(targets.begin(), targets.end(), is_other);
+        const auto source = std::find_if(hosts.begin(), hosts.end(), is_other);
+        if (target != targets.end()) {
+          moves.push_back({w, ends[0], *target});
+        } else if (source != hosts.end()) {
+          moves.push_back({w, *source, ends[0]});
+        }
       }
     }
   }
