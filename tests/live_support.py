@@ -4,12 +4,14 @@
 RUDDERFISH names the program under test; default: build/release/rudderfish. RUDDERFISH_TESTBED names a testbed that runs
 already and is left alone.
 """
+import datetime
 import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
@@ -53,6 +55,40 @@ def main(program=None, **options):
     unittest.main(**options)
 
 
+class BindingLog:
+    """Every Binding that the API server was sent, and what it answered: from its audit log, which also has what a proxy before
+    it, or whoever sent it, has not heard of."""
+    POLICY = ("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n"
+              "- {level: Request, resources: [{group: '', resources: [pods/binding]}]}\n- {level: None}\n")
+
+    def __init__(self, path):
+        self.sent = {}  # By uid, in the order of the answers: node, status.
+        self.done_at_s = {}  # By uid of what was bound.
+        text = path.read_text(encoding="utf-8")
+        entries = [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]  # The last may be half written.
+        for entry in sorted(entries, key=lambda entry: entry["stageTimestamp"]):
+            binding, status = entry["requestObject"], entry["responseStatus"]["code"]
+            uid = binding["metadata"].get("uid")
+            self.sent.setdefault(uid, []).append((binding["target"]["name"], status))
+            if status == 201:
+                self.done_at_s[uid] = datetime.datetime.fromisoformat(entry["stageTimestamp"]).timestamp()
+
+    def done_twice(self):
+        """Pods of which two Bindings were answered 201: an API server that says so has been talked round."""
+        return {uid: sent for uid, sent in self.sent.items() if uid and sum(status == 201 for _, status in sent) > 1}
+
+    def sent_elsewhere(self):
+        """Pods that were bound to one node and then sent to another by somebody who gave their uid: who has seen, or been told,
+        where a pod is decides nothing about it."""
+        found = {}
+        for uid, sent in self.sent.items():
+            bound = next((node for node, status in sent if status == 201), None)
+            later = sent[[status for _, status in sent].index(201) + 1:] if bound else []
+            if uid and any(node != bound for node, _ in later):
+                found[uid] = sent
+        return found
+
+
 class Cluster:
     """A testbed by its name."""
 
@@ -88,3 +124,15 @@ class Cluster:
         self.testbed("down")
         test_class.addClassCleanup(self.testbed, "down")
         self.testbed("up", *words)
+
+    def start_audited(self, test_class, *words):
+        """As start; binding_log says of it."""
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".yaml") as policy:
+            policy.write(BindingLog.POLICY)
+            policy.flush()
+            self.start(test_class, *words, "--audit", policy.name)
+
+    def binding_log(self):
+        """Nothing where the testbed is GIVEN."""
+        path = pathlib.Path("/var/lib/rudderfish-testbed") / self.name / "audit.log"
+        return BindingLog(path) if path.exists() else None

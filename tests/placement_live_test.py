@@ -6,14 +6,18 @@ the middle or not; kube-scheduler asks us, and goes on when we are dead, frozen 
 RUDDERFISH names the program; default: build/release/rudderfish. Needs what tests/testbed_test.py needs; where something is
 missing it says what and ends with status 77. RUDDERFISH_TESTBED names a testbed that runs already and is left alone.
 """
+import contextlib
 import http.server
 import json
+import operator
 import os
 import pathlib
 import shutil
 import signal
 import socket
+import sqlite3
 import ssl
+import statistics
 import subprocess
 import tempfile
 import threading
@@ -60,7 +64,7 @@ class Placement(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = pathlib.Path(tempfile.mkdtemp())
         cls.addClassCleanup(shutil.rmtree, cls.folder)
-        CLUSTER.start(cls, "--nodes", "0", "--hollow", str(NODES))
+        CLUSTER.start_audited(cls, "--nodes", "0", "--hollow", str(NODES))
         cls.kubeconfig = KUBECONFIG
 
     def setUp(self):
@@ -247,18 +251,6 @@ class Placement(unittest.TestCase):
 
     def test_2_killed_in_the_middle_none_is_bound_twice_or_lost(self):
         run = self.start(self.ENFORCE)
-        watch = subprocess.Popen(
-            [TOP / "testbed/testbed", "kubectl", "--name", CLUSTER.name, "--", "get", "pods", "-w", "-o",
-             'jsonpath={.metadata.uid} {.spec.nodeName}{"\\n"}'], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
-        self.addCleanup(watch.kill)
-        seen = {}
-
-        def follow():
-            for line in watch.stdout:
-                uid, _, node = line.strip().partition(" ")
-                if node:
-                    seen.setdefault(uid, set()).add(node)
-        threading.Thread(target=follow, daemon=True).start()
         total = 400
         CLUSTER.apply(deployment("web", total, "rudderfish", cpu="100m"))
         for part in (0.15, 0.4, 0.7):
@@ -267,10 +259,18 @@ class Placement(unittest.TestCase):
             run.wait()
             run = self.start(self.ENFORCE)
         self.wait_for(lambda: len(placed("web")) == total, "none is lost")
-        self.assertEqual([nodes for nodes in seen.values() if len(nodes) > 1], [], "bound twice")
+        where = {pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in placed("web")}
+        with contextlib.closing(sqlite3.connect(self.folder / "a.db")) as journal:
+            done = journal.execute("SELECT uid, node FROM placements WHERE fate = 'done'").fetchall()
+        self.assertEqual([(uid, node) for uid, node in done if where.get(uid, node) != node], [], "done as it says")
+        self.assertEqual(len(done), len({uid for uid, _ in done}), "none is done twice")
+        if sent := CLUSTER.binding_log():
+            sent.sent = {uid: all_of_it for uid, all_of_it in sent.sent.items() if uid in where}
+            self.assertEqual(len(sent.sent), total, "the log has all of them")
+            self.assertEqual((sent.done_twice(), sent.sent_elsewhere()), ({}, {}))
         by_node = {}
-        for pod in placed("web"):
-            by_node[pod["spec"]["nodeName"]] = by_node.get(pod["spec"]["nodeName"], 0) + 1
+        for node in where.values():
+            by_node[node] = by_node.get(node, 0) + 1
         self.assertLessEqual(max(by_node.values()), 110)
 
     def test_2_a_kill_in_the_configmap_is_known_before_the_first_decision(self):
@@ -508,23 +508,25 @@ class Placement(unittest.TestCase):
     def test_6_dead_frozen_late_or_talking_rubbish_scheduling_goes_on(self):
         run = self.start_extender()
         self.scheduler_with_extender(run)
-        timeout_s, count = 0.2, 10
+        timeout_s, count = 0.2, 30
 
-        def seconds_a_pod(name):
-            began = time.monotonic()
+        def gaps_s(name):
+            """Quartiles of the times between one Binding and the next, by the API server's log."""
             CLUSTER.apply(deployment(name, count, "asked"))
-            self.wait_for(lambda: len(placed(name)) == count, name, 30)
-            return (time.monotonic() - began) / count
+            self.wait_for(lambda: len(placed(name)) == count, name)
+            log = CLUSTER.binding_log()
+            times = sorted(log.done_at_s[pod["metadata"]["uid"]] for pod in pods(name)) if log else [0] * count
+            return statistics.quantiles(map(operator.sub, times[1:], times), n=4)
         CLUSTER.apply(deployment("first", 1, "asked"))
         self.wait_for(lambda: placed("first"), "it is asked")
-        alone = seconds_a_pod("well")
-        delays = {}
+        alone = gaps_s("well")
+        slow = {}
         run.send_signal(signal.SIGSTOP)
-        delays["frozen"] = seconds_a_pod("frozen") - alone
+        slow["frozen"] = gaps_s("frozen")
         run.send_signal(signal.SIGCONT)
         run.kill()
         run.wait()
-        delays["dead"] = seconds_a_pod("dead") - alone
+        slow["dead"] = gaps_s("dead")
 
         class Bad(http.server.BaseHTTPRequestHandler):
             wait_s = 0.0
@@ -544,12 +546,19 @@ class Placement(unittest.TestCase):
         threading.Thread(target=bad.serve_forever, daemon=True).start()
         self.addCleanup(bad.server_close)
         self.addCleanup(bad.shutdown)
-        delays["rubbish"] = seconds_a_pod("rubbish") - alone
+        slow["rubbish"] = gaps_s("rubbish")
         Bad.wait_s = 3 * timeout_s
-        delays["late"] = seconds_a_pod("late") - alone
-        print("extra delay of a pod, in ms: " + ", ".join(f"{what} {1000 * s:.0f}" for what, s in delays.items()))
-        for what, delay in delays.items():
-            self.assertLess(delay, 1.5 * timeout_s, what)
+        slow["late"] = gaps_s("late")
+        if CLUSTER.binding_log() is None:
+            return  # Scheduling goes on; how fast is not known of a testbed that was given.
+        # What kube-scheduler takes alone is the shorter of those gaps: in the longer it waited for the next pod to be made.
+        delays_s = {what: middle - alone[0] for what, (_, middle, _) in slow.items()}
+        print("extra delay of a pod, in ms: " + ", ".join(f"{what} {1000 * s:.0f}" for what, s in delays_s.items()))
+        margin_s = max(high - low for low, _, high in slow.values())
+        print(f"at most {1000 * timeout_s:.0f}, give or take {1000 * margin_s:.0f} as they differ among themselves")
+        self.assertLess(margin_s, 0.25 * timeout_s, "measured well enough to say so")
+        for what, delay_s in delays_s.items():
+            self.assertLessEqual(delay_s, timeout_s + margin_s, what)
 
     def test_7_what_is_no_question_is_refused_in_one_line_and_counted(self):
         run = self.start_extender()

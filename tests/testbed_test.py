@@ -348,6 +348,7 @@ class Testbed(unittest.TestCase):
                 (("up", "--nodes", "-1"), 2, "--nodes -1"),
                 (("up", "--layers", "cloud"), 2, "--layers cloud"),
                 (("up", "--delays", "/nothing"), 2, "cannot read /nothing"),
+                (("up", "--audit", "/nothing"), 2, "cannot read /nothing"),
                 (("scheduler", "--name", REAL, "--serves", "a", "/nothing"), 2, "cannot read /nothing"),
                 (("scheduler", "--name", REAL, "--serves", "a b", "/nothing"), 2, "--serves a b")):
             done = run(*words)

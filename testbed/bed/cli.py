@@ -49,6 +49,7 @@ def parser():
     shape.add_argument("--nodes", type=int, metavar="N", help="real nodes, node-1 ... node-N (default 3)")
     shape.add_argument("--layers", metavar="LAYER:N,...", help="real nodes in layers, for instance cloud:2,edge:4")
     up.add_argument("--delays", metavar="FILE", help="the network between nodes: delay, jitter, loss, rate, cuts")
+    up.add_argument("--audit", metavar="FILE", help="the API server's audit policy; it then writes audit.log")
     up.add_argument("--hollow", type=int, default=0, metavar="N", help="further nodes, kept alive by KWOK")
     add("down", "ends a cluster and removes all of it, whatever has become of it")
     add("list", "the instances there are", named=False)
@@ -164,6 +165,8 @@ def layout_of(options):
     if options.delays:
         wanted.links = read_table(options.delays)
         links.parse(wanted.links, wanted, options.delays)
+    if options.audit:
+        wanted.audit = read_table(options.audit)
     return wanted
 
 

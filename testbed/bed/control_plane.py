@@ -40,7 +40,13 @@ def api_server(layout, programs, authority):
             f"--proxy-client-cert-file={certificate('front-proxy')}", f"--proxy-client-key-file={key('front-proxy')}",
             # Names of nodes resolve nowhere.
             "--kubelet-preferred-address-types=InternalIP", "--allow-privileged=true",
-            *hollow.api_server_flags(layout.hollow)]
+            *audit_flags(layout), *hollow.api_server_flags(layout.hollow)]
+
+
+def audit_flags(layout):
+    if not layout.audit:
+        return []
+    return [f"--audit-policy-file={sandbox.FOLDER}/audit-policy.yaml", f"--audit-log-path={sandbox.FOLDER}/audit.log"]
 
 
 def controller_manager(layout, programs, authority):
@@ -96,5 +102,7 @@ def write_files(layout, authority):
     server = f"https://127.0.0.1:{layout.port}"
     for client in ("admin", "kube-controller-manager", "kube-scheduler"):
         authority.write_kubeconfig(client, server)
+    if layout.audit:
+        (sandbox.FOLDER / "audit-policy.yaml").write_text(layout.audit, encoding="utf-8")
     (sandbox.FOLDER / "kwok.yaml").write_text(hollow.kwok_config(), encoding="utf-8")
     (sandbox.FOLDER / "scheduler.yaml").write_text(scheduler_config(authority), encoding="utf-8")

@@ -56,6 +56,7 @@ class Layout:
     port: int = 0  # Of the API server: on loopback here, and inside the testbed.
     programs: dict = dataclasses.field(default_factory=dict)  # Name of the set -> folder.
     links: str = ""  # The text of the table of delays.
+    audit: str = ""  # The text of the API server's audit policy; empty: it keeps no such log.
 
     @property
     def layers(self):

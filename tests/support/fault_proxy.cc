@@ -111,9 +111,10 @@ void FaultProxy::Obey() {
   const int64_t order = orders_;
   if (order == orders_obeyed_) return;
   const Fault fault = fault_;
-  // What the stand-in has on the line must not outlive its fault; what waited behind a partition
-  // goes on.
-  const bool differs = fault != obeyed_ && fault != Fault::kPartition;
+  // What the stand-in has on the line must not outlive its fault, nor what has lost a part; what
+  // waited behind a partition goes on.
+  const bool leaves_open = fault == Fault::kPartition || fault == Fault::kUnheard;
+  const bool differs = fault != obeyed_ && (!leaves_open || obeyed_ == Fault::kUnheard);
   if (must_cut_.exchange(false) || (differs && obeyed_ != Fault::kPartition)) {
     for (Link& link : links_) End(&link, true);
   }
@@ -172,6 +173,15 @@ bool FaultProxy::Move(short readable, short writable, Flow* flow) {
   return true;
 }
 
+// False: one of the two is gone.
+bool FaultProxy::Lose(short readable, Flow* flow) {
+  flow->bytes.clear();
+  if (readable == 0) return true;
+  char buffer[65536];
+  const ssize_t count = recv(flow->from, buffer, sizeof(buffer), 0);
+  return count > 0 || (count < 0 && errno == EAGAIN);
+}
+
 void FaultProxy::Serve() {
   std::vector<pollfd> waited;
   while (!is_over_) {
@@ -196,11 +206,13 @@ void FaultProxy::Serve() {
     for (Link& link : links_) {
       const short client = waited[at].revents, server = waited[at + 1].revents;
       at += 2;
-      if ((server & POLLIN) != 0) NotePassed(link);
+      const bool is_lost = obeyed_ == Fault::kUnheard;
+      if ((server & POLLIN) != 0 && !is_lost) NotePassed(link);
       if (link.is_doomed) {
         if (client != 0) End(&link, true);
       } else if (!Move(client & kIn, server & POLLOUT, &link.up) ||
-                 !Move(server & kIn, client & POLLOUT, &link.down)) {
+                 !(is_lost ? Lose(server & kIn, &link.down)
+                           : Move(server & kIn, client & POLLOUT, &link.down))) {
         End(&link, false);
       }
     }

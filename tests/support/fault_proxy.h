@@ -11,9 +11,10 @@
 #include "tests/support/faulty_server.h"
 
 // Stands between a client and a real server, on loopback, and is the network's and the server's bad
-// days: cuts what is open, resets handshakes, stands still like a partition, or answers in the
-// server's place. Otherwise it passes bytes on as they are, so that client and server speak TLS and
-// HTTP/2 with each other. One thread of its own; all members may be called by one other.
+// days: cuts what is open, resets handshakes, stands still like a partition, loses answers, or
+// answers in the server's place. Otherwise it passes bytes on as they are, so that client and
+// server speak TLS and HTTP/2 with each other. One thread of its own; all members may be called by
+// one other.
 
 namespace rudderfish::testing {
 
@@ -24,6 +25,7 @@ enum class Fault {
   kServerError,  // What is open is cut; requests get 500.
   kGarbled,      // What is open is cut; lists and watches get text that breaks off.
   kPartition,    // No byte passes and nobody is told; afterwards all that waited does.
+  kUnheard,      // What the server says is lost, and what it is asked arrives; then all is cut.
 };
 
 class FaultProxy {
@@ -61,6 +63,7 @@ class FaultProxy {
   void Obey();
   void Accept();
   bool Move(short readable, short writable, Flow* flow);
+  static bool Lose(short readable, Flow* flow);
   void End(Link* link, bool by_reset);
   void NotePassed(const Link& link);
   void StandIn(const SeenRequest& request, Connection* connection);

@@ -19,7 +19,8 @@ int main(int argc, char** argv) {
   static const std::map<std::string, Fault> faults = {
       {"none", Fault::kNone},       {"tls-reset", Fault::kTlsReset},
       {"429", Fault::kTooMany},     {"500", Fault::kServerError},
-      {"garbled", Fault::kGarbled}, {"partition", Fault::kPartition}};
+      {"garbled", Fault::kGarbled}, {"partition", Fault::kPartition},
+      {"unheard", Fault::kUnheard}};
   rudderfish::testing::FaultProxy proxy(std::atoi(argv[1]));
   std::cout << proxy.url() << "\n" << proxy.certificate() << "\nready" << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
