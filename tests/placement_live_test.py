@@ -45,6 +45,23 @@ def deployment(name, replicas, scheduler=None, cpu="500m", **spec):
                      "template": {"metadata": {"labels": {"app": name}}, "spec": template}}}
 
 
+def volume(name, handle):
+    """A volume of a CSI driver, and the claim that it is for."""
+    claim = {"accessModes": ["ReadWriteOnce"], "storageClassName": "", "volumeName": name,
+             "resources": {"requests": {"storage": "1Gi"}}}
+    return [{"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
+             "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+                      "claimRef": {"namespace": "default", "name": name},
+                      "csi": {"driver": "disk.example.com", "volumeHandle": handle}}},
+            {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "default"},
+             "spec": claim}]
+
+
+def csi_node(name, count):
+    return {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": name},
+            "spec": {"drivers": [{"name": "disk.example.com", "nodeID": name, "allocatable": {"count": count}}]}}
+
+
 def pods(name):
     return CLUSTER.get("pods", "-l", f"app={name}")["items"]
 
@@ -314,7 +331,8 @@ class Placement(unittest.TestCase):
         CLUSTER.apply(deployment("web", 40, "rudderfish"))
         self.wait_for(lambda: len(placed("web")) == 40, "the standby goes on", 30)
 
-    def test_4_rights_are_enough_and_the_least(self):
+    def account(self):
+        """The kubeconfig of a ServiceAccount with the rights of `enforce`."""
         CLUSTER.kubectl("apply", "-f", "-", input=(
             "apiVersion: v1\nkind: Namespace\nmetadata: {name: rudderfish}\n---\n"
             "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: rudderfish, namespace: rudderfish}\n---\n"
@@ -327,6 +345,10 @@ class Placement(unittest.TestCase):
             "users": [{"name": "pod", "user": {"token": token}}],
             "contexts": [{"name": "pod", "context": {"cluster": cluster["name"], "user": "pod"}}]}), encoding="utf-8")
         account.chmod(0o600)
+        return account
+
+    def test_4_rights_are_enough_and_the_least(self):
+        account = self.account()
         self.start(self.ENFORCE, kubeconfig=account)
         CLUSTER.apply(deployment("web", 5, "rudderfish"), deployment("big", 1, "rudderfish", cpu="64"))
         self.wait_for(lambda: len(placed("web")) == 5, "its rights are enough")
@@ -350,6 +372,59 @@ class Placement(unittest.TestCase):
         done = subprocess.run([PROGRAM, "run", "-c", self.folder / "a.yaml", "--dry-run"], capture_output=True, text=True,
                               check=False, timeout=60)
         self.assertIn("configmaps", done.stderr)
+
+    def test_4_volumes_of_csi_drivers_keep_to_the_limits_of_nodes_unless_these_may_not_be_read(self):
+        account = self.account()
+        names = ["disk-1", "disk-2", "disk-3"]
+        CLUSTER.apply(csi_node("hollow-1", 1), *(one for name in names for one in volume(name, f"handle-of-{name}")))
+        self.addCleanup(CLUSTER.kubectl, "delete", "volumeattachments", "--all", "--wait=false")
+        self.addCleanup(CLUSTER.kubectl, "delete", "csinode/hollow-1", *(f"pv/{name}" for name in names),
+                        *(f"pvc/{name}" for name in names), "--wait=false")
+        bound = lambda: [claim for claim in CLUSTER.get("pvc")["items"] if claim["status"]["phase"] == "Bound"]
+        self.wait_for(lambda: len(bound()) == 3, "all are bound")
+
+        def use(name):
+            CLUSTER.apply({"apiVersion": "v1", "kind": "Pod",
+                           "metadata": {"name": name, "namespace": "default", "labels": {"app": name}},
+                           "spec": {"schedulerName": "rudderfish", "tolerations": TOLERATIONS,
+                                    "nodeSelector": {"kubernetes.io/hostname": "hollow-1"},
+                                    "containers": [{"name": "main", "image": "localhost/pause:1"}],
+                                    "volumes": [{"name": "disk", "persistentVolumeClaim": {"claimName": name}}]}})
+
+        def message(name):
+            return next((one.get("message", "") for one in pods(name)[0]["status"].get("conditions", [])
+                         if one["type"] == "PodScheduled"), "")
+
+        def take(count):
+            CLUSTER.apply(csi_node("hollow-1", count))
+
+        run = self.start(self.ENFORCE, kubeconfig=account)
+        use("disk-1")
+        self.wait_for(lambda: placed("disk-1"), "there is room for one")
+        use("disk-2")
+        full = "1 node(s) exceed max volume count"
+        others = f"{NODES - 1} node(s) didn't match Pod's node affinity/selector"
+        self.wait_for(lambda: message("disk-2") == f"0/{NODES} nodes are available: {full}, {others}.", "and for one only")
+        take(2)
+        self.wait_for(lambda: placed("disk-2"), "the driver can attach one more", 30)
+        run.terminate()
+        run.wait()
+        # Without the right to know, pods with such volumes wait, and say what is missing; others do not.
+        role = CLUSTER.get("clusterrole", "rudderfish-placement")
+        role["rules"] = [rule for rule in role["rules"] if rule["apiGroups"] != ["storage.k8s.io"]]
+        CLUSTER.kubectl("replace", "-f", "-", input=json.dumps(role))
+        dry = lambda: subprocess.run([PROGRAM, "run", "-c", self.folder / "a.yaml", "--dry-run"], capture_output=True, text=True,
+                                     check=False, timeout=60)
+        self.wait_for(lambda: "storage.k8s.io" in dry().stdout, "it is named")
+        self.assertEqual(dry().returncode, 0)
+        take(3)
+        self.start(self.ENFORCE, kubeconfig=account)
+        use("disk-3")
+        CLUSTER.apply(deployment("web", 5, "rudderfish"))
+        self.wait_for(lambda: "whose limits are not known (csinodes.storage.k8s.io cannot be read)" in message("disk-3"), "why not")
+        self.wait_for(lambda: len(placed("web")) == 5, "others are placed")
+        self.account()
+        self.wait_for(lambda: placed("disk-3"), "once it may be read", 30)
 
     # What follows is kube-scheduler with us as its extender.
 

@@ -19,6 +19,8 @@ constexpr Duration kLongestWait = std::chrono::milliseconds(1500);
 constexpr char kFailed[] = "fieldSelector=status.phase%3DFailed";
 constexpr char kNotEnded[] = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed";
 
+constexpr char kStorage[] = "storage.k8s.io";
+
 struct WatchedResource {
   const char *group, *resource;
 };
@@ -30,6 +32,9 @@ constexpr WatchedResource kWatched[] = {{"", "namespaces"},
                                         {"", "replicationcontrollers"},
                                         {"apps", "replicasets"},
                                         {"apps", "statefulsets"},
+                                        {kStorage, "csinodes"},
+                                        {kStorage, "volumeattachments"},
+                                        {kStorage, "storageclasses"},
                                         {"", "pods"}};
 
 bool MayPass(ErrorCode code) {
@@ -67,6 +72,7 @@ void SchedulingFeed::Add(std::string resource, std::string group, std::string ki
   source.count = [all = collection.get()] { return all->objects().size(); };
   source.reflector = std::make_unique<Reflector>(client_, std::move(options), collection.get());
   source.sink = std::move(collection);
+  if (source.group == kStorage) source.need = Need::kWanted;
   source.reflector->Start();
   sources_.push_back(std::move(source));
 }
@@ -92,27 +98,9 @@ SchedulingFeed::SchedulingFeed(ApiClient* client, SchedulingObserver* observer, 
   });
   Add("namespaces", "", "Namespace", "", std::move(namespaces));
 
-  using Nodes = Collection<Held<SchedulingNode>>;
-  auto nodes = std::make_unique<Nodes>(
-      [](const Element& object) -> Result<Held<SchedulingNode>> {
-        Held<SchedulingNode> made;
-        TRY_ASSIGN(made.meta, MetadataOf(object));
-        TRY_ASSIGN(made.value, ReadSchedulingNode(object));
-        return made;
-      },
-      clock, nullptr);
-  nodes->Listen([this, all = nodes.get()](const ObjectKey& key, ChangeKind kind) {
-    if (kind == ChangeKind::kGone) {
-      unread_latency_.erase(key.name);
-      return observer_->NodeGone(key.name);
-    }
-    NoteUnreadLatency(all->Find(key)->value);
-    observer_->NodeSeen(all->Find(key)->value);
-  });
-  Add("nodes", "", "Node", "", std::move(nodes));
-
+  AddNodes();
   AddClaims();
-  AddVolumes();
+  AddWhatLimitsVolumes();
   AddSelectors("services", "", "Service");
   AddSelectors("replicationcontrollers", "", "ReplicationController");
   AddSelectors("replicasets", "apps", "ReplicaSet");
@@ -124,6 +112,27 @@ SchedulingFeed::SchedulingFeed(ApiClient* client, SchedulingObserver* observer, 
   pods_ = pods.get();
   Add("pods", "", "Pod", kNotEnded, std::move(pods));
   if (failures == Failures::kTold) AddFailures();
+}
+
+void SchedulingFeed::AddNodes() {
+  auto nodes = std::make_unique<Nodes>(
+      [](const Element& object) -> Result<Held<SchedulingNode>> {
+        Held<SchedulingNode> made;
+        TRY_ASSIGN(made.meta, MetadataOf(object));
+        TRY_ASSIGN(made.value, ReadSchedulingNode(object));
+        return made;
+      },
+      &client_->clock(), nullptr);
+  nodes_ = nodes.get();
+  nodes->Listen([this](const ObjectKey& key, ChangeKind kind) {
+    if (kind == ChangeKind::kGone) {
+      unread_latency_.erase(key.name);
+      return observer_->NodeGone(key.name);
+    }
+    NoteUnreadLatency(nodes_->Find(key)->value);
+    observer_->NodeSeen(node_volumes_.Complete(nodes_->Find(key)->value));
+  });
+  Add("nodes", "", "Node", "", std::move(nodes));
 }
 
 void SchedulingFeed::AddFailures() {
@@ -168,46 +177,70 @@ void SchedulingFeed::AddSelectors(std::string resource, std::string group, std::
   Add(std::move(resource), std::move(group), kind, "", std::move(selectors));
 }
 
-void SchedulingFeed::AddClaims() {
-  using Claims = Collection<Held<SchedulingClaim>>;
-  auto claims = std::make_unique<Claims>(
-      [](const Element& object) -> Result<Held<SchedulingClaim>> {
-        Held<SchedulingClaim> made;
+// What pods and nodes refer to. `note` is told nothing of what is gone.
+template <class T>
+void SchedulingFeed::AddReferred(std::string resource, std::string group, std::string kind,
+                                 Result<T> (*read)(const Element&),
+                                 std::function<void(const ObjectKey&, const T*)> note) {
+  auto all = std::make_unique<Collection<Held<T>>>(
+      [read](const Element& object) -> Result<Held<T>> {
+        Held<T> made;
         TRY_ASSIGN(made.meta, MetadataOf(object));
-        TRY_ASSIGN(made.value, ReadSchedulingClaim(object));
+        TRY_ASSIGN(made.value, read(object));
         return made;
       },
       &client_->clock(), nullptr);
-  claims->Listen([this, all = claims.get()](const ObjectKey& key, ChangeKind kind) {
-    changed_namespaces_.insert(key.object_namespace);
-    if (kind == ChangeKind::kGone) {
-      references_.claims.erase(key);
-      return;
-    }
-    references_.claims[key] = all->Find(key)->value;
+  all->Listen([note = std::move(note), all = all.get()](const ObjectKey& key, ChangeKind change) {
+    note(key, change == ChangeKind::kGone ? nullptr : &all->Find(key)->value);
   });
-  Add("persistentvolumeclaims", "", "PersistentVolumeClaim", "", std::move(claims));
+  Add(std::move(resource), std::move(group), std::move(kind), "", std::move(all));
 }
 
-void SchedulingFeed::AddVolumes() {
-  using Volumes = Collection<Held<SchedulingVolume>>;
-  auto volumes = std::make_unique<Volumes>(
-      [](const Element& object) -> Result<Held<SchedulingVolume>> {
-        Held<SchedulingVolume> made;
-        TRY_ASSIGN(made.meta, MetadataOf(object));
-        TRY_ASSIGN(made.value, ReadSchedulingVolume(object));
-        return made;
-      },
-      &client_->clock(), nullptr);
-  volumes->Listen([this, all = volumes.get()](const ObjectKey& key, ChangeKind kind) {
-    volumes_changed_ = true;
-    if (kind == ChangeKind::kGone) {
-      references_.volumes.erase(key.name);
-      return;
-    }
-    references_.volumes[key.name] = all->Find(key)->value;
-  });
-  Add("persistentvolumes", "", "PersistentVolume", "", std::move(volumes));
+void SchedulingFeed::AddClaims() {
+  AddReferred<SchedulingClaim>("persistentvolumeclaims", "", "PersistentVolumeClaim",
+                               ReadSchedulingClaim,
+                               [this](const ObjectKey& key, const SchedulingClaim* claim) {
+                                 if (claim == nullptr) {
+                                   references_.claims.erase(key);
+                                   return claim_users_.RemoveClaim(key);
+                                 }
+                                 references_.claims[key] = *claim;
+                                 claim_users_.PutClaim(key, claim->volume);
+                               });
+  AddReferred<SchedulingVolume>("persistentvolumes", "", "PersistentVolume", ReadSchedulingVolume,
+                                [this](const ObjectKey& key, const SchedulingVolume* volume) {
+                                  if (volume == nullptr) {
+                                    references_.volumes.erase(key.name);
+                                  } else {
+                                    references_.volumes[key.name] = *volume;
+                                  }
+                                  claim_users_.NoteVolume(key.name);
+                                  node_volumes_.NoteVolume(key.name);
+                                });
+}
+
+void SchedulingFeed::AddWhatLimitsVolumes() {
+  AddReferred<CsiNode>("csinodes", kStorage, "CSINode", ReadCsiNode,
+                       [this](const ObjectKey& key, const CsiNode* node) {
+                         if (node == nullptr) return node_volumes_.RemoveCsiNode(key.name);
+                         node_volumes_.PutCsiNode(*node);
+                       });
+  AddReferred<VolumeAttachment>("volumeattachments", kStorage, "VolumeAttachment",
+                                ReadVolumeAttachment,
+                                [this](const ObjectKey& key, const VolumeAttachment* attachment) {
+                                  if (attachment == nullptr)
+                                    return node_volumes_.RemoveAttachment(key.name);
+                                  node_volumes_.PutAttachment(*attachment);
+                                });
+  AddReferred<StorageClass>("storageclasses", kStorage, "StorageClass", ReadStorageClass,
+                            [this](const ObjectKey& key, const StorageClass* made) {
+                              if (made == nullptr) {
+                                references_.storage_classes.erase(key.name);
+                              } else {
+                                references_.storage_classes[key.name] = *made;
+                              }
+                              claim_users_.NoteAll();
+                            });
 }
 
 Result<SchedulingFeed::Pod> SchedulingFeed::ReadPod(const Element& object) {
@@ -227,8 +260,9 @@ Result<SchedulingFeed::Pod> SchedulingFeed::ReadPod(const Element& object) {
     pod.shape = classes_.Shared(*std::move(shape));
   } else {
     pod.unread = shape.error().message;
-    pod.shape = classes_.Shared(ReadPartsOfPodClass(object, shape.error()));
+    pod.shape = classes_.Shared(ReadPartsOfPodClass(object, references_, shape.error()));
   }
+  if (Result<PodVolumes> volumes = ReadPodVolumes(fields)) pod.volumes = *std::move(volumes);
   if (pod.node.empty()) pod.json = simdjson::minify(object);
   return pod;
 }
@@ -242,11 +276,13 @@ void SchedulingFeed::TellPod(const ObjectKey& key, ChangeKind kind) {
   const Pod* pod = kind == ChangeKind::kGone ? nullptr : pods_->Find(key);
   if (pod == nullptr || pod->has_ended) {
     waiting_.erase(key);
-    NoteUnread(key, nullptr);
+    unread_.NoteGone(key);
+    claim_users_.RemovePod(key);
     observer_->PodGone(KeyText(key));
     return;
   }
-  NoteUnread(key, pod);
+  unread_.Note(key, {pod->unread, pod->node, !pod->node.empty() && pod->shape->holds_unknown});
+  if (!pod->volumes.empty()) claim_users_.PutPod(key, pod->volumes.ClaimNames());
   if (pod->node.empty()) {
     waiting_.insert(key);
   } else {
@@ -262,34 +298,6 @@ void SchedulingFeed::TellPod(const ObjectKey& key, ChangeKind kind) {
        .is_opted_out = pod->is_opted_out || IsNamespaceOptedOut(key.object_namespace)});
 }
 
-// `pod`: nothing if it is gone.
-void SchedulingFeed::NoteUnread(const ObjectKey& key, const Pod* pod) {
-  const auto at = unread_.find(key);
-  if (pod == nullptr || pod->unread.empty()) {
-    if (at == unread_.end()) return;
-    if (at->second.closes)
-      LogInfo("pod {} {}: node {} is not closed for it any more", KeyText(key),
-              pod == nullptr ? "is gone" : "can be read", at->second.node);
-    unread_.erase(at);
-    return;
-  }
-  NotRead now{pod->unread, pod->node, !pod->node.empty() && pod->shape->holds_unknown};
-  const bool is_told = at != unread_.end() && at->second.why == now.why &&
-                       at->second.node == now.node && at->second.closes == now.closes;
-  if (is_told) return;
-  if (now.node.empty()) {
-    LogWarning("cannot be read: {}; no node is chosen for it", now.why);
-  } else if (now.closes) {
-    LogWarning(
-        "cannot be read: {}; what it holds of node {} is not known: no pod is put there until it "
-        "can be read or is gone",
-        now.why, now.node);
-  } else {
-    LogWarning("cannot be read: {}; what it holds of node {} counts", now.why, now.node);
-  }
-  unread_.insert_or_assign(key, std::move(now));
-}
-
 void SchedulingFeed::NoteUnreadLatency(const SchedulingNode& node) {
   if (node.unread_latency.empty()) {
     unread_latency_.erase(node.name);
@@ -302,10 +310,7 @@ void SchedulingFeed::NoteUnreadLatency(const SchedulingNode& node) {
 }
 
 SchedulingFeed::Unread SchedulingFeed::CountUnread() const {
-  Unread all{.latencies = static_cast<int>(unread_latency_.size())};
-  for (const auto& [key, pod] : unread_)
-    ++(pod.node.empty() ? all.waiting : pod.closes ? all.closing : all.counted);
-  return all;
+  return {unread_.Count(), static_cast<int>(unread_latency_.size())};
 }
 
 void SchedulingFeed::TellWaiting(const std::string& place) {
@@ -317,39 +322,81 @@ void SchedulingFeed::TellWaiting(const std::string& place) {
   for (const ObjectKey& key : again) TellPod(key, ChangeKind::kChanged);
 }
 
-// Pods that wait are judged by what they refer to as it is now.
+bool SchedulingFeed::Source::IsRefused() const {
+  const auto& error = reflector->last_error();
+  return need == Need::kWanted && error && !MayPass(error->code);
+}
+
+void SchedulingFeed::NoteWhatLimitsVolumes() {
+  const Source* unknown = nullptr;
+  for (const Source& source : sources_) {
+    const bool is_known = source.reflector->is_synced() && !source.IsRefused();
+    if (source.need == Need::kWanted && !is_known && unknown == nullptr) unknown = &source;
+  }
+  std::string why;
+  if (unknown != nullptr) why = fmt::format("{}.{} cannot be read", unknown->resource, kStorage);
+  const bool is_refused = unknown != nullptr && unknown->IsRefused();
+  if (is_refused && !has_told_refusal_) {
+    LogWarning("{}; pods with volumes that CSI drivers attach are not modelled",
+               unknown->reflector->last_error()->message);
+  } else if (unknown == nullptr && has_told_refusal_) {
+    LogInfo("how many volumes CSI drivers attach to nodes is known");
+  }
+  has_told_refusal_ = unknown != nullptr && (has_told_refusal_ || is_refused);
+  if (why == references_.limits_unknown) return;
+  references_.limits_unknown = std::move(why);
+  claim_users_.NoteAll();
+}
+
+void SchedulingFeed::TellNodes() {
+  for (const std::string& name : node_volumes_.TakeCompleted()) {
+    const Held<SchedulingNode>* node = nodes_->Find({"", name});
+    if (node != nullptr) observer_->NodeSeen(node_volumes_.Complete(node->value));
+  }
+  for (const std::string& name : node_volumes_.TakeAttachedTo())
+    observer_->AttachmentsSeen(name, node_volumes_.AttachedTo(name));
+}
+
+// Pods that wait are judged by what they refer to as it is now; of others it matters what is
+// attached for them.
 void SchedulingFeed::ReadAgain() {
-  std::vector<ObjectKey> again;
+  std::set<ObjectKey> again = claim_users_.TakeConcerned();
   for (const std::string& place : std::exchange(changed_namespaces_, {})) {
     for (auto at = waiting_.lower_bound({place, ""});
          at != waiting_.end() && at->object_namespace == place; ++at) {
-      again.push_back(*at);
+      again.insert(*at);
     }
   }
-  if (std::exchange(volumes_changed_, false)) {
-    for (const ObjectKey& key : waiting_) {
-      if (!pods_->Find(key)->shape->claims.empty()) again.push_back(key);
-    }
+  for (const ObjectKey& key : again) {
+    const Pod& known = *pods_->Find(key);
+    std::shared_ptr<const PodClass> shape = ReadAgain(known);
+    if (shape == known.shape) continue;
+    Pod changed = known;
+    changed.shape = std::move(shape);
+    pods_->Put(std::move(changed));
   }
-  for (const ObjectKey& key : again) ReadAgain(key);
 }
 
-void SchedulingFeed::ReadAgain(const ObjectKey& key) {
-  const Pod& known = *pods_->Find(key);
+std::shared_ptr<const PodClass> SchedulingFeed::ReadAgain(const Pod& known) {
+  if (!known.node.empty()) {
+    PodClass shape = *known.shape;
+    SetAttached(known.volumes,
+                {known.meta.key.object_namespace, known.meta.key.name, known.meta.uid}, references_,
+                &shape);
+    return shape == *known.shape ? known.shape : classes_.Shared(std::move(shape));
+  }
   Element object;
-  if (parser_.parse(known.json).get(object) != simdjson::SUCCESS) return;  // We wrote it.
+  if (parser_.parse(known.json).get(object) != simdjson::SUCCESS)
+    return known.shape;  // We wrote it.
   Result<PodClass> shape = ReadPodClass(object, references_);
-  if (!shape) return;  // As before.
-  std::shared_ptr<const PodClass> shared = classes_.Shared(*std::move(shape));
-  if (shared == known.shape) return;
-  Pod changed = known;
-  changed.shape = std::move(shared);
-  pods_->Put(std::move(changed));
+  return shape ? classes_.Shared(*std::move(shape)) : known.shape;
 }
 
 void SchedulingFeed::Poll(Duration timeout) {
   client_->Poll(timeout);
-  if (volumes_changed_ || !changed_namespaces_.empty()) ReadAgain();
+  NoteWhatLimitsVolumes();
+  TellNodes();
+  ReadAgain();
 }
 
 Result<void> SchedulingFeed::Sync(Duration limit, const std::function<void()>& on_step) {
@@ -362,7 +409,7 @@ Result<void> SchedulingFeed::Sync(Duration limit, const std::function<void()>& o
     int64_t listed = 0;
     for (const Source& source : sources_) {
       listed += source.reflector->counts().listed;
-      if (source.reflector->is_synced()) continue;
+      if (source.reflector->is_synced() || source.IsRefused()) continue;
       is_synced = false;
       const auto& error = source.reflector->last_error();
       if (error && (failed == nullptr || !MayPass(error->code))) failed = &*error;
@@ -389,6 +436,8 @@ Result<void> SchedulingFeed::Sync(Duration limit, const std::function<void()>& o
 std::optional<Instant> SchedulingFeed::FreshAsOf() const {
   std::optional<Instant> oldest;
   for (const Source& source : sources_) {
+    if (source.need == Need::kWanted && (!source.reflector->is_synced() || source.IsRefused()))
+      continue;
     const std::optional<Instant> fresh = source.reflector->FreshAsOf();
     if (!fresh) return std::nullopt;
     if (!oldest || *fresh < *oldest) oldest = fresh;
@@ -416,9 +465,10 @@ std::vector<SchedulingFeed::Watched> SchedulingFeed::Counts() const {
   return all;
 }
 
-std::vector<Right> SchedulingFeed::Rights() {
+std::vector<Right> SchedulingFeed::Rights(Need need) {
   std::vector<Right> rights;
   for (const WatchedResource& watched : kWatched) {
+    if ((watched.group == std::string_view(kStorage)) != (need == Need::kWanted)) continue;
     for (const char* verb : {"list", "watch"}) {
       rights.push_back({.verb = verb,
                         .group = watched.group,

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cmath>
 #include <iterator>
-#include <set>
 #include <utility>
 
 #include "base/one_line.h"
@@ -18,12 +17,8 @@
 namespace rudderfish::kube {
 namespace {
 
-using internal::ReadNodeTerms;
 using internal::ReadTexts;
 
-constexpr std::string_view kZoneLabels[] = {
-    "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
-    "topology.kubernetes.io/zone", "topology.kubernetes.io/region"};
 constexpr std::string_view kDeviceClassPrefix = "deviceclass.resource.kubernetes.io/";
 constexpr size_t kTextTold = 40;
 
@@ -111,145 +106,8 @@ Result<void> ReadSchedulingNodeFields(const Fields& fields, SchedulingNode* node
   });
 }
 
-Result<void> ReadZones(const Fields& fields, SchedulingVolume* volume) {
-  TRY_ASSIGN(const Labels labels, fields.TextMap("metadata.labels"));
-  for (const std::string_view key : kZoneLabels) {
-    const std::string* value = FindLabel(labels, key);
-    if (value == nullptr) continue;
-    // Several zones are joined by "__"; a label with an empty part among them is not heeded.
-    std::set<std::string> values;
-    bool is_valid = true;
-    for (size_t begin = 0; begin <= value->size();) {
-      const size_t end = std::min(value->find("__", begin), value->size());
-      const std::string part = value->substr(begin, end - begin);
-      is_valid &= part.find_first_not_of(' ') != std::string::npos;
-      values.insert(part);
-      begin = end + 2;
-    }
-    if (is_valid) volume->rules.zones.push_back({std::string(key), {values.begin(), values.end()}});
-  }
-  return {};
-}
-
-Result<void> ReadSchedulingVolumeFields(const Fields& fields, SchedulingVolume* volume) {
-  TRY_ASSIGN(volume->name, fields.Text("metadata.name"));
-  if (volume->name.empty()) return Invalid("metadata.name: is missing");
-  TRY_ASSIGN(const Fields required, fields.Find("spec.nodeAffinity.required"));
-  if (required.there()) {
-    TRY_ASSIGN(volume->rules.node_affinity,
-               ReadNodeTerms(fields, "spec.nodeAffinity.required.nodeSelectorTerms"));
-  }
-  TRY(ReadZones(fields, volume));
-  TRY_ASSIGN(const std::string_view driver, fields.Text("spec.csi.driver"));
-  if (!driver.empty())
-    volume->unmodelled =
-        fmt::format("is attached by the CSI driver {}, whose limit is not", driver);
-  for (const std::string_view kind : {"awsElasticBlockStore", "gcePersistentDisk", "azureDisk",
-                                      "cinder", "portworxVolume", "vsphereVolume"}) {
-    TRY_ASSIGN(const Fields there, fields.Find(fmt::format("spec.{}", kind)));
-    if (there.there()) volume->unmodelled = fmt::format("is a {}, whose limit is not", kind);
-  }
-  return {};
-}
-
-Result<void> ReadClaimFields(const Fields& fields, SchedulingClaim* claim) {
-  TRY_ASSIGN(claim->key.name, fields.Text("metadata.name"));
-  TRY_ASSIGN(claim->key.object_namespace, fields.Text("metadata.namespace"));
-  if (claim->key.name.empty()) return Invalid("metadata.name: is missing");
-  TRY_ASSIGN(claim->volume, fields.Text("spec.volumeName"));
-  TRY_ASSIGN(claim->storage_class, fields.Text("spec.storageClassName"));
-  TRY_ASSIGN(const Labels annotations, fields.TextMap("metadata.annotations"));
-  claim->is_bound = !claim->volume.empty() &&
-                    FindLabel(annotations, "pv.kubernetes.io/bind-completed") != nullptr;
-  const std::string* beta = FindLabel(annotations, "volume.beta.kubernetes.io/storage-class");
-  if (beta != nullptr) claim->storage_class = *beta;
-  TRY_ASSIGN(const std::string_view phase, fields.Text("status.phase"));
-  claim->is_lost = phase == "Lost";
-  TRY_ASSIGN(const std::string_view deleted, fields.Text("metadata.deletionTimestamp"));
-  claim->is_deleted = !deleted.empty();
-  TRY_ASSIGN(const auto modes, ReadTexts(fields, "spec.accessModes"));
-  claim->is_exclusive = std::find(modes.begin(), modes.end(), "ReadWriteOncePod") != modes.end();
-  return {};
-}
-
-// Reads the pod's claims and what they are bound to. kube-scheduler's VolumeRestrictions,
-// VolumeBinding and VolumeZone look at them in this order before any node, each at all claims.
-class ClaimReader {
- public:
-  ClaimReader(const SchedulingReferences& references, PodClass* made)
-      : references_(references), made_(*made) {}
-
-  void Read() {
-    std::vector<const SchedulingClaim*> claims;
-    for (const std::string& name : made_.claims) {
-      const auto at = references_.claims.find({made_.object_namespace, name});
-      if (at == references_.claims.end())
-        return Reject(fmt::format("persistentvolumeclaim \"{}\" not found", name));
-      claims.push_back(&at->second);
-      if (at->second.is_exclusive) made_.exclusive_claims.push_back(name);
-    }
-    for (const SchedulingClaim* claim : claims) {
-      if (claim->is_lost) {
-        return Reject(
-            fmt::format("persistentvolumeclaim \"{}\" bound to non-existent persistentvolume "
-                        "\"{}\"",
-                        claim->key.name, claim->volume));
-      }
-      if (claim->is_deleted)
-        return Reject(
-            fmt::format("persistentvolumeclaim \"{}\" is being deleted", claim->key.name));
-    }
-    for (const SchedulingClaim* claim : claims) {
-      if (claim->is_bound) continue;
-      if (!claim->volume.empty() || claim->storage_class.empty())
-        return Reject("pod has unbound immediate PersistentVolumeClaims");
-      made_.unmodelled.push_back(
-          fmt::format("uses the claim {}, which is not bound yet", claim->key.name));
-    }
-    for (const SchedulingClaim* claim : claims) {
-      if (claim->is_bound && !ReadVolume(*claim)) return;
-    }
-  }
-
- private:
-  void Reject(std::string why) { made_.rejection = std::move(why); }
-
-  bool ReadVolume(const SchedulingClaim& claim) {
-    const auto at = references_.volumes.find(claim.volume);
-    if (at == references_.volumes.end()) {
-      Reject(fmt::format("persistentvolume \"{}\" not found", claim.volume));
-      return false;
-    }
-    made_.volumes.push_back(at->second.rules);
-    if (!at->second.unmodelled.empty()) {
-      made_.unmodelled.push_back(fmt::format("uses the claim {}, whose volume {} modelled",
-                                             claim.key.name, at->second.unmodelled));
-    }
-    return true;
-  }
-
-  const SchedulingReferences& references_;
-  PodClass& made_;
-};
-
-Result<void> ReadVolumes(const Fields& pod, PodClass* made) {
+Result<void> ReadImagesOfVolumes(const Fields& pod, PodClass* made) {
   return pod.ForEach("spec.volumes", [&](const Fields& volume) -> Result<void> {
-    TRY_ASSIGN(const std::string_view name, volume.Text("name"));
-    TRY_ASSIGN(const Fields claim, volume.Find("persistentVolumeClaim"));
-    if (claim.there()) {
-      TRY_ASSIGN(const std::string_view claim_name, claim.Text("claimName"));
-      made->claims.emplace_back(claim_name);
-    }
-    TRY_ASSIGN(const Fields ephemeral, volume.Find("ephemeral"));
-    if (ephemeral.there())
-      made->unmodelled.push_back(fmt::format("has the ephemeral volume {}", name));
-    for (const std::string_view disk :
-         {"awsElasticBlockStore", "gcePersistentDisk", "iscsi", "rbd", "azureDisk", "cinder",
-          "portworxVolume", "vsphereVolume", "csi"}) {
-      TRY_ASSIGN(const Fields there, volume.Find(disk));
-      if (there.there())
-        made->unmodelled.push_back(fmt::format("has the volume {} of type {}", name, disk));
-    }
     TRY_ASSIGN(const std::string_view image, volume.Text("image.reference"));
     if (!image.empty()) made->images.push_back(NormalisedImage(image));
     return {};
@@ -355,8 +213,9 @@ Result<PodClass> ReadPodClassFields(const Fields& pod, const SchedulingReference
   TRY(ReadDefaultSpread(pod, references, &made));
   TRY(ReadPortsAndImages(pod, "spec.initContainers", &made));
   TRY(ReadPortsAndImages(pod, "spec.containers", &made));
-  TRY(ReadVolumes(pod, &made));
-  ClaimReader(references, &made).Read();
+  TRY(ReadImagesOfVolumes(pod, &made));
+  TRY_ASSIGN(const PodVolumes volumes, ReadPodVolumes(pod));
+  AddVolumes(volumes, {meta.key.object_namespace, meta.key.name, meta.uid}, references, &made);
   TRY_ASSIGN(made.priority, pod.Integer("spec.priority"));
   TRY_ASSIGN(const std::string_view preemption, pod.Text("spec.preemptionPolicy"));
   made.may_preempt = preemption != "Never";
@@ -393,14 +252,6 @@ Result<SchedulingNode> ReadSchedulingNode(const Element& object) {
   return FilledBy<SchedulingNode>("node", object, ReadSchedulingNodeFields);
 }
 
-Result<SchedulingVolume> ReadSchedulingVolume(const Element& object) {
-  return FilledBy<SchedulingVolume>("persistent volume", object, ReadSchedulingVolumeFields);
-}
-
-Result<SchedulingClaim> ReadSchedulingClaim(const Element& object) {
-  return FilledBy<SchedulingClaim>("persistent volume claim", object, ReadClaimFields);
-}
-
 Result<SchedulingSelector> ReadSchedulingSelector(const Element& object, std::string_view kind) {
   const auto read = [kind](const Fields& fields, SchedulingSelector* made) -> Result<void> {
     TRY_ASSIGN(const Metadata meta, internal::ReadMetadata(fields));
@@ -425,7 +276,8 @@ Result<PodClass> ReadPodClass(const Element& object, const SchedulingReferences&
   return made;
 }
 
-PodClass ReadPartsOfPodClass(const Element& object, const Error& why) {
+PodClass ReadPartsOfPodClass(const Element& object, const SchedulingReferences& references,
+                             const Error& why) {
   const Fields pod(object);
   const auto keep = [](auto* kept, auto read) {
     if (!read) return false;
@@ -447,7 +299,17 @@ PodClass ReadPartsOfPodClass(const Element& object, const Error& why) {
   } else {
     made.holds_unknown = true;
   }
-  if (ReadVolumes(pod, &parts)) made.claims = std::move(parts.claims);
+  std::string_view name, uid;
+  keep(&name, pod.Text("metadata.name"));
+  keep(&uid, pod.Text("metadata.uid"));
+  if (const Result<PodVolumes> volumes = ReadPodVolumes(pod)) {
+    for (const PodVolumes::Claim& claim : volumes->claims) {
+      if (claim.of_ephemeral.empty()) made.claims.push_back(claim.name);
+    }
+    SetAttached(*volumes, {made.object_namespace, name, uid}, references, &made);
+  } else {
+    made.holds_unknown = true;
+  }
   if (internal::ReadAffinity(pod, &parts)) {
     made.required_pods = std::move(parts.required_pods);
     made.forbidden_pods = std::move(parts.forbidden_pods);

@@ -10,6 +10,7 @@
 #include "cluster/scheduling.h"
 #include "kube/fields.h"
 #include "kube/objects.h"
+#include "kube/pod_volumes.h"
 
 // Nodes and pods as kube-scheduler's rules need them (cluster/scheduling.h), from the API server's
 // JSON. What no rule can be made of (an unknown operator, a text where a number belongs) is an
@@ -28,24 +29,6 @@ inline constexpr std::string_view kSoftLatency = "latencySoftConstraint";
 inline constexpr std::string_view kHardLatency = "latencyHardConstraint";
 inline constexpr std::string_view kUserLatency = "rudderfish.io/user-latency-ms";
 
-struct SchedulingVolume {
-  std::string name;
-  BoundVolume rules;
-  std::string unmodelled;  // "is attached by the CSI driver x, ..."; empty: nothing.
-
-  bool operator==(const SchedulingVolume&) const = default;
-};
-
-struct SchedulingClaim {
-  ObjectKey key;
-  std::string volume;  // Empty: unbound.
-  std::string storage_class;
-  bool is_bound = false;  // For good: the volume controller has said so.
-  bool is_lost = false, is_deleted = false, is_exclusive = false;
-
-  bool operator==(const SchedulingClaim&) const = default;
-};
-
 // What chooses pods by labels: services, ReplicaSets and the like.
 struct SchedulingSelector {
   ObjectKey key;
@@ -54,16 +37,12 @@ struct SchedulingSelector {
 };
 
 // What pods refer to.
-struct SchedulingReferences {
-  std::map<ObjectKey, SchedulingClaim> claims;
-  std::map<std::string, SchedulingVolume, std::less<>> volumes;
+struct SchedulingReferences : VolumeReferences {
   std::map<std::pair<std::string, ObjectKey>, SchedulingSelector> selectors;  // By kind and key.
 };
 
 // What is no latency is left in `unread_latency`: a node is not unknown for that.
 Result<SchedulingNode> ReadSchedulingNode(const Element& object);
-Result<SchedulingVolume> ReadSchedulingVolume(const Element& object);
-Result<SchedulingClaim> ReadSchedulingClaim(const Element& object);
 // `kind`: of objects in a list, which do not say; empty: as the object says.
 Result<SchedulingSelector> ReadSchedulingSelector(const Element& object,
                                                   std::string_view kind = {});
@@ -71,9 +50,10 @@ Result<SchedulingSelector> ReadSchedulingSelector(const Element& object,
 Result<PodClass> ReadPodClass(const Element& object, const SchedulingReferences& references);
 
 // Of a pod that ReadPodClass refused for `why`: what is readable of what it is to others when it
-// has a node: labels, amounts, ports, claims, affinity. `unmodelled` says why, `holds_unknown`
-// whether its node must be closed, because amounts or ports are not among that.
-PodClass ReadPartsOfPodClass(const Element& object, const Error& why);
+// has a node: labels, amounts, ports, volumes, affinity. `unmodelled` says why, `holds_unknown`
+// whether its node must be closed, because amounts, ports or volumes are not among that.
+PodClass ReadPartsOfPodClass(const Element& object, const SchedulingReferences& references,
+                             const Error& why);
 
 // Keeps one PodClass for all pods that are alike. Not thread safe.
 class PodClasses {

@@ -170,14 +170,6 @@ TEST(ReadPodClass, HostPortsAreThoseThatLastAndImagesThoseOfAll) {
   EXPECT_EQ(pod.containers, 3);
 }
 
-SchedulingReferences ClaimOf(const SchedulingClaim& claim) {
-  SchedulingReferences references;
-  references.claims[{"n", claim.key.name}] = claim;
-  references.volumes["v"] = {"v", {{}, {{"topology.kubernetes.io/zone", {"a"}}}}, ""};
-  references.volumes["csi"] = {"csi", {}, "is attached by the CSI driver x, whose limit is not"};
-  return references;
-}
-
 TEST(ReadPodClass, APodMayPreemptUnlessItsPolicySaysNever) {
   EXPECT_TRUE(Of("{}").may_preempt);
   EXPECT_TRUE(Of(R"({"preemptionPolicy":"PreemptLowerPriority"})").may_preempt);
@@ -189,30 +181,7 @@ TEST(ReadPodClass, OfAPodThatCannotBeReadItsPriorityIsKept) {
       R"({"metadata":{"name":"p","namespace":"n"},"spec":{"priority":7,"nodeSelector":1}})");
   const auto whole = ReadPodClass(json.root(), {});
   ASSERT_FALSE(whole);
-  EXPECT_EQ(ReadPartsOfPodClass(json.root(), whole.error()).priority, 7);
-}
-
-TEST(ReadPodClass, ClaimsBringTheRulesOfTheirVolumesOrTheWordsOfKubeScheduler) {
-  const std::string spec =
-      R"({"volumes":[{"name":"d","persistentVolumeClaim":{"claimName":"c"}}]})";
-  SchedulingClaim claim{{"n", "c"}, "v", "", true};
-  EXPECT_EQ(Of(spec).rejection, "persistentvolumeclaim \"c\" not found");
-  EXPECT_EQ(Of(spec, ClaimOf(claim)).volumes.size(), 1u);
-  claim.is_exclusive = true;
-  EXPECT_EQ(Of(spec, ClaimOf(claim)).exclusive_claims, (std::vector<std::string>{"c"}));
-  claim.volume = "gone";
-  EXPECT_EQ(Of(spec, ClaimOf(claim)).rejection, "persistentvolume \"gone\" not found");
-  claim.volume = "csi";
-  EXPECT_EQ(Of(spec, ClaimOf(claim)).unmodelled.front(),
-            "uses the claim c, whose volume is attached by the CSI driver x, whose limit is not "
-            "modelled");
-  claim.is_deleted = true;
-  EXPECT_EQ(Of(spec, ClaimOf(claim)).rejection, "persistentvolumeclaim \"c\" is being deleted");
-  claim = {{"n", "c"}, "", "fast", false};
-  EXPECT_EQ(Of(spec, ClaimOf(claim)).unmodelled.front(),
-            "uses the claim c, which is not bound yet");
-  claim.storage_class = "";
-  EXPECT_EQ(Of(spec, ClaimOf(claim)).rejection, "pod has unbound immediate PersistentVolumeClaims");
+  EXPECT_EQ(ReadPartsOfPodClass(json.root(), {}, whole.error()).priority, 7);
 }
 
 TEST(ReadPodClass, TheDefaultSpreadIsOfServicesAndControllerTogether) {
@@ -240,9 +209,8 @@ TEST(ReadPodClass, WhatIsNotModelledIsNamed) {
   const auto first = [](const std::string& spec) { return Of(spec).unmodelled.front(); };
   EXPECT_EQ(first(R"({"resourceClaims":[{"name":"gpu"}]})"), "claims devices (DRA)");
   EXPECT_EQ(first(R"({"schedulingGroup":{"podGroupName":"g"}})"), "belongs to a gang");
-  EXPECT_EQ(first(R"({"volumes":[{"name":"s","ephemeral":{}}]})"), "has the ephemeral volume s");
-  EXPECT_EQ(first(R"({"volumes":[{"name":"s","gcePersistentDisk":{}}]})"),
-            "has the volume s of type gcePersistentDisk");
+  EXPECT_EQ(first(R"({"volumes":[{"name":"s","iscsi":{"iqn":"i"}}]})"),
+            "has the volume s of type iscsi");
   EXPECT_TRUE(Of(R"({"volumes":[{"name":"s","emptyDir":{}}]})").unmodelled.empty());
 }
 
@@ -275,17 +243,6 @@ TEST(ReadPodClass, OneOfTooManyResourcesIsNotModelledAndHoldsThemAll) {
             std::vector<std::string>{"requests 500 extended resources, more than 28"});
   EXPECT_EQ(pod->amounts.scalars.size(), 500u);
   EXPECT_FALSE(pod->holds_unknown);
-}
-
-TEST(ReadSchedulingVolume, ZonesOfALabelAreSplitAndABadLabelIsNotHeeded) {
-  const ParsedJson json(R"({"metadata":{"name":"v","labels":{
-      "topology.kubernetes.io/zone":"a__b","topology.kubernetes.io/region":"r____s"}},"spec":{
-      "nodeAffinity":{"required":{"nodeSelectorTerms":[]}}}})");
-  const auto volume = ReadSchedulingVolume(json.root());
-  ASSERT_TRUE(volume) << volume.error().message;
-  EXPECT_EQ(volume->rules.zones,
-            (std::vector<BoundVolume::Zone>{{"topology.kubernetes.io/zone", {"a", "b"}}}));
-  EXPECT_TRUE(volume->rules.node_affinity->empty());
 }
 
 TEST(PodClasses, PodsThatAreAlikeShareOneClass) {

@@ -19,7 +19,7 @@ namespace rudderfish::kube::internal {
 Result<std::optional<LabelSelector>> ReadOptionalSelector(const Fields& object,
                                                           std::string_view path);
 
-// A list of nodeSelectorTerms; those without any requirement are left out.
+// A list of nodeSelectorTerms; those without any requirement, which fit no node, among them.
 Result<std::vector<NodeTerm>> ReadNodeTerms(const Fields& object, std::string_view path);
 
 // Node and pod affinity. What kube-scheduler fails on is named in `unmodelled`.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/units.h"
 
@@ -40,6 +41,18 @@ std::map<std::string, int> ContestedPorts(const SchedulingRules& rules, NodeId n
   return contested;
 }
 
+// What is attached without a pod is on its way out.
+std::map<std::string, int64_t> VolumesByDriver(const SchedulingRules& rules, NodeId node) {
+  std::set<CsiVolume> volumes;
+  for (const PodCounts::OnNode& pods : rules.counts().on_node(node)) {
+    const std::vector<CsiVolume>& attached = rules.compiled(pods.pod).pod->attached;
+    volumes.insert(attached.begin(), attached.end());
+  }
+  std::map<std::string, int64_t> by_driver;
+  for (const CsiVolume& volume : volumes) ++by_driver[volume.driver];
+  return by_driver;
+}
+
 }  // namespace
 
 std::vector<std::string> OvercommittedOn(const SchedulingRules& rules, NodeId node) {
@@ -60,6 +73,13 @@ std::vector<std::string> OvercommittedOn(const SchedulingRules& rules, NodeId no
   for (const auto& [resource, has, free] : nodes.ScalarsOn(node)) look(resource, has, free);
   for (const auto& [port, pods] : ContestedPorts(rules, node))
     all.push_back(fmt::format("host port {} (by {} pods)", port, pods));
+  const std::map<std::string, int64_t> volumes = VolumesByDriver(rules, node);
+  for (const VolumeLimit& limit : nodes.node(node).volume_limits) {
+    const auto held = volumes.find(limit.driver);
+    if (held == volumes.end() || held->second <= limit.volumes_max) continue;
+    all.push_back(
+        fmt::format("volumes of {} ({} of {})", limit.driver, held->second, limit.volumes_max));
+  }
   return all;
 }
 

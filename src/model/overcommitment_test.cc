@@ -89,5 +89,21 @@ TEST_F(OvercommittedNode, IsNoneForAPodThatNamesAPortTwice) {
   EXPECT_THAT(OvercommittedOn(rules, 0), IsEmpty());
 }
 
+TEST_F(OvercommittedNode, NamesDriversThatHaveMoreVolumesToAttachThanTheyCan) {
+  SchedulingNode node = rules.nodes().node(0);
+  node.volume_limits = {{"disk", 2}, {"share", 1}};
+  rules.ReplaceNode(0, node);
+  PodClass two, again, third;
+  two.attached = {{"disk", "a"}, {"disk", "b"}, {"other", "c"}};
+  again.attached = {{"disk", "b"}, {"share", "a"}};
+  third.attached = {{"disk", "d"}};
+  Put(two);
+  Put(again);
+  rules.SetAttached(0, std::vector<CsiVolume>{{"disk", "on its way out"}});
+  EXPECT_THAT(OvercommittedOn(rules, 0), IsEmpty());
+  Put(third);
+  EXPECT_THAT(OvercommittedOn(rules, 0), ElementsAre("volumes of disk (3 of 2)"));
+}
+
 }  // namespace
 }  // namespace rudderfish

@@ -137,8 +137,8 @@ TEST(SchedulingRules, EveryNodeIsRejectedByTheFirstRuleOfThePlainDefinitions) {
        {Rejection::kNotNamed, Rejection::kUnschedulable, Rejection::kTaint,
         Rejection::kNodeAffinity, Rejection::kHostPort, Rejection::kResources,
         Rejection::kSpreadLabel, Rejection::kSpread, Rejection::kAffinity, Rejection::kAntiAffinity,
-        Rejection::kExistingAntiAffinity, Rejection::kVolumeLimit, Rejection::kUnreadPod,
-        Rejection::kUnknownVolumes}) {
+        Rejection::kExistingAntiAffinity, Rejection::kVolumeLimit, Rejection::kVolumeAffinity,
+        Rejection::kVolumeZone, Rejection::kUnreadPod, Rejection::kUnknownVolumes}) {
     EXPECT_GE(seen[static_cast<int>(rejection)], 30) << WordsOf(rejection);
   }
 }

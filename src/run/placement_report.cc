@@ -317,7 +317,9 @@ Result<std::string> DescribePlacement(const Config& config) {
 }
 
 Result<RightsReport> ReviewPlacementRights(const Config& config) {
-  std::vector<kube::Right> rights = kube::SchedulingFeed::Rights();
+  using kube::SchedulingFeed;
+  const std::vector<kube::Right> wanted = SchedulingFeed::Rights(SchedulingFeed::Need::kWanted);
+  std::vector<kube::Right> rights = SchedulingFeed::Rights(SchedulingFeed::Need::kNeeded);
   const auto add = [&](const char* verb, const char* group, const char* resource,
                        const std::string& name_space = "", const std::string& name = "") {
     rights.push_back({.verb = verb,
@@ -344,18 +346,26 @@ Result<RightsReport> ReviewPlacementRights(const Config& config) {
     for (const char* verb : {"get", "update"})
       add(verb, "coordination.k8s.io", "leases", election.lease_namespace, election.lease_name);
   }
+  const size_t needed = rights.size();
+  rights.insert(rights.end(), wanted.begin(), wanted.end());
   TRY_ASSIGN(const AllowedRights said, AskForRights(config, rights));
   if (!said.not_reached.empty())
     return RightsReport{.text = PlacementLine("reached", said.not_reached), .missing = {}};
-  std::vector<kube::Right> missing;
+  std::vector<kube::Right> missing, less;
   for (size_t i = 0; i < rights.size(); ++i) {
-    if (!said.allowed[i]) missing.push_back(rights[i]);
+    if (!said.allowed[i]) (i < needed ? missing : less).push_back(rights[i]);
   }
   RightsReport report{.text = PlacementLine("reached", said.server),
                       .missing = kube::RulesToAdd(missing)};
   for (const std::string& rule : report.missing)
     report.text += PlacementLine("right missing", fmt::format("add to {}", rule));
-  if (report.missing.empty())
+  for (const std::string& rule : kube::RulesToAdd(less)) {
+    report.text += PlacementLine(
+        "right missing",
+        fmt::format("add to {} (without it pods whose volumes CSI drivers attach are left waiting)",
+                    rule));
+  }
+  if (missing.empty() && less.empty())
     report.text += PlacementLine("rights", fmt::format("all {} that it uses", rights.size()));
   return report;
 }

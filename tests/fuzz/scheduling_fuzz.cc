@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "base/check.h"
+#include "kube/node_volumes.h"
 #include "kube/scheduling_reader.h"
 #include "model/kube_scores.h"
 
 // Any bytes as {"nodes": [...], "pods": [...], "volumes": [...], "claims": [...],
-// "selectors": [...]}: each object is refused in one line, or the rules take it, and of a pod that
-// is refused what can be read: what they say to each is the same before and after all pods have
-// come and gone.
+// "selectors": [...], "classes": [...], "csinodes": [...], "attachments": [...]}: each object is
+// refused in one line, or the rules take it, and of a pod that is refused what can be read: what
+// they say to each is the same before and after all pods have come and gone.
 
 namespace rudderfish {
 namespace {
@@ -48,6 +49,10 @@ kube::SchedulingReferences ReferencesOf(const Element& root) {
     if (auto read = kube::ReadSchedulingClaim(object); Understood(read))
       references.claims[read->key] = *std::move(read);
   });
+  Each(root, "classes", [&](const Element& object) {
+    if (auto read = kube::ReadStorageClass(object); Understood(read))
+      references.storage_classes[read->name] = *std::move(read);
+  });
   Each(root, "selectors", [&](const Element& object) {
     if (auto read = kube::ReadSchedulingSelector(object); Understood(read))
       references.selectors[{read->kind, read->key}] = *std::move(read);
@@ -55,21 +60,38 @@ kube::SchedulingReferences ReferencesOf(const Element& root) {
   return references;
 }
 
-void TryRules(const Element& root) {
+void ReadNodes(const Element& root, const kube::SchedulingReferences& references,
+               SchedulingRules* rules) {
+  kube::NodeVolumes volumes(&references);
+  Each(root, "csinodes", [&](const Element& object) {
+    if (const auto read = kube::ReadCsiNode(object); Understood(read)) volumes.PutCsiNode(*read);
+  });
+  Each(root, "attachments", [&](const Element& object) {
+    if (const auto read = kube::ReadVolumeAttachment(object); Understood(read))
+      volumes.PutAttachment(*read);
+  });
   std::vector<SchedulingNode> nodes;
   Each(root, "nodes", [&](const Element& object) {
     auto read = kube::ReadSchedulingNode(object);
     if (!Understood(read)) return;
     const auto is_same = [&](const SchedulingNode& node) { return node.name == read->name; };
-    if (std::none_of(nodes.begin(), nodes.end(), is_same)) nodes.push_back(*std::move(read));
+    if (std::none_of(nodes.begin(), nodes.end(), is_same))
+      nodes.push_back(volumes.Complete(*std::move(read)));
   });
+  rules->Reset(std::move(nodes), {});
+  for (NodeId n = 0; n < rules->nodes().size(); ++n)
+    rules->SetAttached(n, volumes.AttachedTo(rules->nodes().node(n).name));
+}
+
+void TryRules(const Element& root) {
   const kube::SchedulingReferences references = ReferencesOf(root);
   SchedulingRules rules;
-  rules.Reset(std::move(nodes), {});
+  ReadNodes(root, references, &rules);
   std::vector<PodClassId> pods;
   Each(root, "pods", [&](const Element& object) {
     auto read = kube::ReadPodClass(object, references);
-    PodClass pod = Understood(read) ? *read : kube::ReadPartsOfPodClass(object, read.error());
+    PodClass pod =
+        Understood(read) ? *read : kube::ReadPartsOfPodClass(object, references, read.error());
     pods.push_back(rules.Register(std::make_shared<const PodClass>(std::move(pod))));
   });
   if (rules.nodes().size() == 0) return;

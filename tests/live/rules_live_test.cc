@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "kube/kubeconfig.h"
+#include "kube/node_volumes.h"
 #include "kube/scheduling_reader.h"
 #include "model/kube_scores.h"
 #include "tests/support/kube_json.h"
@@ -45,11 +46,19 @@ constexpr int kClustersMore = 10;
 constexpr int kPodsLeast = 2000, kDecidedLeast = 30;  // By each rule alone.
 constexpr int kDrawnLeast = 10;                       // Pods of each form.
 // As NoteWhatDecides tells them apart.
-constexpr Rejection kRules[] = {
-    Rejection::kUnschedulable,  Rejection::kTaint,        Rejection::kNodeAffinity,
-    Rejection::kHostPort,       Rejection::kResources,    Rejection::kClaimInUse,
-    Rejection::kVolumeAffinity, Rejection::kVolumeZone,   Rejection::kSpread,
-    Rejection::kAffinity,       Rejection::kAntiAffinity, Rejection::kExistingAntiAffinity};
+constexpr Rejection kRules[] = {Rejection::kUnschedulable,
+                                Rejection::kTaint,
+                                Rejection::kNodeAffinity,
+                                Rejection::kHostPort,
+                                Rejection::kResources,
+                                Rejection::kClaimInUse,
+                                Rejection::kVolumeLimit,
+                                Rejection::kVolumeAffinity,
+                                Rejection::kVolumeZone,
+                                Rejection::kSpread,
+                                Rejection::kAffinity,
+                                Rejection::kAntiAffinity,
+                                Rejection::kExistingAntiAffinity};
 
 // What was compared, over all clusters.
 struct Tally {
@@ -71,7 +80,11 @@ constexpr const char* kForms[] = {"namespaces and a namespaceSelector",
                                   "hostNetwork",
                                   "several images",
                                   "an image volume",
-                                  "volumes of a beta zone or region"};
+                                  "volumes of a beta zone or region",
+                                  "volumes of CSI drivers",
+                                  "volumes that a CSI driver has taken over",
+                                  "an ephemeral volume",
+                                  "disks of its own"};
 
 class Api {
  public:
@@ -102,6 +115,27 @@ class Api {
   std::unique_ptr<ApiClient> client_;
 };
 
+const std::string kCsiNodes = "/apis/storage.k8s.io/v1/csinodes";
+const std::string kAttachments = "/apis/storage.k8s.io/v1/volumeattachments";
+const std::string kVolumes = "/api/v1/persistentvolumes";
+std::string ClaimsPath(const std::string& place) {
+  return "/api/v1/namespaces/" + place + "/persistentvolumeclaims";
+}
+
+// A claim that is bound to the volume, or, if that has no name, is to be made one by the class.
+json ClaimJson(const std::string& name, const std::string& volume, const std::string& mode,
+               const std::string& storage_class = "") {
+  json claim = {{"metadata", {{"name", name}}},
+                {"spec",
+                 {{"accessModes", {mode}},
+                  {"storageClassName", storage_class},
+                  {"resources", {{"requests", {{"storage", "1Gi"}}}}}}}};
+  if (volume.empty()) return claim;
+  claim["metadata"]["annotations"] = {{"pv.kubernetes.io/bind-completed", "yes"}};
+  claim["spec"]["volumeName"] = volume;
+  return claim;
+}
+
 std::string PodsPath(const std::string& place) { return "/api/v1/namespaces/" + place + "/pods"; }
 
 // A pod that says where it may go in every way there is, as JSON: what RandomScheduling has no
@@ -118,6 +152,10 @@ class PodMaker {
     if (random_.Chance(0.5)) LeaveOutOwnNamespace(pod, &made);
     if (random_.Chance(0.3)) AddLabelKeys(&made);
     if (random_.Chance(0.4)) AddOwner(pod, &made);
+    if (random_.Chance(0.05)) {  // Of no limit.
+      made["spec"]["volumes"].push_back(
+          {{"name", "inline"}, {"csi", {{"driver", testing::kCsiDrivers[0]}}}});
+    }
     return made;
   }
 
@@ -261,14 +299,24 @@ class Surroundings {
                  {"handler", "none"},
                  {"overhead", {{"podFixed", {{"cpu", "150m"}, {"memory", "96Mi"}}}}}});
     AddSelectors();
-    AddVolume("zonal", {{testing::kZoneKey, "a__b"}}, nullptr, "ReadWriteOnce");
-    AddVolume("beta-zonal", {{testing::kBetaZoneKey, "a__b"}}, nullptr, "ReadWriteOnce");
-    AddVolume("regional", {{testing::kRegionKey, "north"}}, nullptr, "ReadWriteOnce");
+    const json local = {{"hostPath", {{"path", "/srv"}}}};
+    AddVolume("zonal", {{testing::kZoneKey, "a__b"}}, nullptr, local);
+    AddVolume("beta-zonal", {{testing::kBetaZoneKey, "a__b"}}, nullptr, local);
+    AddVolume("regional", {{testing::kRegionKey, "north"}}, nullptr, local);
     AddVolume("beta-regional", {{testing::kBetaRegionKey, "north"}, {testing::kZoneKey, "a__b"}},
-              nullptr, "ReadWriteOnce");
-    AddVolume("racked", json::object(), InRack("r1"), "ReadWriteOnce");
-    AddVolume("nowhere", json::object(), json::object(), "ReadWriteOnce");
-    AddVolume("single", json::object(), nullptr, "ReadWriteOncePod");
+              nullptr, local);
+    AddVolume("racked", json::object(), InRack("r1"), local);
+    AddVolume("nowhere", json::object(), json::object(), local);
+    AddVolume("single", json::object(), nullptr, local);
+    for (const char* name :
+         {"zonal", "beta-zonal", "regional", "beta-regional", "racked", "nowhere"})
+      AddClaim("default", name, "ReadWriteOnce");
+    AddClaim("default", "single", "ReadWriteOncePod");
+    AddStorageClass();
+    for (int driver = 0; driver < testing::kDriversWithClaims; ++driver) {
+      for (int number = 0; number < testing::kVolumesOfADriver; ++number)
+        AddAttachable(driver, number);
+    }
   }
 
   SchedulingReferences references;
@@ -316,32 +364,58 @@ class Surroundings {
   }
 
   void AddVolume(const std::string& name, const json& labels, const json& affinity,
-                 const std::string& mode) {
+                 const json& source) {
     json volume = {{"metadata", {{"name", name}, {"labels", labels}}},
                    {"spec",
                     {{"capacity", {{"storage", "1Gi"}}},
-                     {"accessModes", {mode}},
-                     {"claimRef", {{"namespace", "default"}, {"name", name}}},
-                     {"hostPath", {{"path", "/srv"}}}}}};
+                     {"accessModes", {"ReadWriteOnce"}},  // Of bound ones nobody asks.
+                     {"claimRef", {{"namespace", "default"}, {"name", name}}}}}};
+    volume["spec"].update(source);
     if (!affinity.is_null())
       volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"].push_back(affinity);
-    const testing::ParsedJson made(api_.Create("/api/v1/persistentvolumes", volume));
+    const testing::ParsedJson made(api_.Create(kVolumes, volume));
     auto read = ReadSchedulingVolume(made.root());
     ASSERT_TRUE(read.has_value()) << read.error().message;
     references.volumes[name] = *read;
-    const json claim = {
-        {"metadata",
-         {{"name", name}, {"annotations", {{"pv.kubernetes.io/bind-completed", "yes"}}}}},
-        {"spec",
-         {{"accessModes", {mode}},
-          {"volumeName", name},
-          {"storageClassName", ""},
-          {"resources", {{"requests", {{"storage", "1Gi"}}}}}}}};
-    const testing::ParsedJson bound(
-        api_.Create("/api/v1/namespaces/default/persistentvolumeclaims", claim));
-    auto read_claim = ReadSchedulingClaim(bound.root());
-    ASSERT_TRUE(read_claim.has_value()) << read_claim.error().message;
-    references.claims[read_claim->key] = *read_claim;
+  }
+
+  void AddClaim(const std::string& place, const std::string& name, const std::string& mode) {
+    const testing::ParsedJson bound(api_.Create(ClaimsPath(place), ClaimJson(name, name, mode)));
+    auto read = ReadSchedulingClaim(bound.root());
+    ASSERT_TRUE(read.has_value()) << read.error().message;
+    references.claims[read->key] = *read;
+  }
+
+  // Volumes of CSI drivers, or of the type that one of these has taken over; claimed by every
+  // namespace, as no controller would have it.
+  void AddAttachable(int driver, int number) {
+    const std::string name = testing::ClaimOfVolume(driver, number);
+    const CsiVolume attached = testing::AttachedVolume(driver, number);
+    const BoundVolume rules = testing::RulesOfVolume(driver, number);
+    const bool is_in_tree = testing::IsInTree(driver, number);
+    json labels = json::object(), affinity;
+    if (!rules.zones.empty()) labels[testing::kZoneKey] = "a__b";
+    if (rules.node_affinity) affinity = testing::ToJson(rules.node_affinity->front());
+    AddVolume(
+        name, labels, affinity,
+        is_in_tree
+            ? json{{"awsElasticBlockStore", {{"volumeID", "aws://a/" + attached.handle}}}}
+            : json{{"csi", {{"driver", attached.driver}, {"volumeHandle", attached.handle}}}});
+    EXPECT_EQ(references.volumes[name].rules, rules) << name;
+    EXPECT_EQ(references.volumes[name].attached, attached) << name;
+    for (const auto& [place, unused] : testing::RandomNamespaces())
+      AddClaim(place, name, "ReadWriteOnce");
+  }
+
+  // Its volumes are to be made by the first driver once a pod uses them, which nobody does here.
+  void AddStorageClass() {
+    const testing::ParsedJson made(api_.Create("/apis/storage.k8s.io/v1/storageclasses",
+                                               {{"metadata", {{"name", "unmade"}}},
+                                                {"provisioner", testing::kCsiDrivers[0]},
+                                                {"volumeBindingMode", "WaitForFirstConsumer"}}));
+    auto read = ReadStorageClass(made.root());
+    ASSERT_TRUE(read.has_value()) << read.error().message;
+    references.storage_classes[read->name] = *read;
   }
 
   Api& api_;
@@ -365,10 +439,20 @@ class Trial {
     oracle_.Restart();
     for (int i = 0; i < pods && !::testing::Test::HasFatalFailure(); ++i) {
       while (cluster_.placed.size() > 0 && random_.Chance(0.25)) EndOne();
-      Try("pod-" + std::to_string(seed_) + "-" + std::to_string(i));
+      const std::string name = "pod-" + std::to_string(seed_) + "-" + std::to_string(i);
+      if (random_.Chance(0.1)) AttachElsewise(name);
+      if (random_.Chance(0.03)) PlaceByHand(name + "-by-hand");
+      Try(name);
     }
     for (const auto& [path, id] : names_) Delete(path);
-    for (const SchedulingNode& node : cluster_.nodes) Delete("/api/v1/nodes/" + node.name);
+    for (const std::string& path : claims_made_) Delete(path);
+    for (const auto& [node, names] : attachments_) {
+      for (const std::string& name : names) Delete(kAttachments + "/" + name);
+    }
+    for (const SchedulingNode& node : cluster_.nodes) {
+      Delete("/api/v1/nodes/" + node.name);
+      Delete(kCsiNodes + "/" + node.name);
+    }
   }
 
  private:
@@ -376,8 +460,6 @@ class Trial {
     cluster_.namespaces = testing::RandomNamespaces();
     for (int n = 0; n < count; ++n) {
       SchedulingNode node = random_.Node(n);
-      node.volume_limits.clear();  // Which CSINodes say: there are none.
-      node.migrated_plugins.clear();
       api_.Create("/api/v1/nodes", testing::ToJson(node));
       // Of what it offers none, it is as if it offered it not at all.
       std::erase_if(node.scalars, [](const auto& scalar) { return scalar.second == 0; });
@@ -388,9 +470,76 @@ class Trial {
       const testing::ParsedJson parsed(answer.body);
       auto read = ReadSchedulingNode(parsed.root());
       ASSERT_TRUE(read.has_value()) << read.error().message;
-      EXPECT_EQ(*read, node);
-      cluster_.nodes.push_back(*std::move(read));
+      if (!node.volume_limits.empty() || random_.Chance(0.5)) {
+        const testing::ParsedJson made(api_.Create(kCsiNodes, testing::CsiNodeOf(node)));
+        auto limits = ReadCsiNode(made.root());
+        ASSERT_TRUE(limits.has_value()) << limits.error().message;
+        node_volumes_.PutCsiNode(*limits);
+      }
+      cluster_.nodes.push_back(node_volumes_.Complete(*std::move(read)));
+      std::erase_if(node.scalars, [](const auto& scalar) { return scalar.second == 0; });
+      EXPECT_EQ(cluster_.nodes.back(), node);
     }
+  }
+
+  // What is attached to some node, by VolumeAttachments alone, is something else now.
+  void AttachElsewise(const std::string& name) {
+    const uint32_t n = random_.rng().Below(static_cast<uint32_t>(cluster_.nodes.size()));
+    const std::string& node = cluster_.nodes[n].name;
+    std::vector<std::string>& names = attachments_[node];
+    for (const std::string& old : std::exchange(names, {})) {
+      Delete(kAttachments + "/" + old);
+      node_volumes_.RemoveAttachment(old);
+    }
+    for (const CsiVolume& volume : random_.volumes().Attached()) {
+      const int driver = volume.driver == testing::kCsiDrivers[0] ? 0 : 1;
+      const std::string number = volume.handle.substr(volume.handle.find('-') + 1);
+      names.push_back(name + "-" + std::to_string(names.size()));
+      const json made = {
+          {"metadata", {{"name", names.back()}}},
+          {"spec",
+           {{"attacher", volume.driver},
+            {"nodeName", node},
+            {"source",
+             {{"persistentVolumeName", testing::ClaimOfVolume(driver, std::stoi(number))}}}}}};
+      const testing::ParsedJson parsed(api_.Create(kAttachments, made));
+      auto read = ReadVolumeAttachment(parsed.root());
+      ASSERT_TRUE(read.has_value()) << read.error().message;
+      node_volumes_.PutAttachment(*read);
+    }
+    const std::vector<CsiVolume> attached = node_volumes_.AttachedTo(node);
+    rules_.SetAttached(static_cast<NodeId>(n), attached);
+    cluster_.attachments[static_cast<int>(n)] = {attached.begin(), attached.end()};
+    LetArrive();
+  }
+
+  // A pod that is on a node without kube-scheduler, with a claim of which nobody makes a volume.
+  void PlaceByHand(const std::string& name) {
+    const std::string& node = random_.OneOf(NodeNames());
+    MakeClaim("default", ClaimJson(name, "", "ReadWriteOnce", "unmade"));
+    PodClass drawn;
+    drawn.object_namespace = "default";
+    drawn.claims = {name};
+    json object = testing::ToJson(drawn, name);
+    object["spec"]["nodeName"] = node;
+    const std::string path = PodsPath("default");
+    const std::string text = api_.Create(path, object);
+    Keep(path + "/" + name, rules_.RegisterPlaced(ReadPod(text)), node);
+    LetArrive();
+  }
+
+  std::vector<std::string> NodeNames() const {
+    std::vector<std::string> names;
+    for (const SchedulingNode& node : cluster_.nodes) names.push_back(node.name);
+    return names;
+  }
+
+  void MakeClaim(const std::string& place, const json& object) {
+    const testing::ParsedJson made(api_.Create(ClaimsPath(place), object));
+    auto read = ReadSchedulingClaim(made.root());
+    ASSERT_TRUE(read.has_value()) << read.error().message;
+    references_.claims[read->key] = *read;
+    claims_made_.push_back(ClaimsPath(place) + "/" + read->key.name);
   }
 
   void Delete(const std::string& path) {
@@ -424,10 +573,10 @@ class Trial {
     std::sort(pod->node_selector.begin(), pod->node_selector.end());
   }
 
-  // Without volumes of CSI drivers.
-  PodClass DrawAny() {
+  PodClass DrawWithoutVolumes() {
     PodClass pod = random_.Pod();
     pod.claims.clear();
+    pod.volumes.clear();
     pod.attached.clear();
     return pod;
   }
@@ -443,7 +592,7 @@ class Trial {
 
   // Of claims, what decides is whether a node that would do suits the volume.
   PodClass DrawWithClaim() {
-    PodClass pod = DrawAny();
+    PodClass pod = DrawWithoutVolumes();
     pod.object_namespace = "default";
     pod.claims = {random_.OneOf({"zonal", "zonal", "beta-zonal", "regional", "beta-regional",
                                  "racked", "racked", "single", "single", "single", "single",
@@ -464,12 +613,12 @@ class Trial {
   // Often binds the pod to a node that exactly one rule refuses, the rule seen least.
   PodClass Draw() {
     if (random_.Chance(0.2)) return DrawWithClaim();
-    PodClass pod = DrawAny();
+    PodClass pod = random_.Pod();
     if (!random_.Chance(0.25)) return pod;
     int best = kNone;
     Rejection rule = Rejection::kNone;
     for (int attempt = 0; attempt < 12; ++attempt) {
-      PodClass other = attempt == 0 ? pod : DrawAny();
+      PodClass other = attempt == 0 ? pod : random_.Pod();
       for (size_t n = 0; n < cluster_.nodes.size(); ++n) {
         const std::set<Rejection> all = cluster_.Rejections(other, static_cast<int>(n));
         if (all.size() != 1) continue;
@@ -486,23 +635,60 @@ class Trial {
   void Try(const std::string& name) {
     const PodClass drawn = Draw();
     const std::string path = PodsPath(drawn.object_namespace);
-    const json object = maker_.Make(drawn, name);
+    json object = maker_.Make(drawn, name);
+    const bool has_ephemeral = random_.Chance(0.06);
+    if (has_ephemeral) AddEphemeral(&object);
     const ApiAnswer made = api_.Send(Method::kPost, path, object);
     if (made.status.code == 422) {  // A pod as a whole that asks for less than its parts.
       ++g_tally.refused;
       return;
     }
     ASSERT_TRUE(made.ok()) << made.outcome.error().message << object.dump();
-    const testing::ParsedJson parsed(made.body);
-    auto read = ReadPodClass(parsed.root(), references_);
-    ASSERT_TRUE(read.has_value()) << read.error().message;
-    EXPECT_TRUE(read->unmodelled.empty()) << read->unmodelled.front();
-    const auto pod = classes_.Shared(*std::move(read));
-    held_.push_back(pod);
+    const std::string text =
+        has_ephemeral ? Release(path + "/" + name, json::parse(made.body)) : made.body;
+    const std::shared_ptr<const PodClass> pod = ReadPod(text);
+    EXPECT_TRUE(pod->unmodelled.empty()) << pod->unmodelled.front();
     const PodClassId id = rules_.Register(pod);
     rules_.Filter(id, &feasibility_);
     NoteForms(object, *pod);
-    Judge(path + "/" + name, drawn.object_namespace + "/" + name, id, made.body);
+    Judge(path + "/" + name, drawn.object_namespace + "/" + name, id, text);
+  }
+
+  std::shared_ptr<const PodClass> ReadPod(const std::string& text) {
+    const testing::ParsedJson parsed(text);
+    auto read = ReadPodClass(parsed.root(), references_);
+    CHECK(read.has_value());
+    held_.push_back(classes_.Shared(*std::move(read)));
+    return held_.back();
+  }
+
+  // A volume of the pod's own, whose claim is to be there before the pod may be scheduled.
+  static void AddEphemeral(json* pod) {
+    const json claim = ClaimJson("", "", "ReadWriteOnce", "unmade")["spec"];
+    (*pod)["spec"]["volumes"].push_back(
+        {{"name", "own"}, {"ephemeral", {{"volumeClaimTemplate", {{"spec", claim}}}}}});
+    (*pod)["spec"]["schedulingGates"] = {{{"name", "example.com/claim"}}};
+  }
+
+  std::string Release(const std::string& path, const json& pod) {
+    const std::string place = pod["metadata"]["namespace"], name = pod["metadata"]["name"];
+    const int driver = static_cast<int>(random_.rng().Below(testing::kDriversWithClaims));
+    const int number = static_cast<int>(random_.rng().Below(testing::kVolumesOfADriver));
+    json claim = ClaimJson(name + "-own", testing::ClaimOfVolume(driver, number), "ReadWriteOnce");
+    const bool is_its_own = random_.Chance(0.8);
+    claim["metadata"]["ownerReferences"] = {
+        {{"apiVersion", "v1"},
+         {"kind", "Pod"},
+         {"name", name},
+         {"uid",
+          is_its_own ? pod["metadata"]["uid"] : json("00000000-0000-0000-0000-000000000002")},
+         {"controller", true}}};
+    MakeClaim(place, claim);
+    LetArrive();
+    const ApiAnswer released =
+        api_.Send(Method::kMergePatch, path, {{"spec", {{"schedulingGates", nullptr}}}});
+    EXPECT_TRUE(released.ok()) << released.outcome.error().message;
+    return released.body;
   }
 
   void Judge(const std::string& path, const std::string& key, PodClassId id,
@@ -514,8 +700,12 @@ class Trial {
       if (pod["spec"].contains("nodeName")) return true;
       if (!pod["status"].contains("conditions")) return false;
       for (const json& condition : pod["status"]["conditions"]) {
-        if (condition["type"] == "PodScheduled") message = condition["message"];
+        if (condition["type"] == "PodScheduled" && condition["reason"] != "SchedulingGated")
+          message = condition["message"];
       }
+      // The claim of an ephemeral volume is there; kube-scheduler looks again once it hears of it.
+      if (message.find("waiting for ephemeral volume controller") != std::string::npos)
+        message.clear();
       return !message.empty();
     });
     ASSERT_TRUE(decided) << key;
@@ -570,6 +760,10 @@ class Trial {
     const json volumes = spec.value("volumes", json::array());
     note(9, any(volumes, [](const json& volume) { return volume.contains("image"); }));
     note(10, any(pod.claims, [](const auto& claim) { return claim.starts_with("beta"); }));
+    note(11, any(pod.claims, [](const auto& claim) { return claim.starts_with("fast"); }));
+    note(12, any(pod.volumes, [](const auto& volume) { return volume.migrated.has_value(); }));
+    note(13, any(volumes, [](const json& volume) { return volume.contains("ephemeral"); }));
+    note(14, any(volumes, [](const json& volume) { return volume.contains("cinder"); }));
   }
 
   void Keep(const std::string& path, PodClassId id, const std::string& node) {
@@ -616,7 +810,10 @@ class Trial {
   uint64_t seed_;
   Api& api_;
   testing::SchedulerOracle& oracle_;
-  const SchedulingReferences& references_;
+  SchedulingReferences references_;
+  NodeVolumes node_volumes_{&references_};
+  std::map<std::string, std::vector<std::string>> attachments_;  // By node, their names.
+  std::vector<std::string> claims_made_;                         // Their paths.
   PodClasses classes_;
   std::vector<std::shared_ptr<const PodClass>> held_;
   SchedulingRules rules_;

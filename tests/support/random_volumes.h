@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/rng.h"
@@ -12,8 +13,10 @@
 
 namespace rudderfish::testing {
 
-// Of the second, nodes attach volumes of an in-tree type, too.
-inline constexpr const char* kCsiDrivers[] = {"fast.csi.example.com", "ebs.csi.aws.com"};
+// The second has taken over from an in-tree plugin; of the third, pods name disks themselves.
+inline constexpr const char* kCsiDrivers[] = {"fast.csi.example.com", "ebs.csi.aws.com",
+                                              "cinder.csi.openstack.org"};
+inline constexpr int kDriversWithClaims = 2;
 inline constexpr int kVolumesOfADriver = 8;
 inline constexpr char kMigratedPlugin[] = "kubernetes.io/aws-ebs";
 inline constexpr char kMigratedZoneKey[] = "topology.ebs.csi.aws.com/zone";
@@ -24,6 +27,22 @@ inline std::string ClaimOfVolume(int driver, int number) {
 }
 inline CsiVolume AttachedVolume(int driver, int number) {
   return {kCsiDrivers[driver], "vol-" + std::to_string(number)};
+}
+
+// Some are of the in-tree type that the second driver has taken over from.
+inline bool IsInTree(int driver, int number) { return driver == 1 && number % 2 == 0; }
+inline BoundVolume RulesOfVolume(int driver, int number) {
+  const auto in = [](const char* key, std::vector<std::string> values) {
+    NodeTerm term;
+    term.expressions = {{key, NodeRequirement::Operator::kIn, std::move(values)}};
+    return std::vector{term};
+  };
+  BoundVolume rules;
+  const bool is_in_tree = IsInTree(driver, number);
+  if (is_in_tree || number % 4 == 1) rules.zones = {{"topology.kubernetes.io/zone", {"a", "b"}}};
+  if (is_in_tree) rules.migrated = {kMigratedPlugin, in(kMigratedZoneKey, {"a", "b"})};
+  if (!is_in_tree && number % 4 == 0) rules.node_affinity = in("rack", {"r1", "r2", "r3"});
+  return rules;
 }
 
 class RandomVolumes {
@@ -41,13 +60,16 @@ class RandomVolumes {
     std::sort(node->labels.begin(), node->labels.end());
   }
 
-  // Claims of volumes, seldom; by their names what is attached.
+  // Claims of volumes and disks, seldom; by their names what is attached.
   void AddTo(PodClass* pod) {
     if (!Chance(0.25)) return;
     do {
-      const int driver = static_cast<int>(rng_.Below(2));
+      const int driver = static_cast<int>(rng_.Below(3));
       const int number = static_cast<int>(rng_.Below(kVolumesOfADriver));
-      pod->claims.push_back(ClaimOfVolume(driver, number));
+      if (driver < kDriversWithClaims) {
+        pod->claims.push_back(ClaimOfVolume(driver, number));
+        pod->volumes.push_back(RulesOfVolume(driver, number));
+      }
       pod->attached.push_back(AttachedVolume(driver, number));
     } while (Chance(0.5));
     KeepEachOnce(&pod->claims);
@@ -58,7 +80,7 @@ class RandomVolumes {
   std::vector<CsiVolume> Attached() {
     std::vector<CsiVolume> all;
     while (Chance(0.5))
-      all.push_back(AttachedVolume(static_cast<int>(rng_.Below(2)),
+      all.push_back(AttachedVolume(static_cast<int>(rng_.Below(kDriversWithClaims)),
                                    static_cast<int>(rng_.Below(kVolumesOfADriver))));
     KeepEachOnce(&all);
     return all;

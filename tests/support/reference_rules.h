@@ -193,6 +193,46 @@ struct ReferenceCluster {
         });
   }
 
+  static bool CannotUseVolumes(const PodClass& pod, const SchedulingNode& node) {
+    return std::any_of(pod.volumes.begin(), pod.volumes.end(), [&](const BoundVolume& volume) {
+      const auto& plugins = node.migrated_plugins;
+      const bool is_migrated = volume.migrated && std::count(plugins.begin(), plugins.end(),
+                                                             volume.migrated->plugin) > 0;
+      const auto& terms = is_migrated ? volume.migrated->node_affinity : volume.node_affinity;
+      return terms && !AnyMatches(*terms, "", node.labels);
+    });
+  }
+
+  static bool IsInAnotherZone(const PodClass& pod, const SchedulingNode& node) {
+    // The labels of old, and those of today that stand in for them.
+    const std::map<std::string, std::string> today = {
+        {"failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"},
+        {"failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"}};
+    bool says = false;
+    for (const auto& [old, current] : today)
+      says |= Value(node, old) != nullptr || Value(node, current) != nullptr;
+    return says && std::any_of(pod.volumes.begin(), pod.volumes.end(), [&](const auto& volume) {
+             return std::any_of(volume.zones.begin(), volume.zones.end(), [&](const auto& zone) {
+               const std::string* here = Value(node, zone.key);
+               if (here == nullptr && today.contains(zone.key))
+                 here = Value(node, today.at(zone.key));
+               return here == nullptr ||
+                      std::count(zone.values.begin(), zone.values.end(), *here) == 0;
+             });
+           });
+  }
+
+  bool ClaimIsInUse(const PodClass& pod) const {
+    return std::any_of(placed.begin(), placed.end(), [&](const Placed& other) {
+      return other.pod->object_namespace == pod.object_namespace &&
+             std::any_of(pod.exclusive_claims.begin(), pod.exclusive_claims.end(),
+                         [&](const std::string& claim) {
+                           return std::count(other.pod->claims.begin(), other.pod->claims.end(),
+                                             claim) > 0;
+                         });
+    });
+  }
+
   bool AttachesUnknown(const PodClass& pod, int number) const {
     return !pod.attached.empty() && !nodes[number].volume_limits.empty() &&
            std::any_of(placed.begin(), placed.end(), [&](const Placed& other) {
@@ -206,7 +246,7 @@ struct ReferenceCluster {
     });
   }
 
-  // All that reject the node, whichever would be asked first; of volumes their number alone.
+  // All that reject the node, whichever would be asked first.
   std::set<Rejection> Rejections(const PodClass& pod, int number) const {
     const SchedulingNode& node = nodes[number];
     std::set<Rejection> all;
@@ -217,6 +257,9 @@ struct ReferenceCluster {
     if (!FitsAffinity(pod, node)) all.insert(Rejection::kNodeAffinity);
     if (PortIsTaken(pod, number)) all.insert(Rejection::kHostPort);
     if (LacksRoom(pod, number)) all.insert(Rejection::kResources);
+    if (ClaimIsInUse(pod)) all.insert(Rejection::kClaimInUse);
+    if (CannotUseVolumes(pod, node)) all.insert(Rejection::kVolumeAffinity);
+    if (IsInAnotherZone(pod, node)) all.insert(Rejection::kVolumeZone);
     if (ExceedsVolumeLimits(pod, number)) all.insert(Rejection::kVolumeLimit);
     if (BreaksSpread(pod, node)) all.insert(Rejection::kSpread);
     if (BreaksAffinity(pod, node)) all.insert(Rejection::kAffinity);

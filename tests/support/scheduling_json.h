@@ -58,6 +58,22 @@ inline json ToJson(const SchedulingNode& node) {
             {"conditions", {{{"type", "Ready"}, {"status", "True"}}}}}}};
 }
 
+inline json CsiNodeOf(const SchedulingNode& node) {
+  json drivers = json::array();
+  for (const VolumeLimit& limit : node.volume_limits) {
+    drivers.push_back({{"name", limit.driver},
+                       {"nodeID", node.name},
+                       {"allocatable", {{"count", limit.volumes_max}}}});
+  }
+  json made = {{"metadata", {{"name", node.name}}}, {"spec", {{"drivers", drivers}}}};
+  std::string plugins;
+  for (const std::string& plugin : node.migrated_plugins)
+    plugins += (plugins.empty() ? "" : ",") + plugin;
+  if (!plugins.empty())
+    made["metadata"]["annotations"]["storage.alpha.kubernetes.io/migrated-plugins"] = plugins;
+  return made;
+}
+
 inline json ToJson(const LabelSelector& selector) {
   const char* const operators[] = {"In", "NotIn", "Exists", "DoesNotExist"};
   json rules = json::array();
@@ -180,6 +196,11 @@ inline json ToJson(const PodClass& pod, const std::string& name) {
     spec["topologySpreadConstraints"].push_back(ToJson(constraint));
   for (const std::string& claim : pod.claims) {
     spec["volumes"].push_back({{"name", claim}, {"persistentVolumeClaim", {{"claimName", claim}}}});
+  }
+  for (const CsiVolume& disk : pod.attached) {
+    if (disk.driver != "cinder.csi.openstack.org") continue;  // Of a claim.
+    spec["volumes"].push_back(
+        {{"name", "disk-" + disk.handle}, {"cinder", {{"volumeID", disk.handle}}}});
   }
   return {{"apiVersion", "v1"},
           {"kind", "Pod"},
