@@ -1029,6 +1029,14 @@ class BadInput(Cli):
         for line in ("urlPrefix: http://10.0.0.1:9", "filterVerb: filter", "weight: 2 ", "httpTimeout: 50ms"):
             self.assertIn(line, asked)
         self.assertIn("percentageOfNodesToScore: 5 ", self.succeed("extender-config", "--percentage-of-nodes", "5"))
+        # Where we listen may be no place to ask at.
+        for listen, says in (("0.0.0.0:8888", "every address"), ("[::]:8888", "every address"), ("127.0.0.1:0", "any free port")):
+            wide = self.write("wide.yaml", f"rudderfish: config/v1\nextender: {{listen: '{listen}'}}\n")
+            self.refuse("extender-config", "--config", wide, says=says)
+            told = self.succeed("extender-config", "--config", wide, "--address", "rudderfish.kube-system.svc:8888")
+            self.assertIn("urlPrefix: http://rudderfish.kube-system.svc:8888\n", told)
+        for address in ("", "host", ":80", "host:0", "host:65536", "http://host:80", "host:80/x", "host:80 x"):
+            self.refuse("extender-config", "--address", address, says="--address")
         self.refuse("extender-config", "--percentage-of-nodes", "101", says="--percentage-of-nodes")
         self.refuse("extender-config", "--weight", "0", says="--weight")
         none = self.write("none.yaml", "rudderfish: config/v1\nplacement: {}\n")

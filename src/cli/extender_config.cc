@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <charconv>
 #include <chrono>
 #include <string_view>
 
+#include "base/one_line.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
+#include "net/listen_address.h"
 #include "run/config.h"
 
 namespace rudderfish {
@@ -25,7 +28,38 @@ constexpr std::string_view kTlsFragment =
     keyFile: /etc/kubernetes/rudderfish/client.key
 )";
 
-std::string Fragment(const ExtenderConfig& config, int64_t weight, int64_t percentage) {
+// What kube-scheduler can ask at: what is said, or where we listen if that is one place.
+Result<std::string> AddressOf(const ExtenderConfig& config, const Arguments& arguments) {
+  if (const auto said = arguments.Text("address")) {
+    const size_t colon = said->rfind(':');
+    const bool has_host = colon != std::string::npos && colon > 0 &&
+                          said->find_first_of("/@?# \t\n\"'\\") == std::string::npos;
+    uint16_t port = 0;
+    const char* const end = said->data() + said->size();
+    const auto read = std::from_chars(said->data() + (has_host ? colon + 1 : 0), end, port);
+    if (!has_host || read.ec != std::errc() || read.ptr != end || port == 0) {
+      return Invalid(
+          "--address: expected HOST:PORT, such as rudderfish.kube-system.svc:8888, "
+          "found '{}'",
+          OneLine(*said));
+    }
+    return *said;
+  }
+  TRY_ASSIGN(const ListenAddress listen, ParseListenAddress(config.listen));
+  const std::string_view problem = listen.is_unix() ? "a socket file"
+                                   : listen.ip == "0.0.0.0" || listen.ip == "::"
+                                       ? "every address of its machine"
+                                   : listen.port == 0 ? "any free port"
+                                                      : "";
+  if (problem.empty()) return config.listen;
+  return Invalid(
+      "extender.listen: '{}' is {}, at which kube-scheduler cannot ask: say where it "
+      "finds us by --address HOST:PORT",
+      config.listen, problem);
+}
+
+std::string Fragment(const ExtenderConfig& config, std::string_view address, int64_t weight,
+                     int64_t percentage) {
   std::string text = fmt::format(
       R"(# Merge this into kube-scheduler's configuration (--config). Start it with
 #   --feature-gates=OpportunisticBatching=false
@@ -37,7 +71,7 @@ extenders:
 - urlPrefix: {}://{}
   prioritizeVerb: prioritize
 )",
-      percentage, config.tls ? "https" : "http", config.listen);
+      percentage, config.tls ? "https" : "http", address);
   if (config.limits.any()) text += "  filterVerb: filter\n";
   text += fmt::format(
       R"(  weight: {:<21} # A grade counts {} points; all else 1,200 at most.
@@ -60,7 +94,8 @@ Result<ExitStatus> RunExtenderConfig(const Arguments& arguments, const Session&)
   }
   TRY_ASSIGN(const int64_t weight, arguments.Integer("weight", kWeightThatDecides, 1, kWeightMax));
   TRY_ASSIGN(const int64_t percentage, arguments.Integer("percentage-of-nodes", 100, 0, 100));
-  TRY(Print(Fragment(extender, weight, percentage)));
+  TRY_ASSIGN(const std::string address, AddressOf(extender, arguments));
+  TRY(Print(Fragment(extender, address, weight, percentage)));
   return ExitStatus::kDone;
 }
 
@@ -72,6 +107,9 @@ CommandSpec ExtenderConfigCommand() {
       .summary = "print what to merge into kube-scheduler's configuration",
       .options = {{"-c,--config", "FILE",
                    "whose section `extender` counts; without it what holds by default"},
+                  {"--address", "HOST:PORT",
+                   "at which kube-scheduler finds us, such as a Service; where `extender` listens "
+                   "by default"},
                   {"--weight", "N",
                    "of our grades beside kube-scheduler's scores; 121 by default, which decides"},
                   {"--percentage-of-nodes", "N",
