@@ -91,7 +91,8 @@ TEST(SchedulingFeed, TellsWhatThereIsAndReadsWaitingPodsAnewWhenWhatTheyReferToC
   EXPECT_FALSE(seen.pods.at("default/runs").shape->default_spread.has_value());
 }
 
-// Time is the test's: it passes only while the server holds back the next pod.
+// Time is the test's: it passes only once all else is listed and watched, while the server holds
+// back the next pod.
 class SlowList : public ::testing::Test {
  protected:
   static constexpr int kPods = 5;
@@ -109,17 +110,27 @@ class SlowList : public ::testing::Test {
           Tell(connection, "BOOKMARK",
                R"({"metadata":{"resourceVersion":"5","annotations":)"
                R"({"k8s.io/initial-events-end":"true"}}})");
+          if (!is_slow) {
+            Tell(connection, "ADDED",
+                 R"({"metadata":{"name":"later","namespace":"other","resourceVersion":"6"}})");
+          }
           connection->Hang();
         }),
         client_(ApiClient::Open({.server = server_.url()}, &clock_).value()),
         feed_(client_.get(), &seen_) {}
   ~SlowList() override { is_over_ = true; }
 
+  // None before all else is watched.
   int Listed() const {
+    int pods = 0;
     for (const SchedulingFeed::Watched& watched : feed_.Counts()) {
-      if (watched.resource == "pods") return static_cast<int>(watched.counts.listed);
+      if (watched.resource == "pods") {
+        pods = static_cast<int>(watched.counts.listed);
+      } else if (watched.counts.events == 0) {
+        return 0;
+      }
     }
-    return 0;
+    return pods;
   }
 
   ManualClock clock_{Instant(std::chrono::hours(1))};
