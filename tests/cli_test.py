@@ -1135,6 +1135,8 @@ class BadInput(Cli):
         self.refuse("evaluate", SCENARIO, "--policy", "stay", "--episodes", "0", says="--episodes")
         self.refuse("evaluate", SCENARIO, "--policy", "stay", "-o", "xml", says="xml")
         self.refuse("bench", "everything", says="everything")
+        for number in ("0", "-3", "7x", "last", ""):
+            self.refuse("promote", "placement", "--from", number, says="--from")
         self.refuse("bench", "env", "--policy", "runs/a", says="`bench env` asks none; decide, kernel and scale do")
 
     def test_a_run_is_not_overwritten(self):

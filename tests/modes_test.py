@@ -219,6 +219,9 @@ class Modes(unittest.TestCase):
     def status(self, folder="."):
         return json.loads(self.ask("status", "-o", "json", folder=folder))
 
+    def compared(self):
+        return json.loads(self.ask("decisions", "-o", "json")).get("comparisons", [])
+
     def waits(self, api, name):
         """A new pod that is not bound while the loop has turned some times."""
         api.change(PODS, pod(name), "ADDED")
@@ -303,6 +306,37 @@ class Modes(unittest.TestCase):
             with self.running(api, sections[0].replace("mode: shadow", "mode: advise"), "fourth"):
                 self.wait_for(lambda: self.leads("fourth"))
                 self.assertEqual(self.mode("fourth"), "advise")
+
+    def test_a_promotion_goes_by_the_schedulers_that_are_compared(self):
+        def put(name, scheduler, cpu="10m"):
+            """Seen to wait, then where a scheduler has put it: that is one comparison more."""
+            waits = pod(name, scheduler)
+            waits["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
+            before = len(self.compared())
+            api.change(PODS, waits, "ADDED")
+            time.sleep(0.3)
+            api.change(PODS, bound(waits, "edge-1"))
+            self.wait_for(lambda: len(self.compared()) == before + 1)
+            return self.compared()[-1]["number"]
+        section = CANARY.replace("settle: 3s", "settle: 1s")
+        with Api() as api:
+            with self.running(api, section):
+                first = put("plain", "default-scheduler")
+                theirs = put("packed", "batch", cpu="65")  # Of 64.
+                self.assertIn("shadowed   1 decisions of other schedulers: rules equal in 1, different in 0", self.ask("status"))
+                self.assertIn("beside     batch: 1 decisions, rules different in 1; it does not count", self.ask("status"))
+                self.assertIn("for advise there is missing: 1 of the 500", said := self.ask("promote", "placement"))
+                self.assertNotIn("differ", said)
+            self.assertIn("beside     batch: 1 decisions", self.ask("status"), "of the journal alone")
+            with self.running(api, section.replace("{", "{compare: [batch, default-scheduler], ", 1)):
+                self.assertNotIn("beside     batch", self.ask("status"))
+                self.assertIn(f"1 differ (comparison {theirs}), the newest: shop/packed on edge-1: Insufficient cpu", self.ask("status"))
+                self.assertIn(f"1 differ (comparison {theirs}), ", self.ask("promote", "placement"))
+                self.assertIn(f"1 differ (comparison {theirs}), ", self.ask("promote", "placement", "--from", str(first)))
+                said = self.ask("promote", "placement", "--from", str(theirs + 1))
+                self.assertIn(f"for advise, by comparisons from {theirs + 1} on, there is missing: 0 of the 500", said)
+                self.assertNotIn("differ", said)
+                self.assertIn("shadow -> advise", self.ask("promote", "placement", "--from", str(theirs + 1), "--force"))
 
     def test_paused_stays_paused_over_a_restart(self):
         with Api() as api:

@@ -89,7 +89,8 @@ WRONG_CONFIGS = [
 ]
 
 WRONG_PLACING = [
-    (("placement", "mode"), "enforced"), (("placement", "canary"), 2), (("extender", "listen"), "here"),
+    (("placement", "mode"), "enforced"), (("placement", "canary"), 2), (("placement", "compare"), []),
+    (("placement", "compare"), "default-scheduler"), (("extender", "listen"), "here"),
     (("scope",), {"namespaces": ["a"]}), (("modes",), {"migration": "shadow"}), (("events",), True),  # Of moving pods.
 ]
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
@@ -39,6 +40,11 @@ Result<ExitStatus> ChangeMode(const Arguments& arguments, const Session& session
 
 Result<ExitStatus> RunPromote(const Arguments& arguments, const Session& session) {
   TRY_ASSIGN(std::string request, LadderRequest(arguments, "promote"));
+  if (arguments.Has("from")) {
+    TRY_ASSIGN(const int64_t from,
+               arguments.Integer("from", 1, 1, std::numeric_limits<int64_t>::max()));
+    request += fmt::format(" from {}", from);
+  }
   if (arguments.Has("force")) request += " force";
   return ChangeMode(arguments, session, request);
 }
@@ -57,6 +63,9 @@ CommandSpec PromoteCommand() {
           .summary = "lets the controller that runs dare a step more, if the evidence is there",
           .operands = {{.name = "placement"}},
           .options = {{"--to", kModeNames, "as far as this; the next mode by default"},
+                      {"--from", "NUMBER",
+                       "counts only comparisons from this number on: what came after a difference "
+                       "was mended"},
                       {"--force", "", "without evidence; what was missing is said"},
                       kRunningConfigOption,
                       kSocketOption},
@@ -64,8 +73,9 @@ CommandSpec PromoteCommand() {
               "Above shadow it takes 500 shadowed decisions, 30 of them measured, rules equal in "
               "all of them, and a predicted gain beyond the Model's own measured error; for "
               "enforce also a canary that does no worse than its control group. `status` shows "
-              "what is missing (docs/placement.md).",
-          .examples = {"promote placement", "promote placement --to canary --force"},
+              "what is missing, and names comparisons whose rules differ (docs/placement.md).",
+          .examples = {"promote placement", "promote placement --from 812",
+                       "promote placement --to canary --force"},
           .run = RunPromote};
 }
 

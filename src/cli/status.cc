@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -96,6 +97,12 @@ std::string SignalsText(const OrderedJson& signals) {
   return "\n" + table.Text();
 }
 
+std::string BesideText(std::string_view scheduler, int64_t decisions, int64_t different) {
+  return fmt::format(
+      "beside     {}: {} decisions, rules different in {}; it does not count (placement.compare)\n",
+      scheduler, decisions, different);
+}
+
 // What was shadowed, what that says, and what is missing for the next mode.
 std::string StandingText(const OrderedJson& standing) {
   std::string text = fmt::format("standing   {}, {} ago: {}\n", standing["mode"].get<std::string>(),
@@ -113,6 +120,11 @@ std::string StandingText(const OrderedJson& standing) {
                       shadowed["predicted_gain"]["text"].get<std::string>(),
                       standing["objective"].get<std::string>(),
                       shadowed["model_error"]["text"].get<std::string>());
+  for (const OrderedJson& one : standing["schedulers"]) {
+    if (one["counts"].get<bool>()) continue;
+    text += BesideText(one["scheduler"].get<std::string>(), one["decisions"].get<int64_t>(),
+                       one["rules_different"].get<int64_t>());
+  }
   text += fmt::format("outcome    {} started, {} failed, {} evicted\n", count("started"),
                       count("failed"), count("evicted"));
   if (standing.contains("canary")) {
@@ -269,12 +281,22 @@ Result<std::string> ComparedText(const Config& config) {
   TRY_ASSIGN(const LivePolicy policy, LoadPolicy(config.placement->choice));
   const std::string objective = ObjectiveText(policy.objective());
   TRY_ASSIGN(const JournalReader journal, JournalReader::Open(config.journal.path));
-  TRY_ASSIGN(const ShadowEvidence shadow, journal.Shadowed(policy.name(), objective));
+  TRY_ASSIGN(const EvidenceTable table, journal.LoadEvidence());
+  const std::vector<std::string>& compared = config.placement->compare;
+  EvidenceQuestion question{
+      .policy = std::string(policy.name()), .objective = objective, .schedulers = compared};
+  const ShadowEvidence shadow = table.Shadowed(question);
+  std::string beside;
+  question.schedulers.clear();
+  for (const SchedulerEvidence& one : table.ByScheduler(question)) {
+    if (std::find(compared.begin(), compared.end(), one.scheduler) == compared.end())
+      beside += BesideText(one.scheduler, one.decisions(), one.different);
+  }
   return fmt::format(
       "shadowed   {} decisions of other schedulers beside {}: rules equal in {}, different in {}\n"
-      "gain       {} of {} a pod, predicted; the Model's measured error {}\n",
+      "gain       {} of {} a pod, predicted; the Model's measured error {}\n{}",
       shadow.decisions(), policy.name(), shadow.equal, shadow.different, InMillionths(shadow.gain),
-      objective, InMillionths(shadow.error));
+      objective, InMillionths(shadow.error), beside);
 }
 
 Result<ExitStatus> RunStatus(const Arguments& arguments, const Session&) {

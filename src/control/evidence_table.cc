@@ -2,6 +2,7 @@
 #include "control/evidence_table.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 namespace rudderfish {
@@ -15,21 +16,19 @@ EvidenceTable::Fate EvidenceTable::FateOf(std::string_view name) {
   return Fate::kOpen;
 }
 
-int32_t EvidenceTable::IdOf(std::string_view policy, std::string_view objective) {
-  const auto next = static_cast<int32_t>(subjects_.size());
-  return subjects_.try_emplace({std::string(policy), std::string(objective)}, next).first->second;
-}
-
 void EvidenceTable::Add(const Row& row) {
   const auto [at, is_new] = by_uid_.try_emplace(std::string(row.uid), entries_.size());
   if (!is_new) entries_[std::exchange(at->second, entries_.size())].is_gone = true;
+  const auto shared = [this](std::string_view name) { return &*names_.emplace(name).first; };
   entries_.push_back({.number = row.number,
                       .written_at = row.written_at,
                       .policy_change = row.policy_change,
                       .baseline_change = row.baseline_change,
                       .measured_gain = row.measured_gain.value_or(0),
                       .measured_change = row.measured_change.value_or(0),
-                      .subject = IdOf(row.policy, row.objective),
+                      .policy = shared(row.policy),
+                      .objective = shared(row.objective),
+                      .scheduler = shared(row.scheduler),
                       .group = row.group,
                       .rules = row.rules,
                       .fate = FateOf(row.fate),
@@ -63,6 +62,9 @@ void EvidenceTable::Remove(const Goes& goes) {
   std::erase_if(by_uid_, [&](const auto& of_pod) { return entries_[of_pod.second].is_gone; });
   for (auto& [uid, place] : by_uid_) place = places[place];
   std::erase_if(entries_, [](const Entry& entry) { return entry.is_gone; });
+  std::unordered_set<const std::string*> used;
+  for (const Entry& entry : entries_) used.insert({entry.policy, entry.objective, entry.scheduler});
+  std::erase_if(names_, [&](const std::string& name) { return !used.contains(&name); });
 }
 
 void EvidenceTable::RemoveBelow(int64_t number) {
@@ -73,14 +75,53 @@ void EvidenceTable::RemoveOlder(UnixMillis than) {
   Remove([than](const Entry& entry) { return entry.written_at < than; });
 }
 
-ShadowEvidence EvidenceTable::Shadowed(std::string_view policy, std::string_view objective) const {
-  ShadowEvidence evidence;
-  const auto subject = subjects_.find({std::string(policy), std::string(objective)});
-  if (subject == subjects_.end()) return evidence;
+const std::string* EvidenceTable::Shared(std::string_view name) const {
+  const auto at = names_.find(name);
+  return at == names_.end() ? nullptr : &*at;
+}
+
+EvidenceTable::Asked EvidenceTable::Understand(const EvidenceQuestion& question) const {
+  Asked asked{.policy = Shared(question.policy),
+              .objective = Shared(question.objective),
+              .is_any_scheduler = question.schedulers.empty(),
+              .from = question.from};
+  for (const std::string& name : question.schedulers) asked.schedulers.push_back(Shared(name));
+  return asked;
+}
+
+bool EvidenceTable::Asked::IsAbout(const Entry& entry) const {
+  return !entry.is_gone && entry.group == ComparisonGroup::kShadow && entry.number >= from &&
+         entry.policy == policy && entry.objective == objective &&
+         (is_any_scheduler ||
+          std::find(schedulers.begin(), schedulers.end(), entry.scheduler) != schedulers.end());
+}
+
+std::vector<SchedulerEvidence> EvidenceTable::ByScheduler(const EvidenceQuestion& question) const {
+  const Asked asked = Understand(question);
+  std::unordered_map<const std::string*, SchedulerEvidence> by_scheduler;
   for (const Entry& entry : entries_) {
-    const bool counts = !entry.is_gone && entry.group == ComparisonGroup::kShadow &&
-                        entry.subject == subject->second;
-    if (!counts) continue;
+    if (!asked.IsAbout(entry)) continue;
+    SchedulerEvidence& one = by_scheduler[entry.scheduler];
+    ++(entry.rules == RulesVerdict::kEqual       ? one.equal
+       : entry.rules == RulesVerdict::kDifferent ? one.different
+       : entry.rules == RulesVerdict::kUnclear   ? one.unclear
+                                                 : one.unmodelled);
+  }
+  std::vector<SchedulerEvidence> all;
+  for (auto& [scheduler, one] : by_scheduler) {
+    one.scheduler = *scheduler;
+    all.push_back(std::move(one));
+  }
+  std::sort(all.begin(), all.end(),
+            [](const auto& a, const auto& b) { return a.scheduler < b.scheduler; });
+  return all;
+}
+
+ShadowEvidence EvidenceTable::Shadowed(const EvidenceQuestion& question) const {
+  const Asked asked = Understand(question);
+  ShadowEvidence evidence;
+  for (const Entry& entry : entries_) {
+    if (!asked.IsAbout(entry)) continue;
     switch (entry.rules) {
       case RulesVerdict::kEqual:
         ++evidence.equal;
@@ -88,7 +129,8 @@ ShadowEvidence EvidenceTable::Shadowed(std::string_view policy, std::string_view
         break;
       case RulesVerdict::kDifferent:
         ++evidence.different;
-        evidence.newest_difference = entry.number;
+        evidence.differences.insert(evidence.differences.begin(), entry.number);
+        if (evidence.differences.size() > kDifferencesNamed) evidence.differences.pop_back();
         break;
       case RulesVerdict::kUnclear:
         ++evidence.unclear;

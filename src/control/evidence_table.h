@@ -2,12 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "base/wall_time.h"
@@ -23,6 +22,10 @@ namespace rudderfish {
 
 class EvidenceTable {
  public:
+  EvidenceTable() = default;
+  EvidenceTable(EvidenceTable&&) = default;  // Never copied: its rows share their names.
+  EvidenceTable& operator=(EvidenceTable&&) = default;
+
   // As the journal has it. In the order of numbers; what was known of the pod goes.
   struct Row {
     int64_t number = 0;
@@ -46,7 +49,9 @@ class EvidenceTable {
   void RemoveOlder(UnixMillis than);
 
   // As control/placement_evidence.h has it; of what differs the number alone, without words.
-  ShadowEvidence Shadowed(std::string_view policy, std::string_view objective) const;
+  ShadowEvidence Shadowed(const EvidenceQuestion& question) const;
+  // Of all schedulers that have placed pods while that policy looked on, by name.
+  std::vector<SchedulerEvidence> ByScheduler(const EvidenceQuestion& question) const;
   TrialEvidence Trial(UnixMillis since) const;
 
  private:
@@ -55,7 +60,7 @@ class EvidenceTable {
     int64_t number = 0;
     UnixMillis written_at = 0;
     double policy_change = 0, baseline_change = 0, measured_gain = 0, measured_change = 0;
-    int32_t subject = 0;  // Policy and objective.
+    const std::string *policy = nullptr, *objective = nullptr, *scheduler = nullptr;
     ComparisonGroup group = ComparisonGroup::kShadow;
     RulesVerdict rules = RulesVerdict::kEqual;
     Fate fate = Fate::kOpen;
@@ -63,13 +68,22 @@ class EvidenceTable {
     bool is_gone = false;
   };
   static Fate FateOf(std::string_view name);
-  int32_t IdOf(std::string_view policy, std::string_view objective);
+  // A question in shared names, for those are compared by their places; null: nobody's.
+  struct Asked {
+    const std::string *policy = nullptr, *objective = nullptr;
+    std::vector<const std::string*> schedulers;
+    bool is_any_scheduler = false;
+    int64_t from = 0;
+    bool IsAbout(const Entry& entry) const;
+  };
+  const std::string* Shared(std::string_view name) const;
+  Asked Understand(const EvidenceQuestion& question) const;
   template <class Goes>
   void Remove(const Goes& goes);
 
   std::vector<Entry> entries_;                      // By number.
   std::unordered_map<std::string, size_t> by_uid_;  // Places in entries_.
-  std::map<std::pair<std::string, std::string>, int32_t> subjects_;
+  std::set<std::string, std::less<>> names_;        // Of policies, objectives and schedulers.
 };
 
 }  // namespace rudderfish

@@ -130,8 +130,11 @@ std::vector<std::string> WhatIsMissing(Mode to, const ShadowEvidence& shadow,
                                   shadow.decisions(), kShadowedNeeded));
   }
   if (shadow.different > 0) {
-    missing.push_back(fmt::format("rules that are equal in all of them: {} differ, the newest: {}",
-                                  shadow.different, shadow.difference));
+    const auto named = static_cast<int64_t>(shadow.differences.size());
+    missing.push_back(fmt::format(
+        "rules that are equal in all of them: {} differ (comparison{} {}{}), the newest: {}",
+        shadow.different, shadow.different == 1 ? "" : "s", fmt::join(shadow.differences, ", "),
+        shadow.different > named ? ", ..." : "", shadow.difference));
   }
   const double gain_low = shadow.gain.mean() - shadow.gain.half95().value_or(0);
   const double error_high = std::abs(shadow.error.mean()) + shadow.error.half95().value_or(0);

@@ -34,14 +34,33 @@ struct MeanSum {
   bool operator==(const MeanSum&) const = default;
 };
 
+// Which comparisons are asked about: of a policy for an objective, with the choices of the
+// schedulers that are named, from a number on.
+struct EvidenceQuestion {
+  std::string policy, objective;
+  std::vector<std::string> schedulers;  // Empty: any.
+  int64_t from = 0;
+};
+
+// How our rules agree with one scheduler's.
+struct SchedulerEvidence {
+  std::string scheduler;  // As pods name it.
+  int64_t equal = 0, different = 0, unclear = 0, unmodelled = 0;
+
+  int64_t decisions() const { return equal + different; }
+  bool operator==(const SchedulerEvidence&) const = default;
+};
+
+inline constexpr size_t kDifferencesNamed = 5;
+
 // Of pods that other schedulers placed. Changes and gains are fractions of the worst.
 struct ShadowEvidence {
   int64_t equal = 0, different = 0, unclear = 0, unmodelled = 0;  // By RulesVerdict.
   int64_t same_choice = 0;                                        // Of equal.
-  int64_t newest_difference = 0;                                  // Its number; 0: none.
-  std::string difference;                                         // In words.
-  MeanSum gain;                                                   // Predicted, a pod.
-  MeanSum error;                                                  // Predicted less measured later.
+  std::vector<int64_t> differences;  // Their numbers, the newest first; kDifferencesNamed at most.
+  std::string difference;            // The newest, in words.
+  MeanSum gain;                      // Predicted, a pod.
+  MeanSum error;                     // Predicted less measured later.
   int64_t started = 0, failed = 0, evicted = 0;
 
   int64_t decisions() const { return equal + different; }

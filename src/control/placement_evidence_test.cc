@@ -48,9 +48,18 @@ TEST(PlacementEvidence, OneDecisionLessThanEnoughIsSaid) {
 TEST(PlacementEvidence, ADifferenceOfRulesIsNamed) {
   ShadowEvidence shadow = GoodShadow();
   shadow.different = 1;
+  shadow.differences = {812};
   shadow.difference = "default/x on a: Insufficient cpu";
   EXPECT_THAT(WhatIsMissing(Mode::kAdvise, shadow, {}),
-              ElementsAre(HasSubstr("1 differ, the newest: default/x on a: Insufficient cpu")));
+              ElementsAre(HasSubstr("1 differ (comparison 812), the newest: default/x on a: "
+                                    "Insufficient cpu")));
+  shadow.different = 2;
+  shadow.differences = {812, 9};
+  EXPECT_THAT(WhatIsMissing(Mode::kAdvise, shadow, {}),
+              ElementsAre(HasSubstr("2 differ (comparisons 812, 9), the newest: default/x")));
+  shadow.different = 3;  // More than have been named.
+  EXPECT_THAT(WhatIsMissing(Mode::kAdvise, shadow, {}),
+              ElementsAre(HasSubstr("3 differ (comparisons 812, 9, ...), the newest")));
 }
 
 TEST(PlacementEvidence, AGainWithinTheModelsErrorIsNone) {

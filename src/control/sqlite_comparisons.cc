@@ -35,7 +35,7 @@ RulesVerdict VerdictNamed(std::string_view name) {
 }
 
 constexpr const char* kEvidenceRows =
-    "SELECT number, written_at, kind, rules, uid, policy, objective, fate, "
+    "SELECT number, written_at, kind, rules, uid, policy, objective, fate, scheduler, "
     "policy_node IS NOT NULL, node IS NOT NULL AND node IS policy_node, policy_change, "
     "baseline_change, measured_gain, measured_change FROM comparisons WHERE kind <> 'advice' "
     "ORDER BY number";
@@ -43,21 +43,22 @@ constexpr const char* kEvidenceRows =
 void ReadEvidence(Statement* select, EvidenceTable* table) {
   while (select->Step()) {
     const std::string uid = select->Text(4), policy = select->Text(5), objective = select->Text(6),
-                      fate = select->Text(7);
+                      fate = select->Text(7), scheduler = select->Text(8);
     EvidenceTable::Row row{.number = select->Integer(0),
                            .written_at = select->Integer(1),
                            .group = GroupNamed(select->Text(2)),
                            .rules = VerdictNamed(select->Text(3)),
                            .uid = uid,
+                           .scheduler = scheduler,
                            .policy = policy,
                            .objective = objective,
                            .fate = fate,
-                           .is_asked = select->Integer(8) != 0,
-                           .is_same_choice = select->Integer(9) != 0,
-                           .policy_change = select->Real(10),
-                           .baseline_change = select->Real(11)};
-    if (!select->IsNull(12)) row.measured_gain = select->Real(12);
-    if (!select->IsNull(13)) row.measured_change = select->Real(13);
+                           .is_asked = select->Integer(9) != 0,
+                           .is_same_choice = select->Integer(10) != 0,
+                           .policy_change = select->Real(11),
+                           .baseline_change = select->Real(12)};
+    if (!select->IsNull(13)) row.measured_gain = select->Real(13);
+    if (!select->IsNull(14)) row.measured_change = select->Real(14);
     table->Add(row);
   }
 }
@@ -117,6 +118,7 @@ Result<void> SqliteJournal::InsertComparisons(std::span<const PlacementCompariso
                         .group = row.group,
                         .rules = row.rules,
                         .uid = row.pod.uid,
+                        .scheduler = row.scheduler,
                         .policy = row.policy,
                         .objective = row.objective,
                         .fate = fate,
@@ -278,12 +280,6 @@ Result<EvidenceTable> JournalReader::LoadEvidence() const {
   ReadEvidence(&select, &table);
   if (select.code() != SQLITE_OK) return Failed(select.code());
   return table;
-}
-
-Result<ShadowEvidence> JournalReader::Shadowed(std::string_view policy,
-                                               std::string_view objective) const {
-  TRY_ASSIGN(const EvidenceTable table, LoadEvidence());
-  return table.Shadowed(policy, objective);
 }
 
 Result<const EvidenceTable*> SqliteJournal::Evidence() {

@@ -62,11 +62,26 @@ class SqliteComparisonsTest : public ::testing::Test {
     EXPECT_EQ(Reader().LoadEvidence()->Trial(since), trial);
     return trial;
   }
-  ShadowEvidence Shadowed() {
-    const ShadowEvidence shadow =
-        journal_->Evidence().value()->Shadowed("most-allocated", "utilisation");
-    EXPECT_EQ(Reader().Shadowed("most-allocated", "utilisation").value(), shadow);
+  ShadowEvidence Shadowed(std::vector<std::string> schedulers = {}, int64_t from = 0) {
+    const EvidenceQuestion question{.policy = "most-allocated",
+                                    .objective = "utilisation",
+                                    .schedulers = std::move(schedulers),
+                                    .from = from};
+    const ShadowEvidence shadow = journal_->Evidence().value()->Shadowed(question);
+    EXPECT_EQ(Reader().LoadEvidence()->Shadowed(question), shadow);
     return shadow;
+  }
+  std::vector<SchedulerEvidence> ByScheduler() {
+    const EvidenceQuestion question{.policy = "most-allocated", .objective = "utilisation"};
+    const auto all = journal_->Evidence().value()->ByScheduler(question);
+    EXPECT_EQ(Reader().LoadEvidence()->ByScheduler(question), all);
+    return all;
+  }
+  void AddOf(const std::string& scheduler, const std::string& name, RulesVerdict rules) {
+    PlacementComparison row = Row(name);
+    row.scheduler = scheduler;
+    row.rules = rules;
+    Add(row);
   }
 
   fs::path folder_;
@@ -114,12 +129,54 @@ TEST_F(SqliteComparisonsTest, EvidenceIsOfThePolicyAndObjectiveThatAreAskedFor) 
   const ShadowEvidence evidence = Shadowed();
   EXPECT_EQ(evidence.equal, 2);
   EXPECT_EQ(evidence.different, 1);
-  EXPECT_EQ(journal_->DifferenceInWords(evidence.newest_difference).value(),
+  ASSERT_EQ(evidence.differences.size(), 1u);
+  EXPECT_EQ(journal_->DifferenceInWords(evidence.differences[0]).value(),
             "default/d on a: Insufficient cpu");
   EXPECT_EQ(evidence.gain.count, 2);
   EXPECT_NEAR(evidence.gain.mean(), 2e-3, 1e-12);
   EXPECT_EQ(evidence.error.count, 1);
   EXPECT_NEAR(evidence.error.mean(), 5e-4, 1e-12);
+}
+
+TEST_F(SqliteComparisonsTest, EvidenceIsOfTheSchedulersThatAreAskedFor) {
+  ASSERT_TRUE(journal_->Evidence().has_value());
+  for (const char* name : {"a", "b"}) AddOf("default-scheduler", name, RulesVerdict::kEqual);
+  AddOf("default-scheduler", "c", RulesVerdict::kUnclear);
+  AddOf("batch", "d", RulesVerdict::kDifferent);
+  AddOf("batch", "e", RulesVerdict::kUnmodelled);
+  AddOf("batch", "f", RulesVerdict::kEqual);
+  EXPECT_EQ(Shadowed({"default-scheduler"}).equal, 2);
+  EXPECT_EQ(Shadowed({"default-scheduler"}).different, 0);
+  EXPECT_EQ(Shadowed({"batch", "default-scheduler"}).different, 1);
+  EXPECT_EQ(Shadowed({"batch", "default-scheduler"}).decisions(), 4);
+  EXPECT_EQ(Shadowed().decisions(), 4) << "without a name: all";
+  EXPECT_EQ(Shadowed({"nobody"}).decisions(), 0);
+  const std::vector<SchedulerEvidence> all = ByScheduler();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0],
+            (SchedulerEvidence{.scheduler = "batch", .equal = 1, .different = 1, .unmodelled = 1}));
+  EXPECT_EQ(all[1],
+            (SchedulerEvidence{.scheduler = "default-scheduler", .equal = 2, .unclear = 1}));
+}
+
+TEST_F(SqliteComparisonsTest, EvidenceBeginsAtTheNumberThatIsAskedFor) {
+  AddOf("default-scheduler", "early", RulesVerdict::kDifferent);
+  AddOf("default-scheduler", "late", RulesVerdict::kEqual);
+  const int64_t late = Reader().Comparisons("default/late", 1)->at(0).number;
+  EXPECT_EQ(Shadowed({}, late - 1).different, 1);
+  EXPECT_EQ(Shadowed({}, late).different, 0);
+  EXPECT_EQ(Shadowed({}, late).equal, 1);
+  EXPECT_EQ(Shadowed({}, late + 1).equal, 0);
+}
+
+TEST_F(SqliteComparisonsTest, OfDifferencesTheNewestFiveAreNamed) {
+  for (const char* name : {"a", "b", "c", "d", "e", "f", "g"})
+    AddOf("default-scheduler", name, RulesVerdict::kDifferent);
+  const ShadowEvidence evidence = Shadowed();
+  EXPECT_EQ(evidence.different, 7);
+  const int64_t newest = Reader().Comparisons("default/g", 1)->at(0).number;
+  EXPECT_EQ(evidence.differences,
+            (std::vector<int64_t>{newest, newest - 1, newest - 2, newest - 3, newest - 4}));
 }
 
 TEST_F(SqliteComparisonsTest, ACanaryIsJudgedByWhatCameSinceItBegan) {
@@ -253,6 +310,7 @@ TEST_F(SqliteComparisonsTest, SumsAreThoseOfTheRowsToTheDigit) {
 TEST_F(SqliteComparisonsTest, WhatIsRemovedIsNoEvidence) {
   ASSERT_TRUE(journal_->Evidence().has_value());
   Add(Row("old"));
+  AddOf("gone", "older", RulesVerdict::kEqual);
   // The same file, an hour later.
   journal_.reset();
   UnixMillis now = 3'600'000;
@@ -260,13 +318,17 @@ TEST_F(SqliteComparisonsTest, WhatIsRemovedIsNoEvidence) {
                                                     .now = [&now] { return now; }})
                  .value();
   Add(Row("new"));
-  EXPECT_EQ(Shadowed().equal, 2);
+  EXPECT_EQ(Shadowed().equal, 3);
   now = 3 * 3'600'000;
   ASSERT_TRUE(journal_->Trim().has_value());
   EXPECT_EQ(Shadowed().equal, 1);
   End({.uid = "uid-new", .fate = "failed"});
   End({.uid = "uid-old", .fate = "failed"});
   EXPECT_EQ(Shadowed().failed, 1);
+  EXPECT_EQ(Shadowed({"gone"}).equal, 0);
+  AddOf("gone", "newest", RulesVerdict::kEqual);  // Its name was nobody's for a while.
+  EXPECT_EQ(Shadowed({"gone"}).equal, 1);
+  EXPECT_EQ(Shadowed({"default-scheduler"}).equal, 1);
 }
 
 TEST_F(SqliteComparisonsTest, WhatTheSizeRemovesIsNoEvidence) {

@@ -165,9 +165,8 @@ class JournalReader {
   // The same of comparisons; a limit of one has its `detail`.
   Result<std::vector<StoredComparison>> Comparisons(std::string_view pod, int64_t limit) const;
 
-  // What comparisons say, all that are kept; of a policy for an objective.
+  // What comparisons say, all that are kept.
   Result<EvidenceTable> LoadEvidence() const;
-  Result<ShadowEvidence> Shadowed(std::string_view policy, std::string_view objective) const;
 
   // How many decisions there are, since a time, by their fate's name.
   Result<std::vector<std::pair<std::string, int64_t>>> Counts(UnixMillis since) const;

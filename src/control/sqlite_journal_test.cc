@@ -218,7 +218,9 @@ TEST_F(SqliteJournalTest, BusyTableDoesNotPushOutTheOthers) {
     last = rows.back().number;
   }
   const JournalReader reader = JournalReader::Open(path_).value();
-  EXPECT_EQ(reader.Shadowed("greedy", "balance").value().decisions(), kComparisons);
+  const EvidenceTable evidence = reader.LoadEvidence().value();
+  EXPECT_EQ(evidence.Shadowed({.policy = "greedy", .objective = "balance"}).decisions(),
+            kComparisons);
   const auto placements = reader.Placements("", last).value();
   EXPECT_LT(static_cast<int64_t>(placements.size()), last) << "nothing was trimmed";
   EXPECT_EQ(placements.back().row.number, last);

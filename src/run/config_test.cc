@@ -145,6 +145,26 @@ TEST(Config, StalenessBelowWhatWatchesProveIsRefusedOfALiveCluster) {
       ParseConfig("rudderfish: config/v1\ncluster: {scenario: s.yaml}\n" + stale, "c").has_value());
 }
 
+TEST(Config, WhoseChoicesCountAsEvidenceIsAListOfOthers) {
+  const std::string base = "rudderfish: config/v1\n";
+  EXPECT_THAT(ParseConfig(base + "placement: {}\n", "c")->placement->compare,
+              ::testing::ElementsAre("default-scheduler"));
+  EXPECT_THAT(ParseConfig(base + "placement: {compare: [a, b]}\n", "c")->placement->compare,
+              ::testing::ElementsAre("a", "b"));
+  EXPECT_THAT(Refusal(base + "placement: {compare: []}\n"),
+              HasSubstr("c.yaml:2:22: `placement.compare`: expected the names of schedulers"));
+  EXPECT_THAT(Refusal(base + "placement: {compare: default-scheduler}\n"),
+              HasSubstr("`placement.compare`: expected a list"));
+  EXPECT_THAT(Refusal(base + "placement: {compare: [a, \"\"]}\n"),
+              HasSubstr("`placement.compare[1]`: expected the name of a scheduler"));
+  EXPECT_THAT(Refusal(base + "placement: {compare: [{a: b}]}\n"),
+              HasSubstr("`placement.compare[0]`"));
+  for (const char* named : {"compare: [rudderfish]", "compare: [a, us], scheduler_name: us"}) {
+    EXPECT_THAT(Refusal(fmt::format("{}placement: {{{}}}\n", base, named)),
+                HasSubstr("that is our own name"));
+  }
+}
+
 TEST(Config, PodsArePlacedOrMovedByOneProcess) {
   const std::string base = "rudderfish: config/v1\n";
   const Config config =

@@ -96,6 +96,24 @@ Result<void> ReadShare(YamlMap* map, std::string_view key, double* share) {
   return {};
 }
 
+Result<void> ReadCompared(const YamlNode& node, PlacementConfig* config) {
+  TRY_ASSIGN(const std::vector<YamlNode> names, node.AsList());
+  config->compare.clear();
+  for (const YamlNode& one : names) {
+    TRY_ASSIGN(const std::string name, one.AsString());
+    if (name.empty() || name.size() > kNameMax)
+      return one.Expected("the name of a scheduler, as pods name it");
+    if (name == config->scheduler_name)
+      return one.Refuse(
+          "that is our own name (placement.scheduler_name): name schedulers whose choices ours "
+          "are held against");
+    config->compare.push_back(name);
+  }
+  if (config->compare.empty())
+    return node.Expected("the names of schedulers, such as [default-scheduler]");
+  return {};
+}
+
 Result<std::string> ReadFileName(YamlMap* map, std::string_view key,
                                  const std::filesystem::path& folder) {
   TRY_ASSIGN(const YamlNode node, map->Required(key));
@@ -138,6 +156,7 @@ Result<PlacementConfig> ParsePlacement(const YamlNode& node, const std::filesyst
   TRY_ASSIGN(const int64_t bindings,
              map.OptionalInt("bindings", 1, kMostBindings, config.bindings_max));
   config.bindings_max = static_cast<int>(bindings);
+  if (const auto compare = map.Optional("compare")) TRY(ReadCompared(*compare, &config));
   TRY(map.Finish());
   return config;
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "base/yaml.h"
@@ -40,6 +41,9 @@ struct PlacementConfig {
   double canary = 0.1;                                         // Share of pods.
   std::chrono::nanoseconds settle = std::chrono::seconds(30);  // Until a choice is measured.
   int bindings_max = 64;
+  // Whose choices count as evidence: schedulers with kube-scheduler's default rules, as pods name
+  // them.
+  std::vector<std::string> compare = {"default-scheduler"};
 
   bool operator==(const PlacementConfig&) const = default;
 };

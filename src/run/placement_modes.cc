@@ -96,58 +96,80 @@ Result<void> PlacementModes::Set(Mode mode, std::string why) {
   return {};
 }
 
-Result<PlacementModes::Evidence> PlacementModes::Read() const {
+EvidenceQuestion PlacementModes::QuestionFrom(int64_t number) const {
+  return {
+      .policy = policy_, .objective = objective_, .schedulers = config_.compare, .from = number};
+}
+
+Result<PlacementModes::Evidence> PlacementModes::Read(int64_t from) const {
   Evidence evidence;
   TRY_ASSIGN(const EvidenceTable* const table, journal_->Evidence());
-  evidence.shadow = table->Shadowed(policy_, objective_);
+  evidence.shadow = table->Shadowed(QuestionFrom(from));
   if (kept_.mode == Mode::kCanary) evidence.trial = table->Trial(kept_.since);
-  if (const int64_t number = evidence.shadow.newest_difference; number != 0) {
-    TRY_ASSIGN(evidence.shadow.difference, journal_->DifferenceInWords(number));
+  if (!evidence.shadow.differences.empty()) {
+    TRY_ASSIGN(evidence.shadow.difference,
+               journal_->DifferenceInWords(evidence.shadow.differences.front()));
   }
   return evidence;
 }
 
-std::string PlacementModes::Answer(std::string_view request) {
-  std::istringstream words{std::string(request)};
-  std::string verb, name, last;
-  words >> verb >> name >> last;
-  const bool is_forced = name == "force" || last == "force";
-  if (name == "force") name.clear();
-  const bool is_up = verb == "promote";
-  const Mode from = kept_.mode;
-  if (is_up ? from == Mode::kEnforce : from == Mode::kOff) {
-    return RefusedJson(fmt::format("placement is in {}: there is nothing {}", ModeName(from),
-                                   is_up ? "above it" : "below it"));
-  }
-  Mode to = static_cast<Mode>(static_cast<int>(from) + (is_up ? 1 : -1));
-  if (!name.empty()) {
-    const Result<Mode> named = ModeNamed(name);
-    if (!named) return RefusedJson(named.error().message);
-    to = *named;
-    if (is_up ? to <= from : to >= from) {
-      return RefusedJson(fmt::format("placement is in {}, and {} is not {} it", ModeName(from),
-                                     ModeName(to), is_up ? "above" : "below"));
+Result<PlacementModes::Request> PlacementModes::Understand(std::string_view text) const {
+  std::istringstream words{std::string(text)};
+  std::string word, name;
+  words >> word;
+  Request request{.is_up = word == "promote"};
+  while (words >> word) {
+    if (word == "force") {
+      request.is_forced = true;
+    } else if (word == "from" && request.is_up) {
+      if (!(words >> request.from) || request.from < 1)
+        return Invalid("from: expected the number of a comparison, as `decisions` shows them");
+    } else {
+      name = word;
     }
   }
+  const bool is_up = request.is_up;
+  const Mode now = kept_.mode;
+  if (is_up ? now == Mode::kEnforce : now == Mode::kOff) {
+    return Invalid("placement is in {}: there is nothing {}", ModeName(now),
+                   is_up ? "above it" : "below it");
+  }
+  request.to = static_cast<Mode>(static_cast<int>(now) + (is_up ? 1 : -1));
+  if (name.empty()) return request;
+  TRY_ASSIGN(request.to, ModeNamed(name));
+  if (is_up ? request.to <= now : request.to >= now) {
+    return Invalid("placement is in {}, and {} is not {} it", ModeName(now), ModeName(request.to),
+                   is_up ? "above" : "below");
+  }
+  return request;
+}
+
+std::string PlacementModes::Answer(std::string_view text) {
+  const Result<Request> request = Understand(text);
+  if (!request) return RefusedJson(request.error().message);
+  const Mode now = kept_.mode, to = request->to;
   std::vector<std::string> missing;
-  if (is_up) {
-    const Result<Evidence> evidence = Read();
+  if (request->is_up) {
+    const Result<Evidence> evidence = Read(request->from);
     if (!evidence) return RefusedJson(evidence.error().message);
     missing = WhatIsMissing(to, evidence->shadow, evidence->trial);
   }
-  if (!missing.empty() && !is_forced) {
+  const std::string counted =
+      request->from == 0 ? "" : fmt::format(", by comparisons from {} on", request->from);
+  if (!missing.empty() && !request->is_forced) {
     return RefusedJson(
-        fmt::format("placement stays in {}; for {} there is missing: {}. --force does "
-                    "without",
-                    ModeName(from), ModeName(to), fmt::join(missing, "; ")),
+        fmt::format("placement stays in {}; for {}{} there is missing: {}. --force does without",
+                    ModeName(now), ModeName(to), counted.empty() ? "" : counted + ",",
+                    fmt::join(missing, "; ")),
         missing);
   }
-  const std::string why = fmt::format("{}d from {} by the command line{}", verb, ModeName(from),
-                                      missing.empty() ? "" : ", without evidence");
+  const std::string why =
+      fmt::format("{} from {} by the command line{}", request->is_up ? "promoted" : "demoted",
+                  ModeName(now), missing.empty() ? counted : ", without evidence");
   if (const Result<void> set = Set(to, why); !set) return RefusedJson(set.error().message);
   LogInfo("placement: {}, {}", ModeName(to), why);
   const OrderedJson json{
-      {"ok", true}, {"kind", kPlacementKind}, {"from", ModeName(from)}, {"mode", ModeName(to)},
+      {"ok", true}, {"kind", kPlacementKind}, {"from", ModeName(now)}, {"mode", ModeName(to)},
       {"why", why}, {"missing", missing}};
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
@@ -165,13 +187,33 @@ Result<std::optional<std::string>> PlacementModes::LookAtCanary(Instant now) {
   return worse;
 }
 
+// Those that count, and those that placed pods beside them.
+OrderedJson PlacementModes::SchedulersJson() const {
+  OrderedJson json = OrderedJson::array();
+  const Result<const EvidenceTable*> table = journal_->Evidence();
+  if (!table) return json;
+  EvidenceQuestion question = QuestionFrom(0);
+  question.schedulers.clear();
+  for (const SchedulerEvidence& one : (*table)->ByScheduler(question)) {
+    const auto& named = config_.compare;
+    json.push_back({{"scheduler", one.scheduler},
+                    {"counts", std::find(named.begin(), named.end(), one.scheduler) != named.end()},
+                    {"decisions", one.decisions()},
+                    {"rules_equal", one.equal},
+                    {"rules_different", one.different},
+                    {"rules_unclear", one.unclear},
+                    {"unmodelled", one.unmodelled}});
+  }
+  return json;
+}
+
 OrderedJson PlacementModes::Describe() const {
   OrderedJson json{{"mode", ModeName(kept_.mode)},
                    {"since_ms", kept_.since},
                    {"why", kept_.why},
                    {"serves", kept_.serves},
                    {"objective", objective_}};
-  const Result<Evidence> read = Read();
+  const Result<Evidence> read = Read(0);
   if (!read) {
     json["problem"] = read.error().message;
     return json;
@@ -183,12 +225,14 @@ OrderedJson PlacementModes::Describe() const {
                       {"rules_unclear", shadow.unclear},
                       {"unmodelled", shadow.unmodelled},
                       {"same_choice", shadow.same_choice},
+                      {"differences", shadow.differences},
                       {"newest_difference", shadow.difference},
                       {"predicted_gain", JsonOf(shadow.gain)},
                       {"model_error", JsonOf(shadow.error)},
                       {"started", shadow.started},
                       {"failed", shadow.failed},
                       {"evicted", shadow.evicted}};
+  json["schedulers"] = SchedulersJson();
   if (kept_.mode == Mode::kCanary) {
     json["canary"] = {{"share", config_.canary},
                       {"canary", JsonOf(read->trial.canary)},

@@ -37,8 +37,8 @@ class PlacementModes {
   // Pods that name us are placed, whatever the mode.
   bool serves() const { return kept_.serves; }
 
-  // "promote", "promote MODE", with " force" or without; "demote", "demote MODE". One step where no
-  // mode is named. A line of JSON; a refusal has `missing`.
+  // "promote" or "demote", one step unless a mode follows; after "promote" also "from NUMBER", the
+  // first comparison that counts, and "force". A line of JSON; a refusal has `missing`.
   std::string Answer(std::string_view request);
 
   // Now and then while a canary runs: why it has been ended, if it has.
@@ -50,11 +50,19 @@ class PlacementModes {
  private:
   PlacementModes(const PlacementConfig& config, std::string policy, std::string objective,
                  SqliteJournal* journal);
+  struct Request {  // Understood.
+    bool is_up = false, is_forced = false;
+    Mode to = Mode::kOff;
+    int64_t from = 0;
+  };
+  Result<Request> Understand(std::string_view request) const;
   struct Evidence {
     ShadowEvidence shadow;
     TrialEvidence trial;
   };
-  Result<Evidence> Read() const;
+  EvidenceQuestion QuestionFrom(int64_t number) const;
+  Result<Evidence> Read(int64_t from) const;
+  OrderedJson SchedulersJson() const;
   KeptMode Next(Mode mode, std::string why) const;
   Result<void> Set(Mode mode, std::string why);
 

@@ -43,6 +43,7 @@ class PlacementModesTest : public ::testing::Test {
       const std::string uid = fmt::format("{}-{}", NameOf(group), i);
       const PlacementComparison row{.pod = {"default", uid, uid},
                                     .group = group,
+                                    .scheduler = "default-scheduler",
                                     .policy = "most-allocated",
                                     .objective = "balance",
                                     .node = "a",
@@ -54,6 +55,19 @@ class PlacementModesTest : public ::testing::Test {
           .uid = uid, .measured_gain = gain, .measured_change = change + 1e-6 * (i % 2)};
       ASSERT_TRUE(journal_->AppendComparisons({&row, 1}, {&outcome, 1}).has_value());
     }
+  }
+
+  // A pod that a scheduler has put where our rules forbid it; the comparison's number.
+  int64_t Differ(const std::string& scheduler, const std::string& name) {
+    const PlacementComparison row{.pod = {"default", name, name},
+                                  .scheduler = scheduler,
+                                  .policy = "most-allocated",
+                                  .objective = "balance",
+                                  .node = "a",
+                                  .rules = RulesVerdict::kDifferent,
+                                  .reason = "a: Insufficient cpu"};
+    EXPECT_TRUE(journal_->AppendComparisons({&row, 1}, {}).has_value());
+    return JournalReader::Open(folder_ / "j.db")->Comparisons("", 1)->at(0).number;
   }
 
   fs::path folder_;
@@ -86,6 +100,65 @@ TEST_F(PlacementModesTest, AForcedPromotionOutlivesTheProcessUntilTheFileSaysAno
   Start();
   EXPECT_EQ(modes_->mode(), Mode::kOff);
   EXPECT_FALSE(modes_->serves());
+}
+
+TEST_F(PlacementModesTest, APromotionGoesByTheSchedulersThatAreCompared) {
+  Differ("batch", "theirs");
+  Compare(ComparisonGroup::kShadow, 500, 0, 1e-3);
+  const OrderedJson told = modes_->Describe();
+  EXPECT_EQ(told["shadowed"]["rules_different"], 0);
+  EXPECT_THAT(told["next"]["missing"], ::testing::IsEmpty());
+  ASSERT_EQ(told["schedulers"].size(), 2u);
+  EXPECT_EQ(told["schedulers"][0]["scheduler"], "batch");
+  EXPECT_EQ(told["schedulers"][0]["counts"], false);
+  EXPECT_EQ(told["schedulers"][0]["rules_different"], 1);
+  EXPECT_EQ(told["schedulers"][1]["counts"], true);
+  EXPECT_EQ(told["schedulers"][1]["decisions"], 500);
+  EXPECT_THAT(modes_->Answer("promote"), HasSubstr("\"ok\":true"));
+  modes_->Answer("demote");
+  config_.compare = {"default-scheduler", "batch"};
+  Start();
+  EXPECT_THAT(modes_->Answer("promote"), HasSubstr("default/theirs on a: Insufficient cpu"));
+  config_.compare = {"batch"};
+  Start();
+  EXPECT_THAT(modes_->Answer("promote"), HasSubstr("1 of the 500 shadowed decisions"));
+  EXPECT_EQ(modes_->mode(), Mode::kShadow);
+}
+
+TEST_F(PlacementModesTest, ARefusalNamesTheComparisonsWhoseRulesDiffer) {
+  const int64_t older = Differ("default-scheduler", "x");
+  const int64_t newer = Differ("default-scheduler", "y");
+  EXPECT_THAT(modes_->Answer("promote"),
+              HasSubstr(fmt::format("2 differ (comparisons {}, {}), the newest: default/y on a",
+                                    newer, older)));
+  EXPECT_EQ(modes_->Describe()["shadowed"]["differences"], OrderedJson({newer, older}));
+}
+
+TEST_F(PlacementModesTest, APromotionMayCountOnlyWhatCameAfterADifferenceWasMended) {
+  const int64_t mended = Differ("default-scheduler", "x");
+  Compare(ComparisonGroup::kShadow, 500, 0, 1e-3);
+  EXPECT_THAT(modes_->Answer("promote"), HasSubstr("1 differ"));
+  EXPECT_THAT(modes_->Answer(fmt::format("promote from {}", mended)), HasSubstr("1 differ"));
+  const std::string late = modes_->Answer(fmt::format("promote from {}", mended + 2));
+  EXPECT_THAT(late, HasSubstr("499 of the 500"));
+  EXPECT_THAT(late, HasSubstr(fmt::format("for advise, by comparisons from {} on,", mended + 2)));
+  EXPECT_EQ(modes_->mode(), Mode::kShadow);
+  modes_->Answer(fmt::format("promote canary from {}", mended + 1));
+  EXPECT_EQ(modes_->mode(), Mode::kCanary);
+  EXPECT_EQ(modes_->kept().why, fmt::format("promoted from shadow by the command line, by "
+                                            "comparisons from {} on",
+                                            mended + 1));
+}
+
+TEST_F(PlacementModesTest, ANumberThatIsNoneIsRefused) {
+  for (const char* number : {"", " 0", " -3", " x", " 99999999999999999999", " force"}) {
+    EXPECT_THAT(modes_->Answer(fmt::format("promote advise from{}", number)),
+                HasSubstr("expected the number of a comparison"))
+        << number;
+  }
+  EXPECT_THAT(modes_->Answer("promote from 7x force"), HasSubstr("error"));
+  EXPECT_THAT(modes_->Answer("demote from 7"), HasSubstr("error"));
+  EXPECT_EQ(modes_->mode(), Mode::kShadow);
 }
 
 // What one policy has earned is not another's; pods that name us are placed all the same.
