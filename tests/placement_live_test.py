@@ -193,7 +193,7 @@ class Placement(unittest.TestCase):
 
         def message():
             conditions = [one for pod in pods("only") for one in pod["status"].get("conditions", [])]
-            return [one for one in conditions if "held a pod whose requests cannot be read" in one.get("message", "")]
+            return [one for one in conditions if "held a pod that is not read in full" in one.get("message", "")]
         self.wait_for(message, "why not")
         self.assertFalse(placed("only"))
         CLUSTER.kubectl("delete", "deployment", "closes")

@@ -49,6 +49,14 @@ using ScalarAmounts = std::vector<std::pair<std::string, int64_t>>;
 // limit.
 inline constexpr size_t kScalarsMax = 28;
 
+// How much one pod may say, for each costs a look at every node or at pods of every kind, on the
+// thread that places all of them.
+inline constexpr size_t kPodTermsMax = 32;      // About other pods; topology spread included.
+inline constexpr size_t kPodValuesMax = 512;    // Namespaces, labels and their values, of those.
+inline constexpr size_t kNodeTermsMax = 512;    // Node selector, expressions, tolerations.
+inline constexpr size_t kNodeValuesMax = 2048;  // Of those expressions.
+inline constexpr size_t kHostPortsMax = 128;
+
 struct NodeImage {
   std::string name;  // One entry a name; an image has several.
   int64_t size_bytes = 0;
@@ -154,7 +162,8 @@ struct PodClass {
 
   std::string rejection;                // Why no node will do, whatever the nodes; empty: none.
   std::vector<std::string> unmodelled;  // What kube-scheduler would look at and we do not.
-  bool holds_unknown = false;     // What it takes of a node cannot be read: nobody joins it there.
+  // What it takes of a node, or forbids others there, is not read in full: nobody joins it there.
+  bool holds_unknown = false;
   bool attaches_unknown = false;  // Nor what is attached for it, beyond `attached`.
 
   bool operator==(const PodClass&) const = default;

@@ -142,12 +142,12 @@ TEST_F(PlacementComparerTest, ANodeThatWeCloseForWhatCannotBeReadIsNoDifference)
   Flush();
   ASSERT_EQ(list.rows.size(), 1u);
   EXPECT_EQ(list.rows[0].rules, RulesVerdict::kUnclear);
-  EXPECT_EQ(list.rows[0].reason, "a: node(s) held a pod whose requests cannot be read");
+  EXPECT_EQ(list.rows[0].reason, "a: node(s) held a pod that is not read in full");
   See("waits", Shape());
   const auto story = comparer.Explain("default/waits");
   ASSERT_TRUE(story.has_value());
   ASSERT_EQ(story->groups.size(), 1u);
-  EXPECT_EQ(story->groups[0].reason, "node(s) held a pod whose requests cannot be read");
+  EXPECT_EQ(story->groups[0].reason, "node(s) held a pod that is not read in full");
   EXPECT_EQ(story->groups[0].nodes, std::vector<std::string>{"a"});
 }
 

@@ -54,6 +54,10 @@ Result<bool> IsDisrupted(const Fields& pod) {
   return is_disrupted;
 }
 
+std::string WhatIsTooMuch(const ObjectKey& key, const PodClass& pod) {
+  return fmt::format("pod {} {}", KeyText(key), fmt::join(pod.unmodelled, "; "));
+}
+
 Result<Metadata> MetadataOf(const Element& object) {
   return internal::ReadMetadata(Fields(object));
 }
@@ -259,7 +263,7 @@ Result<SchedulingFeed::Pod> SchedulingFeed::ReadPod(const Element& object) {
   if (shape) {
     pod.shape = classes_.Shared(*std::move(shape));
   } else {
-    pod.unread = shape.error().message;
+    pod.unread = "cannot be read: " + shape.error().message;
     pod.shape = classes_.Shared(ReadPartsOfPodClass(object, references_, shape.error()));
   }
   if (Result<PodVolumes> volumes = ReadPodVolumes(fields)) pod.volumes = *std::move(volumes);
@@ -281,7 +285,10 @@ void SchedulingFeed::TellPod(const ObjectKey& key, ChangeKind kind) {
     observer_->PodGone(KeyText(key));
     return;
   }
-  unread_.Note(key, {pod->unread, pod->node, !pod->node.empty() && pod->shape->holds_unknown});
+  const bool closes = !pod->node.empty() && pod->shape->holds_unknown;
+  // One that says more than is heeded has an Event while it waits.
+  unread_.Note(key, {closes && pod->unread.empty() ? WhatIsTooMuch(key, *pod->shape) : pod->unread,
+                     pod->node, closes});
   if (!pod->volumes.empty()) claim_users_.PutPod(key, pod->volumes.ClaimNames());
   if (pod->node.empty()) {
     waiting_.insert(key);

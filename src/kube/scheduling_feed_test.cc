@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <map>
+#include <string>
 #include <thread>
 
 #include "tests/support/faulty_server.h"
@@ -262,6 +263,46 @@ TEST(SchedulingFeed, APodOnANodeThatCannotBeReadHoldsWhatCanBeReadOfItOrClosesTh
   EXPECT_FALSE(seen.pods.contains("default/leaves"));
   EXPECT_FALSE(seen.pods.at("default/closes").shape->holds_unknown);
   EXPECT_EQ(seen.pods.at("default/closes").shape->amounts.held.cpu_millis, 1000);
+}
+
+// What it forbids others is beyond what is heeded.
+TEST(SchedulingFeed, APodThatForbidsTooMuchClosesTheNodeThatItHas) {
+  std::string terms = R"({"topologyKey":"zone","labelSelector":{}})";
+  for (int i = 0; i < 6; ++i) terms += "," + terms;
+  const std::string affinity =
+      R"(,"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[)" +
+      terms + "]}}";
+  FaultyServer server([&](const SeenRequest& request, Connection* connection) {
+    connection->BeginStream();
+    if (request.target.find("/pods?") != std::string::npos) {
+      for (const std::string node : {"", "n1"}) {
+        const std::string name = node.empty() ? "waits" : "runs";
+        Tell(connection, "ADDED",
+             PodJson{.name = name, .node = node, .more_spec = affinity}.Text());
+      }
+    }
+    Tell(connection, "BOOKMARK",
+         R"({"metadata":{"resourceVersion":"5","annotations":)"
+         R"({"k8s.io/initial-events-end":"true"}}})");
+    connection->Hang();
+  });
+  const SystemClock clock;
+  const auto client = ApiClient::Open({.server = server.url()}, &clock).value();
+  FeedRecorder seen;
+  SchedulingFeed feed(client.get(), &seen);
+  ::testing::internal::CaptureStderr();
+  const Result<void> synced = feed.Sync(std::chrono::seconds(20));
+  const std::string told = ::testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(synced.has_value()) << synced.error().message;
+  EXPECT_TRUE(seen.pods.at("default/runs").shape->holds_unknown);
+  EXPECT_EQ(seen.pods.at("default/waits").shape->unmodelled,
+            std::vector<std::string>{"has 64 terms about other pods, more than 32"});
+  EXPECT_EQ(feed.CountUnread().closing, 1);
+  EXPECT_EQ(feed.CountUnread().waiting, 0) << "it can be read, and an Event says what is wrong";
+  EXPECT_NE(told.find("pod default/runs has 64 terms about other pods, more than 32; what it holds "
+                      "of node n1, or forbids others there, is not known"),
+            std::string::npos)
+      << told;
 }
 
 TEST(SchedulingFeed, TellsWhoFailedWhoIsToEndAndWhoIsOptedOut) {

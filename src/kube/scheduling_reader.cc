@@ -12,6 +12,7 @@
 #include "base/one_line.h"
 #include "kube/object_reader.h"
 #include "kube/pod_amounts.h"
+#include "kube/scheduling_bounds.h"
 #include "kube/scheduling_terms.h"
 
 namespace rudderfish::kube {
@@ -226,6 +227,7 @@ Result<PodClass> ReadPodClassFields(const Fields& pod, const SchedulingReference
     return {};
   }));
   TRY(ReadUnmodelled(pod, &made));
+  internal::BoundTerms(&made);
   return made;
 }
 
@@ -316,6 +318,7 @@ PodClass ReadPartsOfPodClass(const Element& object, const SchedulingReferences& 
     made.preferred_pods = std::move(parts.preferred_pods);
   }
   made.unmodelled = {fmt::format("cannot be read: {}", why.message)};
+  internal::BoundTerms(&made);
   return made;
 }
 

@@ -22,14 +22,14 @@ void UnreadPods::Note(const ObjectKey& pod, Unread now) {
   const auto at = pods_.find(pod);
   if (at != pods_.end() && at->second == now) return;
   if (now.node.empty()) {
-    LogWarning("cannot be read: {}; no node is chosen for it", now.why);
+    LogWarning("{}; no node is chosen for it", now.why);
   } else if (now.closes) {
     LogWarning(
-        "cannot be read: {}; what it holds of node {} is not known: no pod is put there until it "
-        "can be read or is gone",
+        "{}; what it holds of node {}, or forbids others there, is not known: no pod is put there "
+        "until it can be read or is gone",
         now.why, now.node);
   } else {
-    LogWarning("cannot be read: {}; what it holds of node {} counts", now.why, now.node);
+    LogWarning("{}; what it holds of node {} counts", now.why, now.node);
   }
   pods_.insert_or_assign(pod, std::move(now));
 }

@@ -6,15 +6,15 @@
 
 #include "kube/objects.h"
 
-// Pods that cannot be read, and what that means for the nodes they are on: told in the log once,
-// and counted. Not thread safe.
+// Pods that cannot be read in full, and what that means for the nodes they are on: told in the log
+// once, and counted. Not thread safe.
 
 namespace rudderfish::kube {
 
 class UnreadPods {
  public:
   struct Unread {
-    std::string why;      // Empty: it can be read.
+    std::string why;      // A sentence; empty: it can be read.
     std::string node;     // Empty: it waits.
     bool closes = false;  // Its node takes no other pod for that.
 

@@ -286,7 +286,7 @@ std::string_view WordsOf(Rejection rejection) {
       "node(s) didn't match pod affinity rules",
       "node(s) didn't match pod anti-affinity rules",
       "node(s) didn't satisfy existing pods anti-affinity rules",
-      "node(s) held a pod whose requests cannot be read",
+      "node(s) held a pod that is not read in full",
       "node(s) held a pod whose volumes cannot be counted",
       "node(s) were not known to be within the pod's hard limit of latency"};
   return kWords[static_cast<size_t>(rejection)];

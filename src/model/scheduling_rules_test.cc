@@ -331,7 +331,7 @@ TEST(SchedulingRules, NobodyJoinsAPodWhoseRequestsCannotBeRead) {
   rules.Filter(id, &found);
   EXPECT_EQ(found.rejection, (std::vector{Rejection::kNone, Rejection::kUnreadPod}));
   EXPECT_EQ(rules.Message(id, found),
-            "0/2 nodes are available: 1 node(s) held a pod whose requests cannot be read.");
+            "0/2 nodes are available: 1 node(s) held a pod that is not read in full.");
   rules.Forget(closes, 1);
   rules.Filter(id, &found);
   EXPECT_EQ(found.feasible, 2);

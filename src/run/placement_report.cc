@@ -41,8 +41,8 @@ void ShowUnread(MetricRegistry* registry, const kube::SchedulingFeed::Unread& po
   const auto show = [&](const char* effect, int value) {
     registry
         ->AddGauge("rudderfish_placement_unread_pods",
-                   "Pods that cannot be read, by what follows: they wait, count with what they "
-                   "hold, or close their node.",
+                   "Pods that cannot be read in full, by what follows: they wait, count with what "
+                   "they hold, or close their node.",
                    {{"effect", effect}})
         .Set(value);
   };
