@@ -8,8 +8,7 @@
 namespace rudderfish {
 namespace {
 
-template <class Count>
-void SumByDomain(const TopologyDomains& domains, std::span<const Count> by_node,
+void SumByDomain(const TopologyDomains& domains, std::span<const int32_t> by_node,
                  std::vector<int64_t>* by_domain) {
   by_domain->assign(domains.count, 0);
   for (size_t n = 0; n < by_node.size(); ++n) {
@@ -46,22 +45,44 @@ void FilterAttraction(const NodeTable& nodes, const PodCounts& counts, const Com
   }
 }
 
-template <class Count>
-void RejectWhereAny(const TopologyDomains& domains, std::span<const Count> by_node,
+void RejectWhereAny(const TopologyDomains& domains, const std::vector<int64_t>& by_domain,
                     Rejection rejection, Feasibility* out) {
-  SumByDomain(domains, by_node, &out->by_domain);
-  for (size_t n = 0; n < by_node.size(); ++n) {
+  for (size_t n = 0; n < out->rejection.size(); ++n) {
     if (out->rejection[n] != Rejection::kNone || domains.of_node[n] == kNone) continue;
-    if (out->by_domain[domains.of_node[n]] > 0) out->rejection[n] = rejection;
+    if (by_domain[domains.of_node[n]] > 0) out->rejection[n] = rejection;
   }
 }
 
-template <class Count>
-void AddScores(const TopologyDomains& domains, std::span<const Count> by_node, int64_t weight,
-               std::vector<int64_t>* by_domain, std::vector<int64_t>* scores) {
-  SumByDomain(domains, by_node, by_domain);
-  for (size_t n = 0; n < by_node.size(); ++n) {
-    if (domains.of_node[n] != kNone) (*scores)[n] += weight * (*by_domain)[domains.of_node[n]];
+void AddScores(const TopologyDomains& domains, const std::vector<int64_t>& by_domain,
+               int64_t weight, std::vector<int64_t>* scores) {
+  for (size_t n = 0; n < scores->size(); ++n) {
+    if (domains.of_node[n] != kNone) (*scores)[n] += weight * by_domain[domains.of_node[n]];
+  }
+}
+
+// Sums what bearers bring by domain of each topology that they do so for, and calls `each` with the
+// domains: one look at the nodes, however many burdens there are.
+template <class Each>
+void ForBurdens(const NodeTable& nodes, const PodCounts& counts, PodClassId id,
+                PodCounts::Effect effect, std::vector<int64_t>* by_domain, const Each& each) {
+  const std::span<const PodCounts::BurdenId> burdens = counts.burdens_on(id);
+  for (size_t begin = 0, end = 0; begin < burdens.size(); begin = end) {
+    const PodCounts::Burden& first = counts.burden(burdens[begin]);
+    while (end < burdens.size() && counts.burden(burdens[end]).effect == first.effect &&
+           counts.burden(burdens[end]).key_row == first.key_row)
+      ++end;
+    const TopologyDomains& domains = nodes.domains(first.key_row);
+    if (first.effect != effect || domains.count == 0) continue;
+    by_domain->assign(domains.count, 0);
+    bool is_borne = false;
+    for (size_t i = begin; i < end; ++i) {
+      for (const auto& [node, amount] : counts.burden(burdens[i]).on_nodes) {
+        if (domains.of_node[node] == kNone) continue;
+        (*by_domain)[domains.of_node[node]] += amount;
+        is_borne = true;
+      }
+    }
+    if (is_borne) each(domains);
   }
 }
 
@@ -72,15 +93,14 @@ void FilterAffinity(const NodeTable& nodes, const PodCounts& counts, PodClassId 
   FilterAttraction(nodes, counts, pod, out);
   for (const CompiledPod::Preferred& term : pod.repelled_by) {
     if (counts.total(term.matcher) == 0) continue;
-    RejectWhereAny(nodes.domains(term.key_row), counts.by_node(term.matcher),
-                   Rejection::kAntiAffinity, out);
+    const TopologyDomains& domains = nodes.domains(term.key_row);
+    SumByDomain(domains, counts.by_node(term.matcher), &out->by_domain);
+    RejectWhereAny(domains, out->by_domain, Rejection::kAntiAffinity, out);
   }
-  for (const PodCounts::BurdenId burden : counts.burdens_on(id)) {
-    const PodCounts::Burden& brought = counts.burden(burden);
-    if (brought.effect != PodCounts::Effect::kForbids || brought.bearers == 0) continue;
-    RejectWhereAny<int64_t>(nodes.domains(brought.key_row), brought.by_node,
-                            Rejection::kExistingAntiAffinity, out);
-  }
+  ForBurdens(nodes, counts, id, PodCounts::Effect::kForbids, &out->by_domain,
+             [&](const TopologyDomains& domains) {
+               RejectWhereAny(domains, out->by_domain, Rejection::kExistingAntiAffinity, out);
+             });
 }
 
 void ScoreAffinity(const NodeTable& nodes, const PodCounts& counts, PodClassId id,
@@ -90,14 +110,12 @@ void ScoreAffinity(const NodeTable& nodes, const PodCounts& counts, PodClassId i
   if (pod.preferred.empty() && counts.burdens_on(id).empty()) return;
   for (const CompiledPod::Preferred& term : pod.preferred) {
     if (counts.total(term.matcher) == 0) continue;
-    AddScores(nodes.domains(term.key_row), counts.by_node(term.matcher), term.weight, by_domain,
-              scores);
+    const TopologyDomains& domains = nodes.domains(term.key_row);
+    SumByDomain(domains, counts.by_node(term.matcher), by_domain);
+    AddScores(domains, *by_domain, term.weight, scores);
   }
-  for (const PodCounts::BurdenId burden : counts.burdens_on(id)) {
-    const PodCounts::Burden& brought = counts.burden(burden);
-    if (brought.effect != PodCounts::Effect::kScores || brought.bearers == 0) continue;
-    AddScores<int64_t>(nodes.domains(brought.key_row), brought.by_node, 1, by_domain, scores);
-  }
+  ForBurdens(nodes, counts, id, PodCounts::Effect::kScores, by_domain,
+             [&](const TopologyDomains& domains) { AddScores(domains, *by_domain, 1, scores); });
   int64_t least = std::numeric_limits<int64_t>::max();
   int64_t most = std::numeric_limits<int64_t>::min();
   for (NodeId n = 0; n < nodes.size(); ++n) {

@@ -425,6 +425,10 @@ TEST(KubeScores, AreThoseOfThePlainDefinitions) {
       if (pod->spread.empty() && random.Chance(0.4)) pod->default_spread = random.PodSelector();
       if (random.Chance(0.2)) pod->images.push_back("registry.local/app:1"), pod->containers = 2;
       if (random.Chance(0.05)) pod->containers = 0;
+      while (pod->preferred_pods.size() > 1 && pod->preferred_pods.size() < kPodTermsMax) {
+        for (const PreferredPods& more : random.Pod().preferred_pods)
+          pod->preferred_pods.push_back(more);
+      }
       pods.push_back(std::move(pod));
     }
     Feasibility feasibility;

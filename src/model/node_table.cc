@@ -47,6 +47,7 @@ void NodeTable::Reset(std::vector<SchedulingNode> nodes) {
   key_rows_.clear();
   rows_.assign(3, {});
   keys_.clear();
+  nowhere_.of_node.assign(nodes_.size(), kNone);
   key_names_.clear();
   domains_max_ = 0;
   images_.clear();
@@ -102,7 +103,7 @@ std::vector<std::string> NodeTable::Replace(NodeId id, SchedulingNode node) {
     if (std::binary_search(changed.begin(), changed.end(), image.name)) AddImage(image, id);
   }
   for (size_t key = 0; is_relabelled && key < keys_.size(); ++key)
-    keys_[key].of_node[id] = DomainOf(old, static_cast<int>(key));
+    PutDomain(static_cast<int>(key), id);
   return changed;
 }
 
@@ -170,11 +171,16 @@ int NodeTable::KeyRow(const std::string& topology_key) {
   if (!is_new) return at->second;
   keys_.emplace_back();
   key_names_.push_back({topology_key, {}});
-  for (const SchedulingNode& node : nodes_) {
-    const int32_t domain = DomainOf(node, at->second);
-    keys_[at->second].of_node.push_back(domain);
-  }
+  for (NodeId n = 0; n < size(); ++n) PutDomain(at->second, n);
   return at->second;
+}
+
+void NodeTable::PutDomain(int key_row, NodeId node) {
+  const int32_t domain = DomainOf(nodes_[node], key_row);
+  std::vector<int32_t>& of_node = keys_[key_row].of_node;
+  if (domain == kNone && of_node.empty()) return;
+  if (of_node.empty()) of_node.assign(nodes_.size(), kNone);
+  of_node[node] = domain;
 }
 
 // Made if the node is the first with its value.

@@ -55,7 +55,9 @@ class NodeTable {
   int FindResource(const std::string& name) const;  // kNone: no node offers it, nobody has asked.
   int KeyRow(const std::string& topology_key);
 
-  const TopologyDomains& domains(int key_row) const { return keys_[key_row]; }
+  const TopologyDomains& domains(int key_row) const {
+    return keys_[key_row].of_node.empty() ? nowhere_ : keys_[key_row];
+  }
   int domains_max() const { return domains_max_; }  // Of any row.
   const Image* FindImage(const std::string& name) const;
 
@@ -105,6 +107,7 @@ class NodeTable {
   int RowOf(const std::string& name);
   void SpreadOut(const std::string& name, Resource* row);
   void Offer(const SchedulingNode& node);
+  void PutDomain(int key_row, NodeId node);
   int32_t DomainOf(const SchedulingNode& node, int key_row);
   void AddImage(const NodeImage& image, NodeId node);
 
@@ -114,8 +117,9 @@ class NodeTable {
   std::unordered_map<std::string, int> resource_rows_, key_rows_;
   std::unordered_set<std::string> offered_;  // Scalars, by any node since Reset.
   std::vector<Resource> rows_;
-  std::vector<TopologyDomains> keys_;
-  std::vector<Key> key_names_;  // [key row]
+  std::vector<TopologyDomains> keys_;  // Without nodes: no node has the key.
+  TopologyDomains nowhere_;            // What those are: pods may name any number of keys.
+  std::vector<Key> key_names_;         // [key row]
   int domains_max_ = 0;
   std::unordered_map<std::string, Image> images_;
   std::vector<int64_t> pods_free_, cpu_assumed_, memory_assumed_;

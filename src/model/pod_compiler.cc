@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace rudderfish {
 namespace {
@@ -175,29 +176,36 @@ void CompileSpread(NodeTable* nodes, PodCounts* counts, CompiledPod* made) {
        pod.default_spread});
 }
 
-void CompileAffinity(PodClassId id, NodeTable* nodes, PodCounts* counts, CompiledPod* made) {
-  using Effect = PodCounts::Effect;
+// What the pod looks for.
+void CompileAffinity(NodeTable* nodes, PodCounts* counts, CompiledPod* made) {
   constexpr auto kAll = PodCounts::Counts::kAllPods;
   const PodClass& pod = *made->pod;
   if (!pod.required_pods.empty()) {
     made->attracted_by = counts->Matcher(pod.required_pods, kAll);
     made->attracts_itself = counts->Selects(made->attracted_by, pod);
   }
-  for (const PodAffinityTerm& term : pod.required_pods) {
-    const int key = nodes->KeyRow(term.topology_key);
-    made->attracted_keys.push_back(key);
-    counts->AddBurden(id, term, key, Effect::kScores, kHardAffinityWeight);
-  }
+  for (const PodAffinityTerm& term : pod.required_pods)
+    made->attracted_keys.push_back(nodes->KeyRow(term.topology_key));
   for (const PodAffinityTerm& term : pod.forbidden_pods) {
-    const int key = nodes->KeyRow(term.topology_key);
-    made->repelled_by.push_back({counts->Matcher({&term, 1}, kAll), key, 0});
-    counts->AddBurden(id, term, key, Effect::kForbids, 1);
+    made->repelled_by.push_back(
+        {counts->Matcher({&term, 1}, kAll), nodes->KeyRow(term.topology_key), 0});
   }
-  for (const PreferredPods& preferred : pod.preferred_pods) {
-    const int key = nodes->KeyRow(preferred.term.topology_key);
-    made->preferred.push_back({counts->Matcher({&preferred.term, 1}, kAll), key, preferred.weight});
-    counts->AddBurden(id, preferred.term, key, Effect::kScores, preferred.weight);
+  for (const auto& [term, weight] : pod.preferred_pods) {
+    made->preferred.push_back(
+        {counts->Matcher({&term, 1}, kAll), nodes->KeyRow(term.topology_key), weight});
   }
+}
+
+// What it is to others, once it is placed.
+void CompileBurdens(PodClassId id, NodeTable* nodes, PodCounts* counts, const PodClass& pod) {
+  using Effect = PodCounts::Effect;
+  const auto add = [&](const PodAffinityTerm& term, Effect effect, int64_t amount) {
+    counts->AddBurden(id, term, nodes->KeyRow(term.topology_key), effect, amount);
+  };
+  for (const PodAffinityTerm& term : pod.required_pods)
+    add(term, Effect::kScores, kHardAffinityWeight);
+  for (const PodAffinityTerm& term : pod.forbidden_pods) add(term, Effect::kForbids, 1);
+  for (const auto& [term, weight] : pod.preferred_pods) add(term, Effect::kScores, weight);
 }
 
 }  // namespace
@@ -208,7 +216,7 @@ void CompilePlaced(PodClassId id, NodeTable* nodes, PodCounts* counts, CompiledP
   for (const auto& [name, amount] : amounts.scalars) {
     made->holding.scalars.emplace_back(nodes->HeldRow(name), amount);
   }
-  CompileAffinity(id, nodes, counts, made);
+  CompileBurdens(id, nodes, counts, *made->pod);
 }
 
 void CompileForQuestions(NodeTable* nodes, PodCounts* counts, CompiledPod* made) {
@@ -217,7 +225,9 @@ void CompileForQuestions(NodeTable* nodes, PodCounts* counts, CompiledPod* made)
   made->asks.clear();
   for (size_t i = 0; i < std::min(scalars.size(), kScalarsMax); ++i)
     made->asks.emplace_back(nodes->ResourceRow(scalars[i].first), scalars[i].second);
-  if (made->must_spread.empty() && made->may_spread.empty()) CompileSpread(nodes, counts, made);
+  if (std::exchange(made->is_asked_about, true)) return;
+  CompileSpread(nodes, counts, made);
+  CompileAffinity(nodes, counts, made);
 }
 
 void RecompileOnNode(const NodeTable& nodes, NodeId node, std::span<const std::string> images,

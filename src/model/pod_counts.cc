@@ -2,11 +2,23 @@
 #include "model/pod_counts.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/check.h"
 
 namespace rudderfish {
 namespace {
+
+// What has come to nothing goes, so that many that come and go leave nothing behind.
+void AddBearer(int32_t sign, int64_t amount, NodeId node, PodCounts::Burden* burden) {
+  burden->bearers += sign;
+  auto& on = burden->on_nodes;
+  auto at = std::lower_bound(on.begin(), on.end(), node,
+                             [](const auto& one, NodeId n) { return one.first < n; });
+  if (at == on.end() || at->first != node) at = on.insert(at, {node, 0});
+  at->second += sign * amount;
+  if (at->second == 0) on.erase(at);
+}
 
 constexpr int kPodsOnANode = 32;  // Of different classes; more than that allocates anew.
 
@@ -91,19 +103,24 @@ void PodCounts::CountPlaced(Selector* selector, MatcherId id) {
   }
 }
 
-bool PodCounts::Selects(MatcherId matcher, const PodClass& pod) const {
-  static const Labels kNoLabels;
-  const auto at = namespaces_.find(pod.object_namespace);
-  const Labels& labels = at == namespaces_.end() ? kNoLabels : at->second;
-  const std::vector<PodAffinityTerm>& terms = matchers_[matcher].terms;
-  return std::all_of(terms.begin(), terms.end(), [&](const PodAffinityTerm& term) {
-    if (!term.selector) return false;
-    const bool named = std::find(term.namespaces.begin(), term.namespaces.end(),
-                                 pod.object_namespace) != term.namespaces.end();
-    if (!named && !(term.namespace_selector && term.namespace_selector->Matches(labels)))
+bool PodCounts::Selects(const PodAffinityTerm& term, const PodClass& pod) const {
+  if (!term.selector) return false;
+  const bool is_named = std::find(term.namespaces.begin(), term.namespaces.end(),
+                                  pod.object_namespace) != term.namespaces.end();
+  if (!is_named) {
+    if (!term.namespace_selector) return false;
+    static const Labels kNoLabels;
+    const auto at = namespaces_.find(pod.object_namespace);
+    if (!term.namespace_selector->Matches(at == namespaces_.end() ? kNoLabels : at->second))
       return false;
-    return term.selector->Matches(pod.labels);
-  });
+  }
+  return term.selector->Matches(pod.labels);
+}
+
+bool PodCounts::Selects(MatcherId matcher, const PodClass& pod) const {
+  const std::vector<PodAffinityTerm>& terms = matchers_[matcher].terms;
+  return std::all_of(terms.begin(), terms.end(),
+                     [&](const PodAffinityTerm& term) { return Selects(term, pod); });
 }
 
 bool PodCounts::IsCounted(MatcherId matcher, PodClassId pod) const {
@@ -132,30 +149,40 @@ void PodCounts::AddClass(PodClassId id, const PodClass* pod) {
         .push_back(m);
   }
   for (BurdenId b = 0; b < static_cast<BurdenId>(burdens_.size()); ++b) {
-    if (Selects(burdens_[b].matcher, *pod)) made.burdens_on.push_back(b);
+    if (Selects(burdens_[b].term, *pod)) made.burdens_on.push_back(b);
   }
+  std::sort(made.burdens_on.begin(), made.burdens_on.end(),
+            [this](BurdenId a, BurdenId b) { return IsBefore(a, b); });
+}
+
+bool PodCounts::IsBefore(BurdenId a, BurdenId b) const {
+  const Burden &x = burdens_[a], &y = burdens_[b];
+  return std::tie(x.effect, x.key_row, a) < std::tie(y.effect, y.key_row, b);
 }
 
 void PodCounts::AddBurden(PodClassId bearer, const PodAffinityTerm& term, int key_row,
                           Effect effect, int64_t amount) {
-  const MatcherId matcher = Matcher({&term, 1}, Counts::kAllPods);
+  classes_[bearer].bears.emplace_back(BurdenOf(term, key_row, effect), amount);
+}
+
+PodCounts::BurdenId PodCounts::BurdenOf(const PodAffinityTerm& term, int key_row, Effect effect) {
   const size_t hash =
-      (static_cast<size_t>(matcher) * 1031 + key_row) * 2 + static_cast<size_t>(effect);
-  BurdenId id = kNone;
+      (HashOf({&term, 1}) * 1031 + static_cast<size_t>(key_row)) * 2 + static_cast<size_t>(effect);
   for (auto [at, end] = burdens_by_hash_.equal_range(hash); at != end; ++at) {
     const Burden& known = burdens_[at->second];
-    if (known.matcher == matcher && known.key_row == key_row && known.effect == effect)
-      id = at->second;
+    if (known.key_row == key_row && known.effect == effect && known.term == term) return at->second;
   }
-  if (id == kNone) {
-    id = static_cast<BurdenId>(burdens_.size());
-    burdens_by_hash_.emplace(hash, id);
-    burdens_.push_back({matcher, key_row, effect, std::vector<int64_t>(nodes_, 0)});
-    for (Class& known : classes_) {
-      if (Selects(matcher, *known.pod)) known.burdens_on.push_back(id);
-    }
+  const auto id = static_cast<BurdenId>(burdens_.size());
+  burdens_by_hash_.emplace(hash, id);
+  burdens_.push_back({term, key_row, effect, {}});
+  selects_namespaces_ |= term.namespace_selector.has_value();
+  for (Class& known : classes_) {
+    if (!Selects(term, *known.pod)) continue;
+    const auto at = std::upper_bound(known.burdens_on.begin(), known.burdens_on.end(), id,
+                                     [this](BurdenId a, BurdenId b) { return IsBefore(a, b); });
+    known.burdens_on.insert(at, id);
   }
-  classes_[bearer].bears.emplace_back(id, amount);
+  return id;
 }
 
 void PodCounts::Add(PodClassId pod, NodeId node, PodLife life, int32_t sign) {
@@ -171,10 +198,7 @@ void PodCounts::Add(PodClassId pod, NodeId node, PodLife life, int32_t sign) {
       matchers_[m].total += sign;
     }
   }
-  for (const auto& [burden, amount] : what.bears) {
-    burdens_[burden].by_node[node] += sign * amount;
-    burdens_[burden].bearers += sign;
-  }
+  for (const auto& [burden, amount] : what.bears) AddBearer(sign, amount, node, &burdens_[burden]);
   std::vector<OnNode>& pods = on_node_[node];
   auto at = std::find_if(pods.begin(), pods.end(), [&](const OnNode& p) { return p.pod == pod; });
   if (at == pods.end()) at = pods.insert(pods.end(), {pod, 0, 0});

@@ -14,12 +14,13 @@
 #include "cluster/scheduling.h"
 
 // How many pods of which kind are on each node, for the rules between pods. What selects pods (a
-// term of affinity, a spread constraint) is a matcher, kept once however many classes use it; for
-// each the pods it matches are counted by node, as pods come and go. And each term that placed pods
-// bring against or for others (anti-affinity, preferences) is counted where its bearers are.
+// term of affinity, a spread constraint) of a class that is asked about is a matcher, kept once
+// however many classes use it; for each the pods it matches are counted by node, as pods come and
+// go. And each term that placed pods bring against or for others (anti-affinity, preferences) is a
+// burden, counted where its bearers are and nowhere else: there may be many with one bearer each.
 //
-// Whether a matcher selects a class is decided once, when the later of the two becomes known. One
-// thread; a class or a matcher more allocates, counting does not.
+// Whether a matcher or burden selects a class is decided once, when the later of the two becomes
+// known. One thread; a class or a matcher more allocates, and so does the first bearer on a node.
 
 namespace rudderfish {
 
@@ -39,10 +40,11 @@ class PodCounts {
   // A term that placed pods bring along, by what it does to a pod that it selects.
   enum class Effect : uint8_t { kForbids, kScores };
   struct Burden {
-    MatcherId matcher = kNone;
+    PodAffinityTerm term;
     int key_row = 0;  // Of its topology.
     Effect effect = Effect::kForbids;
-    std::vector<int64_t> by_node;  // Bearers; of kScores the sum of their weights.
+    // Nodes in order, each with its bearers; of kScores with the sum of their weights.
+    std::vector<std::pair<NodeId, int64_t>> on_nodes;
     int64_t bearers = 0;
   };
 
@@ -84,7 +86,7 @@ class PodCounts {
   std::span<const std::pair<BurdenId, int64_t>> burdens_of(PodClassId pod) const {
     return classes_[pod].bears;
   }
-  // Those that select pods of this class.
+  // Those that select pods of this class: of the same effect and topology one after another.
   std::span<const BurdenId> burdens_on(PodClassId pod) const { return classes_[pod].burdens_on; }
   // Whether a pod of lower priority is placed.
   bool HasPodsBelow(int64_t priority) const;
@@ -105,6 +107,9 @@ class PodCounts {
   };
   void Add(PodClassId pod, NodeId node, PodLife life, int32_t sign);
   void CountPlaced(Selector* selector, MatcherId id);
+  bool Selects(const PodAffinityTerm& term, const PodClass& pod) const;
+  bool IsBefore(BurdenId a, BurdenId b) const;
+  BurdenId BurdenOf(const PodAffinityTerm& term, int key_row, Effect effect);
 
   int nodes_ = 0;
   NamespaceLabels namespaces_;

@@ -41,5 +41,33 @@ TEST(PodCounts, TotalsAreSumsOverNodesWhetherPodsOrMatchersComeFirst) {
   }
 }
 
+// As many as there are pods, each with its bearer on one node.
+TEST(PodCounts, BurdensAreCountedWhereTheirBearersAreAndLeaveNothingBehind) {
+  constexpr int kClasses = 50;
+  std::vector<PodClass> bearers(kClasses);
+  PodClass other;
+  other.object_namespace = "default";
+  PodCounts counts;
+  counts.Reset(5000, {});
+  PodAffinityTerm term{{"default"}, {}, LabelSelector{}, "zone"};
+  for (int i = 0; i < kClasses; ++i) {
+    counts.AddClass(i, &bearers[i]);
+    counts.AddBurden(i, term, i % 2, PodCounts::Effect::kForbids, 1);
+  }
+  counts.AddClass(kClasses, &other);
+  const auto burdens = counts.burdens_on(kClasses);
+  ASSERT_EQ(burdens.size(), 2u) << "one of each topology, however many bring it";
+  EXPECT_LT(counts.burden(burdens[0]).key_row, counts.burden(burdens[1]).key_row);
+  counts.Place(0, 4000, PodLife::kServing);
+  counts.Place(2, 30, PodLife::kServing);
+  counts.Place(4, 4000, PodLife::kTerminating);
+  using OnNodes = std::vector<std::pair<NodeId, int64_t>>;
+  EXPECT_EQ(counts.burden(burdens[0]).on_nodes, (OnNodes{{30, 1}, {4000, 2}}));
+  counts.Remove(0, 4000, PodLife::kServing);
+  counts.Remove(4, 4000, PodLife::kTerminating);
+  EXPECT_EQ(counts.burden(burdens[0]).on_nodes, (OnNodes{{30, 1}}));
+  EXPECT_EQ(counts.burden(burdens[0]).bearers, 1);
+}
+
 }  // namespace
 }  // namespace rudderfish

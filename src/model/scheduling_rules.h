@@ -47,7 +47,7 @@ enum class Rejection : uint8_t {
   kAffinity,              // InterPodAffinity
   kAntiAffinity,          // InterPodAffinity
   kExistingAntiAffinity,  // InterPodAffinity: of pods that run already.
-  kUnreadPod,             // A pod there holds what cannot be read (PodClass::holds_unknown).
+  kUnreadPod,             // A pod there is not read in full (PodClass::holds_unknown).
   kUnknownVolumes,        // A pod there attaches what is not known (PodClass::attaches_unknown).
   kTooFar,                // LimitLatency
 };
@@ -97,6 +97,7 @@ struct CompiledPod {
   std::vector<std::pair<int, int64_t>> asks;  // Row and amount of scalars, of what is asked about.
   std::vector<OnNode> on_node;                // Empty: of a class that nothing is asked about.
   bool names_no_node = false;                 // "pod affinity terms conflict"
+  bool is_asked_about = false;                // Or has been: what follows of other pods is there.
   std::vector<int> ports, conflicting_ports, claims, exclusive_claims;
   std::vector<int> attached;                  // By CSI drivers: rows of VolumeLimits.
   PodCounts::MatcherId attracted_by = kNone;  // All terms of required affinity together.
