@@ -152,7 +152,7 @@ TEST(Config, WhoseChoicesCountAsEvidenceIsAListOfOthers) {
   EXPECT_THAT(ParseConfig(base + "placement: {compare: [a, b]}\n", "c")->placement->compare,
               ::testing::ElementsAre("a", "b"));
   EXPECT_THAT(Refusal(base + "placement: {compare: []}\n"),
-              HasSubstr("c.yaml:2:22: `placement.compare`: expected the names of schedulers"));
+              HasSubstr("c.yaml:2:22: `placement.compare`: names nobody"));
   EXPECT_THAT(Refusal(base + "placement: {compare: default-scheduler}\n"),
               HasSubstr("`placement.compare`: expected a list"));
   EXPECT_THAT(Refusal(base + "placement: {compare: [a, \"\"]}\n"),

@@ -110,7 +110,7 @@ Result<void> ReadCompared(const YamlNode& node, PlacementConfig* config) {
     config->compare.push_back(name);
   }
   if (config->compare.empty())
-    return node.Expected("the names of schedulers, such as [default-scheduler]");
+    return node.Refuse("names nobody: give one scheduler at least, such as [default-scheduler]");
   return {};
 }
 
