@@ -7,9 +7,9 @@
 
 #include "base/rng.h"
 #include "bench/large_world.h"
+#include "kube/cluster_feed.h"
 #include "kube/kube_cluster.h"
 #include "kube/kubeconfig.h"
-#include "kube/mirror_feed.h"
 #include "policy/neural.h"
 #include "policy/registry.h"
 #include "task/migration.h"
@@ -33,9 +33,9 @@ using kube::ApiClient;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-int64_t EventsOf(const kube::MirrorFeed& feed) {
+int64_t EventsOf(const kube::ClusterFeed& feed) {
   int64_t events = 0;
-  for (const auto& [resource, watch] : feed.Counts()) events += watch.events;
+  for (const kube::ClusterFeed::Watched& one : feed.Counts()) events += one.counts.events;
   return events;
 }
 
@@ -194,7 +194,8 @@ void Measure(const std::string& kubeconfig, int time_s) {
   const double cpu_before = CpuSeconds();
   const auto client = Open(kubeconfig, 16);
   kube::Mirror mirror(&g_clock);
-  kube::MirrorFeed feed(client.get(), &mirror);
+  kube::ClusterFeed feed(client.get());
+  feed.Add(&mirror);
   OrDie(feed.Sync(std::chrono::minutes(2)));
   const Instant synced = g_clock.Now();
   const State shape = LargeState(kNodes, kPods);

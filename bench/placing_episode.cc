@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "base/json.h"
-#include "evaluation/evaluation.h"
-#include "evaluation/placement_run.h"
 #include "evaluation/recorded_placement.h"
-#include "policy/placement_registry.h"
+#include "policy/placement_policy.h"
+#include "policy/registry.h"
 #include "scenario/scenario.h"
+#include "sim/held_out.h"
 #include "sim/lifecycle.h"
+#include "sim/placement_run.h"
 #include "task/placement.h"
 
 // A held-out episode of a scenario in which pods come and go, for bench/placing_live:

@@ -72,7 +72,7 @@ void GetAction(benchmark::State& state, const std::string& policy_name) {
 BENCHMARK_CAPTURE(GetAction, greedy, "greedy")->MinTime(2);
 BENCHMARK_CAPTURE(GetAction, learned, SourcePath("policies/continuum.safetensors"))->MinTime(2);
 BENCHMARK_CAPTURE(GetAction, best_of_16,
-                  "best-of:16+" + SourcePath("policies/continuum.safetensors"))
+                  "best-of:samples=16,run=" + SourcePath("policies/continuum.safetensors"))
     ->MinTime(2);
 
 }  // namespace

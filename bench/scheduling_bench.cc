@@ -220,12 +220,15 @@ void BM_ImagesChange(benchmark::State& state) {
     return NodeImage{"registry.local/app-" + std::to_string(number) + ":1", 300 * testing::kMebi};
   };
   std::vector<SchedulingNode> nodes;
+  std::vector<NodeImage> images(kImagesEach);
   for (int n = 0; n < kNodes; ++n) {
+    for (NodeImage& one : images) one = image(rng.Below(kImages));
     nodes.push_back(PlainNode(n));
-    for (int i = 0; i < kImagesEach; ++i) nodes[n].images.push_back(image(rng.Below(kImages)));
+    nodes.back().images = images;
   }
-  SchedulingNode changed = nodes[0];
+  SchedulingNode changed = nodes.back();
   SchedulingRules rules;
+  const auto changed_id = static_cast<NodeId>(nodes.size()) - 1;
   rules.Reset(std::move(nodes), {});
   for (int c = 0; c < kClasses; ++c) {
     auto pod = std::make_shared<PodClass>();
@@ -238,8 +241,9 @@ void BM_ImagesChange(benchmark::State& state) {
   const uint32_t first = state.range(0) == 0 ? kClasses : 0;
   uint32_t turn = 0;
   for (auto _ : state) {
-    changed.images.back() = image(first + turn++ % 2);
-    rules.ReplaceNode(0, changed);
+    images.back() = image(first + turn++ % 2);
+    changed.images = images;
+    rules.ReplaceNode(changed_id, changed);
   }
 }
 BENCHMARK(BM_ImagesChange)->DenseRange(0, 1)->Unit(benchmark::kMicrosecond);

@@ -38,7 +38,7 @@ function(rudderfish_module name)
     target_compile_options(rudderfish_${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
   elseif(name MATCHES "^(run|cli)$")
     target_compile_options(rudderfish_${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # They put others together.
-  elseif(name MATCHES "^(net|kube|telemetry|scenario|control|compat|serve|evaluation)$")
+  elseif(name MATCHES "^(net|kube|telemetry|scenario|control|compat|serve|evaluation|report)$")
     # These wait more than they compute; -O3 would make them larger and take longer to compile.
     target_compile_options(rudderfish_${name} PRIVATE $<$<CONFIG:Release>:-O2>)
   endif()

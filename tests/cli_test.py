@@ -117,6 +117,30 @@ class Commands(Cli):
             self.assertTrue(self.succeed(command, "--help").strip())
         self.assertIn("--policy", self.succeed("help", "evaluate"))
 
+    def test_policies_lists_names_with_their_options(self):
+        text = self.succeed("policies")
+        for line in (r"MOVE +DESCRIPTION", r"PLACE +DESCRIPTION", r"SCALE +DESCRIPTION", r"greedy +the single move that reduces latency most",
+                     r"hpa +the HorizontalPodAutoscaler of Kubernetes", r"  cpu=80 +target CPU utilization.*\(a percentage from 1 to 1000\)"):
+            self.assertRegex(text, rf"(?m)^{line}")
+        self.assertNotIn("hpa", self.succeed("policies", "--task", "move"))
+        listed = json.loads(self.succeed("policies", "-o", "json"))["policies"]
+        self.assertEqual({policy["task"] for policy in listed}, {"move", "place", "scale"})
+        by_name = {(policy["task"], policy["name"]): policy for policy in listed}
+        self.assertEqual(len(by_name), len(listed))
+        self.assertIn(("place", "kube-default"), by_name)
+        options = {option["key"]: option for option in by_name["scale", "hpa"]["options"]}
+        self.assertEqual(options["down"] | {"description": ""},
+                         {"key": "down", "type": "duration", "default": "300s", "accepts": "a duration from 0s to 24h",
+                          "minimum": 0, "maximum": 86400000, "description": ""})
+        self.assertEqual(options["policies"]["values"], ["default", "fast", "gentle"])
+        self.assertEqual([policy["name"] for policy in json.loads(self.succeed("policies", "--task", "scale", "-o", "json"))["policies"]],
+                         [name for task, name in by_name if task == "scale"])
+        # Each is one that commands take.
+        for (task, name), policy in by_name.items():
+            if task == "move" and policy["example"] == name and name != "exact":
+                self.succeed("simulate", SCENARIO, "--policy", name, "-o", "json")
+        self.refuse("policies", "--task", "mov", says="did you mean `move`")
+
     def test_completion_scripts_parse_in_their_shells(self):
         missing = []
         for shell in ("bash", "zsh", "fish"):
@@ -149,7 +173,7 @@ class Commands(Cli):
         self.assertEqual(self.complete("evaluate", "-o", "j"), {"json"})
         self.assertEqual(self.complete("evaluate", "--policy", "gr"), {"greedy"})
         (self.folder / "runs").mkdir()
-        self.assertEqual(self.complete("evaluate", "--policy", "r"), {"random", "runs"})
+        self.assertEqual(self.complete("evaluate", "--policy", "r"), {"random", "round-robin", "runs"})
         self.assertEqual(self.complete("help", "com"), {"completion"})
         self.assertEqual(self.complete("serve", "re"), {"reach"})
         self.assertEqual(self.complete("import", "re"), {"reach"})
@@ -185,6 +209,34 @@ class Commands(Cli):
         for path in (SCENARIO, run, f"{run}/best.safetensors", f"{run}/last.safetensors", self.reach_starts()):
             self.assertTrue(self.succeed("inspect", path).strip(), path)
 
+    def test_lists_are_printed_as_yaml_and_as_names_too(self):
+        self.assertEqual(self.succeed("policies", "--task", "scale", "-o", "name").splitlines(),
+                         [policy["name"] for policy in
+                          json.loads(self.succeed("policies", "--task", "scale", "-o", "json"))["policies"]])
+        self.assertIn("continuum-7x21", self.succeed("scenario", "list", "-o", "name").splitlines())
+        self.assertRegex(self.succeed("scenario", "list", "-o", "yaml"), r"(?m)^schema_version: 1\nscenarios:\n  - name: ")
+        names = self.succeed("snapshot", "-A", "--from", DUMP, "-o", "name").splitlines()
+        self.assertIn("node/cloud-a", names)
+        self.assertIn("deployment/web", names)
+        self.assertRegex(self.succeed("snapshot", "--from", DUMP, "-o", "yaml"), r"(?m)^  - name: cloud-a$")
+        self.refuse("snapshot", "-A", "-n", "shop", "--from", DUMP, says=("--namespace", "--all-namespaces"))
+
+    def test_an_evaluation_that_is_stopped_prints_what_is_complete(self):
+        process = subprocess.Popen([PROGRAM, "evaluate", SCENARIO, "--policy", "greedy,lookahead:time=20ms", "--episodes", "2000",
+                                    "--threads", "2", "-o", "json"], cwd=self.folder, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        time.sleep(3 * PATIENCE)
+        process.send_signal(signal.SIGINT)
+        out, said = process.communicate(timeout=100 * PATIENCE)
+        if process.returncode == 1:  # Not one episode was complete by then.
+            self.assertIn("stopped before an episode was complete", said)
+            return
+        self.assertEqual(process.returncode, 130, said)
+        first, second = json.loads(out)["policies"]
+        self.assertEqual(len(first["episodes"]), len(second["episodes"]))
+        self.assertLess(len(first["episodes"]), 2000)
+        self.assertIn(f"Stopped; the result is that of the first {len(first['episodes'])} of 2000 episodes", said)
+
     def test_snapshot_of_a_dump_says_what_it_holds(self):
         seen = json.loads(self.succeed("snapshot", "--from", DUMP, "-o", "json"))
         nodes = {node["name"]: node for node in seen["nodes"]}
@@ -196,7 +248,7 @@ class Commands(Cli):
                          ("Deployment", 3, 3))
         self.assertTrue(workloads["web"]["movable"])
         self.assertIn("StatefulSet", workloads["db"]["not_movable_because"][0])
-        self.assertIn("Service", seen["not_seen"])
+        self.assertIn("DaemonSet", seen["not_seen"])
         self.assertTrue(all(source["age_s"] >= 0 for source in seen["sources"]))
         table = self.succeed("snapshot", "--from", DUMP)
         self.assertIn("Deployment/web", table)
@@ -213,6 +265,23 @@ class Commands(Cli):
         because = {workload["name"]: workload["not_movable_because"] for workload in seen["workloads"]}
         self.assertEqual(because["web"], ["the application file says so"])
         self.assertEqual(because["cart"], [])
+
+    def test_init_writes_a_first_configuration_that_runs_and_loads(self):
+        self.succeed("init", "-d", "new", "-n", "shop", "--from", DUMP)
+        wide = self.succeed("snapshot", "--from", DUMP, "-o", "wide", "--application", "new/application.yaml")
+        self.assertIn("Application cluster: complete", wide)
+        self.succeed("profile", "--from", DUMP, "--application", "new/application.yaml", "-o", "shop.yaml")
+        described = self.succeed("run", "--config", "new/rudderfish.yaml", "--dry-run", "--kubeconfig", "none")
+        self.assertIn("shadow", described)
+        # What it names in comments, once the application is completed.
+        config = (self.folder / "new/rudderfish.yaml").read_text(encoding="utf-8")
+        for line in ("migration: {", "applications: [", "scope: {"):
+            self.assertIn("# " + line, config)
+            config = config.replace("# " + line, line)
+        self.write("new/both.yaml", config)
+        self.assertRegex(self.succeed("run", "--config", "new/both.yaml", "--dry-run", "--kubeconfig", "none"), r"application +cluster: 4 workloads")
+        self.refuse("init", "-d", "new", "--from", DUMP, says="new/rudderfish.yaml exists; use --force to overwrite it")
+        self.succeed("init", "-d", "new", "--from", DUMP, "--force")
 
     def test_a_namespace_that_is_not_there_is_named_with_the_nearest(self):
         self.write("namespaces.json", '{"kind": "NamespaceList", "items": [{"metadata": {"name": "shop"}}]}')
@@ -272,7 +341,7 @@ class Commands(Cli):
         self.assertIn("thesis-ee", self.succeed("inspect", "ee/best.safetensors"))
         self.succeed("evaluate", test2, "--objective", "balance", "--policy", "learned=ee", "--episodes", "2")
         self.refuse("train", "--resume", "-d", "ee", "--preset", "thesis-lb", says="--preset")
-        self.write("live.yaml", "rudderfish: config/v1\nplacement: {mode: shadow, policy: ./ee}\n")
+        self.write("live.yaml", "rudderfish: config/v1\ndecisions: {placement: {mode: shadow, policy: ./ee}}\n")
         self.refuse("run", "--config", "live.yaml", "--dry-run", says=["live.yaml:2:", "--preset thesis-ee"])
         self.succeed("train", test2, "--preset", "thesis-el-rl", "-d", "el-rl", "--steps", "400", "-q")
         self.refuse("evaluate", TOP / "scenarios/drs-even.yaml", "--policy", "el-rl", "--episodes", "2", says="arrivals.users")
@@ -284,13 +353,13 @@ class Commands(Cli):
         self.refuse("train", drs, "-d", "x", "--preset", "thesis-lc", says="measured: {connections: N}")
         self.refuse("train", drs, drs, "-d", "x", "--preset", "drs-code", says="train them apart")
         self.refuse("train", SCENARIO, "-d", "x", "--preset", "drs-code", says="places pods that come and go")
-        self.refuse("train", TOP / "scenarios/redis.yaml", "--task", "scaling", "-d", "x", "--preset", "drs-code", says="--task scaling")
+        self.refuse("train", TOP / "scenarios/redis.yaml", "--task", "scale", "-d", "x", "--preset", "drs-code", says="--task scale")
         self.refuse("train", drs, "-d", "x", "--preset", "drs-code", "--set", "dqn.gama=1", says="did you mean `gamma`")
         self.refuse("train", drs, "-d", "x", "--set", "dqn", says="KEY=VALUE")
 
     def test_scaling_as_an_earlier_system_is_trained_and_evaluated_beside_ours(self):
         short = self.short_redis()
-        train = ("train", short, "--task", "scaling", "--load", "ramp", "-q")
+        train = ("train", short, "--task", "scale", "--load", "ramp", "-q")
         for preset, more in (("gym-hpa-cost", ()), ("gym-hpa-latency", ("--algorithm", "a2c")),
                              ("graph-gym-hpa-slo", ("--algorithm", "recurrent-ppo"))):
             self.succeed(*train, "--preset", preset, "-d", preset, "--steps", "1024", *more)
@@ -299,7 +368,7 @@ class Commands(Cli):
             shown = self.succeed("inspect", f"{preset}/best.safetensors")
             self.assertIn("as an earlier system saw it", shown)
             self.assertIn(preset, shown)
-        done = self.run_cli("evaluate", short, "--task", "scaling", "--load", "ramp", "--episodes", "2", "-o", "json", "--policy",
+        done = self.run_cli("evaluate", short, "--task", "scale", "--load", "ramp", "--episodes", "2", "-o", "json", "--policy",
                             "hold,hpa:cpu=60,cost=./gym-hpa-cost,latency=./gym-hpa-latency,graph=./graph-gym-hpa-slo")
         self.assertIn(done.returncode, (0, 3), done.stderr)
         self.assertIn("trained as gym-hpa-cost", done.stderr)
@@ -308,12 +377,12 @@ class Commands(Cli):
         # It goes on as it was, and is for no other task.
         self.refuse("train", "--resume", "-d", "gym-hpa-cost", "--preset", "gym-hpa-latency", says="--preset")
         self.refuse("evaluate", SCENARIO, "--policy", "./gym-hpa-cost", "--episodes", "2", says="task scaling")
-        for preset, more, says in (("gym-hpa-cst", (), "did you mean `gym-hpa-cost`"), ("thesis-ee", (), "places pods"),
-                                   ("gym-hpa-cost", ("--violations", "1%"), "knows no limit"),
+        for preset, more, says in (("gym-hpa-cst", (), "did you mean `gym-hpa-cost`"), ("thesis-ee", (), "preset for placement"),
+                                   ("gym-hpa-cost", ("--violations", "1%"), "has no limit"),
                                    ("gym-hpa-cost", ("--load", "rmp"), "ramp")):
-            self.refuse("train", short, "--task", "scaling", "-d", "x", "--preset", preset, *more, says=says)
-        self.refuse("train", short, "-d", "x", "--preset", "gym-hpa-cost", says="--task scaling")
-        self.refuse("train", SCENARIO, "--task", "scaling", "-d", "x", "--preset", "gym-hpa-cost", says="has no `load`")
+            self.refuse("train", short, "--task", "scale", "-d", "x", "--preset", preset, *more, says=says)
+        self.refuse("train", SCENARIO, "-d", "x", "--preset", "gym-hpa-cost", says="--task scale")
+        self.refuse("train", SCENARIO, "--task", "scale", "-d", "x", "--preset", "gym-hpa-cost", says="has no `load`")
 
     def test_train_of_several_seeds_groups_in_evaluate(self):
         self.succeed("train", SCENARIO, "-d", "seeds", "--steps", "8192", "--seeds", "2", "-q")
@@ -337,6 +406,7 @@ class Commands(Cli):
             _, errors = process.communicate(timeout=60 * PATIENCE)
             if number != signal.SIGKILL:
                 self.assertIn(b"--resume", errors)
+                self.assertEqual(process.returncode, 0, "all is saved")
             if (self.folder / name / "last.safetensors").exists():
                 self.succeed("inspect", f"{name}/last.safetensors")
             self.succeed("train", SCENARIO, "-d", name, "--resume", "--steps", steps, "-q")
@@ -389,7 +459,7 @@ class Commands(Cli):
     def test_evaluate_runs_every_policy(self):
         run = self.train()
         policies = ["stay", "random", "kube-default", "least-allocated", "most-allocated", "greedy", "lookahead", run,
-                    f"learned={run}", f"{run}/last.safetensors", f"lookahead+{run}", f"best-of:4+{run}"]
+                    f"learned={run}", f"{run}/last.safetensors", f"lookahead:run={run}", f"best-of:samples=4,run={run}"]
         for policy in policies:
             self.succeed("evaluate", SCENARIO, "--policy", policy, "--episodes", "2", "-q")
 
@@ -523,7 +593,7 @@ variants:
         self.refuse("experiment", file, "-d", "out", says=["out", "--resume"])
         self.refuse("experiment", file, "-d", "out", "--resume", "--set", "seed=2", says="the experiment itself has changed")
         replays = self.short_redis()
-        self.write("s.yaml", f"experiment: s\ntask: scaling\nscenarios: [{replays}]\nloads: [replay]\nepisodes: 2\n"
+        self.write("s.yaml", f"experiment: s\ntask: scale\nscenarios: [{replays}]\nloads: [replay]\nepisodes: 2\n"
                    "policies: [hold, hpa]\n")
         self.succeed("experiment", "s.yaml", "-d", "replayed")
         provenance = json.loads((self.folder / "replayed/provenance.json").read_text(encoding="utf-8"))
@@ -591,7 +661,7 @@ class Placement(Cli):
 
     def test_who_knows_nothing_of_limits_is_told_among_all_nodes_with_room(self):
         world = TOP / "scenarios/thesis-test1.yaml"
-        told = ("simulate", world, "--objective", "balance", "--policy", "blind-least-allocated", "--alternatives", "5")
+        told = ("simulate", world, "--objective", "balance", "--policy", "least-allocated:limits=ignore", "--alternatives", "5")
         self.assertIn("beyond its hard limit of latency, which the policy ignores", self.succeed(*told))
         steps = json.loads(self.succeed(*told, "-o", "json"))["steps"]
         self.assertEqual(len(steps), 600)
@@ -607,6 +677,15 @@ class Placement(Cli):
         self.succeed("simulate", TOP / "scenarios/thesis-test2.yaml", "--policy", "lc")
         self.refuse("simulate", self.WORLD, "--policy", "lc", says=["thesis-lc", "connections"])
         self.refuse("evaluate", self.WORLD, "--policy", "lc", says=["thesis-lc", "connections"])
+
+    def test_a_report_of_placing_is_one_page(self):
+        done = self.run_cli("evaluate", self.WORLD, "--policy", "round-robin,greedy", "--episodes", "1", "--report", "page.html")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("can be shown on 1 episode: at least 6 are needed", done.stdout)
+        self.assertNotIn("1 episodes", done.stdout)
+        page = (self.folder / "page.html").read_text(encoding="utf-8")
+        self.assertIn("No difference shown between greedy and round-robin", page)
+        self.assertIn("<svg", page)
 
     def test_a_world_without_a_choice_is_nothing_to_learn(self):
         text = self.WORLD.read_text(encoding="utf-8")
@@ -639,6 +718,32 @@ class Placement(Cli):
             self.assertAlmostEqual(one["objective_after"], one["terms_after"]["calls"] + 0.5 * one["terms_after"]["energy"])
         # Nobody is moved where pods come and go, whoever calls whom.
         self.refuse("bench", "env", "--scenario", shop, says=["edge-shop.yaml", "has `arrivals`"])
+
+
+class Tasks(Cli):
+    SERVES = {SCENARIO: ["move"], TOP / "scenarios/drs-even.yaml": ["place"], TOP / "scenarios/redis.yaml": ["move", "scale"]}
+    # Each is refused, with or without a task that fits, before it computes anything.
+    COMMANDS = {"evaluate": ["--policy", "no-such"], "simulate": ["--policy", "no-such"], "train": ["-d", "x", "--set", "no.such=1"],
+                "calibrate": ["--policy", "hpa", "-o", "x.yaml", "--load", "no-such"]}
+
+    def test_a_task_that_the_scenario_cannot_serve_is_refused_by_every_command(self):
+        for scenario, serves in self.SERVES.items():
+            for task in ("move", "place", "scale"):
+                lines = {command: [command, scenario, "--task", task, *more] for command, more in self.COMMANDS.items()}
+                lines["bench"] = ["bench", "env", "--scenario", scenario, "--task", task, "--policy", "no-such"]
+                for command, line in lines.items():
+                    done = self.run_cli(*line)
+                    self.assertNotEqual(done.returncode, 0, line)
+                    refused = f"--task {task}: {scenario} has " in done.stderr
+                    self.assertEqual(refused, task not in serves, f"{line}: {done.stderr}")
+
+    def test_one_episode_of_any_task_shows_nothing(self):
+        for scenario, policies in ((SCENARIO, "stay,greedy"), (TOP / "scenarios/drs-even.yaml", "round-robin,greedy"),
+                                   (TOP / "scenarios/redis.yaml", "hpa:cpu=30,hpa:cpu=32")):
+            more = ["--load", "ramp"] if "hpa" in policies else []
+            done = self.run_cli("evaluate", scenario, "--policy", policies, "--episodes", "1", *more)
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assertIn("at least 6 are needed", " ".join(done.stdout.split()))
 
 
 class BadInput(Cli):
@@ -689,7 +794,7 @@ class BadInput(Cli):
                                      ("calls", "no `patterns` say who calls whom")):
                 with self.subTest(command=command, objective=objective):
                     self.refuse(command[0], drs, *command[1:], "--objective", objective, says=["drs-even", lacks])
-        experiment = self.write("cost.yaml", f"experiment: cost\ntask: placement\nscenarios: [{drs}]\nobjectives: {{c: cost}}\n"
+        experiment = self.write("cost.yaml", f"experiment: cost\ntask: place\nscenarios: [{drs}]\nobjectives: {{c: cost}}\n"
                                              "episodes: 6\npolicies: [kube-default, greedy]\n")
         self.refuse("experiment", experiment, "-d", "results", says="the objective counts cost")
 
@@ -697,7 +802,7 @@ class BadInput(Cli):
         redis = TOP / "scenarios/redis.yaml"
         short = self.write("redis.yaml", redis.read_text(encoding="utf-8").replace("duration: 1h", "duration: 10m")
                            .replace("traces/", str(TOP / "scenarios/traces") + "/"))
-        options = ["--task", "scaling", "--policy", "hold,autopilot,keda,hpa:cpu=50", "--load", "ramp,flash", "--episodes", "3"]
+        options = ["--task", "scale", "--policy", "hold,autopilot,keda,hpa:cpu=50", "--load", "ramp,flash", "--episodes", "3"]
         done = self.run_cli("evaluate", short, *options, "-o", "json", "-q")
         self.assertIn(done.returncode, (0, 3), done.stderr)
         loads = json.loads(done.stdout)["loads"]
@@ -718,7 +823,7 @@ class BadInput(Cli):
 
     def test_scaling_is_reported_and_drawn(self):
         short = self.short_redis()
-        evaluate = ("evaluate", short, "--task", "scaling", "--policy", "hold,hpa:cpu=60", "--load", "ramp,flash", "--episodes", "2")
+        evaluate = ("evaluate", short, "--task", "scale", "--policy", "hold,hpa:cpu=60", "--load", "ramp,flash", "--episodes", "2")
         pages = []
         for threads in ("1", "2"):
             done = self.run_cli(*evaluate, "-o", "json", "--threads", threads, "--report", "page.html")
@@ -738,7 +843,7 @@ class BadInput(Cli):
             self.assertIn(words, "".join(ElementTree.fromstring(svg).itertext()), figure)
             self.assertNotIn("var(", svg)
         self.assertEqual(self.succeed("plot", "e.json", "--figure", "calls", "-o", "-")[:4], "<svg")
-        for options, says in ((("cdf",), "ramp, flash: say which with --load"), (("cfd", "--load", "ramp"), "did you mean `cdf`"),
+        for options, says in ((("cdf",), "ramp, flash: choose one with --load"), (("cfd", "--load", "ramp"), "did you mean `cdf`"),
                               (("cdf", "--load", "rampe"), "did you mean `ramp`"), (("learning",), "cdf, pareto, timeline"),
                               (("cdf", "--cell", "a"), "--cell")):
             self.refuse("plot", "e.json", "--figure", *options, "-o", "f.svg", says=says)
@@ -814,12 +919,12 @@ class BadInput(Cli):
         self.assertIn("660 settings", table)
         self.succeed("calibrate", small, *options, "-o", "again.yaml", "--threads", "1")
         self.assertEqual((self.folder / "hpa.yaml").read_bytes(), (self.folder / "again.yaml").read_bytes())
-        evaluate = ("--task", "scaling", "--load", "steady", "--episodes", "2", "--policy", "hold,best=hpa:hpa.yaml")
+        evaluate = ("--task", "scale", "--load", "steady", "--episodes", "2", "--policy", "hold,best=hpa.yaml")
         done = self.run_cli("evaluate", small, *evaluate)
         self.assertIn(done.returncode, (0, 3), done.stderr)
         self.assertIn("best", done.stdout)
         self.assertNotIn("calibrated for", done.stderr)
-        done = self.run_cli("evaluate", small, "--task", "scaling", "--load", "steady,flash", *evaluate[4:])
+        done = self.run_cli("evaluate", small, "--task", "scale", "--load", "steady,flash", *evaluate[4:])
         self.assertIn("hpa.yaml was calibrated for steady, not for flash", done.stderr)
         self.refuse("evaluate", TOP / "scenarios/redis.yaml", *evaluate, says=["hpa.yaml", "calibrate again"])
         trace = next((self.folder / "traces").glob("*.csv"))
@@ -832,12 +937,12 @@ class BadInput(Cli):
         self.refuse("calibrate", small, "--policy", "keda", "-o", "x.yaml", says="hpa")
         table = self.succeed("calibrate", small, "--policy", "mpc", *options[2:], "-o", "mpc.yaml")
         self.assertIn("24 settings", table)
-        done = self.run_cli("evaluate", small, *evaluate[:-1], "hold,ahead=mpc:mpc.yaml")
+        done = self.run_cli("evaluate", small, *evaluate[:-1], "hold,ahead=mpc.yaml")
         self.assertIn(done.returncode, (0, 3), done.stderr)
-        self.refuse("evaluate", small, *evaluate[:-1], "hold,hpa:mpc.yaml", says="mpc:mpc.yaml")
+        self.refuse("evaluate", small, *evaluate[:-1], "hold,no.yaml", says="no.yaml")
         table = self.succeed("calibrate", small, "--policy", "static", *options[2:], "-o", "static.yaml")
         self.assertIn("50 settings", table)
-        done = self.run_cli("evaluate", small, *evaluate[:-1], "hold,constant=static:static.yaml")
+        done = self.run_cli("evaluate", small, *evaluate[:-1], "hold,constant=static.yaml")
         self.assertIn(done.returncode, (0, 3), done.stderr)
         self.refuse("calibrate", small, "--policy", "hpa", "-o", "no/x.yaml", says="no folder")
         self.refuse("calibrate", SCENARIO, "--policy", "hpa", "-o", "x.yaml", says="has no `load`")
@@ -846,14 +951,14 @@ class BadInput(Cli):
         text = (TOP / "scenarios/redis.yaml").read_text(encoding="utf-8")
         shutil.copytree(TOP / "scenarios/traces", self.folder / "traces")
         small = self.write("small.yaml", re.sub(r"duration: 1h", "duration: 5m", text))
-        self.succeed("train", small, "--task", "scaling", "--load", "steady,ramp", "--violations", "2%", "-d", "run",
+        self.succeed("train", small, "--task", "scale", "--load", "steady,ramp", "--violations", "2%", "-d", "run",
                      "--steps", "4096", "--threads", "2", "--episodes", "4")
         shown = self.succeed("inspect", "run")
         self.assertIn("steady, ramp; at most 2 % late or failed", shown)
         self.assertIn("on 4 validation episodes of each load", shown)
         self.assertIn("violations_max", self.succeed("inspect", "run/best.safetensors"))
         self.assertEqual(json.loads(self.succeed("inspect", "run", "-o", "json"))["seeds"][0]["scaling"]["loads"], ["steady", "ramp"])
-        evaluate = ("--task", "scaling", "--load", "steady", "--episodes", "2")
+        evaluate = ("--task", "scale", "--load", "steady", "--episodes", "2")
         done = self.run_cli("evaluate", small, *evaluate, "--policy", "hold,learned=run")
         self.assertIn(done.returncode, (0, 3), done.stderr)
         self.assertIn("learned", done.stdout)
@@ -866,27 +971,27 @@ class BadInput(Cli):
         trace.write_text("".join(rows.splitlines(keepends=True)[:-1]), encoding="utf-8")
         self.refuse("train", "--resume", "-d", "run", "--steps", "8192", says="other scenarios or traces")
         trace.write_text(rows, encoding="utf-8")
-        judge = ("train", TOP / "scenarios/edge-pipeline.yaml", "--task", "scaling", "--load", "ramp", "--episodes", "4", "--steps", "0")
+        judge = ("train", TOP / "scenarios/edge-pipeline.yaml", "--task", "scale", "--load", "ramp", "--episodes", "4", "--steps", "0")
         self.assertIn("0 steps of", self.run_cli(*judge, "--from", "run", "-d", "other").stderr)
         self.assertIn("on 4 validation episodes of each load", self.succeed("inspect", "other"))
         self.refuse(*judge, "-d", "x", says="--steps")
         self.refuse(*judge, "--from", "nowhere", "-d", "x", says="nowhere")
         self.assertFalse((self.folder / "x").exists())
-        self.refuse("train", SCENARIO, "--steps", "0", "--from", "run", "-d", "x", says="of --task scaling alone")
-        self.refuse("train", small, "--load", "steady", "-d", "x", says="--task scaling")
-        self.refuse("train", small, "--task", "scaling", "--load", "stedy", "-d", "x", says="steady")
-        self.succeed("train", small, "--task", "scaling", "--algorithm", "dqn", "-d", "dqn", "--steps", "1024", "--episodes", "4")
-        self.succeed("train", small, "--task", "scaling", "--load", "ramp", "--encoder", "gatv2", "-d", "graph", "--steps", "4096",
+        self.refuse("train", SCENARIO, "--steps", "0", "--from", "run", "-d", "x", says="needs --task scale")
+        self.refuse("train", SCENARIO, "--load", "steady", "-d", "x", says="--task scale")
+        self.refuse("train", small, "--task", "scale", "--load", "stedy", "-d", "x", says="steady")
+        self.succeed("train", small, "--task", "scale", "--algorithm", "dqn", "-d", "dqn", "--steps", "1024", "--episodes", "4")
+        self.succeed("train", small, "--task", "scale", "--load", "ramp", "--encoder", "gatv2", "-d", "graph", "--steps", "4096",
                      "--episodes", "4")
         shown = self.succeed("inspect", "graph/best.safetensors")
         self.assertIn("encoder gatv2", shown)
         self.assertIn("scaling, call graph", shown)
-        self.succeed("train", small, "--task", "scaling", "--load", "ramp", "--algorithm", "recurrent-ppo", "-d", "memory",
+        self.succeed("train", small, "--task", "scale", "--load", "ramp", "--algorithm", "recurrent-ppo", "-d", "memory",
                      "--steps", "4096", "--episodes", "4")
         self.assertIn("remembers", self.succeed("inspect", "memory/best.safetensors"))
         self.assertIn(self.run_cli("evaluate", small, *evaluate, "--policy", "hold,learned=memory").returncode, (0, 3))
         self.assertIn(self.run_cli("evaluate", small, *evaluate, "--policy", "hold,learned=graph").returncode, (0, 3))
-        self.refuse("train", SCENARIO, "--task", "scaling", "-d", "x", says="has no `load`")
+        self.refuse("train", SCENARIO, "--task", "scale", "-d", "x", says="has no `load`")
         self.succeed("train", SCENARIO, "--steps", "256", "-d", "moves")
         self.refuse("evaluate", small, *evaluate, "--policy", "hold,moves", says="trained for the task migration, not scaling")
 
@@ -894,7 +999,7 @@ class BadInput(Cli):
         text = (TOP / "scenarios/redis.yaml").read_text(encoding="utf-8")
         shutil.copytree(TOP / "scenarios/traces", self.folder / "traces")
         self.write("small.yaml", re.sub(r"duration: 1h", "duration: 2m", text))
-        experiment = self.write("e.yaml", "experiment: e\ntask: scaling\nscenarios: [small.yaml]\nloads: [steady, ramp]\n"
+        experiment = self.write("e.yaml", "experiment: e\ntask: scale\nscenarios: [small.yaml]\nloads: [steady, ramp]\n"
                                 "violations: 0.02\nepisodes: 3\ncalibrate: {episodes: 16}\ntrain: {steps: 4096, seeds: 2}\n"
                                 "policies: [static=calibrated-static, mpc=calibrated-mpc, hpa=calibrated, learned=trained]\n")
         table = self.succeed("experiment", experiment, "-d", "one", "--threads", "1")
@@ -924,7 +1029,7 @@ class BadInput(Cli):
         self.refuse("experiment", experiment, "-d", "x", "--set", "loads[0]=stedy", says="steady")
         self.refuse("experiment", experiment, "-d", "x", "--set", "train.algorithm=acc", says="did you mean `a2c`")
         self.refuse("experiment", experiment, "-d", "x", "--set", "train.encoder=gnc", says="gcn")
-        graph = self.write("graph.yaml", "experiment: e\ntask: scaling\nscenarios: [small.yaml]\nloads: [ramp]\nepisodes: 3\n"
+        graph = self.write("graph.yaml", "experiment: e\ntask: scale\nscenarios: [small.yaml]\nloads: [ramp]\nepisodes: 3\n"
                            "calibrate: {episodes: 16}\ntrain: {steps: 2048, seeds: 1, algorithm: a2c, encoder: gcn}\n"
                            "policies: [hpa=calibrated, learned=trained]\n")
         self.succeed("experiment", graph, "-d", "graph")
@@ -938,12 +1043,12 @@ class BadInput(Cli):
         self.assertIn("small.ramp", (self.folder / "l.svg").read_text(encoding="utf-8"))
         self.succeed("plot", "one", "--figure", "learning", "--cell", "small.steady", "-o", "l.svg")
         self.assertNotIn("small.ramp", (self.folder / "l.svg").read_text(encoding="utf-8"))
-        self.refuse("plot", "one", "--figure", "pareto", "-o", "l.svg", says="say which with --cell")
+        self.refuse("plot", "one", "--figure", "pareto", "-o", "l.svg", says="choose one with --cell")
         # Variants are scenarios of their own: calibrated for, and judged by what is late there.
-        varied = self.write("varied.yaml", "experiment: e\ntask: scaling\nscenarios: [small.yaml]\nloads: [ramp]\nepisodes: 3\n"
+        varied = self.write("varied.yaml", "experiment: e\ntask: scale\nscenarios: [small.yaml]\nloads: [ramp]\nepisodes: 3\n"
                             "calibrate: {episodes: 16}\nvariants: {as-shipped: {}, tight: {load.limit: '{p95: 6ms}'}}\n"
                             "policies: [hold, hpa=calibrated]\n")
-        self.assertRegex(self.succeed("experiment", varied, "-d", "varied"), "tight +ramp +hold +core_hours")
+        self.assertRegex(self.succeed("experiment", varied, "-d", "varied"), "tight +hold +core_hours")
         report = json.loads((self.folder / "varied/report.json").read_text(encoding="utf-8"))["comparisons"]
         self.assertEqual({pair["variant"] for pair in report}, {"as-shipped", "tight"})
         late = {pair["variant"]: pair["baseline_mean"] for pair in report if pair["metric"] == "violations"}
@@ -951,27 +1056,27 @@ class BadInput(Cli):
         self.assertIn("p95: 6ms", (self.folder / "varied/scenarios/tight/small.yaml").read_text(encoding="utf-8"))
         self.refuse("plot", "varied", "--figure", "learning", "-o", "l.svg", says="nothing was trained")
         given = self.write("given.yaml", (self.folder / "varied.yaml").read_text(encoding="utf-8").replace(
-            "hpa=calibrated", "hpa:varied/calibrated/small.ramp.yaml"))
+            "hpa=calibrated", "hpa=varied/calibrated/small.ramp.yaml"))
         self.refuse("experiment", given, "-d", "x", says="the variant tight changes that")
         # One pod of each is too few.
         self.write("small.yaml", re.sub(r"replicas: 1 to [0-9]+", "replicas: 1 to 1", (self.folder / "small.yaml").read_text(encoding="utf-8")))
         self.refuse("experiment", experiment, "-d", "x", says=["redis: the load steady", "cannot be kept to at most 2 %", "replicas"])
-        self.refuse("train", "small.yaml", "--task", "scaling", "-d", "x", says=["cannot be kept to at most 1 %", "replicas"])
+        self.refuse("train", "small.yaml", "--task", "scale", "-d", "x", says=["cannot be kept to at most 1 %", "replicas"])
         self.assertFalse((self.folder / "x/last.safetensors").exists())
-        self.refuse("experiment", experiment, "-d", "x", "--set", "task=scalling", says="did you mean `scaling`")
+        self.refuse("experiment", experiment, "-d", "x", "--set", "task=scal", says="did you mean `scale`")
 
     def test_an_experiment_on_placement_trains_and_judges_for_every_objective(self):
-        experiment = self.write("e.yaml", f"experiment: e\ntask: placement\nscenarios: [{TOP}/scenarios/thesis-test2.yaml]\n"
+        experiment = self.write("e.yaml", f"experiment: e\ntask: place\nscenarios: [{TOP}/scenarios/thesis-test2.yaml]\n"
                                 "objectives: {EE: energy, near: {latency: 1, energy: 0.1}}\nepisodes: 6\n"
                                 'variants: {few: {"arrivals.streams[0].count": 40, arrivals.failures: "{every: 80s to 200s, down: 20s}"}}\n'
                                 "train: {steps: 4096, seeds: 2, es_steps: 4096}\n"
-                                "policies: [kube-scheduler=blind-kube-default, lookahead, dqn=trained-dqn, es=trained-es, lc=trained-thesis-lc,\n"
-                                '  "mix=mixed:most-allocated=0.5,latency=1+trained", learned=trained]\n'
+                                "policies: [kube-scheduler=kube-default:limits=ignore, lookahead, dqn=trained-dqn, es=trained-es, lc=trained-thesis-lc,\n"
+                                '  "mix=mixed:most-allocated=0.5,latency=1,run=trained", learned=trained]\n'
                                 'published:\n  - by: "M & P"\n    note: Not the same.\n    figures:\n'
                                 "      - {what: workers in use, said: one, objective: EE, ours: {metric: active_nodes, policy: learned}}\n"
                                 "      - {what: time it takes, said: 3.27 %, ours: {metric: overhead, policy: learned}}\n")
         table = self.succeed("experiment", experiment, "-d", "one", "--threads", "1")
-        self.assertRegex(table, "thesis-test2.near.few +kube-scheduler +0[.].* yes")
+        self.assertRegex(table, "near +kube-scheduler +objective +0[.].* yes")
         report = json.loads((self.folder / "one/report.json").read_text(encoding="utf-8"))
         quotes, report = report["published"], report["comparisons"]
         self.assertEqual([(quote["cell"], quote["what"]) for quote in quotes],
@@ -982,7 +1087,7 @@ class BadInput(Cli):
         self.assertEqual((quotes[1]["said"], quotes[1]["ours"]), ("3.27 %", None))  # Of the machine.
         for page, times in (("report.html", 2), ("cells/thesis-test2.EE.few/report.html", 1), ("cells/thesis-test2.near.few/report.html", 1)):
             text = (self.folder / "one" / page).read_text(encoding="utf-8")
-            self.assertIn("M &amp; P, and what of ours stands beside it. Not the same.", text)
+            self.assertIn("M &amp; P, and our results next to it. Not the same.", text)
             self.assertEqual(text.count("share of the makespan of learned"), times, page)
         self.assertEqual({(pair["objective"], pair["baseline"]) for pair in report},
                          {(objective, baseline) for objective in ("EE", "near")
@@ -1039,16 +1144,16 @@ class BadInput(Cli):
             self.refuse("extender-config", "--address", address, says="--address")
         self.refuse("extender-config", "--percentage-of-nodes", "101", says="--percentage-of-nodes")
         self.refuse("extender-config", "--weight", "0", says="--weight")
-        none = self.write("none.yaml", "rudderfish: config/v1\nplacement: {}\n")
-        self.refuse("run", "--config", none, "--namespace", "shop", says="pods are placed in all namespaces")
-        self.refuse("run", "--config", none, "--policy", "greedy", says="name the policy in `placement`")
+        none = self.write("none.yaml", "rudderfish: config/v1\ndecisions: {placement: {}}\n")
+        self.refuse("run", "--config", none, "--namespace", "shop", says="placement covers all namespaces")
+        self.refuse("run", "--config", none, "--policy", "greedy", says="set decisions.placement.policy")
         self.refuse("extender-config", "--config", none, says="no section `extender`")
 
     def test_bad_input_of_an_experiment_on_placement_is_refused_with_the_nearest_name(self):
         experiment = TOP / "experiments/placing-drs.yaml"
         for change, says in (("policies[4]=gredy", "did you mean `greedy`"), ("policies[5]=trained-dqm", "did you mean `dqn`"),
-                             ("policies[5]=trained-thesis-lc", "measured"), ("policies[5]=x=mixed:gredy=1+trained", "did you mean `greedy`"),
-                             ("policies[5]=mixed:greedy=1+trained", "give it a name"), ("train.algorithm=poo", "did you mean `ppo`"), ("train.step=5", "did you mean `steps`"),
+                             ("policies[5]=trained-thesis-lc", "measured"), ("policies[5]='x=mixed:gredy=1,run=trained'", "did you mean `greedy`"),
+                             ("policies[5]=mixed:run=trained", "no score has a weight"), ("train.algorithm=poo", "did you mean `ppo`"), ("train.step=5", "did you mean `steps`"),
                              ("policies[5]=greedy", "`greedy` is named twice"), ("objectives={a: enrgy}", "did you mean `energy`"),
                              (f"scenarios[1]={SCENARIO}", "no world in which pods come and go"),
                              ("variants={a: {arivals.until: 2h}}", "arivals")):
@@ -1057,17 +1162,17 @@ class BadInput(Cli):
     def test_bad_input_of_scaling_is_refused_with_the_nearest_name(self):
         redis = TOP / "scenarios/redis.yaml"
         for options, says in ((["--policy", "hpb"], "did you mean `hpa`"), (["--policy", "hpa:cpus=5"], "did you mean `cpu`"),
-                              (["--policy", "hpa", "--load", "stedy"], "steady"), (["--policy", "hpa,hpa"], "two are called hpa"),
+                              (["--policy", "hpa", "--load", "stedy"], "steady"), (["--policy", "hpa,hpa"], "`hpa` is named twice"),
                               (["--policy", "hpa", "--starts", "a.jsonl"], "--starts"), ([], "--policy")):
-            self.refuse("evaluate", redis, "--task", "scaling", *options, says=says)
-        self.refuse("evaluate", SCENARIO, "--task", "scaling", "--policy", "hpa", says="has no `load`")
-        self.refuse("evaluate", SCENARIO, "--task", "scalling", "--policy", "hpa", says="scaling")
+            self.refuse("evaluate", redis, "--task", "scale", *options, says=says)
+        self.refuse("evaluate", SCENARIO, "--task", "scale", "--policy", "hpa", says="has no `load`")
+        self.refuse("evaluate", SCENARIO, "--task", "scalling", "--policy", "hpa", says="move or place or scale")
         self.refuse("evaluate", SCENARIO, "--policy", "stay", "--load", "ramp", says="--load")
         self.write("replay.yaml", redis.read_text(encoding="utf-8").replace("traces/", ""))
         self.write("azure-llm-code-quarter.csv",
-                   "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:04,1,1\n2023-11-16 18:17:03,1,1\n")
-        self.refuse("evaluate", "replay.yaml", "--task", "scaling", "--policy", "hpa",
-                    says=["azure-llm-code-quarter.csv:3:1", "sort"])
+                   "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:04,1,1\n2023-11-16 25:17:05,1,1\n")
+        self.refuse("evaluate", "replay.yaml", "--task", "scale", "--policy", "hpa",
+                    says=["azure-llm-code-quarter.csv:3:1", "TIMESTAMP"])
 
     def test_a_workload_larger_than_every_node_is_refused(self):
         self.refuse("inspect", self.changed_scenario("cpu: 1500m", "cpu: 99"), says=["bad.yaml:", "machine-learning"])
@@ -1085,16 +1190,22 @@ class BadInput(Cli):
 
     def test_dumps_that_are_none_are_refused_in_one_line(self):
         self.write("pod.json", '{"kind": "Pod", "metadata": {"name": "p"}}')
-        self.refuse("snapshot", "--from", "pod.json", says=("pod.json", "is no list but one object of kind Pod"))
+        self.refuse("snapshot", "--from", "pod.json", says=("pod.json", "expected a list of Kubernetes objects, found one object of kind Pod"))
         self.write("text.json", "NAME READY")
         self.refuse("snapshot", "--from", "text.json", says=("is no JSON", "-A -o json`"))
         text = DUMP.read_text(encoding="utf-8")
-        self.write("huge.json", text.replace('"500m"', '"9Ei"', 1))
-        self.refuse("profile", "--from", "huge.json", "-o", "x.yaml", says=("pod shop/cart-7d4b-bx9k", "`9Ei`"))
+        self.write("odd.json", text.replace('"500m"', '"many"', 1))
+        self.refuse("profile", "--from", "odd.json", "-o", "x.yaml", says=("pod shop/cart-7d4b-bx9k", "`many`"))
+        for kind in ("ReplicaSet", "Pod"):
+            some = json.loads(text)
+            some["items"] = [item for item in some["items"] if item["kind"] != kind]
+            self.write("some.json", json.dumps(some))
+            self.refuse("profile", "--from", "some.json", "--application", APPLICATION, "-o", "x.yaml",
+                        says=(f"holds no {kind}", f"kubectl get {kind.lower()}s -A -o json"))
         self.refuse("snapshot", "--from", "none.json", says="none.json")
         self.refuse("snapshot", DUMP, says="dumps follow --from")
         self.refuse("profile", "--from", DUMP, "--for", "1m", says=("--for", "--from"))
-        self.refuse("profile", "--from", DUMP, "-n", "nowhere", says="no pod of a Deployment")
+        self.refuse("profile", "--from", DUMP, "-n", "nowhere", says="no running pods owned by a controller in the selected namespaces")
 
     def test_no_cluster_is_said_in_one_line(self):
         done = self.run_cli("snapshot", "--kubeconfig", "none")
@@ -1120,7 +1231,7 @@ class BadInput(Cli):
     def test_unknown_options_of_policies_are_named_with_their_neighbour(self):
         self.refuse("evaluate", SCENARIO, "--policy", "lookahead:width=8,patence=2", says=["`patence`", "`patience`"])
         self.refuse("evaluate", SCENARIO, "--policy", "greedy,lookahead:widht=8", says=["`widht`", "`width`"])
-        self.refuse("simulate", SCENARIO, "--policy", "lookahead:width=8,depth=3", says=["`depth`", "width, evaluations"])
+        self.refuse("simulate", SCENARIO, "--policy", "lookahead:width=8,depth=3", says=["`depth`", "width, patience, evaluations"])
         self.refuse("evaluate", SCENARIO, "--policy", "greedy,width=8", says=["`width=8`", "lookahead:width=8"])
 
     def test_no_threads_and_other_numbers_out_of_range_are_refused(self):
@@ -1130,7 +1241,7 @@ class BadInput(Cli):
         self.refuse("train", SCENARIO, "-d", "run", "--seeds", "0", says="--seeds")
         self.refuse("train", SCENARIO, "-d", "run", "--algorithm", "sarsa", says="sarsa")
         self.refuse("train", SCENARIO, "-d", "run", "--algorithm", "recurrent-ppo", says="learns to scale")
-        self.refuse("train", SCENARIO, "-d", "run", "--algorithm", "es", says="learns to place")
+        self.refuse("train", SCENARIO, "-d", "run", "--algorithm", "es", says="only available for placement")
         self.refuse("train", SCENARIO, "-d", "run", "--encoder", "gat2", says=["gat2", "did you mean `gatv2`"])
         self.refuse("evaluate", SCENARIO, "--policy", "stay", "--episodes", "0", says="--episodes")
         self.refuse("evaluate", SCENARIO, "--policy", "stay", "-o", "xml", says="xml")
@@ -1208,10 +1319,10 @@ class BadInput(Cli):
             disk = self.small_disk(size)
             done = self.fail_with_one_line("train", SCENARIO, "-d", disk / "run", "--steps", "262144", "-q")
             if (disk / "run/last.safetensors").exists():
-                self.assertIn(f"rudderfish train --resume -d {disk}/run goes on", done.stderr)
+                self.assertIn(f"continue with rudderfish train --resume -d {disk}/run", done.stderr)
             done = self.fail_with_one_line("train", SCENARIO, "-d", disk / "seeds", "--seeds", "2", "--steps", "262144", "-q")
             if (disk / "seeds/seed-1/config.yaml").exists():
-                self.assertIn(f"rudderfish train --resume -d {disk}/seeds --seeds 2 goes on", done.stderr)
+                self.assertIn(f"continue with rudderfish train --resume -d {disk}/seeds --seeds 2", done.stderr)
             for checkpoint in disk.rglob("*.safetensors"):
                 self.succeed("inspect", checkpoint)
             self.assertEqual(list(disk.rglob("*.tmp*")), [])
@@ -1223,7 +1334,7 @@ class BadInput(Cli):
                             "variants: {as-shipped: {}, near: {latency.edge.cloud: 10ms}}\n")
         short = (self.folder / self.short_redis()).read_text(encoding="utf-8")
         self.write("short.yaml", short.replace("duration: 6m", "duration: 2m"))
-        scaling = self.write("s.yaml", "experiment: s\ntask: scaling\nscenarios: [short.yaml]\nloads: [steady]\nepisodes: 2\n"
+        scaling = self.write("s.yaml", "experiment: s\ntask: scale\nscenarios: [short.yaml]\nloads: [steady]\nepisodes: 2\n"
                              "calibrate: {episodes: 16}\ntrain: {steps: 1024, seeds: 1}\npolicies: [hpa=calibrated, learned=trained]\n")
         for experiment, sizes in ((moving, ("8k", "32k", "128k")), (scaling, ("16k", "48k", "400k"))):
             ample = self.folder / f"ample-{experiment}"

@@ -95,7 +95,7 @@ class Deploy(unittest.TestCase):
         return kubectl("exec", "-n", SPACE, pod["metadata"]["name"], "--", "rudderfish", *words)
 
     def rows(self, pod):
-        return json.loads(self.inside(pod, "decisions", "-n", "1000000", "-o", "json"))["decisions"]
+        return json.loads(self.inside(pod, "decisions", "--limit", "1000000", "-o", "json"))["decisions"]
 
     def raw(self, pod, path):
         return kubectl("get", "--raw", f"/api/v1/namespaces/{SPACE}/pods/{pod['metadata']['name']}:9090/proxy{path}")
@@ -115,7 +115,7 @@ class Deploy(unittest.TestCase):
         self.wait_for(lambda: self.rows(pod), "decisions")
         self.assertIn("recorded", self.inside(pod, "decisions"))
         story = self.inside(pod, "status")
-        self.assertIn("leader     this one, by the Lease rudderfish/rudderfish", story)
+        self.assertIn("leader     this instance, according to the Lease rudderfish/rudderfish", story)
         for line in kubectl("logs", "-n", SPACE, pod["metadata"]["name"]).splitlines():
             self.assertEqual(set(json.loads(line)), {"time", "level", "message"})
             if "metrics.k8s.io is not served" not in line:
@@ -230,7 +230,7 @@ class Deploy(unittest.TestCase):
     def test_6_a_leader_that_is_killed_is_followed_and_never_two_write(self):
         for lease, kills in (("15s", 1), ("5s", KILLS)):
             self.apply(self.overlay(2, [("duration: 15s", f"duration: {lease}"),
-                                        ("{interval: 5s, rest: 10min,", "{interval: 100ms, rest: 50ms,")]))
+                                        ("interval: 5s\n    rest: 10min", "interval: 100ms\n    rest: 50ms")]))
             self.wait_for(lambda: len(self.pods()) == 2, "two pods")
             for _ in range(kills):
                 self.kill_the_leader(float(lease[:-1]))
@@ -283,9 +283,9 @@ class Deploy(unittest.TestCase):
         other = next(pod for pod in self.pods() if spec["holderIdentity"].startswith(pod["metadata"]["name"] + "_"))
         self.wait_for(lambda: any(row["written_at_ms"] > killed * 1000 for row in self.rows(other)), "it decides")
 
-    def test_7_events_are_told_where_they_are_switched_on(self):
+    def test_7_advise_tells_plans_as_events(self):
         self.assertEqual(listed("events.events.k8s.io", "-n", "continuum", "--field-selector=reason=WouldMove")["items"], [])
-        self.apply(TOP / "deploy/overlays/events")
+        self.apply(TOP / "deploy/overlays/advise")
         events = self.wait_for(lambda: listed("events.events.k8s.io", "-n", "continuum",
                                               "--field-selector=reason=WouldMove")["items"], "an Event")
         self.assertEqual(events[0]["regarding"]["kind"], "Deployment")

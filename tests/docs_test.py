@@ -148,6 +148,18 @@ class Docs(unittest.TestCase):
             with self.subTest(page=page.name):
                 self.run_page(page)
 
+    def test_every_page_says_what_it_is_for_and_who_needs_it(self):
+        for page in sorted((TOP / "docs").glob("*.md")):
+            title, opening = page.read_text(encoding="utf-8").split("\n\n")[:2]
+            self.assertRegex(title, r"^# [^\n]+$", page.name)
+            self.assertRegex(opening, r"(?s)^This page .*\b(is for|for)\b", page.name)
+
+    def test_readme_fits_on_a_few_screens(self):
+        lines = PAGES[0].read_text(encoding="utf-8").splitlines()
+        self.assertLessEqual(len(lines), 180)
+        # Commands and their output, and the texts of pictures, are not wrapped.
+        self.assertEqual([line for line in lines if len(line) > 130 and line[0] not in "$#<|"], [])
+
     @staticmethod
     def anchors_of(page):
         """Of its headings, as GitHub names them."""
@@ -178,7 +190,7 @@ class Docs(unittest.TestCase):
         kept = sorted((TOP / "docs/images").glob("*.svg"))
         self.assertLess(sum(picture.stat().st_size for picture in kept), 150_000)
         for picture in kept:
-            self.assertIn(f"docs/images/{picture.name}", PAGES[0].read_text(encoding="utf-8"))
+            self.assertTrue(any(f"images/{picture.name}" in page.read_text(encoding="utf-8") for page in PAGES), picture.name)
             self.assertNotRegex(picture.read_text(encoding="utf-8"), r"var\(|url\(|<script|href=|@import")
         with tempfile.TemporaryDirectory() as folder:
             scenario = TOP / "scenarios/continuum-7x21.yaml"
@@ -197,7 +209,7 @@ class Docs(unittest.TestCase):
         kept = sorted((TOP / "docs/images/scaling").glob("*.svg"))
         self.assertTrue(kept)
         with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run([PROGRAM, "evaluate", TOP / "scenarios/redis.yaml", "--task", "scaling", "--load", "ramp",
+            done = subprocess.run([PROGRAM, "evaluate", TOP / "scenarios/redis.yaml", "--task", "scale", "--load", "ramp",
                                    "--policy", "hold,hpa:cpu=60", "--episodes", "1", "-o", "json", "-q"],
                                   stdout=subprocess.PIPE, check=False)
             self.assertIn(done.returncode, (0, 3))

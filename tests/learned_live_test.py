@@ -96,7 +96,7 @@ class Learned(unittest.TestCase):
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         config = self.folder / "rudderfish.yaml"
-        config.write_text(f"rudderfish: config/v1\ncluster: {{kubeconfig: {KUBECONFIG}}}\nplacement: {placement}\n"
+        config.write_text(f"rudderfish: config/v1\ncluster: {{kubeconfig: {KUBECONFIG}}}\ndecisions: {{placement: {placement}}}\n"
                           f"server: {{listen: \"127.0.0.1:{self.port}\"}}\n{more}", encoding="utf-8")
         return config
 
@@ -186,11 +186,11 @@ class Learned(unittest.TestCase):
                 (f"{{policy: {TOP}/policies/continuum.safetensors}}", "trained for the task migration, not placement"),
                 ("{policy: run, objective: cost}", "was trained for balance:0.2,energy:1, not for cost"),
                 ("{policy: greedy, objective: energy}", "a live cluster does not say"),
-                ("{policy: nowhere}", "unknown policy of placement `nowhere`")):
+                ("{policy: nowhere}", "no policy, run folder or checkpoint is called `nowhere`")):
             config = self.configured(placement)
             done = self.tried("run", "-c", config, "--dry-run")
             self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertRegex(done.stderr, r"rudderfish.yaml:3:\d+: `placement\.(policy|objective)`: ")
+            self.assertRegex(done.stderr, r"rudderfish.yaml:3:\d+: `decisions\.placement\.(policy|objective)`: ")
             self.assertIn(words, done.stderr)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         self.assertIn("believes", self.said("run", "-c", self.configured("{policy: run}"), "--dry-run"))

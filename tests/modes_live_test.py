@@ -3,7 +3,7 @@
 """`run` with `placement` in its modes beside a real kube-scheduler, on a testbed of hollow nodes: shadow touches nothing and
 keeps what it would have done; a promotion without evidence is refused by name; advice is an Event; a canary has its control
 group, and ends by itself where it does worse; who has begun to serve goes on; why a pod waits reads as kube-scheduler says it;
-rights are the least of each mode. At last the commands of README.md, from shadow to enforce by evidence alone.
+rights are the least of each mode. At last the commands of README.md and docs/placement.md, from shadow to enforce by evidence alone.
 
 RUDDERFISH names the program; default: build/release/rudderfish. Needs what tests/testbed_test.py needs; where something is
 missing it says what and ends with status 77. RUDDERFISH_TESTBED names a testbed that runs already and is left alone.
@@ -79,12 +79,12 @@ class Modes(unittest.TestCase):
 
     def start(self, mode="shadow", more="", kubeconfig=KUBECONFIG, objective="utilisation", sections=""):
         self.config.write_text(
-            f"rudderfish: config/v1\ncluster: {{kubeconfig: {kubeconfig}}}\nplacement: {{mode: {mode}, policy: most-allocated, "
-            f"objective: {objective}{more}}}\n{sections}", encoding="utf-8")
+            f"rudderfish: config/v1\ncluster: {{kubeconfig: {kubeconfig}}}\ndecisions: {{placement: {{mode: {mode}, policy: most-allocated, "
+            f"objective: {objective}{more}}}}}\n{sections}", encoding="utf-8")
         with (self.folder / "log").open("a", encoding="utf-8") as log:
             self.running = subprocess.Popen([PROGRAM, "run", "-c", self.config], stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log)
-        self.wait_for(lambda: self.tried("status").returncode == 0 and "standing" in self.status(), "it runs", 60)
+        self.wait_for(lambda: self.tried("status").returncode == 0 and "placement" in self.status()["decisions"], "it runs", 60)
 
     def stop(self):
         if self.running is not None:
@@ -105,8 +105,8 @@ class Modes(unittest.TestCase):
         return json.loads(self.said("status", "-o", "json"))
 
     def comparisons(self, kind):
-        listed = json.loads(self.said("decisions", "-n", "10000", "-o", "json"))
-        return [row for row in listed.get("comparisons", []) if row["kind"] == kind]
+        listed = json.loads(self.said("decisions", "--limit", "10000", "-o", "json"))
+        return [row for row in listed["decisions"] if row["mode"] == kind]
 
     def wait_for(self, condition, what, limit=60):
         end = time.monotonic() + limit
@@ -129,7 +129,7 @@ class Modes(unittest.TestCase):
         other = [row for row in rows if row["policy_node"] != row["node"]]
         self.assertGreater(len(other), 20, "kube-scheduler spreads, most-allocated fills")
         self.assertTrue(all(row["predicted_gain"] >= -1e-12 for row in rows))
-        self.wait_for(lambda: {row["fate"] for row in self.comparisons("shadow")} == {"started"}, "what came of them")
+        self.wait_for(lambda: {row["fate"] for row in self.comparisons("shadow")} == {"started"}, "their outcomes")
         # Nothing was touched.
         self.assertEqual({event.get("reportingController") for event in events()} & {"rudderfish"}, set())
         # What is told of one.
@@ -149,8 +149,8 @@ class Modes(unittest.TestCase):
         done = self.tried("promote", "placement")
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("placement stays in shadow; for advise there is missing: 60 of the 500 shadowed decisions", done.stderr)
-        standing = self.status()["standing"]
-        self.assertEqual(standing["shadowed"]["decisions"], 60)
+        standing = self.status()["decisions"]["placement"]["standing"]
+        self.assertEqual(standing["evidence"]["shadowed"]["decisions"], 60)
         self.assertIn("60 of the 500", standing["next"]["missing"][0])
         self.assertIn("missing: 60 of the 500", self.said("status"))
 
@@ -169,7 +169,7 @@ class Modes(unittest.TestCase):
         CLUSTER.apply(deployment("waits", 2, "rudderfish"))
         time.sleep(2)
         self.assertEqual(placed("waits"), [], "in shadow nothing is placed")
-        self.assertEqual(self.status()["placement"]["waiting_for_us"], 2)
+        self.assertEqual(self.status()["decisions"]["placement"]["waiting_for_us"], 2)
         self.said("promote", "placement", "--to", "canary", "--force")
         CLUSTER.apply(deployment("mine", 60, "rudderfish"))
         self.wait_for(lambda: len(placed("mine")) == 60 and len(placed("waits")) == 2, "all are placed")
@@ -188,9 +188,9 @@ class Modes(unittest.TestCase):
         # A start anew keeps the mode, and the groups.
         self.stop()
         self.start(more=", canary: 0.4")
-        standing = self.status()["standing"]
+        standing = self.status()["decisions"]["placement"]["standing"]
         self.assertEqual(standing["mode"], "canary")
-        self.assertEqual(standing["canary"]["canary"]["pods"], len(groups["canary"]))
+        self.assertEqual(standing["evidence"]["canary"]["canary"]["pods"], len(groups["canary"]))
         # Back in shadow the pods that name us are placed all the same, none by the policy.
         self.said("demote", "placement", "--to", "shadow")
         CLUSTER.apply(deployment("after", 20, "rudderfish"))
@@ -214,7 +214,7 @@ class Modes(unittest.TestCase):
         self.assertEqual((told[0]["type"], told[0]["regarding"]["kind"]), ("Warning", "Pod"))
         self.assertIn(told[0]["regarding"]["name"], {row["pod"] for row in self.comparisons("canary")})
         self.assertRegex(told[0]["note"], "^placement is back in shadow: the canary did worse than its control group: a pod changes")
-        standing = self.status()["standing"]
+        standing = self.status()["decisions"]["placement"]["standing"]
         self.assertEqual((standing["mode"], standing["serves"]), ("shadow", True))
         self.assertIn("did worse than its control group", standing["why"])
         CLUSTER.apply(deployment("after", 20, "rudderfish"))
@@ -239,7 +239,7 @@ class Modes(unittest.TestCase):
         CLUSTER.apply(deployment("waits", 5, "rudderfish"))
         self.start(more=", canary: 0.4", sections=seat)
         self.wait_for(lambda: len(placed("waits")) == 5, "it goes on as the Lease says")
-        self.assertEqual(self.status()["standing"]["mode"], "canary")
+        self.assertEqual(self.status()["decisions"]["placement"]["standing"]["mode"], "canary")
 
     def test_4_rights_are_the_least_of_each_mode(self):
         role = lambda mode: (TOP / f"deploy/placement/{mode}.yaml").read_text(encoding="utf-8")
@@ -259,7 +259,7 @@ class Modes(unittest.TestCase):
         self.wait_for(lambda: len(self.comparisons("shadow")) == 5, "reading is enough for shadow")
         self.stop()
         for mode, rule in (("advise", "events"), ("canary", "pods/binding"), ("enforce", "pods/binding")):
-            self.config.write_text(f"rudderfish: config/v1\ncluster: {{kubeconfig: {account}}}\nplacement: {{mode: {mode}}}\n",
+            self.config.write_text(f"rudderfish: config/v1\ncluster: {{kubeconfig: {account}}}\ndecisions: {{placement: {{mode: {mode}}}}}\n",
                                    encoding="utf-8")
             done = self.tried("run", "--dry-run")
             self.assertNotEqual(done.returncode, 0, mode)
@@ -316,6 +316,7 @@ class Modes(unittest.TestCase):
                             "KUBECONFIG": str(KUBECONFIG)}
         self.place = self.folder
         commands = commands_of(TOP / "README.md", "## Place pods")
+        commands += commands_of(TOP / "docs/placement.md", "## From advise to enforce")  # Continues there.
         self.assertNotIn("--force", " ".join(commands))
         for command in commands:
             self.step(command)
@@ -344,12 +345,12 @@ class Modes(unittest.TestCase):
         elif words[0] == "testbed/testbed":
             self.assertIn(words[1:], (["up", "--nodes", "0", "--hollow", str(NODES)], ["down"]))
         elif words[0] == "sleep":
-            self.wait_for(lambda: not self.status()["standing"]["next"]["missing"], f"{command}: nothing is missing")
+            self.wait_for(lambda: not self.status()["decisions"]["placement"]["standing"]["next"]["missing"], f"{command}: nothing is missing")
         elif words[0] == "kill":
             told = self.status()
-            self.assertEqual((told["standing"]["mode"], told["standing"]["why"]),
+            self.assertEqual((told["decisions"]["placement"]["standing"]["mode"], told["decisions"]["placement"]["standing"]["why"]),
                              ("enforce", "promoted from canary by the command line"))
-            self.assertGreaterEqual(told["standing"]["shadowed"]["decisions"], 500)
+            self.assertGreaterEqual(told["decisions"]["placement"]["standing"]["evidence"]["shadowed"]["decisions"], 500)
             self.assertGreaterEqual(told["extender"]["answered"], 25)
             self.end_jobs()
         elif words[-1] == "&":
@@ -373,7 +374,7 @@ class Modes(unittest.TestCase):
         with (self.folder / "log").open("a", encoding="utf-8") as log:
             self.jobs.append(subprocess.Popen(["bash", "-c", f"exec {command.removesuffix('&')}"], cwd=self.place,
                                               env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
-        self.wait_for(lambda: self.tried("status").returncode == 0 and "standing" in self.status(), "it runs")
+        self.wait_for(lambda: self.tried("status").returncode == 0 and "placement" in self.status()["decisions"], "it runs")
 
     def run_in_place(self, command):
         return subprocess.run(["bash", "-c", command], cwd=self.place, env=self.environment, stdin=subprocess.DEVNULL,

@@ -12,6 +12,7 @@ import os
 import pathlib
 import queue
 import re
+import signal
 import socket
 import subprocess
 import tempfile
@@ -26,8 +27,8 @@ NODES, NAMESPACES = "/api/v1/nodes", "/api/v1/namespaces"
 PODS, STEERS = "/api/v1/pods", "/api/v1/namespaces/ops/configmaps"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/ops/leases/seat"
 SEAT = "\nleader_election: {lease: ops/seat, duration: 3s}"
-FAILED = PODS + " that failed"
-CANARY = "placement: {mode: shadow, canary: 0.5, policy: most-allocated, objective: utilisation, settle: 3s}"
+STANDING = "rudderfish.io/standing"
+CANARY = "decisions: {placement: {mode: shadow, canary: 0.5, policy: most-allocated, objective: utilisation, settle: 3s}}"
 
 
 def free_port():
@@ -97,9 +98,7 @@ class Api(http.server.ThreadingHTTPServer):
         self.change(STEERS, {"metadata": {"name": "steer", "namespace": "ops", "uid": "steer"}, "data": data})
 
     def fail(self, name, reason):
-        placed = self.find(name)
-        self.change(PODS, placed, "DELETED")  # Of those that have not ended.
-        self.change(FAILED, {**placed, "status": {"phase": "Failed", "reason": reason}}, "ADDED")
+        self.change(PODS, {**self.find(name), "status": {"phase": "Failed", "reason": reason}})
 
     def nodes_of(self, name):
         return [one["spec"]["nodeName"] for one in self.objects[PODS] if one["metadata"]["name"] == name and "nodeName" in one["spec"]]
@@ -131,8 +130,6 @@ class Answers(http.server.BaseHTTPRequestHandler):
         if "watch=1" not in query:
             self.answer(200, {})
             return
-        if "phase%3DFailed&" in query:
-            path = FAILED
         news, end = queue.SimpleQueue(), time.monotonic() + int(re.search(r"timeoutSeconds=(\d+)", query)[1])
         with self.server.lock:
             things = [json.loads(json.dumps(one)) for one in self.server.objects.get(path, [])]
@@ -157,6 +154,8 @@ class Answers(http.server.BaseHTTPRequestHandler):
             self.server.bindings.append(name)
             self.answer(201, {})
             self.server.change(PODS, bound(self.server.find(name), body["target"]["name"]))
+        elif self.path.endswith("/selfsubjectaccessreviews"):
+            self.answer(201, {"status": {"allowed": True}})
         else:
             self.server.told.append(body)
             self.answer(201, {})
@@ -220,7 +219,7 @@ class Modes(unittest.TestCase):
         return json.loads(self.ask("status", "-o", "json", folder=folder))
 
     def compared(self):
-        return json.loads(self.ask("decisions", "-o", "json")).get("comparisons", [])
+        return json.loads(self.ask("decisions", "--kind", "placement", "-o", "json"))["decisions"]
 
     def waits(self, api, name):
         """A new pod that is not bound while the loop has turned some times."""
@@ -233,7 +232,7 @@ class Modes(unittest.TestCase):
         self.wait_for(lambda: api.nodes_of(name))
 
     def test_whatever_else_a_configmap_says_it_holds_back(self):
-        with Api() as api, self.running(api, "placement: {mode: enforce}\ncontrol: {configmap: ops/steer}"):
+        with Api() as api, self.running(api, "decisions: {placement: {mode: enforce}}\ncontrol: {configmap: ops/steer}"):
             self.is_placed(api, "first")
             api.steer({"pause": "Yes", "reason": "incident 42"})
             self.wait_for(lambda: self.status()["paused"])
@@ -252,7 +251,7 @@ class Modes(unittest.TestCase):
 
     def test_a_configmap_that_cannot_be_understood_is_as_pause(self):
         steer = {"metadata": {"name": "steer", "namespace": "ops", "uid": "steer"}, "data": {"pause": False}}
-        with Api() as api, self.running(api, "placement: {mode: enforce}\ncontrol: {configmap: ops/steer}"):
+        with Api() as api, self.running(api, "decisions: {placement: {mode: enforce}}\ncontrol: {configmap: ops/steer}"):
             self.is_placed(api, "first")
             api.change(STEERS, steer)
             self.wait_for(lambda: self.status()["paused"])
@@ -267,7 +266,7 @@ class Modes(unittest.TestCase):
         return self.status(folder)["leads"]
 
     def mode(self, folder):
-        return self.status(folder)["standing"]["mode"]
+        return self.status(folder)["decisions"]["placement"]["standing"]["mode"]
 
     def unserved(self, port):
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
@@ -286,12 +285,12 @@ class Modes(unittest.TestCase):
                 self.assertEqual(self.unserved(ports[1]), 0, "that is the leader's")
                 holder = self.status("first")["identity"]
                 said = self.ask("promote", "placement", "--to", "canary", "--force", folder="second")
-                self.assertIn(f"this instance looks on, {holder} leads: ask there", said)
-                self.assertIn("looks on", self.ask("demote", "placement", folder="second"))
+                self.assertIn(f"this instance is on standby; send the request to the leader {holder}", said)
+                self.assertIn("on standby", self.ask("demote", "placement", folder="second"))
                 self.assertIn("shadow -> canary", self.ask("promote", "placement", "--to", "canary", "--force", folder="first"))
                 first.kill()  # Once it has said so, it holds.
                 self.wait_for(lambda: self.leads("second"))
-                standing = self.status("second")["standing"]
+                standing = self.status("second")["decisions"]["placement"]["standing"]
                 self.assertEqual((standing["mode"], standing["serves"]), ("canary", True))
                 self.assertIn("promoted from shadow by the command line", standing["why"])
                 self.wait_for(lambda: api.nodes_of("early"))
@@ -324,12 +323,12 @@ class Modes(unittest.TestCase):
                 first = put("plain", "default-scheduler")
                 theirs = put("packed", "batch", cpu="65")  # Of 64.
                 self.assertIn("shadowed   1 decisions of other schedulers: rules equal in 1, different in 0", self.ask("status"))
-                self.assertIn("beside     batch: 1 decisions, rules different in 1; it does not count", self.ask("status"))
+                self.assertIn("also seen  batch: 1 decisions, rules different in 1; not counted", self.ask("status"))
                 self.assertIn("for advise there is missing: 1 of the 500", said := self.ask("promote", "placement"))
                 self.assertNotIn("differ", said)
-            self.assertIn("beside     batch: 1 decisions", self.ask("status"), "of the journal alone")
-            with self.running(api, section.replace("{", "{compare: [batch, default-scheduler], ", 1)):
-                self.assertNotIn("beside     batch", self.ask("status"))
+            self.assertIn("also seen  batch: 1 decisions", self.ask("status"), "of the journal alone")
+            with self.running(api, section.replace("{mode", "{compare: [batch, default-scheduler], mode", 1)):
+                self.assertNotIn("also seen  batch", self.ask("status"))
                 self.assertIn(f"1 differ (comparison {theirs}), the newest: shop/packed on edge-1: Insufficient cpu", self.ask("status"))
                 self.assertIn(f"1 differ (comparison {theirs}), ", self.ask("promote", "placement"))
                 self.assertIn(f"1 differ (comparison {theirs}), ", self.ask("promote", "placement", "--from", str(first)))
@@ -340,10 +339,10 @@ class Modes(unittest.TestCase):
 
     def test_paused_stays_paused_over_a_restart(self):
         with Api() as api:
-            with self.running(api, "placement: {mode: enforce}"):
+            with self.running(api, "decisions: {placement: {mode: enforce}}"):
                 self.is_placed(api, "first")
                 self.assertIn("placement: off (paused by the command line)", self.ask("pause"))
-            with self.running(api, "placement: {mode: enforce}"):
+            with self.running(api, "decisions: {placement: {mode: enforce}}"):
                 self.assertTrue(self.waits(api, "second"))
                 self.assertRegex(self.ask("status"), r"paused     \S+ ago, by the command line; `resume` ends it")
                 self.assertIn("paused, as it was since ", self.log())
@@ -352,14 +351,14 @@ class Modes(unittest.TestCase):
                 self.assertIsNone(self.status()["paused_since_ms"])
 
     def test_a_pause_is_of_all_that_share_a_lease_and_ends_where_it_is_resumed(self):
-        section = "placement: {mode: enforce}" + SEAT
+        section = "decisions: {placement: {mode: enforce}}" + SEAT
         with Api() as api:
             with self.running(api, section, "first"):
                 self.wait_for(lambda: self.leads("first"))
                 identity = self.status("first")["identity"]
                 with self.running(api, section, "second") as second:
                     self.ask("pause", folder="first")
-                    self.wait_for(lambda: self.status("second")["why"] == "paused by the instance that leads")
+                    self.wait_for(lambda: self.status("second")["decisions"]["placement"]["why"] == "paused by the instance that leads")
                     self.assertIn("paused by the instance that leads", self.ask("resume", folder="second"))
                     second.kill()
                 with self.running(api, section, "second"):
@@ -388,12 +387,66 @@ class Modes(unittest.TestCase):
                              folder="first")
                     self.wait_for(lambda mode=mode: self.mode("second") == mode)
 
+    def test_a_standby_that_is_reloaded_goes_as_far_as_the_leader(self):
+        with Api() as api, self.running(api, CANARY + SEAT, "first"):
+            self.wait_for(lambda: self.leads("first"))
+            self.ask("promote", "placement", "--to", "canary", "--force", folder="first")
+            with self.running(api, CANARY.replace("mode: shadow", "mode: advise") + SEAT, "second") as second:
+                time.sleep(0.6)
+                self.assertEqual(self.mode("second"), "advise", "its file says another mode than the leader's")
+                file = self.folder / "second/rudderfish.yaml"
+                file.write_text(file.read_text(encoding="utf-8").replace("mode: advise", "mode: shadow"), encoding="utf-8")
+                second.send_signal(signal.SIGHUP)
+                self.wait_for(lambda: self.mode("second") == "canary")
+
+    def word(self, api):
+        """What stands in the Lease for the next leader."""
+        return json.loads(api.lease["metadata"].get("annotations", {}).get(STANDING, "{}"))
+
+    def test_the_lease_keeps_the_mode_of_each_kind(self):
+        theirs = {"configured": "shadow", "mode": "advise", "policy": "greedy", "objective": "latency", "since_ms": 7, "serves": False,
+                  "why": "promoted there"}
+        with Api() as api:
+            api.lease["metadata"]["annotations"] = {STANDING: json.dumps({"modes": {"migration": theirs}})}
+            with self.running(api, CANARY + SEAT):
+                self.wait_for(lambda: "placement" in self.word(api).get("modes", {}))
+                self.ask("promote", "placement", "--to", "canary", "--force")
+                self.assertEqual(self.word(api)["modes"]["placement"]["mode"], "canary")
+                self.assertEqual(self.word(api)["modes"]["migration"], theirs, "of a kind that this instance does not decide")
+
+    def test_a_text_of_the_lease_that_is_not_understood_is_as_a_pause(self):
+        section = "decisions: {placement: {mode: enforce}}" + SEAT
+        for text in ('{"configured":"shadow","mode":"shadow"}', '{"modes":{"placement":{"mode":"shadwo"}}}', "shadow"):
+            with self.subTest(text), Api() as api:
+                api.lease["metadata"]["annotations"] = {STANDING: text}
+                with self.running(api, section):
+                    self.wait_for(lambda: self.leads("."))
+                    self.assertTrue(self.waits(api, "first"))
+                    self.assertEqual(self.status()["paused_by"], "a text of the Lease that is not understood")
+                    self.ask("resume")
+                    self.wait_for(lambda: api.nodes_of("first"))
+                    self.assertEqual(self.word(api)["modes"]["placement"]["mode"], "enforce")
+
+    def test_a_mode_of_the_file_is_reloaded(self):
+        section = "decisions: {placement: {mode: shadow}}"
+        with Api() as api, self.running(api, section) as process:
+            self.assertTrue(self.waits(api, "first"))
+            file = self.folder / "rudderfish.yaml"
+            file.write_text(file.read_text(encoding="utf-8").replace("shadow", "enforce"), encoding="utf-8")
+            process.send_signal(signal.SIGHUP)
+            self.wait_for(lambda: api.nodes_of("first"))
+            placement = self.status()["decisions"]["placement"]
+            self.assertEqual((placement["configured_mode"], placement["mode"]), ("enforce", "enforce"))
+            file.write_text(file.read_text(encoding="utf-8").replace("enforce", "enforce, canary: 0.5"), encoding="utf-8")
+            process.send_signal(signal.SIGHUP)
+            self.wait_for(lambda: "decisions.placement (all but `mode`) cannot change at run time" in self.log())
+
     def test_a_restart_does_not_blind_a_canary(self):
         names = [f"web-{i}" for i in range(100)]
         section = CANARY.replace("settle: 3s", "settle: 15s")
 
         def canary():
-            return self.status()["standing"]["canary"]
+            return self.status()["decisions"]["placement"]["standing"]["evidence"]["canary"]
         with Api() as api:
             with self.running(api, section):
                 self.ask("promote", "placement", "--to", "canary", "--force")
@@ -402,8 +455,8 @@ class Modes(unittest.TestCase):
                 self.wait_for(lambda: len(api.bindings) == len(names))
                 self.wait_for(lambda: canary()["canary"]["pods"] + canary()["control"]["pods"] == len(names))
                 self.assertEqual(canary()["canary"]["measured_change"]["count"], 0, "they are measured later")
-                ours = [row["pod"] for row in json.loads(self.ask("decisions", "--limit", "200", "-o", "json"))["comparisons"]
-                        if row["kind"] == "canary"]
+                ours = [row["pod"] for row in json.loads(self.ask("decisions", "--limit", "200", "-o", "json"))["decisions"]
+                        if row["mode"] == "canary"]
             self.assertGreater(len(ours), 30)
             with self.running(api, section):
                 self.wait_for(lambda: canary()["canary"]["measured_change"]["count"] == len(ours))
@@ -413,8 +466,8 @@ class Modes(unittest.TestCase):
             for name in ours[2:]:
                 api.fail(name, "OutOfcpu")  # While nobody looks.
             with self.running(api, section):
-                self.wait_for(lambda: self.status()["mode"] == "shadow")
-                self.assertIn(f"{len(ours)} of its {len(ours)} pods failed", self.status()["standing"]["why"])
+                self.wait_for(lambda: self.status()["decisions"]["placement"]["mode"] == "shadow")
+                self.assertIn(f"{len(ours)} of its {len(ours)} pods failed", self.status()["decisions"]["placement"]["standing"]["why"])
                 self.wait_for(lambda: any(event["reason"] == "CanaryEnded" and event["regarding"]["name"] in ours for event in api.told))
 
 

@@ -115,7 +115,8 @@ void PrintScalingPresets() {
 int main() {
   fmt::print(R"(# What a policy network observes
 
-Written by the program `observation_doc` from the tables in `src/task/features.cc`; a test compares.
+This page lists the numbers that a policy network observes. It is for people who read or extend
+the features of a task. The program `observation_doc` writes it from `src/task/*features.cc`.
 
 A migration question reaches the network as one sample of a `GraphBatch`
 (`src/base/graph_batch.h`): rows of candidates, nodes and workloads, one row of context, and the

@@ -14,6 +14,7 @@ import queue
 import re
 import resource
 import select
+import shutil
 import signal
 import socket
 import sqlite3
@@ -26,6 +27,7 @@ import urllib.error
 import urllib.request
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
+EXAMPLE = TOP / "examples/continuum"
 PROGRAM = pathlib.Path(os.environ.get("RUDDERFISH", TOP / "build/release/rudderfish")).resolve()
 AT_A_TIME = 24  # Requests of the program's.
 
@@ -68,6 +70,7 @@ class Api(http.server.ThreadingHTTPServer):
         self.look_up = lambda name: (503, [])  # What is said of a pod of that name that is asked for.
         self.may_bind, self.may_tell = threading.Event(), threading.Event()
         self.lease, self.renewals = None, []
+        self.lists = collections.Counter()  # Initial streams, by path.
         self.news = collections.defaultdict(queue.SimpleQueue)  # What the watch of a path tells next.
         self.is_over = self.watches_stand = False
         self.connections = self.still = 0  # Of so many connections, the first ones stand still.
@@ -129,14 +132,13 @@ class Answers(http.server.BaseHTTPRequestHandler):
             self.answer(200, {})
             return
         end = time.monotonic() + int(re.search(r"timeoutSeconds=(\d+)", query)[1])
-        if "phase%3DFailed" in query:
-            path += " that failed"
         while self.stands(True):
             time.sleep(0.02)
         self.send_response(200)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         if "sendInitialEvents" in query:
+            self.server.lists[path] += 1
             for thing in self.server.objects.get(path, []):
                 self.tell("ADDED", thing)
             self.tell("BOOKMARK", {"metadata": {"resourceVersion": "2", "annotations": {"k8s.io/initial-events-end": "true"}}})
@@ -209,7 +211,7 @@ class Place(unittest.TestCase):
         self.folder = pathlib.Path(holder.name)
 
     @contextlib.contextmanager
-    def running(self, section, pods, nodes=(node("edge-1"),), file_limit_kib=None, lease=None):
+    def running(self, section, pods, nodes=(node("edge-1"),), file_limit_kib=None, lease=None, staleness="30s"):
         with Api(pods, nodes) as api:
             api.lease = lease
             (self.folder / "kube.conf").write_text(
@@ -217,7 +219,7 @@ class Place(unittest.TestCase):
                 f"clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{api.server_port}'}}}}]\n"
                 "users: [{name: u, user: {}}]\n", encoding="utf-8")
             (self.folder / "rudderfish.yaml").write_text(
-                f"rudderfish: config/v1\ncluster: {{kubeconfig: kube.conf}}\n{section}\n", encoding="utf-8")
+                f"rudderfish: config/v1\ncluster: {{kubeconfig: kube.conf, staleness: {staleness}}}\n{section}\n", encoding="utf-8")
             with open(self.folder / "log", "ab") as log, subprocess.Popen(
                     ["bash", "-c", f"trap '' XFSZ; ulimit -S -f {file_limit_kib or 'unlimited'}; exec '{PROGRAM}' run"],
                     cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log) as process:
@@ -250,10 +252,39 @@ class Place(unittest.TestCase):
 
     def problem(self):
         status = self.ask("status", "-o", "json")
-        return json.loads(status)["placement"]["problem"] if '"placement"' in status else None
+        return json.loads(status)["decisions"]["placement"]["problem"] if '"placement"' in status else None
+
+    def test_one_process_places_pods_and_plans_moves(self):
+        shutil.copy(EXAMPLE / "application.yaml", self.folder)
+        section = ("applications: [application.yaml]\n"
+                   "decisions: {placement: {mode: enforce}, migration: {policy: greedy, interval: 50ms}}")
+        with self.running(section, pods(2)) as (api, process):
+            self.wait_for(lambda: len(api.bindings) == 2)
+            api.may_bind.set()
+            api.may_tell.set()
+            self.wait_for(lambda: json.loads(self.ask("status", "-o", "json"))["decisions"]["placement"]["bound"] == 2)
+            kinds = json.loads(self.ask("status", "-o", "json"))["decisions"]
+            self.assertEqual(len(api.lists), 15)
+            self.assertEqual(set(api.lists.values()), {1}, f"each resource is watched once: {api.lists}")
+            self.assertEqual({kind: one["mode"] for kind, one in kinds.items()}, {"placement": "enforce", "migration": "shadow"})
+            self.assertEqual(kinds["migration"]["applications"][0]["name"], "continuum")
+            decisions = json.loads(self.ask("decisions", "-o", "json"))["decisions"]
+            self.assertLessEqual({("placement", "pod/web-0"), ("placement", "pod/web-1")}, {(one["kind"], one["subject"]) for one in decisions})
+            self.assertEqual({one["kind"] for one in json.loads(self.ask("decisions", "--kind", "migration", "-o", "json"))["decisions"]},
+                             {one["kind"] for one in decisions} - {"placement"})
+            self.assertIn("shop/web-", self.ask("explain", "deployment/web", "-n", "shop"))
+            text = self.ask("status")
+            self.assertRegex(text, r"(?m)^placement  enforce; ")
+            self.assertRegex(text, r"(?m)^migration  shadow; policy greedy$")
+            self.assertEqual(self.ask("pause").splitlines(), ["placement: off (paused by the command line)",
+                                                              "migration: off (paused by the command line)"])
+            self.assertIn("migration stays in shadow; for advise there is missing: continuum: ", self.ask("promote", "migration"))
+            self.assertIn("migration: shadow -> advise", self.ask("promote", "migration", "--force"))
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(process.wait(timeout=20), 0)
 
     def test_whoever_is_ended_sends_no_more_bindings_and_writes_its_events(self):
-        with self.running("placement: {mode: enforce}", pods(40)) as (api, process):
+        with self.running("decisions: {placement: {mode: enforce}}", pods(40)) as (api, process):
             self.wait_for(lambda: len(api.bindings) == 1 + AT_A_TIME)
             process.send_signal(signal.SIGTERM)
             began = time.monotonic()
@@ -264,10 +295,10 @@ class Place(unittest.TestCase):
             self.assertEqual(process.wait(timeout=10), 0, self.log())
             self.assertEqual(len(api.bindings), 1 + AT_A_TIME)
             self.assertEqual(api.events, ["Scheduled"] * (1 + AT_A_TIME))
-        self.assertIn("rudderfish ends", self.log())
+        self.assertIn("rudderfish shut down", self.log())
 
     def test_a_second_signal_ends_it_at_once(self):
-        with self.running("placement: {mode: enforce}", pods(2)) as (api, process):
+        with self.running("decisions: {placement: {mode: enforce}}", pods(2)) as (api, process):
             self.wait_for(lambda: len(api.bindings) == 2)
             process.send_signal(signal.SIGTERM)
             time.sleep(0.5)
@@ -276,14 +307,14 @@ class Place(unittest.TestCase):
             self.assertEqual(process.wait(timeout=2), 0)
 
     def test_pods_that_the_mode_leaves_waiting_are_told_of(self):
-        with self.running("placement: {mode: shadow}", pods(2)):
+        with self.running("decisions: {placement: {mode: shadow}}", pods(2)):
             self.wait_for(lambda: self.problem() is not None)
-            self.wait_for(lambda: "nobody places them" in self.log())
-            self.assertIn("2 pods name the scheduler rudderfish and wait, and nobody places them: placement is in shadow; ",
+            self.wait_for(lambda: "no scheduler places them" in self.log())
+            self.assertIn("2 pods with schedulerName rudderfish are pending, and no scheduler places them: placement is in shadow; ",
                           self.problem())
             self.assertIn("(rudderfish promote placement)", self.ask("status"))
             time.sleep(0.6)  # Two more reports.
-            self.assertEqual(self.log().count("nobody places them"), 1)
+            self.assertEqual(self.log().count("no scheduler places them"), 1)
             self.ask("pause")
             self.assertEqual(self.problem(), "", "whoever pauses knows")
             self.ask("resume")
@@ -292,7 +323,7 @@ class Place(unittest.TestCase):
 
     def test_the_room_of_a_pod_that_was_bound_unheard_is_given_to_nobody(self):
         """An API server that has too much to do says 504 and binds all the same; its watch lags."""
-        with self.running("placement: {mode: enforce}", [pod("first", "40")]) as (api, _):
+        with self.running("decisions: {placement: {mode: enforce}}", [pod("first", "40")]) as (api, _):
             api.may_bind.set()
             answers = iter([504])
             api.on_bind = lambda body: next(answers, 409) if body["metadata"]["name"] == "first" else 201
@@ -306,7 +337,7 @@ class Place(unittest.TestCase):
             bound = pod("first", "40")
             bound["spec"]["nodeName"] = "edge-1"
             api.look_up = lambda name: (200, [bound])
-            self.wait_for(lambda: json.loads(self.ask("status", "-o", "json"))["placement"]["bound"] == 1)
+            self.wait_for(lambda: json.loads(self.ask("status", "-o", "json"))["decisions"]["placement"]["bound"] == 1)
             time.sleep(1)
             self.assertEqual(api.bindings, ["first", "first"])
             api.news["/api/v1/pods"].put(("DELETED", bound))
@@ -314,7 +345,7 @@ class Place(unittest.TestCase):
 
     def test_a_pod_that_is_deleted_while_its_binding_is_under_way_is_not_tried_again(self):
         """It has a finalizer, so that it stays, and waits for no node."""
-        with self.running("placement: {mode: enforce}", [pod("ends")]) as (api, _):
+        with self.running("decisions: {placement: {mode: enforce}}", [pod("ends")]) as (api, _):
             may_answer = threading.Event()
             api.on_bind = lambda body: may_answer.wait(20) and 409
             ends = pod("ends")
@@ -324,16 +355,16 @@ class Place(unittest.TestCase):
             api.news["/api/v1/pods"].put(("MODIFIED", ends))
             time.sleep(0.3)
             may_answer.set()
-            self.wait_for(lambda: json.loads(self.ask("status", "-o", "json"))["placement"]["binding"] == 0)
+            self.wait_for(lambda: json.loads(self.ask("status", "-o", "json"))["decisions"]["placement"]["binding"] == 0)
             time.sleep(2)  # More than its first back-off.
             self.assertEqual(api.bindings, ["ends"])
-            self.assertEqual(json.loads(self.ask("status", "-o", "json"))["placement"]["backing_off"], 0)
+            self.assertEqual(json.loads(self.ask("status", "-o", "json"))["decisions"]["placement"]["backing_off"], 0)
 
     def test_whoever_waits_is_advised_when_that_begins_and_who_had_no_node_once_there_is_one(self):
         early, large = pod("early"), pod("large", "100")
         for one in (early, large):
             one["spec"]["schedulerName"] = "default-scheduler"
-        with self.running("placement: {mode: shadow}", [early, large]) as (api, _):
+        with self.running("decisions: {placement: {mode: shadow}}", [early, large]) as (api, _):
             api.may_tell.set()
             self.wait_for(lambda: " runs: " in self.log())
             self.ask("promote", "placement", "--force")
@@ -350,7 +381,7 @@ class Place(unittest.TestCase):
     def test_pods_that_fit_nowhere_are_told_of_once_while_others_come_and_go(self):
         filler = pod("filler", "10")
         filler["spec"].update(nodeName="edge-1", schedulerName="default-scheduler")
-        with self.running("placement: {mode: enforce}", [filler] + [pod(f"large-{i}", "60") for i in range(50)]) as (api, _):
+        with self.running("decisions: {placement: {mode: enforce}}", [filler] + [pod(f"large-{i}", "60") for i in range(50)]) as (api, _):
             api.may_tell.set()
             self.wait_for(lambda: len(api.events) == 50 and len(api.conditions) == 50)
             small = pod("small", "1")
@@ -368,7 +399,7 @@ class Place(unittest.TestCase):
             self.wait_for(lambda: len(api.bindings) == 1)
 
     def test_pods_that_were_there_before_any_node_are_placed_on_the_first(self):
-        with self.running("placement: {mode: enforce}", [pod("early")], nodes=()) as (api, _):
+        with self.running("decisions: {placement: {mode: enforce}}", [pod("early")], nodes=()) as (api, _):
             self.wait_for(lambda: api.conditions)
             self.assertEqual(api.conditions, [("early", "no nodes available to schedule pods")])
             api.news["/api/v1/nodes"].put(("ADDED", node("edge-1")))
@@ -376,7 +407,7 @@ class Place(unittest.TestCase):
 
     def test_why_a_pod_waits_is_written_into_its_condition_however_often_that_fails(self):
         """cluster-autoscaler goes by it."""
-        with self.running("placement: {mode: enforce}", [pod("large", "100")]) as (api, _):
+        with self.running("decisions: {placement: {mode: enforce}}", [pod("large", "100")]) as (api, _):
             api.may_tell.set()
             answers = iter([500, 503, 403])
             api.on_condition = lambda: next(answers, 200)
@@ -433,12 +464,12 @@ class Place(unittest.TestCase):
                     client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
                     with contextlib.suppress(ConnectionError):
                         client.recv(100)
-            self.wait_for(lambda: "refused    20 clients, no TLS with them; the newest: 127.0.0.1:" in self.ask("status"))
-        self.assertEqual(self.log().count("no TLS"), 1, self.log())
+            self.wait_for(lambda: "refused    20 clients, TLS handshake failed; the newest: 127.0.0.1:" in self.ask("status"))
+        self.assertEqual(self.log().count("TLS handshake"), 1, self.log())
 
     def test_a_journal_that_cannot_be_written_is_said_once_and_so_is_its_end(self):
         server = f"127.0.0.1:{free_port()}"
-        with self.running(f"placement: {{mode: shadow}}\nserver: {{listen: '{server}'}}", [], file_limit_kib=200) as (api, process):
+        with self.running(f"decisions: {{placement: {{mode: shadow}}}}\nserver: {{listen: '{server}'}}", [], file_limit_kib=200) as (api, process):
             self.wait_for(lambda: " runs: " in self.log())
             count = 0
 
@@ -452,19 +483,122 @@ class Place(unittest.TestCase):
                     other["spec"]["nodeName"] = "edge-1"
                     api.news["/api/v1/pods"].put(("MODIFIED", other))
                 time.sleep(0.1)
-                return "nothing is decided until" in self.log()
+                return "cannot be written or read" in self.log()
             self.wait_for(places_more)
             self.wait_for(lambda: "journal" in self.why_not_ready(server))
             end = time.monotonic() + 6
             while time.monotonic() < end:
                 places_more()
                 self.assertIn("journal", self.why_not_ready(server))
-            self.assertEqual(self.log().count("nothing is decided until"), 1, self.log())
+            self.assertEqual(self.log().count("cannot be written or read"), 1, self.log())
             self.assertNotIn("again", self.log())
             resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
             self.wait_for(lambda: "the journal can be written again" in self.log())
             self.wait_for(lambda: self.why_not_ready(server) == "")
-            self.assertEqual(self.log().count("nothing is decided until"), 1, self.log())
+            self.assertEqual(self.log().count("cannot be written or read"), 1, self.log())
+
+    def placed(self, path="rudderfish.db"):
+        with contextlib.closing(sqlite3.connect(f"file:{self.folder / path}?mode=ro", uri=True)) as journal:
+            return [row[0] for row in journal.execute("SELECT pod FROM placements ORDER BY number")]
+
+    def test_a_journal_that_is_taken_away_is_noticed_and_goes_on_in_another_file(self):
+        server = f"127.0.0.1:{free_port()}"
+        journal, count = self.folder / "rudderfish.db", 0
+
+        def remove(pattern):
+            for path in self.folder.glob(pattern):
+                path.unlink()
+
+        def move_away():
+            for path in list(self.folder.glob("rudderfish.db*")):
+                path.rename(self.folder / path.name.replace("rudderfish", "away"))
+
+        def overwrite():
+            (self.folder / "rudderfish.db-wal").write_bytes(b"x" * 100_000)
+        with self.running(f"decisions: {{placement: {{mode: enforce}}}}\nserver: {{listen: '{server}'}}", []) as (api, process):
+            api.may_bind.set()
+            self.wait_for(lambda: " runs: " in self.log())
+            for harm, says in ((lambda: remove("rudderfish.db*"), "has been removed or renamed"), (move_away, "has been removed or renamed"),
+                               (lambda: remove("rudderfish.db"), "has been removed or renamed"),
+                               (lambda: remove("rudderfish.db-wal"), "has lost rudderfish.db-wal"),
+                               (overwrite, "has a log that was overwritten")):
+                count += 1
+                api.news["/api/v1/pods"].put(("ADDED", pod(f"web-{count}")))
+                self.wait_for(lambda: len(api.bindings) == count)
+                self.wait_for(lambda: self.ask("status") and f"web-{count}" in self.placed())
+                before = self.log().count(says)
+                harm()
+                self.wait_for(lambda says=says, before=before: self.log().count(says) > before or says in self.why_not_ready(server))
+                self.assertIn(says, json.loads(self.ask("status", "-o", "json"))["journal_problem"])
+                self.assertIn(f"journal    rudderfish.db: {says}", self.ask("status"))
+                self.wait_for(journal.exists)
+            process.send_signal(signal.SIGTERM)
+            api.may_tell.set()
+            self.assertEqual(process.wait(timeout=10), 0, self.log())
+        self.assertEqual(self.placed(), [f"web-{i + 1}" for i in range(count)], self.log())
+        self.assertEqual(self.placed("away.db"), ["web-1", "web-2"])
+
+    def test_a_journal_that_is_replaced_keeps_what_the_old_one_held_beside_it(self):
+        with self.running("decisions: {placement: {mode: enforce}}", pods(1)) as (api, _):
+            self.wait_for(lambda: api.bindings)
+        shutil.copy(self.folder / "rudderfish.db", self.folder / "backup")
+        with self.running("decisions: {placement: {mode: enforce}}", [pod("later")]) as (api, _):
+            api.may_bind.set()
+            self.wait_for(lambda: api.bindings)
+            self.wait_for(lambda: "later" in self.placed())
+            (self.folder / "backup").rename(self.folder / "rudderfish.db")
+            self.wait_for(lambda: "has been replaced by another file" in self.log())
+            api.news["/api/v1/pods"].put(("ADDED", pod("newest")))
+            self.wait_for(lambda: "newest" in self.placed())
+            self.assertNotIn("later", self.placed())
+            kept, = self.folder.glob("rudderfish.db.rescued-*")
+            self.assertIn("later", self.placed(kept.name))
+
+    def test_a_damaged_journal_is_set_aside(self):
+        (self.folder / "rudderfish.db").write_bytes(b"x" * 5000)
+        with self.running("decisions: {placement: {mode: enforce}}", pods(1)) as (api, _):
+            self.wait_for(lambda: api.bindings)
+        aside, = self.folder.glob("rudderfish.db.damaged-*")
+        self.assertEqual(aside.read_bytes(), b"x" * 5000)
+        self.assertIn(f"is damaged or no journal (file is not a database); it was renamed to {aside.name}, and a new journal begins: a pause or a mode kept in it is lost", self.log())
+
+    def test_pods_are_placed_while_the_journal_cannot_be_written_and_recorded_later(self):
+        with self.running("decisions: {placement: {mode: enforce}}", [], file_limit_kib=1) as (api, process):
+            api.may_bind.set()
+            self.wait_for(lambda: " runs: " in self.log())
+            for number in range(4):
+                api.news["/api/v1/pods"].put(("ADDED", pod(f"web-{number}")))
+                self.wait_for(lambda: len(api.bindings) == number + 1)
+            status = json.loads(self.ask("status", "-o", "json"))
+            self.assertIn("pods are placed; 4 decisions wait to be written", status["journal_problem"])
+            self.assertEqual(status["decisions"]["placement"]["unserved"], 0)
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            self.wait_for(lambda: "the journal can be written again" in self.log())
+            self.wait_for(lambda: self.placed() == [f"web-{i}" for i in range(4)])
+
+    def test_a_canary_is_placed_by_kube_default_while_it_cannot_be_judged(self):
+        busy = pod("busy", "32")
+        busy["spec"]["nodeName"], busy["status"]["phase"] = "full", "Running"
+        section = "decisions: {placement: {mode: canary, canary: 0.99, policy: most-allocated, objective: utilisation}}"
+        to = []
+
+        def choose(body):
+            to.append(body["target"]["name"])
+            return 201
+        with self.running(section, [busy], (node("full"), node("idle")), file_limit_kib=1) as (api, process):
+            api.may_bind.set()
+            api.on_bind = choose
+            self.wait_for(lambda: " runs: " in self.log())
+            for number in range(4):
+                api.news["/api/v1/pods"].put(("ADDED", pod(f"unseen-{number}", "1")))
+            self.wait_for(lambda: len(to) == 4)
+            self.assertEqual(set(to), {"idle"})
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            self.wait_for(lambda: "the journal can be written again" in self.log())
+            for number in range(20):
+                api.news["/api/v1/pods"].put(("ADDED", pod(f"seen-{number}", "1")))
+            self.wait_for(lambda: len(to) == 24)
+            self.assertIn("full", to, "the policy places again")
 
     def test_who_looks_on_compares_and_writes_nothing_to_the_cluster(self):
         theirs = {"metadata": {"name": "one", "namespace": "ops", "uid": "lease", "resourceVersion": "1"},
@@ -472,7 +606,7 @@ class Place(unittest.TestCase):
                            "acquireTime": "2026-11-24T00:00:00.000000Z", "renewTime": "2026-11-24T00:00:00.000000Z"}}
         others = pod("others")
         others["spec"]["schedulerName"] = "default-scheduler"
-        section = "placement: {mode: advise}\nleader_election: {lease: ops/one, duration: 60s}"
+        section = "decisions: {placement: {mode: advise}}\nleader_election: {lease: ops/one, duration: 60s}"
         with self.running(section, [others, pod("ours"), pod("large", "100")], lease=theirs) as (api, _):
             api.may_tell.set()
             self.wait_for(lambda: " runs: " in self.log())
@@ -488,7 +622,7 @@ class Place(unittest.TestCase):
             self.assertEqual((api.bindings, api.events, api.conditions, api.renewals), ([], [], [], []))
 
     def test_bindings_that_hang_do_not_cost_the_lead(self):
-        with self.running("placement: {mode: enforce}\nleader_election: {lease: ops/one, duration: 3s}", pods(100)) as (api, _):
+        with self.running("decisions: {placement: {mode: enforce}}\nleader_election: {lease: ops/one, duration: 3s}", pods(100)) as (api, _):
             self.wait_for(lambda: len(api.bindings) == 1 + AT_A_TIME)
             began = len(api.renewals)
             self.wait_for(lambda: len(api.renewals) > began + 12)  # Each 0.4 s, where it may not take more than 2 s.
@@ -498,7 +632,7 @@ class Place(unittest.TestCase):
 
     def test_silent_watches_are_not_believed_while_all_else_is_answered(self):
         server = f"127.0.0.1:{free_port()}"
-        with self.running(f"placement: {{mode: enforce}}\nturn: {{staleness: 2s}}\nserver: {{listen: '{server}'}}", []) as (api, _):
+        with self.running(f"decisions: {{placement: {{mode: enforce}}}}\nserver: {{listen: '{server}'}}", [], staleness="2s") as (api, _):
             self.wait_for(lambda: " runs: " in self.log())
             self.wait_for(lambda: self.why_not_ready(server) == "")
             api.watches_stand = True
@@ -512,8 +646,8 @@ class Place(unittest.TestCase):
 
     def test_a_server_that_stands_still_beside_others_holds_nobody_up(self):
         server = f"127.0.0.1:{free_port()}"
-        section = f"placement: {{mode: enforce}}\nturn: {{staleness: 12s}}\nserver: {{listen: '{server}'}}"
-        with self.running(section, pods(1)) as (api, _):
+        section = f"decisions: {{placement: {{mode: enforce}}}}\nserver: {{listen: '{server}'}}"
+        with self.running(section, pods(1), staleness="12s") as (api, _):
             self.wait_for(lambda: api.bindings == ["web-0"])
             self.wait_for(lambda: self.why_not_ready(server) == "")
             before = api.connections
@@ -524,11 +658,11 @@ class Place(unittest.TestCase):
                 self.assertEqual(self.why_not_ready(server), "")
                 time.sleep(0.02)
             self.assertEqual(api.bindings, ["web-0", "later"])
-            self.wait_for(lambda: "fallen silent" in self.log() or "no answer to a watch in time" in self.log())
+            self.wait_for(lambda: "is silent" in self.log() or "no answer to a watch in time" in self.log())
             self.assertLess(api.connections, before + 40)
 
     def test_a_quiet_cluster_is_watched_over_the_same_connections(self):
-        with self.running("placement: {mode: enforce}\nturn: {staleness: 3s}", []) as (api, _):
+        with self.running("decisions: {placement: {mode: enforce}}", [], staleness="3s") as (api, _):
             self.wait_for(lambda: " runs: " in self.log())
             time.sleep(2.5)  # Lists become watches.
             before = api.connections

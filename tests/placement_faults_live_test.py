@@ -225,14 +225,15 @@ class Proxy:
 class Instance:
     """One process of ours."""
 
-    def __init__(self, folder, name, kubeconfig, more="", policy="least-allocated"):
+    def __init__(self, folder, name, kubeconfig, more="", policy="least-allocated", staleness="30s"):
         self.folder, self.name = folder, name
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self.config = folder / f"{name}.yaml"
         self.config.write_text(
-            f"rudderfish: config/v1\ncluster: {{kubeconfig: {kubeconfig}}}\nplacement: {{mode: enforce, policy: {policy}}}\n"
+            f"rudderfish: config/v1\ncluster: {{kubeconfig: {kubeconfig}, staleness: {staleness}}}\n"
+            f"decisions: {{placement: {{mode: enforce, policy: {policy}}}}}\n"
             f"journal: {{path: {name}.db}}\nserver: {{listen: \"127.0.0.1:{self.port}\"}}\n{more}", encoding="utf-8")
         self.process = None
         self.begin()
@@ -255,7 +256,7 @@ class Instance:
         return json.loads(done.stdout) if done.returncode == 0 else {}
 
     def placement(self):
-        return self.status().get("placement", {})
+        return self.status().get("decisions", {}).get("placement", {})
 
     def total(self, name, *labels):
         """Of a counter or gauge, over all labels that have these."""
@@ -546,7 +547,7 @@ class Faults(unittest.TestCase):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        run = self.start("stale", f"turn: {{staleness: 2s}}\nextender: {{listen: \"127.0.0.1:{port}\"}}\n")
+        run = self.start("stale", f"extender: {{listen: \"127.0.0.1:{port}\"}}\n", staleness="2s")
         self.create("there", cpu="4")
         self.wait_for(lambda: self.api.ask("GET", f"{PODS}/there")[1]["spec"].get("nodeName"), "it is placed")
         asked = pod("asked")

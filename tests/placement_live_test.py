@@ -133,7 +133,7 @@ class Placement(unittest.TestCase):
             time.sleep(0.1)
         return found
 
-    ENFORCE = "placement: {mode: enforce, scheduler_name: rudderfish, policy: kube-default}"
+    ENFORCE = "decisions: {placement: {mode: enforce, scheduler_name: rudderfish, policy: kube-default}}"
 
     def test_1_pods_that_name_us_are_placed_and_told_why_or_why_not(self):
         run = self.start(self.ENFORCE)
@@ -175,29 +175,26 @@ class Placement(unittest.TestCase):
                             "capacity": {"cpu": node["status"]["capacity"]["cpu"]}}}))
         self.assertEqual(self.metrics(run)["rudderfish_placement_lost_races_total"], 0)
 
-    def test_1_what_cannot_be_read_waits_or_closes_its_node(self):
-        run = self.start(self.ENFORCE, name="unread")
-        # An amount that no node can have is none that we can count with; the API server takes it.
-        waits, closes = deployment("waits", 1, "rudderfish", cpu="100P"), deployment("closes", 1, "rudderfish", cpu="100P")
-        closes["spec"]["template"]["spec"]["nodeName"] = "hollow-1"
-        CLUSTER.apply(waits, closes)
-        self.wait_for(lambda: self.total(run, "placement_unread_pods", "waits") == 1 and
-                      self.total(run, "placement_unread_pods", "closes_node") == 1, "both are counted")
-        self.assertGreaterEqual(self.total(run, "placement_attempts_total", "unmodelled"), 1)
-        self.wait_for(lambda: [event for event in CLUSTER.get("events.events.k8s.io")["items"]
-                               if event["reason"] == "FailedScheduling" and "cannot be read" in event["note"]], "an Event")
-        self.assertFalse(placed("waits"))
-        self.assertIn("no pod is put there", (self.folder / "unread.log").read_text(encoding="utf-8"))
+    def test_1_a_pod_that_asks_for_more_than_any_node_has_fills_its_node_alone(self):
+        self.start(self.ENFORCE, name="vast")
+        # The API server takes such amounts, from anybody who may create a pod.
+        waits, fills = deployment("waits", 1, "rudderfish", cpu="100P"), deployment("fills", 1, "rudderfish", cpu="100P")
+        fills["spec"]["template"]["spec"]["nodeName"] = "hollow-1"
         only = {"nodeSelector": {"kubernetes.io/hostname": "hollow-1"}}
-        CLUSTER.apply(deployment("only", 1, "rudderfish", **only))
+        CLUSTER.apply(waits, fills)
+        self.wait_for(lambda: "node hollow-1 holds more than it has of cpu" in (self.folder / "vast.log").read_text(encoding="utf-8"),
+                      "it is told")
+        CLUSTER.apply(deployment("only", 1, "rudderfish", **only), deployment("others", 3, "rudderfish"))
+        self.wait_for(lambda: len(placed("others")) == 3, "other nodes are open")
+        self.assertNotIn("hollow-1", {pod["spec"]["nodeName"] for pod in placed("others")})
 
-        def message():
-            conditions = [one for pod in pods("only") for one in pod["status"].get("conditions", [])]
-            return [one for one in conditions if "held a pod that is not read in full" in one.get("message", "")]
-        self.wait_for(message, "why not")
-        self.assertFalse(placed("only"))
-        CLUSTER.kubectl("delete", "deployment", "closes")
-        CLUSTER.kubectl("delete", "pods", "-l", "app=closes", "--force", "--grace-period=0", "--wait=false")
+        def refused(name):
+            conditions = [one for pod in pods(name) for one in pod["status"].get("conditions", [])]
+            return [one for one in conditions if "Insufficient cpu" in one.get("message", "")]
+        self.wait_for(lambda: refused("waits") and refused("only"), "why not")
+        self.assertFalse(placed("waits") + placed("only"))
+        CLUSTER.kubectl("delete", "deployment", "fills")
+        CLUSTER.kubectl("delete", "pods", "-l", "app=fills", "--force", "--grace-period=0", "--wait=false")
         self.wait_for(lambda: placed("only"), "the node is open again")
         self.assertEqual(placed("only")[0]["spec"]["nodeName"], "hollow-1")
 
@@ -220,7 +217,7 @@ class Placement(unittest.TestCase):
 
     def test_1_limits_of_latency_are_kept_soft_ones_where_there_is_room(self):
         self.say_latencies(hollow_1="10", hollow_2="25", hollow_3="40", hollow_4="near")
-        run = self.start("placement: {mode: enforce, scheduler_name: rudderfish, policy: greedy, objective: latency}", "latency")
+        run = self.start("decisions: {placement: {mode: enforce, scheduler_name: rudderfish, policy: greedy, objective: latency}}", "latency")
         CLUSTER.apply(self.limited("three", 3, "rudderfish"))
         self.assertEqual(self.nodes_of("three", 3), 3 * ["hollow-1"])
         CLUSTER.apply(self.limited("four", 4, "rudderfish"), self.limited("wrong", 1, "rudderfish", hard="near"))
@@ -371,7 +368,7 @@ class Placement(unittest.TestCase):
             config.write("control: {configmap: default/steering}\n")
         done = subprocess.run([PROGRAM, "run", "-c", self.folder / "a.yaml", "--dry-run"], capture_output=True, text=True,
                               check=False, timeout=60)
-        self.assertIn("configmaps", done.stderr)
+        self.assertIn('resources: ["configmaps"], resourceNames: ["steering"]', done.stdout + done.stderr)
 
     def test_4_volumes_of_csi_drivers_keep_to_the_limits_of_nodes_unless_these_may_not_be_read(self):
         account = self.account()
@@ -568,12 +565,12 @@ class Placement(unittest.TestCase):
         # Beside `placement` it dares what that dares.
         run.kill()
         run.wait()
-        self.start(f"placement: {{mode: shadow, policy: most-allocated}}\nextender: {{listen: \"127.0.0.1:{self.extender_port}\", "
+        self.start(f"decisions: {{placement: {{mode: shadow, policy: most-allocated}}}}\nextender: {{listen: \"127.0.0.1:{self.extender_port}\", "
                    "policy: most-allocated, hard_limits: {cpu: 0.05}}", "extender")
         self.assertTrue(abstains())
-        self.assertIn("held: `placement` is in shadow", self.told("status"))
+        self.assertIn("held: placement is in shadow", self.told("status"))
         self.told("promote", "placement", "--force")
-        self.assertIn("`placement` is in advise", self.told("status"))
+        self.assertIn("placement is in advise", self.told("status"))
         self.told("promote", "placement", "--force")
         graded = [self.graded({**pod, "metadata": {**pod["metadata"], "uid": f"uid-{i}"}})[0] != {0} for i in range(100)]
         self.assertTrue(0 < sum(graded) < 60, "a share of the pods")
@@ -645,7 +642,7 @@ class Placement(unittest.TestCase):
             refused.exception.close()
         self.wait_for(lambda: self.total(run, "extender_requests_total", "malformed") == 4, "all four are counted")
         self.assertIn("malformed  the newest: it is larger than 4194304 bytes", self.told("status"))
-        self.assertEqual((self.folder / "extender.log").read_text(encoding="utf-8").count("a question to the extender was refused"), 1)
+        self.assertEqual((self.folder / "extender.log").read_text(encoding="utf-8").count("a request to the extender was refused"), 1)
 
     def certificate(self, name, *more):
         """NAME.crt and NAME.key in the folder, signed by themselves unless `more` says who signs."""

@@ -28,9 +28,7 @@ KILLS = int(os.environ.get("RUDDERFISH_KILLS", "5"))
 
 CONFIG = """rudderfish: config/v1
 cluster: {{scenario: {scenario}, seed: 7{cluster}}}
-policies: {{migration: {{policy: greedy, baseline: stay}}}}
-budgets: {{benefit_factor: none}}
-turn: {{interval: 50ms, rest: 10min}}
+decisions: {{migration: {{policy: greedy, baseline: stay, interval: 50ms, rest: 10min{migration}}}}}
 {more}"""
 
 
@@ -42,9 +40,9 @@ class Run(unittest.TestCase):
         self.folder = pathlib.Path(holder.name)
         self.configure()
 
-    def configure(self, cluster="", more=""):
+    def configure(self, cluster="", more="", migration=""):
         (self.folder / "rudderfish.yaml").write_text(
-            CONFIG.format(scenario=SCENARIO, cluster=cluster, more=more), encoding="utf-8")
+            CONFIG.format(scenario=SCENARIO, cluster=cluster, more=more, migration=migration), encoding="utf-8")
 
     def ask(self, *arguments, status=0):
         done = subprocess.run([PROGRAM, *arguments], cwd=self.folder, stdin=subprocess.DEVNULL, timeout=60, check=False,
@@ -56,7 +54,7 @@ class Run(unittest.TestCase):
         return done.stdout
 
     def rows(self):
-        return json.loads(self.ask("decisions", "-n", "1000000", "-o", "json"))["decisions"]
+        return json.loads(self.ask("decisions", "--limit", "1000000", "-o", "json"))["decisions"]
 
     @contextlib.contextmanager
     def running(self, *arguments):
@@ -87,7 +85,7 @@ class Run(unittest.TestCase):
             time.sleep(0.02)
 
     def plan_ended(self):
-        return self.status()["applications"][0]["plans"] > 0
+        return self.status()["decisions"]["migration"]["applications"][0]["plans"] > 0
 
     def test_a_plan_is_recorded_and_read_live_and_afterwards(self):
         with self.running() as process:
@@ -120,13 +118,17 @@ class Run(unittest.TestCase):
         self.assertIn("client-1", self.ask("explain", "pod/client-1") + "client-1")
         self.assertIn("no decision in the journal speaks of pod nobody", self.ask("explain", "pod/nobody", status=2))
         self.assertIn("expected pod/NAME", self.ask("explain", "node/edge-1", status=2))
+        workload = next(one["workload"] for one in self.rows()[0]["considered"] if one["move"])
+        story = self.ask("explain", f"deployment/{workload}")
+        self.assertIn("Considered, the best of", story)
+        self.assertIn("no decision in the journal speaks of workload nobody", self.ask("explain", "deploy/nobody", status=2))
 
     def test_decisions_of_a_time_and_wide(self):
         with self.running():
             self.wait_for(self.plan_ended)
         self.assertIn("NUMBER", self.ask("decisions", "--since", "1h"))
         self.assertIn("REASON", self.ask("decisions", "-o", "wide"))
-        self.assertEqual(len(self.ask("decisions", "-n", "1").splitlines()), 2)
+        self.assertEqual(len(self.ask("decisions", "--limit", "1").splitlines()), 2)
         self.assertEqual(self.ask("decisions", "--application", "other"), "")
         for words, said in ((("--application", "other"), "no decision of other yet"),
                             (("--since", "1ns"), "no decision in that time")):
@@ -141,8 +143,8 @@ class Run(unittest.TestCase):
             self.ask("pause")
             self.assertTrue(self.status()["paused"])
             held = len(self.rows())
-            changes = self.status()["applications"][0]["changes_seen"]
-            self.wait_for(lambda: self.status()["applications"][0]["changes_seen"] > changes + 2)
+            changes = self.status()["decisions"]["migration"]["applications"][0]["changes_seen"]
+            self.wait_for(lambda: self.status()["decisions"]["migration"]["applications"][0]["changes_seen"] > changes + 2)
             self.assertEqual(len(self.rows()), held, "it looks on, but decides nothing")
             self.ask("resume")
             self.wait_for(lambda: len(self.rows()) > held)
@@ -152,28 +154,53 @@ class Run(unittest.TestCase):
             self.wait_for(self.plan_ended)
             self.ask("pause")
         with self.running():
-            self.assertEqual(self.status()["mode"], "off")
+            self.assertEqual(self.status()["decisions"]["migration"]["mode"], "off")
             self.assertRegex(self.ask("status"), r"paused     \S+ ago, by the command line; `resume` ends it")
             time.sleep(0.5)  # Ten turns.
             self.assertFalse(self.plan_ended())
             self.ask("resume")
             self.wait_for(self.plan_ended)
 
+    def test_promotions_of_migration_outlive_the_process(self):
+        with self.running() as process:
+            self.wait_for(self.plan_ended)
+            refused = self.ask("promote", "migration", status=2)
+            self.assertIn("migration stays in shadow; for advise there is missing: continuum-7x21: ", refused)
+            self.assertIn("a measured error of the Model: no change of the cluster has been measured yet", refused)
+            self.assertIn("for advise missing: continuum-7x21: ", self.ask("status"))
+            self.ask("promote", "migration", "--force")
+            self.assertIn("this version does not move pods on a live cluster", self.ask("promote", "migration", "--force", status=2))
+            process.kill()
+        self.configure(cluster=", drift: 50ms")
+        with self.running() as process:
+            migration = self.status()["decisions"]["migration"]
+            self.assertEqual((migration["configured_mode"], migration["mode"]), ("shadow", "advise"))
+            self.assertEqual(migration["standing"]["why"], "promoted from shadow by the command line, without evidence")
+            self.wait_for(lambda: self.status()["decisions"]["migration"]["standing"]["evidence"]["applications"][0]["plans"] > 3)
+            self.assertEqual(self.rows()[-1]["mode"], "advise")
+            # The newest may be under way.
+            self.assertEqual({row["fate"] for row in self.rows()[:-1]}, {"recorded", "stayed"})
+            self.ask("demote", "migration")
+            self.assertEqual(self.status()["decisions"]["migration"]["mode"], "shadow")
+            self.configure(cluster=", drift: 50ms", migration=", mode: advise")
+            process.send_signal(signal.SIGHUP)
+            self.wait_for(lambda: self.status()["decisions"]["migration"]["mode"] == "advise")
+
     def test_a_new_file_is_read_at_sighup_and_a_wrong_one_changes_nothing(self):
         with self.running() as process:
             self.wait_for(self.plan_ended)
-            self.configure(more="modes: {migration: enforce}\n")
+            self.configure(migration=", mode: enforce")
             process.send_signal(signal.SIGHUP)
             log = self.folder / "log"
-            self.wait_for(lambda: "stays as it was" in log.read_text(encoding="utf-8"))
+            self.wait_for(lambda: "configuration not reloaded" in log.read_text(encoding="utf-8"))
             self.assertIn("mode enforce is not available in this version", log.read_text(encoding="utf-8"))
             self.configure(more="journal: {path: other.db}\nserver: {socket: rudderfish.sock}\n")
             process.send_signal(signal.SIGHUP)
-            self.wait_for(lambda: "journal cannot change" in log.read_text(encoding="utf-8"))
-            self.configure(more="modes: {migration: off}\n")
+            self.wait_for(lambda: "journal cannot change at run time; restart to apply it" in log.read_text(encoding="utf-8"))
+            self.configure(migration=", mode: off")
             process.send_signal(signal.SIGHUP)
-            self.wait_for(lambda: "was read anew" in log.read_text(encoding="utf-8"))
-            self.assertEqual(self.status()["mode"], "off")
+            self.wait_for(lambda: "rudderfish.yaml reloaded" in log.read_text(encoding="utf-8"))
+            self.assertEqual(self.status()["decisions"]["migration"]["mode"], "off")
 
     def test_a_file_that_is_empty_or_broken_at_sighup_is_a_line_and_changes_nothing(self):
         log = self.folder / "log"
@@ -182,17 +209,19 @@ class Run(unittest.TestCase):
             before = self.status()
             for number, (text, says) in enumerate([
                     (b"", "is empty"), (b"rudderfish: [", "rudderfish.yaml:1:1: cannot be read as YAML: end of sequence"), (b"\0\xff\xfe", "rudderfish.yaml"),
-                    (b"- a\n", "expected"), (b"rudderfish: config/v1\ncluster: {scenario: gone.yaml}\n", "gone.yaml")], 1):
+                    (b"- a\n", "expected"), (b"rudderfish: config/v1\ncluster: {scenario: gone.yaml}\ndecisions: {migration: {}}\n", "gone.yaml")], 1):
                 (self.folder / "rudderfish.yaml").write_bytes(text)
                 process.send_signal(signal.SIGHUP)
-                self.wait_for(lambda n=number: log.read_text(encoding="utf-8").count("stays as it was") == n, process)
+                self.wait_for(lambda n=number: log.read_text(encoding="utf-8").count("configuration not reloaded") == n, process)
                 self.assertIn(says, log.read_text(encoding="utf-8").splitlines()[-1])
             lines = log.read_text(encoding="utf-8").splitlines()
             self.assertEqual(sum(line.startswith("error: ") for line in lines), number, lines)
             self.configure()
             after = self.status()
-            for key in ("pid", "mode", "policy", "configured_mode", "cluster"):
+            for key in ("pid", "cluster"):
                 self.assertEqual(after[key], before[key])
+            for key in ("mode", "policy", "configured_mode"):
+                self.assertEqual(after["decisions"]["migration"][key], before["decisions"]["migration"][key])
 
     def live(self, server="https://127.0.0.1:1", user="{token: s3cret}", more=""):
         """The configuration of a cluster that is not there."""
@@ -201,7 +230,7 @@ class Run(unittest.TestCase):
             f"apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
             f"clusters: [{{name: c, cluster: {{server: '{server}'}}}}]\nusers: [{{name: u, user: {user}}}]\n", encoding="utf-8")
         (self.folder / "rudderfish.yaml").write_text(
-            f"rudderfish: config/v1\ncluster: {{kubeconfig: kube.conf}}\napplications: [application.yaml]\n{more}",
+            f"rudderfish: config/v1\ncluster: {{kubeconfig: kube.conf}}\napplications: [application.yaml]\ndecisions: {{migration: {{}}}}\n{more}",
             encoding="utf-8")
 
     def test_a_cluster_that_is_not_there_is_a_line(self):
@@ -211,7 +240,7 @@ class Run(unittest.TestCase):
         self.assertNotIn("s3cret", line)
         text = self.ask("run", "--dry-run")
         self.assertIn("reached       no, so rights were not looked at: https://127.0.0.1:1", text)
-        (self.folder / "rudderfish.yaml").write_text("rudderfish: config/v1\ncluster: {kubeconfig: kube.conf}\nplacement: {}\n",
+        (self.folder / "rudderfish.yaml").write_text("rudderfish: config/v1\ncluster: {kubeconfig: kube.conf}\ndecisions: {placement: {}}\n",
                                                      encoding="utf-8")
         self.assertIn("https://127.0.0.1:1", self.ask("run", status=1))
         text = self.ask("run", "--dry-run")
@@ -260,21 +289,29 @@ class Run(unittest.TestCase):
                 self.assertIn(says, self.ask("run", "--policy", "other.safetensors", *words, status=2))
         file = self.folder / "rudderfish.yaml"
         file.write_text(file.read_text(encoding="utf-8").replace("greedy", "gredy"), encoding="utf-8")
-        self.assertRegex(self.ask("run", status=2), r"rudderfish\.yaml:3:32: .*did you mean `greedy`")
+        self.assertRegex(self.ask("run", status=2), r"rudderfish\.yaml:3:33: .*did you mean `greedy`")
         self.assertFalse((self.folder / "rudderfish.db").exists(), "nothing is begun")
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can mount a disk")
-    def test_a_full_disk_at_the_start_is_a_line(self):
+    def test_a_disk_that_is_full_at_the_start_is_said_and_decisions_begin_once_there_is_room(self):
         """A disk of 16 KiB, which nobody else sees."""
         disk = self.folder / "disk"
         disk.mkdir()
-        self.configure(more=f"journal: {{path: disk/r.db}}\nserver: {{socket: {self.folder}/r.sock}}\n")
+        self.configure(more=f"journal: {{path: disk/r.db}}\nserver: {{socket: {self.folder}/rudderfish.sock}}\n")
         script = f"mount -t tmpfs -o size=16k none '{disk}' && exec '{PROGRAM}' run"
-        done = subprocess.run(["unshare", "-m", "sh", "-c", script], cwd=self.folder, capture_output=True, text=True, timeout=60,
-                              check=False)
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
-        self.assertRegex(done.stderr, r"disk/r\.db: (the disk is full|No space left)")
+        log = self.folder / "log"
+        with open(log, "wb") as output, subprocess.Popen(["unshare", "-m", "sh", "-c", script], cwd=self.folder, stdout=output,
+                                                         stderr=output, stdin=subprocess.DEVNULL) as process:
+            try:
+                self.wait_for(lambda: self.status(fine=False) is not None, process)
+                self.assertRegex(self.status()["journal_problem"], r"disk/r\.db: (the disk is full|No space left)")
+                self.assertEqual(self.status()["decisions"]["migration"]["applications"][0]["decisions"], 0)
+                subprocess.run(["nsenter", "-t", str(process.pid), "-m", "mount", "-o", "remount,size=8m", disk], check=True)
+                self.wait_for(self.plan_ended, process)
+                self.wait_for(lambda: "the journal can be written again" in log.read_text(encoding="utf-8"), process)
+                self.assertEqual(self.status()["journal_problem"], "")
+            finally:
+                process.kill()
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can mount a disk")
     def test_a_disk_that_fills_and_is_cleared_goes_on_where_it_was(self):
@@ -288,10 +325,10 @@ class Run(unittest.TestCase):
                                                          stderr=output, stdin=subprocess.DEVNULL) as process:
             try:
                 self.wait_for(lambda: self.status(fine=False) is not None, process)
-                self.wait_for(lambda: "nothing is decided until" in log.read_text(encoding="utf-8"), process)
-                held = self.status()["applications"][0]["decisions"]
+                self.wait_for(lambda: "no move is decided until" in log.read_text(encoding="utf-8"), process)
+                held = self.status()["decisions"]["migration"]["applications"][0]["decisions"]
                 pathlib.Path(f"/proc/{process.pid}/root{disk}/other").unlink()
-                self.wait_for(lambda: self.status()["applications"][0]["decisions"] > held, process)
+                self.wait_for(lambda: self.status()["decisions"]["migration"]["applications"][0]["decisions"] > held, process)
                 self.wait_for(lambda: "goes on" in log.read_text(encoding="utf-8"), process)
             finally:
                 process.kill()
@@ -370,7 +407,7 @@ class Run(unittest.TestCase):
 
     def test_dry_run_says_what_it_would_do_and_leaves_nothing(self):
         text = self.ask("run", "--dry-run")
-        for word in ("greedy decides", "stay is asked beside it", "rudderfish.db", "shadow"):
+        for word in ("greedy decides", "baseline for comparison: stay", "rudderfish.db", "shadow"):
             self.assertIn(word, text)
         self.assertIn("lookahead decides", self.ask("run", "--dry-run", "--policy", "lookahead"))
         self.assertEqual([path.name for path in self.folder.iterdir()], ["rudderfish.yaml"])
@@ -400,7 +437,7 @@ class Run(unittest.TestCase):
 
     def chosen(self, newest):
         """What was decided, as text, by number; each number once."""
-        rows = json.loads(self.ask("decisions", "-n", str(newest), "-o", "json"))["decisions"]
+        rows = json.loads(self.ask("decisions", "--limit", str(newest), "-o", "json"))["decisions"]
         by_number = {row["number"]: json.dumps(row["chosen"]) for row in rows}
         self.assertEqual(len(by_number), len(rows))
         return by_number
@@ -420,14 +457,14 @@ class Run(unittest.TestCase):
         with open(self.folder / "log", "wb") as log, subprocess.Popen(
                 ["bash", "-c", command], cwd=self.folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL) as process:
             try:
-                self.wait_for(lambda: "nothing is decided until" in (self.folder / "log").read_text(encoding="utf-8"), process)
-                self.assertIn("nothing is decided until", self.status()["applications"][0]["problem"])
+                self.wait_for(lambda: "no move is decided until" in (self.folder / "log").read_text(encoding="utf-8"), process)
+                self.assertIn("no move is decided until", self.status()["decisions"]["migration"]["applications"][0]["problem"])
                 kept = self.rows()
                 self.assertTrue(kept)
                 time.sleep(0.5)
                 self.assertLessEqual(len(self.rows()), len(kept) + 1)
                 lines = (self.folder / "log").read_text(encoding="utf-8").splitlines()
-                self.assertLess(sum("nothing is decided until" in line for line in lines), 5, "said once, not each turn")
+                self.assertLess(sum("no move is decided until" in line for line in lines), 5, "said once, not each turn")
             finally:
                 process.kill()
 
@@ -435,12 +472,12 @@ class Run(unittest.TestCase):
         self.assertIn("no controller is running", self.ask("pause", status=2))
         self.assertIn("there is no journal", self.ask("decisions", status=2))
         self.assertIn("nothing.yaml", self.ask("run", "-c", "nothing.yaml", status=2))
-        self.assertIn("of a live cluster", self.ask("run", "--context", "elsewhere", status=2))
+        self.assertIn("apply to a live cluster", self.ask("run", "--context", "elsewhere", status=2))
         self.assertIn("no such checkpoint or run folder", self.ask("run", "--policy", "runs/none", status=2))
-        self.configure(more="polices: {}\n")
-        self.assertIn("did you mean `policies`", self.ask("run", status=2))
-        self.configure(more="modes: {migration: canary}\n")
-        self.assertIn("rudderfish.yaml:6:20: `modes.migration`: mode canary is not available", self.ask("run", status=2))
+        self.configure(more="scopes: {}\n")
+        self.assertIn("did you mean `scope`", self.ask("run", status=2))
+        self.configure(migration=", mode: canary")
+        self.assertIn("`decisions.migration.mode`: mode canary is not available", self.ask("run", status=2))
         (self.folder / "journal.db").write_bytes(b"x" * 5000)
         self.assertIn("damaged or no journal", self.ask("decisions", "--journal", "journal.db", status=2))
 

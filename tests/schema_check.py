@@ -79,19 +79,22 @@ WRONG_APPLICATIONS = [
 
 WRONG_CONFIGS = [
     (("rudderfish",), "config/v9"), (("cluster", "seed"), -1), (("cluster", "kubeconfig"), "both"),
-    (("applications",), ["a.yaml"]), (("modes", "migration"), "enforce"), (("modes", "migration"), "advise"),
-    (("modes", "scaling"), "shadow"), (("policies", "migration"), {"baseline": "greedy"}), (("policy",), "greedy"),
-    (("budgets", "moves_per_plan"), -1), (("budgets", "benefit_factor"), "some"), (("budgets", "pod_cooldown"), "5"),
+    (("applications",), ["a.yaml"]), (("decisions", "migration", "mode"), "enforce"), (("decisions", "migration", "mode"), "canary"),
+    (("decisions", "scaling"), {"mode": "shadow"}), (("decisions",), {}), (("decisions", "placement"), {}), (("policy",), "greedy"),
+    (("decisions", "migration", "budgets"), {"moves_per_plan": -1}), (("decisions", "migration", "budgets"), {"benefit_factor": "some"}),
+    (("decisions", "migration", "budgets"), {"pod_cooldown": "5"}),
     (("journal",), {"size": "big"}), (("journal",), {"retention": "1y"}), (("server",), {"listen": "everywhere"}),
-    (("turn", "interval"), 5), (("scope",), {"namespace": ["a"]}), (("objective",), {"steps": 5}),
+    (("decisions", "migration", "interval"), 5), (("cluster", "staleness"), 5), (("scope",), {"namespace": ["a"]}),
+    (("decisions", "migration", "objective"), {"steps": 5}),
     (("signals",), {"prometheus": ["http://a"], "headers": {}}), (("signals",), {"prometheus": ["http://a"], "ca_file": ""}),
-    (("leader_election",), {"lease": "a/b"}), (("events",), True),  # Of a cluster that is simulated.
+    (("decisions", "migration", "events"), True), (("leader_election",), {"lease": "a/b"}),  # Of a cluster that is simulated.
 ]
 
 WRONG_PLACING = [
-    (("placement", "mode"), "enforced"), (("placement", "canary"), 2), (("placement", "compare"), []),
-    (("placement", "compare"), "default-scheduler"), (("extender", "listen"), "here"),
-    (("scope",), {"namespaces": ["a"]}), (("modes",), {"migration": "shadow"}), (("events",), True),  # Of moving pods.
+    (("decisions", "placement", "mode"), "enforced"), (("decisions", "placement", "canary"), 2),
+    (("decisions", "placement", "compare"), []),
+    (("decisions", "placement", "compare"), "default-scheduler"), (("extender", "listen"), "here"),
+    (("scope",), {"namespaces": ["a"]}), (("signals",), {"prometheus": ["http://a"]}),  # Only migration reads them.
 ]
 
 

@@ -189,7 +189,7 @@ class Serve(unittest.TestCase):
             self.assertEqual(list(pool.map(client, range(8))), [60] * 8)
 
     def test_bad_requests_are_4xx_in_json(self):
-        server = self.start()
+        server = self.start("--unknown", "refuse")
         request = json.loads(REQUEST.read_text(encoding="utf-8"))
         strange = json.loads(json.dumps(request))
         strange["cluster_state"]["nodes"]["control-plane"] = {"cpu_availability": 1, "memory_availability": 1}
@@ -197,14 +197,14 @@ class Serve(unittest.TestCase):
                 (400, server.ask("")), (400, server.ask("[")), (400, server.ask("{}")), (400, server.ask(b"\xff\xfe")),
                 (400, server.ask("[" * 100000)), (422, server.ask(strange)), (413, server.ask("x" * (17 << 20))),
                 (415, server.ask(request, headers={"Content-Type": "text/plain"})),
-                (405, server.ask(None, "GET")), (404, server.ask(request, path="/"))):
+                (405, server.ask(None, "GET")), (404, server.ask(None, "GET", path="/")), (413, server.ask(request, path="/"))):
             status, kind, body = answer
             self.assertEqual((status, kind), (expected, "application/json"), body)
             self.assertEqual(json.loads(body)["status"], "error")
         self.assertEqual(server.ask(request)[0], 200)
 
-    def test_unknown_nodes_can_be_ignored_as_reach_does(self):
-        server = self.start("--unknown", "ignore")
+    def test_unknown_nodes_are_ignored_as_reach_does(self):
+        server = self.start()
         request = json.loads(REQUEST.read_text(encoding="utf-8"))
         known = server.ask(request)
         request["cluster_state"]["nodes"]["control-plane"] = {"cpu_availability": 9000, "memory_availability": 64}

@@ -9,6 +9,7 @@
 #include <regex>
 #include <set>
 
+#include "tests/support/plain_words.h"
 #include "tests/support/source_path.h"
 #include "tests/support/source_tree.h"
 
@@ -324,6 +325,38 @@ TEST(Tidy, EveryTestCanFail) {
     }
   }
   EXPECT_TRUE(findings.empty()) << JoinLines(findings);
+}
+
+// What a person reads: string literals, joined where one continues on the next line.
+TEST(Tidy, TextsAreInPlainWords) {
+  const std::regex literal(R"re("((?:[^"\\]|\\.)*)")re");
+  std::vector<std::string> findings;
+  for (const SourceFile& file : Product()) {
+    std::string text;
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string& code = file.code[i];
+      const size_t first = code.find_first_not_of(' ');
+      const bool continues = first != std::string::npos && code[first] == '"';
+      if (!continues || i == 0 || !file.code[i - 1].ends_with('"')) text.clear();
+      if (code.find('"') == std::string::npos || code.starts_with("#include")) continue;
+      const std::string& line = file.lines[i];
+      for (std::sregex_iterator at(line.begin(), line.end(), literal), end; at != end; ++at)
+        text += (*at)[1].str();
+      if (const std::string word = PrivateWordIn(text); !word.empty()) {
+        findings.push_back(At(file, i, word));
+        text.clear();
+      }
+    }
+  }
+  EXPECT_TRUE(findings.empty()) << JoinLines(findings);
+}
+
+TEST(Tidy, DocsAreInPlainWords) {
+  std::vector<SourceFile> files = ReadSources("docs", {".md"});
+  std::erase_if(files, [](const SourceFile& file) { return file.name == "glossary.md"; });
+  for (const char* name : {"README.md", "CONTRIBUTING.md", "CHANGELOG.md"})
+    files.push_back(ReadSource(name));
+  ExpectNone(files, [](const SourceFile& file, size_t i) { return PrivateWordIn(file.lines[i]); });
 }
 
 // Nothing names a machine on which this was made, or a server that a proxy would have to allow.

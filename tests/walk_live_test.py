@@ -72,11 +72,11 @@ class Walk(unittest.TestCase):
 
     def answer(self, *arguments):
         answer = json.loads(self.ask(*arguments, "-o", "json"))
-        self.assertEqual(answer["schema_version"], 1)
+        self.assertEqual(answer["schema_version"], 2 if arguments[0] in ("status", "decisions") else 1)
         return answer
 
     def application(self):
-        return self.answer("status")["applications"][0]
+        return self.answer("status")["decisions"]["migration"]["applications"][0]
 
     def wait_for(self, condition, what):
         end = time.monotonic() + 30

@@ -184,10 +184,10 @@ Result<AppendFile> AppendFile::Open(const std::filesystem::path& path, int64_t k
   if (keep_bytes == kKeepAll) keep_bytes = status.st_size;
   CHECK_GE(keep_bytes, 0);
   if (status.st_size < keep_bytes) {
-    return Fail(
-        ErrorCode::kCorruption,
-        "{} has {} bytes, but {} were written to it before: it was cut off since, so begin anew",
-        path.native(), status.st_size, keep_bytes);
+    return Fail(ErrorCode::kCorruption,
+                "{} has {} bytes, but {} were written to it before: the file was truncated; start "
+                "a new run",
+                path.native(), status.st_size, keep_bytes);
   }
   if (status.st_size > keep_bytes && ::ftruncate(file.number(), keep_bytes) != 0) {
     return SystemError("truncate", path, errno);

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/escape.h"
 #include "base/progress.h"
 #include "base/wall_time.h"
 
@@ -58,7 +59,7 @@ std::string JsonLine(LogLevel level, std::string_view message) {
       {"time", Rfc3339(UnixNow())},
       {"level", spdlog::level::to_string_view(SpdlogLevel(level)).data()},
       {"message", message}};
-  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return line.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -82,6 +83,9 @@ void WriteLog(LogLevel level, std::string_view message) {
     Logger().log(SpdlogLevel(level), JsonLine(level, message));
     return;
   }
+  // Most messages hold names that others chose: none writes a line of its own or steers a terminal.
+  const std::string escaped = IsPrintable(message) ? "" : Escaped(message);
+  if (!escaped.empty()) message = escaped;
   Logger().log(SpdlogLevel(level), spdlog::string_view_t(message.data(), message.size()));
 }
 

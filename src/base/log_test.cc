@@ -41,5 +41,21 @@ TEST_F(Log, LeavesBracesInArgumentsAlone) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "info: a {} b %v\n");
 }
 
+TEST_F(Log, TextFromOutsideWritesNoLineOfItsOwnAtAnyLevel) {
+  SetLogLevel(LogLevel::kDebug);
+  const std::string name =
+      "a\nerror: FORGED LINE\r\x1b[2K\xc2\x9b"
+      "2J\xff";
+  testing::internal::CaptureStderr();
+  LogDebug("{}", name);
+  LogInfo("{}", name);
+  LogWarning("{}", name);
+  LogError("{}", name);
+  const std::string text = R"(a\nerror: FORGED LINE\x0d\x1b[2K\u{9b}2J\xff)";
+  EXPECT_EQ(
+      testing::internal::GetCapturedStderr(),
+      "debug: " + text + "\ninfo: " + text + "\nwarning: " + text + "\nerror: " + text + "\n");
+}
+
 }  // namespace
 }  // namespace rudderfish

@@ -19,6 +19,9 @@ namespace {
 constexpr Duration kRewriteEvery = std::chrono::milliseconds(100);
 constexpr Duration kLineEvery = std::chrono::seconds(5);
 constexpr Duration kEstimateAfter = std::chrono::seconds(1);
+constexpr Duration kLatelyLeast = std::chrono::seconds(10);
+constexpr int kLatelyShare = 4;  // Of what has passed: one part in so many counts as lately.
+constexpr int kSamplesLately = 32;
 constexpr std::string_view kErase = "\r\x1b[K";
 
 std::mutex g_stderr_mutex;
@@ -82,7 +85,8 @@ void Progress::Update(std::optional<double> fraction, std::string_view text) {
   const Instant now = sink_.clock->Now();
   if (now < next_) return;
   next_ = now + (style_ == Style::kRewrite ? kRewriteEvery : kLineEvery);
-  const std::string line = Line(fraction, text, now - start_);
+  if (fraction) Note(*fraction, now);
+  const std::string line = Line(fraction, text, now);
   const std::lock_guard lock(g_stderr_mutex);
   if (style_ == Style::kLines) {
     Write(sink_.stream, line + '\n');
@@ -104,19 +108,34 @@ void Progress::Done() {
   style_ = Style::kSilent;
 }
 
+void Progress::Note(double fraction, Instant now) {
+  const Duration lately = std::max<Duration>(kLatelyLeast, (now - start_) / kLatelyShare);
+  if (lately_.empty()) lately_.push_back({start_, 0});
+  if (fraction < lately_.back().fraction) lately_.assign(1, {now, fraction});  // It began again.
+  while (lately_.size() > 1 && lately_[1].at <= now - lately) lately_.pop_front();
+  if (now - lately_.back().at >= lately / kSamplesLately) lately_.push_back({now, fraction});
+}
+
+// Nothing where nothing was done lately: any number would be a guess.
+std::optional<Duration> Progress::Left(double fraction, Instant now) const {
+  if (lately_.empty() || now - start_ < kEstimateAfter) return std::nullopt;
+  const double done = fraction - lately_.front().fraction;
+  if (done <= 0) return std::nullopt;
+  const double left_s = Seconds(now - lately_.front().at) * (1 - fraction) / done;
+  return std::chrono::seconds(static_cast<int64_t>(std::min(left_s + 0.5, 1e9)));
+}
+
 std::string Progress::Line(std::optional<double> fraction, std::string_view text,
-                           Duration elapsed) const {
+                           Instant now) const {
   std::string line = title_;
   if (fraction) {
     const double done = std::clamp(*fraction, 0.0, 1.0);
     line += fmt::format("  {:3.0f} %", 100 * done);
-    if (done > 0 && elapsed >= kEstimateAfter) {
-      const double left_s = Seconds(elapsed) * (1 - done) / done;
-      const auto left = std::chrono::seconds(static_cast<int64_t>(std::min(left_s + 0.5, 1e9)));
-      if (left.count() > 0) line += fmt::format("  {} left", FormatDuration(left));
-    }
+    const std::optional<Duration> left = Left(done, now);
+    if (left && *left > Duration::zero()) line += fmt::format("  {} left", FormatDuration(*left));
   } else {
-    line += fmt::format("  {}", FormatDuration(std::chrono::floor<std::chrono::seconds>(elapsed)));
+    line +=
+        fmt::format("  {}", FormatDuration(std::chrono::floor<std::chrono::seconds>(now - start_)));
   }
   if (!text.empty()) line += fmt::format("  {}", text);
   return line;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,8 +35,9 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // `fraction` done in [0, 1], from which the time left is estimated; nullopt where the end is not
-  // known. `text` is the rate and the figure that matters.
+  // `fraction` done in [0, 1], from whose growth lately the time left is estimated: parts of a job
+  // may differ in speed. nullopt where the end is not known. `text` is the rate and the figure that
+  // matters.
   void Update(std::optional<double> fraction, std::string_view text);
 
   // Removes the line.
@@ -44,12 +46,19 @@ class Progress {
  private:
   enum class Style { kSilent, kRewrite, kLines };
 
-  std::string Line(std::optional<double> fraction, std::string_view text, Duration elapsed) const;
+  struct Sample {
+    Instant at;
+    double fraction = 0;
+  };
+  void Note(double fraction, Instant now);
+  std::optional<Duration> Left(double fraction, Instant now) const;
+  std::string Line(std::optional<double> fraction, std::string_view text, Instant now) const;
 
   std::string title_;
   ProgressSink sink_;
   Style style_ = Style::kSilent;
   Instant start_, next_;
+  std::deque<Sample> lately_;  // Oldest first; the first is from before what counts as lately.
 };
 
 namespace internal {

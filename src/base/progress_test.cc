@@ -73,6 +73,29 @@ TEST_F(ProgressTest, EstimatesTheTimeLeft) {
   EXPECT_EQ(Written(), "\r\x1b[Ktrain   25 %  30 s left");
 }
 
+TEST_F(ProgressTest, TheEstimateFollowsWhatWasDoneLately) {
+  Progress progress("evaluate", Verbosity::kNormal, Terminal());
+  clock_.Advance(seconds(60));
+  progress.Update(0.97, "");
+  EXPECT_EQ(Written(), "\r\x1b[Kevaluate   97 %  2 s left");
+  for (int i = 1; i <= 100; ++i) {  // The last 3 % take as long as 5 minutes.
+    clock_.Advance(seconds(1));
+    progress.Update(0.97 + i * 0.0001, "");
+  }
+  const std::string all = Written();
+  EXPECT_EQ(all.substr(all.rfind('\r')), "\r\x1b[Kevaluate   98 %  3 min 20 s left");
+}
+
+TEST_F(ProgressTest, NoEstimateIsShownWhereNothingWasDoneLately) {
+  Progress progress("evaluate", Verbosity::kNormal, Terminal());
+  for (int i = 1; i <= 100; ++i) {
+    clock_.Advance(seconds(1));
+    progress.Update(std::min(0.5, i * 0.01), "");
+  }
+  const std::string all = Written();
+  EXPECT_EQ(all.substr(all.rfind('\r')), "\r\x1b[Kevaluate   50 %");
+}
+
 TEST_F(ProgressTest, ShowsTheTimeSpentWhereTheEndIsUnknown) {
   Progress progress("search", Verbosity::kNormal, Terminal());
   clock_.Advance(milliseconds(3700));

@@ -14,7 +14,6 @@ namespace {
 
 constexpr int64_t kThreadsMax = 1024;
 constexpr double kSecondsMax = 1e9;
-constexpr std::string_view kFormats[] = {"table", "json", "csv"};
 
 std::string Joined(std::span<const std::string_view> words) {
   std::string text;
@@ -146,12 +145,6 @@ Result<int> ChoiceOf(std::string_view word, std::span<const std::string_view> ac
   const auto found = std::find(accepted.begin(), accepted.end(), word);
   if (found != accepted.end()) return static_cast<int>(found - accepted.begin());
   return Invalid("expected {}, found `{}`{}", Joined(accepted), word, DidYouMean(word, accepted));
-}
-
-Result<OutputFormat> OutputFormatOf(const Arguments& arguments, int accepted) {
-  TRY_ASSIGN(const int chosen, arguments.Choice("output", {kFormats, static_cast<size_t>(accepted)},
-                                                static_cast<int>(OutputFormat::kTable)));
-  return static_cast<OutputFormat>(chosen);
 }
 
 Result<int> ThreadsOf(const Arguments& arguments) {

@@ -68,12 +68,6 @@ Result<T> OfOption(std::string_view name, Result<T> made) {
   return made;
 }
 
-// How results are printed.
-enum class OutputFormat { kTable, kJson, kCsv };
-
-// The value of --output; kTable if it was not given. `accepted` of them, in the order above.
-Result<OutputFormat> OutputFormatOf(const Arguments& arguments, int accepted = 2);
-
 // The value of --threads; as many as the machine has cores if it was not given.
 Result<int> ThreadsOf(const Arguments& arguments);
 

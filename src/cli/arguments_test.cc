@@ -81,11 +81,5 @@ TEST(Arguments, OptionsThatExcludeEachOtherAreNamed) {
             "--time and --steps exclude each other; leave one out");
 }
 
-TEST(Arguments, TablesOnlyWhereCsvIsNotAccepted) {
-  EXPECT_EQ(OutputFormatOf(Arguments()).value(), OutputFormat::kTable);
-  EXPECT_EQ(OutputFormatOf(With("output", "csv"), 3).value(), OutputFormat::kCsv);
-  EXPECT_FALSE(OutputFormatOf(With("output", "csv")));
-}
-
 }  // namespace
 }  // namespace rudderfish

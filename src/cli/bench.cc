@@ -5,16 +5,18 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/text_table.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/files.h"
 #include "cli/measures.h"
+#include "cli/output.h"
 #include "cli/scaling_options.h"
 #include "cli/terminal.h"
-#include "cli/text_table.h"
-#include "evaluation/problem.h"
 #include "learn/train_bench.h"
 #include "learn/training_worlds.h"
+#include "scenario/task_of.h"
+#include "sim/problem.h"
 
 namespace rudderfish {
 namespace {
@@ -29,7 +31,6 @@ constexpr const char* kScenarios[] = {
     "scenarios/continuum-1000x10000.yaml"};
 constexpr int kDecisionsMin = 5;
 
-constexpr std::string_view kTasks[] = {"migration", "scaling"};
 constexpr const char* kServedScenario = "scenarios/online-boutique.yaml";
 
 struct BenchOptions {
@@ -65,10 +66,10 @@ Result<Measured> BenchScalingEnv(const BenchOptions& options) {
   return Measured{
       .json = {{"steps_per_second_per_core", advised},
                {"random_steps_per_second_per_core", random}},
-      .text = fmt::format(
-          "{}: {} steps of scaling a second on one core as the Model advises, {} at "
-          "random; all loads, features included\n",
-          scenarios[0]->name, Grouped(std::llround(advised)), Grouped(std::llround(random)))};
+      .text = fmt::format("{}: {} scaling steps per second on one core with actions of the model, "
+                          "{} with random actions; all loads, features included\n",
+                          scenarios[0]->name, Grouped(std::llround(advised)),
+                          Grouped(std::llround(random)))};
 }
 
 Result<Measured> BenchEnv(const BenchOptions& options) {
@@ -179,12 +180,21 @@ Result<BenchOptions> OptionsOf(const Arguments& arguments, std::string_view part
   BenchOptions options{.policy = arguments.Text("policy")};
   TRY_ASSIGN(options.seconds, arguments.Seconds("time", part == "scale" ? 10 : 3));
   TRY_ASSIGN(options.threads, ThreadsOf(arguments));
-  if (arguments.Has("task")) {
-    TRY_ASSIGN(const int task, OfOption("task", ChoiceOf(*arguments.Text("task"), kTasks)));
-    options.scales = kTasks[task] == "scaling";
+  std::optional<TaskKind> task;
+  if (const auto scenario = arguments.Text("scenario")) {
+    TRY_ASSIGN(const Scenario loaded, LoadScenario(*scenario));
+    // Without --task, moves are measured even where the scenario has `load`.
+    if (arguments.Has("task")) {
+      TRY_ASSIGN(task, TaskFor(arguments.Text("task"), loaded, *scenario));
+    }
+  } else if (const auto named = arguments.Text("task")) {
+    TRY_ASSIGN(task, OfOption("task", TaskNamed(*named)));
   }
+  if (task == TaskKind::kPlace)
+    return Invalid("--task place: `bench` measures move, and scale with `bench env`");
+  options.scales = task == TaskKind::kScale;
   if (options.scales && part != "env")
-    return Invalid("--task scaling: only `bench env` measures it, not `bench {}`", part);
+    return Invalid("--task scale: only `bench env` measures it, not `bench {}`", part);
   if (options.policy && (part == "env" || part == "train"))
     return Invalid("--policy: `bench {}` asks none; decide, kernel and scale do", part);
   if (const auto scenario = arguments.Text("scenario")) {
@@ -235,25 +245,23 @@ Result<ExitStatus> RunBench(const Arguments& arguments, const Session& session) 
 
 CommandSpec BenchCommand() {
   return {.name = "bench",
-          .summary = "how fast this machine steps, trains and decides",
+          .summary = "Measure how fast this machine simulates, trains and decides",
           .operands = {{.name = "env|train|decide|kernel|scale"}},
           .options = {{"--scenario", "FILE",
-                       "the shipped continuum-7x21 by default, online-boutique of scaling; scale "
-                       "takes all five"},
-                      {"--task", "migration|scaling", "of env; migration by default"},
-                      {"--policy", "RUN", "whose network decides; the shipped one by default"},
-                      {"--time", "DURATION", "how long to measure; 3s by default, 10s for scale"},
-                      {"--threads", "N", "of train; all cores by default"},
-                      {"-o,--output", "table|json", "text by default"}},
+                       "scenario to use (default continuum-7x21, or online-boutique when scaling; "
+                       "`bench scale` runs all five)"},
+                      {"--task", "move|scale", "(env only) kind of decision (default move)"},
+                      {"--policy", "RUN", "run or checkpoint to use (default: the shipped policy)"},
+                      {"--time", "DURATION", "how long to measure (default 3s, or 10s for scale)"},
+                      {"--threads", "N", "(train only) number of threads (default: all cores)"},
+                      {"-o,--output", "table|json", "output format (default: text)"}},
           .details =
-              "env: the environment with random moves and all features, one core. train: whole "
-              "iterations of ppo. "
-              "decide: one learned decision, from a known state to the answer. kernel: the "
-              "network's matrix products, "
-              "forward and backward, against what this core can do. scale: decisions and steps "
-              "from 7 x 21 to 1,000 "
-              "nodes x 10,000 pods.",
-          .examples = {"bench decide", "bench env --task scaling",
+              "env: steps of the training environment with random actions and all features, on one "
+              "core.\ntrain: complete PPO iterations.\ndecide: one decision of a learned policy, "
+              "from the state to the answer.\nkernel: the network's matrix products, forward and "
+              "backward, compared with the peak of one core.\nscale: decisions and steps from 7 "
+              "nodes and 21 pods to 1,000 nodes and 10,000 pods.",
+          .examples = {"bench decide", "bench env --task scale",
                        "bench train --threads 2 --time 10s -o json"},
           .run = RunBench};
 }

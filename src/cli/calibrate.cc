@@ -5,13 +5,16 @@
 #include <string>
 
 #include "base/files.h"
+#include "base/text_table.h"
 #include "base/thread_pool.h"
 #include "cli/commands.h"
 #include "cli/files.h"
 #include "cli/scaling_options.h"
+#include "cli/stop_signals.h"
 #include "cli/terminal.h"
-#include "cli/text_table.h"
 #include "evaluation/calibration.h"
+#include "scenario/task_of.h"
+#include "sim/scaling_evaluation.h"
 
 namespace rudderfish {
 namespace {
@@ -44,7 +47,7 @@ std::string CalibrationTable(const Calibration& calibration) {
 Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& session) {
   TRY_ASSIGN(const int threads, ThreadsOf(arguments));
   TRY_ASSIGN(const std::string kind,
-             arguments.RequiredText("policy", "what to calibrate: hpa, mpc or static"));
+             arguments.RequiredText("policy", "policy to calibrate: hpa, mpc or static"));
   TRY_ASSIGN(const int chosen, OfOption("policy", ChoiceOf(kind, kCalibratedKinds)));
   TRY_ASSIGN(const std::string output, arguments.RequiredText("output", "the file to write"));
   TRY(CheckCanWrite(output));
@@ -56,6 +59,12 @@ Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& sessi
   const auto calibrated = static_cast<CalibratedKind>(chosen);
   options.model_share = ModelShareOf(calibrated);
   const std::string& path = arguments.operands()[0];
+  if (arguments.Has("task")) {
+    TRY_ASSIGN(const Scenario named, LoadScenario(path));
+    TRY_ASSIGN(const TaskKind task, TaskFor(arguments.Text("task"), named, path));
+    if (task != TaskKind::kScale)
+      return Invalid("--task {}: only policies that scale are calibrated", TaskName(task));
+  }
   TRY_ASSIGN(const Scenario scenario, LoadServedScenario(path));
   TRY_ASSIGN(options.violations_max, ViolationsOf(arguments, scenario));
   TRY_ASSIGN(const std::vector<int> loads, LoadsOf(arguments, *scenario.load));
@@ -66,14 +75,24 @@ Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& sessi
     options.progress = [&](double fraction, std::string_view text) {
       progress.Update(fraction, text);
     };
+    options.stop = &StopOnSignals();
     ThreadPool pool(threads);
     const double peak_per_s = PeakPerS(scenario, loads, options.episodes, options.seed);
     calibration = CalibrateScaling(scenario, loads, GridOf(calibrated, peak_per_s), options, &pool);
   }
+  if (calibration.finalists.empty()) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "stopped before any setting was judged on simulated requests");
+  }
   calibration.sha256 = digest;
   TRY(WriteFileAtomically(output, CalibrationYaml(calibration)));
   TRY(Print(CalibrationTable(calibration)));
-  Say(session, "Wrote {}; --policy {}:{} is its best", output, kind, output);
+  Say(session, "Wrote {0}; --policy {0} is its best setting", output);
+  if (calibration.episodes < options.episodes) {
+    Say(session, "Stopped; the settings were judged on {} of {} episodes", calibration.episodes,
+        options.episodes);
+    return ExitStatus::kInterrupted;
+  }
   return ExitStatus::kDone;
 }
 
@@ -82,29 +101,33 @@ Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& sessi
 CommandSpec CalibrateCommand() {
   return {
       .name = "calibrate",
-      .summary = "find the settings of a policy of scaling that are worth comparing with",
+      .summary = "Find the best settings of an autoscaler for a scenario",
       .operands = {{.name = "SCENARIO"}},
-      .options = {{"--policy", "hpa|mpc|static", "what to calibrate"},
-                  {"--load", "NAME[,...]", "for which loads together; all by default"},
-                  {"--violations", "SHARE",
-                   "the limit to keep; the scenario's by default, 1% if it names none"},
-                  {"--episodes", "N", "of each load in the last round; 64 by default, 16 at least"},
-                  {"--seed", "S", "of the episodes; 1 by default"},
-                  {"--threads", "N", "all cores by default; results do not depend on it"},
-                  {"-o,--output", "FILE.yaml", "where to write what was found"}},
+      .options =
+          {{"--policy", "hpa|mpc|static", "policy to calibrate"},
+           {"--task", "scale", "kind of decision; only scaling policies can be calibrated"},
+           {"--load", "NAME[,...]", "loads to calibrate for, jointly (default: all)"},
+           {"--violations", "SHARE",
+            "maximum share of late or failed requests (default: the scenario's limit, else 1%)"},
+           {"--episodes", "N", "episodes per load in the last round, at least 16 (default 64)"},
+           {"--seed", "S", "random seed of the episodes (default 1)"},
+           {"--threads", "N",
+            "number of threads; does not change the results (default: all cores)"},
+           {"-o,--output", "FILE.yaml", "file to write the settings to"}},
       .details =
-          "A fixed grid of 660 settings of Kubernetes' HorizontalPodAutoscaler (targets of CPU "
-          "and of calls a second, tolerances, stabilisation windows, policies, minReplicas) "
-          "runs on training episodes that `evaluate` never draws: by the Model of load all on "
-          "an eighth of them, the best quarter on all; request by request the best eighth of "
-          "those on a sixteenth of them, the best of these on a fourth, the best of these on "
-          "all. Of mpc it is 24 settings, prices of late requests and horizons; of static 50 "
-          "rates that replicas which never change are enough for. The best is the cheapest "
-          "that keeps the share of late or failed requests within the limit.",
+          "The best settings are the cheapest ones that keep the share of late or failed requests "
+          "within the limit. They are searched on training episodes, which `evaluate` never "
+          "uses.\nhpa: a grid of 660 settings of the HorizontalPodAutoscaler: CPU or request rate "
+          "targets, tolerances, stabilization windows, scaling policies and minReplicas. The "
+          "search narrows the grid in rounds. First the analytic model rates all settings on 1/8 "
+          "of the episodes, and the best 25 % on all. Then the event simulator rates the best 12.5 "
+          "% of those on 1/16 of the episodes, the best of these on 1/4, and the best of these on "
+          "all.\nmpc: 24 settings of horizon and penalty for late requests.\nstatic: 50 request "
+          "rates, each with the constant number of replicas that it needs.",
       .examples = {"calibrate scenarios/redis.yaml --policy hpa --load ramp --episodes 16 -o "
                    "hpa.yaml",
-                   "evaluate scenarios/redis.yaml --task scaling --load ramp --policy "
-                   "hold,hpa:hpa.yaml"},
+                   "evaluate scenarios/redis.yaml --task scale --load ramp --policy "
+                   "hold,hpa.yaml"},
       .run = RunCalibrate};
 }
 

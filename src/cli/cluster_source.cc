@@ -19,7 +19,7 @@ constexpr Duration kListLimit = std::chrono::seconds(30);
 
 std::vector<std::string> Missing(const kube::Mirror& mirror) {
   std::vector<std::string> missing;
-  for (int i = 0; i < kube::kResourceCount; ++i) {
+  for (int i = 0; i < kube::kMirroredCount; ++i) {
     const auto resource = static_cast<kube::Resource>(i);
     if (!mirror.IsSynced(resource)) missing.emplace_back(kube::NameOf(resource).kind);
   }
@@ -51,9 +51,10 @@ Result<ClusterSource> Live(const Arguments& arguments) {
   source.clock = std::make_unique<SystemClock>();
   source.mirror = std::make_unique<kube::Mirror>(source.clock.get());
   TRY_ASSIGN(source.client, kube::ApiClient::Open(std::move(access), source.clock.get()));
-  source.feed = std::make_unique<kube::MirrorFeed>(source.client.get(), source.mirror.get());
+  source.feed = std::make_unique<kube::ClusterFeed>(source.client.get());
+  source.feed->Add(source.mirror.get(), kube::EndedPods::kAll);
   TRY(source.feed->Sync(kListLimit));
-  source.missing = source.feed->Missing();
+  source.missing = source.feed->Missing(*source.mirror);
   return source;
 }
 
@@ -71,22 +72,36 @@ Result<void> CheckNamespaces(const kube::Mirror& mirror, const std::vector<std::
 
 }  // namespace
 
+Result<void> ClusterSource::CheckHoldsPods() const {
+  if (is_live()) return {};
+  for (const kube::Resource resource : {kube::Resource::kPods, kube::Resource::kReplicaSets}) {
+    if (mirror->IsSynced(resource)) continue;
+    const kube::ResourceName& name = kube::NameOf(resource);
+    return Invalid("{}: holds no {}; add a file written with `kubectl get {} -A -o json`",
+                   this->name, name.kind, name.resource);
+  }
+  return {};
+}
+
 const std::vector<OptionSpec>& ClusterOptions() {
   static const auto* options = new std::vector<OptionSpec>{
       {"--from", "DUMP_FILE",
-       "in place of a live cluster: what `kubectl get nodes,pods,replicasets,deployments -A -o "
-       "json` printed; further files may follow"},
-      {"--kubeconfig", "FILE", "as kubectl has it; $KUBECONFIG or ~/.kube/config by default"},
-      {"--context", "NAME", "of the kubeconfig; its current one by default"},
-      {"-n,--namespace", "NS[,NS...]", "whose workloads; all by default"},
+       "read the output of `kubectl get nodes,pods,replicasets,deployments -A -o json` instead of "
+       "a live cluster; more files may follow"},
+      {"--kubeconfig", "FILE", "kubeconfig file (default $KUBECONFIG or ~/.kube/config)"},
+      {"--context", "NAME", "context of the kubeconfig (default: the current context)"},
+      {"-n,--namespace", "NS[,NS...]", "namespaces of the workloads (default: all)"},
+      kAllNamespacesOption,
       {"--application", "FILE",
-       "what the API server does not know: layers, calls, execution times"}};
+       "description of the application: layers, calls and execution times, which the API server "
+       "does not know"}};
   return *options;
 }
 
 Result<ClusterSource> OpenCluster(const Arguments& arguments) {
   TRY(arguments.Exclude("from", "kubeconfig"));
   TRY(arguments.Exclude("from", "context"));
+  TRY(arguments.Exclude("namespace", "all-namespaces"));
   const std::optional<std::string> first = arguments.Text("from");
   if (!first && !arguments.operands().empty()) {
     return Invalid("`{}` was not expected here; dumps follow --from", arguments.operands()[0]);

@@ -11,7 +11,8 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cluster/application.h"
-#include "kube/mirror_feed.h"
+#include "kube/cluster_feed.h"
+#include "kube/mirror.h"
 
 // The cluster that a command looks at, as one mirror: dumps of `kubectl get -o json` (--from), or a
 // live one, found as kubectl finds it.
@@ -27,9 +28,12 @@ struct ClusterSource {
 
   // Of a live cluster; null for dumps.
   std::unique_ptr<kube::ApiClient> client;
-  std::unique_ptr<kube::MirrorFeed> feed;
+  std::unique_ptr<kube::ClusterFeed> feed;
 
   bool is_live() const { return feed != nullptr; }
+
+  // Of dumps: whether they tell which pods there are and whose. The error says what to add.
+  Result<void> CheckHoldsPods() const;
 };
 
 // The options that OpenCluster reads.

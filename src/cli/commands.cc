@@ -9,22 +9,23 @@ namespace rudderfish {
 
 const std::vector<CommandSpec>& Commands() {
   static const auto* commands = new std::vector<CommandSpec>{
-      ImportCommand(),    TrainCommand(),          EvaluateCommand(), ExperimentCommand(),
-      CalibrateCommand(), PlotCommand(),           SimulateCommand(), InspectCommand(),
-      ScenarioCommand(),  SnapshotCommand(),       ProfileCommand(),  RunCommand(),
-      DecisionsCommand(), ExplainCommand(),        StatusCommand(),   PauseCommand(),
-      ResumeCommand(),    PromoteCommand(),        DemoteCommand(),   ServeCommand(),
-      GymHpaCommand(),    ExtenderConfigCommand(), BenchCommand(),    CompletionCommand(),
-      VersionCommand(),   HelpCommand(),
+      ImportCommand(),     TrainCommand(),    EvaluateCommand(),       ExperimentCommand(),
+      CalibrateCommand(),  PoliciesCommand(), PlotCommand(),           SimulateCommand(),
+      InspectCommand(),    ScenarioCommand(), SnapshotCommand(),       ProfileCommand(),
+      InitCommand(),       RunCommand(),      DecisionsCommand(),      ExplainCommand(),
+      StatusCommand(),     PauseCommand(),    ResumeCommand(),         PromoteCommand(),
+      DemoteCommand(),     MoveCommand(),     MovesCommand(),          LoadCommand(),
+      ServeCommand(),      GymHpaCommand(),   ExtenderConfigCommand(), BenchCommand(),
+      CompletionCommand(), VersionCommand(),  HelpCommand(),
   };
   return *commands;
 }
 
 const std::vector<OptionSpec>& CommonOptions() {
   static const auto* options = new std::vector<OptionSpec>{
-      {"-q,--quiet", "", "say nothing but results and errors"},
-      {"-v,--verbose", "", "say more; show progress also where stderr is no terminal"},
-      {"-h,--help", "", "show this"}};
+      {"-q,--quiet", "", "print only results and errors"},
+      {"-v,--verbose", "", "print more details; show progress even if stderr is not a terminal"},
+      {"-h,--help", "", "show this help"}};
   return *options;
 }
 

@@ -21,9 +21,10 @@ namespace rudderfish {
 
 enum class ExitStatus {
   kDone = 0,
-  kFailed = 1,     // Or interrupted.
-  kBadInput = 2,   // Bad usage included.
-  kNotBetter = 3,  // The verdict of an evaluation.
+  kFailed = 1,
+  kBadInput = 2,       // Bad usage included.
+  kNotBetter = 3,      // The verdict of an evaluation.
+  kInterrupted = 130,  // By SIGINT or SIGTERM, with a part of the result.
 };
 
 // What all commands are told.
@@ -38,6 +39,10 @@ struct OptionSpec {
   std::string_view value;  // "FOLDER", or what may be given: "ppo|dqn". Empty: a switch.
   std::string_view help;
 };
+
+// kubectl's, of commands that look at all namespaces unless -n says another.
+inline constexpr OptionSpec kAllNamespacesOption{"-A,--all-namespaces", "",
+                                                 "all namespaces (the default)"};
 
 struct OperandSpec {
   std::string_view name;  // "SCENARIO", or what may be given: "bash|zsh|fish".
@@ -59,6 +64,7 @@ CommandSpec ImportCommand();
 CommandSpec TrainCommand();
 CommandSpec EvaluateCommand();
 CommandSpec ExperimentCommand();
+CommandSpec PoliciesCommand();
 CommandSpec PlotCommand();
 CommandSpec ScenarioCommand();
 CommandSpec CalibrateCommand();
@@ -66,6 +72,7 @@ CommandSpec SimulateCommand();
 CommandSpec InspectCommand();
 CommandSpec SnapshotCommand();
 CommandSpec ProfileCommand();
+CommandSpec InitCommand();
 CommandSpec RunCommand();
 CommandSpec DecisionsCommand();
 CommandSpec ExplainCommand();
@@ -74,6 +81,9 @@ CommandSpec PauseCommand();
 CommandSpec ResumeCommand();
 CommandSpec PromoteCommand();
 CommandSpec DemoteCommand();
+CommandSpec MoveCommand();
+CommandSpec MovesCommand();
+CommandSpec LoadCommand();
 CommandSpec GymHpaCommand();
 CommandSpec ServeCommand();
 CommandSpec ExtenderConfigCommand();

@@ -5,7 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/terminal.h"
-#include "policy/registry.h"
+#include "policy/policy_table.h"
 
 // Scripts that complete command lines in three shells, written from the list of commands.
 
@@ -216,7 +216,7 @@ Result<ExitStatus> RunCompletion(const Arguments& arguments, const Session&) {
 
 CommandSpec CompletionCommand() {
   return {.name = "completion",
-          .summary = "a script that completes command lines in a shell",
+          .summary = "Print a shell completion script",
           .operands = {{.name = "bash|zsh|fish"}},
           .examples = {"completion bash > ~/.local/share/bash-completion/completions/rudderfish"},
           .run = RunCompletion};

@@ -17,9 +17,9 @@ namespace rudderfish {
 
 inline constexpr OptionSpec kRunningConfigOption{
     "-c,--config", "FILE",
-    "the configuration that it was started with; rudderfish.yaml by default"};
+    "configuration file that `run` was started with (default rudderfish.yaml)"};
 inline constexpr OptionSpec kSocketOption{"--socket", "PATH",
-                                          "the controller's socket itself, instead"};
+                                          "control socket of `run`; overrides the configuration"};
 
 Result<std::filesystem::path> SocketOf(const Arguments& arguments);
 

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/text_table.h"
 #include "cli/explanation.h"
 #include "cli/terminal.h"
-#include "cli/text_table.h"
 #include "control/journal_json.h"
 
 namespace rudderfish {
@@ -18,7 +18,6 @@ namespace {
 
 constexpr size_t kRefusalsTold = 12;
 constexpr int kDecisionColumns = 100;
-constexpr int kSchemaVersion = 1;  // Of the JSON.
 
 std::string Milliseconds(double ms) { return fmt::format("{:.1f}", ms); }
 std::string Signed(double ms) {
@@ -28,14 +27,6 @@ std::string Signed(double ms) {
 std::string MoveInWords(const std::vector<JournalMove>& moves) {
   if (moves.empty()) return "stay";
   return fmt::format("{} to {}", moves[0].pod, moves[0].to);
-}
-
-OrderedJson JsonOf(const StoredRow& stored) {
-  OrderedJson json{{"number", stored.number},
-                   {"written_at_ms", stored.written_at},
-                   {"written_at", Rfc3339(stored.written_at)}};
-  json.update(OrderedJson::parse(ToJson(stored.row)));
-  return json;
 }
 
 bool IsOfWorkload(std::string_view pod, const std::string& workload) {
@@ -66,7 +57,7 @@ std::string Headline(const StoredRow& stored, std::string_view pod) {
   const std::string what = fmt::format("{} from {} to {}", move.pod, move.from, move.to);
   switch (row.fate) {
     case Fate::kRecorded:
-      return fmt::format("{} would be moved (shadow: nothing was touched)", what);
+      return fmt::format("{} would be moved ({}: nothing was touched)", what, row.mode);
     case Fate::kRefused:
       return fmt::format("{} is not moved: {}", what, row.verdict.reason);
     case Fate::kFailed:
@@ -79,7 +70,7 @@ std::string Headline(const StoredRow& stored, std::string_view pod) {
     case Fate::kStayed:
       break;
   }
-  return fmt::format("{}: the controller ended before it heard what came of it", what);
+  return fmt::format("{}: the controller exited before it learned the outcome", what);
 }
 
 // Scores are shown of policies that rank.
@@ -146,7 +137,26 @@ std::string RefusalLines(const JournalRow& row, std::string_view pod) {
   return text;
 }
 
-// Who could not be moved although nothing but the guard is against it, in short.
+// That the row speaks of the pod by another one. One that is held is no equal of the others.
+std::string StandIn(const JournalRow& row, std::string_view pod) {
+  if (pod.empty() || (!row.chosen.empty() && row.chosen[0].pod == pod)) return "";
+  for (const Refusal& one : row.refused) {
+    if (one.pod == pod) return fmt::format("{} was not considered: it {}.\n", pod, one.reason);
+  }
+  for (const Alternative& one : row.considered) {
+    if (one.move && one.move->pod == pod) return fmt::format("{} was considered.\n", pod);
+  }
+  for (const Alternative& one : row.considered) {
+    if (!one.move || !IsOfWorkload(pod, one.workload)) continue;
+    return Paragraph(fmt::format("{} represents {}: pods of one workload on one node are equal.",
+                                 one.move->pod, pod),
+                     kDecisionColumns);
+  }
+  return "";
+}
+
+}  // namespace
+
 std::string WhyHeld(const JournalRow& row) {
   std::string text;
   int more = 0;
@@ -159,29 +169,8 @@ std::string WhyHeld(const JournalRow& row) {
       ++more;
     }
   }
-  if (text.empty()) return "-";
   return more == 0 ? text : fmt::format("{}, and {} more", text, more);
 }
-
-// That the row speaks of the pod by another one. One that is held is no equal of the others.
-std::string StandIn(const JournalRow& row, std::string_view pod) {
-  if (pod.empty() || (!row.chosen.empty() && row.chosen[0].pod == pod)) return "";
-  for (const Refusal& one : row.refused) {
-    if (one.pod == pod) return fmt::format("{} was not considered: it {}.\n", pod, one.reason);
-  }
-  for (const Alternative& one : row.considered) {
-    if (one.move && one.move->pod == pod) return fmt::format("{} was considered.\n", pod);
-  }
-  for (const Alternative& one : row.considered) {
-    if (!one.move || !IsOfWorkload(pod, one.workload)) continue;
-    return Paragraph(fmt::format("{} stands for {}: pods of one workload on one node are equal.",
-                                 one.move->pod, pod),
-                     kDecisionColumns);
-  }
-  return "";
-}
-
-}  // namespace
 
 std::string Age(UnixMillis at, UnixMillis now) {
   const int64_t seconds = std::max<int64_t>(now - at, 0) / 1000;
@@ -214,75 +203,9 @@ std::string TermChanges(const Terms& before, const Terms& after) {
   return text.empty() ? "no term changes by a tenth of a millisecond" : text;
 }
 
-std::string DecisionTable(std::span<const StoredRow> rows, UnixMillis now, Width width) {
-  using Align = TextTable::Align;
-  const bool wide = width == Width::kWide;
-  std::vector<TextTable::Column> columns{{"NUMBER", Align::kRight},
-                                         {"AGE", Align::kRight},
-                                         {"APPLICATION"},
-                                         {"POD"},
-                                         {"FROM"},
-                                         {"TO"},
-                                         {"LATENCY ms", Align::kRight},
-                                         {"GAIN ms", Align::kRight},
-                                         {"BASELINE"},
-                                         {"FATE"}};
-  if (wide) {
-    for (const TextTable::Column& column :
-         std::vector<TextTable::Column>{{"PLAN", Align::kRight},
-                                        {"STEP", Align::kRight},
-                                        {"POLICY"},
-                                        {"MODE"},
-                                        {"COST ms", Align::kRight},
-                                        {"ALLOWED", Align::kRight},
-                                        {"TIME (UTC)"},
-                                        {"REASON"}}) {
-      columns.push_back(column);
-    }
-  }
-  TextTable table(std::move(columns));
-  for (const StoredRow& stored : rows) {
-    const JournalRow& row = stored.row;
-    const bool stays = row.chosen.empty();
-    std::vector<std::string> cells{std::to_string(stored.number),
-                                   Age(stored.written_at, now),
-                                   row.application,
-                                   stays ? "-" : row.chosen[0].pod,
-                                   stays ? "-" : row.chosen[0].from,
-                                   stays ? "-" : row.chosen[0].to,
-                                   Milliseconds(row.seen.latency_ms),
-                                   stays ? "-" : Signed(row.predicted_gain_ms),
-                                   row.baseline.empty() ? "-" : MoveInWords(row.baseline_choice),
-                                   std::string(FateName(row.fate))};
-    if (wide) {
-      const std::string why = !row.failure.empty()          ? row.failure
-                              : !row.verdict.reason.empty() ? row.verdict.reason
-                                                            : TermChanges(row.seen, row.predicted);
-      for (const std::string& cell :
-           {std::to_string(row.plan), std::to_string(row.step), row.policy, row.mode,
-            fmt::format("{:.2g}", row.step_cost_ms), std::to_string(row.allowed_cells),
-            DateAndTime(stored.written_at), stays ? WhyHeld(row) : why}) {
-        cells.push_back(cell);
-      }
-    }
-    table.Row(std::move(cells));
-  }
-  return table.Text();
-}
+OrderedJson MoveDetails(const StoredRow& stored) { return OrderedJson::parse(ToJson(stored.row)); }
 
-std::string DecisionsJson(std::span<const StoredRow> rows) {
-  OrderedJson json{{"schema_version", kSchemaVersion}, {"decisions", OrderedJson::array()}};
-  for (const StoredRow& row : rows) json["decisions"].push_back(JsonOf(row));
-  return json.dump(2) + "\n";
-}
-
-std::string DecisionJson(const StoredRow& row) {
-  OrderedJson json{{"schema_version", kSchemaVersion}};
-  json.update(JsonOf(row));
-  return json.dump(2) + "\n";
-}
-
-std::string DecisionStory(const StoredRow& stored, std::string_view pod, UnixMillis now) {
+std::string MoveStory(const StoredRow& stored, std::string_view pod, UnixMillis now) {
   const JournalRow& row = stored.row;
   std::string text = fmt::format("{}\n", Bold(Headline(stored, pod)));
   text += fmt::format("decision {} of {}, {} ago ({} UTC), by {}, step {} of plan {}\n\n",

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/controller_client.h"
-#include "cli/decision_text.h"
+#include "cli/decision_list.h"
+#include "cli/output.h"
 #include "cli/placement_story.h"
 #include "cli/terminal.h"
 #include "run/config.h"
@@ -15,7 +17,7 @@
 namespace rudderfish {
 namespace {
 
-constexpr std::array<std::string_view, 3> kOutputs = {"table", "wide", "json"};
+constexpr std::array<std::string_view, 2> kKinds = {"placement", "migration"};
 constexpr int64_t kLimitMax = 1'000'000;
 constexpr int64_t kOfOnePlan = 200;    // Rows at most.
 constexpr int64_t kSearched = 10'000;  // Rows of which `explain` looks for a workload.
@@ -28,78 +30,141 @@ Result<JournalReader> JournalOf(const Arguments& arguments) {
   return JournalReader::Open(config.journal.path);
 }
 
-Result<std::vector<StoredComparison>> ComparisonsSince(const JournalReader& journal,
-                                                       const RowFilter& filter) {
-  TRY_ASSIGN(std::vector<StoredComparison> rows, journal.Comparisons("", filter.limit));
-  const UnixMillis since = filter.since.value_or(0);
-  std::erase_if(rows, [&](const StoredComparison& row) { return row.written_at < since; });
-  return rows;
-}
+constexpr Duration kBetweenLooks = std::chrono::seconds(1);
 
-Result<ExitStatus> RunDecisions(const Arguments& arguments, const Session& session) {
-  TRY_ASSIGN(const int output, arguments.Choice("output", kOutputs, 0));
+// A move has no namespace in the journal: -n is of placements.
+Result<RowFilter> FilterOf(const Arguments& arguments, UnixMillis now) {
   RowFilter filter;
+  TRY(arguments.Exclude("namespace", "all-namespaces"));
+  TRY(arguments.Exclude("namespace", "application"));
   TRY_ASSIGN(filter.limit, arguments.Integer("limit", 100, 1, kLimitMax));
   filter.application = arguments.Text("application").value_or("");
-  const UnixMillis now = UnixNow();
+  TRY_ASSIGN(const int kind, arguments.Choice("kind", kKinds, 0));
+  if (arguments.Has("kind")) filter.kind = kKinds[static_cast<size_t>(kind)];
+  if (const auto name_space = arguments.Text("namespace")) {
+    if (filter.kind == "migration") {
+      return Invalid(
+          "--namespace: decisions of migration are of an application, not of a namespace; "
+          "use --application");
+    }
+    if (name_space->find_first_of("*?[/") != std::string::npos)
+      return Invalid("--namespace: `{}` is no name of a namespace", *name_space);
+    filter.kind = "placement";
+    filter.pod = *name_space + "/*";
+  }
   if (arguments.Has("since")) {
     TRY_ASSIGN(const double seconds, arguments.Seconds("since", 0));
     filter.since = now - static_cast<UnixMillis>(seconds * 1000);
   }
+  return filter;
+}
+
+Result<void> PrintDecisions(std::span<const StoredDecision> rows, OutputFormat output) {
+  if (IsStructured(output)) return PrintStructured(DecisionsJson(rows), output);
+  if (output == OutputFormat::kName) return PrintNames(DecisionNames(rows));
+  const Width width = output == OutputFormat::kWide ? Width::kWide : Width::kNormal;
+  return Print(DecisionTable(rows, UnixNow(), width));
+}
+
+// Prints decisions as they are recorded, each once.
+Result<void> WatchDecisions(const JournalReader& journal, RowFilter filter, UnixMillis last,
+                            OutputFormat output) {
+  filter.limit = kLimitMax;
+  filter.since = last + 1;
+  return Watch(kBetweenLooks, [&]() -> Result<void> {
+    TRY_ASSIGN(const std::vector<StoredDecision> rows, journal.Decisions(filter));
+    if (rows.empty()) return {};
+    filter.since = WrittenAt(rows.back()) + 1;
+    if (output == OutputFormat::kName) return PrintNames(DecisionNames(rows));
+    const Width width = output == OutputFormat::kWide ? Width::kWide : Width::kNormal;
+    const std::string table = DecisionTable(rows, UnixNow(), width);
+    return Print(std::string_view(table).substr(table.find('\n') + 1));  // Without its head.
+  });
+}
+
+Result<ExitStatus> RunDecisions(const Arguments& arguments, const Session& session) {
+  TRY_ASSIGN(
+      const OutputFormat output,
+      OutputFormatOf(arguments, {OutputFormat::kTable, OutputFormat::kWide, OutputFormat::kJson,
+                                 OutputFormat::kYaml, OutputFormat::kName}));
+  const bool watches = arguments.Has("watch");
+  if (watches && IsStructured(output))
+    return Invalid("--watch: prints lines; choose -o table, wide or name");
+  const UnixMillis now = UnixNow();
+  TRY_ASSIGN(const RowFilter filter, FilterOf(arguments, now));
   TRY_ASSIGN(const JournalReader journal, JournalOf(arguments));
-  TRY_ASSIGN(const std::vector<StoredRow> rows, journal.Rows(filter));
-  if (rows.empty()) {  // A process that places pods moves none.
-    TRY_ASSIGN(const std::vector<StoredComparison> placed, ComparisonsSince(journal, filter));
-    if (!placed.empty()) {
-      TRY(Print(output == 2 ? ComparisonsJson(placed) : ComparisonTable(placed, now)));
-      return ExitStatus::kDone;
-    }
-  }
-  if (output == 2) {
-    TRY(Print(DecisionsJson(rows)));
-  } else if (rows.empty()) {
+  TRY_ASSIGN(const std::vector<StoredDecision> rows, journal.Decisions(filter));
+  if (!rows.empty() || IsStructured(output)) {
+    TRY(PrintDecisions(rows, output));
+  } else if (!watches) {
     Say(session, "no decision {}{}",
         filter.application.empty() ? "" : fmt::format("of {} ", filter.application),
         arguments.Has("since") ? "in that time" : "yet");
-  } else {
-    TRY(Print(DecisionTable(rows, now, output == 1 ? Width::kWide : Width::kNormal)));
   }
+  if (watches)
+    TRY(WatchDecisions(journal, filter, rows.empty() ? now : WrittenAt(rows.back()), output));
   return ExitStatus::kDone;
 }
 
-// "pod/NAME" or NAME.
-Result<std::string> PodNameOf(const std::string& operand) {
-  const size_t slash = operand.find('/');
-  if (slash == std::string::npos) return operand;
-  const std::string kind = operand.substr(0, slash);
-  if (kind != "pod" && kind != "pods" && kind != "po") {
-    return Invalid("`{}`: decisions are about pods; expected pod/NAME", operand);
+// Whom `explain` is asked about, as kubectl names it.
+struct Subject {
+  std::string name;
+  bool is_workload = false;  // Or a pod.
+
+  // Whether the name of a pod is one that a controller gives: of a Deployment with the hash of its
+  // template, of others without.
+  bool MayOwn(std::string_view pod) const {
+    if (!pod.starts_with(name + "-")) return false;
+    const std::string_view suffix = pod.substr(name.size() + 1);
+    return !suffix.empty() && std::count(suffix.begin(), suffix.end(), '-') <= 1;
   }
-  return operand.substr(slash + 1);
+};
+
+// "KIND/NAME", or NAME of a pod.
+Result<Subject> SubjectOf(const std::string& operand) {
+  constexpr std::string_view kPods[] = {"pod", "pods", "po"};
+  constexpr std::string_view kWorkloads[] = {
+      "deployment", "deployments", "deploy",     "statefulset", "statefulsets", "sts", "daemonset",
+      "daemonsets", "ds",          "replicaset", "replicasets", "rs",           "job", "jobs"};
+  const size_t slash = operand.find('/');
+  if (slash == std::string::npos) return Subject{.name = operand};
+  const std::string kind = operand.substr(0, slash);
+  const bool is_workload =
+      std::find(std::begin(kWorkloads), std::end(kWorkloads), kind) != std::end(kWorkloads);
+  if (!is_workload && std::find(std::begin(kPods), std::end(kPods), kind) == std::end(kPods)) {
+    return Invalid("`{}`: expected pod/NAME, or a workload such as deployment/NAME", operand);
+  }
+  return Subject{.name = operand.substr(slash + 1), .is_workload = is_workload};
 }
 
-// The newest row that speaks of the pod, or else one in which its workload was considered.
-Result<StoredRow> RowAbout(const JournalReader& journal, RowFilter filter, const std::string& pod) {
+// The newest move that speaks of the pod.
+Result<std::optional<StoredRow>> MoveOfPod(const JournalReader& journal, RowFilter filter,
+                                           const std::string& pod) {
   filter.pod = pod;
   filter.limit = kOfOnePlan;
   TRY_ASSIGN(std::vector<StoredRow> rows, journal.Rows(filter));
-  if (!rows.empty()) {
-    // Of the newest plan, rather what it does with the pod than what it thought of later.
-    const JournalRow& newest = rows.back().row;
-    const auto moved = std::find_if(rows.rbegin(), rows.rend(), [&](const StoredRow& stored) {
-      const JournalRow& row = stored.row;
-      return row.plan == newest.plan && row.application == newest.application &&
-             !row.chosen.empty() && row.chosen[0].pod == pod;
-    });
-    return std::move(moved == rows.rend() ? rows.back() : *moved);
-  }
-  filter.pod.clear();
+  if (rows.empty()) return std::optional<StoredRow>();
+  // Of the newest plan, rather what it does with the pod than what it thought of later.
+  const JournalRow& newest = rows.back().row;
+  const auto moved = std::find_if(rows.rbegin(), rows.rend(), [&](const StoredRow& stored) {
+    const JournalRow& row = stored.row;
+    return row.plan == newest.plan && row.application == newest.application &&
+           !row.chosen.empty() && row.chosen[0].pod == pod;
+  });
+  return std::optional(std::move(moved == rows.rend() ? rows.back() : *moved));
+}
+
+// The newest in which a workload was considered: the one that is asked about, or the pod's.
+Result<std::optional<StoredRow>> MoveOfWorkload(const JournalReader& journal, RowFilter filter,
+                                                const Subject& subject) {
   filter.limit = kSearched;
-  TRY_ASSIGN(rows, journal.Rows(filter));
+  TRY_ASSIGN(std::vector<StoredRow> rows, journal.Rows(filter));
+  const auto is_its = [&](const std::string& workload) {
+    if (workload.empty()) return false;
+    return subject.is_workload ? workload == subject.name
+                               : subject.name.starts_with(workload + "-");
+  };
   const auto speaks = [&](const StoredRow& stored) {
-    const auto is_its = [&](const std::string& workload) {
-      return !workload.empty() && pod.starts_with(workload + "-");
-    };
     const auto& row = stored.row;
     return std::any_of(row.considered.begin(), row.considered.end(),
                        [&](const Alternative& one) { return is_its(one.workload); }) ||
@@ -107,8 +172,56 @@ Result<StoredRow> RowAbout(const JournalReader& journal, RowFilter filter, const
                        [&](const Refusal& one) { return is_its(one.workload); });
   };
   const auto found = std::find_if(rows.rbegin(), rows.rend(), speaks);
-  if (found != rows.rend()) return std::move(*found);
-  return Fail(ErrorCode::kNotFound, "no decision in the journal speaks of pod {}", pod);
+  if (found == rows.rend()) return std::optional<StoredRow>();
+  return std::optional(std::move(*found));
+}
+
+// The newest placement of the pod, or of one of the workload's pods; a comparison has its detail.
+Result<std::optional<StoredDecision>> PlacementOf(const JournalReader& journal,
+                                                  const std::string& name_space,
+                                                  const Subject& subject) {
+  RowFilter filter{
+      .limit = subject.is_workload ? kSearched : 1,
+      .kind = "placement",
+      .pod = fmt::format("{}/{}{}", name_space, subject.name, subject.is_workload ? "-*" : "")};
+  TRY_ASSIGN(std::vector<StoredDecision> found, journal.Decisions(filter));
+  if (!subject.is_workload) {
+    return found.empty() ? std::nullopt : std::optional(std::move(found.back()));
+  }
+  const auto name_of = [](const StoredDecision& decision) -> const std::string& {
+    const auto* placed = std::get_if<StoredPlacement>(&decision);
+    return placed != nullptr ? placed->row.pod.name
+                             : std::get<StoredComparison>(decision).row.pod.name;
+  };
+  const auto newest = std::find_if(found.rbegin(), found.rend(), [&](const auto& decision) {
+    return subject.MayOwn(name_of(decision));
+  });
+  if (newest == found.rend()) return std::optional<StoredDecision>();
+  return PlacementOf(journal, name_space, {.name = name_of(*newest)});
+}
+
+// The newest decision of any kind that speaks of the subject.
+Result<StoredDecision> DecisionAbout(const JournalReader& journal, const Arguments& arguments,
+                                     const std::string& name_space, const Subject& subject) {
+  RowFilter filter;
+  filter.application = arguments.Text("application").value_or("");
+  std::optional<StoredRow> move;
+  if (!subject.is_workload) {
+    TRY_ASSIGN(move, MoveOfPod(journal, filter, subject.name));
+  }
+  std::optional<StoredDecision> placed;
+  if (filter.application.empty()) {
+    TRY_ASSIGN(placed, PlacementOf(journal, name_space, subject));
+  }
+  // That its workload was considered says less than what was done with the pod itself.
+  if (subject.is_workload || (!move && !placed)) {
+    TRY_ASSIGN(move, MoveOfWorkload(journal, filter, subject));
+  }
+  if (placed && (!move || WrittenAt(*placed) >= move->written_at)) return *std::move(placed);
+  if (move) return StoredDecision(*std::move(move));
+  return Fail(ErrorCode::kNotFound,
+              "no decision in the journal speaks of {} {} (-n names another namespace than {})",
+              subject.is_workload ? "workload" : "pod", subject.name, name_space);
 }
 
 // Why the pod waits, if it does and a controller that places pods runs and sees it.
@@ -124,86 +237,78 @@ Result<std::optional<OrderedJson>> PendingOf(const Arguments& arguments, const s
   return std::optional((*answer)["pending"]);
 }
 
-// Whether there was anything to say of the pod as one that is placed rather than moved.
-Result<bool> ExplainPlacement(const Arguments& arguments, const JournalReader& journal,
-                              const std::string& key, OutputFormat output) {
-  const bool is_json = output == OutputFormat::kJson;
-  TRY_ASSIGN(const std::optional<OrderedJson> pending, PendingOf(arguments, key));
-  if (pending) {
-    TRY(Print(is_json ? OrderedJson{{"schema_version", 1}, {"pending", *pending}}.dump(2) + "\n"
-                      : PendingStoryText(*pending)));
-    return true;
-  }
-  TRY_ASSIGN(const std::vector<StoredComparison> compared, journal.Comparisons(key, 1));
-  if (!compared.empty()) {
-    TRY_ASSIGN(const std::string text,
-               is_json ? ComparisonJson(compared[0]) : ComparisonStory(compared[0], UnixNow()));
-    TRY(Print(text));
-    return true;
-  }
-  TRY_ASSIGN(const std::vector<StoredPlacement> placed, journal.Placements(key, 1));
-  if (placed.empty()) {
-    TRY_ASSIGN(const std::vector<StoredComparison> any, journal.Comparisons("", 1));
-    TRY_ASSIGN(const std::vector<StoredPlacement> one, journal.Placements("", 1));
-    if (any.empty() && one.empty()) return false;
-    return Fail(ErrorCode::kNotFound,
-                "nothing in the journal speaks of pod {} (-n names another namespace), and it "
-                "does not wait",
-                key);
-  }
-  TRY(Print(is_json ? PlacementJson(placed[0]) : PlacementStory(placed[0], UnixNow())));
-  return true;
-}
-
 Result<ExitStatus> RunExplain(const Arguments& arguments, const Session&) {
-  TRY_ASSIGN(const OutputFormat output, OutputFormatOf(arguments));
-  TRY_ASSIGN(const std::string pod, PodNameOf(arguments.operands()[0]));
+  TRY_ASSIGN(
+      const OutputFormat output,
+      OutputFormatOf(arguments, {OutputFormat::kTable, OutputFormat::kJson, OutputFormat::kYaml}));
+  const bool is_structured = IsStructured(output);
+  const auto print = [&](const std::string& text) {
+    return is_structured ? PrintStructured(text, output) : Print(text);
+  };
+  TRY_ASSIGN(const Subject subject, SubjectOf(arguments.operands()[0]));
   TRY_ASSIGN(const JournalReader journal, JournalOf(arguments));
-  const std::string key =
-      fmt::format("{}/{}", arguments.Text("namespace").value_or("default"), pod);
-  TRY_ASSIGN(const bool is_told, ExplainPlacement(arguments, journal, key, output));
-  if (is_told) return ExitStatus::kDone;
-  RowFilter filter;
-  filter.application = arguments.Text("application").value_or("");
-  TRY_ASSIGN(const StoredRow row, RowAbout(journal, filter, pod));
-  TRY(Print(output == OutputFormat::kJson ? DecisionJson(row)
-                                          : DecisionStory(row, pod, UnixNow())));
+  const std::string name_space = arguments.Text("namespace").value_or("default");
+  if (!subject.is_workload) {
+    TRY_ASSIGN(const std::optional<OrderedJson> pending,
+               PendingOf(arguments, name_space + "/" + subject.name));
+    if (pending) {
+      TRY(print(is_structured
+                    ? OrderedJson{{"schema_version", 2}, {"pending", *pending}}.dump(2) + "\n"
+                    : PendingStoryText(*pending)));
+      return ExitStatus::kDone;
+    }
+  }
+  TRY_ASSIGN(const StoredDecision decision, DecisionAbout(journal, arguments, name_space, subject));
+  TRY_ASSIGN(const std::string text,
+             is_structured
+                 ? DecisionJson(decision)
+                 : DecisionStory(decision, subject.is_workload ? "" : subject.name, UnixNow()));
+  TRY(print(text));
   return ExitStatus::kDone;
 }
 
 constexpr OptionSpec kJournalConfigOption{
-    "-c,--config", "FILE",
-    "the configuration that names the journal; rudderfish.yaml by "
-    "default"};
-constexpr OptionSpec kJournalOption{"--journal", "FILE", "the journal itself, instead"};
-constexpr OptionSpec kApplicationOption{"--application", "NAME", "only of this application"};
+    "-c,--config", "FILE", "configuration file that names the journal (default rudderfish.yaml)"};
+constexpr OptionSpec kJournalOption{"--journal", "FILE",
+                                    "journal file; overrides the configuration"};
+constexpr OptionSpec kApplicationOption{"--application", "NAME", "show only this application"};
 
 }  // namespace
 
 CommandSpec DecisionsCommand() {
-  return {.name = "decisions",
-          .summary = "what the controller decided, from its journal, live or afterwards",
-          .options = {kJournalConfigOption,
-                      kJournalOption,
-                      {"--since", "TIME", "no older than this, such as 1h"},
-                      {"-n,--limit", "N", "the newest N; 100 by default"},
-                      kApplicationOption,
-                      {"-o,--output", "table|wide|json", "a table by default"}},
-          .examples = {"decisions --since 1h", "decisions --journal rudderfish.db -o json"},
-          .run = RunDecisions};
+  return {
+      .name = "decisions",
+      .summary = "List recorded decisions from the journal",
+      .options = {kJournalConfigOption,
+                  kJournalOption,
+                  {"--since", "TIME", "show only decisions newer than this, for example 1h"},
+                  {"--limit", "N", "show at most the N newest decisions (default 100)"},
+                  {"--kind", "placement|migration", "show only this kind of decision"},
+                  kApplicationOption,
+                  {"-n,--namespace", "NS", "show only placements of pods of this namespace"},
+                  kAllNamespacesOption,
+                  {"-w,--watch", "", "show new decisions as they are recorded"},
+                  {"-o,--output", "table|wide|json|yaml|name", "output format (default: table)"}},
+      .examples = {"decisions --since 1h", "decisions -n shop -w",
+                   "decisions --journal rudderfish.db -o json"},
+      .run = RunDecisions};
 }
 
 CommandSpec ExplainCommand() {
   return {.name = "explain",
-          .summary = "why a pod is where it is, would be moved, stays or waits",
-          .operands = {{.name = "pod/NAME"}},
+          .summary = "Explain why a pod runs on its node, is pending, or would be moved",
+          .operands = {{.name = "KIND/NAME"}},
           .options = {kJournalConfigOption,
                       kJournalOption,
                       kApplicationOption,
                       {"-n,--namespace", "NS",
-                       "of the pod, where pods are placed; `default` by default"},
-                      {"-o,--output", "table|json", "text by default"}},
-          .examples = {"explain pod/detection-2", "explain pod/detection-2 -o json"},
+                       "namespace of the pod or workload, for placement (default `default`)"},
+                      {"-o,--output", "table|json|yaml", "output format (default: text)"}},
+          .details =
+              "KIND is pod, deployment, statefulset, daemonset, replicaset or job. Of a workload "
+              "the newest decision about one of its pods is explained.",
+          .examples = {"explain pod/detection-2", "explain pod/detection-2 -o json",
+                       "explain deployment/cart -n shop"},
           .run = RunExplain};
 }
 

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/text_table.h"
 #include "cli/terminal.h"
-#include "cli/text_table.h"
 #include "evaluation/comparison.h"
 
 namespace rudderfish {
@@ -45,32 +45,14 @@ std::string PartsText(const Terms& before, const Terms& after) {
   return text;
 }
 
-std::string ScoreText(const Episode& episode, const Alternative& alternative) {
-  if (!alternative.score) return "";
-  switch (episode.scores) {
-    case ScoreMeaning::kLogProbability: {
-      const double percent = 100 * std::exp(*alternative.score);
-      return percent >= 0.1 ? fmt::format("{:.1f} %", percent) : std::string("< 0.1 %");
-    }
-    case ScoreMeaning::kOther:
-      return fmt::format("{:.1f}", *alternative.score);
-    case ScoreMeaning::kNone:
-      break;
-  }
-  return "";
-}
-
 std::string AlternativesTable(const Episode& episode, const JournalRow& row) {
   std::vector<TextTable::Column> columns{{""},
                                          {"CONSIDERED"},
                                          {"FROM"},
                                          {"TO"},
                                          {"LATENCY ms", Align::kRight},
-                                         {"WINS ms", Align::kRight}};
-  if (episode.scores != ScoreMeaning::kNone) {
-    columns.push_back(
-        {episode.scores == ScoreMeaning::kLogProbability ? "CHANCE" : "SCORE", Align::kRight});
-  }
+                                         {"GAIN ms", Align::kRight}};
+  if (episode.has_scores) columns.push_back({"SCORE", Align::kRight});
   TextTable table(std::move(columns), 4);
   bool chosen_shown = false;
   const auto add = [&](const Alternative& alternative) {
@@ -85,7 +67,8 @@ std::string AlternativesTable(const Episode& episode, const JournalRow& row) {
         move.to,
         Ms(alternative.predicted.latency_ms),
         SignedText(row.seen.latency_ms - alternative.predicted.latency_ms, 1)};
-    if (episode.scores != ScoreMeaning::kNone) cells.push_back(ScoreText(episode, alternative));
+    if (episode.has_scores)
+      cells.push_back(alternative.score ? fmt::format("{:.1f}", *alternative.score) : "");
     table.Row(std::move(cells));
   };
   for (const Alternative& alternative : row.considered) add(alternative);
@@ -113,7 +96,7 @@ std::string Title(const ExplainedStep& step) {
   return fmt::format("{:2}  {}   {} -> {} ms   {} {}, a step costs {}", row.step + 1,
                      Bold(MoveText(row.chosen[0])), Ms(row.seen.latency_ms),
                      Ms(row.predicted.latency_ms),
-                     row.predicted_gain_ms <= -0.05 ? "loses" : "wins",
+                     row.predicted_gain_ms <= -0.05 ? "loses" : "gains",
                      Ms(std::abs(row.predicted_gain_ms)), Ms(row.step_cost_ms));
 }
 
@@ -214,10 +197,7 @@ OrderedJson StepJson(const Episode& episode, const ExplainedStep& step) {
         alternative.move ? MoveJson(*alternative.move) : OrderedJson{{"kind", "stop"}};
     one["predicted"] = row.seen.latency_ms - alternative.predicted.latency_ms;
     one["after"] = TermsJson(alternative.predicted);
-    if (alternative.score && episode.scores == ScoreMeaning::kLogProbability)
-      one["probability"] = std::exp(*alternative.score);
-    if (alternative.score && episode.scores == ScoreMeaning::kOther)
-      one["score"] = *alternative.score;
+    if (alternative.score && episode.has_scores) one["score"] = *alternative.score;
     considered.push_back(std::move(one));
   }
   if (!row.baseline.empty()) {

@@ -20,9 +20,6 @@ struct ExplainedStep {
   std::string reason;
 };
 
-// How the policy's scores are to be read.
-enum class ScoreMeaning { kNone, kLogProbability, kOther };
-
 struct Episode {
   std::string scenario, law, policy;
   uint64_t seed = 0;
@@ -32,7 +29,7 @@ struct Episode {
   Terms initial_terms, final_terms;
   std::vector<ExplainedStep> steps;
   TurnResult ending = TurnResult::kStopped;
-  ScoreMeaning scores = ScoreMeaning::kNone;
+  bool has_scores = false;  // Of the policy's own, that say more than gains.
 };
 
 std::string EpisodeHead(const Episode& episode);

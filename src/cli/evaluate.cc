@@ -8,14 +8,18 @@
 #include "cli/commands.h"
 #include "cli/evaluate_scaling.h"
 #include "cli/files.h"
+#include "cli/output.h"
 #include "cli/placement_commands.h"
-#include "cli/policy_spec.h"
+#include "cli/policy_list.h"
+#include "cli/stop_signals.h"
 #include "cli/terminal.h"
 #include "evaluation/comparison.h"
 #include "evaluation/evaluation.h"
-#include "evaluation/problem.h"
-#include "evaluation/report.h"
+#include "report/report.h"
 #include "scenario/start_states.h"
+#include "scenario/task_of.h"
+#include "sim/held_out.h"
+#include "sim/problem.h"
 #include "sim/world.h"
 
 namespace rudderfish {
@@ -37,7 +41,7 @@ Result<std::vector<StartState>> StartsOf(const Arguments& arguments, const Probl
 Result<std::string> ResultText(OutputFormat format, const Evaluation& evaluation,
                                const Comparison& comparison) {
   switch (format) {
-    case OutputFormat::kTable:
+    default:
       return ComparisonTable(evaluation, comparison);
     case OutputFormat::kJson:
       return EvaluationJson(evaluation, comparison);
@@ -47,28 +51,29 @@ Result<std::string> ResultText(OutputFormat format, const Evaluation& evaluation
   return EpisodesCsv(evaluation);
 }
 
-Result<std::vector<PolicyGroup>> GroupsOf(const std::vector<PolicySpec>& specs, const Task& task) {
+Result<std::vector<PolicyGroup>> GroupsOf(const std::vector<ListedPolicy>& listed,
+                                          const Task& task) {
   std::vector<PolicyGroup> groups;
-  for (const PolicySpec& spec : specs) {
-    TRY_ASSIGN(PolicyGroup group, OfOption("policy", MakePolicyGroup(spec, task)));
+  for (const ListedPolicy& one : listed) {
+    TRY_ASSIGN(PolicyGroup group, OfOption("policy", MakePolicyGroup(one, task)));
     groups.push_back(std::move(group));
   }
   return groups;
 }
 
 Result<ExitStatus> RunEvaluate(const Arguments& arguments, const Session& session) {
-  if (const std::optional<std::string> task = arguments.Text("task")) {
-    constexpr std::string_view kTasks[] = {"migration", "scaling"};
-    TRY_ASSIGN(const int choice, OfOption("task", ChoiceOf(*task, kTasks)));
-    if (choice == 1) return EvaluateScalingPolicies(arguments, session);
-  }
+  const std::string& path = arguments.operands()[0];
+  TRY_ASSIGN(const Scenario scenario, LoadScenario(path));
+  TRY_ASSIGN(const TaskKind task, TaskFor(arguments.Text("task"), scenario, path));
+  if (task == TaskKind::kScale) return EvaluateScalingPolicies(arguments, session);
   for (const char* other : {"load", "on"}) {
-    if (arguments.Has(other)) return Invalid("--{}: is of --task scaling", other);
+    if (arguments.Has(other)) return Invalid("--{}: requires --task scale", other);
   }
-  TRY_ASSIGN(std::shared_ptr<const Scenario> placement,
-             PlacementScenario(arguments.operands()[0], arguments));
+  TRY_ASSIGN(std::shared_ptr<const Scenario> placement, PlacementScenario(path, arguments));
   if (placement != nullptr) return EvaluatePlacement(std::move(placement), arguments, session);
-  TRY_ASSIGN(const OutputFormat format, OutputFormatOf(arguments, 3));
+  TRY_ASSIGN(
+      const OutputFormat format,
+      OutputFormatOf(arguments, {OutputFormat::kTable, OutputFormat::kJson, OutputFormat::kCsv}));
   TRY_ASSIGN(const int threads, ThreadsOf(arguments));
   TRY_ASSIGN(const uint64_t seed, SeedOf(arguments));
   TRY_ASSIGN(const std::string list,
@@ -76,12 +81,12 @@ Result<ExitStatus> RunEvaluate(const Arguments& arguments, const Session& sessio
   const std::optional<std::string> report = arguments.Text("report");
   if (report) TRY(CheckCanWrite(*report));
   TRY_ASSIGN(const Problem problem, Problem::Open(arguments.operands()[0]));
-  TRY_ASSIGN(const std::vector<PolicySpec> specs, OfOption("policy", ParsePolicySpecs(list)));
-  TRY_ASSIGN(const std::vector<PolicyGroup> groups, GroupsOf(specs, *problem.task));
+  TRY_ASSIGN(const std::vector<ListedPolicy> listed, OfOption("policy", ParsePolicies(list)));
+  TRY_ASSIGN(const std::vector<PolicyGroup> groups, GroupsOf(listed, *problem.task));
   TRY_ASSIGN(const std::vector<StartState> starts, StartsOf(arguments, problem, seed));
   std::vector<LearningCurve> curves;
   if (report) {
-    TRY_ASSIGN(curves, LearningCurvesOf(specs));
+    TRY_ASSIGN(curves, LearningCurvesOf(listed));
   }
 
   Evaluation evaluation;
@@ -94,8 +99,10 @@ Result<ExitStatus> RunEvaluate(const Arguments& arguments, const Session& sessio
                                 progress.Update(fraction, text);
                               }};
     if (arguments.Has("optimum")) options.optimum = ExactOptimum(problem.law, *problem.task);
+    options.stop = &StopOnSignals();
     ThreadPool pool(threads);
     evaluation = Evaluate(problem.law, *problem.task, starts, groups, options, &pool);
+    if (evaluation.start_count() == 0) return StoppedTooEarly();
     comparison = Compare(evaluation);
   }
   TRY_ASSIGN(const std::string text, ResultText(format, evaluation, comparison));
@@ -108,6 +115,8 @@ Result<ExitStatus> RunEvaluate(const Arguments& arguments, const Session& sessio
                     *report));
     Say(session, "Wrote {}", *report);
   }
+  if (evaluation.start_count() < static_cast<int>(starts.size()))
+    return Stopped(session, evaluation.start_count(), static_cast<int64_t>(starts.size()));
   if (!comparison.verdict || comparison.better()) return ExitStatus::kDone;
   return ExitStatus::kNotBetter;
 }
@@ -117,59 +126,55 @@ Result<ExitStatus> RunEvaluate(const Arguments& arguments, const Session& sessio
 CommandSpec EvaluateCommand() {
   return {
       .name = "evaluate",
-      .summary = "compare policies on starts that none of them has seen",
+      .summary = "Compare policies on episodes that none of them was trained on",
       .operands = {{.name = "SCENARIO"}},
-      .options = {{"--policy", "POLICY[,...]",
-                   "what to compare; the last is the candidate, the best of the "
-                   "others the baseline"},
-                  {"--task", "migration|scaling",
-                   "migration by default; scaling needs `load` in the scenario"},
-                  {"--load", "NAME[,...]", "of scaling: which loads; all by default"},
-                  {"--on", "requests|model",
-                   "of scaling: request by request, or by what the Model believes, which is a "
-                   "hundred times as fast; requests by default"},
-                  {"--episodes", "N", "how many starts to draw; 200 by default, of scaling 20"},
-                  {"--objective", "TERM[:WEIGHT,...]",
-                   "where pods come and go: balance, energy, utilisation, fragmentation, cost, "
-                   "latency, calls; the scenario's own by default"},
-                  {"--starts", "FILE",
-                   "start states, one JSON object a line, instead of drawn ones"},
-                  {"--select", "config=C,pattern=P", "only those lines of the file"},
-                  {"--optimum", "",
-                   "prove what can be won at best, and give each policy's share of it; for "
-                   "small worlds, a second a start. Of placing: below which balance nothing "
-                   "comes, and the best found that moves no pod and knows what comes"},
-                  {"--seed", "S", "of the starts drawn and of chance in policies; 1 by default"},
-                  {"--threads", "N", "all cores by default; results do not depend on it"},
-                  {"-o,--output", "table|json|csv", "a table by default; csv has a row an episode"},
-                  {"--report", "FILE.html", "write a page with figures, too"}},
+      .options =
+          {{"--policy", "POLICY[,...]",
+            "policies to compare. The last one is the candidate; the best of the others is the "
+            "baseline"},
+           {"--task", "move|place|scale",
+            "kind of decision (default: place if the scenario has `arrivals`, scale if it has "
+            "`load`, else move)"},
+           {"--load", "NAME[,...]", "(scaling) loads to evaluate (default: all)"},
+           {"--on", "requests|model",
+            "(scaling) simulate every request, or use the analytic model, which is about 100 times "
+            "faster (default requests)"},
+           {"--episodes", "N", "number of episodes to draw (default 200, or 20 when scaling)"},
+           {"--objective", "TERM[:WEIGHT,...]",
+            "(placement) objective to minimize: balance, energy, utilisation, fragmentation, cost, "
+            "latency, calls (default: the scenario's objective)"},
+           {"--starts", "FILE",
+            "read initial states from a file, one JSON object per line, instead of drawing them"},
+           {"--select", "config=C,pattern=P", "use only the matching lines of the --starts file"},
+           {"--optimum", "",
+            "compute the best possible result and each policy's share of it. Takes about one "
+            "second per episode; for small scenarios. For placement: a lower bound on the balance "
+            "term, and the best schedule found with knowledge of future arrivals and without "
+            "moving pods"},
+           {"--seed", "S", "random seed of episodes and policies (default 1)"},
+           {"--threads", "N",
+            "number of threads; does not change the results (default: all cores)"},
+           {"-o,--output", "table|json|csv",
+            "output format (default: table); csv has one row per episode"},
+           {"--report", "FILE.html", "also write an HTML report with figures"}},
       .details =
-          "A policy is stay, random, kube-default, least-allocated, most-allocated, greedy, exact, "
-          "lookahead, a run folder or a checkpoint; lookahead+RUN searches with what was learned "
-          "as its guide, best-of:16+RUN takes the best of sampled plans. NAME=... gives it another "
-          "name, NAME=RUN1:RUN2 is one recipe trained from several seeds, and so is a run of "
-          "--seeds.\n"
-          "Options of lookahead stand after a colon, apart by commas, as in "
-          "lookahead:width=64,patience=2. width=N plans are kept at each depth (512 by default), "
-          "patience=N depths without a better plan end the search; without a RUN, evaluations=N or "
-          "time=DURATION bound what a plan may cost, and the search is as wide as that allows.\n"
-          "Where pods come and go they are placed by kube-default, least-allocated, "
-          "most-allocated, round-robin, greedy, lookahead (over the pods that wait; its options "
-          "are width=16, depth=8, evaluations=20000), mixed:greedy=1,most-allocated=0.1, a run or "
-          "a checkpoint; the baseline is the best of the others on episodes of its own.\n"
-          "The exit status is 3 if the candidate is not better than the baseline: if the 95 % "
-          "interval of the paired difference does not lie below 0, or comes of fewer than six "
-          "starts. exact is the best plan there is where the world is small, and the best of a "
-          "wide search elsewhere; --optimum says of which starts it is proven.\n"
-          "Of scaling, policies are hold, hpa, keda, autopilot, mpc, static and clairvoyant; "
-          "hpa:cpu=60:down=120s has options, hpa:FILE is what calibrate found. Better is cheaper, "
-          "with violations at most 0.1 points above the baseline's, on every load. -o json also "
-          "holds what `plot` draws.",
+          "A policy is a name, a run folder or a checkpoint; `rudderfish policies` lists the names "
+          "and the options of each. Options follow a colon and are separated by commas: "
+          "lookahead:width=64,patience=2. NAME=POLICY sets the name shown in results. "
+          "NAME=RUN1:RUN2, or a run trained with --seeds, groups several training seeds of one "
+          "recipe. When scaling, a file of `calibrate` is a policy, too: its best setting.\nWhen "
+          "placing, the baseline is chosen on separate episodes.\nThe exit status is 3 if the "
+          "candidate is not better than the baseline: the 95 % interval of the paired difference "
+          "includes 0 or lies above it, or there are fewer than six episodes. exact is the optimal "
+          "plan in small scenarios and the best plan of a wide search in others; --optimum shows "
+          "for which episodes it is proven optimal.\nWhen scaling, the candidate is better if it "
+          "is cheaper under every load, with at most 0.1 percentage points more violations than "
+          "the baseline. -o json includes the data for `plot`.",
       .examples = {"evaluate world.yaml --policy stay,greedy,learned=runs/a",
                    "evaluate world.yaml --policy lookahead,learned=runs/a --report report.html",
                    "evaluate world.yaml --policy greedy,lookahead:width=64,learned=runs/a",
                    "evaluate world.yaml --policy greedy,runs/a --starts starts.jsonl -o json",
-                   "evaluate shop.yaml --task scaling --policy hold,hpa:cpu=60 --load diurnal"},
+                   "evaluate shop.yaml --task scale --policy hold,hpa:cpu=60 --load diurnal"},
       .run = RunEvaluate};
 }
 

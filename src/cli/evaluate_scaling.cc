@@ -3,17 +3,21 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <optional>
 
 #include "base/log.h"
+#include "base/text_table.h"
 #include "base/version.h"
 #include "cli/files.h"
+#include "cli/output.h"
 #include "cli/scaling_options.h"
+#include "cli/stop_signals.h"
 #include "cli/terminal.h"
-#include "cli/text_table.h"
-#include "evaluation/report_scaling.h"
 #include "evaluation/scaling_comparison.h"
 #include "evaluation/scaling_summary.h"
+#include "report/report_scaling.h"
+#include "sim/scaling_evaluation.h"
 
 namespace rudderfish {
 namespace {
@@ -42,7 +46,7 @@ std::string ScalingTable(const ScalingSummary& summary) {
           fmt::format("{:.2f}", means.node_hours),
           fmt::format("{:.2f} %", 100 * means.violation_share),
           fmt::format("{:.0f} %", 100 * summary.BudgetOf(means)),
-          fmt::format("{:.1f} ms", means.p95_ms),
+          std::isinf(means.p95_ms) ? "no answer" : fmt::format("{:.1f} ms", means.p95_ms),
           fmt::format("{:.1f}", means.changes)};
       if (summary.draws_power()) cells.push_back(fmt::format("{:.0f} Wh", means.energy_wh));
       table.Row(cells);
@@ -58,9 +62,11 @@ std::string ScalingTable(const ScalingSummary& summary) {
 
 Result<ExitStatus> EvaluateScalingPolicies(const Arguments& arguments, const Session& session) {
   for (const char* other : {"starts", "select", "optimum"}) {
-    if (arguments.Has(other)) return Invalid("--{}: not for --task scaling", other);
+    if (arguments.Has(other)) return Invalid("--{}: not for --task scale", other);
   }
-  TRY_ASSIGN(const OutputFormat format, OutputFormatOf(arguments, 3));
+  TRY_ASSIGN(
+      const OutputFormat format,
+      OutputFormatOf(arguments, {OutputFormat::kTable, OutputFormat::kJson, OutputFormat::kCsv}));
   TRY_ASSIGN(const int threads, ThreadsOf(arguments));
   TRY_ASSIGN(const uint64_t seed, SeedOf(arguments));
   TRY_ASSIGN(const int64_t episodes,
@@ -71,8 +77,8 @@ Result<ExitStatus> EvaluateScalingPolicies(const Arguments& arguments, const Ses
   TRY_ASSIGN(const Scenario scenario, LoadServedScenario(path));
   TRY_ASSIGN(const std::string text,
              arguments.RequiredText("policy", "what to evaluate, such as hold,hpa"));
-  TRY_ASSIGN(const std::vector<std::string> items, OfOption("policy", SplitList(text, ',')));
-  TRY_ASSIGN(const ScalingPolicies policies, OfOption("policy", ScalingPoliciesOf(items, path)));
+  TRY_ASSIGN(const std::vector<ListedPolicy> listed, OfOption("policy", ParsePolicies(text)));
+  TRY_ASSIGN(const ScalingPolicies policies, OfOption("policy", ScalingPoliciesOf(listed, path)));
   for (const std::string& note : policies.notes) Say(session, "{}", note);
   TRY_ASSIGN(const std::vector<int> loads, LoadsOf(arguments, *scenario.load));
   for (const std::string& note : UncalibratedNotes(policies, *scenario.load, loads))
@@ -81,6 +87,7 @@ Result<ExitStatus> EvaluateScalingPolicies(const Arguments& arguments, const Ses
   if (arguments.Has("on")) {
     TRY_ASSIGN(ground, OfOption("on", ChoiceOf(*arguments.Text("on"), kGrounds)));
   }
+  const std::atomic<bool>& stop = StopOnSignals();
   ScalingEvaluation evaluation;
   ScalingSummary summary;
   {
@@ -89,13 +96,14 @@ Result<ExitStatus> EvaluateScalingPolicies(const Arguments& arguments, const Ses
     evaluation = EvaluateScaling(
         scenario, EpisodeUse::kEvaluation, loads, policies.list, static_cast<int>(episodes), seed,
         &pool, [&](double fraction) { progress.Update(fraction, ""); },
-        static_cast<ScalingGround>(ground));
+        static_cast<ScalingGround>(ground), 0, &stop);
+    if (evaluation.episodes == 0) return StoppedTooEarly();
     summary = Summarize(evaluation, scenario);
     if (report || format == OutputFormat::kJson)
       RecordTimelines(scenario, loads, policies.list, &pool, &summary);
   }
   switch (format) {
-    case OutputFormat::kTable:
+    default:
       TRY(Print(ScalingTable(summary)));
       break;
     case OutputFormat::kJson:
@@ -111,6 +119,7 @@ Result<ExitStatus> EvaluateScalingPolicies(const Arguments& arguments, const Ses
         *report));
     Say(session, "Wrote {}", *report);
   }
+  if (evaluation.episodes < episodes) return Stopped(session, evaluation.episodes, episodes);
   return summary.better_everywhere() ? ExitStatus::kDone : ExitStatus::kNotBetter;
 }
 

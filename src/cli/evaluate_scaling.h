@@ -5,7 +5,7 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 
-// `evaluate --task scaling`: policies of scaling on the loads of a scenario, judged by the event
+// `evaluate --task scale`: policies of scaling on the loads of a scenario, judged by the event
 // simulator.
 
 namespace rudderfish {

@@ -18,17 +18,17 @@
 #include "cli/experiment_placement.h"
 #include "cli/experiment_scaling.h"
 #include "cli/files.h"
-#include "cli/policy_spec.h"
-#include "cli/scaling_options.h"
+#include "cli/output.h"
+#include "cli/policy_list.h"
 #include "cli/terminal.h"
 #include "evaluation/comparison.h"
-#include "evaluation/placement_comparison.h"
-#include "evaluation/problem.h"
+#include "evaluation/pairs.h"
 #include "evaluation/published.h"
-#include "evaluation/report.h"
-#include "evaluation/report_experiment.h"
-#include "evaluation/scaling_comparison.h"
 #include "learn/run_folder.h"
+#include "report/report.h"
+#include "report/report_experiment.h"
+#include "sim/held_out.h"
+#include "sim/problem.h"
 #include "sim/world.h"
 
 namespace rudderfish {
@@ -39,8 +39,8 @@ namespace fs = std::filesystem;
 // What the command line and the files that it names come to.
 struct Plan {
   Experiment experiment;
-  std::vector<PolicySpec> policies;  // That are given; not of scaling.
-  std::vector<fs::path> scenarios;   // Where they are.
+  std::vector<ListedPolicy> policies;  // That are given.
+  std::vector<fs::path> scenarios;     // Where they are.
   ExperimentInputs inputs;
 };
 
@@ -52,21 +52,6 @@ struct ResultPaths {
   fs::path report() const { return folder / "report.json"; }
   fs::path page() const { return folder / "report.html"; }
 };
-
-// The files a policy is read from: a checkpoint, or the one that a run thinks its best.
-std::vector<fs::path> FilesOf(const PolicySpec& spec) {
-  std::vector<fs::path> files;
-  for (const std::string& member : spec.members) {
-    const fs::path path = member.substr(member.rfind('+') + 1);
-    std::error_code ignored;
-    if (fs::is_directory(path, ignored)) {
-      files.push_back(RunPaths{path}.best());
-    } else if (fs::is_regular_file(path, ignored)) {
-      files.push_back(path);
-    }
-  }
-  return files;
-}
 
 Result<Plan> MakePlan(const Arguments& arguments) {
   const fs::path file = arguments.operands()[0];
@@ -81,12 +66,7 @@ Result<Plan> MakePlan(const Arguments& arguments) {
   const Quoting quoting = changes.empty() ? Quoting::kAll : Quoting::kWhatIsThere;
   TRY_ASSIGN(plan.experiment, ParseExperiment(root, quoting));
   plan.inputs.seed = plan.experiment.seed;
-  const std::string given = plan.experiment.scaling     ? std::string()
-                            : plan.experiment.placement ? GivenPlacementPolicies(plan.experiment)
-                                                        : plan.experiment.PolicyList();
-  if (!given.empty()) {
-    TRY_ASSIGN(plan.policies, ParsePolicySpecs(given));
-  }
+  TRY_ASSIGN(plan.policies, WithSeeds(plan.experiment.Given()));
   std::vector<fs::path> files;
   for (const fs::path& scenario : plan.experiment.scenarios) {
     TRY_ASSIGN(fs::path path, ShippedFile(scenario));
@@ -96,12 +76,8 @@ Result<Plan> MakePlan(const Arguments& arguments) {
     }
     plan.scenarios.push_back(std::move(path));
   }
-  for (const PolicySpec& spec : plan.policies) {
-    for (fs::path& path : FilesOf(spec)) files.push_back(std::move(path));
-  }
-  if (plan.experiment.scaling) {
-    for (fs::path& path : ScalingFilesOf(plan.experiment.policies))
-      files.push_back(std::move(path));
+  for (const ListedPolicy& policy : plan.policies) {
+    for (fs::path& path : FilesOf(policy)) files.push_back(std::move(path));
   }
   std::ranges::sort(files);
   files.erase(std::unique(files.begin(), files.end()), files.end());
@@ -129,7 +105,7 @@ Result<std::vector<Problem>> OpenCells(const Plan& plan, const std::vector<Exper
                LoadScenario(path, plan.experiment.variants[cell.variant].changes));
     TRY(CheckMovesPods(scenario, path.string()));
     TRY_ASSIGN(Problem problem, Problem::Of(std::make_shared<const Scenario>(std::move(scenario))));
-    for (const PolicySpec& spec : plan.policies) TRY(MakePolicyGroup(spec, *problem.task));
+    for (const ListedPolicy& policy : plan.policies) TRY(MakePolicyGroup(policy, *problem.task));
     problems.push_back(std::move(problem));
   }
   return problems;
@@ -164,8 +140,8 @@ Result<void> RunMigrationCell(const Plan& plan, const ExperimentCell& cell, cons
                               const fs::path& folder, const Session& session,
                               EvaluationOptions options, ThreadPool* pool) {
   std::vector<PolicyGroup> groups;
-  for (const PolicySpec& spec : plan.policies) {
-    TRY_ASSIGN(PolicyGroup group, MakePolicyGroup(spec, *problem.task));
+  for (const ListedPolicy& policy : plan.policies) {
+    TRY_ASSIGN(PolicyGroup group, MakePolicyGroup(policy, *problem.task));
     groups.push_back(std::move(group));
   }
   TRY_ASSIGN(const std::vector<StartState> starts,
@@ -175,8 +151,9 @@ Result<void> RunMigrationCell(const Plan& plan, const ExperimentCell& cell, cons
   const Comparison comparison = Compare(evaluation);
   TRY(WriteFileAtomically(folder / "episodes.csv", EpisodesCsv(evaluation)));
   TRY(WriteFileAtomically(folder / "evaluation.json", EvaluationJson(evaluation, comparison)));
-  const OrderedJson pairs = PairsOf(evaluation, plan.scenarios[cell.scenario].stem().string(),
-                                    plan.experiment.variants[cell.variant].name);
+  const OrderedJson pairs = PairsOf(OutcomesOf(evaluation), JudgeRule{},
+                                    {{"scenario", plan.scenarios[cell.scenario].stem().string()},
+                                     {"variant", plan.experiment.variants[cell.variant].name}});
   TRY(WriteFileAtomically(folder / "comparisons.json", pairs.dump(1) + "\n"));
   return WriteReport(evaluation, comparison, starts,
                      {.command = session.command_line, .version = std::string(ProgramVersion())},
@@ -331,8 +308,6 @@ Result<ExitStatus> RunExperiment(const Arguments& arguments, const Session& sess
   TRY(WriteFileAtomically(paths.report(), report.dump(1) + "\n"));
   TRY(WriteFileAtomically(paths.page(), PageOf(plan, cells, pairs, quotes, session)));
   TRY(Print(format == OutputFormat::kJson ? report.dump(1) + "\n"
-            : plan.experiment.scaling     ? ScalingPairsTable(report["comparisons"])
-            : plan.experiment.placement   ? PlacementPairsTable(report["comparisons"])
                                           : PairsTable(report["comparisons"])));
   Say(session, "Wrote {}, {} and {}; a page for each of {} cells below {}",
       paths.metrics().string(), paths.report().string(), paths.page().string(), cells.size(),
@@ -345,33 +320,34 @@ Result<ExitStatus> RunExperiment(const Arguments& arguments, const Session& sess
 CommandSpec ExperimentCommand() {
   return {
       .name = "experiment",
-      .summary = "compare policies over scenarios and their variants, resumably",
+      .summary = "Compare policies over several scenarios and variants",
       .operands = {{.name = "EXPERIMENT"}},
-      .options = {{"-d,--dir", "FOLDER", "where the results go"},
-                  {"--resume", "", "go on where it was stopped; refused if anything has changed"},
-                  {"--set", "KEY=VALUE[,...]", "values of the experiment's file to change"},
-                  {"--threads", "N", "all cores by default; results do not depend on it"},
-                  {"-o,--output", "table|json", "a table by default; json is report.json"}},
+      .options = {{"-d,--dir", "FOLDER", "folder for the results"},
+                  {"--resume", "",
+                   "continue an interrupted experiment; refused if an input file has changed"},
+                  {"--set", "KEY=VALUE[,...]", "override values of the experiment file"},
+                  {"--threads", "N",
+                   "number of threads; does not change the results (default: all cores)"},
+                  {"-o,--output", "table|json",
+                   "output format (default: table); json is report.json"}},
       .details =
-          "An experiment is a YAML file: `scenarios`, `policies` as evaluate takes them, the "
-          "candidate last, `episodes` and `seed` of the held-out starts, and `variants`, each a "
-          "map of the values it changes in every scenario. All scenarios in all variants are "
-          "evaluated, each from the same starts for every policy, and the candidate is compared "
-          "with each other policy.\n"
-          "With `task: scaling` it compares under every one of `loads` what scales the workloads; "
-          "the policies `calibrated`, `calibrated-mpc` and `calibrated-static` are the autoscaler, "
-          "the look-ahead and the constant replicas that `calibrate: {episodes: N}` finds, "
-          "`trained` the networks of `train: {steps: N, seeds: K}`, and `violations` the share of "
-          "late requests for both.\n"
-          "With `task: placement` it compares, for every one of `objectives`, what places the pods "
-          "that come; `trained` is the networks of `train: {steps: N, seeds: K, algorithm: ppo}`, "
-          "`trained-dqn` and `trained-es` those of another algorithm. `published` quotes what "
-          "earlier works found beside ours (docs/experiments.md).\n"
-          "The folder holds metrics.csv, a row an episode; report.json, an entry a comparison; "
-          "report.html, all of them as a page; provenance.json, with the digests of all files that "
-          "were read; and of each cell its page, its episodes and its evaluation as JSON. Same "
-          "files and seed, same bytes in metrics.csv and report.json, whatever the number of "
-          "threads and however often it was stopped.",
+          "An experiment is a YAML file. It lists `scenarios`, `policies` (as for `evaluate`, the "
+          "candidate last), `episodes` and `seed` of the held-out episodes, and `variants`; each "
+          "variant is a map of values to change in every scenario. Every scenario is evaluated in "
+          "every variant, with the same episodes for all policies. The candidate is compared with "
+          "each other policy.\nWith `task: scale` it compares scaling policies under each of the "
+          "`loads`. The policies `calibrated`, `calibrated-mpc` and `calibrated-static` are the "
+          "autoscaler, the predictive controller and the constant replicas that `calibrate: "
+          "{episodes: N}` finds. `trained` stands for the networks of `train: {steps: N, seeds: "
+          "K}`. `violations` limits the share of late requests for all of them.\nWith `task: "
+          "placement` it compares placement policies for each of the `objectives`. `trained` "
+          "stands for the networks of `train: {steps: N, seeds: K, algorithm: ppo}`; `trained-dqn` "
+          "and `trained-es` use another algorithm. `published` shows results of earlier "
+          "publications next to ours (docs/experiments.md).\nThe folder contains metrics.csv (one "
+          "row per episode), report.json (one entry per comparison), report.html, provenance.json "
+          "(digests of all input files), and a page, the episodes and the evaluation of each cell. "
+          "The same files and seed give the same bytes in metrics.csv and report.json, for any "
+          "number of threads and after any interruption.",
       .examples =
           {"experiment experiments/distance-to-cloud.yaml -d results/distance-to-cloud",
            "experiment experiments/distance-to-cloud.yaml -d results/distance-to-cloud --resume",

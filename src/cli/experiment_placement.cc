@@ -11,11 +11,14 @@
 #include "base/files.h"
 #include "base/version.h"
 #include "cli/placement_commands.h"
-#include "cli/policy_spec.h"
+#include "cli/policy_list.h"
+#include "evaluation/pairs.h"
 #include "evaluation/placement_comparison.h"
 #include "evaluation/published.h"
-#include "evaluation/report_placing.h"
 #include "learn/trainer.h"
+#include "policy/policy_table.h"
+#include "policy/registry.h"
+#include "report/report_placing.h"
 #include "scenario/arrivals.h"
 #include "sim/lifecycle.h"
 #include "task/placement_preset.h"
@@ -46,17 +49,14 @@ Result<TrainScenario> OpenCell(const PlacementCell& cell) {
   return opened;
 }
 
-// Policies as the command line takes them, trained ones in the place of what stands for them.
-Result<std::vector<PolicySpec>> SpecsOf(const PlacementCell& cell) {
-  std::vector<std::string> items;
-  for (const std::string& policy : cell.experiment->policies) {
-    const auto trained = cell.experiment->placement->TrainedFor(policy);
-    items.push_back(!trained
-                        ? policy
-                        : fmt::format("{}={}{}", policy.substr(0, policy.find('=')),
-                                      trained->before, cell.training(trained->recipe).string()));
+// With the networks that the experiment trains in the place of what stands for them.
+Result<std::vector<ListedPolicy>> PoliciesOf(const PlacementCell& cell) {
+  std::vector<NamedPolicySpec> policies = cell.experiment->policies;
+  for (NamedPolicySpec& one : policies) {
+    if (const auto recipe = cell.experiment->placement->RecipeFor(one.policy))
+      one.policy.SetPath(cell.training(*recipe).string());
   }
-  return ParsePolicySpecs(fmt::format("{}", fmt::join(items, ",")));
+  return WithSeeds(policies);
 }
 
 // Networks by one recipe, from all seeds. Presets take as many steps as their systems did.
@@ -93,7 +93,10 @@ Result<void> WritePlacementCell(const PlacementCell& cell, const PlacementEvalua
       .scenario = stem,
       .objective = named.empty() ? evaluation.objective : named[cell.cell.objective].name,
       .variant = cell.variant().name};
-  const OrderedJson pairs = PlacementPairs(evaluation, place);
+  const OrderedJson pairs = PairsOf(OutcomesOf(evaluation), JudgeRule{},
+                                    {{"scenario", stem},
+                                     {"objective", std::string(place.objective)},
+                                     {"variant", std::string(place.variant)}});
   const OrderedJson quotes =
       QuotesOf(cell.experiment->placement->published, place, cell.cell.name, evaluation);
   TRY(WriteFileAtomically(folder / "episodes.csv", PlacementCsv(evaluation)));
@@ -108,37 +111,28 @@ Result<void> WritePlacementCell(const PlacementCell& cell, const PlacementEvalua
 }
 
 // That what a preset looks at is there, and that what a network is mixed with is a mix.
-Result<void> CheckTrained(const PlacementExperiment::Trained& trained, const Scenario& scenario) {
-  if (const Result<PlacementPreset> preset = PlacementPresetNamed(trained.recipe))
+Result<void> CheckTrained(const PolicySpec& policy, std::string_view recipe,
+                          const Scenario& scenario) {
+  if (const Result<PlacementPreset> preset = PlacementPresetNamed(recipe))
     TRY(CheckPresetSuits(*preset, scenario));
-  if (trained.before.empty()) return {};
-  const std::string_view mix = trained.before.substr(0, trained.before.size() - 1);
+  if (policy.name.empty()) return {};
+  PolicySpec mix = policy;
+  std::erase_if(mix.options, [](const auto& option) { return option.first == kRunOption; });
   TRY(MakePlacementPolicy(mix, PlacementTask(*scenario.objective)));
   return {};
 }
 
 }  // namespace
 
-std::string GivenPlacementPolicies(const Experiment& experiment) {
-  std::vector<std::string> given;
-  for (const std::string& policy : experiment.policies) {
-    if (!experiment.placement->TrainedFor(policy)) given.push_back(policy);
-  }
-  return fmt::format("{}", fmt::join(given, ","));
-}
-
 Result<void> CheckPlacementCell(const PlacementCell& cell) {
   TRY_ASSIGN(const TrainScenario opened, OpenCell(cell));
-  TRY(SpecsOf(cell));  // Names that are taken.
-  for (const std::string& policy : cell.experiment->policies) {
-    if (const auto trained = cell.experiment->placement->TrainedFor(policy))
-      TRY(CheckTrained(*trained, *opened.scenario));
+  for (const NamedPolicySpec& one : cell.experiment->policies) {
+    if (const auto recipe = cell.experiment->placement->RecipeFor(one.policy))
+      TRY(CheckTrained(one.policy, *recipe, *opened.scenario));
   }
-  const std::string given = GivenPlacementPolicies(*cell.experiment);
-  if (given.empty()) return {};
-  TRY_ASSIGN(const std::vector<PolicySpec> specs, ParsePolicySpecs(given));
+  TRY_ASSIGN(const std::vector<ListedPolicy> given, WithSeeds(cell.experiment->Given()));
   TRY_ASSIGN(const std::vector<PlacementGroup> groups,
-             PlacementGroupsOf(specs, PlacementTask(*opened.scenario->objective)));
+             PlacementGroupsOf(given, PlacementTask(*opened.scenario->objective)));
   return CheckPresetsSuit(*opened.scenario, groups);
 }
 
@@ -147,9 +141,8 @@ Result<void> RunPlacementCell(const PlacementCell& cell, const std::filesystem::
   TRY_ASSIGN(const TrainScenario opened, OpenCell(cell));
   const Experiment& experiment = *cell.experiment;
   std::set<std::string_view> recipes;
-  for (const std::string& policy : experiment.policies) {
-    if (const auto trained = experiment.placement->TrainedFor(policy))
-      recipes.insert(trained->recipe);
+  for (const NamedPolicySpec& one : experiment.policies) {
+    if (const auto recipe = experiment.placement->RecipeFor(one.policy)) recipes.insert(*recipe);
   }
   double done = 0;
   for (const std::string_view recipe : recipes) {
@@ -160,9 +153,9 @@ Result<void> RunPlacementCell(const PlacementCell& cell, const std::filesystem::
               }));
     done += share;
   }
-  TRY_ASSIGN(const std::vector<PolicySpec> specs, SpecsOf(cell));
+  TRY_ASSIGN(const std::vector<ListedPolicy> policies, PoliciesOf(cell));
   TRY_ASSIGN(const std::vector<PlacementGroup> groups,
-             PlacementGroupsOf(specs, PlacementTask(*opened.scenario->objective)));
+             PlacementGroupsOf(policies, PlacementTask(*opened.scenario->objective)));
   TRY_ASSIGN(const PlacementEvaluation evaluation,
              EvaluatePlacements(opened.scenario, groups,
                                 {.seed = experiment.seed,

@@ -30,9 +30,6 @@ struct PlacementCell {
   }
 };
 
-// Without those that the experiment trains itself, as the command line writes them.
-std::string GivenPlacementPolicies(const Experiment& experiment);
-
 // What can be wrong before anything is computed.
 Result<void> CheckPlacementCell(const PlacementCell& cell);
 

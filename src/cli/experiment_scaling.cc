@@ -17,12 +17,14 @@
 #include "cli/arguments.h"
 #include "cli/scaling_options.h"
 #include "evaluation/calibration.h"
-#include "evaluation/report_scaling.h"
+#include "evaluation/pairs.h"
 #include "evaluation/scaling_comparison.h"
 #include "evaluation/scaling_summary.h"
 #include "learn/scaling_limit.h"
 #include "learn/trainer.h"
 #include "nn/encoder.h"
+#include "report/report_scaling.h"
+#include "sim/scaling_evaluation.h"
 
 namespace rudderfish {
 namespace {
@@ -67,23 +69,17 @@ class PartsClock {
   std::string text_ = "part,seconds\n";
 };
 
-// Policies as the command line takes them, what is found within the experiment in its place.
-std::vector<std::string> PoliciesOf(const ScalingCell& cell) {
-  std::vector<std::string> items;
-  for (const std::string& policy : cell.experiment->policies) {
-    const size_t sign = policy.find('=');
-    const std::string_view what = std::string_view(policy).substr(sign + 1);
-    const std::string name(sign == policy.npos ? what : std::string_view(policy).substr(0, sign));
-    if (const CalibratedWord* found = CalibratedWordOf(what)) {
-      items.push_back(fmt::format("{}={}:{}", name, KindName(found->kind),
-                                  cell.calibration(found->kind).string()));
-    } else if (what == ScalingExperiment::kTrained) {
-      items.push_back(fmt::format("{}={}", name, cell.training().string()));
-    } else {
-      items.push_back(policy);
+// With what is found within the experiment in the place of what stands for it.
+Result<std::vector<ListedPolicy>> PoliciesOf(const ScalingCell& cell) {
+  std::vector<NamedPolicySpec> policies = cell.experiment->policies;
+  for (auto& [name, policy] : policies) {
+    if (const CalibratedWord* found = CalibratedWordOf(policy.path())) {
+      policy.SetPath(cell.calibration(found->kind).string());
+    } else if (policy.path() == ScalingExperiment::kTrained) {
+      policy.SetPath(cell.training().string());
     }
   }
-  return items;
+  return WithSeeds(policies);
 }
 
 Result<int> LoadOf(const ScalingCell& cell, const Scenario& scenario) {
@@ -167,12 +163,12 @@ Result<ScalingCell> AsChanged(ScalingCell cell) {
 
 Result<void> CheckCalibrations(const ScalingCell& cell) {
   if (cell.variant().changes.empty()) return {};
-  for (const std::filesystem::path& file : ScalingFilesOf(cell.experiment->policies)) {
-    if (file.extension() != ".yaml") continue;
+  for (const NamedPolicySpec& one : cell.experiment->policies) {
+    if (!IsCalibrated(one.policy)) continue;
     return Invalid(
         "{}: was calibrated for {} as it is, and the variant {} changes that; name `calibrated`, "
         "`calibrated-mpc` or `calibrated-static` instead",
-        file.string(), cell.scenario.string(), cell.variant().name);
+        one.policy.bare_path, cell.scenario.string(), cell.variant().name);
   }
   return {};
 }
@@ -186,19 +182,13 @@ Result<void> CheckScalingCell(const ScalingCell& cell) {
   const Experiment& experiment = *cell.experiment;
   if (experiment.Names(ScalingExperiment::kTrained) && !scenario.load->objective.late)
     TRY(CheckLimitCanBeMet(scenario, {load}, LimitOf(cell, scenario)));
-  std::vector<std::string_view> words = {ScalingExperiment::kTrained};
-  for (const CalibratedWord& one : kCalibratedWords) words.push_back(one.word);
-  std::vector<std::string> others;
-  for (const std::string& policy : experiment.policies) {
-    const std::string_view what = std::string_view(policy).substr(policy.find('=') + 1);
-    if (std::find(words.begin(), words.end(), what) == words.end()) others.push_back(policy);
-  }
-  Result<ScalingPolicies> made = ScalingPoliciesOf(others, cell.scenario);
+  TRY_ASSIGN(const std::vector<ListedPolicy> given, WithSeeds(experiment.Given()));
+  Result<ScalingPolicies> made = ScalingPoliciesOf(given, cell.scenario);
   if (made) return {};
-  for (const std::string& policy : others) {
-    const std::string_view what = std::string_view(policy).substr(policy.find('=') + 1);
-    if (made.error().message.find(fmt::format("\"{}\"", what)) != std::string::npos)
-      made.error().message += DidYouMean(what, words);
+  for (const ListedPolicy& one : given) {
+    const std::string& word = one.members[0].bare_path;
+    if (made.error().message.find(fmt::format("`{}`", word)) != std::string::npos)
+      made.error().message += DidYouMean(word, ScalingExperiment::kFoundWithin);
   }
   return tl::unexpected(std::move(made).error());
 }
@@ -234,7 +224,8 @@ Result<void> RunScalingCell(const ScalingCell& asked, const std::filesystem::pat
               }));
     watch.Lap("train");
   }
-  TRY_ASSIGN(const ScalingPolicies policies, ScalingPoliciesOf(PoliciesOf(cell), cell.scenario));
+  TRY_ASSIGN(const std::vector<ListedPolicy> listed, PoliciesOf(cell));
+  TRY_ASSIGN(const ScalingPolicies policies, ScalingPoliciesOf(listed, cell.scenario));
   ScalingEvaluation evaluation =
       EvaluateScaling(scenario, EpisodeUse::kEvaluation, {load}, policies.list, experiment.episodes,
                       experiment.seed, pool, [&](double fraction) {
@@ -244,7 +235,10 @@ Result<void> RunScalingCell(const ScalingCell& asked, const std::filesystem::pat
   watch.Lap("evaluate");
   ScalingSummary summary = Summarize(evaluation, scenario);
   RecordTimelines(scenario, {load}, policies.list, pool, &summary);
-  OrderedJson pairs = ScalingPairs(evaluation, cell.scenario.stem().string(), cell.variant().name);
+  OrderedJson pairs = PairsOf(OutcomesOf(evaluation, 0), ScalingRule(),
+                              {{"scenario", cell.scenario.stem().string()},
+                               {"variant", cell.variant().name},
+                               {"load", evaluation.loads[0]}});
   for (OrderedJson& pair : pairs) {
     pair["seeds_stepped_back"] = policies.stepped_back.back();
     pair["stepped_back_to"] = policies.rules.back();

@@ -123,11 +123,10 @@ std::string WhyStop(const JournalRow& row, double step_cost_ms, Motive motive) {
   const double gain_ms = row.seen.latency_ms - best->predicted.latency_ms;
   if (gain_ms <= step_cost_ms) {
     return fmt::format(
-        "none of the moves considered wins what a step costs ({:.1f} ms); the best, {}, {} "
-        "{:.1f} ms",
-        step_cost_ms, NameOfMove(*best->move), gain_ms < 0 ? "loses" : "wins", std::abs(gain_ms));
+        "no move gains more than the cost of a step ({:.1f} ms); the best, {}, {} {:.1f} ms",
+        step_cost_ms, NameOfMove(*best->move), gain_ms < 0 ? "loses" : "gains", std::abs(gain_ms));
   }
-  return fmt::format("{}, although {} would win {:.1f} ms for a step of {:.1f} ms",
+  return fmt::format("{}, although {} would gain {:.1f} ms for a step of {:.1f} ms",
                      motive == Motive::kChance ? "stopping was drawn by lot" : "the policy stops",
                      NameOfMove(*best->move), gain_ms, step_cost_ms);
 }

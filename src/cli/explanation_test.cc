@@ -7,6 +7,7 @@
 #include "evaluation/evaluation.h"
 #include "model/evaluator.h"
 #include "scenario/scenario.h"
+#include "sim/held_out.h"
 #include "sim/world.h"
 #include "task/migration.h"
 
@@ -121,11 +122,11 @@ TEST(Explanation, StopIsExplainedByTheBestMoveThatWasNotMade) {
   EXPECT_EQ(WhyStop(row, 0.4, Motive::kLatency), "no move is allowed");
   row.considered.push_back(
       {.move = JournalMove{"db-1", "a", "b"}, .predicted = {.latency_ms = 99.9}});
-  EXPECT_THAT(WhyStop(row, 0.4, Motive::kLatency), HasSubstr("the best, db-1 to b, wins 0.1 ms"));
+  EXPECT_THAT(WhyStop(row, 0.4, Motive::kLatency), HasSubstr("the best, db-1 to b, gains 0.1 ms"));
   row.considered.push_back(
       {.move = JournalMove{"db-2", "a", "c"}, .predicted = {.latency_ms = 90}});
   EXPECT_THAT(WhyStop(row, 0.4, Motive::kLatency),
-              HasSubstr("although db-2 to c would win 10.0 ms"));
+              HasSubstr("although db-2 to c would gain 10.0 ms"));
 }
 
 }  // namespace

@@ -102,26 +102,27 @@ Result<ExitStatus> RunExtenderConfig(const Arguments& arguments, const Session&)
 }  // namespace
 
 CommandSpec ExtenderConfigCommand() {
-  return {
-      .name = "extender-config",
-      .summary = "print what to merge into kube-scheduler's configuration",
-      .options = {{"-c,--config", "FILE",
-                   "whose section `extender` counts; without it what holds by default"},
-                  {"--address", "HOST:PORT",
-                   "at which kube-scheduler finds us, such as a Service; where `extender` listens "
-                   "by default"},
-                  {"--weight", "N",
-                   "of our grades beside kube-scheduler's scores; 121 by default, which decides"},
-                  {"--percentage-of-nodes", "N",
-                   "of the nodes: kube-scheduler looks for so many that may take the pod, scores "
-                   "them and asks about them; 100 by default, 0 is its own choice: 10 % of 5,000, "
-                   "all of 100"}},
-      .details =
-          "`run` with a section `extender` answers what kube-scheduler then asks "
-          "(docs/placement.md). In clusters of thousands of nodes all of them are too many for it "
-          "where many pods come: see --percentage-of-nodes.",
-      .examples = {"extender-config --config rudderfish.yaml --weight 2"},
-      .run = RunExtenderConfig};
+  return {.name = "extender-config",
+          .summary = "Print the extender section for kube-scheduler's configuration",
+          .options =
+              {{"-c,--config", "FILE",
+                "configuration file whose section `extender` is used (default: built-in defaults)"},
+               {"--address", "HOST:PORT",
+                "address at which kube-scheduler reaches the extender, for example a Service "
+                "(default: the listen address of `extender`)"},
+               {"--weight", "N",
+                "weight of our score relative to kube-scheduler's; the default 121 always "
+                "outweighs them"},
+               {"--percentage-of-nodes", "N",
+                "percentageOfNodesToScore: kube-scheduler stops filtering once this share of nodes "
+                "is feasible (default 100). 0 lets kube-scheduler choose: 10 % of 5,000 nodes, all "
+                "of 100"}},
+          .details =
+              "`run` with a section `extender` answers the requests that kube-scheduler then sends "
+              "(docs/placement.md). In clusters of thousands of nodes, scoring all nodes slows "
+              "kube-scheduler down; lower --percentage-of-nodes there.",
+          .examples = {"extender-config --config rudderfish.yaml --weight 2"},
+          .run = RunExtenderConfig};
 }
 
 }  // namespace rudderfish

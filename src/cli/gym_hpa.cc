@@ -11,11 +11,12 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/text_table.h"
 #include "cli/commands.h"
 #include "cli/gym_hpa_recorder.h"
+#include "cli/output.h"
 #include "cli/scaling_options.h"
 #include "cli/terminal.h"
-#include "cli/text_table.h"
 #include "compat/gym_hpa_world.h"
 
 namespace rudderfish {
@@ -207,8 +208,8 @@ Result<GymHpaOutcome> RecordObservations(const Arguments& arguments, const Sessi
   TRY_ASSIGN(const Scenario scenario, LoadServedScenario(path));
   TRY_ASSIGN(const std::string text,
              arguments.RequiredText("policy", "whom to record, such as hpa"));
-  TRY_ASSIGN(const std::vector<std::string> items, OfOption("policy", SplitList(text, ',')));
-  TRY_ASSIGN(const ScalingPolicies policies, OfOption("policy", ScalingPoliciesOf(items, path)));
+  TRY_ASSIGN(const std::vector<ListedPolicy> listed, OfOption("policy", ParsePolicies(text)));
+  TRY_ASSIGN(const ScalingPolicies policies, OfOption("policy", ScalingPoliciesOf(listed, path)));
   if (policies.list.size() != 1 || policies.list[0].members.size() != 1)
     return Invalid("--policy: expected one policy to record");
   TRY_ASSIGN(const std::vector<int> loads, LoadsOf(arguments, *scenario.load));
@@ -289,7 +290,9 @@ std::string OutcomeText(const GymHpaOutcome& outcome, OutputFormat format) {
 
 Result<ExitStatus> RunGymHpa(const Arguments& arguments, const Session& session) {
   TRY_ASSIGN(const int verb, ChoiceOf(arguments.operands()[0], kGymHpaVerbs));
-  TRY_ASSIGN(const OutputFormat format, OutputFormatOf(arguments, 3));
+  TRY_ASSIGN(
+      const OutputFormat format,
+      OutputFormatOf(arguments, {OutputFormat::kTable, OutputFormat::kJson, OutputFormat::kCsv}));
   TRY_ASSIGN(const GymHpaOutcome outcome, verb == 0 ? RecordObservations(arguments, session)
                                                     : ReplayObservations(arguments, session));
   TRY(Print(OutcomeText(outcome, format)));
@@ -312,30 +315,31 @@ Result<ExitStatus> RunGymHpa(const Arguments& arguments, const Session& session)
 CommandSpec GymHpaCommand() {
   return {
       .name = "gym-hpa",
-      .summary = "record and replay observations as gym-hpa and graph-gym-hpa keep them",
+      .summary = "Record and replay observations in the format of gym-hpa and graph-gym-hpa",
       .operands = {{.name = "record|replay"}, {.name = "FILE"}},
-      .options =
-          {{"--policy", "POLICY", "of record: who scales, as evaluate --task scaling takes it"},
-           {"--load", "NAME[,...]", "of record: under which loads; all by default"},
-           {"--agent", "random|hold|desired", "of replay: who acts; random by default"},
-           {"--sampling", "progressive|last",
-            "of replay: which rows are alike; progressive by default, last as the original"},
-           {"--steps", "N", "of replay: of an episode; 25 by default"},
-           {"--scenario", "FILE",
-            "of replay: what deployments request, where they are neither Online Boutique's nor "
-            "Redis's"},
-           {"--goal", "cost|latency|slo", "what is rewarded; cost by default"},
-           {"--episodes", "N", "of each load, 1 by default; of replay 100"},
-           {"--seed", "S", "1 by default"},
-           {"-d,--dir", "FOLDER",
-            "write runs/NAME/{results.csv,run.log,..._observation.csv} there"},
-           {"-o,--output", "table|json|csv", "a table by default; csv is results.csv"}},
+      .options = {{"--policy", "POLICY", "(record) scaling policy, as for `evaluate --task scale`"},
+                  {"--load", "NAME[,...]", "(record) loads to record (default: all)"},
+                  {"--agent", "random|hold|desired", "(replay) agent that acts (default random)"},
+                  {"--sampling", "progressive|last",
+                   "(replay) how similar rows are found (default progressive; last is the "
+                   "original's way)"},
+                  {"--steps", "N", "(replay) steps per episode (default 25)"},
+                  {"--scenario", "FILE",
+                   "(replay) scenario with the requests of the Deployments, if they are not those "
+                   "of Online Boutique or Redis"},
+                  {"--goal", "cost|latency|slo", "reward (default cost)"},
+                  {"--episodes", "N", "episodes per load (default 1, or 100 for replay)"},
+                  {"--seed", "S", "random seed (default 1)"},
+                  {"-d,--dir", "FOLDER",
+                   "write runs/NAME/{results.csv,run.log,..._observation.csv} to this folder"},
+                  {"-o,--output", "table|json|csv",
+                   "output format (default: table); csv is results.csv"}},
       .details =
-          "`record` runs a policy of scaling on the event simulator and writes what gym-hpa would "
-          "have observed of it: a line an interval, 78 columns for Online Boutique, 15 for Redis. "
-          "`replay` makes a world of such lines, where each step draws a row that is like the "
-          "state, and lets a simple agent act in it. docs/gym-hpa.md says what is the same as "
-          "there, and what is mended.",
+          "`record` runs a scaling policy on the event simulator and writes what gym-hpa would "
+          "have observed: one line per interval, with 78 columns for Online Boutique or 15 for "
+          "Redis. `replay` builds an environment from such lines, in which each step draws a row "
+          "similar to the state, and lets a simple agent act in it. docs/gym-hpa.md lists the "
+          "differences from the original.",
       .examples = {"gym-hpa record scenarios/redis.yaml --policy hpa:cpu=60 --load ramp -d results",
                    "gym-hpa replay observations.csv --agent desired --goal cost",
                    "gym-hpa replay observations.csv --sampling last --goal latency -d results"},

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "compat/gym_hpa_table.h"
-#include "evaluation/scaling_timeline.h"
+#include "sim/scaling_timeline.h"
 #include "task/gym_hpa_readings.h"
 
 // An episode of scaling as gym-hpa would have observed it (task/gym_hpa_readings.h).

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "base/text_table.h"
 #include "cli/terminal.h"
-#include "cli/text_table.h"
 
 namespace rudderfish {
 namespace {
@@ -79,8 +79,9 @@ std::string CommandHelp(const CommandSpec& command) {
 
 std::string ProgramHelp() {
   std::string text =
-      "Rudderfish learns, in a simulator of your cluster, which running pod to move where; it\n"
-      "measures what it has learned against simpler rules, and explains every move.\n\n";
+      "Rudderfish learns scheduling decisions for a Kubernetes cluster: where to place pending "
+      "pods,\nwhich pods to move, and how many replicas to run. It trains in a simulator of the "
+      "cluster,\ncompares the result with simpler rules, and explains every decision.\n\n";
   text += fmt::format("{} rudderfish COMMAND [options]\n\n", Bold("Usage:"));
   size_t longest = 0;
   for (const CommandSpec& command : Commands()) longest = std::max(longest, command.name.size());
@@ -99,15 +100,16 @@ std::string ProgramHelp() {
                                 "train cluster.yaml -d runs/cluster --time 60s",
                                 "run --config rudderfish.yaml", "decisions --since 1h"}));
   text +=
-      "\nEvery command takes -q (say nothing but results), -v (say more) and -h. Results go to "
-      "stdout,\nall else to stderr. Exit status: 0 done, 1 failed, 2 bad usage or input, 3 the "
-      "verdict of\n`evaluate` is \"not better\". NO_COLOR is respected.\n";
+      "\nEvery command accepts -q (print only results), -v (print more) and -h (help). Results go "
+      "to\nstdout, everything else to stderr. Exit status: 0 success, 1 failure, 2 invalid usage "
+      "or input,\n3 the candidate of `evaluate` is not better, 130 `evaluate` or `calibrate` was "
+      "stopped early.\nNO_COLOR is respected.\n";
   return text;
 }
 
 CommandSpec HelpCommand() {
   return {.name = "help",
-          .summary = "what a command does and which options it takes",
+          .summary = "Show help for a command",
           .operands = {{.name = "COMMAND", .min = 0}},
           .examples = {"help evaluate"},
           .run = RunHelp};

@@ -2,9 +2,9 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "base/text_table.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
-#include "cli/text_table.h"
 #include "scenario/reach_files.h"
 
 namespace rudderfish {
@@ -50,25 +50,25 @@ Result<ExitStatus> RunImport(const Arguments& arguments, const Session& session)
 }  // namespace
 
 CommandSpec ImportCommand() {
-  return {
-      .name = "import",
-      .summary = "turn the configuration of another system into a scenario",
-      .operands = {{.name = "reach"}, {.name = "FOLDER"}},
-      .options =
-          {{"--config", "SIZE", "the cluster to import, a folder such as 7-21"},
-           {"--pattern", "P[,P...]",
-            "call patterns; of several, each episode draws one, all equally likely"},
-           {"-o,--output", "FILE", "where to write the scenario; stdout if left out"},
-           {"--capacity", "drawn|full",
-            "what nodes can hold: drawn each episode (nodes.json, the default), or all that they "
-            "have (nodes-simple.json)"},
-           {"--services", "FILE", "services.json by default; services_full.json has more replicas"},
-           {"--name", "NAME", "of the scenario; reach-SIZE by default"},
-           {"--seed", "S", "that the scenario notes; 1 by default"}},
-      .examples = {"import reach configs --config 7-21 --pattern chain -o chain.yaml",
-                   "import reach configs --config 22-41 --pattern "
-                   "chain,aggregator_sequential,aggregator_parallel -o 22-41.yaml"},
-      .run = RunImport};
+  return {.name = "import",
+          .summary = "Convert the configuration of another system to a scenario",
+          .operands = {{.name = "reach"}, {.name = "FOLDER"}},
+          .options =
+              {{"--config", "SIZE", "cluster to import: a folder such as 7-21"},
+               {"--pattern", "P[,P...]",
+                "call patterns; each episode draws one of them with equal probability"},
+               {"-o,--output", "FILE", "file to write the scenario to (default stdout)"},
+               {"--capacity", "drawn|full",
+                "capacity of nodes: drawn in each episode from nodes.json, or the full capacity of "
+                "nodes-simple.json (default drawn)"},
+               {"--services", "FILE",
+                "file of services (default services.json; services_full.json has more replicas)"},
+               {"--name", "NAME", "name of the scenario (default reach-SIZE)"},
+               {"--seed", "S", "random seed to write into the scenario (default 1)"}},
+          .examples = {"import reach configs --config 7-21 --pattern chain -o chain.yaml",
+                       "import reach configs --config 22-41 --pattern "
+                       "chain,aggregator_sequential,aggregator_parallel -o 22-41.yaml"},
+          .run = RunImport};
 }
 
 }  // namespace rudderfish

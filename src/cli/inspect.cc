@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "cli/commands.h"
 #include "cli/inspection.h"
+#include "cli/output.h"
 #include "cli/terminal.h"
 #include "learn/run_folder.h"
 
@@ -62,9 +63,9 @@ Result<FileKind> KindOf(const fs::path& path) {
 
 CommandSpec InspectCommand() {
   return {.name = "inspect",
-          .summary = "what a scenario, run, checkpoint or file of start states holds",
+          .summary = "Describe a scenario, run, checkpoint or file of initial states",
           .operands = {{.name = "FILE"}},
-          .options = {{"-o,--output", "table|json", "text by default"}},
+          .options = {{"-o,--output", "table|json", "output format (default: text)"}},
           .examples = {"inspect scenarios/continuum-7x21.yaml", "inspect runs/a",
                        "inspect runs/a/best.safetensors -o json"},
           .run = RunInspect};

@@ -5,9 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/text_table.h"
 #include "base/units.h"
 #include "cli/inspection.h"
-#include "cli/text_table.h"
+#include "cli/output.h"
 #include "nn/checkpoint.h"
 #include "nn/safetensors.h"
 #include "task/migration.h"

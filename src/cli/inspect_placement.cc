@@ -6,12 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/text_table.h"
 #include "base/units.h"
 #include "cli/inspection.h"
+#include "cli/output.h"
 #include "cli/placement_commands.h"
-#include "cli/text_table.h"
-#include "evaluation/placement_run.h"
-#include "policy/placement_registry.h"
+#include "policy/registry.h"
+#include "sim/placement_run.h"
 
 namespace rudderfish {
 namespace {

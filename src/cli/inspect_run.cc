@@ -6,9 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/text_table.h"
 #include "base/units.h"
 #include "cli/inspection.h"
-#include "cli/text_table.h"
+#include "cli/output.h"
 #include "learn/run_folder.h"
 #include "learn/run_tables.h"
 #include "model/scaling_objective.h"
@@ -145,7 +146,7 @@ std::string AsText(const RunSummary& run) {
   }
   const CurvePoint* best = run.best();
   if (best == nullptr) return text + "  not evaluated yet\n";
-  text += fmt::format("  best       {} after {} steps\n",
+  text += fmt::format("  best       {} after {} steps, where the return is highest\n",
                       run.places ? fmt::format("objective {:.5f}", best->final_ms)
                                  : fmt::format("{:.1f} ms", best->final_ms),
                       Grouped(best->env_steps));

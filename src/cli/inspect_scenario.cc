@@ -6,12 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/text_table.h"
 #include "base/units.h"
 #include "cli/inspection.h"
+#include "cli/output.h"
 #include "cli/placement_commands.h"
-#include "cli/text_table.h"
-#include "evaluation/evaluation.h"
-#include "evaluation/problem.h"
+#include "sim/held_out.h"
+#include "sim/problem.h"
 #include "sim/world.h"
 
 namespace rudderfish {

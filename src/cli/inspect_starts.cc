@@ -8,8 +8,9 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/text_table.h"
 #include "cli/inspection.h"
-#include "cli/text_table.h"
+#include "cli/output.h"
 #include "scenario/start_states.h"
 
 namespace rudderfish {

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "cli/arguments.h"
+#include "cli/output.h"
 #include "scenario/scenario.h"
 
 // What a file of ours is, in words and numbers, or the same as JSON with a member "kind". One

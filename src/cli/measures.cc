@@ -8,12 +8,12 @@
 #include "base/files.h"
 #include "base/rng.h"
 #include "cli/files.h"
-#include "evaluation/evaluation.h"
-#include "evaluation/problem.h"
 #include "evaluation/statistics.h"
 #include "learn/env.h"
 #include "learn/learner.h"
 #include "nn/kernel.h"
+#include "sim/held_out.h"
+#include "sim/problem.h"
 #include "sim/world.h"
 
 namespace rudderfish {

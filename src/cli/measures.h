@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "evaluation/problem.h"
 #include "policy/neural.h"
+#include "sim/problem.h"
 
 // What `bench` measures beside learn/train_bench.h: how fast a network answers, how much of the
 // machine its products use, and how both grow with the world. Wall time on one core.

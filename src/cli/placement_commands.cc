@@ -4,9 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
+#include "base/version.h"
 #include "base/yaml.h"
+#include "cli/files.h"
+#include "cli/output.h"
+#include "cli/stop_signals.h"
 #include "cli/terminal.h"
+#include "policy/registry.h"
+#include "report/report_placing.h"
 
 namespace rudderfish {
 namespace {
@@ -16,12 +23,12 @@ constexpr int64_t kPlacementEpisodesMax = 100'000;
 
 }  // namespace
 
-Result<std::vector<PlacementGroup>> PlacementGroupsOf(const std::vector<PolicySpec>& specs,
+Result<std::vector<PlacementGroup>> PlacementGroupsOf(const std::vector<ListedPolicy>& listed,
                                                       const PlacementTask& task) {
   std::vector<PlacementGroup> groups;
-  for (const PolicySpec& spec : specs) {
-    PlacementGroup group{.name = spec.name};
-    for (const std::string& member : spec.members) {
+  for (const ListedPolicy& one : listed) {
+    PlacementGroup group{.name = one.name, .shares_network = one.shares_network};
+    for (const PolicySpec& member : one.members) {
       TRY_ASSIGN(PlacementPolicy policy, MakePlacementPolicy(member, task));
       group.members.push_back(std::move(policy));
     }
@@ -80,11 +87,12 @@ Result<std::shared_ptr<const Scenario>> PlacementScenario(const std::filesystem:
 
 Result<ExitStatus> EvaluatePlacement(std::shared_ptr<const Scenario> scenario,
                                      const Arguments& arguments, const Session& session) {
-  for (const std::string_view option : {"starts", "select", "report"}) {
-    if (arguments.Has(option))
-      return Invalid("--{}: is for worlds in which pods are moved", option);
+  for (const std::string_view option : {"starts", "select"}) {
+    if (arguments.Has(option)) return Invalid("--{}: only for --task move", option);
   }
-  TRY_ASSIGN(const OutputFormat format, OutputFormatOf(arguments, 3));
+  TRY_ASSIGN(
+      const OutputFormat format,
+      OutputFormatOf(arguments, {OutputFormat::kTable, OutputFormat::kJson, OutputFormat::kCsv}));
   TRY_ASSIGN(const int threads, ThreadsOf(arguments));
   PlacementEvaluationOptions options;
   TRY_ASSIGN(options.seed, SeedOf(arguments));
@@ -94,21 +102,24 @@ Result<ExitStatus> EvaluatePlacement(std::shared_ptr<const Scenario> scenario,
   if (arguments.Has("optimum")) options.bound = PlacementBound::kComputed;
   TRY_ASSIGN(const std::string list,
              arguments.RequiredText("policy", "what to evaluate, such as greedy,learned=runs/a"));
-  TRY_ASSIGN(const std::vector<PolicySpec> specs, OfOption("policy", ParsePolicySpecs(list)));
+  TRY_ASSIGN(const std::vector<ListedPolicy> listed, OfOption("policy", ParsePolicies(list)));
+  const std::optional<std::string> report = arguments.Text("report");
+  if (report) TRY(CheckCanWrite(*report));
   const PlacementTask task(*scenario->objective);
   TRY_ASSIGN(const std::vector<PlacementGroup> groups,
-             OfOption("policy", PlacementGroupsOf(specs, task)));
+             OfOption("policy", PlacementGroupsOf(listed, task)));
   PlacementEvaluation evaluation;
   {
     Progress progress("evaluate", session.verbosity);
     options.progress = [&](double fraction, std::string_view text) {
       progress.Update(fraction, text);
     };
+    options.stop = &StopOnSignals();
     ThreadPool pool(threads);
     TRY_ASSIGN(evaluation, EvaluatePlacements(std::move(scenario), groups, options, &pool));
   }
   switch (format) {
-    case OutputFormat::kTable:
+    default:
       TRY(Print(PlacementTable(evaluation)));
       break;
     case OutputFormat::kJson:
@@ -118,6 +129,14 @@ Result<ExitStatus> EvaluatePlacement(std::shared_ptr<const Scenario> scenario,
       TRY(Print(PlacementCsv(evaluation)));
       break;
   }
+  if (report) {
+    TRY(WritePlacingReport(
+        evaluation, OrderedJson::array(),
+        {.command = session.command_line, .version = std::string(ProgramVersion())}, *report));
+    Say(session, "Wrote {}", *report);
+  }
+  if (evaluation.episodes < options.episodes)
+    return Stopped(session, evaluation.episodes, options.episodes);
   return evaluation.is_better() ? ExitStatus::kDone : ExitStatus::kNotBetter;
 }
 

@@ -10,7 +10,8 @@
 #include "base/result.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/policy_spec.h"
+#include "cli/output.h"
+#include "cli/policy_list.h"
 #include "evaluation/placement_evaluation.h"
 #include "model/objective.h"
 #include "scenario/scenario.h"
@@ -32,7 +33,7 @@ Result<std::shared_ptr<const Scenario>> PlacementScenario(const std::filesystem:
                                                           const Arguments& arguments);
 
 // The policies of a command line, for one objective.
-Result<std::vector<PlacementGroup>> PlacementGroupsOf(const std::vector<PolicySpec>& specs,
+Result<std::vector<PlacementGroup>> PlacementGroupsOf(const std::vector<ListedPolicy>& listed,
                                                       const PlacementTask& task);
 
 Result<ExitStatus> EvaluatePlacement(std::shared_ptr<const Scenario> scenario,

@@ -8,13 +8,14 @@
 
 #include "base/check.h"
 #include "base/json.h"
+#include "base/text_table.h"
+#include "cli/output.h"
 #include "cli/placement_commands.h"
-#include "cli/policy_spec.h"
+#include "cli/policy_list.h"
 #include "cli/terminal.h"
-#include "cli/text_table.h"
-#include "evaluation/evaluation.h"
 #include "evaluation/placement_evaluation.h"
-#include "policy/placement_registry.h"
+#include "policy/registry.h"
+#include "sim/held_out.h"
 #include "sim/lifecycle.h"
 
 namespace rudderfish {
@@ -166,18 +167,17 @@ Result<ExitStatus> SimulatePlacement(std::shared_ptr<const Scenario> scenario,
   TRY_ASSIGN(const int64_t alternatives, arguments.Integer("alternatives", 3, 1, kPlacesMax));
   TRY_ASSIGN(const std::string typed,
              arguments.RequiredText("policy", "who decides, such as greedy or runs/a"));
-  TRY_ASSIGN(const PolicySpec spec, OfOption("policy", ParsePolicySpec(typed)));
+  TRY_ASSIGN(const OnePolicy one, OfOption("policy", ParseOnePolicy(typed)));
   const PlacementTask task(*scenario->objective);
-  TRY_ASSIGN(const PlacementPolicy policy,
-             OfOption("policy", MakePlacementPolicy(spec.members[0], task)));
-  TRY(CheckPresetsSuit(*scenario, {{.name = spec.name, .members = {policy}}}));
+  TRY_ASSIGN(const PlacementPolicy policy, OfOption("policy", MakePlacementPolicy(one.spec, task)));
+  TRY(CheckPresetsSuit(*scenario, {{.name = one.name, .members = {policy}}}));
   PlacementNarrator narrator(scenario, task.objective(), policy, static_cast<int>(alternatives));
   TRY(narrator.Start(Rng(seed, kHeldOutStream + static_cast<uint64_t>(line)).Next64()));
   const bool as_text = format == OutputFormat::kTable;
   OrderedJson steps = OrderedJson::array();
   if (as_text) {
     TRY(Print(fmt::format("{}: objective {}, placed by {}, episode {} of seed {}\n\n",
-                          scenario->name, ObjectiveText(task.objective()), spec.name, line, seed)));
+                          scenario->name, ObjectiveText(task.objective()), one.name, line, seed)));
   }
   for (PlacedPod placed; narrator.Step(&placed);) {
     const State& state = narrator.world().state();
@@ -199,7 +199,7 @@ Result<ExitStatus> SimulatePlacement(std::shared_ptr<const Scenario> scenario,
                    {"kind", "placement_episode"},
                    {"scenario", scenario->name},
                    {"objective", ObjectiveText(task.objective())},
-                   {"policy", spec.name},
+                   {"policy", one.name},
                    {"seed", seed},
                    {"episode", line},
                    {"steps", std::move(steps)}};

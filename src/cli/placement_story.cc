@@ -6,52 +6,20 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/text_table.h"
 #include "cli/decision_text.h"
 #include "cli/terminal.h"
-#include "cli/text_table.h"
 
 namespace rudderfish {
 namespace {
 
-constexpr int kStorySchemaVersion = 1;
 constexpr size_t kNodesTold = 3;
 constexpr double kMillionths = 1e6;
 
 std::string Ppm(double fraction) { return fmt::format("{:+.5g}", fraction * kMillionths); }
 
-std::string NodeOr(const std::string& node) { return node.empty() ? "-" : node; }
-
 OrderedJson OrNull(const std::optional<double>& value) {
   return value ? OrderedJson(*value) : OrderedJson(nullptr);
-}
-
-OrderedJson JsonOf(const StoredComparison& stored) {
-  const PlacementComparison& row = stored.row;
-  return {{"number", stored.number},
-          {"written_at_ms", stored.written_at},
-          {"written_at", Rfc3339(stored.written_at)},
-          {"kind", NameOf(row.group)},
-          {"namespace", row.pod.object_namespace},
-          {"pod", row.pod.name},
-          {"uid", row.pod.uid},
-          {"scheduler", row.scheduler},
-          {"policy", row.policy},
-          {"objective", row.objective},
-          {"node", row.node},
-          {"policy_node", row.policy_node},
-          {"baseline_node", row.baseline_node},
-          {"policy_change", row.policy_change},
-          {"baseline_change", row.baseline_change},
-          {"predicted_gain", row.gain()},
-          {"rules", NameOf(row.rules)},
-          {"reason", row.reason},
-          {"nodes", row.nodes},
-          {"feasible", row.feasible},
-          {"waited_ms", row.waited_ms},
-          {"fate", stored.outcome.fate},
-          {"failure", stored.outcome.failure},
-          {"measured_gain", OrNull(stored.outcome.measured_gain)},
-          {"measured_change", OrNull(stored.outcome.measured_change)}};
 }
 
 // Whose choice it was.
@@ -104,7 +72,7 @@ std::string RulesLine(const PlacementComparison& row) {
 std::string OutcomeLine(const StoredComparison& stored) {
   const PlacementOutcome& outcome = stored.outcome;
   std::string text =
-      fmt::format("Came of it: {}{}", outcome.fate,
+      fmt::format("Outcome: {}{}", outcome.fate,
                   outcome.failure.empty() ? "" : fmt::format(" ({})", outcome.failure));
   if (outcome.measured_gain)
     text += fmt::format("; asked again later, the Model says {} ppm", Ppm(*outcome.measured_gain));
@@ -138,42 +106,11 @@ std::string ConsideredTable(const OrderedJson& considered, const PlacementCompar
 
 }  // namespace
 
-std::string ComparisonTable(std::span<const StoredComparison> rows, UnixMillis now) {
-  using Align = TextTable::Align;
-  TextTable table({{"NUMBER", Align::kRight},
-                   {"AGE", Align::kRight},
-                   {"KIND"},
-                   {"POD"},
-                   {"NODE"},
-                   {"POLICY"},
-                   {"WOULD CHOOSE"},
-                   {"GAIN ppm", Align::kRight},
-                   {"LATER ppm", Align::kRight},
-                   {"RULES"},
-                   {"FATE"}});
-  for (const StoredComparison& stored : rows) {
-    const PlacementComparison& row = stored.row;
-    const bool is_asked = !row.policy_node.empty();
-    const auto& later = stored.outcome.measured_gain;
-    table.Row({std::to_string(stored.number), Age(stored.written_at, now),
-               std::string(NameOf(row.group)), row.pod.Key(), NodeOr(row.node), row.policy,
-               NodeOr(row.policy_node), is_asked ? Ppm(row.gain()) : "-", later ? Ppm(*later) : "-",
-               std::string(NameOf(row.rules)), stored.outcome.fate});
-  }
-  return table.Text();
-}
-
-std::string ComparisonsJson(std::span<const StoredComparison> rows) {
-  OrderedJson json{{"schema_version", kStorySchemaVersion}, {"comparisons", OrderedJson::array()}};
-  for (const StoredComparison& row : rows) json["comparisons"].push_back(JsonOf(row));
-  return json.dump(2) + "\n";
-}
-
 Result<std::string> ComparisonStory(const StoredComparison& stored, UnixMillis now) {
   const PlacementComparison& row = stored.row;
   TRY_ASSIGN(const OrderedJson detail, ParseOrderedJson(row.detail, "the journal"));
   std::string text = fmt::format("{}\n", Bold(HeadlineOf(row)));
-  text += fmt::format("comparison {}, {} ago ({} UTC); {}it waited {:.0f} ms\n\n", stored.number,
+  text += fmt::format("decision {}, {} ago ({} UTC); {}it waited {:.0f} ms\n\n", stored.number,
                       Age(stored.written_at, now), DateAndTime(stored.written_at),
                       row.rules == RulesVerdict::kUnmodelled
                           ? ""
@@ -208,12 +145,26 @@ Result<std::string> ComparisonStory(const StoredComparison& stored, UnixMillis n
   return text;
 }
 
-Result<std::string> ComparisonJson(const StoredComparison& stored) {
-  TRY_ASSIGN(OrderedJson detail, ParseOrderedJson(stored.row.detail, "the journal"));
-  OrderedJson json{{"schema_version", kStorySchemaVersion}};
-  json.update(JsonOf(stored));
-  json["detail"] = std::move(detail);
-  return json.dump(2) + "\n";
+OrderedJson ComparisonDetails(const StoredComparison& stored) {
+  const PlacementComparison& row = stored.row;
+  return {{"namespace", row.pod.object_namespace},
+          {"pod", row.pod.name},
+          {"uid", row.pod.uid},
+          {"scheduler", row.scheduler},
+          {"objective", row.objective},
+          {"node", row.node},
+          {"policy_node", row.policy_node},
+          {"baseline_node", row.baseline_node},
+          {"policy_change", row.policy_change},
+          {"baseline_change", row.baseline_change},
+          {"predicted_gain", row.gain()},
+          {"rules", NameOf(row.rules)},
+          {"reason", row.reason},
+          {"nodes", row.nodes},
+          {"feasible", row.feasible},
+          {"waited_ms", row.waited_ms},
+          {"measured_gain", OrNull(stored.outcome.measured_gain)},
+          {"measured_change", OrNull(stored.outcome.measured_change)}};
 }
 
 std::string PlacementStory(const StoredPlacement& stored, UnixMillis now) {
@@ -226,31 +177,24 @@ std::string PlacementStory(const StoredPlacement& stored, UnixMillis now) {
                         row.reason);
   return fmt::format(
       "{}\ndecision {} of the scheduler {}, {} ago ({} UTC), attempt {}; {} of {} nodes could take "
-      "it; it waited {:.0f} ms\nCame of it: {}{}\n",
+      "it; it waited {:.0f} ms\nOutcome: {}{}\n",
       Bold(headline), row.number, row.scheduler, Age(stored.written_at, now),
       DateAndTime(stored.written_at), row.attempt, row.feasible, row.nodes, row.waited_ms,
       stored.fate, stored.failure.empty() ? "" : fmt::format(" ({})", stored.failure));
 }
 
-std::string PlacementJson(const StoredPlacement& stored) {
+OrderedJson PlacementDetails(const StoredPlacement& stored) {
   const PlacementRow& row = stored.row;
-  const OrderedJson json{{"schema_version", kStorySchemaVersion},
-                         {"number", row.number},
-                         {"written_at_ms", stored.written_at},
-                         {"namespace", row.pod.object_namespace},
-                         {"pod", row.pod.name},
-                         {"uid", row.pod.uid},
-                         {"node", row.node},
-                         {"scheduler", row.scheduler},
-                         {"policy", row.policy},
-                         {"attempt", row.attempt},
-                         {"waited_ms", row.waited_ms},
-                         {"nodes", row.nodes},
-                         {"feasible", row.feasible},
-                         {"reason", row.reason},
-                         {"fate", stored.fate},
-                         {"failure", stored.failure}};
-  return json.dump(2) + "\n";
+  return {{"namespace", row.pod.object_namespace},
+          {"pod", row.pod.name},
+          {"uid", row.pod.uid},
+          {"scheduler", row.scheduler},
+          {"node", row.node},
+          {"attempt", row.attempt},
+          {"waited_ms", row.waited_ms},
+          {"nodes", row.nodes},
+          {"feasible", row.feasible},
+          {"reason", row.reason}};
 }
 
 std::string PendingStoryText(const OrderedJson& pending) {
@@ -259,7 +203,7 @@ std::string PendingStoryText(const OrderedJson& pending) {
                                       text_of("scheduler"), pending["waited_s"].get<double>())) +
                      "\n";
   if (const std::string held = text_of("held"); !held.empty())
-    text += fmt::format("Nobody places it now: {}.\n", held);
+    text += fmt::format("No scheduler places it now: {}.\n", held);
   if (pending["opted_out"].get<bool>())
     text += "It says rudderfish.io/do-not-place: no policy of ours counts for it.\n";
   for (const OrderedJson& gate : pending["gates"])
@@ -292,8 +236,8 @@ std::string DeciderText(const OrderedJson& status) {
   const OrderedJson& standing = status["standing"];
   const auto mode = status["mode"].get<std::string>();
   const auto policy = status["policy"].get<std::string>();
-  const std::string pods = fmt::format("pods of the scheduler `{}`",
-                                       status["placement"]["scheduler_name"].get<std::string>());
+  const std::string pods =
+      fmt::format("pods of the scheduler `{}`", status["scheduler_name"].get<std::string>());
   if (mode == "enforce") return fmt::format("{} decides about {}", policy, pods);
   if (mode == "canary")
     return fmt::format("{} decides about a share of the {}, kube-default about the others", policy,

@@ -1,28 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <span>
 #include <string>
 
 #include "base/json.h"
 #include "base/result.h"
-#include "control/sqlite_journal.h"
+#include "control/journal_reader.h"
 
-// What is known of pods that were placed, or wait: what `decisions` lists and `explain` tells. Pure
-// functions of what was kept, or of a running controller's answer.
+// What is known of pods that were placed, or wait. Pure functions of what was kept, or of a running
+// controller's answer; for decisions of all kinds: cli/decision_list.h.
 
 namespace rudderfish {
 
-std::string ComparisonTable(std::span<const StoredComparison> rows, UnixMillis now);
-std::string ComparisonsJson(std::span<const StoredComparison> rows);
-
 // Why the pod is where it is, and where our policy would have put it.
 Result<std::string> ComparisonStory(const StoredComparison& stored, UnixMillis now);
-Result<std::string> ComparisonJson(const StoredComparison& stored);
+OrderedJson ComparisonDetails(const StoredComparison& stored);
 
 // Of a pod that we have placed, or that waits for us.
 std::string PlacementStory(const StoredPlacement& stored, UnixMillis now);
-std::string PlacementJson(const StoredPlacement& stored);
+OrderedJson PlacementDetails(const StoredPlacement& stored);
 
 // Why a pod waits, nodes grouped by reason: `pending` of a controller's answer.
 std::string PendingStoryText(const OrderedJson& pending);

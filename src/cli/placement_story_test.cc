@@ -41,7 +41,7 @@ TEST(PlacementStory, WhoWaitsBecauseNobodyPlacesIsToldSo) {
   OrderedJson pending = Pending();
   pending["held"] = "placement is in shadow";
   EXPECT_THAT(PendingStoryText(pending),
-              HasSubstr("for 12 s\nNobody places it now: placement is in shadow.\n3 of 5"));
+              HasSubstr("for 12 s\nNo scheduler places it now: placement is in shadow.\n3 of 5"));
   pending["opted_out"] = true;
   pending["choice"] = "";
   EXPECT_THAT(PendingStoryText(pending),
@@ -71,7 +71,7 @@ TEST(PlacementStory, WhoDecidesFollowsFromTheMode) {
   const auto decider = [](const char* mode, bool serves) {
     return DeciderText({{"mode", mode},
                         {"policy", "greedy"},
-                        {"placement", {{"scheduler_name", "ours"}}},
+                        {"scheduler_name", "ours"},
                         {"standing", {{"serves", serves}}}});
   };
   EXPECT_EQ(decider("enforce", true), "greedy decides about pods of the scheduler `ours`");

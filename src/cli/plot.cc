@@ -16,11 +16,11 @@
 #include "cli/terminal.h"
 #include "evaluation/comparison.h"
 #include "evaluation/experiment.h"
-#include "evaluation/report_figures.h"
-#include "evaluation/scaling_figures.h"
-#include "evaluation/svg_file.h"
 #include "learn/run_folder.h"
 #include "learn/run_tables.h"
+#include "report/report_figures.h"
+#include "report/scaling_figures.h"
+#include "report/svg_file.h"
 #include "task/placement_preset.h"
 
 namespace rudderfish {
@@ -92,7 +92,7 @@ Result<int> LoadAskedFor(const ScalingSummary& summary, const PlotRequest& reque
   for (const ScalingLoadSummary& load : summary.loads) names.push_back(load.load);
   if (request.load) return OfOption("load", ChoiceOf(*request.load, names));
   if (names.size() == 1) return 0;
-  return Invalid("{}: has the loads {}: say which with --load", path.string(),
+  return Invalid("{}: has the loads {}: choose one with --load", path.string(),
                  fmt::join(names, ", "));
 }
 
@@ -126,7 +126,7 @@ Result<Drawing> DrawLoad(const ScalingSummary& summary, int position, const fs::
 Result<Drawing> DrawScaling(const ScalingSummary& summary, const fs::path& path,
                             const PlotRequest& request) {
   if (request.figure == kLearning) {
-    return OtherFigure(path, "an evaluation of scaling", request.figure,
+    return OtherFigure(path, "a scaling evaluation", request.figure,
                        "cdf, pareto, timeline, replicas, calls");
   }
   if (request.figure == kCalls && !request.load && summary.loads.size() > 1) {
@@ -145,7 +145,7 @@ Result<Drawing> DrawEvaluation(const fs::path& path, const PlotRequest& request)
   TRY_ASSIGN(const Json json, ParseJson(text, path.string()));
   const JsonReader root(json, path.string());
   TRY_ASSIGN(const std::optional<JsonReader> kind, root.Find("kind"));
-  if (kind) return Invalid("{}: an evaluation of placing; it gives no figures", path.string());
+  if (kind) return Invalid("{}: a placement evaluation, which has no figures", path.string());
   TRY_ASSIGN(const std::optional<JsonReader> task, root.Find("task"));
   if (task) {
     TRY_ASSIGN(const ScalingSummary summary, ScalingSummaryOf(json, path.string()));
@@ -199,7 +199,7 @@ Result<Drawing> DrawTraining(const fs::path& folder, const std::vector<std::stri
                    folder.string());
   }
   if (curves.size() > kMostCurves) {
-    return Invalid("{}: {} cells were trained, and {} can be told apart; say which with --cell",
+    return Invalid("{}: {} cells were trained, and {} can be told apart; choose one with --cell",
                    folder.string(), curves.size(), kMostCurves);
   }
   for (LearningCurve& curve : curves) MakeRelative(&curve);
@@ -237,7 +237,7 @@ Result<Drawing> DrawExperiment(const fs::path& folder, const PlotRequest& reques
     return DrawEvaluation(folder / "cells" / cells[cell] / "evaluation.json", request);
   }
   if (cells.size() > 1) {
-    return Invalid("{}: has the cells {}: say which with --cell", folder.string(),
+    return Invalid("{}: has the cells {}: choose one with --cell", folder.string(),
                    fmt::join(cells, ", "));
   }
   return DrawEvaluation(folder / "cells" / cells[0] / "evaluation.json", request);
@@ -282,24 +282,23 @@ Result<ExitStatus> RunPlot(const Arguments& arguments, const Session& session) {
 }  // namespace
 
 CommandSpec PlotCommand() {
-  return {
-      .name = "plot",
-      .summary = "one figure of results, as an SVG file",
-      .operands = {{.name = "RESULTS"}},
-      .options = {{"--figure", "cdf|learning|pareto|timeline|replicas|calls", "which"},
-                  {"--load", "NAME", "of an evaluation of scaling under several loads"},
-                  {"--cell", "NAME", "of an experiment of several cells"},
-                  {"-o,--output", "FILE.svg", "where to write it; - is stdout"}},
-      .details =
-          "RESULTS is what `evaluate -o json` wrote, the folder of an experiment, or a run folder. "
-          "Of scaling there are cdf (how long answers take), pareto (cost against violations, with "
-          "hypervolume), timeline and replicas (one episode), calls (who calls whom, how often); "
-          "of migration cdf (where plans end); of a run, or of all that an experiment trained, "
-          "learning, with bands over seeds.",
-      .examples = {"plot results/distance --figure cdf --cell continuum-7x21.near -o near.svg",
-                   "plot evaluation.json --figure timeline --load ramp -o ramp.svg",
-                   "plot runs/a --figure learning -o learning.svg"},
-      .run = RunPlot};
+  return {.name = "plot",
+          .summary = "Draw one figure of results as an SVG file",
+          .operands = {{.name = "RESULTS"}},
+          .options = {{"--figure", "cdf|learning|pareto|timeline|replicas|calls", "figure to draw"},
+                      {"--load", "NAME", "load to draw, if the evaluation has several"},
+                      {"--cell", "NAME", "cell to draw, if the experiment has several"},
+                      {"-o,--output", "FILE.svg", "file to write; - is stdout"}},
+          .details =
+              "RESULTS is the output of `evaluate -o json`, the folder of an experiment, or a run "
+              "folder.\nFigures of scaling: cdf (response times), pareto (cost against violations, "
+              "with hypervolume), timeline and replicas (one episode), calls (the call graph with "
+              "call rates). Figure of migration: cdf (final latencies). Figure of a run, or of all "
+              "runs that an experiment trained: learning, with bands over seeds.",
+          .examples = {"plot results/distance --figure cdf --cell continuum-7x21.near -o near.svg",
+                       "plot evaluation.json --figure timeline --load ramp -o ramp.svg",
+                       "plot runs/a --figure learning -o learning.svg"},
+          .run = RunPlot};
 }
 
 }  // namespace rudderfish

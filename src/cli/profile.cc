@@ -6,12 +6,12 @@
 #include <algorithm>
 
 #include "base/files.h"
+#include "base/text_table.h"
 #include "base/units.h"
 #include "cli/cluster_source.h"
 #include "cli/commands.h"
 #include "cli/files.h"
 #include "cli/terminal.h"
-#include "cli/text_table.h"
 #include "kube/kube_cluster.h"
 #include "scenario/start_states.h"
 
@@ -20,13 +20,14 @@ namespace {
 
 constexpr Duration kStep = std::chrono::milliseconds(200);
 constexpr size_t kMostStates = 10'000;  // Kept of one observation.
+constexpr int kMostTold = 8;            // Workloads that are not movable.
+constexpr double kFewMovable = 0.1;     // Of all pods.
 
 // What is seen now, and with --for each state that differs from the one before.
 Result<std::vector<State>> Observe(const Arguments& arguments, const Session& session,
-                                   ClusterSource* source,
-                                   const std::shared_ptr<const Application>& application) {
-  kube::KubeCluster cluster(source->mirror.get(), application);
+                                   ClusterSource* source, kube::KubeCluster& cluster) {
   State state;
+  TRY(source->CheckHoldsPods());
   TRY(cluster.Refresh(&state));
   std::vector<State> states{state};
   if (!arguments.Has("for")) return states;
@@ -53,6 +54,33 @@ Result<void> WriteStarts(const std::string& path, const Profile& profile) {
   return WriteFileAtomically(path, lines);
 }
 
+// Workloads that a policy cannot move, and a warning where that leaves it almost nothing to decide.
+void SayWhatStays(const Session& session, const Application& application,
+                  const kube::KubeCluster& cluster, const State& state, bool anonymous) {
+  int pods = 0, movable = 0, told = 0, stay = 0;
+  for (PodId pod = 0; pod < state.pods.size(); ++pod) {
+    if (application.objects[state.pods.workload[pod]].is_external()) continue;
+    ++pods;
+    movable += state.workload_of(pod).movable;
+  }
+  for (WorkloadId w = 0; w < state.catalog->workload_count(); ++w) {
+    if (cluster.obstacles(w).empty() || ++stay > kMostTold || anonymous) continue;
+    ++told;
+    Say(session, "Not movable: {} ({})", state.catalog->workloads[w].name,
+        fmt::join(cluster.obstacles(w), "; "));
+  }
+  if (stay > told) {
+    Say(session, "Not movable: {}{}", told > 0 ? "and " : "",
+        Counted(stay - told, told > 0 ? "further workload" : "workload"));
+  }
+  if (pods > 0 && movable < kFewMovable * pods) {
+    Say(session,
+        "Warning: {} of {} can be moved. A policy that is trained on this scenario has almost "
+        "nothing to decide.",
+        movable, Counted(pods, "pod"));
+  }
+}
+
 void SayWhatIsMissing(const Session& session, const Profile& profile) {
   if (profile.left_out > 0) {
     Say(session, "Left out: {} with other nodes than the last", Counted(profile.left_out, "state"));
@@ -72,8 +100,10 @@ Result<ExitStatus> RunProfile(const Arguments& arguments, const Session& session
   const std::string path = arguments.Text("output").value_or("-");
   if (path != "-") TRY(CheckCanWrite(path));
   if (const auto starts = arguments.Text("starts")) TRY(CheckCanWrite(*starts));
-  TRY_ASSIGN(std::vector<State> states, Observe(arguments, session, &source, application));
+  kube::KubeCluster cluster(source.mirror.get(), application);
+  TRY_ASSIGN(std::vector<State> states, Observe(arguments, session, &source, cluster));
   const bool anonymous = arguments.Has("anonymize");
+  SayWhatStays(session, *application, cluster, states.back(), anonymous);
   TRY_ASSIGN(
       const Profile profile,
       MakeProfile(std::move(states), anonymous ? "cluster" : application->name, application->law,
@@ -108,18 +138,18 @@ Result<ExitStatus> RunProfile(const Arguments& arguments, const Session& session
 CommandSpec ProfileCommand() {
   std::vector<OptionSpec> options = ClusterOptions();
   options.push_back(
-      {"--for", "TIME", "watch for so long, such as 10m; else only what is there now"});
-  options.push_back({"--anonymize", "", "leave no name of the cluster in what is written"});
-  options.push_back({"--starts", "FILE", "also write what was seen as start states"});
-  options.push_back({"-o,--output", "FILE", "where to write the scenario; stdout if left out"});
+      {"--for", "TIME",
+       "watch the cluster for this time, for example 10m (default: use only its current state)"});
+  options.push_back({"--anonymize", "", "replace all names of the cluster in the output"});
+  options.push_back({"--starts", "FILE", "also write the observed states as initial states"});
+  options.push_back({"-o,--output", "FILE", "file to write the scenario to (default stdout)"});
   return {.name = "profile",
-          .summary = "turn a Kubernetes cluster into a scenario to train on",
+          .summary = "Create a training scenario from a Kubernetes cluster",
           .operands = {{.name = "DUMP", .min = 0, .max = 100}},
           .options = options,
           .details =
-              "Without --application the workloads of the cluster are known, but not who calls "
-              "whom: the scenario then holds nodes, workloads and replicas, and no placement in it "
-              "is better than another.",
+              "Without --application the call graph is unknown. The scenario then contains nodes, "
+              "workloads and replicas, but no placement in it is better than another.",
           .examples = {"profile --application shop.yaml --for 10m -o shop-scenario.yaml",
                        "profile --from cluster.json --starts seen.jsonl -o cluster.yaml"},
           .run = RunProfile};

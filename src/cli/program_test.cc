@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
 #include <set>
 
 #include "cli/help.h"
+#include "tests/support/plain_words.h"
 
 namespace rudderfish {
 namespace {
@@ -88,6 +90,22 @@ TEST(Program, HelpSetsEveryCommandApartFromWhatItDoes) {
     EXPECT_THAT(help, ContainsRegex(
                           fmt::format("\n  {}  +{}", command.name, command.summary.substr(0, 12))));
   }
+}
+
+// As kubectl's: a command is a verb ("Compare policies ..."), an option a noun or a verb, and not a
+// fragment such as "of scaling: ...".
+TEST(Program, HelpIsInPlainWords) {
+  const std::regex fragment(
+      R"(^(of|that|who|whose|which|in place of|at which|from which|by which)\b)");
+  for (const CommandSpec& command : Commands()) {
+    EXPECT_EQ(PrivateWordIn(CommandHelp(command)), "") << command.name;
+    EXPECT_TRUE(isupper(static_cast<unsigned char>(command.summary.front()))) << command.summary;
+    for (const OptionSpec& option : command.options) {
+      EXPECT_FALSE(std::regex_search(std::string(option.help), fragment))
+          << command.name << " " << option.names << ": " << option.help;
+    }
+  }
+  EXPECT_EQ(PrivateWordIn(ProgramHelp()), "");
 }
 
 TEST(Program, HelpNamesEveryOptionOnceAndEveryExampleParses) {

@@ -14,10 +14,10 @@ namespace {
 
 Result<std::string> LadderRequest(const Arguments& arguments, std::string_view verb) {
   const std::string& kind = arguments.operands()[0];
-  if (kind != "placement") {
-    return Invalid("`{}`: placement alone can be promoted and demoted in this version", kind);
+  if (kind != "placement" && kind != "migration") {
+    return Invalid("unknown kind of decision `{}`; there are placement, migration", kind);
   }
-  std::string request(verb);
+  std::string request = fmt::format("{} {}", verb, kind);
   if (const auto to = arguments.Text("to")) {
     if (const Result<Mode> mode = ModeNamed(*to); !mode)
       return Invalid("--to: {}", mode.error().message);
@@ -30,7 +30,7 @@ Result<ExitStatus> ChangeMode(const Arguments& arguments, const Session& session
                               const std::string& request) {
   TRY_ASSIGN(const std::filesystem::path socket, SocketOf(arguments));
   TRY_ASSIGN(const OrderedJson answer, AskRunning(socket, request));
-  Say(session, "placement: {} -> {}", answer["from"].get<std::string>(),
+  Say(session, "{}: {} -> {}", arguments.operands()[0], answer["from"].get<std::string>(),
       answer["mode"].get<std::string>());
   for (const OrderedJson& missing : answer["missing"])
     Say(session, "without: {}", missing.get<std::string>());
@@ -60,30 +60,33 @@ constexpr std::string_view kModeNames = "off|shadow|advise|canary|enforce";
 
 CommandSpec PromoteCommand() {
   return {.name = "promote",
-          .summary = "lets the controller that runs dare a step more, if the evidence is there",
-          .operands = {{.name = "placement"}},
-          .options = {{"--to", kModeNames, "as far as this; the next mode by default"},
+          .summary = "Advance the running controller to the next mode if the evidence supports it",
+          .operands = {{.name = "placement|migration"}},
+          .options = {{"--to", kModeNames, "mode to advance to (default: the next mode)"},
                       {"--from", "NUMBER",
-                       "counts only comparisons from this number on: what came after a difference "
-                       "was mended"},
-                      {"--force", "", "without evidence; what was missing is said"},
+                       "ignore comparisons (placement) or decisions (migration) before NUMBER, for "
+                       "example those recorded before a mismatch was fixed"},
+                      {"--force", "", "advance without the evidence; prints what is missing"},
                       kRunningConfigOption,
                       kSocketOption},
           .details =
-              "Above shadow it takes 500 shadowed decisions, 30 of them measured, rules equal in "
-              "all of them, and a predicted gain beyond the Model's own measured error; for "
-              "enforce also a canary that does no worse than its control group. `status` shows "
-              "what is missing, and names comparisons whose rules differ (docs/placement.md).",
+              "The modes are shadow, advise, canary and enforce. Leaving shadow requires a "
+              "predicted gain larger than the measured error of the model. Placement also requires "
+              "500 shadowed decisions, 30 of them measured, with equal scheduling rules in all of "
+              "them; for enforce, the canary must do no worse than its control group "
+              "(docs/placement.md). Migration also requires, for each application, 100 shadowed "
+              "plans, 30 measured changes, and plans that gain no less than the baseline "
+              "(docs/shadow.md); it goes up to advise. `status` shows what is missing.",
           .examples = {"promote placement", "promote placement --from 812",
-                       "promote placement --to canary --force"},
+                       "promote placement --to canary --force", "promote migration"},
           .run = RunPromote};
 }
 
 CommandSpec DemoteCommand() {
   return {.name = "demote",
-          .summary = "lets the controller that runs dare less",
-          .operands = {{.name = "placement"}},
-          .options = {{"--to", kModeNames, "as far as this; one mode lower by default"},
+          .summary = "Move the running controller back to a safer mode",
+          .operands = {{.name = "placement|migration"}},
+          .options = {{"--to", kModeNames, "mode to go back to (default: the previous mode)"},
                       kRunningConfigOption,
                       kSocketOption},
           .examples = {"demote placement --to shadow"},

@@ -14,11 +14,9 @@
 #include "cli/files.h"
 #include "cli/program.h"
 #include "cli/terminal.h"
-#include "run/control_loop.h"
 #include "run/control_server.h"
 #include "run/control_socket.h"
-#include "run/placement_loop.h"
-#include "run/rights.h"
+#include "run/host.h"
 
 namespace rudderfish {
 namespace {
@@ -96,45 +94,38 @@ Result<Config> ConfigFrom(const fs::path& path, const Overrides& given) {
   TRY_ASSIGN(Config config, LoadConfig(path));
   if (config.cluster.is_simulated() && given.names_a_cluster()) {
     return Invalid(
-        "--kubeconfig, --context and --namespace are of a live cluster; {} names a "
+        "--kubeconfig, --context and --namespace only apply to a live cluster; {} names a "
         "simulated one",
         path.string());
   }
   if (!given.kubeconfig.empty()) config.cluster.kubeconfig = given.kubeconfig;
   if (!given.context.empty()) config.cluster.context = given.context;
+  if (!given.namespaces.empty() && !config.migration) {
+    return Invalid("--namespace only applies to migration; placement covers all namespaces");
+  }
   if (!given.namespaces.empty()) config.scope.namespaces = given.namespaces;
   if (!given.policy.empty()) {
-    config.migration.policy = given.policy;
-    config.migration.policy_node = {};
+    if (!config.migration)
+      return Invalid("--policy only applies to migration; set decisions.placement.policy in {}",
+                     path.string());
+    config.migration->policy = given.policy;
+    config.migration->policy_node = {};
   }
   return config;
 }
 
-Result<ControlPlan> PlanFrom(const fs::path& path, const Overrides& given) {
-  TRY_ASSIGN(const Config config, ConfigFrom(path, given));
-  return ControlPlan::Make(config);
-}
-
 // A new file that is wrong changes nothing.
-void Reload(const fs::path& path, const Overrides& given, ControlLoop* loop) {
-  Result<ControlPlan> plan = PlanFrom(path, given);
-  if (!plan) {
-    LogError("the configuration stays as it was: {}", plan.error().message);
-    return;
+void Reload(const fs::path& path, const Overrides& given, Host* host) {
+  const Result<Config> config = ConfigFrom(path, given);
+  const Result<void> reloaded = config ? host->Reload(*config) : tl::unexpected(config.error());
+  if (reloaded) {
+    LogInfo("{} reloaded", path.string());
+  } else {
+    LogError("configuration not reloaded: {}", reloaded.error().message);
   }
-  const std::string fixed = WhatNeedsARestart(loop->config(), plan->config());
-  if (!fixed.empty()) {
-    LogError(
-        "the configuration stays as it was: {} cannot change while the program runs; start "
-        "it anew",
-        fixed);
-    return;
-  }
-  loop->Reload(*std::move(plan));
-  LogInfo("{} was read anew", path.string());
 }
 
-Result<void> Drive(RunLoop* loop, ControlSocket* socket, const std::function<void()>& reload) {
+Result<void> Drive(Host* loop, ControlSocket* socket, const std::function<void()>& reload) {
   const auto answer = [&](std::string_view request) { return loop->Answer(request); };
   bool goes_on = false;
   while (g_ending == 0) {
@@ -159,39 +150,23 @@ Result<void> Drive(RunLoop* loop, ControlSocket* socket, const std::function<voi
 }
 
 // Says what would be done, and asks the cluster whether it may be.
-Result<ExitStatus> DryRun(const ControlPlan& plan) {
-  const Config& config = plan.config();
-  TRY(Print(plan.Describe()));
+Result<ExitStatus> DryRun(const Config& config) {
+  TRY_ASSIGN(const std::string description, DescribeRun(config));
+  TRY(Print(description));
   TRY(CheckCanWrite(config.journal.path));
   if (config.cluster.is_simulated()) return ExitStatus::kDone;
-  std::vector<const Application*> applications;
-  for (const ControlPlan::Part& part : plan.parts()) {
-    applications.push_back(part.watched.application.get());
-  }
-  TRY_ASSIGN(const RightsReport report, ReviewRights(config, applications));
+  TRY_ASSIGN(const RightsReport report, ReviewRunRights(config));
   TRY(Print(report.text));
   if (report.missing.empty()) return ExitStatus::kDone;
-  return Fail(ErrorCode::kFailedPrecondition, "rights are missing; add to {}",
+  return Fail(ErrorCode::kFailedPrecondition, "permissions are missing; add to {}",
               fmt::join(report.missing, ", and to "));
 }
 
-// Of a configuration that has pods placed.
-Result<ExitStatus> RunPlacement(const Config& config, const Arguments& arguments) {
-  if (!arguments.Text("policy").value_or("").empty())
-    return Invalid("--policy is of migration; name the policy in `placement` of {}",
-                   config.path.string());
-  if (arguments.Has("namespace"))
-    return Invalid("--namespace is of migration; pods are placed in all namespaces");
-  if (arguments.Has("dry-run")) {
-    TRY_ASSIGN(const std::string description, DescribePlacement(config));
-    TRY(Print(description));
-    TRY(CheckCanWrite(config.journal.path));
-    TRY_ASSIGN(const RightsReport report, ReviewPlacementRights(config));
-    TRY(Print(report.text));
-    if (report.missing.empty()) return ExitStatus::kDone;
-    return Fail(ErrorCode::kFailedPrecondition, "rights are missing; add to {}",
-                fmt::join(report.missing, ", and to "));
-  }
+Result<ExitStatus> RunController(const Arguments& arguments) {
+  const fs::path path = arguments.Text("config").value_or("rudderfish.yaml");
+  TRY_ASSIGN(const Overrides given, OverridesFrom(arguments));
+  TRY_ASSIGN(const Config config, ConfigFrom(path, given));
+  if (arguments.Has("dry-run")) return DryRun(config);
   TRY(CatchSignals());
   TRY_ASSIGN(const std::unique_ptr<ControlSocket> socket,
              ControlSocket::Listen(config.server.socket));
@@ -201,47 +176,17 @@ Result<ExitStatus> RunPlacement(const Config& config, const Arguments& arguments
   if (!server->addresses().empty()) {
     LogInfo("/livez, /readyz and /metrics at {}", fmt::join(server->addresses(), ", "));
   }
-  TRY_ASSIGN(const std::unique_ptr<PlacementLoop> loop,
-             PlacementLoop::Start(config, &clock, server.get()));
-  LogInfo("rudderfish {} runs: {}, journal {}", ProgramVersion(), loop->Describe(),
+  TRY_ASSIGN(const std::unique_ptr<Host> host, Host::Start(config, &clock, server.get()));
+  LogInfo("rudderfish {} runs: {}; journal {}", ProgramVersion(), host->Describe(),
           config.journal.path.string());
-  TRY(Drive(loop.get(), socket.get(), [] {
-    LogError(
-        "the configuration stays as it was: placement cannot change while the program runs; "
-        "start it anew");
-  }));
-  ::alarm(static_cast<unsigned>(PlacementLoop::kStopLimit.count()) + 1);
-  loop->Stop();
+  TRY(Drive(host.get(), socket.get(), [&] { Reload(path, given, host.get()); }));
+  ::alarm(static_cast<unsigned>(Host::kStopLimit.count()) + 1);
+  host->Stop();
   ::alarm(0);
-  LogInfo("rudderfish ends; everything decided is in the journal");
-  return ExitStatus::kDone;
-}
-
-Result<ExitStatus> RunController(const Arguments& arguments) {
-  const fs::path path = arguments.Text("config").value_or("rudderfish.yaml");
-  TRY_ASSIGN(const Overrides given, OverridesFrom(arguments));
-  TRY_ASSIGN(const Config config, ConfigFrom(path, given));
-  if (config.places()) return RunPlacement(config, arguments);
-  TRY_ASSIGN(ControlPlan plan, PlanFrom(path, given));
-  if (arguments.Has("dry-run")) return DryRun(plan);
-  TRY(CatchSignals());
-  TRY_ASSIGN(const std::unique_ptr<ControlSocket> socket,
-             ControlSocket::Listen(plan.config().server.socket));
-  const SystemClock clock;
-  TRY_ASSIGN(const std::unique_ptr<ControlServer> server,
-             ControlServer::Start(plan.config().server.listen, &clock));
-  if (!server->addresses().empty()) {
-    LogInfo("/livez, /readyz and /metrics at {}", fmt::join(server->addresses(), ", "));
-  }
-  TRY_ASSIGN(const std::unique_ptr<ControlLoop> loop,
-             ControlLoop::Start(std::move(plan), server.get()));
-  LogInfo("rudderfish {} runs: {}, {} decides, journal {}", ProgramVersion(),
-          ModeName(loop->config().migration.mode), loop->config().migration.policy,
-          loop->config().journal.path.string());
-  TRY(Drive(loop.get(), socket.get(), [&] { Reload(path, given, loop.get()); }));
-  loop->Stop();
-  ::alarm(0);
-  LogInfo("rudderfish ends; everything decided is in the journal");
+  const std::string missing = host->JournalTrouble();
+  LogInfo("rudderfish shut down; {}", missing.empty()
+                                          ? "all decisions are in the journal"
+                                          : "decisions may be missing in the journal: " + missing);
   return ExitStatus::kDone;
 }
 
@@ -258,29 +203,31 @@ Result<ExitStatus> RunRun(const Arguments& arguments, const Session&) {
 }  // namespace
 
 CommandSpec RunCommand() {
-  return {.name = "run",
-          .summary = "the controller: watches a cluster, decides, writes down what it would do",
-          .options = {{"-c,--config", "FILE", "rudderfish.yaml by default"},
-                      {"--kubeconfig", "FILE", "in place of what the configuration says"},
-                      {"--context", "NAME", "the same"},
-                      {"-n,--namespace", "NS[,NS...]", "in place of its `scope.namespaces`"},
-                      {"--policy", "POLICY", "in place of its `policies.migration.policy`"},
-                      {"--dry-run", "",
-                       "check everything, rights in the cluster too, say what would be done, and "
-                       "end"},
-                      {"--log-format", "text|json", "of what is said on stderr; text by default"}},
-          .details =
-              "Pods are moved in mode shadow only, in this version: nothing in the cluster is "
-              "touched, what would be moved is recorded in the journal, which `decisions` "
-              "and `explain` read, also while it runs.\n"
-              "With a section `placement` it is a scheduler for the pods that name it, with a "
-              "section `extender` it is asked by kube-scheduler (docs/placement.md).\n"
-              "SIGHUP reads the file anew; one that is wrong changes nothing. SIGTERM and "
-              "SIGINT end within 5 s, within 10 s where pods are placed, whose Events are still "
-              "written; the second one ends at once.",
-          .examples = {"run --config rudderfish.yaml --dry-run",
-                       "run --config rudderfish.yaml --log-format json"},
-          .run = RunRun};
+  return {
+      .name = "run",
+      .summary = "Run the controller: watch a cluster, decide, and record or apply decisions",
+      .options = {{"-c,--config", "FILE", "configuration file (default rudderfish.yaml)"},
+                  {"--kubeconfig", "FILE", "kubeconfig file; overrides cluster.kubeconfig"},
+                  {"--context", "NAME", "context of the kubeconfig; overrides cluster.context"},
+                  {"-n,--namespace", "NS[,NS...]", "namespaces; overrides scope.namespaces"},
+                  {"--policy", "POLICY",
+                   "policy of migration; overrides decisions.migration.policy"},
+                  {"--dry-run", "",
+                   "check the configuration, the connection and the permissions in the cluster, "
+                   "then exit"},
+                  {"--log-format", "text|json", "format of the log on stderr (default text)"}},
+      .details =
+          "`decisions` in the configuration names the kinds of decision that the process makes.\n"
+          "With `placement` it is a scheduler for the pods that name it in `schedulerName`; with "
+          "the section `extender` it answers requests of kube-scheduler (docs/placement.md). With "
+          "`migration` it records in the journal which running pods it would move. It does not "
+          "move pods on a live cluster yet. `decisions` and `explain` read the journal, also while "
+          "the controller runs.\nSIGHUP reloads the configuration file; an invalid file changes "
+          "nothing. SIGTERM and SIGINT shut down within 10 s, in which Events are flushed; a "
+          "second signal exits immediately.",
+      .examples = {"run --config rudderfish.yaml --dry-run",
+                   "run --config rudderfish.yaml --log-format json"},
+      .run = RunRun};
 }
 
 }  // namespace rudderfish

@@ -16,53 +16,51 @@
 #include "base/files.h"
 #include "base/yaml.h"
 #include "learn/run_folder.h"
-#include "policy/neural.h"
 #include "policy/neural_scaling.h"
+#include "policy/registry.h"
+#include "sim/scaling_evaluation.h"
 
 namespace rudderfish {
 namespace {
 
-// hpa:FILE.yaml, mpc:FILE.yaml or static:FILE.yaml: of which kind; kNone for all else.
-int CalibratedFileOf(std::string_view spec) {
-  for (int kind = 0; kind < static_cast<int>(std::size(kCalibratedKinds)); ++kind) {
-    const std::string_view name = kCalibratedKinds[kind];
-    if (spec.ends_with(".yaml") && spec.starts_with(name) && spec[name.size()] == ':') return kind;
+// The autoscaler that a run steps back to, or the run itself; the application is read once a run
+// asks for it.
+class Deciders {
+ public:
+  explicit Deciders(const std::filesystem::path& scenario) : scenario_(scenario) {}
+
+  Result<PolicySpec> Of(const PolicySpec& run) {
+    TRY(CheckPolicy(run, TaskKind::kScale));
+    if (!application_) {
+      TRY_ASSIGN(const Scenario served, LoadServedScenario(scenario_));
+      application_ = ApplicationOf(served, 0);
+    }
+    TRY_ASSIGN(const std::string setting, DecidingSetting(run.bare_path, *application_));
+    return ParsePolicySpec(setting);
   }
-  return kNone;
-}
 
-std::string FileWithin(const std::string& spec) { return spec.substr(spec.find(':') + 1); }
+ private:
+  const std::filesystem::path& scenario_;
+  std::optional<ServedApplication> application_;
+};
 
-// The spec itself, or what the file that it names, kept among `files`, thinks best.
-Result<std::string> SettingOf(const std::string& spec, const std::filesystem::path& scenario,
-                              std::vector<CalibratedFile>* files) {
-  const int kind = CalibratedFileOf(spec);
-  if (kind == kNone) return spec;
-  const std::string file = FileWithin(spec);
+// The best setting in a file of `calibrate`, which is kept among `files`.
+Result<PolicySpec> BestSettingOf(const std::string& file, const std::filesystem::path& scenario,
+                                 std::vector<CalibratedFile>* files) {
   TRY_ASSIGN(const Calibration calibration, ReadCalibration(file, scenario));
-  const int found = static_cast<int>(calibration.kind());
-  if (found != kind) {
-    return Invalid("{}: has settings of {}, not of {}: {}:{}", file, kCalibratedKinds[found],
-                   kCalibratedKinds[kind], kCalibratedKinds[found], file);
-  }
   files->push_back({file, calibration.loads});
-  return calibration.finalists[0].policy;
+  return ParsePolicySpec(calibration.finalists[0].policy);
 }
 
-// The runs of a group: RUN:RUN, or the seeds of a folder. Others are one.
-std::vector<std::string> MembersOf(const std::string& setting) {
-  if (!IsScalingRun(setting.substr(0, setting.find(':')))) return {setting};
-  std::vector<std::string> members;
-  for (size_t at = 0; at <= setting.size();) {
-    const size_t end = std::min(setting.find(':', at), setting.size());
-    const std::string run = setting.substr(at, end - at);
-    const int seeds = SeedFolders(run);
-    if (seeds == 0) members.push_back(run);
-    for (int number = 1; number <= seeds; ++number)
-      members.push_back(RunPaths{run}.seed(number).folder.string());
-    at = end + 1;
-  }
-  return members;
+// Whether its network decides, for people; `setting` is what does.
+Result<std::string> NoteOn(const std::string& name, const PolicySpec& run,
+                           const PolicySpec& setting) {
+  TRY_ASSIGN(const std::string verdict, VerdictOfRun(run.bare_path));
+  // Of another application than the one it was trained on.
+  const bool elsewhere = setting != run && verdict.find(setting.text()) == std::string::npos;
+  return fmt::format("{} {}{}", name,
+                     verdict.empty() ? "has not been compared with autoscalers yet" : verdict,
+                     elsewhere ? "; here " + setting.text() : "");
 }
 
 }  // namespace
@@ -157,20 +155,6 @@ std::string UnkeptLimitText(const ScalingRival& rival, double violations_max) {
       100 * violations_max, 100 * rival.allowed);
 }
 
-std::vector<std::filesystem::path> ScalingFilesOf(const std::vector<std::string>& items) {
-  std::vector<std::filesystem::path> files;
-  for (const std::string& item : items) {
-    const std::string setting = item.substr(item.find('=') + 1);
-    if (CalibratedFileOf(setting) != kNone) files.emplace_back(FileWithin(setting));
-    for (const std::string& member : MembersOf(setting)) {
-      if (!IsScalingRun(member)) continue;
-      const Result<std::filesystem::path> checkpoint = CheckpointOf(member);
-      if (checkpoint.has_value()) files.push_back(*checkpoint);
-    }
-  }
-  return files;
-}
-
 std::vector<std::string> UncalibratedNotes(const ScalingPolicies& policies, const Load& load,
                                            const std::vector<int>& loads) {
   std::vector<std::string> notes;
@@ -187,50 +171,38 @@ std::vector<std::string> UncalibratedNotes(const ScalingPolicies& policies, cons
   return notes;
 }
 
-Result<ScalingPolicies> ScalingPoliciesOf(const std::vector<std::string>& items,
+bool IsCalibrated(const PolicySpec& policy) { return policy.bare_path.ends_with(".yaml"); }
+
+Result<ScalingPolicies> ScalingPoliciesOf(const std::vector<ListedPolicy>& listed,
                                           const std::filesystem::path& scenario) {
   ScalingPolicies policies;
-  std::set<std::string> names;
-  std::map<std::string, std::shared_ptr<const ScalingPolicy>> known;  // By setting.
-  std::optional<ServedApplication> application;                       // Once a run asks for it.
-  for (const std::string& item : items) {
-    const size_t sign = item.find_first_of("=:/");
-    const bool named = sign != std::string::npos && item[sign] == '=' && sign > 0;
-    const std::string name = named ? item.substr(0, sign) : item;
-    if (!names.insert(name).second) {
-      return Invalid("two are called {}; NAME=... gives one another name", name);
-    }
-    NamedScalingPolicy policy{.name = name};
-    TRY_ASSIGN(const std::string setting,
-               SettingOf(named ? item.substr(sign + 1) : item, scenario, &policies.calibrated));
+  std::map<std::string, std::shared_ptr<const ScalingPolicy>> known;  // By what decides.
+  Deciders deciders(scenario);
+  for (const ListedPolicy& one : listed) {
+    NamedScalingPolicy policy{.name = one.name, .shares_network = one.shares_network};
     int back = 0;
     std::set<std::string> rules;
-    for (const std::string& member : MembersOf(setting)) {
-      std::string decides = member;
-      if (IsScalingRun(member)) {
-        if (!application) {
-          TRY_ASSIGN(const Scenario served, LoadServedScenario(scenario));
-          application = ApplicationOf(served, 0);
-        }
-        TRY_ASSIGN(decides, DecidingSetting(member, *application));
+    for (const PolicySpec& member : one.members) {
+      PolicySpec decides = member;
+      const bool is_run = member.name.empty() && !IsCalibrated(member);
+      if (IsCalibrated(member)) {
+        TRY_ASSIGN(decides, BestSettingOf(member.bare_path, scenario, &policies.calibrated));
+      } else if (is_run) {
+        TRY_ASSIGN(decides, deciders.Of(member));
       }
-      std::shared_ptr<const ScalingPolicy>& made = known[decides];
+      std::shared_ptr<const ScalingPolicy>& made = known[decides.text()];
       if (made == nullptr) {
         TRY_ASSIGN(made, MakeScalingPolicy(decides));
       }
       policy.members.push_back(made);
+      if (!is_run) continue;
       if (decides != member) {
         ++back;
-        rules.insert(decides);
+        rules.insert(decides.text());
       }
-      if (!IsScalingRun(member)) continue;
-      TRY_ASSIGN(const std::string verdict, VerdictOfRun(member));
-      // Of another application than the one it was trained on.
-      const bool elsewhere = decides != member && verdict.find(decides) == std::string::npos;
-      policies.notes.push_back(
-          fmt::format("{} {}{}", policy.members.size() > 1 || member != setting ? member : name,
-                      verdict.empty() ? "has not been compared with autoscalers yet" : verdict,
-                      elsewhere ? "; here " + decides : ""));
+      TRY_ASSIGN(std::string note,
+                 NoteOn(one.members.size() > 1 ? member.text() : one.name, member, decides));
+      policies.notes.push_back(std::move(note));
     }
     policies.stepped_back.push_back(back);
     policies.rules.emplace_back(rules.begin(), rules.end());

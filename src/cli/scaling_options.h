@@ -9,10 +9,12 @@
 #include "base/result.h"
 #include "base/yaml_change.h"
 #include "cli/arguments.h"
+#include "cli/policy_list.h"
 #include "evaluation/calibration.h"
-#include "evaluation/scaling_run.h"
 #include "learn/train_options.h"
 #include "scenario/scenario.h"
+#include "sim/scaling_evaluation.h"
+#include "sim/scaling_run.h"
 
 // What commands about scaling are told on the command line.
 
@@ -41,18 +43,16 @@ ScalingRival RivalOf(std::span<const Calibration> calibrations);
 // To be said before training; empty where a setting keeps the limit.
 std::string UnkeptLimitText(const ScalingRival& rival, double violations_max);
 
-// The files that these policies are read from.
-std::vector<std::filesystem::path> ScalingFilesOf(const std::vector<std::string>& items);
-
 // What `calibrate` wrote.
 struct CalibratedFile {
   std::string path;
   std::vector<std::string> loads;  // That it was calibrated for.
 };
 
-// Each under what was typed or under NAME=. hpa:FILE is the best setting of a file of `calibrate`;
-// an error if that is of another scenario than the one at `scenario`. RUN:RUN, and a folder of
-// seeds, are one recipe trained from several seeds.
+// Whether a policy is the best setting in a file of `calibrate`.
+bool IsCalibrated(const PolicySpec& policy);
+
+// A file of `calibrate` is refused if it is of another scenario than the one at `scenario`.
 struct ScalingPolicies {
   std::vector<NamedScalingPolicy> list;
   std::vector<int> stepped_back;  // [policy] How many of its members are a calibrated rule,
@@ -60,7 +60,7 @@ struct ScalingPolicies {
   std::vector<CalibratedFile> calibrated;       // Whose settings are among them.
   std::vector<std::string> notes;               // Of learned ones: whether the network decides.
 };
-Result<ScalingPolicies> ScalingPoliciesOf(const std::vector<std::string>& items,
+Result<ScalingPolicies> ScalingPoliciesOf(const std::vector<ListedPolicy>& listed,
                                           const std::filesystem::path& scenario);
 
 // What is to be said where a file is used under loads that it was not calibrated for.

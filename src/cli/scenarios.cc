@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/files.h"
 #include "cli/inspection.h"
+#include "cli/output.h"
 #include "cli/terminal.h"
 #include "scenario/scenario.h"
 
@@ -21,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kActions[] = {"list", "show", "validate", "schema"};
-enum Action { kList, kShow, kValidate, kSchema };
+enum ScenarioAction { kList, kShow, kValidate, kSchema };
 
 // Those that come with the program, by name.
 Result<std::vector<fs::path>> ShippedScenarios() {
@@ -54,8 +55,15 @@ Result<ExitStatus> List(OutputFormat format) {
     TRY_ASSIGN(const Scenario scenario, LoadScenario(path));
     rows.push_back(RowOf(path, scenario));
   }
-  if (format == OutputFormat::kJson) {
-    TRY(Print(OrderedJson{{"schema_version", 1}, {"scenarios", rows}}.dump(1) + "\n"));
+  if (format == OutputFormat::kName) {
+    std::vector<std::string> names;
+    for (const OrderedJson& row : rows) names.push_back(row["name"].get<std::string>());
+    TRY(PrintNames(names));
+    return ExitStatus::kDone;
+  }
+  if (IsStructured(format)) {
+    TRY(PrintStructured(OrderedJson{{"schema_version", 1}, {"scenarios", rows}}.dump(1) + "\n",
+                        format));
     return ExitStatus::kDone;
   }
   std::string table = fmt::format("{:<24} {:>6} {:>7} {:>10}  {}\n", "NAME", "NODES", "PODS",
@@ -85,8 +93,13 @@ Result<fs::path> ScenarioNamed(const std::string& name) {
 
 Result<ExitStatus> Show(const std::string& name, OutputFormat format) {
   TRY_ASSIGN(const fs::path path, ScenarioNamed(name));
-  TRY_ASSIGN(const std::string text, InspectScenario(path, format));
-  TRY(Print(text));
+  if (format == OutputFormat::kName) {
+    TRY(PrintNames({path.string()}));
+    return ExitStatus::kDone;
+  }
+  TRY_ASSIGN(const std::string text,
+             InspectScenario(path, IsStructured(format) ? OutputFormat::kJson : format));
+  TRY(IsStructured(format) ? PrintStructured(text, format) : Print(text));
   return ExitStatus::kDone;
 }
 
@@ -115,7 +128,9 @@ Result<ExitStatus> Schema() {
 }
 
 Result<ExitStatus> RunScenario(const Arguments& arguments, const Session&) {
-  TRY_ASSIGN(const OutputFormat format, OutputFormatOf(arguments));
+  TRY_ASSIGN(const OutputFormat format,
+             OutputFormatOf(arguments, {OutputFormat::kTable, OutputFormat::kJson,
+                                        OutputFormat::kYaml, OutputFormat::kName}));
   const std::vector<std::string>& words = arguments.operands();
   TRY_ASSIGN(const int action, ChoiceOf(words[0], kActions));
   const std::vector<std::string> names(words.begin() + 1, words.end());
@@ -141,19 +156,20 @@ Result<ExitStatus> RunScenario(const Arguments& arguments, const Session&) {
 }  // namespace
 
 CommandSpec ScenarioCommand() {
-  return {.name = "scenario",
-          .summary = "list those that come with the program, show, check, print the schema",
-          .operands = {{.name = "list|show|validate|schema"},
-                       {.name = "SCENARIO", .min = 0, .max = 1000}},
-          .options = {{"-o,--output", "table|json", "of list and show; a table by default"}},
-          .details =
-              "`list` shows what comes with the program; `show` says what one is, in words and "
-              "numbers, by file or by name; `validate` reads files as train and evaluate would, "
-              "and says of each that is wrong what, where and how to mend it; `schema` prints the "
-              "JSON Schema, for editors.",
-          .examples = {"scenario list", "scenario show continuum-7x21",
-                       "scenario validate scenarios/continuum-7x21.yaml", "scenario schema"},
-          .run = RunScenario};
+  return {
+      .name = "scenario",
+      .summary = "List, show and validate scenarios, or print their JSON Schema",
+      .operands = {{.name = "list|show|validate|schema"},
+                   {.name = "SCENARIO", .min = 0, .max = 1000}},
+      .options = {{"-o,--output", "table|json|yaml|name",
+                   "output format of list and show (default: table)"}},
+      .details =
+          "`list` lists the scenarios that come with the program. `show` describes one, by file or "
+          "by name. `validate` reads files as `train` and `evaluate` do, and reports what is "
+          "wrong, where, and how to correct it. `schema` prints the JSON Schema, for editors.",
+      .examples = {"scenario list", "scenario show continuum-7x21",
+                   "scenario validate scenarios/continuum-7x21.yaml", "scenario schema"},
+      .run = RunScenario};
 }
 
 }  // namespace rudderfish

@@ -4,27 +4,27 @@
 
 #include "base/log.h"
 #include "base/suggest.h"
+#include "base/text_table.h"
 #include "base/version.h"
 #include "cli/commands.h"
 #include "cli/files.h"
-#include "cli/policy_spec.h"
 #include "cli/stop_signals.h"
 #include "cli/terminal.h"
-#include "cli/text_table.h"
 #include "compat/reach.h"
-#include "evaluation/problem.h"
 #include "net/http_server.h"
 #include "policy/registry.h"
 #include "serve/operations.h"
+#include "sim/problem.h"
 
 namespace rudderfish {
 namespace {
 
 constexpr std::string_view kServedSystems[] = {"reach"};
-constexpr std::string_view kStrangers[] = {"refuse", "ignore"};
+constexpr std::string_view kStrangers[] = {"ignore", "refuse"};
 constexpr std::string_view kDefaultScenario = "scenarios/continuum-7x21.yaml";
 constexpr std::string_view kDefaultAddress = "127.0.0.1:5000";
 constexpr int64_t kServerThreadsMax = 64;
+constexpr size_t kBodyBytesMax = 16 << 20;
 
 double Mean(const Distribution& distribution) {
   const auto values = distribution.values();  // {value}, {low, high} or the choices.
@@ -91,7 +91,8 @@ Result<ExitStatus> RunServe(const Arguments& arguments, const Session& session) 
   TRY_ASSIGN(const int strangers, arguments.Choice("unknown", kStrangers, 0));
   world.strangers = static_cast<ReachStrangers>(strangers);
 
-  HttpServerOptions options{.listen = {std::string(kDefaultAddress)}};
+  HttpServerOptions options{.listen = {std::string(kDefaultAddress)},
+                            .body_limits = {{"/get_action", kBodyBytesMax}}};
   if (arguments.Has("listen")) {
     TRY_ASSIGN(options.listen, arguments.List("listen"));
   }
@@ -127,25 +128,30 @@ Result<ExitStatus> RunServe(const Arguments& arguments, const Session& session) 
 CommandSpec ServeCommand() {
   return {
       .name = "serve",
-      .summary = "answer another system's requests over HTTP",
+      .summary = "Answer the requests of another system over HTTP",
       .operands = {{.name = "reach"}},
       .options =
-          {{"--policy", "POLICY", "who answers: a run, a checkpoint, or greedy, lookahead ..."},
+          {{"--policy", "POLICY",
+            "policy that answers: a run, a checkpoint, or a name such as greedy or lookahead"},
            {"--scenario", "FILE",
-            "services, layers, calls and latencies, which requests do not carry; "
-            "scenarios/continuum-7x21.yaml by default, the cluster of REACH's testbed"},
-           {"--pattern", "NAME", "of the scenario's calls; its first by default"},
+            "scenario with the services, layers, calls and latencies, which requests do not "
+            "contain (default scenarios/continuum-7x21.yaml, the cluster of REACH's testbed)"},
+           {"--pattern", "NAME", "call pattern of the scenario (default: the first)"},
            {"--listen", "ADDRESS[,...]",
-            "127.0.0.1:5000 by default; also [::1]:5000 or unix:/run/rudderfish.sock"},
-           {"--unknown", "refuse|ignore",
-            "what to do about nodes and services that the scenario does not know; refused by "
-            "default, with 422"},
-           {"--threads", "N", "that answer; 2 by default"}},
+            "address to listen on, for example [::1]:5000 or unix:/run/rudderfish.sock (default "
+            "127.0.0.1:5000)"},
+           {"--unknown", "ignore|refuse",
+            "how to handle nodes and services that are not in the scenario: ignore them with one "
+            "warning each, or refuse the request with status 422 (default ignore)"},
+           {"--threads", "N", "number of worker threads (default 2)"}},
       .details =
-          "`serve reach` is the policy server that REACH's migrator asks: POST /get_action takes "
-          "the state of a cluster of any size and answers which pod to move where, or to stop. "
-          "What the scenario draws anew each episode is taken at its mean. With -v every request "
-          "is logged. There is no authentication: listen where only the migrator can ask.",
+          "`serve reach` is the policy server for REACH's migrator. POST /get_action takes the "
+          "state of a cluster of any size and answers which pod to move where, or to stop. Values "
+          "that the scenario draws for each episode are replaced by their means. A client "
+          "that asks again after each move never returns to a placement that it left. Each new "
+          "reason for a refusal is logged as a warning; with -v every request is logged. There is "
+          "no authentication: bind to an address that only the "
+          "migrator can reach.",
       .examples = {"serve reach --policy policies/continuum.safetensors",
                    "serve reach --policy runs/a --scenario chain.yaml --listen 127.0.0.1:5001 -v"},
       .run = RunServe};

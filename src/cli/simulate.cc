@@ -8,16 +8,17 @@
 #include "cli/episode_text.h"
 #include "cli/explanation.h"
 #include "cli/files.h"
+#include "cli/output.h"
 #include "cli/placement_commands.h"
-#include "cli/policy_spec.h"
+#include "cli/policy_list.h"
 #include "cli/terminal.h"
 #include "control/controller.h"
-#include "evaluation/evaluation.h"
-#include "evaluation/problem.h"
 #include "policy/kube_default.h"
-#include "policy/neural.h"
 #include "policy/registry.h"
 #include "scenario/start_states.h"
+#include "scenario/task_of.h"
+#include "sim/held_out.h"
+#include "sim/problem.h"
 #include "sim/sim_cluster.h"
 #include "sim/world.h"
 
@@ -78,15 +79,12 @@ Motive MotiveOf(const Policy& policy) {
   return scores ? Motive::kOwnScore : Motive::kLatency;
 }
 
-ScoreMeaning MeaningOf(const Policy& policy, const JournalRow& row) {
-  if (dynamic_cast<const NeuralPolicy*>(&policy) != nullptr) return ScoreMeaning::kLogProbability;
-  // Nothing new in scores that are the gains by the Model.
-  const bool says_more =
-      std::any_of(row.considered.begin(), row.considered.end(), [&](const Alternative& one) {
-        const double gain_ms = row.seen.latency_ms - one.predicted.latency_ms;
-        return one.score && one.move && std::abs(*one.score - gain_ms) > kScoreToleranceMs;
-      });
-  return says_more ? ScoreMeaning::kOther : ScoreMeaning::kNone;
+// Nothing new is in scores that are the gains by the Model.
+bool SaysMoreThanGains(const JournalRow& row) {
+  return std::any_of(row.considered.begin(), row.considered.end(), [&](const Alternative& one) {
+    const double gain_ms = row.seen.latency_ms - one.predicted.latency_ms;
+    return one.score && one.move && std::abs(*one.score - gain_ms) > kScoreToleranceMs;
+  });
 }
 
 // Runs an episode with the live driver on the simulated cluster and explains every decision.
@@ -111,10 +109,10 @@ class Narrator {
     if (journal_.rows().size() == told) return false;  // Out of steps: nothing was decided.
     ExplainedStep step{.row = journal_.rows().back()};
     step.next_step_cost_ms = problem_.task->StepCost({step.row.step});
-    step.reason = Reason(before, step) + WayBack(before);
+    step.reason = Reason(before, step);
     if (episode->steps.empty()) {
       episode->initial_terms = step.row.seen;
-      episode->scores = MeaningOf(policy_, step.row);
+      episode->has_scores = SaysMoreThanGains(step.row);
     }
     episode->final_terms = controller_.terms();
     episode->steps.push_back(std::move(step));
@@ -130,15 +128,6 @@ class Narrator {
     return WhyMove(step.row, EffectsOf(before, problem_.law, MoveMade(before)), MotiveOf(policy_));
   }
 
-  // Said where all pods are again as they were before an earlier move.
-  std::string WayBack(const State& before) {
-    placements_.push_back(before.pods.node);
-    const auto same = std::find(placements_.begin(), placements_.end(), cluster_.state().pods.node);
-    if (same == placements_.end() || before.pods.node == cluster_.state().pods.node) return "";
-    return fmt::format("; with it all is as before move {}, and what moved since won nothing",
-                       same - placements_.begin() + 1);
-  }
-
   Migrate MoveMade(const State& before) const {
     for (PodId pod = 0; pod < before.pods.size(); ++pod) {
       const NodeId from = before.pods.node[pod], to = cluster_.state().pods.node[pod];
@@ -149,7 +138,6 @@ class Narrator {
 
   const Problem& problem_;
   const Policy& policy_;
-  std::vector<std::vector<NodeId>> placements_;  // [decision] Before it.
   SimCluster cluster_;
   MemoryJournal journal_;
   Controller controller_;
@@ -169,8 +157,19 @@ Result<ExitStatus> Tell(Narrator* narrator, OutputFormat format, Episode* episod
 }
 
 Result<ExitStatus> RunSimulate(const Arguments& arguments, const Session&) {
-  TRY_ASSIGN(std::shared_ptr<const Scenario> placement,
-             PlacementScenario(arguments.operands()[0], arguments));
+  const std::string& path = arguments.operands()[0];
+  TRY_ASSIGN(const Scenario scenario, LoadScenario(path));
+  // One episode of scaling is the timeline of `evaluate --report`; moves can be told in any world.
+  const std::optional<std::string> named =
+      arguments.Has("task") || scenario.places_pods() ? arguments.Text("task") : "move";
+  TRY_ASSIGN(const TaskKind task, TaskFor(named, scenario, path));
+  if (task == TaskKind::kScale) {
+    return Invalid(
+        "--task scale: `simulate` shows moves and placements; `evaluate {} --task scale --report "
+        "FILE.html` shows an episode, interval by interval",
+        path);
+  }
+  TRY_ASSIGN(std::shared_ptr<const Scenario> placement, PlacementScenario(path, arguments));
   if (placement != nullptr) return SimulatePlacement(std::move(placement), arguments);
   TRY_ASSIGN(const OutputFormat format, OutputFormatOf(arguments));
   TRY_ASSIGN(const uint64_t seed, SeedOf(arguments));
@@ -178,15 +177,15 @@ Result<ExitStatus> RunSimulate(const Arguments& arguments, const Session&) {
   TRY_ASSIGN(const std::string typed,
              arguments.RequiredText("policy", "who decides, such as greedy or runs/a"));
   TRY_ASSIGN(const Problem problem, Problem::Open(arguments.operands()[0]));
-  TRY_ASSIGN(const PolicySpec spec, OfOption("policy", ParsePolicySpec(typed)));
+  TRY_ASSIGN(const OnePolicy one, OfOption("policy", ParseOnePolicy(typed)));
   TRY_ASSIGN(const std::unique_ptr<Policy> policy,
-             OfOption("policy", MakePolicy(spec.members[0], *problem.task)));
+             OfOption("policy", MakePolicy(one.spec, *problem.task)));
   TRY_ASSIGN(const std::unique_ptr<Policy> greedy, MakePolicy("greedy", *problem.task));
   TRY_ASSIGN(const StartState start, StartOf(arguments, problem, seed));
 
   Episode episode{.scenario = problem.scenario->name,
                   .law = std::string(problem.law.name),
-                  .policy = spec.name,
+                  .policy = one.name,
                   .seed = seed,
                   .start = start.line,
                   .starts_file = arguments.Text("starts").value_or(""),
@@ -201,22 +200,24 @@ Result<ExitStatus> RunSimulate(const Arguments& arguments, const Session&) {
 CommandSpec SimulateCommand() {
   return {
       .name = "simulate",
-      .summary = "one episode, move by move, with the reasons",
+      .summary = "Play one episode and show every decision with its reasons",
       .operands = {{.name = "SCENARIO"}},
       .options = {{"--policy", "POLICY",
-                   "who decides: a name, a run folder, a checkpoint (see `help "
-                   "evaluate`)"},
-                  {"--seed", "S", "of the start drawn and of chance in the policy; 1 by default"},
+                   "policy: a name, a run folder or a checkpoint (see `rudderfish policies`)"},
+                  {"--task", "move|place",
+                   "kind of decision (default: place if the scenario has `arrivals`, else move)"},
+                  {"--seed", "S", "random seed of the episode and the policy (default 1)"},
                   {"--objective", "TERM[:WEIGHT,...]",
-                   "where pods come and go: what is made small; the scenario's own by default"},
-                  {"--starts", "FILE", "take the start from a file, one JSON object a line"},
+                   "(placement) objective to minimize (default: the scenario's objective)"},
+                  {"--starts", "FILE",
+                   "read the initial state from a file, one JSON object per line"},
                   {"--line", "K",
-                   "which start, from 0: a line of the file, or of those that `evaluate` "
-                   "draws with the same seed"},
+                   "index of the initial state, from 0: a line of the --starts file, or an "
+                   "episode that `evaluate` draws with the same seed"},
                   {"--select", "config=C,pattern=P",
-                   "of the file, the first line that fits, if --line names none"},
-                  {"--alternatives", "N", "how many to show of what was considered; 5 by default"},
-                  {"-o,--output", "table|json", "text by default"}},
+                   "use the first matching line of the --starts file, if --line is not set"},
+                  {"--alternatives", "N", "number of alternatives to show (default 5)"},
+                  {"-o,--output", "table|json", "output format (default: text)"}},
       .examples =
           {"simulate scenarios/continuum-7x21.yaml --policy runs/a --seed 7",
            "simulate chain.yaml --policy lookahead --starts starts.jsonl --line 12 -o json"},

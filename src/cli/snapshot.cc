@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/cluster_source.h"
+#include "cli/output.h"
 #include "cli/snapshot_text.h"
 #include "cli/terminal.h"
 #include "kube/kube_cluster.h"
@@ -27,7 +28,8 @@ Result<void> AddApplication(const ClusterSource& source,
   TRY_ASSIGN(const LatencyLaw law, LatencyLaw::Named(application->law));
   kube::KubeCluster cluster(source.mirror.get(), application);
   State state;
-  const Result<void> refreshed = cluster.Refresh(&state);
+  Result<void> refreshed = source.CheckHoldsPods();
+  if (refreshed) refreshed = cluster.Refresh(&state);
   view->application = application->name;
   view->law = law.name;
   HoldWorkloads(*application, view);
@@ -45,8 +47,10 @@ Result<void> AddApplication(const ClusterSource& source,
 }
 
 Result<ExitStatus> RunSnapshot(const Arguments& arguments, const Session& session) {
-  constexpr std::string_view kFormats[] = {"table", "wide", "json"};
-  TRY_ASSIGN(const int format, arguments.Choice("output", kFormats, 0));
+  TRY_ASSIGN(
+      const OutputFormat format,
+      OutputFormatOf(arguments, {OutputFormat::kTable, OutputFormat::kWide, OutputFormat::kJson,
+                                 OutputFormat::kYaml, OutputFormat::kName}));
   TRY_ASSIGN(const ClusterSource source, OpenCluster(arguments));
   ClusterView view = ViewOf(source);
   if (arguments.Has("application")) {
@@ -54,12 +58,17 @@ Result<ExitStatus> RunSnapshot(const Arguments& arguments, const Session& sessio
                ApplicationOf(arguments, source));
     TRY(AddApplication(source, application, &view));
   }
-  if (format == 2) {
-    TRY(Print(SnapshotJson(source, view)));
+  if (format == OutputFormat::kName) {
+    TRY(PrintNames(SnapshotNames(view)));
     return ExitStatus::kDone;
   }
-  TRY(Print(
-      SnapshotText(source, view, format == 1 ? SnapshotDetail::kWide : SnapshotDetail::kTable)));
+  if (IsStructured(format)) {
+    TRY(PrintStructured(SnapshotJson(source, view), format));
+    return ExitStatus::kDone;
+  }
+  TRY(Print(SnapshotText(
+      source, view,
+      format == OutputFormat::kWide ? SnapshotDetail::kWide : SnapshotDetail::kTable)));
   if (!source.missing.empty()) {
     std::string list;
     for (const std::string& kind : source.missing) list += (list.empty() ? "" : ", ") + kind;
@@ -72,10 +81,11 @@ Result<ExitStatus> RunSnapshot(const Arguments& arguments, const Session& sessio
 
 CommandSpec SnapshotCommand() {
   std::vector<OptionSpec> options = ClusterOptions();
-  options.push_back({"-o,--output", "table|wide|json",
-                     "wide also tells why a node takes no pods and why a workload is not moved"});
+  options.push_back({"-o,--output", "table|wide|json|yaml|name",
+                     "output format (default: table); wide adds why a node accepts no pods and why "
+                     "a workload is not movable"});
   return {.name = "snapshot",
-          .summary = "what is seen of a Kubernetes cluster",
+          .summary = "Show the nodes, workloads and application of a Kubernetes cluster",
           .operands = {{.name = "DUMP", .min = 0, .max = 100}},
           .options = options,
           .examples = {"snapshot", "snapshot -n shop --application shop.yaml -o wide",

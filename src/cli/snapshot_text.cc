@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <tuple>
 
 #include "base/json.h"
+#include "base/text_table.h"
 #include "base/units.h"
-#include "cli/text_table.h"
+#include "kube/scheduling.h"
 #include "kube/timestamp.h"
 
 namespace rudderfish {
@@ -47,13 +49,17 @@ std::vector<NodeView> NodesOf(const Mirror& mirror) {
   return views;
 }
 
-void AddPod(const Mirror& mirror, const Pod& pod, WorkloadView* view) {
+void AddPod(const Mirror& mirror, const Pod& pod, std::span<const kube::Node* const> nodes,
+            WorkloadView* view) {
   view->pods.push_back(&pod);
   view->ready += pod.ready;
   view->requests.cpu_millis = std::max(view->requests.cpu_millis, pod.shape->requests.cpu_millis);
   view->requests.memory_bytes =
       std::max(view->requests.memory_bytes, pod.shape->requests.memory_bytes);
-  for (std::string& reason : kube::WhyNotMovable(mirror, pod)) {
+  std::vector<std::string> reasons = kube::WhyNotMovable(mirror, pod, WholeUnixSeconds());
+  if (std::string reason = kube::WhyNotOnAll(*pod.shape, nodes); !reason.empty())
+    reasons.push_back(std::move(reason));
+  for (std::string& reason : reasons) {
     auto& all = view->not_movable_because;
     if (std::find(all.begin(), all.end(), reason) == all.end()) all.push_back(std::move(reason));
   }
@@ -80,10 +86,12 @@ std::vector<WorkloadView> WorkloadsOf(const ClusterSource& source) {
   for (const auto& [key, set] : mirror.stateful_sets.objects()) {
     view_of(key.object_namespace, {"StatefulSet", key.name, ""});
   }
+  std::vector<const kube::Node*> nodes;
+  for (const auto& [key, node] : mirror.nodes.objects()) nodes.push_back(&node);
   for (const auto& [key, pod] : mirror.pods.objects()) {
     kube::ObjectRef ref = mirror.WorkloadOf(pod);
     if (ref.kind.empty()) ref = {"Pod", key.name, ""};
-    if (pod.counts()) AddPod(mirror, pod, &view_of(key.object_namespace, ref));
+    if (pod.counts()) AddPod(mirror, pod, nodes, &view_of(key.object_namespace, ref));
   }
   std::vector<WorkloadView> list;
   for (auto& [unused, view] : views) {
@@ -176,8 +184,9 @@ OrderedJson NodesJson(const ClusterView& view, int64_t now) {
   for (const NodeView& node : view.nodes) {
     OrderedJson labels = OrderedJson::object(), taints = OrderedJson::array();
     for (const auto& [key, value] : node.node->labels) labels[key] = value;
-    for (const kube::Taint& taint : node.node->taints) {
-      taints.push_back({{"key", taint.key}, {"value", taint.value}, {"effect", taint.effect}});
+    for (const NodeTaint& taint : node.node->taints) {
+      taints.push_back(
+          {{"key", taint.key}, {"value", taint.value}, {"effect", kube::NameOf(taint.effect)}});
     }
     OrderedJson json{{"name", node.node->meta.key.name},
                      {"uid", node.node->meta.uid},
@@ -242,7 +251,7 @@ OrderedJson WorkloadsJson(const ClusterView& view) {
 
 OrderedJson SourcesJson(const ClusterSource& source) {
   OrderedJson list = OrderedJson::array();
-  for (int i = 0; i < kube::kResourceCount; ++i) {
+  for (int i = 0; i < kube::kMirroredCount; ++i) {
     const auto resource = static_cast<kube::Resource>(i);
     if (!source.mirror->IsSynced(resource)) continue;
     const Duration age = source.clock->Now() - source.mirror->FreshAt(resource);
@@ -259,7 +268,7 @@ std::string SourceLine(const ClusterSource& source, const ClusterView& view) {
   std::string line = fmt::format("Seen in {}", source.name);
   if (source.is_live()) {
     Duration oldest{};
-    for (int i = 0; i < kube::kResourceCount; ++i) {
+    for (int i = 0; i < kube::kMirroredCount; ++i) {
       const auto resource = static_cast<kube::Resource>(i);
       if (!source.mirror->IsSynced(resource)) continue;
       oldest = std::max(oldest, source.clock->Now() - source.mirror->FreshAt(resource));
@@ -317,6 +326,18 @@ std::string SnapshotJson(const ClusterSource& source, const ClusterView& view) {
         view.latency_ms ? OrderedJson(*view.latency_ms) : OrderedJson(nullptr);
   }
   return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+}
+
+std::vector<std::string> SnapshotNames(const ClusterView& view) {
+  std::vector<std::string> names;
+  for (const NodeView& node : view.nodes) names.push_back("node/" + node.node->meta.key.name);
+  for (const WorkloadView& workload : view.workloads) {
+    std::string kind = workload.kind;
+    std::transform(kind.begin(), kind.end(), kind.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    names.push_back(fmt::format("{}/{}", kind, workload.name));
+  }
+  return names;
 }
 
 }  // namespace rudderfish

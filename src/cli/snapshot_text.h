@@ -54,5 +54,7 @@ enum class SnapshotDetail { kTable, kWide };
 std::string SnapshotText(const ClusterSource& source, const ClusterView& view,
                          SnapshotDetail detail);
 std::string SnapshotJson(const ClusterSource& source, const ClusterView& view);
+// node/NAME of all, then KIND/NAME of the workloads.
+std::vector<std::string> SnapshotNames(const ClusterView& view);
 
 }  // namespace rudderfish

@@ -2,27 +2,32 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/json.h"
+#include "base/text_table.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/controller_client.h"
 #include "cli/decision_text.h"
+#include "cli/output.h"
 #include "cli/placement_story.h"
 #include "cli/terminal.h"
-#include "cli/text_table.h"
-#include "control/sqlite_journal.h"
+#include "control/journal_reader.h"
 #include "run/config.h"
 
 namespace rudderfish {
 namespace {
 
+constexpr Duration kBetweenStatuses = std::chrono::seconds(2);
+
 namespace fs = std::filesystem;
 
 constexpr UnixMillis kCountedMs = 86'400'000;
 constexpr std::string_view kNeverMeasured =
-    "evidence: none yet: nothing was measured before and after a change of the cluster";
+    "evidence: none yet: no change of the cluster has been measured before and after";
 
 OrderedJson EvidenceJson(const std::vector<EvidenceSum>& sums) {
   OrderedJson list = OrderedJson::array();
@@ -60,21 +65,28 @@ std::string EvidenceText(const std::vector<EvidenceSum>& sums) {
               : "-",
          fmt::format("{:.2f} ms", sum.mean_absolute_ms())});
   }
-  return "evidence: the Model's predictions against what signals measured, when the cluster "
-         "changed by itself\n" +
+  return "evidence: predictions of the model against measured signals, for changes that the "
+         "cluster made itself\n" +
          table.Text();
 }
 
 std::string LeaderText(const OrderedJson& status, std::string_view lease) {
-  if (status["leads"].get<bool>()) return fmt::format("this one, by the Lease {}", lease);
+  if (status["leads"].get<bool>())
+    return fmt::format("this instance, according to the Lease {}", lease);
   const auto holder = status["leader"].get<std::string>();
-  return holder.empty() ? fmt::format("nobody yet, by the Lease {}", lease)
-                        : fmt::format("{}, by the Lease {}; this one looks on", holder, lease);
+  return holder.empty() ? fmt::format("none yet, according to the Lease {}", lease)
+                        : fmt::format("{}, according to the Lease {}; this instance is on standby",
+                                      holder, lease);
 }
 
 std::string ControlText(const OrderedJson& status) {
   const auto problem = status["control_problem"].get<std::string>();
   return problem.empty() ? "" : fmt::format("the ConfigMap: {}\n", problem);
+}
+
+std::string JournalText(const OrderedJson& status) {
+  const auto problem = status["journal_problem"].get<std::string>();
+  return problem.empty() ? "" : fmt::format("journal    {}\n", problem);
 }
 
 // Since when a command line has paused it.
@@ -99,49 +111,71 @@ std::string SignalsText(const OrderedJson& signals) {
 
 std::string BesideText(std::string_view scheduler, int64_t decisions, int64_t different) {
   return fmt::format(
-      "beside     {}: {} decisions, rules different in {}; it does not count (placement.compare)\n",
+      "also seen  {}: {} decisions, rules different in {}; not counted "
+      "(decisions.placement.compare)\n",
       scheduler, decisions, different);
 }
 
-// What was shadowed, what that says, and what is missing for the next mode.
-std::string StandingText(const OrderedJson& standing) {
-  std::string text = fmt::format("standing   {}, {} ago: {}\n", standing["mode"].get<std::string>(),
-                                 Age(standing["since_ms"].get<int64_t>(), UnixNow()),
-                                 standing["why"].get<std::string>());
-  if (!standing.contains("shadowed")) return text;
-  const OrderedJson& shadowed = standing["shadowed"];
+// By which placement is promoted.
+std::string PlacementEvidenceText(const OrderedJson& evidence, const std::string& objective) {
+  const OrderedJson& shadowed = evidence["shadowed"];
   const auto count = [&](const char* what) { return shadowed[what].get<int64_t>(); };
-  text += fmt::format(
-      "shadowed   {} decisions of other schedulers: rules equal in {}, different in {}; beside "
-      "them {} unclear, {} not modelled; the same node in {}\n",
+  std::string text = fmt::format(
+      "shadowed   {} decisions of other schedulers: rules equal in {}, different in {}; plus {} "
+      "unclear, {} not modelled; the same node in {}\n",
       count("decisions"), count("rules_equal"), count("rules_different"), count("rules_unclear"),
       count("unmodelled"), count("same_choice"));
-  text += fmt::format("gain       {} of {} a pod, predicted; the Model's measured error {}\n",
-                      shadowed["predicted_gain"]["text"].get<std::string>(),
-                      standing["objective"].get<std::string>(),
+  text += fmt::format("gain       {} of {} per pod, predicted; the model's measured error {}\n",
+                      shadowed["predicted_gain"]["text"].get<std::string>(), objective,
                       shadowed["model_error"]["text"].get<std::string>());
-  for (const OrderedJson& one : standing["schedulers"]) {
+  for (const OrderedJson& one : evidence["schedulers"]) {
     if (one["counts"].get<bool>()) continue;
     text += BesideText(one["scheduler"].get<std::string>(), one["decisions"].get<int64_t>(),
                        one["rules_different"].get<int64_t>());
   }
   text += fmt::format("outcome    {} started, {} failed, {} evicted\n", count("started"),
                       count("failed"), count("evicted"));
-  if (standing.contains("canary")) {
-    const auto group = [&](const char* name) {
-      const OrderedJson& one = standing["canary"][name];
-      return fmt::format("{} pods, {} failed or evicted, {} a pod", one["pods"].dump(),
-                         one["failed_or_evicted"].dump(),
-                         one["measured_change"]["text"].get<std::string>());
-    };
-    text += fmt::format("canary     {}\ncontrol    {}\n", group("canary"), group("control"));
+  if (!evidence.contains("canary")) return text;
+  const auto group = [&](const char* name) {
+    const OrderedJson& one = evidence["canary"][name];
+    return fmt::format("{} pods, {} failed or evicted, {} a pod", one["pods"].dump(),
+                       one["failed_or_evicted"].dump(),
+                       one["measured_change"]["text"].get<std::string>());
+  };
+  return text + fmt::format("canary     {}\ncontrol    {}\n", group("canary"), group("control"));
+}
+
+// By which migration is promoted.
+std::string MigrationEvidenceText(const OrderedJson& evidence) {
+  std::string text;
+  for (const OrderedJson& one : evidence["applications"]) {
+    const auto name = one["application"].get<std::string>();
+    text += fmt::format(
+        "shadowed   {}: {} plans that ended, {} with moves\n"
+        "gain       {}: {} per plan, predicted, {} more than the baseline; the model's measured "
+        "error {}\n",
+        name, one["plans"].get<int64_t>(), one["plans_with_moves"].get<int64_t>(), name,
+        one["predicted_gain"]["text"].get<std::string>(),
+        one["gain_over_baseline"]["text"].get<std::string>(),
+        one["model_error"]["text"].get<std::string>());
   }
+  return text;
+}
+
+// The mode that a kind has reached, the evidence so far, and what is missing for the next mode.
+std::string StandingText(const OrderedJson& standing,
+                         const std::function<std::string(const OrderedJson&)>& evidence_text) {
+  std::string text = fmt::format("standing   {}, {} ago: {}\n", standing["mode"].get<std::string>(),
+                                 Age(standing["since_ms"].get<int64_t>(), UnixNow()),
+                                 standing["why"].get<std::string>());
+  if (standing["evidence"].is_null()) return text;
+  text += evidence_text(standing["evidence"]);
   if (!standing.contains("next")) return text;
   const OrderedJson& next = standing["next"];
   const std::string heading = fmt::format("for {}", next["mode"].get<std::string>());
-  if (next["missing"].empty()) return text + fmt::format("{:<11}nothing is missing\n", heading);
+  if (next["missing"].empty()) return text + fmt::format("{:<10} nothing is missing\n", heading);
   for (const OrderedJson& missing : next["missing"])
-    text += fmt::format("{:<11}missing: {}\n", heading, missing.get<std::string>());
+    text += fmt::format("{:<10} missing: {}\n", heading, missing.get<std::string>());
   return text;
 }
 
@@ -169,56 +203,42 @@ std::string ExtenderText(const OrderedJson& extender) {
   const auto held = extender["held"].get<std::string>();
   const auto malformed = extender["newest_malformed"].get<std::string>();
   std::string text = fmt::format(
-      "extender   {} grades{}; {} answered, {} abstained, {} malformed, {} late; {} pods were "
-      "placed that nobody asked about\n",
+      "extender   {} scores{}; {} answered, {} abstained, {} malformed, {} late; {} pods were "
+      "scheduled without asking the extender\n",
       extender["policy"].get<std::string>(), held.empty() ? "" : fmt::format(", held: {}", held),
       count("answered"), count("abstained"), count("malformed"), count("late"), count("bypassed"));
   if (!malformed.empty()) text += fmt::format("malformed  the newest: {}\n", malformed);
   if (count("refused") == 0) return text;
-  return text + fmt::format("refused    {} clients, no TLS with them; the newest: {}\n",
+  return text + fmt::format("refused    {} clients, TLS handshake failed; the newest: {}\n",
                             count("refused"), extender["newest_refused"].get<std::string>());
 }
 
-// Of a process that places pods.
-std::string PlacementText(const OrderedJson& status) {
-  const OrderedJson& placement = status["placement"];
+std::string PlacementText(const OrderedJson& status, const OrderedJson& placement) {
   const auto count = [&](const char* what) { return placement[what].get<int64_t>(); };
   std::string text =
       fmt::format("sees       {} nodes, {} pods that have one\n", count("nodes"), count("pods"));
-  if (status.contains("standing")) {
+  if (placement.contains("standing")) {
     text = fmt::format(
         "placement  {}; {}\n{}"
         "waiting    {} active, {} backing off, {} unschedulable, {} being bound\n"
         "bound      {} since it started; {} conflicts, {} lost races\n",
-        ModeText(status), DeciderText(status), text, count("active"), count("backing_off"),
+        ModeText(placement), DeciderText(placement), text, count("active"), count("backing_off"),
         count("unschedulable"), count("binding"), count("bound"), count("conflicts"),
         count("lost_races"));
   }
-  text += PausedText(status);
   text += PolicyText(placement);
   if (status.contains("extender")) text += ExtenderText(status["extender"]);
-  if (status.contains("standing")) text += StandingText(status["standing"]);
-  text += ControlText(status);
+  if (placement.contains("standing")) {
+    const OrderedJson& standing = placement["standing"];
+    text += StandingText(standing, [&](const OrderedJson& evidence) {
+      return PlacementEvidenceText(evidence, standing["objective"].get<std::string>());
+    });
+  }
   const auto problem = placement["problem"].get<std::string>();
   return problem.empty() ? text : text + "\n" + problem + "\n";
 }
 
-std::string StatusText(const OrderedJson& status) {
-  std::string text = fmt::format(
-      "rudderfish {}, process {}, up {}\n", status["version"].get<std::string>(),
-      status["pid"].get<int>(),
-      FormatDuration(std::chrono::seconds(static_cast<int64_t>(status["uptime_s"].get<double>()))));
-  const auto baseline = status["baseline"].get<std::string>();
-  text += fmt::format("cluster    {}\n", status["cluster"].get<std::string>());
-  if (const auto lease = status["lease"].get<std::string>(); !lease.empty()) {
-    const auto problem = status["leader_problem"].get<std::string>();
-    text += fmt::format("leader     {}\n",
-                        LeaderText(status, lease) + (problem.empty() ? "" : "; " + problem));
-  }
-  if (status.contains("placement")) return text + PlacementText(status);
-  text += fmt::format(
-      "migration  {}; {} decides{}\n{}\n", ModeText(status), status["policy"].get<std::string>(),
-      baseline.empty() ? "" : fmt::format(", {} is asked beside it", baseline), PausedText(status));
+std::string ApplicationsText(const OrderedJson& applications, std::string* problems) {
   using Align = TextTable::Align;
   TextTable table({{"APPLICATION"},
                    {"NODES", Align::kRight},
@@ -230,8 +250,7 @@ std::string StatusText(const OrderedJson& status) {
                    {"PLANS", Align::kRight},
                    {"MOVES", Align::kRight},
                    {"CHANGES", Align::kRight}});
-  std::string problems;
-  for (const OrderedJson& one : status["applications"]) {
+  for (const OrderedJson& one : applications) {
     const auto name = one["name"].get<std::string>();
     table.Row({name, one["nodes"].dump(), one["pods"].dump(), one["pending"].dump(),
                fmt::format("{:.1f} s", one["state_age_s"].get<double>()),
@@ -241,17 +260,44 @@ std::string StatusText(const OrderedJson& status) {
                    : fmt::format("{:.1f} ms", one["planned"]["latency_ms"].get<double>()),
                one["plans"].dump(), one["moves_recorded"].dump(), one["changes_seen"].dump()});
     const auto problem = one["problem"].get<std::string>();
-    if (!problem.empty()) problems += fmt::format("{}: {}\n", name, problem);
+    if (!problem.empty()) *problems += fmt::format("{}: {}\n", name, problem);
   }
-  for (const OrderedJson& one : status["signal_troubles"]) {
+  return table.Text();
+}
+
+std::string MigrationText(const OrderedJson& migration) {
+  const auto baseline = migration["baseline"].get<std::string>();
+  std::string problems;
+  std::string text =
+      fmt::format("migration  {}; policy {}{}\n", ModeText(migration),
+                  migration["policy"].get<std::string>(),
+                  baseline.empty() ? "" : fmt::format("; baseline for comparison: {}", baseline)) +
+      StandingText(migration["standing"], MigrationEvidenceText) + "\n" +
+      ApplicationsText(migration["applications"], &problems) + SignalsText(migration["signals"]);
+  for (const OrderedJson& one : migration["signal_troubles"]) {
     problems += fmt::format("signal {}\n", one.get<std::string>());
   }
-  const std::string signals = SignalsText(status["signals"]);
-  if (const auto missing = status["not_seen"].get<std::vector<std::string>>(); !missing.empty()) {
-    problems += fmt::format("not seen: {}\n", fmt::join(missing, ", "));
+  const auto missing = migration["not_seen"].get<std::vector<std::string>>();
+  if (!missing.empty()) problems += fmt::format("not seen: {}\n", fmt::join(missing, ", "));
+  return text + (problems.empty() ? "" : "\n" + problems);
+}
+
+std::string StatusText(const OrderedJson& status) {
+  std::string text = fmt::format(
+      "rudderfish {}, process {}, up {}\n", status["version"].get<std::string>(),
+      status["pid"].get<int>(),
+      FormatDuration(std::chrono::seconds(static_cast<int64_t>(status["uptime_s"].get<double>()))));
+  text += fmt::format("cluster    {}\n", status["cluster"].get<std::string>());
+  if (const auto lease = status["lease"].get<std::string>(); !lease.empty()) {
+    const auto problem = status["leader_problem"].get<std::string>();
+    text += fmt::format("leader     {}\n",
+                        LeaderText(status, lease) + (problem.empty() ? "" : "; " + problem));
   }
-  problems += ControlText(status);
-  return text + table.Text() + signals + (problems.empty() ? "" : "\n" + problems);
+  text += PausedText(status) + ControlText(status) + JournalText(status);
+  const OrderedJson& kinds = status["decisions"];
+  if (kinds.contains("placement")) text += PlacementText(status, kinds["placement"]);
+  if (kinds.contains("migration")) text += MigrationText(kinds["migration"]);
+  return text;
 }
 
 struct Kept {
@@ -277,7 +323,7 @@ std::string CountsText(const Kept& kept) {
 
 // What was seen of placing, while nothing runs.
 Result<std::string> ComparedText(const Config& config) {
-  if (!config.placement) return std::string("extender   nothing is kept of what it is asked\n");
+  if (!config.placement) return std::string("extender   requests are not recorded\n");
   TRY_ASSIGN(const LivePolicy policy, LoadPolicy(config.placement->choice));
   const std::string objective = ObjectiveText(policy.objective());
   TRY_ASSIGN(const JournalReader journal, JournalReader::Open(config.journal.path));
@@ -293,14 +339,13 @@ Result<std::string> ComparedText(const Config& config) {
       beside += BesideText(one.scheduler, one.decisions(), one.different);
   }
   return fmt::format(
-      "shadowed   {} decisions of other schedulers beside {}: rules equal in {}, different in {}\n"
-      "gain       {} of {} a pod, predicted; the Model's measured error {}\n{}",
+      "shadowed   {} decisions of other schedulers, compared with {}: rules equal in {}, different "
+      "in {}\ngain       {} of {} per pod, predicted; the model's measured error {}\n{}",
       shadow.decisions(), policy.name(), shadow.equal, shadow.different, InMillionths(shadow.gain),
       objective, InMillionths(shadow.error), beside);
 }
 
-Result<ExitStatus> RunStatus(const Arguments& arguments, const Session&) {
-  TRY_ASSIGN(const OutputFormat output, OutputFormatOf(arguments));
+Result<void> ShowStatus(const Arguments& arguments, OutputFormat output) {
   TRY_ASSIGN(const fs::path socket, SocketOf(arguments));
   Result<OrderedJson> status = AskRunning(socket, "status");
   fs::path journal;
@@ -315,22 +360,38 @@ Result<ExitStatus> RunStatus(const Arguments& arguments, const Session&) {
   }
   const Result<Kept> kept = ReadKept(journal);
   if (!status && !kept) return tl::unexpected(kept.error());
-  if (output == OutputFormat::kJson) {
+  if (IsStructured(output)) {
     OrderedJson json = status ? *status : OrderedJson{{"schema_version", 1}, {"running", false}};
     if (status) json["running"] = true;
     json["evidence"] = kept ? EvidenceJson(kept->evidence) : OrderedJson(nullptr);
-    TRY(Print(json.dump(2) + "\n"));
-    return ExitStatus::kDone;
+    return PrintStructured(json.dump(2) + "\n", output);
   }
   TRY(Print(status ? StatusText(*status) + "\n"
-                   : fmt::format("not running; what its journal says ({}):\n", journal.string())));
+                   : fmt::format("not running; from its journal ({}):\n", journal.string())));
   if (!status && config && config->places()) {
     TRY_ASSIGN(const std::string text, ComparedText(*config));
     TRY(Print(text));
+  }
+  const bool moves = status ? (*status)["decisions"].contains("migration")
+                            : config && config->migration.has_value();
+  if (kept && (moves || (!status && !config)))
+    TRY(Print(CountsText(*kept) + EvidenceText(kept->evidence)));
+  return {};
+}
+
+Result<ExitStatus> RunStatus(const Arguments& arguments, const Session&) {
+  TRY_ASSIGN(
+      const OutputFormat output,
+      OutputFormatOf(arguments, {OutputFormat::kTable, OutputFormat::kJson, OutputFormat::kYaml}));
+  if (!arguments.Has("watch")) {
+    TRY(ShowStatus(arguments, output));
     return ExitStatus::kDone;
   }
-  const bool places = status && status->contains("placement");
-  if (kept && !places) TRY(Print(CountsText(*kept) + EvidenceText(kept->evidence)));
+  bool is_first = true;
+  TRY(Watch(kBetweenStatuses, [&]() -> Result<void> {
+    if (!std::exchange(is_first, false)) TRY(Print(IsStructured(output) ? "---\n" : "\n"));
+    return ShowStatus(arguments, output);
+  }));
   return ExitStatus::kDone;
 }
 
@@ -338,7 +399,8 @@ template <const char* const& kRequest>
 Result<ExitStatus> RunSwitch(const Arguments& arguments, const Session& session) {
   TRY_ASSIGN(const fs::path socket, SocketOf(arguments));
   TRY_ASSIGN(const OrderedJson answer, AskRunning(socket, kRequest));
-  Say(session, "{}: {}", answer["kind"].get<std::string>(), ModeText(answer));
+  for (const OrderedJson& kind : answer["kinds"])
+    Say(session, "{}: {}", kind["kind"].get<std::string>(), ModeText(kind));
   if (answer.contains("warning")) Say(session, "warning: {}", answer["warning"].get<std::string>());
   return ExitStatus::kDone;
 }
@@ -350,17 +412,18 @@ constexpr const char* kResume = "resume";
 
 CommandSpec StatusCommand() {
   return {.name = "status",
-          .summary = "what the controller sees and does, and how well its Model predicts",
+          .summary = "Show the state of the running controller and how well its model predicts",
           .options = {kRunningConfigOption,
                       kSocketOption,
-                      {"-o,--output", "table|json", "text by default"}},
+                      {"-w,--watch", "", "show it again every two seconds"},
+                      {"-o,--output", "table|json|yaml", "output format (default: text)"}},
           .examples = {"status", "status -c rudderfish.yaml -o json"},
           .run = RunStatus};
 }
 
 CommandSpec PauseCommand() {
   return {.name = "pause",
-          .summary = "the controller looks on, but decides nothing until `resume`",
+          .summary = "Pause decisions of the running controller until `resume`",
           .options = {kRunningConfigOption, kSocketOption},
           .examples = {"pause"},
           .run = RunSwitch<kPause>};
@@ -368,7 +431,7 @@ CommandSpec PauseCommand() {
 
 CommandSpec ResumeCommand() {
   return {.name = "resume",
-          .summary = "the controller goes on after `pause`",
+          .summary = "Resume decisions after `pause`",
           .options = {kRunningConfigOption, kSocketOption},
           .examples = {"resume"},
           .run = RunSwitch<kResume>};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/stop_signals.h"
 
+#include "cli/terminal.h"
+
 namespace rudderfish {
 
 StopSignals::StopSignals() {
@@ -17,6 +19,25 @@ int StopSignals::Wait() const {
   while (sigwait(&signals_, &signal) != 0) {
   }
   return signal;
+}
+
+ExitStatus Stopped(const Session& session, int64_t complete, int64_t asked) {
+  Say(session, "Stopped; the result is that of the first {} of {} episodes", complete, asked);
+  return ExitStatus::kInterrupted;
+}
+
+tl::unexpected<Error> StoppedTooEarly() {
+  return Fail(ErrorCode::kFailedPrecondition, "stopped before an episode was complete");
+}
+
+const std::atomic<bool>& StopOnSignals() {
+  static std::atomic<bool> stop = false;
+  struct sigaction action = {};
+  action.sa_handler = [](int) { stop.store(true, std::memory_order_relaxed); };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+  return stop;
 }
 
 }  // namespace rudderfish

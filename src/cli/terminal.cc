@@ -4,10 +4,14 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <system_error>
+
+#include "base/escape.h"
 
 namespace rudderfish {
 namespace {
@@ -30,9 +34,33 @@ std::string Styled(std::string_view code, std::string_view text) {
   return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
 }
 
+// Lines and emphasis are ours; all else that a terminal would act on came from outside.
+std::string ForTerminal(std::string_view text) {
+  constexpr std::string_view kOurs[] = {"\n", "\t", "\x1b[0m", "\x1b[1m", "\x1b[2m"};
+  std::string shown;
+  while (!text.empty()) {
+    const size_t plain = std::min(text.find_first_of("\n\t\x1b"), text.size());
+    shown += Escaped(text.substr(0, plain));
+    text.remove_prefix(plain);
+    if (text.empty()) break;
+    const auto* const ours =
+        std::find_if(std::begin(kOurs), std::end(kOurs),
+                     [&](std::string_view one) { return text.starts_with(one); });
+    const size_t count = ours == std::end(kOurs) ? 1 : ours->size();
+    shown += ours == std::end(kOurs) ? Escaped(text.substr(0, count)) : *ours;
+    text.remove_prefix(count);
+  }
+  return shown;
+}
+
 }  // namespace
 
+bool IsReaderGone() { return g_reader_is_gone; }
+
 Result<void> Print(std::string_view text) {
+  static const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
+  const std::string shown = is_terminal ? ForTerminal(text) : "";
+  if (is_terminal) text = shown;
   while (!text.empty() && !g_reader_is_gone) {
     const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
     if (written >= 0) {
@@ -52,7 +80,7 @@ void IgnoreBrokenPipes() { ::signal(SIGPIPE, SIG_IGN); }
 namespace internal {
 
 void WriteTalk(std::string_view line) {
-  const std::string whole = fmt::format("{}\n", line);
+  const std::string whole = fmt::format("{}\n", Escaped(line));
   std::fwrite(whole.data(), 1, whole.size(), stderr);
 }
 

@@ -19,6 +19,9 @@ namespace rudderfish {
 // An error if stdout cannot be written: a full disk, for instance.
 Result<void> Print(std::string_view text);
 
+// Whether a Print found that stdout is closed.
+bool IsReaderGone();
+
 // To be called once, at start: writing to a pipe that was closed is an error, not the end.
 void IgnoreBrokenPipes();
 

@@ -7,32 +7,23 @@
 #include <span>
 
 #include "base/log.h"
+#include "base/text_table.h"
 #include "base/units.h"
 #include "base/version.h"
 #include "base/yaml_change.h"
 #include "cli/commands.h"
 #include "cli/placement_commands.h"
 #include "cli/scaling_options.h"
+#include "cli/stop_signals.h"
 #include "cli/terminal.h"
-#include "cli/text_table.h"
 #include "learn/trainer.h"
 #include "policy/neural_scaling.h"
+#include "scenario/task_of.h"
 
 namespace rudderfish {
 namespace {
 
 constexpr int64_t kSeedsMax = 1000, kValidationEpisodesMax = 100'000;
-
-std::atomic<bool> g_stop{false};
-
-// The second signal ends the process as if there were no handler.
-void StopOnSignals() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) { g_stop.store(true, std::memory_order_relaxed); };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
-}
 
 Result<void> SetOptions(const Arguments& arguments, TrainOptions* options) {
   TRY(arguments.Exclude("time", "steps"));
@@ -90,11 +81,11 @@ Result<void> ChangeOptions(const Arguments& arguments, TrainOptions* options) {
 Result<void> SetScalingPreset(const Arguments& arguments, TrainOptions* options) {
   const std::string name = *arguments.Text("preset");
   if (PlacementPresetNamed(name))
-    return Invalid("--preset: {} places pods, and --task scaling does not", name);
+    return Invalid("--preset: {} is a preset for placement; remove --task scale", name);
   TRY_ASSIGN(const ScalingPreset preset, OfOption("preset", ScalingPresetNamed(name)));
   for (const char* other : {"violations", "hpa"}) {
     if (arguments.Has(other))
-      return Invalid("--{}: {} knows no limit", other, ScalingPresetName(preset));
+      return Invalid("--{}: {} has no limit", other, ScalingPresetName(preset));
   }
   Algorithm algorithm = Algorithm::kPpo;
   if (arguments.Has("algorithm")) {
@@ -115,7 +106,7 @@ Result<void> SetPreset(const Arguments& arguments, TrainOptions* options) {
   if (options->scaling) return SetScalingPreset(arguments, options);
   const std::string name = *arguments.Text("preset");
   if (ScalingPresetNamed(name))
-    return Invalid("--preset: {} scales workloads; it is of --task scaling", name);
+    return Invalid("--preset: {} is a preset for scaling; add --task scale", name);
   TRY_ASSIGN(const PlacementPreset preset, OfOption("preset", PlacementPresetNamed(name)));
   UsePreset(preset, options);
   return {};
@@ -148,14 +139,11 @@ Result<void> SetRival(const Arguments& arguments, TrainOptions* options) {
 
 Result<void> SetScaling(const Arguments& arguments, const Scenario& scenario,
                         TrainOptions* options) {
-  constexpr std::string_view kTasks[] = {"scenario", "scaling"};
-  int task = 0;
-  if (arguments.Has("task")) {
-    TRY_ASSIGN(task, OfOption("task", ChoiceOf(*arguments.Text("task"), kTasks)));
-  }
-  if (task == 0) {
+  TRY_ASSIGN(const TaskKind task,
+             TaskFor(arguments.Text("task"), scenario, arguments.operands()[0]));
+  if (task != TaskKind::kScale) {
     for (const char* other : {"violations", "load", "episodes", "hpa"}) {
-      if (arguments.Has(other)) return Invalid("--{}: is of --task scaling", other);
+      if (arguments.Has(other)) return Invalid("--{}: requires --task scale", other);
     }
     return {};
   }
@@ -163,8 +151,8 @@ Result<void> SetScaling(const Arguments& arguments, const Scenario& scenario,
   options->scaling.emplace();
   if (arguments.Has("violations") && scenario.load != nullptr && scenario.load->objective.late) {
     return Invalid(
-        "--violations: late requests have a weight in the scenario's `load.objective`, and so no "
-        "limit; leave one of both out");
+        "--violations: the scenario already weights late requests in `load.objective`, so no limit "
+        "applies; remove that weight or drop --violations");
   }
   TRY_ASSIGN(options->scaling->violations_max, ViolationsOf(arguments, scenario));
   TRY_ASSIGN(const int64_t episodes,
@@ -188,7 +176,7 @@ Result<TrainJob> MakeJob(const Arguments& arguments, const Session& session) {
   TRY(arguments.Exclude("resume", "from"));
   TRY(arguments.Exclude("preset", "from"));
   if (!resume && arguments.operands().empty()) {
-    return Invalid("a scenario is missing; as in: rudderfish train scenario.yaml -d runs/a");
+    return Invalid("a scenario is missing, for example: rudderfish train scenario.yaml -d runs/a");
   }
   TRY_ASSIGN(const std::string folder,
              arguments.RequiredText("dir", "the folder of the run, as in -d runs/a"));
@@ -208,7 +196,8 @@ Result<TrainJob> MakeJob(const Arguments& arguments, const Session& session) {
   if (!resume && Places(job)) UsePlacementDefaults(&job.options);
   if (arguments.Has("preset")) TRY(SetPreset(arguments, &job.options));
   if (arguments.Has("encoder") && Places(job)) {
-    return Invalid("--encoder: a question of where a pod goes has no rows that hear of each other");
+    return Invalid(
+        "--encoder does not apply to placement: its network scores each node independently");
   }
   if (!resume) job.options.from = arguments.Text("from").value_or("");
   TRY(SetOptions(arguments, &job.options));
@@ -264,7 +253,7 @@ std::string LineOf(const TrainSummary& summary, const TrainJob& job) {
 }
 
 std::string ValidationLine(const TrainSummary& summary, int starts, bool has_objective) {
-  if (std::isnan(summary.best_final_ms)) return "  not evaluated yet: it was stopped too early";
+  if (std::isnan(summary.best_final_ms)) return "  not evaluated yet: stopped too early";
   const double last_ms = summary.last ? summary.last->final_ms : summary.best_final_ms;
   if (has_objective) {
     return fmt::format("  objective on validation episodes: {:.5f} at best, {:.5f} at the end",
@@ -292,12 +281,12 @@ Result<ExitStatus> Report(const Arguments& arguments, const Session& session, co
   }
   const bool stopped = !summaries.empty() && summaries.back().ending == TrainEnding::kStopped;
   if (stopped) {
-    Say(session, "Stopped; all is saved in {}", job.folder.string());
+    Say(session, "Stopped; everything is saved in {}", job.folder.string());
     Say(session, "Next: {}", ResumeCommand(arguments, job, seeds));
-    return ExitStatus::kFailed;
+    return ExitStatus::kDone;
   }
   if (!summaries.empty() && summaries.back().ending == TrainEnding::kWasFinished) {
-    Say(session, "This run was finished already; more --time or --steps goes on with it");
+    Say(session, "This run is already finished; increase --time or --steps to continue it");
   }
   if (job.options.scaling) {
     for (int number = 1; number <= static_cast<int>(summaries.size()); ++number) {
@@ -305,7 +294,7 @@ Result<ExitStatus> Report(const Arguments& arguments, const Session& session, co
       TRY_ASSIGN(const std::string verdict, VerdictOfRun(paths.best()));
       Say(session, "{}{}", seeds ? fmt::format("seed {}: ", number) : "", verdict);
     }
-    Say(session, "Next: rudderfish evaluate {} --task scaling{} --policy hpa:cpu=60,learned={}",
+    Say(session, "Next: rudderfish evaluate {} --task scale{} --policy hpa:cpu=60,learned={}",
         ScenarioToEvaluate(arguments, job, seeds),
         arguments.Has("load") ? " --load " + *arguments.Text("load") : std::string(),
         seeds ? ShellWord(RunPaths{job.folder}.seed(1).folder.string()) : folder);
@@ -322,7 +311,7 @@ Result<ExitStatus> Report(const Arguments& arguments, const Session& session, co
 // After a full disk: what was saved before is whole.
 Error WithWayOn(Error error, const std::string& resume, const TrainJob& job) {
   if (error.code == ErrorCode::kUnavailable && HasRun(job.folder))
-    error.message += fmt::format("; what was saved is whole: {} goes on", resume);
+    error.message += fmt::format("; the last save is complete: continue with {}", resume);
   return error;
 }
 
@@ -331,7 +320,7 @@ Result<ExitStatus> RunTrain(const Arguments& arguments, const Session& session) 
   const int earlier_seeds = job.resume == Resume::kYes ? SeedFolders(job.folder) : 0;
   TRY_ASSIGN(const int64_t seed_count, arguments.Integer("seeds", earlier_seeds, 1, kSeedsMax));
   const bool seeds = arguments.Has("seeds") || earlier_seeds > 0;
-  StopOnSignals();
+  const std::atomic<bool>& stop = StopOnSignals();
   std::vector<TrainSummary> summaries;
   {
     Progress progress("train", session.verbosity);
@@ -345,9 +334,9 @@ Result<ExitStatus> RunTrain(const Arguments& arguments, const Session& session) 
                                         ProgressText(report, has_objective)));
     };
     const auto train = [&]() -> Result<std::vector<TrainSummary>> {
-      if (seeds) return TrainSeeds(job, static_cast<int>(seed_count), &g_stop, show);
+      if (seeds) return TrainSeeds(job, static_cast<int>(seed_count), &stop, show);
       TRY_ASSIGN(const std::unique_ptr<Trainer> trainer, Trainer::Open(job));
-      TRY_ASSIGN(const TrainSummary summary, trainer->Run(&g_stop, show));
+      TRY_ASSIGN(const TrainSummary summary, trainer->Run(&stop, show));
       return std::vector<TrainSummary>{summary};
     };
     Result<std::vector<TrainSummary>> trained = train();
@@ -364,67 +353,70 @@ Result<ExitStatus> RunTrain(const Arguments& arguments, const Session& session) 
 
 CommandSpec TrainCommand() {
   constexpr const char* kElsewhere =
-      "train scenarios/edge-pipeline.yaml --task scaling --load ramp --from runs/ramp --steps 0 "
+      "train scenarios/edge-pipeline.yaml --task scale --load ramp --from runs/ramp --steps 0 "
       "-d runs/edge";
   return {
       .name = "train",
-      .summary = "learn a policy for one or more scenarios",
+      .summary = "Train a policy for one or more scenarios",
       .operands = {{.name = "SCENARIO", .min = 0, .max = 64}},
       .options =
-          {{"-d,--dir", "FOLDER", "where the run is kept; must be new, unless with --resume"},
+          {{"-d,--dir", "FOLDER", "run folder; must not exist, except with --resume"},
            {"--objective", "TERM[:WEIGHT,...]",
-            "where pods come and go: what to make small, in place of the scenario's "
-            "own (see `help evaluate`)"},
-           {"--task", "scenario|scaling",
-            "what to learn: what the scenario asks, or to scale its workloads"},
+            "(placement) objective to minimize; overrides the scenario's objective (see `help "
+            "evaluate`)"},
+           {"--task", "move|place|scale",
+            "kind of decision to learn (default: place if the scenario has `arrivals`, scale if it "
+            "has `load`, else move)"},
            {"--preset",
             "thesis-ee|thesis-lb|thesis-lc|thesis-el-rl|drs-code|drs-paper|gym-hpa-cost|"
             "gym-hpa-latency|graph-gym-hpa-slo",
-            "place pods, with --task scaling scale workloads, as an earlier system did: its "
-            "reward, episodes, observation and DQN or PPO; other options still hold"},
-           {"--load", "NAME[,...]", "of scaling: under which loads; all by default"},
+            "reproduce a published system: use its reward, episodes, observations and algorithm. "
+            "Presets place pods, or scale workloads with --task scale. Other options still "
+            "apply"},
+           {"--load", "NAME[,...]", "(scaling) loads to train on (default: all)"},
            {"--violations", "SHARE",
-            "of scaling: requests that may be late or failed; the scenario's limit by default, 1% "
-            "if it names none"},
+            "(scaling) maximum share of late or failed requests (default: the scenario's limit, "
+            "else 1%)"},
            {"--episodes", "N",
-            "of scaling: episodes of each load by which it is judged; 16 by default, with a preset "
-            "4"},
+            "(scaling) validation episodes per load (default 16, or 4 with --preset)"},
            {"--hpa", "FILE.yaml",
-            "of scaling: the autoscaler to beat, as calibrate wrote it, judged on the "
-            "episodes of its calibration"},
+            "(scaling) autoscaler to beat, as written by `calibrate`; compared on the episodes of "
+            "its calibration"},
            {"--from", "RUN",
-            "begin with the network of a run or a checkpoint, of seeds with that of each; with "
-            "--steps 0, of scaling, learn nothing: find its price for this application, and "
-            "whether it had better step back there"},
+            "start from the network of a run or checkpoint; with --seeds, from that of the same "
+            "seed. For scaling, --steps 0 skips training: it only calibrates the penalty for late "
+            "requests on this application, and decides whether to fall back to the autoscaler"},
            {"--algorithm", "ppo|dqn|a2c|recurrent-ppo|es",
-            "ppo by default; recurrent-ppo, of scaling: the network remembers; es, of placing: "
-            "whole episodes judge"},
+            "learning algorithm (default ppo). recurrent-ppo (scaling only) uses a network with "
+            "memory; es (placement only) is an evolution strategy scored on whole episodes"},
            {"--encoder", "relational|gcn|gatv2|deepsets|mlp",
-            "how nodes and workloads hear of each other; relational by default. Of "
-            "scaling: the network sees the call graph too, and by it"},
+            "message passing between nodes and workloads (default relational). For scaling, "
+            "messages also pass along the call graph"},
            {"--time", "DURATION",
-            "train for so long, from the start of the program: 60s, 10min; "
-            "60s by default"},
+            "training time, counted from the start of the program, for example 10min (default "
+            "60s)"},
            {"--steps", "N",
-            "train for so many steps of the environments instead; then equal seeds "
-            "give equal bytes"},
-           {"--set", "KEY=VALUE[,...]", "any value that config.yaml holds, as in dqn.minibatch=64"},
-           {"--seed", "S", "of all chance; 1 by default"},
+            "train for this number of environment steps instead; equal seeds then give equal "
+            "bytes"},
+           {"--set", "KEY=VALUE[,...]",
+            "override values of config.yaml, for example dqn.minibatch=64"},
+           {"--seed", "S", "random seed (default 1)"},
            {"--seeds", "K",
-            "train K times, with seeds 1 to K, into seed-1, seed-2 ... of the folder"},
-           {"--threads", "N", "all cores by default; results do not depend on it"},
-           {"--resume", "", "go on with the run in the folder; --time and --steps may be raised"}},
+            "train K times, with seeds 1 to K, into the subfolders seed-1, seed-2 ..."},
+           {"--threads", "N",
+            "number of threads; does not change the results (default: all cores)"},
+           {"--resume", "", "continue the run in the folder; --time and --steps may be increased"}},
       .details =
-          "Several scenarios are learned by one network, each played by its share of the "
-          "environments. Ctrl-C and SIGTERM save and stop; --resume goes on. The folder holds "
-          "best.safetensors (the policy), last.safetensors, metrics.csv, timing.csv, "
-          "config.yaml and TensorBoard events.",
+          "With several scenarios, one network learns all of them; each gets an equal share of the "
+          "environments. Ctrl-C and SIGTERM save and stop; --resume continues. The folder contains "
+          "best.safetensors (the policy), last.safetensors, metrics.csv, timing.csv, config.yaml "
+          "and TensorBoard events.",
       .examples = {"train scenarios/continuum-7x21.yaml -d runs/a --time 60s",
                    "train scenarios/continuum-7x21.yaml -d runs/b --steps 2000000 --seed 7",
                    "train scenarios/continuum-7x21.yaml -d runs/c --time 30s --seeds 5",
                    "train --resume -d runs/a --time 5min",
-                   "train scenarios/redis.yaml --task scaling --load ramp -d runs/ramp", kElsewhere,
-                   "train scenarios/redis.yaml --task scaling --preset gym-hpa-cost -d runs/gym"},
+                   "train scenarios/redis.yaml --task scale --load ramp -d runs/ramp", kElsewhere,
+                   "train scenarios/redis.yaml --task scale --preset gym-hpa-cost -d runs/gym"},
       .run = RunTrain};
 }
 

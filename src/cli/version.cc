@@ -19,7 +19,7 @@ Result<ExitStatus> RunVersion(const Arguments&, const Session&) {
 
 CommandSpec VersionCommand() {
   return {.name = "version",
-          .summary = "the version of this program",
+          .summary = "Print the version",
           .examples = {"version"},
           .run = RunVersion};
 }

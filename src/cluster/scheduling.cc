@@ -5,6 +5,11 @@
 #include <functional>
 
 namespace rudderfish {
+namespace {
+
+constexpr size_t kMixer = 0x9e3779b97f4a7c15u;
+
+}  // namespace
 
 bool PodToleration::Tolerates(const NodeTaint& taint) const {
   if (effect && *effect != taint.effect) return false;
@@ -22,9 +27,32 @@ bool HostPort::ConflictsWith(const HostPort& other) const {
   return ip == other.ip || ip == "0.0.0.0" || other.ip == "0.0.0.0";
 }
 
+size_t HashOf(const PodAffinityTerm& term) {
+  size_t hash = 0;
+  const auto mix = [&](std::string_view text) {
+    hash = hash * kMixer + std::hash<std::string_view>()(text);
+  };
+  for (const std::string& name : term.namespaces) mix(name);
+  for (const auto* selector : {&term.namespace_selector, &term.selector}) {
+    if (!*selector) continue;
+    for (const LabelRequirement& requirement : (*selector)->requirements) {
+      mix(requirement.key);
+      for (const std::string& value : requirement.values) mix(value);
+    }
+  }
+  mix(term.topology_key);
+  return hash;
+}
+
+// All terms count: pods of many that differ in the last must not be compared term by term.
 size_t HashOf(const PodClass& pod) {
   size_t hash = std::hash<std::string>()(pod.object_namespace);
-  const auto mix = [&](size_t more) { hash = hash * 0x9e3779b97f4a7c15u + more; };
+  const auto mix = [&](size_t more) { hash = hash * kMixer + more; };
+  for (const auto* terms : {&pod.required_pods, &pod.forbidden_pods}) {
+    for (const PodAffinityTerm& term : *terms) mix(HashOf(term));
+  }
+  for (const auto& [term, weight] : pod.preferred_pods) mix(HashOf(term));
+  for (const HostPort& port : pod.host_ports) mix(static_cast<size_t>(port.port));
   for (const auto& [key, value] : pod.labels) mix(std::hash<std::string>()(value));
   mix(static_cast<size_t>(pod.amounts.requests.cpu_millis));
   mix(static_cast<size_t>(pod.amounts.requests.memory_bytes));

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -49,19 +51,36 @@ using ScalarAmounts = std::vector<std::pair<std::string, int64_t>>;
 // limit.
 inline constexpr size_t kScalarsMax = 28;
 
-// How much one pod may say, for each costs a look at every node or at pods of every kind, on the
-// thread that places all of them.
-inline constexpr size_t kPodTermsMax = 32;      // About other pods; topology spread included.
-inline constexpr size_t kPodValuesMax = 512;    // Namespaces, labels and their values, of those.
+// How much a pod may say that is to be placed, for each costs a look at every node, on the thread
+// that places all of them. Of a pod that has a node everything counts, however much it says.
+inline constexpr size_t kTopologyKeysMax = 32;  // Of affinity to pods and of topology spread.
 inline constexpr size_t kNodeTermsMax = 512;    // Node selector, expressions, tolerations.
 inline constexpr size_t kNodeValuesMax = 2048;  // Of those expressions.
-inline constexpr size_t kHostPortsMax = 128;
 
 struct NodeImage {
   std::string name;  // One entry a name; an image has several.
   int64_t size_bytes = 0;
 
   bool operator==(const NodeImage&) const = default;
+};
+
+// The images of a node, shared by its copies: there are many, and their names are long.
+class NodeImages {
+ public:
+  NodeImages() : NodeImages(std::vector<NodeImage>()) {}
+  NodeImages(std::vector<NodeImage> all)  // NOLINT(google-explicit-constructor)
+      : all_(std::make_shared<const std::vector<NodeImage>>(std::move(all))) {}
+  NodeImages(std::initializer_list<NodeImage> all) : NodeImages(std::vector<NodeImage>(all)) {}
+
+  auto begin() const { return all_->begin(); }
+  auto end() const { return all_->end(); }
+
+  bool operator==(const NodeImages& other) const {
+    return all_ == other.all_ || *all_ == *other.all_;
+  }
+
+ private:
+  std::shared_ptr<const std::vector<NodeImage>> all_;
 };
 
 struct SchedulingNode {
@@ -72,7 +91,7 @@ struct SchedulingNode {
   Resources allocatable;
   int64_t ephemeral_bytes = 0, pods_max = 0;  // Allocatable.
   ScalarAmounts scalars;                      // Allocatable.
-  std::vector<NodeImage> images;
+  NodeImages images;
   // What its CSINode says: each driver once, and in-tree plugins that drivers have taken over from.
   std::vector<VolumeLimit> volume_limits;
   std::vector<std::string> migrated_plugins;
@@ -162,13 +181,15 @@ struct PodClass {
 
   std::string rejection;                // Why no node will do, whatever the nodes; empty: none.
   std::vector<std::string> unmodelled;  // What kube-scheduler would look at and we do not.
-  // What it takes of a node, or forbids others there, is not read in full: nobody joins it there.
+  // What it takes of a node cannot be read: no other pod joins it there. No API server stores such
+  // a pod.
   bool holds_unknown = false;
   bool attaches_unknown = false;  // Nor what is attached for it, beyond `attached`.
 
   bool operator==(const PodClass&) const = default;
 };
 
+size_t HashOf(const PodAffinityTerm& term);
 size_t HashOf(const PodClass& pod);
 
 }  // namespace rudderfish

@@ -9,7 +9,7 @@
 #include "cluster/scheduling.h"
 
 // What a live cluster tells whoever places pods: nodes, namespaces and pods, one at a time, as they
-// appear, change and go. Told by kube/scheduling_feed.h. All from one thread.
+// appear, change and go. Told by kube/scheduling_follower.h. All from one thread.
 
 namespace rudderfish {
 
@@ -34,6 +34,9 @@ struct ObservedPod {
   bool is_running = false;    // Its containers have begun.
   bool is_disrupted = false;  // It is to end for another's sake: evicted, preempted, its node lost.
   bool is_opted_out = false;  // Its owner, or its namespace's, wants no policy of ours for it.
+  // The node that its status.nominatedNodeName names: kube-scheduler takes it wherever it is
+  // feasible, whoever named it. Empty: none.
+  std::string nominated;
 };
 
 // A pod as the API server itself has it when it is asked, whatever the watch has told by then.

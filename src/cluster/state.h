@@ -61,6 +61,9 @@ struct Network {
 struct Names {
   std::vector<std::string> nodes;
   std::vector<std::string> pods;  // Empty: pods are called <workload>-<ordinal>, counted from 1.
+  std::vector<std::string> addresses;  // [node] InternalIP, empty if it has none; or no column.
+
+  bool operator==(const Names&) const = default;
 };
 
 struct State {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/check.h"
 #include "base/json.h"
@@ -68,7 +69,9 @@ class Reach : public ::testing::Test {
       : policy_(std::move(MakePolicy(policy, task_).value())) {}
 
   Result<ReachAnswer> Decide(const Json& request) {
-    return ReachAdviser(&world_, LatencyLaw::Reach(), &task_, policy_.get()).Decide(request.dump());
+    ReachPlans plans;
+    return ReachAdviser(&world_, LatencyLaw::Reach(), &task_, policy_.get(), &plans)
+        .Decide(request.dump());
   }
   std::string Refusal(const Json& request, ErrorCode code) {
     const Result<ReachAnswer> answer = Decide(request);
@@ -147,8 +150,8 @@ TEST_F(Reach, MovesOnlyWhereThePodMayGo) {
 TEST_F(Reach, EveryPolicyKeepsTheMask) {
   for (const std::string& name : std::vector<std::string>{
            "stay", "random", "kube-default", "least-allocated", "most-allocated", "greedy",
-           "lookahead", "best-of:4+" + SourcePath("policies/continuum.safetensors"),
-           "lookahead+" + SourcePath("policies/continuum.safetensors"),
+           "lookahead", "best-of:samples=4,run=" + SourcePath("policies/continuum.safetensors"),
+           "lookahead:run=" + SourcePath("policies/continuum.safetensors"),
            SourcePath("policies/continuum.safetensors")}) {
     policy_ = std::move(MakePolicy(name, task_).value());
     Json request = Request();
@@ -192,6 +195,7 @@ TEST_F(Reach, SaysWhatDoesNotFitItsWorld) {
   Json request = Request();
   request["cluster_state"]["nodes"]["stranger"] = {{"cpu_availability", 1},
                                                    {"memory_availability", 1}};
+  world_.strangers = ReachStrangers::kRefuse;
   EXPECT_THAT(Refusal(request, ErrorCode::kFailedPrecondition), HasSubstr("`stranger` is no node"));
   world_.strangers = ReachStrangers::kIgnore;
   EXPECT_TRUE(Decide(request).has_value());
@@ -207,6 +211,60 @@ TEST_F(Reach, SaysWhatDoesNotFitItsWorld) {
   EXPECT_TRUE(Decide(request).has_value());
   request["cluster_state"]["services"]["shop"]["pods"][0]["node_name"] = "vm-edge-9";
   EXPECT_THAT(Refusal(request, ErrorCode::kFailedPrecondition), HasSubstr("runs on `vm-edge-9`"));
+}
+
+// A control plane with pods of its own, and a service that the scenario does not name.
+TEST_F(Reach, LeavesOutWhatTheWorldDoesNotKnowAndNamesIt) {
+  Json request = Request();
+  Json& cluster = request["cluster_state"];
+  cluster["nodes"]["control-plane-1"] = {{"cpu_availability", 9000}, {"memory_availability", 9}};
+  cluster["services"]["billing"] = {{"pods", Json::array()}};
+  cluster["services"]["store"]["pods"].push_back(
+      {{"node_name", "control-plane-1"}, {"pod_name", "store-2"}});
+  for (auto& [pod, nodes] : request["pod_deployable"].items()) nodes.push_back("control-plane-1");
+  request["pod_deployable"]["store-2"] = {"vm-edge-1"};
+  ReachPlans plans;
+  ReachAdviser adviser(&world_, LatencyLaw::Reach(), &task_, policy_.get(), &plans);
+  const Result<ReachAnswer> answer = adviser.Decide(request.dump());
+  ASSERT_TRUE(answer.has_value()) << answer.error().message;
+  EXPECT_EQ(ReachAnswerJson(*answer), ReachAnswerJson(*Decide(Request())));
+  EXPECT_THAT(adviser.left_out(),
+              ::testing::ElementsAre(HasSubstr("`billing`"), HasSubstr("`control-plane-1`"),
+                                     HasSubstr("`store` on node `control-plane-1`")));
+}
+
+// What a client without memory does: it asks, moves, and asks again, as a plan's first question.
+TEST_F(Reach, LeadsNoClientBackToWhereItWas) {
+  for (const std::string& name : std::vector<std::string>{
+           "random", "kube-default", "least-allocated", "most-allocated", "greedy", "lookahead",
+           "best-of:samples=4,run=" + SourcePath("policies/continuum.safetensors"),
+           SourcePath("policies/continuum.safetensors"),
+           SourcePath("policies/continuum-large.safetensors")}) {
+    policy_ = std::move(MakePolicy(name, task_).value());
+    ReachPlans plans;
+    Json request = Request();
+    Json& services = request["cluster_state"]["services"];
+    std::set<std::string> placements;
+    bool stops = false;
+    for (int asked = 0; asked <= task_.max_steps() && !stops; ++asked) {
+      // Another adviser each time, as another thread of the server would answer.
+      ReachAdviser adviser(&world_, LatencyLaw::Reach(), &task_, policy_.get(), &plans);
+      const Result<ReachAnswer> answer = adviser.Decide(request.dump());
+      ASSERT_TRUE(answer.has_value()) << answer.error().message;
+      std::multiset<std::string> placement;
+      for (const auto& [service, unused] : services.items()) {
+        for (Json& pod : services[service]["pods"]) {
+          placement.insert(service + " on " + pod["node_name"].get<std::string>());
+          if (!answer->is_stop() && pod["pod_name"] == answer->pod)
+            pod["node_name"] = answer->target_node;  // The room stays as the request says.
+        }
+      }
+      EXPECT_TRUE(placements.insert(fmt::format("{}", fmt::join(placement, ", "))).second)
+          << name << " returns";
+      stops = answer->is_stop();
+    }
+    EXPECT_TRUE(stops) << name;
+  }
 }
 
 TEST_F(Reach, SaysWhatIsMalformed) {
@@ -261,12 +319,15 @@ TEST_F(Reach, TurnsErrorsIntoStatuses) {
   EXPECT_EQ(status("application/json", ""), 400);
   Json request = Request();
   request["cluster_state"]["services"]["billing"] = {{"pods", Json::array()}};
+  EXPECT_EQ(status("application/json", request.dump()), 200);
+  world_.strangers = ReachStrangers::kRefuse;
   EXPECT_EQ(status("application/json", request.dump()), 422);
 }
 
 TEST_F(Reach, AnswersTheSameWhoeverAskedBefore) {
   policy_ = std::move(MakePolicy("lookahead", task_).value());
-  ReachAdviser adviser(&world_, LatencyLaw::Reach(), &task_, policy_.get());
+  ReachPlans plans;
+  ReachAdviser adviser(&world_, LatencyLaw::Reach(), &task_, policy_.get(), &plans);
   const Result<ReachAnswer> fresh = adviser.Decide(Request().dump());
   Json other = Request();
   other["cluster_state"]["nodes"].erase("vm-edge-2");

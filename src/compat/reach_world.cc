@@ -24,11 +24,18 @@ tl::unexpected<Error> DoesNotFit(fmt::format_string<Args...> format, Args&&... a
 }
 
 Result<NodeIds> AddNodes(const ReachWorld& world, const ReachRequest& request, State* state,
-                         Names* names) {
+                         Names* names, std::vector<std::string>* left_out) {
   NodeIds ids;
   for (const ReachRequest::Node& node : request.nodes) {
     const KindId kind = world.KindOf(node.name);
-    if (kind == kNone && world.strangers == ReachStrangers::kIgnore) continue;
+    if (kind == kNone && world.strangers == ReachStrangers::kIgnore) {
+      left_out->push_back(fmt::format(
+          "node `{}` is left out: it is no node of the scenario and does not begin with one of its "
+          "node types",
+          node.name));
+      ids.emplace(node.name, kNone);
+      continue;
+    }
     if (kind == kNone) {
       return DoesNotFit(
           "cluster_state.nodes: `{}` is no node of the scenario and does not begin with one of its "
@@ -51,7 +58,7 @@ Result<NodeIds> AddNodes(const ReachWorld& world, const ReachRequest& request, S
 
 Result<void> AddPod(const ReachRequest::Service& service, WorkloadId workload,
                     const ReachRequest::Pod& pod, const NodeIds& nodes, State* state, PodIds* ids,
-                    Names* names) {
+                    Names* names, std::vector<std::string>* left_out) {
   NodeId node = kNone;
   if (!pod.node.empty()) {
     const auto found = nodes.find(pod.node);
@@ -62,6 +69,13 @@ Result<void> AddPod(const ReachRequest::Service& service, WorkloadId workload,
           service.name, pod.name, pod.node);
     }
     node = found->second;
+    if (node == kNone) {
+      left_out->push_back(
+          fmt::format("pods of `{}` on node `{}` are left out: the scenario does "
+                      "not know the node",
+                      service.name, pod.node));
+      return {};
+    }
     state->nodes.allocatable[node] += state->catalog->workloads[workload].requests;
   }
   if (!ids->emplace(pod.name, state->pods.size()).second)
@@ -72,13 +86,18 @@ Result<void> AddPod(const ReachRequest::Service& service, WorkloadId workload,
   return {};
 }
 
-Result<void> CheckServices(const ReachWorld& world, const ReachRequest& request) {
+Result<void> CheckServices(const ReachWorld& world, const ReachRequest& request,
+                           std::vector<std::string>* left_out) {
   size_t pods = 0;
   for (const ReachRequest::Service& service : request.services) {
     pods += service.pods.size();
     const auto& workloads = world.catalog->workloads;
     const bool known = std::any_of(workloads.begin(), workloads.end(),
                                    [&](const Workload& w) { return w.name == service.name; });
+    if (!known && world.strangers == ReachStrangers::kIgnore) {
+      left_out->push_back(
+          fmt::format("service `{}` is left out: it is no workload of the scenario", service.name));
+    }
     if (!known && world.strangers == ReachStrangers::kRefuse) {
       return DoesNotFit("cluster_state.services: `{}` is no workload of the scenario",
                         service.name);
@@ -142,9 +161,11 @@ PodId ReachMask::PodFor(const State& state, const Move& move) const {
   return kNone;
 }
 
-Result<void> BuildReachState(const ReachWorld& world, const ReachRequest& request, State* state,
-                             ReachMask* mask) {
-  TRY(CheckServices(world, request));
+Result<std::vector<std::string>> BuildReachState(const ReachWorld& world,
+                                                 const ReachRequest& request, State* state,
+                                                 ReachMask* mask) {
+  std::vector<std::string> left_out;
+  TRY(CheckServices(world, request, &left_out));
   state->catalog = world.catalog;
   state->calls = world.calls;
   state->network = world.network;
@@ -152,14 +173,14 @@ Result<void> BuildReachState(const ReachWorld& world, const ReachRequest& reques
   state->pods = {};
   ++state->version;
   Names names;
-  TRY_ASSIGN(const NodeIds nodes, AddNodes(world, request, state, &names));
+  TRY_ASSIGN(const NodeIds nodes, AddNodes(world, request, state, &names, &left_out));
   PodIds pods;
   // In the order of the scenario, as REACH numbers them.
   for (WorkloadId w = 0; w < world.catalog->workload_count(); ++w) {
     for (const ReachRequest::Service& service : request.services) {
       if (service.name != world.catalog->workloads[w].name) continue;
       for (const ReachRequest::Pod& pod : service.pods) {
-        TRY(AddPod(service, w, pod, nodes, state, &pods, &names));
+        TRY(AddPod(service, w, pod, nodes, state, &pods, &names, &left_out));
       }
     }
   }
@@ -170,10 +191,11 @@ Result<void> BuildReachState(const ReachWorld& world, const ReachRequest& reques
     if (pod == pods.end()) continue;
     for (const std::string& name : deployable.nodes) {
       const auto node = nodes.find(name);
-      if (node != nodes.end()) mask->Allow(pod->second, node->second);
+      if (node == nodes.end() || node->second == kNone) continue;
+      mask->Allow(pod->second, node->second);
     }
   }
-  return {};
+  return left_out;
 }
 
 }  // namespace rudderfish

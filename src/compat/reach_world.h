@@ -17,9 +17,10 @@
 
 namespace rudderfish {
 
-// What to do about a node of no known kind, or a service that is no workload. REACH's own server
-// ignores them: a pod is never moved to such a node. Refusing is safer where they are a mistake.
-enum class ReachStrangers { kRefuse, kIgnore };
+// What to do about a node of no known kind (a control plane), a pod there, or a service that is no
+// workload. Ignored as REACH's own server does, no pod is moved to or from such a node. Refusing is
+// for those to whom they are a mistake.
+enum class ReachStrangers { kIgnore, kRefuse };
 
 struct ReachWorld {
   std::shared_ptr<const Catalog> catalog;
@@ -27,7 +28,7 @@ struct ReachWorld {
   Network network;
   std::map<std::string, KindId, std::less<>> kind_of_node;  // Nodes known by name.
   std::vector<double> background_mbytes_per_s;              // [kind] Of a node; empty: none.
-  ReachStrangers strangers = ReachStrangers::kRefuse;
+  ReachStrangers strangers = ReachStrangers::kIgnore;
 
   // By name, or else by the longest name of a kind that the name begins with, as <kind>-<anything>;
   // kNone if there is none.
@@ -55,8 +56,9 @@ class ReachMask {
 
 // Kind kInvalidArgument where a request contradicts itself, kFailedPrecondition where it does not
 // fit this world. Pending pods are in the state, without a node. Pods that pod_deployable does not
-// name may go nowhere.
-Result<void> BuildReachState(const ReachWorld& world, const ReachRequest& request, State* state,
-                             ReachMask* mask);
+// name may go nowhere. Returns what was left out as the world does not know it: a sentence each.
+Result<std::vector<std::string>> BuildReachState(const ReachWorld& world,
+                                                 const ReachRequest& request, State* state,
+                                                 ReachMask* mask);
 
 }  // namespace rudderfish

@@ -27,6 +27,8 @@ ApplicationRun::ApplicationRun(const ApplicationOptions& options, Cluster* clust
                    .refusals_kept = kRefusalsKept,
                    .baseline = options_.baseline.get(),
                    .application = options.name,
+                   .policy = options_.policy_name,
+                   .objective = options_.objective,
                    .mode = Mode::kShadow}) {}
 
 Result<bool> ApplicationRun::Turn(Mode mode, std::span<const Reading> readings,
@@ -56,6 +58,7 @@ Result<bool> ApplicationRun::Turn(Mode mode, std::span<const Reading> readings,
                      std::chrono::duration<double>(options_.staleness).count()));
   }
   if (!obstacle.empty()) return note(Fail(ErrorCode::kUnavailable, "{}", obstacle));
+  controller_.SetMode(mode);
   return note(Decide());
 }
 

@@ -17,8 +17,9 @@
 #include "task/task.h"
 
 // One application that is being watched: what is decided for it, when, and what became of it. In
-// shadow it plans whenever the cluster has changed, and again after a rest; it decides nothing on
-// a state older than the limit, nothing while the journal cannot be written, nothing while off.
+// shadow and advise it plans whenever the cluster has changed, and again after a rest; it decides
+// nothing on a state older than the limit, nothing while the journal cannot be written, nothing
+// while off.
 //
 // Not thread safe: the one thread that drives the cluster calls Turn.
 
@@ -28,7 +29,8 @@ struct ApplicationOptions {
   std::string name;
   std::shared_ptr<const Task> task;
   LatencyLaw law;
-  std::shared_ptr<const Policy> policy, baseline;  // No baseline: nobody is asked beside it.
+  std::shared_ptr<const Policy> policy, baseline;  // No baseline: none is asked for comparison.
+  std::string policy_name, objective;              // In the journal; no name: the policy's own.
   GuardOptions guard;
   std::chrono::nanoseconds rest = std::chrono::minutes(10);  // Until an unchanged state is planned.
   std::chrono::nanoseconds staleness = std::chrono::seconds(30);

@@ -44,7 +44,10 @@ Controller::Controller(Cluster* cluster, const Task* task, const LatencyLaw& law
       memory_(policy->NewMemory(options_.seed)),
       model_(law) {
   if (options_.max_steps == 0) options_.max_steps = task_->max_steps();
-  if (options_.baseline != nullptr) baseline_memory_ = options_.baseline->NewMemory(options_.seed);
+  if (options_.policy.empty()) options_.policy = policy_->name();
+  if (options_.baseline == nullptr) return;
+  baseline_memory_ = options_.baseline->NewMemory(options_.seed);
+  baseline_plan_ = std::make_unique<BaselinePlan>(options_.baseline, task_, law, options_.seed);
 }
 
 void Controller::BeginPlan() {
@@ -71,7 +74,9 @@ Result<TurnResult> Controller::Turn() {
 
   // Deciding may have taken long: the guard looks at the newest state.
   TRY(Observe());
-  row.verdict = guard_.Review(state_, &model_, *task_, question_, decision);
+  row.verdict = guard_.Review(state_, &model_, *task_, question_, decision,
+                              [this](const Question& question) { return Foresee(question); });
+  DescribePlan(&row);
   if (decision.empty() || !row.verdict.allowed) {
     row.fate = decision.empty() ? Fate::kStayed : Fate::kRefused;
     TRY(journal_->Append(std::move(row)));
@@ -104,7 +109,10 @@ TurnResult Controller::EndPlan(TurnResult why) {
 Result<void> Controller::Observe() {
   TRY(cluster_->Refresh(&state_));
   const bool others_held = guard_.Hold(&state_);
-  if (!observed_ || others_held || state_.version != observed_version_) model_.Reset(state_);
+  if (!observed_ || others_held || state_.version != observed_version_) {
+    model_.Reset(state_);
+    model_.Leave(guard_.left_cells());
+  }
   observed_ = true;
   observed_version_ = state_.version;
   return {};
@@ -116,6 +124,20 @@ void Controller::Consult(const Policy& policy, Memory* memory, ActionSpace* spac
   policy.Decide({&ask, 1}, {answer, 1});
 }
 
+// With the policy's own memory: one that follows a plan is asked by step, so that asking ahead
+// changes nothing.
+std::optional<Move> Controller::Foresee(const Question& question) {
+  task_->Space(&model_, question, &ahead_space_);
+  Ask ask{.model = &model_,
+          .task = task_,
+          .question = question,
+          .space = &ahead_space_,
+          .memory = memory_.get()};
+  policy_->Decide({&ask, 1}, {&ahead_answer_, 1});
+  if (ahead_answer_.choice == kStop) return std::nullopt;
+  return ahead_space_.candidates[ahead_answer_.choice].move;
+}
+
 JournalRow Controller::Describe(const Decision& decision) {
   JournalRow row{
       .at = cluster_->Now(),
@@ -124,7 +146,8 @@ JournalRow Controller::Describe(const Decision& decision) {
       .mode = options_.mode == Mode::kEnforce ? "" : std::string(ModeName(options_.mode)),
       .plan = plan_,
       .step = question_.step,
-      .policy = std::string(policy_->name()),
+      .policy = options_.policy,
+      .objective = options_.objective,
       .state_version = state_.version,
       .seen = model_.Now(),
       .allowed_cells = space_.allowed_cells,
@@ -192,6 +215,23 @@ void Controller::KeepAlternative(int candidate, JournalRow* row) {
   row->considered.push_back(std::move(alternative));
 }
 
+// With the plan's last row: what its moves gain, and the baseline's in as many. The result is the
+// same when it is asked again after an error of the journal.
+void Controller::DescribePlan(JournalRow* row) {
+  if (question_.step == 0) {
+    plan_start_ms_ = row->seen.latency_ms;
+    if (baseline_plan_ != nullptr) baseline_plan_->Begin(state_);
+  }
+  const bool moves = !row->chosen.empty() && row->verdict.allowed;
+  const int made = question_.step + (moves ? 1 : 0);
+  if (baseline_plan_ != nullptr) baseline_plan_->MoveUpTo(made);
+  if (moves && attempts_ + 1 < options_.max_steps) return;
+  double gain_ms = plan_start_ms_ - (moves ? row->predicted : row->seen).latency_ms;
+  for (int step = 0; step < made; ++step) gain_ms -= task_->StepCost({step});
+  row->plan_gain_ms = gain_ms;
+  if (baseline_plan_ != nullptr) row->baseline_plan_gain_ms = baseline_plan_->gain_ms();
+}
+
 Result<void> Controller::Submit(const Decision& decision, JournalRow row) {
   std::vector<Intent> intents;
   for (const Action& action : decision) {
@@ -215,7 +255,7 @@ Result<TurnResult> Controller::Conclude() {
   for (const Completion& completion : completions_) {
     if (!completion.outcome && failure.empty()) failure = completion.outcome.error().message;
   }
-  const Fate done = options_.mode == Mode::kShadow ? Fate::kRecorded : Fate::kDone;
+  const Fate done = options_.mode < Mode::kCanary ? Fate::kRecorded : Fate::kDone;
   TRY(journal_->Conclude(flight_.row, failure.empty() ? done : Fate::kFailed, failure,
                          model_.Now()));
   in_flight_ = false;

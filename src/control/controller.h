@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "cluster/cluster.h"
+#include "control/baseline_plan.h"
 #include "control/guard.h"
 #include "control/journal.h"
 #include "control/mode.h"
@@ -43,8 +45,10 @@ struct ControllerOptions {
   int refusals_kept = 0;                      // The same, of moves that are not allowed.
   const Policy* baseline = nullptr;           // Asked beside the policy, for the journal only.
   std::string application;                    // Named in the journal.
+  std::string policy;                         // Its name there; empty: its own name.
+  std::string objective;                      // Named in the journal.
 
-  // kShadow: the cluster is one that records (control/shadow_cluster.h), and rows say so.
+  // Below kCanary the cluster is one that records (control/shadow_cluster.h), and rows say so.
   Mode mode = Mode::kEnforce;
 
   // Lets time pass while a decision is in flight. Without it RunPlan returns kWaiting.
@@ -59,6 +63,9 @@ class Controller {
 
   // Gives up the plan that is open, if one is, and begins another. REQUIRES: nothing is in flight.
   void BeginPlan();
+
+  // REQUIRES: both the earlier mode and this one record, or both act.
+  void SetMode(Mode mode) { options_.mode = mode; }
 
   // For a cluster on which nothing that was decided has happened: no pod rests because of it.
   void ForgetMoves() { guard_.ForgetMoves(); }
@@ -86,8 +93,10 @@ class Controller {
 
   Result<void> Observe();
   void Consult(const Policy& policy, Memory* memory, ActionSpace* space, Answer* answer);
+  std::optional<Move> Foresee(const Question& question);
   JournalRow Describe(const Decision& decision);
   void DescribeAlternatives(JournalRow* row);
+  void DescribePlan(JournalRow* row);
   void KeepAlternative(int candidate, JournalRow* row);  // Or to stop: after the last.
   Result<void> Submit(const Decision& decision, JournalRow row);
   Result<TurnResult> Conclude();  // kMoved once all that was in flight has landed.
@@ -101,10 +110,12 @@ class Controller {
   ControllerOptions options_;
 
   std::unique_ptr<Memory> memory_, baseline_memory_;
+  std::unique_ptr<BaselinePlan> baseline_plan_;  // Null: there is no baseline.
+  double plan_start_ms_ = 0;                     // Latency when the plan began.
   State state_;
   Evaluator model_;
-  ActionSpace space_, baseline_space_;
-  Answer answer_, baseline_answer_;
+  ActionSpace space_, baseline_space_, ahead_space_;
+  Answer answer_, baseline_answer_, ahead_answer_;
   Question question_;
   int64_t plan_ = 0;
   int attempts_ = 0;  // Decisions of this plan that were submitted, carried out or not.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "task/migration.h"
@@ -32,6 +33,23 @@ PodId FindPod(const State& state, const std::string& name, PodId place) {
 }  // namespace
 
 bool Guard::Hold(State* state) {
+  const bool others_held = HoldPods(state);
+  return FindLeft(*state) || others_held;
+}
+
+bool Guard::FindLeft(const State& state) {
+  std::swap(cells_, cells_before_);
+  cells_.clear();
+  for (const Left& left : left_) {
+    const auto& names = state.names->nodes;
+    const auto found = std::find(names.begin(), names.end(), left.node);
+    if (found == names.end()) continue;  // A node that is gone is not returned to either.
+    cells_.push_back({left.workload, static_cast<NodeId>(found - names.begin())});
+  }
+  return cells_ != cells_before_;
+}
+
+bool Guard::HoldPods(State* state) {
   std::erase_if(resting_, [&](const Rest& rest) {
     return state->at - rest.moved_at >= options_.pod_cooldown;
   });
@@ -71,7 +89,8 @@ std::string Guard::WhyNothingMoves() const {
 }
 
 Verdict Guard::Review(const State& newest, Evaluator* model, const Task& task,
-                      const Question& question, const Decision& decision) const {
+                      const Question& question, const Decision& decision,
+                      const NextMove& next) const {
   if (decision.empty()) return {.allowed = true, .reason = ""};
   const auto moves = static_cast<int>(decision.size());
   if (moves_in_plan_ + moves > options_.moves_per_plan) {
@@ -87,16 +106,39 @@ Verdict Guard::Review(const State& newest, Evaluator* model, const Task& task,
     model->Commit(action);
     ++made;
   }
-  const double gain_ms = now_ms - model->Now().latency_ms;
+  if (verdict.allowed && options_.benefit_factor) {
+    verdict = ReviewGain(now_ms, model, task, question, next, &made);
+  }
   for (; made > 0; --made) model->Undo();
-  if (!verdict.allowed || !options_.benefit_factor) return verdict;
+  return verdict;
+}
 
-  const double needed_ms = task.StepCost(question) * *options_.benefit_factor;
-  if (gain_ms < needed_ms) {
+// The decision has been made on the model. Goes on as the policy would until the plan has paid for
+// its steps: most plans have at once.
+Verdict Guard::ReviewGain(double start_ms, Evaluator* model, const Task& task,
+                          const Question& question, const NextMove& next, int* made) const {
+  double needed_ms = 0;
+  int steps = 0;
+  for (Question here = question;; ++here.step) {
+    needed_ms += task.StepCost(here) * *options_.benefit_factor;
+    ++steps;
+    if (start_ms - model->Now().latency_ms >= needed_ms) return {.allowed = true, .reason = ""};
+    const bool ends =
+        here.step + 1 >= task.max_steps() || moves_in_plan_ + *made >= options_.moves_per_plan;
+    const std::optional<Move> move = ends ? std::nullopt : next({here.step + 1});
+    if (!move) break;
+    model->Commit(*move);
+    ++*made;
+  }
+  const double gain_ms = start_ms - model->Now().latency_ms;
+  if (steps == 1) {
     return Refuse("a predicted gain of {:.3f} ms is less than the {:.3f} ms it must reach", gain_ms,
                   needed_ms);
   }
-  return verdict;
+  return Refuse(
+      "the plan's {} moves are predicted to gain {:.3f} ms, less than the {:.3f} ms they "
+      "must reach",
+      steps, gain_ms, needed_ms);
 }
 
 Verdict Guard::ReviewMove(const State& newest, const Evaluator& model,
@@ -128,6 +170,10 @@ Verdict Guard::ReviewMove(const State& newest, const Evaluator& model,
                     requests.cpu_millis, requests.memory_bytes, NodeName(newest, move.to),
                     free.cpu_millis, free.memory_bytes);
     }
+    if (placement.has_left(move.workload, move.to)) {
+      return Refuse("pods of {} left {} earlier in this plan and do not return",
+                    newest.workload_of(migrate.pod).name, NodeName(newest, move.to));
+    }
     return Refuse("{} does not accept pods that are moved", NodeName(newest, move.to));
   }
   return {.allowed = true, .reason = ""};
@@ -136,8 +182,10 @@ Verdict Guard::ReviewMove(const State& newest, const Evaluator& model,
 void Guard::Note(const State& state, const Decision& decision) {
   for (const Action& action : decision) {
     ++moves_in_plan_;
+    const auto& migrate = std::get<Migrate>(action);
+    left_.push_back({state.pods.workload[migrate.pod], NodeName(state, migrate.from)});
     if (options_.pod_cooldown.count() == 0) continue;
-    const PodId pod = std::get<Migrate>(action).pod;
+    const PodId pod = migrate.pod;
     std::string name = PodName(state, pod);
     std::erase_if(resting_, [&](const Rest& rest) { return rest.pod == name; });
     resting_.push_back({std::move(name), state.at, pod});

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,8 +27,9 @@ struct Verdict {
 };
 
 struct GuardOptions {
-  // The predicted gain must reach the task's step cost times this. Without a value the gain is not
-  // asked: for policies that give up something now to win more later.
+  // What the plan is predicted to gain from here on must reach the cost of its steps times this, by
+  // its end or at any step before: a first step may lose what the next ones win. Without a value
+  // the gain is not asked.
   std::optional<double> benefit_factor = 1.0;
 
   // How long a pod is left alone after it was moved.
@@ -36,17 +39,26 @@ struct GuardOptions {
   int moves_per_plan = 100;
 };
 
+// What the policy would move next in the state that the model is in; nothing: it would stop there.
+using NextMove = std::function<std::optional<Move>(const Question& question)>;
+
 class Guard {
  public:
   explicit Guard(const GuardOptions& options) : options_(options) {}
 
-  // The budget of moves starts anew; cooldowns go on.
-  void BeginPlan() { moves_in_plan_ = 0; }
+  // A plan begins with its whole budget of moves and has left no node; cooldowns go on.
+  void BeginPlan() {
+    moves_in_plan_ = 0;
+    left_.clear();
+  }
 
   // Marks in `state` the pods that are held now: those that rest, and all once the plan has made
-  // its moves. True if they are others than were marked before: a model of the state is to be
-  // reset.
+  // its moves. True if they, or what the plan has left, are others than before: a model of the
+  // state is to be reset.
   bool Hold(State* state);
+
+  // What the plan has left, in ids of the state that was held last. For Evaluator::Leave.
+  std::span<const LeftCell> left_cells() const { return cells_; }
 
   // Why a pod is held, in words that follow its name; empty if it does not rest.
   std::string WhyResting(const State& state, PodId pod) const;
@@ -54,11 +66,13 @@ class Guard {
   // Why nothing at all may be moved for now; empty if something may.
   std::string WhyNothingMoves() const;
 
+  // `next` is asked how the plan would go on where the decision does not pay for itself at once.
   // REQUIRES: `model` was reset to `newest`; it is left as it was found.
   Verdict Review(const State& newest, Evaluator* model, const Task& task, const Question& question,
-                 const Decision& decision) const;
+                 const Decision& decision, const NextMove& next) const;
 
-  // A decision that was allowed is under way: it counts against the budget and its pods cool down.
+  // A decision that was allowed is under way: it counts against the budget, its pods cool down, and
+  // nothing of the plan goes where they came from.
   void Note(const State& state, const Decision& decision);
 
   // What was noted has not happened after all: nothing rests.
@@ -74,12 +88,24 @@ class Guard {
     PodId place = kNone;  // Where it stood last, to look there first.
   };
 
+  // The plan moved a pod of the workload away from the node. Nodes are known by name, as pods are.
+  struct Left {
+    WorkloadId workload = 0;
+    std::string node;
+  };
+
+  bool HoldPods(State* state);
+  bool FindLeft(const State& state);
+  Verdict ReviewGain(double start_ms, Evaluator* model, const Task& task, const Question& question,
+                     const NextMove& next, int* made) const;
   Verdict ReviewMove(const State& newest, const Evaluator& model, const Migrate& migrate) const;
 
   GuardOptions options_;
   int moves_in_plan_ = 0;
   std::vector<Rest> resting_;
   std::vector<uint8_t> held_, held_before_;  // [pod] as marked last; empty: none.
+  std::vector<Left> left_;
+  std::vector<LeftCell> cells_, cells_before_;  // The same, found in the last state.
 };
 
 // "payment-2 from edge-1 to cloud-3", or "stay".

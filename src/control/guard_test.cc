@@ -16,6 +16,8 @@ using testing::WorldBuilder;
 
 // A client in the cloud calls a worker; two workers are on the edge, 50 ms away, of which one fills
 // its node.
+std::optional<Move> StopsAtOnce(const Question&) { return std::nullopt; }
+
 class GuardTest : public ::testing::Test {
  protected:
   GuardTest()
@@ -43,8 +45,9 @@ class GuardTest : public ::testing::Test {
     model_.Reset(state_);
   }
 
-  Verdict Review(const Guard& guard, const Decision& decision, int step = 0) {
-    return guard.Review(state_, &model_, task_, {step}, decision);
+  Verdict Review(const Guard& guard, const Decision& decision, int step = 0,
+                 const NextMove& next = StopsAtOnce) {
+    return guard.Review(state_, &model_, task_, {step}, decision, next);
   }
 
   State state_;
@@ -143,6 +146,46 @@ TEST_F(GuardTest, RefusesASecondMoveOfAPodWithinItsCooldown) {
   guard.BeginPlan();
   EXPECT_FALSE(Review(guard, back).allowed) << "a new plan does not end a cooldown";
   state_.at = seconds(160);
+  EXPECT_TRUE(Review(guard, back).allowed);
+}
+
+// A first step that loses 50 ms, and a second that wins them and the rest.
+TEST_F(GuardTest, JudgesAPlanByAllItsMoves) {
+  MovePod(first_, roomy_, &state_);
+  model_.Reset(state_);
+  const double before_ms = model_.Now().latency_ms;
+  const Decision worse{Migrate{first_, roomy_, here_}};
+  const NextMove goes_on = [&](const Question& question) {
+    EXPECT_EQ(question.step, 1);
+    return std::optional<Move>({worker_, here_, roomy_});
+  };
+  EXPECT_FALSE(Review(Guard({.benefit_factor = 0}), worse).allowed);
+  EXPECT_TRUE(Review(Guard({.benefit_factor = 0}), worse, 0, goes_on).allowed);
+  EXPECT_EQ(model_.Now().latency_ms, before_ms) << "left as it was found";
+  const Verdict verdict = Review(Guard({}), worse, 0, [&](const Question& question) {
+    return question.step == 1 ? goes_on(question) : std::nullopt;
+  });
+  EXPECT_FALSE(verdict.allowed) << "two steps that win nothing together";
+  EXPECT_TRUE(verdict.reason.starts_with("the plan's 2 moves are predicted to gain 0.000 ms"))
+      << verdict.reason;
+  EXPECT_FALSE(Review(Guard({.benefit_factor = 0, .moves_per_plan = 1}), worse, 0, goes_on).allowed)
+      << "the second move is beyond the budget";
+}
+
+TEST_F(GuardTest, RefusesToReturnWhereThePlanCameFrom) {
+  Guard guard({.benefit_factor = std::nullopt});
+  guard.Note(state_, {Migrate{first_, here_, roomy_}});
+  MovePod(first_, roomy_, &state_);
+  EXPECT_TRUE(guard.Hold(&state_));
+  EXPECT_FALSE(guard.Hold(&state_)) << "the same as before";
+  model_.Reset(state_);
+  model_.Leave(guard.left_cells());
+  const Decision back{Migrate{first_, roomy_, here_}};
+  EXPECT_EQ(Review(guard, back).reason,
+            "pods of worker left edge-3 earlier in this plan and do not return");
+  guard.BeginPlan();
+  EXPECT_TRUE(guard.Hold(&state_)) << "another plan has left nothing";
+  model_.Reset(state_);
   EXPECT_TRUE(Review(guard, back).allowed);
 }
 

@@ -64,6 +64,7 @@ struct JournalRow {
   int64_t plan = 0;                // Plans and steps are counted from 0.
   int step = 0;
   std::string policy, baseline;  // Who chose, and who was asked beside it; empty: nobody.
+  std::string objective;         // For what it chose.
 
   uint64_t state_version = 0;
   Terms seen;
@@ -76,6 +77,9 @@ struct JournalRow {
   Terms predicted;  // After what was chosen.
   double predicted_gain_ms = 0;
   double step_cost_ms = 0;  // Of this step, had it been made.
+  // With the last row of a plan: by how much its moves lower latency, less the cost of its steps;
+  // and the same of the baseline's moves from the same state, as many at most.
+  std::optional<double> plan_gain_ms, baseline_plan_gain_ms;
   Verdict verdict;
 
   Fate fate = Fate::kInFlight;

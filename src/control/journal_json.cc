@@ -15,6 +15,10 @@ OrderedJson JsonOf(const Terms& terms) {
   return json;
 }
 
+OrderedJson JsonOf(const std::optional<double>& value) {
+  return value ? OrderedJson(*value) : OrderedJson(nullptr);
+}
+
 OrderedJson JsonOf(const JournalMove& move) {
   return {{"pod", move.pod}, {"from", move.from}, {"to", move.to}};
 }
@@ -43,6 +47,14 @@ Result<double> NumberAt(const JsonReader& reader, std::string_view key) {
   TRY_ASSIGN(const std::optional<JsonReader> value, reader.Find(key));
   if (!value) return 0.0;
   return value->AsDouble();
+}
+
+Result<void> ReadNumber(const JsonReader& reader, std::string_view key,
+                        std::optional<double>* number) {
+  TRY_ASSIGN(const std::optional<JsonReader> value, reader.Find(key));
+  if (!value) return {};
+  TRY_ASSIGN(*number, value->AsDouble());
+  return {};
 }
 
 Result<Terms> TermsOf(const JsonReader& reader) {
@@ -78,10 +90,7 @@ Result<Alternative> AlternativeFrom(const JsonReader& reader) {
   TRY(ReadText(reader, "workload", &alternative.workload));
   TRY_ASSIGN(const JsonReader predicted, reader.At("predicted"));
   TRY_ASSIGN(alternative.predicted, TermsOf(predicted));
-  TRY_ASSIGN(const std::optional<JsonReader> score, reader.Find("score"));
-  if (score) {
-    TRY_ASSIGN(alternative.score, score->AsDouble());
-  }
+  TRY(ReadNumber(reader, "score", &alternative.score));
   return alternative;
 }
 
@@ -132,6 +141,7 @@ Result<void> ReadWhoAndWhen(const JsonReader& reader, JournalRow* row) {
   TRY(ReadText(reader, "mode", &row->mode));
   TRY(ReadText(reader, "policy", &row->policy));
   TRY(ReadText(reader, "baseline", &row->baseline));
+  TRY(ReadText(reader, "objective", &row->objective));
   TRY(ReadInteger(reader, "plan", &row->plan));
   TRY(ReadInteger(reader, "step", &row->step));
   TRY(ReadInteger(reader, "state_version", &row->state_version));
@@ -174,6 +184,7 @@ std::string ToJson(const JournalRow& row) {
                    {"mode", row.mode},
                    {"policy", row.policy},
                    {"baseline", row.baseline},
+                   {"objective", row.objective},
                    {"plan", row.plan},
                    {"step", row.step},
                    {"state_version", static_cast<int64_t>(row.state_version)},
@@ -183,6 +194,8 @@ std::string ToJson(const JournalRow& row) {
                    {"predicted", JsonOf(row.predicted)},
                    {"predicted_gain_ms", row.predicted_gain_ms},
                    {"step_cost_ms", row.step_cost_ms},
+                   {"plan_gain_ms", JsonOf(row.plan_gain_ms)},
+                   {"baseline_plan_gain_ms", JsonOf(row.baseline_plan_gain_ms)},
                    {"baseline_choice", JsonOf(row.baseline_choice)},
                    {"verdict", {{"allowed", row.verdict.allowed}, {"reason", row.verdict.reason}}}};
   json["considered"] = OrderedJson::array();
@@ -208,6 +221,8 @@ Result<JournalRow> JournalRowFrom(std::string_view text, std::string_view source
   TRY(ReadTerms(reader, "predicted", &row.predicted));
   TRY_ASSIGN(row.predicted_gain_ms, NumberAt(reader, "predicted_gain_ms"));
   TRY_ASSIGN(row.step_cost_ms, NumberAt(reader, "step_cost_ms"));
+  TRY(ReadNumber(reader, "plan_gain_ms", &row.plan_gain_ms));
+  TRY(ReadNumber(reader, "baseline_plan_gain_ms", &row.baseline_plan_gain_ms));
   TRY(ReadList(reader, "chosen", MoveFrom, &row.chosen));
   TRY(ReadList(reader, "baseline_choice", MoveFrom, &row.baseline_choice));
   TRY(ReadList(reader, "considered", AlternativeFrom, &row.considered));

@@ -38,15 +38,15 @@ Result<KeptMode> ReadKeptMode(const JsonReader& reader) {
 }  // namespace
 
 std::string LeaseWordText(const LeaseWord& word) {
-  OrderedJson json = OrderedJson::object();
-  if (word.mode) {
-    json = {{"configured", ModeName(word.mode->configured)},
-            {"mode", ModeName(word.mode->mode)},
-            {"policy", word.mode->policy},
-            {"objective", word.mode->objective},
-            {"since_ms", word.mode->since},
-            {"serves", word.mode->serves},
-            {"why", word.mode->why}};
+  OrderedJson json{{"modes", OrderedJson::object()}};
+  for (const auto& [kind, kept] : word.modes) {
+    json["modes"][kind] = {{"configured", ModeName(kept.configured)},
+                           {"mode", ModeName(kept.mode)},
+                           {"policy", kept.policy},
+                           {"objective", kept.objective},
+                           {"since_ms", kept.since},
+                           {"serves", kept.serves},
+                           {"why", kept.why}};
   }
   if (word.pause.is_on()) {
     json["paused_since_ms"] = word.pause.since;
@@ -66,9 +66,10 @@ Result<LeaseWord> LeaseWordFrom(std::string_view text, std::string_view source) 
     TRY_ASSIGN(word.pause.by, by.AsString());
     word.pause.is_shared = true;
   }
-  TRY_ASSIGN(const auto mode, reader.Find("mode"));
-  if (mode) {
-    TRY_ASSIGN(word.mode, ReadKeptMode(reader));
+  TRY_ASSIGN(const JsonReader modes, reader.At("modes"));
+  TRY_ASSIGN(const auto kinds, modes.Members());
+  for (const auto& [kind, kept] : kinds) {
+    TRY_ASSIGN(word.modes[kind], ReadKeptMode(kept));
   }
   return word;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -9,10 +9,10 @@
 #include "base/wall_time.h"
 #include "control/mode.h"
 
-// The mode that a kind of decision has come to by promotions, kept in the journal, so that a start
-// anew changes nothing, and of several instances in the Lease, so that whoever leads next goes on
-// in it. It counts for as long as the configuration says what it said then: whoever writes another
-// mode there begins anew, and so does another policy, or objective, than the one that earned it.
+// The mode that a kind of decision has reached by promotions. The journal keeps it over a restart,
+// and of several instances the Lease keeps it for the next leader. It counts for as long as the
+// configuration says what it said then: another mode there begins again, and so does another policy
+// or objective than the one that earned it.
 
 namespace rudderfish {
 
@@ -38,13 +38,13 @@ struct KeptPause {
   bool operator==(const KeptPause&) const = default;
 };
 
-// What stands in the Lease for whoever leads next: one line of JSON.
+// What stands in the Lease for the next leader: one line of JSON.
 struct LeaseWord {
-  std::optional<KeptMode> mode;  // Nothing: there is none to keep.
-  KeptPause pause;               // Without is_shared, which it is.
+  std::map<std::string, KeptMode, std::less<>> modes;  // By kind of decision.
+  KeptPause pause;                                     // Without is_shared, which it is.
 
   bool operator==(const LeaseWord& other) const {
-    return mode == other.mode && pause.since == other.pause.since && pause.by == other.pause.by;
+    return modes == other.modes && pause.since == other.pause.since && pause.by == other.pause.by;
   }
 };
 std::string LeaseWordText(const LeaseWord& word);

@@ -4,20 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <utility>
 
-#include "base/suggest.h"
 #include "control/queue_scorer.h"
 #include "model/kube_scores.h"
+#include "policy/registry.h"
 
 namespace rudderfish {
 namespace {
 
-constexpr std::array<std::string_view, 6> kLiveNames = {
-    "kube-default", "least-allocated", "most-allocated", "round-robin", "greedy", "lookahead"};
-constexpr size_t kDigestTold = 8;
 constexpr PlacementScore kScoredApart = PlacementScore::kKubeDefault;  // By PolicyScorer.
 
 // What the scores of a policy make of nodes, with kube-default's in their place where the policy
@@ -152,8 +148,8 @@ class LatencyScorer final : public NodeScorer {
 
 }  // namespace
 
-Result<void> LivePolicy::LoadLearned(const std::string& spec, std::string_view run) {
-  TRY_ASSIGN(LearnedPlacement learned, ReadLearnedPlacement(std::filesystem::path(run)));
+Result<void> LivePolicy::LoadLearned(const PolicySpec& spec) {
+  TRY_ASSIGN(LearnedPlacement learned, ReadLearnedPlacement(std::filesystem::path(spec.path())));
   if (learned.preset) {
     return Fail(ErrorCode::kFailedPrecondition,
                 "{}: was trained by --preset {}, on what the simulator measures of pods, which a "
@@ -162,8 +158,8 @@ Result<void> LivePolicy::LoadLearned(const std::string& spec, std::string_view r
   }
   if (!learned.facts) {
     return Fail(ErrorCode::kFailedPrecondition,
-                "{}: does not say what types of node it was trained on: by an earlier version, or "
-                "in scenarios that differ in it; train anew",
+                "{}: does not record the node types it was trained on (an earlier version, or "
+                "scenarios that differ in them); train it again",
                 learned.checkpoint.string());
   }
   if (learned.facts->laws.users != kNone) {
@@ -183,10 +179,10 @@ Result<void> LivePolicy::LoadLearned(const std::string& spec, std::string_view r
   TRY_ASSIGN(policy_, MakePlacementPolicy(spec, PlacementTask(objective_), kScoredApart));
   if (!policy_->knows_its_questions) {
     return Fail(ErrorCode::kFailedPrecondition,
-                "{}: does not say which questions it was trained on; train anew",
+                "{}: does not record the questions it was trained on; train it again",
                 learned.checkpoint.string());
   }
-  name_ = fmt::format("{}@{}", spec, learned.digest.substr(0, kDigestTold));
+  name_ = fmt::format("{}@{}", spec.text(), learned.digest.substr(0, kDigestTold));
   is_learned_ = true;
   return {};
 }
@@ -206,7 +202,7 @@ Result<void> LivePolicy::CheckScores() const {
   for (int i = 0; i < kObjectiveTerms; ++i) {
     const auto term = static_cast<ObjectiveTerm>(i);
     if (IsKnownLive(term, *facts_)) continue;
-    const bool asks_nodes = !is_learned_ && !name_.starts_with("mixed:") && !IsLookahead();
+    const bool asks_nodes = !is_learned_ && !is_mixed_ && !IsLookahead();
     if (term == ObjectiveTerm::kLatency && asks_nodes) continue;  // Nodes say it.
     if (objective_.weight[i] != 0 && term == ObjectiveTerm::kLatency && !is_learned_) {
       return Fail(
@@ -221,18 +217,12 @@ Result<void> LivePolicy::CheckScores() const {
   return {};
 }
 
-Result<void> CheckLiveName(std::string_view name) {
-  if (std::find(kLiveNames.begin(), kLiveNames.end(), name) != kLiveNames.end()) return {};
-  if ((name.starts_with("mixed:") && name.find('+') == std::string_view::npos) ||
-      name.starts_with("lookahead:") || name.starts_with("lookahead+")) {
-    TRY(MakePlacementPolicy(name, PlacementTask(Objective::Of(ObjectiveTerm::kBalance))));
-    return {};
-  }
-  return Fail(ErrorCode::kNotFound,
-              "unknown policy of placement `{}`{} (there are {}, mixed:SCORE=WEIGHT, and runs of "
-              "`train`)",
-              name, DidYouMean(name, {kLiveNames.begin(), kLiveNames.end()}),
-              fmt::join(kLiveNames, ", "));
+Result<void> CheckLivePolicy(const PolicySpec& spec) {
+  TRY(CheckPolicy(spec, TaskKind::kPlace));
+  const bool has_limits = std::any_of(spec.options.begin(), spec.options.end(),
+                                      [](const auto& option) { return option.first == "limits"; });
+  if (!has_limits) return {};
+  return Invalid("policy `{}`: option `limits` is for simulations only; remove it", spec.text());
 }
 
 Result<LivePolicy> LivePolicy::Load(const LivePolicyOptions& options) {
@@ -242,20 +232,20 @@ Result<LivePolicy> LivePolicy::Load(const LivePolicyOptions& options) {
   made.strangeness_max_ = options.strangeness_max;
   made.objective_ = options.objective.value_or(Objective::Of(ObjectiveTerm::kBalance));
   made.facts_ = std::make_shared<const PlacementFacts>();
-  if (const std::string_view run = RunOf(options.policy); !run.empty()) {
-    TRY(made.LoadLearned(options.policy, run));
+  TRY_ASSIGN(const PolicySpec spec, ParsePolicySpec(options.policy));
+  TRY(CheckLivePolicy(spec));
+  made.is_mixed_ = spec.name == "mixed";
+  if (!spec.path().empty()) {
+    TRY(made.LoadLearned(spec));
     if (options.objective && !AreAlike(*options.objective, made.objective_)) {
       return Fail(ErrorCode::kConflict, "{} was trained for {}, not for {}; leave `objective` out",
                   options.policy, ObjectiveText(made.objective_),
                   ObjectiveText(*options.objective));
     }
-  } else {
-    TRY(CheckLiveName(options.policy));
-    if (!NodeScorerNamed(options.policy)) {
-      TRY_ASSIGN(made.policy_,
-                 MakePlacementPolicy(options.policy, PlacementTask(made.objective_), kScoredApart));
-      TRY(made.CheckBudget());
-    }
+  } else if (!NodeScorerNamed(options.policy)) {
+    TRY_ASSIGN(made.policy_,
+               MakePlacementPolicy(spec, PlacementTask(made.objective_), kScoredApart));
+    TRY(made.CheckBudget());
   }
   TRY(made.CheckScores());
   return made;

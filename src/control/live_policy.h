@@ -9,14 +9,12 @@
 #include "base/result.h"
 #include "control/live_cluster.h"
 #include "control/node_scorer.h"
-#include "policy/placement_registry.h"
+#include "policy/placement_policy.h"
+#include "policy/policy_spec.h"
 
-// A way to place pods on a live cluster, by its name:
-//
-//   kube-default  least-allocated  most-allocated
-//   round-robin                                       as control/node_scorer.h has them
-//   greedy  mixed:SCORE=WEIGHT,...  lookahead         as policy/placement_registry.h
-//   RUN or CHECKPOINT  mixed:SCORE=WEIGHT,...+RUN     learned: by the same code as in the simulator
+// A policy of the task place (policy/policy_table.h) on a live cluster: kube-default,
+// least-allocated, most-allocated and round-robin as control/node_scorer.h has them, all others by
+// the same code as in the simulator.
 //
 // In a mix `kube-default` is the total of kube-scheduler's default profile, with all that a pod
 // prefers; no other score looks at that.
@@ -27,8 +25,8 @@
 
 namespace rudderfish {
 
-// Whether a name is one of those that need no file; the nearest of them in the message.
-Result<void> CheckLiveName(std::string_view name);
+// That there is such a policy, and it means something on a live cluster.
+Result<void> CheckLivePolicy(const PolicySpec& spec);
 
 // As far outside of what training has shown as that was wide (policy/familiarity.h).
 inline constexpr double kStrangenessMax = 1;
@@ -66,7 +64,7 @@ class LivePolicy {
 
  private:
   LivePolicy() = default;
-  Result<void> LoadLearned(const std::string& spec, std::string_view run);
+  Result<void> LoadLearned(const PolicySpec& spec);
   Result<void> CheckScores() const;
   Result<void> CheckBudget() const;
 
@@ -76,6 +74,7 @@ class LivePolicy {
   std::shared_ptr<const PlacementFacts> facts_;
   std::optional<PlacementPolicy> policy_;  // None: a NodeScorer of that name.
   bool is_learned_ = false;
+  bool is_mixed_ = false;
 };
 
 }  // namespace rudderfish

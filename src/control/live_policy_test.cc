@@ -207,13 +207,15 @@ TEST(LivePolicy, WhatIsNotKnownLiveIsRefusedRatherThanGuessed) {
       RefusalOf({.policy = "mixed:greedy=1,calls=0.2"}),
       "mixed:greedy=1,calls=0.2 counts calls, and a live cluster does not say who calls whom");
   EXPECT_THAT(RefusalOf({.policy = "mixed:gredy=1"}), HasSubstr("greedy"));
-  EXPECT_THAT(RefusalOf({.policy = "round"}), HasSubstr("unknown policy of placement"));
+  EXPECT_THAT(RefusalOf({.policy = "round"}),
+              HasSubstr("no policy, run folder or checkpoint is called `round`"));
   EXPECT_THAT(RefusalOf({.policy = "round-robbin"}), HasSubstr("did you mean `round-robin`"));
   EXPECT_THAT(RefusalOf({.policy = "mixed:round-robin=1"}), HasSubstr("round-robin"));
   EXPECT_THAT(RefusalOf({.policy = "kube-defalt"}), HasSubstr("did you mean `kube-default`"));
   EXPECT_THAT(RefusalOf({.policy = "lookahead:evaluations=200001"}), HasSubstr("at most"));
   EXPECT_THAT(RefusalOf({.policy = "runs/nowhere"}), HasSubstr("runs/nowhere"));
   EXPECT_EQ(RefusalOf({.policy = "lookahead:depth=4"}), "none");
+  EXPECT_THAT(RefusalOf({.policy = "greedy:limits=ignore"}), HasSubstr("for simulations only"));
   EXPECT_THAT(RefusalOf({.policy = "lookahead:depht=4"}), HasSubstr("did you mean `depth`"));
   EXPECT_THAT(RefusalOf({.policy = "lookahead", .objective = Objective::Of(ObjectiveTerm::kCost)}),
               HasSubstr("the objective is cost"));

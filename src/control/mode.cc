@@ -123,7 +123,7 @@ Mode ModeSwitch::Effective(Mode configured) const {
 }
 
 std::string ModeSwitch::Why(Mode configured) const {
-  if (killed_) return "killed; start the program anew to go on";
+  if (killed_) return "killed; restart the program to continue";
   for (size_t i = 0; i < wishes_.size(); ++i) {
     const std::string_view who = SourceName(static_cast<Source>(i));
     if (wishes_[i].paused) return fmt::format("paused by {}", who);

@@ -11,9 +11,9 @@
 #include "base/result.h"
 
 // How far a controller may go, for each kind of decision, and the switches by which people hold it
-// back while it runs. The most careful wish of all counts: the configuration's mode, what was said
-// on the local socket, what a ConfigMap of the cluster says, what was said to the instance that
-// leads. Not thread safe.
+// back while it runs. The most careful wish of all counts: the mode that the kind has reached
+// (control/mode_ladder.h), what was said on the local socket, what a ConfigMap of the cluster says,
+// what was said to the instance that leads. Not thread safe.
 
 namespace rudderfish {
 
@@ -29,11 +29,8 @@ enum class Mode {
 std::string_view ModeName(Mode mode);
 Result<Mode> ModeNamed(std::string_view name);  // The nearest name in the message.
 
-// What this version can do where pods are moved. Modes above it are refused by name.
-inline constexpr Mode kHighestMode = Mode::kShadow;
-
-// As ModeNamed, and refuses what this version cannot do.
-Result<Mode> AvailableModeNamed(std::string_view name, Mode highest = kHighestMode);
+// As ModeNamed, and refuses what is above the highest mode that this version has.
+Result<Mode> AvailableModeNamed(std::string_view name, Mode highest);
 
 // What one source asks for.
 struct Wish {

@@ -19,10 +19,10 @@ TEST(Mode, NamesReadBack) {
 }
 
 TEST(Mode, WhatThisVersionCannotDoIsRefusedByName) {
-  EXPECT_TRUE(AvailableModeNamed("off"));
-  EXPECT_TRUE(AvailableModeNamed("shadow"));
-  for (const char* name : {"advise", "canary", "enforce"}) {
-    const auto refused = AvailableModeNamed(name);
+  EXPECT_TRUE(AvailableModeNamed("off", Mode::kAdvise));
+  EXPECT_TRUE(AvailableModeNamed("advise", Mode::kAdvise));
+  for (const char* name : {"canary", "enforce"}) {
+    const auto refused = AvailableModeNamed(name, Mode::kAdvise);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::kFailedPrecondition);
     EXPECT_THAT(refused.error().message, testing::HasSubstr(name));

@@ -50,6 +50,21 @@ std::string ReasonOf(const SchedulingRules& rules, PodClassId pod, const Feasibi
   return text;
 }
 
+// kube-scheduler (seen in 1.36.3) takes pods of every namespace for a namespaceSelector with NotIn
+// or DoesNotExist, so that its affinity allows more nodes than the API says.
+bool ExcludesNamespaces(const PodClass& pod) {
+  using Operator = LabelRequirement::Operator;
+  const auto excludes = [](const LabelRequirement& one) {
+    return one.op == Operator::kNotIn || one.op == Operator::kDoesNotExist;
+  };
+  return std::any_of(pod.required_pods.begin(), pod.required_pods.end(),
+                     [&](const PodAffinityTerm& term) {
+                       return term.namespace_selector &&
+                              std::any_of(term.namespace_selector->requirements.begin(),
+                                          term.namespace_selector->requirements.end(), excludes);
+                     });
+}
+
 }  // namespace
 
 PlacementComparer::PlacementComparer(Options options, const Clock* clock,
@@ -84,9 +99,10 @@ void PlacementComparer::PodSeen(const ObservedPod& pod) {
     Seen& seen = at->second;
     const bool is_new = is_first || !(seen.id == pod.id);
     if (is_new) seen = {.id = pod.id, .shape = pod.shape, .since = clock_->Now()};
-    const bool is_other =
-        is_new || seen.shape != pod.shape || seen.is_opted_out != pod.is_opted_out;
+    const bool is_other = is_new || seen.shape != pod.shape ||
+                          seen.is_opted_out != pod.is_opted_out || seen.nominated != pod.nominated;
     seen.shape = pod.shape;
+    seen.nominated = pod.nominated;
     seen.is_opted_out = pod.is_opted_out;
     if (is_other && IsToBeAdvised(seen)) to_advise_.Add(key);
     next_->PodSeen(pod);
@@ -146,6 +162,13 @@ NodeId PlacementComparer::BestBy(const std::vector<double>& scores, NodeId rathe
     if (is_better || (n == rather && scores[n] == scores[best])) best = n;
   }
   return best;
+}
+
+NodeId PlacementComparer::PolicyNode(const SchedulingRules& rules, const Seen& seen,
+                                     NodeId rather) const {
+  const NodeId nominated = seen.nominated.empty() ? kNone : rules.nodes().Find(seen.nominated);
+  if (nominated != kNone && feasibility_.IsFeasible(nominated)) return nominated;
+  return BestBy(policy_scores_, rather);
 }
 
 void PlacementComparer::ScoreByPolicy(const SchedulingRules& rules,
@@ -284,7 +307,9 @@ RulesVerdict PlacementComparer::CheckRules(const SchedulingRules& rules, const S
   const auto changed = node_changed_at_.find(node);
   const bool is_changed = changed != node_changed_at_.end() && changed->second >= seen.since;
   const bool is_unread = feasibility_.rejection[at] == Rejection::kUnreadPod;
-  return is_changed || is_unread ? RulesVerdict::kUnclear : RulesVerdict::kDifferent;
+  const bool is_widened =
+      feasibility_.rejection[at] == Rejection::kAffinity && ExcludesNamespaces(*seen.shape);
+  return is_changed || is_unread || is_widened ? RulesVerdict::kUnclear : RulesVerdict::kDifferent;
 }
 
 void PlacementComparer::CompareOther(const ObservedPod& pod, const Seen& seen) {
@@ -310,7 +335,7 @@ void PlacementComparer::CompareOther(const ObservedPod& pod, const Seen& seen) {
     rules.LimitLatency(id, &feasibility_);  // Which the other scheduler does not know of.
     if (BestBy(kube_scores_, at) != kNone) {
       ScoreByPolicy(rules, QueueFrom(seen, id, &rules));
-      Judge(rules, id, BestBy(policy_scores_, at), at, &row);
+      Judge(rules, id, PolicyNode(rules, seen, at), at, &row);
     }
   }
   followed_.Begin(row, seen.shape);
@@ -355,7 +380,7 @@ void PlacementComparer::Advise(const std::string& key) {
   if (row.feasible == 0) return to_advise_.NoteNowhere(key, seen.shape);  // Others say why.
   ScoreByPolicy(rules, QueueFrom(seen, id, &rules));
   ScoreByKube(rules, id);
-  const NodeId policy = BestBy(policy_scores_, kNone);
+  const NodeId policy = PolicyNode(rules, seen, kNone);
   const std::string& name = rules.nodes().node(policy).name;
   if (std::exchange(seen.advised, name) == name) return;
   Judge(rules, id, policy, BestBy(kube_scores_, policy), &row);
@@ -458,7 +483,7 @@ std::optional<PendingStory> PlacementComparer::Explain(const std::string& key) {
                    [](const auto& a, const auto& b) { return a.nodes.size() > b.nodes.size(); });
   if (story.feasible == 0 || !story.unmodelled.empty() || story.is_opted_out) return story;
   ScoreByPolicy(rules, QueueFrom(seen, id, &rules));
-  story.choice = rules.nodes().node(BestBy(policy_scores_, kNone)).name;
+  story.choice = rules.nodes().node(PolicyNode(rules, seen, kNone)).name;
   return story;
 }
 

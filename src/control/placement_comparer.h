@@ -122,7 +122,8 @@ class PlacementComparer final : public SchedulingObserver {
     std::shared_ptr<const PodClass> shape;
     Instant since;
     bool is_opted_out = false;
-    std::string advised;  // Of which node, last.
+    std::string nominated;  // By its status; empty: no node.
+    std::string advised;    // Of which node, last.
   };
   struct Placed {
     Instant at;
@@ -140,6 +141,8 @@ class PlacementComparer final : public SchedulingObserver {
   // Where a scorer would put it; of equals `rather`, if it is one of them.
   NodeId BestBy(const std::vector<double>& scores, NodeId rather) const;
   double Cost(const ClusterTerms& terms) const { return options_.objective.Cost(terms); }
+  // Where our scheduler would put it: there, unless another feasible node is nominated for it.
+  NodeId PolicyNode(const SchedulingRules& rules, const Seen& seen, NodeId rather) const;
   static PodChange OneMore(const SchedulingRules& rules, PodClassId pod, NodeId node);
   // `queue`: the pod, and those that wait behind it.
   void ScoreByPolicy(const SchedulingRules& rules, std::span<const PodClassId> queue);

@@ -142,13 +142,31 @@ TEST_F(PlacementComparerTest, ANodeThatWeCloseForWhatCannotBeReadIsNoDifference)
   Flush();
   ASSERT_EQ(list.rows.size(), 1u);
   EXPECT_EQ(list.rows[0].rules, RulesVerdict::kUnclear);
-  EXPECT_EQ(list.rows[0].reason, "a: node(s) held a pod that is not read in full");
+  EXPECT_EQ(list.rows[0].reason, "a: node(s) run a pod whose spec could not be parsed completely");
   See("waits", Shape());
   const auto story = comparer.Explain("default/waits");
   ASSERT_TRUE(story.has_value());
   ASSERT_EQ(story->groups.size(), 1u);
-  EXPECT_EQ(story->groups[0].reason, "node(s) held a pod that is not read in full");
+  EXPECT_EQ(story->groups[0].reason, "node(s) run a pod whose spec could not be parsed completely");
   EXPECT_EQ(story->groups[0].nodes, std::vector<std::string>{"a"});
+}
+
+// kube-scheduler takes pods of every namespace for such a selector.
+TEST_F(PlacementComparerTest, AnAffinityThatExcludesNamespacesIsNoDifference) {
+  for (const auto op : {LabelRequirement::Operator::kNotIn, LabelRequirement::Operator::kIn}) {
+    auto shape = Shape();
+    shape->required_pods.push_back(
+        {.namespace_selector = LabelSelector{{{"team", op, {"a"}}}},
+         .selector = LabelSelector{{{"app", LabelRequirement::Operator::kIn, {"none"}}}},
+         .topology_key = "kubernetes.io/hostname"});
+    const std::string name = op == LabelRequirement::Operator::kIn ? "in" : "not-in";
+    See(name, shape);
+    See(name, shape, "a");
+  }
+  Flush();
+  ASSERT_EQ(list.rows.size(), 2u);
+  EXPECT_EQ(list.rows[0].rules, RulesVerdict::kUnclear);
+  EXPECT_EQ(list.rows[1].rules, RulesVerdict::kDifferent);
 }
 
 TEST_F(PlacementComparerTest, WhatWasBoundMeanwhileIsNotHeldAgainstTheOther) {
@@ -453,6 +471,18 @@ TEST_F(PlacementComparerTest, WhyAPodWaitsIsGroupedByReasonInKubeSchedulersWords
   for (const char* pod : {"lower-b", "lower-c"}) comparer.PodGone(std::string("default/") + pod);
   See("small", Shape());
   EXPECT_EQ(comparer.Explain("default/small")->choice, "c");
+}
+
+TEST_F(PlacementComparerTest, APodWithANominatedNodeIsComparedAndOurPolicyWouldTakeThatNode) {
+  See("old", Shape("x", 500), "b");  // most-allocated would choose b.
+  comparer.PodSeen({.id = {"default", "web", "uid-web"}, .shape = Shape(), .nominated = "c"});
+  EXPECT_EQ(comparer.Explain("default/web")->choice, "c");
+  See("web", Shape(), "c");
+  Flush();
+  ASSERT_EQ(list.rows.size(), 1u);
+  EXPECT_EQ(list.rows[0].rules, RulesVerdict::kEqual);
+  EXPECT_EQ(list.rows[0].policy_node, "c");
+  EXPECT_EQ(list.rows[0].gain(), 0);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/wall_time.h"
 #include "cluster/scheduling_observer.h"
 #include "control/journal.h"
 
@@ -29,6 +30,8 @@ struct PlacementRow {
   std::vector<std::pair<std::string, double>> best;  // Nodes with their scores, best first.
   std::string reason;                                // Why it waits.
   Fate fate = Fate::kInFlight;
+  std::string failure;
+  UnixMillis at = 0;  // When it was decided; 0: as it is written.
 
   int64_t number = 0;  // Given by Append.
 };

@@ -84,12 +84,16 @@ void Scheduler::Want(const ObservedPod& pod, const std::string& key) {
   const auto [at, is_new] = waiting_.try_emplace(key);
   Waiting& waiting = at->second;
   waiting.is_opted_out = pod.is_opted_out;
+  waiting.nominated = pod.nominated;
   if (!is_new && waiting.id == pod.id && waiting.shape == pod.shape) return;
   if (is_new || !(waiting.id == pod.id)) {
     if (!is_new) actuator_->TellWaitsNoLonger(waiting.id);
     queue_.Remove(key);
-    waiting = {
-        .id = pod.id, .shape = pod.shape, .since = clock_->Now(), .is_opted_out = pod.is_opted_out};
+    waiting = {.id = pod.id,
+               .shape = pod.shape,
+               .since = clock_->Now(),
+               .is_opted_out = pod.is_opted_out,
+               .nominated = pod.nominated};
     Leads();
   }
   waiting.shape = pod.shape;
@@ -144,8 +148,8 @@ void Scheduler::LookForSharedName(const ObservedPod& pod, const Waiting& waiting
   if (!name_watch_.IsToBeTold(clock_->Now())) return;
   const std::string message = fmt::format(
       "somebody else serves the scheduler name {}, too: {} was put on {}, and not by us ({} so "
-      "far); give one of both another name (placement.scheduler_name), or instances of one name "
-      "the same Lease (leader_election)",
+      "far); give one of both another name (decisions.placement.scheduler_name), or instances "
+      "of one name the same Lease (leader_election)",
       options_.name, pod.id.Key(), pod.node, counts_.name_shared);
   LogWarning("{}", message);
   actuator_->TellNameShared(pod.id, message);
@@ -340,12 +344,22 @@ void Scheduler::LookAtQueue(int pods, SchedulingRules* rules) {
   });
 }
 
+// A node that was nominated for the pod is taken wherever it is feasible, as kube-scheduler does:
+// somebody made or kept room for the pod there. kNone: no such node.
+NodeId Scheduler::NominatedOf(const Waiting& waiting, const SchedulingRules& rules) const {
+  if (waiting.nominated.empty()) return kNone;
+  const NodeId node = rules.nodes().Find(waiting.nominated);
+  return node != kNone && feasibility_.IsFeasible(node) ? node : kNone;
+}
+
 // The best; among equals any, so that many schedulers do not all take the first.
 NodeId Scheduler::Choose(SchedulingRules* tables, PodClassId pod, const Waiting& waiting,
                          PlacementRow* row) {
   const SchedulingRules& rules = *tables;
-  const ChoiceGroup group = GroupOf(waiting);
-  const bool is_policys = group == ChoiceGroup::kCanary || (share_ >= 1 && !waiting.is_opted_out);
+  const NodeId nominated = NominatedOf(waiting, rules);
+  const ChoiceGroup group = nominated != kNone ? ChoiceGroup::kNone : GroupOf(waiting);
+  const bool is_policys =
+      group == ChoiceGroup::kCanary || (share_ >= 1 && !waiting.is_opted_out && nominated == kNone);
   NodeScorer* scorer = is_policys ? scorer_.get() : baseline_.get();
   looked_at_.assign(1, pod);
   // What is told of a choice is compared with the policy's, whoever's it is.
@@ -381,6 +395,10 @@ NodeId Scheduler::Choose(SchedulingRules* tables, PodClassId pod, const Waiting&
     best.insert(at, {score, n});
   }
   CHECK_NE(chosen, kNone);
+  if (nominated != kNone) {
+    chosen = nominated;
+    row->reason = fmt::format("its status.nominatedNodeName names {}", waiting.nominated);
+  }
   row->best.emplace_back(rules.nodes().node(chosen).name, scores_[chosen]);
   for (const auto& [score, n] : best) {
     if (n != chosen && row->best.size() < kept)

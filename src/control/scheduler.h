@@ -125,6 +125,7 @@ class Scheduler final : public SchedulingObserver {
     std::string kinds;                 // Of the reasons in it, as they were written last.
     std::vector<std::string> sent_to;  // Nodes that a Binding was sent for.
     bool is_opted_out = false;
+    std::string nominated;  // By its status; empty: no node.
   };
   void Want(const ObservedPod& pod, const std::string& key);
   void Settle(const ObservedPod& pod, const std::string& key);
@@ -138,6 +139,7 @@ class Scheduler final : public SchedulingObserver {
   void LookAtBindings(Instant now);
   bool Decide(const std::string& key, PlacementRow* row);
   bool Refuse(const std::string& key, const PodRefusal& refusal, PlacementRow* row);
+  NodeId NominatedOf(const Waiting& waiting, const SchedulingRules& rules) const;
   NodeId Choose(SchedulingRules* rules, PodClassId pod, const Waiting& waiting, PlacementRow* row);
   void LookAtQueue(int pods, SchedulingRules* rules);
   ChoiceGroup GroupOf(const Waiting& waiting);

@@ -323,5 +323,32 @@ TEST_F(SchedulerBindings, APodMadeAnewUnderItsNameIsAnotherOne) {
   EXPECT_TRUE(server.looked_up.empty());
 }
 
+TEST_F(SchedulerBindings, ANominatedNodeIsTakenWhereverItIsFeasibleAndNoPolicyHasChosenIt) {
+  int told = 0;
+  scheduler->OnChoice([&](const OwnChoice&) { ++told; });
+  scheduler->NodeSeen(SchedulerNode("a"));
+  scheduler->NodeSeen(SchedulerNode("b"));
+  See("old", Shape(500), "b");  // kube-default prefers a.
+  const auto nominate = [&](const std::string& name, const std::string& node) {
+    scheduler->PodSeen(
+        {.id = {"default", name, "1"}, .shape = Shape(300), .node = "", .nominated = node});
+    Turn();
+    scheduler->TellChoices();
+  };
+  nominate("x", "b");
+  ASSERT_EQ(server.asked.size(), 1);
+  EXPECT_EQ(server.asked[0].node, "b");
+  EXPECT_EQ(journal.rows()[0].best[0].first, "b");
+  EXPECT_EQ(journal.rows()[0].reason, "its status.nominatedNodeName names b");
+  EXPECT_EQ(told, 0);
+  EXPECT_EQ(scheduler->counts().by_policy, 0);
+  nominate("y", "b");  // Has no room left.
+  nominate("z", "gone");
+  ASSERT_EQ(server.asked.size(), 3);
+  EXPECT_EQ(server.asked[1].node, "a");
+  EXPECT_EQ(server.asked[2].node, "a");
+  EXPECT_EQ(told, 2);
+}
+
 }  // namespace
 }  // namespace rudderfish

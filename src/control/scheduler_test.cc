@@ -207,8 +207,8 @@ TEST_F(SchedulerTest, APodThatHoldsWhatCannotBeReadKeepsOthersFromItsNodeUntilIt
   See("x", Shape(500));
   Turn();
   EXPECT_TRUE(server.asked.empty());
-  EXPECT_THAT(server.told, ElementsAre("x: 0/1 nodes are available: 1 node(s) held a pod that "
-                                       "is not read in full."));
+  EXPECT_THAT(server.told, ElementsAre("x: 0/1 nodes are available: 1 node(s) run a pod whose spec "
+                                       "could not be parsed completely."));
   clock.Advance(seconds(2));
   See("odd", Shape(900), "a");
   Turn();

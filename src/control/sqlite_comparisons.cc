@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <unordered_set>
 #include <utility>
 
-#include "control/sqlite_journal.h"
+#include "control/journal_reader.h"
 #include "control/sqlite_statement.h"
 
-// What control/sqlite_journal.h keeps of comparisons, and of modes.
+// What control/sqlite_journal.h keeps of comparisons, and what promotions rest on.
 
 namespace rudderfish {
 namespace {
@@ -67,6 +68,7 @@ void ReadEvidence(Statement* select, EvidenceTable* table) {
 
 Result<void> SqliteJournal::AppendComparisons(std::span<const PlacementComparison> rows,
                                               std::span<const PlacementOutcome> outcomes) {
+  TRY(CheckOpen());  // What is known here is not all then.
   std::vector<PlacementOutcome> known;
   if (evidence_) {  // Most pods that fail were never compared.
     std::unordered_set<std::string_view> added;
@@ -88,13 +90,13 @@ Result<void> SqliteJournal::AppendComparisons(std::span<const PlacementCompariso
 Result<void> SqliteJournal::InsertComparisons(std::span<const PlacementComparison> rows,
                                               std::span<const PlacementOutcome> outcomes,
                                               std::vector<EvidenceTable::Row>* written) {
-  Statement insert(database_.get(),
+  Statement insert(database(),
                    "INSERT INTO comparisons (written_at, namespace, pod, uid, kind, scheduler, "
                    "policy, objective, node, policy_node, baseline_node, policy_change, "
                    "baseline_change, rules, reason, nodes, feasible, waited_ms, fate, failure, "
                    "detail) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,'',?)");
   // A retry is no further evidence.
-  Statement replace(database_.get(), "DELETE FROM comparisons WHERE uid = ? AND kind <> 'advice'");
+  Statement replace(database(), "DELETE FROM comparisons WHERE uid = ? AND kind <> 'advice'");
   const UnixMillis now = options_.now();
   for (const PlacementComparison& row : rows) {
     if (row.group != ComparisonGroup::kAdvice) {
@@ -112,8 +114,9 @@ Result<void> SqliteJournal::InsertComparisons(std::span<const PlacementCompariso
     const std::string_view fate = row.group == ComparisonGroup::kAdvice ? "advised" : "placed";
     insert.Bind(fate).Bind(row.detail);
     if (const int code = insert.Run(); code != SQLITE_OK) return Failed(code);
+    last_number_ = std::max<int64_t>(last_number_, sqlite3_last_insert_rowid(database()));
     if (row.group == ComparisonGroup::kAdvice) continue;
-    written->push_back({.number = sqlite3_last_insert_rowid(database_.get()),
+    written->push_back({.number = sqlite3_last_insert_rowid(database()),
                         .written_at = now,
                         .group = row.group,
                         .rules = row.rules,
@@ -127,10 +130,10 @@ Result<void> SqliteJournal::InsertComparisons(std::span<const PlacementCompariso
                         .policy_change = row.policy_change,
                         .baseline_change = row.baseline_change});
   }
-  Statement end(database_.get(),
+  Statement end(database(),
                 "UPDATE comparisons SET fate = ?, failure = ? WHERE uid = ? AND kind <> 'advice' "
                 "AND fate NOT IN ('failed', 'evicted', 'elsewhere')");
-  Statement measured(database_.get(),
+  Statement measured(database(),
                      "UPDATE comparisons SET measured_gain = ?, measured_change = ? "
                      "WHERE uid = ? AND kind <> 'advice'");
   for (const PlacementOutcome& outcome : outcomes) {
@@ -148,7 +151,8 @@ Result<void> SqliteJournal::InsertComparisons(std::span<const PlacementCompariso
 }
 
 Result<std::vector<UnendedComparison>> SqliteJournal::UnendedComparisons() {
-  Statement select(database_.get(),
+  if (!is_open()) return std::vector<UnendedComparison>();
+  Statement select(database(),
                    "SELECT namespace, pod, uid, kind, coalesce(node, ''), "
                    "coalesce(policy_node, ''), coalesce(baseline_node, ''), written_at, "
                    "fate = 'started', measured_change IS NOT NULL FROM comparisons "
@@ -168,79 +172,17 @@ Result<std::vector<UnendedComparison>> SqliteJournal::UnendedComparisons() {
   return rows;
 }
 
-Result<void> SqliteJournal::KeepMode(std::string_view kind, const KeptMode& mode) {
-  Statement insert(database_.get(),
-                   "INSERT OR REPLACE INTO kept_modes (kind, configured, mode, policy, objective, "
-                   "since, serves, why) VALUES (?,?,?,?,?,?,?,?)");
-  insert.Bind(kind).Bind(ModeName(mode.configured)).Bind(ModeName(mode.mode));
-  insert.Bind(mode.policy).Bind(mode.objective).Bind(mode.since);
-  insert.Bind(int64_t{mode.serves}).Bind(mode.why);
-  if (const int code = insert.Run(); code != SQLITE_OK) return Failed(code);
-  return {};
-}
-
-Result<std::optional<KeptMode>> SqliteJournal::ModeOf(std::string_view kind) {
-  Statement select(database_.get(),
-                   "SELECT configured, mode, policy, objective, since, serves, why "
-                   "FROM kept_modes WHERE kind = ?");
-  select.Bind(kind);
-  if (!select.Step()) {
-    if (select.code() != SQLITE_OK) return Failed(select.code());
-    return std::optional<KeptMode>();
-  }
-  KeptMode kept{.policy = select.Text(2),
-                .objective = select.Text(3),
-                .since = select.Integer(4),
-                .serves = select.Integer(5) != 0,
-                .why = select.Text(6)};
-  TRY_ASSIGN(kept.configured, ModeNamed(select.Text(0)));
-  TRY_ASSIGN(kept.mode, ModeNamed(select.Text(1)));
-  return std::optional(std::move(kept));
-}
-
-Result<void> SqliteJournal::KeepPause(std::string_view kind, const KeptPause& pause) {
-  Statement remove(database_.get(), "DELETE FROM kept_pauses WHERE kind = ?");
-  Statement insert(database_.get(),
-                   "INSERT OR REPLACE INTO kept_pauses (kind, since, paused_by, shared) "
-                   "VALUES (?,?,?,?)");
-  Statement& keep = pause.is_on() ? insert : remove;
-  keep.Bind(kind);
-  if (pause.is_on()) keep.Bind(pause.since).Bind(pause.by).Bind(int64_t{pause.is_shared});
-  if (const int code = keep.Run(); code != SQLITE_OK) return Failed(code);
-  return {};
-}
-
-Result<KeptPause> SqliteJournal::PauseOf(std::string_view kind) {
-  Statement select(database_.get(),
-                   "SELECT since, paused_by, shared FROM kept_pauses WHERE kind = ?");
-  select.Bind(kind);
-  KeptPause pause;
-  if (select.Step()) {
-    pause = {.since = select.Integer(0), .by = select.Text(1), .is_shared = select.Integer(2) != 0};
-  }
-  if (select.code() != SQLITE_OK) return Failed(select.code());
-  return pause;
-}
-
-Result<bool> JournalReader::HasComparisons() const {
-  Statement select(database_.get(),
-                   "SELECT count(*) FROM sqlite_master WHERE name = 'comparisons'");
-  if (!select.Step()) return Failed(select.code());
-  return select.Integer(0) > 0;
-}
-
-Result<std::vector<StoredComparison>> JournalReader::Comparisons(std::string_view pod,
-                                                                 int64_t limit) const {
-  TRY_ASSIGN(const bool is_there, HasComparisons());
-  if (!is_there) return std::vector<StoredComparison>();
+Result<std::vector<StoredComparison>> JournalReader::Comparisons(const RowFilter& filter) const {
   Statement select(
       database_.get(),
       "SELECT number, written_at, namespace, pod, uid, kind, scheduler, policy, objective, "
       "coalesce(node, ''), coalesce(policy_node, ''), coalesce(baseline_node, ''), policy_change, "
       "baseline_change, rules, reason, nodes, feasible, waited_ms, fate, failure, measured_gain, "
       "measured_change, CASE WHEN ? THEN detail ELSE '{}' END FROM comparisons "
-      "WHERE ? = '' OR (namespace || '/' || pod) = ? ORDER BY number DESC LIMIT ?");
-  select.Bind(int64_t{limit == 1}).Bind(pod).Bind(pod).Bind(limit);
+      "WHERE written_at >= ? AND (? = '' OR namespace || '/' || pod GLOB ?) "
+      "ORDER BY number DESC LIMIT ?");
+  select.Bind(int64_t{filter.limit == 1}).Bind(filter.since.value_or(0));
+  select.Bind(filter.pod).Bind(filter.pod).Bind(filter.limit);
   std::vector<StoredComparison> rows;
   while (select.Step()) {
     StoredComparison& stored = rows.emplace_back();
@@ -273,8 +215,6 @@ Result<std::vector<StoredComparison>> JournalReader::Comparisons(std::string_vie
 }
 
 Result<EvidenceTable> JournalReader::LoadEvidence() const {
-  TRY_ASSIGN(const bool is_there, HasComparisons());
-  if (!is_there) return EvidenceTable();
   EvidenceTable table;
   Statement select(database_.get(), kEvidenceRows);
   ReadEvidence(&select, &table);
@@ -284,8 +224,12 @@ Result<EvidenceTable> JournalReader::LoadEvidence() const {
 
 Result<const EvidenceTable*> SqliteJournal::Evidence() {
   if (evidence_) return &*evidence_;
+  if (!is_open()) {
+    evidence_.emplace();  // Until it is open.
+    return &*evidence_;
+  }
   EvidenceTable table;
-  Statement select(database_.get(), kEvidenceRows);
+  Statement select(database(), kEvidenceRows);
   ReadEvidence(&select, &table);
   if (select.code() != SQLITE_OK) return Failed(select.code());
   evidence_ = std::move(table);
@@ -293,7 +237,8 @@ Result<const EvidenceTable*> SqliteJournal::Evidence() {
 }
 
 Result<std::string> SqliteJournal::DifferenceInWords(int64_t number) {
-  Statement select(database_.get(),
+  TRY(CheckOpen());
+  Statement select(database(),
                    "SELECT namespace || '/' || pod || ' on ' || reason FROM comparisons "
                    "WHERE number = ?");
   select.Bind(number);
@@ -302,10 +247,44 @@ Result<std::string> SqliteJournal::DifferenceInWords(int64_t number) {
   return std::string();
 }
 
+Result<std::vector<PlanEvidence>> SqliteJournal::Plans(std::string_view policy,
+                                                       std::string_view objective, int64_t from) {
+  TRY(CheckOpen());
+  std::map<std::string, PlanEvidence> by_application;
+  Statement plans(database(),
+                  "SELECT application, plan_gain_ms, coalesce(baseline_plan_gain_ms, 0), "
+                  "step > 0 OR fate NOT IN ('stayed', 'refused') FROM decisions "
+                  "WHERE plan_gain_ms IS NOT NULL AND kind = 'migration' AND policy = ? "
+                  "AND objective = ? AND number >= ? ORDER BY number");
+  plans.Bind(policy).Bind(objective).Bind(from);
+  while (plans.Step()) {
+    PlanEvidence& one = by_application[plans.Text(0)];
+    ++one.plans;
+    if (plans.Integer(3) == 0) continue;  // It would move nothing.
+    one.gain.Add(plans.Real(1));
+    one.over_baseline.Add(plans.Real(1) - plans.Real(2));
+  }
+  if (plans.code() != SQLITE_OK) return Failed(plans.code());
+  // The endpoints of one change are written together: their mean is one error.
+  Statement errors(database(),
+                   "SELECT application, avg(predicted_change_ms - measured_change_ms) FROM "
+                   "(SELECT *, row_number() OVER (PARTITION BY application, change, endpoint "
+                   "ORDER BY number) AS time_of_change FROM evidence WHERE term = 'latency_ms') "
+                   "GROUP BY application, change, time_of_change ORDER BY min(number)");
+  while (errors.Step()) by_application[errors.Text(0)].error.Add(errors.Real(1));
+  if (errors.code() != SQLITE_OK) return Failed(errors.code());
+  std::vector<PlanEvidence> all;
+  for (auto& [application, one] : by_application) {
+    one.application = application;
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
 // The oldest that is left: those before it are gone.
 Result<void> SqliteJournal::FollowRemoval() {
   if (!evidence_) return {};
-  Statement select(database_.get(), "SELECT coalesce(min(number), ?) FROM comparisons");
+  Statement select(database(), "SELECT coalesce(min(number), ?) FROM comparisons");
   select.Bind(std::numeric_limits<int64_t>::max());
   if (!select.Step()) return Failed(select.code());
   evidence_->RemoveBelow(select.Integer(0));

@@ -2,32 +2,19 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
-#include <unistd.h>
-
-#include <filesystem>
 
 #include "base/rng.h"
+#include "control/journal_reader.h"
 #include "control/sqlite_journal.h"
 #include "control/sqlite_statement.h"
+#include "tests/support/test_folder.h"
 
 namespace rudderfish {
 namespace {
 
-namespace fs = std::filesystem;
-
 class SqliteComparisonsTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() /
-              ("rudderfish-comparisons-" + std::to_string(::getpid()) + "-" +
-               ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::create_directories(folder_);
-    Open();
-  }
-  void TearDown() override {
-    journal_.reset();
-    fs::remove_all(folder_);
-  }
+  void SetUp() override { Open(); }
   void Open(UnixMillis now = 1000) {
     journal_.reset();
     journal_ = SqliteJournal::Open(folder_ / "j.db", {.now = [now] { return now; }}).value();
@@ -84,7 +71,7 @@ class SqliteComparisonsTest : public ::testing::Test {
     Add(row);
   }
 
-  fs::path folder_;
+  testing::TestFolder folder_;
   std::unique_ptr<SqliteJournal> journal_;
 };
 
@@ -93,7 +80,7 @@ TEST_F(SqliteComparisonsTest, WhatWasWrittenIsReadWithWhatCameOfIt) {
   Add(Row("y"));
   End({.uid = "uid-x", .fate = "started"});
   End({.uid = "uid-x", .measured_gain = 2e-3, .measured_change = -1e-3});
-  const std::vector<StoredComparison> rows = Reader().Comparisons("default/x", 1).value();
+  const auto rows = Reader().Comparisons({.limit = 1, .pod = "default/x"}).value();
   ASSERT_EQ(rows.size(), 1u);
   const PlacementComparison& row = rows[0].row;
   EXPECT_EQ(row.pod, Row("x").pod);
@@ -102,13 +89,13 @@ TEST_F(SqliteComparisonsTest, WhatWasWrittenIsReadWithWhatCameOfIt) {
   EXPECT_NEAR(row.gain(), 1e-3, 1e-15);
   EXPECT_EQ(rows[0].outcome.fate, "started");
   EXPECT_EQ(rows[0].outcome.measured_gain, 2e-3);
-  EXPECT_EQ(Reader().Comparisons("", 10)->size(), 2u);
+  EXPECT_EQ(Reader().Comparisons({.limit = 10})->size(), 2u);
 }
 
 TEST_F(SqliteComparisonsTest, ThatAPodFailedIsTheLastWord) {
   Add(Row("x"));
   for (const char* fate : {"started", "failed", "ended"}) End({.uid = "uid-x", .fate = fate});
-  EXPECT_EQ(Reader().Comparisons("default/x", 1)->at(0).outcome.fate, "failed");
+  EXPECT_EQ(Reader().Comparisons({.limit = 1, .pod = "default/x"})->at(0).outcome.fate, "failed");
 }
 
 TEST_F(SqliteComparisonsTest, EvidenceIsOfThePolicyAndObjectiveThatAreAskedFor) {
@@ -162,7 +149,7 @@ TEST_F(SqliteComparisonsTest, EvidenceIsOfTheSchedulersThatAreAskedFor) {
 TEST_F(SqliteComparisonsTest, EvidenceBeginsAtTheNumberThatIsAskedFor) {
   AddOf("default-scheduler", "early", RulesVerdict::kDifferent);
   AddOf("default-scheduler", "late", RulesVerdict::kEqual);
-  const int64_t late = Reader().Comparisons("default/late", 1)->at(0).number;
+  const int64_t late = Reader().Comparisons({.limit = 1, .pod = "default/late"})->at(0).number;
   EXPECT_EQ(Shadowed({}, late - 1).different, 1);
   EXPECT_EQ(Shadowed({}, late).different, 0);
   EXPECT_EQ(Shadowed({}, late).equal, 1);
@@ -174,7 +161,7 @@ TEST_F(SqliteComparisonsTest, OfDifferencesTheNewestFiveAreNamed) {
     AddOf("default-scheduler", name, RulesVerdict::kDifferent);
   const ShadowEvidence evidence = Shadowed();
   EXPECT_EQ(evidence.different, 7);
-  const int64_t newest = Reader().Comparisons("default/g", 1)->at(0).number;
+  const int64_t newest = Reader().Comparisons({.limit = 1, .pod = "default/g"})->at(0).number;
   EXPECT_EQ(evidence.differences,
             (std::vector<int64_t>{newest, newest - 1, newest - 2, newest - 3, newest - 4}));
 }
@@ -217,7 +204,7 @@ TEST_F(SqliteComparisonsTest, OfAPodThatIsChosenForAgainTheNewestChoiceCounts) {
   const TrialEvidence trial = Trial(0);
   EXPECT_EQ(trial.canary.pods, 1);
   EXPECT_EQ(trial.canary.change.count, 1);
-  const std::vector<StoredComparison> rows = Reader().Comparisons("default/c", 10).value();
+  const auto rows = Reader().Comparisons({.limit = 10, .pod = "default/c"}).value();
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].row.node, "b");
   EXPECT_EQ(rows[1].row.group, ComparisonGroup::kAdvice);

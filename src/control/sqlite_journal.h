@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -15,7 +18,9 @@
 #include "control/evidence.h"
 #include "control/evidence_table.h"
 #include "control/journal.h"
+#include "control/journal_file.h"
 #include "control/kept_mode.h"
+#include "control/migration_evidence.h"
 #include "control/placement_comparison.h"
 #include "control/placement_evidence.h"
 #include "control/placement_journal.h"
@@ -25,10 +30,9 @@
 // writes, any number read meanwhile or later. Bounded: rows older than `retention` go, and the
 // oldest tenth of the table that is largest whenever the file is about to outgrow `size_bytes`.
 //
-// A disk that is full is kUnavailable in one line, and costs no row that was written before. Not
-// thread safe.
-
-struct sqlite3;
+// A disk that is full is kUnavailable in one line, and costs no row that was written before. A
+// journal that is closed refuses what is written in the same way, and knows of no rows. Not thread
+// safe.
 
 namespace rudderfish {
 
@@ -39,13 +43,11 @@ struct JournalOptions {
 };
 inline constexpr int64_t kJournalSizeMin = int64_t{1} << 20;
 
-namespace internal {
-// Closes what is nullptr, too.
-struct CloseDatabase {
-  void operator()(sqlite3* database) const;
+// How much there is.
+struct JournalExtent {
+  int64_t decisions = 0, evidence = 0;  // Rows.
+  int64_t bytes = 0;                    // On disk, the log beside the database included.
 };
-using Database = std::unique_ptr<sqlite3, CloseDatabase>;
-}  // namespace internal
 
 class SqliteJournal final : public Journal,
                             public EvidenceSink,
@@ -56,7 +58,19 @@ class SqliteJournal final : public Journal,
   // if another process writes there.
   static Result<std::unique_ptr<SqliteJournal>> Open(const std::filesystem::path& path,
                                                      const JournalOptions& options);
-  ~SqliteJournal() override;
+
+  // For a process that runs without a journal rather than not at all. One whose disk is full is
+  // closed until Mind can open it, but for what was kept of modes; a damaged file is set aside.
+  static Result<std::unique_ptr<SqliteJournal>> Start(const std::filesystem::path& path,
+                                                      const JournalOptions& options);
+
+  // About once a second: opens what is closed, and notices that the file was removed, replaced or
+  // damaged. That is an error, once: it says what is lost, and the journal goes on in a new file
+  // with all rows that could still be read.
+  Result<void> Mind();
+
+  bool is_open() const { return file_ != nullptr; }
+  int openings() const { return openings_; }  // So far.
 
   Result<int64_t> Append(JournalRow row) override;  // Counted from 1; no number is given twice.
   Result<void> Conclude(int64_t number, Fate fate, std::string_view failure,
@@ -87,15 +101,33 @@ class SqliteJournal final : public Journal,
   Result<void> KeepPause(std::string_view kind, const KeptPause& pause);
   Result<KeptPause> PauseOf(std::string_view kind);
 
+  // What plans of moves say, of that policy for that objective, from decision `from` on, and how
+  // right the Model was; by application.
+  Result<std::vector<PlanEvidence>> Plans(std::string_view policy, std::string_view objective,
+                                          int64_t from);
+
+  // As a JournalReader has them.
+  Result<JournalExtent> Extent() const;
+  Result<std::vector<EvidenceSum>> MeasuredEvidence() const;
+
   // Removes what is too old; the size is minded by Append.
   Result<void> Trim();
 
   const std::filesystem::path& path() const { return path_; }
 
  private:
-  SqliteJournal(std::filesystem::path path, const JournalOptions& options, int lock,
-                internal::Database database);
+  SqliteJournal(std::filesystem::path path, const JournalOptions& options)
+      : path_(std::move(path)), options_(options) {}
+  sqlite3* database() const { return file_->database(); }
+  Result<void> CheckOpen() const;
+  Result<void> OpenFile();
+  Result<void> OpenOrSetAside();
+  Result<void> ReadKept();
+  Result<void> Rescue(const std::string& why);
+  Result<void> Settle();
+  Result<void> ReadWhatIsNeeded();
   Result<void> Prepare();
+  Result<void> Upgrade(int64_t version);
   Result<void> Exec(const char* sql);
   Result<void> CommitUnawaited(const std::function<Result<void>()>& insert);
   Result<void> Insert(const JournalRow& row, const std::string& detail);
@@ -111,74 +143,20 @@ class SqliteJournal final : public Journal,
 
   std::filesystem::path path_;
   JournalOptions options_;
-  int lock_;  // Of the file; held until this is gone.
-  internal::Database database_;
+  std::unique_ptr<internal::JournalFile> file_;  // Null: it is closed,
+  std::string closed_;                           // and why.
+  int openings_ = 0;
+  bool is_damaged_ = false;
+  int64_t last_number_ = 0;  // That was given, of any table; no number is given twice.
+  bool is_settled_ = false;  // What an earlier process has left in flight is unknown now.
+  // Up to these numbers rows of `decisions` and `placements` are of earlier processes.
+  std::array<int64_t, 2> earlier_{};
+  std::map<std::string, KeptMode, std::less<>> kept_modes_;    // By kind: of a journal that cannot
+  std::map<std::string, KeptPause, std::less<>> kept_pauses_;  // be opened for writing.
+  Result<void> kept_read_;                 // Whether these could be read of the file that is there.
   std::optional<EvidenceTable> evidence_;  // Of `comparisons`, once somebody has asked.
   int64_t page_bytes_ = 0;
   int appended_ = 0;  // Since the size was looked at.
-};
-
-struct StoredRow {
-  int64_t number = 0;
-  UnixMillis written_at = 0;
-  JournalRow row;
-};
-
-struct StoredPlacement {
-  UnixMillis written_at = 0;
-  PlacementRow row;
-  std::string fate, failure;
-};
-
-struct StoredComparison {
-  int64_t number = 0;
-  UnixMillis written_at = 0;
-  PlacementComparison row;
-  PlacementOutcome outcome;
-};
-
-struct RowFilter {
-  std::optional<UnixMillis> since;
-  int64_t limit = 100;      // The newest.
-  std::string application;  // Empty: any.
-  std::string pod;          // Of which they speak; empty: any.
-};
-
-// How much there is.
-struct JournalExtent {
-  int64_t decisions = 0, evidence = 0;  // Rows.
-  int64_t bytes = 0;                    // On disk, the log beside the database included.
-};
-
-class JournalReader {
- public:
-  static Result<JournalReader> Open(const std::filesystem::path& path);
-
-  Result<std::vector<StoredRow>> Rows(const RowFilter& filter) const;  // Oldest first.
-  Result<std::vector<EvidenceSum>> Evidence() const;
-  Result<JournalExtent> Extent() const;
-
-  // What was decided of a pod that waits ("namespace/name"), or of all (empty): the newest, oldest
-  // first; of a journal that has none, nothing. Without `best`.
-  Result<std::vector<StoredPlacement>> Placements(std::string_view pod, int64_t limit) const;
-
-  // The same of comparisons; a limit of one has its `detail`.
-  Result<std::vector<StoredComparison>> Comparisons(std::string_view pod, int64_t limit) const;
-
-  // What comparisons say, all that are kept.
-  Result<EvidenceTable> LoadEvidence() const;
-
-  // How many decisions there are, since a time, by their fate's name.
-  Result<std::vector<std::pair<std::string, int64_t>>> Counts(UnixMillis since) const;
-
- private:
-  JournalReader(std::filesystem::path path, internal::Database database)
-      : path_(std::move(path)), database_(std::move(database)) {}
-  Result<bool> HasComparisons() const;
-  tl::unexpected<Error> Failed(int code) const;
-
-  std::filesystem::path path_;
-  internal::Database database_;
 };
 
 }  // namespace rudderfish

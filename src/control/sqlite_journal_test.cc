@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,24 +16,18 @@
 #include <set>
 
 #include "base/rng.h"
+#include "control/journal_reader.h"
+#include "control/sqlite_statement.h"
+#include "tests/support/test_folder.h"
 
 namespace rudderfish {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class SqliteJournalTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() /
-              ("rudderfish-journal-" + std::to_string(::getpid()) + "-" +
-               ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::create_directories(folder_);
-    path_ = folder_ / "journal.db";
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::unique_ptr<SqliteJournal> Open(JournalOptions options = {}) {
     return SqliteJournal::Open(path_, options).value();
   }
@@ -41,13 +36,14 @@ class SqliteJournalTest : public ::testing::Test {
   }
   int64_t BytesOnDisk() const {
     int64_t bytes = 0;
-    for (const auto& entry : fs::directory_iterator(folder_)) {
+    for (const auto& entry : fs::directory_iterator(folder_.path())) {
       bytes += static_cast<int64_t>(entry.file_size());
     }
     return bytes;
   }
 
-  fs::path folder_, path_;
+  testing::TestFolder folder_;
+  fs::path path_ = folder_ / "journal.db";
 };
 
 JournalRow FullRow() {
@@ -221,7 +217,7 @@ TEST_F(SqliteJournalTest, BusyTableDoesNotPushOutTheOthers) {
   const EvidenceTable evidence = reader.LoadEvidence().value();
   EXPECT_EQ(evidence.Shadowed({.policy = "greedy", .objective = "balance"}).decisions(),
             kComparisons);
-  const auto placements = reader.Placements("", last).value();
+  const auto placements = reader.Placements({.limit = last}).value();
   EXPECT_LT(static_cast<int64_t>(placements.size()), last) << "nothing was trimmed";
   EXPECT_EQ(placements.back().row.number, last);
   EXPECT_LE(BytesOnDisk(), kJournalSizeMin);
@@ -301,7 +297,7 @@ TEST_F(SqliteJournalTest, FullDiskIsOneLineAndCostsNoEarlierRow) {
       if (appended) reported = *appended;
     }
     const bool told = !appended && appended.error().code == ErrorCode::kUnavailable &&
-                      appended.error().message.find("nothing is decided") != std::string::npos &&
+                      appended.error().message.find(path_.string()) == 0 &&
                       appended.error().message.find('\n') == std::string::npos;
     bool still = !journal->Append(FullRow());
     limit.rlim_cur = limit.rlim_max;
@@ -317,6 +313,120 @@ TEST_F(SqliteJournalTest, FullDiskIsOneLineAndCostsNoEarlierRow) {
   ::waitpid(child, &status, 0);
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0) << "1 told, 2 still, 4 resumed, 8 kept";
+}
+
+TEST_F(SqliteJournalTest, RemovedFileIsNoticedAndAllRowsAreInANewOne) {
+  auto journal = SqliteJournal::Start(path_, {}).value();
+  const int64_t first = journal->Append(FullRow()).value();
+  ASSERT_TRUE(journal->Mind().has_value());
+  for (const char* end : {"", "-wal", "-shm"}) fs::remove(path_.string() + end);
+  const Result<void> minded = journal->Mind();
+  ASSERT_FALSE(minded);
+  EXPECT_EQ(minded.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(minded.error().message, HasSubstr("has been removed or renamed; all rows are in a "
+                                                "new file of that name"));
+  EXPECT_TRUE(journal->Mind().has_value()) << "said once";
+  ASSERT_TRUE(journal->Conclude(first, Fate::kDone, "", {}).has_value());
+  EXPECT_EQ(journal->Append(FullRow()).value(), first + 1);
+  EXPECT_EQ(Rows()[0].row.fate, Fate::kDone) << "it is no earlier process's";
+}
+
+TEST_F(SqliteJournalTest, NumbersGoOnInAFileThatHasLostAllRows) {
+  auto journal = SqliteJournal::Start(path_, {}).value();
+  const int64_t last = journal->Append(FullRow()).value();
+  {
+    std::ofstream(path_, std::ios::trunc) << std::string(50'000, 'x');
+    std::ofstream(path_.string() + "-wal", std::ios::trunc) << std::string(50'000, 'x');
+  }
+  ASSERT_FALSE(journal->Mind());
+  for (int i = 0; i < 3 && !journal->Mind(); ++i) {
+  }
+  EXPECT_EQ(journal->Append(FullRow()).value(), last + 1);
+}
+
+TEST_F(SqliteJournalTest, EachTableCountsByItself) {
+  {
+    auto journal = SqliteJournal::Open(path_, {}).value();
+    std::vector<PlacementRow> rows(5);
+    ASSERT_TRUE(journal->AppendPlacements(rows, {}).has_value());
+    JournalRow row = FullRow();
+    row.fate = Fate::kInFlight;
+    const int64_t number = journal->Append(row).value();
+    EXPECT_EQ(number, 1);
+    ASSERT_TRUE(journal->Conclude(number, Fate::kDone, "", {}).has_value());
+    EXPECT_EQ(JournalReader::Open(path_)->Rows({}).value().at(0).row.fate, Fate::kDone);
+  }
+  auto again = SqliteJournal::Open(path_, {}).value();
+  JournalRow row = FullRow();
+  row.fate = Fate::kInFlight;
+  EXPECT_EQ(again->Append(row).value(), 2);
+}
+
+TEST_F(SqliteJournalTest, ADamagedTableIsNoticedWhereAProcessMustStart) {
+  ASSERT_TRUE(Open()->Append(FullRow()).has_value());
+  {
+    const internal::Database database =
+        internal::OpenDatabase(path_, SQLITE_OPEN_READWRITE).value();
+    const int64_t page = internal::QueryNumber(path_, database.get(), "PRAGMA page_size").value();
+    const int64_t root =
+        internal::QueryNumber(path_, database.get(),
+                              "SELECT rootpage FROM sqlite_master WHERE name = 'comparisons'")
+            .value();
+    std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp((root - 1) * page);
+    file << std::string(static_cast<size_t>(page), 'x');
+  }
+  auto journal = SqliteJournal::Start(path_, {}).value();
+  EXPECT_TRUE(journal->Evidence().has_value());
+  EXPECT_TRUE(journal->Append(FullRow()).has_value());
+}
+
+// It may say that decisions are paused.
+TEST_F(SqliteJournalTest, NothingStartsOnAJournalWhosePausesCannotBeRead) {
+  ASSERT_TRUE(Open()->KeepPause("decisions", {.since = 1, .by = "me"}).has_value());
+  const internal::Database other = internal::OpenDatabase(path_, SQLITE_OPEN_READWRITE).value();
+  ASSERT_EQ(sqlite3_exec(other.get(), "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT",
+                         nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  const auto started = SqliteJournal::Start(path_, {});
+  ASSERT_FALSE(started);
+  EXPECT_THAT(started.error().message, HasSubstr("paused cannot be read"));
+}
+
+TEST_F(SqliteJournalTest, DamagedFileIsSetAsideWhereAProcessMustStart) {
+  std::ofstream(path_) << std::string(10'000, 'x');
+  auto journal = SqliteJournal::Start(path_, {}).value();
+  EXPECT_TRUE(journal->Append(FullRow()).has_value());
+  int aside = 0;
+  for (const auto& entry : fs::directory_iterator(folder_.path()))
+    aside += entry.path().filename().string().starts_with("journal.db.damaged-") ? 1 : 0;
+  EXPECT_EQ(aside, 1);
+}
+
+TEST_F(SqliteJournalTest, FullDiskAtTheStartHidesNoModeAndIsOpenedOnceThereIsRoom) {
+  const KeptMode mode{
+      .configured = Mode::kShadow, .mode = Mode::kEnforce, .policy = "p", .since = 5};
+  ASSERT_TRUE(Open()->KeepMode("placement", mode).has_value());
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    rlimit limit{};
+    ::getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = 1000;
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    auto journal = SqliteJournal::Start(path_, {}).value();
+    const bool closed = !journal->is_open() && !journal->Append(FullRow()) && !journal->Mind();
+    const bool known = journal->ModeOf("placement").value() == mode;
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const bool opened = journal->Mind() && journal->Append(FullRow());
+    ::_exit((closed ? 0 : 1) | (known ? 0 : 2) | (opened ? 0 : 4));
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "1 closed, 2 known, 4 opened";
 }
 
 // Appends and concludes until it is killed; says each number once it has been given.
@@ -386,7 +496,7 @@ TEST_F(SqliteJournalTest, PlacementsAreWrittenManyAtOnceWithWhatCameOfEarlierOne
   }
   Open();
   const JournalReader reader = JournalReader::Open(path_).value();
-  const auto all = reader.Placements("", 100).value();
+  const auto all = reader.Placements({.limit = 100}).value();
   ASSERT_EQ(all.size(), 3);
   EXPECT_EQ(all[0].fate, "failed");
   EXPECT_EQ(all[0].failure, "it has been bound to edge-2");
@@ -394,7 +504,7 @@ TEST_F(SqliteJournalTest, PlacementsAreWrittenManyAtOnceWithWhatCameOfEarlierOne
   EXPECT_EQ(all[1].row.reason, rows[1].reason);
   EXPECT_EQ(all[1].fate, "stayed");
   EXPECT_EQ(all[2].fate, "unknown") << "who wrote it has ended";
-  EXPECT_EQ(reader.Placements("shop/cart-2", 100).value().size(), 1);
+  EXPECT_EQ(reader.Placements({.limit = 100, .pod = "shop/cart-2"}).value().size(), 1);
 }
 
 }  // namespace

@@ -1,11 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
+
+#include "base/result.h"
+
 // The tables of control/sqlite_journal.h; docs/journal.md describes them.
+
+struct sqlite3;
 
 namespace rudderfish::internal {
 
-inline constexpr const char* kSchema = R"(
+inline constexpr int kApplicationId = 0x52464a31;  // "RFJ1"
+inline constexpr int kSchemaVersion = 2;
+
+// The version of a journal, 0 of a file that holds nothing yet. A database of another program, and
+// a newer version than this program knows, are refused.
+Result<int64_t> VersionOf(const std::filesystem::path& path, sqlite3* database);
+
+inline constexpr const char* kFirstVersion = R"(
 CREATE TABLE decisions (
   number INTEGER PRIMARY KEY AUTOINCREMENT,
   written_at INTEGER NOT NULL,
@@ -46,8 +59,13 @@ CREATE TABLE evidence (
 ) STRICT;
 )";
 
-// Came later than the others, so that a journal may lack it.
-inline constexpr const char* kPlacementsSchema = R"(
+// A journal of version 1 may have the new tables already.
+inline constexpr const char* kSecondVersion = R"(
+ALTER TABLE decisions ADD COLUMN objective TEXT NOT NULL DEFAULT '';
+UPDATE decisions SET detail = json_set(detail, '$.objective', '');
+ALTER TABLE decisions ADD COLUMN plan_gain_ms REAL;
+ALTER TABLE decisions ADD COLUMN baseline_plan_gain_ms REAL;
+CREATE INDEX decisions_by_plan ON decisions (policy, objective) WHERE plan_gain_ms IS NOT NULL;
 CREATE TABLE IF NOT EXISTS placements (
   number INTEGER PRIMARY KEY AUTOINCREMENT,
   written_at INTEGER NOT NULL,
@@ -69,7 +87,6 @@ CREATE TABLE IF NOT EXISTS placements (
 ) STRICT;
 CREATE INDEX IF NOT EXISTS placements_by_time ON placements (written_at);
 CREATE INDEX IF NOT EXISTS placements_by_fate ON placements (fate) WHERE fate = 'in flight';
-UPDATE placements SET fate = 'unknown' WHERE fate = 'in flight';
 CREATE TABLE IF NOT EXISTS comparisons (
   number INTEGER PRIMARY KEY AUTOINCREMENT,
   written_at INTEGER NOT NULL,
@@ -115,5 +132,8 @@ CREATE TABLE IF NOT EXISTS kept_pauses (
   shared INTEGER NOT NULL
 ) STRICT;
 )";
+
+// [i] makes version i + 1 from version i.
+inline constexpr const char* kUpgrades[kSchemaVersion] = {kFirstVersion, kSecondVersion};
 
 }  // namespace rudderfish::internal

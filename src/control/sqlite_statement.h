@@ -37,6 +37,11 @@ class Statement {
     return *this;
   }
   Statement& Bind(const std::string& value) { return Bind(std::string_view(value)); }
+  Statement& Bind(const std::optional<double>& value) {
+    if (value) return Bind(*value);
+    if (code_ == SQLITE_OK) code_ = sqlite3_bind_null(statement_, ++bound_);
+    return *this;
+  }
   Statement& Bind(const std::optional<std::string>& value) {
     if (value) return Bind(std::string_view(*value));
     if (code_ == SQLITE_OK) code_ = sqlite3_bind_null(statement_, ++bound_);

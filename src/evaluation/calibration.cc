@@ -12,8 +12,11 @@
 
 #include "base/check.h"
 #include "base/yaml_writer.h"
-#include "evaluation/scaling_run.h"
 #include "evaluation/statistics.h"
+#include "policy/registry.h"
+#include "sim/ratio_tally.h"
+#include "sim/scaling_evaluation.h"
+#include "sim/scaling_run.h"
 
 namespace rudderfish {
 namespace {
@@ -22,13 +25,11 @@ constexpr std::string_view kCalibrationFormat = "scaling-calibration/v1";
 
 // Keys of evaluation are small numbers that people type; training ones differ from them in most
 // bits. The letters "calibrat".
-constexpr uint64_t kCalibrationKey = 0x63616C6962726174;
 
 // The Model may be off, and few episodes say little: those go on that are best for the limit, and
 // as many of those that are for more and for less.
 constexpr double kLeniences[] = {1.25, 0.8, 0.5, 0.3};
 
-constexpr double kPeakShare = 0.99;  // Of intervals that have no more.
 // Of the peak, that there are always to be pods for.
 constexpr double kMinimumShares[] = {0.4, 0.55, 0.7, 0.78, 0.86, 0.94, 1.02};
 constexpr std::string_view kReplicaPolicies[] = {"default", "fast", "gentle"};
@@ -83,7 +84,8 @@ class Race {
        ThreadPool* pool)
       : scenario_(scenario), loads_(loads), options_(options), pool_(pool) {}
 
-  // In the order of `settings`. REQUIRES: all of them have run as much before.
+  // In the order of `settings`; none if it is stopped before its end. REQUIRES: all have run
+  // as much before.
   std::vector<CalibratedSetting> Run(const std::vector<std::string>& settings, int episodes,
                                      ScalingGround ground,
                                      const std::function<void(double)>& progress) {
@@ -97,9 +99,10 @@ class Race {
         CHECK(policy.has_value());  // A grid is ours.
         policies.push_back({setting, {std::move(*policy)}});
       }
-      const ScalingEvaluation evaluation =
-          EvaluateScaling(scenario_, EpisodeUse::kLearning, loads_, policies, episodes - first,
-                          CalibrationSeed(options_.seed), pool_, progress, ground, first);
+      const ScalingEvaluation evaluation = EvaluateScaling(
+          scenario_, EpisodeUse::kLearning, loads_, policies, episodes - first,
+          CalibrationSeed(options_.seed), pool_, progress, ground, first, options_.stop);
+      if (evaluation.episodes < episodes - first) return {};
       for (size_t p = 0; p < settings.size(); ++p)
         Add(evaluation, static_cast<int>(p), &tallies[settings[p]]);
     }
@@ -135,28 +138,6 @@ class Race {
 
 }  // namespace
 
-uint64_t CalibrationSeed(uint64_t seed) { return seed ^ kCalibrationKey; }
-
-double PeakPerS(const Scenario& scenario, const std::vector<int>& loads, int episodes,
-                uint64_t seed) {
-  CHECK(scenario.load != nullptr && episodes > 0 && !loads.empty());
-  const Load& load = *scenario.load;
-  const double interval_s = static_cast<double>(load.interval.count()) / 1e9;
-  std::vector<double> rates;
-  for (const int position : loads) {
-    for (int episode = 0; episode < episodes; ++episode) {
-      const ScalingEpisodeDraw draw =
-          DrawScalingEpisode(load, EpisodeUse::kLearning, position, CalibrationSeed(seed), episode);
-      for (int i = 0; int64_t{i + 1} * load.interval.count() <= load.duration.count(); ++i)
-        rates.push_back(draw.curve->MeanOf(i * interval_s, (i + 1) * interval_s));
-    }
-  }
-  if (rates.empty()) return 0;
-  const auto at = static_cast<size_t>(kPeakShare * static_cast<double>(rates.size() - 1));
-  std::nth_element(rates.begin(), rates.begin() + static_cast<ptrdiff_t>(at), rates.end());
-  return rates[at];
-}
-
 std::vector<std::string> HpaGrid(double peak_per_s) {
   std::vector<std::string> grid;
   for (const char* up : {"0s", "60s"}) {
@@ -164,25 +145,25 @@ std::vector<std::string> HpaGrid(double peak_per_s) {
       for (const int cpu : {30, 40, 50, 60, 70, 80}) {
         for (const char* tolerance : {"0.05", "0.1", "0.2"}) {
           grid.push_back(
-              fmt::format("hpa:cpu={}:tolerance={}:up={}:down={}", cpu, tolerance, up, down));
+              fmt::format("hpa:cpu={},tolerance={},up={},down={}", cpu, tolerance, up, down));
         }
       }
       for (const char* share : {"0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9"}) {
-        grid.push_back(fmt::format("keda:share={}:up={}:down={}", share, up, down));
+        grid.push_back(fmt::format("keda:share={},up={},down={}", share, up, down));
       }
     }
   }
   // Those of the first minimum and policies, none and the default ones, are above.
   std::vector<std::string> minima = {""};
   for (const double share : kMinimumShares)
-    minima.push_back(fmt::format(":min-rate={:.4g}", share * peak_per_s));
+    minima.push_back(fmt::format(",min-rate={:.4g}", share * peak_per_s));
   for (const std::string& least : minima) {
     for (const std::string_view policies : kReplicaPolicies) {
       if (least.empty() && policies == kReplicaPolicies[0]) continue;
       for (const char* down : {"0s", "300s"}) {
-        const std::string rest = fmt::format(":up=0s:down={}:policies={}{}", down, policies, least);
+        const std::string rest = fmt::format(",up=0s,down={},policies={}{}", down, policies, least);
         for (const int cpu : {40, 50, 60, 70, 80})
-          grid.push_back(fmt::format("hpa:cpu={}:tolerance=0.1{}", cpu, rest));
+          grid.push_back(fmt::format("hpa:cpu={},tolerance=0.1{}", cpu, rest));
         for (const char* share : {"0.3", "0.45", "0.6", "0.75", "0.9"})
           grid.push_back(fmt::format("keda:share={}{}", share, rest));
       }
@@ -222,7 +203,7 @@ std::vector<std::string> MpcGrid() {
   std::vector<std::string> grid;
   for (const char* horizon : {"60s", "90s", "150s"}) {
     for (const char* price : {"0.03", "0.05", "0.1", "0.2", "0.5", "2", "8", "32"})
-      grid.push_back(fmt::format("mpc:price={}:horizon={}", price, horizon));
+      grid.push_back(fmt::format("mpc:price={},horizon={}", price, horizon));
   }
   return grid;
 }
@@ -234,7 +215,6 @@ Calibration CalibrateScaling(const Scenario& scenario, const std::vector<int>& l
   Calibration calibration{.scenario = scenario.name,
                           .violations_max = options.violations_max,
                           .settings = static_cast<int>(grid.size()),
-                          .episodes = options.episodes,
                           .seed = options.seed};
   for (const int load : loads) calibration.loads.push_back(scenario.load->loads[load].name);
   // The first round is of large grids alone; the last three are on requests.
@@ -260,24 +240,30 @@ Calibration CalibrateScaling(const Scenario& scenario, const std::vector<int>& l
                          fmt::format("{} settings", settings.size()));
       }
     };
-    calibration.finalists =
-        race.Run(settings, std::max(1, options.episodes / round.share), round.ground, progress);
+    const int episodes = std::max(1, options.episodes / round.share);
+    const std::vector<CalibratedSetting> judged =
+        race.Run(settings, episodes, round.ground, progress);
+    if (judged.empty()) break;
+    if (round.ground == ScalingGround::kRequests) {
+      calibration.finalists = judged;
+      calibration.episodes = episodes;
+    }
     if (i + 1 == kRounds) break;
     const size_t left = std::min(
         {settings.size(), round.most_left,
          std::max((settings.size() + round.left_share - 1) / round.left_share, round.fewest_left)});
-    settings = WhoGoOn(calibration.finalists, options.violations_max, left);
+    settings = WhoGoOn(judged, options.violations_max, left);
   }
-  SortByLimit(calibration.allowed(), &calibration.finalists);
+  if (!calibration.finalists.empty()) SortByLimit(calibration.allowed(), &calibration.finalists);
   return calibration;
 }
 
 std::string CalibrationYaml(const Calibration& calibration) {
   YamlWriter out;
   out.Comment(
-      "Settings of a policy of scaling, the best first: the cheapest that keeps violations\n"
-      "within the limit. core_hours are those of one episode, summed over loads;\n"
-      "violation_error is the standard error of violation_share.");
+      "Settings of a scaling policy, best first: the cheapest that keeps violations\nwithin the "
+      "limit. core_hours are those of one episode, summed over loads;\nviolation_error is the "
+      "standard error of violation_share.");
   out.Field("rudderfish", kCalibrationFormat);
   out.Field("scenario", calibration.scenario);
   out.Field("sha256", calibration.sha256);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -28,11 +29,6 @@
 
 namespace rudderfish {
 
-// What minimum and constant replicas are for: 99 of 100 intervals of a calibration's episodes bring
-// no more requests per second.
-double PeakPerS(const Scenario& scenario, const std::vector<int>& loads, int episodes,
-                uint64_t seed);
-
 // By CPU: 6 targets x 3 tolerances x 2 up x 4 down windows; by calls a second, as KEDA scales: 7
 // shares of what a pod serves x 2 x 4; and 10 of these settings x 2 down windows x 8 minima of
 // replicas, none and enough for a share of the peak, x 3 policies of how fast replicas change. 660
@@ -55,6 +51,8 @@ struct CalibrationOptions {
                                  // look-ahead takes longer than the Model does.
   uint64_t seed = 1;
   std::function<void(double fraction, std::string_view text)> progress;  // May be empty.
+  // Where it becomes true, the race ends with what its last complete round on requests says.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 // What CalibrationOptions::model_share is to be.
@@ -76,9 +74,9 @@ struct Calibration {
   std::vector<std::string> loads;
   double violations_max = 0;
   int settings = 0;  // Of the grid.
-  int episodes = 0;
+  int episodes = 0;  // That the finalists were judged on, of each load.
   uint64_t seed = 0;
-  std::vector<CalibratedSetting> finalists;  // The best first; at least one.
+  std::vector<CalibratedSetting> finalists;  // The best first; none if it was stopped too early.
 
   CalibratedKind kind() const;
   bool keeps_limit() const { return finalists[0].violation_share <= violations_max; }
@@ -92,9 +90,6 @@ struct Calibration {
 Calibration CalibrateScaling(const Scenario& scenario, const std::vector<int>& loads,
                              const std::vector<std::string>& grid,
                              const CalibrationOptions& options, ThreadPool* pool);
-
-// Of EvaluateScaling, for the episodes of a calibration.
-uint64_t CalibrationSeed(uint64_t seed);
 
 // As a file: ParseCalibration(ParseYaml(CalibrationYaml(c))) equals c.
 std::string CalibrationYaml(const Calibration& calibration);

@@ -6,7 +6,9 @@
 #include <regex>
 #include <set>
 
+#include "policy/registry.h"
 #include "policy/scaling_policy.h"
+#include "sim/scaling_evaluation.h"
 #include "tests/support/shop_text.h"
 
 namespace rudderfish {
@@ -138,6 +140,26 @@ TEST(Calibration, FilesThatAreNoneAreRefusedWithTheirPlace) {
   EXPECT_NE(refused("violation_share: 0", "violation_share: 2").find("from 0 to 1"),
             std::string::npos);
   EXPECT_NE(refused("episodes:", "episods:").find("episodes"), std::string::npos);
+}
+
+TEST(Calibration, ThatIsStoppedKeepsItsLastCompleteRound) {
+  const Result<Scenario> scenario = ParseScenario(kOneService, "one.yaml");
+  ThreadPool pool(2);
+  const auto stopped_at = [&](double at) {
+    std::atomic<bool> stop = false;
+    return CalibrateScaling(*scenario, {0}, {"keda:share=0.3", "keda:share=0.9"},
+                            {.violations_max = 0.05,
+                             .episodes = 16,
+                             .progress = [&](double done, std::string_view) { stop = done > at; },
+                             .stop = &stop},
+                            &pool);
+  };
+  const Calibration whole = stopped_at(2);
+  EXPECT_EQ(whole.episodes, 16);
+  const Calibration part = stopped_at(0.75);  // In the last of four rounds.
+  EXPECT_EQ(part.episodes, 4);
+  EXPECT_EQ(part.finalists.size(), whole.finalists.size());
+  EXPECT_TRUE(stopped_at(0).finalists.empty());
 }
 
 }  // namespace

@@ -116,13 +116,6 @@ PairedResult Pair(const RunMatrix& candidate, const RunMatrix& baseline,
   return result;
 }
 
-Finding Find(const PairedResult& paired, int starts) {
-  if (starts < kStartsForFinding) return Finding::kUndecided;
-  if (paired.difference_ci.high < 0) return Finding::kBetter;
-  if (paired.difference_ci.low > 0) return Finding::kWorse;
-  return Finding::kUndecided;
-}
-
 std::string VerdictText(const Evaluation& evaluation, const Comparison::Verdict& verdict) {
   const PairedResult& paired = verdict.paired;
   const std::string& candidate = evaluation.policies[verdict.candidate].name;
@@ -135,10 +128,10 @@ std::string VerdictText(const Evaluation& evaluation, const Comparison::Verdict&
       SignedText(paired.difference_ms, 1), IntervalText(paired.difference_ci, 1),
       seeds > 1 ? fmt::format(" and {} training seeds", seeds) : "", paired.starts_better,
       paired.starts_equal, paired.starts_worse);
-  if (starts < kStartsForFinding) {
+  if (starts < kEpisodesForFinding) {
     return fmt::format(
-        "No difference between {} and {} can be shown on {} {}: at least {} are needed. {}",
-        candidate, baseline, starts, starts == 1 ? "start" : "starts", kStartsForFinding, numbers);
+        "No difference between {} and {} can be shown on {}: at least {} are needed. {}", candidate,
+        baseline, CountText(starts, "start"), kEpisodesForFinding, numbers);
   }
   switch (verdict.finding) {
     case Finding::kBetter:
@@ -147,6 +140,7 @@ std::string VerdictText(const Evaluation& evaluation, const Comparison::Verdict&
     case Finding::kWorse:
       return fmt::format("{} is not better than {}; it is worse on these {} starts: {}", candidate,
                          baseline, starts, numbers);
+    case Finding::kBreaksLimit:  // There is no limit.
     case Finding::kUndecided:
       break;
   }
@@ -154,30 +148,39 @@ std::string VerdictText(const Evaluation& evaluation, const Comparison::Verdict&
                      candidate, baseline, starts, numbers);
 }
 
-Comparison::Verdict Judge(const Evaluation& evaluation, const Comparison& comparison,
-                          const BootstrapOptions& options) {
+Comparison::Verdict VerdictOf(const Evaluation& evaluation, const Comparison& comparison,
+                              const BootstrapOptions& options) {
   Comparison::Verdict verdict{.candidate = static_cast<int>(evaluation.policies.size()) - 1};
-  for (int p = 1; p < verdict.candidate; ++p) {
-    const double best_ms = comparison.policies[verdict.baseline].mean_final_ms;
-    if (comparison.policies[p].mean_final_ms < best_ms) verdict.baseline = p;
-  }
+  std::vector<BaselineCandidate> others;  // On the same starts, which favours the baseline.
+  for (int p = 0; p < verdict.candidate; ++p)
+    others.push_back({.cost = comparison.policies[p].mean_final_ms,
+                      .shares_network = evaluation.policies[p].shares_network});
+  verdict.baseline = ChooseBaseline(others);
   verdict.paired = Pair(FinalLatencies(evaluation, verdict.candidate),
                         FinalLatencies(evaluation, verdict.baseline), options);
-  verdict.finding = Find(verdict.paired, evaluation.start_count());
+  verdict.finding = FindingOf(JudgeRule{}, evaluation.start_count(), verdict.paired.difference_ci);
   verdict.text = VerdictText(evaluation, verdict);
   return verdict;
 }
 
 }  // namespace
 
-std::string TooFewText(int64_t count, std::string_view noun) {
-  if (count >= kStartsForFinding) return "";
-  return fmt::format("Nothing can be shown on {} {}{}: at least {} are needed.\n", count, noun,
-                     count == 1 ? "" : "s", kStartsForFinding);
-}
-
 RunMatrix FinalLatencies(const Evaluation& evaluation, int policy, std::string_view pattern) {
   return Finals(evaluation, policy, Select(evaluation, pattern));
+}
+
+Outcomes OutcomesOf(const Evaluation& evaluation, const BootstrapOptions& options) {
+  Outcomes outcomes{
+      .episodes = evaluation.start_count(),
+      .resampling = options,
+      .metrics = {{.name = "final_" + evaluation.objective, .unit = evaluation.unit}}};
+  outcomes.resampling.strata = Strata(evaluation);
+  for (size_t p = 0; p < evaluation.policies.size(); ++p) {
+    const EvaluatedPolicy& policy = evaluation.policies[p];
+    outcomes.policies.push_back({policy.name, policy.training_seeds});
+    outcomes.runs.push_back(FinalLatencies(evaluation, static_cast<int>(p)));
+  }
+  return outcomes;
 }
 
 std::vector<double> BestLatencies(const Evaluation& evaluation) {
@@ -201,7 +204,7 @@ Comparison Compare(const Evaluation& evaluation, const BootstrapOptions& options
   for (int p = 0; p < policies; ++p) {
     comparison.policies.push_back(Summarize(evaluation, p, Select(evaluation, {}), best, all));
   }
-  if (policies > 1) comparison.verdict = Judge(evaluation, comparison, all);
+  if (policies > 1) comparison.verdict = VerdictOf(evaluation, comparison, all);
 
   const std::vector<std::string> names = PatternNames(evaluation);
   if (names.size() < 2) return comparison;

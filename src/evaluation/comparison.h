@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "evaluation/evaluation.h"
+#include "evaluation/judge.h"
 #include "evaluation/statistics.h"
 
 // What an Evaluation says: each policy in numbers with 95 % intervals, and a verdict on the last
@@ -48,18 +49,6 @@ struct PairedResult {
   int starts_better = 0, starts_equal = 0, starts_worse = 0;  // Means over seeds, within kTie.
 };
 
-enum class Finding {
-  kBetter,     // The interval of the paired difference lies below 0.
-  kWorse,      // It lies above 0.
-  kUndecided,  // It holds 0, or there are fewer than kStartsForFinding starts.
-};
-
-// Were there no difference, all of 5 starts would still agree once in 16 times: too often for 95 %.
-inline constexpr int kStartsForFinding = 6;
-
-// A line that says so of fewer; empty where they are enough. `noun` is what one of them is called.
-std::string TooFewText(int64_t count, std::string_view noun);
-
 struct Comparison {
   struct Pattern {
     std::string name;
@@ -86,6 +75,9 @@ Comparison Compare(const Evaluation& evaluation, const BootstrapOptions& options
 
 // Final latencies of one policy, by start and seed; of the starts of one pattern, if not empty.
 RunMatrix FinalLatencies(const Evaluation& evaluation, int policy, std::string_view pattern = {});
+
+// Final latencies, for the judge; `rule` is JudgeRule{}. Starts are resampled within patterns.
+Outcomes OutcomesOf(const Evaluation& evaluation, const BootstrapOptions& options = {});
 
 // Lowest latency of each start over all policies and seeds, at the start or at the end.
 std::vector<double> BestLatencies(const Evaluation& evaluation);

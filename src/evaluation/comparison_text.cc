@@ -80,6 +80,7 @@ OrderedJson PairedJson(const PairedResult& paired) {
 OrderedJson PolicyJson(const Evaluation& evaluation, const Comparison& comparison, int index) {
   const EvaluatedPolicy& policy = evaluation.policies[index];
   OrderedJson json{{"name", policy.name}, {"training_seeds", policy.training_seeds}};
+  if (policy.shares_network) json["shares_network"] = true;  // With the candidate.
   OrderedJson& episodes = json["episodes"] = OrderedJson::array();
   for (const EvaluatedEpisode& episode : policy.episodes) {
     episodes.push_back(EpisodeJson(evaluation, policy, episode));

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "evaluation/statistics.h"
+#include "sim/episode_cut.h"
 #include "task/migration.h"
 
 namespace rudderfish {
@@ -103,11 +104,12 @@ class EpisodeRunner {
   std::vector<Answer> answers_;
 };
 
+// The same starts of all policies follow each other.
 std::vector<Slice> Divide(std::span<const PolicyGroup> policies, int starts) {
   std::vector<Slice> slices;
-  for (size_t p = 0; p < policies.size(); ++p) {
-    for (size_t s = 0; s < policies[p].training_seeds.size(); ++s) {
-      for (int first = 0; first < starts; first += kStartsPerSlice) {
+  for (int first = 0; first < starts; first += kStartsPerSlice) {
+    for (size_t p = 0; p < policies.size(); ++p) {
+      for (size_t s = 0; s < policies[p].training_seeds.size(); ++s) {
         slices.push_back({.policy = static_cast<int>(p),
                           .training_seed = static_cast<int>(s),
                           .first_start = first,
@@ -116,6 +118,21 @@ std::vector<Slice> Divide(std::span<const PolicyGroup> policies, int starts) {
     }
   }
   return slices;
+}
+
+// Leaves the first starts alone.
+void KeepStarts(int kept, std::vector<Slice>* slices, Evaluation* evaluation) {
+  const int count = evaluation->start_count();
+  if (kept == count) return;
+  std::erase_if(*slices, [kept](const Slice& slice) { return slice.first_start >= kept; });
+  evaluation->starts.resize(static_cast<size_t>(kept));
+  for (EvaluatedPolicy& policy : evaluation->policies) {
+    std::vector<EvaluatedEpisode> episodes;
+    for (EvaluatedEpisode& one : policy.episodes) {
+      if (one.start < kept) episodes.push_back(std::move(one));
+    }
+    policy.episodes = std::move(episodes);
+  }
 }
 
 // The same starts meet the same chance under every policy and training seed.
@@ -141,7 +158,8 @@ Evaluation Prepare(std::span<const StartState> starts, std::span<const PolicyGro
   }
   for (const PolicyGroup& group : policies) {
     const int seeds = static_cast<int>(group.training_seeds.size());
-    evaluation.policies.push_back({.name = group.name, .training_seeds = seeds});
+    evaluation.policies.push_back(
+        {.name = group.name, .training_seeds = seeds, .shares_network = group.shares_network});
     std::vector<EvaluatedEpisode>& episodes = evaluation.policies.back().episodes;
     episodes.resize(starts.size() * seeds);
     for (size_t i = 0; i < episodes.size(); ++i) {
@@ -198,12 +216,18 @@ Evaluation Evaluate(const LatencyLaw& law, const Task& task, std::span<const Sta
   };
 
   // Proofs first: they may take long, and slices then fill the threads evenly.
+  const auto is_stopped = [&] {
+    return options.stop != nullptr && options.stop->load(std::memory_order_relaxed);
+  };
   pool->ParallelFor(optima, [&](int start, int worker) {
+    if (is_stopped()) return;
     evaluation.starts[start].optimum_ms = options.optimum(starts[start].state);
     report(worker);
   });
+  EpisodeCut cut(options.stop);
   pool->ParallelFor(static_cast<int>(slices.size()), [&](int index, int worker) {
     Slice& slice = slices[index];
+    if (!cut.Begins(slice.first_start / kStartsPerSlice)) return;
     EpisodeRunner runner(law, task, *policies[slice.policy].training_seeds[slice.training_seed],
                          PolicySeed(options.seed, slice));
     for (int start = slice.first_start; start < slice.last_start; ++start) {
@@ -216,7 +240,9 @@ Evaluation Evaluate(const LatencyLaw& law, const Task& task, std::span<const Sta
       report(worker);
     }
   });
-  SummarizeTimes(slices, &evaluation);
+  const int complete = cut.Complete((start_count + kStartsPerSlice - 1) / kStartsPerSlice);
+  KeepStarts(std::min(complete * kStartsPerSlice, start_count), &slices, &evaluation);
+  if (evaluation.start_count() > 0) SummarizeTimes(slices, &evaluation);
   return evaluation;
 }
 
@@ -228,17 +254,6 @@ Optimum ExactOptimum(const LatencyLaw& law, const Task& task, const ExactLimits&
     if (!result.proven) return std::nullopt;
     return result.plan.cost_ms;
   };
-}
-
-Result<std::vector<StartState>> DrawStarts(const World& world, uint64_t seed, int episodes) {
-  CHECK_GT(episodes, 0);
-  std::vector<StartState> starts(episodes);
-  for (int i = 0; i < episodes; ++i) {
-    starts[i].line = i;
-    Rng rng(seed, kHeldOutStream + i);
-    TRY(world.Draw(&rng, &starts[i].state));
-  }
-  return starts;
 }
 
 }  // namespace rudderfish

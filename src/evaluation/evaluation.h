@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,7 +16,6 @@
 #include "policy/exact.h"
 #include "policy/policy.h"
 #include "scenario/start_states.h"
-#include "sim/world.h"
 #include "task/task.h"
 
 // Every policy runs from every start to its own end, and what happened is written down: decision by
@@ -32,6 +32,7 @@ namespace rudderfish {
 struct PolicyGroup {
   std::string name;
   std::vector<std::shared_ptr<const Policy>> training_seeds;  // At least one.
+  bool shares_network = false;                                // With the last of the list.
 };
 
 struct MadeDecision {
@@ -53,6 +54,7 @@ struct EvaluatedEpisode {
 struct EvaluatedPolicy {
   std::string name;
   int training_seeds = 1;
+  bool shares_network = false;             // With the candidate.
   std::vector<EvaluatedEpisode> episodes;  // [training seed][start]
 
   const EvaluatedEpisode& at(int training_seed, int start, int starts) const {
@@ -100,6 +102,9 @@ struct EvaluationOptions {
   // Called now and then on the calling thread, for Progress::Update.
   std::function<void(double fraction, std::string_view text)> progress;
 
+  // Where it becomes true, no further starts are played: there are then fewer, maybe none.
+  const std::atomic<bool>* stop = nullptr;
+
   // EvaluatedStart::optimum_ms, if wanted: ExactOptimum. Called by several threads at once.
   Optimum optimum;
 };
@@ -108,11 +113,5 @@ struct EvaluationOptions {
 Evaluation Evaluate(const LatencyLaw& law, const Task& task, std::span<const StartState> starts,
                     std::span<const PolicyGroup> policies, const EvaluationOptions& options,
                     ThreadPool* pool);
-
-// Held-out starts: episode i is drawn from Rng(seed, kHeldOutStream + i). Training draws episodes
-// from streams below 2^32 and all other chance from streams below 2^48 (learn/env.h and
-// learn/rollout.cc), so that no training, whatever its seed, has seen these.
-inline constexpr uint64_t kHeldOutStream = uint64_t{1} << 48;
-Result<std::vector<StartState>> DrawStarts(const World& world, uint64_t seed, int episodes);
 
 }  // namespace rudderfish

@@ -37,6 +37,10 @@ Result<EvaluatedPolicy> PolicyOfJson(const JsonReader& object, Evaluation* evalu
   TRY_ASSIGN(const JsonReader seeds, object.At("training_seeds"));
   TRY_ASSIGN(const int64_t count, seeds.AsInt(1, 1000));
   policy.training_seeds = static_cast<int>(count);
+  TRY_ASSIGN(const std::optional<JsonReader> shares, object.Find("shares_network"));
+  if (shares) {
+    TRY_ASSIGN(policy.shares_network, shares->AsBool());
+  }
   TRY_ASSIGN(const JsonReader list, object.At("episodes"));
   TRY_ASSIGN(const std::vector<JsonReader> episodes, list.Elements());
   const bool first = evaluation->policies.empty();

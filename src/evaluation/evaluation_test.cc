@@ -9,6 +9,7 @@
 #include "policy/baselines.h"
 #include "policy/greedy.h"
 #include "scenario/scenario.h"
+#include "sim/held_out.h"
 #include "task/migration.h"
 #include "tests/support/small_evaluation.h"
 #include "tests/support/source_path.h"
@@ -158,22 +159,16 @@ TEST(Evaluation, AllowedActionsAreTheCellsOfTheStartsMaskAndStop) {
   }
 }
 
-TEST(Evaluation, ReturnIsTheSumOfTheTasksRewardsInMilliseconds) {
+TEST(Evaluation, ReturnIsWhatTheMovesGainLessWhatTheyCost) {
   const std::vector<StartState> starts = ContinuumStarts(6);
   const Evaluation evaluation = RunAll(starts, Baselines());
   for (const EvaluatedPolicy& policy : evaluation.policies) {
     for (const EvaluatedEpisode& episode : policy.episodes) {
-      double rewards = 0, latency_ms = episode.initial.latency_ms;
+      double gain_ms = 0;
       for (size_t step = 0; step < episode.decisions.size(); ++step) {
-        Terms before, after;
-        before.latency_ms = latency_ms;
-        latency_ms -= episode.decisions[step].predicted_ms;
-        after.latency_ms = latency_ms;
-        rewards +=
-            kTask.Judge(before, after, {static_cast<int>(step)}, {episode.decisions[step].move})
-                .reward;
+        gain_ms += episode.decisions[step].predicted_ms - kTask.StepCost({static_cast<int>(step)});
       }
-      EXPECT_NEAR(episode.return_ms, rewards * MigrationOptions::kRewardUnitMs, 1e-9);
+      EXPECT_NEAR(episode.return_ms, gain_ms, 1e-9);
     }
   }
 }

@@ -11,7 +11,7 @@
 
 #include "base/suggest.h"
 #include "base/yaml.h"
-#include "evaluation/comparison.h"
+#include "cluster/task_kind.h"
 #include "task/placement_preset.h"
 
 namespace rudderfish {
@@ -140,24 +140,6 @@ Result<PlacementExperiment> ParsePlacement(YamlMap* map) {
   return placement;
 }
 
-// What a policy is, without the name it is given.
-std::string_view WhatOf(std::string_view policy) {
-  const size_t sign = policy.find_first_of(":+/=");
-  return sign != std::string_view::npos && policy[sign] == '=' ? policy.substr(sign + 1) : policy;
-}
-
-// The name it is given, or else all of it.
-std::string PolicyNameOf(std::string_view policy) {
-  return std::string(WhatOf(policy) == policy ? policy : policy.substr(0, policy.find('=')));
-}
-
-// "mixed:greedy=1+" and "trained": what a policy is mixed with, and what it is then.
-std::pair<std::string_view, std::string_view> PartsOfMix(std::string_view what) {
-  const size_t plus = what.starts_with("mixed:") ? what.find('+') : std::string_view::npos;
-  if (plus == std::string_view::npos) return {"", what};
-  return {what.substr(0, plus + 1), what.substr(plus + 1)};
-}
-
 constexpr std::string_view kTrainedBy = "trained-";
 
 // What `trained-` takes.
@@ -169,13 +151,11 @@ std::vector<std::string_view> Recipes() {
   return recipes;
 }
 
-Result<void> CheckTrained(const YamlNode& node, std::string_view policy) {
-  const auto [before, what] = PartsOfMix(WhatOf(policy));
-  if (!before.empty() && what.starts_with("trained") && WhatOf(policy) == policy)
-    return node.Refuse(fmt::format("give it a name, as in mix={}", policy));
-  if (!what.starts_with(kTrainedBy)) return {};
+Result<void> CheckTrained(const YamlNode& node, const PolicySpec& policy) {
+  const std::string_view path = policy.path();
+  if (!path.starts_with(kTrainedBy)) return {};
   const std::vector<std::string_view> known = Recipes();
-  const std::string_view recipe = what.substr(kTrainedBy.size());
+  const std::string_view recipe = path.substr(kTrainedBy.size());
   if (std::find(known.begin(), known.end(), recipe) != known.end()) return {};
   return node.Refuse(fmt::format("nothing is trained by `{}`; there are {}{}", recipe,
                                  fmt::join(known, ", "), DidYouMean(recipe, known)));
@@ -186,9 +166,13 @@ Result<void> ParsePolicies(YamlMap* map, Experiment* experiment) {
   TRY_ASSIGN(const std::vector<YamlNode> nodes, policies.AsList());
   if (nodes.size() < 2) return policies.Expected("two policies or more, the candidate last");
   for (const YamlNode& node : nodes) {
-    TRY_ASSIGN(std::string policy, node.AsString());
-    if (experiment->placement) TRY(CheckTrained(node, policy));
-    experiment->policies.push_back(std::move(policy));
+    TRY_ASSIGN(const std::string text, node.AsString());
+    Result<NamedPolicySpec> policy = ParseNamedPolicy(text);
+    if (!policy) return node.Refuse(policy.error().message);
+    if (experiment->placement) TRY(CheckTrained(node, policy->policy));
+    experiment->policies.push_back(*std::move(policy));
+    const Result<void> differ = CheckNamesDiffer(experiment->policies);
+    if (!differ) return node.Refuse(differ.error().message);
   }
   return {};
 }
@@ -197,7 +181,7 @@ Result<void> ParsePublishedOf(YamlMap* map, Quoting quoting, Experiment* experim
   const std::optional<YamlNode> node = map->Optional("published");
   if (!node) return {};
   if (!experiment->placement) {
-    return node->Refuse("figures are quoted in experiments with `task: placement` alone");
+    return node->Refuse("figures are quoted in experiments with `task: place` alone");
   }
   PublishedNames names{.quoting = quoting};
   for (const std::filesystem::path& path : experiment->scenarios)
@@ -205,31 +189,39 @@ Result<void> ParsePublishedOf(YamlMap* map, Quoting quoting, Experiment* experim
   for (const NamedObjective& one : experiment->placement->objectives)
     names.objectives.push_back(one.name);
   for (const ExperimentVariant& one : experiment->variants) names.variants.push_back(one.name);
-  for (const std::string& policy : experiment->policies)
-    names.policies.push_back(PolicyNameOf(policy));
+  for (const NamedPolicySpec& policy : experiment->policies) names.policies.push_back(policy.name);
   TRY_ASSIGN(experiment->placement->published, ParsePublished(*node, names));
   return {};
 }
 
 }  // namespace
 
-std::optional<PlacementExperiment::Trained> PlacementExperiment::TrainedFor(
-    std::string_view policy) const {
-  const auto [before, what] = PartsOfMix(WhatOf(policy));
-  if (what == ScalingExperiment::kTrained) return Trained{algorithm, before};
-  if (!what.starts_with(kTrainedBy)) return {};
+std::optional<std::string_view> PlacementExperiment::RecipeFor(const PolicySpec& policy) const {
+  const std::string_view path = policy.path();
+  if (path == ScalingExperiment::kTrained) return algorithm;
+  if (!path.starts_with(kTrainedBy)) return {};
   for (const std::string_view known : Recipes()) {
-    if (what.substr(kTrainedBy.size()) == known) return Trained{known, before};
+    if (path.substr(kTrainedBy.size()) == known) return known;
   }
   return {};
 }
 
-bool Experiment::Names(std::string_view policy) const {
+bool Experiment::Names(std::string_view path) const {
   return std::any_of(policies.begin(), policies.end(),
-                     [&](const std::string& one) { return WhatOf(one) == policy; });
+                     [&](const NamedPolicySpec& one) { return one.policy.path() == path; });
 }
 
-std::string Experiment::PolicyList() const { return fmt::format("{}", fmt::join(policies, ",")); }
+std::vector<NamedPolicySpec> Experiment::Given() const {
+  std::vector<NamedPolicySpec> given;
+  for (const NamedPolicySpec& one : policies) {
+    constexpr auto& words = ScalingExperiment::kFoundWithin;
+    const bool is_found = placement ? placement->RecipeFor(one.policy).has_value()
+                                    : scaling && std::find(words.begin(), words.end(),
+                                                           one.policy.path()) != words.end();
+    if (!is_found) given.push_back(one);
+  }
+  return given;
+}
 
 Result<Experiment> ParseExperiment(const YamlNode& root, Quoting quoting) {
   if (root.IsNull()) return root.Refuse("expected an experiment, found an empty file");
@@ -241,15 +233,16 @@ Result<Experiment> ParseExperiment(const YamlNode& root, Quoting quoting) {
   experiment.seed = static_cast<uint64_t>(seed);
   TRY_ASSIGN(const int64_t episodes, map.OptionalInt("episodes", 1, kMostEpisodes, 200));
   experiment.episodes = static_cast<int>(episodes);
-  constexpr std::string_view kTasks[] = {"migration", "scaling", "placement"};
-  TRY_ASSIGN(const std::string task, map.OptionalString("task", kTasks[0]));
-  if (task == kTasks[1]) {
-    TRY_ASSIGN(experiment.scaling, ParseScaling(&map));
-  } else if (task == kTasks[2]) {
-    TRY_ASSIGN(experiment.placement, ParsePlacement(&map));
-  } else if (task != kTasks[0]) {
+  TRY_ASSIGN(const std::string task, map.OptionalString("task", TaskName(TaskKind::kMove)));
+  const Result<TaskKind> kind = TaskNamed(task);
+  if (!kind) {
     return map.Optional("task")->Expected(
-        fmt::format("{}{}", fmt::join(kTasks, " or "), DidYouMean(task, kTasks)));
+        fmt::format("{}{}", fmt::join(kTaskNames, " or "), DidYouMean(task, kTaskNames)));
+  }
+  if (*kind == TaskKind::kScale) {
+    TRY_ASSIGN(experiment.scaling, ParseScaling(&map));
+  } else if (*kind == TaskKind::kPlace) {
+    TRY_ASSIGN(experiment.placement, ParsePlacement(&map));
   }
   TRY_ASSIGN(const YamlNode scenarios, map.Required("scenarios"));
   TRY_ASSIGN(const std::vector<YamlNode> scenario_nodes, scenarios.AsList());
@@ -301,58 +294,6 @@ std::vector<ExperimentCell> CellsOf(const Experiment& experiment) {
     }
   }
   return cells;
-}
-
-OrderedJson PairsOf(const Evaluation& evaluation, std::string_view scenario,
-                    std::string_view variant) {
-  OrderedJson pairs = OrderedJson::array();
-  const EvaluatedPolicy& candidate = evaluation.policies.back();
-  for (size_t p = 0; p + 1 < evaluation.policies.size(); ++p) {
-    Evaluation pair = evaluation;
-    pair.policies = {evaluation.policies[p], candidate};
-    pair.times = {evaluation.times[p], evaluation.times.back()};
-    const Comparison comparison = Compare(pair);
-    const PairedResult& paired = comparison.verdict->paired;
-    OrderedJson better = nullptr;
-    if (comparison.verdict->finding != Finding::kUndecided) {
-      better = comparison.verdict->finding == Finding::kBetter;
-    }
-    pairs.push_back({{"scenario", scenario},
-                     {"variant", variant},
-                     {"metric", "final_" + evaluation.objective},
-                     {"unit", evaluation.unit},
-                     {"candidate", candidate.name},
-                     {"baseline", evaluation.policies[p].name},
-                     {"candidate_iqm", comparison.policies[1].iqm_final_ms},
-                     {"baseline_iqm", comparison.policies[0].iqm_final_ms},
-                     {"difference", paired.difference_ms},
-                     {"difference_ci95", {paired.difference_ci.low, paired.difference_ci.high}},
-                     {"probability_of_improvement", paired.probability_of_improvement},
-                     {"starts", evaluation.start_count()},
-                     {"seeds", candidate.training_seeds},
-                     {"better", better}});
-  }
-  return pairs;
-}
-
-std::string PairsTable(const OrderedJson& pairs) {
-  std::string table =
-      fmt::format("{:<20} {:<14} {:<20} {:>9} {:>9} {:>17}  {}\n", "SCENARIO", "VARIANT",
-                  "BASELINE", "IQM", "CANDIDATE", "DIFFERENCE 95 %", "BETTER");
-  for (const OrderedJson& pair : pairs) {
-    const ConfidenceInterval interval{pair["difference_ci95"][0].get<double>(),
-                                      pair["difference_ci95"][1].get<double>()};
-    const OrderedJson& better = pair["better"];
-    table +=
-        fmt::format("{:<20} {:<14} {:<20} {:>9} {:>9} {:>17}  {}\n",
-                    pair["scenario"].get<std::string>(), pair["variant"].get<std::string>(),
-                    pair["baseline"].get<std::string>(), MsText(pair["baseline_iqm"].get<double>()),
-                    MsText(pair["candidate_iqm"].get<double>()), IntervalText(interval, 1),
-                    better.is_null()     ? "undecided"
-                    : better.get<bool>() ? "yes"
-                                         : "no, worse");
-  }
-  return pairs.empty() ? table : table + TooFewText(pairs[0]["starts"].get<int64_t>(), "start");
 }
 
 OrderedJson InputsJson(const ExperimentInputs& provenance) {

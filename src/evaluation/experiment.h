@@ -15,6 +15,7 @@
 #include "evaluation/evaluation.h"
 #include "evaluation/published.h"
 #include "model/objective.h"
+#include "policy/policy_spec.h"
 
 // An experiment: policies that are compared in several scenarios, each as it is and with some of
 // its values changed. Every scenario in every variant is a cell, which is evaluated by itself: from
@@ -33,7 +34,7 @@
 // experiment, load by load: an autoscaler by calibration, a network by training.
 //
 //   experiment: scaling-six-loads
-//   task: scaling
+//   task: scale
 //   episodes: 150
 //   scenarios: [scenarios/online-boutique.yaml]
 //   loads: [steady, diurnal]
@@ -46,12 +47,12 @@
 // for each, networks may be trained within the experiment.
 //
 //   experiment: placing-drs
-//   task: placement
+//   task: place
 //   episodes: 20
 //   scenarios: [scenarios/drs-even.yaml]
 //   objectives: {balance: balance, both: {balance: 1, energy: 0.5}}
 //   train: {steps: 65536, seeds: 5, algorithm: ppo}
-//   policies: [greedy, lc=trained-thesis-lc, mix=mixed:greedy=1+trained, learned=trained]
+//   policies: [greedy, lc=trained-thesis-lc, "mixed:greedy=1,run=trained", learned=trained]
 //
 // Beside these may stand what earlier works have published (published.h).
 
@@ -81,6 +82,8 @@ struct ScalingExperiment {
   // and for the networks that are trained.
   static constexpr std::string_view kCalibrated = "calibrated", kCalibratedMpc = "calibrated-mpc",
                                     kCalibratedStatic = "calibrated-static", kTrained = "trained";
+  static constexpr std::array<std::string_view, 4> kFoundWithin = {kCalibrated, kCalibratedMpc,
+                                                                   kCalibratedStatic, kTrained};
 };
 
 struct NamedObjective {
@@ -99,13 +102,10 @@ struct PlacementExperiment {
   // What `train --algorithm` knows for placing.
   static constexpr std::array<std::string_view, 3> kAlgorithms = {"ppo", "dqn", "es"};
 
-  // What is trained for a policy that is written `trained` (by `algorithm`), `trained-dqn`,
-  // `trained-thesis-lc` or `mixed:SCORES+` and one of these; nothing for any other.
-  struct Trained {
-    std::string_view recipe;  // One of kAlgorithms, or of the presets of `train --preset`.
-    std::string_view before;  // What it is mixed with, as in "mixed:most-allocated=1+"; or empty.
-  };
-  std::optional<Trained> TrainedFor(std::string_view policy) const;
+  // What is trained for a policy whose path is `trained` (by `algorithm`), `trained-dqn` or
+  // `trained-thesis-lc`: one of kAlgorithms, or of the presets of `train --preset`. Nothing for any
+  // other.
+  std::optional<std::string_view> RecipeFor(const PolicySpec& policy) const;
 };
 
 struct Experiment {
@@ -113,16 +113,14 @@ struct Experiment {
   uint64_t seed = 1;
   int episodes = 200;
   std::vector<std::filesystem::path> scenarios;  // At least one; their file names differ.
-  std::vector<std::string> policies;             // At least two; the last is the candidate.
+  std::vector<NamedPolicySpec> policies;         // At least two; the last is the candidate.
   std::vector<ExperimentVariant> variants;       // At least one.
-  std::optional<ScalingExperiment> scaling;      // `task: scaling`.
-  std::optional<PlacementExperiment> placement;  // `task: placement`.
+  std::optional<ScalingExperiment> scaling;      // `task: scale`.
+  std::optional<PlacementExperiment> placement;  // `task: place`.
 
-  // Whether a policy is this, under its own name or another.
-  bool Names(std::string_view policy) const;
-
-  // All policies as the command line writes them.
-  std::string PolicyList() const;
+  // Whether a policy has this path, which may stand for what is found within the experiment.
+  bool Names(std::string_view path) const;
+  std::vector<NamedPolicySpec> Given() const;  // All others.
 };
 
 struct ExperimentCell {
@@ -140,17 +138,6 @@ Result<Experiment> ParseExperiment(const YamlNode& root, Quoting quoting = Quoti
 
 // In the order in which they are listed, variants within scenarios (and objectives, or loads).
 std::vector<ExperimentCell> CellsOf(const Experiment& experiment);
-
-// The candidate against every other policy of a cell, each pair from the same starts:
-//   [{"scenario","variant","metric","unit","candidate","baseline","candidate_iqm","baseline_iqm",
-//     "difference","difference_ci95":[lo,hi],"probability_of_improvement","starts","seeds",
-//     "better":true|false|null}, ...]
-// `better` is null where the interval holds 0 or there are too few starts to say.
-OrderedJson PairsOf(const Evaluation& evaluation, std::string_view scenario,
-                    std::string_view variant);
-
-// A table of all pairs, aligned; ends with a newline.
-std::string PairsTable(const OrderedJson& pairs);
 
 // What an experiment's results depend on: `version` of the program, the experiment's own text, and
 // of each file it names the digest.

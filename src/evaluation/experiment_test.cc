@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/yaml.h"
+#include "evaluation/comparison.h"
+#include "evaluation/pairs.h"
 
 namespace rudderfish {
 namespace {
@@ -39,7 +41,10 @@ TEST(Experiment, IsReadAsItIsWritten) {
   EXPECT_EQ(experiment.name, "e");
   EXPECT_EQ(experiment.seed, 7u);
   EXPECT_EQ(experiment.episodes, 30);
-  EXPECT_EQ(experiment.PolicyList(), "stay,learned=runs/a:runs/b");
+  ASSERT_EQ(experiment.policies.size(), 2u);
+  EXPECT_EQ(experiment.policies[0].name, "stay");
+  EXPECT_EQ(experiment.policies[1].name, "learned");
+  EXPECT_EQ(experiment.policies[1].policy.path(), "runs/a:runs/b");
   ASSERT_EQ(experiment.variants.size(), 2u);
   EXPECT_TRUE(experiment.variants[0].changes.empty());
   EXPECT_EQ(experiment.variants[1].changes,
@@ -54,7 +59,7 @@ TEST(Experiment, HasACellForEveryScenarioInEveryVariant) {
 }
 
 constexpr std::string_view kOfScaling = R"(experiment: e
-task: scaling
+task: scale
 scenarios: [a/shop.yaml]
 loads: [steady, ramp]
 violations: 0.02
@@ -87,8 +92,8 @@ TEST(Experiment, OfScalingIsRefusedWithThePlaceOfTheMistake) {
     text.replace(text.find(old), old.size(), now);
     return Refused(text);
   };
-  EXPECT_NE(refused("scaling", "scalling").find("e.yaml:2:7: `task`"), std::string::npos);
-  EXPECT_NE(refused("scaling", "scalling").find("did you mean `scaling`"), std::string::npos);
+  EXPECT_NE(refused("task: scale", "task: scalle").find("e.yaml:2:7: `task`"), std::string::npos);
+  EXPECT_NE(refused("task: scale", "task: scalle").find("did you mean `scale`"), std::string::npos);
   EXPECT_NE(refused("[steady, ramp]", "[]").find("at least one load"), std::string::npos);
   EXPECT_NE(refused("ramp]", "steady]").find("steady is named twice"), std::string::npos);
   EXPECT_NE(refused("32", "15").find("`calibrate.episodes`"), std::string::npos);
@@ -103,7 +108,7 @@ TEST(Experiment, OfScalingIsRefusedWithThePlaceOfTheMistake) {
             std::string::npos);
   EXPECT_NE(refused("gcn", "gatv3").find("did you mean `gatv2`"), std::string::npos);
   EXPECT_NE(refused("encoder", "encode").find("did you mean `encoder`"), std::string::npos);
-  EXPECT_NE(refused("task: scaling\n", "").find("unknown key `loads`"), std::string::npos);
+  EXPECT_NE(refused("task: scale\n", "").find("unknown key `loads`"), std::string::npos);
 }
 
 TEST(Experiment, OfScalingHasACellForEveryLoadInEveryVariant) {
@@ -126,7 +131,7 @@ TEST(Experiment, OfScalingHasNoTwoVariantsThatChangeNothing) {
 }
 
 constexpr std::string_view kOfPlacing = R"(experiment: e
-task: placement
+task: place
 scenarios: [a/drs.yaml, b/thesis.yaml]
 objectives: {even: balance, near: {latency: 1, energy: 0.1}}
 train: {steps: 4096, seeds: 3, algorithm: dqn, es_steps: 20000}
@@ -142,16 +147,17 @@ TEST(Experiment, OfPlacingHasACellForEveryObjectiveInEveryVariant) {
   EXPECT_EQ(placement.es_steps, 20000);
   EXPECT_EQ(placement.train_seeds, 3);
   EXPECT_EQ(placement.objectives[1].objective, (Objective{.weight = {0, 0.1, 0, 0, 0, 1}}));
-  EXPECT_EQ(placement.TrainedFor("trained")->recipe, "dqn");
-  EXPECT_EQ(placement.TrainedFor("ppo=trained-ppo")->recipe, "ppo");
-  EXPECT_EQ(placement.TrainedFor("lc=trained-thesis-lc")->recipe, "thesis-lc");
-  EXPECT_EQ(placement.TrainedFor("mix=mixed:greedy=1,latency=0.5+trained")->recipe, "dqn");
-  EXPECT_EQ(placement.TrainedFor("mix=mixed:greedy=1,latency=0.5+trained")->before,
-            "mixed:greedy=1,latency=0.5+");
-  EXPECT_EQ(placement.TrainedFor("trained")->before, "");
+  const auto recipe_for = [&](std::string_view policy) {
+    return placement.RecipeFor(ParsePolicySpec(policy).value());
+  };
+  EXPECT_EQ(recipe_for("trained"), "dqn");
+  EXPECT_EQ(recipe_for("trained-ppo"), "ppo");
+  EXPECT_EQ(recipe_for("trained-thesis-lc"), "thesis-lc");
+  EXPECT_EQ(recipe_for("mixed:greedy=1,latency=0.5,run=trained"), "dqn");
   for (const char* other :
-       {"greedy", "trained=runs/a", "mixed:greedy=1", "mix=mixed:greedy=1+runs/a"})
-    EXPECT_FALSE(placement.TrainedFor(other).has_value()) << other;
+       {"greedy", "runs/trained", "mixed:greedy=1", "mixed:greedy=1,run=runs/a"})
+    EXPECT_FALSE(recipe_for(other).has_value()) << other;
+  EXPECT_EQ(experiment.Given().size(), 1u);
   const std::vector<ExperimentCell> cells = CellsOf(experiment);
   ASSERT_EQ(cells.size(), 8u);
   EXPECT_EQ(cells[3].name, "drs.near.many");
@@ -160,7 +166,7 @@ TEST(Experiment, OfPlacingHasACellForEveryObjectiveInEveryVariant) {
 }
 
 TEST(Experiment, OfPlacingMayLeaveTheObjectiveToItsScenarios) {
-  const Experiment experiment = Parsed(WithLines("task: placement\n")).value();
+  const Experiment experiment = Parsed(WithLines("task: place\n")).value();
   ASSERT_EQ(CellsOf(experiment).size(), 1u);
   EXPECT_EQ(CellsOf(experiment)[0].name, "one.as-shipped");
 }
@@ -175,9 +181,12 @@ TEST(Experiment, OfPlacingIsRefusedWithThePlaceOfTheMistake) {
             "e.yaml:6:20: `policies[1]`: nothing is trained by `pop`; there are ppo, dqn, es, "
             "thesis-ee, thesis-lb, thesis-lc, thesis-el-rl, drs-code, drs-paper; did you mean "
             "`ppo`?");
-  EXPECT_NE(refused("trained-ppo", "mixed:greedy=1+trained-thesis-lcc").find("`thesis-lc`"),
+  EXPECT_NE(
+      refused("ppo=trained-ppo", "\"mixed:greedy=1,run=trained-thesis-lcc\"").find("`thesis-lc`"),
+      std::string::npos);
+  EXPECT_NE(refused("ppo=trained-ppo", "greedy").find("`greedy` is named twice"),
             std::string::npos);
-  EXPECT_NE(refused("ppo=trained-ppo", "mixed:greedy=1+trained").find("mix=mixed:greedy=1+trained"),
+  EXPECT_NE(refused("ppo=trained-ppo", "\"mixed:greedy\"").find("expected options"),
             std::string::npos);
   EXPECT_NE(refused(": dqn", ": dqm").find("e.yaml:5:43: `train.algorithm`"), std::string::npos);
   EXPECT_NE(refused(": dqn", ": dqm").find("did you mean `dqn`"), std::string::npos);
@@ -188,8 +197,8 @@ TEST(Experiment, OfPlacingIsRefusedWithThePlaceOfTheMistake) {
   EXPECT_NE(refused("even:", "e.v:").find("no name of an objective"), std::string::npos);
   EXPECT_NE(refused("{even: balance, near: {latency: 1, energy: 0.1}}", "{}").find("at least one"),
             std::string::npos);
-  EXPECT_NE(refused("task: placement\n", "").find("unknown key `objectives`"), std::string::npos);
-  EXPECT_NE(refused("placement", "placment").find("did you mean `placement`"), std::string::npos);
+  EXPECT_NE(refused("task: place\n", "").find("unknown key `objectives`"), std::string::npos);
+  EXPECT_NE(refused("task: place", "task: placce").find("did you mean `place`"), std::string::npos);
 }
 
 TEST(Experiment, WithoutVariantsIsRunAsShipped) {
@@ -237,9 +246,11 @@ Evaluation TwoPolicies(const std::vector<double>& candidate) {
   return evaluation;
 }
 
+const PairLabels kOne = {{"scenario", "one"}, {"variant", "far"}};
+
 TEST(Experiment, PairsSayWhetherTheCandidateIsBetterWorseOrNeither) {
   const auto better = [](const std::vector<double>& candidate) {
-    const OrderedJson pairs = PairsOf(TwoPolicies(candidate), "one", "far");
+    const OrderedJson pairs = PairsOf(OutcomesOf(TwoPolicies(candidate)), {}, kOne);
     EXPECT_EQ(pairs.size(), 1u);
     return pairs[0]["better"];
   };
@@ -250,7 +261,8 @@ TEST(Experiment, PairsSayWhetherTheCandidateIsBetterWorseOrNeither) {
 }
 
 TEST(Experiment, PairsGiveBothSidesAndTheInterval) {
-  const OrderedJson pair = PairsOf(TwoPolicies({50, 50, 50, 50, 50, 50, 50}), "one", "far")[0];
+  const OrderedJson pair =
+      PairsOf(OutcomesOf(TwoPolicies({50, 50, 50, 50, 50, 50, 50})), {}, kOne)[0];
   EXPECT_EQ(pair["scenario"], "one");
   EXPECT_EQ(pair["variant"], "far");
   EXPECT_EQ(pair["metric"], "final_latency");
@@ -260,12 +272,12 @@ TEST(Experiment, PairsGiveBothSidesAndTheInterval) {
   EXPECT_DOUBLE_EQ(pair["baseline_iqm"].get<double>(), 100);
   EXPECT_DOUBLE_EQ(pair["difference_ci95"][0].get<double>(), -50);
   EXPECT_DOUBLE_EQ(pair["difference_ci95"][1].get<double>(), -50);
-  EXPECT_EQ(pair["starts"], 7);
-  EXPECT_NE(PairsTable(PairsOf(TwoPolicies({50, 50, 50, 50, 50, 50, 50}), "one", "far"))
+  EXPECT_EQ(pair["episodes"], 7);
+  EXPECT_NE(PairsTable(PairsOf(OutcomesOf(TwoPolicies({50, 50, 50, 50, 50, 50, 50})), {}, kOne))
                 .find("[-50.0, -50.0]  yes"),
             std::string::npos);
-  EXPECT_NE(PairsTable(PairsOf(TwoPolicies({50}), "one", "far"))
-                .find("undecided\nNothing can be shown on 1 start: at least 6 are needed.\n"),
+  EXPECT_NE(PairsTable(PairsOf(OutcomesOf(TwoPolicies({50})), {}, kOne))
+                .find("undecided\nNothing can be shown on 1 episode: at least 6 are needed.\n"),
             std::string::npos);
 }
 

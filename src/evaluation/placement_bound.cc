@@ -7,9 +7,9 @@
 #include <limits>
 
 #include "base/check.h"
-#include "evaluation/placement_run.h"
 #include "policy/placement_rules.h"
 #include "sim/lifecycle.h"
+#include "sim/placement_run.h"
 
 namespace rudderfish {
 namespace {

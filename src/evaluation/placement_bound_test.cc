@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "evaluation/placement_evaluation.h"
+#include "policy/registry.h"
 #include "tests/support/shipped_scenario.h"
 #include "tests/support/small_arrivals.h"
 #include "tests/support/small_world.h"

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/rng.h"
-#include "evaluation/evaluation.h"
 #include "evaluation/placement_bound.h"
 #include "evaluation/placement_foresight.h"
-#include "evaluation/placement_run.h"
+#include "sim/episode_cut.h"
+#include "sim/held_out.h"
+#include "sim/placement_run.h"
 
 namespace rudderfish {
 namespace {
@@ -24,35 +24,39 @@ struct PlacementJob {
   bool for_choosing = false;
   Result<LifecycleMetrics> metrics = LifecycleMetrics();
   std::vector<double> decide_us;
+  bool is_done = false;
 };
 
+// Those that choose the baseline, then episode by episode.
 std::vector<PlacementJob> JobsOf(const std::vector<PlacementGroup>& policies, int episodes) {
   std::vector<PlacementJob> jobs;
-  for (int p = 0; p < static_cast<int>(policies.size()); ++p) {
-    const bool candidate = policies.size() > 1 && p + 1 == static_cast<int>(policies.size());
-    for (int i = 0; !candidate && policies.size() > 1 && i < kEpisodesForChoosing; ++i)
+  const auto count = static_cast<int>(policies.size());
+  for (int p = 0; p + 1 < count; ++p) {
+    for (int i = 0; i < kEpisodesForChoosing; ++i)
       jobs.push_back({.policy = p, .episode = i, .for_choosing = true});
-    for (int m = 0; m < static_cast<int>(policies[p].members.size()); ++m) {
-      for (int i = 0; i < episodes; ++i) jobs.push_back({.policy = p, .member = m, .episode = i});
+  }
+  for (int i = 0; i < episodes; ++i) {
+    for (int p = 0; p < count; ++p) {
+      for (int m = 0; m < static_cast<int>(policies[p].members.size()); ++m)
+        jobs.push_back({.policy = p, .member = m, .episode = i});
     }
   }
   return jobs;
 }
 
-// The best of the others that keep to hard limits, or of all where none does.
+// The best of the others that keep to hard limits; where none does, the one with the fewest misses.
 int BaselineOf(const PlacementEvaluation& evaluation,
                const std::vector<int64_t>& trial_violations) {
-  const auto rank = [&](int policy) {
-    return std::pair(trial_violations[policy] > 0, evaluation.policies[policy].trial_cost);
-  };
-  int best = 0;
-  for (int p = 1; p + 1 < static_cast<int>(evaluation.policies.size()); ++p) {
-    if (rank(p) < rank(best)) best = p;
+  std::vector<BaselineCandidate> others;
+  for (size_t p = 0; p + 1 < evaluation.policies.size(); ++p) {
+    others.push_back({.beyond = static_cast<double>(trial_violations[p]),
+                      .cost = evaluation.policies[p].trial_cost,
+                      .shares_network = evaluation.policies[p].shares_network});
   }
-  return best;
+  return ChooseBaseline(others);
 }
 
-void Judge(const std::vector<int64_t>& trial_violations, PlacementEvaluation* evaluation) {
+void Compare(const std::vector<int64_t>& trial_violations, PlacementEvaluation* evaluation) {
   const int count = static_cast<int>(evaluation->policies.size());
   if (count < 2) return;
   evaluation->baseline = BaselineOf(*evaluation, trial_violations);
@@ -70,13 +74,7 @@ void Judge(const std::vector<int64_t>& trial_violations, PlacementEvaluation* ev
     evaluation->worse += difference > kTie ? 1 : 0;
     evaluation->equal += std::abs(difference) <= kTie ? 1 : 0;
   }
-  if (episodes < kStartsForFinding) return;
-  if (evaluation->difference_ci.high < -kTie) evaluation->finding = Finding::kBetter;
-  if (evaluation->difference_ci.low > kTie) evaluation->finding = Finding::kWorse;
-}
-
-uint64_t HeldOutSeed(uint64_t seed, int episode) {
-  return Rng(seed, kHeldOutStream + static_cast<uint64_t>(episode)).Next64();
+  evaluation->finding = FindingOf(JudgeRule{}, episodes, evaluation->difference_ci);
 }
 
 // Of one episode.
@@ -96,7 +94,7 @@ Result<Bounds> BoundsOf(const std::shared_ptr<const Scenario>& scenario, uint64_
 Result<void> ComputeBounds(const std::shared_ptr<const Scenario>& scenario,
                            const PlacementEvaluationOptions& options, ThreadPool* pool,
                            PlacementEvaluation* evaluation) {
-  const int episodes = options.episodes;
+  const int episodes = evaluation->episodes;
   std::vector<Result<Bounds>> each(static_cast<size_t>(episodes), Bounds());
   std::atomic<int> done = 0;
   pool->ParallelFor(episodes, [&](int episode, int worker) {
@@ -118,12 +116,6 @@ Result<void> ComputeBounds(const std::shared_ptr<const Scenario>& scenario,
 }
 
 }  // namespace
-
-Result<void> CheckPresetSuits(PlacementPreset preset, const Scenario& scenario) {
-  return CheckPresetSuits(
-      preset, *scenario.catalog, PlacementLawsOf(scenario),
-      PopularityOfWorkloads(*scenario.arrivals, scenario.catalog->workload_count()), scenario.name);
-}
 
 Result<void> CheckPresetsSuit(const Scenario& scenario,
                               const std::vector<PlacementGroup>& policies) {
@@ -181,23 +173,39 @@ Result<PlacementEvaluation> EvaluatePlacements(std::shared_ptr<const Scenario> s
   std::vector<std::unique_ptr<Lifecycle>> worlds;
   for (int i = 0; i < pool->size(); ++i) worlds.push_back(std::make_unique<Lifecycle>(scenario));
   std::atomic<int> done = 0;
+  EpisodeCut cut(options.stop), choosing(options.stop);
   pool->ParallelFor(static_cast<int>(jobs.size()), [&](int index, int worker) {
     PlacementJob& job = jobs[index];
+    if (!(job.for_choosing ? choosing.Begins(index) : cut.Begins(job.episode))) return;
     const uint64_t seed = job.for_choosing ? TrialSeed(scenario->seed, job.episode)
                                            : HeldOutSeed(options.seed, job.episode);
     job.metrics = RunPlacement(policies[job.policy].members[job.member].start(), seed,
                                worlds[worker].get(), &job.decide_us);
+    job.is_done = true;
     const int count = ++done;
     if (worker == 0 && options.progress) {
       options.progress(static_cast<double>(count) / static_cast<double>(jobs.size()),
                        fmt::format("{} of {} episodes", count, jobs.size()));
     }
   });
+  evaluation.episodes = cut.Complete(options.episodes);
+  const bool is_chosen = std::all_of(jobs.begin(), jobs.end(), [](const PlacementJob& job) {
+    return job.is_done || !job.for_choosing;
+  });
+  if (evaluation.episodes == 0 || !is_chosen)
+    return Fail(ErrorCode::kFailedPrecondition, "stopped before an episode was complete");
+  std::erase_if(jobs, [&](const PlacementJob& job) {
+    return !job.for_choosing && job.episode >= evaluation.episodes;
+  });
+  std::stable_sort(jobs.begin(), jobs.end(), [](const PlacementJob& a, const PlacementJob& b) {
+    return std::pair(a.policy, a.member) < std::pair(b.policy, b.member);
+  });
   std::vector<std::vector<double>> times(policies.size());
   std::vector<int64_t> trial_violations(policies.size());
   for (const PlacementGroup& group : policies) {
-    evaluation.policies.push_back(
-        {.name = group.name, .training_seeds = static_cast<int>(group.members.size())});
+    evaluation.policies.push_back({.name = group.name,
+                                   .training_seeds = static_cast<int>(group.members.size()),
+                                   .shares_network = group.shares_network});
   }
   for (PlacementJob& job : jobs) {
     TRY_ASSIGN(const LifecycleMetrics metrics, std::move(job.metrics));
@@ -218,8 +226,9 @@ Result<PlacementEvaluation> EvaluatePlacements(std::shared_ptr<const Scenario> s
     evaluation.policies[p].decide_s = Mean(times[p]) * 1e-6 * static_cast<double>(times[p].size()) /
                                       static_cast<double>(evaluation.policies[p].episodes.size());
   }
-  Judge(trial_violations, &evaluation);
-  if (options.bound == PlacementBound::kComputed)
+  Compare(trial_violations, &evaluation);
+  const bool is_whole = evaluation.episodes == options.episodes;
+  if (options.bound == PlacementBound::kComputed && is_whole)
     TRY(ComputeBounds(scenario, options, pool, &evaluation));
   return evaluation;
 }

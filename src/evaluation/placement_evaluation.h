@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -10,11 +11,12 @@
 
 #include "base/result.h"
 #include "base/thread_pool.h"
-#include "evaluation/comparison.h"
+#include "evaluation/judge.h"
 #include "evaluation/statistics.h"
-#include "policy/placement_registry.h"
+#include "policy/placement_policy.h"
 #include "scenario/scenario.h"
 #include "sim/lifecycle_metrics.h"
+#include "sim/placement_run.h"
 
 // What ways to place pods are worth: each on the same held-out episodes, and the last of them (the
 // candidate) against the heuristic that was best on other episodes (TrialSeed), so that the choice
@@ -30,11 +32,13 @@ namespace rudderfish {
 struct PlacementGroup {
   std::string name;
   std::vector<PlacementPolicy> members;
+  bool shares_network = false;  // With the last of the list.
 };
 
 struct EvaluatedPlacement {
   std::string name;
   int training_seeds = 1;
+  bool shares_network = false;             // With the candidate.
   std::vector<LifecycleMetrics> episodes;  // [training seed][episode]
   double trial_cost = 0;                   // PlacementCost on the episodes for choosing.
   double decide_p50_us = 0, decide_p99_us = 0;
@@ -76,15 +80,17 @@ struct PlacementEvaluationOptions {
   int episodes = 20;
   PlacementBound bound = PlacementBound::kNone;
   std::function<void(double fraction, std::string_view text)> progress;  // On this thread.
+  // Where it becomes true, no further episode begins: there are then fewer.
+  const std::atomic<bool>* stop = nullptr;
 };
 
-// Whether the scenario says what a preset looks at, or policies that were trained by one.
-Result<void> CheckPresetSuits(PlacementPreset preset, const Scenario& scenario);
+// Whether the scenario says what those policies look at that were trained by a preset.
 Result<void> CheckPresetsSuit(const Scenario& scenario,
                               const std::vector<PlacementGroup>& policies);
 
 // REQUIRES: an objective and arrivals; at least one policy, with names that differ. Fails where a
-// bound is asked for and none is known, or a preset looks at what the scenario does not say.
+// bound is asked for and none is known, it is stopped before one episode is complete, or a preset
+// looks at what the scenario does not say.
 Result<PlacementEvaluation> EvaluatePlacements(std::shared_ptr<const Scenario> scenario,
                                                const std::vector<PlacementGroup>& policies,
                                                const PlacementEvaluationOptions& options,

@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "policy/registry.h"
 #include "tests/support/small_arrivals.h"
 
 namespace rudderfish {

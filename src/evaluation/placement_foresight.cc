@@ -10,9 +10,9 @@
 
 #include "base/rng.h"
 #include "evaluation/placement_bound.h"
-#include "evaluation/placement_run.h"
 #include "sim/episode_pods.h"
 #include "sim/lifecycle.h"
+#include "sim/placement_run.h"
 
 namespace rudderfish {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "base/check.h"
 #include "evaluation/placement_bound.h"
-#include "evaluation/placement_run.h"
 #include "sim/episode_pods.h"
+#include "sim/placement_run.h"
 #include "tests/support/shipped_scenario.h"
 
 namespace rudderfish {

@@ -18,18 +18,6 @@ double MeanOf(const EvaluatedPlacement& policy, std::string_view row) {
   return sum / static_cast<double>(policy.episodes.size());
 }
 
-std::string_view FindingName(Finding finding) {
-  switch (finding) {
-    case Finding::kBetter:
-      return "better";
-    case Finding::kWorse:
-      return "worse";
-    case Finding::kUndecided:
-      break;
-  }
-  return "undecided";
-}
-
 // " greedy by 80.6 %, learned by 78.0 %."
 std::string AboveText(const PlacementEvaluation& evaluation, double least) {
   std::string text;
@@ -67,11 +55,11 @@ std::string PlacementVerdict(const PlacementEvaluation& evaluation) {
       candidate.training_seeds > 1 ? fmt::format(" and {} training seeds", candidate.training_seeds)
                                    : "",
       evaluation.better, evaluation.equal, evaluation.worse);
-  if (evaluation.episodes < kStartsForFinding) {
+  if (evaluation.episodes < kEpisodesForFinding) {
     return fmt::format(
-        "No difference between {} and {} can be shown on {} episodes: at least {} "
-        "are needed. {}",
-        candidate.name, baseline.name, evaluation.episodes, kStartsForFinding, numbers);
+        "No difference between {} and {} can be shown on {}: at least {} are needed. {}",
+        candidate.name, baseline.name, CountText(evaluation.episodes, "episode"),
+        kEpisodesForFinding, numbers);
   }
   if (evaluation.finding == Finding::kUndecided) {
     return fmt::format("No difference between {} and {} can be shown on these {} episodes: {}",
@@ -85,8 +73,9 @@ std::string PlacementVerdict(const PlacementEvaluation& evaluation) {
 
 std::string PlacementTable(const PlacementEvaluation& evaluation) {
   std::string text =
-      fmt::format("{}: {} episodes, {} nodes, objective {}, seed {}\n\n", evaluation.scenario,
-                  evaluation.episodes, evaluation.nodes, evaluation.objective, evaluation.seed);
+      fmt::format("{}: {}, {}, objective {}, seed {}\n\n", evaluation.scenario,
+                  CountText(evaluation.episodes, "episode"), CountText(evaluation.nodes, "node"),
+                  evaluation.objective, evaluation.seed);
   size_t width = 6;
   bool has_calls = false;
   for (const EvaluatedPlacement& policy : evaluation.policies) {

@@ -9,18 +9,17 @@
 #include <utility>
 
 #include "base/suggest.h"
-#include "evaluation/report_page.h"
+#include "evaluation/comparison.h"
 #include "evaluation/statistics.h"
-#include "evaluation/svg.h"
 
 namespace rudderfish {
 namespace {
 
 constexpr std::string_view kOverhead = "overhead";
 
-const PlacementMeasure* MeasureCalled(std::string_view metric) {
-  for (const PlacementMeasure& measure : PlacementMeasures()) {
-    if (measure.metric == metric) return &measure;
+const Metric* MeasureCalled(std::string_view metric) {
+  for (const Metric& measure : PlacementMetrics()) {
+    if (measure.name == metric) return &measure;
   }
   return nullptr;
 }
@@ -52,7 +51,7 @@ Result<OwnFigure> ParseOwn(const YamlNode& node, const PublishedNames& names) {
   TRY_ASSIGN(own.metric, metric.AsString());
   if (own.metric != kOverhead && MeasureCalled(own.metric) == nullptr) {
     std::vector<std::string_view> known = {kOverhead};
-    for (const PlacementMeasure& measure : PlacementMeasures()) known.push_back(measure.metric);
+    for (const Metric& measure : PlacementMetrics()) known.push_back(measure.name);
     return metric.Refuse(fmt::format("no metric is called {}{} (there are {})", own.metric,
                                      DidYouMean(own.metric, known), fmt::join(known, ", ")));
   }
@@ -122,8 +121,11 @@ std::optional<double> ValueOf(const OwnFigure& own, const PlacementEvaluation& e
 
 std::string TextOf(const OwnFigure& own, double value) {
   if (own.as == OwnFigure::As::kRatio) return fmt::format("{:.2f} times", value);
-  if (own.as == OwnFigure::As::kPercentAbove) return SignedNumber(value) + " %";
-  const PlacementMeasure* measure = MeasureCalled(own.metric);
+  if (own.as == OwnFigure::As::kPercentAbove) {
+    const std::string text = SignedText(value, 1);
+    return (text[0] == '-' ? "\u2212" + text.substr(1) : text) + " %";
+  }
+  const Metric* measure = MeasureCalled(own.metric);
   if (measure == nullptr) return fmt::format("{:.2g} %", value);
   return fmt::format("{:.{}f}{}{}", value, measure->decimals, measure->unit.empty() ? "" : " ",
                      measure->unit);
@@ -131,35 +133,12 @@ std::string TextOf(const OwnFigure& own, double value) {
 
 // What the value is of.
 std::string SubjectOf(const OwnFigure& own) {
-  const PlacementMeasure* measure = MeasureCalled(own.metric);
+  const Metric* measure = MeasureCalled(own.metric);
   return fmt::format("{} of {}{}", measure == nullptr ? "share of the makespan" : measure->title,
                      own.policy,
                      own.as == OwnFigure::As::kRatio          ? " over " + own.other
                      : own.as == OwnFigure::As::kPercentAbove ? " against " + own.other
                                                               : std::string());
-}
-
-// Of one work, cell by cell.
-std::string RowsOfWork(const OrderedJson& quotes, std::string_view by, bool names_cells) {
-  const auto text = [](const OrderedJson& quote, const char* key) {
-    return EscapeXml(quote[key].get<std::string>());
-  };
-  std::string rows, cell;
-  for (const OrderedJson& quote : quotes) {
-    if (quote["by"] != by) continue;
-    if (const std::string its_cell = text(quote, "cell"); names_cells && its_cell != cell) {
-      cell = its_cell;
-      rows +=
-          fmt::format("<tr class=\"whole\"><th class=\"left\" colspan=\"4\">{}</th></tr>\n", cell);
-    }
-    const std::string ours = text(quote, "ours_text");
-    rows += fmt::format(
-        "<tr class=\"part\"><th class=\"left\" scope=\"row\">{}</th><td class=\"left "
-        "words\">{}</td><td><b>{}</b></td><td class=\"left\">{}</td></tr>\n",
-        text(quote, "what"), text(quote, "said"), ours.empty() ? "\u2013" : ours,
-        text(quote, "ours_of"));
-  }
-  return rows;
 }
 
 }  // namespace
@@ -212,31 +191,6 @@ OrderedJson WithoutClock(const OrderedJson& quotes) {
     quote["ours_of"] = "";
   }
   return rest;
-}
-
-std::string PublishedHtml(const OrderedJson& quotes) {
-  std::vector<std::string> works;  // In the order in which they are named.
-  for (const OrderedJson& quote : quotes) {
-    const auto by = quote["by"].get<std::string>();
-    if (std::find(works.begin(), works.end(), by) == works.end()) works.push_back(by);
-  }
-  const bool names_cells = std::any_of(quotes.begin(), quotes.end(), [&](const OrderedJson& quote) {
-    return quote["cell"] != quotes[0]["cell"];
-  });
-  std::string html;
-  for (const std::string& by : works) {
-    const auto first = std::find_if(quotes.begin(), quotes.end(),
-                                    [&](const OrderedJson& quote) { return quote["by"] == by; });
-    const auto note = (*first)["note"].get<std::string>();
-    html += ReportSection("Published elsewhere",
-                          fmt::format("{}, and what of ours stands beside it.{}{}", by,
-                                      note.empty() ? "" : " ", note)) +
-            "<figure><div class=\"scroll\"><table class=\"verdicts\"><thead><tr>"
-            "<th class=\"left\">what</th><th class=\"left\">published</th><th>here</th>"
-            "<th class=\"left\"></th></tr></thead><tbody>\n" +
-            RowsOfWork(quotes, by, names_cells) + "</tbody></table></div></figure>\n";
-  }
-  return html;
 }
 
 }  // namespace rudderfish

@@ -24,7 +24,7 @@
 //           scenario: drs-even                # Likewise objective, variant; of all if absent.
 //           ours: {metric: imbalance_cpu, policy: kube-default, over: learned}
 //
-// `ours` is the mean over episodes and training seeds of a measure (PlacementMeasures, or
+// `ours` is the mean over episodes and training seeds of a measure (PlacementMetrics, or
 // `overhead`, the share of the makespan that decisions take, in %); with `over` divided by that of
 // another policy, with `above` its distance from that in %. Without `ours` nothing compares.
 
@@ -75,8 +75,5 @@ OrderedJson QuotesOf(std::span<const PublishedWork> works, const PlacementPlace&
 
 // The same without what the clock says.
 OrderedJson WithoutClock(const OrderedJson& quotes);
-
-// As part of a page, with their cells if they are of several; empty without any.
-std::string PublishedHtml(const OrderedJson& quotes);
 
 }  // namespace rudderfish

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "evaluation/placement_run.h"
+#include "sim/placement_run.h"
 #include "tests/support/small_arrivals.h"
 
 // A record of what the simulator did is measured as the simulator did.

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "evaluation/pairs.h"
+#include "evaluation/scaling_summary.h"
+#include "sim/scaling_evaluation.h"
 #include "tests/support/small_scaling.h"
 
 namespace rudderfish {
@@ -46,6 +49,10 @@ OrderedJson PairNamed(const OrderedJson& pairs, std::string_view baseline,
   return found == pairs.end() ? OrderedJson() : *found;
 }
 
+PairLabels LabelsOf(const char* variant) {
+  return {{"scenario", "shop"}, {"variant", variant}, {"load", "ramp"}};
+}
+
 ScalingSummary SummaryOf(const ScalingEvaluation& evaluation) {
   return Summarize(evaluation, testing::SmallScalingScenario());
 }
@@ -69,7 +76,8 @@ TEST(ScalingComparison, SaysBetterWorseOrNothing) {
                                                {"cheap", 1.5, 90},
                                                {"same", 1.9, 90},
                                                {"learned", 1.9, 90, false, 3}});
-  const OrderedJson pairs = ScalingPairs(evaluation, "shop", "as-shipped");
+  const OrderedJson pairs =
+      PairsOf(OutcomesOf(evaluation, 0), ScalingRule(), LabelsOf("as-shipped"));
   EXPECT_EQ(pairs.size(), 4u * 3u);
   EXPECT_EQ(PairNamed(pairs, "hpa", "core_hours")["better"], true);
   EXPECT_NEAR(PairNamed(pairs, "hpa", "core_hours")["difference"].get<double>(), -0.1, 1e-9);
@@ -80,24 +88,25 @@ TEST(ScalingComparison, SaysBetterWorseOrNothing) {
   EXPECT_TRUE(PairNamed(pairs, "strict", "core_hours")["better"].is_null());
   EXPECT_EQ(PairNamed(pairs, "strict", "violations")["better"], false);
   EXPECT_TRUE(PairNamed(pairs, "hpa", "changes")["better"].is_null());
-  EXPECT_NE(ScalingPairsTable(pairs).find("undecided"), std::string::npos);
+  EXPECT_NE(PairsTable(pairs).find("undecided"), std::string::npos);
   EXPECT_FALSE(SummaryOf(evaluation).better_everywhere());  // Not than the cheap one.
   EXPECT_TRUE(SummaryOf(MadeOf({{"hpa", 2, 90}, {"learned", 1.9, 90}})).better_everywhere());
 }
 
 TEST(ScalingComparison, TheTableSaysWhereNetworksStepBackAndToWhat) {
   OrderedJson pairs =
-      ScalingPairs(MadeOf({{"hpa", 2, 90}, {"learned", 1.9, 90, false, 3}}), "shop", "tight");
+      PairsOf(OutcomesOf(MadeOf({{"hpa", 2, 90}, {"learned", 1.9, 90, false, 3}}), 0),
+              ScalingRule(), LabelsOf("tight"));
   for (OrderedJson& pair : pairs) {
     pair["seeds_stepped_back"] = 0;
     pair["stepped_back_to"] = std::vector<std::string>();
   }
-  EXPECT_EQ(ScalingPairsTable(pairs).find("step back"), std::string::npos);
+  EXPECT_EQ(PairsTable(pairs).find("step back"), std::string::npos);
   for (OrderedJson& pair : pairs) {
     pair["seeds_stepped_back"] = 2;
     pair["stepped_back_to"] = {"hpa:cpu=50", "static:rate=9"};
   }
-  const std::string table = ScalingPairsTable(pairs);
+  const std::string table = PairsTable(pairs);
   const std::string line =
       "shop tight ramp: 2 of 3 seeds of learned step back to hpa:cpu=50, static:rate=9\n";
   ASSERT_NE(table.find(line), std::string::npos) << table;

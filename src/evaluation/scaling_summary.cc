@@ -10,6 +10,8 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "evaluation/scaling_difference.h"
+#include "sim/scaling_evaluation.h"
 
 namespace rudderfish {
 namespace {
@@ -18,8 +20,11 @@ constexpr int kSharesPerNine = 20, kNines = 3;
 
 ScalingPolicySummary MeansOf(const ScalingEvaluation& evaluation, int load, int policy) {
   const ScalingEvaluation::Evaluated& of = evaluation.policies[policy];
-  ScalingPolicySummary means{.name = of.name, .seeds = of.members, .foresees = of.foresees};
-  int64_t requests = 0, violations = 0;
+  ScalingPolicySummary means{.name = of.name,
+                             .seeds = of.members,
+                             .foresees = of.foresees,
+                             .shares_network = of.shares_network};
+  int64_t requests = 0, violations = 0, unanswered = 0;
   const double share = 1.0 / (evaluation.episodes * of.members);
   for (int i = 0; i < evaluation.episodes * of.members; ++i) {
     const ScalingFigures& one = evaluation.at(load, policy, i / of.members, i % of.members);
@@ -31,6 +36,7 @@ ScalingPolicySummary MeansOf(const ScalingEvaluation& evaluation, int load, int 
     means.changes += share * one.changes;
     requests += one.requests;
     violations += one.violations;
+    unanswered += one.unanswered;
   }
   if (requests > 0)
     means.violation_share = static_cast<double>(violations) / static_cast<double>(requests);
@@ -38,29 +44,25 @@ ScalingPolicySummary MeansOf(const ScalingEvaluation& evaluation, int load, int 
       evaluation.responses[load * static_cast<int>(evaluation.policies.size()) + policy];
   if (responses.count() == 0) return means;
   for (const double share : LatencyShares())
-    means.latency_ms.push_back(responses.QuantileS(share) * 1000);
+    means.latency_ms.push_back(responses.QuantileS(share, unanswered) * 1000);
   return means;
 }
 
 // The cheapest of the others whose violations are no more than the last one's; if none's are, that
-// with the fewest. Who foresees is no baseline. -1 if there is no other.
+// with the fewest. A policy that knows what comes is no baseline. -1 if there is no other.
 int BaselineOf(const std::vector<ScalingPolicySummary>& policies) {
   const double most = policies.back().violation_share + kViolationTolerance;
-  int best = -1;
+  std::vector<BaselineCandidate> others;
+  std::vector<int> positions;
   for (int p = 0; p + 1 < static_cast<int>(policies.size()); ++p) {
     if (policies[p].foresees) continue;
-    if (best < 0) {
-      best = p;
-      continue;
-    }
-    const ScalingPolicySummary &one = policies[p], &other = policies[best];
-    const bool fits = one.violation_share <= most, other_fits = other.violation_share <= most;
-    const bool wins = fits == other_fits ? (fits ? one.core_hours < other.core_hours
-                                                 : one.violation_share < other.violation_share)
-                                         : fits;
-    if (wins) best = p;
+    others.push_back({.beyond = std::max(0.0, policies[p].violation_share - most),
+                      .cost = policies[p].core_hours,
+                      .shares_network = policies[p].shares_network});
+    positions.push_back(p);
   }
-  return best;
+  const int best = ChooseBaseline(others);
+  return best < 0 ? best : positions[best];
 }
 
 // The episode whose difference in core-hours is the median, of the first seeds; without a baseline,
@@ -79,7 +81,9 @@ int MedianEpisode(const ScalingEvaluation& evaluation, int load, int baseline) {
 }
 
 ScalingLoadSummary LoadSummaryOf(const ScalingEvaluation& evaluation, int load, double duration_s) {
-  ScalingLoadSummary summary{.load = evaluation.loads[load]};
+  ScalingLoadSummary summary{.load = evaluation.loads[load],
+                             .episodes = evaluation.episodes,
+                             .late_max = evaluation.late_max};
   const int policies = static_cast<int>(evaluation.policies.size());
   for (int p = 0; p < policies; ++p) summary.policies.push_back(MeansOf(evaluation, load, p));
   summary.baseline = BaselineOf(summary.policies);
@@ -137,17 +141,25 @@ std::vector<double> LatencyShares() {
   return shares;
 }
 
-ScalingFinding ScalingLoadSummary::finding() const {
-  const ScalingDifference& d = difference();
-  if (d.better()) return ScalingFinding::kBetter;
-  if (d.core_hours_ci95.low > 0) return ScalingFinding::kDearer;
-  if (d.violation_share_ci95.low > kViolationTolerance) return ScalingFinding::kMoreViolations;
-  return ScalingFinding::kUndecided;
+bool ScalingLoadSummary::baseline_qualifies() const {
+  return policies[baseline].violation_share <=
+         policies.back().violation_share + kViolationTolerance;
+}
+
+bool ScalingLoadSummary::candidate_alone_keeps_limit() const {
+  return !baseline_qualifies() && policies.back().violation_share <= late_max &&
+         policies[baseline].violation_share > late_max;
+}
+
+Finding ScalingLoadSummary::finding() const {
+  if (baseline_qualifies()) return difference().FindingOn(episodes);
+  if (!candidate_alone_keeps_limit()) return Finding::kUndecided;
+  return FindingOf({}, episodes, difference().violation_share_ci95);
 }
 
 bool ScalingSummary::better_everywhere() const {
   return std::all_of(loads.begin(), loads.end(), [](const ScalingLoadSummary& load) {
-    return load.baseline < 0 || load.difference().better();
+    return load.baseline < 0 || load.finding() == Finding::kBetter;
   });
 }
 
@@ -216,13 +228,29 @@ void RecordTimelines(const Scenario& scenario, const std::vector<int>& loads,
 std::string ScalingVerdictText(const ScalingLoadSummary& load) {
   if (load.baseline < 0) return {};
   const ScalingDifference& difference = load.difference();
-  return fmt::format(
-      "{} is {}better than {}: core-hours {:+.3f} ({:+.3f} to {:+.3f}), violations {:+.2f} points "
-      "({:+.2f} to {:+.2f})",
-      load.policies.back().name, difference.better() ? "" : "not ",
-      load.policies[load.baseline].name, difference.core_hours, difference.core_hours_ci95.low,
-      difference.core_hours_ci95.high, 100 * difference.violation_share,
-      100 * difference.violation_share_ci95.low, 100 * difference.violation_share_ci95.high);
+  const std::string &candidate = load.policies.back().name,
+                    &baseline = load.policies[load.baseline].name;
+  const std::string numbers = fmt::format(
+      "core-hours {:+.3f} ({:+.3f} to {:+.3f}), violations {:+.2f} points ({:+.2f} to {:+.2f})",
+      difference.core_hours, difference.core_hours_ci95.low, difference.core_hours_ci95.high,
+      100 * difference.violation_share, 100 * difference.violation_share_ci95.low,
+      100 * difference.violation_share_ci95.high);
+  if (load.episodes < kEpisodesForFinding) {
+    return fmt::format(
+        "No difference between {} and {} can be shown on {}: at least {} are needed: {}", candidate,
+        baseline, CountText(load.episodes, "episode"), kEpisodesForFinding, numbers);
+  }
+  if (!load.baseline_qualifies()) {
+    const std::string fewest =
+        fmt::format("No other policy has as few violations as {}; {} has the fewest of the others",
+                    candidate, baseline);
+    if (load.finding() != Finding::kBetter)
+      return fmt::format("{}, so that costs are not compared: {}", fewest, numbers);
+    return fmt::format("{}. {} is better: it alone keeps violations within {:.3g} %: {}", fewest,
+                       candidate, 100 * load.late_max, numbers);
+  }
+  return fmt::format("{} is {}better than {}: {}", candidate,
+                     load.finding() == Finding::kBetter ? "" : "not ", baseline, numbers);
 }
 
 std::string HeldOutText(const ScalingLoadSummary& load) {

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "base/json.h"
-#include "evaluation/scaling_timeline.h"
+#include "evaluation/scaling_difference.h"
+#include "sim/scaling_evaluation.h"
+#include "sim/scaling_timeline.h"
 
 // What an evaluation of scaling says: means, differences with their intervals, a verdict for each
 // load, and what figures are drawn from. A plain value, which can be written and read back.
@@ -21,25 +23,22 @@ std::vector<double> LatencyShares();
 
 struct ScalingPolicySummary {
   std::string name;
-  int seeds = 1;          // Of training.
-  bool foresees = false;  // Knows what comes: no baseline.
+  int seeds = 1;                // Of training.
+  bool foresees = false;        // Knows what comes: no baseline.
+  bool shares_network = false;  // With the candidate.
   // Means over episodes and seeds; violations of all requests of all episodes.
   double pod_hours = 0, core_hours = 0, violation_share = 0, p95_ms = 0, changes = 0;
   double node_hours = 0, energy_wh = 0;               // 0: nodes were not counted, or say no power.
   std::optional<ScalingDifference> against_baseline;  // None of the baseline itself.
-  std::vector<double> latency_ms;                     // [LatencyShares()] Of answers, all episodes.
-  std::vector<ScalingMoment> timeline;                // Of `episode_shown`; empty: not recorded.
-};
-
-enum class ScalingFinding {
-  kBetter,          // Cheaper, with violations at most 0.1 points above.
-  kDearer,          // With 95 % confidence.
-  kMoreViolations,  // By more than 0.1 points.
-  kUndecided,
+  // [LatencyShares()] Of the requests of all episodes; infinite where a share has no answer.
+  std::vector<double> latency_ms;
+  std::vector<ScalingMoment> timeline;  // Of `episode_shown`; empty: not recorded.
 };
 
 struct ScalingLoadSummary {
   std::string load;
+  int episodes = 0;
+  double late_max = 0.01;                      // As ScalingSummary::late_max.
   double requests_per_s = 0;                   // Mean.
   std::vector<ScalingPolicySummary> policies;  // The last is the candidate.
   int baseline = -1;                           // -1: there is no other policy.
@@ -53,7 +52,12 @@ struct ScalingLoadSummary {
   int candidate() const { return static_cast<int>(policies.size()) - 1; }
   // REQUIRES: a baseline.
   const ScalingDifference& difference() const { return *policies.back().against_baseline; }
-  ScalingFinding finding() const;
+  // Whether the baseline has no more violations. Where no other policy has as few, the baseline is
+  // the one with the fewest, and costs say nothing.
+  bool baseline_qualifies() const;
+  // The candidate alone keeps the limit on violations.
+  bool candidate_alone_keeps_limit() const;
+  Finding finding() const;
 };
 
 // Who calls whom, summed over the endpoints by their share.
@@ -87,8 +91,6 @@ struct ScalingSummary {
   }
   double requests_per_s() const;  // Mean over loads.
 };
-
-inline constexpr double kViolationTolerance = 0.001;
 
 // All but timelines. Of an evaluation on episodes for EpisodeUse::kEvaluation.
 ScalingSummary Summarize(const ScalingEvaluation& evaluation, const Scenario& scenario);

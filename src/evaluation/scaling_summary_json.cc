@@ -2,9 +2,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "evaluation/scaling_difference.h"
 #include "evaluation/scaling_summary.h"
 
-// A ScalingSummary as JSON, there and back. What `evaluate --task scaling -o json` prints.
+// A ScalingSummary as JSON, there and back. What `evaluate --task scale -o json` prints.
 
 namespace rudderfish {
 namespace {
@@ -15,12 +16,12 @@ constexpr int kMostPods = 1'000'000;
 // Figures are drawn from these: a thousandth is enough, and reads well.
 double Thousandths(double value) { return std::round(value * 1000) / 1000; }
 
-OrderedJson DifferenceJson(const ScalingDifference& d) {
+OrderedJson DifferenceJson(const ScalingDifference& d, Finding finding) {
   return {{"core_hours_difference", d.core_hours},
           {"core_hours_ci95", {d.core_hours_ci95.low, d.core_hours_ci95.high}},
           {"violation_share_difference", d.violation_share},
           {"violation_share_ci95", {d.violation_share_ci95.low, d.violation_share_ci95.high}},
-          {"better", d.better()}};
+          {"better", finding == Finding::kBetter}};
 }
 
 // A column a figure: shorter than a row an interval.
@@ -59,7 +60,9 @@ OrderedJson LoadJson(const ScalingLoadSummary& load, const ScalingSummary& summa
                        {"budget_used", summary.BudgetOf(policy)},
                        {"p95_ms", policy.p95_ms},
                        {"changes", policy.changes}};
-    if (policy.against_baseline) one["against_baseline"] = DifferenceJson(*policy.against_baseline);
+    if (policy.against_baseline)
+      one["against_baseline"] = DifferenceJson(*policy.against_baseline,
+                                               policy.against_baseline->FindingOn(load.episodes));
     if (!policy.latency_ms.empty()) {
       one["latency_ms"] = OrderedJson::array();
       for (const double ms : policy.latency_ms) one["latency_ms"].push_back(Thousandths(ms));
@@ -68,8 +71,9 @@ OrderedJson LoadJson(const ScalingLoadSummary& load, const ScalingSummary& summa
   }
   if (load.baseline >= 0) {
     OrderedJson comparison = {{"candidate", load.policies.back().name},
-                              {"baseline", load.policies[load.baseline].name}};
-    comparison.update(DifferenceJson(load.difference()));
+                              {"baseline", load.policies[load.baseline].name},
+                              {"baseline_qualifies", load.baseline_qualifies()}};
+    comparison.update(DifferenceJson(load.difference(), load.finding()));
     json["comparison"] = std::move(comparison);
     json["hypervolume"] = {{"all", Hypervolume(load.policies)},
                            {"without_candidate", Hypervolume(load.policies, load.candidate())}};
@@ -84,6 +88,12 @@ OrderedJson LoadJson(const ScalingLoadSummary& load, const ScalingSummary& summa
 Result<double> NumberAt(const JsonReader& object, std::string_view key, double low = 0) {
   TRY_ASSIGN(const JsonReader value, object.At(key));
   return value.AsDouble(low, kMostNumber);
+}
+
+// A percentile; JSON has no infinity: null stands for no answer.
+Result<double> PercentileOf(const JsonReader& value) {
+  if (value.IsNull()) return std::numeric_limits<double>::infinity();
+  return value.AsDouble(0, kMostNumber);
 }
 
 Result<double> NumberOr(const JsonReader& object, std::string_view key, double fallback) {
@@ -123,7 +133,8 @@ Result<ScalingPolicySummary> PolicyOf(const JsonReader& object) {
   TRY_ASSIGN(policy.node_hours, NumberOr(object, "node_hours", 0));
   TRY_ASSIGN(policy.energy_wh, NumberOr(object, "energy_wh", 0));
   TRY_ASSIGN(policy.violation_share, NumberAt(object, "violation_share"));
-  TRY_ASSIGN(policy.p95_ms, NumberAt(object, "p95_ms"));
+  TRY_ASSIGN(const JsonReader p95, object.At("p95_ms"));
+  TRY_ASSIGN(policy.p95_ms, PercentileOf(p95));
   TRY_ASSIGN(policy.changes, NumberAt(object, "changes"));
   TRY_ASSIGN(const std::optional<JsonReader> against, object.Find("against_baseline"));
   if (against) {
@@ -133,7 +144,7 @@ Result<ScalingPolicySummary> PolicyOf(const JsonReader& object) {
   if (!latency) return policy;
   TRY_ASSIGN(const std::vector<JsonReader> values, latency->Elements());
   for (const JsonReader& value : values) {
-    TRY_ASSIGN(const double ms, value.AsDouble(0, kMostNumber));
+    TRY_ASSIGN(const double ms, PercentileOf(value));
     policy.latency_ms.push_back(ms);
   }
   if (policy.latency_ms.size() != LatencyShares().size())
@@ -196,7 +207,7 @@ Result<int> PositionOf(const JsonReader& object, std::string_view key,
 }
 
 Result<ScalingLoadSummary> LoadOf(const JsonReader& object, const ScalingSummary& summary) {
-  ScalingLoadSummary load;
+  ScalingLoadSummary load{.episodes = summary.episodes, .late_max = summary.late_max};
   TRY_ASSIGN(const JsonReader name, object.At("load"));
   TRY_ASSIGN(load.load, name.AsString());
   TRY_ASSIGN(load.requests_per_s, NumberAt(object, "requests_per_s"));

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/rng.h"
+#include "sim/ratio_tally.h"
 
 namespace rudderfish {
 namespace {

@@ -239,6 +239,41 @@ TEST(ApiClient, VerifiesTheNameThatTheKubeconfigGives) {
   EXPECT_FALSE(OpenClient(access)->Get("/x").has_value());
 }
 
+// Each is asked several times over one client: what libcurl keeps of one failure meets the next.
+TEST(ApiClient, AddressesAtWhichThereCanBeNobodyAreErrorsHoweverOftenTheyAreAsked) {
+  const std::string longest(300, 'a');
+  const std::string bad_name = "xn--" + std::string("\xff\xfe") + ".invalid";
+  const std::string huge((8 << 20) + 1, 'a');  // More than libcurl takes as a text.
+  const std::vector<std::string> hosts = {"nosuch.invalid:6443",
+                                          longest,
+                                          longest + ".invalid",
+                                          "127.0.0.1:70000",
+                                          "[::1:6443",
+                                          "[::1]:",
+                                          "[fe80::%25nosuch]:1",
+                                          bad_name,
+                                          "xn--a.invalid",
+                                          "127.0.0.1:1",
+                                          "-",
+                                          "a..b.invalid",
+                                          "%00",
+                                          "127.0.0.1:-1",
+                                          huge};
+  for (const std::string& host : hosts) {
+    for (const bool by_proxy : {false, true}) {
+      ClusterAccess access{.server = by_proxy ? "https://127.0.0.1:1" : "https://" + host};
+      if (by_proxy) access.proxy_url = "http://" + host;
+      const auto client = OpenClient(access);
+      for (int i = 0; i < 3; ++i) {
+        const ApiAnswer answer = client->Call({.path = "/version", .deadline = seconds(2)});
+        ASSERT_FALSE(answer.ok()) << host.substr(0, 100);
+        EXPECT_EQ(answer.status.code, 0);
+        EXPECT_FALSE(answer.outcome.error().message.empty());
+      }
+    }
+  }
+}
+
 TEST(ApiClient, ConnectionsResetInTheHandshakeAreTriedAgain) {
   FaultyServer server(Statuses({200}), Transport::kTlsReset);
   const auto answer = Open(server)->Get("/x");

@@ -16,6 +16,7 @@ ApplicationPods::ApplicationPods(const Mirror* mirror,
 }
 
 ApplicationPods::Differences ApplicationPods::Update() {
+  if (!is_read_) cursor_ = mirror_->change_count();  // What all came by is not looked at.
   const std::optional<std::vector<Change>> changes = mirror_->ChangesSince(&cursor_);
   if (!changes || !is_read_) {
     ReadAll();
@@ -29,6 +30,15 @@ ApplicationPods::Differences ApplicationPods::Update() {
         break;
       case Resource::kReplicaSets:
         ReadPodsOf(change.key, &differences);
+        NoteController({"ReplicaSet", change.key.name, ""}, change.key.object_namespace,
+                       &differences);
+        break;
+      case Resource::kDeployments:
+      case Resource::kStatefulSets:
+      case Resource::kDaemonSets:
+      case Resource::kJobs:
+        NoteController({std::string(NameOf(change.resource).kind), change.key.name, ""},
+                       change.key.object_namespace, &differences);
         break;
       case Resource::kNodes:
         differences.any = differences.nodes = true;
@@ -105,6 +115,18 @@ void ApplicationPods::ReadPodsOf(const ObjectKey& replica_set, Differences* diff
     }
   }
   for (const ObjectKey& key : changed) ReadPod(key, differences);
+}
+
+// What it says of its pods may be another thing now.
+void ApplicationPods::NoteController(const ObjectRef& controller, const std::string& place,
+                                     Differences* differences) {
+  const ObjectRef top = mirror_->WorkloadOf(place, controller);
+  for (const ObjectRef* one : {&controller, &top}) {
+    const auto known = workloads_.find({one->kind, {place, one->name}});
+    if (known == workloads_.end()) continue;
+    differences->any = true;
+    differences->workloads.push_back(known->second);
+  }
 }
 
 void ApplicationPods::Forget(const ObjectKey& key, Differences* differences) {

@@ -63,6 +63,8 @@ class ApplicationPods {
   void ReadAll();
   void ReadPod(const ObjectKey& key, Differences* differences);
   void ReadPodsOf(const ObjectKey& replica_set, Differences* differences);
+  void NoteController(const ObjectRef& controller, const std::string& place,
+                      Differences* differences);
   void Forget(const ObjectKey& key, Differences* differences);
   WorkloadId WorkloadOf(const Pod& pod) const;
 

@@ -75,7 +75,7 @@ class Collection final : public ObjectSink {
     std::vector<ObjectKey> gone;
     std::vector<const ObjectKey*> kept;
     kept.reserve(listed_.size());
-    const std::vector<T> listed = std::exchange(listed_, {});
+    std::vector<T> listed = std::exchange(listed_, {});
     for (const T& object : listed) kept.push_back(&object.meta.key);
     std::sort(kept.begin(), kept.end(), [](auto* a, auto* b) { return *a < *b; });
     auto next = kept.begin();
@@ -84,7 +84,7 @@ class Collection final : public ObjectSink {
       if (next == kept.end() || key < **next) gone.push_back(key);
     }
     for (const ObjectKey& key : gone) Remove(key);
-    for (const T& object : listed) Put(object);
+    for (T& object : listed) Put(std::move(object));
     synced_ = true;
     fresh_at_ = clock_->Now();
   }

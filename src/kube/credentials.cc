@@ -5,11 +5,14 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/log.h"
+#include "kube/oidc.h"
 
 namespace rudderfish::kube {
 namespace {
 
-constexpr Duration kPluginPause = std::chrono::seconds(1);  // After a failure.
+constexpr Duration kRefreshLook = std::chrono::milliseconds(20);  // While an issuer is asked.
+constexpr Duration kPluginPause = std::chrono::seconds(1);        // After a failure.
 constexpr auto kExpiryMax = std::chrono::hours(24 * 365);
 constexpr Duration kExpiryLeeway = std::chrono::seconds(10);  // Renewed this long before.
 
@@ -27,14 +30,23 @@ std::string FirstLine(const std::string& text) {
   return text.substr(0, text.find_first_of("\r\n"));
 }
 
+ExecCredential CredentialOf(const OidcProvider& provider) {
+  return {.token = provider.id_token, .expires = ExpiryOf(provider.id_token)};
+}
+
 }  // namespace
 
 Result<Credentials> Credentials::Open(ClusterAccess access, const Clock* clock,
                                       Duration plugin_limit) {
   Credentials credentials(std::move(access), clock, plugin_limit);
   TRY(credentials.ReadFiles());
+  const std::optional<OidcProvider>& oidc = credentials.access_.oidc;
+  if (oidc && !oidc->id_token.empty()) credentials.Use(CredentialOf(*oidc));
   return credentials;
 }
+
+Credentials::Credentials(Credentials&& other) noexcept = default;
+Credentials::~Credentials() = default;
 
 Credentials::Credentials(ClusterAccess access, const Clock* clock, Duration plugin_limit)
     : access_(std::move(access)), clock_(clock), plugin_limit_(plugin_limit) {}
@@ -69,19 +81,45 @@ Credentials::Standing Credentials::Check() {
     // A file that is being replaced will be there next time.
     if (!ReadFiles()) reread_at_ = now + kRereadInterval;
   }
-  // As everywhere, a token that the kubeconfig gives makes its plugin needless.
-  if (!access_.exec || !access_.token.empty() || !access_.token_file.empty())
-    return Standing::kReady;
-  if (run_) {
-    if (const auto outcome = run_->Check(now)) {
-      run_.reset();
-      Adopt(*outcome);
-    } else {
-      return Standing::kPending;
-    }
+  if (!IsRenewed()) return Standing::kReady;
+  if (run_ || refresh_ != nullptr) {
+    const auto outcome = CheckRun(now);
+    if (!outcome) return Standing::kPending;
+    run_.reset();
+    refresh_.reset();
+    Adopt(*outcome);
   }
   if (plugin_ && now < plugin_expires_) return Standing::kReady;
   if (now < plugin_retry_) return plugin_failed_ ? Standing::kFailed : Standing::kReady;
+  return access_.exec ? StartPlugin(now) : StartRefresh(now);
+}
+
+bool Credentials::IsRenewed() const {
+  return (access_.exec || access_.oidc) && access_.token.empty() && access_.token_file.empty();
+}
+
+Instant Credentials::wake() const {
+  if (run_) return run_->deadline();
+  return refresh_ != nullptr ? clock_->Now() + kRefreshLook : Instant::max();
+}
+
+std::optional<Result<ExecCredential>> Credentials::CheckRun(Instant now) {
+  if (run_) return run_->Check(now);
+  const std::optional<Result<OidcProvider>> outcome = refresh_->Check(now);
+  if (!outcome) return std::nullopt;
+  if (!*outcome) return Result<ExecCredential>(tl::unexpected(outcome->error()));
+  const OidcProvider before = std::exchange(*access_.oidc, **outcome);
+  if (before.refresh_token != access_.oidc->refresh_token) spent_ = before.refresh_token;
+  if (const Result<void> saved = SaveRefreshToken(before, *access_.oidc); !saved) {
+    LogWarning(
+        "the OIDC issuer has replaced the refresh token, and the new one was not saved ({}); "
+        "kubectl may have to log in again",
+        saved.error().message);
+  }
+  return Result<ExecCredential>(CredentialOf(*access_.oidc));
+}
+
+Credentials::Standing Credentials::StartPlugin(Instant now) {
   auto run = ExecRun::Start(*access_.exec, now + plugin_limit_);
   if (!run) {
     Adopt(tl::unexpected(std::move(run).error()));
@@ -91,15 +129,40 @@ Credentials::Standing Credentials::Check() {
   return Standing::kPending;
 }
 
+// A login, or kubectl, may have renewed the tokens in the file meanwhile: then nothing is asked.
+Credentials::Standing Credentials::StartRefresh(Instant now) {
+  OidcProvider& known = *access_.oidc;
+  if (Result<OidcProvider> read = ReadOidcAgain(known)) {
+    const bool is_new = !read->id_token.empty() && read->id_token != known.id_token;
+    if (read->refresh_token == spent_) read->refresh_token = known.refresh_token;
+    known = *std::move(read);
+    if (is_new) Use(CredentialOf(known));
+    if (is_new && now < plugin_expires_) return Standing::kReady;
+  }
+  if (known.refresh_token.empty() || known.issuer.empty() || known.client_id.empty()) {
+    Adopt(Fail(ErrorCode::kFailedPrecondition,
+               "the id-token of user {} has expired or was refused, and {} does not say how to "
+               "renew it (idp-issuer-url, client-id, refresh-token); log in again",
+               known.user, known.file.string()));
+    return Standing::kFailed;
+  }
+  refresh_ = std::make_unique<OidcRefresh>(known, now, now + plugin_limit_);
+  return Standing::kPending;
+}
+
 void Credentials::Adopt(const Result<ExecCredential>& credential) {
-  const Instant now = clock_->Now();
   plugin_failed_ = !credential.has_value();
-  plugin_retry_ = now + kPluginPause;
+  plugin_retry_ = clock_->Now() + kPluginPause;
   if (!credential) {
     error_ = credential.error();
     return;
   }
-  plugin_ = *credential;
+  Use(*credential);
+}
+
+void Credentials::Use(ExecCredential credential) {
+  const Instant now = clock_->Now();
+  plugin_ = std::move(credential);
   plugin_expires_ = Instant::max();
   if (plugin_->expires) {
     // Dates are compared once; from here on only time that passes counts.
@@ -111,11 +174,10 @@ void Credentials::Adopt(const Result<ExecCredential>& credential) {
 }
 
 bool Credentials::Reject(const Identity& refused) {
-  const bool has_plugin = access_.exec && access_.token.empty() && access_.token_file.empty();
   const bool is_current =
       refused.token == identity_->token && refused.certificate == identity_->certificate;
   if (!is_current) return true;  // Renewed while the request was under way.
-  if (has_plugin) {
+  if (IsRenewed()) {
     plugin_expires_ = clock_->Now();
     return true;
   }

@@ -11,9 +11,9 @@
 #include "kube/kubeconfig.h"
 
 // Who we are, kept fresh: files of tokens and certificates are read again every minute and when the
-// server has refused us; an exec plugin runs anew when what it gave has expired or was refused.
-// What was read last stays good while a file cannot be read. Nothing here reaches a log. Owned by
-// one thread.
+// server has refused us; an exec plugin runs again, and an OIDC issuer is asked for a new id-token,
+// when what they gave has expired or was refused. What was read last stays good while a file cannot
+// be read. Nothing here reaches a log. Owned by one thread.
 
 namespace rudderfish::kube {
 
@@ -25,6 +25,8 @@ struct Identity {
   std::string token;  // Empty: none.
 };
 
+class OidcRefresh;
+
 class Credentials {
  public:
   static constexpr Duration kRereadInterval = std::chrono::minutes(1);
@@ -33,6 +35,8 @@ class Credentials {
   // Reads the files; fails if one of them cannot be read. The plugin is started when first needed.
   static Result<Credentials> Open(ClusterAccess access, const Clock* clock,
                                   Duration plugin_limit = kPluginLimit);
+  Credentials(Credentials&& other) noexcept;
+  ~Credentials();
 
   enum class Standing { kReady, kPending, kFailed };
 
@@ -47,13 +51,19 @@ class Credentials {
   bool Reject(const Identity& refused);
 
   int descriptor() const { return run_ ? run_->descriptor() : -1; }
-  Instant wake() const { return run_ ? run_->deadline() : Instant::max(); }
+  Instant wake() const;
   const ClusterAccess& access() const { return access_; }
 
  private:
   Credentials(ClusterAccess access, const Clock* clock, Duration plugin_limit);
   Result<void> ReadFiles();
+  // Whether a plugin or an issuer gives the token; one that the kubeconfig gives makes it needless.
+  bool IsRenewed() const;
+  std::optional<Result<ExecCredential>> CheckRun(Instant now);
+  Standing StartPlugin(Instant now);
+  Standing StartRefresh(Instant now);
   void Adopt(const Result<ExecCredential>& credential);
+  void Use(ExecCredential credential);
 
   ClusterAccess access_;
   const Clock* clock_;
@@ -62,6 +72,8 @@ class Credentials {
   Instant reread_at_;
 
   std::optional<ExecRun> run_;
+  std::unique_ptr<OidcRefresh> refresh_;
+  std::string spent_;                     // The refresh token that the issuer has replaced last.
   std::optional<ExecCredential> plugin_;  // What it gave last.
   Instant plugin_expires_ = Instant::max();
   Instant plugin_retry_ = Instant::min();  // Not again before.

@@ -99,7 +99,7 @@ Result<Application> DraftApplication(const Mirror& mirror,
   DraftWorkloads(mirror, namespaces, &catalog, &application);
   if (catalog.workloads.empty()) {
     return Fail(ErrorCode::kFailedPrecondition,
-                "no pod of a Deployment or another controller runs in the namespaces chosen");
+                "no running pods owned by a controller in the selected namespaces");
   }
   CallGraph calls;
   calls.name = "no-calls";

@@ -21,11 +21,11 @@ class DraftApplicationTest : public ::testing::Test {
  protected:
   Result<Application> Draft(const std::vector<std::string>& items,
                             const std::set<std::string>& namespaces = {}) {
-    for (int i = 0; i < kResourceCount; ++i) Sink(i)->BeginList();
+    for (int i = 0; i < kMirroredCount; ++i) Sink(i)->BeginList();
     DumpContent content;
     const auto read = ReadDump(ListJson(items), "dump", &mirror_, &content);
     EXPECT_TRUE(read) << read.error().message;
-    for (int i = 0; i < kResourceCount; ++i) Sink(i)->EndList();
+    for (int i = 0; i < kMirroredCount; ++i) Sink(i)->EndList();
     return DraftApplication(mirror_, namespaces);
   }
   ObjectSink* Sink(int i) { return mirror_.SinkOf(static_cast<Resource>(i)); }
@@ -83,7 +83,7 @@ TEST_F(DraftApplicationTest, TakesTheNamespacesChosen) {
   ASSERT_TRUE(draft) << draft.error().message;
   EXPECT_EQ(draft->objects[0], (WorkloadObject{"ReplicaSet", "kube-system", "dns"}));
   EXPECT_EQ(Draft(TwoZones(), {"nowhere"}).error().message,
-            "no pod of a Deployment or another controller runs in the namespaces chosen");
+            "no running pods owned by a controller in the selected namespaces");
 }
 
 TEST_F(DraftApplicationTest, SaysThatThereAreTooManyZones) {

@@ -19,7 +19,7 @@ using testing::Connection;
 using testing::FaultyServer;
 using testing::SeenRequest;
 
-EventNote MovedPod(const std::string& pod) {
+EventNote MovedNote(const std::string& pod) {
   return {.regarding = {.api_version = "v1",
                         .kind = "Pod",
                         .name_space = "shop",
@@ -64,7 +64,7 @@ class Recorded : public ::testing::Test {
 
 TEST_F(Recorded, EventSaysWhoDidWhatToWhom) {
   EventRecorder recorder(client_.get(), {.instance = "pod-1"});
-  recorder.Record(MovedPod("cart"));
+  recorder.Record(MovedNote("cart"));
   ASSERT_TRUE(Until([&] { return recorder.is_idle(); }));
   const SeenRequest request = server_.requests()[0];
   EXPECT_EQ(request.method, "POST");
@@ -81,9 +81,9 @@ TEST_F(Recorded, EventSaysWhoDidWhatToWhom) {
 
 TEST_F(Recorded, RepetitionsBecomeOneSeries) {
   EventRecorder recorder(client_.get(), {});
-  recorder.Record(MovedPod("cart"));
+  recorder.Record(MovedNote("cart"));
   ASSERT_TRUE(Until([&] { return recorder.is_idle(); }));
-  for (int i = 0; i < 100; ++i) recorder.Record(MovedPod("cart"));
+  for (int i = 0; i < 100; ++i) recorder.Record(MovedNote("cart"));
   ASSERT_TRUE(Until([&] { return recorder.is_idle(); }));
   ASSERT_EQ(server_.requests().size(), 2u);
   EXPECT_EQ(server_.requests()[1].method, "PATCH");
@@ -96,7 +96,7 @@ TEST_F(Recorded, RepetitionsBecomeOneSeries) {
 TEST_F(Recorded, ASeriesIsWrittenOnceInMinutes) {
   EventRecorder recorder(client_.get(), {});
   for (int i = 0; i < 120; ++i) {  // For an hour.
-    recorder.Record(MovedPod("cart"));
+    recorder.Record(MovedNote("cart"));
     Pass(seconds(30));
   }
   EXPECT_EQ(server_.requests().size(), 7u) << "one Event, and one write in ten minutes";
@@ -106,7 +106,7 @@ TEST_F(Recorded, ASeriesIsWrittenOnceInMinutes) {
 
 TEST_F(Recorded, AnotherNoteIsASeriesOfItsOwn) {
   EventRecorder recorder(client_.get(), {});
-  EventNote note = MovedPod("cart");
+  EventNote note = MovedNote("cart");
   recorder.Record(note);
   note.note = "from edge-1 to cloud-3";
   recorder.Record(note);
@@ -117,7 +117,7 @@ TEST_F(Recorded, AnotherNoteIsASeriesOfItsOwn) {
 
 TEST_F(Recorded, WhereNumbersDifferTheNewestNoteIsToldNowAndThen) {
   EventRecorder recorder(client_.get(), {});
-  EventNote note = MovedPod("cart");
+  EventNote note = MovedNote("cart");
   note.again = Again::kAnotherNote;
   for (int i = 0; i < 120; ++i) {  // For an hour.
     note.note = "0/" + std::to_string(i) + " nodes";
@@ -139,9 +139,9 @@ TEST_F(Recorded, WhereNumbersDifferTheNewestNoteIsToldNowAndThen) {
 TEST_F(Recorded, ASeriesWaitsForTheAnswerOfItsEvent) {
   is_held_ = true;
   EventRecorder recorder(client_.get(), {});
-  recorder.Record(MovedPod("cart"));
+  recorder.Record(MovedNote("cart"));
   ASSERT_TRUE(Until([&] { return server_.requests().size() == 1; }));
-  recorder.Record(MovedPod("cart"));
+  recorder.Record(MovedNote("cart"));
   Pass(milliseconds(100));
   EXPECT_EQ(server_.requests().size(), 1u) << "there is nothing to patch yet";
   is_held_ = false;
@@ -151,25 +151,25 @@ TEST_F(Recorded, ASeriesWaitsForTheAnswerOfItsEvent) {
 
 TEST_F(Recorded, OtherObjectsAreNotMerged) {
   EventRecorder recorder(client_.get(), {});
-  recorder.Record(MovedPod("cart"));
-  recorder.Record(MovedPod("shop"));
+  recorder.Record(MovedNote("cart"));
+  recorder.Record(MovedNote("shop"));
   ASSERT_TRUE(Until([&] { return recorder.is_idle(); }));
   EXPECT_EQ(recorder.counts().sent, 2);
 }
 
 TEST_F(Recorded, SeriesEndsWithSilence) {
   EventRecorder recorder(client_.get(), {});
-  recorder.Record(MovedPod("cart"));
+  recorder.Record(MovedNote("cart"));
   ASSERT_TRUE(Until([&] { return recorder.is_idle(); }));
   clock_.Advance(std::chrono::minutes(6));
-  recorder.Record(MovedPod("cart"));
+  recorder.Record(MovedNote("cart"));
   ASSERT_TRUE(Until([&] { return recorder.is_idle(); }));
   EXPECT_EQ(server_.requests()[1].method, "POST");
 }
 
 TEST_F(Recorded, NoMoreAreSentThanTheBucketHasTokens) {
   EventRecorder recorder(client_.get(), {.burst = 3, .per_second = 1});
-  for (int i = 0; i < 10; ++i) recorder.Record(MovedPod("pod-" + std::to_string(i)));
+  for (int i = 0; i < 10; ++i) recorder.Record(MovedNote("pod-" + std::to_string(i)));
   ASSERT_TRUE(testing::Eventually(client_.get(), [&] { return recorder.counts().sent == 3; }));
   for (int i = 0; i < 20; ++i) client_->Poll(milliseconds(1));  // No time passes.
   EXPECT_EQ(recorder.counts().sent, 3);
@@ -178,12 +178,12 @@ TEST_F(Recorded, NoMoreAreSentThanTheBucketHasTokens) {
 
 TEST_F(Recorded, ASeriesThatWaitsHoldsNobodyUp) {
   EventRecorder recorder(client_.get(), {});
-  recorder.Record(MovedPod("cart"));
+  recorder.Record(MovedNote("cart"));
   ASSERT_TRUE(Until([&] { return recorder.counts().sent == 1; }, milliseconds(0)));
-  recorder.Record(MovedPod("cart"));
+  recorder.Record(MovedNote("cart"));
   ASSERT_TRUE(Until([&] { return recorder.counts().sent == 2; }, milliseconds(0)));
-  recorder.Record(MovedPod("cart"));  // No time has passed since it was told.
-  for (const char* pod : {"front", "shipping"}) recorder.Record(MovedPod(pod));
+  recorder.Record(MovedNote("cart"));  // No time has passed since it was told.
+  for (const char* pod : {"front", "shipping"}) recorder.Record(MovedNote(pod));
   ASSERT_TRUE(Until([&] { return recorder.counts().sent == 4; }, milliseconds(0)));
   EXPECT_EQ(server_.requests()[3].method, "POST");
   EXPECT_TRUE(recorder.is_idle()) << "nobody who ends waits for it";
@@ -194,24 +194,24 @@ TEST_F(Recorded, ASeriesThatWaitsHoldsNobodyUp) {
 
 TEST_F(Recorded, WhatTheQueueCannotHoldIsCounted) {
   EventRecorder recorder(client_.get(), {.queue_max = 4, .burst = 1, .per_second = 0.001});
-  for (int i = 0; i < 10; ++i) recorder.Record(MovedPod("pod-" + std::to_string(i)));
+  for (int i = 0; i < 10; ++i) recorder.Record(MovedNote("pod-" + std::to_string(i)));
   EXPECT_EQ(recorder.counts().dropped, 6);
 }
 
 TEST_F(Recorded, FailuresAreCountedAndForgotten) {
   status_ = 403;
   EventRecorder recorder(client_.get(), {});
-  recorder.Record(MovedPod("cart"));
+  recorder.Record(MovedNote("cart"));
   ASSERT_TRUE(Until([&] { return recorder.counts().failed == 1; }));
   status_ = 201;
-  recorder.Record(MovedPod("cart"));
+  recorder.Record(MovedNote("cart"));
   ASSERT_TRUE(Until([&] { return recorder.counts().sent == 1; }));
   EXPECT_EQ(server_.requests().back().method, "POST");
 }
 
 TEST_F(Recorded, EventsOfObjectsWithoutNamespaceStandInDefault) {
   EventRecorder recorder(client_.get(), {});
-  EventNote note = MovedPod("cart");
+  EventNote note = MovedNote("cart");
   note.regarding = {.api_version = "v1", .kind = "Node", .name = "edge-1"};
   note.note = std::string(5000, 'x');
   recorder.Record(note);

@@ -35,6 +35,11 @@ TEST(ExtenderArgs, SayWhetherThePodWantsNoPolicyOfOurs) {
   };
   EXPECT_TRUE(asks(R"("annotations":{"rudderfish.io/do-not-place":"true"})"));
   EXPECT_TRUE(asks(R"("labels":{"rudderfish.io/do-not-place":"true"})"));
+  for (const char* value : {"TRUE", "yes", "", "30m", "False"}) {
+    EXPECT_TRUE(
+        asks(R"("annotations":{"rudderfish.io/do-not-place":")" + std::string(value) + R"("})"))
+        << value;
+  }
   EXPECT_FALSE(asks(R"("annotations":{"rudderfish.io/do-not-place":"false"})"));
   EXPECT_FALSE(asks(R"("labels":{"app":"web"})"));
 }

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "kube/scheduling.h"
+#include "kube/timestamp.h"
 
 namespace rudderfish::kube {
 namespace {
@@ -31,8 +32,7 @@ bool SameColumns(const State& a, const State& b) {
          a.nodes.allocatable == b.nodes.allocatable && a.nodes.free == b.nodes.free &&
          a.pods.workload == b.pods.workload && a.pods.node == b.pods.node &&
          a.network.latency_ms == b.network.latency_ms &&
-         (a.names == b.names ||
-          (a.names->nodes == b.names->nodes && a.names->pods == b.names->pods));
+         (a.names == b.names || *a.names == *b.names);
 }
 
 std::string ObjectText(const WorkloadObject& object) {
@@ -82,6 +82,9 @@ Result<void> KubeCluster::Refresh(State* state) {
   pending_.members |= now.members;
   pending_.all_workloads |= now.all_workloads;
   pending_.workloads.insert(pending_.workloads.end(), now.workloads.begin(), now.workloads.end());
+  pending_.any |= !held_for_a_time_.empty();
+  pending_.workloads.insert(pending_.workloads.end(), held_for_a_time_.begin(),
+                            held_for_a_time_.end());
   if (pending_.members) pod_members_.clear();  // They may be gone.
   if (pending_.any) {
     TRY(Build(&next_));
@@ -97,7 +100,10 @@ Result<void> KubeCluster::Refresh(State* state) {
 }
 
 Result<void> KubeCluster::Build(State* state) {
-  if (pending_.nodes) ListNodes();
+  if (pending_.nodes) {
+    ListNodes();
+    pending_.workloads.insert(pending_.workloads.end(), choosy_.begin(), choosy_.end());
+  }
   for (auto& [unused, use] : pods_.nodes()) use.row = kNone;
   for (size_t row = 0; row < rows_.size(); ++row) {
     if (rows_[row].node == nullptr) continue;
@@ -114,6 +120,17 @@ Result<void> KubeCluster::Build(State* state) {
   BuildPods(state);
   BuildRoom(state);
   return {};
+}
+
+// Nodes that a pod may be moved to, as far as the application goes.
+std::vector<const Node*> KubeCluster::MoveTargets() const {
+  const Catalog& catalog = *application_->catalog;
+  std::vector<const Node*> nodes;
+  for (const Row& row : rows_) {
+    if (row.node != nullptr && catalog.layers[catalog.kinds[row.kind].layer].accepts_moves)
+      nodes.push_back(row.node);
+  }
+  return nodes;
 }
 
 void KubeCluster::LookAtWorkloads() {
@@ -156,19 +173,34 @@ void KubeCluster::LookAt(WorkloadId workload) {
   requests_[workload] = {};
   obstacles_[workload].clear();
   tolerations_[workload].clear();
+  choosy_.erase(workload);
   const auto add = [](auto* all, const auto& one) {
     if (std::find(all->begin(), all->end(), one) == all->end()) all->push_back(one);
   };
+  const int64_t now = std::chrono::floor<std::chrono::seconds>(Today()).time_since_epoch().count();
   const PodShape* last = nullptr;
+  std::set<const PodShape*> judged;  // For each node, which takes its time.
+  bool may_become_movable = false;
   for (const auto& [key, member] : pods_.members(workload)) {
-    if (member.shape.get() == last) continue;  // Nearly always: pods of one template.
+    // Nearly always: pods of one template.
+    if (member.shape.get() == last && !may_become_movable) continue;
     last = member.shape.get();
     requests_[workload] = Most(requests_[workload], member.shape->requests);
     add(&tolerations_[workload], member.shape->tolerations);
     const Pod* pod = mirror_->pods.Find(key);
-    for (const std::string& reason : WhyNotMovable(*mirror_, *pod)) {
+    may_become_movable |= MayBecomeMovable(*mirror_, *pod);
+    for (const std::string& reason : WhyNotMovable(*mirror_, *pod, now)) {
       add(&obstacles_[workload], reason);
     }
+    if (member.shape->nodes.empty() || !judged.insert(last).second) continue;
+    choosy_.insert(workload);
+    if (std::string reason = WhyNotOnAll(*member.shape, MoveTargets()); !reason.empty())
+      add(&obstacles_[workload], reason);
+  }
+  if (may_become_movable) {
+    held_for_a_time_.insert(workload);
+  } else {
+    held_for_a_time_.erase(workload);
   }
 }
 
@@ -234,7 +266,10 @@ void KubeCluster::BuildPods(State* state) {
 
 std::shared_ptr<const Names> KubeCluster::MakeNames() const {
   auto names = std::make_shared<Names>();
-  for (const Row& row : rows_) names->nodes.push_back(row.name);
+  for (const Row& row : rows_) {
+    names->nodes.push_back(row.name);
+    names->addresses.push_back(row.node == nullptr ? "" : row.node->address);
+  }
   std::set<std::string_view> namespaces;
   for (const WorkloadObject& object : application_->objects) {
     if (!object.is_external()) namespaces.insert(object.object_namespace);
@@ -252,9 +287,9 @@ std::shared_ptr<const Names> KubeCluster::MakeNames() const {
   return names;
 }
 
-std::vector<std::vector<Toleration>> KubeCluster::TolerationsOfMovable(
+std::vector<std::vector<PodToleration>> KubeCluster::TolerationsOfMovable(
     const Catalog& catalog) const {
-  std::vector<std::vector<Toleration>> all;
+  std::vector<std::vector<PodToleration>> all;
   for (WorkloadId w = 0; w < catalog.workload_count(); ++w) {
     if (!catalog.workloads[w].movable) continue;
     for (const auto& tolerations : tolerations_[w]) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,7 @@ class KubeCluster final : public Cluster {
   Result<void> CheckFresh() const;
   Result<void> Build(State* state);
   void ListNodes();
+  std::vector<const Node*> MoveTargets() const;
   void LookAtWorkloads();
   void LookAt(WorkloadId workload);
   std::shared_ptr<const Catalog> MakeCatalog() const;
@@ -77,7 +79,7 @@ class KubeCluster final : public Cluster {
   void BuildPods(State* state);
   std::shared_ptr<const Names> MakeNames() const;
   void BuildRoom(State* state);
-  std::vector<std::vector<Toleration>> TolerationsOfMovable(const Catalog& catalog) const;
+  std::vector<std::vector<PodToleration>> TolerationsOfMovable(const Catalog& catalog) const;
   Result<void> Review(const Intent& intent) const;
 
   const Mirror* mirror_;
@@ -91,8 +93,10 @@ class KubeCluster final : public Cluster {
   std::vector<const ApplicationPods::Members::value_type*> pod_members_;  // [pod] Null: outside.
   std::vector<Resources> requests_;                                       // [workload]
   std::vector<std::vector<std::string>> obstacles_;                       // [workload]
-  std::vector<std::vector<std::vector<Toleration>>> tolerations_;         // [workload], each once.
-  std::vector<std::string> closed_;                                       // [node]
+  std::vector<std::vector<std::vector<PodToleration>>> tolerations_;      // [workload], each once.
+  std::set<WorkloadId> held_for_a_time_;  // Looked at again whenever there is a Refresh.
+  std::set<WorkloadId> choosy_;           // Looked at again whenever nodes differ.
+  std::vector<std::string> closed_;       // [node]
   std::shared_ptr<const Names> names_;
   State state_;  // As last built.
   State next_;   // Being built; keeps its memory.

@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "base/rng.h"
+#include "kube/timestamp.h"
 #include "tests/support/kube_json.h"
 
 namespace rudderfish::kube {
@@ -108,6 +111,7 @@ class KubeClusterTest : public ::testing::Test {
 TEST_F(KubeClusterTest, FillsAStateInCanonicalOrder) {
   const State state = Refreshed();
   EXPECT_THAT(state.names->nodes, ElementsAre("e1", "external-users", "n1", "n2"));
+  EXPECT_THAT(state.names->addresses, ElementsAre("10.0.0.1", "", "10.0.0.1", "10.0.0.1"));
   EXPECT_THAT(state.nodes.kind, ElementsAre(1, 2, 0, 0));
   EXPECT_THAT(state.names->pods, ElementsAre("users", "web-a", "web-b", "db-a"));
   EXPECT_THAT(state.pods.workload, ElementsAre(0, 1, 1, 2));
@@ -188,14 +192,91 @@ TEST_F(KubeClusterTest, ATaintCountsUnlessEveryMovableWorkloadToleratesIt) {
 }
 
 TEST_F(KubeClusterTest, WhatIsNotModelledIsNotMoved) {
-  Put(Resource::kPods, PodJson{.name = "web-b",
-                               .owner = "web-rs",
-                               .node = "n1",
-                               .more_spec = R"(,"nodeSelector":{"zone":"cloud"})"}
-                           .Text());
+  Put(Resource::kPods,
+      PodJson{
+          .name = "web-b", .owner = "web-rs", .node = "n1", .more_spec = R"(,"hostNetwork":true)"}
+          .Text());
   EXPECT_FALSE(Refreshed().catalog->workloads[1].movable);
-  EXPECT_THAT(cluster_.obstacles(1), ElementsAre("has a node selector"));
+  EXPECT_THAT(cluster_.obstacles(1), ElementsAre("uses the host's network"));
   EXPECT_TRUE(state_.catalog->workloads[2].movable);
+}
+
+TEST_F(KubeClusterTest, AWorkloadIsMovedWhereItMayBeOnEveryNodeThatPodsAreMovedTo) {
+  const auto select = [&](const char* what, const char* more = "") {
+    Put(Resource::kPods, PodJson{.name = "db-a",
+                                 .owner = "db-rs",
+                                 .node = "e1",
+                                 .more_spec = std::string(R"(,"nodeSelector":)") + what + more}
+                             .Text());
+  };
+  const auto is_movable = [&] { return Refreshed().catalog->workloads[2].movable; };
+  select(R"({"disk":"ssd"})");
+  EXPECT_FALSE(is_movable());
+  ASSERT_EQ(cluster_.obstacles(2).size(), 1u);
+  EXPECT_THAT(cluster_.obstacles(2)[0],
+              ::testing::MatchesRegex("its node selector or node affinity allows 0 of . nodes"));
+  for (const auto& [key, node] : mirror_.nodes.objects()) {
+    const std::string* zone = FindLabel(node.labels, "zone");
+    if (zone == nullptr) continue;  // Of no kind.
+    EXPECT_FALSE(is_movable());
+    NodeJson labelled{.name = key.name, .labels = R"({"disk":"ssd","zone":")" + *zone + R"("})"};
+    labelled.spec = R"({"unschedulable":true})";
+    Put(Resource::kNodes, labelled.Text());
+  }
+  EXPECT_TRUE(is_movable()) << "looked at again as nodes differ";
+  Put(Resource::kNodes, CloudNode("n1").Text());
+  EXPECT_FALSE(is_movable());
+  select("{}", R"(,"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":)"
+               R"({"nodeSelectorTerms":[{"matchExpressions":[)"
+               R"({"key":"zone","operator":"Exists"}]}]}}})");
+  EXPECT_TRUE(is_movable());
+}
+
+TEST_F(KubeClusterTest, AWorkloadWhoseControllerOptsOutIsNotMoved) {
+  EXPECT_TRUE(Refreshed().catalog->workloads[1].movable);
+  const std::string deployment = ControllerJson("Deployment", "web");
+  const std::string annotated =
+      std::string(deployment)
+          .replace(deployment.find(R"("metadata":{)"), 12,
+                   R"("metadata":{"annotations":{"rudderfish.io/do-not-move":"TRUE"},)");
+  Put(Resource::kDeployments, annotated);
+  EXPECT_FALSE(Refreshed().catalog->workloads[1].movable);
+  EXPECT_THAT(cluster_.obstacles(1),
+              ElementsAre("its Deployment is annotated rudderfish.io/do-not-move=TRUE"));
+  EXPECT_TRUE(state_.catalog->workloads[2].movable);
+  Put(Resource::kDeployments, deployment);
+  EXPECT_TRUE(Refreshed().catalog->workloads[1].movable);
+}
+
+TEST_F(KubeClusterTest, AnOptOutOfSomeTimeEndsByItself) {
+  const auto annotated = [&](const std::string& text) {
+    Put(Resource::kPods,
+        PodJson{
+            .name = "db-a",
+            .owner = "db-rs",
+            .node = "e1",
+            .more_metadata = R"(,"annotations":{"karpenter.sh/do-not-disrupt":")" + text + R"("})"}
+            .Text());
+    return Refreshed().catalog->workloads[2].movable;
+  };
+  EXPECT_FALSE(annotated("30m")) << "it has not started";
+  const auto started = [&](const std::string& text, int64_t seconds_ago) {
+    std::string pod =
+        PodJson{
+            .name = "db-a",
+            .owner = "db-rs",
+            .node = "e1",
+            .more_metadata = R"(,"annotations":{"karpenter.sh/do-not-disrupt":")" + text + R"("})"}
+            .Text();
+    const std::string at = R"("status":{"startTime":")" +
+                           ToMicroTime(Today() - std::chrono::seconds(seconds_ago)) + R"(",)";
+    pod.replace(pod.find(R"("status":{)"), 10, at);
+    Put(Resource::kPods, pod);
+    return Refreshed().catalog->workloads[2].movable;
+  };
+  EXPECT_FALSE(started("30m", 60));
+  EXPECT_TRUE(started("30m", 3600));
+  EXPECT_FALSE(started("half an hour", 3600));
 }
 
 TEST_F(KubeClusterTest, AVolumeBoundToNodesHoldsItsPod) {

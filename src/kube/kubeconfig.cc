@@ -5,11 +5,13 @@
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/files.h"
 #include "base/json.h"
 #include "base/suggest.h"
 #include "base/yaml.h"
+#include "kube/base64.h"
 
 namespace rudderfish::kube {
 namespace {
@@ -20,7 +22,9 @@ constexpr std::string_view kExecExtension = "client.authentication.k8s.io/exec";
 struct NamedEntry {
   std::string name;
   YamlNode body;
-  std::filesystem::path folder;
+  std::filesystem::path file;
+
+  std::filesystem::path folder() const { return file.parent_path(); }
 };
 
 struct Merged {
@@ -45,29 +49,53 @@ std::string Names(const std::vector<NamedEntry>& entries) {
 }
 
 Result<void> AddEntries(YamlMap* top, std::string_view list, std::string_view body,
-                        const std::filesystem::path& folder, std::vector<NamedEntry>* entries) {
+                        const std::filesystem::path& file, std::vector<NamedEntry>* entries) {
   TRY_ASSIGN(const std::vector<YamlNode> nodes, top->OptionalList(list));
+  std::set<std::string> names;  // Of this file. kubectl refuses two entries of one name there.
   for (const YamlNode& node : nodes) {
     TRY_ASSIGN(YamlMap map, node.AsMap());
     TRY_ASSIGN(std::string name, map.RequiredString("name"));
+    if (!names.insert(name).second)
+      return node.Refuse(fmt::format("`{}` has two entries with the name \"{}\"", list, name));
     const YamlNode content = map.Optional(body).value_or(YamlNode());
     if (!content.IsNull() && !content.IsMap()) return content.Expected("a map");
-    if (Find(*entries, name) == nullptr) entries->push_back({std::move(name), content, folder});
+    if (Find(*entries, name) == nullptr) entries->push_back({std::move(name), content, file});
+  }
+  return {};
+}
+
+// Without the empty documents at its end, as kubectl reads it; empty: there are only comments.
+std::string_view WithoutEmptyEnd(std::string_view text) {
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const size_t end = rest.find_last_not_of("\r\n");
+    if (end == std::string_view::npos) return {};
+    const size_t before = rest.find_last_of('\n', end);
+    const size_t begin = before == std::string_view::npos ? 0 : before + 1;
+    const std::string_view line = rest.substr(begin, end + 1 - begin);
+    const size_t first = line.find_first_not_of(" \t\r");
+    const bool is_mark = line.starts_with("---") || line.starts_with("...");
+    const bool ends_document =
+        is_mark && line.find_first_not_of(" \t\r", 3) == std::string_view::npos;
+    if (!ends_document && first != std::string_view::npos && line[first] != '#') return text;
+    rest = rest.substr(0, begin);
+    if (ends_document) text = rest;
   }
   return {};
 }
 
 Result<void> Add(const KubeconfigText& file, Merged* merged) {
   merged->paths += (merged->paths.empty() ? "" : ", ") + file.path.string();
-  TRY_ASSIGN(const YamlNode root, ParseYaml(file.text, file.path.string()));
+  const std::string text(WithoutEmptyEnd(file.text));
+  if (text.empty()) return {};
+  TRY_ASSIGN(const YamlNode root, ParseYaml(text, file.path.string()));
   if (root.IsNull()) return {};
   TRY_ASSIGN(YamlMap top, root.AsMap());
   TRY_ASSIGN(const std::string kind, top.OptionalString("kind", "Config"));
   if (kind != "Config") return root.Refuse("this is no kubeconfig: its kind is not Config");
-  const std::filesystem::path folder = file.path.parent_path();
-  TRY(AddEntries(&top, "clusters", "cluster", folder, &merged->clusters));
-  TRY(AddEntries(&top, "users", "user", folder, &merged->users));
-  TRY(AddEntries(&top, "contexts", "context", folder, &merged->contexts));
+  TRY(AddEntries(&top, "clusters", "cluster", file.path, &merged->clusters));
+  TRY(AddEntries(&top, "users", "user", file.path, &merged->users));
+  TRY(AddEntries(&top, "contexts", "context", file.path, &merged->contexts));
   if (const auto current = top.Optional("current-context"); current && !merged->current_context) {
     TRY_ASSIGN(const std::string name, current->AsString());
     if (!name.empty()) merged->current_context = current;
@@ -137,7 +165,7 @@ Result<void> ReadCluster(const NamedEntry& entry, ClusterAccess* access) {
   TRY_ASSIGN(YamlMap map, entry.body.AsMap());
   TRY_ASSIGN(const YamlNode server, map.Required("server"));
   TRY_ASSIGN(access->server, server.AsString());
-  TRY_ASSIGN(access->authority, ReadPem(&map, "certificate-authority", entry.folder));
+  TRY_ASSIGN(access->authority, ReadPem(&map, "certificate-authority", entry.folder()));
   TRY_ASSIGN(access->tls_server_name, map.OptionalString("tls-server-name", ""));
   TRY_ASSIGN(access->proxy_url, map.OptionalString("proxy-url", ""));
   if (const auto insecure = map.Optional("insecure-skip-tls-verify")) {
@@ -196,26 +224,57 @@ Result<ExecPlugin> ReadExec(const YamlNode& node, const std::filesystem::path& f
   return plugin;
 }
 
+// kubectl has one provider left.
+Result<void> ReadProvider(const YamlNode& node, const NamedEntry& user, ClusterAccess* access) {
+  if (node.IsNull()) return {};
+  TRY_ASSIGN(YamlMap map, node.AsMap());
+  TRY_ASSIGN(const std::string name, map.RequiredString("name"));
+  if (name != "oidc") {
+    return node.Refuse(
+        fmt::format("the authentication provider {} was removed in Kubernetes 1.26; use an exec "
+                    "plugin",
+                    name));
+  }
+  OidcProvider provider{.file = user.file, .user = user.name};
+  if (const auto config = map.Optional("config")) {
+    TRY_ASSIGN(YamlMap values, config->AsMap());
+    TRY_ASSIGN(provider.issuer, values.OptionalString("idp-issuer-url", ""));
+    TRY_ASSIGN(provider.client_id, values.OptionalString("client-id", ""));
+    TRY_ASSIGN(provider.client_secret, values.OptionalString("client-secret", ""));
+    TRY_ASSIGN(provider.id_token, values.OptionalString("id-token", ""));
+    TRY_ASSIGN(provider.refresh_token, values.OptionalString("refresh-token", ""));
+    TRY_ASSIGN(provider.authority, ReadPem(&values, "idp-certificate-authority", user.folder()));
+  }
+  if (provider.id_token.empty() && provider.refresh_token.empty())
+    return node.Refuse("the provider oidc has no id-token and no refresh-token; log in again");
+  access->oidc = std::move(provider);
+  return {};
+}
+
 Result<void> ReadUser(const NamedEntry& entry, ClusterAccess* access) {
   if (entry.body.IsNull()) return {};
   TRY_ASSIGN(YamlMap map, entry.body.AsMap());
   for (const char* gone : {"username", "password"}) {
-    if (const auto node = map.Optional(gone))
+    const auto node = map.Optional(gone);
+    if (!node || node->IsNull()) continue;
+    TRY_ASSIGN(const std::string value, node->AsString());
+    if (!value.empty())
       return node->Refuse("API servers have no basic authentication since Kubernetes 1.19");
   }
-  if (const auto node = map.Optional("auth-provider"))
-    return node->Refuse("authentication providers are gone; use an exec plugin");
-  TRY_ASSIGN(access->certificate, ReadPem(&map, "client-certificate", entry.folder));
-  TRY_ASSIGN(access->key, ReadPem(&map, "client-key", entry.folder));
+  TRY_ASSIGN(access->certificate, ReadPem(&map, "client-certificate", entry.folder()));
+  TRY_ASSIGN(access->key, ReadPem(&map, "client-key", entry.folder()));
   if (access->certificate.empty() != access->key.empty()) {
     return entry.body.Refuse(access->key.empty() ? "a client-certificate without a client-key"
                                                  : "a client-key without a client-certificate");
   }
   TRY_ASSIGN(access->token, map.OptionalString("token", ""));
   TRY_ASSIGN(const std::string token_file, map.OptionalString("tokenFile", ""));
-  access->token_file = Resolve(entry.folder, token_file);
+  access->token_file = Resolve(entry.folder(), token_file);
+  if (const auto provider = map.Optional("auth-provider"))
+    TRY(ReadProvider(*provider, entry, access));
   if (const auto exec = map.Optional("exec")) {
-    TRY_ASSIGN(access->exec, ReadExec(*exec, entry.folder));
+    if (access->oidc) return exec->Refuse("exec and auth-provider cannot be used together");
+    TRY_ASSIGN(access->exec, ReadExec(*exec, entry.folder()));
   }
   TRY_ASSIGN(access->as_user, map.OptionalString("as", ""));
   TRY_ASSIGN(access->as_uid, map.OptionalString("as-uid", ""));
@@ -225,7 +284,8 @@ Result<void> ReadUser(const NamedEntry& entry, ClusterAccess* access) {
     access->as_groups.push_back(std::move(name));
   }
   // They become lines of a header.
-  for (const std::string* value : {&access->token, &access->as_user, &access->as_uid}) {
+  std::string id_token = access->oidc ? access->oidc->id_token : "";
+  for (std::string* value : {&access->token, &id_token, &access->as_user, &access->as_uid}) {
     if (value->find_first_of("\r\n") != std::string::npos)
       return entry.body.Refuse("a token or a name to act as has more than one line");
   }
@@ -281,20 +341,6 @@ Result<ClusterAccess> Choose(const Merged& merged, const KubeconfigChoice& choic
   if (access.name_space.empty()) access.name_space = "default";
   if (!choice.name_space.empty()) access.name_space = choice.name_space;
   return access;
-}
-
-std::string EncodeBase64(const std::string& bytes) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const size_t count = std::min<size_t>(3, bytes.size() - i);
-    uint32_t bits = 0;
-    for (size_t j = 0; j < 3; ++j)
-      bits = bits << 8 | (j < count ? static_cast<unsigned char>(bytes[i + j]) : 0);
-    for (size_t j = 0; j < 4; ++j) text += j <= count ? kDigits[bits >> (18 - 6 * j) & 63] : '=';
-  }
-  return text;
 }
 
 // A plugin is told the authority itself, not the file it stands in.
@@ -399,42 +445,15 @@ Result<ClusterAccess> FindCluster(const KubeconfigChoice& choice,
               tried.empty() ? "$KUBECONFIG or ~/.kube/config" : tried);
 }
 
-std::optional<std::string> DecodeBase64(std::string_view text) {
-  std::string bytes;
-  uint32_t bits = 0;
-  int count = 0, padding = 0;
-  for (const char c : text) {
-    if (c == ' ' || c == '\t' || c == '\r' || c == '\n') continue;
-    if (c == '=' && padding < 2) {
-      ++padding;
-      continue;
-    }
-    uint32_t value = 0;
-    if (c >= 'A' && c <= 'Z') {
-      value = c - 'A';
-    } else if (c >= 'a' && c <= 'z') {
-      value = c - 'a' + 26;
-    } else if (c >= '0' && c <= '9') {
-      value = c - '0' + 52;
-    } else if (c == '+' || c == '/') {
-      value = c == '+' ? 62 : 63;
-    } else {
-      return std::nullopt;
-    }
-    if (padding > 0) return std::nullopt;
-    bits = bits << 6 | value;
-    if (++count % 4 == 0) {
-      for (const int shift : {16, 8, 0}) bytes.push_back(static_cast<char>(bits >> shift));
-    }
-  }
-  const int left = count % 4;
-  if ((left + padding) % 4 != 0 || left == 1) return std::nullopt;
-  if (left == 2) bytes.push_back(static_cast<char>(bits >> 4));
-  if (left == 3) {
-    bytes.push_back(static_cast<char>(bits >> 10));
-    bytes.push_back(static_cast<char>(bits >> 2));
-  }
-  return bytes;
+Result<OidcProvider> ReadOidcAgain(const OidcProvider& provider) {
+  TRY_ASSIGN(std::string text, ReadFile(provider.file));
+  Merged merged;
+  TRY(Add({provider.file, std::move(text)}, &merged));
+  ClusterAccess access;
+  if (const NamedEntry* user = Find(merged.users, provider.user)) TRY(ReadUser(*user, &access));
+  if (access.oidc) return *std::move(access.oidc);
+  return Fail(ErrorCode::kNotFound, "{}: the user {} has no auth-provider oidc any more",
+              provider.file.string(), provider.user);
 }
 
 }  // namespace rudderfish::kube

@@ -36,6 +36,15 @@ struct ExecPlugin {
   std::string cluster_as_json;  // What it is told of the cluster then.
 };
 
+// auth-provider oidc: an id-token, and what it is renewed with (kube/oidc.h).
+struct OidcProvider {
+  std::string issuer, client_id, client_secret;
+  std::string id_token, refresh_token;
+  PemSource authority;         // Of the issuer; empty: the system's.
+  std::filesystem::path file;  // Where it stands,
+  std::string user;            // of which user.
+};
+
 enum class ServerCertificate { kVerified, kAccepted };  // The latter: insecure-skip-tls-verify.
 
 struct ClusterAccess {
@@ -52,6 +61,7 @@ struct ClusterAccess {
   std::string token;
   std::filesystem::path token_file;  // Goes before `token`.
   std::optional<ExecPlugin> exec;
+  std::optional<OidcProvider> oidc;
 
   std::string as_user;  // Impersonation.
   std::string as_uid;
@@ -89,7 +99,7 @@ struct KubeconfigText {
 Result<ClusterAccess> ParseKubeconfigs(const std::vector<KubeconfigText>& files,
                                        const KubeconfigChoice& choice);
 
-// Standard base64 with padding; white space is passed over. Nothing if it is anything else.
-std::optional<std::string> DecodeBase64(std::string_view text);
+// What its file says of it now: kubectl, or a login, may have renewed its tokens.
+Result<OidcProvider> ReadOidcAgain(const OidcProvider& provider);
 
 }  // namespace rudderfish::kube

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <tuple>
 
 #include "base/files.h"
 
@@ -102,8 +103,9 @@ TEST(Kubeconfig, WhatIsMissingIsNamedWithItsPlace) {
 TEST(Kubeconfig, WhatCannotBeUsedIsRefused) {
   EXPECT_THAT(ErrorOf(With("client-key-data: S0VZ", "username: x")),
               HasSubstr("no basic authentication"));
-  EXPECT_THAT(ErrorOf(With("client-key-data: S0VZ", "auth-provider: {name: gcp}")),
-              HasSubstr("use an exec plugin"));
+  EXPECT_THAT(
+      ErrorOf(With("token: open-sesame", "auth-provider: {name: gcp}"), {.context = "test"}),
+      HasSubstr("use an exec plugin"));
   EXPECT_THAT(ErrorOf(With("    client-key-data: S0VZ\n", "")), HasSubstr("without a client-key"));
   EXPECT_THAT(ErrorOf(With("data: Q0E=", "data: '?'")), HasSubstr("this is not base64"));
   EXPECT_THAT(ErrorOf(With("https://east.example:6443/", "ftp://east")), HasSubstr("https://HOST"));
@@ -112,6 +114,54 @@ TEST(Kubeconfig, WhatCannotBeUsedIsRefused) {
               HasSubstr("nothing is verified"));
   EXPECT_THAT(ErrorOf("kind: Pod"), HasSubstr("no kubeconfig"));
   EXPECT_THAT(ErrorOf("a: [1"), HasSubstr("/etc/kube/config:"));
+}
+
+TEST(Kubeconfig, EmptyNamesAndPasswordsAreNone) {
+  for (const char* empty : {"username: \"\"\n    password: \"\"", "username:\n    password:"}) {
+    const auto access =
+        Parse(With("client-key-data: S0VZ", std::string("client-key-data: S0VZ\n    ") + empty));
+    ASSERT_TRUE(access) << access.error().message;
+    EXPECT_EQ(access->certificate.text, "CERT");
+  }
+}
+
+TEST(Kubeconfig, TheOidcProviderIsRead) {
+  const std::string provider = "auth-provider: {name: oidc, config: {id-token: an-id}}";
+  const auto access = Parse(With("token: open-sesame", provider), {.context = "test"});
+  ASSERT_TRUE(access) << access.error().message;
+  EXPECT_EQ(access->oidc->id_token, "an-id");
+  EXPECT_EQ(access->token, "");
+  EXPECT_THAT(
+      ErrorOf(With("token: open-sesame", "auth-provider: {name: oidc}"), {.context = "test"}),
+      HasSubstr("no id-token and no refresh-token"));
+  EXPECT_THAT(ErrorOf(With("token: open-sesame",
+                           "auth-provider: {name: oidc, config: {id-token: \"a\\r\\nb\"}}"),
+                      {.context = "test"}),
+              HasSubstr("more than one line"));
+}
+
+TEST(Kubeconfig, TwoEntriesOfOneNameInAFileAreRefused) {
+  for (const auto& [name, same, list] :
+       {std::tuple("west", "east", "clusters"), std::tuple("robot", "anna", "users"),
+        std::tuple("test", "prod", "contexts")}) {
+    EXPECT_THAT(ErrorOf(With(std::string("- name: ") + name, std::string("- name: ") + same)),
+                HasSubstr(std::string("`") + list + "` has two entries with the name \"" + same));
+  }
+}
+
+TEST(Kubeconfig, EmptyDocumentsAtItsEndArePassedOver) {
+  for (const char* end : {"---", "---\n", "---\n# the end\n\n---  \n", "...\n", "# more\n"})
+    EXPECT_TRUE(Parse(std::string(kTwoContexts) + end)) << end;
+  EXPECT_FALSE(Parse(std::string(kTwoContexts) + "---\nkind: Config\n")) << "not empty";
+}
+
+TEST(Kubeconfig, FilesOfCommentsArePassedOver) {
+  for (const char* nothing : {"", "\n\n", "# nothing here", "---\n", "  # a\n---\n# b\n"}) {
+    const auto access =
+        ParseKubeconfigs({{"/a", nothing}, {"/b", kTwoContexts}, {"/c", nothing}}, {});
+    ASSERT_TRUE(access) << nothing << ": " << access.error().message;
+    EXPECT_EQ(access->server, "https://east.example:6443");
+  }
 }
 
 TEST(Kubeconfig, SecretsAreNotShown) {
@@ -216,18 +266,13 @@ TEST_F(FoundFiles, PodWithoutKubeconfigUsesItsServiceAccount) {
   EXPECT_EQ(access->server, "https://[fd00::1]:443");
   EXPECT_EQ(access->token_file, folder_ / "account/token");
   EXPECT_EQ(access->name_space, "shop");
+  Write("home/.kube/config", "# nothing here\n");
+  environment.home = folder_ / "home";
+  EXPECT_EQ(FindCluster({}, environment).value().token_file, folder_ / "account/token");
   environment.service_host.clear();
   const auto nothing = FindCluster({}, environment);
   ASSERT_FALSE(nothing.has_value());
   EXPECT_THAT(nothing.error().message, HasSubstr("no cluster: no kubeconfig"));
-}
-
-TEST(Base64, DecodesWhatIsEncodedAndNothingElse) {
-  EXPECT_EQ(DecodeBase64("AAECAwQ="), std::string("\0\1\2\3\4", 5));
-  EXPECT_EQ(DecodeBase64("+/+/\n"), "\xfb\xff\xbf");
-  EXPECT_EQ(DecodeBase64(""), "");
-  for (const char* wrong : {"A", "AA", "AAA", "AA=A", "A===", "AA==AA==", "AAAA="})
-    EXPECT_EQ(DecodeBase64(wrong), std::nullopt) << wrong;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kube/collection.h"
+#include "kube/feed_follower.h"
 #include "kube/objects.h"
 
 // The cluster's objects as far as they are read, kept up to date by one ObjectSink a resource. No
@@ -20,39 +21,9 @@
 
 namespace rudderfish::kube {
 
-// What the mirror watches; the order of the table in mirror.cc.
-enum class Resource {
-  kNodes,
-  kPods,
-  kReplicaSets,
-  kDeployments,
-  kStatefulSets,
-  kDaemonSets,
-  kJobs,
-  kServices,
-  kEndpointSlices,
-  kPodDisruptionBudgets,
-  kHorizontalPodAutoscalers,
-  kPriorityClasses,
-  kPersistentVolumes,
-  kPersistentVolumeClaims,
-  kNamespaces,
-  kNodeMetrics,
-  kPodMetrics,
-};
-inline constexpr int kResourceCount = 17;
-
-// What the API server calls it.
-struct ResourceName {
-  std::string_view group;  // "" is core.
-  std::string_view version;
-  std::string_view resource;  // Plural, as in paths and RBAC rules.
-  std::string_view kind;
-  bool namespaced;
-};
-
-const ResourceName& NameOf(Resource resource);
-std::optional<Resource> ResourceOfKind(std::string_view kind);
+// It keeps the first resources, up to PodMetrics.
+inline constexpr int kMirroredCount = static_cast<int>(Resource::kPodMetrics) + 1;
+constexpr bool IsMirrored(Resource resource) { return static_cast<int>(resource) < kMirroredCount; }
 
 struct Change {
   Resource resource;
@@ -60,16 +31,11 @@ struct Change {
   ChangeKind kind;
 };
 
-class Mirror {
+class Mirror final : public FeedFollower {
  public:
   Collection<Node> nodes;
   Collection<Pod> pods;
   Collection<PodController> replica_sets, deployments, stateful_sets, daemon_sets, jobs;
-  Collection<Service> services;
-  Collection<EndpointSlice> endpoint_slices;
-  Collection<PodDisruptionBudget> disruption_budgets;
-  Collection<HorizontalPodAutoscaler> autoscalers;
-  Collection<PriorityClass> priority_classes;
   Collection<PersistentVolume> volumes;
   Collection<PersistentVolumeClaim> claims;
   Collection<Namespace> namespaces;
@@ -80,12 +46,17 @@ class Mirror {
   Mirror(const Mirror&) = delete;
   Mirror& operator=(const Mirror&) = delete;
 
-  ObjectSink* SinkOf(Resource resource);
+  // Nodes, pods, ReplicaSets and Deployments are needed, the others wanted.
+  static std::span<const ResourceNeed> AllNeeds();
+  std::span<const ResourceNeed> Needs() const override { return AllNeeds(); }
+  ObjectSink* SinkOf(Resource resource) override;
+  size_t Count(Resource resource) const override;
+  void Polled(const ClusterFeed& feed) override;  // It takes over how fresh all is.
+
   bool IsSynced(Resource resource) const;
   void SetSynced(Resource resource);  // All there is has been told, though in no list.
   Instant FreshAt(Resource resource) const;
   void SetFreshAt(Resource resource, Instant at);
-  size_t Count(Resource resource) const;
 
   // The workload a pod belongs to: the topmost controller that is known, Deployment/web for a pod
   // of its ReplicaSet; kind empty for a pod on its own.

@@ -157,7 +157,7 @@ TEST_F(MirrorTest, PodsOfOneTemplateShareTheirShape) {
 }
 
 TEST_F(MirrorTest, EveryKindIsFoundByItsName) {
-  for (int i = 0; i < kResourceCount; ++i) {
+  for (int i = 0; i < kMirroredCount; ++i) {
     const auto resource = static_cast<Resource>(i);
     EXPECT_EQ(ResourceOfKind(NameOf(resource).kind), resource);
   }
@@ -165,7 +165,7 @@ TEST_F(MirrorTest, EveryKindIsFoundByItsName) {
 }
 
 Result<void> Load(const std::string& text, Mirror* mirror, DumpContent* content) {
-  for (int i = 0; i < kResourceCount; ++i) mirror->SinkOf(static_cast<Resource>(i))->BeginList();
+  for (int i = 0; i < kMirroredCount; ++i) mirror->SinkOf(static_cast<Resource>(i))->BeginList();
   TRY(ReadDump(text, "d.json", mirror, content));
   for (const auto& [resource, count] : content->counts) mirror->SinkOf(resource)->EndList();
   return {};
@@ -196,12 +196,15 @@ TEST_F(MirrorTest, SaysInOneLineWhyADumpIsNone) {
     const auto loaded = Load(text, &mirror_, &content);
     return loaded ? "none" : loaded.error().message.substr(0, loaded.error().message.find(';'));
   };
-  EXPECT_EQ(error(PodJson{.name = "p"}.Text()), "d.json: is no list but one object of kind Pod");
-  EXPECT_EQ(error("{}"), "d.json: is no list but no Kubernetes object");
+  EXPECT_EQ(error(PodJson{.name = "p"}.Text()),
+            "d.json: expected a list of Kubernetes objects, found one object of kind Pod");
+  EXPECT_EQ(error("{}"),
+            "d.json: expected a list of Kubernetes objects, found no Kubernetes object");
   EXPECT_EQ(error("[1]"), "d.json: is no list of Kubernetes objects");
   EXPECT_EQ(error(R"({"kind":"List"})"), "d.json: is no list: `items` is missing");
   EXPECT_EQ(error(R"({"kind":"List","items":[{}]})"), "d.json: items[0]: kind: is missing");
-  EXPECT_TRUE(error("kind: List").starts_with("d.json: is no JSON: "));
+  EXPECT_EQ(error("kind: List"), "d.json: is YAML, not JSON");
+  EXPECT_TRUE(error("NAME READY").starts_with("d.json: is no JSON: "));
   DumpContent unused;
   EXPECT_TRUE(Load("NAME READY", &mirror_, &unused).error().message.ends_with("-A -o json`"));
   EXPECT_TRUE(error(ListJson({PodJson{.name = "p", .cpu = "x"}.Text()}))

@@ -5,14 +5,9 @@
 
 #include <algorithm>
 
-namespace rudderfish::kube {
+#include "kube/scheduling_terms.h"
 
-bool Toleration::Tolerates(const Taint& taint) const {
-  if (!effect.empty() && effect != taint.effect) return false;
-  if (!key.empty() && key != taint.key) return false;
-  if (op == "Exists") return true;
-  return !key.empty() && (op.empty() || op == "Equal") && value == taint.value;
-}
+namespace rudderfish::kube {
 
 bool Pod::operator==(const Pod& other) const {
   return meta == other.meta && (shape == other.shape || *shape == *other.shape) &&
@@ -116,24 +111,20 @@ Result<T> Named(std::string_view kind, const Element& object, Read read) {
 Result<Resources> ReadResources(const Fields& object, const std::string& path) {
   TRY_ASSIGN(const Quantity cpu, object.Amount(path + ".cpu"));
   TRY_ASSIGN(const Quantity memory, object.Amount(path + ".memory"));
-  const Result<int64_t> millis = cpu.MilliValue(), bytes = memory.Value();
-  if (!millis) return Invalid("{}.cpu: {}", path, millis.error().message);
-  if (!bytes) return Invalid("{}.memory: {}", path, bytes.error().message);
-  return Resources{*millis, *bytes};
+  return Resources{cpu.MilliValue(), memory.Value()};
 }
 
 Result<void> ReadNodeFields(const Fields& fields, Node* node) {
   TRY_ASSIGN(node->labels, fields.TextMap("metadata.labels"));
   TRY_ASSIGN(node->allocatable, ReadResources(fields, "status.allocatable"));
   TRY_ASSIGN(const Quantity pods, fields.Amount("status.allocatable.pods"));
-  TRY_ASSIGN(node->pods_max, pods.Value());
+  node->pods_max = pods.Value();
   TRY_ASSIGN(node->unschedulable, fields.Flag("spec.unschedulable"));
-  TRY(fields.ForEach("spec.taints", [&](const Fields& taint) -> Result<void> {
-    Taint made;
-    TRY_ASSIGN(made.key, taint.Text("key"));
-    TRY_ASSIGN(made.value, taint.Text("value"));
-    TRY_ASSIGN(made.effect, taint.Text("effect"));
-    node->taints.push_back(std::move(made));
+  TRY_ASSIGN(node->taints, internal::ReadTaints(fields));
+  TRY(fields.ForEach("status.addresses", [&](const Fields& address) -> Result<void> {
+    TRY_ASSIGN(const std::string_view type, address.Text("type"));
+    TRY_ASSIGN(const std::string_view text, address.Text("address"));
+    if (type == "InternalIP" && node->address.empty()) node->address = text;
     return {};
   }));
   return fields.ForEach("status.conditions", [&](const Fields& condition) -> Result<void> {
@@ -149,6 +140,7 @@ Result<void> ReadControllerFields(const Fields& fields, PodController* made) {
   TRY_ASSIGN(made->labels, fields.TextMap("metadata.labels"));
   TRY_ASSIGN(made->selector, internal::ReadSelector(fields, "spec.selector"));
   TRY_ASSIGN(made->paused, fields.Flag("spec.paused"));
+  TRY_ASSIGN(made->opt_outs, ReadOptOuts(fields));
   TRY_ASSIGN(const Fields desired, fields.Find("status.desiredNumberScheduled"));
   if (desired.there()) {  // A DaemonSet.
     TRY_ASSIGN(made->replicas, fields.Integer("status.desiredNumberScheduled"));
@@ -163,59 +155,6 @@ Result<void> ReadControllerFields(const Fields& fields, PodController* made) {
   }
   TRY_ASSIGN(made->replicas, fields.Integer("spec.replicas", 1));
   TRY_ASSIGN(made->ready, fields.Integer("status.readyReplicas"));
-  return {};
-}
-
-Result<void> ReadSliceFields(const Fields& fields, EndpointSlice* slice) {
-  TRY_ASSIGN(const Labels labels, fields.TextMap("metadata.labels"));
-  const std::string* service = FindLabel(labels, "kubernetes.io/service-name");
-  if (service != nullptr) slice->service = *service;
-  return fields.ForEach("endpoints", [&](const Fields& endpoint) -> Result<void> {
-    EndpointSlice::Endpoint made;
-    TRY_ASSIGN(const std::string_view kind, endpoint.Text("targetRef.kind"));
-    TRY_ASSIGN(const std::string_view name, endpoint.Text("targetRef.name"));
-    if (kind == "Pod") made.pod = name;
-    TRY_ASSIGN(made.node, endpoint.Text("nodeName"));
-    TRY_ASSIGN(made.zone, endpoint.Text("zone"));
-    TRY_ASSIGN(const Fields ready, endpoint.Find("conditions.ready"));
-    if (ready.there()) {
-      TRY_ASSIGN(made.ready, endpoint.Flag("conditions.ready"));
-    }
-    slice->endpoints.push_back(std::move(made));
-    return {};
-  });
-}
-
-// IntOrString.
-Result<std::string> CountOrPercent(const Fields& fields, std::string_view path) {
-  TRY_ASSIGN(const Fields field, fields.Find(path));
-  int64_t count = 0;
-  if (field.there() && field.element().get(count) == simdjson::SUCCESS)
-    return std::to_string(count);
-  TRY_ASSIGN(const std::string_view text, fields.Text(path));
-  return std::string(text);
-}
-
-Result<void> ReadBudgetFields(const Fields& fields, PodDisruptionBudget* budget) {
-  TRY_ASSIGN(const Fields selector, fields.Find("spec.selector"));
-  budget->selects = selector.there();
-  TRY_ASSIGN(budget->selector, internal::ReadSelector(fields, "spec.selector"));
-  TRY_ASSIGN(budget->min_available, CountOrPercent(fields, "spec.minAvailable"));
-  TRY_ASSIGN(budget->max_unavailable, CountOrPercent(fields, "spec.maxUnavailable"));
-  TRY_ASSIGN(budget->disruptions_allowed, fields.Integer("status.disruptionsAllowed"));
-  TRY_ASSIGN(budget->healthy, fields.Integer("status.currentHealthy"));
-  TRY_ASSIGN(budget->desired_healthy, fields.Integer("status.desiredHealthy"));
-  TRY_ASSIGN(budget->expected, fields.Integer("status.expectedPods"));
-  return {};
-}
-
-Result<void> ReadAutoscalerFields(const Fields& fields, HorizontalPodAutoscaler* made) {
-  TRY_ASSIGN(made->target.kind, fields.Text("spec.scaleTargetRef.kind"));
-  TRY_ASSIGN(made->target.name, fields.Text("spec.scaleTargetRef.name"));
-  TRY_ASSIGN(made->replicas_min, fields.Integer("spec.minReplicas", 1));
-  TRY_ASSIGN(made->replicas_max, fields.Integer("spec.maxReplicas"));
-  TRY_ASSIGN(made->replicas, fields.Integer("status.currentReplicas"));
-  TRY_ASSIGN(made->replicas_wanted, fields.Integer("status.desiredReplicas"));
   return {};
 }
 
@@ -243,37 +182,8 @@ Result<PodController> ReadPodController(const Element& object) {
   return Named<PodController>("workload", object, ReadControllerFields);
 }
 
-Result<EndpointSlice> ReadEndpointSlice(const Element& object) {
-  return Named<EndpointSlice>("endpoint slice", object, ReadSliceFields);
-}
-
-Result<PodDisruptionBudget> ReadPodDisruptionBudget(const Element& object) {
-  return Named<PodDisruptionBudget>("pod disruption budget", object, ReadBudgetFields);
-}
-
-Result<HorizontalPodAutoscaler> ReadHorizontalPodAutoscaler(const Element& object) {
-  return Named<HorizontalPodAutoscaler>("autoscaler", object, ReadAutoscalerFields);
-}
-
 Result<PersistentVolume> ReadPersistentVolume(const Element& object) {
   return Named<PersistentVolume>("persistent volume", object, ReadVolumeFields);
-}
-
-Result<Service> ReadService(const Element& object) {
-  return Named<Service>("service", object, [](const Fields& f, Service* made) -> Result<void> {
-    TRY_ASSIGN(made->selector, f.TextMap("spec.selector"));
-    TRY_ASSIGN(made->type, f.Text("spec.type"));
-    return {};
-  });
-}
-
-Result<PriorityClass> ReadPriorityClass(const Element& object) {
-  return Named<PriorityClass>("priority class", object,
-                              [](const Fields& f, PriorityClass* made) -> Result<void> {
-                                TRY_ASSIGN(made->value, f.Integer("value"));
-                                TRY_ASSIGN(made->is_default, f.Flag("globalDefault"));
-                                return {};
-                              });
 }
 
 Result<PersistentVolumeClaim> ReadPersistentVolumeClaim(const Element& object) {
@@ -315,8 +225,7 @@ Result<Usage> ReadPodMetrics(const Element& object) {
       memory += container_memory;
       return {};
     }));
-    TRY_ASSIGN(made->used.cpu_millis, cpu.MilliValue());
-    TRY_ASSIGN(made->used.memory_bytes, memory.Value());
+    made->used = {cpu.MilliValue(), memory.Value()};
     return {};
   });
 }

@@ -32,11 +32,6 @@ class PodShapes {
 Result<Node> ReadNode(const Element& object);
 Result<Pod> ReadPod(const Element& object, PodShapes* shapes);
 Result<PodController> ReadPodController(const Element& object);
-Result<Service> ReadService(const Element& object);
-Result<EndpointSlice> ReadEndpointSlice(const Element& object);
-Result<PodDisruptionBudget> ReadPodDisruptionBudget(const Element& object);
-Result<HorizontalPodAutoscaler> ReadHorizontalPodAutoscaler(const Element& object);
-Result<PriorityClass> ReadPriorityClass(const Element& object);
 Result<PersistentVolume> ReadPersistentVolume(const Element& object);
 Result<PersistentVolumeClaim> ReadPersistentVolumeClaim(const Element& object);
 Result<Namespace> ReadNamespace(const Element& object);
@@ -49,7 +44,6 @@ Result<ObjectKey> ReadKey(const Element& object);
 // A pod taken off its ReplicaSet keeps serving its Deployment, which this annotation then names:
 // "Deployment/web".
 inline constexpr std::string_view kDetachedFrom = "rudderfish.io/detached-from";
-inline constexpr std::string_view kDoNotMove = "rudderfish.io/do-not-move";
 
 namespace internal {
 
@@ -57,9 +51,6 @@ namespace internal {
 Result<Metadata> ReadMetadata(const Fields& object);
 Result<ObjectRef> ReadController(const Fields& object);
 Result<LabelSelector> ReadSelector(const Fields& object, std::string_view path);
-
-// What kube-scheduler sets aside for a pod.
-Result<Resources> ReadPodRequests(const Fields& pod);
 
 // "kind ns/name: message".
 tl::unexpected<Error> Blame(std::string_view kind, const Element& object, const Error& error);

@@ -28,21 +28,19 @@ TEST(ReadNode, TakesWhatDecidesWherePodsFit) {
   EXPECT_EQ(node->pods_max, 110);
   EXPECT_TRUE(node->unschedulable);
   EXPECT_TRUE(node->ready);
-  EXPECT_EQ(node->taints, (std::vector<Taint>{{"k", "", "NoSchedule"}}));
+  EXPECT_EQ(node->address, "10.0.0.1");
+  EXPECT_EQ(node->taints, (std::vector<NodeTaint>{{"k", "", TaintEffect::kNoSchedule}}));
   EXPECT_EQ(*FindLabel(node->labels, "zone"), "b");
 }
 
 TEST(ReadObjects, TakeWhatIsNeededOfTheOthers) {
-  const ParsedJson budget(
-      R"({"metadata":{"name":"b","namespace":"n"},"spec":{"maxUnavailable":"25%",
+  const ParsedJson set(R"({"metadata":{"name":"s","namespace":"n"},"spec":{
     "selector":{"matchLabels":{"app":"web"},"matchExpressions":[{"key":"tier","operator":"NotIn",
-    "values":["x"]}]}},"status":{"disruptionsAllowed":1,"currentHealthy":3}})");
-  const auto pdb = ReadPodDisruptionBudget(budget.root());
-  ASSERT_TRUE(pdb) << pdb.error().message;
-  EXPECT_EQ(pdb->max_unavailable, "25%");
-  EXPECT_EQ(pdb->disruptions_allowed, 1);
-  EXPECT_TRUE(pdb->selector.Matches({{"app", "web"}}));
-  EXPECT_FALSE(pdb->selector.Matches({{"app", "web"}, {"tier", "x"}}));
+    "values":["x"]}]}}})");
+  const auto replica_set = ReadPodController(set.root());
+  ASSERT_TRUE(replica_set) << replica_set.error().message;
+  EXPECT_TRUE(replica_set->selector.Matches({{"app", "web"}}));
+  EXPECT_FALSE(replica_set->selector.Matches({{"app", "web"}, {"tier", "x"}}));
 
   const ParsedJson volume(R"({"metadata":{"name":"v"},"spec":{"claimRef":{"namespace":"n",
     "name":"c"},"nodeAffinity":{"required":{}}}})");

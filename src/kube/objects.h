@@ -10,6 +10,8 @@
 #include "base/result.h"
 #include "cluster/application.h"
 #include "cluster/resources.h"
+#include "cluster/scheduling.h"
+#include "kube/opt_outs.h"
 
 // What is kept of the API server's objects: the fields something here reads, no more. Resources are
 // rounded as kube-scheduler does. Times are Unix seconds, 0 if unknown. Pods: kube/pod.h. How they
@@ -53,12 +55,6 @@ struct Metadata {
   bool operator==(const Metadata&) const = default;
 };
 
-struct Taint {
-  std::string key, value, effect;  // NoSchedule, PreferNoSchedule, NoExecute.
-
-  bool operator==(const Taint&) const = default;
-};
-
 struct Node {
   Metadata meta;
   Labels labels;
@@ -66,7 +62,8 @@ struct Node {
   int64_t pods_max = 0;
   bool unschedulable = false;
   bool ready = false;
-  std::vector<Taint> taints;
+  std::string address;  // Its first InternalIP; empty: it has none.
+  std::vector<NodeTaint> taints;
 
   bool operator==(const Node&) const = default;
 };
@@ -80,56 +77,9 @@ struct PodController {
   int64_t replicas = 0;  // Wanted.
   int64_t ready = 0;
   bool paused = false;
+  std::vector<OptOut> opt_outs;  // Of its pods.
 
   bool operator==(const PodController&) const = default;
-};
-
-struct Service {
-  Metadata meta;
-  Labels selector;  // Empty: none.
-  std::string type;
-
-  bool operator==(const Service&) const = default;
-};
-
-struct EndpointSlice {
-  struct Endpoint {
-    std::string pod, node, zone;
-    bool ready = true;
-
-    bool operator==(const Endpoint&) const = default;
-  };
-  Metadata meta;
-  std::string service;
-  std::vector<Endpoint> endpoints;
-
-  bool operator==(const EndpointSlice&) const = default;
-};
-
-struct PodDisruptionBudget {
-  Metadata meta;
-  LabelSelector selector;
-  bool selects = false;                        // A budget without a selector selects nothing.
-  std::string min_available, max_unavailable;  // "2" or "50%"; empty: not given.
-  int64_t disruptions_allowed = 0, healthy = 0, desired_healthy = 0, expected = 0;
-
-  bool operator==(const PodDisruptionBudget&) const = default;
-};
-
-struct HorizontalPodAutoscaler {
-  Metadata meta;
-  ObjectRef target;
-  int64_t replicas_min = 1, replicas_max = 0, replicas = 0, replicas_wanted = 0;
-
-  bool operator==(const HorizontalPodAutoscaler&) const = default;
-};
-
-struct PriorityClass {
-  Metadata meta;
-  int64_t value = 0;
-  bool is_default = false;
-
-  bool operator==(const PriorityClass&) const = default;
 };
 
 struct PersistentVolume {

@@ -3,21 +3,27 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kube/objects.h"
+#include "kube/opt_outs.h"
 
 // A pod, as far as it is read. Pods of one template share nearly everything, so that fifty thousand
 // of them take little memory: what differs stands in Pod, the rest in a PodShape.
 
 namespace rudderfish::kube {
 
-struct Toleration {
-  std::string key, op, value, effect;  // Empty ones match all.
+// The nodes that a pod's node selector and required node affinity allow.
+struct NodeDemand {
+  Labels selector;
+  std::optional<std::vector<NodeTerm>> terms;  // Any of them; none at all fits no node.
 
-  bool Tolerates(const Taint& taint) const;
-  bool operator==(const Toleration&) const = default;
+  bool empty() const { return selector.empty() && !terms; }
+  bool Allows(std::string_view node, const Labels& labels) const;
+  bool operator==(const NodeDemand&) const = default;
 };
 
 // What pods of one template have in common; shared by them.
@@ -28,10 +34,13 @@ struct PodShape {
   std::string scheduler;
   std::string priority_class;
   int64_t priority = 0;
-  std::vector<Toleration> tolerations;
-  std::vector<std::string> claims;     // Persistent volume claims.
-  std::vector<std::string> obstacles;  // Why such a pod is not moved, in words: scheduling that is
-                                       // not modelled, annotations that opt out.
+  std::vector<PodToleration> tolerations;
+  NodeDemand nodes;
+  std::vector<std::string> claims;  // Persistent volume claims.
+  // Why such a pod is not moved, in words: what it asks of its node or of other pods and is not
+  // judged for each node here.
+  std::vector<std::string> obstacles;
+  std::vector<OptOut> opt_outs;  // Of the pod itself.
   bool operator==(const PodShape&) const = default;
 };
 

@@ -7,8 +7,9 @@
 namespace rudderfish::kube {
 namespace {
 
-// So that a node's pods can be added up, and shares of them multiplied by a hundred.
-constexpr int64_t kMostOfAResource = int64_t{1} << 53;
+// So that the pods of a node can be added up, and shares of them multiplied by a hundred. No node
+// has as much: whoever asks for more counts with this and so fits none, as with kube-scheduler.
+constexpr int64_t kMostOfAResource = int64_t{1} << 50;
 
 const Quantity kAssumedCpu = *Quantity::Parse("100m");
 const Quantity kAssumedMemory = *Quantity::Parse("200Mi");
@@ -156,21 +157,14 @@ Result<Requests> ReadRequests(const Fields& pod) {
   return made;
 }
 
-Result<int64_t> Bounded(std::string_view name, const Result<int64_t>& amount) {
-  if (!amount) return Invalid("its requests of {} together: {}", name, amount.error().message);
-  if (*amount > kMostOfAResource)
-    return Invalid("it requests more {} than any node has: {}", name, *amount);
-  return *amount;
-}
+int64_t Bounded(int64_t amount) { return std::min(amount, kMostOfAResource); }
 
-Result<Resources> CpuAndMemory(const ResourceList& list) {
+Resources CpuAndMemory(const ResourceList& list) {
   Resources made;
-  if (const auto at = list.find("cpu"); at != list.end()) {
-    TRY_ASSIGN(made.cpu_millis, Bounded("cpu", at->second.MilliValue()));
-  }
-  if (const auto at = list.find("memory"); at != list.end()) {
-    TRY_ASSIGN(made.memory_bytes, Bounded("memory", at->second.Value()));
-  }
+  if (const auto at = list.find("cpu"); at != list.end())
+    made.cpu_millis = Bounded(at->second.MilliValue());
+  if (const auto at = list.find("memory"); at != list.end())
+    made.memory_bytes = Bounded(at->second.Value());
   return made;
 }
 
@@ -209,11 +203,11 @@ Result<ResourceList> ReadResourceList(const Fields& object, std::string_view pat
   return list;
 }
 
-Result<ScalarAmounts> ScalarsOf(const ResourceList& list) {
+ScalarAmounts ScalarsOf(const ResourceList& list) {
   ScalarAmounts scalars;
   for (const auto& [name, amount] : list) {
     if (!IsCounted(name)) continue;
-    TRY_ASSIGN(const int64_t count, Bounded(name, amount.Value()));
+    const int64_t count = Bounded(amount.Value());
     if (count != 0) scalars.emplace_back(name, count);  // To ask for none is not to ask.
   }
   return scalars;
@@ -223,21 +217,20 @@ Result<PodAmounts> ReadPodAmounts(const Fields& pod) {
   TRY_ASSIGN(const Requests requests, ReadRequests(pod));
   PodAmounts made;
   const ResourceList asked = Total(requests, {false, true, {}});
-  TRY_ASSIGN(made.requests, CpuAndMemory(asked));
-  if (const auto at = asked.find("ephemeral-storage"); at != asked.end()) {
-    TRY_ASSIGN(made.ephemeral_bytes, Bounded("ephemeral-storage", at->second.Value()));
-  }
-  TRY_ASSIGN(made.scalars, ScalarsOf(asked));
+  made.requests = CpuAndMemory(asked);
+  if (const auto at = asked.find("ephemeral-storage"); at != asked.end())
+    made.ephemeral_bytes = Bounded(at->second.Value());
+  made.scalars = ScalarsOf(asked);
   const ResourceList held = Total(requests, {true, true, {}});
-  TRY_ASSIGN(made.held, CpuAndMemory(held));
+  made.held = CpuAndMemory(held);
   // What is given for the pod as a whole leaves nothing to assume of that resource.
   const bool has_whole = !requests.whole.asked.empty();
   ResourceList assumed;
   if (!has_whole || !held.contains("cpu")) assumed.emplace("cpu", kAssumedCpu);
   if (!has_whole || !held.contains("memory")) assumed.emplace("memory", kAssumedMemory);
-  TRY_ASSIGN(made.held_assumed, CpuAndMemory(Total(requests, {true, true, assumed})));
+  made.held_assumed = CpuAndMemory(Total(requests, {true, true, assumed}));
   assumed = {{"cpu", kAssumedCpu}, {"memory", kAssumedMemory}};
-  TRY_ASSIGN(made.scored_assumed, CpuAndMemory(Total(requests, {false, false, assumed})));
+  made.scored_assumed = CpuAndMemory(Total(requests, {false, false, assumed}));
   return made;
 }
 

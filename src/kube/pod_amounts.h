@@ -11,7 +11,8 @@
 
 // What a pod requests, as kube-scheduler adds it up: containers and the sidecars beside them, or
 // the most that init containers need in their order, whichever is more; what is given for the pod
-// as a whole in place of that; overhead on top. Quantities are added exactly and rounded once.
+// as a whole in place of that; overhead on top. Quantities are added exactly and rounded once. More
+// than any node has counts as 2^50.
 
 namespace rudderfish::kube {
 
@@ -22,7 +23,7 @@ Result<ResourceList> ReadResourceList(const Fields& object, std::string_view pat
 
 // Of a node or a pod: what is not cpu, memory, ephemeral-storage or pods, is counted at all, and is
 // not 0.
-Result<ScalarAmounts> ScalarsOf(const ResourceList& list);
+ScalarAmounts ScalarsOf(const ResourceList& list);
 
 Result<PodAmounts> ReadPodAmounts(const Fields& pod);
 

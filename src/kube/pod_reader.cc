@@ -3,92 +3,36 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 
 #include "kube/object_reader.h"
+#include "kube/pod_amounts.h"
+#include "kube/scheduling_terms.h"
 
 namespace rudderfish::kube {
 namespace {
 
-// 64 TiB: the pods of a node, and of many, can be added up in 64 bits.
-constexpr int64_t kMostRequested = int64_t{1} << 46;
-
-struct Amounts {
-  Quantity cpu, memory;
-
-  Amounts& operator+=(const Amounts& other) {
-    cpu += other.cpu;
-    memory += other.memory;
-    return *this;
-  }
-};
-
-Amounts Most(const Amounts& a, const Amounts& b) {
-  return {std::max(a.cpu, b.cpu), std::max(a.memory, b.memory)};
-}
-
-Result<Amounts> ReadAmounts(const Fields& object, const std::string& path) {
-  Amounts amounts;
-  TRY_ASSIGN(amounts.cpu, object.Amount(path + ".cpu"));
-  TRY_ASSIGN(amounts.memory, object.Amount(path + ".memory"));
-  return amounts;
-}
-
-// What the kubelet has given to containers by name: while a resize is under way a pod counts with
-// the larger of what it asks and what it has; a resize that can never be done does not count.
-struct Granted {
-  std::map<std::string, Amounts, std::less<>> containers;
-  bool resize_infeasible = false;
-};
-
-Result<Granted> ReadGranted(const Fields& pod) {
-  Granted granted;
-  const auto read = [&](const Fields& status) -> Result<void> {
-    TRY_ASSIGN(const std::string_view name, status.Text("name"));
-    TRY_ASSIGN(const Amounts actual, ReadAmounts(status, "resources.requests"));
-    TRY_ASSIGN(const Amounts allocated, ReadAmounts(status, "allocatedResources"));
-    granted.containers[std::string(name)] = Most(actual, allocated);
-    return {};
-  };
-  TRY(pod.ForEach("status.containerStatuses", read));
-  TRY(pod.ForEach("status.initContainerStatuses", read));
-  TRY(pod.ForEach("status.conditions", [&](const Fields& condition) -> Result<void> {
-    TRY_ASSIGN(const std::string_view type, condition.Text("type"));
-    TRY_ASSIGN(const std::string_view reason, condition.Text("reason"));
-    if (type == "PodResizePending" && reason == "Infeasible") granted.resize_infeasible = true;
-    return {};
-  }));
-  return granted;
-}
-
-Result<Amounts> ReadContainer(const Fields& container, const Granted& granted) {
-  TRY_ASSIGN(const Amounts asked, ReadAmounts(container, "resources.requests"));
-  TRY_ASSIGN(const std::string_view name, container.Text("name"));
-  const auto at = granted.containers.find(name);
-  if (at == granted.containers.end()) return asked;
-  const bool nothing = at->second.cpu == Quantity() && at->second.memory == Quantity();
-  if (granted.resize_infeasible && !nothing) return at->second;
-  return Most(asked, at->second);
-}
-
 constexpr std::string_view kModelled[] = {"cpu", "memory"};
 
-// Notes each thing in the spec that decides where the pod can run and that is not modelled.
+// Notes each thing in the spec that decides where the pod can run and that is not judged for each
+// node: what nodes it demands is (NodeDemand), and what it only prefers keeps it from none.
 class Obstacles {
  public:
-  explicit Obstacles(const Fields& pod) : pod_(pod) {}
+  Obstacles(const Fields& pod, const PodClass& rules) : pod_(pod), rules_(rules) {}
 
   Result<std::vector<std::string>> Read() {
-    TRY(IfThere("spec.nodeSelector", "has a node selector"));
-    TRY(IfThere("spec.affinity", "has affinity rules"));
-    TRY(IfThere("spec.topologySpreadConstraints", "has topology spread constraints"));
+    if (!rules_.required_pods.empty()) Add("has required affinity to other pods");
+    if (!rules_.forbidden_pods.empty()) Add("has required anti-affinity to other pods");
+    for (const SpreadConstraint& constraint : rules_.spread) {
+      if (constraint.when == SpreadConstraint::When::kDoNotSchedule)
+        Add("has topology spread constraints with DoNotSchedule");
+    }
+    for (const std::string& what : rules_.unmodelled) Add(what);
     TRY(IfThere("spec.resourceClaims", "claims devices"));
     TRY_ASSIGN(const bool host_network, pod_.Flag("spec.hostNetwork"));
     if (host_network) Add("uses the host's network");
     TRY(ReadContainers("spec.containers"));
     TRY(ReadContainers("spec.initContainers"));
     TRY(pod_.ForEach("spec.volumes", [&](const Fields& volume) { return ReadVolume(volume); }));
-    TRY(ReadAnnotations());
     return std::move(found_);
   }
 
@@ -133,27 +77,25 @@ class Obstacles {
     return {};
   }
 
-  Result<void> ReadAnnotations() {
-    struct OptOut {
-      std::string_view key, value;  // No value: any.
-    };
-    constexpr OptOut kOptOuts[] = {{kDoNotMove, "true"},
-                                   {"karpenter.sh/do-not-disrupt", "true"},
-                                   {"cluster-autoscaler.kubernetes.io/safe-to-evict", "false"},
-                                   {"descheduler.alpha.kubernetes.io/request-evict-only", ""},
-                                   {"kubernetes.io/config.mirror", ""}};
-    TRY_ASSIGN(const Labels annotations, pod_.TextMap("metadata.annotations"));
-    for (const OptOut& opt_out : kOptOuts) {
-      const std::string* value = FindLabel(annotations, opt_out.key);
-      if (value == nullptr || (!opt_out.value.empty() && *value != opt_out.value)) continue;
-      Add(fmt::format("is annotated {}{}{}", opt_out.key, value->empty() ? "" : "=", *value));
-    }
-    return {};
-  }
-
   const Fields& pod_;
+  const PodClass& rules_;
   std::vector<std::string> found_;
 };
+
+// What placing reads of them, too. A pod of which that cannot be read still takes room where it is.
+Result<void> ReadRules(const Fields& pod, PodClass* rules) {
+  TRY_ASSIGN(rules->labels, pod.TextMap("metadata.labels"));
+  TRY_ASSIGN(rules->object_namespace, pod.Text("metadata.namespace"));
+  TRY_ASSIGN(rules->node_selector, pod.TextMap("spec.nodeSelector"));
+  const auto try_to = [&](auto read) {
+    if (const Result<void> done = read(pod, rules); !done)
+      rules->unmodelled.push_back(fmt::format("cannot be judged: {}", done.error().message));
+  };
+  try_to(internal::ReadTolerations);
+  try_to(internal::ReadAffinity);
+  try_to(internal::ReadSpread);
+  return {};
+}
 
 Result<PodPhase> PhaseOf(std::string_view text) {
   if (text == "Running") return PodPhase::kRunning;
@@ -175,20 +117,6 @@ Result<void> ReadConditions(const Fields& fields, Pod* pod) {
   });
 }
 
-Result<std::vector<Toleration>> ReadTolerations(const Fields& pod) {
-  std::vector<Toleration> tolerations;
-  TRY(pod.ForEach("spec.tolerations", [&](const Fields& fields) -> Result<void> {
-    Toleration toleration;
-    TRY_ASSIGN(toleration.key, fields.Text("key"));
-    TRY_ASSIGN(toleration.op, fields.Text("operator"));
-    TRY_ASSIGN(toleration.value, fields.Text("value"));
-    TRY_ASSIGN(toleration.effect, fields.Text("effect"));
-    tolerations.push_back(std::move(toleration));
-    return {};
-  }));
-  return tolerations;
-}
-
 Result<ObjectRef> ReadOwner(const Fields& pod) {
   TRY_ASSIGN(ObjectRef owner, internal::ReadController(pod));
   if (!owner.kind.empty()) return owner;
@@ -203,17 +131,22 @@ Result<PodShape> ReadShape(const Fields& fields) {
   PodShape shape;
   TRY_ASSIGN(shape.labels, fields.TextMap("metadata.labels"));
   TRY_ASSIGN(shape.owner, ReadOwner(fields));
-  TRY_ASSIGN(shape.requests, internal::ReadPodRequests(fields));
+  TRY_ASSIGN(const PodAmounts amounts, ReadPodAmounts(fields));
+  shape.requests = amounts.held;
   TRY_ASSIGN(shape.scheduler, fields.Text("spec.schedulerName"));
   TRY_ASSIGN(shape.priority_class, fields.Text("spec.priorityClassName"));
   TRY_ASSIGN(shape.priority, fields.Integer("spec.priority"));
-  TRY_ASSIGN(shape.tolerations, ReadTolerations(fields));
+  PodClass rules;
+  TRY(ReadRules(fields, &rules));
+  shape.tolerations = std::move(rules.tolerations);
+  shape.nodes = {std::move(rules.node_selector), std::move(rules.required_nodes)};
   TRY(fields.ForEach("spec.volumes", [&](const Fields& volume) -> Result<void> {
     TRY_ASSIGN(const std::string_view claim, volume.Text("persistentVolumeClaim.claimName"));
     if (!claim.empty()) shape.claims.emplace_back(claim);
     return {};
   }));
-  TRY_ASSIGN(shape.obstacles, Obstacles(fields).Read());
+  TRY_ASSIGN(shape.obstacles, Obstacles(fields, rules).Read());
+  TRY_ASSIGN(shape.opt_outs, ReadOptOuts(fields));
   return shape;
 }
 
@@ -244,45 +177,12 @@ size_t HashOf(const PodShape& shape) {
 
 }  // namespace
 
-Result<Resources> internal::ReadPodRequests(const Fields& pod) {
-  TRY_ASSIGN(const Granted granted, ReadGranted(pod));
-  Amounts total, sidecars, start;
-  TRY(pod.ForEach("spec.containers", [&](const Fields& container) -> Result<void> {
-    TRY_ASSIGN(const Amounts amounts, ReadContainer(container, granted));
-    total += amounts;
-    return {};
-  }));
-  // Init containers run one after another, each beside the sidecars started before it.
-  TRY(pod.ForEach("spec.initContainers", [&](const Fields& container) -> Result<void> {
-    TRY_ASSIGN(const std::string_view restart, container.Text("restartPolicy"));
-    if (restart == "Always") {
-      TRY_ASSIGN(const Amounts amounts, ReadContainer(container, granted));
-      total += amounts;
-      sidecars += amounts;
-      start = Most(start, sidecars);
-      return {};
-    }
-    TRY_ASSIGN(Amounts amounts, ReadAmounts(container, "resources.requests"));
-    amounts += sidecars;
-    start = Most(start, amounts);
-    return {};
-  }));
-  total = Most(total, start);
-  // What is given for the pod as a whole replaces what its containers add up to.
-  TRY_ASSIGN(const bool cpu_of_pod, pod.Has("spec.resources.requests.cpu"));
-  TRY_ASSIGN(const bool memory_of_pod, pod.Has("spec.resources.requests.memory"));
-  TRY_ASSIGN(const Amounts of_pod, ReadAmounts(pod, "spec.resources.requests"));
-  if (cpu_of_pod) total.cpu = of_pod.cpu;
-  if (memory_of_pod) total.memory = of_pod.memory;
-  TRY_ASSIGN(const Amounts overhead, ReadAmounts(pod, "spec.overhead"));
-  total += overhead;
-  const Result<int64_t> cpu = total.cpu.MilliValue(), memory = total.memory.Value();
-  if (!cpu) return Invalid("its requests of cpu together: {}", cpu.error().message);
-  if (!memory) return Invalid("its requests of memory together: {}", memory.error().message);
-  if (*cpu > kMostRequested || *memory > kMostRequested) {
-    return Invalid("it requests more than any node has: {} milli-cores, {} bytes", *cpu, *memory);
-  }
-  return Resources{*cpu, *memory};
+bool NodeDemand::Allows(std::string_view node, const Labels& labels) const {
+  const bool is_selected = std::all_of(selector.begin(), selector.end(), [&](const auto& wanted) {
+    const std::string* value = FindLabel(labels, wanted.first);
+    return value != nullptr && *value == wanted.second;
+  });
+  return is_selected && (!terms || AnyMatches(*terms, node, labels));
 }
 
 std::shared_ptr<const PodShape> PodShapes::Shared(PodShape shape) {

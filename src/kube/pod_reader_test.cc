@@ -102,28 +102,60 @@ TEST(ReadPod, CountsAResizeUnderWayWithTheLarger) {
 }
 
 TEST(ReadPod, SaysWhatOfItsSchedulingIsNotModelled) {
-  const auto obstacles = [](const std::string& more_spec, const std::string& more_metadata = "") {
-    const auto pod =
-        PodOf(PodJson{.name = "p", .more_metadata = more_metadata, .more_spec = more_spec}.Text());
+  const auto obstacles = [](const std::string& more_spec) {
+    const auto pod = PodOf(PodJson{.name = "p", .more_spec = more_spec}.Text());
     return fmt::format("{}", fmt::join(pod->shape->obstacles, "; "));
   };
   EXPECT_EQ(obstacles(""), "");
-  EXPECT_EQ(obstacles(R"(,"nodeSelector":{"disk":"ssd"})"), "has a node selector");
-  EXPECT_EQ(obstacles(R"(,"nodeSelector":{},"affinity":{})"), "");
-  EXPECT_EQ(obstacles(R"(,"affinity":{"podAntiAffinity":{}})"), "has affinity rules");
-  EXPECT_EQ(obstacles(R"(,"topologySpreadConstraints":[{"maxSkew":1}])"),
-            "has topology spread constraints");
+  EXPECT_EQ(obstacles(R"(,"nodeSelector":{"disk":"ssd"},"affinity":{})"), "");
+  const auto term = [](const char* affinity, const char* list) {
+    return fmt::format(R"(,"affinity":{{"{}":{{"{}DuringSchedulingIgnoredDuringExecution":[)",
+                       affinity, list);
+  };
+  constexpr char kTerm[] = R"({"topologyKey":"zone","labelSelector":{}})";
+  EXPECT_EQ(obstacles(term("podAntiAffinity", "required") + kTerm + "]}}"),
+            "has required anti-affinity to other pods");
+  EXPECT_EQ(obstacles(term("podAffinity", "required") + kTerm + "]}}"),
+            "has required affinity to other pods");
+  EXPECT_EQ(obstacles(term("podAntiAffinity", "preferred") + R"({"weight":1,"podAffinityTerm":)" +
+                      kTerm + "}]}}"),
+            "")
+      << "a preference keeps it from no node";
+  EXPECT_THAT(obstacles(term("podAffinity", "required") + R"({"topologyKey":7}]}})"),
+              ::testing::StartsWith("cannot be judged: "))
+      << "what it requests counts all the same";
+  const auto spread = [](const char* when) {
+    return fmt::format(R"(,"topologySpreadConstraints":[{{"maxSkew":1,"topologyKey":"zone",)"
+                       R"("whenUnsatisfiable":"{}","labelSelector":{{}}}}])",
+                       when);
+  };
+  EXPECT_EQ(obstacles(spread("DoNotSchedule")),
+            "has topology spread constraints with DoNotSchedule");
+  EXPECT_EQ(obstacles(spread("ScheduleAnyway")), "");
   EXPECT_EQ(obstacles(R"(,"hostNetwork":true)"), "uses the host's network");
   EXPECT_EQ(obstacles(R"(,"initContainers":[{"ports":[{"hostPort":80}],
                            "resources":{"requests":{"example.com/gpu":"1"}}}])"),
             "uses a port of its host; requests example.com/gpu");
   EXPECT_EQ(obstacles(R"(,"volumes":[{"hostPath":{"path":"/x"}},{"emptyDir":{}}])"),
             "mounts a folder of its host");
-  EXPECT_EQ(obstacles("", R"(,"annotations":{"karpenter.sh/do-not-disrupt":"true"})"),
-            "is annotated karpenter.sh/do-not-disrupt=true");
-  EXPECT_EQ(obstacles("", R"(,"annotations":{
-                  "cluster-autoscaler.kubernetes.io/safe-to-evict":"true"})"),
-            "");
+}
+
+TEST(ReadPod, SaysWhichNodesItDemands) {
+  const auto pod = PodOf(PodJson{
+      .name = "p",
+      .more_spec =
+          R"(,"nodeSelector":{"disk":"ssd"},"affinity":{"nodeAffinity":{)"
+          R"("requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[)"
+          R"({"matchExpressions":[{"key":"zone","operator":"In","values":["a","b"]}]},)"
+          R"({"matchFields":[{"key":"metadata.name","operator":"In","values":["n9"]}]}]}}})"}
+                             .Text());
+  const NodeDemand& nodes = pod->shape->nodes;
+  EXPECT_TRUE(nodes.Allows("n1", {{"disk", "ssd"}, {"zone", "b"}}));
+  EXPECT_TRUE(nodes.Allows("n9", {{"disk", "ssd"}}));
+  EXPECT_FALSE(nodes.Allows("n9", {{"disk", "hdd"}}));
+  EXPECT_FALSE(nodes.Allows("n1", {{"disk", "ssd"}, {"zone", "c"}}));
+  EXPECT_FALSE(nodes.empty());
+  EXPECT_TRUE(PodOf(PodJson{.name = "q"}.Text())->shape->nodes.empty());
 }
 
 TEST(ReadPod, ADetachedPodNamesItsWorkload) {
@@ -138,12 +170,6 @@ TEST(ReadPod, AMalformedObjectIsAnErrorThatNamesIt) {
   EXPECT_EQ(ErrorOf(PodJson{.name = "p", .cpu = "much"}.Text()),
             "pod default/p: spec.containers[0].resources.requests.cpu: expected a quantity such as "
             "500m, 2 or 1.5Gi, found `much`");
-  EXPECT_EQ(ErrorOf(PodJson{.name = "p", .memory = "9Ei"}.Text()),
-            "pod default/p: spec.containers[0].resources.requests.memory: the quantity `9Ei` is "
-            "beyond 64 bits");
-  EXPECT_EQ(ErrorOf(PodJson{.name = "p", .memory = "1Pi"}.Text()),
-            "pod default/p: it requests more than any node has: 100 milli-cores, 1125899906842624 "
-            "bytes");
   EXPECT_EQ(ErrorOf(PodJson{.name = "p", .labels = R"({"a":1})"}.Text()),
             "pod default/p: metadata.labels.a: expected text");
   EXPECT_EQ(ErrorOf(PodJson{.name = "p", .phase = "Sleeping"}.Text()),

@@ -124,19 +124,13 @@ Result<Quantity> Quantity::Parse(std::string_view text) {
   Decimal number = Normalised(whole, fraction);
   number.point += scale.ten + 3;
   const __int128 millis = RoundedUp(number, scale.two);
-  if (millis < 0) return Invalid("the quantity `{}` is beyond 64 bits", text.substr(0, 40));
-  return Quantity(millis);
+  return Quantity(millis < 0 ? kMax * 1000 : millis);
 }
 
-Result<int64_t> Quantity::Value() const {
-  const __int128 units = (millis_ + 999) / 1000;
-  if (units > kMax) return Invalid("the quantity is beyond 64 bits");
-  return static_cast<int64_t>(units);
+int64_t Quantity::Value() const {
+  return static_cast<int64_t>(std::min((millis_ + 999) / 1000, kMax));
 }
 
-Result<int64_t> Quantity::MilliValue() const {
-  if (millis_ > kMax) return Invalid("the quantity, in thousandths, is beyond 64 bits");
-  return static_cast<int64_t>(millis_);
-}
+int64_t Quantity::MilliValue() const { return static_cast<int64_t>(std::min(millis_, kMax)); }
 
 }  // namespace rudderfish::kube

@@ -11,7 +11,8 @@
 // does. Sums are exact too: kube-scheduler adds quantities first and rounds once.
 //
 // Grammar: digits with an optional point, then one of n u m k M G T P E, Ki Mi Gi Ti Pi Ei, or an
-// exponent such as e3. A negative amount and one whose Value does not fit 64 bits are refused.
+// exponent such as e3. A negative amount is refused; one beyond 2^63 - 1 counts as that, as the API
+// server reads it.
 
 namespace rudderfish::kube {
 
@@ -22,10 +23,9 @@ class Quantity {
   // The error says what is wrong with the text; the caller says where it stands.
   static Result<Quantity> Parse(std::string_view text);
 
-  // Rounded up to whole units (bytes, pods) and to thousandths (milli-cores); kInvalidArgument
-  // beyond 64 bits.
-  Result<int64_t> Value() const;
-  Result<int64_t> MilliValue() const;
+  // Rounded up to whole units (bytes, pods) and to thousandths (milli-cores); at most 2^63 - 1.
+  int64_t Value() const;
+  int64_t MilliValue() const;
 
   Quantity& operator+=(const Quantity& other) {
     millis_ += other.millis_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/escape.h"
 #include "base/log.h"
 #include "base/one_line.h"
 
@@ -22,35 +23,11 @@ constexpr Duration kOpeningLeast = std::chrono::seconds(5);  // As long as conne
 constexpr Duration kEndingLeast = std::chrono::seconds(2);
 constexpr Duration kDoubt = std::chrono::milliseconds(50);
 constexpr double kSoonest = 0.8;  // Of the time after which a watch is to end, not all at once.
-constexpr size_t kRefusalsLoggedMax = 16;
-constexpr size_t kLeftOutMax = 1000;
 constexpr Duration kSoundAgain = std::chrono::minutes(1);  // Without a line that cannot be read.
-
-// Versions and tokens are opaque; they go into a URL.
-std::string Escaped(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                          (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.' || c == '~';
-    escaped += is_plain
-                   ? std::string(1, c)
-                   : fmt::format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
-  }
-  return escaped;
-}
 
 std::string_view MemberText(const simdjson::dom::element& object, std::string_view key) {
   std::string_view text;
   return object[key].get(text) == simdjson::SUCCESS ? text : std::string_view();
-}
-
-// namespace/name, or what there is of it.
-std::string ObjectName(const simdjson::dom::element& object) {
-  simdjson::dom::element metadata;
-  if (object["metadata"].get(metadata) != simdjson::SUCCESS) return "";
-  const std::string_view name = MemberText(metadata, "name"),
-                         place = MemberText(metadata, "namespace");
-  return OneLine(place.empty() ? std::string(name) : fmt::format("{}/{}", place, name));
 }
 
 }  // namespace
@@ -61,7 +38,8 @@ Reflector::Reflector(ApiClient* client, ReflectorOptions options, ObjectSink* si
       sink_(sink),
       back_off_(options_.back_off, client->NewRng()),
       relist_back_off_(options_.relist_back_off, client->NewRng()),
-      rng_(client->NewRng()) {}
+      rng_(client->NewRng()),
+      left_out_(options_.path) {}
 
 Reflector::~Reflector() {
   client_->Cancel(request_);
@@ -107,7 +85,7 @@ void Reflector::List() {
   deferred_bytes_ = 0;
   list_began_ = client_->clock().Now();
   is_listing_ = true;
-  left_out_.clear();
+  left_out_.BeginList();
   sink_->BeginList();
   if (options_.initial == InitialList::kStreamed) {
     ListStream();
@@ -168,7 +146,7 @@ void Reflector::EndStreamInTime() {
 void Reflector::ListPage() {
   std::string rest = fmt::format("limit={}", options_.page_size);
   if (!continue_.empty()) {
-    rest += "&continue=" + Escaped(continue_);
+    rest += "&continue=" + PercentEncoded(continue_);
   } else if (!must_be_current_) {
     rest += "&resourceVersion=0";
   }
@@ -234,7 +212,7 @@ void Reflector::Watch() {
   AwaitWord(Patience());
   request_ = client_->Watch(
       Query(fmt::format("watch=1&allowWatchBookmarks=true&resourceVersion={}&timeoutSeconds={}",
-                        Escaped(version_), WatchTimeout().count())),
+                        PercentEncoded(version_), WatchTimeout().count())),
       kStreamTimeout,
       {.on_open =
            [this] {
@@ -273,11 +251,11 @@ void Reflector::FallSilent() {
   client_->Cancel(request_);
   client_->NoteSilence();
   ApiAnswer answer;
-  answer.outcome = tl::unexpected(
-      Error{ErrorCode::kDeadlineExceeded,
-            fmt::format("{}{}: {}", client_->access().server, options_.path,
-                        is_watch_open_ ? "the watch has fallen silent; it is begun anew"
-                                       : "no answer to a watch in time")});
+  answer.outcome =
+      tl::unexpected(Error{ErrorCode::kDeadlineExceeded,
+                           fmt::format("{}{}: {}", client_->access().server, options_.path,
+                                       is_watch_open_ ? "the watch is silent; starting it again"
+                                                      : "no answer to a watch in time")});
   OnEnd(std::move(answer));
 }
 
@@ -343,13 +321,12 @@ void Reflector::OnEvent(const WatchEvent& event) {
   const Result<void> told = event.kind == WatchEventKind::kDeleted ? sink_->Deleted(event.object)
                                                                    : sink_->Changed(event.object);
   if (told) {
-    NoteSound(event.object);
+    left_out_.NoteSound(event.object);
     return;
   }
   // What the last list was refused too is left out until it differs. Anything else may have been
   // damaged on its way, or tell of an object that nobody can name.
-  const std::string name = ObjectName(event.object);
-  if (!name.empty() && (left_out_.contains(name) || left_out_.size() >= kLeftOutMax)) {
+  if (left_out_.IsExpected(event.object)) {
     NoteMalformed(event.object, told.error().message);
   } else {
     ++counts_.malformed;
@@ -452,14 +429,8 @@ void Reflector::NoteSuccess() {
 
 void Reflector::NoteMalformed(const simdjson::dom::element& object, const std::string& what) {
   ++counts_.malformed;
-  if (left_out_.size() < kLeftOutMax) left_out_.insert_or_assign(ObjectName(object), OneLine(what));
-  if (logged_.size() >= kRefusalsLoggedMax || !logged_.insert(what).second) return;
-  LogWarning("{}: left out: {} (what follows of the kind is only counted)", options_.path,
-             OneLine(what));
-}
-
-void Reflector::NoteSound(const simdjson::dom::element& object) {
-  if (!left_out_.empty()) left_out_.erase(ObjectName(object));
+  left_out_.Note(object, what);
+  if (options_.log == ReflectorLog::kOwn) left_out_.Log(what);
 }
 
 }  // namespace rudderfish::kube

@@ -3,10 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +11,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "kube/api_client.h"
+#include "kube/left_out.h"
 #include "kube/object_sink.h"
 #include "kube/watch_event.h"
 
@@ -49,7 +47,8 @@ namespace rudderfish::kube {
 
 enum class InitialList { kStreamed, kPaged };
 
-// Who says that a list or a watch failed: the reflector, or who has many of them (last_error).
+// Who says that a list or a watch failed, or that an object is left out: the reflector, or its
+// owner.
 enum class ReflectorLog { kOwn, kOfOwner };
 
 struct ReflectorOptions {
@@ -97,10 +96,8 @@ class Reflector {
   const std::optional<Error>& last_error() const { return last_error_; }  // None while all is well.
   const std::string& path() const { return options_.path; }
 
-  // The objects that are left out because malformed: namespace/name and what is wrong. The first
-  // 1,000 of them.
-  using LeftOut = std::map<std::string, std::string, std::less<>>;
-  const LeftOut& left_out() const { return left_out_; }
+  // The objects that are left out because malformed.
+  const LeftOut::Objects& left_out() const { return left_out_.objects(); }
 
   InitialList initial() const { return options_.initial; }
 
@@ -129,7 +126,6 @@ class Reflector {
   void NoteFailure(Error error);
   void NoteSuccess();
   void NoteMalformed(const simdjson::dom::element& object, const std::string& what);
-  void NoteSound(const simdjson::dom::element& object);
   void Expire();
   void Lose(const std::string& what);
   void CloseWatch(Instant known);
@@ -166,7 +162,6 @@ class Reflector {
   std::optional<Error> last_error_;
   Instant lost_at_;  // When something could not be read last.
   LeftOut left_out_;
-  std::set<std::string> logged_;  // What was said of malformed objects.
   ReflectorCounts counts_;
 };
 

@@ -396,8 +396,7 @@ TEST_F(Reflected, MalformedObjectIsListedOnceMoreAndThenLeftOut) {
   EXPECT_EQ(reflector.counts().lists, 2);
   EXPECT_EQ(reflector.counts().unreadable, 1);
   EXPECT_EQ(reflector.counts().malformed, 3);
-  EXPECT_EQ(reflector.left_out(),
-            (Reflector::LeftOut{{"bad", "pod bad: spec: expected an object"}}));
+  EXPECT_EQ(reflector.left_out(), (LeftOut::Objects{{"bad", "pod bad: spec: expected an object"}}));
 }
 
 TEST_F(Reflected, ListsThatAreNoneAreTriedAgain) {
@@ -490,7 +489,7 @@ TEST_F(Silent, WatchIsCutAndBegunAnewOverAnotherConnectionBeforeItIsTooOld) {
     clock_.Advance(seconds(1));
     client_->Poll(milliseconds(1));
   }
-  EXPECT_THAT(reflector_->last_error()->message, HasSubstr("the watch has fallen silent"));
+  EXPECT_THAT(reflector_->last_error()->message, HasSubstr("the watch is silent"));
   clock_.Advance(seconds(1));
   ASSERT_TRUE(Until([&] { return store_.changes == 1; }));
   EXPECT_TRUE(Has(Requests().back(), "resourceVersion=5"));

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -27,9 +28,19 @@ NodeLoads LoadOfNodes(const Mirror& mirror);
 // Why no new pod may be put on a node, for pods with these tolerations; empty if it may, as far as
 // resources allow. Taints of effect PreferNoSchedule keep nobody away.
 std::string WhyClosed(const Node& node, const NodeLoad& load,
-                      std::span<const Toleration> tolerations);
+                      std::span<const PodToleration> tolerations);
 
-// Why pods like this one are left where they are, one thing an entry; empty if they may be moved.
-std::vector<std::string> WhyNotMovable(const Mirror& mirror, const Pod& pod);
+std::string_view NameOf(TaintEffect effect);
+
+// Why pods of this shape may not be put on each of these nodes; empty if they may. Nodes that take
+// no pods now count, too: a plan of several moves may make room there.
+std::string WhyNotOnAll(const PodShape& shape, std::span<const Node* const> nodes);
+
+// Why this pod is left where it is whatever the nodes, one thing an entry; empty if it may be
+// moved. `now`: Unix seconds; what its owners have said may end with time.
+std::vector<std::string> WhyNotMovable(const Mirror& mirror, const Pod& pod, int64_t now);
+
+// Whether that answer may change though nothing else does.
+bool MayBecomeMovable(const Mirror& mirror, const Pod& pod);
 
 }  // namespace rudderfish::kube

@@ -4,27 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
+#include <set>
+#include <string_view>
 
 namespace rudderfish::kube::internal {
 namespace {
-
-size_t CountValues(const std::optional<LabelSelector>& selector) {
-  size_t count = 0;
-  if (!selector) return count;
-  for (const LabelRequirement& one : selector->requirements) count += 1 + one.values.size();
-  return count;
-}
-
-size_t CountValues(const PodAffinityTerm& term) {
-  return term.namespaces.size() + CountValues(term.namespace_selector) + CountValues(term.selector);
-}
-
-size_t CountValues(std::span<const PodAffinityTerm> terms) {
-  size_t count = 0;
-  for (const PodAffinityTerm& term : terms) count += CountValues(term);
-  return count;
-}
 
 struct NodeWords {
   size_t expressions = 0, values = 0;
@@ -38,31 +22,17 @@ struct NodeWords {
   }
 };
 
-void BoundPodTerms(PodClass* pod) {
-  const size_t terms = pod->required_pods.size() + pod->forbidden_pods.size() +
-                       pod->preferred_pods.size() + pod->spread.size();
-  size_t values = CountValues(pod->required_pods) + CountValues(pod->forbidden_pods);
-  for (const PreferredPods& preferred : pod->preferred_pods) values += CountValues(preferred.term);
-  for (const SpreadConstraint& constraint : pod->spread) values += CountValues(constraint.selector);
-  if (terms > kPodTermsMax) {
-    pod->unmodelled.push_back(
-        fmt::format("has {} terms about other pods, more than {}", terms, kPodTermsMax));
-  } else if (values > kPodValuesMax) {
-    pod->unmodelled.push_back(fmt::format(
-        "names {} labels and namespaces of other pods, more than {}", values, kPodValuesMax));
-  } else {
-    return;
+void BoundTopologyKeys(PodClass* pod) {
+  std::set<std::string_view> keys;
+  for (const auto* terms : {&pod->required_pods, &pod->forbidden_pods}) {
+    for (const PodAffinityTerm& term : *terms) keys.insert(term.topology_key);
   }
-  pod->required_pods.clear();
-  pod->preferred_pods.clear();
-  pod->spread.clear();
-  pod->default_spread.reset();
-  // What it forbids others is heeded where that alone is within the bounds.
-  if (pod->forbidden_pods.size() <= kPodTermsMax &&
-      CountValues(pod->forbidden_pods) <= kPodValuesMax)
-    return;
-  pod->forbidden_pods.clear();
-  pod->holds_unknown = true;
+  for (const PreferredPods& preferred : pod->preferred_pods)
+    keys.insert(preferred.term.topology_key);
+  for (const SpreadConstraint& constraint : pod->spread) keys.insert(constraint.topology_key);
+  if (keys.size() <= kTopologyKeysMax) return;
+  pod->unmodelled.push_back(fmt::format("names {} topology keys of other pods, more than {}",
+                                        keys.size(), kTopologyKeysMax));
 }
 
 void BoundNodeTerms(PodClass* pod) {
@@ -87,21 +57,11 @@ void BoundNodeTerms(PodClass* pod) {
   pod->preferred_nodes.clear();
 }
 
-void BoundHostPorts(PodClass* pod) {
-  const size_t count = pod->host_ports.size();
-  if (count <= kHostPortsMax) return;
-  pod->unmodelled.push_back(
-      fmt::format("has {} ports of the host, more than {}", count, kHostPortsMax));
-  pod->host_ports.clear();
-  pod->holds_unknown = true;
-}
-
 }  // namespace
 
 void BoundTerms(PodClass* pod) {
-  BoundPodTerms(pod);
+  BoundTopologyKeys(pod);
   BoundNodeTerms(pod);
-  BoundHostPorts(pod);
 }
 
 }  // namespace rudderfish::kube::internal

@@ -73,38 +73,32 @@ Result<void> ReadSchedulingNodeFields(const Fields& fields, SchedulingNode* node
   TRY_ASSIGN(node->labels, fields.TextMap("metadata.labels"));
   TRY(ReadUserLatency(fields, node));
   TRY_ASSIGN(node->unschedulable, fields.Flag("spec.unschedulable"));
-  TRY(fields.ForEach("spec.taints", [&](const Fields& taint) -> Result<void> {
-    NodeTaint made;
-    TRY_ASSIGN(made.key, taint.Text("key"));
-    TRY_ASSIGN(made.value, taint.Text("value"));
-    TRY_ASSIGN(const std::optional<TaintEffect> effect, internal::ReadEffect(taint));
-    if (!effect) return Invalid("effect: is missing");
-    made.effect = *effect;
-    node->taints.push_back(std::move(made));
-    return {};
-  }));
+  TRY_ASSIGN(node->taints, internal::ReadTaints(fields));
   TRY_ASSIGN(const ResourceList list, ReadResourceList(fields, "status.allocatable"));
-  const auto value = [&](std::string_view name) -> Result<int64_t> {
+  const auto value = [&](std::string_view name) -> int64_t {
     const auto at = list.find(name);
     if (at == list.end()) return 0;
     return name == "cpu" ? at->second.MilliValue() : at->second.Value();
   };
-  TRY_ASSIGN(node->allocatable.cpu_millis, value("cpu"));
-  TRY_ASSIGN(node->allocatable.memory_bytes, value("memory"));
-  TRY_ASSIGN(node->ephemeral_bytes, value("ephemeral-storage"));
-  TRY_ASSIGN(node->pods_max, value("pods"));
-  TRY_ASSIGN(node->scalars, ScalarsOf(list));
+  node->allocatable = {value("cpu"), value("memory")};
+  node->ephemeral_bytes = value("ephemeral-storage");
+  node->pods_max = value("pods");
+  node->scalars = ScalarsOf(list);
   for (const int64_t amount : {node->allocatable.cpu_millis, node->allocatable.memory_bytes}) {
-    if (amount > int64_t{1} << 53) return Invalid("status.allocatable: is beyond belief");
+    if (amount > int64_t{1} << 53)
+      return Invalid("status.allocatable: value out of range (> 2^53)");
   }
-  return fields.ForEach("status.images", [&](const Fields& image) -> Result<void> {
+  std::vector<NodeImage> images;
+  TRY(fields.ForEach("status.images", [&](const Fields& image) -> Result<void> {
     TRY_ASSIGN(const int64_t size_bytes, image.Integer("sizeBytes"));
     if (size_bytes < 0 || size_bytes > int64_t{1} << 53)
       return Invalid("sizeBytes: expected a size, found {}", size_bytes);
     TRY_ASSIGN(const std::vector<std::string> names, ReadTexts(image, "names"));
-    for (const std::string& name : names) node->images.push_back({name, size_bytes});
+    for (const std::string& name : names) images.push_back({name, size_bytes});
     return {};
-  });
+  }));
+  node->images = std::move(images);
+  return {};
 }
 
 Result<void> ReadImagesOfVolumes(const Fields& pod, PodClass* made) {
@@ -158,9 +152,6 @@ Result<void> ReadUnmodelled(const Fields& pod, PodClass* made) {
     TRY_ASSIGN(const bool is_of_a_group, pod.Has(field));
     if (is_of_a_group) made->unmodelled.emplace_back("belongs to a gang");
   }
-  TRY_ASSIGN(const std::string_view nominated, pod.Text("status.nominatedNodeName"));
-  if (!nominated.empty())
-    made->unmodelled.push_back(fmt::format("is nominated for {} (preemption)", nominated));
   TRY_ASSIGN(const Fields host_users, pod.Find("spec.hostUsers"));
   TRY_ASSIGN(const bool shares_users, pod.Flag("spec.hostUsers"));
   TRY_ASSIGN(const bool host_network, pod.Flag("spec.hostNetwork"));
@@ -245,7 +236,7 @@ Result<bool> IsOptedOut(const Fields& object) {
   for (const char* where : {"metadata.labels", "metadata.annotations"}) {
     TRY_ASSIGN(const Labels found, object.TextMap(where));
     const std::string* value = FindLabel(found, kDoNotPlace);
-    if (value != nullptr && *value == "true") return true;
+    if (value != nullptr && *value != "false") return true;
   }
   return false;
 }

@@ -18,8 +18,8 @@
 
 namespace rudderfish::kube {
 
-// On a pod or its namespace, as a label or an annotation with the value "true": no policy of ours
-// counts for it.
+// On a pod or its namespace, as a label or an annotation: no policy of ours counts for it. Any
+// value but "false" says so: one that is not understood is no consent.
 inline constexpr std::string_view kDoNotPlace = "rudderfish.io/do-not-place";
 Result<bool> IsOptedOut(const Fields& object);
 

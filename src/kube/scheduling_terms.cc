@@ -196,6 +196,17 @@ Result<SpreadConstraint> ReadConstraint(const Fields& fields, const PodClass& po
   return made;
 }
 
+// Nothing: none is given.
+Result<std::optional<TaintEffect>> ReadEffect(const Fields& object) {
+  TRY_ASSIGN(const std::string_view text, object.Text("effect"));
+  if (text.empty()) return std::optional<TaintEffect>();
+  if (text == "NoSchedule") return std::optional(TaintEffect::kNoSchedule);
+  if (text == "PreferNoSchedule") return std::optional(TaintEffect::kPreferNoSchedule);
+  if (text == "NoExecute") return std::optional(TaintEffect::kNoExecute);
+  return Invalid("effect: expected NoSchedule, PreferNoSchedule or NoExecute, found `{}`",
+                 text.substr(0, 40));
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> ReadTexts(const Fields& object, std::string_view path) {
@@ -242,14 +253,19 @@ Result<void> ReadSpread(const Fields& pod, PodClass* made) {
   });
 }
 
-Result<std::optional<TaintEffect>> ReadEffect(const Fields& object) {
-  TRY_ASSIGN(const std::string_view text, object.Text("effect"));
-  if (text.empty()) return std::optional<TaintEffect>();
-  if (text == "NoSchedule") return std::optional(TaintEffect::kNoSchedule);
-  if (text == "PreferNoSchedule") return std::optional(TaintEffect::kPreferNoSchedule);
-  if (text == "NoExecute") return std::optional(TaintEffect::kNoExecute);
-  return Invalid("effect: expected NoSchedule, PreferNoSchedule or NoExecute, found `{}`",
-                 text.substr(0, 40));
+Result<std::vector<NodeTaint>> ReadTaints(const Fields& node) {
+  std::vector<NodeTaint> taints;
+  TRY(node.ForEach("spec.taints", [&](const Fields& taint) -> Result<void> {
+    NodeTaint made;
+    TRY_ASSIGN(made.key, taint.Text("key"));
+    TRY_ASSIGN(made.value, taint.Text("value"));
+    TRY_ASSIGN(const std::optional<TaintEffect> effect, ReadEffect(taint));
+    if (!effect) return Invalid("effect: is missing");
+    made.effect = *effect;
+    taints.push_back(std::move(made));
+    return {};
+  }));
+  return taints;
 }
 
 Result<void> ReadTolerations(const Fields& pod, PodClass* made) {

@@ -29,7 +29,7 @@ Result<void> ReadAffinity(const Fields& pod, PodClass* made);
 Result<void> ReadSpread(const Fields& pod, PodClass* made);
 
 Result<void> ReadTolerations(const Fields& pod, PodClass* made);
-Result<std::optional<TaintEffect>> ReadEffect(const Fields& object);  // Nothing: none is given.
+Result<std::vector<NodeTaint>> ReadTaints(const Fields& node);
 
 Result<std::vector<std::string>> ReadTexts(const Fields& object, std::string_view path);
 

@@ -21,6 +21,7 @@
 namespace rudderfish::kube {
 namespace {
 
+constexpr size_t kKeptBytesMax = 256 << 10;   // Of what a stream received, once it is told.
 constexpr size_t kRefusalBytesMax = 1 << 20;  // Of the answer that refuses a stream.
 
 long Milliseconds(Duration duration) {
@@ -142,8 +143,16 @@ struct Transfers::Exchange {
   int local_port = 0;  // Of its connection; 0: it has none yet.
   bool is_open = false;
   bool has_news = false;
+  bool is_answered = false;  // To its end.
   bool is_over_limit = false;
+  std::string refused;  // Why libcurl did not take the request; empty: it did.
   char error[CURL_ERROR_SIZE] = {};
+
+  template <class Value>
+  void Set(CURLoption option, Value value) {
+    const CURLcode code = curl_easy_setopt(easy, option, value);
+    if (code != CURLE_OK && refused.empty()) refused = curl_easy_strerror(code);
+  }
 };
 
 Transfers::Transfers(const ClusterAccess& access, int idle_connections_max)
@@ -257,9 +266,12 @@ Transfers::Id Transfers::Begin(HttpRequest request, OnDone on_done, std::optiona
     exchange->easy = curl_->spare.back();
     curl_->spare.pop_back();
   }
+  // What a kubeconfig says may be more than libcurl takes: that ends this exchange and no more.
   SetOptions(exchange.get());
-  const CURLMcode code = curl_multi_add_handle(curl_->multi, exchange->easy);
-  CHECK_EQ(code, CURLM_OK);
+  if (exchange->refused.empty()) {
+    const CURLMcode code = curl_multi_add_handle(curl_->multi, exchange->easy);
+    if (code != CURLM_OK) exchange->refused = curl_multi_strerror(code);
+  }
   const Id id = exchange->id;
   exchanges_.emplace(id, std::move(exchange));
   has_begun_ = true;
@@ -267,13 +279,9 @@ Transfers::Id Transfers::Begin(HttpRequest request, OnDone on_done, std::optiona
 }
 
 void Transfers::SetOptions(Exchange* exchange) {
-  CURL* easy = exchange->easy;
   const HttpRequest& request = exchange->request;
   const Identity& identity = *request.identity;
-  const auto set = [&](CURLoption option, auto value) {
-    const CURLcode code = curl_easy_setopt(easy, option, value);
-    CHECK_EQ(code, CURLE_OK);
-  };
+  const auto set = [&](CURLoption option, auto value) { exchange->Set(option, value); };
   set(CURLOPT_URL, (server_ + request.path).c_str());
   set(CURLOPT_PROTOCOLS_STR, "http,https");
   set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
@@ -327,10 +335,7 @@ void Transfers::SetOptions(Exchange* exchange) {
 
 void Transfers::SetTls(Exchange* exchange) {
   const Identity& identity = *exchange->request.identity;
-  const auto set = [&](CURLoption option, auto value) {
-    const CURLcode code = curl_easy_setopt(exchange->easy, option, value);
-    CHECK_EQ(code, CURLE_OK);
-  };
+  const auto set = [&](CURLoption option, auto value) { exchange->Set(option, value); };
   set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   if (certificate_check_ == ServerCertificate::kAccepted) {
     set(CURLOPT_SSL_VERIFYPEER, 0L);
@@ -353,8 +358,14 @@ void Transfers::Cancel(Id id) {
   if (found == exchanges_.end()) return;
   Exchange& exchange = *found->second;
   curl_multi_remove_handle(curl_->multi, exchange.easy);
-  curl_easy_reset(exchange.easy);  // Keeps nothing of this request.
-  curl_->spare.push_back(exchange.easy);
+  if (exchange.is_answered) {
+    curl_easy_reset(exchange.easy);  // Keeps nothing of this request.
+    curl_->spare.push_back(exchange.easy);
+  } else {
+    // A handle that did not come to its end, after a name was not found say, still holds buffers
+    // and takes no new options for them.
+    curl_easy_cleanup(exchange.easy);
+  }
   curl_slist_free_all(exchange.headers);
   curl_slist_free_all(exchange.connect_to);
   exchanges_.erase(found);
@@ -382,11 +393,19 @@ void Transfers::Poll(Duration timeout, std::vector<Waited>* waited) {
 // Tells what libcurl has received. True if anybody was told anything.
 bool Transfers::Deliver() {
   bool told = false;
-  std::vector<Id> streams;
+  std::vector<Id> streams, refused;
   for (const auto& [id, exchange] : exchanges_) {
     if (exchange->stream && exchange->has_news) streams.push_back(id);
+    if (!exchange->refused.empty()) refused.push_back(id);
   }
   for (const Id id : streams) told |= DeliverLines(id);
+  for (const Id id : refused) {
+    const auto found = exchanges_.find(id);
+    if (found == exchanges_.end()) continue;
+    HttpResult result{.failure = HttpFailure::kUnsent, .why = found->second->refused};
+    End(id, std::move(result));
+    told = true;
+  }
   int left = 0;
   while (CURLMsg* message = curl_multi_info_read(curl_->multi, &left)) {
     if (message->msg != CURLMSG_DONE) continue;
@@ -395,6 +414,7 @@ bool Transfers::Deliver() {
     curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &context);
     auto* exchange = reinterpret_cast<Exchange*>(context);
     const Id id = exchange->id;
+    exchange->is_answered = code == CURLE_OK;
     HttpResult result;
     result.failure =
         exchange->is_over_limit ? HttpFailure::kTooLong : FailureOf(exchange->easy, code);
@@ -442,6 +462,9 @@ bool Transfers::DeliverLines(Id id) {
   if (exchange == nullptr) return true;
   exchange->received.erase(0, exchange->told);
   exchange->told = 0;
+  // A list came in one burst; the watch after it says little.
+  if (exchange->received.capacity() > kKeptBytesMax && exchange->received.size() < kKeptBytesMax)
+    exchange->received.shrink_to_fit();
   if (exchange->received.size() > kLineBytesMax) {
     HttpResult result;
     result.failure = HttpFailure::kTooLong;

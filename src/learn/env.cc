@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/rng.h"
+#include "task/migration.h"
 
 namespace rudderfish {
 namespace {
@@ -37,28 +38,27 @@ void Env::ResetTo(const State& state) {
 void Env::Begin() {
   cursor_.moves.clear();
   model_.Reset(state_);
-  initial_latency_ms_ = model_.Now().latency_ms;
+  model_.ImagineMoves();
+  walk_.Begin(model_, *task_, {});
   task_->Space(&model_, question(), &space_);
 }
 
-void Env::Apply(const Move& move) {
-  model_.CommitForGood(move);
-  cursor_.moves.push_back(move);
-}
-
 StepResult Env::Step(int choice) {
-  const Question asked = question();
-  CHECK_LT(asked.step, max_steps_);
+  CHECK_LT(walk_.steps(), max_steps_);
+  if (choice == kStop) return {.terminated = true};
   task_->Decode(state_, space_, choice, &decision_);
-  const Terms before = model_.Now();
+  double reward_ms = 0;
   for (const Action& action : decision_) {
     const Migrate& migrate = std::get<Migrate>(action);
-    Apply(model_.ToMove(action));
+    const Move move = model_.ToMove(action);
+    model_.CommitForGood(move);
     MovePod(migrate.pod, migrate.to, &state_);
+    cursor_.moves.push_back(move);
+    reward_ms += walk_.Note(model_, move);
   }
-  const Outcome outcome = task_->Judge(before, model_.Now(), asked, decision_);
-  StepResult result{.reward = outcome.reward, .terminated = outcome.terminated};
-  result.truncated = !result.terminated && asked.step + 1 >= max_steps_;
+  StepResult result{.reward = reward_ms / MigrationOptions::kRewardUnitMs};
+  result.terminated = walk_.steps() >= walk_.steps_max();
+  result.truncated = !result.terminated && walk_.steps() >= max_steps_;
   // The question after the last step is asked too: its value is what truncation loses.
   if (!result.terminated) task_->Space(&model_, question(), &space_);
   return result;
@@ -71,11 +71,11 @@ Result<void> Env::Restore(const EnvCursor& cursor) {
     const auto found = std::find_if(list.begin(), list.end(), [&](const Candidate& candidate) {
       return candidate.move == move;
     });
-    if (found == list.end() || question().step + 1 >= max_steps_) {
+    if (found == list.end() || walk_.steps() + 1 >= std::min(max_steps_, walk_.steps_max())) {
       return Fail(
           ErrorCode::kCorruption,
           "environment {}, episode {}: move {} (workload {}, node {} to {}) cannot be repeated",
-          id_, cursor.episode, question().step, move.workload, move.from, move.to);
+          id_, cursor.episode, walk_.steps(), move.workload, move.from, move.to);
     }
     Step(static_cast<int>(found - list.begin()));
   }

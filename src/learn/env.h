@@ -9,16 +9,16 @@
 #include "model/evaluator.h"
 #include "sim/world.h"
 #include "task/task.h"
+#include "task/walk.h"
 
-// One training environment: a simulated State that answers move and the Model judges. The other
-// driver of the same Task and Evaluator is control/controller.h; tests/contract holds that both
-// decide alike.
+// One training environment: walks in the Model (task/walk.h) from simulated States. The policy that
+// is learned walks the same way when it is asked for a plan (policy/walks.h).
 
 namespace rudderfish {
 
 class Env final : public Environment {
  public:
-  // Episodes are cut after `max_steps` decisions. `world` and `task` outlive the environment.
+  // Episodes are cut after `max_steps` steps. `world` and `task` outlive the environment.
   Env(const World& world, const Task& task, const LatencyLaw& law, uint64_t seed, uint64_t id,
       int max_steps);
   Env(const Env&) = delete;
@@ -36,26 +36,25 @@ class Env final : public Environment {
   // The current question. Valid until the next Step or Reset.
   ActionSpace& space() { return space_; }
   const ActionSpace& space() const { return space_; }
-  Question question() const { return {static_cast<int>(cursor_.moves.size())}; }
+  Question question() const { return walk_.question(); }
+  const Walk& walk() const { return walk_; }
   const State& state() const { return state_; }
   Evaluator& model() { return model_; }
   const Task& task() const { return *task_; }
 
   void Encode(GraphBatch* batch) override { task_->Encode(&model_, question(), &space_, batch); }
-  double Discount() const override { return task_->Discount(); }
+  double Discount() const override { return 1; }
+  // Of the plan that the walk has found.
   EpisodeFigures figures() const override {
-    return {.initial = initial_latency_ms_,
-            .final = model_.Now().latency_ms,
-            .moves = static_cast<double>(cursor_.moves.size())};
+    return {.initial = walk_.start_ms(),
+            .final = walk_.best_latency_ms(),
+            .moves = static_cast<double>(walk_.best_displaced())};
   }
   const EnvCursor& cursor() const override { return cursor_; }
   Result<void> Restore(const EnvCursor& cursor) override;
 
-  double initial_latency_ms() const { return initial_latency_ms_; }
-
  private:
   void Begin();
-  void Apply(const Move& move);
 
   const World* world_;
   const Task* task_;
@@ -67,7 +66,7 @@ class Env final : public Environment {
   ActionSpace space_;
   Decision decision_;
   EnvCursor cursor_;
-  double initial_latency_ms_ = 0;
+  Walk walk_;
 };
 
 }  // namespace rudderfish

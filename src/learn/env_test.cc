@@ -80,7 +80,7 @@ TEST(Env, CursorWithAnImpossibleMoveIsRefused) {
 }
 
 TEST(Env, CursorWithMoreMovesThanAnEpisodeHasIsRefused) {
-  const TrainingWorlds worlds = WorldsOf(TwoNodes().scenario);
+  const TrainingWorlds worlds = WorldsOf(ShippedScenario("continuum-7x21"));
   Env env = MakeEnv(worlds, 0, 3);
   env.Reset(0);
   EnvCursor cursor{.episode = 0};
@@ -104,7 +104,7 @@ TEST(Env, StopTerminatesWithoutReward) {
 }
 
 TEST(Env, LastStepTruncatesAndLeavesAQuestion) {
-  const TrainingWorlds worlds = WorldsOf(TwoNodes().scenario);
+  const TrainingWorlds worlds = WorldsOf(ShippedScenario("continuum-7x21"));
   Env env = MakeEnv(worlds, 0, 3);
   env.Reset(0);
   for (int step = 0; step < 3; ++step) {
@@ -114,7 +114,39 @@ TEST(Env, LastStepTruncatesAndLeavesAQuestion) {
     EXPECT_EQ(result.truncated, step == 2);
   }
   EXPECT_GT(env.space().count(), 0);
-  EXPECT_EQ(env.question().step, 3);
+  EXPECT_EQ(env.walk().steps(), 3);
+}
+
+TEST(Env, AWalkEndsWithItsLastStep) {
+  const TrainingWorlds worlds = WorldsOf(ShippedScenario("continuum-7x21"));
+  Env env = MakeEnv(worlds, 0, 100);
+  env.Reset(0);
+  const int last = env.walk().steps_max();
+  EXPECT_EQ(last, 30);
+  for (int step = 1; step <= last; ++step) {
+    const StepResult result = env.Step(0);
+    EXPECT_EQ(result.terminated, step == last);
+    EXPECT_FALSE(result.truncated);
+  }
+}
+
+TEST(Env, RewardsAddUpToTheFallOfTheBestObjectiveLessThePriceOfSteps) {
+  const TrainingWorlds worlds = WorldsOf(ShippedScenario("continuum-7x21"));
+  Env env = MakeEnv(worlds, 0, 100);
+  Rng rng(2);
+  for (uint64_t episode = 0; episode < 20; ++episode) {
+    env.Reset(episode);
+    double rewards = 0;
+    for (StepResult result; !result.terminated;) {
+      result = env.Step(RandomChoice(env, &rng));
+      rewards += result.reward;
+    }
+    const Walk& walk = env.walk();
+    EXPECT_NEAR(100 * rewards,
+                walk.start_ms() - walk.best_objective_ms() - Walk::kStepMs * walk.steps(), 1e-9);
+    EXPECT_EQ(env.figures().final, walk.best_latency_ms());
+    EXPECT_EQ(env.figures().moves, walk.best_displaced());
+  }
 }
 
 TEST(Env, StepResetAndEncodeAllocateNothingOnceWarm) {

@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "base/files.h"
-#include "evaluation/placement_run.h"
 #include "learn/trainer.h"
 #include "learn/training_worlds.h"
 #include "nn/safetensors.h"
 #include "policy/neural_placement.h"
+#include "policy/registry.h"
+#include "sim/held_out.h"
+#include "sim/placement_run.h"
 #include "tests/support/small_arrivals.h"
 #include "tests/support/toy_training.h"
 
@@ -182,8 +184,9 @@ TEST(Evolution, WhatItCannotLearnIsRefused) {
   TrainOptions options = SmallEvolution();
   options.steps = 1;
   EXPECT_TRUE(CheckTrainOptions(options).has_value());
-  EXPECT_TRUE(CheckCanLearn(options, {.placement = nullptr}).error().message.find("place pods") !=
-              std::string::npos);
+  EXPECT_TRUE(
+      CheckCanLearn(options, {.placement = nullptr}).error().message.find("placement scenarios") !=
+      std::string::npos);
   options.from = "runs/other";
   EXPECT_NE(CheckTrainOptions(options).error().message.find("begins with a mix of scores"),
             std::string::npos);

@@ -256,8 +256,9 @@ class EvolutionLearner final : public Learner {
 
 Result<void> CheckCanLearn(const TrainOptions& options, const TrainingWorld& world) {
   if (options.algorithm != Algorithm::kEvolution || world.places()) return {};
-  return Fail(ErrorCode::kFailedPrecondition,
-              "algorithm es: learns to place pods that come and go; here they are moved");
+  return Fail(
+      ErrorCode::kFailedPrecondition,
+      "algorithm es: is only available for placement scenarios; this is a migration scenario");
 }
 
 std::unique_ptr<Learner> MakeLearner(const TrainOptions& options,

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/rng.h"
-#include "evaluation/placement_run.h"
+#include "sim/placement_run.h"
 
 namespace rudderfish {
 namespace {

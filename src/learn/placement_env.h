@@ -12,7 +12,7 @@
 #include "base/thread_pool.h"
 #include "learn/environment.h"
 #include "policy/placement_facts.h"
-#include "policy/placement_registry.h"
+#include "policy/placement_policy.h"
 #include "scenario/scenario.h"
 #include "sim/lifecycle.h"
 #include "task/placement.h"

@@ -7,13 +7,15 @@
 #include <memory>
 #include <vector>
 
-#include "evaluation/placement_run.h"
 #include "learn/learner.h"
 #include "learn/replay.h"
 #include "learn/rollout.h"
 #include "learn/training_worlds.h"
 #include "nn/checkpoint.h"
 #include "policy/neural_placement.h"
+#include "policy/registry.h"
+#include "sim/held_out.h"
+#include "sim/placement_run.h"
 #include "tests/support/small_arrivals.h"
 #include "tests/support/toy_training.h"
 

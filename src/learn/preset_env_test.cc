@@ -9,14 +9,15 @@
 #include <memory>
 #include <vector>
 
-#include "evaluation/placement_run.h"
 #include "learn/learner.h"
 #include "learn/trainer.h"
 #include "learn/training_worlds.h"
 #include "learn/validation.h"
 #include "nn/safetensors.h"
 #include "policy/neural_placement.h"
-#include "policy/placement_registry.h"
+#include "policy/placement_policy.h"
+#include "policy/registry.h"
+#include "sim/placement_run.h"
 #include "tests/support/shipped_scenario.h"
 #include "tests/support/toy_training.h"
 

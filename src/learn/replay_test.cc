@@ -58,7 +58,7 @@ TEST(Replay, LargeQuestionsShortenTheMemory) {
 
 // Rewards of n steps, added up from those of single steps.
 TEST(Replay, StepsOfOneSampleAddUpUntilTheEpisodeEnds) {
-  const TrainingWorlds worlds = WorldsOf(TwoNodes().scenario);
+  const TrainingWorlds worlds = WorldsOf(ShippedScenario("continuum-7x21"));
   Replay replay(worlds.list(), 1, kSmallReplay);
   ThreadPool pool(1);
   const nn::CandidateNet net = FlatNet(worlds.task().widths());

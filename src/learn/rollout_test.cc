@@ -91,7 +91,7 @@ TEST(VectorEnv, RestoredFromCursorsGoesOnToTheBit) {
 TEST(VectorEnv, TruncationAddsTheValueBeyondAndStoppingDoesNot) {
   const TrainingWorlds worlds = WorldsOf(TwoNodes().scenario);
   const RolloutOptions options{
-      .envs = 8, .steps = 20, .envs_per_slice = 8, .episode_steps_max = 3, .gamma = 0.5f};
+      .envs = 8, .steps = 20, .envs_per_slice = 8, .episode_steps_max = 1, .gamma = 0.5f};
   VectorEnv without(worlds.list(), 1, options), with(worlds.list(), 1, options);
   ThreadPool pool(1);
   without.Collect(FlatNet(worlds.task().widths(), 0), 0, &pool);

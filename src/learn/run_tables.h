@@ -8,7 +8,7 @@
 
 #include "base/files.h"
 #include "base/result.h"
-#include "evaluation/learning_curve.h"
+#include "learn/learning_curve.h"
 #include "learn/run_folder.h"
 
 // The tables of a run folder, written row by row and read for reports. What was computed and how

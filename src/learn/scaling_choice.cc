@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "base/check.h"
-#include "evaluation/calibration.h"
-#include "evaluation/scaling_run.h"
+#include "policy/registry.h"
+#include "sim/scaling_evaluation.h"
+#include "sim/scaling_run.h"
 
 namespace rudderfish {
 namespace {
@@ -131,7 +132,7 @@ RuleToBeat BestAutoscaler(const ScalingTrials& trials, const ScalingGoal& goal) 
   for (const char* down : {"0s", "60s", "300s"}) {
     for (const char* metric : {"hpa:cpu=40", "hpa:cpu=50", "hpa:cpu=60", "hpa:cpu=70",
                                "keda:share=0.4", "keda:share=0.55", "keda:share=0.7"})
-      rules.push_back({fmt::format("{}:down={}", metric, down), {}});
+      rules.push_back({fmt::format("{},down={}", metric, down), {}});
   }
   Judge(trials, ScalingGround::kModel, goal, &rules);
   rules.resize(kFinalists);

@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "base/check.h"
-#include "evaluation/calibration.h"
 #include "learn/scaling_limit.h"
 #include "policy/lookahead_scaling.h"
+#include "sim/scaling_evaluation.h"
 
 namespace rudderfish {
 namespace {

@@ -10,11 +10,11 @@
 #include "base/result.h"
 #include "base/rng.h"
 #include "base/thread_pool.h"
-#include "evaluation/scaling_run.h"
 #include "learn/environment.h"
 #include "model/load_laws.h"
 #include "model/load_model.h"
 #include "scenario/scenario.h"
+#include "sim/scaling_run.h"
 #include "task/scaling.h"
 
 // Training to scale an application: the LoadModel under the loads of a scenario, a question an

@@ -17,6 +17,8 @@
 #include "policy/lookahead_scaling.h"
 #include "policy/neural.h"
 #include "policy/neural_scaling.h"
+#include "policy/registry.h"
+#include "sim/scaling_evaluation.h"
 #include "tests/support/small_shop.h"
 #include "tests/support/split_replay.h"
 #include "tests/support/toy_training.h"
@@ -317,12 +319,12 @@ TEST(ScalingTraining, ARunStepsBackToTheRivalItDoesNotBeat) {
     TrainJob job = ShopJob(folder / "run");
     job.options.steps = 64;
     job.options.scaling->rival =
-        ScalingRival{.policy = "hpa:cpu=55:down=60s", .record = record, .episodes = 4, .seed = 3};
+        ScalingRival{.policy = "hpa:cpu=55,down=60s", .record = record, .episodes = 4, .seed = 3};
     ASSERT_TRUE(TrainShop(job).has_value());
     const Result<std::string> decides =
         DecidingSetting((folder / "run").string(), ApplicationOf(*job.scenarios[0].scenario, 0));
     ASSERT_TRUE(decides.has_value()) << decides.error().message;
-    EXPECT_EQ(*decides == "hpa:cpu=55:down=60s", record.violation_share == 0) << *decides;
+    EXPECT_EQ(*decides == "hpa:cpu=55,down=60s", record.violation_share == 0) << *decides;
     const Result<TrainJob> resumed = TrainJob::ToResume(folder / "run");
     ASSERT_TRUE(resumed.has_value()) << resumed.error().message;
     EXPECT_EQ(resumed->options.scaling, job.options.scaling);
@@ -415,7 +417,7 @@ TEST(ScalingVerdict, SurvivesItsCheckpoint) {
                                .least_share = 0.815,
                                .size = {120.5, 15},
                                .learned = {1.5, 0.008},
-                               .rule = "hpa:cpu=50:down=60s",
+                               .rule = "hpa:cpu=50,down=60s",
                                .of_rule = {1.4, 0.009},
                                .episodes = 16,
                                .steps_back = true};
@@ -444,7 +446,7 @@ TEST(ScalingVerdict, OfAnEarlierVersionIsRefused) {
   file.SetMetadata("least_per_s", "90");
   const Result<std::optional<ScalingVerdict>> stored = StoredVerdict(file);
   ASSERT_FALSE(stored.has_value());
-  EXPECT_NE(stored.error().message.find("train anew"), std::string::npos);
+  EXPECT_NE(stored.error().message.find("train it again"), std::string::npos);
 }
 
 // Twice the slots and bounds, a workload more and four times the requests: hardly trained on the

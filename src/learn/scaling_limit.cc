@@ -78,7 +78,7 @@ class LimitCheck {
     const double idle = IdleLateShare();
     if (idle > late_max) {
       return fmt::format(
-          "{:.3g} % are when hardly any come, which no pods mend: raise {}", 100 * idle,
+          "{:.3g} % occur at very low rates, where more pods do not help: raise {}", 100 * idle,
           scenario_.load->limit.response_ms > 0 ? "the limit"
                                                 : "`qos` of the endpoints, or the limit");
     }

@@ -52,16 +52,15 @@ TEST(ScalingLimit, AQuotaThatIsTooSmallIsNamed) {
 }
 
 TEST(ScalingLimit, WhatNoPodsMendIsNamed) {
-  EXPECT_THAT(
-      SaidOfShop("qos: 300ms", "qos: 60ms", {0}),
-      HasSubstr("when hardly any come, which no pods mend: raise `qos` of the endpoints, or"));
+  EXPECT_THAT(SaidOfShop("qos: 300ms", "qos: 60ms", {0}),
+              HasSubstr("where more pods do not help: raise `qos` of the endpoints, or"));
 }
 
 // There `qos` changes nothing.
 TEST(ScalingLimit, ALimitOfAPercentileIsNamedAsItWasGiven) {
   const std::string said = SaidOfShop("  timeout:", "  limit: {p95: 2ms}\n  timeout:", {0}, 0.05);
   EXPECT_THAT(said, HasSubstr("kept to at most 5 % late or failed (p95 of all at most 2 ms): on"));
-  EXPECT_THAT(said, HasSubstr("which no pods mend: raise the limit"));
+  EXPECT_THAT(said, HasSubstr("where more pods do not help: raise the limit"));
   EXPECT_THAT(said, Not(HasSubstr("qos")));
 }
 

@@ -7,12 +7,12 @@
 
 #include "base/result.h"
 #include "base/rng.h"
-#include "evaluation/scaling_run.h"
 #include "learn/environment.h"
 #include "model/load_laws.h"
 #include "model/load_model.h"
 #include "model/scaling_limits.h"
 #include "scenario/scenario.h"
+#include "sim/scaling_run.h"
 #include "task/scaling_preset.h"
 
 // Training to scale as an earlier system did (task/scaling_preset.h): the LoadModel under the loads

@@ -19,6 +19,7 @@
 #include "learn/validation.h"
 #include "policy/neural_scaling.h"
 #include "policy/neural_scaling_preset.h"
+#include "policy/registry.h"
 #include "tests/support/count_allocations.h"
 #include "tests/support/small_shop.h"
 #include "tests/support/toy_training.h"

@@ -322,7 +322,7 @@ Result<void> CheckTrainOptions(const TrainOptions& options) {
     bounds.Within("time", options.seconds, 1e-3, 1e9);
   if (options.only_judges() && (!options.scaling || options.scaling->preset)) {
     return Invalid(
-        "steps: 0 is of --task scaling alone: only there a network is judged once it is trained");
+        "steps: 0 needs --task scale: only there a network is judged once it is trained");
   }
   bounds.Within<uint64_t>("seed", options.seed, 0, std::numeric_limits<int64_t>::max());
   bounds.Within("threads", options.threads, 1, 1024);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "evaluation/experiment.h"
 #include "tests/support/toy_training.h"
 
 namespace rudderfish {
@@ -26,19 +25,6 @@ TrainOptions ReadBack(const std::string& text) {
   EXPECT_TRUE(options.has_value()) << options.error().message;
   EXPECT_TRUE(map.Finish().has_value());
   return options.value_or(TrainOptions{});
-}
-
-// An experiment does not link what it names.
-TEST(TrainOptions, AreWhatExperimentsTakeByName) {
-  for (const std::string_view name : ScalingExperiment::kAlgorithms) {
-    const Result<Algorithm> algorithm = AlgorithmNamed(name);
-    ASSERT_TRUE(algorithm.has_value()) << algorithm.error().message;
-    EXPECT_EQ(AlgorithmName(*algorithm), name);
-  }
-  for (const std::string_view name : PlacementExperiment::kAlgorithms)
-    EXPECT_TRUE(AlgorithmNamed(name).has_value()) << name;
-  EXPECT_TRUE(std::equal(std::begin(nn::kEncoderNames), std::end(nn::kEncoderNames),
-                         ScalingExperiment::kEncoders.begin(), ScalingExperiment::kEncoders.end()));
 }
 
 TEST(TrainOptions, ReadBackWhatWasWritten) {

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "learn/scaling_choice.h"
 #include "nn/checkpoint.h"
+#include "policy/checkpoint.h"
 #include "policy/neural.h"
 #include "policy/neural_placement.h"
 #include "policy/neural_scaling.h"
@@ -139,9 +140,8 @@ Result<void> Trainer::Prepare() {
 
 Result<void> Trainer::BeginWith(const std::filesystem::path& run) {
   const bool are_seeds = SeedFolders(run) > 0;
-  TRY_ASSIGN(const std::filesystem::path checkpoint,
-             CheckpointOf(are_seeds ? RunPaths{run}.seed(job_.number).folder : run));
-  TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(checkpoint));
+  TRY_ASSIGN(const nn::SafetensorsFile file,
+             OpenCheckpoint(are_seeds ? RunPaths{run}.seed(job_.number).folder : run));
   TRY(CheckDescription(file));
   return learner_->BeginWith(file);
 }
@@ -351,8 +351,7 @@ Result<void> Trainer::Record(const IterationFigures& figures, const MetricsRow& 
   MetricsRow row = evaluated;
   const EpisodeTotals& episodes = figures.episodes;
   row.episodes = episodes.episodes;
-  if (episodes.episodes > 0) {
-    const auto n = static_cast<double>(episodes.episodes);
+  if (const auto n = static_cast<double>(episodes.episodes); n > 0) {
     row.return_mean = episodes.rewards / n;
     row.final_ms_mean = episodes.final / n;
     row.moves_mean = episodes.moves / n;
@@ -367,10 +366,11 @@ Result<void> Trainer::Record(const IterationFigures& figures, const MetricsRow& 
   row.learning_rate = figures.learning_rate;
   TRY(metrics_->Append(row));
   TRY(timing_->Append(timing));
+  const bool moves = worlds_->first().moves();  // Other tasks end in an objective.
   const ScalarPoint points[] = {
       {"charts/episodic_return", row.return_mean},
       {"charts/episodic_length", row.moves_mean},
-      {"charts/final_ms", row.final_ms_mean},
+      {moves ? "charts/final_ms" : "charts/objective", row.final_ms_mean},
       {"charts/learning_rate", row.learning_rate},
       {"charts/epsilon", figures.epsilon},
       {"charts/SPS", static_cast<double>(summary_.env_steps) / std::max(1e-9, timing.seconds)},
@@ -383,9 +383,9 @@ Result<void> Trainer::Record(const IterationFigures& figures, const MetricsRow& 
       {"losses/clipfrac", row.clip_fraction},
       {"losses/explained_variance", row.explained_variance},
       {"losses/grad_norm", row.grad_norm},
-      {"validation/final_ms", row.eval_final_ms},
+      {moves ? "validation/final_ms" : "validation/objective", row.eval_final_ms},
       {"validation/return", row.eval_return},
-      {"validation/moves", row.eval_moves},
+      {moves ? "validation/moves" : "validation/decisions", row.eval_moves},
   };
   return events_->Scalars(summary_.env_steps, points);
 }

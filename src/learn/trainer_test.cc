@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "nn/checkpoint.h"
+#include "policy/checkpoint.h"
 #include "policy/neural.h"
 #include "tests/support/toy_training.h"
 

@@ -7,9 +7,9 @@
 
 #include "base/check.h"
 #include "base/rng.h"
-#include "evaluation/placement_run.h"
 #include "nn/softmax.h"
 #include "policy/neural_placement.h"
+#include "sim/placement_run.h"
 
 namespace rudderfish {
 namespace {
@@ -207,17 +207,15 @@ void Validation::RunGroup(const nn::CandidateNet& net, const Group& group, Crew*
                                           n);
       const int best = nn::ArgmaxOrStop(logits, crew->stop[i]);
       ValidationFigures& figures = figures_[group.first + lane];
-      const double cost_ms = best == n ? 0 : env.task().StepCost(env.question());
       const StepResult result = env.Step(best == n ? kStop : best);
       figures.mean_return += result.reward;
-      figures.objective_ms += cost_ms;
       if (!result.terminated && !result.truncated) {
         crew->active[going_on++] = lane;
         continue;
       }
-      figures.final_ms = env.model().Now().latency_ms;
-      figures.objective_ms += figures.final_ms;
-      figures.moves = env.question().step;
+      figures.final_ms = env.walk().best_latency_ms();
+      figures.objective_ms = env.walk().best_objective_ms();
+      figures.moves = env.walk().best_displaced();
     }
     crew->active.resize(going_on);
   }

@@ -5,6 +5,8 @@
 
 #include "learn/learner.h"
 #include "policy/neural.h"
+#include "policy/walks.h"
+#include "tests/support/play.h"
 #include "tests/support/shipped_scenario.h"
 #include "tests/support/toy_training.h"
 
@@ -15,7 +17,7 @@ using testing::ShippedScenario;
 using testing::TwoNodes;
 
 // The same plans made one question at a time by the policy that will carry them out.
-TEST(Validation, FiguresAreThoseOfTheNeuralPolicy) {
+TEST(Validation, FiguresAreThoseOfTheWalks) {
   const std::shared_ptr<const Scenario> scenarios[] = {ShippedScenario("continuum-7x21"),
                                                        TwoNodes().scenario};
   const Result<TrainingWorlds> worlds = TrainingWorlds::Make(scenarios);
@@ -24,6 +26,7 @@ TEST(Validation, FiguresAreThoseOfTheNeuralPolicy) {
   auto net = std::make_shared<nn::CandidateNet>(
       MakeNet({.seed = 8, .hidden = 16}, worlds->task().widths()));
   const NeuralPolicy policy("net", net);
+  const WalkPolicy plans("net", std::make_shared<NeuralPolicy>("net", net));
   ValidationFigures expected;
   for (size_t i = 0; i < validation->starts().size(); ++i) {
     const TrainingWorld& world = worlds->list()[i / 21];
@@ -34,14 +37,17 @@ TEST(Validation, FiguresAreThoseOfTheNeuralPolicy) {
       Ask ask{&env.model(), world.task, env.question(), &env.space(), memory.get()};
       Answer answer;
       policy.Decide({&ask, 1}, {&answer, 1});
-      if (answer.choice != kStop) expected.objective_ms += world.task->StepCost(env.question());
       result = env.Step(answer.choice);
       expected.mean_return += result.reward;
-      expected.moves += answer.choice != kStop;
     }
-    expected.final_ms += env.model().Now().latency_ms;
+    expected.final_ms += env.walk().best_latency_ms();
+    expected.objective_ms += env.walk().best_objective_ms();
+    expected.moves += env.walk().best_displaced();
+    const std::unique_ptr<Memory> planning = plans.NewMemory(0);
+    const testing::Played played =
+        testing::Play(plans, *world.task, world.law, validation->starts()[i], planning.get());
+    EXPECT_LE(played.cost_ms(), env.walk().best_objective_ms() + 1e-9);
   }
-  expected.objective_ms += expected.final_ms;
   ThreadPool pool(2);
   const ValidationFigures figures = validation->Run(*net, &pool);
   EXPECT_NEAR(figures.final_ms, expected.final_ms / 42, 1e-9);
@@ -63,7 +69,7 @@ TEST(Validation, FiguresAreTheSameForAnyNumberOfThreads) {
   for (double objective : objectives) EXPECT_EQ(objective, objectives[0]);
 }
 
-TEST(Validation, ObjectiveIsWhatTheReturnLeaves) {
+TEST(Validation, ReturnIsWhatTheObjectiveFallsByLessThePriceOfTheWalk) {
   const TrainingWorlds worlds = testing::WorldsOf(TwoNodes().scenario);
   Result<Validation> validation = Validation::Draw(worlds.list(), 3, 50);
   double initial = 0;
@@ -75,7 +81,9 @@ TEST(Validation, ObjectiveIsWhatTheReturnLeaves) {
   ThreadPool pool(1);
   const nn::CandidateNet net = MakeNet({.seed = 2, .hidden = 16}, worlds.task().widths());
   const ValidationFigures figures = validation->Run(net, &pool);
-  EXPECT_NEAR(figures.objective_ms, initial - 100 * figures.mean_return, 1e-9);
+  const double walked_ms = initial - 100 * figures.mean_return - figures.objective_ms;
+  EXPECT_GE(walked_ms, -1e-9);
+  EXPECT_LE(walked_ms, 12 * Walk::kStepMs + 1e-9) << "12 steps at most";
 }
 
 }  // namespace

@@ -295,8 +295,7 @@ void Evaluator::SumEndpoints() {
   terms_.queueing_ms /= count;
 }
 
-void Evaluator::ApplyToHosts(const Move& move) {
-  placement_.Apply(move);
+void Evaluator::UpdateHosts(const Move& move) {
   auto& hosts = hosts_[move.workload];
   if (placement_.on_node(move.workload, move.from) == 0) {
     hosts.erase(std::lower_bound(hosts.begin(), hosts.end(), move.from));
@@ -332,7 +331,8 @@ void Evaluator::CommitForGood(const Move& move) {
 
 void Evaluator::MoveTouching(const Move& move) {
   std::fill(touched_bits_.begin(), touched_bits_.end(), 0);
-  ApplyToHosts(move);
+  placement_.Apply(move);
+  UpdateHosts(move);
   TouchWorkload(move.workload);
   for (NodeId node : {move.from, move.to}) TouchNode(node);
 }
@@ -385,7 +385,8 @@ void Evaluator::Undo() {
   CHECK(!frames_.empty());
   const Frame frame = frames_.back();
   frames_.pop_back();
-  ApplyToHosts({frame.move.workload, frame.move.to, frame.move.from});
+  placement_.Revert(frame.move);
+  UpdateHosts({frame.move.workload, frame.move.to, frame.move.from});
   for (; saved_costs_.size() > frame.costs; saved_costs_.pop_back()) {
     costs_[saved_costs_.back().index] = saved_costs_.back().value;
   }

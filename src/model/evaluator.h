@@ -29,6 +29,15 @@ class Evaluator {
   // REQUIRES: `state` outlives the evaluator or its next Reset; its pods keep their workloads.
   void Reset(const State& state);
 
+  // What the plan that is under way has left before; right after Reset, which begins one.
+  void Leave(std::span<const LeftCell> cells) { placement_.Leave(cells); }
+
+  // The moves from here on are imagined (Placement::ImagineMoves): none before is undone.
+  void ImagineMoves() {
+    ForgetHistory();
+    placement_.ImagineMoves();
+  }
+
   const Terms& Now() const { return terms_; }
 
   // The terms after the move, without making it. The reference is valid until the next Try.
@@ -118,7 +127,7 @@ class Evaluator {
   void IndexCalls();
   void IndexPartners();
   void ComputeQueueing();
-  void ApplyToHosts(const Move& move);
+  void UpdateHosts(const Move& move);  // After the placement.
   // What one pod of the workload on the node sends to and takes from other nodes.
   double PodTraffic(WorkloadId workload, NodeId node) const;
   void RefreshShares(NodeId node);

@@ -70,14 +70,25 @@ RC_GTEST_PROP(Evaluator, UndoRestoresToTheBit, ()) {
   const Placement placement = model.placement();
   const Terms terms = model.Now();
   State moved = state;
+  const auto leaves_any = [&] {
+    for (WorkloadId w = 0; w < model.placement().workload_count(); ++w) {
+      for (NodeId node = 0; node < model.placement().node_count(); ++node) {
+        if (model.placement().has_left(w, node)) return true;
+      }
+    }
+    return false;
+  };
+  RC_ASSERT(!leaves_any());
   for (int i = 0; i < 4; ++i) {
     const Move move = AnyMove(moved, &rng);
     const Terms tried = model.Try(move);
     model.Commit(move);
     MovePodOf(move, &moved);
     RC_ASSERT(tried.latency_ms == model.Now().latency_ms);
+    RC_ASSERT(model.placement().has_left(move.workload, move.from));
   }
   for (int i = 0; i < 4; ++i) model.Undo();
+  RC_ASSERT(!leaves_any());
   RC_ASSERT(model.placement() == placement);
   for (int t = 0; t < Terms::kCount; ++t)
     RC_ASSERT(TermValue(model.Now(), t) == TermValue(terms, t));

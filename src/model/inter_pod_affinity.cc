@@ -54,9 +54,9 @@ void RejectWhereAny(const TopologyDomains& domains, const std::vector<int64_t>& 
 }
 
 void AddScores(const TopologyDomains& domains, const std::vector<int64_t>& by_domain,
-               int64_t weight, std::vector<int64_t>* scores) {
+               std::vector<int64_t>* scores) {
   for (size_t n = 0; n < scores->size(); ++n) {
-    if (domains.of_node[n] != kNone) (*scores)[n] += weight * by_domain[domains.of_node[n]];
+    if (domains.of_node[n] != kNone) (*scores)[n] += by_domain[domains.of_node[n]];
   }
 }
 
@@ -65,20 +65,20 @@ void AddScores(const TopologyDomains& domains, const std::vector<int64_t>& by_do
 template <class Each>
 void ForBurdens(const NodeTable& nodes, const PodCounts& counts, PodClassId id,
                 PodCounts::Effect effect, std::vector<int64_t>* by_domain, const Each& each) {
-  const std::span<const PodCounts::BurdenId> burdens = counts.burdens_on(id);
+  const std::span<const PodCounts::BurdenOn> burdens = counts.burdens_on(id);
   for (size_t begin = 0, end = 0; begin < burdens.size(); begin = end) {
-    const PodCounts::Burden& first = counts.burden(burdens[begin]);
-    while (end < burdens.size() && counts.burden(burdens[end]).effect == first.effect &&
-           counts.burden(burdens[end]).key_row == first.key_row)
+    const PodCounts::Burden& first = counts.burden(burdens[begin].id);
+    while (end < burdens.size() && counts.burden(burdens[end].id).effect == first.effect &&
+           counts.burden(burdens[end].id).key_row == first.key_row)
       ++end;
     const TopologyDomains& domains = nodes.domains(first.key_row);
     if (first.effect != effect || domains.count == 0) continue;
     by_domain->assign(domains.count, 0);
     bool is_borne = false;
     for (size_t i = begin; i < end; ++i) {
-      for (const auto& [node, amount] : counts.burden(burdens[i]).on_nodes) {
+      for (const auto& [node, bearers] : counts.burden(burdens[i].id).on_nodes) {
         if (domains.of_node[node] == kNone) continue;
-        (*by_domain)[domains.of_node[node]] += amount;
+        (*by_domain)[domains.of_node[node]] += bearers * burdens[i].value;
         is_borne = true;
       }
     }
@@ -91,7 +91,7 @@ void ForBurdens(const NodeTable& nodes, const PodCounts& counts, PodClassId id,
 void FilterAffinity(const NodeTable& nodes, const PodCounts& counts, PodClassId id,
                     const CompiledPod& pod, Feasibility* out) {
   FilterAttraction(nodes, counts, pod, out);
-  for (const CompiledPod::Preferred& term : pod.repelled_by) {
+  for (const CompiledPod::Others& term : pod.repelled_by) {
     if (counts.total(term.matcher) == 0) continue;
     const TopologyDomains& domains = nodes.domains(term.key_row);
     SumByDomain(domains, counts.by_node(term.matcher), &out->by_domain);
@@ -108,14 +108,14 @@ void ScoreAffinity(const NodeTable& nodes, const PodCounts& counts, PodClassId i
                    std::vector<int64_t>* by_domain, std::vector<int64_t>* scores) {
   std::fill(scores->begin(), scores->end(), 0);
   if (pod.preferred.empty() && counts.burdens_on(id).empty()) return;
-  for (const CompiledPod::Preferred& term : pod.preferred) {
+  for (const CompiledPod::Others& term : pod.preferred) {
     if (counts.total(term.matcher) == 0) continue;
     const TopologyDomains& domains = nodes.domains(term.key_row);
     SumByDomain(domains, counts.by_node(term.matcher), by_domain);
-    AddScores(domains, *by_domain, term.weight, scores);
+    AddScores(domains, *by_domain, scores);
   }
   ForBurdens(nodes, counts, id, PodCounts::Effect::kScores, by_domain,
-             [&](const TopologyDomains& domains) { AddScores(domains, *by_domain, 1, scores); });
+             [&](const TopologyDomains& domains) { AddScores(domains, *by_domain, scores); });
   int64_t least = std::numeric_limits<int64_t>::max();
   int64_t most = std::numeric_limits<int64_t>::min();
   for (NodeId n = 0; n < nodes.size(); ++n) {

@@ -425,7 +425,7 @@ TEST(KubeScores, AreThoseOfThePlainDefinitions) {
       if (pod->spread.empty() && random.Chance(0.4)) pod->default_spread = random.PodSelector();
       if (random.Chance(0.2)) pod->images.push_back("registry.local/app:1"), pod->containers = 2;
       if (random.Chance(0.05)) pod->containers = 0;
-      while (pod->preferred_pods.size() > 1 && pod->preferred_pods.size() < kPodTermsMax) {
+      while (pod->preferred_pods.size() > 1 && pod->preferred_pods.size() < 60) {
         for (const PreferredPods& more : random.Pod().preferred_pods)
           pod->preferred_pods.push_back(more);
       }

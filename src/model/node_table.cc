@@ -17,9 +17,8 @@ int64_t AmountOf(const ScalarAmounts& amounts, std::string_view name) {
 }
 
 // The names that one of both has, or both with other sizes; sorted.
-std::vector<std::string> ChangedImages(const std::vector<NodeImage>& before,
-                                       const std::vector<NodeImage>& after) {
-  const auto sorted = [](const std::vector<NodeImage>& images) {
+std::vector<std::string> ChangedImages(const NodeImages& before, const NodeImages& after) {
+  const auto sorted = [](const NodeImages& images) {
     std::vector<std::pair<std::string_view, int64_t>> all;
     for (const NodeImage& image : images) all.emplace_back(image.name, image.size_bytes);
     std::sort(all.begin(), all.end());

@@ -43,9 +43,41 @@ void Placement::Reset(const State& state) {
     if (held_.empty()) held_.assign(on_node_.size(), 0);
     ++held_[state.pods.workload[pod] * node_count_ + state.pods.node[pod]];
   }
+  left_.assign(on_node_.size(), 0);
+  left_by_.assign(workload_count_, 0);
+  imagined_ = false;
+}
+
+void Placement::Leave(std::span<const LeftCell> cells) {
+  for (const LeftCell& cell : cells) {
+    ++left_[cell.workload * node_count_ + cell.node];
+    ++left_by_[cell.workload];
+  }
+}
+
+bool Placement::operator==(const Placement& other) const {
+  return node_count_ == other.node_count_ && kind_count_ == other.kind_count_ &&
+         workload_count_ == other.workload_count_ && on_node_ == other.on_node_ &&
+         held_ == other.held_ && on_kind_ == other.on_kind_ && replicas_ == other.replicas_ &&
+         kind_ == other.kind_ && free_ == other.free_ && pods_key_ == other.pods_key_ &&
+         requests_ == other.requests_;
 }
 
 void Placement::Apply(const Move& move) {
+  Shift(move);
+  if (imagined_) return;
+  ++left_[move.workload * node_count_ + move.from];
+  ++left_by_[move.workload];
+}
+
+void Placement::Revert(const Move& move) {
+  Shift({move.workload, move.to, move.from});
+  if (imagined_) return;
+  --left_[move.workload * node_count_ + move.from];
+  --left_by_[move.workload];
+}
+
+void Placement::Shift(const Move& move) {
   uint16_t& from = on_node_[move.workload * node_count_ + move.from];
   CHECK_GT(from, 0);
   --from;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "cluster/state.h"
@@ -22,13 +23,32 @@ struct Move {
   bool operator==(const Move&) const = default;
 };
 
+// Pods of the workload have left the node.
+struct LeftCell {
+  WorkloadId workload = 0;
+  NodeId node = 0;
+
+  bool operator==(const LeftCell&) const = default;
+};
+
 class Placement {
  public:
+  // The beginning of a plan: nothing is left.
   void Reset(const State& state);
+
+  // What the plan that is under way has left before.
+  void Leave(std::span<const LeftCell> cells);
+
+  // The moves from here on are imagined: what they leave may be entered again (task/walk.h), what
+  // the plan has left may not. REQUIRES: none of the moves before is reverted.
+  void ImagineMoves() { imagined_ = true; }
 
   // REQUIRES: a pod of the workload runs on `from`. There need not be room on `to`. Pods that are
   // held stay: it is another one that goes.
   void Apply(const Move& move);
+
+  // Takes the last Apply of this move back, to the bit.
+  void Revert(const Move& move);
 
   int node_count() const { return node_count_; }
   int kind_count() const { return kind_count_; }
@@ -46,7 +66,16 @@ class Placement {
     const int held = held_.empty() ? 0 : held_[workload * node_count_ + node];
     return on_node(workload, node) - held;
   }
-  bool holds_any() const { return !held_.empty(); }
+  // Whether pods of the workload have left the node in the plan under way: since Reset, or before
+  // by Leave. None moves back there:
+  // each move takes a cell out of the plan, so that no plan goes in a circle, by any policy. A pod
+  // that Kubernetes has moved is another pod with another name; therefore the workload's pods count
+  // as one.
+  bool has_left(WorkloadId workload, NodeId node) const {
+    return left_[workload * node_count_ + node] > 0;
+  }
+  // Whether pods of the workload are held, or there is a node that some have left.
+  bool restricts(WorkloadId workload) const { return !held_.empty() || left_by_[workload] > 0; }
 
   int on_kind(WorkloadId workload, KindId kind) const {
     return on_kind_[workload * kind_count_ + kind];
@@ -65,14 +94,20 @@ class Placement {
     return free_[node].Fits(requests_[workload]);
   }
 
-  bool operator==(const Placement&) const = default;
+  // Who runs where and what is free, whatever a plan has left.
+  bool operator==(const Placement& other) const;
 
  private:
+  void Shift(const Move& move);  // Where pods are, and nothing of the plan.
+
   int node_count_ = 0;
   int kind_count_ = 0;
   int workload_count_ = 0;
   std::vector<uint16_t> on_node_;    // [workload][node]
   std::vector<uint16_t> held_;       // [workload][node]; empty: no pod is held
+  std::vector<uint16_t> left_;       // [workload][node] moves of the plan from there
+  std::vector<int32_t> left_by_;     // [workload] sums of these
+  bool imagined_ = false;            // Moves leave nothing.
   std::vector<int32_t> on_kind_;     // [workload][kind]
   std::vector<int32_t> replicas_;    // [workload], bound pods only
   std::vector<KindId> kind_;         // [node]

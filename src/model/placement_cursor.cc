@@ -40,6 +40,7 @@ void PlacementCursor::Reset(const Evaluator& evaluator) {
   }
   hosts_.assign(static_cast<size_t>(workloads) * words_, 0);
   targets_.assign(static_cast<size_t>(workloads) * words_, 0);
+  left_.assign(static_cast<size_t>(workloads) * words_, 0);
   movable_.clear();
   hash_ = 0;
   kind_hash_ = 0;
@@ -54,6 +55,7 @@ void PlacementCursor::Reset(const Evaluator& evaluator) {
       hash_ += here * CellHash(w, node);
       kind_hash_ += here * CellHash(w, kind_[node]);
       SetHost(w, node);
+      if (placement.has_left(w, node)) left_[w * words_ + node / 64] |= uint64_t{1} << node % 64;
       if (movable) SetTarget(w, node);
     }
   }
@@ -88,7 +90,8 @@ void PlacementCursor::SetHost(WorkloadId workload, NodeId node) {
 void PlacementCursor::SetTarget(WorkloadId workload, NodeId node) {
   uint64_t& word = targets_[workload * words_ + node / 64];
   const uint64_t bit = uint64_t{1} << node % 64;
-  const bool fits = free_[node].Fits(requests_[workload]) & (kind_accepts_[kind_[node]] != 0);
+  const bool fits = free_[node].Fits(requests_[workload]) & (kind_accepts_[kind_[node]] != 0) &
+                    ((left_[workload * words_ + node / 64] & bit) == 0);
   word = fits ? word | bit : word & ~bit;
 }
 

@@ -59,7 +59,7 @@ class PlacementCursor {
   int word_count() const { return words_; }
   // Nodes with a pod that may be moved.
   const uint64_t* Hosts(WorkloadId workload) const { return hosts_.data() + workload * words_; }
-  // Nodes that accept moves and have room for one pod more.
+  // Nodes that accept moves, have room for one pod more, and were not left before Reset.
   const uint64_t* Targets(WorkloadId workload) const { return targets_.data() + workload * words_; }
   const uint64_t* OfKind(KindId kind) const { return of_kind_.data() + kind * words_; }
 
@@ -76,7 +76,7 @@ class PlacementCursor {
   std::vector<Resources> free_, requests_;
   std::vector<uint8_t> kind_accepts_;
   std::vector<WorkloadId> movable_;
-  std::vector<uint64_t> hosts_, targets_, of_kind_;
+  std::vector<uint64_t> hosts_, targets_, of_kind_, left_;
   uint64_t hash_ = 0;
   uint64_t kind_hash_ = 0;
   KindEvaluator by_kind_;

@@ -2,6 +2,7 @@
 #include "model/pod_compiler.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -176,36 +177,45 @@ void CompileSpread(NodeTable* nodes, PodCounts* counts, CompiledPod* made) {
        pod.default_spread});
 }
 
+// Terms of one topology are asked for together: what a question costs does not grow with them.
+using TermsByKey = std::map<int, std::vector<PodCounts::Weighted>>;
+
+void AddTerm(const PodAffinityTerm& term, int64_t weight, NodeTable* nodes, TermsByKey* all) {
+  (*all)[nodes->KeyRow(term.topology_key)].push_back({term, weight});
+}
+
 // What the pod looks for.
 void CompileAffinity(NodeTable* nodes, PodCounts* counts, CompiledPod* made) {
-  constexpr auto kAll = PodCounts::Counts::kAllPods;
   const PodClass& pod = *made->pod;
   if (!pod.required_pods.empty()) {
-    made->attracted_by = counts->Matcher(pod.required_pods, kAll);
+    made->attracted_by = counts->Matcher(pod.required_pods, PodCounts::Counts::kAllPods);
     made->attracts_itself = counts->Selects(made->attracted_by, pod);
   }
-  for (const PodAffinityTerm& term : pod.required_pods)
-    made->attracted_keys.push_back(nodes->KeyRow(term.topology_key));
-  for (const PodAffinityTerm& term : pod.forbidden_pods) {
-    made->repelled_by.push_back(
-        {counts->Matcher({&term, 1}, kAll), nodes->KeyRow(term.topology_key), 0});
+  for (const PodAffinityTerm& term : pod.required_pods) {
+    const int key = nodes->KeyRow(term.topology_key);
+    std::vector<int>& keys = made->attracted_keys;
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
   }
-  for (const auto& [term, weight] : pod.preferred_pods) {
-    made->preferred.push_back(
-        {counts->Matcher({&term, 1}, kAll), nodes->KeyRow(term.topology_key), weight});
-  }
+  TermsByKey forbidden, preferred;
+  for (const PodAffinityTerm& term : pod.forbidden_pods) AddTerm(term, 1, nodes, &forbidden);
+  for (const auto& [term, weight] : pod.preferred_pods) AddTerm(term, weight, nodes, &preferred);
+  for (const auto& [key, terms] : forbidden)
+    made->repelled_by.push_back({counts->SumMatcher(terms), key});
+  for (const auto& [key, terms] : preferred)
+    made->preferred.push_back({counts->SumMatcher(terms), key});
 }
 
 // What it is to others, once it is placed.
 void CompileBurdens(PodClassId id, NodeTable* nodes, PodCounts* counts, const PodClass& pod) {
-  using Effect = PodCounts::Effect;
-  const auto add = [&](const PodAffinityTerm& term, Effect effect, int64_t amount) {
-    counts->AddBurden(id, term, nodes->KeyRow(term.topology_key), effect, amount);
-  };
+  TermsByKey forbids, scores;
+  for (const PodAffinityTerm& term : pod.forbidden_pods) AddTerm(term, 1, nodes, &forbids);
   for (const PodAffinityTerm& term : pod.required_pods)
-    add(term, Effect::kScores, kHardAffinityWeight);
-  for (const PodAffinityTerm& term : pod.forbidden_pods) add(term, Effect::kForbids, 1);
-  for (const auto& [term, weight] : pod.preferred_pods) add(term, Effect::kScores, weight);
+    AddTerm(term, kHardAffinityWeight, nodes, &scores);
+  for (const auto& [term, weight] : pod.preferred_pods) AddTerm(term, weight, nodes, &scores);
+  for (auto& [key, terms] : forbids)
+    counts->AddBurden(id, std::move(terms), key, PodCounts::Effect::kForbids);
+  for (auto& [key, terms] : scores)
+    counts->AddBurden(id, std::move(terms), key, PodCounts::Effect::kScores);
 }
 
 }  // namespace

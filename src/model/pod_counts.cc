@@ -9,33 +9,30 @@
 namespace rudderfish {
 namespace {
 
-// What has come to nothing goes, so that many that come and go leave nothing behind.
-void AddBearer(int32_t sign, int64_t amount, NodeId node, PodCounts::Burden* burden) {
+// A node without bearers goes, so that many that come and go leave nothing behind.
+void AddBearer(int32_t sign, NodeId node, PodCounts::Burden* burden) {
   burden->bearers += sign;
   auto& on = burden->on_nodes;
   auto at = std::lower_bound(on.begin(), on.end(), node,
                              [](const auto& one, NodeId n) { return one.first < n; });
   if (at == on.end() || at->first != node) at = on.insert(at, {node, 0});
-  at->second += sign * amount;
+  at->second += sign;
   if (at->second == 0) on.erase(at);
 }
 
 constexpr int kPodsOnANode = 32;  // Of different classes; more than that allocates anew.
 
-size_t HashOf(std::span<const PodAffinityTerm> terms) {
+size_t HashOf(std::span<const PodCounts::Weighted> terms) {
   size_t hash = terms.size();
-  const auto mix = [&](std::string_view text) {
-    hash = hash * 0x9e3779b97f4a7c15u + std::hash<std::string_view>()(text);
-  };
-  for (const PodAffinityTerm& term : terms) {
-    for (const std::string& name : term.namespaces) mix(name);
-    if (!term.selector) continue;
-    for (const LabelRequirement& requirement : term.selector->requirements) {
-      mix(requirement.key);
-      for (const std::string& value : requirement.values) mix(value);
-    }
-  }
+  const auto mix = [&](size_t more) { hash = hash * 0x9e3779b97f4a7c15u + more; };
+  for (const PodCounts::Weighted& one : terms) mix(rudderfish::HashOf(one.term));
   return hash;
+}
+
+bool SelectNamespaces(std::span<const PodCounts::Weighted> terms) {
+  return std::any_of(terms.begin(), terms.end(), [](const PodCounts::Weighted& one) {
+    return one.term.namespace_selector.has_value();
+  });
 }
 
 }  // namespace
@@ -67,19 +64,28 @@ bool PodCounts::PutNamespace(const std::string& name, const Labels& labels) {
 }
 
 PodCounts::MatcherId PodCounts::Matcher(std::span<const PodAffinityTerm> terms, Counts counts) {
-  std::vector<PodAffinityTerm> plain(terms.begin(), terms.end());
-  for (PodAffinityTerm& term : plain) term.topology_key.clear();
-  const size_t hash = HashOf(plain);
+  std::vector<Weighted> plain;
+  for (const PodAffinityTerm& term : terms) plain.push_back({term});
+  return MatcherOf({std::move(plain), Joins::kAll, counts, {}});
+}
+
+PodCounts::MatcherId PodCounts::SumMatcher(std::span<const Weighted> terms) {
+  return MatcherOf({{terms.begin(), terms.end()}, Joins::kSum, Counts::kAllPods, {}});
+}
+
+PodCounts::MatcherId PodCounts::MatcherOf(Selector made) {
+  for (Weighted& one : made.terms) one.term.topology_key.clear();
+  const size_t hash = HashOf(made.terms);
   for (auto [at, end] = matchers_by_hash_.equal_range(hash); at != end; ++at) {
     const Selector& known = matchers_[at->second];
-    if (known.counts == counts && known.terms == plain) return at->second;
+    if (known.counts == made.counts && known.joins == made.joins && known.terms == made.terms)
+      return at->second;
   }
   const auto id = static_cast<MatcherId>(matchers_.size());
   matchers_by_hash_.emplace(hash, id);
-  selects_namespaces_ |= std::any_of(plain.begin(), plain.end(), [](const PodAffinityTerm& term) {
-    return term.namespace_selector.has_value();
-  });
-  matchers_.push_back({std::move(plain), counts, std::vector<int32_t>(nodes_, 0)});
+  selects_namespaces_ |= SelectNamespaces(made.terms);
+  made.by_node.assign(nodes_, 0);
+  matchers_.push_back(std::move(made));
   CountPlaced(&matchers_.back(), id);
   return id;
 }
@@ -87,18 +93,16 @@ PodCounts::MatcherId PodCounts::Matcher(std::span<const PodAffinityTerm> terms, 
 // Makes the matcher known to all classes, and counts their pods that are already placed.
 void PodCounts::CountPlaced(Selector* selector, MatcherId id) {
   const bool all = selector->counts == Counts::kAllPods;
-  std::vector<bool> selected(classes_.size());
+  std::vector<int32_t> values(classes_.size());
   for (size_t c = 0; c < classes_.size(); ++c) {
-    if (!Selects(id, *classes_[c].pod)) continue;
-    selected[c] = true;
-    (all ? classes_[c].counted_all : classes_[c].counted_serving).push_back(id);
+    values[c] = static_cast<int32_t>(ValueOf(*selector, *classes_[c].pod));
+    if (values[c] == 0) continue;
+    (all ? classes_[c].counted_all : classes_[c].counted_serving).push_back({id, values[c]});
   }
   for (NodeId node = 0; node < nodes_; ++node) {
     for (const OnNode& pods : on_node_[node]) {
-      if (!selected[pods.pod]) continue;
-      const int32_t count = pods.serving + (all ? pods.terminating : 0);
-      selector->by_node[node] += count;
-      selector->total += count;
+      if (values[pods.pod] == 0) continue;
+      Count({id, values[pods.pod]}, node, pods.serving + (all ? pods.terminating : 0));
     }
   }
 }
@@ -117,17 +121,34 @@ bool PodCounts::Selects(const PodAffinityTerm& term, const PodClass& pod) const 
   return term.selector->Matches(pod.labels);
 }
 
+int64_t PodCounts::ValueOf(const Selector& selector, const PodClass& pod) const {
+  const std::vector<Weighted>& terms = selector.terms;
+  const auto selects = [&](const Weighted& one) { return Selects(one.term, pod); };
+  if (selector.joins == Joins::kAll) return std::all_of(terms.begin(), terms.end(), selects);
+  int64_t sum = 0;
+  for (const Weighted& one : terms) sum += selects(one) ? one.weight : 0;
+  return sum;
+}
+
+int64_t PodCounts::ValueOf(const Burden& burden, const PodClass& pod) const {
+  const auto selects = [&](const Weighted& one) { return Selects(one.term, pod); };
+  if (burden.effect == Effect::kForbids)
+    return std::any_of(burden.terms.begin(), burden.terms.end(), selects);
+  int64_t sum = 0;
+  for (const Weighted& one : burden.terms) sum += selects(one) ? one.weight : 0;
+  return sum;
+}
+
 bool PodCounts::Selects(MatcherId matcher, const PodClass& pod) const {
-  const std::vector<PodAffinityTerm>& terms = matchers_[matcher].terms;
-  return std::all_of(terms.begin(), terms.end(),
-                     [&](const PodAffinityTerm& term) { return Selects(term, pod); });
+  return ValueOf(matchers_[matcher], pod) != 0;
 }
 
 bool PodCounts::IsCounted(MatcherId matcher, PodClassId pod) const {
   const Class& known = classes_[pod];
-  const std::vector<MatcherId>& counted =
+  const std::vector<Counted>& counted =
       matchers_[matcher].counts == Counts::kAllPods ? known.counted_all : known.counted_serving;
-  return std::find(counted.begin(), counted.end(), matcher) != counted.end();
+  return std::any_of(counted.begin(), counted.end(),
+                     [&](const Counted& one) { return one.matcher == matcher; });
 }
 
 bool PodCounts::HasPodsBelow(int64_t priority) const {
@@ -144,61 +165,61 @@ void PodCounts::AddClass(PodClassId id, const PodClass* pod) {
   if (same == priorities_.end()) priorities_.emplace_back(pod->priority, 0);
   Class& made = classes_.emplace_back(Class{pod, {}, {}, {}, {}, priority});
   for (MatcherId m = 0; m < static_cast<MatcherId>(matchers_.size()); ++m) {
-    if (!Selects(m, *pod)) continue;
+    const auto value = static_cast<int32_t>(ValueOf(matchers_[m], *pod));
+    if (value == 0) continue;
     (matchers_[m].counts == Counts::kAllPods ? made.counted_all : made.counted_serving)
-        .push_back(m);
+        .push_back({m, value});
   }
   for (BurdenId b = 0; b < static_cast<BurdenId>(burdens_.size()); ++b) {
-    if (Selects(burdens_[b].term, *pod)) made.burdens_on.push_back(b);
+    if (const int64_t value = ValueOf(burdens_[b], *pod)) made.burdens_on.push_back({b, value});
   }
   std::sort(made.burdens_on.begin(), made.burdens_on.end(),
-            [this](BurdenId a, BurdenId b) { return IsBefore(a, b); });
+            [this](const BurdenOn& a, const BurdenOn& b) { return IsBefore(a, b); });
 }
 
-bool PodCounts::IsBefore(BurdenId a, BurdenId b) const {
-  const Burden &x = burdens_[a], &y = burdens_[b];
-  return std::tie(x.effect, x.key_row, a) < std::tie(y.effect, y.key_row, b);
+bool PodCounts::IsBefore(const BurdenOn& a, const BurdenOn& b) const {
+  const Burden &x = burdens_[a.id], &y = burdens_[b.id];
+  return std::tie(x.effect, x.key_row, a.id) < std::tie(y.effect, y.key_row, b.id);
 }
 
-void PodCounts::AddBurden(PodClassId bearer, const PodAffinityTerm& term, int key_row,
-                          Effect effect, int64_t amount) {
-  classes_[bearer].bears.emplace_back(BurdenOf(term, key_row, effect), amount);
-}
-
-PodCounts::BurdenId PodCounts::BurdenOf(const PodAffinityTerm& term, int key_row, Effect effect) {
+void PodCounts::AddBurden(PodClassId bearer, std::vector<Weighted> terms, int key_row,
+                          Effect effect) {
   const size_t hash =
-      (HashOf({&term, 1}) * 1031 + static_cast<size_t>(key_row)) * 2 + static_cast<size_t>(effect);
+      (HashOf(terms) * 1031 + static_cast<size_t>(key_row)) * 2 + static_cast<size_t>(effect);
   for (auto [at, end] = burdens_by_hash_.equal_range(hash); at != end; ++at) {
     const Burden& known = burdens_[at->second];
-    if (known.key_row == key_row && known.effect == effect && known.term == term) return at->second;
+    if (known.key_row == key_row && known.effect == effect && known.terms == terms)
+      return classes_[bearer].bears.push_back(at->second);
   }
   const auto id = static_cast<BurdenId>(burdens_.size());
   burdens_by_hash_.emplace(hash, id);
-  burdens_.push_back({term, key_row, effect, {}});
-  selects_namespaces_ |= term.namespace_selector.has_value();
+  selects_namespaces_ |= SelectNamespaces(terms);
+  const Burden& made = burdens_.emplace_back(Burden{std::move(terms), key_row, effect, {}});
   for (Class& known : classes_) {
-    if (!Selects(term, *known.pod)) continue;
-    const auto at = std::upper_bound(known.burdens_on.begin(), known.burdens_on.end(), id,
-                                     [this](BurdenId a, BurdenId b) { return IsBefore(a, b); });
-    known.burdens_on.insert(at, id);
+    const BurdenOn on{id, ValueOf(made, *known.pod)};
+    if (on.value == 0) continue;
+    const auto at =
+        std::upper_bound(known.burdens_on.begin(), known.burdens_on.end(), on,
+                         [this](const auto& a, const auto& b) { return IsBefore(a, b); });
+    known.burdens_on.insert(at, on);
   }
-  return id;
+  classes_[bearer].bears.push_back(id);
+}
+
+void PodCounts::Count(const Counted& counted, NodeId node, int32_t pods) {
+  Selector& matcher = matchers_[counted.matcher];
+  matcher.by_node[node] += pods * counted.value;
+  matcher.total += pods;
 }
 
 void PodCounts::Add(PodClassId pod, NodeId node, PodLife life, int32_t sign) {
   const Class& what = classes_[pod];
   priorities_[what.priority].second += sign;
-  for (const MatcherId m : what.counted_all) {
-    matchers_[m].by_node[node] += sign;
-    matchers_[m].total += sign;
-  }
+  for (const Counted& counted : what.counted_all) Count(counted, node, sign);
   if (life == PodLife::kServing) {
-    for (const MatcherId m : what.counted_serving) {
-      matchers_[m].by_node[node] += sign;
-      matchers_[m].total += sign;
-    }
+    for (const Counted& counted : what.counted_serving) Count(counted, node, sign);
   }
-  for (const auto& [burden, amount] : what.bears) AddBearer(sign, amount, node, &burdens_[burden]);
+  for (const BurdenId burden : what.bears) AddBearer(sign, node, &burdens_[burden]);
   std::vector<OnNode>& pods = on_node_[node];
   auto at = std::find_if(pods.begin(), pods.end(), [&](const OnNode& p) { return p.pod == pod; });
   if (at == pods.end()) at = pods.insert(pods.end(), {pod, 0, 0});

@@ -86,11 +86,7 @@ class LowerPods {
   }
 
   bool HoldsPort(PodClassId lower) const {
-    const std::vector<int>& held = rules_.compiled(lower).ports;
-    return std::any_of(held.begin(), held.end(), [&](int port) {
-      return std::find(asked_.conflicting_ports.begin(), asked_.conflicting_ports.end(), port) !=
-             asked_.conflicting_ports.end();
-    });
+    return HostPorts::Conflict(rules_.compiled(lower).ports, asked_.ports);
   }
 
   bool UsesClaim(PodClassId lower) const {
@@ -121,9 +117,9 @@ class LowerPods {
     const PodCounts& counts = rules_.counts();
     const auto on_us = counts.burdens_on(id_);
     const auto theirs = counts.burdens_of(lower);
-    return std::any_of(theirs.begin(), theirs.end(), [&](const auto& burden) {
-      return counts.burden(burden.first).effect == PodCounts::Effect::kForbids &&
-             std::find(on_us.begin(), on_us.end(), burden.first) != on_us.end();
+    return std::any_of(on_us.begin(), on_us.end(), [&](const PodCounts::BurdenOn& on) {
+      return counts.burden(on.id).effect == PodCounts::Effect::kForbids &&
+             std::find(theirs.begin(), theirs.end(), on.id) != theirs.end();
     });
   }
 

@@ -66,7 +66,7 @@ Result<int> ReadEndpoint(const YamlNode& node, const CallGraph& calls) {
   }
   const auto position = static_cast<int>(at - known.begin());
   if (calls.endpoints[position].rate_per_second <= 0)
-    return node.Refuse(fmt::format("nobody asks for {}: its rate is 0", name));
+    return node.Refuse(fmt::format("{} gets no requests: its rate is 0", name));
   return position;
 }
 
@@ -122,7 +122,7 @@ Result<ScalingObjective> ParseScalingObjective(const YamlNode& node) {
     } else if (name == kTerms[2]) {
       TRY_ASSIGN(objective.changes, value.AsDouble(0, kMostScalingWeight));
     } else {
-      return value.Refuse(fmt::format("no term of scaling is called \"{}\"; there are {}{}", name,
+      return value.Refuse(fmt::format("unknown scaling term \"{}\"; there are {}{}", name,
                                       fmt::join(kTerms, ", "), DidYouMean(name, kTerms)));
     }
   }

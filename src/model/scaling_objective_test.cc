@@ -55,8 +55,8 @@ TEST(ScalingObjective, RefusesWhatCannotBeMadeSmall) {
     return ParseScalingObjective(NodeOf(text)).error().message;
   };
   EXPECT_THAT(refusal("x: {coast: 1}"),
-              HasSubstr("file.yaml:1:12: `x.coast`: no term of scaling is called \"coast\"; there "
-                        "are cost, late, changes; did you mean `cost`?"));
+              HasSubstr("file.yaml:1:12: `x.coast`: unknown scaling term \"coast\"; there are "
+                        "cost, late, changes; did you mean `cost`?"));
   EXPECT_THAT(refusal("x: {cost: 0}"), HasSubstr("x.cost"));
   EXPECT_THAT(refusal("x: {changes: -1}"), HasSubstr("x.changes"));
   EXPECT_THAT(refusal("x: {late: much}"), HasSubstr("x.late"));

@@ -40,7 +40,7 @@ void SchedulingRules::Reset(std::vector<SchedulingNode> nodes,
   questions_ = 0;
   classes_by_hash_.clear();
   classes_by_address_.clear();
-  ports_.clear();
+  ports_.Reset();
   claims_.clear();
   claim_users_.clear();
   unread_by_node_.assign(nodes_.size(), 0);
@@ -81,39 +81,12 @@ PodClassId SchedulingRules::RegisterPlaced(const std::shared_ptr<const PodClass>
   made.pod = pod;
   counts_.AddClass(id, made.pod.get());
   CompilePlaced(id, &nodes_, &counts_, &made);
-  CompilePorts(&made);
+  made.ports = ports_.Compile(pod->host_ports);
   CompileClaims(&made);
   made.attached = volume_limits_.RowsOf(pod->attached);
   classes_by_hash_.emplace(hash, id);
   classes_by_address_.emplace(pod.get(), id);
   return id;
-}
-
-void SchedulingRules::CompilePorts(CompiledPod* made) {
-  for (const HostPort& wanted : made->pod->host_ports) {
-    const auto is_same = [&](const Port& known) { return known.port == wanted; };
-    const auto at = std::find_if(ports_.begin(), ports_.end(), is_same);
-    const int port = static_cast<int>(at - ports_.begin());
-    if (at == ports_.end()) {
-      ports_.push_back({wanted, std::vector<int32_t>(nodes_.size(), 0)});
-      for (CompiledPod& other : classes_) {
-        const std::vector<HostPort>& theirs = other.pod->host_ports;
-        if (&other != made && std::any_of(theirs.begin(), theirs.end(), [&](const HostPort& p) {
-              return p.ConflictsWith(wanted);
-            })) {
-          other.conflicting_ports.push_back(port);
-        }
-      }
-    }
-    made->ports.push_back(port);
-  }
-  for (size_t port = 0; port < ports_.size(); ++port) {
-    const std::vector<HostPort>& mine = made->pod->host_ports;
-    if (std::any_of(mine.begin(), mine.end(),
-                    [&](const HostPort& p) { return p.ConflictsWith(ports_[port].port); })) {
-      made->conflicting_ports.push_back(static_cast<int>(port));
-    }
-  }
 }
 
 void SchedulingRules::CompileClaims(CompiledPod* made) {
@@ -141,26 +114,13 @@ void SchedulingRules::Forget(PodClassId pod, NodeId node, PodLife life) {
 }
 
 void SchedulingRules::Change(PodClassId pod, NodeId node, int sign) {
-  for (const int port : classes_[pod].ports) {
-    ports_[port].by_node[node] += sign;
-    ports_[port].total += sign;
-  }
+  ports_.Change(classes_[pod].ports, node, sign);
   for (const int claim : classes_[pod].claims) claim_users_[claim] += sign;
   volume_limits_.Change(classes_[pod].attached, node, sign);
   if (classes_[pod].pod->attaches_unknown) volume_limits_.ChangeUnknown(node, sign);
   if (!classes_[pod].pod->holds_unknown) return;
   unread_by_node_[node] += sign;
   unread_ += sign;
-}
-
-void SchedulingRules::FilterPorts(const CompiledPod& pod, Feasibility* out) const {
-  for (const int port : pod.conflicting_ports) {
-    if (ports_[port].total == 0) continue;
-    for (NodeId n = 0; n < nodes_.size(); ++n) {
-      if (out->IsFeasible(n) && ports_[port].by_node[n] > 0)
-        out->rejection[n] = Rejection::kHostPort;
-    }
-  }
 }
 
 void SchedulingRules::FilterResources(const CompiledPod& pod, Feasibility* out) const {
@@ -206,7 +166,9 @@ void SchedulingRules::Filter(PodClassId id, Feasibility* out) const {
   if (!RejectionOfPod(id).empty()) return;
   out->by_domain.reserve(nodes_.domains_max());
   for (size_t n = 0; n < count; ++n) out->rejection[n] = pod.on_node[n].early;
-  FilterPorts(pod, out);
+  ports_.ForConflicts(pod.ports, [&](NodeId n) {
+    if (out->IsFeasible(n)) out->rejection[n] = Rejection::kHostPort;
+  });
   FilterResources(pod, out);
   const bool claim_is_used = std::any_of(pod.exclusive_claims.begin(), pod.exclusive_claims.end(),
                                          [&](int claim) { return claim_users_[claim] > 0; });
@@ -286,7 +248,7 @@ std::string_view WordsOf(Rejection rejection) {
       "node(s) didn't match pod affinity rules",
       "node(s) didn't match pod anti-affinity rules",
       "node(s) didn't satisfy existing pods anti-affinity rules",
-      "node(s) held a pod that is not read in full",
+      "node(s) run a pod whose spec could not be parsed completely",
       "node(s) held a pod whose volumes cannot be counted",
       "node(s) were not known to be within the pod's hard limit of latency"};
   return kWords[static_cast<size_t>(rejection)];

@@ -12,6 +12,7 @@
 
 #include "cluster/ids.h"
 #include "cluster/scheduling.h"
+#include "model/host_ports.h"
 #include "model/node_table.h"
 #include "model/pod_counts.h"
 #include "model/volume_limits.h"
@@ -77,10 +78,9 @@ struct CompiledPod {
     bool selects_self = false;
     bool needs_affinity = true, needs_tolerance = false;  // For a node to be counted.
   };
-  struct Preferred {
+  struct Others {  // All terms of one topology together.
     PodCounts::MatcherId matcher = kNone;
     int key_row = 0;
-    int64_t weight = 0;
   };
   struct OnNode {  // What follows from class and node alone; small, for there are many.
     Rejection early = Rejection::kNone;  // Of what is asked before ports and resources.
@@ -98,13 +98,13 @@ struct CompiledPod {
   std::vector<OnNode> on_node;                // Empty: of a class that nothing is asked about.
   bool names_no_node = false;                 // "pod affinity terms conflict"
   bool is_asked_about = false;                // Or has been: what follows of other pods is there.
-  std::vector<int> ports, conflicting_ports, claims, exclusive_claims;
+  std::vector<HostPorts::Use> ports;
+  std::vector<int> claims, exclusive_claims;
   std::vector<int> attached;                  // By CSI drivers: rows of VolumeLimits.
   PodCounts::MatcherId attracted_by = kNone;  // All terms of required affinity together.
   std::vector<int> attracted_keys;
   bool attracts_itself = false;
-  std::vector<Preferred> repelled_by;  // Weights do not matter.
-  std::vector<Preferred> preferred;
+  std::vector<Others> repelled_by, preferred;
   std::vector<Spread> must_spread, may_spread;
   bool spread_needs_all_keys = true;  // Of may_spread: false for the system's defaults.
 };
@@ -166,16 +166,8 @@ class SchedulingRules {
   int class_count() const { return static_cast<int>(classes_.size()); }
 
  private:
-  struct Port {
-    HostPort port;
-    std::vector<int32_t> by_node;
-    int64_t total = 0;
-  };
-
-  void CompilePorts(CompiledPod* made);
   void CompileClaims(CompiledPod* made);
   void Change(PodClassId pod, NodeId node, int sign);
-  void FilterPorts(const CompiledPod& pod, Feasibility* out) const;
   void FilterResources(const CompiledPod& pod, Feasibility* out) const;
   void FilterUnread(Feasibility* out) const;
 
@@ -186,7 +178,7 @@ class SchedulingRules {
   int questions_ = 0;
   std::unordered_multimap<size_t, PodClassId> classes_by_hash_;
   std::unordered_map<const PodClass*, PodClassId> classes_by_address_;
-  std::vector<Port> ports_;
+  HostPorts ports_;
   std::unordered_map<std::string, int> claims_;  // "namespace/name" to a row of claim_users_.
   std::vector<int64_t> claim_users_;
   std::vector<int32_t> unread_by_node_;  // Pods that hold what cannot be read.

@@ -330,8 +330,9 @@ TEST(SchedulingRules, NobodyJoinsAPodWhoseRequestsCannotBeRead) {
   Feasibility found;
   rules.Filter(id, &found);
   EXPECT_EQ(found.rejection, (std::vector{Rejection::kNone, Rejection::kUnreadPod}));
-  EXPECT_EQ(rules.Message(id, found),
-            "0/2 nodes are available: 1 node(s) held a pod that is not read in full.");
+  EXPECT_EQ(
+      rules.Message(id, found),
+      "0/2 nodes are available: 1 node(s) run a pod whose spec could not be parsed completely.");
   rules.Forget(closes, 1);
   rules.Filter(id, &found);
   EXPECT_EQ(found.feasible, 2);

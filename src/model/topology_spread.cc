@@ -94,7 +94,7 @@ void Normalise(const Feasibility& feasibility, std::vector<int64_t>* scores) {
     if (score == kIgnored) {
       score = 0;
     } else {
-      score = most == 0 ? 100 : 100 * (most + least - score) / most;
+      score = SpreadScore(score, least, most);
     }
   }
 }
@@ -121,6 +121,12 @@ void FilterSpread(const NodeTable& nodes, const PodCounts& counts, const Compile
   }
 }
 
+double SpreadWeight(int64_t domains) { return std::log(static_cast<double>(domains + 2)); }
+
+int64_t SpreadScore(int64_t sum, int64_t least, int64_t most) {
+  return most == 0 ? 100 : 100 * (most + least - sum) / most;
+}
+
 void ScoreSpread(const NodeTable& nodes, const PodCounts& counts, const CompiledPod& pod,
                  const Feasibility& feasibility, std::vector<int64_t>* by_domain,
                  std::vector<double>* sums, std::vector<int64_t>* scores) {
@@ -138,13 +144,12 @@ void ScoreSpread(const NodeTable& nodes, const PodCounts& counts, const Compiled
       size = StartDomains(domains, feasibility, *scores, by_domain);
       SumDomains(nodes, counts, pod, constraint, by_domain);
     }
-    const double weight = std::log(static_cast<double>(size + 2));
+    const double weight = SpreadWeight(size);
     for (NodeId n = 0; n < nodes.size(); ++n) {
       if (domains.of_node[n] == kNone || !feasibility.IsFeasible(n)) continue;
       const int64_t count =
           constraint.by_host ? CountOn(counts, constraint, n) : (*by_domain)[domains.of_node[n]];
-      (*sums)[n] +=
-          static_cast<double>(count) * weight + static_cast<double>(constraint.skew_max - 1);
+      (*sums)[n] += SpreadSum(count, weight, constraint.skew_max);
     }
   }
   for (NodeId n = 0; n < nodes.size(); ++n) {

@@ -23,4 +23,13 @@ void ScoreSpread(const NodeTable& nodes, const PodCounts& counts, const Compiled
                  const Feasibility& feasibility, std::vector<int64_t>* by_domain,
                  std::vector<double>* sums, std::vector<int64_t>* scores);
 
+// The same in parts, for one constraint on what a caller counts itself: the weight of a pod where
+// the feasible nodes have so many domains; what the pods of a domain come to, before it is rounded;
+// and the score of what they come to, among the least and the most of the feasible nodes.
+double SpreadWeight(int64_t domains);
+inline double SpreadSum(int64_t pods, double weight, int64_t skew_max) {
+  return static_cast<double>(pods) * weight + static_cast<double>(skew_max - 1);
+}
+int64_t SpreadScore(int64_t sum, int64_t least, int64_t most);
+
 }  // namespace rudderfish

@@ -14,8 +14,6 @@
 namespace rudderfish {
 namespace {
 
-constexpr long kConnectionsPerHost = 8;  // NOLINT(google-runtime-int): as curl takes it.
-
 struct Transfer {
   HttpFetch fetch;
   HttpClient::Done done;
@@ -57,6 +55,10 @@ void Describe(Transfer* transfer) {
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &Write);
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
   curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
+  if (fetch.on == HttpFetch::On::kNewConnection) {
+    curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+    curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
+  }
   if (!fetch.ca_file.empty()) curl_easy_setopt(easy, CURLOPT_CAINFO, fetch.ca_file.c_str());
   if (!fetch.body.empty()) {
     curl_easy_setopt(easy, CURLOPT_POSTFIELDS, fetch.body.c_str());
@@ -99,12 +101,13 @@ struct HttpClient::Transfers {
   std::map<CURL*, std::unique_ptr<Transfer>> open;
 };
 
-HttpClient::HttpClient() : transfers_(std::make_unique<Transfers>()) {
+HttpClient::HttpClient(int connections_per_host) : transfers_(std::make_unique<Transfers>()) {
   static const CURLcode once = curl_global_init(CURL_GLOBAL_DEFAULT);
   CHECK(once == CURLE_OK);
   transfers_->multi = curl_multi_init();
   CHECK(transfers_->multi != nullptr);
-  curl_multi_setopt(transfers_->multi, CURLMOPT_MAX_HOST_CONNECTIONS, kConnectionsPerHost);
+  curl_multi_setopt(transfers_->multi, CURLMOPT_MAX_HOST_CONNECTIONS,
+                    static_cast<long>(connections_per_host));
 }
 
 HttpClient::~HttpClient() {

@@ -26,6 +26,8 @@ struct HttpFetch {
   Duration deadline = std::chrono::seconds(10);  // From Start to the last byte.
   size_t body_limit_bytes = 64 << 20;
   std::string ca_file;  // For https; empty: the system's.
+  // A connection of its own, which ends with it.
+  enum class On { kKeptConnection, kNewConnection } on = On::kKeptConnection;
 };
 
 struct HttpReply {
@@ -40,7 +42,9 @@ class HttpClient {
  public:
   using Done = std::function<void(Result<HttpReply>)>;
 
-  HttpClient();
+  static constexpr int kConnectionsPerHost = 8;
+
+  explicit HttpClient(int connections_per_host = kConnectionsPerHost);
   ~HttpClient();  // Forgets what is in flight; its callbacks are not called.
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;

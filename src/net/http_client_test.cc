@@ -34,7 +34,8 @@ class HttpClientTest : public ::testing::Test {
       while (!closing_) std::this_thread::yield();
       return HttpResponse{};
     });
-    auto server = HttpServer::Start({.listen = {"127.0.0.1:0"}}, std::move(routes));
+    auto server = HttpServer::Start(
+        {.listen = {"127.0.0.1:0"}, .body_limits = {{"/echo", 1 << 20}}}, std::move(routes));
     CHECK(server.has_value());
     server_ = *std::move(server);
   }

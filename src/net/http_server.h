@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,10 +20,11 @@
 // of threads; a connection stays with one of them, so that a handler may keep state per thread
 // without locks. A handler must be short: while it runs, other connections of its thread wait.
 //
-// Whatever arrives is bounded: headers, body, connections, idle time, time for one request. What
-// breaks a bound is answered with 4xx in JSON where that is still possible, and the connection is
-// closed. Who only holds connections keeps nobody out: above the limit the one that has been silent
-// longest is closed for each new one.
+// Whatever arrives is bounded: headers, body, connections, idle time, time for one request; and all
+// that connections hold together, bodies and answers under way, has one budget of memory. What
+// breaks a bound is answered with 4xx, what the budget has no room for with 503, in JSON where that
+// is still possible, and the connection is closed. Idle connections keep no client out: above the
+// limit the one that has been silent longest is closed for each new one.
 
 namespace rudderfish {
 
@@ -31,8 +33,10 @@ struct HttpServerOptions {
   int threads = 2;
   int connections_max = 256;  // An equal share for each thread.
   size_t header_limit_bytes = 16 << 10;
-  size_t body_limit_bytes = 16 << 20;
-  Duration idle_limit = std::chrono::seconds(75);     // Between requests.
+  // Most bytes of a body, by path. Others take none.
+  std::map<std::string, size_t, std::less<>> body_limits;
+  size_t memory_limit_bytes = 64 << 20;            // Of the bodies and answers of all connections.
+  Duration idle_limit = std::chrono::seconds(75);  // Between requests.
   Duration request_limit = std::chrono::seconds(10);  // To send one, or to take its answer.
   std::optional<ServerTlsFiles>
       tls;  // HTTPS at the network addresses; nothing else is taken there.

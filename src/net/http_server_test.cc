@@ -39,6 +39,7 @@ HttpRoutes Echo() {
 
 std::unique_ptr<HttpServer> Started(HttpServerOptions options, HttpHandler handler = Echo()) {
   if (options.listen.empty()) options.listen = {"127.0.0.1:0"};
+  if (options.body_limits.empty()) options.body_limits = {{"/echo", 1 << 20}};
   auto server = HttpServer::Start(options, std::move(handler));
   CHECK(server.has_value());
   return *std::move(server);
@@ -149,7 +150,7 @@ TEST(HttpServer, AnswersWhatBreaksABoundAndTellsItAndCloses) {
   std::mutex mutex;
   std::vector<std::string> told;
   const auto server = Started({.header_limit_bytes = 1024,
-                               .body_limit_bytes = 100,
+                               .body_limits = {{"/echo", 100}, {"/large", 10'000}},
                                .request_limit = milliseconds(200),
                                .rejected = [&](std::string_view path, int status) {
                                  const std::lock_guard lock(mutex);
@@ -162,6 +163,15 @@ TEST(HttpServer, AnswersWhatBreaksABoundAndTellsItAndCloses) {
            std::string(255, 'x') + "\r\n0\r\n\r\n",
        "413"},
       {"GET /hello HTTP/1.1\r\nHost: x\r\nX: " + std::string(5000, 'x') + "\r\n\r\n", "431"},
+      {"GET /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx", "413"},
+      {"POST /other HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+       "413"},
+      {"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2;" +
+           std::string(1 << 20, 'x'),
+       "413"},
+      {"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: " +
+           std::string(1 << 20, 'x'),
+       "413"},
       {"this is not HTTP\r\n\r\n", "400"},
       {"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", "400"},
   };
@@ -178,6 +188,61 @@ TEST(HttpServer, AnswersWhatBreaksABoundAndTellsItAndCloses) {
   ASSERT_EQ(told.size(), std::size(cases));
   for (size_t i = 0; i < told.size(); ++i) EXPECT_THAT(told[i], EndsWith(" " + cases[i].second));
   EXPECT_EQ(told[0], "/echo 413");
+}
+
+// Half of a body that is held until the connection ends.
+std::string HalfABody(size_t bytes) {
+  return fmt::format("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{}", 2 * bytes,
+                     std::string(bytes, 'x'));
+}
+
+TEST(HttpServer, BodiesOfAllConnectionsHaveOneBudget) {
+  const auto server = Started({.body_limits = {{"/echo", 1000}}, .memory_limit_bytes = 1000});
+  const std::string address = server->addresses()[0];
+  {
+    RawConnection first(address), second(address);
+    first.Send(HalfABody(400));
+    second.Send(HalfABody(400));
+    std::string answer;
+    const auto end = std::chrono::steady_clock::now() + seconds(20);
+    // Until both halves are held.
+    while (!answer.starts_with("HTTP/1.1 503") && std::chrono::steady_clock::now() < end) {
+      RawConnection third(address);
+      third.Send(HalfABody(400) + std::string(400, 'x'));
+      answer = third.Receive();
+      if (answer.starts_with("HTTP/1.1 503")) {
+        EXPECT_THAT(answer, HasSubstr("Connection: close"));
+        EXPECT_TRUE(third.AtEnd());
+      }
+    }
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 503"));
+    EXPECT_THAT(Fetch(address, "/hello?small"), EndsWith("hello small"));
+  }
+  // What they held is free again.
+  for (int i = 0; i < 20; ++i) {
+    RawConnection later(address);
+    later.Send(HalfABody(400) + std::string(400, 'x'));
+    const std::string answer = later.Receive();
+    if (answer.starts_with("HTTP/1.1 200")) return;
+    std::this_thread::sleep_for(milliseconds(50));
+  }
+  FAIL() << "the budget did not come back";
+}
+
+TEST(HttpServer, AnAnswerBeyondTheBudgetIs503) {
+  const auto server = Started({.memory_limit_bytes = 1000}, [](const HttpRequest& request) {
+    return HttpResponse{.body = std::string(request.path == "/large" ? 1001 : 999, 'x')};
+  });
+  EXPECT_THAT(Fetch(server->addresses()[0], "/large"), StartsWith("HTTP/1.1 503"));
+  // What an answer held is given back once it is sent, of which its client may know first.
+  for (int i = 0; i < 3; ++i) {
+    std::string answer = Fetch(server->addresses()[0], "/small");
+    for (int tries = 0; tries < 500 && !answer.starts_with("HTTP/1.1 200"); ++tries) {
+      std::this_thread::sleep_for(milliseconds(10));
+      answer = Fetch(server->addresses()[0], "/small");
+    }
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));
+  }
 }
 
 TEST(HttpServer, KeepsAWorkersStateOnItsThread) {

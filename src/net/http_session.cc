@@ -22,18 +22,38 @@ namespace http = boost::beast::http;
 using boost::system::error_code;
 
 constexpr size_t kChunkBytes = 8 << 10;
+// Beyond a header: what is read of a body at a time. A line of a chunk that does not end in it is
+// refused, however long its extension is.
+constexpr size_t kBodyReadBytes = 64 << 10;
 constexpr Duration kDrainTime = std::chrono::milliseconds(500);
 constexpr Duration kHandshakeLimit = std::chrono::seconds(5);
 constexpr Duration kBetweenCrowds = std::chrono::minutes(1);
 
 std::string_view View(beast::string_view text) { return {text.data(), text.size()}; }
 
+size_t BodyLimitOf(const HttpServerOptions& options, std::string_view target) {
+  const auto found = options.body_limits.find(target.substr(0, target.find('?')));
+  return found == options.body_limits.end() ? 0 : found->second;
+}
+
+size_t LargestBody(const HttpServerOptions& options) {
+  size_t largest = 0;
+  for (const auto& [path, limit] : options.body_limits) largest = std::max(largest, limit);
+  return largest;
+}
+
 // What an error of the parser is answered with; nothing if nobody is there to read it.
-std::optional<HttpResponse> AnswerTo(const error_code& error, const HttpServerOptions& options) {
+std::optional<HttpResponse> AnswerTo(const error_code& error, const HttpServerOptions& options,
+                                     std::string_view target, bool is_in_body) {
   if (error == http::error::body_limit) {
-    return HttpError(413,
-                     fmt::format("the body is larger than {} bytes", options.body_limit_bytes));
+    const size_t limit = BodyLimitOf(options, target);
+    return HttpError(413, limit == 0 ? "this path takes no body"
+                                     : fmt::format("the body is larger than {} bytes", limit));
   }
+  if (error == http::error::buffer_overflow && is_in_body)
+    return HttpError(413, "a chunk has too long an extension, or the body too long a trailer");
+  if (error == asio::error::no_memory)
+    return HttpError(503, "all that may be held of requests is held; try again");
   if (error == http::error::header_limit || error == http::error::buffer_overflow) {
     return HttpError(431,
                      fmt::format("the header is larger than {} bytes", options.header_limit_bytes));
@@ -79,7 +99,13 @@ template <class Stream>
 class Session final : public HttpSession, public std::enable_shared_from_this<Session<Stream>> {
  public:
   Session(Stream stream, std::string peer, HttpShared* shared, HttpWorker* worker)
-      : stream_(std::move(stream)), peer_(std::move(peer)), shared_(shared), worker_(worker) {
+      : stream_(std::move(stream)),
+        buffer_(shared->options.header_limit_bytes + kBodyReadBytes),
+        request_(&shared->held_bytes, shared->options.memory_limit_bytes),
+        answer_(&shared->held_bytes, shared->options.memory_limit_bytes),
+        peer_(std::move(peer)),
+        shared_(shared),
+        worker_(worker) {
     ++worker_->connections;
   }
   ~Session() override {
@@ -158,14 +184,23 @@ class Session final : public HttpSession, public std::enable_shared_from_this<Se
     Lowest().expires_after(options.request_limit);
     parser_.emplace();
     parser_->header_limit(static_cast<uint32_t>(options.header_limit_bytes));
-    parser_->body_limit(options.body_limit_bytes);
+    parser_->body_limit(LargestBody(options));  // That of the path comes once it is known.
+    is_in_body_ = false;
     http::async_read_header(stream_, buffer_, *parser_,
                             [self = this->shared_from_this()](error_code error, size_t) {
                               if (error) return self->Reject(error);
+                              self->is_in_body_ = true;
+                              if (self->IsBodyTooLarge())
+                                return self->Reject(http::error::body_limit);
                               const auto expects = self->parser_->get()[http::field::expect];
                               if (beast::iequals(expects, "100-continue")) return self->LetGoOn();
                               self->ReadBody();
                             });
+  }
+
+  bool IsBodyTooLarge() {
+    const size_t limit = BodyLimitOf(shared_->options, View(parser_->get().target()));
+    return parser_->content_length().value_or(0) > limit || parser_->get().body().size() > limit;
   }
 
   void LetGoOn() {
@@ -177,18 +212,25 @@ class Session final : public HttpSession, public std::enable_shared_from_this<Se
 
   void ReadBody() {
     if (parser_->is_done()) return Reply();
-    http::async_read(stream_, buffer_, *parser_,
-                     [self = this->shared_from_this()](error_code error, size_t) {
-                       if (error) return self->Reject(error);
-                       self->Reply();
-                     });
+    http::async_read_some(stream_, buffer_, *parser_,
+                          [self = this->shared_from_this()](error_code error, size_t) {
+                            if (error) return self->Reject(error);
+                            if (self->IsBodyTooLarge())
+                              return self->Reject(http::error::body_limit);
+                            if (!self->request_.Take(self->parser_->get().body().size()))
+                              return self->Reject(asio::error::no_memory);
+                            self->ReadBody();
+                          });
   }
 
   void Reject(const error_code& error) {
-    std::optional<HttpResponse> answer = AnswerTo(error, shared_->options);
+    std::optional<HttpResponse> answer =
+        AnswerTo(error, shared_->options, View(parser_->get().target()), is_in_body_);
     if (!answer || !Lowest().socket().is_open()) return;
     if (shared_->options.rejected)
       shared_->options.rejected(View(parser_->get().target()), answer->status);
+    parser_.reset();  // While the rest is drained nothing of it is kept.
+    request_.Release();
     Write(std::move(*answer), {}, Then::kDrain);
   }
 
@@ -197,6 +239,8 @@ class Session final : public HttpSession, public std::enable_shared_from_this<Se
     const Framing framing{.keep_alive = parser_->get().keep_alive() && !shared_->stopping,
                           .head_only = parser_->get().method() == http::verb::head,
                           .version = parser_->get().version()};
+    parser_.reset();
+    request_.Release();
     Write(std::move(answer), framing, framing.keep_alive ? Then::kAwait : Then::kClose);
   }
 
@@ -219,6 +263,11 @@ class Session final : public HttpSession, public std::enable_shared_from_this<Se
   }
 
   void Write(HttpResponse answer, Framing framing, Then then) {
+    if (!answer_.Take(answer.body.size())) {
+      answer = HttpError(503, "all that may be held of answers is held; try again");
+      framing.keep_alive = false;
+      then = Then::kClose;
+    }
     GoTo(&worker_->sessions.engaged);
     Lowest().expires_after(shared_->options.request_limit);
     message_ = http::response<http::string_body>(static_cast<http::status>(answer.status),
@@ -230,6 +279,7 @@ class Session final : public HttpSession, public std::enable_shared_from_this<Se
     message_.body() = std::move(answer.body);
     serializer_.emplace(message_);
     auto written = [self = this->shared_from_this(), then](error_code error, size_t) {
+      self->Forget();
       if (!error && then == Then::kAwait) self->Await();
       if (!error && then == Then::kDrain) self->Drain();
     };
@@ -238,6 +288,13 @@ class Session final : public HttpSession, public std::enable_shared_from_this<Se
     } else {
       http::async_write(stream_, *serializer_, std::move(written));
     }
+  }
+
+  // Nothing of an answer outlives it.
+  void Forget() {
+    serializer_.reset();
+    message_ = {};
+    answer_.Release();
   }
 
   // Reads what the peer is still sending: closing at once would take away the answer.
@@ -258,6 +315,8 @@ class Session final : public HttpSession, public std::enable_shared_from_this<Se
 
   Stream stream_;
   beast::flat_buffer buffer_;
+  HttpHolding request_, answer_;
+  bool is_in_body_ = false;
   std::optional<http::request_parser<http::string_body>> parser_;
   http::response<http::empty_body> go_on_;
   http::response<http::string_body> message_;
@@ -271,6 +330,17 @@ class Session final : public HttpSession, public std::enable_shared_from_this<Se
 };
 
 }  // namespace
+
+bool HttpHolding::Take(size_t bytes) {
+  if (bytes <= bytes_) return true;
+  const size_t more = bytes - bytes_;
+  if (held_->fetch_add(more) + more > most_) {
+    held_->fetch_sub(more);
+    return false;
+  }
+  bytes_ = bytes;
+  return true;
+}
 
 std::shared_ptr<HttpSession> NewHttpSession(HttpSocket socket, std::string peer,
                                             const std::shared_ptr<ssl_ctx_st>& tls,

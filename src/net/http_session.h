@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "net/http_server.h"
@@ -57,11 +58,30 @@ struct HttpWorker {
   std::thread thread;
 };
 
+// A share of the memory that all connections have, held by one of them.
+class HttpHolding {
+ public:
+  HttpHolding(std::atomic<size_t>* held, size_t most) : held_(held), most_(most) {}
+  ~HttpHolding() { Release(); }
+  HttpHolding(const HttpHolding&) = delete;
+  HttpHolding& operator=(const HttpHolding&) = delete;
+
+  // So many bytes in all; false: there is no room for them, and it stays as it was.
+  bool Take(size_t bytes);
+  void Release() { held_->fetch_sub(std::exchange(bytes_, 0)); }
+
+ private:
+  std::atomic<size_t>* held_;
+  size_t most_;
+  size_t bytes_ = 0;
+};
+
 // What all connections look at.
 struct HttpShared {
   HttpServerOptions options;
   HttpHandler handler;
   std::atomic<bool> stopping{false};
+  std::atomic<size_t> held_bytes{0};       // Of `options.memory_limit_bytes`.
   std::mutex mutex;                        // Of what follows.
   std::optional<Instant> told_of_crowd{};  // That connections are closed for others.
 };

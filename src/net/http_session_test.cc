@@ -30,6 +30,7 @@ std::unique_ptr<HttpServer> Serving(HttpServerOptions options) {
     return HttpResponse{.content_type = "text/plain", .body = std::string(request.body)};
   });
   options.listen = {"127.0.0.1:0"};
+  options.body_limits = {{"/echo", 1000}};
   auto server = HttpServer::Start(options, std::move(routes));
   CHECK(server.has_value());
   return *std::move(server);

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "tests/support/play.h"
 #include "tests/support/small_world.h"
@@ -15,7 +17,7 @@ using testing::ContinuumWorld;
 using testing::Play;
 
 // The cost of the best plan of at most `depth` moves, all of them tried; a placement again only if
-// reached sooner.
+// it is reached sooner, or pods have left other nodes on the way.
 class Enumeration {
  public:
   Enumeration(Evaluator* model, const Task& task) : model_(model), task_(task) {}
@@ -30,7 +32,7 @@ class Enumeration {
   void Visit(int made, double steps_ms, int depth) {
     best_ms_ = std::min(best_ms_, model_->Now().latency_ms + steps_ms);
     if (made == depth) return;
-    const auto [seen, is_new] = soonest_.try_emplace(Fingerprint(*model_), made);
+    const auto [seen, is_new] = soonest_.try_emplace({Fingerprint(*model_), Left()}, made);
     if (!is_new && seen->second <= made) return;
     seen->second = made;
     ActionSpace space;
@@ -42,16 +44,27 @@ class Enumeration {
     }
   }
 
+  std::vector<bool> Left() const {
+    const Placement& placement = model_->placement();
+    std::vector<bool> left;
+    for (WorkloadId w = 0; w < model_->state().catalog->workload_count(); ++w) {
+      for (NodeId node = 0; node < model_->state().nodes.size(); ++node)
+        left.push_back(placement.has_left(w, node));
+    }
+    return left;
+  }
+
   Evaluator* model_;
   const Task& task_;
   double best_ms_ = 0;
-  std::map<uint64_t, int> soonest_;
+  std::map<std::pair<uint64_t, std::vector<bool>>, int> soonest_;
 };
 
 TEST(Exact, EqualsTryingAllPlans) {
   Rng rng(1);
   const MigrationTask task({.step_penalty_ms = 1});
-  for (int i = 0; i < 25; ++i) {
+  int proven = 0;
+  for (int i = 0; i < 200; ++i) {
     constexpr testing::Pattern kPatterns[] = {testing::Pattern::kChain,
                                               testing::Pattern::kParallel};
     const State state = ContinuumWorld(
@@ -59,10 +72,17 @@ TEST(Exact, EqualsTryingAllPlans) {
     Evaluator model(LatencyLaw::Reach());
     model.Reset(state);
     const ExactResult exact = PlanExactly(&model, task, {});
-    ASSERT_TRUE(exact.proven) << exact.reason;
-    EXPECT_NEAR(exact.plan.cost_ms, Enumeration(&model, task).Best(12), exact.tolerance_ms);
-    EXPECT_LE(exact.bound_ms, exact.plan.cost_ms);
+    const double best_ms = Enumeration(&model, task).Best(12);
+    EXPECT_LE(exact.bound_ms, best_ms + exact.tolerance_ms);
+    if (exact.proven) {
+      EXPECT_NEAR(exact.plan.cost_ms, best_ms, exact.tolerance_ms);
+    } else {  // The best placement is reached only by pods that return to a node.
+      EXPECT_EQ(exact.reason, "a better plan has moves that are not among the alternatives");
+      EXPECT_LE(best_ms, exact.plan.cost_ms + exact.tolerance_ms);
+    }
+    proven += exact.proven;
   }
+  EXPECT_GE(proven, 180);
 }
 
 TEST(Exact, ProvesNothingUnderALawThatLooksAtNodes) {

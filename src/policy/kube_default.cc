@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "base/check.h"
+#include "model/kube_scores.h"
+#include "model/topology_spread.h"
 #include "policy/greedy.h"
 
 namespace rudderfish {
@@ -15,14 +17,9 @@ constexpr int64_t kMaxSkew = 3;  // Of the default constraint by host name.
 constexpr int64_t kSpreadWeight = 2;
 constexpr Resources kAssumedRequests{.cpu_millis = 100, .memory_bytes = 200 * 1024 * 1024};
 
-int64_t LeastScore(int64_t requested, int64_t capacity) {
-  if (capacity == 0 || requested > capacity) return 0;
-  return (capacity - requested) * kScoreMax / capacity;
-}
-
 int64_t MostScore(int64_t requested, int64_t capacity) {
   if (capacity == 0) return 0;
-  return std::min(requested, capacity) * kScoreMax / capacity;
+  return std::min(requested, capacity) * 100 / capacity;
 }
 
 // Scores of one pod's alternatives, its own node among them.
@@ -35,7 +32,9 @@ class PodScores {
         workload_(workload),
         own_(own) {
     if (scoring != NodeScoring::kKubeDefault) return;
-    for (NodeId node = 0; node < placement_.node_count(); ++node) feasible_ += Feasible(node);
+    int feasible = 0;
+    for (NodeId node = 0; node < placement_.node_count(); ++node) feasible += Feasible(node);
+    pod_weight_ = SpreadWeight(feasible);
     for (NodeId node = 0; node < placement_.node_count(); ++node) {
       if (!Feasible(node)) continue;
       const int64_t count = SpreadCount(node);
@@ -54,16 +53,16 @@ class PodScores {
     if (assumed.memory_bytes == 0) assumed.memory_bytes = kAssumedRequests.memory_bytes;
     switch (scoring_) {
       case NodeScoring::kLeastAllocated:
-        return LeastAllocatedScore(used + assumed, allocatable);
+        return LeastAllocatedOf(used + assumed, allocatable);
       case NodeScoring::kMostAllocated:
         return MostAllocatedScore(used + assumed, allocatable);
       case NodeScoring::kKubeDefault:
         break;
     }
     const bool best_effort = requests == Resources{};
-    return LeastAllocatedScore(used + assumed, allocatable) +
-           (best_effort ? 0 : BalancedAllocationScore(used + requests, allocatable)) +
-           kSpreadWeight * TopologySpreadScore(SpreadCount(node), count_min_, count_max_);
+    return LeastAllocatedOf(used + assumed, allocatable) +
+           (best_effort ? 0 : BalancedAllocationOf(used, used + requests, allocatable)) +
+           kSpreadWeight * SpreadScore(SpreadCount(node), count_min_, count_max_);
   }
 
  private:
@@ -73,7 +72,8 @@ class PodScores {
            placement_.Fits(workload_, node);
   }
   int64_t SpreadCount(NodeId node) const {
-    return TopologySpreadCount(placement_.on_node(workload_, node) - (node == own_), feasible_);
+    const int pods = placement_.on_node(workload_, node) - (node == own_);
+    return std::llround(SpreadSum(pods, pod_weight_, kMaxSkew));
   }
 
   NodeScoring scoring_;
@@ -81,41 +81,17 @@ class PodScores {
   const Placement& placement_;
   WorkloadId workload_;
   NodeId own_;
-  int feasible_ = 0;
+  double pod_weight_ = 0;
   int64_t count_min_ = std::numeric_limits<int64_t>::max();
   int64_t count_max_ = 0;
 };
 
 }  // namespace
 
-int64_t LeastAllocatedScore(const Resources& requested, const Resources& allocatable) {
-  return (LeastScore(requested.cpu_millis, allocatable.cpu_millis) +
-          LeastScore(requested.memory_bytes, allocatable.memory_bytes)) /
-         2;
-}
-
 int64_t MostAllocatedScore(const Resources& requested, const Resources& allocatable) {
   return (MostScore(requested.cpu_millis, allocatable.cpu_millis) +
           MostScore(requested.memory_bytes, allocatable.memory_bytes)) /
          2;
-}
-
-int64_t BalancedAllocationScore(const Resources& requested, const Resources& allocatable) {
-  if (allocatable.cpu_millis == 0 || allocatable.memory_bytes == 0)
-    return kScoreMax;  // One fraction has no spread.
-  const double cpu =
-      std::min(1.0, static_cast<double>(requested.cpu_millis) / allocatable.cpu_millis);
-  const double memory =
-      std::min(1.0, static_cast<double>(requested.memory_bytes) / allocatable.memory_bytes);
-  return static_cast<int64_t>((1 - std::abs((cpu - memory) / 2)) * kScoreMax);
-}
-
-int64_t TopologySpreadCount(int pods_of_workload, int feasible_nodes) {
-  return std::llround(pods_of_workload * std::log(feasible_nodes + 2.0) + (kMaxSkew - 1));
-}
-
-int64_t TopologySpreadScore(int64_t count, int64_t count_min, int64_t count_max) {
-  return count_max == 0 ? kScoreMax : kScoreMax * (count_max + count_min - count) / count_max;
 }
 
 std::string_view NodeScorePolicy::name() const {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/lookahead.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "base/check.h"
 #include "policy/greedy.h"
-#include "policy/guided_beam.h"
+#include "policy/walks.h"
 
 namespace rudderfish {
 namespace {
@@ -17,7 +18,7 @@ struct LookaheadMemory final : PlanMemory {
   }
 
   Beam beam;
-  std::optional<GuidedBeam> guided;
+  std::optional<Walks> walks;
   GreedyRollout greedy;
   Plan best, rival;
 };
@@ -25,7 +26,9 @@ struct LookaheadMemory final : PlanMemory {
 // Takes the plan if it is better than the best so far.
 void Compete(const Plan& plan, const Ask& ask, LookaheadMemory* memory) {
   memory->rival = plan;
-  FitPlan(ask.model, *ask.task, ask.question, &memory->greedy.space, &memory->rival);
+  // Of a large world's question any allowed move is an answer; of others, what is listed.
+  if (ask.space->exhaustive)
+    FitPlan(ask.model, *ask.task, ask.question, &memory->greedy.space, &memory->rival);
   AppraisePlan(ask.model, *ask.task, ask.question, &memory->rival);
   if (memory->rival.cost_ms < memory->best.cost_ms) std::swap(memory->best, memory->rival);
 }
@@ -37,9 +40,9 @@ LookaheadPolicy::LookaheadPolicy(std::string name, LookaheadOptions options)
   CHECK_GT(options_.budget.width, 0);
 }
 
-std::unique_ptr<Memory> LookaheadPolicy::NewMemory(uint64_t) const {
+std::unique_ptr<Memory> LookaheadPolicy::NewMemory(uint64_t seed) const {
   auto memory = std::make_unique<LookaheadMemory>();
-  if (options_.prior != nullptr) memory->guided.emplace(*options_.prior);
+  if (options_.stepper != nullptr) memory->walks.emplace(*options_.stepper, 0, seed);
   return memory;
 }
 
@@ -50,15 +53,16 @@ void LookaheadPolicy::Decide(std::span<Ask> asks, std::span<Answer> answers) con
     auto* memory = static_cast<LookaheadMemory*>(ask.memory);
     if (memory->Follow(ask, &answers[i])) continue;
 
+    SearchBudget budget = options_.budget;
+    const bool timed = budget.time.count() > 0;
+    const Instant start = timed ? options_.clock->Now() : Instant();
     RollOutGreedily(ask.model, *ask.task, ask.question, &memory->greedy, &memory->best);
-    if (memory->guided.has_value()) {
-      memory->guided->Search(ask.model, *ask.task, ask.question, options_.guided);
-      Compete(memory->guided->plan(), ask, memory);
-    } else {
-      memory->beam.Search(*ask.model, *ask.task, ask.question, options_.budget, *options_.clock,
-                          memory->best);
-      for (const Plan& plan : memory->beam.plans()) Compete(plan, ask, memory);
+    if (memory->walks.has_value()) {
+      for (const Plan& plan : memory->walks->PlanFrom(ask)) Compete(plan, ask, memory);
     }
+    if (timed) budget.time = std::max(Duration(1), budget.time - (options_.clock->Now() - start));
+    memory->beam.Search(*ask.model, *ask.task, ask.question, budget, *options_.clock, memory->best);
+    for (const Plan& plan : memory->beam.plans()) Compete(plan, ask, memory);
     memory->Adopt(memory->best, ask, &answers[i]);
   }
 }

@@ -6,23 +6,20 @@
 
 #include "base/clock.h"
 #include "policy/beam.h"
-#include "policy/guided_beam.h"
 #include "policy/policy.h"
 
 // Look-ahead over several moves on the Model: plans once, then follows the plan while every
 // question comes from where the plan leads, and plans anew when it does not.
 //
 // The best plans of a beam search are appraised exactly beside greedy's plan and staying, so that
-// the answer is never worse on the Model than either. With a prior (a policy whose scores are
-// log-probabilities) the search expands only the moves that the prior or the one-step gain put
-// first (policy/guided_beam.h).
+// the answer is never worse on the Model than either. With a learned stepper (policy/walks.h) its
+// plan stands beside them, and the search also looks around it.
 
 namespace rudderfish {
 
 struct LookaheadOptions {
   SearchBudget budget;
-  std::shared_ptr<const Policy> prior;  // May be null.
-  GuidedOptions guided;                 // Used with a prior, in place of the budget.
+  std::shared_ptr<const Policy> stepper;  // May be null.
   std::shared_ptr<const Clock> clock =
       std::make_shared<SystemClock>();  // Read only if the budget is of time.
 };

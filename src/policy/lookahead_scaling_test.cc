@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "policy/registry.h"
+
 namespace rudderfish {
 namespace {
 
@@ -84,8 +86,8 @@ TEST(LookaheadScaling, TheClairvoyantScalesBeforeTheLoadComes) {
 }
 
 TEST(StaticScaling, IsTheCheapestThatKeepsTheLimit) {
-  const std::vector<int> loose = DecideThrough("static:rate=100:violations=20%", {1}, {});
-  const std::vector<int> tight = DecideThrough("static:rate=100:violations=4%", {1}, {});
+  const std::vector<int> loose = DecideThrough("static:rate=100,violations=20%", {1}, {});
+  const std::vector<int> tight = DecideThrough("static:rate=100,violations=4%", {1}, {});
   EXPECT_GE(loose[1], 5);
   EXPECT_GT(tight[1] + tight[2], loose[1] + loose[2]);
   EXPECT_LE(tight[1], 10);

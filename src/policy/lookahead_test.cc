@@ -5,6 +5,7 @@
 
 #include "policy/exact.h"
 #include "policy/greedy.h"
+#include "policy/walks.h"
 #include "tests/support/play.h"
 #include "tests/support/small_world.h"
 
@@ -28,16 +29,16 @@ std::vector<State> Worlds(int count, uint64_t seed) {
   return worlds;
 }
 
-LookaheadOptions WithPrior(double temperature_ms) {
-  LookaheadOptions options;
-  options.prior = std::make_shared<testing::SoftmaxPolicy>(temperature_ms);
+LookaheadOptions BesideWalk(double temperature_ms) {
+  LookaheadOptions options{.budget = {.width = 32}};
+  options.stepper = std::make_shared<testing::SoftmaxPolicy>(temperature_ms);
   return options;
 }
 
 TEST(Lookahead, IsNeverWorseThanGreedyOrStaying) {
   for (const LookaheadOptions& options :
        {LookaheadOptions{.budget = {.width = 1}}, LookaheadOptions{.budget = {.width = 32}},
-        WithPrior(10)}) {
+        BesideWalk(10)}) {
     const LookaheadPolicy lookahead("lookahead", options);
     for (const LatencyLaw* law : {&LatencyLaw::Reach(), &LatencyLaw::Physical()}) {
       for (const State& state : Worlds(40, 1)) {
@@ -127,39 +128,14 @@ TEST(Lookahead, PlansAnewFromWhereItFindsItself) {
   EXPECT_EQ(again.value, anew.value);
 }
 
-TEST(GuidedBeam, ASharpPriorLeadsWhereGainAloneDoesNot) {
-  // With one child by gain and one by prior a state, a uniform prior adds chance moves only; the
-  // plan is at least as good as without any children by prior.
-  double with_prior = 0, without = 0;
-  for (const State& state : Worlds(30, 6)) {
-    Evaluator model(LatencyLaw::Reach());
-    model.Reset(state);
-    const testing::SoftmaxPolicy prior(10);
-    GuidedBeam beam(prior);
-    beam.Search(&model, MigrationTask({}), {},
-                {.width = 8, .moves_by_prior = 4, .moves_by_gain = 1});
-    with_prior += beam.plan().cost_ms;
-    GuidedBeam narrow(prior);
-    narrow.Search(&model, MigrationTask({}), {},
-                  {.width = 1, .moves_by_prior = 0, .moves_by_gain = 1});
-    without += narrow.plan().cost_ms;
-  }
-  EXPECT_LT(with_prior, without);
-}
-
-TEST(GuidedBeam, CostsItsPlanExactly) {
-  for (const State& state : Worlds(30, 7)) {
-    const testing::SoftmaxPolicy prior(10);
-    for (const LatencyLaw* law : {&LatencyLaw::Reach(), &LatencyLaw::Physical()}) {
-      Evaluator model(*law);
-      model.Reset(state);
-      GuidedBeam beam(prior);
-      beam.Search(&model, MigrationTask({}), {}, {});
-      Plan plan = beam.plan();
-      AppraisePlan(&model, MigrationTask({}), {}, &plan);
-      EXPECT_EQ(plan.moves, beam.plan().moves);
-      EXPECT_NEAR(plan.cost_ms, beam.plan().cost_ms, 1e-9);
-    }
+TEST(Lookahead, IsNeverWorseThanTheWalkBesideIt) {
+  const auto stepper = std::make_shared<testing::SoftmaxPolicy>(10);
+  const LookaheadPolicy both("both", {.budget = {.width = 1}, .stepper = stepper});
+  const WalkPolicy walk("walk", stepper);
+  const MigrationTask task({});
+  for (const State& state : Worlds(40, 6)) {
+    EXPECT_LE(Play(both, task, LatencyLaw::Reach(), state).cost_ms(),
+              Play(walk, task, LatencyLaw::Reach(), state).cost_ms() + 1e-9);
   }
 }
 

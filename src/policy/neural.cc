@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "nn/checkpoint.h"
 #include "nn/softmax.h"
+#include "policy/checkpoint.h"
 
 namespace rudderfish {
 namespace {
@@ -71,17 +72,13 @@ void DescribeTask(const Task& task, nn::SafetensorsFile* file) {
 }
 
 Result<void> CheckTask(const nn::SafetensorsFile& file, const Task& task) {
-  TRY_ASSIGN(const std::string name, file.Metadata("task"));
-  if (name != task.name()) {
-    return Fail(ErrorCode::kFailedPrecondition, "{}: trained for the task {}, not {}",
-                file.source_name(), name, task.name());
-  }
+  TRY(CheckTrainedFor(file, task.name()));
   TRY_ASSIGN(const std::string features, file.Metadata("features"));
   if (features != task.FeatureHash()) {
     return Fail(ErrorCode::kFailedPrecondition,
-                "{}: trained on other features (table {}) than the task gives (table {}); train "
-                "anew, or set `features` as it was then (of the scenario's `task`, of a "
-                "configuration's `objective`)",
+                "{}: trained on other features (table {}) than the task gives (table {}); train it "
+                "again, or set the `features` it was trained with (in `task` of the scenario or "
+                "`objective` of the configuration)",
                 file.source_name(), features, task.FeatureHash());
   }
   TRY_ASSIGN(const std::string objective, file.Metadata("objective"));
@@ -90,20 +87,6 @@ Result<void> CheckTask(const nn::SafetensorsFile& file, const Task& task) {
                 file.source_name(), objective);
   }
   return {};
-}
-
-Result<std::filesystem::path> CheckpointOf(const std::filesystem::path& path) {
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(path, ignored)) {
-    if (std::filesystem::exists(path, ignored)) return path;
-    return Fail(ErrorCode::kNotFound, "{}: no such checkpoint or run folder", path.string());
-  }
-  for (const char* name : {"best.safetensors", "last.safetensors"}) {
-    if (std::filesystem::exists(path / name, ignored)) return path / name;
-  }
-  return Fail(ErrorCode::kNotFound,
-              "{}: no best.safetensors or last.safetensors in this folder; is it a run of `train`?",
-              path.string());
 }
 
 Result<std::shared_ptr<nn::CandidateNet>> LoadMemorylessNet(const nn::SafetensorsFile& file,
@@ -126,8 +109,7 @@ Result<std::shared_ptr<nn::CandidateNet>> LoadMemorylessNet(const nn::Safetensor
 
 Result<std::unique_ptr<Policy>> LoadNeuralPolicy(const std::filesystem::path& path,
                                                  const Task& task) {
-  TRY_ASSIGN(const std::filesystem::path checkpoint, CheckpointOf(path));
-  TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(checkpoint));
+  TRY_ASSIGN(const nn::SafetensorsFile file, OpenCheckpoint(path));
   TRY(CheckTask(file, task));
   TRY_ASSIGN(auto net, LoadMemorylessNet(file, task.widths()));
   return std::make_unique<NeuralPolicy>(path.string(), std::move(net));

@@ -10,7 +10,8 @@
 #include "nn/safetensors.h"
 #include "policy/policy.h"
 
-// A learned policy: the network's most likely alternative. Answer::scores are log-probabilities,
+// A network that answers one question: its most likely alternative. Plans are made of many such
+// answers (policy/walks.h). Answer::scores are log-probabilities,
 // stop last; Answer::value is the net's estimate of the reward still to come.
 //
 // A checkpoint says what it was trained for (task, feature hash, objective) and is refused by the
@@ -42,9 +43,7 @@ Result<void> CheckTask(const nn::SafetensorsFile& file, const Task& task);
 Result<std::shared_ptr<nn::CandidateNet>> LoadMemorylessNet(const nn::SafetensorsFile& file,
                                                             const GraphWidths& widths);
 
-// `path`: a checkpoint, or a run folder, of which best.safetensors is taken, or last.safetensors if
-// there is no best.
-Result<std::filesystem::path> CheckpointOf(const std::filesystem::path& path);
+// `path`: a checkpoint or a run folder (CheckpointOf).
 Result<std::unique_ptr<Policy>> LoadNeuralPolicy(const std::filesystem::path& path,
                                                  const Task& task);
 

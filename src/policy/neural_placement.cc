@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "nn/checkpoint.h"
+#include "policy/checkpoint.h"
 #include "policy/neural.h"
 
 namespace rudderfish {
@@ -123,18 +124,14 @@ Result<Objective> StoredObjective(const nn::SafetensorsFile& file) {
 }
 
 Result<void> CheckIsPlacement(const nn::SafetensorsFile& file) {
-  TRY_ASSIGN(const std::string name, file.Metadata("task"));
-  if (name != PlacementTask::kName) {
-    return Fail(ErrorCode::kFailedPrecondition, "{}: trained for the task {}, not {}",
-                file.source_name(), name, PlacementTask::kName);
-  }
+  TRY(CheckTrainedFor(file, PlacementTask::kName));
   TRY_ASSIGN(const std::optional<PlacementPreset> preset, StoredPreset(file));
   TRY_ASSIGN(const std::string features, file.Metadata("features"));
   if (features != PlacementTask::FeatureHash(preset)) {
-    return Fail(ErrorCode::kFailedPrecondition,
-                "{}: trained on other features (table {}) than this version shows (table {}); "
-                "train anew",
-                file.source_name(), features, PlacementTask::FeatureHash(preset));
+    return Fail(
+        ErrorCode::kFailedPrecondition,
+        "{}: trained on other features (table {}) than this version has (table {}); train it again",
+        file.source_name(), features, PlacementTask::FeatureHash(preset));
   }
   return {};
 }
@@ -159,8 +156,7 @@ Result<void> CheckPlacement(const nn::SafetensorsFile& file, const PlacementTask
 
 Result<PlacementNet> LoadPlacementNet(const std::filesystem::path& path,
                                       const PlacementTask& asked) {
-  TRY_ASSIGN(const std::filesystem::path checkpoint, CheckpointOf(path));
-  TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(checkpoint));
+  TRY_ASSIGN(const nn::SafetensorsFile file, OpenCheckpoint(path));
   TRY_ASSIGN(const std::optional<PlacementPreset> preset, StoredPreset(file));
   TRY(CheckPlacement(file, PlacementTask(asked.objective(), preset)));
   Objective objective = asked.objective();

@@ -14,7 +14,7 @@
 #include "nn/workspace.h"
 #include "policy/familiarity.h"
 #include "policy/placement_facts.h"
-#include "policy/placement_registry.h"
+#include "policy/placement_policy.h"
 #include "task/placement.h"
 
 // A learned way to place pods: the network's most likely candidate, if wanted with a mix of simple

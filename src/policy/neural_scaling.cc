@@ -10,8 +10,9 @@
 #include "base/check.h"
 #include "nn/checkpoint.h"
 #include "nn/workspace.h"
-#include "policy/neural.h"
+#include "policy/checkpoint.h"
 #include "policy/neural_scaling_preset.h"
+#include "policy/registry.h"
 #include "policy/shared_ladder.h"
 #include "task/scaling.h"
 
@@ -105,6 +106,21 @@ Result<double> NumberOf(const nn::SafetensorsFile& file, const std::string& key)
   return value;
 }
 
+// A policy of the table: a rule that named a checkpoint could go round in circles.
+Result<std::string> StoredRule(const nn::SafetensorsFile& file) {
+  TRY_ASSIGN(std::string rule, file.Metadata("rule"));
+  const Result<PolicySpec> spec = ParsePolicySpec(rule);
+  const Result<void> known =
+      spec ? CheckPolicy(*spec, TaskKind::kScale) : Result<void>(tl::unexpected(spec.error()));
+  if (!known) {
+    return Fail(ErrorCode::kFailedPrecondition, "{}: rule: {}", file.source_name(),
+                known.error().message);
+  }
+  if (spec->path().empty()) return rule;
+  return Fail(ErrorCode::kCorruption, "{}: rule: `{}` is a path, expected a policy by its name",
+              file.source_name(), rule);
+}
+
 }  // namespace
 
 ApplicationSize ApplicationSize::Of(const CapacityLadder& ladder) {
@@ -115,26 +131,20 @@ ApplicationSize ApplicationSize::Of(const CapacityLadder& ladder) {
 std::string RuleFor(const std::string& rule, const ApplicationSize& from,
                     const ApplicationSize& to) {
   if (from == to) return rule;
+  Result<PolicySpec> spec = ParsePolicySpec(rule);
+  CHECK(spec.has_value());
   const double rate = to.serves_per_s / from.serves_per_s;
   const double request = to.cores / from.cores / rate;  // Of one, over one there.
-  const std::string_view name = std::string_view(rule).substr(0, rule.find(':'));
-  std::string made(name);
-  for (size_t at = name.size(); at < rule.size();) {
-    const size_t end = std::min(rule.find(':', at + 1), rule.size());
-    const std::string item = rule.substr(at + 1, end - at - 1);
-    const size_t sign = std::min(item.find('='), item.size());
-    const std::string key = item.substr(0, sign);
+  for (auto& [key, value] : spec->options) {
     double factor = 1;
-    if (key == "min-rate" || (key == "rate" && name == "static")) factor = rate;
-    if (key == "price" && name == "mpc") factor = request;
-    double value = 0;
-    const char* first = item.data() + std::min(sign + 1, item.size());
-    const bool is_number =
-        std::from_chars(first, item.data() + item.size(), value).ptr == item.data() + item.size();
-    made += factor != 1 && is_number ? fmt::format(":{}={:.6g}", key, factor * value) : ":" + item;
-    at = end;
+    if (key == "min-rate" || (key == "rate" && spec->name == "static")) factor = rate;
+    if (key == "price" && spec->name == "mpc") factor = request;
+    double number = 0;
+    const char* end = value.data() + value.size();
+    const bool is_number = std::from_chars(value.data(), end, number).ptr == end;
+    if (factor != 1 && is_number) value = fmt::format("{:.6g}", factor * number);
   }
-  return made;
+  return spec->text();
 }
 
 NeuralScaling::NeuralScaling(std::shared_ptr<const nn::CandidateNet> net, double late_max,
@@ -206,18 +216,14 @@ void DescribeScaling(ScalingRows rows, double violations_max,
 }
 
 Result<double> CheckScaling(const nn::SafetensorsFile& file) {
-  TRY_ASSIGN(const std::string name, file.Metadata("task"));
-  if (name != ScalingTask::kName) {
-    return Fail(ErrorCode::kFailedPrecondition, "{}: trained for the task {}, not {}",
-                file.source_name(), name, ScalingTask::kName);
-  }
+  TRY(CheckTrainedFor(file, ScalingTask::kName));
   TRY_ASSIGN(const std::string features, file.Metadata("features"));
   if (features != ScalingTask::FeatureHash() &&
       features != ScalingTask::FeatureHash(ScalingRows::kCallGraph)) {
-    return Fail(ErrorCode::kFailedPrecondition,
-                "{}: trained on other features (table {}) than this version shows (table {}); "
-                "train anew",
-                file.source_name(), features, ScalingTask::FeatureHash());
+    return Fail(
+        ErrorCode::kFailedPrecondition,
+        "{}: trained on other features (table {}) than this version has (table {}); train it again",
+        file.source_name(), features, ScalingTask::FeatureHash());
   }
   TRY_ASSIGN(const double violations_max, NumberOf(file, "violations_max"));
   if (!(violations_max > 0 && violations_max < 1)) {
@@ -234,11 +240,10 @@ Result<std::optional<ScalingVerdict>> StoredVerdict(const nn::SafetensorsFile& f
   verdict.steps_back = decides != "learned";
   TRY_ASSIGN(verdict.price, NumberOf(file, "price"));
   if (!file.metadata().contains("serves_per_s")) {
-    return Fail(
-        ErrorCode::kFailedPrecondition,
-        "{}: judged by an earlier version, which does not say how large its application is; "
-        "train anew",
-        file.source_name());
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: evaluated by an earlier version, which does not record the size of its "
+                "application; train it again",
+                file.source_name());
   }
   TRY_ASSIGN(verdict.least_share, NumberOf(file, "least_share"));
   TRY_ASSIGN(verdict.size.serves_per_s, NumberOf(file, "serves_per_s"));
@@ -249,7 +254,7 @@ Result<std::optional<ScalingVerdict>> StoredVerdict(const nn::SafetensorsFile& f
   }
   TRY_ASSIGN(verdict.learned.core_hours, NumberOf(file, "learned_core_hours"));
   TRY_ASSIGN(verdict.learned.violation_share, NumberOf(file, "learned_violations"));
-  TRY_ASSIGN(verdict.rule, file.Metadata("rule"));
+  TRY_ASSIGN(verdict.rule, StoredRule(file));
   TRY_ASSIGN(verdict.of_rule.core_hours, NumberOf(file, "rule_core_hours"));
   TRY_ASSIGN(verdict.of_rule.violation_share, NumberOf(file, "rule_violations"));
   if (file.metadata().contains("allowed")) {
@@ -261,14 +266,12 @@ Result<std::optional<ScalingVerdict>> StoredVerdict(const nn::SafetensorsFile& f
 }
 
 Result<std::unique_ptr<ScalingPolicy>> LoadNeuralScaling(const std::filesystem::path& path) {
-  TRY_ASSIGN(const std::filesystem::path checkpoint, CheckpointOf(path));
-  TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(checkpoint));
+  TRY_ASSIGN(const nn::SafetensorsFile file, OpenCheckpoint(path));
   TRY_ASSIGN(const std::optional<ScalingPreset> preset, StoredScalingPreset(file));
   if (preset) return LoadNeuralScalingPreset(file, *preset);
   TRY_ASSIGN(const double violations_max, CheckScaling(file));
   TRY_ASSIGN(const std::optional<ScalingVerdict> verdict, StoredVerdict(file));
   if (verdict && verdict->steps_back) {
-    TRY(MakeScalingPolicy(verdict->rule));
     return std::make_unique<SteppedBackScaling>(*verdict, violations_max);
   }
   TRY_ASSIGN(const nn::NetShape shape, nn::StoredNetShape(file));
@@ -277,7 +280,7 @@ Result<std::unique_ptr<ScalingPolicy>> LoadNeuralScaling(const std::filesystem::
   if (!(shape.widths == ScalingTask::Widths(rows)) || features != ScalingTask::FeatureHash(rows)) {
     return Fail(ErrorCode::kFailedPrecondition,
                 "{}: the network's rows are not as wide as the task's features",
-                checkpoint.string());
+                file.source_name());
   }
   auto net = std::make_shared<nn::CandidateNet>(shape);
   TRY(nn::LoadNet(file, net.get()));
@@ -287,8 +290,7 @@ Result<std::unique_ptr<ScalingPolicy>> LoadNeuralScaling(const std::filesystem::
 }
 
 Result<std::string> DecidingSetting(const std::string& path, const ServedApplication& application) {
-  TRY_ASSIGN(const std::filesystem::path checkpoint, CheckpointOf(path));
-  TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(checkpoint));
+  TRY_ASSIGN(const nn::SafetensorsFile file, OpenCheckpoint(path));
   TRY_ASSIGN(const std::optional<ScalingPreset> preset, StoredScalingPreset(file));
   if (preset) return path;
   TRY_ASSIGN(const double violations_max, CheckScaling(file));
@@ -299,8 +301,7 @@ Result<std::string> DecidingSetting(const std::string& path, const ServedApplica
 }
 
 Result<std::string> VerdictOfRun(const std::filesystem::path& path) {
-  TRY_ASSIGN(const std::filesystem::path checkpoint, CheckpointOf(path));
-  TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(checkpoint));
+  TRY_ASSIGN(const nn::SafetensorsFile file, OpenCheckpoint(path));
   TRY_ASSIGN(const std::optional<ScalingPreset> preset, StoredScalingPreset(file));
   if (preset) {
     return fmt::format("the network decides, trained as {}: by its reward, with no limit",
@@ -321,7 +322,7 @@ Result<std::string> VerdictOfRun(const std::filesystem::path& path) {
                         100 * verdict->least_share)
           : std::string("the network decides"),
       verdict->episodes, figures(verdict->learned), verdict->rule, figures(verdict->of_rule),
-      verdict->allowed > 0 ? fmt::format("; nobody keeps {:.4g} %, {:.4g} % were allowed",
+      verdict->allowed > 0 ? fmt::format("; no policy keeps {:.4g} %, so {:.4g} % were allowed",
                                          100 * limit, 100 * verdict->allowed)
                            : std::string());
 }

@@ -93,10 +93,10 @@ Result<void> CheckScalingPreset(const nn::SafetensorsFile& file, ScalingPreset p
   }
   TRY_ASSIGN(const std::string features, file.Metadata("features"));
   if (features == ScalingPresetTask::FeatureHash(preset)) return {};
-  return Fail(ErrorCode::kFailedPrecondition,
-              "{}: trained on other features (table {}) than this version shows (table {}); train "
-              "anew",
-              file.source_name(), features, ScalingPresetTask::FeatureHash(preset));
+  return Fail(
+      ErrorCode::kFailedPrecondition,
+      "{}: trained on other features (table {}) than this version has (table {}); train it again",
+      file.source_name(), features, ScalingPresetTask::FeatureHash(preset));
 }
 
 Result<std::unique_ptr<ScalingPolicy>> LoadNeuralScalingPreset(const nn::SafetensorsFile& file,

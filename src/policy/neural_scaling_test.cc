@@ -111,14 +111,14 @@ TEST(NeuralScaling, HasPodsForItsLeastRateHoweverFewRequestsCome) {
 TEST(NeuralScaling, RulesOfOneApplicationBecomeThoseOfAnother) {
   // Serves four times as much, of requests that take half as much.
   const ApplicationSize from{100, 20}, to{400, 40};
-  EXPECT_EQ(RuleFor("hpa:cpu=50:min-rate=93.5:down=60s", from, to),
-            "hpa:cpu=50:min-rate=374:down=60s");
-  EXPECT_EQ(RuleFor("hpa:cpu=50:min-rate=93.5:down=60s", from, from),
-            "hpa:cpu=50:min-rate=93.5:down=60s");
+  EXPECT_EQ(RuleFor("hpa:cpu=50,min-rate=93.5,down=60s", from, to),
+            "hpa:cpu=50,min-rate=374,down=60s");
+  EXPECT_EQ(RuleFor("hpa:cpu=50,min-rate=93.5,down=60s", from, from),
+            "hpa:cpu=50,min-rate=93.5,down=60s");
   EXPECT_EQ(RuleFor("keda:share=0.4", from, to), "keda:share=0.4");
   EXPECT_EQ(RuleFor("static:rate=80", from, to), "static:rate=320");
   EXPECT_EQ(RuleFor("hpa:rate=80", from, to), "hpa:rate=80");  // Of a pod.
-  EXPECT_EQ(RuleFor("mpc:horizon=90s:price=3", from, to), "mpc:horizon=90s:price=1.5");
+  EXPECT_EQ(RuleFor("mpc:horizon=90s,price=3", from, to), "mpc:horizon=90s,price=1.5");
   EXPECT_EQ(RuleFor("hold", from, to), "hold");
 }
 

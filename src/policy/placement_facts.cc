@@ -8,7 +8,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/sha256.h"
-#include "policy/neural.h"
+#include "policy/checkpoint.h"
 #include "policy/neural_placement.h"
 #include "task/placement.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/plan.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/check.h"
@@ -47,6 +48,32 @@ bool Substitute(const Placement& placement, const ActionSpace& space, size_t at,
   }
   plan->moves[at] = *found;
   return true;
+}
+
+// The move's place among the candidates. In a large world a question lists representatives only: an
+// allowed move that is none of them is added.
+int PlaceOf(const Move& move, const Ask& ask) {
+  ActionSpace& space = *ask.space;
+  const int listed = FindCandidate(space, move);
+  const Placement& placement = ask.model->placement();
+  if (listed != kStop || space.exhaustive || !MoveAllowed(ask.model->state(), placement, move))
+    return listed;
+  const auto index = [](std::span<const MoveEnds::End> all, std::span<const MoveEnds::End> own,
+                        int row) {
+    const auto found = std::find_if(own.begin(), own.end(),
+                                    [&](const MoveEnds::End& end) { return end.row == row; });
+    CHECK(found != own.end());
+    return static_cast<int32_t>(own.data() - all.data() + (found - own.begin()));
+  };
+  const MoveEnds& ends = space.ends;
+  space.candidates.push_back(
+      {.move = move,
+       .pods = placement.movable_on_node(move.workload, move.from),
+       .gain_ms = ask.model->Gains().Gain(move.workload, placement.kind(move.from),
+                                          placement.kind(move.to)),
+       .source = index(ends.hosts(), ends.hosts(move.workload), ends.row(move.from)),
+       .target = index(ends.targets(), ends.targets(move.workload), ends.row(move.to))});
+  return space.count() - 1;
 }
 
 }  // namespace
@@ -116,28 +143,69 @@ bool PlanMemory::Follow(const Ask& ask, Answer* answer) {
     return false;
   answer->scores.clear();
   answer->value = costs_ms_[step] - costs_ms_.back();
-  answer->choice = step == moves ? kStop : FindCandidate(*ask.space, plan_.moves[step]);
+  answer->choice = step == moves ? kStop : PlaceOf(plan_.moves[step], ask);
   return step == moves || answer->choice != kStop;
 }
 
 void PlanMemory::Adopt(const Plan& plan, const Ask& ask, Answer* answer) {
-  Evaluator* model = ask.model;
-  plan_ = plan;
   following_ = true;
   first_step_ = ask.question.step;
+  last_new_ = 0;
+  plan_.moves.clear();
   fingerprints_.clear();
   costs_ms_.clear();
-  double steps_ms = 0;
+  Append(plan, ask, 0);
+  CHECK(Follow(ask, answer));
+}
+
+void PlanMemory::Resume(std::span<const Move> moves, const Ask& ask) {
+  if (moves.empty() || PlaceOf(moves.front(), ask) == kStop) return;
+  Plan rest;
+  rest.moves.assign(moves.begin(), moves.end());
+  AppraisePlan(ask.model, *ask.task, ask.question, &rest);
+  if (rest.moves.size() != moves.size()) return;
+  Answer ignored;
+  Adopt(rest, ask, &ignored);
+}
+
+std::span<const Move> PlanMemory::RestAfter(const Question& question) const {
+  const int made = question.step - first_step_ + 1;
+  if (!following_ || made < 0 || made > static_cast<int>(plan_.moves.size())) return {};
+  return std::span(plan_.moves).subspan(static_cast<size_t>(made));
+}
+
+bool PlanMemory::ComesNew(const Ask& ask) {
+  const int step = ask.question.step - first_step_;
+  const bool comes_new = step > last_new_;
+  last_new_ = std::max(last_new_, step);
+  return comes_new;
+}
+
+void PlanMemory::Replace(const Plan& plan, const Ask& ask, Answer* answer) {
+  const auto step = static_cast<size_t>(ask.question.step - first_step_);
+  const double steps_ms = costs_ms_[step] - ask.model->Now().latency_ms;
+  plan_.moves.resize(step);
+  fingerprints_.resize(step);
+  costs_ms_.resize(step);
+  Append(plan, ask, steps_ms);
+  CHECK(Follow(ask, answer));
+}
+
+// What the plan leads through, from the question on, of which the steps before cost `steps_ms`.
+void PlanMemory::Append(const Plan& plan, const Ask& ask, double steps_ms) {
+  Evaluator* model = ask.model;
+  plan_.latency_ms = plan.latency_ms;
+  plan_.cost_ms = steps_ms + plan.cost_ms;
+  plan_.moves.insert(plan_.moves.end(), plan.moves.begin(), plan.moves.end());
   Question here = ask.question;
   for (size_t made = 0;; ++made, ++here.step) {
     fingerprints_.push_back(Fingerprint(*model));
     costs_ms_.push_back(model->Now().latency_ms + steps_ms);
-    if (made == plan_.moves.size()) break;
+    if (made == plan.moves.size()) break;
     steps_ms += ask.task->StepCost(here);
-    model->Commit(plan_.moves[made]);
+    model->Commit(plan.moves[made]);
   }
-  for (size_t made = plan_.moves.size(); made > 0; --made) model->Undo();
-  CHECK(Follow(ask, answer));
+  for (size_t made = plan.moves.size(); made > 0; --made) model->Undo();
 }
 
 }  // namespace rudderfish

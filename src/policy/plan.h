@@ -30,8 +30,8 @@ double StepCosts(const Task& task, const Question& question, int count);
 // comes to. Exact.
 void AppraisePlan(Evaluator* model, const Task& task, const Question& question, Plan* plan);
 
-// Makes a plan of moves that are alternatives of the task's questions. In a large world a question
-// lists representatives only: a move that is not among them is replaced by one of the same workload
+// Makes a plan of moves that are alternatives of the task's questions. A question may list fewer
+// than are allowed: a move that is not among them is replaced by one of the same workload
 // between nodes of the same kinds, which does the same for latency, and the nodes are exchanged in
 // what follows; where there is none, the plan is cut. The model is left as found. `scratch` is for
 // the questions on the way.
@@ -54,11 +54,27 @@ class PlanMemory : public Memory {
   // REQUIRES: the plan is appraised and fitted.
   void Adopt(const Plan& plan, const Ask& ask, Answer* answer);
 
+  // Follows the moves, the rest of a plan that another memory made, if all of them are still
+  // allowed and worth making; else nothing.
+  void Resume(std::span<const Move> moves, const Ask& ask);
+
   const Plan& plan() const { return plan_; }
+  // What is left of it after the question was answered.
+  std::span<const Move> RestAfter(const Question& question) const;
+
+ protected:
+  // Whether the plan at hand is followed here for the first time, beyond its first step.
+  bool ComesNew(const Ask& ask);
+  // Puts `plan` in place of what is left of the plan at hand, and answers with its first move.
+  // REQUIRES: as of Adopt; Follow has answered this question.
+  void Replace(const Plan& plan, const Ask& ask, Answer* answer);
 
  private:
+  void Append(const Plan& plan, const Ask& ask, double steps_ms);
+
   bool following_ = false;
   int first_step_ = 0;  // Of the question the plan was made for.
+  int last_new_ = 0;    // The furthest place in the plan that was asked about.
   Plan plan_;
   std::vector<uint64_t> fingerprints_;  // [moves + 1], before each move and at the end
   std::vector<double> costs_ms_;        // [moves + 1], in the same places

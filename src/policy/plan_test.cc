@@ -134,11 +134,7 @@ class Representatives final : public Task {
   }
   void Encode(Evaluator*, const Question&, ActionSpace*, GraphBatch*) const override {}
   void Decode(const State&, const ActionSpace&, int, Decision*) const override {}
-  Outcome Judge(const Terms&, const Terms&, const Question&, const Decision&) const override {
-    return {};
-  }
   double StepCost(const Question& question) const override { return all_->StepCost(question); }
-  double Discount() const override { return all_->Discount(); }
 
  private:
   const Task* all_;

@@ -9,7 +9,7 @@
 #include "policy/greedy.h"
 #include "policy/kube_default.h"
 #include "policy/lookahead.h"
-#include "policy/rollouts.h"
+#include "policy/walks.h"
 #include "tests/support/small_world.h"
 
 namespace rudderfish {
@@ -62,17 +62,23 @@ TEST_F(PolicyContract, LookaheadKeepsIt) {
 TEST_F(PolicyContract, LookaheadWithinEvaluations) {
   Check(LookaheadPolicy("lookahead", {.budget = {.width = 1 << 15, .evaluations = 5000}}));
 }
-TEST_F(PolicyContract, LookaheadWithAPrior) {
+TEST_F(PolicyContract, LookaheadBesideAWalk) {
   LookaheadOptions options;
-  options.prior = std::make_shared<testing::SoftmaxPolicy>(10);
+  options.budget.width = 32;
+  options.stepper = std::make_shared<testing::SoftmaxPolicy>(10);
   Check(LookaheadPolicy("lookahead", options));
 }
-TEST_F(PolicyContract, BestOfRollouts) {
-  Check(BestOfPolicy("best-of", std::make_shared<testing::SoftmaxPolicy>(10), {.samples = 4}),
+TEST_F(PolicyContract, AWalkKeepsIt) {
+  Check(WalkPolicy("walk", std::make_shared<testing::SoftmaxPolicy>(10)));
+}
+TEST_F(PolicyContract, WalksOfChance) {
+  Check(WalkPolicy("walks", std::make_shared<testing::SoftmaxPolicy>(10),
+                   {.samples = 4, .beside_greedy = true}),
         {.allocates = true});
 }
-TEST_F(PolicyContract, BestOfRolloutsThatSeeNothingNew) {
-  Check(BestOfPolicy("best-of", std::make_shared<testing::SoftmaxPolicy>(1e-3), {.samples = 4}));
+TEST_F(PolicyContract, WalksThatSeeNothingNew) {
+  Check(WalkPolicy("walks", std::make_shared<testing::SoftmaxPolicy>(1e-3),
+                   {.samples = 4, .beside_greedy = true}));
 }
 TEST_F(PolicyContract, ExactKeepsIt) {
   Check(ExactPolicy({.ends = 2000, .placements = 50, .width = 8}), {.allocates = true});

@@ -2,35 +2,42 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
+#include "cluster/task_kind.h"
+#include "policy/placement_policy.h"
 #include "policy/policy.h"
+#include "policy/policy_spec.h"
+#include "policy/scaling_policy.h"
 
-// Policies by name, as the command line and configurations spell them:
-//
-//   stay  random  kube-default  least-allocated  most-allocated  greedy  exact
-//   lookahead                     beam search over several moves, as wide as 512
-//   lookahead:evaluations=20000   as wide as so many looks at a move allow: the same
-//                                 plan everywhere
-//   lookahead:time=10ms           as wide as the time allows
-//   lookahead:width=256           as wide as that; also patience=N; several options stand apart by
-//                                 commas
-//   RUN or CHECKPOINT             a learned policy: a run folder (its best checkpoint) or a
-//                                 .safetensors file
-//   best-of:16+RUN                the best of sampled rollouts of a learned policy, greedy's and
-//                                 staying, on the Model
-//   lookahead+RUN                 beam search with the learned policy as its prior
-//
-// An unknown name is refused with the nearest known one.
+// Where a spec (policy_spec.h) becomes a policy: by the row of the table that it names, or from the
+// run folder or checkpoint at its path. What does not fit is refused with what there is instead.
 
 namespace rudderfish {
 
-// Heuristics and search, which need no file.
-std::vector<std::string_view> PolicyNames();
+// That the task has a policy of that name and it takes these options; or that it is a path.
+// Reads no file.
+Result<void> CheckPolicy(const PolicySpec& spec, TaskKind task);
 
+Result<std::unique_ptr<Policy>> MakePolicy(const PolicySpec& spec, const Task& task);
 Result<std::unique_ptr<Policy>> MakePolicy(std::string_view spec, const Task& task);
+
+// `left_out`: a score of `mixed` that the caller adds itself. It stays in PlacementPolicy::mix, and
+// nothing goes by it.
+Result<PlacementPolicy> MakePlacementPolicy(const PolicySpec& spec, const PlacementTask& task,
+                                            std::optional<PlacementScore> left_out = {});
+Result<PlacementPolicy> MakePlacementPolicy(std::string_view spec, const PlacementTask& task,
+                                            std::optional<PlacementScore> left_out = {});
+
+Result<std::unique_ptr<ScalingPolicy>> MakeScalingPolicy(const PolicySpec& spec);
+Result<std::unique_ptr<ScalingPolicy>> MakeScalingPolicy(std::string_view spec);
+
+// What journals call it: a learned one with the beginning of its checkpoint's digest, so that what
+// was retrained gathers evidence of its own.
+Result<std::string> NameOfPolicy(std::string_view spec);
+inline constexpr size_t kDigestTold = 8;
 
 }  // namespace rudderfish

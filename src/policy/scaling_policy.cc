@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/scaling_policy.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <filesystem>
-#include <map>
-#include <optional>
+#include <utility>
 
-#include "base/check.h"
-#include "base/suggest.h"
-#include "base/units.h"
 #include "policy/lookahead_scaling.h"
-#include "policy/neural_scaling.h"
+#include "policy/policy_makers.h"
 #include "policy/shared_ladder.h"
 
 namespace rudderfish {
@@ -27,11 +19,6 @@ int WorkloadSight::ready() const {
 
 namespace {
 
-constexpr std::string_view kScalingNames[] = {"hold", "hpa",         "keda",  "autopilot",
-                                              "mpc",  "clairvoyant", "static"};
-constexpr double kMostWindowMs = 86'400'000;
-constexpr int kMostReplicas = 100'000;
-constexpr double kMostRate = 1e9;
 // Of requests that are late at the rate that minimum replicas are for.
 constexpr double kMinimumLateMax = 0.01;
 
@@ -159,196 +146,71 @@ class PeakPolicy final : public ScalingPolicy {
   int64_t window_ns_;
 };
 
-// Options of one policy, each taken by name; what is left over is unknown.
-class ScalingOptions {
- public:
-  static Result<ScalingOptions> Parse(std::string_view text) {
-    ScalingOptions options;
-    while (!text.empty()) {
-      const size_t end = std::min(text.find(':'), text.size());
-      const std::string_view item = text.substr(0, end);
-      const size_t sign = item.find('=');
-      if (sign == std::string_view::npos || sign == 0)
-        return Invalid("expected KEY=VALUE, found \"{}\"", item);
-      options.values_.emplace(item.substr(0, sign), item.substr(sign + 1));
-      text.remove_prefix(std::min(end + 1, text.size()));
-    }
-    return options;
-  }
-
-  Result<double> Number(std::string_view key, double low, double high, double fallback) {
-    const std::optional<std::string> text = Take(key);
-    if (!text) return fallback;
-    double value = 0;
-    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-    if (error != std::errc{} || end != text->data() + text->size() || !(value >= low) ||
-        !(value <= high)) {
-      return Invalid("`{}`: expected {}, found \"{}\"", key, RangeInWords("a number", low, high),
-                     *text);
-    }
-    return value;
-  }
-
-  // "1%" or "1".
-  Result<double> Percent(std::string_view key, double fallback) {
-    const auto at = values_.find(key);
-    if (at != values_.end() && at->second.ends_with('%')) at->second.pop_back();
-    return Number(key, 0, 100, fallback);
-  }
-
-  Result<int> Seconds(std::string_view key, int fallback) {
-    const std::optional<std::string> text = Take(key);
-    if (!text) return fallback;
-    const Result<double> ms = ParseDurationMs(*text);
-    if (!ms) return Invalid("`{}`: {}", key, ms.error().message);
-    if (*ms > kMostWindowMs) return Invalid("`{}`: expected at most a day", key);
-    return static_cast<int>(*ms / 1000);
-  }
-
-  // The position of one of `names`; the first one, if it is not there.
-  Result<int> Choice(std::string_view key, std::span<const std::string_view> names) {
-    const std::optional<std::string> text = Take(key);
-    if (!text) return 0;
-    const auto at = std::find(names.begin(), names.end(), *text);
-    if (at == names.end()) {
-      return Invalid("`{}`: expected {}, found \"{}\"{}", key, fmt::join(names, ", "), *text,
-                     DidYouMean(*text, names));
-    }
-    return static_cast<int>(at - names.begin());
-  }
-
-  Result<void> Finish() const {
-    if (values_.empty()) return {};
-    const std::vector<std::string_view> known(known_.begin(), known_.end());
-    return Invalid("no option is called \"{}\"; there are {}{}", values_.begin()->first,
-                   known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")),
-                   DidYouMean(values_.begin()->first, known));
-  }
-
- private:
-  std::optional<std::string> Take(std::string_view key) {
-    known_.emplace_back(key);
-    const auto at = values_.find(key);
-    if (at == values_.end()) return std::nullopt;
-    std::string value = at->second;
-    values_.erase(at);
-    return value;
-  }
-
-  std::map<std::string, std::string, std::less<>> values_;
-  std::vector<std::string> known_;
-};
-
-// Kubernetes' own; up to ten times as many pods in 15 s; down by a pod a minute.
-constexpr std::string_view kPolicies[] = {"default", "fast", "gentle"};
-
-Result<HpaBehavior> BehaviorOf(ScalingOptions* options) {
+HpaBehavior BehaviorOf(const PolicyOptions& options) {
   HpaBehavior behavior;
-  TRY_ASSIGN(const int policies, options->Choice("policies", kPolicies));
-  if (policies == 1) behavior.up.limits = {{HpaLimit::Kind::kPercent, 900, 15}};
-  if (policies == 2) behavior.down.limits = {{HpaLimit::Kind::kPods, 1, 60}};
-  TRY_ASSIGN(behavior.up.stabilization_s, options->Seconds("up", 0));
-  TRY_ASSIGN(behavior.down.stabilization_s, options->Seconds("down", 300));
+  const std::string& policies = options.Text("policies");
+  if (policies == "fast") behavior.up.limits = {{HpaLimit::Kind::kPercent, 900, 15}};
+  if (policies == "gentle") behavior.down.limits = {{HpaLimit::Kind::kPods, 1, 60}};
+  behavior.up.stabilization_s = options.Seconds("up");
+  behavior.down.stabilization_s = options.Seconds("down");
   return behavior;
 }
 
-Result<MinimumReplicas> MinimumOf(ScalingOptions* options) {
-  MinimumReplicas least;
-  TRY_ASSIGN(const double pods, options->Number("min", 1, kMostReplicas, 1));
-  least.pods = static_cast<int>(std::ceil(pods));
-  TRY_ASSIGN(least.per_s, options->Number("min-rate", 0, kMostRate, 0));
-  return least;
+MinimumReplicas MinimumOf(const PolicyOptions& options) {
+  return {.pods = options.Integer("min"), .per_s = options.Number("min-rate")};
 }
 
-Result<std::unique_ptr<ScalingPolicy>> MakeHpa(ScalingOptions* options) {
-  HpaSpec spec;
-  TRY_ASSIGN(const double cpu, options->Number("cpu", 0, 1000, -1));
-  TRY_ASSIGN(const double rate, options->Number("rate", 0.001, kMostRate, -1));
-  TRY_ASSIGN(spec.tolerance, options->Number("tolerance", 0, 10, 0.1));
-  TRY_ASSIGN(spec.behavior, BehaviorOf(options));
-  TRY_ASSIGN(const MinimumReplicas least, MinimumOf(options));
-  if (cpu >= 1 || rate < 0)
-    spec.metrics.push_back({HpaMetric::Source::kCpu, cpu >= 1 ? std::llround(cpu) : 80});
-  if (rate > 0) spec.metrics.push_back({HpaMetric::Source::kPods, std::llround(rate * 1000)});
-  return std::make_unique<HpaScalingPolicy>(spec, 0, least);
-}
-
-Result<std::unique_ptr<ScalingPolicy>> MakeKeda(ScalingOptions* options) {
-  HpaSpec spec;
-  TRY_ASSIGN(const double share, options->Number("share", 0.01, 100, 0.7));
-  TRY_ASSIGN(spec.behavior, BehaviorOf(options));
-  TRY_ASSIGN(const MinimumReplicas least, MinimumOf(options));
-  return std::make_unique<HpaScalingPolicy>(spec, share, least);
-}
-
-Result<std::unique_ptr<ScalingPolicy>> MakePeak(ScalingOptions* options) {
-  TRY_ASSIGN(const double share, options->Number("share", 0.01, 100, 0.7));
-  TRY_ASSIGN(const int window_s, options->Seconds("window", 600));
-  return std::make_unique<PeakPolicy>(share, int64_t{1'000'000'000} * std::max(window_s, 1));
-}
-
-Result<std::unique_ptr<ScalingPolicy>> MakeLookahead(ScalingOptions* options,
-                                                     LookaheadScalingOptions::Sight sight) {
-  LookaheadScalingOptions made{.sight = sight};
-  TRY_ASSIGN(const int horizon_s, options->Seconds("horizon", 90));
-  made.horizon_s = std::max(horizon_s, 1);
-  TRY_ASSIGN(made.price, options->Number("price", 0, 1e9, made.price));
-  if (sight == LookaheadScalingOptions::Sight::kForecast) {
-    TRY_ASSIGN(made.headroom, options->Number("headroom", 0, 1, made.headroom));
-    TRY_ASSIGN(made.season_s, options->Seconds("season", 0));
-  }
-  return std::make_unique<LookaheadScalingPolicy>(made);
-}
-
-Result<std::unique_ptr<ScalingPolicy>> MakeStatic(ScalingOptions* options) {
-  TRY_ASSIGN(const double percent, options->Percent("violations", 1));
-  TRY_ASSIGN(const double rate, options->Number("rate", 0, kMostRate, 0));
-  return std::make_unique<StaticScalingPolicy>(percent / 100, rate);
+LookaheadScalingOptions ForesightOf(const PolicyOptions& options,
+                                    LookaheadScalingOptions::Sight sight) {
+  return {.sight = sight,
+          .horizon_s = static_cast<double>(options.Seconds("horizon")),
+          .price = options.Number("price")};
 }
 
 }  // namespace
 
-std::span<const std::string_view> ScalingPolicyNames() { return kScalingNames; }
-
-bool IsScalingRun(std::string_view spec) {
-  const std::string_view name = spec.substr(0, spec.find(':'));
-  if (std::find(std::begin(kScalingNames), std::end(kScalingNames), name) !=
-      std::end(kScalingNames))
-    return false;
-  std::error_code ignored;
-  return spec.find('/') != std::string_view::npos || spec.ends_with(".safetensors") ||
-         std::filesystem::exists(std::filesystem::path(spec), ignored);
+Result<std::unique_ptr<ScalingPolicy>> MakeHold(const PolicyOptions&) {
+  return std::make_unique<HoldPolicy>();
 }
 
-Result<std::unique_ptr<ScalingPolicy>> MakeScalingPolicy(std::string_view spec) {
-  if (IsScalingRun(spec)) return LoadNeuralScaling(std::filesystem::path(spec));
-  const size_t colon = std::min(spec.find(':'), spec.size());
-  const std::string_view name = spec.substr(0, colon);
-  const std::string_view rest = spec.substr(std::min(colon + 1, spec.size()));
-  Result<ScalingOptions> options = ScalingOptions::Parse(rest);
-  if (!options) return Invalid("{}: {}", name, options.error().message);
-  Result<std::unique_ptr<ScalingPolicy>> policy = std::make_unique<HoldPolicy>();
-  if (name == "hpa") {
-    policy = MakeHpa(&*options);
-  } else if (name == "keda") {
-    policy = MakeKeda(&*options);
-  } else if (name == "autopilot") {
-    policy = MakePeak(&*options);
-  } else if (name == "mpc") {
-    policy = MakeLookahead(&*options, LookaheadScalingOptions::Sight::kForecast);
-  } else if (name == "clairvoyant") {
-    policy = MakeLookahead(&*options, LookaheadScalingOptions::Sight::kTruth);
-  } else if (name == "static") {
-    policy = MakeStatic(&*options);
-  } else if (name != "hold") {
-    return Invalid(
-        "no policy of scaling, run folder or checkpoint is called \"{}\"; there are {}{}", name,
-        fmt::join(kScalingNames, ", "), DidYouMean(name, kScalingNames));
+Result<std::unique_ptr<ScalingPolicy>> MakeHpa(const PolicyOptions& options) {
+  HpaSpec spec;
+  spec.tolerance = options.Number("tolerance");
+  spec.behavior = BehaviorOf(options);
+  if (options.IsGiven("cpu") || !options.IsGiven("rate"))
+    spec.metrics.push_back({HpaMetric::Source::kCpu, std::llround(options.Number("cpu"))});
+  if (options.IsGiven("rate")) {
+    spec.metrics.push_back({HpaMetric::Source::kPods, std::llround(options.Number("rate") * 1000)});
   }
-  if (!policy) return Invalid("{}: {}", name, policy.error().message);
-  if (const Result<void> finished = options->Finish(); !finished)
-    return Invalid("{}: {}", name, finished.error().message);
-  return policy;
+  return std::make_unique<HpaScalingPolicy>(spec, 0, MinimumOf(options));
+}
+
+Result<std::unique_ptr<ScalingPolicy>> MakeKeda(const PolicyOptions& options) {
+  HpaSpec spec;
+  spec.behavior = BehaviorOf(options);
+  return std::make_unique<HpaScalingPolicy>(spec, options.Number("share"), MinimumOf(options));
+}
+
+Result<std::unique_ptr<ScalingPolicy>> MakeAutopilot(const PolicyOptions& options) {
+  return std::make_unique<PeakPolicy>(options.Number("share"),
+                                      int64_t{1'000'000'000} * options.Seconds("window"));
+}
+
+Result<std::unique_ptr<ScalingPolicy>> MakeMpc(const PolicyOptions& options) {
+  LookaheadScalingOptions made = ForesightOf(options, LookaheadScalingOptions::Sight::kForecast);
+  made.headroom = options.Number("headroom");
+  made.season_s = options.Seconds("season");
+  return std::make_unique<LookaheadScalingPolicy>(made);
+}
+
+Result<std::unique_ptr<ScalingPolicy>> MakeClairvoyant(const PolicyOptions& options) {
+  return std::make_unique<LookaheadScalingPolicy>(
+      ForesightOf(options, LookaheadScalingOptions::Sight::kTruth));
+}
+
+Result<std::unique_ptr<ScalingPolicy>> MakeStatic(const PolicyOptions& options) {
+  return std::make_unique<StaticScalingPolicy>(options.Number("violations") / 100,
+                                               options.Number("rate"));
 }
 
 }  // namespace rudderfish

@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -61,34 +59,5 @@ class ScalingPolicy {
   // Whether it reads ScalingQuestion::true_rates: a bound for others, and no rival of theirs.
   virtual bool foresees() const { return false; }
 };
-
-// hold                       what there is at the start, for ever
-// hpa                        Kubernetes' HorizontalPodAutoscaler; options cpu (percent of what is
-//                            requested, 80), rate (calls per second and pod; none), tolerance
-//                            (0.1), up and down (stabilisation windows, 0s and 300s), policies
-//                            (default; fast: up to ten times as many at once; gentle: down by a
-//                            pod a minute), min (replicas of every workload, 1), min-rate (enough
-//                            replicas for so many requests per second, as CapacityLadder has it)
-// keda                       as KEDA scales by a rate: an HPA on calls per second; option share
-//                            (0.7) of what a pod can serve; up, down, policies and the least
-//                            replicas as above
-// autopilot                  as Google's Autopilot recommends: enough for the highest use in a
-//                            window; options share (0.7) and window (10m)
-// mpc                        look-ahead on the model of load and a forecast; options horizon (90s)
-//                            price (core-seconds of a request late or failed, 1), headroom (0.9,
-//                            quantile of the forecast's errors), season (of the load; none)
-// clairvoyant                the same, knowing the true rates; options horizon, price
-// static                     what, never changed, keeps violations within a limit at least cost on
-//                            the model; options violations (1%), rate (requests per second, as
-//                            CapacityLadder has it; the true ones)
-//
-// RUN, CHECKPOINT           what was learned (policy/neural_scaling.h)
-//
-// Options follow after colons: hpa:cpu=60:down=120s. The nearest name in the message.
-Result<std::unique_ptr<ScalingPolicy>> MakeScalingPolicy(std::string_view spec);
-std::span<const std::string_view> ScalingPolicyNames();
-
-// Whether MakeScalingPolicy takes it for a run folder or a checkpoint.
-bool IsScalingRun(std::string_view spec);
 
 }  // namespace rudderfish

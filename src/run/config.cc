@@ -4,13 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <system_error>
 
 #include "base/files.h"
 #include "base/units.h"
+#include "control/migration_evidence.h"
 #include "control/sqlite_journal.h"
 #include "net/listen_address.h"
+#include "policy/registry.h"
 #include "scenario/application_file.h"
 
 namespace rudderfish {
@@ -25,6 +28,7 @@ constexpr size_t kLongestSocketPath = 107;  // Of sockaddr_un.
 constexpr int kMostApplications = 100;
 constexpr int kMostMoves = 100'000;
 constexpr double kLiveStalenessMsMin = 2000;  // Watches prove themselves once a second at most.
+constexpr std::array<std::string_view, 2> kKinds = {"placement", "migration"};
 constexpr double kLeaseMsMin = 2000;
 constexpr double kLeaseMsMax = 600'000;
 
@@ -80,23 +84,16 @@ class ConfigReader {
       return format.Expected(fmt::format("{}, the format of this version", kFormat));
     if (const auto node = map.Optional("cluster")) TRY(ReadCluster(*node));
     if (const auto node = map.Optional("scope")) TRY(ReadScope(*node));
-    TRY(ReadPlaces(&map));
-    TRY(RefuseWhatMoves(&map));
-    TRY(ReadApplications(&map, root));
+    if (const auto node = map.Optional("decisions")) TRY(ReadDecisions(*node));
+    if (const auto node = map.Optional("extender")) TRY(ReadExtender(*node));
+    TRY(CheckDecides(&map));
+    TRY(RefuseWhatNothingReads(&map));
+    TRY(ReadApplications(&map));
     config_.signals = map.Optional("signals").value_or(YamlNode());
-    if (const auto node = map.Optional("policies")) TRY(ReadPolicies(*node));
-    if (const auto node = map.Optional("modes")) TRY(ReadModes(*node));
-    if (const auto node = map.Optional("objective")) {
-      TRY_ASSIGN(config_.objective, ParseMigrationOptions(*node));
-      config_.budgets.moves_per_plan = config_.objective->max_steps;
-    }
-    if (const auto node = map.Optional("budgets")) TRY(ReadBudgets(*node));
     if (const auto node = map.Optional("journal")) TRY(ReadJournal(*node));
     if (const auto node = map.Optional("server")) TRY(ReadServer(*node));
     if (const auto node = map.Optional("control")) TRY(ReadControl(*node));
-    if (const auto node = map.Optional("turn")) TRY(ReadTurn(*node));
     if (const auto node = map.Optional("leader_election")) TRY(ReadLeaderElection(*node));
-    if (const auto node = map.Optional("events")) TRY(ReadEvents(*node));
     TRY(map.Finish());
     if (config_.server.socket.empty()) {
       config_.server.socket = config_.journal.path;
@@ -129,6 +126,8 @@ class ConfigReader {
         TRY_ASSIGN(cluster.context, TextOf(*context));
       }
     }
+    TRY(ReadDuration(&map, "staleness", cluster.is_simulated() ? 10 : kLiveStalenessMsMin,
+                     &config_.staleness));
     return map.Finish();
   }
 
@@ -145,65 +144,70 @@ class ConfigReader {
     return map.Finish();
   }
 
-  Result<void> ReadPlaces(YamlMap* map) {
-    const auto check = [&](const YamlNode& node) -> Result<void> {
-      if (config_.cluster.is_simulated())
-        return node.Refuse("a simulated cluster has no pods that wait: leave it out");
-      return {};
-    };
-    if (const auto node = map->Optional("placement")) {
-      TRY(check(*node));
-      TRY_ASSIGN(config_.placement, ParsePlacement(*node, folder_));
+  Result<void> ReadDecisions(const YamlNode& node) {
+    TRY_ASSIGN(YamlMap kinds, node.AsMap());
+    if (const auto placement = kinds.Optional("placement")) {
+      TRY(RefusePendingPods(*placement));
+      TRY_ASSIGN(config_.placement, ParsePlacement(*placement, folder_));
     }
-    if (const auto node = map->Optional("extender")) {
-      TRY(check(*node));
-      TRY_ASSIGN(
-          config_.extender,
-          ParseExtender(*node, folder_, config_.placement ? &config_.placement->choice : nullptr));
+    if (const auto migration = kinds.Optional("migration")) {
+      TRY_ASSIGN(config_.migration, ReadMigration(*migration));
     }
+    const Result<void> finished = kinds.Finish();
+    if (finished) return {};
+    return Invalid("{} (the kinds of decision are {})", finished.error().message,
+                   fmt::join(kKinds, ", "));
+  }
+
+  Result<void> CheckDecides(YamlMap* map) const {
+    if (config_.migration || config_.places()) return {};
+    const std::string kinds = fmt::format(
+        "name at least one kind of decision ({}), or add an `extender`", fmt::join(kKinds, ", "));
+    const Result<YamlNode> named = map->Required("decisions");  // Suggests what is misspelt.
+    if (!named) return Invalid("{}; {}", named.error().message, kinds);
+    return named->Refuse(kinds);
+  }
+
+  Result<void> ReadExtender(const YamlNode& node) {
+    TRY(RefusePendingPods(node));
+    TRY_ASSIGN(
+        config_.extender,
+        ParseExtender(node, folder_, config_.placement ? &config_.placement->choice : nullptr));
     return {};
   }
 
-  // Of a process that places pods, what is said of moving them would be heeded by nobody.
-  Result<void> RefuseWhatMoves(YamlMap* map) const {
-    if (!config_.places()) return {};
-    for (const char* key :
-         {"scope", "signals", "policies", "modes", "objective", "budgets", "events"}) {
+  Result<void> RefusePendingPods(const YamlNode& node) const {
+    if (!config_.cluster.is_simulated()) return {};
+    return node.Refuse("a simulated cluster has no pending pods: remove it");
+  }
+
+  // A section that has no effect would only look as if it had one.
+  Result<void> RefuseWhatNothingReads(YamlMap* map) const {
+    if (config_.migration) return {};
+    for (const char* key : {"scope", "applications", "signals"}) {
       if (const auto node = map->Optional(key)) {
-        return node->Refuse(
-            fmt::format("a process that places pods moves none, and `{}` is of moving: leave it "
-                        "out; what is for placing stands in `placement` and `extender`",
-                        key));
+        return node->Refuse(fmt::format(
+            "only `decisions.migration` reads `{}`: remove it, or add `migration` to `decisions`",
+            key));
       }
     }
     return {};
   }
 
-  Result<void> ReadApplications(YamlMap* map, const YamlNode& root) {
+  Result<void> ReadApplications(YamlMap* map) {
+    if (!config_.migration) return {};
     TRY_ASSIGN(const std::vector<YamlNode> files, map->OptionalList("applications"));
     if (config_.cluster.is_simulated()) {
       if (files.empty()) return {};
-      return files[0].Refuse("a scenario is its own application: leave `applications` out");
+      return files[0].Refuse("a scenario is its own application: remove `applications`");
     }
-    if (config_.places()) {
-      if (files.empty()) return {};
-      return files[0].Refuse(
-          "a process that places pods moves none: leave `applications` out, and run another one "
-          "for them");
+    const std::string expected =
+        fmt::format("1 to {} files that say what the API server does not know", kMostApplications);
+    const Result<YamlNode> named = map->Required("applications");  // Suggests what is misspelt.
+    if (!named) {
+      return Invalid("{} ({}; `decisions.migration` reads them)", named.error().message, expected);
     }
-    if (files.empty()) {
-      const Result<YamlNode> named = map->Required("applications");
-      if (!named) {
-        return Invalid("{} (1 to {} files that say what the API server does not know)",
-                       named.error().message, kMostApplications);
-      }
-    }
-    if (files.empty() || files.size() > kMostApplications) {
-      return root.Refuse(
-          fmt::format("missing key `applications`: 1 to {} files that say what the "
-                      "API server does not know",
-                      kMostApplications));
-    }
+    if (files.empty() || files.size() > kMostApplications) return named->Expected(expected);
     for (const YamlNode& file : files) {
       TRY_ASSIGN(fs::path path, PathOf(file));
       config_.applications.push_back(std::move(path));
@@ -211,46 +215,47 @@ class ConfigReader {
     return {};
   }
 
-  Result<void> ReadPolicies(const YamlNode& node) {
-    TRY_ASSIGN(YamlMap kinds, node.AsMap());
-    if (const auto migration = kinds.Optional("migration")) {
-      TRY_ASSIGN(YamlMap map, migration->AsMap());
-      TRY_ASSIGN(const YamlNode policy, map.Required("policy"));
-      TRY_ASSIGN(config_.migration.policy, PolicyOf(policy));
-      config_.migration.policy_node = policy;
-      if (const auto baseline = map.Optional("baseline")) {
-        TRY_ASSIGN(config_.migration.baseline, PolicyOf(*baseline));
-        config_.migration.baseline_node = *baseline;
-      }
-      TRY(map.Finish());
+  Result<MigrationConfig> ReadMigration(const YamlNode& node) const {
+    MigrationConfig migration;
+    TRY_ASSIGN(YamlMap map, node.AsMap());
+    if (const auto mode = map.Optional("mode")) {
+      TRY_ASSIGN(migration.mode, ReadMode(*mode, kHighestMigrationMode, kWhyMigrationEndsThere));
     }
-    return kinds.Finish();
+    if (const auto policy = map.Optional("policy")) {
+      TRY_ASSIGN(migration.policy, PolicyOf(*policy));
+      migration.policy_node = *policy;
+    }
+    if (const auto baseline = map.Optional("baseline")) {
+      TRY_ASSIGN(migration.baseline, PolicyOf(*baseline));
+      migration.baseline_node = *baseline;
+    }
+    if (const auto objective = map.Optional("objective")) {
+      TRY_ASSIGN(migration.objective, ParseMigrationOptions(*objective));
+      migration.budgets.moves_per_plan = migration.objective->max_steps;
+    }
+    if (const auto budgets = map.Optional("budgets")) {
+      TRY(ReadBudgets(*budgets, &migration.budgets));
+    }
+    TRY(ReadDuration(&map, "interval", 10, &migration.interval));
+    TRY(ReadDuration(&map, "rest", 10, &migration.rest));
+    TRY(map.Finish());
+    return migration;
   }
 
-  // What follows the last `+` may be a run folder or a checkpoint beside the file.
+  // A run folder or a checkpoint is beside the file.
   Result<std::string> PolicyOf(const YamlNode& node) const {
     TRY_ASSIGN(const std::string text, TextOf(node));
-    const size_t start = text.rfind('+') + 1;
-    const fs::path learned = folder_ / text.substr(start);
-    std::error_code ignored;
-    const bool is_file = start < text.size() && fs::exists(learned, ignored);
-    return is_file ? text.substr(0, start) + learned.string() : text;
+    Result<PolicySpec> spec = ParsePolicySpec(text);
+    if (!spec) return node.Refuse(spec.error().message);
+    *spec = WithinFolder(*std::move(spec), folder_);
+    if (const Result<void> known = CheckPolicy(*spec, TaskKind::kMove); !known)
+      return node.Refuse(known.error().message);
+    return spec->text();
   }
 
-  Result<void> ReadModes(const YamlNode& node) {
+  static Result<void> ReadBudgets(const YamlNode& node, GuardOptions* read) {
     TRY_ASSIGN(YamlMap map, node.AsMap());
-    if (const auto migration = map.Optional("migration")) {
-      TRY_ASSIGN(const std::string name, migration->AsString());
-      const Result<Mode> mode = AvailableModeNamed(name);
-      if (!mode) return migration->Refuse(mode.error().message);
-      config_.migration.mode = *mode;
-    }
-    return map.Finish();
-  }
-
-  Result<void> ReadBudgets(const YamlNode& node) {
-    TRY_ASSIGN(YamlMap map, node.AsMap());
-    GuardOptions& budgets = config_.budgets;
+    GuardOptions& budgets = *read;
     TRY_ASSIGN(const int64_t moves,
                map.OptionalInt("moves_per_plan", 0, kMostMoves, budgets.moves_per_plan));
     budgets.moves_per_plan = static_cast<int>(moves);
@@ -325,7 +330,7 @@ class ConfigReader {
 
   Result<void> ReadLeaderElection(const YamlNode& node) {
     if (config_.cluster.is_simulated()) {
-      return node.Refuse("a simulated cluster has no Lease: leave it out");
+      return node.Refuse("a simulated cluster has no Lease: remove it");
     }
     TRY_ASSIGN(YamlMap map, node.AsMap());
     LeaderElectionConfig& election = config_.leader_election;
@@ -337,23 +342,6 @@ class ConfigReader {
         return duration->Expected("from 2s to 10min");
       }
     }
-    return map.Finish();
-  }
-
-  Result<void> ReadEvents(const YamlNode& node) {
-    TRY_ASSIGN(config_.events, node.AsBool());
-    if (config_.events && config_.cluster.is_simulated()) {
-      return node.Refuse("a simulated cluster keeps no Events: leave it out");
-    }
-    return {};
-  }
-
-  Result<void> ReadTurn(const YamlNode& node) {
-    TRY_ASSIGN(YamlMap map, node.AsMap());
-    TRY(ReadDuration(&map, "interval", 10, &config_.interval));
-    TRY(ReadDuration(&map, "rest", 10, &config_.rest));
-    TRY(ReadDuration(&map, "staleness", config_.cluster.is_simulated() ? 10 : kLiveStalenessMsMin,
-                     &config_.staleness));
     return map.Finish();
   }
 
@@ -380,9 +368,16 @@ std::string WhatNeedsARestart(const Config& before, const Config& after) {
       before.control_name != after.control_name) {
     parts.push_back("control");
   }
-  if (before.events != after.events) parts.push_back("events");
+  if (before.migration.has_value() != after.migration.has_value())
+    parts.push_back("decisions.migration");
   if (!(before.leader_election == after.leader_election)) parts.push_back("leader_election");
-  if (before.placement != after.placement) parts.push_back("placement");
+  // Of placement the mode can change.
+  std::optional<PlacementConfig> placement = after.placement;
+  if (placement && before.placement) placement->mode = before.placement->mode;
+  if (before.placement != placement) {
+    parts.push_back(before.placement && placement ? "decisions.placement (all but `mode`)"
+                                                  : "decisions.placement");
+  }
   if (before.extender != after.extender) parts.push_back("extender");
   if (!(before.journal == after.journal)) parts.push_back("journal");
   if (!(before.server == after.server)) parts.push_back("server");

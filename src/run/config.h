@@ -43,12 +43,17 @@ struct ScopeConfig {
   bool operator==(const ScopeConfig&) const = default;
 };
 
-// One kind of decision.
-struct DecisionConfig {
-  Mode mode = Mode::kShadow;
+// The section `decisions.migration`: running pods that would be better elsewhere.
+struct MigrationConfig {
+  Mode mode = Mode::kShadow;            // Where it begins; `promote` and `demote` go on from there.
   std::string policy = "greedy";        // As MakePolicy takes it.
-  std::string baseline;                 // Empty: nobody.
+  std::string baseline;                 // Asked for comparison; empty: none.
   YamlNode policy_node, baseline_node;  // Where they are named, for messages.
+  std::optional<MigrationOptions> objective;  // Absent: a scenario's own, or the defaults.
+  GuardOptions budgets;
+  std::chrono::nanoseconds interval = std::chrono::seconds(5);  // Between two looks.
+  std::chrono::nanoseconds rest =
+      std::chrono::minutes(10);  // Until an unchanged state is replanned.
 };
 
 struct JournalConfig {
@@ -80,20 +85,16 @@ struct Config {
   ClusterConfig cluster;
   ScopeConfig scope;
   std::vector<std::filesystem::path> applications;  // Files; of a simulated cluster there are none.
-  YamlNode signals;  // Read by whoever asks for them; null if absent.
-  DecisionConfig migration;
-  std::optional<PlacementConfig> placement;   // With either of these two there are no applications:
-  std::optional<ExtenderConfig> extender;     // one process moves pods or places them.
-  std::optional<MigrationOptions> objective;  // Absent: a scenario's own, or the defaults.
-  GuardOptions budgets;
+  YamlNode signals;                                 // Null if absent.
+  std::optional<PlacementConfig> placement;  // Of `decisions`: the kinds that this process decides.
+  std::optional<MigrationConfig> migration;
+  std::optional<ExtenderConfig> extender;
   JournalConfig journal;
   ServerConfig server;
   LeaderElectionConfig leader_election;
   bool places() const { return placement.has_value() || extender.has_value(); }
-  bool events = false;  // Each plan is told as an Event of the workload that it begins with.
   std::string control_namespace, control_name;  // Of the ConfigMap that holds it back; may be none.
-  std::chrono::nanoseconds interval = std::chrono::seconds(5);  // Between two looks.
-  std::chrono::nanoseconds rest = std::chrono::minutes(10);
+  // Of `cluster`: nothing is decided on what was seen longer ago.
   std::chrono::nanoseconds staleness = std::chrono::seconds(30);
 };
 

@@ -38,7 +38,7 @@ Result<std::unique_ptr<ControlServer>> ControlServer::Start(const std::string& l
   if (listen.empty()) return server;
   HttpRoutes routes;
   AddOperations(&server->live_, &server->ready_, &server->metrics_, &routes);
-  const HttpServerOptions options{.listen = {listen}, .threads = 1, .body_limit_bytes = 4096};
+  const HttpServerOptions options{.listen = {listen}, .threads = 1};
   Result<std::unique_ptr<HttpServer>> started =
       HttpServer::Start(options, Observed(std::move(routes), clock, &server->metrics_));
   if (!started) {

@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t kBodyBytesMax = 4 << 20;  // 100,000 names of nodes.
 constexpr size_t kAskedMax = 200'000;
+constexpr size_t kUidBytesMax = 64;  // Kubernetes' have 36. Longer ones are not kept.
 constexpr int kExtenderThreads = 4;  // Several schedulers may ask at once; each waits.
 constexpr Duration kExtenderStop = std::chrono::milliseconds(200);
 constexpr double kShareOfTimeout = 0.9;
@@ -29,28 +30,30 @@ constexpr Duration kBetweenTold = std::chrono::minutes(1);  // Of what anybody m
 }  // namespace
 
 Result<std::unique_ptr<ExtenderServer>> ExtenderServer::Start(
-    const ExtenderConfig& config, kube::ApiClient* client, const kube::SchedulingFeed* feed,
+    const ExtenderConfig& config, kube::ApiClient* client, const kube::SchedulingFollower* seen,
     SchedulingTables* tables, const Clock* clock, MetricRegistry* metrics, Hold hold) {
   TRY_ASSIGN(const LivePolicy policy, LoadPolicy(config.choice));
   TRY(CheckTls(config));
   std::unique_ptr<ExtenderServer> made(new ExtenderServer(
-      config, client, feed, tables, policy.NewScorer(), clock, metrics, std::move(hold)));
+      config, client, seen, tables, policy.NewScorer(), clock, metrics, std::move(hold)));
   HttpRoutes routes;
   ExtenderServer* self = made.get();
   routes.Add("POST", "/prioritize",
              [self](const HttpRequest& request) { return self->Ask(Verb::kPrioritize, request); });
   routes.Add("POST", "/filter",
              [self](const HttpRequest& request) { return self->Ask(Verb::kFilter, request); });
-  HttpServerOptions options{.listen = {config.listen},
-                            .threads = kExtenderThreads,
-                            .body_limit_bytes = kBodyBytesMax,
-                            .tls = config.tls};
+  HttpServerOptions options{
+      .listen = {config.listen},
+      .threads = kExtenderThreads,
+      .body_limits = {{"/prioritize", kBodyBytesMax}, {"/filter", kBodyBytesMax}},
+      .tls = config.tls};
   made->Refused();  // Shown from the start.
   options.refused = [self](std::string_view why) { self->NoteRefused(why); };
   options.rejected = [self](std::string_view path, int status) {
     self->NoteMalformed(path == "/filter" ? Verb::kFilter : Verb::kPrioritize,
-                        status == 413 ? fmt::format("it is larger than {} bytes", kBodyBytesMax)
-                                      : fmt::format("it is no HTTP ({})", status));
+                        status == 413   ? fmt::format("it is larger than {} bytes", kBodyBytesMax)
+                        : status == 503 ? "the server holds as much of requests as it may"
+                                        : fmt::format("it is no HTTP ({})", status));
   };
   Result<std::unique_ptr<HttpServer>> server =
       HttpServer::Start(options, Observed(std::move(routes), clock, metrics));
@@ -60,12 +63,12 @@ Result<std::unique_ptr<ExtenderServer>> ExtenderServer::Start(
 }
 
 ExtenderServer::ExtenderServer(const ExtenderConfig& config, kube::ApiClient* client,
-                               const kube::SchedulingFeed* feed, SchedulingTables* tables,
+                               const kube::SchedulingFollower* seen, SchedulingTables* tables,
                                std::unique_ptr<NodeScorer> scorer, const Clock* clock,
                                MetricRegistry* metrics, Hold hold)
     : config_(config),
       client_(client),
-      feed_(feed),
+      seen_(seen),
       tables_(tables),
       extender_(tables, std::move(scorer), config.limits),
       clock_(clock),
@@ -79,6 +82,11 @@ ExtenderServer::ExtenderServer(const ExtenderConfig& config, kube::ApiClient* cl
 ExtenderServer::~ExtenderServer() {
   client_->StopWaitingFor(wake_);
   client_->Cancel(held_timer_);
+  {
+    const std::lock_guard lock(mutex_);
+    is_ending_ = true;  // Threads that wait for an answer would hold us up.
+    answered_.notify_all();
+  }
   if (server_ != nullptr) server_->Stop(kExtenderStop);
   server_.reset();
   ::close(wake_);
@@ -86,19 +94,19 @@ ExtenderServer::~ExtenderServer() {
 
 Counter& ExtenderServer::Count(Verb verb, std::string_view result) const {
   return metrics_->AddCounter(
-      "rudderfish_extender_requests_total", "What kube-scheduler was answered.",
+      "rudderfish_extender_requests_total", "Answers to kube-scheduler.",
       {{"verb", verb == Verb::kFilter ? "filter" : "prioritize"}, {"result", std::string(result)}});
 }
 
 Counter& ExtenderServer::Bypassed() const {
   return metrics_->AddCounter("rudderfish_extender_bypassed_pods_total",
-                              "Pods that were placed and that we were not asked about.");
+                              "Pods scheduled without asking the extender.");
 }
 
 Counter& ExtenderServer::Refused() const {
   return metrics_->AddCounter(
       "rudderfish_extender_refused_connections_total",
-      "Clients that could not be met by TLS: without a certificate, or with one of nobody known.");
+      "Clients whose TLS handshake failed: no certificate, or one of an unknown issuer.");
 }
 
 ExtenderServer::Counts ExtenderServer::counts() const {
@@ -133,11 +141,11 @@ bool ExtenderServer::IsToBeTold(Newest* newest, std::string why) const {
 }
 
 // kube-scheduler tells nobody why it was refused. On any thread.
-void ExtenderServer::NoteMalformed(Verb verb, std::string why) {
+void ExtenderServer::NoteMalformed(Verb verb, std::string_view why) {
   Count(verb, "malformed").Add();
   const std::lock_guard lock(mutex_);
-  if (!IsToBeTold(&malformed_, std::move(why))) return;
-  LogWarning("a question to the extender was refused: {}; `status` counts them", malformed_.why);
+  if (!IsToBeTold(&malformed_, OneLine(why, 200))) return;
+  LogWarning("a request to the extender was refused: {}; `status` counts them", malformed_.why);
 }
 
 // On any thread.
@@ -145,7 +153,7 @@ void ExtenderServer::NoteRefused(std::string_view why) {
   Refused().Add();
   const std::lock_guard lock(mutex_);
   if (!IsToBeTold(&refused_, OneLine(why, 200))) return;
-  LogWarning("a client of the extender was refused, no TLS with it: {}; `status` counts them",
+  LogWarning("TLS handshake with an extender client failed: {}; `status` counts them",
              refused_.why);
 }
 
@@ -159,8 +167,8 @@ HttpResponse ExtenderServer::Ask(Verb verb, const HttpRequest& request) {
   questions_.push_back(question);
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(wake_, &one, sizeof one);
-  if (answered_.wait_for(lock, limit, [&] { return question->is_answered; }))
-    return std::move(question->answer);
+  answered_.wait_for(lock, limit, [&] { return question->is_answered || is_ending_; });
+  if (question->is_answered) return std::move(question->answer);
   std::erase(questions_, question);
   Count(verb, "late").Add();
   return HttpError(503, "busy; go on without this answer");
@@ -219,19 +227,21 @@ void ExtenderServer::EndWaiting() {
 
 std::string ExtenderServer::WhyAbstain(const kube::ExtenderArgs& args) const {
   if (std::string held = hold_(args.pod); !held.empty()) return held;
-  if (!args.is_opted_out && !feed_->IsNamespaceOptedOut(args.pod.object_namespace)) return "";
+  if (!args.is_opted_out && !seen_->IsNamespaceOptedOut(args.pod.object_namespace)) return "";
   return fmt::format("the pod or its namespace says {}", kube::kDoNotPlace);
 }
 
 std::optional<HttpResponse> ExtenderServer::AnswerTo(const Question& question) {
   Result<kube::ExtenderArgs> args =
-      kube::ReadExtenderArgs(question.body, feed_->references(), &parser_);
+      kube::ReadExtenderArgs(question.body, seen_->references(), &parser_);
   if (!args) {
     NoteMalformed(question.verb, args.error().message);
     return HttpError(400, args.error().message);
   }
   if (asked_.size() >= kAskedMax) asked_.clear();  // Most of them are gone by now.
-  int64_t& none_left_at = asked_.try_emplace(args->pod.uid, -1).first->second;
+  int64_t unkept = -1;
+  const bool is_kept = args->pod.uid.size() <= kUidBytesMax;
+  int64_t& none_left_at = is_kept ? asked_.try_emplace(args->pod.uid, -1).first->second : unkept;
   HttpResponse response;
   if (response.note = WhyAbstain(*args); !response.note.empty()) {
     Count(question.verb, "abstained").Add();

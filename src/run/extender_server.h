@@ -17,7 +17,7 @@
 #include "control/extender.h"
 #include "kube/api_client.h"
 #include "kube/extender_args.h"
-#include "kube/scheduling_feed.h"
+#include "kube/scheduling_follower.h"
 #include "net/http_server.h"
 #include "run/placement_config.h"
 
@@ -48,7 +48,7 @@ class ExtenderServer {
   // asked there.
   static Result<std::unique_ptr<ExtenderServer>> Start(const ExtenderConfig& config,
                                                        kube::ApiClient* client,
-                                                       const kube::SchedulingFeed* feed,
+                                                       const kube::SchedulingFollower* seen,
                                                        SchedulingTables* tables, const Clock* clock,
                                                        MetricRegistry* metrics, Hold hold);
   ~ExtenderServer();
@@ -84,10 +84,10 @@ class ExtenderServer {
   };
 
   ExtenderServer(const ExtenderConfig& config, kube::ApiClient* client,
-                 const kube::SchedulingFeed* feed, SchedulingTables* tables,
+                 const kube::SchedulingFollower* seen, SchedulingTables* tables,
                  std::unique_ptr<NodeScorer> scorer, const Clock* clock, MetricRegistry* metrics,
                  Hold hold);
-  void NoteMalformed(Verb verb, std::string why);
+  void NoteMalformed(Verb verb, std::string_view why);
   void NoteRefused(std::string_view why);
   // What happened last of a kind, which the log tells now and then. Under the mutex.
   struct Newest {
@@ -108,7 +108,7 @@ class ExtenderServer {
 
   ExtenderConfig config_;
   kube::ApiClient* client_;
-  const kube::SchedulingFeed* feed_;
+  const kube::SchedulingFollower* seen_;
   const SchedulingTables* tables_;
   Extender extender_;
   const Clock* clock_;
@@ -126,6 +126,7 @@ class ExtenderServer {
   mutable std::mutex mutex_;
   std::condition_variable answered_;
   std::deque<std::shared_ptr<Question>> questions_;
+  bool is_ending_ = false;
   Newest malformed_, refused_;
   std::unique_ptr<HttpServer> server_;  // Last: its threads use the others.
 };

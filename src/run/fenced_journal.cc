@@ -7,8 +7,10 @@ namespace rudderfish {
 
 template <class T>
 Result<T> FencedJournal::Noted(Result<T> result) {
-  trouble_ = result ? "" : result.error().message;
-  return result;
+  trouble_.clear();
+  if (result) return result;
+  trouble_ = result.error().message + "; no move is decided until it can be written again";
+  return Fail(result.error().code, "{}", trouble_);
 }
 
 Result<int64_t> FencedJournal::Append(JournalRow row) {

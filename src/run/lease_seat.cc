@@ -21,7 +21,7 @@ kube::LeaseOptions LeaseOptionsOf(const LeaderElectionConfig& config, std::strin
           .duration = config.duration,
           .renew_deadline = config.duration * 2 / 3,
           .retry = config.duration * 2 / 15,
-          .annotation = kPlacementAnnotation};
+          .annotation = kStandingAnnotation};
 }
 
 }  // namespace rudderfish

@@ -15,8 +15,8 @@ namespace rudderfish {
 // another one.
 std::string NewIdentity(Rng rng);
 
-// In which the mode of placing is kept for whoever leads next.
-inline constexpr const char* kPlacementAnnotation = "rudderfish.io/placement";
+// In which the modes and a pause are kept for the next leader (control/kept_mode.h).
+inline constexpr const char* kStandingAnnotation = "rudderfish.io/standing";
 
 // In the proportions of client-go's: 15, 10, 2 s.
 kube::LeaseOptions LeaseOptionsOf(const LeaderElectionConfig& config, std::string identity);

@@ -23,32 +23,30 @@ constexpr size_t kNameMax = 253;
 constexpr double kStrangenessLimit = 1e9;
 constexpr size_t kLabelMax = 317;  // A prefix, a slash, a name.
 
-// A run folder or a checkpoint, alone or after what is mixed with it, is beside the file.
+// A run folder or a checkpoint, which is beside the file, is read later.
 enum class Kept { kInItself, kInAFile };
+
+Kept KeptOf(const PolicySpec& spec) {
+  return spec.path().empty() ? Kept::kInItself : Kept::kInAFile;
+}
 
 Result<Kept> ReadPolicy(const YamlNode& node, const std::filesystem::path& folder,
                         PolicyChoice* choice) {
   choice->policy_node = node;
   TRY_ASSIGN(const std::string text, node.AsString());
-  choice->policy = text;
-  const size_t plus = text.starts_with("mixed:") ? text.find('+') : std::string::npos;
-  const size_t start = plus == std::string::npos ? 0 : plus + 1;
-  const Result<void> named = CheckLiveName(text);
-  std::error_code ignored;
-  const bool is_run = start > 0 || text.find('/') != std::string::npos ||
-                      text.ends_with(".safetensors") ||
-                      (!named && std::filesystem::exists(folder / text, ignored));
-  if (is_run) {
-    choice->policy = text.substr(0, start) + (folder / text.substr(start)).string();
-    return Kept::kInAFile;
-  }
-  if (!named) return node.Refuse(named.error().message);
-  return Kept::kInItself;
+  Result<PolicySpec> spec = ParsePolicySpec(text);
+  if (!spec) return node.Refuse(spec.error().message);
+  *spec = WithinFolder(*std::move(spec), folder);
+  if (const Result<void> known = CheckLivePolicy(*spec); !known)
+    return node.Refuse(known.error().message);
+  choice->policy = spec->text();
+  return KeptOf(*spec);
 }
 
 // What `choice` holds before counts for what the file does not name.
 Result<void> ReadChoice(YamlMap* map, const std::filesystem::path& folder, PolicyChoice* choice) {
-  Kept kept = CheckLiveName(choice->policy) ? Kept::kInItself : Kept::kInAFile;
+  TRY_ASSIGN(const PolicySpec given, ParsePolicySpec(choice->policy));
+  Kept kept = KeptOf(given);
   if (const auto policy = map->Optional("policy")) {
     TRY_ASSIGN(kept, ReadPolicy(*policy, folder, choice));
   }
@@ -65,14 +63,6 @@ Result<void> ReadChoice(YamlMap* map, const std::filesystem::path& folder, Polic
     TRY_ASSIGN(choice->strangeness_max, strangeness->AsDouble(0, kStrangenessLimit));
   }
   if (kept == Kept::kInItself) TRY(LoadPolicy(*choice));
-  return {};
-}
-
-Result<void> ReadMode(const YamlNode& node, Mode* mode) {
-  TRY_ASSIGN(const std::string text, node.AsString());
-  const Result<Mode> named = ModeNamed(text);
-  if (!named) return node.Refuse(named.error().message);
-  *mode = *named;
   return {};
 }
 
@@ -105,12 +95,13 @@ Result<void> ReadCompared(const YamlNode& node, PlacementConfig* config) {
       return one.Expected("the name of a scheduler, as pods name it");
     if (name == config->scheduler_name)
       return one.Refuse(
-          "that is our own name (placement.scheduler_name): name schedulers whose choices ours "
+          "that is our own name (`scheduler_name`): name schedulers whose choices ours "
           "are held against");
     config->compare.push_back(name);
   }
   if (config->compare.empty())
-    return node.Refuse("names nobody: give one scheduler at least, such as [default-scheduler]");
+    return node.Refuse(
+        "must not be empty: list at least one scheduler, such as [default-scheduler]");
   return {};
 }
 
@@ -134,10 +125,22 @@ Result<ServerTlsFiles> ParseTls(const YamlNode& node, const std::filesystem::pat
 
 }  // namespace
 
+Result<Mode> ReadMode(const YamlNode& node, Mode highest, std::string_view why_highest) {
+  TRY_ASSIGN(std::string text, node.AsString());
+  if (text == "false") text = ModeName(Mode::kOff);
+  const Result<Mode> mode = AvailableModeNamed(text, highest);
+  if (mode) return mode;
+  const bool is_above = mode.error().code == ErrorCode::kFailedPrecondition;
+  return node.Refuse(is_above ? fmt::format("{}: {}", mode.error().message, why_highest)
+                              : mode.error().message);
+}
+
 Result<PlacementConfig> ParsePlacement(const YamlNode& node, const std::filesystem::path& folder) {
   PlacementConfig config;
   TRY_ASSIGN(YamlMap map, node.AsMap());
-  if (const auto mode = map.Optional("mode")) TRY(ReadMode(*mode, &config.mode));
+  if (const auto mode = map.Optional("mode")) {
+    TRY_ASSIGN(config.mode, ReadMode(*mode, Mode::kEnforce, ""));
+  }
   if (const auto name = map.Optional("scheduler_name")) {
     TRY_ASSIGN(config.scheduler_name, name->AsString());
     if (config.scheduler_name.empty() || config.scheduler_name.size() > kNameMax)
@@ -153,9 +156,13 @@ Result<PlacementConfig> ParsePlacement(const YamlNode& node, const std::filesyst
     TRY_ASSIGN(config.canary, canary->AsDouble(kCanaryMin, kCanaryMax));
   }
   TRY(ReadWithin(&map, "settle", kSettleMsMin, kSettleMsMax, "from 1s to 1h", &config.settle));
-  TRY_ASSIGN(const int64_t bindings,
-             map.OptionalInt("bindings", 1, kMostBindings, config.bindings_max));
-  config.bindings_max = static_cast<int>(bindings);
+  if (const auto budgets = map.Optional("budgets")) {
+    TRY_ASSIGN(YamlMap limits, budgets->AsMap());
+    TRY_ASSIGN(const int64_t bindings,
+               limits.OptionalInt("bindings", 1, kMostBindings, config.bindings_max));
+    config.bindings_max = static_cast<int>(bindings);
+    TRY(limits.Finish());
+  }
   if (const auto compare = map.Optional("compare")) TRY(ReadCompared(*compare, &config));
   TRY(map.Finish());
   return config;
@@ -174,14 +181,16 @@ Result<ExtenderConfig> ParseExtender(const YamlNode& node, const std::filesystem
   TRY(ReadChoice(&map, folder, &config.choice));
   if (placement != nullptr && !(config.choice == *placement)) {
     return node.Refuse(
-        "beside `placement` it grades by the policy of that, for that objective: promotions go by "
-        "what was seen of it; leave policy, objective, node_type_label and strangeness_max out");
+        "with `decisions.placement`, the extender uses its policy and objective, because "
+        "promotions depend "
+        "on that policy's evidence; remove policy, objective, node_type_label and strangeness_max");
   }
-  if (config.choice.policy.starts_with("lookahead") && CheckLiveName(config.choice.policy)) {
-    return config.choice.policy_node.Refuse(fmt::format(
-        "policy of placement `{}`: kube-scheduler asks an extender about one pod at a time, and "
-        "says nothing of those behind it; greedy goes by the same objective",
-        config.choice.policy));
+  TRY_ASSIGN(const PolicySpec policy, ParsePolicySpec(config.choice.policy));
+  if (policy.name == "lookahead") {
+    return config.choice.policy_node.Refuse(
+        fmt::format("policy `{}`: kube-scheduler asks an extender about one pod at a time, and "
+                    "says nothing of those behind it; greedy goes by the same objective",
+                    config.choice.policy));
   }
   TRY(ReadWithin(&map, "timeout", kTimeoutMsMin, kTimeoutMsMax, "from 10ms to 5s",
                  &config.timeout));

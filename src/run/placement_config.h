@@ -15,8 +15,8 @@
 #include "model/objective.h"
 #include "net/server_tls.h"
 
-// The sections `placement` and `extender` of rudderfish.yaml: pods that are given nodes by us, and
-// pods that kube-scheduler asks us about. Parts of cli/config.h.
+// The sections `decisions.placement` and `extender` of rudderfish.yaml: pods that are given nodes
+// by us, and pods that kube-scheduler asks us about. Parts of run/config.h.
 
 namespace rudderfish {
 
@@ -57,6 +57,10 @@ struct ExtenderConfig {
 
   bool operator==(const ExtenderConfig&) const = default;
 };
+
+// The value of `mode`. `off` without quotes is a boolean to tools that go by YAML 1.1, which write
+// it as false: that is read as off. `why_highest`: why there is no mode above `highest`.
+Result<Mode> ReadMode(const YamlNode& node, Mode highest, std::string_view why_highest);
 
 // Relative paths are relative to `folder`. Beside a `placement` the extender chooses as that does,
 // as modes are promoted by what was seen of its choices; another choice is refused.

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "base/version.h"
+#include "run/host.h"
 #include "run/placement_loop.h"
 #include "task/placement.h"
 
@@ -15,8 +14,6 @@
 
 namespace rudderfish {
 namespace {
-
-constexpr Duration kBetweenPlacementReports = std::chrono::milliseconds(250);
 
 void RaiseTo(Counter* counter, int64_t to) {
   counter->Add(std::max(0.0, static_cast<double>(to) - counter->value()));
@@ -33,7 +30,7 @@ OrderedJson FallbacksJson(const SchedulerCounts& counts) {
   return json;
 }
 
-void ShowUnread(MetricRegistry* registry, const kube::SchedulingFeed::Unread& pods) {
+void ShowUnread(MetricRegistry* registry, const kube::SchedulingFollower::Unread& pods) {
   registry
       ->AddGauge("rudderfish_placement_unread_latencies",
                  "Nodes whose annotation of how far they are from the users is no number.")
@@ -69,10 +66,9 @@ void ShowConditions(MetricRegistry* registry, const PlacementActuatorOfKube& act
 void ShowCounts(MetricRegistry* registry, const SchedulerCounts& counts) {
   constexpr std::string_view kAttempts = "rudderfish_placement_attempts_total";
   const auto attempts = [&](const char* result, int64_t value) {
-    RaiseTo(
-        &registry->AddCounter(kAttempts, "Decisions about pods that wait, by what came of them.",
-                              {{"result", result}}),
-        value);
+    RaiseTo(&registry->AddCounter(kAttempts, "Decisions about pending pods, by outcome.",
+                                  {{"result", result}}),
+            value);
   };
   attempts("bound", counts.bound);
   attempts("unschedulable", counts.waiting - counts.unmodelled);
@@ -118,56 +114,26 @@ Counter& StepBackCounter(MetricRegistry* registry, StepBack why) {
                               {{"reason", std::string(kStepBackNames[static_cast<size_t>(why)])}});
 }
 
-void PlacementLoop::Report() {
-  const Instant now = clock_->Now();
-  if (now - reported_ < kBetweenPlacementReports) return;
-  reported_ = now;
+std::string PlacementLoop::ClusterTrouble() const {
+  if (IsFresh()) return "";
   const std::optional<Instant> fresh = FreshAsOf();
-  std::string why;
-  if (!IsFresh()) {
-    why = fresh ? fmt::format("what is known is {:.0f} s old", Seconds(now - *fresh))
-                : "not listed yet";
-    if (const std::string trouble = Trouble(); !trouble.empty()) why += ": " + trouble;
-  }
-  server_->cluster().Fail(why);
-  server_->journal().Fail(journal_health_->trouble());
-  const bool is_followed = lease_ != nullptr && lease_->holder().empty();
-  server_->leader().Fail(is_followed ? "nobody holds the Lease yet" : "");
-  metrics_.ShowStanding({.kind = "placement",
-                         .mode = EffectiveMode(),
-                         .paused = switches_.paused(),
-                         .leads = Leads()});
+  std::string why =
+      fresh ? fmt::format("what is known is {:.0f} s old", Seconds(clock_->Now() - *fresh))
+            : "not listed yet";
+  if (const std::string trouble = Trouble(); !trouble.empty()) why += ": " + trouble;
+  return why;
+}
+
+void PlacementLoop::Count(ClusterCounts* counts) const {
+  counts->events_sent += actuator_->event_counts().sent;
+  counts->events_lost += actuator_->event_counts().dropped + actuator_->event_counts().failed;
+}
+
+void PlacementLoop::Report() {
   const std::string left = WhoIsLeftWaiting();
   if (!left.empty() && !has_told_who_waits_) LogWarning("{}", left);
   has_told_who_waits_ = !left.empty();
-  ShowPlacement();
-  metrics_.ShowProcess();
-}
-
-void PlacementLoop::ShowPlacement() {
-  ClusterCounts cluster;
-  for (const kube::SchedulingFeed::Watched& watched : feed_->Counts()) {
-    cluster.watched.push_back({.resource = watched.resource,
-                               .objects = static_cast<int64_t>(watched.objects),
-                               .lists = watched.counts.lists,
-                               .failures = watched.counts.failures,
-                               .expired = watched.counts.expired,
-                               .events = watched.counts.events,
-                               .malformed = watched.counts.malformed,
-                               .unreadable = watched.counts.unreadable});
-  }
-  cluster.requests = client_->counts().requests + telling_->counts().requests;
-  cluster.request_failures = client_->counts().failures + telling_->counts().failures;
-  cluster.throttled = client_->counts().throttled + telling_->counts().throttled;
-  if (lease_ != nullptr) {
-    cluster.lease_renewals = lease_->counts().renewals;
-    cluster.lease_failures = lease_->counts().failures;
-    cluster.leaderships_lost = lease_->counts().lost;
-  }
-  cluster.events_sent = actuator_->event_counts().sent;
-  cluster.events_lost = actuator_->event_counts().dropped + actuator_->event_counts().failed;
-  metrics_.ShowCluster(cluster);
-  MetricRegistry* registry = server_->metrics();
+  MetricRegistry* registry = host_->server()->metrics();
   ShowConditions(registry, *actuator_);
   const SchedulerCounts& counts = scheduler_->counts();
   ShowCounts(registry, counts);
@@ -176,7 +142,7 @@ void PlacementLoop::ShowPlacement() {
     const int64_t now = counts.stepped_back[static_cast<size_t>(why)];
     StepBackCounter(registry, why).Add(static_cast<double>(now - std::exchange(told, now)));
   }
-  ShowUnread(registry, feed_->CountUnread());
+  ShowUnread(registry, seen_->CountUnread());
   const auto waiting = [&](const char* queue, size_t value) {
     registry
         ->AddGauge("rudderfish_placement_pending_pods", "Pods that wait, by where.",
@@ -189,8 +155,8 @@ void PlacementLoop::ShowPlacement() {
   waiting("binding", scheduler_->bindings());
   registry
       ->AddGauge("rudderfish_placement_unserved_pods",
-                 "Pods that name us and that nobody places: the mode, a switch, what is seen or "
-                 "the journal holds us back, or nobody leads.")
+                 "Pending pods with our schedulerName that no scheduler places, because of the "
+                 "mode, a switch, stale state, or a missing leader.")
       .Set(static_cast<double>(CountUnserved()));
 }
 
@@ -220,75 +186,34 @@ OrderedJson PlacementLoop::ExtenderJson() const {
           {"held", WhyExtenderIsHeld()}};
 }
 
-std::string PlacementLoop::Status() const {
-  const Mode configured = Configured();
+OrderedJson PlacementLoop::Status() const {
   const SchedulerCounts& counts = scheduler_->counts();
-  const LeaderElectionConfig& election = config_.leader_election;
   const PlacementComparer::Waiting waiting = comparer_->CountWaiting();
   const std::string trouble = Trouble();
-  OrderedJson json{
-      {"schema_version", 1},
-      {"version", ProgramVersion()},
-      {"pid", ::getpid()},
-      {"started_at_ms", started_at_},
-      {"uptime_s", Seconds(clock_->Now() - started_)},
-      {"config", config_.path.string()},
-      {"cluster", address_},
-      {"not_seen", OrderedJson::array()},
-      {"control_problem", control_problem_},
-      {"signals", OrderedJson::array()},
-      {"signal_troubles", OrderedJson::array()},
-      {"journal", config_.journal.path.string()},
-      {"configured_mode", ModeName(configured)},
-      {"mode", ModeName(switches_.Effective(configured))},
-      {"paused", switches_.paused()},
-      {"killed", switches_.killed()},
-      {"why", switches_.Why(configured)},
-      {"paused_since_ms",
-       standing_->pause().is_on() ? OrderedJson(standing_->pause().since) : OrderedJson(nullptr)},
-      {"paused_by", standing_->pause().by},
-      {"leads", Leads()},
-      {"lease",
-       election.is_on() ? fmt::format("{}/{}", election.lease_namespace, election.lease_name) : ""},
-      {"identity", lease_ == nullptr ? "" : identity_},
-      {"leader", lease_ == nullptr ? "" : lease_->holder()},
-      {"leader_problem", lease_ == nullptr       ? ""
-                         : lease_->last_error()  ? lease_->last_error()->message
-                         : !standing_->is_said() ? "the Lease does not say the mode yet"
-                                                 : ""},
-      {"policy", scheduler_->policy()},
-      {"baseline", ""},
-      {"applications", OrderedJson::array()},
-      {"placement",
-       {{"scheduler_name", scheduler_->name()},
-        {"nodes", scheduler_->tables().node_count()},
-        {"pods", scheduler_->tables().pod_count()},
-        {"active", scheduler_->queue().active()},
-        {"backing_off", scheduler_->queue().backing_off()},
-        {"unschedulable", scheduler_->queue().asleep()},
-        {"binding", scheduler_->bindings()},
-        {"waiting_for_others", waiting.others},
-        {"waiting_for_us", waiting.ours},
-        {"unserved", CountUnserved()},
-        {"bound", counts.bound},
-        {"decisions", counts.decisions},
-        {"conflicts", counts.conflicts},
-        {"lost_races", counts.lost_races},
-        {"by_policy", counts.by_policy},
-        {"fallbacks", FallbacksJson(counts)},
-        {"believes", policy_->Beliefs()},
-        {"types", TypesJson()},
-        {"problem", trouble.empty() ? WhoIsLeftWaiting() : trouble}}}};
-  if (modes_ != nullptr) json["standing"] = modes_->Describe();
-  if (extender_ != nullptr) json["extender"] = ExtenderJson();
-  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  return {{"policy", scheduler_->policy()},
+          {"scheduler_name", scheduler_->name()},
+          {"nodes", scheduler_->tables().node_count()},
+          {"pods", scheduler_->tables().pod_count()},
+          {"active", scheduler_->queue().active()},
+          {"backing_off", scheduler_->queue().backing_off()},
+          {"unschedulable", scheduler_->queue().asleep()},
+          {"binding", scheduler_->bindings()},
+          {"waiting_for_others", waiting.others},
+          {"waiting_for_us", waiting.ours},
+          {"unserved", CountUnserved()},
+          {"bound", counts.bound},
+          {"decisions", counts.decisions},
+          {"conflicts", counts.conflicts},
+          {"lost_races", counts.lost_races},
+          {"by_policy", counts.by_policy},
+          {"fallbacks", FallbacksJson(counts)},
+          {"believes", policy_->Beliefs()},
+          {"types", TypesJson()},
+          {"problem", trouble.empty() ? WhoIsLeftWaiting() : trouble}};
 }
 
 Result<std::string> DescribePlacement(const Config& config) {
-  std::string text =
-      PlacementLine("cluster", config.cluster.kubeconfig.empty()
-                                   ? "live, as kubectl finds it"
-                                   : fmt::format("live, {}", config.cluster.kubeconfig.string()));
+  std::string text;
   if (config.placement) {
     TRY_ASSIGN(const LivePolicy policy, LoadPolicy(config.placement->choice));
     text += PlacementLine(
@@ -308,27 +233,24 @@ Result<std::string> DescribePlacement(const Config& config) {
                                 FormatDuration(config.extender->timeout)));
     if (policy.is_learned()) text += PlacementLine("believes", policy.Beliefs());
   }
-  text +=
-      PlacementLine("journal", fmt::format("{}, kept {}, at most {}", config.journal.path.string(),
-                                           FormatDuration(config.journal.retention),
-                                           FormatBytes(config.journal.size_bytes)));
-  text += PlacementLine("socket", config.server.socket.string());
   return text;
 }
 
-Result<RightsReport> ReviewPlacementRights(const Config& config) {
-  using kube::SchedulingFeed;
-  const std::vector<kube::Right> wanted = SchedulingFeed::Rights(SchedulingFeed::Need::kWanted);
-  std::vector<kube::Right> rights = SchedulingFeed::Rights(SchedulingFeed::Need::kNeeded);
-  const auto add = [&](const char* verb, const char* group, const char* resource,
-                       const std::string& name_space = "", const std::string& name = "") {
-    rights.push_back({.verb = verb,
-                      .group = group,
-                      .resource = resource,
-                      .name_space = name_space,
-                      .name = name});
+std::vector<NeededRight> PlacementRights(Mode mode) {
+  using kube::ClusterFeed, kube::Need;
+  const std::span<const kube::ResourceNeed> needs = kube::SchedulingFollower::AllNeeds();
+  std::vector<NeededRight> rights;
+  for (const kube::Right& right : ClusterFeed::Rights(needs, Need::kNeeded))
+    rights.push_back({right, "without it nothing is placed", true});
+  for (const kube::Right& right : ClusterFeed::Rights(needs, Need::kWanted))
+    rights.push_back(
+        {right, "without it pods whose volumes CSI drivers attach are left waiting", false});
+  const auto add = [&](const char* verb, const char* group, const char* resource) {
+    rights.push_back(
+        {{.verb = verb, .group = group, .resource = resource, .name_space = "", .name = ""},
+         "the mode of placement needs it",
+         true});
   };
-  const Mode mode = config.placement ? config.placement->mode : Mode::kOff;
   if (mode >= Mode::kCanary) {
     add("create", "", "pods/binding");
     add("patch", "", "pods/status");
@@ -337,37 +259,7 @@ Result<RightsReport> ReviewPlacementRights(const Config& config) {
     add("create", "events.k8s.io", "events");
     add("patch", "events.k8s.io", "events");
   }
-  if (!config.control_name.empty()) {
-    for (const char* verb : {"list", "watch"})
-      add(verb, "", "configmaps", config.control_namespace, config.control_name);
-  }
-  const LeaderElectionConfig& election = config.leader_election;
-  if (election.is_on()) {
-    for (const char* verb : {"get", "update"})
-      add(verb, "coordination.k8s.io", "leases", election.lease_namespace, election.lease_name);
-  }
-  const size_t needed = rights.size();
-  rights.insert(rights.end(), wanted.begin(), wanted.end());
-  TRY_ASSIGN(const AllowedRights said, AskForRights(config, rights));
-  if (!said.not_reached.empty())
-    return RightsReport{.text = PlacementLine("reached", said.not_reached), .missing = {}};
-  std::vector<kube::Right> missing, less;
-  for (size_t i = 0; i < rights.size(); ++i) {
-    if (!said.allowed[i]) (i < needed ? missing : less).push_back(rights[i]);
-  }
-  RightsReport report{.text = PlacementLine("reached", said.server),
-                      .missing = kube::RulesToAdd(missing)};
-  for (const std::string& rule : report.missing)
-    report.text += PlacementLine("right missing", fmt::format("add to {}", rule));
-  for (const std::string& rule : kube::RulesToAdd(less)) {
-    report.text += PlacementLine(
-        "right missing",
-        fmt::format("add to {} (without it pods whose volumes CSI drivers attach are left waiting)",
-                    rule));
-  }
-  if (missing.empty() && less.empty())
-    report.text += PlacementLine("rights", fmt::format("all {} that it uses", rights.size()));
-  return report;
+  return rights;
 }
 
 }  // namespace rudderfish

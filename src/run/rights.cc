@@ -3,63 +3,33 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
+#include <utility>
 
 #include "kube/access_review.h"
 #include "kube/api_client.h"
+#include "kube/cluster_feed.h"
 #include "kube/kubeconfig.h"
-#include "kube/mirror_feed.h"
+#include "kube/mirror.h"
 
 namespace rudderfish {
 namespace {
 
-using kube::MirrorFeed;
+using kube::ClusterFeed;
+using kube::Need;
 using kube::Right;
 
-constexpr Duration kDeadline = std::chrono::seconds(10);
-
-// Those that are asked for by the configuration, beside what every run watches.
-std::vector<Right> ConfiguredRights(const Config& config,
-                                    const std::vector<const Application*>& applications) {
-  std::vector<Right> rights;
-  const auto add = [&](std::string_view verb, std::string_view group, std::string_view resource,
-                       const std::string& name_space, const std::string& name) {
-    rights.push_back({.verb = std::string(verb),
-                      .group = std::string(group),
-                      .resource = std::string(resource),
-                      .name_space = name_space,
-                      .name = name});
-  };
-  if (!config.control_name.empty()) {
-    add("list", "", "configmaps", config.control_namespace, config.control_name);
-    add("watch", "", "configmaps", config.control_namespace, config.control_name);
-  }
-  const LeaderElectionConfig& election = config.leader_election;
-  if (election.is_on()) {
-    add("get", "coordination.k8s.io", "leases", election.lease_namespace, election.lease_name);
-    add("update", "coordination.k8s.io", "leases", election.lease_namespace, election.lease_name);
-  }
-  if (!config.events) return rights;
-  std::set<std::string> namespaces;
-  for (const Application* application : applications) {
-    for (const WorkloadObject& object : application->objects) {
-      if (!object.is_external()) namespaces.insert(object.object_namespace);
-    }
-  }
-  for (const std::string& one : namespaces) {
-    add("create", "events.k8s.io", "events", one, "");
-    add("patch", "events.k8s.io", "events", one, "");
-  }
-  return rights;
-}
-
-std::vector<Right> Without(const std::vector<Right>& rights, const std::vector<bool>& allowed,
-                           size_t first) {
-  std::vector<Right> missing;
-  for (size_t i = 0; i < rights.size(); ++i) {
-    if (!allowed[first + i]) missing.push_back(rights[i]);
-  }
-  return missing;
+void Add(std::string_view verb, std::string_view group, std::string_view resource,
+         const std::string& name_space, const std::string& name, const char* without,
+         std::vector<NeededRight>* rights) {
+  rights->push_back({.right = {.verb = std::string(verb),
+                               .group = std::string(group),
+                               .resource = std::string(resource),
+                               .name_space = name_space,
+                               .name = name},
+                     .without = without,
+                     .is_needed = false});
 }
 
 std::string Line(std::string_view what, std::string_view value) {
@@ -68,7 +38,8 @@ std::string Line(std::string_view what, std::string_view value) {
 
 }  // namespace
 
-Result<AllowedRights> AskForRights(const Config& config, const std::vector<Right>& rights) {
+Result<AllowedRights> AskForRights(const Config& config, const std::vector<Right>& rights,
+                                   Duration limit) {
   const auto not_reached = [](const Error& error) {
     return AllowedRights{.server = {},
                          .not_reached = "no, so rights were not looked at: " + error.message,
@@ -82,42 +53,100 @@ Result<AllowedRights> AskForRights(const Config& config, const std::vector<Right
   AllowedRights said{.server = access->server, .not_reached = {}, .allowed = {}};
   const SystemClock clock;
   TRY_ASSIGN(const auto client,
-             kube::ApiClient::Open(*std::move(access), &clock, {.plugin_limit = kDeadline}));
-  Result<std::vector<bool>> allowed = kube::ReviewAccess(client.get(), rights, kDeadline);
+             kube::ApiClient::Open(*std::move(access), &clock, {.plugin_limit = limit}));
+  Result<std::vector<bool>> allowed = kube::ReviewAccess(client.get(), rights, limit);
   if (!allowed && !client->has_heard()) return not_reached(allowed.error());
   if (!allowed) return tl::unexpected(std::move(allowed).error());
   said.allowed = *std::move(allowed);
   return said;
 }
 
-Result<RightsReport> ReviewRights(const Config& config,
-                                  const std::vector<const Application*>& applications) {
-  const std::vector<Right> needed = MirrorFeed::Rights(MirrorFeed::Need::kNeeded);
-  const std::vector<Right> wanted = MirrorFeed::Rights(MirrorFeed::Need::kWanted);
-  const std::vector<Right> configured = ConfiguredRights(config, applications);
-  std::vector<Right> all = needed;
-  all.insert(all.end(), wanted.begin(), wanted.end());
-  all.insert(all.end(), configured.begin(), configured.end());
-  TRY_ASSIGN(const AllowedRights said, AskForRights(config, all));
+std::vector<NeededRight> HostRights(const Config& config) {
+  std::vector<NeededRight> rights;
+  const auto add = [&](std::string_view verb, std::string_view group, std::string_view resource,
+                       const std::string& name_space, const std::string& name) {
+    Add(verb, group, resource, name_space, name, "the configuration asks for it", &rights);
+  };
+  if (!config.control_name.empty()) {
+    add("list", "", "configmaps", config.control_namespace, config.control_name);
+    add("watch", "", "configmaps", config.control_namespace, config.control_name);
+  }
+  const LeaderElectionConfig& election = config.leader_election;
+  if (election.is_on()) {
+    add("get", "coordination.k8s.io", "leases", election.lease_namespace, election.lease_name);
+    add("update", "coordination.k8s.io", "leases", election.lease_namespace, election.lease_name);
+  }
+  return rights;
+}
+
+std::vector<NeededRight> MigrationRights(Mode mode,
+                                         const std::vector<const Application*>& applications) {
+  std::vector<NeededRight> rights;
+  for (const Right& right : ClusterFeed::Rights(kube::Mirror::AllNeeds(), Need::kNeeded))
+    rights.push_back({right, "without it nothing runs", true});
+  for (const Right& right : ClusterFeed::Rights(kube::Mirror::AllNeeds(), Need::kWanted))
+    rights.push_back({right, "without it that is not seen", false});
+  if (mode < Mode::kAdvise) return rights;
+  std::set<std::string> namespaces;
+  for (const Application* application : applications) {
+    for (const WorkloadObject& object : application->objects) {
+      if (!object.is_external()) namespaces.insert(object.object_namespace);
+    }
+  }
+  for (const std::string& one : namespaces) {
+    for (const char* verb : {"create", "patch"}) {
+      rights.push_back({{.verb = verb,
+                         .group = "events.k8s.io",
+                         .resource = "events",
+                         .name_space = one,
+                         .name = ""},
+                        "the mode of migration needs it",
+                        true});
+    }
+  }
+  return rights;
+}
+
+Result<RightsReport> ReviewRights(const Config& config, const std::vector<NeededRight>& rights,
+                                  Duration limit) {
+  // Kinds watch the same resources; what one of them needs is needed.
+  std::vector<NeededRight> once;
+  for (const NeededRight& right : rights) {
+    const auto same = std::find_if(
+        once.begin(), once.end(), [&](const NeededRight& one) { return one.right == right.right; });
+    if (same == once.end()) {
+      once.push_back(right);
+    } else if (right.is_needed && !same->is_needed) {
+      *same = right;
+    }
+  }
+  std::vector<Right> asked;
+  for (const NeededRight& one : once) asked.push_back(one.right);
+  TRY_ASSIGN(const AllowedRights said, AskForRights(config, asked, limit));
   if (!said.not_reached.empty())
     return RightsReport{.text = Line("reached", said.not_reached), .missing = {}};
-  const std::vector<bool>& allowed = said.allowed;
-
   RightsReport report{.text = Line("reached", said.server), .missing = {}};
-  report.missing = RulesToAdd(Without(needed, allowed, 0));
-  const auto tell = [&](const std::vector<std::string>& rules, std::string_view without) {
-    for (const std::string& rule : rules) {
+  std::vector<Right> needed;
+  std::vector<std::pair<std::string_view, std::vector<Right>>> by_reason;  // In order.
+  for (size_t i = 0; i < once.size(); ++i) {
+    if (said.allowed[i]) continue;
+    if (once[i].is_needed) needed.push_back(once[i].right);
+    const auto reason = std::find_if(by_reason.begin(), by_reason.end(),
+                                     [&](const auto& one) { return one.first == once[i].without; });
+    if (reason == by_reason.end()) {
+      by_reason.push_back({once[i].without, {once[i].right}});
+    } else {
+      reason->second.push_back(once[i].right);
+    }
+  }
+  report.missing = RulesToAdd(needed);
+  for (const auto& [without, missing] : by_reason) {
+    for (const std::string& rule : RulesToAdd(missing)) {
       report.text += Line("right missing", fmt::format("add to {} ({})", rule, without));
     }
-  };
-  tell(report.missing, "without it nothing runs");
-  const auto less = RulesToAdd(Without(wanted, allowed, needed.size()));
-  tell(less, "without it that is not seen");
-  const auto asked = RulesToAdd(Without(configured, allowed, needed.size() + wanted.size()));
-  tell(asked, "the configuration asks for it");
-  if (report.missing.empty() && less.empty() && asked.empty()) {
-    report.text += Line("rights", fmt::format("all {} that it uses", all.size()));
   }
+  if (by_reason.empty())
+    report.text += Line("rights", fmt::format("all {} that it uses", asked.size()));
   return report;
 }
 

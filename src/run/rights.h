@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "cluster/application.h"
 #include "kube/access_review.h"
@@ -15,7 +16,7 @@
 namespace rudderfish {
 
 // What the configuration's cluster says of rights. A cluster that is not there, or does not answer
-// within 10 s, is no error: `not_reached` says why it was not asked. Credentials that it refuses
+// within `limit`, is no error: `not_reached` says why it was not asked. Credentials that it refuses
 // are one, as is a kubeconfig that is wrong.
 struct AllowedRights {
   std::string server;         // Its URL.
@@ -23,15 +24,29 @@ struct AllowedRights {
   std::vector<bool> allowed;  // of each.
 };
 
-Result<AllowedRights> AskForRights(const Config& config, const std::vector<kube::Right>& rights);
+Result<AllowedRights> AskForRights(const Config& config, const std::vector<kube::Right>& rights,
+                                   Duration limit);
+
+// What a kind of decision asks of the cluster.
+struct NeededRight {
+  kube::Right right;
+  const char* without = "";  // What is so without it, in words.
+  bool is_needed = true;     // `run` does not start without it.
+};
+
+// What all kinds share: the Lease, the ConfigMap.
+std::vector<NeededRight> HostRights(const Config& config);
+// What migration asks for in this mode.
+std::vector<NeededRight> MigrationRights(Mode mode,
+                                         const std::vector<const Application*>& applications);
 
 struct RightsReport {
   std::string text;                  // Lines for people.
   std::vector<std::string> missing;  // Rules to add without which `run` would not start.
 };
 
-// Errors as of AskForRights; a cluster that was not reached is a line.
-Result<RightsReport> ReviewRights(const Config& config,
-                                  const std::vector<const Application*>& applications);
+// Asks for each right once. Errors as of AskForRights; a cluster that was not reached is a line.
+Result<RightsReport> ReviewRights(const Config& config, const std::vector<NeededRight>& rights,
+                                  Duration limit = std::chrono::seconds(10));
 
 }  // namespace rudderfish

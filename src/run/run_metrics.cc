@@ -98,22 +98,23 @@ void RunMetrics::ShowCluster(const ClusterCounts& counts) {
                          MetricLabels labels = {}) {
     Raise(&registry_->AddCounter(name, help, std::move(labels)), static_cast<double>(value));
   };
-  for (const ClusterCounts::Watched& one : counts.watched) {
+  for (const kube::ClusterFeed::Watched& one : counts.watched) {
+    const kube::ReflectorCounts& watch = one.counts;
     const MetricLabels labels{{"resource", one.resource}};
     registry_->AddGauge("rudderfish_mirror_objects", "Objects known of the cluster.", labels)
         .Set(static_cast<double>(one.objects));
-    count("rudderfish_lists_total", "Lists begun; after the first it is a relist.", one.lists,
+    count("rudderfish_lists_total", "Lists begun; after the first it is a relist.", watch.lists,
           labels);
-    count("rudderfish_watch_failures_total", "Lists and watches that failed.", one.failures,
+    count("rudderfish_watch_failures_total", "Lists and watches that failed.", watch.failures,
           labels);
     count("rudderfish_watch_expired_total", "Versions that the API server knew no more.",
-          one.expired, labels);
-    count("rudderfish_watch_events_total", "Objects told by watches.", one.events, labels);
+          watch.expired, labels);
+    count("rudderfish_watch_events_total", "Objects told by watches.", watch.events, labels);
     count("rudderfish_malformed_objects_total", "Objects that were left out because malformed.",
-          one.malformed, labels);
+          watch.malformed, labels);
     count("rudderfish_watch_unreadable_total",
-          "Lists and watches given up, and begun anew, for something that could not be understood.",
-          one.unreadable, labels);
+          "Lists and watches restarted because a response could not be parsed.", watch.unreadable,
+          labels);
   }
   count("rudderfish_api_requests_total", "Requests to the API server, repeated ones too.",
         counts.requests);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,8 +11,8 @@
 #include "control/journal.h"
 #include "control/mode.h"
 #include "control/sqlite_journal.h"
+#include "kube/cluster_feed.h"
 #include "run/signal_source.h"
-#include "run/watched_cluster.h"
 
 // What an operator sees of a controller at /metrics (docs/operations.md lists it). Written by the
 // controller's one thread, read by the server's.
@@ -24,6 +25,14 @@ struct Standing {
   Mode mode = Mode::kOff;
   bool paused = false;
   bool leads = true;
+};
+
+// What a cluster has been asked and has told, as metrics for operators.
+struct ClusterCounts {
+  std::vector<kube::ClusterFeed::Watched> watched;
+  int64_t requests = 0, request_failures = 0, throttled = 0;
+  int64_t lease_renewals = 0, lease_failures = 0, leaderships_lost = 0;
+  int64_t events_sent = 0, events_lost = 0;
 };
 
 class RunMetrics {

@@ -10,12 +10,17 @@
 #include "base/log.h"
 
 namespace rudderfish {
+namespace {
+
+constexpr const char* kPausedKind = "all";  // A pause holds all kinds back.
+
+}  // namespace
 
 using Source = ModeSwitch::Source;
 
 Result<SharedStanding> SharedStanding::Open(Parts parts) {
   SharedStanding standing(std::move(parts));
-  TRY_ASSIGN(const KeptPause kept, standing.parts_.journal->PauseOf(standing.parts_.kind));
+  TRY_ASSIGN(const KeptPause kept, standing.parts_.journal->PauseOf(kPausedKind));
   if (!kept.is_on()) return standing;
   // What was said in the Lease may have been taken back there by another instance since.
   const bool is_leases = kept.is_shared && standing.lease() != nullptr;
@@ -41,7 +46,7 @@ Result<void> SharedStanding::TakeSeat() {
     leaders_ = {};
     SetPause(Source::kSocket, own_);
     SetPause(Source::kLease, {});
-    TRY(parts_.journal->KeepPause(parts_.kind, own_));
+    TRY(parts_.journal->KeepPause(kPausedKind, own_));
     TRY(taken);
   } else if (own_.is_on() && own_.is_shared) {
     leaders_ = std::exchange(own_, {});
@@ -51,18 +56,31 @@ Result<void> SharedStanding::TakeSeat() {
   return Follow();
 }
 
+Result<void> SharedStanding::TakeAgain() {
+  if (!Leads()) word_.clear();
+  return Follow();
+}
+
+Result<void> SharedStanding::Keep() {
+  TRY(parts_.journal->KeepPause(kPausedKind, own_));
+  for (ModeLadder* ladder : parts_.ladders) TRY(ladder->Keep());
+  return {};
+}
+
 Result<void> SharedStanding::Follow() {
   if (lease() == nullptr) return {};
   if (!Leads()) return TakeWord();
   Say();
   if (!own_.is_on() || own_.is_shared || !lease()->is_carried()) return {};
   own_.is_shared = true;
-  return parts_.journal->KeepPause(parts_.kind, own_);
+  return parts_.journal->KeepPause(kPausedKind, own_);
 }
 
 void SharedStanding::Say() {
-  LeaseWord word{.pause = own_};
-  if (parts_.modes != nullptr) word.mode = parts_.modes->kept();
+  LeaseWord word{.modes = modes_, .pause = own_};
+  for (const ModeLadder* ladder : parts_.ladders) {
+    word.modes.insert_or_assign(std::string(ladder->kind().name), ladder->kept());
+  }
   if (said_ == word) return;
   word_ = LeaseWordText(word);
   said_ = std::move(word);
@@ -72,19 +90,31 @@ void SharedStanding::Say() {
 Result<void> SharedStanding::TakeWord() {
   if (lease()->carried().empty() || lease()->carried() == word_) return {};
   word_ = lease()->carried();
-  const Result<LeaseWord> word = LeaseWordFrom(word_, "the Lease");
+  Result<LeaseWord> word = LeaseWordFrom(word_, "the Lease");
   if (!word) {
-    LogWarning("{}: what it says of the mode is as if it were not there", word.error().message);
+    LogError("{}: as paused until `rudderfish resume`", word.error().message);
+    leaders_ = {
+        .since = UnixNow(), .by = "a text of the Lease that is not understood", .is_shared = true};
+    SetPause(Source::kLease, leaders_);
     return {};
   }
   leaders_ = word->pause;
   SetPause(Source::kLease, leaders_);
-  if (parts_.modes == nullptr || !word->mode) return {};
-  const Mode before = parts_.modes->mode();
-  const Result<void> taken = parts_.modes->Take(*word->mode);
-  if (parts_.modes->mode() != before) {
-    LogInfo("{}: {}, as the Lease says: {}", parts_.kind, ModeName(parts_.modes->mode()),
-            parts_.modes->kept().why);
+  modes_ = std::move(word->modes);
+  return TakeModes();
+}
+
+Result<void> SharedStanding::TakeModes() {
+  Result<void> taken;
+  for (ModeLadder* ladder : parts_.ladders) {
+    const auto at = modes_.find(ladder->kind().name);
+    if (at == modes_.end()) continue;
+    const Mode before = ladder->mode();
+    if (Result<void> kept = ladder->Take(at->second); !kept) taken = std::move(kept);
+    if (ladder->mode() != before) {
+      LogInfo("{}: {}, as the Lease says: {}", ladder->kind().name, ModeName(ladder->mode()),
+              ladder->kept().why);
+    }
   }
   return taken;
 }
@@ -98,7 +128,7 @@ Result<void> SharedStanding::NotePause() {
             .by = parts_.identity.empty() ? "the command line"
                                           : "the command line of " + parts_.identity};
   }
-  TRY(parts_.journal->KeepPause(parts_.kind, own_));
+  TRY(parts_.journal->KeepPause(kPausedKind, own_));
   return Follow();
 }
 

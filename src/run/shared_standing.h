@@ -3,18 +3,19 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "control/kept_mode.h"
 #include "control/mode.h"
+#include "control/mode_ladder.h"
 #include "control/sqlite_journal.h"
 #include "kube/lease.h"
-#include "run/placement_modes.h"
 
-// How far a controller may go, as it outlives the process: whether it is paused, and of placing the
-// mode that it has come to. Kept in its journal, and where instances share a Lease in that, for all
-// of them: who leads says in it what holds, the others follow, and who leads next has read the last
-// of it before it acts.
+// How far a process may go, as it outlives it: whether it is paused, and the mode that each kind of
+// decision has reached. Kept in its journal, and where instances share a Lease in that, for all of
+// them: who leads says in it what holds, the others follow, and who leads next has read the last of
+// it before it acts. A text of the Lease that is not understood is as a pause.
 //
 // A pause that is said to an instance that does not lead is its own, until it leads. One thread.
 
@@ -23,11 +24,10 @@ namespace rudderfish {
 class SharedStanding {
  public:
   struct Parts {
-    std::string kind;  // placement, migration
     SqliteJournal* journal = nullptr;
     ModeSwitch* switches = nullptr;
-    PlacementModes* modes = nullptr;       // None: there is no mode to keep.
-    kube::LeaseElection* lease = nullptr;  // None: nobody shares it.
+    std::vector<ModeLadder*> ladders;
+    kube::LeaseElection* lease = nullptr;  // None: no other instance shares it.
     std::string identity;                  // Ours, where there is a Lease.
   };
 
@@ -41,8 +41,15 @@ class SharedStanding {
   // journal's; what was taken holds.
   Result<void> Follow();
 
+  // The configuration was reloaded: the mode that the leader has said may count now. Errors as of
+  // Follow.
+  Result<void> TakeAgain();
+
   // The command line has had its say: a pause, or the end of one, is kept.
   Result<void> NotePause();
+
+  // Keeps the mode and the pause once more, as in a journal that has neither.
+  Result<void> Keep();
 
   // What was said last stands in the Lease, if there is one and we lead.
   bool is_said() const { return !Leads() || lease() == nullptr || lease()->is_carried(); }
@@ -55,12 +62,15 @@ class SharedStanding {
   kube::LeaseElection* lease() const { return parts_.lease; }
   bool Leads() const { return lease() == nullptr || lease()->IsLeader(); }
   Result<void> TakeWord();
+  Result<void> TakeModes();
   void Say();
   void SetPause(ModeSwitch::Source source, const KeptPause& pause);
 
   Parts parts_;
   KeptPause own_, leaders_;
-  std::string word_;               // Of the Lease, as it was taken or said last.
+  std::string word_;  // Of the Lease, as it was taken or said last.
+  // The last that was understood: also of kinds that this instance does not decide.
+  decltype(LeaseWord::modes) modes_;
   std::optional<LeaseWord> said_;  // Since we lead.
 };
 

@@ -3,47 +3,33 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
+#include "tests/support/test_folder.h"
 
 // Of one instance; of several, which share a Lease: tests/modes_test.py.
 
 namespace rudderfish {
 namespace {
 
-namespace fs = std::filesystem;
 using Source = ModeSwitch::Source;
 
 class SharedStandingTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() /
-              ("rudderfish-standing-" + std::to_string(::getpid()) + "-" +
-               ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::create_directories(folder_);
-    Start();
-  }
-  void TearDown() override {
-    journal_.reset();
-    fs::remove_all(folder_);
-  }
+  void SetUp() override { Start(); }
   // As a process that is started anew.
   void Start() {
     standing_.reset();
     journal_.reset();
     switches_ = {};
     journal_ = SqliteJournal::Open(folder_ / "j.db", {}).value();
-    standing_ = SharedStanding::Open(
-                    {.kind = "migration", .journal = journal_.get(), .switches = &switches_})
-                    .value();
+    standing_ = SharedStanding::Open({.journal = journal_.get(), .switches = &switches_}).value();
   }
   void Say(bool paused) {
     switches_.Set(Source::kSocket, {.paused = paused});
     ASSERT_TRUE(standing_->NotePause().has_value());
   }
 
-  fs::path folder_;
+  testing::TestFolder folder_;
   ModeSwitch switches_;
   std::unique_ptr<SqliteJournal> journal_;
   std::optional<SharedStanding> standing_;

@@ -148,14 +148,19 @@ SignalSource::SignalSource(SignalsConfig config, const Clock* clock)
 
 void SignalSource::Turn(const SignalEntities& entities) {
   if (config_.urls.empty()) return;
-  const bool under_way = client_.Poll(Duration(0));
-  has_answers_ = has_answers_ || (asked_once_ && !under_way);
+  const bool under_way = Poll();
   const Instant now = clock_->Now();
   if (under_way || (asked_once_ && now - asked_ < config_.period)) return;
   asked_once_ = true;
   asked_ = now;
   RenewHeaders();
   client_.Refresh(entities);
+}
+
+bool SignalSource::Poll() {
+  const bool under_way = client_.Poll(Duration(0));
+  has_answers_ = has_answers_ || (asked_once_ && !under_way);
+  return under_way;
 }
 
 // What was read last stays good while a file is being replaced.
@@ -225,20 +230,55 @@ std::vector<std::string> SignalSource::Troubles() const {
   return troubles;
 }
 
-void AddEntities(const Application& application, const State& state, SignalEntities* entities) {
-  for (const std::string& node : state.names->nodes) {
-    const bool known = std::any_of(entities->nodes.begin(), entities->nodes.end(),
-                                   [&](const auto& one) { return one.name == node; });
-    if (!known) entities->nodes.push_back({.name = node, .address = ""});
+namespace {
+
+// Prometheus knows no node that stands for users outside of the cluster.
+bool HoldsUsers(const Application& application, const State& state, NodeId node) {
+  for (PodId pod = 0; pod < state.pods.size(); ++pod) {
+    if (state.pods.node[pod] == node && application.objects[state.pods.workload[pod]].is_external())
+      return true;
   }
+  return false;
+}
+
+void AddNodes(const Application& application, const State& state, SignalEntities* entities) {
+  const Names& names = *state.names;
+  for (NodeId node = 0; node < state.nodes.size(); ++node) {
+    const std::string& name = names.nodes[node];
+    const bool known = std::any_of(entities->nodes.begin(), entities->nodes.end(),
+                                   [&](const auto& one) { return one.name == name; });
+    if (known || HoldsUsers(application, state, node)) continue;
+    entities->nodes.push_back(
+        {.name = name, .address = names.addresses.empty() ? "" : names.addresses[node]});
+  }
+}
+
+void AddOwners(const Application& application, const State& state, SignalEntities* entities) {
+  for (PodId pod = 0; pod < state.pods.size(); ++pod) {
+    const WorkloadObject& object = application.objects[state.pods.workload[pod]];
+    if (object.is_external()) continue;
+    const std::string name = PodName(state, pod);
+    entities->owners.insert_or_assign(
+        SignalEntities::PodKey(object.object_namespace, name.substr(name.rfind('/') + 1)),
+        state.workload_of(pod).name);
+  }
+}
+
+}  // namespace
+
+void AddEntities(const Application& application, const State& state, SignalEntities* entities) {
+  AddNodes(application, state, entities);
+  AddOwners(application, state, entities);
   const auto& workloads = application.catalog->workloads;
   for (size_t w = 0; w < workloads.size(); ++w) {
+    if (application.objects[w].is_external()) continue;
     entities->workloads.push_back(
         {.name = workloads[w].name, .name_space = application.objects[w].object_namespace});
   }
   for (const Call& call : application.calls->calls) {
     if (call.caller == kNone) continue;
     const WorkloadId caller = application.calls->calls[call.caller].workload;
+    if (application.objects[caller].is_external()) continue;
     entities->edges.emplace_back(workloads[caller].name, workloads[call.workload].name);
   }
 }

@@ -61,8 +61,12 @@ class SignalSource {
  public:
   SignalSource(SignalsConfig config, const Clock* clock);
 
-  // Takes what has arrived and asks anew when that is due. Never waits.
+  // Takes what has arrived and asks again when that is due. Never waits.
   void Turn(const SignalEntities& entities);
+
+  // Sends and takes what can be sent and taken; true while a round is under way. To be called much
+  // more often than the deadline of a query (PrometheusOptions), however rare turns are.
+  bool Poll();
 
   // What is known of an application's latencies; the same value again until there is a newer one.
   std::vector<Reading> Readings(std::string_view application) const;

@@ -4,9 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
+#include <memory>
+#include <thread>
 
 #include "base/files.h"
+#include "net/http_routes.h"
+#include "net/http_server.h"
+#include "scenario/application_file.h"
 
 namespace rudderfish {
 namespace {
@@ -69,6 +75,75 @@ TEST(SignalSource, WhatWasNeverMeasuredIsNoReading) {
   SignalSource source(Parsed(kSignals).value(), &clock);
   EXPECT_THAT(source.Readings("shop"), IsEmpty());
   EXPECT_THAT(source.Troubles(), SizeIs(2)) << "not asked yet";
+}
+
+// A turn may be rarer than the deadline of a query: what is asked must arrive between two of them.
+TEST(SignalSource, AnswersArriveBetweenTurns) {
+  HttpRoutes routes;
+  routes.Add("GET", "/api/v1/query", [](const HttpRequest&) {
+    return HttpResponse{.status = 200,
+                        .content_type = "application/json",
+                        .body = R"({"status":"success","data":{"resultType":"vector","result":[)"
+                                R"({"metric":{},"value":[1764000000,"50"]}]}})"};
+  });
+  const auto server = HttpServer::Start({.listen = {"127.0.0.1:0"}, .threads = 1}, routes).value();
+  std::string text(kSignals);
+  text.replace(text.find("\"http://a:9090\", \"https://b\""), 28,
+               fmt::format("\"http://{}\"", server->addresses()[0]));
+  SystemClock clock;
+  SignalSource source(Parsed(text).value(), &clock);
+  source.Turn({});  // The only one.
+  const Instant start = clock.Now();
+  while (source.Readings("shop").empty() && clock.Now() - start < std::chrono::seconds(4)) {
+    source.Poll();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ASSERT_THAT(source.Readings("shop"), SizeIs(1));
+  EXPECT_EQ(source.Readings("shop")[0].value_ms, 50);
+}
+
+// Prometheus knows neither the users outside of the cluster nor the node that stands for them.
+TEST(SignalSource, EntitiesAreWhatTheClusterHas) {
+  const Application application = ParseApplication(R"(rudderfish: application/v1
+name: shop
+namespace: default
+layers: {cloud: {}, client: {accepts_moves: false}}
+latency:
+  cloud: {cloud: 0.5ms, client: 45ms}
+  client: {cloud: 45ms, client: 0ms}
+node_types:
+  large: {nodes: {matchLabels: {zone: cloud}}, layer: cloud, cpu_type: fast, bandwidth: 1Gbit}
+  outside: {layer: client, cpu_type: none, bandwidth: 100Mbit}
+workloads:
+  users: {external: client}
+  web: {object: deployment/web, execution: {fast: 5ms}}
+  cart: {object: statefulset/cart, execution: {fast: 3ms}}
+endpoints:
+  buy: {client: users, rate: 20, qos: 150ms,
+        calls: [web: {data: 0.1MB, calls: [cart: {data: 20kB}]}]}
+)",
+                                                   "application.yaml")
+                                      .value();
+  State state;
+  state.catalog = application.catalog;
+  state.nodes.kind = {1, 0, 0};
+  state.pods.workload = {0, 1, 2};
+  state.pods.node = {0, 1, 2};
+  state.names =
+      std::make_shared<const Names>(Names{.nodes = {"external-client", "n1", "n2"},
+                                          .pods = {"users", "web-7d9f8b6c5-x2k4z", "cart-0"},
+                                          .addresses = {"", "10.0.0.1", "10.0.0.2"}});
+  SignalEntities entities;
+  AddEntities(application, state, &entities);
+  ASSERT_THAT(entities.nodes, SizeIs(2));
+  EXPECT_EQ(entities.nodes[0].name, "n1");
+  EXPECT_EQ(entities.nodes[0].address, "10.0.0.1");
+  ASSERT_THAT(entities.workloads, SizeIs(2));
+  EXPECT_EQ(entities.workloads[0].name, "web");
+  ASSERT_THAT(entities.edges, SizeIs(1)) << "the users' calls are no edge that a mesh sees";
+  EXPECT_EQ(entities.edges[0].second, "cart");
+  EXPECT_EQ(entities.owners.at("default/web-7d9f8b6c5-x2k4z"), "web");
+  EXPECT_EQ(entities.owners.at("default/cart-0"), "cart");
 }
 
 TEST(SignalSource, FilesAreRelativeToTheConfiguration) {

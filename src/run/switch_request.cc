@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -12,10 +13,6 @@ namespace rudderfish {
 namespace {
 
 constexpr std::string_view kModeRequest = "mode ";
-
-std::string SwitchJson(const OrderedJson& json) {
-  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
-}
 
 // What is to be wished for, and in a word what that is; empty: no such request.
 Result<std::string> TakeWish(std::string_view request, Mode highest, Wish* wish) {
@@ -37,20 +34,30 @@ Result<std::string> TakeWish(std::string_view request, Mode highest, Wish* wish)
 
 }  // namespace
 
-std::string AnswerSwitch(std::string_view request, const SwitchedKind& kind, ModeSwitch* switches) {
-  Wish wish = switches->wish(ModeSwitch::Source::kSocket);
-  const Result<std::string> what = TakeWish(request, kind.highest, &wish);
-  if (!what) return SwitchJson({{"error", what.error().message}});
-  switches->Set(ModeSwitch::Source::kSocket, wish);
-  LogInfo("{} by the command line", *what);
-  return SwitchJson({{"ok", true},
-                     {"kind", kind.name},
-                     {"mode", ModeName(switches->Effective(kind.configured))},
-                     {"why", switches->Why(kind.configured)}});
+std::string DumpAnswer(const OrderedJson& json) {
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
-std::string ObeyConfigMap(const kube::ConfigMapWatch::Said& said, const SwitchedKind& kind,
-                          ModeSwitch* switches) {
+std::string AnswerSwitch(std::string_view request, std::span<const SwitchedKind> kinds,
+                         ModeSwitch* switches) {
+  Mode highest = Mode::kOff;
+  for (const SwitchedKind& kind : kinds) highest = std::max(highest, kind.highest);
+  Wish wish = switches->wish(ModeSwitch::Source::kSocket);
+  const Result<std::string> what = TakeWish(request, highest, &wish);
+  if (!what) return DumpAnswer({{"error", what.error().message}});
+  switches->Set(ModeSwitch::Source::kSocket, wish);
+  LogInfo("{} by the command line", *what);
+  OrderedJson answers = OrderedJson::array();
+  for (const SwitchedKind& kind : kinds) {
+    answers.push_back({{"kind", kind.name},
+                       {"mode", ModeName(switches->Effective(kind.configured))},
+                       {"why", switches->Why(kind.configured)}});
+  }
+  return DumpAnswer({{"ok", true}, {"kinds", std::move(answers)}});
+}
+
+std::string ObeyConfigMap(const kube::ConfigMapWatch::Said& said,
+                          std::span<const SwitchedKind> kinds, ModeSwitch* switches) {
   const StatedWish stated =
       said
           ? WishFrom(*said)
@@ -59,9 +66,11 @@ std::string ObeyConfigMap(const kube::ConfigMapWatch::Said& said, const Switched
   if (!stated.problem.empty()) LogError("the ConfigMap: {}", stated.problem);
   if (stated.wish == switches->wish(ModeSwitch::Source::kConfigMap)) return stated.problem;
   switches->Set(ModeSwitch::Source::kConfigMap, stated.wish);
-  const std::string why = switches->Why(kind.configured);
-  LogInfo("by the ConfigMap: {}{}{}", ModeName(switches->Effective(kind.configured)),
-          why.empty() ? "" : ", ", why);
+  for (const SwitchedKind& kind : kinds) {
+    const std::string why = switches->Why(kind.configured);
+    LogInfo("by the ConfigMap: {}: {}{}{}", kind.name,
+            ModeName(switches->Effective(kind.configured)), why.empty() ? "" : ", ", why);
+  }
   return stated.problem;
 }
 

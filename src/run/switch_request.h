@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "base/json.h"
 #include "control/mode.h"
 #include "kube/config_map_watch.h"
 
@@ -14,16 +16,20 @@ namespace rudderfish {
 
 struct SwitchedKind {
   std::string_view name;         // migration, placement
-  Mode configured = Mode::kOff;  // Before switches.
-  Mode highest = kHighestMode;   // That may be wished for.
+  Mode configured = Mode::kOff;  // Before switches: what the kind has reached.
+  Mode highest = Mode::kOff;     // That may be wished for.
 };
 
-// Obeys, logs, and answers with the mode that holds then; an unknown request changes nothing. A
-// line of JSON.
-std::string AnswerSwitch(std::string_view request, const SwitchedKind& kind, ModeSwitch* switches);
+// Obeys, logs, and answers with the mode that then holds for each kind; an unknown request changes
+// nothing. A line of JSON.
+std::string AnswerSwitch(std::string_view request, std::span<const SwitchedKind> kinds,
+                         ModeSwitch* switches);
 
 // Obeys and logs. What of it could not be understood, for people; empty: nothing.
-std::string ObeyConfigMap(const kube::ConfigMapWatch::Said& said, const SwitchedKind& kind,
-                          ModeSwitch* switches);
+std::string ObeyConfigMap(const kube::ConfigMapWatch::Said& said,
+                          std::span<const SwitchedKind> kinds, ModeSwitch* switches);
+
+// An answer of the socket: a line of JSON, whatever bytes the cluster's names hold.
+std::string DumpAnswer(const OrderedJson& json);
 
 }  // namespace rudderfish

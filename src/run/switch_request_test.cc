@@ -13,20 +13,37 @@ TEST(SwitchRequest, ASwitchIsObeyedAndAnsweredWithWhatHoldsThen) {
   ModeSwitch switches;
   const SwitchedKind kind{
       .name = "placement", .configured = Mode::kCanary, .highest = Mode::kEnforce};
-  EXPECT_EQ(AnswerSwitch("pause", kind, &switches),
-            R"({"ok":true,"kind":"placement","mode":"off","why":"paused by the command line"})");
-  EXPECT_EQ(AnswerSwitch("resume", kind, &switches),
-            R"({"ok":true,"kind":"placement","mode":"canary","why":""})");
-  EXPECT_THAT(AnswerSwitch("mode shadow", kind, &switches), HasSubstr("\"mode\":\"shadow\""));
-  EXPECT_THAT(AnswerSwitch("kill", kind, &switches), HasSubstr("killed"));
+  EXPECT_EQ(AnswerSwitch("pause", {&kind, 1}, &switches),
+            R"({"ok":true,"kinds":[{"kind":"placement","mode":"off",)"
+            R"("why":"paused by the command line"}]})");
+  EXPECT_EQ(AnswerSwitch("resume", {&kind, 1}, &switches),
+            R"({"ok":true,"kinds":[{"kind":"placement","mode":"canary","why":""}]})");
+  EXPECT_THAT(AnswerSwitch("mode shadow", {&kind, 1}, &switches), HasSubstr("\"mode\":\"shadow\""));
+  EXPECT_THAT(AnswerSwitch("kill", {&kind, 1}, &switches), HasSubstr("killed"));
   EXPECT_TRUE(switches.killed());
+}
+
+TEST(SwitchRequest, OneSwitchHoldsAllKindsBack) {
+  ModeSwitch switches;
+  const SwitchedKind kinds[] = {
+      {.name = "placement", .configured = Mode::kCanary, .highest = Mode::kEnforce},
+      {.name = "migration", .configured = Mode::kShadow, .highest = Mode::kAdvise}};
+  EXPECT_EQ(AnswerSwitch("mode shadow", kinds, &switches),
+            R"({"ok":true,"kinds":[{"kind":"placement","mode":"shadow",)"
+            R"("why":"held at shadow by the command line"},)"
+            R"({"kind":"migration","mode":"shadow","why":""}]})");
+  AnswerSwitch("pause", kinds, &switches);
+  for (const SwitchedKind& kind : kinds) {
+    EXPECT_EQ(switches.Effective(kind.configured), Mode::kOff) << kind.name;
+  }
 }
 
 TEST(SwitchRequest, WhatIsNoneChangesNothing) {
   ModeSwitch switches;
-  const SwitchedKind kind{.name = "migration", .configured = Mode::kShadow};
+  const SwitchedKind kind{
+      .name = "migration", .configured = Mode::kShadow, .highest = Mode::kAdvise};
   for (const char* request : {"", "pauses", "mode", "mode nonsense", "mode enforce", "PAUSE"}) {
-    EXPECT_THAT(AnswerSwitch(request, kind, &switches), HasSubstr("\"error\"")) << request;
+    EXPECT_THAT(AnswerSwitch(request, {&kind, 1}, &switches), HasSubstr("\"error\"")) << request;
     EXPECT_EQ(switches.wish(ModeSwitch::Source::kSocket), Wish()) << request;
   }
 }
@@ -35,14 +52,14 @@ TEST(SwitchRequest, AConfigMapIsObeyedAsFarAsItIsUnderstood) {
   ModeSwitch switches;
   const SwitchedKind kind{
       .name = "placement", .configured = Mode::kEnforce, .highest = Mode::kEnforce};
-  EXPECT_THAT(ObeyConfigMap({{{"pause", "yes"}, {"who", "me"}}}, kind, &switches),
+  EXPECT_THAT(ObeyConfigMap({{{"pause", "yes"}, {"who", "me"}}}, {&kind, 1}, &switches),
               HasSubstr("unknown key `who`"));
   EXPECT_TRUE(switches.paused());
-  EXPECT_EQ(ObeyConfigMap({}, kind, &switches), "");
+  EXPECT_EQ(ObeyConfigMap({}, {&kind, 1}, &switches), "");
   EXPECT_FALSE(switches.paused());
-  EXPECT_THAT(
-      ObeyConfigMap(tl::unexpected(Error{ErrorCode::kInvalidArgument, "no text"}), kind, &switches),
-      HasSubstr("no text: as `pause`"));
+  EXPECT_THAT(ObeyConfigMap(tl::unexpected(Error{ErrorCode::kInvalidArgument, "no text"}),
+                            {&kind, 1}, &switches),
+              HasSubstr("no text: as `pause`"));
   EXPECT_TRUE(switches.paused());
 }
 

@@ -7,25 +7,17 @@
 #include <utility>
 
 #include "base/rng.h"
-#include "kube/api_client.h"
-#include "kube/config_map_watch.h"
 #include "kube/events.h"
 #include "kube/kube_cluster.h"
-#include "kube/kubeconfig.h"
-#include "kube/lease.h"
 #include "kube/mirror.h"
-#include "kube/mirror_feed.h"
-#include "run/lease_seat.h"
 #include "sim/sim_cluster.h"
 
 namespace rudderfish {
 namespace {
 
-constexpr Duration kSyncLimit = std::chrono::seconds(30);
 constexpr Duration kWatchLeast = std::chrono::seconds(1);  // The API counts in seconds.
 constexpr Duration kWatchMost = std::chrono::minutes(1);
 constexpr int kDriftAttempts = 100;
-constexpr std::chrono::milliseconds kResignStep(50);
 
 std::string ApiVersionOf(std::string_view kind) {
   const auto resource = kube::ResourceOfKind(kind);
@@ -63,13 +55,9 @@ class SimulatedCluster final : public WatchedCluster {
 
   void Watch(std::vector<WatchedApplication>, const Config&) override {}
   Cluster* Of(size_t application) override { return clusters_[application].get(); }
-  bool CanWait() const override { return false; }
-  std::string Name() const override {
-    return fmt::format("simulated from {}", config_.scenario.string());
-  }
   std::vector<std::string> Missing() const override { return {}; }
 
-  void Poll(std::chrono::milliseconds) override {
+  void Poll() override {
     const Instant now = clock_->Now();
     for (const auto& cluster : clusters_) cluster->Advance(now - advanced_);
     advanced_ = now;
@@ -87,7 +75,9 @@ class SimulatedCluster final : public WatchedCluster {
 };
 
 // An application within a scope: a workload with a pod that the selector does not pick stays where
-// it is.
+// it is. While a pod of the application is on a node that is not ready there is no state: whether
+// the pod serves is not known, and after an outage of the API server such nodes recover by
+// themselves.
 class ScopedCluster final : public Cluster {
  public:
   ScopedCluster(const kube::Mirror* mirror, std::shared_ptr<const Application> application,
@@ -98,6 +88,7 @@ class ScopedCluster final : public Cluster {
 
   Result<void> Refresh(State* state) override {
     TRY(cluster_.Refresh(state));
+    TRY(CheckReady(*state));
     if (scope_.requirements.empty()) return {};
     std::vector<char> outside(state->catalog->workloads.size(), 0);
     for (PodId pod = 0; pod < state->pods.size(); ++pod) {
@@ -125,38 +116,41 @@ class ScopedCluster final : public Cluster {
   std::chrono::nanoseconds Now() const override { return cluster_.Now(); }
 
  private:
+  Result<void> CheckReady(const State& state) {
+    checked_.assign(static_cast<size_t>(state.nodes.size()), 0);
+    for (PodId pod = 0; pod < state.pods.size(); ++pod) {
+      const NodeId on = state.pods.node[pod];
+      if (on == kNone || checked_[on] != 0) continue;
+      checked_[on] = 1;
+      const kube::Node* node = mirror_->nodes.Find({"", NodeName(state, on)});
+      if (node == nullptr || node->ready) continue;  // No object: it stands for external users.
+      return Fail(ErrorCode::kUnavailable,
+                  "node {} is not ready and runs pods of the application: no decision until it is "
+                  "ready or they run elsewhere",
+                  NodeName(state, on));
+    }
+    return {};
+  }
+
   const kube::Mirror* mirror_;
   kube::KubeCluster cluster_;
   LabelSelector scope_;
+  std::vector<char> checked_;  // [node] In CheckReady.
   std::shared_ptr<const Catalog> whole_, within_;
   std::vector<char> outside_;
 };
 
 class MirroredCluster final : public WatchedCluster {
  public:
-  static Result<std::unique_ptr<WatchedCluster>> Open(const Config& config, const Clock* clock,
-                                                      std::vector<WatchedApplication> applications,
-                                                      OnControl on_control,
-                                                      const std::function<void()>& on_step) {
-    TRY_ASSIGN(kube::ClusterAccess access,
-               kube::FindCluster({.kubeconfig = config.cluster.kubeconfig.string(),
-                                  .context = config.cluster.context},
-                                 kube::KubeEnvironment::OfProcess()));
-    const std::string server = access.server;
-    TRY_ASSIGN(std::unique_ptr<kube::ApiClient> client,
-               kube::ApiClient::Open(std::move(access), clock,
-                                     {.watch_timeout = WatchTimeoutWithin(config.staleness)}));
-    std::unique_ptr<MirroredCluster> live(
-        new MirroredCluster(config, clock, std::move(client), server, std::move(on_control)));
-    TRY(live->feed_.Sync(kSyncLimit, on_step));
-    live->Watch(std::move(applications), config);
-    if (live->lease_ != nullptr) live->lease_->Start();  // Who sees nothing shall not lead.
-    return live;
+  MirroredCluster(const Clock* clock, Connection connection)
+      : mirror_(clock),
+        feed_(connection.feed),
+        events_(connection.telling, {.instance = std::move(connection.identity)}) {
+    feed_->Add(&mirror_);
   }
 
   void Watch(std::vector<WatchedApplication> applications, const Config& config) override {
     clusters_.clear();
-    staleness_ = config.staleness;
     for (WatchedApplication& one : applications) {
       clusters_.push_back(std::make_unique<ScopedCluster>(&mirror_, std::move(one.application),
                                                           config.scope.pods, config.staleness));
@@ -164,125 +158,34 @@ class MirroredCluster final : public WatchedCluster {
   }
 
   Cluster* Of(size_t application) override { return clusters_[application].get(); }
-  bool CanWait() const override { return true; }
-  std::string Name() const override { return server_; }
-  std::vector<std::string> Missing() const override {
-    std::vector<std::string> missing = feed_.Missing();
-    if (control_ != nullptr && control_->reflector().last_error()) {
-      missing.push_back(fmt::format("the ConfigMap that holds us back ({})",
-                                    control_->reflector().last_error()->message));
-    }
-    return missing;
-  }
-  std::string WhyControlIsUnread() const override {
-    return control_ == nullptr ? "" : control_->WhyUnread(staleness_);
-  }
-  void Poll(std::chrono::milliseconds timeout) override { feed_.Poll(timeout); }
-
-  bool Leads() const override { return lease_ == nullptr || lease_->IsLeader(); }
-
-  Seat GetSeat() const override {
-    if (lease_ == nullptr) return {};
-    const auto& error = lease_->last_error();
-    return {.is_elected = true,
-            .identity = identity_,
-            .holder = lease_->holder(),
-            .trouble = lease_->has_namesake() ? "another instance has our identity"
-                       : error                ? error->message
-                                              : ""};
-  }
-
-  void Resign(Duration limit) override {
-    if (lease_ == nullptr) return;
-    bool done = false;
-    lease_->Release([&done] { done = true; });
-    const Instant end = clock_->Now() + limit;
-    while (!done && clock_->Now() < end) client_->Poll(kResignStep);
-    lease_.reset();  // With what it waits for.
-  }
+  std::vector<std::string> Missing() const override { return feed_->Missing(mirror_); }
+  bool IsTelling() const override { return !events_.is_idle(); }
 
   void Tell(const WorkloadObject& workload, const std::string& note) override {
-    if (events_ == nullptr || workload.is_external()) return;
+    if (workload.is_external()) return;
     const kube::PodController* found =
         mirror_.FindController(workload.kind, {workload.object_namespace, workload.name});
-    events_->Record({.regarding = {.api_version = ApiVersionOf(workload.kind),
-                                   .kind = workload.kind,
-                                   .name_space = workload.object_namespace,
-                                   .name = workload.name,
-                                   .uid = found == nullptr ? "" : found->meta.uid},
-                     .reason = "WouldMove",
-                     .action = "Plan",
-                     .note = note});
+    events_.Record({.regarding = {.api_version = ApiVersionOf(workload.kind),
+                                  .kind = workload.kind,
+                                  .name_space = workload.object_namespace,
+                                  .name = workload.name,
+                                  .uid = found == nullptr ? "" : found->meta.uid},
+                    .reason = "WouldMove",
+                    .action = "Plan",
+                    .note = note});
   }
 
-  ClusterCounts Counts() const override;
+  void Count(ClusterCounts* counts) const override {
+    counts->events_sent += events_.counts().sent;
+    counts->events_lost += events_.counts().dropped + events_.counts().failed;
+  }
 
  private:
-  MirroredCluster(const Config& config, const Clock* clock, std::unique_ptr<kube::ApiClient> client,
-                  std::string server, OnControl on_control)
-      : server_(std::move(server)),
-        mirror_(clock),
-        client_(std::move(client)),
-        feed_(client_.get(), &mirror_),
-        clock_(clock),
-        staleness_(config.staleness),
-        identity_(NewIdentity(client_->NewRng())) {
-    if (config.leader_election.is_on()) {
-      lease_ = std::make_unique<kube::LeaseElection>(
-          client_.get(), LeaseOptionsOf(config.leader_election, identity_));
-    }
-    if (config.events) {
-      events_ = std::make_unique<kube::EventRecorder>(client_.get(),
-                                                      kube::EventOptions{.instance = identity_});
-    }
-    if (config.control_name.empty()) return;
-    control_ = std::make_unique<kube::ConfigMapWatch>(client_.get(), config.control_namespace,
-                                                      config.control_name, std::move(on_control));
-  }
-
-  std::string server_;
   kube::Mirror mirror_;
-  std::unique_ptr<kube::ApiClient> client_;
-  kube::MirrorFeed feed_;
-  std::unique_ptr<kube::ConfigMapWatch> control_;
+  kube::ClusterFeed* feed_;
   std::vector<std::unique_ptr<ScopedCluster>> clusters_;
-  const Clock* clock_;
-  Duration staleness_;
-  std::string identity_;  // Another for each start.
-  std::unique_ptr<kube::LeaseElection> lease_;
-  std::unique_ptr<kube::EventRecorder> events_;
+  kube::EventRecorder events_;
 };
-
-ClusterCounts MirroredCluster::Counts() const {
-  ClusterCounts counts;
-  for (const auto& [resource, watch] : feed_.Counts()) {
-    const kube::ResourceName& name = kube::NameOf(resource);
-    counts.watched.push_back({.resource = name.group.empty()
-                                              ? std::string(name.resource)
-                                              : fmt::format("{}.{}", name.resource, name.group),
-                              .objects = static_cast<int64_t>(mirror_.Count(resource)),
-                              .lists = watch.lists,
-                              .failures = watch.failures,
-                              .expired = watch.expired,
-                              .events = watch.events,
-                              .malformed = watch.malformed,
-                              .unreadable = watch.unreadable});
-  }
-  const kube::ApiClientCounts& client = client_->counts();
-  counts.requests = client.requests;
-  counts.request_failures = client.failures;
-  counts.throttled = client.throttled;
-  if (lease_ != nullptr) {
-    counts.lease_renewals = lease_->counts().renewals;
-    counts.lease_failures = lease_->counts().failures;
-    counts.leaderships_lost = lease_->counts().lost;
-  }
-  if (events_ != nullptr) {
-    counts.events_sent = events_->counts().sent;
-    counts.events_lost = events_->counts().dropped + events_->counts().failed;
-  }
-  return counts;
-}
 
 }  // namespace
 
@@ -290,14 +193,15 @@ Duration WatchTimeoutWithin(Duration staleness) {
   return std::clamp<Duration>(staleness / 3, kWatchLeast, kWatchMost);
 }
 
-Result<std::unique_ptr<WatchedCluster>> WatchedCluster::Open(
-    const Config& config, const Clock* clock, std::vector<WatchedApplication> applications,
-    OnControl on_control, const std::function<void()>& on_step) {
+std::unique_ptr<WatchedCluster> WatchedCluster::Open(const Config& config, const Clock* clock,
+                                                     Connection connection,
+                                                     std::vector<WatchedApplication> applications) {
   if (config.cluster.is_simulated()) {
     return std::make_unique<SimulatedCluster>(config.cluster, clock, std::move(applications));
   }
-  return MirroredCluster::Open(config, clock, std::move(applications), std::move(on_control),
-                               on_step);
+  auto live = std::make_unique<MirroredCluster>(clock, std::move(connection));
+  live->Watch(std::move(applications), config);
+  return live;
 }
 
 }  // namespace rudderfish

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/files.h"
+#include "base/gzip.h"
 #include "base/suggest.h"
 #include "scenario/arrivals_parser.h"
 #include "scenario/arrivals_writer.h"
@@ -346,7 +346,7 @@ Result<void> ReadRequestTraces(const std::filesystem::path& folder, Load* load) 
     Traffic& traffic = named.traffic;
     if (traffic.shape != Traffic::Shape::kReplay) continue;
     const std::filesystem::path path = folder / traffic.file;
-    TRY_ASSIGN(const std::string text, ReadFile(path));
+    TRY_ASSIGN(const std::string text, ReadDataFile(path));
     TRY_ASSIGN(RequestTrace trace, ReadRequestTrace(text, path.string(), traffic.bin));
     traffic.trace = std::make_shared<const RequestTrace>(std::move(trace));
     if (!HasPartForEach(traffic)) {

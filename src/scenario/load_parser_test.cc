@@ -212,9 +212,10 @@ TEST(LoadParser, RefusesWhatNobodyAsksForAndAQuotaThatIsExceededFromTheStart) {
   std::string idle(kShopHead);
   for (const std::string_view rate : {"rate: 3", "rate: 1"})
     idle.replace(idle.find(rate), rate.size(), "rate: 0");
-  EXPECT_THAT(refusal(idle, "{pods: 3}"),
-              HasSubstr("`load`: nobody asks for anything: every "
-                        "endpoint of the pattern shop has a rate of 0"));
+  EXPECT_THAT(
+      refusal(idle, "{pods: 3}"),
+      HasSubstr(
+          "`load`: there are no requests: every endpoint of the pattern shop has a rate of 0"));
 }
 
 TEST(LoadParser, RefusesMoreUsersThanCanBeSimulated) {
@@ -258,6 +259,27 @@ TEST(LoadParser, RefusesATraceThatLeavesNothingToBeJudgedBy) {
       << read.error().message;
   load.loads[0].traffic.bin = SimTime(20'000'000'000);
   EXPECT_TRUE(ReadRequestTraces(folder, &load).has_value());
+}
+
+TEST(LoadParser, ATraceMayBeCompressed) {
+  // gzip of four rows at 00:00:00.5, 00:01:00, 00:01:01 and 00:02:02.
+  constexpr char kBytes[] =
+      "\037\213\010\000\000\000\000\000\002\003\013\361\364\165\015\016\161\364"
+      "\015\320\161\316\317\053\111\255\050\011\311\317\116\315\053\326\161\117"
+      "\315\113\055\112\054\111\115\201\360\271\214\014\214\114\164\015\114\165"
+      "\015\015\024\014\014\254\300\110\317\124\033\114\353\230\130\030\130\350"
+      "\030\032\240\253\061\004\312\101\125\030\352\030\142\221\065\304\055\153"
+      "\004\104\110\262\000\120\300\276\226\246\000\000\000";
+  const std::filesystem::path folder = ::testing::TempDir();
+  const std::string_view bytes(kBytes, sizeof(kBytes) - 1);
+  ASSERT_TRUE(WriteFileAtomically(folder / "trace.csv.gz", bytes).has_value());
+  Load load;
+  load.loads.push_back(
+      {"r",
+       {.shape = Traffic::Shape::kReplay, .file = "trace.csv.gz", .bin = SimTime(60'000'000'000)}});
+  const Result<void> read = ReadRequestTraces(folder, &load);
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(load.loads[0].traffic.trace->counts, (std::vector<double>{2, 1}));
 }
 
 }  // namespace

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <limits>
+#include <optional>
 
+#include "base/log.h"
 #include "scenario/csv.h"
 #include "scenario/traffic.h"
 
@@ -13,7 +17,8 @@
 namespace rudderfish {
 namespace {
 
-constexpr std::string_view kTimestampInWords = "a time such as 2023-11-16 18:17:03.9799600";
+constexpr std::string_view kTimestampInWords =
+    "a time such as 2023-11-16 18:17:03.9799600 or 2024-05-10 00:00:00+00:00";
 constexpr int64_t kMostTokens = 100'000'000;
 constexpr size_t kMostBins = 10'000'000;
 
@@ -31,8 +36,28 @@ std::optional<int> DigitsAt(std::string_view text, size_t at, size_t count) {
   return value;
 }
 
-// YYYY-MM-DD hh:mm:ss, with up to nine decimals of the second, in ns since 1970.
+// Takes "Z", "+hh:mm" or "-hh:mm" off the end: how far that is ahead of UTC, in minutes.
+std::optional<int> TakeOffset(std::string_view* text) {
+  if (text->ends_with('Z')) {
+    text->remove_suffix(1);
+    return 0;
+  }
+  constexpr size_t kLength = 6;  // Of "+hh:mm".
+  constexpr size_t kDate = 10;   // Which has dashes, too.
+  if (text->size() < kDate + kLength) return 0;
+  const std::string_view end = text->substr(text->size() - kLength);
+  if (end[0] != '+' && end[0] != '-') return 0;
+  const auto hours = DigitsAt(end, 1, 2), minutes = DigitsAt(end, 4, 2);
+  if (!hours || !minutes || end[3] != ':' || *hours > 23 || *minutes > 59) return std::nullopt;
+  text->remove_suffix(kLength);
+  return (end[0] == '-' ? -1 : 1) * (*hours * 60 + *minutes);
+}
+
+// YYYY-MM-DD hh:mm:ss, with up to nine decimals of the second and an offset from UTC where one is
+// written, in ns since 1970.
 std::optional<int64_t> TimestampNs(std::string_view text) {
+  const std::optional<int> ahead_minutes = TakeOffset(&text);
+  if (!ahead_minutes) return std::nullopt;
   const auto year = DigitsAt(text, 0, 4), month = DigitsAt(text, 5, 2), day = DigitsAt(text, 8, 2),
              hour = DigitsAt(text, 11, 2), minute = DigitsAt(text, 14, 2),
              second = DigitsAt(text, 17, 2);
@@ -55,34 +80,60 @@ std::optional<int64_t> TimestampNs(std::string_view text) {
     for (size_t i = digits; i < 9; ++i) fraction_ns *= 10;
   }
   const int64_t days = std::chrono::sys_days(date).time_since_epoch().count();
-  const int64_t seconds = ((days * 24 + *hour) * 60 + *minute) * 60 + *second;
+  const int64_t seconds = ((days * 24 + *hour) * 60 + *minute - *ahead_minutes) * 60 + *second;
   return seconds * 1'000'000'000 + fraction_ns;
+}
+
+}  // namespace
+
+namespace {
+
+struct TraceTimes {
+  int64_t first_ns = 0;
+  bool sorted = true;
+};
+
+Result<int64_t> TimestampOf(const CsvReader& row) {
+  const std::optional<int64_t> at_ns = TimestampNs(row.Text(kTimestamp));
+  if (!at_ns) return row.Refuse(kTimestamp, fmt::format("expected {}", kTimestampInWords));
+  return *at_ns;
+}
+
+Result<TraceTimes> TimesOfTrace(std::string_view text, std::string_view source_name) {
+  TRY_ASSIGN(CsvReader rows, CsvReader::Open(text, source_name, kTokenColumns));
+  TraceTimes times{.first_ns = std::numeric_limits<int64_t>::max()};
+  int64_t previous_ns = 0;
+  for (;;) {
+    TRY_ASSIGN(const bool more, rows.Next());
+    if (!more) return times;
+    TRY_ASSIGN(const int64_t at_ns, TimestampOf(rows));
+    times.sorted = times.sorted && at_ns >= previous_ns;
+    times.first_ns = std::min(times.first_ns, at_ns);
+    previous_ns = at_ns;
+  }
 }
 
 }  // namespace
 
 Result<RequestTrace> ReadRequestTrace(std::string_view text, std::string_view source_name,
                                       SimTime bin) {
+  TRY_ASSIGN(const TraceTimes times, TimesOfTrace(text, source_name));
+  if (!times.sorted)
+    LogInfo("{}: rows are not in order of time; sorted while loading", source_name);
   TRY_ASSIGN(CsvReader rows, CsvReader::Open(text, source_name, kTokenColumns));
   RequestTrace trace{.bin_s = static_cast<double>(bin.count()) / 1e9};
-  int64_t first_ns = -1, previous_ns = 0;
   for (;;) {
     TRY_ASSIGN(const bool more, rows.Next());
     if (!more) break;
-    const std::optional<int64_t> at_ns = TimestampNs(rows.Text(kTimestamp));
-    if (!at_ns) return rows.Refuse(kTimestamp, fmt::format("expected {}", kTimestampInWords));
-    if (first_ns < 0) first_ns = previous_ns = *at_ns;
-    if (*at_ns < previous_ns)
-      return rows.Refuse(kTimestamp, "earlier than the row before; sort the trace by time");
-    previous_ns = *at_ns;
+    TRY_ASSIGN(const int64_t at_ns, TimestampOf(rows));
     TRY(rows.Int(kContextTokens, 0, kMostTokens));
     TRY(rows.Int(kGeneratedTokens, 0, kMostTokens));
-    const auto at = static_cast<size_t>((*at_ns - first_ns) / bin.count());
+    const auto at = static_cast<size_t>((at_ns - times.first_ns) / bin.count());
     if (at >= kMostBins) {
       return rows.Refuse(kTimestamp, fmt::format("more than {} bins of {} s after the first row",
                                                  kMostBins, trace.bin_s));
     }
-    trace.counts.resize(at + 1);
+    trace.counts.resize(std::max(trace.counts.size(), at + 1));
     ++trace.counts[at];
   }
   if (trace.counts.empty())

@@ -95,10 +95,8 @@ class ScenarioReader {
     const CallGraph& calls = *scenario_.patterns[0];
     if (std::ranges::all_of(calls.endpoints,
                             [](const Endpoint& e) { return e.rate_per_second <= 0; }))
-      return node->Refuse(
-          fmt::format("nobody asks for anything: every endpoint of the pattern {} "
-                      "has a rate of 0",
-                      calls.name));
+      return node->Refuse(fmt::format(
+          "there are no requests: every endpoint of the pattern {} has a rate of 0", calls.name));
     TRY_ASSIGN(Load load, ParseLoad(*node, workloads_, scenario_.patterns[0]));
     TRY(CheckQuota(*node, load));
     scenario_.load = std::make_shared<const Load>(std::move(load));

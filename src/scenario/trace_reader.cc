@@ -10,7 +10,8 @@
 #include <tuple>
 
 #include "base/check.h"
-#include "base/files.h"
+#include "base/gzip.h"
+#include "base/log.h"
 #include "base/suggest.h"
 #include "scenario/csv.h"
 #include "scenario/name_index.h"
@@ -108,13 +109,26 @@ struct PodTimes {
   int64_t created_s = 0, runs_s = 0;
 };
 
-Result<PodTimes> TimesOf(const CsvReader& row, int64_t previous_s) {
-  TRY_ASSIGN(const int64_t created, row.Int(kCreated, 0, kMostSeconds));
-  if (created < previous_s) {
-    return row.Refuse(kCreated, fmt::format("times run backwards: {} comes after {}; sort the file "
-                                            "by creation_time",
-                                            created, previous_s));
+// When the first pod of the file comes, which need not be sorted.
+Result<int64_t> FirstCreatedS(std::string_view text, std::string_view source_name) {
+  TRY_ASSIGN(CsvReader rows, CsvReader::Open(text, source_name, kPodColumns));
+  int64_t first_s = kMostSeconds, previous_s = 0;
+  bool sorted = true;
+  for (;;) {
+    TRY_ASSIGN(const bool more, rows.Next());
+    if (!more) break;
+    TRY_ASSIGN(const int64_t created, rows.Int(kCreated, 0, kMostSeconds));
+    sorted = sorted && created >= previous_s;
+    first_s = std::min(first_s, created);
+    previous_s = created;
   }
+  if (!sorted)
+    LogInfo("{}: rows are not in order of creation_time; sorted while loading", source_name);
+  return first_s;
+}
+
+Result<PodTimes> TimesOf(const CsvReader& row) {
+  TRY_ASSIGN(const int64_t created, row.Int(kCreated, 0, kMostSeconds));
   TRY_ASSIGN(const int64_t deleted, row.Int(kDeleted, 0, kMostSeconds));
   if (deleted < created)
     return row.Refuse(kDeleted, fmt::format("deleted at {}, before it was created", deleted));
@@ -188,7 +202,7 @@ Result<void> ReadOpenbPods(std::string_view text, std::string_view source_name,
   TraceWorkloads workloads(catalog.get(), scenario);
   auto pods = std::make_shared<std::vector<TracePod>>();
   const TraceSource& trace = scenario->arrivals->trace;
-  int64_t first_s = -1, previous_s = 0;
+  TRY_ASSIGN(const int64_t first_s, FirstCreatedS(text, source_name));
   for (;;) {
     TRY_ASSIGN(const bool more, rows.Next());
     if (!more) break;
@@ -196,9 +210,7 @@ Result<void> ReadOpenbPods(std::string_view text, std::string_view source_name,
     TRY_ASSIGN(const int64_t memory, rows.Int(kMemory, 0, kMostTraceMemoryMib));
     TRY_ASSIGN(const DeviceRequest devices, DevicesOf(rows));
     TRY_ASSIGN(const NodeKindSet set, KindsOf(rows, kinds));
-    TRY_ASSIGN(const PodTimes times, TimesOf(rows, previous_s));
-    previous_s = times.created_s;
-    if (first_s < 0) first_s = times.created_s;
+    TRY_ASSIGN(const PodTimes times, TimesOf(rows));
     if (pods->size() >= kMaxPods)
       return rows.Refuse(kCpu, fmt::format("more than {} pods", kMaxPods));
     TracePod pod;
@@ -208,6 +220,8 @@ Result<void> ReadOpenbPods(std::string_view text, std::string_view source_name,
     pods->push_back(pod);
   }
   if (pods->empty()) return Invalid("{}: expected at least one pod, found none", source_name);
+  std::stable_sort(pods->begin(), pods->end(),
+                   [](const TracePod& a, const TracePod& b) { return a.at < b.at; });
   auto arrivals = std::make_shared<Arrivals>(*scenario->arrivals);
   arrivals->trace_pods = std::move(pods);
   arrivals->first_trace_workload = scenario->catalog->workload_count();
@@ -221,11 +235,11 @@ Result<void> ReadTraces(const std::filesystem::path& folder, Scenario* scenario)
   const TraceSource trace = scenario->arrivals->trace;
   if (!trace.nodes_file.empty()) {
     const std::filesystem::path path = folder / trace.nodes_file;
-    TRY_ASSIGN(const std::string text, ReadFile(path));
+    TRY_ASSIGN(const std::string text, ReadDataFile(path));
     TRY(ReadOpenbNodes(text, path.string(), scenario));
   }
   const std::filesystem::path path = folder / trace.pods_file;
-  TRY_ASSIGN(const std::string text, ReadFile(path));
+  TRY_ASSIGN(const std::string text, ReadDataFile(path));
   TRY(ReadOpenbPods(text, path.string(), scenario));
   if (scenario->names->nodes.empty())
     return Invalid("{}: the trace holds no nodes", scenario->arrivals->trace.nodes_file);

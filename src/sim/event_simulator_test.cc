@@ -389,5 +389,15 @@ TEST(ResponseHistogram, GivesPercentilesToAPercent) {
     EXPECT_NEAR(histogram.QuantileS(share / 100.0) / values[share * 1000], 1, .01) << share;
 }
 
+TEST(ResponseHistogram, WhatHasNoAnswerIsSlowerThanAll) {
+  ResponseHistogram histogram;
+  EXPECT_EQ(histogram.QuantileS(.5), 0);
+  for (int i = 0; i < 90; ++i) histogram.Add(1'000'000'000);
+  EXPECT_NEAR(histogram.QuantileS(.99), 1, .02);
+  EXPECT_NEAR(histogram.QuantileS(.5, 10), 1, .02);
+  EXPECT_TRUE(std::isinf(histogram.QuantileS(.95, 10)));
+  EXPECT_TRUE(std::isinf(ResponseHistogram().QuantileS(.5, 1)));
+}
+
 }  // namespace
 }  // namespace rudderfish

@@ -2,6 +2,7 @@
 #include "sim/response_histogram.h"
 
 #include <cmath>
+#include <limits>
 
 namespace rudderfish {
 
@@ -14,9 +15,11 @@ double ResponseHistogram::LeastOf(int bucket) {
   return std::ldexp(static_cast<double>(bucket - (above << kBitsWithin)), above);
 }
 
-double ResponseHistogram::QuantileS(double share) const {
+double ResponseHistogram::QuantileS(double share, int64_t unanswered) const {
+  const double wanted = share * static_cast<double>(count_ + unanswered);
+  if (unanswered > 0 && wanted > static_cast<double>(count_))
+    return std::numeric_limits<double>::infinity();
   if (count_ == 0) return 0;
-  const double wanted = share * static_cast<double>(count_);
   double below = 0;
   for (int i = 0; i < kBuckets; ++i) {
     if (in_[i] == 0) continue;

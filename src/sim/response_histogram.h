@@ -39,8 +39,9 @@ class ResponseHistogram {
   int64_t count() const { return count_; }
 
   // The time that a share of them does not pass, in s; within its bucket by proportion. 0 without
-  // any.
-  double QuantileS(double share) const;
+  // any. `unanswered` requests more have no answer and count as slower than all: infinite where the
+  // share reaches into them.
+  double QuantileS(double share, int64_t unanswered = 0) const;
 
  private:
   static constexpr int kBitsWithin = 6;

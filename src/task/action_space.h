@@ -27,8 +27,8 @@ struct EndRows {
     int32_t row = 0;  // Of the node.
     KindId kind = 0;
     LayerId layer = 0;
-    float execution = 0;      // Of one replica there, as its share of the workload.
-    float unlocked_gain = 0;  // Of sources.
+    float execution = 0;  // Of one replica there, as its share of the workload.
+    int more_pods = 0;    // Of the workload, than when the walk began.
   };
 
   std::vector<float> source, target;              // [slot][feature]

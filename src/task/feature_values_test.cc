@@ -34,14 +34,54 @@ struct Asked {
     batch.widths = task.widths();
     Ask();
   }
-  void Ask() {
-    task.Space(&model, {step}, &space);
-    task.Encode(&model, {step}, &space, &batch);
+  void Ask() { Ask({step}); }
+  void Ask(const Question& question) {
+    task.Space(&model, question, &space);
+    task.Encode(&model, question, &space, &batch);
   }
+  // Goes so many steps of a walk, and asks where that has led.
+  void WalkOn(int steps, Rng* rng) {
+    model.ImagineMoves();
+    walk.Begin(model, task, {step});
+    for (int i = 0; i < steps && space.count() > 0; ++i) {
+      const Move move = space.candidates[rng->Below(static_cast<uint32_t>(space.count()))].move;
+      model.CommitForGood(move);
+      MovePod(PodOf(move), move.to, &moved);
+      walk.Note(model, move);
+      task.Space(&model, walk.question(), &space);
+    }
+    step = walk.question().step;
+    walks = true;
+    batch.Clear();
+    Ask(walk.question());
+  }
+  PodId PodOf(const Move& move) {
+    if (moved.pods.size() == 0) moved = state;
+    PodId pod = 0;
+    while (moved.pods.workload[pod] != move.workload || moved.pods.node[pod] != move.from) ++pod;
+    return pod;
+  }
+  int MorePods(WorkloadId w, NodeId node) const {
+    if (!walks) return 0;
+    int before = 0;
+    for (PodId pod = 0; pod < state.pods.size(); ++pod)
+      before += state.pods.workload[pod] == w && state.pods.node[pod] == node;
+    return model.placement().on_node(w, node) - before;
+  }
+  double Behind() const { return walks ? walk.objective_ms() - walk.best_objective_ms() : 0; }
   LayerId LayerOf(NodeId node) const { return state.kind_of(node).layer; }
   double StepCost() const { return task.StepCost({step}); }
+  // Of a move: that of one pod more that is elsewhere, of one less, or nothing.
+  double CostOf(const Move& move) const {
+    const int more =
+        (MorePods(move.workload, move.to) >= 0) - (MorePods(move.workload, move.from) > 0);
+    if (more == 0) return 0;
+    return more > 0 ? StepCost() : -task.StepCost({step - 1});
+  }
 
-  State state;
+  State state, moved;
+  Walk walk;
+  bool walks = false;
   MigrationTask task;
   Evaluator model;
   int step;
@@ -82,29 +122,28 @@ std::vector<Value> CandidateValues(Asked* a, const Candidate& c) {
   const double execution =
       (q.ExecutionOn(w, from_kind) - q.ExecutionOn(w, to_kind)) / std::max(1, replicas);
   const double per_best = 1 / std::max({static_cast<double>(q.best_gain), a->StepCost(), 1e-3});
+  const double net = gain - a->CostOf(c.move), improves = std::max(0.0, net - a->Behind());
   const Sequel unlocks = q.UnlockedBy(w, a->space.ends.row(from));
   const Sequel blocks = q.BlockedBy(w, a->space.ends.row(to));
   return {{"gain", gain},
           {"gain_fine", std::clamp(gain, -30.0, 30.0)},
-          {"gain_pays", gain > a->StepCost() ? 1.0 : 0.0},
-          {"gain_net", std::clamp(gain - a->StepCost(), -30.0, 30.0)},
+          {"cost", a->CostOf(c.move)},
+          {"gain_net", std::clamp(net, -30.0, 30.0)},
           {"gain_behind", gain - best},
           {"gain_execution", execution},
-          {"gain_network", gain - execution},
           {"hop_there", a->model.HopMsBetween(from_kind, to_kind)},
-          {"gain_and_next", gain + unlocks.gain},
-          {"gain_and_next_behind", gain + unlocks.gain - best},
+          {"improves", improves},
+          {"improves_fine", std::min(15.0, improves)},
+          {"lies_behind", std::max(0.0, a->Behind() - net)},
           {"same_layer", from_layer == to_layer ? 1.0 : 0.0},
           {"gain_relative", gain * per_best},
           {"gain_of_all", all},
           {"gain_of_all_net", all - all_cost},
           {"gain_of_all_each", each},
           {"gain_of_all_best", q.workload(w).best_all},
-          {"gain_of_all_behind", all - std::max(0.0f, q.workload(w).best_all)},
           {"gain_of_everything", gains.GainOfEverything(to_kind)},
           {"gain_of_everything_each", q.kind(to_kind).everything_each},
           {"gain_of_all_each_relative", each * per_best},
-          {"replica_share", 1.0 / replicas},
           {"requests_cpu", Cores(requests)},
           {"requests_memory", Gib(requests)},
           {"share_on_to", q.ShareOnLayer(w, to_layer)},
@@ -115,6 +154,7 @@ std::vector<Value> CandidateValues(Asked* a, const Candidate& c) {
           {"to_left_cpu", Cores(to_free - requests)},
           {"to_left_memory", std::min(4.0, Gib(to_free - requests))},
           {"pods_on_to", static_cast<double>(placement.on_node(w, to))},
+          {"more_pods_on_to", static_cast<double>(a->MorePods(w, to))},
           {"all_pods_on_to", static_cast<double>(to_pods)},
           {"blocks", blocks.gain},
           {"blocks_count", blocks.workloads},
@@ -129,6 +169,7 @@ std::vector<Value> CandidateValues(Asked* a, const Candidate& c) {
           {"from_free_cpu", Cores(from_free)},
           {"from_free_memory", std::min(8.0, Gib(from_free))},
           {"pods_on_from", static_cast<double>(placement.on_node(w, from))},
+          {"more_pods_on_from", static_cast<double>(a->MorePods(w, from))},
           {"all_pods_on_from", static_cast<double>(from_pods)},
           {"unlocks", unlocks.gain},
           {"unlocks_count", unlocks.workloads}};
@@ -137,7 +178,10 @@ std::vector<Value> CandidateValues(Asked* a, const Candidate& c) {
 std::vector<Value> NodeValues(const Asked& a, int row) {
   const NodeSummary& n = a.space.summary.node(row);
   const KindSummary& k = a.space.summary.kind(n.kind);
-  const Resources& free = a.model.placement().free(a.space.ends.node(row).id);
+  const NodeId id = a.space.ends.node(row).id;
+  const Resources& free = a.model.placement().free(id);
+  double more = 0;
+  for (WorkloadId w = 0; w < a.model.placement().workload_count(); ++w) more += a.MorePods(w, id);
   return {{"free_cpu", Cores(free)},
           {"free_memory", std::min(16.0, Gib(free))},
           {"used_cpu", n.used_cpu},
@@ -152,12 +196,16 @@ std::vector<Value> NodeValues(const Asked& a, int row) {
           {"hop_in", k.hop_in},
           {"hop_out", k.hop_out},
           {"room_largest", n.room_largest},
+          {"more_pods", more},
           {"one", 1}};
 }
 
 std::vector<Value> WorkloadValues(const Asked& a, WorkloadId id) {
   const WorkloadSummary& w = a.space.summary.workload(id);
   const Workload& workload = a.state.catalog->workloads[id];
+  double displaced = 0;
+  for (NodeId node = 0; node < a.state.nodes.size(); ++node)
+    displaced += std::max(0, a.MorePods(id, node));
   return {{"replica_share", w.share},
           {"requests_cpu", Cores(workload.requests)},
           {"requests_memory", Gib(workload.requests)},
@@ -172,6 +220,7 @@ std::vector<Value> WorkloadValues(const Asked& a, WorkloadId id) {
           {"share_on_best", w.share_on_best},
           {"room_on_best", w.room_on_best},
           {"best_gain_blocked", w.best_blocked},
+          {"displaced", displaced},
           {"calls", w.calls}};
 }
 
@@ -191,6 +240,11 @@ std::vector<Value> ContextValues(const Asked& a) {
           {"hop_max", q.hop_max},
           {"paying", q.paying},
           {"free_cpu", q.free_cpu},
+          {"behind", a.Behind()},
+          {"at_best", !a.walks || a.walk.steps() == a.walk.best_steps() ? 1.0 : 0.0},
+          {"since_best", a.walks ? a.walk.steps() - a.walk.best_steps() : 0.0},
+          {"displaced", a.walks ? a.walk.displaced() : 0.0},
+          {"won", a.walks ? a.walk.start_ms() - now.latency_ms : 0.0},
           {"one", 1}};
 }
 
@@ -207,6 +261,7 @@ TEST(MigrationFeatures, RowsHoldWhatTheirTablesSay) {
     const State state =
         seed % 3 == 0 ? ContinuumWorld({.replicas_max = 8}, &rng) : RandomWorld(&rng);
     Asked asked(state, AnyOptions(&rng), rng.Between(0, 9));
+    if (seed % 2 == 0) asked.WalkOn(rng.Between(0, 8), &rng);
     const FeatureTable& table = asked.task.features();
     const GraphWidths& widths = asked.batch.widths;
     for (int i = 0; i < asked.space.count(); ++i) {
@@ -306,10 +361,10 @@ TEST(MigrationFeatures, MuchRoomLooksLikeEnough) {
   const float* row = asked.batch.candidates.data();
   EXPECT_EQ(row[1], 3);   // gain_fine: 100 ms, counted as 30.
   EXPECT_EQ(row[3], 3);   // gain_net likewise.
-  EXPECT_EQ(row[43], 1);  // from_free_memory: 40 GiB, counted as 8.
-  EXPECT_EQ(row[27], 1);
-  EXPECT_EQ(row[29], 1);               // to_left_memory: counted as 4.
-  EXPECT_EQ(row[35], 2);               // kind_room: 200 pods, counted as 10.
+  EXPECT_EQ(row[42], 1);  // from_free_memory: 40 GiB, counted as 8.
+  EXPECT_EQ(row[25], 1);
+  EXPECT_EQ(row[27], 1);               // to_left_memory: counted as 4.
+  EXPECT_EQ(row[34], 2);               // kind_room: 200 pods, counted as 10.
   EXPECT_EQ(asked.batch.nodes[1], 2);  // free_memory: counted as 16.
 }
 

@@ -16,7 +16,8 @@ struct SourceView {
   const QuestionSummary::Rows& of;  // The workload.
   const NodeSummary& node;
   const KindSummary& kind;
-  int pods;       // Of the workload, there.
+  int pods;       // Of the workload, there,
+  int more_pods;  // and how many more than when the walk began.
   Sequel sequel;  // Of leaving it.
 };
 
@@ -26,7 +27,8 @@ struct TargetView {
   const QuestionSummary::Rows& of;  // The workload.
   const NodeSummary& node;
   const KindSummary& kind;
-  int pods;           // Of the workload, there.
+  int pods;           // Of the workload, there,
+  int more_pods;      // and how many more than when the walk began.
   float gain_of_all;  // To the node's kind.
   float to_go;        // Pods of the workload not on that kind.
   Sequel sequel;      // Of coming there.
@@ -35,14 +37,17 @@ struct TargetView {
 // One candidate: what depends on both its nodes.
 struct CandidateView {
   float gain;
-  float execution;      // Part of the gain that is execution.
-  float unlocked_gain;  // The source's.
+  float execution;  // Part of the gain that is execution.
   float hop;
   bool same_layer;
+  float cost_ms;  // What the move adds to the cost of the moves that the plan takes.
   // Of the question.
-  float step_cost_ms;
+  float behind_ms;
   float best_gain;  // At least 0.
   float per_best_gain;
+
+  float Net() const { return gain - cost_ms; }
+  float Improves() const { return std::max(0.0f, Net() - behind_ms); }
 };
 
 struct NodeView {
@@ -62,20 +67,21 @@ constexpr std::array<Feature<SourceView, TargetView, CandidateView>, 48> kCandid
     {"gain", "ms", 50, [](C v) { return v.gain; }, "predicted fall in latency"},
     {"gain_fine", "ms", 10, [](C v) { return Clip(v.gain, 30); },
      "the same, magnified around zero; at most 30 either way"},
-    {"gain_pays", "", 1, [](C v) { return v.gain > v.step_cost_ms ? 1.0f : 0.0f; },
-     "whether the gain exceeds the cost of a step"},
-    {"gain_net", "ms", 10, [](C v) { return Clip(v.gain - v.step_cost_ms, 30); },
-     "gain less step cost; at most 30 either way"},
+    {"cost", "ms", 5, [](C v) { return v.cost_ms; },
+     "cost of the moves that the plan takes after it, less that before"},
+    {"gain_net", "ms", 10, [](C v) { return Clip(v.Net(), 30); },
+     "gain less that cost; at most 30 either way"},
     {"gain_behind", "ms", 50, [](C v) { return v.gain - v.best_gain; },
      "gain less the best gain of all candidates"},
     {"gain_execution", "ms", 50, [](C v) { return v.execution; },
      "part of the gain that is execution time"},
-    {"gain_network", "ms", 50, [](C v) { return v.gain - v.execution; }, "the rest: hops"},
     {"hop_there", "ms", 250, [](C v) { return v.hop; }, "hop from source to target"},
-    {"gain_and_next", "ms", 50, [](C v) { return v.gain + v.unlocked_gain; },
-     "gain with what it unlocks"},
-    {"gain_and_next_behind", "ms", 50, [](C v) { return v.gain + v.unlocked_gain - v.best_gain; },
-     "the same less the best gain"},
+    {"improves", "ms", 50, [](C v) { return v.Improves(); },
+     "by how much the placement after it is better than the best of the walk; 0 if it is not"},
+    {"improves_fine", "ms", 5, [](C v) { return std::min(15.0f, v.Improves()); },
+     "the same, magnified; at most 15"},
+    {"lies_behind", "ms", 50, [](C v) { return std::max(0.0f, v.behind_ms - v.Net()); },
+     "by how much it is worse than that; 0 if it is not"},
     {"same_layer", "", 1, [](C v) { return v.same_layer ? 1.0f : 0.0f; },
      "whether it stays in its layer"},
     {"gain_relative", "", 1, [](C v) { return v.gain * v.per_best_gain; },
@@ -88,9 +94,6 @@ constexpr std::array<Feature<SourceView, TargetView, CandidateView>, 48> kCandid
      "the same for each move it takes"},
     {"gain_of_all_best", "ms", 250, [](T v) { return v.of.w->best_all; },
      "the best of it over kinds"},
-    {"gain_of_all_behind", "ms", 250,
-     [](T v) { return v.gain_of_all - std::max(0.0f, v.of.w->best_all); },
-     "how far the target's kind is from the best one"},
     {"gain_of_everything", "ms", 250, [](T v) { return v.kind.everything; },
      "fall if every movable workload ran on the target's kind"},
     {"gain_of_everything_each", "ms", 50, [](T v) { return v.kind.everything_each; },
@@ -98,8 +101,6 @@ constexpr std::array<Feature<SourceView, TargetView, CandidateView>, 48> kCandid
     {"gain_of_all_each_relative", "", 4,
      [](T v) { return v.gain_of_all / std::max(1.0f, v.to_go) * v.q.per_best_gain; },
      "gain_of_all_each as a share of the best gain, or of the step cost if that is more"},
-    {"replica_share", "", 1, [](T v) { return v.of.w->share; },
-     "one replica's share of the workload"},
     {"requests_cpu", "cores", 2, [](T v) { return Cores(v.of.w->requests_millis); },
      "CPU request of the pod"},
     {"requests_memory", "GiB", 2, [](T v) { return Gib(v.of.w->requests_bytes); },
@@ -122,6 +123,8 @@ constexpr std::array<Feature<SourceView, TargetView, CandidateView>, 48> kCandid
      "memory left on the target after the move, at most 4"},
     {"pods_on_to", "pods", 3, [](T v) { return static_cast<float>(v.pods); },
      "pods of the workload on the target"},
+    {"more_pods_on_to", "pods", 3, [](T v) { return static_cast<float>(v.more_pods); },
+     "the same, less those when the walk began"},
     {"all_pods_on_to", "pods", 8, [](T v) { return v.node.pods; }, "pods on the target"},
     {"blocks", "ms", 50, [](T v) { return v.sequel.gain; },
      "best gain of a move to the target that has no more room afterwards"},
@@ -149,6 +152,8 @@ constexpr std::array<Feature<SourceView, TargetView, CandidateView>, 48> kCandid
      "free memory of the source, at most 8"},
     {"pods_on_from", "pods", 3, [](S v) { return static_cast<float>(v.pods); },
      "pods of the workload on the source"},
+    {"more_pods_on_from", "pods", 3, [](S v) { return static_cast<float>(v.more_pods); },
+     "the same, less those when the walk began"},
     {"all_pods_on_from", "pods", 8, [](S v) { return v.node.pods; }, "pods on the source"},
     {"unlocks", "ms", 50, [](S v) { return v.sequel.gain; },
      "best gain of a move to the source that has room only afterwards"},
@@ -157,7 +162,7 @@ constexpr std::array<Feature<SourceView, TargetView, CandidateView>, 48> kCandid
 }};
 
 using N = const NodeView&;
-constexpr std::array<Feature<NodeView>, 15> kNode{{
+constexpr std::array<Feature<NodeView>, 16> kNode{{
     {"free_cpu", "cores", 4, [](N v) { return Cores(v.n.free_millis); }, "free CPU"},
     {"free_memory", "GiB", 8, [](N v) { return std::min(16.0f, Gib(v.n.free_bytes)); },
      "free memory, at most 16"},
@@ -181,11 +186,13 @@ constexpr std::array<Feature<NodeView>, 15> kNode{{
     {"hop_out", "ms", 250, [](N v) { return v.k.hop_out; }, "mean hop to all nodes"},
     {"room_largest", "", 1, [](N v) { return v.n.room_largest; },
      "whether the largest workload fits"},
+    {"more_pods", "pods", 3, [](N v) { return v.n.more_pods; },
+     "pods on the node, less those when the walk began"},
     {"one", "", 1, [](N) { return 1.0f; }, "constant"},
 }};
 
 using W = const WorkloadView&;
-constexpr std::array<Feature<WorkloadView>, 15> kWorkload{{
+constexpr std::array<Feature<WorkloadView>, 16> kWorkload{{
     {"replica_share", "", 1, [](W v) { return v.w.share; }, "one replica's share"},
     {"requests_cpu", "cores", 2, [](W v) { return Cores(v.w.requests_millis); },
      "CPU request of a pod"},
@@ -209,11 +216,12 @@ constexpr std::array<Feature<WorkloadView>, 15> kWorkload{{
      "room there for the others, as a share, at most 2"},
     {"best_gain_blocked", "ms", 50, [](W v) { return v.w.best_blocked; },
      "best gain of its moves, room or not"},
+    {"displaced", "pods", 3, [](W v) { return v.w.displaced; }, "pods that the walk has moved"},
     {"calls", "calls", 4, [](W v) { return v.w.calls; }, "calls it takes, mean over endpoints"},
 }};
 
 using Q = const QuestionSummary&;
-constexpr std::array<Feature<QuestionSummary>, 14> kContext{{
+constexpr std::array<Feature<QuestionSummary>, 19> kContext{{
     {"latency", "ms", 250, [](Q q) { return q.latency_ms; }, "latency now"},
     {"execution", "ms", 100, [](Q q) { return q.execution_ms; }, "of it execution"},
     {"network", "ms", 250, [](Q q) { return q.network_ms; }, "of it hops"},
@@ -234,6 +242,14 @@ constexpr std::array<Feature<QuestionSummary>, 14> kContext{{
      "share of the candidates whose gain exceeds the cost of a step"},
     {"free_cpu", "", 1, [](Q q) { return q.free_cpu; },
      "share of CPU that is free where pods may move"},
+    {"behind", "ms", 100, [](Q q) { return q.behind_ms; },
+     "how much worse the objective is here than at its best in the walk"},
+    {"at_best", "", 1, [](Q q) { return q.since_best == 0 ? 1.0f : 0.0f; },
+     "whether this is the best placement of the walk"},
+    {"since_best", "steps", 5, [](Q q) { return q.since_best; }, "steps since it was there"},
+    {"displaced", "pods", 10, [](Q q) { return q.displaced; },
+     "pods that are not where they were when the walk began"},
+    {"won", "ms", 250, [](Q q) { return q.won_ms; }, "fall of latency since then"},
     {"one", "", 1, [](Q) { return 1.0f; }, "constant"},
 }};
 
@@ -291,12 +307,13 @@ class EndRowsOf {
                           .node = node,
                           .kind = q_.kind(node.kind),
                           .pods = end.pods,
+                          .more_pods = q_.MorePods(end.workload, end.row),
                           .sequel = q_.UnlockedBy(end.workload, end.row)};
     store_.source_fact[slot] = {.row = end.row,
                                 .kind = node.kind,
                                 .layer = view.kind.layer,
                                 .execution = of.execution[node.kind] * of.w->share,
-                                .unlocked_gain = view.sequel.gain};
+                                .more_pods = view.more_pods};
     WritePart<kCandidate, kWidth>(view, store_.source.data() + slot * kWidth);
   }
 
@@ -308,13 +325,15 @@ class EndRowsOf {
                           .node = node,
                           .kind = q_.kind(node.kind),
                           .pods = end.pods,
+                          .more_pods = q_.MorePods(end.workload, end.row),
                           .gain_of_all = of.gain_of_all[q_.ends().node(end.row).target],
                           .to_go = static_cast<float>(of.w->replicas - of.on_kind[node.kind]),
                           .sequel = q_.BlockedBy(end.workload, end.row)};
     store_.target_fact[slot] = {.row = end.row,
                                 .kind = node.kind,
                                 .layer = view.kind.layer,
-                                .execution = of.execution[node.kind] * of.w->share};
+                                .execution = of.execution[node.kind] * of.w->share,
+                                .more_pods = view.more_pods};
     WritePart<kCandidate, kWidth>(view, store_.target.data() + slot * kWidth);
   }
 
@@ -335,8 +354,10 @@ void WriteCandidates(const QuestionSummary& q, ActionSpace* space, float* row,
   }
   const EndRows::Fact *sources = ends.source_fact.data(), *targets = ends.target_fact.data();
   const float *source_rows = ends.source.data(), *target_rows = ends.target.data();
-  const float step_cost_ms = q.step_cost_ms, best_gain = std::max(0.0f, q.best_gain),
+  const float behind_ms = q.behind_ms, best_gain = std::max(0.0f, q.best_gain),
               per_best_gain = q.per_best_gain;
+  // A pod that goes to where one is missing, or from where one is too many, is one displaced less.
+  const float cost_ms[] = {-q.last_cost_ms, 0, q.step_cost_ms};
   for (const Candidate& c : space->candidates) {
     const size_t source = all ? c.source : ends.source_slot[c.source];
     const size_t target = all ? c.target : ends.target_slot[c.target];
@@ -344,10 +365,10 @@ void WriteCandidates(const QuestionSummary& q, ActionSpace* space, float* row,
     *joins++ = {c.move.workload, from.row, to.row};
     const CandidateView view{.gain = c.gain_ms,
                              .execution = from.execution - to.execution,
-                             .unlocked_gain = from.unlocked_gain,
                              .hop = q.Hop(from.kind, to.kind),
                              .same_layer = from.layer == to.layer,
-                             .step_cost_ms = step_cost_ms,
+                             .cost_ms = cost_ms[(from.more_pods <= 0) + (to.more_pods >= 0)],
+                             .behind_ms = behind_ms,
                              .best_gain = best_gain,
                              .per_best_gain = per_best_gain};
     JoinRows<kCandidate, kWidth, SourceView, TargetView>(view, source_rows + source * kWidth,
@@ -364,12 +385,12 @@ const FeatureTable& MigrationFeatures::Model() {
   return table;
 }
 
-void MigrationFeatures::Write(Evaluator* model, const StepCosts& costs, int step,
+void MigrationFeatures::Write(Evaluator* model, const StepCosts& costs, const Question& question,
                               ActionSpace* space, GraphBatch* batch) {
   const GraphWidths& widths = batch->widths;
   CHECK(widths == kMigrationWidths);
   QuestionSummary& q = space->summary;
-  q.Update(model, costs, step, space->ends, space->candidates);
+  q.Update(model, costs, question, space->ends, space->candidates);
   WriteCandidates(q, space, AddRows(space->count(), widths.candidate, &batch->candidates),
                   AddEnds(space->count(), batch));
   float* row = AddRows(q.node_count(), widths.node, &batch->nodes);

@@ -27,12 +27,12 @@ class MigrationFeatures {
 
   // Appends one sample to `batch`, nodes in the order of space->ends, with the rows of Model() or
   // ReachAgent().
-  static void Write(Evaluator* model, const StepCosts& costs, int step, ActionSpace* space,
-                    GraphBatch* batch);
+  static void Write(Evaluator* model, const StepCosts& costs, const Question& question,
+                    ActionSpace* space, GraphBatch* batch);
   static void WriteReachAgent(Evaluator* model, int step, ActionSpace* space, GraphBatch* batch);
 };
 
 inline constexpr GraphWidths kMigrationWidths{
-    .candidate = 48, .node = 16, .workload = 16, .context = 16};
+    .candidate = 48, .node = 16, .workload = 16, .context = 32};
 
 }  // namespace rudderfish

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "task/migration.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 
 #include "base/check.h"
 #include "task/features.h"
+#include "task/walk.h"
 
 namespace rudderfish {
 namespace {
@@ -45,7 +48,7 @@ const FeatureTable& MigrationTask::features() const {
 
 GraphWidths MigrationTask::widths() const { return kMigrationWidths; }
 
-void MigrationTask::Space(Evaluator* model, const Question&, ActionSpace* space) const {
+void MigrationTask::Space(Evaluator* model, const Question& question, ActionSpace* space) const {
   const MoveGains& gains = model->Gains();
   space->ends.List(*model, gains);
   space->allowed_cells = space->ends.cells() + 1;  // Stop.
@@ -55,6 +58,9 @@ void MigrationTask::Space(Evaluator* model, const Question&, ActionSpace* space)
   } else {
     ListRepresentatives(*model, gains, space);
   }
+  if (question.walk == nullptr || question.walk->steps() == 0) return;
+  std::erase_if(space->candidates,
+                [&](const Candidate& c) { return question.walk->Returns(c.move); });
 }
 
 void MigrationTask::ListAll(const MoveGains& gains, ActionSpace* space) const {
@@ -160,9 +166,11 @@ void MigrationTask::Encode(Evaluator* model, const Question& question, ActionSpa
                            GraphBatch* batch) const {
   if (options_.features == FeaturePreset::kModel) {
     const double next = StepCost(question);
-    const StepCosts costs{.next_ms = static_cast<float>(next),
-                          .growth_ms = static_cast<float>(StepCost({question.step + 1}) - next)};
-    MigrationFeatures::Write(model, costs, question.step, space, batch);
+    const StepCosts costs{
+        .next_ms = static_cast<float>(next),
+        .growth_ms = static_cast<float>(StepCost({question.step + 1}) - next),
+        .last_ms = static_cast<float>(question.step > 0 ? StepCost({question.step - 1}) : 0)};
+    MigrationFeatures::Write(model, costs, question, space, batch);
   } else {
     MigrationFeatures::WriteReachAgent(model, question.step, space, batch);
   }
@@ -183,30 +191,17 @@ void MigrationTask::Decode(const State& state, const ActionSpace& space, int cho
   CHECK(false && "a candidate's pod is in the state");
 }
 
-Outcome MigrationTask::Judge(const Terms& before, const Terms& after, const Question& question,
-                             const Decision& decision) const {
-  if (decision.empty()) return {.reward = 0, .terminated = true};
-  const double fall_ms = before.latency_ms - after.latency_ms;
-  return {.reward = (fall_ms - StepCost(question)) / MigrationOptions::kRewardUnitMs,
-          .terminated = false};
-}
-
 double MigrationTask::StepCost(const Question& question) const {
   return options_.step_penalty == StepPenalty::kGrowing
              ? options_.step_penalty_ms * (question.step + 1)
              : options_.step_penalty_ms;
 }
 
-double MigrationTask::Discount() const {
-  // Three horizons of a discount fit the plan: what lies beyond its end weighs e^-3.
-  return options_.step_penalty == StepPenalty::kGrowing ? 1
-                                                        : 1 - 3.0 / std::max(6, options_.max_steps);
-}
-
 bool MoveAllowed(const State& state, const Placement& placement, const Move& move) {
   return state.catalog->workloads[move.workload].movable &&
          placement.movable_on_node(move.workload, move.from) > 0 && move.from != move.to &&
-         AcceptsMoves(state, move.to) && placement.Fits(move.workload, move.to);
+         AcceptsMoves(state, move.to) && placement.Fits(move.workload, move.to) &&
+         !placement.has_left(move.workload, move.to);
 }
 
 int FindCandidate(const ActionSpace& space, const Move& move) {
@@ -214,6 +209,12 @@ int FindCandidate(const ActionSpace& space, const Move& move) {
     if (space.candidates[i].move == move) return i;
   }
   return kStop;
+}
+
+std::string ObjectiveText(const MigrationOptions& options) {
+  return fmt::format(
+      "latency and a cost of {:g} ms a step{}; {} steps at most", options.step_penalty_ms,
+      options.step_penalty == StepPenalty::kGrowing ? ", growing" : "", options.max_steps);
 }
 
 Result<MigrationOptions> ParseMigrationOptions(const YamlNode& node) {

@@ -14,10 +14,10 @@
 //
 //   allowed(pod, node)  the workload is movable, the pod is not held (cluster/state.h), the node is
 //                       another one, its layer accepts moves, and it has room
-//   reward(move)        fall in latency - step cost; 0 for stop, which ends the plan
 //   step cost           step_penalty_ms (constant), or step_penalty_ms * (step + 1) (growing)
-//   discount            1 (growing); 1 - 3 / max_steps (constant), or a plan that is cut at its
-//                       last step would be learned as if it had all the time in the world
+//
+// A plan is looked for by a walk in the Model (task/walk.h), which says what is rewarded: asked by
+// one, the task lists no move that leads to a placement that the walk has been in.
 //
 // Put right against REACH: reaching max_steps is truncation, every state has an observation, all
 // latencies are seen.
@@ -60,10 +60,7 @@ class MigrationTask final : public Task {
               GraphBatch* batch) const override;
   void Decode(const State& state, const ActionSpace& space, int choice,
               Decision* decision) const override;
-  Outcome Judge(const Terms& before, const Terms& after, const Question& question,
-                const Decision& decision) const override;
   double StepCost(const Question& question) const override;
-  double Discount() const override;
 
  private:
   void ListAll(const MoveGains& gains, ActionSpace* space) const;
@@ -72,6 +69,9 @@ class MigrationTask final : public Task {
 
   MigrationOptions options_;
 };
+
+// The objective in words: "latency and a cost of 0.2 ms a step, growing; 100 steps at most".
+std::string ObjectiveText(const MigrationOptions& options);
 
 // Whether a pod of the workload may be moved to the node.
 bool MoveAllowed(const State& state, const Placement& placement, const Move& move);

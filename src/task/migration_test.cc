@@ -222,30 +222,12 @@ TEST(MigrationTask, DecodeMovesTheFirstPodOfTheWorkloadOnTheNodeAndStopMovesNone
   EXPECT_TRUE(decision.empty());
 }
 
-TEST(MigrationTask, RewardIsTheFallInLatencyLessTheStepCostInHundredsOfMilliseconds) {
+TEST(MigrationTask, TheFirstStepCostsThePenaltyAndGrowingLaterOnesMore) {
   const MigrationTask growing({});
-  const Terms before{.latency_ms = 300}, after{.latency_ms = 180};
-  const Decision move{Migrate{0, 0, 1}};
-  EXPECT_DOUBLE_EQ(growing.Judge(before, after, {0}, move).reward, (120 - 0.2) / 100);
-  EXPECT_DOUBLE_EQ(growing.Judge(before, after, {4}, move).reward, (120 - 1.0) / 100);
-  EXPECT_FALSE(growing.Judge(before, after, {4}, move).terminated);
+  EXPECT_DOUBLE_EQ(growing.StepCost({0}), 0.2);
+  EXPECT_DOUBLE_EQ(growing.StepCost({4}), 1.0);
   const MigrationTask constant({.step_penalty_ms = 1.25, .step_penalty = StepPenalty::kConstant});
-  EXPECT_DOUBLE_EQ(constant.Judge(before, after, {4}, move).reward, (120 - 1.25) / 100);
-}
-
-TEST(MigrationTask, OnlyAPlanWhoseMovesDoNotGetDearerIsDiscounted) {
-  EXPECT_EQ(MigrationTask({}).Discount(), 1);
-  EXPECT_DOUBLE_EQ(
-      MigrationTask({.step_penalty = StepPenalty::kConstant, .max_steps = 100}).Discount(), 0.97);
-  EXPECT_DOUBLE_EQ(
-      MigrationTask({.step_penalty = StepPenalty::kConstant, .max_steps = 1}).Discount(), 0.5);
-}
-
-TEST(MigrationTask, StopEndsThePlanAndCostsNothing) {
-  const Outcome outcome =
-      MigrationTask({}).Judge({.latency_ms = 300}, {.latency_ms = 300}, {3}, {});
-  EXPECT_EQ(outcome.reward, 0);
-  EXPECT_TRUE(outcome.terminated);
+  EXPECT_DOUBLE_EQ(constant.StepCost({4}), 1.25);
 }
 
 TEST(MigrationTask, ANodeThatIsExactlyFullAfterTheMoveIsAllowedAndAMilliCoreMoreIsNot) {

@@ -55,7 +55,7 @@ void MoveEnds::List(const Evaluator& model, const MoveGains& gains) {
     } else {
       ListHosts(placement, w);
     }
-    if (placement.holds_any()) LeaveHeld(placement, w);
+    if (placement.restricts(w)) Restrict(placement, w);
   }
 }
 
@@ -153,13 +153,19 @@ void MoveEnds::ListMover(const Placement& placement, int mover) {
   const auto host_count = host - first_host, target_count = target - first_target;
   hosts_begin_[w + 1] = hosts_begin_[w] + host_count;
   targets_begin_[w + 1] = targets_begin_[w] + target_count;
-  if (placement.holds_any()) return;
+  if (placement.restricts(w)) return;
   moves_ += host_count * target_count - own;
   cells_ += static_cast<int64_t>(placement.replicas(w)) * target_count - own_pods;
 }
 
-// Takes pods that are held out of what may be moved, and counts the rest.
-void MoveEnds::LeaveHeld(const Placement& placement, WorkloadId w) {
+// Takes pods that are held out of what may be moved, and nodes that the plan has left out of where
+// they may go, and counts the rest.
+void MoveEnds::Restrict(const Placement& placement, WorkloadId w) {
+  size_t kept = targets_begin_[w];
+  for (size_t i = kept; i < targets_begin_[w + 1]; ++i) {
+    if (!placement.has_left(w, rows_[targets_[i].row].id)) targets_[kept++] = targets_[i];
+  }
+  targets_begin_[w + 1] = kept;
   const auto movable = [&](const End& end) {
     return placement.movable_on_node(w, rows_[end.row].id);
   };

@@ -50,8 +50,8 @@ class MoveEnds {
     return {hosts_.data() + hosts_begin_[workload],
             hosts_begin_[workload + 1] - hosts_begin_[workload]};
   }
-  // Nodes that a pod of each workload may be moved to, unless it is there already; in the same
-  // order. None for workloads that do not move or have no pod.
+  // Nodes that a pod of each workload may be moved to, unless it is there already, less those that
+  // the plan has left; in the same order. None for workloads that do not move or have no pod.
   std::span<const End> targets() const { return {targets_.data(), targets_begin_.back()}; }
   std::span<const End> targets(WorkloadId workload) const {
     return {targets_.data() + targets_begin_[workload],
@@ -79,7 +79,7 @@ class MoveEnds {
   void FitMovers();
   void ListHosts(const Placement& placement, WorkloadId workload);
   void ListMover(const Placement& placement, int mover);
-  void LeaveHeld(const Placement& placement, WorkloadId workload);
+  void Restrict(const Placement& placement, WorkloadId workload);
 
   uint64_t world_ = 0;  // Evaluator::world that the movers are of; 0: none.
   int64_t moves_ = 0;

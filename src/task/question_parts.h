@@ -14,6 +14,7 @@ namespace rudderfish {
 struct StepCosts {
   float next_ms = 0;
   float growth_ms = 0;
+  float last_ms = 0;  // What taking the last one back saves.
 };
 
 struct WorkloadSummary {
@@ -43,6 +44,7 @@ struct WorkloadSummary {
   float spread = 0;
   float share_on_best = 0;
   float room_on_best = 0;
+  float displaced = 0;  // Pods that the walk has moved.
 };
 
 // Nodes of one kind.
@@ -70,6 +72,7 @@ struct NodeSummary {
   float best_out = 0;
   float fits = 0;
   float room_largest = 0;
+  float more_pods = 0;  // Than when the walk began.
 };
 
 // What a move does to the room of others on one of its nodes, at today's gains.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/quad.h"
+#include "task/task.h"
 
 namespace rudderfish {
 namespace {
@@ -19,7 +20,7 @@ float Inverse(int64_t x) { return x > 0 ? 1.0f / static_cast<float>(x) : 0.0f; }
 
 }  // namespace
 
-void QuestionSummary::Update(Evaluator* evaluator, const StepCosts& costs, int step_index,
+void QuestionSummary::Update(Evaluator* evaluator, const StepCosts& costs, const Question& question,
                              const MoveEnds& ends, std::span<const Candidate> candidates) {
   model = evaluator;
   placement = &evaluator->placement();
@@ -27,7 +28,9 @@ void QuestionSummary::Update(Evaluator* evaluator, const StepCosts& costs, int s
   ends_ = &ends;
   step_cost_ms = costs.next_ms;
   growth_ms = costs.growth_ms;
-  step = step_index;
+  last_cost_ms = costs.last_ms;
+  step = question.step;
+  walk_ = question.walk;
   if (world_ != model->world()) {
     SummariseWorld();
     world_ = model->world();
@@ -41,6 +44,7 @@ void QuestionSummary::Update(Evaluator* evaluator, const StepCosts& costs, int s
   SummariseNodes();
   PointToRows();
   SummariseContext();
+  SummariseWalk();
 }
 
 void QuestionSummary::SummariseWorld() {
@@ -414,6 +418,24 @@ void QuestionSummary::SummariseContext() {
   latency_ms = static_cast<float>(now.latency_ms);
   execution_ms = static_cast<float>(now.execution_ms);
   network_ms = static_cast<float>(now.network_ms);
+}
+
+void QuestionSummary::SummariseWalk() {
+  for (WorkloadSummary& s : workload_) s.displaced = 0;
+  for (int row = 0; row < nodes_; ++row) node_[row].more_pods = 0;
+  behind_ms = since_best = displaced = won_ms = 0;
+  if (walk_ == nullptr || walk_->steps() == 0) return;
+  behind_ms = static_cast<float>(walk_->objective_ms() - walk_->best_objective_ms());
+  since_best = static_cast<float>(walk_->steps() - walk_->best_steps());
+  displaced = static_cast<float>(walk_->displaced());
+  won_ms = static_cast<float>(walk_->start_ms()) - latency_ms;
+  for (const WorkloadId w : ends_->movers()) {
+    for (int row = 0; row < nodes_; ++row) {
+      const auto more = static_cast<float>(MorePods(w, row));
+      node_[row].more_pods += more;
+      workload_[w].displaced += std::max(0.0f, more);
+    }
+  }
 }
 
 }  // namespace rudderfish

@@ -11,6 +11,7 @@
 #include "task/candidate.h"
 #include "task/move_ends.h"
 #include "task/question_parts.h"
+#include "task/walk.h"
 
 // What the features of a migration question are read from: sums and maxima over one state, computed
 // once a question; what stays the same until the evaluator is reset, once a world. Times are in ms
@@ -22,8 +23,8 @@ namespace rudderfish {
 class QuestionSummary {
  public:
   // `ends` and `candidates` are of the evaluator's state, and outlive the question.
-  void Update(Evaluator* evaluator, const StepCosts& costs, int step_index, const MoveEnds& ends,
-              std::span<const Candidate> candidates);
+  void Update(Evaluator* evaluator, const StepCosts& costs, const Question& question,
+              const MoveEnds& ends, std::span<const Candidate> candidates);
 
   int node_count() const { return nodes_; }
   int workload_count() const { return workloads_; }
@@ -80,6 +81,12 @@ class QuestionSummary {
     return Best(node_[to_row].kind,
                 [&](int i) { return LoadMask(fits + i) & ~ends_->needs().Fitting(less, i); });
   }
+  // Pods of the workload on the node, less those when the walk began.
+  int MorePods(WorkloadId w, int row) const {
+    if (walk_ == nullptr) return 0;
+    const NodeId node = ends_->node(row).id;
+    return placement->on_node(w, node) - walk_->PodsAtStart(w, node);
+  }
   // Cost of the next `moves` moves of the plan.
   float CostOf(float moves) const {
     return moves * (step_cost_ms + 0.5f * growth_ms * (moves - 1));
@@ -88,7 +95,7 @@ class QuestionSummary {
   const Evaluator* model = nullptr;
   const Placement* placement = nullptr;
   const MoveGains* gains = nullptr;
-  float step_cost_ms = 0, growth_ms = 0;
+  float step_cost_ms = 0, growth_ms = 0, last_cost_ms = 0;
   int step = 0;
   float latency_ms = 0, execution_ms = 0, network_ms = 0;
   float best_gain = 0;
@@ -99,6 +106,11 @@ class QuestionSummary {
   float paying = 0;
   float free_cpu = 0;
   float client_cloud_ms = 0;
+  // Of the walk.
+  float behind_ms = 0;   // Objective here, less the best so far.
+  float since_best = 0;  // Steps.
+  float displaced = 0;
+  float won_ms = 0;  // Fall of latency since it began.
 
  private:
   // Of some of the movers on nodes of the kind: `some(i)` says which of [i, i + kQuad).
@@ -140,11 +152,13 @@ class QuestionSummary {
   void SummariseEntries(int row);
   void PointToRows();
   void SummariseContext();
+  void SummariseWalk();
 
   uint64_t world_ = 0;  // Evaluator::world the members "of the world" are of; 0: none.
   int nodes_ = 0, workloads_ = 0, kinds_ = 0, layers_ = 0;
   int layer_stride_ = 0, mover_stride_ = 0;  // Of rows, filled up to quads.
   const MoveEnds* ends_ = nullptr;
+  const Walk* walk_ = nullptr;
   WorkloadId best_workload_ = kNone;
   float second_gain_ = 0;
 

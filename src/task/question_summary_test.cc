@@ -44,7 +44,7 @@ struct Asked {
 
   void Summarise(int step, int max_candidates) {
     MigrationTask({.max_candidates = max_candidates}).Space(&model, {step}, &space);
-    q.Update(&model, costs, step, space.ends, space.candidates);
+    q.Update(&model, costs, {step}, space.ends, space.candidates);
   }
 
   // Best gain of moving a pod of the workload to the kind, from a kind that has one.
@@ -269,7 +269,7 @@ TEST(QuestionSummary, CountsRoomOnKindsAndLayersInWholePods) {
         double least = 0, most = 0;
         for (NodeId node = 0; node < a->placement().node_count(); ++node) {
           if (a->placement().kind(node) != kind || !a->Moves(w) || !a->Accepts(kind)) continue;
-          if (!a->placement().Fits(w, node)) continue;
+          if (!a->placement().Fits(w, node) || a->placement().has_left(w, node)) continue;
           const Resources& requests = a->placement().requests(w);
           least += PodsThatFit(a->placement().free(node), requests, true);
           most += PodsThatFit(a->placement().free(node), requests, false);

@@ -95,7 +95,7 @@ void MigrationFeatures::WriteReachAgent(Evaluator* model, int step, ActionSpace*
   const GraphWidths& widths = batch->widths;
   CHECK(widths == kMigrationWidths);
   QuestionSummary& q = space->summary;
-  q.Update(model, {}, step, space->ends, space->candidates);
+  q.Update(model, {}, Question{step}, space->ends, space->candidates);
   const MoveEnds& ends = space->ends;
   float* row = AddRows(space->count(), widths.candidate, &batch->candidates);
   CandidateEnds* joined = AddEnds(space->count(), batch);

@@ -86,7 +86,7 @@ Result<ScalingPreset> ScalingPresetNamed(std::string_view name) {
       std::find(std::begin(kScalingPresetNames), std::end(kScalingPresetNames), name);
   if (at != std::end(kScalingPresetNames))
     return static_cast<ScalingPreset>(at - std::begin(kScalingPresetNames));
-  return Invalid("no preset of --task scaling is called `{}`{} (there are {})", name,
+  return Invalid("no preset of --task scale is called `{}`{} (there are {})", name,
                  DidYouMean(name, kScalingPresetNames), fmt::join(kScalingPresetNames, ", "));
 }
 

@@ -61,7 +61,7 @@ constexpr std::array<Feature<WorkloadView>, 14> kWorkloadTable{{
     {"start", "intervals", 4, [](W v) { return static_cast<float>(v.part.start_intervals); },
      "from when a pod is asked for until it serves"},
     {"slots", "log", 2, [](W v) { return std::log1p(static_cast<float>(v.part.slots)); },
-     "requests that a pod works on at once"},
+     "requests that a pod serves at the same time"},
     {"is_next", "", 1,
      [](W v) {
        const int next = std::min(v.space.needed_rung + 1, v.h.ladder().rungs() - 1);

@@ -11,22 +11,19 @@
 #include "task/action_space.h"
 
 // A task turns a state into a question with the answers that are allowed, shows it to a network,
-// turns an answer into a decision, and judges what came of it. It is the same object for the
-// training environment and for the live controller, so that the two cannot differ. Immutable after
-// construction: any thread may use it.
+// turns an answer into a decision, and says what a decision must be worth. It is the same object
+// for the training environment and for the live controller, so that the two cannot differ.
+// Immutable after construction: any thread may use it.
 
 namespace rudderfish {
+
+class Walk;
 
 // Which decision of a plan is asked for. A live controller starts a new plan at step 0 whenever it
 // acts anew.
 struct Question {
-  int step = 0;  // Decisions already taken in this plan.
-};
-
-struct Outcome {
-  double reward = 0;  // In the task's reward unit.
-  bool terminated =
-      false;  // The plan has ended by decision. Running out of steps is truncation, not this.
+  int step = 0;                // Decisions already taken in this plan.
+  const Walk* walk = nullptr;  // That asks, and has come this far; none: it would begin here.
 };
 
 struct FeatureDescription {
@@ -67,15 +64,8 @@ class Task {
   virtual void Decode(const State& state, const ActionSpace& space, int choice,
                       Decision* decision) const = 0;
 
-  virtual Outcome Judge(const Terms& before, const Terms& after, const Question& question,
-                        const Decision& decision) const = 0;
-
   // What the next decision must gain to be worth taking, in the objective's unit.
   virtual double StepCost(const Question& question) const = 0;
-
-  // What a reward one decision later is worth against one now, to a learner; at most 1. Below 1
-  // where nothing else says that gains had better come early.
-  virtual double Discount() const = 0;
 };
 
 }  // namespace rudderfish

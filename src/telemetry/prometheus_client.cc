@@ -5,27 +5,13 @@
 #include <set>
 #include <utility>
 
+#include "base/escape.h"
 #include "telemetry/prometheus_response.h"
 
 namespace rudderfish {
 namespace {
 
 constexpr size_t kGetLimit = 2000;  // Longer queries are posted: proxies cut long URLs.
-
-// application/x-www-form-urlencoded
-std::string UrlEncoded(std::string_view text) {
-  std::string encoded;
-  for (unsigned char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '_' || c == '.';
-    if (plain) {
-      encoded += static_cast<char>(c);
-    } else {
-      encoded += fmt::format("%{:02X}", c);
-    }
-  }
-  return encoded;
-}
 
 }  // namespace
 
@@ -62,7 +48,7 @@ void PrometheusClient::Refresh(const SignalEntities& entities) {
 
 void PrometheusClient::Ask(size_t query, size_t replica, const ExpandedQuery& request) {
   const SignalQuery& signal = queries_[query];
-  std::string form = "query=" + UrlEncoded(request.text);
+  std::string form = "query=" + PercentEncoded(request.text);
   const bool is_range = signal.range.count() > 0;
   if (is_range) {
     const double end = UnixSeconds();
@@ -94,15 +80,15 @@ void PrometheusClient::Take(size_t query, size_t replica, const ExpandedQuery& r
   if (!reply) {
     reading.problems.push_back(reply.error().message);
   } else {
-    const auto series = ParsePrometheusResponse(reply->body);
-    if (series) {
-      ReadSeries(queries_[query], request, entities_, *series, &reading);
+    const auto answer = ParsePrometheusResponse(reply->body);
+    if (answer) {
+      ReadAnswer(queries_[query], request, entities_, *answer, &reading);
     } else {
       // A proxy's error page is no JSON: its status says more.
-      const bool foreign = series.error().code == ErrorCode::kCorruption && reply->status != 200;
+      const bool foreign = answer.error().code == ErrorCode::kCorruption && reply->status != 200;
       reading.problems.push_back(
           foreign ? fmt::format("{}: status {}", PublicUrl(options_.urls[replica]), reply->status)
-                  : series.error().message);
+                  : answer.error().message);
     }
   }
   SignalColumn& column = signals_.columns[queries_[query].name];

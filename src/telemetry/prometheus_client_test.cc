@@ -31,9 +31,11 @@ std::vector<SignalQuery> Queries(std::string_view text) {
 }
 
 constexpr std::string_view kLoad = "load: {per: node, query: load}";
-const SignalEntities kEntities{.nodes = {{"n1", "10.0.0.1"}, {"n2", "10.0.0.2"}},
-                               .workloads = {{"shop", "demo"}, {"cart", "demo"}},
-                               .edges = {{"shop", "cart"}}};
+const SignalEntities kEntities{
+    .nodes = {{"n1", "10.0.0.1"}, {"n2", "10.0.0.2"}},
+    .workloads = {{"shop", "demo"}, {"cart", "demo"}},
+    .owners = {{"demo/shop-6b4f-x2", "shop"}, {"demo/shop-6b4f-x3", "shop"}},
+    .edges = {{"shop", "cart"}}};
 
 class PrometheusClientTest : public ::testing::Test {
  protected:

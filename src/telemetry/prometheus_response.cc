@@ -42,6 +42,9 @@ Result<PrometheusSeries> ParseSeries(const JsonReader& series, std::string_view 
     TRY_ASSIGN(std::string text, value.AsString());
     parsed.labels.emplace_back(name, std::move(text));
   }
+  TRY_ASSIGN(const auto one, series.Find("value"));
+  TRY_ASSIGN(const auto several, series.Find("values"));
+  if (!one && !several) return series.Refuse("is a native histogram, which is no number");
   if (kind == "vector") {
     TRY_ASSIGN(const JsonReader value, series.At("value"));
     TRY_ASSIGN(const PrometheusSample sample, ParseSample(value));
@@ -57,13 +60,48 @@ Result<PrometheusSeries> ParseSeries(const JsonReader& series, std::string_view 
   return parsed;
 }
 
+// {node="n2"}, as PromQL writes it.
+std::string LabelsOf(const JsonReader& series) {
+  std::string text;
+  const auto metric = series.Find("metric");
+  if (!metric || !*metric) return "{}";
+  const auto labels = (*metric)->Members();
+  if (!labels) return "{}";
+  for (const auto& [name, value] : *labels) {
+    text +=
+        fmt::format("{}{}=\"{}\"", text.empty() ? "" : ",", name, value.AsString().value_or("?"));
+  }
+  return fmt::format("{{{}}}", text.substr(0, 200));
+}
+
+void AddSeries(const JsonReader& element, std::string_view kind, PrometheusAnswer* answer) {
+  Result<PrometheusSeries> parsed = ParseSeries(element, kind);
+  if (parsed) {
+    answer->series.push_back(*std::move(parsed));
+  } else if (answer->left_out++ == 0) {
+    answer->first_left_out = fmt::format("{}: {}", LabelsOf(element), parsed.error().message);
+  }
+}
+
+Result<std::vector<std::string>> ParseWarnings(const JsonReader& root) {
+  std::vector<std::string> warnings;
+  TRY_ASSIGN(const auto list, root.Find("warnings"));
+  if (!list) return warnings;
+  TRY_ASSIGN(const auto elements, list->Elements());
+  for (const JsonReader& element : elements) {
+    TRY_ASSIGN(std::string warning, element.AsString());
+    warnings.push_back(std::move(warning));
+  }
+  return warnings;
+}
+
 // "bad_data: parse error at char 3": the query is wrong, and will be the next time.
 tl::unexpected<Error> Refusal(const std::string& type, const std::string& what) {
   const ErrorCode code = type == "bad_data" ? ErrorCode::kInvalidArgument : ErrorCode::kUnavailable;
   return Fail(code, "Prometheus: {}: {}", type, what);
 }
 
-Result<std::vector<PrometheusSeries>> ParseAnswer(std::string_view body) {
+Result<PrometheusAnswer> ParseAnswer(std::string_view body) {
   TRY_ASSIGN(const Json json, ParseJson(body, kSource));
   const JsonReader root(json, kSource);
   TRY_ASSIGN(const JsonReader status, root.At("status"));
@@ -80,19 +118,17 @@ Result<std::vector<PrometheusSeries>> ParseAnswer(std::string_view body) {
   TRY_ASSIGN(const JsonReader type, data.At("resultType"));
   TRY_ASSIGN(const std::string kind, type.AsString());
   TRY_ASSIGN(const JsonReader result, data.At("result"));
-  std::vector<PrometheusSeries> series;
+  PrometheusAnswer answer;
+  TRY_ASSIGN(answer.warnings, ParseWarnings(root));
   if (kind == "scalar") {
     TRY_ASSIGN(const PrometheusSample sample, ParseSample(result));
-    series.push_back({.labels = {}, .samples = {sample}});
-    return series;
+    answer.series.push_back({.labels = {}, .samples = {sample}});
+    return answer;
   }
   if (kind != "vector" && kind != "matrix") return type.Expected("vector, matrix or scalar");
   TRY_ASSIGN(const auto elements, result.Elements());
-  for (const JsonReader& element : elements) {
-    TRY_ASSIGN(auto parsed, ParseSeries(element, kind));
-    series.push_back(std::move(parsed));
-  }
-  return series;
+  for (const JsonReader& element : elements) AddSeries(element, kind, &answer);
+  return answer;
 }
 
 }  // namespace
@@ -104,8 +140,8 @@ std::string_view PrometheusSeries::label(std::string_view name) const {
   return {};
 }
 
-Result<std::vector<PrometheusSeries>> ParsePrometheusResponse(std::string_view body) {
-  Result<std::vector<PrometheusSeries>> parsed = ParseAnswer(body);
+Result<PrometheusAnswer> ParsePrometheusResponse(std::string_view body) {
+  Result<PrometheusAnswer> parsed = ParseAnswer(body);
   const bool refused = !parsed && parsed.error().message.starts_with("Prometheus: ");
   if (!parsed && !refused) return Fail(ErrorCode::kCorruption, "{}", parsed.error().message);
   return parsed;

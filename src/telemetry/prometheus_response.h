@@ -25,8 +25,18 @@ struct PrometheusSeries {
   std::string_view label(std::string_view name) const;
 };
 
+struct PrometheusAnswer {
+  std::vector<PrometheusSeries> series;
+  std::vector<std::string> warnings;  // Prometheus' own: of a partial answer, for instance.
+
+  // Series that hold no number that can be read, such as native histograms, and the first of them
+  // with the reason. The others are not lost with them.
+  size_t left_out = 0;
+  std::string first_left_out;
+};
+
 // Vectors, matrices and scalars. An answer that is an error is kUnavailable with Prometheus' words,
 // kInvalidArgument if the query is at fault; what is no answer of Prometheus is kCorruption.
-Result<std::vector<PrometheusSeries>> ParsePrometheusResponse(std::string_view body);
+Result<PrometheusAnswer> ParsePrometheusResponse(std::string_view body);
 
 }  // namespace rudderfish

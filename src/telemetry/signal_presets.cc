@@ -52,32 +52,32 @@ node_pods:
   query: count by (node) (kube_pod_info{node=~"{{nodes}}"})
 )";
 
-// Of the kubelets' cAdvisor. A pod of a Deployment is WORKLOAD-HASH-HASH.
+// Of the kubelets' cAdvisor, whose series name pods.
 constexpr std::string_view kWorkloads = R"(
 workload_cpu_cores:
   per: workload
+  by: pod
   query: >-
-    sum by (workload) (label_replace(rate(container_cpu_usage_seconds_total{
-    namespace=~"{{namespaces}}",container!="",container!="POD"}[2m]),
-    "workload", "$1", "pod", "(.+)-[a-z0-9]+-[a-z0-9]+"))
+    sum by (namespace, pod) (rate(container_cpu_usage_seconds_total{
+    namespace=~"{{namespaces}}",container!="",container!="POD"}[2m]))
 workload_memory_bytes:
   per: workload
+  by: pod
   query: >-
-    sum by (workload) (label_replace(container_memory_working_set_bytes{
-    namespace=~"{{namespaces}}",container!="",container!="POD"},
-    "workload", "$1", "pod", "(.+)-[a-z0-9]+-[a-z0-9]+"))
+    sum by (namespace, pod) (container_memory_working_set_bytes{
+    namespace=~"{{namespaces}}",container!="",container!="POD"})
 workload_network_receive_bytes_per_second:
   per: workload
+  by: pod
   query: >-
-    sum by (workload) (label_replace(rate(container_network_receive_bytes_total{
-    namespace=~"{{namespaces}}"}[2m]),
-    "workload", "$1", "pod", "(.+)-[a-z0-9]+-[a-z0-9]+"))
+    sum by (namespace, pod) (rate(container_network_receive_bytes_total{
+    namespace=~"{{namespaces}}"}[2m]))
 workload_network_transmit_bytes_per_second:
   per: workload
+  by: pod
   query: >-
-    sum by (workload) (label_replace(rate(container_network_transmit_bytes_total{
-    namespace=~"{{namespaces}}"}[2m]),
-    "workload", "$1", "pod", "(.+)-[a-z0-9]+-[a-z0-9]+"))
+    sum by (namespace, pod) (rate(container_network_transmit_bytes_total{
+    namespace=~"{{namespaces}}"}[2m]))
 )";
 
 constexpr std::string_view kIstio = R"(

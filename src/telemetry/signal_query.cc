@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kScopes[] = {"cluster", "node", "workload", "edge"};
 constexpr std::string_view kDuplicates[] = {"refuse", "sum", "mean", "max"};
+constexpr std::string_view kNamedBy[] = {"workload", "pod"};
 constexpr std::string_view kReduces[] = {"last", "mean", "max"};
 constexpr std::string_view kOfAll[] = {"nodes", "addresses", "workloads", "namespaces"};
 
@@ -159,7 +160,7 @@ Result<void> CheckPlaceholders(const SignalQuery& query, const YamlNode& at) {
     return nullptr;
   });
   if (unknown.empty()) return {};
-  return at.Refuse(fmt::format("nothing stands for {{{{{}}}}} in a signal per {}{}", unknown,
+  return at.Refuse(fmt::format("unknown placeholder {{{{{}}}}} in a signal per {}{}", unknown,
                                kScopes[static_cast<int>(query.scope)], DidYouMean(unknown, known)));
 }
 
@@ -193,8 +194,14 @@ Result<SignalQuery> ParseQuery(const std::string& name, const YamlNode& node) {
   TRY_ASSIGN(query.query, map.RequiredString("query"));
   TRY(CheckPlaceholders(query, *map.Optional("query")));
   TRY_ASSIGN(query.labels, ParseLabels(&map, query.scope));
+  TRY_ASSIGN(const int named_by, ParseChoice(&map, "by", kNamedBy, "workload"));
+  query.by_pod = named_by == 1;
+  if (query.by_pod && query.scope != SignalScope::kWorkload)
+    return (*map.Optional("by")).Refuse("`by: pod` is for signals `per: workload`");
+  if (query.by_pod && !map.Optional("label") && !map.Optional("labels")) query.labels = {"pod"};
   TRY_ASSIGN(query.scale, map.OptionalDouble("scale", -1e15, 1e15, 1));
-  TRY_ASSIGN(const int duplicates, ParseChoice(&map, "duplicates", kDuplicates, "refuse"));
+  TRY_ASSIGN(const int duplicates,
+             ParseChoice(&map, "duplicates", kDuplicates, query.by_pod ? "sum" : "refuse"));
   query.duplicates = static_cast<SignalDuplicates>(duplicates);
   TRY_ASSIGN(query.range, ParseDuration(&map, "range"));
   TRY_ASSIGN(query.step, ParseDuration(&map, "step"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +24,11 @@
 //       query: sum by (app, to) (rate(requests_total{app=~"{{workloads}}"}[1m]))
 //       labels: [app, to]         # by default source_workload and destination_workload
 //
+//     memory_bytes:
+//       per: workload
+//       by: pod                   # series are of pods; by default of workloads
+//       query: sum by (namespace, pod) (container_memory_working_set_bytes)
+//
 // One query that answers for all at once is best, and is what these are: a label says which node,
 // workload or edge a series is of. A query that holds {{node}}, {{address}}, {{workload}},
 // {{namespace}}, {{from}} or {{to}} is sent once for each. {{nodes}}, {{addresses}}, {{workloads}}
@@ -41,8 +47,14 @@ struct SignalEntities {
     std::string name_space;
   };
 
+  // Names a pod among all namespaces.
+  static std::string PodKey(std::string_view name_space, std::string_view pod) {
+    return std::string(name_space) + "/" + std::string(pod);
+  }
+
   std::vector<Node> nodes;
   std::vector<Workload> workloads;
+  std::map<std::string, std::string, std::less<>> owners;  // Of pods, by PodKey: workloads.
   std::vector<std::pair<std::string, std::string>> edges;  // From, to: names of workloads.
 };
 
@@ -57,7 +69,10 @@ struct SignalQuery {
   SignalScope scope = SignalScope::kNode;
   std::string query;
   std::vector<std::string> labels;  // Of an edge two, from and to; of the cluster none.
-  double scale = 1;                 // The answer is multiplied by this.
+  // Of a workload: whether the label names one of its pods, whose owner the cluster knows. The
+  // label `namespace` says where the pod is.
+  bool by_pod = false;
+  double scale = 1;  // The answer is multiplied by this.
   SignalDuplicates duplicates = SignalDuplicates::kRefuse;
   Duration range{0};  // More than 0: a range query that ends now.
   Duration step{0};   // Of the range.

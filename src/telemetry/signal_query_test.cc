@@ -58,7 +58,7 @@ TEST(SignalQuery, RefusesWhatMeansNothing) {
   const std::pair<const char*, const char*> cases[] = {
       {"x: {per: node}", "query"},
       {"x: {per: nodes, query: up}", "`x.per`: expected one of cluster, node"},
-      {"x: {per: node, query: 'a{{workload}}'}", "nothing stands for {{workload}}"},
+      {"x: {per: node, query: 'a{{workload}}'}", "unknown placeholder {{workload}}"},
       {"x: {per: node, query: 'a{{nod}}'}", "did you mean"},
       {"x: {per: node, query: up, labels: [a, b]}", "one label"},
       {"x: {per: edge, query: up, label: a}", "labels: [FROM, TO]"},

@@ -10,6 +10,7 @@ namespace rudderfish {
 namespace {
 
 constexpr size_t kProblemsTold = 3;
+constexpr std::string_view kNamespaceLabel = "namespace";
 
 // "10.0.0.1:9100" is the node with the address 10.0.0.1, or that name.
 std::string NodeOf(std::string_view label, const SignalEntities& entities) {
@@ -39,6 +40,12 @@ std::optional<std::string> EntityOf(const SignalQuery& query, const SignalEntiti
       return name;
     }
     case SignalScope::kWorkload:
+      if (query.by_pod) {
+        const auto owner = entities.owners.find(
+            SignalEntities::PodKey(series.label(kNamespaceLabel), series.label(query.labels[0])));
+        if (owner == entities.owners.end()) return std::nullopt;
+        return owner->second;
+      }
       for (const auto& workload : entities.workloads) {
         if (workload.name == series.label(query.labels[0])) return workload.name;
       }
@@ -86,11 +93,17 @@ std::string Named(const std::string& entity) { return entity.empty() ? "the clus
 
 }  // namespace
 
-void ReadSeries(const SignalQuery& query, const ExpandedQuery& request,
-                const SignalEntities& entities, const std::vector<PrometheusSeries>& series,
+void ReadAnswer(const SignalQuery& query, const ExpandedQuery& request,
+                const SignalEntities& entities, const PrometheusAnswer& answer,
                 SignalReading* reading) {
+  for (const std::string& warning : answer.warnings)
+    reading->problems.push_back("Prometheus warns: " + warning);
+  if (answer.left_out > 0) {
+    reading->problems.push_back(
+        fmt::format("{} series left out, such as {}", answer.left_out, answer.first_left_out));
+  }
   std::map<std::string, std::vector<SignalSample>> samples;
-  for (const PrometheusSeries& one : series) {
+  for (const PrometheusSeries& one : answer.series) {
     const auto entity = request.is_batched ? EntityOf(query, entities, one)
                                            : std::optional<std::string>(request.entity);
     const auto sample = Reduce(query, one);

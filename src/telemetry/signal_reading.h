@@ -26,8 +26,8 @@ struct SignalReading {
 };
 
 // Adds the answer to one of the requests that `query` became.
-void ReadSeries(const SignalQuery& query, const ExpandedQuery& request,
-                const SignalEntities& entities, const std::vector<PrometheusSeries>& series,
+void ReadAnswer(const SignalQuery& query, const ExpandedQuery& request,
+                const SignalEntities& entities, const PrometheusAnswer& answer,
                 SignalReading* reading);
 
 // Puts what several replicas of Prometheus say into `column`: the mean of those that know a value,

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
 namespace rudderfish {
 namespace {
 
@@ -17,10 +20,10 @@ SignalEntities ThreeNodes() {
 }
 
 SignalReading Read(const SignalQuery& query, std::string_view body) {
-  const auto series = ParsePrometheusResponse(body);
-  EXPECT_TRUE(series.has_value()) << series.error().message;
+  const auto answer = ParsePrometheusResponse(body);
+  EXPECT_TRUE(answer.has_value()) << answer.error().message;
   SignalReading reading;
-  ReadSeries(query, {.text = "", .entity = "", .is_batched = true}, ThreeNodes(), *series,
+  ReadAnswer(query, {.text = "", .entity = "", .is_batched = true}, ThreeNodes(), *answer,
              &reading);
   return reading;
 }
@@ -43,6 +46,56 @@ TEST(SignalReading, SeriesAreOfTheNodeThatTheirLabelNames) {
   EXPECT_EQ(reading.values.at("n2").value, 20);
   EXPECT_EQ(reading.values.at("n3").value, 30);
   EXPECT_THAT(reading.problems, IsEmpty());
+}
+
+// One bad series is told, and loses nothing but itself.
+TEST(SignalReading, LeavesOutAHistogramAndTellsWarnings) {
+  const SignalQuery query{.name = "x", .labels = {"node"}};
+  const SignalReading reading =
+      Read(query, R"({"status":"success","data":{"resultType":"vector","result":[
+          {"metric":{"node":"n1"},"value":[1764000000,"0.5"]},
+          {"metric":{"node":"n2"},"histogram":[1764000000,{"count":"3","sum":"1.5"}]},
+          {"metric":{"node":"n3"},"value":[1764000000,"bad"]}]},
+          "warnings":["PromQL warning: partial response"]})");
+  ASSERT_EQ(reading.values.size(), 1u);
+  EXPECT_EQ(reading.values.at("n1").value, 0.5);
+  ASSERT_EQ(reading.problems.size(), 2u);
+  EXPECT_EQ(reading.problems[0], "Prometheus warns: PromQL warning: partial response");
+  EXPECT_THAT(reading.problems[1],
+              HasSubstr("2 series left out, such as {node=\"n2\"}: Prometheus' answer"));
+  EXPECT_THAT(reading.problems[1], HasSubstr("native histogram"));
+}
+
+// Deployments, StatefulSets and pods whose names mislead: the cluster says whose they are.
+TEST(SignalReading, SumsPodsForTheWorkloadThatOwnsThem) {
+  SignalEntities entities{
+      .workloads = {{"cart", "default"}, {"cart-db", "default"}, {"db", "default"}},
+      .owners = {{"default/cart-7d9f8b6c5-x2k4z", "cart"},
+                 {"default/cart-db-0", "cart-db"},
+                 {"default/cart-db-1", "cart-db"},
+                 {"default/db-0", "db"}}};
+  const auto queries = SignalPreset("workloads").value();
+  const auto memory = std::find_if(queries.begin(), queries.end(), [](const SignalQuery& query) {
+    return query.name == "workload_memory_bytes";
+  });
+  ASSERT_NE(memory, queries.end());
+  std::string series;
+  for (const auto& [pod, bytes] : std::map<std::string, int>{{"cart-7d9f8b6c5-x2k4z", 100},
+                                                             {"cart-db-0", 400},
+                                                             {"cart-db-1", 600},
+                                                             {"db-0", 50},
+                                                             {"stranger-0", 7}}) {
+    series += fmt::format(R"({}{{"metric":{{"namespace":"default","pod":"{}"}},"value":[1,"{}"]}})",
+                          series.empty() ? "" : ",", pod, bytes);
+  }
+  SignalReading reading;
+  ReadAnswer(*memory, {.text = "", .entity = "", .is_batched = true}, entities,
+             ParsePrometheusResponse(Vector(series)).value(), &reading);
+  EXPECT_THAT(reading.problems, IsEmpty());
+  ASSERT_EQ(reading.values.size(), 3u);
+  EXPECT_EQ(reading.values.at("cart").value, 100);
+  EXPECT_EQ(reading.values.at("cart-db").value, 1000);
+  EXPECT_EQ(reading.values.at("db").value, 50);
 }
 
 TEST(SignalReading, EdgesAreNamedByTwoLabels) {

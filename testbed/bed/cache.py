@@ -132,8 +132,10 @@ class NativePrograms(ProgramSet):
             run(["g++", *CXX_FLAGS, str(source), "-o", str(folder / source.stem)], f"cannot build {source.stem}")
         say("building pause and the images")
         run(["gcc", *C_FLAGS, str(NATIVE / "pause.c"), "-o", str(folder / "pause")], "cannot build pause")
+        run(["gcc", *C_FLAGS, str(NATIVE / "app.c"), "-o", str(folder / "app")], "cannot build app")
         images.write(folder / "images.tar", [
             images.Image(images.PAUSE, [(folder / "pause", "/pause")], entrypoint=["/pause"]),
+            images.Image(images.APP, [(folder / "app", "/app")], entrypoint=["/app"]),
             images.busybox(BUSYBOX),
         ])
 

@@ -10,6 +10,7 @@ import subprocess
 import tarfile
 
 PAUSE = "localhost/pause:1"
+APP = "localhost/app:1"
 BUSYBOX = "localhost/busybox:1"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 

@@ -178,7 +178,7 @@ class DumpedCluster final : public Cluster {
   explicit DumpedCluster(const State& start)
       : mirror_(&clock_), cluster_(&mirror_, testing::ApplicationOf(start)) {
     kube::DumpContent content;
-    for (int i = 0; i < kube::kResourceCount; ++i) {
+    for (int i = 0; i < kube::kMirroredCount; ++i) {
       mirror_.SinkOf(static_cast<kube::Resource>(i))->BeginList();
     }
     const auto read = kube::ReadDump(testing::DumpOf(start), "dump", &mirror_, &content);

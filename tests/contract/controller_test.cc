@@ -107,6 +107,34 @@ TEST_F(ControllerTest, JournalTellsWhatWasSeenPredictedAndMeasured) {
   EXPECT_FALSE(rows.back().considered.front().move.has_value()) << "stopping was best";
 }
 
+// Both from the same state and after as many moves.
+TEST_F(ControllerTest, ThePlansLastRowComparesItWithTheBaselines) {
+  SimCluster cluster(DrawStart(1));
+  Make(&cluster, first_, {.benefit_factor = std::nullopt}, {.max_steps = 3, .baseline = &greedy_})
+      ->RunPlan()
+      .value();
+  const std::vector<JournalRow> rows(journal_.rows().begin(), journal_.rows().end());
+  ASSERT_EQ(rows.size(), 3u);
+  double costs_ms = 0;
+  for (const JournalRow& row : rows) costs_ms += row.step_cost_ms;
+  EXPECT_FALSE(rows[0].plan_gain_ms || rows[1].plan_gain_ms);
+  EXPECT_DOUBLE_EQ(*rows[2].plan_gain_ms,
+                   rows[0].seen.latency_ms - rows[2].predicted.latency_ms - costs_ms);
+  SimCluster other(DrawStart(1));
+  Make(&other, greedy_, {}, {.max_steps = 3})->RunPlan().value();
+  EXPECT_EQ(rows[2].baseline_plan_gain_ms, journal_.rows().back().plan_gain_ms);
+  EXPECT_GT(*rows[2].baseline_plan_gain_ms, *rows[2].plan_gain_ms);
+}
+
+TEST_F(ControllerTest, APlanThatStopsSaysWhatItHasGained) {
+  SimCluster cluster(DrawStart(1));
+  Make(&cluster, greedy_, {}, {.baseline = &greedy_})->RunPlan().value();
+  const JournalRow& last = journal_.rows().back();
+  ASSERT_EQ(last.fate, Fate::kStayed);
+  EXPECT_GT(*last.plan_gain_ms, 0);
+  EXPECT_DOUBLE_EQ(*last.plan_gain_ms, *last.baseline_plan_gain_ms);
+}
+
 TEST_F(ControllerTest, AlternativesAreTheBestByScoreAndNoMoreThanAsked) {
   SimCluster cluster(DrawStart(2));
   Make(&cluster, greedy_, {}, {.alternatives_kept = 3})->Turn().value();

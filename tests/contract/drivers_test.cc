@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <vector>
 
 #include "control/controller.h"
 #include "learn/env.h"
@@ -55,24 +56,38 @@ struct Outcomes {
 
 constexpr uint64_t kPolicySeed = 17;
 
+// Asks the training environment about every state of a plan. What pods of the plan rest is `rest`.
 Outcomes DriveEnv(const World& world, const Task& task, const LatencyLaw& law, const Policy& policy,
-                  const State& start) {
+                  const State& start, bool rest = false) {
   const Recorder recorder(&policy);
   Env env(world, task, law, 1, 0, task.max_steps());
-  env.ResetTo(start);
   const auto memory = recorder.NewMemory(kPolicySeed);
   memory->Restart();
-  for (StepResult result; !result.terminated && !result.truncated;) {
+  State state = start;
+  std::vector<LeftCell> left;
+  for (Question question; question.step < task.max_steps(); ++question.step) {
+    env.ResetTo(state);
+    env.model().Leave(left);  // The plan goes on, so what it has left stays left.
+    task.Space(&env.model(), question, &env.space());
     Ask ask{.model = &env.model(),
             .task = &task,
-            .question = env.question(),
+            .question = question,
             .space = &env.space(),
             .memory = memory.get()};
     Answer answer;
     recorder.Decide({&ask, 1}, {&answer, 1});
-    result = env.Step(answer.choice);
+    Decision decision;
+    task.Decode(env.state(), env.space(), answer.choice, &decision);
+    if (decision.empty()) break;
+    const auto& migrate = std::get<Migrate>(decision[0]);
+    left.push_back({state.pods.workload[migrate.pod], state.pods.node[migrate.pod]});
+    MovePod(migrate.pod, migrate.to, &state);
+    if (!rest) continue;
+    state.pods.held.resize(state.pods.workload.size());
+    state.pods.held[migrate.pod] = 1;
   }
-  return {recorder.record, env.state(), env.model().Now()};
+  env.ResetTo(state);
+  return {recorder.record, state, env.model().Now()};
 }
 
 Outcomes DriveController(const Task& task, const LatencyLaw& law, const Policy& policy,
@@ -104,10 +119,10 @@ void ExpectSame(const Outcomes& env, const Outcomes& controller) {
   EXPECT_EQ(env.terms.latency_ms, controller.terms.latency_ms);
 }
 
-// A plan of the Controller, and the Env asked each of its questions with the pods held that rest.
+// The same while pods that were moved rest.
 void ExpectSameWhilePodsRest(const World& world, const Task& task, const LatencyLaw& law,
                              const Policy& policy, const State& start) {
-  const Recorder live(&policy), simulated(&policy);
+  const Recorder live(&policy);
   SimCluster cluster(start, std::chrono::seconds(0));
   MemoryJournal journal;
   Controller controller(&cluster, &task, law, &live,
@@ -116,29 +131,7 @@ void ExpectSameWhilePodsRest(const World& world, const Task& task, const Latency
                          .moves_per_plan = task.max_steps()},
                         &journal, {.seed = kPolicySeed});
   EXPECT_TRUE(controller.RunPlan().has_value());
-
-  Env env(world, task, law, 1, 0, task.max_steps());
-  const auto memory = simulated.NewMemory(kPolicySeed);
-  memory->Restart();
-  State state = start;
-  for (int step = 0; step < static_cast<int>(live.record.choices.size()); ++step) {
-    env.ResetTo(state);
-    Question question{step};
-    ActionSpace space;
-    task.Space(&env.model(), question, &space);
-    Ask ask{&env.model(), &task, question, &space, memory.get()};
-    Answer answer;
-    simulated.Decide({&ask, 1}, {&answer, 1});
-    Decision decision;
-    task.Decode(env.state(), space, answer.choice, &decision);
-    if (decision.empty()) break;
-    const auto& migrate = std::get<Migrate>(decision[0]);
-    MovePod(migrate.pod, migrate.to, &state);
-    state.pods.held.resize(state.pods.workload.size());
-    state.pods.held[migrate.pod] = 1;
-  }
-  env.ResetTo(state);
-  ExpectSame({simulated.record, state, env.model().Now()},
+  ExpectSame(DriveEnv(world, task, law, policy, start, true),
              {live.record, controller.state(), controller.terms()});
 }
 

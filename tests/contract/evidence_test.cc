@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "control/application_run.h"
+#include "control/journal_reader.h"
 #include "control/sqlite_journal.h"
 #include "policy/greedy.h"
 #include "sim/sim_cluster.h"

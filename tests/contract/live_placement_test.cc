@@ -156,7 +156,7 @@ TEST_F(LivePlacementTest, WithKubeDefaultAddedItGoesWhereThePodPrefersAmongNodes
     return scores;
   };
   const std::vector<double> learned = scores_by(path_.string());
-  const std::vector<double> both = scores_by("mixed:kube-default=1+" + path_.string());
+  const std::vector<double> both = scores_by("mixed:kube-default=1,run=" + path_.string());
   for (size_t n = 0; n < learned.size(); ++n) {
     EXPECT_EQ(learned[n], learned[0]) << n;
     // One is 0, the others as far below as makes -1 in the mean.
@@ -242,7 +242,7 @@ TEST_F(LivePlacementTest, AnotherObjectiveOrTaskOrWorldIsRefused) {
   EXPECT_THAT(Refusal(options),
               HasSubstr("was trained for balance:1,energy:0.5,fragmentation:0.2, not for cost"));
   options = Options();
-  options.policy = "mixed:latency=1+" + options.policy;
+  options.policy = "mixed:latency=1,run=" + options.policy;
   EXPECT_THAT(Refusal(options), HasSubstr("counts latency"));
   PlacementFacts facts{.types = {"small"}, .laws = {.costs = {{}}}};
   facts.laws.users = 0;

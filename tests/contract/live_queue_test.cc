@@ -7,7 +7,8 @@
 #include "base/check.h"
 #include "control/live_policy.h"
 #include "control/scheduler.h"
-#include "policy/placement_registry.h"
+#include "policy/placement_policy.h"
+#include "policy/registry.h"
 #include "sim/lifecycle.h"
 #include "tests/support/two_types_world.h"
 

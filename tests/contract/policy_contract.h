@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "policy/policy.h"
@@ -112,6 +114,12 @@ inline void CheckPlans(const Policy& policy, const Task& task, const LatencyLaw&
     EXPECT_LE(static_cast<int>(played.moves.size()), task.max_steps());
     EXPECT_EQ(played.moves, Play(policy, task, law, state, second.get()).moves);
     EXPECT_TRUE(played.stopped || !traits.stops);
+    // No pod goes where one of its workload came from, so that no placement is seen twice.
+    std::set<std::pair<WorkloadId, NodeId>> left;
+    for (const Move& move : played.moves) {
+      EXPECT_FALSE(left.contains({move.workload, move.to})) << policy.name();
+      left.insert({move.workload, move.from});
+    }
   }
 }
 

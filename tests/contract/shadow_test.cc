@@ -115,6 +115,17 @@ TEST_F(ApplicationRunTest, ShadowTouchesNothingAndRecordsAWholePlan) {
   EXPECT_EQ(run.status().plans, 1);
 }
 
+TEST_F(ApplicationRunTest, AdviceTouchesNothingAndIsRecordedAsSuch) {
+  SimCluster real(DrawStart(1));
+  const uint64_t version = real.state().version;
+  ApplicationRun run(Options(), &real, &journal_, &evidence_);
+  Settle(&run, Mode::kAdvise);
+  EXPECT_EQ(real.state().version, version);
+  ASSERT_GT(journal_.rows().size(), 1u);
+  EXPECT_EQ(journal_.rows()[0].fate, Fate::kRecorded);
+  EXPECT_EQ(journal_.rows()[0].mode, "advise");
+}
+
 TEST_F(ApplicationRunTest, ShadowDecidesWhatTheControllerWouldHaveDone) {
   SimCluster real(DrawStart(5)), enforced(DrawStart(5));
   ApplicationRun run(Options(), &real, &journal_, &evidence_);

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "control/migration_evidence.h"
 #include "run/config.h"
 #include "run/signal_source.h"
 
@@ -17,8 +18,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CHECK(config.error().message.find('\n') == std::string::npos);
     return 0;
   }
-  CHECK(config->migration.mode <= rudderfish::kHighestMode);
-  CHECK(config->interval.count() > 0);
+  if (config->migration) {
+    CHECK(config->migration->mode <= rudderfish::kHighestMigrationMode);
+    CHECK(config->migration->interval.count() > 0);
+  }
   CHECK(config->staleness.count() > 0);
   CHECK(config->cluster.is_simulated() == config->applications.empty());
   CHECK(rudderfish::WhatNeedsARestart(*config, *config).empty());

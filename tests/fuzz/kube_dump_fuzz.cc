@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const ManualClock clock;
   kube::Mirror mirror(&clock);
   kube::DumpContent content;
-  for (int i = 0; i < kube::kResourceCount; ++i) {
+  for (int i = 0; i < kube::kMirroredCount; ++i) {
     mirror.SinkOf(static_cast<kube::Resource>(i))->BeginList();
   }
   const std::string_view text(reinterpret_cast<const char*>(data), size);
@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CHECK(!read.error().message.empty());
     return 0;
   }
-  for (int i = 0; i < kube::kResourceCount; ++i) {
+  for (int i = 0; i < kube::kMirroredCount; ++i) {
     mirror.SinkOf(static_cast<kube::Resource>(i))->EndList();
   }
   const auto application = kube::DraftApplication(mirror, {});

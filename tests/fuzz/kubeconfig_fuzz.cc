@@ -1,13 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sched.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "kube/kubeconfig.h"
+#include "kube/transfers.h"
 
 // Any bytes as two kubeconfigs, which a line of `---` separates: refused in one line, or a server
-// to talk to.
+// to talk to. Two requests to it end with an answer or an error within their time. The process has
+// a network of its own, in which no name and no address is found.
+
+namespace {
+
+using rudderfish::Duration;
+using rudderfish::kube::ClusterAccess;
+using rudderfish::kube::HttpResult;
+using rudderfish::kube::Transfers;
+
+constexpr Duration kRequestLimit = std::chrono::milliseconds(200);
+
+// True if nothing of this process reaches another machine.
+bool LeaveTheNetwork() { return unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0; }
+
+void Ask(ClusterAccess access) {
+  static const bool is_alone = LeaveTheNetwork();
+  if (!is_alone) access.proxy_url = "http://127.0.0.1:1";  // Then the server's name is only read.
+  Transfers transfers(access, 1);
+  for (int i = 0; i < 2; ++i) {
+    bool is_over = false;
+    transfers.Begin({.method = "GET",
+                     .path = "/version",
+                     .identity = std::make_shared<rudderfish::kube::Identity>(),
+                     .connect_timeout = kRequestLimit,
+                     .timeout = kRequestLimit},
+                    [&](const HttpResult& result) {
+                      CHECK(result.status != 0 || !result.why.empty());
+                      is_over = true;
+                    });
+    std::vector<Transfers::Waited> none;
+    while (!is_over) transfers.Poll(kRequestLimit, &none);
+  }
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr std::string_view kSeparator = "\n---\n";
@@ -24,5 +63,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CHECK(access->server.starts_with("http://") || access->server.starts_with("https://"));
   CHECK_EQ(access->certificate.empty(), access->key.empty());
   CHECK(access->token.find('\n') == std::string::npos);
+  Ask(*access);
   return 0;
 }

@@ -16,9 +16,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                                        .workloads = {{"a", "d"}, {"b", "d"}},
                                        .edges = {{"a", "b"}}};
   const std::string_view body(reinterpret_cast<const char*>(data), size);
-  const auto series = ParsePrometheusResponse(body);
-  if (!series) {
-    CHECK(!series.error().message.empty());
+  const auto answer = ParsePrometheusResponse(body);
+  if (!answer) {
+    CHECK(!answer.error().message.empty());
     return 0;
   }
   const SignalQuery queries[] = {
@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       {.name = "x", .scope = SignalScope::kCluster, .duplicates = SignalDuplicates::kSum}};
   for (const SignalQuery& query : queries) {
     SignalReading reading;
-    ReadSeries(query, {.text = "", .entity = "", .is_batched = true}, entities, *series, &reading);
+    ReadAnswer(query, {.text = "", .entity = "", .is_batched = true}, entities, *answer, &reading);
     SignalColumn column;
     MergeReadings({reading, reading}, EntityNames(query.scope, entities), 0.1, Instant(),
                   UnixSeconds(), &column);

@@ -27,7 +27,8 @@ rudderfish::ReachWorld TinyWorld(rudderfish::ReachStrangers strangers) {
 void Ask(const rudderfish::ReachWorld& world, std::string_view body) {
   static const rudderfish::MigrationTask task({});
   static const rudderfish::GreedyPolicy policy;
-  rudderfish::ReachAdviser adviser(&world, rudderfish::LatencyLaw::Reach(), &task, &policy);
+  rudderfish::ReachPlans plans;
+  rudderfish::ReachAdviser adviser(&world, rudderfish::LatencyLaw::Reach(), &task, &policy, &plans);
   const auto answer = adviser.Decide(body);
   if (!answer) {
     CHECK(!answer.error().message.empty());

@@ -7,10 +7,10 @@
 #include <iostream>
 
 #include "control/application_run.h"
+#include "kube/cluster_feed.h"
 #include "kube/dump.h"
 #include "kube/kube_cluster.h"
 #include "kube/kubeconfig.h"
-#include "kube/mirror_feed.h"
 #include "policy/registry.h"
 #include "scenario/application_file.h"
 #include "task/migration.h"
@@ -116,7 +116,9 @@ class Faults : public ::testing::Test {
         proxy_(PortOf(AdminAccess().server)),
         client_(testing::OpenClient(ThroughProxy(), {.watch_timeout = kLimit / 3}, clock_)),
         mirror_(&clock_),
-        feed_(client_.get(), &mirror_) {}
+        feed_(client_.get()) {
+    feed_.Add(&mirror_, EndedPods::kAll);
+  }
 
   ClusterAccess ThroughProxy() {
     ClusterAccess access = AdminAccess();
@@ -273,7 +275,7 @@ class Faults : public ::testing::Test {
                 .events = 0,
                 .unreadable = 0,
                 .refused_turns = refused_turns_};
-    for (const auto& [resource, watch] : feed_.Counts()) {
+    for (const auto& [resource, objects, watch] : feed_.Counts()) {
       signs.expired += watch.expired;
       signs.events += watch.events;
       signs.unreadable += watch.unreadable;
@@ -361,7 +363,7 @@ class Faults : public ::testing::Test {
   testing::FaultProxy proxy_;
   std::unique_ptr<ApiClient> client_;
   Mirror mirror_;
-  MirrorFeed feed_;
+  ClusterFeed feed_;
   std::unique_ptr<KubeCluster> cluster_;
   Witness witness_;
   std::unique_ptr<ApplicationRun> run_;

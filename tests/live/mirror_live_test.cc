@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/rng.h"
+#include "kube/cluster_feed.h"
 #include "kube/dump.h"
 #include "kube/kubeconfig.h"
-#include "kube/mirror_feed.h"
 #include "tests/support/testbed.h"
 
 // The mirror beside what the API server itself says: random histories of objects with watches cut
@@ -78,7 +78,7 @@ bool Same(const Collection<T>& a, const Collection<T>& b) {
                     });
 }
 
-bool ComesToEqualAList(ApiClient* client, MirrorFeed* feed, const Mirror& mirror) {
+bool ComesToEqualAList(ApiClient* client, ClusterFeed* feed, const Mirror& mirror) {
   const Instant end = TheClock().Now() + seconds(20);
   while (TheClock().Now() < end) {
     feed->Poll(milliseconds(20));
@@ -123,7 +123,12 @@ TEST(MirrorLive, EqualsAFreshListAfterRandomHistoriesWithWatchesCut) {
   const auto client = Open(), lister = Open();
   Mirror mirror(&TheClock());
   // Watches end all the time by themselves, and now and then all are cut at once.
-  auto feed = std::make_unique<MirrorFeed>(client.get(), &mirror);
+  const auto watch = [&] {
+    auto made = std::make_unique<ClusterFeed>(client.get());
+    made->Add(&mirror, EndedPods::kAll);
+    return made;
+  };
+  auto feed = watch();
   const auto synced = feed->Sync(seconds(30));
   ASSERT_TRUE(synced.has_value()) << synced.error().message;
   Rng rng(11, 0);
@@ -141,7 +146,7 @@ TEST(MirrorLive, EqualsAFreshListAfterRandomHistoriesWithWatchesCut) {
       } while (under_way > 0);
       if (rng.Below(8) == 0) {
         feed.reset();
-        feed = std::make_unique<MirrorFeed>(client.get(), &mirror);
+        feed = watch();
       }
     }
     ASSERT_TRUE(ComesToEqualAList(lister.get(), feed.get(), mirror)) << "history " << first;
@@ -149,8 +154,8 @@ TEST(MirrorLive, EqualsAFreshListAfterRandomHistoriesWithWatchesCut) {
   EXPECT_GT(mirror.Count(Resource::kPods), 0u);
 }
 
-int64_t Millis(const std::string& cpu) { return *Quantity::Parse(cpu)->MilliValue(); }
-int64_t Bytes(const std::string& memory) { return *Quantity::Parse(memory)->Value(); }
+int64_t Millis(const std::string& cpu) { return Quantity::Parse(cpu)->MilliValue(); }
+int64_t Bytes(const std::string& memory) { return Quantity::Parse(memory)->Value(); }
 
 std::string TextOr(const json& object, const char* key) {
   return object.contains(key) ? object[key].get<std::string>() : "";

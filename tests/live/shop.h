@@ -152,7 +152,7 @@ class Writer {
 inline void MakeShop(const Testbed& testbed) {
   testbed.Kubectl({"create", "serviceaccount", "shadow"});
   std::string resources;
-  for (int i = 0; i < kube::kResourceCount; ++i) {
+  for (int i = 0; i < kube::kMirroredCount; ++i) {
     const kube::ResourceName& name = NameOf(static_cast<kube::Resource>(i));
     if (name.group == "metrics.k8s.io") continue;  // Nobody serves it here.
     if (!resources.empty()) resources += ",";

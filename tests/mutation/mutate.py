@@ -27,7 +27,7 @@ import time
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ("src/model", "src/task")
-COPIED = ("src", "cmake", "tests", "scenarios", "examples", "docs")
+COPIED = ("src", "cmake", "tests", "scenarios", "policies", "examples", "docs")
 MODULES = "base;nn;cluster;model;task;scenario;policy;sim"
 # In the order in which they are built and asked; the first that notices ends the round.
 TESTS = {

@@ -19,10 +19,10 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/sha256.h"
+#include "kube/cluster_feed.h"
 #include "kube/dump.h"
 #include "kube/kube_cluster.h"
 #include "kube/kubeconfig.h"
-#include "kube/mirror_feed.h"
 #include "scenario/application_file.h"
 #include "scenario/start_states.h"
 #include "task/migration.h"
@@ -120,7 +120,9 @@ struct Watched {
 class Encoder {
  public:
   explicit Encoder(std::unique_ptr<kube::ApiClient> client)
-      : client_(std::move(client)), mirror_(&clock_), feed_(client_.get(), &mirror_) {}
+      : client_(std::move(client)), mirror_(&clock_), feed_(client_.get()) {
+    feed_.Add(&mirror_, kube::EndedPods::kAll);
+  }
 
   Result<void> Run() {
     TRY(feed_.Sync(kPatience));
@@ -213,7 +215,7 @@ class Encoder {
   SystemClock clock_;
   std::unique_ptr<kube::ApiClient> client_;
   kube::Mirror mirror_;
-  kube::MirrorFeed feed_;
+  kube::ClusterFeed feed_;
   std::map<std::string, Watched> watched_;  // By folder.
 };
 

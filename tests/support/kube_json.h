@@ -35,8 +35,9 @@ struct NodeJson {
     return fmt::format(
         R"({{"kind":"Node","apiVersion":"v1","metadata":{{"name":"{0}","uid":"uid-{0}",)"
         R"("resourceVersion":"1","labels":{1}}},"spec":{2},"status":{{"allocatable":)"
-        R"({{"cpu":"{3}","memory":"{4}","pods":"{5}"}},"conditions":[{{"type":"Ready",)"
-        R"("status":"{6}"}}]}}}})",
+        R"({{"cpu":"{3}","memory":"{4}","pods":"{5}"}},"addresses":[{{"type":"Hostname",)"
+        R"("address":"{0}"}},{{"type":"InternalIP","address":"10.0.0.1"}}],"conditions":)"
+        R"([{{"type":"Ready","status":"{6}"}}]}}}})",
         name, labels, spec, cpu, memory, pods, ready ? "True" : "False");
   }
 };
@@ -51,6 +52,7 @@ struct PodJson {
   std::string labels = "{}";
   std::string more_metadata;  // Members with a comma before each.
   std::string more_spec;
+  std::string more_status;
   std::string version = "1";
 
   std::string Text() const {
@@ -64,9 +66,9 @@ struct PodJson {
         R"("uid":"uid-{0}","resourceVersion":"{2}","labels":{3}{4}{5}}},"spec":{{"nodeName":"{6}",)"
         R"("containers":[{{"name":"main","resources":{{"requests":{{"cpu":"{7}","memory":"{8}"}})"
         R"(}}}}]{9}}},"status":{{"phase":"{10}","conditions":[{{"type":"Ready","status":"True"}}])"
-        R"(}}}})",
+        R"({11}}}}})",
         name, object_namespace, version, labels, owners, more_metadata, node, cpu, memory,
-        more_spec, phase);
+        more_spec, phase, more_status);
   }
 };
 

@@ -65,11 +65,13 @@ class RandomScheduling {
     if (Chance(0.5)) node.scalars = {{"example.com/gpu", rng_.Between(0, 4)}};
     if (Chance(0.4)) node.scalars.emplace_back(kHugePages, 2 * kMebi * rng_.Between(0, 16));
     // One name has one size: of several, kube-scheduler takes that of the node it heard of first.
+    std::vector<NodeImage> images;
     if (Chance(0.5)) {
-      node.images.push_back({"registry.local/app:1", 700 * kMebi});
-      if (Chance(0.5)) node.images.push_back({kImages[2], 700 * kMebi});
+      images.push_back({"registry.local/app:1", 700 * kMebi});
+      if (Chance(0.5)) images.push_back({kImages[2], 700 * kMebi});
     }
-    if (Chance(0.3)) node.images.push_back({"registry.local/app:latest", 1900 * kMebi});
+    if (Chance(0.3)) images.push_back({"registry.local/app:latest", 1900 * kMebi});
+    node.images = std::move(images);
     volumes_.AddTo(&node);
     return node;
   }

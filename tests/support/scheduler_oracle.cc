@@ -53,8 +53,10 @@ SchedulerOracle::SchedulerOracle(const Testbed& testbed) {
   const json layout = json::parse(*ReadFile(testbed.folder() / "layout.json"));
   program_ = layout.at("programs").at("kubernetes").get<std::string>() + "/kube-scheduler";
   testbed.Do("stop", {"kube-scheduler"});
-  auto server = HttpServer::Start({.listen = {"127.0.0.1:0"}},
-                                  [this](const HttpRequest& request) { return Answer(request); });
+  auto server =
+      HttpServer::Start({.listen = {"127.0.0.1:0"},
+                         .body_limits = {{"/filter", 16 << 20}, {"/prioritize", 16 << 20}}},
+                        [this](const HttpRequest& request) { return Answer(request); });
   CHECK(server.has_value());
   server_ = *std::move(server);
   config_ = testbed.folder() / "oracle.yaml";

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "evaluation/scaling_summary.h"
+#include "policy/registry.h"
+#include "sim/scaling_evaluation.h"
 #include "tests/support/shop_text.h"
 
 // A small application, and what three policies of scaling make of it under two loads.

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,6 +9,7 @@
 #include "base/check.h"
 #include "learn/trainer.h"
 #include "learn/training_worlds.h"
+#include "tests/support/test_folder.h"
 
 // Training so small that a test can run all of it: two nodes, one workload of one to three pods, a
 // network of 16.
@@ -78,29 +75,6 @@ inline TrainOptions SmallOptions(Algorithm algorithm) {
   options.dqn.minibatch = 128;
   return options;
 }
-
-// A folder of its own, removed at the end.
-class TestFolder {
- public:
-  TestFolder() {
-    static int count = 0;
-    path_ = std::filesystem::temp_directory_path() /
-            fmt::format("rudderfish-test-{}-{}", getpid(), ++count);
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  ~TestFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-
-  std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
 
 // What the best plan from a state ends at, step costs added: all plans of up to `moves` moves are
 // tried.

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "cli/commands.h"
+#include "cli/terminal.h"
+#include "net/http_client.h"
+#include "sim/response_histogram.h"
+
+// `load`: requests at a given rate, whatever the answers (open loop). A request is due at its time;
+// its latency counts from then, also where it could only be sent later, so that a server that
+// stands still is not flattered (coordinated omission).
+
+namespace rudderfish {
+namespace {
+
+constexpr int kInFlightMax = 2000;
+constexpr double kRateMax = 100'000;
+constexpr double kDefaultLoadS = 30, kDefaultRequestLimitS = 10;
+constexpr double kQuantiles[] = {0.5, 0.9, 0.99, 0.999};
+
+volatile std::sig_atomic_t g_load_ended = 0;
+
+void EndLoad(int /*signal*/) { g_load_ended = 1; }
+
+struct LoadPlan {
+  std::string url;
+  double rate = 0;  // Requests a second.
+  Duration length{}, request_limit{};
+  HttpFetch::On on = HttpFetch::On::kKeptConnection;
+};
+
+struct LoadResult {
+  int64_t sent = 0, answered = 0;  // `answered`: 2xx.
+  int64_t skipped = 0;             // Not sent, as too many were in flight: failed.
+  std::map<std::string, int64_t> failures;
+  ResponseHistogram latencies;  // Of those that were answered.
+  int64_t slowest_ns = 0;
+  double seconds = 0;
+
+  int64_t failed() const {
+    int64_t count = skipped;
+    for (const auto& [why, times] : failures) count += times;
+    return count;
+  }
+};
+
+Duration DurationOf(double seconds) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+// What went wrong, without the address.
+std::string KindOfFailure(const Result<HttpReply>& reply) {
+  if (reply) return fmt::format("HTTP {}", reply->status);
+  if (reply.error().code == ErrorCode::kDeadlineExceeded) return "timeout";
+  const std::string& message = reply.error().message;
+  const size_t colon = message.rfind(": ");
+  return colon == std::string::npos ? message : message.substr(colon + 2);
+}
+
+LoadResult RunLoad(const LoadPlan& plan, const Clock& clock, const Session& session) {
+  LoadResult result;
+  HttpClient client(kInFlightMax);
+  const Instant start = clock.Now();
+  Instant said = start;
+  const auto send = [&](Instant due) {
+    ++result.sent;
+    client.Start({.url = plan.url, .deadline = plan.request_limit, .on = plan.on},
+                 [&result, &clock, due](const Result<HttpReply>& reply) {
+                   if (!reply || reply->status / 100 != 2) {
+                     ++result.failures[KindOfFailure(reply)];
+                     return;
+                   }
+                   const int64_t took = (clock.Now() - due).count();
+                   ++result.answered;
+                   result.latencies.Add(took);
+                   result.slowest_ns = std::max(result.slowest_ns, took);
+                 });
+  };
+  const auto count = static_cast<int64_t>(Seconds(plan.length) * plan.rate);
+  int64_t next = 0;
+  while ((next < count && g_load_ended == 0) || client.in_flight() > 0) {
+    const Instant now = clock.Now();
+    const auto due_at = [&](int64_t i) {
+      return start + DurationOf(static_cast<double>(i) / plan.rate);
+    };
+    for (; next < count && g_load_ended == 0 && due_at(next) <= now; ++next) {
+      if (client.in_flight() < kInFlightMax) {
+        send(due_at(next));
+      } else {
+        ++result.skipped;
+      }
+    }
+    if (now - said > std::chrono::seconds(10)) {
+      said = now;
+      Say(session, "{:.0f} s: {} sent, {} failed", Seconds(now - start), result.sent,
+          result.failed());
+    }
+    const bool goes_on = next < count && g_load_ended == 0;
+    const Duration wait =
+        goes_on ? due_at(next) - clock.Now() : Duration(std::chrono::milliseconds(100));
+    client.Poll(std::clamp<Duration>(wait, Duration::zero(), std::chrono::milliseconds(100)));
+    if (client.in_flight() == 0 && goes_on && wait > Duration::zero()) {
+      const timespec pause{.tv_sec = 0, .tv_nsec = std::min<int64_t>(wait.count(), 50'000'000)};
+      ::nanosleep(&pause, nullptr);
+    }
+  }
+  result.seconds = Seconds(clock.Now() - start);
+  return result;
+}
+
+OrderedJson LoadJson(const LoadPlan& plan, const LoadResult& result) {
+  OrderedJson failures = OrderedJson::object();
+  for (const auto& [why, times] : result.failures) failures[why] = times;
+  if (result.skipped > 0) failures["not sent, too many in flight"] = result.skipped;
+  OrderedJson latency = OrderedJson::object();
+  for (const double share : kQuantiles)
+    latency[fmt::format("p{:g}", 100 * share)] = 1000 * result.latencies.QuantileS(share);
+  latency["max"] = static_cast<double>(result.slowest_ns) / 1e6;
+  if (result.answered == 0) latency = nullptr;
+  return {{"schema_version", 1},
+          {"target", PublicUrl(plan.url)},
+          {"rate", plan.rate},
+          {"seconds", result.seconds},
+          {"sent", result.sent},
+          {"answered", result.answered},
+          {"failed", result.failed()},
+          {"failures", std::move(failures)},
+          {"latency_ms", std::move(latency)}};
+}
+
+std::string LoadText(const LoadResult& result) {
+  std::string text = fmt::format("{} requests in {:.1f} s, {} answered, {} failed\n", result.sent,
+                                 result.seconds, result.answered, result.failed());
+  for (const auto& [why, times] : result.failures) text += fmt::format("  {}: {}\n", why, times);
+  if (result.skipped > 0)
+    text += fmt::format("  not sent, too many in flight: {}\n", result.skipped);
+  if (result.answered == 0) return text;
+  text += "latency";
+  for (const double share : kQuantiles) {
+    text += fmt::format("  p{:g} {:.1f} ms", 100 * share, 1000 * result.latencies.QuantileS(share));
+  }
+  return text + fmt::format("  max {:.1f} ms\n", static_cast<double>(result.slowest_ns) / 1e6);
+}
+
+Result<ExitStatus> RunLoadCommand(const Arguments& arguments, const Session& session) {
+  TRY_ASSIGN(const OutputFormat format, OutputFormatOf(arguments));
+  LoadPlan plan;
+  TRY_ASSIGN(plan.url, arguments.RequiredText("target", "the URL that is asked"));
+  if (!plan.url.starts_with("http://") && !plan.url.starts_with("https://"))
+    return Invalid("--target: expected http:// or https://, found `{}`", PublicUrl(plan.url));
+  TRY_ASSIGN(const int64_t rate, arguments.Integer("rate", 100, 1, static_cast<int64_t>(kRateMax)));
+  plan.rate = static_cast<double>(rate);
+  TRY_ASSIGN(const double length_s, arguments.Seconds("for", kDefaultLoadS));
+  TRY_ASSIGN(const double limit_s, arguments.Seconds("timeout", kDefaultRequestLimitS));
+  plan.length = DurationOf(length_s);
+  plan.request_limit = DurationOf(limit_s);
+  constexpr std::string_view kKinds[] = {"kept", "new"};
+  TRY_ASSIGN(const int kind, arguments.Choice("connections", kKinds, 0));
+  plan.on = kind == 0 ? HttpFetch::On::kKeptConnection : HttpFetch::On::kNewConnection;
+  struct sigaction action {};
+  action.sa_handler = EndLoad;
+  for (const int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, nullptr);
+  const LoadResult result = RunLoad(plan, SystemClock(), session);
+  TRY(Print(format == OutputFormat::kJson ? LoadJson(plan, result).dump(1) + "\n"
+                                          : LoadText(result)));
+  return result.failed() == 0 ? ExitStatus::kDone : ExitStatus::kFailed;
+}
+
+}  // namespace
+
+CommandSpec LoadCommand() {
+  return {
+      .name = "load",
+      .summary = "Send HTTP requests at a given rate; report latencies and failures",
+      .options = {{"--target", "URL", "URL that is asked by GET"},
+                  {"--rate", "N", "requests a second (default 100)"},
+                  {"--for", "DURATION", "how long to send (default 30s)"},
+                  {"--timeout", "DURATION", "limit of one request (default 10s)"},
+                  {"--connections", "kept|new",
+                   "use connections again, or one connection a request (default kept)"},
+                  {"-o,--output", "table|json", "output format (default: table)"}},
+      .details =
+          "The rate does not depend on the answers (open loop). The latency of a request counts "
+          "from the time at which it was due, so that a server that stands still shows in the "
+          "percentiles. The exit status is 1 if a request failed. Ctrl-C ends the run and "
+          "prints the report.",
+      .examples = {"load --target http://127.0.0.1:8080/ --rate 200 --for 2m -o json",
+                   "load --target http://127.0.0.1:8080/ --connections new"},
+      .run = RunLoadCommand};
+}
+
+}  // namespace rudderfish

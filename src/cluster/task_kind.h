@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "base/result.h"
+
+// The kinds of decision, as --task, experiments and the table of policies name them.
+
+namespace rudderfish {
+
+enum class TaskKind { kMove, kPlace, kScale };  // In the order of kTaskNames.
+
+inline constexpr std::string_view kTaskNames[] = {"move", "place", "scale"};
+
+std::string_view TaskName(TaskKind task);
+
+// Messages name the nearest.
+Result<TaskKind> TaskNamed(std::string_view name);
+
+}  // namespace rudderfish

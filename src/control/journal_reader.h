@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "control/sqlite_journal.h"
+
+// What control/sqlite_journal.h has written, for those who only read, while it is written or later.
+
+namespace rudderfish {
+
+struct StoredRow {
+  int64_t number = 0;
+  UnixMillis written_at = 0;
+  JournalRow row;
+};
+
+struct StoredPlacement {
+  UnixMillis written_at = 0;
+  PlacementRow row;
+  std::string fate, failure;
+};
+
+struct StoredComparison {
+  int64_t number = 0;
+  UnixMillis written_at = 0;
+  PlacementComparison row;
+  PlacementOutcome outcome;
+};
+
+// A decision of any kind.
+using StoredDecision = std::variant<StoredRow, StoredPlacement, StoredComparison>;
+UnixMillis WrittenAt(const StoredDecision& decision);
+
+struct RowFilter {
+  std::optional<UnixMillis> since;
+  int64_t limit = 100;      // The newest.
+  std::string kind;         // placement or migration; empty: any.
+  std::string application;  // Which placements have none of; empty: any.
+  // Of which they speak; empty: any. Of placements "namespace/name", where * is any text.
+  std::string pod;
+  bool is_uncompared = false;  // Placements without a comparison.
+};
+
+class JournalReader {
+ public:
+  static Result<JournalReader> Open(const std::filesystem::path& path);
+
+  // Of all kinds, oldest first. A pod that was placed is one decision, with what it was compared
+  // with if it was.
+  Result<std::vector<StoredDecision>> Decisions(const RowFilter& filter) const;
+
+  Result<std::vector<StoredRow>> Rows(const RowFilter& filter) const;  // Oldest first.
+  Result<std::vector<EvidenceSum>> Evidence() const;
+  Result<JournalExtent> Extent() const;
+
+  // What was decided of pods that wait, oldest first. Without `best`.
+  Result<std::vector<StoredPlacement>> Placements(const RowFilter& filter) const;
+
+  // The same of comparisons; a limit of one has its `detail`.
+  Result<std::vector<StoredComparison>> Comparisons(const RowFilter& filter) const;
+
+  // What comparisons say, all that are kept.
+  Result<EvidenceTable> LoadEvidence() const;
+
+  // How many decisions there are, since a time, by their fate's name.
+  Result<std::vector<std::pair<std::string, int64_t>>> Counts(UnixMillis since) const;
+
+ private:
+  JournalReader(std::filesystem::path path, internal::Database database)
+      : path_(std::move(path)), database_(std::move(database)) {}
+  tl::unexpected<Error> Failed(int code) const;
+
+  std::filesystem::path path_;
+  internal::Database database_;
+};
+
+}  // namespace rudderfish

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/migration_mode_evidence.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/test_folder.h"
+
+namespace rudderfish {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// What is enough, and nothing more than that.
+PlanEvidence EnoughOfPlans() {
+  PlanEvidence evidence{.application = "shop", .plans = kPlansNeeded};
+  for (int i = 0; i < kPlansNeeded; ++i) {
+    evidence.gain.Add(20 + i % 3);
+    evidence.over_baseline.Add(0);
+  }
+  for (int i = 0; i < kChangesNeeded; ++i) evidence.error.Add(i % 2 == 0 ? 5 : -4);
+  return evidence;
+}
+
+TEST(PlanEvidence, EachBarIsMissedByOneAndNamed) {
+  EXPECT_THAT(WhatIsMissing(EnoughOfPlans()), IsEmpty());
+  PlanEvidence few = EnoughOfPlans();
+  --few.plans;
+  EXPECT_THAT(WhatIsMissing(few),
+              ElementsAre("shop: 99 of the 100 shadowed plans that are needed"));
+  PlanEvidence unmeasured = EnoughOfPlans();
+  --unmeasured.error.count;
+  EXPECT_THAT(WhatIsMissing(unmeasured),
+              ElementsAre("shop: 30 measured errors of the Model: there are 29"));
+  unmeasured.error = {};
+  EXPECT_THAT(WhatIsMissing(unmeasured), ElementsAre(HasSubstr("no change of the cluster has been "
+                                                               "measured yet")));
+  PlanEvidence wrong = EnoughOfPlans();
+  wrong.error = {};
+  for (int i = 0; i < kChangesNeeded; ++i) wrong.error.Add(-21);
+  EXPECT_THAT(WhatIsMissing(wrong),
+              ElementsAre(HasSubstr("a predicted gain beyond the Model's measured error: +20.99 "
+                                    "\u00b1 0.16 ms a plan, against an error of -21 \u00b1 0 ms")));
+  PlanEvidence worse = EnoughOfPlans();
+  worse.over_baseline.Add(-0.1);
+  EXPECT_THAT(WhatIsMissing(worse),
+              ElementsAre(HasSubstr("plans that gain no less than the baseline")));
+}
+
+TEST(PlanEvidence, NothingIsEverythingMissing) {
+  EXPECT_THAT(WhatIsMissing({.application = "shop"}),
+              ElementsAre(HasSubstr("0 of the 100"), HasSubstr("a plan that would move pods"),
+                          HasSubstr("a measured error of the Model")));
+}
+
+class MigrationModeEvidenceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    journal_ = SqliteJournal::Open(folder_ / "j.db", {}).value();
+    evidence_.emplace(journal_.get());
+    evidence_->Watch({"shop"});
+    ladder_ = ModeLadder::Open(kMigrationLadder,
+                               {.mode = Mode::kShadow, .policy = "greedy", .objective = "latency"},
+                               &*evidence_, journal_.get())
+                  .value();
+  }
+  // A plan of one move, and that it stops.
+  void Plan(double gain_ms, double baseline_ms, const std::string& policy = "greedy",
+            const std::string& objective = "latency") {
+    JournalRow row{.application = "shop",
+                   .mode = "shadow",
+                   .policy = policy,
+                   .baseline = "stay",
+                   .objective = objective,
+                   .chosen = {{"a", "b", "c"}},
+                   .fate = Fate::kRecorded};
+    ASSERT_TRUE(journal_->Append(row).has_value());
+    row.step = 1;
+    row.chosen.clear();
+    row.plan_gain_ms = gain_ms;
+    row.baseline_plan_gain_ms = baseline_ms;
+    row.fate = Fate::kStayed;
+    ASSERT_TRUE(journal_->Append(row).has_value());
+  }
+  // The cluster has changed by itself, and two endpoints were measured.
+  void Measure(double error_ms) {
+    for (const char* endpoint : {"buy", "look"}) {
+      ASSERT_TRUE(journal_->AppendEvidence({.application = "shop",
+                                            .change = "a from b to c",
+                                            .endpoint = endpoint,
+                                            .term = "latency_ms",
+                                            .source = "p",
+                                            .predicted_change_ms = error_ms,
+                                            .measured_change_ms = 0}));
+    }
+  }
+
+  testing::TestFolder folder_;
+  std::unique_ptr<SqliteJournal> journal_;
+  std::optional<MigrationModeEvidence> evidence_;
+  std::unique_ptr<ModeLadder> ladder_;
+};
+
+TEST_F(MigrationModeEvidenceTest, ThePlansAndMeasurementsOfTheJournalPromote) {
+  for (int i = 0; i < kPlansNeeded - 1; ++i) Plan(20, 15);
+  for (int i = 0; i < kChangesNeeded; ++i) Measure(i % 2 == 0 ? 2 : -2);
+  EXPECT_THAT(ladder_->Answer("promote"),
+              HasSubstr("migration stays in shadow; for advise there is missing: shop: 99 of the "
+                        "100 shadowed plans that are needed. --force"));
+  Plan(20, 15);
+  const OrderedJson told = ladder_->Describe();
+  const OrderedJson& shop = told["evidence"]["applications"][0];
+  EXPECT_EQ(shop["plans"], 100);
+  EXPECT_EQ(shop["plans_with_moves"], 100);
+  EXPECT_EQ(shop["gain_over_baseline"]["mean_ms"], 5);
+  EXPECT_EQ(shop["model_error"]["count"], kChangesNeeded) << "endpoints of a change are one error";
+  EXPECT_THAT(told["next"]["missing"], IsEmpty());
+  EXPECT_THAT(ladder_->Answer("promote"), HasSubstr("\"mode\":\"advise\""));
+  EXPECT_THAT(ladder_->Answer("promote force"),
+              HasSubstr("this version does not move pods on a live cluster"));
+  EXPECT_EQ(ladder_->mode(), Mode::kAdvise);
+}
+
+TEST_F(MigrationModeEvidenceTest, PlansOfAnotherPolicyOrObjectiveOrBeforeANumberDoNotCount) {
+  Plan(20, 15, "stay");
+  Plan(20, 15, "greedy", "latency and luck");
+  EXPECT_THAT(ladder_->Answer("promote"), HasSubstr("shop: 0 of the 100"));
+  Plan(20, 15);
+  Plan(20, 15);
+  EXPECT_THAT(ladder_->Answer("promote"), HasSubstr("shop: 2 of the 100"));
+  EXPECT_THAT(ladder_->Answer("promote from 7"),
+              HasSubstr("for advise, by decisions from 7 on, there is missing: shop: 1 of the "));
+}
+
+TEST_F(MigrationModeEvidenceTest, WhatOneApplicationLacksAllOfMigrationLacks) {
+  for (int i = 0; i < kPlansNeeded; ++i) Plan(20, 15);
+  for (int i = 0; i < kChangesNeeded; ++i) Measure(0);
+  EXPECT_THAT(ladder_->Describe()["next"]["missing"], IsEmpty());
+  evidence_->Watch({"shop", "bank"});
+  EXPECT_THAT(ladder_->Answer("promote"), HasSubstr("missing: bank: 0 of the 100"));
+}
+
+}  // namespace
+}  // namespace rudderfish

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sqlite3.h>
+
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "control/sqlite_journal.h"
+#include "control/sqlite_statement.h"
+
+// What control/sqlite_journal.h keeps of modes and pauses, by kind of decision.
+
+namespace rudderfish {
+namespace {
+
+using internal::Statement;
+
+constexpr const char* kModes =
+    "SELECT kind, configured, mode, policy, objective, since, serves, why FROM kept_modes";
+constexpr const char* kPauses = "SELECT kind, since, paused_by, shared FROM kept_pauses";
+
+Result<KeptMode> ModeFrom(const Statement& row) {
+  KeptMode kept{.policy = row.Text(3),
+                .objective = row.Text(4),
+                .since = row.Integer(5),
+                .serves = row.Integer(6) != 0,
+                .why = row.Text(7)};
+  TRY_ASSIGN(kept.configured, ModeNamed(row.Text(1)));
+  TRY_ASSIGN(kept.mode, ModeNamed(row.Text(2)));
+  return kept;
+}
+
+KeptPause PauseFrom(const Statement& row) {
+  return {.since = row.Integer(1), .by = row.Text(2), .is_shared = row.Integer(3) != 0};
+}
+
+}  // namespace
+
+Result<void> SqliteJournal::KeepMode(std::string_view kind, const KeptMode& mode) {
+  TRY(CheckOpen());
+  Statement insert(database(),
+                   "INSERT OR REPLACE INTO kept_modes (kind, configured, mode, policy, objective, "
+                   "since, serves, why) VALUES (?,?,?,?,?,?,?,?)");
+  insert.Bind(kind).Bind(ModeName(mode.configured)).Bind(ModeName(mode.mode));
+  insert.Bind(mode.policy).Bind(mode.objective).Bind(mode.since);
+  insert.Bind(int64_t{mode.serves}).Bind(mode.why);
+  if (const int code = insert.Run(); code != SQLITE_OK) return Failed(code);
+  return {};
+}
+
+Result<std::optional<KeptMode>> SqliteJournal::ModeOf(std::string_view kind) {
+  if (!is_open()) {
+    const auto kept = kept_modes_.find(kind);
+    return kept == kept_modes_.end() ? std::nullopt : std::optional(kept->second);
+  }
+  Statement select(database(), kModes);
+  while (select.Step()) {
+    if (select.Text(0) != kind) continue;
+    TRY_ASSIGN(KeptMode kept, ModeFrom(select));
+    return std::optional(std::move(kept));
+  }
+  if (select.code() != SQLITE_OK) return Failed(select.code());
+  return std::optional<KeptMode>();
+}
+
+Result<void> SqliteJournal::KeepPause(std::string_view kind, const KeptPause& pause) {
+  TRY(CheckOpen());
+  Statement remove(database(), "DELETE FROM kept_pauses WHERE kind = ?");
+  Statement insert(database(),
+                   "INSERT OR REPLACE INTO kept_pauses (kind, since, paused_by, shared) "
+                   "VALUES (?,?,?,?)");
+  Statement& keep = pause.is_on() ? insert : remove;
+  keep.Bind(kind);
+  if (pause.is_on()) keep.Bind(pause.since).Bind(pause.by).Bind(int64_t{pause.is_shared});
+  if (const int code = keep.Run(); code != SQLITE_OK) return Failed(code);
+  return {};
+}
+
+Result<KeptPause> SqliteJournal::PauseOf(std::string_view kind) {
+  if (!is_open()) {
+    const auto kept = kept_pauses_.find(kind);
+    return kept == kept_pauses_.end() ? KeptPause() : kept->second;
+  }
+  Statement select(database(), kPauses);
+  while (select.Step()) {
+    if (select.Text(0) == kind) return PauseFrom(select);
+  }
+  if (select.code() != SQLITE_OK) return Failed(select.code());
+  return KeptPause();
+}
+
+// Where there is no room for the index beside the log, a database can be read by one process that
+// keeps the index in memory.
+Result<void> SqliteJournal::ReadKept() {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path_, ignored)) return {};
+  TRY_ASSIGN(const internal::Database held, internal::OpenDatabase(path_, SQLITE_OPEN_READWRITE));
+  sqlite3* const database = held.get();
+  sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  sqlite3_exec(database, "PRAGMA locking_mode = EXCLUSIVE", nullptr, nullptr, nullptr);
+  TRY_ASSIGN(const int64_t tables,
+             internal::QueryNumber(path_, database,
+                                   "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND "
+                                   "name IN ('kept_modes', 'kept_pauses')"));
+  if (tables < 2) return {};
+  Statement modes(database, kModes);
+  while (modes.Step()) {
+    if (const Result<KeptMode> kept = ModeFrom(modes)) kept_modes_[modes.Text(0)] = *kept;
+  }
+  if (modes.code() != SQLITE_OK) return internal::DatabaseError(path_, database, modes.code());
+  Statement pauses(database, kPauses);
+  while (pauses.Step()) kept_pauses_[pauses.Text(0)] = PauseFrom(pauses);
+  if (pauses.code() != SQLITE_OK) return internal::DatabaseError(path_, database, pauses.code());
+  return {};
+}
+
+}  // namespace rudderfish

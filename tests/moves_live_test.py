@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`move` and `moves` on a testbed of real nodes, by the commands of docs/moving.md: a replacement serves before the pod goes, no
+request fails, what cannot be moved says why, and whatever a process that was killed at any moment leaves is finished or undone.
+
+RUDDERFISH names the program; default: build/release/rudderfish. Needs what tests/testbed_test.py needs; where something is
+missing it says what and ends with status 77. RUDDERFISH_TESTBED names a testbed that runs already and is left alone.
+RUDDERFISH_KILLS: how many moves are killed; RUDDERFISH_MOVES: how many are made under load;
+RUDDERFISH_SETTLE: their --settle.
+"""
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import time
+import unittest
+
+from live_support import GIVEN, PROGRAM, TESTBED, TOP, Cluster, commands_of, main
+
+CLUSTER = Cluster(GIVEN or "test-moves")
+KUBECONFIG = pathlib.Path("/var/lib/rudderfish-testbed") / CLUSTER.name / "kubeconfig"
+MOVES = int(os.environ.get("RUDDERFISH_MOVES", "2"))
+SETTLE = os.environ.get("RUDDERFISH_SETTLE", "12s")
+KILLS = int(os.environ.get("RUDDERFISH_KILLS", "6"))
+SEED = int(os.environ.get("RUDDERFISH_SEED", "1"))
+
+
+def web(replicas, **spec):
+    container = {"name": "main", "image": "localhost/pause:1", "imagePullPolicy": "Never",
+                 "resources": {"requests": {"cpu": "50m", "memory": "16Mi"}}}
+    labels = {"app": "web"}
+    return [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "default"},
+         "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, **spec,
+                  "template": {"metadata": {"labels": labels},
+                               "spec": {"containers": [container], "terminationGracePeriodSeconds": 1}}}},
+        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"},
+         "spec": {"selector": labels, "ports": [{"port": 80}]}},
+        {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web", "namespace": "default"},
+         "spec": {"minAvailable": replicas, "selector": {"matchLabels": labels}}}]
+
+
+def pods():
+    return [pod for pod in CLUSTER.get("pods", "-l", "app=web")["items"] if "deletionTimestamp" not in pod["metadata"]]
+
+
+def is_ready(pod):
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in pod.get("status", {}).get("conditions", []))
+
+
+class Moves(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        CLUSTER.start(cls, "--layers", "cloud:2,edge:4,client:1")
+        CLUSTER.kubectl("apply", "-k", str(TOP / "deploy/moves"))
+
+    def setUp(self):
+        self.replicas = 3
+        CLUSTER.apply(*web(self.replicas))
+        self.addCleanup(CLUSTER.kubectl, "delete", "deployment/web", "service/web", "poddisruptionbudget/web", "--wait=true")
+        self.settled()
+
+    def wait_for(self, condition, what, limit=60):
+        end = time.monotonic() + limit
+        while not (found := condition()):
+            if time.monotonic() > end:
+                self.fail(f"{what}\n{CLUSTER.kubectl('get', 'pods', '-o', 'wide', '--show-labels')}")
+            time.sleep(0.2)
+        return found
+
+    def settled(self):
+        self.wait_for(lambda: len(pods()) == self.replicas and all(map(is_ready, pods())), "as many pods as are wanted are Ready")
+
+    def command(self, *words):
+        return [PROGRAM, *words, "--kubeconfig", KUBECONFIG]
+
+    def tried(self, *words):
+        return subprocess.run(self.command(*words), capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+                              timeout=180)
+
+    def refused(self, *words, says):
+        done = self.tried(*words)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+        self.assertIn(says, done.stderr)
+
+    def nothing_left(self):
+        """Of any move: no pod beyond those wanted, no label, no annotation, no line of the ConfigMap."""
+        self.settled()
+        self.wait_for(lambda: len(CLUSTER.get("pods")["items"]) == self.replicas, "no other pod is left")
+        for pod in CLUSTER.get("pods")["items"]:
+            self.assertNotIn("rudderfish.io/move", pod["metadata"]["labels"])
+            self.assertNotIn("rudderfish.io/move", pod["metadata"].get("annotations", {}))
+            self.assertEqual(pod["metadata"]["labels"]["app"], "web")
+            self.assertIn("pod-template-hash", pod["metadata"]["labels"])
+            self.assertEqual(pod["metadata"]["ownerReferences"][0]["kind"], "ReplicaSet")
+        self.assertEqual(CLUSTER.get("configmap", "rudderfish-moves", "-n", "rudderfish").get("data", {}), {})
+        self.assertEqual(json.loads(self.tried("moves", "-o", "json").stdout)["moves"], [])
+
+    def endpoints(self):
+        slices = CLUSTER.get("endpointslices", "-l", "kubernetes.io/service-name=web")["items"]
+        return sum(one["conditions"].get("ready", True) for item in slices for one in item.get("endpoints") or [])
+
+    @staticmethod
+    def elsewhere(pod):
+        names = [node["metadata"]["name"] for node in CLUSTER.get("nodes")["items"]]
+        return next(name for name in names if name != pod["spec"]["nodeName"])
+
+    def test_replacement_serves_before_the_pod_is_evicted(self):
+        pod = pods()[0]
+        name, target = pod["metadata"]["name"], self.elsewhere(pod)
+        self.assertIn("nothing was written", self.tried("move", f"pod/{name}", "--to", target, "--dry-run").stdout)
+        with subprocess.Popen(self.command("move", f"pod/{name}", "--to", target, "-o", "json"), stdout=subprocess.PIPE,
+                              text=True) as moving:
+            least = self.replicas
+            while moving.poll() is None:
+                least = min(least, self.endpoints())
+            answer = json.loads(moving.stdout.read())
+        self.assertEqual(moving.returncode, 0, answer)
+        self.assertEqual(least, self.replicas)  # Endpoints that are ready, all the time.
+        self.assertEqual((answer["outcome"], answer["to"]), ("moved", target))
+        replacement = CLUSTER.get("pod", answer["replacement"])
+        self.assertEqual(replacement["spec"]["nodeName"], target)
+        self.assertNotIn(name, [one["metadata"]["name"] for one in pods()])
+        self.nothing_left()
+
+    def test_what_cannot_be_moved_says_why(self):
+        pod = pods()[0]
+        name, target = "pod/" + pod["metadata"]["name"], self.elsewhere(pod)
+        self.refused("move", "pod/none", "--to", target, says="pod default/none is not found")
+        self.refused("move", name, "--to", "none", says="node none is not found")
+        self.refused("move", name, "--to", pod["spec"]["nodeName"], says="already")
+        CLUSTER.kubectl("cordon", target)
+        self.refused("move", name, "--to", target, says=f"{target} is cordoned")
+        CLUSTER.kubectl("uncordon", target)
+        CLUSTER.kubectl("taint", "nodes", target, "only=others:NoSchedule")
+        self.refused("move", name, "--to", target, says="untolerated taint")
+        CLUSTER.kubectl("taint", "nodes", target, "only:NoSchedule-")
+        CLUSTER.kubectl("annotate", name, "karpenter.sh/do-not-disrupt=true")
+        self.refused("move", name, "--to", target, says="karpenter.sh/do-not-disrupt")
+        CLUSTER.kubectl("annotate", name, "karpenter.sh/do-not-disrupt-")
+        CLUSTER.kubectl("patch", "deployment/web", "-p", '{"spec":{"strategy":{"$retainKeys":["type"],"type":"Recreate"}}}')
+        self.refused("move", name, "--to", target, says="strategy Recreate")
+        self.nothing_left()
+
+    def test_a_line_whose_pod_has_ended_is_found_and_removed(self):
+        replica_set = CLUSTER.get("replicasets", "-l", "app=web")["items"][0]["metadata"]["uid"]
+        CLUSTER.kubectl("patch", "configmap", "rudderfish-moves", "-n", "rudderfish", "-p",
+                        json.dumps({"data": {replica_set: "gone/edge-1"}}))
+        listed = json.loads(self.tried("moves", "-o", "json").stdout)
+        self.assertEqual([line["id"] for line in listed["left"]], ["gone"])
+        pod = pods()[0]
+        self.refused("move", "pod/" + pod["metadata"]["name"], "--to", self.elsewhere(pod), says="moves abort gone")
+        self.assertEqual(self.tried("moves", "abort", "gone").returncode, 0)
+        self.nothing_left()
+
+    def test_interrupt_undoes_the_move(self):
+        pod = pods()[0]
+        moving = subprocess.Popen(self.command("move", "pod/" + pod["metadata"]["name"], "--to", self.elsewhere(pod), "--settle",
+                                               "30s"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.wait_for(lambda: json.loads(self.tried("moves", "-o", "json").stdout)["moves"][0:1] and
+                      json.loads(self.tried("moves", "-o", "json").stdout)["moves"][0]["step"] == "drain", "it drains")
+        moving.send_signal(signal.SIGINT)
+        output = moving.communicate(timeout=60)
+        self.assertEqual(moving.returncode, 1, output)
+        self.assertIn("interrupted", output[0])
+        self.nothing_left()
+        self.assertIn(pod["metadata"]["name"], [one["metadata"]["name"] for one in pods()])
+
+    def test_what_a_killed_process_leaves_is_finished_or_undone(self):
+        chance = random.Random(SEED)
+        ends = {"resume": 0, "abort": 0}
+        for turn in range(KILLS):
+            pod = chance.choice(pods())
+            moving = subprocess.Popen(self.command("move", "pod/" + pod["metadata"]["name"], "--to", self.elsewhere(pod)),
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(chance.uniform(0.1, 6))
+            moving.kill()
+            moving.wait()
+            left = json.loads(self.tried("moves", "-o", "json").stdout)["moves"]
+            for move in left:
+                verb = chance.choice(["resume", "abort"])
+                done = self.tried("moves", verb, move["id"])
+                self.assertIn(done.returncode, (0, 1), f"turn {turn}: {done.stdout}{done.stderr}")
+                ends[verb] += 1
+            self.nothing_left()
+        self.assertGreater(sum(ends.values()), KILLS // 3, ends)
+
+    def served(self, term):
+        """The same workload as a service of 2 replicas that ends `term` seconds after SIGTERM; its address."""
+        self.replicas = 2
+        objects = web(self.replicas)
+        pod = objects[0]["spec"]["template"]["spec"]
+        pod["terminationGracePeriodSeconds"] = 10
+        pod["containers"][0].update(
+            image="localhost/app:1", args=["--term", str(term), "--start", "300"],
+            readinessProbe={"httpGet": {"path": "/ready", "port": 8080}, "periodSeconds": 1})
+        objects[1]["spec"]["ports"] = [{"port": 80, "targetPort": 8080}]
+        CLUSTER.apply(*objects)
+        CLUSTER.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+        self.settled()
+        return CLUSTER.get("service", "web")["spec"]["clusterIP"]
+
+    def move_under_load(self, term, connections, moves):
+        """Proxies have time enough to follow on a machine that shares its cores with other tests."""
+        address = self.served(term)
+        words = ["exec", "client-1", "--", str(PROGRAM), "load", "--target", f"http://{address}/", "--rate", "200", "--for",
+                 "10m", "--timeout", "5s", "--connections", connections, "-o", "json"]
+        load = subprocess.Popen([str(TESTBED), "exec", "--name", CLUSTER.name, *words[1:]], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, start_new_session=True)
+        try:
+            for _ in range(moves):
+                pod = pods()[0]
+                done = self.tried("move", "pod/" + pod["metadata"]["name"], "--to", self.elsewhere(pod), "--settle",
+                                  SETTLE)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.settled()
+        finally:
+            subprocess.run(["pkill", "-INT", "-f", f"load --target http://{address}/"], check=False)
+        output, trouble = load.communicate(timeout=60)
+        report = json.loads(output)
+        self.assertGreater(report["sent"], 200 * moves, trouble)
+        self.assertEqual(report["failed"], 0, report)
+        self.nothing_left()
+
+    def test_no_request_fails_where_the_application_ends_at_once(self):
+        self.move_under_load(0, "new", MOVES)
+
+    def test_no_request_fails_on_kept_connections_where_the_application_drains(self):
+        self.move_under_load(5, "kept", MOVES)
+
+    def test_commands_of_the_page(self):
+        commands = [one for one in commands_of(TOP / "docs/moving.md", "## Try it")
+                    if not one.startswith(("testbed/testbed", "export KUBECONFIG"))]
+        self.addCleanup(CLUSTER.kubectl, "delete", "namespace", "continuum", "--wait=true")
+        environment = dict(os.environ, KUBECONFIG=str(KUBECONFIG), PATH=f"{PROGRAM.parent}:{os.environ['PATH']}")
+        done = subprocess.run(["bash", "-ec", "\n".join(commands)], cwd=TOP, env=environment, capture_output=True, text=True,
+                              check=False, stdin=subprocess.DEVNULL, timeout=180)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("to edge-4 in", done.stdout)
+        self.assertIn("no pod is being moved", done.stdout)
+
+
+if __name__ == "__main__":
+    main(PROGRAM)
