@@ -60,7 +60,6 @@ Duration DurationOf(double seconds) {
 // What went wrong, without the address.
 std::string KindOfFailure(const Result<HttpReply>& reply) {
   if (reply) return fmt::format("HTTP {}", reply->status);
-  if (reply.error().code == ErrorCode::kDeadlineExceeded) return "timeout";
   const std::string& message = reply.error().message;
   const size_t colon = message.rfind(": ");
   return colon == std::string::npos ? message : message.substr(colon + 2);

@@ -2,6 +2,7 @@
 #include "net/http_client.h"
 
 #include <curl/curl.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
@@ -66,6 +67,16 @@ void Describe(Transfer* transfer) {
   }
 }
 
+std::string WhatWasLate(Transfer* transfer) {
+  long connections = 0;  // NOLINT(google-runtime-int): as curl gives it.
+  curl_off_t connected = 0;
+  curl_easy_getinfo(transfer->easy, CURLINFO_NUM_CONNECTS, &connections);
+  curl_easy_getinfo(transfer->easy, CURLINFO_CONNECT_TIME_T, &connected);
+  const bool is_kept = connections == 0;
+  return fmt::format("{} within {} s{}", is_kept || connected > 0 ? "no answer" : "no connection",
+                     Seconds(transfer->fetch.deadline), is_kept ? " on a kept connection" : "");
+}
+
 Result<HttpReply> Outcome(Transfer* transfer, CURLcode code) {
   const std::string url = PublicUrl(transfer->fetch.url);
   if (transfer->too_large) {
@@ -73,8 +84,7 @@ Result<HttpReply> Outcome(Transfer* transfer, CURLcode code) {
                 transfer->fetch.body_limit_bytes);
   }
   if (code == CURLE_OPERATION_TIMEDOUT) {
-    return Fail(ErrorCode::kDeadlineExceeded, "{}: no answer within {} s", url,
-                Seconds(transfer->fetch.deadline));
+    return Fail(ErrorCode::kDeadlineExceeded, "{}: {}", url, WhatWasLate(transfer));
   }
   if (code != CURLE_OK)
     return Fail(ErrorCode::kUnavailable, "{}: {}", url, curl_easy_strerror(code));

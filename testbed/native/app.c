@@ -5,7 +5,9 @@
 //   app [--port N] [--start MS] [--term SECONDS]
 //
 // --start: for so long after its start `/ready` is answered with 503. --term: what it does on
-// SIGTERM: 0, it ends at once; more, it serves so long, closes each connection, and then ends.
+// SIGTERM: 0, it ends at once; more, it serves so long, closes each connection after its next answer
+// or once it is idle for a second, and then ends. A connection that is left open until the process
+// ends may stay open for its client: what tells it so can be lost with the pod's network.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kClients = 1000, kRequestBytes = 4096 };
+enum { kClients = 1000, kRequestBytes = 4096, kIdleSeconds = 1 };
 
 static volatile sig_atomic_t terminating = 0;
 
@@ -36,6 +38,7 @@ static double now(void) {
 static struct pollfd polled[kClients + 1];
 static char requests[kClients + 1][kRequestBytes];
 static size_t lengths[kClients + 1];
+static double used_at[kClients + 1];
 
 static void answer(int slot, int is_ready, int closes) {
   char host[256] = "", text[600];
@@ -47,6 +50,7 @@ static void answer(int slot, int is_ready, int closes) {
                               closes ? "close" : "keep-alive", host);
   if (write(polled[slot].fd, text, (size_t)length) != length) closes = 1;
   lengths[slot] = 0;
+  used_at[slot] = now();
   if (!closes) return;
   close(polled[slot].fd);
   polled[slot].fd = -1;
@@ -76,9 +80,18 @@ static void accept_one(void) {
     if (polled[slot].fd >= 0) continue;
     polled[slot] = (struct pollfd){.fd = fd, .events = POLLIN};
     lengths[slot] = 0;
+    used_at[slot] = now();
     return;
   }
   close(fd);
+}
+
+static void close_idle(void) {
+  for (int slot = 1; slot <= kClients; ++slot) {
+    if (polled[slot].fd < 0 || now() - used_at[slot] < kIdleSeconds) continue;
+    close(polled[slot].fd);
+    polled[slot].fd = -1;
+  }
 }
 
 int main(int argc, char** argv) {
@@ -109,6 +122,7 @@ int main(int argc, char** argv) {
   for (;;) {
     if (terminating && end < 0) end = now() + term_s;
     if (end >= 0 && now() >= end) return 0;
+    if (terminating) close_idle();
     if (poll(polled, kClients + 1, 50) <= 0) continue;
     if (polled[0].revents & POLLIN) accept_one();
     for (int slot = 1; slot <= kClients; ++slot) {
