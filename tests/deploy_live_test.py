@@ -292,6 +292,17 @@ class Deploy(unittest.TestCase):
         self.assertIn("nothing was touched", events[0]["note"])
         self.assertIn("WouldMove", kubectl("describe", "deployment", "-n", "continuum", events[0]["regarding"]["name"]))
 
+    def test_7b_it_moves_pods_by_the_rights_of_the_overlay(self):
+        kubectl("apply", "-k", str(TOP / "deploy/moves"))
+        self.apply(TOP / "deploy/overlays/moves")
+        pod = self.pods()[0]
+        self.wait_for(lambda: self.rows(pod), "it plans")
+        self.inside(pod, "promote", "migration", "--to", "enforce", "--force")
+        done = self.wait_for(lambda: [row for row in self.rows(pod) if row["fate"] == "done"], "a pod is moved", limit=120)
+        self.assertEqual(done[0]["mode"], "enforce")
+        self.assertTrue(self.wait_for(lambda: listed("events.events.k8s.io", "-n", "continuum", "--field-selector=reason=Moved")["items"],
+                                      "an Event"))
+
     def test_8_a_journal_on_a_volume_outlives_the_pod(self):
         """A testbed has no provisioner: the volume is a folder of a node."""
         testbed("exec", "edge-1", "--", "mkdir", "-p", "/var/lib/journal")

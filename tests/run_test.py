@@ -106,6 +106,19 @@ class Run(unittest.TestCase):
         self.assertTrue(any("accepts no pods that are moved" in one["reason"] for one in first["refused"]))
         self.assertFalse((self.folder / "rudderfish.sock").exists())
 
+    def test_enforce_moves_the_pods_of_a_simulated_cluster(self):
+        self.configure(migration=", mode: enforce")
+        with self.running():
+            self.wait_for(self.plan_ended)
+            application = self.status()["decisions"]["migration"]["applications"][0]
+            self.assertIn(f"{application['moved']} made", self.ask("status"))
+        rows = self.rows()
+        self.assertEqual([row["fate"] for row in rows], ["done"] * application["moved"] + ["stayed"])
+        self.assertEqual({row["mode"] for row in rows}, {"enforce"})
+        self.assertEqual(application["seen"]["latency_ms"], rows[-1]["seen"]["latency_ms"])
+        self.assertLess(rows[-1]["seen"]["latency_ms"], rows[0]["seen"]["latency_ms"])
+        self.assertNotIn("nothing was touched", self.ask("explain", f"pod/{rows[0]['chosen'][0]['pod']}"))
+
     def test_explain_tells_alternatives_terms_and_refusals(self):
         with self.running():
             self.wait_for(self.plan_ended)
@@ -169,7 +182,6 @@ class Run(unittest.TestCase):
             self.assertIn("a measured error of the Model: no change of the cluster has been measured yet", refused)
             self.assertIn("for advise missing: continuum-7x21: ", self.ask("status"))
             self.ask("promote", "migration", "--force")
-            self.assertIn("this version does not move pods on a live cluster", self.ask("promote", "migration", "--force", status=2))
             process.kill()
         self.configure(cluster=", drift: 50ms")
         with self.running() as process:
@@ -189,11 +201,11 @@ class Run(unittest.TestCase):
     def test_a_new_file_is_read_at_sighup_and_a_wrong_one_changes_nothing(self):
         with self.running() as process:
             self.wait_for(self.plan_ended)
-            self.configure(migration=", mode: enforce")
+            self.configure(migration=", mode: enforced")
             process.send_signal(signal.SIGHUP)
             log = self.folder / "log"
             self.wait_for(lambda: "configuration not reloaded" in log.read_text(encoding="utf-8"))
-            self.assertIn("mode enforce is not available in this version", log.read_text(encoding="utf-8"))
+            self.assertIn("did you mean `enforce`", log.read_text(encoding="utf-8"))
             self.configure(more="journal: {path: other.db}\nserver: {socket: rudderfish.sock}\n")
             process.send_signal(signal.SIGHUP)
             self.wait_for(lambda: "journal cannot change at run time; restart to apply it" in log.read_text(encoding="utf-8"))
@@ -476,8 +488,8 @@ class Run(unittest.TestCase):
         self.assertIn("no such checkpoint or run folder", self.ask("run", "--policy", "runs/none", status=2))
         self.configure(more="scopes: {}\n")
         self.assertIn("did you mean `scope`", self.ask("run", status=2))
-        self.configure(migration=", mode: canary")
-        self.assertIn("`decisions.migration.mode`: mode canary is not available", self.ask("run", status=2))
+        self.configure(migration=", mode: canari")
+        self.assertIn("`decisions.migration.mode`: no mode is called \"canari\"; did you mean `canary`", self.ask("run", status=2))
         (self.folder / "journal.db").write_bytes(b"x" * 5000)
         self.assertIn("damaged or no journal", self.ask("decisions", "--journal", "journal.db", status=2))
 

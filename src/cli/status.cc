@@ -158,6 +158,13 @@ std::string MigrationEvidenceText(const OrderedJson& evidence) {
         one["predicted_gain"]["text"].get<std::string>(),
         one["gain_over_baseline"]["text"].get<std::string>(),
         one["model_error"]["text"].get<std::string>());
+    if (!one.contains("moves")) continue;
+    const OrderedJson& moves = one["moves"];
+    text += fmt::format(
+        "moved      {}: {} pods, {} could not be; measured gain {} beyond half of "
+        "what was predicted\n",
+        name, moves["moved"].get<int64_t>(), moves["not_moved"].get<int64_t>(),
+        moves["gain_beyond_half_of_predicted"]["text"].get<std::string>());
   }
   return text;
 }
@@ -238,6 +245,15 @@ std::string PlacementText(const OrderedJson& status, const OrderedJson& placemen
   return problem.empty() ? text : text + "\n" + problem + "\n";
 }
 
+// Recorded in shadow and advise, or made.
+std::string MovesOf(const OrderedJson& application) {
+  const auto moved = application["moved"].get<int64_t>();
+  const auto not_moved = application["not_moved"].get<int64_t>();
+  if (moved + not_moved == 0) return application["moves_recorded"].dump();
+  return not_moved == 0 ? fmt::format("{} made", moved)
+                        : fmt::format("{} made, {} not", moved, not_moved);
+}
+
 std::string ApplicationsText(const OrderedJson& applications, std::string* problems) {
   using Align = TextTable::Align;
   TextTable table({{"APPLICATION"},
@@ -258,11 +274,24 @@ std::string ApplicationsText(const OrderedJson& applications, std::string* probl
                one["planned"].is_null()
                    ? std::string("-")
                    : fmt::format("{:.1f} ms", one["planned"]["latency_ms"].get<double>()),
-               one["plans"].dump(), one["moves_recorded"].dump(), one["changes_seen"].dump()});
+               one["plans"].dump(), MovesOf(one), one["changes_seen"].dump()});
     const auto problem = one["problem"].get<std::string>();
     if (!problem.empty()) *problems += fmt::format("{}: {}\n", name, problem);
   }
   return table.Text();
+}
+
+// Pods that are being moved.
+std::string MovesText(const OrderedJson& moves) {
+  if (moves.empty()) return "";
+  TextTable table({{"MOVE"}, {"POD"}, {"FROM"}, {"TO"}, {"SINCE"}, {"STEP"}});
+  for (const OrderedJson& one : moves) {
+    const auto text = [&](const char* what) { return one[what].get<std::string>(); };
+    table.Row({text("id"), text("pod"), text("from"), text("to"),
+               Age(one["begun_ms"].get<int64_t>(), UnixNow()),
+               text("why").empty() ? text("step") : text("why")});
+  }
+  return "\n" + table.Text();
 }
 
 std::string MigrationText(const OrderedJson& migration) {
@@ -273,7 +302,8 @@ std::string MigrationText(const OrderedJson& migration) {
                   migration["policy"].get<std::string>(),
                   baseline.empty() ? "" : fmt::format("; baseline for comparison: {}", baseline)) +
       StandingText(migration["standing"], MigrationEvidenceText) + "\n" +
-      ApplicationsText(migration["applications"], &problems) + SignalsText(migration["signals"]);
+      ApplicationsText(migration["applications"], &problems) + MovesText(migration["moves"]) +
+      SignalsText(migration["signals"]);
   for (const OrderedJson& one : migration["signal_troubles"]) {
     problems += fmt::format("signal {}\n", one.get<std::string>());
   }

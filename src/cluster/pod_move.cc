@@ -50,6 +50,7 @@ std::string PodMoveText(const PodMove& move) {
                    {"step", StepName(move.step)},
                    {"removed", std::move(removed)}};
   if (!move.aborting.empty()) json["aborting"] = move.aborting;
+  if (!move.by.empty()) json["by"] = move.by;
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
@@ -76,6 +77,10 @@ Result<PodMove> PodMoveOf(std::string_view text) {
   TRY_ASSIGN(const auto aborting, reader.Find("aborting"));
   if (aborting) {
     TRY_ASSIGN(move.aborting, aborting->AsString());
+  }
+  TRY_ASSIGN(const auto by, reader.Find("by"));
+  if (by) {
+    TRY_ASSIGN(move.by, by->AsString());
   }
   return move;
 }

@@ -36,6 +36,9 @@ inline constexpr std::string_view kHostnameLabel = "kubernetes.io/hostname";
 
 enum class MoveStep { kIntend, kDetach, kPlace, kServe, kDrain, kEvict, kAbort };
 
+// A move that `rudderfish run` has decided: the instance that leads continues it after a crash.
+inline constexpr std::string_view kMoveByRun = "run";
+
 std::string_view StepName(MoveStep step);
 
 struct PodMove {
@@ -48,6 +51,7 @@ struct PodMove {
   MoveStep step = MoveStep::kIntend;  // That was begun last.
   Labels removed;                     // Labels that the pod has lost, to be put back by an abort.
   std::string aborting;               // Why it is being undone; empty: it is not.
+  std::string by = {};                // kMoveByRun, or empty: one person's `rudderfish move`.
 
   // What the ConfigMap of moves says for the ReplicaSet while the replacement is awaited.
   std::string Pin() const { return id + "/" + target_hostname; }

@@ -4,35 +4,52 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace rudderfish {
 namespace {
 
 constexpr int kAlternativesKept = 5;
 constexpr int kRefusalsKept = 200;
+constexpr int kFailuresOfAPlan = 3;
+constexpr std::chrono::minutes kLeastRestOfMovedPods(1);
+
+ControllerOptions ControllerOptionsOf(const ApplicationOptions& options, Mode mode) {
+  return {.seed = options.seed,
+          .alternatives_kept = kAlternativesKept,
+          .alternative_of_each_workload = true,
+          .refusals_kept = kRefusalsKept,
+          .baseline = options.baseline.get(),
+          .application = options.name,
+          .policy = options.policy_name,
+          .objective = options.objective,
+          .mode = mode};
+}
+
+// A pod that could not be moved is not tried again at once, whatever the budgets say.
+GuardOptions GuardOfMoves(const ApplicationOptions& options) {
+  GuardOptions guard = options.guard;
+  guard.pod_cooldown = std::max<std::chrono::nanoseconds>(
+      guard.pod_cooldown, std::max<std::chrono::nanoseconds>(options.rest, kLeastRestOfMovedPods));
+  return guard;
+}
 
 }  // namespace
 
 ApplicationRun::ApplicationRun(const ApplicationOptions& options, Cluster* cluster,
-                               Journal* journal, EvidenceSink* evidence)
+                               Cluster* acted_on, Journal* journal, EvidenceSink* evidence)
     : options_(options),
       cluster_(cluster),
+      acted_on_(acted_on),
       evidence_(options.name, options.law, options.evidence, evidence),
       model_(options.law),
       controller_(&cluster_, options_.task.get(), options_.law, options_.policy.get(),
-                  options_.guard, journal,
-                  {.seed = options.seed,
-                   .alternatives_kept = kAlternativesKept,
-                   .alternative_of_each_workload = true,
-                   .refusals_kept = kRefusalsKept,
-                   .baseline = options_.baseline.get(),
-                   .application = options.name,
-                   .policy = options_.policy_name,
-                   .objective = options_.objective,
-                   .mode = Mode::kShadow}) {}
+                  options_.guard, journal, ControllerOptionsOf(options_, Mode::kShadow)),
+      acting_(&acted_on_, options_.task.get(), options_.law, options_.policy.get(),
+              GuardOfMoves(options_), journal, ControllerOptionsOf(options_, Mode::kEnforce)) {}
 
 Result<bool> ApplicationRun::Turn(Mode mode, std::span<const Reading> readings,
-                                  std::string_view obstacle) {
+                                  const std::function<std::string()>& obstacle) {
   const auto note = [&](Result<bool> result) {
     status_.problem = result ? "" : result.error().message;
     return result;
@@ -44,6 +61,10 @@ Result<bool> ApplicationRun::Turn(Mode mode, std::span<const Reading> readings,
   Describe(state);
   if (Result<void> observed = evidence_.Observe(state, readings); !observed) {
     return note(tl::unexpected(std::move(observed).error()));
+  }
+  if (acting_.in_flight()) {  // In every mode: it has begun.
+    if (mode < Mode::kCanary) planning_ = false;
+    return note(HearOfMove());
   }
   if (mode == Mode::kOff) {
     planning_ = false;
@@ -57,17 +78,35 @@ Result<bool> ApplicationRun::Turn(Mode mode, std::span<const Reading> readings,
                      std::chrono::duration<double>(age).count(),
                      std::chrono::duration<double>(options_.staleness).count()));
   }
-  if (!obstacle.empty()) return note(Fail(ErrorCode::kUnavailable, "{}", obstacle));
-  controller_.SetMode(mode);
-  return note(Decide());
+  if (const std::string why = obstacle ? obstacle() : ""; !why.empty())
+    return note(Fail(ErrorCode::kUnavailable, "{}", why));
+  const bool acts = mode >= Mode::kCanary;
+  if (acts != acts_) planning_ = false;
+  acts_ = acts;
+  // More may be moved than before: that is planned at once.
+  const Mode before = std::exchange(mode_, mode);
+  is_plan_due_ |= acts && mode > before;
+  if (!acts) {
+    controller_.SetMode(mode);
+    return note(Decide());
+  }
+  acting_.SetMode(mode);
+  acted_on_.SetShare(mode == Mode::kCanary ? options_.canary : 1);
+  return note(Act());
+}
+
+// Whether a plan is due: the cluster has changed, or has rested.
+bool ApplicationRun::IsPlanDue() {
+  const bool rested = !planning_ && cluster_.Now() - plan_ended_at_ >= options_.rest;
+  const bool is_due = std::exchange(is_plan_due_, false);
+  return cluster_.TakeChange() || rested || is_due;
 }
 
 Result<bool> ApplicationRun::Decide() {
   if (controller_.in_flight()) {  // The journal could not be written: once more.
     TRY(controller_.Turn());
   }
-  const bool rested = !planning_ && cluster_.Now() - plan_ended_at_ >= options_.rest;
-  if (cluster_.TakeChange() || rested) {
+  if (IsPlanDue()) {
     cluster_.Forget();
     controller_.ForgetMoves();
     controller_.BeginPlan();
@@ -80,11 +119,46 @@ Result<bool> ApplicationRun::Decide() {
     ++status_.moves;
     return true;
   }
+  EndPlan(controller_);
+  return false;
+}
+
+// A plan goes on while its own moves change the cluster: each is decided on what is there.
+Result<bool> ApplicationRun::Act() {
+  if (!planning_ && IsPlanDue()) {
+    acting_.BeginPlan();
+    planning_ = true;
+    failures_ = 0;
+  }
+  if (!planning_) return false;
+  TRY_ASSIGN(const TurnResult result, acting_.Turn());
+  if (result != TurnResult::kExhausted) ++status_.decisions;
+  if (result == TurnResult::kWaiting) return false;
+  if (result == TurnResult::kMoved) return NoteMove();
+  EndPlan(acting_);
+  return false;
+}
+
+Result<bool> ApplicationRun::HearOfMove() {
+  TRY_ASSIGN(const TurnResult result, acting_.Turn());
+  return result == TurnResult::kMoved ? NoteMove() : false;
+}
+
+// A plan whose moves fail is not what this cluster needs: another one is made after the rest.
+bool ApplicationRun::NoteMove() {
+  const bool is_done = acting_.failure().empty();
+  ++(is_done ? status_.moved : status_.not_moved);
+  failures_ += is_done ? 0 : 1;
+  if (failures_ >= kFailuresOfAPlan) EndPlan(acting_);
+  return planning_ && acts_;
+}
+
+void ApplicationRun::EndPlan(const Controller& controller) {
+  if (acts_) cluster_.TakeChange();  // By the plan itself.
   planning_ = false;
   plan_ended_at_ = cluster_.Now();
   ++status_.plans;
-  status_.planned = controller_.terms();
-  return false;
+  status_.planned = controller.terms();
 }
 
 void ApplicationRun::Describe(const State& state) {

@@ -3,12 +3,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
+#include "control/canary_cluster.h"
 #include "control/controller.h"
 #include "control/evidence.h"
 #include "control/mode.h"
@@ -16,10 +18,12 @@
 #include "policy/policy.h"
 #include "task/task.h"
 
-// One application that is being watched: what is decided for it, when, and what became of it. In
-// shadow and advise it plans whenever the cluster has changed, and again after a rest; it decides
-// nothing on a state older than the limit, nothing while the journal cannot be written, nothing
-// while off.
+// One application that is being watched: what is decided for it, when, and what became of it. It
+// plans whenever the cluster has changed, and again after a rest; it decides nothing on a state
+// older than the limit, nothing while the journal cannot be written, nothing while off.
+//
+// In shadow and advise a plan is imagined at once. In canary and enforce each of its moves is
+// carried out before the next one is decided, on what the cluster is by then.
 //
 // Not thread safe: the one thread that drives the cluster calls Turn.
 
@@ -34,31 +38,41 @@ struct ApplicationOptions {
   GuardOptions guard;
   std::chrono::nanoseconds rest = std::chrono::minutes(10);  // Until an unchanged state is planned.
   std::chrono::nanoseconds staleness = std::chrono::seconds(30);
+  double canary = 0.1;  // Share of the workloads whose pods are moved in canary.
   EvidenceOptions evidence;
   uint64_t seed = 1;
 };
 
 struct ApplicationStatus {
-  int64_t plans = 0;      // Ended.
-  int64_t decisions = 0;  // Written, those to stay included.
-  int64_t moves = 0;      // Recorded.
-  std::string problem;    // Why the last turn came to nothing; empty: it did not.
-  Terms seen;             // Of the state as it is.
-  Terms planned;          // Of what the last plan would have led to, once one has ended.
+  int64_t plans = 0;                 // Ended.
+  int64_t decisions = 0;             // Written, those to stay included.
+  int64_t moves = 0;                 // Recorded.
+  int64_t moved = 0, not_moved = 0;  // Pods, of those that were to be moved.
+  std::string problem;               // Why the last turn came to nothing; empty: it did not.
+  Terms seen;                        // Of the state as it is.
+  Terms planned;                     // Of what the last plan would have led to, once one has ended.
   int nodes = 0, pods = 0, pending = 0;
 };
 
 class ApplicationRun {
  public:
-  // The cluster and the journal outlive this.
-  ApplicationRun(const ApplicationOptions& options, Cluster* cluster, Journal* journal,
-                 EvidenceSink* evidence);
+  // Clusters and journal outlive this. `cluster` is looked at; `acted_on` is the same one, which
+  // carries out what is submitted to it.
+  ApplicationRun(const ApplicationOptions& options, Cluster* cluster, Cluster* acted_on,
+                 Journal* journal, EvidenceSink* evidence);
   ApplicationRun(const ApplicationRun&) = delete;
 
   // Looks, and takes at most one decision. True: the plan goes on, another turn may follow at once.
-  // `obstacle`: why nothing may be decided now, though it looks on; kUnavailable then.
-  Result<bool> Turn(Mode mode, std::span<const Reading> readings, std::string_view obstacle = "");
+  // `obstacle`, asked once the cluster was looked at: why nothing may be decided now, though it
+  // looks on; kUnavailable then.
+  Result<bool> Turn(Mode mode, std::span<const Reading> readings,
+                    const std::function<std::string()>& obstacle = nullptr);
 
+  // Nothing more is heard of the move that is under way, which the cluster ends by itself: the
+  // journal says so.
+  Result<void> Abandon(std::string_view why) { return acting_.Abandon(why); }
+
+  bool is_moving() const { return acting_.in_flight(); }
   const std::string& name() const { return options_.name; }
   const ApplicationOptions& options() const { return options_; }
   const ApplicationStatus& status() const { return status_; }
@@ -66,16 +80,26 @@ class ApplicationRun {
   const State& state() const { return cluster_.real_state(); }
 
  private:
+  bool IsPlanDue();
   Result<bool> Decide();
+  Result<bool> Act();
+  Result<bool> HearOfMove();
+  bool NoteMove();
+  void EndPlan(const Controller& controller);
   void Describe(const State& state);
 
   ApplicationOptions options_;
   ShadowCluster cluster_;
+  CanaryCluster acted_on_;
   EvidenceWatch evidence_;
   Evaluator model_;  // Of what is real; the controller's is of what is imagined.
   uint64_t described_version_ = 0;
-  Controller controller_;
-  bool planning_ = false;
+  Controller controller_;  // Of what is imagined.
+  Controller acting_;
+  Mode mode_ = Mode::kOff;  // In which it decided last.
+  bool planning_ = false, is_plan_due_ = false;
+  bool acts_ = false;  // The plan that is open is carried out.
+  int failures_ = 0;   // In it.
   std::chrono::nanoseconds plan_ended_at_{0};
   ApplicationStatus status_;
 };

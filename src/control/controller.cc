@@ -139,20 +139,19 @@ std::optional<Move> Controller::Foresee(const Question& question) {
 }
 
 JournalRow Controller::Describe(const Decision& decision) {
-  JournalRow row{
-      .at = cluster_->Now(),
-      .application = options_.application,
-      .kind = std::string(task_->name()),
-      .mode = options_.mode == Mode::kEnforce ? "" : std::string(ModeName(options_.mode)),
-      .plan = plan_,
-      .step = question_.step,
-      .policy = options_.policy,
-      .objective = options_.objective,
-      .state_version = state_.version,
-      .seen = model_.Now(),
-      .allowed_cells = space_.allowed_cells,
-      .chosen = NameMoves(state_, decision),
-      .predicted = Predict(decision, &model_)};
+  JournalRow row{.at = cluster_->Now(),
+                 .application = options_.application,
+                 .kind = std::string(task_->name()),
+                 .mode = std::string(ModeName(options_.mode)),
+                 .plan = plan_,
+                 .step = question_.step,
+                 .policy = options_.policy,
+                 .objective = options_.objective,
+                 .state_version = state_.version,
+                 .seen = model_.Now(),
+                 .allowed_cells = space_.allowed_cells,
+                 .chosen = NameMoves(state_, decision),
+                 .predicted = Predict(decision, &model_)};
   row.predicted_gain_ms = row.seen.latency_ms - row.predicted.latency_ms;
   row.step_cost_ms = task_->StepCost(question_);
   DescribeAlternatives(&row);
@@ -251,16 +250,22 @@ Result<void> Controller::Submit(const Decision& decision, JournalRow row) {
 
 Result<TurnResult> Controller::Conclude() {
   if (completions_.size() < flight_.intents) return TurnResult::kWaiting;
-  std::string failure;
+  failure_.clear();
   for (const Completion& completion : completions_) {
-    if (!completion.outcome && failure.empty()) failure = completion.outcome.error().message;
+    if (!completion.outcome && failure_.empty()) failure_ = completion.outcome.error().message;
   }
   const Fate done = options_.mode < Mode::kCanary ? Fate::kRecorded : Fate::kDone;
-  TRY(journal_->Conclude(flight_.row, failure.empty() ? done : Fate::kFailed, failure,
+  TRY(journal_->Conclude(flight_.row, failure_.empty() ? done : Fate::kFailed, failure_,
                          model_.Now()));
   in_flight_ = false;
-  if (failure.empty()) ++question_.step;
+  if (failure_.empty()) ++question_.step;
   return TurnResult::kMoved;
+}
+
+Result<void> Controller::Abandon(std::string_view why) {
+  if (!in_flight_) return {};
+  in_flight_ = false;
+  return journal_->Conclude(flight_.row, Fate::kUnknown, why, model_.Now());
 }
 
 }  // namespace rudderfish

@@ -65,7 +65,10 @@ class Controller {
   void BeginPlan();
 
   // REQUIRES: both the earlier mode and this one record, or both act.
-  void SetMode(Mode mode) { options_.mode = mode; }
+  void SetMode(Mode mode) {
+    if (mode != options_.mode) observed_ = false;  // Other pods may be moved.
+    options_.mode = mode;
+  }
 
   // For a cluster on which nothing that was decided has happened: no pod rests because of it.
   void ForgetMoves() { guard_.ForgetMoves(); }
@@ -80,6 +83,13 @@ class Controller {
 
   // Whether a decision was submitted of which nothing is in the journal yet.
   bool in_flight() const { return in_flight_; }
+
+  // Why the last decision that was submitted was not carried out; empty: it was.
+  const std::string& failure() const { return failure_; }
+
+  // The controller ends, and will not hear what becomes of the decision in flight: the journal says
+  // so. The cluster must not answer it any more.
+  Result<void> Abandon(std::string_view why);
 
   const State& state() const { return state_; }
   const Terms& terms() const { return model_.Now(); }
@@ -124,6 +134,7 @@ class Controller {
   uint64_t observed_version_ = 0;
   bool in_flight_ = false;
   Flight flight_;
+  std::string failure_;
   Completions completions_;
 };
 

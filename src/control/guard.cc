@@ -40,6 +40,7 @@ bool Guard::Hold(State* state) {
 bool Guard::FindLeft(const State& state) {
   std::swap(cells_, cells_before_);
   cells_.clear();
+  std::erase_if(left_, [&](const Left& left) { return IsOver(left, state.at); });
   for (const Left& left : left_) {
     const auto& names = state.names->nodes;
     const auto found = std::find(names.begin(), names.end(), left.node);
@@ -47,6 +48,10 @@ bool Guard::FindLeft(const State& state) {
     cells_.push_back({left.workload, static_cast<NodeId>(found - names.begin())});
   }
   return cells_ != cells_before_;
+}
+
+bool Guard::IsOver(const Left& left, std::chrono::nanoseconds now) const {
+  return left.plan != plan_ && now - left.moved_at >= options_.return_cooldown;
 }
 
 bool Guard::HoldPods(State* state) {
@@ -171,19 +176,31 @@ Verdict Guard::ReviewMove(const State& newest, const Evaluator& model,
                     free.cpu_millis, free.memory_bytes);
     }
     if (placement.has_left(move.workload, move.to)) {
-      return Refuse("pods of {} left {} earlier in this plan and do not return",
-                    newest.workload_of(migrate.pod).name, NodeName(newest, move.to));
+      return Refuse("{}", WhyNotBack(newest, move));
     }
     return Refuse("{} does not accept pods that are moved", NodeName(newest, move.to));
   }
   return {.allowed = true, .reason = ""};
 }
 
+std::string Guard::WhyNotBack(const State& state, const Move& move) const {
+  const std::string& workload = state.catalog->workloads[move.workload].name;
+  const std::string node = NodeName(state, move.to);
+  const bool is_of_this_plan = std::any_of(left_.begin(), left_.end(), [&](const Left& left) {
+    return left.plan == plan_ && left.workload == move.workload && left.node == node;
+  });
+  if (is_of_this_plan)
+    return fmt::format("pods of {} left {} earlier in this plan and do not return", workload, node);
+  return fmt::format("a pod of {} was moved away from {} less than {:.0f} s ago", workload, node,
+                     std::chrono::duration<double>(options_.return_cooldown).count());
+}
+
 void Guard::Note(const State& state, const Decision& decision) {
   for (const Action& action : decision) {
     ++moves_in_plan_;
     const auto& migrate = std::get<Migrate>(action);
-    left_.push_back({state.pods.workload[migrate.pod], NodeName(state, migrate.from)});
+    left_.push_back(
+        {state.pods.workload[migrate.pod], NodeName(state, migrate.from), state.at, plan_});
     if (options_.pod_cooldown.count() == 0) continue;
     const PodId pod = migrate.pod;
     std::string name = PodName(state, pod);

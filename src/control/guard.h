@@ -35,6 +35,10 @@ struct GuardOptions {
   // How long a pod is left alone after it was moved.
   std::chrono::nanoseconds pod_cooldown{0};
 
+  // How long no pod of a workload goes to a node that one of its pods was moved away from. Within
+  // the plan that moved it none does, whatever this says.
+  std::chrono::nanoseconds return_cooldown{0};
+
   // Moves that one plan may make.
   int moves_per_plan = 100;
 };
@@ -46,18 +50,19 @@ class Guard {
  public:
   explicit Guard(const GuardOptions& options) : options_(options) {}
 
-  // A plan begins with its whole budget of moves and has left no node; cooldowns go on.
+  // A plan begins with its whole budget of moves; cooldowns go on.
   void BeginPlan() {
     moves_in_plan_ = 0;
-    left_.clear();
+    ++plan_;
   }
 
   // Marks in `state` the pods that are held now: those that rest, and all once the plan has made
-  // its moves. True if they, or what the plan has left, are others than before: a model of the
+  // its moves. True if they, or the cells of left_cells, are others than before: a model of the
   // state is to be reset.
   bool Hold(State* state);
 
-  // What the plan has left, in ids of the state that was held last. For Evaluator::Leave.
+  // Nodes that pods of a workload do not return to now, in ids of the state that was held last. For
+  // Evaluator::Leave.
   std::span<const LeftCell> left_cells() const { return cells_; }
 
   // Why a pod is held, in words that follow its name; empty if it does not rest.
@@ -76,7 +81,10 @@ class Guard {
   void Note(const State& state, const Decision& decision);
 
   // What was noted has not happened after all: nothing rests.
-  void ForgetMoves() { resting_.clear(); }
+  void ForgetMoves() {
+    resting_.clear();
+    left_.clear();
+  }
 
   const GuardOptions& options() const { return options_; }
 
@@ -88,19 +96,24 @@ class Guard {
     PodId place = kNone;  // Where it stood last, to look there first.
   };
 
-  // The plan moved a pod of the workload away from the node. Nodes are known by name, as pods are.
+  // A pod of the workload was moved away from the node. Nodes are known by name, as pods are.
   struct Left {
     WorkloadId workload = 0;
     std::string node;
+    std::chrono::nanoseconds moved_at{0};
+    int64_t plan = 0;
   };
 
   bool HoldPods(State* state);
   bool FindLeft(const State& state);
+  bool IsOver(const Left& left, std::chrono::nanoseconds now) const;
+  std::string WhyNotBack(const State& state, const Move& move) const;
   Verdict ReviewGain(double start_ms, Evaluator* model, const Task& task, const Question& question,
                      const NextMove& next, int* made) const;
   Verdict ReviewMove(const State& newest, const Evaluator& model, const Migrate& migrate) const;
 
   GuardOptions options_;
+  int64_t plan_ = 0;
   int moves_in_plan_ = 0;
   std::vector<Rest> resting_;
   std::vector<uint8_t> held_, held_before_;  // [pod] as marked last; empty: none.

@@ -189,6 +189,29 @@ TEST_F(GuardTest, RefusesToReturnWhereThePlanCameFrom) {
   EXPECT_TRUE(Review(guard, back).allowed);
 }
 
+TEST_F(GuardTest, NoPodOfTheWorkloadReturnsUntilTheCooldownIsOver) {
+  Guard guard({.benefit_factor = std::nullopt, .return_cooldown = std::chrono::hours(1)});
+  guard.Note(state_, {Migrate{first_, here_, roomy_}});
+  MovePod(first_, roomy_, &state_);
+  guard.BeginPlan();
+  state_.at += std::chrono::minutes(59);
+  guard.Hold(&state_);
+  model_.Reset(state_);
+  model_.Leave(guard.left_cells());
+  const Decision back{Migrate{first_, roomy_, here_}};
+  EXPECT_EQ(Review(guard, back).reason,
+            "a pod of worker was moved away from edge-3 less than 3600 s ago");
+  state_.at += std::chrono::minutes(1);
+  EXPECT_TRUE(guard.Hold(&state_));
+  model_.Reset(state_);
+  EXPECT_TRUE(Review(guard, back).allowed);
+  guard.Note(state_, back);
+  guard.ForgetMoves();
+  guard.BeginPlan();
+  guard.Hold(&state_);
+  EXPECT_TRUE(guard.left_cells().empty()) << "what was imagined";
+}
+
 TEST_F(GuardTest, CooldownOfOnePodLeavesOthersFree) {
   Guard guard({.benefit_factor = std::nullopt, .pod_cooldown = seconds(60)});
   guard.Note(state_, {Migrate{second_, here_, roomy_}});

@@ -60,7 +60,7 @@ struct JournalRow {
   std::chrono::nanoseconds at{0};  // Time of the cluster.
   std::string application;         // What was decided for; empty where there is only one.
   std::string kind = "migration";  // Of decision.
-  std::string mode;                // shadow, ...; empty: it was carried out.
+  std::string mode;                // shadow, ...
   int64_t plan = 0;                // Plans and steps are counted from 0.
   int step = 0;
   std::string policy, baseline;  // Who chose, and who was asked beside it; empty: nobody.

@@ -9,6 +9,7 @@ namespace rudderfish {
 namespace {
 
 constexpr double kRoundingMs = 1e-9;  // Of a mean.
+constexpr double kNotMovedMax = 0.2;  // Of pods that were to be moved.
 
 }  // namespace
 
@@ -46,6 +47,40 @@ std::vector<std::string> WhatIsMissing(const PlanEvidence& evidence) {
                     "error of {}",
                     InMilliseconds(evidence.gain), InMilliseconds(evidence.error)));
   }
+  return missing;
+}
+
+std::optional<std::string> WhyWorse(const MoveTrial& trial) {
+  const int64_t tried = trial.moved + trial.not_moved;
+  if (tried >= kMovesNeeded &&
+      static_cast<double>(trial.not_moved) > kNotMovedMax * static_cast<double>(tried)) {
+    return fmt::format("{}: {} of {} pods could not be moved", trial.application, trial.not_moved,
+                       tried);
+  }
+  const MeanSum& beyond = trial.beyond_half;
+  if (beyond.count >= kMeasuredMovesNeeded && beyond.mean() + beyond.half95().value_or(0) < 0) {
+    return fmt::format(
+        "{}: {} measured changes lowered latency by less than half of what was "
+        "predicted: {} beyond that half",
+        trial.application, beyond.count, InMilliseconds(beyond));
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> WhatIsMissing(const MoveTrial& trial) {
+  std::vector<std::string> missing;
+  if (trial.moved < kMovesNeeded) {
+    missing.push_back(fmt::format("{}: {} of the {} pods moved in canary that are needed",
+                                  trial.application, trial.moved, kMovesNeeded));
+  }
+  if (trial.beyond_half.count < kMeasuredMovesNeeded) {
+    missing.push_back(fmt::format("{}: {} measured changes that were to lower latency: there {} {}",
+                                  trial.application, kMeasuredMovesNeeded,
+                                  trial.beyond_half.count == 1 ? "is" : "are",
+                                  trial.beyond_half.count));
+  }
+  if (const std::optional<std::string> worse = WhyWorse(trial))
+    missing.push_back("moves that do what is predicted: " + *worse);
   return missing;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,15 +10,11 @@
 #include "control/mode.h"
 #include "control/placement_evidence.h"
 
-// What the journal says of plans that move pods, and of how right the Model is, for each
-// application; and what a promotion of migration still lacks. Pure functions of sums.
+// What the journal says of plans that move pods, of pods that a canary moved, and of how right the
+// Model is, for each application; and what a promotion of migration still lacks. Pure functions of
+// sums.
 
 namespace rudderfish {
-
-// Moving pods for real is not there yet.
-inline constexpr Mode kHighestMigrationMode = Mode::kAdvise;
-inline constexpr std::string_view kWhyMigrationEndsThere =
-    "this version does not move pods on a live cluster";
 
 // In milliseconds of mean latency. A plan's gain is the predicted fall less the cost of its steps.
 struct PlanEvidence {
@@ -28,6 +25,15 @@ struct PlanEvidence {
   MeanSum error;          // Of the Model: predicted less measured, of changes of the cluster.
 };
 
+// Of one application, since its canary began.
+struct MoveTrial {
+  std::string application;
+  int64_t moved = 0, not_moved = 0;  // Pods that were to be moved.
+  // Of changes that were predicted to lower latency and were measured: by how much they lowered it
+  // beyond half of what was predicted, in milliseconds.
+  MeanSum beyond_half;
+};
+
 // A day of an application in which nothing changes has 144 plans, one every ten minutes, so that
 // the first evening is not enough; and of a fault that shows in 3 of 100 plans, 100 show one with a
 // probability of 95 %.
@@ -36,8 +42,19 @@ inline constexpr int64_t kPlansNeeded = 100;
 // placement.
 inline constexpr int64_t kChangesNeeded = 30;
 
+// Pods to be moved before anything is said of the share that could not be.
+inline constexpr int64_t kMovesNeeded = 10;
+inline constexpr int64_t kMeasuredMovesNeeded = 5;
+
 // What one application lacks for a promotion above shadow, one line each.
 std::vector<std::string> WhatIsMissing(const PlanEvidence& evidence);
+
+// What one application lacks for a promotion above canary, one line each.
+std::vector<std::string> WhatIsMissing(const MoveTrial& trial);
+
+// Why the moves of one application are worse than they should be; nothing: they are not, or there
+// are too few to say.
+std::optional<std::string> WhyWorse(const MoveTrial& trial);
 
 // "+12.3 ± 4.5 ms"
 std::string InMilliseconds(const MeanSum& sum);

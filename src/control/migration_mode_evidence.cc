@@ -31,12 +31,39 @@ Result<std::vector<PlanEvidence>> MigrationModeEvidence::Read(const KeptMode& no
   return all;
 }
 
-Result<std::vector<std::string>> MigrationModeEvidence::Missing(const KeptMode& now, Mode,
+Result<std::vector<MoveTrial>> MigrationModeEvidence::ReadTrials(UnixMillis since) const {
+  std::vector<MoveTrial> trials;
+  for (const std::string& name : applications_) {
+    TRY_ASSIGN(MoveTrial trial, journal_->CanaryMoves(name, since));
+    trials.push_back(std::move(trial));
+  }
+  return trials;
+}
+
+Result<std::optional<std::string>> MigrationModeEvidence::WhyWorse(UnixMillis since) {
+  TRY_ASSIGN(const std::vector<MoveTrial> trials, ReadTrials(since));
+  for (const MoveTrial& trial : trials) {
+    if (const auto worse = rudderfish::WhyWorse(trial))
+      return std::optional<std::string>("the canary did worse than predicted: " + *worse);
+  }
+  return std::optional<std::string>();
+}
+
+Result<std::vector<std::string>> MigrationModeEvidence::Missing(const KeptMode& now, Mode to,
                                                                 int64_t from) {
   TRY_ASSIGN(const std::vector<PlanEvidence> all, Read(now, from));
   std::vector<std::string> missing;
   for (const PlanEvidence& one : all) {
     for (std::string& line : WhatIsMissing(one)) missing.push_back(std::move(line));
+  }
+  if (to < Mode::kEnforce) return missing;
+  if (now.mode != Mode::kCanary) {
+    missing.emplace_back("a canary: no pod has been moved in one");
+    return missing;
+  }
+  TRY_ASSIGN(const std::vector<MoveTrial> trials, ReadTrials(now.since));
+  for (const MoveTrial& trial : trials) {
+    for (std::string& line : WhatIsMissing(trial)) missing.push_back(std::move(line));
   }
   return missing;
 }
@@ -51,6 +78,14 @@ Result<OrderedJson> MigrationModeEvidence::Describe(const KeptMode& now) {
                                     {"predicted_gain", InMillisecondsJson(one.gain)},
                                     {"gain_over_baseline", InMillisecondsJson(one.over_baseline)},
                                     {"model_error", InMillisecondsJson(one.error)}});
+  }
+  if (now.mode < Mode::kCanary) return json;
+  TRY_ASSIGN(const std::vector<MoveTrial> trials, ReadTrials(now.since));
+  for (size_t i = 0; i < trials.size(); ++i) {
+    json["applications"][i]["moves"] = {
+        {"moved", trials[i].moved},
+        {"not_moved", trials[i].not_moved},
+        {"gain_beyond_half_of_predicted", InMillisecondsJson(trials[i].beyond_half)}};
   }
   return json;
 }

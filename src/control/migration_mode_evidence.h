@@ -15,10 +15,7 @@
 
 namespace rudderfish {
 
-inline constexpr ModeLadder::Kind kMigrationLadder{.name = "migration",
-                                                   .record = "decision",
-                                                   .highest = kHighestMigrationMode,
-                                                   .why_highest = kWhyMigrationEndsThere};
+inline constexpr ModeLadder::Kind kMigrationLadder{.name = "migration", .record = "decision"};
 
 class MigrationModeEvidence final : public ModeEvidence {
  public:
@@ -29,11 +26,12 @@ class MigrationModeEvidence final : public ModeEvidence {
   void Watch(std::vector<std::string> applications) { applications_ = std::move(applications); }
 
   Result<std::vector<std::string>> Missing(const KeptMode& now, Mode to, int64_t from) override;
-  Result<std::optional<std::string>> WhyWorse(UnixMillis) override { return std::nullopt; }
+  Result<std::optional<std::string>> WhyWorse(UnixMillis since) override;
   Result<OrderedJson> Describe(const KeptMode& now) override;
 
  private:
   Result<std::vector<PlanEvidence>> Read(const KeptMode& now, int64_t from) const;
+  Result<std::vector<MoveTrial>> ReadTrials(UnixMillis since) const;
 
   SqliteJournal* journal_;
   std::vector<std::string> applications_;

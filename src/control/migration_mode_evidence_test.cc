@@ -53,7 +53,7 @@ TEST(PlanEvidence, EachBarIsMissedByOneAndNamed) {
 }
 
 TEST(PlanEvidence, NothingIsEverythingMissing) {
-  EXPECT_THAT(WhatIsMissing({.application = "shop"}),
+  EXPECT_THAT(WhatIsMissing(PlanEvidence{.application = "shop"}),
               ElementsAre(HasSubstr("0 of the 100"), HasSubstr("a plan that would move pods"),
                           HasSubstr("a measured error of the Model")));
 }
@@ -86,6 +86,18 @@ class MigrationModeEvidenceTest : public ::testing::Test {
     row.baseline_plan_gain_ms = baseline_ms;
     row.fate = Fate::kStayed;
     ASSERT_TRUE(journal_->Append(row).has_value());
+  }
+  void Move(Fate fate) {
+    ASSERT_TRUE(journal_->Append({.application = "shop", .mode = "canary", .fate = fate}));
+  }
+  void Change(double predicted_ms, double measured_ms) {
+    ASSERT_TRUE(journal_->AppendEvidence({.application = "shop",
+                                          .change = "a from b to c",
+                                          .endpoint = "buy",
+                                          .term = "latency_ms",
+                                          .source = "p",
+                                          .predicted_change_ms = predicted_ms,
+                                          .measured_change_ms = measured_ms}));
   }
   // The cluster has changed by itself, and two endpoints were measured.
   void Measure(double error_ms) {
@@ -121,9 +133,40 @@ TEST_F(MigrationModeEvidenceTest, ThePlansAndMeasurementsOfTheJournalPromote) {
   EXPECT_EQ(shop["model_error"]["count"], kChangesNeeded) << "endpoints of a change are one error";
   EXPECT_THAT(told["next"]["missing"], IsEmpty());
   EXPECT_THAT(ladder_->Answer("promote"), HasSubstr("\"mode\":\"advise\""));
-  EXPECT_THAT(ladder_->Answer("promote force"),
-              HasSubstr("this version does not move pods on a live cluster"));
-  EXPECT_EQ(ladder_->mode(), Mode::kAdvise);
+  EXPECT_THAT(ladder_->Answer("promote"), HasSubstr("\"mode\":\"canary\""));
+}
+
+TEST_F(MigrationModeEvidenceTest, WhatTheCanaryMovedDecidesHowItGoesOn) {
+  for (int i = 0; i < kPlansNeeded; ++i) Plan(20, 15);
+  for (int i = 0; i < kChangesNeeded; ++i) Measure(i % 2 == 0 ? 2 : -2);
+  EXPECT_THAT(ladder_->Answer("promote enforce"), HasSubstr("a canary: no pod has been moved"));
+  ladder_->Answer("promote canary");
+  ASSERT_EQ(ladder_->mode(), Mode::kCanary);
+  EXPECT_THAT(ladder_->Answer("promote"), HasSubstr("shop: 0 of the 10 pods moved in canary"));
+  for (int i = 0; i < 10; ++i) Move(Fate::kDone);
+  for (int i = 0; i < 5; ++i) Change(-10, -9.5 - 0.1 * i);
+  EXPECT_EQ(ladder_->LookAtCanary(Instant(std::chrono::hours(1))).value(), std::nullopt);
+  for (int i = 0; i < 2; ++i) Move(Fate::kFailed);
+  EXPECT_THAT(ladder_->Answer("promote"), HasSubstr("\"mode\":\"enforce\""));
+}
+
+TEST_F(MigrationModeEvidenceTest, ACanaryThatFailsToMoveGoesBackToShadow) {
+  ladder_->Answer("promote canary force");
+  for (int i = 0; i < 7; ++i) Move(Fate::kDone);
+  for (int i = 0; i < 3; ++i) Move(Fate::kFailed);
+  const auto why = ladder_->LookAtCanary(Instant(std::chrono::hours(1))).value();
+  ASSERT_TRUE(why.has_value());
+  EXPECT_EQ(*why, "the canary did worse than predicted: shop: 3 of 10 pods could not be moved");
+  EXPECT_EQ(ladder_->mode(), Mode::kShadow);
+}
+
+TEST_F(MigrationModeEvidenceTest, ACanaryThatGainsTooLittleGoesBackToShadow) {
+  ladder_->Answer("promote canary force");
+  for (int i = 0; i < 5; ++i) Change(-10, -1 - 0.1 * i);
+  const auto why = ladder_->LookAtCanary(Instant(std::chrono::hours(1))).value();
+  ASSERT_TRUE(why.has_value());
+  EXPECT_THAT(*why, HasSubstr("shop: 5 measured changes lowered latency by less than half"));
+  EXPECT_EQ(ladder_->mode(), Mode::kShadow);
 }
 
 TEST_F(MigrationModeEvidenceTest, PlansOfAnotherPolicyOrObjectiveOrBeforeANumberDoNotCount) {

@@ -47,16 +47,6 @@ Result<Mode> ModeNamed(std::string_view name) {
                  near.empty() ? "; there are off, shadow, advise, canary, enforce" : near);
 }
 
-Result<Mode> AvailableModeNamed(std::string_view name, Mode highest) {
-  TRY_ASSIGN(const Mode mode, ModeNamed(name));
-  if (mode > highest) {
-    return Fail(ErrorCode::kFailedPrecondition,
-                "mode {} is not available in this version, which goes up to {}", name,
-                ModeName(highest));
-  }
-  return mode;
-}
-
 StatedWish WishFrom(const std::map<std::string, std::string>& data) {
   static constexpr std::array<std::string_view, 4> kKeys = {"mode", "pause", "resume", "kill"};
   StatedWish stated;

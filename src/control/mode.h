@@ -29,9 +29,6 @@ enum class Mode {
 std::string_view ModeName(Mode mode);
 Result<Mode> ModeNamed(std::string_view name);  // The nearest name in the message.
 
-// As ModeNamed, and refuses what is above the highest mode that this version has.
-Result<Mode> AvailableModeNamed(std::string_view name, Mode highest);
-
 // What one source asks for.
 struct Wish {
   std::optional<Mode> mode;  // At most this.

@@ -55,24 +55,17 @@ Result<void> ModeLadder::Begin(Settings settings, const std::optional<KeptMode>&
 Result<void> ModeLadder::Take(const KeptMode& kept) {
   if (kept == kept_ || kept.configured != settings_.mode) return {};
   const bool is_same = kept.policy == settings_.policy && kept.objective == settings_.objective;
-  if (is_same && kept.mode <= kind_.highest) {
+  if (is_same) {
     kept_ = kept;
     return Keep();
   }
-  // The evidence was another's, or of a version that goes further. What is served stays served.
+  // The evidence was another's. What is served stays served.
   kept_.serves = kept.serves;
-  kept_ =
-      Next(std::min(kept.mode, is_same ? kind_.highest : settings_.mode),
-           is_same ? fmt::format("it had reached {}, but {}", ModeName(kept.mode), WhyNotAbove())
-                   : fmt::format("policy {} for {} had reached {}", kept.policy, kept.objective,
-                                 ModeName(kept.mode)));
+  kept_ = Next(std::min(kept.mode, settings_.mode),
+               fmt::format("policy {} for {} had reached {}", kept.policy, kept.objective,
+                           ModeName(kept.mode)));
   LogWarning("{} begins in {}: {}", kind_.name, ModeName(mode()), kept_.why);
   return Keep();
-}
-
-std::string ModeLadder::WhyNotAbove() const {
-  return fmt::format("{} goes up to {}, as {}", kind_.name, ModeName(kind_.highest),
-                     kind_.why_highest);
 }
 
 KeptMode ModeLadder::Next(Mode mode, std::string why) const {
@@ -140,10 +133,6 @@ Result<ModeLadder::Request> ModeLadder::Understand(std::string_view text) const 
     return Invalid("{} is in {}, and {} is not {} it", kind_.name, ModeName(now),
                    ModeName(request.to), is_up ? "above" : "below");
   }
-  if (request.to > kind_.highest) {
-    return Fail(ErrorCode::kFailedPrecondition, "{} stays in {}: {}", kind_.name, ModeName(now),
-                WhyNotAbove());
-  }
   return request;
 }
 
@@ -188,7 +177,6 @@ Result<std::optional<std::string>> ModeLadder::LookAtCanary(Instant now) {
   looked_at_ = now;
   TRY_ASSIGN(std::optional<std::string> worse, evidence_->WhyWorse(kept_.since));
   if (!worse) return worse;
-  *worse = fmt::format("the canary did worse than its control group: {}", *worse);
   TRY(Set(Mode::kShadow, *worse));
   LogWarning("{}: back to shadow, {}", kind_.name, *worse);
   return worse;
@@ -207,10 +195,10 @@ OrderedJson ModeLadder::Describe() const {
   json["evidence"] = *std::move(evidence);
   if (kept_.mode == Mode::kEnforce) return json;
   const Mode next = StepFrom(kept_.mode, 1);
-  json["next"] = {{"mode", ModeName(next)}, {"missing", OrderedJson::array({WhyNotAbove()})}};
-  if (next > kind_.highest) return json;
   const Result<std::vector<std::string>> missing = Missing(next, 0);
-  json["next"]["missing"] = missing ? OrderedJson(*missing) : OrderedJson{missing.error().message};
+  json["next"] = {
+      {"mode", ModeName(next)},
+      {"missing", missing ? OrderedJson(*missing) : OrderedJson::array({missing.error().message})}};
   return json;
 }
 

@@ -15,7 +15,7 @@
 
 // How far one kind of decision may go: off < shadow < advise < canary < enforce. It begins in the
 // mode of the configuration. `promote` raises it where the evidence allows that, `demote` lowers
-// it, and a canary that does worse than its control group is lowered to shadow without a request.
+// it, and a canary that does worse than it should is lowered to shadow without a request.
 // The journal keeps the mode over a restart; run/shared_standing.h carries it to other instances.
 //
 // The ladder is the same for every kind; each brings its evidence. One thread.
@@ -31,8 +31,8 @@ class ModeEvidence {
   // counts and since when its mode holds; only records numbered `from` or later count.
   virtual Result<std::vector<std::string>> Missing(const KeptMode& now, Mode to, int64_t from) = 0;
 
-  // Why the canary that began at `since` does worse than its control group; nothing: it does not,
-  // or there is too little of it to say.
+  // Why the canary that began at `since` does worse than it should, in a sentence; nothing: it does
+  // not, or there is too little of it to say.
   virtual Result<std::optional<std::string>> WhyWorse(UnixMillis since) = 0;
 
   // The evidence so far, for `status`.
@@ -44,8 +44,6 @@ class ModeLadder {
   struct Kind {
     std::string_view name;    // placement, migration
     std::string_view record;  // What "from NUMBER" numbers, as `decisions` lists it: comparison.
-    Mode highest = Mode::kEnforce;
-    std::string_view why_highest;  // Why it goes no further.
   };
   // Of the configuration. Evidence counts for one policy and one objective.
   struct Settings {
@@ -100,7 +98,6 @@ class ModeLadder {
   Result<void> Begin(Settings settings, const std::optional<KeptMode>& before);
   Result<Request> Understand(std::string_view request) const;
   Result<std::vector<std::string>> Missing(Mode to, int64_t from) const;
-  std::string WhyNotAbove() const;
   KeptMode Next(Mode mode, std::string why) const;
   Result<void> Set(Mode mode, std::string why);
 

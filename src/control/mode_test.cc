@@ -18,17 +18,6 @@ TEST(Mode, NamesReadBack) {
             "no mode is called \"shadwo\"; did you mean `shadow`?");
 }
 
-TEST(Mode, WhatThisVersionCannotDoIsRefusedByName) {
-  EXPECT_TRUE(AvailableModeNamed("off", Mode::kAdvise));
-  EXPECT_TRUE(AvailableModeNamed("advise", Mode::kAdvise));
-  for (const char* name : {"canary", "enforce"}) {
-    const auto refused = AvailableModeNamed(name, Mode::kAdvise);
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, ErrorCode::kFailedPrecondition);
-    EXPECT_THAT(refused.error().message, testing::HasSubstr(name));
-  }
-}
-
 TEST(ModeSwitch, MostCarefulWishCounts) {
   ModeSwitch switches;
   EXPECT_EQ(switches.Effective(Mode::kEnforce), Mode::kEnforce);

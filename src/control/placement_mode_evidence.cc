@@ -75,7 +75,9 @@ Result<std::vector<std::string>> PlacementModeEvidence::Missing(const KeptMode& 
 
 Result<std::optional<std::string>> PlacementModeEvidence::WhyWorse(UnixMillis since) {
   TRY_ASSIGN(const EvidenceTable* const table, journal_->Evidence());
-  return rudderfish::WhyWorse(table->Trial(since));
+  std::optional<std::string> worse = rudderfish::WhyWorse(table->Trial(since));
+  if (worse) *worse = "the canary did worse than its control group: " + *worse;
+  return worse;
 }
 
 // Those that count, and those that placed pods next to them.

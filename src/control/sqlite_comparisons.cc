@@ -281,6 +281,32 @@ Result<std::vector<PlanEvidence>> SqliteJournal::Plans(std::string_view policy,
   return all;
 }
 
+Result<MoveTrial> SqliteJournal::CanaryMoves(std::string_view application, UnixMillis since) {
+  TRY(CheckOpen());
+  MoveTrial trial{.application = std::string(application)};
+  Statement moves(database(),
+                  "SELECT fate = 'done', count(*) FROM decisions WHERE kind = 'migration' AND "
+                  "application = ? AND written_at >= ? AND mode IN ('canary', 'enforce') AND "
+                  "fate IN ('done', 'failed') GROUP BY 1");
+  moves.Bind(application).Bind(since);
+  while (moves.Step()) (moves.Integer(0) != 0 ? trial.moved : trial.not_moved) = moves.Integer(1);
+  if (moves.code() != SQLITE_OK) return Failed(moves.code());
+  // The endpoints of one change are written together: their mean is one change.
+  Statement changes(database(),
+                    "SELECT avg(predicted_change_ms), avg(measured_change_ms) FROM "
+                    "(SELECT *, row_number() OVER (PARTITION BY change, endpoint ORDER BY number) "
+                    "AS time_of_change FROM evidence WHERE term = 'latency_ms' AND "
+                    "application = ? AND written_at >= ?) "
+                    "GROUP BY change, time_of_change ORDER BY min(number)");
+  changes.Bind(application).Bind(since);
+  while (changes.Step()) {
+    const double predicted = changes.Real(0), measured = changes.Real(1);
+    if (predicted < 0) trial.beyond_half.Add(predicted / 2 - measured);
+  }
+  if (changes.code() != SQLITE_OK) return Failed(changes.code());
+  return trial;
+}
+
 // The oldest that is left: those before it are gone.
 Result<void> SqliteJournal::FollowRemoval() {
   if (!evidence_) return {};

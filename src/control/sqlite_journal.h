@@ -106,6 +106,9 @@ class SqliteJournal final : public Journal,
   Result<std::vector<PlanEvidence>> Plans(std::string_view policy, std::string_view objective,
                                           int64_t from);
 
+  // What moves of that application have come to since a canary began.
+  Result<MoveTrial> CanaryMoves(std::string_view application, UnixMillis since);
+
   // As a JournalReader has them.
   Result<JournalExtent> Extent() const;
   Result<std::vector<EvidenceSum>> MeasuredEvidence() const;

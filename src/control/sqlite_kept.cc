@@ -16,7 +16,7 @@ namespace {
 
 using internal::Statement;
 
-constexpr const char* kModes =
+constexpr const char* kSelectModes =
     "SELECT kind, configured, mode, policy, objective, since, serves, why FROM kept_modes";
 constexpr const char* kPauses = "SELECT kind, since, paused_by, shared FROM kept_pauses";
 
@@ -54,7 +54,7 @@ Result<std::optional<KeptMode>> SqliteJournal::ModeOf(std::string_view kind) {
     const auto kept = kept_modes_.find(kind);
     return kept == kept_modes_.end() ? std::nullopt : std::optional(kept->second);
   }
-  Statement select(database(), kModes);
+  Statement select(database(), kSelectModes);
   while (select.Step()) {
     if (select.Text(0) != kind) continue;
     TRY_ASSIGN(KeptMode kept, ModeFrom(select));
@@ -104,7 +104,7 @@ Result<void> SqliteJournal::ReadKept() {
                                    "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND "
                                    "name IN ('kept_modes', 'kept_pauses')"));
   if (tables < 2) return {};
-  Statement modes(database, kModes);
+  Statement modes(database, kSelectModes);
   while (modes.Step()) {
     if (const Result<KeptMode> kept = ModeFrom(modes)) kept_modes_[modes.Text(0)] = *kept;
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "cluster/pod_move.h"
 #include "kube/object_reader.h"
 #include "kube/pod_amounts.h"
 #include "kube/scheduling_terms.h"
@@ -138,6 +139,10 @@ Result<PodShape> ReadShape(const Fields& fields) {
   TRY_ASSIGN(shape.priority, fields.Integer("spec.priority"));
   PodClass rules;
   TRY(ReadRules(fields, &rules));
+  // A move of ours chose the node for this pod alone: that holds it nowhere.
+  TRY_ASSIGN(const Labels annotations, fields.TextMap("metadata.annotations"));
+  if (FindLabel(annotations, kReplacesKey) != nullptr)
+    std::erase_if(rules.node_selector, [](const auto& one) { return one.first == kHostnameLabel; });
   shape.tolerations = std::move(rules.tolerations);
   shape.nodes = {std::move(rules.node_selector), std::move(rules.required_nodes)};
   TRY(fields.ForEach("spec.volumes", [&](const Fields& volume) -> Result<void> {

@@ -10,7 +10,6 @@
 
 #include "base/files.h"
 #include "base/units.h"
-#include "control/migration_evidence.h"
 #include "control/sqlite_journal.h"
 #include "net/listen_address.h"
 #include "policy/registry.h"
@@ -27,6 +26,8 @@ constexpr double kLongestDurationMs = 3650 * kDayMs;
 constexpr size_t kLongestSocketPath = 107;  // Of sockaddr_un.
 constexpr int kMostApplications = 100;
 constexpr int kMostMoves = 100'000;
+constexpr double kMoveTimeoutMsMin = 10'000;
+constexpr int kMovesAtOnceMax = 100;
 constexpr double kLiveStalenessMsMin = 2000;  // Watches prove themselves once a second at most.
 constexpr std::array<std::string_view, 2> kKinds = {"placement", "migration"};
 constexpr double kLeaseMsMin = 2000;
@@ -219,7 +220,7 @@ class ConfigReader {
     MigrationConfig migration;
     TRY_ASSIGN(YamlMap map, node.AsMap());
     if (const auto mode = map.Optional("mode")) {
-      TRY_ASSIGN(migration.mode, ReadMode(*mode, kHighestMigrationMode, kWhyMigrationEndsThere));
+      TRY_ASSIGN(migration.mode, ReadMode(*mode));
     }
     if (const auto policy = map.Optional("policy")) {
       TRY_ASSIGN(migration.policy, PolicyOf(*policy));
@@ -235,6 +236,12 @@ class ConfigReader {
     }
     if (const auto budgets = map.Optional("budgets")) {
       TRY(ReadBudgets(*budgets, &migration.budgets));
+    }
+    if (const auto canary = map.Optional("canary")) {
+      TRY_ASSIGN(migration.canary, ReadCanary(*canary));
+    }
+    if (const auto moves = map.Optional("moves")) {
+      TRY(ReadMoves(*moves, &migration.moves));
     }
     TRY(ReadDuration(&map, "interval", 10, &migration.interval));
     TRY(ReadDuration(&map, "rest", 10, &migration.rest));
@@ -253,6 +260,16 @@ class ConfigReader {
     return spec->text();
   }
 
+  static Result<void> ReadMoves(const YamlNode& node, MoveDriver::Options* moves) {
+    TRY_ASSIGN(YamlMap map, node.AsMap());
+    TRY(ReadDuration(&map, "settle", 0, &moves->move.settle));
+    TRY(ReadDuration(&map, "timeout", kMoveTimeoutMsMin, &moves->limit));
+    TRY_ASSIGN(const int64_t at_once,
+               map.OptionalInt("at_once", 1, kMovesAtOnceMax, moves->at_once));
+    moves->at_once = static_cast<int>(at_once);
+    return map.Finish();
+  }
+
   static Result<void> ReadBudgets(const YamlNode& node, GuardOptions* read) {
     TRY_ASSIGN(YamlMap map, node.AsMap());
     GuardOptions& budgets = *read;
@@ -260,6 +277,7 @@ class ConfigReader {
                map.OptionalInt("moves_per_plan", 0, kMostMoves, budgets.moves_per_plan));
     budgets.moves_per_plan = static_cast<int>(moves);
     TRY(ReadDuration(&map, "pod_cooldown", 0, &budgets.pod_cooldown));
+    TRY(ReadDuration(&map, "return_cooldown", 0, &budgets.return_cooldown));
     if (const auto factor = map.Optional("benefit_factor")) {
       TRY_ASSIGN(const std::string text, factor->AsString());
       if (text == "none") {

@@ -14,6 +14,7 @@
 #include "cluster/application.h"
 #include "control/guard.h"
 #include "control/mode.h"
+#include "run/move_driver.h"
 #include "run/placement_config.h"
 #include "task/migration.h"
 
@@ -50,7 +51,9 @@ struct MigrationConfig {
   std::string baseline;                 // Asked for comparison; empty: none.
   YamlNode policy_node, baseline_node;  // Where they are named, for messages.
   std::optional<MigrationOptions> objective;  // Absent: a scenario's own, or the defaults.
-  GuardOptions budgets;
+  GuardOptions budgets{.return_cooldown = std::chrono::hours(1)};
+  double canary = 0.25;  // Share of the workloads.
+  MoveDriver::Options moves;
   std::chrono::nanoseconds interval = std::chrono::seconds(5);  // Between two looks.
   std::chrono::nanoseconds rest =
       std::chrono::minutes(10);  // Until an unchanged state is replanned.

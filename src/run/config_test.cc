@@ -90,14 +90,6 @@ TEST(Config, WhatIsNotSaidHasItsDefault) {
   EXPECT_TRUE(config.signals.IsNull());
 }
 
-TEST(Config, ModesOfMigrationAboveAdviseAreRefusedByName) {
-  for (const char* mode : {"canary", "enforce"}) {
-    EXPECT_THAT(Refusal(Replaced("mode: off", std::string("mode: ") + mode)),
-                HasSubstr(std::string("c.yaml:9:11: `decisions.migration.mode`: mode ") + mode +
-                          " is not available in this version"));
-  }
-}
-
 TEST(Config, MistakesAreNamedWithTheirPlace) {
   EXPECT_THAT(Refusal(Replaced("baseline", "basline")), HasSubstr("did you mean `baseline`"));
   EXPECT_THAT(Refusal(Replaced("policy: greedy", "policy: gredy")),
@@ -156,15 +148,24 @@ TEST(Config, SeveralInstancesAgreeByALease) {
               HasSubstr("no Lease"));
 }
 
-TEST(Config, MigrationGoesUpToAdvise) {
+TEST(Config, MigrationHasAllModesAndSaysHowItMoves) {
   const std::string base = "rudderfish: config/v1\napplications: [a.yaml]\n";
-  EXPECT_EQ(ParseConfig(base + "decisions: {migration: {mode: advise}}\n", "c")->migration->mode,
-            Mode::kAdvise);
-  EXPECT_THAT(Refusal(base + "decisions: {migration: {mode: canary}}\n"),
-              HasSubstr("mode canary is not available in this version, which goes up to advise: "
-                        "this version does not move pods on a live cluster"));
+  const MigrationConfig migration =
+      *ParseConfig(base +
+                       "decisions: {migration: {mode: canary, canary: 0.5, budgets: "
+                       "{return_cooldown: 2h}, moves: {settle: 3s, timeout: 1min, at_once: 2}}}\n",
+                   "c")
+           ->migration;
+  EXPECT_EQ(migration.mode, Mode::kCanary);
+  EXPECT_EQ(migration.canary, 0.5);
+  EXPECT_EQ(migration.budgets.return_cooldown, std::chrono::hours(2));
+  EXPECT_EQ(migration.moves.move.settle, std::chrono::seconds(3));
+  EXPECT_EQ(migration.moves.limit, std::chrono::minutes(1));
+  EXPECT_EQ(migration.moves.at_once, 2);
   EXPECT_THAT(Refusal(base + "decisions: {migration: {mode: advice}}\n"),
               HasSubstr("did you mean `advise`"));
+  EXPECT_THAT(Refusal(base + "decisions: {migration: {moves: {timeout: 1s}}}\n"),
+              HasSubstr("c.yaml:3:42: `decisions.migration.moves.timeout`: expected from 10000ms"));
 }
 
 TEST(Config, StalenessBelowWhatWatchesProveIsRefusedOfALiveCluster) {

@@ -21,7 +21,7 @@ class DecisionLoop {
  public:
   virtual ~DecisionLoop() = default;
 
-  // Its name, the mode it is configured for, and the highest mode that it can have.
+  // Its name, and the mode that it has reached.
   virtual SwitchedKind Kind() const = 0;
 
   // All that it needs of the cluster has been seen, and it begins. Before it nothing else is asked.

@@ -28,7 +28,8 @@ constexpr Duration kLeaseEndLimit = std::chrono::seconds(2);
 constexpr Duration kLeaseWordLimit = std::chrono::seconds(3);
 constexpr Duration kActingEndLimit = std::chrono::seconds(1);
 constexpr Duration kTellLimit = std::chrono::seconds(5);
-static_assert(kActingEndLimit + kLeaseEndLimit + kTellLimit <= Host::kStopLimit);
+static_assert(kActingEndLimit + MigrationLoop::kUndoLimit + kLeaseEndLimit + kTellLimit <=
+              Host::kStopLimit);
 constexpr milliseconds kTellingWait(2);  // While Events are under way on their own connections.
 constexpr milliseconds kHostIdleWait(1000);
 constexpr int kRequestsMax = 24;  // More at a time are not answered any faster.

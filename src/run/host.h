@@ -35,7 +35,7 @@ class PlacementLoop;
 
 class Host {
  public:
-  static constexpr std::chrono::seconds kStopLimit{8};
+  static constexpr std::chrono::seconds kStopLimit{10};
 
   // Connects, and waits until every kind has seen what it needs. `clock` and `server` outlive it.
   static Result<std::unique_ptr<Host>> Start(const Config& config, const Clock* clock,

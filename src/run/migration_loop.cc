@@ -53,7 +53,8 @@ Result<ApplicationOptions> OptionsOf(const Config& config, std::string name, con
                              .law = law,
                              .guard = config.migration->budgets,
                              .rest = config.migration->rest,
-                             .staleness = config.staleness};
+                             .staleness = config.staleness,
+                             .canary = config.migration->canary};
   const MigrationConfig& migration = *config.migration;
   options.objective = ObjectiveText(objective);
   TRY_ASSIGN(options.policy, PolicyNamed(migration.policy, migration.policy_node, *options.task));
@@ -119,6 +120,21 @@ std::string InWords(const SignalsConfig& signals) {
                      signals.staleness ? fmt::format(", nothing decided on one older than {}",
                                                      FormatDuration(*signals.staleness))
                                        : "");
+}
+
+std::string TouchesInWords(const Config& config) {
+  const MigrationConfig& migration = *config.migration;
+  if (migration.mode < Mode::kCanary) {
+    return fmt::format("nothing{}: in {} moves are recorded, not made",
+                       migration.mode == Mode::kAdvise ? " but Events of its plans" : "",
+                       ModeName(migration.mode));
+  }
+  const std::string whose = migration.mode == Mode::kCanary
+                                ? fmt::format("{:g} % of the workloads", 100 * migration.canary)
+                                : "all workloads";
+  if (config.cluster.is_simulated()) return fmt::format("pods of {}, simulated", whose);
+  return fmt::format("pods of {}, {} at a time: a replacement serves before its pod is evicted",
+                     whose, migration.moves.at_once);
 }
 
 }  // namespace
@@ -242,10 +258,7 @@ std::string MigrationPlan::Describe() const {
                    "nothing on a state older than {}",
                    FormatDuration(config.migration->interval),
                    FormatDuration(config.migration->rest), FormatDuration(config.staleness)));
-  const bool advises = config.migration->mode == Mode::kAdvise;
-  line("touches",
-       fmt::format("nothing{}: in {} moves are recorded, not made",
-                   advises ? " but Events of its plans" : "", ModeName(config.migration->mode)));
+  line("touches", TouchesInWords(config));
   return text;
 }
 
@@ -254,11 +267,24 @@ Result<std::unique_ptr<MigrationLoop>> MigrationLoop::Start(MigrationPlan plan, 
   loop->evidence_ = std::make_unique<MigrationModeEvidence>(host->journal());
   TRY_ASSIGN(loop->ladder_, ModeLadder::Open(kMigrationLadder, loop->plan_.LadderSettings(),
                                              loop->evidence_.get(), host->journal()));
-  loop->cluster_ = WatchedCluster::Open(
-      loop->config(), host->clock(),
-      {.feed = host->feed(), .telling = host->telling(), .identity = host->identity()},
-      loop->plan_.Watched());
+  if (host->client() != nullptr) TRY(loop->OpenMoves());
+  loop->cluster_ = WatchedCluster::Open(loop->config(), host->clock(),
+                                        {.feed = host->feed(),
+                                         .telling = host->telling(),
+                                         .moves = loop->moves_.get(),
+                                         .identity = host->identity()},
+                                        loop->plan_.Watched());
   return loop;
+}
+
+Result<void> MigrationLoop::OpenMoves() {
+  TRY_ASSIGN(auto client, kube::ApiClient::Open(host_->client()->access(), clock_));
+  moves_ = std::make_unique<MoveDriver>(std::move(client), config().migration->moves);
+  return {};
+}
+
+bool MigrationLoop::AnyMoves() const {
+  return std::any_of(runs_.begin(), runs_.end(), [](const auto& run) { return run->is_moving(); });
 }
 
 MigrationLoop::MigrationLoop(MigrationPlan plan, Host* host)
@@ -284,7 +310,7 @@ void MigrationLoop::MakeRuns() {
   for (size_t i = 0; i < plan_.parts().size(); ++i) {
     names.push_back(plan_.parts()[i].options.name);
     runs_.push_back(std::make_unique<ApplicationRun>(plan_.parts()[i].options, cluster_->Of(i),
-                                                     &fenced_, &fenced_));
+                                                     cluster_->ActedOn(i), &fenced_, &fenced_));
   }
   evidence_->Watch(std::move(names));
   told_.assign(runs_.size(), "");
@@ -305,9 +331,7 @@ void MigrationLoop::AskSignals() {
 }
 
 SwitchedKind MigrationLoop::Kind() const {
-  return {.name = kMigrationLadder.name,
-          .configured = ladder_->mode(),
-          .highest = kMigrationLadder.highest};
+  return {.name = kMigrationLadder.name, .configured = ladder_->mode()};
 }
 
 // What was resumed, or has come to lead, does not wait for its next turn.
@@ -315,11 +339,35 @@ void MigrationLoop::FollowMode() {
   const Mode mode = host_->Leads() ? host_->switches().Effective(ladder_->mode()) : Mode::kOff;
   if (mode != mode_) due_ = clock_->Now();
   mode_ = mode;
+  if (moves_ == nullptr) return;
+  moves_->Say(!host_->Leads()         ? MoveDriver::Word::kNothing
+              : mode >= Mode::kCanary ? MoveDriver::Word::kAct
+                                      : MoveDriver::Word::kUndo);
+}
+
+void MigrationLoop::EndActing() {
+  if (moves_ == nullptr) return;
+  moves_->Finish(kUndoLimit);
+  for (const auto& run : runs_) {
+    // Once more, for what has ended meanwhile.
+    if (run->is_moving()) static_cast<void>(run->Turn(Mode::kOff, {}));
+  }
+  AbandonRuns("the process ended before the move");
+}
+
+// What is under way goes on without them.
+void MigrationLoop::AbandonRuns(std::string_view why) {
+  for (const auto& run : runs_) {
+    if (const Result<void> done = run->Abandon(why); !done)
+      LogError("{}: {}", run->name(), done.error().message);
+  }
 }
 
 Result<void> MigrationLoop::Reload(MigrationPlan plan) {
+  AbandonRuns("the configuration was reloaded during the move");
   plan_ = std::move(plan);
   runs_.clear();
+  if (moves_ != nullptr) moves_->Configure(config().migration->moves);
   cluster_->Watch(plan_.Watched(), plan_.config());
   MakeRuns();
   due_ = clock_->Now();
@@ -333,7 +381,7 @@ bool MigrationLoop::Turn() {
   ApplicationRun& run = *runs_[next_];
   const int64_t plans = run.status().plans;
   const Result<bool> turned =
-      run.Turn(mode_, signals_->Readings(run.name()), signals_->WhyTooOld(run.name()));
+      run.Turn(mode_, signals_->Readings(run.name()), [this] { return WhyNoDecision(next_); });
   goes_on_ = turned.value_or(false) || goes_on_;
   if (run.status().plans > plans) EndPlan(next_);
   TellProblem(run);
@@ -342,6 +390,11 @@ bool MigrationLoop::Turn() {
   const bool goes_on = std::exchange(goes_on_, false);
   if (!goes_on) due_ = clock_->Now() + plan_.config().migration->interval;
   return goes_on;
+}
+
+std::string MigrationLoop::WhyNoDecision(size_t run) const {
+  std::string why = signals_->WhyTooOld(runs_[run]->name());
+  return why.empty() ? cluster_->WhyBusy(run) : why;
 }
 
 // Once when it comes and once when it goes.
@@ -371,6 +424,18 @@ OrderedJson MigrationLoop::Status() const {
                    {"not_seen", cluster_->Missing()},
                    {"signals", JsonOf(signals_->Standings())},
                    {"signal_troubles", signals_->Troubles()}};
+  json["moves"] = OrderedJson::array();
+  for (const MoveDriver::Standing& one :
+       moves_ == nullptr ? std::vector<MoveDriver::Standing>() : moves_->Standings()) {
+    json["moves"].push_back({{"id", one.move.id},
+                             {"pod", one.pod},
+                             {"workload", one.move.workload},
+                             {"from", one.node},
+                             {"to", one.move.target},
+                             {"step", StepName(one.move.step)},
+                             {"begun_ms", one.move.begun},
+                             {"why", one.why}});
+  }
   json["applications"] = OrderedJson::array();
   for (size_t i = 0; i < runs_.size(); ++i) {
     const ApplicationRun& run = *runs_[i];
@@ -389,6 +454,8 @@ OrderedJson MigrationLoop::Status() const {
          {"plans", status.plans},
          {"decisions", status.decisions},
          {"moves_recorded", status.moves},
+         {"moved", status.moved},
+         {"not_moved", status.not_moved},
          {"changes_seen", run.evidence().changes_seen()},
          {"changes_unmeasured", run.evidence().changes_unmeasured()},
          {"waiting_for_measurements", run.evidence().waiting()},

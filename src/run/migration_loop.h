@@ -17,6 +17,7 @@
 #include "run/config.h"
 #include "run/decision_loop.h"
 #include "run/fenced_journal.h"
+#include "run/move_driver.h"
 #include "run/signal_source.h"
 #include "run/watched_cluster.h"
 
@@ -56,6 +57,8 @@ class MigrationPlan {
 
 class MigrationLoop final : public DecisionLoop {
  public:
+  static constexpr Duration kUndoLimit = std::chrono::seconds(2);  // Of moves, at the end.
+
   // Adds what it needs to the host's feed. The host outlives it.
   static Result<std::unique_ptr<MigrationLoop>> Start(MigrationPlan plan, Host* host);
 
@@ -76,6 +79,8 @@ class MigrationLoop final : public DecisionLoop {
   void Report() override;
   OrderedJson Status() const override;
   std::string Describe() const override;
+  bool IsActing() const override { return moves_ != nullptr && !moves_->is_idle(); }
+  void EndActing() override;
   bool IsTelling() const override { return cluster_->IsTelling(); }
 
  private:
@@ -87,9 +92,13 @@ class MigrationLoop final : public DecisionLoop {
   };
 
   MigrationLoop(MigrationPlan plan, Host* host);
+  Result<void> OpenMoves();
+  bool AnyMoves() const;
   void TakeRow(const JournalRow& row);
   void EndPlan(size_t run);
+  std::string WhyNoDecision(size_t run) const;
   void MakeRuns();
+  void AbandonRuns(std::string_view why);
   void AskSignals();
   void TellSignals();
   void TellProblem(const ApplicationRun& run);
@@ -101,6 +110,7 @@ class MigrationLoop final : public DecisionLoop {
   FencedJournal fenced_;
   std::unique_ptr<MigrationModeEvidence> evidence_;
   std::unique_ptr<ModeLadder> ladder_;
+  std::unique_ptr<MoveDriver> moves_;  // Null: the cluster is simulated.
   std::unique_ptr<WatchedCluster> cluster_;
   std::vector<std::unique_ptr<ApplicationRun>> runs_;
   std::unique_ptr<SignalSource> signals_;

@@ -16,11 +16,14 @@ namespace {
 constexpr std::chrono::seconds kBetweenMeasures(10);  // Of the journal: it is counted.
 constexpr uintmax_t kDiskBytesMin = 1 << 20;
 constexpr std::chrono::seconds kUnseenGrace(1);
+constexpr std::chrono::milliseconds kBetweenLooksAtMoves(500);
 
 }  // namespace
 
 void MigrationLoop::Poll() {
   cluster_->Poll();
+  // What is under way is watched more closely than the cluster.
+  if (AnyMoves()) due_ = std::min(due_, clock_->Now() + kBetweenLooksAtMoves);
   signals_->Poll();  // A turn may be rarer than the deadline of a query.
   FollowMode();
 }
@@ -52,7 +55,7 @@ void MigrationLoop::EndPlan(size_t run) {
   const State& state = ended.state();
   for (PodId pod = 0; pod < state.pods.size(); ++pod) {
     if (state.names->pods[pod] != tally.first_pod) continue;
-    cluster_->Tell(application->objects[state.pods.workload[pod]],
+    cluster_->Tell(application->objects[state.pods.workload[pod]], kWouldMove,
                    fmt::format("{}: a plan of {} moves would change latency from {:.1f} to {:.1f} "
                                "ms; in advise nothing was touched",
                                ended.name(), tally.moves, tally.before_ms, tally.after_ms));

@@ -15,7 +15,7 @@ namespace {
 constexpr int kMostBindings = 1024;
 constexpr double kTimeoutMsMin = 10;
 constexpr double kTimeoutMsMax = 5000;
-constexpr double kCanaryMin = 0.01;  // A control group is always left.
+constexpr double kCanaryMin = 0.01;
 constexpr double kCanaryMax = 0.99;
 constexpr double kSettleMsMin = 1000;
 constexpr double kSettleMsMax = 3'600'000;
@@ -125,21 +125,20 @@ Result<ServerTlsFiles> ParseTls(const YamlNode& node, const std::filesystem::pat
 
 }  // namespace
 
-Result<Mode> ReadMode(const YamlNode& node, Mode highest, std::string_view why_highest) {
+Result<Mode> ReadMode(const YamlNode& node) {
   TRY_ASSIGN(std::string text, node.AsString());
   if (text == "false") text = ModeName(Mode::kOff);
-  const Result<Mode> mode = AvailableModeNamed(text, highest);
-  if (mode) return mode;
-  const bool is_above = mode.error().code == ErrorCode::kFailedPrecondition;
-  return node.Refuse(is_above ? fmt::format("{}: {}", mode.error().message, why_highest)
-                              : mode.error().message);
+  const Result<Mode> mode = ModeNamed(text);
+  return mode ? mode : node.Refuse(mode.error().message);
 }
+
+Result<double> ReadCanary(const YamlNode& node) { return node.AsDouble(kCanaryMin, kCanaryMax); }
 
 Result<PlacementConfig> ParsePlacement(const YamlNode& node, const std::filesystem::path& folder) {
   PlacementConfig config;
   TRY_ASSIGN(YamlMap map, node.AsMap());
   if (const auto mode = map.Optional("mode")) {
-    TRY_ASSIGN(config.mode, ReadMode(*mode, Mode::kEnforce, ""));
+    TRY_ASSIGN(config.mode, ReadMode(*mode));
   }
   if (const auto name = map.Optional("scheduler_name")) {
     TRY_ASSIGN(config.scheduler_name, name->AsString());
@@ -153,7 +152,7 @@ Result<PlacementConfig> ParsePlacement(const YamlNode& node, const std::filesyst
   }
   TRY(ReadChoice(&map, folder, &config.choice));
   if (const auto canary = map.Optional("canary")) {
-    TRY_ASSIGN(config.canary, canary->AsDouble(kCanaryMin, kCanaryMax));
+    TRY_ASSIGN(config.canary, ReadCanary(*canary));
   }
   TRY(ReadWithin(&map, "settle", kSettleMsMin, kSettleMsMax, "from 1s to 1h", &config.settle));
   if (const auto budgets = map.Optional("budgets")) {

@@ -59,8 +59,11 @@ struct ExtenderConfig {
 };
 
 // The value of `mode`. `off` without quotes is a boolean to tools that go by YAML 1.1, which write
-// it as false: that is read as off. `why_highest`: why there is no mode above `highest`.
-Result<Mode> ReadMode(const YamlNode& node, Mode highest, std::string_view why_highest);
+// it as false: that is read as off.
+Result<Mode> ReadMode(const YamlNode& node);
+
+// The share that a canary takes; a control group is always left.
+Result<double> ReadCanary(const YamlNode& node);
 
 // Relative paths are relative to `folder`. Beside a `placement` the extender chooses as that does,
 // as modes are promoted by what was seen of its choices; another choice is refused.

@@ -273,7 +273,7 @@ void PlacementLoop::EndActing() {
 }
 
 SwitchedKind PlacementLoop::Kind() const {
-  return {.name = "placement", .configured = Configured(), .highest = Mode::kEnforce};
+  return {.name = "placement", .configured = Configured()};
 }
 
 std::string PlacementLoop::Explain(const std::string& key) {

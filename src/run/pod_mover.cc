@@ -30,7 +30,10 @@ Result<void> PodMover::Plan(const std::string& object_namespace, const std::stri
               fmt::join(reasons, "; "));
 }
 
-Result<void> PodMover::Begin() { return api_.Begin(planned_, move_); }
+Result<void> PodMover::Begin(std::string_view by) {
+  move_.by = by;
+  return api_.Begin(planned_, move_);
+}
 
 void PodMover::TakeOver(const kube::MoveApi::Listed& listed) {
   pod_ = {.id = listed.pod, .node = listed.node};

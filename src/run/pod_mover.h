@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -23,8 +24,8 @@ class PodMover {
   Result<void> Plan(const std::string& object_namespace, const std::string& name,
                     const std::string& target, Duration limit);
 
-  // Writes the intention that Plan has made.
-  Result<void> Begin();
+  // Writes the intention that Plan has made. `by`: PodMove::by.
+  Result<void> Begin(std::string_view by = "");
 
   // Takes over a move that a pod says it is in.
   void TakeOver(const kube::MoveApi::Listed& listed);

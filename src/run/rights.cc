@@ -12,6 +12,8 @@
 #include "kube/cluster_feed.h"
 #include "kube/kubeconfig.h"
 #include "kube/mirror.h"
+#include "kube/move_api.h"
+#include "kube/scheduling_follower.h"
 
 namespace rudderfish {
 namespace {
@@ -31,6 +33,21 @@ void Add(std::string_view verb, std::string_view group, std::string_view resourc
                      .without = without,
                      .is_needed = false});
 }
+
+// Verb, group and resource, as deploy/moves/rights.yaml grants them.
+constexpr const char* kRightsOfMoves[][3] = {
+    {"get", "", "pods"},
+    {"list", "", "pods"},
+    {"patch", "", "pods"},
+    {"create", "", "pods/eviction"},
+    {"list", "", "services"},
+    {"get", "", "nodes"},
+    {"get", "", "persistentvolumeclaims"},
+    {"get", "apps", "deployments"},
+    {"get", "apps", "replicasets"},
+    {"list", "discovery.k8s.io", "endpointslices"},
+    {"list", "policy", "poddisruptionbudgets"},
+};
 
 std::string Line(std::string_view what, std::string_view value) {
   return fmt::format("{:<14}{}\n", what, value);
@@ -103,6 +120,24 @@ std::vector<NeededRight> MigrationRights(Mode mode,
                         "the mode of migration needs it",
                         true});
     }
+  }
+  if (mode < Mode::kCanary) return rights;
+  const auto needs = [&rights](Right right) {
+    rights.push_back({std::move(right), "no pod is moved without it", true});
+  };
+  for (const auto& [verb, group, resource] : kRightsOfMoves)
+    needs({.verb = verb, .group = group, .resource = resource, .name_space = "", .name = ""});
+  for (const char* verb : {"get", "patch"}) {
+    needs({.verb = verb,
+           .group = "",
+           .resource = "configmaps",
+           .name_space = std::string(kube::kMovesNamespace),
+           .name = std::string(kube::kMovesName)});
+  }
+  // Targets are checked by kube-scheduler's rules.
+  for (const Right& right :
+       ClusterFeed::Rights(kube::SchedulingFollower::AllNeeds(), Need::kNeeded)) {
+    needs(right);
   }
   return rights;
 }

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kModeRequest = "mode ";
 
 // What is to be wished for, and in a word what that is; empty: no such request.
-Result<std::string> TakeWish(std::string_view request, Mode highest, Wish* wish) {
+Result<std::string> TakeWish(std::string_view request, Wish* wish) {
   if (request == "pause" || request == "resume") {
     wish->paused = request == "pause";
     return std::string(wish->paused ? "paused" : "resumed");
@@ -28,7 +28,7 @@ Result<std::string> TakeWish(std::string_view request, Mode highest, Wish* wish)
     return Invalid("unknown request `{}`; there are status, pause, resume, kill, mode MODE",
                    request.substr(0, 60));
   }
-  TRY_ASSIGN(wish->mode, AvailableModeNamed(request.substr(kModeRequest.size()), highest));
+  TRY_ASSIGN(wish->mode, ModeNamed(request.substr(kModeRequest.size())));
   return fmt::format("held at {}", ModeName(*wish->mode));
 }
 
@@ -40,10 +40,8 @@ std::string DumpAnswer(const OrderedJson& json) {
 
 std::string AnswerSwitch(std::string_view request, std::span<const SwitchedKind> kinds,
                          ModeSwitch* switches) {
-  Mode highest = Mode::kOff;
-  for (const SwitchedKind& kind : kinds) highest = std::max(highest, kind.highest);
   Wish wish = switches->wish(ModeSwitch::Source::kSocket);
-  const Result<std::string> what = TakeWish(request, highest, &wish);
+  const Result<std::string> what = TakeWish(request, &wish);
   if (!what) return DumpAnswer({{"error", what.error().message}});
   switches->Set(ModeSwitch::Source::kSocket, wish);
   LogInfo("{} by the command line", *what);

@@ -17,7 +17,6 @@ namespace rudderfish {
 struct SwitchedKind {
   std::string_view name;         // migration, placement
   Mode configured = Mode::kOff;  // Before switches: what the kind has reached.
-  Mode highest = Mode::kOff;     // That may be wished for.
 };
 
 // Obeys, logs, and answers with the mode that then holds for each kind; an unknown request changes

@@ -11,8 +11,7 @@ using ::testing::HasSubstr;
 
 TEST(SwitchRequest, ASwitchIsObeyedAndAnsweredWithWhatHoldsThen) {
   ModeSwitch switches;
-  const SwitchedKind kind{
-      .name = "placement", .configured = Mode::kCanary, .highest = Mode::kEnforce};
+  const SwitchedKind kind{.name = "placement", .configured = Mode::kCanary};
   EXPECT_EQ(AnswerSwitch("pause", {&kind, 1}, &switches),
             R"({"ok":true,"kinds":[{"kind":"placement","mode":"off",)"
             R"("why":"paused by the command line"}]})");
@@ -25,9 +24,8 @@ TEST(SwitchRequest, ASwitchIsObeyedAndAnsweredWithWhatHoldsThen) {
 
 TEST(SwitchRequest, OneSwitchHoldsAllKindsBack) {
   ModeSwitch switches;
-  const SwitchedKind kinds[] = {
-      {.name = "placement", .configured = Mode::kCanary, .highest = Mode::kEnforce},
-      {.name = "migration", .configured = Mode::kShadow, .highest = Mode::kAdvise}};
+  const SwitchedKind kinds[] = {{.name = "placement", .configured = Mode::kCanary},
+                                {.name = "migration", .configured = Mode::kShadow}};
   EXPECT_EQ(AnswerSwitch("mode shadow", kinds, &switches),
             R"({"ok":true,"kinds":[{"kind":"placement","mode":"shadow",)"
             R"("why":"held at shadow by the command line"},)"
@@ -40,9 +38,8 @@ TEST(SwitchRequest, OneSwitchHoldsAllKindsBack) {
 
 TEST(SwitchRequest, WhatIsNoneChangesNothing) {
   ModeSwitch switches;
-  const SwitchedKind kind{
-      .name = "migration", .configured = Mode::kShadow, .highest = Mode::kAdvise};
-  for (const char* request : {"", "pauses", "mode", "mode nonsense", "mode enforce", "PAUSE"}) {
+  const SwitchedKind kind{.name = "migration", .configured = Mode::kShadow};
+  for (const char* request : {"", "pauses", "mode", "mode nonsense", "PAUSE"}) {
     EXPECT_THAT(AnswerSwitch(request, {&kind, 1}, &switches), HasSubstr("\"error\"")) << request;
     EXPECT_EQ(switches.wish(ModeSwitch::Source::kSocket), Wish()) << request;
   }
@@ -50,8 +47,7 @@ TEST(SwitchRequest, WhatIsNoneChangesNothing) {
 
 TEST(SwitchRequest, AConfigMapIsObeyedAsFarAsItIsUnderstood) {
   ModeSwitch switches;
-  const SwitchedKind kind{
-      .name = "placement", .configured = Mode::kEnforce, .highest = Mode::kEnforce};
+  const SwitchedKind kind{.name = "placement", .configured = Mode::kEnforce};
   EXPECT_THAT(ObeyConfigMap({{{"pause", "yes"}, {"who", "me"}}}, {&kind, 1}, &switches),
               HasSubstr("unknown key `who`"));
   EXPECT_TRUE(switches.paused());

@@ -10,6 +10,7 @@
 #include "kube/events.h"
 #include "kube/kube_cluster.h"
 #include "kube/mirror.h"
+#include "run/moving_cluster.h"
 #include "sim/sim_cluster.h"
 
 namespace rudderfish {
@@ -55,6 +56,7 @@ class SimulatedCluster final : public WatchedCluster {
 
   void Watch(std::vector<WatchedApplication>, const Config&) override {}
   Cluster* Of(size_t application) override { return clusters_[application].get(); }
+  Cluster* ActedOn(size_t application) override { return clusters_[application].get(); }
   std::vector<std::string> Missing() const override { return {}; }
 
   void Poll() override {
@@ -88,6 +90,7 @@ class ScopedCluster final : public Cluster {
 
   Result<void> Refresh(State* state) override {
     TRY(cluster_.Refresh(state));
+    pods_ = state->pods.size();
     TRY(CheckReady(*state));
     if (scope_.requirements.empty()) return {};
     std::vector<char> outside(state->catalog->workloads.size(), 0);
@@ -115,6 +118,21 @@ class ScopedCluster final : public Cluster {
   }
   std::chrono::nanoseconds Now() const override { return cluster_.Now(); }
 
+  // A pod of it that an earlier process, or a person, is moving.
+  std::string PodBeingMoved() const {
+    for (PodId pod = 0; pod < pods_; ++pod) {
+      const kube::Pod* object = mirror_->pods.Find(cluster_.pod_object(pod).key);
+      if (object != nullptr && FindLabel(object->shape->labels, kMoveKey) != nullptr)
+        return object->meta.key.name;
+    }
+    return "";
+  }
+
+  PodIdentity IdentityOf(PodId pod) const {
+    const kube::KubeCluster::PodObject object = cluster_.pod_object(pod);
+    return {object.key.object_namespace, object.key.name, object.uid};
+  }
+
  private:
   Result<void> CheckReady(const State& state) {
     checked_.assign(static_cast<size_t>(state.nodes.size()), 0);
@@ -135,6 +153,7 @@ class ScopedCluster final : public Cluster {
   const kube::Mirror* mirror_;
   kube::KubeCluster cluster_;
   LabelSelector scope_;
+  PodId pods_ = 0;             // As refreshed last.
   std::vector<char> checked_;  // [node] In CheckReady.
   std::shared_ptr<const Catalog> whole_, within_;
   std::vector<char> outside_;
@@ -145,23 +164,44 @@ class MirroredCluster final : public WatchedCluster {
   MirroredCluster(const Clock* clock, Connection connection)
       : mirror_(clock),
         feed_(connection.feed),
+        moves_(connection.moves),
         events_(connection.telling, {.instance = std::move(connection.identity)}) {
     feed_->Add(&mirror_);
   }
 
   void Watch(std::vector<WatchedApplication> applications, const Config& config) override {
+    acted_on_.clear();
     clusters_.clear();
     for (WatchedApplication& one : applications) {
-      clusters_.push_back(std::make_unique<ScopedCluster>(&mirror_, std::move(one.application),
-                                                          config.scope.pods, config.staleness));
+      const std::shared_ptr<const Application> application = one.application;
+      clusters_.push_back(std::make_unique<ScopedCluster>(&mirror_, application, config.scope.pods,
+                                                          config.staleness));
+      ScopedCluster* const seen = clusters_.back().get();
+      acted_on_.push_back(std::make_unique<MovingCluster>(
+          seen, moves_,
+          MovingCluster::Calls{
+              .identity_of = [seen](PodId pod) { return seen->IdentityOf(pod); },
+              .on_end =
+                  [this, application](const MovingCluster::Ended& ended) {
+                    TellEnd(application->objects[static_cast<size_t>(ended.workload)], ended);
+                  }}));
     }
   }
 
   Cluster* Of(size_t application) override { return clusters_[application].get(); }
+  Cluster* ActedOn(size_t application) override { return acted_on_[application].get(); }
+
+  std::string WhyBusy(size_t application) const override {
+    const std::string pod = clusters_[application]->PodBeingMoved();
+    return pod.empty()
+               ? ""
+               : fmt::format("pod {} is being moved: no decision until that has ended", pod);
+  }
   std::vector<std::string> Missing() const override { return feed_->Missing(mirror_); }
   bool IsTelling() const override { return !events_.is_idle(); }
 
-  void Tell(const WorkloadObject& workload, const std::string& note) override {
+  void Tell(const WorkloadObject& workload, std::string_view reason,
+            const std::string& note) override {
     if (workload.is_external()) return;
     const kube::PodController* found =
         mirror_.FindController(workload.kind, {workload.object_namespace, workload.name});
@@ -170,8 +210,8 @@ class MirroredCluster final : public WatchedCluster {
                                   .name_space = workload.object_namespace,
                                   .name = workload.name,
                                   .uid = found == nullptr ? "" : found->meta.uid},
-                    .reason = "WouldMove",
-                    .action = "Plan",
+                    .reason = std::string(reason),
+                    .action = reason == kWouldMove ? "Plan" : "Move",
                     .note = note});
   }
 
@@ -181,9 +221,23 @@ class MirroredCluster final : public WatchedCluster {
   }
 
  private:
+  void TellEnd(const WorkloadObject& workload, const MovingCluster::Ended& ended) {
+    const MoveDriver::End& end = ended.end;
+    const std::string what =
+        fmt::format("pod {} from {} to {}", ended.pod.name, ended.from, ended.to);
+    if (end.is_moved) {
+      Tell(workload, kMoved,
+           fmt::format("moved {} in {:.1f} s: pod {} serves", what, end.seconds, end.replacement));
+    } else {
+      Tell(workload, kNotMoved, fmt::format("did not move {}: {}", what, end.why));
+    }
+  }
+
   kube::Mirror mirror_;
   kube::ClusterFeed* feed_;
+  MoveDriver* moves_;
   std::vector<std::unique_ptr<ScopedCluster>> clusters_;
+  std::vector<std::unique_ptr<MovingCluster>> acted_on_;  // Of the same applications.
   kube::EventRecorder events_;
 };
 

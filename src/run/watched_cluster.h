@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -14,6 +15,7 @@
 #include "kube/api_client.h"
 #include "kube/cluster_feed.h"
 #include "run/config.h"
+#include "run/move_driver.h"
 #include "run/run_metrics.h"
 
 // The cluster that a configuration names, simulated or live, and how each application sees it. What
@@ -27,15 +29,20 @@ struct WatchedApplication {
   State start;                                     // Of a simulated one.
 };
 
+// Reasons of the Events that are told of workloads.
+inline constexpr std::string_view kWouldMove = "WouldMove", kMoved = "Moved",
+                                  kNotMoved = "NotMoved";
+
 class WatchedCluster {
  public:
   virtual ~WatchedCluster() = default;
 
-  // Of a live cluster; both outlive this.
+  // Of a live cluster; all outlive this.
   struct Connection {
     kube::ClusterFeed* feed = nullptr;   // Null: the cluster is simulated.
     kube::ApiClient* telling = nullptr;  // For Events.
-    std::string identity;                // Ours, in Events.
+    MoveDriver* moves = nullptr;
+    std::string identity;  // Ours, in Events.
   };
 
   // Adds what is needed to the feed, which has not been polled yet.
@@ -49,6 +56,13 @@ class WatchedCluster {
 
   virtual Cluster* Of(size_t application) = 0;
 
+  // The same, and what is submitted to it is carried out.
+  virtual Cluster* ActedOn(size_t application) = 0;
+
+  // Why nothing is to be decided for it now that no move of ours is under way; empty: all is well.
+  // After Of(application) was refreshed.
+  virtual std::string WhyBusy(size_t /*application*/) const { return ""; }
+
   // Time has gone on.
   virtual void Poll() {}
 
@@ -56,7 +70,8 @@ class WatchedCluster {
   virtual std::vector<std::string> Missing() const = 0;
 
   // Tells people about a workload, as an Event; a simulated cluster has none.
-  virtual void Tell(const WorkloadObject& /*workload*/, const std::string& /*note*/) {}
+  virtual void Tell(const WorkloadObject& /*workload*/, std::string_view /*reason*/,
+                    const std::string& /*note*/) {}
 
   virtual bool IsTelling() const { return false; }
 

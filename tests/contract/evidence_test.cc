@@ -47,7 +47,7 @@ class EvidenceChain : public ::testing::Test {
                            .law = LatencyLaw::Physical(),
                            .policy = std::make_shared<const GreedyPolicy>(),
                            .baseline = nullptr},
-        &cluster_, journal_.get(), journal_.get());
+        &cluster_, &cluster_, journal_.get(), journal_.get());
   }
 
   double Modelled() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "control/application_run.h"
 #include "policy/baselines.h"
 #include "policy/greedy.h"
@@ -94,7 +96,7 @@ class ApplicationRunTest : public ::testing::Test {
 TEST_F(ApplicationRunTest, ShadowTouchesNothingAndRecordsAWholePlan) {
   SimCluster real(DrawStart(1));
   const State before = real.state();
-  ApplicationRun run(Options(), &real, &journal_, &evidence_);
+  ApplicationRun run(Options(), &real, &real, &journal_, &evidence_);
   Settle(&run);
   EXPECT_EQ(real.state().pods.node, before.pods.node);
   EXPECT_EQ(real.state().version, before.version);
@@ -118,7 +120,7 @@ TEST_F(ApplicationRunTest, ShadowTouchesNothingAndRecordsAWholePlan) {
 TEST_F(ApplicationRunTest, AdviceTouchesNothingAndIsRecordedAsSuch) {
   SimCluster real(DrawStart(1));
   const uint64_t version = real.state().version;
-  ApplicationRun run(Options(), &real, &journal_, &evidence_);
+  ApplicationRun run(Options(), &real, &real, &journal_, &evidence_);
   Settle(&run, Mode::kAdvise);
   EXPECT_EQ(real.state().version, version);
   ASSERT_GT(journal_.rows().size(), 1u);
@@ -126,9 +128,109 @@ TEST_F(ApplicationRunTest, AdviceTouchesNothingAndIsRecordedAsSuch) {
   EXPECT_EQ(journal_.rows()[0].mode, "advise");
 }
 
+TEST_F(ApplicationRunTest, EnforceCarriesOutEachMoveBeforeItDecidesTheNext) {
+  SimCluster real(DrawStart(1), seconds(7));
+  ApplicationRun run(Options(), &real, &real, &journal_, &evidence_);
+  EXPECT_FALSE(run.Turn(Mode::kEnforce, {}).value());
+  ASSERT_TRUE(run.is_moving());
+  EXPECT_FALSE(run.Turn(Mode::kEnforce, {}).value()) << "it is not there yet";
+  ASSERT_EQ(journal_.rows().size(), 1u);
+  EXPECT_EQ(journal_.rows()[0].fate, Fate::kInFlight);
+  for (int i = 0; i < 1000 && run.status().plans == 0; ++i) {
+    real.Advance(seconds(1));
+    ASSERT_TRUE(run.Turn(Mode::kEnforce, {}).has_value());
+    EXPECT_LE(real.moves_in_flight(), 1);
+  }
+  const auto rows = journal_.rows();
+  ASSERT_GT(rows.size(), 2u);
+  for (size_t i = 0; i + 1 < rows.size(); ++i) {
+    EXPECT_EQ(rows[i].fate, Fate::kDone);
+    EXPECT_EQ(rows[i].mode, "enforce");
+    EXPECT_EQ(rows[i].measured->latency_ms, rows[i].predicted.latency_ms);
+  }
+  EXPECT_EQ(run.status().moved, static_cast<int64_t>(rows.size()) - 1);
+  EXPECT_EQ(run.status().seen.latency_ms, rows.back().seen.latency_ms);
+  EXPECT_FALSE(run.Turn(Mode::kEnforce, {}).value()) << "its own moves ask for no other plan";
+  EXPECT_EQ(run.status().plans, 1);
+}
+
+TEST_F(ApplicationRunTest, CanaryMovesPodsOfItsShareOnlyAndEnforceThoseOfAll) {
+  SimCluster real(DrawStart(1));
+  const State before = real.state();
+  ApplicationOptions options = Options();
+  options.canary = 0.01;  // One workload is left.
+  ApplicationRun run(options, &real, &real, &journal_, &evidence_);
+  Settle(&run, Mode::kCanary);
+  std::set<WorkloadId> moved;
+  for (PodId pod = 0; pod < before.pods.size(); ++pod) {
+    if (real.state().pods.node[pod] != before.pods.node[pod])
+      moved.insert(before.pods.workload[pod]);
+  }
+  EXPECT_EQ(moved.size(), 1u);
+  EXPECT_EQ(journal_.rows()[0].mode, "canary");
+  const int64_t in_canary = run.status().moved;
+  EXPECT_GT(in_canary, 0);
+  Settle(&run, Mode::kEnforce);
+  EXPECT_GT(run.status().moved, in_canary) << "at once, though the cluster has not changed";
+}
+
+TEST_F(ApplicationRunTest, WhatIsPromotedActsAtOnce) {
+  SimCluster real(DrawStart(1));
+  ApplicationRun run(Options(), &real, &real, &journal_, &evidence_);
+  Settle(&run, Mode::kAdvise);
+  EXPECT_EQ(run.status().moved, 0);
+  Settle(&run, Mode::kEnforce);
+  EXPECT_GT(run.status().moved, 0);
+}
+
+// Refuses whatever is submitted.
+class RefusingCluster final : public Cluster {
+ public:
+  explicit RefusingCluster(Cluster* real) : real_(real) {}
+  Result<void> Refresh(State* state) override { return real_->Refresh(state); }
+  void Submit(std::span<const Intent> intents, Completions* completions) override {
+    for (const Intent& intent : intents)
+      completions->push_back({intent, Fail(ErrorCode::kFailedPrecondition, "not this pod")});
+  }
+  std::chrono::nanoseconds Now() const override { return real_->Now(); }
+
+ private:
+  Cluster* real_;
+};
+
+TEST_F(ApplicationRunTest, MovesThatFailAreOtherPodsEachAndEndThePlan) {
+  SimCluster real(DrawStart(1));
+  RefusingCluster refusing(&real);
+  ApplicationRun run(Options(), &real, &refusing, &journal_, &evidence_);
+  Settle(&run, Mode::kEnforce);
+  ASSERT_EQ(journal_.rows().size(), 3u);
+  std::set<std::string> pods;
+  for (const JournalRow& row : journal_.rows()) {
+    EXPECT_EQ(row.fate, Fate::kFailed);
+    EXPECT_EQ(row.failure, "not this pod");
+    pods.insert(row.chosen[0].pod);
+  }
+  EXPECT_EQ(pods.size(), 3u);
+  EXPECT_EQ(run.status().not_moved, 3);
+  Settle(&run, Mode::kEnforce);
+  EXPECT_EQ(journal_.rows().size(), 3u) << "until it has rested";
+}
+
+TEST_F(ApplicationRunTest, WhatIsUnderWayIsHeardOfWhileNothingIsDecided) {
+  SimCluster real(DrawStart(1), seconds(7));
+  ApplicationRun run(Options(), &real, &real, &journal_, &evidence_);
+  ASSERT_TRUE(run.Turn(Mode::kEnforce, {}).has_value());
+  real.Advance(seconds(8));
+  EXPECT_FALSE(run.Turn(Mode::kOff, {}).value());
+  EXPECT_FALSE(run.is_moving());
+  EXPECT_EQ(journal_.rows()[0].fate, Fate::kDone);
+  EXPECT_FALSE(run.Turn(Mode::kOff, {}).value());
+  EXPECT_EQ(journal_.rows().size(), 1u);
+}
+
 TEST_F(ApplicationRunTest, ShadowDecidesWhatTheControllerWouldHaveDone) {
   SimCluster real(DrawStart(5)), enforced(DrawStart(5));
-  ApplicationRun run(Options(), &real, &journal_, &evidence_);
+  ApplicationRun run(Options(), &real, &real, &journal_, &evidence_);
   Settle(&run);
   MemoryJournal done;
   const ApplicationOptions options = Options();
@@ -143,7 +245,7 @@ TEST_F(ApplicationRunTest, ShadowDecidesWhatTheControllerWouldHaveDone) {
 
 TEST_F(ApplicationRunTest, UnchangedClusterIsPlannedAgainOnlyAfterARest) {
   SimCluster real(DrawStart(1));
-  ApplicationRun run(Options(), &real, &journal_, &evidence_);
+  ApplicationRun run(Options(), &real, &real, &journal_, &evidence_);
   Settle(&run);
   const size_t rows = journal_.rows().size();
   real.Advance(minutes(9));
@@ -156,7 +258,7 @@ TEST_F(ApplicationRunTest, UnchangedClusterIsPlannedAgainOnlyAfterARest) {
 
 TEST_F(ApplicationRunTest, ChangeOfTheRealClusterBeginsANewPlanOnIt) {
   SimCluster real(DrawStart(1));
-  ApplicationRun run(Options(), &real, &journal_, &evidence_);
+  ApplicationRun run(Options(), &real, &real, &journal_, &evidence_);
   ASSERT_TRUE(run.Turn(Mode::kShadow, {}).value()) << "the plan goes on";
   MoveByHand(&real);
   run.Turn(Mode::kShadow, {}).value();
@@ -173,7 +275,7 @@ TEST_F(ApplicationRunTest, PodsThatWereOnlyImaginedToMoveDoNotRest) {
   SimCluster real(DrawStart(1));
   ApplicationOptions options = Options();
   options.guard.pod_cooldown = minutes(60);
-  ApplicationRun run(options, &real, &journal_, &evidence_);
+  ApplicationRun run(options, &real, &real, &journal_, &evidence_);
   Settle(&run);
   const size_t rows = journal_.rows().size();
   real.Advance(minutes(11));
@@ -185,7 +287,7 @@ TEST_F(ApplicationRunTest, PodsThatWereOnlyImaginedToMoveDoNotRest) {
 
 TEST_F(ApplicationRunTest, OffDecidesNothingAndGoesOnAfterwards) {
   SimCluster real(DrawStart(1));
-  ApplicationRun run(Options(), &real, &journal_, &evidence_);
+  ApplicationRun run(Options(), &real, &real, &journal_, &evidence_);
   Settle(&run, Mode::kOff);
   EXPECT_TRUE(journal_.rows().empty());
   EXPECT_GT(run.status().pods, 0) << "it still looks";
@@ -211,7 +313,7 @@ class StaleCluster final : public Cluster {
 
 TEST_F(ApplicationRunTest, NothingIsDecidedOnAStateOlderThanTheLimit) {
   StaleCluster stale(DrawStart(1));
-  ApplicationRun run(Options(), &stale, &journal_, &evidence_);
+  ApplicationRun run(Options(), &stale, &stale, &journal_, &evidence_);
   stale.age = seconds(31);
   const auto result = run.Turn(Mode::kShadow, {});
   ASSERT_FALSE(result);
@@ -245,7 +347,7 @@ class FailingJournal final : public Journal {
 TEST_F(ApplicationRunTest, DecidesNothingWhileTheJournalCannotBeWritten) {
   SimCluster real(DrawStart(1)), other(DrawStart(1));
   FailingJournal failing;
-  ApplicationRun run(Options(), &real, &failing, &evidence_);
+  ApplicationRun run(Options(), &real, &real, &failing, &evidence_);
   failing.fails_append = true;
   EXPECT_FALSE(run.Turn(Mode::kShadow, {}));
   EXPECT_EQ(run.status().problem, "the disk is full");
@@ -257,7 +359,7 @@ TEST_F(ApplicationRunTest, DecidesNothingWhileTheJournalCannotBeWritten) {
   failing.fails_conclude = false;
   Settle(&run);
 
-  ApplicationRun undisturbed(Options(), &other, &journal_, &evidence_);
+  ApplicationRun undisturbed(Options(), &other, &other, &journal_, &evidence_);
   Settle(&undisturbed);
   ASSERT_EQ(failing.kept.rows().size(), journal_.rows().size());
   for (size_t i = 0; i < journal_.rows().size(); ++i) {

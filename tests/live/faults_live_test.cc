@@ -139,7 +139,8 @@ class Faults : public ::testing::Test {
     cluster_ = std::make_unique<KubeCluster>(
         &mirror_, std::make_shared<const Application>(*std::move(application)),
         KubeClusterOptions{.staleness_limit = kLimit});
-    run_ = std::make_unique<ApplicationRun>(Options(), cluster_.get(), &witness_, &witness_);
+    run_ = std::make_unique<ApplicationRun>(Options(), cluster_.get(), cluster_.get(), &witness_,
+                                            &witness_);
   }
 
   // A bit of the controller's life. Whether a turn has just succeeded on what is known since `by`.
