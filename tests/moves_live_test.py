@@ -5,8 +5,8 @@ request fails, what cannot be moved says why, and whatever a process that was ki
 
 RUDDERFISH names the program; default: build/release/rudderfish. Needs what tests/testbed_test.py needs; where something is
 missing it says what and ends with status 77. RUDDERFISH_TESTBED names a testbed that runs already and is left alone.
-RUDDERFISH_KILLS: how many moves are killed; RUDDERFISH_MOVES: how many are made under load;
-RUDDERFISH_SETTLE: their --settle. RUDDERFISH_FAILED_SHARE: how many of the requests may fail, 0.001 by default: where
+RUDDERFISH_KILLS: how many moves are killed; RUDDERFISH_MOVE_FAULTS: how many faults of others are tried; RUDDERFISH_MOVES: how
+many moves are made under load; RUDDERFISH_SETTLE: their --settle. RUDDERFISH_FAILED_SHARE: how many of the requests may fail, 0.001 by default: where
 sanitizers compute on the same cores, packets and proxies wait for them. On a machine of its own it is 0.
 """
 import json
@@ -28,6 +28,7 @@ MOVES = int(os.environ.get("RUDDERFISH_MOVES", "2"))
 SETTLE = os.environ.get("RUDDERFISH_SETTLE", "12s")
 FAILED_SHARE = float(os.environ.get("RUDDERFISH_FAILED_SHARE", "0.001"))
 KILLS = int(os.environ.get("RUDDERFISH_KILLS", "6"))
+FAULTS = int(os.environ.get("RUDDERFISH_MOVE_FAULTS", "3"))
 SEED = int(os.environ.get("RUDDERFISH_SEED", "1"))
 
 
@@ -191,6 +192,55 @@ class Moves(unittest.TestCase):
                 ends[verb] += 1
             self.nothing_left()
         self.assertGreater(sum(ends.values()), KILLS // 3, ends)
+
+    def faults(self):
+        """What others do in the middle of a move of `pod` to `target`, by the step at which they do it."""
+        def scaled(replicas):
+            CLUSTER.kubectl("scale", "deployment/web", f"--replicas={replicas}")
+
+        def restarted(*_):
+            CLUSTER.testbed("stop", "kube-apiserver")
+            time.sleep(3)
+            CLUSTER.testbed("start", "kube-apiserver")
+
+        def replacement_deleted(pod, _):
+            replacement = [one for one in pods() if "rudderfish.io/replaces" in one["metadata"].get("annotations", {})
+                           and one["metadata"]["name"] != pod]
+            for one in replacement:
+                CLUSTER.kubectl("delete", "pod", one["metadata"]["name"], "--wait=false")
+
+        def driven_twice(*_):
+            for move in json.loads(self.tried("moves", "-o", "json").stdout)["moves"]:
+                self.tried("moves", "resume", move["id"], "--settle", "3s")
+
+        return [("drain", "the replacement is deleted", replacement_deleted),
+                ("serve", "the target is cordoned", lambda _, target: CLUSTER.kubectl("cordon", target)),
+                ("drain", "the API server restarts", restarted),
+                ("drain", "the pod is deleted", lambda pod, _: CLUSTER.kubectl("delete", "pod", pod, "--wait=false")),
+                ("drain", "it is scaled up", lambda *_: scaled(self.replicas + 1)),
+                ("drain", "it is scaled down", lambda *_: scaled(self.replicas - 1)),
+                ("drain", "it is scaled to 0", lambda *_: scaled(0)),
+                ("drain", "a rollout begins", lambda *_: CLUSTER.kubectl("rollout", "restart", "deployment/web")),
+                ("drain", "two processes drive it", driven_twice)][:FAULTS]
+
+    def test_what_others_do_in_the_middle_of_a_move_harms_nothing(self):
+        for step, what, fault in self.faults():
+            with self.subTest(what):
+                pod = pods()[0]
+                target = self.elsewhere(pod)
+                moving = subprocess.Popen(self.command("move", "pod/" + pod["metadata"]["name"], "--to", target, "--settle", "3s"),
+                                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                order = ["intend", "detach", "place", "serve", "drain", "evict", "abort"]
+                self.wait_for(lambda: moving.poll() is not None or
+                              any(order.index(move["step"]) >= order.index(step) for move in
+                                  json.loads(self.tried("moves", "-o", "json").stdout or '{"moves": []}')["moves"]), f"it is at {step}")
+                fault(pod["metadata"]["name"], target)
+                said = moving.communicate(timeout=170)[0]
+                self.assertIn(moving.returncode, (0, 1), said)
+                CLUSTER.kubectl("uncordon", target)
+                CLUSTER.kubectl("scale", "deployment/web", f"--replicas={self.replicas}")
+                CLUSTER.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+                self.nothing_left()
 
     def served(self, term):
         """The same workload as a service of 2 replicas that ends `term` seconds after SIGTERM; its address."""

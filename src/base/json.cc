@@ -320,11 +320,6 @@ bool BasicJsonReader<AnyJson>::IsString() const {
 }
 
 template <class AnyJson>
-bool BasicJsonReader<AnyJson>::IsNumber() const {
-  return value_->is_number();
-}
-
-template <class AnyJson>
 bool BasicJsonReader<AnyJson>::IsNull() const {
   return value_->is_null();
 }

@@ -56,7 +56,6 @@ class BasicJsonReader {
   bool IsObject() const;
   bool IsArray() const;
   bool IsString() const;
-  bool IsNumber() const;
   bool IsNull() const;
 
   // "expected WHAT, found ..." and "WHAT", each after the source and the path.

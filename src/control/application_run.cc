@@ -59,6 +59,7 @@ Result<bool> ApplicationRun::Turn(Mode mode, std::span<const Reading> readings,
   }
   const State& state = cluster_.real_state();
   Describe(state);
+  ApplyRecalled();
   if (Result<void> observed = evidence_.Observe(state, readings); !observed) {
     return note(tl::unexpected(std::move(observed).error()));
   }
@@ -93,6 +94,18 @@ Result<bool> ApplicationRun::Turn(Mode mode, std::span<const Reading> readings,
   acting_.SetMode(mode);
   acted_on_.SetShare(mode == Mode::kCanary ? options_.canary : 1);
   return note(Act());
+}
+
+void ApplicationRun::ApplyRecalled() {
+  const std::vector<Workload>& workloads = cluster_.real_state().catalog->workloads;
+  for (EarlierMove& move : recalled_) {
+    const auto at = std::find_if(workloads.begin(), workloads.end(),
+                                 [&](const Workload& one) { return one.name == move.workload; });
+    if (at == workloads.end()) continue;
+    acting_.Recall(static_cast<WorkloadId>(at - workloads.begin()), std::move(move.from),
+                   cluster_.Now() - move.ago);
+  }
+  recalled_.clear();
 }
 
 // Whether a plan is due: the cluster has changed, or has rested.

@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "control/canary_cluster.h"
@@ -68,6 +70,9 @@ class ApplicationRun {
   Result<bool> Turn(Mode mode, std::span<const Reading> readings,
                     const std::function<std::string()>& obstacle = nullptr);
 
+  // Before the first turn, the oldest first: cooldowns and the budget of an hour outlive a process.
+  void Recall(std::vector<EarlierMove> moves) { recalled_ = std::move(moves); }
+
   // Nothing more is heard of the move that is under way, which the cluster ends by itself: the
   // journal says so.
   Result<void> Abandon(std::string_view why) { return acting_.Abandon(why); }
@@ -86,6 +91,7 @@ class ApplicationRun {
   Result<bool> HearOfMove();
   bool NoteMove();
   void EndPlan(const Controller& controller);
+  void ApplyRecalled();
   void Describe(const State& state);
 
   ApplicationOptions options_;
@@ -98,8 +104,9 @@ class ApplicationRun {
   Controller acting_;
   Mode mode_ = Mode::kOff;  // In which it decided last.
   bool planning_ = false, is_plan_due_ = false;
-  bool acts_ = false;  // The plan that is open is carried out.
-  int failures_ = 0;   // In it.
+  bool acts_ = false;                  // The plan that is open is carried out.
+  int failures_ = 0;                   // In it.
+  std::vector<EarlierMove> recalled_;  // Until the cluster was seen.
   std::chrono::nanoseconds plan_ended_at_{0};
   ApplicationStatus status_;
 };

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -68,6 +69,11 @@ class Controller {
   void SetMode(Mode mode) {
     if (mode != options_.mode) observed_ = false;  // Other pods may be moved.
     options_.mode = mode;
+  }
+
+  // Before the first turn: moves of an earlier process, as Guard::Recall.
+  void Recall(WorkloadId workload, std::string left_node, std::chrono::nanoseconds moved_at) {
+    guard_.Recall(workload, std::move(left_node), moved_at);
   }
 
   // For a cluster on which nothing that was decided has happened: no pod rests because of it.

@@ -58,9 +58,11 @@ bool Guard::HoldPods(State* state) {
   std::erase_if(resting_, [&](const Rest& rest) {
     return state->at - rest.moved_at >= options_.pod_cooldown;
   });
+  while (!moved_at_.empty() && state->at - moved_at_.front() >= std::chrono::hours(1))
+    moved_at_.pop_front();
   std::swap(held_, held_before_);
   held_.clear();
-  if (moves_in_plan_ >= options_.moves_per_plan) {
+  if (moves_in_plan_ >= options_.moves_per_plan || IsHourUsedUp()) {
     held_.assign(state->pods.size(), 1);
   } else if (!resting_.empty()) {
     held_.assign(state->pods.size(), 0);
@@ -87,7 +89,14 @@ std::string Guard::WhyResting(const State& state, PodId pod) const {
   return "";
 }
 
+bool Guard::IsHourUsedUp() const {
+  return options_.moves_per_hour && static_cast<int>(moved_at_.size()) >= *options_.moves_per_hour;
+}
+
 std::string Guard::WhyNothingMoves() const {
+  if (IsHourUsedUp())
+    return fmt::format("{} pods were moved within the last hour, as many as may be",
+                       moved_at_.size());
   if (moves_in_plan_ < options_.moves_per_plan) return "";
   return fmt::format("the plan has made {} of its {} moves", moves_in_plan_,
                      options_.moves_per_plan);
@@ -101,6 +110,7 @@ Verdict Guard::Review(const State& newest, Evaluator* model, const Task& task,
   if (moves_in_plan_ + moves > options_.moves_per_plan) {
     return Refuse("the plan has made {} of its {} moves", moves_in_plan_, options_.moves_per_plan);
   }
+  if (IsHourUsedUp()) return Refuse("{}", WhyNothingMoves());
   // One action after another, each in the state that the ones before it leave.
   const double now_ms = model->Now().latency_ms;
   int made = 0;
@@ -195,9 +205,15 @@ std::string Guard::WhyNotBack(const State& state, const Move& move) const {
                      std::chrono::duration<double>(options_.return_cooldown).count());
 }
 
+void Guard::Recall(WorkloadId workload, std::string left_node, std::chrono::nanoseconds moved_at) {
+  left_.push_back({workload, std::move(left_node), moved_at, plan_ - 1});
+  if (options_.moves_per_hour) moved_at_.push_back(moved_at);
+}
+
 void Guard::Note(const State& state, const Decision& decision) {
   for (const Action& action : decision) {
     ++moves_in_plan_;
+    if (options_.moves_per_hour) moved_at_.push_back(state.at);
     const auto& migrate = std::get<Migrate>(action);
     left_.push_back(
         {state.pods.workload[migrate.pod], NodeName(state, migrate.from), state.at, plan_});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
@@ -41,6 +42,9 @@ struct GuardOptions {
 
   // Moves that one plan may make.
   int moves_per_plan = 100;
+
+  // Moves within any hour, of all plans. Without a value they are not counted.
+  std::optional<int> moves_per_hour;
 };
 
 // What the policy would move next in the state that the model is in; nothing: it would stop there.
@@ -80,10 +84,15 @@ class Guard {
   // nothing of the plan goes where they came from.
   void Note(const State& state, const Decision& decision);
 
+  // A move that an earlier process made, the oldest first: it counts against the hour, and the node
+  // that it left rests. Its pod is gone.
+  void Recall(WorkloadId workload, std::string left_node, std::chrono::nanoseconds moved_at);
+
   // What was noted has not happened after all: nothing rests.
   void ForgetMoves() {
     resting_.clear();
     left_.clear();
+    moved_at_.clear();
   }
 
   const GuardOptions& options() const { return options_; }
@@ -105,6 +114,7 @@ class Guard {
   };
 
   bool HoldPods(State* state);
+  bool IsHourUsedUp() const;
   bool FindLeft(const State& state);
   bool IsOver(const Left& left, std::chrono::nanoseconds now) const;
   std::string WhyNotBack(const State& state, const Move& move) const;
@@ -116,7 +126,8 @@ class Guard {
   int64_t plan_ = 0;
   int moves_in_plan_ = 0;
   std::vector<Rest> resting_;
-  std::vector<uint8_t> held_, held_before_;  // [pod] as marked last; empty: none.
+  std::deque<std::chrono::nanoseconds> moved_at_;  // Within the last hour, if they are counted.
+  std::vector<uint8_t> held_, held_before_;        // [pod] as marked last; empty: none.
   std::vector<Left> left_;
   std::vector<LeftCell> cells_, cells_before_;  // The same, found in the last state.
 };

@@ -212,6 +212,25 @@ TEST_F(GuardTest, NoPodOfTheWorkloadReturnsUntilTheCooldownIsOver) {
   EXPECT_TRUE(guard.left_cells().empty()) << "what was imagined";
 }
 
+TEST_F(GuardTest, MovesOfAnHourAreCountedOverAllPlans) {
+  Guard guard({.benefit_factor = std::nullopt, .moves_per_hour = 2});
+  const Decision decision{Migrate{first_, here_, roomy_}};
+  for (int move = 0; move < 2; ++move) {
+    EXPECT_TRUE(Review(guard, decision).allowed);
+    guard.Note(state_, decision);
+    guard.BeginPlan();
+    state_.at += std::chrono::minutes(20);
+  }
+  EXPECT_TRUE(guard.Hold(&state_));
+  EXPECT_EQ(guard.WhyNothingMoves(), "2 pods were moved within the last hour, as many as may be");
+  EXPECT_EQ(Review(guard, decision).reason, guard.WhyNothingMoves());
+  EXPECT_TRUE(state_.pods.is_held(first_));
+  state_.at += std::chrono::minutes(20);
+  EXPECT_TRUE(guard.Hold(&state_)) << "the first one was an hour ago";
+  EXPECT_EQ(guard.WhyNothingMoves(), "");
+  EXPECT_TRUE(Review(guard, decision).allowed);
+}
+
 TEST_F(GuardTest, CooldownOfOnePodLeavesOthersFree) {
   Guard guard({.benefit_factor = std::nullopt, .pod_cooldown = seconds(60)});
   guard.Note(state_, {Migrate{second_, here_, roomy_}});

@@ -87,6 +87,12 @@ struct JournalRow {
   std::optional<Terms> measured;  // In the first state seen after it was done or had failed.
 };
 
+// A pod that an earlier process moved.
+struct EarlierMove {
+  std::string workload, from;
+  std::chrono::nanoseconds ago{0};
+};
+
 class Journal {
  public:
   virtual ~Journal() = default;

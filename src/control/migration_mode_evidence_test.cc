@@ -150,6 +150,30 @@ TEST_F(MigrationModeEvidenceTest, WhatTheCanaryMovedDecidesHowItGoesOn) {
   EXPECT_THAT(ladder_->Answer("promote"), HasSubstr("\"mode\":\"enforce\""));
 }
 
+TEST_F(MigrationModeEvidenceTest, TheJournalKnowsWhichMovesWereMadeSince) {
+  const JournalRow row{.application = "shop",
+                       .mode = "enforce",
+                       .considered = {{.move = JournalMove{"y", "b", "c"}, .workload = "other"},
+                                      {.move = JournalMove{"a", "b", "c"}, .workload = "web"}},
+                       .chosen = {{"a", "b", "c"}},
+                       .fate = Fate::kDone};
+  for (const char* mode : {"shadow", "canary", "enforce"}) {
+    JournalRow one = row;
+    one.mode = mode;
+    ASSERT_TRUE(journal_->Append(one));
+  }
+  JournalRow failed = row;
+  failed.fate = Fate::kFailed;
+  ASSERT_TRUE(journal_->Append(failed));
+  const auto moves = journal_->MovesSince("shop", UnixNow() - 60'000).value();
+  ASSERT_EQ(moves.size(), 2u);
+  EXPECT_EQ(moves[0].workload, "web");
+  EXPECT_EQ(moves[0].from, "b");
+  EXPECT_LT(moves[0].ago, std::chrono::minutes(1));
+  EXPECT_THAT(journal_->MovesSince("shop", UnixNow() + 1000).value(), IsEmpty());
+  EXPECT_THAT(journal_->MovesSince("other", 0).value(), IsEmpty());
+}
+
 TEST_F(MigrationModeEvidenceTest, ACanaryThatFailsToMoveGoesBackToShadow) {
   ladder_->Answer("promote canary force");
   for (int i = 0; i < 7; ++i) Move(Fate::kDone);

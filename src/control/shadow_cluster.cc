@@ -23,7 +23,6 @@ void ShadowCluster::Forget() {
   const uint64_t version = imagined_.version + 1;
   imagined_ = real_state_;
   imagined_.version = version;
-  imagined_moves_ = 0;
 }
 
 Result<void> ShadowCluster::Refresh(State* state) {
@@ -46,7 +45,6 @@ void ShadowCluster::Submit(std::span<const Intent> intents, Completions* complet
       const auto& migrate = std::get<Migrate>(intent.action);
       MovePod(migrate.pod, migrate.to, &imagined_);
       ++imagined_.version;
-      ++imagined_moves_;
     }
     completions->push_back({intent, std::move(verdict)});
   }

@@ -38,7 +38,6 @@ class ShadowCluster final : public Cluster {
 
   // As of the last Look or Refresh.
   const State& real_state() const { return real_state_; }
-  int imagined_moves() const { return imagined_moves_; }
 
  private:
   Result<void> Review(const Intent& intent) const;
@@ -49,7 +48,6 @@ class ShadowCluster final : public Cluster {
   bool looked_ = false;
   bool changed_ = true;
   uint64_t real_version_ = 0;
-  int imagined_moves_ = 0;
   const State* observer_ = nullptr;  // The State of the last Refresh. Never followed.
 };
 

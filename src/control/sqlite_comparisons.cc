@@ -307,6 +307,27 @@ Result<MoveTrial> SqliteJournal::CanaryMoves(std::string_view application, UnixM
   return trial;
 }
 
+Result<std::vector<EarlierMove>> SqliteJournal::MovesSince(std::string_view application,
+                                                           UnixMillis since) {
+  TRY(CheckOpen());
+  Statement moves(database(),
+                  "SELECT written_at, from_node, (SELECT value ->> '$.workload' FROM "
+                  "json_each(detail, '$.considered') WHERE value ->> '$.move.pod' = pod LIMIT 1) "
+                  "FROM decisions WHERE kind = 'migration' AND application = ? AND "
+                  "written_at >= ? AND mode IN ('canary', 'enforce') AND "
+                  "fate IN ('done', 'in flight', 'unknown') ORDER BY number");
+  moves.Bind(application).Bind(since);
+  std::vector<EarlierMove> made;
+  const UnixMillis now = UnixNow();
+  while (moves.Step()) {
+    made.push_back({.workload = moves.Text(2),
+                    .from = moves.Text(1),
+                    .ago = std::chrono::milliseconds(now - moves.Integer(0))});
+  }
+  if (moves.code() != SQLITE_OK) return Failed(moves.code());
+  return made;
+}
+
 // The oldest that is left: those before it are gone.
 Result<void> SqliteJournal::FollowRemoval() {
   if (!evidence_) return {};

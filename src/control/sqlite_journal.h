@@ -109,6 +109,9 @@ class SqliteJournal final : public Journal,
   // What moves of that application have come to since a canary began.
   Result<MoveTrial> CanaryMoves(std::string_view application, UnixMillis since);
 
+  // Pods of that application that were moved since, or may have been, the oldest first.
+  Result<std::vector<EarlierMove>> MovesSince(std::string_view application, UnixMillis since);
+
   // As a JournalReader has them.
   Result<JournalExtent> Extent() const;
   Result<std::vector<EvidenceSum>> MeasuredEvidence() const;

@@ -183,7 +183,6 @@ Transfers::~Transfers() {
 
 int Transfers::ConfigureSocket(void* transfers, int socket, int) {
   auto* self = static_cast<Transfers*>(transfers);
-  ++self->connections_opened_;
   self->sockets_.insert(socket);
   fcntl(socket, F_SETFD, FD_CLOEXEC);
   const auto set = [&](int level, int option, int value) {

@@ -87,7 +87,6 @@ class Transfers {
   void Poll(Duration timeout, std::vector<Waited>* waited);
 
   int64_t bytes_received() const { return bytes_received_; }
-  int64_t connections_opened() const { return connections_opened_; }
 
  private:
   struct Exchange;
@@ -113,7 +112,6 @@ class Transfers {
   Id next_id_ = 1;
   bool has_begun_ = false;  // An exchange, since the last turn.
   int64_t bytes_received_ = 0;
-  int64_t connections_opened_ = 0;
 };
 
 }  // namespace rudderfish::kube

@@ -276,6 +276,9 @@ class ConfigReader {
     TRY_ASSIGN(const int64_t moves,
                map.OptionalInt("moves_per_plan", 0, kMostMoves, budgets.moves_per_plan));
     budgets.moves_per_plan = static_cast<int>(moves);
+    TRY_ASSIGN(const int64_t hourly,
+               map.OptionalInt("moves_per_hour", 0, kMostMoves, *budgets.moves_per_hour));
+    budgets.moves_per_hour = static_cast<int>(hourly);
     TRY(ReadDuration(&map, "pod_cooldown", 0, &budgets.pod_cooldown));
     TRY(ReadDuration(&map, "return_cooldown", 0, &budgets.return_cooldown));
     if (const auto factor = map.Optional("benefit_factor")) {

@@ -51,7 +51,7 @@ struct MigrationConfig {
   std::string baseline;                 // Asked for comparison; empty: none.
   YamlNode policy_node, baseline_node;  // Where they are named, for messages.
   std::optional<MigrationOptions> objective;  // Absent: a scenario's own, or the defaults.
-  GuardOptions budgets{.return_cooldown = std::chrono::hours(1)};
+  GuardOptions budgets{.return_cooldown = std::chrono::hours(1), .moves_per_hour = 60};
   double canary = 0.25;  // Share of the workloads.
   MoveDriver::Options moves;
   std::chrono::nanoseconds interval = std::chrono::seconds(5);  // Between two looks.

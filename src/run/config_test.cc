@@ -153,12 +153,14 @@ TEST(Config, MigrationHasAllModesAndSaysHowItMoves) {
   const MigrationConfig migration =
       *ParseConfig(base +
                        "decisions: {migration: {mode: canary, canary: 0.5, budgets: "
-                       "{return_cooldown: 2h}, moves: {settle: 3s, timeout: 1min, at_once: 2}}}\n",
+                       "{return_cooldown: 2h, moves_per_hour: 6}, moves: {settle: 3s, timeout: "
+                       "1min, at_once: 2}}}\n",
                    "c")
            ->migration;
   EXPECT_EQ(migration.mode, Mode::kCanary);
   EXPECT_EQ(migration.canary, 0.5);
   EXPECT_EQ(migration.budgets.return_cooldown, std::chrono::hours(2));
+  EXPECT_EQ(migration.budgets.moves_per_hour, 6);
   EXPECT_EQ(migration.moves.move.settle, std::chrono::seconds(3));
   EXPECT_EQ(migration.moves.limit, std::chrono::minutes(1));
   EXPECT_EQ(migration.moves.at_once, 2);

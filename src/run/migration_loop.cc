@@ -312,11 +312,29 @@ void MigrationLoop::MakeRuns() {
     runs_.push_back(std::make_unique<ApplicationRun>(plan_.parts()[i].options, cluster_->Of(i),
                                                      cluster_->ActedOn(i), &fenced_, &fenced_));
   }
+  RecallMoves();
   evidence_->Watch(std::move(names));
   told_.assign(runs_.size(), "");
   next_ = 0;
   goes_on_ = false;
   signals_ = std::make_unique<SignalSource>(plan_.signals(), clock_);
+}
+
+// A restart or a reload forgets no cooldown, as far as the journal has it.
+void MigrationLoop::RecallMoves() {
+  const GuardOptions& budgets = config().migration->budgets;
+  const auto kept = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::max<Duration>(budgets.return_cooldown, std::chrono::hours(1)));
+  for (const auto& run : runs_) {
+    Result<std::vector<EarlierMove>> moves =
+        host_->journal()->MovesSince(run->name(), UnixNow() - kept.count());
+    if (moves) {
+      run->Recall(*std::move(moves));
+    } else {
+      LogWarning("{}: moves of the last hour are not known: {}", run->name(),
+                 moves.error().message);
+    }
+  }
 }
 
 void MigrationLoop::AskSignals() {

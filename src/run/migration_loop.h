@@ -98,6 +98,7 @@ class MigrationLoop final : public DecisionLoop {
   void EndPlan(size_t run);
   std::string WhyNoDecision(size_t run) const;
   void MakeRuns();
+  void RecallMoves();
   void AbandonRuns(std::string_view why);
   void AskSignals();
   void TellSignals();

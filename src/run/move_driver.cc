@@ -13,7 +13,7 @@ namespace {
 constexpr Duration kBetweenMoveSteps = std::chrono::milliseconds(250);
 constexpr Duration kBetweenLastSteps = std::chrono::milliseconds(20);
 constexpr Duration kBetweenLooksForLeft = std::chrono::seconds(10);
-constexpr Duration kTargetCheckLimit = std::chrono::seconds(30);
+constexpr Duration kTargetCheckLimit = std::chrono::seconds(10);
 
 }  // namespace
 

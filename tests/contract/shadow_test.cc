@@ -174,6 +174,27 @@ TEST_F(ApplicationRunTest, CanaryMovesPodsOfItsShareOnlyAndEnforceThoseOfAll) {
   EXPECT_GT(run.status().moved, in_canary) << "at once, though the cluster has not changed";
 }
 
+TEST_F(ApplicationRunTest, NoPodGoesWhereAnEarlierProcessMovedOneAwayFrom) {
+  SimCluster first(DrawStart(1)), second(DrawStart(1));
+  ApplicationOptions options = Options();
+  options.guard.return_cooldown = std::chrono::hours(1);
+  ApplicationRun before(options, &first, &first, &journal_, &evidence_);
+  Settle(&before, Mode::kEnforce);
+  const JournalRow move = journal_.rows()[0];
+  MemoryJournal after;
+  ApplicationRun run(options, &second, &second, &after, &evidence_);
+  run.Recall({{.workload = move.considered[0].workload,
+               .from = move.chosen[0].to,
+               .ago = std::chrono::minutes(59)}});
+  Settle(&run, Mode::kEnforce);
+  ASSERT_FALSE(after.rows()[0].chosen.empty());
+  EXPECT_NE(after.rows()[0].chosen, move.chosen);
+  for (const JournalRow& row : after.rows()) {
+    if (row.chosen.empty() || row.considered[0].workload != move.considered[0].workload) continue;
+    EXPECT_NE(row.chosen[0].to, move.chosen[0].to);
+  }
+}
+
 TEST_F(ApplicationRunTest, WhatIsPromotedActsAtOnce) {
   SimCluster real(DrawStart(1));
   ApplicationRun run(Options(), &real, &real, &journal_, &evidence_);

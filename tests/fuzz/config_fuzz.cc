@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   if (config->migration) {
-    CHECK(config->migration->mode <= rudderfish::kHighestMigrationMode);
+    CHECK(config->migration->canary > 0 && config->migration->canary < 1);
     CHECK(config->migration->interval.count() > 0);
   }
   CHECK(config->staleness.count() > 0);
