@@ -5,6 +5,7 @@
 RUDDERFISH names the program; default: build/release/rudderfish.
 """
 import csv
+import http.server
 import io
 import json
 import os
@@ -15,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 import xml.etree.ElementTree as ElementTree
@@ -282,6 +284,57 @@ class Commands(Cli):
         self.assertRegex(self.succeed("run", "--config", "new/both.yaml", "--dry-run", "--kubeconfig", "none"), r"application +cluster: 4 workloads")
         self.refuse("init", "-d", "new", "--from", DUMP, says="new/rudderfish.yaml exists; use --force to overwrite it")
         self.succeed("init", "-d", "new", "--from", DUMP, "--force")
+
+    def test_manifests_play_the_calls_of_an_application(self):
+        continuum = TOP / "examples/continuum/application.yaml"
+        text = self.succeed("manifests", continuum, "--replicas", "1,detection=4", "--cpu", "db=250m", "--app", "dies")
+        for part in ("call 1 aggregator 100000 cloud=2 edge=3 device=3", "group 1 2", "node edge- edge", "shared",
+                     "minAvailable: 4", "cpu: 250m", '"--term", "0"'):
+            self.assertIn(part, text)
+        self.assertEqual(text.count("kind: Deployment"), 4)
+        self.succeed("manifests", continuum, "-d", "new", "--node-names", "cloud=c,edge=e,device=d")
+        self.assertIn("node e edge", (self.folder / "new/manifests.yaml").read_text(encoding="utf-8"))
+        self.refuse("manifests", continuum, "--replicas", "detecton=4", says="did you mean `detection`")
+        self.refuse("manifests", continuum, "--replicas", "0", says="--replicas: expected a number from 1")
+        self.refuse("manifests", continuum, "--cpu", "fast", says="--cpu")
+        self.refuse("manifests", continuum, "--node-names", "egde=e", says="did you mean `edge`")
+        self.refuse("manifests", continuum, "--seed", "2", says="--seed")
+
+    def test_manifests_of_a_scenario_are_those_of_its_episode(self):
+        self.succeed("manifests", SCENARIO, "-d", "episode", "--cpu", "100m")
+        written = (self.folder / "episode/manifests.yaml").read_text(encoding="utf-8")
+        self.assertEqual(written, self.succeed("manifests", SCENARIO, "--cpu", "100m"))
+        self.assertIn("node edge-3 tb-edge-vm-4", written)
+        self.assertIn("edge -> client delay ", (self.folder / "episode/network.links").read_text(encoding="utf-8"))
+        # The file of the application gives the same calls.
+        again = self.succeed("manifests", "episode/application.yaml")
+        calls = re.compile(r"^  calls: \|\n((?:    .*\n)+)", re.M)
+        self.assertEqual(sorted(calls.search(again)[1].splitlines()), sorted(calls.search(written)[1].splitlines()))
+        self.assertNotEqual(written, self.succeed("manifests", SCENARIO, "--cpu", "100m", "--seed", "7"))
+        self.refuse("manifests", TOP / "scenarios/drs-even.yaml", says="pods come and go")
+
+    def test_load_reports_latencies_in_all_and_by_part_of_the_run(self):
+        class Answers(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(500 if self.path == "/fails" else 200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            target = f"http://127.0.0.1:{server.server_port}"
+            report = json.loads(self.succeed("load", "--target", target, "--rate", "40", "--for", "1s", "--every", "500ms", "-o", "json"))
+            failed = self.run_cli("load", "--target", f"{target}/fails", "--rate", "10", "--for", "1s", "-o", "json")
+            server.shutdown()
+        self.assertEqual((report["sent"], report["answered"], report["failed"]), (40, 40, 0))
+        self.assertEqual([(window["from_s"], window["answered"]) for window in report["windows"]], [(0, 20), (0.5, 20)])
+        self.assertLessEqual(report["latency_ms"]["mean"], report["latency_ms"]["max"])
+        self.assertEqual(failed.returncode, 1)
+        self.assertEqual(json.loads(failed.stdout)["failures"], {"HTTP 500": 10})
+        self.assertIsNone(json.loads(failed.stdout)["latency_ms"])
 
     def test_a_namespace_that_is_not_there_is_named_with_the_nearest(self):
         self.write("namespaces.json", '{"kind": "NamespaceList", "items": [{"metadata": {"name": "shop"}}]}')

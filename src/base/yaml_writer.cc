@@ -119,6 +119,17 @@ void YamlWriter::Field(std::string_view key, const YamlScalar& value) {
   text_ += fmt::format(" {}\n", value.text());
 }
 
+void YamlWriter::Text(std::string_view key, std::string_view lines) {
+  CHECK(lines.ends_with('\n'));
+  Key(key);
+  text_ += " |\n";
+  while (!lines.empty()) {
+    const size_t end = lines.find('\n');
+    text_ += fmt::format("{}  {}\n", Indent(), lines.substr(0, end));
+    lines.remove_prefix(end + 1);
+  }
+}
+
 void YamlWriter::FlowList(std::string_view key, std::span<const YamlScalar> values) {
   Key(key);
   std::vector<std::string> texts;

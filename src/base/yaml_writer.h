@@ -54,6 +54,7 @@ class YamlWriter {
 
   // Inside a map (the document is one).
   void Field(std::string_view key, const YamlScalar& value);
+  void Text(std::string_view key, std::string_view lines);  // As they are, below the key.
   void FlowList(std::string_view key,
                 std::span<const YamlScalar> values);  // [a, b], broken at 100 columns.
   void FlowList(std::string_view key, std::initializer_list<YamlScalar> values);

@@ -10,6 +10,18 @@
 namespace rudderfish {
 namespace {
 
+TEST(YamlWriter, TextIsReadBackLineByLine) {
+  YamlWriter out;
+  out.BeginMap("data");
+  out.Text("calls", "node a: b\n\ncall # 1\n");
+  out.Field("last", 1);
+  out.End();
+  YamlMap map = ParseYaml(out.Take(), "text.yaml").value().AsMap().value();
+  YamlMap data = map.RequiredMap("data").value();
+  EXPECT_EQ(data.RequiredString("calls").value(), "node a: b\n\ncall # 1\n");
+  EXPECT_EQ(data.RequiredInt("last", 0, 9).value(), 1);
+}
+
 TEST(YamlWriter, WritesAsACarefulPersonWould) {
   YamlWriter out;
   out.Comment("Seven nodes.\n\nThree layers.");

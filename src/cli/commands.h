@@ -84,6 +84,7 @@ CommandSpec DemoteCommand();
 CommandSpec MoveCommand();
 CommandSpec MovesCommand();
 CommandSpec LoadCommand();
+CommandSpec ManifestsCommand();
 CommandSpec GymHpaCommand();
 CommandSpec ServeCommand();
 CommandSpec ExtenderConfigCommand();

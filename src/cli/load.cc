@@ -6,7 +6,9 @@
 #include <csignal>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -35,7 +37,25 @@ struct LoadPlan {
   std::string url;
   double rate = 0;  // Requests a second.
   Duration length{}, request_limit{};
+  Duration window{};  // Zero: no windows are reported.
   HttpFetch::On on = HttpFetch::On::kKeptConnection;
+};
+
+// Of the requests that were due in a part of the run.
+struct LoadWindow {
+  int64_t answered = 0, failed = 0;
+  double sum_ns = 0;
+  int64_t slowest_ns = 0;
+
+  void Add(int64_t took_ns) {
+    ++answered;
+    sum_ns += static_cast<double>(took_ns);
+    slowest_ns = std::max(slowest_ns, took_ns);
+  }
+  std::optional<double> MeanMs() const {
+    if (answered == 0) return std::nullopt;
+    return sum_ns / static_cast<double>(answered) / 1e6;
+  }
 };
 
 struct LoadResult {
@@ -43,8 +63,16 @@ struct LoadResult {
   int64_t skipped = 0;             // Not sent, as too many were in flight: failed.
   std::map<std::string, int64_t> failures;
   ResponseHistogram latencies;  // Of those that were answered.
-  int64_t slowest_ns = 0;
+  LoadWindow all;
+  std::vector<LoadWindow> windows;
   double seconds = 0;
+
+  // Without windows: one of all requests, which is not reported.
+  LoadWindow* WindowAt(Duration due, Duration length) {
+    const size_t index = length == Duration::zero() ? 0 : static_cast<size_t>(due / length);
+    if (windows.size() <= index) windows.resize(index + 1);
+    return &windows[index];
+  }
 
   int64_t failed() const {
     int64_t count = skipped;
@@ -73,15 +101,18 @@ LoadResult RunLoad(const LoadPlan& plan, const Clock& clock, const Session& sess
   const auto send = [&](Instant due) {
     ++result.sent;
     client.Start({.url = plan.url, .deadline = plan.request_limit, .on = plan.on},
-                 [&result, &clock, due](const Result<HttpReply>& reply) {
+                 [&result, &clock, &plan, start, due](const Result<HttpReply>& reply) {
+                   LoadWindow* window = result.WindowAt(due - start, plan.window);
                    if (!reply || reply->status / 100 != 2) {
                      ++result.failures[KindOfFailure(reply)];
+                     ++window->failed;
                      return;
                    }
                    const int64_t took = (clock.Now() - due).count();
                    ++result.answered;
                    result.latencies.Add(took);
-                   result.slowest_ns = std::max(result.slowest_ns, took);
+                   result.all.Add(took);
+                   window->Add(took);
                  });
   };
   const auto count = static_cast<int64_t>(Seconds(plan.length) * plan.rate);
@@ -96,6 +127,7 @@ LoadResult RunLoad(const LoadPlan& plan, const Clock& clock, const Session& sess
         send(due_at(next));
       } else {
         ++result.skipped;
+        ++result.WindowAt(due_at(next) - start, plan.window)->failed;
       }
     }
     if (now - said > std::chrono::seconds(10)) {
@@ -123,17 +155,30 @@ OrderedJson LoadJson(const LoadPlan& plan, const LoadResult& result) {
   OrderedJson latency = OrderedJson::object();
   for (const double share : kQuantiles)
     latency[fmt::format("p{:g}", 100 * share)] = 1000 * result.latencies.QuantileS(share);
-  latency["max"] = static_cast<double>(result.slowest_ns) / 1e6;
+  latency["max"] = static_cast<double>(result.all.slowest_ns) / 1e6;
+  latency["mean"] = result.all.MeanMs().value_or(0);
   if (result.answered == 0) latency = nullptr;
-  return {{"schema_version", 1},
-          {"target", PublicUrl(plan.url)},
-          {"rate", plan.rate},
-          {"seconds", result.seconds},
-          {"sent", result.sent},
-          {"answered", result.answered},
-          {"failed", result.failed()},
-          {"failures", std::move(failures)},
-          {"latency_ms", std::move(latency)}};
+  OrderedJson json = {{"schema_version", 1},
+                      {"target", PublicUrl(plan.url)},
+                      {"rate", plan.rate},
+                      {"seconds", result.seconds},
+                      {"sent", result.sent},
+                      {"answered", result.answered},
+                      {"failed", result.failed()},
+                      {"failures", std::move(failures)},
+                      {"latency_ms", std::move(latency)}};
+  if (plan.window == Duration::zero()) return json;
+  json["windows"] = OrderedJson::array();
+  for (size_t i = 0; i < result.windows.size(); ++i) {
+    const LoadWindow& window = result.windows[i];
+    const std::optional<double> mean_ms = window.MeanMs();
+    json["windows"].push_back({{"from_s", static_cast<double>(i) * Seconds(plan.window)},
+                               {"answered", window.answered},
+                               {"failed", window.failed},
+                               {"mean_ms", mean_ms ? OrderedJson(*mean_ms) : OrderedJson()},
+                               {"max_ms", static_cast<double>(window.slowest_ns) / 1e6}});
+  }
+  return json;
 }
 
 std::string LoadText(const LoadResult& result) {
@@ -143,11 +188,11 @@ std::string LoadText(const LoadResult& result) {
   if (result.skipped > 0)
     text += fmt::format("  not sent, too many in flight: {}\n", result.skipped);
   if (result.answered == 0) return text;
-  text += "latency";
+  text += fmt::format("latency  mean {:.1f} ms", *result.all.MeanMs());
   for (const double share : kQuantiles) {
     text += fmt::format("  p{:g} {:.1f} ms", 100 * share, 1000 * result.latencies.QuantileS(share));
   }
-  return text + fmt::format("  max {:.1f} ms\n", static_cast<double>(result.slowest_ns) / 1e6);
+  return text + fmt::format("  max {:.1f} ms\n", static_cast<double>(result.all.slowest_ns) / 1e6);
 }
 
 Result<ExitStatus> RunLoadCommand(const Arguments& arguments, const Session& session) {
@@ -162,6 +207,8 @@ Result<ExitStatus> RunLoadCommand(const Arguments& arguments, const Session& ses
   TRY_ASSIGN(const double limit_s, arguments.Seconds("timeout", kDefaultRequestLimitS));
   plan.length = DurationOf(length_s);
   plan.request_limit = DurationOf(limit_s);
+  TRY_ASSIGN(const double window_s, arguments.Seconds("every", 0));
+  plan.window = DurationOf(window_s);
   constexpr std::string_view kKinds[] = {"kept", "new"};
   TRY_ASSIGN(const int kind, arguments.Choice("connections", kKinds, 0));
   plan.on = kind == 0 ? HttpFetch::On::kKeptConnection : HttpFetch::On::kNewConnection;
@@ -184,6 +231,8 @@ CommandSpec LoadCommand() {
                   {"--rate", "N", "requests a second (default 100)"},
                   {"--for", "DURATION", "how long to send (default 30s)"},
                   {"--timeout", "DURATION", "limit of one request (default 10s)"},
+                  {"--every", "DURATION",
+                   "with -o json: also report each part of the run of this length"},
                   {"--connections", "kept|new",
                    "use connections again, or one connection a request (default kept)"},
                   {"-o,--output", "table|json", "output format (default: table)"}},

@@ -33,7 +33,7 @@ KWOK_BEHAVIOUR = (
 
 GO_FLAGS = ["-mod=readonly", "-buildvcs=false", "-trimpath", "-p", str(os.cpu_count() or 1)]
 CXX_FLAGS = ["-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-pthread"]
-C_FLAGS = ["-O2", "-Wall", "-Wextra", "-Werror", "-static"]
+C_FLAGS = ["-O2", "-Wall", "-Wextra", "-Werror", "-static", "-pthread"]
 BUSYBOX = pathlib.Path("/bin/busybox")
 
 
@@ -132,7 +132,7 @@ class NativePrograms(ProgramSet):
             run(["g++", *CXX_FLAGS, str(source), "-o", str(folder / source.stem)], f"cannot build {source.stem}")
         say("building pause and the images")
         run(["gcc", *C_FLAGS, str(NATIVE / "pause.c"), "-o", str(folder / "pause")], "cannot build pause")
-        run(["gcc", *C_FLAGS, str(NATIVE / "app.c"), "-o", str(folder / "app")], "cannot build app")
+        run(["gcc", *C_FLAGS, *map(str, sorted(NATIVE.glob("app*.c"))), "-o", str(folder / "app"), "-lm"], "cannot build app")
         images.write(folder / "images.tar", [
             images.Image(images.PAUSE, [(folder / "pause", "/pause")], entrypoint=["/pause"]),
             images.Image(images.APP, [(folder / "app", "/app")], entrypoint=["/app"]),

@@ -36,6 +36,7 @@ ip address add "$address/32" dev wan0
 ip link set wan0 mtu 1500 txqueuelen 1000 up
 ip route add "$network" dev wan0 src "$address"
 echo 1 >/proc/sys/net/ipv4/ip_forward
+echo 0 >/proc/sys/net/ipv4/tcp_slow_start_after_idle
 
 echo ready
 read -r _ || true
