@@ -234,7 +234,7 @@ std::string MoveStory(const StoredRow& stored, std::string_view pod, UnixMillis 
   if (!refusals.empty()) text += fmt::format("\nNot allowed:\n{}", refusals);
   if (row.fate == Fate::kDone && row.measured) {
     text +=
-        fmt::format("\nMeasured afterwards: {} ms, predicted {} ms\n",
+        fmt::format("\nThe cluster as it was afterwards: {} ms by the model, {} ms predicted\n",
                     Milliseconds(row.measured->latency_ms), Milliseconds(row.predicted.latency_ms));
   }
   return text;
