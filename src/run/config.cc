@@ -252,12 +252,12 @@ class ConfigReader {
   // A run folder or a checkpoint is beside the file.
   Result<std::string> PolicyOf(const YamlNode& node) const {
     TRY_ASSIGN(const std::string text, TextOf(node));
-    Result<PolicySpec> spec = ParsePolicySpec(text);
-    if (!spec) return node.Refuse(spec.error().message);
-    *spec = WithinFolder(*std::move(spec), folder_);
-    if (const Result<void> known = CheckPolicy(*spec, TaskKind::kMove); !known)
+    Result<PolicySpec> named = ParsePolicySpec(text);
+    if (!named) return node.Refuse(named.error().message);
+    const PolicySpec spec = WithinFolder(*std::move(named), folder_);
+    if (const Result<void> known = CheckPolicy(spec, TaskKind::kMove); !known)
       return node.Refuse(known.error().message);
-    return spec->text();
+    return spec.text();
   }
 
   static Result<void> ReadMoves(const YamlNode& node, MoveDriver::Options* moves) {
