@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "cli/terminal.h"
 #include "net/http_client.h"
 #include "sim/response_histogram.h"

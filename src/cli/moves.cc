@@ -14,6 +14,7 @@
 #include "base/wall_time.h"
 #include "cli/commands.h"
 #include "cli/decision_text.h"
+#include "cli/output.h"
 #include "cli/terminal.h"
 #include "kube/kubeconfig.h"
 #include "kube/move_api.h"
