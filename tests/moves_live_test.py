@@ -6,8 +6,8 @@ request fails, what cannot be moved says why, and whatever a process that was ki
 RUDDERFISH names the program; default: build/release/rudderfish. Needs what tests/testbed_test.py needs; where something is
 missing it says what and ends with status 77. RUDDERFISH_TESTBED names a testbed that runs already and is left alone.
 RUDDERFISH_KILLS: how many moves are killed; RUDDERFISH_MOVE_FAULTS: how many faults of others are tried; RUDDERFISH_MOVES: how
-many moves are made under load; RUDDERFISH_SETTLE: their --settle. RUDDERFISH_FAILED_SHARE: how many of the requests may fail, 0.001 by default: where
-sanitizers compute on the same cores, packets and proxies wait for them. On a machine of its own it is 0.
+many moves are made under load; RUDDERFISH_SETTLE: their --settle. RUDDERFISH_FAILED_SHARE: how many of the requests may fail,
+0.001 by default: where sanitizers compute on the same cores, packets and proxies wait for them. On a machine of its own it is 0.
 """
 import json
 import os
@@ -223,17 +223,19 @@ class Moves(unittest.TestCase):
                 ("drain", "a rollout begins", lambda *_: CLUSTER.kubectl("rollout", "restart", "deployment/web")),
                 ("drain", "two processes drive it", driven_twice)][:FAULTS]
 
+    def under_way(self):
+        return json.loads(self.tried("moves", "-o", "json").stdout or '{"moves": []}')["moves"]
+
     def test_what_others_do_in_the_middle_of_a_move_harms_nothing(self):
+        order = ["intend", "detach", "place", "serve", "drain", "evict", "abort"]
         for step, what, fault in self.faults():
             with self.subTest(what):
                 pod = pods()[0]
                 target = self.elsewhere(pod)
                 moving = subprocess.Popen(self.command("move", "pod/" + pod["metadata"]["name"], "--to", target, "--settle", "3s"),
                                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-                order = ["intend", "detach", "place", "serve", "drain", "evict", "abort"]
                 self.wait_for(lambda: moving.poll() is not None or
-                              any(order.index(move["step"]) >= order.index(step) for move in
-                                  json.loads(self.tried("moves", "-o", "json").stdout or '{"moves": []}')["moves"]), f"it is at {step}")
+                              any(order.index(move["step"]) >= order.index(step) for move in self.under_way()), f"it is at {step}")
                 fault(pod["metadata"]["name"], target)
                 said = moving.communicate(timeout=170)[0]
                 self.assertIn(moving.returncode, (0, 1), said)
@@ -255,14 +257,22 @@ class Moves(unittest.TestCase):
         CLUSTER.apply(*objects)
         CLUSTER.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
         self.settled()
-        return CLUSTER.get("service", "web")["spec"]["clusterIP"]
+        address = CLUSTER.get("service", "web")["spec"]["clusterIP"]
+        # Proxies may still send connections to the pods of the rollout before, which are gone.
+        words = ["client-1", "--", *self.load(address), "--for", "2s", "--timeout", "1s"]
+        self.wait_for(lambda: json.loads(CLUSTER.tried("exec", *words).stdout or '{"failed": 1}')["failed"] == 0,
+                      "requests are answered")
+        return address
+
+    @staticmethod
+    def load(address):
+        return [str(PROGRAM), "load", "--target", f"http://{address}/", "--rate", "200", "-o", "json"]
 
     def move_under_load(self, term, connections, moves):
         """Proxies have time enough to follow on a machine that shares its cores with other tests."""
         address = self.served(term)
-        words = ["exec", "client-1", "--", str(PROGRAM), "load", "--target", f"http://{address}/", "--rate", "200", "--for",
-                 "10m", "--timeout", "5s", "--connections", connections, "-o", "json"]
-        load = subprocess.Popen([str(TESTBED), "exec", "--name", CLUSTER.name, *words[1:]], stdout=subprocess.PIPE,
+        words = [*self.load(address), "--for", "10m", "--timeout", "5s", "--connections", connections]
+        load = subprocess.Popen([str(TESTBED), "exec", "--name", CLUSTER.name, "client-1", "--", *words], stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, start_new_session=True)
         try:
             for _ in range(moves):

@@ -26,6 +26,7 @@ namespace rudderfish {
 namespace {
 
 constexpr int kInFlightMax = 2000;
+constexpr size_t kFailuresTimed = 20;
 constexpr double kRateMax = 100'000;
 constexpr double kDefaultLoadS = 30, kDefaultRequestLimitS = 10;
 constexpr double kQuantiles[] = {0.5, 0.9, 0.99, 0.999};
@@ -63,7 +64,8 @@ struct LoadResult {
   int64_t sent = 0, answered = 0;  // `answered`: 2xx.
   int64_t skipped = 0;             // Not sent, as too many were in flight: failed.
   std::map<std::string, int64_t> failures;
-  ResponseHistogram latencies;  // Of those that were answered.
+  std::vector<double> failed_at_s;  // When the first of those that failed were due.
+  ResponseHistogram latencies;      // Of those that were answered.
   LoadWindow all;
   std::vector<LoadWindow> windows;
   double seconds = 0;
@@ -106,6 +108,8 @@ LoadResult RunLoad(const LoadPlan& plan, const Clock& clock, const Session& sess
                    LoadWindow* window = result.WindowAt(due - start, plan.window);
                    if (!reply || reply->status / 100 != 2) {
                      ++result.failures[KindOfFailure(reply)];
+                     if (result.failed_at_s.size() < kFailuresTimed)
+                       result.failed_at_s.push_back(Seconds(due - start));
                      ++window->failed;
                      return;
                    }
@@ -167,6 +171,7 @@ OrderedJson LoadJson(const LoadPlan& plan, const LoadResult& result) {
                       {"answered", result.answered},
                       {"failed", result.failed()},
                       {"failures", std::move(failures)},
+                      {"failed_at_s", result.failed_at_s},
                       {"latency_ms", std::move(latency)}};
   if (plan.window == Duration::zero()) return json;
   json["windows"] = OrderedJson::array();

@@ -69,11 +69,11 @@ void Describe(Transfer* transfer) {
 
 std::string WhatWasLate(Transfer* transfer) {
   long connections = 0;  // NOLINT(google-runtime-int): as curl gives it.
-  curl_off_t connected = 0;
+  curl_off_t asked = 0;  // When the request could be sent; 0: there was no connection.
   curl_easy_getinfo(transfer->easy, CURLINFO_NUM_CONNECTS, &connections);
-  curl_easy_getinfo(transfer->easy, CURLINFO_CONNECT_TIME_T, &connected);
-  const bool is_kept = connections == 0;
-  return fmt::format("{} within {} s{}", is_kept || connected > 0 ? "no answer" : "no connection",
+  curl_easy_getinfo(transfer->easy, CURLINFO_PRETRANSFER_TIME_T, &asked);
+  const bool is_kept = asked > 0 && connections == 0;
+  return fmt::format("{} within {} s{}", asked > 0 ? "no answer" : "no connection",
                      Seconds(transfer->fetch.deadline), is_kept ? " on a kept connection" : "");
 }
 

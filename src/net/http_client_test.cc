@@ -3,10 +3,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "base/check.h"
 #include "net/http_server.h"
@@ -16,6 +21,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 class HttpClientTest : public ::testing::Test {
@@ -80,6 +86,37 @@ TEST_F(HttpClientTest, GivesUpAtTheDeadlineWhileOthersGoOn) {
   }
   ASSERT_TRUE(slow.has_value() && !slow->has_value());
   EXPECT_EQ(slow->error().code, ErrorCode::kDeadlineExceeded);
+}
+
+TEST_F(HttpClientTest, SaysWhetherAConnectionOrAnAnswerWasLate) {
+  const auto why = [this](HttpFetch fetch) {
+    fetch.deadline = milliseconds(200);
+    const auto reply = client_.Fetch(std::move(fetch));
+    return reply ? "" : reply.error().message;
+  };
+  ASSERT_TRUE(client_.Fetch({.url = Url("/hello")}));
+  EXPECT_THAT(why({.url = Url("/never")}),
+              EndsWith(": no answer within 0.2 s on a kept connection"));
+
+  // A listener that accepts nothing: once its queue is full, connections wait.
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const at = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(bind(listener, at, size), 0);
+  ASSERT_EQ(listen(listener, 0), 0);
+  ASSERT_EQ(getsockname(listener, at, &size), 0);
+  std::vector<int> filling;
+  for (int i = 0; i < 4; ++i) {
+    filling.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    connect(filling.back(), at, size);
+  }
+  EXPECT_THAT(why({.url = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "/"}),
+              EndsWith(": no connection within 0.2 s"));
+  for (const int one : filling) close(one);
+  close(listener);
 }
 
 TEST_F(HttpClientTest, RefusesAnswersAboveTheLimit) {
