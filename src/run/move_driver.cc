@@ -131,7 +131,8 @@ void MoveDriver::Wait() {
                         : moves_.empty() ? Duration(std::chrono::seconds(1))
                                          : kBetweenMoveSteps;
   changed_.wait_for(lock, wait, [&] {
-    return is_ending_ || word_ != word || (moves_.empty() && !waiting_.empty());
+    const bool is_fresh = clock_->Now() - said_at_ <= kWordLimit;
+    return is_ending_ || word_ != word || (is_fresh && moves_.empty() && !waiting_.empty());
   });
 }
 
@@ -230,7 +231,7 @@ void MoveDriver::StepAll(Word word) {
       move.mover->Abort("moves are held back");
     if (Hear().value_or(Word::kNothing) == Word::kNothing)
       return false;  // The last step took long.
-    const Result<MoveAction> action = move.mover->Step();
+    const Result<MoveAction> action = move.mover->Step([&] { return Hear() == word; });
     if (!action) {
       move.why = action.error().message;
       return false;

@@ -40,7 +40,7 @@ void PodMover::TakeOver(const kube::MoveApi::Listed& listed) {
   move_ = *listed.move;
 }
 
-Result<MoveAction> PodMover::Step() {
+Result<MoveAction> PodMover::Step(const std::function<bool()>& may_write) {
   TRY_ASSIGN(const MoveView view, api_.Look(pod_.id, move_, move_.target));
   if (view.pod) pod_ = *view.pod;
   if (view.move) move_ = *view.move;
@@ -50,6 +50,7 @@ Result<MoveAction> PodMover::Step() {
   if (!abort_.empty() && can_undo && move_.aborting.empty())
     action = {.write = MoveWrite::kAbort, .step = MoveStep::kAbort, .why = abort_};
   if (action.write == MoveWrite::kNone) return action;
+  if (may_write && !may_write()) return MoveAction{.step = action.step, .why = "held back"};
   const Result<void> written = Write(action, view);
   if (!written && action.write == MoveWrite::kEvict &&
       written.error().code == ErrorCode::kFailedPrecondition) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,9 +34,9 @@ class PodMover {
   // From the next step on the move is undone, if it still can be.
   void Abort(std::string why) { abort_ = std::move(why); }
 
-  // One look and at most one write. An error is of the API server: nothing is known to be written,
-  // and the next step looks again.
-  Result<MoveAction> Step();
+  // One look and at most one write, if `may_write` still says so then: a look may take long. An
+  // error is of the API server: nothing is known to be written, and the next step looks again.
+  Result<MoveAction> Step(const std::function<bool()>& may_write = nullptr);
 
   const PodMove& move() const { return move_; }
   const MovedPod& pod() const { return pod_; }                     // As Plan or Step saw it last.
