@@ -9,6 +9,7 @@ RUDDERFISH_KILLS: how many moves are killed; RUDDERFISH_MOVE_FAULTS: how many fa
 many moves are made under load; RUDDERFISH_SETTLE: their --settle. RUDDERFISH_FAILED_SHARE: how many of the requests may fail,
 0.001 by default: where sanitizers compute on the same cores, packets and proxies wait for them. On a machine of its own it is 0.
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -16,6 +17,7 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -29,7 +31,13 @@ SETTLE = os.environ.get("RUDDERFISH_SETTLE", "12s")
 FAILED_SHARE = float(os.environ.get("RUDDERFISH_FAILED_SHARE", "0.001"))
 KILLS = int(os.environ.get("RUDDERFISH_KILLS", "6"))
 FAULTS = int(os.environ.get("RUDDERFISH_MOVE_FAULTS", "3"))
+FIRST_FAULT = int(os.environ.get("RUDDERFISH_MOVE_FAULTS_FROM", "0"))
 SEED = int(os.environ.get("RUDDERFISH_SEED", "1"))
+
+
+# Pods of a node that has died are deleted at once, and not after 5 minutes.
+TOLERATIONS = [{"key": f"node.kubernetes.io/{trouble}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1}
+               for trouble in ("not-ready", "unreachable")]
 
 
 def web(replicas, **spec):
@@ -40,11 +48,15 @@ def web(replicas, **spec):
         {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "default"},
          "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, **spec,
                   "template": {"metadata": {"labels": labels},
-                               "spec": {"containers": [container], "terminationGracePeriodSeconds": 1}}}},
+                               "spec": {"containers": [container], "terminationGracePeriodSeconds": 1, "tolerations": TOLERATIONS}}}},
         {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"},
          "spec": {"selector": labels, "ports": [{"port": 80}]}},
         {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web", "namespace": "default"},
          "spec": {"minAvailable": replicas, "selector": {"matchLabels": labels}}}]
+
+
+def millis(cpu):
+    return int(cpu[:-1]) if cpu.endswith("m") else int(float(cpu) * 1000)
 
 
 def pods():
@@ -193,6 +205,12 @@ class Moves(unittest.TestCase):
             self.nothing_left()
         self.assertGreater(sum(ends.values()), KILLS // 3, ends)
 
+    @staticmethod
+    def replacements(pod):
+        """Names of pods that replace `pod`, or another one before it."""
+        return [one["metadata"]["name"] for one in pods()
+                if "rudderfish.io/replaces" in one["metadata"].get("annotations", {}) and one["metadata"]["name"] != pod]
+
     def faults(self):
         """What others do in the middle of a move of `pod` to `target`, by the step at which they do it."""
         def scaled(replicas):
@@ -204,14 +222,47 @@ class Moves(unittest.TestCase):
             CLUSTER.testbed("start", "kube-apiserver")
 
         def replacement_deleted(pod, _):
-            replacement = [one for one in pods() if "rudderfish.io/replaces" in one["metadata"].get("annotations", {})
-                           and one["metadata"]["name"] != pod]
-            for one in replacement:
-                CLUSTER.kubectl("delete", "pod", one["metadata"]["name"], "--wait=false")
+            for one in self.replacements(pod):
+                CLUSTER.kubectl("delete", "pod", one, "--wait=false")
+
+        def target_filled(_, target):
+            """All but 40m of its CPU is asked for by another pod."""
+            used = sum(millis(container["resources"].get("requests", {}).get("cpu", "0"))
+                       for one in CLUSTER.get("pods", "-A", "--field-selector", f"spec.nodeName={target}")["items"]
+                       for container in one["spec"]["containers"])
+            free = millis(CLUSTER.get("node", target)["status"]["allocatable"]["cpu"]) - used
+            CLUSTER.kubectl("run", "filler", "--image=localhost/pause:1", "--image-pull-policy=Never", "--overrides", json.dumps(
+                {"spec": {"nodeName": target, "terminationGracePeriodSeconds": 0, "containers": [
+                    {"name": "filler", "image": "localhost/pause:1", "imagePullPolicy": "Never",
+                     "resources": {"requests": {"cpu": f"{free - 40}m"}}}]}}))
+            self.repairs.callback(CLUSTER.kubectl, "delete", "pod", "filler", "--ignore-not-found")
+
+        def cannot_pull(pod, _):
+            for one in self.replacements(pod):
+                CLUSTER.kubectl("patch", "pod", one, "-p", json.dumps(
+                    {"spec": {"containers": [{"name": "main", "image": "localhost/not-there:1"}]}}))
+
+        def node_dies(node):
+            """Until Kubernetes has noticed, which takes 40 s; its pods are deleted at once then, and cannot end."""
+            CLUSTER.testbed("stop", f"kubelet@{node}")
+            self.repairs.callback(CLUSTER.testbed, "start", f"kubelet@{node}")
+            self.wait_for(lambda: not is_ready(CLUSTER.get("node", node)), f"{node} is not Ready", limit=90)
+
+        def partition(_, target):
+            CLUSTER.testbed("network", "-", input=f"{target} <-> control-plane cut\n")
+            time.sleep(30)
+            CLUSTER.testbed("network", "-", input="")
 
         def driven_twice(*_):
             for move in json.loads(self.tried("moves", "-o", "json").stdout)["moves"]:
                 self.tried("moves", "resume", move["id"], "--settle", "3s")
+
+        def drained(node):
+            """As far as PodDisruptionBudgets allow."""
+            CLUSTER.tried("kubectl", "--", "drain", node, "--ignore-daemonsets", "--force", "--timeout=20s")
+
+        def node_of(pod):
+            return CLUSTER.get("pod", pod)["spec"]["nodeName"]
 
         return [("drain", "the replacement is deleted", replacement_deleted),
                 ("serve", "the target is cordoned", lambda _, target: CLUSTER.kubectl("cordon", target)),
@@ -221,13 +272,22 @@ class Moves(unittest.TestCase):
                 ("drain", "it is scaled down", lambda *_: scaled(self.replicas - 1)),
                 ("drain", "it is scaled to 0", lambda *_: scaled(0)),
                 ("drain", "a rollout begins", lambda *_: CLUSTER.kubectl("rollout", "restart", "deployment/web")),
-                ("drain", "two processes drive it", driven_twice)][:FAULTS]
+                ("drain", "two processes drive it", driven_twice),
+                ("intend", "the target fills up", target_filled),
+                ("place", "its replacement cannot be pulled", cannot_pull),
+                ("intend", "the target is drained", lambda _, target: drained(target)),
+                ("drain", "its node is drained", lambda pod, _: drained(node_of(pod))),
+                ("place", "the target is cut off for 30 s", partition),
+                ("detach", "the target dies", lambda _, target: node_dies(target)),
+                ("drain", "its node dies", lambda pod, _: node_dies(node_of(pod)))][FIRST_FAULT:][:FAULTS]
 
     def under_way(self):
         return json.loads(self.tried("moves", "-o", "json").stdout or '{"moves": []}')["moves"]
 
     def test_what_others_do_in_the_middle_of_a_move_harms_nothing(self):
         order = ["intend", "detach", "place", "serve", "drain", "evict", "abort"]
+        self.repairs = contextlib.ExitStack()  # What a fault leaves to be put back.
+        self.addCleanup(self.repairs.close)
         for step, what, fault in self.faults():
             with self.subTest(what):
                 pod = pods()[0]
@@ -239,7 +299,12 @@ class Moves(unittest.TestCase):
                 fault(pod["metadata"]["name"], target)
                 said = moving.communicate(timeout=170)[0]
                 self.assertIn(moving.returncode, (0, 1), said)
-                CLUSTER.kubectl("uncordon", target)
+                print(f"{what}: {said.strip().splitlines()[-1]}", file=sys.stderr)
+                self.repairs.close()
+                for node in (target, pod["spec"]["nodeName"]):
+                    CLUSTER.kubectl("uncordon", node)
+                self.wait_for(lambda: not any("NoExecute" in (taint["effect"] for taint in node["spec"].get("taints", []))
+                                              for node in CLUSTER.get("nodes")["items"]), "all nodes are back")
                 CLUSTER.kubectl("scale", "deployment/web", f"--replicas={self.replicas}")
                 CLUSTER.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
                 self.nothing_left()

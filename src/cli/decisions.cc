@@ -109,7 +109,8 @@ Result<ExitStatus> RunDecisions(const Arguments& arguments, const Session& sessi
 // Whom `explain` is asked about, as kubectl names it.
 struct Subject {
   std::string name;
-  bool is_workload = false;  // Or a pod.
+  bool is_workload = false;
+  bool is_move = false;  // Of a pod, by its id. Neither: a pod.
 
   // Whether the name of a pod is one that a controller gives: of a Deployment with the hash of its
   // template, of others without.
@@ -129,10 +130,13 @@ Result<Subject> SubjectOf(const std::string& operand) {
   const size_t slash = operand.find('/');
   if (slash == std::string::npos) return Subject{.name = operand};
   const std::string kind = operand.substr(0, slash);
+  if (kind == "move" || kind == "moves")
+    return Subject{.name = operand.substr(slash + 1), .is_move = true};
   const bool is_workload =
       std::find(std::begin(kWorkloads), std::end(kWorkloads), kind) != std::end(kWorkloads);
   if (!is_workload && std::find(std::begin(kPods), std::end(kPods), kind) == std::end(kPods)) {
-    return Invalid("`{}`: expected pod/NAME, or a workload such as deployment/NAME", operand);
+    return Invalid("`{}`: expected pod/NAME, move/ID, or a workload such as deployment/NAME",
+                   operand);
   }
   return Subject{.name = operand.substr(slash + 1), .is_workload = is_workload};
 }
@@ -237,6 +241,57 @@ Result<std::optional<OrderedJson>> PendingOf(const Arguments& arguments, const s
   return std::optional((*answer)["pending"]);
 }
 
+// The move among those that a running controller makes now; nothing: it makes no such move.
+Result<std::optional<OrderedJson>> MoveUnderWay(const Arguments& arguments, const std::string& id) {
+  if (arguments.Has("journal")) return std::optional<OrderedJson>();
+  TRY_ASSIGN(const Config config, LoadConfig(arguments.Text("config").value_or("rudderfish.yaml")));
+  const Result<OrderedJson> status = AskRunning(config.server.socket, "status");
+  if (!status && status.error().code == ErrorCode::kNotFound) return std::optional<OrderedJson>();
+  if (!status) return tl::unexpected(status.error());
+  const OrderedJson kinds = status->value("decisions", OrderedJson::object());
+  const OrderedJson migration = kinds.value("migration", OrderedJson::object());
+  for (const OrderedJson& move : migration.value("moves", OrderedJson::array())) {
+    if (move.value("id", "") == id) return std::optional(move);
+  }
+  return std::optional<OrderedJson>();
+}
+
+// A move that has ended is found by its id, one that is under way by its pod.
+Result<ExitStatus> ExplainMove(const Arguments& arguments, const JournalReader& journal,
+                               const std::string& id, OutputFormat output) {
+  TRY_ASSIGN(const std::vector<StoredRow> rows, journal.Rows({.limit = 1, .move = id}));
+  std::optional<StoredRow> row;
+  std::string text;
+  if (!rows.empty()) {
+    row = rows.front();
+    const std::string& failure = row->row.failure;
+    text = fmt::format("move {} {}\n\n", id,
+                       failure.empty() ? FateName(row->row.fate) : "was given up: " + failure);
+  } else {
+    TRY_ASSIGN(const std::optional<OrderedJson> move, MoveUnderWay(arguments, id));
+    if (move) {
+      const std::string pod = (*move)["pod"].get<std::string>();
+      text = fmt::format("move {} is under way since {}: {}\n\n", id,
+                         Age((*move)["begun_ms"].get<int64_t>(), UnixNow()),
+                         (*move)["why"].get<std::string>());
+      TRY_ASSIGN(row, MoveOfPod(journal, {}, pod.substr(pod.find('/') + 1)));
+    }
+  }
+  if (!row) {
+    return Fail(
+        ErrorCode::kNotFound,
+        "no decision in the journal made the move {}; `rudderfish moves` lists the pods that "
+        "are being moved, also those that a person moves",
+        id);
+  }
+  const StoredDecision decision(*std::move(row));
+  TRY_ASSIGN(const std::string story, IsStructured(output)
+                                          ? DecisionJson(decision)
+                                          : DecisionStory(decision, "", UnixNow()));
+  TRY(IsStructured(output) ? PrintStructured(story, output) : Print(text + story));
+  return ExitStatus::kDone;
+}
+
 Result<ExitStatus> RunExplain(const Arguments& arguments, const Session&) {
   TRY_ASSIGN(
       const OutputFormat output,
@@ -247,6 +302,7 @@ Result<ExitStatus> RunExplain(const Arguments& arguments, const Session&) {
   };
   TRY_ASSIGN(const Subject subject, SubjectOf(arguments.operands()[0]));
   TRY_ASSIGN(const JournalReader journal, JournalOf(arguments));
+  if (subject.is_move) return ExplainMove(arguments, journal, subject.name, output);
   const std::string name_space = arguments.Text("namespace").value_or("default");
   if (!subject.is_workload) {
     TRY_ASSIGN(const std::optional<OrderedJson> pending,
@@ -305,10 +361,11 @@ CommandSpec ExplainCommand() {
                        "namespace of the pod or workload, for placement (default `default`)"},
                       {"-o,--output", "table|json|yaml", "output format (default: text)"}},
           .details =
-              "KIND is pod, deployment, statefulset, daemonset, replicaset or job. Of a workload "
-              "the newest decision about one of its pods is explained.",
+              "KIND is pod, move, deployment, statefulset, daemonset, replicaset or job. For a "
+              "workload, the newest decision about one of its pods is explained; for a move, the "
+              "decision that made it, its step, or why it was given up.",
           .examples = {"explain pod/detection-2", "explain pod/detection-2 -o json",
-                       "explain deployment/cart -n shop"},
+                       "explain deployment/cart -n shop", "explain move/5f0c2ad1b3e4"},
           .run = RunExplain};
 }
 

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "base/json.h"
@@ -27,6 +29,7 @@
 namespace rudderfish {
 namespace {
 
+constexpr Duration kBetweenLooks = std::chrono::milliseconds(500);
 constexpr Duration kBetweenSteps = std::chrono::milliseconds(250);
 constexpr Duration kCheckLimit = std::chrono::seconds(30);
 constexpr Duration kSilenceLimit = std::chrono::minutes(1);  // Of the API server.
@@ -171,6 +174,64 @@ Result<ExitStatus> RunMove(const Arguments& arguments, const Session& session) {
   return ReportMove(mover, end, from, format);
 }
 
+TextTable MovesTable() {
+  return TextTable({{"ID"}, {"POD"}, {"FROM"}, {"TO"}, {"STEP"}, {"SINCE"}, {"NOTE"}});
+}
+
+void AddRow(const kube::MoveApi::Listed& one, UnixMillis now, TextTable* table) {
+  if (!one.move) {
+    table->Row({"-", one.pod.Key(), one.node, "-", "-", "-", one.unreadable});
+    return;
+  }
+  const std::string note = !one.move->aborting.empty() ? "undone: " + one.move->aborting
+                           : now > one.move->deadline  ? "past its deadline"
+                                                       : "";
+  table->Row({one.move->id, one.pod.Key(), one.node, one.move->target,
+              std::string(StepName(one.move->step)), Age(one.move->begun, now), note});
+}
+
+// A line for each move whenever its step changes, and one when it has ended.
+Result<void> WatchMoves(kube::MoveApi* api, const std::optional<std::string>& name_space) {
+  struct Seen {
+    kube::MoveApi::Listed listed;
+    bool is_there = false;
+  };
+  std::map<std::string, Seen> seen;  // By id.
+  bool has_head = false;
+  return Watch(kBetweenLooks, [&]() -> Result<void> {
+    TRY_ASSIGN(const std::vector<kube::MoveApi::Listed> listed, api->List());
+    const UnixMillis now = UnixNow();
+    TextTable table = MovesTable();
+    bool has_rows = false;
+    for (auto& [id, one] : seen) one.is_there = false;
+    for (const kube::MoveApi::Listed& one : listed) {
+      if (!one.move || (name_space && one.pod.object_namespace != *name_space)) continue;
+      Seen& known = seen[one.move->id];
+      known.is_there = true;
+      if (known.listed.move && *known.listed.move == *one.move) continue;
+      known.listed = one;
+      AddRow(one, now, &table);
+      has_rows = true;
+    }
+    for (const auto& [id, one] : seen) {
+      if (one.is_there) continue;
+      const kube::MoveApi::Listed& ended = one.listed;
+      const Result<MovedPod> pod = api->FindPod(ended.pod.object_namespace, ended.pod.name);
+      if (!pod && pod.error().code != ErrorCode::kNotFound) return tl::unexpected(pod.error());
+      const bool is_undone = pod && pod->id.uid == ended.pod.uid;
+      table.Row({id, ended.pod.Key(), ended.node, ended.move->target,
+                 is_undone ? "undone" : "ended", Age(ended.move->begun, now),
+                 ended.move->aborting});
+      has_rows = true;
+    }
+    std::erase_if(seen, [](const auto& one) { return !one.second.is_there; });
+    if (!has_rows) return {};
+    const std::string text = table.Text();
+    return Print(std::exchange(has_head, true) ? std::string_view(text).substr(text.find('\n') + 1)
+                                               : std::string_view(text));
+  });
+}
+
 Result<ExitStatus> ListMoves(const std::vector<kube::MoveApi::Listed>& listed,
                              const std::vector<kube::MoveApi::LeftPin>& left, OutputFormat format) {
   if (format == OutputFormat::kJson) {
@@ -191,19 +252,9 @@ Result<ExitStatus> ListMoves(const std::vector<kube::MoveApi::Listed>& listed,
     TRY(Print("no pod is being moved\n"));
     return ExitStatus::kDone;
   }
-  TextTable table({{"ID"}, {"POD"}, {"FROM"}, {"TO"}, {"STEP"}, {"SINCE"}, {"NOTE"}});
+  TextTable table = MovesTable();
   const UnixMillis now = UnixNow();
-  for (const kube::MoveApi::Listed& one : listed) {
-    if (!one.move) {
-      table.Row({"-", one.pod.Key(), one.node, "-", "-", "-", one.unreadable});
-      continue;
-    }
-    const std::string note = !one.move->aborting.empty() ? "undone: " + one.move->aborting
-                             : now > one.move->deadline  ? "past its deadline"
-                                                         : "";
-    table.Row({one.move->id, one.pod.Key(), one.node, one.move->target,
-               std::string(StepName(one.move->step)), Age(one.move->begun, now), note});
-  }
+  for (const kube::MoveApi::Listed& one : listed) AddRow(one, now, &table);
   for (const kube::MoveApi::LeftPin& pin : left) {
     table.Row(
         {pin.move_id, "-", "-", pin.hostname, "-", "-",
@@ -222,8 +273,16 @@ Result<ExitStatus> RunMoves(const Arguments& arguments, const Session& session) 
   TRY(ChoiceOf(verb, kVerbs));
   if (verb == "list" && operands.size() > 1) return Invalid("`moves list` takes no ID");
   if (verb != "list" && operands.size() < 2) return Invalid("name the move: `moves {} ID`", verb);
+  const bool watches = arguments.Has("watch");
+  if (watches && (verb != "list" || format == OutputFormat::kJson))
+    return Invalid("--watch: prints a table of the moves; leave out `{}`",
+                   verb != "list" ? verb : "-o json");
   TRY_ASSIGN(const MoveConnection connection, ConnectForMoves(arguments));
   kube::MoveApi api(connection.client.get());
+  if (watches) {
+    TRY(WatchMoves(&api, arguments.Text("namespace")));
+    return ExitStatus::kDone;
+  }
   TRY_ASSIGN(std::vector<kube::MoveApi::Listed> listed, api.List());
   TRY_ASSIGN(const std::vector<kube::MoveApi::LeftPin> left, api.LeftPins());
   if (verb == "list") {
@@ -292,20 +351,22 @@ CommandSpec MoveCommand() {
 }
 
 CommandSpec MovesCommand() {
-  return {.name = "moves",
-          .summary = "List the pods that are being moved; finish or undo a move",
-          .operands = {{.name = "list|resume|abort", .min = 0}, {.name = "ID", .min = 0}},
-          .options = {{"-n,--namespace", "NS", "only pods of this namespace (default: all)"},
-                      kSettle,
-                      kMoveKubeconfig,
-                      kMoveContext,
-                      kMoveOutput},
-          .details =
-              "`resume` takes over a move whose process was killed and finishes it; `abort` gives "
-              "the pod its labels back, so that its ReplicaSet keeps it and deletes the "
-              "replacement.",
-          .examples = {"moves", "moves resume 5f0c2ad1b3e4", "moves abort 5f0c2ad1b3e4"},
-          .run = RunMoves};
+  return {
+      .name = "moves",
+      .summary = "List the pods that are being moved; finish or undo a move",
+      .operands = {{.name = "list|resume|abort", .min = 0}, {.name = "ID", .min = 0}},
+      .options = {{"-n,--namespace", "NS", "only pods of this namespace (default: all)"},
+                  {"-w,--watch", "", "show a move again whenever its step changes"},
+                  kSettle,
+                  kMoveKubeconfig,
+                  kMoveContext,
+                  kMoveOutput},
+      .details =
+          "`resume` takes over a move whose process was killed and finishes it; `abort` gives "
+          "the pod its labels back, so that its ReplicaSet keeps it and deletes the "
+          "replacement.",
+      .examples = {"moves", "moves -w", "moves resume 5f0c2ad1b3e4", "moves abort 5f0c2ad1b3e4"},
+      .run = RunMoves};
 }
 
 }  // namespace rudderfish

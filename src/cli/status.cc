@@ -294,6 +294,18 @@ std::string MovesText(const OrderedJson& moves) {
   return "\n" + table.Text();
 }
 
+// Outside of its time windows migration moves nothing.
+std::string WindowText(const OrderedJson& migration) {
+  if (!migration.contains("window")) return "";
+  const OrderedJson& window = migration["window"];
+  const std::string opens =
+      window["opens"].is_null() ? "never" : window["opens"].get<std::string>();
+  return fmt::format(
+      "window     {}; opens {}\n",
+      window["open"].get<bool>() ? "open" : "closed: pods are not moved, only advised",
+      window["open"].get<bool>() ? "again " + opens : opens);
+}
+
 std::string MigrationText(const OrderedJson& migration) {
   const auto baseline = migration["baseline"].get<std::string>();
   std::string problems;
@@ -301,7 +313,7 @@ std::string MigrationText(const OrderedJson& migration) {
       fmt::format("migration  {}; policy {}{}\n", ModeText(migration),
                   migration["policy"].get<std::string>(),
                   baseline.empty() ? "" : fmt::format("; baseline for comparison: {}", baseline)) +
-      StandingText(migration["standing"], MigrationEvidenceText) + "\n" +
+      StandingText(migration["standing"], MigrationEvidenceText) + WindowText(migration) + "\n" +
       ApplicationsText(migration["applications"], &problems) + MovesText(migration["moves"]) +
       SignalsText(migration["signals"]);
   for (const OrderedJson& one : migration["signal_troubles"]) {

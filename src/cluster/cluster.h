@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -20,6 +21,7 @@ struct Completion {
   Intent intent;
   Result<void>
       outcome;  // kConflict: what the intent touches has changed; kFailedPrecondition: no room.
+  std::string move = {};  // The id of the move of a pod (cluster/pod_move.h), where there was one.
 };
 
 using Completions = std::vector<Completion>;

@@ -23,7 +23,9 @@ ControllerOptions ControllerOptionsOf(const ApplicationOptions& options, Mode mo
           .application = options.name,
           .policy = options.policy_name,
           .objective = options.objective,
-          .mode = mode};
+          .mode = mode,
+          // What is only imagined counts in no budget but its own.
+          .ledger = mode >= Mode::kCanary ? options.ledger : nullptr};
 }
 
 // A pod that could not be moved is not tried again at once, whatever the budgets say.
@@ -102,8 +104,12 @@ void ApplicationRun::ApplyRecalled() {
     const auto at = std::find_if(workloads.begin(), workloads.end(),
                                  [&](const Workload& one) { return one.name == move.workload; });
     if (at == workloads.end()) continue;
-    acting_.Recall(static_cast<WorkloadId>(at - workloads.begin()), std::move(move.from),
-                   cluster_.Now() - move.ago);
+    acting_.Recall(static_cast<WorkloadId>(at - workloads.begin()),
+                   {.application = options_.name,
+                    .workload = std::move(move.workload),
+                    .from = std::move(move.from),
+                    .to = std::move(move.to),
+                    .at = cluster_.Now() - move.ago});
   }
   recalled_.clear();
 }

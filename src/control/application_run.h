@@ -40,7 +40,8 @@ struct ApplicationOptions {
   GuardOptions guard;
   std::chrono::nanoseconds rest = std::chrono::minutes(10);  // Until an unchanged state is planned.
   std::chrono::nanoseconds staleness = std::chrono::seconds(30);
-  double canary = 0.1;  // Share of the workloads whose pods are moved in canary.
+  MoveLedger* ledger = nullptr;  // Of all applications that are moved; null: of this one alone.
+  double canary = 0.1;           // Share of the workloads whose pods are moved in canary.
   EvidenceOptions evidence;
   uint64_t seed = 1;
 };

@@ -38,7 +38,7 @@ Controller::Controller(Cluster* cluster, const Task* task, const LatencyLaw& law
     : cluster_(cluster),
       task_(task),
       policy_(policy),
-      guard_(guard),
+      guard_(guard, options.application, options.ledger),
       journal_(journal),
       options_(std::move(options)),
       memory_(policy->NewMemory(options_.seed)),
@@ -251,12 +251,14 @@ Result<void> Controller::Submit(const Decision& decision, JournalRow row) {
 Result<TurnResult> Controller::Conclude() {
   if (completions_.size() < flight_.intents) return TurnResult::kWaiting;
   failure_.clear();
+  std::string move;
   for (const Completion& completion : completions_) {
     if (!completion.outcome && failure_.empty()) failure_ = completion.outcome.error().message;
+    if (move.empty()) move = completion.move;
   }
   const Fate done = options_.mode < Mode::kCanary ? Fate::kRecorded : Fate::kDone;
-  TRY(journal_->Conclude(flight_.row, failure_.empty() ? done : Fate::kFailed, failure_,
-                         model_.Now()));
+  TRY(journal_->Conclude(flight_.row, {failure_.empty() ? done : Fate::kFailed, failure_,
+                                       model_.Now(), std::move(move)}));
   in_flight_ = false;
   if (failure_.empty()) ++question_.step;
   return TurnResult::kMoved;
@@ -265,7 +267,7 @@ Result<TurnResult> Controller::Conclude() {
 Result<void> Controller::Abandon(std::string_view why) {
   if (!in_flight_) return {};
   in_flight_ = false;
-  return journal_->Conclude(flight_.row, Fate::kUnknown, why, model_.Now());
+  return journal_->Conclude(flight_.row, {Fate::kUnknown, std::string(why), model_.Now()});
 }
 
 }  // namespace rudderfish

@@ -52,6 +52,9 @@ struct ControllerOptions {
   // Below kCanary the cluster is one that records (control/shadow_cluster.h), and rows say so.
   Mode mode = Mode::kEnforce;
 
+  // Of all controllers that move pods of the cluster; null: moves of this one alone are counted.
+  MoveLedger* ledger = nullptr;
+
   // Lets time pass while a decision is in flight. Without it RunPlan returns kWaiting.
   std::function<void()> wait;
 };
@@ -72,8 +75,8 @@ class Controller {
   }
 
   // Before the first turn: moves of an earlier process, as Guard::Recall.
-  void Recall(WorkloadId workload, std::string left_node, std::chrono::nanoseconds moved_at) {
-    guard_.Recall(workload, std::move(left_node), moved_at);
+  void Recall(WorkloadId workload, MoveLedger::Entry move) {
+    guard_.Recall(workload, std::move(move));
   }
 
   // For a cluster on which nothing that was decided has happened: no pod rests because of it.

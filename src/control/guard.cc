@@ -41,11 +41,17 @@ bool Guard::FindLeft(const State& state) {
   std::swap(cells_, cells_before_);
   cells_.clear();
   std::erase_if(left_, [&](const Left& left) { return IsOver(left, state.at); });
+  if (left_.empty() && !options_.moves_per_hour.node) return cells_ != cells_before_;
+  const auto& names = state.names->nodes;
   for (const Left& left : left_) {
-    const auto& names = state.names->nodes;
     const auto found = std::find(names.begin(), names.end(), left.node);
     if (found == names.end()) continue;  // A node that is gone is not returned to either.
     cells_.push_back({left.workload, static_cast<NodeId>(found - names.begin())});
+  }
+  for (size_t node = 0; node < names.size() && options_.moves_per_hour.node; ++node) {
+    if (WhyNodeRests(names[node]).empty()) continue;
+    for (WorkloadId workload = 0; workload < state.catalog->workload_count(); ++workload)
+      cells_.push_back({workload, static_cast<NodeId>(node)});
   }
   return cells_ != cells_before_;
 }
@@ -58,13 +64,13 @@ bool Guard::HoldPods(State* state) {
   std::erase_if(resting_, [&](const Rest& rest) {
     return state->at - rest.moved_at >= options_.pod_cooldown;
   });
-  while (!moved_at_.empty() && state->at - moved_at_.front() >= std::chrono::hours(1))
-    moved_at_.pop_front();
+  ledger().Trim(state->at);
   std::swap(held_, held_before_);
   held_.clear();
-  if (moves_in_plan_ >= options_.moves_per_plan || IsHourUsedUp()) {
+  if (!WhyNothingMoves().empty()) {
     held_.assign(state->pods.size(), 1);
-  } else if (!resting_.empty()) {
+  } else if (!resting_.empty() || options_.moves_per_hour.node ||
+             options_.moves_per_hour.workload) {
     held_.assign(state->pods.size(), 0);
     for (Rest& rest : resting_) {
       const PodId pod = FindPod(*state, rest.pod, rest.place);
@@ -72,12 +78,44 @@ bool Guard::HoldPods(State* state) {
       rest.place = pod;
       held_[pod] = 1;
     }
+    HoldByHour(*state);
   }
   state->pods.held = held_;
   return held_ != held_before_;
 }
 
-std::string Guard::WhyResting(const State& state, PodId pod) const {
+// Pods of workloads, and on nodes, of which as many were moved as may be.
+void Guard::HoldByHour(const State& state) {
+  const auto workloads = static_cast<size_t>(state.catalog->workload_count());
+  std::vector<uint8_t> rests(workloads + state.nodes.size(), 0);
+  for (size_t workload = 0; workload < workloads; ++workload)
+    rests[workload] = !WhyWorkloadRests(state, static_cast<WorkloadId>(workload)).empty();
+  for (NodeId node = 0; node < state.nodes.size(); ++node)
+    rests[workloads + node] = !WhyNodeRests(NodeName(state, node)).empty();
+  for (PodId pod = 0; pod < state.pods.size(); ++pod) {
+    const NodeId node = state.pods.node[pod];
+    held_[pod] |= rests[state.pods.workload[pod]] | (node == kNone ? 0 : rests[workloads + node]);
+  }
+}
+
+std::string Guard::UsedUp(int made, const std::optional<int>& limit) {
+  if (!limit || made < *limit) return "";
+  return fmt::format("{} {} within the last hour, as many as may be", made,
+                     made == 1 ? "move" : "moves");
+}
+
+std::string Guard::WhyNodeRests(std::string_view node) const {
+  if (!options_.moves_per_hour.node) return "";
+  return UsedUp(ledger().OfNode(node), options_.moves_per_hour.node);
+}
+
+std::string Guard::WhyWorkloadRests(const State& state, WorkloadId workload) const {
+  if (!options_.moves_per_hour.workload) return "";
+  return UsedUp(ledger().OfWorkload(application_, state.catalog->workloads[workload].name),
+                options_.moves_per_hour.workload);
+}
+
+std::string Guard::WhyHeld(const State& state, PodId pod) const {
   for (const Rest& rest : resting_) {
     if (!IsCalled(state, pod, rest.pod) || state.at - rest.moved_at >= options_.pod_cooldown)
       continue;
@@ -86,17 +124,23 @@ std::string Guard::WhyResting(const State& state, PodId pod) const {
                        ago < 1 ? "just before" : fmt::format("{:.0f} s ago", ago),
                        std::chrono::duration<double>(options_.pod_cooldown).count());
   }
+  const WorkloadId workload = state.pods.workload[pod];
+  if (const std::string why = WhyWorkloadRests(state, workload); !why.empty())
+    return fmt::format("is of {}, which had {}", state.catalog->workloads[workload].name, why);
+  const NodeId node = state.pods.node[pod];
+  if (node == kNone) return "";
+  if (const std::string why = WhyNodeRests(NodeName(state, node)); !why.empty())
+    return fmt::format("is on {}, which had {}", NodeName(state, node), why);
   return "";
 }
 
-bool Guard::IsHourUsedUp() const {
-  return options_.moves_per_hour && static_cast<int>(moved_at_.size()) >= *options_.moves_per_hour;
-}
-
 std::string Guard::WhyNothingMoves() const {
-  if (IsHourUsedUp())
-    return fmt::format("{} pods were moved within the last hour, as many as may be",
-                       moved_at_.size());
+  const HourlyMoves& limits = options_.moves_per_hour;
+  if (const std::string why = UsedUp(ledger().OfApplication(application_), limits.application);
+      !why.empty())
+    return fmt::format("{} had {}", application_.empty() ? "the application" : application_, why);
+  if (const std::string why = UsedUp(ledger().OfCluster(), limits.cluster); !why.empty())
+    return fmt::format("the cluster had {}", why);
   if (moves_in_plan_ < options_.moves_per_plan) return "";
   return fmt::format("the plan has made {} of its {} moves", moves_in_plan_,
                      options_.moves_per_plan);
@@ -110,7 +154,7 @@ Verdict Guard::Review(const State& newest, Evaluator* model, const Task& task,
   if (moves_in_plan_ + moves > options_.moves_per_plan) {
     return Refuse("the plan has made {} of its {} moves", moves_in_plan_, options_.moves_per_plan);
   }
-  if (IsHourUsedUp()) return Refuse("{}", WhyNothingMoves());
+  if (const std::string why = WhyNothingMoves(); !why.empty()) return Refuse("{}", why);
   // One action after another, each in the state that the ones before it leave.
   const double now_ms = model->Now().latency_ms;
   int made = 0;
@@ -170,7 +214,7 @@ Verdict Guard::ReviewMove(const State& newest, const Evaluator& model,
     return Refuse("{} is on {} by now", pod,
                   now_on == kNone ? "no node" : NodeName(newest, now_on));
   }
-  if (const std::string why = WhyResting(newest, migrate.pod); !why.empty()) {
+  if (const std::string why = WhyHeld(newest, migrate.pod); !why.empty()) {
     return Refuse("{} {}", pod, why);
   }
   const Placement& placement = model.placement();
@@ -196,6 +240,8 @@ Verdict Guard::ReviewMove(const State& newest, const Evaluator& model,
 std::string Guard::WhyNotBack(const State& state, const Move& move) const {
   const std::string& workload = state.catalog->workloads[move.workload].name;
   const std::string node = NodeName(state, move.to);
+  if (const std::string why = WhyNodeRests(node); !why.empty())
+    return fmt::format("{} had {}", node, why);
   const bool is_of_this_plan = std::any_of(left_.begin(), left_.end(), [&](const Left& left) {
     return left.plan == plan_ && left.workload == move.workload && left.node == node;
   });
@@ -205,18 +251,22 @@ std::string Guard::WhyNotBack(const State& state, const Move& move) const {
                      std::chrono::duration<double>(options_.return_cooldown).count());
 }
 
-void Guard::Recall(WorkloadId workload, std::string left_node, std::chrono::nanoseconds moved_at) {
-  left_.push_back({workload, std::move(left_node), moved_at, plan_ - 1});
-  if (options_.moves_per_hour) moved_at_.push_back(moved_at);
+void Guard::Recall(WorkloadId workload, MoveLedger::Entry move) {
+  left_.push_back({workload, move.from, move.at, plan_ - 1});
+  ledger().Note(std::move(move));
 }
 
 void Guard::Note(const State& state, const Decision& decision) {
   for (const Action& action : decision) {
     ++moves_in_plan_;
-    if (options_.moves_per_hour) moved_at_.push_back(state.at);
     const auto& migrate = std::get<Migrate>(action);
-    left_.push_back(
-        {state.pods.workload[migrate.pod], NodeName(state, migrate.from), state.at, plan_});
+    const WorkloadId workload = state.pods.workload[migrate.pod];
+    left_.push_back({workload, NodeName(state, migrate.from), state.at, plan_});
+    ledger().Note({.application = application_,
+                   .workload = state.catalog->workloads[workload].name,
+                   .from = NodeName(state, migrate.from),
+                   .to = NodeName(state, migrate.to),
+                   .at = state.at});
     if (options_.pod_cooldown.count() == 0) continue;
     const PodId pod = migrate.pod;
     std::string name = PodName(state, pod);

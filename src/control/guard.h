@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
@@ -11,6 +10,7 @@
 
 #include "cluster/decision.h"
 #include "cluster/state.h"
+#include "control/move_ledger.h"
 #include "model/evaluator.h"
 #include "task/task.h"
 
@@ -43,8 +43,8 @@ struct GuardOptions {
   // Moves that one plan may make.
   int moves_per_plan = 100;
 
-  // Moves within any hour, of all plans. Without a value they are not counted.
-  std::optional<int> moves_per_hour;
+  // Moves within any hour, of all plans.
+  HourlyMoves moves_per_hour;
 };
 
 // What the policy would move next in the state that the model is in; nothing: it would stop there.
@@ -52,7 +52,10 @@ using NextMove = std::function<std::optional<Move>(const Question& question)>;
 
 class Guard {
  public:
-  explicit Guard(const GuardOptions& options) : options_(options) {}
+  // `ledger` is shared by the guards of all applications and outlives them; null: its own one.
+  explicit Guard(const GuardOptions& options, std::string application = "",
+                 MoveLedger* ledger = nullptr)
+      : options_(options), application_(std::move(application)), shared_(ledger) {}
 
   // A plan begins with its whole budget of moves; cooldowns go on.
   void BeginPlan() {
@@ -69,8 +72,8 @@ class Guard {
   // Evaluator::Leave.
   std::span<const LeftCell> left_cells() const { return cells_; }
 
-  // Why a pod is held, in words that follow its name; empty if it does not rest.
-  std::string WhyResting(const State& state, PodId pod) const;
+  // Why a pod is held, in words that follow its name; empty if it is not.
+  std::string WhyHeld(const State& state, PodId pod) const;
 
   // Why nothing at all may be moved for now; empty if something may.
   std::string WhyNothingMoves() const;
@@ -84,15 +87,15 @@ class Guard {
   // nothing of the plan goes where they came from.
   void Note(const State& state, const Decision& decision);
 
-  // A move that an earlier process made, the oldest first: it counts against the hour, and the node
-  // that it left rests. Its pod is gone.
-  void Recall(WorkloadId workload, std::string left_node, std::chrono::nanoseconds moved_at);
+  // A move that an earlier process made, the oldest first: it counts against the hour, and no pod of
+  // `workload` returns to the node that it left. Its pod is gone.
+  void Recall(WorkloadId workload, MoveLedger::Entry move);
 
-  // What was noted has not happened after all: nothing rests.
+  // What was noted has not happened after all: nothing rests. REQUIRES: a ledger of its own.
   void ForgetMoves() {
     resting_.clear();
     left_.clear();
-    moved_at_.clear();
+    own_.Clear();
   }
 
   const GuardOptions& options() const { return options_; }
@@ -113,8 +116,15 @@ class Guard {
     int64_t plan = 0;
   };
 
+  // "10 moves within the last hour, as many as may be", of what is used up; empty: it is not.
+  static std::string UsedUp(int made, const std::optional<int>& limit);
+  std::string WhyNodeRests(std::string_view node) const;
+  std::string WhyWorkloadRests(const State& state, WorkloadId workload) const;
+
+  MoveLedger& ledger() { return shared_ != nullptr ? *shared_ : own_; }
+  const MoveLedger& ledger() const { return shared_ != nullptr ? *shared_ : own_; }
   bool HoldPods(State* state);
-  bool IsHourUsedUp() const;
+  void HoldByHour(const State& state);
   bool FindLeft(const State& state);
   bool IsOver(const Left& left, std::chrono::nanoseconds now) const;
   std::string WhyNotBack(const State& state, const Move& move) const;
@@ -123,11 +133,12 @@ class Guard {
   Verdict ReviewMove(const State& newest, const Evaluator& model, const Migrate& migrate) const;
 
   GuardOptions options_;
+  std::string application_;
+  MoveLedger own_, *shared_;
   int64_t plan_ = 0;
   int moves_in_plan_ = 0;
   std::vector<Rest> resting_;
-  std::deque<std::chrono::nanoseconds> moved_at_;  // Within the last hour, if they are counted.
-  std::vector<uint8_t> held_, held_before_;        // [pod] as marked last; empty: none.
+  std::vector<uint8_t> held_, held_before_;  // [pod] as marked last; empty: none.
   std::vector<Left> left_;
   std::vector<LeftCell> cells_, cells_before_;  // The same, found in the last state.
 };

@@ -213,7 +213,7 @@ TEST_F(GuardTest, NoPodOfTheWorkloadReturnsUntilTheCooldownIsOver) {
 }
 
 TEST_F(GuardTest, MovesOfAnHourAreCountedOverAllPlans) {
-  Guard guard({.benefit_factor = std::nullopt, .moves_per_hour = 2});
+  Guard guard({.benefit_factor = std::nullopt, .moves_per_hour = {.application = 2}}, "shop");
   const Decision decision{Migrate{first_, here_, roomy_}};
   for (int move = 0; move < 2; ++move) {
     EXPECT_TRUE(Review(guard, decision).allowed);
@@ -222,13 +222,69 @@ TEST_F(GuardTest, MovesOfAnHourAreCountedOverAllPlans) {
     state_.at += std::chrono::minutes(20);
   }
   EXPECT_TRUE(guard.Hold(&state_));
-  EXPECT_EQ(guard.WhyNothingMoves(), "2 pods were moved within the last hour, as many as may be");
+  EXPECT_EQ(guard.WhyNothingMoves(), "shop had 2 moves within the last hour, as many as may be");
   EXPECT_EQ(Review(guard, decision).reason, guard.WhyNothingMoves());
   EXPECT_TRUE(state_.pods.is_held(first_));
   state_.at += std::chrono::minutes(20);
   EXPECT_TRUE(guard.Hold(&state_)) << "the first one was an hour ago";
   EXPECT_EQ(guard.WhyNothingMoves(), "");
   EXPECT_TRUE(Review(guard, decision).allowed);
+}
+
+// A node is left and entered; what other applications move counts for it, too.
+TEST_F(GuardTest, MovesOfANodeAreCountedOverAllApplications) {
+  MoveLedger ledger;
+  Guard guard({.benefit_factor = std::nullopt, .moves_per_hour = {.node = 2, .cluster = 4}}, "shop",
+              &ledger);
+  const Decision decision{Migrate{first_, here_, roomy_}};
+  EXPECT_TRUE(Review(guard, decision).allowed);
+  const std::string node = NodeName(state_, roomy_);
+  for (const char* other : {"a", "b"})
+    ledger.Note(
+        {.application = other, .workload = "x", .from = "far", .to = node, .at = state_.at});
+  EXPECT_TRUE(guard.Hold(&state_));
+  EXPECT_FALSE(state_.pods.is_held(first_)) << "it may leave for another node";
+  for (const LeftCell& cell : guard.left_cells()) EXPECT_EQ(cell.node, roomy_);
+  EXPECT_EQ(guard.left_cells().size(), static_cast<size_t>(state_.catalog->workload_count()));
+  model_.Reset(state_);
+  model_.Leave(guard.left_cells());
+  EXPECT_EQ(Review(guard, decision).reason,
+            node + " had 2 moves within the last hour, as many as may be");
+
+  for (int i = 0; i < 2; ++i)
+    ledger.Note({.application = "a",
+                 .workload = "x",
+                 .from = NodeName(state_, here_),
+                 .to = "far",
+                 .at = state_.at});
+  EXPECT_TRUE(guard.Hold(&state_));
+  EXPECT_EQ(guard.WhyNothingMoves(),
+            "the cluster had 4 moves within the last hour, as many as may be");
+  state_.at += std::chrono::hours(1);
+  EXPECT_TRUE(guard.Hold(&state_));
+  EXPECT_TRUE(guard.left_cells().empty());
+}
+
+TEST_F(GuardTest, PodsOfANodeOrWorkloadThatHadItsMovesAreHeld) {
+  MoveLedger ledger;
+  Guard by_node({.benefit_factor = std::nullopt, .moves_per_hour = {.node = 1}}, "shop", &ledger);
+  Guard by_workload({.benefit_factor = std::nullopt, .moves_per_hour = {.workload = 1}}, "shop",
+                    &ledger);
+  const std::string workload = state_.workload_of(first_).name;
+  ledger.Note({.application = "shop",
+               .workload = workload,
+               .from = NodeName(state_, here_),
+               .to = "far",
+               .at = state_.at});
+  EXPECT_TRUE(by_node.Hold(&state_));
+  EXPECT_TRUE(state_.pods.is_held(first_));
+  EXPECT_EQ(by_node.WhyHeld(state_, first_),
+            "is on " + NodeName(state_, here_) +
+                ", which had 1 move within the last hour, as many as may be");
+  EXPECT_TRUE(by_workload.Hold(&state_));
+  EXPECT_TRUE(state_.pods.is_held(first_));
+  EXPECT_EQ(by_workload.WhyHeld(state_, first_),
+            "is of " + workload + ", which had 1 move within the last hour, as many as may be");
 }
 
 TEST_F(GuardTest, CooldownOfOnePodLeavesOthersFree) {
@@ -244,8 +300,8 @@ TEST_F(GuardTest, HoldsWhoRestsUntilTheRestIsOver) {
   guard.Note(state_, {Migrate{first_, here_, roomy_}});
   EXPECT_TRUE(guard.Hold(&state_));
   EXPECT_EQ(state_.pods.held, (std::vector<uint8_t>{1, 0, 0}));
-  EXPECT_EQ(guard.WhyResting(state_, first_), "was moved just before and rests for 60 s");
-  EXPECT_EQ(guard.WhyResting(state_, second_), "");
+  EXPECT_EQ(guard.WhyHeld(state_, first_), "was moved just before and rests for 60 s");
+  EXPECT_EQ(guard.WhyHeld(state_, second_), "");
   EXPECT_FALSE(guard.Hold(&state_)) << "the same as before";
   state_.at += seconds(60);
   EXPECT_TRUE(guard.Hold(&state_));

@@ -39,15 +39,15 @@ Result<int64_t> MemoryJournal::Append(JournalRow row) {
   return static_cast<int64_t>(rows_.size()) - 1;
 }
 
-Result<void> MemoryJournal::Conclude(int64_t number, Fate fate, std::string_view failure,
-                                     const Terms& measured) {
+Result<void> MemoryJournal::Conclude(int64_t number, const RowEnd& end) {
   CHECK_GE(number, 0);
   CHECK_LT(number, static_cast<int64_t>(rows_.size()));
   JournalRow& row = rows_[number];
   CHECK(row.fate == Fate::kInFlight);
-  row.fate = fate;
-  row.failure = failure;
-  row.measured = measured;
+  row.fate = end.fate;
+  row.failure = end.failure;
+  row.measured = end.measured;
+  row.move = end.move;
   return {};
 }
 

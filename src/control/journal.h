@@ -85,11 +85,20 @@ struct JournalRow {
   Fate fate = Fate::kInFlight;
   std::string failure;            // Why kFailed.
   std::optional<Terms> measured;  // In the first state seen after it was done or had failed.
+  std::string move;               // The id of the pod's move, where one was begun.
+};
+
+// What came of a row: its fields of the same names.
+struct RowEnd {
+  Fate fate = Fate::kDone;
+  std::string failure;
+  Terms measured;
+  std::string move = {};
 };
 
 // A pod that an earlier process moved.
 struct EarlierMove {
-  std::string workload, from;
+  std::string workload, from, to;
   std::chrono::nanoseconds ago{0};
 };
 
@@ -102,16 +111,14 @@ class Journal {
   virtual Result<int64_t> Append(JournalRow row) = 0;
 
   // What came of a row that was in flight. After an error it may be said again.
-  virtual Result<void> Conclude(int64_t number, Fate fate, std::string_view failure,
-                                const Terms& measured) = 0;
+  virtual Result<void> Conclude(int64_t number, const RowEnd& end) = 0;
 };
 
 // Keeps all rows; for the simulated cluster, tests and short runs.
 class MemoryJournal final : public Journal {
  public:
   Result<int64_t> Append(JournalRow row) override;  // Counted from 0.
-  Result<void> Conclude(int64_t number, Fate fate, std::string_view failure,
-                        const Terms& measured) override;
+  Result<void> Conclude(int64_t number, const RowEnd& end) override;
 
   std::span<const JournalRow> rows() const { return rows_; }
 

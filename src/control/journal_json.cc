@@ -155,6 +155,8 @@ Result<void> ReadOutcome(const JsonReader& reader, JournalRow* row) {
   if (!named) return reader.Refuse("holds an unknown fate");
   row->fate = *named;
   TRY(ReadText(reader, "failure", &row->failure));
+  TRY_ASSIGN(const std::optional<JsonReader> move, reader.Find("move"));  // Earlier rows lack it.
+  if (move) TRY(ReadText(reader, "move", &row->move));
   TRY_ASSIGN(const std::optional<JsonReader> measured, reader.Find("measured"));
   if (measured) {
     TRY_ASSIGN(row->measured, TermsOf(*measured));
@@ -208,6 +210,7 @@ std::string ToJson(const JournalRow& row) {
   json["refused_count"] = row.refused_count;
   json["fate"] = FateName(row.fate);
   json["failure"] = row.failure;
+  json["move"] = row.move;
   json["measured"] = row.measured ? JsonOf(*row.measured) : OrderedJson(nullptr);
   return Dump(json);
 }

@@ -91,10 +91,11 @@ Result<std::vector<StoredRow>> JournalReader::Rows(const RowFilter& filter) cons
   Statement select(database_.get(),
                    "SELECT number, written_at, fate, failure, measured, detail FROM decisions "
                    "WHERE written_at >= ? AND (? = '' OR application = ?) "
-                   "AND (? = '' OR instr(detail, ?)) ORDER BY number DESC LIMIT ?");
+                   "AND (? = '' OR instr(detail, ?)) AND (? = '' OR detail ->> '$.move' = ?) "
+                   "ORDER BY number DESC LIMIT ?");
   const std::string quoted = fmt::format("\"pod\":\"{}\"", filter.pod);
   select.Bind(filter.since.value_or(0)).Bind(filter.application).Bind(filter.application);
-  select.Bind(filter.pod).Bind(quoted).Bind(filter.limit);
+  select.Bind(filter.pod).Bind(quoted).Bind(filter.move).Bind(filter.move).Bind(filter.limit);
   std::vector<StoredRow> rows;
   while (select.Step()) {
     StoredRow stored{.number = select.Integer(0), .written_at = select.Integer(1)};

@@ -45,6 +45,7 @@ struct RowFilter {
   std::string application;  // Which placements have none of; empty: any.
   // Of which they speak; empty: any. Of placements "namespace/name", where * is any text.
   std::string pod;
+  std::string move = {};       // Id of a pod's move; empty: any.
   bool is_uncompared = false;  // Placements without a comparison.
 };
 

@@ -41,6 +41,26 @@ MoveAction AfterThePod(const PodMove& move, const MoveView& view) {
   return Over(move.step, MoveOutcome::kEnded, "the pod was ended by others");
 }
 
+// Only the node removes a pod that is being deleted. Where the node has died the pod stays in the
+// API for as long as the Node does, and nothing waits for that.
+MoveAction WhileThePodEnds(const PodMove& move, const MoveView& view, const MoveOptions& options,
+                           UnixMillis now, MoveMemory* memory) {
+  if (view.pin == move.Pin())
+    return {.write = MoveWrite::kUnpin, .step = move.step, .why = "the pod is ending"};
+  if (!memory->ending_since) memory->ending_since = now;
+  const Duration limit = std::chrono::seconds(view.pod->grace_s) + options.silent_node_limit;
+  if (std::chrono::milliseconds(now - *memory->ending_since) < limit)
+    return Wait(MoveStep::kEvict, "until the pod has ended");
+  const std::string silent =
+      fmt::format("{} does not confirm that {} has ended", view.pod->node, view.pod->id.name);
+  const bool is_moved = view.replacement && view.replacement->serves() && IsDetached(move);
+  if (!is_moved || !move.aborting.empty())
+    return Over(MoveStep::kEvict, MoveOutcome::kEnded, "the pod was ended by others; " + silent);
+  return Over(MoveStep::kEvict, MoveOutcome::kMoved,
+              fmt::format("{} serves on {}; {}", view.replacement->id.name, view.replacement->node,
+                          silent));
+}
+
 MoveAction Undo(const PodMove& move, const MoveView& view, const std::string& why) {
   if (move.aborting.empty())
     return {.write = MoveWrite::kAbort, .step = MoveStep::kAbort, .why = why};
@@ -158,11 +178,7 @@ MoveAction Drain(const MoveView& view, const MoveOptions& options, UnixMillis no
 MoveAction NextMoveAction(const PodMove& move, const MoveView& view, const MoveOptions& options,
                           UnixMillis now, MoveMemory* memory) {
   if (!view.pod) return AfterThePod(move, view);
-  if (view.pod->is_terminating) {
-    if (view.pin == move.Pin())
-      return {.write = MoveWrite::kUnpin, .step = move.step, .why = "the pod is ending"};
-    return Wait(MoveStep::kEvict, "until the pod has ended");
-  }
+  if (view.pod->is_terminating) return WhileThePodEnds(move, view, options, now, memory);
   if (!view.move) {
     if (view.pin == move.Pin())
       return {.write = MoveWrite::kUnpin, .step = move.step, .why = "cleaning up"};

@@ -23,6 +23,8 @@ struct MoveOptions {
   // After the pod has left the endpoints of its Services, until it is evicted. Proxies follow
   // within kube-proxy's minSyncPeriod, 1 s by default; on busy nodes it takes longer.
   Duration settle = std::chrono::seconds(5);
+  // Beyond its grace period, until a pod that is being deleted is given up: its node is silent.
+  Duration silent_node_limit = std::chrono::seconds(15);
   // For the replacement to get its node, where kube-scheduler has said that it does not fit.
   Duration unschedulable_limit = std::chrono::seconds(10);
 };
@@ -55,8 +57,9 @@ struct MoveAction {
 
 // What the process that drives a move remembers of it. A new process begins with nothing.
 struct MoveMemory {
-  std::optional<UnixMillis> out_since;  // Since when the pod is seen in no endpoints.
-  bool has_evicted = false;             // The API server has accepted the eviction.
+  std::optional<UnixMillis> out_since;     // Since when the pod is seen in no endpoints.
+  std::optional<UnixMillis> ending_since;  // Since when the pod is seen being deleted.
+  bool has_evicted = false;                // The API server has accepted the eviction.
 };
 
 // `move` as it was read last, which counts where the pod is gone.

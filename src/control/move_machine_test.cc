@@ -131,7 +131,7 @@ class FakeMoveCluster {
         return;
       case MoveWrite::kEvict:
         pod->pod.is_terminating = true;
-        pod->gone_in = 3;
+        pod->gone_in = silent.contains(pod->pod.node) ? -1 : 3;
         return;
       case MoveWrite::kNone:
         return;
@@ -159,7 +159,7 @@ class FakeMoveCluster {
   void Kill(const std::string& uid) {
     if (Held* pod = Find(uid)) {
       pod->pod.is_terminating = true;
-      pod->gone_in = 2;
+      pod->gone_in = silent.contains(pod->pod.node) ? -1 : 2;
     }
   }
 
@@ -169,7 +169,8 @@ class FakeMoveCluster {
   }
 
   std::string pin, target_trouble, full;
-  std::set<std::string> fails;  // Nodes on which pods are not Ready.
+  std::set<std::string> fails;   // Nodes on which pods are not Ready.
+  std::set<std::string> silent;  // Nodes that end no pod.
   UnixMillis now = 1000;
 
  private:
@@ -300,6 +301,27 @@ TEST(MoveMachine, TargetThatFailsWhileThePodDrainsGivesItsLabelsBack) {
   for (int i = 0; i < 10; ++i) cluster.Settle();
   EXPECT_TRUE(cluster.IsClean());
   EXPECT_NE(cluster.Find(uid), nullptr);
+}
+
+// A node that has died keeps a pod that is being deleted; the move does not wait for it for ever.
+TEST(MoveMachine, ASilentNodeDoesNotKeepTheMove) {
+  FakeMoveCluster cluster(2);
+  cluster.silent = {"a"};
+  EXPECT_EQ(RunMove(&cluster, nullptr, nullptr, nullptr), MoveOutcome::kMoved);
+  EXPECT_EQ(cluster.Serving(), 2);
+  EXPECT_TRUE(cluster.pin.empty());
+
+  FakeMoveCluster other(2);
+  other.silent = {"a"};
+  const std::string uid = other.pods()[0].pod.id.uid;
+  const auto kill = [&](int step) {
+    if (step == 2) other.Kill(uid);  // Before its replacement serves.
+  };
+  const std::optional<MoveOutcome> outcome = RunMove(&other, kill, nullptr, nullptr);
+  EXPECT_TRUE(outcome == MoveOutcome::kEnded || outcome == MoveOutcome::kMoved);
+  for (int i = 0; i < 20; ++i) other.Settle();
+  EXPECT_EQ(other.Serving(), 2);
+  EXPECT_TRUE(other.pin.empty());
 }
 
 // Whatever is killed, scaled or broken at any moment, and whenever the driver forgets: nothing of

@@ -57,7 +57,7 @@ void ListHeld(const State& state, const Guard& guard, RefusalList* list) {
   }
   for (PodId pod = 0; pod < state.pods.size(); ++pod) {
     if (!state.pods.is_held(pod)) continue;
-    list->AddPod(state.workload_of(pod).name, PodName(state, pod), guard.WhyResting(state, pod));
+    list->AddPod(state.workload_of(pod).name, PodName(state, pod), guard.WhyHeld(state, pod));
   }
 }
 

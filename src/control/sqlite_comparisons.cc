@@ -311,7 +311,7 @@ Result<std::vector<EarlierMove>> SqliteJournal::MovesSince(std::string_view appl
                                                            UnixMillis since) {
   TRY(CheckOpen());
   Statement moves(database(),
-                  "SELECT written_at, from_node, (SELECT value ->> '$.workload' FROM "
+                  "SELECT written_at, from_node, to_node, (SELECT value ->> '$.workload' FROM "
                   "json_each(detail, '$.considered') WHERE value ->> '$.move.pod' = pod LIMIT 1) "
                   "FROM decisions WHERE kind = 'migration' AND application = ? AND "
                   "written_at >= ? AND mode IN ('canary', 'enforce') AND "
@@ -320,8 +320,9 @@ Result<std::vector<EarlierMove>> SqliteJournal::MovesSince(std::string_view appl
   std::vector<EarlierMove> made;
   const UnixMillis now = UnixNow();
   while (moves.Step()) {
-    made.push_back({.workload = moves.Text(2),
+    made.push_back({.workload = moves.Text(3),
                     .from = moves.Text(1),
+                    .to = moves.Text(2),
                     .ago = std::chrono::milliseconds(now - moves.Integer(0))});
   }
   if (moves.code() != SQLITE_OK) return Failed(moves.code());

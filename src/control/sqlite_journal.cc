@@ -83,13 +83,14 @@ Result<void> SqliteJournal::Insert(const JournalRow& row, const std::string& det
   return {};
 }
 
-Result<void> SqliteJournal::Conclude(int64_t number, Fate fate, std::string_view failure,
-                                     const Terms& measured) {
+Result<void> SqliteJournal::Conclude(int64_t number, const RowEnd& end) {
   TRY(CheckOpen());
-  Statement update(database(),
-                   "UPDATE decisions SET fate = ?, failure = ?, measured = ? "
-                   "WHERE number = ? AND fate = 'in flight'");
-  update.Bind(FateName(fate)).Bind(failure).Bind(std::string_view(ToJson(measured))).Bind(number);
+  Statement update(
+      database(),
+      "UPDATE decisions SET fate = ?, failure = ?, measured = ?, "
+      "detail = json_set(detail, '$.move', ?) WHERE number = ? AND fate = 'in flight'");
+  update.Bind(FateName(end.fate)).Bind(end.failure).Bind(std::string_view(ToJson(end.measured)));
+  update.Bind(end.move).Bind(number);
   if (const int code = update.Run(); code != SQLITE_OK) return Failed(code);
   return {};
 }

@@ -73,8 +73,7 @@ class SqliteJournal final : public Journal,
   int openings() const { return openings_; }  // So far.
 
   Result<int64_t> Append(JournalRow row) override;  // Counted from 1; no number is given twice.
-  Result<void> Conclude(int64_t number, Fate fate, std::string_view failure,
-                        const Terms& measured) override;
+  Result<void> Conclude(int64_t number, const RowEnd& end) override;
   Result<void> AppendEvidence(const EvidenceRow& row) override;
   // In one transaction, without a wait for the disk: there after kill -9, but after a power failure
   // the last ones may be missing. The same holds for comparisons.

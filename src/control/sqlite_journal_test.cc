@@ -119,7 +119,7 @@ TEST_F(SqliteJournalTest, RowComesBackAsItWasWritten) {
 TEST_F(SqliteJournalTest, ConcludedRowTellsWhatCameOfIt) {
   auto journal = Open();
   const int64_t number = journal->Append(FullRow()).value();
-  ASSERT_TRUE(journal->Conclude(number, Fate::kFailed, "no room", {.latency_ms = 31}));
+  ASSERT_TRUE(journal->Conclude(number, {Fate::kFailed, "no room", {.latency_ms = 31}}));
   const JournalRow row = Rows()[0].row;
   EXPECT_EQ(row.fate, Fate::kFailed);
   EXPECT_EQ(row.failure, "no room");
@@ -165,7 +165,7 @@ TEST_F(SqliteJournalTest, OldRowsGo) {
   UnixMillis now = 0;
   auto journal = Open({.retention = std::chrono::seconds(10), .now = [&] { return now; }});
   journal->Append(FullRow()).value();
-  ASSERT_TRUE(journal->Conclude(1, Fate::kRecorded, "", {}));
+  ASSERT_TRUE(journal->Conclude(1, {Fate::kRecorded, "", {}}));
   now = 9'000;
   journal->Append(FullRow()).value();
   now = 15'000;
@@ -326,7 +326,7 @@ TEST_F(SqliteJournalTest, RemovedFileIsNoticedAndAllRowsAreInANewOne) {
   EXPECT_THAT(minded.error().message, HasSubstr("has been removed or renamed; all rows are in a "
                                                 "new file of that name"));
   EXPECT_TRUE(journal->Mind().has_value()) << "said once";
-  ASSERT_TRUE(journal->Conclude(first, Fate::kDone, "", {}).has_value());
+  ASSERT_TRUE(journal->Conclude(first, {Fate::kDone, "", {}}).has_value());
   EXPECT_EQ(journal->Append(FullRow()).value(), first + 1);
   EXPECT_EQ(Rows()[0].row.fate, Fate::kDone) << "it is no earlier process's";
 }
@@ -353,7 +353,7 @@ TEST_F(SqliteJournalTest, EachTableCountsByItself) {
     row.fate = Fate::kInFlight;
     const int64_t number = journal->Append(row).value();
     EXPECT_EQ(number, 1);
-    ASSERT_TRUE(journal->Conclude(number, Fate::kDone, "", {}).has_value());
+    ASSERT_TRUE(journal->Conclude(number, {Fate::kDone, "", {}}).has_value());
     EXPECT_EQ(JournalReader::Open(path_)->Rows({}).value().at(0).row.fate, Fate::kDone);
   }
   auto again = SqliteJournal::Open(path_, {}).value();
@@ -435,7 +435,7 @@ TEST_F(SqliteJournalTest, FullDiskAtTheStartHidesNoModeAndIsOpenedOnceThereIsRoo
   while (true) {
     const int64_t number = journal->Append(FullRow()).value();
     if (::write(report, &number, sizeof number) != sizeof number) ::_exit(1);
-    if (!journal->Conclude(number, Fate::kRecorded, "", {})) ::_exit(1);
+    if (!journal->Conclude(number, {Fate::kRecorded, "", {}})) ::_exit(1);
   }
 }
 

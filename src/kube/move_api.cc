@@ -81,6 +81,9 @@ Result<MovedPod> ReadMovedPod(const Element& object) {
   TRY_ASSIGN(made.labels, pod.TextMap("metadata.labels"));
   TRY_ASSIGN(const std::string_view deleted, pod.Text("metadata.deletionTimestamp"));
   made.is_terminating = !deleted.empty();
+  if (made.is_terminating) {
+    TRY_ASSIGN(made.grace_s, pod.Integer("metadata.deletionGracePeriodSeconds", 0));
+  }
   TRY_ASSIGN(const std::string_view phase, pod.Text("status.phase"));
   made.has_ended = phase == "Succeeded" || phase == "Failed";
   TRY(ReadPodConditions(pod, &made));

@@ -27,6 +27,7 @@ constexpr size_t kLongestSocketPath = 107;  // Of sockaddr_un.
 constexpr int kMostApplications = 100;
 constexpr int kMostMoves = 100'000;
 constexpr double kMoveTimeoutMsMin = 10'000;
+constexpr double kShortestWindowMs = 60'000;
 constexpr int kMovesAtOnceMax = 100;
 constexpr double kLiveStalenessMsMin = 2000;  // Watches prove themselves once a second at most.
 constexpr std::array<std::string_view, 2> kKinds = {"placement", "migration"};
@@ -235,7 +236,7 @@ class ConfigReader {
       migration.budgets.moves_per_plan = migration.objective->max_steps;
     }
     if (const auto budgets = map.Optional("budgets")) {
-      TRY(ReadBudgets(*budgets, &migration.budgets));
+      TRY(ReadBudgets(*budgets, &migration));
     }
     if (const auto canary = map.Optional("canary")) {
       TRY_ASSIGN(migration.canary, ReadCanary(*canary));
@@ -270,15 +271,51 @@ class ConfigReader {
     return map.Finish();
   }
 
-  static Result<void> ReadBudgets(const YamlNode& node, GuardOptions* read) {
+  static Result<void> ReadHourlyMoves(const YamlNode& node, HourlyMoves* read) {
     TRY_ASSIGN(YamlMap map, node.AsMap());
-    GuardOptions& budgets = *read;
+    const std::pair<std::string_view, std::optional<int>*> limits[] = {
+        {"application", &read->application},
+        {"workload", &read->workload},
+        {"node", &read->node},
+        {"cluster", &read->cluster}};
+    for (const auto& [key, limit] : limits) {
+      const auto value = map.Optional(key);
+      if (!value) continue;
+      TRY_ASSIGN(const int64_t moves, value->AsInt(0, kMostMoves));
+      *limit = static_cast<int>(moves);
+    }
+    return map.Finish();
+  }
+
+  static Result<TimeWindow> WindowOf(const YamlNode& node) {
+    TRY_ASSIGN(YamlMap map, node.AsMap());
+    TRY_ASSIGN(const YamlNode schedule, map.Required("schedule"));
+    TRY_ASSIGN(const std::string text, TextOf(schedule));
+    Result<CronSchedule> read = CronSchedule::Parse(text);
+    if (!read) return schedule.Refuse(read.error().message);
+    TimeWindow window{.schedule = *read};
+    TRY_ASSIGN(const YamlNode duration, map.Required("duration"));
+    TRY_ASSIGN(const std::chrono::nanoseconds length, DurationOf(duration, kShortestWindowMs));
+    window.duration = std::chrono::floor<std::chrono::minutes>(length);
+    if (length > kLongestTimeWindow) return duration.Expected("at most 168h");
+    TRY(map.Finish());
+    return window;
+  }
+
+  static Result<void> ReadBudgets(const YamlNode& node, MigrationConfig* migration) {
+    TRY_ASSIGN(YamlMap map, node.AsMap());
+    GuardOptions& budgets = migration->budgets;
     TRY_ASSIGN(const int64_t moves,
                map.OptionalInt("moves_per_plan", 0, kMostMoves, budgets.moves_per_plan));
     budgets.moves_per_plan = static_cast<int>(moves);
-    TRY_ASSIGN(const int64_t hourly,
-               map.OptionalInt("moves_per_hour", 0, kMostMoves, *budgets.moves_per_hour));
-    budgets.moves_per_hour = static_cast<int>(hourly);
+    if (const auto hourly = map.Optional("moves_per_hour")) {
+      TRY(ReadHourlyMoves(*hourly, &budgets.moves_per_hour));
+    }
+    TRY_ASSIGN(const std::vector<YamlNode> windows, map.OptionalList("windows"));
+    for (const YamlNode& one : windows) {
+      TRY_ASSIGN(TimeWindow window, WindowOf(one));
+      migration->windows.push_back(window);
+    }
     TRY(ReadDuration(&map, "pod_cooldown", 0, &budgets.pod_cooldown));
     TRY(ReadDuration(&map, "return_cooldown", 0, &budgets.return_cooldown));
     if (const auto factor = map.Optional("benefit_factor")) {

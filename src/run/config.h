@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cron.h"
 #include "base/result.h"
 #include "base/yaml.h"
 #include "cluster/application.h"
@@ -51,8 +52,10 @@ struct MigrationConfig {
   std::string baseline;                 // Asked for comparison; empty: none.
   YamlNode policy_node, baseline_node;  // Where they are named, for messages.
   std::optional<MigrationOptions> objective;  // Absent: a scenario's own, or the defaults.
-  GuardOptions budgets{.return_cooldown = std::chrono::hours(1), .moves_per_hour = 60};
-  double canary = 0.25;  // Share of the workloads.
+  GuardOptions budgets{.return_cooldown = std::chrono::hours(1),
+                       .moves_per_hour = {.application = 60}};
+  std::vector<TimeWindow> windows;  // In which pods are moved; none: always.
+  double canary = 0.25;             // Share of the workloads.
   MoveDriver::Options moves;
   std::chrono::nanoseconds interval = std::chrono::seconds(5);  // Between two looks.
   std::chrono::nanoseconds rest =

@@ -153,19 +153,27 @@ TEST(Config, MigrationHasAllModesAndSaysHowItMoves) {
   const MigrationConfig migration =
       *ParseConfig(base +
                        "decisions: {migration: {mode: canary, canary: 0.5, budgets: "
-                       "{return_cooldown: 2h, moves_per_hour: 6}, moves: {settle: 3s, timeout: "
+                       "{return_cooldown: 2h, moves_per_hour: {application: 6, node: 2}, windows: "
+                       "[{schedule: 0 22 * * 1-5, duration: 8h}]}, moves: {settle: 3s, timeout: "
                        "1min, at_once: 2}}}\n",
                    "c")
            ->migration;
   EXPECT_EQ(migration.mode, Mode::kCanary);
   EXPECT_EQ(migration.canary, 0.5);
   EXPECT_EQ(migration.budgets.return_cooldown, std::chrono::hours(2));
-  EXPECT_EQ(migration.budgets.moves_per_hour, 6);
+  EXPECT_EQ(migration.budgets.moves_per_hour, (HourlyMoves{.application = 6, .node = 2}));
+  ASSERT_EQ(migration.windows.size(), 1U);
+  EXPECT_EQ(migration.windows[0].duration, std::chrono::hours(8));
   EXPECT_EQ(migration.moves.move.settle, std::chrono::seconds(3));
   EXPECT_EQ(migration.moves.limit, std::chrono::minutes(1));
   EXPECT_EQ(migration.moves.at_once, 2);
   EXPECT_THAT(Refusal(base + "decisions: {migration: {mode: advice}}\n"),
               HasSubstr("did you mean `advise`"));
+  const std::string windows = base + "decisions: {migration: {budgets: {windows: [";
+  EXPECT_THAT(Refusal(windows + "{schedule: 0 25 * * *, duration: 1h}]}}}\n"),
+              HasSubstr("the hour `25`"));
+  EXPECT_THAT(Refusal(windows + "{schedule: '@daily', duration: 8d}]}}}\n"), HasSubstr("168h"));
+  EXPECT_THAT(Refusal(windows + "{schedule: '@daily'}]}}}\n"), HasSubstr("duration"));
   EXPECT_THAT(Refusal(base + "decisions: {migration: {moves: {timeout: 1s}}}\n"),
               HasSubstr("c.yaml:3:42: `decisions.migration.moves.timeout`: expected from 10000ms"));
 }

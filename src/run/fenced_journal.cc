@@ -26,14 +26,13 @@ Result<int64_t> FencedJournal::Append(JournalRow row) {
   return number;
 }
 
-Result<void> FencedJournal::Conclude(int64_t number, Fate fate, std::string_view failure,
-                                     const Terms& measured) {
-  TRY(Noted(journal_->Conclude(number, fate, failure, measured)));
+Result<void> FencedJournal::Conclude(int64_t number, const RowEnd& end) {
+  TRY(Noted(journal_->Conclude(number, end)));
   const auto found = in_flight_.find(number);
   if (found == in_flight_.end()) return {};
   JournalRow row = std::move(found->second);
   in_flight_.erase(found);
-  row.fate = fate;
+  row.fate = end.fate;
   calls_.on_row(row);
   return {};
 }

@@ -30,8 +30,7 @@ class FencedJournal final : public Journal, public EvidenceSink {
   Result<int64_t> Append(JournalRow row) override;
 
   // Of a row that is there already: also by who leads no more.
-  Result<void> Conclude(int64_t number, Fate fate, std::string_view failure,
-                        const Terms& measured) override;
+  Result<void> Conclude(int64_t number, const RowEnd& end) override;
   Result<void> AppendEvidence(const EvidenceRow& row) override;
 
   // Why the last row could not be written; empty: it was.

@@ -43,7 +43,7 @@ TEST_F(FencedJournalTest, RowInFlightIsConcludedAndToldOnceWithItsFate) {
   const int64_t number = journal_.Append({.application = "a", .fate = Fate::kInFlight}).value();
   EXPECT_TRUE(told_.empty());
   leads_ = false;
-  EXPECT_TRUE(journal_.Conclude(number, Fate::kRecorded, "", {}));
+  EXPECT_TRUE(journal_.Conclude(number, {Fate::kRecorded, "", {}}));
   EXPECT_EQ(told_, std::vector{Fate::kRecorded});
   EXPECT_EQ(memory_.rows()[0].fate, Fate::kRecorded);
 }

@@ -97,6 +97,7 @@ class MigrationLoop final : public DecisionLoop {
   void TakeRow(const JournalRow& row);
   void EndPlan(size_t run);
   std::string WhyNoDecision(size_t run) const;
+  bool IsWindowOpen();
   void MakeRuns();
   void RecallMoves();
   void AbandonRuns(std::string_view why);
@@ -113,6 +114,7 @@ class MigrationLoop final : public DecisionLoop {
   std::unique_ptr<ModeLadder> ladder_;
   std::unique_ptr<MoveDriver> moves_;  // Null: the cluster is simulated.
   std::unique_ptr<WatchedCluster> cluster_;
+  MoveLedger ledger_;  // Of all runs.
   std::vector<std::unique_ptr<ApplicationRun>> runs_;
   std::unique_ptr<SignalSource> signals_;
   std::vector<std::string> told_;         // [run] The problem that was logged last.
@@ -121,6 +123,8 @@ class MigrationLoop final : public DecisionLoop {
   bool goes_on_ = false;                  // Some run of this round had more to decide.
   Mode mode_ = Mode::kOff;                // That holds, as it was looked at last.
   bool told_signals_ = false;             // That some are in trouble.
+  int64_t window_minute_ = 0;             // At which it was looked last.
+  bool window_is_open_ = true;
   Instant due_, measured_;
 };
 

@@ -119,7 +119,8 @@ std::optional<MoveDriver::Word> MoveDriver::Hear() {
 
 void MoveDriver::LetGo() {
   for (const Under& move : moves_)
-    Conclude(move, {.why = "another instance leads, and continues the move"});
+    Conclude(move, {.id = move.mover->move().id,
+                    .why = "another instance leads, and continues the move"});
   moves_.clear();
 }
 
@@ -195,8 +196,12 @@ void MoveDriver::TakeOverLeft() {
   };
   const Result<std::vector<kube::MoveApi::Listed>> listed = api.List();
   if (!listed) return tell(listed.error());
+  std::erase_if(over_, [&](const std::string& id) {
+    return std::none_of(listed->begin(), listed->end(),
+                        [&](const auto& one) { return one.move && one.move->id == id; });
+  });
   for (const kube::MoveApi::Listed& one : *listed) {
-    if (!one.move) continue;
+    if (!one.move || std::find(over_.begin(), over_.end(), one.move->id) != over_.end()) continue;
     const bool is_ours = std::any_of(moves_.begin(), moves_.end(), [&](const Under& move) {
       return move.mover->move().id == one.move->id;
     });
@@ -239,8 +244,10 @@ void MoveDriver::StepAll(Word word) {
     move.why = fmt::format("{}: {}", StepName(action->step), action->why);
     if (!action->outcome) return false;
     const PodMove& made = move.mover->move();
+    over_.push_back(made.id);
     const bool is_moved = action->outcome == MoveOutcome::kMoved;
     Conclude(move, {.is_moved = is_moved,
+                    .id = made.id,
                     .why = action->why,
                     .replacement = move.mover->replacement(),
                     .seconds = static_cast<double>(UnixNow() - made.begun) / 1000});

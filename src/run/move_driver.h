@@ -41,6 +41,7 @@ class MoveDriver {
 
   struct End {
     bool is_moved = false;
+    std::string id = {};      // Of the move; empty: it was not begun.
     std::string why;          // Not moved.
     std::string replacement;  // Name of the pod that serves instead.
     double seconds = 0;
@@ -103,6 +104,8 @@ class MoveDriver {
   std::vector<Under> moves_;  // Of the thread.
   Instant looked_for_left_;   // Of the thread.
   std::string told_;          // Of the thread: the trouble that was logged last.
+  // Of the thread: moves that are over and still listed, as a silent node keeps their pods.
+  std::vector<std::string> over_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

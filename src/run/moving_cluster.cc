@@ -35,7 +35,7 @@ Result<void> MovingCluster::Refresh(State* state) {
       return false;
     Result<void> outcome;
     if (!end.is_moved) outcome = Fail(ErrorCode::kFailedPrecondition, "{}", end.why);
-    flight.completions->push_back({flight.intent, std::move(outcome)});
+    flight.completions->push_back({flight.intent, std::move(outcome), end.id});
     return true;
   });
   return {};

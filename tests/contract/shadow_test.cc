@@ -356,10 +356,9 @@ class FailingJournal final : public Journal {
     if (fails_append) return Fail(ErrorCode::kUnavailable, "the disk is full");
     return kept.Append(std::move(row));
   }
-  Result<void> Conclude(int64_t number, Fate fate, std::string_view failure,
-                        const Terms& measured) override {
+  Result<void> Conclude(int64_t number, const RowEnd& end) override {
     if (fails_conclude) return Fail(ErrorCode::kUnavailable, "the disk is full");
-    return kept.Conclude(number, fate, failure, measured);
+    return kept.Conclude(number, end);
   }
   MemoryJournal kept;
   bool fails_append = false, fails_conclude = false;

@@ -74,7 +74,7 @@ int PortOf(const std::string& url) { return std::stoi(url.substr(url.rfind(':') 
 class Witness final : public Journal, public EvidenceSink {
  public:
   Result<int64_t> Append(JournalRow) override { return ++decisions; }
-  Result<void> Conclude(int64_t, Fate, std::string_view, const Terms&) override { return {}; }
+  Result<void> Conclude(int64_t, const RowEnd&) override { return {}; }
   Result<void> AppendEvidence(const EvidenceRow&) override { return {}; }
 
   int64_t decisions = 0;
