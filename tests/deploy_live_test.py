@@ -38,7 +38,10 @@ class Deploy(unittest.TestCase):
         cls.folder = pathlib.Path(tempfile.mkdtemp())
         cls.addClassCleanup(shutil.rmtree, cls.folder)
         # A node has the cores of the machine: four hold the application even where that is two.
-        CLUSTER.start(cls, "--layers", "cloud:1,edge:3")
+        policy = cls.folder / "audit.yaml"
+        policy.write_text("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived, ResponseStarted]\nrules:\n"
+                          f"- {{level: Metadata, users: ['{USER}']}}\n- {{level: None}}\n", encoding="utf-8")
+        CLUSTER.start(cls, "--layers", "cloud:1,edge:3", "--audit", str(policy))
         archive = cls.folder / "image.tar"
         subprocess.run([TOP / "deploy/image", "-o", archive, "--binary", PROGRAM], check=True, stdin=subprocess.DEVNULL)
         testbed("load", str(archive))
@@ -318,6 +321,36 @@ class Deploy(unittest.TestCase):
         kubectl("rollout", "status", "-n", SPACE, "deployment/rudderfish", "--timeout=60s")
         rows = self.rows(self.pods()[0])
         self.assertEqual([row["number"] for row in rows[:len(kept)]], [row["number"] for row in kept])
+
+    def test_9_each_rule_of_its_roles_was_used(self):
+        """By the API server's audit log of all tests before: what was never asked for, or never answered, is too much."""
+        log = pathlib.Path("/var/lib/rudderfish-testbed") / CLUSTER.name / "audit.log"
+        if not log.exists():
+            self.skipTest("the testbed that was given has no audit log of this user")
+        text = log.read_text(encoding="utf-8")
+        used = set()
+        for line in text[:text.rfind("\n") + 1].splitlines():
+            entry = json.loads(line)
+            asked = entry.get("objectRef", {})
+            if entry["responseStatus"]["code"] < 400 or entry["verb"] == "create":  # An eviction may be refused at first.
+                resource = "/".join(filter(None, [asked.get("resource"), asked.get("subresource")]))
+                used.add((asked.get("apiGroup", ""), resource, entry["verb"]))
+        granted = set()
+        for kind in ("clusterrolebindings", "rolebindings"):
+            for binding in listed(kind, "-A")["items"]:
+                if any(one.get("namespace") == SPACE and one["name"] == "rudderfish" for one in binding.get("subjects", [])):
+                    where = ["-n", binding["metadata"]["namespace"]] if binding["roleRef"]["kind"] == "Role" else []
+                    for rule in listed(binding["roleRef"]["kind"].lower(), binding["roleRef"]["name"], *where)["rules"]:
+                        granted |= {(group, resource, verb) for group in rule["apiGroups"] for resource in rule["resources"]
+                                    for verb in rule["verbs"]}
+        self.assertGreater(len(granted), 25)
+        # A server that streams lists is asked for them by the verb `watch`; one that cannot, by `list`.
+        used |= {(group, resource, "list") for group, resource, verb in used if verb == "watch"}
+        self.assertEqual(granted - used, {
+            ("", "persistentvolumeclaims", "get"),  # Of a pod that is moved and has claims; this application has none.
+            ("events.k8s.io", "events", "patch"),  # Of an Event that is repeated within six minutes.
+            ("metrics.k8s.io", "nodes", "list"), ("metrics.k8s.io", "pods", "list"),  # There is no metrics-server here.
+        }, sorted(used))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@
 #include "kube/kubeconfig.h"
 #include "kube/move_api.h"
 #include "run/pod_mover.h"
+#include "run/rights.h"
 #include "run/target_check.h"
 
 // `move` moves one pod by hand; `moves` lists the pods that are being moved, and finishes or undoes
@@ -151,6 +152,7 @@ Result<ExitStatus> RunMove(const Arguments& arguments, const Session& session) {
   TRY_ASSIGN(const MoveOptions options, MoveOptionsOf(arguments));
   TRY_ASSIGN(const double limit_s, arguments.Seconds("timeout", kDefaultLimitS));
   TRY_ASSIGN(const MoveConnection connection, ConnectForMoves(arguments));
+  TRY(CheckMoveRights(connection.client.get(), connection.name_space, kCheckLimit));
   PodMover mover(connection.client.get(), options);
   TRY(mover.Plan(connection.name_space, pod, target,
                  std::chrono::duration_cast<Duration>(std::chrono::duration<double>(limit_s))));

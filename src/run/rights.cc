@@ -2,6 +2,7 @@
 #include "run/rights.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -122,24 +123,47 @@ std::vector<NeededRight> MigrationRights(Mode mode,
     }
   }
   if (mode < Mode::kCanary) return rights;
-  const auto needs = [&rights](Right right) {
+  for (Right& right : MoveRights(""))
     rights.push_back({std::move(right), "no pod is moved without it", true});
-  };
-  for (const auto& [verb, group, resource] : kRightsOfMoves)
-    needs({.verb = verb, .group = group, .resource = resource, .name_space = "", .name = ""});
+  return rights;
+}
+
+std::vector<Right> MoveRights(const std::string& name_space) {
+  std::vector<Right> rights;
+  for (const auto& [verb, group, resource] : kRightsOfMoves) {
+    const bool is_of_cluster = std::string_view(resource) == "nodes";
+    rights.push_back({.verb = verb,
+                      .group = group,
+                      .resource = resource,
+                      .name_space = is_of_cluster ? "" : name_space,
+                      .name = ""});
+  }
   for (const char* verb : {"get", "patch"}) {
-    needs({.verb = verb,
-           .group = "",
-           .resource = "configmaps",
-           .name_space = std::string(kube::kMovesNamespace),
-           .name = std::string(kube::kMovesName)});
+    rights.push_back({.verb = verb,
+                      .group = "",
+                      .resource = "configmaps",
+                      .name_space = std::string(kube::kMovesNamespace),
+                      .name = std::string(kube::kMovesName)});
   }
   // Targets are checked by kube-scheduler's rules.
-  for (const Right& right :
-       ClusterFeed::Rights(kube::SchedulingFollower::AllNeeds(), Need::kNeeded)) {
-    needs(right);
-  }
+  const std::vector<Right> of_targets =
+      ClusterFeed::Rights(kube::SchedulingFollower::AllNeeds(), Need::kNeeded);
+  rights.insert(rights.end(), of_targets.begin(), of_targets.end());
   return rights;
+}
+
+Result<void> CheckMoveRights(kube::ApiClient* client, const std::string& name_space,
+                             Duration limit) {
+  const std::vector<Right> rights = MoveRights(name_space);
+  TRY_ASSIGN(const std::vector<bool> allowed, kube::ReviewAccess(client, rights, limit));
+  std::vector<Right> missing;
+  for (size_t i = 0; i < rights.size(); ++i) {
+    if (!allowed[i]) missing.push_back(rights[i]);
+  }
+  if (missing.empty()) return {};
+  return Fail(ErrorCode::kFailedPrecondition,
+              "no pod can be moved without these rights (deploy/moves/rights.yaml): add to {}",
+              fmt::join(RulesToAdd(missing), "; and to "));
 }
 
 Result<RightsReport> ReviewRights(const Config& config, const std::vector<NeededRight>& rights,

@@ -40,6 +40,14 @@ std::vector<NeededRight> HostRights(const Config& config);
 std::vector<NeededRight> MigrationRights(Mode mode,
                                          const std::vector<const Application*>& applications);
 
+// What moving pods of a namespace needs; empty: of all namespaces.
+std::vector<kube::Right> MoveRights(const std::string& name_space);
+
+// An error that names the rules to add where one of MoveRights is missing: a move that is begun
+// without them stops half way.
+Result<void> CheckMoveRights(kube::ApiClient* client, const std::string& name_space,
+                             Duration limit);
+
 struct RightsReport {
   std::string text;                  // Lines for people.
   std::vector<std::string> missing;  // Rules to add without which `run` would not start.
