@@ -86,6 +86,7 @@ CommandSpec MovesCommand();
 CommandSpec LoadCommand();
 CommandSpec ManifestsCommand();
 CommandSpec GymHpaCommand();
+CommandSpec NodeCommand();
 CommandSpec ServeCommand();
 CommandSpec ExtenderConfigCommand();
 CommandSpec BenchCommand();

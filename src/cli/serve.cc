@@ -1,159 +1,108 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstring>
-#include <numeric>
+#include "cli/serve.h"
 
-#include "base/log.h"
-#include "base/suggest.h"
-#include "base/text_table.h"
-#include "base/version.h"
-#include "cli/commands.h"
-#include "cli/files.h"
-#include "cli/stop_signals.h"
-#include "cli/terminal.h"
-#include "compat/reach.h"
-#include "net/http_server.h"
-#include "policy/registry.h"
-#include "serve/operations.h"
-#include "sim/problem.h"
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "cli/placement_commands.h"
+#include "control/live_policy.h"
 
 namespace rudderfish {
 namespace {
 
-constexpr std::string_view kServedSystems[] = {"reach"};
-constexpr std::string_view kStrangers[] = {"ignore", "refuse"};
-constexpr std::string_view kDefaultScenario = "scenarios/continuum-7x21.yaml";
-constexpr std::string_view kDefaultAddress = "127.0.0.1:5000";
-constexpr int64_t kServerThreadsMax = 64;
-constexpr size_t kBodyBytesMax = 16 << 20;
+struct ServedSystem {
+  std::string_view name;
+  std::span<const std::string_view> options;  // Besides --policy and --listen.
+  Result<ExitStatus> (*serve)(const Arguments& arguments, const Session& session);
+};
 
-double Mean(const Distribution& distribution) {
-  const auto values = distribution.values();  // {value}, {low, high} or the choices.
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-Result<std::shared_ptr<const CallGraph>> PatternOf(const Arguments& arguments,
-                                                   const Scenario& scenario,
-                                                   const Session& session) {
-  const auto wanted = arguments.Text("pattern");
-  if (!wanted.has_value()) {
-    if (scenario.patterns.size() > 1) {
-      Say(session, "Calls as in {}, the first of {} of {}; --pattern names another",
-          scenario.patterns.front()->name, Counted(scenario.patterns.size(), "pattern"),
-          scenario.name);
-    }
-    return scenario.patterns.front();
-  }
-  const int found = scenario.PatternNamed(*wanted);
-  if (found != kNone) return scenario.patterns[found];
-  std::vector<std::string_view> names;
-  for (const auto& pattern : scenario.patterns) names.push_back(pattern->name);
-  return Invalid("--pattern: {} has no pattern `{}`{} (there are {})", scenario.name, *wanted,
-                 DidYouMean(*wanted, names), fmt::join(names, ", "));
-}
-
-// What a scenario draws anew each episode is taken at its mean: a cluster has one value, and the
-// wire does not carry it.
-ReachWorld WorldOf(const Scenario& scenario, std::shared_ptr<const CallGraph> calls) {
-  ReachWorld world{.catalog = scenario.catalog, .calls = std::move(calls)};
-  world.network.layers = scenario.catalog->layer_count();
-  for (const Distribution& latency : scenario.latency_ms)
-    world.network.latency_ms.push_back(Mean(latency));
-  const std::vector<KindId> kinds = scenario.KindsOfNodes();
-  for (size_t node = 0; node < kinds.size(); ++node)
-    world.kind_of_node.emplace(scenario.names->nodes[node], kinds[node]);
-  world.background_mbytes_per_s.assign(scenario.catalog->kind_count(), 0);
-  for (const NodeGroup& group : scenario.node_groups) {
-    world.background_mbytes_per_s[group.kind] =
-        Mean(group.background) * scenario.catalog->kinds[group.kind].bandwidth_mbytes_per_s;
-  }
-  return world;
-}
-
-Result<std::unique_ptr<Policy>> PolicyOf(const Arguments& arguments, const Task& task) {
-  TRY_ASSIGN(const std::string spec,
-             arguments.RequiredText("policy", "who answers, such as runs/a or greedy"));
-  if (spec == "exact") {
-    return Invalid("--policy: exact may think for minutes; take lookahead, which is near it");
-  }
-  return OfOption("policy", MakePolicy(spec, task));
-}
+constexpr std::string_view kReachOptions[] = {"scenario", "pattern", "unknown", "threads"};
+constexpr std::string_view kDrsOptions[] = {"kubeconfig", "context", "objective", "threads",
+                                            "monitors"};
+constexpr std::string_view kSuggestionsOptions[] = {"kubeconfig", "context", "objective",
+                                                    "metrics"};
+constexpr ServedSystem kSystems[] = {{"reach", kReachOptions, ServeReach},
+                                     {"drs", kDrsOptions, ServeDrs},
+                                     {"suggestions", kSuggestionsOptions, ServeSuggestions}};
+constexpr std::string_view kSystemNames[] = {"reach", "drs", "suggestions"};
+constexpr std::string_view kAllOptions[] = {"scenario", "pattern",   "unknown",
+                                            "threads",  "monitors",  "kubeconfig",
+                                            "context",  "objective", "metrics"};
 
 Result<ExitStatus> RunServe(const Arguments& arguments, const Session& session) {
-  TRY(ChoiceOf(arguments.operands()[0], kServedSystems));
-  std::filesystem::path scenario_path(arguments.Text("scenario").value_or(""));
-  if (!arguments.Has("scenario")) {
-    TRY_ASSIGN(scenario_path, ShippedFile(std::filesystem::path(kDefaultScenario)));
+  TRY_ASSIGN(const int which, ChoiceOf(arguments.operands()[0], kSystemNames));
+  const ServedSystem& system = kSystems[which];
+  for (const std::string_view option : kAllOptions) {
+    if (arguments.Has(option) && std::ranges::find(system.options, option) == system.options.end())
+      return Invalid("--{} does not apply to serve {}", option, system.name);
   }
-  TRY_ASSIGN(const Problem problem, Problem::Open(scenario_path));
-  TRY_ASSIGN(const std::unique_ptr<Policy> policy, PolicyOf(arguments, *problem.task));
-  TRY_ASSIGN(auto calls, PatternOf(arguments, *problem.scenario, session));
-  ReachWorld world = WorldOf(*problem.scenario, std::move(calls));
-  TRY_ASSIGN(const int strangers, arguments.Choice("unknown", kStrangers, 0));
-  world.strangers = static_cast<ReachStrangers>(strangers);
-
-  HttpServerOptions options{.listen = {std::string(kDefaultAddress)},
-                            .body_limits = {{"/get_action", kBodyBytesMax}}};
-  if (arguments.Has("listen")) {
-    TRY_ASSIGN(options.listen, arguments.List("listen"));
-  }
-  TRY_ASSIGN(const int64_t threads, arguments.Integer("threads", 2, 1, kServerThreadsMax));
-  options.threads = static_cast<int>(threads);
-  ReachServer reach(&world, problem.law, problem.task.get(), policy.get(), options.threads);
-  HttpRoutes routes;
-  routes.Add("POST", "/get_action",
-             [&](const HttpRequest& request) { return reach.GetAction(request); });
-
-  MetricRegistry metrics;
-  metrics.AddBuild(ProgramVersion());
-  const HealthChecks live("livez");
-  HealthChecks ready("readyz");
-  ready.Add("policy", [] { return std::string(); });  // It was loaded, or we were not here.
-  AddOperations(&live, &ready, &metrics, &routes);
-  const SystemClock clock;
-
-  const StopSignals signals;
-  TRY_ASSIGN(const auto server,
-             OfOption("listen",
-                      HttpServer::Start(options, Observed(std::move(routes), &clock, &metrics))));
-  Say(session, "Serving POST /get_action on {} with {}; SIGTERM ends it",
-      fmt::join(server->addresses(), ", "), policy->name());
-  const int signal = signals.Wait();
-  LogInfo("{}: ending", ::strsignal(signal));
-  if (!server->Stop(kStopDeadline)) LogWarning("requests that took too long were cut");
-  return ExitStatus::kDone;
+  return system.serve(arguments, session);
 }
 
 }  // namespace
 
+Result<std::unique_ptr<NodeChooser>> ChooserOf(const Arguments& arguments, const Clock* clock) {
+  NodeChooserOptions options;
+  options.cluster.kubeconfig = arguments.Text("kubeconfig").value_or("");
+  options.cluster.context = arguments.Text("context").value_or("");
+  TRY_ASSIGN(options.policy.policy,
+             arguments.RequiredText("policy", "who chooses, such as kube-default or runs/a"));
+  TRY_ASSIGN(options.policy.objective, ObjectiveOf(arguments));
+  TRY_ASSIGN(const PolicySpec spec, OfOption("policy", ParsePolicySpec(options.policy.policy)));
+  TRY(OfOption("policy", CheckLivePolicy(spec)));
+  return NodeChooser::Start(options, clock);
+}
+
+void AddChooserChecks(const NodeChooser* chooser, HealthChecks* live, HealthChecks* ready) {
+  if (chooser == nullptr) return;
+  live->Add("cluster", [chooser] { return chooser->WhyNotAlive(); });
+  ready->Add("cluster", [chooser] { return chooser->WhyNotReady(); });
+}
+
 CommandSpec ServeCommand() {
   return {
       .name = "serve",
-      .summary = "Answer the requests of another system over HTTP",
-      .operands = {{.name = "reach"}},
+      .summary = "Answer the requests of another system",
+      .operands = {{.name = "reach|drs|suggestions"}},
       .options =
           {{"--policy", "POLICY",
-            "policy that answers: a run, a checkpoint, or a name such as greedy or lookahead"},
-           {"--scenario", "FILE",
-            "scenario with the services, layers, calls and latencies, which requests do not "
-            "contain (default scenarios/continuum-7x21.yaml, the cluster of REACH's testbed)"},
-           {"--pattern", "NAME", "call pattern of the scenario (default: the first)"},
+            "policy that answers: a run, a checkpoint, or a name such as greedy or kube-default"},
            {"--listen", "ADDRESS[,...]",
             "address to listen on, for example [::1]:5000 or unix:/run/rudderfish.sock (default "
-            "127.0.0.1:5000)"},
+            "127.0.0.1 with port 5000 for reach, 1234 for drs, 8765 for suggestions)"},
+           {"--scenario", "FILE",
+            "reach: scenario with the services, layers, calls and latencies, which requests do "
+            "not contain (default scenarios/continuum-7x21.yaml, the cluster of REACH's testbed)"},
+           {"--pattern", "NAME", "reach: call pattern of the scenario (default: the first)"},
            {"--unknown", "ignore|refuse",
-            "how to handle nodes and services that are not in the scenario: ignore them with one "
-            "warning each, or refuse the request with status 422 (default ignore)"},
-           {"--threads", "N", "number of worker threads (default 2)"}},
+            "reach: how to handle nodes and services that are not in the scenario: ignore them "
+            "with one warning each, or refuse the request with status 422 (default ignore)"},
+           {"--threads", "N", "reach, drs: number of worker threads (default 2)"},
+           {"--kubeconfig", "FILE", "drs, suggestions: kubeconfig file of the cluster"},
+           {"--context", "NAME", "drs, suggestions: context of the kubeconfig"},
+           {"--objective", "TERM[:WEIGHT,...]",
+            "drs, suggestions: objective of a policy that is not learned (default balance)"},
+           {"--monitors", "NODE=HOST[:PORT][,...]",
+            "drs: ask the monitors of these nodes, and choose by what they answer instead of by "
+            "a policy"},
+           {"--metrics", "ADDRESS",
+            "suggestions: address of /livez, /readyz and /metrics (default: none)"}},
       .details =
           "`serve reach` is the policy server for REACH's migrator. POST /get_action takes the "
           "state of a cluster of any size and answers which pod to move where, or to stop. Values "
           "that the scenario draws for each episode are replaced by their means. A client "
-          "that asks again after each move never returns to a placement that it left. Each new "
-          "reason for a refusal is logged as a warning; with -v every request is logged. There is "
-          "no authentication: bind to an address that only the "
-          "migrator can reach.",
+          "that asks again after each move never returns to a placement that it left.\n`serve drs` "
+          "answers POST /choose of DRS's scheduler with the name of a node, and `serve "
+          "suggestions` the six commands of a suggestions server over TCP. Both follow the "
+          "cluster of the kubeconfig, and change nothing in it; suggestions without --policy are "
+          "those that a client sets.\nEach new reason for a refusal is logged as a warning; with "
+          "-v every request is logged. There is no authentication: bind to an address that only "
+          "the client can reach.",
       .examples = {"serve reach --policy policies/continuum.safetensors",
-                   "serve reach --policy runs/a --scenario chain.yaml --listen 127.0.0.1:5001 -v"},
+                   "serve reach --policy runs/a --scenario chain.yaml --listen 127.0.0.1:5001 -v",
+                   "serve drs --policy least-allocated",
+                   "serve suggestions --policy runs/placement --metrics 127.0.0.1:9091"},
       .run = RunServe};
 }
 

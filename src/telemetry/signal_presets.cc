@@ -52,6 +52,46 @@ node_pods:
   query: count by (node) (kube_pod_info{node=~"{{nodes}}"})
 )";
 
+// Of our own agents (docs/node-agent.md), whose series name nodes as the cluster does. A pair of
+// nodes is measured by one of the two and counts for both.
+constexpr std::string_view kAgents = R"yaml(
+node_cpu_busy_ratio:
+  per: node
+  query: >-
+    sum by (node) (rate(rudderfish_node_cpu_busy_seconds_total{node=~"{{nodes}}"}[1m]))
+    / sum by (node) (rudderfish_node_cpu_cores{node=~"{{nodes}}"})
+node_memory_available_bytes:
+  per: node
+  query: sum by (node) (rudderfish_node_memory_available_bytes{node=~"{{nodes}}"})
+node_network_receive_bytes_per_second:
+  per: node
+  query: sum by (node) (rate(rudderfish_node_network_receive_bytes_total{node=~"{{nodes}}"}[1m]))
+node_network_transmit_bytes_per_second:
+  per: node
+  query: sum by (node) (rate(rudderfish_node_network_transmit_bytes_total{node=~"{{nodes}}"}[1m]))
+node_disk_read_bytes_per_second:
+  per: node
+  query: sum by (node) (rate(rudderfish_node_disk_read_bytes_total{node=~"{{nodes}}"}[1m]))
+node_disk_written_bytes_per_second:
+  per: node
+  query: sum by (node) (rate(rudderfish_node_disk_written_bytes_total{node=~"{{nodes}}"}[1m]))
+node_round_trip_seconds:
+  per: node
+  query: >-
+    avg by (node) (rudderfish_node_round_trip_mean_seconds{protocol="tcp",node=~"{{nodes}}"}
+    or label_replace(rudderfish_node_round_trip_mean_seconds{protocol="tcp",peer=~"{{nodes}}"},
+    "node", "$1", "peer", "(.*)"))
+node_round_trip_p99_seconds:
+  per: node
+  query: >-
+    max by (node) (rudderfish_node_round_trip_p99_seconds{protocol="tcp",node=~"{{nodes}}"}
+    or label_replace(rudderfish_node_round_trip_p99_seconds{protocol="tcp",peer=~"{{nodes}}"},
+    "node", "$1", "peer", "(.*)"))
+node_user_round_trip_seconds:
+  per: node
+  query: avg by (node) (rudderfish_node_user_round_trip_mean_seconds{node=~"{{nodes}}"})
+)yaml";
+
 // Of the kubelets' cAdvisor, whose series name pods.
 constexpr std::string_view kWorkloads = R"(
 workload_cpu_cores:
@@ -95,7 +135,8 @@ edge_latency_p95_seconds:
     source_workload=~"{{workloads}}"}[1m])))
 )";
 
-constexpr Preset kPresets[] = {{"nodes", kNodes}, {"workloads", kWorkloads}, {"istio", kIstio}};
+constexpr Preset kPresets[] = {
+    {"nodes", kNodes}, {"agents", kAgents}, {"workloads", kWorkloads}, {"istio", kIstio}};
 
 }  // namespace
 

@@ -98,6 +98,8 @@ Result<std::vector<SignalQuery>> ParseSignalQueries(const YamlNode& node);
 //
 //   nodes       CPU, memory, disk, network and connections of nodes, from node-exporter; what the
 //               DQN scheduler of a thesis and REACH's migrator look at
+//   agents      the same of our own agents, where there is no node-exporter, and round trips from a
+//               node to the others and to users
 //   workloads   CPU, memory and traffic of workloads, from the kubelets' cAdvisor: graph-gym-hpa
 //   istio       requests a second and latency between workloads, from Istio: graph-gym-hpa
 std::vector<std::string_view> SignalPresetNames();
