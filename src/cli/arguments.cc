@@ -147,6 +147,16 @@ Result<int> ChoiceOf(std::string_view word, std::span<const std::string_view> ac
   return Invalid("expected {}, found `{}`{}", Joined(accepted), word, DidYouMean(word, accepted));
 }
 
+Result<double> ShareOf(const Arguments& arguments, std::string_view option) {
+  const std::string text = arguments.Text(option).value_or("1");
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_number = error == std::errc{} && end == text.data() + text.size();
+  if (!is_number || !(value > 0) || value > 1)
+    return Invalid("--{}: expected a number above 0 and up to 1, found `{}`", option, text);
+  return value;
+}
+
 Result<int> ThreadsOf(const Arguments& arguments) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   TRY_ASSIGN(const int64_t threads, arguments.Integer("threads", cores, 1, kThreadsMax));

@@ -68,6 +68,9 @@ Result<T> OfOption(std::string_view name, Result<T> made) {
   return made;
 }
 
+// A number above 0 and up to 1; 1 if it was not given.
+Result<double> ShareOf(const Arguments& arguments, std::string_view option);
+
 // The value of --threads; as many as the machine has cores if it was not given.
 Result<int> ThreadsOf(const Arguments& arguments);
 

@@ -10,7 +10,6 @@
 #include "kube/draft_application.h"
 #include "kube/dump.h"
 #include "kube/kubeconfig.h"
-#include "scenario/application_file.h"
 
 namespace rudderfish {
 namespace {
@@ -119,11 +118,12 @@ Result<ClusterSource> OpenCluster(const Arguments& arguments) {
 }
 
 Result<std::shared_ptr<const Application>> ApplicationOf(const Arguments& arguments,
-                                                         const ClusterSource& source) {
+                                                         const ClusterSource& source,
+                                                         CallsInFile calls) {
   const std::optional<std::string> path = arguments.Text("application");
-  TRY_ASSIGN(
-      Application application,
-      path ? LoadApplication(*path) : kube::DraftApplication(*source.mirror, source.namespaces));
+  TRY_ASSIGN(Application application,
+             path ? LoadApplication(*path, calls)
+                  : kube::DraftApplication(*source.mirror, source.namespaces));
   return std::make_shared<const Application>(std::move(application));
 }
 

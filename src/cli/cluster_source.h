@@ -13,6 +13,7 @@
 #include "cluster/application.h"
 #include "kube/cluster_feed.h"
 #include "kube/mirror.h"
+#include "scenario/application_file.h"
 
 // The cluster that a command looks at, as one mirror: dumps of `kubectl get -o json` (--from), or a
 // live one, found as kubectl finds it.
@@ -44,6 +45,7 @@ Result<ClusterSource> OpenCluster(const Arguments& arguments);
 
 // Of --application, or the draft of one where none is given.
 Result<std::shared_ptr<const Application>> ApplicationOf(const Arguments& arguments,
-                                                         const ClusterSource& source);
+                                                         const ClusterSource& source,
+                                                         CallsInFile calls = CallsInFile::kNeeded);
 
 }  // namespace rudderfish

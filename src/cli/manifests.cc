@@ -102,6 +102,19 @@ Result<void> SetNodeNames(const Arguments& arguments, const Application& applica
   return {};
 }
 
+Result<void> SetTraces(const Arguments& arguments, ManifestPlan* plan) {
+  TRY(arguments.Require("traced", "otlp"));
+  const std::string url = arguments.Text("otlp").value_or("");
+  const bool is_address =
+      url.starts_with("http://") && url.size() > 7 &&
+      std::all_of(url.begin(), url.end(), [](char c) { return c > ' ' && c < 0x7F; });
+  if (!url.empty() && !is_address)
+    return Invalid("--otlp: expected http://HOST:PORT, found `{}`", url);
+  plan->otlp = url;
+  TRY_ASSIGN(plan->traced_share, ShareOf(arguments, "traced"));
+  return {};
+}
+
 // Changes what the file says, and defaults, to what the options say.
 Result<void> ApplyOptions(const Arguments& arguments, const Application& application,
                           ManifestPlan* plan) {
@@ -117,7 +130,7 @@ Result<void> ApplyOptions(const Arguments& arguments, const Application& applica
   plan->start_ms = static_cast<int>(1000 * start_s);
   plan->image = arguments.Text("image").value_or(plan->image);
   plan->burns = arguments.Has("burn");
-  return {};
+  return SetTraces(arguments, plan);
 }
 
 Result<bool> IsScenario(const std::filesystem::path& path) {
@@ -201,6 +214,9 @@ CommandSpec ManifestsCommand() {
            {"--app", "drains|dies", "serve for 5 s after SIGTERM, or end at once"},
            {"--start", "DURATION", "time until a pod is ready (default: none)"},
            {"--burn", "", "executing takes a processor, not time only"},
+           {"--otlp", "URL",
+            "where pods report spans as OTLP/JSON, such as http://jaeger:4318 (default: nowhere)"},
+           {"--traced", "RATIO", "share of the requests that is traced (default 1)"},
            {"--node-names", "LIST",
             "NODETYPE=BEGINNING: how the names of the nodes of a type begin"},
            {"--image", "NAME", "image of the pods (default localhost/app:1)"},

@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/files.h"
 #include "cli/terminal.h"
+#include "cli/traced_calls.h"
 #include "kube/kube_cluster.h"
 #include "scenario/start_states.h"
 
@@ -30,7 +31,7 @@ Result<std::vector<State>> Observe(const Arguments& arguments, const Session& se
   TRY(source->CheckHoldsPods());
   TRY(cluster.Refresh(&state));
   std::vector<State> states{state};
-  if (!arguments.Has("for")) return states;
+  if (!arguments.Has("for") || !source->is_live()) return states;
   TRY_ASSIGN(const double seconds, arguments.Seconds("for", 0));
   Say(session, "Watching {} for {}", source->name,
       FormatDuration(std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -88,21 +89,35 @@ void SayWhatIsMissing(const Session& session, const Profile& profile) {
   if (profile.scenario.patterns[0]->call_count() > 1) return;
   Say(session,
       "Not known: who calls whom, latencies, speeds of nodes. No placement is better than another "
-      "in this\nscenario; describe the calls in an application file and give it with "
+      "in this scenario; describe the calls in an application file and give it with "
       "--application.");
 }
 
 Result<ExitStatus> RunProfile(const Arguments& arguments, const Session& session) {
-  TRY(arguments.Exclude("from", "for"));
+  const bool has_traces = arguments.Has("traces");
+  if (!IsTraceServer(arguments)) TRY(arguments.Exclude("from", "for"));
+  for (const char* option : {"application-out", "sampled"}) {
+    TRY(arguments.Require(option, "traces"));
+  }
   TRY_ASSIGN(ClusterSource source, OpenCluster(arguments));
-  TRY_ASSIGN(const std::shared_ptr<const Application> application,
-             ApplicationOf(arguments, source));
+  TRY_ASSIGN(
+      std::shared_ptr<const Application> application,
+      ApplicationOf(arguments, source, has_traces ? CallsInFile::kOptional : CallsInFile::kNeeded));
   const std::string path = arguments.Text("output").value_or("-");
   if (path != "-") TRY(CheckCanWrite(path));
-  if (const auto starts = arguments.Text("starts")) TRY(CheckCanWrite(*starts));
+  for (const char* option : {"starts", "application-out"}) {
+    if (const auto written = arguments.Text(option)) TRY(CheckCanWrite(*written));
+  }
   kube::KubeCluster cluster(source.mirror.get(), application);
   TRY_ASSIGN(std::vector<State> states, Observe(arguments, session, &source, cluster));
   const bool anonymous = arguments.Has("anonymize");
+  std::string comment;
+  if (has_traces) {
+    TRY_ASSIGN(TracedCalls traced, ReadTracedCalls(arguments, session, *application, source));
+    application = std::move(traced.application);
+    for (State& state : states) state.calls = application->calls;
+    if (!anonymous) comment = std::move(traced.comment);
+  }
   SayWhatStays(session, *application, cluster, states.back(), anonymous);
   TRY_ASSIGN(
       const Profile profile,
@@ -116,10 +131,10 @@ Result<ExitStatus> RunProfile(const Arguments& arguments, const Session& session
   }
   SayWhatIsMissing(session, profile);
   if (path == "-") {
-    TRY(Print(ToYaml(scenario)));
+    TRY(Print(comment + ToYaml(scenario)));
     return ExitStatus::kDone;
   }
-  TRY(WriteFileAtomically(path, ToYaml(scenario)));
+  TRY(WriteFileAtomically(path, comment + ToYaml(scenario)));
   const auto outside =
       std::count_if(application->objects.begin(), application->objects.end(),
                     [](const WorkloadObject& object) { return object.is_external(); });
@@ -142,16 +157,29 @@ CommandSpec ProfileCommand() {
        "watch the cluster for this time, for example 10m (default: use only its current state)"});
   options.push_back({"--anonymize", "", "replace all names of the cluster in the output"});
   options.push_back({"--starts", "FILE", "also write the observed states as initial states"});
+  options.push_back(
+      {"--traces", "FILE|URL",
+       "take calls and execution times from traces: a file of Jaeger or of OTLP/JSON, or Jaeger's "
+       "address, such as http://jaeger:16686, which is asked for the time of --for (default: 1h)"});
+  options.push_back({"--sampled", "RATIO",
+                     "share of the requests that is traced, from which their rate follows "
+                     "(default 1)"});
+  options.push_back(
+      {"--application-out", "FILE", "also write the application with what the traces show"});
   options.push_back({"-o,--output", "FILE", "file to write the scenario to (default stdout)"});
   return {.name = "profile",
           .summary = "Create a training scenario from a Kubernetes cluster",
           .operands = {{.name = "DUMP", .min = 0, .max = 100}},
           .options = options,
           .details =
-              "Without --application the call graph is unknown. The scenario then contains nodes, "
-              "workloads and replicas, but no placement in it is better than another.",
+              "Without --application and --traces the call graph is unknown. The scenario then "
+              "contains nodes, workloads and replicas, but no placement in it is better than "
+              "another. With --traces the application file may lack endpoints and execution times; "
+              "docs/traces.md describes what traces must tell.",
           .examples = {"profile --application shop.yaml --for 10m -o shop-scenario.yaml",
-                       "profile --from cluster.json --starts seen.jsonl -o cluster.yaml"},
+                       "profile --from cluster.json --starts seen.jsonl -o cluster.yaml",
+                       "profile --application shop.yaml --traces http://jaeger:16686 --for 10m "
+                       "--application-out shop-traced.yaml -o shop-scenario.yaml"},
           .run = RunProfile};
 }
 

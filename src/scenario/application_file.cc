@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/suggest.h"
 #include "model/latency.h"
+#include "scenario/call_tree.h"
 #include "scenario/catalog_parser.h"
 #include "scenario/pattern_parser.h"
 #include "scenario/scenario.h"
@@ -108,6 +109,8 @@ LabelSelector SelectsNothing() {
 
 class ApplicationReader {
  public:
+  explicit ApplicationReader(CallsInFile calls) : calls_(calls) {}
+
   Result<Application> Read(const YamlNode& root) {
     if (root.IsNull()) return root.Refuse("expected an application, found an empty file");
     TRY_ASSIGN(YamlMap map, root.AsMap());
@@ -123,17 +126,26 @@ class ApplicationReader {
     TRY(ReadKinds(kinds));
     TRY_ASSIGN(const YamlNode workloads, map.Required("workloads"));
     TRY(ReadWorkloads(workloads));
-    TRY_ASSIGN(const YamlNode endpoints, map.Required("endpoints"));
-    const PatternContext context{.catalog = application_.catalog.get(),
-                                 .workloads = &workloads_,
-                                 .starts = starts_,
-                                 .executions = executions_};
-    TRY_ASSIGN(application_.calls, ParsePattern(application_.name, endpoints, context));
+    TRY(ReadCalls(&map));
     TRY(map.Finish());
     return std::move(application_);
   }
 
  private:
+  Result<void> ReadCalls(YamlMap* map) {
+    if (calls_ == CallsInFile::kOptional && !map->Optional("endpoints")) {
+      application_.calls = BuildCallGraph(application_.name, catalog_.kind_count(), {});
+      return {};
+    }
+    TRY_ASSIGN(const YamlNode endpoints, map->Required("endpoints"));
+    const PatternContext context{.catalog = application_.catalog.get(),
+                                 .workloads = &workloads_,
+                                 .starts = starts_,
+                                 .executions = executions_};
+    TRY_ASSIGN(application_.calls, ParsePattern(application_.name, endpoints, context));
+    return {};
+  }
+
   static Result<Distribution> FixedLatency(const YamlNode& node) {
     TRY_ASSIGN(const double ms, QuantityOf(node, ParseLatencyMs));
     return Distribution::Constant(ms);
@@ -192,7 +204,10 @@ class ApplicationReader {
     application_.catalog = std::make_shared<const Catalog>(catalog_);
     executions_.resize(entries.size());
     for (size_t w = 0; w < entries.size(); ++w) {
-      if (executions[w].IsNull()) continue;
+      if (executions[w].IsNull()) {
+        if (calls_ == CallsInFile::kOptional) executions_[w].assign(catalog_.kinds.size(), 0.0);
+        continue;
+      }
       TRY_ASSIGN(executions_[w],
                  ParseExecution(executions[w], catalog_, static_cast<WorkloadId>(w), starts_[w]));
     }
@@ -265,6 +280,7 @@ class ApplicationReader {
     return {};
   }
 
+  const CallsInFile calls_;
   Application application_;
   Catalog catalog_;
   std::string namespace_ = "default";
@@ -296,14 +312,15 @@ Result<LabelSelector> ParseLabelSelector(const YamlNode& node) {
   return selector;
 }
 
-Result<Application> ParseApplication(std::string_view text, std::string_view source_name) {
+Result<Application> ParseApplication(std::string_view text, std::string_view source_name,
+                                     CallsInFile calls) {
   TRY_ASSIGN(const YamlNode root, ParseYaml(text, source_name));
-  return ApplicationReader().Read(root);
+  return ApplicationReader(calls).Read(root);
 }
 
-Result<Application> LoadApplication(const std::filesystem::path& path) {
+Result<Application> LoadApplication(const std::filesystem::path& path, CallsInFile calls) {
   TRY_ASSIGN(const std::string text, ReadFile(path));
-  return ParseApplication(text, path.string());
+  return ParseApplication(text, path.string(), calls);
 }
 
 }  // namespace rudderfish

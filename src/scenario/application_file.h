@@ -16,9 +16,15 @@
 
 namespace rudderfish {
 
+// Whether endpoints and execution times must be there. Where traces tell them they may be missing:
+// without endpoints the call graph has none, and a time that is missing is 0.
+enum class CallsInFile { kNeeded, kOptional };
+
 // Messages read as those of ParseScenario.
-Result<Application> ParseApplication(std::string_view text, std::string_view source_name);
-Result<Application> LoadApplication(const std::filesystem::path& path);
+Result<Application> ParseApplication(std::string_view text, std::string_view source_name,
+                                     CallsInFile calls = CallsInFile::kNeeded);
+Result<Application> LoadApplication(const std::filesystem::path& path,
+                                    CallsInFile calls = CallsInFile::kNeeded);
 
 // {matchLabels: {...}, matchExpressions: [...]} as Kubernetes has it; both are optional. Also the
 // selector of a configuration's scope.

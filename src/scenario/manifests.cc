@@ -33,6 +33,29 @@ YamlWriter Object(std::string_view api, std::string_view kind, const YamlWriter:
   return out;
 }
 
+void WriteFieldVariable(std::string_view name, std::string_view field, YamlWriter* out) {
+  out->BeginItem();
+  out->Field("name", name);
+  out->BeginMap("valueFrom");
+  out->FlowMap("fieldRef", {{"fieldPath", field}});
+  out->End();
+  out->End();
+}
+
+void WriteEnvironment(const ManifestPlan& plan, YamlWriter* out) {
+  out->BeginList("env");
+  WriteFieldVariable("NODE_NAME", "spec.nodeName", out);
+  if (!plan.otlp.empty()) {
+    WriteFieldVariable("POD_NAME", "metadata.name", out);
+    WriteFieldVariable("POD_NAMESPACE", "metadata.namespace", out);
+    out->FlowItem({{"name", "OTEL_EXPORTER_OTLP_ENDPOINT"}, {"value", plan.otlp}});
+    out->FlowItem({{"name", "OTEL_TRACES_SAMPLER"}, {"value", "parentbased_traceidratio"}});
+    out->FlowItem(
+        {{"name", "OTEL_TRACES_SAMPLER_ARG"}, {"value", fmt::format("{}", plan.traced_share)}});
+  }
+  out->End();
+}
+
 void WriteContainer(const Application& application, const ManifestPlan& plan, WorkloadId workload,
                     YamlWriter* out) {
   const std::string& name = application.objects[workload].name;
@@ -46,14 +69,7 @@ void WriteContainer(const Application& application, const ManifestPlan& plan, Wo
       "--start", std::to_string(plan.start_ms),        "--term",    std::to_string(plan.drain_s)};
   if (plan.burns) arguments.insert(arguments.end(), {"--burn", "1"});
   out->FlowList("args", arguments);
-  out->BeginList("env");
-  out->BeginItem();
-  out->Field("name", "NODE_NAME");
-  out->BeginMap("valueFrom");
-  out->FlowMap("fieldRef", {{"fieldPath", "spec.nodeName"}});
-  out->End();
-  out->End();
-  out->End();
+  WriteEnvironment(plan, out);
   out->BeginList("ports");
   out->FlowItem({{"containerPort", kPort}});
   out->End();

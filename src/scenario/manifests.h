@@ -25,9 +25,11 @@ struct PlayedWorkload {
 struct ManifestPlan {
   std::vector<PlayedWorkload> workloads;  // [workload]; those that are external are not read.
   std::string image = "localhost/app:1";
-  int start_ms = 0;    // How long a pod takes to become ready.
-  int drain_s = 5;     // How long it serves after SIGTERM; 0: it ends at once.
-  bool burns = false;  // Executing takes a processor instead of time only.
+  int start_ms = 0;         // How long a pod takes to become ready.
+  int drain_s = 5;          // How long it serves after SIGTERM; 0: it ends at once.
+  bool burns = false;       // Executing takes a processor instead of time only.
+  std::string otlp;         // Where pods report spans, "http://jaeger:4318"; empty: nowhere.
+  double traced_share = 1;  // Of requests that come without a trace of their own.
   // Beginnings of the names of nodes, and what kind they are. A pod learns the name of its node and
   // nothing of its labels.
   std::vector<std::pair<std::string, KindId>> node_names;

@@ -12,7 +12,8 @@
 // --calls: it is also a service of a call graph (app_calls.c has the format of FILE): `/call/ID`
 // executes that call and makes the calls that it makes, `/metrics` says how long they took.
 // NODE_NAME names the node it runs on. --service: it plays the calls of this one alone. --burn:
-// executing takes a processor, instead of time only.
+// executing takes a processor, instead of time only. app_trace.c has the variables by which it reports
+// spans.
 #define _GNU_SOURCE
 #include "app.h"
 
@@ -127,9 +128,12 @@ static int answer(int fd, const char* status, const char* text, size_t padding, 
   return write_padding(fd, padding);
 }
 
-static int answer_call(int fd, int id, int closes) {
+static int answer_call(int fd, int id, const char* head, int closes) {
   if (!calls_known(id)) return answer(fd, "404 Not Found", "no such call\n", 0, closes);
-  const char* failed = calls_play(id);
+  const struct trace caller = trace_of(head);
+  struct span span = span_begin(&caller, kServer, id, calls_bytes(id));
+  const char* failed = calls_play(id, &span.trace);
+  span_end(&span, failed != NULL);
   if (failed == NULL) return answer(fd, "200 OK", "", calls_bytes(id), closes);
   char text[300];
   snprintf(text, sizeof text, "%s does not answer\n", failed);
@@ -142,8 +146,10 @@ static int answer_metrics(int fd, int closes) {
   size_t length = calls_metrics(text, kMetricBytes);
   length += (size_t)snprintf(text + length, kMetricBytes - length,
                              "# TYPE app_calls_repeated_total counter\n"
-                             "app_calls_repeated_total %ld\n",
-                             pool_repeated());
+                             "app_calls_repeated_total %ld\n"
+                             "# TYPE app_spans_dropped_total counter\n"
+                             "app_spans_dropped_total %ld\n",
+                             pool_repeated(), trace_dropped());
   const int result = answer(fd, "200 OK", text, 0, closes);
   free(text);
   return result;
@@ -159,7 +165,7 @@ static int is_ready(void) {
 static int answer_request(int fd, const char* head, int closes) {
   char path[256] = "", host[258] = "";
   sscanf(head, "%*15s %255s", path);
-  if (strncmp(path, "/call/", 6) == 0) return answer_call(fd, atoi(path + 6), closes);
+  if (strncmp(path, "/call/", 6) == 0) return answer_call(fd, atoi(path + 6), head, closes);
   if (strncmp(path, "/warm/", 6) == 0)  // So that a connection has seen a payload of this size.
     return answer(fd, "200 OK", "", strtoul(path + 6, NULL, 10) % (64 << 20), closes);
   if (strcmp(path, "/metrics") == 0) return answer_metrics(fd, closes);
@@ -241,16 +247,19 @@ int main(int argc, char** argv) {
   sigaction(SIGINT, &action, NULL);
   if (pipe(ending) != 0) return 1;
   if (calls != NULL && calls_load(calls, getenv("NODE_NAME"), service, burns) != 0) return 1;
+  trace_open(service);
   ready_at = now() + start_s;
   const int listener = listen_on(port);
   if (listener < 0) return 1;
   for (;;) {
     if (terminating && end < 0) end = now() + term_s;
     const double left = end - now();
-    if (end >= 0 && left <= 0) return 0;
+    if (end >= 0 && left <= 0) break;
     struct pollfd waited = {.fd = listener, .events = POLLIN};
     const struct timespec limit = {.tv_sec = (time_t)left,
                                    .tv_nsec = (long)((left - (double)(time_t)left) * 1e9)};
     if (ppoll(&waited, 1, end < 0 ? NULL : &limit, &none) > 0) accept_one(listener);
   }
+  trace_close();
+  return 0;
 }

@@ -100,6 +100,7 @@ static void execute(double seconds) {
 
 struct branch {
   const struct group* group;
+  const struct trace* trace;
   const char* failed;
   pthread_t thread;
 };
@@ -108,12 +109,15 @@ static void* call_group(void* argument) {
   struct branch* branch = argument;
   for (int i = 0; i < branch->group->count && branch->failed == NULL; ++i) {
     const int id = branch->group->callees[i];
-    if (pool_call(calls[id].pool, id, calls[id].bytes) != 0) branch->failed = calls[id].service;
+    struct span span = span_begin(branch->trace, kClient, id, calls[id].bytes);
+    if (pool_call(calls[id].pool, id, calls[id].bytes, &span.trace) != 0)
+      branch->failed = calls[id].service;
+    span_end(&span, branch->failed != NULL);
   }
   return NULL;
 }
 
-static const char* call_groups(const struct call* call) {
+static const char* call_groups(const struct call* call, const struct trace* trace) {
   struct branch branches[kGroupsMax] = {0};
   const char* failed = NULL;
   pthread_attr_t attributes;
@@ -121,6 +125,7 @@ static const char* call_groups(const struct call* call) {
   pthread_attr_setstacksize(&attributes, 128 << 10);
   for (int i = call->group_count - 1; i >= 0; --i) {
     branches[i].group = &call->groups[i];
+    branches[i].trace = trace;
     if (i > 0 && pthread_create(&branches[i].thread, &attributes, call_group, &branches[i]) == 0)
       continue;
     call_group(&branches[i]);
@@ -144,11 +149,11 @@ int calls_are_connected(void) {
 
 size_t calls_bytes(int id) { return calls[id].bytes; }
 
-const char* calls_play(int id) {
+const char* calls_play(int id, const struct trace* trace) {
   struct call* call = &calls[id];
   const double began = now();
   execute(call->run_s);
-  const char* failed = call_groups(call);
+  const char* failed = call_groups(call, trace);
   pthread_mutex_lock(&call->lock);
   if (failed == NULL) {
     call->latency_s += now() - began;

@@ -76,11 +76,13 @@ static int connect_to(const struct pool* pool) {
 }
 
 // The status of the answer, or -1: the connection broke. `host`: who answered. `closes`: it will.
-static int exchange(int fd, const char* path, size_t bytes, char* host, int* closes) {
-  char head[4096];
+static int exchange(int fd, const char* path, size_t bytes, const struct trace* trace, char* host,
+                    int* closes) {
+  char head[4096], parent[128];
+  trace_header(trace, parent, sizeof parent);
   const int length =
-      snprintf(head, sizeof head, "POST %s HTTP/1.1\r\nHost: app\r\nContent-Length: %zu\r\n\r\n",
-               path, bytes);
+      snprintf(head, sizeof head, "POST %s HTTP/1.1\r\nHost: app\r\n%sContent-Length: %zu\r\n\r\n",
+               path, parent, bytes);
   if (write_all(fd, head, (size_t)length) != 0 || write_padding(fd, bytes) != 0) return -1;
   if (read_message(fd, head, sizeof head) <= 0) return -1;
   const char* field = strstr(head, "\r\nServer: ");
@@ -135,20 +137,20 @@ static void give_back(struct pool* pool, struct link* link, int is_good) {
   pthread_mutex_unlock(&pool->lock);
 }
 
-int pool_call(struct pool* pool, int id, size_t bytes) {
+int pool_call(struct pool* pool, int id, size_t bytes, const struct trace* trace) {
   char path[64], host[kHostBytes];
   int status = -1, closes = 0;
   snprintf(path, sizeof path, "/call/%d", id);
   struct link* link = take(pool);
   if (link != NULL) {
-    status = exchange(link->fd, path, bytes, host, &closes);
+    status = exchange(link->fd, path, bytes, trace, host, &closes);
     give_back(pool, link, status >= 0 && !closes);
   }
   for (int tries = link != NULL ? 1 : 0; status < 0 && tries < 2; ++tries) {
     if (tries > 0) ++repeated;
     const int fd = connect_to(pool);
     if (fd < 0) continue;
-    status = exchange(fd, path, bytes, host, &closes);
+    status = exchange(fd, path, bytes, trace, host, &closes);
     close(fd);
   }
   return status / 100 == 2 ? 0 : -1;
@@ -162,7 +164,7 @@ static int renew(struct pool* pool, struct link* link) {
   const int fd = connect_to(pool);
   if (fd < 0) return 0;
   for (int i = 0; i < kWarmings; ++i) {
-    if (exchange(fd, path, pool->warm_bytes, host, &closes) == 200 && !closes) continue;
+    if (exchange(fd, path, pool->warm_bytes, NULL, host, &closes) == 200 && !closes) continue;
     close(fd);
     return 0;
   }
