@@ -10,6 +10,7 @@ import datetime
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -321,6 +322,36 @@ class Deploy(unittest.TestCase):
         kubectl("rollout", "status", "-n", SPACE, "deployment/rudderfish", "--timeout=60s")
         rows = self.rows(self.pods()[0])
         self.assertEqual([row["number"] for row in rows[:len(kept)]], [row["number"] for row in kept])
+
+    def test_8b_agents_measure_their_nodes_and_each_other(self):
+        """A testbed has no DNS that would know the agents, so that they share the addresses of their nodes, which last."""
+        space, agents = "rudderfish-node", "daemonset/rudderfish-node"
+        kubectl("apply", "-k", str(TOP / "deploy/node"))
+        self.addCleanup(kubectl, "delete", "namespace", space, "--wait=true")
+        kubectl("rollout", "status", "-n", space, agents, "--timeout=120s")
+        nodes = {node["metadata"]["name"]: node["status"]["addresses"][0]["address"] for node in listed("nodes")["items"]}
+        template = "/spec/template/spec"
+        arguments = listed(agents, "-n", space)["spec"]["template"]["spec"]["containers"][0]["args"]
+        place = next(i for i, argument in enumerate(arguments) if argument.startswith("--peers="))
+        kubectl("patch", "-n", space, agents, "--type=json", "-p", json.dumps([
+            {"op": "remove", "path": f"{template}/securityContext/sysctls"},  # Not allowed in the network of a node.
+            {"op": "add", "path": f"{template}/hostNetwork", "value": True},
+            {"op": "replace", "path": f"{template}/containers/0/args/{place}", "value": "--peers=" + ",".join(nodes.values())}]))
+        kubectl("rollout", "status", "-n", space, agents, "--timeout=120s")
+
+        def measured():
+            pairs = set()
+            for pod in listed("pods", "-n", space)["items"]:
+                if "deletionTimestamp" in pod["metadata"]:
+                    return None
+                text = kubectl("get", "--raw", f"/api/v1/namespaces/{space}/pods/{pod['metadata']['name']}:9100/proxy/metrics")
+                self.assertRegex(text, rf'rudderfish_node_cpu_cores{{node="{pod["spec"]["nodeName"]}"}} {os.cpu_count()}')
+                for line in re.findall(r"^rudderfish_node_round_trip_mean_seconds{.*", text, re.MULTILINE):
+                    labels = dict(re.findall(r'(\w+)="([^"]*)"', line))
+                    self.assertLess(float(line.split()[-1]), 0.1, line)
+                    pairs.add((labels["protocol"], frozenset((labels["node"], labels["peer"]))))
+            return pairs if len(pairs) == len(nodes) * (len(nodes) - 1) else None
+        self.wait_for(measured, "each pair is measured over TCP and UDP", limit=90)
 
     def test_9_each_rule_of_its_roles_was_used(self):
         """By the API server's audit log of all tests before: what was never asked for, or never answered, is too much."""
