@@ -296,7 +296,7 @@ std::string MovesText(const OrderedJson& moves) {
 
 // Outside of its time windows migration moves nothing.
 std::string WindowText(const OrderedJson& migration) {
-  if (!migration.contains("window")) return "";
+  if (!migration.contains("window") || migration["window"].is_null()) return "";
   const OrderedJson& window = migration["window"];
   const std::string opens =
       window["opens"].is_null() ? "never" : window["opens"].get<std::string>();

@@ -9,10 +9,10 @@
 #include "cluster/application.h"
 #include "telemetry/call_inference.h"
 
-// An application whose calls and execution times are those that traces show. A call that is made 0.3
-// times a request has 0.3 of its work and payload, so that load is right. What traces do not show
-// stays as the application has it: layers, latencies, kinds of node, rates and targets of endpoints
-// that are the same. A pure function.
+// An application whose calls and execution times are those that traces show. A call that is made
+// 0.3 times a request has 0.3 of its work and payload, so that load is right. What traces do not
+// show stays as the application has it: layers, latencies, kinds of node, rates and targets of
+// endpoints that are the same. A pure function.
 
 namespace rudderfish {
 

@@ -87,7 +87,7 @@ class Guard {
   // nothing of the plan goes where they came from.
   void Note(const State& state, const Decision& decision);
 
-  // A move that an earlier process made, the oldest first: it counts against the hour, and no pod of
+  // A move that an earlier process made, the oldest first: it counts in the hour, and no pod of
   // `workload` returns to the node that it left. Its pod is gone.
   void Recall(WorkloadId workload, MoveLedger::Entry move);
 

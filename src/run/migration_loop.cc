@@ -358,25 +358,14 @@ SwitchedKind MigrationLoop::Kind() const {
 // What was resumed, or has come to lead, does not wait for its next turn.
 void MigrationLoop::FollowMode() {
   const Mode mode = host_->Leads() ? host_->switches().Effective(ladder_->mode()) : Mode::kOff;
-  const Mode before = std::exchange(mode_, IsWindowOpen() ? mode : std::min(mode, Mode::kAdvise));
+  // Outside of its windows it advises. A move that has begun goes on.
+  const bool may_move = window_.IsOpen(config().migration->windows, UnixNow());
+  const Mode before = std::exchange(mode_, may_move ? mode : std::min(mode, Mode::kAdvise));
   if (mode_ != before) due_ = clock_->Now();
   if (moves_ == nullptr) return;
   moves_->Say(!host_->Leads()         ? MoveDriver::Word::kNothing
               : mode >= Mode::kCanary ? MoveDriver::Word::kAct
                                       : MoveDriver::Word::kUndo);
-}
-
-// Outside of its windows it advises, whatever its mode. A move that has begun goes on.
-bool MigrationLoop::IsWindowOpen() {
-  const std::vector<TimeWindow>& windows = config().migration->windows;
-  if (windows.empty()) return true;
-  const UnixMillis now = UnixNow();
-  if (const int64_t minute = now / 60'000; minute != std::exchange(window_minute_, minute)) {
-    const bool is_open = IsOpen(windows, now);
-    if (is_open != std::exchange(window_is_open_, is_open))
-      LogInfo("migration: the time window {}", is_open ? "opens" : "closes");
-  }
-  return window_is_open_;
 }
 
 void MigrationLoop::EndActing() {
@@ -400,7 +389,7 @@ void MigrationLoop::AbandonRuns(std::string_view why) {
 Result<void> MigrationLoop::Reload(MigrationPlan plan) {
   AbandonRuns("the configuration was reloaded during the move");
   plan_ = std::move(plan);
-  window_minute_ = 0;
+  window_.Forget();
   runs_.clear();
   if (moves_ != nullptr) moves_->Configure(config().migration->moves);
   cluster_->Watch(plan_.Watched(), plan_.config());
@@ -459,11 +448,7 @@ OrderedJson MigrationLoop::Status() const {
                    {"not_seen", cluster_->Missing()},
                    {"signals", JsonOf(signals_->Standings())},
                    {"signal_troubles", signals_->Troubles()}};
-  if (!config.migration->windows.empty()) {
-    const UnixMillis next = NextOpening(config.migration->windows, UnixNow());
-    json["window"] = {{"open", window_is_open_},
-                      {"opens", next == 0 ? OrderedJson(nullptr) : OrderedJson(Rfc3339(next))}};
-  }
+  json["window"] = window_.Status(config.migration->windows, UnixNow());
   json["moves"] = OrderedJson::array();
   for (const MoveDriver::Standing& one :
        moves_ == nullptr ? std::vector<MoveDriver::Standing>() : moves_->Standings()) {

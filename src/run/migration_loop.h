@@ -18,6 +18,7 @@
 #include "run/decision_loop.h"
 #include "run/fenced_journal.h"
 #include "run/move_driver.h"
+#include "run/move_window.h"
 #include "run/signal_source.h"
 #include "run/watched_cluster.h"
 
@@ -97,7 +98,6 @@ class MigrationLoop final : public DecisionLoop {
   void TakeRow(const JournalRow& row);
   void EndPlan(size_t run);
   std::string WhyNoDecision(size_t run) const;
-  bool IsWindowOpen();
   void MakeRuns();
   void RecallMoves();
   void AbandonRuns(std::string_view why);
@@ -123,8 +123,7 @@ class MigrationLoop final : public DecisionLoop {
   bool goes_on_ = false;                  // Some run of this round had more to decide.
   Mode mode_ = Mode::kOff;                // That holds, as it was looked at last.
   bool told_signals_ = false;             // That some are in trouble.
-  int64_t window_minute_ = 0;             // At which it was looked last.
-  bool window_is_open_ = true;
+  MoveWindow window_;
   Instant due_, measured_;
 };
 

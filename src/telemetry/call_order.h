@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-// In what order one caller makes its calls, from many times that it made them: which of them overlap
-// and which follow each other without a gap. A call graph has groups in parallel of calls one after
-// another; what has no such form (a, then b and c at once, then d) becomes its longest chain, a c d,
-// and b beside it, which takes as long. Pure values.
+// In what order one caller makes its calls, from many times that it made them: which of them
+// overlap and which follow each other without a gap. A call graph has groups in parallel of calls
+// one after another; what has no such form (a, then b and c at once, then d) becomes its longest
+// chain, a c d, and b beside it, which takes as long. Pure values.
 
 namespace rudderfish {
 

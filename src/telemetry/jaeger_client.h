@@ -9,8 +9,9 @@
 #include "base/result.h"
 #include "telemetry/spans.h"
 
-// Traces of Jaeger's query API: the services that it knows, and of each the newest traces of a time.
-// A trace comes with each of its services and is taken once. Waits for the answers. One thread.
+// Traces of Jaeger's query API: the services that it knows, and of each the newest traces of a
+// time. A trace comes with each of its services and is taken once. Waits for the answers. One
+// thread.
 
 namespace rudderfish {
 

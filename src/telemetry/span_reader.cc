@@ -211,7 +211,7 @@ void ReadJaegerSpan(const Json& json, const std::map<std::string, int32_t>& proc
   span.start_ns = *start * kNsPerUs;
   span.duration_ns = *duration * kNsPerUs;
   const auto process = processes.find(std::string(TextOf(Member(json, "processID"))));
-  if (process == processes.end()) return set->LeaveOut("nobody says which service it is of");
+  if (process == processes.end()) return set->LeaveOut("its service is not given");
   span.source = process->second;
   span.name = set->WordOf(TextOf(Member(json, "operationName")));
   Attributes attributes(set);

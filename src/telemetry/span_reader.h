@@ -8,8 +8,8 @@
 
 // Traces from outside, in the two formats that others write:
 //
-//   Jaeger      {"data": [{"traceID", "spans": [...], "processes": {...}}]}, the answer of its query
-//               API to /api/traces, which its page saves as a file
+//   Jaeger      {"data": [{"traceID", "spans": [...], "processes": {...}}]}, the answer of its
+//               query API to /api/traces, which its page saves as a file
 //   OTLP/JSON   {"resourceSpans": [...]}, one such object or one in each line, as OpenTelemetry's
 //               collector writes files; also below "result", as Jaeger's /api/v3 answers
 //

@@ -10,30 +10,34 @@ namespace rudderfish {
 namespace {
 
 constexpr std::string_view kJaeger = R"({"data": [{"traceID": "00af", "spans": [
-  {"traceID": "00af", "spanID": "1", "operationName": "GET /", "references": [], "startTime": 1000000,
-   "duration": 20, "processID": "p1", "tags": [{"key": "span.kind", "type": "string", "value": "server"}]},
-  {"traceID": "00af", "spanID": "2", "operationName": "call", "startTime": 1000005, "duration": 10,
-   "references": [{"refType": "CHILD_OF", "traceID": "af", "spanID": "0000000000000001"}], "processID": "p1",
+  {"traceID": "00af", "spanID": "1", "operationName": "GET /", "references": [],
+   "startTime": 1000000, "duration": 20, "processID": "p1",
+   "tags": [{"key": "span.kind", "type": "string", "value": "server"}]},
+  {"traceID": "00af", "spanID": "2", "operationName": "call", "startTime": 1000005,
+   "duration": 10, "processID": "p1",
+   "references": [{"refType": "CHILD_OF", "traceID": "af", "spanID": "0000000000000001"}],
    "tags": [{"key": "span.kind", "value": "client"}, {"key": "peer.service", "value": "db"},
             {"key": "http.request_content_length", "type": "int64", "value": 512}]},
   {"traceID": "00af", "spanID": "3", "startTime": 1000005, "duration": -4, "processID": "p1"},
   {"traceID": "00af", "spanID": "xyz", "startTime": 1000005, "duration": 4, "processID": "p1"},
   {"traceID": "00af", "spanID": "4", "startTime": 1000005, "duration": 4, "processID": "none"},
   {"traceID": "00af", "spanID": "5", "startTime": "soon", "duration": 4, "processID": "p1"}, 17],
- "processes": {"p1": {"serviceName": "web", "tags": [{"key": "k8s.pod.name", "value": "web-1"},
-   {"key": "hostname", "value": "other"}, {"key": "k8s.node.name", "value": "n1"}]}}}], "errors": null})";
+ "processes": {"p1": {"serviceName": "web", "tags": [
+   {"key": "k8s.pod.name", "value": "web-1"}, {"key": "hostname", "value": "other"},
+   {"key": "k8s.node.name", "value": "n1"}]}}}], "errors": null})";
 
 std::string OtlpLine(std::string_view span) {
-  return fmt::format(
-      R"({{"resourceSpans":[{{"resource":{{"attributes":[{{"key":"service.name","value":{{"stringValue":"web"}}}},)"
-      R"({{"key":"host.name","value":{{"stringValue":"n2"}}}}]}},"scopeSpans":[{{"spans":[{}]}}]}}]}})",
-      span);
+  return fmt::format(R"({{"resourceSpans":[{{"resource":{{"attributes":[)"
+                     R"({{"key":"service.name","value":{{"stringValue":"web"}}}},)"
+                     R"({{"key":"host.name","value":{{"stringValue":"n2"}}}}]}},)"
+                     R"("scopeSpans":[{{"spans":[{}]}}]}}]}})",
+                     span);
 }
 
 const std::string kOtlpSpan =
     R"({"traceId":"000000000000000000000000000000af","spanId":"0000000000000002",)"
-    R"("parentSpanId":"0000000000000001","name":"op","kind":3,"startTimeUnixNano":"1790000000000000005",)"
-    R"("endTimeUnixNano":"1790000000000000105",)"
+    R"("parentSpanId":"0000000000000001","name":"op","kind":3,)"
+    R"("startTimeUnixNano":"1790000000000000005","endTimeUnixNano":"1790000000000000105",)"
     R"("attributes":[{"key":"http.request.body.size","value":{"intValue":"77"}}]})";
 
 std::string ErrorOf(std::string_view text) {
@@ -59,7 +63,7 @@ TEST(SpanReader, ReadsWhatJaegerAnswers) {
             (SpanSource{.service = "web", .pod = "web-1", .node = "n1"}));
   EXPECT_EQ(set.left_out.at("it ends before it starts"), 1);
   EXPECT_EQ(set.left_out.at("an id of the wrong length, or no hexadecimal number"), 2);
-  EXPECT_EQ(set.left_out.at("nobody says which service it is of"), 1);
+  EXPECT_EQ(set.left_out.at("its service is not given"), 1);
   EXPECT_EQ(set.left_out.at("it has no time"), 1);
 }
 

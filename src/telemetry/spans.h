@@ -12,8 +12,8 @@
 #include "cluster/ids.h"
 
 // Spans of distributed traces as plain values, whatever the format they came in. Times are those of
-// the clock of the machine that recorded the span, in nanoseconds since 1970. What could not be used
-// is counted by reason and never stops the rest. Not thread safe.
+// the clock of the machine that recorded the span, in nanoseconds since 1970. What could not be
+// used is counted by reason and never stops the rest. Not thread safe.
 
 namespace rudderfish {
 

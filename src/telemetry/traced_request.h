@@ -10,10 +10,10 @@
 #include "cluster/ids.h"
 #include "telemetry/spans.h"
 
-// One trace as the calls between workloads that it shows. Spans of one workload below each other are
-// one call, so those of a proxy beside it, of several services in one pod and of its own functions
-// are folded; so are those of what is no workload. What a call executes is its time less the time
-// in which at least one of its own calls was under way. Pure functions.
+// One trace as the calls between workloads that it shows. Spans of one workload below each other
+// are one call, so those of a proxy beside it, of several services in one pod and of its own
+// functions are folded; so are those of what is no workload. What a call executes is its time less
+// the time in which at least one of its own calls was under way. Pure functions.
 
 namespace rudderfish {
 
