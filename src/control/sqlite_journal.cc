@@ -16,9 +16,7 @@
 namespace rudderfish {
 namespace {
 
-namespace fs = std::filesystem;
 using internal::DatabaseError;
-using internal::OpenDatabase;
 using internal::QueryNumber;
 using internal::Statement;
 
