@@ -43,7 +43,7 @@ struct BoundVolume {
 struct CsiVolume {
   std::string driver, handle;
 
-  auto operator<=>(const CsiVolume&) const = default;
+  auto operator<=>(const CsiVolume&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 // How many volumes a CSI driver can attach to a node.

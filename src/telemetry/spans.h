@@ -28,7 +28,7 @@ struct SpanSource {
   std::string pod;
   std::string node;
 
-  auto operator<=>(const SpanSource&) const = default;
+  auto operator<=>(const SpanSource&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 inline constexpr int32_t kNoParent = -1;       // The first of its trace.

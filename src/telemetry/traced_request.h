@@ -44,7 +44,7 @@ struct TracedCall {
 // Who calls whom without waiting for an answer.
 struct AsynchronousCall {
   WorkloadId caller = kNone, callee = kNone;
-  auto operator<=>(const AsynchronousCall&) const = default;
+  auto operator<=>(const AsynchronousCall&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 struct TracedRequest {
