@@ -441,13 +441,16 @@ class Moves(unittest.TestCase):
         serving = self.continuum()
         folder = self.controller("canary", canary=0.99, moves={"settle": "60s"})
         process = self.run_in(folder)
-        pod = self.wait_for(lambda: self.moving(folder), (folder / "log").read_text())[0]["pod"].split("/")[1]
+        move = self.wait_for(lambda: self.moving(folder), (folder / "log").read_text())[0]
+        pod = move["pod"].split("/")[1]
+        self.assertIn(f"move {move['id']} is under way", self.asked(folder, "explain", f"move/{move['id']}"))
         self.wait_for(lambda: self.moving(folder)[0:1] and self.moving(folder)[0]["step"] == "drain", "it drains")
         self.asked(folder, "pause")
         self.nothing_of_a_move_is_left(serving)
         self.assertEqual(CLUSTER.get("pod", pod, "-n", "continuum")["status"]["phase"], "Running")
         row = self.wait_for(lambda: [row for row in self.rows(folder) if row["fate"] == "failed"], "the journal says so")[0]
         self.assertEqual((row["mode"], row["failure"]), ("canary", "moves are held back"))
+        self.assertIn("was given up: moves are held back", self.asked(folder, "explain", f"move/{move['id']}"))
         self.asked(folder, "resume")
         self.wait_for(lambda: self.moving(folder), "another move begins")
         process.terminate()

@@ -131,6 +131,7 @@ class Run(unittest.TestCase):
         self.assertIn("client-1", self.ask("explain", "pod/client-1") + "client-1")
         self.assertIn("no decision in the journal speaks of pod nobody", self.ask("explain", "pod/nobody", status=2))
         self.assertIn("expected pod/NAME", self.ask("explain", "node/edge-1", status=2))
+        self.assertIn("a name is missing", self.ask("explain", "move/", status=2))
         workload = next(one["workload"] for one in self.rows()[0]["considered"] if one["move"])
         story = self.ask("explain", f"deployment/{workload}")
         self.assertIn("Considered, the best of", story)

@@ -129,6 +129,7 @@ Result<Subject> SubjectOf(const std::string& operand) {
       "daemonsets", "ds",          "replicaset", "replicasets", "rs",           "job", "jobs"};
   const size_t slash = operand.find('/');
   if (slash == std::string::npos) return Subject{.name = operand};
+  if (slash + 1 == operand.size()) return Invalid("`{}`: a name is missing after /", operand);
   const std::string kind = operand.substr(0, slash);
   if (kind == "move" || kind == "moves")
     return Subject{.name = operand.substr(slash + 1), .is_move = true};

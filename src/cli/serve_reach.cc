@@ -50,7 +50,7 @@ Result<std::shared_ptr<const CallGraph>> PatternOf(const Arguments& arguments,
                  DidYouMean(*wanted, names), fmt::join(names, ", "));
 }
 
-// What a scenario draws anew each episode is taken at its mean: a cluster has one value, and the
+// What a scenario draws for each episode is taken at its mean: a cluster has one value, and the
 // wire does not carry it.
 ReachWorld WorldOf(const Scenario& scenario, std::shared_ptr<const CallGraph> calls) {
   ReachWorld world{.catalog = scenario.catalog, .calls = std::move(calls)};

@@ -36,8 +36,8 @@ struct TracedApplication {
   std::vector<TracedTime> times;
 };
 
-// `sampled`: the share of requests that is traced. kFailedPrecondition if nobody is known who could
-// be the client of an endpoint.
+// `sampled`: the share of requests that is traced. kFailedPrecondition if no workload
+// could be the client of an endpoint.
 Result<TracedApplication> WithTracedCalls(const Application& application,
                                           const InferredGraph& graph, double sampled);
 

@@ -24,7 +24,7 @@ constexpr int kPacketsMax = 64;  // Of one socket, before others have their turn
 
 std::string ProbeReason(int error) { return std::generic_category().message(error); }
 
-// Nobody who does not see a probe can answer it.
+// Only a host that sees a probe can answer it.
 uint64_t NewNumber() {
   uint64_t number = 0;
   [[maybe_unused]] const ssize_t count = ::getrandom(&number, sizeof number, 0);

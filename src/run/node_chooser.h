@@ -25,7 +25,7 @@
 // may ask, and waits no longer than it says.
 //
 // What was chosen for a pod by name counts as taken until the pod is there, gone, or half a minute
-// has passed, and whoever asks again about it in that time hears the same node, if it still fits:
+// has passed. A client that asks again about it in that time gets the same node, if it still fits:
 // some schedulers ask once for each node that they consider.
 
 namespace rudderfish {
