@@ -126,7 +126,7 @@ class Commands(Cli):
             self.assertRegex(text, rf"(?m)^{line}")
         self.assertNotIn("hpa", self.succeed("policies", "--task", "move"))
         listed = json.loads(self.succeed("policies", "-o", "json"))["policies"]
-        self.assertEqual({policy["task"] for policy in listed}, {"move", "place", "scale"})
+        self.assertEqual({policy["task"] for policy in listed}, {"move", "place", "scale", "route"})
         by_name = {(policy["task"], policy["name"]): policy for policy in listed}
         self.assertEqual(len(by_name), len(listed))
         self.assertIn(("place", "kube-default"), by_name)
@@ -774,14 +774,15 @@ class Placement(Cli):
 
 
 class Tasks(Cli):
-    SERVES = {SCENARIO: ["move"], TOP / "scenarios/drs-even.yaml": ["place"], TOP / "scenarios/redis.yaml": ["move", "scale"]}
+    SERVES = {SCENARIO: ["move"], TOP / "scenarios/drs-even.yaml": ["place"], TOP / "scenarios/redis.yaml": ["move", "scale"],
+              TOP / "scenarios/multicloud-16.yaml": ["route"]}
     # Each is refused, with or without a task that fits, before it computes anything.
     COMMANDS = {"evaluate": ["--policy", "no-such"], "simulate": ["--policy", "no-such"], "train": ["-d", "x", "--set", "no.such=1"],
                 "calibrate": ["--policy", "hpa", "-o", "x.yaml", "--load", "no-such"]}
 
     def test_a_task_that_the_scenario_cannot_serve_is_refused_by_every_command(self):
         for scenario, serves in self.SERVES.items():
-            for task in ("move", "place", "scale"):
+            for task in ("move", "place", "scale", "route"):
                 lines = {command: [command, scenario, "--task", task, *more] for command, more in self.COMMANDS.items()}
                 lines["bench"] = ["bench", "env", "--scenario", scenario, "--task", task, "--policy", "no-such"]
                 for command, line in lines.items():
@@ -790,9 +791,33 @@ class Tasks(Cli):
                     refused = f"--task {task}: {scenario} has " in done.stderr
                     self.assertEqual(refused, task not in serves, f"{line}: {done.stderr}")
 
+    def test_policies_that_route_are_compared_on_the_same_episodes_of_each_variant(self):
+        regions = TOP / "scenarios/multicloud-16.yaml"
+        evaluate = ("evaluate", regions, "--task", "route", "--episodes", "6", "--policy", "static,near=locality:full=70")
+        done = self.run_cli(*evaluate, "--variant", "spot,full")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("multicloud-16, full: 16 regions, 6 episodes, seed 1", done.stdout)
+        self.assertIn("near is better than static on these 6 episodes: objective -", done.stdout)
+        self.assertEqual(self.run_cli(*evaluate, "--variant", "spot,full", "--threads", "1").stdout, done.stdout)
+        told = json.loads(self.succeed(*evaluate, "--variant", "full", "-o", "json"))
+        self.assertEqual([policy["name"] for policy in told["variants"][0]["policies"]], ["static", "near"])
+        self.assertEqual(told["variants"][0]["verdict"]["finding"], "better")
+        rows = self.succeed(*evaluate, "--variant", "full", "-o", "csv").splitlines()
+        self.assertEqual(len(rows), 1 + 2 * 6)
+        for more, says in ((("--variant", "fool"), "expected calm, flash, spot or full"), (("--load", "a"), "--load: not for --task route")):
+            self.refuse(*evaluate, *more, says=says)
+        self.refuse("evaluate", regions, "--policy", "hpa", says="the policies of the task route are static, locality")
+        self.refuse("evaluate", SCENARIO, "--policy", "stay,greedy", "--variant", "full", says="--variant: requires --task route")
+        self.assertIn("16 regions", self.succeed("scenario", "show", "multicloud-16"))
+        self.assertIn("requests go to 16 regions", self.succeed("scenario", "list"))
+        self.assertEqual(len(json.loads(self.succeed("inspect", regions, "-o", "json"))["regions"]), 16)
+        for command in (("simulate", "--policy", "static"), ("train", "-d", "x"), ("calibrate", "--policy", "hpa", "-o", "x.yaml")):
+            self.refuse(command[0], regions, *command[1:], says="multicloud-16.yaml")
+
     def test_one_episode_of_any_task_shows_nothing(self):
         for scenario, policies in ((SCENARIO, "stay,greedy"), (TOP / "scenarios/drs-even.yaml", "round-robin,greedy"),
-                                   (TOP / "scenarios/redis.yaml", "hpa:cpu=30,hpa:cpu=32")):
+                                   (TOP / "scenarios/redis.yaml", "hpa:cpu=30,hpa:cpu=32"),
+                                   (TOP / "scenarios/multicloud-16.yaml", "static,locality")):
             more = ["--load", "ramp"] if "hpa" in policies else []
             done = self.run_cli("evaluate", scenario, "--policy", policies, "--episodes", "1", *more)
             self.assertEqual(done.returncode, 3, done.stderr)

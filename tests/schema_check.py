@@ -65,6 +65,16 @@ WRONG_LOADS = [
     (("load", "limit"), {"late": "1%", "p95": "qos"}),
 ]
 
+WRONG_REGIONS = [
+    (("regions",), {}), (("regions", "region"), {}), (("nodes",), []), (("regions", "at"), {}), (("regions", "variants"), {}),
+    (("regions", "variants", "calm"), ["flush"]), (("regions", "at", "us-west1", "carbon"), [1, 2]),
+    (("regions", "at", "us-west1", "start"), ["2min"]), (("regions", "at", "us-west1", "pue"), 0.9),
+    (("regions", "at", "us-west1", "nodes_max"), 0), (("regions", "at", "us-west1", "zones"), "na"),
+    (("regions", "service", "response"), 8000), (("regions", "service", "deadline"), 400),
+    (("regions", "round_trips", "base"), 6), (("regions", "chance"), {"flash_per_week": 1}),
+    (("regions", "egress_per_gb", "within"), -1), (("regions", "objective"), {"carbon": 1}),
+]
+
 WRONG_APPLICATIONS = [
     (("rudderfish",), "scenario/v1"), (("model",), "raech"), (("namespace",), "Not A Name"), (("seed",), 1),
     (("latency", "edge", "cloud"), "1ms to 5ms"), (("latency", "edge", "cloud"), ["1ms"]),
@@ -146,6 +156,8 @@ def main():
                           WRONG_ARRIVALS)
         problems += check("scenarios with load", SCENARIOS / "scenario.schema.json", [SCENARIOS / "redis.yaml"],
                           SCENARIOS / "online-boutique.yaml", WRONG_LOADS)
+        problems += check("scenarios of regions", SCENARIOS / "scenario.schema.json", [SCENARIOS / "multicloud-16.yaml"],
+                          SCENARIOS / "multicloud-16.yaml", WRONG_REGIONS)
         problems += check("applications", EXAMPLES / "application.schema.json",
                           sorted(EXAMPLES.rglob("application.yaml")),
                           EXAMPLES / "continuum/application.yaml", WRONG_APPLICATIONS)

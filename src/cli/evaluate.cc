@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/version.h"
 #include "cli/commands.h"
+#include "cli/evaluate_routing.h"
 #include "cli/evaluate_scaling.h"
 #include "cli/files.h"
 #include "cli/output.h"
@@ -65,6 +66,8 @@ Result<ExitStatus> RunEvaluate(const Arguments& arguments, const Session& sessio
   const std::string& path = arguments.operands()[0];
   TRY_ASSIGN(const Scenario scenario, LoadScenario(path));
   TRY_ASSIGN(const TaskKind task, TaskFor(arguments.Text("task"), scenario, path));
+  if (task == TaskKind::kRoute) return EvaluateRoutingPolicies(scenario, arguments, session);
+  if (arguments.Has("variant")) return Invalid("--variant: requires --task route");
   if (task == TaskKind::kScale) return EvaluateScalingPolicies(arguments, session);
   for (const char* other : {"load", "on"}) {
     if (arguments.Has(other)) return Invalid("--{}: requires --task scale", other);
@@ -132,14 +135,17 @@ CommandSpec EvaluateCommand() {
           {{"--policy", "POLICY[,...]",
             "policies to compare. The last one is the candidate; the best of the others is the "
             "baseline"},
-           {"--task", "move|place|scale",
-            "kind of decision (default: place if the scenario has `arrivals`, scale if it has "
-            "`load`, else move)"},
+           {"--task", "move|place|scale|route",
+            "kind of decision (default: route if the scenario has `regions`, place if it has "
+            "`arrivals`, scale if it has `load`, else move)"},
+           {"--variant", "NAME[,...]", "(routing) variants to evaluate (default: all)"},
            {"--load", "NAME[,...]", "(scaling) loads to evaluate (default: all)"},
            {"--on", "requests|model",
             "(scaling) simulate every request, or use the analytic model, which is about 100 times "
             "faster (default requests)"},
-           {"--episodes", "N", "number of episodes to draw (default 200, or 20 when scaling)"},
+           {"--episodes", "N",
+            "number of episodes to draw (default 200, 60 when routing, 20 when placing or "
+            "scaling)"},
            {"--objective", "TERM[:WEIGHT,...]",
             "(placement) objective to minimize: balance, energy, utilisation, fragmentation, cost, "
             "latency, calls (default: the scenario's objective)"},
@@ -169,12 +175,16 @@ CommandSpec EvaluateCommand() {
           "plan in small scenarios and the best plan of a wide search in others; --optimum shows "
           "for which episodes it is proven optimal.\nWhen scaling, the candidate is better if it "
           "is cheaper under every load, with at most 0.1 percentage points more violations than "
-          "the baseline. -o json includes the data for `plot`.",
+          "the baseline. -o json includes the data for `plot`.\nWhen routing, the candidate is "
+          "better if its objective per request is smaller under every variant, with at most 0.1 "
+          "percentage points more late requests than the baseline, which is chosen on separate "
+          "episodes.",
       .examples = {"evaluate world.yaml --policy stay,greedy,learned=runs/a",
                    "evaluate world.yaml --policy lookahead,learned=runs/a --report report.html",
                    "evaluate world.yaml --policy greedy,lookahead:width=64,learned=runs/a",
                    "evaluate world.yaml --policy greedy,runs/a --starts starts.jsonl -o json",
-                   "evaluate shop.yaml --task scale --policy hold,hpa:cpu=60 --load diurnal"},
+                   "evaluate shop.yaml --task scale --policy hold,hpa:cpu=60 --load diurnal",
+                   "evaluate scenarios/multicloud-16.yaml --policy locality,lp --variant full"},
       .run = RunEvaluate};
 }
 

@@ -292,6 +292,7 @@ std::string PatternsText(const Scenario& scenario) {
 
 Result<std::string> InspectScenario(const std::filesystem::path& path, OutputFormat format) {
   TRY_ASSIGN(const Scenario scenario, LoadScenario(path));
+  if (scenario.regions != nullptr) return InspectRegions(path, scenario, format);
   if (scenario.places_pods()) return InspectPlacement(path, scenario, format);
   TRY_ASSIGN(const Problem problem, Problem::Open(path));
   TRY_ASSIGN(const DrawnStarts drawn, DrawSample(problem));

@@ -24,6 +24,10 @@ Result<std::string> InspectRun(const std::filesystem::path& folder, OutputFormat
 Result<std::string> InspectCheckpoint(const std::filesystem::path& path, OutputFormat format);
 Result<std::string> InspectStartStates(const std::filesystem::path& path, OutputFormat format);
 
+// REQUIRES: the scenario has regions.
+std::string InspectRegions(const std::filesystem::path& path, const Scenario& scenario,
+                           OutputFormat format);
+
 // Who calls whom in it, a paragraph for each pattern.
 std::string PatternsText(const Scenario& scenario);
 

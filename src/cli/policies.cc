@@ -18,7 +18,7 @@
 namespace rudderfish {
 namespace {
 
-constexpr std::string_view kHeadings[] = {"MOVE", "PLACE", "SCALE"};  // As kTaskNames.
+constexpr std::string_view kHeadings[] = {"MOVE", "PLACE", "SCALE", "ROUTE"};  // As kTaskNames.
 
 bool IsNumber(const PolicyOption& option) {
   return option.kind != PolicyOption::Kind::kWord && option.kind != PolicyOption::Kind::kPath;
@@ -109,7 +109,7 @@ CommandSpec PoliciesCommand() {
   return {
       .name = "policies",
       .summary = "List the policies, with their options and defaults",
-      .options = {{"--task", "move|place|scale",
+      .options = {{"--task", "move|place|scale|route",
                    "list only the policies of this task (default: all tasks)"},
                   {"-o,--output", "table|json|yaml|name", "output format (default: table)"}},
       .details =

@@ -45,7 +45,8 @@ OrderedJson RowOf(const fs::path& path, const Scenario& scenario) {
           {"pods_max", scenario.pod_limit()},
           {"workloads", scenario.catalog->workloads.size()},
           {"patterns", scenario.patterns.size()},
-          {"arrivals", scenario.arrivals != nullptr}};
+          {"arrivals", scenario.arrivals != nullptr},
+          {"regions", scenario.regions != nullptr ? scenario.regions->network->size() : 0}};
 }
 
 Result<ExitStatus> List(OutputFormat format) {
@@ -70,14 +71,15 @@ Result<ExitStatus> List(OutputFormat format) {
                                   "WORKLOADS", "WHAT HAPPENS");
   for (const OrderedJson& row : rows) {
     const bool arrivals = row["arrivals"].get<bool>();
-    const int patterns = row["patterns"].get<int>();
-    table += fmt::format("{:<24} {:>6} {:>7} {:>10}  {}\n", row["name"].get<std::string>(),
-                         row["nodes"].get<int>(),
-                         arrivals ? std::string("-") : std::to_string(row["pods_max"].get<int>()),
-                         row["workloads"].get<int>(),
-                         arrivals        ? std::string("pods come and go")
-                         : patterns == 1 ? std::string("1 call pattern")
-                                         : fmt::format("{} call patterns", patterns));
+    const int patterns = row["patterns"].get<int>(), regions = row["regions"].get<int>();
+    table += fmt::format(
+        "{:<24} {:>6} {:>7} {:>10}  {}\n", row["name"].get<std::string>(), row["nodes"].get<int>(),
+        arrivals || regions > 0 ? std::string("-") : std::to_string(row["pods_max"].get<int>()),
+        row["workloads"].get<int>(),
+        arrivals        ? std::string("pods come and go")
+        : regions > 0   ? fmt::format("requests go to {} regions", regions)
+        : patterns == 1 ? std::string("1 call pattern")
+                        : fmt::format("{} call patterns", patterns));
   }
   TRY(Print(table));
   return ExitStatus::kDone;

@@ -161,8 +161,16 @@ Result<ExitStatus> RunSimulate(const Arguments& arguments, const Session&) {
   TRY_ASSIGN(const Scenario scenario, LoadScenario(path));
   // One episode of scaling is the timeline of `evaluate --report`; moves can be told in any world.
   const std::optional<std::string> named =
-      arguments.Has("task") || scenario.places_pods() ? arguments.Text("task") : "move";
+      arguments.Has("task") || scenario.places_pods() || scenario.regions != nullptr
+          ? arguments.Text("task")
+          : "move";
   TRY_ASSIGN(const TaskKind task, TaskFor(named, scenario, path));
+  if (task == TaskKind::kRoute) {
+    return Invalid(
+        "{}: has `regions`: `evaluate` compares policies there; `simulate` shows moves and "
+        "placements",
+        path);
+  }
   if (task == TaskKind::kScale) {
     return Invalid(
         "--task scale: `simulate` shows moves and placements; `evaluate {} --task scale --report "

@@ -141,6 +141,9 @@ Result<void> SetScaling(const Arguments& arguments, const Scenario& scenario,
                         TrainOptions* options) {
   TRY_ASSIGN(const TaskKind task,
              TaskFor(arguments.Text("task"), scenario, arguments.operands()[0]));
+  if (task == TaskKind::kRoute)
+    return Invalid("{}: has `regions`, and there is no policy that routes to train",
+                   arguments.operands()[0]);
   if (task != TaskKind::kScale) {
     for (const char* other : {"violations", "load", "episodes", "hpa"}) {
       if (arguments.Has(other)) return Invalid("--{}: requires --task scale", other);

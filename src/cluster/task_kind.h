@@ -9,9 +9,9 @@
 
 namespace rudderfish {
 
-enum class TaskKind { kMove, kPlace, kScale };  // In the order of kTaskNames.
+enum class TaskKind { kMove, kPlace, kScale, kRoute };  // In the order of kTaskNames.
 
-inline constexpr std::string_view kTaskNames[] = {"move", "place", "scale"};
+inline constexpr std::string_view kTaskNames[] = {"move", "place", "scale", "route"};
 
 std::string_view TaskName(TaskKind task);
 

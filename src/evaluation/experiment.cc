@@ -239,6 +239,9 @@ Result<Experiment> ParseExperiment(const YamlNode& root, Quoting quoting) {
     return map.Optional("task")->Expected(
         fmt::format("{}{}", fmt::join(kTaskNames, " or "), DidYouMean(task, kTaskNames)));
   }
+  if (*kind == TaskKind::kRoute)
+    return map.Optional("task")->Refuse(
+        "`evaluate` compares policies that route; experiments do not");
   if (*kind == TaskKind::kScale) {
     TRY_ASSIGN(experiment.scaling, ParseScaling(&map));
   } else if (*kind == TaskKind::kPlace) {

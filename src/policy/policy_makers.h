@@ -8,6 +8,7 @@
 #include "policy/placement_policy.h"
 #include "policy/policy.h"
 #include "policy/policy_options.h"
+#include "policy/routing_policy.h"
 #include "policy/scaling_policy.h"
 
 // What makes the policies of the table (policy_table.h), each from its options.
@@ -36,5 +37,11 @@ Result<std::unique_ptr<ScalingPolicy>> MakeAutopilot(const PolicyOptions& option
 Result<std::unique_ptr<ScalingPolicy>> MakeMpc(const PolicyOptions& options);
 Result<std::unique_ptr<ScalingPolicy>> MakeClairvoyant(const PolicyOptions& options);
 Result<std::unique_ptr<ScalingPolicy>> MakeStatic(const PolicyOptions& options);
+
+using RouteMaker = Result<std::unique_ptr<RoutingPolicy>> (*)(const PolicyOptions&);
+Result<std::unique_ptr<RoutingPolicy>> MakeStaticRoute(const PolicyOptions& options);
+// By the name of the policy: locality, cheapest, greenest or least-latency.
+Result<std::unique_ptr<RoutingPolicy>> MakeRankedRoute(const PolicyOptions& options);
+Result<std::unique_ptr<RoutingPolicy>> MakeSplitRoute(const PolicyOptions& options);
 
 }  // namespace rudderfish

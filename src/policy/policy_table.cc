@@ -206,6 +206,45 @@ std::vector<PolicyRow> ScaleRows() {
   };
 }
 
+Options WithAutoscaler(Options options) {
+  Options below = {
+      Percent("use", "60", 1, 100, "target use of the ready nodes of a region"),
+      Number("tolerance", "0.1", 0, 10, "relative difference to the target that is ignored"),
+      Percent("spot", "50", 0, 100, "share of spot nodes, where there are any"),
+      Span("down", "5min", 0, 7'140'000, "stabilization window for removing nodes")};
+  options.insert(options.end(), below.begin(), below.end());
+  return options;
+}
+
+std::vector<PolicyRow> RouteRows() {
+  constexpr TaskKind kRoute = TaskKind::kRoute;
+  const PolicyOption full =
+      Percent("full", "80", 1, 100, "use of ready nodes beyond which requests spill over");
+  const PolicyOption within =
+      Span("within", "100ms", 0, 10'000, "maximum round trip, unless all within it are full");
+  return {
+      {kRoute, "static", "fixed shares: a part stays home, the rest goes to all regions by size",
+       &MakeStaticRoute,
+       WithAutoscaler({Percent("home", "100", 0, 100, "share of requests that stays home")}), ""},
+      {kRoute, "locality", "the nearest region, with spill-over to the next nearest",
+       &MakeRankedRoute, WithAutoscaler({full}), ""},
+      {kRoute, "cheapest", "the region with the lowest price of nodes and egress", &MakeRankedRoute,
+       WithAutoscaler({full, within}), ""},
+      {kRoute, "greenest", "the region with the lowest carbon intensity", &MakeRankedRoute,
+       WithAutoscaler({full, within}), ""},
+      {kRoute, "least-latency", "the region with the lowest round trip plus measured wait",
+       &MakeRankedRoute, WithAutoscaler({full}), ""},
+      {kRoute, "lp", "the split of least cost by the queueing model, solved each interval",
+       &MakeSplitRoute,
+       WithAutoscaler(
+           {Number("foreign", "0.1", 0, 1e6, "price of a request served elsewhere"),
+            Number("moving", "0.1", 0, 1e6, "price of a request that moves elsewhere"),
+            Number("headroom", "0.5", 0, 1, "quantile of forecast errors that it prepares for"),
+            full}),
+       ""},
+  };
+}
+
 }  // namespace
 
 const std::vector<PolicyRow>& PolicyTable() {
@@ -213,6 +252,7 @@ const std::vector<PolicyRow>& PolicyTable() {
     auto* rows = new std::vector<PolicyRow>(MoveRows());
     std::ranges::move(PlaceRows(), std::back_inserter(*rows));
     std::ranges::move(ScaleRows(), std::back_inserter(*rows));
+    std::ranges::move(RouteRows(), std::back_inserter(*rows));
     return rows;
   }();
   return *table;

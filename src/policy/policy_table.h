@@ -18,7 +18,7 @@ struct PolicyRow {
   TaskKind task;
   std::string_view name;
   std::string_view help;  // One line, without a full stop.
-  std::variant<MoveMaker, PlaceMaker, ScaleMaker> maker;
+  std::variant<MoveMaker, PlaceMaker, ScaleMaker, RouteMaker> maker;
   std::vector<PolicyOption> options;
   std::string_view example;  // Where the defaults alone make no policy; "RUN" stands for a run.
 };

@@ -87,6 +87,14 @@ Result<std::unique_ptr<ScalingPolicy>> MakeScalingPolicy(std::string_view text) 
   return MakeScalingPolicy(spec);
 }
 
+Result<std::unique_ptr<RoutingPolicy>> MakeRoutingPolicy(const PolicySpec& spec) {
+  using Made = std::unique_ptr<RoutingPolicy>;
+  const auto load = [](const std::string& path) -> Result<Made> {
+    return Invalid("{}: no policy that routes is read from a file", path);
+  };
+  return MakeOf<Made, RouteMaker>(spec, TaskKind::kRoute, load);
+}
+
 Result<std::string> NameOfPolicy(std::string_view text) {
   TRY_ASSIGN(const PolicySpec spec, ParsePolicySpec(text));
   if (spec.path().empty()) return std::string(text);

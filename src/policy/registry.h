@@ -11,6 +11,7 @@
 #include "policy/placement_policy.h"
 #include "policy/policy.h"
 #include "policy/policy_spec.h"
+#include "policy/routing_policy.h"
 #include "policy/scaling_policy.h"
 
 // Where a spec (policy_spec.h) becomes a policy: by the row of the table that it names, or from the
@@ -34,6 +35,8 @@ Result<PlacementPolicy> MakePlacementPolicy(std::string_view spec, const Placeme
 
 Result<std::unique_ptr<ScalingPolicy>> MakeScalingPolicy(const PolicySpec& spec);
 Result<std::unique_ptr<ScalingPolicy>> MakeScalingPolicy(std::string_view spec);
+
+Result<std::unique_ptr<RoutingPolicy>> MakeRoutingPolicy(const PolicySpec& spec);
 
 // What journals call it: a learned one with the beginning of its checkpoint's digest, so that what
 // was retrained gathers evidence of its own.

@@ -25,6 +25,8 @@ std::string Made(const PolicySpec& spec, TaskKind task) {
     case TaskKind::kPlace:
       return outcome(
           MakePlacementPolicy(spec, PlacementTask(Objective::Of(ObjectiveTerm::kBalance))));
+    case TaskKind::kRoute:
+      return outcome(MakeRoutingPolicy(spec));
     case TaskKind::kScale:
       break;
   }

@@ -94,6 +94,8 @@ std::string WhyInfeasible(const Scenario& scenario, WorkloadId* workload) {
 }
 
 Result<void> CheckMovesPods(const Scenario& scenario, std::string_view source_name) {
+  if (scenario.regions != nullptr)
+    return Invalid("{}: has `regions`: requests are routed in it, and no pods moved", source_name);
   if (!scenario.places_pods()) return {};
   return Invalid(
       "{}: has `arrivals`: pods come and go in it and are placed; running pods are moved in "

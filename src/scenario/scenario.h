@@ -18,6 +18,7 @@
 #include "scenario/arrivals.h"
 #include "scenario/distribution.h"
 #include "scenario/load.h"
+#include "scenario/region_world.h"
 
 // A world as data: which nodes and workloads there are, who calls whom, and what of it is drawn
 // anew each episode. sim/world.h draws States from it. Immutable once loaded; shared by all
@@ -69,6 +70,8 @@ struct Scenario {
   std::shared_ptr<const Arrivals> arrivals;  // Null: pods neither come nor go.
   std::optional<Objective> objective;        // Of placement.
   std::shared_ptr<const Load> load;          // Null: there are no requests to serve in time.
+  // Regions that requests are sent to; they are then all there is. Null: none.
+  std::shared_ptr<const RegionWorld> regions;
 
   // Whether the question is where pods go that come, rather than which running pod to move.
   bool places_pods() const { return arrivals != nullptr; }
@@ -109,7 +112,8 @@ Result<std::vector<std::filesystem::path>> ScenarioFiles(const std::filesystem::
                                                          std::span<const YamlChange> changes = {});
 Result<std::string> DigestOfScenario(const std::filesystem::path& path);
 
-// An error that names the file if no running pod is moved in it: pods come and go.
+// An error that names the file if no running pod is moved in it: pods come and go, or there are
+// only regions.
 Result<void> CheckMovesPods(const Scenario& scenario, std::string_view source_name);
 
 // ParseScenario(ToYaml(s)) equals s.

@@ -29,6 +29,11 @@ class ScenarioReader {
     if (root.IsNull()) return root.Refuse("expected a scenario, found an empty file");
     TRY_ASSIGN(YamlMap map, root.AsMap());
     TRY(ReadHead(&map));
+    if (const std::optional<YamlNode> regions = map.Optional("regions")) {
+      TRY(ReadRegions(*regions));
+      TRY(map.Finish());
+      return std::move(scenario_);
+    }
     TRY_ASSIGN(const YamlNode layers, map.Required("layers"));
     TRY_ASSIGN(catalog_.layers, ParseLayers(layers, &layers_));
     TRY_ASSIGN(const YamlNode latency, map.Required("latency"));
@@ -61,6 +66,16 @@ class ScenarioReader {
   }
 
  private:
+  // They are the whole world: it has neither nodes nor workloads beside them.
+  Result<void> ReadRegions(const YamlNode& node) {
+    TRY_ASSIGN(RegionWorld world, ParseRegions(node));
+    world.seed = scenario_.seed;
+    scenario_.regions = std::make_shared<const RegionWorld>(std::move(world));
+    scenario_.catalog = std::make_shared<const Catalog>();
+    scenario_.names = std::make_shared<const Names>();
+    return {};
+  }
+
   // Null if it is absent and may be.
   Result<YamlNode> RequiredUnlessArrivals(YamlMap* map, std::string_view key) const {
     if (!has_arrivals_) return map->Required(key);

@@ -102,6 +102,10 @@ class ScenarioText {
       out_.FlowMap("source", {{"system", "reach"}, {"config", scenario_.source_config}});
     }
     out_.Field("model", scenario_.law);
+    if (scenario_.regions != nullptr) {
+      WriteRegions(*scenario_.regions, &out_);
+      return out_.Take();
+    }
     WriteLayers();
     WriteLatency();
     WriteNodes();

@@ -4,6 +4,7 @@
 namespace rudderfish {
 
 TaskKind TaskOf(const Scenario& scenario) {
+  if (scenario.regions != nullptr) return TaskKind::kRoute;
   if (scenario.places_pods()) return TaskKind::kPlace;
   return scenario.load != nullptr ? TaskKind::kScale : TaskKind::kMove;
 }
@@ -18,7 +19,12 @@ Result<TaskKind> TaskFor(const std::optional<std::string>& named, const Scenario
     return Invalid("--task {}: {} {}; its task is {}", *named, source_name, why,
                    TaskName(inferred));
   };
+  if (scenario.regions != nullptr && *task != TaskKind::kRoute)
+    return refuse("has `regions`: requests are routed to them");
   switch (*task) {
+    case TaskKind::kRoute:
+      if (scenario.regions == nullptr) return refuse("has no `regions`: there is nowhere to route");
+      break;
     case TaskKind::kMove:
       if (scenario.places_pods()) return refuse("has `arrivals`: its pods come, go and are placed");
       break;

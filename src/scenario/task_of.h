@@ -14,7 +14,8 @@
 
 namespace rudderfish {
 
-// place where pods come and go (`arrivals`), scale where requests come (`load`), else move.
+// route where there are `regions`, place where pods come and go (`arrivals`), scale where requests
+// come (`load`), else move.
 TaskKind TaskOf(const Scenario& scenario);
 
 // `named`, or what the scenario says. kInvalidArgument where the scenario cannot serve it; the

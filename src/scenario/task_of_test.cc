@@ -14,13 +14,14 @@ using ::testing::HasSubstr;
 struct ServedKind {
   const char* scenario;
   TaskKind inferred;
-  bool serves[3];  // In the order of kTaskNames.
+  bool serves[4];  // In the order of kTaskNames.
 };
 
 constexpr ServedKind kServedKinds[] = {
-    {"scenarios/continuum-7x21.yaml", TaskKind::kMove, {true, false, false}},
-    {"scenarios/drs-even.yaml", TaskKind::kPlace, {false, true, false}},
-    {"scenarios/redis.yaml", TaskKind::kScale, {true, false, true}},
+    {"scenarios/continuum-7x21.yaml", TaskKind::kMove, {true, false, false, false}},
+    {"scenarios/drs-even.yaml", TaskKind::kPlace, {false, true, false, false}},
+    {"scenarios/redis.yaml", TaskKind::kScale, {true, false, true, false}},
+    {"scenarios/multicloud-16.yaml", TaskKind::kRoute, {false, false, false, true}},
 };
 
 TEST(TaskKind, IsInferredFromTheScenarioAndCheckedAgainstIt) {
@@ -45,7 +46,7 @@ TEST(TaskKind, IsInferredFromTheScenarioAndCheckedAgainstIt) {
 TEST(TaskKind, AnUnknownNameIsRefusedWithTheNearest) {
   const Scenario scenario = LoadScenario(SourcePath("scenarios/redis.yaml")).value();
   EXPECT_THAT(TaskFor("scaling", scenario, "redis.yaml").error().message,
-              HasSubstr("--task: expected move or place or scale, found \"scaling\""));
+              HasSubstr("--task: expected move or place or scale or route, found \"scaling\""));
 }
 
 }  // namespace

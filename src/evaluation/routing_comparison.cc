@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "evaluation/routing_comparison.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/json.h"
+#include "evaluation/outcome_text.h"
+#include "evaluation/scaling_difference.h"
+
+namespace rudderfish {
+namespace {
+
+struct RoutingMetric {
+  const char *name, *title, *unit;
+  int decimals;
+  double (*figure)(const RoutingFigures&);
+};
+using Of = const RoutingFigures&;
+constexpr RoutingMetric kRoutingMetrics[] = {
+    {"objective", "objective", "", 4, [](Of one) { return one.objective(); }},
+    {"late_percent", "late %", "points", 2, [](Of one) { return 100 * one.late_share(); }},
+    {"nodes", "nodes", "", 4, [](Of one) { return one.PerRequest(one.nodes); }},
+    {"egress", "egress", "", 4, [](Of one) { return one.PerRequest(one.egress); }},
+    {"carbon", "carbon", "", 4, [](Of one) { return one.PerRequest(one.carbon); }},
+    {"late", "late", "", 4, [](Of one) { return one.PerRequest(one.late); }},
+    {"wait", "wait", "", 4, [](Of one) { return one.PerRequest(one.wait); }},
+    {"foreign_percent", "elsewhere %", "points", 1,
+     [](Of one) { return 100 * one.PerRequest(one.foreign); }},
+    {"changes", "changes", "nodes", 0, [](Of one) { return one.changes; }},
+};
+
+}  // namespace
+
+JudgeRule RoutingRule() {
+  return {.primary = 0, .constraints = {{.metric = 1, .tolerance = 100 * kViolationTolerance}}};
+}
+
+Outcomes OutcomesOf(const RoutingEvaluation& evaluation, int variant) {
+  Outcomes outcomes{.episodes = evaluation.episodes, .resampling = {.seed = evaluation.seed}};
+  for (const RoutingMetric& metric : kRoutingMetrics) {
+    outcomes.metrics.push_back({.name = metric.name,
+                                .unit = metric.unit,
+                                .title = metric.title,
+                                .decimals = metric.decimals});
+  }
+  for (int p = 0; p < static_cast<int>(evaluation.policies.size()); ++p) {
+    outcomes.policies.push_back({evaluation.policies[p], 1});
+    for (const RoutingMetric& metric : kRoutingMetrics) {
+      RunMatrix runs{.starts = evaluation.episodes, .seeds = 1};
+      for (int i = 0; i < evaluation.episodes; ++i)
+        runs.values.push_back(metric.figure(evaluation.at(variant, p, i)));
+      outcomes.runs.push_back(std::move(runs));
+    }
+  }
+  return outcomes;
+}
+
+int BaselineOf(const RoutingEvaluation& evaluation, int variant) {
+  std::vector<BaselineCandidate> others;
+  for (int p = 0; p + 1 < static_cast<int>(evaluation.policies.size()); ++p)
+    others.push_back({.cost = evaluation.TrialObjective(variant, p)});
+  return ChooseBaseline(others);
+}
+
+std::string RoutingTable(const RoutingEvaluation& evaluation) {
+  std::string text;
+  for (int v = 0; v < static_cast<int>(evaluation.variants.size()); ++v) {
+    const Outcomes outcomes = OutcomesOf(evaluation, v);
+    text += fmt::format("{}{}, {}: {}, {}, seed {}\n\n{}", v > 0 ? "\n" : "", evaluation.scenario,
+                        evaluation.variants[v], CountText(evaluation.regions, "region"),
+                        CountText(evaluation.episodes, "episode"), evaluation.seed,
+                        OutcomesTable(outcomes, RoutingRule()));
+    const int baseline = BaselineOf(evaluation, v);
+    if (baseline < 0) continue;
+    text += fmt::format("\n{}\n{}", VerdictText(outcomes, RoutingRule(), baseline),
+                        TooFewText(evaluation.episodes, "episode"));
+  }
+  return text;
+}
+
+std::string RoutingJson(const RoutingEvaluation& evaluation) {
+  OrderedJson variants = OrderedJson::array();
+  for (int v = 0; v < static_cast<int>(evaluation.variants.size()); ++v) {
+    OrderedJson variant{{"variant", evaluation.variants[v]}};
+    variant.update(
+        OutcomesJson(OutcomesOf(evaluation, v), RoutingRule(), BaselineOf(evaluation, v)));
+    variants.push_back(std::move(variant));
+  }
+  return OrderedJson{{"schema_version", 1},
+                     {"kind", "routing_evaluation"},
+                     {"scenario", evaluation.scenario},
+                     {"seed", evaluation.seed},
+                     {"regions", evaluation.regions},
+                     {"episodes", evaluation.episodes},
+                     {"variants", std::move(variants)}}
+             .dump(1, ' ', false, OrderedJson::error_handler_t::replace) +
+         "\n";
+}
+
+std::string RoutingCsv(const RoutingEvaluation& evaluation) {
+  std::string text = "variant,policy,episode,requests";
+  for (const RoutingMetric& metric : kRoutingMetrics) text += fmt::format(",{}", metric.name);
+  text += ",node_hours,spot_hours,carbon_kg,dollars\n";
+  for (int v = 0; v < static_cast<int>(evaluation.variants.size()); ++v) {
+    for (int p = 0; p < static_cast<int>(evaluation.policies.size()); ++p) {
+      for (int i = 0; i < evaluation.episodes; ++i) {
+        const RoutingFigures& one = evaluation.at(v, p, i);
+        text += fmt::format("{},\"{}\",{},{}", evaluation.variants[v], evaluation.policies[p], i,
+                            one.requests);
+        for (const RoutingMetric& metric : kRoutingMetrics)
+          text += fmt::format(",{:.9g}", metric.figure(one));
+        text += fmt::format(",{:.9g},{:.9g},{:.9g},{:.9g}\n", one.node_hours, one.spot_hours,
+                            one.carbon_kg, one.dollars);
+      }
+    }
+  }
+  return text;
+}
+
+bool BetterEverywhere(const RoutingEvaluation& evaluation) {
+  for (int v = 0; v < static_cast<int>(evaluation.variants.size()); ++v) {
+    const int baseline = BaselineOf(evaluation, v);
+    if (baseline >= 0 &&
+        Judge(OutcomesOf(evaluation, v), RoutingRule(), baseline) != Finding::kBetter)
+      return false;
+  }
+  return true;
+}
+
+}  // namespace rudderfish

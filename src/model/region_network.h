@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <span>
+#include <string>
+#include <vector>
+
+// Regions of several clouds that serve the same requests: what is known of them to whoever decides
+// where requests go. What happens by chance is a scenario's business (scenario/region_world.h).
+// Immutable once built. Money is in dollars, carbon in grams or kilograms of CO2 as names say.
+
+namespace rudderfish {
+
+inline constexpr int kMaxRegions = 64;
+inline constexpr int kHoursOfDay = 24;
+
+struct Region {
+  std::string name;
+  std::string zone;  // For the price of egress: a continent.
+  double latitude = 0, longitude = 0;
+  double utc_offset_h = 0;  // What its users' clocks show beyond UTC.
+  double peak_per_s = 0;    // Requests of its users at the busiest hour, in the mean.
+  double on_demand_per_h = 0, spot_per_h = 0;          // Dollars for a node.
+  std::array<double, kHoursOfDay> carbon_g_per_kwh{};  // By hour of UTC.
+  double pue = 1;  // Power usage effectiveness: energy of the site over that of its servers.
+  double start_low_s = 0, start_high_s = 0;  // From the order of a node until it serves.
+  int nodes_max = 1;                         // Quota.
+
+  bool operator==(const Region&) const = default;
+};
+
+// Pods and nodes are alike in all regions.
+struct RegionService {
+  double pod_per_s = 20;  // Requests that a busy pod serves; exponential service times.
+  int pods_per_node = 4;
+  double deadline_s = 0.4;  // Of a response, end to end: later ones are late.
+  double patience_s = 8;    // After so long in a queue clients give up.
+  double last_mile_s = 0;   // Between users and the nearest region, there and back.
+  double response_bytes = 0;
+  double idle_watts = 0, busy_watts = 0;  // Of a node; between them by its use.
+
+  double node_per_s() const { return pod_per_s * pods_per_node; }
+  double WattsAt(double use) const { return idle_watts + (busy_watts - idle_watts) * use; }
+  bool operator==(const RegionService&) const = default;
+};
+
+// What is to be made small, per request: dollars of nodes and egress, and by price carbon, late
+// requests and waiting. `late` and `wait_per_s` are in units of RegionNetwork::unit_dollars.
+struct RoutingObjective {
+  double carbon_per_kg = 0;  // Dollars.
+  double late = 20;
+  double wait_per_s = 1;
+  double change = 0;  // Minutes of an on-demand node that a node more or fewer costs.
+
+  bool operator==(const RoutingObjective&) const = default;
+};
+
+struct RegionNetwork {
+  std::vector<Region> regions;
+  RegionService service;
+  RoutingObjective objective;
+  std::vector<double> rtt_s;          // [from][to] Round trip, without the last mile.
+  std::vector<double> egress_per_gb;  // [from][to] Dollars; 0 within a region.
+
+  int size() const { return static_cast<int>(regions.size()); }
+  size_t At(int from, int to) const { return static_cast<size_t>(from) * regions.size() + to; }
+
+  // From a user of region `from` to region `to` and back.
+  double TripS(int from, int to) const { return rtt_s[At(from, to)] + service.last_mile_s; }
+  // Dollars for the response to a request.
+  double EgressOf(int server, int user) const {
+    return egress_per_gb[At(server, user)] * service.response_bytes * 1e-9;
+  }
+
+  // What a request costs on an on-demand node of the mean price that is 60 % in use: the unit in
+  // which the objective is told.
+  double unit_dollars() const;
+
+  bool operator==(const RegionNetwork&) const = default;
+};
+
+inline constexpr double kUnitUse = 0.6;
+
+// Along the surface of the earth, in km.
+double DistanceKm(const Region& a, const Region& b);
+
+// The same network with only these regions, in this order. REQUIRES: positions of it, each once.
+RegionNetwork WithRegions(const RegionNetwork& network, std::span<const int> positions);
+
+}  // namespace rudderfish

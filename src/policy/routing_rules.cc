@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/routing_rules.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "model/forecast.h"
+#include "model/traffic_split.h"
+#include "policy/policy_makers.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+// What all rules remember: their autoscaler, and sums by target.
+struct RuleMemory : RoutingMemory {
+  RuleMemory(const RegionAutoscaling& below, std::shared_ptr<const RegionLaws> shared)
+      : laws(std::move(shared)), autoscaler(below, laws->network().size()) {
+    const auto n = static_cast<size_t>(laws->network().size());
+    for (auto* one : {&demand, &wanted, &routed, &load, &room}) one->resize(n);
+    order.resize(n);
+    score.resize(n);
+  }
+
+  void See(const RoutingQuestion& question) {
+    for (size_t r = 0; r < demand.size(); ++r) demand[r] = question.regions[r].demand_per_s;
+    std::fill(wanted.begin(), wanted.end(), 0);
+  }
+
+  // Nodes for what should come and for what comes, whichever is more.
+  void Scale(const RoutingQuestion& question, const RoutingAnswer& answer) {
+    const size_t n = demand.size();
+    std::fill(routed.begin(), routed.end(), 0);
+    for (size_t from = 0; from < n; ++from) {
+      for (size_t to = 0; to < n; ++to) routed[to] += demand[from] * answer.shares[from * n + to];
+    }
+    for (size_t to = 0; to < n; ++to) load[to] = std::max(wanted[to], routed[to]);
+    autoscaler.Decide(question, load, answer.nodes);
+  }
+
+  std::shared_ptr<const RegionLaws> laws;
+  RegionAutoscaler autoscaler;
+  std::vector<double> demand, wanted, routed, load;  // [region] Requests per second.
+  std::vector<double> room, score;
+  std::vector<int> order;
+};
+
+class StaticPolicy final : public RoutingPolicy {
+ public:
+  StaticPolicy(const StaticRouting& rule, const RegionAutoscaling& below)
+      : rule_(rule), below_(below) {}
+
+  std::unique_ptr<RoutingMemory> NewMemory(
+      const std::shared_ptr<const RegionLaws>& laws) const override {
+    return std::make_unique<RuleMemory>(below_, laws);
+  }
+
+  void Decide(const RoutingQuestion& question, RoutingMemory* memory,
+              const RoutingAnswer& answer) const override {
+    auto* own = static_cast<RuleMemory*>(memory);
+    own->See(question);
+    const std::vector<Region>& regions = question.laws->network().regions;
+    const size_t n = regions.size();
+    double peaks = 0;
+    for (const Region& region : regions) peaks += region.peak_per_s;
+    for (size_t from = 0; from < n; ++from) {
+      for (size_t to = 0; to < n; ++to) {
+        const double part = peaks > 0 ? regions[to].peak_per_s / peaks : 1 / static_cast<double>(n);
+        answer.shares[from * n + to] = (from == to ? rule_.home : 0) + (1 - rule_.home) * part;
+      }
+    }
+    own->Scale(question, answer);
+  }
+
+ private:
+  StaticRouting rule_;
+  RegionAutoscaling below_;
+};
+
+class RankedPolicy final : public RoutingPolicy {
+ public:
+  RankedPolicy(const RankedRouting& rule, const RegionAutoscaling& below)
+      : rule_(rule), below_(below) {}
+
+  std::unique_ptr<RoutingMemory> NewMemory(
+      const std::shared_ptr<const RegionLaws>& laws) const override {
+    return std::make_unique<RuleMemory>(below_, laws);
+  }
+
+  void Decide(const RoutingQuestion& question, RoutingMemory* memory,
+              const RoutingAnswer& answer) const override {
+    auto* own = static_cast<RuleMemory*>(memory);
+    own->See(question);
+    const RegionNetwork& network = question.laws->network();
+    const double node_per_s = network.service.node_per_s();
+    for (int to = 0; to < network.size(); ++to) {
+      const RegionSight& seen = question.regions[to];
+      own->room[to] = seen.reachable ? seen.ready_nodes() * node_per_s * rule_.full : 0;
+    }
+    // Those whose own region comes first take it before others spill over into it.
+    for (const bool homes : {true, false}) {
+      for (int from = 0; from < network.size(); ++from) {
+        Rank(question, from, own);
+        if ((own->order[0] == from) == homes) Route(question, from, own, answer);
+      }
+    }
+    own->Scale(question, answer);
+  }
+
+ private:
+  double ScoreOf(const RoutingQuestion& question, int from, int to) const {
+    const RegionLaws& laws = *question.laws;
+    const RegionNetwork& network = laws.network();
+    const RegionSight& seen = question.regions[to];
+    const double trip_s = network.TripS(from, to);
+    if (!seen.reachable) return kInfinite;
+    if (from != to && network.rtt_s[network.At(from, to)] > rule_.within_s)
+      return kMostNear + trip_s;  // Only where nothing near has room.
+    switch (rule_.by) {
+      case RankedRouting::By::kDistance:
+        break;
+      case RankedRouting::By::kPrice: {
+        const double spot = question.has_spot ? below_.spot_share : 0;
+        const double node_per_h = seen.node_per_h[0] * (1 - spot) + seen.node_per_h[1] * spot;
+        return node_per_h / (3600 * network.service.node_per_s() * below_.use) / laws.unit() +
+               network.EgressOf(to, from) / laws.unit();
+      }
+      case RankedRouting::By::kCarbon:
+        return seen.carbon_g_per_kwh * network.regions[to].pue / kMostCarbon;
+      case RankedRouting::By::kLatency:
+        return trip_s + seen.wait_s;
+    }
+    return trip_s;
+  }
+
+  void Rank(const RoutingQuestion& question, int from, RuleMemory* own) const {
+    std::iota(own->order.begin(), own->order.end(), 0);
+    for (size_t to = 0; to < own->score.size(); ++to)
+      own->score[to] = ScoreOf(question, from, static_cast<int>(to));
+    std::sort(own->order.begin(), own->order.end(), [&](int a, int b) {
+      return std::pair(own->score[a], a) < std::pair(own->score[b], b);
+    });
+  }
+
+  void Route(const RoutingQuestion& question, int from, RuleMemory* own,
+             const RoutingAnswer& answer) const {
+    const size_t n = own->demand.size();
+    const std::span<double> shares = answer.shares.subspan(static_cast<size_t>(from) * n, n);
+    const double demand = own->demand[from];
+    const int best = own->order[0];
+    if (own->score[best] == kInfinite) return;
+    // Nodes are for the best target with quota left, not for where requests spill over now.
+    double unplaced = demand;
+    for (const int to : own->order) {
+      if (unplaced <= 0 || own->score[to] == kInfinite) break;
+      const Region& region = question.laws->network().regions[to];
+      const double quota =
+          region.nodes_max * question.laws->network().service.node_per_s() * below_.use -
+          own->wanted[to];
+      const double taken = std::clamp(quota, 0.0, unplaced);
+      own->wanted[to] += taken;
+      unplaced -= taken;
+    }
+    std::fill(shares.begin(), shares.end(), 0);
+    double left = demand;
+    for (const int to : own->order) {
+      if (left <= 0 || own->score[to] == kInfinite) break;
+      const double taken = std::min(left, own->room[to]);
+      own->room[to] -= taken;
+      shares[to] = demand > 0 ? taken / demand : 0;
+      left -= taken;
+    }
+    // Where all are full, the best one is the most overloaded.
+    shares[best] += demand > 0 ? std::max(0.0, left) / demand : 1;
+  }
+
+  // Beyond all scores of targets within the limit of distance.
+  static constexpr double kMostNear = 1e6, kMostCarbon = 1e6;
+
+  RankedRouting rule_;
+  RegionAutoscaling below_;
+};
+
+struct SplitMemory final : RuleMemory {
+  static constexpr int kHorizon = 16;
+
+  SplitMemory(const RegionAutoscaling& below, const std::shared_ptr<const RegionLaws>& shared)
+      : RuleMemory(below, shared), solver(shared) {
+    const auto n = static_cast<size_t>(shared->network().size());
+    // One by one: a copy would lack the memory that it is to grow into.
+    forecasts.reserve(n);
+    for (size_t r = 0; r < n; ++r) forecasts.emplace_back(ForecastOptions{.horizon = kHorizon});
+    expected.resize(n);
+    standing.resize(n);
+    pair.resize(n * n);
+    quota.resize(n * n);
+    for (size_t i = 0; i < n; ++i) quota[i * n + i] = 1;
+    nodes.resize(n);
+  }
+
+  // Demand so many steps on, with headroom for errors.
+  std::span<const double> Expect(int steps, double headroom) {
+    for (size_t r = 0; r < expected.size(); ++r) {
+      const double error = forecasts[r].ErrorQuantile(steps, headroom);
+      expected[r] = std::max(0.0, forecasts[r].At(steps) + error);
+    }
+    return expected;
+  }
+
+  TrafficSplitSolver solver;
+  std::vector<Forecast> forecasts;  // [origin]
+  std::vector<double> expected, standing;
+  std::vector<double> pair, quota;  // [origin][target]
+  std::vector<int> nodes;
+};
+
+class SplitPolicy final : public RoutingPolicy {
+ public:
+  SplitPolicy(const SplitRouting& rule, const RegionAutoscaling& below)
+      : rule_(rule), below_(below) {}
+
+  std::unique_ptr<RoutingMemory> NewMemory(
+      const std::shared_ptr<const RegionLaws>& laws) const override {
+    return std::make_unique<SplitMemory>(below_, laws);
+  }
+
+  void Decide(const RoutingQuestion& question, RoutingMemory* memory,
+              const RoutingAnswer& answer) const override {
+    auto* own = static_cast<SplitMemory*>(memory);
+    own->See(question);
+    const RegionNetwork& network = question.laws->network();
+    const int n = network.size();
+    for (int from = 0; from < n; ++from) own->forecasts[from].Observe(own->demand[from]);
+    Price(question, own);
+    // Where requests should go: any region may have all nodes of its quota, not in full use.
+    double start_s = 0;
+    for (int to = 0; to < n; ++to) {
+      own->nodes[to] = network.regions[to].nodes_max;
+      start_s = std::max(start_s, network.regions[to].start_high_s);
+    }
+    const int lead = std::clamp(static_cast<int>(std::ceil(start_s / question.interval_s)) + 1, 1,
+                                SplitMemory::kHorizon);
+    TrafficSplitSolver::Problem problem{.per_s = own->Expect(lead, rule_.headroom),
+                                        .pair_cost = own->pair,
+                                        .nodes = own->nodes,
+                                        .moving_cost = rule_.moving};
+    own->solver.Solve(problem, own->quota);
+    std::ranges::copy(own->solver.load_per_s(), own->wanted.begin());
+    // Where they go now.
+    problem.per_s = own->Expect(1, rule_.headroom);
+    // A reserve, for what no forecast tells: flash crowds, and nodes that are taken away.
+    for (double& per_s : own->expected) per_s /= rule_.full;
+    for (int to = 0; to < n; ++to)
+      own->standing[to] = question.regions[to].backlog / question.interval_s / rule_.full;
+    problem.standing_per_s = own->standing;
+    for (int to = 0; to < n; ++to) own->nodes[to] = question.regions[to].ready_nodes();
+    own->solver.Solve(problem, answer.shares);
+    own->Scale(question, answer);
+  }
+
+ private:
+  void Price(const RoutingQuestion& question, SplitMemory* own) const {
+    const RegionLaws& laws = *question.laws;
+    const RegionNetwork& network = laws.network();
+    const double spot = question.has_spot ? below_.spot_share : 0;
+    for (int to = 0; to < network.size(); ++to) {
+      const RegionSight& seen = question.regions[to];
+      const double node_per_h = seen.node_per_h[0] * (1 - spot) + seen.node_per_h[1] * spot;
+      const double serving = laws.ServingCost(to, rule_.use, node_per_h, seen.carbon_g_per_kwh);
+      for (int from = 0; from < network.size(); ++from) {
+        own->pair[network.At(from, to)] =
+            seen.reachable ? serving + laws.DistanceCost(from, to) +
+                                 network.objective.late * laws.BaseLate(from, to) +
+                                 (from == to ? 0 : rule_.foreign)
+                           : kInfinite;
+      }
+    }
+  }
+
+  SplitRouting rule_;
+  RegionAutoscaling below_;
+};
+
+RegionAutoscaling BelowOf(const PolicyOptions& options) {
+  return {.use = options.Number("use") / 100,
+          .tolerance = options.Number("tolerance"),
+          .spot_share = options.Number("spot") / 100,
+          .down_s = options.Ms("down") / 1000};
+}
+
+}  // namespace
+
+std::unique_ptr<RoutingPolicy> MakeRankedRouting(const RankedRouting& rule,
+                                                 const RegionAutoscaling& below) {
+  return std::make_unique<RankedPolicy>(rule, below);
+}
+
+std::unique_ptr<RoutingPolicy> MakeStaticRouting(const StaticRouting& rule,
+                                                 const RegionAutoscaling& below) {
+  return std::make_unique<StaticPolicy>(rule, below);
+}
+
+std::unique_ptr<RoutingPolicy> MakeSplitRouting(const SplitRouting& rule,
+                                                const RegionAutoscaling& below) {
+  return std::make_unique<SplitPolicy>(rule, below);
+}
+
+Result<std::unique_ptr<RoutingPolicy>> MakeStaticRoute(const PolicyOptions& options) {
+  return MakeStaticRouting({.home = options.Number("home") / 100}, BelowOf(options));
+}
+
+Result<std::unique_ptr<RoutingPolicy>> MakeRankedRoute(const PolicyOptions& options) {
+  using By = RankedRouting::By;
+  const std::string& name = options.name();
+  const By by = name == "locality"   ? By::kDistance
+                : name == "cheapest" ? By::kPrice
+                : name == "greenest" ? By::kCarbon
+                                     : By::kLatency;
+  RankedRouting rule{.by = by, .full = options.Number("full") / 100};
+  rule.within_s = by == By::kPrice || by == By::kCarbon ? options.Ms("within") / 1000 : kInfinite;
+  return MakeRankedRouting(rule, BelowOf(options));
+}
+
+Result<std::unique_ptr<RoutingPolicy>> MakeSplitRoute(const PolicyOptions& options) {
+  const RegionAutoscaling below = BelowOf(options);
+  return MakeSplitRouting({.foreign = options.Number("foreign"),
+                           .moving = options.Number("moving"),
+                           .full = options.Number("full") / 100,
+                           .headroom = options.Number("headroom"),
+                           .use = below.use},
+                          below);
+}
+
+}  // namespace rudderfish

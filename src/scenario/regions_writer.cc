@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "scenario/arrivals_writer.h"
+#include "scenario/region_world.h"
+
+namespace rudderfish {
+namespace {
+
+std::string SecondsText(double seconds) {
+  return SimTimeText(SimTime(std::llround(seconds * 1e9)));
+}
+
+void WriteService(const RegionNetwork& network, YamlWriter* out) {
+  const RegionService& service = network.service;
+  out->FlowMap("service", {{"pod_rate", service.pod_per_s},
+                           {"pods_per_node", service.pods_per_node},
+                           {"deadline", SecondsText(service.deadline_s)},
+                           {"patience", SecondsText(service.patience_s)},
+                           {"last_mile", SecondsText(service.last_mile_s)},
+                           {"response", fmt::format("{}B", service.response_bytes)},
+                           {"idle_watts", service.idle_watts},
+                           {"busy_watts", service.busy_watts}});
+  const RoutingObjective& objective = network.objective;
+  out->FlowMap("objective", {{"carbon_per_kg", objective.carbon_per_kg},
+                             {"late", objective.late},
+                             {"wait", objective.wait_per_s},
+                             {"change", objective.change}});
+}
+
+void WritePlace(const Region& region, YamlWriter* out) {
+  out->BeginMap(region.name);
+  out->Field("zone", region.zone);
+  out->Field("latitude", region.latitude);
+  out->Field("longitude", region.longitude);
+  out->Field("utc_offset", region.utc_offset_h);
+  out->Field("peak_rate", region.peak_per_s);
+  out->Field("on_demand", region.on_demand_per_h);
+  out->Field("spot", region.spot_per_h);
+  const auto& hours = region.carbon_g_per_kwh;
+  if (std::all_of(hours.begin(), hours.end(), [&](double one) { return one == hours[0]; })) {
+    out->Field("carbon", hours[0]);
+  } else {
+    out->FlowList("carbon", std::vector<YamlScalar>(hours.begin(), hours.end()));
+  }
+  out->Field("pue", region.pue);
+  out->FlowList("start", {SecondsText(region.start_low_s), SecondsText(region.start_high_s)});
+  out->Field("nodes_max", region.nodes_max);
+  out->End();
+}
+
+void WriteTrips(const RegionWorld& world, YamlWriter* out) {
+  out->BeginMap("round_trips");
+  out->Field("base", SecondsText(world.trip_base_s));
+  out->Field("per_1000km", SecondsText(world.trip_per_1000km_s));
+  if (!world.measured.empty()) {
+    out->BeginMap("measured");
+    const std::vector<Region>& regions = world.network->regions;
+    for (size_t i = 0; i < world.measured.size();) {
+      const int from = world.measured[i].from;
+      YamlWriter::Fields row;
+      for (; i < world.measured.size() && world.measured[i].from == from; ++i) {
+        row.emplace_back(regions[world.measured[i].to].name, SecondsText(world.measured[i].rtt_s));
+      }
+      out->FlowMap(regions[from].name, row);
+    }
+    out->End();
+  }
+  out->End();
+}
+
+}  // namespace
+
+void WriteRegions(const RegionWorld& world, YamlWriter* out) {
+  out->BlankLine();
+  out->BeginMap("regions");
+  out->Field("duration", SecondsText(world.duration_s));
+  out->Field("interval", SecondsText(world.interval_s));
+  WriteService(*world.network, out);
+  out->BeginMap("egress_per_gb");
+  out->Field("within", world.egress_within);
+  YamlWriter::Fields zones;
+  for (const auto& [name, price] : world.egress_of_zone) zones.emplace_back(name, price);
+  out->FlowMap("zones", zones);
+  out->End();
+  out->BeginMap("at");
+  for (const Region& region : world.network->regions) WritePlace(region, out);
+  out->End();
+  WriteTrips(world, out);
+  YamlWriter::Fields chance;
+  for (const ChanceKey& one : kChanceKeys) {
+    const double value = world.chance.*one.field;
+    chance.emplace_back(std::string(one.key),
+                        one.is_time ? YamlScalar(SecondsText(value)) : YamlScalar(value));
+  }
+  out->FlowMap("chance", chance);
+  out->BeginMap("variants");
+  for (const RegionVariant& variant : world.variants) {
+    std::vector<YamlScalar> words;
+    for (size_t i = 0; i < std::size(kDisturbanceNames); ++i) {
+      if (variant.Has(static_cast<Disturbance>(i))) words.emplace_back(kDisturbanceNames[i]);
+    }
+    out->FlowList(variant.name, words);
+  }
+  out->End();
+  out->End();
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/region_simulator.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "policy/registry.h"
+#include "scenario/scenario.h"
+#include "sim/routing_evaluation.h"
+#include "tests/support/count_allocations.h"
+#include "tests/support/source_path.h"
+
+namespace rudderfish {
+namespace {
+
+std::shared_ptr<const RegionWorld> ShippedRegions() {
+  return LoadScenario(SourcePath("scenarios/multicloud-16.yaml")).value().regions;
+}
+
+const RegionVariant& VariantNamed(const RegionWorld& world, std::string_view name) {
+  for (const RegionVariant& variant : world.variants) {
+    if (variant.name == name) return variant;
+  }
+  return world.variants.front();
+}
+
+std::unique_ptr<RoutingPolicy> Rule(std::string_view spec) {
+  return MakeRoutingPolicy(*ParsePolicySpec(spec)).value();
+}
+
+struct Played {
+  std::shared_ptr<const RegionWorld> world = ShippedRegions();
+  std::shared_ptr<const RegionLaws> laws = std::make_shared<const RegionLaws>(world->network);
+  RegionSimulator simulator{world, laws};
+
+  RoutingFigures Run(std::string_view spec, std::string_view variant, uint64_t seed) {
+    return RunRouting(*Rule(spec), VariantNamed(*world, variant), seed, laws, &simulator);
+  }
+};
+
+TEST(RegionSimulator, AnEpisodeIsAFunctionOfItsSeed) {
+  Played played;
+  const double first = played.Run("lp", "full", 3).objective();
+  EXPECT_NE(played.Run("lp", "full", 4).objective(), first);
+  EXPECT_EQ(played.Run("lp", "full", 3).objective(), first);
+}
+
+TEST(RegionSimulator, PoliciesMeetTheSameRequests) {
+  Played played;
+  const RoutingFigures one = played.Run("locality", "full", 7);
+  const RoutingFigures other = played.Run("greenest", "full", 7);
+  EXPECT_NEAR(one.requests / other.requests, 1, 1e-12);
+  EXPECT_LT(other.carbon, one.carbon);
+  EXPECT_GT(other.egress, one.egress);
+}
+
+TEST(RegionSimulator, CalmEpisodesCostWhatNodesCost) {
+  Played played;
+  const RoutingFigures figures = played.Run("static", "calm", 1);
+  EXPECT_EQ(figures.egress, 0);
+  EXPECT_EQ(figures.spot_hours, 0);
+  EXPECT_EQ(figures.foreign, 0);
+  EXPECT_LT(figures.late_share(), 0.005);
+  EXPECT_NEAR(figures.nodes * played.laws->unit(), figures.dollars, 1e-6 * figures.dollars);
+}
+
+TEST(RegionSimulator, OutagesAndReclaimsHurtWhoStaysHome) {
+  Played played;
+  double calm = 0, full = 0, local = 0;
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    calm += played.Run("static", "calm", seed).late_share();
+    full += played.Run("static", "full", seed).late_share();
+    local += played.Run("locality", "full", seed).late_share();
+  }
+  EXPECT_GT(full, 2 * calm);
+  EXPECT_LT(local, full);
+}
+
+TEST(RegionSimulator, AStepAllocatesNothing) {
+  Played played;
+  const auto policy = Rule("lp");
+  const auto memory = policy->NewMemory(played.laws);
+  played.simulator.Start(VariantNamed(*played.world, "full"), 5);
+  const long before = allocation_count;
+  for (int step = 0; step < 100; ++step) {
+    policy->Decide(played.simulator.Question(), memory.get(), played.simulator.Answer());
+    played.simulator.Step();
+  }
+  EXPECT_EQ(allocation_count - before, 0);
+}
+
+TEST(RegionWeather, IsTheSameInAllVariantsButForWhatDisturbs) {
+  const auto world = ShippedRegions();
+  RegionWeatherSource calm(world), full(world);
+  calm.Start(VariantNamed(*world, "calm"), 9);
+  full.Start(VariantNamed(*world, "spot"), 9);  // No flash crowds in either.
+  int storms = 0;
+  for (int step = 0; step < 240; ++step) {
+    for (size_t r = 0; r < calm.regions().size(); ++r) {
+      EXPECT_EQ(calm.regions()[r].demand_per_s, full.regions()[r].demand_per_s);
+      EXPECT_EQ(calm.regions()[r].spot_granted, 0);
+      storms += full.regions()[r].storm ? 1 : 0;
+    }
+    calm.Step();
+    full.Step();
+  }
+  EXPECT_GT(storms, 0);
+}
+
+TEST(RegionWeather, DemandIsPoissonAroundItsMean) {
+  const auto world = ShippedRegions();
+  RegionWeatherSource source(world);
+  double squares = 0, sum = 0;
+  int count = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    source.Start(VariantNamed(*world, "calm"), seed);
+    for (int step = 0; step < 50; ++step, source.Step()) {
+      for (const RegionWeather& one : source.regions()) {
+        const double mean = one.mean_per_s * 60, came = one.demand_per_s * 60;
+        const double deviation = (came - mean) / std::sqrt(mean);
+        sum += deviation;
+        squares += deviation * deviation;
+        ++count;
+      }
+    }
+  }
+  EXPECT_NEAR(sum / count, 0, 3 / std::sqrt(count));
+  EXPECT_NEAR(squares / count, 1, 5 / std::sqrt(count));
+}
+
+TEST(RoutingEvaluation, DoesNotDependOnThreadsOrOtherPolicies) {
+  const auto world = ShippedRegions();
+  const std::vector<NamedRoutingPolicy> both = {{"static", Rule("static")},
+                                                {"locality", Rule("locality")}};
+  const RoutingEvaluationOptions options{.variants = {0, 3}, .episodes = 2, .trials = 1};
+  ThreadPool one(1), three(3);
+  const RoutingEvaluation serial = EvaluateRouting("m", world, both, options, &one);
+  const RoutingEvaluation parallel = EvaluateRouting("m", world, both, options, &three);
+  const RoutingEvaluation alone = EvaluateRouting("m", world, {both[1]}, options, &one);
+  for (int variant = 0; variant < 2; ++variant) {
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(serial.at(variant, 1, i).objective(), parallel.at(variant, 1, i).objective());
+      EXPECT_EQ(serial.at(variant, 1, i).objective(), alone.at(variant, 0, i).objective());
+    }
+    EXPECT_EQ(serial.TrialObjective(variant, 0), parallel.TrialObjective(variant, 0));
+  }
+}
+
+}  // namespace
+}  // namespace rudderfish

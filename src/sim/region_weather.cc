@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/region_weather.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+#include "base/normals.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr uint64_t kTraitStream = 0x7265676961;  // Of the seed of the world.
+constexpr double kWeatherHourS = 3600, kWeatherDayS = 86400;
+constexpr double kSlowS = 3600, kFastS = 300, kPriceS = 7200;  // Of wanderings.
+constexpr double kFewRequests = 50;  // Below so many of an interval counts are drawn one by one.
+
+// Ornstein and Uhlenbeck: a step of `seconds` of a process with this deviation and memory.
+double Wander(double value, double deviation, double memory_s, double seconds, double normal) {
+  const double kept = std::exp(-seconds / memory_s);
+  return kept * value + deviation * std::sqrt(1 - kept * kept) * normal;
+}
+
+double ChanceOf(double per_day, double seconds) {
+  return -std::expm1(-per_day * seconds / kWeatherDayS);
+}
+
+// A count with this mean, from one uniform and one normal number. Of many, the normal law is as
+// good: at 50 its distribution function is within 2 %.
+double Poisson(double mean, double uniform, double normal) {
+  if (mean >= kFewRequests) return std::max(0.0, std::round(mean + std::sqrt(mean) * normal));
+  double probability = std::exp(-mean), sum = probability;
+  int count = 0;
+  while (sum < uniform && count < 1000) {
+    probability *= mean / ++count;
+    sum += probability;
+  }
+  return count;
+}
+
+double Between(double low, double high, double uniform) { return low + (high - low) * uniform; }
+
+}  // namespace
+
+void RegionWeatherSource::Flash::Begin(double top_of, double rise, double fall) {
+  if (age_s >= 0) return;
+  *this = {.top = top_of, .rise_s = rise, .fall_s = fall, .age_s = 0};
+}
+
+double RegionWeatherSource::Flash::Advance(double seconds) {
+  if (age_s < 0) return 1;
+  age_s += seconds;
+  if (age_s <= rise_s) return 1 + (top - 1) * age_s / rise_s;
+  const double left = std::exp(-(age_s - rise_s) / fall_s);
+  if (left < 0.01) age_s = -1;
+  return 1 + (top - 1) * left;
+}
+
+RegionWeatherSource::RegionWeatherSource(std::shared_ptr<const RegionWorld> world)
+    : world_(std::move(world)) {
+  const int n = world_->network->size();
+  for (int r = 0; r < n; ++r) {
+    // By the name: a region keeps its traits among other regions.
+    uint64_t key = kTraitStream;
+    for (const char letter : world_->network->regions[r].name)
+      key = key * 1099511628211ULL + static_cast<unsigned char>(letter);
+    Rng rng(world_->seed, key);
+    traits_.push_back({.storm = std::exp(rng.Uniform(-1.1, 1.1)),
+                       .flash = std::exp(rng.Uniform(-1, 1)),
+                       .noise = std::exp(rng.Uniform(-0.35, 0.35))});
+  }
+  states_.resize(static_cast<size_t>(n));
+  weather_.resize(static_cast<size_t>(n));
+}
+
+void RegionWeatherSource::Start(const RegionVariant& variant, uint64_t seed) {
+  variant_ = variant;
+  rng_ = Rng(seed);
+  begin_h_ = rng_.Uniform(0, kHoursOfDay);
+  step_ = -1;
+  world_flash_ = {};
+  const RegionChance& chance = world_->chance;
+  const double storm_s = chance.storm_s,
+               between_s = chance.storm_per_day > 0 ? kWeatherDayS / chance.storm_per_day : 1e18;
+  for (Wandering& state : states_) {
+    state = {.slow = chance.slow_noise * rng_.Normal(),
+             .fast = chance.fast_noise * rng_.Normal(),
+             .price = chance.price_noise * rng_.Normal()};
+    state.storm = rng_.Uniform() < storm_s / (storm_s + between_s);
+  }
+  Step();
+}
+
+double RegionWeatherSource::hour_utc() const {
+  return std::fmod(begin_h_ + (step_ + 0.5) * world_->interval_s / kWeatherHourS, kHoursOfDay);
+}
+
+void RegionWeatherSource::Step() {
+  ++step_;
+  const RegionChance& chance = world_->chance;
+  const double seconds = world_->interval_s;
+  const double begins = rng_.Uniform(), top = rng_.Uniform();
+  const double rise = rng_.Uniform(), fall = rng_.Uniform();
+  if (begins < ChanceOf(chance.world_flash_per_day, seconds)) {
+    world_flash_.Begin(Between(chance.flash_low, chance.flash_high, top), Between(120, 420, rise),
+                       Between(240, 840, fall));
+  }
+  const double world_flash = world_flash_.Advance(seconds);
+  for (int r = 0; r < static_cast<int>(states_.size()); ++r) StepRegion(r, world_flash);
+}
+
+void RegionWeatherSource::StepRegion(int region, double world_flash) {
+  const RegionChance& chance = world_->chance;
+  const Region& place = world_->network->regions[region];
+  const Traits& traits = traits_[region];
+  Wandering& state = states_[region];
+  RegionWeather& weather = weather_[region];
+  const double seconds = world_->interval_s;
+  // Always as many numbers, in the same order.
+  std::array<uint64_t, 4> words;
+  for (uint64_t& word : words) word = rng_.Next64();
+  std::array<double, 4> normals;
+  NormalsOf(words, normals);
+  std::array<double, 10> uniforms;
+  for (double& uniform : uniforms) uniform = rng_.Uniform();
+  const auto [poisson, flashes, top, rise, fall, storms, taken, share, outage, start] = uniforms;
+
+  state.slow = Wander(state.slow, chance.slow_noise * traits.noise, kSlowS, seconds, normals[0]);
+  state.fast = Wander(state.fast, chance.fast_noise * traits.noise, kFastS, seconds, normals[1]);
+  state.price = Wander(state.price, chance.price_noise, kPriceS, seconds, normals[2]);
+  if (flashes < ChanceOf(chance.flash_per_day * traits.flash, seconds)) {
+    state.flash.Begin(Between(chance.flash_low, chance.flash_high, top), Between(120, 420, rise),
+                      Between(240, 840, fall));
+  }
+  const double flash = state.flash.Advance(seconds);
+  const double hour = hour_utc() + place.utc_offset_h - chance.peak_hour;
+  const double day = (1 + std::cos(2 * std::numbers::pi * hour / kHoursOfDay)) / 2;
+  weather.mean_per_s = place.peak_per_s * (chance.night_share + (1 - chance.night_share) * day) *
+                       std::exp(state.slow + state.fast) *
+                       (variant_.Has(Disturbance::kFlash) ? flash * world_flash : 1);
+  weather.demand_per_s = Poisson(weather.mean_per_s * seconds, poisson, normals[3]) / seconds;
+
+  if (state.storm) {
+    state.storm = storms >= -std::expm1(-seconds / chance.storm_s);
+  } else {
+    state.storm = storms < ChanceOf(chance.storm_per_day * traits.storm, seconds);
+  }
+  const bool spot = variant_.Has(Disturbance::kSpot);
+  const double per_h = state.storm ? chance.storm_reclaim_per_h : chance.reclaim_per_h;
+  weather.storm = spot && state.storm;
+  weather.reclaimed =
+      spot && taken < -std::expm1(-per_h * seconds / kWeatherHourS) ? Between(0.1, 0.7, share) : 0;
+  weather.spot_granted = !spot ? 0 : state.storm ? chance.storm_grant : 1;
+  weather.spot_per_h =
+      place.spot_per_h * (variant_.Has(Disturbance::kPrice) ? std::exp(state.price) : 1);
+  weather.start_s = Between(place.start_low_s, place.start_high_s, start);
+
+  state.out_s = std::max(0.0, state.out_s - seconds);
+  if (outage < ChanceOf(chance.outage_per_day, seconds) && state.out_s <= 0)
+    state.out_s = Between(480, 1980, share);
+  weather.out = variant_.Has(Disturbance::kOutage) && state.out_s > 0;
+  weather.carbon_g_per_kwh = place.carbon_g_per_kwh[static_cast<size_t>(hour_utc()) % kHoursOfDay];
+}
+
+}  // namespace rudderfish

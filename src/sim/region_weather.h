@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/rng.h"
+#include "scenario/region_world.h"
+
+// What happens to regions by chance, interval by interval: demand, prices, spot nodes that are
+// taken away, outages. A pure function of (world, variant, seed): it draws the same numbers
+// whatever a policy does and whichever disturbances a variant has, so that policies meet the same
+// episode, and variants differ only in what they disturb. Allocates nothing once built.
+
+namespace rudderfish {
+
+struct RegionWeather {
+  double mean_per_s = 0;    // Demand that is expected of this interval,
+  double demand_per_s = 0;  // and that came.
+  double spot_per_h = 0;    // Dollars.
+  double carbon_g_per_kwh = 0;
+  bool storm = false;       // Hidden.
+  double reclaimed = 0;     // Share of ready spot nodes that is taken away.
+  double spot_granted = 1;  // Share of orders of spot nodes that is met.
+  double start_s = 0;       // Of nodes that are ordered now.
+  bool out = false;         // Serves nothing.
+};
+
+class RegionWeatherSource {
+ public:
+  explicit RegionWeatherSource(std::shared_ptr<const RegionWorld> world);
+
+  void Start(const RegionVariant& variant, uint64_t seed);
+  void Step();
+
+  const std::vector<RegionWeather>& regions() const { return weather_; }
+  double hour_utc() const;  // Of the middle of the interval, in [0, 24).
+
+ private:
+  struct Flash {
+    double top = 1;  // Times the demand.
+    double rise_s = 1, fall_s = 1;
+    double age_s = -1;  // Negative: there is none.
+
+    void Begin(double top_of, double rise, double fall);
+    double Advance(double seconds);  // The factor in this interval.
+  };
+
+  // Of a region, for good: how it differs from the mean.
+  struct Traits {
+    double storm = 1, flash = 1, noise = 1;
+  };
+
+  struct Wandering {
+    double slow = 0, fast = 0, price = 0;
+    bool storm = false;
+    double out_s = 0;  // Left of an outage.
+    Flash flash;
+  };
+
+  void StepRegion(int region, double world_flash);
+
+  std::shared_ptr<const RegionWorld> world_;
+  RegionVariant variant_;
+  Rng rng_{0};
+  double begin_h_ = 0;
+  int step_ = 0;
+  Flash world_flash_;
+  std::vector<Traits> traits_;
+  std::vector<Wandering> states_;
+  std::vector<RegionWeather> weather_;
+};
+
+}  // namespace rudderfish

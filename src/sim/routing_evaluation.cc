@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/routing_evaluation.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "sim/episode_cut.h"
+#include "sim/held_out.h"
+
+namespace rudderfish {
+namespace {
+
+std::vector<RoutingFigures> FirstEpisodesOf(const std::vector<RoutingFigures>& figures, int row,
+                                        int kept) {
+  std::vector<RoutingFigures> first;
+  for (size_t at = 0; at < figures.size(); at += static_cast<size_t>(row)) {
+    const auto begin = figures.begin() + static_cast<int64_t>(at);
+    first.insert(first.end(), begin, begin + kept);
+  }
+  return first;
+}
+
+}  // namespace
+
+RoutingFigures RunRouting(const RoutingPolicy& policy, const RegionVariant& variant, uint64_t seed,
+                          const std::shared_ptr<const RegionLaws>& laws,
+                          RegionSimulator* simulator) {
+  const std::unique_ptr<RoutingMemory> memory = policy.NewMemory(laws);
+  simulator->Start(variant, seed);
+  for (int step = 0; step < simulator->world().steps(); ++step) {
+    policy.Decide(simulator->Question(), memory.get(), simulator->Answer());
+    simulator->Step();
+  }
+  return simulator->figures();
+}
+
+RoutingEvaluation EvaluateRouting(const std::string& scenario,
+                                  const std::shared_ptr<const RegionWorld>& world,
+                                  const std::vector<NamedRoutingPolicy>& policies,
+                                  const RoutingEvaluationOptions& options, ThreadPool* pool) {
+  CHECK(options.episodes > 0 && !policies.empty() && !options.variants.empty());
+  RoutingEvaluation evaluation{.scenario = scenario,
+                               .seed = options.seed,
+                               .regions = world->network->size(),
+                               .episodes = options.episodes};
+  for (const int variant : options.variants)
+    evaluation.variants.push_back(world->variants[variant].name);
+  for (const NamedRoutingPolicy& one : policies) evaluation.policies.push_back(one.name);
+  const auto laws = std::make_shared<const RegionLaws>(world->network);
+  std::vector<std::unique_ptr<RegionSimulator>> simulators;
+  for (int i = 0; i < pool->size(); ++i)
+    simulators.push_back(std::make_unique<RegionSimulator>(world, laws));
+  // Trials come first: without them there is nothing to compare with.
+  const int each = static_cast<int>(options.variants.size() * policies.size());
+  const int all = options.episodes + options.trials;
+  std::vector<RoutingFigures> figures(static_cast<size_t>(each) * options.episodes);
+  std::vector<double> trials(static_cast<size_t>(each) * options.trials);
+  EpisodeCut cut(options.stop);
+  std::atomic<int> done = 0;
+  pool->ParallelFor(each * all, [&](int turn, int worker) {
+    const int position = turn / each, of = turn % each;
+    const bool trial = position < options.trials;
+    const int episode = trial ? position : position - options.trials;
+    if (!cut.Begins(position)) return;
+    const RegionVariant& variant =
+        world->variants[options.variants[static_cast<size_t>(of) / policies.size()]];
+    const RoutingPolicy& policy = *policies[static_cast<size_t>(of) % policies.size()].policy;
+    const uint64_t seed =
+        trial ? TrialSeed(options.seed, episode) : HeldOutSeed(options.seed, episode);
+    const RoutingFigures one =
+        RunRouting(policy, variant, seed, laws, simulators[static_cast<size_t>(worker)].get());
+    if (trial) {
+      trials[static_cast<size_t>(of) * options.trials + episode] = one.objective();
+    } else {
+      figures[static_cast<size_t>(of) * options.episodes + episode] = one;
+    }
+    ++done;
+    if (worker == 0 && options.progress)
+      options.progress(static_cast<double>(done) / (static_cast<double>(each) * all));
+  });
+  evaluation.episodes = std::max(0, cut.Complete(all) - options.trials);
+  for (int of = 0; of < each; ++of) {
+    double sum = 0;
+    for (int i = 0; i < options.trials; ++i)
+      sum += trials[static_cast<size_t>(of) * options.trials + i];
+    evaluation.trial_objective.push_back(sum / std::max(1, options.trials));
+  }
+  evaluation.figures = evaluation.episodes < options.episodes
+                           ? FirstEpisodesOf(figures, options.episodes, evaluation.episodes)
+                           : std::move(figures);
+  return evaluation;
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "policy/routing_policy.h"
+#include "scenario/region_world.h"
+#include "sim/region_simulator.h"
+
+// Many episodes of policies that route: every policy on the same episodes of the variants of a
+// scenario. What follows from it is evaluation's business.
+
+namespace rudderfish {
+
+struct NamedRoutingPolicy {
+  std::string name;
+  std::shared_ptr<const RoutingPolicy> policy;
+};
+
+// A whole episode.
+RoutingFigures RunRouting(const RoutingPolicy& policy, const RegionVariant& variant, uint64_t seed,
+                          const std::shared_ptr<const RegionLaws>& laws,
+                          RegionSimulator* simulator);
+
+struct RoutingEvaluation {
+  std::string scenario;
+  uint64_t seed = 1;
+  int regions = 0, episodes = 0;
+  std::vector<std::string> variants, policies;
+  std::vector<RoutingFigures> figures;  // [variant][policy][episode]
+  // [variant][policy] Mean objective on episodes of their own, by which the baseline is chosen.
+  std::vector<double> trial_objective;
+
+  const RoutingFigures& at(int variant, int policy, int episode) const {
+    return figures[(static_cast<size_t>(variant) * policies.size() + policy) * episodes + episode];
+  }
+  double TrialObjective(int variant, int policy) const {
+    return trial_objective[static_cast<size_t>(variant) * policies.size() + policy];
+  }
+};
+
+struct RoutingEvaluationOptions {
+  std::vector<int> variants;  // Positions in RegionWorld::variants.
+  int episodes = 20;
+  int trials = 16;  // 0: no baseline will be chosen.
+  uint64_t seed = 1;
+  std::function<void(double fraction)> progress;  // May be empty; on this thread.
+  // Where it becomes true, no further episode begins: there are then fewer, maybe none.
+  const std::atomic<bool>* stop = nullptr;
+};
+
+// On HeldOutSeed's episodes; trials on TrialSeed's. Does not depend on the number of threads.
+RoutingEvaluation EvaluateRouting(const std::string& scenario,
+                                  const std::shared_ptr<const RegionWorld>& world,
+                                  const std::vector<NamedRoutingPolicy>& policies,
+                                  const RoutingEvaluationOptions& options, ThreadPool* pool);
+
+}  // namespace rudderfish
