@@ -8,7 +8,6 @@
 namespace rudderfish {
 namespace {
 
-constexpr int kCongestionSteps = 64;      // Of utilisation, from 0 to 1.
 constexpr double kMostUse = 0.995;        // Where the last slope is taken.
 constexpr double kRelaxationShare = 0.5;  // Of an interval, within which equilibrium is reached.
 
@@ -72,15 +71,6 @@ void RegionLaws::TabulateCongestion() {
       congestion_.push_back(i == kCongestionSteps ? full : std::clamp(slope, 0.0, full));
     }
   }
-}
-
-double RegionLaws::CongestionOf(int nodes, double per_s) const {
-  const double* row = congestion_.data() + static_cast<size_t>(nodes - 1) * (kCongestionSteps + 1);
-  const double use = per_s / (nodes * network_->service.node_per_s());
-  if (use >= 1) return row[kCongestionSteps];
-  const double at = use * kCongestionSteps;
-  const int low = static_cast<int>(at);
-  return row[low] + (at - low) * (row[low + 1] - row[low]);
 }
 
 double RegionLaws::ServingCost(int to, double use, double node_per_h,

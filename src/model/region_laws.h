@@ -25,7 +25,24 @@ class RegionLaws {
   // rate x (price of late + price of waiting) in M/M/c, and no more than being late and waiting
   // until patience ends. In a full region everybody is late already, so that it costs no more to
   // overload it further than to overload another one.
-  double CongestionOf(int nodes, double per_s) const;
+  double CongestionOf(int nodes, double per_s) const { return CongestionRow(nodes).At(per_s); }
+
+  // The same of one number of nodes, for many loads.
+  struct Congestion {
+    const double* row = nullptr;
+    double steps_per_load = 0;
+
+    double At(double per_s) const {
+      const double at = per_s * steps_per_load;
+      if (at >= kCongestionSteps) return row[kCongestionSteps];
+      const int low = static_cast<int>(at);
+      return row[low] + (at - low) * (row[low + 1] - row[low]);
+    }
+  };
+  Congestion CongestionRow(int nodes) const {
+    return {congestion_.data() + static_cast<size_t>(nodes - 1) * (kCongestionSteps + 1),
+            kCongestionSteps / (nodes * network_->service.node_per_s())};
+  }
 
   // Distance and egress of a pair, in units, and how many are late however idle the region is.
   double DistanceCost(int from, int to) const { return distance_[network_->At(from, to)]; }
@@ -37,6 +54,8 @@ class RegionLaws {
   double unit() const { return unit_; }
 
  private:
+  static constexpr int kCongestionSteps = 64;  // Of utilisation, from 0 to 1.
+
   void TabulateCongestion();
 
   std::shared_ptr<const RegionNetwork> network_;

@@ -9,15 +9,15 @@
 
 // Where the requests of each region's users are best served: a convex problem, since congestion
 // grows with load, solved by giving out twentieths of each origin's requests one after another to
-// where one more is cheapest, origin by origin (Gauss and Seidel), twice. What a pair costs, its
-// caller says; congestion is RegionLaws'. Allocates nothing once built; one thread at a time.
+// where one more is cheapest, origin by origin (Gauss and Seidel), from the last split on: asked
+// every interval, once a time is enough. What a pair costs, its caller says; congestion is
+// RegionLaws'. Allocates nothing once built; one thread at a time.
 
 namespace rudderfish {
 
 class TrafficSplitSolver {
  public:
   static constexpr int kChunks = 20;  // A share is a multiple of a twentieth.
-  static constexpr int kSweeps = 2;
 
   struct Problem {
     std::span<const double> per_s;  // [origin] Requests.
@@ -44,7 +44,8 @@ class TrafficSplitSolver {
 
   std::shared_ptr<const RegionLaws> laws_;
   std::vector<double> load_, price_, before_;
-  std::vector<int> chunks_;
+  std::vector<RegionLaws::Congestion> congestion_;  // [target] Of the nodes that serve.
+  std::vector<int> chunks_, open_;                  // Targets that an origin may use.
 };
 
 }  // namespace rudderfish
