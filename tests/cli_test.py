@@ -173,7 +173,7 @@ class Commands(Cli):
         self.assertEqual(self.complete("train", "--preset", "drs"), {"drs-code", "drs-paper"})
         self.assertEqual(self.complete("train", "--preset", "gym"), {"gym-hpa-cost", "gym-hpa-latency"})
         self.assertEqual(self.complete("evaluate", "-o", "j"), {"json"})
-        self.assertEqual(self.complete("evaluate", "--policy", "gr"), {"greedy"})
+        self.assertEqual(self.complete("evaluate", "--policy", "gr"), {"greedy", "greenest"})
         (self.folder / "runs").mkdir()
         self.assertEqual(self.complete("evaluate", "--policy", "r"), {"random", "round-robin", "runs"})
         self.assertEqual(self.complete("help", "com"), {"completion"})
@@ -182,7 +182,7 @@ class Commands(Cli):
         self.assertEqual(self.complete("bench", "ker"), {"kernel"})
         self.assertEqual(self.complete("inspect", "sc"), {"scenario.yaml"})
         self.assertEqual(self.complete("completion", ""), {"bash", "zsh", "fish"}, "no files")
-        self.assertEqual(self.complete("evaluate", "--policy", "stay,gr"), {"stay,greedy"})
+        self.assertEqual(self.complete("evaluate", "--policy", "stay,gr"), {"stay,greedy", "stay,greenest"})
         self.assertEqual(self.complete("import", "reach", "ru"), {"runs"})
 
     def test_import_writes_a_scenario_that_inspect_describes(self):
@@ -804,15 +804,42 @@ class Tasks(Cli):
         self.assertEqual(told["variants"][0]["verdict"]["finding"], "better")
         rows = self.succeed(*evaluate, "--variant", "full", "-o", "csv").splitlines()
         self.assertEqual(len(rows), 1 + 2 * 6)
-        for more, says in ((("--variant", "fool"), "expected calm, flash, spot or full"), (("--load", "a"), "--load: not for --task route")):
+        for more, says in ((("--variant", "fool"), "no variant is called fool; there are calm, flash, spot, full"), (("--load", "a"), "--load: not for --task route")):
             self.refuse(*evaluate, *more, says=says)
         self.refuse("evaluate", regions, "--policy", "hpa", says="the policies of the task route are static, locality")
         self.refuse("evaluate", SCENARIO, "--policy", "stay,greedy", "--variant", "full", says="--variant: requires --task route")
         self.assertIn("16 regions", self.succeed("scenario", "show", "multicloud-16"))
         self.assertIn("requests go to 16 regions", self.succeed("scenario", "list"))
         self.assertEqual(len(json.loads(self.succeed("inspect", regions, "-o", "json"))["regions"]), 16)
-        for command in (("simulate", "--policy", "static"), ("train", "-d", "x"), ("calibrate", "--policy", "hpa", "-o", "x.yaml")):
-            self.refuse(command[0], regions, *command[1:], says="multicloud-16.yaml")
+        self.refuse("simulate", regions, "--policy", "static", says="multicloud-16.yaml")
+
+    def test_a_policy_of_regions_is_calibrated_learned_and_judged(self):
+        part = (TOP / "scenarios/multicloud-16.yaml", "--regions", "us-east4,europe-west3,asia-south1", "--variant", "spot")
+        for policy in ("lp", "mpc"):
+            told = self.succeed("calibrate", *part, "--policy", policy, "--settings", "6", "--episodes", "4", "-o", f"{policy}.yaml")
+            self.assertIn("multicloud-16, spot: ", told)
+            self.assertIn("of its grid", told)
+        run = self.run_cli("train", *part, "--rule", "mpc.yaml,lp.yaml", "--episodes", "4", "--steps", "20000", "-d", "learned", "--seeds", "2")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertRegex(run.stdout + run.stderr, r"seed 2: (decides; compared with|steps back to) (lp|mpc):")
+        done = self.run_cli("evaluate", *part, "--episodes", "6", "--policy", "lp.yaml,mpc.yaml,learned=learned", "-o", "json")
+        self.assertIn(done.returncode, (0, 3), done.stderr)
+        told = json.loads(done.stdout)["variants"][0]
+        self.assertEqual([policy["name"] for policy in told["policies"]], ["lp.yaml", "mpc.yaml", "learned"])
+        # The same weights serve all regions.
+        all_of_them = ("evaluate", part[0], "--variant", "spot", "--episodes", "4", "--policy", "static,learned=learned")
+        self.assertIn("16 regions", self.run_cli(*all_of_them).stdout)
+        # Equal seeds give equal bytes, whatever the number of threads.
+        for threads in ("1", "2"):
+            self.succeed("train", *part, "--episodes", "4", "--steps", "20000", "--threads", threads, "-d", f"run-{threads}")
+        self.assertEqual(*((self.folder / f"run-{threads}/metrics.csv").read_bytes() for threads in ("1", "2")))
+        self.refuse("train", *part, "--algorithm", "ppo", "-d", "x", says="algorithm ppo: is not available for scenarios of regions; use es")
+        self.refuse("train", *part, "--rule", "hpa", "-d", "x", says="--rule: ")
+        self.refuse("train", part[0], "--regions", "us-east5", "-d", "x", says="did you mean `us-east4`?")
+        self.refuse("calibrate", *part, "--policy", "hpa", "-o", "x.yaml", says="--policy: ")
+        self.refuse("calibrate", TOP / "scenarios/redis.yaml", "--policy", "hpa", "--settings", "4", "-o", "x.yaml",
+                    says="--settings: requires --task route")
+        self.refuse("evaluate", TOP / "scenarios/redis.yaml", "--task", "scale", "--policy", "hpa,lp.yaml", says="lp.yaml")
 
     def test_one_episode_of_any_task_shows_nothing(self):
         for scenario, policies in ((SCENARIO, "stay,greedy"), (TOP / "scenarios/drs-even.yaml", "round-robin,greedy"),

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/text_table.h"
 #include "base/thread_pool.h"
+#include "cli/calibrate_routing.h"
 #include "cli/commands.h"
 #include "cli/files.h"
 #include "cli/scaling_options.h"
@@ -45,6 +46,13 @@ std::string CalibrationTable(const Calibration& calibration) {
 }
 
 Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& session) {
+  const std::string& path = arguments.operands()[0];
+  TRY_ASSIGN(const Scenario named, LoadScenario(path));
+  TRY_ASSIGN(const TaskKind task, TaskFor(arguments.Text("task"), named, path));
+  if (task == TaskKind::kRoute) return CalibrateRoutingPolicy(named, arguments, session);
+  for (const char* other : {"variant", "regions", "settings"}) {
+    if (arguments.Has(other)) return Invalid("--{}: requires --task route", other);
+  }
   TRY_ASSIGN(const int threads, ThreadsOf(arguments));
   TRY_ASSIGN(const std::string kind,
              arguments.RequiredText("policy", "policy to calibrate: hpa, mpc or static"));
@@ -58,13 +66,8 @@ Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& sessi
   options.episodes = static_cast<int>(episodes);
   const auto calibrated = static_cast<CalibratedKind>(chosen);
   options.model_share = ModelShareOf(calibrated);
-  const std::string& path = arguments.operands()[0];
-  if (arguments.Has("task")) {
-    TRY_ASSIGN(const Scenario named, LoadScenario(path));
-    TRY_ASSIGN(const TaskKind task, TaskFor(arguments.Text("task"), named, path));
-    if (task != TaskKind::kScale)
-      return Invalid("--task {}: only policies that scale are calibrated", TaskName(task));
-  }
+  if (arguments.Has("task") && task != TaskKind::kScale)
+    return Invalid("--task {}: only policies that scale or route are calibrated", TaskName(task));
   TRY_ASSIGN(const Scenario scenario, LoadServedScenario(path));
   TRY_ASSIGN(options.violations_max, ViolationsOf(arguments, scenario));
   TRY_ASSIGN(const std::vector<int> loads, LoadsOf(arguments, *scenario.load));
@@ -101,15 +104,24 @@ Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& sessi
 CommandSpec CalibrateCommand() {
   return {
       .name = "calibrate",
-      .summary = "Find the best settings of an autoscaler for a scenario",
+      .summary = "Find the best settings of an autoscaler or a routing policy for a scenario",
       .operands = {{.name = "SCENARIO"}},
       .options =
-          {{"--policy", "hpa|mpc|static", "policy to calibrate"},
-           {"--task", "scale", "kind of decision; only scaling policies can be calibrated"},
+          {{"--policy", "NAME",
+            "policy to calibrate: hpa, mpc or static; where the scenario has `regions`, lp, mpc, "
+            "locality, cheapest, greenest, least-latency or static"},
+           {"--task", "scale|route",
+            "kind of decision (default: route if the scenario has `regions`, else scale)"},
+           {"--variant", "NAME[,...]",
+            "(routing) variants to calibrate for, jointly (default: all)"},
+           {"--regions", "NAME[,...]", "(routing) regions to use (default: all)"},
+           {"--settings", "N", "(routing) settings to draw at random (default 256)"},
            {"--load", "NAME[,...]", "loads to calibrate for, jointly (default: all)"},
            {"--violations", "SHARE",
             "maximum share of late or failed requests (default: the scenario's limit, else 1%)"},
-           {"--episodes", "N", "episodes per load in the last round, at least 16 (default 64)"},
+           {"--episodes", "N",
+            "episodes per load in the last round, at least 16 (default 64); (routing) per variant "
+            "and setting, at least 4 (default 16)"},
            {"--seed", "S", "random seed of the episodes (default 1)"},
            {"--threads", "N",
             "number of threads; does not change the results (default: all cores)"},
@@ -123,7 +135,11 @@ CommandSpec CalibrateCommand() {
           "of the episodes, and the best 25 % on all. Then the event simulator rates the best 12.5 "
           "% of those on 1/16 of the episodes, the best of these on 1/4, and the best of these on "
           "all.\nmpc: 24 settings of horizon and penalty for late requests.\nstatic: 50 request "
-          "rates, each with the constant number of replicas that it needs.",
+          "rates, each with the constant number of replicas that it needs.\nA routing policy: "
+          "settings drawn at random from a grid of each of its options, then neighbours of the "
+          "best three, one option at a time, then the best 12 on four times the episodes. The best "
+          "setting is the one with the smallest mean objective. Options of it that are at the end "
+          "of their grid are named.",
       .examples = {"calibrate scenarios/redis.yaml --policy hpa --load ramp --episodes 16 -o "
                    "hpa.yaml",
                    "evaluate scenarios/redis.yaml --task scale --load ramp --policy "

@@ -67,7 +67,9 @@ Result<ExitStatus> RunEvaluate(const Arguments& arguments, const Session& sessio
   TRY_ASSIGN(const Scenario scenario, LoadScenario(path));
   TRY_ASSIGN(const TaskKind task, TaskFor(arguments.Text("task"), scenario, path));
   if (task == TaskKind::kRoute) return EvaluateRoutingPolicies(scenario, arguments, session);
-  if (arguments.Has("variant")) return Invalid("--variant: requires --task route");
+  for (const char* other : {"variant", "regions"}) {
+    if (arguments.Has(other)) return Invalid("--{}: requires --task route", other);
+  }
   if (task == TaskKind::kScale) return EvaluateScalingPolicies(arguments, session);
   for (const char* other : {"load", "on"}) {
     if (arguments.Has(other)) return Invalid("--{}: requires --task scale", other);
@@ -138,6 +140,7 @@ CommandSpec EvaluateCommand() {
            {"--task", "move|place|scale|route",
             "kind of decision (default: route if the scenario has `regions`, place if it has "
             "`arrivals`, scale if it has `load`, else move)"},
+           {"--regions", "NAME[,...]", "(routing) regions to use (default: all)"},
            {"--variant", "NAME[,...]", "(routing) variants to evaluate (default: all)"},
            {"--load", "NAME[,...]", "(scaling) loads to evaluate (default: all)"},
            {"--on", "requests|model",

@@ -1,50 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/evaluate_routing.h"
 
-#include <optional>
+#include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cli/output.h"
-#include "cli/policy_list.h"
+#include "cli/routing_options.h"
 #include "cli/stop_signals.h"
 #include "cli/terminal.h"
 #include "evaluation/routing_comparison.h"
-#include "policy/registry.h"
 #include "sim/routing_evaluation.h"
 
 namespace rudderfish {
 namespace {
 
 constexpr int64_t kRoutingEpisodes = 60, kRoutingEpisodesMax = 100'000;
-
-Result<std::vector<int>> VariantsOf(const Arguments& arguments, const RegionWorld& world) {
-  std::vector<int> positions;
-  std::vector<std::string_view> known;
-  for (const RegionVariant& variant : world.variants) known.push_back(variant.name);
-  if (!arguments.Has("variant")) {
-    for (size_t i = 0; i < known.size(); ++i) positions.push_back(static_cast<int>(i));
-    return positions;
-  }
-  TRY_ASSIGN(const std::vector<std::string> names, arguments.List("variant"));
-  for (const std::string& name : names) {
-    TRY_ASSIGN(const int position, OfOption("variant", ChoiceOf(name, known)));
-    positions.push_back(position);
-  }
-  return positions;
-}
-
-Result<std::vector<NamedRoutingPolicy>> PoliciesOf(const std::string& text) {
-  TRY_ASSIGN(const std::vector<NamedPolicySpec> listed, OfOption("policy", ParsePolicyList(text)));
-  std::vector<NamedRoutingPolicy> policies;
-  for (const NamedPolicySpec& one : listed) {
-    TRY_ASSIGN(std::shared_ptr<const RoutingPolicy> policy,
-               OfOption("policy", MakeRoutingPolicy(one.policy)));
-    policies.push_back({one.name, std::move(policy)});
-  }
-  return policies;
-}
 
 }  // namespace
 
@@ -62,10 +33,12 @@ Result<ExitStatus> EvaluateRoutingPolicies(const Scenario& scenario, const Argum
   TRY_ASSIGN(const int64_t episodes,
              arguments.Integer("episodes", kRoutingEpisodes, 1, kRoutingEpisodesMax));
   options.episodes = static_cast<int>(episodes);
-  TRY_ASSIGN(options.variants, VariantsOf(arguments, *scenario.regions));
+  TRY_ASSIGN(const std::shared_ptr<const RegionWorld> world, RegionsOf(arguments, scenario));
+  TRY_ASSIGN(options.variants, VariantsOf(arguments, *world));
   TRY_ASSIGN(const std::string list,
              arguments.RequiredText("policy", "what to evaluate, such as locality,lp"));
-  TRY_ASSIGN(const std::vector<NamedRoutingPolicy> policies, PoliciesOf(list));
+  TRY_ASSIGN(const std::vector<NamedRoutingPolicy> policies,
+             OfOption("policy", RoutingPoliciesOf(list, arguments.operands()[0])));
   if (policies.size() == 1) options.trials = 0;
   options.stop = &StopOnSignals();
   RoutingEvaluation evaluation;
@@ -73,7 +46,7 @@ Result<ExitStatus> EvaluateRoutingPolicies(const Scenario& scenario, const Argum
     Progress progress("evaluate", session.verbosity);
     options.progress = [&](double fraction) { progress.Update(fraction, ""); };
     ThreadPool pool(threads);
-    evaluation = EvaluateRouting(scenario.name, scenario.regions, policies, options, &pool);
+    evaluation = EvaluateRouting(scenario.name, world, policies, options, &pool);
   }
   if (evaluation.episodes == 0) return StoppedTooEarly();
   switch (format) {

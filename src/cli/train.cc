@@ -13,10 +13,12 @@
 #include "base/yaml_change.h"
 #include "cli/commands.h"
 #include "cli/placement_commands.h"
+#include "cli/routing_options.h"
 #include "cli/scaling_options.h"
 #include "cli/stop_signals.h"
 #include "cli/terminal.h"
 #include "learn/trainer.h"
+#include "policy/neural_routing.h"
 #include "policy/neural_scaling.h"
 #include "scenario/task_of.h"
 
@@ -34,7 +36,8 @@ Result<void> SetOptions(const Arguments& arguments, TrainOptions* options) {
                OfOption("algorithm", AlgorithmNamed(*arguments.Text("algorithm"))));
     if (options->algorithm == Algorithm::kA2c && !arguments.Has("resume") && !is_preset)
       UseA2cDefaults(options);
-    if (options->algorithm == Algorithm::kEvolution && !arguments.Has("resume"))
+    if (options->algorithm == Algorithm::kEvolution && !arguments.Has("resume") &&
+        !options->routing)
       UseEvolutionDefaults(options);
   }
   if (arguments.Has("encoder")) {
@@ -113,10 +116,12 @@ Result<void> SetPreset(const Arguments& arguments, TrainOptions* options) {
 }
 
 bool Places(const TrainJob& job) {
-  return !job.options.scaling && job.scenarios[0].scenario->places_pods();
+  return !job.options.scaling && !job.options.routing && job.scenarios[0].scenario->places_pods();
 }
 // Whether figures are of an objective, and no latencies.
-bool HasObjective(const TrainJob& job) { return job.options.scaling || Places(job); }
+bool HasObjective(const TrainJob& job) {
+  return job.options.scaling || job.options.routing || Places(job);
+}
 
 // The best of what `calibrate` wrote, if that was for the same loads and limit.
 Result<void> SetRival(const Arguments& arguments, TrainOptions* options) {
@@ -141,9 +146,20 @@ Result<void> SetScaling(const Arguments& arguments, const Scenario& scenario,
                         TrainOptions* options) {
   TRY_ASSIGN(const TaskKind task,
              TaskFor(arguments.Text("task"), scenario, arguments.operands()[0]));
-  if (task == TaskKind::kRoute)
-    return Invalid("{}: has `regions`, and there is no policy that routes to train",
-                   arguments.operands()[0]);
+  if (task == TaskKind::kRoute) {
+    for (const char* other : {"violations", "load", "hpa", "preset", "from", "encoder"}) {
+      if (arguments.Has(other)) return Invalid("--{}: not for --task route", other);
+    }
+    UseRoutingDefaults(options);
+    TRY_ASSIGN(options->routing, RoutingTrainingOf(arguments, scenario));
+    TRY_ASSIGN(const int64_t episodes, arguments.Integer("episodes", options->validation_starts, 4,
+                                                         kValidationEpisodesMax));
+    options->validation_starts = static_cast<int>(episodes);
+    return {};
+  }
+  for (const char* other : {"variant", "regions", "rule"}) {
+    if (arguments.Has(other)) return Invalid("--{}: requires --task route", other);
+  }
   if (task != TaskKind::kScale) {
     for (const char* other : {"violations", "load", "episodes", "hpa"}) {
       if (arguments.Has(other)) return Invalid("--{}: requires --task scale", other);
@@ -291,6 +307,16 @@ Result<ExitStatus> Report(const Arguments& arguments, const Session& session, co
   if (!summaries.empty() && summaries.back().ending == TrainEnding::kWasFinished) {
     Say(session, "This run is already finished; increase --time or --steps to continue it");
   }
+  if (job.options.routing) {
+    for (int number = 1; number <= static_cast<int>(summaries.size()); ++number) {
+      const RunPaths paths = seeds ? RunPaths{job.folder}.seed(number) : RunPaths{job.folder};
+      TRY_ASSIGN(const std::string verdict, RoutingVerdictOf(paths.best()));
+      Say(session, "{}{}", seeds ? fmt::format("seed {}: ", number) : "", verdict);
+    }
+    Say(session, "Next: rudderfish evaluate {} --policy locality,lp,mpc,learned={}",
+        ScenarioToEvaluate(arguments, job, seeds), folder);
+    return ExitStatus::kDone;
+  }
   if (job.options.scaling) {
     for (int number = 1; number <= static_cast<int>(summaries.size()); ++number) {
       const RunPaths paths = seeds ? RunPaths{job.folder}.seed(number) : RunPaths{job.folder};
@@ -352,6 +378,60 @@ Result<ExitStatus> RunTrain(const Arguments& arguments, const Session& session) 
   return Report(arguments, session, job, summaries, seeds);
 }
 
+std::vector<OptionSpec> TrainOptionSpecs() {
+  return {
+      {"-d,--dir", "FOLDER", "run folder; must not exist, except with --resume"},
+      {"--objective", "TERM[:WEIGHT,...]",
+       "(placement) objective to minimize; overrides the scenario's objective (see `help "
+       "evaluate`)"},
+      {"--task", "move|place|scale|route",
+       "kind of decision to learn (default: route if the scenario has `regions`, place if it "
+       "has `arrivals`, scale if it has `load`, else move)"},
+      {"--variant", "NAME[,...]", "(routing) variants to train on (default: all)"},
+      {"--regions", "NAME[,...]", "(routing) regions to train on (default: all)"},
+      {"--rule", "POLICY[,...]",
+       "(routing) policies to beat, by name or as written by `calibrate`; the first mpc among "
+       "them is what training begins with (default mpc)"},
+      {"--preset",
+       "thesis-ee|thesis-lb|thesis-lc|thesis-el-rl|drs-code|drs-paper|gym-hpa-cost|"
+       "gym-hpa-latency|graph-gym-hpa-slo",
+       "reproduce a published system: use its reward, episodes, observations and algorithm. "
+       "Presets place pods, or scale workloads with --task scale. Other options still "
+       "apply"},
+      {"--load", "NAME[,...]", "(scaling) loads to train on (default: all)"},
+      {"--violations", "SHARE",
+       "(scaling) maximum share of late or failed requests (default: the scenario's limit, "
+       "else 1%)"},
+      {"--episodes", "N",
+       "(scaling) validation episodes per load (default 16, or 4 with --preset); (routing) "
+       "per variant (default 64)"},
+      {"--hpa", "FILE.yaml",
+       "(scaling) autoscaler to beat, as written by `calibrate`; compared on the episodes of "
+       "its calibration"},
+      {"--from", "RUN",
+       "start from the network of a run or checkpoint; with --seeds, from that of the same "
+       "seed. For scaling, --steps 0 skips training: it only calibrates the penalty for late "
+       "requests on this application, and decides whether to fall back to the autoscaler"},
+      {"--algorithm", "ppo|dqn|a2c|recurrent-ppo|es",
+       "learning algorithm (default ppo; of routing, es). recurrent-ppo (scaling only) uses a "
+       "network with memory; es (placement and routing) is an evolution strategy scored on "
+       "whole episodes"},
+      {"--encoder", "relational|gcn|gatv2|deepsets|mlp",
+       "message passing between nodes and workloads (default relational). For scaling, "
+       "messages also pass along the call graph"},
+      {"--time", "DURATION",
+       "training time, counted from the start of the program, for example 10min (default "
+       "60s)"},
+      {"--steps", "N",
+       "train for this number of environment steps instead; equal seeds then give equal "
+       "bytes"},
+      {"--set", "KEY=VALUE[,...]", "override values of config.yaml, for example dqn.minibatch=64"},
+      {"--seed", "S", "random seed (default 1)"},
+      {"--seeds", "K", "train K times, with seeds 1 to K, into the subfolders seed-1, seed-2 ..."},
+      {"--threads", "N", "number of threads; does not change the results (default: all cores)"},
+      {"--resume", "", "continue the run in the folder; --time and --steps may be increased"}};
+}
+
 }  // namespace
 
 CommandSpec TrainCommand() {
@@ -362,53 +442,7 @@ CommandSpec TrainCommand() {
       .name = "train",
       .summary = "Train a policy for one or more scenarios",
       .operands = {{.name = "SCENARIO", .min = 0, .max = 64}},
-      .options =
-          {{"-d,--dir", "FOLDER", "run folder; must not exist, except with --resume"},
-           {"--objective", "TERM[:WEIGHT,...]",
-            "(placement) objective to minimize; overrides the scenario's objective (see `help "
-            "evaluate`)"},
-           {"--task", "move|place|scale",
-            "kind of decision to learn (default: place if the scenario has `arrivals`, scale if it "
-            "has `load`, else move)"},
-           {"--preset",
-            "thesis-ee|thesis-lb|thesis-lc|thesis-el-rl|drs-code|drs-paper|gym-hpa-cost|"
-            "gym-hpa-latency|graph-gym-hpa-slo",
-            "reproduce a published system: use its reward, episodes, observations and algorithm. "
-            "Presets place pods, or scale workloads with --task scale. Other options still "
-            "apply"},
-           {"--load", "NAME[,...]", "(scaling) loads to train on (default: all)"},
-           {"--violations", "SHARE",
-            "(scaling) maximum share of late or failed requests (default: the scenario's limit, "
-            "else 1%)"},
-           {"--episodes", "N",
-            "(scaling) validation episodes per load (default 16, or 4 with --preset)"},
-           {"--hpa", "FILE.yaml",
-            "(scaling) autoscaler to beat, as written by `calibrate`; compared on the episodes of "
-            "its calibration"},
-           {"--from", "RUN",
-            "start from the network of a run or checkpoint; with --seeds, from that of the same "
-            "seed. For scaling, --steps 0 skips training: it only calibrates the penalty for late "
-            "requests on this application, and decides whether to fall back to the autoscaler"},
-           {"--algorithm", "ppo|dqn|a2c|recurrent-ppo|es",
-            "learning algorithm (default ppo). recurrent-ppo (scaling only) uses a network with "
-            "memory; es (placement only) is an evolution strategy scored on whole episodes"},
-           {"--encoder", "relational|gcn|gatv2|deepsets|mlp",
-            "message passing between nodes and workloads (default relational). For scaling, "
-            "messages also pass along the call graph"},
-           {"--time", "DURATION",
-            "training time, counted from the start of the program, for example 10min (default "
-            "60s)"},
-           {"--steps", "N",
-            "train for this number of environment steps instead; equal seeds then give equal "
-            "bytes"},
-           {"--set", "KEY=VALUE[,...]",
-            "override values of config.yaml, for example dqn.minibatch=64"},
-           {"--seed", "S", "random seed (default 1)"},
-           {"--seeds", "K",
-            "train K times, with seeds 1 to K, into the subfolders seed-1, seed-2 ..."},
-           {"--threads", "N",
-            "number of threads; does not change the results (default: all cores)"},
-           {"--resume", "", "continue the run in the folder; --time and --steps may be increased"}},
+      .options = TrainOptionSpecs(),
       .details =
           "With several scenarios, one network learns all of them; each gets an equal share of the "
           "environments. Ctrl-C and SIGTERM save and stop; --resume continues. The folder contains "

@@ -47,11 +47,14 @@ Outcomes OutcomesOf(const RoutingEvaluation& evaluation, int variant) {
                                 .decimals = metric.decimals});
   }
   for (int p = 0; p < static_cast<int>(evaluation.policies.size()); ++p) {
-    outcomes.policies.push_back({evaluation.policies[p], 1});
+    const int seeds = evaluation.seeds(p);
+    outcomes.policies.push_back({evaluation.policies[p], seeds});
     for (const RoutingMetric& metric : kRoutingMetrics) {
-      RunMatrix runs{.starts = evaluation.episodes, .seeds = 1};
-      for (int i = 0; i < evaluation.episodes; ++i)
-        runs.values.push_back(metric.figure(evaluation.at(variant, p, i)));
+      RunMatrix runs{.starts = evaluation.episodes, .seeds = seeds};
+      for (int i = 0; i < evaluation.episodes; ++i) {
+        for (int seed = 0; seed < seeds; ++seed)
+          runs.values.push_back(metric.figure(evaluation.at(variant, p, seed, i)));
+      }
       outcomes.runs.push_back(std::move(runs));
     }
   }
@@ -101,15 +104,16 @@ std::string RoutingJson(const RoutingEvaluation& evaluation) {
 }
 
 std::string RoutingCsv(const RoutingEvaluation& evaluation) {
-  std::string text = "variant,policy,episode,requests";
+  std::string text = "variant,policy,seed,episode,requests";
   for (const RoutingMetric& metric : kRoutingMetrics) text += fmt::format(",{}", metric.name);
   text += ",node_hours,spot_hours,carbon_kg,dollars\n";
   for (int v = 0; v < static_cast<int>(evaluation.variants.size()); ++v) {
     for (int p = 0; p < static_cast<int>(evaluation.policies.size()); ++p) {
-      for (int i = 0; i < evaluation.episodes; ++i) {
-        const RoutingFigures& one = evaluation.at(v, p, i);
-        text += fmt::format("{},\"{}\",{},{}", evaluation.variants[v], evaluation.policies[p], i,
-                            one.requests);
+      for (int run = 0; run < evaluation.seeds(p) * evaluation.episodes; ++run) {
+        const int seed = run / evaluation.episodes, i = run % evaluation.episodes;
+        const RoutingFigures& one = evaluation.at(v, p, seed, i);
+        text += fmt::format("{},\"{}\",{},{},{}", evaluation.variants[v], evaluation.policies[p],
+                            seed + 1, i, one.requests);
         for (const RoutingMetric& metric : kRoutingMetrics)
           text += fmt::format(",{:.9g}", metric.figure(one));
         text += fmt::format(",{:.9g},{:.9g},{:.9g},{:.9g}\n", one.node_hours, one.spot_hours,

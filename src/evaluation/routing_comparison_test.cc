@@ -20,6 +20,7 @@ RoutingEvaluation Small(double candidate_nodes, double candidate_late) {
                                .episodes = 8,
                                .variants = {"calm"},
                                .policies = {"static", "locality", "lp"},
+                               .first_member = {0, 1, 2, 3},
                                .trial_objective = {1.3, 1.2, 1.0}};
   const double nodes[] = {1.3, 1.2, candidate_nodes};
   for (int p = 0; p < 3; ++p) {

@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "base/rng.h"
-#include "sim/placement_run.h"
 
 namespace rudderfish {
 namespace {
@@ -14,22 +13,8 @@ namespace {
 // Of the seed; see kChoiceStream in rollout.cc.
 constexpr uint64_t kStepStream = uint64_t{7} << 40, kEpisodeStream = uint64_t{8} << 40;
 
-constexpr size_t kUnitEpisodes = 4;       // By which units are measured.
 constexpr double kLeastDeviation = 1e-6;  // Below it a feature tells no candidates apart.
 constexpr float kMostOfAPair = 2;
-
-int FeatureCount() { return static_cast<int>(PlacementTask::Features().candidate.size()); }
-
-bool WeighsFragmentation(const PlacementWorld& world) {
-  return world.task.objective().WeightOf(ObjectiveTerm::kFragmentation) > 0;
-}
-
-// What scores a candidate, as far as it is linear.
-float ScoreOf(std::span<const float> weights, const float* row) {
-  float sum = 0;
-  for (size_t i = 0; i < weights.size(); ++i) sum += weights[i] * row[i];
-  return sum;
-}
 
 // How far values of a question are apart: sums over questions.
 struct Spread {
@@ -50,59 +35,9 @@ struct Spread {
 
 }  // namespace
 
-// Plays whole episodes of one world by weights.
-class Evolution::Player {
- public:
-  explicit Player(const PlacementWorld& world)
-      : world_(world),
-        lifecycle_(world.scenario, WeighsFragmentation(world)
-                                       ? Lifecycle::Measured::kAll
-                                       : Lifecycle::Measured::kAllButFragmentation),
-        batch_{.widths = PlacementTask::kWidths} {}
-
-  // `seen`, if any, is told of each question with a choice.
-  template <class Seen>
-  LifecycleMetrics Play(std::span<const float> weights, uint64_t seed, Seen seen) {
-    const auto rule = [&](const PlacementQuestion& question) {
-      world_.task.Space(question, {}, &space_);
-      if (space_.count() < 2) return space_.count() == 0 ? kNone : space_.candidates[0].node;
-      batch_.Clear();
-      world_.task.Encode(question, space_, &batch_);
-      scores_.clear();
-      for (int i = 0; i < space_.count(); ++i) scores_.push_back(ScoreOf(weights, Row(i)));
-      seen(*this);
-      const auto best = std::max_element(scores_.begin(), scores_.end());
-      return space_.candidates[best - scores_.begin()].node;
-    };
-    const Result<LifecycleMetrics> metrics = RunPlacement(std::ref(rule), seed, &lifecycle_);
-    CHECK(metrics.has_value());  // Seeds are those of episodes that can be drawn.
-    return *metrics;
-  }
-  LifecycleMetrics Play(std::span<const float> weights, uint64_t seed) {
-    return Play(weights, seed, [](const Player&) {});
-  }
-
-  uint64_t DrawableSeed(Rng rng) { return world_.DrawableSeed(rng, &lifecycle_); }
-
-  int count() const { return space_.count(); }
-  const float* Row(int candidate) const {
-    return batch_.candidates.data() +
-           static_cast<size_t>(candidate) * PlacementTask::kWidths.candidate;
-  }
-  std::span<const float> scores() const { return scores_; }
-  int nodes() const { return world_.scenario->node_count(); }
-
- private:
-  const PlacementWorld& world_;
-  Lifecycle lifecycle_;
-  PlacementSpace space_;
-  GraphBatch batch_;
-  std::vector<float> scores_;
-};
-
 struct Evolution::Episode {
   double cost = 0;  // Of the weights as they are.
-  int64_t pods = 0, placed = 0;
+  int64_t decisions = 0, tried = 0;
   std::vector<double> difference;  // [pair]
 };
 
@@ -112,17 +47,12 @@ Evolution::Evolution(const EvolutionOptions& options, std::span<const TrainingWo
       worlds_(worlds.begin(), worlds.end()),
       seed_(seed),
       net_(net),
-      units_(FeatureCount()),
-      weights_(FeatureCount()),
-      steps_(options.pairs, std::vector<float>(FeatureCount())),
+      start_(worlds[0].EvolutionBegins()),
+      units_(start_.weights.size()),
+      weights_(start_.weights),
+      steps_(options.pairs, std::vector<float>(start_.weights.size())),
       adam_(weights_.size(), {.beta1 = 0.8F, .beta2 = 0.95F, .max_gradient_norm = 0}),
       episodes_(options.episodes) {
-  const PlacementWorld& first = *worlds_[0].placement;
-  for (int s = 0; s < kPlacementScores; ++s) {  // The first features are the scores.
-    const bool counts =
-        s != static_cast<int>(PlacementScore::kFragmentation) || WeighsFragmentation(first);
-    weights_[s] = counts ? static_cast<float>(first.reference[s]) : 0.0f;
-  }
   MeasureUnits();
   for (float& one : net_->tensor("logit.weight")) one = 0;
   WriteNet();
@@ -132,21 +62,20 @@ Evolution::~Evolution() = default;
 
 // And turns the weights that were begun with into units.
 void Evolution::MeasureUnits() {
-  const PlacementWorld& world = *worlds_[0].placement;
-  Player player(world);
+  const std::unique_ptr<EpisodePlayer> player = worlds_[0].NewPlayer();
   Spread scores;
   std::vector<Spread> features(units_.size());
   std::vector<float> column;
-  const auto look = [&](const Player& asked) {
-    scores.Add(asked.scores());
+  const auto look = [&](const EpisodePlayer::Question& question) {
+    scores.Add(question.scores);
     for (size_t f = 0; f < features.size(); ++f) {
       column.clear();
-      for (int i = 0; i < asked.count(); ++i) column.push_back(asked.Row(i)[f]);
+      for (size_t i = 0; i < question.scores.size(); ++i)
+        column.push_back(question.rows[i * static_cast<size_t>(question.width) + f]);
       features[f].Add(column);
     }
   };
-  for (size_t i = 0; i < std::min(kUnitEpisodes, world.seeds.size()); ++i)
-    player.Play(weights_, world.seeds[i], look);
+  for (const uint64_t seed : start_.seeds) player->Play(weights_, seed, look);
   const double apart = scores.deviation() > kLeastDeviation ? scores.deviation() : 1.0;
   for (size_t f = 0; f < units_.size(); ++f) {
     const double deviation = features[f].deviation();
@@ -168,7 +97,7 @@ void Evolution::SetWeights(std::span<const float> weights) {
 }
 
 int64_t Evolution::steps_per_iteration() const {
-  return worlds_[0].placement->questions * options_.episodes * (2 * options_.pairs + 1);
+  return start_.decisions * options_.episodes * (2 * options_.pairs + 1);
 }
 
 // As features are weighed; sign 0: the weights as they are.
@@ -179,13 +108,13 @@ std::vector<float> Evolution::Tried(int pair, float sign) const {
   return tried;
 }
 
-void Evolution::Play(uint64_t iteration, int index, Player* player, Episode* episode) const {
-  const uint64_t seed = player->DrawableSeed(Rng(seed_, kEpisodeStream + index, iteration));
+void Evolution::Play(uint64_t iteration, int index, EpisodePlayer* player, Episode* episode) const {
+  const uint64_t seed = player->SeedOf(Rng(seed_, kEpisodeStream + index, iteration));
   const auto cost = [&](const std::vector<float>& weights) {
-    const LifecycleMetrics metrics = player->Play(weights, seed);
-    episode->pods = metrics.bindings;
-    episode->placed += metrics.bindings;
-    return PlacementCost(metrics, player->nodes());
+    const EpisodeResult played = player->Play(weights, seed, {});
+    episode->decisions = played.decisions;
+    episode->tried += played.decisions;
+    return played.cost;
   };
   *episode = {};
   for (int pair = 0; pair < options_.pairs; ++pair)
@@ -201,8 +130,7 @@ EvolutionMetrics Evolution::Iterate(uint64_t iteration, double progress, ThreadP
   }
   while (static_cast<int>(players_.size()) < pool->size()) {
     auto& crew = players_.emplace_back();
-    for (const TrainingWorld& world : worlds_)
-      crew.push_back(std::make_unique<Player>(*world.placement));
+    for (const TrainingWorld& world : worlds_) crew.push_back(world.NewPlayer());
   }
   pool->ParallelFor(options_.episodes, [&](int index, int worker) {
     Play(iteration, index, players_[worker][index % worlds_.size()].get(), &episodes_[index]);
@@ -212,8 +140,8 @@ EvolutionMetrics Evolution::Iterate(uint64_t iteration, double progress, ThreadP
   std::vector<double> difference(options_.pairs);
   for (const Episode& one : episodes_) {
     metrics.cost += one.cost / count;
-    metrics.pods += static_cast<double>(one.pods) / count;
-    metrics.placed += one.placed;
+    metrics.decisions += static_cast<double>(one.decisions) / count;
+    metrics.tried += one.tried;
     for (int pair = 0; pair < options_.pairs; ++pair)
       difference[pair] += one.difference[pair] / count;
   }

@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "learn/episode_player.h"
 #include "learn/training_world.h"
 #include "nn/adam.h"
 #include "nn/candidate_net.h"
 
-// An evolution strategy for placing pods (T. Salimans et al., "Evolution strategies as a scalable
+// An evolution strategy (T. Salimans et al., "Evolution strategies as a scalable
 // alternative to reinforcement learning", 2017): whole episodes judge, no single choice does. What
 // a choice leads to hours later, through pods nobody knew of, counts in full, and nothing has to
 // tell which choice it was.
@@ -24,8 +25,7 @@
 //   g   = mean over pairs of z_p d_p / rms(d), each at most 2
 //   w  -= rate u Adam(g)
 //
-//   cost   PlacementCost: the objective's mean over time, and a node's share for each pod that
-//          waits
+//   cost   of an episode, as its player says (learn/episode_player.h)
 //   u      unit of a weight: that by which its feature tells candidates of a question apart as much
 //          as the weights did that were begun with, or by 1 where those tell none apart; 0 of
 //          features that tell none apart
@@ -45,17 +45,17 @@ struct EvolutionOptions {
 struct EvolutionMetrics {
   int64_t episodes = 0;  // That w met, with these means:
   double cost = 0;
-  double pods = 0;
-  int64_t placed = 0;  // Pods, by all that were tried.
-  double rms = 0;      // Of d.
+  double decisions = 0;
+  int64_t tried = 0;  // Decisions of all that were tried.
+  double rms = 0;     // Of d.
   double gradient_norm = 0;
   double learning_rate = 0;
 };
 
 class Evolution {
  public:
-  // Sets the net to the reference of the first world, without fragmentation where that is not
-  // weighed. REQUIRES: worlds place pods, by no preset; they outlive it.
+  // Sets the net to what the first world begins with. REQUIRES: worlds have players
+  // (TrainingWorld::NewPlayer); they outlive it.
   Evolution(const EvolutionOptions& options, std::span<const TrainingWorld> worlds, uint64_t seed,
             nn::CandidateNet* net);
   ~Evolution();
@@ -71,11 +71,10 @@ class Evolution {
   void SetWeights(std::span<const float> weights);
 
  private:
-  class Player;
   struct Episode;
 
   void MeasureUnits();
-  void Play(uint64_t iteration, int index, Player* player, Episode* episode) const;
+  void Play(uint64_t iteration, int index, EpisodePlayer* player, Episode* episode) const;
   std::vector<float> Tried(int pair, float sign) const;
   void WriteNet();
 
@@ -83,10 +82,11 @@ class Evolution {
   std::vector<TrainingWorld> worlds_;
   uint64_t seed_;
   nn::CandidateNet* net_;
+  EvolutionStart start_;
   std::vector<float> units_, weights_;     // [candidate feature]
   std::vector<std::vector<float>> steps_;  // [pair] z.
   nn::Adam adam_;
-  std::vector<std::vector<std::unique_ptr<Player>>> players_;  // [thread][world]
+  std::vector<std::vector<std::unique_ptr<EpisodePlayer>>> players_;  // [thread][world]
   std::vector<Episode> episodes_;
 };
 

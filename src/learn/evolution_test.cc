@@ -106,7 +106,7 @@ TEST(Evolution, LearnsWhatServesTheObjective) {
   for (int i = 1; i <= kIterations; ++i) {
     const EvolutionMetrics metrics = evolution.Iterate(i, 1.0 * i / kIterations, &pool);
     EXPECT_EQ(metrics.episodes, 4);
-    EXPECT_GE(metrics.placed, 4 * 13 * 120);
+    EXPECT_GE(metrics.tried, 4 * 13 * 120);
     EXPECT_GT(metrics.cost, 0);
   }
   EXPECT_LT(MeanCost(world, net), 0.9 * before) << before;

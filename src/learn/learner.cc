@@ -210,8 +210,8 @@ class EvolutionLearner final : public Learner {
     return {.episodes = {.episodes = metrics.episodes,
                          .initial = metrics.cost * episodes,
                          .final = metrics.cost * episodes,
-                         .moves = metrics.pods * episodes},
-            .env_steps = metrics.placed,
+                         .moves = metrics.decisions * episodes},
+            .env_steps = metrics.tried,
             .value_loss = metrics.rms,
             .gradient_norm = metrics.gradient_norm,
             .learning_rate = metrics.learning_rate,
@@ -255,10 +255,16 @@ class EvolutionLearner final : public Learner {
 }  // namespace
 
 Result<void> CheckCanLearn(const TrainOptions& options, const TrainingWorld& world) {
-  if (options.algorithm != Algorithm::kEvolution || world.places()) return {};
-  return Fail(
-      ErrorCode::kFailedPrecondition,
-      "algorithm es: is only available for placement scenarios; this is a migration scenario");
+  const bool evolves = options.algorithm == Algorithm::kEvolution;
+  if (world.routes() && !evolves) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "algorithm {}: is not available for scenarios of regions; use es",
+                AlgorithmName(options.algorithm));
+  }
+  if (!evolves || world.has_players()) return {};
+  return Fail(ErrorCode::kFailedPrecondition,
+              "algorithm es: is only available for placement scenarios and scenarios of regions; "
+              "this is a migration scenario");
 }
 
 std::unique_ptr<Learner> MakeLearner(const TrainOptions& options,

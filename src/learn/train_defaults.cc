@@ -101,6 +101,13 @@ void UseScalingPreset(ScalingPreset preset, Algorithm algorithm, TrainOptions* o
 
 void UseEvolutionDefaults(TrainOptions* options) { options->evaluate_every = 1 << 20; }
 
+void UseRoutingDefaults(TrainOptions* options) {
+  options->algorithm = Algorithm::kEvolution;
+  options->evaluate_every = 1 << 18;
+  options->validation_starts = 64;
+  options->hidden = 16;  // Its network is linear.
+}
+
 void UseA2cDefaults(TrainOptions* options) { options->rollout.steps = 8; }
 
 }  // namespace rudderfish

@@ -376,6 +376,7 @@ void WriteTrainOptions(const TrainOptions& options, YamlWriter* out) {
     }
     out->End();
   }
+  if (options.routing) WriteRoutingTraining(*options.routing, out);
   if (options.by_steps()) {
     out->Field("steps", options.steps);
   } else {
@@ -462,6 +463,9 @@ Result<TrainOptions> ReadTrainOptions(YamlMap* map) {
   }
   if (const auto node = map->Optional("scaling")) {
     TRY_ASSIGN(options.scaling, ReadScalingTraining(*node));
+  }
+  if (const auto node = map->Optional("routing")) {
+    TRY_ASSIGN(options.routing, ReadRoutingTraining(*node));
   }
   TRY(group("network", [&](FieldReader& read) {
     read("hidden", options.hidden);

@@ -15,6 +15,7 @@
 #include "learn/evolution.h"
 #include "learn/ppo.h"
 #include "learn/rollout.h"
+#include "learn/routing_training.h"
 #include "nn/encoder.h"
 #include "policy/neural_scaling.h"
 #include "task/placement_preset.h"
@@ -26,7 +27,8 @@
 
 namespace rudderfish {
 
-// kRecurrentPpo: PPO of a network that remembers the questions before. kEvolution: of placing only.
+// kRecurrentPpo: PPO of a network that remembers the questions before. kEvolution: of placing, and
+// of scaling regions.
 enum class Algorithm { kPpo, kDqn, kA2c, kRecurrentPpo, kEvolution };
 
 std::string_view AlgorithmName(Algorithm algorithm);
@@ -66,6 +68,7 @@ struct ScalingTraining {
 struct TrainOptions {
   Algorithm algorithm = Algorithm::kPpo;
   std::optional<ScalingTraining> scaling;  // None: what the scenario asks.
+  std::optional<RoutingTraining> routing;  // Likewise.
   std::optional<PlacementPreset> preset;   // Places pods as that system did; none: as we do.
 
   // How long: environment steps if that is above 0, else seconds of the clock. Results of a run by
@@ -118,6 +121,9 @@ void UseScalingDefaults(TrainOptions* options);
 // figures of its library, its width of a network and, where it had one, its kind of message
 // passing; 5,000 steps. After UseScalingDefaults.
 void UseScalingPreset(ScalingPreset preset, Algorithm algorithm, TrainOptions* options);
+
+// What suits the scaling of regions: an evolution strategy, and fresh episodes to validate on.
+void UseRoutingDefaults(TrainOptions* options);
 
 // What suits A2C: to learn from short rollouts, often.
 void UseA2cDefaults(TrainOptions* options);

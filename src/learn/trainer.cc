@@ -7,13 +7,9 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "learn/scaling_choice.h"
 #include "nn/checkpoint.h"
 #include "policy/checkpoint.h"
 #include "policy/neural.h"
-#include "policy/neural_placement.h"
-#include "policy/neural_scaling.h"
-#include "policy/neural_scaling_preset.h"
 
 namespace rudderfish {
 namespace {
@@ -70,7 +66,7 @@ Result<void> CheckIsNew(const std::filesystem::path& folder) {
 Result<std::shared_ptr<const TrainingWorlds>> Trainer::WorldsFor(const TrainJob& job) {
   TRY_ASSIGN(TrainingWorlds worlds,
              TrainingWorlds::Make(ScenariosOf(job), job.options.enlarge_every, job.options.threads,
-                                  job.options.scaling, job.options.preset));
+                                  job.options.scaling, job.options.preset, job.options.routing));
   return std::make_shared<const TrainingWorlds>(std::move(worlds));
 }
 
@@ -142,7 +138,7 @@ Result<void> Trainer::BeginWith(const std::filesystem::path& run) {
   const bool are_seeds = SeedFolders(run) > 0;
   TRY_ASSIGN(const nn::SafetensorsFile file,
              OpenCheckpoint(are_seeds ? RunPaths{run}.seed(job_.number).folder : run));
-  TRY(CheckDescription(file));
+  TRY(CheckIsOfWorld(file, worlds_->first()));
   return learner_->BeginWith(file);
 }
 
@@ -208,7 +204,7 @@ Result<int64_t> Trainer::RestoreRun() {
   const Result<nn::SafetensorsFile> read = nn::SafetensorsFile::Read(paths_.last());
   if (!read && read.error().code == ErrorCode::kNotFound) return 0;
   TRY_ASSIGN(const nn::SafetensorsFile file, read);
-  TRY(CheckDescription(file));
+  TRY(CheckIsOfWorld(file, worlds_->first()));
   TRY_ASSIGN(summary_.iterations, Count(file, "run.iteration"));
   TRY_ASSIGN(summary_.env_steps, Count(file, "run.env_steps"));
   TRY_ASSIGN(summary_.best_iteration, Count(file, "run.best_iteration"));
@@ -243,9 +239,9 @@ Result<TrainSummary> Trainer::Run(const std::atomic<bool>* stop, const TrainCall
   if (over_ && !job_.options.only_judges()) {
     summary_.ending = TrainEnding::kWasFinished;
     summary_.seconds = earlier_seconds_;
-    if (worlds_->first().scales()) {
-      TRY_ASSIGN(const std::string verdict, VerdictOfRun(paths_.best()));
-      if (verdict.empty()) TRY(JudgeScaling());  // It was ended before that.
+    if (IsJudged(worlds_->first())) {  // If it was ended before that.
+      TRY_ASSIGN(const std::string verdict, VerdictOf(worlds_->first(), paths_.best()));
+      if (verdict.empty()) TRY(Judge());
     }
     return summary_;
   }
@@ -264,9 +260,8 @@ Result<TrainSummary> Trainer::Run(const std::atomic<bool>* stop, const TrainCall
   if (!stopped && !job_.options.by_steps())
     earlier_seconds_ += std::max(0.0, job_.options.seconds - summary_.seconds);
   if (Result<void> result = SaveLast(); !result) return NoteFailure(std::move(result).error());
-  if (worlds_->first().scales() && !stopped) {
-    if (Result<void> result = JudgeScaling(); !result)
-      return NoteFailure(std::move(result).error());
+  if (IsJudged(worlds_->first()) && !stopped) {
+    if (Result<void> result = Judge(); !result) return NoteFailure(std::move(result).error());
   }
   TRY(Note(fmt::format("{} after iteration {}, {} steps, {:.1f} s{}",
                        stopped ? "stopped" : "finished", summary_.iterations, summary_.env_steps,
@@ -390,29 +385,8 @@ Result<void> Trainer::Record(const IterationFigures& figures, const MetricsRow& 
   return events_->Scalars(summary_.env_steps, points);
 }
 
-Result<void> Trainer::CheckDescription(const nn::SafetensorsFile& file) const {
-  const TrainingWorld& world = worlds_->first();
-  if (world.places()) return CheckPlacement(file, world.placement->task);
-  if (world.moves()) return CheckTask(file, *world.task);
-  if (world.scales_by_preset())
-    return CheckScalingPreset(file, world.scaling_preset->task->preset());
-  TRY(CheckScaling(file));
-  return {};
-}
-
 void Trainer::Describe(nn::SafetensorsFile* file) const {
-  if (worlds_->first().places()) {
-    DescribePlacement(worlds_->first().placement->task, file);
-    if (const PlacementFacts* facts = worlds_->FactsOfAll()) DescribePlacementWorld(*facts, file);
-    AddFamiliarity(worlds_->SeenByAll(), file);
-  } else if (worlds_->first().scales()) {
-    DescribeScaling(job_.options.scaling->rows, job_.options.scaling->violations_max, verdict_,
-                    file);
-  } else if (worlds_->first().scales_by_preset()) {
-    DescribeScalingPreset(worlds_->first().scaling_preset->task->preset(), file);
-  } else {
-    DescribeTask(*worlds_->first().task, file);
-  }
+  DescribeWorlds(*worlds_, job_.options, verdicts_, file);
   file->SetMetadata("version", job_.provenance.version);
   file->SetMetadata("algorithm", std::string(AlgorithmName(job_.options.algorithm)));
   file->SetMetadata("encoder", std::string(nn::EncoderName(job_.options.encoder)));
@@ -454,20 +428,14 @@ Result<void> Trainer::WriteBest(const nn::CandidateNet& net) {
   return file.Write(paths_.best());
 }
 
-// Finds the price of the best network, and whether it is to decide at all.
-Result<void> Trainer::JudgeScaling() {
+// Finds whether the best network is to decide at all; of scaling, the price at which it does best.
+Result<void> Trainer::Judge() {
   TRY_ASSIGN(const nn::SafetensorsFile file, nn::SafetensorsFile::Read(paths_.best()));
   auto net = std::make_shared<nn::CandidateNet>(learner_->net());
   TRY(nn::LoadNet(file, net.get()));
-  const ScalingTraining& scaling = *job_.options.scaling;
-  verdict_ = ChooseScaling(*worlds_->first().scaling, net,
-                           {.violations_max = scaling.violations_max,
-                            .episodes = job_.options.validation_starts,
-                            .seed = job_.options.seed,
-                            .rival = scaling.rival},
-                           &pool_);
+  verdicts_ = JudgeWorlds(*worlds_, job_.options, net, &pool_);
   TRY(WriteBest(*net));
-  TRY_ASSIGN(const std::string verdict, VerdictOfRun(paths_.best()));
+  TRY_ASSIGN(const std::string verdict, VerdictOf(worlds_->first(), paths_.best()));
   return Note(verdict);
 }
 

@@ -19,7 +19,7 @@
 #include "learn/tensorboard.h"
 #include "learn/training_worlds.h"
 #include "learn/validation.h"
-#include "policy/neural_scaling.h"
+#include "learn/world_checkpoint.h"
 
 // A run of training from its options to its folder: iterations of a learner, evaluated now and
 // then, saved every few seconds and at the end. A run by steps that was stopped anywhere, even by
@@ -114,8 +114,7 @@ class Trainer {
   Result<void> SaveLast();
   Result<void> SaveBest();
   Result<void> WriteBest(const nn::CandidateNet& net);
-  Result<void> JudgeScaling();
-  Result<void> CheckDescription(const nn::SafetensorsFile& file) const;
+  Result<void> Judge();
   std::string ObjectiveFigure(double value) const;
   Result<void> Note(const std::string& line);
   tl::unexpected<Error> NoteFailure(Error error);
@@ -140,7 +139,7 @@ class Trainer {
   std::optional<AppendFile> log_;
 
   TrainSummary summary_;
-  std::optional<ScalingVerdict> verdict_;  // Of scaling, at the end.
+  Verdicts verdicts_;  // At the end.
   bool over_ = false;
   double earlier_seconds_ = 0;  // Of the run's earlier processes.
   double iteration_seconds_ = 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "learn/placement_player.h"
 #include "learn/preset_env.h"
 
 namespace rudderfish {
@@ -18,19 +19,30 @@ std::unique_ptr<Environment> TrainingWorld::MakeEnv(uint64_t seed, uint64_t id,
                                std::min(steps_max, task->max_steps()));
 }
 
+EvolutionStart TrainingWorld::EvolutionBegins() const {
+  return routes() ? routing->Start() : PlacementStart(*placement);
+}
+
+std::unique_ptr<EpisodePlayer> TrainingWorld::NewPlayer() const {
+  return routes() ? routing->NewPlayer() : NewPlacementPlayer(*placement);
+}
+
 GraphWidths TrainingWorld::widths() const {
+  if (routes()) return RegionScalingTask::kWidths;
   if (places()) return PlacementTask::Widths(preset());
   if (scales_by_preset()) return ScalingPresetTask::kWidths;
   return scales() ? ScalingTask::Widths(scaling->task->rows()) : task->widths();
 }
 
 const FeatureTable& TrainingWorld::features() const {
+  if (routes()) return RegionScalingTask::Features();
   if (places()) return PlacementTask::Features(preset());
   if (scales_by_preset()) return ScalingPresetTask::Features(scaling_preset->task->preset());
   return scales() ? ScalingTask::Features(scaling->task->rows()) : task->features();
 }
 
 std::string TrainingWorld::FeatureHash() const {
+  if (routes()) return RegionScalingTask::FeatureHash();
   if (places()) return PlacementTask::FeatureHash(preset());
   if (scales_by_preset()) return ScalingPresetTask::FeatureHash(scaling_preset->task->preset());
   return scales() ? ScalingTask::FeatureHash(scaling->task->rows()) : task->FeatureHash();

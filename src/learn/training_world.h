@@ -6,7 +6,9 @@
 #include <optional>
 
 #include "learn/env.h"
+#include "learn/episode_player.h"
 #include "learn/placement_env.h"
+#include "learn/routing_world.h"
 #include "learn/scaling_env.h"
 #include "learn/scaling_preset_env.h"
 #include "model/latency.h"
@@ -28,6 +30,8 @@ struct TrainingWorld {
   const PlacementWorld* placement = nullptr;
   const ScalingWorld* scaling = nullptr;
   const ScalingPresetWorld* scaling_preset = nullptr;
+  // Of scaling regions below a traffic split: then none of the others is there.
+  const RoutingWorld* routing = nullptr;
 
   bool places() const { return placement != nullptr; }
   std::optional<PlacementPreset> preset() const {
@@ -35,9 +39,16 @@ struct TrainingWorld {
   }
   bool scales() const { return scaling != nullptr; }
   bool scales_by_preset() const { return scaling_preset != nullptr; }
+  bool routes() const { return routing != nullptr; }
   bool moves() const { return task != nullptr; }  // Figures are latencies; else objectives.
 
-  // Episodes are cut after `steps_max` decisions, if not before by the task.
+  // For an evolution strategy. REQUIRES: places() by no preset, or routes().
+  bool has_players() const { return routes() || (places() && !preset()); }
+  EvolutionStart EvolutionBegins() const;
+  std::unique_ptr<EpisodePlayer> NewPlayer() const;
+
+  // Episodes are cut after `steps_max` decisions, if not before by the task. REQUIRES: not
+  // routes().
   std::unique_ptr<Environment> MakeEnv(uint64_t seed, uint64_t id, int steps_max) const;
 
   GraphWidths widths() const;

@@ -89,6 +89,22 @@ Result<void> TrainingWorlds::AddScaling(std::shared_ptr<const Scenario> scenario
   return {};
 }
 
+Result<void> TrainingWorlds::AddRouting(const Scenario& scenario, const RoutingTraining& routing) {
+  if (scenario.regions == nullptr)
+    return Fail(ErrorCode::kFailedPrecondition, "{}: has no `regions`", scenario.name);
+  TRY_ASSIGN(const std::shared_ptr<const RegionWorld> world,
+             WithRegions(scenario.regions, routing.regions));
+  TRY_ASSIGN(const std::vector<int> variants, VariantsNamed(*world, routing.variants));
+  TRY_ASSIGN(const PlannedRouting rule, ReadPlannedRouting(routing.rule));
+  const auto laws = std::make_shared<const RegionLaws>(world->network);
+  for (const int variant : variants) {
+    routings_.push_back(
+        std::make_unique<RoutingWorld>(RoutingWorld{world, laws, world->variants[variant], rule}));
+    originals_.push_back({.routing = routings_.back().get()});
+  }
+  return {};
+}
+
 Result<void> TrainingWorlds::AddMigration(std::shared_ptr<const Scenario> scenario) {
   TRY_ASSIGN(const MigrationOptions options, ParseMigrationOptions(scenario->task));
   TRY_ASSIGN(const LatencyLaw law, LatencyLaw::Named(scenario->law));
@@ -103,7 +119,8 @@ Result<void> TrainingWorlds::AddMigration(std::shared_ptr<const Scenario> scenar
 
 Result<TrainingWorlds> TrainingWorlds::Make(
     std::span<const std::shared_ptr<const Scenario>> scenarios, int enlarge_every, int threads,
-    const std::optional<ScalingTraining>& scaling, std::optional<PlacementPreset> preset) {
+    const std::optional<ScalingTraining>& scaling, std::optional<PlacementPreset> preset,
+    const std::optional<RoutingTraining>& routing) {
   CHECK(!scenarios.empty());
   TrainingWorlds made;
   if (scaling && scenarios.size() > 1) {
@@ -111,9 +128,16 @@ Result<TrainingWorlds> TrainingWorlds::Make(
                 "{} and {}: scaling is learned from one scenario; what was learned serves others",
                 scenarios[0]->name, scenarios[1]->name);
   }
+  if (routing && scenarios.size() > 1) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{} and {}: routing is learned from one scenario; what was learned serves others",
+                scenarios[0]->name, scenarios[1]->name);
+  }
   if (preset) TRY(CheckIsOfPreset(*preset, scenarios));
   for (const std::shared_ptr<const Scenario>& scenario : scenarios) {
-    if (scaling) {
+    if (routing) {
+      TRY(made.AddRouting(*scenario, *routing));
+    } else if (scaling) {
       TRY(made.AddScaling(scenario, *scaling, threads));
     } else if (scenario->places_pods()) {
       TRY(made.AddPlacement(scenario, threads, preset));

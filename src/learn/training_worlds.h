@@ -25,11 +25,13 @@ class TrainingWorlds {
   // features, and worlds of which no start state can be drawn. Where pods are placed, heuristics
   // are tried first, on `threads` threads, and no world is enlarged; likewise with `scaling`, where
   // applications are scaled, whatever the scenario's own task is; with `preset`, pods are placed as
-  // an earlier system did, in one scenario.
+  // an earlier system did, in one scenario; with `routing`, regions are scaled below a traffic
+  // split, and each variant of the scenario is a world.
   static Result<TrainingWorlds> Make(std::span<const std::shared_ptr<const Scenario>> scenarios,
                                      int enlarge_every = 0, int threads = 1,
                                      const std::optional<ScalingTraining>& scaling = {},
-                                     std::optional<PlacementPreset> preset = {});
+                                     std::optional<PlacementPreset> preset = {},
+                                     const std::optional<RoutingTraining>& routing = {});
 
   static constexpr int kEnlargeNodesMax = 64;
 
@@ -47,6 +49,7 @@ class TrainingWorlds {
                             std::optional<PlacementPreset> preset);
   Result<void> AddScaling(std::shared_ptr<const Scenario> scenario, const ScalingTraining& scaling,
                           int threads);
+  Result<void> AddRouting(const Scenario& scenario, const RoutingTraining& routing);
   Result<void> AddMigration(std::shared_ptr<const Scenario> scenario);
 
   std::vector<std::unique_ptr<World>> worlds_;
@@ -54,6 +57,7 @@ class TrainingWorlds {
   std::vector<std::unique_ptr<PlacementWorld>> placements_;
   std::vector<std::unique_ptr<ScalingWorld>> scalings_;
   std::vector<std::unique_ptr<ScalingPresetWorld>> scaling_presets_;
+  std::vector<std::unique_ptr<RoutingWorld>> routings_;
   std::vector<TrainingWorld> originals_;
   std::vector<TrainingWorld> list_;
 };

@@ -40,6 +40,8 @@ Result<Validation> Validation::Draw(std::span<const TrainingWorld> worlds, uint6
                                     int starts) {
   Validation validation;
   validation.worlds_.assign(worlds.begin(), worlds.end());
+  validation.routing_episodes_ = starts;
+  validation.seed_ = seed;
   for (size_t w = 0; w < worlds.size(); ++w) {
     for (int i = 0; worlds[w].places() && i < std::min(starts, kPlacementEpisodes); ++i) {
       const Rng rng(seed, kValidationStream + validation.placements_.size());
@@ -50,6 +52,7 @@ Result<Validation> Validation::Draw(std::span<const TrainingWorld> worlds, uint6
     }
     if (worlds[w].scales() || worlds[w].scales_by_preset())
       validation.DrawScalings(worlds[w], seed, starts);
+    if (worlds[w].routes()) validation.routings_.push_back(worlds[w].routing);
     for (int i = 0; worlds[w].moves() && i < starts; ++i) {
       if (i % kLanes == 0) {
         validation.groups_.push_back({.world = static_cast<int>(w),
@@ -112,6 +115,15 @@ ValidationFigures Validation::RunScalings(const nn::CandidateNet& net, ThreadPoo
   return mean;
 }
 
+ValidationFigures Validation::RunRoutings(const nn::CandidateNet& net, ThreadPool* pool) const {
+  const RoutingValidation mean =
+      ValidateRouting(routings_, ChoiceWeightsOf(net), routing_episodes_, seed_, pool);
+  return {.final_ms = mean.objective,
+          .objective_ms = mean.objective,
+          .mean_return = -mean.objective,
+          .moves = mean.changes};
+}
+
 ValidationFigures Validation::RunPlacements(const nn::CandidateNet& net, ThreadPool* pool) {
   const auto shared = std::make_shared<const nn::CandidateNet>(net);
   pool->ParallelFor(static_cast<int>(placements_.size()), [&](int index, int) {
@@ -153,6 +165,7 @@ ValidationFigures Validation::RunPlacements(const nn::CandidateNet& net, ThreadP
 ValidationFigures Validation::Run(const nn::CandidateNet& net, ThreadPool* pool) {
   if (!placements_.empty()) return RunPlacements(net, pool);
   if (!scalings_.empty()) return RunScalings(net, pool);
+  if (!routings_.empty()) return RunRoutings(net, pool);
   while (static_cast<int>(crews_.size()) < pool->size()) {
     Crew& crew = crews_.emplace_back();
     crew.workspace = std::make_unique<nn::Workspace>(nn::Workspace::Keep::kNothing);

@@ -20,7 +20,8 @@
 // kPlacementEpisodes of each world; by a preset, under its rules, the objective is its mean reward,
 // its sign turned. Where applications are scaled it is the cost of an interval as rewards count it
 // (learn/scaling_env.h), over episodes of all loads and prices; by a preset, the mean reward of a
-// step, its sign turned, over whole episodes of all loads.
+// step, its sign turned, over whole episodes of all loads. Where regions are scaled it is the
+// objective of whole episodes.
 //
 // One question of many starts is answered in one pass of the network; the same figures for any
 // number of threads.
@@ -78,6 +79,7 @@ class Validation {
   Validation() = default;
   void DrawScalings(const TrainingWorld& world, uint64_t seed, int starts);
   ValidationFigures RunScalings(const nn::CandidateNet& net, ThreadPool* pool);
+  ValidationFigures RunRoutings(const nn::CandidateNet& net, ThreadPool* pool) const;
   ValidationFigures RunPlacements(const nn::CandidateNet& net, ThreadPool* pool);
   void RunGroup(const nn::CandidateNet& net, const Group& group, Crew* crew);
 
@@ -85,6 +87,9 @@ class Validation {
   std::vector<State> starts_;
   std::vector<PlacementEpisode> placements_;
   std::vector<ScaledEpisode> scalings_;
+  std::vector<const RoutingWorld*> routings_;
+  int routing_episodes_ = 0;  // Of each of them.
+  uint64_t seed_ = 0;
   std::vector<Group> groups_;
   std::vector<ValidationFigures> figures_;  // [start]
   std::vector<Crew> crews_;                 // [thread]

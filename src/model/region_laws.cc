@@ -34,6 +34,8 @@ RegionLaws::RegionLaws(std::shared_ptr<const RegionNetwork> network)
       queue_(network_->service.pods_per_node, MostNodes(*network_)),
       unit_(network_->unit_dollars()) {
   const int n = network_->size();
+  for (const Region& region : network_->regions)
+    mean_on_demand_per_h_ += region.on_demand_per_h / n;
   const RegionService& service = network_->service;
   for (int from = 0; from < n; ++from) {
     for (int to = 0; to < n; ++to) {
@@ -53,6 +55,7 @@ void RegionLaws::TabulateCongestion() {
   const double t_s = service.deadline_s - service.last_mile_s, mu = service.pod_per_s;
   const double served = std::exp(-mu * t_s);
   congestion_.reserve(static_cast<size_t>(queue_.nodes_max()) * (kCongestionSteps + 1));
+  queue_cost_.reserve(congestion_.capacity());
   // Where a region is full, one more is late and waits as long as patience lasts; who else is late
   // there would have been in any case.
   const double full = objective.late + objective.wait_per_s * service.patience_s;
@@ -69,8 +72,23 @@ void RegionLaws::TabulateCongestion() {
       const double low = std::max(0.0, use - gap), high = std::min(use + gap, kMostUse + gap);
       const double slope = (cost(high) - cost(low)) / ((high - low) * most_per_s);
       congestion_.push_back(i == kCongestionSteps ? full : std::clamp(slope, 0.0, full));
+      // Near saturation equilibrium is further away than any interval.
+      queue_cost_.push_back(std::min(cost(use), use * most_per_s * full));
     }
   }
+}
+
+double RegionLaws::QueueCost(int nodes, double per_s) const {
+  const RegionService& service = network_->service;
+  const double full =
+      network_->objective.late + network_->objective.wait_per_s * service.patience_s;
+  if (nodes <= 0) return per_s * full;
+  const double* row = queue_cost_.data() + static_cast<size_t>(nodes - 1) * (kCongestionSteps + 1);
+  const double most_per_s = nodes * service.node_per_s(),
+               at = per_s / most_per_s * kCongestionSteps;
+  if (at >= kCongestionSteps) return row[kCongestionSteps] + (per_s - most_per_s) * full;
+  const int low = static_cast<int>(at);
+  return row[low] + (at - low) * (row[low + 1] - row[low]);
 }
 
 double RegionLaws::ServingCost(int to, double use, double node_per_h,

@@ -44,6 +44,10 @@ class RegionLaws {
             kCongestionSteps / (nodes * network_->service.node_per_s())};
   }
 
+  // What all requests of a second cost there by waiting and by being late, in units, beyond an idle
+  // region: what CongestionOf is the derivative of.
+  double QueueCost(int nodes, double per_s) const;
+
   // Distance and egress of a pair, in units, and how many are late however idle the region is.
   double DistanceCost(int from, int to) const { return distance_[network_->At(from, to)]; }
   double BaseLate(int from, int to) const { return base_late_[network_->At(from, to)]; }
@@ -52,6 +56,7 @@ class RegionLaws {
   double ServingCost(int to, double use, double node_per_h, double carbon_g_per_kwh) const;
 
   double unit() const { return unit_; }
+  double mean_on_demand_per_h() const { return mean_on_demand_per_h_; }  // Dollars, over regions.
 
  private:
   static constexpr int kCongestionSteps = 64;  // Of utilisation, from 0 to 1.
@@ -60,8 +65,9 @@ class RegionLaws {
 
   std::shared_ptr<const RegionNetwork> network_;
   MmcTable queue_;
-  double unit_;
+  double unit_, mean_on_demand_per_h_ = 0;
   std::vector<double> congestion_;            // [node][utilisation]
+  std::vector<double> queue_cost_;            // The same.
   std::vector<double> distance_, base_late_;  // [from][to]
 };
 

@@ -43,5 +43,6 @@ Result<std::unique_ptr<RoutingPolicy>> MakeStaticRoute(const PolicyOptions& opti
 // By the name of the policy: locality, cheapest, greenest or least-latency.
 Result<std::unique_ptr<RoutingPolicy>> MakeRankedRoute(const PolicyOptions& options);
 Result<std::unique_ptr<RoutingPolicy>> MakeSplitRoute(const PolicyOptions& options);
+Result<std::unique_ptr<RoutingPolicy>> MakePlannedRoute(const PolicyOptions& options);
 
 }  // namespace rudderfish

@@ -206,9 +206,9 @@ std::vector<PolicyRow> ScaleRows() {
   };
 }
 
-Options WithAutoscaler(Options options) {
+Options WithAutoscaler(Options options, std::string_view use = "60") {
   Options below = {
-      Percent("use", "60", 1, 100, "target use of the ready nodes of a region"),
+      Percent("use", use, 1, 100, "target use of the ready nodes of a region"),
       Number("tolerance", "0.1", 0, 10, "relative difference to the target that is ignored"),
       Percent("spot", "50", 0, 100, "share of spot nodes, where there are any"),
       Span("down", "5min", 0, 7'140'000, "stabilization window for removing nodes")};
@@ -222,6 +222,17 @@ std::vector<PolicyRow> RouteRows() {
       Percent("full", "80", 1, 100, "use of ready nodes beyond which requests spill over");
   const PolicyOption within =
       Span("within", "100ms", 0, 10'000, "maximum round trip, unless all within it are full");
+  const Options split = {
+      Number("foreign", "0.1", 0, 1e6, "price of a request served elsewhere"),
+      Number("moving", "0.1", 0, 1e6, "price of a request that moves elsewhere"),
+      Number("headroom", "0.5", 0, 1, "quantile of forecast errors that it prepares for"), full};
+  Options planned = split;
+  planned.push_back(Number("spread", "0.7", 0, 100, "factor on the forecast errors seen so far"));
+  planned.push_back(Number("hazard", "4", 0, 1000,
+                           "how often an hour spot nodes are taken away while they are scarce"));
+  planned.push_back(
+      Number("pull", "0.1", 0, 1e6, "price of another use or spot share than `use` and `spot`"));
+  planned.push_back(Span("hold", "5min", 1000, 3'600'000, "how long a choice holds"));
   return {
       {kRoute, "static", "fixed shares: a part stays home, the rest goes to all regions by size",
        &MakeStaticRoute,
@@ -235,13 +246,10 @@ std::vector<PolicyRow> RouteRows() {
       {kRoute, "least-latency", "the region with the lowest round trip plus measured wait",
        &MakeRankedRoute, WithAutoscaler({full}), ""},
       {kRoute, "lp", "the split of least cost by the queueing model, solved each interval",
-       &MakeSplitRoute,
-       WithAutoscaler(
-           {Number("foreign", "0.1", 0, 1e6, "price of a request served elsewhere"),
-            Number("moving", "0.1", 0, 1e6, "price of a request that moves elsewhere"),
-            Number("headroom", "0.5", 0, 1, "quantile of forecast errors that it prepares for"),
-            full}),
-       ""},
+       &MakeSplitRoute, WithAutoscaler(split), ""},
+      {kRoute, "mpc",
+       "lp, and below it in each region the use and spot share of least predicted cost",
+       &MakePlannedRoute, WithAutoscaler(planned, "54"), ""},
   };
 }
 

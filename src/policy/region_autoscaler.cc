@@ -7,16 +7,18 @@
 namespace rudderfish {
 
 RegionAutoscaler::RegionAutoscaler(const RegionAutoscaling& options, int regions)
-    : options_(options), recent_(static_cast<size_t>(regions) * kIntervalsMax) {}
+    : options_(options),
+      aims_(static_cast<size_t>(regions), {options.use, options.spot_share}),
+      recent_(static_cast<size_t>(regions) * kIntervalsMax) {}
 
 void RegionAutoscaler::Decide(const RoutingQuestion& question, std::span<const double> load_per_s,
                               std::span<int> nodes) {
   const RegionNetwork& network = question.laws->network();
-  const double node_per_s = network.service.node_per_s() * options_.use;
   const int window =
       std::clamp(static_cast<int>(options_.down_s / question.interval_s), 0, kIntervalsMax - 1);
   for (int r = 0; r < network.size(); ++r) {
     const RegionSight& seen = question.regions[r];
+    const double node_per_s = network.service.node_per_s() * aims_[r].use;
     const int now = seen.nodes();
     int wanted = std::max(1, static_cast<int>(std::ceil(load_per_s[r] / node_per_s - 1e-9)));
     if (now > 0 && std::abs(load_per_s[r] / (node_per_s * now) - 1) <= options_.tolerance)
@@ -29,12 +31,13 @@ void RegionAutoscaler::Decide(const RoutingQuestion& question, std::span<const d
     }
     wanted = std::min(wanted, network.regions[r].nodes_max);
     const int spot =
-        question.has_spot ? static_cast<int>(std::lround(options_.spot_share * wanted)) : 0;
-    // On-demand nodes are given back once the spot nodes in their place serve.
-    const int kept = std::min(seen.ready[kOnDemand] + seen.pending[kOnDemand],
-                              std::max(0, wanted - seen.ready[kSpot]));
-    nodes[static_cast<size_t>(r) * kNodePrices] = std::max(wanted - spot, kept);
-    nodes[static_cast<size_t>(r) * kNodePrices + 1] = spot;
+        question.has_spot ? static_cast<int>(std::lround(aims_[r].spot_share * wanted)) : 0;
+    // Nodes of one price are given back once the nodes in their place serve.
+    const int aimed[kNodePrices] = {wanted - spot, spot};
+    for (int price = 0; price < kNodePrices; ++price) {
+      const int kept = std::min(seen.nodes(price), std::max(0, wanted - seen.ready[1 - price]));
+      nodes[static_cast<size_t>(r) * kNodePrices + price] = std::max(aimed[price], kept);
+    }
   }
   ++step_;
 }

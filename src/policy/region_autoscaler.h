@@ -25,12 +25,20 @@ class RegionAutoscaler {
 
   RegionAutoscaler(const RegionAutoscaling& options, int regions);
 
+  // In place of the options' use and share of spot, in one region, from now on.
+  void Aim(int region, double use, double spot_share) { aims_[region] = {use, spot_share}; }
+
   // `load_per_s` [target] to be served.
   void Decide(const RoutingQuestion& question, std::span<const double> load_per_s,
               std::span<int> nodes);
 
  private:
+  struct Aimed {
+    double use, spot_share;
+  };
+
   RegionAutoscaling options_;
+  std::vector<Aimed> aims_;  // [region]
   std::vector<int> recent_;  // [region][interval] Nodes wanted, a ring.
   int step_ = 0;
 };

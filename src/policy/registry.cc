@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "base/suggest.h"
 #include "policy/checkpoint.h"
+#include "policy/neural_routing.h"
 #include "policy/neural_scaling.h"
 #include "policy/policy_table.h"
 #include "policy/walks.h"
@@ -89,9 +90,7 @@ Result<std::unique_ptr<ScalingPolicy>> MakeScalingPolicy(std::string_view text) 
 
 Result<std::unique_ptr<RoutingPolicy>> MakeRoutingPolicy(const PolicySpec& spec) {
   using Made = std::unique_ptr<RoutingPolicy>;
-  const auto load = [](const std::string& path) -> Result<Made> {
-    return Invalid("{}: no policy that routes is read from a file", path);
-  };
+  const auto load = [](const std::filesystem::path& path) { return LoadNeuralRouting(path); };
   return MakeOf<Made, RouteMaker>(spec, TaskKind::kRoute, load);
 }
 

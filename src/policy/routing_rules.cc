@@ -5,16 +5,19 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "model/forecast.h"
 #include "model/traffic_split.h"
 #include "policy/policy_makers.h"
+#include "policy/policy_table.h"
 
 namespace rudderfish {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr std::string_view kPlannedName = "mpc";
 
 // What all rules remember: their autoscaler, and sums by target.
 struct RuleMemory : RoutingMemory {
@@ -31,14 +34,19 @@ struct RuleMemory : RoutingMemory {
     std::fill(wanted.begin(), wanted.end(), 0);
   }
 
-  // Nodes for what should come and for what comes, whichever is more.
-  void Scale(const RoutingQuestion& question, const RoutingAnswer& answer) {
+  // `load`: what should come and what comes, whichever is more.
+  void Add(const RoutingAnswer& answer) {
     const size_t n = demand.size();
     std::fill(routed.begin(), routed.end(), 0);
     for (size_t from = 0; from < n; ++from) {
       for (size_t to = 0; to < n; ++to) routed[to] += demand[from] * answer.shares[from * n + to];
     }
     for (size_t to = 0; to < n; ++to) load[to] = std::max(wanted[to], routed[to]);
+  }
+
+  // Nodes for that.
+  void Scale(const RoutingQuestion& question, const RoutingAnswer& answer) {
+    Add(answer);
     autoscaler.Decide(question, load, answer.nodes);
   }
 
@@ -188,14 +196,17 @@ class RankedPolicy final : public RoutingPolicy {
 struct SplitMemory final : RuleMemory {
   static constexpr int kHorizon = 16;
 
-  SplitMemory(const RegionAutoscaling& below, const std::shared_ptr<const RegionLaws>& shared)
+  SplitMemory(const RegionAutoscaling& below, const std::shared_ptr<const RegionLaws>& shared,
+              const std::shared_ptr<const RegionPlanning>& planning)
       : RuleMemory(below, shared), solver(shared) {
+    if (planning != nullptr) planner.emplace(planning, shared->network().size());
     const auto n = static_cast<size_t>(shared->network().size());
     // One by one: a copy would lack the memory that it is to grow into.
     forecasts.reserve(n);
     for (size_t r = 0; r < n; ++r) forecasts.emplace_back(ForecastOptions{.horizon = kHorizon});
     expected.resize(n);
     standing.resize(n);
+    errors.resize(n);
     pair.resize(n * n);
     quota.resize(n * n);
     for (size_t i = 0; i < n; ++i) quota[i * n + i] = 1;
@@ -214,18 +225,21 @@ struct SplitMemory final : RuleMemory {
   TrafficSplitSolver solver;
   std::vector<Forecast> forecasts;  // [origin]
   std::vector<double> expected, standing;
+  std::vector<double> errors;  // [target] Of forecasts of its load, relative.
+  std::optional<RegionPlanner> planner;
   std::vector<double> pair, quota;  // [origin][target]
   std::vector<int> nodes;
 };
 
 class SplitPolicy final : public RoutingPolicy {
  public:
-  SplitPolicy(const SplitRouting& rule, const RegionAutoscaling& below)
-      : rule_(rule), below_(below) {}
+  SplitPolicy(const SplitRouting& rule, const RegionAutoscaling& below,
+              std::shared_ptr<const RegionPlanning> planning)
+      : rule_(rule), below_(below), planning_(std::move(planning)) {}
 
   std::unique_ptr<RoutingMemory> NewMemory(
       const std::shared_ptr<const RegionLaws>& laws) const override {
-    return std::make_unique<SplitMemory>(below_, laws);
+    return std::make_unique<SplitMemory>(below_, laws, planning_);
   }
 
   void Decide(const RoutingQuestion& question, RoutingMemory* memory,
@@ -259,10 +273,30 @@ class SplitPolicy final : public RoutingPolicy {
     problem.standing_per_s = own->standing;
     for (int to = 0; to < n; ++to) own->nodes[to] = question.regions[to].ready_nodes();
     own->solver.Solve(problem, answer.shares);
-    own->Scale(question, answer);
+    own->Add(answer);
+    if (own->planner) Plan(question, lead, own, answer.nodes);
+    own->autoscaler.Decide(question, own->load, answer.nodes);
   }
 
  private:
+  // Errors of origins are taken as independent of each other.
+  void Plan(const RoutingQuestion& question, int lead, SplitMemory* own,
+            std::span<const int> asked) const {
+    const size_t n = own->demand.size();
+    std::fill(own->errors.begin(), own->errors.end(), 0);
+    for (size_t from = 0; from < n; ++from) {
+      const double rms = own->forecasts[from].ErrorRms(lead);
+      for (size_t to = 0; to < n; ++to) {
+        const double part = rms * own->quota[from * n + to];
+        own->errors[to] += part * part;
+      }
+    }
+    for (size_t to = 0; to < n; ++to)
+      own->errors[to] = std::sqrt(own->errors[to]) / std::max(1.0, own->load[to]);
+    own->planner->Plan(question, {.load_per_s = own->load, .error = own->errors}, asked,
+                       &own->autoscaler);
+  }
+
   void Price(const RoutingQuestion& question, SplitMemory* own) const {
     const RegionLaws& laws = *question.laws;
     const RegionNetwork& network = laws.network();
@@ -283,6 +317,7 @@ class SplitPolicy final : public RoutingPolicy {
 
   SplitRouting rule_;
   RegionAutoscaling below_;
+  std::shared_ptr<const RegionPlanning> planning_;  // May be none.
 };
 
 RegionAutoscaling BelowOf(const PolicyOptions& options) {
@@ -290,6 +325,26 @@ RegionAutoscaling BelowOf(const PolicyOptions& options) {
           .tolerance = options.Number("tolerance"),
           .spot_share = options.Number("spot") / 100,
           .down_s = options.Ms("down") / 1000};
+}
+
+SplitRouting SplitOf(const PolicyOptions& options) {
+  return {.foreign = options.Number("foreign"),
+          .moving = options.Number("moving"),
+          .full = options.Number("full") / 100,
+          .headroom = options.Number("headroom"),
+          .use = options.Number("use") / 100};
+}
+
+PlannedRouting PlannedOf(const PolicyOptions& options) {
+  PlannedRouting planned{.split = SplitOf(options), .below = BelowOf(options), .planning = {}};
+  planned.planning.rule = {.use = options.Number("use") / 100,
+                           .spot_share = options.Number("spot") / 100,
+                           .pull = options.Number("pull"),
+                           .spread = options.Number("spread"),
+                           .hazard_per_h = options.Number("hazard")};
+  planned.planning.hold_s = options.Ms("hold") / 1000;
+  planned.planning.weights = RegionScalingTask::ModelWeights(planned.planning.rule);
+  return planned;
 }
 
 }  // namespace
@@ -306,7 +361,21 @@ std::unique_ptr<RoutingPolicy> MakeStaticRouting(const StaticRouting& rule,
 
 std::unique_ptr<RoutingPolicy> MakeSplitRouting(const SplitRouting& rule,
                                                 const RegionAutoscaling& below) {
-  return std::make_unique<SplitPolicy>(rule, below);
+  return std::make_unique<SplitPolicy>(rule, below, nullptr);
+}
+
+std::unique_ptr<RoutingPolicy> MakePlannedRouting(const PlannedRouting& rule) {
+  return std::make_unique<SplitPolicy>(rule.split, rule.below,
+                                       std::make_shared<const RegionPlanning>(rule.planning));
+}
+
+Result<PlannedRouting> ReadPlannedRouting(std::string_view text) {
+  TRY_ASSIGN(const PolicySpec spec, ParsePolicySpec(text));
+  if (spec.name != kPlannedName)
+    return Invalid("{}: expected {} with its options", text, kPlannedName);
+  TRY_ASSIGN(const PolicyOptions options,
+             PolicyOptions::Read(spec, FindPolicy(TaskKind::kRoute, kPlannedName)->options));
+  return PlannedOf(options);
 }
 
 Result<std::unique_ptr<RoutingPolicy>> MakeStaticRoute(const PolicyOptions& options) {
@@ -326,13 +395,11 @@ Result<std::unique_ptr<RoutingPolicy>> MakeRankedRoute(const PolicyOptions& opti
 }
 
 Result<std::unique_ptr<RoutingPolicy>> MakeSplitRoute(const PolicyOptions& options) {
-  const RegionAutoscaling below = BelowOf(options);
-  return MakeSplitRouting({.foreign = options.Number("foreign"),
-                           .moving = options.Number("moving"),
-                           .full = options.Number("full") / 100,
-                           .headroom = options.Number("headroom"),
-                           .use = below.use},
-                          below);
+  return MakeSplitRouting(SplitOf(options), BelowOf(options));
+}
+
+Result<std::unique_ptr<RoutingPolicy>> MakePlannedRoute(const PolicyOptions& options) {
+  return MakePlannedRouting(PlannedOf(options));
 }
 
 }  // namespace rudderfish

@@ -3,9 +3,11 @@
 
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "policy/region_autoscaler.h"
+#include "policy/region_planner.h"
 #include "policy/routing_policy.h"
 
 // Rules of routing: the ones load balancers have, and the split that the Model finds cheapest. All
@@ -46,11 +48,22 @@ struct SplitRouting {
   double use = 0.6;       // At which nodes are priced.
 };
 
+// The same, and below it a RegionPlanner.
+struct PlannedRouting {
+  SplitRouting split;
+  RegionAutoscaling below;
+  RegionPlanning planning;
+};
+
 std::unique_ptr<RoutingPolicy> MakeRankedRouting(const RankedRouting& rule,
                                                  const RegionAutoscaling& below);
 std::unique_ptr<RoutingPolicy> MakeStaticRouting(const StaticRouting& rule,
                                                  const RegionAutoscaling& below);
 std::unique_ptr<RoutingPolicy> MakeSplitRouting(const SplitRouting& rule,
                                                 const RegionAutoscaling& below);
+std::unique_ptr<RoutingPolicy> MakePlannedRouting(const PlannedRouting& rule);
+
+// `text`: mpc, with its options. kInvalidArgument for another policy.
+Result<PlannedRouting> ReadPlannedRouting(std::string_view text);
 
 }  // namespace rudderfish

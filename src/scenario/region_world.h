@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -102,6 +103,15 @@ struct RegionWorld {
 
   int steps() const { return static_cast<int>(duration_s / interval_s + 0.5); }
 };
+
+// The same world with only these regions, in this order; no names: all. kNotFound, by its name, for
+// one that it has not.
+Result<std::shared_ptr<const RegionWorld>> WithRegions(
+    const std::shared_ptr<const RegionWorld>& world, std::span<const std::string> names);
+
+// Positions of variants; no names: all.
+Result<std::vector<int>> VariantsNamed(const RegionWorld& world,
+                                       std::span<const std::string> names);
 
 // `node` is the value of `regions:`. Messages as ParseScenario's.
 Result<RegionWorld> ParseRegions(const YamlNode& node);

@@ -55,6 +55,7 @@ void RegionSimulator::Start(const RegionVariant& variant, uint64_t seed) {
   std::fill(backlog_.begin(), backlog_.end(), 0);
   std::fill(crews_.begin(), crews_.end(), Crew{});
   std::fill(nodes_.begin(), nodes_.end(), 0);
+  std::fill(sights_.begin(), sights_.end(), RegionSight{});
   for (int r = 0; r < network.size(); ++r) {
     const double demand = source_.regions()[r].demand_per_s;
     shares_[network.At(r, r)] = 1;
@@ -216,7 +217,6 @@ void RegionSimulator::Pay(int region, double use) {
 
 void RegionSimulator::Look() {
   const RegionNetwork& network = laws_->network();
-  double per_h = 0;
   for (int r = 0; r < network.size(); ++r) {
     const RegionWeather& weather = source_.regions()[r];
     RegionSight& seen = sights_[r];
@@ -231,9 +231,9 @@ void RegionSimulator::Look() {
     seen.node_per_h[kSpot] = weather.spot_per_h;
     seen.carbon_g_per_kwh = weather.carbon_g_per_kwh;
     seen.reachable = !weather.out;
-    per_h += network.regions[r].on_demand_per_h / network.size();
   }
-  figures_.change = figures_.changes * network.objective.change * per_h / 60 / laws_->unit();
+  figures_.change = figures_.changes * network.objective.change * laws_->mean_on_demand_per_h() /
+                    60 / laws_->unit();
 }
 
 }  // namespace rudderfish

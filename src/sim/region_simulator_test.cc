@@ -129,10 +129,26 @@ TEST(RegionWeather, DemandIsPoissonAroundItsMean) {
   EXPECT_NEAR(squares / count, 1, 5 / std::sqrt(count));
 }
 
+TEST(RegionSimulator, AnEpisodeSeesNothingOfTheOneBefore) {
+  const auto world = ShippedRegions();
+  const auto laws = std::make_shared<const RegionLaws>(world->network);
+  RegionSimulator simulator(world, laws);
+  const auto first_sight = [&] {
+    simulator.Start(world->variants[3], 5);
+    std::vector<double> seen;
+    for (const RegionSight& one : simulator.Question().regions)
+      seen.insert(seen.end(), {one.wait_s, static_cast<double>(one.lost), one.load_per_s});
+    return seen;
+  };
+  const std::vector<double> fresh = first_sight();
+  for (int step = 0; step < world->steps(); ++step) simulator.Step();
+  EXPECT_EQ(first_sight(), fresh);
+}
+
 TEST(RoutingEvaluation, DoesNotDependOnThreadsOrOtherPolicies) {
   const auto world = ShippedRegions();
-  const std::vector<NamedRoutingPolicy> both = {{"static", Rule("static")},
-                                                {"locality", Rule("locality")}};
+  const std::vector<NamedRoutingPolicy> both = {{"static", {Rule("static")}},
+                                                {"locality", {Rule("locality")}}};
   const RoutingEvaluationOptions options{.variants = {0, 3}, .episodes = 2, .trials = 1};
   ThreadPool one(1), three(3);
   const RoutingEvaluation serial = EvaluateRouting("m", world, both, options, &one);
@@ -140,11 +156,30 @@ TEST(RoutingEvaluation, DoesNotDependOnThreadsOrOtherPolicies) {
   const RoutingEvaluation alone = EvaluateRouting("m", world, {both[1]}, options, &one);
   for (int variant = 0; variant < 2; ++variant) {
     for (int i = 0; i < 2; ++i) {
-      EXPECT_EQ(serial.at(variant, 1, i).objective(), parallel.at(variant, 1, i).objective());
-      EXPECT_EQ(serial.at(variant, 1, i).objective(), alone.at(variant, 0, i).objective());
+      EXPECT_EQ(serial.at(variant, 1, 0, i).objective(), parallel.at(variant, 1, 0, i).objective());
+      EXPECT_EQ(serial.at(variant, 1, 0, i).objective(), alone.at(variant, 0, 0, i).objective());
     }
     EXPECT_EQ(serial.TrialObjective(variant, 0), parallel.TrialObjective(variant, 0));
   }
+}
+
+TEST(RoutingEvaluation, APolicyOfSeveralSeedsHasTheFiguresOfEach) {
+  const auto world = ShippedRegions();
+  const std::vector<NamedRoutingPolicy> policies = {
+      {"static", {Rule("static")}}, {"both", {Rule("locality"), Rule("lp")}}};
+  const RoutingEvaluationOptions options{.variants = {3}, .episodes = 2, .trials = 2};
+  ThreadPool pool(2);
+  const RoutingEvaluation all = EvaluateRouting("m", world, policies, options, &pool);
+  EXPECT_EQ(all.seeds(0), 1);
+  EXPECT_EQ(all.seeds(1), 2);
+  const RoutingEvaluation apart = EvaluateRouting(
+      "m", world, {{"locality", {Rule("locality")}}, {"lp", {Rule("lp")}}}, options, &pool);
+  for (int seed = 0; seed < 2; ++seed) {
+    for (int i = 0; i < 2; ++i)
+      EXPECT_EQ(all.at(0, 1, seed, i).objective(), apart.at(0, seed, 0, i).objective());
+  }
+  EXPECT_NEAR(all.TrialObjective(0, 1),
+              (apart.TrialObjective(0, 0) + apart.TrialObjective(0, 1)) / 2, 1e-12);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace rudderfish {
 namespace {
 
 std::vector<RoutingFigures> FirstEpisodesOf(const std::vector<RoutingFigures>& figures, int row,
-                                        int kept) {
+                                            int kept) {
   std::vector<RoutingFigures> first;
   for (size_t at = 0; at < figures.size(); at += static_cast<size_t>(row)) {
     const auto begin = figures.begin() + static_cast<int64_t>(at);
@@ -45,13 +45,23 @@ RoutingEvaluation EvaluateRouting(const std::string& scenario,
                                .episodes = options.episodes};
   for (const int variant : options.variants)
     evaluation.variants.push_back(world->variants[variant].name);
-  for (const NamedRoutingPolicy& one : policies) evaluation.policies.push_back(one.name);
+  std::vector<const RoutingPolicy*> members;
+  std::vector<int> policy_of;
+  for (const NamedRoutingPolicy& one : policies) {
+    evaluation.policies.push_back(one.name);
+    evaluation.first_member.push_back(static_cast<int>(members.size()));
+    for (const auto& member : one.members) {
+      members.push_back(member.get());
+      policy_of.push_back(static_cast<int>(evaluation.policies.size()) - 1);
+    }
+  }
+  evaluation.first_member.push_back(static_cast<int>(members.size()));
   const auto laws = std::make_shared<const RegionLaws>(world->network);
   std::vector<std::unique_ptr<RegionSimulator>> simulators;
   for (int i = 0; i < pool->size(); ++i)
     simulators.push_back(std::make_unique<RegionSimulator>(world, laws));
   // Trials come first: without them there is nothing to compare with.
-  const int each = static_cast<int>(options.variants.size() * policies.size());
+  const int each = static_cast<int>(options.variants.size() * members.size());
   const int all = options.episodes + options.trials;
   std::vector<RoutingFigures> figures(static_cast<size_t>(each) * options.episodes);
   std::vector<double> trials(static_cast<size_t>(each) * options.trials);
@@ -63,8 +73,8 @@ RoutingEvaluation EvaluateRouting(const std::string& scenario,
     const int episode = trial ? position : position - options.trials;
     if (!cut.Begins(position)) return;
     const RegionVariant& variant =
-        world->variants[options.variants[static_cast<size_t>(of) / policies.size()]];
-    const RoutingPolicy& policy = *policies[static_cast<size_t>(of) % policies.size()].policy;
+        world->variants[options.variants[static_cast<size_t>(of) / members.size()]];
+    const RoutingPolicy& policy = *members[static_cast<size_t>(of) % members.size()];
     const uint64_t seed =
         trial ? TrialSeed(options.seed, episode) : HeldOutSeed(options.seed, episode);
     const RoutingFigures one =
@@ -79,11 +89,15 @@ RoutingEvaluation EvaluateRouting(const std::string& scenario,
       options.progress(static_cast<double>(done) / (static_cast<double>(each) * all));
   });
   evaluation.episodes = std::max(0, cut.Complete(all) - options.trials);
+  evaluation.trial_objective.resize(options.variants.size() * policies.size());
   for (int of = 0; of < each; ++of) {
-    double sum = 0;
-    for (int i = 0; i < options.trials; ++i)
-      sum += trials[static_cast<size_t>(of) * options.trials + i];
-    evaluation.trial_objective.push_back(sum / std::max(1, options.trials));
+    const size_t variant = static_cast<size_t>(of) / members.size();
+    const int policy = policy_of[static_cast<size_t>(of) % members.size()];
+    for (int i = 0; i < options.trials; ++i) {
+      evaluation.trial_objective[variant * policies.size() + policy] +=
+          trials[static_cast<size_t>(of) * options.trials + i] /
+          (options.trials * evaluation.seeds(policy));
+    }
   }
   evaluation.figures = evaluation.episodes < options.episodes
                            ? FirstEpisodesOf(figures, options.episodes, evaluation.episodes)

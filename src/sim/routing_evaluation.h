@@ -20,7 +20,7 @@ namespace rudderfish {
 
 struct NamedRoutingPolicy {
   std::string name;
-  std::shared_ptr<const RoutingPolicy> policy;
+  std::vector<std::shared_ptr<const RoutingPolicy>> members;  // One for each training seed.
 };
 
 // A whole episode.
@@ -33,12 +33,15 @@ struct RoutingEvaluation {
   uint64_t seed = 1;
   int regions = 0, episodes = 0;
   std::vector<std::string> variants, policies;
-  std::vector<RoutingFigures> figures;  // [variant][policy][episode]
+  std::vector<int> first_member;        // [policy], and how many there are of all.
+  std::vector<RoutingFigures> figures;  // [variant][member of a policy][episode]
   // [variant][policy] Mean objective on episodes of their own, by which the baseline is chosen.
   std::vector<double> trial_objective;
 
-  const RoutingFigures& at(int variant, int policy, int episode) const {
-    return figures[(static_cast<size_t>(variant) * policies.size() + policy) * episodes + episode];
+  int seeds(int policy) const { return first_member[policy + 1] - first_member[policy]; }
+  const RoutingFigures& at(int variant, int policy, int seed, int episode) const {
+    const int row = variant * first_member.back() + first_member[policy] + seed;
+    return figures[static_cast<size_t>(row) * episodes + episode];
   }
   double TrialObjective(int variant, int policy) const {
     return trial_objective[static_cast<size_t>(variant) * policies.size() + policy];

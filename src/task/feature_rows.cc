@@ -40,4 +40,13 @@ void CloseSample(const QuestionSummary& q, GraphBatch* batch) {
   ++batch->samples;
 }
 
+void CloseWithoutTables(GraphBatch* batch) {
+  batch->candidate_begin.push_back(static_cast<int32_t>(batch->ends.size()));
+  for (auto* begin :
+       {&batch->node_begin, &batch->workload_begin, &batch->placement_begin, &batch->call_begin}) {
+    begin->push_back(begin->back());
+  }
+  ++batch->samples;
+}
+
 }  // namespace rudderfish

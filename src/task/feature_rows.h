@@ -145,4 +145,7 @@ CandidateEnds* AddEnds(int count, GraphBatch* batch);
 // the same for every preset.
 void CloseSample(const QuestionSummary& q, GraphBatch* batch);
 
+// Closes a sample that has candidates and a context alone.
+void CloseWithoutTables(GraphBatch* batch);
+
 }  // namespace rudderfish

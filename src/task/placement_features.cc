@@ -324,12 +324,7 @@ void PlacementTask::Encode(const PlacementQuestion& question, const PlacementSpa
     const PodView view{question, space, objective_, question.totals.CallsOf(question.workload)};
     WriteRow<kContextTable, kWidths.context>(view, AddRows(1, kWidths.context, &batch->context));
   }
-  batch->candidate_begin.push_back(static_cast<int32_t>(batch->ends.size()));
-  for (auto* begin :
-       {&batch->node_begin, &batch->workload_begin, &batch->placement_begin, &batch->call_begin}) {
-    begin->push_back(begin->back());
-  }
-  ++batch->samples;
+  CloseWithoutTables(batch);
 }
 
 }  // namespace rudderfish

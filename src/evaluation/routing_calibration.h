@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/thread_pool.h"
+#include "base/yaml.h"
+#include "scenario/region_world.h"
+
+// The settings of a policy that routes that are worth comparing with: of some hundred drawn at
+// random from a grid, and of the neighbours of the best of them one option at a time, the one of
+// the smallest mean objective, on episodes that neither training nor evaluation has.
+//
+// A setting at the end of an option's grid, where the option itself does not end, may not be the
+// best there is; it is named (`edges`).
+
+namespace rudderfish {
+
+// What can be calibrated: every rule but those whose options an autoscaler has alone.
+inline constexpr std::string_view kCalibratedRoutes[] = {
+    "lp", "mpc", "locality", "cheapest", "greenest", "least-latency", "static"};
+
+struct RoutingCalibrationOptions {
+  std::vector<int> variants;  // Positions in RegionWorld::variants, calibrated for jointly.
+  int settings = 256;         // Drawn at random.
+  int episodes = 16;          // Of each variant; finalists have four times as many.
+  uint64_t seed = 1;
+  std::function<void(double fraction, std::string_view text)> progress;  // May be empty.
+  // Where it becomes true, the search ends with what it has; maybe nothing.
+  const std::atomic<bool>* stop = nullptr;
+};
+
+struct CalibratedRoute {
+  std::string policy;  // As MakeRoutingPolicy reads it.
+  double objective = 0, late_percent = 0;
+  bool operator==(const CalibratedRoute&) const = default;
+};
+
+struct RoutingCalibration {
+  std::string scenario;
+  std::string sha256;  // DigestOfScenario.
+  std::vector<std::string> regions, variants;
+  int settings = 0;  // That were tried, neighbours included.
+  int episodes = 0;  // Of each variant, that the finalists were judged on.
+  uint64_t seed = 0;
+  std::vector<CalibratedRoute> finalists;  // The best first.
+  std::vector<std::string> edges;          // Options of the best one at the end of their grid.
+  bool operator==(const RoutingCalibration&) const = default;
+};
+
+// `policy`: one of kCalibratedRoutes. The same for any number of threads.
+RoutingCalibration CalibrateRouting(const std::string& scenario,
+                                    const std::shared_ptr<const RegionWorld>& world,
+                                    std::string_view policy,
+                                    const RoutingCalibrationOptions& options, ThreadPool* pool);
+
+// As a file: ParseRoutingCalibration(ParseYaml(RoutingCalibrationYaml(c))) equals c.
+std::string RoutingCalibrationYaml(const RoutingCalibration& calibration);
+Result<RoutingCalibration> ParseRoutingCalibration(const YamlNode& root);
+
+}  // namespace rudderfish

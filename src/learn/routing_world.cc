@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/routing_world.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/check.h"
+#include "policy/registry.h"
+#include "sim/routing_evaluation.h"
+
+namespace rudderfish {
+namespace {
+
+// Of the seed; see kChoiceStream in rollout.cc.
+constexpr uint64_t kLookStream = uint64_t{9} << 40, kValidationStream = uint64_t{10} << 40,
+                   kJudgeStream = uint64_t{11} << 40;
+constexpr int kLooks = 4;
+constexpr double kMoreLate = 0.1;  // Percentage points.
+constexpr double kNormal95 = 1.96;
+
+uint64_t SeedAt(uint64_t stream, uint64_t seed, int episode) {
+  return Rng(seed, stream + static_cast<uint64_t>(episode)).Next64();
+}
+
+class RoutingPlayer final : public EpisodePlayer {
+ public:
+  explicit RoutingPlayer(const RoutingWorld& world)
+      : world_(world), simulator_(world.world, world.laws) {}
+
+  EpisodeResult Play(std::span<const float> weights, uint64_t seed, const Seen& seen) override {
+    PlannedRouting rule = world_.rule;
+    rule.planning.weights.assign(weights.begin(), weights.end());
+    if (seen) {
+      rule.planning.seen = [&](const RegionPlanner& planner) {
+        seen({planner.scores(), planner.Row(0), RegionScalingTask::kWidths.candidate});
+      };
+    }
+    const auto policy = MakePlannedRouting(rule);
+    const RoutingFigures figures =
+        RunRouting(*policy, world_.variant, seed, world_.laws, &simulator_);
+    return {.cost = figures.objective(), .decisions = DecisionsOf(world_)};
+  }
+
+  uint64_t SeedOf(Rng rng) override { return rng.Next64(); }
+
+  static int64_t DecisionsOf(const RoutingWorld& world) {
+    const double each = std::max(1.0, world.rule.planning.hold_s / world.world->interval_s);
+    return static_cast<int64_t>(world.world->steps() * world.world->network->size() / each);
+  }
+
+ private:
+  const RoutingWorld& world_;
+  RegionSimulator simulator_;
+};
+
+// [policy][world x episode]
+std::vector<std::vector<RoutingFigures>> FiguresOf(
+    std::span<const RoutingWorld* const> worlds,
+    std::span<const std::shared_ptr<const RoutingPolicy>> policies, int episodes, uint64_t stream,
+    uint64_t seed, ThreadPool* pool) {
+  const int each = static_cast<int>(worlds.size()) * episodes;
+  std::vector<std::vector<RoutingFigures>> figures(policies.size());
+  for (auto& row : figures) row.resize(static_cast<size_t>(each));
+  pool->ParallelFor(each, [&](int index, int) {
+    const RoutingWorld& world = *worlds[static_cast<size_t>(index / episodes)];
+    RegionSimulator simulator(world.world, world.laws);
+    for (size_t p = 0; p < policies.size(); ++p) {
+      figures[p][static_cast<size_t>(index)] = RunRouting(
+          *policies[p], world.variant, SeedAt(stream, seed, index), world.laws, &simulator);
+    }
+  });
+  return figures;
+}
+
+double MeanObjective(const std::vector<RoutingFigures>& figures) {
+  double sum = 0;
+  for (const RoutingFigures& one : figures) sum += one.objective();
+  return sum / static_cast<double>(figures.size());
+}
+
+double LatePercent(const std::vector<RoutingFigures>& figures) {
+  double sum = 0;
+  for (const RoutingFigures& one : figures) sum += 100 * one.late_share();
+  return sum / static_cast<double>(figures.size());
+}
+
+std::shared_ptr<const RoutingPolicy> LearnedOf(const RoutingWorld& world,
+                                               const std::vector<float>& weights) {
+  PlannedRouting rule = world.rule;
+  rule.planning.weights = weights;
+  return MakePlannedRouting(rule);
+}
+
+}  // namespace
+
+EvolutionStart RoutingWorld::Start() const {
+  EvolutionStart start{.weights = rule.planning.weights,
+                       .seeds = {},
+                       .decisions = RoutingPlayer::DecisionsOf(*this)};
+  for (int i = 0; i < kLooks; ++i) start.seeds.push_back(SeedAt(kLookStream, world->seed, i));
+  return start;
+}
+
+std::unique_ptr<EpisodePlayer> RoutingWorld::NewPlayer() const {
+  return std::make_unique<RoutingPlayer>(*this);
+}
+
+RoutingValidation ValidateRouting(std::span<const RoutingWorld* const> worlds,
+                                  const std::vector<float>& weights, int episodes, uint64_t seed,
+                                  ThreadPool* pool) {
+  const std::shared_ptr<const RoutingPolicy> learned[] = {LearnedOf(*worlds[0], weights)};
+  const auto figures = FiguresOf(worlds, learned, episodes, kValidationStream, seed, pool);
+  RoutingValidation mean{.objective = MeanObjective(figures[0]),
+                         .changes = 0,
+                         .late_share = LatePercent(figures[0]) / 100};
+  for (const RoutingFigures& one : figures[0])
+    mean.changes += one.changes / static_cast<double>(figures[0].size());
+  return mean;
+}
+
+RoutingVerdict JudgeRouting(std::span<const RoutingWorld* const> worlds,
+                            const std::vector<float>& weights,
+                            const std::vector<std::string>& rules, int episodes, uint64_t seed,
+                            ThreadPool* pool) {
+  CHECK(!rules.empty());
+  std::vector<std::shared_ptr<const RoutingPolicy>> policies = {LearnedOf(*worlds[0], weights)};
+  for (const std::string& rule : rules) {
+    Result<PolicySpec> spec = ParsePolicySpec(rule);
+    CHECK(spec.has_value());
+    Result<std::unique_ptr<RoutingPolicy>> policy = MakeRoutingPolicy(*spec);
+    CHECK(policy.has_value());
+    policies.push_back(std::move(*policy));
+  }
+  const auto figures = FiguresOf(worlds, policies, episodes, kJudgeStream, seed, pool);
+  size_t best = 1;
+  for (size_t p = 2; p < policies.size(); ++p) {
+    if (MeanObjective(figures[p]) < MeanObjective(figures[best])) best = p;
+  }
+  RoutingVerdict verdict{.rule = rules[best - 1],
+                         .objective = MeanObjective(figures[0]),
+                         .of_rule = MeanObjective(figures[best]),
+                         .late_percent = LatePercent(figures[0]),
+                         .late_of_rule = LatePercent(figures[best]),
+                         .episodes = static_cast<int>(figures[0].size())};
+  double sum = 0, squares = 0;
+  const auto count = static_cast<double>(figures[0].size());
+  for (size_t i = 0; i < figures[0].size(); ++i) {
+    const double difference =
+        100 * (figures[0][i].objective() - figures[best][i].objective()) / verdict.of_rule;
+    sum += difference;
+    squares += difference * difference;
+  }
+  verdict.difference = sum / count;
+  const double variance = std::max(0.0, squares / count - verdict.difference * verdict.difference);
+  verdict.interval = kNormal95 * std::sqrt(variance / std::max(1.0, count - 1));
+  verdict.steps_back = !(verdict.difference + verdict.interval < 0) ||
+                       verdict.late_percent > verdict.late_of_rule + kMoreLate;
+  return verdict;
+}
+
+}  // namespace rudderfish

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/thread_pool.h"
+#include "learn/episode_player.h"
+#include "policy/neural_routing.h"
+#include "policy/routing_rules.h"
+#include "scenario/region_world.h"
+
+// Learning to scale regions below a traffic split (task/region_scaling.h): episodes of one variant
+// of a scenario of regions, played by a rule whose choices are made by weights.
+
+namespace rudderfish {
+
+struct RoutingWorld {
+  std::shared_ptr<const RegionWorld> world;
+  std::shared_ptr<const RegionLaws> laws;
+  RegionVariant variant;
+  PlannedRouting rule;  // That is begun with.
+
+  EvolutionStart Start() const;
+  std::unique_ptr<EpisodePlayer> NewPlayer() const;
+};
+
+// Compares what was learned with rules, on episodes that nothing was chosen by: the best rule of
+// all is named, and steps in unless what was learned is better beyond chance with at most 0.1
+// percentage points more late requests. REQUIRES: `rules` are not empty, and as MakeRoutingPolicy
+// reads them.
+RoutingVerdict JudgeRouting(std::span<const RoutingWorld* const> worlds,
+                            const std::vector<float>& weights,
+                            const std::vector<std::string>& rules, int episodes, uint64_t seed,
+                            ThreadPool* pool);
+
+// Mean objective of each of the first `episodes` validation episodes.
+struct RoutingValidation {
+  double objective = 0, changes = 0, late_share = 0;
+};
+RoutingValidation ValidateRouting(std::span<const RoutingWorld* const> worlds,
+                                  const std::vector<float>& weights, int episodes, uint64_t seed,
+                                  ThreadPool* pool);
+
+}  // namespace rudderfish

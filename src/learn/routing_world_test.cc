@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/routing_world.h"
+
+#include <gtest/gtest.h>
+
+#include "learn/evolution.h"
+#include "learn/learner.h"
+#include "learn/training_world.h"
+#include "policy/registry.h"
+#include "sim/routing_evaluation.h"
+#include "tests/support/cloud_regions.h"
+
+namespace rudderfish {
+namespace {
+
+RoutingWorld SpotWorld(const std::string& rule = "mpc:use=70,pull=0.3") {
+  const auto world = testing::CloudRegions();
+  const std::vector<std::string> names = {"spot"};
+  return {world, std::make_shared<const RegionLaws>(world->network),
+          world->variants[VariantsNamed(*world, names)->front()], ReadPlannedRouting(rule).value()};
+}
+
+TEST(RoutingWorld, APlayerCostsWhatTheSimulatorSays) {
+  const RoutingWorld world = SpotWorld();
+  const EvolutionStart start = world.Start();
+  const EpisodeResult played = world.NewPlayer()->Play(start.weights, 7, {});
+  const auto policy = MakeRoutingPolicy(*ParsePolicySpec("mpc:use=70,pull=0.3")).value();
+  RegionSimulator simulator(world.world, world.laws);
+  EXPECT_EQ(played.cost, RunRouting(*policy, world.variant, 7, world.laws, &simulator).objective());
+  EXPECT_EQ(played.decisions, 240 * 3 / 5);
+}
+
+TEST(RoutingWorld, APlayerTellsOfEveryQuestion) {
+  const RoutingWorld world = SpotWorld();
+  int questions = 0;
+  world.NewPlayer()->Play(world.Start().weights, 7, [&](const EpisodePlayer::Question& question) {
+    EXPECT_EQ(question.scores.size(), static_cast<size_t>(RegionScalingTask::kChoicesMax));
+    ++questions;
+  });
+  EXPECT_NEAR(questions, 240 * 3 / 5, 3);
+}
+
+TEST(RoutingWorld, EvolutionFindsABetterRuleThanABadStart) {
+  const RoutingWorld world = SpotWorld("mpc:use=30,pull=1,spot=0");
+  const TrainingWorld training[] = {{.routing = &world}};
+  TrainOptions options;
+  UseRoutingDefaults(&options);
+  nn::CandidateNet net = MakeNet(options, training[0].widths());
+  Evolution evolution({.pairs = 6, .episodes = 4}, training, 1, &net);
+  const RoutingWorld* worlds[] = {&world};
+  ThreadPool pool(2);
+  const double before = ValidateRouting(worlds, ChoiceWeightsOf(net), 12, 1, &pool).objective;
+  for (uint64_t i = 1; i <= 12; ++i) evolution.Iterate(i, 0.0, &pool);
+  EXPECT_LT(ValidateRouting(worlds, ChoiceWeightsOf(net), 12, 1, &pool).objective, 0.9 * before);
+}
+
+TEST(RoutingWorld, AVerdictNamesTheBestRuleAndStepsBackToItWithoutAGain) {
+  const RoutingWorld world = SpotWorld();
+  const RoutingWorld* worlds[] = {&world};
+  ThreadPool pool(2);
+  const std::vector<float> weights = world.Start().weights;
+  const RoutingVerdict same =
+      JudgeRouting(worlds, weights, {"static:use=95", "mpc:use=70,pull=0.3"}, 8, 1, &pool);
+  EXPECT_EQ(same.rule, "mpc:use=70,pull=0.3");
+  EXPECT_EQ(same.difference, 0);
+  EXPECT_TRUE(same.steps_back);
+  const RoutingVerdict won = JudgeRouting(worlds, weights, {"static:use=95"}, 8, 1, &pool);
+  EXPECT_LT(won.difference + won.interval, 0);
+  EXPECT_FALSE(won.steps_back);
+  EXPECT_EQ(won.episodes, 8);
+}
+
+}  // namespace
+}  // namespace rudderfish

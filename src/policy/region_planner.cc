@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/region_planner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/check.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr double kFastS = 300, kSlowS = 1800;  // Of smoothing.
+// Of how scarce spot nodes are taken to be: how long that is remembered, what is a sign of it, and
+// how much of it is left once an order is met.
+constexpr double kStormS = 2700, kSomeLost = 0.05, kSomeRefused = 0.3, kAfterGrant = 0.3;
+constexpr double kSmallestLoad = 1;
+
+double Smoothed(double before, double now, double memory_s, double interval_s) {
+  const double kept = std::exp(-interval_s / memory_s);
+  return kept * before + (1 - kept) * now;
+}
+
+double LogRatio(double a, double b) {
+  return std::log(std::max(a, kSmallestLoad) / std::max(b, kSmallestLoad));
+}
+
+}  // namespace
+
+RegionPlanner::RegionPlanner(std::shared_ptr<const RegionPlanning> planning, int regions)
+    : planning_(std::move(planning)),
+      history_(static_cast<size_t>(regions)),
+      batch_{.widths = RegionScalingTask::kWidths} {
+  CHECK_EQ(planning_->weights.size(), RegionScalingTask::Features().candidate.size());
+  space_.choices.reserve(RegionScalingTask::kChoicesMax);
+  scores_.reserve(RegionScalingTask::kChoicesMax);
+  batch_.candidates.reserve(
+      static_cast<size_t>(RegionScalingTask::kChoicesMax * RegionScalingTask::kWidths.candidate));
+  batch_.context.reserve(static_cast<size_t>(RegionScalingTask::kWidths.context));
+  batch_.ends.reserve(RegionScalingTask::kChoicesMax);
+  for (auto* begin : {&batch_.candidate_begin, &batch_.node_begin, &batch_.workload_begin,
+                      &batch_.placement_begin, &batch_.call_begin}) {
+    begin->reserve(2);
+  }
+}
+
+void RegionPlanner::Plan(const RoutingQuestion& question, const Needs& needs,
+                         std::span<const int> asked, RegionAutoscaler* autoscaler) {
+  Remember(question, asked);
+  const int turns =
+      std::max(1, static_cast<int>(std::lround(planning_->hold_s / question.interval_s)));
+  for (int r = 0; r < question.laws->network().size(); ++r) {
+    if (question.step > 0 && (question.step + r) % turns != 0) continue;
+    Ask(question, needs, r);
+    if (planning_->seen) planning_->seen(*this);
+    const RegionChoice& best = space_.choices[Best()];
+    autoscaler->Aim(r, best.use, best.spot_share);
+  }
+}
+
+void RegionPlanner::Remember(const RoutingQuestion& question, std::span<const int> asked) {
+  double lost = 0, had = 0;
+  for (size_t r = 0; r < history_.size(); ++r) {
+    const RegionSight& seen = question.regions[r];
+    Seen& own = history_[r];
+    const double spot = seen.ready[kSpot] + seen.lost;
+    const double share = spot > 0 ? seen.lost / spot : 0;
+    own.lost = Smoothed(own.lost, share, kFastS, question.interval_s);
+    // What was ordered an interval ago, and how much of that did not come.
+    const int ordered = std::max(0, asked[r * kNodePrices + kSpot] - own.had);
+    const int missing =
+        std::clamp(asked[r * kNodePrices + kSpot] - seen.nodes(kSpot) - seen.lost, 0, ordered);
+    const double refused = ordered > 0 ? static_cast<double>(missing) / ordered : 0;
+    own.refused = Smoothed(own.refused, refused, kFastS, question.interval_s);
+    own.had = seen.nodes(kSpot);
+    own.storm *= std::exp(-question.interval_s / kStormS);
+    if (share > kSomeLost || refused > kSomeRefused) {
+      own.storm = 1;
+    } else if (ordered > 1) {  // All came.
+      own.storm *= kAfterGrant;
+    }
+    own.load = question.step == 0
+                   ? seen.load_per_s
+                   : Smoothed(own.load, seen.load_per_s, kSlowS, question.interval_s);
+    lost += seen.lost;
+    had += spot;
+  }
+  lost_everywhere_ =
+      Smoothed(lost_everywhere_, had > 0 ? lost / had : 0, kFastS, question.interval_s);
+}
+
+void RegionPlanner::Ask(const RoutingQuestion& question, const Needs& needs, int region) {
+  const RegionSight& seen = question.regions[region];
+  const Seen& own = history_[region];
+  const double nodes = std::max(1, seen.nodes());
+  const Region& place = question.laws->network().regions[region];
+  const double load = needs.load_per_s[region];
+  const RegionScalingQuestion asked{
+      .laws = *question.laws,
+      .seen = seen,
+      .region = region,
+      .has_spot = question.has_spot,
+      .interval_s = question.interval_s,
+      .load_per_s = load,
+      .error = needs.error[region],
+      .hold_s = planning_->hold_s,
+      .outlook = {
+          .lost = own.lost,
+          .storm = own.storm,
+          .refused = own.refused,
+          .on_spot = seen.nodes(kSpot) / nodes,
+          .pending = (seen.pending[0] + seen.pending[1]) / nodes,
+          .price_ratio = seen.node_per_h[kSpot] / std::max(1e-9, seen.node_per_h[kOnDemand]),
+          .start = place.start_high_s / question.interval_s,
+          .trend = LogRatio(load, seen.load_per_s),
+          .error = needs.error[region],
+          .surge = LogRatio(seen.load_per_s, own.load),
+          .size = std::log(nodes),
+          .lost_elsewhere = lost_everywhere_}};
+  RegionScalingTask::Space(asked, planning_->rule, &space_);
+  batch_.Clear();
+  RegionScalingTask::Encode(asked, space_, &batch_);
+  const std::vector<float>& weights = planning_->weights;
+  scores_.clear();
+  for (int i = 0; i < static_cast<int>(space_.choices.size()); ++i) {
+    const float* row = Row(i);
+    float sum = 0;
+    for (size_t f = 0; f < weights.size(); ++f) sum += weights[f] * row[f];
+    scores_.push_back(sum);
+  }
+}
+
+int RegionPlanner::Best() const {
+  return static_cast<int>(std::max_element(scores_.begin(), scores_.end()) - scores_.begin());
+}
+
+}  // namespace rudderfish

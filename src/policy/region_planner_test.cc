@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/region_planner.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/count_allocations.h"
+#include "tests/support/small_regions.h"
+
+namespace rudderfish {
+namespace {
+
+struct PlannedRegions {
+  std::shared_ptr<const RegionLaws> laws = testing::LawsOf(testing::SmallRegions());
+  std::shared_ptr<RegionPlanning> planning = std::make_shared<RegionPlanning>();
+  std::unique_ptr<RegionPlanner> planner;
+  RegionAutoscaler autoscaler{{}, 3};
+  std::vector<RegionSight> sights = std::vector<RegionSight>(3);
+  std::vector<double> load = {400, 400, 400}, error = {0.1, 0.1, 0.1};
+  std::vector<int> asked = std::vector<int>(3 * kNodePrices);
+  int step = 0, questions = 0;
+
+  explicit PlannedRegions(const RegionScalingRule& rule = {.use = 0.7, .hazard_per_h = 8}) {
+    planning->rule = rule;
+    planning->weights = RegionScalingTask::ModelWeights(rule);
+    planning->seen = [this](const RegionPlanner&) { ++questions; };
+    planner = std::make_unique<RegionPlanner>(planning, 3);
+    for (RegionSight& one : sights) {
+      one.load_per_s = 400;
+      one.ready[kSpot] = 8;
+      one.node_per_h[kOnDemand] = 0.15;
+      one.node_per_h[kSpot] = 0.05;
+      one.carbon_g_per_kwh = 300;
+    }
+  }
+
+  void Plan() {
+    planner->Plan({.step = step++, .has_spot = true, .laws = laws.get(), .regions = sights},
+                  {.load_per_s = load, .error = error}, asked, &autoscaler);
+  }
+
+  // Nodes of the first region that the autoscaler would have.
+  std::pair<int, int> Nodes() {
+    std::vector<int> nodes(3 * kNodePrices);
+    autoscaler.Decide({.has_spot = true, .laws = laws.get(), .regions = sights}, load, nodes);
+    return {nodes[kOnDemand], nodes[kSpot]};
+  }
+};
+
+TEST(RegionPlanner, AsksAllAtFirstAndThenOneRegionAfterAnother) {
+  PlannedRegions planned;
+  planned.Plan();
+  EXPECT_EQ(planned.questions, 3);
+  for (int i = 0; i < 5; ++i) planned.Plan();  // Five minutes: each region once.
+  EXPECT_EQ(planned.questions, 6);
+}
+
+TEST(RegionPlanner, LeavesSpotNodesOnceSomeAreLostAndComesBack) {
+  PlannedRegions planned;
+  planned.Plan();
+  EXPECT_GT(planned.Nodes().second, 0);
+  for (RegionSight& one : planned.sights) one.lost = 3;
+  for (int i = 0; i < 5; ++i) planned.Plan();
+  const int on_demand_after_loss = planned.Nodes().first;
+  EXPECT_GT(on_demand_after_loss, 2);
+  for (RegionSight& one : planned.sights) one.lost = 0;
+  for (int i = 0; i < 300; ++i) planned.Plan();  // Five hours.
+  EXPECT_LT(planned.Nodes().first, on_demand_after_loss);
+}
+
+TEST(RegionPlanner, TakesAnOrderThatIsNotMetForASignOfScarcity) {
+  PlannedRegions planned;
+  planned.Plan();
+  for (int r = 0; r < 3; ++r) planned.asked[r * kNodePrices + kSpot] = 12;  // None of four came.
+  for (int i = 0; i < 5; ++i) planned.Plan();
+  EXPECT_GT(planned.Nodes().first, 2);
+}
+
+TEST(RegionPlanner, AllocatesNothing) {
+  PlannedRegions planned;
+  planned.planning->seen = nullptr;
+  planned.Plan();
+  const long before = allocation_count;
+  for (int i = 0; i < 10; ++i) planned.Plan();
+  EXPECT_EQ(allocation_count - before, 0);
+}
+
+}  // namespace
+}  // namespace rudderfish
