@@ -165,8 +165,8 @@ TEST(RoutingEvaluation, DoesNotDependOnThreadsOrOtherPolicies) {
 
 TEST(RoutingEvaluation, APolicyOfSeveralSeedsHasTheFiguresOfEach) {
   const auto world = ShippedRegions();
-  const std::vector<NamedRoutingPolicy> policies = {
-      {"static", {Rule("static")}}, {"both", {Rule("locality"), Rule("lp")}}};
+  const std::vector<NamedRoutingPolicy> policies = {{"static", {Rule("static")}},
+                                                    {"both", {Rule("locality"), Rule("lp")}}};
   const RoutingEvaluationOptions options{.variants = {3}, .episodes = 2, .trials = 2};
   ThreadPool pool(2);
   const RoutingEvaluation all = EvaluateRouting("m", world, policies, options, &pool);
