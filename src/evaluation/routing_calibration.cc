@@ -14,8 +14,8 @@
 #include "base/yaml_writer.h"
 #include "policy/policy_table.h"
 #include "policy/registry.h"
-#include "sim/held_out.h"
 #include "sim/routing_evaluation.h"
+#include "sim/scaling_evaluation.h"
 
 namespace rudderfish {
 namespace {

@@ -34,8 +34,8 @@ RegionPlanner::RegionPlanner(std::shared_ptr<const RegionPlanning> planning, int
   CHECK_EQ(planning_->weights.size(), RegionScalingTask::Features().candidate.size());
   space_.choices.reserve(RegionScalingTask::kChoicesMax);
   scores_.reserve(RegionScalingTask::kChoicesMax);
-  batch_.candidates.reserve(
-      static_cast<size_t>(RegionScalingTask::kChoicesMax * RegionScalingTask::kWidths.candidate));
+  batch_.candidates.reserve(size_t{RegionScalingTask::kChoicesMax} *
+                            size_t{RegionScalingTask::kWidths.candidate});
   batch_.context.reserve(static_cast<size_t>(RegionScalingTask::kWidths.context));
   batch_.ends.reserve(RegionScalingTask::kChoicesMax);
   for (auto* begin : {&batch_.candidate_begin, &batch_.node_begin, &batch_.workload_begin,

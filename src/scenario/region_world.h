@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -101,7 +102,7 @@ struct RegionWorld {
   double egress_within = 0;                                    // A zone.
   std::vector<std::pair<std::string, double>> egress_of_zone;  // Between two, the dearer one's.
 
-  int steps() const { return static_cast<int>(duration_s / interval_s + 0.5); }
+  int steps() const { return static_cast<int>(std::lround(duration_s / interval_s)); }
 };
 
 // The same world with only these regions, in this order; no names: all. kNotFound, by its name, for
