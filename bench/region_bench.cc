@@ -35,7 +35,7 @@ void RunEpisodes(benchmark::State& state, const char* spec) {
   RegionSimulator simulator(world, laws);
   const bool asks = *spec != 0;
   std::unique_ptr<RoutingPolicy> policy;
-  if (asks) policy = MakeRoutingPolicy(*ParsePolicySpec(spec)).value();
+  if (asks) policy = MakeRoutingRule(spec).value();
   uint64_t seed = 0;
   for (auto _ : state) {
     if (asks) {
@@ -52,21 +52,32 @@ void BM_Simulator(benchmark::State& state) { RunEpisodes(state, ""); }
 void BM_SimulatorWithLocality(benchmark::State& state) { RunEpisodes(state, "locality"); }
 void BM_SimulatorWithLp(benchmark::State& state) { RunEpisodes(state, "lp"); }
 
-void BM_DecisionOfLp(benchmark::State& state) {
+void BM_SimulatorWithMpc(benchmark::State& state) { RunEpisodes(state, "mpc"); }
+
+void RunDecisions(benchmark::State& state, const char* spec) {
   const auto world = WorldOf(state.range(0));
   const auto laws = std::make_shared<const RegionLaws>(world->network);
   RegionSimulator simulator(world, laws);
   simulator.Start(world->variants.back(), 1);
-  const auto policy = MakeRoutingPolicy(*ParsePolicySpec("lp")).value();
+  const auto policy = MakeRoutingRule(spec).value();
   const auto memory = policy->NewMemory(laws);
-  for (auto _ : state) policy->Decide(simulator.Question(), memory.get(), simulator.Answer());
+  RoutingQuestion question = simulator.Question();
+  for (auto _ : state) {
+    policy->Decide(question, memory.get(), simulator.Answer());
+    ++question.step;  // Regions take turns by it.
+  }
   state.SetItemsProcessed(state.iterations());
 }
+
+void BM_DecisionOfLp(benchmark::State& state) { RunDecisions(state, "lp"); }
+void BM_DecisionOfMpc(benchmark::State& state) { RunDecisions(state, "mpc"); }
 
 BENCHMARK(BM_Simulator)->Arg(8)->Arg(16);
 BENCHMARK(BM_SimulatorWithLocality)->Arg(8)->Arg(16);
 BENCHMARK(BM_SimulatorWithLp)->Arg(8)->Arg(16);
+BENCHMARK(BM_SimulatorWithMpc)->Arg(8)->Arg(16);
 BENCHMARK(BM_DecisionOfLp)->Arg(8)->Arg(16);
+BENCHMARK(BM_DecisionOfMpc)->Arg(8)->Arg(16);
 
 }  // namespace
 }  // namespace rudderfish

@@ -835,6 +835,12 @@ class Tasks(Cli):
         self.assertEqual(*((self.folder / f"run-{threads}/metrics.csv").read_bytes() for threads in ("1", "2")))
         self.refuse("train", *part, "--algorithm", "ppo", "-d", "x", says="algorithm ppo: is not available for scenarios of regions; use es")
         self.refuse("train", *part, "--rule", "hpa", "-d", "x", says="--rule: ")
+        self.refuse("train", *part, "--rule", "mpc,learned/seed-1", "-d", "x", says="and not a path")
+        for rivals, says in (("[hpa]", "hpa"), ("[]", "routing.rivals: expected at least one policy")):
+            self.refuse("train", *part, "--set", f"routing.rivals={rivals}", "-d", "x", says=says)
+        told = self.succeed("inspect", "run-1")
+        self.assertIn("OBJECTIVE  CHANGES", told)
+        self.assertNotIn("LATENCY", told)
         self.refuse("train", part[0], "--regions", "us-east5", "-d", "x", says="did you mean `us-east4`?")
         self.refuse("calibrate", *part, "--policy", "hpa", "-o", "x.yaml", says="--policy: ")
         self.refuse("calibrate", TOP / "scenarios/redis.yaml", "--policy", "hpa", "--settings", "4", "-o", "x.yaml",

@@ -209,6 +209,16 @@ Result<std::vector<YamlNode>> YamlMap::RequiredList(std::string_view key) {
   return value.AsList();
 }
 
+Result<std::vector<std::string>> YamlMap::RequiredStrings(std::string_view key) {
+  TRY_ASSIGN(const std::vector<YamlNode> list, RequiredList(key));
+  std::vector<std::string> texts;
+  for (const YamlNode& node : list) {
+    TRY_ASSIGN(std::string text, node.AsString());
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
 Result<YamlMap> YamlMap::RequiredMap(std::string_view key) {
   TRY_ASSIGN(const YamlNode value, Required(key));
   return value.AsMap();

@@ -77,6 +77,7 @@ class YamlMap {
   Result<int64_t> RequiredInt(std::string_view key, int64_t low, int64_t high);
   Result<double> RequiredDouble(std::string_view key, double low, double high);
   Result<std::vector<YamlNode>> RequiredList(std::string_view key);
+  Result<std::vector<std::string>> RequiredStrings(std::string_view key);  // A list of them.
   Result<YamlMap> RequiredMap(std::string_view key);
 
   Result<std::string> OptionalString(std::string_view key, std::string_view fallback);

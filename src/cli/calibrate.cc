@@ -47,9 +47,9 @@ std::string CalibrationTable(const Calibration& calibration) {
 
 Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& session) {
   const std::string& path = arguments.operands()[0];
-  TRY_ASSIGN(const Scenario named, LoadScenario(path));
-  TRY_ASSIGN(const TaskKind task, TaskFor(arguments.Text("task"), named, path));
-  if (task == TaskKind::kRoute) return CalibrateRoutingPolicy(named, arguments, session);
+  TRY_ASSIGN(const Scenario scenario, LoadScenario(path));
+  TRY_ASSIGN(const TaskKind task, TaskFor(arguments.Text("task"), scenario, path));
+  if (task == TaskKind::kRoute) return CalibrateRoutingPolicy(scenario, arguments, session);
   for (const char* other : {"variant", "regions", "settings"}) {
     if (arguments.Has(other)) return Invalid("--{}: requires --task route", other);
   }
@@ -68,7 +68,7 @@ Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& sessi
   options.model_share = ModelShareOf(calibrated);
   if (arguments.Has("task") && task != TaskKind::kScale)
     return Invalid("--task {}: only policies that scale or route are calibrated", TaskName(task));
-  TRY_ASSIGN(const Scenario scenario, LoadServedScenario(path));
+  TRY(CheckIsServed(scenario, path));
   TRY_ASSIGN(options.violations_max, ViolationsOf(arguments, scenario));
   TRY_ASSIGN(const std::vector<int> loads, LoadsOf(arguments, *scenario.load));
   TRY_ASSIGN(const std::string digest, DigestOfScenario(path));

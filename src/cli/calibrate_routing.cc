@@ -12,6 +12,7 @@
 #include "cli/stop_signals.h"
 #include "cli/terminal.h"
 #include "evaluation/routing_calibration.h"
+#include "policy/policy_table.h"
 
 namespace rudderfish {
 namespace {
@@ -48,7 +49,7 @@ Result<ExitStatus> CalibrateRoutingPolicy(const Scenario& scenario, const Argume
   TRY_ASSIGN(const int threads, ThreadsOf(arguments));
   TRY_ASSIGN(const std::string policy,
              arguments.RequiredText("policy", "policy to calibrate, such as lp or mpc"));
-  TRY(OfOption("policy", ChoiceOf(policy, kCalibratedRoutes)));
+  TRY(OfOption("policy", ChoiceOf(policy, PolicyNamesOf(TaskKind::kRoute))));
   TRY_ASSIGN(const std::string output, arguments.RequiredText("output", "the file to write"));
   TRY(CheckCanWrite(output));
   RoutingCalibrationOptions options;

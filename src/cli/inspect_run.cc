@@ -13,6 +13,7 @@
 #include "learn/run_folder.h"
 #include "learn/run_tables.h"
 #include "model/scaling_objective.h"
+#include "policy/neural_routing.h"
 #include "policy/neural_scaling.h"
 #include "scenario/load.h"
 #include "scenario/scenario.h"
@@ -29,9 +30,9 @@ struct RunSummary {
   RunPaths paths;
   RunConfig config;
   std::vector<std::string> scenarios;
-  bool places = false;  // Pods that come and go, or scaling: figures are objectives, not ms.
-  std::string goal;     // Of scaling;
-  std::string verdict;  // once it is trained.
+  bool has_objective = false;  // Not of moving pods: figures are objectives, not ms.
+  std::string goal;            // Of scaling;
+  std::string verdict;         // once it is trained.
   int64_t iterations = 0, env_steps = 0;
   double seconds = 0;
   std::vector<CurvePoint> curve;
@@ -49,7 +50,8 @@ Result<RunSummary> Summarize(const RunPaths& paths) {
   TRY_ASSIGN(run.config, ReadRunConfig(paths));
   TRY_ASSIGN(const std::vector<TrainScenario> scenarios, ReadRunScenarios(paths));
   for (const TrainScenario& scenario : scenarios) run.scenarios.push_back(scenario.scenario->name);
-  run.places = run.config.options.scaling || scenarios[0].scenario->places_pods();
+  run.has_objective = run.config.options.scaling || run.config.options.routing ||
+                      scenarios[0].scenario->places_pods();
   if (run.config.options.scaling) {
     const Scenario& scenario = *scenarios[0].scenario;
     const ScalingTraining& scaling = *run.config.options.scaling;
@@ -57,8 +59,10 @@ Result<RunSummary> Summarize(const RunPaths& paths) {
                               : GoalText(scenario.load->objective, scenario.load->limit,
                                          *scenario.patterns[0], scaling.violations_max);
   }
-  if (run.config.options.scaling && std::filesystem::exists(paths.best())) {
-    const Result<std::string> verdict = VerdictOfRun(paths.best());
+  const TrainOptions& options = run.config.options;
+  if ((options.scaling || options.routing) && std::filesystem::exists(paths.best())) {
+    const Result<std::string> verdict =
+        options.routing ? RoutingVerdictOf(paths.best()) : VerdictOfRun(paths.best());
     run.verdict = verdict ? *verdict : verdict.error().message;
   }
   TRY_ASSIGN(const std::vector<MetricsRow> metrics, ReadMetrics(paths.metrics()));
@@ -100,16 +104,17 @@ std::vector<size_t> PointsToShow(size_t count) {
 }
 
 std::string FigureText(const RunSummary& run, double value) {
-  return run.places ? fmt::format("{:.5f}", value) : fmt::format("{:.1f}", value);
+  return run.has_objective ? fmt::format("{:.5f}", value) : fmt::format("{:.1f}", value);
 }
 
 std::string CurveTable(const RunSummary& run) {
   TextTable table({{"STEPS", Align::kRight},
                    {"TIME", Align::kRight},
-                   {run.places ? "OBJECTIVE" : "LATENCY ms", Align::kRight},
-                   {run.config.options.scaling ? "DECISIONS"
-                    : run.places               ? "PODS"
-                                               : "MOVES",
+                   {run.has_objective ? "OBJECTIVE" : "LATENCY ms", Align::kRight},
+                   {run.config.options.routing   ? "CHANGES"
+                    : run.config.options.scaling ? "DECISIONS"
+                    : run.has_objective          ? "PODS"
+                                                 : "MOVES",
                     Align::kRight},
                    {"RETURN", Align::kRight}},
                   2);
@@ -147,10 +152,10 @@ std::string AsText(const RunSummary& run) {
   const CurvePoint* best = run.best();
   if (best == nullptr) return text + "  not evaluated yet\n";
   text += fmt::format("  best       {} after {} steps, where the return is highest\n",
-                      run.places ? fmt::format("objective {:.5f}", best->final_ms)
-                                 : fmt::format("{:.1f} ms", best->final_ms),
+                      run.has_objective ? fmt::format("objective {:.5f}", best->final_ms)
+                                        : fmt::format("{:.1f} ms", best->final_ms),
                       Grouped(best->env_steps));
-  if (run.places) return text + "\nObjective on validation episodes:\n" + CurveTable(run);
+  if (run.has_objective) return text + "\nObjective on validation episodes:\n" + CurveTable(run);
   return text + fmt::format("\nLatency after the plan, on {} validation starts:\n{}",
                             options.validation_starts * static_cast<int>(run.scenarios.size()),
                             CurveTable(run));
@@ -204,7 +209,7 @@ std::string SeedsText(const std::filesystem::path& folder, const std::vector<Run
                    {"ITERATIONS", Align::kRight},
                    {"STEPS", Align::kRight},
                    {"TIME", Align::kRight},
-                   {runs[0].places ? "BEST" : "BEST ms", Align::kRight}},
+                   {runs[0].has_objective ? "BEST" : "BEST ms", Align::kRight}},
                   2);
   for (const RunSummary& run : runs) {
     const CurvePoint* best = run.best();

@@ -86,7 +86,7 @@ Result<RoutingTraining> RoutingTrainingOf(const Arguments& arguments, const Scen
     for (const NamedPolicySpec& one : rules) {
       TRY_ASSIGN(const PolicySpec rule,
                  OfOption("rule", SettingOf(one.policy, arguments.operands()[0])));
-      TRY(OfOption("rule", MakeRoutingPolicy(rule)));
+      TRY(OfOption("rule", MakeRoutingRule(rule.text())));
       if (routing.rule.empty() && rule.name == kDefaultRule) routing.rule = rule.text();
       routing.rivals.push_back(rule.text());
     }

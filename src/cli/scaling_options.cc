@@ -97,13 +97,16 @@ Result<double> ViolationsOf(const Arguments& arguments, const Scenario& scenario
   return value;
 }
 
+Result<void> CheckIsServed(const Scenario& scenario, const std::filesystem::path& path) {
+  if (scenario.load != nullptr) return {};
+  return Invalid("{}: has no `load`: say what requests come, and how pods serve them",
+                 path.string());
+}
+
 Result<Scenario> LoadServedScenario(const std::filesystem::path& path,
                                     std::span<const YamlChange> changes) {
   TRY_ASSIGN(Scenario scenario, LoadScenario(path, changes));
-  if (scenario.load == nullptr) {
-    return Invalid("{}: has no `load`: say what requests come, and how pods serve them",
-                   path.string());
-  }
+  TRY(CheckIsServed(scenario, path));
   return scenario;
 }
 

@@ -20,6 +20,9 @@
 
 namespace rudderfish {
 
+// An error for a scenario without `load`; `path` is what it is called.
+Result<void> CheckIsServed(const Scenario& scenario, const std::filesystem::path& path);
+
 // With values changed before they are read. An error if it has no `load`.
 Result<Scenario> LoadServedScenario(const std::filesystem::path& path,
                                     std::span<const YamlChange> changes = {});

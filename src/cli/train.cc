@@ -313,8 +313,12 @@ Result<ExitStatus> Report(const Arguments& arguments, const Session& session, co
       TRY_ASSIGN(const std::string verdict, RoutingVerdictOf(paths.best()));
       Say(session, "{}{}", seeds ? fmt::format("seed {}: ", number) : "", verdict);
     }
-    Say(session, "Next: rudderfish evaluate {} --policy locality,lp,mpc,learned={}",
-        ScenarioToEvaluate(arguments, job, seeds), folder);
+    std::string next = ScenarioToEvaluate(arguments, job, seeds);
+    for (const char* same : {"regions", "variant"}) {
+      if (arguments.Has(same)) next += fmt::format(" --{} {}", same, *arguments.Text(same));
+    }
+    Say(session, "Next: rudderfish evaluate {} --policy {},learned={}", next,
+        ShellWord(arguments.Text("rule").value_or("locality,lp,mpc")), folder);
     return ExitStatus::kDone;
   }
   if (job.options.scaling) {

@@ -296,11 +296,7 @@ Result<Calibration> ParseCalibration(const YamlNode& root) {
   Calibration calibration;
   TRY_ASSIGN(calibration.scenario, map.RequiredString("scenario"));
   TRY_ASSIGN(calibration.sha256, map.RequiredString("sha256"));
-  TRY_ASSIGN(const std::vector<YamlNode> loads, map.RequiredList("loads"));
-  for (const YamlNode& node : loads) {
-    TRY_ASSIGN(std::string load, node.AsString());
-    calibration.loads.push_back(std::move(load));
-  }
+  TRY_ASSIGN(calibration.loads, map.RequiredStrings("loads"));
   TRY_ASSIGN(calibration.violations_max, map.RequiredDouble("violations_max", 0, 1));
   TRY_ASSIGN(const int64_t settings, map.RequiredInt("settings", 1, 1'000'000));
   TRY_ASSIGN(const int64_t episodes, map.RequiredInt("episodes", 1, 1'000'000));

@@ -42,8 +42,8 @@ const std::vector<Ladder>& Ladders() {
       {"spot", {"0", "15", "30", "45", "60", "75", "90", "100"}, true, true},
       {"down", {"0s", "1min", "2min", "4min", "7min", "12min", "20min", "40min"}, true},
       {"full", {"40", "50", "60", "68", "76", "84", "90", "95", "100"}, false, true},
-      {"foreign", {"0", "0.03", "0.07", "0.15", "0.3", "0.6", "1.2", "2.4"}, true},
-      {"moving", {"0", "0.03", "0.07", "0.15", "0.3", "0.6", "1.2", "2.4"}, true},
+      {"foreign", {"0", "0.03", "0.07", "0.15", "0.3", "0.6", "1.2", "2.4", "5", "10"}, true},
+      {"moving", {"0", "0.03", "0.07", "0.15", "0.3", "0.6", "1.2", "2.4", "5", "10"}, true},
       {"headroom", {"0", "0.1", "0.3", "0.5", "0.65", "0.8", "0.9", "0.97", "1"}, true, true},
       {"within", {"0ms", "20ms", "40ms", "60ms", "90ms", "130ms", "180ms", "250ms"}, true},
       {"spread", {"0", "0.4", "0.7", "1", "1.5", "2.2", "3.2", "4.5", "6.5"}, true},
@@ -125,8 +125,7 @@ class RouteSearch {
     }
     std::vector<std::shared_ptr<const RoutingPolicy>> policies;
     for (const Setting& one : fresh) {
-      Result<std::unique_ptr<RoutingPolicy>> made =
-          MakeRoutingPolicy(*ParsePolicySpec(TextOf(one)));
+      Result<std::unique_ptr<RoutingPolicy>> made = MakeRoutingRule(TextOf(one));
       CHECK(made.has_value());  // Ladders are ours.
       policies.push_back(std::move(*made));
     }
@@ -273,25 +272,17 @@ Result<RoutingCalibration> ParseRoutingCalibration(const YamlNode& root) {
   if (found != kRoutingCalibrationFormat)
     return format.Expected(fmt::format("\"{}\"", kRoutingCalibrationFormat));
   RoutingCalibration calibration;
-  const auto read = [&](std::string_view key, std::vector<std::string>* texts) -> Result<void> {
-    TRY_ASSIGN(const std::vector<YamlNode> list, map.RequiredList(key));
-    for (const YamlNode& one : list) {
-      TRY_ASSIGN(std::string text, one.AsString());
-      texts->push_back(std::move(text));
-    }
-    return {};
-  };
   TRY_ASSIGN(calibration.scenario, map.RequiredString("scenario"));
   TRY_ASSIGN(calibration.sha256, map.RequiredString("sha256"));
-  TRY(read("regions", &calibration.regions));
-  TRY(read("variants", &calibration.variants));
+  TRY_ASSIGN(calibration.regions, map.RequiredStrings("regions"));
+  TRY_ASSIGN(calibration.variants, map.RequiredStrings("variants"));
   TRY_ASSIGN(const int64_t settings, map.RequiredInt("settings", 1, 1'000'000));
   TRY_ASSIGN(const int64_t episodes, map.RequiredInt("episodes", 1, 1'000'000));
   TRY_ASSIGN(const int64_t seed, map.RequiredInt("seed", 0, std::numeric_limits<int64_t>::max()));
   calibration.settings = static_cast<int>(settings);
   calibration.episodes = static_cast<int>(episodes);
   calibration.seed = static_cast<uint64_t>(seed);
-  TRY(read("edges", &calibration.edges));
+  TRY_ASSIGN(calibration.edges, map.RequiredStrings("edges"));
   TRY_ASSIGN(const YamlNode list, map.Required("finalists"));
   TRY_ASSIGN(const std::vector<YamlNode> finalists, list.AsList());
   if (finalists.empty()) return list.Expected("at least one setting");
@@ -301,9 +292,8 @@ Result<RoutingCalibration> ParseRoutingCalibration(const YamlNode& root) {
     CalibratedRoute one;
     TRY_ASSIGN(const YamlNode policy, fields.Required("policy"));
     TRY_ASSIGN(one.policy, policy.AsString());
-    const Result<PolicySpec> spec = ParsePolicySpec(one.policy);
-    if (!spec) return policy.Refuse(spec.error().message);
-    TRY(CheckPolicy(*spec, TaskKind::kRoute));
+    const Result<std::unique_ptr<RoutingPolicy>> known = MakeRoutingRule(one.policy);
+    if (!known) return policy.Refuse(known.error().message);
     TRY_ASSIGN(one.objective, fields.RequiredDouble("objective", 0, kMost));
     TRY_ASSIGN(one.late_percent, fields.RequiredDouble("late_percent", 0, 100));
     TRY(fields.Finish());

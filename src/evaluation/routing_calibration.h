@@ -23,10 +23,6 @@
 
 namespace rudderfish {
 
-// What can be calibrated: every rule but those whose options an autoscaler has alone.
-inline constexpr std::string_view kCalibratedRoutes[] = {
-    "lp", "mpc", "locality", "cheapest", "greenest", "least-latency", "static"};
-
 struct RoutingCalibrationOptions {
   std::vector<int> variants;  // Positions in RegionWorld::variants, calibrated for jointly.
   int settings = 256;         // Drawn at random.
@@ -38,7 +34,7 @@ struct RoutingCalibrationOptions {
 };
 
 struct CalibratedRoute {
-  std::string policy;  // As MakeRoutingPolicy reads it.
+  std::string policy;  // As MakeRoutingRule reads it.
   double objective = 0, late_percent = 0;
   bool operator==(const CalibratedRoute&) const = default;
 };
@@ -55,7 +51,8 @@ struct RoutingCalibration {
   bool operator==(const RoutingCalibration&) const = default;
 };
 
-// `policy`: one of kCalibratedRoutes. The same for any number of threads.
+// REQUIRES: the task has a policy of that name (policy/policy_table.h). The same for any number of
+// threads.
 RoutingCalibration CalibrateRouting(const std::string& scenario,
                                     const std::shared_ptr<const RegionWorld>& world,
                                     std::string_view policy,

@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "policy/policy_table.h"
 #include "tests/support/cloud_regions.h"
 
 namespace rudderfish {
@@ -31,8 +32,8 @@ TEST(RoutingCalibration, DoesNotDependOnThreads) {
   EXPECT_EQ(Calibrated("lp", 10, 1), Calibrated("lp", 10, 2));
 }
 
-TEST(RoutingCalibration, CalibratesEveryPolicyThatItNames) {
-  for (const std::string_view policy : kCalibratedRoutes)
+TEST(RoutingCalibration, CalibratesEveryPolicyOfTheTable) {
+  for (const std::string_view policy : PolicyNamesOf(TaskKind::kRoute))
     EXPECT_EQ(Calibrated(policy, 1, 1).finalists[0].policy.find(policy), 0u) << policy;
 }
 

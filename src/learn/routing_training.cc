@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learn/routing_training.h"
 
-#include <utility>
-
 namespace rudderfish {
 
 void WriteRoutingTraining(const RoutingTraining& routing, YamlWriter* out) {
@@ -20,18 +18,10 @@ void WriteRoutingTraining(const RoutingTraining& routing, YamlWriter* out) {
 Result<RoutingTraining> ReadRoutingTraining(const YamlNode& node) {
   RoutingTraining routing;
   TRY_ASSIGN(YamlMap fields, node.AsMap());
-  const auto read = [&](std::string_view key, std::vector<std::string>* texts) -> Result<void> {
-    TRY_ASSIGN(const std::vector<YamlNode> list, fields.RequiredList(key));
-    for (const YamlNode& one : list) {
-      TRY_ASSIGN(std::string text, one.AsString());
-      texts->push_back(std::move(text));
-    }
-    return {};
-  };
-  TRY(read("variants", &routing.variants));
-  TRY(read("regions", &routing.regions));
+  TRY_ASSIGN(routing.variants, fields.RequiredStrings("variants"));
+  TRY_ASSIGN(routing.regions, fields.RequiredStrings("regions"));
   TRY_ASSIGN(routing.rule, fields.RequiredString("rule"));
-  TRY(read("rivals", &routing.rivals));
+  TRY_ASSIGN(routing.rivals, fields.RequiredStrings("rivals"));
   TRY(fields.Finish());
   return routing;
 }

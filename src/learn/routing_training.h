@@ -15,7 +15,7 @@ namespace rudderfish {
 // Where it is scaling of regions that is to be learned.
 struct RoutingTraining {
   std::vector<std::string> variants, regions;  // Of the scenario; empty: all.
-  // As MakeRoutingPolicy reads them: what is begun with, mpc; and all that is to be beaten, that
+  // As MakeRoutingRule reads them: what is begun with, mpc; and all that is to be beaten, that
   // one among them.
   std::string rule;
   std::vector<std::string> rivals;

@@ -16,11 +16,25 @@ namespace {
 constexpr uint64_t kLookStream = uint64_t{9} << 40, kValidationStream = uint64_t{10} << 40,
                    kJudgeStream = uint64_t{11} << 40;
 constexpr int kLooks = 4;
-constexpr double kMoreLate = 0.1;  // Percentage points.
-constexpr double kNormal95 = 1.96;
+constexpr double kMoreLate = 0.1;   // Percentage points.
+constexpr double kMostWorse = 0.5;  // Percent, in any variant.
 
 uint64_t SeedAt(uint64_t stream, uint64_t seed, int episode) {
   return Rng(seed, stream + static_cast<uint64_t>(episode)).Next64();
+}
+
+// By how many standard errors a mean may be off at 95 %: Abramowitz and Stegun, 26.7.5, to its
+// second term.
+double Student95(double freedom) {
+  constexpr double kNormal = 1.959964;
+  const double cube = kNormal * kNormal * kNormal, fifth = cube * kNormal * kNormal;
+  return kNormal + (cube + kNormal) / (4 * freedom) +
+         (5 * fifth + 16 * cube + 3 * kNormal) / (96 * freedom * freedom);
+}
+
+void AddName(const std::string& name, std::string* list) {
+  if (!list->empty()) *list += ", ";
+  *list += name;
 }
 
 class RoutingPlayer final : public EpisodePlayer {
@@ -125,13 +139,7 @@ RoutingVerdict JudgeRouting(std::span<const RoutingWorld* const> worlds,
                             ThreadPool* pool) {
   CHECK(!rules.empty());
   std::vector<std::shared_ptr<const RoutingPolicy>> policies = {LearnedOf(*worlds[0], weights)};
-  for (const std::string& rule : rules) {
-    Result<PolicySpec> spec = ParsePolicySpec(rule);
-    CHECK(spec.has_value());
-    Result<std::unique_ptr<RoutingPolicy>> policy = MakeRoutingPolicy(*spec);
-    CHECK(policy.has_value());
-    policies.push_back(std::move(*policy));
-  }
+  for (const std::string& rule : rules) policies.push_back(MakeRoutingRule(rule).value());
   const auto figures = FiguresOf(worlds, policies, episodes, kJudgeStream, seed, pool);
   size_t best = 1;
   for (size_t p = 2; p < policies.size(); ++p) {
@@ -144,17 +152,24 @@ RoutingVerdict JudgeRouting(std::span<const RoutingWorld* const> worlds,
                          .late_of_rule = LatePercent(figures[best]),
                          .episodes = static_cast<int>(figures[0].size())};
   double sum = 0, squares = 0;
-  const auto count = static_cast<double>(figures[0].size());
-  for (size_t i = 0; i < figures[0].size(); ++i) {
-    const double difference =
-        100 * (figures[0][i].objective() - figures[best][i].objective()) / verdict.of_rule;
-    sum += difference;
-    squares += difference * difference;
+  for (size_t w = 0; w < worlds.size(); ++w) {
+    double learned = 0, rule = 0;
+    for (size_t i = w * episodes; i < (w + 1) * episodes; ++i) {
+      learned += figures[0][i].objective();
+      rule += figures[best][i].objective();
+      const double difference =
+          100 * (figures[0][i].objective() - figures[best][i].objective()) / verdict.of_rule;
+      sum += difference;
+      squares += difference * difference;
+    }
+    if (100 * (learned - rule) > kMostWorse * rule)
+      AddName(worlds[w]->variant.name, &verdict.worse_in);
   }
+  const double count = verdict.episodes;
   verdict.difference = sum / count;
   const double variance = std::max(0.0, squares / count - verdict.difference * verdict.difference);
-  verdict.interval = kNormal95 * std::sqrt(variance / std::max(1.0, count - 1));
-  verdict.steps_back = !(verdict.difference + verdict.interval < 0) ||
+  verdict.interval = Student95(count - 1) * std::sqrt(variance / (count - 1));
+  verdict.steps_back = !(verdict.difference + verdict.interval < 0) || !verdict.worse_in.empty() ||
                        verdict.late_percent > verdict.late_of_rule + kMoreLate;
   return verdict;
 }

@@ -28,15 +28,15 @@ struct RoutingWorld {
 };
 
 // Compares what was learned with rules, on episodes that nothing was chosen by: the best rule of
-// all is named, and steps in unless what was learned is better beyond chance with at most 0.1
-// percentage points more late requests. REQUIRES: `rules` are not empty, and as MakeRoutingPolicy
-// reads them.
+// all is named, and steps in unless what was learned is better beyond chance over all variants, in
+// none of them more than 0.5 % worse, and with at most 0.1 percentage points more late requests.
+// REQUIRES: `rules` are not empty, and as MakeRoutingRule reads them; at least two episodes.
 RoutingVerdict JudgeRouting(std::span<const RoutingWorld* const> worlds,
                             const std::vector<float>& weights,
                             const std::vector<std::string>& rules, int episodes, uint64_t seed,
                             ThreadPool* pool);
 
-// Mean objective of each of the first `episodes` validation episodes.
+// Means over the first `episodes` validation episodes of each world.
 struct RoutingValidation {
   double objective = 0, changes = 0, late_share = 0;
 };

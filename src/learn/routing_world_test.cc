@@ -68,6 +68,21 @@ TEST(RoutingWorld, AVerdictNamesTheBestRuleAndStepsBackToItWithoutAGain) {
   EXPECT_LT(won.difference + won.interval, 0);
   EXPECT_FALSE(won.steps_back);
   EXPECT_EQ(won.episodes, 8);
+  EXPECT_EQ(won.worse_in, "");
+}
+
+TEST(RoutingWorld, AGainInOneVariantIsNoneWhereAnotherIsWorse) {
+  // Many nodes are cheap on spot, and dear where there is none.
+  const std::string learned = "mpc:use=40,pull=1000,spot=100", rule = "mpc:use=70,pull=1000,spot=0";
+  const RoutingWorld spot = SpotWorld(learned);
+  RoutingWorld calm = spot;
+  const std::vector<std::string> names = {"calm"};
+  calm.variant = spot.world->variants[VariantsNamed(*spot.world, names)->front()];
+  const RoutingWorld* worlds[] = {&spot, &calm};
+  ThreadPool pool(2);
+  const RoutingVerdict verdict = JudgeRouting(worlds, spot.Start().weights, {rule}, 8, 1, &pool);
+  EXPECT_EQ(verdict.worse_in, "calm");
+  EXPECT_TRUE(verdict.steps_back);
 }
 
 }  // namespace

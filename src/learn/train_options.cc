@@ -170,11 +170,7 @@ Result<ScalingTraining> ReadScalingTraining(const YamlNode& node) {
   ScalingTraining scaling;
   TRY_ASSIGN(YamlMap fields, node.AsMap());
   TRY_ASSIGN(scaling.violations_max, fields.RequiredDouble("violations_max", 0, 1));
-  TRY_ASSIGN(const std::vector<YamlNode> loads, fields.RequiredList("loads"));
-  for (const YamlNode& load : loads) {
-    TRY_ASSIGN(std::string name, load.AsString());
-    scaling.loads.push_back(std::move(name));
-  }
+  TRY_ASSIGN(scaling.loads, fields.RequiredStrings("loads"));
   TRY_ASSIGN(const std::string rows, fields.OptionalString("rows", kRowsNames[0]));
   if (rows != kRowsNames[0] && rows != kRowsNames[1]) {
     return Invalid("rows: expected {}, found {}", fmt::join(kRowsNames, " or "), rows);

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/suggest.h"
 #include "base/thread_pool.h"
+#include "policy/registry.h"
 #include "scenario/scaled.h"
 #include "task/migration.h"
 
@@ -96,6 +97,8 @@ Result<void> TrainingWorlds::AddRouting(const Scenario& scenario, const RoutingT
              WithRegions(scenario.regions, routing.regions));
   TRY_ASSIGN(const std::vector<int> variants, VariantsNamed(*world, routing.variants));
   TRY_ASSIGN(const PlannedRouting rule, ReadPlannedRouting(routing.rule));
+  if (routing.rivals.empty()) return Invalid("routing.rivals: expected at least one policy");
+  for (const std::string& rival : routing.rivals) TRY(MakeRoutingRule(rival));
   const auto laws = std::make_shared<const RegionLaws>(world->network);
   for (const int variant : variants) {
     routings_.push_back(

@@ -15,6 +15,13 @@ namespace {
 
 constexpr const char *kRule = "rule", *kVerdict = "verdict", *kStepsBackTo = "steps_back_to";
 
+// What is wrong with a rule is told with where it stands.
+template <class Read>
+Result<Read> Of(const nn::SafetensorsFile& file, std::string_view key, Result<Read> read) {
+  if (read) return read;
+  return Fail(ErrorCode::kCorruption, "{}: {}: {}", file.source_name(), key, read.error().message);
+}
+
 }  // namespace
 
 std::vector<float> ChoiceWeightsOf(const nn::CandidateNet& net) {
@@ -33,10 +40,11 @@ void DescribeRouting(const std::string& rule, const std::optional<RoutingVerdict
   file->SetMetadata(
       kVerdict,
       fmt::format("{} {}: objective {:.4f} against {:.4f}, {:+.2f} % ± {:.2f} on {} validation "
-                  "episodes, late {:.2f} % against {:.2f} %",
+                  "episodes, late {:.2f} % against {:.2f} %{}",
                   verdict->steps_back ? "steps back to" : "decides; compared with", verdict->rule,
                   verdict->objective, verdict->of_rule, verdict->difference, verdict->interval,
-                  verdict->episodes, verdict->late_percent, verdict->late_of_rule));
+                  verdict->episodes, verdict->late_percent, verdict->late_of_rule,
+                  verdict->worse_in.empty() ? "" : "; worse in " + verdict->worse_in));
 }
 
 Result<void> CheckRouting(const nn::SafetensorsFile& file) {
@@ -53,12 +61,10 @@ Result<std::unique_ptr<RoutingPolicy>> LoadNeuralRouting(const std::filesystem::
   TRY_ASSIGN(const nn::SafetensorsFile file, OpenCheckpoint(path));
   TRY(CheckRouting(file));
   const auto back = file.metadata().find(kStepsBackTo);
-  if (back != file.metadata().end()) {
-    TRY_ASSIGN(const PolicySpec rule, ParsePolicySpec(back->second));
-    return MakeRoutingPolicy(rule);
-  }
+  // A path there could be the checkpoint's own.
+  if (back != file.metadata().end()) return Of(file, kStepsBackTo, MakeRoutingRule(back->second));
   TRY_ASSIGN(const std::string rule, file.Metadata(kRule));
-  TRY_ASSIGN(PlannedRouting planned, ReadPlannedRouting(rule));
+  TRY_ASSIGN(PlannedRouting planned, Of(file, kRule, ReadPlannedRouting(rule)));
   TRY_ASSIGN(const auto net, LoadMemorylessNet(file, RegionScalingTask::kWidths));
   planned.planning.weights = ChoiceWeightsOf(*net);
   return MakePlannedRouting(planned);

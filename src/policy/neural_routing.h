@@ -21,7 +21,7 @@
 namespace rudderfish {
 
 struct RoutingVerdict {
-  std::string rule;         // The best of those tried, as MakeRoutingPolicy reads it.
+  std::string rule;         // The best of those tried, as MakeRoutingRule reads it.
   double objective = 0;     // Of what was learned, mean of an episode,
   double of_rule = 0;       // and of the rule on the same episodes.
   double difference = 0;    // Relative, of the means, in percent,
@@ -29,6 +29,7 @@ struct RoutingVerdict {
   double late_percent = 0;  // Of what was learned,
   double late_of_rule = 0;  // and of the rule.
   int episodes = 0;
+  std::string worse_in;  // Names of variants in which it is more than 0.5 % worse.
 
   // Whether the rule decides in place of what was learned.
   bool steps_back = false;

@@ -56,6 +56,19 @@ TEST(NeuralRouting, RefusesACheckpointOfOtherFeaturesOrAnotherTask) {
   EXPECT_FALSE(LoadNeuralRouting(path).has_value());
 }
 
+TEST(NeuralRouting, RefusesARuleThatIsNone) {
+  const testing::TestFolder folder;
+  const auto path = folder / "a.safetensors";
+  nn::SafetensorsFile file = FileOf({});
+  file.SetMetadata("rule", "mpc:use=700");
+  ASSERT_TRUE(file.Write(path));
+  EXPECT_NE(LoadNeuralRouting(path).error().message.find("a.safetensors: rule: "),
+            std::string::npos);
+  file.SetMetadata("steps_back_to", path.string());  // It would never end.
+  ASSERT_TRUE(file.Write(path));
+  EXPECT_NE(LoadNeuralRouting(path).error().message.find("and not a path"), std::string::npos);
+}
+
 TEST(NeuralRouting, BeginsOnlyWithTheRuleThatItsWeightsAreOf) {
   EXPECT_TRUE(ReadPlannedRouting("mpc:use=70,hold=2min").has_value());
   EXPECT_EQ(ReadPlannedRouting("lp").error().message, "lp: expected mpc with its options");

@@ -94,6 +94,13 @@ Result<std::unique_ptr<RoutingPolicy>> MakeRoutingPolicy(const PolicySpec& spec)
   return MakeOf<Made, RouteMaker>(spec, TaskKind::kRoute, load);
 }
 
+Result<std::unique_ptr<RoutingPolicy>> MakeRoutingRule(std::string_view text) {
+  TRY_ASSIGN(const PolicySpec spec, ParsePolicySpec(text));
+  if (spec.name.empty())
+    return Invalid("{}: expected a policy by its name, such as lp, and not a path", text);
+  return MakeRoutingPolicy(spec);
+}
+
 Result<std::string> NameOfPolicy(std::string_view text) {
   TRY_ASSIGN(const PolicySpec spec, ParsePolicySpec(text));
   if (spec.path().empty()) return std::string(text);

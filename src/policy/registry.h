@@ -37,6 +37,8 @@ Result<std::unique_ptr<ScalingPolicy>> MakeScalingPolicy(const PolicySpec& spec)
 Result<std::unique_ptr<ScalingPolicy>> MakeScalingPolicy(std::string_view spec);
 
 Result<std::unique_ptr<RoutingPolicy>> MakeRoutingPolicy(const PolicySpec& spec);
+// By name and options alone: reads no file, and so refuses a path.
+Result<std::unique_ptr<RoutingPolicy>> MakeRoutingRule(std::string_view spec);
 
 // What journals call it: a learned one with the beginning of its checkpoint's digest, so that what
 // was retrained gathers evidence of its own.

@@ -44,12 +44,6 @@ struct RuleMemory : RoutingMemory {
     for (size_t to = 0; to < n; ++to) load[to] = std::max(wanted[to], routed[to]);
   }
 
-  // Nodes for that.
-  void Scale(const RoutingQuestion& question, const RoutingAnswer& answer) {
-    Add(answer);
-    autoscaler.Decide(question, load, answer.nodes);
-  }
-
   std::shared_ptr<const RegionLaws> laws;
   RegionAutoscaler autoscaler;
   std::vector<double> demand, wanted, routed, load;  // [region] Requests per second.
@@ -57,10 +51,10 @@ struct RuleMemory : RoutingMemory {
   std::vector<int> order;
 };
 
-class StaticPolicy final : public RoutingPolicy {
+// Rules that look at no more than now: they split, and the autoscaler follows.
+class RulePolicy : public RoutingPolicy {
  public:
-  StaticPolicy(const StaticRouting& rule, const RegionAutoscaling& below)
-      : rule_(rule), below_(below) {}
+  explicit RulePolicy(const RegionAutoscaling& below) : below_(below) {}
 
   std::unique_ptr<RoutingMemory> NewMemory(
       const std::shared_ptr<const RegionLaws>& laws) const override {
@@ -71,6 +65,27 @@ class StaticPolicy final : public RoutingPolicy {
               const RoutingAnswer& answer) const override {
     auto* own = static_cast<RuleMemory*>(memory);
     own->See(question);
+    Split(question, own, answer);
+    own->Add(answer);
+    own->autoscaler.Decide(question, own->load, answer.nodes);
+  }
+
+ protected:
+  // Sets the shares, and what is `wanted` beyond them.
+  virtual void Split(const RoutingQuestion& question, RuleMemory* own,
+                     const RoutingAnswer& answer) const = 0;
+
+  RegionAutoscaling below_;
+};
+
+class StaticPolicy final : public RulePolicy {
+ public:
+  StaticPolicy(const StaticRouting& rule, const RegionAutoscaling& below)
+      : RulePolicy(below), rule_(rule) {}
+
+ private:
+  void Split(const RoutingQuestion& question, RuleMemory* /*own*/,
+             const RoutingAnswer& answer) const override {
     const std::vector<Region>& regions = question.laws->network().regions;
     const size_t n = regions.size();
     double peaks = 0;
@@ -81,28 +96,19 @@ class StaticPolicy final : public RoutingPolicy {
         answer.shares[from * n + to] = (from == to ? rule_.home : 0) + (1 - rule_.home) * part;
       }
     }
-    own->Scale(question, answer);
   }
 
- private:
   StaticRouting rule_;
-  RegionAutoscaling below_;
 };
 
-class RankedPolicy final : public RoutingPolicy {
+class RankedPolicy final : public RulePolicy {
  public:
   RankedPolicy(const RankedRouting& rule, const RegionAutoscaling& below)
-      : rule_(rule), below_(below) {}
+      : RulePolicy(below), rule_(rule) {}
 
-  std::unique_ptr<RoutingMemory> NewMemory(
-      const std::shared_ptr<const RegionLaws>& laws) const override {
-    return std::make_unique<RuleMemory>(below_, laws);
-  }
-
-  void Decide(const RoutingQuestion& question, RoutingMemory* memory,
-              const RoutingAnswer& answer) const override {
-    auto* own = static_cast<RuleMemory*>(memory);
-    own->See(question);
+ private:
+  void Split(const RoutingQuestion& question, RuleMemory* own,
+             const RoutingAnswer& answer) const override {
     const RegionNetwork& network = question.laws->network();
     const double node_per_s = network.service.node_per_s();
     for (int to = 0; to < network.size(); ++to) {
@@ -116,10 +122,8 @@ class RankedPolicy final : public RoutingPolicy {
         if ((own->order[0] == from) == homes) Route(question, from, own, answer);
       }
     }
-    own->Scale(question, answer);
   }
 
- private:
   double ScoreOf(const RoutingQuestion& question, int from, int to) const {
     const RegionLaws& laws = *question.laws;
     const RegionNetwork& network = laws.network();
@@ -190,7 +194,6 @@ class RankedPolicy final : public RoutingPolicy {
   static constexpr double kMostNear = 1e6, kMostCarbon = 1e6;
 
   RankedRouting rule_;
-  RegionAutoscaling below_;
 };
 
 struct SplitMemory final : RuleMemory {

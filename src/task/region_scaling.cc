@@ -10,7 +10,7 @@
 namespace rudderfish {
 namespace {
 
-// Times the use that is usual. Choices are so far apart that one step is worth a change of nodes.
+// Times the use that is usual: far enough apart that a step changes nodes.
 constexpr double kUses[] = {0.62, 0.75, 0.88, 1, 1.1, 1.2, 1.35};
 constexpr double kUseMost = 0.97;
 constexpr double kSpotShares[] = {0, 0.33, 0.67, 1};
@@ -23,7 +23,7 @@ constexpr Likely kDemands[] = {{-1, 0.25}, {0, 0.45}, {1, 0.22}, {2, 0.08}};
 constexpr double kRareDemand = 3;
 constexpr double kLostAtOnce[] = {0.2, 0.4, 0.6};  // Of spot nodes, where some are taken away.
 
-constexpr double kCalmShare = 0.03;  // Of the hazard, while nothing is seen of it.
+constexpr double kCalmShare = 0.03;  // Of the hazard, while spot nodes are not scarce.
 
 struct ChoiceView {
   const RegionChoice& c;
@@ -38,49 +38,52 @@ template <RegionTerm kTerm>
 float Term(V v) {
   return F(v.c.cost[static_cast<int>(kTerm)]);
 }
-constexpr double ScaleOf(double RegionOutlook::*field) {
-  if (field == &RegionOutlook::lost) return 0.1;
-  if (field == &RegionOutlook::storm) return 1;
-  if (field == &RegionOutlook::refused) return 0.1;
-  if (field == &RegionOutlook::on_spot) return 0.5;
-  if (field == &RegionOutlook::pending) return 0.1;
-  if (field == &RegionOutlook::price_ratio) return 0.5;
-  if (field == &RegionOutlook::start) return 5;
-  if (field == &RegionOutlook::trend) return 0.2;
-  if (field == &RegionOutlook::error) return 0.1;
-  if (field == &RegionOutlook::surge) return 0.2;
-  if (field == &RegionOutlook::size) return 3;
-  if (field == &RegionOutlook::lost_elsewhere) return 0.03;
-  return 1;
-}
-
-// Both of about 1.
-template <double RegionChoice::*kOfChoice, double RegionOutlook::*kOfRegion>
-float Cross(V v) {
-  return F(v.c.*kOfChoice * (v.o.*kOfRegion) / ScaleOf(kOfRegion));
+template <double RegionOutlook::*kField>
+float Seen(O o) {
+  return F(o.*kField);
 }
 
 constexpr std::array<Feature<RegionOutlook>, 12> kOutlookTable{{
-    {"lost", "", 0.1, [](O o) { return F(o.lost); }, "share of spot nodes lost lately, over 5 min"},
-    {"storm", "", 1, [](O o) { return F(o.storm); },
+    {"lost", "", 0.1, Seen<&RegionOutlook::lost>, "share of spot nodes lost lately, over 5 min"},
+    {"storm", "", 1, Seen<&RegionOutlook::storm>,
      "1 once spot nodes are lost or refused, falling with time"},
-    {"refused", "", 0.1, [](O o) { return F(o.refused); },
-     "share of spot nodes asked for that did not come, over 5 min"},
-    {"on_spot", "", 0.5, [](O o) { return F(o.on_spot); }, "share of its nodes on spot"},
-    {"pending", "", 0.1, [](O o) { return F(o.pending); },
-     "share of its nodes that have not started"},
-    {"price_ratio", "", 0.5, [](O o) { return F(o.price_ratio); },
+    {"refused", "", 0.1, Seen<&RegionOutlook::refused>,
+     "share of spot nodes ordered that did not come, over 5 min"},
+    {"on_spot", "", 0.5, Seen<&RegionOutlook::on_spot>, "share of its nodes on spot"},
+    {"pending", "", 0.1, Seen<&RegionOutlook::pending>, "share of its nodes that have not started"},
+    {"price_ratio", "", 0.5, Seen<&RegionOutlook::price_ratio>,
      "price of spot over on-demand nodes"},
-    {"start", "", 5, [](O o) { return F(o.start); }, "intervals until a node serves"},
-    {"trend", "", 0.2, [](O o) { return F(o.trend); },
+    {"start", "", 5, Seen<&RegionOutlook::start>, "intervals until a node serves"},
+    {"trend", "", 0.2, Seen<&RegionOutlook::trend>,
      "load to prepare for over the load of now, in logarithms"},
-    {"error", "", 0.1, [](O o) { return F(o.error); }, "error of forecasts, relative"},
-    {"surge", "", 0.2, [](O o) { return F(o.surge); },
+    {"error", "", 0.1, Seen<&RegionOutlook::error>, "error of forecasts, relative"},
+    {"surge", "", 0.2, Seen<&RegionOutlook::surge>,
      "load of now over that of the last 30 min, in logarithms"},
-    {"size", "", 3, [](O o) { return F(o.size); }, "nodes, in logarithms"},
-    {"lost_elsewhere", "", 0.03, [](O o) { return F(o.lost_elsewhere); },
+    {"size", "", 3, Seen<&RegionOutlook::size>, "nodes, in logarithms"},
+    {"lost_elsewhere", "", 0.03, Seen<&RegionOutlook::lost_elsewhere>,
      "share of spot nodes lost lately in all regions"},
 }};
+
+// Of the outlook's feature that is read from this field.
+template <double RegionOutlook::*kField>
+constexpr float ScaleOf() {
+  for (const auto& feature : kOutlookTable) {
+    if (std::get<0>(feature.get) == &Seen<kField>) return feature.scale;
+  }
+  return 1;
+}
+
+// A part of a choice, times what was seen of the region in its scale: both are about 1.
+template <double RegionChoice::*kOfChoice, double RegionOutlook::*kOfRegion>
+float Cross(V v) {
+  constexpr float kScale = ScaleOf<kOfRegion>();
+  return F(v.c.*kOfChoice * (v.o.*kOfRegion)) / kScale;
+}
+template <double RegionOutlook::*kOfRegion>
+float ReclaimBy(V v) {
+  constexpr float kScale = ScaleOf<kOfRegion>();
+  return Term<RegionTerm::kReclaim>(v) * F(v.o.*kOfRegion) / kScale;
+}
 
 constexpr std::array<Feature<ChoiceView>, 51> kChoiceTable{{
     {"nodes", "units", 1, Term<RegionTerm::kNodes>, "dollars for nodes, in units a request"},
@@ -168,8 +171,8 @@ constexpr std::array<Feature<ChoiceView>, 51> kChoiceTable{{
     {"shrink_by_size", "", 0.2, Cross<&RegionChoice::shrink, &RegionOutlook::size>, "times `size`"},
     {"shrink_by_lost_elsewhere", "", 0.2,
      Cross<&RegionChoice::shrink, &RegionOutlook::lost_elsewhere>, "times `lost_elsewhere`"},
-    {"reclaim_by_lost", "", 1, [](V v) { return F(v.c.cost[3] * v.o.lost * 10); }, "times `lost`"},
-    {"reclaim_by_storm", "", 1, [](V v) { return F(v.c.cost[3] * v.o.storm); }, "times `storm`"},
+    {"reclaim_by_lost", "", 1, ReclaimBy<&RegionOutlook::lost>, "times `lost`"},
+    {"reclaim_by_storm", "", 1, ReclaimBy<&RegionOutlook::storm>, "times `storm`"},
 }};
 
 void AddChoice(const RegionScalingQuestion& q, const RegionScalingRule& rule, double use,
