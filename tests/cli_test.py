@@ -804,6 +804,10 @@ class Tasks(Cli):
         self.assertEqual(told["variants"][0]["verdict"]["finding"], "better")
         rows = self.succeed(*evaluate, "--variant", "full", "-o", "csv").splitlines()
         self.assertEqual(len(rows), 1 + 2 * 6)
+        self.succeed(*evaluate, "--variant", "full", "--report", "page.html")
+        page = pathlib.Path(self.folder, "page.html").read_text()
+        self.assertIn("near serves full at", page)
+        self.assertIn("One episode by region", page)
         for more, says in ((("--variant", "fool"), "no variant is called fool; there are calm, flash, spot, full"), (("--load", "a"), "--load: not for --task route")):
             self.refuse(*evaluate, *more, says=says)
         self.refuse("evaluate", regions, "--policy", "hpa", says="the policies of the task route are static, locality")
@@ -812,6 +816,36 @@ class Tasks(Cli):
         self.assertIn("requests go to 16 regions", self.succeed("scenario", "list"))
         self.assertEqual(len(json.loads(self.succeed("inspect", regions, "-o", "json"))["regions"]), 16)
         self.refuse("simulate", regions, "--policy", "static", says="multicloud-16.yaml")
+
+    def test_an_experiment_on_routing_calibrates_trains_and_judges_each_variant_at_each_place(self):
+        experiment = self.write("route.yaml", f"""experiment: route
+task: route
+episodes: 6
+scenarios: [{TOP / "scenarios/multicloud-16.yaml"}]
+region_variants: [calm, full]
+places: {{home: [us-east4, europe-west3, asia-south1], four: [us-west1, us-south1, europe-west2, asia-south1]}}
+calibrate: {{settings: 3, episodes: 4}}
+train: {{steps: 3000, seeds: 2}}
+policies: [locality, mpc=calibrated-mpc, learned=trained]
+""")
+        table = self.succeed("experiment", experiment, "-d", "one", "--threads", "1")
+        self.assertRegex(table, r"full +four +mpc +objective ")
+        report = json.loads(pathlib.Path(self.folder, "one/report.json").read_text())
+        self.assertEqual({pair["scenario"] for pair in report["comparisons"]}, {"calm", "full"})
+        self.assertEqual({pair["metric"] for pair in report["comparisons"] if pair["judged"]}, {"objective", "late_percent"})
+        self.assertEqual({pair["baseline"] for pair in report["comparisons"]}, {"locality", "mpc"})
+        self.assertEqual({pair["seeds"] for pair in report["comparisons"]}, {2})
+        rows = pathlib.Path(self.folder, "one/metrics.csv").read_text().splitlines()
+        self.assertTrue(rows[0].startswith("file,place,changes,variant,policy,seed,episode,"), rows[0])
+        self.assertEqual(len(rows), 1 + 2 * 2 * 6 * (1 + 1 + 2))
+        self.assertIn("How long answers take", pathlib.Path(self.folder, "one/cells/multicloud-16.full.four/report.html").read_text())
+        self.succeed("experiment", experiment, "-d", "two", "--threads", "2")
+        for file in ("report.json", "metrics.csv"):
+            self.assertEqual(pathlib.Path(self.folder, "one", file).read_bytes(), pathlib.Path(self.folder, "two", file).read_bytes())
+        self.refuse("experiment", experiment, "-d", "x", "--set", "region_variants[0]=clam", says="there are calm, flash, spot, full")
+        self.refuse("experiment", experiment, "-d", "x", "--set", "places.home[0]=us-east", says="us-east")
+        self.refuse("experiment", experiment, "-d", "x", "--set", "policies[1]=calibrated-mcp", says="did you mean `mpc`")
+        self.refuse("experiment", experiment, "-d", "x", "--set", f"scenarios[0]={SCENARIO}", says="has no `regions`")
 
     def test_a_policy_of_regions_is_calibrated_learned_and_judged(self):
         part = (TOP / "scenarios/multicloud-16.yaml", "--regions", "us-east4,europe-west3,asia-south1", "--variant", "spot")

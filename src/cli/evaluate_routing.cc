@@ -2,14 +2,19 @@
 #include "cli/evaluate_routing.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/version.h"
+#include "cli/files.h"
 #include "cli/output.h"
 #include "cli/routing_options.h"
 #include "cli/stop_signals.h"
 #include "cli/terminal.h"
 #include "evaluation/routing_comparison.h"
+#include "evaluation/routing_record.h"
+#include "report/report_routing.h"
 #include "sim/routing_evaluation.h"
 
 namespace rudderfish {
@@ -21,7 +26,7 @@ constexpr int64_t kRoutingEpisodes = 60, kRoutingEpisodesMax = 100'000;
 
 Result<ExitStatus> EvaluateRoutingPolicies(const Scenario& scenario, const Arguments& arguments,
                                            const Session& session) {
-  for (const char* other : {"starts", "select", "optimum", "load", "on", "objective", "report"}) {
+  for (const char* other : {"starts", "select", "optimum", "load", "on", "objective"}) {
     if (arguments.Has(other)) return Invalid("--{}: not for --task route", other);
   }
   TRY_ASSIGN(
@@ -37,18 +42,29 @@ Result<ExitStatus> EvaluateRoutingPolicies(const Scenario& scenario, const Argum
   TRY_ASSIGN(options.variants, VariantsOf(arguments, *world));
   TRY_ASSIGN(const std::string list,
              arguments.RequiredText("policy", "what to evaluate, such as locality,lp"));
-  TRY_ASSIGN(const std::vector<NamedRoutingPolicy> policies,
-             OfOption("policy", RoutingPoliciesOf(list, arguments.operands()[0])));
-  if (policies.size() == 1) options.trials = 0;
+  TRY_ASSIGN(const std::vector<ListedPolicy> listed, OfOption("policy", ParsePolicies(list)));
+  TRY_ASSIGN(const RoutingPolicies policies,
+             OfOption("policy", RoutingPoliciesOf(listed, arguments.operands()[0])));
+  if (listed.size() == 1) options.trials = 0;
+  if (arguments.Has("report")) TRY(CheckCanWrite(*arguments.Text("report")));
   options.stop = &StopOnSignals();
   RoutingEvaluation evaluation;
+  std::optional<RoutingRecord> record;
   {
     Progress progress("evaluate", session.verbosity);
     options.progress = [&](double fraction) { progress.Update(fraction, ""); };
     ThreadPool pool(threads);
-    evaluation = EvaluateRouting(scenario.name, world, policies, options, &pool);
+    evaluation = EvaluateRouting(scenario.name, world, policies.list, options, &pool);
+    if (evaluation.episodes == 0) return StoppedTooEarly();
+    if (arguments.Has("report"))
+      record = RecordRouting(evaluation, world, policies.list, options.variants, &pool);
   }
-  if (evaluation.episodes == 0) return StoppedTooEarly();
+  if (record) {
+    TRY(WriteRoutingReport(
+        evaluation, *record,
+        {.command = session.command_line, .version = std::string(ProgramVersion())},
+        *arguments.Text("report")));
+  }
   switch (format) {
     default:
       TRY(Print(RoutingTable(evaluation)));

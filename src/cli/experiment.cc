@@ -16,6 +16,7 @@
 #include "base/yaml.h"
 #include "cli/commands.h"
 #include "cli/experiment_placement.h"
+#include "cli/experiment_routing.h"
 #include "cli/experiment_scaling.h"
 #include "cli/files.h"
 #include "cli/output.h"
@@ -96,6 +97,10 @@ Result<std::vector<Problem>> OpenCells(const Plan& plan, const std::vector<Exper
       TRY(CheckScalingCell({&plan.experiment, cell, plan.scenarios[cell.scenario], {}}));
       continue;
     }
+    if (plan.experiment.routing) {
+      TRY(CheckRoutingCell({&plan.experiment, cell, plan.scenarios[cell.scenario], {}}));
+      continue;
+    }
     if (plan.experiment.placement) {
       TRY(CheckPlacementCell({&plan.experiment, cell, plan.scenarios[cell.scenario], {}}));
       continue;
@@ -173,6 +178,9 @@ Result<void> RunCell(const Plan& plan, const ExperimentCell& cell, const Problem
   if (plan.experiment.scaling) {
     TRY(RunScalingCell({&plan.experiment, cell, plan.scenarios[cell.scenario], paths.folder},
                        folder, session, pool, progress));
+  } else if (plan.experiment.routing) {
+    TRY(RunRoutingCell({&plan.experiment, cell, plan.scenarios[cell.scenario], paths.folder},
+                       folder, session, pool, progress));
   } else if (plan.experiment.placement) {
     TRY(RunPlacementCell({&plan.experiment, cell, plan.scenarios[cell.scenario], paths.folder},
                          folder, session, pool, progress));
@@ -188,23 +196,36 @@ Result<void> RunCell(const Plan& plan, const ExperimentCell& cell, const Problem
   return {};
 }
 
-// All rows of all cells, with the cell's scenario file, objective (of placement) and variant before
-// each.
+// What stands before the rows of a cell: its scenario file, what distinguishes the cells of that,
+// and the changes made.
+using CellColumns = std::vector<std::pair<std::string_view, std::string>>;
+
+CellColumns ColumnsOf(const Plan& plan, const ExperimentCell& cell) {
+  const Experiment& experiment = plan.experiment;
+  CellColumns columns{{"file", plan.scenarios[cell.scenario].stem().string()}};
+  if (experiment.placement && !experiment.placement->objectives.empty())
+    columns.emplace_back("objective_name", experiment.placement->objectives[cell.objective].name);
+  if (experiment.routing)
+    columns.emplace_back("place", experiment.routing->places[cell.place].name);
+  // Rows of routing have the variant of regions under the name of `variant`.
+  columns.emplace_back(experiment.routing ? "changes" : "variant",
+                       experiment.variants[cell.variant].name);
+  return columns;
+}
+
+// All rows of all cells.
 Result<std::string> MetricsCsv(const Plan& plan, const std::vector<ExperimentCell>& cells,
                                const ResultPaths& paths) {
   std::string csv;
   for (const ExperimentCell& cell : cells) {
     TRY_ASSIGN(const std::string rows, ReadFile(paths.cell(cell.name) / "episodes.csv"));
     const size_t header = rows.find('\n') + 1;
-    const auto& placement = plan.experiment.placement;
-    const bool named = placement && !placement->objectives.empty();
-    if (csv.empty())
-      csv =
-          fmt::format("file,{}variant,{}", named ? "objective_name," : "", rows.substr(0, header));
-    const std::string before =
-        fmt::format("{},{}{},", plan.scenarios[cell.scenario].stem().string(),
-                    named ? placement->objectives[cell.objective].name + "," : std::string(),
-                    plan.experiment.variants[cell.variant].name);
+    std::string names, before;
+    for (const auto& [name, value] : ColumnsOf(plan, cell)) {
+      names += fmt::format("{},", name);
+      before += value + ",";
+    }
+    if (csv.empty()) csv = names + rows.substr(0, header);
     for (size_t at = header; at < rows.size();) {
       const size_t end = std::min(rows.find('\n', at), rows.size() - 1) + 1;
       csv += before + rows.substr(at, end - at);
@@ -343,7 +364,11 @@ CommandSpec ExperimentCommand() {
           "placement` it compares placement policies for each of the `objectives`. `trained` "
           "stands for the networks of `train: {steps: N, seeds: K, algorithm: ppo}`; `trained-dqn` "
           "and `trained-es` use another algorithm. `published` shows results of earlier "
-          "publications next to ours (docs/experiments.md).\nThe folder contains metrics.csv (one "
+          "publications next to ours.\nWith `task: route` it compares routing policies under each "
+          "of the "
+          "`region_variants` at each of the `places` (lists of regions). `calibrated-NAME` is what "
+          "`calibrate` finds for the policy NAME at the first place, and `trained` what `train` "
+          "learns there (docs/experiments.md).\nThe folder contains metrics.csv (one "
           "row per episode), report.json (one entry per comparison), report.html, provenance.json "
           "(digests of all input files), and a page, the episodes and the evaluation of each cell. "
           "The same files and seed give the same bytes in metrics.csv and report.json, for any "
@@ -353,7 +378,8 @@ CommandSpec ExperimentCommand() {
            "experiment experiments/distance-to-cloud.yaml -d results/distance-to-cloud --resume",
            "experiment experiments/distance-to-cloud.yaml -d results/few --set episodes=20",
            "experiment experiments/scaling-six-loads.yaml -d results/six",
-           "experiment experiments/placing-drs.yaml -d results/drs"},
+           "experiment experiments/placing-drs.yaml -d results/drs",
+           "experiment experiments/multicloud-two-tiers.yaml -d results/mc"},
       .run = RunExperiment};
 }
 

@@ -15,6 +15,7 @@
 #include "base/suggest.h"
 #include "base/version.h"
 #include "cli/arguments.h"
+#include "cli/files.h"
 #include "cli/scaling_options.h"
 #include "evaluation/calibration.h"
 #include "evaluation/pairs.h"
@@ -148,19 +149,6 @@ Result<void> Train(const ScalingCell& cell, std::span<const Calibration> calibra
   return {};
 }
 
-// The cell of the scenario that its variant makes, which is kept beside the results.
-Result<ScalingCell> AsChanged(ScalingCell cell) {
-  const ExperimentVariant& variant = cell.variant();
-  if (variant.changes.empty()) return cell;
-  TRY_ASSIGN(const TrainScenario changed,
-             TrainScenario::Open(cell.scenario, std::nullopt, variant.changes));
-  const std::filesystem::path folder = cell.folder / "scenarios" / variant.name;
-  TRY(MakeDirectories(folder));
-  cell.scenario = folder / cell.scenario.filename();
-  TRY(WriteFileAtomically(cell.scenario, changed.text));
-  return cell;
-}
-
 Result<void> CheckCalibrations(const ScalingCell& cell) {
   if (cell.variant().changes.empty()) return {};
   for (const NamedPolicySpec& one : cell.experiment->policies) {
@@ -195,7 +183,8 @@ Result<void> CheckScalingCell(const ScalingCell& cell) {
 
 Result<void> RunScalingCell(const ScalingCell& asked, const std::filesystem::path& folder,
                             const Session& session, ThreadPool* pool, const Said& progress) {
-  TRY_ASSIGN(const ScalingCell cell, AsChanged(asked));
+  ScalingCell cell = asked;
+  TRY_ASSIGN(cell.scenario, KeepVariant(asked.scenario, asked.variant(), asked.folder));
   TRY_ASSIGN(const Scenario scenario, LoadServedScenario(cell.scenario));
   TRY_ASSIGN(const int load, LoadOf(cell, scenario));
   const Experiment& experiment = *cell.experiment;

@@ -6,6 +6,9 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/files.h"
+#include "learn/run_folder.h"
+
 namespace rudderfish {
 
 namespace fs = std::filesystem;
@@ -50,6 +53,17 @@ Result<void> CheckCanWrite(const fs::path& path) {
                    std::generic_category().message(errno));
   }
   return {};
+}
+
+Result<fs::path> KeepVariant(const fs::path& scenario, const ExperimentVariant& variant,
+                             const fs::path& folder) {
+  if (variant.changes.empty()) return scenario;
+  TRY_ASSIGN(const TrainScenario changed,
+             TrainScenario::Open(scenario, std::nullopt, variant.changes));
+  const fs::path kept = folder / "scenarios" / variant.name / scenario.filename();
+  TRY(MakeDirectories(kept.parent_path()));
+  TRY(WriteFileAtomically(kept, changed.text));
+  return kept;
 }
 
 }  // namespace rudderfish

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "cli/arguments.h"
+#include "evaluation/experiment.h"
 #include "scenario/scenario.h"
 #include "scenario/start_states.h"
 
@@ -24,5 +25,11 @@ Result<std::filesystem::path> ShippedFile(const std::filesystem::path& name);
 // Refuses a path that cannot be written later: its folder is not there or may not be written, or it
 // is a folder itself. Long work asks first.
 Result<void> CheckCanWrite(const std::filesystem::path& path);
+
+// The scenario file that a variant of an experiment makes, kept below `folder`, its results; the
+// file itself where the variant changes nothing.
+Result<std::filesystem::path> KeepVariant(const std::filesystem::path& scenario,
+                                          const ExperimentVariant& variant,
+                                          const std::filesystem::path& folder);
 
 }  // namespace rudderfish

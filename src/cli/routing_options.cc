@@ -2,18 +2,17 @@
 #include "cli/routing_options.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/files.h"
 #include "cli/files.h"
-#include "cli/policy_list.h"
 #include "cli/scaling_options.h"
+#include "policy/neural_routing.h"
 #include "policy/registry.h"
 
 namespace rudderfish {
 namespace {
-
-constexpr std::string_view kDefaultRule = "mpc";
 
 // A file of `calibrate` by the best setting in it; all else as it is.
 Result<PolicySpec> SettingOf(const PolicySpec& policy, const std::filesystem::path& scenario) {
@@ -54,18 +53,26 @@ Result<RoutingCalibration> ReadRoutingCalibration(const std::filesystem::path& p
               path.string(), calibration.scenario, scenario.string());
 }
 
-Result<std::vector<NamedRoutingPolicy>> RoutingPoliciesOf(const std::string& text,
-                                                          const std::filesystem::path& scenario) {
-  TRY_ASSIGN(const std::vector<ListedPolicy> listed, ParsePolicies(text));
-  std::vector<NamedRoutingPolicy> policies;
+Result<RoutingPolicies> RoutingPoliciesOf(const std::vector<ListedPolicy>& listed,
+                                          const std::filesystem::path& scenario) {
+  RoutingPolicies policies;
   for (const ListedPolicy& one : listed) {
     NamedRoutingPolicy policy{.name = one.name, .members = {}};
+    int back = 0;
+    std::set<std::string> rules;
     for (const PolicySpec& member : one.members) {
       TRY_ASSIGN(const PolicySpec setting, SettingOf(member, scenario));
       TRY_ASSIGN(std::shared_ptr<const RoutingPolicy> made, MakeRoutingPolicy(setting));
       policy.members.push_back(std::move(made));
+      if (!setting.name.empty()) continue;
+      TRY_ASSIGN(const std::string rule, RoutingStepsBackTo(setting.bare_path));
+      if (rule.empty()) continue;
+      ++back;
+      rules.insert(rule);
     }
-    policies.push_back(std::move(policy));
+    policies.stepped_back.push_back(back);
+    policies.rules.emplace_back(rules.begin(), rules.end());
+    policies.list.push_back(std::move(policy));
   }
   return policies;
 }
@@ -87,13 +94,13 @@ Result<RoutingTraining> RoutingTrainingOf(const Arguments& arguments, const Scen
       TRY_ASSIGN(const PolicySpec rule,
                  OfOption("rule", SettingOf(one.policy, arguments.operands()[0])));
       TRY(OfOption("rule", MakeRoutingRule(rule.text())));
-      if (routing.rule.empty() && rule.name == kDefaultRule) routing.rule = rule.text();
+      if (routing.rule.empty() && rule.name == kPlannedRule) routing.rule = rule.text();
       routing.rivals.push_back(rule.text());
     }
   }
   if (routing.rule.empty()) {
-    routing.rule = kDefaultRule;
-    routing.rivals.emplace_back(kDefaultRule);
+    routing.rule = kPlannedRule;
+    routing.rivals.emplace_back(kPlannedRule);
   }
   return routing;
 }

@@ -4,10 +4,12 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "cli/arguments.h"
+#include "cli/policy_list.h"
 #include "evaluation/routing_calibration.h"
 #include "learn/train_options.h"
 #include "scenario/scenario.h"
@@ -16,6 +18,9 @@
 // What commands about scenarios of regions are told on the command line.
 
 namespace rudderfish {
+
+// What learning begins with where nothing else is named.
+inline constexpr std::string_view kPlannedRule = "mpc";
 
 // The scenario's regions: those of --regions, all if it was not given.
 Result<std::shared_ptr<const RegionWorld>> RegionsOf(const Arguments& arguments,
@@ -29,8 +34,13 @@ Result<RoutingCalibration> ReadRoutingCalibration(const std::filesystem::path& p
                                                   const std::filesystem::path& scenario);
 
 // Policies by name, runs, and files of `calibrate` in which the best setting is meant.
-Result<std::vector<NamedRoutingPolicy>> RoutingPoliciesOf(const std::string& text,
-                                                          const std::filesystem::path& scenario);
+struct RoutingPolicies {
+  std::vector<NamedRoutingPolicy> list;
+  std::vector<int> stepped_back;                // [policy] How many of its runs are a rule,
+  std::vector<std::vector<std::string>> rules;  // and which, each once.
+};
+Result<RoutingPolicies> RoutingPoliciesOf(const std::vector<ListedPolicy>& listed,
+                                          const std::filesystem::path& scenario);
 
 // --variant, --regions and --rule. REQUIRES: the scenario has regions.
 Result<RoutingTraining> RoutingTrainingOf(const Arguments& arguments, const Scenario& scenario);

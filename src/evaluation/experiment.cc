@@ -12,6 +12,7 @@
 #include "base/suggest.h"
 #include "base/yaml.h"
 #include "cluster/task_kind.h"
+#include "policy/policy_table.h"
 #include "task/placement_preset.h"
 
 namespace rudderfish {
@@ -76,19 +77,27 @@ Result<void> ParseTraining(YamlMap* fields, std::span<const std::string_view> al
   return CheckKnown(fields, "algorithm", *algorithm, algorithms);
 }
 
+// At least one, each once; `one` is what a name is of.
+Result<std::vector<std::string>> ParseNames(YamlMap* map, std::string_view key,
+                                            std::string_view one) {
+  TRY_ASSIGN(const YamlNode list, map->Required(key));
+  TRY_ASSIGN(const std::vector<YamlNode> nodes, list.AsList());
+  if (nodes.empty()) return list.Expected(fmt::format("at least one {}", one));
+  std::vector<std::string> names;
+  for (const YamlNode& node : nodes) {
+    TRY_ASSIGN(std::string name, node.AsString());
+    if (!IsPlainName(name)) return node.Refuse(fmt::format("\"{}\" is no name of a {}", name, one));
+    if (std::find(names.begin(), names.end(), name) != names.end())
+      return node.Refuse(fmt::format("{} is named twice", name));
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
 Result<ScalingExperiment> ParseScaling(YamlMap* map) {
   constexpr int64_t kFewestEpisodes = 16;  // Of a calibration.
   ScalingExperiment scaling;
-  TRY_ASSIGN(const YamlNode loads, map->Required("loads"));
-  TRY_ASSIGN(const std::vector<YamlNode> load_nodes, loads.AsList());
-  if (load_nodes.empty()) return loads.Expected("at least one load");
-  for (const YamlNode& node : load_nodes) {
-    TRY_ASSIGN(std::string load, node.AsString());
-    if (!IsPlainName(load)) return node.Refuse(fmt::format("\"{}\" is no name of a load", load));
-    if (std::find(scaling.loads.begin(), scaling.loads.end(), load) != scaling.loads.end())
-      return node.Refuse(fmt::format("{} is named twice", load));
-    scaling.loads.push_back(std::move(load));
-  }
+  TRY_ASSIGN(scaling.loads, ParseNames(map, "loads", "load"));
   if (map->Optional("violations")) {
     TRY_ASSIGN(scaling.violations_max,
                map->RequiredDouble("violations", kLeastLateMax, kMostLateMax));
@@ -140,7 +149,65 @@ Result<PlacementExperiment> ParsePlacement(YamlMap* map) {
   return placement;
 }
 
-constexpr std::string_view kTrainedBy = "trained-";
+Result<std::vector<NamedPlace>> ParsePlaces(const std::optional<YamlNode>& node) {
+  std::vector<NamedPlace> places;
+  if (node) {
+    TRY_ASSIGN(YamlMap fields, node->AsMap());
+    for (const auto& [name, regions] : fields.Entries()) {
+      if (!IsPlainName(name)) {
+        return regions.Refuse(
+            fmt::format("\"{}\" is no name of a place: letters, digits, - and _ only", name));
+      }
+      NamedPlace place{.name = name, .regions = {}};
+      TRY_ASSIGN(const std::vector<YamlNode> nodes, regions.AsList());
+      for (const YamlNode& region : nodes) {
+        TRY_ASSIGN(std::string text, region.AsString());
+        place.regions.push_back(std::move(text));
+      }
+      places.push_back(std::move(place));
+    }
+    if (places.empty()) return node->Expected("at least one place");
+  }
+  if (places.empty()) places.push_back({.name = "all", .regions = {}});
+  return places;
+}
+
+Result<RoutingExperiment> ParseRouting(YamlMap* map) {
+  constexpr int64_t kFewestEpisodes = 4, kMostSettings = 100'000;  // Of a calibration.
+  RoutingExperiment routing;
+  TRY_ASSIGN(routing.region_variants, ParseNames(map, "region_variants", "variant of regions"));
+  TRY_ASSIGN(routing.places, ParsePlaces(map->Optional("places")));
+  if (const std::optional<YamlNode> calibrate = map->Optional("calibrate")) {
+    TRY_ASSIGN(YamlMap fields, calibrate->AsMap());
+    TRY_ASSIGN(const int64_t settings,
+               fields.OptionalInt("settings", 1, kMostSettings, routing.calibration_settings));
+    TRY_ASSIGN(const int64_t episodes,
+               fields.OptionalInt("episodes", kFewestEpisodes, kMostEpisodes,
+                                  routing.calibration_episodes));
+    routing.calibration_settings = static_cast<int>(settings);
+    routing.calibration_episodes = static_cast<int>(episodes);
+    TRY(fields.Finish());
+  }
+  if (const std::optional<YamlNode> train = map->Optional("train")) {
+    constexpr std::string_view kEvolution[] = {"es"};
+    std::string algorithm(kEvolution[0]);
+    TRY_ASSIGN(YamlMap fields, train->AsMap());
+    TRY(ParseTraining(&fields, kEvolution, &routing.train_steps, &routing.train_seeds, &algorithm));
+    TRY(fields.Finish());
+  }
+  return routing;
+}
+
+constexpr std::string_view kTrainedBy = "trained-", kCalibratedOf = "calibrated-";
+
+Result<void> CheckCalibrated(const YamlNode& node, const PolicySpec& policy) {
+  const std::string_view path = policy.path();
+  if (!path.starts_with(kCalibratedOf) || RoutingExperiment::CalibratedFor(policy)) return {};
+  const std::string_view name = path.substr(kCalibratedOf.size());
+  const std::vector<std::string_view> known = PolicyNamesOf(TaskKind::kRoute);
+  return node.Refuse(fmt::format("no policy is called `{}`; there are {}{}", name,
+                                 fmt::join(known, ", "), DidYouMean(name, known)));
+}
 
 // What `trained-` takes.
 std::vector<std::string_view> Recipes() {
@@ -170,6 +237,7 @@ Result<void> ParsePolicies(YamlMap* map, Experiment* experiment) {
     Result<NamedPolicySpec> policy = ParseNamedPolicy(text);
     if (!policy) return node.Refuse(policy.error().message);
     if (experiment->placement) TRY(CheckTrained(node, policy->policy));
+    if (experiment->routing) TRY(CheckCalibrated(node, policy->policy));
     experiment->policies.push_back(*std::move(policy));
     const Result<void> differ = CheckNamesDiffer(experiment->policies);
     if (!differ) return node.Refuse(differ.error().message);
@@ -206,6 +274,14 @@ std::optional<std::string_view> PlacementExperiment::RecipeFor(const PolicySpec&
   return {};
 }
 
+std::optional<std::string_view> RoutingExperiment::CalibratedFor(const PolicySpec& policy) {
+  const std::string_view path = policy.path();
+  if (!path.starts_with(kCalibratedOf)) return {};
+  const PolicyRow* row = FindPolicy(TaskKind::kRoute, path.substr(kCalibratedOf.size()));
+  if (row == nullptr) return {};
+  return row->name;
+}
+
 bool Experiment::Names(std::string_view path) const {
   return std::any_of(policies.begin(), policies.end(),
                      [&](const NamedPolicySpec& one) { return one.policy.path() == path; });
@@ -215,9 +291,15 @@ std::vector<NamedPolicySpec> Experiment::Given() const {
   std::vector<NamedPolicySpec> given;
   for (const NamedPolicySpec& one : policies) {
     constexpr auto& words = ScalingExperiment::kFoundWithin;
-    const bool is_found = placement ? placement->RecipeFor(one.policy).has_value()
-                                    : scaling && std::find(words.begin(), words.end(),
-                                                           one.policy.path()) != words.end();
+    const std::string_view path = one.policy.path();
+    bool is_found = false;
+    if (placement) {
+      is_found = placement->RecipeFor(one.policy).has_value();
+    } else if (routing) {
+      is_found = path == ScalingExperiment::kTrained || routing->CalibratedFor(one.policy);
+    } else if (scaling) {
+      is_found = std::find(words.begin(), words.end(), path) != words.end();
+    }
     if (!is_found) given.push_back(one);
   }
   return given;
@@ -239,10 +321,9 @@ Result<Experiment> ParseExperiment(const YamlNode& root, Quoting quoting) {
     return map.Optional("task")->Expected(
         fmt::format("{}{}", fmt::join(kTaskNames, " or "), DidYouMean(task, kTaskNames)));
   }
-  if (*kind == TaskKind::kRoute)
-    return map.Optional("task")->Refuse(
-        "`evaluate` compares policies that route; experiments do not");
-  if (*kind == TaskKind::kScale) {
+  if (*kind == TaskKind::kRoute) {
+    TRY_ASSIGN(experiment.routing, ParseRouting(&map));
+  } else if (*kind == TaskKind::kScale) {
     TRY_ASSIGN(experiment.scaling, ParseScaling(&map));
   } else if (*kind == TaskKind::kPlace) {
     TRY_ASSIGN(experiment.placement, ParsePlacement(&map));
@@ -256,7 +337,8 @@ Result<Experiment> ParseExperiment(const YamlNode& root, Quoting quoting) {
     TRY_ASSIGN(YamlMap fields, variants->AsMap());
     for (const auto& [name, node] : fields.Entries()) {
       TRY_ASSIGN(ExperimentVariant variant, ParseVariant(name, node));
-      const bool changes_nothing = experiment.scaling && variant.changes.empty();
+      const bool changes_nothing =
+          (experiment.scaling || experiment.routing) && variant.changes.empty();
       if (changes_nothing && std::any_of(experiment.variants.begin(), experiment.variants.end(),
                                          [](const auto& one) { return one.changes.empty(); }))
         return node.Refuse("changes nothing, as another variant does");
@@ -270,29 +352,35 @@ Result<Experiment> ParseExperiment(const YamlNode& root, Quoting quoting) {
 }
 
 std::vector<ExperimentCell> CellsOf(const Experiment& experiment) {
+  const bool named = experiment.placement && !experiment.placement->objectives.empty();
+  const size_t loads = experiment.scaling ? experiment.scaling->loads.size() : 1;
+  const size_t objectives = named ? experiment.placement->objectives.size() : 1;
+  const size_t worlds = experiment.routing ? experiment.routing->region_variants.size() : 1;
+  const size_t places = experiment.routing ? experiment.routing->places.size() : 1;
+  // No task has more than one of the first three above 1.
+  const size_t middles = loads * objectives * worlds;
+  const bool plain_is_named = !experiment.scaling && !experiment.routing;
   std::vector<ExperimentCell> cells;
   for (size_t s = 0; s < experiment.scenarios.size(); ++s) {
-    const std::string stem = experiment.scenarios[s].stem().string();
-    for (size_t l = 0; experiment.scaling && l < experiment.scaling->loads.size(); ++l) {
-      for (size_t v = 0; v < experiment.variants.size(); ++v) {
-        const ExperimentVariant& variant = experiment.variants[v];
-        cells.push_back({.scenario = static_cast<int>(s),
-                         .variant = static_cast<int>(v),
-                         .load = static_cast<int>(l),
-                         .name = fmt::format("{}.{}{}", stem, experiment.scaling->loads[l],
-                                             variant.changes.empty() ? "" : "." + variant.name)});
-      }
-    }
-    const bool named = experiment.placement && !experiment.placement->objectives.empty();
-    const size_t objectives = named ? experiment.placement->objectives.size() : 1;
-    for (size_t o = 0; !experiment.scaling && o < objectives; ++o) {
-      const std::string head =
-          named ? fmt::format("{}.{}", stem, experiment.placement->objectives[o].name) : stem;
-      for (size_t v = 0; v < experiment.variants.size(); ++v) {
-        cells.push_back({.scenario = static_cast<int>(s),
-                         .variant = static_cast<int>(v),
-                         .objective = static_cast<int>(o),
-                         .name = fmt::format("{}.{}", head, experiment.variants[v].name)});
+    for (size_t m = 0; m < middles; ++m) {
+      const int middle = static_cast<int>(m);
+      std::string head = experiment.scenarios[s].stem().string();
+      if (experiment.scaling) head += "." + experiment.scaling->loads[m];
+      if (named) head += "." + experiment.placement->objectives[m].name;
+      if (experiment.routing) head += "." + experiment.routing->region_variants[m];
+      for (size_t p = 0; p < places; ++p) {
+        const std::string at = places > 1 ? "." + experiment.routing->places[p].name : "";
+        for (size_t v = 0; v < experiment.variants.size(); ++v) {
+          const ExperimentVariant& variant = experiment.variants[v];
+          const bool shown = plain_is_named || !variant.changes.empty();
+          cells.push_back({.scenario = static_cast<int>(s),
+                           .variant = static_cast<int>(v),
+                           .load = experiment.scaling ? middle : 0,
+                           .objective = named ? middle : 0,
+                           .region_variant = experiment.routing ? middle : 0,
+                           .place = static_cast<int>(p),
+                           .name = head + at + (shown ? "." + variant.name : "")});
+        }
       }
     }
   }

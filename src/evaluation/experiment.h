@@ -54,6 +54,20 @@
 //   train: {steps: 65536, seeds: 5, algorithm: ppo}
 //   policies: [greedy, lc=trained-thesis-lc, "mixed:greedy=1,run=trained", learned=trained]
 //
+// Of routing, the cells are every variant of the scenario's regions at every place, which is a list
+// of regions. Calibration and training see the first place alone; the others are new to what they
+// find.
+//
+//   experiment: multicloud-two-tiers
+//   task: route
+//   episodes: 100
+//   scenarios: [scenarios/multicloud-16.yaml]
+//   region_variants: [spot, full]
+//   places: {home: [aws-us-east-1, gcp-us-west1], all: []}
+//   calibrate: {settings: 256, episodes: 16}
+//   train: {steps: 1000000, seeds: 5}
+//   policies: [lp=calibrated-lp, mpc=calibrated-mpc, learned=trained]
+//
 // Beside these may stand what earlier works have published (published.h).
 
 namespace rudderfish {
@@ -108,6 +122,24 @@ struct PlacementExperiment {
   std::optional<std::string_view> RecipeFor(const PolicySpec& policy) const;
 };
 
+struct NamedPlace {
+  std::string name;
+  std::vector<std::string> regions;  // Empty: all of the scenario.
+};
+
+struct RoutingExperiment {
+  std::vector<std::string> region_variants;  // Of every scenario; at least one.
+  std::vector<NamedPlace> places;            // At least one; the first is learned in.
+  int calibration_settings = 256;
+  int calibration_episodes = 16;
+  int64_t train_steps = 1'000'000;
+  int train_seeds = 5;
+
+  // What is calibrated for a policy whose path is `calibrated-NAME`: the policy NAME of this task.
+  // Nothing for any other.
+  static std::optional<std::string_view> CalibratedFor(const PolicySpec& policy);
+};
+
 struct Experiment {
   std::string name;
   uint64_t seed = 1;
@@ -117,6 +149,7 @@ struct Experiment {
   std::vector<ExperimentVariant> variants;       // At least one.
   std::optional<ScalingExperiment> scaling;      // `task: scale`.
   std::optional<PlacementExperiment> placement;  // `task: place`.
+  std::optional<RoutingExperiment> routing;      // `task: route`.
 
   // Whether a policy has this path, which may stand for what is found within the experiment.
   bool Names(std::string_view path) const;
@@ -128,15 +161,18 @@ struct ExperimentCell {
   int variant = 0;
   int load = 0;       // Of ScalingExperiment::loads.
   int objective = 0;  // Of PlacementExperiment::objectives; nothing there without any.
+  int region_variant = 0, place = 0;  // Of RoutingExperiment.
   // Of a folder: "continuum-7x21.near", "drs-even.balance.as-shipped"; of scaling
-  // "online-boutique.steady", and where a variant changes something "online-boutique.steady.tight".
+  // "online-boutique.steady", and where a variant changes something "online-boutique.steady.tight";
+  // of routing "multicloud-16.spot.home", without the place if there is one alone.
   std::string name;
 };
 
 // Messages name file, line, column and key. No other file is read. `quoting`: whether it is whole.
 Result<Experiment> ParseExperiment(const YamlNode& root, Quoting quoting = Quoting::kAll);
 
-// In the order in which they are listed, variants within scenarios (and objectives, or loads).
+// In the order in which they are listed, variants within scenarios (and objectives, loads, or
+// variants of regions and places).
 std::vector<ExperimentCell> CellsOf(const Experiment& experiment);
 
 // What an experiment's results depend on: `version` of the program, the experiment's own text, and

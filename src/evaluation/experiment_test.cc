@@ -296,5 +296,57 @@ TEST(Experiment, ItsInputsTellWhatHasChanged) {
   EXPECT_FALSE(DifferenceOf(then, Json::parse("{}"), "p.json").has_value());
 }
 
+constexpr std::string_view kRoutes = R"(experiment: e
+task: route
+scenarios: [regions.yaml]
+region_variants: [spot, full]
+places: {home: [a, b], all: []}
+calibrate: {settings: 20, episodes: 8}
+train: {steps: 1000, seeds: 3}
+policies: [lp=calibrated-lp, near=locality, learned=trained]
+variants: {as-shipped: {}, slow: {regions.interval: 5min}}
+)";
+
+TEST(RoutingExperiment, HasACellForEveryVariantOfTheRegionsAtEveryPlace) {
+  const Experiment experiment = Parsed(kRoutes).value();
+  ASSERT_TRUE(experiment.routing.has_value());
+  const RoutingExperiment& routing = *experiment.routing;
+  EXPECT_EQ(routing.region_variants, (std::vector<std::string>{"spot", "full"}));
+  EXPECT_EQ(routing.places[0].regions, (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(routing.places[1].regions.empty());
+  EXPECT_EQ(routing.calibration_settings, 20);
+  EXPECT_EQ(routing.calibration_episodes, 8);
+  EXPECT_EQ(routing.train_steps, 1000);
+  EXPECT_EQ(routing.train_seeds, 3);
+  std::vector<std::string> names;
+  for (const ExperimentCell& cell : CellsOf(experiment)) names.push_back(cell.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"regions.spot.home", "regions.spot.home.slow",
+                                             "regions.spot.all", "regions.spot.all.slow",
+                                             "regions.full.home", "regions.full.home.slow",
+                                             "regions.full.all", "regions.full.all.slow"}));
+  const std::vector<NamedPolicySpec> given = experiment.Given();
+  ASSERT_EQ(given.size(), 1u);
+  EXPECT_EQ(given[0].name, "near");
+  EXPECT_EQ(RoutingExperiment::CalibratedFor(experiment.policies[0].policy), "lp");
+  EXPECT_EQ(RoutingExperiment::CalibratedFor(experiment.policies[1].policy), std::nullopt);
+}
+
+TEST(RoutingExperiment, SaysWhatItDoesNotKnow) {
+  const auto with = [](std::string_view from, std::string_view to) {
+    std::string text(kRoutes);
+    text.replace(text.find(from), from.size(), to);
+    return Refused(text);
+  };
+  EXPECT_NE(with("calibrated-lp", "calibrated-pl").find("no policy is called `pl`; there are "),
+            std::string::npos);
+  EXPECT_NE(with("calibrated-lp", "calibrated-localty").find("did you mean `locality`"),
+            std::string::npos);
+  EXPECT_NE(with("[spot, full]", "[]").find("at least one variant of regions"), std::string::npos);
+  EXPECT_NE(with("[spot, full]", "[spot, spot]").find("spot is named twice"), std::string::npos);
+  EXPECT_NE(with("home: [a, b]", "home: a").find("places.home"), std::string::npos);
+  EXPECT_NE(with("settings: 20", "setings: 20").find("did you mean `settings`"), std::string::npos);
+  EXPECT_NE(with("steps: 1000", "algorithm: ppo").find("es"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace rudderfish

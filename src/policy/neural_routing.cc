@@ -70,6 +70,13 @@ Result<std::unique_ptr<RoutingPolicy>> LoadNeuralRouting(const std::filesystem::
   return MakePlannedRouting(planned);
 }
 
+Result<std::string> RoutingStepsBackTo(const std::filesystem::path& path) {
+  TRY_ASSIGN(const nn::SafetensorsFile file, OpenCheckpoint(path));
+  TRY(CheckRouting(file));
+  const auto back = file.metadata().find(kStepsBackTo);
+  return back == file.metadata().end() ? std::string() : back->second;
+}
+
 Result<std::string> RoutingVerdictOf(const std::filesystem::path& path) {
   TRY_ASSIGN(const nn::SafetensorsFile file, OpenCheckpoint(path));
   TRY(CheckRouting(file));

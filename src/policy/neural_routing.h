@@ -47,6 +47,9 @@ Result<void> CheckRouting(const nn::SafetensorsFile& file);
 // `path`: a checkpoint or a run folder (CheckpointOf).
 Result<std::unique_ptr<RoutingPolicy>> LoadNeuralRouting(const std::filesystem::path& path);
 
+// The rule that decides in place of what was learned, as MakeRoutingRule reads it; "" for none.
+Result<std::string> RoutingStepsBackTo(const std::filesystem::path& path);
+
 // Of one: what was found on validation episodes, in a line; "" before.
 Result<std::string> RoutingVerdictOf(const std::filesystem::path& path);
 

@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "evaluation/scaling_difference.h"
+#include "report/figure_parts.h"
 #include "report/report_page.h"
 #include "report/scaling_figures.h"
 

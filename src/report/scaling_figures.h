@@ -38,14 +38,4 @@ std::string ReplicasFigure(const ScalingSummary& summary, int load);
 // Who calls whom, how often, at so many requests per second; and how many slots are busy then.
 std::string CallGraphFigure(const ScalingSummary& summary, double requests_per_s);
 
-// "12 ms", "1.5 s".
-std::string LatencyText(double ms);
-
-namespace internal {
-
-// Axis marks of milliseconds for an axis of their decimal logarithm.
-std::vector<std::pair<double, std::string>> LatencyMarks(double low_ms, double high_ms);
-
-}  // namespace internal
-
 }  // namespace rudderfish

@@ -189,6 +189,22 @@ void RegionSimulator::ServePair(int from, int to, const QueueInterval& queue) {
   figures_.egress += requests * egress / laws_->unit();
   figures_.dollars += requests * egress;
   if (from != to) figures_.foreign += requests;
+  if (tally_ != nullptr) Tally(requests, trip_s, cold, queue);
+}
+
+void RegionSimulator::Tally(double requests, double trip_s, double cold,
+                            const QueueInterval& queue) {
+  const double pod_per_s = laws_->network().service.pod_per_s;
+  const auto late = [&](double left_s) {
+    return queue.LateShare(pod_per_s, left_s, std::exp(-pod_per_s * std::max(0.0, left_s)));
+  };
+  tally_->requests += requests;
+  for (size_t i = 0; i < tally_->times_s.size(); ++i) {
+    const double left_s = tally_->times_s[i] - trip_s, warm = late(left_s);
+    tally_->later[i] +=
+        requests *
+        (cold > 0 ? warm + cold * (late(left_s - world_->chance.cold_delay_s) - warm) : warm);
+  }
 }
 
 void RegionSimulator::Pay(int region, double use) {

@@ -34,6 +34,13 @@ struct RoutingFigures {
   double late_share() const { return PerRequest(late_requests); }
 };
 
+// How many requests were answered later than each of some times, summed over episodes.
+struct LatencyTally {
+  std::vector<double> times_s;
+  std::vector<double> later;  // [time] Requests.
+  double requests = 0;
+};
+
 class RegionSimulator {
  public:
   RegionSimulator(std::shared_ptr<const RegionWorld> world, std::shared_ptr<const RegionLaws> laws);
@@ -48,6 +55,9 @@ class RegionSimulator {
 
   // An interval under Answer().
   void Step();
+
+  // Adds every further interval to `tally`, at some cost; nullptr: to none. It outlives that.
+  void Watch(LatencyTally* tally) { tally_ = tally; }
 
   const RoutingFigures& figures() const { return figures_; }
   const RegionWorld& world() const { return *world_; }
@@ -66,6 +76,7 @@ class RegionSimulator {
   void StartNodes(int region);
   void Serve();
   void ServePair(int from, int to, const QueueInterval& queue);
+  void Tally(double requests, double trip_s, double cold, const QueueInterval& queue);
   void Pay(int region, double use);
   void Look();
   Crew& crew(int region, int price) { return crews_[region * kNodePrices + price]; }
@@ -75,6 +86,7 @@ class RegionSimulator {
   RegionVariant variant_;
   RegionWeatherSource source_;
   RoutingFigures figures_;
+  LatencyTally* tally_ = nullptr;
   int step_ = 0;
   std::vector<double> shares_, flow_;         // [origin][target] Shares; requests per second.
   std::vector<double> warm_;                  // [origin][target] What it is used to, the same.

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/thread_pool.h"
+#include "cli/commands.h"
+#include "evaluation/experiment.h"
+
+// A cell of an experiment on routing: one variant of a scenario's regions at one place. Rules are
+// calibrated for that variant and networks are trained in it, at the first place, if the experiment
+// asks for that, before all policies meet the same held-out episodes. Each of these steps is kept,
+// and gone on with where it was stopped. A network steps back to the best of what is calibrated.
+
+namespace rudderfish {
+
+struct RoutingCell {
+  const Experiment* experiment = nullptr;
+  ExperimentCell cell;
+  std::filesystem::path scenario;  // Where it is.
+  std::filesystem::path folder;    // Of all results.
+
+  const std::string& region_variant() const {
+    return experiment->routing->region_variants[cell.region_variant];
+  }
+  const NamedPlace& home() const { return experiment->routing->places[0]; }
+  const NamedPlace& place() const { return experiment->routing->places[cell.place]; }
+  const ExperimentVariant& variant() const { return experiment->variants[cell.variant]; }
+  // What is found for a cell is found once for all places.
+  std::string found() const;
+  std::filesystem::path calibration(std::string_view policy) const;
+  std::filesystem::path training() const { return folder / "trained" / found(); }
+};
+
+// What can be wrong before anything is computed.
+Result<void> CheckRoutingCell(const RoutingCell& cell);
+
+// Writes episodes.csv, evaluation.json, comparisons.json and report.html into `folder`, which is
+// there.
+Result<void> RunRoutingCell(const RoutingCell& cell, const std::filesystem::path& folder,
+                            const Session& session, ThreadPool* pool,
+                            const std::function<void(double, std::string_view)>& progress);
+
+}  // namespace rudderfish
