@@ -311,6 +311,10 @@ class Commands(Cli):
         calls = re.compile(r"^  calls: \|\n((?:    .*\n)+)", re.M)
         self.assertEqual(sorted(calls.search(again)[1].splitlines()), sorted(calls.search(written)[1].splitlines()))
         self.assertNotEqual(written, self.succeed("manifests", SCENARIO, "--cpu", "100m", "--seed", "7"))
+        self.succeed("manifests", SCENARIO, "-d", "chain", "--pattern", "chain")
+        self.assertNotIn("parallel", (self.folder / "chain/application.yaml").read_text(encoding="utf-8"))
+        self.refuse("manifests", SCENARIO, "--pattern", "chian", says="did you mean `chain`")
+        self.refuse("manifests", "chain/application.yaml", "--pattern", "chain", says="--pattern: nothing is drawn")
         self.refuse("manifests", TOP / "scenarios/drs-even.yaml", says="pods come and go")
 
     def test_load_reports_latencies_in_all_and_by_part_of_the_run(self):
@@ -826,14 +830,14 @@ region_variants: [calm, full]
 places: {{home: [us-east4, europe-west3, asia-south1], four: [us-west1, us-south1, europe-west2, asia-south1]}}
 calibrate: {{settings: 3, episodes: 4}}
 train: {{steps: 3000, seeds: 2}}
-policies: [locality, mpc=calibrated-mpc, learned=trained]
+policies: [static, locality=calibrated-locality, learned=trained]
 """)
         table = self.succeed("experiment", experiment, "-d", "one", "--threads", "1")
-        self.assertRegex(table, r"full +four +mpc +objective ")
+        self.assertRegex(table, r"full +four +locality +objective ")
         report = json.loads(pathlib.Path(self.folder, "one/report.json").read_text())
         self.assertEqual({pair["scenario"] for pair in report["comparisons"]}, {"calm", "full"})
         self.assertEqual({pair["metric"] for pair in report["comparisons"] if pair["judged"]}, {"objective", "late_percent"})
-        self.assertEqual({pair["baseline"] for pair in report["comparisons"]}, {"locality", "mpc"})
+        self.assertEqual({pair["baseline"] for pair in report["comparisons"]}, {"static", "locality"})
         self.assertEqual({pair["seeds"] for pair in report["comparisons"]}, {2})
         rows = pathlib.Path(self.folder, "one/metrics.csv").read_text().splitlines()
         self.assertTrue(rows[0].startswith("file,place,changes,variant,policy,seed,episode,"), rows[0])

@@ -141,10 +141,23 @@ Result<bool> IsScenario(const std::filesystem::path& path) {
   return format.starts_with("scenario/");
 }
 
+// Leaves the scenario with this pattern alone, so that every episode has it.
+Result<void> KeepPattern(const std::string& name, Scenario* scenario) {
+  std::vector<std::string_view> known;
+  for (const auto& pattern : scenario->patterns) known.push_back(pattern->name);
+  TRY_ASSIGN(const int position, OfOption("pattern", ChoiceOf(name, known)));
+  scenario->patterns = {scenario->patterns[position]};
+  scenario->pattern_weights = {1};
+  return {};
+}
+
 Result<PlayedEpisode> PlayedOf(const std::filesystem::path& path, const Arguments& arguments) {
   TRY_ASSIGN(const bool is_scenario, IsScenario(path));
   if (!is_scenario) {
-    if (arguments.Has("seed")) return Invalid("--seed: nothing is drawn in an application file");
+    for (const char* drawn : {"seed", "pattern"}) {
+      if (arguments.Has(drawn))
+        return Invalid("--{}: nothing is drawn in an application file", drawn);
+    }
     PlayedEpisode played;
     TRY_ASSIGN(played.application, LoadApplication(path));
     played.workloads.resize(played.application.catalog->workloads.size());
@@ -152,6 +165,7 @@ Result<PlayedEpisode> PlayedOf(const std::filesystem::path& path, const Argument
   }
   TRY_ASSIGN(Scenario loaded, LoadScenario(path));
   TRY(CheckMovesPods(loaded, path.string()));
+  if (arguments.Has("pattern")) TRY(KeepPattern(*arguments.Text("pattern"), &loaded));
   const auto scenario = std::make_shared<const Scenario>(std::move(loaded));
   uint64_t seed = scenario->seed;
   if (arguments.Has("seed")) {
@@ -222,6 +236,7 @@ CommandSpec ManifestsCommand() {
            {"--image", "NAME", "image of the pods (default localhost/app:1)"},
            {"-d,--directory", "FOLDER",
             "write manifests.yaml, and what belongs to a scenario (default: standard output)"},
+           {"--pattern", "NAME", "call pattern of the scenario (default: drawn)"},
            {"--seed", "N", "seed of the episode (default: the scenario's)"}},
       .details =
           "FILE is an application.yaml or a scenario, of which the first episode is written: with "
