@@ -39,9 +39,12 @@ Result<std::unique_ptr<ScalingPolicy>> MakeClairvoyant(const PolicyOptions& opti
 Result<std::unique_ptr<ScalingPolicy>> MakeStatic(const PolicyOptions& options);
 
 using RouteMaker = Result<std::unique_ptr<RoutingPolicy>> (*)(const PolicyOptions&);
+// static or round-robin.
 Result<std::unique_ptr<RoutingPolicy>> MakeStaticRoute(const PolicyOptions& options);
-// By the name of the policy: locality, cheapest, greenest or least-latency.
+// By the name of the policy: locality, cheapest, greenest, carbon-aware or least-latency.
 Result<std::unique_ptr<RoutingPolicy>> MakeRankedRoute(const PolicyOptions& options);
+// power-of-two or prequal.
+Result<std::unique_ptr<RoutingPolicy>> MakeProbedRoute(const PolicyOptions& options);
 Result<std::unique_ptr<RoutingPolicy>> MakeSplitRoute(const PolicyOptions& options);
 Result<std::unique_ptr<RoutingPolicy>> MakePlannedRoute(const PolicyOptions& options);
 

@@ -92,7 +92,8 @@ class StaticPolicy final : public RulePolicy {
     for (const Region& region : regions) peaks += region.peak_per_s;
     for (size_t from = 0; from < n; ++from) {
       for (size_t to = 0; to < n; ++to) {
-        const double part = peaks > 0 ? regions[to].peak_per_s / peaks : 1 / static_cast<double>(n);
+        const double part = peaks > 0 && !rule_.evenly ? regions[to].peak_per_s / peaks
+                                                       : 1 / static_cast<double>(n);
         answer.shares[from * n + to] = (from == to ? rule_.home : 0) + (1 - rule_.home) * part;
       }
     }
@@ -194,6 +195,67 @@ class RankedPolicy final : public RulePolicy {
   static constexpr double kMostNear = 1e6, kMostCarbon = 1e6;
 
   RankedRouting rule_;
+};
+
+// Of many requests each probes regions of its own, so that shares follow from ranks: the region of
+// rank k (from 0) of n is the best of d that are drawn in C(n - 1 - k, d - 1) of C(n, d) cases.
+class ProbedPolicy final : public RulePolicy {
+ public:
+  ProbedPolicy(const ProbedRouting& rule, const RegionAutoscaling& below)
+      : RulePolicy(below), rule_(rule) {}
+
+ private:
+  void Split(const RoutingQuestion& question, RuleMemory* own,
+             const RoutingAnswer& answer) const override {
+    const RegionNetwork& network = question.laws->network();
+    const int n = network.size();
+    int reachable = 0;
+    for (int to = 0; to < n; ++to) {
+      const RegionSight& seen = question.regions[to];
+      const double served_s = seen.wait_s + 1 / network.service.pod_per_s;
+      own->room[to] = seen.reachable ? (seen.load_per_s * served_s + seen.backlog) /
+                                           std::max(1, seen.ready_nodes())
+                                     : kInfinite;
+      reachable += seen.reachable ? 1 : 0;
+    }
+    if (reachable == 0) return;
+    const double hot = HotAbove(reachable, own);
+    for (int from = 0; from < n; ++from) {
+      std::iota(own->order.begin(), own->order.end(), 0);
+      for (int to = 0; to < n; ++to) {
+        const double in_flight = own->room[to];
+        const bool is_hot = in_flight > hot;
+        own->score[to] = !question.regions[to].reachable ? kInfinite
+                         : is_hot                        ? kHot + in_flight
+                                  : network.TripS(from, to) + question.regions[to].wait_s;
+      }
+      std::sort(own->order.begin(), own->order.end(), [&](int a, int b) {
+        return std::pair(own->score[a], a) < std::pair(own->score[b], b);
+      });
+      const int probes = std::min(rule_.probes, reachable);
+      double chosen = static_cast<double>(probes) / reachable;  // The best one, if it is probed.
+      for (int rank = 0; rank < n; ++rank) {
+        answer.shares[network.At(from, own->order[rank])] = rank <= reachable - probes ? chosen : 0;
+        // C(m - 1, d - 1) / C(m, d - 1) = (m - d + 1) / m.
+        const int behind = reachable - 1 - rank;
+        if (behind > 0) chosen *= static_cast<double>(behind - probes + 1) / behind;
+      }
+    }
+  }
+
+  // Requests in flight beyond which a region is hot; infinite by latency alone.
+  double HotAbove(int reachable, RuleMemory* own) const {
+    if (rule_.by == ProbedRouting::By::kLatency) return kInfinite;
+    std::copy(own->room.begin(), own->room.end(), own->score.begin());
+    const auto at =
+        own->score.begin() + std::min(reachable - 1, static_cast<int>(rule_.hot * reachable));
+    std::nth_element(own->score.begin(), at, own->score.end());
+    return *at;
+  }
+
+  static constexpr double kHot = 1e6;  // Beyond all latencies, in seconds.
+
+  ProbedRouting rule_;
 };
 
 struct SplitMemory final : RuleMemory {
@@ -362,6 +424,11 @@ std::unique_ptr<RoutingPolicy> MakeStaticRouting(const StaticRouting& rule,
   return std::make_unique<StaticPolicy>(rule, below);
 }
 
+std::unique_ptr<RoutingPolicy> MakeProbedRouting(const ProbedRouting& rule,
+                                                 const RegionAutoscaling& below) {
+  return std::make_unique<ProbedPolicy>(rule, below);
+}
+
 std::unique_ptr<RoutingPolicy> MakeSplitRouting(const SplitRouting& rule,
                                                 const RegionAutoscaling& below) {
   return std::make_unique<SplitPolicy>(rule, below, nullptr);
@@ -382,18 +449,29 @@ Result<PlannedRouting> ReadPlannedRouting(std::string_view text) {
 }
 
 Result<std::unique_ptr<RoutingPolicy>> MakeStaticRoute(const PolicyOptions& options) {
+  if (options.name() == "round-robin")
+    return MakeStaticRouting({.home = 0, .evenly = true}, BelowOf(options));
   return MakeStaticRouting({.home = options.Number("home") / 100}, BelowOf(options));
+}
+
+Result<std::unique_ptr<RoutingPolicy>> MakeProbedRoute(const PolicyOptions& options) {
+  if (options.name() == "power-of-two") return MakeProbedRouting({}, BelowOf(options));
+  return MakeProbedRouting({.by = ProbedRouting::By::kHotCold,
+                            .probes = static_cast<int>(options.Number("probes")),
+                            .hot = options.Number("hot") / 100},
+                           BelowOf(options));
 }
 
 Result<std::unique_ptr<RoutingPolicy>> MakeRankedRoute(const PolicyOptions& options) {
   using By = RankedRouting::By;
   const std::string& name = options.name();
-  const By by = name == "locality"   ? By::kDistance
-                : name == "cheapest" ? By::kPrice
-                : name == "greenest" ? By::kCarbon
-                                     : By::kLatency;
+  const By by = name == "locality"                             ? By::kDistance
+                : name == "cheapest"                           ? By::kPrice
+                : name == "greenest" || name == "carbon-aware" ? By::kCarbon
+                                                               : By::kLatency;
   RankedRouting rule{.by = by, .full = options.Number("full") / 100};
-  rule.within_s = by == By::kPrice || by == By::kCarbon ? options.Ms("within") / 1000 : kInfinite;
+  const bool is_bounded = name == "cheapest" || name == "carbon-aware";
+  rule.within_s = is_bounded ? options.Ms("within") / 1000 : kInfinite;
   return MakeRankedRouting(rule, BelowOf(options));
 }
 

@@ -32,10 +32,26 @@ struct RankedRouting {
   double within_s = 0.1;  // Round trip of targets; the own region always is one.
 };
 
-// Shares that never change: `home` of each region's requests stays, the rest goes to all regions
-// by their peaks.
+// Shares that never change: `home` of each region's requests stays, the rest goes to all regions,
+// by their peaks or evenly.
 struct StaticRouting {
   double home = 1;
+  bool evenly = false;
+};
+
+// Each request probes `probes` regions that are drawn, and goes to the best of them.
+struct ProbedRouting {
+  enum class By {
+    kLatency,  // Power of d choices (Mitzenmacher, TPDS 2001), by round trip and measured wait.
+    // Prequal's rule (Wydrowski et al., NSDI 2024): where all that were probed are hot, the fewest
+    // requests in flight for each ready node; else of the cold ones the lowest latency. Hot is
+    // beyond the quantile `hot` of all regions' requests in flight.
+    kHotCold,
+  };
+
+  By by = By::kLatency;
+  int probes = 2;
+  double hot = 0.84;
 };
 
 // TrafficSplitSolver, each interval, on a forecast of demand: where requests should go once nodes
@@ -58,6 +74,8 @@ struct PlannedRouting {
 std::unique_ptr<RoutingPolicy> MakeRankedRouting(const RankedRouting& rule,
                                                  const RegionAutoscaling& below);
 std::unique_ptr<RoutingPolicy> MakeStaticRouting(const StaticRouting& rule,
+                                                 const RegionAutoscaling& below);
+std::unique_ptr<RoutingPolicy> MakeProbedRouting(const ProbedRouting& rule,
                                                  const RegionAutoscaling& below);
 std::unique_ptr<RoutingPolicy> MakeSplitRouting(const SplitRouting& rule,
                                                 const RegionAutoscaling& below);

@@ -79,12 +79,12 @@ TEST(RoutingRules, LocalitySpillsOverToTheNearestWithRoom) {
   EXPECT_EQ(routed.Decide()[0], 0);
 }
 
-TEST(RoutingRules, CheapestAndGreenestStayWithinTheirRoundTrip) {
+TEST(RoutingRules, CheapestAndCarbonAwareStayWithinTheirRoundTrip) {
   RegionNetwork network = testing::SmallRegions();
   network.regions[2].on_demand_per_h = 0.01;  // Far away.
   network.regions[1].on_demand_per_h = 0.02;
   network.regions[1].carbon_g_per_kwh.fill(20);
-  for (const std::string_view rule : {"cheapest", "greenest"}) {
+  for (const std::string_view rule : {"cheapest", "carbon-aware"}) {
     Routed routed(rule, network);
     routed.sights[0].demand_per_s = routed.sights[1].demand_per_s = 200;
     EXPECT_EQ(routed.Decide(), (Shares{0, 1, 0})) << rule;
@@ -100,6 +100,30 @@ TEST(RoutingRules, LeastLatencyCountsTheWaitThatWasMeasured) {
   EXPECT_EQ(routed.Decide(), (Shares{1, 0, 0}));
   routed.sights[0].wait_s = 0.1;
   EXPECT_EQ(routed.Decide(), (Shares{0, 1, 0}));
+}
+
+TEST(RoutingRules, ByPowerOfTwoTheBestOfThreeHasTwoThirds) {
+  Routed routed("power-of-two");
+  // Of three pairs the nearest is in two, the next one the best of the third.
+  EXPECT_EQ(routed.Decide(), (Shares{2 / 3.0, 1 / 3.0, 0}));
+  routed.sights[0].wait_s = 10;
+  EXPECT_EQ(routed.Decide(), (Shares{0, 2 / 3.0, 1 / 3.0}));
+  routed.sights[1].reachable = false;
+  EXPECT_EQ(routed.Decide(), (Shares{0, 0, 1}));
+  Routed even("round-robin");
+  EXPECT_EQ(even.Decide(), (Shares{1 / 3.0, 1 / 3.0, 1 / 3.0}));
+}
+
+TEST(RoutingRules, PrequalGoesFromHotRegionsToColdOnes) {
+  Routed routed("prequal:probes=2,hot=60");
+  for (RegionSight& seen : routed.sights) seen.load_per_s = 400;
+  EXPECT_EQ(routed.Decide(), (Shares{2 / 3.0, 1 / 3.0, 0}));
+  routed.sights[0].load_per_s = 700;  // Hot: it is the last choice, however near.
+  EXPECT_EQ(routed.Decide(), (Shares{0, 2 / 3.0, 1 / 3.0}));
+  // Where all are probed, the best one has everything.
+  Routed all("prequal:probes=16,hot=100");
+  for (RegionSight& seen : all.sights) seen.load_per_s = 400;
+  EXPECT_EQ(all.Decide(), (Shares{1, 0, 0}));
 }
 
 TEST(RoutingRules, TheSplitMakesNodesBeforeItMovesAndKeepsThoseThatServe) {
