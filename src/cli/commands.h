@@ -83,7 +83,6 @@ CommandSpec PromoteCommand();
 CommandSpec DemoteCommand();
 CommandSpec MoveCommand();
 CommandSpec MovesCommand();
-CommandSpec RouteCommand();
 CommandSpec LoadCommand();
 CommandSpec ManifestsCommand();
 CommandSpec GymHpaCommand();

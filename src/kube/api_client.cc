@@ -17,7 +17,6 @@ namespace {
 constexpr Duration kBetweenLooks = std::chrono::milliseconds(100);  // At all who wait for room.
 
 std::string_view ContentType(Method method) {
-  if (method == Method::kJsonPatch) return "application/json-patch+json";
   if (method == Method::kMergePatch) return "application/merge-patch+json";
   if (method == Method::kStrategicMergePatch) return "application/strategic-merge-patch+json";
   if (method == Method::kApply) return "application/apply-patch+yaml";  // Of which JSON is a part.
@@ -25,8 +24,8 @@ std::string_view ContentType(Method method) {
 }
 
 bool ChangesNothingTwice(Method method) {
-  return method != Method::kPost && method != Method::kJsonPatch &&
-         method != Method::kMergePatch && method != Method::kStrategicMergePatch;
+  return method != Method::kPost && method != Method::kMergePatch &&
+         method != Method::kStrategicMergePatch;
 }
 
 // Jitter must differ between instances that start together.

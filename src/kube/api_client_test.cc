@@ -63,7 +63,6 @@ TEST(ApiClient, MethodsCarryTheirContentTypes) {
   const std::pair<Method, const char*> methods[] = {
       {Method::kPost, "POST|application/json"},
       {Method::kPut, "PUT|application/json"},
-      {Method::kJsonPatch, "PATCH|application/json-patch+json"},
       {Method::kMergePatch, "PATCH|application/merge-patch+json"},
       {Method::kApply, "PATCH|application/apply-patch+yaml"}};
   for (const auto& [method, expected] : methods) {

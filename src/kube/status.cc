@@ -134,7 +134,6 @@ std::string_view MethodName(Method method) {
       return "POST";
     case Method::kPut:
       return "PUT";
-    case Method::kJsonPatch:
     case Method::kMergePatch:
     case Method::kStrategicMergePatch:
     case Method::kApply:
@@ -154,7 +153,6 @@ std::string_view RbacVerb(Method method, const ApiPath& path) {
       return "create";
     case Method::kPut:
       return "update";
-    case Method::kJsonPatch:
     case Method::kMergePatch:
     case Method::kStrategicMergePatch:
     case Method::kApply:

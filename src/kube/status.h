@@ -16,16 +16,7 @@
 
 namespace rudderfish::kube {
 
-enum class Method {
-  kGet,
-  kPost,
-  kPut,
-  kJsonPatch,
-  kMergePatch,
-  kStrategicMergePatch,
-  kApply,
-  kDelete
-};
+enum class Method { kGet, kPost, kPut, kMergePatch, kStrategicMergePatch, kApply, kDelete };
 
 // As HTTP calls it.
 std::string_view MethodName(Method method);
