@@ -96,8 +96,8 @@ class HaproxyTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
         return done.stdout
 
-    def weights(self):
-        shown = json.loads(self.succeed("show", "-o", "json"))
+    def weights(self, **where):
+        shown = json.loads(self.succeed("show", "-o", "json", **where))
         return {one["name"]: one["weight"] for one in shown["backends"]}
 
     def served(self, count):
@@ -135,6 +135,8 @@ class HaproxyTest(unittest.TestCase):
 
     def test_refusals_change_nothing(self):
         for words, where, says in (
+                # HAProxy takes the first weight, 0, and refuses the second.
+                (("--to", "eu=0,us=100", "--step", "100", "--floor", "0"), {"backend": "fixed"}, "static"),
                 (("--to", "eu=60,us=40"), {"backend": "nil"}, "Can't find backend"),
                 (("--to", "eu=60,us=40"), {"backend": "a;b"}, "expected a name of HAProxy"),
                 (("--to", "eu=60,us=40"), {"backend": "fixed"}, "static"),
@@ -146,7 +148,8 @@ class HaproxyTest(unittest.TestCase):
             self.assertEqual(done.returncode, 2, (words, where, done.stdout, done.stderr))
             self.assertIn(says, done.stderr)
             self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
-            self.assertEqual(self.weights(), {"eu": 128, "us": 128})
+            for backend in ("web", "fixed"):
+                self.assertEqual(self.weights(backend=backend), {"eu": 128, "us": 128})
 
     def test_killed_at_any_moment_the_old_split_or_the_new_stands(self):
         ends = set()

@@ -6,6 +6,8 @@ every refusal, after which the route is as it was.
 RUDDERFISH names the program; default: build/release/rudderfish. Needs what tests/testbed_test.py needs; where something is
 missing it says what and ends with status 77. RUDDERFISH_TESTBED names a testbed that runs already and is left alone.
 """
+import http.client
+import http.server
 import json
 import os
 import pathlib
@@ -13,10 +15,11 @@ import re
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
-from live_support import GIVEN, PROGRAM, TOP, Cluster, commands_of, main
+from live_support import GIVEN, PROGRAM, TESTBED, TOP, Cluster, commands_of, main
 
 CLUSTER = Cluster(GIVEN or "test-route")
 KUBECONFIG = pathlib.Path("/var/lib/rudderfish-testbed") / CLUSTER.name / "kubeconfig"
@@ -38,6 +41,57 @@ def slice_of(service, ready):
     return {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
             "metadata": {"name": service, "namespace": "default", "labels": {"kubernetes.io/service-name": service}},
             "ports": [{"port": 80}], "endpoints": [{"addresses": ["10.9.0.1"], "conditions": {"ready": ready}}]}
+
+
+class BetweenRouteAndApiServer:
+    """What stands between the program and the API server, and has its way with each PATCH: `meddle` answers it, or lets it pass."""
+
+    def __init__(self, meddle):
+        self.proxy = subprocess.Popen([str(TESTBED), "kubectl", "--name", CLUSTER.name, "--", "proxy", "--port=0"],
+                                      stdout=subprocess.PIPE, text=True)
+        port = int(re.search(r":(\d+)", self.proxy.stdout.readline()).group(1))
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def forward(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+                connection.request(self.command, self.path, body, {"Content-Type": self.headers.get("Content-Type", "")})
+                try:
+                    answer = connection.getresponse()
+                    return answer.status, answer.read()
+                finally:
+                    connection.close()
+
+            def answer(self, status, body):
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def do_GET(self):  # pylint: disable=invalid-name
+                self.answer(*self.forward())
+
+            def do_PATCH(self):  # pylint: disable=invalid-name
+                meddle(self)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def kubeconfig(self):
+        server = f"http://127.0.0.1:{self.server.server_address[1]}"
+        return json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "x", "users": [{"name": "x", "user": {}}],
+                           "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+                           "clusters": [{"name": "x", "cluster": {"server": server}}]})
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
+        self.proxy.terminate()
+        self.proxy.communicate()
 
 
 class RouteTest(unittest.TestCase):
@@ -161,6 +215,49 @@ class RouteTest(unittest.TestCase):
             self.assertIn(weights, ((70, 30), (640000, 360000)))
             ends.add(weights)
         self.assertEqual(len(ends), 2, "none was killed before its request, or none after")
+
+    def set_with(self, meddle):
+        """`set` with something in between."""
+        between = BetweenRouteAndApiServer(meddle)
+        self.addCleanup(between.stop)
+        with tempfile.TemporaryDirectory() as folder:
+            kubeconfig = pathlib.Path(folder) / "kubeconfig"
+            kubeconfig.write_text(between.kubeconfig(), encoding="utf-8")
+            return self.run_route("set", "web", *REGIONS, "--to", "eu=55,us=45", "--apply", "--kubeconfig", str(kubeconfig))
+
+    def test_change_of_others_in_between_is_not_overwritten(self):
+        self.create("web", [backend("web-eu", 1), backend("web-us", 1)])
+
+        def others_were_faster(request):
+            CLUSTER.kubectl("patch", "httproute", "web", "--type=json", "-p",
+                            '[{"op": "replace", "path": "/spec/rules/0/backendRefs/0/weight", "value": 5}]')
+            request.answer(*request.forward())
+
+        done = self.set_with(others_were_faster)
+        self.assertEqual(done.returncode, 1, done.stderr + done.stdout)
+        self.assertIn("it was changed since it was read, and nothing was done; run it again", done.stderr)
+        self.assertEqual(self.weights("web"), {"web-eu": 5, "web-us": 1})
+
+    def test_what_stands_says_whether_a_request_without_answer_was_done(self):
+        self.create("web", [backend("web-eu", 1), backend("web-us", 1)])
+        sent = []
+
+        def cut_before(request):
+            sent.append("before")
+            request.close_connection = True
+
+        def cut_after(request):
+            sent.append("after")
+            request.forward()
+            request.close_connection = True
+
+        done = self.set_with(cut_before)
+        self.assertEqual(done.returncode, 1, done.stderr + done.stdout)
+        self.assertEqual(self.weights("web"), {"web-eu": 1, "web-us": 1})
+        done = self.set_with(cut_after)
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+        self.assertEqual(self.weights("web"), {"web-eu": 550000, "web-us": 450000})
+        self.assertEqual(sent, ["before", "after"])
 
     def test_commands_of_the_page(self):
         commands = [one for one in commands_of(TOP / "docs/routing.md", "## An HTTPRoute of the Gateway API")

@@ -132,11 +132,15 @@ HaproxyEnactor::HaproxyEnactor(HaproxyChoice choice) : choice_(std::move(choice)
   CHECK(CheckHaproxyName(choice_.backend));
 }
 
-Result<StandingWeights> HaproxyEnactor::Read() {
+Result<std::vector<HaproxyServer>> HaproxyEnactor::ReadServers() const {
   TRY_ASSIGN(const std::string answer,
              AskStream(choice_.socket, fmt::format("show servers state {}\n", choice_.backend),
                        kAnswerPatience, kAnswerMax));
-  TRY_ASSIGN(read_, ParseServersState(answer, choice_.backend));
+  return ParseServersState(answer, choice_.backend);
+}
+
+Result<StandingWeights> HaproxyEnactor::Read() {
+  TRY_ASSIGN(read_, ReadServers());
   StandingWeights standing{
       .target = fmt::format("haproxy backend {}", choice_.backend), .backends = {}, .notes = {}};
   if (read_.empty()) return Invalid("{} has no servers to split between", standing.target);
@@ -163,11 +167,18 @@ Result<void> HaproxyEnactor::Send(const std::vector<int64_t>& weights) {
   TRY_ASSIGN(const std::string answer,
              AskStream(choice_.socket, Commands(weights), kAnswerPatience, kAnswerMax));
   // A command that was carried out answers an empty line.
-  for (const std::string_view line : Lines(answer)) {
-    return Fail(ErrorCode::kFailedPrecondition, "haproxy backend {}: {}", choice_.backend,
-                OneLine(line));
-  }
-  return {};
+  const std::vector<std::string_view> said = Lines(answer);
+  if (said.empty()) return {};
+  std::vector<int64_t> old;
+  for (const HaproxyServer& server : read_) old.push_back(server.weight);
+  TRY(AskStream(choice_.socket, Commands(old), kAnswerPatience, kAnswerMax));
+  TRY_ASSIGN(const std::vector<HaproxyServer> now, ReadServers());
+  const bool stands = std::equal(
+      now.begin(), now.end(), read_.begin(), read_.end(),
+      [](const auto& a, const auto& b) { return a.name == b.name && a.weight == b.weight; });
+  return Fail(ErrorCode::kFailedPrecondition, "haproxy backend {}: {}{}", choice_.backend,
+              OneLine(said[0]),
+              stands ? "" : "; the weights that stood before could not all be set again");
 }
 
 }  // namespace rudderfish

@@ -45,9 +45,11 @@ class HaproxyEnactor final : public SplitEnactor {
   Result<StandingWeights> Read() override;
   int64_t weight_sum() const override { return kWeightMax; }
   std::string Request(const std::vector<int64_t>& weights) const override;
+  // If one of the commands is refused, those before it are undone.
   Result<void> Send(const std::vector<int64_t>& weights) override;
 
  private:
+  Result<std::vector<HaproxyServer>> ReadServers() const;
   std::string Commands(const std::vector<int64_t>& weights) const;
 
   HaproxyChoice choice_;

@@ -32,6 +32,13 @@ bool MayChange(const std::string& manager, const HttpRouteChoice& choice) {
              choice.may_change.end();
 }
 
+Result<std::string> VersionOf(std::string_view json, const std::string& name) {
+  TRY_ASSIGN(const Json object, ParseJson(json, name));
+  TRY_ASSIGN(const JsonReader metadata, JsonReader(object, name).At("metadata"));
+  TRY_ASSIGN(const JsonReader version, metadata.At("resourceVersion"));
+  return version.AsString();
+}
+
 // The text of a member, or an empty one.
 Result<std::string> TextAt(const JsonReader& object, std::string_view key) {
   TRY_ASSIGN(const auto found, object.Find(key));
@@ -252,10 +259,13 @@ Result<void> HttpRouteEnactor::Send(const std::vector<int64_t>& weights) {
                      .path = fmt::format("{}?fieldManager={}", RoutePath(choice_), kFieldManager),
                      .body = Patch(weights)});
   if (answer.ok()) return {};
-  // The API server says so of a test that failed.
-  const bool has_changed =
-      answer.status.code == 409 ||
-      (answer.status.code == 422 && answer.status.message.find("test failed") != std::string::npos);
+  // A test that failed is answered like any patch that does not fit: the version tells them apart.
+  bool has_changed = answer.status.code == 409;
+  if (answer.status.code == 422) {
+    TRY_ASSIGN(const std::string body, client_->Get(RoutePath(choice_)));
+    TRY_ASSIGN(const std::string version, VersionOf(body, RouteName(choice_)));
+    has_changed = version != read_.resource_version;
+  }
   if (has_changed) {
     return Fail(ErrorCode::kConflict,
                 "{}: it was changed since it was read, and nothing was done; run it again",
