@@ -113,7 +113,8 @@ class RouteTest(unittest.TestCase):
     def run_route(self, verb, name, *words):
         if "--kubeconfig" not in words:
             words = (*words, "--kubeconfig", str(KUBECONFIG))
-        return subprocess.run([str(PROGRAM), "route", verb, "--httproute", f"default/{name}", *words], capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL)
+        return subprocess.run([str(PROGRAM), "route", verb, "--httproute", f"default/{name}", *words], capture_output=True,
+                              text=True, check=False, timeout=60, stdin=subprocess.DEVNULL)
 
     def succeed(self, verb, name, *words):
         done = self.run_route(verb, name, *words)
