@@ -41,15 +41,12 @@ Result<ClusterSource> FromDumps(const std::vector<std::filesystem::path>& paths)
 }
 
 Result<ClusterSource> Live(const Arguments& arguments) {
-  const kube::KubeconfigChoice choice{.kubeconfig = arguments.Text("kubeconfig").value_or(""),
-                                      .context = arguments.Text("context").value_or("")};
-  TRY_ASSIGN(kube::ClusterAccess access,
-             kube::FindCluster(choice, kube::KubeEnvironment::OfProcess()));
+  TRY_ASSIGN(ClusterConnection connection, ConnectToCluster(arguments));
   ClusterSource source;
-  source.name = access.server;
-  source.clock = std::make_unique<SystemClock>();
+  source.clock = std::move(connection.clock);
+  source.client = std::move(connection.client);
+  source.name = source.client->access().server;
   source.mirror = std::make_unique<kube::Mirror>(source.clock.get());
-  TRY_ASSIGN(source.client, kube::ApiClient::Open(std::move(access), source.clock.get()));
   source.feed = std::make_unique<kube::ClusterFeed>(source.client.get());
   source.feed->Add(source.mirror.get(), kube::EndedPods::kAll);
   TRY(source.feed->Sync(kListLimit));
@@ -70,6 +67,18 @@ Result<void> CheckNamespaces(const kube::Mirror& mirror, const std::vector<std::
 }
 
 }  // namespace
+
+Result<ClusterConnection> ConnectToCluster(const Arguments& arguments) {
+  const kube::KubeconfigChoice choice{.kubeconfig = arguments.Text("kubeconfig").value_or(""),
+                                      .context = arguments.Text("context").value_or("")};
+  TRY_ASSIGN(kube::ClusterAccess access,
+             kube::FindCluster(choice, kube::KubeEnvironment::OfProcess()));
+  ClusterConnection made;
+  made.name_space = arguments.Text("namespace")
+                        .value_or(access.name_space.empty() ? "default" : access.name_space);
+  TRY_ASSIGN(made.client, kube::ApiClient::Open(std::move(access), made.clock.get()));
+  return made;
+}
 
 Result<void> ClusterSource::CheckHoldsPods() const {
   if (is_live()) return {};

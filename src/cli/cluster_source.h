@@ -37,6 +37,16 @@ struct ClusterSource {
   Result<void> CheckHoldsPods() const;
 };
 
+// A live cluster, for what asks it a few things and watches nothing.
+struct ClusterConnection {
+  std::unique_ptr<Clock> clock = std::make_unique<SystemClock>();
+  std::unique_ptr<kube::ApiClient> client;
+  std::string name_space;  // That of -n, or of the kubeconfig's context.
+};
+
+// By --kubeconfig, --context and --namespace.
+Result<ClusterConnection> ConnectToCluster(const Arguments& arguments);
+
 // The options that OpenCluster reads.
 const std::vector<OptionSpec>& ClusterOptions();
 

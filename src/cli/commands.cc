@@ -9,14 +9,17 @@ namespace rudderfish {
 
 const std::vector<CommandSpec>& Commands() {
   static const auto* commands = new std::vector<CommandSpec>{
-      ImportCommand(),         TrainCommand(),    EvaluateCommand(),   ExperimentCommand(),
-      CalibrateCommand(),      PoliciesCommand(), PlotCommand(),       SimulateCommand(),
-      InspectCommand(),        ScenarioCommand(), SnapshotCommand(),   ProfileCommand(),
-      InitCommand(),           RunCommand(),      DecisionsCommand(),  ExplainCommand(),
-      StatusCommand(),         PauseCommand(),    ResumeCommand(),     PromoteCommand(),
-      DemoteCommand(),         MoveCommand(),     MovesCommand(),      LoadCommand(),
-      ManifestsCommand(),      NodeCommand(),     ServeCommand(),      GymHpaCommand(),
-      ExtenderConfigCommand(), BenchCommand(),    CompletionCommand(), VersionCommand(),
+      ImportCommand(),     TrainCommand(),      EvaluateCommand(),
+      ExperimentCommand(), CalibrateCommand(),  PoliciesCommand(),
+      PlotCommand(),       SimulateCommand(),   InspectCommand(),
+      ScenarioCommand(),   SnapshotCommand(),   ProfileCommand(),
+      InitCommand(),       RunCommand(),        DecisionsCommand(),
+      ExplainCommand(),    StatusCommand(),     PauseCommand(),
+      ResumeCommand(),     PromoteCommand(),    DemoteCommand(),
+      MoveCommand(),       MovesCommand(),      RouteCommand(),
+      LoadCommand(),       ManifestsCommand(),  NodeCommand(),
+      ServeCommand(),      GymHpaCommand(),     ExtenderConfigCommand(),
+      BenchCommand(),      CompletionCommand(), VersionCommand(),
       HelpCommand(),
   };
   return *commands;

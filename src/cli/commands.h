@@ -83,6 +83,7 @@ CommandSpec PromoteCommand();
 CommandSpec DemoteCommand();
 CommandSpec MoveCommand();
 CommandSpec MovesCommand();
+CommandSpec RouteCommand();
 CommandSpec LoadCommand();
 CommandSpec ManifestsCommand();
 CommandSpec GymHpaCommand();

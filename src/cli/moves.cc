@@ -14,11 +14,11 @@
 #include "base/one_line.h"
 #include "base/text_table.h"
 #include "base/wall_time.h"
+#include "cli/cluster_source.h"
 #include "cli/commands.h"
 #include "cli/decision_text.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
-#include "kube/kubeconfig.h"
 #include "kube/move_api.h"
 #include "run/pod_mover.h"
 #include "run/rights.h"
@@ -39,24 +39,6 @@ constexpr double kDefaultLimitS = 120, kDefaultSettleS = 5;
 volatile std::sig_atomic_t g_interrupted = 0;
 
 void NoteInterrupt(int /*signal*/) { g_interrupted = 1; }
-
-struct MoveConnection {
-  std::unique_ptr<Clock> clock = std::make_unique<SystemClock>();
-  std::unique_ptr<kube::ApiClient> client;
-  std::string name_space;  // That of -n, or of the kubeconfig's context.
-};
-
-Result<MoveConnection> ConnectForMoves(const Arguments& arguments) {
-  const kube::KubeconfigChoice choice{.kubeconfig = arguments.Text("kubeconfig").value_or(""),
-                                      .context = arguments.Text("context").value_or("")};
-  TRY_ASSIGN(kube::ClusterAccess access,
-             kube::FindCluster(choice, kube::KubeEnvironment::OfProcess()));
-  MoveConnection made;
-  made.name_space = arguments.Text("namespace")
-                        .value_or(access.name_space.empty() ? "default" : access.name_space);
-  TRY_ASSIGN(made.client, kube::ApiClient::Open(std::move(access), made.clock.get()));
-  return made;
-}
 
 // The name of "KIND/NAME" or "NAME".
 Result<std::string> BareName(std::string_view operand, std::string_view kind) {
@@ -151,7 +133,7 @@ Result<ExitStatus> RunMove(const Arguments& arguments, const Session& session) {
   TRY_ASSIGN(const std::string target, OfOption("to", BareName(to, "node/")));
   TRY_ASSIGN(const MoveOptions options, MoveOptionsOf(arguments));
   TRY_ASSIGN(const double limit_s, arguments.Seconds("timeout", kDefaultLimitS));
-  TRY_ASSIGN(const MoveConnection connection, ConnectForMoves(arguments));
+  TRY_ASSIGN(const ClusterConnection connection, ConnectToCluster(arguments));
   TRY(CheckMoveRights(connection.client.get(), connection.name_space, kCheckLimit));
   PodMover mover(connection.client.get(), options);
   TRY(mover.Plan(connection.name_space, pod, target,
@@ -279,7 +261,7 @@ Result<ExitStatus> RunMoves(const Arguments& arguments, const Session& session) 
   if (watches && (verb != "list" || format == OutputFormat::kJson))
     return Invalid("--watch: prints a table of the moves; leave out `{}`",
                    verb != "list" ? verb : "-o json");
-  TRY_ASSIGN(const MoveConnection connection, ConnectForMoves(arguments));
+  TRY_ASSIGN(const ClusterConnection connection, ConnectToCluster(arguments));
   kube::MoveApi api(connection.client.get());
   if (watches) {
     TRY(WatchMoves(&api, arguments.Text("namespace")));

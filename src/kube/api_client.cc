@@ -19,13 +19,14 @@ constexpr Duration kBetweenLooks = std::chrono::milliseconds(100);  // At all wh
 std::string_view ContentType(Method method) {
   if (method == Method::kMergePatch) return "application/merge-patch+json";
   if (method == Method::kStrategicMergePatch) return "application/strategic-merge-patch+json";
+  if (method == Method::kJsonPatch) return "application/json-patch+json";
   if (method == Method::kApply) return "application/apply-patch+yaml";  // Of which JSON is a part.
   return "application/json";
 }
 
 bool ChangesNothingTwice(Method method) {
   return method != Method::kPost && method != Method::kMergePatch &&
-         method != Method::kStrategicMergePatch;
+         method != Method::kStrategicMergePatch && method != Method::kJsonPatch;
 }
 
 // Jitter must differ between instances that start together.

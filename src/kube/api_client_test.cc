@@ -64,6 +64,7 @@ TEST(ApiClient, MethodsCarryTheirContentTypes) {
       {Method::kPost, "POST|application/json"},
       {Method::kPut, "PUT|application/json"},
       {Method::kMergePatch, "PATCH|application/merge-patch+json"},
+      {Method::kJsonPatch, "PATCH|application/json-patch+json"},
       {Method::kApply, "PATCH|application/apply-patch+yaml"}};
   for (const auto& [method, expected] : methods) {
     EXPECT_TRUE(client->Call({.method = method, .path = "/x", .body = "{}"}).ok());

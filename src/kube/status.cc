@@ -136,6 +136,7 @@ std::string_view MethodName(Method method) {
       return "PUT";
     case Method::kMergePatch:
     case Method::kStrategicMergePatch:
+    case Method::kJsonPatch:
     case Method::kApply:
       return "PATCH";
     case Method::kDelete:
@@ -155,6 +156,7 @@ std::string_view RbacVerb(Method method, const ApiPath& path) {
       return "update";
     case Method::kMergePatch:
     case Method::kStrategicMergePatch:
+    case Method::kJsonPatch:
     case Method::kApply:
       return "patch";
     case Method::kDelete:

@@ -16,7 +16,16 @@
 
 namespace rudderfish::kube {
 
-enum class Method { kGet, kPost, kPut, kMergePatch, kStrategicMergePatch, kApply, kDelete };
+enum class Method {
+  kGet,
+  kPost,
+  kPut,
+  kMergePatch,
+  kStrategicMergePatch,
+  kJsonPatch,
+  kApply,
+  kDelete
+};
 
 // As HTTP calls it.
 std::string_view MethodName(Method method);

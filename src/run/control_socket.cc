@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "net/stream_request.h"
 
 namespace rudderfish {
 namespace {
@@ -40,22 +41,7 @@ Result<sockaddr_un> AddressOf(const fs::path& path) {
   return address;
 }
 
-Result<int> Connect(const fs::path& path) {
-  TRY_ASSIGN(const sockaddr_un address, AddressOf(path));
-  const int file = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (file < 0) return Fail(ErrorCode::kUnavailable, "{}: {}", path.string(), Reason());
-  if (::connect(file, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
-    return file;
-  const int error = errno;
-  ::close(file);
-  errno = error;
-  if (error == ENOENT || error == ECONNREFUSED) {
-    return Fail(ErrorCode::kNotFound,
-                "{}: no controller is running there; `rudderfish run` starts one", path.string());
-  }
-  return Fail(error == EACCES ? ErrorCode::kInvalidArgument : ErrorCode::kUnavailable, "{}: {}",
-              path.string(), Reason());
-}
+StreamPeer PeerAt(const fs::path& path) { return {.path = path, .address = {}}; }
 
 }  // namespace
 
@@ -90,7 +76,7 @@ struct ControlSocket::Client {
 
 Result<std::unique_ptr<ControlSocket>> ControlSocket::Listen(const fs::path& path) {
   TRY_ASSIGN(const sockaddr_un address, AddressOf(path));
-  if (const Result<int> taken = Connect(path)) {
+  if (const Result<int> taken = ConnectStream(PeerAt(path), kClientPatience)) {
     ::close(*taken);
     return Fail(ErrorCode::kConflict, "{}: another rudderfish listens there", path.string());
   }
@@ -148,37 +134,22 @@ void ControlSocket::Poll(std::chrono::milliseconds timeout, int wake, const Answ
 
 Result<std::string> AskController(const fs::path& socket, std::string_view request,
                                   std::chrono::milliseconds timeout) {
-  TRY_ASSIGN(const int file, Connect(socket));
-  const Instant deadline = SystemClock().Now() + timeout;
-  const std::string line = std::string(request) + "\n";
-  std::string reply;
-  bool sent = false;
-  while (true) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - SystemClock().Now());
-    pollfd ready{file, static_cast<short>(sent ? POLLIN : POLLOUT), 0};
-    if (left.count() <= 0 || ::poll(&ready, 1, static_cast<int>(left.count())) == 0) {
-      ::close(file);
-      return Fail(ErrorCode::kDeadlineExceeded, "{}: the controller did not answer within {} ms",
-                  socket.string(), timeout.count());
-    }
-    if (!sent) {
-      sent =
-          ::send(file, line.data(), line.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(line.size());
-      continue;
-    }
-    char bytes[4096];
-    const ssize_t count = ::recv(file, bytes, sizeof bytes, 0);
-    if (count > 0) reply.append(bytes, static_cast<size_t>(count));
-    if (count == 0 || reply.size() > kAnswerMax || (count < 0 && errno != EAGAIN && errno != EINTR))
-      break;
+  Result<std::string> reply =
+      AskStream(PeerAt(socket), std::string(request) + "\n", timeout, kAnswerMax);
+  if (!reply && reply.error().code == ErrorCode::kNotFound) {
+    return Fail(ErrorCode::kNotFound,
+                "{}: no controller is running there; `rudderfish run` starts one", socket.string());
   }
-  ::close(file);
-  if (!reply.ends_with('\n')) {
+  if (!reply && reply.error().code == ErrorCode::kDeadlineExceeded) {
+    return Fail(ErrorCode::kDeadlineExceeded, "{}: the controller did not answer within {} ms",
+                socket.string(), timeout.count());
+  }
+  if (!reply) return reply;
+  if (!reply->ends_with('\n')) {
     return Fail(ErrorCode::kUnavailable, "{}: the controller ended before it answered",
                 socket.string());
   }
-  reply.pop_back();
+  reply->pop_back();
   return reply;
 }
 
