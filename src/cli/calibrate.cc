@@ -108,8 +108,8 @@ CommandSpec CalibrateCommand() {
       .operands = {{.name = "SCENARIO"}},
       .options =
           {{"--policy", "NAME",
-            "policy to calibrate: hpa, mpc or static; where the scenario has `regions`, any routing "
-            "policy (`policies --task route`)"},
+            "policy to calibrate: hpa, mpc or static; where the scenario has `regions`, any "
+            "routing policy (`policies --task route`)"},
            {"--task", "scale|route",
             "kind of decision (default: route if the scenario has `regions`, else scale)"},
            {"--variant", "NAME[,...]",

@@ -45,6 +45,25 @@ Result<std::string> TextAt(const JsonReader& object, std::string_view key) {
   return found ? found->AsString() : std::string();
 }
 
+// An object that a controller made is written by it again.
+Result<void> CheckController(const JsonReader& metadata, const HttpRouteChoice& choice) {
+  TRY_ASSIGN(const auto owners, metadata.Find("ownerReferences"));
+  if (!owners) return {};
+  TRY_ASSIGN(const std::vector<JsonReader> references, owners->Elements());
+  for (const JsonReader& reference : references) {
+    TRY_ASSIGN(const auto controls, reference.Find("controller"));
+    if (!controls) continue;
+    TRY_ASSIGN(const bool is_controller, controls->AsBool());
+    if (!is_controller) continue;
+    TRY_ASSIGN(const std::string kind, TextAt(reference, "kind"));
+    TRY_ASSIGN(const std::string name, TextAt(reference, "name"));
+    return Fail(ErrorCode::kFailedPrecondition,
+                "{}: it belongs to {}/{}, which would set the weights back; change them there",
+                RouteName(choice), OneLine(kind, 100), OneLine(name, 100));
+  }
+  return {};
+}
+
 Result<void> CheckOwners(const JsonReader& metadata, const HttpRouteChoice& choice) {
   TRY_ASSIGN(const auto managed, metadata.Find("managedFields"));
   if (!managed) return {};
@@ -142,6 +161,7 @@ Result<HttpRouteRule> ReadHttpRoute(std::string_view json, const HttpRouteChoice
   HttpRouteRule made;
   TRY_ASSIGN(const JsonReader version, metadata.At("resourceVersion"));
   TRY_ASSIGN(made.resource_version, version.AsString());
+  TRY(CheckController(metadata, choice));
   TRY(CheckOwners(metadata, choice));
   TRY_ASSIGN(const JsonReader spec, route.At("spec"));
   TRY_ASSIGN(const auto rules, spec.Find("rules"));

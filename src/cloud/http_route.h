@@ -34,8 +34,8 @@ struct HttpRouteRule {
 };
 
 // Reads an HTTPRoute. kInvalidArgument: not such an object, or weights out of range; kNotFound: no
-// such rule; kFailedPrecondition: rules owned by a field manager other than us, kubectl and
-// `may_change`.
+// such rule; kFailedPrecondition: a route that a controller owns, or rules owned by a field manager
+// other than us, kubectl and `may_change`.
 Result<HttpRouteRule> ReadHttpRoute(std::string_view json, const HttpRouteChoice& choice);
 
 class HttpRouteEnactor final : public SplitEnactor {

@@ -74,6 +74,21 @@ TEST(HttpRoute, LeavesRulesOfOtherControllersAlone) {
   EXPECT_EQ(WhyNot(RouteJson(kTwoRefs, ManagedBy("dns", "f:hostnames"))), "");
 }
 
+TEST(HttpRoute, LeavesARouteAloneThatAControllerOwns) {
+  const auto owned = [](const char* controller) {
+    std::string json = RouteJson(kTwoRefs);
+    const std::string version = R"("resourceVersion")";
+    return json.insert(json.find(version),
+                       fmt::format(R"("ownerReferences": [{{"kind": "Gateway", "name": "g"}},
+                                   {{"kind": "Rollout", "name": "web", "controller": {}}}], )",
+                                   controller));
+  };
+  EXPECT_EQ(WhyNot(owned("true")),
+            "httproute shop/web: it belongs to Rollout/web, which would set the weights back; "
+            "change them there");
+  EXPECT_EQ(WhyNot(owned("false")), "");
+}
+
 TEST(HttpRoute, TellsWhatGatewaysSay) {
   const auto notes = [](const std::string& conditions) {
     return ReadHttpRoute(RouteJson(kTwoRefs, "[]",
