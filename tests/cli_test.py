@@ -860,6 +860,8 @@ policies: [static, locality=calibrated-locality, learned=trained]
         run = self.run_cli("train", *part, "--rule", "mpc.yaml,lp.yaml", "--episodes", "4", "--steps", "20000", "-d", "learned", "--seeds", "2")
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertRegex(run.stdout + run.stderr, r"seed 2: (decides; compared with|steps back to) (lp|mpc):")
+        for option, value in (("--rule", "lp.yaml"), ("--variant", "full"), ("--regions", "us-east4"), ("--episodes", "8")):
+            self.refuse("train", "--resume", "-d", "learned", "--seeds", "2", option, value, says=[option, "--resume"])
         done = self.run_cli("evaluate", *part, "--episodes", "6", "--policy", "lp.yaml,mpc.yaml,learned=learned", "-o", "json")
         self.assertIn(done.returncode, (0, 3), done.stderr)
         told = json.loads(done.stdout)["variants"][0]

@@ -190,9 +190,10 @@ Result<void> SetScaling(const Arguments& arguments, const Scenario& scenario,
 
 Result<TrainJob> MakeJob(const Arguments& arguments, const Session& session) {
   const bool resume = arguments.Has("resume");
-  TRY(arguments.Exclude("resume", "preset"));
-  TRY(arguments.Exclude("resume", "set"));
-  TRY(arguments.Exclude("resume", "from"));
+  // What a run was begun with; it would be ignored.
+  for (const char* fixed : {"preset", "set", "from", "load", "violations", "hpa", "episodes",
+                            "variant", "regions", "rule"})
+    TRY(arguments.Exclude("resume", fixed));
   TRY(arguments.Exclude("preset", "from"));
   if (!resume && arguments.operands().empty()) {
     return Invalid("a scenario is missing, for example: rudderfish train scenario.yaml -d runs/a");
