@@ -34,13 +34,13 @@ Result<Kept> ReadPolicy(const YamlNode& node, const std::filesystem::path& folde
                         PolicyChoice* choice) {
   choice->policy_node = node;
   TRY_ASSIGN(const std::string text, node.AsString());
-  Result<PolicySpec> spec = ParsePolicySpec(text);
-  if (!spec) return node.Refuse(spec.error().message);
-  *spec = WithinFolder(*std::move(spec), folder);
-  if (const Result<void> known = CheckLivePolicy(*spec); !known)
+  Result<PolicySpec> parsed = ParsePolicySpec(text);
+  if (!parsed) return node.Refuse(parsed.error().message);
+  const PolicySpec spec = WithinFolder(*std::move(parsed), folder);
+  if (const Result<void> known = CheckLivePolicy(spec); !known)
     return node.Refuse(known.error().message);
-  choice->policy = spec->text();
-  return KeptOf(*spec);
+  choice->policy = spec.text();
+  return KeptOf(spec);
 }
 
 // What `choice` holds before counts for what the file does not name.
