@@ -64,6 +64,7 @@ Result<ExitStatus> EvaluateRoutingPolicies(const Scenario& scenario, const Argum
         evaluation, *record,
         {.command = session.command_line, .version = std::string(ProgramVersion())},
         *arguments.Text("report")));
+    Say(session, "Wrote {}", *arguments.Text("report"));
   }
   switch (format) {
     default:
