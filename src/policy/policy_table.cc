@@ -231,6 +231,8 @@ std::vector<PolicyRow> RouteRows() {
   planned.push_back(Number("hazard", "4", 0, 1000,
                            "how often an hour spot nodes are taken away while they are scarce"));
   planned.push_back(
+      Number("notice", "8", 1, 50, "how many times likelier a notice is while they are scarce"));
+  planned.push_back(
       Number("pull", "0.1", 0, 1e6, "price of another use or spot share than `use` and `spot`"));
   planned.push_back(Span("hold", "5min", 1000, 3'600'000, "how long a choice holds"));
   return {

@@ -14,11 +14,22 @@ constexpr double kFastS = 300, kSlowS = 1800;  // Of smoothing.
 // Of how scarce spot nodes are taken to be: how long that is remembered, what is a sign of it, and
 // how much of it is left once an order is met.
 constexpr double kStormS = 2700, kSomeLost = 0.05, kSomeRefused = 0.3, kAfterGrant = 0.3;
+// How likely scarcity is before a notice, and how often there is one without it.
+constexpr double kUsuallyScarce = 0.05, kFalseNotices = 0.02;
 constexpr double kSmallestLoad = 1;
 
 double Smoothed(double before, double now, double memory_s, double interval_s) {
   const double kept = std::exp(-interval_s / memory_s);
   return kept * before + (1 - kept) * now;
+}
+
+// Bayes' rule: what a notice, or that there is none, makes of a probability of scarcity. A notice is
+// `ratio` times likelier under it.
+double AfterNotice(double before, bool notice, double ratio) {
+  const double likelier =
+      notice ? ratio : std::max(0.0, 1 - ratio * kFalseNotices) / (1 - kFalseNotices);
+  const double scarce = std::clamp(before, kUsuallyScarce, 1 - kUsuallyScarce) * likelier;
+  return scarce / (scarce + 1 - std::clamp(before, kUsuallyScarce, 1 - kUsuallyScarce));
 }
 
 double LogRatio(double a, double b) {
@@ -79,6 +90,9 @@ void RegionPlanner::Remember(const RoutingQuestion& question, std::span<const in
     } else if (ordered > 1) {  // All came.
       own.storm *= kAfterGrant;
     }
+    own.notice = Smoothed(own.notice, seen.notice ? 1 : 0, kFastS, question.interval_s);
+    if (question.has_notices && planning_->rule.notice > 1)
+      own.storm = AfterNotice(own.storm, seen.notice, planning_->rule.notice);
     own.load = question.step == 0
                    ? seen.load_per_s
                    : Smoothed(own.load, seen.load_per_s, kSlowS, question.interval_s);
@@ -116,7 +130,8 @@ void RegionPlanner::Ask(const RoutingQuestion& question, const Needs& needs, int
           .error = needs.error[region],
           .surge = LogRatio(seen.load_per_s, own.load),
           .size = std::log(nodes),
-          .lost_elsewhere = lost_everywhere_}};
+          .lost_elsewhere = lost_everywhere_,
+          .notice = own.notice}};
   RegionScalingTask::Space(asked, planning_->rule, &space_);
   batch_.Clear();
   RegionScalingTask::Encode(asked, space_, &batch_);

@@ -52,8 +52,8 @@ class RegionPlanner {
 
  private:
   struct Seen {
-    double lost = 0, storm = 0, refused = 0, load = 0;  // Smoothed, or falling.
-    int had = 0;                                        // Spot nodes, ordered ones included.
+    double lost = 0, storm = 0, refused = 0, load = 0, notice = 0;  // Smoothed, or falling.
+    int had = 0;  // Spot nodes, ordered ones included.
   };
 
   void Remember(const RoutingQuestion& question, std::span<const int> asked);

@@ -18,6 +18,7 @@ struct PlannedRegions {
   std::vector<double> load = {400, 400, 400}, error = {0.1, 0.1, 0.1};
   std::vector<int> asked = std::vector<int>(3 * kNodePrices);
   int step = 0, questions = 0;
+  bool has_notices = false;
 
   explicit PlannedRegions(const RegionScalingRule& rule = {.use = 0.7, .hazard_per_h = 8}) {
     planning->rule = rule;
@@ -34,7 +35,11 @@ struct PlannedRegions {
   }
 
   void Plan() {
-    planner->Plan({.step = step++, .has_spot = true, .laws = laws.get(), .regions = sights},
+    planner->Plan({.step = step++,
+                   .has_spot = true,
+                   .has_notices = has_notices,
+                   .laws = laws.get(),
+                   .regions = sights},
                   {.load_per_s = load, .error = error}, asked, &autoscaler);
   }
 
@@ -73,6 +78,19 @@ TEST(RegionPlanner, TakesAnOrderThatIsNotMetForASignOfScarcity) {
   for (int r = 0; r < 3; ++r) planned.asked[r * kNodePrices + kSpot] = 12;  // None of four came.
   for (int i = 0; i < 5; ++i) planned.Plan();
   EXPECT_GT(planned.Nodes().first, 2);
+}
+
+TEST(RegionPlanner, LeavesSpotNodesOnNoticesAndComesBackAfterSilence) {
+  PlannedRegions planned;
+  planned.has_notices = true;
+  for (int i = 0; i < 6; ++i) planned.Plan();
+  const int before = planned.Nodes().first;
+  for (RegionSight& one : planned.sights) one.notice = true;
+  for (int i = 0; i < 6; ++i) planned.Plan();
+  EXPECT_GT(planned.Nodes().first, before + 2);
+  for (RegionSight& one : planned.sights) one.notice = false;
+  for (int i = 0; i < 60; ++i) planned.Plan();
+  EXPECT_EQ(planned.Nodes().first, before);
 }
 
 TEST(RegionPlanner, AllocatesNothing) {

@@ -406,7 +406,8 @@ PlannedRouting PlannedOf(const PolicyOptions& options) {
                            .spot_share = options.Number("spot") / 100,
                            .pull = options.Number("pull"),
                            .spread = options.Number("spread"),
-                           .hazard_per_h = options.Number("hazard")};
+                           .hazard_per_h = options.Number("hazard"),
+                           .notice = options.Number("notice")};
   planned.planning.hold_s = options.Ms("hold") / 1000;
   planned.planning.weights = RegionScalingTask::ModelWeights(planned.planning.rule);
   return planned;

@@ -32,6 +32,8 @@ struct RegionChance {
   double storm_s = 2700;                     // and how long they last.
   double reclaim_per_h = 0.1, storm_reclaim_per_h = 4;
   double storm_grant = 0.3;     // Share of orders of spot nodes that is met in a storm.
+  double notice = 0;            // Share of its intervals in which the provider warns of it,
+  double false_notice = 0;      // and of all others.
   double outage_per_day = 0.6;  // Of a whole region.
   double cold_s = 900;          // How long a region warms to traffic that is new to it:
   double cold_delay_s = 0.08;   // what a request takes longer meanwhile,
@@ -62,6 +64,8 @@ inline constexpr ChanceKey kChanceKeys[] = {
     {"reclaim_per_hour", &RegionChance::reclaim_per_h, 0, 60},
     {"storm_reclaim_per_hour", &RegionChance::storm_reclaim_per_h, 0, 60},
     {"storm_grant", &RegionChance::storm_grant, 0, 1},
+    {"notice", &RegionChance::notice, 0, 1},
+    {"false_notice", &RegionChance::false_notice, 0, 1},
     {"outage_per_day", &RegionChance::outage_per_day, 0, kMostEventsPerDay},
     {"cold", &RegionChance::cold_s, 60, 86400, true},
     {"cold_delay", &RegionChance::cold_delay_s, 0, 10, true},

@@ -72,6 +72,7 @@ RoutingQuestion RegionSimulator::Question() const {
   return {.step = step_,
           .interval_s = world_->interval_s,
           .has_spot = variant_.Has(Disturbance::kSpot),
+          .has_notices = variant_.Has(Disturbance::kSpot) && world_->chance.notice > 0,
           .laws = laws_.get(),
           .regions = sights_};
 }
@@ -246,6 +247,7 @@ void RegionSimulator::Look() {
     seen.node_per_h[kOnDemand] = network.regions[r].on_demand_per_h;
     seen.node_per_h[kSpot] = weather.spot_per_h;
     seen.carbon_g_per_kwh = weather.carbon_g_per_kwh;
+    seen.notice = weather.notice;
     seen.reachable = !weather.out;
   }
   figures_.change = figures_.changes * network.objective.change * laws_->mean_on_demand_per_h() /

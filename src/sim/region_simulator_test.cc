@@ -90,6 +90,24 @@ TEST(RegionSimulator, AStepAllocatesNothing) {
   EXPECT_EQ(allocation_count - before, 0);
 }
 
+TEST(RegionWeather, NoticesComeMoreOftenInStorms) {
+  const auto world = ShippedRegions();
+  RegionWeatherSource source(world);
+  int storms = 0, calms = 0, right = 0, wrong = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    source.Start(VariantNamed(*world, "spot"), seed);
+    for (int step = 0; step < 240; ++step) {
+      for (const RegionWeather& one : source.regions()) {
+        (one.storm ? storms : calms) += 1;
+        if (one.notice) (one.storm ? right : wrong) += 1;
+      }
+      source.Step();
+    }
+  }
+  EXPECT_NEAR(static_cast<double>(right) / storms, world->chance.notice, 0.02);
+  EXPECT_NEAR(static_cast<double>(wrong) / calms, world->chance.false_notice, 0.005);
+}
+
 TEST(RegionWeather, IsTheSameInAllVariantsButForWhatDisturbs) {
   const auto world = ShippedRegions();
   RegionWeatherSource calm(world), full(world);

@@ -12,7 +12,8 @@
 namespace rudderfish {
 namespace {
 
-constexpr uint64_t kTraitStream = 0x7265676961;  // Of the seed of the world.
+constexpr uint64_t kTraitStream = 0x7265676961;     // Of the seed of the world.
+constexpr uint64_t kNoticeStream = 0x6e6f74696365;  // Of the seed of the episode.
 constexpr double kWeatherHourS = 3600, kWeatherDayS = 86400;
 constexpr double kSlowS = 3600, kFastS = 300, kPriceS = 7200;  // Of wanderings.
 constexpr double kFewRequests = 50;  // Below so many of an interval counts are drawn one by one.
@@ -78,6 +79,7 @@ RegionWeatherSource::RegionWeatherSource(std::shared_ptr<const RegionWorld> worl
 void RegionWeatherSource::Start(const RegionVariant& variant, uint64_t seed) {
   variant_ = variant;
   rng_ = Rng(seed);
+  notice_rng_ = Rng(seed, kNoticeStream);
   begin_h_ = rng_.Uniform(0, kHoursOfDay);
   step_ = -1;
   world_flash_ = {};
@@ -150,6 +152,8 @@ void RegionWeatherSource::StepRegion(int region, double world_flash) {
   const bool spot = variant_.Has(Disturbance::kSpot);
   const double per_h = state.storm ? chance.storm_reclaim_per_h : chance.reclaim_per_h;
   weather.storm = spot && state.storm;
+  weather.notice =
+      notice_rng_.Uniform() < (state.storm ? chance.notice : chance.false_notice) && spot;
   weather.reclaimed =
       spot && taken < -std::expm1(-per_h * seconds / kWeatherHourS) ? Between(0.1, 0.7, share) : 0;
   weather.spot_granted = !spot ? 0 : state.storm ? chance.storm_grant : 1;

@@ -23,6 +23,7 @@ struct RegionWeather {
   bool storm = false;       // Hidden.
   double reclaimed = 0;     // Share of ready spot nodes that is taken away.
   double spot_granted = 1;  // Share of orders of spot nodes that is met.
+  bool notice = false;      // The provider warns of a storm; not always, and not always rightly.
   double start_s = 0;       // Of nodes that are ordered now.
   bool out = false;         // Serves nothing.
 };
@@ -63,7 +64,7 @@ class RegionWeatherSource {
 
   std::shared_ptr<const RegionWorld> world_;
   RegionVariant variant_;
-  Rng rng_{0};
+  Rng rng_{0}, notice_rng_{0};
   double begin_h_ = 0;
   int step_ = 0;
   Flash world_flash_;

@@ -43,10 +43,10 @@ float Seen(O o) {
   return F(o.*kField);
 }
 
-constexpr std::array<Feature<RegionOutlook>, 12> kOutlookTable{{
+constexpr std::array<Feature<RegionOutlook>, 13> kOutlookTable{{
     {"lost", "", 0.1, Seen<&RegionOutlook::lost>, "share of spot nodes lost lately, over 5 min"},
     {"storm", "", 1, Seen<&RegionOutlook::storm>,
-     "1 once spot nodes are lost or refused, falling with time"},
+     "how scarce spot nodes are taken to be: 1 once some are lost or refused, falling with time"},
     {"refused", "", 0.1, Seen<&RegionOutlook::refused>,
      "share of spot nodes ordered that did not come, over 5 min"},
     {"on_spot", "", 0.5, Seen<&RegionOutlook::on_spot>, "share of its nodes on spot"},
@@ -62,6 +62,8 @@ constexpr std::array<Feature<RegionOutlook>, 12> kOutlookTable{{
     {"size", "", 3, Seen<&RegionOutlook::size>, "nodes, in logarithms"},
     {"lost_elsewhere", "", 0.03, Seen<&RegionOutlook::lost_elsewhere>,
      "share of spot nodes lost lately in all regions"},
+    {"notice", "", 0.2, Seen<&RegionOutlook::notice>,
+     "share of intervals with a notice of the provider, over 5 min"},
 }};
 
 // Of the outlook's feature that is read from this field.
@@ -85,7 +87,7 @@ float ReclaimBy(V v) {
   return Term<RegionTerm::kReclaim>(v) * F(v.o.*kOfRegion) / kScale;
 }
 
-constexpr std::array<Feature<ChoiceView>, 51> kChoiceTable{{
+constexpr std::array<Feature<ChoiceView>, 55> kChoiceTable{{
     {"nodes", "units", 1, Term<RegionTerm::kNodes>, "dollars for nodes, in units a request"},
     {"carbon", "units", 1, Term<RegionTerm::kCarbon>, "carbon, likewise"},
     {"late", "units", 1, Term<RegionTerm::kLate>,
@@ -125,6 +127,8 @@ constexpr std::array<Feature<ChoiceView>, 51> kChoiceTable{{
     {"use_by_size", "", 0.3, Cross<&RegionChoice::direction, &RegionOutlook::size>, "times `size`"},
     {"use_by_lost_elsewhere", "", 0.3,
      Cross<&RegionChoice::direction, &RegionOutlook::lost_elsewhere>, "times `lost_elsewhere`"},
+    {"use_by_notice", "", 0.3, Cross<&RegionChoice::direction, &RegionOutlook::notice>,
+     "times `notice`"},
     {"spot_by_lost", "", 0.5, Cross<&RegionChoice::spot_share, &RegionOutlook::lost>,
      "times `lost`"},
     {"spot_by_storm", "", 0.5, Cross<&RegionChoice::spot_share, &RegionOutlook::storm>,
@@ -149,6 +153,8 @@ constexpr std::array<Feature<ChoiceView>, 51> kChoiceTable{{
      "times `size`"},
     {"spot_by_lost_elsewhere", "", 0.5,
      Cross<&RegionChoice::spot_share, &RegionOutlook::lost_elsewhere>, "times `lost_elsewhere`"},
+    {"spot_by_notice", "", 0.5, Cross<&RegionChoice::spot_share, &RegionOutlook::notice>,
+     "times `notice`"},
     {"shrink_by_lost", "", 0.2, Cross<&RegionChoice::shrink, &RegionOutlook::lost>, "times `lost`"},
     {"shrink_by_storm", "", 0.2, Cross<&RegionChoice::shrink, &RegionOutlook::storm>,
      "times `storm`"},
@@ -171,8 +177,11 @@ constexpr std::array<Feature<ChoiceView>, 51> kChoiceTable{{
     {"shrink_by_size", "", 0.2, Cross<&RegionChoice::shrink, &RegionOutlook::size>, "times `size`"},
     {"shrink_by_lost_elsewhere", "", 0.2,
      Cross<&RegionChoice::shrink, &RegionOutlook::lost_elsewhere>, "times `lost_elsewhere`"},
+    {"shrink_by_notice", "", 0.2, Cross<&RegionChoice::shrink, &RegionOutlook::notice>,
+     "times `notice`"},
     {"reclaim_by_lost", "", 1, ReclaimBy<&RegionOutlook::lost>, "times `lost`"},
     {"reclaim_by_storm", "", 1, ReclaimBy<&RegionOutlook::storm>, "times `storm`"},
+    {"reclaim_by_notice", "", 1, ReclaimBy<&RegionOutlook::notice>, "times `notice`"},
 }};
 
 void AddChoice(const RegionScalingQuestion& q, const RegionScalingRule& rule, double use,

@@ -29,12 +29,14 @@ struct RegionScalingRule {
   double pull = 0;          // Price of differing from both: of the square of the difference.
   double spread = 1;        // Times the errors of forecasts so far.
   double hazard_per_h = 4;  // How often spot nodes are taken away while they are scarce.
+  double notice = 8;  // How many times likelier a notice is while they are; 1: it says nothing.
 };
 
 // What was seen of a region. Shares and ratios; logarithms where the table says so.
 struct RegionOutlook {
   double lost = 0, storm = 0, refused = 0, on_spot = 0, pending = 0, price_ratio = 0;
   double start = 0, trend = 0, error = 0, surge = 0, size = 0, lost_elsewhere = 0;
+  double notice = 0;
 };
 
 struct RegionScalingQuestion {

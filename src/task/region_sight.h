@@ -24,6 +24,7 @@ struct RegionSight {
   int lost = 0;                         // Spot nodes that were taken away in the last interval.
   double node_per_h[kNodePrices] = {};  // Dollars.
   double carbon_g_per_kwh = 0;
+  bool notice = false;  // Its provider warns that spot nodes may be taken away.
   bool reachable = true;
 
   int ready_nodes() const { return ready[0] + ready[1]; }
@@ -34,7 +35,8 @@ struct RegionSight {
 struct RoutingQuestion {
   int step = 0;
   double interval_s = 60;
-  bool has_spot = false;  // Whether there are spot nodes at all.
+  bool has_spot = false;     // Whether there are spot nodes at all,
+  bool has_notices = false;  // and whether providers warn of their loss.
   const RegionLaws* laws = nullptr;
   std::span<const RegionSight> regions;
 };
