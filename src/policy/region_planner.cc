@@ -23,8 +23,8 @@ double Smoothed(double before, double now, double memory_s, double interval_s) {
   return kept * before + (1 - kept) * now;
 }
 
-// Bayes' rule: what a notice, or that there is none, makes of a probability of scarcity. A notice is
-// `ratio` times likelier under it.
+// Bayes' rule: what a notice, or that there is none, makes of a probability of scarcity. A notice
+// is `ratio` times likelier under it.
 double AfterNotice(double before, bool notice, double ratio) {
   const double likelier =
       notice ? ratio : std::max(0.0, 1 - ratio * kFalseNotices) / (1 - kFalseNotices);
