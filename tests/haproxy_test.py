@@ -167,12 +167,16 @@ class HaproxyTest(unittest.TestCase):
         self.assertEqual(len(ends), 2, "none was killed before its request, or none after")
 
     def test_commands_of_the_page(self):
-        commands = "\n".join(commands_of(TOP / "docs/routing.md", "## HAProxy"))
+        commands = "\n".join(commands_of(TOP / "docs/routing.md", "## HAProxy") +
+                             commands_of(TOP / "docs/routing.md", "## Let a policy decide"))
         with tempfile.TemporaryDirectory() as folder:
             config = (TOP / "examples/routing/haproxy.cfg").read_text(encoding="utf-8")
             for port in ("8080", "8081", "8082"):
                 config = config.replace(port, str(free_port()))
             (pathlib.Path(folder) / "haproxy.cfg").write_text(config.replace("/tmp/", f"{folder}/"), encoding="utf-8")
+            for name in ("rudderfish.yaml", "regions.yaml"):
+                text = (TOP / "examples/routing" / name).read_text(encoding="utf-8")
+                (pathlib.Path(folder) / name).write_text(text.replace("/tmp/", f"{folder}/"), encoding="utf-8")
             commands = commands.replace("/tmp/", f"{folder}/").replace("examples/routing/", f"{folder}/")
             commands = commands.replace("haproxy -D", f"{HAPROXY} -D -p {folder}/pid")
             done = subprocess.run(["bash", "-ec", commands], cwd=TOP, capture_output=True, text=True, check=False, timeout=60,
@@ -182,6 +186,7 @@ class HaproxyTest(unittest.TestCase):
                 os.kill(int(pid), signal.SIGKILL)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"eu +eu +154 +60.16 % +yes")
+        self.assertRegex(done.stdout, r"routing +shadow; lp decides every 30 s")
 
 
 if __name__ == "__main__":

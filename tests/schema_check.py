@@ -109,6 +109,15 @@ WRONG_PLACING = [
     (("scope",), {"namespaces": ["a"]}), (("signals",), {"prometheus": ["http://a"]}),  # Only migration reads them.
 ]
 
+WRONG_ROUTING = [
+    (("decisions", "routing", "mode"), "enforced"), (("decisions", "routing", "routes"), []), (("decisions", "routing", "canary"), 1),
+    (("decisions", "routing", "routes"), [{"name": "web"}]), (("decisions", "routing", "routes"), [{"name": "w", "haproxy": "/s"}]),
+    (("decisions", "routing", "routes"), [{"name": "web", "httproute": "shop/web", "haproxy": "/s", "backend": "b"}]),
+    (("decisions", "routing", "routes"), [{"name": "web", "httproute": "shop"}]), (("decisions", "routing", "budgets"), {"step": 0}),
+    (("decisions", "routing", "budgets"), {"floor": 101}), (("decisions", "routing", "interval"), 5),
+    (("scope",), {"namespaces": ["a"]}),
+]
+
 
 def with_string_keys(value):
     """JSON has no other keys; `execution: {0: 7ms}` is the same to the program."""
@@ -165,6 +174,10 @@ def main():
                           EXAMPLES / "simulated/rudderfish.yaml", WRONG_CONFIGS)
         problems += check("configurations that place pods", EXAMPLES / "config.schema.json", [EXAMPLES / "placement/rudderfish.yaml"],
                           EXAMPLES / "placement/rudderfish.yaml", WRONG_PLACING)
+        problems += check("configurations that route", EXAMPLES / "config.schema.json", [EXAMPLES / "routing/rudderfish.yaml"],
+                          EXAMPLES / "routing/rudderfish.yaml", WRONG_ROUTING)
+        problems += check("scenarios of two regions", SCENARIOS / "scenario.schema.json", [EXAMPLES / "routing/regions.yaml"],
+                          SCENARIOS / "multicloud-16.yaml", WRONG_REGIONS)
     return 1 if problems else 0
 
 

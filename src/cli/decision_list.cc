@@ -11,6 +11,7 @@
 #include "base/text_table.h"
 #include "cli/decision_text.h"
 #include "cli/placement_story.h"
+#include "cli/routing_story.h"
 
 namespace rudderfish {
 namespace {
@@ -111,9 +112,34 @@ Head HeadOf(const StoredPlacement& stored) {
           .allowed = !row.node.empty()};
 }
 
+Head HeadOf(const StoredRouting& stored) {
+  const RoutingDecision& row = stored.row;
+  Head head{.number = stored.number,
+            .written_at = stored.written_at,
+            .kind = "routing",
+            .mode = row.mode,
+            .subject = "route/" + row.route,
+            .of = row.target,
+            .policy = row.policy,
+            .from = SharesText(row, &RoutedRegion::now),
+            .chosen = SharesText(row, &RoutedRegion::allowed),
+            .baseline = row.baseline.empty() ? "" : SharesText(row, &RoutedRegion::baseline),
+            .unit = "ms",
+            .verdict = row.verdict.allowed ? "allowed" : "refused",
+            .fate = std::string(FateName(row.fate)),
+            .failure = row.failure,
+            .reason = !row.failure.empty() ? row.failure : row.verdict.reason,
+            .allowed = row.verdict.allowed};
+  if (row.predicted_ms > 0) head.predicted = row.predicted_now_ms - row.predicted_ms;
+  if (row.measured_ms && row.measured_now_ms)
+    head.measured = *row.measured_now_ms - *row.measured_ms;
+  return head;
+}
+
 OrderedJson DetailsOf(const StoredRow& stored) { return MoveDetails(stored); }
 OrderedJson DetailsOf(const StoredComparison& stored) { return ComparisonDetails(stored); }
 OrderedJson DetailsOf(const StoredPlacement& stored) { return PlacementDetails(stored); }
+OrderedJson DetailsOf(const StoredRouting& stored) { return RoutingDetails(stored); }
 
 Head HeadOf(const StoredDecision& decision) {
   return std::visit([](const auto& stored) { return HeadOf(stored); }, decision);
@@ -223,6 +249,7 @@ Result<std::string> DecisionStory(const StoredDecision& decision, std::string_vi
   if (const auto* move = std::get_if<StoredRow>(&decision)) return MoveStory(*move, pod, now);
   if (const auto* placed = std::get_if<StoredPlacement>(&decision))
     return PlacementStory(*placed, now);
+  if (const auto* routed = std::get_if<StoredRouting>(&decision)) return RoutingStory(*routed, now);
   return ComparisonStory(std::get<StoredComparison>(decision), now);
 }
 

@@ -24,7 +24,7 @@ std::string DecisionTable(std::span<const StoredDecision> rows, UnixMillis now, 
 // baseline_choice_node, gain, verdict, fate and failure, and what its kind adds.
 std::string DecisionsJson(std::span<const StoredDecision> rows);
 
-// The subject of each: pod/NAME, application/NAME.
+// The subject of each: pod/NAME, application/NAME, route/NAME.
 std::vector<std::string> DecisionNames(std::span<const StoredDecision> rows);
 
 // One with its reasons. `pod` is who was asked about, and may be another of the same workload than

@@ -17,7 +17,7 @@
 namespace rudderfish {
 namespace {
 
-constexpr std::array<std::string_view, 2> kKinds = {"placement", "migration"};
+constexpr std::array<std::string_view, 3> kKinds = {"placement", "migration", "routing"};
 constexpr int64_t kLimitMax = 1'000'000;
 constexpr int64_t kOfOnePlan = 200;    // Rows at most.
 constexpr int64_t kSearched = 10'000;  // Rows of which `explain` looks for a workload.
@@ -42,10 +42,11 @@ Result<RowFilter> FilterOf(const Arguments& arguments, UnixMillis now) {
   TRY_ASSIGN(const int kind, arguments.Choice("kind", kKinds, 0));
   if (arguments.Has("kind")) filter.kind = kKinds[static_cast<size_t>(kind)];
   if (const auto name_space = arguments.Text("namespace")) {
-    if (filter.kind == "migration") {
+    if (filter.kind == "migration" || filter.kind == "routing") {
       return Invalid(
-          "--namespace: decisions of migration are of an application, not of a namespace; "
-          "use --application");
+          "--namespace: decisions of {} are of an application or a route, not of a namespace; "
+          "use --application",
+          filter.kind);
     }
     if (name_space->find_first_of("*?[/") != std::string::npos)
       return Invalid("--namespace: `{}` is no name of a namespace", *name_space);
@@ -110,7 +111,8 @@ Result<ExitStatus> RunDecisions(const Arguments& arguments, const Session& sessi
 struct Subject {
   std::string name;
   bool is_workload = false;
-  bool is_move = false;  // Of a pod, by its id. Neither: a pod.
+  bool is_move = false;   // Of a pod, by its id.
+  bool is_route = false;  // Neither: a pod.
 
   // Whether the name of a pod is one that a controller gives: of a Deployment with the hash of its
   // template, of others without.
@@ -133,11 +135,15 @@ Result<Subject> SubjectOf(const std::string& operand) {
   const std::string kind = operand.substr(0, slash);
   if (kind == "move" || kind == "moves")
     return Subject{.name = operand.substr(slash + 1), .is_move = true};
+  if (kind == "route" || kind == "routes")
+    return Subject{.name = operand.substr(slash + 1), .is_route = true};
   const bool is_workload =
       std::find(std::begin(kWorkloads), std::end(kWorkloads), kind) != std::end(kWorkloads);
   if (!is_workload && std::find(std::begin(kPods), std::end(kPods), kind) == std::end(kPods)) {
-    return Invalid("`{}`: expected pod/NAME, move/ID, or a workload such as deployment/NAME",
-                   operand);
+    return Invalid(
+        "`{}`: expected pod/NAME, move/ID, route/NAME, or a workload such as "
+        "deployment/NAME",
+        operand);
   }
   return Subject{.name = operand.substr(slash + 1), .is_workload = is_workload};
 }
@@ -293,6 +299,16 @@ Result<ExitStatus> ExplainMove(const Arguments& arguments, const JournalReader& 
   return ExitStatus::kDone;
 }
 
+// The newest decision about a route.
+Result<StoredDecision> DecisionAboutRoute(const JournalReader& journal, const std::string& route) {
+  TRY_ASSIGN(std::vector<StoredRouting> rows,
+             journal.Routings({.limit = kOfOnePlan, .application = route}));
+  if (rows.empty()) {
+    return Fail(ErrorCode::kNotFound, "no decision in the journal is about a route {}", route);
+  }
+  return StoredDecision(std::move(rows.back()));
+}
+
 Result<ExitStatus> RunExplain(const Arguments& arguments, const Session&) {
   TRY_ASSIGN(
       const OutputFormat output,
@@ -304,6 +320,13 @@ Result<ExitStatus> RunExplain(const Arguments& arguments, const Session&) {
   TRY_ASSIGN(const Subject subject, SubjectOf(arguments.operands()[0]));
   TRY_ASSIGN(const JournalReader journal, JournalOf(arguments));
   if (subject.is_move) return ExplainMove(arguments, journal, subject.name, output);
+  if (subject.is_route) {
+    TRY_ASSIGN(const StoredDecision decision, DecisionAboutRoute(journal, subject.name));
+    TRY_ASSIGN(const std::string text,
+               is_structured ? DecisionJson(decision) : DecisionStory(decision, "", UnixNow()));
+    TRY(print(text));
+    return ExitStatus::kDone;
+  }
   const std::string name_space = arguments.Text("namespace").value_or("default");
   if (!subject.is_workload) {
     TRY_ASSIGN(const std::optional<OrderedJson> pending,
@@ -340,7 +363,7 @@ CommandSpec DecisionsCommand() {
                   kJournalOption,
                   {"--since", "TIME", "show only decisions newer than this, for example 1h"},
                   {"--limit", "N", "show at most the N newest decisions (default 100)"},
-                  {"--kind", "placement|migration", "show only this kind of decision"},
+                  {"--kind", "placement|migration|routing", "show only this kind of decision"},
                   kApplicationOption,
                   {"-n,--namespace", "NS", "show only placements of pods of this namespace"},
                   kAllNamespacesOption,
@@ -352,22 +375,26 @@ CommandSpec DecisionsCommand() {
 }
 
 CommandSpec ExplainCommand() {
-  return {.name = "explain",
-          .summary = "Explain why a pod runs on its node, is pending, or would be moved",
-          .operands = {{.name = "KIND/NAME"}},
-          .options = {kJournalConfigOption,
-                      kJournalOption,
-                      kApplicationOption,
-                      {"-n,--namespace", "NS",
-                       "namespace of the pod or workload, for placement (default `default`)"},
-                      {"-o,--output", "table|json|yaml", "output format (default: text)"}},
-          .details =
-              "KIND is pod, move, deployment, statefulset, daemonset, replicaset or job. For a "
-              "workload, the newest decision about one of its pods is explained; for a move, the "
-              "decision that made it, its step, or why it was given up.",
-          .examples = {"explain pod/detection-2", "explain pod/detection-2 -o json",
-                       "explain deployment/cart -n shop", "explain move/5f0c2ad1b3e4"},
-          .run = RunExplain};
+  return {
+      .name = "explain",
+      .summary =
+          "Explain why a pod runs on its node, is pending, or would be moved, or why a region "
+          "gets its share of a route",
+      .operands = {{.name = "KIND/NAME"}},
+      .options = {kJournalConfigOption,
+                  kJournalOption,
+                  kApplicationOption,
+                  {"-n,--namespace", "NS",
+                   "namespace of the pod or workload, for placement (default `default`)"},
+                  {"-o,--output", "table|json|yaml", "output format (default: text)"}},
+      .details =
+          "KIND is pod, move, route, deployment, statefulset, daemonset, replicaset or job. For a "
+          "workload, the newest decision about one of its pods is explained; for a move, the "
+          "decision that made it, its step, or why it was given up.",
+      .examples = {"explain pod/detection-2", "explain pod/detection-2 -o json",
+                   "explain deployment/cart -n shop", "explain move/5f0c2ad1b3e4",
+                   "explain route/shop"},
+      .run = RunExplain};
 }
 
 }  // namespace rudderfish

@@ -14,8 +14,8 @@ namespace {
 
 Result<std::string> LadderRequest(const Arguments& arguments, std::string_view verb) {
   const std::string& kind = arguments.operands()[0];
-  if (kind != "placement" && kind != "migration") {
-    return Invalid("unknown kind of decision `{}`; there are placement, migration", kind);
+  if (kind != "placement" && kind != "migration" && kind != "routing") {
+    return Invalid("unknown kind of decision `{}`; there are placement, migration, routing", kind);
   }
   std::string request = fmt::format("{} {}", verb, kind);
   if (const auto to = arguments.Text("to")) {

@@ -154,7 +154,7 @@ Result<ExitStatus> DryRun(const Config& config) {
   TRY_ASSIGN(const std::string description, DescribeRun(config));
   TRY(Print(description));
   TRY(CheckCanWrite(config.journal.path));
-  if (config.cluster.is_simulated()) return ExitStatus::kDone;
+  if (!config.has_cluster()) return ExitStatus::kDone;
   TRY_ASSIGN(const RightsReport report, ReviewRunRights(config));
   TRY(Print(report.text));
   if (report.missing.empty()) return ExitStatus::kDone;

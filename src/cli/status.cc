@@ -14,6 +14,8 @@
 #include "cli/decision_text.h"
 #include "cli/output.h"
 #include "cli/placement_story.h"
+#include "cli/routing_story.h"
+#include "cli/standing_text.h"
 #include "cli/terminal.h"
 #include "control/journal_reader.h"
 #include "run/config.h"
@@ -97,18 +99,6 @@ std::string PausedText(const OrderedJson& status) {
                      Age(since.get<int64_t>(), UnixNow()), status["paused_by"].get<std::string>());
 }
 
-std::string SignalsText(const OrderedJson& signals) {
-  if (signals.empty()) return "";
-  using Align = TextTable::Align;
-  TextTable table({{"SIGNAL"}, {"VALUES", Align::kRight}, {"AGE", Align::kRight}});
-  for (const OrderedJson& one : signals) {
-    const OrderedJson& age = one["age_s"];
-    table.Row({one["name"].get<std::string>(), one["values"].dump(),
-               age.is_null() ? "never" : fmt::format("{:.1f} s", age.get<double>())});
-  }
-  return "\n" + table.Text();
-}
-
 std::string BesideText(std::string_view scheduler, int64_t decisions, int64_t different) {
   return fmt::format(
       "also seen  {}: {} decisions, rules different in {}; not counted "
@@ -166,23 +156,6 @@ std::string MigrationEvidenceText(const OrderedJson& evidence) {
         name, moves["moved"].get<int64_t>(), moves["not_moved"].get<int64_t>(),
         moves["gain_beyond_half_of_predicted"]["text"].get<std::string>());
   }
-  return text;
-}
-
-// The mode that a kind has reached, the evidence so far, and what is missing for the next mode.
-std::string StandingText(const OrderedJson& standing,
-                         const std::function<std::string(const OrderedJson&)>& evidence_text) {
-  std::string text = fmt::format("standing   {}, {} ago: {}\n", standing["mode"].get<std::string>(),
-                                 Age(standing["since_ms"].get<int64_t>(), UnixNow()),
-                                 standing["why"].get<std::string>());
-  if (standing["evidence"].is_null()) return text;
-  text += evidence_text(standing["evidence"]);
-  if (!standing.contains("next")) return text;
-  const OrderedJson& next = standing["next"];
-  const std::string heading = fmt::format("for {}", next["mode"].get<std::string>());
-  if (next["missing"].empty()) return text + fmt::format("{:<10} nothing is missing\n", heading);
-  for (const OrderedJson& missing : next["missing"])
-    text += fmt::format("{:<10} missing: {}\n", heading, missing.get<std::string>());
   return text;
 }
 
@@ -339,6 +312,7 @@ std::string StatusText(const OrderedJson& status) {
   const OrderedJson& kinds = status["decisions"];
   if (kinds.contains("placement")) text += PlacementText(status, kinds["placement"]);
   if (kinds.contains("migration")) text += MigrationText(kinds["migration"]);
+  if (kinds.contains("routing")) text += RoutingText(kinds["routing"]);
   return text;
 }
 

@@ -238,6 +238,7 @@ Result<void> HttpRouteEnactor::LookAtHealth(const HttpRouteRule::Backend& backen
     }
   }
   standing->is_healthy = ready > 0;
+  standing->ready = ready;
   standing->health = ready > 0 ? Counted(ready, "ready endpoint")
                                : fmt::format("Service {} has no ready endpoint", backend.name);
   return {};

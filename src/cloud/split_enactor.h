@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@ struct StandingBackend {
   int64_t weight = 0;
   bool is_healthy = false;
   std::string health;  // What says so: "2 endpoints are ready".
+  std::optional<int64_t> ready = std::nullopt;  // Endpoints that serve, where that is seen.
 };
 
 struct StandingWeights {

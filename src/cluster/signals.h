@@ -8,14 +8,15 @@
 #include "base/clock.h"
 
 // Measured values: what a cluster's API server does not know. A column is one signal (how busy CPUs
-// are, requests a second) of all nodes, workloads, or edges between workloads, by name: names live
-// longer than positions in a State. Every value keeps when it was measured and is never taken away:
+// are, requests a second) of all nodes, workloads, edges between workloads, or regions, by name:
+// names live longer than positions in a State. Every value keeps when it was measured and is never
+// taken away:
 // a source that fails lets its values age, and whoever decides says how old is too old. A plain
 // value.
 
 namespace rudderfish {
 
-enum class SignalScope { kCluster, kNode, kWorkload, kEdge };
+enum class SignalScope { kCluster, kNode, kWorkload, kEdge, kRegion };
 
 struct SignalValue {
   double value = 0;   // Finite.

@@ -90,7 +90,7 @@ Result<std::vector<StoredRow>> JournalReader::Rows(const RowFilter& filter) cons
   // Names stand in quotes in `detail`, so that a part of a name does not count.
   Statement select(database_.get(),
                    "SELECT number, written_at, fate, failure, measured, detail FROM decisions "
-                   "WHERE written_at >= ? AND (? = '' OR application = ?) "
+                   "WHERE kind = 'migration' AND written_at >= ? AND (? = '' OR application = ?) "
                    "AND (? = '' OR instr(detail, ?)) AND (? = '' OR detail ->> '$.move' = ?) "
                    "ORDER BY number DESC LIMIT ?");
   const std::string quoted = fmt::format("\"pod\":\"{}\"", filter.pod);
@@ -124,11 +124,18 @@ Result<std::vector<StoredDecision>> JournalReader::Decisions(const RowFilter& fi
   const auto add = [&](auto rows) {
     for (auto& row : rows) all.emplace_back(std::move(row));
   };
-  if (filter.kind != "placement") {
+  const auto wants = [&](std::string_view kind) {
+    return filter.kind.empty() || filter.kind == kind;
+  };
+  if (wants("migration")) {
     TRY_ASSIGN(std::vector<StoredRow> moves, Rows(filter));
     add(std::move(moves));
   }
-  if (filter.kind != "migration" && filter.application.empty()) {
+  if (wants("routing") && filter.pod.empty()) {
+    TRY_ASSIGN(std::vector<StoredRouting> routings, Routings(filter));
+    add(std::move(routings));
+  }
+  if (wants("placement") && filter.application.empty()) {
     TRY_ASSIGN(std::vector<StoredComparison> compared, Comparisons(filter));
     add(std::move(compared));
     RowFilter others = filter;

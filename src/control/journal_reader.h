@@ -34,15 +34,21 @@ struct StoredComparison {
   PlacementOutcome outcome;
 };
 
+struct StoredRouting {
+  int64_t number = 0;
+  UnixMillis written_at = 0;
+  RoutingDecision row;
+};
+
 // A decision of any kind.
-using StoredDecision = std::variant<StoredRow, StoredPlacement, StoredComparison>;
+using StoredDecision = std::variant<StoredRow, StoredPlacement, StoredComparison, StoredRouting>;
 UnixMillis WrittenAt(const StoredDecision& decision);
 
 struct RowFilter {
   std::optional<UnixMillis> since;
   int64_t limit = 100;      // The newest.
-  std::string kind;         // placement or migration; empty: any.
-  std::string application;  // Which placements have none of; empty: any.
+  std::string kind;         // placement, migration or routing; empty: any.
+  std::string application;  // Or route; placements have none. Empty: any.
   // Of which they speak; empty: any. Of placements "namespace/name", where * is any text.
   std::string pod;
   std::string move = {};       // Id of a pod's move; empty: any.
@@ -60,6 +66,9 @@ class JournalReader {
   Result<std::vector<StoredRow>> Rows(const RowFilter& filter) const;  // Oldest first.
   Result<std::vector<EvidenceSum>> Evidence() const;
   Result<JournalExtent> Extent() const;
+
+  // What was decided about routes, oldest first.
+  Result<std::vector<StoredRouting>> Routings(const RowFilter& filter) const;
 
   // What was decided of pods that wait, oldest first. Without `best`.
   Result<std::vector<StoredPlacement>> Placements(const RowFilter& filter) const;

@@ -24,6 +24,8 @@
 #include "control/placement_comparison.h"
 #include "control/placement_evidence.h"
 #include "control/placement_journal.h"
+#include "control/routing_decision.h"
+#include "control/routing_evidence.h"
 
 // The journal on disk: one SQLite database in WAL mode (docs/journal.md has its schema). A row that
 // Append has returned the number of is there after kill -9 and after the power fails. One process
@@ -52,7 +54,8 @@ struct JournalExtent {
 class SqliteJournal final : public Journal,
                             public EvidenceSink,
                             public PlacementJournal,
-                            public ComparisonSink {
+                            public ComparisonSink,
+                            public RoutingJournal {
  public:
   // Creates what is missing. Rows that an earlier process left in flight become kUnknown. kConflict
   // if another process writes there.
@@ -82,6 +85,11 @@ class SqliteJournal final : public Journal,
   Result<void> AppendComparisons(std::span<const PlacementComparison> rows,
                                  std::span<const PlacementOutcome> outcomes) override;
 
+  // Rows of routing are numbered with those of migration. What is in flight is concluded once;
+  // what is measured later may follow.
+  Result<int64_t> AppendRouting(const RoutingDecision& decision) override;
+  Result<void> ConcludeRouting(int64_t number, const RoutingEnd& end) override;
+
   // What all of them say, kept up to date from the first call on, which reads them all.
   Result<const EvidenceTable*> Evidence();
   Result<std::string> DifferenceInWords(int64_t number);  // Of a comparison whose rules differ.
@@ -110,6 +118,13 @@ class SqliteJournal final : public Journal,
 
   // Pods of that application that were moved since, or may have been, the oldest first.
   Result<std::vector<EarlierMove>> MovesSince(std::string_view application, UnixMillis since);
+
+  // What decisions about routes say, of that policy for that objective, from decision `from` on.
+  Result<std::vector<RouteEvidence>> RouteEvidenceOf(std::string_view policy,
+                                                     std::string_view objective, int64_t from);
+
+  // What splits that were set have come to since a canary began.
+  Result<std::vector<RouteTrial>> RouteTrials(UnixMillis since);
 
   // As a JournalReader has them.
   Result<JournalExtent> Extent() const;

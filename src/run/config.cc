@@ -30,7 +30,7 @@ constexpr double kMoveTimeoutMsMin = 10'000;
 constexpr double kShortestWindowMs = 60'000;
 constexpr int kMovesAtOnceMax = 100;
 constexpr double kLiveStalenessMsMin = 2000;  // Watches prove themselves once a second at most.
-constexpr std::array<std::string_view, 2> kKinds = {"placement", "migration"};
+constexpr std::array<std::string_view, 3> kKinds = {"placement", "migration", "routing"};
 constexpr double kLeaseMsMin = 2000;
 constexpr double kLeaseMsMax = 600'000;
 
@@ -155,6 +155,11 @@ class ConfigReader {
     if (const auto migration = kinds.Optional("migration")) {
       TRY_ASSIGN(config_.migration, ReadMigration(*migration));
     }
+    if (const auto routing = kinds.Optional("routing")) {
+      if (config_.cluster.is_simulated())
+        return routing->Refuse("a simulated cluster has no routes: remove it");
+      TRY_ASSIGN(config_.routing, ParseRouting(*routing, folder_));
+    }
     const Result<void> finished = kinds.Finish();
     if (finished) return {};
     return Invalid("{} (the kinds of decision are {})", finished.error().message,
@@ -162,7 +167,7 @@ class ConfigReader {
   }
 
   Result<void> CheckDecides(YamlMap* map) const {
-    if (config_.migration || config_.places()) return {};
+    if (config_.migration || config_.routing || config_.places()) return {};
     const std::string kinds = fmt::format(
         "name at least one kind of decision ({}), or add an `extender`", fmt::join(kKinds, ", "));
     const Result<YamlNode> named = map->Required("decisions");  // Suggests what is misspelt.
@@ -187,6 +192,7 @@ class ConfigReader {
   Result<void> RefuseWhatNothingReads(YamlMap* map) const {
     if (config_.migration) return {};
     for (const char* key : {"scope", "applications", "signals"}) {
+      if (config_.routing && key == std::string_view("signals")) continue;
       if (const auto node = map->Optional(key)) {
         return node->Refuse(fmt::format(
             "only `decisions.migration` reads `{}`: remove it, or add `migration` to `decisions`",
@@ -428,6 +434,10 @@ std::string WhatNeedsARestart(const Config& before, const Config& after) {
   }
   if (before.migration.has_value() != after.migration.has_value())
     parts.push_back("decisions.migration");
+  if (before.routing.has_value() != after.routing.has_value() ||
+      before.has_cluster() != after.has_cluster()) {
+    parts.push_back("decisions.routing");
+  }
   if (!(before.leader_election == after.leader_election)) parts.push_back("leader_election");
   // Of placement the mode can change.
   std::optional<PlacementConfig> placement = after.placement;

@@ -17,6 +17,7 @@
 #include "control/mode.h"
 #include "run/move_driver.h"
 #include "run/placement_config.h"
+#include "run/routing_config.h"
 #include "task/migration.h"
 
 // rudderfish.yaml: which cluster the controller watches, what of it, who decides, how far it may
@@ -94,11 +95,17 @@ struct Config {
   YamlNode signals;                                 // Null if absent.
   std::optional<PlacementConfig> placement;  // Of `decisions`: the kinds that this process decides.
   std::optional<MigrationConfig> migration;
+  std::optional<RoutingConfig> routing;
   std::optional<ExtenderConfig> extender;
   JournalConfig journal;
   ServerConfig server;
   LeaderElectionConfig leader_election;
   bool places() const { return placement.has_value() || extender.has_value(); }
+  // Whether there is an API server to talk to; routes of other data paths need none.
+  bool has_cluster() const {
+    return !cluster.is_simulated() && (places() || migration || leader_election.is_on() ||
+                                       !control_name.empty() || routing->NeedsCluster());
+  }
   std::string control_namespace, control_name;  // Of the ConfigMap that holds it back; may be none.
   // Of `cluster`: nothing is decided on what was seen longer ago.
   std::chrono::nanoseconds staleness = std::chrono::seconds(30);

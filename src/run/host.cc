@@ -14,6 +14,7 @@
 #include "run/lease_seat.h"
 #include "run/migration_loop.h"
 #include "run/placement_loop.h"
+#include "run/routing_loop.h"
 #include "run/watched_cluster.h"
 
 namespace rudderfish {
@@ -64,6 +65,10 @@ Result<void> Host::Open() {
   if (config_.migration) {
     TRY_ASSIGN(plan, MigrationPlan::Make(config_));
   }
+  std::optional<RoutingPlan> routes;
+  if (config_.routing) {
+    TRY_ASSIGN(routes, RoutingPlan::Make(*config_.routing));
+  }
   TRY_ASSIGN(journal_, SqliteJournal::Start(config_.journal.path,
                                             {.retention = config_.journal.retention,
                                              .size_bytes = config_.journal.size_bytes}));
@@ -73,7 +78,7 @@ Result<void> Host::Open() {
     return KeepStanding();
   });
   if (!journal_->is_open()) MindJournal(clock_->Now());
-  if (!config_.cluster.is_simulated()) TRY(Connect());
+  if (config_.has_cluster()) TRY(Connect());
   if (config_.places()) {
     TRY_ASSIGN(placement_, PlacementLoop::Start(this));
     loops_.push_back(placement_.get());
@@ -81,6 +86,10 @@ Result<void> Host::Open() {
   if (plan) {
     TRY_ASSIGN(migration_, MigrationLoop::Start(*std::move(plan), this));
     loops_.push_back(migration_.get());
+  }
+  if (routes) {
+    TRY_ASSIGN(routing_, RoutingLoop::Start(*std::move(routes), this));
+    loops_.push_back(routing_.get());
   }
   TRY(Begin());
   return OpenStanding();
@@ -249,6 +258,10 @@ Result<void> Host::Reload(const Config& config) {
   if (config.migration) {
     TRY_ASSIGN(plan, MigrationPlan::Make(config));
   }
+  std::optional<RoutingPlan> routes;
+  if (config.routing) {
+    TRY_ASSIGN(routes, RoutingPlan::Make(*config.routing));
+  }
   const std::string fixed = WhatNeedsARestart(config_, config);
   if (!fixed.empty()) {
     return Fail(ErrorCode::kFailedPrecondition, "{} cannot change at run time; restart to apply it",
@@ -257,6 +270,7 @@ Result<void> Host::Reload(const Config& config) {
   config_ = config;
   if (placement_ != nullptr) NoteStanding(placement_->Reload(config));
   if (plan) NoteStanding(migration_->Reload(*std::move(plan)));
+  if (routes) NoteStanding(routing_->Reload(*std::move(routes), config));
   NoteStanding(standing_->TakeAgain());
   return {};
 }

@@ -32,6 +32,7 @@ namespace rudderfish {
 
 class MigrationLoop;
 class PlacementLoop;
+class RoutingLoop;
 
 class Host {
  public:
@@ -45,7 +46,7 @@ class Host {
 
   // Lets in what comes from the cluster; waits for it, at most `timeout`, if it can (CanWait).
   void Poll(std::chrono::milliseconds timeout);
-  bool CanWait() const { return client_ != nullptr; }  // A simulated cluster has no client.
+  bool CanWait() const { return client_ != nullptr; }  // Without a cluster there is no client.
 
   // Each kind that is due does one slice of work. True: more may be done at once.
   bool Turn();
@@ -120,6 +121,7 @@ class Host {
   std::unique_ptr<kube::ConfigMapWatch> control_;
   std::unique_ptr<PlacementLoop> placement_;
   std::unique_ptr<MigrationLoop> migration_;
+  std::unique_ptr<RoutingLoop> routing_;
   std::vector<DecisionLoop*> loops_;  // Of these, in this order.
   std::unique_ptr<SharedStanding> standing_;
   std::string control_problem_;  // What is wrong with the ConfigMap.

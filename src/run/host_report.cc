@@ -10,6 +10,7 @@
 #include "run/host.h"
 #include "run/migration_loop.h"
 #include "run/placement_loop.h"
+#include "run/routing_loop.h"
 
 // What a Host tells of itself: health, metrics, status.
 
@@ -126,9 +127,10 @@ std::string Host::Status() const {
       {"started_at_ms", started_at_},
       {"uptime_s", Seconds(clock_->Now() - started_)},
       {"config", config_.path.string()},
-      {"cluster", client_ == nullptr
+      {"cluster", config_.cluster.is_simulated()
                       ? fmt::format("simulated from {}", config_.cluster.scenario.string())
-                      : address_},
+                  : client_ == nullptr ? "none"
+                                       : address_},
       {"journal", config_.journal.path.string()},
       {"journal_problem", JournalTrouble()},
       {"control_problem", control_problem_},
@@ -151,13 +153,19 @@ std::string Host::Status() const {
 }
 
 Result<std::string> DescribeRun(const Config& config) {
-  std::string text = HostLine("cluster", ClusterText(config.cluster));
+  std::string text = HostLine("cluster", config.cluster.is_simulated() || config.has_cluster()
+                                             ? ClusterText(config.cluster)
+                                             : "none: no decision needs one");
   if (config.places()) {
     TRY_ASSIGN(const std::string placement, DescribePlacement(config));
     text += placement;
   }
   if (config.migration) {
     TRY_ASSIGN(const MigrationPlan plan, MigrationPlan::Make(config));
+    text += plan.Describe();
+  }
+  if (config.routing) {
+    TRY_ASSIGN(const RoutingPlan plan, RoutingPlan::Make(*config.routing));
     text += plan.Describe();
   }
   text += HostLine("journal", fmt::format("{}, kept {}, at most {}", config.journal.path.string(),
@@ -188,14 +196,17 @@ Result<RightsReport> ReviewRunRights(const Config& config) {
                MigrationRightsOf(config, config.migration->mode));
     add(more);
   }
+  if (config.routing) add(RoutingRights(*config.routing, config.routing->mode));
   return ReviewRights(config, rights);
 }
 
 // A cluster that does not answer is no reason to refuse: the evidence says whether it may be done.
 std::vector<std::string> Host::MissingRights(std::string_view kind, Mode mode) const {
-  if (config_.cluster.is_simulated()) return {};
-  Result<std::vector<NeededRight>> rights =
-      kind == "placement" ? PlacementRights(mode) : MigrationRightsOf(config_, mode);
+  if (!config_.has_cluster()) return {};
+  Result<std::vector<NeededRight>> rights = kind == "placement" ? PlacementRights(mode)
+                                            : kind == "routing"
+                                                ? RoutingRights(*config_.routing, mode)
+                                                : MigrationRightsOf(config_, mode);
   Result<RightsReport> report = RightsReport();
   if (rights) report = ReviewRights(config_, *rights, kRightsLimit);
   if (!rights || !report) {

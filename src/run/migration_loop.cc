@@ -27,17 +27,6 @@ OrderedJson JsonOf(const Terms& terms) {
   return json;
 }
 
-OrderedJson JsonOf(const std::vector<SignalStanding>& standings) {
-  OrderedJson list = OrderedJson::array();
-  for (const SignalStanding& one : standings) {
-    list.push_back({{"name", one.name},
-                    {"values", one.values},
-                    {"age_s", one.age_s ? OrderedJson(*one.age_s) : OrderedJson(nullptr)},
-                    {"trouble", one.trouble}});
-  }
-  return list;
-}
-
 // Messages say where the file names it; `at` is null if it does not.
 Result<std::unique_ptr<Policy>> PolicyNamed(const std::string& name, const YamlNode& at,
                                             const Task& task) {
@@ -181,7 +170,9 @@ Result<MigrationPlan> MigrationPlan::Make(const Config& config) {
 
 // Each latency that is measured belongs to an endpoint that there is.
 Result<void> MigrationPlan::ReadSignals() {
-  TRY_ASSIGN(signals_, ParseSignals(config_.signals, config_.path.parent_path()));
+  TRY_ASSIGN(const SignalsConfig all,
+             ParseSignals(config_.signals, config_.path.parent_path()));
+  signals_ = all.Of(SignalsConfig::Whose::kCluster);
   TRY(CheckFiles(signals_));
   for (const LatencySignal& latency : signals_.latencies) {
     const auto part = std::find_if(parts_.begin(), parts_.end(), [&](const Part& one) {

@@ -93,6 +93,26 @@ void RunMetrics::ShowApplication(const ApplicationRun& run, double state_age_sec
       static_cast<double>(run.evidence().changes_seen()));
 }
 
+void RunMetrics::ShowRoute(const RoutingDecision& last) {
+  for (const RoutedRegion& region : last.regions) {
+    const MetricLabels labels{{"route", last.route}, {"region", region.region}};
+    registry_
+        ->AddGauge("rudderfish_route_share", "Share of a route's requests that a region gets.",
+                   labels)
+        .Set(region.now);
+    registry_
+        ->AddGauge("rudderfish_route_wanted_share",
+                   "Share of a route's requests that the policy would send to a region.", labels)
+        .Set(region.wanted);
+  }
+  const MetricLabels labels{{"route", last.route}};
+  registry_
+      ->AddGauge("rudderfish_route_predicted_latency_seconds",
+                 "Mean response time of a route's requests as it stands, as the Model predicts.",
+                 labels)
+      .Set(last.predicted_now_ms / kMsPerSecond);
+}
+
 void RunMetrics::ShowCluster(const ClusterCounts& counts) {
   const auto count = [&](std::string_view name, std::string_view help, int64_t value,
                          MetricLabels labels = {}) {

@@ -10,6 +10,7 @@
 #include "control/application_run.h"
 #include "control/journal.h"
 #include "control/mode.h"
+#include "control/routing_decision.h"
 #include "control/sqlite_journal.h"
 #include "kube/cluster_feed.h"
 #include "run/signal_source.h"
@@ -51,6 +52,7 @@ class RunMetrics {
   void ShowCluster(const ClusterCounts& counts);
   void ShowSignals(const std::vector<SignalStanding>& signals);
   void ShowJournal(const JournalExtent& extent, const std::vector<EvidenceSum>& evidence);
+  void ShowRoute(const RoutingDecision& last);
   void ShowProcess();
 
  private:

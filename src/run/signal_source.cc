@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/files.h"
@@ -130,6 +131,15 @@ Result<SignalsConfig> ParseSignals(const YamlNode& node, const fs::path& folder)
   return config;
 }
 
+SignalsConfig SignalsConfig::Of(Whose whose) const {
+  SignalsConfig own = *this;
+  std::erase_if(own.queries, [&](const SignalQuery& one) {
+    return (one.scope == SignalScope::kRegion) != (whose == Whose::kRegions);
+  });
+  if (whose == Whose::kRegions) own.latencies.clear();
+  return own;
+}
+
 Result<void> CheckFiles(const SignalsConfig& config) {
   if (!config.header_files.empty()) TRY(ReadHeaders(config.header_files));
   if (config.ca_file.empty()) return {};
@@ -203,6 +213,17 @@ std::vector<SignalStanding> SignalSource::Standings() const {
     standings.push_back(std::move(one));
   }
   return standings;
+}
+
+OrderedJson JsonOf(const std::vector<SignalStanding>& standings) {
+  OrderedJson list = OrderedJson::array();
+  for (const SignalStanding& one : standings) {
+    list.push_back({{"name", one.name},
+                    {"values", one.values},
+                    {"age_s", one.age_s ? OrderedJson(*one.age_s) : OrderedJson(nullptr)},
+                    {"trouble", one.trouble}});
+  }
+  return list;
 }
 
 std::vector<Reading> SignalSource::Readings(std::string_view application) const {

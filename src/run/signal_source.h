@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/result.h"
 #include "base/yaml.h"
 #include "cluster/application.h"
@@ -40,6 +41,10 @@ struct SignalsConfig {
   std::optional<Duration> staleness;  // Of latencies; none: decisions do not ask for them.
   std::vector<SignalQuery> queries;
   std::vector<LatencySignal> latencies;
+
+  // What one kind of decision reads of them.
+  enum class Whose { kCluster, kRegions };
+  SignalsConfig Of(Whose whose) const;
 };
 
 // A null node is no signals; files that it names are relative to `folder`. Messages read as those
@@ -75,6 +80,7 @@ class SignalSource {
   std::string WhyTooOld(std::string_view application) const;
 
   std::vector<SignalStanding> Standings() const;
+  const Signals& values() const { return client_.signals(); }
   bool has_answers() const { return has_answers_; }  // A round has ended.
 
   // What is wrong with which signal, for people.
@@ -91,6 +97,9 @@ class SignalSource {
   bool has_answers_ = false;
   std::string file_trouble_;  // Of the header files.
 };
+
+// Of `status`.
+OrderedJson JsonOf(const std::vector<SignalStanding>& standings);
 
 // Adds what queries may ask about.
 void AddEntities(const Application& application, const State& state, SignalEntities* entities);

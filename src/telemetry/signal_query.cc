@@ -12,7 +12,7 @@
 namespace rudderfish {
 namespace {
 
-constexpr std::string_view kScopes[] = {"cluster", "node", "workload", "edge"};
+constexpr std::string_view kScopes[] = {"cluster", "node", "workload", "edge", "region"};
 constexpr std::string_view kDuplicates[] = {"refuse", "sum", "mean", "max"};
 constexpr std::string_view kNamedBy[] = {"workload", "pod"};
 constexpr std::string_view kReduces[] = {"last", "mean", "max"};
@@ -27,6 +27,8 @@ std::vector<std::string_view> PlaceholdersOf(SignalScope scope) {
       return {"workload", "namespace"};
     case SignalScope::kEdge:
       return {"from", "to"};
+    case SignalScope::kRegion:
+      return {"region"};
     case SignalScope::kCluster:
       break;
   }
@@ -41,6 +43,8 @@ std::vector<std::string> DefaultLabels(SignalScope scope) {
       return {"workload"};
     case SignalScope::kEdge:
       return {"source_workload", "destination_workload"};
+    case SignalScope::kRegion:
+      return {"region"};
     case SignalScope::kCluster:
       break;
   }
@@ -128,6 +132,9 @@ std::vector<Entity> EntitiesOf(SignalScope scope, const SignalEntities& entities
     case SignalScope::kEdge:
       for (const auto& [from, to] : entities.edges)
         list.push_back({EdgeName(from, to), {Quoted(from), Quoted(to)}});
+      break;
+    case SignalScope::kRegion:
+      for (const auto& region : entities.regions) list.push_back({region, {Quoted(region)}});
       break;
   }
   return list;

@@ -16,9 +16,9 @@
 //
 //   signals:
 //     cpu_busy_ratio:
-//       per: node                 # or cluster, workload, edge
+//       per: node                 # or cluster, workload, edge, region
 //       query: 1 - avg by (instance) (rate(node_cpu_seconds_total{mode="idle"}[1m]))
-//       label: instance           # which label says the node; by default `node`
+//       label: instance           # which label says the node; by default its scope's name
 //     request_rate:
 //       per: edge
 //       query: sum by (app, to) (rate(requests_total{app=~"{{workloads}}"}[1m]))
@@ -30,9 +30,9 @@
 //       query: sum by (namespace, pod) (container_memory_working_set_bytes)
 //
 // One query that answers for all at once is best, and is what these are: a label says which node,
-// workload or edge a series is of. A query that holds {{node}}, {{address}}, {{workload}},
-// {{namespace}}, {{from}} or {{to}} is sent once for each. {{nodes}}, {{addresses}}, {{workloads}}
-// and {{namespaces}} stand for all names, as =~ takes them.
+// workload, edge or region a series is of. A query that holds {{node}}, {{address}}, {{workload}},
+// {{namespace}}, {{from}}, {{to}} or {{region}} is sent once for each. {{nodes}}, {{addresses}},
+// {{workloads}} and {{namespaces}} stand for all names, as =~ takes them.
 
 namespace rudderfish {
 
@@ -56,6 +56,7 @@ struct SignalEntities {
   std::vector<Workload> workloads;
   std::map<std::string, std::string, std::less<>> owners;  // Of pods, by PodKey: workloads.
   std::vector<std::pair<std::string, std::string>> edges;  // From, to: names of workloads.
+  std::vector<std::string> regions;
 };
 
 // What to make of several series of one entity.

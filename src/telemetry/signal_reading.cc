@@ -56,6 +56,11 @@ std::optional<std::string> EntityOf(const SignalQuery& query, const SignalEntiti
           return EdgeName(from, to);
       }
       break;
+    case SignalScope::kRegion:
+      for (const std::string& region : entities.regions) {
+        if (region == series.label(query.labels[0])) return region;
+      }
+      break;
   }
   return std::nullopt;
 }

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/region_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/units.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr UnixMillis kHourMs = 3'600'000;
+
+size_t HourOf(UnixMillis wall) { return static_cast<size_t>(wall / kHourMs % kHoursOfDay); }
+
+// Nodes of so many pods. A pod that serves is never nothing.
+int NodesOf(double pods, int pods_per_node) {
+  if (pods < 1) return 0;
+  return std::max(1, static_cast<int>(pods) / pods_per_node);
+}
+
+}  // namespace
+
+RegionView::RegionView(std::shared_ptr<const RegionWorld> world,
+                       std::shared_ptr<const RegionLaws> laws, Duration interval,
+                       Duration signals_max_age)
+    : world_(std::move(world)),
+      laws_(std::move(laws)),
+      interval_(interval),
+      max_age_(signals_max_age),
+      sights_(static_cast<size_t>(laws_->network().size())),
+      latencies_(sights_.size()) {}
+
+std::optional<double> RegionView::Fresh(const Signals& signals, std::string_view signal, int region,
+                                        Instant now) const {
+  const SignalValue* value =
+      signals.Find(signal, laws_->network().regions[static_cast<size_t>(region)].name);
+  if (value == nullptr || now - value->at > max_age_) return std::nullopt;
+  return value->value;
+}
+
+std::string RegionView::Look(const Signals& signals, std::span<const RegionBackendSight> backends,
+                             std::span<const double> shares, Instant now, UnixMillis wall) {
+  const RegionNetwork& network = laws_->network();
+  signals_age_ = {};
+  for (int r = 0; r < network.size(); ++r) {
+    const Region& region = network.regions[static_cast<size_t>(r)];
+    RegionSight& seen = sights_[static_cast<size_t>(r)];
+    seen = {};
+    const SignalValue* demand = signals.Find(kDemandSignal, region.name);
+    if (demand == nullptr)
+      return fmt::format("the signal {} of region {} was not measured yet", kDemandSignal,
+                         region.name);
+    signals_age_ = std::max(signals_age_, now - demand->at);
+    if (demand->value < 0)
+      return fmt::format("the signal {} of region {} is below 0", kDemandSignal, region.name);
+    seen.demand_per_s = demand->value;
+    const auto fresh = [&](std::string_view signal) { return Fresh(signals, signal, r, now); };
+    const RegionBackendSight& backend = backends[static_cast<size_t>(r)];
+    std::optional<double> pods = fresh("ready_pods");
+    if (!pods && backend.ready) pods = static_cast<double>(*backend.ready);
+    if (!pods && backend.is_healthy) {
+      return fmt::format(
+          "how many pods serve in region {} is not known: the data path does not show it; add a "
+          "signal ready_pods",
+          region.name);
+    }
+    seen.reachable = backend.is_healthy;
+    seen.ready[kOnDemand] = NodesOf(pods.value_or(0), network.service.pods_per_node);
+    seen.pending[kOnDemand] =
+        NodesOf(fresh("pending_pods").value_or(0), network.service.pods_per_node);
+    seen.wait_s = std::max(0.0, fresh("wait_s").value_or(0));
+    seen.node_per_h[kOnDemand] = fresh("on_demand_per_h").value_or(region.on_demand_per_h);
+    seen.node_per_h[kSpot] = fresh("spot_per_h").value_or(region.spot_per_h);
+    seen.carbon_g_per_kwh =
+        fresh("carbon_g_per_kwh").value_or(region.carbon_g_per_kwh[HourOf(wall)]);
+    const SignalValue* latency = signals.Find(kLatencySignal, region.name);
+    latencies_[static_cast<size_t>(r)] =
+        latency == nullptr || now - latency->at > max_age_ ? std::nullopt : std::optional(*latency);
+  }
+  for (int to = 0; to < network.size(); ++to) {
+    for (int from = 0; from < network.size(); ++from) {
+      sights_[static_cast<size_t>(to)].load_per_s +=
+          sights_[static_cast<size_t>(from)].demand_per_s * shares[network.At(from, to)];
+    }
+  }
+  ++step_;
+  if (signals_age_ <= max_age_) return "";
+  return fmt::format("the signal {} is {} old, more than the {} of `signals_max_age`",
+                     kDemandSignal, FormatDuration(signals_age_), FormatDuration(max_age_));
+}
+
+RoutingQuestion RegionView::question() const {
+  return {.step = step_,
+          .interval_s = Seconds(interval_),
+          .has_spot = false,
+          .has_notices = false,
+          .laws = laws_.get(),
+          .regions = sights_};
+}
+
+std::optional<SignalValue> RegionView::Latency(int origin) const {
+  if (origin >= 0) return latencies_[static_cast<size_t>(origin)];
+  SignalValue mean;
+  double requests = 0;
+  for (size_t r = 0; r < sights_.size(); ++r) {
+    const double demand = sights_[r].demand_per_s;
+    if (demand <= 0) continue;
+    if (!latencies_[r]) return std::nullopt;
+    if (requests == 0 || latencies_[r]->at < mean.at) mean.at = latencies_[r]->at;
+    mean.value += demand * latencies_[r]->value;
+    requests += demand;
+  }
+  if (requests <= 0) return std::nullopt;
+  mean.value /= requests;
+  return mean;
+}
+
+}  // namespace rudderfish

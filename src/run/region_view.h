@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/wall_time.h"
+#include "cluster/signals.h"
+#include "scenario/region_world.h"
+#include "task/region_sight.h"
+
+// Regions as a policy of routing sees them, from what is measured of live ones. Signals `per:
+// region` of these names are read; what a data path shows (ready endpoints, health) and what the
+// scenario says (prices, carbon by the hour) counts where there is none. One thread.
+//
+//   demand_per_s       requests a second of users of the region; needed
+//   latency_s          mean response time of those requests, which the Model is held against
+//   wait_s             mean wait of a request at the region before it is served
+//   ready_pods         pods that serve, if the data path does not show it
+//   pending_pods       pods that start
+//   on_demand_per_h, spot_per_h   dollars for a node
+//   carbon_g_per_kwh   carbon intensity
+
+namespace rudderfish {
+
+inline constexpr std::string_view kDemandSignal = "demand_per_s";
+inline constexpr std::string_view kLatencySignal = "latency_s";
+
+// A region as data paths show it.
+struct RegionBackendSight {
+  bool is_healthy = true;
+  std::optional<int64_t> ready;  // Endpoints that serve.
+};
+
+class RegionView {
+ public:
+  RegionView(std::shared_ptr<const RegionWorld> world, std::shared_ptr<const RegionLaws> laws,
+             Duration interval, Duration signals_max_age);
+
+  // Looks again. `shares` [origin][target]: that stand. Returns why nothing can be decided; empty:
+  // question() holds.
+  std::string Look(const Signals& signals, std::span<const RegionBackendSight> backends,
+                   std::span<const double> shares, Instant now, UnixMillis wall);
+
+  RoutingQuestion question() const;
+  Duration signals_age() const { return signals_age_; }  // Of the oldest demand.
+  std::span<const RegionSight> sights() const { return sights_; }
+
+  // Mean response time of requests of a region, or of all by their demand if it is negative, and
+  // when it was measured; nothing: it is not measured, or too long ago.
+  std::optional<SignalValue> Latency(int origin) const;
+
+ private:
+  std::optional<double> Fresh(const Signals& signals, std::string_view signal, int region,
+                              Instant now) const;
+
+  std::shared_ptr<const RegionWorld> world_;
+  std::shared_ptr<const RegionLaws> laws_;
+  Duration interval_, max_age_;
+  Duration signals_age_{};
+  int step_ = 0;
+  std::vector<RegionSight> sights_;
+  std::vector<std::optional<SignalValue>> latencies_;  // [region]
+};
+
+}  // namespace rudderfish

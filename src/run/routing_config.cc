@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/routing_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/suggest.h"
+#include "base/units.h"
+#include "policy/registry.h"
+#include "run/placement_config.h"
+#include "scenario/scenario.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr double kIntervalMsMin = 1000;
+constexpr double kIntervalMsMax = 3'600'000;
+constexpr int kMostRoutes = 100;
+constexpr size_t kRouteNameMax = 100;
+
+Result<void> ReadTime(YamlMap* map, std::string_view key, std::chrono::nanoseconds* time) {
+  const std::optional<YamlNode> node = map->Optional(key);
+  if (!node) return {};
+  TRY_ASSIGN(const std::string text, node->AsString());
+  const Result<double> ms = ParseDurationMs(text);
+  if (!ms) return node->Refuse(ms.error().message);
+  if (*ms < kIntervalMsMin || *ms > kIntervalMsMax) return node->Expected("from 1s to 1h");
+  *time = std::chrono::nanoseconds(static_cast<int64_t>(*ms * 1e6));
+  return {};
+}
+
+// A run folder or a checkpoint is beside the file.
+Result<std::string> RoutingPolicyOf(const YamlNode& node, const std::filesystem::path& folder) {
+  TRY_ASSIGN(const std::string text, node.AsString());
+  Result<PolicySpec> named = ParsePolicySpec(text);
+  if (!named) return node.Refuse(named.error().message);
+  const PolicySpec spec = WithinFolder(*std::move(named), folder);
+  if (const Result<void> known = CheckPolicy(spec, TaskKind::kRoute); !known)
+    return node.Refuse(known.error().message);
+  return spec.text();
+}
+
+// A percentage as a share.
+Result<void> ReadPercent(YamlMap* map, std::string_view key, double low, double* share) {
+  const std::optional<YamlNode> node = map->Optional(key);
+  if (!node) return {};
+  TRY_ASSIGN(const double percent, node->AsDouble(low, 100));
+  *share = percent / 100;
+  return {};
+}
+
+Result<void> ReadRouteBudgets(const YamlNode& node, RoutingConfig* routing) {
+  TRY_ASSIGN(YamlMap map, node.AsMap());
+  TRY(ReadPercent(&map, "step", 0.1, &routing->limits.step));
+  TRY(ReadPercent(&map, "floor", 0, &routing->limits.floor));
+  TRY(ReadPercent(&map, "gain", 0, &routing->gain_min));
+  std::chrono::nanoseconds age = routing->limits.signals_max_age;
+  TRY(ReadTime(&map, "signals_max_age", &age));
+  routing->limits.signals_max_age = age;
+  return map.Finish();
+}
+
+Result<HttpRouteChoice> HttpRouteOf(const YamlNode& node, YamlMap* map) {
+  TRY_ASSIGN(const std::string text, node.AsString());
+  const size_t slash = text.find('/');
+  constexpr std::string_view kOfNames = "abcdefghijklmnopqrstuvwxyz0123456789-.";
+  HttpRouteChoice choice;
+  if (slash != std::string::npos) {
+    choice.name_space = text.substr(0, slash);
+    choice.name = text.substr(slash + 1);
+  }
+  for (const std::string& name : {choice.name_space, choice.name}) {
+    if (name.empty() || name.find_first_not_of(kOfNames) != std::string::npos)
+      return node.Expected("NAMESPACE/NAME");
+  }
+  if (const auto rule = map->Optional("rule")) {
+    TRY_ASSIGN(const int64_t number, rule->AsInt(0, HttpRouteEnactor::kBackendsMax - 1));
+    choice.rule = static_cast<int>(number);
+  }
+  TRY_ASSIGN(const std::vector<YamlNode> managers, map->OptionalList("may_change"));
+  for (const YamlNode& one : managers) {
+    TRY_ASSIGN(std::string manager, one.AsString());
+    choice.may_change.push_back(std::move(manager));
+  }
+  return choice;
+}
+
+Result<HaproxyChoice> HaproxyOf(const YamlNode& node, const std::filesystem::path& folder,
+                                YamlMap* map) {
+  TRY_ASSIGN(const std::string text, node.AsString());
+  Result<StreamPeer> peer = ParseStreamPeer(text);
+  if (!peer) return node.Refuse(peer.error().message);
+  if (peer->path.is_relative() && !peer->path.empty()) peer->path = folder / peer->path;
+  TRY_ASSIGN(const YamlNode backend, map->Required("backend"));
+  TRY_ASSIGN(const std::string name, backend.AsString());
+  if (const Result<void> is_name = CheckHaproxyName(name); !is_name)
+    return backend.Refuse(is_name.error().message);
+  return HaproxyChoice{.socket = *std::move(peer), .backend = name};
+}
+
+Result<RouteConfig> RouteOf(const YamlNode& node, const std::filesystem::path& folder) {
+  RouteConfig route{.name = {}, .origin = {}, .backends = {}, .node = node};
+  TRY_ASSIGN(YamlMap map, node.AsMap());
+  TRY_ASSIGN(const YamlNode name, map.Required("name"));
+  TRY_ASSIGN(route.name, name.AsString());
+  if (route.name.empty() || route.name.size() > kRouteNameMax)
+    return name.Expected(fmt::format("1 to {} letters", kRouteNameMax));
+  TRY_ASSIGN(route.origin, map.OptionalString("origin", ""));
+  const auto http_route = map.Optional("httproute"), haproxy = map.Optional("haproxy");
+  if (http_route.has_value() == haproxy.has_value())
+    return node.Refuse("name one data path: `httproute` or `haproxy`");
+  if (http_route) {
+    TRY_ASSIGN(route.http_route, HttpRouteOf(*http_route, &map));
+  } else {
+    TRY_ASSIGN(route.haproxy, HaproxyOf(*haproxy, folder, &map));
+  }
+  if (const auto backends = map.Optional("backends")) {
+    TRY_ASSIGN(YamlMap named, backends->AsMap());
+    for (const auto& [region, value] : named.Entries()) {
+      TRY_ASSIGN(std::string backend, value.AsString());
+      route.backends.push_back({.region = region, .backend = std::move(backend)});
+    }
+    TRY(named.Finish());
+  }
+  TRY(map.Finish());
+  return route;
+}
+
+Result<void> ReadRoutes(YamlMap* map, const std::filesystem::path& folder,
+                        std::vector<RouteConfig>* routes) {
+  TRY_ASSIGN(const YamlNode list, map->Required("routes"));
+  TRY_ASSIGN(const std::vector<YamlNode> nodes, list.AsList());
+  if (nodes.empty() || nodes.size() > kMostRoutes)
+    return list.Expected(fmt::format("1 to {} routes", kMostRoutes));
+  for (const YamlNode& node : nodes) {
+    TRY_ASSIGN(RouteConfig route, RouteOf(node, folder));
+    const auto same = std::find_if(routes->begin(), routes->end(),
+                                   [&](const auto& one) { return one.name == route.name; });
+    if (same != routes->end())
+      return node.Refuse(fmt::format("another route is called \"{}\" as well", route.name));
+    routes->push_back(std::move(route));
+  }
+  return {};
+}
+
+// Each route names regions that there are.
+Result<void> CheckRegions(const RoutingPlan& plan) {
+  std::vector<std::string_view> names;
+  for (const Region& region : plan.world->network->regions) names.push_back(region.name);
+  const auto check = [&](const RouteConfig& route, const std::string& name) -> Result<void> {
+    if (plan.RegionOf(name) >= 0) return {};
+    return route.node.Refuse(fmt::format("`{}`: no region of {} is called so{}", name,
+                                         plan.config.scenario.string(), DidYouMean(name, names)));
+  };
+  for (const RouteConfig& route : plan.config.routes) {
+    if (!route.origin.empty()) TRY(check(route, route.origin));
+    for (const RegionBackend& one : route.backends) TRY(check(route, one.region));
+  }
+  const double floors = plan.config.limits.floor * static_cast<double>(names.size());
+  if (floors <= 1) return {};
+  return Invalid("`budgets.floor`: {:g} % for each of {} regions is more than all requests",
+                 100 * plan.config.limits.floor, names.size());
+}
+
+Result<std::shared_ptr<const RoutingPolicy>> RoutingPolicyNamed(const std::string& name,
+                                                                const YamlNode& at) {
+  TRY_ASSIGN(const PolicySpec spec, ParsePolicySpec(name));
+  Result<std::unique_ptr<RoutingPolicy>> policy = MakeRoutingPolicy(spec);
+  if (policy) return std::shared_ptr<const RoutingPolicy>(*std::move(policy));
+  if (at.IsNull()) return tl::unexpected(std::move(policy).error());
+  return at.Refuse(policy.error().message);
+}
+
+}  // namespace
+
+bool RoutingConfig::NeedsCluster() const {
+  return std::any_of(routes.begin(), routes.end(),
+                     [](const RouteConfig& one) { return one.http_route.has_value(); });
+}
+
+Result<RoutingConfig> ParseRouting(const YamlNode& node, const std::filesystem::path& folder) {
+  RoutingConfig routing;
+  TRY_ASSIGN(YamlMap map, node.AsMap());
+  if (const auto mode = map.Optional("mode")) {
+    TRY_ASSIGN(routing.mode, ReadMode(*mode));
+  }
+  TRY_ASSIGN(routing.scenario_node, map.Required("regions"));
+  TRY_ASSIGN(const std::string scenario, routing.scenario_node.AsString());
+  if (scenario.empty()) return routing.scenario_node.Expected("a scenario that has `regions`");
+  routing.scenario = folder / scenario;
+  if (const auto policy = map.Optional("policy")) {
+    TRY_ASSIGN(routing.policy, RoutingPolicyOf(*policy, folder));
+    routing.policy_node = *policy;
+  }
+  if (const auto baseline = map.Optional("baseline")) {
+    TRY_ASSIGN(routing.baseline, RoutingPolicyOf(*baseline, folder));
+    routing.baseline_node = *baseline;
+  }
+  TRY(ReadTime(&map, "interval", &routing.interval));
+  TRY(ReadTime(&map, "settle", &routing.settle));
+  if (const auto canary = map.Optional("canary")) {
+    TRY_ASSIGN(routing.canary, ReadCanary(*canary));
+  }
+  if (const auto budgets = map.Optional("budgets")) TRY(ReadRouteBudgets(*budgets, &routing));
+  TRY(ReadRoutes(&map, folder, &routing.routes));
+  TRY(map.Finish());
+  return routing;
+}
+
+int RoutingPlan::RegionOf(std::string_view name) const {
+  const auto& regions = world->network->regions;
+  const auto found = std::find_if(regions.begin(), regions.end(),
+                                  [&](const Region& one) { return one.name == name; });
+  return found == regions.end() ? -1 : static_cast<int>(found - regions.begin());
+}
+
+Result<RoutingPlan> RoutingPlan::Make(const RoutingConfig& config) {
+  RoutingPlan plan{.config = config};
+  TRY_ASSIGN(const Scenario scenario, LoadScenario(config.scenario));
+  if (scenario.regions == nullptr) {
+    return config.scenario_node.Refuse(
+        fmt::format("{}: has no `regions`; `rudderfish scenario schema` says what belongs there",
+                    config.scenario.string()));
+  }
+  plan.world = scenario.regions;
+  plan.laws = std::make_shared<const RegionLaws>(plan.world->network);
+  TRY(CheckRegions(plan));
+  TRY_ASSIGN(plan.policy, RoutingPolicyNamed(config.policy, config.policy_node));
+  TRY_ASSIGN(plan.policy_name, NameOfPolicy(config.policy));
+  if (!config.baseline.empty()) {
+    TRY_ASSIGN(plan.baseline, RoutingPolicyNamed(config.baseline, config.baseline_node));
+    TRY_ASSIGN(plan.baseline_name, NameOfPolicy(config.baseline));
+  }
+  const RoutingObjective& objective = plan.world->network->objective;
+  plan.objective = fmt::format("cost, carbon {:g} $/kg, late {:g}, wait {:g}/s",
+                               objective.carbon_per_kg, objective.late, objective.wait_per_s);
+  return plan;
+}
+
+std::string RoutingPlan::Describe() const {
+  std::string text;
+  const auto line = [&](std::string_view what, const std::string& value) {
+    text += fmt::format("{:<14}{}\n", what, value);
+  };
+  std::vector<std::string_view> names;
+  for (const Region& region : world->network->regions) names.push_back(region.name);
+  line("regions", fmt::format("{} of {}", fmt::join(names, ", "), config.scenario.string()));
+  line("routing",
+       fmt::format("{}; {} decides every {}{}", ModeName(config.mode), config.policy,
+                   FormatDuration(config.interval),
+                   config.baseline.empty() ? "" : "; baseline for comparison: " + config.baseline));
+  for (const RouteConfig& route : config.routes) {
+    line("route",
+         fmt::format("{}: {}, {}", route.name,
+                     route.http_route
+                         ? fmt::format("httproute {}/{}", route.http_route->name_space,
+                                       route.http_route->name)
+                         : fmt::format("haproxy {} backend {}", route.haproxy->socket.Text(),
+                                       route.haproxy->backend),
+                     route.origin.empty() ? "requests of all regions"
+                                          : fmt::format("requests of {}", route.origin)));
+  }
+  line("limits", fmt::format("{:g} points a change, {:g} % for probing, changes that gain {:g} %, "
+                             "nothing on signals older than {}",
+                             100 * config.limits.step, 100 * config.limits.floor,
+                             100 * config.gain_min, FormatDuration(config.limits.signals_max_age)));
+  line("touches",
+       config.mode < Mode::kCanary
+           ? fmt::format("nothing: in {} splits are recorded, not set", ModeName(config.mode))
+       : config.mode == Mode::kCanary
+           ? fmt::format("{:g} % of the routes, at least one", 100 * config.canary)
+           : "all routes");
+  return text;
+}
+
+}  // namespace rudderfish

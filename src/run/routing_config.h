@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/yaml.h"
+#include "cloud/haproxy.h"
+#include "cloud/http_route.h"
+#include "control/mode.h"
+#include "policy/routing_policy.h"
+#include "scenario/region_world.h"
+
+// The section `decisions.routing` of rudderfish.yaml: which share of requests each region serves,
+// and on which routes that is set. A part of run/config.h.
+
+namespace rudderfish {
+
+// One data path whose backends are regions. One of `http_route` and `haproxy` is set.
+struct RouteConfig {
+  std::string name;
+  std::string origin;  // The region whose users come by it; empty: those of all regions.
+  std::optional<HttpRouteChoice> http_route;
+  std::optional<HaproxyChoice> haproxy;
+  std::vector<RegionBackend> backends;  // The others are called as their regions.
+  YamlNode node;                        // For messages.
+};
+
+struct RoutingConfig {
+  Mode mode = Mode::kShadow;       // Where it begins; `promote` and `demote` go on from there.
+  std::filesystem::path scenario;  // That describes the regions.
+  std::string policy = "lp";       // As MakeRoutingPolicy takes it; paths are complete.
+  std::string baseline;            // Asked for comparison; empty: none.
+  YamlNode scenario_node, policy_node, baseline_node;            // For messages.
+  std::chrono::nanoseconds interval = std::chrono::seconds(30);  // Between two decisions.
+  std::chrono::nanoseconds settle = std::chrono::minutes(1);     // Until a change is measured.
+  double canary = 0.25;                                          // Share of the routes.
+  SplitLimits limits;
+  double gain_min = 0.005;  // Of the objective, relative, for which a split is changed.
+  std::vector<RouteConfig> routes;
+
+  bool NeedsCluster() const;
+};
+
+// Relative paths are relative to `folder`. Looks at no other file.
+Result<RoutingConfig> ParseRouting(const YamlNode& node, const std::filesystem::path& folder);
+
+// What a configuration of routing names, opened and checked.
+struct RoutingPlan {
+  RoutingConfig config;
+  std::shared_ptr<const RegionWorld> world;
+  std::shared_ptr<const RegionLaws> laws;
+  std::shared_ptr<const RoutingPolicy> policy, baseline;  // Null: there is no baseline.
+  std::string policy_name, baseline_name;                 // As journals call them.
+  std::string objective;                                  // In words.
+
+  static Result<RoutingPlan> Make(const RoutingConfig& config);
+
+  int RegionOf(std::string_view name) const;  // -1: none is called so.
+  std::string Describe() const;               // What would be done, for people: --dry-run.
+};
+
+}  // namespace rudderfish

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/routing_loop.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/log.h"
+#include "base/units.h"
+#include "run/host.h"
+
+namespace rudderfish {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenAnswers(20);
+// A change that is sent later than this was decided on what is old.
+constexpr Duration kSendWithin = std::chrono::seconds(5);
+// A change is taken back if requests are slower than predicted by this, relative, and than before.
+constexpr double kSlowerThanPredicted = 0.5;
+constexpr double kSlowerThanBefore = 1.1;
+constexpr int kSettlesHeld = 10;     // Times `settle`, for which such a route is left alone.
+constexpr int kSettlesPatience = 3;  // Until a change goes unmeasured.
+constexpr double kMsPerS = 1000;
+constexpr std::string_view kWouldRoute = "WouldRoute", kRouted = "Routed",
+                           kTakenBack = "RouteTakenBack";
+
+}  // namespace
+
+Result<std::unique_ptr<RoutingLoop>> RoutingLoop::Start(RoutingPlan plan, Host* host) {
+  std::unique_ptr<RoutingLoop> loop(new RoutingLoop(std::move(plan), host));
+  loop->evidence_ = std::make_unique<RoutingModeEvidence>(host->journal());
+  TRY_ASSIGN(loop->ladder_, ModeLadder::Open(kRoutingLadder,
+                                             {.mode = loop->config().mode,
+                                              .policy = loop->plan_.policy_name,
+                                              .objective = loop->plan_.objective},
+                                             loop->evidence_.get(), host->journal()));
+  TRY(loop->Open(host->config()));
+  return loop;
+}
+
+RoutingLoop::RoutingLoop(RoutingPlan plan, Host* host)
+    : plan_(std::move(plan)), host_(host), clock_(host->clock()), due_(clock_->Now()) {}
+
+Result<void> RoutingLoop::Open(const Config& config) {
+  TRY_ASSIGN(const SignalsConfig signals, ParseSignals(config.signals, config.path.parent_path()));
+  TRY(CheckFiles(signals));
+  const SignalsConfig own = signals.Of(SignalsConfig::Whose::kRegions);
+  const bool has_demand =
+      std::any_of(own.queries.begin(), own.queries.end(),
+                  [](const SignalQuery& one) { return one.name == kDemandSignal; });
+  if (!has_demand) {
+    return Invalid(
+        "{}: `decisions.routing` needs a signal {} `per: region` under `signals.queries`",
+        config.path.string(), kDemandSignal);
+  }
+  entities_ = {};
+  for (const Region& region : plan_.world->network->regions)
+    entities_.regions.push_back(region.name);
+  signals_ = std::make_unique<SignalSource>(own, clock_);
+  round_ = std::make_unique<RoutingRound>(&plan_);
+  std::vector<std::string> names;
+  for (const RouteConfig& route : plan_.config.routes) names.push_back(route.name);
+  evidence_->Watch(std::move(names));
+  if (host_->telling() != nullptr && events_ == nullptr) {
+    events_ = std::make_unique<kube::EventRecorder>(
+        host_->telling(), kube::EventOptions{.instance = host_->identity()});
+  }
+  return OpenRoutes();
+}
+
+Result<void> RoutingLoop::OpenRoutes() {
+  driver_.reset();  // What is under way is waited for.
+  std::vector<RouteDriver::Route> routes;
+  for (const RouteConfig& route : config().routes) {
+    RouteDriver::Route one;
+    if (route.http_route) {
+      TRY_ASSIGN(one.client, kube::ApiClient::Open(host_->client()->access(), clock_));
+      one.enactor = std::make_unique<HttpRouteEnactor>(one.client.get(), *route.http_route);
+    } else {
+      one.enactor = std::make_unique<HaproxyEnactor>(*route.haproxy);
+    }
+    routes.push_back(std::move(one));
+  }
+  routes_.clear();
+  routes_.resize(routes.size());
+  driver_ = std::make_unique<RouteDriver>(std::move(routes), clock_);
+  phase_ = Phase::kWaiting;
+  return {};
+}
+
+Result<void> RoutingLoop::Reload(RoutingPlan plan, const Config& config) {
+  plan_ = std::move(plan);
+  TRY(Open(config));
+  due_ = clock_->Now();
+  return ladder_->Configure(
+      {.mode = plan_.config.mode, .policy = plan_.policy_name, .objective = plan_.objective});
+}
+
+SwitchedKind RoutingLoop::Kind() const {
+  return {.name = kRoutingLadder.name, .configured = ladder_->mode()};
+}
+
+// What was resumed, or has come to lead, does not wait for its next turn.
+void RoutingLoop::FollowMode() {
+  const Mode mode = host_->Leads() ? host_->switches().Effective(ladder_->mode()) : Mode::kOff;
+  if (std::exchange(mode_, mode) != mode && phase_ == Phase::kWaiting) due_ = clock_->Now();
+}
+
+std::chrono::milliseconds RoutingLoop::UntilDue() const {
+  if (phase_ == Phase::kRead) return std::chrono::milliseconds(0);
+  if (phase_ == Phase::kReading) return kBetweenAnswers;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(due_ - clock_->Now());
+  return std::max(left, std::chrono::milliseconds(0));
+}
+
+void RoutingLoop::Poll() {
+  signals_->Turn(entities_);
+  while (std::optional<RouteDriver::Answer> answer = driver_->Take()) Take(*std::move(answer));
+  if (phase_ == Phase::kReading &&
+      std::none_of(routes_.begin(), routes_.end(), [](const Route& one) { return one.is_awaited; }))
+    phase_ = Phase::kRead;
+}
+
+bool RoutingLoop::Turn() {
+  FollowMode();
+  if (phase_ == Phase::kWaiting) {
+    due_ = clock_->Now() + config().interval;
+    if (mode_ != Mode::kOff) ReadAll();
+    return false;
+  }
+  if (phase_ == Phase::kRead) {
+    phase_ = Phase::kWaiting;
+    DecideAll();
+  }
+  return false;
+}
+
+void RoutingLoop::ReadAll() {
+  for (size_t i = 0; i < routes_.size(); ++i) {
+    if (driver_->is_busy(i)) continue;  // A split is being set there.
+    routes_[i].is_awaited = true;
+    driver_->Read(i);
+  }
+  phase_ = Phase::kReading;
+}
+
+void RoutingLoop::Take(RouteDriver::Answer answer) {
+  Route& route = routes_[answer.route];
+  const RouteConfig& named = config().routes[answer.route];
+  route.is_awaited = false;
+  route.trouble = answer.standing ? "" : answer.standing.error().message;
+  if (answer.is_set) TakeSet(&route, answer);
+  if (answer.standing) {
+    route.standing = *std::move(answer.standing);
+    route.read_at = answer.at;
+  } else {
+    route.standing.reset();
+  }
+  if (route.trouble.empty() == route.told.empty()) return;
+  route.told = route.trouble;
+  if (route.trouble.empty()) {
+    LogInfo("route {}: goes on", named.name);
+  } else {
+    LogError("route {}: {}", named.name, route.trouble);
+  }
+}
+
+void RoutingLoop::TakeSet(Route* route, const RouteDriver::Answer& answer) {
+  if (!route->setting) return;
+  Change change = *std::exchange(route->setting, std::nullopt);
+  if (!answer.standing) {
+    Conclude(change.row, {.fate = Fate::kFailed, .failure = answer.standing.error().message});
+    return;
+  }
+  ++changes_;
+  Conclude(change.row, {.fate = Fate::kDone, .failure = ""});
+  change.at = answer.at;
+  route->change = std::move(change);
+}
+
+std::string RoutingLoop::WhyHeld(size_t route) const {
+  const Route& one = routes_[route];
+  const Instant now = clock_->Now();
+  if (now < one.held_until)
+    return fmt::format(
+        "the last change was taken back; the route is left alone for {} more",
+        FormatDuration(std::chrono::ceil<std::chrono::seconds>(one.held_until - now)));
+  if (one.change) return "the last change has not been measured yet";
+  return "";
+}
+
+std::vector<RouteNow> RoutingLoop::RoutesNow() const {
+  std::vector<RouteNow> now;
+  for (size_t i = 0; i < routes_.size(); ++i) {
+    const bool is_there = routes_[i].standing.has_value() && !driver_->is_busy(i);
+    now.push_back({.standing = is_there ? &*routes_[i].standing : nullptr,
+                   .weight_sum = driver_->weight_sum(i),
+                   .why_held = WhyHeld(i)});
+  }
+  return now;
+}
+
+void RoutingLoop::DecideAll() {
+  if (mode_ == Mode::kOff) return;
+  ++rounds_;
+  const std::vector<RouteNow> now = RoutesNow();
+  problem_ = round_->Look(signals_->values(), now, clock_->Now(), UnixNow());
+  if (problem_.empty() == !told_problem_.empty()) {
+    if (problem_.empty()) LogInfo("routing: goes on");
+    if (!problem_.empty()) LogWarning("routing: {}; the splits that stand are kept", problem_);
+    told_problem_ = problem_;
+  }
+  if (problem_.empty()) Measure();
+  const std::vector<RouteNow> after = RoutesNow();  // Some may be held or busy by now.
+  std::vector<RouteChoice> choices =
+      problem_.empty() ? round_->Decide(after) : round_->DecideBlind(after, problem_);
+  for (RouteChoice& choice : choices) {
+    const auto route =
+        std::find_if(config().routes.begin(), config().routes.end(),
+                     [&](const RouteConfig& one) { return one.name == choice.decision.route; });
+    CarryOut(static_cast<size_t>(route - config().routes.begin()), std::move(choice));
+  }
+}
+
+void RoutingLoop::Measure() {
+  for (size_t i = 0; i < routes_.size(); ++i) {
+    if (routes_[i].change) MeasureOne(i);
+  }
+}
+
+void RoutingLoop::MeasureOne(size_t route) {
+  Route& one = routes_[route];
+  const std::string& origin = config().routes[route].origin;
+  const auto latency = round_->view().Latency(origin.empty() ? -1 : plan_.RegionOf(origin));
+  const bool is_settled = latency && latency->at >= one.change->at + config().settle;
+  if (!is_settled) {
+    if (clock_->Now() > one.change->at + kSettlesPatience * config().settle) one.change.reset();
+    return;
+  }
+  const Change change = *std::exchange(one.change, std::nullopt);
+  const double measured_ms = kMsPerS * latency->value;
+  Conclude(change.row, {.fate = std::nullopt, .failure = "", .measured_ms = measured_ms});
+  const bool is_slower = change.predicted_ms > 0 && change.measured_ms &&
+                         measured_ms > (1 + kSlowerThanPredicted) * change.predicted_ms &&
+                         measured_ms > kSlowerThanBefore * *change.measured_ms;
+  if (is_slower && ActsOn(route)) TakeBack(route, change, measured_ms);
+}
+
+// To the split before, in one step; regions that are not healthy still get nothing.
+void RoutingLoop::TakeBack(size_t route, const Change& change, double measured_ms) {
+  Route& one = routes_[route];
+  one.held_until = clock_->Now() + kSettlesHeld * config().settle;
+  if (!one.standing || driver_->is_busy(route)) return;
+  SplitLimits limits = config().limits;
+  limits.step = 1;
+  Result<SplitPlan> plan = PlanSplit(*one.standing, change.before, config().routes[route].backends,
+                                     driver_->weight_sum(route), {}, limits);
+  if (!plan || !plan->changes || plan->review.is_frozen) return;
+  RouteChoice choice{.decision = {.route = config().routes[route].name,
+                                  .target = one.standing->target,
+                                  .policy = plan_.policy_name,
+                                  .baseline = plan_.baseline_name,
+                                  .objective = plan_.objective,
+                                  .verdict = {.allowed = true, .reason = ""}},
+                     .plan = *std::move(plan)};
+  choice.decision.reasons.push_back(
+      fmt::format("the last change is taken back: response time was {:.1f} ms, predicted were "
+                  "{:.1f} ms, and {:.1f} ms were measured before it",
+                  measured_ms, change.predicted_ms, change.measured_ms.value_or(0)));
+  for (size_t i = 0; i < choice.plan.standing.size(); ++i) {
+    choice.decision.regions.push_back({.region = choice.plan.standing[i].region,
+                                       .now = choice.plan.standing[i].share,
+                                       .wanted = change.before[i].share,
+                                       .allowed = choice.plan.review.split[i].share,
+                                       .is_healthy = one.standing->backends[i].is_healthy,
+                                       .one_more = {}});
+  }
+  CarryOut(route, std::move(choice));
+}
+
+bool RoutingLoop::ActsOn(size_t route) const {
+  if (mode_ < Mode::kCanary) return false;
+  if (mode_ == Mode::kEnforce) return true;
+  // The first ones by their names' hash, so that a route more changes little.
+  std::vector<std::pair<size_t, size_t>> order;
+  for (size_t i = 0; i < routes_.size(); ++i)
+    order.emplace_back(std::hash<std::string>()(config().routes[i].name), i);
+  std::sort(order.begin(), order.end());
+  const auto count = std::max<size_t>(
+      1, static_cast<size_t>(std::lround(config().canary * static_cast<double>(order.size()))));
+  for (size_t i = 0; i < count; ++i) {
+    if (order[i].second == route) return true;
+  }
+  return false;
+}
+
+// What is written first is done afterwards.
+void RoutingLoop::CarryOut(size_t route, RouteChoice choice) {
+  RoutingDecision& decision = choice.decision;
+  decision.mode = std::string(ModeName(mode_));
+  const bool changes = decision.verdict.allowed && choice.plan.changes;
+  if (!choice.plan.weights.empty() && choice.plan.changes && !driver_->is_busy(route))
+    decision.request = driver_->Request(route, choice.plan.weights);
+  if (!decision.verdict.allowed) {
+    decision.fate = Fate::kRefused;
+  } else if (!changes) {
+    decision.fate = Fate::kStayed;
+  } else {
+    decision.fate = ActsOn(route) ? Fate::kInFlight : Fate::kRecorded;
+  }
+  ++decisions_;
+  routes_[route].last = decision;
+  if (decision.fate == Fate::kInFlight) {
+    Send(route, std::move(choice));
+    return;
+  }
+  static_cast<void>(Append(decision));
+  if (decision.fate == Fate::kRecorded) Tell(route, decision);
+}
+
+void RoutingLoop::Send(size_t route, RouteChoice choice) {
+  const RoutingDecision& decision = choice.decision;
+  if (driver_->is_busy(route) || !host_->Leads()) return;
+  const Result<int64_t> row = Append(decision);
+  if (!row) return;
+  routes_[route].setting = Change{.row = *row,
+                                  .at = clock_->Now(),
+                                  .before = choice.plan.standing,
+                                  .measured_ms = decision.measured_now_ms,
+                                  .predicted_ms = decision.predicted_ms};
+  routes_[route].change.reset();
+  Tell(route, decision);
+  driver_->Set(route, std::move(choice.plan), clock_->Now() + kSendWithin);
+}
+
+Result<int64_t> RoutingLoop::Append(const RoutingDecision& decision) {
+  Result<int64_t> row = host_->Leads()
+                            ? host_->journal()->AppendRouting(decision)
+                            : Fail(ErrorCode::kUnavailable, "it leads no more: nothing is decided");
+  journal_trouble_ =
+      row ? "" : row.error().message + "; no split is set until it can be written again";
+  return row;
+}
+
+void RoutingLoop::Conclude(int64_t row, const RoutingEnd& end) {
+  const Result<void> done = host_->journal()->ConcludeRouting(row, end);
+  if (!done) journal_trouble_ = done.error().message;
+}
+
+void RoutingLoop::Tell(size_t route, const RoutingDecision& decision) {
+  const RouteConfig& named = config().routes[route];
+  Split now, allowed;
+  for (const RoutedRegion& region : decision.regions) {
+    now.push_back({region.region, region.now});
+    allowed.push_back({region.region, region.allowed});
+  }
+  const bool acts = decision.fate == Fate::kInFlight;
+  const bool is_taken_back = !decision.reasons.empty() && decision.predicted_ms == 0 && acts;
+  const std::string note =
+      fmt::format("{} {} instead of {}", acts ? "sends requests to" : "would send requests to",
+                  SplitText(allowed), SplitText(now));
+  if (acts) LogInfo("route {}: {}", named.name, note);
+  if (mode_ < Mode::kAdvise || events_ == nullptr || !named.http_route) return;
+  events_->Record({.regarding = {.api_version = "gateway.networking.k8s.io/v1",
+                                 .kind = "HTTPRoute",
+                                 .name_space = named.http_route->name_space,
+                                 .name = named.http_route->name,
+                                 .uid = ""},
+                   .reason = std::string(!acts           ? kWouldRoute
+                                         : is_taken_back ? kTakenBack
+                                                         : kRouted),
+                   .action = "Route",
+                   .note = note,
+                   .again = kube::Again::kAnotherNote});
+}
+
+}  // namespace rudderfish

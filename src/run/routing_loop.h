@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "control/routing_mode_evidence.h"
+#include "kube/events.h"
+#include "run/config.h"
+#include "run/decision_loop.h"
+#include "run/rights.h"
+#include "run/route_driver.h"
+#include "run/routing_config.h"
+#include "run/routing_round.h"
+#include "run/signal_source.h"
+
+// The loop of routing in a Host: every interval the routes are read, all of them are decided about
+// together, and what the guard allows is set where the mode says so. A split that made requests
+// slower than predicted is taken back.
+
+namespace rudderfish {
+
+class Host;
+
+class RoutingLoop final : public DecisionLoop {
+ public:
+  // The host outlives it.
+  static Result<std::unique_ptr<RoutingLoop>> Start(RoutingPlan plan, Host* host);
+
+  // Goes on by another plan. An error is the journal's; the plan holds.
+  Result<void> Reload(RoutingPlan plan, const Config& config);
+
+  SwitchedKind Kind() const override;
+  Result<void> Begin() override { return {}; }
+  void Poll() override;
+  bool Turn() override;
+  std::chrono::milliseconds UntilDue() const override;
+  void FollowMode() override;
+  ModeLadder* ladder() const override { return ladder_.get(); }
+  std::string ClusterTrouble() const override;
+  std::string JournalTrouble() const override { return journal_trouble_; }
+  void Count(ClusterCounts* counts) const override;
+  void Report() override;
+  OrderedJson Status() const override;
+  std::string Describe() const override;
+  bool IsActing() const override { return driver_ != nullptr && !driver_->is_idle(); }
+  bool IsTelling() const override { return events_ != nullptr && !events_->is_idle(); }
+
+ private:
+  // A split that was set and is to be measured.
+  struct Change {
+    int64_t row = 0;
+    Instant at;
+    Split before;                       // That stood before it.
+    std::optional<double> measured_ms;  // Before it.
+    double predicted_ms = 0;            // 0: nothing was predicted.
+  };
+  struct Route {
+    std::optional<StandingWeights> standing;
+    Instant read_at;
+    std::string trouble;            // Why it could not be read or set; empty: it could.
+    bool is_awaited = false;        // In this round.
+    std::optional<Change> setting;  // Under way.
+    std::optional<Change> change;   // Set, and not measured yet.
+    Instant held_until;             // After a change that was taken back.
+    std::optional<RoutingDecision> last;
+    std::string told;  // The trouble that was logged last.
+  };
+  enum class Phase { kWaiting, kReading, kRead };
+
+  RoutingLoop(RoutingPlan plan, Host* host);
+  Result<void> Open(const Config& config);
+  Result<void> OpenRoutes();
+  const RoutingConfig& config() const { return plan_.config; }
+  bool ActsOn(size_t route) const;
+  void Take(RouteDriver::Answer answer);
+  void TakeSet(Route* route, const RouteDriver::Answer& answer);
+  void ReadAll();
+  void DecideAll();
+  void Measure();
+  void MeasureOne(size_t route);
+  void TakeBack(size_t route, const Change& change, double measured_ms);
+  void CarryOut(size_t route, RouteChoice choice);
+  void Send(size_t route, RouteChoice choice);
+  void Tell(size_t route, const RoutingDecision& decision);
+  std::string WhyHeld(size_t route) const;
+  std::vector<RouteNow> RoutesNow() const;
+  Result<int64_t> Append(const RoutingDecision& decision);
+  void Conclude(int64_t row, const RoutingEnd& end);
+
+  RoutingPlan plan_;
+  Host* host_;
+  const Clock* clock_;
+  std::unique_ptr<RoutingModeEvidence> evidence_;
+  std::unique_ptr<ModeLadder> ladder_;
+  std::unique_ptr<kube::EventRecorder> events_;  // Null: there is no cluster.
+  std::unique_ptr<SignalSource> signals_;
+  SignalEntities entities_;
+  std::unique_ptr<RoutingRound> round_;
+  std::unique_ptr<RouteDriver> driver_;
+  std::vector<Route> routes_;
+  Phase phase_ = Phase::kWaiting;
+  Mode mode_ = Mode::kOff;  // That holds, as it was looked at last.
+  int64_t rounds_ = 0, decisions_ = 0, changes_ = 0;
+  std::string problem_, journal_trouble_;
+  std::string told_problem_;
+  Instant due_;
+};
+
+// What routing asks of a cluster.
+std::vector<NeededRight> RoutingRights(const RoutingConfig& config, Mode mode);
+
+}  // namespace rudderfish

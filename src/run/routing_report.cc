@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/units.h"
+#include "run/host.h"
+#include "run/routing_loop.h"
+
+// What a RoutingLoop tells of itself: health, metrics, its part of `status`, the rights it needs.
+
+namespace rudderfish {
+
+std::string RoutingLoop::ClusterTrouble() const {
+  for (size_t i = 0; i < routes_.size(); ++i) {
+    if (!routes_[i].trouble.empty())
+      return fmt::format("route {}: {}", config().routes[i].name, routes_[i].trouble);
+  }
+  return "";
+}
+
+void RoutingLoop::Count(ClusterCounts* counts) const {
+  if (events_ == nullptr) return;
+  counts->events_sent += events_->counts().sent;
+  counts->events_lost += events_->counts().dropped + events_->counts().failed;
+}
+
+void RoutingLoop::Report() {
+  RunMetrics* metrics = host_->metrics();
+  metrics->ShowSignals(signals_->Standings());
+  for (size_t i = 0; i < routes_.size(); ++i) {
+    const Route& route = routes_[i];
+    if (route.last) metrics->ShowRoute(*route.last);
+  }
+}
+
+OrderedJson RoutingLoop::Status() const {
+  OrderedJson json{{"policy", config().policy},
+                   {"baseline", config().baseline},
+                   {"problem", problem_},
+                   {"rounds", rounds_},
+                   {"decisions", decisions_},
+                   {"changes", changes_},
+                   {"signals", JsonOf(signals_->Standings())},
+                   {"signal_troubles", signals_->Troubles()},
+                   {"regions", OrderedJson::array()},
+                   {"routes", OrderedJson::array()}};
+  const auto& regions = plan_.world->network->regions;
+  for (size_t r = 0; r < regions.size(); ++r) {
+    const RegionSight& seen = round_->view().sights()[r];
+    const auto latency = round_->view().Latency(static_cast<int>(r));
+    const size_t at = r * kNodePrices;
+    OrderedJson one{{"name", regions[r].name},       {"demand_per_s", seen.demand_per_s},
+                    {"load_per_s", seen.load_per_s}, {"ready_nodes", seen.ready_nodes()},
+                    {"healthy", seen.reachable},     {"carbon_g_per_kwh", seen.carbon_g_per_kwh}};
+    one["latency_ms"] = latency ? OrderedJson(latency->value * 1000) : OrderedJson(nullptr);
+    one["wanted_nodes"] = round_->nodes().empty()
+                              ? OrderedJson(nullptr)
+                              : OrderedJson(round_->nodes()[at] + round_->nodes()[at + 1]);
+    json["regions"].push_back(std::move(one));
+  }
+  for (size_t i = 0; i < routes_.size(); ++i) {
+    const Route& route = routes_[i];
+    OrderedJson one{{"name", config().routes[i].name},
+                    {"origin", config().routes[i].origin},
+                    {"target", route.standing ? route.standing->target : ""},
+                    {"problem", route.trouble},
+                    {"acts", ActsOn(i)},
+                    {"held", WhyHeld(i)},
+                    {"split", OrderedJson::object()},
+                    {"wanted", OrderedJson::object()}};
+    one["read_age_s"] =
+        route.standing ? OrderedJson(Seconds(clock_->Now() - route.read_at)) : OrderedJson(nullptr);
+    if (route.standing) {
+      for (const RegionShare& share : SplitOf(*route.standing, config().routes[i].backends))
+        one["split"][share.region] = share.share;
+    }
+    if (route.last) {
+      for (const RoutedRegion& region : route.last->regions)
+        one["wanted"][region.region] = region.wanted;
+      one["fate"] = FateName(route.last->fate);
+      one["why"] = route.last->verdict.reason;
+      one["gain"] = route.last->gain;
+    }
+    json["routes"].push_back(std::move(one));
+  }
+  return json;
+}
+
+std::string RoutingLoop::Describe() const {
+  return fmt::format("routing {}, policy {}", ModeName(ladder_->mode()), config().policy);
+}
+
+std::vector<NeededRight> RoutingRights(const RoutingConfig& config, Mode mode) {
+  std::vector<NeededRight> rights;
+  const auto add = [&](const char* verb, const char* group, const char* resource,
+                       const HttpRouteChoice& route, bool is_named, const char* without) {
+    rights.push_back({{.verb = verb,
+                       .group = group,
+                       .resource = resource,
+                       .name_space = route.name_space,
+                       .name = is_named ? route.name : ""},
+                      without,
+                      true});
+  };
+  for (const RouteConfig& one : config.routes) {
+    if (!one.http_route) continue;
+    const HttpRouteChoice& route = *one.http_route;
+    add("get", "gateway.networking.k8s.io", "httproutes", route, true, "without it nothing runs");
+    add("list", "discovery.k8s.io", "endpointslices", route, false, "without it nothing runs");
+    if (mode < Mode::kAdvise) continue;
+    for (const char* verb : {"create", "patch"})
+      add(verb, "events.k8s.io", "events", route, false, "the mode of routing needs it");
+    if (mode < Mode::kCanary) continue;
+    add("patch", "gateway.networking.k8s.io", "httproutes", route, true,
+        "no split is set without it");
+  }
+  return rights;
+}
+
+}  // namespace rudderfish

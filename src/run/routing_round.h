@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cloud/split_enactor.h"
+#include "control/routing_decision.h"
+#include "run/region_view.h"
+#include "run/routing_config.h"
+
+// Decisions about all routes at once: the policy says where requests of each region go, the guard
+// what of it may be done on each route now, and the Model what both are worth. Remembers what the
+// policies remember, touches nothing. One thread.
+
+namespace rudderfish {
+
+// A route as it stands; `why_held` says why it is not to be changed, unless a region that gets
+// requests is not healthy.
+struct RouteNow {
+  const StandingWeights* standing = nullptr;
+  int64_t weight_sum = 0;  // What the weights of its splits sum to.
+  std::string why_held;
+};
+
+struct RouteChoice {
+  RoutingDecision decision;  // Its verdict says whether the plan may be carried out.
+  SplitPlan plan;
+};
+
+class RoutingRound {
+ public:
+  // `plan` outlives it.
+  explicit RoutingRound(const RoutingPlan* plan);
+
+  // Looks at regions and routes. Returns why nothing can be decided; empty: Decide may be called.
+  std::string Look(const Signals& signals, std::span<const RouteNow> routes, Instant now,
+                   UnixMillis wall);
+
+  // One choice for each route; none for one that is not known any more, as it is being set.
+  // REQUIRES: Look returned nothing; `routes` are the same ones.
+  std::vector<RouteChoice> Decide(std::span<const RouteNow> routes);
+
+  // The same where Look said `why`: regions that are not healthy get no requests any more, and
+  // nothing else changes.
+  std::vector<RouteChoice> DecideBlind(std::span<const RouteNow> routes, const std::string& why);
+
+  const RegionView& view() const { return view_; }
+  std::span<const int> nodes() const { return policy_.nodes; }  // [region][price] Wanted.
+
+ private:
+  struct Asked {  // A policy, and what it answered last.
+    const RoutingPolicy* policy = nullptr;
+    std::unique_ptr<RoutingMemory> memory;
+    std::vector<double> shares;  // [origin][target]
+    std::vector<int> nodes;      // [region][price]
+  };
+
+  void Ask(Asked* asked);
+  // What predictions are about: the scenario's interval, as queues take their time.
+  RoutingQuestion Ahead() const;
+  std::string TakeStanding(const RouteConfig& route, const StandingWeights& standing);
+  Split WantedOn(const RouteConfig& route, const std::vector<double>& shares) const;
+  // `standing_` with the shares of a route replaced.
+  std::vector<double> With(const RouteConfig& route, const Split& split) const;
+  // Of what a policy wants on a route, what may be done now.
+  Result<SplitPlan> PlanOf(const RouteConfig& route, const RouteNow& now,
+                           const Split& wanted) const;
+  RouteChoice Choose(const RouteConfig& route, const RouteNow& now);
+  void Judge(const RouteConfig& route, const RouteNow& now, RouteChoice* choice) const;
+
+  const RoutingPlan* plan_;
+  RegionView view_;
+  std::vector<double> standing_;              // [origin][target]
+  std::vector<RegionBackendSight> backends_;  // [region]
+  Asked policy_, baseline_;
+};
+
+}  // namespace rudderfish

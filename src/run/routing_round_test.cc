@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/routing_round.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "tests/support/test_folder.h"
+
+namespace rudderfish {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::string_view kTwoRegions = R"(
+rudderfish: scenario/v1
+name: two
+seed: 1
+regions:
+  duration: 1h
+  interval: 1min
+  service:
+    {pod_rate: 20, pods_per_node: 1, deadline: 400ms, patience: 8s, last_mile: 0ms, response: 1kB,
+     idle_watts: 2, busy_watts: 4}
+  objective: {carbon_per_kg: 0, late: 20, wait: 10}
+  egress_per_gb: {within: 0.02, zones: {eu: 0.05, na: 0.05}}
+  at:
+    eu: {zone: eu, latitude: 50, longitude: 8, utc_offset: 1, peak_rate: 80, on_demand: 0.04,
+         spot: 0.02, carbon: 380, pue: 1.1, start: [20s, 60s], nodes_max: 40}
+    us: {zone: na, latitude: 39, longitude: -77, utc_offset: -5, peak_rate: 80, on_demand: 0.04,
+         spot: 0.02, carbon: 400, pue: 1.1, start: [20s, 60s], nodes_max: 40}
+  round_trips: {base: 0ms, per_1000km: 12ms, measured: {eu: {us: 80ms}}}
+  chance: {}
+  variants: {calm: []}
+)";
+
+// Users of `eu` alone, whose pods are nearly full, while `us` has room.
+class RoutingRoundTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(WriteFileAtomically(folder_ / "regions.yaml", kTwoRegions));
+    const auto parsed = ParseYaml(
+        "{regions: regions.yaml, policy: 'lp:foreign=0,moving=0', baseline: locality, "
+        "budgets: {step: 10}, routes: [{name: web, origin: eu, haproxy: /tmp/s, backend: b, "
+        "backends: {eu: one, us: two}}]}",
+        "rudderfish.yaml");
+    const RoutingConfig config = ParseRouting(parsed.value(), folder_.path()).value();
+    plan_ = RoutingPlan::Make(config).value();
+    round_.emplace(&plan_);
+    standing_ = {.target = "web",
+                 .backends = {{.name = "one", .weight = 90, .is_healthy = true, .ready = 3},
+                              {.name = "two", .weight = 10, .is_healthy = true, .ready = 6}}};
+    Measure("demand_per_s", "eu", 58);
+    Measure("demand_per_s", "us", 0);
+    Measure("latency_s", "eu", 0.2);
+  }
+  void Measure(const char* signal, const char* region, double value,
+               Instant at = Instant(std::chrono::seconds(1000))) {
+    SignalColumn& column = signals_.columns[signal];
+    column.scope = SignalScope::kRegion;
+    column.values[region] = {.value = value, .at = at};
+  }
+  std::string Look() {
+    now_ = {{.standing = &standing_, .weight_sum = 256, .why_held = why_held_}};
+    return round_->Look(signals_, now_, Instant(std::chrono::seconds(1010)), 0);
+  }
+  RouteChoice Decide() {
+    EXPECT_THAT(Look(), IsEmpty());
+    return round_->Decide(now_).at(0);
+  }
+
+  testing::TestFolder folder_;
+  RoutingPlan plan_;
+  std::optional<RoutingRound> round_;
+  StandingWeights standing_;
+  Signals signals_;
+  std::string why_held_;
+  std::vector<RouteNow> now_;
+};
+
+TEST_F(RoutingRoundTest, RequestsMoveToWhereThereIsRoomByAStep) {
+  const RouteChoice choice = Decide();
+  const RoutingDecision& decision = choice.decision;
+  EXPECT_TRUE(decision.verdict.allowed) << decision.verdict.reason;
+  ASSERT_EQ(decision.regions.size(), 2);
+  EXPECT_LT(decision.regions[0].wanted, 0.7);
+  EXPECT_NEAR(decision.regions[0].allowed, 0.8, 1e-9);
+  EXPECT_GT(decision.gain, 0);
+  EXPECT_LT(decision.predicted_ms, decision.predicted_now_ms);
+  EXPECT_DOUBLE_EQ(*decision.measured_now_ms, 200);
+  EXPECT_DOUBLE_EQ(decision.demand_per_s, 58);
+  EXPECT_EQ(choice.plan.weights[0] + choice.plan.weights[1], 256);
+  EXPECT_TRUE(decision.gain_over_baseline.has_value());
+  EXPECT_GT(decision.regions[0].one_more[4], decision.regions[1].one_more[4]);
+}
+
+TEST_F(RoutingRoundTest, WhatIsHeldIsNotChangedUnlessARegionDies) {
+  why_held_ = "the last change has not been measured yet";
+  EXPECT_EQ(Decide().decision.verdict.reason, why_held_);
+  standing_.backends[1].is_healthy = false;
+  standing_.backends[1].health = "stopped";
+  const RouteChoice choice = Decide();
+  EXPECT_TRUE(choice.decision.verdict.allowed);
+  EXPECT_EQ(choice.plan.weights, (std::vector<int64_t>{256, 0}));
+}
+
+TEST_F(RoutingRoundTest, AChangeThatGainsNothingIsNotMade) {
+  Measure("demand_per_s", "eu", 5);  // Room enough at home.
+  standing_.backends[0].weight = 99;
+  standing_.backends[1].weight = 1;
+  const RoutingDecision decision = Decide().decision;
+  if (decision.fate != Fate::kStayed) {
+    EXPECT_FALSE(decision.verdict.allowed);
+    EXPECT_THAT(decision.verdict.reason, HasSubstr("less than the 0.5 %"));
+  }
+}
+
+TEST_F(RoutingRoundTest, WithoutSignalsOnlyWhatIsDeadIsDrained) {
+  signals_.columns.clear();
+  const std::string why = Look();
+  EXPECT_THAT(why, HasSubstr("demand_per_s of region eu was not measured yet"));
+  EXPECT_THAT(round_->DecideBlind(now_, why), IsEmpty());
+  standing_.backends[0].is_healthy = false;
+  standing_.backends[0].health = "stopped";
+  Look();
+  const std::vector<RouteChoice> choices = round_->DecideBlind(now_, why);
+  ASSERT_EQ(choices.size(), 1);
+  EXPECT_EQ(choices[0].plan.weights, (std::vector<int64_t>{0, 256}));
+  EXPECT_THAT(choices[0].decision.reasons.back(), HasSubstr("nothing else is decided"));
+  // If nothing is healthy, what stands is kept.
+  standing_.backends[1].is_healthy = false;
+  EXPECT_THAT(round_->DecideBlind(now_, why), IsEmpty());
+}
+
+TEST_F(RoutingRoundTest, WhatIsTooOldOrNotKnownIsSaid) {
+  Measure("demand_per_s", "us", 0, Instant(std::chrono::seconds(100)));
+  EXPECT_THAT(Look(), HasSubstr("the signal demand_per_s is"));
+  Measure("demand_per_s", "us", -1);
+  EXPECT_THAT(Look(), HasSubstr("below 0"));
+  Measure("demand_per_s", "us", 0);
+  standing_.backends[1].ready = std::nullopt;
+  EXPECT_THAT(Look(), HasSubstr("add a signal ready_pods"));
+  Measure("ready_pods", "us", 6);
+  EXPECT_THAT(Look(), IsEmpty());
+  standing_.backends[0].weight = standing_.backends[1].weight = 0;
+  EXPECT_THAT(Look(), HasSubstr("all weights are 0"));
+  standing_.backends[0].weight = 1;
+  standing_.backends[0].name = "three";
+  EXPECT_THAT(Look(), HasSubstr("its backend three is no region"));
+}
+
+TEST_F(RoutingRoundTest, ConfigurationsThatAreWrongNameThePlace) {
+  const auto message = [&](const std::string& text) -> std::string {
+    const auto parsed = ParseYaml(text, "rudderfish.yaml");
+    const auto config = ParseRouting(parsed.value(), folder_.path());
+    if (!config) return config.error().message;
+    const auto plan = RoutingPlan::Make(*config);
+    return plan ? "" : plan.error().message;
+  };
+  const std::string route = "{name: web, origin: eu, haproxy: /tmp/s, backend: b}";
+  const std::string begin = "{regions: regions.yaml, routes: [";
+  EXPECT_THAT(message(begin + route + "]}"), IsEmpty());
+  EXPECT_THAT(message("{routes: [" + route + "]}"), HasSubstr("regions"));
+  EXPECT_THAT(message(begin + "]}"), HasSubstr("1 to 100 routes"));
+  EXPECT_THAT(message(begin + route + ", " + route + "]}"), HasSubstr("another route is called"));
+  EXPECT_THAT(message(begin + "{name: web}]}"), HasSubstr("`httproute` or `haproxy`"));
+  EXPECT_THAT(message(begin + "{name: web, httproute: shop}]}"), HasSubstr("NAMESPACE/NAME"));
+  EXPECT_THAT(message(begin + "{name: w, origin: mars, haproxy: /s, backend: b}]}"),
+              HasSubstr("`mars`: no region"));
+  EXPECT_THAT(message("{regions: regions.yaml, policy: nonsense, routes: [" + route + "]}"),
+              HasSubstr("nonsense"));
+  EXPECT_THAT(message("{regions: regions.yaml, budgets: {floor: 60}, routes: [" + route + "]}"),
+              HasSubstr("more than all requests"));
+  EXPECT_THAT(message("{regions: regions.yaml, interval: 1ms, routes: [" + route + "]}"),
+              HasSubstr("from 1s to 1h"));
+}
+
+}  // namespace
+}  // namespace rudderfish
