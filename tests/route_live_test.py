@@ -6,6 +6,7 @@ every refusal, after which the route is as it was.
 RUDDERFISH names the program; default: build/release/rudderfish. Needs what tests/testbed_test.py needs; where something is
 missing it says what and ends with status 77. RUDDERFISH_TESTBED names a testbed that runs already and is left alone.
 """
+import contextlib
 import http.client
 import http.server
 import json
@@ -13,6 +14,7 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -25,6 +27,12 @@ CLUSTER = Cluster(GIVEN or "test-route")
 KUBECONFIG = pathlib.Path("/var/lib/rudderfish-testbed") / CLUSTER.name / "kubeconfig"
 CRD = TOP / "tests/data/gateway-api/httproute-crd.yaml"
 REGIONS = ("--regions", "eu=web-eu,us=web-us")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def backend(name, weight=None, **more):
@@ -291,6 +299,68 @@ class RouteTest(unittest.TestCase):
             time.sleep(1)  # Until the API server goes by the new binding.
             self.succeed(*words)
         self.assertEqual(self.weights("web"), {"web-eu": 550000, "web-us": 450000})
+
+    def test_run_decides_about_an_httproute(self):
+        """Nothing changes in shadow, an Event says what would in advise, and in enforce the weights follow in steps."""
+        self.create("web", [backend("web-eu", 9), backend("web-us", 1)])
+        before = CLUSTER.get("httproute", "web")
+        with contextlib.ExitStack() as stack:
+            folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            port = free_port()
+            (folder / "prometheus.yml").write_text("{}\n", encoding="utf-8")
+            self.background(stack, ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
+                                    f"--web.listen-address=127.0.0.1:{port}"])
+            both = 'label_replace(vector({}), "region", "eu", "", "") or label_replace(vector({}), "region", "us", "", "")'
+            config = {"rudderfish": "config/v1", "cluster": {"kubeconfig": str(KUBECONFIG)},
+                      "decisions": {"routing": {
+                          "regions": str(TOP / "examples/routing/regions.yaml"), "policy": "lp:foreign=0,moving=0", "interval": "1s",
+                          "settle": "1s", "budgets": {"step": 20, "signals_max_age": "20s"},
+                          "routes": [{"name": "web", "origin": "eu", "httproute": "default/web",
+                                      "backends": {"eu": "web-eu", "us": "web-us"}}]}},
+                      "signals": {"prometheus": [f"http://127.0.0.1:{port}"], "period": "500ms", "queries": {
+                          "demand_per_s": {"per": "region", "query": both.format(58, 0)},
+                          "ready_pods": {"per": "region", "query": both.format(3, 6)},
+                          "latency_s": {"per": "region", "query": both.format(0.1, 0.1)}}},
+                      "journal": {"path": str(folder / "journal.db")}}
+            (folder / "rudderfish.yaml").write_text(json.dumps(config), encoding="utf-8")
+            log = stack.enter_context(open(folder / "log", "wb"))
+            process = self.background(stack, [str(PROGRAM), "run", "--config", str(folder / "rudderfish.yaml")], stderr=log)
+
+            def ask(*words):
+                return subprocess.run([str(PROGRAM), *words], capture_output=True, text=True, check=False, timeout=60, cwd=folder,
+                                      stdin=subprocess.DEVNULL).stdout
+
+            def wait_for(holds, what):
+                deadline = time.monotonic() + 40
+                while not holds():
+                    if time.monotonic() > deadline:
+                        self.fail(f"{what}: {(folder / 'log').read_text(encoding='utf-8')}{ask('explain', 'route/web')}")
+                    time.sleep(0.2)
+
+            wait_for(lambda: "route web would be set to" in ask("explain", "route/web"), "shadow")
+            self.assertEqual(CLUSTER.get("httproute", "web"), before)
+            ask("promote", "routing", "--to", "advise", "--force")
+            wait_for(lambda: any(event["reason"] == "WouldRoute" and event["regarding"]["name"] == "web"
+                                 for event in CLUSTER.get("events.events.k8s.io")["items"]), "an Event advises")
+            self.assertEqual(CLUSTER.get("httproute", "web")["spec"], before["spec"])
+            ask("promote", "routing", "--to", "enforce", "--force")
+            wait_for(lambda: self.weights("web")["web-us"] >= 290000, "weights follow")
+            done = [one for one in json.loads(ask("decisions", "-o", "json"))["decisions"] if one["fate"] == "done"]
+            self.assertEqual(done[0]["chosen_node"], "eu 70, us 30")
+            self.assertIn("PATCH /apis/gateway.networking.k8s.io/v1/namespaces/default/httproutes/web", done[0]["request"])
+            # A region that dies gets nothing.
+            CLUSTER.apply(slice_of("web-us", False))
+            wait_for(lambda: self.weights("web") == {"web-eu": 1000000, "web-us": 0}, "it is drained")
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(process.wait(timeout=20), 0)
+
+    @staticmethod
+    def background(stack, command, **options):
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=options.pop("stderr", subprocess.DEVNULL))
+        stack.callback(process.wait)
+        stack.callback(process.kill)
+        return process
 
 
 if __name__ == "__main__":
