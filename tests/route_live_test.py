@@ -300,6 +300,53 @@ class RouteTest(unittest.TestCase):
             self.succeed(*words)
         self.assertEqual(self.weights("web"), {"web-eu": 550000, "web-us": 450000})
 
+    def test_objects_of_other_projects(self):
+        """What is set is what stands, in 100ths, 255ths and as text; and where an object shows no health, --healthy says it."""
+        CLUSTER.kubectl("apply", "-f", str(TOP / "tests/data/split-objects/crds.yaml"))
+        CLUSTER.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        istio, dns, karmada = "networking.istio.io/v1", "externaldns.k8s.io/v1alpha1", "policy.karmada.io/v1alpha1"
+
+        def record(name, weight):
+            return {"dnsName": "web.example", "recordType": "A", "setIdentifier": name,
+                    "providerSpecific": [{"name": "aws/weight", "value": str(weight)}]}
+
+        def cluster(name, weight):
+            return {"targetCluster": {"clusterNames": [name]}, "weight": weight}
+
+        specs = {
+            "virtualservice": (istio, "VirtualService", {"hosts": ["shop"], "http": [{"route": [
+                {"destination": {"host": "web-eu"}, "weight": 50}, {"destination": {"host": "web-us"}, "weight": 50}]}]}),
+            "destinationrule": (istio, "DestinationRule", {"host": "shop", "trafficPolicy": {"loadBalancer": {"localityLbSetting": {
+                "distribute": [{"from": "eu/*", "to": {"web-eu": 50, "web-us": 50}}]}}}}),
+            "dnsendpoint": (dns, "DNSEndpoint", {"endpoints": [record("web-eu", 128), record("web-us", 127)]}),
+            "propagationpolicy": (karmada, "PropagationPolicy", {"placement": {"replicaScheduling": {
+                "weightPreference": {"staticWeightList": [cluster("web-eu", 1), cluster("web-us", 1)]}}}})}
+        for option, (version, kind, spec) in specs.items():
+            with self.subTest(option):
+                self.addCleanup(CLUSTER.tried, "kubectl", "--", "delete", option, "web")
+                CLUSTER.kubectl("create", "-f", "-", input=json.dumps(
+                    {"apiVersion": version, "kind": kind, "metadata": {"name": "web", "namespace": "default"}, "spec": spec}))
+                words = [str(PROGRAM), "route", "set", f"--{option}", "default/web", *REGIONS, "--to", "eu=60,us=40", "-o", "json",
+                         "--kubeconfig", str(KUBECONFIG)]
+                run = lambda *more: subprocess.run([*words, *more], capture_output=True, text=True, check=False, timeout=60,
+                                                   stdin=subprocess.DEVNULL)
+                before = CLUSTER.get(option, "web")
+                if option != "virtualservice":
+                    refused = run("--apply")
+                    self.assertEqual(refused.returncode, 1, refused.stdout + refused.stderr)
+                    self.assertIn("no region is healthy", refused.stdout)
+                self.assertEqual(run("--healthy", "eu,us").returncode, 0)
+                self.assertEqual(CLUSTER.get(option, "web"), before)
+                done = run("--healthy", "eu,us", "--apply")
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                total = 255 if option == "dnsendpoint" else 100
+                stands = {one["name"]: one["weight"] for one in json.loads(done.stdout)["after"]["backends"]}
+                self.assertEqual(stands, {"web-eu": total * 60 // 100, "web-us": total * 40 // 100})
+                after = CLUSTER.get(option, "web")
+                self.assertNotEqual(after["spec"], before["spec"])
+                if option == "dnsendpoint":
+                    self.assertEqual(after["spec"]["endpoints"][0]["providerSpecific"][0]["value"], "153")
+
     def test_run_decides_about_an_httproute(self):
         """Nothing changes in shadow, an Event says what would in advise, and in enforce the weights follow in steps."""
         self.create("web", [backend("web-eu", 9), backend("web-us", 1)])

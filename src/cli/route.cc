@@ -13,8 +13,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
-#include "cloud/haproxy.h"
-#include "cloud/http_route.h"
+#include "cloud/data_path.h"
 
 // `route` shows and sets the split of a service's requests between regions by hand, through the
 // guard and the enactors that decisions about routing take.
@@ -30,51 +29,69 @@ struct RouteTarget {
   std::unique_ptr<SplitEnactor> enactor;
 };
 
-Result<HttpRouteChoice> HttpRouteOf(const Arguments& arguments) {
-  const std::string text = *arguments.Text("httproute");
-  const size_t slash = text.find('/');
-  constexpr std::string_view kOfNames = "abcdefghijklmnopqrstuvwxyz0123456789-.";
-  HttpRouteChoice choice;
-  if (slash != std::string::npos) {
-    choice.name_space = text.substr(0, slash);
-    choice.name = text.substr(slash + 1);
+// The one that names the data path.
+Result<std::string_view> PathOption(const Arguments& arguments) {
+  std::string_view named;
+  std::vector<std::string_view> options(kObjectPaths.begin(), kObjectPaths.end());
+  options.push_back("haproxy");
+  for (const std::string_view option : options) {
+    if (!arguments.Has(option)) continue;
+    if (!named.empty()) TRY(arguments.Exclude(named, option));
+    named = option;
   }
-  for (const std::string& name : {choice.name_space, choice.name}) {
-    if (name.empty() || name.find_first_not_of(kOfNames) != std::string::npos)
-      return Invalid("--httproute: `{}`: expected NAMESPACE/NAME", OneLine(text));
-  }
+  if (!named.empty()) return named;
+  return Invalid("name what routes the requests: --haproxy SOCKET, or --{} NAMESPACE/NAME",
+                 fmt::join(kObjectPaths, ", --"));
+}
+
+Result<DataPath> ObjectPathOf(const Arguments& arguments, std::string_view option) {
+  std::optional<int> rule;
   if (arguments.Has("rule")) {
-    TRY_ASSIGN(const int64_t rule, arguments.Integer("rule", 0, 0, 15));
-    choice.rule = static_cast<int>(rule);
+    TRY_ASSIGN(const int64_t number, arguments.Integer("rule", 0, 0, 15));
+    rule = static_cast<int>(number);
   }
+  std::vector<std::string> may_change;
   if (arguments.Has("may-change")) {
-    TRY_ASSIGN(choice.may_change, arguments.List("may-change"));
+    TRY_ASSIGN(may_change, arguments.List("may-change"));
   }
-  return choice;
+  return OfOption(option, ObjectPath(option, *arguments.Text(option), rule, std::move(may_change)));
+}
+
+Result<DataPath> HaproxyPathOf(const Arguments& arguments) {
+  for (const std::string_view other : {"rule", "may-change", "kubeconfig", "context", "healthy"})
+    TRY(arguments.Exclude("haproxy", other));
+  HaproxyChoice choice;
+  TRY_ASSIGN(choice.backend,
+             arguments.RequiredText("backend", "the backend whose servers are the regions"));
+  TRY(OfOption("backend", CheckHaproxyName(choice.backend)));
+  TRY_ASSIGN(choice.socket, OfOption("haproxy", ParseStreamPeer(*arguments.Text("haproxy"))));
+  return DataPath(std::move(choice));
 }
 
 Result<RouteTarget> TargetOf(const Arguments& arguments) {
-  TRY(arguments.Exclude("httproute", "haproxy"));
   RouteTarget target;
-  if (arguments.Has("haproxy")) {
-    for (const std::string_view other : {"rule", "may-change", "kubeconfig", "context"})
-      TRY(arguments.Exclude("haproxy", other));
-    HaproxyChoice choice;
-    TRY_ASSIGN(choice.backend,
-               arguments.RequiredText("backend", "the backend whose servers are the regions"));
-    TRY(OfOption("backend", CheckHaproxyName(choice.backend)));
-    TRY_ASSIGN(choice.socket, OfOption("haproxy", ParseStreamPeer(*arguments.Text("haproxy"))));
-    target.enactor = std::make_unique<HaproxyEnactor>(std::move(choice));
+  TRY_ASSIGN(const std::string_view option, PathOption(arguments));
+  if (option == "haproxy") {
+    TRY_ASSIGN(const DataPath path, HaproxyPathOf(arguments));
+    target.enactor = MakeEnactor(path, nullptr);
     return target;
   }
   TRY(arguments.Require("backend", "haproxy"));
-  if (!arguments.Has("httproute"))
-    return Invalid("name what routes the requests: --httproute NAMESPACE/NAME or --haproxy SOCKET");
-  TRY_ASSIGN(HttpRouteChoice choice, HttpRouteOf(arguments));
+  TRY_ASSIGN(const DataPath path, ObjectPathOf(arguments, option));
   TRY_ASSIGN(target.cluster, ConnectToCluster(arguments));
-  target.enactor =
-      std::make_unique<HttpRouteEnactor>(target.cluster->client.get(), std::move(choice));
+  target.enactor = MakeEnactor(path, target.cluster->client.get());
   return target;
+}
+
+// What stands, with the word of --healthy.
+Result<StandingWeights> ReadStanding(const Arguments& arguments, const RouteTarget& target,
+                                     const std::vector<RegionBackend>& map) {
+  TRY_ASSIGN(StandingWeights standing, target.enactor->Read());
+  if (arguments.Has("healthy")) {
+    TRY_ASSIGN(const std::vector<std::string> healthy, arguments.List("healthy"));
+    TellHealth(healthy, map, &standing);
+  }
+  return standing;
 }
 
 Result<std::vector<RegionBackend>> RegionsOf(const Arguments& arguments) {
@@ -148,7 +165,7 @@ Result<ExitStatus> ShowSplit(const Arguments& arguments, OutputFormat format) {
     return Invalid("--apply: is for `route set`; `route show` changes nothing");
   TRY_ASSIGN(const std::vector<RegionBackend> map, RegionsOf(arguments));
   TRY_ASSIGN(const RouteTarget target, TargetOf(arguments));
-  TRY_ASSIGN(const StandingWeights standing, target.enactor->Read());
+  TRY_ASSIGN(const StandingWeights standing, ReadStanding(arguments, target, map));
   if (format == OutputFormat::kJson) {
     OrderedJson json = StandingJson(standing, map);
     json["schema_version"] = 1;
@@ -212,7 +229,7 @@ Result<ExitStatus> SetSplit(const Arguments& arguments, OutputFormat format) {
   TRY_ASSIGN(const std::vector<RegionBackend> map, RegionsOf(arguments));
   TRY_ASSIGN(const SplitLimits limits, LimitsOf(arguments));
   TRY_ASSIGN(const RouteTarget target, TargetOf(arguments));
-  TRY_ASSIGN(report.before, target.enactor->Read());
+  TRY_ASSIGN(report.before, ReadStanding(arguments, target, map));
   TRY_ASSIGN(report.plan, PlanSplit(report.before, report.wanted, map, target.enactor->weight_sum(),
                                     kReadNow, limits));
   if (report.plan.changes) report.request = target.enactor->Request(report.plan.weights);
@@ -240,7 +257,14 @@ CommandSpec RouteCommand() {
       .operands = {{.name = "show|set"}},
       .options =
           {{"--httproute", "NS/NAME", "HTTPRoute of the Gateway API whose backends are regions"},
-           {"--rule", "N", "rule of the HTTPRoute, from 0 (default: the only one)"},
+           {"--virtualservice", "NS/NAME",
+            "VirtualService of Istio whose destinations are regions"},
+           {"--destinationrule", "NS/NAME",
+            "DestinationRule of Istio whose `distribute` names localities that are regions"},
+           {"--dnsendpoint", "NS/NAME", "DNSEndpoint of ExternalDNS with a record for each region"},
+           {"--propagationpolicy", "NS/NAME",
+            "PropagationPolicy of Karmada whose clusters are regions: splits replicas"},
+           {"--rule", "N", "rule of the route, from 0 (default: the only one)"},
            {"--haproxy", "SOCKET", "HAProxy's runtime API: path of its socket, or HOST:PORT"},
            {"--backend", "NAME", "backend of HAProxy whose servers are regions"},
            {"--regions", "REGION=BACKEND,...",
@@ -251,14 +275,18 @@ CommandSpec RouteCommand() {
            {"--floor", "PERCENT", "share that a healthy region keeps for probing (default 1)"},
            {"--may-change", "MANAGER,...",
             "field managers other than kubectl whose weights may be changed"},
+           {"--healthy", "REGION,...",
+            "regions that are healthy, where the object does not show it (all others get nothing)"},
            {"--kubeconfig", "FILE", "kubeconfig file (default $KUBECONFIG or ~/.kube/config)"},
            {"--context", "NAME", "context of the kubeconfig (default: the current context)"},
            {"-o,--output", "table|json", "output format (default: table)"}},
       .details =
           "A guard limits what is set: one step per command, a floor for probing, and nothing for "
-          "a region that is not healthy. A region of an HTTPRoute is healthy if its Service has a "
-          "ready endpoint, one of HAProxy if its server runs. Without --apply the exact request "
-          "is printed and nothing is sent (docs/routing.md).",
+          "a region that is not healthy. A region of an HTTPRoute or a VirtualService is healthy "
+          "if "
+          "its Service has a ready endpoint, one of HAProxy if its server runs. Other objects do "
+          "not show it, so that --healthy names the regions. Without --apply the exact request is "
+          "printed and nothing is sent (docs/routing.md).",
       .examples = {"route show --httproute shop/web",
                    "route set --httproute shop/web --regions eu=web-eu,us=web-us --to eu=60,us=40",
                    "route set --haproxy /run/haproxy/admin.sock --backend web --to eu=60,us=40 "

@@ -7,15 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/check.h"
 #include "base/json.h"
 #include "base/one_line.h"
 #include "base/text_table.h"
 
 namespace rudderfish {
 namespace {
-
-constexpr std::string_view kFieldManager = "rudderfish";
 
 std::string RoutePath(const HttpRouteChoice& choice) {
   return fmt::format("/apis/gateway.networking.k8s.io/v1/namespaces/{}/httproutes/{}",
@@ -24,64 +21,6 @@ std::string RoutePath(const HttpRouteChoice& choice) {
 
 std::string RouteName(const HttpRouteChoice& choice) {
   return fmt::format("httproute {}/{}", choice.name_space, choice.name);
-}
-
-bool MayChange(const std::string& manager, const HttpRouteChoice& choice) {
-  return manager == kFieldManager || manager.starts_with("kubectl") ||
-         std::find(choice.may_change.begin(), choice.may_change.end(), manager) !=
-             choice.may_change.end();
-}
-
-Result<std::string> VersionOf(std::string_view json, const std::string& name) {
-  TRY_ASSIGN(const Json object, ParseJson(json, name));
-  TRY_ASSIGN(const JsonReader metadata, JsonReader(object, name).At("metadata"));
-  TRY_ASSIGN(const JsonReader version, metadata.At("resourceVersion"));
-  return version.AsString();
-}
-
-// The text of a member, or an empty one.
-Result<std::string> TextAt(const JsonReader& object, std::string_view key) {
-  TRY_ASSIGN(const auto found, object.Find(key));
-  return found ? found->AsString() : std::string();
-}
-
-// An object that a controller made is written by it again.
-Result<void> CheckController(const JsonReader& metadata, const HttpRouteChoice& choice) {
-  TRY_ASSIGN(const auto owners, metadata.Find("ownerReferences"));
-  if (!owners) return {};
-  TRY_ASSIGN(const std::vector<JsonReader> references, owners->Elements());
-  for (const JsonReader& reference : references) {
-    TRY_ASSIGN(const auto controls, reference.Find("controller"));
-    if (!controls) continue;
-    TRY_ASSIGN(const bool is_controller, controls->AsBool());
-    if (!is_controller) continue;
-    TRY_ASSIGN(const std::string kind, TextAt(reference, "kind"));
-    TRY_ASSIGN(const std::string name, TextAt(reference, "name"));
-    return Fail(ErrorCode::kFailedPrecondition,
-                "{}: it belongs to {}/{}, which would set the weights back; change them there",
-                RouteName(choice), OneLine(kind, 100), OneLine(name, 100));
-  }
-  return {};
-}
-
-Result<void> CheckOwners(const JsonReader& metadata, const HttpRouteChoice& choice) {
-  TRY_ASSIGN(const auto managed, metadata.Find("managedFields"));
-  if (!managed) return {};
-  TRY_ASSIGN(const std::vector<JsonReader> entries, managed->Elements());
-  for (const JsonReader& entry : entries) {
-    TRY_ASSIGN(const std::string manager, TextAt(entry, "manager"));
-    TRY_ASSIGN(const auto fields, entry.Find("fieldsV1"));
-    if (!fields) continue;
-    TRY_ASSIGN(const auto spec, fields->Find("f:spec"));
-    if (!spec) continue;
-    TRY_ASSIGN(const auto rules, spec->Find("f:rules"));
-    if (!rules || MayChange(manager, choice)) continue;
-    return Fail(ErrorCode::kFailedPrecondition,
-                "{}: its rules belong to the field manager `{}`, which would set the weights back; "
-                "change them there, or allow it with --may-change {}",
-                RouteName(choice), OneLine(manager, 100), OneLine(manager, 100));
-  }
-  return {};
 }
 
 // What Gateways say of the route.
@@ -159,10 +98,7 @@ Result<HttpRouteRule> ReadHttpRoute(std::string_view json, const HttpRouteChoice
   const JsonReader route(object, name);
   TRY_ASSIGN(const JsonReader metadata, route.At("metadata"));
   HttpRouteRule made;
-  TRY_ASSIGN(const JsonReader version, metadata.At("resourceVersion"));
-  TRY_ASSIGN(made.resource_version, version.AsString());
-  TRY(CheckController(metadata, choice));
-  TRY(CheckOwners(metadata, choice));
+  TRY_ASSIGN(made.resource_version, CheckWritable(route, name, choice, {"spec", "rules"}));
   TRY_ASSIGN(const JsonReader spec, route.At("spec"));
   TRY_ASSIGN(const auto rules, spec.Find("rules"));
   std::vector<JsonReader> all;
@@ -196,103 +132,34 @@ Result<HttpRouteRule> ReadHttpRoute(std::string_view json, const HttpRouteChoice
 }
 
 HttpRouteEnactor::HttpRouteEnactor(kube::ApiClient* client, HttpRouteChoice choice)
-    : client_(client), choice_(std::move(choice)) {}
+    : WeightedObjectEnactor(client, RouteName(choice), RoutePath(choice), kWeightMax),
+      choice_(std::move(choice)) {}
+
+Result<WeightedObject> HttpRouteEnactor::Parse(std::string_view json) const {
+  TRY_ASSIGN(HttpRouteRule rule, ReadHttpRoute(json, choice_));
+  WeightedObject object{.resource_version = std::move(rule.resource_version),
+                        .fields = {},
+                        .notes = std::move(rule.notes)};
+  for (size_t i = 0; i < rule.backends.size(); ++i) {
+    const HttpRouteRule::Backend& backend = rule.backends[i];
+    const std::string at = fmt::format("/spec/rules/{}/backendRefs/{}", rule.rule, i);
+    const bool is_service = backend.kind == "Service";
+    object.fields.push_back(
+        {.name = backend.name,
+         .weight = backend.weight,
+         .path = at + "/weight",
+         .guard_path = at + "/name",
+         .guard_value = backend.name,
+         .health_service = is_service ? backend.name : "",
+         .health_namespace = backend.name_space,
+         .unseen = fmt::format("whether a {} is healthy is not seen", backend.kind)});
+  }
+  return object;
+}
 
 std::string HttpRouteEnactor::Target() const {
-  return fmt::format("{}, rule {}", RouteName(choice_), read_.rule);
-}
-
-Result<void> HttpRouteEnactor::LookAtHealth(const HttpRouteRule::Backend& backend,
-                                            StandingBackend* standing) {
-  if (backend.kind != "Service") {
-    standing->health = fmt::format("whether a {} is healthy is not seen", backend.kind);
-    return {};
-  }
-  const std::string path = fmt::format(
-      "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices?labelSelector=kubernetes.io%2F"
-      "service-name%3D{}",
-      backend.name_space, backend.name);
-  TRY_ASSIGN(const std::string body, client_->Get(path));
-  TRY_ASSIGN(const Json object, ParseJson(body, "EndpointSlices"));
-  const JsonReader list(object, "EndpointSlices of Service " + backend.name);
-  TRY_ASSIGN(const auto items, list.Find("items"));
-  std::vector<JsonReader> slices;
-  if (items) {
-    TRY_ASSIGN(slices, items->Elements());
-  }
-  int64_t ready = 0;
-  for (const JsonReader& slice : slices) {
-    TRY_ASSIGN(const auto endpoints, slice.Find("endpoints"));
-    if (!endpoints) continue;
-    TRY_ASSIGN(const std::vector<JsonReader> all, endpoints->Elements());
-    for (const JsonReader& endpoint : all) {
-      bool is_ready = true;  // What the API takes where it is not said.
-      TRY_ASSIGN(const auto conditions, endpoint.Find("conditions"));
-      if (conditions) {
-        TRY_ASSIGN(const auto said, conditions->Find("ready"));
-        if (said) {
-          TRY_ASSIGN(is_ready, said->AsBool());
-        }
-      }
-      ready += is_ready ? 1 : 0;
-    }
-  }
-  standing->is_healthy = ready > 0;
-  standing->ready = ready;
-  standing->health = ready > 0 ? Counted(ready, "ready endpoint")
-                               : fmt::format("Service {} has no ready endpoint", backend.name);
-  return {};
-}
-
-Result<StandingWeights> HttpRouteEnactor::Read() {
-  TRY_ASSIGN(const std::string body, client_->Get(RoutePath(choice_)));
-  TRY_ASSIGN(read_, ReadHttpRoute(body, choice_));
-  StandingWeights standing{.target = Target(), .backends = {}, .notes = read_.notes};
-  for (const HttpRouteRule::Backend& backend : read_.backends) {
-    StandingBackend one{.name = backend.name, .weight = backend.weight, .health = ""};
-    TRY(LookAtHealth(backend, &one));
-    standing.backends.push_back(std::move(one));
-  }
-  return standing;
-}
-
-std::string HttpRouteEnactor::Patch(const std::vector<int64_t>& weights) const {
-  CHECK_EQ(weights.size(), read_.backends.size());
-  OrderedJson patch = OrderedJson::array();
-  patch.push_back(
-      {{"op", "test"}, {"path", "/metadata/resourceVersion"}, {"value", read_.resource_version}});
-  for (size_t i = 0; i < weights.size(); ++i) {
-    const std::string at = fmt::format("/spec/rules/{}/backendRefs/{}", read_.rule, i);
-    patch.push_back({{"op", "test"}, {"path", at + "/name"}, {"value", read_.backends[i].name}});
-    patch.push_back({{"op", "add"}, {"path", at + "/weight"}, {"value", weights[i]}});
-  }
-  return patch.dump();
-}
-
-std::string HttpRouteEnactor::Request(const std::vector<int64_t>& weights) const {
-  return fmt::format("PATCH {}?fieldManager={}\nContent-Type: application/json-patch+json\n\n{}\n",
-                     RoutePath(choice_), kFieldManager, Patch(weights));
-}
-
-Result<void> HttpRouteEnactor::Send(const std::vector<int64_t>& weights) {
-  const kube::ApiAnswer answer =
-      client_->Call({.method = kube::Method::kJsonPatch,
-                     .path = fmt::format("{}?fieldManager={}", RoutePath(choice_), kFieldManager),
-                     .body = Patch(weights)});
-  if (answer.ok()) return {};
-  // A test that failed is answered like any patch that does not fit: the version tells them apart.
-  bool has_changed = answer.status.code == 409;
-  if (answer.status.code == 422) {
-    TRY_ASSIGN(const std::string body, client_->Get(RoutePath(choice_)));
-    TRY_ASSIGN(const std::string version, VersionOf(body, RouteName(choice_)));
-    has_changed = version != read_.resource_version;
-  }
-  if (has_changed) {
-    return Fail(ErrorCode::kConflict,
-                "{}: it was changed since it was read, and nothing was done; run it again",
-                Target());
-  }
-  return tl::unexpected(answer.outcome.error());
+  return choice_.rule ? fmt::format("{}, rule {}", title(), *choice_.rule)
+                      : fmt::format("{}, rule 0", title());
 }
 
 }  // namespace rudderfish

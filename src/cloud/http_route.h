@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cloud/split_enactor.h"
+#include "cloud/weighted_object.h"
 #include "kube/api_client.h"
 
 // The weights of one rule of a Gateway API HTTPRoute, set by one JSON patch that names the version
@@ -15,10 +15,8 @@
 
 namespace rudderfish {
 
-struct HttpRouteChoice {
-  std::string name_space, name;
-  std::optional<int> rule;              // From 0; none: the only one.
-  std::vector<std::string> may_change;  // Field managers whose weights may be changed.
+struct HttpRouteChoice : ObjectChoice {
+  std::optional<int> rule;  // From 0; none: the only one.
 };
 
 // A rule of a route as the API server has it.
@@ -38,7 +36,7 @@ struct HttpRouteRule {
 // other than us, kubectl and `may_change`.
 Result<HttpRouteRule> ReadHttpRoute(std::string_view json, const HttpRouteChoice& choice);
 
-class HttpRouteEnactor final : public SplitEnactor {
+class HttpRouteEnactor final : public WeightedObjectEnactor {
  public:
   static constexpr int64_t kWeightMax = 1'000'000;
   static constexpr size_t kBackendsMax = 16;
@@ -46,19 +44,12 @@ class HttpRouteEnactor final : public SplitEnactor {
   // REQUIRES: `client` outlives this.
   HttpRouteEnactor(kube::ApiClient* client, HttpRouteChoice choice);
 
-  Result<StandingWeights> Read() override;
-  int64_t weight_sum() const override { return kWeightMax; }
-  std::string Request(const std::vector<int64_t>& weights) const override;
-  Result<void> Send(const std::vector<int64_t>& weights) override;
+ protected:
+  Result<WeightedObject> Parse(std::string_view json) const override;
+  std::string Target() const override;
 
  private:
-  std::string Target() const;
-  std::string Patch(const std::vector<int64_t>& weights) const;
-  Result<void> LookAtHealth(const HttpRouteRule::Backend& backend, StandingBackend* standing);
-
-  kube::ApiClient* client_;
   HttpRouteChoice choice_;
-  HttpRouteRule read_;
 };
 
 }  // namespace rudderfish

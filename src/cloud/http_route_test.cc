@@ -31,7 +31,7 @@ constexpr const char* kTwoRefs =
     R"([{"backendRefs": [{"name": "a", "weight": 3}, {"name": "b", "namespace": "far"}]}])";
 
 HttpRouteChoice ChoiceOf(std::optional<int> rule = std::nullopt) {
-  return {.name_space = "shop", .name = "web", .rule = rule, .may_change = {"argo"}};
+  return {{.name_space = "shop", .name = "web", .may_change = {"argo"}}, rule};
 }
 
 std::string WhyNot(const std::string& json, std::optional<int> rule = std::nullopt) {

@@ -102,6 +102,16 @@ Split SplitOf(const StandingWeights& standing, const std::vector<RegionBackend>&
   return split;
 }
 
+void TellHealth(const std::vector<std::string>& healthy, const std::vector<RegionBackend>& map,
+                StandingWeights* standing) {
+  for (StandingBackend& one : standing->backends) {
+    if (one.is_health_seen) continue;
+    one.is_healthy =
+        std::find(healthy.begin(), healthy.end(), RegionOf(one.name, map)) != healthy.end();
+    if (one.is_healthy) one.health = "said to be healthy";
+  }
+}
+
 Result<SplitPlan> PlanSplit(const StandingWeights& standing, const Split& wanted,
                             const std::vector<RegionBackend>& map, int64_t weight_sum,
                             Duration signals_age, const SplitLimits& limits) {

@@ -21,8 +21,9 @@ struct StandingBackend {
   std::string name;
   int64_t weight = 0;
   bool is_healthy = false;
-  std::string health;  // What says so: "2 endpoints are ready".
+  std::string health;                           // What says so: "2 endpoints are ready".
   std::optional<int64_t> ready = std::nullopt;  // Endpoints that serve, where that is seen.
+  bool is_health_seen = true;                   // False: the data path does not show it.
 };
 
 struct StandingWeights {
@@ -58,6 +59,11 @@ Result<std::vector<RegionBackend>> ParseRegionBackends(std::string_view text);
 
 // Shares by weight; empty if all weights are 0.
 Split SplitOf(const StandingWeights& standing, const std::vector<RegionBackend>& map);
+
+// Takes regions for healthy, or not, where the data path does not show it: those that are named
+// are, as somebody says who sees them otherwise.
+void TellHealth(const std::vector<std::string>& healthy, const std::vector<RegionBackend>& map,
+                StandingWeights* standing);
 
 struct SplitPlan {
   Split standing;  // Empty: all weights are 0.

@@ -25,11 +25,13 @@
 //   pending_pods       pods that start
 //   on_demand_per_h, spot_per_h   dollars for a node
 //   carbon_g_per_kwh   carbon intensity
+//   healthy            more than 0: the region serves; for data paths that do not show it
 
 namespace rudderfish {
 
 inline constexpr std::string_view kDemandSignal = "demand_per_s";
 inline constexpr std::string_view kLatencySignal = "latency_s";
+inline constexpr std::string_view kHealthySignal = "healthy";
 
 // A region as data paths show it.
 struct RegionBackendSight {

@@ -18,6 +18,8 @@ namespace {
 constexpr double kIntervalMsMin = 1000;
 constexpr double kIntervalMsMax = 3'600'000;
 constexpr int kMostRoutes = 100;
+constexpr int kRuleMax = 15;
+constexpr std::string_view kHaproxyKey = "haproxy";
 constexpr size_t kRouteNameMax = 100;
 
 Result<void> ReadTime(YamlMap* map, std::string_view key, std::chrono::nanoseconds* time) {
@@ -62,29 +64,22 @@ Result<void> ReadRouteBudgets(const YamlNode& node, RoutingConfig* routing) {
   return map.Finish();
 }
 
-Result<HttpRouteChoice> HttpRouteOf(const YamlNode& node, YamlMap* map) {
+Result<DataPath> ObjectPathAt(std::string_view key, const YamlNode& node, YamlMap* map) {
   TRY_ASSIGN(const std::string text, node.AsString());
-  const size_t slash = text.find('/');
-  constexpr std::string_view kOfNames = "abcdefghijklmnopqrstuvwxyz0123456789-.";
-  HttpRouteChoice choice;
-  if (slash != std::string::npos) {
-    choice.name_space = text.substr(0, slash);
-    choice.name = text.substr(slash + 1);
+  std::optional<int> rule;
+  if (const auto at = map->Optional("rule")) {
+    TRY_ASSIGN(const int64_t number, at->AsInt(0, kRuleMax));
+    rule = static_cast<int>(number);
   }
-  for (const std::string& name : {choice.name_space, choice.name}) {
-    if (name.empty() || name.find_first_not_of(kOfNames) != std::string::npos)
-      return node.Expected("NAMESPACE/NAME");
-  }
-  if (const auto rule = map->Optional("rule")) {
-    TRY_ASSIGN(const int64_t number, rule->AsInt(0, HttpRouteEnactor::kBackendsMax - 1));
-    choice.rule = static_cast<int>(number);
-  }
+  std::vector<std::string> may_change;
   TRY_ASSIGN(const std::vector<YamlNode> managers, map->OptionalList("may_change"));
   for (const YamlNode& one : managers) {
     TRY_ASSIGN(std::string manager, one.AsString());
-    choice.may_change.push_back(std::move(manager));
+    may_change.push_back(std::move(manager));
   }
-  return choice;
+  Result<DataPath> path = ObjectPath(key, text, rule, std::move(may_change));
+  if (!path) return node.Refuse(path.error().message);
+  return path;
 }
 
 Result<HaproxyChoice> HaproxyOf(const YamlNode& node, const std::filesystem::path& folder,
@@ -100,22 +95,34 @@ Result<HaproxyChoice> HaproxyOf(const YamlNode& node, const std::filesystem::pat
   return HaproxyChoice{.socket = *std::move(peer), .backend = name};
 }
 
+// The one key that names the data path.
+Result<DataPath> PathAt(const YamlNode& node, const std::filesystem::path& folder, YamlMap* map) {
+  std::string_view named;
+  std::optional<YamlNode> at;
+  std::vector<std::string_view> keys(kObjectPaths.begin(), kObjectPaths.end());
+  keys.push_back(kHaproxyKey);
+  for (const std::string_view key : keys) {
+    auto found = map->Optional(key);
+    if (!found) continue;
+    if (at) return node.Refuse(fmt::format("`{}` and `{}`: name one data path", named, key));
+    at = std::move(found);
+    named = key;
+  }
+  if (!at) return node.Refuse(fmt::format("name one data path: `{}`", fmt::join(keys, "`, `")));
+  if (named != kHaproxyKey) return ObjectPathAt(named, *at, map);
+  TRY_ASSIGN(HaproxyChoice choice, HaproxyOf(*at, folder, map));
+  return DataPath(std::move(choice));
+}
+
 Result<RouteConfig> RouteOf(const YamlNode& node, const std::filesystem::path& folder) {
-  RouteConfig route{.name = {}, .origin = {}, .backends = {}, .node = node};
+  RouteConfig route{.name = {}, .origin = {}, .path = {}, .backends = {}, .node = node};
   TRY_ASSIGN(YamlMap map, node.AsMap());
   TRY_ASSIGN(const YamlNode name, map.Required("name"));
   TRY_ASSIGN(route.name, name.AsString());
   if (route.name.empty() || route.name.size() > kRouteNameMax)
     return name.Expected(fmt::format("1 to {} letters", kRouteNameMax));
   TRY_ASSIGN(route.origin, map.OptionalString("origin", ""));
-  const auto http_route = map.Optional("httproute"), haproxy = map.Optional("haproxy");
-  if (http_route.has_value() == haproxy.has_value())
-    return node.Refuse("name one data path: `httproute` or `haproxy`");
-  if (http_route) {
-    TRY_ASSIGN(route.http_route, HttpRouteOf(*http_route, &map));
-  } else {
-    TRY_ASSIGN(route.haproxy, HaproxyOf(*haproxy, folder, &map));
-  }
+  TRY_ASSIGN(route.path, PathAt(node, folder, &map));
   if (const auto backends = map.Optional("backends")) {
     TRY_ASSIGN(YamlMap named, backends->AsMap());
     for (const auto& [region, value] : named.Entries()) {
@@ -177,7 +184,7 @@ Result<std::shared_ptr<const RoutingPolicy>> RoutingPolicyNamed(const std::strin
 
 bool RoutingConfig::NeedsCluster() const {
   return std::any_of(routes.begin(), routes.end(),
-                     [](const RouteConfig& one) { return one.http_route.has_value(); });
+                     [](const RouteConfig& one) { return ObjectOf(one.path).has_value(); });
 }
 
 Result<RoutingConfig> ParseRouting(const YamlNode& node, const std::filesystem::path& folder) {
@@ -252,15 +259,9 @@ std::string RoutingPlan::Describe() const {
                    FormatDuration(config.interval),
                    config.baseline.empty() ? "" : "; baseline for comparison: " + config.baseline));
   for (const RouteConfig& route : config.routes) {
-    line("route",
-         fmt::format("{}: {}, {}", route.name,
-                     route.http_route
-                         ? fmt::format("httproute {}/{}", route.http_route->name_space,
-                                       route.http_route->name)
-                         : fmt::format("haproxy {} backend {}", route.haproxy->socket.Text(),
-                                       route.haproxy->backend),
-                     route.origin.empty() ? "requests of all regions"
-                                          : fmt::format("requests of {}", route.origin)));
+    line("route", fmt::format("{}: {}, {}", route.name, DataPathText(route.path),
+                              route.origin.empty() ? "requests of all regions"
+                                                   : fmt::format("requests of {}", route.origin)));
   }
   line("limits", fmt::format("{:g} points a change, {:g} % for probing, changes that gain {:g} %, "
                              "nothing on signals older than {}",

@@ -10,8 +10,7 @@
 
 #include "base/result.h"
 #include "base/yaml.h"
-#include "cloud/haproxy.h"
-#include "cloud/http_route.h"
+#include "cloud/data_path.h"
 #include "control/mode.h"
 #include "policy/routing_policy.h"
 #include "scenario/region_world.h"
@@ -21,12 +20,11 @@
 
 namespace rudderfish {
 
-// One data path whose backends are regions. One of `http_route` and `haproxy` is set.
+// One data path whose backends are regions.
 struct RouteConfig {
   std::string name;
   std::string origin;  // The region whose users come by it; empty: those of all regions.
-  std::optional<HttpRouteChoice> http_route;
-  std::optional<HaproxyChoice> haproxy;
+  DataPath path;
   std::vector<RegionBackend> backends;  // The others are called as their regions.
   YamlNode node;                        // For messages.
 };

@@ -75,12 +75,10 @@ Result<void> RoutingLoop::OpenRoutes() {
   std::vector<RouteDriver::Route> routes;
   for (const RouteConfig& route : config().routes) {
     RouteDriver::Route one;
-    if (route.http_route) {
+    if (ObjectOf(route.path)) {
       TRY_ASSIGN(one.client, kube::ApiClient::Open(host_->client()->access(), clock_));
-      one.enactor = std::make_unique<HttpRouteEnactor>(one.client.get(), *route.http_route);
-    } else {
-      one.enactor = std::make_unique<HaproxyEnactor>(*route.haproxy);
     }
+    one.enactor = MakeEnactor(route.path, one.client.get());
     routes.push_back(std::move(one));
   }
   routes_.clear();
@@ -205,6 +203,7 @@ std::vector<RouteNow> RoutingLoop::RoutesNow() const {
 void RoutingLoop::DecideAll() {
   if (mode_ == Mode::kOff) return;
   ++rounds_;
+  TellHealthBySignal();
   const std::vector<RouteNow> now = RoutesNow();
   problem_ = round_->Look(signals_->values(), now, clock_->Now(), UnixNow());
   if (problem_.empty() == !told_problem_.empty()) {
@@ -221,6 +220,21 @@ void RoutingLoop::DecideAll() {
         std::find_if(config().routes.begin(), config().routes.end(),
                      [&](const RouteConfig& one) { return one.name == choice.decision.route; });
     CarryOut(static_cast<size_t>(route - config().routes.begin()), std::move(choice));
+  }
+}
+
+// Of data paths that do not show it.
+void RoutingLoop::TellHealthBySignal() {
+  std::vector<std::string> healthy;
+  for (const Region& region : plan_.world->network->regions) {
+    const SignalValue* value = signals_->values().Find(kHealthySignal, region.name);
+    const bool is_fresh =
+        value != nullptr && clock_->Now() - value->at <= config().limits.signals_max_age;
+    if (is_fresh && value->value > 0) healthy.push_back(region.name);
+  }
+  for (size_t i = 0; i < routes_.size(); ++i) {
+    if (routes_[i].standing)
+      TellHealth(healthy, config().routes[i].backends, &*routes_[i].standing);
   }
 }
 
@@ -362,18 +376,20 @@ void RoutingLoop::Tell(size_t route, const RoutingDecision& decision) {
       fmt::format("{} {} instead of {}", acts ? "sends requests to" : "would send requests to",
                   SplitText(allowed), SplitText(now));
   if (acts) LogInfo("route {}: {}", named.name, note);
-  if (mode_ < Mode::kAdvise || events_ == nullptr || !named.http_route) return;
-  events_->Record({.regarding = {.api_version = "gateway.networking.k8s.io/v1",
-                                 .kind = "HTTPRoute",
-                                 .name_space = named.http_route->name_space,
-                                 .name = named.http_route->name,
-                                 .uid = ""},
-                   .reason = std::string(!acts           ? kWouldRoute
-                                         : is_taken_back ? kTakenBack
-                                                         : kRouted),
-                   .action = "Route",
-                   .note = note,
-                   .again = kube::Again::kAnotherNote});
+  const std::optional<PathObject> object = ObjectOf(named.path);
+  if (mode_ < Mode::kAdvise || events_ == nullptr || !object) return;
+  events_->Record(
+      {.regarding = {.api_version = fmt::format("{}/{}", object->group, object->version),
+                     .kind = std::string(object->kind),
+                     .name_space = object->object->name_space,
+                     .name = object->object->name,
+                     .uid = ""},
+       .reason = std::string(!acts           ? kWouldRoute
+                             : is_taken_back ? kTakenBack
+                                             : kRouted),
+       .action = "Route",
+       .note = note,
+       .again = kube::Again::kAnotherNote});
 }
 
 }  // namespace rudderfish

@@ -82,6 +82,7 @@ class RoutingLoop final : public DecisionLoop {
   void TakeSet(Route* route, const RouteDriver::Answer& answer);
   void ReadAll();
   void DecideAll();
+  void TellHealthBySignal();
   void Measure();
   void MeasureOne(size_t route);
   void TakeBack(size_t route, const Change& change, double measured_ms);

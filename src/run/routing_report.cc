@@ -93,27 +93,29 @@ std::string RoutingLoop::Describe() const {
 
 std::vector<NeededRight> RoutingRights(const RoutingConfig& config, Mode mode) {
   std::vector<NeededRight> rights;
-  const auto add = [&](const char* verb, const char* group, const char* resource,
-                       const HttpRouteChoice& route, bool is_named, const char* without) {
+  const auto add = [&](const char* verb, std::string_view group, std::string_view resource,
+                       const ObjectChoice& object, bool is_named, const char* without) {
     rights.push_back({{.verb = verb,
-                       .group = group,
-                       .resource = resource,
-                       .name_space = route.name_space,
-                       .name = is_named ? route.name : ""},
+                       .group = std::string(group),
+                       .resource = std::string(resource),
+                       .name_space = object.name_space,
+                       .name = is_named ? object.name : ""},
                       without,
                       true});
   };
   for (const RouteConfig& one : config.routes) {
-    if (!one.http_route) continue;
-    const HttpRouteChoice& route = *one.http_route;
-    add("get", "gateway.networking.k8s.io", "httproutes", route, true, "without it nothing runs");
-    add("list", "discovery.k8s.io", "endpointslices", route, false, "without it nothing runs");
+    const std::optional<PathObject> path = ObjectOf(one.path);
+    if (!path) continue;
+    add("get", path->group, path->plural, *path->object, true, "without it nothing runs");
+    if (path->shows_health)
+      add("list", "discovery.k8s.io", "endpointslices", *path->object, false,
+          "without it nothing runs");
     if (mode < Mode::kAdvise) continue;
-    for (const char* verb : {"create", "patch"})
-      add(verb, "events.k8s.io", "events", route, false, "the mode of routing needs it");
+    for (const char* verb : {"create", "patch"}) {
+      add(verb, "events.k8s.io", "events", *path->object, false, "the mode of routing needs it");
+    }
     if (mode < Mode::kCanary) continue;
-    add("patch", "gateway.networking.k8s.io", "httproutes", route, true,
-        "no split is set without it");
+    add("patch", path->group, path->plural, *path->object, true, "no split is set without it");
   }
   return rights;
 }

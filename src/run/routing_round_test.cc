@@ -164,7 +164,7 @@ TEST_F(RoutingRoundTest, ConfigurationsThatAreWrongNameThePlace) {
   EXPECT_THAT(message("{routes: [" + route + "]}"), HasSubstr("regions"));
   EXPECT_THAT(message(begin + "]}"), HasSubstr("1 to 100 routes"));
   EXPECT_THAT(message(begin + route + ", " + route + "]}"), HasSubstr("another route is called"));
-  EXPECT_THAT(message(begin + "{name: web}]}"), HasSubstr("`httproute` or `haproxy`"));
+  EXPECT_THAT(message(begin + "{name: web}]}"), HasSubstr("name one data path: `httproute`"));
   EXPECT_THAT(message(begin + "{name: web, httproute: shop}]}"), HasSubstr("NAMESPACE/NAME"));
   EXPECT_THAT(message(begin + "{name: w, origin: mars, haproxy: /s, backend: b}]}"),
               HasSubstr("`mars`: no region"));

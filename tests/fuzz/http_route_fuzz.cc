@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace rudderfish;  // NOLINT(google-build-using-namespace)
   const std::string_view json(reinterpret_cast<const char*>(data), size);
   for (const std::optional<int> rule : {std::optional<int>(), std::optional<int>(1)}) {
-    const auto read = ReadHttpRoute(json, {.name_space = "shop", .name = "web", .rule = rule});
+    const auto read = ReadHttpRoute(json, {{.name_space = "shop", .name = "web"}, rule});
     if (!read) {
       CHECK(!read.error().message.empty());
       CHECK(read.error().message.find('\n') == std::string::npos);

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "cloud/haproxy.h"
+#include "cloud/http_route.h"
+#include "cloud/split_objects.h"
+
+// Which data path carries out a split, as options and configurations name it.
+
+namespace rudderfish {
+
+using DataPath = std::variant<HttpRouteChoice, SplitObjectChoice, HaproxyChoice>;
+
+// Options, and keys of a configuration, that name an object NAMESPACE/NAME of an API server.
+inline constexpr std::array<std::string_view, 1 + kSplitObjectKinds> kObjectPaths = {
+    "httproute", "virtualservice", "destinationrule", "dnsendpoint", "propagationpolicy"};
+
+// `name` is one of kObjectPaths. kInvalidArgument: not NAMESPACE/NAME, or a rule where there are
+// none.
+Result<DataPath> ObjectPath(std::string_view name, std::string_view object, std::optional<int> rule,
+                            std::vector<std::string> may_change);
+
+// The object, if it is one of an API server, and where that is: group and plural.
+struct PathObject {
+  const ObjectChoice* object = nullptr;
+  std::string_view group, version, kind, plural;
+  bool shows_health = true;  // By endpoints of Services.
+};
+std::optional<PathObject> ObjectOf(const DataPath& path);
+
+std::string DataPathText(const DataPath& path);  // "httproute shop/web".
+
+// REQUIRES: `client` is not null where ObjectOf is not, and outlives the enactor.
+std::unique_ptr<SplitEnactor> MakeEnactor(const DataPath& path, kube::ApiClient* client);
+
+}  // namespace rudderfish

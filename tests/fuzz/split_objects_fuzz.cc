@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/check.h"
+#include "cloud/split_objects.h"
+
+// Any bytes as an object of an API server that holds a split: refused in one line, or weights that
+// are not negative, each with a place of its own.
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace rudderfish;  // NOLINT(google-build-using-namespace)
+  const std::string_view json(reinterpret_cast<const char*>(data), size);
+  for (int kind = 0; kind < kSplitObjectKinds; ++kind) {
+    const auto read = ReadSplitObject(
+        json, {{.name_space = "shop", .name = "web"}, static_cast<SplitObjectKind>(kind), {}});
+    if (!read) {
+      CHECK(!read.error().message.empty());
+      CHECK(read.error().message.find('\n') == std::string::npos);
+      continue;
+    }
+    CHECK(!read->fields.empty());
+    for (const WeightField& field : read->fields) {
+      CHECK(field.weight >= 0);
+      CHECK(field.path.starts_with("/spec/"));
+    }
+    for (const std::string& note : read->notes) CHECK(note.find('\n') == std::string::npos);
+  }
+  return 0;
+}
