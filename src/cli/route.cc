@@ -283,10 +283,9 @@ CommandSpec RouteCommand() {
       .details =
           "A guard limits what is set: one step per command, a floor for probing, and nothing for "
           "a region that is not healthy. A region of an HTTPRoute or a VirtualService is healthy "
-          "if "
-          "its Service has a ready endpoint, one of HAProxy if its server runs. Other objects do "
-          "not show it, so that --healthy names the regions. Without --apply the exact request is "
-          "printed and nothing is sent (docs/routing.md).",
+          "while its Service has a ready endpoint, one of HAProxy while its server runs. Other "
+          "objects do not show it, so that --healthy names the regions. Without --apply the exact "
+          "request is printed and nothing is sent (docs/routing.md).",
       .examples = {"route show --httproute shop/web",
                    "route set --httproute shop/web --regions eu=web-eu,us=web-us --to eu=60,us=40",
                    "route set --haproxy /run/haproxy/admin.sock --backend web --to eu=60,us=40 "
