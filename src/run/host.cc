@@ -259,8 +259,10 @@ Result<void> Host::Reload(const Config& config) {
     TRY_ASSIGN(plan, MigrationPlan::Make(config));
   }
   std::optional<RoutingPlan> routes;
+  SignalsConfig signals;
   if (config.routing) {
     TRY_ASSIGN(routes, RoutingPlan::Make(*config.routing));
+    TRY_ASSIGN(signals, RoutingLoop::SignalsOf(config));
   }
   const std::string fixed = WhatNeedsARestart(config_, config);
   if (!fixed.empty()) {
@@ -270,7 +272,7 @@ Result<void> Host::Reload(const Config& config) {
   config_ = config;
   if (placement_ != nullptr) NoteStanding(placement_->Reload(config));
   if (plan) NoteStanding(migration_->Reload(*std::move(plan)));
-  if (routes) NoteStanding(routing_->Reload(*std::move(routes), config));
+  if (routes) NoteStanding(routing_->Reload(*std::move(routes), signals));
   NoteStanding(standing_->TakeAgain());
   return {};
 }

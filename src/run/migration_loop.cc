@@ -170,8 +170,7 @@ Result<MigrationPlan> MigrationPlan::Make(const Config& config) {
 
 // Each latency that is measured belongs to an endpoint that there is.
 Result<void> MigrationPlan::ReadSignals() {
-  TRY_ASSIGN(const SignalsConfig all,
-             ParseSignals(config_.signals, config_.path.parent_path()));
+  TRY_ASSIGN(const SignalsConfig all, ParseSignals(config_.signals, config_.path.parent_path()));
   signals_ = all.Of(SignalsConfig::Whose::kCluster);
   TRY(CheckFiles(signals_));
   for (const LatencySignal& latency : signals_.latencies) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/units.h"
@@ -15,10 +16,12 @@ constexpr UnixMillis kHourMs = 3'600'000;
 
 size_t HourOf(UnixMillis wall) { return static_cast<size_t>(wall / kHourMs % kHoursOfDay); }
 
-// Nodes of so many pods. A pod that serves is never nothing.
-int NodesOf(double pods, int pods_per_node) {
-  if (pods < 1) return 0;
-  return std::max(1, static_cast<int>(pods) / pods_per_node);
+// Nodes of so many pods, at most so many, as laws are known of no more. A pod that serves is never
+// nothing.
+int NodesOf(double pods, int pods_per_node, int most) {
+  if (pods < 1 || most < 1) return 0;
+  const double nodes = std::floor(pods / pods_per_node);
+  return static_cast<int>(std::clamp(nodes, 1.0, static_cast<double>(most)));
 }
 
 }  // namespace
@@ -68,9 +71,10 @@ std::string RegionView::Look(const Signals& signals, std::span<const RegionBacke
           region.name);
     }
     seen.reachable = backend.is_healthy;
-    seen.ready[kOnDemand] = NodesOf(pods.value_or(0), network.service.pods_per_node);
-    seen.pending[kOnDemand] =
-        NodesOf(fresh("pending_pods").value_or(0), network.service.pods_per_node);
+    const int pods_per_node = network.service.pods_per_node;
+    seen.ready[kOnDemand] = NodesOf(pods.value_or(0), pods_per_node, region.nodes_max);
+    seen.pending[kOnDemand] = NodesOf(fresh("pending_pods").value_or(0), pods_per_node,
+                                      region.nodes_max - seen.ready[kOnDemand]);
     seen.wait_s = std::max(0.0, fresh("wait_s").value_or(0));
     seen.node_per_h[kOnDemand] = fresh("on_demand_per_h").value_or(region.on_demand_per_h);
     seen.node_per_h[kSpot] = fresh("spot_per_h").value_or(region.spot_per_h);

@@ -37,6 +37,23 @@ void RouteDriver::Set(size_t route, SplitPlan plan, Instant until) {
   Add({.route = route, .plan = std::move(plan), .until = until});
 }
 
+void RouteDriver::DropSets() {
+  const std::lock_guard lock(mutex_);
+  for (auto job = jobs_.begin(); job != jobs_.end();) {
+    if (!job->plan) {
+      ++job;
+      continue;
+    }
+    answers_.push_back(
+        {.route = job->route,
+         .is_set = true,
+         .standing = Fail(ErrorCode::kUnavailable, "it was held back; nothing was sent"),
+         .at = clock_->Now()});
+    busy_[job->route] = false;
+    job = jobs_.erase(job);
+  }
+}
+
 std::string RouteDriver::Request(size_t route, const std::vector<int64_t>& weights) const {
   CHECK(!is_busy(route));
   return routes_[route].enactor->Request(weights);

@@ -43,6 +43,8 @@ class RouteDriver {
   // Sets what was planned on what was read last. After `until` nothing is sent any more: who leads
   // may have changed.
   void Set(size_t route, SplitPlan plan, Instant until);
+  // What still waits to be set is not set any more; its answer says so.
+  void DropSets();
   // The exact request. REQUIRES: the route has been read.
   std::string Request(size_t route, const std::vector<int64_t>& weights) const;
 

@@ -93,6 +93,19 @@ TEST_F(RouteDriverTest, WhatWaitedTooLongIsNotSent) {
   EXPECT_EQ(sent_, 0);
 }
 
+TEST_F(RouteDriverTest, WhatIsHeldBackIsNotSent) {
+  driver_->Read(0);
+  driver_->Set(1, {.weights = {70, 30}, .changes = true}, clock_.Now() + std::chrono::seconds(10));
+  driver_->DropSets();
+  EXPECT_FALSE(driver_->is_busy(1));
+  const RouteDriver::Answer answer = Wait();
+  EXPECT_EQ(answer.route, 1);
+  ASSERT_FALSE(answer.standing);
+  EXPECT_THAT(answer.standing.error().message, HasSubstr("held back"));
+  EXPECT_EQ(Wait().route, 0);
+  EXPECT_EQ(sent_, 0);
+}
+
 TEST_F(RouteDriverTest, EndsWhileWorkIsLeft) {
   const auto begun = std::chrono::steady_clock::now();
   driver_->Read(0);

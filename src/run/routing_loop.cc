@@ -23,8 +23,7 @@ constexpr double kSlowerThanBefore = 1.1;
 constexpr int kSettlesHeld = 10;     // Times `settle`, for which such a route is left alone.
 constexpr int kSettlesPatience = 3;  // Until a change goes unmeasured.
 constexpr double kMsPerS = 1000;
-constexpr std::string_view kWouldRoute = "WouldRoute", kRouted = "Routed",
-                           kTakenBack = "RouteTakenBack";
+constexpr std::string_view kWouldRoute = "WouldRoute", kRouted = "Routed";
 
 }  // namespace
 
@@ -36,14 +35,15 @@ Result<std::unique_ptr<RoutingLoop>> RoutingLoop::Start(RoutingPlan plan, Host* 
                                               .policy = loop->plan_.policy_name,
                                               .objective = loop->plan_.objective},
                                              loop->evidence_.get(), host->journal()));
-  TRY(loop->Open(host->config()));
+  TRY_ASSIGN(const SignalsConfig signals, SignalsOf(host->config()));
+  TRY(loop->Open(signals));
   return loop;
 }
 
 RoutingLoop::RoutingLoop(RoutingPlan plan, Host* host)
     : plan_(std::move(plan)), host_(host), clock_(host->clock()), due_(clock_->Now()) {}
 
-Result<void> RoutingLoop::Open(const Config& config) {
+Result<SignalsConfig> RoutingLoop::SignalsOf(const Config& config) {
   TRY_ASSIGN(const SignalsConfig signals, ParseSignals(config.signals, config.path.parent_path()));
   TRY(CheckFiles(signals));
   const SignalsConfig own = signals.Of(SignalsConfig::Whose::kRegions);
@@ -55,10 +55,14 @@ Result<void> RoutingLoop::Open(const Config& config) {
         "{}: `decisions.routing` needs a signal {} `per: region` under `signals.queries`",
         config.path.string(), kDemandSignal);
   }
+  return own;
+}
+
+Result<void> RoutingLoop::Open(const SignalsConfig& signals) {
   entities_ = {};
   for (const Region& region : plan_.world->network->regions)
     entities_.regions.push_back(region.name);
-  signals_ = std::make_unique<SignalSource>(own, clock_);
+  signals_ = std::make_unique<SignalSource>(signals, clock_);
   round_ = std::make_unique<RoutingRound>(&plan_);
   std::vector<std::string> names;
   for (const RouteConfig& route : plan_.config.routes) names.push_back(route.name);
@@ -71,7 +75,12 @@ Result<void> RoutingLoop::Open(const Config& config) {
 }
 
 Result<void> RoutingLoop::OpenRoutes() {
-  driver_.reset();  // What is under way is waited for.
+  driver_.reset();  // What is under way is waited for, and what came of it is read again.
+  for (const Route& route : routes_) {
+    if (route.setting)
+      Conclude(route.setting->row,
+               {.fate = Fate::kUnknown, .failure = "the configuration was reloaded meanwhile"});
+  }
   std::vector<RouteDriver::Route> routes;
   for (const RouteConfig& route : config().routes) {
     RouteDriver::Route one;
@@ -81,16 +90,26 @@ Result<void> RoutingLoop::OpenRoutes() {
     one.enactor = MakeEnactor(route.path, one.client.get());
     routes.push_back(std::move(one));
   }
-  routes_.clear();
-  routes_.resize(routes.size());
+  // A route of the same name goes on with what it waits for.
+  std::vector<Route> before = std::exchange(routes_, {});
+  for (const RouteConfig& named : config().routes) {
+    const auto same = std::find_if(before.begin(), before.end(),
+                                   [&](const Route& one) { return one.name == named.name; });
+    Route route{.name = named.name};
+    if (same != before.end()) {
+      route.change = std::move(same->change);
+      route.held_until = same->held_until;
+    }
+    routes_.push_back(std::move(route));
+  }
   driver_ = std::make_unique<RouteDriver>(std::move(routes), clock_);
   phase_ = Phase::kWaiting;
   return {};
 }
 
-Result<void> RoutingLoop::Reload(RoutingPlan plan, const Config& config) {
+Result<void> RoutingLoop::Reload(RoutingPlan plan, const SignalsConfig& signals) {
   plan_ = std::move(plan);
-  TRY(Open(config));
+  TRY(Open(signals));
   due_ = clock_->Now();
   return ladder_->Configure(
       {.mode = plan_.config.mode, .policy = plan_.policy_name, .objective = plan_.objective});
@@ -103,6 +122,7 @@ SwitchedKind RoutingLoop::Kind() const {
 // What was resumed, or has come to lead, does not wait for its next turn.
 void RoutingLoop::FollowMode() {
   const Mode mode = host_->Leads() ? host_->switches().Effective(ladder_->mode()) : Mode::kOff;
+  if (mode < Mode::kCanary) driver_->DropSets();
   if (std::exchange(mode_, mode) != mode && phase_ == Phase::kWaiting) due_ = clock_->Now();
 }
 
@@ -153,8 +173,6 @@ void RoutingLoop::Take(RouteDriver::Answer answer) {
   if (answer.standing) {
     route.standing = *std::move(answer.standing);
     route.read_at = answer.at;
-  } else {
-    route.standing.reset();
   }
   if (route.trouble.empty() == route.told.empty()) return;
   route.told = route.trouble;
@@ -192,9 +210,10 @@ std::string RoutingLoop::WhyHeld(size_t route) const {
 std::vector<RouteNow> RoutingLoop::RoutesNow() const {
   std::vector<RouteNow> now;
   for (size_t i = 0; i < routes_.size(); ++i) {
-    const bool is_there = routes_[i].standing.has_value() && !driver_->is_busy(i);
-    now.push_back({.standing = is_there ? &*routes_[i].standing : nullptr,
+    const Route& route = routes_[i];
+    now.push_back({.standing = route.standing ? &*route.standing : nullptr,
                    .weight_sum = driver_->weight_sum(i),
+                   .is_current = route.trouble.empty() && !driver_->is_busy(i),
                    .why_held = WhyHeld(i)});
   }
   return now;
@@ -371,7 +390,6 @@ void RoutingLoop::Tell(size_t route, const RoutingDecision& decision) {
     allowed.push_back({region.region, region.allowed});
   }
   const bool acts = decision.fate == Fate::kInFlight;
-  const bool is_taken_back = !decision.reasons.empty() && decision.predicted_ms == 0 && acts;
   const std::string note =
       fmt::format("{} {} instead of {}", acts ? "sends requests to" : "would send requests to",
                   SplitText(allowed), SplitText(now));
@@ -384,9 +402,7 @@ void RoutingLoop::Tell(size_t route, const RoutingDecision& decision) {
                      .name_space = object->object->name_space,
                      .name = object->object->name,
                      .uid = ""},
-       .reason = std::string(!acts           ? kWouldRoute
-                             : is_taken_back ? kTakenBack
-                                             : kRouted),
+       .reason = std::string(acts ? kRouted : kWouldRoute),
        .action = "Route",
        .note = note,
        .again = kube::Again::kAnotherNote});

@@ -32,8 +32,11 @@ class RoutingLoop final : public DecisionLoop {
   // The host outlives it.
   static Result<std::unique_ptr<RoutingLoop>> Start(RoutingPlan plan, Host* host);
 
-  // Goes on by another plan. An error is the journal's; the plan holds.
-  Result<void> Reload(RoutingPlan plan, const Config& config);
+  // The signals that it reads. An error if what it needs is not among them.
+  static Result<SignalsConfig> SignalsOf(const Config& config);
+
+  // Goes on by another plan and other signals. An error is the journal's; the plan holds.
+  Result<void> Reload(RoutingPlan plan, const SignalsConfig& signals);
 
   SwitchedKind Kind() const override;
   Result<void> Begin() override { return {}; }
@@ -61,7 +64,8 @@ class RoutingLoop final : public DecisionLoop {
     double predicted_ms = 0;            // 0: nothing was predicted.
   };
   struct Route {
-    std::optional<StandingWeights> standing;
+    std::string name;
+    std::optional<StandingWeights> standing;  // As it was read last.
     Instant read_at;
     std::string trouble;            // Why it could not be read or set; empty: it could.
     bool is_awaited = false;        // In this round.
@@ -74,7 +78,7 @@ class RoutingLoop final : public DecisionLoop {
   enum class Phase { kWaiting, kReading, kRead };
 
   RoutingLoop(RoutingPlan plan, Host* host);
-  Result<void> Open(const Config& config);
+  Result<void> Open(const SignalsConfig& signals);
   Result<void> OpenRoutes();
   const RoutingConfig& config() const { return plan_.config; }
   bool ActsOn(size_t route) const;

@@ -142,7 +142,7 @@ std::vector<RouteChoice> RoutingRound::Decide(std::span<const RouteNow> routes) 
   if (baseline_.policy != nullptr) Ask(&baseline_);
   std::vector<RouteChoice> choices;
   for (size_t i = 0; i < routes.size(); ++i) {
-    if (routes[i].standing != nullptr)
+    if (routes[i].standing != nullptr && routes[i].is_current)
       choices.push_back(Choose(plan_->config.routes[i], routes[i]));
   }
   return choices;
@@ -235,7 +235,8 @@ std::vector<RouteChoice> RoutingRound::DecideBlind(std::span<const RouteNow> rou
   for (size_t i = 0; i < routes.size(); ++i) {
     const RouteConfig& route = plan_->config.routes[i];
     const StandingWeights* standing = routes[i].standing;
-    if (standing == nullptr || !MustDrain(*standing) || !AnyHealthy(*standing)) continue;
+    if (standing == nullptr || !routes[i].is_current) continue;
+    if (!MustDrain(*standing) || !AnyHealthy(*standing)) continue;
     const Split now = SplitOf(*standing, route.backends);
     Result<SplitPlan> plan =
         PlanSplit(*standing, now, route.backends, routes[i].weight_sum, {}, plan_->config.limits);

@@ -24,6 +24,7 @@ namespace rudderfish {
 struct RouteNow {
   const StandingWeights* standing = nullptr;
   int64_t weight_sum = 0;  // What the weights of its splits sum to.
+  bool is_current = true;  // Read in this round, and not being set; else it is not decided about.
   std::string why_held;
 };
 
@@ -41,8 +42,8 @@ class RoutingRound {
   std::string Look(const Signals& signals, std::span<const RouteNow> routes, Instant now,
                    UnixMillis wall);
 
-  // One choice for each route; none for one that is not known any more, as it is being set.
-  // REQUIRES: Look returned nothing; `routes` are the same ones.
+  // One choice for each route that is current. REQUIRES: Look returned nothing; `routes` are the
+  // same ones.
   std::vector<RouteChoice> Decide(std::span<const RouteNow> routes);
 
   // The same where Look said `why`: regions that are not healthy get no requests any more, and
