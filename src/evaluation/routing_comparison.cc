@@ -29,7 +29,7 @@ constexpr RoutingMetric kRoutingMetrics[] = {
     {"wait", "wait", "", 4, [](Of one) { return one.PerRequest(one.wait); }},
     {"foreign_percent", "elsewhere %", "points", 1,
      [](Of one) { return 100 * one.PerRequest(one.foreign); }},
-    {"changes", "changes", "nodes", 0, [](Of one) { return one.changes; }},
+    {"node_changes", "node changes", "nodes", 0, [](Of one) { return one.changes; }},
 };
 
 }  // namespace
