@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/controller_client.h"
 #include "cli/decision_list.h"
+#include "cli/decision_text.h"
 #include "cli/output.h"
 #include "cli/placement_story.h"
 #include "cli/terminal.h"

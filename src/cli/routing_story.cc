@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "base/text_table.h"
+#include "cli/controller_client.h"
 #include "cli/decision_text.h"
 #include "cli/standing_text.h"
 #include "cli/terminal.h"

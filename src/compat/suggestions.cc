@@ -48,7 +48,7 @@ Result<int64_t> QuantityOf(const OrderedJson& values, const char* key,
   const auto& text = value.get_ref<const std::string&>();
   if (text == kNotRequested) return 0;
   if (text.size() > kQuantityBytesMax) return Invalid("{}: expected a quantity", key);
-  const Result<int64_t> parsed = parse(text, Rounding::kUp);
+  Result<int64_t> parsed = parse(text, Rounding::kUp);
   if (!parsed) return Invalid("{}: {}", key, parsed.error().message);
   return parsed;
 }

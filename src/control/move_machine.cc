@@ -224,7 +224,7 @@ std::string DetachKey(const MoveView& view) {
       return FindLabel(service.selector, key) != nullptr;
     });
   };
-  const std::string hash(kHashLabel);
+  std::string hash(kHashLabel);
   if (FindLabel(view.replica_set_selector, hash) != nullptr && !is_of_a_service(hash)) return hash;
   for (const auto& [key, value] : view.replica_set_selector) {
     if (!is_of_a_service(key)) return key;

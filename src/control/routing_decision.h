@@ -34,6 +34,7 @@ struct RoutingDecision {
   std::string objective;
   std::vector<RoutedRegion> regions;
   std::vector<std::string> reasons;  // Why not all that was wanted is allowed.
+  bool takes_back = false;           // It undoes the change before, which made requests slower.
   // By how much the objective of a request is predicted to fall, in units: what is allowed against
   // what stands, and against what the baseline would do under the same guard.
   double gain = 0;

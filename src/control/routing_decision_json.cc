@@ -93,6 +93,7 @@ std::string ToJson(const RoutingDecision& decision) {
                      {"objective", decision.objective},
                      {"regions", std::move(regions)},
                      {"reasons", decision.reasons},
+                     {"takes_back", decision.takes_back},
                      {"gain", NumberOrNull(decision.gain)},
                      {"gain_over_baseline", NumberOrNull(decision.gain_over_baseline)},
                      {"predicted_now_ms", NumberOrNull(decision.predicted_now_ms)},
@@ -127,6 +128,8 @@ Result<RoutingDecision> RoutingDecisionFrom(std::string_view json, std::string_v
   TRY_ASSIGN(const auto demand, NumberAt(reader, "demand_per_s"));
   decision.demand_per_s = demand.value_or(0);
   TRY_ASSIGN(decision.request, WordsAt(reader, "request"));
+  TRY_ASSIGN(const JsonReader takes_back, reader.At("takes_back"));
+  TRY_ASSIGN(decision.takes_back, takes_back.AsBool());
   TRY_ASSIGN(const JsonReader allowed, reader.At("allowed"));
   TRY_ASSIGN(decision.verdict.allowed, allowed.AsBool());
   TRY_ASSIGN(decision.verdict.reason, WordsAt(reader, "reason"));

@@ -33,6 +33,7 @@ TEST(RoutingDecisionJson, ReadsBackWhatItWrites) {
                    .is_healthy = false,
                    .one_more = {0, 0, 0, infinite, 0}}},
       .reasons = {"a share changes by at most 10 points in one step, not by 40"},
+      .takes_back = true,
       .gain = 0.25,
       .gain_over_baseline = -0.125,
       .predicted_now_ms = 80,
@@ -44,6 +45,7 @@ TEST(RoutingDecisionJson, ReadsBackWhatItWrites) {
   const auto read = RoutingDecisionFrom(ToJson(decision), "row 1");
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(ToJson(*read), ToJson(decision));
+  EXPECT_TRUE(read->takes_back);
   EXPECT_EQ(read->regions[1].region, "us");
   EXPECT_FALSE(read->regions[1].is_healthy);
   EXPECT_TRUE(std::isinf(read->regions[1].one_more[3]));

@@ -23,6 +23,7 @@ constexpr double kSlowerThanBefore = 1.1;
 constexpr int kSettlesHeld = 10;     // Times `settle`, for which such a route is left alone.
 constexpr int kSettlesPatience = 3;  // Until a change goes unmeasured.
 constexpr double kMsPerS = 1000;
+constexpr int kRowsRecalled = 200;  // Of a route: an hour at the usual interval.
 constexpr std::string_view kWouldRoute = "WouldRoute", kRouted = "Routed";
 
 }  // namespace
@@ -37,6 +38,7 @@ Result<std::unique_ptr<RoutingLoop>> RoutingLoop::Start(RoutingPlan plan, Host* 
                                              loop->evidence_.get(), host->journal()));
   TRY_ASSIGN(const SignalsConfig signals, SignalsOf(host->config()));
   TRY(loop->Open(signals));
+  loop->Recall();
   return loop;
 }
 
@@ -105,6 +107,39 @@ Result<void> RoutingLoop::OpenRoutes() {
   driver_ = std::make_unique<RouteDriver>(std::move(routes), clock_);
   phase_ = Phase::kWaiting;
   return {};
+}
+
+// What an earlier process has set is measured, or left alone, as if it were ours.
+void RoutingLoop::Recall() {
+  const Result<JournalReader> reader = JournalReader::Open(host_->journal()->path());
+  if (!reader) return;  // A journal that is closed knows of no rows.
+  for (Route& route : routes_) {
+    const Result<std::vector<StoredRouting>> rows =
+        reader->Routings({.limit = kRowsRecalled, .application = route.name});
+    if (!rows) {
+      LogWarning("route {}: what was set last is not known: {}", route.name, rows.error().message);
+      continue;
+    }
+    const auto newest = std::find_if(rows->rbegin(), rows->rend(), [](const StoredRouting& one) {
+      return one.row.fate == Fate::kDone || one.row.fate == Fate::kUnknown;
+    });
+    if (newest != rows->rend()) RecallRoute(*newest, &route);
+  }
+}
+
+void RoutingLoop::RecallRoute(const StoredRouting& newest, Route* route) const {
+  const auto ago = std::chrono::milliseconds(std::max<int64_t>(0, UnixNow() - newest.written_at));
+  const Instant at = clock_->Now() - ago;
+  if (newest.row.takes_back) route->held_until = at + kSettlesHeld * config().settle;
+  if (newest.row.measured_ms || ago > kSettlesPatience * config().settle) return;
+  Change change{.row = newest.number,
+                .at = at,
+                .before = {},
+                .measured_ms = newest.row.measured_now_ms,
+                .predicted_ms = newest.row.predicted_ms};
+  for (const RoutedRegion& region : newest.row.regions)
+    change.before.push_back({region.region, region.now});
+  route->change = std::move(change);
 }
 
 Result<void> RoutingLoop::Reload(RoutingPlan plan, const SignalsConfig& signals) {
@@ -296,6 +331,7 @@ void RoutingLoop::TakeBack(size_t route, const Change& change, double measured_m
                                   .policy = plan_.policy_name,
                                   .baseline = plan_.baseline_name,
                                   .objective = plan_.objective,
+                                  .takes_back = true,
                                   .verdict = {.allowed = true, .reason = ""}},
                      .plan = *std::move(plan)};
   choice.decision.reasons.push_back(

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "control/journal_reader.h"
 #include "control/routing_mode_evidence.h"
 #include "kube/events.h"
 #include "run/config.h"
@@ -84,6 +85,8 @@ class RoutingLoop final : public DecisionLoop {
   bool ActsOn(size_t route) const;
   void Take(RouteDriver::Answer answer);
   void TakeSet(Route* route, const RouteDriver::Answer& answer);
+  void Recall();
+  void RecallRoute(const StoredRouting& newest, Route* route) const;
   void ReadAll();
   void DecideAll();
   void TellHealthBySignal();

@@ -209,13 +209,11 @@ void RoutingRound::Judge(const RouteConfig& route, const RouteNow& now, RouteCho
     }
   }
   const double gain_min = plan_->config.gain_min;
+  decision.verdict = {.allowed = true, .reason = ""};
   if (choice->plan.review.is_frozen) {
     decision.verdict = {.allowed = false, .reason = choice->plan.review.reasons.back()};
-  } else if (!choice->plan.changes) {
-    decision.verdict = {.allowed = true, .reason = ""};
-    decision.fate = Fate::kStayed;
-  } else if (MustDrain(*now.standing)) {
-    decision.verdict = {.allowed = true, .reason = ""};
+  } else if (!choice->plan.changes || MustDrain(*now.standing)) {
+    return;  // Nothing is to be done, or it is to be done at once.
   } else if (!now.why_held.empty()) {
     decision.verdict = {.allowed = false, .reason = now.why_held};
   } else if (decision.gain < gain_min * cost_now) {
@@ -224,8 +222,6 @@ void RoutingRound::Judge(const RouteConfig& route, const RouteNow& now, RouteCho
         .reason = fmt::format("it gains {:.2g} % of what a request costs, less than the {:g} % "
                               "for which a split is changed",
                               100 * decision.gain / cost_now, 100 * gain_min)};
-  } else {
-    decision.verdict = {.allowed = true, .reason = ""};
   }
 }
 
