@@ -18,6 +18,7 @@
 #include "cli/standing_text.h"
 #include "cli/terminal.h"
 #include "control/journal_reader.h"
+#include "control/model_correction.h"
 #include "run/config.h"
 
 namespace rudderfish {
@@ -46,6 +47,33 @@ OrderedJson EvidenceJson(const std::vector<EvidenceSum>& sums) {
     list.push_back(std::move(one));
   }
   return list;
+}
+
+OrderedJson CorrectionsJson(const std::vector<ModelCorrection>& corrections) {
+  OrderedJson list = OrderedJson::array();
+  for (const ModelCorrection& one : corrections) {
+    list.push_back({{"application", one.application},
+                    {"term", one.term},
+                    {"changes", one.changes},
+                    {"factor", one.factor},
+                    {"factor_interval95", {one.low, one.high}},
+                    {"mean_absolute_error_ms", one.error_ms},
+                    {"corrected_mean_absolute_error_ms", one.corrected_error_ms}});
+  }
+  return list;
+}
+
+// What would be right, as far as it is known; predictions stay as the Model makes them.
+std::string CorrectionsText(const std::vector<ModelCorrection>& corrections) {
+  std::string text;
+  for (const ModelCorrection& one : corrections) {
+    text += fmt::format(
+        "corrected: {} {}: measured changes are {:.2f} [{:.2f}, {:.2f}] times the predicted ones; "
+        "mean size of the error {:.2f} ms, {:.2f} ms with that factor, from {}\n",
+        one.application, one.term.substr(0, one.term.find("_ms")), one.factor, one.low, one.high,
+        one.error_ms, one.corrected_error_ms, Counted(one.changes, "change"));
+  }
+  return text;
 }
 
 std::string EvidenceText(const std::vector<EvidenceSum>& sums) {
@@ -318,6 +346,7 @@ std::string StatusText(const OrderedJson& status) {
 
 struct Kept {
   std::vector<EvidenceSum> evidence;
+  std::vector<ModelCorrection> corrections;
   std::vector<std::pair<std::string, int64_t>> counts;  // Of the last day.
 };
 
@@ -325,6 +354,8 @@ Result<Kept> ReadKept(const fs::path& path) {
   TRY_ASSIGN(const JournalReader journal, JournalReader::Open(path));
   Kept kept;
   TRY_ASSIGN(kept.evidence, journal.Evidence());
+  TRY_ASSIGN(const std::vector<MeasuredChange> changes, journal.Changes());
+  kept.corrections = FitCorrections(changes);
   TRY_ASSIGN(kept.counts, journal.Counts(UnixNow() - kCountedMs));
   return kept;
 }
@@ -380,6 +411,7 @@ Result<void> ShowStatus(const Arguments& arguments, OutputFormat output) {
     OrderedJson json = status ? *status : OrderedJson{{"schema_version", 1}, {"running", false}};
     if (status) json["running"] = true;
     json["evidence"] = kept ? EvidenceJson(kept->evidence) : OrderedJson(nullptr);
+    json["corrections"] = kept ? CorrectionsJson(kept->corrections) : OrderedJson(nullptr);
     return PrintStructured(json.dump(2) + "\n", output);
   }
   TRY(Print(status ? StatusText(*status) + "\n"
@@ -391,7 +423,8 @@ Result<void> ShowStatus(const Arguments& arguments, OutputFormat output) {
   const bool moves = status ? (*status)["decisions"].contains("migration")
                             : config && config->migration.has_value();
   if (kept && (moves || (!status && !config)))
-    TRY(Print(CountsText(*kept) + EvidenceText(kept->evidence)));
+    TRY(Print(CountsText(*kept) + EvidenceText(kept->evidence) +
+              CorrectionsText(kept->corrections)));
   return {};
 }
 

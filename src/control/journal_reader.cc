@@ -187,6 +187,19 @@ Result<std::vector<EvidenceSum>> JournalReader::Evidence() const {
   return EvidenceIn(path_, database_.get());
 }
 
+Result<std::vector<MeasuredChange>> JournalReader::Changes() const {
+  Statement select(database_.get(),
+                   "SELECT application, term, avg(predicted_change_ms), avg(measured_change_ms) "
+                   "FROM (SELECT *, row_number() OVER (PARTITION BY application, term, change, "
+                   "endpoint ORDER BY number) AS time_of_change FROM evidence) "
+                   "GROUP BY application, term, change, time_of_change ORDER BY min(number)");
+  std::vector<MeasuredChange> changes;
+  while (select.Step())
+    changes.push_back({select.Text(0), select.Text(1), select.Real(2), select.Real(3)});
+  if (select.code() != SQLITE_OK) return Failed(select.code());
+  return changes;
+}
+
 Result<JournalExtent> JournalReader::Extent() const { return ExtentOf(path_, database_.get()); }
 
 Result<std::vector<std::pair<std::string, int64_t>>> JournalReader::Counts(UnixMillis since) const {

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "control/model_correction.h"
 #include "control/sqlite_journal.h"
 
 // What control/sqlite_journal.h has written, for those who only read, while it is written or later.
@@ -65,6 +66,9 @@ class JournalReader {
 
   Result<std::vector<StoredRow>> Rows(const RowFilter& filter) const;  // Oldest first.
   Result<std::vector<EvidenceSum>> Evidence() const;
+  // Changes of the cluster that were measured, oldest first: the endpoints of one change are
+  // written together, and count as one, their mean.
+  Result<std::vector<MeasuredChange>> Changes() const;
   Result<JournalExtent> Extent() const;
 
   // What was decided about routes, oldest first.
