@@ -180,8 +180,8 @@ std::string RoutingStory(const StoredRouting& stored, UnixMillis now) {
   text += fmt::format("\nRegions, and what one request more would cost there, in units:\n{}",
                       RegionTable(row));
   if (!row.request.empty()) {
-    text += fmt::format("\nThe request{}:\n{}", row.fate == Fate::kDone ? "" : ", not sent",
-                        row.request);
+    const bool is_unsent = row.fate == Fate::kRecorded || row.fate == Fate::kRefused;
+    text += fmt::format("\nThe request{}:\n{}", is_unsent ? ", not sent" : "", row.request);
     if (text.back() != '\n') text += '\n';
   }
   return text;
