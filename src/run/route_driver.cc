@@ -9,10 +9,10 @@
 namespace rudderfish {
 
 RouteDriver::RouteDriver(std::vector<Route> routes, const Clock* clock)
-    : routes_(std::move(routes)),
-      clock_(clock),
-      busy_(routes_.size(), false),
-      thread_([this] { Work(); }) {}
+    : routes_(std::move(routes)), clock_(clock), busy_(routes_.size(), false) {
+  const size_t threads = std::min(routes_.size(), kThreadsMax);
+  for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { Work(); });
+}
 
 RouteDriver::~RouteDriver() {
   {
@@ -20,7 +20,7 @@ RouteDriver::~RouteDriver() {
     is_ending_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  for (std::thread& thread : threads_) thread.join();
 }
 
 void RouteDriver::Add(Job job) {

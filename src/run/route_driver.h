@@ -15,13 +15,16 @@
 #include "cloud/split_enactor.h"
 #include "kube/api_client.h"
 
-// Reads and sets the splits of routes on a thread of its own, so that no other decision waits for a
-// data path that answers slowly. Thread safe, as far as one owner calls it.
+// Reads and sets the splits of routes on threads of its own, so that no other decision, and hardly
+// another route, waits for a data path that answers slowly. Thread safe, as far as one owner calls
+// it.
 
 namespace rudderfish {
 
 class RouteDriver {
  public:
+  static constexpr size_t kThreadsMax = 8;
+
   struct Route {
     std::unique_ptr<kube::ApiClient> client;  // Of the enactor; null: it needs none.
     std::unique_ptr<SplitEnactor> enactor;
@@ -73,7 +76,7 @@ class RouteDriver {
   std::deque<Answer> answers_;
   std::vector<bool> busy_;  // [route]
   bool is_ending_ = false;
-  std::thread thread_;  // Last: it uses the others.
+  std::vector<std::thread> threads_;  // Last: they use the others.
 };
 
 }  // namespace rudderfish

@@ -17,6 +17,7 @@ namespace {
 constexpr std::chrono::milliseconds kBetweenAnswers(20);
 // A change that is sent later than this was decided on what is old.
 constexpr Duration kSendWithin = std::chrono::seconds(5);
+constexpr Duration kReadWithin = std::chrono::seconds(3);
 // A change is taken back if requests are slower than predicted by this, relative, and than before.
 constexpr double kSlowerThanPredicted = 0.5;
 constexpr double kSlowerThanBefore = 1.1;
@@ -171,8 +172,11 @@ std::chrono::milliseconds RoutingLoop::UntilDue() const {
 void RoutingLoop::Poll() {
   signals_->Turn(entities_);
   while (std::optional<RouteDriver::Answer> answer = driver_->Take()) Take(*std::move(answer));
+  // A data path that does not answer is left out of this round.
+  const bool is_late = clock_->Now() - reading_since_ > kReadWithin;
   if (phase_ == Phase::kReading &&
-      std::none_of(routes_.begin(), routes_.end(), [](const Route& one) { return one.is_awaited; }))
+      (is_late || std::none_of(routes_.begin(), routes_.end(),
+                               [](const Route& one) { return one.is_awaited; })))
     phase_ = Phase::kRead;
 }
 
@@ -197,6 +201,7 @@ void RoutingLoop::ReadAll() {
     driver_->Read(i);
   }
   phase_ = Phase::kReading;
+  reading_since_ = clock_->Now();
 }
 
 void RoutingLoop::Take(RouteDriver::Answer answer) {

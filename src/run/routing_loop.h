@@ -113,6 +113,7 @@ class RoutingLoop final : public DecisionLoop {
   std::unique_ptr<RouteDriver> driver_;
   std::vector<Route> routes_;
   Phase phase_ = Phase::kWaiting;
+  Instant reading_since_;
   Mode mode_ = Mode::kOff;  // That holds, as it was looked at last.
   int64_t rounds_ = 0, decisions_ = 0, changes_ = 0;
   std::string problem_, journal_trouble_;
