@@ -360,8 +360,8 @@ class RouteTest(unittest.TestCase):
             both = 'label_replace(vector({}), "region", "eu", "", "") or label_replace(vector({}), "region", "us", "", "")'
             config = {"rudderfish": "config/v1", "cluster": {"kubeconfig": str(KUBECONFIG)},
                       "decisions": {"routing": {
-                          "regions": str(TOP / "examples/routing/regions.yaml"), "policy": "lp:foreign=0,moving=0", "interval": "1s",
-                          "settle": "1s", "budgets": {"step": 20, "signals_max_age": "20s"},
+                          "regions": str(TOP / "examples/routing/regions.yaml"), "policy": "lp:foreign=0,moving=0",
+                          "interval": "1s", "settle": "1s", "budgets": {"step": 20, "signals_max_age": "20s"},
                           "routes": [{"name": "web", "origin": "eu", "httproute": "default/web",
                                       "backends": {"eu": "web-eu", "us": "web-us"}}]}},
                       "signals": {"prometheus": [f"http://127.0.0.1:{port}"], "period": "500ms", "queries": {

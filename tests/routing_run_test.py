@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`run` decides about the route of a real HAProxy by what a real Prometheus measures of it. Two regions serve, one of them 80 ms away;
-the near one has too few pods for all requests. RUDDERFISH names the program.
+"""`run` decides about the route of a real HAProxy by what a real Prometheus measures of it. Two regions serve, one of them 80 ms
+away; the near one has too few pods for all requests. RUDDERFISH names the program.
 """
 import contextlib
 import http.client
@@ -200,7 +200,10 @@ class RoutingRunTest(unittest.TestCase):
         deadline = time.monotonic() + limit_s
         while not holds():
             if time.monotonic() > deadline:
-                self.fail(what if not (self.folder / "log").exists() else f"{what}: {(self.folder / 'log').read_text(encoding='utf-8')[-2000:]}{self.ask('status')}{self.ask('explain', 'route/web')}")
+                log = self.folder / "log"
+                said = log.read_text(encoding="utf-8")[-2000:] if log.exists() else "it was not started"
+                said += self.ask("status") + self.ask("explain", "route/web") if log.exists() else ""
+                self.fail(f"{what}: {said}")
             time.sleep(0.2)
 
     def configure(self, mode, step=10):
@@ -243,6 +246,17 @@ class RoutingRunTest(unittest.TestCase):
         self.assertIn("routing    shadow", self.ask("status"))
         refused = self.ask("promote", "routing", "--to", "canary", expect=2)
         self.assertIn("decisions that are needed", refused)
+
+        # What cannot be is refused, and all goes on; what can be holds at once.
+        text = pathlib.Path(self.config).read_text(encoding="utf-8")
+        for wrong, says in ((text.replace("demand_per_s:", "demands:"), "needs a signal demand_per_s"),
+                            (text.replace("origin: eu", "origin: mars"), "`mars`: no region"),
+                            (text.replace("step: 10", "step: 9"), "rudderfish.yaml reloaded")):
+            self.write("rudderfish.yaml", wrong)
+            process.send_signal(signal.SIGHUP)
+            self.wait_for(lambda says=says: says in (self.folder / "log").read_text(encoding="utf-8"), says)
+        self.wait_for(lambda: self.decisions()[-1]["fate"] == "recorded" and
+                      any("at most 9 points" in reason for reason in self.decisions()[-1]["reasons"]), "the new step holds")
 
         before = self.load.mean_s(5)
         self.ask("promote", "routing", "--to", "enforce", "--force")
