@@ -310,7 +310,7 @@ class RunLive(unittest.TestCase):
                 finally:
                     other.kill()
 
-    @unittest.skipUnless(shutil.which("prometheus"), "prometheus is not installed (./setup --testbed installs it)")
+    @unittest.skipUnless(shutil.which("prometheus"), "prometheus is not installed (./setup installs it)")
     def test_prometheus_that_is_down_or_slow_holds_back_what_asks_for_it(self):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
