@@ -136,7 +136,7 @@ class Deploy(unittest.TestCase):
         self.assertGreater(told["rudderfish_lease_renewals_total"], 0)
         self.assertLess(told['rudderfish_state_age_seconds{application="continuum"}'], 30)
         if shutil.which("promtool") is None:
-            self.skipTest("promtool is not installed (./setup --testbed installs it)")
+            self.skipTest("promtool is not installed (./setup installs it)")
         done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False, text=True)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 

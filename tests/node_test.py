@@ -70,7 +70,7 @@ class Node(unittest.TestCase):
                      "disk_written_bytes_total", "peers", "peers_probed"):
             self.assertIn(f'\nrudderfish_node_{name}{{node="edge-1"}} '.encode(), text)
         if shutil.which("promtool") is None:
-            self.skipTest("promtool is not installed (./setup --testbed installs it)")
+            self.skipTest("promtool is not installed (./setup installs it)")
         done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
 

@@ -397,7 +397,7 @@ class Run(unittest.TestCase):
             self.assertLess(told['rudderfish_state_age_seconds{application="continuum-7x21"}'], 10)
             self.assertTrue(any(name.startswith("rudderfish_build_info") for name in told))
             if shutil.which("promtool") is None:
-                self.skipTest("promtool is not installed (./setup --testbed installs it)")
+                self.skipTest("promtool is not installed (./setup installs it)")
             done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False, text=True)
             self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 

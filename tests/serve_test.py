@@ -231,7 +231,7 @@ class Serve(unittest.TestCase):
                      b'rudderfish_http_requests_total{code="400",path="/get_action"} 1\n', b"rudderfish_build_info{"):
             self.assertIn(line, text)
         if shutil.which("promtool") is None:
-            self.skipTest("promtool is not installed (./setup --testbed installs it)")
+            self.skipTest("promtool is not installed (./setup installs it)")
         done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
 
