@@ -7,7 +7,6 @@
 #include <memory>
 #include <vector>
 
-#include "model/queueing.h"
 #include "tests/support/small_regions.h"
 
 namespace rudderfish {
