@@ -21,9 +21,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (config->migration) {
     CHECK(config->migration->canary > 0 && config->migration->canary < 1);
     CHECK(config->migration->interval.count() > 0);
+    CHECK(config->cluster.is_simulated() == config->applications.empty());
+  }
+  if (config->routing) {
+    const rudderfish::RoutingConfig& routing = *config->routing;
+    CHECK(!routing.routes.empty() && !config->cluster.is_simulated());
+    CHECK(routing.limits.step > 0 && routing.limits.step <= 1);
+    CHECK(routing.limits.floor >= 0 && routing.limits.floor <= 1);
+    CHECK(routing.interval.count() > 0 && routing.settle.count() > 0);
   }
   CHECK(config->staleness.count() > 0);
-  CHECK(config->cluster.is_simulated() == config->applications.empty());
   CHECK(rudderfish::WhatNeedsARestart(*config, *config).empty());
   const auto signals = rudderfish::ParseSignals(config->signals, "/nowhere");
   CHECK(signals.has_value() || !signals.error().message.empty());
