@@ -98,7 +98,7 @@ TEST(Metrics, NothingCountedByThreadsIsLost) {
 // What Prometheus' own tool says of the text.
 TEST(Metrics, PromtoolFindsNothingToSay) {
   if (std::system("command -v promtool >/dev/null") != 0)
-    GTEST_SKIP() << "promtool is not installed (./setup --testbed installs it)";
+    GTEST_SKIP() << "promtool is not installed (./setup installs it)";
   MetricRegistry registry;
   registry.AddBuild("1.2.3");
   registry.AddCounter("rudderfish_moves_total", "Moves made.", {{"kind", "a\\b\"c\nd"}}).Add(3);

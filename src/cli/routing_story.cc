@@ -222,14 +222,19 @@ std::string RoutingText(const OrderedJson& routing) {
                      {"WANTED", Align::kRight},
                      {"LATENCY", Align::kRight},
                      {"HEALTHY"}});
+  const auto known = [](const OrderedJson& value, const std::string& unit) {
+    return value.is_null() ? "-" : fmt::format("{:.1f}{}", value.get<double>(), unit);
+  };
   for (const OrderedJson& one : routing["regions"]) {
-    const OrderedJson& latency = one["latency_ms"];
-    regions.Row(
-        {one["name"].get<std::string>(), fmt::format("{:.1f}/s", one["demand_per_s"].get<double>()),
-         fmt::format("{:.1f}/s", one["load_per_s"].get<double>()), one["ready_nodes"].dump(),
-         one["wanted_nodes"].is_null() ? "-" : one["wanted_nodes"].dump(),
-         latency.is_null() ? "-" : fmt::format("{:.1f} ms", latency.get<double>()),
-         one["healthy"].get<bool>() ? "yes" : "no"});
+    const OrderedJson& healthy = one["healthy"];
+    regions.Row({one["name"].get<std::string>(), known(one["demand_per_s"], "/s"),
+                 known(one["load_per_s"], "/s"),
+                 one["ready_nodes"].is_null() ? "-" : one["ready_nodes"].dump(),
+                 one["wanted_nodes"].is_null() ? "-" : one["wanted_nodes"].dump(),
+                 known(one["latency_ms"], " ms"),
+                 healthy.is_null()     ? "-"
+                 : healthy.get<bool>() ? "yes"
+                                       : "no"});
   }
   text += routes.Text() + "\n" + regions.Text() + SignalsText(routing["signals"]);
   for (const OrderedJson& one : routing["signal_troubles"])

@@ -57,6 +57,7 @@ OrderedJson CorrectionsJson(const std::vector<ModelCorrection>& corrections) {
                     {"changes", one.changes},
                     {"factor", one.factor},
                     {"factor_interval95", {one.low, one.high}},
+                    {"factor_at_bound", one.is_at_bound},
                     {"mean_absolute_error_ms", one.error_ms},
                     {"corrected_mean_absolute_error_ms", one.corrected_error_ms}});
   }
@@ -68,10 +69,11 @@ std::string CorrectionsText(const std::vector<ModelCorrection>& corrections) {
   std::string text;
   for (const ModelCorrection& one : corrections) {
     text += fmt::format(
-        "corrected: {} {}: measured changes are {:.2f} [{:.2f}, {:.2f}] times the predicted ones; "
-        "mean size of the error {:.2f} ms, {:.2f} ms with that factor, from {}\n",
+        "corrected: {} {}: measured changes are {:.2f} [{:.2f}, {:.2f}]{} times the predicted "
+        "ones; mean size of the error {:.2f} ms, {:.2f} ms with that factor, from {}\n",
         one.application, one.term.substr(0, one.term.find("_ms")), one.factor, one.low, one.high,
-        one.error_ms, one.corrected_error_ms, Counted(one.changes, "change"));
+        one.is_at_bound ? " (or further from 1)" : "", one.error_ms, one.corrected_error_ms,
+        Counted(one.changes, "change"));
   }
   return text;
 }

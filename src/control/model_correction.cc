@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "control/evidence.h"
+
 namespace rudderfish {
 namespace {
 
@@ -14,7 +16,6 @@ constexpr double kDeviationOfMedian = 1.4826;  // Of a normal law, over its medi
 constexpr int kIterations = 20;
 constexpr size_t kFew = 5;  // Below it residuals say little of the noise.
 constexpr double kSmallestNoiseMs = 1e-3;
-constexpr double kQuantile95 = 1.96;
 
 double MedianSize(std::vector<double> values) {
   for (double& value : values) value = std::abs(value);
@@ -69,7 +70,9 @@ ModelCorrection FitCorrection(std::span<const MeasuredChange> changes) {
     factor = all.factor();
   }
   correction.factor = factor;
-  const double half = kQuantile95 / std::sqrt(all.precision);
+  correction.is_at_bound = factor >= kFactorMax || factor <= 1 / kFactorMax;
+  const double half =
+      StudentQuantile(std::max<int64_t>(1, correction.changes - 1)) / std::sqrt(all.precision);
   correction.low = factor - half;
   correction.high = factor + half;
   for (const MeasuredChange& one : changes) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,7 +25,8 @@ struct MeasuredChange {
 struct ModelCorrection {
   std::string application, term;
   int64_t changes = 0;
-  double factor = 1;         // From a third to three.
+  double factor = 1;         // From a third to three,
+  bool is_at_bound = false;  // and at one of these: the data say more.
   double low = 0, high = 0;  // Its 95 % interval.
   // Mean size of the error: as predicted, and with the factor that the other changes give (leave
   // one out), so that it is no better than it is for the next change.

@@ -35,6 +35,8 @@ inline constexpr int64_t kRouteDecisionsNeeded = 100;
 inline constexpr int64_t kRouteMeasuredNeeded = 30;
 inline constexpr double kRouteErrorAllowed = 0.2;  // Of the Model, in the mean.
 inline constexpr int64_t kRouteTrialsNeeded = 10;
+// Of a route, the newest rows that count: what is older says little of a service that changes.
+inline constexpr int64_t kRouteRows = 2000;
 
 // What one route lacks for a promotion above shadow, one line each.
 std::vector<std::string> WhatIsMissing(const RouteEvidence& evidence);

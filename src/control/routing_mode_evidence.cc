@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/routing_mode_evidence.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace rudderfish {
 namespace {
@@ -15,41 +15,48 @@ OrderedJson ToRelativeJson(const MeanSum& sum) {
   return json;
 }
 
-// Of each route, an empty one where nothing was recorded.
-template <class Record>
-std::vector<Record> OfRoutes(const std::vector<std::string>& routes,
-                             const std::vector<Record>& recorded) {
-  std::vector<Record> all;
-  for (const std::string& name : routes) {
-    const auto at = std::find_if(recorded.begin(), recorded.end(),
-                                 [&](const Record& one) { return one.route == name; });
-    all.push_back(at == recorded.end() ? Record{.route = name} : *at);
+}  // namespace
+
+Result<std::vector<RouteEvidence>> RoutingModeEvidence::Read(const KeptMode& now,
+                                                             int64_t from) const {
+  std::vector<RouteEvidence> all;
+  for (const std::string& route : routes_) {
+    TRY_ASSIGN(RouteEvidence one,
+               journal_->RouteEvidenceOf(route, now.policy, now.objective, from));
+    all.push_back(std::move(one));
   }
   return all;
 }
 
-}  // namespace
+Result<std::vector<RouteTrial>> RoutingModeEvidence::ReadTrials(UnixMillis since) const {
+  std::vector<RouteTrial> trials;
+  for (const std::string& route : routes_) {
+    TRY_ASSIGN(RouteTrial one, journal_->RouteTrialOf(route, since));
+    trials.push_back(std::move(one));
+  }
+  return trials;
+}
 
 Result<std::optional<std::string>> RoutingModeEvidence::WhyWorse(UnixMillis since) {
-  TRY_ASSIGN(const std::vector<RouteTrial> recorded, journal_->RouteTrials(since));
-  for (const RouteTrial& trial : OfRoutes(routes_, recorded)) {
+  TRY_ASSIGN(const std::vector<RouteTrial> trials, ReadTrials(since));
+  for (const RouteTrial& trial : trials) {
     if (const auto worse = rudderfish::WhyWorse(trial))
       return std::optional<std::string>("the canary did worse than predicted: " + *worse);
   }
   return std::optional<std::string>();
 }
 
-// A canary acts on some routes only: of the others there is no trial.
 Result<std::vector<std::string>> RoutingModeEvidence::Missing(const KeptMode& now, Mode to,
                                                               int64_t from) {
-  TRY_ASSIGN(const std::vector<RouteEvidence> recorded,
-             journal_->RouteEvidenceOf(now.policy, now.objective, from));
+  TRY_ASSIGN(const std::vector<RouteEvidence> all, Read(now, from));
   std::vector<std::string> missing;
-  for (const RouteEvidence& one : OfRoutes(routes_, recorded)) {
+  for (const RouteEvidence& one : all) {
     for (std::string& line : WhatIsMissing(one)) missing.push_back(std::move(line));
   }
   if (to < Mode::kEnforce) return missing;
-  TRY_ASSIGN(const std::vector<RouteTrial> trials, journal_->RouteTrials(now.since));
+  // A canary acts on some routes only: of the others there is no trial.
+  TRY_ASSIGN(std::vector<RouteTrial> trials, ReadTrials(now.since));
+  std::erase_if(trials, [](const RouteTrial& one) { return one.done + one.failed == 0; });
   if (now.mode != Mode::kCanary || trials.empty()) {
     missing.emplace_back("a canary: no split has been set in one");
     return missing;
@@ -61,10 +68,9 @@ Result<std::vector<std::string>> RoutingModeEvidence::Missing(const KeptMode& no
 }
 
 Result<OrderedJson> RoutingModeEvidence::Describe(const KeptMode& now) {
-  TRY_ASSIGN(const std::vector<RouteEvidence> recorded,
-             journal_->RouteEvidenceOf(now.policy, now.objective, 0));
+  TRY_ASSIGN(const std::vector<RouteEvidence> all, Read(now, 0));
   OrderedJson json{{"routes", OrderedJson::array()}};
-  for (const RouteEvidence& one : OfRoutes(routes_, recorded)) {
+  for (const RouteEvidence& one : all) {
     json["routes"].push_back({{"route", one.route},
                               {"decisions", one.decisions},
                               {"predicted_gain", ToRelativeJson(one.gain)},
@@ -72,12 +78,12 @@ Result<OrderedJson> RoutingModeEvidence::Describe(const KeptMode& now) {
                               {"model_error", ToRelativeJson(one.error)}});
   }
   if (now.mode < Mode::kCanary) return json;
-  TRY_ASSIGN(const std::vector<RouteTrial> trials, journal_->RouteTrials(now.since));
-  const std::vector<RouteTrial> all = OfRoutes(routes_, trials);
-  for (size_t i = 0; i < all.size(); ++i) {
-    json["routes"][i]["changes"] = {{"set", all[i].done},
-                                    {"not_set", all[i].failed},
-                                    {"beyond_predicted", ToRelativeJson(all[i].beyond_predicted)}};
+  TRY_ASSIGN(const std::vector<RouteTrial> trials, ReadTrials(now.since));
+  for (size_t i = 0; i < trials.size(); ++i) {
+    json["routes"][i]["changes"] = {
+        {"set", trials[i].done},
+        {"not_set", trials[i].failed},
+        {"beyond_predicted", ToRelativeJson(trials[i].beyond_predicted)}};
   }
   return json;
 }

@@ -30,6 +30,9 @@ class RoutingModeEvidence final : public ModeEvidence {
   Result<OrderedJson> Describe(const KeptMode& now) override;
 
  private:
+  Result<std::vector<RouteEvidence>> Read(const KeptMode& now, int64_t from) const;
+  Result<std::vector<RouteTrial>> ReadTrials(UnixMillis since) const;
+
   SqliteJournal* journal_;
   std::vector<std::string> routes_;
 };

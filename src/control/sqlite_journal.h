@@ -119,12 +119,13 @@ class SqliteJournal final : public Journal,
   // Pods of that application that were moved since, or may have been, the oldest first.
   Result<std::vector<EarlierMove>> MovesSince(std::string_view application, UnixMillis since);
 
-  // What decisions about routes say, of that policy for that objective, from decision `from` on.
-  Result<std::vector<RouteEvidence>> RouteEvidenceOf(std::string_view policy,
-                                                     std::string_view objective, int64_t from);
+  // What the newest kRouteRows decisions about a route say, of that policy for that objective, from
+  // decision `from` on.
+  Result<RouteEvidence> RouteEvidenceOf(std::string_view route, std::string_view policy,
+                                        std::string_view objective, int64_t from);
 
-  // What splits that were set have come to since a canary began.
-  Result<std::vector<RouteTrial>> RouteTrials(UnixMillis since);
+  // What splits that were set on a route have come to since a canary began, the newest kRouteRows.
+  Result<RouteTrial> RouteTrialOf(std::string_view route, UnixMillis since);
 
   // As a JournalReader has them.
   Result<JournalExtent> Extent() const;
@@ -151,6 +152,7 @@ class SqliteJournal final : public Journal,
   Result<void> Exec(const char* sql);
   Result<void> CommitUnawaited(const std::function<Result<void>()>& insert);
   Result<void> Insert(const JournalRow& row, const std::string& detail);
+  Result<void> InsertRouting(const RoutingDecision& decision);
   Result<void> InsertPlacements(std::span<PlacementRow> rows, std::span<const PlacementEnd> ends);
   Result<void> InsertComparisons(std::span<const PlacementComparison> rows,
                                  std::span<const PlacementOutcome> outcomes,

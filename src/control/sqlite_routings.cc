@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "control/journal_reader.h"
@@ -17,13 +16,25 @@ namespace {
 
 using internal::Statement;
 
-constexpr double kBeforeMs = 1e-9;
+constexpr double kNothingMs = 1e-9;
 
 }  // namespace
 
+// What is about to be done waits for the disk; what only was thought does not.
 Result<int64_t> SqliteJournal::AppendRouting(const RoutingDecision& decision) {
-  TRY(CheckOpen());
-  TRY(MindSize());
+  if (decision.fate != Fate::kInFlight) {
+    TRY(CommitUnawaited([&] { return InsertRouting(decision); }));
+  } else {
+    TRY(CheckOpen());
+    TRY(MindSize());
+    TRY(InsertRouting(decision));
+  }
+  const int64_t number = sqlite3_last_insert_rowid(database());
+  last_number_ = std::max(last_number_, number);
+  return number;
+}
+
+Result<void> SqliteJournal::InsertRouting(const RoutingDecision& decision) {
   Statement insert(
       database(),
       "INSERT INTO decisions (written_at, application, kind, mode, policy, objective, plan, step, "
@@ -36,9 +47,7 @@ Result<int64_t> SqliteJournal::AppendRouting(const RoutingDecision& decision) {
   insert.Bind(decision.baseline).Bind(FateName(decision.fate)).Bind(decision.failure);
   insert.Bind(ToJson(decision));
   if (const int code = insert.Run(); code != SQLITE_OK) return Failed(code);
-  const int64_t number = sqlite3_last_insert_rowid(database());
-  last_number_ = std::max(last_number_, number);
-  return number;
+  return {};
 }
 
 Result<void> SqliteJournal::ConcludeRouting(int64_t number, const RoutingEnd& end) {
@@ -56,60 +65,48 @@ Result<void> SqliteJournal::ConcludeRouting(int64_t number, const RoutingEnd& en
   return {};
 }
 
-Result<std::vector<RouteEvidence>> SqliteJournal::RouteEvidenceOf(std::string_view policy,
-                                                                  std::string_view objective,
-                                                                  int64_t from) {
+Result<RouteEvidence> SqliteJournal::RouteEvidenceOf(std::string_view route,
+                                                     std::string_view policy,
+                                                     std::string_view objective, int64_t from) {
   TRY(CheckOpen());
-  std::map<std::string, RouteEvidence> by_route;
+  RouteEvidence evidence{.route = std::string(route)};
   Statement select(database(),
-                   "SELECT application, fate, detail ->> '$.gain', "
-                   "detail ->> '$.gain_over_baseline', detail ->> '$.predicted_now_ms', "
-                   "detail ->> '$.measured_now_ms' FROM decisions WHERE kind = 'routing' AND "
-                   "policy = ? AND objective = ? AND number >= ? ORDER BY number");
-  select.Bind(policy).Bind(objective).Bind(from);
+                   "SELECT fate, detail ->> '$.gain', detail ->> '$.gain_over_baseline', "
+                   "detail ->> '$.predicted_now_ms', detail ->> '$.measured_now_ms' FROM decisions "
+                   "WHERE kind = 'routing' AND application = ? AND policy = ? AND objective = ? "
+                   "AND number >= ? ORDER BY number DESC LIMIT ?");
+  select.Bind(route).Bind(policy).Bind(objective).Bind(from).Bind(kRouteRows);
   while (select.Step()) {
-    RouteEvidence& one = by_route[select.Text(0)];
-    const double predicted = select.Real(4), measured = select.Real(5);
-    if (predicted <= kBeforeMs) continue;  // Decided without a look at the signals.
-    ++one.decisions;
-    if (!select.IsNull(5) && measured > kBeforeMs) one.error.Add(predicted / measured - 1);
-    if (select.Text(1) == FateName(Fate::kStayed) || select.Text(1) == FateName(Fate::kRefused))
+    const double predicted = select.Real(3), measured = select.Real(4);
+    if (predicted <= kNothingMs) continue;  // Decided without a look at the signals.
+    ++evidence.decisions;
+    if (!select.IsNull(4) && measured > kNothingMs) evidence.error.Add(predicted / measured - 1);
+    if (select.Text(0) == FateName(Fate::kStayed) || select.Text(0) == FateName(Fate::kRefused))
       continue;
-    one.gain.Add(select.Real(2));
-    if (!select.IsNull(3)) one.over_baseline.Add(select.Real(3));
+    evidence.gain.Add(select.Real(1));
+    if (!select.IsNull(2)) evidence.over_baseline.Add(select.Real(2));
   }
   if (select.code() != SQLITE_OK) return Failed(select.code());
-  std::vector<RouteEvidence> all;
-  for (auto& [route, evidence] : by_route) {
-    evidence.route = route;
-    all.push_back(std::move(evidence));
-  }
-  return all;
+  return evidence;
 }
 
-Result<std::vector<RouteTrial>> SqliteJournal::RouteTrials(UnixMillis since) {
+Result<RouteTrial> SqliteJournal::RouteTrialOf(std::string_view route, UnixMillis since) {
   TRY(CheckOpen());
-  std::map<std::string, RouteTrial> by_route;
+  RouteTrial trial{.route = std::string(route)};
   Statement select(database(),
-                   "SELECT application, fate, detail ->> '$.predicted_ms', "
-                   "measured ->> '$.response_ms' FROM decisions WHERE kind = 'routing' AND "
+                   "SELECT fate, detail ->> '$.predicted_ms', measured ->> '$.response_ms' "
+                   "FROM decisions WHERE kind = 'routing' AND application = ? AND "
                    "written_at >= ? AND mode IN ('canary', 'enforce') AND "
-                   "fate IN ('done', 'failed') ORDER BY number");
-  select.Bind(since);
+                   "fate IN ('done', 'failed') ORDER BY number DESC LIMIT ?");
+  select.Bind(route).Bind(since).Bind(kRouteRows);
   while (select.Step()) {
-    RouteTrial& one = by_route[select.Text(0)];
-    (select.Text(1) == FateName(Fate::kDone) ? one.done : one.failed) += 1;
-    const double predicted = select.Real(2);
-    if (!select.IsNull(3) && predicted > kBeforeMs)
-      one.beyond_predicted.Add(select.Real(3) / predicted - 1);
+    (select.Text(0) == FateName(Fate::kDone) ? trial.done : trial.failed) += 1;
+    const double predicted = select.Real(1);
+    if (!select.IsNull(2) && predicted > kNothingMs)
+      trial.beyond_predicted.Add(select.Real(2) / predicted - 1);
   }
   if (select.code() != SQLITE_OK) return Failed(select.code());
-  std::vector<RouteTrial> all;
-  for (auto& [route, trial] : by_route) {
-    trial.route = route;
-    all.push_back(std::move(trial));
-  }
-  return all;
+  return trial;
 }
 
 Result<std::vector<StoredRouting>> JournalReader::Routings(const RowFilter& filter) const {

@@ -88,7 +88,8 @@ Result<void> Host::Open() {
     loops_.push_back(migration_.get());
   }
   if (routes) {
-    TRY_ASSIGN(routing_, RoutingLoop::Start(*std::move(routes), this));
+    TRY_ASSIGN(RoutingLoop::Ready ready, RoutingLoop::Prepare(*std::move(routes), config_, this));
+    TRY_ASSIGN(routing_, RoutingLoop::Start(std::move(ready), this));
     loops_.push_back(routing_.get());
   }
   TRY(Begin());
@@ -259,20 +260,22 @@ Result<void> Host::Reload(const Config& config) {
     TRY_ASSIGN(plan, MigrationPlan::Make(config));
   }
   std::optional<RoutingPlan> routes;
-  SignalsConfig signals;
   if (config.routing) {
     TRY_ASSIGN(routes, RoutingPlan::Make(*config.routing));
-    TRY_ASSIGN(signals, RoutingLoop::SignalsOf(config));
   }
   const std::string fixed = WhatNeedsARestart(config_, config);
   if (!fixed.empty()) {
     return Fail(ErrorCode::kFailedPrecondition, "{} cannot change at run time; restart to apply it",
                 fixed);
   }
+  std::optional<RoutingLoop::Ready> ready;
+  if (routes) {
+    TRY_ASSIGN(ready, RoutingLoop::Prepare(*std::move(routes), config, this));
+  }
   config_ = config;
   if (placement_ != nullptr) NoteStanding(placement_->Reload(config));
   if (plan) NoteStanding(migration_->Reload(*std::move(plan)));
-  if (routes) NoteStanding(routing_->Reload(*std::move(routes), signals));
+  if (ready) NoteStanding(routing_->Reload(*std::move(ready)));
   NoteStanding(standing_->TakeAgain());
   return {};
 }

@@ -152,6 +152,21 @@ Result<void> ReadRoutes(YamlMap* map, const std::filesystem::path& folder,
   return {};
 }
 
+// The regions are those of one service: nothing would say which part of an origin's requests comes
+// by which of two routes.
+Result<void> CheckOrigins(const RoutingConfig& config) {
+  for (size_t i = 0; i < config.routes.size(); ++i) {
+    for (size_t before = 0; before < i; ++before) {
+      const RouteConfig &one = config.routes[i], &other = config.routes[before];
+      if (one.origin != other.origin && !one.origin.empty() && !other.origin.empty()) continue;
+      return one.node.Refuse(fmt::format(
+          "route {} brings requests of {} as well; name one route for each origin, or one for all",
+          other.name, one.origin.empty() ? "all regions" : one.origin));
+    }
+  }
+  return {};
+}
+
 // Each route names regions that there are.
 Result<void> CheckRegions(const RoutingPlan& plan) {
   std::vector<std::string_view> names;
@@ -234,6 +249,7 @@ Result<RoutingPlan> RoutingPlan::Make(const RoutingConfig& config) {
   plan.world = scenario.regions;
   plan.laws = std::make_shared<const RegionLaws>(plan.world->network);
   TRY(CheckRegions(plan));
+  TRY(CheckOrigins(config));
   TRY_ASSIGN(plan.policy, RoutingPolicyNamed(config.policy, config.policy_node));
   TRY_ASSIGN(plan.policy_name, NameOfPolicy(config.policy));
   if (!config.baseline.empty()) {

@@ -29,16 +29,15 @@ constexpr std::string_view kWouldRoute = "WouldRoute", kRouted = "Routed";
 
 }  // namespace
 
-Result<std::unique_ptr<RoutingLoop>> RoutingLoop::Start(RoutingPlan plan, Host* host) {
-  std::unique_ptr<RoutingLoop> loop(new RoutingLoop(std::move(plan), host));
+Result<std::unique_ptr<RoutingLoop>> RoutingLoop::Start(Ready ready, Host* host) {
+  std::unique_ptr<RoutingLoop> loop(new RoutingLoop(std::move(ready.plan), host));
   loop->evidence_ = std::make_unique<RoutingModeEvidence>(host->journal());
   TRY_ASSIGN(loop->ladder_, ModeLadder::Open(kRoutingLadder,
                                              {.mode = loop->config().mode,
                                               .policy = loop->plan_.policy_name,
                                               .objective = loop->plan_.objective},
                                              loop->evidence_.get(), host->journal()));
-  TRY_ASSIGN(const SignalsConfig signals, SignalsOf(host->config()));
-  TRY(loop->Open(signals));
+  loop->Open(ready.signals, std::move(ready.paths));
   loop->Recall();
   return loop;
 }
@@ -49,51 +48,54 @@ RoutingLoop::RoutingLoop(RoutingPlan plan, Host* host)
 Result<SignalsConfig> RoutingLoop::SignalsOf(const Config& config) {
   TRY_ASSIGN(const SignalsConfig signals, ParseSignals(config.signals, config.path.parent_path()));
   TRY(CheckFiles(signals));
-  const SignalsConfig own = signals.Of(SignalsConfig::Whose::kRegions);
+  SignalsConfig own = signals.Of(SignalsConfig::Whose::kRegions);
   const bool has_demand =
       std::any_of(own.queries.begin(), own.queries.end(),
                   [](const SignalQuery& one) { return one.name == kDemandSignal; });
-  if (!has_demand) {
-    return Invalid(
-        "{}: `decisions.routing` needs a signal {} `per: region` under `signals.queries`",
-        config.path.string(), kDemandSignal);
-  }
-  return own;
+  if (has_demand) return own;
+  return Invalid("{}: `decisions.routing` needs a signal {} `per: region` under `signals.queries`",
+                 config.path.string(), kDemandSignal);
 }
 
-Result<void> RoutingLoop::Open(const SignalsConfig& signals) {
+Result<RoutingLoop::Ready> RoutingLoop::Prepare(RoutingPlan plan, const Config& config,
+                                                Host* host) {
+  Ready ready{.plan = std::move(plan), .signals = {}, .paths = {}};
+  TRY_ASSIGN(ready.signals, SignalsOf(config));
+  for (const RouteConfig& route : ready.plan.config.routes) {
+    RouteDriver::Route path;
+    if (ObjectOf(route.path)) {
+      TRY_ASSIGN(path.client, kube::ApiClient::Open(host->client()->access(), host->clock()));
+    }
+    path.enactor = MakeEnactor(route.path, path.client.get());
+    ready.paths.push_back(std::move(path));
+  }
+  return ready;
+}
+
+void RoutingLoop::Open(const SignalsConfig& signals, std::vector<RouteDriver::Route> paths) {
   entities_ = {};
   for (const Region& region : plan_.world->network->regions)
     entities_.regions.push_back(region.name);
   signals_ = std::make_unique<SignalSource>(signals, clock_);
   round_ = std::make_unique<RoutingRound>(&plan_);
   std::vector<std::string> names;
-  for (const RouteConfig& route : plan_.config.routes) names.push_back(route.name);
+  for (const RouteConfig& route : config().routes) names.push_back(route.name);
   evidence_->Watch(std::move(names));
   if (host_->telling() != nullptr && events_ == nullptr) {
     events_ = std::make_unique<kube::EventRecorder>(
         host_->telling(), kube::EventOptions{.instance = host_->identity()});
   }
-  return OpenRoutes();
+  OpenRoutes(std::move(paths));
 }
 
-Result<void> RoutingLoop::OpenRoutes() {
-  driver_.reset();  // What is under way is waited for, and what came of it is read again.
+void RoutingLoop::OpenRoutes(std::vector<RouteDriver::Route> paths) {
+  driver_.reset();  // Waits for the requests that are being sent.
   for (const Route& route : routes_) {
     if (route.setting)
       Conclude(route.setting->row,
                {.fate = Fate::kUnknown, .failure = "the configuration was reloaded meanwhile"});
   }
-  std::vector<RouteDriver::Route> routes;
-  for (const RouteConfig& route : config().routes) {
-    RouteDriver::Route one;
-    if (ObjectOf(route.path)) {
-      TRY_ASSIGN(one.client, kube::ApiClient::Open(host_->client()->access(), clock_));
-    }
-    one.enactor = MakeEnactor(route.path, one.client.get());
-    routes.push_back(std::move(one));
-  }
-  // A route of the same name goes on with what it waits for.
+  // A route of the same name keeps its change that is not measured yet, and how long it is held.
   std::vector<Route> before = std::exchange(routes_, {});
   for (const RouteConfig& named : config().routes) {
     const auto same = std::find_if(before.begin(), before.end(),
@@ -105,9 +107,8 @@ Result<void> RoutingLoop::OpenRoutes() {
     }
     routes_.push_back(std::move(route));
   }
-  driver_ = std::make_unique<RouteDriver>(std::move(routes), clock_);
+  driver_ = std::make_unique<RouteDriver>(std::move(paths), clock_);
   phase_ = Phase::kWaiting;
-  return {};
 }
 
 // What an earlier process has set is measured, or left alone, as if it were ours.
@@ -136,16 +137,19 @@ void RoutingLoop::RecallRoute(const StoredRouting& newest, Route* route) const {
   Change change{.row = newest.number,
                 .at = at,
                 .before = {},
+                .after = {},
                 .measured_ms = newest.row.measured_now_ms,
                 .predicted_ms = newest.row.predicted_ms};
-  for (const RoutedRegion& region : newest.row.regions)
+  for (const RoutedRegion& region : newest.row.regions) {
     change.before.push_back({region.region, region.now});
+    change.after.push_back({region.region, region.allowed});
+  }
   route->change = std::move(change);
 }
 
-Result<void> RoutingLoop::Reload(RoutingPlan plan, const SignalsConfig& signals) {
-  plan_ = std::move(plan);
-  TRY(Open(signals));
+Result<void> RoutingLoop::Reload(Ready ready) {
+  plan_ = std::move(ready.plan);
+  Open(ready.signals, std::move(ready.paths));
   due_ = clock_->Now();
   return ladder_->Configure(
       {.mode = plan_.config.mode, .policy = plan_.policy_name, .objective = plan_.objective});
@@ -306,6 +310,10 @@ void RoutingLoop::Measure() {
 void RoutingLoop::MeasureOne(size_t route) {
   Route& one = routes_[route];
   const std::string& origin = config().routes[route].origin;
+  if (!StillStands(route)) {  // What is measured from now on is of another split.
+    one.change.reset();
+    return;
+  }
   const auto latency = round_->view().Latency(origin.empty() ? -1 : plan_.RegionOf(origin));
   const bool is_settled = latency && latency->at >= one.change->at + config().settle;
   if (!is_settled) {
@@ -319,6 +327,19 @@ void RoutingLoop::MeasureOne(size_t route) {
                          measured_ms > (1 + kSlowerThanPredicted) * change.predicted_ms &&
                          measured_ms > kSlowerThanBefore * *change.measured_ms;
   if (is_slower && ActsOn(route)) TakeBack(route, change, measured_ms);
+}
+
+// Whether the split that was set is the one that was read last: somebody else may have changed it.
+bool RoutingLoop::StillStands(size_t route) const {
+  const Route& one = routes_[route];
+  if (!one.standing) return true;  // It is not known to have changed.
+  const Split now = SplitOf(*one.standing, config().routes[route].backends);
+  const Split& set = one.change->after;
+  const double smallest = 1.5 / static_cast<double>(driver_->weight_sum(route));
+  return std::equal(now.begin(), now.end(), set.begin(), set.end(),
+                    [&](const RegionShare& a, const RegionShare& b) {
+                      return a.region == b.region && std::abs(a.share - b.share) <= smallest;
+                    });
 }
 
 // To the split before, in one step; regions that are not healthy still get nothing.
@@ -402,6 +423,7 @@ void RoutingLoop::Send(size_t route, RouteChoice choice) {
   routes_[route].setting = Change{.row = *row,
                                   .at = clock_->Now(),
                                   .before = choice.plan.standing,
+                                  .after = choice.plan.review.split,
                                   .measured_ms = decision.measured_now_ms,
                                   .predicted_ms = decision.predicted_ms};
   routes_[route].change.reset();

@@ -30,14 +30,21 @@ class Host;
 
 class RoutingLoop final : public DecisionLoop {
  public:
-  // The host outlives it.
-  static Result<std::unique_ptr<RoutingLoop>> Start(RoutingPlan plan, Host* host);
-
+  // A plan with all that it needs to begin, so that what is wrong is found before anything changes.
+  struct Ready {
+    RoutingPlan plan;
+    SignalsConfig signals;
+    std::vector<RouteDriver::Route> paths;
+  };
   // The signals that it reads. An error if what it needs is not among them.
   static Result<SignalsConfig> SignalsOf(const Config& config);
+  static Result<Ready> Prepare(RoutingPlan plan, const Config& config, Host* host);
 
-  // Goes on by another plan and other signals. An error is the journal's; the plan holds.
-  Result<void> Reload(RoutingPlan plan, const SignalsConfig& signals);
+  // The host outlives it.
+  static Result<std::unique_ptr<RoutingLoop>> Start(Ready ready, Host* host);
+
+  // Goes on by another plan. An error is the journal's; the plan holds.
+  Result<void> Reload(Ready ready);
 
   SwitchedKind Kind() const override;
   Result<void> Begin() override { return {}; }
@@ -60,7 +67,7 @@ class RoutingLoop final : public DecisionLoop {
   struct Change {
     int64_t row = 0;
     Instant at;
-    Split before;                       // That stood before it.
+    Split before, after;                // That stood before it, and that was set.
     std::optional<double> measured_ms;  // Before it.
     double predicted_ms = 0;            // 0: nothing was predicted.
   };
@@ -79,8 +86,8 @@ class RoutingLoop final : public DecisionLoop {
   enum class Phase { kWaiting, kReading, kRead };
 
   RoutingLoop(RoutingPlan plan, Host* host);
-  Result<void> Open(const SignalsConfig& signals);
-  Result<void> OpenRoutes();
+  void Open(const SignalsConfig& signals, std::vector<RouteDriver::Route> paths);
+  void OpenRoutes(std::vector<RouteDriver::Route> paths);
   const RoutingConfig& config() const { return plan_.config; }
   bool ActsOn(size_t route) const;
   void Take(RouteDriver::Answer answer);
@@ -92,6 +99,7 @@ class RoutingLoop final : public DecisionLoop {
   void TellHealthBySignal();
   void Measure();
   void MeasureOne(size_t route);
+  bool StillStands(size_t route) const;
   void TakeBack(size_t route, const Change& change, double measured_ms);
   void CarryOut(size_t route, RouteChoice choice);
   void Send(size_t route, RouteChoice choice);

@@ -50,13 +50,21 @@ OrderedJson RoutingLoop::Status() const {
     const RegionSight& seen = round_->view().sights()[r];
     const auto latency = round_->view().Latency(static_cast<int>(r));
     const size_t at = r * kNodePrices;
-    OrderedJson one{{"name", regions[r].name},       {"demand_per_s", seen.demand_per_s},
-                    {"load_per_s", seen.load_per_s}, {"ready_nodes", seen.ready_nodes()},
-                    {"healthy", seen.reachable},     {"carbon_g_per_kwh", seen.carbon_g_per_kwh}};
-    one["latency_ms"] = latency ? OrderedJson(latency->value * 1000) : OrderedJson(nullptr);
-    one["wanted_nodes"] = round_->nodes().empty()
-                              ? OrderedJson(nullptr)
-                              : OrderedJson(round_->nodes()[at] + round_->nodes()[at + 1]);
+    OrderedJson one{{"name", regions[r].name}};
+    // What could not be looked at is not known, whatever was seen before.
+    const bool is_seen = rounds_ > 0 && problem_.empty();
+    const auto show = [&](const char* key, OrderedJson value) {
+      one[key] = is_seen ? std::move(value) : OrderedJson(nullptr);
+    };
+    show("demand_per_s", seen.demand_per_s);
+    show("load_per_s", seen.load_per_s);
+    show("ready_nodes", seen.ready_nodes());
+    show("healthy", seen.reachable);
+    show("carbon_g_per_kwh", seen.carbon_g_per_kwh);
+    show("latency_ms", latency ? OrderedJson(latency->value * 1000) : OrderedJson(nullptr));
+    show("wanted_nodes", round_->nodes().empty()
+                             ? OrderedJson(nullptr)
+                             : OrderedJson(round_->nodes()[at] + round_->nodes()[at + 1]));
     json["regions"].push_back(std::move(one));
   }
   for (size_t i = 0; i < routes_.size(); ++i) {

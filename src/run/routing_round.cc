@@ -22,6 +22,13 @@ bool MustDrain(const StandingWeights& standing) {
                      [](const StandingBackend& one) { return one.weight > 0 && !one.is_healthy; });
 }
 
+// It was read, and is not switched off by weights that are all 0.
+bool IsOn(const RouteNow& route) {
+  return route.standing != nullptr &&
+         std::any_of(route.standing->backends.begin(), route.standing->backends.end(),
+                     [](const StandingBackend& one) { return one.weight > 0; });
+}
+
 bool AnyHealthy(const StandingWeights& standing) {
   return std::any_of(standing.backends.begin(), standing.backends.end(),
                      [](const StandingBackend& one) { return one.is_healthy; });
@@ -45,7 +52,6 @@ RoutingRound::RoutingRound(const RoutingPlan* plan)
 std::string RoutingRound::TakeStanding(const RouteConfig& route, const StandingWeights& standing) {
   const RegionNetwork& network = *plan_->world->network;
   const Split split = SplitOf(standing, route.backends);
-  if (split.empty()) return fmt::format("{}: all weights are 0: it serves no requests", route.name);
   std::vector<double> row(static_cast<size_t>(network.size()), 0.0);
   for (size_t i = 0; i < split.size(); ++i) {
     const int region = plan_->RegionOf(split[i].region);
@@ -72,11 +78,14 @@ std::string RoutingRound::Look(const Signals& signals, std::span<const RouteNow>
   std::fill(standing_.begin(), standing_.end(), 0.0);
   for (int r = 0; r < network.size(); ++r) standing_[network.At(r, r)] = 1;
   std::fill(backends_.begin(), backends_.end(), RegionBackendSight());
+  bool is_any_on = false;
   for (size_t i = 0; i < routes.size(); ++i) {
-    const RouteConfig& route = plan_->config.routes[i];
-    if (routes[i].standing == nullptr) return fmt::format("{}: it was not read yet", route.name);
-    if (std::string why = TakeStanding(route, *routes[i].standing); !why.empty()) return why;
+    if (!IsOn(routes[i])) continue;  // As far as is known its requests are served at home.
+    if (std::string why = TakeStanding(plan_->config.routes[i], *routes[i].standing); !why.empty())
+      return why;
+    is_any_on = true;
   }
+  if (!is_any_on) return "no route was read that serves requests";
   return view_.Look(signals, backends_, standing_, now, wall);
 }
 
@@ -142,7 +151,7 @@ std::vector<RouteChoice> RoutingRound::Decide(std::span<const RouteNow> routes) 
   if (baseline_.policy != nullptr) Ask(&baseline_);
   std::vector<RouteChoice> choices;
   for (size_t i = 0; i < routes.size(); ++i) {
-    if (routes[i].standing != nullptr && routes[i].is_current)
+    if (IsOn(routes[i]) && routes[i].is_current)
       choices.push_back(Choose(plan_->config.routes[i], routes[i]));
   }
   return choices;

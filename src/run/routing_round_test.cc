@@ -146,7 +146,7 @@ TEST_F(RoutingRoundTest, WhatIsTooOldOrNotKnownIsSaid) {
   Measure("ready_pods", "us", 6);
   EXPECT_THAT(Look(), IsEmpty());
   standing_.backends[0].weight = standing_.backends[1].weight = 0;
-  EXPECT_THAT(Look(), HasSubstr("all weights are 0"));
+  EXPECT_THAT(Look(), HasSubstr("no route was read that serves requests"));
   standing_.backends[0].weight = 1;
   standing_.backends[0].name = "three";
   EXPECT_THAT(Look(), HasSubstr("its backend three is no region"));
@@ -168,6 +168,10 @@ TEST_F(RoutingRoundTest, ConfigurationsThatAreWrongNameThePlace) {
   EXPECT_THAT(message(begin + route + ", " + route + "]}"), HasSubstr("another route is called"));
   EXPECT_THAT(message(begin + "{name: web}]}"), HasSubstr("name one data path: `httproute`"));
   EXPECT_THAT(message(begin + "{name: web, httproute: shop}]}"), HasSubstr("NAMESPACE/NAME"));
+  EXPECT_THAT(message(begin + route + ", {name: two, origin: eu, haproxy: /tmp/t, backend: b}]}"),
+              HasSubstr("brings requests of eu as well"));
+  EXPECT_THAT(message(begin + route + ", {name: two, haproxy: /tmp/t, backend: b}]}"),
+              HasSubstr("one route for each origin, or one for all"));
   EXPECT_THAT(message(begin + "{name: w, origin: mars, haproxy: /s, backend: b}]}"),
               HasSubstr("`mars`: no region"));
   EXPECT_THAT(message("{regions: regions.yaml, policy: nonsense, routes: [" + route + "]}"),

@@ -41,7 +41,7 @@ class PrometheusClientTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!testing::PrometheusIsInstalled())
-      GTEST_SKIP() << "prometheus is not installed (./setup --testbed installs it)";
+      GTEST_SKIP() << "prometheus is not installed (./setup installs it)";
   }
 
   void Connect(std::string_view queries, std::vector<std::string> urls,
