@@ -89,6 +89,7 @@ CommandSpec ManifestsCommand();
 CommandSpec GymHpaCommand();
 CommandSpec NodeCommand();
 CommandSpec ServeCommand();
+CommandSpec ReachCommand();
 CommandSpec ExtenderConfigCommand();
 CommandSpec BenchCommand();
 CommandSpec CompletionCommand();

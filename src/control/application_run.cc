@@ -71,6 +71,7 @@ Result<bool> ApplicationRun::Turn(Mode mode, std::span<const Reading> readings,
   }
   if (mode == Mode::kOff) {
     planning_ = false;
+    mode_ = mode;  // What is resumed plans at once.
     return note(false);
   }
   const std::chrono::nanoseconds age = cluster_.Now() - state.at;
