@@ -64,6 +64,14 @@ std::optional<std::string> WhyWorse(const MoveTrial& trial) {
         "predicted: {} beyond that half",
         trial.application, beyond.count, InMilliseconds(beyond));
   }
+  // An effect of less than half of what is predicted, or the other way round.
+  const MeanSum& drift = trial.worse_than_none;
+  if (drift.count >= kDriftedNeeded && drift.mean() - drift.half95().value_or(0) > 0) {
+    return fmt::format(
+        "{}: the Model has drifted: of {} measured changes its predictions were further off than "
+        "to predict none, by {}",
+        trial.application, drift.count, InMilliseconds(drift));
+  }
   return std::nullopt;
 }
 

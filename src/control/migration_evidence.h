@@ -25,13 +25,16 @@ struct PlanEvidence {
   MeanSum error;          // Of the Model: predicted less measured, of changes of the cluster.
 };
 
-// Of one application, since its canary began.
+// Of one application, since it acts or for some time.
 struct MoveTrial {
   std::string application;
   int64_t moved = 0, not_moved = 0;  // Pods that were to be moved.
   // Of changes that were predicted to lower latency and were measured: by how much they lowered it
   // beyond half of what was predicted, in milliseconds.
   MeanSum beyond_half;
+  // Of all measured changes, whoever made them: by how much further off the Model's prediction was
+  // than to predict no change, in milliseconds.
+  MeanSum worse_than_none;
 };
 
 // A day of an application in which nothing changes has 144 plans, one every ten minutes, so that
@@ -45,6 +48,8 @@ inline constexpr int64_t kChangesNeeded = 30;
 // Pods to be moved before anything is said of the share that could not be.
 inline constexpr int64_t kMovesNeeded = 10;
 inline constexpr int64_t kMeasuredMovesNeeded = 5;
+// Measured changes before the Model is said to have drifted.
+inline constexpr int64_t kDriftedNeeded = 10;
 
 // What one application lacks for a promotion above shadow, one line each.
 std::vector<std::string> WhatIsMissing(const PlanEvidence& evidence);

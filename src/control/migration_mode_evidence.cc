@@ -44,7 +44,7 @@ Result<std::optional<std::string>> MigrationModeEvidence::WhyWorse(UnixMillis si
   TRY_ASSIGN(const std::vector<MoveTrial> trials, ReadTrials(since));
   for (const MoveTrial& trial : trials) {
     if (const auto worse = rudderfish::WhyWorse(trial))
-      return std::optional<std::string>("the canary did worse than predicted: " + *worse);
+      return std::optional<std::string>("it did worse than predicted: " + *worse);
   }
   return std::optional<std::string>();
 }
@@ -85,7 +85,8 @@ Result<OrderedJson> MigrationModeEvidence::Describe(const KeptMode& now) {
     json["applications"][i]["moves"] = {
         {"moved", trials[i].moved},
         {"not_moved", trials[i].not_moved},
-        {"gain_beyond_half_of_predicted", InMillisecondsJson(trials[i].beyond_half)}};
+        {"gain_beyond_half_of_predicted", InMillisecondsJson(trials[i].beyond_half)},
+        {"model_worse_than_none", InMillisecondsJson(trials[i].worse_than_none)}};
   }
   return json;
 }

@@ -145,7 +145,7 @@ TEST_F(MigrationModeEvidenceTest, WhatTheCanaryMovedDecidesHowItGoesOn) {
   EXPECT_THAT(ladder_->Answer("promote"), HasSubstr("shop: 0 of the 10 pods moved in canary"));
   for (int i = 0; i < 10; ++i) Move(Fate::kDone);
   for (int i = 0; i < 5; ++i) Change(-10, -9.5 - 0.1 * i);
-  EXPECT_EQ(ladder_->LookAtCanary(Instant(std::chrono::hours(1))).value(), std::nullopt);
+  EXPECT_EQ(ladder_->LookAtActing(Instant(std::chrono::hours(1))).value(), std::nullopt);
   for (int i = 0; i < 2; ++i) Move(Fate::kFailed);
   EXPECT_THAT(ladder_->Answer("promote"), HasSubstr("\"mode\":\"enforce\""));
 }
@@ -178,18 +178,32 @@ TEST_F(MigrationModeEvidenceTest, ACanaryThatFailsToMoveGoesBackToShadow) {
   ladder_->Answer("promote canary force");
   for (int i = 0; i < 7; ++i) Move(Fate::kDone);
   for (int i = 0; i < 3; ++i) Move(Fate::kFailed);
-  const auto why = ladder_->LookAtCanary(Instant(std::chrono::hours(1))).value();
+  const auto why = ladder_->LookAtActing(Instant(std::chrono::hours(1))).value();
   ASSERT_TRUE(why.has_value());
-  EXPECT_EQ(*why, "the canary did worse than predicted: shop: 3 of 10 pods could not be moved");
+  EXPECT_EQ(*why, "it did worse than predicted: shop: 3 of 10 pods could not be moved");
   EXPECT_EQ(ladder_->mode(), Mode::kShadow);
 }
 
 TEST_F(MigrationModeEvidenceTest, ACanaryThatGainsTooLittleGoesBackToShadow) {
   ladder_->Answer("promote canary force");
   for (int i = 0; i < 5; ++i) Change(-10, -1 - 0.1 * i);
-  const auto why = ladder_->LookAtCanary(Instant(std::chrono::hours(1))).value();
+  const auto why = ladder_->LookAtActing(Instant(std::chrono::hours(1))).value();
   ASSERT_TRUE(why.has_value());
   EXPECT_THAT(*why, HasSubstr("shop: 5 measured changes lowered latency by less than half"));
+  EXPECT_EQ(ladder_->mode(), Mode::kShadow);
+}
+
+// Whoever made the changes: the Model is no longer that of this application.
+TEST_F(MigrationModeEvidenceTest, AModelThatDriftsIsBackInShadowFromEnforce) {
+  ladder_->Answer("promote enforce force");
+  ASSERT_EQ(ladder_->mode(), Mode::kEnforce);
+  for (int i = 0; i < 20; ++i) Change(i % 2 == 0 ? 10 : 8, 7 + 0.1 * i);
+  EXPECT_EQ(ladder_->LookAtActing(Instant(std::chrono::hours(1))).value(), std::nullopt)
+      << "a Model that is right in the main may go on";
+  for (int i = 0; i < 30; ++i) Change(10, -1 + 0.1 * i);
+  const auto why = ladder_->LookAtActing(Instant(std::chrono::hours(2))).value();
+  ASSERT_TRUE(why.has_value());
+  EXPECT_THAT(*why, HasSubstr("shop: the Model has drifted: of 50 measured changes"));
   EXPECT_EQ(ladder_->mode(), Mode::kShadow);
 }
 

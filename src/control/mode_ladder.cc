@@ -13,7 +13,8 @@
 namespace rudderfish {
 namespace {
 
-constexpr Duration kBetweenCanaryLooks = std::chrono::seconds(2);
+constexpr Duration kBetweenLooksAtCanary = std::chrono::seconds(2);
+constexpr Duration kBetweenLooksAtEnforcing = std::chrono::minutes(1);  // Of many more records.
 
 std::string LineOf(const OrderedJson& json) {
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
@@ -171,11 +172,14 @@ std::string ModeLadder::Answer(std::string_view text, const MissingRights& missi
                  {"missing", missing}});
 }
 
-Result<std::optional<std::string>> ModeLadder::LookAtCanary(Instant now) {
-  if (kept_.mode != Mode::kCanary || now - looked_at_ < kBetweenCanaryLooks)
-    return std::optional<std::string>();
+Result<std::optional<std::string>> ModeLadder::LookAtActing(Instant now) {
+  const Duration between =
+      kept_.mode == Mode::kCanary ? kBetweenLooksAtCanary : kBetweenLooksAtEnforcing;
+  if (kept_.mode < Mode::kCanary || now - looked_at_ < between) return std::optional<std::string>();
   looked_at_ = now;
-  TRY_ASSIGN(std::optional<std::string> worse, evidence_->WhyWorse(kept_.since));
+  constexpr UnixMillis kWindow = std::chrono::milliseconds(kTrialWindow).count();
+  TRY_ASSIGN(std::optional<std::string> worse,
+             evidence_->WhyWorse(std::max(kept_.since, UnixNow() - kWindow)));
   if (!worse) return worse;
   TRY(Set(Mode::kShadow, *worse));
   LogWarning("{}: back to shadow, {}", kind_.name, *worse);

@@ -31,8 +31,8 @@ class ModeEvidence {
   // counts and since when its mode holds; only records numbered `from` or later count.
   virtual Result<std::vector<std::string>> Missing(const KeptMode& now, Mode to, int64_t from) = 0;
 
-  // Why the canary that began at `since` does worse than it should, in a sentence; nothing: it does
-  // not, or there is too little of it to say.
+  // Why what was done since then, in canary or enforce, does worse than it should, in a sentence;
+  // nothing: it does not, or there is too little of it to say.
   virtual Result<std::optional<std::string>> WhyWorse(UnixMillis since) = 0;
 
   // The evidence so far, for `status`.
@@ -80,8 +80,10 @@ class ModeLadder {
   using MissingRights = std::function<std::vector<std::string>(Mode to)>;
   std::string Answer(std::string_view request, const MissingRights& missing_rights = nullptr);
 
-  // Now and then while a canary runs: why it has been ended, if it has.
-  Result<std::optional<std::string>> LookAtCanary(Instant now);
+  // Now and then in canary and enforce: why it has gone back to shadow, if it has. What was done
+  // more than kTrialWindow ago no longer counts, so that it shows when what was right goes wrong.
+  static constexpr std::chrono::hours kTrialWindow{24 * 7};
+  Result<std::optional<std::string>> LookAtActing(Instant now);
 
   // For `status`: mode, evidence, what the next mode lacks.
   OrderedJson Describe() const;

@@ -208,14 +208,21 @@ TEST_F(ModeLadderTest, ADemotionNeedsNoEvidenceAndWhatWasServedStaysServed) {
 TEST_F(ModeLadderTest, ACanaryThatDoesWorseIsBackInShadowByItself) {
   const Instant now(std::chrono::seconds(1000));
   evidence_.worse = "2 of 3 crashed";
-  EXPECT_FALSE(ladder_->LookAtCanary(now)->has_value()) << "there is no canary";
+  EXPECT_FALSE(ladder_->LookAtActing(now)->has_value()) << "there is no canary";
   Ask("promote canary");
-  const auto why = ladder_->LookAtCanary(now);
+  const auto why = ladder_->LookAtActing(now);
   ASSERT_TRUE(why.has_value() && why->has_value());
   EXPECT_EQ(**why, "2 of 3 crashed");
   EXPECT_EQ(mode(), Mode::kShadow);
   EXPECT_TRUE(ladder_->serves());
   EXPECT_EQ(ladder_->Describe()["why"], **why);
+}
+
+TEST_F(ModeLadderTest, SoIsWhatDoesWorseInEnforce) {
+  Ask("promote enforce");
+  evidence_.worse = "slower by far";
+  EXPECT_EQ(ladder_->LookAtActing(Instant(std::chrono::seconds(1000))).value(), "slower by far");
+  EXPECT_EQ(mode(), Mode::kShadow);
 }
 
 TEST_F(ModeLadderTest, TheWayDownNeedsNoJournal) {
@@ -230,7 +237,7 @@ TEST_F(ModeLadderTest, TheWayDownNeedsNoJournal) {
     ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
     evidence_.worse = "it is slower";
     if (by_itself) {
-      EXPECT_TRUE(ladder_->LookAtCanary(Instant(std::chrono::hours(1))).value());
+      EXPECT_TRUE(ladder_->LookAtActing(Instant(std::chrono::hours(1))).value());
     } else {
       Ask("demote shadow");
     }
@@ -263,7 +270,7 @@ TEST_F(ModeLadderTest, RightsThatTheNextModeNeedsAreAskedForAndNamed) {
 
 TEST_F(ModeLadderTest, ACanaryThatDoesNoWorseGoesOn) {
   Ask("promote canary");
-  EXPECT_FALSE(ladder_->LookAtCanary(Instant(std::chrono::seconds(1000)))->has_value());
+  EXPECT_FALSE(ladder_->LookAtActing(Instant(std::chrono::seconds(1000)))->has_value());
   EXPECT_EQ(mode(), Mode::kCanary);
 }
 

@@ -135,7 +135,7 @@ TEST_F(PlacementModeEvidenceTest, ACanaryThatDoesWorseIsBackInShadowByItself) {
   ladder_->Answer("promote canary force");
   Compare(ComparisonGroup::kCanary, 40, 2e-3, 0);
   Compare(ComparisonGroup::kControl, 40, 1e-3, 0);
-  const auto why = ladder_->LookAtCanary(Instant(std::chrono::seconds(1000)));
+  const auto why = ladder_->LookAtActing(Instant(std::chrono::seconds(1000)));
   ASSERT_TRUE(why.has_value() && why->has_value());
   EXPECT_THAT(**why, HasSubstr("worse than its control group"));
   EXPECT_EQ(ladder_->mode(), Mode::kShadow);
@@ -148,7 +148,7 @@ TEST_F(PlacementModeEvidenceTest, ACanaryThatDoesBetterGoesOnAndMayBePromoted) {
   ladder_->Answer("promote canary");
   Compare(ComparisonGroup::kCanary, 40, 1e-3, 0);
   Compare(ComparisonGroup::kControl, 40, 2e-3, 0);
-  EXPECT_FALSE(ladder_->LookAtCanary(Instant(std::chrono::seconds(1000)))->has_value());
+  EXPECT_FALSE(ladder_->LookAtActing(Instant(std::chrono::seconds(1000)))->has_value());
   ladder_->Answer("promote");
   EXPECT_EQ(ladder_->mode(), Mode::kEnforce);
 }

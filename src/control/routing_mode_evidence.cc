@@ -41,7 +41,7 @@ Result<std::optional<std::string>> RoutingModeEvidence::WhyWorse(UnixMillis sinc
   TRY_ASSIGN(const std::vector<RouteTrial> trials, ReadTrials(since));
   for (const RouteTrial& trial : trials) {
     if (const auto worse = rudderfish::WhyWorse(trial))
-      return std::optional<std::string>("the canary did worse than predicted: " + *worse);
+      return std::optional<std::string>("it did worse than predicted: " + *worse);
   }
   return std::optional<std::string>();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <unordered_set>
@@ -302,6 +303,7 @@ Result<MoveTrial> SqliteJournal::CanaryMoves(std::string_view application, UnixM
   while (changes.Step()) {
     const double predicted = changes.Real(0), measured = changes.Real(1);
     if (predicted < 0) trial.beyond_half.Add(predicted / 2 - measured);
+    trial.worse_than_none.Add(std::abs(predicted - measured) - std::abs(measured));
   }
   if (changes.code() != SQLITE_OK) return Failed(changes.code());
   return trial;

@@ -41,7 +41,7 @@ class DecisionLoop {
   // By which it is promoted and demoted; null: it has no mode (an extender alone).
   virtual ModeLadder* ladder() const = 0;
 
-  // Its canary did worse than its control group and has ended: tells people.
+  // What it did was worse than it should be, and it is back in shadow: tells people.
   virtual void TellCanaryEnded(const std::string& /*why*/) {}
 
   // What is wrong with what is seen of the cluster, or with writing the journal; empty: nothing.

@@ -237,7 +237,7 @@ void Host::LookAtCanaries() {
   if (!journal_health_->MayTry()) return;
   for (DecisionLoop* loop : loops_) {
     if (loop->ladder() == nullptr) continue;
-    const Result<std::optional<std::string>> ended = loop->ladder()->LookAtCanary(clock_->Now());
+    const Result<std::optional<std::string>> ended = loop->ladder()->LookAtActing(clock_->Now());
     if (!ended) {
       journal_health_->Failed(ended.error());
     } else if (*ended) {
