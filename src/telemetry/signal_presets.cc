@@ -43,6 +43,18 @@ node_network_transmit_bytes_per_second:
   query: >-
     sum by (instance) (rate(node_network_transmit_bytes_total{device!="lo",
     instance=~"({{addresses}})(:[0-9]+)?"}[1m]))
+node_disk_read_bytes_per_second:
+  per: node
+  label: instance
+  query: >-
+    sum by (instance) (rate(node_disk_read_bytes_total{device!~"loop.*|dm-.*|zram.*",
+    instance=~"({{addresses}})(:[0-9]+)?"}[1m]))
+node_disk_written_bytes_per_second:
+  per: node
+  label: instance
+  query: >-
+    sum by (instance) (rate(node_disk_written_bytes_total{device!~"loop.*|dm-.*|zram.*",
+    instance=~"({{addresses}})(:[0-9]+)?"}[1m]))
 node_tcp_connections:
   per: node
   label: instance
@@ -135,8 +147,23 @@ edge_latency_p95_seconds:
     source_workload=~"{{workloads}}"}[1m])))
 )";
 
-constexpr Preset kPresets[] = {
-    {"nodes", kNodes}, {"agents", kAgents}, {"workloads", kWorkloads}, {"istio", kIstio}};
+// Of muBench's services, which name themselves as their workloads are called.
+constexpr std::string_view kMuBench = R"(
+workload_request_latency_seconds:
+  per: workload
+  label: app_name
+  scale: 0.001
+  query: >-
+    sum by (app_name) (increase(mub_request_processing_latency_milliseconds_sum{
+    app_name=~"{{workloads}}"}[1m])) / sum by (app_name)
+    (increase(mub_request_processing_latency_milliseconds_count{app_name=~"{{workloads}}"}[1m]))
+)";
+
+constexpr Preset kPresets[] = {{"nodes", kNodes},
+                               {"agents", kAgents},
+                               {"workloads", kWorkloads},
+                               {"istio", kIstio},
+                               {"mubench", kMuBench}};
 
 }  // namespace
 
