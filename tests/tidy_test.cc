@@ -265,7 +265,7 @@ TEST(Tidy, ChanceAndTimeHaveOneSource) {
       R"(\b(std::rand|srand|random_device|mt19937|std::shuffle|uniform_real_distribution)\b)");
   // TensorBoard's events and Kubernetes' objects carry the date.
   ExpectNoCode(Product(), R"(\w+_clock::now)",
-               {"src/base/clock.h", "src/base/wall_time.cc", "src/kube/timestamp.cc",
+               {"src/base/clock.h", "src/base/wall_time.cc", "src/base/timestamp.cc",
                 "src/learn/tensorboard.cc"});
 }
 

@@ -13,7 +13,7 @@
 #include "base/text_table.h"
 #include "base/units.h"
 #include "kube/scheduling.h"
-#include "kube/timestamp.h"
+#include "base/timestamp.h"
 
 namespace rudderfish {
 namespace {
@@ -22,7 +22,7 @@ using kube::Mirror;
 using kube::Pod;
 
 int64_t WholeUnixSeconds() {
-  return std::chrono::floor<std::chrono::seconds>(kube::Today()).time_since_epoch().count();
+  return std::chrono::floor<std::chrono::seconds>(Today()).time_since_epoch().count();
 }
 
 std::string OfAll(const Resources& part, const Resources& all) {

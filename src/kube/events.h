@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "kube/api_client.h"
-#include "kube/timestamp.h"
+#include "base/timestamp.h"
 
 // What we did, where people look for it: events.k8s.io/v1 Events, which kubectl shows beside the
 // objects they regard. Said and forgotten: nothing waits for them, none is sent twice, and what

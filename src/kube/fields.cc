@@ -5,7 +5,7 @@
 #include <chrono>
 #include <optional>
 
-#include "kube/timestamp.h"
+#include "base/timestamp.h"
 
 namespace rudderfish::kube {
 

@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "kube/scheduling.h"
-#include "kube/timestamp.h"
+#include "base/timestamp.h"
 
 namespace rudderfish::kube {
 namespace {

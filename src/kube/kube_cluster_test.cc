@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/rng.h"
-#include "kube/timestamp.h"
+#include "base/timestamp.h"
 #include "tests/support/kube_json.h"
 
 namespace rudderfish::kube {

@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/one_line.h"
-#include "kube/timestamp.h"
+#include "base/timestamp.h"
 
 namespace rudderfish::kube {
 namespace {

@@ -166,7 +166,7 @@ Result<std::string> DescribeRun(const Config& config) {
   }
   if (config.routing) {
     TRY_ASSIGN(const RoutingPlan plan, RoutingPlan::Make(*config.routing));
-    TRY(RoutingLoop::SignalsOf(config));
+    TRY(RoutingLoop::SignalsOf(config, plan));
     text += plan.Describe();
   }
   text += HostLine("journal", fmt::format("{}, kept {}, at most {}", config.journal.path.string(),

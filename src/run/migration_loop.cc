@@ -171,6 +171,10 @@ Result<MigrationPlan> MigrationPlan::Make(const Config& config) {
 // Each latency that is measured belongs to an endpoint that there is.
 Result<void> MigrationPlan::ReadSignals() {
   TRY_ASSIGN(const SignalsConfig all, ParseSignals(config_.signals, config_.path.parent_path()));
+  if (all.carbon && !config_.routing) {
+    return config_.signals.Refuse(
+        "`carbon` is of regions, and `decisions.routing` is missing: leave it out");
+  }
   signals_ = all.Of(SignalsConfig::Whose::kCluster);
   TRY(CheckFiles(signals_));
   for (const LatencySignal& latency : signals_.latencies) {

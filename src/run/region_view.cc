@@ -8,11 +8,13 @@
 #include <utility>
 
 #include "base/units.h"
+#include "telemetry/carbon_config.h"
 
 namespace rudderfish {
 namespace {
 
 constexpr UnixMillis kHourMs = 3'600'000;
+constexpr Duration kCarbonMaxAge = std::chrono::hours(3);  // It is published by the hour, and late.
 
 size_t HourOf(UnixMillis wall) { return static_cast<size_t>(wall / kHourMs % kHoursOfDay); }
 
@@ -37,10 +39,10 @@ RegionView::RegionView(std::shared_ptr<const RegionWorld> world,
       latencies_(sights_.size()) {}
 
 std::optional<double> RegionView::Fresh(const Signals& signals, std::string_view signal, int region,
-                                        Instant now) const {
+                                        Instant now, Duration max_age) const {
   const SignalValue* value =
       signals.Find(signal, laws_->network().regions[static_cast<size_t>(region)].name);
-  if (value == nullptr || now - value->at > max_age_) return std::nullopt;
+  if (value == nullptr || now - value->at > max_age) return std::nullopt;
   return value->value;
 }
 
@@ -60,7 +62,9 @@ std::string RegionView::Look(const Signals& signals, std::span<const RegionBacke
     if (demand->value < 0)
       return fmt::format("the signal {} of region {} is below 0", kDemandSignal, region.name);
     seen.demand_per_s = demand->value;
-    const auto fresh = [&](std::string_view signal) { return Fresh(signals, signal, r, now); };
+    const auto fresh = [&](std::string_view signal) {
+      return Fresh(signals, signal, r, now, max_age_);
+    };
     const RegionBackendSight& backend = backends[static_cast<size_t>(r)];
     std::optional<double> pods = fresh("ready_pods");
     if (!pods && backend.ready) pods = static_cast<double>(*backend.ready);
@@ -78,8 +82,8 @@ std::string RegionView::Look(const Signals& signals, std::span<const RegionBacke
     seen.wait_s = std::max(0.0, fresh("wait_s").value_or(0));
     seen.node_per_h[kOnDemand] = fresh("on_demand_per_h").value_or(region.on_demand_per_h);
     seen.node_per_h[kSpot] = fresh("spot_per_h").value_or(region.spot_per_h);
-    seen.carbon_g_per_kwh =
-        fresh("carbon_g_per_kwh").value_or(region.carbon_g_per_kwh[HourOf(wall)]);
+    seen.carbon_g_per_kwh = Fresh(signals, kCarbonSignal, r, now, std::max(max_age_, kCarbonMaxAge))
+                                .value_or(region.carbon_g_per_kwh[HourOf(wall)]);
     const SignalValue* latency = signals.Find(kLatencySignal, region.name);
     latencies_[static_cast<size_t>(r)] =
         latency == nullptr || now - latency->at > max_age_ ? std::nullopt : std::optional(*latency);

@@ -59,7 +59,7 @@ class RegionView {
 
  private:
   std::optional<double> Fresh(const Signals& signals, std::string_view signal, int region,
-                              Instant now) const;
+                              Instant now, Duration max_age) const;
 
   std::shared_ptr<const RegionWorld> world_;
   std::shared_ptr<const RegionLaws> laws_;

@@ -45,13 +45,18 @@ Result<std::unique_ptr<RoutingLoop>> RoutingLoop::Start(Ready ready, Host* host)
 RoutingLoop::RoutingLoop(RoutingPlan plan, Host* host)
     : plan_(std::move(plan)), host_(host), clock_(host->clock()), due_(clock_->Now()) {}
 
-Result<SignalsConfig> RoutingLoop::SignalsOf(const Config& config) {
+Result<SignalsConfig> RoutingLoop::SignalsOf(const Config& config, const RoutingPlan& plan) {
   TRY_ASSIGN(const SignalsConfig signals, ParseSignals(config.signals, config.path.parent_path()));
   TRY(CheckFiles(signals));
   SignalsConfig own = signals.Of(SignalsConfig::Whose::kRegions);
   const bool has_demand =
       std::any_of(own.queries.begin(), own.queries.end(),
                   [](const SignalQuery& one) { return one.name == kDemandSignal; });
+  for (const CarbonZone& zone : own.carbon ? own.carbon->zones : std::vector<CarbonZone>()) {
+    if (plan.RegionOf(zone.region) >= 0) continue;
+    return Invalid("{}: `signals.carbon.zones.{}`: the scenario has no such region",
+                   config.path.string(), zone.region);
+  }
   if (has_demand) return own;
   return Invalid("{}: `decisions.routing` needs a signal {} `per: region` under `signals.queries`",
                  config.path.string(), kDemandSignal);
@@ -60,7 +65,7 @@ Result<SignalsConfig> RoutingLoop::SignalsOf(const Config& config) {
 Result<RoutingLoop::Ready> RoutingLoop::Prepare(RoutingPlan plan, const Config& config,
                                                 Host* host) {
   Ready ready{.plan = std::move(plan), .signals = {}, .paths = {}};
-  TRY_ASSIGN(ready.signals, SignalsOf(config));
+  TRY_ASSIGN(ready.signals, SignalsOf(config, ready.plan));
   for (const RouteConfig& route : ready.plan.config.routes) {
     RouteDriver::Route path;
     if (ObjectOf(route.path)) {

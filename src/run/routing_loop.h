@@ -37,7 +37,7 @@ class RoutingLoop final : public DecisionLoop {
     std::vector<RouteDriver::Route> paths;
   };
   // The signals that it reads. An error if what it needs is not among them.
-  static Result<SignalsConfig> SignalsOf(const Config& config);
+  static Result<SignalsConfig> SignalsOf(const Config& config, const RoutingPlan& plan);
   static Result<Ready> Prepare(RoutingPlan plan, const Config& config, Host* host);
 
   // The host outlives it.

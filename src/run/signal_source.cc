@@ -117,6 +117,13 @@ Result<SignalsConfig> ParseSignals(const YamlNode& node, const fs::path& folder)
     TRY_ASSIGN(const std::vector<SignalQuery> own, ParseSignalQueries(*queries));
     config.queries.insert(config.queries.end(), own.begin(), own.end());
   }
+  if (const auto carbon = map.Optional("carbon")) {
+    TRY_ASSIGN(config.carbon, ParseCarbonConfig(*carbon, folder));
+    const bool is_twice =
+        std::any_of(config.queries.begin(), config.queries.end(),
+                    [](const SignalQuery& one) { return one.name == kCarbonSignal; });
+    if (is_twice) return carbon->Refuse(fmt::format("`queries` has {} as well", kCarbonSignal));
+  }
   if (const auto latency = map.Optional("latency")) {
     TRY_ASSIGN(YamlMap named, latency->AsMap());
     for (const auto& [name, value] : named.Entries()) {
@@ -136,12 +143,18 @@ SignalsConfig SignalsConfig::Of(Whose whose) const {
   std::erase_if(own.queries, [&](const SignalQuery& one) {
     return (one.scope == SignalScope::kRegion) != (whose == Whose::kRegions);
   });
-  if (whose == Whose::kRegions) own.latencies.clear();
+  if (whose == Whose::kRegions) {
+    own.latencies.clear();
+  } else {
+    own.carbon.reset();
+  }
   return own;
 }
 
 Result<void> CheckFiles(const SignalsConfig& config) {
   if (!config.header_files.empty()) TRY(ReadHeaders(config.header_files));
+  if (config.carbon && !config.carbon->token_file.empty())
+    TRY(ReadCarbonToken(config.carbon->token_file));
   if (config.ca_file.empty()) return {};
   TRY_ASSIGN(const std::string pem, ReadFile(config.ca_file));
   if (pem.find("-----BEGIN CERTIFICATE-----") == std::string::npos) {
@@ -154,10 +167,12 @@ SignalSource::SignalSource(SignalsConfig config, const Clock* clock)
     : config_(std::move(config)),
       clock_(clock),
       client_({.urls = config_.urls, .ca_file = config_.ca_file.native()}, config_.queries, clock) {
+  if (config_.carbon) carbon_.emplace(*config_.carbon, clock);
 }
 
 void SignalSource::Turn(const SignalEntities& entities) {
   if (config_.urls.empty()) return;
+  if (carbon_) carbon_->Turn();
   const bool under_way = Poll();
   const Instant now = clock_->Now();
   if (under_way || (asked_once_ && now - asked_ < config_.period)) return;
@@ -165,12 +180,21 @@ void SignalSource::Turn(const SignalEntities& entities) {
   asked_ = now;
   RenewHeaders();
   client_.Refresh(entities);
+  was_under_way_ = true;
 }
 
 bool SignalSource::Poll() {
   const bool under_way = client_.Poll(Duration(0));
+  const bool is_new = carbon_ && (carbon_->Poll() || (was_under_way_ && !under_way));
+  was_under_way_ = under_way;
+  if (is_new) Merge();
   has_answers_ = has_answers_ || (asked_once_ && !under_way);
   return under_way;
+}
+
+void SignalSource::Merge() {
+  merged_ = client_.signals();
+  merged_.columns.insert_or_assign(std::string(kCarbonSignal), carbon_->column());
 }
 
 // What was read last stays good while a file is being replaced.
@@ -202,7 +226,7 @@ std::string SignalSource::WhyTooOld(std::string_view application) const {
 std::vector<SignalStanding> SignalSource::Standings() const {
   std::vector<SignalStanding> standings;
   const Instant now = clock_->Now();
-  for (const auto& [name, column] : client_.signals().columns) {
+  for (const auto& [name, column] : values().columns) {
     SignalStanding one{.name = name,
                        .values = static_cast<int64_t>(column.values.size()),
                        .age_s = std::nullopt,
@@ -245,7 +269,7 @@ std::vector<Reading> SignalSource::Readings(std::string_view application) const 
 std::vector<std::string> SignalSource::Troubles() const {
   std::vector<std::string> troubles;
   if (!file_trouble_.empty()) troubles.push_back(file_trouble_);
-  for (const auto& [name, column] : client_.signals().columns) {
+  for (const auto& [name, column] : values().columns) {
     if (!column.trouble.empty()) troubles.push_back(fmt::format("{}: {}", name, column.trouble));
   }
   return troubles;

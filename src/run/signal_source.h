@@ -16,11 +16,13 @@
 #include "cluster/application.h"
 #include "cluster/state.h"
 #include "control/evidence.h"
+#include "telemetry/carbon_client.h"
 #include "telemetry/header_file.h"
 #include "telemetry/prometheus_client.h"
 
-// The `signals:` of a configuration: what is asked of Prometheus, and which of it are measured
-// latencies, the evidence that the Model is held against. One thread.
+// The `signals:` of a configuration: what is asked of Prometheus and of a service that knows carbon
+// intensities, and which of it are measured latencies, the evidence that the Model is held against.
+// One thread.
 
 namespace rudderfish {
 
@@ -41,6 +43,7 @@ struct SignalsConfig {
   std::optional<Duration> staleness;  // Of latencies; none: decisions do not ask for them.
   std::vector<SignalQuery> queries;
   std::vector<LatencySignal> latencies;
+  std::optional<CarbonConfig> carbon;  // Of regions, where Prometheus does not know it.
 
   // What one kind of decision reads of them.
   enum class Whose { kCluster, kRegions };
@@ -80,7 +83,7 @@ class SignalSource {
   std::string WhyTooOld(std::string_view application) const;
 
   std::vector<SignalStanding> Standings() const;
-  const Signals& values() const { return client_.signals(); }
+  const Signals& values() const { return carbon_ ? merged_ : client_.signals(); }
   bool has_answers() const { return has_answers_; }  // A round has ended.
 
   // What is wrong with which signal, for people.
@@ -88,12 +91,15 @@ class SignalSource {
 
  private:
   void RenewHeaders();
+  void Merge();
 
   SignalsConfig config_;
   const Clock* clock_;
   PrometheusClient client_;
+  std::optional<CarbonClient> carbon_;
+  Signals merged_;  // Of both; regions are few.
   Instant asked_;
-  bool asked_once_ = false;
+  bool asked_once_ = false, was_under_way_ = false;
   bool has_answers_ = false;
   std::string file_trouble_;  // Of the header files.
 };

@@ -103,6 +103,47 @@ TEST(SignalSource, AnswersArriveBetweenTurns) {
 }
 
 // Prometheus knows neither the users outside of the cluster nor the node that stands for them.
+TEST(SignalSource, CarbonOfRegionsIsBesideWhatPrometheusSays) {
+  HttpRoutes routes;
+  routes.Add("GET", "/emissions/bylocation", [](const HttpRequest&) {
+    return HttpResponse{
+        .body = R"([{"location":"a","time":"2026-11-27T04:00:00Z","rating":99,"duration":"1"}])"};
+  });
+  auto server = HttpServer::Start({.listen = {"127.0.0.1:0"}}, std::move(routes)).value();
+  const SignalsConfig all =
+      Parsed(
+          "prometheus: [\"http://127.0.0.1:1\"]\nqueries: {demand_per_s: {per: region, query: d, "
+          "label: r}}\ncarbon: {service: carbon-aware-sdk, url: \"http://" +
+          server->addresses()[0] + "\", zones: {eu: a}}\n")
+          .value();
+  EXPECT_FALSE(all.Of(SignalsConfig::Whose::kCluster).carbon.has_value());
+  const SystemClock clock;
+  SignalSource source(all.Of(SignalsConfig::Whose::kRegions), &clock);
+  SignalEntities entities;
+  entities.regions = {"eu"};
+  source.Turn(entities);
+  const Instant end = clock.Now() + std::chrono::seconds(10);
+  const auto is_complete = [&] {
+    return source.has_answers() && source.values().Find(kCarbonSignal, "eu") != nullptr;
+  };
+  while (!is_complete() && clock.Now() < end) {
+    source.Poll();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  const SignalValue* const carbon = source.values().Find(kCarbonSignal, "eu");
+  ASSERT_NE(carbon, nullptr);
+  EXPECT_EQ(carbon->value, 99);
+  EXPECT_THAT(source.Troubles(), SizeIs(1)) << "of Prometheus, which is not there";
+}
+
+TEST(SignalSource, CarbonComesFromOnePlace) {
+  const auto twice = Parsed(
+      "prometheus: [\"http://p\"]\nqueries: {carbon_g_per_kwh: {per: region, query: c, label: "
+      "r}}\ncarbon: {service: carbon-aware-sdk, url: \"http://c\", zones: {eu: a}}\n");
+  ASSERT_FALSE(twice.has_value());
+  EXPECT_THAT(twice.error().message, HasSubstr("`queries` has carbon_g_per_kwh as well"));
+}
+
 TEST(SignalSource, EntitiesAreWhatTheClusterHas) {
   const Application application = ParseApplication(R"(rudderfish: application/v1
 name: shop

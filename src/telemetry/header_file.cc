@@ -19,7 +19,7 @@ bool IsTokenCharacter(char c) {
          kOthers.find(c) != std::string_view::npos;
 }
 
-bool IsPrintable(std::string_view text) {
+bool IsHeaderText(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) {
     return c == '\t' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7F);
   });
@@ -50,7 +50,7 @@ Result<std::string> HeaderOf(std::string_view line) {
   }
   const std::string_view value = Trimmed(line.substr(colon + 1));
   if (value.empty()) return Invalid("{}: expected a value after the colon", name);
-  if (!IsPrintable(value) || value.size() > kLineBytesMax) {
+  if (!IsHeaderText(value) || value.size() > kLineBytesMax) {
     return Invalid("{}: its value is too long or not printable{}", name, kNotShown);
   }
   if (IsOurs(name)) return Invalid("{}: is written by the program itself: leave it out", name);
@@ -82,7 +82,7 @@ Result<std::string> ParseBearerToken(std::string_view text, std::string_view sou
   const std::string_view token = Trimmed(text);
   if (token.empty()) return Invalid("{}: expected a token, found nothing", source_name);
   const bool is_one_word = token.find_first_of(" \t\r\n") == std::string_view::npos;
-  if (!is_one_word || !IsPrintable(token) || token.size() > kLineBytesMax) {
+  if (!is_one_word || !IsHeaderText(token) || token.size() > kLineBytesMax) {
     return Invalid("{}: expected a token, one word on one line{}", source_name, kNotShown);
   }
   return fmt::format("Authorization: Bearer {}", token);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kube/timestamp.h"
+#include "base/timestamp.h"
 
 #include <fmt/format.h>
 
-namespace rudderfish::kube {
+namespace rudderfish {
 namespace {
 
 // Takes `digits` digits from the front of `text`.
@@ -95,4 +95,4 @@ std::optional<Date> ParseDate(std::string_view text) {
          std::chrono::microseconds(micros) - *offset;
 }
 
-}  // namespace rudderfish::kube
+}  // namespace rudderfish

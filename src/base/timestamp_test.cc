@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kube/timestamp.h"
+#include "base/timestamp.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-namespace rudderfish::kube {
+namespace rudderfish {
 namespace {
 
 TEST(Timestamp, DatesOfKubernetesAreRead) {
@@ -31,4 +31,4 @@ RC_GTEST_PROP(Timestamp, WrittenDatesAreReadAgain, ()) {
 }
 
 }  // namespace
-}  // namespace rudderfish::kube
+}  // namespace rudderfish

@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
-// Dates as Kubernetes writes them (RFC 3339, UTC), and the date of this machine, which may jump:
-// nothing is judged by it that base/clock.h can judge. Any thread.
+// Dates as Kubernetes and others write them (RFC 3339, UTC), and the date of this machine, which
+// may jump: nothing is judged by it that base/clock.h can judge. Any thread.
 
-namespace rudderfish::kube {
+namespace rudderfish {
 
 using Date = std::chrono::sys_time<std::chrono::microseconds>;
 
@@ -20,4 +20,4 @@ std::string ToMicroTime(Date date);  // 2026-11-21T07:26:52.782687Z
 // With or without a fraction, Z or an offset; nothing if it is anything else.
 std::optional<Date> ParseDate(std::string_view text);
 
-}  // namespace rudderfish::kube
+}  // namespace rudderfish
