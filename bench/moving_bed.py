@@ -467,6 +467,8 @@ def figure_of(runs):
         colour = colours[policies.index(run["policy"]) % len(colours)]
         points = " ".join(f"{x(window['from_s']):.1f},{y(window['mean_ms']):.1f}" for window in run["curve"] if window["mean_ms"])
         parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
+        if "predicted_after" not in run["latency_ms"]:
+            continue
         predicted = y(run["latency_ms"]["predicted_after"])
         parts.append(f'<path d="M{x(ends_s * 0.8):.1f} {predicted:.1f}H{width - 10}" stroke="{colour}" stroke-dasharray="4 3"/>')
     for place, policy in enumerate(policies):

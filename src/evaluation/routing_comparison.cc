@@ -63,9 +63,14 @@ Outcomes OutcomesOf(const RoutingEvaluation& evaluation, int variant) {
 
 int BaselineOf(const RoutingEvaluation& evaluation, int variant) {
   std::vector<BaselineCandidate> others;
-  for (int p = 0; p + 1 < static_cast<int>(evaluation.policies.size()); ++p)
+  std::vector<int> positions;
+  for (int p = 0; p + 1 < static_cast<int>(evaluation.policies.size()); ++p) {
+    if (evaluation.foresees[static_cast<size_t>(p)]) continue;
     others.push_back({.cost = evaluation.TrialObjective(variant, p)});
-  return ChooseBaseline(others);
+    positions.push_back(p);
+  }
+  const int best = ChooseBaseline(others);
+  return best < 0 ? best : positions[static_cast<size_t>(best)];
 }
 
 std::string RoutingTable(const RoutingEvaluation& evaluation) {

@@ -20,6 +20,7 @@ RoutingEvaluation Small(double candidate_nodes, double candidate_late) {
                                .episodes = 8,
                                .variants = {"calm"},
                                .policies = {"static", "locality", "lp"},
+                               .foresees = {false, false, false},
                                .first_member = {0, 1, 2, 3},
                                .trial_objective = {1.3, 1.2, 1.0}};
   const double nodes[] = {1.3, 1.2, candidate_nodes};
@@ -35,6 +36,9 @@ RoutingEvaluation Small(double candidate_nodes, double candidate_late) {
 
 TEST(RoutingComparison, TheBaselineIsTheBestOfTheOthersOnTrials) {
   EXPECT_EQ(BaselineOf(Small(1, 0.01), 0), 1);
+  RoutingEvaluation foreseen = Small(1, 0.01);
+  foreseen.foresees[1] = true;
+  EXPECT_EQ(BaselineOf(foreseen, 0), 0) << "what knows the future is no rival";
   RoutingEvaluation alone = Small(1, 0.01);
   alone.policies = {"lp"};
   EXPECT_EQ(BaselineOf(alone, 0), -1);

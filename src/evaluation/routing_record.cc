@@ -56,7 +56,7 @@ class Recorder {
                                       uint64_t seed) {
     const std::unique_ptr<RoutingMemory> memory = policy.NewMemory(laws_);
     std::vector<RoutingMoment> timeline;
-    simulator_.Start(variant, seed);
+    StartRouting(policy, variant, seed, &simulator_);
     for (int step = 0; step < simulator_.world().steps(); ++step) {
       const RoutingFigures before = simulator_.figures();
       policy.Decide(simulator_.Question(), memory.get(), simulator_.Answer());

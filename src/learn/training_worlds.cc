@@ -98,7 +98,11 @@ Result<void> TrainingWorlds::AddRouting(const Scenario& scenario, const RoutingT
   TRY_ASSIGN(const std::vector<int> variants, VariantsNamed(*world, routing.variants));
   TRY_ASSIGN(const PlannedRouting rule, ReadPlannedRouting(routing.rule));
   if (routing.rivals.empty()) return Invalid("routing.rivals: expected at least one policy");
-  for (const std::string& rival : routing.rivals) TRY(MakeRoutingRule(rival));
+  for (const std::string& rival : routing.rivals) {
+    TRY_ASSIGN(const std::unique_ptr<RoutingPolicy> made, MakeRoutingRule(rival));
+    if (made->foresees())
+      return Invalid("{}: it knows the demand to come, and can be no rival", rival);
+  }
   const auto laws = std::make_shared<const RegionLaws>(world->network);
   for (const int variant : variants) {
     routings_.push_back(

@@ -264,6 +264,9 @@ std::vector<PolicyRow> RouteRows() {
       {kRoute, "mpc",
        "lp, and below it in each region the use and spot share of least predicted cost",
        &MakePlannedRoute, WithAutoscaler(planned, "54"), ""},
+      {kRoute, "clairvoyant",
+       "mpc that knows the demand to come, though not what happens to nodes; a bound for others",
+       &MakePlannedRoute, WithAutoscaler(planned, "54"), ""},
   };
 }
 

@@ -35,6 +35,10 @@ class RoutingPolicy {
   // REQUIRES: `memory` is of the same laws.
   virtual void Decide(const RoutingQuestion& question, RoutingMemory* memory,
                       const RoutingAnswer& answer) const = 0;
+
+  // Whether it reads RoutingQuestion::true_demand_per_s: a bound for others, and no rival of
+  // theirs.
+  virtual bool foresees() const { return false; }
 };
 
 }  // namespace rudderfish

@@ -278,9 +278,15 @@ struct SplitMemory final : RuleMemory {
     nodes.resize(n);
   }
 
-  // Demand so many steps on, with headroom for errors.
-  std::span<const double> Expect(int steps, double headroom) {
-    for (size_t r = 0; r < expected.size(); ++r) {
+  // Demand so many steps on, with headroom for errors; `truth` is what is known of it.
+  std::span<const double> Expect(int steps, double headroom, std::span<const double> truth) {
+    const size_t n = expected.size();
+    if (const size_t known = truth.size() / n; known > 0) {
+      const size_t interval = std::min(static_cast<size_t>(steps), known) - 1;
+      std::ranges::copy(truth.subspan(interval * n, n), expected.begin());
+      return expected;
+    }
+    for (size_t r = 0; r < n; ++r) {
       const double error = forecasts[r].ErrorQuantile(steps, headroom);
       expected[r] = std::max(0.0, forecasts[r].At(steps) + error);
     }
@@ -315,6 +321,8 @@ class SplitPolicy final : public RoutingPolicy {
     const int n = network.size();
     for (int from = 0; from < n; ++from) own->forecasts[from].Observe(own->demand[from]);
     Price(question, own);
+    const std::span<const double> truth =
+        rule_.foresees ? question.true_demand_per_s : std::span<const double>();
     // Where requests should go: any region may have all nodes of its quota, not in full use.
     double start_s = 0;
     for (int to = 0; to < n; ++to) {
@@ -323,14 +331,14 @@ class SplitPolicy final : public RoutingPolicy {
     }
     const int lead = std::clamp(static_cast<int>(std::ceil(start_s / question.interval_s)) + 1, 1,
                                 SplitMemory::kHorizon);
-    TrafficSplitSolver::Problem problem{.per_s = own->Expect(lead, rule_.headroom),
+    TrafficSplitSolver::Problem problem{.per_s = own->Expect(lead, rule_.headroom, truth),
                                         .pair_cost = own->pair,
                                         .nodes = own->nodes,
                                         .moving_cost = rule_.moving};
     own->solver.Solve(problem, own->quota);
     std::ranges::copy(own->solver.load_per_s(), own->wanted.begin());
     // Where they go now.
-    problem.per_s = own->Expect(1, rule_.headroom);
+    problem.per_s = own->Expect(1, rule_.headroom, truth);
     // A reserve, for what no forecast tells: flash crowds, and nodes that are taken away.
     for (double& per_s : own->expected) per_s /= rule_.full;
     for (int to = 0; to < n; ++to)
@@ -339,18 +347,20 @@ class SplitPolicy final : public RoutingPolicy {
     for (int to = 0; to < n; ++to) own->nodes[to] = question.regions[to].ready_nodes();
     own->solver.Solve(problem, answer.shares);
     own->Add(answer);
-    if (own->planner) Plan(question, lead, own, answer.nodes);
+    if (own->planner) Plan(question, truth.empty() ? lead : 0, own, answer.nodes);
     own->autoscaler.Decide(question, own->load, answer.nodes);
   }
 
+  bool foresees() const override { return rule_.foresees; }
+
  private:
-  // Errors of origins are taken as independent of each other.
+  // Errors of origins are taken as independent of each other; there are none `lead` 0 ahead.
   void Plan(const RoutingQuestion& question, int lead, SplitMemory* own,
             std::span<const int> asked) const {
     const size_t n = own->demand.size();
     std::fill(own->errors.begin(), own->errors.end(), 0);
     for (size_t from = 0; from < n; ++from) {
-      const double rms = own->forecasts[from].ErrorRms(lead);
+      const double rms = lead == 0 ? 0 : own->forecasts[from].ErrorRms(lead);
       for (size_t to = 0; to < n; ++to) {
         const double part = rms * own->quota[from * n + to];
         own->errors[to] += part * part;
@@ -481,7 +491,9 @@ Result<std::unique_ptr<RoutingPolicy>> MakeSplitRoute(const PolicyOptions& optio
 }
 
 Result<std::unique_ptr<RoutingPolicy>> MakePlannedRoute(const PolicyOptions& options) {
-  return MakePlannedRouting(PlannedOf(options));
+  PlannedRouting planned = PlannedOf(options);
+  planned.split.foresees = options.name() == "clairvoyant";
+  return MakePlannedRouting(planned);
 }
 
 }  // namespace rudderfish

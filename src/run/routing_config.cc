@@ -190,6 +190,9 @@ Result<std::shared_ptr<const RoutingPolicy>> RoutingPolicyNamed(const std::strin
                                                                 const YamlNode& at) {
   TRY_ASSIGN(const PolicySpec spec, ParsePolicySpec(name));
   Result<std::unique_ptr<RoutingPolicy>> policy = MakeRoutingPolicy(spec);
+  if (policy && (*policy)->foresees()) {
+    policy = Invalid("{} knows the demand to come, and can run in the simulator only", spec.name);
+  }
   if (policy) return std::shared_ptr<const RoutingPolicy>(*std::move(policy));
   if (at.IsNull()) return tl::unexpected(std::move(policy).error());
   return at.Refuse(policy.error().message);

@@ -174,6 +174,8 @@ TEST_F(RoutingRoundTest, ConfigurationsThatAreWrongNameThePlace) {
               HasSubstr("one route for each origin, or one for all"));
   EXPECT_THAT(message(begin + "{name: w, origin: mars, haproxy: /s, backend: b}]}"),
               HasSubstr("`mars`: no region"));
+  EXPECT_THAT(message("{regions: regions.yaml, policy: clairvoyant, routes: [" + route + "]}"),
+              HasSubstr("clairvoyant knows the demand to come"));
   EXPECT_THAT(message("{regions: regions.yaml, policy: nonsense, routes: [" + route + "]}"),
               HasSubstr("nonsense"));
   EXPECT_THAT(message("{regions: regions.yaml, budgets: {floor: 60}, routes: [" + route + "]}"),

@@ -22,7 +22,7 @@ int RegionSimulator::Crew::pending() const {
 
 RegionSimulator::RegionSimulator(std::shared_ptr<const RegionWorld> world,
                                  std::shared_ptr<const RegionLaws> laws)
-    : world_(std::move(world)), laws_(std::move(laws)), source_(world_) {
+    : world_(std::move(world)), laws_(std::move(laws)), source_(world_), ahead_(world_) {
   const RegionNetwork& network = laws_->network();
   const auto n = static_cast<size_t>(network.size());
   CHECK_EQ(network.size(), world_->network->size());
@@ -42,9 +42,15 @@ RegionSimulator::RegionSimulator(std::shared_ptr<const RegionWorld> world,
   }
 }
 
-void RegionSimulator::Start(const RegionVariant& variant, uint64_t seed) {
+void RegionSimulator::Start(const RegionVariant& variant, uint64_t seed, Foresight foresight) {
   variant_ = variant;
   source_.Start(variant, seed);
+  demand_to_come_.clear();
+  if (foresight == Foresight::kDemand) {
+    demand_to_come_.resize(source_.regions().size() * kForeseen);
+    ahead_.Start(variant, seed);
+    for (int interval = 0; interval < kForeseen; ++interval) Foresee();
+  }
   figures_ = {};
   step_ = 0;
   const RegionNetwork& network = laws_->network();
@@ -74,7 +80,18 @@ RoutingQuestion RegionSimulator::Question() const {
           .has_spot = variant_.Has(Disturbance::kSpot),
           .has_notices = variant_.Has(Disturbance::kSpot) && world_->chance.notice > 0,
           .laws = laws_.get(),
-          .regions = sights_};
+          .regions = sights_,
+          .true_demand_per_s = demand_to_come_};
+}
+
+// One interval more, in place of the one that has come.
+void RegionSimulator::Foresee() {
+  ahead_.Step();
+  const size_t n = ahead_.regions().size();
+  std::copy(demand_to_come_.begin() + static_cast<std::ptrdiff_t>(n), demand_to_come_.end(),
+            demand_to_come_.begin());
+  for (size_t r = 0; r < n; ++r)
+    demand_to_come_[demand_to_come_.size() - n + r] = ahead_.regions()[r].demand_per_s;
 }
 
 void RegionSimulator::Step() {
@@ -87,6 +104,7 @@ void RegionSimulator::Step() {
     Order(r, kSpot, spot);
   }
   source_.Step();
+  if (!demand_to_come_.empty()) Foresee();
   for (int r = 0; r < laws_->network().size(); ++r) StartNodes(r);
   Serve();
   ++step_;

@@ -45,8 +45,11 @@ class RegionSimulator {
  public:
   RegionSimulator(std::shared_ptr<const RegionWorld> world, std::shared_ptr<const RegionLaws> laws);
 
+  // Whether questions tell what demand is to come: for policies that foresee.
+  enum class Foresight { kNone, kDemand };
+
   // Everybody is served at home, by on-demand nodes that are 60 % in use.
-  void Start(const RegionVariant& variant, uint64_t seed);
+  void Start(const RegionVariant& variant, uint64_t seed, Foresight foresight = Foresight::kNone);
 
   RoutingQuestion Question() const;
 
@@ -64,6 +67,7 @@ class RegionSimulator {
 
  private:
   static constexpr int kStartStepsMax = 64;
+  static constexpr int kForeseen = 16;  // Intervals.
 
   // Nodes of one price in one region.
   struct Crew {
@@ -79,12 +83,15 @@ class RegionSimulator {
   void Tally(double requests, double trip_s, double cold, const QueueInterval& queue);
   void Pay(int region, double use);
   void Look();
+  void Foresee();
   Crew& crew(int region, int price) { return crews_[region * kNodePrices + price]; }
 
   std::shared_ptr<const RegionWorld> world_;
   std::shared_ptr<const RegionLaws> laws_;
   RegionVariant variant_;
   RegionWeatherSource source_;
+  RegionWeatherSource ahead_;           // The same, kForeseen intervals on.
+  std::vector<double> demand_to_come_;  // [interval][region] Empty without foresight.
   RoutingFigures figures_;
   LatencyTally* tally_ = nullptr;
   int step_ = 0;

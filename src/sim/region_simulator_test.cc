@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "policy/registry.h"
@@ -161,6 +162,48 @@ TEST(RegionSimulator, AnEpisodeSeesNothingOfTheOneBefore) {
   const std::vector<double> fresh = first_sight();
   for (int step = 0; step < world->steps(); ++step) simulator.Step();
   EXPECT_EQ(first_sight(), fresh);
+}
+
+TEST(RegionSimulator, WhatIsToComeIsWhatThenComes) {
+  const auto world = ShippedRegions();
+  RegionSimulator simulator(world, std::make_shared<const RegionLaws>(world->network));
+  simulator.Start(world->variants[0], 5);
+  EXPECT_TRUE(simulator.Question().true_demand_per_s.empty());
+  simulator.Start(world->variants[0], 5, RegionSimulator::Foresight::kDemand);
+  const size_t n = static_cast<size_t>(world->network->size());
+  for (int step = 0; step < 40; ++step) {
+    const auto told = simulator.Question().true_demand_per_s;
+    ASSERT_EQ(told.size(), 16 * n);
+    const std::vector<double> next(told.begin(), told.begin() + static_cast<std::ptrdiff_t>(n));
+    const std::vector<double> second(told.begin() + static_cast<std::ptrdiff_t>(n),
+                                     told.begin() + static_cast<std::ptrdiff_t>(2 * n));
+    simulator.Step();
+    for (size_t r = 0; r < n; ++r) {
+      EXPECT_EQ(simulator.Question().regions[r].demand_per_s, next[r]);
+      EXPECT_EQ(simulator.Question().true_demand_per_s[r], second[r]);
+    }
+  }
+}
+
+TEST(RoutingEvaluation, WhatKnowsTheDemandToComeIsABoundAndNoRival) {
+  const auto world = ShippedRegions();
+  const auto flash = std::find_if(world->variants.begin(), world->variants.end(),
+                                  [](const RegionVariant& one) { return one.name == "flash"; });
+  ASSERT_NE(flash, world->variants.end());
+  const std::vector<NamedRoutingPolicy> both = {
+      {"clairvoyant", {Rule("clairvoyant")}}, {"mpc", {Rule("mpc")}}, {"lp", {Rule("lp")}}};
+  ThreadPool pool(2);
+  const RoutingEvaluation evaluation = EvaluateRouting(
+      "m", world, both,
+      {.variants = {static_cast<int>(flash - world->variants.begin())}, .episodes = 8, .trials = 1},
+      &pool);
+  EXPECT_EQ(evaluation.foresees, (std::vector<bool>{true, false, false}));
+  double known = 0, forecast = 0;
+  for (int i = 0; i < 8; ++i) {
+    known += evaluation.at(0, 0, 0, i).objective();
+    forecast += evaluation.at(0, 1, 0, i).objective();
+  }
+  EXPECT_LT(known, forecast);
 }
 
 TEST(RoutingEvaluation, DoesNotDependOnThreadsOrOtherPolicies) {

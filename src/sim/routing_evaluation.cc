@@ -22,11 +22,17 @@ std::vector<RoutingFigures> FirstEpisodesOf(const std::vector<RoutingFigures>& f
 
 }  // namespace
 
+void StartRouting(const RoutingPolicy& policy, const RegionVariant& variant, uint64_t seed,
+                  RegionSimulator* simulator) {
+  using Foresight = RegionSimulator::Foresight;
+  simulator->Start(variant, seed, policy.foresees() ? Foresight::kDemand : Foresight::kNone);
+}
+
 RoutingFigures RunRouting(const RoutingPolicy& policy, const RegionVariant& variant, uint64_t seed,
                           const std::shared_ptr<const RegionLaws>& laws,
                           RegionSimulator* simulator) {
   const std::unique_ptr<RoutingMemory> memory = policy.NewMemory(laws);
-  simulator->Start(variant, seed);
+  StartRouting(policy, variant, seed, simulator);
   for (int step = 0; step < simulator->world().steps(); ++step) {
     policy.Decide(simulator->Question(), memory.get(), simulator->Answer());
     simulator->Step();
@@ -49,6 +55,9 @@ RoutingEvaluation EvaluateRouting(const std::string& scenario,
   std::vector<int> policy_of;
   for (const NamedRoutingPolicy& one : policies) {
     evaluation.policies.push_back(one.name);
+    evaluation.foresees.push_back(
+        std::any_of(one.members.begin(), one.members.end(),
+                    [](const auto& member) { return member->foresees(); }));
     evaluation.first_member.push_back(static_cast<int>(members.size()));
     for (const auto& member : one.members) {
       members.push_back(member.get());

@@ -23,6 +23,10 @@ struct NamedRoutingPolicy {
   std::vector<std::shared_ptr<const RoutingPolicy>> members;  // One for each training seed.
 };
 
+// From the beginning of an episode, as the policy is to see it.
+void StartRouting(const RoutingPolicy& policy, const RegionVariant& variant, uint64_t seed,
+                  RegionSimulator* simulator);
+
 // A whole episode.
 RoutingFigures RunRouting(const RoutingPolicy& policy, const RegionVariant& variant, uint64_t seed,
                           const std::shared_ptr<const RegionLaws>& laws,
@@ -33,6 +37,7 @@ struct RoutingEvaluation {
   uint64_t seed = 1;
   int regions = 0, episodes = 0;
   std::vector<std::string> variants, policies;
+  std::vector<bool> foresees;           // [policy] Knows what comes: no baseline.
   std::vector<int> first_member;        // [policy], and how many there are of all.
   std::vector<RoutingFigures> figures;  // [variant][member of a policy][episode]
   // [variant][policy] Mean objective on episodes of their own, by which the baseline is chosen.

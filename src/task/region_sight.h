@@ -39,6 +39,9 @@ struct RoutingQuestion {
   bool has_notices = false;  // and whether providers warn of their loss.
   const RegionLaws* laws = nullptr;
   std::span<const RegionSight> regions;
+  // [interval, from the next one on][region] Demand that is to come, of each second; empty where it
+  // is not known, as it never is outside of a simulator.
+  std::span<const double> true_demand_per_s;
 };
 
 }  // namespace rudderfish
