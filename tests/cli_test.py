@@ -1363,6 +1363,31 @@ class BadInput(Cli):
         self.assertNotEqual(done.returncode, 0)
         self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
 
+    def test_an_experiment_of_reach_that_cannot_begin_says_why(self):
+        shutil.copy(TOP / "examples/continuum/application.yaml", self.folder)
+        config = self.write("c.yaml", "rudderfish: config/v1\ncluster: {kubeconfig: none}\napplications: [application.yaml]\n"
+                                      "decisions: {migration: {mode: enforce}}\n")
+        test = ("reach", "test", "-c", config)
+        self.refuse("reach", "tests", "-c", config, says=("tests", "test, pod_distribution"))
+        self.refuse("reach", "test", says="rudderfish.yaml")
+        self.refuse(*test, says="ENTRY_SERVICE_URL or JAEGER_URL is not set")
+        self.refuse(*test, "--env", "none.env", says="none.env")
+        self.write("x.env", "ENTRY_SERVICE_URL=http://127.0.0.1:1\nALPHA=2\n")
+        self.refuse(*test, "--env", "x.env", says=("x.env:2: ALPHA", "found `2`"))
+        self.write("x.env", "ENTRY_SERVICE_URL=http://127.0.0.1:1\n")
+        self.refuse(*test, "--env", "x.env", "--strategy", "best", says="--strategy: expected rl or be, found `best`")
+        self.refuse(*test, "--env", "x.env", "--measure", "soon", says="--measure")
+        failing = ("reach", "nodefailed", "-c", config, "--env", "x.env")
+        self.refuse(*failing, says="--target_node_a")
+        self.refuse(*failing, "--target_node_a", "n", "--t", "-1", says="--t")
+        growing = ("reach", "autoscaling", "-c", config, "--env", "x.env")
+        self.refuse(*growing, says="--target_replica")
+        self.refuse(*growing, "--target_replica", "3", "--workload", "web", says="has no workload `web`")
+        self.refuse(*growing, "--target_replica", "3", says="none")  # There is no such kubeconfig.
+        self.refuse(*test, "--env", "x.env", says="open none", status=2)
+        simulated = self.write("s.yaml", f"rudderfish: config/v1\ncluster: {{scenario: {SCENARIO}}}\ndecisions: {{migration: {{}}}}\n")
+        self.refuse("reach", "test", "-c", simulated, "--env", "x.env", says="needs a live cluster")
+
     def test_files_that_are_not_there_are_named(self):
         self.refuse("inspect", "nothing.yaml", says="nothing.yaml")
         self.refuse("train", "nothing.yaml", "-d", "run", says="nothing.yaml")

@@ -22,7 +22,7 @@ namespace rudderfish {
 namespace {
 
 constexpr Duration kBetweenExperimentSteps = std::chrono::milliseconds(20);
-constexpr Duration kMostBetweenLooks = std::chrono::milliseconds(500);  // A move takes longer.
+constexpr Duration kBetweenLooksAtController = std::chrono::seconds(1);  // A move takes longer.
 constexpr Duration kEntryDeadline = std::chrono::seconds(10);
 constexpr Duration kJaegerDeadline = std::chrono::seconds(10);
 constexpr size_t kRequestsNeeded = 5;  // As in REACH, of traces.
@@ -63,6 +63,11 @@ Result<void> ReachController::Begin(ReachStrategy strategy) {
     return Fail(ErrorCode::kFailedPrecondition,
                 "the controller was stopped by `rudderfish kill`; restart it");
   }
+  if (!(*status)["leads"].get<bool>()) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "this instance of the controller is on standby; run the experiment beside the one "
+                "that leads");
+  }
   if (!(*status)["decisions"].contains("migration")) {
     return Fail(ErrorCode::kFailedPrecondition,
                 "the controller does not move pods; add `decisions.migration` to its "
@@ -87,6 +92,7 @@ Result<ReachController::Standing> ReachController::Look() {
   for (const OrderedJson& one : migration["applications"]) {
     standing.plans += one["plans"].get<int64_t>();
     standing.moves += one["moved"].get<int64_t>() + one["not_moved"].get<int64_t>();
+    if (!is_held_) standing.problem = one["problem"].get<std::string>();
   }
   for (const OrderedJson& one : migration["moves"]) {
     standing.moving.push_back({.id = one["id"].get<std::string>(),
@@ -175,8 +181,11 @@ Result<void> ReachExperiment::TakeLatency(double ms) {
 Result<void> ReachExperiment::Look() {
   const Instant now = cluster_->clock().Now();
   if (now < look_at_) return {};
-  look_at_ = now + std::min<Duration>(plan_.settings.polling_period, kMostBetweenLooks);
+  look_at_ = now + kBetweenLooksAtController;
   TRY_ASSIGN(standing_, controller_.Look());
+  if (std::exchange(told_problem_, standing_.problem) != standing_.problem &&
+      !standing_.problem.empty())
+    Say(*session_, "the controller decides nothing: {}", standing_.problem);
   for (const ReachController::Standing::Move& move : standing_.moving) {
     if (std::find(told_.begin(), told_.end(), move.id) != told_.end()) continue;
     told_.push_back(move.id);

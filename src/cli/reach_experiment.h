@@ -44,6 +44,7 @@ class ReachController {
       UnixMillis begun = 0;
     };
     std::vector<Move> moving;
+    std::string problem;  // Why it decides nothing; empty: it does, or is held back.
   };
 
   explicit ReachController(std::filesystem::path socket) : socket_(std::move(socket)) {}
@@ -117,6 +118,7 @@ class ReachExperiment {
   ReachController controller_;
   ReachController::Standing begun_, standing_;
   std::vector<std::string> told_;  // Ids of moves.
+  std::string told_problem_;
   HttpClient http_;
   Instant ask_at_, look_at_;
   std::optional<double> mean_ms_;

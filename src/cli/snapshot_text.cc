@@ -11,9 +11,9 @@
 
 #include "base/json.h"
 #include "base/text_table.h"
+#include "base/timestamp.h"
 #include "base/units.h"
 #include "kube/scheduling.h"
-#include "base/timestamp.h"
 
 namespace rudderfish {
 namespace {

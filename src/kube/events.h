@@ -9,8 +9,8 @@
 #include <tuple>
 
 #include "base/clock.h"
-#include "kube/api_client.h"
 #include "base/timestamp.h"
+#include "kube/api_client.h"
 
 // What we did, where people look for it: events.k8s.io/v1 Events, which kubectl shows beside the
 // objects they regard. Said and forgotten: nothing waits for them, none is sent twice, and what

@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "kube/kubeconfig.h"
 #include "base/timestamp.h"
+#include "kube/kubeconfig.h"
 
 // A run of a credential plugin (client.authentication.k8s.io), beside everything else we do: its
 // output is read when there is some. Standard input is empty, standard error goes nowhere, for

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/timestamp.h"
 #include "base/units.h"
 #include "kube/scheduling.h"
-#include "base/timestamp.h"
 
 namespace rudderfish::kube {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "kube/kubeconfig.h"
 #include "base/timestamp.h"
+#include "kube/kubeconfig.h"
 
 // Renews the id-token of `auth-provider: {name: oidc}` as kubectl does: the issuer's discovery
 // document names the token endpoint, which takes the refresh token. Messages name the issuer and

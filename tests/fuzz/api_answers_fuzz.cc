@@ -4,10 +4,10 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/timestamp.h"
 #include "kube/access_review.h"
 #include "kube/exec_plugin.h"
 #include "kube/status.h"
-#include "base/timestamp.h"
 #include "kube/watch_event.h"
 
 // Any bytes as what an API server or a credential plugin says: understood or refused, in one line.
