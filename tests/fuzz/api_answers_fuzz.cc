@@ -27,6 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CHECK(allowed || !allowed.error().message.empty());
   const auto credential = ParseExecCredential(text, "client.authentication.k8s.io/v1");
   if (credential) CHECK(!credential->token.empty() || !credential->certificate.empty());
-  if (const auto date = ParseDate(text)) CHECK(ParseDate(ToMicroTime(*date)) == date);
+  if (const auto date = rudderfish::ParseDate(text))
+    CHECK(rudderfish::ParseDate(rudderfish::ToMicroTime(*date)) == date);
   return 0;
 }
