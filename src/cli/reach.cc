@@ -190,7 +190,7 @@ Result<void> FailNodes(const ReachOptions& options, ReachExperiment* experiment,
   TRY(experiment->Hold());
   for (const std::string& node : options.failing) TRY(experiment->FailNode(node));
   TRY(experiment->WaitReady());
-  // The nodes stay closed while the others are arranged anew.
+  // The nodes stay closed while pods are moved between the others.
   experiment->FollowLatency();
   TRY(experiment->Spend(options.after_failure));
   return experiment->RecoverNodes();

@@ -56,17 +56,17 @@ Result<void> ReachController::Begin(ReachStrategy strategy) {
     if (!is_needed && status.error().code == ErrorCode::kNotFound) return {};
     return tl::unexpected(status.error());
   }
+  if (!(*status)["leads"].get<bool>()) {
+    return Fail(ErrorCode::kFailedPrecondition,
+                "this instance of the controller is on standby; run the experiment beside the one "
+                "that leads");
+  }
   is_there_ = true;
   was_held_ = is_held_ = (*status)["paused"].get<bool>();
   if (strategy == ReachStrategy::kBestEffort) return {};
   if ((*status)["killed"].get<bool>()) {
     return Fail(ErrorCode::kFailedPrecondition,
                 "the controller was stopped by `rudderfish kill`; restart it");
-  }
-  if (!(*status)["leads"].get<bool>()) {
-    return Fail(ErrorCode::kFailedPrecondition,
-                "this instance of the controller is on standby; run the experiment beside the one "
-                "that leads");
   }
   if (!(*status)["decisions"].contains("migration")) {
     return Fail(ErrorCode::kFailedPrecondition,

@@ -32,7 +32,7 @@ struct MoveTrial {
   // Of changes that were predicted to lower latency and were measured: by how much they lowered it
   // beyond half of what was predicted, in milliseconds.
   MeanSum beyond_half;
-  // Of all measured changes, whoever made them: by how much further off the Model's prediction was
+  // Of all measured changes, ours and others: by how much further off the Model's prediction was
   // than to predict no change, in milliseconds.
   MeanSum worse_than_none;
 };

@@ -193,7 +193,7 @@ TEST_F(MigrationModeEvidenceTest, ACanaryThatGainsTooLittleGoesBackToShadow) {
   EXPECT_EQ(ladder_->mode(), Mode::kShadow);
 }
 
-// Whoever made the changes: the Model is no longer that of this application.
+// The changes need not be ours: the Model no longer fits this application.
 TEST_F(MigrationModeEvidenceTest, AModelThatDriftsIsBackInShadowFromEnforce) {
   ladder_->Answer("promote enforce force");
   ASSERT_EQ(ladder_->mode(), Mode::kEnforce);

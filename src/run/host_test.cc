@@ -100,6 +100,21 @@ TEST_F(HostTest, WhatIsPausedDecidesNothingAlsoAfterARestart) {
   EXPECT_GT(Decisions(), 0);
 }
 
+TEST_F(HostTest, WhatActsPlansAtOnceWhenItIsResumed) {
+  Start("policy: stay, mode: enforce, rest: 1h");
+  Drive();
+  const auto plans = [&] { return Migration()["applications"][0]["plans"].get<int64_t>(); };
+  ASSERT_EQ(plans(), 1);
+  Drive();
+  EXPECT_EQ(plans(), 1) << "nothing has changed";
+  Ask("pause");
+  Drive();
+  EXPECT_EQ(plans(), 1);
+  Ask("resume");
+  Drive();
+  EXPECT_EQ(plans(), 2);
+}
+
 TEST_F(HostTest, AReloadAppliesWhatCanChangeOrChangesNothing) {
   Start("policy: greedy");
   ASSERT_TRUE(host_->Reload(ConfigOf("policy: stay, mode: off")));
