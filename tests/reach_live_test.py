@@ -212,7 +212,7 @@ class Reach(unittest.TestCase):
                                              encoding="utf-8")
         process = self.reach("nodefailed", "--target_node_a", "cloud-1", *at_once, "--env", "few.env", "--output", "none.csv")
         said = process.communicate(timeout=60)[1]
-        self.assertRegex(said, "node cloud-1 still has [12] pods: .*disruption budget")
+        self.assertRegex(said, r"node cloud-1 still has \d pods: .*disruption budget")
         self.assertEqual(process.returncode, 1)
         self.left_as_found()
         CLUSTER.kubectl("delete", "poddisruptionbudgets", "--all", "-n", SPACE)
