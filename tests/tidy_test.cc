@@ -180,6 +180,30 @@ TEST(Tidy, TypesAreNamedByWhatTheyAre) {
 }
 
 // bool arguments say nothing where they are passed.
+// Two types of one name in one namespace are one type to the linker, which then joins their functions
+// and says nothing.
+TEST(Tidy, NoTypeIsDefinedTwice) {
+  const std::regex opening(R"(^(?:inline )?namespace ([\w:]+) \{$)"),
+      closing(R"(^\}  // namespace)");
+  const std::regex type(R"(^(?:struct|class|enum class|enum) (\w+)(?: final)?(?: :.*)? \{)");
+  std::map<std::string, std::string> homes;  // By name.
+  for (const SourceFile& file : Product()) {
+    if (!file.is_header()) continue;
+    std::vector<std::string> spaces;
+    for (const std::string& line : file.lines) {
+      std::smatch match;
+      if (std::regex_search(line, match, opening)) spaces.push_back(match[1]);
+      if (!spaces.empty() && std::regex_search(line, closing)) spaces.pop_back();
+      if (!std::regex_search(line, match, type)) continue;
+      const std::string name =
+          fmt::format("{}::{}", fmt::join(spaces, "::"), std::string(match[1]));
+      const auto [home, is_new] = homes.emplace(name, file.path);
+      EXPECT_TRUE(is_new) << name << " is defined in " << home->second << " and in " << file.path;
+    }
+  }
+  EXPECT_GT(homes.size(), 500u);
+}
+
 TEST(Tidy, PublicFunctionsTakeNoBool) {
   std::vector<SourceFile> headers;
   for (const SourceFile& file : Product()) {

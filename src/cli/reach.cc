@@ -31,7 +31,7 @@ constexpr double kMostReachSeconds = 1e6;
 
 struct ReachOptions {
   ReachMode mode = ReachMode::kMonitoring;
-  ReachPlan plan;
+  ReachExperimentPlan plan;
   Duration length = Duration::max();  // --for
   Duration stable_start{}, experiment_waiting{}, before_failure{}, after_failure{};
   Duration measured{}, settled{};

@@ -126,7 +126,7 @@ Result<void> ReachController::LetGo() {
   return {};
 }
 
-ReachExperiment::ReachExperiment(ReachPlan plan, ReachCluster* cluster,
+ReachExperiment::ReachExperiment(ReachExperimentPlan plan, ReachCluster* cluster,
                                  std::optional<ReachCsv>* csv, const Session* session)
     : plan_(std::move(plan)),
       cluster_(cluster),

@@ -24,7 +24,7 @@ namespace rudderfish {
 
 enum class ReachStrategy { kLearned, kBestEffort };  // rl, be
 
-struct ReachPlan {
+struct ReachExperimentPlan {
   ReachStrategy strategy = ReachStrategy::kLearned;
   ReachSettings settings;
   double qos_ms = 250;
@@ -66,7 +66,7 @@ class ReachController {
 class ReachExperiment {
  public:
   // Rows of time go to `csv`, from when there is one; null: to nothing.
-  ReachExperiment(ReachPlan plan, ReachCluster* cluster, std::optional<ReachCsv>* csv,
+  ReachExperiment(ReachExperimentPlan plan, ReachCluster* cluster, std::optional<ReachCsv>* csv,
                   const Session* session);
 
   // Holds the controller back, waits until all pods are ready, and opens what an earlier experiment
@@ -111,7 +111,7 @@ class ReachExperiment {
   Result<void> Follow();
   Result<bool> ReadTraces(double from_unix, ReachLatencies* latencies) const;
 
-  ReachPlan plan_;
+  ReachExperimentPlan plan_;
   ReachCluster* cluster_;
   std::optional<ReachCsv>* csv_;
   const Session* session_;
