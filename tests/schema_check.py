@@ -90,6 +90,7 @@ WRONG_APPLICATIONS = [
 WRONG_CONFIGS = [
     (("rudderfish",), "config/v9"), (("cluster", "seed"), -1), (("cluster", "kubeconfig"), "both"),
     (("applications",), ["a.yaml"]), (("decisions", "migration", "mode"), "enforced"), (("decisions", "migration", "canary"), 1),
+    (("decisions", "migration", "correction"), "on"),
     (("decisions", "migration", "moves"), {"at_once": 0}), (("decisions", "migration", "budgets"), {"moves_per_hour": {"node": -1}}),
     (("decisions", "migration", "budgets"), {"windows": [{"schedule": "@daily"}]}),
     (("decisions", "scaling"), {"mode": "shadow"}), (("decisions",), {}), (("decisions", "placement"), {}), (("policy",), "greedy"),

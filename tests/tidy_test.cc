@@ -179,9 +179,8 @@ TEST(Tidy, TypesAreNamedByWhatTheyAre) {
                R"(\b(class|struct) \w*(Manager|Helper|Helpers|Util|Utils|Impl|Info|Data|Base)\b)");
 }
 
-// bool arguments say nothing where they are passed.
-// Two types of one name in one namespace are one type to the linker, which then joins their functions
-// and says nothing.
+// Two types of one name in one namespace are one type to the linker, which then joins their
+// functions and says nothing.
 TEST(Tidy, NoTypeIsDefinedTwice) {
   const std::regex opening(R"(^(?:inline )?namespace ([\w:]+) \{$)"),
       closing(R"(^\}  // namespace)");
@@ -204,6 +203,7 @@ TEST(Tidy, NoTypeIsDefinedTwice) {
   EXPECT_GT(homes.size(), 500u);
 }
 
+// bool arguments say nothing where they are passed.
 TEST(Tidy, PublicFunctionsTakeNoBool) {
   std::vector<SourceFile> headers;
   for (const SourceFile& file : Product()) {

@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/controller_client.h"
 #include "cli/decision_text.h"
+#include "cli/evidence_text.h"
 #include "cli/output.h"
 #include "cli/placement_story.h"
 #include "cli/routing_story.h"
@@ -29,78 +30,6 @@ constexpr Duration kBetweenStatuses = std::chrono::seconds(2);
 namespace fs = std::filesystem;
 
 constexpr UnixMillis kCountedMs = 86'400'000;
-constexpr std::string_view kNeverMeasured =
-    "evidence: none yet: no change of the cluster has been measured before and after";
-
-OrderedJson EvidenceJson(const std::vector<EvidenceSum>& sums) {
-  OrderedJson list = OrderedJson::array();
-  for (const EvidenceSum& sum : sums) {
-    OrderedJson one{{"application", sum.application},
-                    {"term", sum.term},
-                    {"changes_measured", sum.count},
-                    {"mean_error_ms", sum.mean_ms()},
-                    {"mean_absolute_error_ms", sum.mean_absolute_ms()}};
-    one["mean_error_interval95_ms"] =
-        sum.interval_ms()
-            ? OrderedJson{sum.mean_ms() - *sum.interval_ms(), sum.mean_ms() + *sum.interval_ms()}
-            : OrderedJson(nullptr);
-    list.push_back(std::move(one));
-  }
-  return list;
-}
-
-OrderedJson CorrectionsJson(const std::vector<ModelCorrection>& corrections) {
-  OrderedJson list = OrderedJson::array();
-  for (const ModelCorrection& one : corrections) {
-    list.push_back({{"application", one.application},
-                    {"term", one.term},
-                    {"changes", one.changes},
-                    {"factor", one.factor},
-                    {"factor_interval95", {one.low, one.high}},
-                    {"factor_at_bound", one.is_at_bound},
-                    {"mean_absolute_error_ms", one.error_ms},
-                    {"corrected_mean_absolute_error_ms", one.corrected_error_ms}});
-  }
-  return list;
-}
-
-// What would be right, as far as it is known; predictions stay as the Model makes them.
-std::string CorrectionsText(const std::vector<ModelCorrection>& corrections) {
-  std::string text;
-  for (const ModelCorrection& one : corrections) {
-    text += fmt::format(
-        "corrected: {} {}: measured changes are {:.2f} [{:.2f}, {:.2f}]{} times the predicted "
-        "ones; mean size of the error {:.2f} ms, {:.2f} ms with that factor, from {}\n",
-        one.application, one.term.substr(0, one.term.find("_ms")), one.factor, one.low, one.high,
-        one.is_at_bound ? " (or further from 1)" : "", one.error_ms, one.corrected_error_ms,
-        Counted(one.changes, "change"));
-  }
-  return text;
-}
-
-std::string EvidenceText(const std::vector<EvidenceSum>& sums) {
-  if (sums.empty()) return fmt::format("{}\n", kNeverMeasured);
-  using Align = TextTable::Align;
-  TextTable table({{"APPLICATION"},
-                   {"TERM"},
-                   {"MEASURED", Align::kRight},
-                   {"MEAN ERROR", Align::kRight},
-                   {"95 % INTERVAL", Align::kRight},
-                   {"MEAN SIZE", Align::kRight}},
-                  2);
-  for (const EvidenceSum& sum : sums) {
-    const std::optional<double> half = sum.interval_ms();
-    table.Row(
-        {sum.application, sum.term.substr(0, sum.term.find("_ms")), std::to_string(sum.count),
-         fmt::format("{:+.2f} ms", sum.mean_ms()),
-         half ? fmt::format("{:+.2f} to {:+.2f} ms", sum.mean_ms() - *half, sum.mean_ms() + *half)
-              : "-",
-         fmt::format("{:.2f} ms", sum.mean_absolute_ms())});
-  }
-  return "evidence: predictions of the model against measured signals, for changes that the "
-         "cluster made itself\n" +
-         table.Text();
-}
 
 std::string LeaderText(const OrderedJson& status, std::string_view lease) {
   if (status["leads"].get<bool>())
@@ -281,7 +210,17 @@ std::string ApplicationsText(const OrderedJson& applications, std::string* probl
     const auto problem = one["problem"].get<std::string>();
     if (!problem.empty()) *problems += fmt::format("{}: {}\n", name, problem);
   }
-  return table.Text();
+  std::string text = table.Text();
+  for (const OrderedJson& one : applications) {
+    const OrderedJson& factors = one["factors"];
+    const std::string words = InWords(LatencyFactors{.execution = factors["execution"],
+                                                     .network = factors["network"],
+                                                     .transfer = factors["transfer"],
+                                                     .queueing = factors["queueing"]});
+    if (!words.empty())
+      text += fmt::format("model of {}: corrected, {}\n", one["name"].get<std::string>(), words);
+  }
+  return text;
 }
 
 // Pods that are being moved.

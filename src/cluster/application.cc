@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/application.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+
+#include "base/sha256.h"
 
 namespace rudderfish {
 namespace {
@@ -37,6 +42,21 @@ const std::string* FindLabel(const Labels& labels, std::string_view key) {
 bool LabelSelector::Matches(const Labels& labels) const {
   return std::all_of(requirements.begin(), requirements.end(),
                      [&](const LabelRequirement& r) { return Holds(r, labels); });
+}
+
+std::string FingerprintOf(const Application& application) {
+  constexpr size_t kDigits = 16;
+  const CallGraph& calls = *application.calls;
+  std::string text =
+      fmt::format("{};{};{}", application.law, application.network.latency_ms, calls.execution_ms);
+  for (const Call& call : calls.calls) {
+    text += fmt::format(";{},{},{},{},{}", call.workload, call.caller, call.data_mbytes,
+                        call.first_group, call.last_group);
+  }
+  for (const CallGroup& group : calls.groups)
+    text += fmt::format(";{},{}", group.first, group.last);
+  text += fmt::format(";{}", calls.sequence);
+  return Sha256Hex(text).substr(0, kDigits);
 }
 
 }  // namespace rudderfish

@@ -70,4 +70,8 @@ struct Application {
   std::vector<LayerId> external_layers;   // [workload] kNone unless external.
 };
 
+// 16 hexadecimal digits of all that the Model's predictions rest on: its law, the calls, their
+// execution times and data, the latencies. Not the rates, which differ from hour to hour.
+std::string FingerprintOf(const Application& application);
+
 }  // namespace rudderfish

@@ -60,6 +60,7 @@ Result<bool> ApplicationRun::Turn(Mode mode, std::span<const Reading> readings,
     return note(tl::unexpected(std::move(looked).error()));
   }
   const State& state = cluster_.real_state();
+  ApplyFactors();
   Describe(state);
   ApplyRecalled();
   if (Result<void> observed = evidence_.Observe(state, readings); !observed) {
@@ -97,6 +98,20 @@ Result<bool> ApplicationRun::Turn(Mode mode, std::span<const Reading> readings,
   acting_.SetMode(mode);
   acted_on_.SetShare(mode == Mode::kCanary ? options_.canary : 1);
   return note(Act());
+}
+
+// Between plans, so that no plan is judged by two Models.
+void ApplicationRun::ApplyFactors() {
+  if (next_factors_ == factors_ || planning_ || acting_.in_flight() || controller_.in_flight())
+    return;
+  factors_ = next_factors_;
+  const LatencyLaw law = Corrected(options_.law, factors_);
+  model_ = Evaluator(law);
+  evidence_.SetLaw(law);
+  controller_.SetLaw(law);
+  acting_.SetLaw(law);
+  is_plan_due_ = true;
+  status_.nodes = 0;  // Described again.
 }
 
 void ApplicationRun::ApplyRecalled() {

@@ -74,6 +74,11 @@ class ApplicationRun {
   // Before the first turn, the oldest first: cooldowns and the budget of an hour outlive a process.
   void Recall(std::vector<EarlierMove> moves) { recalled_ = std::move(moves); }
 
+  // The Model's parts are multiplied by these from its next plan on, which is then due. What they
+  // are now is `factors`.
+  void Correct(const LatencyFactors& factors) { next_factors_ = factors; }
+  const LatencyFactors& factors() const { return factors_; }
+
   // Nothing more is heard of the move that is under way, which the cluster ends by itself: the
   // journal says so.
   Result<void> Abandon(std::string_view why) { return acting_.Abandon(why); }
@@ -93,6 +98,7 @@ class ApplicationRun {
   bool NoteMove();
   void EndPlan(const Controller& controller);
   void ApplyRecalled();
+  void ApplyFactors();
   void Describe(const State& state);
 
   ApplicationOptions options_;
@@ -100,6 +106,7 @@ class ApplicationRun {
   CanaryCluster acted_on_;
   EvidenceWatch evidence_;
   Evaluator model_;  // Of what is real; the controller's is of what is imagined.
+  LatencyFactors factors_, next_factors_;
   uint64_t described_version_ = 0;
   Controller controller_;  // Of what is imagined.
   Controller acting_;

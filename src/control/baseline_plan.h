@@ -19,6 +19,9 @@ class BaselinePlan {
   BaselinePlan(const Policy* baseline, const Task* task, const LatencyLaw& law, uint64_t seed)
       : baseline_(baseline), task_(task), memory_(baseline->NewMemory(seed)), model_(law) {}
 
+  // The Model from the next plan on.
+  void SetLaw(const LatencyLaw& law) { model_ = Evaluator(law); }
+
   void Begin(const State& state);
 
   // Goes on until it has made so many moves or stops; never goes back.

@@ -50,6 +50,14 @@ Controller::Controller(Cluster* cluster, const Task* task, const LatencyLaw& law
   baseline_plan_ = std::make_unique<BaselinePlan>(options_.baseline, task_, law, options_.seed);
 }
 
+void Controller::SetLaw(const LatencyLaw& law) {
+  CHECK(!in_flight_);
+  if (plan_open_) EndPlan(TurnResult::kStopped);
+  model_ = Evaluator(law);
+  observed_ = false;
+  if (baseline_plan_ != nullptr) baseline_plan_->SetLaw(law);
+}
+
 void Controller::BeginPlan() {
   CHECK(!in_flight_);
   if (plan_open_) ++plan_;

@@ -74,6 +74,9 @@ class Controller {
     options_.mode = mode;
   }
 
+  // The Model from now on; a plan that is open ends. REQUIRES: nothing is in flight.
+  void SetLaw(const LatencyLaw& law);
+
   // Before the first turn: moves of an earlier process, as Guard::Recall.
   void Recall(WorkloadId workload, MoveLedger::Entry move) {
     guard_.Recall(workload, std::move(move));

@@ -20,6 +20,24 @@ int TermNamed(std::string_view name) {
   return at == names.end() ? -1 : static_cast<int>(at - names.begin());
 }
 
+void Add(const Terms& terms, double sign, Terms* sum) {
+  sum->latency_ms += sign * terms.latency_ms;
+  sum->execution_ms += sign * terms.execution_ms;
+  sum->network_ms += sign * terms.network_ms;
+  sum->transfer_ms += sign * terms.transfer_ms;
+  sum->queueing_ms += sign * terms.queueing_ms;
+}
+
+// A latency that is made of that part alone.
+Terms OnePart(const Terms& terms, int term) {
+  const auto of = [&](int part) { return part == term ? TermValue(terms, part) : 0; };
+  return {.latency_ms = TermValue(terms, term),
+          .execution_ms = of(1),
+          .network_ms = of(2),
+          .transfer_ms = of(3),
+          .queueing_ms = of(4)};
+}
+
 std::string PlaceOf(const State& state, PodId pod) {
   const NodeId node = state.pods.node[pod];
   return node == kNone ? "" : NodeName(state, node);
@@ -86,7 +104,11 @@ std::string DescribeChange(const State& before, const State& after) {
 
 EvidenceWatch::EvidenceWatch(std::string application, const LatencyLaw& law,
                              const EvidenceOptions& options, EvidenceSink* sink)
-    : application_(std::move(application)), model_(law), options_(options), sink_(sink) {}
+    : application_(std::move(application)),
+      model_(law),
+      uncorrected_(law),
+      options_(options),
+      sink_(sink) {}
 
 Result<void> EvidenceWatch::Observe(const State& state, std::span<const Reading> readings) {
   if (!seen_) {
@@ -101,12 +123,18 @@ Result<void> EvidenceWatch::Observe(const State& state, std::span<const Reading>
   return {};
 }
 
-EvidenceWatch::Predicted EvidenceWatch::Predict(const State& state) {
-  model_.Reset(state);
-  Predicted predicted{.mean = model_.Now(), .endpoint_ms = {}};
-  const auto endpoints = static_cast<int>(state.calls->endpoints.size());
-  for (int i = 0; i < endpoints; ++i) predicted.endpoint_ms.push_back(model_.EndpointLatencyMs(i));
-  return predicted;
+EvidenceWatch::Change EvidenceWatch::Predict(const State& state, Evaluator* model) const {
+  Change change;
+  const auto add = [&](const State& of, double sign) {
+    model->Reset(of);
+    Add(model->Now(), sign, &change.mean);
+    change.endpoints.resize(of.calls->endpoints.size());
+    for (size_t i = 0; i < change.endpoints.size(); ++i)
+      Add(model->EndpointTerms(static_cast<int>(i)), sign, &change.endpoints[i]);
+  };
+  add(state, 1);
+  add(changed_from_, -1);
+  return change;
 }
 
 void EvidenceWatch::NoteChange(const State& state) {
@@ -114,7 +142,7 @@ void EvidenceWatch::NoteChange(const State& state) {
   if (!change.empty() && state.calls->endpoints.size() == last_.calls->endpoints.size()) {
     ++changes_seen_;
     if (!waiting_) {
-      before_ = Predict(last_);
+      changed_from_ = last_;
       change_ = change;
       told_ = 0;
       for (Track& track : tracks_) {
@@ -126,7 +154,8 @@ void EvidenceWatch::NoteChange(const State& state) {
       change_.resize(std::min<size_t>(change_.size(), 1000));
     }
     for (Track& track : tracks_) track.after.reset();
-    after_ = Predict(state);
+    predicted_ = Predict(state, &model_);
+    predicted_uncorrected_ = Predict(state, &uncorrected_);
     changed_at_ = state.at;
     waiting_ = true;
   }
@@ -156,15 +185,14 @@ bool EvidenceWatch::Settled() const {
                      [](const Track& track) { return track.after.has_value(); });
 }
 
-std::optional<double> EvidenceWatch::PredictedChange(const Reading& reading) const {
+std::optional<Terms> EvidenceWatch::Change::Of(const CallGraph& calls,
+                                               const Reading& reading) const {
   if (reading.endpoint.empty()) {
     const int term = TermNamed(reading.term);
-    return TermValue(after_.mean, term) - TermValue(before_.mean, term);
+    return term == 0 ? mean : OnePart(mean, term);
   }
-  const auto& endpoints = last_.calls->endpoints;
-  for (size_t i = 0; i < endpoints.size(); ++i) {
-    if (endpoints[i].name == reading.endpoint)
-      return after_.endpoint_ms[i] - before_.endpoint_ms[i];
+  for (size_t i = 0; i < calls.endpoints.size(); ++i) {
+    if (calls.endpoints[i].name == reading.endpoint) return endpoints[i];
   }
   return std::nullopt;
 }
@@ -174,7 +202,7 @@ Result<void> EvidenceWatch::Conclude() {
   for (size_t i = 0; i < tracks_.size(); ++i) {
     const Track& track = tracks_[i];
     if (!track.before || !track.after) continue;
-    const std::optional<double> predicted = PredictedChange(*track.after);
+    const std::optional<Terms> predicted = predicted_.Of(*last_.calls, *track.after);
     if (!predicted) continue;
     measured = true;
     if (i < told_) continue;  // Before the journal could not be written.
@@ -184,11 +212,13 @@ Result<void> EvidenceWatch::Conclude() {
          .endpoint = track.after->endpoint,
          .term = track.after->term,
          .source = track.after->source,
-         .predicted_change_ms = *predicted,
-         .measured_change_ms = track.after->value_ms - track.before->value_ms}));
+         .predicted_change_ms = predicted->latency_ms,
+         .measured_change_ms = track.after->value_ms - track.before->value_ms,
+         .model = options_.model,
+         .uncorrected = *predicted_uncorrected_.Of(*last_.calls, *track.after)}));
     told_ = i + 1;
   }
-  if (!measured) ++changes_unmeasured_;
+  ++(measured ? changes_measured_ : changes_unmeasured_);
   waiting_ = false;
   return {};
 }

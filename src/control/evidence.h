@@ -16,6 +16,10 @@
 // latency changes; later the signals tell by how much it did. The difference is the Model's error,
 // kept by term. Nothing here is the Model's word about itself: no reading, no evidence.
 //
+// Where the Model is corrected (control/model_correction.h), the error is that of the corrected
+// one; what it says without correction is kept beside it, by part, so that the next correction does
+// not rest on the last one.
+//
 // A change is settled when every endpoint that was read before it was read again with a window that
 // begins at least `settle` after it. Changes that come before that are one change. Not thread safe.
 
@@ -37,6 +41,10 @@ struct EvidenceRow {
   std::string endpoint, term, source;
   double predicted_change_ms = 0;
   double measured_change_ms = 0;
+  // What the Model was made of, so that evidence of another one can be told apart.
+  std::string model;
+  // The predicted change without correction; only the part that `term` names, or all of latency_ms.
+  Terms uncorrected;
 
   double error_ms() const { return predicted_change_ms - measured_change_ms; }
 };
@@ -69,6 +77,7 @@ class EvidenceSink {
 struct EvidenceOptions {
   std::chrono::nanoseconds settle = std::chrono::seconds(30);
   std::chrono::nanoseconds patience = std::chrono::minutes(10);  // Then a change goes unmeasured.
+  std::string model;                                             // EvidenceRow::model.
 };
 
 class EvidenceWatch {
@@ -76,17 +85,24 @@ class EvidenceWatch {
   EvidenceWatch(std::string application, const LatencyLaw& law, const EvidenceOptions& options,
                 EvidenceSink* sink);
 
+  // The corrected law, by which changes are predicted from now on.
+  void SetLaw(const LatencyLaw& law) { model_ = Evaluator(law); }
+
   // What the cluster looks like now, and what was read since the last call.
   Result<void> Observe(const State& state, std::span<const Reading> readings);
 
   int64_t changes_seen() const { return changes_seen_; }
+  int64_t changes_measured() const { return changes_measured_; }
   int64_t changes_unmeasured() const { return changes_unmeasured_; }
   bool waiting() const { return waiting_; }
 
  private:
-  struct Predicted {
+  struct Change {  // Of latencies.
     Terms mean;
-    std::vector<double> endpoint_ms;
+    std::vector<Terms> endpoints;
+
+    // None of an endpoint that there is not.
+    std::optional<Terms> Of(const CallGraph& calls, const Reading& reading) const;
   };
   struct Track {  // Readings of one endpoint and term.
     Reading newest;
@@ -94,27 +110,27 @@ class EvidenceWatch {
     std::optional<Reading> after;   // The first that has settled.
   };
 
-  Predicted Predict(const State& state);
+  Change Predict(const State& state, Evaluator* model) const;
   void NoteChange(const State& state);
   void Take(const Reading& reading);
   bool Settled() const;
   Result<void> Conclude();
-  std::optional<double> PredictedChange(const Reading& reading) const;
 
   std::string application_;
-  Evaluator model_;
+  Evaluator model_, uncorrected_;
   EvidenceOptions options_;
   EvidenceSink* sink_;
 
-  State last_;
+  State last_, changed_from_;
   bool seen_ = false;
   bool waiting_ = false;
   std::chrono::nanoseconds changed_at_{0};
-  Predicted before_, after_;
+  Change predicted_, predicted_uncorrected_;
   std::string change_;
   std::vector<Track> tracks_;
   size_t told_ = 0;  // Tracks of the settled change that are in the sink already.
   int64_t changes_seen_ = 0;
+  int64_t changes_measured_ = 0;
   int64_t changes_unmeasured_ = 0;
 };
 

@@ -41,6 +41,32 @@ Result<std::vector<EvidenceSum>> EvidenceIn(const fs::path& path, sqlite3* datab
   return sums;
 }
 
+Result<std::vector<MeasuredChange>> ChangesIn(const fs::path& path, sqlite3* database) {
+  Statement select(
+      database,
+      "SELECT application, model, avg(execution_change_ms), avg(network_change_ms), "
+      "avg(transfer_change_ms), avg(queueing_change_ms), avg(measured_change_ms) "
+      "FROM (SELECT *, row_number() OVER (PARTITION BY application, term, change, endpoint "
+      "ORDER BY number) AS time_of_change FROM evidence WHERE execution_change_ms IS NOT NULL) "
+      "GROUP BY application, model, term, change, time_of_change ORDER BY min(number)");
+  std::vector<MeasuredChange> changes;
+  while (select.Step()) {
+    MeasuredChange change{.application = select.Text(0),
+                          .model = select.Text(1),
+                          .predicted = {.execution_ms = select.Real(2),
+                                        .network_ms = select.Real(3),
+                                        .transfer_ms = select.Real(4),
+                                        .queueing_ms = select.Real(5)},
+                          .measured_ms = select.Real(6)};
+    Terms& predicted = change.predicted;
+    predicted.latency_ms = predicted.execution_ms + predicted.network_ms + predicted.transfer_ms +
+                           predicted.queueing_ms;
+    changes.push_back(std::move(change));
+  }
+  if (select.code() != SQLITE_OK) return DatabaseError(path, database, select.code());
+  return changes;
+}
+
 Result<JournalExtent> ExtentOf(const fs::path& path, sqlite3* database) {
   JournalExtent extent;
   TRY_ASSIGN(extent.decisions, QueryNumber(path, database, "SELECT count(*) FROM decisions"));
@@ -63,6 +89,11 @@ Result<JournalExtent> SqliteJournal::Extent() const {
 Result<std::vector<EvidenceSum>> SqliteJournal::MeasuredEvidence() const {
   TRY(CheckOpen());
   return EvidenceIn(path_, database());
+}
+
+Result<std::vector<MeasuredChange>> SqliteJournal::Changes() const {
+  TRY(CheckOpen());
+  return ChangesIn(path_, database());
 }
 
 tl::unexpected<Error> JournalReader::Failed(int code) const {
@@ -188,16 +219,7 @@ Result<std::vector<EvidenceSum>> JournalReader::Evidence() const {
 }
 
 Result<std::vector<MeasuredChange>> JournalReader::Changes() const {
-  Statement select(database_.get(),
-                   "SELECT application, term, avg(predicted_change_ms), avg(measured_change_ms) "
-                   "FROM (SELECT *, row_number() OVER (PARTITION BY application, term, change, "
-                   "endpoint ORDER BY number) AS time_of_change FROM evidence) "
-                   "GROUP BY application, term, change, time_of_change ORDER BY min(number)");
-  std::vector<MeasuredChange> changes;
-  while (select.Step())
-    changes.push_back({select.Text(0), select.Text(1), select.Real(2), select.Real(3)});
-  if (select.code() != SQLITE_OK) return Failed(select.code());
-  return changes;
+  return ChangesIn(path_, database_.get());
 }
 
 Result<JournalExtent> JournalReader::Extent() const { return ExtentOf(path_, database_.get()); }

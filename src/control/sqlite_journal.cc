@@ -98,9 +98,29 @@ Result<void> SqliteJournal::AppendEvidence(const EvidenceRow& row) {
   TRY(MindSize());
   Statement insert(database(),
                    "INSERT INTO evidence (written_at, application, change, endpoint, term, source, "
-                   "predicted_change_ms, measured_change_ms) VALUES (?,?,?,?,?,?,?,?)");
+                   "predicted_change_ms, measured_change_ms, model, execution_change_ms, "
+                   "network_change_ms, transfer_change_ms, queueing_change_ms) VALUES "
+                   "(?,?,?,?,?,?,?,?,?,?,?,?,?)");
   insert.Bind(options_.now()).Bind(row.application).Bind(row.change).Bind(row.endpoint);
   insert.Bind(row.term).Bind(row.source).Bind(row.predicted_change_ms).Bind(row.measured_change_ms);
+  insert.Bind(row.model).Bind(row.uncorrected.execution_ms).Bind(row.uncorrected.network_ms);
+  insert.Bind(row.uncorrected.transfer_ms).Bind(row.uncorrected.queueing_ms);
+  if (const int code = insert.Run(); code != SQLITE_OK) return Failed(code);
+  return {};
+}
+
+Result<void> SqliteJournal::AppendCorrection(const ModelCorrection& correction,
+                                             const std::string& model) {
+  TRY(CheckOpen());
+  TRY(MindSize());
+  const LatencyFactors factors = correction.ToApply();
+  Statement insert(database(),
+                   "INSERT INTO corrections (written_at, application, model, execution, network, "
+                   "transfer, queueing, changes, error_ms, corrected_error_ms) VALUES "
+                   "(?,?,?,?,?,?,?,?,?,?)");
+  insert.Bind(options_.now()).Bind(correction.application).Bind(model).Bind(factors.execution);
+  insert.Bind(factors.network).Bind(factors.transfer).Bind(factors.queueing);
+  insert.Bind(correction.changes).Bind(correction.error_ms).Bind(correction.corrected_error_ms);
   if (const int code = insert.Run(); code != SQLITE_OK) return Failed(code);
   return {};
 }
@@ -160,10 +180,11 @@ Result<void> SqliteJournal::Trim() {
   const UnixMillis oldest =
       options_.now() -
       std::chrono::duration_cast<std::chrono::milliseconds>(options_.retention).count();
-  for (const char* sql : {"DELETE FROM decisions WHERE written_at < ? AND fate <> 'in flight'",
-                          "DELETE FROM placements WHERE written_at < ? AND fate <> 'in flight'",
-                          "DELETE FROM comparisons WHERE written_at < ?",
-                          "DELETE FROM evidence WHERE written_at < ?"}) {
+  for (const char* sql :
+       {"DELETE FROM decisions WHERE written_at < ? AND fate <> 'in flight'",
+        "DELETE FROM placements WHERE written_at < ? AND fate <> 'in flight'",
+        "DELETE FROM comparisons WHERE written_at < ?", "DELETE FROM evidence WHERE written_at < ?",
+        "DELETE FROM corrections WHERE written_at < ?"}) {
     Statement remove(database(), sql);
     remove.Bind(oldest);
     if (const int code = remove.Run(); code != SQLITE_OK) return Failed(code);

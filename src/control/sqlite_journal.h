@@ -21,6 +21,7 @@
 #include "control/journal_file.h"
 #include "control/kept_mode.h"
 #include "control/migration_evidence.h"
+#include "control/model_correction.h"
 #include "control/placement_comparison.h"
 #include "control/placement_evidence.h"
 #include "control/placement_journal.h"
@@ -78,6 +79,8 @@ class SqliteJournal final : public Journal,
   Result<int64_t> Append(JournalRow row) override;  // Counted from 1; no number is given twice.
   Result<void> Conclude(int64_t number, const RowEnd& end) override;
   Result<void> AppendEvidence(const EvidenceRow& row) override;
+  // That the Model is corrected so from now on.
+  Result<void> AppendCorrection(const ModelCorrection& correction, const std::string& model);
   // In one transaction, without a wait for the disk: there after kill -9, but after a power failure
   // the last ones may be missing. The same holds for comparisons.
   Result<void> AppendPlacements(std::span<PlacementRow> rows,
@@ -130,6 +133,7 @@ class SqliteJournal final : public Journal,
   // As a JournalReader has them.
   Result<JournalExtent> Extent() const;
   Result<std::vector<EvidenceSum>> MeasuredEvidence() const;
+  Result<std::vector<MeasuredChange>> Changes() const;
 
   // Removes what is too old; the size is minded by Append.
   Result<void> Trim();

@@ -12,7 +12,7 @@ struct sqlite3;
 namespace rudderfish::internal {
 
 inline constexpr int kApplicationId = 0x52464a31;  // "RFJ1"
-inline constexpr int kSchemaVersion = 2;
+inline constexpr int kSchemaVersion = 3;
 
 // The version of a journal, 0 of a file that holds nothing yet. A database of another program, and
 // a newer version than this program knows, are refused.
@@ -133,7 +133,30 @@ CREATE TABLE IF NOT EXISTS kept_pauses (
 ) STRICT;
 )";
 
+// Evidence of earlier versions does not say which part of a latency was predicted to change.
+inline constexpr const char* kThirdVersion = R"(
+ALTER TABLE evidence ADD COLUMN model TEXT NOT NULL DEFAULT '';
+ALTER TABLE evidence ADD COLUMN execution_change_ms REAL;
+ALTER TABLE evidence ADD COLUMN network_change_ms REAL;
+ALTER TABLE evidence ADD COLUMN transfer_change_ms REAL;
+ALTER TABLE evidence ADD COLUMN queueing_change_ms REAL;
+CREATE TABLE corrections (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  written_at INTEGER NOT NULL,
+  application TEXT NOT NULL,
+  model TEXT NOT NULL,
+  execution REAL NOT NULL,
+  network REAL NOT NULL,
+  transfer REAL NOT NULL,
+  queueing REAL NOT NULL,
+  changes INTEGER NOT NULL,
+  error_ms REAL NOT NULL,
+  corrected_error_ms REAL NOT NULL
+) STRICT;
+)";
+
 // [i] makes version i + 1 from version i.
-inline constexpr const char* kUpgrades[kSchemaVersion] = {kFirstVersion, kSecondVersion};
+inline constexpr const char* kUpgrades[kSchemaVersion] = {kFirstVersion, kSecondVersion,
+                                                          kThirdVersion};
 
 }  // namespace rudderfish::internal

@@ -182,6 +182,7 @@ TEST_F(SqliteUpgradeTest, JournalOfMovesAloneIsUpgraded) {
   EXPECT_EQ(std::get<StoredRow>(rows[0]).number, 41);
   EXPECT_EQ(std::get<StoredRow>(rows[0]).row.fate, Fate::kUnknown);
   EXPECT_EQ(reader.Evidence().value().at(0).count, 1);
+  EXPECT_TRUE(reader.Changes().value().empty()) << "it does not say which part was predicted";
   EXPECT_EQ(journal->Append({.kind = "migration"}).value(), 42) << "no number is given twice";
 }
 
@@ -198,14 +199,14 @@ TEST_F(SqliteUpgradeTest, JournalOfPlacementsKeepsThemTheirEvidenceAndTheMode) {
 }
 
 TEST_F(SqliteUpgradeTest, NewerVersionIsRefusedAndLeftAsItIs) {
-  Make(3, {"CREATE TABLE decisions (number INTEGER PRIMARY KEY);"});
+  Make(4, {"CREATE TABLE decisions (number INTEGER PRIMARY KEY);"});
   for (const bool starts : {false, true}) {
     const auto opened = starts ? SqliteJournal::Start(path_, {}) : SqliteJournal::Open(path_, {});
     ASSERT_FALSE(opened);
     EXPECT_EQ(opened.error().code, ErrorCode::kFailedPrecondition);
     EXPECT_THAT(opened.error().message,
-                HasSubstr("was written by a newer version of rudderfish (schema version 3; this "
-                          "program knows 2)"));
+                HasSubstr("was written by a newer version of rudderfish (schema version 4; this "
+                          "program knows 3)"));
   }
 }
 

@@ -144,7 +144,8 @@ void Evaluator::ComputeQueueing() {
       }
       for (CallId call : CallsTouching(w)) {
         if (calls_->calls[call].workload != w) continue;
-        queueing_ms_[call * kinds_ + kind] = QueueingMs(calls_->ExecutionMs(call, kind), rho);
+        queueing_ms_[call * kinds_ + kind] =
+            law_.queueing_factor * QueueingMs(calls_->ExecutionMs(call, kind), rho);
       }
     }
   }
@@ -206,7 +207,7 @@ void Evaluator::RefreshCall(CallId call) {
   }
   for (KindId kind = 0; kind < kinds_; ++kind) {
     const int here = placement_.on_kind(callee, kind);
-    cost.execution_ms += here * calls_->ExecutionMs(call, kind);
+    cost.execution_ms += here * ExecutionMs(call, kind);
     cost.queueing_ms += here * queueing_ms_[call * kinds_ + kind];
   }
   cost.execution_ms /= replicas;

@@ -79,8 +79,11 @@ class Evaluator {
   };
   const CallCost& cost(CallId call) const { return costs_[call]; }
   double HopMsBetween(KindId from, KindId to) const { return hop_ms_[from * kinds_ + to]; }
+  double ExecutionMs(CallId call, KindId kind) const {
+    return law_.execution_factor * calls_->ExecutionMs(call, kind);
+  }
   double SojournMs(CallId call, KindId kind) const {
-    return calls_->ExecutionMs(call, kind) + queueing_ms_[call * kinds_ + kind];
+    return ExecutionMs(call, kind) + queueing_ms_[call * kinds_ + kind];
   }
   // Calls whose caller or callee is the workload.
   std::span<const CallId> CallsTouching(WorkloadId workload) const {
@@ -104,6 +107,7 @@ class Evaluator {
   }
   // Traffic of a node in the law's megabytes a second, background included.
   double NodeUseMbytesPerS(NodeId node) const;
+  const Terms& EndpointTerms(int endpoint) const { return endpoint_terms_[endpoint]; }
   double EndpointLatencyMs(int endpoint) const { return endpoint_terms_[endpoint].latency_ms; }
   int EndpointOf(CallId call) const { return endpoint_of_[call]; }
   // Whether nothing in an endpoint runs in parallel, so that its latency is a sum.

@@ -280,6 +280,46 @@ TEST(Queueing, IsProcessorSharingBelowTheKneeAndItsTangentAbove) {
   EXPECT_NEAR(QueueingMs(10, 2.0), 190 + 1.05 * 4000, 1e-6);
 }
 
+TEST(LatencyLaw, ACorrectedOneMultipliesEachPart) {
+  const State state = TwoPods(5, 1);
+  Evaluator model(LatencyLaw::Physical());
+  model.Reset(state);
+  const Terms plain = model.Now();
+  Evaluator corrected(Corrected(LatencyLaw::Physical(),
+                                {.execution = 0.5, .network = 2, .transfer = 3, .queueing = 0.25}));
+  corrected.Reset(state);
+  EXPECT_DOUBLE_EQ(corrected.Now().execution_ms, 0.5 * plain.execution_ms);
+  EXPECT_DOUBLE_EQ(corrected.Now().network_ms, 2 * plain.network_ms);
+  EXPECT_DOUBLE_EQ(corrected.Now().transfer_ms, 3 * plain.transfer_ms);
+  EXPECT_DOUBLE_EQ(corrected.Now().queueing_ms, 0.25 * plain.queueing_ms);
+  EXPECT_DOUBLE_EQ(corrected.Now().latency_ms,
+                   corrected.Now().execution_ms + corrected.Now().network_ms +
+                       corrected.Now().transfer_ms + corrected.Now().queueing_ms);
+}
+
+RC_GTEST_PROP(LatencyLaw, ACorrectedOneIsIncrementalToo, ()) {
+  Rng rng(*rc::gen::arbitrary<uint32_t>());
+  State state = RandomWorld(&rng);
+  if (state.nodes.size() < 2) return;
+  const LatencyLaw law =
+      Corrected(LawOf(*rc::gen::arbitrary<bool>()),
+                {.execution = 0.7, .network = 1.3, .transfer = 1.1, .queueing = 0.9});
+  Evaluator model(law);
+  model.Reset(state);
+  for (int i = 0; i < 5; ++i) {
+    const Move move = AnyMove(state, &rng);
+    const Terms tried = model.Try(move);
+    model.Commit(move);
+    MovePodOf(move, &state);
+    Evaluator fresh(law);
+    fresh.Reset(state);
+    for (int t = 0; t < Terms::kCount; ++t) {
+      RC_ASSERT(TermValue(tried, t) == TermValue(fresh.Now(), t));
+      RC_ASSERT(TermValue(model.Now(), t) == TermValue(fresh.Now(), t));
+    }
+  }
+}
+
 TEST(LatencyLaw, AnUnknownNameIsRefusedWithTheKnownOnes) {
   const auto law = LatencyLaw::Named("reech");
   ASSERT_FALSE(law);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/latency.h"
 
+#include <cmath>
+
 #include "base/check.h"
 
 namespace rudderfish {
@@ -30,10 +32,22 @@ Result<LatencyLaw> LatencyLaw::Named(std::string_view name) {
   return Invalid("no latency model is called \"{}\"; there are reach and physical", name);
 }
 
+LatencyLaw Corrected(const LatencyLaw& law, const LatencyFactors& factors) {
+  for (const double one : {factors.execution, factors.network, factors.transfer, factors.queueing})
+    CHECK(std::isfinite(one) && one > 0);
+  LatencyLaw corrected = law;
+  corrected.execution_factor *= factors.execution;
+  corrected.network_factor *= factors.network;
+  corrected.transfer_ms_per_mbyte *= factors.transfer;
+  corrected.queueing_factor *= factors.queueing;
+  return corrected;
+}
+
 double HopMs(const LatencyLaw& law, const Network& network, LayerId from, LayerId to) {
-  if (law.intra_layer_is_one_ms && from == to) return 1.0;
+  if (law.intra_layer_is_one_ms && from == to) return law.network_factor;
   const double there = network.LatencyMs(from, to);
-  return law.response_travels ? there + network.LatencyMs(to, from) : there;
+  const double both = law.response_travels ? there + network.LatencyMs(to, from) : there;
+  return law.network_factor * both;
 }
 
 double ShareMbytesPerS(double bandwidth_mbytes_per_s, double others_mbytes_per_s) {

@@ -27,8 +27,20 @@
 // `physical` has the units right: configured latency also within a layer, request and response both
 // travel, pods on one node talk over the loopback, and a pod that serves one request at a time
 // (processor sharing, M/G/1-PS: sojourn = execution / (1 - utilisation)) queues.
+//
+// Measurements may correct a law: Corrected multiplies each part of the latency by a factor.
 
 namespace rudderfish {
+
+// What each part of a latency is multiplied by.
+struct LatencyFactors {
+  double execution = 1;
+  double network = 1;  // Hops between nodes.
+  double transfer = 1;
+  double queueing = 1;
+
+  bool operator==(const LatencyFactors&) const = default;
+};
 
 struct LatencyLaw {
   std::string_view name;
@@ -39,11 +51,17 @@ struct LatencyLaw {
   double transfer_ms_per_mbyte =
       0;  // Time to send 1 MB at 1 MB/s, in the unit that is added to milliseconds.
   double traffic_per_mbyte = 0;  // What 1 MB/s of payload counts as in a node's bandwidth use.
+  // That of transfer is in transfer_ms_per_mbyte.
+  double execution_factor = 1, network_factor = 1, queueing_factor = 1;
 
   static const LatencyLaw& Reach();
   static const LatencyLaw& Physical();
   static Result<LatencyLaw> Named(std::string_view name);
 };
+
+// A law whose parts are `factors` times those of `law`; utilisation and bandwidth use stay as they
+// are. REQUIRES: the factors are positive and finite.
+LatencyLaw Corrected(const LatencyLaw& law, const LatencyFactors& factors);
 
 inline constexpr double kBandwidthKnee = 0.9;   // Above this use by others a pod gets
 inline constexpr double kBandwidthFloor = 0.1;  // this share.

@@ -250,10 +250,21 @@ class ConfigReader {
     if (const auto moves = map.Optional("moves")) {
       TRY(ReadMoves(*moves, &migration.moves));
     }
+    if (const auto correction = map.Optional("correction")) {
+      TRY_ASSIGN(migration.correction, ReadCorrection(*correction));
+    }
     TRY(ReadDuration(&map, "interval", 10, &migration.interval));
     TRY(ReadDuration(&map, "rest", 10, &migration.rest));
     TRY(map.Finish());
     return migration;
+  }
+
+  Result<Correction> ReadCorrection(const YamlNode& node) const {
+    constexpr std::string_view kExpected = "show or apply";
+    TRY_ASSIGN(const std::string text, TextOf(node));
+    if (text == "show") return Correction::kShow;
+    if (text == "apply") return Correction::kApply;
+    return node.Expected(kExpected);
   }
 
   // A run folder or a checkpoint is beside the file.

@@ -47,6 +47,9 @@ struct ScopeConfig {
 };
 
 // The section `decisions.migration`: running pods that would be better elsewhere.
+// What becomes of the factors by which measured changes differ from the predicted ones.
+enum class Correction { kShow, kApply };
+
 struct MigrationConfig {
   Mode mode = Mode::kShadow;            // Where it begins; `promote` and `demote` go on from there.
   std::string policy = "greedy";        // As MakePolicy takes it.
@@ -55,6 +58,7 @@ struct MigrationConfig {
   std::optional<MigrationOptions> objective;  // Absent: a scenario's own, or the defaults.
   GuardOptions budgets{.return_cooldown = std::chrono::hours(1),
                        .moves_per_hour = {.application = 60}};
+  Correction correction = Correction::kShow;
   std::vector<TimeWindow> windows;  // In which pods are moved; none: always.
   double canary = 0.25;             // Share of the workloads.
   MoveDriver::Options moves;

@@ -155,11 +155,12 @@ TEST(Config, MigrationHasAllModesAndSaysHowItMoves) {
                        "decisions: {migration: {mode: canary, canary: 0.5, budgets: "
                        "{return_cooldown: 2h, moves_per_hour: {application: 6, node: 2}, windows: "
                        "[{schedule: 0 22 * * 1-5, duration: 8h}]}, moves: {settle: 3s, timeout: "
-                       "1min, at_once: 2}}}\n",
+                       "1min, at_once: 2}, correction: apply}}\n",
                    "c")
            ->migration;
   EXPECT_EQ(migration.mode, Mode::kCanary);
   EXPECT_EQ(migration.canary, 0.5);
+  EXPECT_EQ(migration.correction, Correction::kApply);
   EXPECT_EQ(migration.budgets.return_cooldown, std::chrono::hours(2));
   EXPECT_EQ(migration.budgets.moves_per_hour, (HourlyMoves{.application = 6, .node = 2}));
   ASSERT_EQ(migration.windows.size(), 1U);
@@ -251,6 +252,9 @@ TEST(Config, OneProcessPlacesAndMovesPods) {
               HasSubstr("c.yaml:2:36: `decisions.placement.objective`: the objective is cost"));
   EXPECT_THAT(Refusal(base + "decisions: {placement: {objective: balanse}}\n"),
               HasSubstr("balance"));
+  EXPECT_THAT(Refusal("rudderfish: config/v1\napplications: [a.yaml]\n"
+                      "decisions: {migration: {correction: on}}\n"),
+              HasSubstr("c.yaml:3:37: `decisions.migration.correction`: expected show or apply"));
   EXPECT_THAT(Refusal(base + "decisions: {placement: {canary: 1}}\n"),
               HasSubstr("decisions.placement.canary"));
   EXPECT_THAT(Refusal(base + "decisions: {placement: {settle: 100ms}}\n"),

@@ -27,6 +27,13 @@ OrderedJson JsonOf(const Terms& terms) {
   return json;
 }
 
+OrderedJson JsonOf(const LatencyFactors& factors) {
+  return {{"execution", factors.execution},
+          {"network", factors.network},
+          {"transfer", factors.transfer},
+          {"queueing", factors.queueing}};
+}
+
 // Messages say where the file names it; `at` is null if it does not.
 Result<std::unique_ptr<Policy>> PolicyNamed(const std::string& name, const YamlNode& at,
                                             const Task& task) {
@@ -152,6 +159,7 @@ Result<MigrationPlan> MigrationPlan::Make(const Config& config) {
     TRY_ASSIGN(ApplicationOptions options,
                OptionsOf(config, application.name, law,
                          config.migration->objective.value_or(MigrationOptions{})));
+    options.evidence.model = FingerprintOf(application);
     const auto same = std::find_if(plan.parts_.begin(), plan.parts_.end(), [&](const Part& part) {
       return part.options.name == application.name;
     });
@@ -288,6 +296,7 @@ MigrationLoop::MigrationLoop(MigrationPlan plan, Host* host)
       fenced_(host->journal(), host->journal(),
               {.leads = [this] { return host_->Leads(); },
                .on_row = [this](const JournalRow& row) { TakeRow(row); }}),
+      corrector_(host->journal()),
       due_(clock_->Now()) {}
 
 Result<void> MigrationLoop::Begin() {
@@ -300,6 +309,7 @@ Result<void> MigrationLoop::Begin() {
 
 void MigrationLoop::MakeRuns() {
   runs_.clear();
+  corrector_ = ModelCorrector(host_->journal());
   ledger_.Clear();
   std::vector<std::string> names;
   for (size_t i = 0; i < plan_.parts().size(); ++i) {
@@ -402,6 +412,8 @@ bool MigrationLoop::Turn() {
       run.Turn(mode_, signals_->Readings(run.name()), [this] { return WhyNoDecision(next_); });
   goes_on_ = turned.value_or(false) || goes_on_;
   if (run.status().plans > plans) EndPlan(next_);
+  if (config().migration->correction == Correction::kApply && host_->Leads())
+    corrector_.Follow(&run);
   TellProblem(run);
   next_ = (next_ + 1) % runs_.size();
   if (next_ != 0) return true;
@@ -468,6 +480,7 @@ OrderedJson MigrationLoop::Status() const {
          {"pending", status.pending},
          {"state_age_s", Seconds(cluster_->Of(i)->Now() - run.state().at)},
          {"model", run.options().law.name},
+         {"factors", JsonOf(run.factors())},
          {"seen", JsonOf(status.seen)},
          {"planned", status.plans == 0 ? OrderedJson(nullptr) : JsonOf(status.planned)},
          {"plans", status.plans},

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "control/application_run.h"
 #include "control/migration_mode_evidence.h"
+#include "control/model_corrector.h"
 #include "control/sqlite_journal.h"
 #include "run/config.h"
 #include "run/decision_loop.h"
@@ -116,6 +117,7 @@ class MigrationLoop final : public DecisionLoop {
   std::unique_ptr<WatchedCluster> cluster_;
   MoveLedger ledger_;  // Of all runs.
   std::vector<std::unique_ptr<ApplicationRun>> runs_;
+  ModelCorrector corrector_;
   std::unique_ptr<SignalSource> signals_;
   std::vector<std::string> told_;         // [run] The problem that was logged last.
   std::map<std::string, Tally> tallies_;  // By application.

@@ -8,6 +8,7 @@
 
 #include "control/application_run.h"
 #include "control/journal_reader.h"
+#include "control/model_corrector.h"
 #include "control/sqlite_journal.h"
 #include "policy/greedy.h"
 #include "sim/sim_cluster.h"
@@ -16,7 +17,8 @@
 
 // From a cluster that drifts to the error that `status` shows: ApplicationRun in shadow over the
 // simulated cluster, measured by a world in which requests take a tenth longer than the Model
-// thinks, journal and reader. It stands here because control may not include sim.
+// thinks, or run half as long again; journal and reader. It stands here because control may not
+// include sim.
 
 namespace rudderfish {
 namespace {
@@ -41,12 +43,17 @@ class EvidenceChain : public ::testing::Test {
         model_(LatencyLaw::Physical()) {
     for (const char* end : {"", "-wal", "-shm"}) std::filesystem::remove(path_.string() + end);
     journal_ = SqliteJournal::Open(path_, {}).value();
-    run_ = std::make_unique<ApplicationRun>(
+    run_ = MakeRun();
+  }
+
+  std::unique_ptr<ApplicationRun> MakeRun() {
+    return std::make_unique<ApplicationRun>(
         ApplicationOptions{.name = "shop",
                            .task = std::make_shared<const MigrationTask>(MigrationOptions{}),
                            .law = LatencyLaw::Physical(),
                            .policy = std::make_shared<const GreedyPolicy>(),
-                           .baseline = nullptr},
+                           .baseline = nullptr,
+                           .evidence = {.model = model_name_}},
         &cluster_, &cluster_, journal_.get(), journal_.get());
   }
 
@@ -55,13 +62,18 @@ class EvidenceChain : public ::testing::Test {
     return model_.Now().latency_ms;
   }
 
+  // In the world calls take `execution` times as long as the Model thinks.
+  double Measured() {
+    model_.Reset(cluster_.state());
+    const Terms& terms = model_.Now();
+    return slower_ * (terms.latency_ms + (execution_ - 1) * terms.execution_ms);
+  }
+
   // Time passes; what is measured then is a mean over the last ten seconds.
   void TurnAfter(seconds time) {
     cluster_.Advance(time);
-    const Reading reading{.value_ms = kWorldIsSlower * Modelled(),
-                          .at = cluster_.Now(),
-                          .window = seconds(10),
-                          .source = "test"};
+    const Reading reading{
+        .value_ms = Measured(), .at = cluster_.Now(), .window = seconds(10), .source = "test"};
     for (int turns = 0; turns < 100; ++turns) {
       if (!run_->Turn(Mode::kShadow, {&reading, 1}).value()) return;
     }
@@ -84,6 +96,8 @@ class EvidenceChain : public ::testing::Test {
     }
   }
 
+  double slower_ = kWorldIsSlower, execution_ = 1;
+  std::string model_name_ = "first";
   std::filesystem::path path_;
   SimCluster cluster_;
   Evaluator model_;
@@ -120,6 +134,71 @@ TEST_F(EvidenceChain, MovesThatAreOnlyImaginedAreNoEvidence) {
   EXPECT_GT(run_->status().moves, 0);
   EXPECT_EQ(run_->evidence().changes_seen(), 0);
   EXPECT_TRUE(JournalReader::Open(path_).value().Evidence().value().empty());
+}
+
+TEST_F(EvidenceChain, ACorrectedModelIsRightAboutTheNextChangesAndForgetsNothingByARestart) {
+  slower_ = 1;
+  execution_ = 1.5;
+  ModelCorrector corrector(journal_.get());
+  Rng rng(11);
+  const auto change = [&] {
+    Drift(&rng);
+    TurnAfter(seconds(5));
+    TurnAfter(seconds(60));
+    corrector.Follow(run_.get());
+  };
+  TurnAfter(seconds(60));
+  corrector.Follow(run_.get());
+  EXPECT_EQ(run_->factors(), LatencyFactors()) << "nothing was measured";
+  for (int i = 0; i < ModelCorrection::kFew - 1; ++i) change();
+  TurnAfter(seconds(5));
+  EXPECT_EQ(run_->factors(), LatencyFactors()) << "too few changes";
+  for (int i = 0; i < 20; ++i) change();
+  TurnAfter(seconds(5));  // Applied between plans.
+  const LatencyFactors applied = run_->factors();
+  EXPECT_NEAR(applied.execution, 1.5, 0.05);
+  EXPECT_NEAR(applied.network, 1, 0.05);
+  EXPECT_NEAR(run_->status().seen.latency_ms, Measured(), 0.02 * Measured());
+
+  const auto error_of_last = [&] {
+    const auto sums = JournalReader::Open(path_).value().Evidence().value();
+    return sums.at(0).absolute_sum;
+  };
+  const double before = error_of_last();
+  double uncorrected = 0;
+  for (int i = 0; i < 10; ++i) {
+    const double was = Measured() - Modelled();
+    change();
+    uncorrected += std::abs(Measured() - Modelled() - was);
+  }
+  EXPECT_GT(uncorrected, 2) << "else the changes show nothing";
+  EXPECT_LT(error_of_last() - before, uncorrected / 5);
+  EXPECT_EQ(run_->factors(), applied) << "what is corrected is not corrected once more";
+
+  run_ = MakeRun();
+  ModelCorrector next(journal_.get());
+  TurnAfter(seconds(5));
+  next.Follow(run_.get());
+  TurnAfter(seconds(5));
+  EXPECT_NEAR(run_->factors().execution, applied.execution, 0.02);
+}
+
+TEST_F(EvidenceChain, EvidenceOfAnotherModelCorrectsNothing) {
+  execution_ = 1.5;
+  ModelCorrector corrector(journal_.get());
+  Rng rng(11);
+  TurnAfter(seconds(60));
+  for (int i = 0; i < 12; ++i) {
+    Drift(&rng);
+    TurnAfter(seconds(5));
+    TurnAfter(seconds(60));
+  }
+  model_name_ = "mended";
+  run_ = MakeRun();
+  TurnAfter(seconds(5));
+  corrector.Follow(run_.get());
+  TurnAfter(seconds(5));
+  EXPECT_EQ(run_->factors(), LatencyFactors());
 }
 
 }  // namespace
