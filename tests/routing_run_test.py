@@ -40,7 +40,7 @@ decisions:
     settle: 6s
     budgets: {{step: {step}, floor: 1, gain: 0.5, signals_max_age: 5s}}
     routes:
-      - {{name: web, origin: eu, haproxy: {socket}, backend: web}}
+      - {route}
 signals:
   prometheus: ['http://{prometheus}']
   period: 500ms
@@ -206,9 +206,10 @@ class RoutingRunTest(unittest.TestCase):
                 self.fail(f"{what}: {said}")
             time.sleep(0.2)
 
-    def configure(self, mode, step=10):
+    def configure(self, mode, step=10, route=None):
+        route = route or f"{{name: web, origin: eu, haproxy: {self.socket}, backend: web}}"
         return self.write("rudderfish.yaml", CONFIG.format(
-            mode=mode, step=step, regions=TOP / "examples/routing/regions.yaml", socket=self.socket,
+            mode=mode, step=step, regions=TOP / "examples/routing/regions.yaml", route=route,
             prometheus=f"127.0.0.1:{self.prometheus_port}", folder=self.folder, **PODS))
 
     def start(self, mode, **options):
@@ -298,6 +299,31 @@ class RoutingRunTest(unittest.TestCase):
         self.wait_for(lambda: self.split()["us"] > before, "it goes on where it was")
         fates = [one["fate"] for one in self.decisions()]
         self.assertNotIn("in flight", fates[:-1], "what an earlier process began has an end in the journal")
+
+    def test_what_clients_of_xds_are_told_follows_load_and_deaths_and_outlives_a_kill(self):
+        endpoints = ", ".join(f"{name}: ['127.0.0.1:{region.port}']" for name, region in self.regions.items())
+        route = f"{{name: web, origin: eu, xds: web, endpoints: {{{endpoints}}}}}\n    xds: {{listen: '127.0.0.1:{free_port()}'}}"
+
+        def told():
+            with contextlib.suppress(AssertionError, KeyError):
+                return json.loads(self.ask("status", "-o", "json"))["decisions"]["routing"]["routes"][0]["split"]
+            return {}
+
+        process = self.start("enforce", step=5, route=route)
+        self.wait_for(lambda: told().get("us", 0.5) not in (0, 0.5), "weights follow the load")
+        self.wait_for(lambda: any(one["fate"] == "done" for one in self.decisions()), "it is in the journal")
+        self.assertIn("ClusterLoadAssignment web", [one for one in self.decisions() if one["fate"] == "done"][-1]["request"])
+        self.assertIn("0 clients connected", self.ask("status"))
+        process.kill()
+        process.wait()
+        kept = json.loads((self.folder / "rudderfish-xds.json").read_text(encoding="utf-8"))["services"][0]["weights"]
+        self.assertEqual(sum(kept.values()), 10000)
+        self.start("shadow", step=5, route=route)
+        self.wait_for(lambda: told(), "it is read again")
+        self.assertEqual({name: round(10000 * share) for name, share in told().items()}, kept, "the next process tells the same")
+        self.ask("promote", "routing", "--to", "enforce", "--force")
+        self.regions["us"].stop()
+        self.wait_for(lambda: told().get("us") == 0, "nothing goes to the region that died", limit_s=15)
 
 
 if __name__ == "__main__":

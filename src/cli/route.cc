@@ -73,13 +73,13 @@ Result<RouteTarget> TargetOf(const Arguments& arguments) {
   TRY_ASSIGN(const std::string_view option, PathOption(arguments));
   if (option == "haproxy") {
     TRY_ASSIGN(const DataPath path, HaproxyPathOf(arguments));
-    target.enactor = MakeEnactor(path, nullptr);
+    target.enactor = MakeEnactor(path, nullptr, nullptr);
     return target;
   }
   TRY(arguments.Require("backend", "haproxy"));
   TRY_ASSIGN(const DataPath path, ObjectPathOf(arguments, option));
   TRY_ASSIGN(target.cluster, ConnectToCluster(arguments));
-  target.enactor = MakeEnactor(path, target.cluster->client.get());
+  target.enactor = MakeEnactor(path, target.cluster->client.get(), nullptr);
   return target;
 }
 

@@ -214,6 +214,10 @@ std::string RoutingText(const OrderedJson& routing) {
     const auto problem = one["problem"].get<std::string>();
     if (!problem.empty())
       problems += fmt::format("route {}: {}\n", one["name"].get<std::string>(), problem);
+    for (const OrderedJson& note : one["notes"]) {
+      problems +=
+          fmt::format("route {}: {}\n", one["name"].get<std::string>(), note.get<std::string>());
+    }
   }
   TextTable regions({{"REGION"},
                      {"DEMAND", Align::kRight},

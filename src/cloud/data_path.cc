@@ -52,13 +52,17 @@ std::optional<PathObject> ObjectOf(const DataPath& path) {
 std::string DataPathText(const DataPath& path) {
   if (const auto* haproxy = std::get_if<HaproxyChoice>(&path))
     return fmt::format("haproxy {} backend {}", haproxy->socket.Text(), haproxy->backend);
+  if (const auto* xds = std::get_if<XdsChoice>(&path)) return "xds " + xds->service;
   const auto* split = std::get_if<SplitObjectChoice>(&path);
   const ObjectChoice& object = *ObjectOf(path)->object;
   return fmt::format("{} {}/{}", split == nullptr ? kObjectPaths[0] : RowOf(split->kind).name,
                      object.name_space, object.name);
 }
 
-std::unique_ptr<SplitEnactor> MakeEnactor(const DataPath& path, kube::ApiClient* client) {
+std::unique_ptr<SplitEnactor> MakeEnactor(const DataPath& path, kube::ApiClient* client,
+                                          XdsServer* xds) {
+  if (const auto* choice = std::get_if<XdsChoice>(&path))
+    return std::make_unique<XdsEnactor>(xds, *choice);
   if (const auto* haproxy = std::get_if<HaproxyChoice>(&path))
     return std::make_unique<HaproxyEnactor>(*haproxy);
   if (const auto* route = std::get_if<HttpRouteChoice>(&path))

@@ -10,12 +10,13 @@
 #include "cloud/haproxy.h"
 #include "cloud/http_route.h"
 #include "cloud/split_objects.h"
+#include "cloud/xds_enactor.h"
 
 // Which data path carries out a split, as options and configurations name it.
 
 namespace rudderfish {
 
-using DataPath = std::variant<HttpRouteChoice, SplitObjectChoice, HaproxyChoice>;
+using DataPath = std::variant<HttpRouteChoice, SplitObjectChoice, HaproxyChoice, XdsChoice>;
 
 // Options, and keys of a configuration, that name an object NAMESPACE/NAME of an API server.
 inline constexpr std::array<std::string_view, 1 + kSplitObjectKinds> kObjectPaths = {
@@ -36,7 +37,9 @@ std::optional<PathObject> ObjectOf(const DataPath& path);
 
 std::string DataPathText(const DataPath& path);  // "httproute shop/web".
 
-// REQUIRES: `client` is not null where ObjectOf is not, and outlives the enactor.
-std::unique_ptr<SplitEnactor> MakeEnactor(const DataPath& path, kube::ApiClient* client);
+// REQUIRES: `client` is not null where ObjectOf is not; `xds` is not null where the path is an
+// XdsChoice, and has its service; both outlive the enactor.
+std::unique_ptr<SplitEnactor> MakeEnactor(const DataPath& path, kube::ApiClient* client,
+                                          XdsServer* xds);
 
 }  // namespace rudderfish

@@ -17,7 +17,7 @@ TEST(DataPath, EachObjectIsFoundByItsName) {
     const auto object = ObjectOf(*path);
     ASSERT_TRUE(object);
     EXPECT_EQ(object->object->may_change, std::vector<std::string>{"argo"});
-    EXPECT_NE(MakeEnactor(*path, nullptr), nullptr);
+    EXPECT_NE(MakeEnactor(*path, nullptr, nullptr), nullptr);
   }
   EXPECT_EQ(ObjectOf(ObjectPath("dnsendpoint", "a/b", {}, {}).value())->plural, "dnsendpoints");
   EXPECT_FALSE(ObjectOf(ObjectPath("dnsendpoint", "a/b", {}, {}).value())->shows_health);
@@ -29,7 +29,7 @@ TEST(DataPath, HaproxyNeedsNoApiServer) {
       HaproxyChoice{.socket = ParseStreamPeer("/run/h.sock").value(), .backend = "web"};
   EXPECT_FALSE(ObjectOf(path));
   EXPECT_EQ(DataPathText(path), "haproxy /run/h.sock backend web");
-  EXPECT_EQ(MakeEnactor(path, nullptr)->weight_sum(), 256);
+  EXPECT_EQ(MakeEnactor(path, nullptr, nullptr)->weight_sum(), 256);
 }
 
 TEST(DataPath, ARuleIsRefusedWhereThereIsNone) {

@@ -8,6 +8,7 @@
 
 #include "base/suggest.h"
 #include "base/units.h"
+#include "net/listen_address.h"
 #include "policy/registry.h"
 #include "run/placement_config.h"
 #include "scenario/scenario.h"
@@ -20,6 +21,9 @@ constexpr double kIntervalMsMax = 3'600'000;
 constexpr int kMostRoutes = 100;
 constexpr int kRuleMax = 15;
 constexpr std::string_view kHaproxyKey = "haproxy";
+constexpr std::string_view kXdsKey = "xds";
+constexpr size_t kMostEndpoints = 1000;
+constexpr std::string_view kWeightsFile = "rudderfish-xds.json";
 constexpr size_t kRouteNameMax = 100;
 
 Result<void> ReadTime(YamlMap* map, std::string_view key, std::chrono::nanoseconds* time) {
@@ -95,12 +99,39 @@ Result<HaproxyChoice> HaproxyOf(const YamlNode& node, const std::filesystem::pat
   return HaproxyChoice{.socket = *std::move(peer), .backend = name};
 }
 
+// "xds: web, endpoints: {eu: [...], us: [...]}"
+Result<XdsChoice> XdsOf(const YamlNode& node, YamlMap* map) {
+  XdsChoice choice;
+  TRY_ASSIGN(choice.service, node.AsString());
+  if (choice.service.empty() || choice.service.size() > kRouteNameMax)
+    return node.Expected(fmt::format("1 to {} letters", kRouteNameMax));
+  TRY_ASSIGN(const YamlNode endpoints, map->Required("endpoints"));
+  TRY_ASSIGN(YamlMap regions, endpoints.AsMap());
+  for (const auto& [region, list] : regions.Entries()) {
+    TRY_ASSIGN(const std::vector<YamlNode> addresses, list.AsList());
+    if (addresses.empty() || addresses.size() > kMostEndpoints)
+      return list.Expected(fmt::format("1 to {} endpoints", kMostEndpoints));
+    XdsRegionChoice one{.region = region, .endpoints = {}};
+    for (const YamlNode& address : addresses) {
+      TRY_ASSIGN(const std::string text, address.AsString());
+      const Result<SocketAddress> endpoint = ParseXdsEndpoint(text);
+      if (!endpoint) return address.Refuse(endpoint.error().message);
+      one.endpoints.push_back(*endpoint);
+    }
+    choice.regions.push_back(std::move(one));
+  }
+  TRY(regions.Finish());
+  if (choice.regions.empty()) return endpoints.Expected("a list of endpoints for each region");
+  return choice;
+}
+
 // The one key that names the data path.
 Result<DataPath> PathAt(const YamlNode& node, const std::filesystem::path& folder, YamlMap* map) {
   std::string_view named;
   std::optional<YamlNode> at;
   std::vector<std::string_view> keys(kObjectPaths.begin(), kObjectPaths.end());
   keys.push_back(kHaproxyKey);
+  keys.push_back(kXdsKey);
   for (const std::string_view key : keys) {
     auto found = map->Optional(key);
     if (!found) continue;
@@ -109,6 +140,10 @@ Result<DataPath> PathAt(const YamlNode& node, const std::filesystem::path& folde
     named = key;
   }
   if (!at) return node.Refuse(fmt::format("name one data path: `{}`", fmt::join(keys, "`, `")));
+  if (named == kXdsKey) {
+    TRY_ASSIGN(XdsChoice choice, XdsOf(*at, map));
+    return DataPath(std::move(choice));
+  }
   if (named != kHaproxyKey) return ObjectPathAt(named, *at, map);
   TRY_ASSIGN(HaproxyChoice choice, HaproxyOf(*at, folder, map));
   return DataPath(std::move(choice));
@@ -123,7 +158,11 @@ Result<RouteConfig> RouteOf(const YamlNode& node, const std::filesystem::path& f
     return name.Expected(fmt::format("1 to {} letters", kRouteNameMax));
   TRY_ASSIGN(route.origin, map.OptionalString("origin", ""));
   TRY_ASSIGN(route.path, PathAt(node, folder, &map));
-  if (const auto backends = map.Optional("backends")) {
+  const auto* xds = std::get_if<XdsChoice>(&route.path);
+  for (const XdsRegionChoice& one : xds == nullptr ? std::vector<XdsRegionChoice>() : xds->regions)
+    route.backends.push_back({.region = one.region, .backend = one.region});
+  const auto backends = xds == nullptr ? map.Optional("backends") : std::nullopt;
+  if (backends) {
     TRY_ASSIGN(YamlMap named, backends->AsMap());
     for (const auto& [region, value] : named.Entries()) {
       TRY_ASSIGN(std::string backend, value.AsString());
@@ -133,6 +172,48 @@ Result<RouteConfig> RouteOf(const YamlNode& node, const std::filesystem::path& f
   }
   TRY(map.Finish());
   return route;
+}
+
+Result<XdsConfig> ReadXds(const YamlNode& node, const std::filesystem::path& folder) {
+  XdsConfig xds;
+  TRY_ASSIGN(YamlMap map, node.AsMap());
+  TRY_ASSIGN(const YamlNode listen, map.Required("listen"));
+  TRY_ASSIGN(xds.listen.address, listen.AsString());
+  const Result<ListenAddress> address = ParseListenAddress(xds.listen.address);
+  if (!address) return listen.Refuse(address.error().message);
+  if (address->is_unix()) return listen.Expected("HOST:PORT");
+  TRY_ASSIGN(const std::string kept, map.OptionalString("weights", kWeightsFile));
+  xds.kept = folder / kept;
+  const std::pair<std::string_view, std::filesystem::path*> files[] = {
+      {"certificate", &xds.listen.certificate},
+      {"key", &xds.listen.key},
+      {"client_ca", &xds.listen.client_ca}};
+  for (const auto& [key, path] : files) {
+    TRY_ASSIGN(const std::string text, map.OptionalString(key, ""));
+    if (!text.empty()) *path = folder / text;
+  }
+  TRY(map.Finish());
+  const XdsListen& tls = xds.listen;
+  if (tls.certificate.empty() != tls.key.empty())
+    return node.Refuse("`certificate` and `key` belong together");
+  if (tls.certificate.empty() && !tls.client_ca.empty())
+    return node.Refuse("`client_ca` needs `certificate` and `key`");
+  return xds;
+}
+
+// A route of xDS has a server, and a service of its own.
+Result<void> CheckXds(const RoutingConfig& config) {
+  std::vector<std::string> services;
+  for (const RouteConfig& route : config.routes) {
+    const auto* xds = std::get_if<XdsChoice>(&route.path);
+    if (xds == nullptr) continue;
+    if (!config.xds)
+      return route.node.Refuse("`decisions.routing.xds` is missing: it says where to listen");
+    if (std::find(services.begin(), services.end(), xds->service) != services.end())
+      return route.node.Refuse(fmt::format("another route is of \"{}\" as well", xds->service));
+    services.push_back(xds->service);
+  }
+  return {};
 }
 
 Result<void> ReadRoutes(YamlMap* map, const std::filesystem::path& folder,
@@ -205,6 +286,15 @@ bool RoutingConfig::NeedsCluster() const {
                      [](const RouteConfig& one) { return ObjectOf(one.path).has_value(); });
 }
 
+std::vector<XdsService> RoutingConfig::XdsServices() const {
+  std::vector<XdsService> services;
+  for (const RouteConfig& route : routes) {
+    if (const auto* choice = std::get_if<XdsChoice>(&route.path))
+      services.push_back(ServiceOf(*choice));
+  }
+  return services;
+}
+
 Result<RoutingConfig> ParseRouting(const YamlNode& node, const std::filesystem::path& folder) {
   RoutingConfig routing;
   TRY_ASSIGN(YamlMap map, node.AsMap());
@@ -229,7 +319,11 @@ Result<RoutingConfig> ParseRouting(const YamlNode& node, const std::filesystem::
     TRY_ASSIGN(routing.canary, ReadCanary(*canary));
   }
   if (const auto budgets = map.Optional("budgets")) TRY(ReadRouteBudgets(*budgets, &routing));
+  if (const auto xds = map.Optional("xds")) {
+    TRY_ASSIGN(routing.xds, ReadXds(*xds, folder));
+  }
   TRY(ReadRoutes(&map, folder, &routing.routes));
+  TRY(CheckXds(routing));
   TRY(map.Finish());
   return routing;
 }

@@ -29,6 +29,12 @@ struct RouteConfig {
   YamlNode node;                        // For messages.
 };
 
+// The server that clients of xDS connect to.
+struct XdsConfig {
+  XdsListen listen;
+  std::filesystem::path kept;  // The file that keeps the weights.
+};
+
 struct RoutingConfig {
   Mode mode = Mode::kShadow;       // Where it begins; `promote` and `demote` go on from there.
   std::filesystem::path scenario;  // That describes the regions.
@@ -41,8 +47,10 @@ struct RoutingConfig {
   SplitLimits limits;
   double gain_min = 0.005;  // Of the objective, relative, for which a split is changed.
   std::vector<RouteConfig> routes;
+  std::optional<XdsConfig> xds;  // Where a route needs it.
 
   bool NeedsCluster() const;
+  std::vector<XdsService> XdsServices() const;  // Of its routes.
 };
 
 // Relative paths are relative to `folder`. Looks at no other file.

@@ -17,14 +17,8 @@ namespace {
 constexpr std::chrono::milliseconds kBetweenAnswers(20);
 // A change that is sent later than this was decided on what is old.
 constexpr Duration kSendWithin = std::chrono::seconds(5);
+constexpr Duration kBetweenListens = std::chrono::seconds(2);
 constexpr Duration kReadWithin = std::chrono::seconds(3);
-// A change is taken back if requests are slower than predicted by this, relative, and than before.
-constexpr double kSlowerThanPredicted = 0.5;
-constexpr double kSlowerThanBefore = 1.1;
-constexpr int kSettlesHeld = 10;     // Times `settle`, for which such a route is left alone.
-constexpr int kSettlesPatience = 3;  // Until a change goes unmeasured.
-constexpr double kMsPerS = 1000;
-constexpr int kRowsRecalled = 200;  // Of a route: an hour at the usual interval.
 constexpr std::string_view kWouldRoute = "WouldRoute", kRouted = "Routed";
 
 }  // namespace
@@ -37,7 +31,7 @@ Result<std::unique_ptr<RoutingLoop>> RoutingLoop::Start(Ready ready, Host* host)
                                               .policy = loop->plan_.policy_name,
                                               .objective = loop->plan_.objective},
                                              loop->evidence_.get(), host->journal()));
-  loop->Open(ready.signals, std::move(ready.paths));
+  loop->Open(std::move(ready));
   loop->Recall();
   return loop;
 }
@@ -64,24 +58,27 @@ Result<SignalsConfig> RoutingLoop::SignalsOf(const Config& config, const Routing
 
 Result<RoutingLoop::Ready> RoutingLoop::Prepare(RoutingPlan plan, const Config& config,
                                                 Host* host) {
-  Ready ready{.plan = std::move(plan), .signals = {}, .paths = {}};
+  Ready ready{.plan = std::move(plan), .signals = {}, .paths = {}, .xds = nullptr};
   TRY_ASSIGN(ready.signals, SignalsOf(config, ready.plan));
+  if (const auto& xds = ready.plan.config.xds) {
+    TRY_ASSIGN(ready.xds, XdsServer::Open(ready.plan.config.XdsServices(), xds->kept));
+  }
   for (const RouteConfig& route : ready.plan.config.routes) {
     RouteDriver::Route path;
     if (ObjectOf(route.path)) {
       TRY_ASSIGN(path.client, kube::ApiClient::Open(host->client()->access(), host->clock()));
     }
-    path.enactor = MakeEnactor(route.path, path.client.get());
+    path.enactor = MakeEnactor(route.path, path.client.get(), ready.xds.get());
     ready.paths.push_back(std::move(path));
   }
   return ready;
 }
 
-void RoutingLoop::Open(const SignalsConfig& signals, std::vector<RouteDriver::Route> paths) {
+void RoutingLoop::Open(Ready ready) {
   entities_ = {};
   for (const Region& region : plan_.world->network->regions)
     entities_.regions.push_back(region.name);
-  signals_ = std::make_unique<SignalSource>(signals, clock_);
+  signals_ = std::make_unique<SignalSource>(ready.signals, clock_);
   round_ = std::make_unique<RoutingRound>(&plan_);
   std::vector<std::string> names;
   for (const RouteConfig& route : config().routes) names.push_back(route.name);
@@ -90,11 +87,15 @@ void RoutingLoop::Open(const SignalsConfig& signals, std::vector<RouteDriver::Ro
     events_ = std::make_unique<kube::EventRecorder>(
         host_->telling(), kube::EventOptions{.instance = host_->identity()});
   }
-  OpenRoutes(std::move(paths));
+  OpenRoutes(std::move(ready.paths), std::move(ready.xds));
 }
 
-void RoutingLoop::OpenRoutes(std::vector<RouteDriver::Route> paths) {
+void RoutingLoop::OpenRoutes(std::vector<RouteDriver::Route> paths,
+                             std::unique_ptr<XdsServer> xds) {
   driver_.reset();  // Waits for the requests that are being sent.
+  if (xds_ != nullptr && xds != nullptr) xds->TakeOver(*xds_);
+  xds_ = std::move(xds);
+  xds_due_ = clock_->Now();
   for (const Route& route : routes_) {
     if (route.setting)
       Conclude(route.setting->row,
@@ -116,45 +117,9 @@ void RoutingLoop::OpenRoutes(std::vector<RouteDriver::Route> paths) {
   phase_ = Phase::kWaiting;
 }
 
-// What an earlier process has set is measured, or left alone, as if it were ours.
-void RoutingLoop::Recall() {
-  const Result<JournalReader> reader = JournalReader::Open(host_->journal()->path());
-  if (!reader) return;  // A journal that is closed knows of no rows.
-  for (Route& route : routes_) {
-    const Result<std::vector<StoredRouting>> rows =
-        reader->Routings({.limit = kRowsRecalled, .application = route.name});
-    if (!rows) {
-      LogWarning("route {}: what was set last is not known: {}", route.name, rows.error().message);
-      continue;
-    }
-    const auto newest = std::find_if(rows->rbegin(), rows->rend(), [](const StoredRouting& one) {
-      return one.row.fate == Fate::kDone || one.row.fate == Fate::kUnknown;
-    });
-    if (newest != rows->rend()) RecallRoute(*newest, &route);
-  }
-}
-
-void RoutingLoop::RecallRoute(const StoredRouting& newest, Route* route) const {
-  const auto ago = std::chrono::milliseconds(std::max<int64_t>(0, UnixNow() - newest.written_at));
-  const Instant at = clock_->Now() - ago;
-  if (newest.row.takes_back) route->held_until = at + kSettlesHeld * config().settle;
-  if (newest.row.measured_ms || ago > kSettlesPatience * config().settle) return;
-  Change change{.row = newest.number,
-                .at = at,
-                .before = {},
-                .after = {},
-                .measured_ms = newest.row.measured_now_ms,
-                .predicted_ms = newest.row.predicted_ms};
-  for (const RoutedRegion& region : newest.row.regions) {
-    change.before.push_back({region.region, region.now});
-    change.after.push_back({region.region, region.allowed});
-  }
-  route->change = std::move(change);
-}
-
 Result<void> RoutingLoop::Reload(Ready ready) {
   plan_ = std::move(ready.plan);
-  Open(ready.signals, std::move(ready.paths));
+  Open(std::move(ready));
   due_ = clock_->Now();
   return ladder_->Configure(
       {.mode = plan_.config.mode, .policy = plan_.policy_name, .objective = plan_.objective});
@@ -164,8 +129,25 @@ SwitchedKind RoutingLoop::Kind() const {
   return {.name = kRoutingLadder.name, .configured = ladder_->mode()};
 }
 
+// Who leads no more hangs up: clients go to who does, and until then by what they were told last.
+void RoutingLoop::FollowXds() {
+  if (xds_ == nullptr) return;
+  if (!host_->Leads()) {
+    xds_->HangUp();
+    xds_trouble_.clear();
+    return;
+  }
+  if (xds_->port() != 0 || clock_->Now() < xds_due_) return;
+  xds_due_ = clock_->Now() + kBetweenListens;
+  const Result<void> listens = xds_->Listen(config().xds->listen);
+  if (listens) LogInfo("xDS is served on {}", config().xds->listen.address);
+  if (!listens && xds_trouble_.empty()) LogError("{}", listens.error().message);
+  xds_trouble_ = listens ? "" : listens.error().message;
+}
+
 // What was resumed, or has come to lead, does not wait for its next turn.
 void RoutingLoop::FollowMode() {
+  FollowXds();
   const Mode mode = host_->Leads() ? host_->switches().Effective(ladder_->mode()) : Mode::kOff;
   if (mode < Mode::kCanary) driver_->DropSets();
   if (std::exchange(mode_, mode) != mode && phase_ == Phase::kWaiting) due_ = clock_->Now();
@@ -179,6 +161,7 @@ std::chrono::milliseconds RoutingLoop::UntilDue() const {
 }
 
 void RoutingLoop::Poll() {
+  FollowXds();
   signals_->Turn(entities_);
   while (std::optional<RouteDriver::Answer> answer = driver_->Take()) Take(*std::move(answer));
   // A data path that does not answer is left out of this round.
@@ -304,80 +287,6 @@ void RoutingLoop::TellHealthBySignal() {
     if (routes_[i].standing)
       TellHealth(healthy, config().routes[i].backends, &*routes_[i].standing);
   }
-}
-
-void RoutingLoop::Measure() {
-  for (size_t i = 0; i < routes_.size(); ++i) {
-    if (routes_[i].change) MeasureOne(i);
-  }
-}
-
-void RoutingLoop::MeasureOne(size_t route) {
-  Route& one = routes_[route];
-  const std::string& origin = config().routes[route].origin;
-  if (!StillStands(route)) {  // What is measured from now on is of another split.
-    one.change.reset();
-    return;
-  }
-  const auto latency = round_->view().Latency(origin.empty() ? -1 : plan_.RegionOf(origin));
-  const bool is_settled = latency && latency->at >= one.change->at + config().settle;
-  if (!is_settled) {
-    if (clock_->Now() > one.change->at + kSettlesPatience * config().settle) one.change.reset();
-    return;
-  }
-  const Change change = *std::exchange(one.change, std::nullopt);
-  const double measured_ms = kMsPerS * latency->value;
-  Conclude(change.row, {.fate = std::nullopt, .failure = "", .measured_ms = measured_ms});
-  const bool is_slower = change.predicted_ms > 0 && change.measured_ms &&
-                         measured_ms > (1 + kSlowerThanPredicted) * change.predicted_ms &&
-                         measured_ms > kSlowerThanBefore * *change.measured_ms;
-  if (is_slower && ActsOn(route)) TakeBack(route, change, measured_ms);
-}
-
-// Whether the split that was set is the one that was read last: somebody else may have changed it.
-bool RoutingLoop::StillStands(size_t route) const {
-  const Route& one = routes_[route];
-  if (!one.standing) return true;  // It is not known to have changed.
-  const Split now = SplitOf(*one.standing, config().routes[route].backends);
-  const Split& set = one.change->after;
-  const double smallest = 1.5 / static_cast<double>(driver_->weight_sum(route));
-  return std::equal(now.begin(), now.end(), set.begin(), set.end(),
-                    [&](const RegionShare& a, const RegionShare& b) {
-                      return a.region == b.region && std::abs(a.share - b.share) <= smallest;
-                    });
-}
-
-// To the split before, in one step; regions that are not healthy still get nothing.
-void RoutingLoop::TakeBack(size_t route, const Change& change, double measured_ms) {
-  Route& one = routes_[route];
-  one.held_until = clock_->Now() + kSettlesHeld * config().settle;
-  if (!one.standing || driver_->is_busy(route)) return;
-  SplitLimits limits = config().limits;
-  limits.step = 1;
-  Result<SplitPlan> plan = PlanSplit(*one.standing, change.before, config().routes[route].backends,
-                                     driver_->weight_sum(route), {}, limits);
-  if (!plan || !plan->changes || plan->review.is_frozen) return;
-  RouteChoice choice{.decision = {.route = config().routes[route].name,
-                                  .target = one.standing->target,
-                                  .policy = plan_.policy_name,
-                                  .baseline = plan_.baseline_name,
-                                  .objective = plan_.objective,
-                                  .takes_back = true,
-                                  .verdict = {.allowed = true, .reason = ""}},
-                     .plan = *std::move(plan)};
-  choice.decision.reasons.push_back(
-      fmt::format("the last change is taken back: response time was {:.1f} ms, predicted were "
-                  "{:.1f} ms, and {:.1f} ms were measured before it",
-                  measured_ms, change.predicted_ms, change.measured_ms.value_or(0)));
-  for (size_t i = 0; i < choice.plan.standing.size(); ++i) {
-    choice.decision.regions.push_back({.region = choice.plan.standing[i].region,
-                                       .now = choice.plan.standing[i].share,
-                                       .wanted = change.before[i].share,
-                                       .allowed = choice.plan.review.split[i].share,
-                                       .is_healthy = one.standing->backends[i].is_healthy,
-                                       .one_more = {}});
-  }
-  CarryOut(route, std::move(choice));
 }
 
 bool RoutingLoop::ActsOn(size_t route) const {

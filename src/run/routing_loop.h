@@ -35,6 +35,7 @@ class RoutingLoop final : public DecisionLoop {
     RoutingPlan plan;
     SignalsConfig signals;
     std::vector<RouteDriver::Route> paths;
+    std::unique_ptr<XdsServer> xds;  // Null: no route needs it.
   };
   // The signals that it reads. An error if what it needs is not among them.
   static Result<SignalsConfig> SignalsOf(const Config& config, const RoutingPlan& plan);
@@ -86,8 +87,9 @@ class RoutingLoop final : public DecisionLoop {
   enum class Phase { kWaiting, kReading, kRead };
 
   RoutingLoop(RoutingPlan plan, Host* host);
-  void Open(const SignalsConfig& signals, std::vector<RouteDriver::Route> paths);
-  void OpenRoutes(std::vector<RouteDriver::Route> paths);
+  void Open(Ready ready);
+  void OpenRoutes(std::vector<RouteDriver::Route> paths, std::unique_ptr<XdsServer> xds);
+  void FollowXds();
   const RoutingConfig& config() const { return plan_.config; }
   bool ActsOn(size_t route) const;
   void Take(RouteDriver::Answer answer);
@@ -118,7 +120,10 @@ class RoutingLoop final : public DecisionLoop {
   std::unique_ptr<SignalSource> signals_;
   SignalEntities entities_;
   std::unique_ptr<RoutingRound> round_;
-  std::unique_ptr<RouteDriver> driver_;
+  std::unique_ptr<XdsServer> xds_;
+  std::string xds_trouble_;              // Why it does not listen; empty: it does, or need not.
+  Instant xds_due_;                      // When that is tried again.
+  std::unique_ptr<RouteDriver> driver_;  // Its routes use xds_.
   std::vector<Route> routes_;
   Phase phase_ = Phase::kWaiting;
   Instant reading_since_;

@@ -16,7 +16,7 @@ std::string RoutingLoop::ClusterTrouble() const {
     if (!routes_[i].trouble.empty())
       return fmt::format("route {}: {}", config().routes[i].name, routes_[i].trouble);
   }
-  return "";
+  return xds_trouble_;
 }
 
 void RoutingLoop::Count(ClusterCounts* counts) const {
@@ -31,6 +31,13 @@ void RoutingLoop::Report() {
   for (size_t i = 0; i < routes_.size(); ++i) {
     const Route& route = routes_[i];
     if (route.last) metrics->ShowRoute(*route.last);
+    const auto* choice = std::get_if<XdsChoice>(&config().routes[i].path);
+    if (choice == nullptr) continue;
+    metrics->ShowXdsClients(choice->service, xds_->board().Verdicts(choice->service).size());
+    for (const XdsRegionChoice& region : choice->regions) {
+      metrics->ShowXdsLoad(choice->service, region.region,
+                           xds_->board().LoadOf(choice->service, region.region));
+    }
   }
 }
 
@@ -76,7 +83,8 @@ OrderedJson RoutingLoop::Status() const {
                     {"acts", ActsOn(i)},
                     {"held", WhyHeld(i)},
                     {"split", OrderedJson::object()},
-                    {"wanted", OrderedJson::object()}};
+                    {"wanted", OrderedJson::object()},
+                    {"notes", route.standing ? route.standing->notes : std::vector<std::string>()}};
     one["read_age_s"] =
         route.standing ? OrderedJson(Seconds(clock_->Now() - route.read_at)) : OrderedJson(nullptr);
     if (route.standing) {

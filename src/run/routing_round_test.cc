@@ -174,6 +174,23 @@ TEST_F(RoutingRoundTest, ConfigurationsThatAreWrongNameThePlace) {
               HasSubstr("one route for each origin, or one for all"));
   EXPECT_THAT(message(begin + "{name: w, origin: mars, haproxy: /s, backend: b}]}"),
               HasSubstr("`mars`: no region"));
+  const std::string xds = "{name: web, origin: eu, xds: web, endpoints: {eu: ['10.0.0.1:80']}}";
+  const std::string serving = "{regions: regions.yaml, xds: {listen: '127.0.0.1:0'}, routes: [";
+  EXPECT_THAT(message(serving + xds + "]}"), IsEmpty());
+  EXPECT_THAT(message(begin + xds + "]}"), HasSubstr("`decisions.routing.xds` is missing"));
+  EXPECT_THAT(message(serving + xds +
+                      ", {name: b, origin: us, xds: web, endpoints: {us: ['10.0.0.1:80']}}]}"),
+              HasSubstr("another route is of \"web\" as well"));
+  EXPECT_THAT(message(serving + "{name: w, xds: web}]}"), HasSubstr("endpoints"));
+  EXPECT_THAT(message(serving + "{name: w, xds: web, endpoints: {eu: ['shop:80']}}]}"),
+              HasSubstr("expected an IP address and a port"));
+  EXPECT_THAT(message(serving + "{name: w, xds: web, endpoints: {mars: ['10.0.0.1:80']}}]}"),
+              HasSubstr("`mars`: no region"));
+  EXPECT_THAT(message("{regions: regions.yaml, xds: {listen: x}, routes: [" + route + "]}"),
+              HasSubstr("xds.listen"));
+  EXPECT_THAT(message("{regions: regions.yaml, xds: {listen: '127.0.0.1:0', key: k}, routes: [" +
+                      route + "]}"),
+              HasSubstr("`certificate` and `key` belong together"));
   EXPECT_THAT(message("{regions: regions.yaml, policy: clairvoyant, routes: [" + route + "]}"),
               HasSubstr("clairvoyant knows the demand to come"));
   EXPECT_THAT(message("{regions: regions.yaml, policy: nonsense, routes: [" + route + "]}"),

@@ -113,6 +113,25 @@ void RunMetrics::ShowRoute(const RoutingDecision& last) {
       .Set(last.predicted_now_ms / kMsPerSecond);
 }
 
+void RunMetrics::ShowXdsClients(const std::string& service, size_t clients) {
+  registry_
+      ->AddGauge("rudderfish_xds_clients", "Clients of xDS that follow a service's weights.",
+                 {{"service", service}})
+      .Set(static_cast<double>(clients));
+}
+
+void RunMetrics::ShowXdsLoad(const std::string& service, const std::string& region,
+                             const XdsLoad& load) {
+  const auto raise = [&](const char* result, uint64_t count) {
+    Raise(&registry_->AddCounter("rudderfish_xds_requests_total",
+                                 "Requests that clients of xDS report, by how they ended.",
+                                 {{"service", service}, {"region", region}, {"result", result}}),
+          static_cast<double>(count));
+  };
+  raise("succeeded", load.succeeded);
+  raise("failed", load.failed);
+}
+
 void RunMetrics::ShowCluster(const ClusterCounts& counts) {
   const auto count = [&](std::string_view name, std::string_view help, int64_t value,
                          MetricLabels labels = {}) {

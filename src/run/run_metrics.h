@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/metrics.h"
+#include "cloud/xds_board.h"
 #include "control/application_run.h"
 #include "control/journal.h"
 #include "control/mode.h"
@@ -53,6 +54,8 @@ class RunMetrics {
   void ShowSignals(const std::vector<SignalStanding>& signals);
   void ShowJournal(const JournalExtent& extent, const std::vector<EvidenceSum>& evidence);
   void ShowRoute(const RoutingDecision& last);
+  void ShowXdsClients(const std::string& service, size_t clients);
+  void ShowXdsLoad(const std::string& service, const std::string& region, const XdsLoad& load);
   void ShowProcess();
 
  private:
