@@ -347,6 +347,50 @@ class RouteTest(unittest.TestCase):
                 if option == "dnsendpoint":
                     self.assertEqual(after["spec"]["endpoints"][0]["providerSpecific"][0]["value"], "153")
 
+    def test_scores_of_managed_clusters(self):
+        """One object for each cluster; what else their status holds stays, and a cluster that is not available gets nothing."""
+        CLUSTER.kubectl("apply", "-f", str(TOP / "tests/data/split-objects/crds.yaml"))
+        CLUSTER.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        group = "cluster.open-cluster-management.io"
+
+        def status(kind, name, *words, **what):
+            CLUSTER.kubectl("patch", kind, name, *words, "--subresource=status", "--type=merge", "-p", json.dumps({"status": what}))
+
+        def available(name, said):
+            status("managedcluster", name, conditions=[{"type": "ManagedClusterConditionAvailable", "status": said}])
+
+        for name in ("web-eu", "web-us"):
+            self.addCleanup(CLUSTER.tried, "kubectl", "--", "delete", "namespace,managedcluster", name, "--wait=false")
+            CLUSTER.kubectl("create", "namespace", name)
+            CLUSTER.kubectl("create", "-f", "-", input=json.dumps(
+                {"apiVersion": f"{group}/v1", "kind": "ManagedCluster", "metadata": {"name": name}, "spec": {}}))
+            available(name, "True")
+            CLUSTER.kubectl("create", "-f", "-", input=json.dumps(
+                {"apiVersion": f"{group}/v1alpha1", "kind": "AddOnPlacementScore", "metadata": {"name": "web", "namespace": name}}))
+        status("addonplacementscore", "web", "-n", "web-eu", validUntil="2030-01-01T00:00:00Z", scores=[{"name": "cpu", "value": -7}])
+
+        def run(verb, *more):
+            done = subprocess.run([str(PROGRAM), "route", verb, "--placementscores", "web", *REGIONS, "--kubeconfig", str(KUBECONFIG),
+                                   *more], capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            return done.stdout
+
+        def scores(name):
+            found = CLUSTER.get("addonplacementscore", "web", "-n", name)
+            return found["status"], {one["name"]: one["value"] for one in found["status"].get("scores", [])}
+
+        planned = run("set", "--to", "eu=60,us=40")
+        self.assertIn(f"PATCH /apis/{group}/v1alpha1/namespaces/web-eu/addonplacementscores/web/status", planned)
+        self.assertEqual(scores("web-eu")[1], {"cpu": -7}, "nothing was sent")
+        run("set", "--to", "eu=60,us=40", "--apply")
+        held, values = scores("web-eu")
+        self.assertEqual((held["validUntil"], values), ("2030-01-01T00:00:00Z", {"cpu": -7, "share": 60}))
+        self.assertEqual(scores("web-us")[1], {"share": 40})
+        available("web-us", "Unknown")
+        run("set", "--to", "eu=60,us=40", "--apply")
+        self.assertEqual((scores("web-eu")[1]["share"], scores("web-us")[1]["share"]), (100, 0))
+        self.assertIn("its ManagedCluster is not available", run("show"))
+
     def test_run_decides_about_an_httproute(self):
         """Nothing changes in shadow, an Event says what would in advise, and in enforce the weights follow in steps."""
         self.create("web", [backend("web-eu", 9), backend("web-us", 1)])

@@ -264,6 +264,9 @@ CommandSpec RouteCommand() {
            {"--dnsendpoint", "NS/NAME", "DNSEndpoint of ExternalDNS with a record for each region"},
            {"--propagationpolicy", "NS/NAME",
             "PropagationPolicy of Karmada whose clusters are regions: splits replicas"},
+           {"--placementscores", "NAME[/SCORE]",
+            "AddOnPlacementScores of Open Cluster Management, one for each cluster: scores are "
+            "shares"},
            {"--rule", "N", "rule of the route, from 0 (default: the only one)"},
            {"--haproxy", "SOCKET", "HAProxy's runtime API: path of its socket, or HOST:PORT"},
            {"--backend", "NAME", "backend of HAProxy whose servers are regions"},

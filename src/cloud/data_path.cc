@@ -20,6 +20,13 @@ bool HasRules(SplitObjectKind kind) {
 
 Result<DataPath> ObjectPath(std::string_view name, std::string_view object, std::optional<int> rule,
                             std::vector<std::string> may_change) {
+  if (name == kObjectPaths.back()) {
+    if (rule) return Invalid("{} have no rules to choose one of", name);
+    if (!may_change.empty())
+      return Invalid("{}: field managers are not asked for there: leave them out", name);
+    TRY_ASSIGN(PlacementScoresChoice scores, ParsePlacementScores(object));
+    return DataPath(std::move(scores));
+  }
   TRY_ASSIGN(ObjectChoice choice, ParseObjectChoice(object));
   choice.may_change = std::move(may_change);
   if (name == kObjectPaths[0]) {
@@ -41,6 +48,15 @@ std::optional<PathObject> ObjectOf(const DataPath& path) {
   if (const auto* route = std::get_if<HttpRouteChoice>(&path)) {
     return PathObject{route, "gateway.networking.k8s.io", "v1", "HTTPRoute", "httproutes", true};
   }
+  if (const auto* scores = std::get_if<PlacementScoresChoice>(&path)) {
+    return PathObject{scores,
+                      "cluster.open-cluster-management.io",
+                      "v1alpha1",
+                      "AddOnPlacementScore",
+                      "addonplacementscores",
+                      false,
+                      true};
+  }
   const auto* split = std::get_if<SplitObjectChoice>(&path);
   if (split == nullptr) return std::nullopt;
   const SplitObjectRow& row = RowOf(split->kind);
@@ -53,6 +69,8 @@ std::string DataPathText(const DataPath& path) {
   if (const auto* haproxy = std::get_if<HaproxyChoice>(&path))
     return fmt::format("haproxy {} backend {}", haproxy->socket.Text(), haproxy->backend);
   if (const auto* xds = std::get_if<XdsChoice>(&path)) return "xds " + xds->service;
+  if (const auto* scores = std::get_if<PlacementScoresChoice>(&path))
+    return fmt::format("{} {}/{}", kObjectPaths.back(), scores->name, scores->score);
   const auto* split = std::get_if<SplitObjectChoice>(&path);
   const ObjectChoice& object = *ObjectOf(path)->object;
   return fmt::format("{} {}/{}", split == nullptr ? kObjectPaths[0] : RowOf(split->kind).name,
@@ -63,6 +81,8 @@ std::unique_ptr<SplitEnactor> MakeEnactor(const DataPath& path, kube::ApiClient*
                                           XdsServer* xds) {
   if (const auto* choice = std::get_if<XdsChoice>(&path))
     return std::make_unique<XdsEnactor>(xds, *choice);
+  if (const auto* scores = std::get_if<PlacementScoresChoice>(&path))
+    return std::make_unique<PlacementScoresEnactor>(client, *scores);
   if (const auto* haproxy = std::get_if<HaproxyChoice>(&path))
     return std::make_unique<HaproxyEnactor>(*haproxy);
   if (const auto* route = std::get_if<HttpRouteChoice>(&path))

@@ -9,6 +9,7 @@
 
 #include "cloud/haproxy.h"
 #include "cloud/http_route.h"
+#include "cloud/placement_scores.h"
 #include "cloud/split_objects.h"
 #include "cloud/xds_enactor.h"
 
@@ -16,14 +17,16 @@
 
 namespace rudderfish {
 
-using DataPath = std::variant<HttpRouteChoice, SplitObjectChoice, HaproxyChoice, XdsChoice>;
+using DataPath = std::variant<HttpRouteChoice, SplitObjectChoice, PlacementScoresChoice,
+                              HaproxyChoice, XdsChoice>;
 
-// Options, and keys of a configuration, that name an object NAMESPACE/NAME of an API server.
-inline constexpr std::array<std::string_view, 1 + kSplitObjectKinds> kObjectPaths = {
-    "httproute", "virtualservice", "destinationrule", "dnsendpoint", "propagationpolicy"};
+// Options, and keys of a configuration, that name an object NAMESPACE/NAME of an API server; the
+// last one objects of one name in all namespaces, NAME or NAME/SCORE.
+inline constexpr std::array<std::string_view, 2 + kSplitObjectKinds> kObjectPaths = {
+    "httproute",   "virtualservice",    "destinationrule",
+    "dnsendpoint", "propagationpolicy", "placementscores"};
 
-// `name` is one of kObjectPaths. kInvalidArgument: not NAMESPACE/NAME, or a rule where there are
-// none.
+// `name` is one of kObjectPaths. kInvalidArgument: no such name, or a rule where there are none.
 Result<DataPath> ObjectPath(std::string_view name, std::string_view object, std::optional<int> rule,
                             std::vector<std::string> may_change);
 
@@ -31,7 +34,8 @@ Result<DataPath> ObjectPath(std::string_view name, std::string_view object, std:
 struct PathObject {
   const ObjectChoice* object = nullptr;
   std::string_view group, version, kind, plural;
-  bool shows_health = true;  // By endpoints of Services.
+  bool shows_health = true;     // By endpoints of Services.
+  bool is_of_clusters = false;  // One in the namespace of each cluster of Open Cluster Management.
 };
 std::optional<PathObject> ObjectOf(const DataPath& path);
 

@@ -11,6 +11,7 @@ using ::testing::HasSubstr;
 
 TEST(DataPath, EachObjectIsFoundByItsName) {
   for (const std::string_view name : kObjectPaths) {
+    if (name == kObjectPaths.back()) continue;
     const auto path = ObjectPath(name, "shop/web", std::nullopt, {"argo"});
     ASSERT_TRUE(path) << name;
     EXPECT_EQ(DataPathText(*path), std::string(name) + " shop/web");
@@ -22,6 +23,15 @@ TEST(DataPath, EachObjectIsFoundByItsName) {
   EXPECT_EQ(ObjectOf(ObjectPath("dnsendpoint", "a/b", {}, {}).value())->plural, "dnsendpoints");
   EXPECT_FALSE(ObjectOf(ObjectPath("dnsendpoint", "a/b", {}, {}).value())->shows_health);
   EXPECT_EQ(ObjectOf(ObjectPath("destinationrule", "a/b", 1, {}).value())->kind, "DestinationRule");
+}
+
+TEST(DataPath, ScoresAreOfOneObjectForEachCluster) {
+  const DataPath path = ObjectPath("placementscores", "web", std::nullopt, {}).value();
+  EXPECT_EQ(DataPathText(path), "placementscores web/share");
+  EXPECT_TRUE(ObjectOf(path)->is_of_clusters);
+  EXPECT_EQ(MakeEnactor(path, nullptr, nullptr)->weight_sum(), 100);
+  EXPECT_FALSE(ObjectPath("placementscores", "web", 1, {}));
+  EXPECT_FALSE(ObjectPath("placementscores", "web", std::nullopt, {"argo"}));
 }
 
 TEST(DataPath, HaproxyNeedsNoApiServer) {

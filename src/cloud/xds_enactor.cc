@@ -70,7 +70,7 @@ Result<StandingWeights> XdsEnactor::Read() {
   }
   const std::vector<XdsVerdict> verdicts = server_->board().Verdicts(service.name);
   const int64_t follow = std::count_if(verdicts.begin(), verdicts.end(), [&](const auto& one) {
-    return one.version == service.version && one.refusal.empty();
+    return one.version >= service.version && one.refusal.empty();
   });
   standing.notes.push_back(fmt::format("{} connected, {} {} these weights",
                                        Counted(static_cast<int64_t>(verdicts.size()), "client"),
@@ -112,7 +112,7 @@ Result<void> XdsEnactor::AwaitClients(UnixMillis version) const {
   while (true) {
     const std::vector<XdsVerdict> verdicts = server_->board().Verdicts(choice_.service);
     for (const XdsVerdict& one : verdicts) {
-      if (one.version == version && !one.refusal.empty())
+      if (one.version >= version && !one.refusal.empty())
         return Fail(ErrorCode::kFailedPrecondition, "xds {}: a client has {}", choice_.service,
                     one.refusal);
     }

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -273,10 +274,19 @@ class GrpcXdsServer final : public XdsServer {
   int port() const override { return port_; }
 
   Result<void> Set(const std::string& service, const std::vector<int64_t>& weights) override {
+    // What cannot be kept is not told: the next process would tell something else.
+    const std::lock_guard lock(setting_);
+    const std::optional<XdsService> before = board_.Find(service);
+    if (!before) return Invalid("xds: no service is called {}", service);
     board_.Set(service, weights);
+    if (Result<void> written = Keep(); !written) {
+      std::vector<int64_t> old;
+      for (const XdsRegion& region : before->regions) old.push_back(region.weight);
+      board_.Set(service, old);
+      return written;
+    }
     streams_.PushAll();
-    if (kept_.empty()) return {};
-    return WriteFileAtomically(kept_, board_.Text());
+    return {};
   }
 
   void TakeOver(const XdsServer& earlier) override { board_.TakeOver(earlier.board()); }
@@ -284,8 +294,13 @@ class GrpcXdsServer final : public XdsServer {
   const XdsBoard& board() const override { return board_; }
 
  private:
+  Result<void> Keep() const {
+    return kept_.empty() ? Result<void>() : WriteFileAtomically(kept_, board_.Text());
+  }
+
   XdsBoard board_;
   std::filesystem::path kept_;
+  std::mutex setting_;  // One at a time: they write one file.
   StreamList streams_;
   std::unique_ptr<XdsGrpc> service_;
   int port_ = 0;

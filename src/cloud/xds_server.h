@@ -39,7 +39,8 @@ class XdsServer {
   // as well. REQUIRES: it does not listen.
   virtual void TakeOver(const XdsServer& earlier) = 0;
 
-  // Keeps the weights of a service, one for each of its regions, and tells them to all clients.
+  // Keeps the weights of a service, one for each of its regions, and tells them to all clients. If
+  // they cannot be kept, nothing changes.
   virtual Result<void> Set(const std::string& service, const std::vector<int64_t>& weights) = 0;
 
   // What is told, and what clients have said.

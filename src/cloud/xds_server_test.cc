@@ -273,6 +273,14 @@ TEST_F(XdsServerTest, WithTlsOnlyThoseWhomItsAuthorityKnowsAreServed) {
   EXPECT_EQ(server_->port(), 0);
 }
 
+TEST_F(XdsServerTest, WhatCannotBeKeptIsNotTold) {
+  auto nowhere = XdsServer::Open({ServiceOf(Choice())}, folder_ / "no" / "kept.json").value();
+  XdsEnactor enactor(nowhere.get(), Choice());
+  EXPECT_FALSE(enactor.Send({9000, 1000}));
+  EXPECT_EQ(enactor.Read().value().backends[0].weight, 5000);
+  EXPECT_FALSE(nowhere->Set("other", {1}));
+}
+
 TEST_F(XdsServerTest, AFileThatIsNoneOfOursIsRefused) {
   ASSERT_TRUE(WriteFileAtomically(folder_ / "kept.json", R"({"services": [{"service": 3}]})"));
   const auto opened = XdsServer::Open({ServiceOf(Choice())}, folder_ / "kept.json");

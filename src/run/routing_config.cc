@@ -376,6 +376,13 @@ std::string RoutingPlan::Describe() const {
                               route.origin.empty() ? "requests of all regions"
                                                    : fmt::format("requests of {}", route.origin)));
   }
+  if (config.xds) {
+    line("xds", fmt::format("served on {}, {}; weights are kept in {}", config.xds->listen.address,
+                            config.xds->listen.certificate.empty() ? "without TLS"
+                            : config.xds->listen.client_ca.empty() ? "TLS"
+                                                                   : "TLS with client certificates",
+                            config.xds->kept.string()));
+  }
   line("limits", fmt::format("{:g} points a change, {:g} % for probing, changes that gain {:g} %, "
                              "nothing on signals older than {}",
                              100 * config.limits.step, 100 * config.limits.floor,

@@ -372,7 +372,7 @@ void RoutingLoop::Tell(size_t route, const RoutingDecision& decision) {
                   SplitText(allowed), SplitText(now));
   if (acts) LogInfo("route {}: {}", named.name, note);
   const std::optional<PathObject> object = ObjectOf(named.path);
-  if (mode_ < Mode::kAdvise || events_ == nullptr || !object) return;
+  if (mode_ < Mode::kAdvise || events_ == nullptr || !object || object->is_of_clusters) return;
   events_->Record(
       {.regarding = {.api_version = fmt::format("{}/{}", object->group, object->version),
                      .kind = std::string(object->kind),

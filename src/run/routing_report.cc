@@ -122,6 +122,14 @@ std::vector<NeededRight> RoutingRights(const RoutingConfig& config, Mode mode) {
   for (const RouteConfig& one : config.routes) {
     const std::optional<PathObject> path = ObjectOf(one.path);
     if (!path) continue;
+    if (path->is_of_clusters) {  // Events have no object to be about.
+      add("list", path->group, path->plural, *path->object, false, "without it nothing runs");
+      add("list", path->group, "managedclusters", *path->object, false, "without it nothing runs");
+      if (mode >= Mode::kCanary)
+        add("patch", path->group, "addonplacementscores/status", *path->object, false,
+            "no split is set without it");
+      continue;
+    }
     add("get", path->group, path->plural, *path->object, true, "without it nothing runs");
     if (path->shows_health)
       add("list", "discovery.k8s.io", "endpointslices", *path->object, false,

@@ -2,8 +2,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "base/check.h"
+#include "cloud/placement_scores.h"
 #include "cloud/split_objects.h"
 
 // Any bytes as an object of an API server that holds a split: refused in one line, or weights that
@@ -27,5 +29,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     for (const std::string& note : read->notes) CHECK(note.find('\n') == std::string::npos);
   }
+  static const PlacementScoresChoice choice = ParsePlacementScores("web").value();
+  const auto scores = ReadPlacementScores(json, choice);
+  CHECK(scores || scores.error().message.find('\n') == std::string::npos);
+  for (const ClusterScore& one : scores ? *scores : std::vector<ClusterScore>())
+    CHECK(one.value >= 0 && one.value <= 100 && one.others.starts_with('['));
+  const auto clusters = ReadManagedClusters(json);
+  CHECK(clusters || clusters.error().message.find('\n') == std::string::npos);
   return 0;
 }
