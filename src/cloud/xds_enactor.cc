@@ -98,7 +98,7 @@ Result<void> XdsEnactor::Send(const std::vector<int64_t>& weights) {
   const XdsService before = *server_->board().Find(choice_.service);
   TRY(server_->Set(choice_.service, weights));
   const UnixMillis version = server_->board().Find(choice_.service)->version;
-  const Result<void> answered = AwaitClients(version);
+  Result<void> answered = AwaitClients(version);
   if (answered) return {};
   std::vector<int64_t> old;
   for (const XdsRegion& region : before.regions) old.push_back(region.weight);
