@@ -85,6 +85,16 @@ void RunMetrics::ShowApplication(const ApplicationRun& run, double state_age_sec
   gauge("rudderfish_application_pending_pods", "Pods of it without a node.", status.pending);
   gauge("rudderfish_model_latency_seconds", "What the Model says of the cluster as it is.",
         status.seen.latency_ms / kMsPerSecond);
+  const LatencyFactors& factors = run.factors();
+  for (const auto& [part, factor] :
+       {std::pair("execution", factors.execution), std::pair("network", factors.network),
+        std::pair("transfer", factors.transfer), std::pair("queueing", factors.queueing)}) {
+    registry_
+        ->AddGauge("rudderfish_model_factor",
+                   "What the Model's part of a latency is multiplied by, as it was measured.",
+                   {{"application", run.name()}, {"part", part}})
+        .Set(factor);
+  }
   gauge("rudderfish_application_blocked", "Whether nothing can be decided for it now.",
         status.problem.empty() ? 0 : 1);
   Raise(

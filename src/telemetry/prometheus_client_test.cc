@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <thread>
@@ -35,7 +36,8 @@ const SignalEntities kEntities{
     .nodes = {{"n1", "10.0.0.1"}, {"n2", "10.0.0.2"}},
     .workloads = {{"shop", "demo"}, {"cart", "demo"}},
     .owners = {{"demo/shop-6b4f-x2", "shop"}, {"demo/shop-6b4f-x3", "shop"}},
-    .edges = {{"shop", "cart"}}};
+    .edges = {{"shop", "cart"}},
+    .regions = {"eu"}};
 
 class PrometheusClientTest : public ::testing::Test {
  protected:
@@ -223,6 +225,38 @@ TEST_F(PrometheusClientTest, PresetsAreQueriesPrometheusUnderstands) {
       EXPECT_THAT(Trouble(query.name), ::testing::StartsWith("no data")) << query.name;
     }
   }
+}
+
+TEST_F(PrometheusClientTest, PricesAndPowerComeFromTheirExporters) {
+  Exporter exporter;
+  exporter.Set(
+      "node_total_hourly_cost{node=\"a\",region=\"eu\"} 0.2\n"
+      "node_total_hourly_cost{node=\"b\",region=\"eu\"} 0.3\n"
+      "node_total_hourly_cost{node=\"c\",region=\"eu\"} 0.06\n"
+      "kubecost_node_is_spot{node=\"a\"} 0\nkubecost_node_is_spot{node=\"c\"} 1\n"
+      "kepler_node_cpu_watts{zone=\"package\",path=\"x\"} 31.5\n"
+      "kepler_node_cpu_watts{zone=\"core\",path=\"x\"} 20\n"
+      "scaph_host_power_microwatts 47250000\n");
+  PrometheusProcess prometheus(exporter);
+  const SignalEntities entities{.nodes = {{"n1", "127.0.0.1"}}, .regions = {"eu", "us"}};
+  const auto sees = [&](std::string_view preset, std::string_view signal, std::string_view entity,
+                        double value) {
+    client_.emplace(PrometheusOptions{.urls = {prometheus.url()}}, SignalPreset(preset).value(),
+                    &clock_);
+    const SignalValue* seen = nullptr;
+    const Instant start = clock_.Now();
+    while (seen == nullptr && clock_.Now() - start < seconds(60)) {
+      Round(entities);
+      seen = client_->signals().Find(signal, entity);
+      std::this_thread::sleep_for(milliseconds(50));
+    }
+    return seen != nullptr && std::abs(seen->value - value) < 1e-9;
+  };
+  EXPECT_TRUE(sees("opencost", "on_demand_per_h", "eu", 0.25));
+  EXPECT_TRUE(sees("opencost", "spot_per_h", "eu", 0.06));
+  EXPECT_EQ(client_->signals().Find("spot_per_h", "us"), nullptr);
+  EXPECT_TRUE(sees("kepler", "node_power_watts", "n1", 31.5));
+  EXPECT_TRUE(sees("scaphandre", "node_power_watts", "n1", 47.25));
 }
 
 TEST_F(PrometheusClientTest, WrongQueryIsToldInPrometheusWords) {

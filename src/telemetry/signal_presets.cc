@@ -159,11 +159,41 @@ workload_request_latency_seconds:
     (increase(mub_request_processing_latency_milliseconds_count{app_name=~"{{workloads}}"}[1m]))
 )";
 
-constexpr Preset kPresets[] = {{"nodes", kNodes},
-                               {"agents", kAgents},
-                               {"workloads", kWorkloads},
-                               {"istio", kIstio},
-                               {"mubench", kMuBench}};
+// Of OpenCost, whose series name the region that the provider gives a node. A region of only one
+// kind of node has no price of the other one.
+constexpr std::string_view kOpenCost = R"(
+on_demand_per_h:
+  per: region
+  query: >-
+    avg by (region) (node_total_hourly_cost unless on (node) (kubecost_node_is_spot == 1))
+spot_per_h:
+  per: region
+  query: >-
+    avg by (region) (node_total_hourly_cost and on (node) (kubecost_node_is_spot == 1))
+)";
+
+// Of Kepler from 0.10 on. Its zones overlap: that of the processors is in most machines.
+constexpr std::string_view kKepler = R"yaml(
+node_power_watts:
+  per: node
+  label: instance
+  query: >-
+    sum by (instance) (kepler_node_cpu_watts{zone="package",
+    instance=~"({{addresses}})(:[0-9]+)?"})
+)yaml";
+
+constexpr std::string_view kScaphandre = R"yaml(
+node_power_watts:
+  per: node
+  label: instance
+  scale: 0.000001
+  query: scaph_host_power_microwatts{instance=~"({{addresses}})(:[0-9]+)?"}
+)yaml";
+
+constexpr Preset kPresets[] = {{"nodes", kNodes},         {"agents", kAgents},
+                               {"workloads", kWorkloads}, {"istio", kIstio},
+                               {"mubench", kMuBench},     {"opencost", kOpenCost},
+                               {"kepler", kKepler},       {"scaphandre", kScaphandre}};
 
 }  // namespace
 

@@ -103,6 +103,9 @@ Result<std::vector<SignalQuery>> ParseSignalQueries(const YamlNode& node);
 //               node to the others and to users
 //   workloads   CPU, memory and traffic of workloads, from the kubelets' cAdvisor: graph-gym-hpa
 //   istio       requests a second and latency between workloads, from Istio: graph-gym-hpa
+//   mubench     latency of the services of that benchmark
+//   opencost    prices of nodes by region, as routing takes them
+//   kepler, scaphandre   watts of nodes
 std::vector<std::string_view> SignalPresetNames();
 Result<std::vector<SignalQuery>> SignalPreset(std::string_view name);
 
