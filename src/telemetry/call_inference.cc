@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <tuple>
 #include <utility>
@@ -122,7 +123,7 @@ void RoundCalls(Node* node) {
   for (auto at = node->callees.begin(); at != node->callees.end();) {
     const auto& [workload, slot] = at->first;
     const double mean = static_cast<double>(totals[workload]) / static_cast<double>(node->count);
-    const int kept = std::clamp(static_cast<int>(mean + 0.5), 1, kMostSlots);
+    const int kept = static_cast<int>(std::clamp<int64_t>(std::lround(mean), 1, kMostSlots));
     if (slot < kept) {
       ++at;
       continue;
@@ -204,8 +205,7 @@ TimeSummary Summarise(std::vector<float> values) {
   for (const float value : values) sum += value;
   summary.mean = sum / static_cast<double>(values.size());
   const auto at = [&](double share) {
-    const auto rank =
-        static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1) + 0.5);
+    const std::ptrdiff_t rank = std::lround(share * static_cast<double>(values.size() - 1));
     std::nth_element(values.begin(), values.begin() + rank, values.end());
     return static_cast<double>(values[rank]);
   };
