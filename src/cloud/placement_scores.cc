@@ -20,7 +20,6 @@ constexpr std::string_view kClustersPath =
 constexpr std::string_view kScoreDefault = "share";
 constexpr std::string_view kAvailable = "ManagedClusterConditionAvailable";
 constexpr int64_t kScoreMax = 100;
-constexpr std::string_view kScoresManager = "rudderfish";
 
 Result<std::vector<JsonReader>> ItemsOf(const JsonReader& list) {
   TRY_ASSIGN(const auto items, list.Find("items"));
@@ -147,7 +146,7 @@ std::string PlacementScoresEnactor::PathOf(const ClusterScore& one) const {
   return fmt::format(
       "/apis/cluster.open-cluster-management.io/v1alpha1/namespaces/{}/addonplacementscores/{}/"
       "status?fieldManager={}",
-      one.cluster, choice_.name, kScoresManager);
+      one.cluster, choice_.name, kFieldManager);
 }
 
 // What else the status holds stays.

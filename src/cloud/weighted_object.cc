@@ -14,8 +14,6 @@
 namespace rudderfish {
 namespace {
 
-constexpr std::string_view kFieldManager = "rudderfish";
-
 bool MayChange(const std::string& manager, const ObjectChoice& choice) {
   return manager == kFieldManager || manager.starts_with("kubectl") ||
          std::find(choice.may_change.begin(), choice.may_change.end(), manager) !=

@@ -16,6 +16,8 @@
 
 namespace rudderfish {
 
+inline constexpr std::string_view kFieldManager = "rudderfish";  // We, to an API server.
+
 struct ObjectChoice {
   std::string name_space, name;
   std::vector<std::string> may_change;  // Field managers whose weights may be changed.

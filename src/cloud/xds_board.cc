@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/check.h"
 #include "base/json.h"
@@ -43,12 +44,14 @@ Result<void> ReadService(const JsonReader& object, std::vector<XdsService>* serv
 
 }  // namespace
 
-Result<void> XdsBoard::Read(std::string_view text, std::string_view source,
-                            std::vector<XdsService>* services) {
+Result<void> XdsBoard::Recall(std::string_view text, std::string_view source) {
   TRY_ASSIGN(const Json json, ParseJson(text, source));
   TRY_ASSIGN(const JsonReader list, JsonReader(json, source).At("services"));
   TRY_ASSIGN(const std::vector<JsonReader> entries, list.Elements());
-  for (const JsonReader& entry : entries) TRY(ReadService(entry, services));
+  const std::lock_guard lock(mutex_);
+  std::vector<XdsService> services = services_;
+  for (const JsonReader& entry : entries) TRY(ReadService(entry, &services));
+  services_ = std::move(services);
   return {};
 }
 
@@ -75,12 +78,6 @@ UnixMillis XdsBoard::Set(std::string_view service, const std::vector<int64_t>& w
   for (size_t i = 0; i < weights.size(); ++i) one->regions[i].weight = weights[i];
   one->version = std::max(UnixNow(), one->version + 1);
   return one->version;
-}
-
-void XdsBoard::TakeOver(const XdsBoard& earlier) {
-  const std::string text = earlier.Text();
-  const std::lock_guard lock(mutex_);
-  CHECK(Read(text, "weights", &services_));
 }
 
 std::string XdsBoard::Text() const {

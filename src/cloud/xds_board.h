@@ -46,11 +46,6 @@ class XdsBoard {
  public:
   using StreamId = uint64_t;
 
-  // Takes the weights of services and regions that Text had of them. `source` is what messages call
-  // it.
-  static Result<void> Read(std::string_view text, std::string_view source,
-                           std::vector<XdsService>* services);
-
   // REQUIRES: each service once, each with a region.
   explicit XdsBoard(std::vector<XdsService> services) : services_(std::move(services)) {}
 
@@ -60,11 +55,10 @@ class XdsBoard {
   // New weights, one for each region. Returns their version.
   UnixMillis Set(std::string_view service, const std::vector<int64_t>& weights);
 
-  // The weights of services and regions that the other one has, too.
-  void TakeOver(const XdsBoard& earlier);
-
-  // The text of the file that keeps the weights.
+  // The weights that were ever set, as text; and goes on with those of such a text, of services and
+  // regions that are here as well. `source` is what messages call it; an error changes nothing.
   std::string Text() const;
+  Result<void> Recall(std::string_view text, std::string_view source);
 
   // What a client's stream has said of a service's weights, or that it has ended.
   void Note(StreamId stream, const std::string& service, XdsVerdict verdict);

@@ -16,7 +16,8 @@
 namespace rudderfish {
 namespace {
 
-constexpr std::chrono::milliseconds kConnectPatience(1000);
+constexpr std::chrono::milliseconds kConnectPatience(1500);  // A lost SYN is sent again after 1 s.
+constexpr int kSilentReads = 2;                              // Until a region is not healthy.
 constexpr std::chrono::milliseconds kClientPatience(1000);
 constexpr std::chrono::milliseconds kBetweenLooks(5);
 
@@ -43,7 +44,7 @@ XdsService ServiceOf(const XdsChoice& choice) {
 }
 
 XdsEnactor::XdsEnactor(XdsServer* server, XdsChoice choice)
-    : server_(server), choice_(std::move(choice)) {
+    : server_(server), choice_(std::move(choice)), silent_(choice_.regions.size(), 0) {
   CHECK(server_->board().Find(choice_.service).has_value());
 }
 
@@ -54,16 +55,18 @@ Result<StandingWeights> XdsEnactor::Read() {
   std::vector<SocketAddress> all;
   for (const XdsRegion& region : service.regions)
     all.insert(all.end(), region.endpoints.begin(), region.endpoints.end());
-  const std::vector<char> accepts = AcceptConnections(all, kConnectPatience);
+  TRY_ASSIGN(const std::vector<char> accepts, AcceptConnections(all, kConnectPatience));
   auto at = accepts.begin();
-  for (const XdsRegion& region : service.regions) {
+  for (size_t r = 0; r < service.regions.size(); ++r) {
+    const XdsRegion& region = service.regions[r];
     const auto end = at + static_cast<std::ptrdiff_t>(region.endpoints.size());
     const int64_t ready = std::count(at, end, 1);
     at = end;
+    silent_[r] = ready > 0 ? 0 : silent_[r] + 1;
     standing.backends.push_back(
         {.name = region.name,
          .weight = region.weight,
-         .is_healthy = ready > 0,
+         .is_healthy = silent_[r] < kSilentReads,
          .health = fmt::format("{} of {} accept connections", ready,
                                Counted(static_cast<int64_t>(region.endpoints.size()), "endpoint")),
          .ready = ready});

@@ -10,7 +10,7 @@
 
 // A split that clients of xDS follow by themselves: each region is a locality with a weight. What
 // stands is what our own server tells them. A region is healthy if an endpoint of it accepts
-// connections from here.
+// connections from here, or did so when it was read before: one that is lost drains no region.
 
 namespace rudderfish {
 
@@ -49,6 +49,7 @@ class XdsEnactor final : public SplitEnactor {
 
   XdsServer* server_;
   XdsChoice choice_;
+  std::vector<int> silent_;  // [region] Reads in a row in which no endpoint has accepted.
 };
 
 }  // namespace rudderfish

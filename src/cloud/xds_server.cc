@@ -245,6 +245,7 @@ class GrpcXdsServer final : public XdsServer {
   Result<void> Listen(const XdsListen& listen) override {
     HangUp();
     KeepQuiet();
+    TRY(Recall());
     TRY_ASSIGN(const std::shared_ptr<grpc::ServerCredentials> credentials, CredentialsOf(listen));
     grpc::ServerBuilder builder;
     builder.AddListeningPort(listen.address, credentials, &port_);
@@ -289,9 +290,14 @@ class GrpcXdsServer final : public XdsServer {
     return {};
   }
 
-  void TakeOver(const XdsServer& earlier) override { board_.TakeOver(earlier.board()); }
-
   const XdsBoard& board() const override { return board_; }
+
+  Result<void> Recall() {
+    std::error_code ignored;
+    if (kept_.empty() || !std::filesystem::exists(kept_, ignored)) return {};
+    TRY_ASSIGN(const std::string text, ReadFile(kept_));
+    return board_.Recall(text, kept_.string());
+  }
 
  private:
   Result<void> Keep() const {
@@ -311,12 +317,9 @@ class GrpcXdsServer final : public XdsServer {
 
 Result<std::unique_ptr<XdsServer>> XdsServer::Open(std::vector<XdsService> services,
                                                    std::filesystem::path kept) {
-  std::error_code ignored;
-  if (!kept.empty() && std::filesystem::exists(kept, ignored)) {
-    TRY_ASSIGN(const std::string text, ReadFile(kept));
-    TRY(XdsBoard::Read(text, kept.string(), &services));
-  }
-  return std::unique_ptr<XdsServer>(new GrpcXdsServer(std::move(services), std::move(kept)));
+  auto server = std::make_unique<GrpcXdsServer>(std::move(services), std::move(kept));
+  TRY(server->Recall());
+  return server;
 }
 
 }  // namespace rudderfish

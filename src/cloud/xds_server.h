@@ -31,13 +31,10 @@ class XdsServer {
                                                  std::filesystem::path kept);
   virtual ~XdsServer() = default;
 
+  // Reads the file again before: another process may have told other weights meanwhile.
   virtual Result<void> Listen(const XdsListen& listen) = 0;
   virtual void HangUp() = 0;
   virtual int port() const = 0;  // 0: it does not listen.
-
-  // Goes on with the weights that another one has told last, of services and regions that are here
-  // as well. REQUIRES: it does not listen.
-  virtual void TakeOver(const XdsServer& earlier) = 0;
 
   // Keeps the weights of a service, one for each of its regions, and tells them to all clients. If
   // they cannot be kept, nothing changes.

@@ -200,12 +200,22 @@ TEST_F(XdsServerTest, WhileItIsGoneClientsGoOnAndTheNextProcessTellsTheSame) {
   EXPECT_EQ(other.AskTimes(50)["us"], 50);
 }
 
+TEST_F(XdsServerTest, WhoListensAgainTellsWhatAnotherHasToldMeanwhile) {
+  server_->HangUp();
+  auto other = Open();
+  ASSERT_TRUE(other->Set("web", {0, 10'000}));
+  ASSERT_TRUE(server_->Listen({.address = "127.0.0.1:0"}));
+  EXPECT_EQ(server_->board().Find("web")->regions[1].weight, 10'000);
+}
+
 TEST_F(XdsServerTest, ARegionThatHasDiedIsSeenAndARefusedAddressIsNamed) {
   us_.Stop();
   XdsEnactor enactor(server_.get(), Choice());
-  const StandingWeights standing = enactor.Read().value();
+  EXPECT_TRUE(enactor.Read()->backends[1].is_healthy) << "one connection may be lost";
+  StandingWeights standing = enactor.Read().value();
   EXPECT_TRUE(standing.backends[0].is_healthy);
   EXPECT_FALSE(standing.backends[1].is_healthy);
+  EXPECT_EQ(standing.backends[1].health, "0 of 1 endpoint accept connections");
   auto other = XdsServer::Open({ServiceOf(Choice())}, "").value();
   const auto taken = other->Listen({.address = fmt::format("127.0.0.1:{}", server_->port())});
   ASSERT_FALSE(taken);

@@ -128,14 +128,17 @@ TEST_F(XdsSessionTest, WeightsAreKeptByServiceAndRegion) {
   board_.Set("web", {9000, 1000});
   std::vector<XdsService> services{Service("web"), Service("new")};
   services[0].regions.push_back({"asia", {SocketAddress::Of("10.0.0.3", 80).value()}, 1});
-  ASSERT_TRUE(XdsBoard::Read(board_.Text(), "kept", &services));
-  EXPECT_EQ(services[0].regions[0].weight, 9000);
-  EXPECT_EQ(services[0].regions[2].weight, 0) << "a region that is new begins with nothing";
-  EXPECT_EQ(services[1].regions[0].weight, 6000);
-  for (const char* wrong : {"", "[]", "{}", R"({"services": [{}]})",
-                            R"({"services": [{"service": "web", "version": -1}]})"}) {
-    EXPECT_FALSE(XdsBoard::Read(wrong, "kept", &services)) << wrong;
+  XdsBoard next(services);
+  ASSERT_TRUE(next.Recall(board_.Text(), "kept"));
+  EXPECT_EQ(next.Find("web")->regions[0].weight, 9000);
+  EXPECT_EQ(next.Find("web")->regions[2].weight, 0) << "a region that is new begins with nothing";
+  EXPECT_EQ(next.Find("new")->regions[0].weight, 6000);
+  for (const char* wrong :
+       {"", "[]", "{}", R"({"services": [{}]})",
+        R"({"services": [{"service": "new", "version": 1, "weights": {"eu": 1}}, {}]})"}) {
+    EXPECT_FALSE(next.Recall(wrong, "kept")) << wrong;
   }
+  EXPECT_EQ(next.Find("new")->regions[0].weight, 6000) << "an error changes nothing";
 }
 
 }  // namespace

@@ -27,7 +27,10 @@ void ModelCorrector::Follow(ApplicationRun* run) {
   if (!is_first && seen->second == measured) return;
   const std::string& model = run->options().evidence.model;
   Result<std::vector<MeasuredChange>> changes = journal_->Changes();
-  if (!changes) return;  // It tells of its own trouble; the next change is another occasion.
+  if (!changes) {  // It tells of its own trouble, and is asked again.
+    seen_.erase(seen);
+    return;
+  }
   seen->second = measured;
   std::erase_if(*changes, [&](const MeasuredChange& one) {
     return one.application != run->name() || one.model != model;

@@ -7,11 +7,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <system_error>
 
 #include "base/clock.h"
 
 namespace rudderfish {
 namespace {
+
+// Errors of a connection that are ours, not the other side's.
+bool IsOurs(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM ||
+         error == EADDRNOTAVAIL || error == EAGAIN;
+}
 
 // Of a socket whose connection was begun.
 bool IsConnected(int socket) {
@@ -20,40 +27,81 @@ bool IsConnected(int socket) {
   return ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
 }
 
-}  // namespace
-
-std::vector<char> AcceptConnections(std::span<const SocketAddress> addresses,
-                                    std::chrono::milliseconds patience) {
-  std::vector<char> accepted(addresses.size(), 0);
-  std::vector<pollfd> sockets(addresses.size(), pollfd{.fd = -1, .events = POLLOUT, .revents = 0});
-  size_t open = 0;
-  const auto close = [&](size_t i) {
-    ::close(sockets[i].fd);
-    sockets[i].fd = -1;
-    --open;
-  };
-  for (size_t i = 0; i < addresses.size(); ++i) {
-    const SocketAddress& to = addresses[i];
-    sockets[i].fd = ::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (sockets[i].fd < 0) continue;
-    ++open;
-    if (::connect(sockets[i].fd, to.get(), to.size()) == 0) accepted[i] = 1;
-    if (accepted[i] != 0 || errno != EINPROGRESS) close(i);
+class Checks {
+ public:
+  explicit Checks(std::span<const SocketAddress> addresses)
+      : addresses_(addresses),
+        accepted_(addresses.size(), 0),
+        sockets_(addresses.size(), pollfd{.fd = -1, .events = POLLOUT, .revents = 0}) {}
+  ~Checks() {
+    for (size_t i = 0; i < sockets_.size(); ++i) Close(i);
   }
-  const Instant end = SystemClock().Now() + patience;
-  while (open > 0) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - SystemClock().Now());
-    if (left.count() <= 0) break;
-    const int ready = ::poll(sockets.data(), sockets.size(), static_cast<int>(left.count()));
-    if (ready < 0 && errno != EINTR) break;
-    for (size_t i = 0; ready > 0 && i < sockets.size(); ++i) {
-      if (sockets[i].fd < 0 || sockets[i].revents == 0) continue;
-      accepted[i] = IsConnected(sockets[i].fd) ? 1 : 0;
-      close(i);
+  Checks(const Checks&) = delete;
+
+  Result<void> Begin() {
+    for (size_t i = 0; i < sockets_.size(); ++i) {
+      const SocketAddress& to = addresses_[i];
+      sockets_[i].fd = ::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+      if (sockets_[i].fd < 0) return Failed(errno);
+      ++open_;
+      if (::connect(sockets_[i].fd, to.get(), to.size()) == 0) {
+        accepted_[i] = 1;
+      } else if (errno == EINPROGRESS) {
+        continue;
+      } else if (IsOurs(errno)) {
+        return Failed(errno);
+      }
+      Close(i);
+    }
+    return {};
+  }
+
+  void Await(std::chrono::milliseconds patience) {
+    const Instant end = SystemClock().Now() + patience;
+    while (open_ > 0) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - SystemClock().Now());
+      if (left.count() <= 0) return;
+      const int ready = ::poll(sockets_.data(), sockets_.size(), static_cast<int>(left.count()));
+      if (ready < 0 && errno != EINTR) return;
+      for (size_t i = 0; ready > 0 && i < sockets_.size(); ++i) {
+        if (sockets_[i].fd < 0 || sockets_[i].revents == 0) continue;
+        accepted_[i] = IsConnected(sockets_[i].fd) ? 1 : 0;
+        Close(i);
+      }
     }
   }
-  for (const pollfd& one : sockets) {
-    if (one.fd >= 0) ::close(one.fd);
+
+  const std::vector<char>& accepted() const { return accepted_; }
+
+ private:
+  static tl::unexpected<Error> Failed(int error) {
+    return Fail(ErrorCode::kUnavailable, "endpoints cannot be checked: {}",
+                std::generic_category().message(error));
+  }
+  void Close(size_t i) {
+    if (sockets_[i].fd < 0) return;
+    ::close(sockets_[i].fd);
+    sockets_[i].fd = -1;
+    --open_;
+  }
+
+  std::span<const SocketAddress> addresses_;
+  std::vector<char> accepted_;
+  std::vector<pollfd> sockets_;
+  size_t open_ = 0;
+};
+
+}  // namespace
+
+Result<std::vector<char>> AcceptConnections(std::span<const SocketAddress> addresses,
+                                            std::chrono::milliseconds patience) {
+  std::vector<char> accepted;
+  while (accepted.size() < addresses.size()) {
+    const auto rest = addresses.subspan(accepted.size());
+    Checks checks(rest.first(std::min(kChecksAtOnce, rest.size())));
+    TRY(checks.Begin());
+    checks.Await(patience);
+    accepted.insert(accepted.end(), checks.accepted().begin(), checks.accepted().end());
   }
   return accepted;
 }

@@ -93,7 +93,6 @@ void RoutingLoop::Open(Ready ready) {
 void RoutingLoop::OpenRoutes(std::vector<RouteDriver::Route> paths,
                              std::unique_ptr<XdsServer> xds) {
   driver_.reset();  // Waits for the requests that are being sent.
-  if (xds_ != nullptr && xds != nullptr) xds->TakeOver(*xds_);
   xds_ = std::move(xds);
   xds_due_ = clock_->Now();
   for (const Route& route : routes_) {
