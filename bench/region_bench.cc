@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include "base/check.h"
 #include "policy/registry.h"
@@ -27,11 +29,15 @@ std::shared_ptr<const RegionWorld> WorldOf(int64_t regions) {
   return world;
 }
 
+const RegionVariant& FullOf(const RegionWorld& world) {
+  return world.variants[VariantsNamed(world, std::vector<std::string>{"full"}).value()[0]];
+}
+
 // "" for no policy at all.
 void RunEpisodes(benchmark::State& state, const char* spec) {
   const auto world = WorldOf(state.range(0));
   const auto laws = std::make_shared<const RegionLaws>(world->network);
-  const RegionVariant& full = world->variants.back();
+  const RegionVariant& full = FullOf(*world);
   RegionSimulator simulator(world, laws);
   const bool asks = *spec != 0;
   std::unique_ptr<RoutingPolicy> policy;
@@ -39,10 +45,10 @@ void RunEpisodes(benchmark::State& state, const char* spec) {
   uint64_t seed = 0;
   for (auto _ : state) {
     if (asks) {
-      benchmark::DoNotOptimize(RunRouting(*policy, full, ++seed, laws, &simulator));
+      benchmark::DoNotOptimize(RunRouting(*policy, {full, ++seed}, laws, &simulator));
       continue;
     }
-    simulator.Start(full, ++seed);
+    simulator.Start({full, ++seed});
     for (int step = 0; step < world->steps(); ++step) simulator.Step();
   }
   state.SetItemsProcessed(state.iterations() * world->steps());
@@ -58,7 +64,7 @@ void RunDecisions(benchmark::State& state, const char* spec) {
   const auto world = WorldOf(state.range(0));
   const auto laws = std::make_shared<const RegionLaws>(world->network);
   RegionSimulator simulator(world, laws);
-  simulator.Start(world->variants.back(), 1);
+  simulator.Start({FullOf(*world), 1});
   const auto policy = MakeRoutingRule(spec).value();
   const auto memory = policy->NewMemory(laws);
   RoutingQuestion question = simulator.Question();

@@ -793,7 +793,8 @@ class Tasks(Cli):
                     done = self.run_cli(*line)
                     self.assertNotEqual(done.returncode, 0, line)
                     refused = f"--task {task}: {scenario} has " in done.stderr
-                    self.assertEqual(refused, task not in serves, f"{line}: {done.stderr}")
+                    learned = command == "train" and task == "scale" and serves == ["route"]  # A tier of regions.
+                    self.assertEqual(refused, task not in serves and not learned, f"{line}: {done.stderr}")
 
     def test_policies_that_route_are_compared_on_the_same_episodes_of_each_variant(self):
         regions = TOP / "scenarios/multicloud-16.yaml"
@@ -830,26 +831,61 @@ region_variants: [calm, full]
 places: {{home: [us-east4, europe-west3, asia-south1], four: [us-west1, us-south1, europe-west2, asia-south1]}}
 calibrate: {{settings: 3, episodes: 4}}
 train: {{steps: 3000, seeds: 2}}
-policies: [static, locality=calibrated-locality, learned=trained]
+policies: [static, locality=calibrated-locality, route=trained-route, learned=trained]
 """)
         table = self.succeed("experiment", experiment, "-d", "one", "--threads", "1")
         self.assertRegex(table, r"full +four +locality +objective ")
         report = json.loads(pathlib.Path(self.folder, "one/report.json").read_text())
         self.assertEqual({pair["scenario"] for pair in report["comparisons"]}, {"calm", "full"})
         self.assertEqual({pair["metric"] for pair in report["comparisons"] if pair["judged"]}, {"objective", "late_percent"})
-        self.assertEqual({pair["baseline"] for pair in report["comparisons"]}, {"static", "locality"})
+        self.assertEqual({pair["baseline"] for pair in report["comparisons"]}, {"static", "locality", "route"})
+        self.assertTrue(pathlib.Path(self.folder, "one/trained/multicloud-16.full+route/seed-2/best.safetensors").exists())
         self.assertEqual({pair["seeds"] for pair in report["comparisons"]}, {2})
         rows = pathlib.Path(self.folder, "one/metrics.csv").read_text().splitlines()
         self.assertTrue(rows[0].startswith("file,place,changes,variant,policy,seed,episode,"), rows[0])
-        self.assertEqual(len(rows), 1 + 2 * 2 * 6 * (1 + 1 + 2))
+        self.assertEqual(len(rows), 1 + 2 * 2 * 6 * (1 + 1 + 2 + 2))
         self.assertIn("How long answers take", pathlib.Path(self.folder, "one/cells/multicloud-16.full.four/report.html").read_text())
         self.succeed("experiment", experiment, "-d", "two", "--threads", "2")
         for file in ("report.json", "metrics.csv"):
             self.assertEqual(pathlib.Path(self.folder, "one", file).read_bytes(), pathlib.Path(self.folder, "two", file).read_bytes())
-        self.refuse("experiment", experiment, "-d", "x", "--set", "region_variants[0]=clam", says="there are calm, flash, spot, full")
+        self.refuse("experiment", experiment, "-d", "x", "--set", "region_variants[0]=clam", says="there are calm, flash, spot, full, recorded")
         self.refuse("experiment", experiment, "-d", "x", "--set", "places.home[0]=us-east", says="us-east")
         self.refuse("experiment", experiment, "-d", "x", "--set", "policies[1]=calibrated-mcp", says="did you mean `mpc`")
+        self.refuse("experiment", experiment, "-d", "x", "--set", "policies[2]=trained-both", says="trained, trained-route or trained-scale")
         self.refuse("experiment", experiment, "-d", "x", "--set", f"scenarios[0]={SCENARIO}", says="has no `regions`")
+
+    def test_an_experiment_on_routing_compares_fronts_of_carbon_and_keeps_limits(self):
+        text = f"""experiment: front
+task: route
+episodes: 6
+scenarios: [{TOP / "scenarios/multicloud-16.yaml"}]
+region_variants: [recorded]
+places: {{two: [us-east4, northamerica-northeast1]}}
+calibrate: {{settings: 6, episodes: 4}}
+policies: [cheapest=calibrated-cheapest, lp=calibrated-lp]
+variants:
+"""
+        front = self.write("front.yaml", text + "  free: {regions.objective.carbon_per_kg: 0}\n  dear: {regions.objective.carbon_per_kg: 100}\n")
+        table = self.succeed("experiment", front, "-d", "one")
+        self.assertIn("Cost against carbon, recorded, two:", table)
+        (found,) = json.loads(pathlib.Path(self.folder, "one/report.json").read_text())["fronts"]
+        self.assertEqual((found["scenario"], found["place"], found["episodes"]), ("recorded", "two", 6))
+        for policy in found["policies"]:
+            free, dear = policy["points"]
+            self.assertEqual((free["dollars_per_ton"], dear["dollars_per_ton"]), (0, 100_000))
+            self.assertTrue(0 <= policy["hypervolume"] <= 1)
+        # Quebec's power is clean: at that price of carbon lp sends everything there.
+        free, dear = found["policies"][1]["points"]
+        self.assertLess(dear["carbon_g_per_million"], 0.5 * free["carbon_g_per_million"])
+        self.assertIn("Cost against carbon: recorded, two", pathlib.Path(self.folder, "one/report.html").read_text())
+        limit = self.write("limit.yaml", text + "  limit: {regions.objective.late: 0, regions.limits: '{late_percent: 3}'}\n")
+        self.assertNotIn("Cost against carbon", self.succeed("experiment", limit, "-d", "two"))
+        calibrated = pathlib.Path(self.folder, "two/calibrated/multicloud-16.recorded.limit+lp.yaml").read_text()
+        self.assertIn("late_price=", calibrated)
+        self.assertLessEqual(float(re.search(r"late_share: (\S+)", calibrated)[1]), 0.03)
+        self.refuse("experiment", limit, "-d", "three", "--set", "variants.limit={regions.limits: '{late_percent: 0.001}'}",
+                    says="regions.limits.late_percent: 0.001 cannot be kept: rules that do nothing else reach 0.")
+        self.assertFalse(pathlib.Path(self.folder, "three").exists())
 
     def test_a_policy_of_regions_is_calibrated_learned_and_judged(self):
         part = (TOP / "scenarios/multicloud-16.yaml", "--regions", "us-east4,europe-west3,asia-south1", "--variant", "spot")
@@ -873,6 +909,10 @@ policies: [static, locality=calibrated-locality, learned=trained]
         for threads in ("1", "2"):
             self.succeed("train", *part, "--episodes", "4", "--steps", "20000", "--threads", threads, "-d", f"run-{threads}")
         self.assertEqual(*((self.folder / f"run-{threads}/metrics.csv").read_bytes() for threads in ("1", "2")))
+        for tier in ("route", "scale"):
+            self.succeed("train", *part, "--task", tier, "--episodes", "4", "--steps", "20000", "-d", f"run-{tier}")
+            self.assertIn(f"tiers: {tier}", (self.folder / f"run-{tier}/config.yaml").read_text())
+        self.refuse("train", *part, "--task", "scale,move", "-d", "x", says="scale,move")
         self.refuse("train", *part, "--algorithm", "ppo", "-d", "x", says="algorithm ppo: is not available for scenarios of regions; use es")
         self.refuse("train", *part, "--rule", "hpa", "-d", "x", says="--rule: ")
         self.refuse("train", *part, "--rule", "mpc,learned/seed-1", "-d", "x", says="and not a path")

@@ -11,6 +11,7 @@
 #include "cli/routing_options.h"
 #include "cli/stop_signals.h"
 #include "cli/terminal.h"
+#include "evaluation/limit_check.h"
 #include "evaluation/routing_calibration.h"
 #include "policy/policy_table.h"
 
@@ -22,11 +23,17 @@ constexpr int64_t kSettingsMin = 1, kSettings = 256, kSettingsMax = 100'000;
 
 std::string RoutingCalibrationTable(const RoutingCalibration& calibration) {
   using Align = TextTable::Align;
-  TextTable table(
-      {{"policy", Align::kLeft}, {"objective", Align::kRight}, {"late %", Align::kRight}}, 2);
+  TextTable table({{"policy", Align::kLeft},
+                   {"objective", Align::kRight},
+                   {"late %", Align::kRight},
+                   {"kg CO2/h", Align::kRight},
+                   {"$/h", Align::kRight}},
+                  2);
   for (const CalibratedRoute& one : calibration.finalists) {
-    table.Row({one.policy, fmt::format("{:.4f}", one.objective),
-               fmt::format("{:.2f}", one.late_percent)});
+    table.Row({one.policy, fmt::format("{:.4f}", one.means.objective),
+               fmt::format("{:.2f}", 100 * one.means.late_share),
+               fmt::format("{:.3f}", one.means.carbon_kg_per_h),
+               fmt::format("{:.2f}", one.means.dollars_per_h)});
   }
   std::string text = fmt::format(
       "{}, {}: {} settings, the best {} on {} episodes of each variant\n"
@@ -71,10 +78,17 @@ Result<ExitStatus> CalibrateRoutingPolicy(const Scenario& scenario, const Argume
       progress.Update(fraction, text);
     };
     ThreadPool pool(threads);
+    TRY(CheckLimits(world, options.variants, &pool));
     calibration = CalibrateRouting(scenario.name, world, policy, options, &pool);
   }
   if (calibration.finalists.empty())
     return Fail(ErrorCode::kFailedPrecondition, "stopped before any setting was judged");
+  if (BeyondLimits(world->network->limits, calibration.finalists[0].means) > 0) {
+    TRY(Print(RoutingCalibrationTable(calibration)));
+    return Fail(ErrorCode::kFailedPrecondition,
+                "no setting of {} that was tried keeps `regions.limits`; {} is not written", policy,
+                output);
+  }
   calibration.sha256 = digest;
   TRY(WriteFileAtomically(output, RoutingCalibrationYaml(calibration)));
   TRY(Print(RoutingCalibrationTable(calibration)));

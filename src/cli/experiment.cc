@@ -22,6 +22,7 @@
 #include "cli/output.h"
 #include "cli/policy_list.h"
 #include "cli/terminal.h"
+#include "evaluation/carbon_front.h"
 #include "evaluation/comparison.h"
 #include "evaluation/pairs.h"
 #include "evaluation/published.h"
@@ -262,20 +263,26 @@ Result<OrderedJson> ReadQuotes(const Plan& plan, const std::vector<ExperimentCel
   return all;
 }
 
+// What is said of all cells together.
+struct Beside {
+  OrderedJson quotes;  // As ReadQuotes,
+  OrderedJson fronts;  // and CarbonFronts.
+};
+
 std::string PageOf(const Plan& plan, const std::vector<ExperimentCell>& cells,
-                   const std::vector<OrderedJson>& pairs, const OrderedJson& quotes,
+                   const std::vector<OrderedJson>& pairs, const Beside& beside,
                    const Session& session) {
   std::vector<ReportedCell> reported;
   for (size_t i = 0; i < cells.size(); ++i)
     reported.push_back(
         {cells[i].name, fmt::format("cells/{}/report.html", cells[i].name), &pairs[i]});
   return ExperimentPage(
-      plan.experiment.name, reported, quotes,
+      plan.experiment.name, reported, beside.fronts, beside.quotes,
       {.command = session.command_line, .version = std::string(ProgramVersion())});
 }
 
 OrderedJson ReportJson(const Plan& plan, const std::vector<OrderedJson>& all,
-                       const OrderedJson& quotes) {
+                       const Beside& beside) {
   OrderedJson comparisons = OrderedJson::array();
   for (const OrderedJson& pairs : all) {
     for (const OrderedJson& pair : pairs) comparisons.push_back(pair);
@@ -284,8 +291,20 @@ OrderedJson ReportJson(const Plan& plan, const std::vector<OrderedJson>& all,
                      {"experiment", plan.experiment.name},
                      {"seed", plan.experiment.seed},
                      {"comparisons", comparisons}};
-  if (!quotes.empty()) report["published"] = WithoutClock(quotes);
+  if (!beside.fronts.empty()) report["fronts"] = beside.fronts;
+  if (!beside.quotes.empty()) report["published"] = WithoutClock(beside.quotes);
   return report;
+}
+
+std::string TableOf(const OrderedJson& report) {
+  std::string text = PairsTable(report["comparisons"]);
+  if (!report.contains("fronts")) return text;
+  for (const OrderedJson& front : report["fronts"]) {
+    text +=
+        fmt::format("\nCost against carbon, {}, {}:\n\n{}", front["scenario"].get<std::string>(),
+                    front["place"].get<std::string>(), FrontTable(front));
+  }
+  return text;
 }
 
 Result<void> RunCells(const Plan& plan, const std::vector<ExperimentCell>& cells,
@@ -324,12 +343,13 @@ Result<ExitStatus> RunExperiment(const Arguments& arguments, const Session& sess
   TRY_ASSIGN(const std::string metrics, MetricsCsv(plan, cells, paths));
   TRY(WriteFileAtomically(paths.metrics(), metrics));
   TRY_ASSIGN(const std::vector<OrderedJson> pairs, ReadPairs(cells, paths));
-  TRY_ASSIGN(const OrderedJson quotes, ReadQuotes(plan, cells, paths));
-  const OrderedJson report = ReportJson(plan, pairs, quotes);
+  Beside beside;
+  TRY_ASSIGN(beside.quotes, ReadQuotes(plan, cells, paths));
+  TRY_ASSIGN(beside.fronts, CarbonFronts(plan.experiment, cells, paths.folder / "cells"));
+  const OrderedJson report = ReportJson(plan, pairs, beside);
   TRY(WriteFileAtomically(paths.report(), report.dump(1) + "\n"));
-  TRY(WriteFileAtomically(paths.page(), PageOf(plan, cells, pairs, quotes, session)));
-  TRY(Print(format == OutputFormat::kJson ? report.dump(1) + "\n"
-                                          : PairsTable(report["comparisons"])));
+  TRY(WriteFileAtomically(paths.page(), PageOf(plan, cells, pairs, beside, session)));
+  TRY(Print(format == OutputFormat::kJson ? report.dump(1) + "\n" : TableOf(report)));
   Say(session, "Wrote {}, {} and {}; a page for each of {} cells below {}",
       paths.metrics().string(), paths.report().string(), paths.page().string(), cells.size(),
       (paths.folder / "cells").string());

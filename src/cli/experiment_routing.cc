@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -15,6 +16,8 @@
 #include "cli/policy_list.h"
 #include "cli/routing_options.h"
 #include "cli/scaling_options.h"
+#include "evaluation/carbon_front.h"
+#include "evaluation/limit_check.h"
 #include "evaluation/pairs.h"
 #include "evaluation/routing_calibration.h"
 #include "evaluation/routing_comparison.h"
@@ -30,6 +33,8 @@ namespace {
 // Shares of a cell's progress.
 constexpr double kRulesShare = 0.5, kWeightsShare = 0.85;
 
+constexpr std::string_view kFrontFile = "front.json";  // In the folder of a cell.
+
 using Said = std::function<void(double, std::string_view)>;
 
 // With what is found within the experiment in the place of what stands for it.
@@ -38,8 +43,8 @@ Result<std::vector<ListedPolicy>> PoliciesOf(const RoutingCell& cell) {
   for (auto& [name, policy] : policies) {
     if (const auto calibrated = RoutingExperiment::CalibratedFor(policy)) {
       policy.SetPath(cell.calibration(*calibrated).string());
-    } else if (policy.path() == ScalingExperiment::kTrained) {
-      policy.SetPath(cell.training().string());
+    } else if (const auto tiers = RoutingExperiment::TiersFor(policy)) {
+      policy.SetPath(cell.training(*tiers).string());
     }
   }
   return WithSeeds(policies);
@@ -106,7 +111,7 @@ RoutingTraining TrainingOf(const RoutingCell& cell,
 
 Result<void> Train(const RoutingCell& cell, RoutingTraining routing, const Session& session,
                    int threads, const Said& progress) {
-  TrainJob job{.folder = cell.training()};
+  TrainJob job{.folder = cell.training(RoutingTiersText(routing.tiers))};
   TRY_ASSIGN(TrainScenario scenario, TrainScenario::Open(cell.scenario));
   job.scenarios.push_back(std::move(scenario));
   UseRoutingDefaults(&job.options);
@@ -143,12 +148,23 @@ Result<void> Find(const RoutingCell& cell, const std::string& scenario, const Op
         }));
     calibrated.emplace_back(rule, calibration.finalists[0].policy);
   }
-  if (!cell.experiment->Names(ScalingExperiment::kTrained)) return {};
-  return Train(cell, TrainingOf(cell, calibrated), session, pool->size(),
-               [&](double fraction, std::string_view text) {
-                 progress(kRulesShare + (kWeightsShare - kRulesShare) * fraction,
-                          fmt::format("training, {}", text));
-               });
+  std::set<std::string_view> trainings;
+  for (const NamedPolicySpec& one : cell.experiment->policies) {
+    if (const auto tiers = RoutingExperiment::TiersFor(one.policy)) trainings.insert(*tiers);
+  }
+  double done = 0;
+  for (const std::string_view tiers : trainings) {
+    RoutingTraining routing = TrainingOf(cell, calibrated);
+    TRY_ASSIGN(routing.tiers, ParseRoutingTiers(tiers));
+    TRY(Train(cell, std::move(routing), session, pool->size(),
+              [&](double fraction, std::string_view text) {
+                const double share = (done + fraction) / static_cast<double>(trainings.size());
+                progress(kRulesShare + (kWeightsShare - kRulesShare) * share,
+                         fmt::format("training {}, {}", tiers, text));
+              }));
+    ++done;
+  }
+  return {};
 }
 
 }  // namespace
@@ -158,13 +174,20 @@ std::string RoutingCell::found() const {
                      variant().changes.empty() ? "" : "." + variant().name);
 }
 
+std::filesystem::path RoutingCell::training(std::string_view tiers) const {
+  const bool is_whole = tiers == RoutingTiersText({});
+  return folder / "trained" / (is_whole ? found() : fmt::format("{}+{}", found(), tiers));
+}
+
 std::filesystem::path RoutingCell::calibration(std::string_view policy) const {
   return folder / "calibrated" / fmt::format("{}+{}.yaml", found(), policy);
 }
 
 Result<void> CheckRoutingCell(const RoutingCell& cell) {
   TRY_ASSIGN(const Scenario scenario, LoadScenario(cell.scenario, cell.variant().changes));
-  TRY(OpenCell(cell, scenario));
+  TRY_ASSIGN(const OpenedCell opened, OpenCell(cell, scenario));
+  ThreadPool pool(1);
+  TRY(CheckLimits(opened.home, opened.variants, &pool));
   TRY_ASSIGN(const std::vector<ListedPolicy> given, WithSeeds(cell.experiment->Given()));
   for (const ListedPolicy& one : given) {
     if (!cell.variant().changes.empty() && IsCalibrated(one.members[0])) {
@@ -201,7 +224,7 @@ Result<void> RunRoutingCell(const RoutingCell& asked, const std::filesystem::pat
   if (cell.experiment->routing->places.size() > 1) labels.emplace_back("place", cell.place().name);
   if (cell.experiment->scenarios.size() > 1)
     labels.emplace_back("file", asked.scenario.stem().string());
-  OrderedJson pairs = PairsOf(OutcomesOf(evaluation, 0), RoutingRule(), labels);
+  OrderedJson pairs = PairsOf(OutcomesOf(evaluation, 0), RoutingRule(evaluation.limits), labels);
   const int baseline = BaselineOf(evaluation, 0);
   for (OrderedJson& pair : pairs) {
     pair["strongest"] = baseline >= 0 && pair["baseline"] == evaluation.policies[baseline];
@@ -209,12 +232,44 @@ Result<void> RunRoutingCell(const RoutingCell& asked, const std::filesystem::pat
     pair["stepped_back_to"] = policies.rules.back();
   }
   TRY(WriteFileAtomically(folder / "episodes.csv", RoutingCsv(evaluation)));
+  TRY(WriteFileAtomically(folder / kFrontFile,
+                          FrontPointsJson(evaluation, *opened.place->network).dump() + "\n"));
   TRY(WriteFileAtomically(folder / "evaluation.json", RoutingJson(evaluation)));
   TRY(WriteRoutingReport(
       evaluation, RecordRouting(evaluation, opened.place, policies.list, opened.variants, pool),
       {.command = session.command_line, .version = std::string(ProgramVersion())},
       folder / "report.html"));
   return WriteFileAtomically(folder / "comparisons.json", pairs.dump(1) + "\n");
+}
+
+Result<OrderedJson> CarbonFronts(const Experiment& experiment,
+                                 const std::vector<ExperimentCell>& cells,
+                                 const std::filesystem::path& folder) {
+  OrderedJson all = OrderedJson::array();
+  if (!experiment.routing) return all;
+  // Cells that differ in their variant alone follow each other.
+  const size_t each = experiment.variants.size();
+  for (size_t first = 0; first < cells.size(); first += each) {
+    std::vector<PolicyFront> fronts;
+    for (size_t i = first; i < first + each; ++i) {
+      const std::filesystem::path file = folder / cells[i].name / kFrontFile;
+      TRY_ASSIGN(const std::string text, ReadFile(file));
+      TRY_ASSIGN(const Json points, ParseJson(text, file.string()));
+      TRY(AddFrontPoints(points, file.string(), experiment.variants[cells[i].variant].name,
+                         &fronts));
+    }
+    std::set<double> weights;
+    for (const FrontPoint& point : fronts[0].points) weights.insert(point.carbon_per_kg);
+    // Variants that change anything else make no front.
+    if (weights.size() < 2 || weights.size() < each) continue;
+    const RoutingExperiment& routing = *experiment.routing;
+    OrderedJson front{{"scenario", routing.region_variants[cells[first].region_variant]},
+                      {"place", routing.places[cells[first].place].name},
+                      {"file", experiment.scenarios[cells[first].scenario].stem().string()}};
+    front.update(FrontJson(fronts, experiment.seed));
+    all.push_back(std::move(front));
+  }
+  return all;
 }
 
 }  // namespace rudderfish

@@ -5,7 +5,9 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/json.h"
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "cli/commands.h"
@@ -33,16 +35,22 @@ struct RoutingCell {
   // What is found for a cell is found once for all places.
   std::string found() const;
   std::filesystem::path calibration(std::string_view policy) const;
-  std::filesystem::path training() const { return folder / "trained" / found(); }
+  std::filesystem::path training(std::string_view tiers) const;
 };
 
 // What can be wrong before anything is computed.
 Result<void> CheckRoutingCell(const RoutingCell& cell);
 
-// Writes episodes.csv, evaluation.json, comparisons.json and report.html into `folder`, which is
-// there.
+// Writes episodes.csv, evaluation.json, comparisons.json, front.json and report.html into `folder`,
+// which is there.
 Result<void> RunRoutingCell(const RoutingCell& cell, const std::filesystem::path& folder,
                             const Session& session, ThreadPool* pool,
                             const std::function<void(double, std::string_view)>& progress);
+
+// A front (evaluation/carbon_front.h) for each place and variant of the regions whose cells differ
+// in the weight of carbon, with "scenario", "place" and "file"; of what is below `folder`.
+Result<OrderedJson> CarbonFronts(const Experiment& experiment,
+                                 const std::vector<ExperimentCell>& cells,
+                                 const std::filesystem::path& folder);
 
 }  // namespace rudderfish

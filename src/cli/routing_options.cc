@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "cli/files.h"
 #include "cli/scaling_options.h"
+#include "evaluation/limit_check.h"
 #include "policy/neural_routing.h"
 #include "policy/registry.h"
 
@@ -85,8 +86,10 @@ Result<RoutingTraining> RoutingTrainingOf(const Arguments& arguments, const Scen
   if (arguments.Has("variant")) {
     TRY_ASSIGN(routing.variants, arguments.List("variant"));
   }
-  TRY(RegionsOf(arguments, scenario));
-  TRY(VariantsOf(arguments, *scenario.regions));
+  TRY_ASSIGN(const std::shared_ptr<const RegionWorld> world, RegionsOf(arguments, scenario));
+  TRY_ASSIGN(const std::vector<int> variants, VariantsOf(arguments, *scenario.regions));
+  ThreadPool pool(1);
+  TRY(CheckLimits(world, variants, &pool));
   if (arguments.Has("rule")) {
     TRY_ASSIGN(const std::vector<NamedPolicySpec> rules,
                OfOption("rule", ParsePolicyList(*arguments.Text("rule"))));

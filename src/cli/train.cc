@@ -144,14 +144,19 @@ Result<void> SetRival(const Arguments& arguments, TrainOptions* options) {
 
 Result<void> SetScaling(const Arguments& arguments, const Scenario& scenario,
                         TrainOptions* options) {
+  // What is learned of regions are tiers, one or both.
+  const std::optional<std::string> named = arguments.Text("task");
+  const Result<RoutingTiers> tiers = ParseRoutingTiers(named.value_or("route,scale"));
+  const bool names_tiers = scenario.regions != nullptr && tiers.has_value();
   TRY_ASSIGN(const TaskKind task,
-             TaskFor(arguments.Text("task"), scenario, arguments.operands()[0]));
+             TaskFor(names_tiers ? std::nullopt : named, scenario, arguments.operands()[0]));
   if (task == TaskKind::kRoute) {
     for (const char* other : {"violations", "load", "hpa", "preset", "from", "encoder"}) {
       if (arguments.Has(other)) return Invalid("--{}: not for --task route", other);
     }
     UseRoutingDefaults(options);
     TRY_ASSIGN(options->routing, RoutingTrainingOf(arguments, scenario));
+    options->routing->tiers = *tiers;
     TRY_ASSIGN(const int64_t episodes, arguments.Integer("episodes", options->validation_starts, 4,
                                                          kValidationEpisodesMax));
     options->validation_starts = static_cast<int>(episodes);
@@ -390,7 +395,8 @@ std::vector<OptionSpec> TrainOptionSpecs() {
        "(placement) objective to minimize; overrides the scenario's objective (see `help "
        "evaluate`)"},
       {"--task", "move|place|scale|route",
-       "kind of decision to learn (default: route if the scenario has `regions`, place if it "
+       "kind of decision to learn; of regions `route` (where requests go), `scale` (what regions "
+       "have for them), or `route,scale` (default: both if the scenario has `regions`, place if it "
        "has `arrivals`, scale if it has `load`, else move)"},
       {"--variant", "NAME[,...]", "(routing) variants to train on (default: all)"},
       {"--regions", "NAME[,...]", "(routing) regions to train on (default: all)"},

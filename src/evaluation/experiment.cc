@@ -228,6 +228,11 @@ Result<void> CheckTrained(const YamlNode& node, const PolicySpec& policy) {
                                  fmt::join(known, ", "), DidYouMean(recipe, known)));
 }
 
+Result<void> CheckTiers(const YamlNode& node, const PolicySpec& policy) {
+  if (!policy.path().starts_with(kTrainedBy) || RoutingExperiment::TiersFor(policy)) return {};
+  return node.Expected("trained, trained-route or trained-scale");
+}
+
 Result<void> ParsePolicies(YamlMap* map, Experiment* experiment) {
   TRY_ASSIGN(const YamlNode policies, map->Required("policies"));
   TRY_ASSIGN(const std::vector<YamlNode> nodes, policies.AsList());
@@ -238,6 +243,7 @@ Result<void> ParsePolicies(YamlMap* map, Experiment* experiment) {
     if (!policy) return node.Refuse(policy.error().message);
     if (experiment->placement) TRY(CheckTrained(node, policy->policy));
     if (experiment->routing) TRY(CheckCalibrated(node, policy->policy));
+    if (experiment->routing) TRY(CheckTiers(node, policy->policy));
     experiment->policies.push_back(*std::move(policy));
     const Result<void> differ = CheckNamesDiffer(experiment->policies);
     if (!differ) return node.Refuse(differ.error().message);
@@ -282,6 +288,14 @@ std::optional<std::string_view> RoutingExperiment::CalibratedFor(const PolicySpe
   return row->name;
 }
 
+std::optional<std::string_view> RoutingExperiment::TiersFor(const PolicySpec& policy) {
+  const std::string_view path = policy.path();
+  if (path == ScalingExperiment::kTrained) return "route,scale";
+  if (path == "trained-route") return "route";
+  if (path == "trained-scale") return "scale";
+  return {};
+}
+
 bool Experiment::Names(std::string_view path) const {
   return std::any_of(policies.begin(), policies.end(),
                      [&](const NamedPolicySpec& one) { return one.policy.path() == path; });
@@ -296,7 +310,7 @@ std::vector<NamedPolicySpec> Experiment::Given() const {
     if (placement) {
       is_found = placement->RecipeFor(one.policy).has_value();
     } else if (routing) {
-      is_found = path == ScalingExperiment::kTrained || routing->CalibratedFor(one.policy);
+      is_found = routing->TiersFor(one.policy) || routing->CalibratedFor(one.policy);
     } else if (scaling) {
       is_found = std::find(words.begin(), words.end(), path) != words.end();
     }

@@ -138,6 +138,10 @@ struct RoutingExperiment {
   // What is calibrated for a policy whose path is `calibrated-NAME`: the policy NAME of this task.
   // Nothing for any other.
   static std::optional<std::string_view> CalibratedFor(const PolicySpec& policy);
+
+  // What is learned for a policy whose path is `trained`, `trained-route` or `trained-scale`: both
+  // tiers, "route,scale", or one of them. Nothing for any other.
+  static std::optional<std::string_view> TiersFor(const PolicySpec& policy);
 };
 
 struct Experiment {

@@ -44,7 +44,15 @@ Finding Judge(const Outcomes& outcomes, const JudgeRule& rule, int baseline) {
     return ConfidenceInterval{-ci95.high, -ci95.low};
   };
   std::vector<ConfidenceInterval> constraints;
-  for (const Constraint& one : rule.constraints) constraints.push_back(interval(one.metric));
+  for (const Constraint& one : rule.constraints) {
+    if (!one.most) {
+      constraints.push_back(interval(one.metric));
+      continue;
+    }
+    const ConfidenceInterval own =
+        BootstrapMean(outcomes.of(outcomes.candidate(), one.metric), outcomes.resampling);
+    constraints.push_back({own.low - *one.most, own.high - *one.most});
+  }
   return FindingOf(rule, outcomes.episodes, interval(rule.primary), constraints);
 }
 

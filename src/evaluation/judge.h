@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,10 +56,12 @@ enum class Finding {
 // 95 %. It is so in every world.
 inline constexpr int kEpisodesForFinding = 6;
 
-// A metric that may not become worse by more than `tolerance`, in its unit.
+// A metric that may not become worse by more than `tolerance`, in its unit; with `most`, one that
+// may not be above that by more.
 struct Constraint {
   int metric = 0;
   double tolerance = 0;
+  std::optional<double> most = {};
 };
 
 struct JudgeRule {

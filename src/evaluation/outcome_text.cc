@@ -24,6 +24,16 @@ std::string DifferenceText(const Outcomes& outcomes, int metric, int baseline) {
   return text;
 }
 
+// The candidate's own mean beside what it may be at most.
+std::string LimitText(const Outcomes& outcomes, const Constraint& limit) {
+  const Metric& what = outcomes.metrics[limit.metric];
+  const RunMatrix& own = outcomes.of(outcomes.candidate(), limit.metric);
+  const ConfidenceInterval interval = BootstrapMean(own, outcomes.resampling);
+  return fmt::format("{} {:.{}f} [{:.{}f}, {:.{}f}] of at most {:.{}f}", what.title,
+                     Mean(own.values), what.decimals, interval.low, what.decimals, interval.high,
+                     what.decimals, *limit.most, what.decimals);
+}
+
 }  // namespace
 
 std::string OutcomesTable(const Outcomes& outcomes, const JudgeRule& rule) {
@@ -55,8 +65,10 @@ std::string VerdictText(const Outcomes& outcomes, const JudgeRule& rule, int bas
   const std::string &candidate = outcomes.policies.back().name,
                     &other = outcomes.policies[baseline].name;
   std::string numbers = DifferenceText(outcomes, rule.primary, baseline);
-  for (const Constraint& one : rule.constraints)
-    numbers += ", " + DifferenceText(outcomes, one.metric, baseline);
+  for (const Constraint& one : rule.constraints) {
+    numbers += ", " + (one.most ? LimitText(outcomes, one)
+                                : DifferenceText(outcomes, one.metric, baseline));
+  }
   const Finding finding = Judge(outcomes, rule, baseline);
   const std::string where =
       fmt::format("on these {}: {}", CountText(outcomes.episodes, "episode"), numbers);

@@ -26,6 +26,9 @@ constexpr size_t kClimbFrom = 3;                    // Of the best ones drawn.
 constexpr int kPassesMax = 6;
 constexpr size_t kJudgedAgain = 12, kFinalistsKept = 5;
 constexpr int kMoreEpisodes = 4;
+constexpr double kTighter[] = {1, 0.9, 0.75};  // Of limits, to choose who is judged again.
+
+constexpr std::string_view kLatePrice = "late_price", kCarbonPrice = "carbon_price";
 
 // Values of an option, rising. `low_ends`, `high_ends`: where the option itself ends, or its
 // effect does.
@@ -53,9 +56,14 @@ const std::vector<Ladder>& Ladders() {
       {"hold", {"1min", "2min", "3min", "5min", "8min", "12min", "20min"}, true},
       {"probes", {"1", "2", "3", "4", "6", "8", "11", "16"}, true, true},
       {"hot", {"0", "20", "40", "60", "70", "77", "84", "90", "95", "100"}, true, true},
-      {"home", {"0", "20", "40", "60", "70", "80", "90", "100"}, true, true}};
+      {"home", {"0", "20", "40", "60", "70", "80", "90", "100"}, true, true},
+      // Multipliers: only where something is limited.
+      {kLatePrice, {"0", "0.5", "1", "2", "4", "8", "16", "32", "64", "128", "256", "512"}, true},
+      {kCarbonPrice, {"0", "1", "3", "6", "12", "25", "50", "100", "200", "400"}, true}};
   return *ladders;
 }
+
+bool IsMultiplier(std::string_view key) { return key == kLatePrice || key == kCarbonPrice; }
 
 using Setting = std::vector<int>;  // [option] A value of its ladder.
 
@@ -72,7 +80,8 @@ class RouteSearch {
     CHECK(row != nullptr);
     for (const PolicyOption& option : row->options) {
       for (const Ladder& ladder : Ladders()) {
-        if (ladder.key == option.key) ladders_.push_back(&ladder);
+        if (ladder.key != option.key) continue;
+        if (world->network->limits.any() || !IsMultiplier(ladder.key)) ladders_.push_back(&ladder);
       }
     }
   }
@@ -143,12 +152,11 @@ class RouteSearch {
       RegionSimulator simulator(world_, laws_);
       for (int i = 0; i < each; ++i) {
         const RegionVariant& variant = world_->variants[options_.variants[i / episodes]];
-        const RoutingFigures figures =
-            RunRouting(*policies[static_cast<size_t>(index)], variant,
-                       CalibrationSeed(options_.seed) + static_cast<uint64_t>(i % episodes), laws_,
-                       &simulator);
-        one.objective += figures.objective() / each;
-        one.late_percent += 100 * figures.late_share() / each;
+        const RoutingFigures figures = RunRouting(
+            *policies[static_cast<size_t>(index)],
+            {variant, CalibrationSeed(options_.seed) + static_cast<uint64_t>(i % episodes)}, laws_,
+            &simulator);
+        one.means.Add(figures, 1.0 / each);
       }
     });
     if (stopped) return false;
@@ -156,14 +164,20 @@ class RouteSearch {
     return true;
   }
 
-  // All that were judged on so many episodes, the best first.
-  std::vector<std::pair<Setting, CalibratedRoute>> Ranked(int episodes) const {
+  // All that were judged on so many episodes, the best first, as if limits were `tighter` times as
+  // high.
+  std::vector<std::pair<Setting, CalibratedRoute>> Ranked(int episodes, double tighter = 1) const {
     std::vector<std::pair<Setting, CalibratedRoute>> ranked;
     const auto found = known_.find(episodes);
     if (found != known_.end()) ranked.assign(found->second.begin(), found->second.end());
-    std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
-      return a.second.objective < b.second.objective;
-    });
+    RoutingLimits limits = world_->network->limits;
+    for (double* limit : {&limits.late_percent, &limits.carbon_kg_per_h, &limits.dollars_per_h})
+      *limit *= tighter;
+    const auto rank = [&](const auto& one) {
+      return std::pair(BeyondLimits(limits, one.second.means), one.second.means.objective);
+    };
+    std::stable_sort(ranked.begin(), ranked.end(),
+                     [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
     return ranked;
   }
 
@@ -209,11 +223,13 @@ int Search(const RoutingCalibrationOptions& options, RouteSearch* search) {
     if (!search->Judge(next, options.episodes)) return options.episodes;
     if (search->Ranked(options.episodes)[0].first == ranked[0].first) break;
   }
-  // A hundred settings on few episodes: some are best by luck.
+  // A hundred settings on few episodes: some are best by luck, and keep limits by luck.
   tell(0.85, "the best on more episodes");
   std::vector<Setting> best;
-  for (const auto& [setting, judged] : search->Ranked(options.episodes)) {
-    if (best.size() < kJudgedAgain) best.push_back(setting);
+  for (const double tighter : kTighter) {
+    const auto ranked = search->Ranked(options.episodes, tighter);
+    for (size_t i = 0; i < std::min(kJudgedAgain, ranked.size()); ++i)
+      best.push_back(ranked[i].first);
   }
   const int more = kMoreEpisodes * options.episodes;
   return search->Judge(best, more) ? more : options.episodes;
@@ -245,8 +261,9 @@ std::string RoutingCalibrationYaml(const RoutingCalibration& calibration) {
   };
   YamlWriter out;
   out.Comment(
-      "Settings of a routing policy, best first: those of the smallest mean objective.\nedges: "
-      "options of the best one at the end of their grid.");
+      "Settings of a routing policy, best first: those of the smallest mean objective; where there "
+      "are\nlimits, "
+      "of those that keep them.\nedges: options of the best one at the end of their grid.");
   out.Field("rudderfish", kRoutingCalibrationFormat);
   out.Field("scenario", calibration.scenario);
   out.Field("sha256", calibration.sha256);
@@ -260,8 +277,10 @@ std::string RoutingCalibrationYaml(const RoutingCalibration& calibration) {
   for (const CalibratedRoute& one : calibration.finalists) {
     out.BeginItem();
     out.Field("policy", one.policy);
-    out.Field("objective", one.objective);
-    out.Field("late_percent", one.late_percent);
+    out.Field("objective", one.means.objective);
+    out.Field("late_share", one.means.late_share);
+    out.Field("carbon_kg_per_hour", one.means.carbon_kg_per_h);
+    out.Field("dollars_per_hour", one.means.dollars_per_h);
     out.End();
   }
   out.End();
@@ -297,8 +316,10 @@ Result<RoutingCalibration> ParseRoutingCalibration(const YamlNode& root) {
     TRY_ASSIGN(one.policy, policy.AsString());
     const Result<std::unique_ptr<RoutingPolicy>> known = MakeRoutingRule(one.policy);
     if (!known) return policy.Refuse(known.error().message);
-    TRY_ASSIGN(one.objective, fields.RequiredDouble("objective", 0, kMost));
-    TRY_ASSIGN(one.late_percent, fields.RequiredDouble("late_percent", 0, 100));
+    TRY_ASSIGN(one.means.objective, fields.RequiredDouble("objective", 0, kMost));
+    TRY_ASSIGN(one.means.late_share, fields.RequiredDouble("late_share", 0, 1));
+    TRY_ASSIGN(one.means.carbon_kg_per_h, fields.RequiredDouble("carbon_kg_per_hour", 0, kMost));
+    TRY_ASSIGN(one.means.dollars_per_h, fields.RequiredDouble("dollars_per_hour", 0, kMost));
     TRY(fields.Finish());
     calibration.finalists.push_back(std::move(one));
   }

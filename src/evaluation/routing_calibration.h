@@ -13,10 +13,13 @@
 #include "base/thread_pool.h"
 #include "base/yaml.h"
 #include "scenario/region_world.h"
+#include "sim/routing_evaluation.h"
 
 // The settings of a policy that routes that are worth comparing with: of some hundred drawn at
 // random from a grid, and of the neighbours of the best of them one option at a time, the one of
-// the smallest mean objective, on episodes that neither training nor evaluation has.
+// the smallest mean objective, on episodes that neither training nor evaluation has. Where the world
+// has limits, it is the best of those that keep them, and rules may decide by other prices than the
+// objective's: the multipliers of the limits.
 //
 // A setting at the end of an option's grid, where the option itself does not end, may not be the
 // best there is; it is named (`edges`).
@@ -35,7 +38,7 @@ struct RoutingCalibrationOptions {
 
 struct CalibratedRoute {
   std::string policy;  // As MakeRoutingRule reads it.
-  double objective = 0, late_percent = 0;
+  RoutingMeans means;
   bool operator==(const CalibratedRoute&) const = default;
 };
 

@@ -23,9 +23,29 @@ TEST(RoutingCalibration, MoreSettingsAreNoWorse) {
   const RoutingCalibration few = Calibrated("locality", 2, 2), many = Calibrated("locality", 40, 2);
   EXPECT_GE(many.settings, 40);
   EXPECT_EQ(many.episodes, 8);
-  EXPECT_LE(many.finalists[0].objective, few.finalists[0].objective);
+  EXPECT_LE(many.finalists[0].means.objective, few.finalists[0].means.objective);
   for (size_t i = 1; i < many.finalists.size(); ++i)
-    EXPECT_GE(many.finalists[i].objective, many.finalists[i - 1].objective);
+    EXPECT_GE(many.finalists[i].means.objective, many.finalists[i - 1].means.objective);
+}
+
+TEST(RoutingCalibration, KeepsALimitByAPriceThatTheObjectiveDoesNotHave) {
+  RegionWorld world = *testing::CloudRegions();
+  RegionNetwork network = *world.network;
+  network.objective.late = network.objective.wait_per_s = 0;
+  ThreadPool pool(2);
+  const auto best = [&] {
+    world.network = std::make_shared<const RegionNetwork>(network);
+    return CalibrateRouting("small", std::make_shared<const RegionWorld>(world), "lp",
+                            {.variants = {0}, .settings = 60, .episodes = 2, .seed = 3}, &pool)
+        .finalists[0];
+  };
+  const CalibratedRoute free = best();
+  network.limits.late_percent = 50 * free.means.late_share;  // Half as many.
+  const CalibratedRoute limited = best();
+  EXPECT_LE(limited.means.late_share, free.means.late_share / 2);
+  EXPECT_GT(limited.means.objective, free.means.objective);
+  EXPECT_NE(limited.policy.find("late_price="), std::string::npos);
+  EXPECT_EQ(free.policy.find("late_price="), std::string::npos);
 }
 
 TEST(RoutingCalibration, DoesNotDependOnThreads) {

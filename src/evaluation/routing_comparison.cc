@@ -30,12 +30,34 @@ constexpr RoutingMetric kRoutingMetrics[] = {
     {"foreign_percent", "elsewhere %", "points", 1,
      [](Of one) { return 100 * one.PerRequest(one.foreign); }},
     {"node_changes", "node changes", "nodes", 0, [](Of one) { return one.changes; }},
+    {"carbon_kg_per_hour", "kg CO2/h", "kg/h", 3, [](Of one) { return one.carbon_kg_per_h(); }},
+    {"dollars_per_hour", "$/h", "$/h", 2, [](Of one) { return one.dollars_per_h(); }},
 };
+constexpr int kLateMetric = 1, kCarbonMetric = 9, kDollarsMetric = 10;
+
+// Means of held-out episodes differ by chance from those that settings were chosen by.
+constexpr double kLateTolerance = 0.2;    // Percentage points.
+constexpr double kLimitTolerance = 0.02;  // Of a limit.
 
 }  // namespace
 
-JudgeRule RoutingRule() {
-  return {.primary = 0, .constraints = {{.metric = 1, .tolerance = 100 * kViolationTolerance}}};
+JudgeRule RoutingRule(const RoutingLimits& limits) {
+  constexpr double kNone = RoutingLimits::kNone;
+  JudgeRule rule;
+  if (limits.late_percent < kNone) {
+    rule.constraints.push_back(
+        {.metric = kLateMetric, .tolerance = kLateTolerance, .most = limits.late_percent});
+  } else {
+    rule.constraints.push_back({.metric = kLateMetric, .tolerance = 100 * kViolationTolerance});
+  }
+  const auto limit = [&](int metric, double most) {
+    if (most < kNone)
+      rule.constraints.push_back(
+          {.metric = metric, .tolerance = kLimitTolerance * most, .most = most});
+  };
+  limit(kCarbonMetric, limits.carbon_kg_per_h);
+  limit(kDollarsMetric, limits.dollars_per_h);
+  return rule;
 }
 
 Outcomes OutcomesOf(const RoutingEvaluation& evaluation, int variant) {
@@ -66,7 +88,8 @@ int BaselineOf(const RoutingEvaluation& evaluation, int variant) {
   std::vector<int> positions;
   for (int p = 0; p + 1 < static_cast<int>(evaluation.policies.size()); ++p) {
     if (evaluation.foresees[static_cast<size_t>(p)]) continue;
-    others.push_back({.cost = evaluation.TrialObjective(variant, p)});
+    const RoutingMeans& trial = evaluation.TrialOf(variant, p);
+    others.push_back({.beyond = BeyondLimits(evaluation.limits, trial), .cost = trial.objective});
     positions.push_back(p);
   }
   const int best = ChooseBaseline(others);
@@ -80,10 +103,10 @@ std::string RoutingTable(const RoutingEvaluation& evaluation) {
     text += fmt::format("{}{}, {}: {}, {}, seed {}\n\n{}", v > 0 ? "\n" : "", evaluation.scenario,
                         evaluation.variants[v], CountText(evaluation.regions, "region"),
                         CountText(evaluation.episodes, "episode"), evaluation.seed,
-                        OutcomesTable(outcomes, RoutingRule()));
+                        OutcomesTable(outcomes, RoutingRule(evaluation.limits)));
     const int baseline = BaselineOf(evaluation, v);
     if (baseline < 0) continue;
-    text += fmt::format("\n{}\n{}", VerdictText(outcomes, RoutingRule(), baseline),
+    text += fmt::format("\n{}\n{}", VerdictText(outcomes, RoutingRule(evaluation.limits), baseline),
                         TooFewText(evaluation.episodes, "episode"));
   }
   return text;
@@ -93,8 +116,8 @@ std::string RoutingJson(const RoutingEvaluation& evaluation) {
   OrderedJson variants = OrderedJson::array();
   for (int v = 0; v < static_cast<int>(evaluation.variants.size()); ++v) {
     OrderedJson variant{{"variant", evaluation.variants[v]}};
-    variant.update(
-        OutcomesJson(OutcomesOf(evaluation, v), RoutingRule(), BaselineOf(evaluation, v)));
+    variant.update(OutcomesJson(OutcomesOf(evaluation, v), RoutingRule(evaluation.limits),
+                                BaselineOf(evaluation, v)));
     variants.push_back(std::move(variant));
   }
   return OrderedJson{{"schema_version", 1},
@@ -132,8 +155,8 @@ std::string RoutingCsv(const RoutingEvaluation& evaluation) {
 bool BetterEverywhere(const RoutingEvaluation& evaluation) {
   for (int v = 0; v < static_cast<int>(evaluation.variants.size()); ++v) {
     const int baseline = BaselineOf(evaluation, v);
-    if (baseline >= 0 &&
-        Judge(OutcomesOf(evaluation, v), RoutingRule(), baseline) != Finding::kBetter)
+    if (baseline >= 0 && Judge(OutcomesOf(evaluation, v), RoutingRule(evaluation.limits),
+                               baseline) != Finding::kBetter)
       return false;
   }
   return true;

@@ -15,14 +15,15 @@ using ::testing::HasSubstr;
 
 // Three policies on eight episodes of one variant; costs per request.
 RoutingEvaluation Small(double candidate_nodes, double candidate_late) {
-  RoutingEvaluation evaluation{.scenario = "m",
-                               .regions = 2,
-                               .episodes = 8,
-                               .variants = {"calm"},
-                               .policies = {"static", "locality", "lp"},
-                               .foresees = {false, false, false},
-                               .first_member = {0, 1, 2, 3},
-                               .trial_objective = {1.3, 1.2, 1.0}};
+  RoutingEvaluation evaluation{
+      .scenario = "m",
+      .regions = 2,
+      .episodes = 8,
+      .variants = {"calm"},
+      .policies = {"static", "locality", "lp"},
+      .foresees = {false, false, false},
+      .first_member = {0, 1, 2, 3},
+      .trials = {{.objective = 1.3}, {.objective = 1.2}, {.objective = 1.0}}};
   const double nodes[] = {1.3, 1.2, candidate_nodes};
   for (int p = 0; p < 3; ++p) {
     for (int i = 0; i < 8; ++i) {
@@ -58,6 +59,24 @@ TEST(RoutingComparison, ACheaperCandidateThatIsLaterIsNot) {
   EXPECT_THAT(RoutingTable(evaluation), HasSubstr("lp is not better than locality"));
 }
 
+TEST(RoutingComparison, ALimitStandsInPlaceOfTheBaselinesLateRequests) {
+  // A tenth cheaper, but 2 % late instead of 1 %.
+  RoutingEvaluation evaluation = Small(0.9, 0.02);
+  EXPECT_EQ(Judge(OutcomesOf(evaluation, 0), RoutingRule({}), 1), Finding::kBreaksLimit);
+  EXPECT_EQ(Judge(OutcomesOf(evaluation, 0), RoutingRule({.late_percent = 2}), 1),
+            Finding::kBetter);
+  const RoutingLimits tight{.late_percent = 1.5};
+  EXPECT_EQ(Judge(OutcomesOf(evaluation, 0), RoutingRule(tight), 1), Finding::kBreaksLimit);
+  evaluation.limits = tight;
+  EXPECT_NE(RoutingTable(evaluation).find("late % 2.00 [2.00, 2.00] of at most 1.50"),
+            std::string::npos)
+      << RoutingTable(evaluation);
+  // The cheapest of the others is no baseline where it does not keep a limit.
+  EXPECT_EQ(BaselineOf(evaluation, 0), 1);
+  evaluation.trials[1].late_share = 0.02;
+  EXPECT_EQ(BaselineOf(evaluation, 0), 0);
+}
+
 TEST(RoutingComparison, AsJsonAndCsv) {
   const RoutingEvaluation evaluation = Small(1.5, 0.01);
   const Json json = Json::parse(RoutingJson(evaluation));
@@ -66,7 +85,7 @@ TEST(RoutingComparison, AsJsonAndCsv) {
   EXPECT_EQ(variant["policies"].size(), 3);
   EXPECT_NEAR(variant["policies"][1]["objective"].get<double>(), 1.20875, 1e-9);
   EXPECT_EQ(variant["verdict"]["finding"], "worse");
-  EXPECT_EQ(variant["pairs"].size(), 2 * 9);
+  EXPECT_EQ(variant["pairs"].size(), 2 * 11);
   const std::string csv = RoutingCsv(evaluation);
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 24);
 }

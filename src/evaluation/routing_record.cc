@@ -45,18 +45,17 @@ class Recorder {
            const std::shared_ptr<const RegionLaws>& laws)
       : laws_(laws), simulator_(world, laws) {}
 
-  void AddLatencies(const RoutingPolicy& policy, const RegionVariant& variant, uint64_t seed,
+  void AddLatencies(const RoutingPolicy& policy, const RegionEpisode& episode,
                     LatencyTally* tally) {
     simulator_.Watch(tally);
-    RunRouting(policy, variant, seed, laws_, &simulator_);
+    RunRouting(policy, episode, laws_, &simulator_);
     simulator_.Watch(nullptr);
   }
 
-  std::vector<RoutingMoment> Timeline(const RoutingPolicy& policy, const RegionVariant& variant,
-                                      uint64_t seed) {
+  std::vector<RoutingMoment> Timeline(const RoutingPolicy& policy, const RegionEpisode& episode) {
     const std::unique_ptr<RoutingMemory> memory = policy.NewMemory(laws_);
     std::vector<RoutingMoment> timeline;
-    StartRouting(policy, variant, seed, &simulator_);
+    StartRouting(policy, episode, &simulator_);
     for (int step = 0; step < simulator_.world().steps(); ++step) {
       const RoutingFigures before = simulator_.figures();
       policy.Decide(simulator_.Question(), memory.get(), simulator_.Answer());
@@ -111,16 +110,17 @@ RoutingRecord RecordRouting(const RoutingEvaluation& evaluation,
     const RegionVariant& variant = world->variants[variants[v]];
     const RoutingPolicy& policy = *policies[p].members[0];
     RoutingPolicyRecord& own = record.variants[v].policies[p];
+    const auto judged = [&](int episode) {
+      return JudgedEpisode(variant, evaluation.seed, episode);
+    };
     Recorder recorder(world, laws);
     LatencyTally tally{.times_s = record.times_s,
                        .later = std::vector<double>(record.times_s.size())};
-    for (int i = 0; i < record.episodes; ++i)
-      recorder.AddLatencies(policy, variant, HeldOutSeed(evaluation.seed, i), &tally);
+    for (int i = 0; i < record.episodes; ++i) recorder.AddLatencies(policy, judged(i), &tally);
     for (const double later : tally.later)
       own.within.push_back(tally.requests > 0 ? 1 - later / tally.requests : 1);
     if (p != each - 1 && p != BaselineOf(evaluation, v)) return;
-    own.timeline = recorder.Timeline(
-        policy, variant, HeldOutSeed(evaluation.seed, record.variants[v].episode_shown));
+    own.timeline = recorder.Timeline(policy, judged(record.variants[v].episode_shown));
   });
   return record;
 }

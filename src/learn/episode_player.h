@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -21,11 +22,13 @@ struct EpisodeResult {
 
 class EpisodePlayer {
  public:
-  // A question: the score of each candidate, and their features, `width` floats a row.
+  // A question: the score of each candidate, and their features, `width` floats a row, of which
+  // those in [first, last) are asked of such questions.
   struct Question {
     std::span<const float> scores;
     const float* rows = nullptr;
     int width = 0;
+    int first = 0, last = std::numeric_limits<int>::max();
   };
   using Seen = std::function<void(const Question&)>;
 
@@ -41,6 +44,7 @@ class EpisodePlayer {
 // What evolution begins with, and episodes by which it looks at features.
 struct EvolutionStart {
   std::vector<float> weights;   // [feature]
+  std::vector<char> fixed;      // [feature] Whether its weight stays as it is; empty: none does.
   std::vector<uint64_t> seeds;  // Some.
   int64_t decisions = 1;        // Of an episode, about.
 };

@@ -63,12 +63,13 @@ Evolution::~Evolution() = default;
 // And turns the weights that were begun with into units.
 void Evolution::MeasureUnits() {
   const std::unique_ptr<EpisodePlayer> player = worlds_[0].NewPlayer();
-  Spread scores;
-  std::vector<Spread> features(units_.size());
+  // Of each feature, in the questions that are asked of it.
+  std::vector<Spread> scores(units_.size()), features(units_.size());
   std::vector<float> column;
   const auto look = [&](const EpisodePlayer::Question& question) {
-    scores.Add(question.scores);
-    for (size_t f = 0; f < features.size(); ++f) {
+    const size_t last = std::min(features.size(), static_cast<size_t>(question.last));
+    for (auto f = static_cast<size_t>(question.first); f < last; ++f) {
+      scores[f].Add(question.scores);
       column.clear();
       for (size_t i = 0; i < question.scores.size(); ++i)
         column.push_back(question.rows[i * static_cast<size_t>(question.width) + f]);
@@ -76,8 +77,9 @@ void Evolution::MeasureUnits() {
     }
   };
   for (const uint64_t seed : start_.seeds) player->Play(weights_, seed, look);
-  const double apart = scores.deviation() > kLeastDeviation ? scores.deviation() : 1.0;
   for (size_t f = 0; f < units_.size(); ++f) {
+    const double of_scores = scores[f].deviation();
+    const double apart = of_scores > kLeastDeviation ? of_scores : 1.0;
     const double deviation = features[f].deviation();
     const bool tells = deviation > kLeastDeviation;
     units_[f] = tells ? static_cast<float>(apart / deviation) : 0.0f;
@@ -126,7 +128,10 @@ void Evolution::Play(uint64_t iteration, int index, EpisodePlayer* player, Episo
 EvolutionMetrics Evolution::Iterate(uint64_t iteration, double progress, ThreadPool* pool) {
   for (int pair = 0; pair < options_.pairs; ++pair) {
     Rng rng(seed_, kStepStream + pair, iteration);
-    for (float& one : steps_[pair]) one = static_cast<float>(rng.Normal());
+    for (size_t f = 0; f < steps_[pair].size(); ++f) {
+      const auto step = static_cast<float>(rng.Normal());
+      steps_[pair][f] = start_.fixed.empty() || start_.fixed[f] == 0 ? step : 0;
+    }
   }
   while (static_cast<int>(players_.size()) < pool->size()) {
     auto& crew = players_.emplace_back();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -12,13 +13,25 @@
 
 namespace rudderfish {
 
-// Where it is scaling of regions that is to be learned.
+// Where requests go (`route`), what regions have for them (`scale`), or both.
+struct RoutingTiers {
+  bool route = true, scale = true;
+
+  bool operator==(const RoutingTiers&) const = default;
+};
+
+// "route", "scale", or both with a comma between; kInvalidArgument for anything else.
+Result<RoutingTiers> ParseRoutingTiers(std::string_view text);
+std::string RoutingTiersText(RoutingTiers tiers);
+
+// Where it is regions that are to be learned.
 struct RoutingTraining {
   std::vector<std::string> variants, regions;  // Of the scenario; empty: all.
   // As MakeRoutingRule reads them: what is begun with, mpc; and all that is to be beaten, that
   // one among them.
   std::string rule;
   std::vector<std::string> rivals;
+  RoutingTiers tiers;
 
   bool operator==(const RoutingTraining&) const = default;
 };

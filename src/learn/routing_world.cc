@@ -37,6 +37,19 @@ void AddName(const std::string& name, std::string* list) {
   *list += name;
 }
 
+// What is to be made small: the objective, by the prices of the rule that is begun with. Where there
+// are limits, these are the multipliers that calibration found for them.
+double PricedCost(const RoutingWorld& world, const RoutingFigures& figures) {
+  const RoutingPrices& prices = world.rule.split.prices;
+  double cost = figures.objective();
+  if (prices.late) cost += figures.PerRequest(*prices.late * figures.late_requests - figures.late);
+  if (prices.carbon_per_kg) {
+    const double carbon = *prices.carbon_per_kg * figures.carbon_kg / world.laws->unit();
+    cost += figures.PerRequest(carbon - figures.carbon);
+  }
+  return cost;
+}
+
 class RoutingPlayer final : public EpisodePlayer {
  public:
   explicit RoutingPlayer(const RoutingWorld& world)
@@ -46,14 +59,20 @@ class RoutingPlayer final : public EpisodePlayer {
     PlannedRouting rule = world_.rule;
     rule.planning.weights.assign(weights.begin(), weights.end());
     if (seen) {
-      rule.planning.seen = [&](const RegionPlanner& planner) {
-        seen({planner.scores(), planner.Row(0), RegionScalingTask::kWidths.candidate});
+      rule.planning.seen = [&](const ScoredRows& question) {
+        const auto all = static_cast<int>(RegionScalingTask::Features().candidate.size());
+        const int first_of_pairs = all - RegionScalingTask::kPairFeatures;
+        seen({.scores = question.scores,
+              .rows = question.rows,
+              .width = RegionScalingTask::kWidths.candidate,
+              .first = static_cast<int>(question.first),
+              .last = question.first == 0 ? first_of_pairs : all});
       };
     }
     const auto policy = MakePlannedRouting(rule);
     const RoutingFigures figures =
-        RunRouting(*policy, world_.variant, seed, world_.laws, &simulator_);
-    return {.cost = figures.objective(), .decisions = DecisionsOf(world_)};
+        RunRouting(*policy, {world_.variant, seed}, world_.laws, &simulator_);
+    return {.cost = PricedCost(world_, figures), .decisions = DecisionsOf(world_)};
   }
 
   uint64_t SeedOf(Rng rng) override { return rng.Next64(); }
@@ -81,22 +100,16 @@ std::vector<std::vector<RoutingFigures>> FiguresOf(
     RegionSimulator simulator(world.world, world.laws);
     for (size_t p = 0; p < policies.size(); ++p) {
       figures[p][static_cast<size_t>(index)] = RunRouting(
-          *policies[p], world.variant, SeedAt(stream, seed, index), world.laws, &simulator);
+          *policies[p], {world.variant, SeedAt(stream, seed, index)}, world.laws, &simulator);
     }
   });
   return figures;
 }
 
-double MeanObjective(const std::vector<RoutingFigures>& figures) {
-  double sum = 0;
-  for (const RoutingFigures& one : figures) sum += one.objective();
-  return sum / static_cast<double>(figures.size());
-}
-
-double LatePercent(const std::vector<RoutingFigures>& figures) {
-  double sum = 0;
-  for (const RoutingFigures& one : figures) sum += 100 * one.late_share();
-  return sum / static_cast<double>(figures.size());
+RoutingMeans MeansOf(const std::vector<RoutingFigures>& figures) {
+  RoutingMeans means;
+  for (const RoutingFigures& one : figures) means.Add(one, 1 / static_cast<double>(figures.size()));
+  return means;
 }
 
 std::shared_ptr<const RoutingPolicy> LearnedOf(const RoutingWorld& world,
@@ -110,8 +123,14 @@ std::shared_ptr<const RoutingPolicy> LearnedOf(const RoutingWorld& world,
 
 EvolutionStart RoutingWorld::Start() const {
   EvolutionStart start{.weights = rule.planning.weights,
+                       .fixed = {},
                        .seeds = {},
                        .decisions = RoutingPlayer::DecisionsOf(*this)};
+  const size_t count = rule.planning.weights.size(),
+               first_of_pairs = count - RegionScalingTask::kPairFeatures;
+  start.fixed.resize(count);
+  for (size_t f = 0; f < count; ++f)
+    start.fixed[f] = f < first_of_pairs ? !tiers.scale : !tiers.route;
   for (int i = 0; i < kLooks; ++i) start.seeds.push_back(SeedAt(kLookStream, world->seed, i));
   return start;
 }
@@ -125,11 +144,13 @@ RoutingValidation ValidateRouting(std::span<const RoutingWorld* const> worlds,
                                   ThreadPool* pool) {
   const std::shared_ptr<const RoutingPolicy> learned[] = {LearnedOf(*worlds[0], weights)};
   const auto figures = FiguresOf(worlds, learned, episodes, kValidationStream, seed, pool);
-  RoutingValidation mean{.objective = MeanObjective(figures[0]),
-                         .changes = 0,
-                         .late_share = LatePercent(figures[0]) / 100};
-  for (const RoutingFigures& one : figures[0])
-    mean.changes += one.changes / static_cast<double>(figures[0].size());
+  RoutingValidation mean;
+  const double share = 1 / static_cast<double>(figures[0].size());
+  for (const RoutingFigures& one : figures[0]) {
+    mean.objective += share * PricedCost(*worlds[0], one);
+    mean.changes += share * one.changes;
+    mean.late_share += share * one.late_share();
+  }
   return mean;
 }
 
@@ -141,15 +162,21 @@ RoutingVerdict JudgeRouting(std::span<const RoutingWorld* const> worlds,
   std::vector<std::shared_ptr<const RoutingPolicy>> policies = {LearnedOf(*worlds[0], weights)};
   for (const std::string& rule : rules) policies.push_back(MakeRoutingRule(rule).value());
   const auto figures = FiguresOf(worlds, policies, episodes, kJudgeStream, seed, pool);
+  const RoutingLimits& limits = worlds[0]->world->network->limits;
+  std::vector<RoutingMeans> means;
+  for (const auto& row : figures) means.push_back(MeansOf(row));
+  const auto rank = [&](const RoutingMeans& one) {
+    return std::pair(BeyondLimits(limits, one), one.objective);
+  };
   size_t best = 1;
   for (size_t p = 2; p < policies.size(); ++p) {
-    if (MeanObjective(figures[p]) < MeanObjective(figures[best])) best = p;
+    if (rank(means[p]) < rank(means[best])) best = p;
   }
   RoutingVerdict verdict{.rule = rules[best - 1],
-                         .objective = MeanObjective(figures[0]),
-                         .of_rule = MeanObjective(figures[best]),
-                         .late_percent = LatePercent(figures[0]),
-                         .late_of_rule = LatePercent(figures[best]),
+                         .objective = means[0].objective,
+                         .of_rule = means[best].objective,
+                         .late_percent = 100 * means[0].late_share,
+                         .late_of_rule = 100 * means[best].late_share,
                          .episodes = static_cast<int>(figures[0].size())};
   double sum = 0, squares = 0;
   for (size_t w = 0; w < worlds.size(); ++w) {
@@ -169,8 +196,10 @@ RoutingVerdict JudgeRouting(std::span<const RoutingWorld* const> worlds,
   verdict.difference = sum / count;
   const double variance = std::max(0.0, squares / count - verdict.difference * verdict.difference);
   verdict.interval = Student95(count - 1) * std::sqrt(variance / (count - 1));
+  const bool is_later = limits.late_percent == RoutingLimits::kNone &&
+                        verdict.late_percent > verdict.late_of_rule + kMoreLate;
   verdict.steps_back = !(verdict.difference + verdict.interval < 0) || !verdict.worse_in.empty() ||
-                       verdict.late_percent > verdict.late_of_rule + kMoreLate;
+                       is_later || BeyondLimits(limits, means[0]) > 0;
   return verdict;
 }
 

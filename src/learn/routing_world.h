@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "learn/episode_player.h"
+#include "learn/routing_training.h"
 #include "policy/neural_routing.h"
 #include "policy/routing_rules.h"
 #include "scenario/region_world.h"
@@ -22,6 +23,7 @@ struct RoutingWorld {
   std::shared_ptr<const RegionLaws> laws;
   RegionVariant variant;
   PlannedRouting rule;  // That is begun with.
+  RoutingTiers tiers;   // That are learned; the others stay as they are there.
 
   EvolutionStart Start() const;
   std::unique_ptr<EpisodePlayer> NewPlayer() const;
@@ -30,13 +32,16 @@ struct RoutingWorld {
 // Compares what was learned with rules, on episodes that nothing was chosen by: the best rule of
 // all is named, and steps in unless what was learned is better beyond chance over all variants, in
 // none of them more than 0.5 % worse, and with at most 0.1 percentage points more late requests.
+// Where the world has limits, only what keeps them counts, and a limit of late requests is in the
+// place of those 0.1 points.
 // REQUIRES: `rules` are not empty, and as MakeRoutingRule reads them; at least two episodes.
 RoutingVerdict JudgeRouting(std::span<const RoutingWorld* const> worlds,
                             const std::vector<float>& weights,
                             const std::vector<std::string>& rules, int episodes, uint64_t seed,
                             ThreadPool* pool);
 
-// Means over the first `episodes` validation episodes of each world.
+// Means over the first `episodes` validation episodes of each world; the objective is by the prices
+// of the rule that is begun with, as in training.
 struct RoutingValidation {
   double objective = 0, changes = 0, late_share = 0;
 };

@@ -26,18 +26,47 @@ TEST(RoutingWorld, APlayerCostsWhatTheSimulatorSays) {
   const EpisodeResult played = world.NewPlayer()->Play(start.weights, 7, {});
   const auto policy = MakeRoutingPolicy(*ParsePolicySpec("mpc:use=70,pull=0.3")).value();
   RegionSimulator simulator(world.world, world.laws);
-  EXPECT_EQ(played.cost, RunRouting(*policy, world.variant, 7, world.laws, &simulator).objective());
+  EXPECT_EQ(played.cost,
+            RunRouting(*policy, {world.variant, 7}, world.laws, &simulator).objective());
   EXPECT_EQ(played.decisions, 240 * 3 / 5);
 }
 
 TEST(RoutingWorld, APlayerTellsOfEveryQuestion) {
   const RoutingWorld world = SpotWorld();
-  int questions = 0;
+  int questions = 0, of_pairs = 0;
   world.NewPlayer()->Play(world.Start().weights, 7, [&](const EpisodePlayer::Question& question) {
-    EXPECT_EQ(question.scores.size(), static_cast<size_t>(RegionScalingTask::kChoicesMax));
-    ++questions;
+    const size_t pairs = world.world->network->regions.size();
+    EXPECT_TRUE(question.scores.size() == RegionScalingTask::kChoicesMax ||
+                question.scores.size() == pairs);
+    (question.scores.size() == pairs ? of_pairs : questions) += 1;
   });
   EXPECT_NEAR(questions, 240 * 3 / 5, 3);
+  EXPECT_EQ(of_pairs, 240);
+}
+
+TEST(RoutingWorld, EvolutionOfOneTierLeavesTheOtherAsItBegan) {
+  RoutingWorld world = SpotWorld();
+  const size_t count = world.rule.planning.weights.size(),
+               first_of_pairs = count - RegionScalingTask::kPairFeatures;
+  ThreadPool pool(2);
+  TrainOptions options;
+  UseRoutingDefaults(&options);
+  for (const bool route : {true, false}) {
+    world.tiers = {.route = route, .scale = !route};
+    const TrainingWorld training[] = {{.routing = &world}};
+    nn::CandidateNet net = MakeNet(options, training[0].widths());
+    Evolution evolution({.pairs = 2, .episodes = 2}, training, 1, &net);
+    const std::vector<float> before = ChoiceWeightsOf(net);
+    evolution.Iterate(1, 0.0, &pool);
+    const std::vector<float> after = ChoiceWeightsOf(net);
+    int moved_of_choices = 0, moved_of_pairs = 0;
+    for (size_t f = 0; f < count; ++f)
+      (f < first_of_pairs ? moved_of_choices : moved_of_pairs) += before[f] != after[f] ? 1 : 0;
+    EXPECT_EQ(moved_of_choices > 0, !route);
+    EXPECT_EQ(moved_of_pairs > 0, route);
+    EXPECT_TRUE(std::all_of(before.begin() + static_cast<long>(first_of_pairs), before.end(),
+                            [](float weight) { return weight == 0; }));
+  }
 }
 
 TEST(RoutingWorld, EvolutionFindsABetterRuleThanABadStart) {

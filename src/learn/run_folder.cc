@@ -52,6 +52,12 @@ std::shared_ptr<const Load> WithFullPaths(Load load, const std::filesystem::path
   return std::make_shared<const Load>(std::move(load));
 }
 
+std::shared_ptr<const RegionWorld> WithFullPaths(RegionWorld regions,
+                                                 const std::filesystem::path& folder) {
+  regions.demand->file = std::filesystem::absolute(folder / regions.demand->file).string();
+  return std::make_shared<const RegionWorld>(std::move(regions));
+}
+
 }  // namespace
 
 std::filesystem::path RunPaths::scenario(int index, int count) const {
@@ -83,6 +89,10 @@ Result<TrainScenario> TrainScenario::Open(const std::filesystem::path& path,
   }
   if (scenario.places_pods() && (objective || scenario.arrivals->has_trace())) {
     scenario.arrivals = WithFullPaths(*scenario.arrivals, path.parent_path());
+    opened.text = ToYaml(scenario);
+  }
+  if (scenario.regions != nullptr && scenario.regions->demand) {
+    scenario.regions = WithFullPaths(*scenario.regions, path.parent_path());
     opened.text = ToYaml(scenario);
   }
   opened.scenario = std::make_shared<const Scenario>(std::move(scenario));

@@ -105,8 +105,8 @@ Result<void> TrainingWorlds::AddRouting(const Scenario& scenario, const RoutingT
   }
   const auto laws = std::make_shared<const RegionLaws>(world->network);
   for (const int variant : variants) {
-    routings_.push_back(
-        std::make_unique<RoutingWorld>(RoutingWorld{world, laws, world->variants[variant], rule}));
+    routings_.push_back(std::make_unique<RoutingWorld>(
+        RoutingWorld{world, laws, world->variants[variant], rule, routing.tiers}));
     originals_.push_back({.routing = routings_.back().get()});
   }
   return {};

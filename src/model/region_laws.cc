@@ -31,7 +31,8 @@ int MostNodes(const RegionNetwork& network) {
 
 RegionLaws::RegionLaws(std::shared_ptr<const RegionNetwork> network)
     : network_(std::move(network)),
-      queue_(network_->service.pods_per_node, MostNodes(*network_)),
+      queue_(
+          std::make_shared<const MmcTable>(network_->service.pods_per_node, MostNodes(*network_))),
       unit_(network_->unit_dollars()) {
   const int n = network_->size();
   for (const Region& region : network_->regions)
@@ -49,20 +50,33 @@ RegionLaws::RegionLaws(std::shared_ptr<const RegionNetwork> network)
   TabulateCongestion();
 }
 
+RegionLaws::RegionLaws(const RegionLaws& laws, const RoutingPrices& prices)
+    : queue_(laws.queue_),
+      unit_(laws.unit_),
+      mean_on_demand_per_h_(laws.mean_on_demand_per_h_),
+      distance_(laws.distance_),
+      base_late_(laws.base_late_) {
+  RegionNetwork priced = laws.network();
+  priced.objective.late = prices.late.value_or(priced.objective.late);
+  priced.objective.carbon_per_kg = prices.carbon_per_kg.value_or(priced.objective.carbon_per_kg);
+  network_ = std::make_shared<const RegionNetwork>(std::move(priced));
+  TabulateCongestion();
+}
+
 void RegionLaws::TabulateCongestion() {
   const RegionService& service = network_->service;
   const RoutingObjective& objective = network_->objective;
   const double t_s = service.deadline_s - service.last_mile_s, mu = service.pod_per_s;
   const double served = std::exp(-mu * t_s);
-  congestion_.reserve(static_cast<size_t>(queue_.nodes_max()) * (kCongestionSteps + 1));
+  congestion_.reserve(static_cast<size_t>(queue_->nodes_max()) * (kCongestionSteps + 1));
   queue_cost_.reserve(congestion_.capacity());
   // Where a region is full, one more is late and waits as long as patience lasts; who else is late
   // there would have been in any case.
   const double full = objective.late + objective.wait_per_s * service.patience_s;
-  for (int nodes = 1; nodes <= queue_.nodes_max(); ++nodes) {
+  for (int nodes = 1; nodes <= queue_->nodes_max(); ++nodes) {
     const double most_per_s = nodes * service.node_per_s();
     const auto cost = [&](double use) {  // Of all requests in a second, beyond an idle region.
-      const double waits = queue_.ErlangC(nodes, use), spare = most_per_s * (1 - use);
+      const double waits = queue_->ErlangC(nodes, use), spare = most_per_s * (1 - use);
       const double late = MmcTail(waits, spare, mu, t_s, served) - served;
       return use * most_per_s * (objective.late * late + objective.wait_per_s * waits / spare);
     };

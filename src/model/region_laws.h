@@ -17,9 +17,12 @@ class RegionLaws {
  public:
   explicit RegionLaws(std::shared_ptr<const RegionNetwork> network);
 
+  // The same regions by other prices; queues are shared.
+  RegionLaws(const RegionLaws& laws, const RoutingPrices& prices);
+
   const RegionNetwork& network() const { return *network_; }
   const std::shared_ptr<const RegionNetwork>& shared_network() const { return network_; }
-  const MmcTable& queue() const { return queue_; }
+  const MmcTable& queue() const { return *queue_; }
 
   // Of one request more, what it makes others wait and be late, in units: the derivative of
   // rate x (price of late + price of waiting) in M/M/c, and no more than being late and waiting
@@ -64,7 +67,7 @@ class RegionLaws {
   void TabulateCongestion();
 
   std::shared_ptr<const RegionNetwork> network_;
-  MmcTable queue_;
+  std::shared_ptr<const MmcTable> queue_;
   double unit_, mean_on_demand_per_h_ = 0;
   std::vector<double> congestion_;            // [node][utilisation]
   std::vector<double> queue_cost_;            // The same.

@@ -24,7 +24,8 @@ double DistanceKm(const Region& a, const Region& b) {
 }
 
 RegionNetwork WithRegions(const RegionNetwork& network, std::span<const int> positions) {
-  RegionNetwork part{.service = network.service, .objective = network.objective};
+  RegionNetwork part{
+      .service = network.service, .objective = network.objective, .limits = network.limits};
   for (const int from : positions) {
     part.regions.push_back(network.regions[from]);
     for (const int to : positions) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,10 +59,29 @@ struct RoutingObjective {
   bool operator==(const RoutingObjective&) const = default;
 };
 
+// What is to be kept whatever that costs, in the mean of an episode over all regions together.
+struct RoutingLimits {
+  static constexpr double kNone = std::numeric_limits<double>::infinity();
+  double late_percent = kNone;  // Of requests.
+  double carbon_kg_per_h = kNone, dollars_per_h = kNone;
+
+  bool any() const { return std::min({late_percent, carbon_kg_per_h, dollars_per_h}) < kNone; }
+  bool operator==(const RoutingLimits&) const = default;
+};
+
+// What a rule decides by, where that is not what the objective says: the multipliers of limits.
+struct RoutingPrices {
+  std::optional<double> late;           // Units.
+  std::optional<double> carbon_per_kg;  // Dollars.
+
+  bool any() const { return late || carbon_per_kg; }
+};
+
 struct RegionNetwork {
   std::vector<Region> regions;
   RegionService service;
   RoutingObjective objective;
+  RoutingLimits limits;
   std::vector<double> rtt_s;          // [from][to] Round trip, without the last mile.
   std::vector<double> egress_per_gb;  // [from][to] Dollars; 0 within a region.
 

@@ -225,7 +225,10 @@ std::vector<PolicyRow> RouteRows() {
   const Options split = {
       Number("foreign", "0.1", 0, 1e6, "price of a request served elsewhere"),
       Number("moving", "0.1", 0, 1e6, "price of a request that moves elsewhere"),
-      Number("headroom", "0.5", 0, 1, "quantile of forecast errors that it prepares for"), full};
+      Number("headroom", "0.5", 0, 1, "quantile of forecast errors that it prepares for"),
+      Number("late_price", "", 0, 1e6, "price of a late request, other than the objective's"),
+      Number("carbon_price", "", 0, 1e6, "dollars a kg of CO2, other than the objective's"),
+      full};
   Options planned = split;
   planned.push_back(Number("spread", "0.7", 0, 100, "factor on the forecast errors seen so far"));
   planned.push_back(Number("hazard", "4", 0, 1000,

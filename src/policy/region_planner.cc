@@ -17,6 +17,7 @@ constexpr double kStormS = 2700, kSomeLost = 0.05, kSomeRefused = 0.3, kAfterGra
 // How likely scarcity is before a notice, and how often there is one without it.
 constexpr double kUsuallyScarce = 0.05, kFalseNotices = 0.02;
 constexpr double kSmallestLoad = 1;
+constexpr double kCompetes = 0.3;  // Units: within so much of the cheapest, a price may decide.
 
 double Smoothed(double before, double now, double memory_s, double interval_s) {
   const double kept = std::exp(-interval_s / memory_s);
@@ -36,6 +37,14 @@ double LogRatio(double a, double b) {
   return std::log(std::max(a, kSmallestLoad) / std::max(b, kSmallestLoad));
 }
 
+size_t FirstPairFeature() {
+  return RegionScalingTask::Features().candidate.size() - RegionScalingTask::kPairFeatures;
+}
+
+std::span<const float> PairWeights(const RegionPlanning& planning) {
+  return std::span(planning.weights).subspan(FirstPairFeature());
+}
+
 }  // namespace
 
 RegionPlanner::RegionPlanner(std::shared_ptr<const RegionPlanning> planning, int regions)
@@ -49,6 +58,11 @@ RegionPlanner::RegionPlanner(std::shared_ptr<const RegionPlanning> planning, int
                             size_t{RegionScalingTask::kWidths.candidate});
   batch_.context.reserve(static_cast<size_t>(RegionScalingTask::kWidths.context));
   batch_.ends.reserve(RegionScalingTask::kChoicesMax);
+  const std::span<const float> of_pairs = PairWeights(*planning_);
+  looks_at_pairs_ = planning_->seen != nullptr ||
+                    std::any_of(of_pairs.begin(), of_pairs.end(), [](float w) { return w != 0; });
+  pair_rows_.resize(history_.size() * size_t{RegionScalingTask::kWidths.candidate});
+  pair_scores_.resize(history_.size());
   for (auto* begin : {&batch_.candidate_begin, &batch_.node_begin, &batch_.workload_begin,
                       &batch_.placement_begin, &batch_.call_begin}) {
     begin->reserve(2);
@@ -63,7 +77,7 @@ void RegionPlanner::Plan(const RoutingQuestion& question, const Needs& needs,
   for (int r = 0; r < question.laws->network().size(); ++r) {
     if (question.step > 0 && (question.step + r) % turns != 0) continue;
     Ask(question, needs, r);
-    if (planning_->seen) planning_->seen(*this);
+    if (planning_->seen) planning_->seen({scores_, Row(0), 0});
     const RegionChoice& best = space_.choices[Best()];
     autoscaler->Aim(r, best.use, best.spot_share);
   }
@@ -103,35 +117,73 @@ void RegionPlanner::Remember(const RoutingQuestion& question, std::span<const in
       Smoothed(lost_everywhere_, had > 0 ? lost / had : 0, kFastS, question.interval_s);
 }
 
-void RegionPlanner::Ask(const RoutingQuestion& question, const Needs& needs, int region) {
+// Without what only the question about its nodes knows.
+RegionOutlook RegionPlanner::OutlookOf(const RoutingQuestion& question, int region) const {
   const RegionSight& seen = question.regions[region];
   const Seen& own = history_[region];
   const double nodes = std::max(1, seen.nodes());
-  const Region& place = question.laws->network().regions[region];
-  const double load = needs.load_per_s[region];
-  const RegionScalingQuestion asked{
-      .laws = *question.laws,
-      .seen = seen,
-      .region = region,
-      .has_spot = question.has_spot,
-      .interval_s = question.interval_s,
-      .load_per_s = load,
-      .error = needs.error[region],
-      .hold_s = planning_->hold_s,
-      .outlook = {
-          .lost = own.lost,
+  return {.lost = own.lost,
           .storm = own.storm,
           .refused = own.refused,
           .on_spot = seen.nodes(kSpot) / nodes,
           .pending = (seen.pending[0] + seen.pending[1]) / nodes,
           .price_ratio = seen.node_per_h[kSpot] / std::max(1e-9, seen.node_per_h[kOnDemand]),
-          .start = place.start_high_s / question.interval_s,
-          .trend = LogRatio(load, seen.load_per_s),
-          .error = needs.error[region],
+          .start = question.laws->network().regions[region].start_high_s / question.interval_s,
           .surge = LogRatio(seen.load_per_s, own.load),
           .size = std::log(nodes),
           .lost_elsewhere = lost_everywhere_,
-          .notice = own.notice}};
+          .notice = own.notice};
+}
+
+void RegionPlanner::PricePairs(const RoutingQuestion& question, int origin,
+                               std::span<double> costs) {
+  const RegionNetwork& network = question.laws->network();
+  const std::span<const float> weights = PairWeights(*planning_);
+  constexpr auto kWidth = static_cast<size_t>(RegionScalingTask::kWidths.candidate);
+  for (size_t to = 0; to < costs.size(); ++to) {
+    const auto target = static_cast<int>(to);
+    const RegionSight& seen = question.regions[to];
+    const RegionOutlook outlook = OutlookOf(question, target);
+    const double serves = std::max(1, seen.ready_nodes()) * network.service.node_per_s();
+    float* row = pair_rows_.data() + to * kWidth;
+    RegionScalingTask::WritePair(
+        {.foreign = target == origin ? 0.0 : 1.0,
+         .trip = network.TripS(origin, target) / network.service.deadline_s,
+         .lost = outlook.lost * outlook.on_spot,
+         .storm = outlook.storm * outlook.on_spot,
+         .notice = outlook.notice * outlook.on_spot,
+         .full = seen.load_per_s / serves,
+         .pending = outlook.pending,
+         .surge = outlook.surge},
+        row);
+    const float* features = row + FirstPairFeature();
+    double gain = 0;
+    for (size_t f = 0; f < weights.size(); ++f) gain += weights[f] * features[f];
+    costs[to] -= gain;
+  }
+  if (!planning_->seen || question.step % network.size() != origin) return;
+  // What is far dearer than the cheapest, or not there, no price brings near.
+  const double dearest = *std::min_element(costs.begin(), costs.end()) + kCompetes;
+  for (size_t to = 0; to < costs.size(); ++to)
+    pair_scores_[to] = static_cast<float>(-std::min(costs[to], dearest));
+  if (std::isfinite(dearest))
+    planning_->seen({pair_scores_, pair_rows_.data(), FirstPairFeature()});
+}
+
+void RegionPlanner::Ask(const RoutingQuestion& question, const Needs& needs, int region) {
+  const RegionSight& seen = question.regions[region];
+  const double load = needs.load_per_s[region];
+  RegionScalingQuestion asked{.laws = *question.laws,
+                              .seen = seen,
+                              .region = region,
+                              .has_spot = question.has_spot,
+                              .interval_s = question.interval_s,
+                              .load_per_s = load,
+                              .error = needs.error[region],
+                              .hold_s = planning_->hold_s,
+                              .outlook = OutlookOf(question, region)};
+  asked.outlook.trend = LogRatio(load, seen.load_per_s);
+  asked.outlook.error = needs.error[region];
   RegionScalingTask::Space(asked, planning_->rule, &space_);
   batch_.Clear();
   RegionScalingTask::Encode(asked, space_, &batch_);
@@ -140,7 +192,7 @@ void RegionPlanner::Ask(const RoutingQuestion& question, const Needs& needs, int
   for (int i = 0; i < static_cast<int>(space_.choices.size()); ++i) {
     const float* row = Row(i);
     float sum = 0;
-    for (size_t f = 0; f < weights.size(); ++f) sum += weights[f] * row[f];
+    for (size_t f = 0; f < FirstPairFeature(); ++f) sum += weights[f] * row[f];
     scores_.push_back(sum);
   }
 }

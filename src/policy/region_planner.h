@@ -18,14 +18,22 @@
 
 namespace rudderfish {
 
-class RegionPlanner;
+// A question that was answered: a score of each candidate, and their features
+// (RegionScalingTask::kWidths.candidate a row), of which those from `first` on are of such
+// questions.
+struct ScoredRows {
+  std::span<const float> scores;
+  const float* rows = nullptr;
+  size_t first = 0;  // 0: of a region's nodes; else of pairs.
+};
 
 struct RegionPlanning {
   RegionScalingRule rule;
   double hold_s = 300;         // How long an answer holds.
   std::vector<float> weights;  // [feature of a choice]
-  // Told of each question once it is answered; may be empty.
-  std::function<void(const RegionPlanner&)> seen;
+  // Told of questions once they are answered: of regions each, of pairs those of one origin an
+  // interval. May be empty.
+  std::function<void(const ScoredRows&)> seen;
 };
 
 class RegionPlanner {
@@ -42,6 +50,13 @@ class RegionPlanner {
   void Plan(const RoutingQuestion& question, const Needs& needs, std::span<const int> asked,
             RegionAutoscaler* autoscaler);
 
+  // Whether a pair of regions has a price that was learned, or somebody looks at what would have
+  // one.
+  bool looks_at_pairs() const { return looks_at_pairs_; }
+  // Takes that price, of requests from `origin`, off `costs` [target], in units. What was seen of
+  // regions is that of the last Plan.
+  void PricePairs(const RoutingQuestion& question, int origin, std::span<double> costs);
+
   // Of the last question.
   const RegionScalingSpace& space() const { return space_; }
   std::span<const float> scores() const { return scores_; }
@@ -56,6 +71,7 @@ class RegionPlanner {
     int had = 0;  // Spot nodes, ordered ones included.
   };
 
+  RegionOutlook OutlookOf(const RoutingQuestion& question, int region) const;
   void Remember(const RoutingQuestion& question, std::span<const int> asked);
   void Ask(const RoutingQuestion& question, const Needs& needs, int region);
   int Best() const;
@@ -66,6 +82,8 @@ class RegionPlanner {
   RegionScalingSpace space_;
   GraphBatch batch_;
   std::vector<float> scores_;
+  bool looks_at_pairs_ = false;
+  std::vector<float> pair_rows_, pair_scores_;  // [target] Of one origin.
 };
 
 }  // namespace rudderfish

@@ -23,7 +23,7 @@ struct PlannedRegions {
   explicit PlannedRegions(const RegionScalingRule& rule = {.use = 0.7, .hazard_per_h = 8}) {
     planning->rule = rule;
     planning->weights = RegionScalingTask::ModelWeights(rule);
-    planning->seen = [this](const RegionPlanner&) { ++questions; };
+    planning->seen = [this](const ScoredRows&) { ++questions; };
     planner = std::make_unique<RegionPlanner>(planning, 3);
     for (RegionSight& one : sights) {
       one.load_per_s = 400;
@@ -91,6 +91,24 @@ TEST(RegionPlanner, LeavesSpotNodesOnNoticesAndComesBackAfterSilence) {
   for (RegionSight& one : planned.sights) one.notice = false;
   for (int i = 0; i < 60; ++i) planned.Plan();
   EXPECT_EQ(planned.Nodes().first, before);
+}
+
+TEST(RegionPlanner, TakesLearnedPricesOffPairs) {
+  PlannedRegions planned;
+  planned.planning->seen = nullptr;
+  const size_t first_of_pairs = planned.planning->weights.size() - RegionScalingTask::kPairFeatures;
+  EXPECT_FALSE(RegionPlanner(planned.planning, 3).looks_at_pairs());
+  planned.planning->weights[first_of_pairs] = -2;     // pair_foreign: two units dearer elsewhere,
+  planned.planning->weights[first_of_pairs + 5] = 1;  // pair_full: cheaper the fuller, of 0.5.
+  RegionPlanner planner(planned.planning, 3);
+  EXPECT_TRUE(planner.looks_at_pairs());
+  planned.sights[2].load_per_s = 0;
+  std::vector<double> costs = {1, 1, 1};
+  planner.PricePairs({.laws = planned.laws.get(), .regions = planned.sights}, 1, costs);
+  const double full = 400.0 / (8 * 80) / 0.5;
+  EXPECT_NEAR(costs[0], 1 + 2 - full, 1e-6);
+  EXPECT_NEAR(costs[1], 1 - full, 1e-6);
+  EXPECT_NEAR(costs[2], 1 + 2, 1e-6);
 }
 
 TEST(RegionPlanner, AllocatesNothing) {

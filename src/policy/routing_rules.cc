@@ -10,14 +10,11 @@
 
 #include "model/forecast.h"
 #include "model/traffic_split.h"
-#include "policy/policy_makers.h"
-#include "policy/policy_table.h"
 
 namespace rudderfish {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-constexpr std::string_view kPlannedName = "mpc";
 
 // What all rules remember: their autoscaler, and sums by target.
 struct RuleMemory : RoutingMemory {
@@ -263,7 +260,7 @@ struct SplitMemory final : RuleMemory {
 
   SplitMemory(const RegionAutoscaling& below, const std::shared_ptr<const RegionLaws>& shared,
               const std::shared_ptr<const RegionPlanning>& planning)
-      : RuleMemory(below, shared), solver(shared) {
+      : RuleMemory(below, shared), solver(laws) {
     if (planning != nullptr) planner.emplace(planning, shared->network().size());
     const auto n = static_cast<size_t>(shared->network().size());
     // One by one: a copy would lack the memory that it is to grow into.
@@ -310,12 +307,16 @@ class SplitPolicy final : public RoutingPolicy {
 
   std::unique_ptr<RoutingMemory> NewMemory(
       const std::shared_ptr<const RegionLaws>& laws) const override {
-    return std::make_unique<SplitMemory>(below_, laws, planning_);
+    const RoutingPrices& prices = rule_.prices;
+    return std::make_unique<SplitMemory>(
+        below_, prices.any() ? std::make_shared<const RegionLaws>(*laws, prices) : laws, planning_);
   }
 
-  void Decide(const RoutingQuestion& question, RoutingMemory* memory,
+  void Decide(const RoutingQuestion& asked, RoutingMemory* memory,
               const RoutingAnswer& answer) const override {
     auto* own = static_cast<SplitMemory*>(memory);
+    RoutingQuestion question = asked;
+    question.laws = own->laws.get();  // By its own prices.
     own->See(question);
     const RegionNetwork& network = question.laws->network();
     const int n = network.size();
@@ -388,40 +389,18 @@ class SplitPolicy final : public RoutingPolicy {
                            : kInfinite;
       }
     }
+    if (!own->planner || !own->planner->looks_at_pairs()) return;
+    const auto n = static_cast<size_t>(network.size());
+    for (size_t from = 0; from < n; ++from) {
+      own->planner->PricePairs(question, static_cast<int>(from),
+                               std::span(own->pair).subspan(from * n, n));
+    }
   }
 
   SplitRouting rule_;
   RegionAutoscaling below_;
   std::shared_ptr<const RegionPlanning> planning_;  // May be none.
 };
-
-RegionAutoscaling BelowOf(const PolicyOptions& options) {
-  return {.use = options.Number("use") / 100,
-          .tolerance = options.Number("tolerance"),
-          .spot_share = options.Number("spot") / 100,
-          .down_s = options.Ms("down") / 1000};
-}
-
-SplitRouting SplitOf(const PolicyOptions& options) {
-  return {.foreign = options.Number("foreign"),
-          .moving = options.Number("moving"),
-          .full = options.Number("full") / 100,
-          .headroom = options.Number("headroom"),
-          .use = options.Number("use") / 100};
-}
-
-PlannedRouting PlannedOf(const PolicyOptions& options) {
-  PlannedRouting planned{.split = SplitOf(options), .below = BelowOf(options), .planning = {}};
-  planned.planning.rule = {.use = options.Number("use") / 100,
-                           .spot_share = options.Number("spot") / 100,
-                           .pull = options.Number("pull"),
-                           .spread = options.Number("spread"),
-                           .hazard_per_h = options.Number("hazard"),
-                           .notice = options.Number("notice")};
-  planned.planning.hold_s = options.Ms("hold") / 1000;
-  planned.planning.weights = RegionScalingTask::ModelWeights(planned.planning.rule);
-  return planned;
-}
 
 }  // namespace
 
@@ -448,52 +427,6 @@ std::unique_ptr<RoutingPolicy> MakeSplitRouting(const SplitRouting& rule,
 std::unique_ptr<RoutingPolicy> MakePlannedRouting(const PlannedRouting& rule) {
   return std::make_unique<SplitPolicy>(rule.split, rule.below,
                                        std::make_shared<const RegionPlanning>(rule.planning));
-}
-
-Result<PlannedRouting> ReadPlannedRouting(std::string_view text) {
-  TRY_ASSIGN(const PolicySpec spec, ParsePolicySpec(text));
-  if (spec.name != kPlannedName)
-    return Invalid("{}: expected {} with its options", text, kPlannedName);
-  TRY_ASSIGN(const PolicyOptions options,
-             PolicyOptions::Read(spec, FindPolicy(TaskKind::kRoute, kPlannedName)->options));
-  return PlannedOf(options);
-}
-
-Result<std::unique_ptr<RoutingPolicy>> MakeStaticRoute(const PolicyOptions& options) {
-  if (options.name() == "round-robin")
-    return MakeStaticRouting({.home = 0, .evenly = true}, BelowOf(options));
-  return MakeStaticRouting({.home = options.Number("home") / 100}, BelowOf(options));
-}
-
-Result<std::unique_ptr<RoutingPolicy>> MakeProbedRoute(const PolicyOptions& options) {
-  if (options.name() == "power-of-two") return MakeProbedRouting({}, BelowOf(options));
-  return MakeProbedRouting({.by = ProbedRouting::By::kHotCold,
-                            .probes = static_cast<int>(options.Number("probes")),
-                            .hot = options.Number("hot") / 100},
-                           BelowOf(options));
-}
-
-Result<std::unique_ptr<RoutingPolicy>> MakeRankedRoute(const PolicyOptions& options) {
-  using By = RankedRouting::By;
-  const std::string& name = options.name();
-  const By by = name == "locality"                             ? By::kDistance
-                : name == "cheapest"                           ? By::kPrice
-                : name == "greenest" || name == "carbon-aware" ? By::kCarbon
-                                                               : By::kLatency;
-  RankedRouting rule{.by = by, .full = options.Number("full") / 100};
-  const bool is_bounded = name == "cheapest" || name == "carbon-aware";
-  rule.within_s = is_bounded ? options.Ms("within") / 1000 : kInfinite;
-  return MakeRankedRouting(rule, BelowOf(options));
-}
-
-Result<std::unique_ptr<RoutingPolicy>> MakeSplitRoute(const PolicyOptions& options) {
-  return MakeSplitRouting(SplitOf(options), BelowOf(options));
-}
-
-Result<std::unique_ptr<RoutingPolicy>> MakePlannedRoute(const PolicyOptions& options) {
-  PlannedRouting planned = PlannedOf(options);
-  planned.split.foresees = options.name() == "clairvoyant";
-  return MakePlannedRouting(planned);
 }
 
 }  // namespace rudderfish

@@ -62,6 +62,7 @@ struct SplitRouting {
   double full = 0.8;      // Use of ready nodes at which they count as full.
   double headroom = 0.5;  // Quantile of the errors of forecasts that it prepares for.
   double use = 0.6;       // At which nodes are priced.
+  RoutingPrices prices;   // In place of the objective's.
   // Demand is known where the question has it: `clairvoyant`. What happens to nodes is not, and the
   // rest is that of `mpc`, so that this is no strict bound.
   bool foresees = false;

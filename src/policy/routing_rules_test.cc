@@ -46,6 +46,21 @@ struct Routed {
 
 using Shares = std::vector<double>;
 
+TEST(RoutingRules, APriceOfTheRuleStandsInPlaceOfTheObjectives) {
+  RegionNetwork network = testing::SmallRegions();
+  network.objective.carbon_per_kg = 0;
+  network.regions[0].carbon_g_per_kwh.fill(900);
+  network.regions[1].carbon_g_per_kwh.fill(10);
+  EXPECT_EQ(Routed("lp", network).Decide(), Shares({1, 0, 0}));
+  EXPECT_EQ(Routed("lp:carbon_price=1000", network).Decide()[0], 0);
+  // Beyond the deadline of all, no carbon is worth it, unless lateness costs nothing.
+  network.regions[1].carbon_g_per_kwh.fill(900);
+  network.regions[2].carbon_g_per_kwh.fill(10);
+  network.service.deadline_s = 0.21;
+  EXPECT_EQ(Routed("lp:carbon_price=100", network).Decide()[2], 0);
+  EXPECT_GT(Routed("lp:carbon_price=100,late_price=0", network).Decide()[2], 0.5);
+}
+
 TEST(RoutingRules, AllOfTheTableAnswerWithoutAllocating) {
   for (const std::string_view name : PolicyNamesOf(TaskKind::kRoute)) {
     Routed routed(name);

@@ -181,7 +181,8 @@ TEST(Published, PagesQuoteThemBesideOurs) {
     all.push_back(quote);
   const OrderedJson pairs = PairsOf(
       OutcomesOf(evaluation), {}, {{"scenario", "one"}, {"objective", "EE"}, {"variant", "near"}});
-  const std::string whole = ExperimentPage("e", {{"one.EE.near", "x.html", &pairs}}, all, {});
+  const std::string whole =
+      ExperimentPage("e", {{"one.EE.near", "x.html", &pairs}}, OrderedJson::array(), all, {});
   EXPECT_THAT(whole, HasSubstr("colspan=\"4\">two.LB.near</th>"));
   EXPECT_THAT(whole, HasSubstr("<b>1.50 nodes</b>"));
 }

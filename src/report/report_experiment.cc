@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "report/front_html.h"
 #include "report/published_html.h"
 #include "report/report_page.h"
 #include "report/svg.h"
@@ -65,7 +66,8 @@ std::string RowsOf(const ReportedCell& cell, Tally* tally) {
 }  // namespace
 
 std::string ExperimentPage(std::string_view experiment, const std::vector<ReportedCell>& cells,
-                           const OrderedJson& quotes, const ReportOptions& options) {
+                           const OrderedJson& fronts, const OrderedJson& quotes,
+                           const ReportOptions& options) {
   CHECK(!cells.empty());
   Tally tally;
   std::string rows;
@@ -87,7 +89,7 @@ std::string ExperimentPage(std::string_view experiment, const std::vector<Report
           "<figure><div class=\"scroll\"><table><thead><tr><th>against</th><th>baseline</th><th>" +
           EscapeXml(candidate) +
           "</th><th>difference</th><th class=\"left\">verdict</th></tr></thead><tbody>\n" + rows +
-          "</tbody></table></div></figure>\n" + PublishedHtml(quotes) +
+          "</tbody></table></div></figure>\n" + FrontsHtml(fronts) + PublishedHtml(quotes) +
           "<h2>How this was made</h2>\n<dl>\n" +
           ReportFact("Command", options.command.empty()
                                     ? std::string()

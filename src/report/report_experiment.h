@@ -9,8 +9,8 @@
 #include "report/report.h"
 
 // The page of an experiment: all its comparisons in one table, cell by cell, each with a link to
-// the page of its cell. Of several metrics the first one, which the others are beside. Then what
-// others have published, beside ours.
+// the page of its cell. Of several metrics the first one, which the others are beside. Then what a
+// weight of carbon buys, where cells differ in that, and what others have published, beside ours.
 
 namespace rudderfish {
 
@@ -20,8 +20,10 @@ struct ReportedCell {
   const OrderedJson* pairs = nullptr;  // Of PairsOf.
 };
 
-// `quotes`: of QuotesOf (published.h), of all cells. REQUIRES: every cell has at least one pair.
+// `fronts`: of FrontJson (carbon_front.h), with "scenario" and "place". `quotes`: of QuotesOf
+// (published.h), of all cells. REQUIRES: every cell has at least one pair.
 std::string ExperimentPage(std::string_view experiment, const std::vector<ReportedCell>& cells,
-                           const OrderedJson& quotes, const ReportOptions& options);
+                           const OrderedJson& fronts, const OrderedJson& quotes,
+                           const ReportOptions& options);
 
 }  // namespace rudderfish

@@ -31,11 +31,12 @@ TEST(ExperimentPage, HasEveryComparisonOfTheFirstMetricAndLinksToItsCell) {
                                           PairAgainst("mpc", "core_hours", 0.01, nullptr)});
   auto ramp = OrderedJson::array({PairAgainst("hpa", "core_hours", 0.75, false)});
   ramp[0]["unit"] = "";
-  const std::string html = ExperimentPage(
-      "six",
-      {{"shop.steady", "cells/shop.steady/report.html", &steady},
-       {"shop.ramp", "cells/shop.ramp/report.html", &ramp}},
-      OrderedJson::array(), {.command = "rudderfish experiment x.yaml", .version = "1.2.3"});
+  const std::string html =
+      ExperimentPage("six",
+                     {{"shop.steady", "cells/shop.steady/report.html", &steady},
+                      {"shop.ramp", "cells/shop.ramp/report.html", &ramp}},
+                     OrderedJson::array(), OrderedJson::array(),
+                     {.command = "rudderfish experiment x.yaml", .version = "1.2.3"});
   EXPECT_THAT(html, HasSubstr("<title>six: a&lt;b is better in 1 of 3 comparisons</title>"));
   EXPECT_THAT(html, HasSubstr(">shop.steady</a>: core_hours (hours)</th>"));
   EXPECT_THAT(html,

@@ -27,7 +27,8 @@ class RoutingPage {
       outcomes_.push_back(OutcomesOf(evaluation, v));
       baselines_.push_back(BaselineOf(evaluation, v));
       if (baselines_.back() >= 0)
-        findings_.push_back(Judge(outcomes_.back(), RoutingRule(), baselines_.back()));
+        findings_.push_back(
+            Judge(outcomes_.back(), RoutingRule(evaluation_.limits), baselines_.back()));
     }
   }
 
@@ -99,7 +100,7 @@ class RoutingPage {
           : findings_[v] == Finding::kUndecided ? "open"
                                                 : "bad",
           better ? "better" : "not better",
-          EscapeXml(VerdictText(outcomes_[v], RoutingRule(), baselines_[v])));
+          EscapeXml(VerdictText(outcomes_[v], RoutingRule(evaluation_.limits), baselines_[v])));
     }
     return ReportSection("Variant by variant",
                          fmt::format("{} of each variant; every policy meets the same demand, "

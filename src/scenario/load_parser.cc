@@ -341,21 +341,25 @@ Result<Load> ParseLoad(const YamlNode& node, const NameIndex& workloads,
   return load;
 }
 
+Result<Traffic> ParseTraffic(const YamlNode& node) { return TrafficReader().Read(node); }
+
+Result<void> ReadRequestTrace(const std::filesystem::path& folder, std::string_view whose,
+                              Traffic* traffic) {
+  if (traffic->shape != Traffic::Shape::kReplay) return {};
+  const std::filesystem::path path = folder / traffic->file;
+  TRY_ASSIGN(const std::string text, ReadDataFile(path));
+  TRY_ASSIGN(RequestTrace trace, ReadRequestTrace(text, path.string(), traffic->bin));
+  traffic->trace = std::make_shared<const RequestTrace>(std::move(trace));
+  if (HasPartForEach(*traffic)) return {};
+  return Invalid(
+      "{}: {} replays one bin of {} of it, and two are needed, one to learn on and a later one to "
+      "be judged by; make `bin` shorter, or `part` longer",
+      path.string(), whose, SimTimeText(traffic->bin));
+}
+
 Result<void> ReadRequestTraces(const std::filesystem::path& folder, Load* load) {
-  for (NamedTraffic& named : load->loads) {
-    Traffic& traffic = named.traffic;
-    if (traffic.shape != Traffic::Shape::kReplay) continue;
-    const std::filesystem::path path = folder / traffic.file;
-    TRY_ASSIGN(const std::string text, ReadDataFile(path));
-    TRY_ASSIGN(RequestTrace trace, ReadRequestTrace(text, path.string(), traffic.bin));
-    traffic.trace = std::make_shared<const RequestTrace>(std::move(trace));
-    if (!HasPartForEach(traffic)) {
-      return Invalid(
-          "{}: the load {} replays one bin of {} of it, and two are needed, one to learn on and a "
-          "later one to be judged by; make `bin` shorter, or `part` longer",
-          path.string(), named.name, SimTimeText(traffic.bin));
-    }
-  }
+  for (NamedTraffic& named : load->loads)
+    TRY(ReadRequestTrace(folder, fmt::format("the load {}", named.name), &named.traffic));
   return {};
 }
 

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string_view>
 
 #include "base/result.h"
 #include "base/yaml.h"
@@ -21,7 +22,15 @@ class YamlWriter;
 Result<Load> ParseLoad(const YamlNode& node, const NameIndex& workloads,
                        const std::shared_ptr<const CallGraph>& calls);
 
-// Reads the traces that its loads replay, relative to `folder`.
+// A map of one shape of load by its name: `{steady: {rate: 20}}`.
+Result<Traffic> ParseTraffic(const YamlNode& node);
+void WriteTraffic(const Traffic& traffic, YamlWriter* out);
+
+// Reads what a traffic replays, if it does, relative to `folder`; `whose` in words, for messages.
+Result<void> ReadRequestTrace(const std::filesystem::path& folder, std::string_view whose,
+                              Traffic* traffic);
+
+// Reads the traces that its loads replay, likewise.
 Result<void> ReadRequestTraces(const std::filesystem::path& folder, Load* load);
 
 // ParseLoad of what this writes is the same load.

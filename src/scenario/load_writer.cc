@@ -86,6 +86,12 @@ void WriteGoal(const Load& load, const CallGraph& calls, YamlWriter* out) {
 
 }  // namespace
 
+void WriteTraffic(const Traffic& traffic, YamlWriter* out) {
+  out->BeginMap(kTrafficShapes[static_cast<int>(traffic.shape)]);
+  WriteShape(traffic, out);
+  out->End();
+}
+
 void WriteLoad(const Load& load, const Catalog& catalog, const CallGraph& calls, YamlWriter* out) {
   out->BlankLine();
   out->BeginMap("load");
@@ -119,9 +125,7 @@ void WriteLoad(const Load& load, const Catalog& catalog, const CallGraph& calls,
   out->BeginMap("loads");
   for (const NamedTraffic& named : load.loads) {
     out->BeginMap(named.name);
-    out->BeginMap(kTrafficShapes[static_cast<int>(named.traffic.shape)]);
-    WriteShape(named.traffic, out);
-    out->End();
+    WriteTraffic(named.traffic, out);
     out->End();
   }
   out->End();

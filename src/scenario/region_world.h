@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 
 #include "base/yaml_writer.h"
 #include "model/region_network.h"
+#include "scenario/traffic.h"
 
 // Regions of several clouds as a scenario describes them: the part `regions:` of its file. What
 // policies know is the RegionNetwork; what happens to it by chance stands here, and
@@ -74,9 +76,10 @@ inline constexpr ChanceKey kChanceKeys[] = {
 };
 
 // What may disturb an episode, beside demand that comes and goes with the hour.
-enum class Disturbance { kFlash, kSpot, kOutage, kCache, kPrice };  // In the order of the names.
-inline constexpr std::string_view kDisturbanceNames[] = {"flash", "spot", "outage", "cache",
-                                                         "price"};
+// kTrace: it does as a trace recorded.
+enum class Disturbance { kFlash, kSpot, kOutage, kCache, kPrice, kTrace };  // In the names' order.
+inline constexpr std::string_view kDisturbanceNames[] = {"flash", "spot",  "outage",
+                                                         "cache", "price", "trace"};
 
 // Without `spot` there are only on-demand nodes.
 struct RegionVariant {
@@ -99,6 +102,9 @@ struct RegionWorld {
   uint64_t seed = 1;  // Of the traits of regions: the scenario's.
   RegionChance chance;
   double interval_s = 60, duration_s = 14400;
+  // What Disturbance::kTrace replays, of a mean of 1. A region's is as much later in it as its clock
+  // is behind UTC, and of the mean that its day has without.
+  std::optional<Traffic> demand;
   std::vector<RegionVariant> variants;
   // Where RegionNetwork::rtt_s and egress_per_gb come from.
   double trip_base_s = 0, trip_per_1000km_s = 0;

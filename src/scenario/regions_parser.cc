@@ -10,6 +10,7 @@
 #include "base/suggest.h"
 #include "base/units.h"
 #include "scenario/arrivals_parser.h"
+#include "scenario/load_parser.h"
 #include "scenario/name_index.h"
 #include "scenario/region_world.h"
 #include "scenario/yaml_values.h"
@@ -63,6 +64,7 @@ class RegionsReader {
     TRY_ASSIGN(const YamlNode service, map.Required("service"));
     TRY(ReadService(service));
     TRY(ReadObjective(map.Optional("objective")));
+    TRY(ReadLimits(map.Optional("limits")));
     TRY_ASSIGN(const YamlNode egress, map.Required("egress_per_gb"));
     TRY(ReadEgress(egress));
     TRY_ASSIGN(const YamlNode at, map.Required("at"));
@@ -70,6 +72,7 @@ class RegionsReader {
     TRY_ASSIGN(const YamlNode trips, map.Required("round_trips"));
     TRY(ReadTrips(trips));
     TRY(ReadChance(map.Optional("chance")));
+    if (const std::optional<YamlNode> demand = map.Optional("demand")) TRY(ReadDemand(*demand));
     TRY_ASSIGN(const YamlNode variants, map.Required("variants"));
     TRY(ReadVariants(variants));
     TRY(map.Finish());
@@ -102,6 +105,19 @@ class RegionsReader {
     TRY_ASSIGN(objective.late, map.OptionalDouble("late", 0, kMostDollars, 20));
     TRY_ASSIGN(objective.wait_per_s, map.OptionalDouble("wait", 0, kMostDollars, 1));
     TRY_ASSIGN(objective.change, map.OptionalDouble("change", 0, kMostDollars, 0));
+    return map.Finish();
+  }
+
+  Result<void> ReadLimits(const std::optional<YamlNode>& node) {
+    if (!node) return {};
+    TRY_ASSIGN(YamlMap map, node->AsMap());
+    RoutingLimits& limits = network_.limits;
+    constexpr double kNone = RoutingLimits::kNone;
+    TRY_ASSIGN(limits.late_percent, map.OptionalDouble("late_percent", 0, 100, kNone));
+    TRY_ASSIGN(limits.carbon_kg_per_h,
+               map.OptionalDouble("carbon_kg_per_hour", 0, kMostDollars, kNone));
+    TRY_ASSIGN(limits.dollars_per_h,
+               map.OptionalDouble("dollars_per_hour", 0, kMostDollars, kNone));
     return map.Finish();
   }
 
@@ -247,6 +263,16 @@ class RegionsReader {
     return map.Finish();
   }
 
+  Result<void> ReadDemand(const YamlNode& node) {
+    TRY_ASSIGN(Traffic traffic, ParseTraffic(node));
+    if (traffic.shape != Traffic::Shape::kReplay) return node.Expected("a map `replay`");
+    if (traffic.scale_per_s > 0)
+      return node.Refuse("`rate`: not here; each region has the mean of its own day");
+    traffic.scale_per_s = 1;
+    world_.demand = std::move(traffic);
+    return {};
+  }
+
   Result<void> ReadVariants(const YamlNode& node) {
     TRY_ASSIGN(YamlMap map, node.AsMap());
     for (const auto& [name, value] : map.Entries()) {
@@ -261,6 +287,8 @@ class RegionsReader {
           return item.Expected(fmt::format("{}{}", fmt::join(kDisturbanceNames, ", "),
                                            DidYouMean(word, kDisturbanceNames)));
         }
+        if (word == kDisturbanceNames[static_cast<int>(Disturbance::kTrace)] && !world_.demand)
+          return item.Refuse("there is no trace; name one in `demand: {replay: ...}`");
         variant.disturbances |= 1U << (at - std::begin(kDisturbanceNames));
       }
       world_.variants.push_back(std::move(variant));

@@ -59,7 +59,9 @@ TEST(Regions, AreReadWithTheirDefaults) {
 
 TEST(Regions, ReadBackAsTheyWereWritten) {
   const std::string shipped = ReadFile(SourcePath("scenarios/multicloud-16.yaml")).value();
-  for (const std::string& text : {std::string(kTwoRegions), shipped}) {
+  const std::string limited = With(
+      "  egress_per_gb:", "  limits: {late_percent: 0.3, dollars_per_hour: 7}\n  egress_per_gb:");
+  for (const std::string& text : {std::string(kTwoRegions), shipped, limited}) {
     const Scenario scenario = ParseScenario(text, "a.yaml").value();
     const std::string written = ToYaml(scenario);
     const Scenario again = ParseScenario(written, "b.yaml").value();
@@ -67,6 +69,7 @@ TEST(Regions, ReadBackAsTheyWereWritten) {
     EXPECT_EQ(*again.regions->network, *scenario.regions->network);
     EXPECT_EQ(again.regions->chance, scenario.regions->chance);
     EXPECT_EQ(again.regions->variants, scenario.regions->variants);
+    EXPECT_EQ(again.regions->demand.has_value(), scenario.regions->demand.has_value());
   }
 }
 
@@ -87,6 +90,15 @@ TEST(Regions, RefuseWhatIsWrongWithItsPlace) {
                            "9ms}}}")),
               HasSubstr("each pair of two regions stands once"));
   EXPECT_THAT(ErrorOf(With("name: two", "name: two\nnodes: []")), HasSubstr("nodes"));
+  EXPECT_THAT(ErrorOf(With("[spot, flash]", "[spot, trace]")), HasSubstr("there is no trace"));
+  EXPECT_THAT(ErrorOf(With("  variants:", "  demand: {steady: {rate: 2}}\n  variants:")),
+              HasSubstr("expected a map `replay`"));
+  EXPECT_THAT(ErrorOf(With("  variants:",
+                           "  demand: {replay: {format: azure-llm, file: a.csv, rate: 2}}\n"
+                           "  variants:")),
+              HasSubstr("`rate`: not here"));
+  EXPECT_THAT(ErrorOf(With("  egress_per_gb:", "  limits: {late_percent: 101}\n  egress_per_gb:")),
+              HasSubstr("late_percent"));
 }
 
 }  // namespace

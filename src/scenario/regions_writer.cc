@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "scenario/arrivals_writer.h"
+#include "scenario/load_parser.h"
 #include "scenario/region_world.h"
 
 namespace rudderfish {
@@ -30,6 +31,15 @@ void WriteService(const RegionNetwork& network, YamlWriter* out) {
                              {"late", objective.late},
                              {"wait", objective.wait_per_s},
                              {"change", objective.change}});
+  const RoutingLimits& limits = network.limits;
+  YamlWriter::Fields kept;
+  if (limits.late_percent < RoutingLimits::kNone)
+    kept.emplace_back("late_percent", limits.late_percent);
+  if (limits.carbon_kg_per_h < RoutingLimits::kNone)
+    kept.emplace_back("carbon_kg_per_hour", limits.carbon_kg_per_h);
+  if (limits.dollars_per_h < RoutingLimits::kNone)
+    kept.emplace_back("dollars_per_hour", limits.dollars_per_h);
+  if (!kept.empty()) out->FlowMap("limits", kept);
 }
 
 void WritePlace(const Region& region, YamlWriter* out) {
@@ -98,6 +108,13 @@ void WriteRegions(const RegionWorld& world, YamlWriter* out) {
                         one.is_time ? YamlScalar(SecondsText(value)) : YamlScalar(value));
   }
   out->FlowMap("chance", chance);
+  if (world.demand) {
+    Traffic demand = *world.demand;
+    demand.scale_per_s = 0;
+    out->BeginMap("demand");
+    WriteTraffic(demand, out);
+    out->End();
+  }
   out->BeginMap("variants");
   for (const RegionVariant& variant : world.variants) {
     std::vector<YamlScalar> words;

@@ -141,6 +141,8 @@ Result<void> CheckNamedFiles(const YamlNode& root, const Scenario& scenario,
                              const std::filesystem::path& folder) {
   for (std::string_view key : {"nodes", "pods"})
     TRY(CheckIsThere(Within(root, {"arrivals", "trace", key}), folder));
+  if (scenario.regions != nullptr)
+    TRY(CheckIsThere(Within(root, {"regions", "demand", "replay", "file"}), folder));
   if (scenario.load == nullptr) return {};
   for (const NamedTraffic& named : scenario.load->loads)
     TRY(CheckIsThere(Within(root, {"load", "loads", named.name, "replay", "file"}), folder));
@@ -159,6 +161,11 @@ Result<Scenario> LoadScenario(const std::filesystem::path& path,
     auto load = std::make_shared<Load>(*scenario.load);
     TRY(ReadRequestTraces(path.parent_path(), load.get()));
     scenario.load = std::move(load);
+  }
+  if (scenario.regions != nullptr && scenario.regions->demand) {
+    auto regions = std::make_shared<RegionWorld>(*scenario.regions);
+    TRY(ReadRequestTrace(path.parent_path(), "regions.demand", &*regions->demand));
+    scenario.regions = std::move(regions);
   }
   return scenario;
 }
@@ -181,6 +188,7 @@ Result<std::vector<std::filesystem::path>> ScenarioFiles(const std::filesystem::
   if (scenario.load != nullptr) {
     for (const NamedTraffic& named : scenario.load->loads) add(named.traffic.file);
   }
+  if (scenario.regions != nullptr && scenario.regions->demand) add(scenario.regions->demand->file);
   return files;
 }
 

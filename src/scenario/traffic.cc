@@ -113,30 +113,6 @@ TracePart WholePartOf(const Traffic& traffic) {
   return {first, std::clamp(last, first + 1, count)};
 }
 
-void FillReplay(const Traffic& traffic, EpisodeUse use, Rng* rng, RateCurve* curve) {
-  const TracePart bins_of = PartFor(traffic, use);
-  const RequestTrace& trace = *traffic.trace;
-  const auto bins = static_cast<double>(trace.counts.size());
-  const std::span<const double> part(trace.counts.data() + bins_of.first,
-                                     bins_of.last - bins_of.first);
-  double sum = 0;
-  for (const double count : trace.counts) sum += count;
-  const double mean_per_s = sum / bins / trace.bin_s * traffic.time_warp;
-  const double scale =
-      traffic.scale_per_s > 0 && mean_per_s > 0 ? traffic.scale_per_s / mean_per_s : 1;
-  const double start = rng->Uniform() * static_cast<double>(part.size());
-  for (size_t i = 0; i < curve->per_s.size(); ++i) {
-    // A bin's count stands in its middle; between middles, straight lines.
-    const double position =
-        start + static_cast<double>(i) * traffic.time_warp / trace.bin_s + part.size() - 0.5;
-    const auto before = static_cast<size_t>(position);
-    const double share = position - static_cast<double>(before);
-    const double count =
-        (1 - share) * part[before % part.size()] + share * part[(before + 1) % part.size()];
-    curve->per_s[i] = count / trace.bin_s * traffic.time_warp * scale;
-  }
-}
-
 }  // namespace
 
 bool HasPartForEach(const Traffic& traffic) {
@@ -153,6 +129,31 @@ TracePart PartFor(const Traffic& traffic, EpisodeUse use) {
   const size_t middle = whole.last - held_out;
   return use == EpisodeUse::kLearning ? TracePart{whole.first, middle}
                                       : TracePart{middle, whole.last};
+}
+
+TraceReplay::TraceReplay(const Traffic& traffic, EpisodeUse use, double begin) {
+  const TracePart bins_of = PartFor(traffic, use);
+  const RequestTrace& trace = *traffic.trace;
+  const auto bins = static_cast<double>(trace.counts.size());
+  part_ = {trace.counts.data() + bins_of.first, bins_of.last - bins_of.first};
+  double sum = 0;
+  for (const double count : trace.counts) sum += count;
+  const double mean_per_s = sum / bins / trace.bin_s * traffic.time_warp;
+  scale_ = traffic.scale_per_s > 0 && mean_per_s > 0 ? traffic.scale_per_s / mean_per_s : 1;
+  begin_ = begin * static_cast<double>(part_.size());
+  warp_ = traffic.time_warp;
+  bin_s_ = trace.bin_s;
+}
+
+double TraceReplay::PerS(double seconds) const {
+  // A bin's count stands in its middle; between middles, straight lines.
+  const double position =
+      begin_ + seconds * warp_ / bin_s_ + static_cast<double>(part_.size()) - 0.5;
+  const auto before = static_cast<size_t>(position);
+  const double share = position - static_cast<double>(before);
+  const double count =
+      (1 - share) * part_[before % part_.size()] + share * part_[(before + 1) % part_.size()];
+  return count / bin_s_ * warp_ * scale_;
 }
 
 RateCurve DrawCurve(const Traffic& traffic, EpisodeUse use, SimTime duration, uint64_t seed) {
@@ -178,9 +179,12 @@ RateCurve DrawCurve(const Traffic& traffic, EpisodeUse use, SimTime duration, ui
     case Traffic::Shape::kStaged:
       FillStages(traffic, &rng, &curve);
       break;
-    case Traffic::Shape::kReplay:
-      FillReplay(traffic, use, &rng, &curve);
+    case Traffic::Shape::kReplay: {
+      const TraceReplay replay(traffic, use, rng.Uniform());
+      for (size_t i = 0; i < curve.per_s.size(); ++i)
+        curve.per_s[i] = replay.PerS(static_cast<double>(i));
       break;
+    }
   }
   return curve;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -79,6 +80,20 @@ struct TracePart {
 TracePart PartFor(const Traffic& traffic, EpisodeUse use);
 // Whether the trace, which has been read, has at least one bin for each.
 bool HasPartForEach(const Traffic& traffic);
+
+// A replay of one episode: the rate at any time since it began, going round in its part of the
+// trace. Allocates nothing. REQUIRES: as DrawCurve of kReplay; the traffic outlives it.
+class TraceReplay {
+ public:
+  // `begin` in [0, 1): where in the part it begins.
+  TraceReplay(const Traffic& traffic, EpisodeUse use, double begin);
+
+  double PerS(double seconds) const;  // REQUIRES: not negative.
+
+ private:
+  std::span<const double> part_;
+  double begin_, warp_, bin_s_, scale_;
+};
 
 // One episode's curve: a pure function of its arguments, in steps of a second.
 // REQUIRES: of kReplay, the trace has been read, and HasPartForEach.

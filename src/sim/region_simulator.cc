@@ -42,13 +42,13 @@ RegionSimulator::RegionSimulator(std::shared_ptr<const RegionWorld> world,
   }
 }
 
-void RegionSimulator::Start(const RegionVariant& variant, uint64_t seed, Foresight foresight) {
-  variant_ = variant;
-  source_.Start(variant, seed);
+void RegionSimulator::Start(const RegionEpisode& episode, Foresight foresight) {
+  variant_ = episode.variant;
+  source_.Start(episode);
   demand_to_come_.clear();
   if (foresight == Foresight::kDemand) {
     demand_to_come_.resize(source_.regions().size() * kForeseen);
-    ahead_.Start(variant, seed);
+    ahead_.Start(episode);
     for (int interval = 0; interval < kForeseen; ++interval) Foresee();
   }
   figures_ = {};
@@ -107,6 +107,7 @@ void RegionSimulator::Step() {
   if (!demand_to_come_.empty()) Foresee();
   for (int r = 0; r < laws_->network().size(); ++r) StartNodes(r);
   Serve();
+  figures_.hours += world_->interval_s / kBilledHourS;
   ++step_;
   Look();
 }

@@ -20,7 +20,7 @@ namespace rudderfish {
 
 // Sums of an episode. Costs in units of RegionNetwork::unit_dollars.
 struct RoutingFigures {
-  double requests = 0;
+  double requests = 0, hours = 0;
   double nodes = 0, egress = 0, carbon = 0, late = 0, wait = 0, change = 0;  // Costs.
   double late_requests = 0;
   double node_hours = 0, spot_hours = 0, carbon_kg = 0, dollars = 0;
@@ -32,6 +32,8 @@ struct RoutingFigures {
   }
   double PerRequest(double sum) const { return requests > 0 ? sum / requests : 0; }
   double late_share() const { return PerRequest(late_requests); }
+  double carbon_kg_per_h() const { return hours > 0 ? carbon_kg / hours : 0; }
+  double dollars_per_h() const { return hours > 0 ? dollars / hours : 0; }
 };
 
 // How many requests were answered later than each of some times, summed over episodes.
@@ -49,7 +51,7 @@ class RegionSimulator {
   enum class Foresight { kNone, kDemand };
 
   // Everybody is served at home, by on-demand nodes that are 60 % in use.
-  void Start(const RegionVariant& variant, uint64_t seed, Foresight foresight = Foresight::kNone);
+  void Start(const RegionEpisode& episode, Foresight foresight = Foresight::kNone);
 
   RoutingQuestion Question() const;
 

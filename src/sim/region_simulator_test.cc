@@ -36,7 +36,7 @@ struct Played {
   RegionSimulator simulator{world, laws};
 
   RoutingFigures Run(std::string_view spec, std::string_view variant, uint64_t seed) {
-    return RunRouting(*Rule(spec), VariantNamed(*world, variant), seed, laws, &simulator);
+    return RunRouting(*Rule(spec), {VariantNamed(*world, variant), seed}, laws, &simulator);
   }
 };
 
@@ -82,7 +82,7 @@ TEST(RegionSimulator, AStepAllocatesNothing) {
   Played played;
   const auto policy = Rule("lp");
   const auto memory = policy->NewMemory(played.laws);
-  played.simulator.Start(VariantNamed(*played.world, "full"), 5);
+  played.simulator.Start({VariantNamed(*played.world, "full"), 5});
   const long before = allocation_count;
   for (int step = 0; step < 100; ++step) {
     policy->Decide(played.simulator.Question(), memory.get(), played.simulator.Answer());
@@ -96,7 +96,7 @@ TEST(RegionWeather, NoticesComeMoreOftenInStorms) {
   RegionWeatherSource source(world);
   int storms = 0, calms = 0, right = 0, wrong = 0;
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    source.Start(VariantNamed(*world, "spot"), seed);
+    source.Start({VariantNamed(*world, "spot"), seed});
     for (int step = 0; step < 240; ++step) {
       for (const RegionWeather& one : source.regions()) {
         (one.storm ? storms : calms) += 1;
@@ -112,8 +112,8 @@ TEST(RegionWeather, NoticesComeMoreOftenInStorms) {
 TEST(RegionWeather, IsTheSameInAllVariantsButForWhatDisturbs) {
   const auto world = ShippedRegions();
   RegionWeatherSource calm(world), full(world);
-  calm.Start(VariantNamed(*world, "calm"), 9);
-  full.Start(VariantNamed(*world, "spot"), 9);  // No flash crowds in either.
+  calm.Start({VariantNamed(*world, "calm"), 9});
+  full.Start({VariantNamed(*world, "spot"), 9});  // No flash crowds in either.
   int storms = 0;
   for (int step = 0; step < 240; ++step) {
     for (size_t r = 0; r < calm.regions().size(); ++r) {
@@ -127,13 +127,51 @@ TEST(RegionWeather, IsTheSameInAllVariantsButForWhatDisturbs) {
   EXPECT_GT(storms, 0);
 }
 
+TEST(RegionWeather, ATraceIsReplayedByTheClockOfEachRegionAndInAPartOfItsOwnForJudging) {
+  RegionWorld world = *ShippedRegions();
+  // Two hours to learn on, two to be judged by, in bins of an hour.
+  world.demand = Traffic{.shape = Traffic::Shape::kReplay, .scale_per_s = 1};
+  world.demand->trace =
+      std::make_shared<const RequestTrace>(RequestTrace{3600, {100, 100, 300, 300}});
+  world.variants = {{"recorded", 1U << static_cast<int>(Disturbance::kTrace)}};
+  const auto shared = std::make_shared<const RegionWorld>(world);
+  RegionWeatherSource source(shared);
+  for (const EpisodeUse use : {EpisodeUse::kLearning, EpisodeUse::kEvaluation}) {
+    // Of a mean of 200: half of it where one learns, one and a half where one is judged.
+    const double share = use == EpisodeUse::kLearning ? 0.5 : 1.5;
+    source.Start({world.variants[0], 3, use});
+    for (int step = 0; step < 240; ++step, source.Step()) {
+      for (size_t r = 0; r < source.regions().size(); ++r) {
+        const Region& place = world.network->regions[r];
+        EXPECT_NEAR(source.regions()[r].mean_per_s,
+                    place.peak_per_s * (1 + world.chance.night_share) / 2 * share, 1e-9);
+      }
+    }
+  }
+  // A region whose clock is an hour ahead has now what another has in an hour.
+  world.demand->trace =
+      std::make_shared<const RequestTrace>(RequestTrace{3600, {50, 150, 0, 200, 1, 1, 1, 1}});
+  RegionNetwork network = *world.network;
+  network.regions[1].utc_offset_h = network.regions[0].utc_offset_h + 1;
+  network.regions[1].peak_per_s = network.regions[0].peak_per_s;
+  world.network = std::make_shared<const RegionNetwork>(network);
+  RegionWeatherSource other(std::make_shared<const RegionWorld>(world));
+  other.Start({world.variants[0], 3});
+  std::vector<double> behind, ahead;
+  for (int step = 0; step < 240; ++step, other.Step()) {
+    behind.push_back(other.regions()[0].mean_per_s);
+    ahead.push_back(other.regions()[1].mean_per_s);
+  }
+  for (size_t i = 0; i + 60 < behind.size(); ++i) EXPECT_NEAR(ahead[i], behind[i + 60], 1e-6);
+}
+
 TEST(RegionWeather, DemandIsPoissonAroundItsMean) {
   const auto world = ShippedRegions();
   RegionWeatherSource source(world);
   double squares = 0, sum = 0;
   int count = 0;
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    source.Start(VariantNamed(*world, "calm"), seed);
+    source.Start({VariantNamed(*world, "calm"), seed});
     for (int step = 0; step < 50; ++step, source.Step()) {
       for (const RegionWeather& one : source.regions()) {
         const double mean = one.mean_per_s * 60, came = one.demand_per_s * 60;
@@ -153,7 +191,7 @@ TEST(RegionSimulator, AnEpisodeSeesNothingOfTheOneBefore) {
   const auto laws = std::make_shared<const RegionLaws>(world->network);
   RegionSimulator simulator(world, laws);
   const auto first_sight = [&] {
-    simulator.Start(world->variants[3], 5);
+    simulator.Start({world->variants[3], 5});
     std::vector<double> seen;
     for (const RegionSight& one : simulator.Question().regions)
       seen.insert(seen.end(), {one.wait_s, static_cast<double>(one.lost), one.load_per_s});
@@ -167,9 +205,9 @@ TEST(RegionSimulator, AnEpisodeSeesNothingOfTheOneBefore) {
 TEST(RegionSimulator, WhatIsToComeIsWhatThenComes) {
   const auto world = ShippedRegions();
   RegionSimulator simulator(world, std::make_shared<const RegionLaws>(world->network));
-  simulator.Start(world->variants[0], 5);
+  simulator.Start({world->variants[0], 5});
   EXPECT_TRUE(simulator.Question().true_demand_per_s.empty());
-  simulator.Start(world->variants[0], 5, RegionSimulator::Foresight::kDemand);
+  simulator.Start({world->variants[0], 5}, RegionSimulator::Foresight::kDemand);
   const size_t n = static_cast<size_t>(world->network->size());
   for (int step = 0; step < 40; ++step) {
     const auto told = simulator.Question().true_demand_per_s;
@@ -220,7 +258,7 @@ TEST(RoutingEvaluation, DoesNotDependOnThreadsOrOtherPolicies) {
       EXPECT_EQ(serial.at(variant, 1, 0, i).objective(), parallel.at(variant, 1, 0, i).objective());
       EXPECT_EQ(serial.at(variant, 1, 0, i).objective(), alone.at(variant, 0, 0, i).objective());
     }
-    EXPECT_EQ(serial.TrialObjective(variant, 0), parallel.TrialObjective(variant, 0));
+    EXPECT_EQ(serial.TrialOf(variant, 0).objective, parallel.TrialOf(variant, 0).objective);
   }
 }
 
@@ -239,8 +277,8 @@ TEST(RoutingEvaluation, APolicyOfSeveralSeedsHasTheFiguresOfEach) {
     for (int i = 0; i < 2; ++i)
       EXPECT_EQ(all.at(0, 1, seed, i).objective(), apart.at(0, seed, 0, i).objective());
   }
-  EXPECT_NEAR(all.TrialObjective(0, 1),
-              (apart.TrialObjective(0, 0) + apart.TrialObjective(0, 1)) / 2, 1e-12);
+  EXPECT_NEAR(all.TrialOf(0, 1).objective,
+              (apart.TrialOf(0, 0).objective + apart.TrialOf(0, 1).objective) / 2, 1e-12);
 }
 
 }  // namespace

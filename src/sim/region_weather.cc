@@ -13,7 +13,8 @@ namespace rudderfish {
 namespace {
 
 constexpr uint64_t kTraitStream = 0x7265676961;     // Of the seed of the world.
-constexpr uint64_t kNoticeStream = 0x6e6f74696365;  // Of the seed of the episode.
+constexpr uint64_t kNoticeStream = 0x6e6f74696365;  // Of the seed of the episode,
+constexpr uint64_t kReplayStream = 0x7265706c6179;  // likewise.
 constexpr double kWeatherHourS = 3600, kWeatherDayS = 86400;
 constexpr double kSlowS = 3600, kFastS = 300, kPriceS = 7200;  // Of wanderings.
 constexpr double kFewRequests = 50;  // Below so many of an interval counts are drawn one by one.
@@ -76,10 +77,13 @@ RegionWeatherSource::RegionWeatherSource(std::shared_ptr<const RegionWorld> worl
   weather_.resize(static_cast<size_t>(n));
 }
 
-void RegionWeatherSource::Start(const RegionVariant& variant, uint64_t seed) {
-  variant_ = variant;
-  rng_ = Rng(seed);
-  notice_rng_ = Rng(seed, kNoticeStream);
+void RegionWeatherSource::Start(const RegionEpisode& episode) {
+  variant_ = episode.variant;
+  rng_ = Rng(episode.seed);
+  notice_rng_ = Rng(episode.seed, kNoticeStream);
+  replay_.reset();
+  if (variant_.Has(Disturbance::kTrace))
+    replay_.emplace(*world_->demand, episode.use, Rng(episode.seed, kReplayStream).Uniform());
   begin_h_ = rng_.Uniform(0, kHoursOfDay);
   step_ = -1;
   world_flash_ = {};
@@ -113,6 +117,19 @@ void RegionWeatherSource::Step() {
   for (int r = 0; r < static_cast<int>(states_.size()); ++r) StepRegion(r, world_flash);
 }
 
+double RegionWeatherSource::DayOf(const Region& place) const {
+  const RegionChance& chance = world_->chance;
+  if (replay_) {
+    constexpr double kDatelineH = 12;  // No clock is further behind UTC.
+    const double seconds =
+        (step_ + 0.5) * world_->interval_s + (place.utc_offset_h + kDatelineH) * kWeatherHourS;
+    return (1 + chance.night_share) / 2 * replay_->PerS(seconds);
+  }
+  const double hour = hour_utc() + place.utc_offset_h - chance.peak_hour;
+  const double day = (1 + std::cos(2 * std::numbers::pi * hour / kHoursOfDay)) / 2;
+  return chance.night_share + (1 - chance.night_share) * day;
+}
+
 void RegionWeatherSource::StepRegion(int region, double world_flash) {
   const RegionChance& chance = world_->chance;
   const Region& place = world_->network->regions[region];
@@ -137,10 +154,8 @@ void RegionWeatherSource::StepRegion(int region, double world_flash) {
                       Between(240, 840, fall));
   }
   const double flash = state.flash.Advance(seconds);
-  const double hour = hour_utc() + place.utc_offset_h - chance.peak_hour;
-  const double day = (1 + std::cos(2 * std::numbers::pi * hour / kHoursOfDay)) / 2;
-  weather.mean_per_s = place.peak_per_s * (chance.night_share + (1 - chance.night_share) * day) *
-                       std::exp(state.slow + state.fast) *
+  weather.mean_per_s = place.peak_per_s * DayOf(place) *
+                       (replay_ ? 1 : std::exp(state.slow + state.fast)) *
                        (variant_.Has(Disturbance::kFlash) ? flash * world_flash : 1);
   weather.demand_per_s = Poisson(weather.mean_per_s * seconds, poisson, normals[3]) / seconds;
 

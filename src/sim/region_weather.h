@@ -3,13 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/rng.h"
 #include "scenario/region_world.h"
 
 // What happens to regions by chance, interval by interval: demand, prices, spot nodes that are
-// taken away, outages. A pure function of (world, variant, seed): it draws the same numbers
+// taken away, outages. A pure function of (world, episode): it draws the same numbers
 // whatever a policy does and whichever disturbances a variant has, so that policies meet the same
 // episode, and variants differ only in what they disturb. Allocates nothing once built.
 
@@ -28,11 +29,18 @@ struct RegionWeather {
   bool out = false;         // Serves nothing.
 };
 
+// Which episode: `use` says which part of a trace is replayed, the seed all else.
+struct RegionEpisode {
+  const RegionVariant& variant;
+  uint64_t seed = 1;
+  EpisodeUse use = EpisodeUse::kLearning;
+};
+
 class RegionWeatherSource {
  public:
   explicit RegionWeatherSource(std::shared_ptr<const RegionWorld> world);
 
-  void Start(const RegionVariant& variant, uint64_t seed);
+  void Start(const RegionEpisode& episode);
   void Step();
 
   const std::vector<RegionWeather>& regions() const { return weather_; }
@@ -60,6 +68,8 @@ class RegionWeatherSource {
     Flash flash;
   };
 
+  // Of the demand at the busiest hour, in the mean, without what comes by chance.
+  double DayOf(const Region& place) const;
   void StepRegion(int region, double world_flash);
 
   std::shared_ptr<const RegionWorld> world_;
@@ -71,6 +81,7 @@ class RegionWeatherSource {
   std::vector<Traits> traits_;
   std::vector<Wandering> states_;
   std::vector<RegionWeather> weather_;
+  std::optional<TraceReplay> replay_;
 };
 
 }  // namespace rudderfish

@@ -2,6 +2,7 @@
 #include "sim/routing_evaluation.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/check.h"
 #include "sim/episode_cut.h"
@@ -22,17 +23,38 @@ std::vector<RoutingFigures> FirstEpisodesOf(const std::vector<RoutingFigures>& f
 
 }  // namespace
 
-void StartRouting(const RoutingPolicy& policy, const RegionVariant& variant, uint64_t seed,
-                  RegionSimulator* simulator) {
-  using Foresight = RegionSimulator::Foresight;
-  simulator->Start(variant, seed, policy.foresees() ? Foresight::kDemand : Foresight::kNone);
+void RoutingMeans::Add(const RoutingFigures& figures, double weight) {
+  objective += weight * figures.objective();
+  late_share += weight * figures.late_share();
+  carbon_kg_per_h += weight * figures.carbon_kg_per_h();
+  dollars_per_h += weight * figures.dollars_per_h();
 }
 
-RoutingFigures RunRouting(const RoutingPolicy& policy, const RegionVariant& variant, uint64_t seed,
+double BeyondLimits(const RoutingLimits& limits, const RoutingMeans& means) {
+  const auto beyond = [](double value, double most) {
+    if (value <= most) return 0.0;
+    return most > 0 ? value / most - 1 : std::numeric_limits<double>::max() / 4;
+  };
+  return beyond(100 * means.late_share, limits.late_percent) +
+         beyond(means.carbon_kg_per_h, limits.carbon_kg_per_h) +
+         beyond(means.dollars_per_h, limits.dollars_per_h);
+}
+
+RegionEpisode JudgedEpisode(const RegionVariant& variant, uint64_t seed, int episode) {
+  return {variant, HeldOutSeed(seed, episode), EpisodeUse::kEvaluation};
+}
+
+void StartRouting(const RoutingPolicy& policy, const RegionEpisode& episode,
+                  RegionSimulator* simulator) {
+  using Foresight = RegionSimulator::Foresight;
+  simulator->Start(episode, policy.foresees() ? Foresight::kDemand : Foresight::kNone);
+}
+
+RoutingFigures RunRouting(const RoutingPolicy& policy, const RegionEpisode& episode,
                           const std::shared_ptr<const RegionLaws>& laws,
                           RegionSimulator* simulator) {
   const std::unique_ptr<RoutingMemory> memory = policy.NewMemory(laws);
-  StartRouting(policy, variant, seed, simulator);
+  StartRouting(policy, episode, simulator);
   for (int step = 0; step < simulator->world().steps(); ++step) {
     policy.Decide(simulator->Question(), memory.get(), simulator->Answer());
     simulator->Step();
@@ -48,7 +70,8 @@ RoutingEvaluation EvaluateRouting(const std::string& scenario,
   RoutingEvaluation evaluation{.scenario = scenario,
                                .seed = options.seed,
                                .regions = world->network->size(),
-                               .episodes = options.episodes};
+                               .episodes = options.episodes,
+                               .limits = world->network->limits};
   for (const int variant : options.variants)
     evaluation.variants.push_back(world->variants[variant].name);
   std::vector<const RoutingPolicy*> members;
@@ -73,7 +96,7 @@ RoutingEvaluation EvaluateRouting(const std::string& scenario,
   const int each = static_cast<int>(options.variants.size() * members.size());
   const int all = options.episodes + options.trials;
   std::vector<RoutingFigures> figures(static_cast<size_t>(each) * options.episodes);
-  std::vector<double> trials(static_cast<size_t>(each) * options.trials);
+  std::vector<RoutingFigures> trials(static_cast<size_t>(each) * options.trials);
   EpisodeCut cut(options.stop);
   std::atomic<int> done = 0;
   pool->ParallelFor(each * all, [&](int turn, int worker) {
@@ -84,12 +107,12 @@ RoutingEvaluation EvaluateRouting(const std::string& scenario,
     const RegionVariant& variant =
         world->variants[options.variants[static_cast<size_t>(of) / members.size()]];
     const RoutingPolicy& policy = *members[static_cast<size_t>(of) % members.size()];
-    const uint64_t seed =
-        trial ? TrialSeed(options.seed, episode) : HeldOutSeed(options.seed, episode);
+    const RegionEpisode drawn = trial ? RegionEpisode{variant, TrialSeed(options.seed, episode)}
+                                      : JudgedEpisode(variant, options.seed, episode);
     const RoutingFigures one =
-        RunRouting(policy, variant, seed, laws, simulators[static_cast<size_t>(worker)].get());
+        RunRouting(policy, drawn, laws, simulators[static_cast<size_t>(worker)].get());
     if (trial) {
-      trials[static_cast<size_t>(of) * options.trials + episode] = one.objective();
+      trials[static_cast<size_t>(of) * options.trials + episode] = one;
     } else {
       figures[static_cast<size_t>(of) * options.episodes + episode] = one;
     }
@@ -98,14 +121,14 @@ RoutingEvaluation EvaluateRouting(const std::string& scenario,
       options.progress(static_cast<double>(done) / (static_cast<double>(each) * all));
   });
   evaluation.episodes = std::max(0, cut.Complete(all) - options.trials);
-  evaluation.trial_objective.resize(options.variants.size() * policies.size());
+  evaluation.trials.resize(options.variants.size() * policies.size());
   for (int of = 0; of < each; ++of) {
     const size_t variant = static_cast<size_t>(of) / members.size();
     const int policy = policy_of[static_cast<size_t>(of) % members.size()];
     for (int i = 0; i < options.trials; ++i) {
-      evaluation.trial_objective[variant * policies.size() + policy] +=
-          trials[static_cast<size_t>(of) * options.trials + i] /
-          (options.trials * evaluation.seeds(policy));
+      evaluation.trials[variant * policies.size() + policy].Add(
+          trials[static_cast<size_t>(of) * options.trials + i],
+          1.0 / (options.trials * evaluation.seeds(policy)));
     }
   }
   evaluation.figures = evaluation.episodes < options.episodes

@@ -23,33 +23,48 @@ struct NamedRoutingPolicy {
   std::vector<std::shared_ptr<const RoutingPolicy>> members;  // One for each training seed.
 };
 
+// Episode `episode` of those that policies are judged by. REQUIRES: the variant outlives it.
+RegionEpisode JudgedEpisode(const RegionVariant& variant, uint64_t seed, int episode);
+
 // From the beginning of an episode, as the policy is to see it.
-void StartRouting(const RoutingPolicy& policy, const RegionVariant& variant, uint64_t seed,
+void StartRouting(const RoutingPolicy& policy, const RegionEpisode& episode,
                   RegionSimulator* simulator);
 
 // A whole episode.
-RoutingFigures RunRouting(const RoutingPolicy& policy, const RegionVariant& variant, uint64_t seed,
+RoutingFigures RunRouting(const RoutingPolicy& policy, const RegionEpisode& episode,
                           const std::shared_ptr<const RegionLaws>& laws,
                           RegionSimulator* simulator);
+
+// Over episodes.
+struct RoutingMeans {
+  double objective = 0, late_share = 0, carbon_kg_per_h = 0, dollars_per_h = 0;
+
+  void Add(const RoutingFigures& figures, double weight);
+  bool operator==(const RoutingMeans&) const = default;
+};
+
+// How far beyond limits, each as a share of itself; 0: all are kept.
+double BeyondLimits(const RoutingLimits& limits, const RoutingMeans& means);
 
 struct RoutingEvaluation {
   std::string scenario;
   uint64_t seed = 1;
   int regions = 0, episodes = 0;
+  RoutingLimits limits;
   std::vector<std::string> variants, policies;
   std::vector<bool> foresees;           // [policy] Knows what comes: no baseline.
   std::vector<int> first_member;        // [policy], and how many there are of all.
   std::vector<RoutingFigures> figures;  // [variant][member of a policy][episode]
-  // [variant][policy] Mean objective on episodes of their own, by which the baseline is chosen.
-  std::vector<double> trial_objective;
+  // [variant][policy] On episodes of their own, by which the baseline is chosen.
+  std::vector<RoutingMeans> trials;
 
   int seeds(int policy) const { return first_member[policy + 1] - first_member[policy]; }
   const RoutingFigures& at(int variant, int policy, int seed, int episode) const {
     const int row = variant * first_member.back() + first_member[policy] + seed;
     return figures[static_cast<size_t>(row) * episodes + episode];
   }
-  double TrialObjective(int variant, int policy) const {
-    return trial_objective[static_cast<size_t>(variant) * policies.size() + policy];
+  const RoutingMeans& TrialOf(int variant, int policy) const {
+    return trials[static_cast<size_t>(variant) * policies.size() + policy];
   }
 };
 

@@ -30,6 +30,7 @@ struct ChoiceView {
   const RegionOutlook& o;
 };
 using V = const ChoiceView&;
+using P = const RegionPair&;
 using O = const RegionOutlook&;
 
 float F(double value) { return static_cast<float>(value); }
@@ -37,6 +38,10 @@ float F(double value) { return static_cast<float>(value); }
 template <RegionTerm kTerm>
 float Term(V v) {
   return F(v.c.cost[static_cast<int>(kTerm)]);
+}
+template <double RegionPair::*kField>
+float Between(P p) {
+  return F(p.*kField);
 }
 template <double RegionOutlook::*kField>
 float Seen(O o) {
@@ -87,7 +92,7 @@ float ReclaimBy(V v) {
   return Term<RegionTerm::kReclaim>(v) * F(v.o.*kOfRegion) / kScale;
 }
 
-constexpr std::array<Feature<ChoiceView>, 55> kChoiceTable{{
+constexpr std::array<Feature<ChoiceView, RegionPair>, 63> kChoiceTable{{
     {"nodes", "units", 1, Term<RegionTerm::kNodes>, "dollars for nodes, in units a request"},
     {"carbon", "units", 1, Term<RegionTerm::kCarbon>, "carbon, likewise"},
     {"late", "units", 1, Term<RegionTerm::kLate>,
@@ -182,7 +187,18 @@ constexpr std::array<Feature<ChoiceView>, 55> kChoiceTable{{
     {"reclaim_by_lost", "", 1, ReclaimBy<&RegionOutlook::lost>, "times `lost`"},
     {"reclaim_by_storm", "", 1, ReclaimBy<&RegionOutlook::storm>, "times `storm`"},
     {"reclaim_by_notice", "", 1, ReclaimBy<&RegionOutlook::notice>, "times `notice`"},
+    {"pair_foreign", "", 1, Between<&RegionPair::foreign>, "1 for a pair of two regions"},
+    {"pair_trip", "", 1, Between<&RegionPair::trip>, "its round trip over the deadline"},
+    {"pair_lost", "", 0.1, Between<&RegionPair::lost>,
+     "`lost` of the region that serves, times its share of spot nodes"},
+    {"pair_storm", "", 0.5, Between<&RegionPair::storm>, "its `storm`, likewise"},
+    {"pair_notice", "", 0.1, Between<&RegionPair::notice>, "its `notice`, likewise"},
+    {"pair_full", "", 0.5, Between<&RegionPair::full>, "its load over what its ready nodes serve"},
+    {"pair_pending", "", 0.1, Between<&RegionPair::pending>, "its `pending`"},
+    {"pair_surge", "", 0.2, Between<&RegionPair::surge>, "its `surge`"},
 }};
+static_assert(kChoiceTable[kChoiceTable.size() - RegionScalingTask::kPairFeatures].name ==
+              "pair_foreign");
 
 void AddChoice(const RegionScalingQuestion& q, const RegionScalingRule& rule, double use,
                double spot_share, RegionScalingSpace* space) {
@@ -262,6 +278,10 @@ std::vector<float> RegionScalingTask::ModelWeights(const RegionScalingRule& rule
   add("spot_squared", -rule.pull);
   add("spot", 2 * rule.pull * rule.spot_share);
   return weights;
+}
+
+void RegionScalingTask::WritePair(const RegionPair& pair, float* row) {
+  WriteRow<kChoiceTable, kWidths.candidate>(pair, row);
 }
 
 void RegionScalingTask::Space(const RegionScalingQuestion& question, const RegionScalingRule& rule,

@@ -61,6 +61,17 @@ struct RegionChoice {
   double shrink = 0, grow = 0;
 };
 
+// Requests of one region's users that another region may serve, as a learned price sees them: what
+// the Model's own price of them leaves out. Shares and ratios; of the region that serves but for the
+// first two.
+struct RegionPair {
+  double foreign = 0;                      // 1 where it is another region.
+  double trip = 0;                         // Round trip, over the deadline.
+  double lost = 0, storm = 0, notice = 0;  // As RegionOutlook, times its share of spot nodes.
+  double full = 0;                         // Load over what its ready nodes serve.
+  double pending = 0, surge = 0;           // As RegionOutlook.
+};
+
 struct RegionScalingSpace {
   std::vector<RegionChoice> choices;
 };
@@ -73,8 +84,14 @@ class RegionScalingTask {
   static const FeatureTable& Features();
   static std::string FeatureHash();
 
+  // The last features of candidates are those of pairs: 0 for choices, as all others are for pairs.
+  // With them one set of weights has both tiers, where requests go and what regions have for them.
+  static constexpr int kPairFeatures = 8;
+  // One row, of kWidths.candidate.
+  static void WritePair(const RegionPair& pair, float* row);
+
   // Of each feature, by which the score of a choice is minus its predicted cost, and minus what
-  // differing from the usual costs.
+  // differing from the usual costs. Nothing of pairs.
   static std::vector<float> ModelWeights(const RegionScalingRule& rule);
 
   // Only on-demand ones where there is no spot.
