@@ -331,10 +331,15 @@ class Commands(Cli):
             threading.Thread(target=server.serve_forever, daemon=True).start()
             target = f"http://127.0.0.1:{server.server_port}"
             report = json.loads(self.succeed("load", "--target", target, "--rate", "40", "--for", "1s", "--every", "500ms", "-o", "json"))
+            random = json.loads(self.succeed("load", "--target", target, "--rate", "200", "--for", "2s", "--arrivals", "poisson", "-o", "json"))
+            again = json.loads(self.succeed("load", "--target", target, "--rate", "200", "--for", "2s", "--arrivals", "poisson", "-o", "json"))
             failed = self.run_cli("load", "--target", f"{target}/fails", "--rate", "10", "--for", "1s", "-o", "json")
             server.shutdown()
         self.assertEqual((report["sent"], report["answered"], report["failed"]), (40, 40, 0))
         self.assertEqual([(window["from_s"], window["answered"]) for window in report["windows"]], [(0, 20), (0.5, 20)])
+        # So many as come at random, the same each time: 400, give or take five standard deviations.
+        self.assertEqual((report["arrivals"], random["arrivals"], random["sent"]), ("even", "poisson", again["sent"]))
+        self.assertTrue(300 < random["sent"] < 500 and random["sent"] != 400, random["sent"])
         self.assertLessEqual(report["latency_ms"]["mean"], report["latency_ms"]["max"])
         self.assertEqual(failed.returncode, 1)
         self.assertEqual(json.loads(failed.stdout)["failures"], {"HTTP 500": 10})

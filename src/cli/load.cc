@@ -3,15 +3,18 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/rng.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
@@ -28,6 +31,7 @@ namespace {
 constexpr int kInFlightMax = 2000;
 constexpr size_t kFailuresTimed = 20;
 constexpr double kRateMax = 100'000;
+constexpr std::string_view kArrivals[] = {"even", "poisson"};
 constexpr double kDefaultLoadS = 30, kDefaultRequestLimitS = 10;
 constexpr double kQuantiles[] = {0.5, 0.9, 0.99, 0.999};
 
@@ -37,10 +41,39 @@ void EndLoad(int /*signal*/) { g_load_ended = 1; }
 
 struct LoadPlan {
   std::string url;
-  double rate = 0;  // Requests a second.
+  double rate = 0;       // Requests a second.
+  bool poisson = false;  // Times between are exponential instead of equal.
   Duration length{}, request_limit{};
   Duration window{};  // Zero: no windows are reported.
   HttpFetch::On on = HttpFetch::On::kKeptConnection;
+};
+
+Duration DurationOf(double seconds) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+// When requests are due: evenly, or at random, the same each time.
+class DueTimes {
+ public:
+  DueTimes(const LoadPlan& plan, Instant start)
+      : plan_(plan), start_(start), end_s_(Seconds(plan.length)) {
+    if (plan_.poisson) Step();
+  }
+
+  bool more() const { return at_s_ < end_s_; }
+  Instant next() const { return start_ + DurationOf(at_s_); }
+  void Step() {
+    ++count_;
+    at_s_ = plan_.poisson ? at_s_ - std::log1p(-rng_.Uniform()) / plan_.rate
+                          : static_cast<double>(count_) / plan_.rate;
+  }
+
+ private:
+  const LoadPlan& plan_;
+  Instant start_;
+  double end_s_, at_s_ = 0;
+  int64_t count_ = 0;
+  Rng rng_{1};
 };
 
 // Of the requests that were due in a part of the run.
@@ -84,10 +117,6 @@ struct LoadResult {
   }
 };
 
-Duration DurationOf(double seconds) {
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
-}
-
 // What went wrong, without the address.
 std::string KindOfFailure(const Result<HttpReply>& reply) {
   if (reply) return fmt::format("HTTP {}", reply->status);
@@ -120,19 +149,15 @@ LoadResult RunLoad(const LoadPlan& plan, const Clock& clock, const Session& sess
                    window->Add(took);
                  });
   };
-  const auto count = static_cast<int64_t>(Seconds(plan.length) * plan.rate);
-  int64_t next = 0;
-  while ((next < count && g_load_ended == 0) || client.in_flight() > 0) {
+  DueTimes due(plan, start);
+  while ((due.more() && g_load_ended == 0) || client.in_flight() > 0) {
     const Instant now = clock.Now();
-    const auto due_at = [&](int64_t i) {
-      return start + DurationOf(static_cast<double>(i) / plan.rate);
-    };
-    for (; next < count && g_load_ended == 0 && due_at(next) <= now; ++next) {
+    for (; due.more() && g_load_ended == 0 && due.next() <= now; due.Step()) {
       if (client.in_flight() < kInFlightMax) {
-        send(due_at(next));
+        send(due.next());
       } else {
         ++result.skipped;
-        ++result.WindowAt(due_at(next) - start, plan.window)->failed;
+        ++result.WindowAt(due.next() - start, plan.window)->failed;
       }
     }
     if (now - said > std::chrono::seconds(10)) {
@@ -140,9 +165,9 @@ LoadResult RunLoad(const LoadPlan& plan, const Clock& clock, const Session& sess
       Say(session, "{:.0f} s: {} sent, {} failed", Seconds(now - start), result.sent,
           result.failed());
     }
-    const bool goes_on = next < count && g_load_ended == 0;
+    const bool goes_on = due.more() && g_load_ended == 0;
     const Duration wait =
-        goes_on ? due_at(next) - clock.Now() : Duration(std::chrono::milliseconds(100));
+        goes_on ? due.next() - clock.Now() : Duration(std::chrono::milliseconds(100));
     client.Poll(std::clamp<Duration>(wait, Duration::zero(), std::chrono::milliseconds(100)));
     if (client.in_flight() == 0 && goes_on && wait > Duration::zero()) {
       const timespec pause{.tv_sec = 0, .tv_nsec = std::min<int64_t>(wait.count(), 50'000'000)};
@@ -166,6 +191,7 @@ OrderedJson LoadJson(const LoadPlan& plan, const LoadResult& result) {
   OrderedJson json = {{"schema_version", 1},
                       {"target", PublicUrl(plan.url)},
                       {"rate", plan.rate},
+                      {"arrivals", kArrivals[plan.poisson ? 1 : 0]},
                       {"seconds", result.seconds},
                       {"sent", result.sent},
                       {"answered", result.answered},
@@ -209,6 +235,8 @@ Result<ExitStatus> RunLoadCommand(const Arguments& arguments, const Session& ses
     return Invalid("--target: expected http:// or https://, found `{}`", PublicUrl(plan.url));
   TRY_ASSIGN(const int64_t rate, arguments.Integer("rate", 100, 1, static_cast<int64_t>(kRateMax)));
   plan.rate = static_cast<double>(rate);
+  TRY_ASSIGN(const int arrivals, arguments.Choice("arrivals", kArrivals, 0));
+  plan.poisson = arrivals == 1;
   TRY_ASSIGN(const double length_s, arguments.Seconds("for", kDefaultLoadS));
   TRY_ASSIGN(const double limit_s, arguments.Seconds("timeout", kDefaultRequestLimitS));
   plan.length = DurationOf(length_s);
@@ -235,6 +263,8 @@ CommandSpec LoadCommand() {
       .summary = "Send HTTP requests at a given rate; report latencies and failures",
       .options = {{"--target", "URL", "URL that is asked by GET"},
                   {"--rate", "N", "requests a second (default 100)"},
+                  {"--arrivals", "even|poisson",
+                   "requests come at equal times, or at random as from many users (default: even)"},
                   {"--for", "DURATION", "how long to send (default 30s)"},
                   {"--timeout", "DURATION", "limit of one request (default 10s)"},
                   {"--every", "DURATION",

@@ -46,8 +46,8 @@ double Hypervolume(std::span<const CostPair> points, CostPair ideal, CostPair re
 
 // The points of all policies of one cell of an experiment in `network`, under the first variant of
 // its evaluation:
-//   {"carbon_per_kg", "unit_dollars", "policies": [{"policy","starts","seeds","cost":[..],"carbon":[..],
-//     "dollars_per_million","late_percent"}]}
+//   {"carbon_per_kg", "unit_dollars", "policies": [{"policy","starts","seeds","cost":[..],
+//     "carbon":[..],"dollars_per_million","late_percent"}]}
 OrderedJson FrontPointsJson(const RoutingEvaluation& evaluation, const RegionNetwork& network);
 
 // Adds what FrontPointsJson wrote. kInvalidArgument where it has other policies or episodes.

@@ -37,8 +37,8 @@ void AddName(const std::string& name, std::string* list) {
   *list += name;
 }
 
-// What is to be made small: the objective, by the prices of the rule that is begun with. Where there
-// are limits, these are the multipliers that calibration found for them.
+// What is to be made small: the objective, by the prices of the rule that is begun with. Where
+// there are limits, these are the multipliers that calibration found for them.
 double PricedCost(const RoutingWorld& world, const RoutingFigures& figures) {
   const RoutingPrices& prices = world.rule.split.prices;
   double cost = figures.objective();

@@ -72,13 +72,14 @@ void RegionLaws::TabulateCongestion() {
   queue_cost_.reserve(congestion_.capacity());
   // Where a region is full, one more is late and waits as long as patience lasts; who else is late
   // there would have been in any case.
-  const double full = objective.late + objective.wait_per_s * service.patience_s;
+  const double queue_per_s = objective.wait_per_s + objective.queue_per_s;
+  const double full = objective.late + queue_per_s * service.patience_s;
   for (int nodes = 1; nodes <= queue_->nodes_max(); ++nodes) {
     const double most_per_s = nodes * service.node_per_s();
     const auto cost = [&](double use) {  // Of all requests in a second, beyond an idle region.
       const double waits = queue_->ErlangC(nodes, use), spare = most_per_s * (1 - use);
       const double late = MmcTail(waits, spare, mu, t_s, served) - served;
-      return use * most_per_s * (objective.late * late + objective.wait_per_s * waits / spare);
+      return use * most_per_s * (objective.late * late + queue_per_s * waits / spare);
     };
     for (int i = 0; i <= kCongestionSteps; ++i) {
       const double use = std::min(static_cast<double>(i) / kCongestionSteps, kMostUse);
@@ -94,8 +95,9 @@ void RegionLaws::TabulateCongestion() {
 
 double RegionLaws::QueueCost(int nodes, double per_s) const {
   const RegionService& service = network_->service;
+  const RoutingObjective& objective = network_->objective;
   const double full =
-      network_->objective.late + network_->objective.wait_per_s * service.patience_s;
+      objective.late + (objective.wait_per_s + objective.queue_per_s) * service.patience_s;
   if (nodes <= 0) return per_s * full;
   const double* row = queue_cost_.data() + static_cast<size_t>(nodes - 1) * (kCongestionSteps + 1);
   const double most_per_s = nodes * service.node_per_s(),

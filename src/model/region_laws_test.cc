@@ -82,6 +82,35 @@ TEST(RegionLaws, CongestionGrowsWithLoadAndEndsWhereAllAreLate) {
   }
 }
 
+TEST(RegionLaws, ASecondInAQueueHasAPriceOfItsOwn) {
+  RegionNetwork network = testing::SmallRegions();
+  const auto laws = testing::LawsOf(network);
+  network.objective.queue_per_s = 3 * network.objective.wait_per_s;
+  network.objective.late = 0;
+  const auto priced = testing::LawsOf(network);
+  network.objective.queue_per_s = 0;
+  const auto plain = testing::LawsOf(network);
+  // Where nothing is late, waiting alone counts, four times.
+  for (const double per_s : {100.0, 300.0, 390.0}) {
+    EXPECT_NEAR(priced->QueueCost(5, per_s), 4 * plain->QueueCost(5, per_s), 1e-9);
+    EXPECT_NEAR(priced->CongestionOf(5, per_s), 4 * plain->CongestionOf(5, per_s), 1e-9);
+  }
+  EXPECT_EQ(priced->DistanceCost(0, 1), laws->DistanceCost(0, 1)) << "no queue on the way";
+}
+
+TEST(RegionLaws, OtherPricesChangeNothingButWhatTheyPrice) {
+  const RegionNetwork network = testing::SmallRegions();
+  const auto laws = testing::LawsOf(network);
+  const RegionLaws free(*laws, {.late = 0.0, .carbon_per_kg = 0.0});
+  EXPECT_LT(free.CongestionOf(5, 300), laws->CongestionOf(5, 300));
+  EXPECT_LT(free.ServingCost(0, 0.6, 0.15, 300), laws->ServingCost(0, 0.6, 0.15, 300));
+  EXPECT_EQ(free.unit(), laws->unit());
+  EXPECT_EQ(free.DistanceCost(0, 1), laws->DistanceCost(0, 1));
+  const RegionLaws same(*laws, {});
+  EXPECT_EQ(same.CongestionOf(5, 300), laws->CongestionOf(5, 300));
+  EXPECT_EQ(same.network(), laws->network());
+}
+
 TEST(RegionLaws, PricesOneRequestInItsUnit) {
   const auto laws = testing::LawsOf(testing::SmallRegions());
   // An on-demand node of the mean price at 60 % is the unit; carbon comes on top.

@@ -49,11 +49,13 @@ struct RegionService {
 };
 
 // What is to be made small, per request: dollars of nodes and egress, and by price carbon, late
-// requests and waiting. `late` and `wait_per_s` are in units of RegionNetwork::unit_dollars.
+// requests and waiting. `late`, `wait_per_s` and `queue_per_s` are in units of
+// RegionNetwork::unit_dollars.
 struct RoutingObjective {
   double carbon_per_kg = 0;  // Dollars.
   double late = 20;
-  double wait_per_s = 1;
+  double wait_per_s = 1;   // Of response time.
+  double queue_per_s = 0;  // Of that in a queue, beside.
   double change = 0;  // Minutes of an on-demand node that a node more or fewer costs.
 
   bool operator==(const RoutingObjective&) const = default;

@@ -354,8 +354,9 @@ Result<RoutingPlan> RoutingPlan::Make(const RoutingConfig& config) {
     TRY_ASSIGN(plan.baseline_name, NameOfPolicy(config.baseline));
   }
   const RoutingObjective& objective = plan.world->network->objective;
-  plan.objective = fmt::format("cost, carbon {:g} $/kg, late {:g}, wait {:g}/s",
-                               objective.carbon_per_kg, objective.late, objective.wait_per_s);
+  plan.objective = fmt::format("cost, carbon {:g} $/kg, late {:g}, wait {:g}/s, queue {:g}/s",
+                               objective.carbon_per_kg, objective.late, objective.wait_per_s,
+                               objective.queue_per_s);
   return plan;
 }
 

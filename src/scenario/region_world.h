@@ -102,8 +102,8 @@ struct RegionWorld {
   uint64_t seed = 1;  // Of the traits of regions: the scenario's.
   RegionChance chance;
   double interval_s = 60, duration_s = 14400;
-  // What Disturbance::kTrace replays, of a mean of 1. A region's is as much later in it as its clock
-  // is behind UTC, and of the mean that its day has without.
+  // What Disturbance::kTrace replays, of a mean of 1. A region is as much later in it as its clock
+  // is behind UTC, and has the mean that its day has without.
   std::optional<Traffic> demand;
   std::vector<RegionVariant> variants;
   // Where RegionNetwork::rtt_s and egress_per_gb come from.

@@ -104,6 +104,7 @@ class RegionsReader {
     TRY_ASSIGN(objective.carbon_per_kg, map.OptionalDouble("carbon_per_kg", 0, kMostDollars, 0));
     TRY_ASSIGN(objective.late, map.OptionalDouble("late", 0, kMostDollars, 20));
     TRY_ASSIGN(objective.wait_per_s, map.OptionalDouble("wait", 0, kMostDollars, 1));
+    TRY_ASSIGN(objective.queue_per_s, map.OptionalDouble("queue", 0, kMostDollars, 0));
     TRY_ASSIGN(objective.change, map.OptionalDouble("change", 0, kMostDollars, 0));
     return map.Finish();
   }

@@ -30,6 +30,7 @@ void WriteService(const RegionNetwork& network, YamlWriter* out) {
   out->FlowMap("objective", {{"carbon_per_kg", objective.carbon_per_kg},
                              {"late", objective.late},
                              {"wait", objective.wait_per_s},
+                             {"queue", objective.queue_per_s},
                              {"change", objective.change}});
   const RoutingLimits& limits = network.limits;
   YamlWriter::Fields kept;

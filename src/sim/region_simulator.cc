@@ -195,9 +195,9 @@ void RegionSimulator::ServePair(int from, int to, const QueueInterval& queue) {
   }
   // Who gives up has waited as long as patience lasts, unless nobody was there to wait for.
   const double gave_up_s = queue.spare_per_s > 0 ? service.patience_s : 0;
-  const double response_s = trip_s + cold * chance.cold_delay_s +
-                            (1 - queue.gave_up) * (queue.mean_wait_s + 1 / service.pod_per_s) +
-                            queue.gave_up * gave_up_s;
+  const double queue_s = (1 - queue.gave_up) * queue.mean_wait_s + queue.gave_up * gave_up_s;
+  const double response_s =
+      trip_s + cold * chance.cold_delay_s + queue_s + (1 - queue.gave_up) / service.pod_per_s;
   double egress = network.EgressOf(to, from);
   if (cold > 0)
     egress += cold * (chance.cold_egress - 1) *
@@ -205,7 +205,7 @@ void RegionSimulator::ServePair(int from, int to, const QueueInterval& queue) {
   figures_.requests += requests;
   figures_.late_requests += requests * late;
   figures_.late += requests * late * objective.late;
-  figures_.wait += requests * response_s * objective.wait_per_s;
+  figures_.wait += requests * (response_s * objective.wait_per_s + queue_s * objective.queue_per_s);
   figures_.egress += requests * egress / laws_->unit();
   figures_.dollars += requests * egress;
   if (from != to) figures_.foreign += requests;

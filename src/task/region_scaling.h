@@ -62,8 +62,8 @@ struct RegionChoice {
 };
 
 // Requests of one region's users that another region may serve, as a learned price sees them: what
-// the Model's own price of them leaves out. Shares and ratios; of the region that serves but for the
-// first two.
+// the Model's own price of them leaves out. Shares and ratios, of the region that serves but for
+// the first two.
 struct RegionPair {
   double foreign = 0;                      // 1 where it is another region.
   double trip = 0;                         // Round trip, over the deadline.

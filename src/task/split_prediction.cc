@@ -57,11 +57,14 @@ void AddPair(const RoutingQuestion& question, int from, int to, double requests,
   const double late = queue.LateShare(service.pod_per_s, left_s, served);
   // Who gives up has waited as long as patience lasts, unless nothing was there to wait for.
   const double gave_up_s = queue.spare_per_s > 0 ? service.patience_s : 0;
-  const double response_s = trip_s +
-                            (1 - queue.gave_up) * (queue.mean_wait_s + 1 / service.pod_per_s) +
-                            queue.gave_up * gave_up_s;
+  const double queue_s = (1 - queue.gave_up) * queue.mean_wait_s + queue.gave_up * gave_up_s;
   sum->late_share += requests * late;
-  sum->response_s += requests * response_s;
+  sum->response_s += requests * (trip_s + queue_s + (1 - queue.gave_up) / service.pod_per_s);
+  sum->queue_s += requests * queue_s;
+}
+
+double WaitCost(const RoutingObjective& objective, const SplitPrediction& of) {
+  return of.response_s * objective.wait_per_s + of.queue_s * objective.queue_per_s;
 }
 
 }  // namespace
@@ -97,8 +100,9 @@ SplitPrediction PredictSplit(const RoutingQuestion& question, std::span<const do
   for (double& part : sum.parts) part /= requests;
   sum.late_share /= requests;
   sum.response_s /= requests;
+  sum.queue_s /= requests;
   sum.parts[SplitPrediction::kLate] = sum.late_share * network.objective.late;
-  sum.parts[SplitPrediction::kWait] = sum.response_s * network.objective.wait_per_s;
+  sum.parts[SplitPrediction::kWait] = WaitCost(network.objective, sum);
   return sum;
 }
 
@@ -119,7 +123,7 @@ SplitPrediction PredictOneMore(const RoutingQuestion& question, std::span<const 
   // What it makes others wait and be late is not told apart: it counts as waiting.
   one.parts[SplitPrediction::kLate] = one.late_share * network.objective.late;
   one.parts[SplitPrediction::kWait] =
-      one.response_s * network.objective.wait_per_s + question.laws->CongestionOf(nodes, load);
+      WaitCost(network.objective, one) + question.laws->CongestionOf(nodes, load);
   return one;
 }
 

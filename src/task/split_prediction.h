@@ -19,7 +19,8 @@ struct SplitPrediction {
   enum Part { kNodes, kEgress, kCarbon, kLate, kWait, kParts };
 
   std::array<double, kParts> parts{};
-  double response_s = 0;  // From the user and back.
+  double response_s = 0;  // From the user and back,
+  double queue_s = 0;     // of which in queues.
   double late_share = 0;
 
   double objective() const;

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 
-from . import cache, cgroups, control_plane, images, instance, layout, links, node, supervisor
+from . import cache, cgroups, control_plane, images, instance, layout, links, node, peers, supervisor
 from .api import Api
 from .component import ENVIRONMENT
 from .errors import Misuse, Refusal
@@ -63,6 +63,16 @@ def parser():
     execute.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND...")
     network = add("network", "changes the network between nodes while the cluster runs; without FILE, shows it")
     network.add_argument("file", nargs="?", metavar="FILE", help="as for --delays; - reads standard input")
+    linked = add("link", "joins two clusters by a wide-area network, between one node of each, or changes that", named=False)
+    for which in ("one", "other"):
+        linked.add_argument(which, metavar=which.upper(), help="name of an instance")
+    linked.add_argument("--delay", metavar="TIME", help="one way, as in a table of delays; for instance 38ms")
+    linked.add_argument("--round-trip", metavar="TIME", help="there and back, in the place of --delay")
+    linked.add_argument("--jitter", metavar="TIME")
+    linked.add_argument("--loss", metavar="PERCENT", help="for instance 0.1%%")
+    linked.add_argument("--rate", metavar="RATE", help="for instance 100mbit")
+    linked.add_argument("--cut", action="store_true", help="nothing passes, until it is linked again")
+    linked.add_argument("--nodes", metavar="NODE,NODE", help="the node of each; default: the last one")
     load = add("load", "imports a container image on all nodes")
     load.add_argument("archive", metavar="ARCHIVE", help="what `docker save` writes, or an OCI archive")
     image = add("image", "makes a container image of a static binary, for `load`; needs no registry", named=False)
@@ -306,6 +316,24 @@ def network(options):
     place.ask({"do": "links", "text": text, "source": options.file})
 
 
+def link(options):
+    for name in (options.one, options.other):
+        layout.check_name(name)
+    if options.one == options.other:
+        raise Misuse(f"link: {options.one} is one instance")
+    try:
+        way = peers.way_of(options)
+    except ValueError as error:
+        raise Misuse(f"link: {error}") from None
+    nodes = (options.nodes or ",").split(",")
+    if len(nodes) != 2:
+        raise Misuse(f"--nodes {options.nodes}: wants one of each instance, for instance edge-1,edge-1")
+    require_root()
+    places = [instance.Instance(name) for name in (options.one, options.other)]
+    for place, known in zip(places, peers.link(places, [node or None for node in nodes], way)):
+        print(f"{place.name}  {known['node']}  {known['address']}")
+
+
 def load(options):
     require_root()
     place = named(options)
@@ -372,5 +400,5 @@ def without_dashes(words):
 
 
 COMMANDS = {"build": build, "up": up, "down": down, "list": list_instances, "status": status, "logs": logs,
-            "exec": execute, "network": network, "load": load, "image": image, "stop": switch, "start": switch, "kubectl": kubectl,
+            "exec": execute, "network": network, "link": link, "load": load, "image": image, "stop": switch, "start": switch, "kubectl": kubectl,
             "scheduler": scheduler}

@@ -5,11 +5,13 @@
 //
 //   wan TABLE      SIGHUP reads the links of TABLE again; its sites stay as they were
 //
+//   device NAME                                          of the sites that follow; wan0 if absent
+//   while PID                                            ends as soon as that process has ended
 //   site NAME NAMESPACE PREFIX...                        NAMESPACE: a path to a network namespace
 //   link FROM TO DELAY_NS JITTER_NS LOSS_PPM RATE_BPS    RATE_BPS 0: unlimited
 //   cut FROM TO
 //
-// The devices (wan0) are made by whoever makes the namespaces and outlive this program. Packets of
+// The devices are made by whoever makes the namespaces and outlive this program. Packets of
 // one pair never overtake each other, whatever the jitter, as on a path through one queue.
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -20,6 +22,7 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -90,7 +93,7 @@ uint64_t NowNs() {
   return now.tv_sec * kSecondNs + now.tv_nsec;
 }
 
-int OpenTun(const std::string& namespace_path, int home) {
+int OpenTun(const std::string& namespace_path, const std::string& device, int home) {
   const int space = open(namespace_path.c_str(), O_RDONLY | O_CLOEXEC);
   if (space < 0 || setns(space, CLONE_NEWNET) != 0)
     Fail("cannot enter " + namespace_path + ": " + strerror(errno));
@@ -98,9 +101,9 @@ int OpenTun(const std::string& namespace_path, int home) {
   const int tun = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
   ifreq request{};
   request.ifr_flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR;
-  strcpy(request.ifr_name, "wan0");
+  strncpy(request.ifr_name, device.c_str(), IFNAMSIZ - 1);
   if (tun < 0 || ioctl(tun, TUNSETIFF, &request) != 0)
-    Fail("cannot attach to wan0 in " + namespace_path + ": " + strerror(errno));
+    Fail("cannot attach to " + device + " in " + namespace_path + ": " + strerror(errno));
   if (setns(home, CLONE_NEWNET) != 0) Fail("cannot return to the first namespace");
   return tun;
 }
@@ -119,12 +122,15 @@ class Network {
  public:
   explicit Network(std::string table) : table_(std::move(table)) {
     const int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    std::string device = "wan0";
     ForEachLine([&](const std::string& word, std::istringstream& line) {
+      if (word == "device") line >> device;
+      if (word == "while") Guard(line);
       if (word != "site") return;
       std::string name, namespace_path;
       line >> name >> namespace_path;
       const int site = static_cast<int>(sites_.size());
-      sites_.push_back({name, OpenTun(namespace_path, home)});
+      sites_.push_back({name, OpenTun(namespace_path, device, home)});
       for (std::string prefix; line >> prefix;) prefixes_.push_back(ParsePrefix(prefix, site));
     });
     close(home);
@@ -171,6 +177,7 @@ class Network {
     for (const Site& site : sites_) waited.push_back({site.tun, POLLIN, 0});
     waited.push_back({timer, POLLIN, 0});
     waited.push_back({signals, POLLIN, 0});
+    for (const int guard : guards_) waited.push_back({guard, POLLIN, 0});
     printf("wan: ready, %zu sites\n", sites_.size());
     fflush(stdout);
     for (;;) {
@@ -186,6 +193,9 @@ class Network {
       if (read(timer, &expirations, sizeof expirations) < 0 && errno != EAGAIN) Fail("timer");
       signalfd_siginfo received;
       if (read(signals, &received, sizeof received) > 0) ReadLinks();
+      for (size_t i = sites_.size() + 2; i < waited.size(); ++i) {
+        if (waited[i].revents != 0) exit(0);
+      }
       for (size_t i = 0; i < sites_.size(); ++i) {
         if (waited[i].revents & POLLIN) Receive(static_cast<int>(i));
       }
@@ -193,6 +203,15 @@ class Network {
   }
 
  private:
+  // A process that holds a namespace open keeps it alive; who does not want that is named here.
+  void Guard(std::istringstream& line) {
+    int pid = 0;
+    line >> pid;
+    const auto descriptor = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+    if (descriptor < 0) Fail("no process " + std::to_string(pid));
+    guards_.push_back(descriptor);
+  }
+
   template <typename F>
   void ForEachLine(F&& use) {
     std::ifstream in(table_);
@@ -271,6 +290,7 @@ class Network {
 
   std::string table_;
   std::vector<Site> sites_;
+  std::vector<int> guards_;
   std::vector<Prefix> prefixes_;
   std::vector<Link> links_;  // From-major.
   std::priority_queue<Packet> in_flight_;
