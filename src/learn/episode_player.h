@@ -43,8 +43,11 @@ class EpisodePlayer {
 
 // What evolution begins with, and episodes by which it looks at features.
 struct EvolutionStart {
-  std::vector<float> weights;   // [feature]
-  std::vector<char> fixed;      // [feature] Whether its weight stays as it is; empty: none does.
+  std::vector<float> weights;  // [feature]
+  // [feature] From which share of the training on its weight is learned; kNever: it stays as it is.
+  // Empty: all from the beginning.
+  std::vector<double> from;
+  static constexpr double kNever = 2;
   std::vector<uint64_t> seeds;  // Some.
   int64_t decisions = 1;        // Of an episode, about.
 };

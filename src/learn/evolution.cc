@@ -130,7 +130,7 @@ EvolutionMetrics Evolution::Iterate(uint64_t iteration, double progress, ThreadP
     Rng rng(seed_, kStepStream + pair, iteration);
     for (size_t f = 0; f < steps_[pair].size(); ++f) {
       const auto step = static_cast<float>(rng.Normal());
-      steps_[pair][f] = start_.fixed.empty() || start_.fixed[f] == 0 ? step : 0;
+      steps_[pair][f] = start_.from.empty() || start_.from[f] <= progress ? step : 0;
     }
   }
   while (static_cast<int>(players_.size()) < pool->size()) {

@@ -16,6 +16,7 @@ namespace {
 constexpr uint64_t kLookStream = uint64_t{9} << 40, kValidationStream = uint64_t{10} << 40,
                    kJudgeStream = uint64_t{11} << 40;
 constexpr int kLooks = 4;
+constexpr double kScaleFrom = 0.5;  // Of a training of both tiers.
 constexpr double kMoreLate = 0.1;   // Percentage points.
 constexpr double kMostWorse = 0.5;  // Percent, in any variant.
 
@@ -123,14 +124,18 @@ std::shared_ptr<const RoutingPolicy> LearnedOf(const RoutingWorld& world,
 
 EvolutionStart RoutingWorld::Start() const {
   EvolutionStart start{.weights = rule.planning.weights,
-                       .fixed = {},
+                       .from = {},
                        .seeds = {},
                        .decisions = RoutingPlayer::DecisionsOf(*this)};
   const size_t count = rule.planning.weights.size(),
                first_of_pairs = count - RegionScalingTask::kPairFeatures;
-  start.fixed.resize(count);
-  for (size_t f = 0; f < count; ++f)
-    start.fixed[f] = f < first_of_pairs ? !tiers.scale : !tiers.route;
+  // Prices of pairs first: they are few, and what is learned of nodes depends on where requests go.
+  const double of_pairs = tiers.route ? 0 : EvolutionStart::kNever,
+               of_choices = !tiers.scale  ? EvolutionStart::kNever
+                            : tiers.route ? kScaleFrom
+                                          : 0;
+  start.from.assign(count, of_choices);
+  std::fill(start.from.begin() + static_cast<long>(first_of_pairs), start.from.end(), of_pairs);
   for (int i = 0; i < kLooks; ++i) start.seeds.push_back(SeedAt(kLookStream, world->seed, i));
   return start;
 }

@@ -44,26 +44,35 @@ TEST(RoutingWorld, APlayerTellsOfEveryQuestion) {
   EXPECT_EQ(of_pairs, 240);
 }
 
-TEST(RoutingWorld, EvolutionOfOneTierLeavesTheOtherAsItBegan) {
+TEST(RoutingWorld, EvolutionLearnsTheTiersThatAreToBePairsFirst) {
+  struct Case {
+    RoutingTiers tiers;
+    double progress;
+    bool moves_pairs, moves_choices;
+  };
+  const Case cases[] = {{{.route = true, .scale = false}, 0.9, true, false},
+                        {{.route = false, .scale = true}, 0, false, true},
+                        {{.route = true, .scale = true}, 0.49, true, false},
+                        {{.route = true, .scale = true}, 0.5, true, true}};
   RoutingWorld world = SpotWorld();
   const size_t count = world.rule.planning.weights.size(),
                first_of_pairs = count - RegionScalingTask::kPairFeatures;
   ThreadPool pool(2);
   TrainOptions options;
   UseRoutingDefaults(&options);
-  for (const bool route : {true, false}) {
-    world.tiers = {.route = route, .scale = !route};
+  for (const Case& one : cases) {
+    world.tiers = one.tiers;
     const TrainingWorld training[] = {{.routing = &world}};
     nn::CandidateNet net = MakeNet(options, training[0].widths());
     Evolution evolution({.pairs = 2, .episodes = 2}, training, 1, &net);
     const std::vector<float> before = ChoiceWeightsOf(net);
-    evolution.Iterate(1, 0.0, &pool);
+    evolution.Iterate(1, one.progress, &pool);
     const std::vector<float> after = ChoiceWeightsOf(net);
     int moved_of_choices = 0, moved_of_pairs = 0;
     for (size_t f = 0; f < count; ++f)
       (f < first_of_pairs ? moved_of_choices : moved_of_pairs) += before[f] != after[f] ? 1 : 0;
-    EXPECT_EQ(moved_of_choices > 0, !route);
-    EXPECT_EQ(moved_of_pairs > 0, route);
+    EXPECT_EQ(moved_of_choices > 0, one.moves_choices);
+    EXPECT_EQ(moved_of_pairs > 0, one.moves_pairs);
     EXPECT_TRUE(std::all_of(before.begin() + static_cast<long>(first_of_pairs), before.end(),
                             [](float weight) { return weight == 0; }));
   }
@@ -79,7 +88,7 @@ TEST(RoutingWorld, EvolutionFindsABetterRuleThanABadStart) {
   const RoutingWorld* worlds[] = {&world};
   ThreadPool pool(2);
   const double before = ValidateRouting(worlds, ChoiceWeightsOf(net), 12, 1, &pool).objective;
-  for (uint64_t i = 1; i <= 12; ++i) evolution.Iterate(i, 0.0, &pool);
+  for (uint64_t i = 1; i <= 12; ++i) evolution.Iterate(i, 0.5, &pool);
   EXPECT_LT(ValidateRouting(worlds, ChoiceWeightsOf(net), 12, 1, &pool).objective, 0.9 * before);
 }
 
