@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "policy/registry.h"
+#include "policy/routing_rules.h"
 #include "scenario/scenario.h"
 #include "sim/region_simulator.h"
 #include "sim/routing_evaluation.h"
@@ -60,12 +61,11 @@ void BM_SimulatorWithLp(benchmark::State& state) { RunEpisodes(state, "lp"); }
 
 void BM_SimulatorWithMpc(benchmark::State& state) { RunEpisodes(state, "mpc"); }
 
-void RunDecisions(benchmark::State& state, const char* spec) {
+void RunDecisions(benchmark::State& state, const std::shared_ptr<const RoutingPolicy>& policy) {
   const auto world = WorldOf(state.range(0));
   const auto laws = std::make_shared<const RegionLaws>(world->network);
   RegionSimulator simulator(world, laws);
   simulator.Start({FullOf(*world), 1});
-  const auto policy = MakeRoutingRule(spec).value();
   const auto memory = policy->NewMemory(laws);
   RoutingQuestion question = simulator.Question();
   for (auto _ : state) {
@@ -75,8 +75,18 @@ void RunDecisions(benchmark::State& state, const char* spec) {
   state.SetItemsProcessed(state.iterations());
 }
 
-void BM_DecisionOfLp(benchmark::State& state) { RunDecisions(state, "lp"); }
-void BM_DecisionOfMpc(benchmark::State& state) { RunDecisions(state, "mpc"); }
+void BM_DecisionOfLp(benchmark::State& state) {
+  RunDecisions(state, MakeRoutingRule("lp").value());
+}
+void BM_DecisionOfMpc(benchmark::State& state) {
+  RunDecisions(state, MakeRoutingRule("mpc").value());
+}
+// With learned prices of pairs.
+void BM_DecisionOfBothTiers(benchmark::State& state) {
+  PlannedRouting rule = ReadPlannedRouting("mpc").value();
+  rule.planning.weights.back() = 1e-3F;
+  RunDecisions(state, MakePlannedRouting(rule));
+}
 
 BENCHMARK(BM_Simulator)->Arg(8)->Arg(16);
 BENCHMARK(BM_SimulatorWithLocality)->Arg(8)->Arg(16);
@@ -84,6 +94,7 @@ BENCHMARK(BM_SimulatorWithLp)->Arg(8)->Arg(16);
 BENCHMARK(BM_SimulatorWithMpc)->Arg(8)->Arg(16);
 BENCHMARK(BM_DecisionOfLp)->Arg(8)->Arg(16);
 BENCHMARK(BM_DecisionOfMpc)->Arg(8)->Arg(16);
+BENCHMARK(BM_DecisionOfBothTiers)->Arg(8)->Arg(16);
 
 }  // namespace
 }  // namespace rudderfish

@@ -888,6 +888,9 @@ variants:
         calibrated = pathlib.Path(self.folder, "two/calibrated/multicloud-16.recorded.limit+lp.yaml").read_text()
         self.assertIn("late_price=", calibrated)
         self.assertLessEqual(float(re.search(r"late_share: (\S+)", calibrated)[1]), 0.03)
+        kept = "two/scenarios/limit/multicloud-16.yaml"
+        self.assertIn("Limits: 3 % of requests late\n", self.succeed("scenario", "show", kept))
+        self.assertEqual(json.loads(self.succeed("scenario", "show", kept, "-o", "json"))["limits"], {"late_percent": 3})
         self.refuse("experiment", limit, "-d", "three", "--set", "variants.limit={regions.limits: '{late_percent: 0.001}'}",
                     says="regions.limits.late_percent: 0.001 cannot be kept: rules that do nothing else reach 0.")
         self.assertFalse(pathlib.Path(self.folder, "three").exists())

@@ -38,6 +38,30 @@ std::string DisturbancesText(const RegionVariant& variant) {
   return text.empty() ? "none" : text;
 }
 
+std::string LimitsText(const RoutingLimits& limits) {
+  std::string text;
+  const auto add = [&](double most, std::string_view what) {
+    if (most < RoutingLimits::kNone)
+      text += fmt::format("{}{:g} {}", text.empty() ? "" : ", ", most, what);
+  };
+  add(limits.late_percent, "% of requests late");
+  add(limits.carbon_kg_per_h, "kg of CO2 an hour");
+  add(limits.dollars_per_h, "dollars an hour");
+  return text;
+}
+
+// Of those that there are.
+OrderedJson LimitsJson(const RoutingLimits& limits) {
+  OrderedJson json = OrderedJson::object();
+  const auto add = [&](const char* key, double most) {
+    if (most < RoutingLimits::kNone) json[key] = most;
+  };
+  add("late_percent", limits.late_percent);
+  add("carbon_kg_per_hour", limits.carbon_kg_per_h);
+  add("dollars_per_hour", limits.dollars_per_h);
+  return json;
+}
+
 std::string RegionsText(const std::filesystem::path& path, const Scenario& scenario) {
   using Align = TextTable::Align;
   const RegionWorld& world = *scenario.regions;
@@ -67,7 +91,9 @@ std::string RegionsText(const std::filesystem::path& path, const Scenario& scena
   TextTable variants({{"VARIANT"}, {"DISTURBANCES"}});
   for (const RegionVariant& variant : world.variants)
     variants.Row({variant.name, DisturbancesText(variant)});
-  return text + variants.Text();
+  text += variants.Text();
+  const std::string limits = LimitsText(network.limits);
+  return limits.empty() ? text : text + "\nLimits: " + limits + "\n";
 }
 
 std::string RegionsJson(const std::filesystem::path& path, const Scenario& scenario) {
@@ -102,7 +128,8 @@ std::string RegionsJson(const std::filesystem::path& path, const Scenario& scena
                      {"interval_s", world.interval_s},
                      {"regions", std::move(regions)},
                      {"round_trip_ms", std::move(trips)},
-                     {"variants", std::move(variants)}}
+                     {"variants", std::move(variants)},
+                     {"limits", LimitsJson(network.limits)}}
              .dump(1, ' ', false, OrderedJson::error_handler_t::replace) +
          "\n";
 }

@@ -17,9 +17,9 @@
 
 // The settings of a policy that routes that are worth comparing with: of some hundred drawn at
 // random from a grid, and of the neighbours of the best of them one option at a time, the one of
-// the smallest mean objective, on episodes that neither training nor evaluation has. Where there are
-// limits, it is the best of those that keep them, and rules may decide by other prices than the
-// objective's: the multipliers of the limits.
+// the smallest mean objective, on episodes that neither training nor evaluation has. Where there
+// are limits, it is the best of those that keep them, and rules may decide by other prices than
+// the objective's: the multipliers of the limits.
 //
 // A setting at the end of an option's grid, where the option itself does not end, may not be the
 // best there is; it is named (`edges`).

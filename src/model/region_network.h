@@ -56,7 +56,7 @@ struct RoutingObjective {
   double late = 20;
   double wait_per_s = 1;   // Of response time.
   double queue_per_s = 0;  // Of that in a queue, beside.
-  double change = 0;  // Minutes of an on-demand node that a node more or fewer costs.
+  double change = 0;       // Minutes of an on-demand node that a node more or fewer costs.
 
   bool operator==(const RoutingObjective&) const = default;
 };
