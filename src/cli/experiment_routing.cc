@@ -34,6 +34,17 @@ namespace {
 constexpr double kRulesShare = 0.5, kWeightsShare = 0.85;
 
 constexpr std::string_view kFrontFile = "front.json";  // In the folder of a cell.
+constexpr std::string_view kCarbonWeight = "regions.objective.carbon_per_kg";
+
+// Whether variants differ in the weight of carbon, and in nothing else.
+bool MakesFronts(const Experiment& experiment) {
+  const auto is_weight = [](const ExperimentVariant& variant) {
+    return variant.changes.empty() ||
+           (variant.changes.size() == 1 && variant.changes[0].path == kCarbonWeight);
+  };
+  return experiment.routing && experiment.variants.size() > 1 &&
+         std::all_of(experiment.variants.begin(), experiment.variants.end(), is_weight);
+}
 
 using Said = std::function<void(double, std::string_view)>;
 
@@ -232,8 +243,10 @@ Result<void> RunRoutingCell(const RoutingCell& asked, const std::filesystem::pat
     pair["stepped_back_to"] = policies.rules.back();
   }
   TRY(WriteFileAtomically(folder / "episodes.csv", RoutingCsv(evaluation)));
-  TRY(WriteFileAtomically(folder / kFrontFile,
-                          FrontPointsJson(evaluation, *opened.place->network).dump() + "\n"));
+  if (MakesFronts(*cell.experiment)) {
+    const OrderedJson points = FrontPointsJson(evaluation, *opened.place->network);
+    TRY(WriteFileAtomically(folder / kFrontFile, points.dump() + "\n"));
+  }
   TRY(WriteFileAtomically(folder / "evaluation.json", RoutingJson(evaluation)));
   TRY(WriteRoutingReport(
       evaluation, RecordRouting(evaluation, opened.place, policies.list, opened.variants, pool),
@@ -246,7 +259,7 @@ Result<OrderedJson> CarbonFronts(const Experiment& experiment,
                                  const std::vector<ExperimentCell>& cells,
                                  const std::filesystem::path& folder) {
   OrderedJson all = OrderedJson::array();
-  if (!experiment.routing) return all;
+  if (!MakesFronts(experiment)) return all;
   // Cells that differ in their variant alone follow each other.
   const size_t each = experiment.variants.size();
   for (size_t first = 0; first < cells.size(); first += each) {
@@ -258,10 +271,6 @@ Result<OrderedJson> CarbonFronts(const Experiment& experiment,
       TRY(AddFrontPoints(points, file.string(), experiment.variants[cells[i].variant].name,
                          &fronts));
     }
-    std::set<double> weights;
-    for (const FrontPoint& point : fronts[0].points) weights.insert(point.carbon_per_kg);
-    // Variants that change anything else make no front.
-    if (weights.size() < 2 || weights.size() < each) continue;
     const RoutingExperiment& routing = *experiment.routing;
     OrderedJson front{{"scenario", routing.region_variants[cells[first].region_variant]},
                       {"place", routing.places[cells[first].place].name},

@@ -41,14 +41,14 @@ struct RoutingCell {
 // What can be wrong before anything is computed.
 Result<void> CheckRoutingCell(const RoutingCell& cell);
 
-// Writes episodes.csv, evaluation.json, comparisons.json, front.json and report.html into `folder`,
-// which is there.
+// Writes episodes.csv, evaluation.json, comparisons.json and report.html into `folder`, which is
+// there; front.json, too, where variants differ in the weight of carbon alone.
 Result<void> RunRoutingCell(const RoutingCell& cell, const std::filesystem::path& folder,
                             const Session& session, ThreadPool* pool,
                             const std::function<void(double, std::string_view)>& progress);
 
-// A front (evaluation/carbon_front.h) for each place and variant of the regions whose cells differ
-// in the weight of carbon, with "scenario", "place" and "file"; of what is below `folder`.
+// Where variants differ in the weight of carbon alone, a front (evaluation/carbon_front.h) for each
+// place and variant of the regions, with "scenario", "place" and "file"; of what is below `folder`.
 Result<OrderedJson> CarbonFronts(const Experiment& experiment,
                                  const std::vector<ExperimentCell>& cells,
                                  const std::filesystem::path& folder);

@@ -25,21 +25,6 @@ constexpr double kGramsPerKg = 1000, kGramsPerTon = 1e6, kKgPerTon = 1000, kMill
 // How often each start counts, and each seed of a policy.
 using Weights = std::vector<int>;
 
-void DrawFrontWeights(Rng* rng, Weights* weights) {
-  std::fill(weights->begin(), weights->end(), 0);
-  const auto n = static_cast<uint32_t>(weights->size());
-  for (uint32_t i = 0; i < n; ++i) ++(*weights)[rng->Below(n)];
-}
-
-double WeightedMean(const RunMatrix& runs, const Weights& starts, const Weights& seeds) {
-  double sum = 0;
-  for (int i = 0; i < runs.starts; ++i) {
-    if (starts[i] == 0) continue;
-    for (int s = 0; s < runs.seeds; ++s) sum += starts[i] * seeds[s] * runs.at(i, s);
-  }
-  return sum / (static_cast<double>(runs.starts) * runs.seeds);
-}
-
 std::vector<CostPair> PointsOf(const PolicyFront& front, const Weights& starts,
                                const Weights& seeds) {
   std::vector<CostPair> points;
@@ -53,10 +38,6 @@ std::vector<CostPair> PointsOf(const PolicyFront& front, const Weights& starts,
 std::vector<CostPair> MeansOf(const PolicyFront& front) {
   const RunMatrix& first = front.points[0].cost;
   return PointsOf(front, Weights(first.starts, 1), Weights(first.seeds, 1));
-}
-
-ConfidenceInterval IntervalOf(const std::vector<double>& values) {
-  return {Quantile(values, 0.025), Quantile(values, 0.975)};
 }
 
 bool IsBeaten(const CostPair& one, const std::vector<CostPair>& others) {
@@ -110,10 +91,10 @@ std::vector<std::vector<double>> Resampled(const std::vector<PolicyFront>& front
   Weights starts(fronts[0].points[0].cost.starts);
   for (int r = 0; r < kFrontResamples; ++r) {
     Rng rng(seed, kFrontStream, static_cast<uint64_t>(r));
-    DrawFrontWeights(&rng, &starts);
+    DrawWeights(&rng, starts);
     for (size_t p = 0; p < fronts.size(); ++p) {
       Weights seeds(fronts[p].points[0].cost.seeds);
-      DrawFrontWeights(&rng, &seeds);
+      DrawWeights(&rng, seeds);
       volumes[p].push_back(Hypervolume(PointsOf(fronts[p], starts, seeds), ideal, reference));
     }
   }
@@ -240,7 +221,7 @@ OrderedJson FrontJson(const std::vector<PolicyFront>& fronts, uint64_t seed) {
       points.back()["on_front"] = !IsBeaten(means[p][i], all);
     }
     const double volume = Hypervolume(means[p], ideal, reference);
-    const ConfidenceInterval interval = IntervalOf(volumes[p]);
+    const ConfidenceInterval interval = PercentileInterval(volumes[p]);
     OrderedJson policy{{"policy", fronts[p].policy},
                        {"hypervolume", volume},
                        {"hypervolume_ci95", {interval.low, interval.high}}};
@@ -248,7 +229,7 @@ OrderedJson FrontJson(const std::vector<PolicyFront>& fronts, uint64_t seed) {
       std::vector<double> differences;
       for (size_t r = 0; r < volumes[p].size(); ++r)
         differences.push_back(volumes.back()[r] - volumes[p][r]);
-      const ConfidenceInterval difference = IntervalOf(differences);
+      const ConfidenceInterval difference = PercentileInterval(differences);
       policy["difference"] = of_candidate - volume;
       policy["difference_ci95"] = {difference.low, difference.high};
       OrderedJson better;

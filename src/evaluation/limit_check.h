@@ -14,7 +14,7 @@ namespace rudderfish {
 
 // kFailedPrecondition, with the least that was reached, for a limit that none of some settings
 // comes near, which do nothing but keep it: nodes a quarter in use against late requests, full ones
-// where power is clean against carbon, and cheap ones against dollars. Takes below a second.
+// where power is clean against carbon, and cheap ones against dollars. Takes a second or two.
 // `variants`: positions in RegionWorld::variants.
 Result<void> CheckLimits(const std::shared_ptr<const RegionWorld>& world,
                          const std::vector<int>& variants, ThreadPool* pool);

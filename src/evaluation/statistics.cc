@@ -21,13 +21,6 @@ void CheckMatrix(const RunMatrix& runs) {
   CHECK_EQ(runs.values.size(), static_cast<size_t>(runs.starts) * runs.seeds);
 }
 
-// How often each of `weights` was drawn, in as many draws with replacement as there are.
-void DrawWeights(Rng* rng, std::span<int> weights) {
-  std::fill(weights.begin(), weights.end(), 0);
-  const auto n = static_cast<uint32_t>(weights.size());
-  for (uint32_t i = 0; i < n; ++i) ++weights[rng->Below(n)];
-}
-
 // Draws starts within their strata.
 class StartSampler {
  public:
@@ -72,8 +65,7 @@ ConfidenceInterval Bootstrap(int starts, int first_seeds, int second_seeds,
     values[r] = statistic(sampler.Draw(&start_rng), std::span<const int>(first),
                           std::span<const int>(second));
   }
-  const double tail = (1 - options.confidence) / 2;
-  return {Quantile(values, tail), Quantile(std::move(values), 1 - tail)};
+  return PercentileInterval(std::move(values), options.confidence);
 }
 
 // Sum over the seeds of a row, weighted, over the number of seeds.
@@ -159,14 +151,30 @@ double Quantile(std::vector<double> values, double share) {
   return values[below] + (position - static_cast<double>(below)) * (values[above] - values[below]);
 }
 
+void DrawWeights(Rng* rng, std::span<int> weights) {
+  std::fill(weights.begin(), weights.end(), 0);
+  const auto n = static_cast<uint32_t>(weights.size());
+  for (uint32_t i = 0; i < n; ++i) ++weights[rng->Below(n)];
+}
+
+double WeightedMean(const RunMatrix& runs, std::span<const int> starts,
+                    std::span<const int> seeds) {
+  double sum = 0;
+  for (int start = 0; start < runs.starts; ++start) {
+    if (starts[start] > 0) sum += starts[start] * RowMean(runs, start, seeds);
+  }
+  return sum / runs.starts;
+}
+
+ConfidenceInterval PercentileInterval(std::vector<double> values, double confidence) {
+  const double tail = (1 - confidence) / 2;
+  return {Quantile(values, tail), Quantile(std::move(values), 1 - tail)};
+}
+
 ConfidenceInterval BootstrapMean(const RunMatrix& runs, const BootstrapOptions& options) {
   CheckMatrix(runs);
   return Bootstrap(runs.starts, runs.seeds, 1, options, [&](auto starts, auto seeds, auto) {
-    double sum = 0;
-    for (int start = 0; start < runs.starts; ++start) {
-      if (starts[start] > 0) sum += starts[start] * RowMean(runs, start, seeds);
-    }
-    return sum / runs.starts;
+    return WeightedMean(runs, starts, seeds);
   });
 }
 

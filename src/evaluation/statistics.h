@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "base/rng.h"
+
 // What may be said of policies that ran from the same starts with several training seeds.
 //
 // Agarwal, Schwarzer, Castro, Courville, Bellemare: "Deep reinforcement learning at the edge of the
@@ -74,6 +76,14 @@ double ProbabilityOfImprovement(const RunMatrix& candidate, const RunMatrix& bas
 ConfidenceInterval BootstrapProbabilityOfImprovement(const RunMatrix& candidate,
                                                      const RunMatrix& baseline,
                                                      const BootstrapOptions& options);
+
+// The parts of the intervals above, for a statistic of more than two matrices. How often each of
+// `weights` was drawn, in as many draws with replacement as there are.
+void DrawWeights(Rng* rng, std::span<int> weights);
+// Mean over starts and seeds, each as often as it was drawn.
+double WeightedMean(const RunMatrix& runs, std::span<const int> starts, std::span<const int> seeds);
+// Of the values of a statistic in all resamples.
+ConfidenceInterval PercentileInterval(std::vector<double> values, double confidence = 0.95);
 
 // What was won of what could be won: sum of (initial - final) over sum of (initial - best), all
 // three in the same order. A ratio of sums, so that starts where little can be won weigh little.

@@ -249,7 +249,8 @@ def status(options):
     place = named(options)
     known = place.layout()
     answer = {"name": place.name, "version": known.version, "kubeconfig": str(place.kubeconfig),
-              "server": f"https://127.0.0.1:{known.port}", "hollow": known.hollow, **place.ask({"do": "status"})}
+              "server": f"https://127.0.0.1:{known.port}", "hollow": known.hollow, "linked": peers.read(place),
+              **place.ask({"do": "status"})}
     if options.output == "json":
         print(json.dumps(answer, indent=1))
         return
@@ -261,6 +262,9 @@ def status(options):
     if known.hollow:
         rows.append((f"hollow-1 ... hollow-{known.hollow}", "", "", ""))
     print_table(rows)
+    if answer["linked"]["peers"]:
+        others = ", ".join(f"{name} at {address}" for name, address in answer["linked"]["peers"].items())
+        print(f"\nlinked by {answer['linked']['node']} ({answer['linked']['address']}) with {others}")
     rows = [("COMPONENT", "STATE", "RESTARTS", "UP", "LAST END")]
     rows += [(c["name"], c["state"], str(c["restarts"]), f"{c['uptimeSeconds']}s", c["lastEnd"][:100])
              for c in answer["components"]]

@@ -43,9 +43,12 @@ def write(place, known):
 @contextlib.contextmanager
 def locked():
     """Two at once would take one address."""
-    with open(TOP / ".peers.lock", "w", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    top = os.open(TOP, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(top, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(top)
 
 
 def device_of(one, other):
@@ -55,6 +58,8 @@ def device_of(one, other):
 
 def link(places, chosen, way):
     """Links two instances, or changes how they are linked. chosen: the node of each, or None. Returns what is known of each."""
+    for place in places:
+        place.layout()  # Refuses an instance that is not there.
     with locked():
         known = [read(place) for place in places]
         for place, mine, node in zip(places, known, chosen):
