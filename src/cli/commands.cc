@@ -9,15 +9,15 @@ namespace rudderfish {
 
 const std::vector<CommandSpec>& Commands() {
   static const auto* commands = new std::vector<CommandSpec>{
-      ImportCommand(),     TrainCommand(),     EvaluateCommand(),       ExperimentCommand(),
-      CalibrateCommand(),  PoliciesCommand(),  PlotCommand(),           SimulateCommand(),
-      InspectCommand(),    ScenarioCommand(),  SnapshotCommand(),       ProfileCommand(),
-      InitCommand(),       RunCommand(),       DecisionsCommand(),      ExplainCommand(),
-      StatusCommand(),     PauseCommand(),     ResumeCommand(),         PromoteCommand(),
-      DemoteCommand(),     MoveCommand(),      MovesCommand(),          RouteCommand(),
-      LoadCommand(),       ManifestsCommand(), NodeCommand(),           ServeCommand(),
-      ReachCommand(),      GymHpaCommand(),    ExtenderConfigCommand(), BenchCommand(),
-      CompletionCommand(), VersionCommand(),   HelpCommand(),
+      ImportCommand(),    TrainCommand(),      EvaluateCommand(),  ExperimentCommand(),
+      CalibrateCommand(), PoliciesCommand(),   PlotCommand(),      SimulateCommand(),
+      InspectCommand(),   ScenarioCommand(),   SnapshotCommand(),  ProfileCommand(),
+      InitCommand(),      RunCommand(),        DecisionsCommand(), ExplainCommand(),
+      StatusCommand(),    PauseCommand(),      ResumeCommand(),    PromoteCommand(),
+      DemoteCommand(),    MoveCommand(),       MovesCommand(),     RouteCommand(),
+      VmsCommand(),       LoadCommand(),       ManifestsCommand(), NodeCommand(),
+      ServeCommand(),     ReachCommand(),      GymHpaCommand(),    ExtenderConfigCommand(),
+      BenchCommand(),     CompletionCommand(), VersionCommand(),   HelpCommand(),
   };
   return *commands;
 }

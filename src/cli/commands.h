@@ -84,6 +84,7 @@ CommandSpec DemoteCommand();
 CommandSpec MoveCommand();
 CommandSpec MovesCommand();
 CommandSpec RouteCommand();
+CommandSpec VmsCommand();
 CommandSpec LoadCommand();
 CommandSpec ManifestsCommand();
 CommandSpec GymHpaCommand();

@@ -154,6 +154,21 @@ std::string OfShares(const OrderedJson& shares) {
   return text.empty() ? "-" : text;
 }
 
+std::string CapacityText(const OrderedJson& capacity) {
+  if (capacity.empty()) return "";
+  TextTable fleets({{"CAPACITY"},
+                    {"FLEET"},
+                    {"READY", Align::kRight},
+                    {"STARTING", Align::kRight},
+                    {"AIM", Align::kRight}});
+  const auto count = [](const OrderedJson& value) { return value.is_null() ? "-" : value.dump(); };
+  for (const OrderedJson& one : capacity) {
+    fleets.Row({one["region"].get<std::string>(), one["fleet"].get<std::string>(),
+                count(one["ready"]), count(one["starting"]), count(one["aim"])});
+  }
+  return "\n" + fleets.Text();
+}
+
 }  // namespace
 
 std::string SharesText(const RoutingDecision& decision, double RoutedRegion::*share) {
@@ -240,7 +255,12 @@ std::string RoutingText(const OrderedJson& routing) {
                  : healthy.get<bool>() ? "yes"
                                        : "no"});
   }
-  text += routes.Text() + "\n" + regions.Text() + SignalsText(routing["signals"]);
+  text += routes.Text() + "\n" + regions.Text() + CapacityText(routing["capacity"]) +
+          SignalsText(routing["signals"]);
+  for (const OrderedJson& one : routing["capacity"]) {
+    if (const auto why = one["problem"].get<std::string>(); !why.empty())
+      problems += fmt::format("capacity of {}: {}\n", one["region"].get<std::string>(), why);
+  }
   for (const OrderedJson& one : routing["signal_troubles"])
     problems += fmt::format("signal {}\n", one.get<std::string>());
   const auto problem = routing["problem"].get<std::string>();

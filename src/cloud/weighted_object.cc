@@ -97,11 +97,6 @@ std::string PointerPart(std::string_view text) {
   return part;
 }
 
-Result<std::string> TextAt(const JsonReader& object, std::string_view key) {
-  TRY_ASSIGN(const auto found, object.Find(key));
-  return found ? found->AsString() : std::string();
-}
-
 Result<std::string> CheckWritable(const JsonReader& object, const std::string& title,
                                   const ObjectChoice& choice,
                                   const std::vector<std::string>& fields) {

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "cloud/json_text.h"
 #include "cloud/split_enactor.h"
 #include "kube/api_client.h"
 
@@ -45,9 +46,6 @@ struct WeightedObject {
 
 // Text as one part of a JSON pointer.
 std::string PointerPart(std::string_view text);
-
-// The text of a member, or an empty one.
-Result<std::string> TextAt(const JsonReader& object, std::string_view key);
 
 // That weights of the object may be changed: no controller owns it, and no field manager other than
 // us, kubectl and those of `choice` owns `fields`, names from the object's root on (spec, rules).

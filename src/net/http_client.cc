@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <limits>
 #include <map>
 #include <optional>
@@ -15,12 +16,16 @@
 namespace rudderfish {
 namespace {
 
+constexpr size_t kHeaderBytesMax = 1 << 18;
+
 struct Transfer {
   HttpFetch fetch;
   HttpClient::Done done;
   CURL* easy = nullptr;
   curl_slist* headers = nullptr;
   std::string body;
+  std::vector<std::pair<std::string, std::string>> answered;  // Headers.
+  size_t header_bytes = 0;
   bool too_large = false;
 
   ~Transfer() {
@@ -34,6 +39,27 @@ size_t Write(const char* bytes, size_t /*one*/, size_t count, void* user) {
   transfer->too_large = transfer->body.size() + count > transfer->fetch.body_limit_bytes;
   if (transfer->too_large) return 0;
   transfer->body.append(bytes, count);
+  return count;
+}
+
+// Of the last answer, as there may be several: "100 Continue" comes before another.
+size_t WriteHeader(const char* bytes, size_t /*one*/, size_t count, void* user) {
+  auto* transfer = static_cast<Transfer*>(user);
+  const std::string_view line(bytes, count);
+  transfer->header_bytes += count;
+  transfer->too_large = transfer->header_bytes > kHeaderBytesMax;
+  if (transfer->too_large) return 0;
+  if (line.starts_with("HTTP/")) transfer->answered.clear();
+  const size_t colon = line.find(':');
+  if (colon == std::string_view::npos) return count;
+  std::string name(line.substr(0, colon));
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  std::string_view value = line.substr(colon + 1);
+  const size_t first = value.find_first_not_of(" \t\r\n");
+  value = first == std::string_view::npos ? "" : value.substr(first);
+  value = value.substr(0, value.find_last_not_of(" \t\r\n") + 1);
+  transfer->answered.emplace_back(std::move(name), value);
   return count;
 }
 
@@ -55,6 +81,8 @@ void Describe(Transfer* transfer) {
   curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "");
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &Write);
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
+  curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, &WriteHeader);
+  curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
   curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
   if (fetch.on == HttpFetch::On::kNewConnection) {
     curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
@@ -65,6 +93,7 @@ void Describe(Transfer* transfer) {
     curl_easy_setopt(easy, CURLOPT_POSTFIELDS, fetch.body.c_str());
     curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(fetch.body.size()));
   }
+  if (!fetch.method.empty()) curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, fetch.method.c_str());
 }
 
 std::string WhatWasLate(Transfer* transfer) {
@@ -90,10 +119,19 @@ Result<HttpReply> Outcome(Transfer* transfer, CURLcode code) {
     return Fail(ErrorCode::kUnavailable, "{}: {}", url, curl_easy_strerror(code));
   long status = 0;  // NOLINT(google-runtime-int): as curl gives it.
   curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
-  return HttpReply{.status = static_cast<int>(status), .body = std::move(transfer->body)};
+  return HttpReply{.status = static_cast<int>(status),
+                   .body = std::move(transfer->body),
+                   .headers = std::move(transfer->answered)};
 }
 
 }  // namespace
+
+std::string_view HttpReply::Header(std::string_view name) const {
+  for (const auto& [key, value] : headers) {
+    if (key == name) return value;
+  }
+  return {};
+}
 
 std::string PublicUrl(std::string_view url) {
   url = url.substr(0, url.find_first_of("?#"));

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -20,9 +21,10 @@
 namespace rudderfish {
 
 struct HttpFetch {
-  std::string url;                               // http or https.
-  std::vector<std::string> headers;              // "Authorization: Bearer ...": never logged.
-  std::string body;                              // Sent by POST; empty: GET.
+  std::string url;                   // http or https.
+  std::vector<std::string> headers;  // "Authorization: Bearer ...": never logged.
+  std::string body;
+  std::string method;                            // Empty: GET, or POST if there is a body.
   Duration deadline = std::chrono::seconds(10);  // From Start to the last byte.
   size_t body_limit_bytes = 64 << 20;
   std::string ca_file;  // For https; empty: the system's.
@@ -33,6 +35,9 @@ struct HttpFetch {
 struct HttpReply {
   int status = 0;
   std::string body;
+  std::vector<std::pair<std::string, std::string>> headers;  // Names in lower case.
+
+  std::string_view Header(std::string_view name) const;  // Empty: it is not there.
 };
 
 // The address of a URL as it may be shown.

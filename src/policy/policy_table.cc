@@ -236,6 +236,8 @@ std::vector<PolicyRow> RouteRows() {
   planned.push_back(
       Number("notice", "8", 1, 50, "how many times likelier a notice is while they are scarce"));
   planned.push_back(
+      Number("risk", "0", 0, 1e6, "price of a request on spot nodes while they are scarce"));
+  planned.push_back(
       Number("pull", "0.1", 0, 1e6, "price of another use or spot share than `use` and `spot`"));
   planned.push_back(Span("hold", "5min", 1000, 3'600'000, "how long a choice holds"));
   return {

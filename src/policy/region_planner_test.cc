@@ -111,6 +111,33 @@ TEST(RegionPlanner, TakesLearnedPricesOffPairs) {
   EXPECT_NEAR(costs[2], 1 + 2, 1e-6);
 }
 
+TEST(RegionPlanner, TakesRequestsAwayFromSpotNodesThatAreScarce) {
+  PlannedRegions planned({.use = 0.7, .hazard_per_h = 8, .risk = 2});
+  planned.planning->seen = nullptr;
+  RegionPlanner planner(planned.planning, 3);
+  EXPECT_TRUE(planner.looks_at_pairs());
+  const auto costs = [&] {
+    std::vector<double> of(3, 1.0);
+    const RoutingQuestion question{
+        .has_spot = true, .laws = planned.laws.get(), .regions = planned.sights};
+    planner.PricePairs(question, 0, of);
+    return of;
+  };
+  const auto plan = [&](int step) {
+    planner.Plan(
+        {.step = step, .has_spot = true, .laws = planned.laws.get(), .regions = planned.sights},
+        {.load_per_s = planned.load, .error = planned.error}, planned.asked, &planned.autoscaler);
+  };
+  plan(0);
+  EXPECT_EQ(costs(), (std::vector<double>{1, 1, 1}));
+  planned.sights[1].lost = 4;
+  plan(1);
+  EXPECT_NEAR(costs()[1], 3, 1e-5);  // All of its nodes are on spot.
+  planned.sights[1].ready[kOnDemand] = planned.sights[1].ready[kSpot];
+  EXPECT_NEAR(costs()[1], 2, 1e-5);
+  EXPECT_EQ(costs()[2], 1);
+}
+
 TEST(RegionPlanner, AllocatesNothing) {
   PlannedRegions planned;
   planned.planning->seen = nullptr;

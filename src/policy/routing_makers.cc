@@ -44,7 +44,8 @@ PlannedRouting PlannedOf(const PolicyOptions& options) {
                            .pull = options.Number("pull"),
                            .spread = options.Number("spread"),
                            .hazard_per_h = options.Number("hazard"),
-                           .notice = options.Number("notice")};
+                           .notice = options.Number("notice"),
+                           .risk = options.Number("risk")};
   planned.planning.hold_s = options.Ms("hold") / 1000;
   planned.planning.weights = RegionScalingTask::ModelWeights(planned.planning.rule);
   return planned;

@@ -17,7 +17,7 @@ class CountedEvidence final : public EvidenceSink {
   int rows = 0;
 };
 
-class FencedJournalTest : public testing::Test {
+class FencedJournalTest : public ::testing::Test {
  protected:
   bool leads_ = true;
   std::vector<Fate> told_;

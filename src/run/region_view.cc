@@ -68,6 +68,8 @@ std::string RegionView::Look(const Signals& signals, std::span<const RegionBacke
     const RegionBackendSight& backend = backends[static_cast<size_t>(r)];
     std::optional<double> pods = fresh("ready_pods");
     if (!pods && backend.ready) pods = static_cast<double>(*backend.ready);
+    if (!pods && backend.vms)
+      pods = static_cast<double>(backend.vms->ready) * network.service.pods_per_node;
     if (!pods && backend.is_healthy) {
       return fmt::format(
           "how many pods serve in region {} is not known: the data path does not show it; add a "
@@ -79,6 +81,10 @@ std::string RegionView::Look(const Signals& signals, std::span<const RegionBacke
     seen.ready[kOnDemand] = NodesOf(pods.value_or(0), pods_per_node, region.nodes_max);
     seen.pending[kOnDemand] = NodesOf(fresh("pending_pods").value_or(0), pods_per_node,
                                       region.nodes_max - seen.ready[kOnDemand]);
+    if (backend.vms) {
+      const int vms = std::min(backend.vms->ready + backend.vms->starting, region.nodes_max);
+      seen.pending[kOnDemand] = std::max(0, vms - seen.ready[kOnDemand]);
+    }
     seen.wait_s = std::max(0.0, fresh("wait_s").value_or(0));
     seen.node_per_h[kOnDemand] = fresh("on_demand_per_h").value_or(region.on_demand_per_h);
     seen.node_per_h[kSpot] = fresh("spot_per_h").value_or(region.spot_per_h);

@@ -21,7 +21,8 @@
 //   demand_per_s       requests a second of users of the region; needed
 //   latency_s          mean response time of those requests, which the Model is held against
 //   wait_s             mean wait of a request at the region before it is served
-//   ready_pods         pods that serve, if the data path does not show it
+//   ready_pods         pods that serve, if the data path does not show it; without both, VMs of
+//                      the region's capacity that are ready are nodes that serve
 //   pending_pods       pods that start
 //   on_demand_per_h, spot_per_h   dollars for a node
 //   carbon_g_per_kwh   carbon intensity
@@ -33,10 +34,16 @@ inline constexpr std::string_view kDemandSignal = "demand_per_s";
 inline constexpr std::string_view kLatencySignal = "latency_s";
 inline constexpr std::string_view kHealthySignal = "healthy";
 
-// A region as data paths show it.
+// Nodes of a region that are virtual machines.
+struct RegionVms {
+  int ready = 0, starting = 0;
+};
+
+// A region as data paths show it, and the cloud that it is in.
 struct RegionBackendSight {
   bool is_healthy = true;
   std::optional<int64_t> ready;  // Endpoints that serve.
+  std::optional<RegionVms> vms;
 };
 
 class RegionView {

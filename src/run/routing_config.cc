@@ -248,6 +248,22 @@ Result<void> CheckOrigins(const RoutingConfig& config) {
   return {};
 }
 
+// More VMs than allowed are no place for requests to go. Regions that there are not are refused
+// later.
+std::shared_ptr<const RegionWorld> WithQuotas(const std::shared_ptr<const RegionWorld>& world,
+                                              const std::vector<CapacityConfig>& capacity) {
+  if (capacity.empty()) return world;
+  auto network = std::make_shared<RegionNetwork>(*world->network);
+  for (Region& region : network->regions) {
+    for (const CapacityConfig& one : capacity) {
+      if (one.region == region.name) region.nodes_max = std::min(region.nodes_max, one.vms_max);
+    }
+  }
+  auto bounded = std::make_shared<RegionWorld>(*world);
+  bounded->network = std::move(network);
+  return bounded;
+}
+
 // Each route names regions that there are.
 Result<void> CheckRegions(const RoutingPlan& plan) {
   std::vector<std::string_view> names;
@@ -260,6 +276,12 @@ Result<void> CheckRegions(const RoutingPlan& plan) {
   for (const RouteConfig& route : plan.config.routes) {
     if (!route.origin.empty()) TRY(check(route, route.origin));
     for (const RegionBackend& one : route.backends) TRY(check(route, one.region));
+  }
+  for (const CapacityConfig& one : plan.config.capacity) {
+    if (plan.RegionOf(one.region) >= 0) continue;
+    return one.node.Refuse(fmt::format("`{}`: no region of {} is called so{}", one.region,
+                                       plan.config.scenario.string(),
+                                       DidYouMean(one.region, names)));
   }
   const double floors = plan.config.limits.floor * static_cast<double>(names.size());
   if (floors <= 1) return {};
@@ -322,6 +344,9 @@ Result<RoutingConfig> ParseRouting(const YamlNode& node, const std::filesystem::
   if (const auto xds = map.Optional("xds")) {
     TRY_ASSIGN(routing.xds, ReadXds(*xds, folder));
   }
+  if (const auto capacity = map.Optional("capacity")) {
+    TRY_ASSIGN(routing.capacity, ParseCapacity(*capacity, folder));
+  }
   TRY(ReadRoutes(&map, folder, &routing.routes));
   TRY(CheckXds(routing));
   TRY(map.Finish());
@@ -343,9 +368,10 @@ Result<RoutingPlan> RoutingPlan::Make(const RoutingConfig& config) {
         fmt::format("{}: has no `regions`; `rudderfish scenario schema` says what belongs there",
                     config.scenario.string()));
   }
-  plan.world = scenario.regions;
+  plan.world = WithQuotas(scenario.regions, config.capacity);
   plan.laws = std::make_shared<const RegionLaws>(plan.world->network);
   TRY(CheckRegions(plan));
+  TRY(ReadClouds(&plan.config.capacity));
   TRY(CheckOrigins(config));
   TRY_ASSIGN(plan.policy, RoutingPolicyNamed(config.policy, config.policy_node));
   TRY_ASSIGN(plan.policy_name, NameOfPolicy(config.policy));
@@ -383,6 +409,13 @@ std::string RoutingPlan::Describe() const {
                             : config.xds->listen.client_ca.empty() ? "TLS"
                                                                    : "TLS with client certificates",
                             config.xds->kept.string()));
+  }
+  for (const CapacityConfig& one : config.capacity) {
+    line("capacity",
+         fmt::format("{}: {} to {} VMs of fleet {}, cloud {}; at most {} more or fewer "
+                     "at a decision{}",
+                     one.region, one.vms_min, one.vms_max, one.fleet, one.cloud_name, one.step,
+                     config.mode < Mode::kEnforce ? "; set in enforce only" : ""));
   }
   line("limits", fmt::format("{:g} points a change, {:g} % for probing, changes that gain {:g} %, "
                              "nothing on signals older than {}",

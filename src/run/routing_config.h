@@ -13,6 +13,7 @@
 #include "cloud/data_path.h"
 #include "control/mode.h"
 #include "policy/routing_policy.h"
+#include "run/capacity.h"
 #include "scenario/region_world.h"
 
 // The section `decisions.routing` of rudderfish.yaml: which share of requests each region serves,
@@ -47,7 +48,8 @@ struct RoutingConfig {
   SplitLimits limits;
   double gain_min = 0.005;  // Of the objective, relative, for which a split is changed.
   std::vector<RouteConfig> routes;
-  std::optional<XdsConfig> xds;  // Where a route needs it.
+  std::optional<XdsConfig> xds;          // Where a route needs it.
+  std::vector<CapacityConfig> capacity;  // Of regions whose nodes are decided on, too.
 
   bool NeedsCluster() const;
   std::vector<XdsService> XdsServices() const;  // Of its routes.

@@ -99,6 +99,9 @@ class RoutingLoop final : public DecisionLoop {
   void ReadAll();
   void DecideAll();
   void TellHealthBySignal();
+  std::vector<std::optional<RegionVms>> VmsNow() const;
+  void AimCapacity();
+  OrderedJson CapacityStatus() const;
   void Measure();
   void MeasureOne(size_t route);
   bool StillStands(size_t route) const;
@@ -125,6 +128,7 @@ class RoutingLoop final : public DecisionLoop {
   Instant xds_due_;                      // When that is tried again.
   std::unique_ptr<RouteDriver> driver_;  // Its routes use xds_.
   std::vector<Route> routes_;
+  std::unique_ptr<CapacityDriver> capacity_;  // Null: no region has one.
   Phase phase_ = Phase::kWaiting;
   Instant reading_since_;
   Mode mode_ = Mode::kOff;  // That holds, as it was looked at last.

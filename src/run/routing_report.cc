@@ -12,6 +12,11 @@
 namespace rudderfish {
 
 std::string RoutingLoop::ClusterTrouble() const {
+  for (size_t i = 0; capacity_ != nullptr && i < capacity_->fleets().size(); ++i) {
+    const CapacityDriver::Standing standing = capacity_->Get(i);
+    if (!standing.trouble.empty())
+      return fmt::format("capacity of {}: {}", capacity_->fleets()[i].region, standing.trouble);
+  }
   for (size_t i = 0; i < routes_.size(); ++i) {
     if (!routes_[i].trouble.empty())
       return fmt::format("route {}: {}", config().routes[i].name, routes_[i].trouble);
@@ -41,6 +46,27 @@ void RoutingLoop::Report() {
   }
 }
 
+OrderedJson RoutingLoop::CapacityStatus() const {
+  OrderedJson list = OrderedJson::array();
+  for (size_t i = 0; capacity_ != nullptr && i < capacity_->fleets().size(); ++i) {
+    const CapacityConfig& fleet = capacity_->fleets()[i];
+    const CapacityDriver::Standing standing = capacity_->Get(i);
+    OrderedJson one{{"region", fleet.region}, {"fleet", fleet.fleet}, {"cloud", fleet.cloud.name}};
+    const auto show = [&](const char* key, auto value) {
+      one[key] = standing.plan ? OrderedJson(value) : OrderedJson(nullptr);
+    };
+    const VmFleetPlan plan = standing.plan.value_or(VmFleetPlan());
+    show("ready", plan.ready);
+    show("starting", plan.starting);
+    show("failed", plan.failed);
+    show("read_age_s", Seconds(clock_->Now() - standing.at));
+    one["aim"] = standing.aim ? OrderedJson(*standing.aim) : OrderedJson(nullptr);
+    one["problem"] = standing.trouble;
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
 OrderedJson RoutingLoop::Status() const {
   OrderedJson json{{"policy", config().policy},
                    {"baseline", config().baseline},
@@ -51,7 +77,8 @@ OrderedJson RoutingLoop::Status() const {
                    {"signals", JsonOf(signals_->Standings())},
                    {"signal_troubles", signals_->Troubles()},
                    {"regions", OrderedJson::array()},
-                   {"routes", OrderedJson::array()}};
+                   {"routes", OrderedJson::array()},
+                   {"capacity", CapacityStatus()}};
   const auto& regions = plan_.world->network->regions;
   for (size_t r = 0; r < regions.size(); ++r) {
     const RegionSight& seen = round_->view().sights()[r];

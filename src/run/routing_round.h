@@ -39,8 +39,9 @@ class RoutingRound {
   explicit RoutingRound(const RoutingPlan* plan);
 
   // Looks at regions and routes. Returns why nothing can be decided; empty: Decide may be called.
-  std::string Look(const Signals& signals, std::span<const RouteNow> routes, Instant now,
-                   UnixMillis wall);
+  // `vms` [region]: of the clouds they are in; empty: of none.
+  std::string Look(const Signals& signals, std::span<const RouteNow> routes,
+                   std::span<const std::optional<RegionVms>> vms, Instant now, UnixMillis wall);
 
   // One choice for each route that is current. REQUIRES: Look returned nothing; `routes` are the
   // same ones.

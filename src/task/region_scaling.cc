@@ -277,6 +277,7 @@ std::vector<float> RegionScalingTask::ModelWeights(const RegionScalingRule& rule
   add("use_squared", -rule.pull);
   add("spot_squared", -rule.pull);
   add("spot", 2 * rule.pull * rule.spot_share);
+  add("pair_storm", -rule.risk);
   return weights;
 }
 

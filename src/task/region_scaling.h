@@ -30,6 +30,9 @@ struct RegionScalingRule {
   double spread = 1;        // Times the errors of forecasts so far.
   double hazard_per_h = 4;  // How often spot nodes are taken away while they are scarce.
   double notice = 8;  // How many times likelier a notice is while they are; 1: it says nothing.
+  // Price of a request that a region serves on spot nodes alone while they are surely scarce, in
+  // units; by the share of them and the belief else.
+  double risk = 0;
 };
 
 // What was seen of a region. Shares and ratios; logarithms where the table says so.
@@ -91,7 +94,7 @@ class RegionScalingTask {
   static void WritePair(const RegionPair& pair, float* row);
 
   // Of each feature, by which the score of a choice is minus its predicted cost, and minus what
-  // differing from the usual costs. Nothing of pairs.
+  // differing from the usual costs; of a pair, minus its price of risk.
   static std::vector<float> ModelWeights(const RegionScalingRule& rule);
 
   // Only on-demand ones where there is no spot.

@@ -22,12 +22,13 @@ class Component:
     """Started by start(); restarted whenever it ends, until stop(). on_end(component) is told of every end that
     nobody asked for."""
 
-    def __init__(self, name, argv, log, on_end, passed=()):
+    def __init__(self, name, argv, log, on_end, passed=(), environment=None):
         self.name = name
         self.argv = [str(word) for word in argv]
         self.log = log
         self.on_end = on_end
         self.passed = passed  # Descriptors it inherits.
+        self.environment = environment or ENVIRONMENT
         self.restarts = 0
         self.ended = ""  # How it ended last, in words.
         self.since = None
@@ -76,7 +77,7 @@ class Component:
         self.since = time.time()
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                                            env=ENVIRONMENT, cwd="/", pass_fds=self.passed,
+                                            env=self.environment, cwd="/", pass_fds=self.passed,
                                             start_new_session=True)
 
     def _keep(self):
