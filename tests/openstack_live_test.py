@@ -33,7 +33,8 @@ from bed import openstack  # noqa: E402
 from live_support import commands_of  # noqa: E402
 
 PAGE = TOP / "docs/openstack.md"
-HOME = openstack.TOP / "default"
+NAME = f"test-{os.getpid()}"  # Beside others that somebody has.
+HOME = openstack.TOP / NAME
 FAULTS, VMS = 0.1, 100
 LIKE = ["--fleet", "shop", "--flavor", "tiny", "--image", "empty", "--network", "none", "--zone", "eu"]
 
@@ -60,8 +61,8 @@ decisions:
     settle: 2s
     budgets: {{signals_max_age: 10s}}
     capacity:
-      eu: {{clouds: {clouds}, cloud: default, fleet: shop-eu, flavor: tiny, image: empty, network: none, zone: eu, vms_max: 8}}
-      us: {{clouds: {clouds}, cloud: default, fleet: shop-us, flavor: tiny, image: empty, network: none, zone: us, vms_max: 30}}
+      eu: {{clouds: {clouds}, cloud: {cloud}, fleet: shop-eu, flavor: tiny, image: empty, network: none, zone: eu, vms_max: 8}}
+      us: {{clouds: {clouds}, cloud: {cloud}, fleet: shop-us, flavor: tiny, image: empty, network: none, zone: us, vms_max: 30}}
     routes: [{{name: web, origin: eu, haproxy: {folder}/admin.sock, backend: web}}]
 signals:
   prometheus: ['http://127.0.0.1:{prometheus}']
@@ -161,7 +162,7 @@ class OpenStackTest(unittest.TestCase):
     def setUpClass(cls):
         cls.addClassCleanup(cls.down)
         cls.down()
-        done = subprocess.run([str(TOP / "testbed/openstack"), "up", "--zones", "eu:3,us:1"], capture_output=True, text=True,
+        done = subprocess.run([str(TOP / "testbed/openstack"), "up", "--name", NAME, "--zones", "eu:3,us:1"], capture_output=True, text=True,
                               check=False, timeout=400)
         if done.returncode:
             raise AssertionError(done.stdout + done.stderr)
@@ -171,7 +172,7 @@ class OpenStackTest(unittest.TestCase):
 
     @staticmethod
     def down():
-        subprocess.run([str(TOP / "testbed/openstack"), "down"], capture_output=True, check=True, timeout=100)
+        subprocess.run([str(TOP / "testbed/openstack"), "down", "--name", NAME], capture_output=True, check=True, timeout=100)
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -349,10 +350,10 @@ class OpenStackTest(unittest.TestCase):
                                    env={**os.environ, "OS_CLIENT_CONFIG_FILE": self.clouds})
         time.sleep(1)
         for server in ("nova-api", "keystone"):
-            subprocess.run([bed, "stop", server], check=True, timeout=60)
+            subprocess.run([bed, "stop", "--name", NAME, server], check=True, timeout=60)
         time.sleep(4)
         for server in ("nova-api", "keystone"):
-            subprocess.run([bed, "start", server], check=True, timeout=60)
+            subprocess.run([bed, "start", "--name", NAME, server], check=True, timeout=60)
         self.assertIn("12 of 12 ready", process.communicate(timeout=300)[0])
         self.assertEqual(process.returncode, 0)
         self.assertEqual(self.slots()[0], {slot: 1 for slot in range(1, 13)})
@@ -397,7 +398,7 @@ class OpenStackTest(unittest.TestCase):
         config = self.folder / "rudderfish.yaml"
 
         def write(mode):
-            config.write_text(CAPACITY.format(mode=mode, folder=self.folder, prometheus=port, clouds=self.clouds, rises=rises,
+            config.write_text(CAPACITY.format(mode=mode, folder=self.folder, prometheus=port, clouds=self.clouds, cloud=NAME, rises=rises,
                                               falls=falls))
 
         def run(mode):
@@ -416,9 +417,9 @@ class OpenStackTest(unittest.TestCase):
         rises = int(time.time())
         write("enforce")
         process.send_signal(signal.SIGHUP)
-        subprocess.run([bed, "stop", "nova-api"], check=True, timeout=60)
+        subprocess.run([bed, "stop", "--name", NAME, "nova-api"], check=True, timeout=60)
         time.sleep(5)
-        subprocess.run([bed, "start", "nova-api"], check=True, timeout=60)
+        subprocess.run([bed, "start", "--name", NAME, "nova-api"], check=True, timeout=60)
         for _ in range(300):
             if openstack.listens(self.plan.ports["nova"]):
                 break
@@ -432,6 +433,11 @@ class OpenStackTest(unittest.TestCase):
         self.assertEqual(slots, {slot: 1 for slot in range(1, 9)})
         self.until("status shows them", lambda: re.search(r"eu +shop-eu +8 +0 +8", subprocess.run(
             [str(PROGRAM), "status", "--config", str(config)], capture_output=True, text=True, check=True).stdout))
+        self.until("it is done", lambda: "capacity/eu was set to 8 VMs" in subprocess.run(
+            [str(PROGRAM), "explain", "capacity/eu", "--config", str(config)], capture_output=True, text=True, check=True).stdout)
+        listed = subprocess.run([str(PROGRAM), "decisions", "--kind", "routing", "--limit", "500", "--config", str(config)],
+                                capture_output=True, text=True, check=True).stdout
+        self.assertRegex(listed, r"enforce +capacity/eu +0 VMs +2 VMs")
         falls = int(time.time())
         write("enforce")
         process.send_signal(signal.SIGHUP)
@@ -453,7 +459,7 @@ class OpenStackTest(unittest.TestCase):
         good = {"username": "admin", "password": self.plan.password, "project_name": "admin"}
         self.refused("cannot log in", "list", clouds=self.write_clouds(**{**good, "password": "wrong"}))
         self.refused("in region `mars`", "list", clouds=self.write_clouds(**good, region="mars"))
-        self.refused("no cloud `other`; there are default", "list", "--cloud", "other")
+        self.refused(f"no cloud `other`; there are {NAME}", "list", "--cloud", "other")
         self.refused("did you mean `tiny`?", "scale", 1, *["tinny" if word == "tiny" else word for word in LIKE])
         self.refused("no image `debian`; there are empty", "scale", 1, *["debian" if word == "empty" else word for word in LIKE])
         self.refused("expected at most 50 lower-case letters", "scale", 1, *["Shop!" if word == "shop" else word for word in LIKE])

@@ -138,11 +138,12 @@ Result<Subject> SubjectOf(const std::string& operand) {
     return Subject{.name = operand.substr(slash + 1), .is_move = true};
   if (kind == "route" || kind == "routes")
     return Subject{.name = operand.substr(slash + 1), .is_route = true};
+  if (kind == "capacity") return Subject{.name = operand, .is_route = true};
   const bool is_workload =
       std::find(std::begin(kWorkloads), std::end(kWorkloads), kind) != std::end(kWorkloads);
   if (!is_workload && std::find(std::begin(kPods), std::end(kPods), kind) == std::end(kPods)) {
     return Invalid(
-        "`{}`: expected pod/NAME, move/ID, route/NAME, or a workload such as "
+        "`{}`: expected pod/NAME, move/ID, route/NAME, capacity/REGION, or a workload such as "
         "deployment/NAME",
         operand);
   }

@@ -37,25 +37,26 @@ double Sum(const std::vector<double>& parts) {
 }
 
 std::string RouteHeadline(const RoutingDecision& row) {
+  const std::string subject = row.vms ? row.route : "route " + row.route;
   const std::string allowed = SharesText(row, &RoutedRegion::allowed);
   switch (row.fate) {
     case Fate::kRecorded:
-      return fmt::format("route {} would be set to {} ({}: nothing was touched)", row.route,
-                         allowed, row.mode);
+      return fmt::format("{} would be set to {} ({}: nothing was touched)", subject, allowed,
+                         row.mode);
     case Fate::kRefused:
-      return fmt::format("route {} is not changed: {}", row.route, row.verdict.reason);
+      return fmt::format("{} is not changed: {}", subject, row.verdict.reason);
     case Fate::kFailed:
-      return fmt::format("route {} was not set to {}: {}", row.route, allowed, row.failure);
+      return fmt::format("{} was not set to {}: {}", subject, allowed, row.failure);
     case Fate::kDone:
-      return fmt::format("route {} was set to {}", row.route, allowed);
+      return fmt::format("{} was set to {}", subject, allowed);
     case Fate::kInFlight:
-      return fmt::format("route {} is being set to {}", row.route, allowed);
+      return fmt::format("{} is being set to {}", subject, allowed);
     case Fate::kStayed:
-      return fmt::format("route {} stays: {} is what is wanted and allowed", row.route, allowed);
+      return fmt::format("{} stays: {} is what is wanted and allowed", subject, allowed);
     case Fate::kUnknown:
       break;
   }
-  return fmt::format("route {}: the controller exited before it learned the outcome", row.route);
+  return fmt::format("{}: the controller exited before it learned the outcome", subject);
 }
 
 // The region that gains most, against the one that loses most: what makes the difference.
@@ -172,6 +173,13 @@ std::string CapacityText(const OrderedJson& capacity) {
 }  // namespace
 
 std::string SharesText(const RoutingDecision& decision, double RoutedRegion::*share) {
+  if (decision.vms) {
+    const RoutedVms& vms = *decision.vms;
+    const int count = share == &RoutedRegion::now      ? vms.now
+                      : share == &RoutedRegion::wanted ? vms.wanted
+                                                       : vms.allowed;
+    return Counted(count, "VM");
+  }
   std::string text;
   for (const RoutedRegion& one : decision.regions)
     text += fmt::format("{}{} {:.4g}", text.empty() ? "" : ", ", one.region, 100 * one.*share);
@@ -192,6 +200,10 @@ std::string RoutingStory(const StoredRouting& stored, UnixMillis now) {
   }
   text += LatencyLine(row);
   for (const std::string& reason : row.reasons) text += fmt::format("guard: {}\n", reason);
+  if (row.vms) {
+    return text + fmt::format("VMs: {} ready or starting, {} wanted, {} allowed\n", row.vms->now,
+                              row.vms->wanted, row.vms->allowed);
+  }
   text += fmt::format("\nRegions, and what one request more would cost there, in units:\n{}",
                       RegionTable(row));
   if (!row.request.empty()) {

@@ -11,7 +11,7 @@
 
 namespace rudderfish {
 
-// "eu 60, us 40": percent.
+// "eu 60, us 40": percent. Of a decision about VMs "4 VMs".
 std::string SharesText(const RoutingDecision& decision, double RoutedRegion::*share);
 
 // Why each region gets its share.

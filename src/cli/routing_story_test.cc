@@ -46,6 +46,25 @@ StoredRouting Shifted() {
                   .fate = Fate::kRecorded}};
 }
 
+TEST(RoutingStory, CountsVms) {
+  const StoredRouting stored{.number = 8,
+                             .written_at = 1000,
+                             .row = {.route = "capacity/eu",
+                                     .target = "fleet shop-eu of cloud eu",
+                                     .mode = "enforce",
+                                     .policy = "mpc",
+                                     .vms = RoutedVms{2, 9, 4},
+                                     .reasons = {"9 VMs are wanted; 1 to 8"},
+                                     .verdict = {.allowed = true, .reason = ""},
+                                     .fate = Fate::kDone}};
+  const std::string story = RoutingStory(stored, 61'000);
+  for (const char* part :
+       {"capacity/eu was set to 4 VMs", "decision 8 of fleet shop-eu of cloud eu",
+        "guard: 9 VMs are wanted; 1 to 8", "VMs: 2 ready or starting, 9 wanted, 4 allowed"})
+    EXPECT_THAT(story, HasSubstr(part));
+  EXPECT_THAT(story, Not(HasSubstr("Regions")));
+}
+
 TEST(RoutingStory, SaysWhatMakesTheDifference) {
   const std::string story = RoutingStory(Shifted(), 61'000);
   for (const char* part :

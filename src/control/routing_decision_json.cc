@@ -54,6 +54,20 @@ Result<RoutedRegion> RegionFrom(const JsonReader& json) {
   return region;
 }
 
+Result<std::optional<RoutedVms>> VmsFrom(const JsonReader& json) {
+  TRY_ASSIGN(const auto found, json.Find("vms"));
+  if (!found) return std::optional<RoutedVms>();
+  RoutedVms vms;
+  const std::pair<std::string_view, int*> fields[] = {
+      {"now", &vms.now}, {"wanted", &vms.wanted}, {"allowed", &vms.allowed}};
+  for (const auto& [key, field] : fields) {
+    TRY_ASSIGN(const JsonReader number, found->At(key));
+    TRY_ASSIGN(const int64_t count, number.AsInt(0, 1'000'000));
+    *field = static_cast<int>(count);
+  }
+  return std::optional(vms);
+}
+
 Result<void> ReadRouteLists(const JsonReader& json, RoutingDecision* decision) {
   TRY_ASSIGN(const JsonReader regions, json.At("regions"));
   TRY_ASSIGN(const std::vector<JsonReader> list, regions.Elements());
@@ -92,6 +106,10 @@ std::string ToJson(const RoutingDecision& decision) {
                      {"baseline", decision.baseline},
                      {"objective", decision.objective},
                      {"regions", std::move(regions)},
+                     {"vms", decision.vms ? OrderedJson{{"now", decision.vms->now},
+                                                        {"wanted", decision.vms->wanted},
+                                                        {"allowed", decision.vms->allowed}}
+                                          : OrderedJson(nullptr)},
                      {"reasons", decision.reasons},
                      {"takes_back", decision.takes_back},
                      {"gain", NumberOrNull(decision.gain)},
@@ -117,6 +135,7 @@ Result<RoutingDecision> RoutingDecisionFrom(std::string_view json, std::string_v
   TRY_ASSIGN(decision.baseline, WordsAt(reader, "baseline"));
   TRY_ASSIGN(decision.objective, WordsAt(reader, "objective"));
   TRY(ReadRouteLists(reader, &decision));
+  TRY_ASSIGN(decision.vms, VmsFrom(reader));
   TRY_ASSIGN(const auto gain, NumberAt(reader, "gain"));
   decision.gain = gain.value_or(0);
   TRY_ASSIGN(decision.gain_over_baseline, NumberAt(reader, "gain_over_baseline"));

@@ -53,6 +53,18 @@ TEST(RoutingDecisionJson, ReadsBackWhatItWrites) {
   EXPECT_EQ(read->measured_now_ms, 81.25);
 }
 
+TEST(RoutingDecisionJson, OfVmsThereAreNoShares) {
+  const auto read = RoutingDecisionFrom(
+      ToJson(RoutingDecision{.route = "capacity/eu", .vms = RoutedVms{2, 9, 4}}), "row 1");
+  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_TRUE(read->vms.has_value());
+  EXPECT_EQ(read->vms->now, 2);
+  EXPECT_EQ(read->vms->wanted, 9);
+  EXPECT_EQ(read->vms->allowed, 4);
+  EXPECT_FALSE(
+      RoutingDecisionFrom(ToJson(RoutingDecision{.route = "shop"}), "row 1")->vms.has_value());
+}
+
 TEST(RoutingDecisionJson, KeepsWhatWasNotMeasured) {
   const auto read = RoutingDecisionFrom(ToJson(RoutingDecision{.route = "shop"}), "row 1");
   ASSERT_TRUE(read) << read.error().message;

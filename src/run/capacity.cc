@@ -72,7 +72,9 @@ Result<void> ReadClouds(std::vector<CapacityConfig>* fleets) {
   return {};
 }
 
-int AllowedVms(const CapacityConfig& config, int standing, int wanted) {
+int AllowedVms(const CapacityConfig& config, const FleetNeed& need) {
+  const int standing = need.standing;
+  const int wanted = need.is_healthy ? need.wanted : std::max(need.wanted, standing);
   // Bounds come last: a fleet that is beyond them comes back step by step, too.
   const int bounded = std::clamp(wanted, config.vms_min, config.vms_max);
   return std::clamp(bounded, standing - config.step, standing + config.step);

@@ -40,8 +40,13 @@ Result<std::vector<CapacityConfig>> ParseCapacity(const YamlNode& node,
 // Reads the clouds of fleets, and refuses two fleets that are one.
 Result<void> ReadClouds(std::vector<CapacityConfig>* fleets);
 
-// Of so many VMs, how many there are to be where `wanted` are decided on.
-int AllowedVms(const CapacityConfig& config, int standing, int wanted);
+struct FleetNeed {
+  int standing = 0, wanted = 0;
+  bool is_healthy = true;  // Its region.
+};
+// How many VMs there are to be. A region that is not healthy loses none: policies want nothing
+// where nothing is served now, and it may be back at once.
+int AllowedVms(const CapacityConfig& config, const FleetNeed& need);
 
 // Fleets, each on a thread of its own, so that no decision waits for a cloud. Thread safe.
 class CapacityDriver {

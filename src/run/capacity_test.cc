@@ -20,12 +20,14 @@ Result<std::vector<CapacityConfig>> CapacityOf(std::string_view text,
 
 TEST(Capacity, GoesByStepsAndStaysWithinBounds) {
   const CapacityConfig config{.vms_min = 2, .vms_max = 10, .step = 3};
-  EXPECT_EQ(AllowedVms(config, 5, 7), 7);
-  EXPECT_EQ(AllowedVms(config, 5, 10), 8);
-  EXPECT_EQ(AllowedVms(config, 9, 40), 10);
-  EXPECT_EQ(AllowedVms(config, 5, 0), 2);
-  EXPECT_EQ(AllowedVms(config, 0, 0), 2);
-  EXPECT_EQ(AllowedVms(config, 20, 0), 17);  // Somebody else made some of them.
+  EXPECT_EQ(AllowedVms(config, {5, 7, true}), 7);
+  EXPECT_EQ(AllowedVms(config, {5, 10, true}), 8);
+  EXPECT_EQ(AllowedVms(config, {9, 40, true}), 10);
+  EXPECT_EQ(AllowedVms(config, {5, 0, true}), 2);
+  EXPECT_EQ(AllowedVms(config, {0, 0, true}), 2);
+  EXPECT_EQ(AllowedVms(config, {20, 0, true}), 17);  // Somebody else made some of them.
+  EXPECT_EQ(AllowedVms(config, {5, 0, false}), 5);
+  EXPECT_EQ(AllowedVms(config, {5, 7, false}), 7);
 }
 
 TEST(Capacity, IsReadWithItsClouds) {

@@ -113,9 +113,7 @@ void RoutingLoop::OpenRoutes(std::vector<RouteDriver::Route> paths,
     routes_.push_back(std::move(route));
   }
   driver_ = std::make_unique<RouteDriver>(std::move(paths), clock_);
-  capacity_.reset();  // As driver_.
-  if (!config().capacity.empty())
-    capacity_ = std::make_unique<CapacityDriver>(config().capacity, clock_);
+  OpenCapacity();
   phase_ = Phase::kWaiting;
 }
 
@@ -269,7 +267,7 @@ void RoutingLoop::DecideAll() {
   const std::vector<RouteNow> after = RoutesNow();  // Some may be held or busy by now.
   std::vector<RouteChoice> choices =
       problem_.empty() ? round_->Decide(after) : round_->DecideBlind(after, problem_);
-  AimCapacity();
+  DecideCapacity();
   for (RouteChoice& choice : choices) {
     const auto route =
         std::find_if(config().routes.begin(), config().routes.end(),
@@ -290,43 +288,6 @@ void RoutingLoop::TellHealthBySignal() {
   for (size_t i = 0; i < routes_.size(); ++i) {
     if (routes_[i].standing)
       TellHealth(healthy, config().routes[i].backends, &*routes_[i].standing);
-  }
-}
-
-// Fresh ones only: a fleet that could not be looked at for long is not counted on.
-std::vector<std::optional<RegionVms>> RoutingLoop::VmsNow() const {
-  std::vector<std::optional<RegionVms>> vms;
-  if (capacity_ == nullptr) return vms;
-  vms.resize(plan_.world->network->regions.size());
-  for (size_t i = 0; i < capacity_->fleets().size(); ++i) {
-    const CapacityDriver::Standing standing = capacity_->Get(i);
-    if (!standing.plan || clock_->Now() - standing.at > config().limits.signals_max_age) continue;
-    vms[static_cast<size_t>(plan_.RegionOf(capacity_->fleets()[i].region))] =
-        RegionVms{.ready = standing.plan->ready, .starting = standing.plan->starting};
-  }
-  return vms;
-}
-
-// Where nothing can be decided, what was decided last holds.
-void RoutingLoop::AimCapacity() {
-  if (capacity_ == nullptr || mode_ < Mode::kEnforce) return;
-  const Instant until = clock_->Now() + 2 * config().interval + kSendWithin;
-  for (size_t i = 0; i < capacity_->fleets().size(); ++i) {
-    const CapacityConfig& fleet = capacity_->fleets()[i];
-    const CapacityDriver::Standing standing = capacity_->Get(i);
-    const bool is_fresh =
-        standing.plan && clock_->Now() - standing.at <= config().limits.signals_max_age;
-    if (!problem_.empty() || !is_fresh) {
-      if (standing.aim) capacity_->Aim(i, *standing.aim, until);
-      continue;
-    }
-    const auto at = static_cast<size_t>(plan_.RegionOf(fleet.region)) * kNodePrices;
-    const int wanted = round_->nodes()[at + kOnDemand] + round_->nodes()[at + kSpot];
-    const int allowed = AllowedVms(fleet, standing.vms, wanted);
-    if (allowed != standing.vms && standing.aim != allowed)
-      LogInfo("capacity of {}: {} VMs instead of {}; {} wanted", fleet.region, allowed,
-              standing.vms, wanted);
-    capacity_->Aim(i, allowed, until);
   }
 }
 

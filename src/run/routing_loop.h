@@ -84,6 +84,12 @@ class RoutingLoop final : public DecisionLoop {
     std::optional<RoutingDecision> last;
     std::string told;  // The trouble that was logged last.
   };
+  struct Fleet {                 // What was decided about it last.
+    std::optional<int64_t> row;  // In the journal, not concluded yet.
+    int aim = 0;
+    bool has_aim = false;
+    Mode mode = Mode::kOff;  // That it was decided in.
+  };
   enum class Phase { kWaiting, kReading, kRead };
 
   RoutingLoop(RoutingPlan plan, Host* host);
@@ -100,7 +106,10 @@ class RoutingLoop final : public DecisionLoop {
   void DecideAll();
   void TellHealthBySignal();
   std::vector<std::optional<RegionVms>> VmsNow() const;
-  void AimCapacity();
+  void OpenCapacity();
+  bool IsFresh(const CapacityDriver::Standing& standing) const;
+  void DecideCapacity();
+  void DecideFleet(size_t index, const CapacityDriver::Standing& standing);
   OrderedJson CapacityStatus() const;
   void Measure();
   void MeasureOne(size_t route);
@@ -129,6 +138,7 @@ class RoutingLoop final : public DecisionLoop {
   std::unique_ptr<RouteDriver> driver_;  // Its routes use xds_.
   std::vector<Route> routes_;
   std::unique_ptr<CapacityDriver> capacity_;  // Null: no region has one.
+  std::vector<Fleet> fleets_;                 // As in the configuration.
   Phase phase_ = Phase::kWaiting;
   Instant reading_since_;
   Mode mode_ = Mode::kOff;  // That holds, as it was looked at last.

@@ -46,27 +46,6 @@ void RoutingLoop::Report() {
   }
 }
 
-OrderedJson RoutingLoop::CapacityStatus() const {
-  OrderedJson list = OrderedJson::array();
-  for (size_t i = 0; capacity_ != nullptr && i < capacity_->fleets().size(); ++i) {
-    const CapacityConfig& fleet = capacity_->fleets()[i];
-    const CapacityDriver::Standing standing = capacity_->Get(i);
-    OrderedJson one{{"region", fleet.region}, {"fleet", fleet.fleet}, {"cloud", fleet.cloud.name}};
-    const auto show = [&](const char* key, auto value) {
-      one[key] = standing.plan ? OrderedJson(value) : OrderedJson(nullptr);
-    };
-    const VmFleetPlan plan = standing.plan.value_or(VmFleetPlan());
-    show("ready", plan.ready);
-    show("starting", plan.starting);
-    show("failed", plan.failed);
-    show("read_age_s", Seconds(clock_->Now() - standing.at));
-    one["aim"] = standing.aim ? OrderedJson(*standing.aim) : OrderedJson(nullptr);
-    one["problem"] = standing.trouble;
-    list.push_back(std::move(one));
-  }
-  return list;
-}
-
 OrderedJson RoutingLoop::Status() const {
   OrderedJson json{{"policy", config().policy},
                    {"baseline", config().baseline},
