@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
@@ -11,6 +13,7 @@
 #include "base/json.h"
 #include "base/one_line.h"
 #include "base/progress.h"
+#include "base/suggest.h"
 #include "base/text_table.h"
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -206,19 +209,18 @@ std::string FleetText(const VmFleetPlan& plan, int wanted) {
 Result<ExitStatus> ScaleFleet(const Arguments& arguments, const Session& session,
                               OpenStackVms* cloud) {
   if (arguments.operands().size() != 2) return Invalid("scale: expected the number of VMs");
-  int64_t wanted = 0;
-  {
-    Arguments number;
-    number.SetOption("vms", arguments.operands()[1]);
-    TRY_ASSIGN(wanted, number.Integer("vms", 0, 0, kVmsMax));
-  }
+  const std::string& number = arguments.operands()[1];
+  int count = -1;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), count);
+  if (error != std::errc{} || end != number.data() + number.size() || count < 0 || count > kVmsMax)
+    return Invalid("scale: expected {}, found `{}`",
+                   RangeInWords("an integer", int64_t{0}, int64_t{kVmsMax}), OneLine(number, 40));
   TRY_ASSIGN(VmFleetSpec spec, FleetOf(arguments, cloud));
   const SystemClock clock;
   const bool applies = arguments.Has("apply");
   VmFleetLimits limits{.vms_max = kVmsMax};
   if (!applies) limits.steps_per_turn = 2 * kVmsMax;  // All of them are shown.
   VmFleet fleet(std::move(spec), limits, &clock);
-  const int count = static_cast<int>(wanted);
   if (!applies) {
     TRY_ASSIGN(const VmFleetPlan plan, fleet.Look(cloud, count));
     TRY(Print(FleetText(plan, count) + "\n\n"));
@@ -302,7 +304,11 @@ Result<ExitStatus> MoveVm(const Arguments& arguments, const Session& session, Op
   if (!to.empty()) TRY(OfOption("to", HostNamed(cloud, to)));
   if (to == vm->host)
     return Fail(ErrorCode::kFailedPrecondition, "{} is on {} already", vm->name, to);
-  VmMoves moves({{.vm_id = vm->id, .from = vm->host, .to = to, .is_cold = arguments.Has("cold")}},
+  TRY_ASSIGN(const std::string left, ToConfirmFrom(cloud, *vm));
+  VmMoves moves({{.vm_id = vm->id,
+                  .from = left.empty() ? vm->host : left,
+                  .to = to,
+                  .is_cold = arguments.Has("cold")}},
                 {});
   if (!arguments.Has("apply")) {
     const VmMovePlan plan = moves.Plan(vms);
@@ -340,8 +346,10 @@ Result<ExitStatus> DrainHost(const Arguments& arguments, const Session& session,
   std::vector<const Vm*> leaving;
   std::vector<VmMoveGoal> goals;
   for (const Vm& vm : vms) {
-    if (vm.host != host.name || vm.IsGoing()) continue;
-    leaving.push_back(&vm);
+    if (vm.IsGoing()) continue;
+    TRY_ASSIGN(const std::string left, ToConfirmFrom(cloud, vm));
+    if (vm.host != host.name && left != host.name) continue;
+    if (vm.host == host.name) leaving.push_back(&vm);
     goals.push_back({.vm_id = vm.id, .from = host.name, .to = arguments.Text("to").value_or("")});
   }
   TRY_ASSIGN(const int64_t without, WithoutRoom(cloud, leaving, host));

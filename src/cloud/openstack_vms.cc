@@ -135,6 +135,8 @@ Result<Vm> ReadVm(const JsonReader& server) {
   TRY_ASSIGN(vm.host, TextAt(server, "OS-EXT-SRV-ATTR:host"));
   TRY_ASSIGN(vm.zone, TextAt(server, "OS-EXT-AZ:availability_zone"));
   TRY_ASSIGN(vm.created, TextAt(server, "created"));
+  TRY_ASSIGN(const std::string launched, TextAt(server, "OS-SRV-USG:launched_at"));
+  vm.has_run = !launched.empty();
   TRY_ASSIGN(const auto flavor, server.Find("flavor"));
   if (flavor) {
     TRY_ASSIGN(vm.flavor, TextAt(*flavor, "original_name"));

@@ -28,11 +28,15 @@ struct Vm {
   std::string created;  // ISO 8601, UTC.
   std::string fleet;    // Empty: of none.
   int slot = 0;
+  bool has_run = false;  // It was launched once; it may run still, whatever its status says.
 
   bool IsGoing() const {
     return task == "deleting" || status == "DELETED" || status == "SOFT_DELETED";
   }
-  bool IsReady() const { return status == "ACTIVE" && !IsGoing(); }
+  // While it is migrated it goes on.
+  bool IsReady() const {
+    return (status == "ACTIVE" || status == "MIGRATING" || status == "VERIFY_RESIZE") && !IsGoing();
+  }
 };
 
 // Of one VM, in Placement's units.

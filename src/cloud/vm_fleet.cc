@@ -12,16 +12,18 @@
 namespace rudderfish {
 namespace {
 
+bool HasFailed(const Vm& vm) { return vm.status == "ERROR"; }
+
 // The lower, the more useful.
 auto UseOf(const Vm& vm) {
-  const int state = vm.IsReady() ? 0 : vm.status == "ERROR" ? 2 : 1;
+  const int state = vm.IsReady() ? 0 : HasFailed(vm) ? 2 : 1;
   return std::tuple(state, vm.created, vm.id);
 }
 
-// The next step of its end; nothing: it is being shut down.
+// The next step of its end; nothing: it is being shut down, or somebody does something else to it.
 std::optional<VmFleetStep> EndOf(const Vm& vm, std::string why) {
-  const bool runs = vm.status == "ACTIVE";
-  if (runs && !vm.task.empty()) return {};
+  const bool runs = vm.status == "ACTIVE" && vm.task.empty();
+  if (!runs && vm.status != "SHUTOFF" && vm.status != "BUILD" && !HasFailed(vm)) return {};
   return VmFleetStep{.kind = runs ? VmFleetStep::Kind::kStop : VmFleetStep::Kind::kDelete,
                      .slot = vm.slot,
                      .vm = vm.name,
@@ -101,17 +103,20 @@ VmFleetPlan VmFleet::Plan(const std::vector<Vm>& vms, int wanted, std::optional<
     if (step && left-- > 0) plan.steps.push_back(*std::move(step));
   };
   std::vector<const Vm*> kept;  // One of each slot, by slot.
+  int missing = wanted;
   for (const auto& [slot, own] : slots) {
     for (size_t i = 1; i < own.size(); ++i) {
       ++plan.doubled;
       add(EndOf(*own[i], fmt::format("slot {} has another VM", slot)));
     }
     const Vm& best = *own[0];
-    if (best.status != "ERROR") {
+    // One that has run may run still, as after a migration that failed: a person must look at it.
+    if (!HasFailed(best) || best.has_run) {
       kept.push_back(&best);
       continue;
     }
     ++plan.failed;
+    --missing;  // Its slot is filled once it is gone, and no other in its place.
     if (!best.fault.empty()) last_fault_ = best.fault;
     std::optional<VmFleetStep> end = EndOf(best, "failed");
     end->is_failed = true;
@@ -122,18 +127,20 @@ VmFleetPlan VmFleet::Plan(const std::vector<Vm>& vms, int wanted, std::optional<
     add(EndOf(*kept.back(), "not needed"));
   }
   for (const Vm* vm : kept) {
-    ++(vm->IsReady() ? plan.ready : plan.starting);
+    ++(vm->IsReady() ? plan.ready : HasFailed(*vm) ? plan.failed : plan.starting);
+    if (HasFailed(*vm)) {
+      last_fault_ = fmt::format("{} has run and is in ERROR; see to it by hand{}", vm->name,
+                                vm->fault.empty() ? "" : ": " + vm->fault);
+    }
     if (vm->status == "SHUTOFF" && vm->task.empty()) add(Starting(*vm));
   }
-  Fill(slots, wanted - static_cast<int>(kept.size()), room, left, &plan);
+  Fill(slots, missing - static_cast<int>(kept.size()), room, left, &plan);
   if (plan.failed > 0 || !failures_.empty()) plan.last_fault = last_fault_;
   return plan;
 }
 
-// Slots of VMs that failed are filled once those are gone, and no others in their place.
 void VmFleet::Fill(const std::map<int, std::vector<const Vm*>>& slots, int missing,
                    std::optional<int64_t> room, int steps, VmFleetPlan* plan) const {
-  missing -= plan->failed;
   int64_t left = room.value_or(limits_.vms_max);
   for (int slot = 1; slot <= limits_.vms_max && missing > 0; ++slot) {
     if (slots.contains(slot)) continue;

@@ -17,7 +17,8 @@
 //
 //   * A VM that was asked for and is not listed yet is waited for, as its answer may be lost.
 //   * Of two VMs of a slot one is deleted, the less useful one, then the younger.
-//   * A VM that failed is deleted, and its slot is filled again, later each time.
+//   * A VM that failed before it ever ran is deleted, and its slot is filled again, later each
+//     time. One that has run is left to people, unless it is not needed any more.
 //   * A VM that runs is shut down before it is deleted, so that what it does can end.
 //
 // Only VMs with the fleet's mark are ever touched. One thread.

@@ -78,6 +78,25 @@ TEST_F(VmFleetTest, KeepsTheMoreUsefulOfTwoAndThenTheElder) {
   EXPECT_EQ(plan.doubled, 1);
 }
 
+TEST_F(VmFleetTest, LeavesAFailedVmThatHasRunToPeople) {
+  Vm failed = VmOf(1, "ERROR");
+  failed.fault = "migration";
+  EXPECT_THAT(Steps(fleet_.Plan({failed}, 1, {})), ElementsAre("delete 1"));
+  failed.has_run = true;
+  const VmFleetPlan plan = fleet_.Plan({failed}, 1, {});
+  EXPECT_THAT(plan.steps, IsEmpty());
+  EXPECT_EQ(plan.failed, 1);
+  EXPECT_THAT(plan.last_fault, HasSubstr("has run and is in ERROR"));
+  EXPECT_FALSE(plan.is_settled(1));
+  EXPECT_THAT(Steps(fleet_.Plan({failed}, 0, {})), ElementsAre("delete 1"));
+}
+
+TEST_F(VmFleetTest, WaitsForWhatOthersDoToAVm) {
+  for (const char* status : {"MIGRATING", "VERIFY_RESIZE", "RESIZE", "REBOOT", "PAUSED"})
+    EXPECT_THAT(fleet_.Plan({VmOf(1, status)}, 0, {}).steps, IsEmpty()) << status;
+  EXPECT_EQ(fleet_.Plan({VmOf(1, "MIGRATING")}, 1, {}).ready, 1);
+}
+
 TEST_F(VmFleetTest, TouchesNoOthers) {
   Vm others = VmOf(1, "ERROR"), none = VmOf(2, "ACTIVE");
   others.fleet = "others";

@@ -17,6 +17,12 @@ bool IsSafeToLeave(const Vm& vm) { return vm.status == "ACTIVE" || vm.status == 
 
 }  // namespace
 
+Result<std::string> ToConfirmFrom(OpenStackVms* cloud, const Vm& vm) {
+  if (vm.status != kToConfirm) return std::string();
+  TRY_ASSIGN(const OpenStackVms::Migration last, cloud->LastMigration(vm));
+  return last.type == "migration" ? last.from : std::string();
+}
+
 VmMovePlan VmMoves::Plan(const std::vector<Vm>& vms) const {
   VmMovePlan plan;
   std::vector<VmMoveStep> moves;
@@ -34,7 +40,8 @@ VmMovePlan VmMoves::Plan(const std::vector<Vm>& vms) const {
       ++plan.moving;
     } else if (has_left && vm->status == kToConfirm) {
       ++plan.moving;
-      plan.steps.push_back({.vm = vm->name,
+      plan.steps.push_back({.vm_id = vm->id,
+                            .vm = vm->name,
                             .from = goal.from,
                             .is_confirmation = true,
                             .request = ConfirmRequest(*vm)});
@@ -50,7 +57,8 @@ VmMovePlan VmMoves::Plan(const std::vector<Vm>& vms) const {
                                           why == refusals_.end() ? "" : ": " + why->second));
     } else {
       const bool is_cold = goal.is_cold || vm->status == "SHUTOFF";
-      moves.push_back({.vm = vm->name,
+      moves.push_back({.vm_id = vm->id,
+                       .vm = vm->name,
                        .from = goal.from,
                        .request = is_cold ? ColdMigrateRequest(*vm, goal.to)
                                           : LiveMigrateRequest(*vm, goal.to)});
@@ -74,14 +82,12 @@ Result<VmMovePlan> VmMoves::Look(OpenStackVms* cloud) {
 
 Result<void> VmMoves::Carry(OpenStackVms* cloud, const VmMovePlan& plan) {
   for (const VmMoveStep& step : plan.steps) {
-    // "/servers/ID/action"
-    const std::string id = step.request.path.substr(9, 36);
-    if (!step.is_confirmation) ++tries_[id];
+    if (!step.is_confirmation) ++tries_[step.vm_id];
     const Result<void> sent = cloud->Send(step.request);
     if (sent) continue;
     if (sent.error().code == ErrorCode::kFailedPrecondition)  // No right to do so.
       return tl::unexpected(sent.error());
-    refusals_[id] = sent.error().message;
+    refusals_[step.vm_id] = sent.error().message;
   }
   return {};
 }

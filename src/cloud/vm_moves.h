@@ -28,7 +28,7 @@ struct VmMoveLimits {
 };
 
 struct VmMoveStep {
-  std::string vm, from;
+  std::string vm_id, vm, from;
   bool is_confirmation = false;  // Of a cold migration that is done.
   VmRequest request;
 };
@@ -40,6 +40,10 @@ struct VmMovePlan {
 
   bool is_settled() const { return steps.empty() && moving + waiting == 0; }
 };
+
+// The host that a cold migration took the VM away from, if that is still to be confirmed, as after a
+// process was killed; empty: there is none. A resize is not one: only who wants it confirms it.
+Result<std::string> ToConfirmFrom(OpenStackVms* cloud, const Vm& vm);
 
 class VmMoves {
  public:

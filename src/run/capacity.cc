@@ -97,10 +97,12 @@ CapacityDriver::~CapacityDriver() {
 void CapacityDriver::Aim(size_t fleet, int vms, Instant until) {
   const std::lock_guard lock(mutex_);
   Fleet& state = states_[fleet];
-  state.is_new = state.standing.aim != vms;
+  if (state.standing.aim != vms) {
+    state.is_new = true;
+    changed_.notify_all();
+  }
   state.standing.aim = vms;
   state.until = until;
-  if (state.is_new) changed_.notify_all();
 }
 
 void CapacityDriver::DropAims() {

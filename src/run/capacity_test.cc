@@ -65,8 +65,7 @@ TEST(Capacity, RefusesWhatItCannotBe) {
   EXPECT_THAT(refusal("{eu: {cloud: a, fleet: s, flavor: s, image: i}}"), HasSubstr("vms_max"));
 }
 
-// An address where nobody listens: a fleet that cannot be looked at is not counted on, and is left
-// in peace at the end.
+// No server listens at the address. The driver says so, and ends without waiting for it.
 TEST(CapacityDriver, SaysWhyACloudIsAway) {
   const SystemClock clock;
   CapacityConfig config{.region = "eu", .cloud = {.name = "a", .auth_url = "http://127.0.0.1:9"}};

@@ -21,6 +21,10 @@ bool RoutingLoop::IsFresh(const CapacityDriver::Standing& standing) const {
 
 void RoutingLoop::OpenCapacity() {
   capacity_.reset();  // Waits for the requests that are being sent.
+  for (const Fleet& fleet : fleets_) {
+    if (fleet.row)
+      Conclude(*fleet.row, {.fate = Fate::kUnknown, .failure = std::string(kReloaded)});
+  }
   fleets_.assign(config().capacity.size(), {});
   if (!config().capacity.empty())
     capacity_ = std::make_unique<CapacityDriver>(config().capacity, clock_);

@@ -97,8 +97,7 @@ void RoutingLoop::OpenRoutes(std::vector<RouteDriver::Route> paths,
   xds_due_ = clock_->Now();
   for (const Route& route : routes_) {
     if (route.setting)
-      Conclude(route.setting->row,
-               {.fate = Fate::kUnknown, .failure = "the configuration was reloaded meanwhile"});
+      Conclude(route.setting->row, {.fate = Fate::kUnknown, .failure = std::string(kReloaded)});
   }
   // A route of the same name keeps its change that is not measured yet, and how long it is held.
   std::vector<Route> before = std::exchange(routes_, {});

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -27,6 +28,9 @@
 namespace rudderfish {
 
 class Host;
+
+// Why what came of a change is not known.
+inline constexpr std::string_view kReloaded = "the configuration was reloaded meanwhile";
 
 class RoutingLoop final : public DecisionLoop {
  public:

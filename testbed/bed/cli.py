@@ -15,7 +15,7 @@ import sys
 from . import cache, cgroups, control_plane, images, instance, layout, links, node, peers, supervisor
 from .api import Api
 from .component import ENVIRONMENT
-from .errors import Misuse, Refusal
+from .errors import Misuse, Refusal, exit_status
 from .layout import Layout
 from .pki import Authority
 
@@ -97,18 +97,7 @@ def main(arguments):
         folder, listener, report = pathlib.Path(arguments[1]), int(arguments[2]), int(arguments[3])
         return supervisor.main(folder, Layout.load(folder / "layout.json"), listener, report)
     options = parser().parse_args(arguments)
-    try:
-        return COMMANDS[options.command](options) or 0
-    except Refusal as refusal:
-        print(f"testbed: {refusal}", file=sys.stderr)
-        return 1
-    except Misuse as misuse:
-        print(f"testbed: {misuse}", file=sys.stderr)
-        return 2
-    except BrokenPipeError:
-        return 1
-    except KeyboardInterrupt:
-        return 130
+    return exit_status("testbed", lambda: COMMANDS[options.command](options))
 
 
 def named(options):

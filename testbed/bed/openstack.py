@@ -21,7 +21,7 @@ import urllib.error
 import urllib.request
 
 from .component import Component
-from .errors import Misuse, Refusal
+from .errors import Misuse, Refusal, exit_status
 from .layout import check_name
 from .openstack_config import DATABASES, MARK, PASSWORD_OF_SERVICES, PYTHON, REGION, SERVERS, Plan
 
@@ -52,17 +52,13 @@ def parser():
 
 def main(arguments):
     options = parser().parse_args(arguments)
-    try:
+    commands = {"up": up, "down": down, "status": status, "stop": tell, "start": tell}
+
+    def act():
         check_name(options.name)
-        return {"up": up, "down": down, "status": status, "stop": tell, "start": tell}[options.command](options) or 0
-    except Refusal as refusal:
-        print(f"openstack: {refusal}", file=sys.stderr)
-        return 1
-    except Misuse as misuse:
-        print(f"openstack: {misuse}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
+        return commands[options.command](options)
+
+    return exit_status("openstack", act)
 
 
 def zones_of(text):
