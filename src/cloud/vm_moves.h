@@ -41,8 +41,8 @@ struct VmMovePlan {
   bool is_settled() const { return steps.empty() && moving + waiting == 0; }
 };
 
-// The host that a cold migration took the VM away from, if that is still to be confirmed, as after a
-// process was killed; empty: there is none. A resize is not one: only who wants it confirms it.
+// The host that a cold migration took the VM away from, if that is still to be confirmed, as after
+// a process was killed; empty: there is none. A resize is not one: only who wants it confirms it.
 Result<std::string> ToConfirmFrom(OpenStackVms* cloud, const Vm& vm);
 
 class VmMoves {
