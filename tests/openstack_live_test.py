@@ -287,6 +287,18 @@ class OpenStackTest(unittest.TestCase):
         for kind in Proxy.KINDS:
             self.assertGreater(counts[kind], 0, kind)
 
+    def test_a_cold_migration_that_a_killed_process_left_is_confirmed(self):
+        self.vms("scale", 1, *LIKE, "--apply")
+        before = self.servers()[0]
+        self.admin.call("POST", "nova", f"/v2.1/servers/{before['id']}/action", {"migrate": None})
+        self.until("it is to be confirmed", lambda: self.servers()[0]["status"] == "VERIFY_RESIZE")
+        self.assertIn("confirmResize", self.vms("move", "shop-1").stdout)
+        self.assertIn("1 moved, 0 given up", self.vms("move", "shop-1", "--apply").stdout)
+        after = self.servers()[0]
+        self.assertEqual(after["status"], "ACTIVE")
+        self.assertNotEqual(after["OS-EXT-SRV-ATTR:host"], before["OS-EXT-SRV-ATTR:host"])
+        self.vms("scale", 0, *LIKE, "--apply")
+
     def test_others_vms_are_left_alone(self):
         flavor = next(one["id"] for one in self.admin.get("nova", "/v2.1/flavors")["flavors"] if one["name"] == "tiny")
         body = {"server": {"name": "shop-1", "imageRef": "11111111-1111-4111-8111-111111111111", "flavorRef": flavor,
@@ -373,11 +385,11 @@ class OpenStackTest(unittest.TestCase):
                    if one["metadata"].get("rudderfish_fleet") == "shop-" + zone)
 
     def until(self, what, is_so, within_s=90):
-        deadline = time.monotonic() + within_s
+        deadline, log = time.monotonic() + within_s, self.folder / "log"
         while not is_so():
             if time.monotonic() > deadline:
                 self.fail(f"{what}; eu has {self.ready('eu')}, us {self.ready('us')}; "
-                          f"{(self.folder / 'log').read_text(errors='replace')[-2000:]}")
+                          f"{log.read_text(errors='replace')[-2000:] if log.exists() else ''}")
             time.sleep(0.5)
 
     def test_run_has_as_many_vms_as_it_decides_on(self):
