@@ -827,6 +827,27 @@ class Tasks(Cli):
         self.assertEqual(len(json.loads(self.succeed("inspect", regions, "-o", "json"))["regions"]), 16)
         self.refuse("simulate", regions, "--policy", "static", says="multicloud-16.yaml")
 
+    def test_services_that_share_nodes_are_judged_together_and_each(self):
+        regions = TOP / "scenarios/multicloud-services.yaml"
+        names = ["web", "search", "media", "orders"]
+        evaluate = ("evaluate", regions, "--variant", "full", "--episodes", "2", "--policy", "static,lp")
+        self.assertIn("late % of   web  search  media  orders", self.run_cli(*evaluate).stdout)
+        told = json.loads(self.run_cli(*evaluate, "-o", "json").stdout)["variants"][0]
+        late = told["late_percent_by_service"]
+        self.assertEqual(list(late["static"]), names)
+        overall = [policy for policy in told["policies"] if policy["name"] == "static"][0]["late_percent"]
+        self.assertTrue(min(late["static"].values()) <= overall <= max(late["static"].values()))
+        rows = self.run_cli(*evaluate, "-o", "csv").stdout.splitlines()
+        self.assertTrue(rows[0].endswith("," + ",".join(f"late_percent_{name}" for name in names)))
+        self.assertEqual(len(rows[1].split(",")), len(rows[0].split(",")))
+        shown = json.loads(self.succeed("scenario", "show", regions, "-o", "json"))
+        self.assertEqual([one["name"] for one in shown["services"]], names)
+        self.assertEqual(shown["services"][3]["store"], {"region": "europe-west3", "trips": 1})
+        # A training of both tiers plays all of them, with one set of weights.
+        self.succeed("train", regions, "--variant", "spot", "--rule", "mpc", "--steps", "20000", "-d", "shared")
+        self.assertEqual(self.run_cli("evaluate", regions, "--variant", "spot", "--episodes", "2", "--policy",
+                                      "static,shared").returncode in (0, 3), True)
+
     def test_an_experiment_on_routing_calibrates_trains_and_judges_each_variant_at_each_place(self):
         experiment = self.write("route.yaml", f"""experiment: route
 task: route

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -62,6 +63,43 @@ OrderedJson LimitsJson(const RoutingLimits& limits) {
   return json;
 }
 
+std::string ServicesText(const RegionWorld& world) {
+  using Align = TextTable::Align;
+  TextTable table({{"SERVICE"},
+                   {"DEMAND", Align::kRight},
+                   {"POD/s", Align::kRight},
+                   {"PODS/NODE", Align::kRight},
+                   {"DEADLINE", Align::kRight},
+                   {"RESPONSE", Align::kRight},
+                   {"STAYS IN"},
+                   {"STORE"}});
+  for (const SharingService& one : world.services) {
+    table.Row({one.name, fmt::format("{:g}", one.demand), fmt::format("{:g}", one.own.pod_per_s),
+               std::to_string(one.own.pods_per_node),
+               fmt::format("{:.0f} ms", 1000 * one.own.deadline_s),
+               fmt::format("{:g} kB", one.own.response_bytes / 1000),
+               fmt::format("{}", fmt::join(one.bounds.stays, ", ")), one.bounds.store});
+  }
+  return table.Text();
+}
+
+// What services differ in.
+OrderedJson ServicesJson(const RegionWorld& world) {
+  OrderedJson services = OrderedJson::array();
+  for (const SharingService& one : world.services) {
+    services.push_back({{"name", one.name},
+                        {"demand", one.demand},
+                        {"pod_rate", one.own.pod_per_s},
+                        {"pods_per_node", one.own.pods_per_node},
+                        {"deadline_s", one.own.deadline_s},
+                        {"response_bytes", one.own.response_bytes},
+                        {"stays", one.bounds.stays}});
+    if (!one.bounds.store.empty())
+      services.back()["store"] = {{"region", one.bounds.store}, {"trips", one.bounds.store_trips}};
+  }
+  return services;
+}
+
 std::string RegionsText(const std::filesystem::path& path, const Scenario& scenario) {
   using Align = TextTable::Align;
   const RegionWorld& world = *scenario.regions;
@@ -88,6 +126,7 @@ std::string RegionsText(const std::filesystem::path& path, const Scenario& scena
                                          1000 * network.rtt_s[network.At(r, nearest)])});
   }
   text += table.Text() + "\n";
+  if (!world.services.empty()) text += ServicesText(world) + "\n";
   TextTable variants({{"VARIANT"}, {"DISTURBANCES"}});
   for (const RegionVariant& variant : world.variants)
     variants.Row({variant.name, DisturbancesText(variant)});
@@ -128,6 +167,7 @@ std::string RegionsJson(const std::filesystem::path& path, const Scenario& scena
                      {"interval_s", world.interval_s},
                      {"regions", std::move(regions)},
                      {"round_trip_ms", std::move(trips)},
+                     {"services", ServicesJson(world)},
                      {"variants", std::move(variants)},
                      {"limits", LimitsJson(network.limits)}}
              .dump(1, ' ', false, OrderedJson::error_handler_t::replace) +

@@ -35,7 +35,7 @@ Result<void> CheckLimits(const std::shared_ptr<const RegionWorld>& world,
                          const std::vector<int>& variants, ThreadPool* pool) {
   const RoutingLimits& limits = world->network->limits;
   if (!limits.any()) return {};
-  const auto laws = std::make_shared<const RegionLaws>(world->network);
+  const ServiceLaws laws = LawsOf(*world);
   const int each = static_cast<int>(variants.size()) * kLimitEpisodes;
   std::vector<RoutingMeans> reached(std::size(kExtremes));
   pool->ParallelFor(static_cast<int>(std::size(kExtremes)), [&](int index, int) {
@@ -44,8 +44,7 @@ Result<void> CheckLimits(const std::shared_ptr<const RegionWorld>& world,
     for (int i = 0; i < each; ++i) {
       const RegionVariant& variant = world->variants[variants[i / kLimitEpisodes]];
       reached[index].Add(
-          RunRouting(*policy, {variant, CalibrationSeed(0) + static_cast<uint64_t>(i)}, laws,
-                     &simulator),
+          RunRouting(*policy, {variant, CalibrationSeed(0) + static_cast<uint64_t>(i)}, &simulator),
           1.0 / each);
     }
   });

@@ -72,11 +72,7 @@ class RouteSearch {
  public:
   RouteSearch(const std::shared_ptr<const RegionWorld>& world, std::string_view policy,
               const RoutingCalibrationOptions& options, ThreadPool* pool)
-      : world_(world),
-        laws_(std::make_shared<const RegionLaws>(world->network)),
-        policy_(policy),
-        options_(options),
-        pool_(pool) {
+      : world_(world), laws_(LawsOf(*world)), policy_(policy), options_(options), pool_(pool) {
     const PolicyRow* row = FindPolicy(TaskKind::kRoute, policy);
     CHECK(row != nullptr);
     for (const PolicyOption& option : row->options) {
@@ -155,7 +151,7 @@ class RouteSearch {
         const RegionVariant& variant = world_->variants[options_.variants[i / episodes]];
         const RoutingFigures figures = RunRouting(
             *policies[static_cast<size_t>(index)],
-            {variant, CalibrationSeed(options_.seed) + static_cast<uint64_t>(i % episodes)}, laws_,
+            {variant, CalibrationSeed(options_.seed) + static_cast<uint64_t>(i % episodes)},
             &simulator);
         one.means.Add(figures, 1.0 / each);
       }
@@ -190,7 +186,7 @@ class RouteSearch {
 
  private:
   std::shared_ptr<const RegionWorld> world_;
-  std::shared_ptr<const RegionLaws> laws_;
+  ServiceLaws laws_;
   std::string_view policy_;
   const RoutingCalibrationOptions& options_;
   ThreadPool* pool_;

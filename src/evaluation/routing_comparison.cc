@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/text_table.h"
 #include "evaluation/outcome_text.h"
 #include "evaluation/scaling_difference.h"
 
@@ -38,6 +39,40 @@ constexpr int kLateMetric = 1, kCarbonMetric = 9, kDollarsMetric = 10;
 // Means of held-out episodes differ by chance from those that settings were chosen by.
 constexpr double kLateTolerance = 0.2;    // Percentage points.
 constexpr double kLimitTolerance = 0.02;  // Of a limit.
+
+double LatePercentOf(const RoutingFigures& figures, size_t service) {
+  const RoutingFigures::OfService& one = figures.services[service];
+  return one.requests > 0 ? 100 * one.late_requests / one.requests : 0;
+}
+
+// [service] In the mean of episodes and training seeds.
+std::vector<double> LatePercents(const RoutingEvaluation& evaluation, int variant, int policy) {
+  std::vector<double> late(evaluation.services.size());
+  const int seeds = evaluation.seeds(policy);
+  for (size_t s = 0; s < late.size(); ++s) {
+    for (int i = 0; i < seeds * evaluation.episodes; ++i) {
+      late[s] += LatePercentOf(
+          evaluation.at(variant, policy, i / evaluation.episodes, i % evaluation.episodes), s);
+    }
+    late[s] /= seeds * evaluation.episodes;
+  }
+  return late;
+}
+
+std::string ServicesTable(const RoutingEvaluation& evaluation, int variant) {
+  if (evaluation.services.empty() || evaluation.episodes == 0) return "";
+  std::vector<TextTable::Column> columns = {{"  late % of"}};
+  for (const std::string& name : evaluation.services)
+    columns.push_back({name, TextTable::Align::kRight});
+  TextTable table(std::move(columns));
+  for (int p = 0; p < static_cast<int>(evaluation.policies.size()); ++p) {
+    std::vector<std::string> row = {"  " + evaluation.policies[static_cast<size_t>(p)]};
+    for (const double late : LatePercents(evaluation, variant, p))
+      row.push_back(fmt::format("{:.2f}", late));
+    table.Row(std::move(row));
+  }
+  return "\n" + table.Text();
+}
 
 }  // namespace
 
@@ -104,6 +139,7 @@ std::string RoutingTable(const RoutingEvaluation& evaluation) {
                         evaluation.variants[v], CountText(evaluation.regions, "region"),
                         CountText(evaluation.episodes, "episode"), evaluation.seed,
                         OutcomesTable(outcomes, RoutingRule(evaluation.limits)));
+    text += ServicesTable(evaluation, v);
     const int baseline = BaselineOf(evaluation, v);
     if (baseline < 0) continue;
     text += fmt::format("\n{}\n{}", VerdictText(outcomes, RoutingRule(evaluation.limits), baseline),
@@ -114,10 +150,16 @@ std::string RoutingTable(const RoutingEvaluation& evaluation) {
 
 std::string RoutingJson(const RoutingEvaluation& evaluation) {
   OrderedJson variants = OrderedJson::array();
+  const int policies = evaluation.episodes > 0 ? static_cast<int>(evaluation.policies.size()) : 0;
   for (int v = 0; v < static_cast<int>(evaluation.variants.size()); ++v) {
     OrderedJson variant{{"variant", evaluation.variants[v]}};
     variant.update(OutcomesJson(OutcomesOf(evaluation, v), RoutingRule(evaluation.limits),
                                 BaselineOf(evaluation, v)));
+    for (int p = 0; !evaluation.services.empty() && p < policies; ++p) {
+      OrderedJson& own = variant["late_percent_by_service"][evaluation.policies[p]];
+      const std::vector<double> late = LatePercents(evaluation, v, p);
+      for (size_t s = 0; s < late.size(); ++s) own[evaluation.services[s]] = late[s];
+    }
     variants.push_back(std::move(variant));
   }
   return OrderedJson{{"schema_version", 1},
@@ -134,7 +176,9 @@ std::string RoutingJson(const RoutingEvaluation& evaluation) {
 std::string RoutingCsv(const RoutingEvaluation& evaluation) {
   std::string text = "variant,policy,seed,episode,requests";
   for (const RoutingMetric& metric : kRoutingMetrics) text += fmt::format(",{}", metric.name);
-  text += ",node_hours,spot_hours,carbon_kg,dollars\n";
+  text += ",node_hours,spot_hours,carbon_kg,dollars";
+  for (const std::string& name : evaluation.services) text += fmt::format(",late_percent_{}", name);
+  text += "\n";
   for (int v = 0; v < static_cast<int>(evaluation.variants.size()); ++v) {
     for (int p = 0; p < static_cast<int>(evaluation.policies.size()); ++p) {
       for (int run = 0; run < evaluation.seeds(p) * evaluation.episodes; ++run) {
@@ -144,8 +188,11 @@ std::string RoutingCsv(const RoutingEvaluation& evaluation) {
                             seed + 1, i, one.requests);
         for (const RoutingMetric& metric : kRoutingMetrics)
           text += fmt::format(",{:.9g}", metric.figure(one));
-        text += fmt::format(",{:.9g},{:.9g},{:.9g},{:.9g}\n", one.node_hours, one.spot_hours,
+        text += fmt::format(",{:.9g},{:.9g},{:.9g},{:.9g}", one.node_hours, one.spot_hours,
                             one.carbon_kg, one.dollars);
+        for (size_t s = 0; s < evaluation.services.size(); ++s)
+          text += fmt::format(",{:.9g}", LatePercentOf(one, s));
+        text += "\n";
       }
     }
   }

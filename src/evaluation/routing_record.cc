@@ -41,25 +41,22 @@ int EpisodeShown(const RoutingEvaluation& evaluation, int variant) {
 
 class Recorder {
  public:
-  Recorder(const std::shared_ptr<const RegionWorld>& world,
-           const std::shared_ptr<const RegionLaws>& laws)
-      : laws_(laws), simulator_(world, laws) {}
+  Recorder(const std::shared_ptr<const RegionWorld>& world, const ServiceLaws& laws)
+      : simulator_(world, laws) {}
 
   void AddLatencies(const RoutingPolicy& policy, const RegionEpisode& episode,
                     LatencyTally* tally) {
     simulator_.Watch(tally);
-    RunRouting(policy, episode, laws_, &simulator_);
+    RunRouting(policy, episode, &simulator_);
     simulator_.Watch(nullptr);
   }
 
   std::vector<RoutingMoment> Timeline(const RoutingPolicy& policy, const RegionEpisode& episode) {
-    const std::unique_ptr<RoutingMemory> memory = policy.NewMemory(laws_);
     std::vector<RoutingMoment> timeline;
-    StartRouting(policy, episode, &simulator_);
+    RoutingRun run(policy, episode, &simulator_);
     for (int step = 0; step < simulator_.world().steps(); ++step) {
       const RoutingFigures before = simulator_.figures();
-      policy.Decide(simulator_.Question(), memory.get(), simulator_.Answer());
-      simulator_.Step();
+      run.Step();
       timeline.push_back(MomentSince(before));
     }
     return timeline;
@@ -69,20 +66,25 @@ class Recorder {
   RoutingMoment MomentSince(const RoutingFigures& before) const {
     constexpr double kHourS = 3600;
     const RoutingFigures& now = simulator_.figures();
-    const RoutingQuestion question = simulator_.Question();
+    const RoutingQuestion question = simulator_.Question(0);
     RoutingMoment moment{.hours = question.step * question.interval_s / kHourS};
     const double requests = now.requests - before.requests;
     if (requests > 0) moment.late_share = (now.late_requests - before.late_requests) / requests;
-    for (const RegionSight& seen : question.regions) {
-      moment.demand_per_s.push_back(seen.demand_per_s);
-      moment.load_per_s.push_back(seen.load_per_s);
-      moment.on_demand.push_back(seen.ready[kOnDemand] + seen.pending[kOnDemand]);
-      moment.spot.push_back(seen.ready[kSpot] + seen.pending[kSpot]);
+    for (int r = 0; r < simulator_.world().network->size(); ++r) {
+      double demand = 0, load = 0;  // Of all services.
+      for (int s = 0; s < simulator_.services(); ++s) {
+        const RoutingQuestion own = simulator_.Question(s);
+        demand += own.regions[r].demand_per_s;
+        load += own.regions[r].load_per_s;
+      }
+      moment.demand_per_s.push_back(demand);
+      moment.load_per_s.push_back(load);
+      moment.on_demand.push_back(simulator_.nodes().held(r, kOnDemand));
+      moment.spot.push_back(simulator_.nodes().held(r, kSpot));
     }
     return moment;
   }
 
-  std::shared_ptr<const RegionLaws> laws_;
   RegionSimulator simulator_;
 };
 
@@ -103,7 +105,7 @@ RoutingRecord RecordRouting(const RoutingEvaluation& evaluation,
     record.variants.push_back({.episode_shown = EpisodeShown(evaluation, v), .policies = {}});
     record.variants.back().policies.resize(policies.size());
   }
-  const auto laws = std::make_shared<const RegionLaws>(world->network);
+  const ServiceLaws laws = LawsOf(*world);
   const int each = static_cast<int>(policies.size());
   pool->ParallelFor(each * static_cast<int>(variants.size()), [&](int turn, int) {
     const int v = turn / each, p = turn % each;

@@ -42,10 +42,16 @@ void AddName(const std::string& name, std::string* list) {
 // there are limits, these are the multipliers that calibration found for them.
 double PricedCost(const RoutingWorld& world, const RoutingFigures& figures) {
   const RoutingPrices& prices = world.rule.split.prices;
+  const double unit = world.world->network->unit_dollars();
   double cost = figures.objective();
-  if (prices.late) cost += figures.PerRequest(*prices.late * figures.late_requests - figures.late);
+  if (prices.late) {
+    double late = 0;  // By the unit of each service.
+    for (size_t s = 0; s < world.laws.size(); ++s)
+      late += figures.services[s].late_requests * world.laws[s]->unit() / unit;
+    cost += figures.PerRequest(*prices.late * late - figures.late);
+  }
   if (prices.carbon_per_kg) {
-    const double carbon = *prices.carbon_per_kg * figures.carbon_kg / world.laws->unit();
+    const double carbon = *prices.carbon_per_kg * figures.carbon_kg / unit;
     cost += figures.PerRequest(carbon - figures.carbon);
   }
   return cost;
@@ -71,8 +77,7 @@ class RoutingPlayer final : public EpisodePlayer {
       };
     }
     const auto policy = MakePlannedRouting(rule);
-    const RoutingFigures figures =
-        RunRouting(*policy, {world_.variant, seed}, world_.laws, &simulator_);
+    const RoutingFigures figures = RunRouting(*policy, {world_.variant, seed}, &simulator_);
     return {.cost = PricedCost(world_, figures), .decisions = DecisionsOf(world_)};
   }
 
@@ -80,7 +85,9 @@ class RoutingPlayer final : public EpisodePlayer {
 
   static int64_t DecisionsOf(const RoutingWorld& world) {
     const double each = std::max(1.0, world.rule.planning.hold_s / world.world->interval_s);
-    return static_cast<int64_t>(world.world->steps() * world.world->network->size() / each);
+    const auto services = static_cast<double>(world.laws.size());
+    return static_cast<int64_t>(services * world.world->steps() * world.world->network->size() /
+                                each);
   }
 
  private:
@@ -100,8 +107,8 @@ std::vector<std::vector<RoutingFigures>> FiguresOf(
     const RoutingWorld& world = *worlds[static_cast<size_t>(index / episodes)];
     RegionSimulator simulator(world.world, world.laws);
     for (size_t p = 0; p < policies.size(); ++p) {
-      figures[p][static_cast<size_t>(index)] = RunRouting(
-          *policies[p], {world.variant, SeedAt(stream, seed, index)}, world.laws, &simulator);
+      figures[p][static_cast<size_t>(index)] =
+          RunRouting(*policies[p], {world.variant, SeedAt(stream, seed, index)}, &simulator);
     }
   });
   return figures;

@@ -20,7 +20,7 @@ namespace rudderfish {
 
 struct RoutingWorld {
   std::shared_ptr<const RegionWorld> world;
-  std::shared_ptr<const RegionLaws> laws;
+  ServiceLaws laws;
   RegionVariant variant;
   PlannedRouting rule;  // That is begun with.
   RoutingTiers tiers;   // That are learned; the others stay as they are there.

@@ -16,8 +16,8 @@ namespace {
 RoutingWorld SpotWorld(const std::string& rule = "mpc:use=70,pull=0.3") {
   const auto world = testing::CloudRegions();
   const std::vector<std::string> names = {"spot"};
-  return {world, std::make_shared<const RegionLaws>(world->network),
-          world->variants[VariantsNamed(*world, names)->front()], ReadPlannedRouting(rule).value()};
+  return {world, LawsOf(*world), world->variants[VariantsNamed(*world, names)->front()],
+          ReadPlannedRouting(rule).value()};
 }
 
 TEST(RoutingWorld, APlayerCostsWhatTheSimulatorSays) {
@@ -26,8 +26,7 @@ TEST(RoutingWorld, APlayerCostsWhatTheSimulatorSays) {
   const EpisodeResult played = world.NewPlayer()->Play(start.weights, 7, {});
   const auto policy = MakeRoutingPolicy(*ParsePolicySpec("mpc:use=70,pull=0.3")).value();
   RegionSimulator simulator(world.world, world.laws);
-  EXPECT_EQ(played.cost,
-            RunRouting(*policy, {world.variant, 7}, world.laws, &simulator).objective());
+  EXPECT_EQ(played.cost, RunRouting(*policy, {world.variant, 7}, &simulator).objective());
   EXPECT_EQ(played.decisions, 240 * 3 / 5);
 }
 

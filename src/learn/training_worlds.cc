@@ -103,7 +103,7 @@ Result<void> TrainingWorlds::AddRouting(const Scenario& scenario, const RoutingT
     if (made->foresees())
       return Invalid("{}: it knows the demand to come, and can be no rival", rival);
   }
-  const auto laws = std::make_shared<const RegionLaws>(world->network);
+  const ServiceLaws laws = LawsOf(*world);
   for (const int variant : variants) {
     routings_.push_back(std::make_unique<RoutingWorld>(
         RoutingWorld{world, laws, world->variants[variant], rule, routing.tiers}));

@@ -28,12 +28,43 @@ RegionNetwork WithRegions(const RegionNetwork& network, std::span<const int> pos
       .service = network.service, .objective = network.objective, .limits = network.limits};
   for (const int from : positions) {
     part.regions.push_back(network.regions[from]);
+    if (!network.store_s.empty()) part.store_s.push_back(network.store_s[from]);
     for (const int to : positions) {
       part.rtt_s.push_back(network.rtt_s[network.At(from, to)]);
       part.egress_per_gb.push_back(network.egress_per_gb[network.At(from, to)]);
+      if (!network.closed.empty()) part.closed.push_back(network.closed[network.At(from, to)]);
     }
   }
   return part;
+}
+
+RegionNetwork PodsOf(const RegionNetwork& network, const RegionService& service) {
+  RegionNetwork pods = network;
+  pods.service = service;
+  pods.service.pods_per_node = 1;
+  const int each = service.pods_per_node;
+  pods.service.idle_watts /= each;
+  pods.service.busy_watts /= each;
+  for (Region& region : pods.regions) {
+    region.on_demand_per_h /= each;
+    region.spot_per_h /= each;
+    region.nodes_max *= each;
+  }
+  return pods;
+}
+
+void KeepAllowed(const RegionNetwork& network, std::span<double> shares) {
+  if (network.closed.empty()) return;
+  for (int from = 0; from < network.size(); ++from) {
+    double allowed = 0;
+    for (int to = 0; to < network.size(); ++to) {
+      double& share = shares[network.At(from, to)];
+      if (!network.Allows(from, to)) share = 0;
+      allowed += share;
+    }
+    if (allowed <= 0) shares[network.At(from, from)] = allowed = 1;
+    for (int to = 0; to < network.size(); ++to) shares[network.At(from, to)] /= allowed;
+  }
 }
 
 }  // namespace rudderfish

@@ -86,12 +86,21 @@ struct RegionNetwork {
   RoutingLimits limits;
   std::vector<double> rtt_s;          // [from][to] Round trip, without the last mile.
   std::vector<double> egress_per_gb;  // [from][to] Dollars; 0 within a region.
+  // [server] What a request waits for the data that it needs; empty: nothing.
+  std::vector<double> store_s;
+  // [from][to] Whether requests of these users may not be served there; empty: all may. Users may
+  // always be served in their own region.
+  std::vector<char> closed;
 
   int size() const { return static_cast<int>(regions.size()); }
   size_t At(int from, int to) const { return static_cast<size_t>(from) * regions.size() + to; }
 
-  // From a user of region `from` to region `to` and back.
-  double TripS(int from, int to) const { return rtt_s[At(from, to)] + service.last_mile_s; }
+  // From a user of region `from` to region `to` and back, and from there to the data and back.
+  double TripS(int from, int to) const {
+    const double store = store_s.empty() ? 0 : store_s[static_cast<size_t>(to)];
+    return rtt_s[At(from, to)] + service.last_mile_s + store;
+  }
+  bool Allows(int from, int to) const { return closed.empty() || closed[At(from, to)] == 0; }
   // Dollars for the response to a request.
   double EgressOf(int server, int user) const {
     return egress_per_gb[At(server, user)] * service.response_bytes * 1e-9;
@@ -111,5 +120,13 @@ double DistanceKm(const Region& a, const Region& b);
 
 // The same network with only these regions, in this order. REQUIRES: positions of it, each once.
 RegionNetwork WithRegions(const RegionNetwork& network, std::span<const int> positions);
+
+// The same regions to a service that shares their nodes with others: its pods are in the place of
+// nodes, with the part of a node's price, power and quota that `service.pods_per_node` leaves them.
+RegionNetwork PodsOf(const RegionNetwork& network, const RegionService& service);
+
+// Of shares [from][to] that sum to 1 for each origin: those that are not allowed go to the regions
+// that are, as they are shared among these; home, if none has any.
+void KeepAllowed(const RegionNetwork& network, std::span<double> shares);
 
 }  // namespace rudderfish

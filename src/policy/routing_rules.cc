@@ -63,12 +63,13 @@ class RulePolicy : public RoutingPolicy {
     auto* own = static_cast<RuleMemory*>(memory);
     own->See(question);
     Split(question, own, answer);
+    KeepAllowed(question.laws->network(), answer.shares);
     own->Add(answer);
     own->autoscaler.Decide(question, own->load, answer.nodes);
   }
 
  protected:
-  // Sets the shares, and what is `wanted` beyond them.
+  // Sets the shares, and what is `wanted` beyond them. What is not allowed is taken out afterwards.
   virtual void Split(const RoutingQuestion& question, RuleMemory* own,
                      const RoutingAnswer& answer) const = 0;
 
@@ -127,7 +128,7 @@ class RankedPolicy final : public RulePolicy {
     const RegionNetwork& network = laws.network();
     const RegionSight& seen = question.regions[to];
     const double trip_s = network.TripS(from, to);
-    if (!seen.reachable) return kInfinite;
+    if (!seen.reachable || !network.Allows(from, to)) return kInfinite;
     if (from != to && network.rtt_s[network.At(from, to)] > rule_.within_s)
       return kMostNear + trip_s;  // Only where nothing near has room.
     switch (rule_.by) {
@@ -383,10 +384,11 @@ class SplitPolicy final : public RoutingPolicy {
       const double serving = laws.ServingCost(to, rule_.use, node_per_h, seen.carbon_g_per_kwh);
       for (int from = 0; from < network.size(); ++from) {
         own->pair[network.At(from, to)] =
-            seen.reachable ? serving + laws.DistanceCost(from, to) +
-                                 network.objective.late * laws.BaseLate(from, to) +
-                                 (from == to ? 0 : rule_.foreign)
-                           : kInfinite;
+            seen.reachable && network.Allows(from, to)
+                ? serving + laws.DistanceCost(from, to) +
+                      network.objective.late * laws.BaseLate(from, to) +
+                      (from == to ? 0 : rule_.foreign)
+                : kInfinite;
       }
     }
     if (!own->planner || !own->planner->looks_at_pairs()) return;

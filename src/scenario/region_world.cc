@@ -34,6 +34,14 @@ Result<std::vector<int>> PositionsOf(std::span<const std::string> names,
 
 }  // namespace
 
+ServiceLaws LawsOf(const RegionWorld& world) {
+  ServiceLaws laws;
+  if (world.services.empty()) laws.push_back(std::make_shared<const RegionLaws>(world.network));
+  for (const SharingService& one : world.services)
+    laws.push_back(std::make_shared<const RegionLaws>(one.pods));
+  return laws;
+}
+
 Result<std::shared_ptr<const RegionWorld>> WithRegions(
     const std::shared_ptr<const RegionWorld>& world, std::span<const std::string> names) {
   if (names.empty()) return world;
@@ -42,6 +50,8 @@ Result<std::shared_ptr<const RegionWorld>> WithRegions(
   TRY_ASSIGN(const std::vector<int> positions, PositionsOf(names, known, "region"));
   auto part = std::make_shared<RegionWorld>(*world);
   part->network = std::make_shared<const RegionNetwork>(WithRegions(*world->network, positions));
+  for (SharingService& one : part->services)
+    one.pods = std::make_shared<const RegionNetwork>(WithRegions(*one.pods, positions));
   part->measured.clear();  // Their positions are those of before; the network has what they said.
   return part;
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/yaml_writer.h"
+#include "model/region_laws.h"
 #include "model/region_network.h"
 #include "scenario/traffic.h"
 
@@ -23,11 +24,12 @@ namespace rudderfish {
 
 // Rates are means of exponential times between, for each region, before its own trait.
 struct RegionChance {
-  double night_share = 0.35;  // Of the peak, at the quietest hour,
-  double peak_hour = 20;      // half a day from the busiest, by the clocks of its users.
-  double slow_noise = 0.12;   // Standard deviation of two wanderings of demand (in logarithms):
-  double fast_noise = 0.05;   // over an hour, and over five minutes.
-  double flash_per_day = 1;   // Flash crowds of one region,
+  double night_share = 0.35;   // Of the peak, at the quietest hour,
+  double peak_hour = 20;       // half a day from the busiest, by the clocks of its users.
+  double slow_noise = 0.12;    // Standard deviation of two wanderings of demand (in logarithms):
+  double fast_noise = 0.05;    // over an hour, and over five minutes.
+  double service_noise = 0.1;  // Of what each of several services adds to that, over an hour.
+  double flash_per_day = 1;    // Flash crowds of one region,
   double world_flash_per_day = 0.5;          // and of all at once.
   double flash_low = 1.6, flash_high = 3.8;  // Times the demand, at their top.
   double storm_per_day = 4;                  // Times in which spot nodes are scarce,
@@ -57,6 +59,7 @@ inline constexpr ChanceKey kChanceKeys[] = {
     {"peak_hour", &RegionChance::peak_hour, 0, 24},
     {"slow_noise", &RegionChance::slow_noise, 0, 2},
     {"fast_noise", &RegionChance::fast_noise, 0, 2},
+    {"service_noise", &RegionChance::service_noise, 0, 2},
     {"flash_per_day", &RegionChance::flash_per_day, 0, kMostEventsPerDay},
     {"world_flash_per_day", &RegionChance::world_flash_per_day, 0, kMostEventsPerDay},
     {"flash_low", &RegionChance::flash_low, 1, 100},
@@ -90,6 +93,25 @@ struct RegionVariant {
   bool operator==(const RegionVariant&) const = default;
 };
 
+// Which requests may be served where, and what they need there.
+struct ServiceBounds {
+  std::vector<std::string> stays;  // Zones whose users are served there and nowhere else.
+  std::string store;               // The region that has the data; empty: every region has it.
+  int store_trips = 1;             // Round trips to it of a request.
+
+  bool operator==(const ServiceBounds&) const = default;
+};
+
+// One of several services whose pods share the nodes of all regions.
+struct SharingService {
+  std::string name;
+  double demand = 1;  // Requests of it for each of Region::peak_per_s.
+  RegionService own;  // As the file says.
+  ServiceBounds bounds;
+  std::shared_ptr<const RegionNetwork> pods;  // PodsOf the network, and by its bounds.
+};
+inline constexpr int kMostServices = 32;
+
 struct RegionWorld {
   // A measured round trip between two regions; of others it follows from their distance.
   struct Measured {
@@ -99,7 +121,9 @@ struct RegionWorld {
   };
 
   std::shared_ptr<const RegionNetwork> network;
-  uint64_t seed = 1;  // Of the traits of regions: the scenario's.
+  ServiceBounds bounds;                  // Of `network->service`.
+  std::vector<SharingService> services;  // Empty: that service has the nodes for itself.
+  uint64_t seed = 1;                     // Of the traits of regions: the scenario's.
   RegionChance chance;
   double interval_s = 60, duration_s = 14400;
   // What Disturbance::kTrace replays, of a mean of 1. A region is as much later in it as its clock
@@ -114,6 +138,10 @@ struct RegionWorld {
 
   int steps() const { return static_cast<int>(std::lround(duration_s / interval_s)); }
 };
+
+// Of each service in turn: of its pods where several share nodes, else of nodes.
+using ServiceLaws = std::vector<std::shared_ptr<const RegionLaws>>;
+ServiceLaws LawsOf(const RegionWorld& world);
 
 // The same world with only these regions, in this order; no names: all. kNotFound, by its name, for
 // one that it has not.

@@ -63,6 +63,8 @@ class RegionsReader {
       return node.Refuse(fmt::format("expected 1 to {} intervals in `duration`", kMostSteps));
     TRY_ASSIGN(const YamlNode service, map.Required("service"));
     TRY(ReadService(service));
+    const std::optional<YamlNode> services = map.Optional("services");
+    if (services) TRY(ReadServices(*services));
     TRY(ReadObjective(map.Optional("objective")));
     TRY(ReadLimits(map.Optional("limits")));
     TRY_ASSIGN(const YamlNode egress, map.Required("egress_per_gb"));
@@ -71,6 +73,7 @@ class RegionsReader {
     TRY(ReadPlaces(at));
     TRY_ASSIGN(const YamlNode trips, map.Required("round_trips"));
     TRY(ReadTrips(trips));
+    TRY(Bind());
     TRY(ReadChance(map.Optional("chance")));
     if (const std::optional<YamlNode> demand = map.Optional("demand")) TRY(ReadDemand(*demand));
     TRY_ASSIGN(const YamlNode variants, map.Required("variants"));
@@ -94,7 +97,101 @@ class RegionsReader {
     TRY_ASSIGN(service.response_bytes, BytesOf(response));
     TRY_ASSIGN(service.idle_watts, map.RequiredDouble("idle_watts", 0, kMostWatts));
     TRY_ASSIGN(service.busy_watts, map.RequiredDouble("busy_watts", 0, kMostWatts));
+    TRY_ASSIGN(BoundNodes bounds, ReadBounds(&map));
+    bounds_.push_back(std::move(bounds));
+    most_pods_ = service.pods_per_node;
     return map.Finish();
+  }
+
+  // Each has what it differs in from `service`; power and the last mile are those of all.
+  Result<void> ReadServices(const YamlNode& node) {
+    if (bounds_[0].stays || bounds_[0].store)
+      return node.Refuse("`stays` and `store` belong to one of `services`, not to `service`");
+    TRY_ASSIGN(YamlMap services, node.AsMap());
+    for (const auto& [name, value] : services.Entries()) {
+      if (!IsName(name)) return value.Refuse(fmt::format("expected {} as key", kNameInWords));
+      TRY_ASSIGN(YamlMap map, value.AsMap());
+      SharingService one{.name = name, .own = network_.service};
+      RegionService& own = one.own;
+      TRY_ASSIGN(one.demand, map.OptionalDouble("demand", 1e-6, 1e6, 1));
+      TRY_ASSIGN(own.pod_per_s, map.OptionalDouble("pod_rate", 1e-3, kMostPerS, own.pod_per_s));
+      TRY_ASSIGN(const int64_t pods,
+                 map.OptionalInt("pods_per_node", 1, kMostPodsPerNode, own.pods_per_node));
+      own.pods_per_node = static_cast<int>(pods);
+      TRY_ASSIGN(own.deadline_s, OptionalSeconds(&map, "deadline", 1e-3, 3600, own.deadline_s));
+      TRY_ASSIGN(own.patience_s, OptionalSeconds(&map, "patience", 1e-3, 3600, own.patience_s));
+      if (const std::optional<YamlNode> response = map.Optional("response")) {
+        TRY_ASSIGN(own.response_bytes, BytesOf(*response));
+      }
+      TRY_ASSIGN(BoundNodes bounds, ReadBounds(&map));
+      bounds_.push_back(std::move(bounds));
+      TRY(map.Finish());
+      most_pods_ = std::max(most_pods_, own.pods_per_node);
+      world_.services.push_back(std::move(one));
+    }
+    if (world_.services.empty() || world_.services.size() > kMostServices)
+      return node.Refuse(fmt::format("expected 1 to {} services", kMostServices));
+    return {};
+  }
+
+  // What a service says of zones and regions, which the file names further down.
+  struct BoundNodes {
+    std::optional<YamlNode> stays, store;
+  };
+
+  static Result<BoundNodes> ReadBounds(YamlMap* map) {
+    return BoundNodes{.stays = map->Optional("stays"), .store = map->Optional("store")};
+  }
+
+  Result<ServiceBounds> BoundsOf(const BoundNodes& nodes) {
+    ServiceBounds bounds;
+    if (nodes.stays) {
+      TRY_ASSIGN(const std::vector<YamlNode> zones, nodes.stays->AsList());
+      for (const YamlNode& item : zones) {
+        TRY_ASSIGN(std::string zone, item.AsString());
+        if (zones_.Find(zone) == kNone) return item.Refuse(zones_.Unknown(zone));
+        bounds.stays.push_back(std::move(zone));
+      }
+    }
+    if (nodes.store) {
+      TRY_ASSIGN(YamlMap map, nodes.store->AsMap());
+      TRY_ASSIGN(const YamlNode region, map.Required("region"));
+      TRY_ASSIGN(bounds.store, region.AsString());
+      if (names_.Find(bounds.store) == kNone) return region.Refuse(names_.Unknown(bounds.store));
+      TRY_ASSIGN(const int64_t trips, map.OptionalInt("trips", 1, 100, 1));
+      bounds.store_trips = static_cast<int>(trips);
+      TRY(map.Finish());
+    }
+    return bounds;
+  }
+
+  // What services say of zones and regions, once these are known.
+  Result<void> Bind() {
+    TRY_ASSIGN(world_.bounds, BoundsOf(bounds_[0]));
+    for (size_t i = 0; i < world_.services.size(); ++i) {
+      SharingService& one = world_.services[i];
+      TRY_ASSIGN(one.bounds, BoundsOf(bounds_[i + 1]));
+      RegionNetwork pods = PodsOf(network_, one.own);
+      Bind(one.bounds, &pods);
+      one.pods = std::make_shared<const RegionNetwork>(std::move(pods));
+    }
+    Bind(world_.bounds, &network_);
+    return {};
+  }
+
+  void Bind(const ServiceBounds& bounds, RegionNetwork* network) const {
+    if (!bounds.store.empty()) {
+      const int store = names_.Find(bounds.store);
+      for (int to = 0; to < network->size(); ++to)
+        network->store_s.push_back(bounds.store_trips * network->rtt_s[network->At(to, store)]);
+    }
+    if (bounds.stays.empty()) return;
+    for (const Region& user : network->regions) {
+      const bool stays =
+          std::find(bounds.stays.begin(), bounds.stays.end(), user.zone) != bounds.stays.end();
+      for (const Region& server : network->regions)
+        network->closed.push_back(stays && server.zone != user.zone ? 1 : 0);
+    }
   }
 
   Result<void> ReadObjective(const std::optional<YamlNode>& node) {
@@ -175,8 +272,7 @@ class RegionsReader {
     TRY_ASSIGN(region.pue, map.OptionalDouble("pue", 1, 10, 1));
     TRY_ASSIGN(const YamlNode start, map.Required("start"));
     TRY(ReadStart(start, &region));
-    TRY_ASSIGN(const int64_t most,
-               map.RequiredInt("nodes_max", 1, kMostServers / network_.service.pods_per_node));
+    TRY_ASSIGN(const int64_t most, map.RequiredInt("nodes_max", 1, kMostServers / most_pods_));
     region.nodes_max = static_cast<int>(most);
     TRY(map.Finish());
     return region;
@@ -302,6 +398,8 @@ class RegionsReader {
   RegionWorld world_;
   RegionNetwork network_;
   NameIndex zones_{"zone"}, names_{"region"};
+  std::vector<BoundNodes> bounds_;  // Of `service`, and of each of `services`.
+  int most_pods_ = 1;               // Of a node.
 };
 
 }  // namespace

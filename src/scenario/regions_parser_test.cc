@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -99,6 +100,80 @@ TEST(Regions, RefuseWhatIsWrongWithItsPlace) {
               HasSubstr("`rate`: not here"));
   EXPECT_THAT(ErrorOf(With("  egress_per_gb:", "  limits: {late_percent: 101}\n  egress_per_gb:")),
               HasSubstr("late_percent"));
+}
+
+constexpr std::string_view kServices = R"(busy_watts: 15}
+  services:
+    web: {demand: 0.7}
+    orders: {pod_rate: 10, pods_per_node: 8, deadline: 1s, response: 1kB, stays: [eu],
+      store: {region: sydney, trips: 2}}
+)";
+
+TEST(Regions, ServicesShareNodesByWhatTheyDifferIn) {
+  const Scenario scenario = ParseScenario(With("busy_watts: 15}\n", kServices), "two.yaml").value();
+  const RegionWorld& world = *scenario.regions;
+  ASSERT_EQ(world.services.size(), 2U);
+  const SharingService &web = world.services[0], &orders = world.services[1];
+  EXPECT_EQ(web.demand, 0.7);
+  EXPECT_EQ(web.own, world.network->service);
+  EXPECT_EQ(orders.demand, 1);
+  EXPECT_EQ(orders.own.pods_per_node, 8);
+  // A pod has an eighth of a node.
+  const RegionNetwork& pods = *orders.pods;
+  EXPECT_EQ(pods.service.pods_per_node, 1);
+  EXPECT_EQ(pods.regions[0].nodes_max, 80);
+  EXPECT_DOUBLE_EQ(pods.regions[0].on_demand_per_h, 0.17 / 8);
+  EXPECT_DOUBLE_EQ(pods.service.busy_watts, 15.0 / 8);
+  // Londoners stay in Europe; in Sydney any may be served.
+  EXPECT_FALSE(pods.Allows(0, 1));
+  EXPECT_TRUE(pods.Allows(0, 0));
+  EXPECT_TRUE(pods.Allows(1, 0));
+  EXPECT_TRUE(web.pods->Allows(0, 1));
+  // Two round trips to the data.
+  EXPECT_DOUBLE_EQ(pods.TripS(0, 0), 2 * pods.rtt_s[pods.At(0, 1)]);
+  EXPECT_EQ(pods.TripS(1, 1), 0);
+  EXPECT_EQ(world.network->closed.size(), 0U);
+
+  const Scenario again = ParseScenario(ToYaml(scenario), "again.yaml").value();
+  ASSERT_EQ(again.regions->services.size(), 2U);
+  for (size_t s = 0; s < 2; ++s) {
+    EXPECT_EQ(*again.regions->services[s].pods, *world.services[s].pods);
+    EXPECT_EQ(again.regions->services[s].own, world.services[s].own);
+    EXPECT_EQ(again.regions->services[s].bounds, world.services[s].bounds);
+  }
+}
+
+TEST(Regions, AServiceAloneHasBoundsAsWell) {
+  const std::string text = With("busy_watts: 15}", "busy_watts: 15, stays: [au]}");
+  const Scenario scenario = ParseScenario(text, "two.yaml").value();
+  const RegionNetwork& network = *scenario.regions->network;
+  EXPECT_TRUE(network.Allows(0, 1));
+  EXPECT_FALSE(network.Allows(1, 0));
+}
+
+TEST(Regions, WithFewerRegionsServicesKeepTheirBounds) {
+  const Scenario scenario = ParseScenario(With("busy_watts: 15}\n", kServices), "two.yaml").value();
+  const std::vector<std::string> names = {"sydney"};
+  const auto part = WithRegions(scenario.regions, names).value();
+  EXPECT_EQ(part->services[1].pods->size(), 1);
+  EXPECT_EQ(part->services[1].pods->store_s, std::vector<double>{0});
+}
+
+TEST(Regions, RefuseServicesThatSayNoSense) {
+  const auto error = [](std::string_view service) {
+    return ErrorOf(
+        With("busy_watts: 15}\n", fmt::format("busy_watts: 15}}\n  services: {}\n", service)));
+  };
+  EXPECT_THAT(error("{}"), HasSubstr("expected 1 to 32 services"));
+  EXPECT_THAT(error("{web: {stays: [as]}}"), HasSubstr("no zone is called"));
+  EXPECT_THAT(error("{web: {store: {region: paris}}}"), HasSubstr("no region is called"));
+  EXPECT_THAT(error("{web: {store: {region: london, trips: 0}}}"), HasSubstr("1"));
+  EXPECT_THAT(error("{web: {pod_rates: 3}}"), HasSubstr("pod_rate"));
+  EXPECT_THAT(error("{web: {demand: 0}}"),
+              HasSubstr("two.yaml:6:28: `regions.services.web.demand`"));
+  EXPECT_THAT(
+      ErrorOf(With("busy_watts: 15}\n", "busy_watts: 15, stays: [eu]}\n  services: {web: {}}\n")),
+      HasSubstr("belong to one of `services`"));
 }
 
 }  // namespace

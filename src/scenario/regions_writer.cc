@@ -16,16 +16,45 @@ std::string SecondsText(double seconds) {
   return SimTimeText(SimTime(std::llround(seconds * 1e9)));
 }
 
-void WriteService(const RegionNetwork& network, YamlWriter* out) {
-  const RegionService& service = network.service;
-  out->FlowMap("service", {{"pod_rate", service.pod_per_s},
-                           {"pods_per_node", service.pods_per_node},
-                           {"deadline", SecondsText(service.deadline_s)},
-                           {"patience", SecondsText(service.patience_s)},
-                           {"last_mile", SecondsText(service.last_mile_s)},
-                           {"response", fmt::format("{}B", service.response_bytes)},
-                           {"idle_watts", service.idle_watts},
-                           {"busy_watts", service.busy_watts}});
+// What services differ in.
+void WriteOwn(const RegionService& service, YamlWriter* out) {
+  out->Field("pod_rate", service.pod_per_s);
+  out->Field("pods_per_node", service.pods_per_node);
+  out->Field("deadline", SecondsText(service.deadline_s));
+  out->Field("patience", SecondsText(service.patience_s));
+  out->Field("response", fmt::format("{}B", service.response_bytes));
+}
+
+void WriteBounds(const ServiceBounds& bounds, YamlWriter* out) {
+  if (!bounds.stays.empty()) {
+    out->FlowList("stays", std::vector<YamlScalar>(bounds.stays.begin(), bounds.stays.end()));
+  }
+  if (!bounds.store.empty())
+    out->FlowMap("store", {{"region", bounds.store}, {"trips", bounds.store_trips}});
+}
+
+void WriteServices(const RegionWorld& world, YamlWriter* out) {
+  const RegionService& service = world.network->service;
+  out->BeginMap("service");
+  WriteOwn(service, out);
+  out->Field("last_mile", SecondsText(service.last_mile_s));
+  out->Field("idle_watts", service.idle_watts);
+  out->Field("busy_watts", service.busy_watts);
+  WriteBounds(world.bounds, out);
+  out->End();
+  if (world.services.empty()) return;
+  out->BeginMap("services");
+  for (const SharingService& one : world.services) {
+    out->BeginMap(one.name);
+    out->Field("demand", one.demand);
+    WriteOwn(one.own, out);
+    WriteBounds(one.bounds, out);
+    out->End();
+  }
+  out->End();
+}
+
+void WriteObjective(const RegionNetwork& network, YamlWriter* out) {
   const RoutingObjective& objective = network.objective;
   out->FlowMap("objective", {{"carbon_per_kg", objective.carbon_per_kg},
                              {"late", objective.late},
@@ -91,7 +120,8 @@ void WriteRegions(const RegionWorld& world, YamlWriter* out) {
   out->BeginMap("regions");
   out->Field("duration", SecondsText(world.duration_s));
   out->Field("interval", SecondsText(world.interval_s));
-  WriteService(*world.network, out);
+  WriteServices(world, out);
+  WriteObjective(*world.network, out);
   out->BeginMap("egress_per_gb");
   out->Field("within", world.egress_within);
   YamlWriter::Fields zones;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -9,12 +10,17 @@
 #include "model/region_laws.h"
 #include "policy/routing_policy.h"
 #include "scenario/region_world.h"
+#include "sim/region_nodes.h"
 #include "sim/region_weather.h"
 
 // Regions that serve requests, interval by interval: what policies see, what follows from what they
-// answer, and what it costs. Queues are in equilibrium or overflow (RunQueue); nodes that are
-// ordered serve once they have started, and are paid from their order on; those given back stop at
-// once. Allocates nothing once built; one thread at a time.
+// answer, and what it costs. Queues are in equilibrium or overflow (RunQueue); nodes are paid from
+// their order on (RegionNodes).
+//
+// One service has the nodes for itself, or several share them. Then each is asked about on its own,
+// with pods in the place of nodes: there are nodes for all pods that are wanted, pods fill them
+// without gaps, and where nodes lack, each service has the same part of its pods. Pods move and
+// start within an interval; nodes do not. Allocates nothing once built; one thread at a time.
 
 namespace rudderfish {
 
@@ -26,6 +32,11 @@ struct RoutingFigures {
   double node_hours = 0, spot_hours = 0, carbon_kg = 0, dollars = 0;
   double changes = 0;  // Nodes ordered and given back.
   double foreign = 0;  // Requests served elsewhere than where they came from.
+
+  struct OfService {
+    double requests = 0, late_requests = 0;
+  };
+  std::array<OfService, kMostServices> services{};  // Those there are; the only one has the first.
 
   double objective() const {
     return requests > 0 ? (nodes + egress + carbon + late + wait + change) / requests : 0;
@@ -45,20 +56,27 @@ struct LatencyTally {
 
 class RegionSimulator {
  public:
-  RegionSimulator(std::shared_ptr<const RegionWorld> world, std::shared_ptr<const RegionLaws> laws);
+  // `laws`: LawsOf the world.
+  RegionSimulator(std::shared_ptr<const RegionWorld> world, ServiceLaws laws);
 
   // Whether questions tell what demand is to come: for policies that foresee.
   enum class Foresight { kNone, kDemand };
 
-  // Everybody is served at home, by on-demand nodes that are 60 % in use.
+  // All requests are served at home, by on-demand nodes that are 60 % in use.
   void Start(const RegionEpisode& episode, Foresight foresight = Foresight::kNone);
 
-  RoutingQuestion Question() const;
+  int services() const { return static_cast<int>(services_.size()); }
+  const std::shared_ptr<const RegionLaws>& laws(int service) const {
+    return services_[static_cast<size_t>(service)].laws;
+  }
 
-  // The split and the nodes of now, which a policy changes.
-  RoutingAnswer Answer() { return {.shares = shares_, .nodes = nodes_}; }
+  // About one service: its nodes, or its pods where several share nodes.
+  RoutingQuestion Question(int service) const;
 
-  // An interval under Answer().
+  // Its split and its nodes or pods of now, which a policy changes.
+  RoutingAnswer Answer(int service);
+
+  // An interval under all answers.
   void Step();
 
   // Adds every further interval to `tally`, at some cost; nullptr: to none. It outlives that.
@@ -66,44 +84,48 @@ class RegionSimulator {
 
   const RoutingFigures& figures() const { return figures_; }
   const RegionWorld& world() const { return *world_; }
+  const RegionNodes& nodes() const { return nodes_; }
 
  private:
-  static constexpr int kStartStepsMax = 64;
   static constexpr int kForeseen = 16;  // Intervals.
 
-  // Nodes of one price in one region.
-  struct Crew {
-    int ready = 0;
-    int starting[kStartStepsMax] = {};  // [steps until it serves]
-    int pending() const;
+  struct Service {
+    std::shared_ptr<const RegionLaws> laws;
+    int per_node = 1;                         // Pods of it; 1 where it has nodes for itself.
+    double unit = 1;                          // Of its laws, in those of the figures.
+    std::vector<double> shares, flow;         // [origin][target] Shares; requests per second.
+    std::vector<double> warm;                 // [origin][target] What it is used to, the same.
+    std::vector<double> served, served_cold;  // [origin][target] exp(-rate x time left).
+    std::vector<double> backlog, load;        // [region]
+    std::vector<int> wanted, ready, held;     // [region][NodePrice] Nodes or pods.
+    std::vector<double> to_come;              // [interval][region] Empty without foresight.
+    std::vector<RegionSight> sights;          // [region]
   };
 
-  void Order(int region, NodePrice price, int wanted);
+  Service ServiceBy(const std::shared_ptr<const RegionLaws>& laws) const;
+  void StartService(int service);
+  void OrderNodes(int region);
   void StartNodes(int region);
-  void Serve();
-  void ServePair(int from, int to, const QueueInterval& queue);
-  void Tally(double requests, double trip_s, double cold, const QueueInterval& queue);
-  void Pay(int region, double use);
+  void Fill(int region, int price, int nodes, std::vector<int> Service::*to);
+  void Serve(int service);
+  void ServePair(int service, int from, int to, const QueueInterval& queue);
+  void Tally(const RegionService& service, double requests, double trip_s, double cold,
+             const QueueInterval& queue);
+  void Pay(int region);
   void Look();
   void Foresee();
-  Crew& crew(int region, int price) { return crews_[region * kNodePrices + price]; }
 
   std::shared_ptr<const RegionWorld> world_;
-  std::shared_ptr<const RegionLaws> laws_;
+  double unit_, mean_on_demand_per_h_ = 0;
   RegionVariant variant_;
   RegionWeatherSource source_;
-  RegionWeatherSource ahead_;           // The same, kForeseen intervals on.
-  std::vector<double> demand_to_come_;  // [interval][region] Empty without foresight.
+  RegionWeatherSource ahead_;  // The same, kForeseen intervals on.
+  RegionNodes nodes_;
   RoutingFigures figures_;
   LatencyTally* tally_ = nullptr;
   int step_ = 0;
-  std::vector<double> shares_, flow_;         // [origin][target] Shares; requests per second.
-  std::vector<double> warm_;                  // [origin][target] What it is used to, the same.
-  std::vector<double> served_, served_cold_;  // [origin][target] exp(-rate x time left).
-  std::vector<double> backlog_, load_;        // [region]
-  std::vector<int> nodes_;                    // [region][NodePrice]
-  std::vector<Crew> crews_;                   // [region][NodePrice]
-  std::vector<RegionSight> sights_;
+  std::vector<Service> services_;
+  std::vector<double> remainders_;  // [service] Of pods that nodes lack for.
 };
 
 }  // namespace rudderfish

@@ -32,11 +32,10 @@ std::unique_ptr<RoutingPolicy> Rule(std::string_view spec) {
 
 struct Played {
   std::shared_ptr<const RegionWorld> world = ShippedRegions();
-  std::shared_ptr<const RegionLaws> laws = std::make_shared<const RegionLaws>(world->network);
-  RegionSimulator simulator{world, laws};
+  RegionSimulator simulator{world, LawsOf(*world)};
 
   RoutingFigures Run(std::string_view spec, std::string_view variant, uint64_t seed) {
-    return RunRouting(*Rule(spec), {VariantNamed(*world, variant), seed}, laws, &simulator);
+    return RunRouting(*Rule(spec), {VariantNamed(*world, variant), seed}, &simulator);
   }
 };
 
@@ -63,7 +62,8 @@ TEST(RegionSimulator, CalmEpisodesCostWhatNodesCost) {
   EXPECT_EQ(figures.spot_hours, 0);
   EXPECT_EQ(figures.foreign, 0);
   EXPECT_LT(figures.late_share(), 0.005);
-  EXPECT_NEAR(figures.nodes * played.laws->unit(), figures.dollars, 1e-6 * figures.dollars);
+  EXPECT_NEAR(figures.nodes * played.simulator.laws(0)->unit(), figures.dollars,
+              1e-6 * figures.dollars);
 }
 
 TEST(RegionSimulator, OutagesAndReclaimsHurtWhoStaysHome) {
@@ -81,11 +81,11 @@ TEST(RegionSimulator, OutagesAndReclaimsHurtWhoStaysHome) {
 TEST(RegionSimulator, AStepAllocatesNothing) {
   Played played;
   const auto policy = Rule("lp");
-  const auto memory = policy->NewMemory(played.laws);
+  const auto memory = policy->NewMemory(played.simulator.laws(0));
   played.simulator.Start({VariantNamed(*played.world, "full"), 5});
   const long before = allocation_count;
   for (int step = 0; step < 100; ++step) {
-    policy->Decide(played.simulator.Question(), memory.get(), played.simulator.Answer());
+    policy->Decide(played.simulator.Question(0), memory.get(), played.simulator.Answer(0));
     played.simulator.Step();
   }
   EXPECT_EQ(allocation_count - before, 0);
@@ -188,12 +188,11 @@ TEST(RegionWeather, DemandIsPoissonAroundItsMean) {
 
 TEST(RegionSimulator, AnEpisodeSeesNothingOfTheOneBefore) {
   const auto world = ShippedRegions();
-  const auto laws = std::make_shared<const RegionLaws>(world->network);
-  RegionSimulator simulator(world, laws);
+  RegionSimulator simulator(world, LawsOf(*world));
   const auto first_sight = [&] {
     simulator.Start({world->variants[3], 5});
     std::vector<double> seen;
-    for (const RegionSight& one : simulator.Question().regions)
+    for (const RegionSight& one : simulator.Question(0).regions)
       seen.insert(seen.end(), {one.wait_s, static_cast<double>(one.lost), one.load_per_s});
     return seen;
   };
@@ -204,23 +203,137 @@ TEST(RegionSimulator, AnEpisodeSeesNothingOfTheOneBefore) {
 
 TEST(RegionSimulator, WhatIsToComeIsWhatThenComes) {
   const auto world = ShippedRegions();
-  RegionSimulator simulator(world, std::make_shared<const RegionLaws>(world->network));
+  RegionSimulator simulator(world, LawsOf(*world));
   simulator.Start({world->variants[0], 5});
-  EXPECT_TRUE(simulator.Question().true_demand_per_s.empty());
+  EXPECT_TRUE(simulator.Question(0).true_demand_per_s.empty());
   simulator.Start({world->variants[0], 5}, RegionSimulator::Foresight::kDemand);
   const size_t n = static_cast<size_t>(world->network->size());
   for (int step = 0; step < 40; ++step) {
-    const auto told = simulator.Question().true_demand_per_s;
+    const auto told = simulator.Question(0).true_demand_per_s;
     ASSERT_EQ(told.size(), 16 * n);
     const std::vector<double> next(told.begin(), told.begin() + static_cast<std::ptrdiff_t>(n));
     const std::vector<double> second(told.begin() + static_cast<std::ptrdiff_t>(n),
                                      told.begin() + static_cast<std::ptrdiff_t>(2 * n));
     simulator.Step();
     for (size_t r = 0; r < n; ++r) {
-      EXPECT_EQ(simulator.Question().regions[r].demand_per_s, next[r]);
-      EXPECT_EQ(simulator.Question().true_demand_per_s[r], second[r]);
+      EXPECT_EQ(simulator.Question(0).regions[r].demand_per_s, next[r]);
+      EXPECT_EQ(simulator.Question(0).true_demand_per_s[r], second[r]);
     }
   }
+}
+
+// Four services on the nodes of six regions.
+struct PlayedTogether {
+  std::shared_ptr<const RegionWorld> world =
+      LoadScenario(SourcePath("scenarios/multicloud-services.yaml")).value().regions;
+  RegionSimulator simulator{world, LawsOf(*world)};
+};
+
+TEST(RegionSimulator, PodsOfAllServicesFillTheNodesThereAre) {
+  PlayedTogether played;
+  const auto policy = Rule("mpc");
+  RoutingRun run(*policy, {VariantNamed(*played.world, "full"), 3}, &played.simulator);
+  for (int step = 0; step < played.world->steps(); ++step) {
+    run.Step();
+    for (int r = 0; r < played.world->network->size(); ++r) {
+      for (int price = 0; price < kNodePrices; ++price) {
+        double used = 0, held = 0, wanted = 0;
+        for (int s = 0; s < played.simulator.services(); ++s) {
+          const RegionSight& seen = played.simulator.Question(s).regions[r];
+          const double each = played.world->services[s].own.pods_per_node;
+          used += seen.ready[price] / each;
+          held += seen.nodes(price) / each;
+          wanted += played.simulator.Answer(s).nodes[r * kNodePrices + price] / each;
+        }
+        const RegionNodes& nodes = played.simulator.nodes();
+        EXPECT_LE(used, nodes.ready(r, price) + 1e-6);
+        EXPECT_LE(held, std::max(nodes.held(r, price), nodes.ready(r, price)) + 1e-6);
+        // No more nodes than pods need, and no pod waits for room that is there.
+        EXPECT_LE(nodes.held(r, price), std::ceil(wanted - 1e-9));
+        if (used + 1 < wanted) {
+          EXPECT_GT(used, nodes.ready(r, price) - 1);
+        }
+      }
+      EXPECT_LE(
+          played.simulator.nodes().held(r, kOnDemand) + played.simulator.nodes().held(r, kSpot),
+          played.world->network->regions[r].nodes_max);
+    }
+  }
+}
+
+TEST(RegionSimulator, ServicesAddUpToTheWhole) {
+  PlayedTogether played;
+  const RoutingFigures figures =
+      RunRouting(*Rule("lp"), {VariantNamed(*played.world, "full"), 3}, &played.simulator);
+  double requests = 0, late = 0;
+  for (const RoutingFigures::OfService& one : figures.services) {
+    requests += one.requests;
+    late += one.late_requests;
+  }
+  EXPECT_NEAR(requests, figures.requests, 1e-6 * requests);
+  EXPECT_NEAR(late, figures.late_requests, 1e-6 * requests);
+  EXPECT_NEAR(figures.services[0].requests / requests, 0.55, 0.03);
+  EXPECT_EQ(figures.services[4].requests, 0);
+}
+
+TEST(RegionSimulator, TwoHalvesCostAboutWhatTheWholeDoes) {
+  auto world = std::make_shared<RegionWorld>(*ShippedRegions());
+  world->chance.service_noise = 0;
+  RegionSimulator whole(world, LawsOf(*world));
+  auto halves = std::make_shared<RegionWorld>(*world);
+  for (const char* name : {"a", "b"}) {
+    const RegionService& own = world->network->service;
+    halves->services.push_back(
+        {.name = name,
+         .demand = 0.5,
+         .own = own,
+         .bounds = {},
+         .pods = std::make_shared<const RegionNetwork>(PodsOf(*world->network, own))});
+  }
+  RegionSimulator together(halves, LawsOf(*halves));
+  double of_whole = 0, of_halves = 0;
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    of_whole += RunRouting(*Rule("lp"), {VariantNamed(*world, "full"), seed}, &whole).objective();
+    of_halves +=
+        RunRouting(*Rule("lp"), {VariantNamed(*halves, "full"), seed}, &together).objective();
+  }
+  EXPECT_NEAR(of_halves / of_whole, 1, 0.08);
+}
+
+TEST(RegionSimulator, NoRuleServesRequestsWhereTheyMayNotBeServed) {
+  PlayedTogether played;
+  const int orders = 3;
+  ASSERT_EQ(played.world->services[orders].name, "orders");
+  const RegionNetwork& network = *played.world->services[orders].pods;
+  for (const char* spec :
+       {"static:home=50", "round-robin", "locality", "cheapest", "greenest", "carbon-aware",
+        "least-latency", "power-of-two", "prequal", "lp", "mpc", "clairvoyant"}) {
+    const auto policy = Rule(spec);
+    RoutingRun run(*policy, {VariantNamed(*played.world, "full"), 5}, &played.simulator);
+    for (int step = 0; step < 120; ++step) {
+      run.Step();
+      const auto shares = played.simulator.Answer(orders).shares;
+      for (int from = 0; from < network.size(); ++from) {
+        double sum = 0;
+        for (int to = 0; to < network.size(); ++to) {
+          const double share = shares[network.At(from, to)];
+          sum += share;
+          EXPECT_TRUE(share == 0 || network.Allows(from, to)) << spec;
+        }
+        EXPECT_NEAR(sum, 1, 1e-9) << spec;
+      }
+    }
+  }
+}
+
+TEST(RegionSimulator, SeveralServicesAllocateNothing) {
+  PlayedTogether played;
+  const auto policy = Rule("mpc");
+  RoutingRun run(*policy, {VariantNamed(*played.world, "full"), 3}, &played.simulator);
+  run.Step();
+  const long before = allocation_count;
+  for (int step = 0; step < 60; ++step) run.Step();
+  EXPECT_EQ(allocation_count - before, 0);
 }
 
 TEST(RoutingEvaluation, WhatKnowsTheDemandToComeIsABoundAndNoRival) {

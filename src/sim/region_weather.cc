@@ -12,9 +12,10 @@
 namespace rudderfish {
 namespace {
 
-constexpr uint64_t kTraitStream = 0x7265676961;     // Of the seed of the world.
-constexpr uint64_t kNoticeStream = 0x6e6f74696365;  // Of the seed of the episode,
-constexpr uint64_t kReplayStream = 0x7265706c6179;  // likewise.
+constexpr uint64_t kTraitStream = 0x7265676961;        // Of the seed of the world.
+constexpr uint64_t kNoticeStream = 0x6e6f74696365;     // Of the seed of the episode,
+constexpr uint64_t kReplayStream = 0x7265706c6179;     // likewise,
+constexpr uint64_t kServiceStream = 0x73657276696365;  // likewise.
 constexpr double kWeatherHourS = 3600, kWeatherDayS = 86400;
 constexpr double kSlowS = 3600, kFastS = 300, kPriceS = 7200;  // Of wanderings.
 constexpr double kFewRequests = 50;  // Below so many of an interval counts are drawn one by one.
@@ -74,6 +75,8 @@ RegionWeatherSource::RegionWeatherSource(std::shared_ptr<const RegionWorld> worl
                        .noise = std::exp(rng.Uniform(-0.35, 0.35))});
   }
   states_.resize(static_cast<size_t>(n));
+  for (auto* one : {&wandering_, &demand_})
+    one->resize(world_->services.size() * static_cast<size_t>(n));
   weather_.resize(static_cast<size_t>(n));
 }
 
@@ -81,6 +84,8 @@ void RegionWeatherSource::Start(const RegionEpisode& episode) {
   variant_ = episode.variant;
   rng_ = Rng(episode.seed);
   notice_rng_ = Rng(episode.seed, kNoticeStream);
+  service_rng_ = Rng(episode.seed, kServiceStream);
+  for (double& one : wandering_) one = world_->chance.service_noise * service_rng_.Normal();
   replay_.reset();
   if (variant_.Has(Disturbance::kTrace))
     replay_.emplace(*world_->demand, episode.use, Rng(episode.seed, kReplayStream).Uniform());
@@ -115,6 +120,24 @@ void RegionWeatherSource::Step() {
   }
   const double world_flash = world_flash_.Advance(seconds);
   for (int r = 0; r < static_cast<int>(states_.size()); ++r) StepRegion(r, world_flash);
+  if (!demand_.empty()) StepServices();
+}
+
+// Each has its part of what its region's users ask for, and wanders about that; a trace says what
+// all of them do.
+void RegionWeatherSource::StepServices() {
+  const double seconds = world_->interval_s, noise = world_->chance.service_noise;
+  size_t at = 0;
+  for (const SharingService& one : world_->services) {
+    for (RegionWeather& weather : weather_) {
+      double& wandering = wandering_[at];
+      wandering = Wander(wandering, noise, kSlowS, seconds, service_rng_.Normal());
+      const double mean_per_s =
+          weather.mean_per_s * one.demand * (replay_ ? 1 : std::exp(wandering - noise * noise / 2));
+      const double uniform = service_rng_.Uniform(), normal = service_rng_.Normal();
+      demand_[at++] = Poisson(mean_per_s * seconds, uniform, normal) / seconds;
+    }
+  }
 }
 
 double RegionWeatherSource::DayOf(const Region& place) const {

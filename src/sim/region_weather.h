@@ -44,6 +44,11 @@ class RegionWeatherSource {
   void Step();
 
   const std::vector<RegionWeather>& regions() const { return weather_; }
+  // What came for one of several services, or for the only one.
+  double DemandOf(int service, int region) const {
+    if (demand_.empty()) return weather_[static_cast<size_t>(region)].demand_per_s;
+    return demand_[static_cast<size_t>(service) * weather_.size() + static_cast<size_t>(region)];
+  }
   double hour_utc() const;  // Of the middle of the interval, in [0, 24).
 
  private:
@@ -71,16 +76,18 @@ class RegionWeatherSource {
   // Of the demand at the busiest hour, in the mean, without what comes by chance.
   double DayOf(const Region& place) const;
   void StepRegion(int region, double world_flash);
+  void StepServices();
 
   std::shared_ptr<const RegionWorld> world_;
   RegionVariant variant_;
-  Rng rng_{0}, notice_rng_{0};
+  Rng rng_{0}, notice_rng_{0}, service_rng_{0};
   double begin_h_ = 0;
   int step_ = 0;
   Flash world_flash_;
   std::vector<Traits> traits_;
   std::vector<Wandering> states_;
   std::vector<RegionWeather> weather_;
+  std::vector<double> wandering_, demand_;  // [service][region] Of several services.
   std::optional<TraceReplay> replay_;
 };
 

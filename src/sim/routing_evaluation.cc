@@ -44,21 +44,25 @@ RegionEpisode JudgedEpisode(const RegionVariant& variant, uint64_t seed, int epi
   return {variant, HeldOutSeed(seed, episode), EpisodeUse::kEvaluation};
 }
 
-void StartRouting(const RoutingPolicy& policy, const RegionEpisode& episode,
-                  RegionSimulator* simulator) {
+RoutingRun::RoutingRun(const RoutingPolicy& policy, const RegionEpisode& episode,
+                       RegionSimulator* simulator)
+    : policy_(policy), simulator_(simulator) {
+  for (int s = 0; s < simulator->services(); ++s)
+    memories_.push_back(policy.NewMemory(simulator->laws(s)));
   using Foresight = RegionSimulator::Foresight;
   simulator->Start(episode, policy.foresees() ? Foresight::kDemand : Foresight::kNone);
 }
 
+void RoutingRun::Step() {
+  for (int s = 0; s < simulator_->services(); ++s)
+    policy_.Decide(simulator_->Question(s), memories_[s].get(), simulator_->Answer(s));
+  simulator_->Step();
+}
+
 RoutingFigures RunRouting(const RoutingPolicy& policy, const RegionEpisode& episode,
-                          const std::shared_ptr<const RegionLaws>& laws,
                           RegionSimulator* simulator) {
-  const std::unique_ptr<RoutingMemory> memory = policy.NewMemory(laws);
-  StartRouting(policy, episode, simulator);
-  for (int step = 0; step < simulator->world().steps(); ++step) {
-    policy.Decide(simulator->Question(), memory.get(), simulator->Answer());
-    simulator->Step();
-  }
+  RoutingRun run(policy, episode, simulator);
+  for (int step = 0; step < simulator->world().steps(); ++step) run.Step();
   return simulator->figures();
 }
 
@@ -72,6 +76,7 @@ RoutingEvaluation EvaluateRouting(const std::string& scenario,
                                .regions = world->network->size(),
                                .episodes = options.episodes,
                                .limits = world->network->limits};
+  for (const SharingService& one : world->services) evaluation.services.push_back(one.name);
   for (const int variant : options.variants)
     evaluation.variants.push_back(world->variants[variant].name);
   std::vector<const RoutingPolicy*> members;
@@ -88,7 +93,7 @@ RoutingEvaluation EvaluateRouting(const std::string& scenario,
     }
   }
   evaluation.first_member.push_back(static_cast<int>(members.size()));
-  const auto laws = std::make_shared<const RegionLaws>(world->network);
+  const ServiceLaws laws = LawsOf(*world);
   std::vector<std::unique_ptr<RegionSimulator>> simulators;
   for (int i = 0; i < pool->size(); ++i)
     simulators.push_back(std::make_unique<RegionSimulator>(world, laws));
@@ -110,7 +115,7 @@ RoutingEvaluation EvaluateRouting(const std::string& scenario,
     const RegionEpisode drawn = trial ? RegionEpisode{variant, TrialSeed(options.seed, episode)}
                                       : JudgedEpisode(variant, options.seed, episode);
     const RoutingFigures one =
-        RunRouting(policy, drawn, laws, simulators[static_cast<size_t>(worker)].get());
+        RunRouting(policy, drawn, simulators[static_cast<size_t>(worker)].get());
     if (trial) {
       trials[static_cast<size_t>(of) * options.trials + episode] = one;
     } else {

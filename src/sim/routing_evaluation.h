@@ -26,13 +26,22 @@ struct NamedRoutingPolicy {
 // Episode `episode` of those that policies are judged by. REQUIRES: the variant outlives it.
 RegionEpisode JudgedEpisode(const RegionVariant& variant, uint64_t seed, int episode);
 
-// From the beginning of an episode, as the policy is to see it.
-void StartRouting(const RoutingPolicy& policy, const RegionEpisode& episode,
-                  RegionSimulator* simulator);
+// A policy in a simulator, interval by interval. Each service has its own memory.
+class RoutingRun {
+ public:
+  // From the beginning of an episode, as the policy is to see it. Both outlive this.
+  RoutingRun(const RoutingPolicy& policy, const RegionEpisode& episode, RegionSimulator* simulator);
+
+  void Step();
+
+ private:
+  const RoutingPolicy& policy_;
+  RegionSimulator* simulator_;
+  std::vector<std::unique_ptr<RoutingMemory>> memories_;  // [service]
+};
 
 // A whole episode.
 RoutingFigures RunRouting(const RoutingPolicy& policy, const RegionEpisode& episode,
-                          const std::shared_ptr<const RegionLaws>& laws,
                           RegionSimulator* simulator);
 
 // Over episodes.
@@ -51,6 +60,7 @@ struct RoutingEvaluation {
   uint64_t seed = 1;
   int regions = 0, episodes = 0;
   RoutingLimits limits;
+  std::vector<std::string> services;  // That share nodes; empty: there is one.
   std::vector<std::string> variants, policies;
   std::vector<bool> foresees;           // [policy] Knows what comes: no baseline.
   std::vector<int> first_member;        // [policy], and how many there are of all.
