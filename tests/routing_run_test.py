@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import socket
@@ -172,6 +173,9 @@ class RoutingRunTest(unittest.TestCase):
                   "  http-request use-service prometheus-exporter if { path /metrics }", "backend web", "  balance roundrobin"]
         config += [f"  server {name} 127.0.0.1:{region.port} check inter 200ms fall 2 rise 1 weight {weight}"
                    for (name, region), weight in zip(self.regions.items(), (255, 1))]
+        config += ["backend orders", "  balance roundrobin"]
+        config += [f"  server {name} 127.0.0.1:{region.port} check inter 200ms fall 2 rise 1 weight 100"
+                   for name, region in self.regions.items()]
         self.background([HAPROXY, "-db", "-f", self.write("haproxy.cfg", "\n".join(config) + "\n")])
         self.wait_for(self.socket.exists, "HAProxy is up")
         self.load = Load(self.port)
@@ -229,9 +233,34 @@ class RoutingRunTest(unittest.TestCase):
             return json.loads(self.ask("decisions", "--kind", "routing", "-o", "json"))["decisions"]
         return []
 
-    def split(self):
-        shown = json.loads(self.ask("route", "show", "--haproxy", str(self.socket), "--backend", "web", "-o", "json"))
+    def split(self, backend="web"):
+        shown = json.loads(self.ask("route", "show", "--haproxy", str(self.socket), "--backend", backend, "-o", "json"))
         return shown["split"]
+
+    def test_services_that_share_nodes_are_decided_on_each_by_its_bounds(self):
+        regions = (TOP / "examples/routing/regions.yaml").read_text(encoding="utf-8")
+        shared = regions.replace("  objective:", "  services:\n    web: {}\n    orders: {stays: [eu]}\n  objective:")
+        self.assertNotEqual(shared, regions)
+        path = self.configure("enforce", step=40, route=(
+            f"{{name: web, service: web, origin: eu, haproxy: {self.socket}, backend: web}}\n"
+            f"      - {{name: orders, service: orders, origin: eu, haproxy: {self.socket}, backend: orders}}"))
+        text = pathlib.Path(path).read_text(encoding="utf-8")
+        text = text.replace(str(TOP / "examples/routing/regions.yaml"), self.write("regions.yaml", shared))
+        for name in ("demand_per_s", "latency_s", "ready_pods"):
+            query = re.search(rf"    {name}:\n(      .*\n)+", text).group(0)
+            text = text.replace(query, "".join(query.replace(name, f"{service}/{name}", 1) for service in ("web", "orders")))
+        self.write("rudderfish.yaml", text)
+        self.log = open(self.folder / "log", "ab")
+        self.addCleanup(self.log.close)
+        self.background([str(PROGRAM), "run", "--config", path], stderr=self.log)
+        # Both are in enforce: orders of Europeans leave us at once, those of web go there, since eu is full.
+        self.wait_for(lambda: self.split("orders") == {"eu": 1.0, "us": 0.0}, "orders stay")
+        self.wait_for(lambda: self.split()["us"] > 0.2, "web goes where there is room")
+        self.assertEqual(self.split("orders"), {"eu": 1.0, "us": 0.0})
+        self.assertIn("these requests may not be served there", self.ask("explain", "route/orders"))
+        status = self.ask("status")
+        for part in ("SERVICE AND REGION", "orders eu", "web us"):
+            self.assertIn(part, status)
 
     def test_the_split_follows_the_load_and_latency_falls_as_predicted(self):
         process = self.start("shadow")

@@ -246,10 +246,13 @@ std::string RoutingText(const OrderedJson& routing) {
           fmt::format("route {}: {}\n", one["name"].get<std::string>(), note.get<std::string>());
     }
   }
-  TextTable regions({{"REGION"},
+  const auto service_of = [](const OrderedJson& one) { return one.value("service", ""); };
+  const auto& listed = routing["regions"];
+  const bool share = !listed.empty() && !service_of(listed[0]).empty();  // Several share nodes.
+  TextTable regions({{share ? "SERVICE AND REGION" : "REGION"},
                      {"DEMAND", Align::kRight},
                      {"LOAD", Align::kRight},
-                     {"NODES", Align::kRight},
+                     {share ? "PODS" : "NODES", Align::kRight},
                      {"WANTED", Align::kRight},
                      {"LATENCY", Align::kRight},
                      {"HEALTHY"}});
@@ -258,7 +261,8 @@ std::string RoutingText(const OrderedJson& routing) {
   };
   for (const OrderedJson& one : routing["regions"]) {
     const OrderedJson& healthy = one["healthy"];
-    regions.Row({one["name"].get<std::string>(), known(one["demand_per_s"], "/s"),
+    const auto name = one["name"].get<std::string>();
+    regions.Row({share ? service_of(one) + " " + name : name, known(one["demand_per_s"], "/s"),
                  known(one["load_per_s"], "/s"),
                  one["ready_nodes"].is_null() ? "-" : one["ready_nodes"].dump(),
                  one["wanted_nodes"].is_null() ? "-" : one["wanted_nodes"].dump(),

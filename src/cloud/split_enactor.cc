@@ -122,8 +122,9 @@ Result<SplitPlan> PlanSplit(const StandingWeights& standing, const Split& wanted
   }
   std::vector<RegionHealth> health;
   for (size_t i = 0; i < ordered.size(); ++i) {
-    health.push_back(
-        {ordered[i].region, standing.backends[i].is_healthy, standing.backends[i].health});
+    const StandingBackend& one = standing.backends[i];
+    health.push_back({ordered[i].region, one.is_healthy && !one.is_closed,
+                      one.is_closed ? "these requests may not be served there" : one.health});
   }
   SplitPlan plan;
   plan.standing = SplitOf(standing, map);

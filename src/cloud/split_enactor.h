@@ -24,6 +24,7 @@ struct StandingBackend {
   std::string health;                           // What says so: "2 endpoints are ready".
   std::optional<int64_t> ready = std::nullopt;  // Endpoints that serve, where that is seen.
   bool is_health_seen = true;                   // False: the data path does not show it.
+  bool is_closed = false;  // These requests may not be served there, however healthy it is.
 };
 
 struct StandingWeights {

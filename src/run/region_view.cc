@@ -28,15 +28,18 @@ int NodesOf(double pods, int pods_per_node, int most) {
 
 }  // namespace
 
-RegionView::RegionView(std::shared_ptr<const RegionWorld> world,
-                       std::shared_ptr<const RegionLaws> laws, Duration interval,
+RegionView::RegionView(std::shared_ptr<const RegionLaws> laws, OfService service, Duration interval,
                        Duration signals_max_age)
-    : world_(std::move(world)),
-      laws_(std::move(laws)),
+    : laws_(std::move(laws)),
+      service_(std::move(service)),
       interval_(interval),
       max_age_(signals_max_age),
       sights_(static_cast<size_t>(laws_->network().size())),
       latencies_(sights_.size()) {}
+
+std::string RegionView::NameOf(std::string_view signal) const {
+  return service_.name.empty() ? std::string(signal) : fmt::format("{}/{}", service_.name, signal);
+}
 
 std::optional<double> RegionView::Fresh(const Signals& signals, std::string_view signal, int region,
                                         Instant now, Duration max_age) const {
@@ -49,21 +52,26 @@ std::optional<double> RegionView::Fresh(const Signals& signals, std::string_view
 std::string RegionView::Look(const Signals& signals, std::span<const RegionBackendSight> backends,
                              std::span<const double> shares, Instant now, UnixMillis wall) {
   const RegionNetwork& network = laws_->network();
+  const std::string demand_name = NameOf(kDemandSignal), latency_name = NameOf(kLatencySignal);
   signals_age_ = {};
   for (int r = 0; r < network.size(); ++r) {
     const Region& region = network.regions[static_cast<size_t>(r)];
     RegionSight& seen = sights_[static_cast<size_t>(r)];
     seen = {};
-    const SignalValue* demand = signals.Find(kDemandSignal, region.name);
+    const SignalValue* demand = signals.Find(demand_name, region.name);
     if (demand == nullptr)
-      return fmt::format("the signal {} of region {} was not measured yet", kDemandSignal,
+      return fmt::format("the signal {} of region {} was not measured yet", demand_name,
                          region.name);
     signals_age_ = std::max(signals_age_, now - demand->at);
     if (demand->value < 0)
-      return fmt::format("the signal {} of region {} is below 0", kDemandSignal, region.name);
+      return fmt::format("the signal {} of region {} is below 0", demand_name, region.name);
     seen.demand_per_s = demand->value;
     const auto fresh = [&](std::string_view signal) {
-      return Fresh(signals, signal, r, now, max_age_);
+      return Fresh(signals, NameOf(signal), r, now, max_age_);
+    };
+    const auto price = [&](std::string_view signal, double listed) {  // Of a node of the laws.
+      const std::optional<double> told = Fresh(signals, signal, r, now, max_age_);
+      return told ? *told / service_.pods_of_node : listed;
     };
     const RegionBackendSight& backend = backends[static_cast<size_t>(r)];
     std::optional<double> pods = fresh("ready_pods");
@@ -73,8 +81,8 @@ std::string RegionView::Look(const Signals& signals, std::span<const RegionBacke
     if (!pods && backend.is_healthy) {
       return fmt::format(
           "how many pods serve in region {} is not known: the data path does not show it; add a "
-          "signal ready_pods",
-          region.name);
+          "signal {}",
+          region.name, NameOf("ready_pods"));
     }
     seen.reachable = backend.is_healthy;
     const int pods_per_node = network.service.pods_per_node;
@@ -86,11 +94,11 @@ std::string RegionView::Look(const Signals& signals, std::span<const RegionBacke
       seen.pending[kOnDemand] = std::max(0, vms - seen.ready[kOnDemand]);
     }
     seen.wait_s = std::max(0.0, fresh("wait_s").value_or(0));
-    seen.node_per_h[kOnDemand] = fresh("on_demand_per_h").value_or(region.on_demand_per_h);
-    seen.node_per_h[kSpot] = fresh("spot_per_h").value_or(region.spot_per_h);
+    seen.node_per_h[kOnDemand] = price("on_demand_per_h", region.on_demand_per_h);
+    seen.node_per_h[kSpot] = price("spot_per_h", region.spot_per_h);
     seen.carbon_g_per_kwh = Fresh(signals, kCarbonSignal, r, now, std::max(max_age_, kCarbonMaxAge))
                                 .value_or(region.carbon_g_per_kwh[HourOf(wall)]);
-    const SignalValue* latency = signals.Find(kLatencySignal, region.name);
+    const SignalValue* latency = signals.Find(latency_name, region.name);
     latencies_[static_cast<size_t>(r)] =
         latency == nullptr || now - latency->at > max_age_ ? std::nullopt : std::optional(*latency);
   }
@@ -102,8 +110,8 @@ std::string RegionView::Look(const Signals& signals, std::span<const RegionBacke
   }
   ++step_;
   if (signals_age_ <= max_age_) return "";
-  return fmt::format("the signal {} is {} old, more than the {} of `signals_max_age`",
-                     kDemandSignal, FormatDuration(signals_age_), FormatDuration(max_age_));
+  return fmt::format("the signal {} is {} old, more than the {} of `signals_max_age`", demand_name,
+                     FormatDuration(signals_age_), FormatDuration(max_age_));
 }
 
 RoutingQuestion RegionView::question() const {

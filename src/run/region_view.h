@@ -11,12 +11,13 @@
 #include "base/clock.h"
 #include "base/wall_time.h"
 #include "cluster/signals.h"
-#include "scenario/region_world.h"
 #include "task/region_sight.h"
 
 // Regions as a policy of routing sees them, from what is measured of live ones. Signals `per:
 // region` of these names are read; what a data path shows (ready endpoints, health) and what the
 // scenario says (prices, carbon by the hour) counts where there is none. One thread.
+//
+// Of several services that share nodes, the first five are called SERVICE/NAME.
 //
 //   demand_per_s       requests a second of users of the region; needed
 //   latency_s          mean response time of those requests, which the Model is held against
@@ -48,8 +49,15 @@ struct RegionBackendSight {
 
 class RegionView {
  public:
-  RegionView(std::shared_ptr<const RegionWorld> world, std::shared_ptr<const RegionLaws> laws,
-             Duration interval, Duration signals_max_age);
+  // Which service of several that share nodes: its signals are called SERVICE/NAME, but for prices
+  // and carbon, and its pods are in the place of nodes.
+  struct OfService {
+    std::string name;      // Empty: there is one.
+    int pods_of_node = 1;  // Each a node of the laws.
+  };
+
+  RegionView(std::shared_ptr<const RegionLaws> laws, OfService service, Duration interval,
+             Duration signals_max_age);
 
   // Looks again. `shares` [origin][target]: that stand. Returns why nothing can be decided; empty:
   // question() holds.
@@ -68,8 +76,10 @@ class RegionView {
   std::optional<double> Fresh(const Signals& signals, std::string_view signal, int region,
                               Instant now, Duration max_age) const;
 
-  std::shared_ptr<const RegionWorld> world_;
+  std::string NameOf(std::string_view signal) const;
+
   std::shared_ptr<const RegionLaws> laws_;
+  OfService service_;
   Duration interval_, max_age_;
   Duration signals_age_{};
   int step_ = 0;

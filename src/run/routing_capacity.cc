@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -33,7 +34,8 @@ void RoutingLoop::OpenCapacity() {
 // Fresh ones only: a fleet that could not be looked at for long is not counted on.
 std::vector<std::optional<RegionVms>> RoutingLoop::VmsNow() const {
   std::vector<std::optional<RegionVms>> vms;
-  if (capacity_ == nullptr) return vms;
+  // Of several services none knows which part of a node is its own.
+  if (capacity_ == nullptr || services_.size() > 1) return vms;
   vms.resize(plan_.world->network->regions.size());
   for (size_t i = 0; i < fleets_.size(); ++i) {
     const CapacityDriver::Standing standing = capacity_->Get(i);
@@ -54,7 +56,7 @@ void RoutingLoop::DecideCapacity() {
     const bool is_fresh = IsFresh(standing);
     if (fleet.row && is_fresh && standing.plan->is_settled(fleet.aim))
       Conclude(*std::exchange(fleet.row, std::nullopt), {.fate = Fate::kDone, .failure = ""});
-    if (problem_.empty() && is_fresh) DecideFleet(i, standing);
+    if (Problem().empty() && is_fresh) DecideFleet(i, standing);
     if (mode_ == Mode::kEnforce && fleet.has_aim) capacity_->Aim(i, fleet.aim, until);
   }
 }
@@ -64,8 +66,15 @@ void RoutingLoop::DecideFleet(size_t index, const CapacityDriver::Standing& stan
   Fleet& fleet = fleets_[index];
   const auto region = static_cast<size_t>(plan_.RegionOf(named.region));
   const size_t at = region * kNodePrices;
-  const int wanted = round_->nodes()[at + kOnDemand] + round_->nodes()[at + kSpot];
-  const bool is_healthy = round_->view().sights()[region].reachable;
+  double nodes = 0;
+  bool is_healthy = true;
+  for (size_t s = 0; s < services_.size(); ++s) {
+    const RoutingRound& round = *services_[s].round;
+    nodes += static_cast<double>(round.nodes()[at + kOnDemand] + round.nodes()[at + kSpot]) /
+             plan_.PodsOfNode(static_cast<int>(s));
+    is_healthy = is_healthy && round.view().sights()[region].reachable;
+  }
+  const int wanted = static_cast<int>(std::ceil(nodes - 1e-9));
   const int allowed = AllowedVms(named, {standing.vms, wanted, is_healthy});
   const bool is_same = fleet.has_aim && fleet.aim == allowed && fleet.mode == mode_;
   if (is_same || (allowed == standing.vms && !fleet.has_aim)) {

@@ -156,6 +156,7 @@ Result<RouteConfig> RouteOf(const YamlNode& node, const std::filesystem::path& f
   TRY_ASSIGN(route.name, name.AsString());
   if (route.name.empty() || route.name.size() > kRouteNameMax)
     return name.Expected(fmt::format("1 to {} letters", kRouteNameMax));
+  TRY_ASSIGN(route.service, map.OptionalString("service", ""));
   TRY_ASSIGN(route.origin, map.OptionalString("origin", ""));
   TRY_ASSIGN(route.path, PathAt(node, folder, &map));
   const auto* xds = std::get_if<XdsChoice>(&route.path);
@@ -233,12 +234,12 @@ Result<void> ReadRoutes(YamlMap* map, const std::filesystem::path& folder,
   return {};
 }
 
-// The regions are those of one service: nothing would say which part of an origin's requests comes
-// by which of two routes.
+// Nothing would say which part of an origin's requests to a service comes by which of two routes.
 Result<void> CheckOrigins(const RoutingConfig& config) {
   for (size_t i = 0; i < config.routes.size(); ++i) {
     for (size_t before = 0; before < i; ++before) {
       const RouteConfig &one = config.routes[i], &other = config.routes[before];
+      if (one.service != other.service) continue;
       if (one.origin != other.origin && !one.origin.empty() && !other.origin.empty()) continue;
       return one.node.Refuse(fmt::format(
           "route {} brings requests of {} as well; name one route for each origin, or one for all",
@@ -253,15 +254,54 @@ Result<void> CheckOrigins(const RoutingConfig& config) {
 std::shared_ptr<const RegionWorld> WithQuotas(const std::shared_ptr<const RegionWorld>& world,
                                               const std::vector<CapacityConfig>& capacity) {
   if (capacity.empty()) return world;
-  auto network = std::make_shared<RegionNetwork>(*world->network);
-  for (Region& region : network->regions) {
-    for (const CapacityConfig& one : capacity) {
-      if (one.region == region.name) region.nodes_max = std::min(region.nodes_max, one.vms_max);
+  const auto bound = [&](const std::shared_ptr<const RegionNetwork>& network, int pods_of_node) {
+    auto copy = std::make_shared<RegionNetwork>(*network);
+    for (Region& region : copy->regions) {
+      for (const CapacityConfig& one : capacity) {
+        if (one.region == region.name)
+          region.nodes_max = std::min(region.nodes_max, one.vms_max * pods_of_node);
+      }
+    }
+    return copy;
+  };
+  auto bounded = std::make_shared<RegionWorld>(*world);
+  bounded->network = bound(world->network, 1);
+  for (SharingService& one : bounded->services) one.pods = bound(one.pods, one.own.pods_per_node);
+  return bounded;
+}
+
+// Where several services share nodes, each route is of one, and each service has a route: what is
+// not decided on would be missing in what regions are to have.
+Result<void> CheckServices(const RoutingPlan& plan) {
+  std::vector<std::string_view> names;
+  for (const SharingService& one : plan.world->services) names.push_back(one.name);
+  for (const RouteConfig& route : plan.config.routes) {
+    if (names.empty() && !route.service.empty()) {
+      return route.node.Refuse(
+          fmt::format("`service`: {} has no `services`", plan.config.scenario.string()));
+    }
+    if (!names.empty() && route.service.empty())
+      return route.node.Refuse(fmt::format("`service` is missing: {}", fmt::join(names, ", ")));
+    if (!names.empty() && std::find(names.begin(), names.end(), route.service) == names.end()) {
+      return route.node.Refuse(fmt::format("`{}`: no service of {} is called so{}", route.service,
+                                           plan.config.scenario.string(),
+                                           DidYouMean(route.service, names)));
+    }
+    bool is_open = false;
+    for (int to = 0; to < plan.world->network->size(); ++to) is_open |= plan.Allows(route, to);
+    if (!is_open) {
+      return route.node.Refuse(
+          "no region may serve requests of all regions (`stays`); name a route for each origin");
     }
   }
-  auto bounded = std::make_shared<RegionWorld>(*world);
-  bounded->network = std::move(network);
-  return bounded;
+  for (const std::string_view name : names) {
+    const auto& routes = plan.config.routes;
+    if (std::any_of(routes.begin(), routes.end(),
+                    [&](const RouteConfig& one) { return one.service == name; }))
+      continue;
+    return plan.config.scenario_node.Refuse(fmt::format("service {} has no route", name));
+  }
+  return {};
 }
 
 // Each route names regions that there are.
@@ -360,6 +400,31 @@ int RoutingPlan::RegionOf(std::string_view name) const {
   return found == regions.end() ? -1 : static_cast<int>(found - regions.begin());
 }
 
+int RoutingPlan::ServiceOf(const RouteConfig& route) const {
+  for (int s = 0; s < services(); ++s) {
+    if (ServiceName(s) == route.service) return s;
+  }
+  return 0;
+}
+
+std::string RoutingPlan::ServiceName(int service) const {
+  return world->services.empty() ? "" : world->services[static_cast<size_t>(service)].name;
+}
+
+int RoutingPlan::PodsOfNode(int service) const {
+  if (world->services.empty()) return 1;
+  return world->services[static_cast<size_t>(service)].own.pods_per_node;
+}
+
+bool RoutingPlan::Allows(const RouteConfig& route, int region) const {
+  const RegionNetwork& network = laws[static_cast<size_t>(ServiceOf(route))]->network();
+  const int origin = route.origin.empty() ? -1 : RegionOf(route.origin);
+  for (int from = 0; from < network.size(); ++from) {
+    if ((origin < 0 || from == origin) && !network.Allows(from, region)) return false;
+  }
+  return true;
+}
+
 Result<RoutingPlan> RoutingPlan::Make(const RoutingConfig& config) {
   RoutingPlan plan{.config = config};
   TRY_ASSIGN(const Scenario scenario, LoadScenario(config.scenario));
@@ -369,8 +434,9 @@ Result<RoutingPlan> RoutingPlan::Make(const RoutingConfig& config) {
                     config.scenario.string()));
   }
   plan.world = WithQuotas(scenario.regions, config.capacity);
-  plan.laws = std::make_shared<const RegionLaws>(plan.world->network);
+  plan.laws = LawsOf(*plan.world);
   TRY(CheckRegions(plan));
+  TRY(CheckServices(plan));
   TRY(ReadClouds(&plan.config.capacity));
   TRY(CheckOrigins(config));
   TRY_ASSIGN(plan.policy, RoutingPolicyNamed(config.policy, config.policy_node));
@@ -399,7 +465,8 @@ std::string RoutingPlan::Describe() const {
                    FormatDuration(config.interval),
                    config.baseline.empty() ? "" : "; baseline for comparison: " + config.baseline));
   for (const RouteConfig& route : config.routes) {
-    line("route", fmt::format("{}: {}, {}", route.name, DataPathText(route.path),
+    line("route", fmt::format("{}: {}, {}{}", route.name, DataPathText(route.path),
+                              route.service.empty() ? "" : "service " + route.service + ", ",
                               route.origin.empty() ? "requests of all regions"
                                                    : fmt::format("requests of {}", route.origin)));
   }

@@ -24,7 +24,8 @@ namespace rudderfish {
 // One data path whose backends are regions.
 struct RouteConfig {
   std::string name;
-  std::string origin;  // The region whose users come by it; empty: those of all regions.
+  std::string service;  // Of several that share nodes; empty: there is one.
+  std::string origin;   // The region whose users come by it; empty: those of all regions.
   DataPath path;
   std::vector<RegionBackend> backends;  // The others are called as their regions.
   YamlNode node;                        // For messages.
@@ -62,7 +63,7 @@ Result<RoutingConfig> ParseRouting(const YamlNode& node, const std::filesystem::
 struct RoutingPlan {
   RoutingConfig config;
   std::shared_ptr<const RegionWorld> world;
-  std::shared_ptr<const RegionLaws> laws;
+  ServiceLaws laws;
   std::shared_ptr<const RoutingPolicy> policy, baseline;  // Null: there is no baseline.
   std::string policy_name, baseline_name;                 // As journals call them.
   std::string objective;                                  // In words.
@@ -70,7 +71,13 @@ struct RoutingPlan {
   static Result<RoutingPlan> Make(const RoutingConfig& config);
 
   int RegionOf(std::string_view name) const;  // -1: none is called so.
-  std::string Describe() const;               // What would be done, for people: --dry-run.
+  int ServiceOf(const RouteConfig& route) const;
+  int services() const { return static_cast<int>(laws.size()); }
+  std::string ServiceName(int service) const;  // Empty: there is one.
+  int PodsOfNode(int service) const;  // That a question about it takes for nodes of their own.
+  // Whether requests that come by a route may be served in a region.
+  bool Allows(const RouteConfig& route, int region) const;
+  std::string Describe() const;  // What would be done, for people: --dry-run.
 };
 
 }  // namespace rudderfish

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "base/log.h"
@@ -43,17 +44,23 @@ Result<SignalsConfig> RoutingLoop::SignalsOf(const Config& config, const Routing
   TRY_ASSIGN(const SignalsConfig signals, ParseSignals(config.signals, config.path.parent_path()));
   TRY(CheckFiles(signals));
   SignalsConfig own = signals.Of(SignalsConfig::Whose::kRegions);
-  const bool has_demand =
-      std::any_of(own.queries.begin(), own.queries.end(),
-                  [](const SignalQuery& one) { return one.name == kDemandSignal; });
   for (const CarbonZone& zone : own.carbon ? own.carbon->zones : std::vector<CarbonZone>()) {
     if (plan.RegionOf(zone.region) >= 0) continue;
     return Invalid("{}: `signals.carbon.zones.{}`: the scenario has no such region",
                    config.path.string(), zone.region);
   }
-  if (has_demand) return own;
-  return Invalid("{}: `decisions.routing` needs a signal {} `per: region` under `signals.queries`",
-                 config.path.string(), kDemandSignal);
+  for (int s = 0; s < plan.services(); ++s) {
+    const std::string service = plan.ServiceName(s);
+    const std::string demand =
+        service.empty() ? std::string(kDemandSignal) : fmt::format("{}/{}", service, kDemandSignal);
+    if (std::any_of(own.queries.begin(), own.queries.end(),
+                    [&](const SignalQuery& one) { return one.name == demand; }))
+      continue;
+    return Invalid(
+        "{}: `decisions.routing` needs a signal {} `per: region` under `signals.queries`",
+        config.path.string(), demand);
+  }
+  return own;
 }
 
 Result<RoutingLoop::Ready> RoutingLoop::Prepare(RoutingPlan plan, const Config& config,
@@ -79,7 +86,9 @@ void RoutingLoop::Open(Ready ready) {
   for (const Region& region : plan_.world->network->regions)
     entities_.regions.push_back(region.name);
   signals_ = std::make_unique<SignalSource>(ready.signals, clock_);
-  round_ = std::make_unique<RoutingRound>(&plan_);
+  services_.clear();
+  for (int s = 0; s < plan_.services(); ++s)
+    services_.push_back({.round = std::make_unique<RoutingRound>(&plan_, s)});
   std::vector<std::string> names;
   for (const RouteConfig& route : config().routes) names.push_back(route.name);
   evidence_->Watch(std::move(names));
@@ -204,6 +213,7 @@ void RoutingLoop::Take(RouteDriver::Answer answer) {
   if (answer.is_set) TakeSet(&route, answer);
   if (answer.standing) {
     route.standing = *std::move(answer.standing);
+    Close(named, &*route.standing);
     route.read_at = answer.at;
   }
   if (route.trouble.empty() == route.told.empty()) return;
@@ -255,23 +265,52 @@ void RoutingLoop::DecideAll() {
   if (mode_ == Mode::kOff) return;
   ++rounds_;
   TellHealthBySignal();
-  const std::vector<RouteNow> now = RoutesNow();
-  problem_ = round_->Look(signals_->values(), now, VmsNow(), clock_->Now(), UnixNow());
-  if (problem_.empty() == !told_problem_.empty()) {
-    if (problem_.empty()) LogInfo("routing: goes on");
-    if (!problem_.empty()) LogWarning("routing: {}; the splits that stand are kept", problem_);
-    told_problem_ = problem_;
+  for (Service& service : services_) {
+    LookAt(&service);
+    if (service.problem.empty()) Measure(service);
   }
-  if (problem_.empty()) Measure();
   const std::vector<RouteNow> after = RoutesNow();  // Some may be held or busy by now.
-  std::vector<RouteChoice> choices =
-      problem_.empty() ? round_->Decide(after) : round_->DecideBlind(after, problem_);
+  std::vector<RouteChoice> choices;
+  for (Service& service : services_) {
+    std::vector<RouteChoice> own = service.problem.empty()
+                                       ? service.round->Decide(after)
+                                       : service.round->DecideBlind(after, service.problem);
+    std::move(own.begin(), own.end(), std::back_inserter(choices));
+  }
   DecideCapacity();
   for (RouteChoice& choice : choices) {
     const auto route =
         std::find_if(config().routes.begin(), config().routes.end(),
                      [&](const RouteConfig& one) { return one.name == choice.decision.route; });
     CarryOut(static_cast<size_t>(route - config().routes.begin()), std::move(choice));
+  }
+}
+
+void RoutingLoop::LookAt(Service* service) {
+  service->problem =
+      service->round->Look(signals_->values(), RoutesNow(), VmsNow(), clock_->Now(), UnixNow());
+  if (service->problem.empty() != !service->told.empty()) return;
+  if (service->problem.empty()) {
+    LogInfo("routing: goes on");
+  } else {
+    LogWarning("routing: {}; the splits that stand are kept", service->problem);
+  }
+  service->told = service->problem;
+}
+
+std::string RoutingLoop::Problem() const {
+  for (const Service& one : services_) {
+    if (!one.problem.empty()) return one.problem;
+  }
+  return "";
+}
+
+// Regions that may not serve what comes by a route.
+void RoutingLoop::Close(const RouteConfig& named, StandingWeights* standing) const {
+  const Split split = SplitOf(*standing, named.backends);
+  for (size_t i = 0; i < split.size(); ++i) {
+    const int region = plan_.RegionOf(split[i].region);
+    standing->backends[i].is_closed = region >= 0 && !plan_.Allows(named, region);
   }
 }
 

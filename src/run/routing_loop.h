@@ -94,6 +94,10 @@ class RoutingLoop final : public DecisionLoop {
     bool has_aim = false;
     Mode mode = Mode::kOff;  // That it was decided in.
   };
+  struct Service {  // One of several that share nodes, or the only one.
+    std::unique_ptr<RoutingRound> round;
+    std::string problem, told;  // Why nothing can be decided, and what of that was logged last.
+  };
   enum class Phase { kWaiting, kReading, kRead };
 
   RoutingLoop(RoutingPlan plan, Host* host);
@@ -108,6 +112,9 @@ class RoutingLoop final : public DecisionLoop {
   void RecallRoute(const StoredRouting& newest, Route* route) const;
   void ReadAll();
   void DecideAll();
+  void LookAt(Service* service);
+  std::string Problem() const;  // Of the first service that has one.
+  void Close(const RouteConfig& named, StandingWeights* standing) const;
   void TellHealthBySignal();
   std::vector<std::optional<RegionVms>> VmsNow() const;
   void OpenCapacity();
@@ -115,8 +122,9 @@ class RoutingLoop final : public DecisionLoop {
   void DecideCapacity();
   void DecideFleet(size_t index, const CapacityDriver::Standing& standing);
   OrderedJson CapacityStatus() const;
-  void Measure();
-  void MeasureOne(size_t route);
+  OrderedJson RegionsStatus(const Service& service, const std::string& name) const;
+  void Measure(const Service& service);
+  void MeasureOne(size_t route, const RegionView& view);
   bool StillStands(size_t route) const;
   void TakeBack(size_t route, const Change& change, double measured_ms);
   void CarryOut(size_t route, RouteChoice choice);
@@ -135,7 +143,7 @@ class RoutingLoop final : public DecisionLoop {
   std::unique_ptr<kube::EventRecorder> events_;  // Null: there is no cluster.
   std::unique_ptr<SignalSource> signals_;
   SignalEntities entities_;
-  std::unique_ptr<RoutingRound> round_;
+  std::vector<Service> services_;
   std::unique_ptr<XdsServer> xds_;
   std::string xds_trouble_;              // Why it does not listen; empty: it does, or need not.
   Instant xds_due_;                      // When that is tried again.
@@ -147,8 +155,7 @@ class RoutingLoop final : public DecisionLoop {
   Instant reading_since_;
   Mode mode_ = Mode::kOff;  // That holds, as it was looked at last.
   int64_t rounds_ = 0, decisions_ = 0, changes_ = 0;
-  std::string problem_, journal_trouble_;
-  std::string told_problem_;
+  std::string journal_trouble_;
   Instant due_;
 };
 

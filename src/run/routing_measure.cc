@@ -62,20 +62,21 @@ void RoutingLoop::RecallRoute(const StoredRouting& newest, Route* route) const {
   route->change = std::move(change);
 }
 
-void RoutingLoop::Measure() {
+void RoutingLoop::Measure(const Service& service) {
   for (size_t i = 0; i < routes_.size(); ++i) {
-    if (routes_[i].change) MeasureOne(i);
+    const auto own = static_cast<size_t>(plan_.ServiceOf(config().routes[i]));
+    if (routes_[i].change && &services_[own] == &service) MeasureOne(i, service.round->view());
   }
 }
 
-void RoutingLoop::MeasureOne(size_t route) {
+void RoutingLoop::MeasureOne(size_t route, const RegionView& view) {
   Route& one = routes_[route];
   const std::string& origin = config().routes[route].origin;
   if (!StillStands(route)) {  // What is measured from now on is of another split.
     one.change.reset();
     return;
   }
-  const auto latency = round_->view().Latency(origin.empty() ? -1 : plan_.RegionOf(origin));
+  const auto latency = view.Latency(origin.empty() ? -1 : plan_.RegionOf(origin));
   const bool is_settled = latency && latency->at >= one.change->at + config().settle;
   if (!is_settled) {
     if (clock_->Now() > one.change->at + kSettlesPatience * config().settle) one.change.reset();

@@ -46,26 +46,17 @@ void RoutingLoop::Report() {
   }
 }
 
-OrderedJson RoutingLoop::Status() const {
-  OrderedJson json{{"policy", config().policy},
-                   {"baseline", config().baseline},
-                   {"problem", problem_},
-                   {"rounds", rounds_},
-                   {"decisions", decisions_},
-                   {"changes", changes_},
-                   {"signals", JsonOf(signals_->Standings())},
-                   {"signal_troubles", signals_->Troubles()},
-                   {"regions", OrderedJson::array()},
-                   {"routes", OrderedJson::array()},
-                   {"capacity", CapacityStatus()}};
+OrderedJson RoutingLoop::RegionsStatus(const Service& service, const std::string& name) const {
+  OrderedJson list = OrderedJson::array();
   const auto& regions = plan_.world->network->regions;
+  const RoutingRound& round = *service.round;
   for (size_t r = 0; r < regions.size(); ++r) {
-    const RegionSight& seen = round_->view().sights()[r];
-    const auto latency = round_->view().Latency(static_cast<int>(r));
+    const RegionSight& seen = round.view().sights()[r];
+    const auto latency = round.view().Latency(static_cast<int>(r));
     const size_t at = r * kNodePrices;
-    OrderedJson one{{"name", regions[r].name}};
+    OrderedJson one{{"name", regions[r].name}, {"service", name}};
     // What could not be looked at is not known, whatever was seen before.
-    const bool is_seen = rounds_ > 0 && problem_.empty();
+    const bool is_seen = rounds_ > 0 && service.problem.empty();
     const auto show = [&](const char* key, OrderedJson value) {
       one[key] = is_seen ? std::move(value) : OrderedJson(nullptr);
     };
@@ -75,10 +66,29 @@ OrderedJson RoutingLoop::Status() const {
     show("healthy", seen.reachable);
     show("carbon_g_per_kwh", seen.carbon_g_per_kwh);
     show("latency_ms", latency ? OrderedJson(latency->value * 1000) : OrderedJson(nullptr));
-    show("wanted_nodes", round_->nodes().empty()
+    show("wanted_nodes", round.nodes().empty()
                              ? OrderedJson(nullptr)
-                             : OrderedJson(round_->nodes()[at] + round_->nodes()[at + 1]));
-    json["regions"].push_back(std::move(one));
+                             : OrderedJson(round.nodes()[at] + round.nodes()[at + 1]));
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+OrderedJson RoutingLoop::Status() const {
+  OrderedJson json{{"policy", config().policy},
+                   {"baseline", config().baseline},
+                   {"problem", Problem()},
+                   {"rounds", rounds_},
+                   {"decisions", decisions_},
+                   {"changes", changes_},
+                   {"signals", JsonOf(signals_->Standings())},
+                   {"signal_troubles", signals_->Troubles()},
+                   {"regions", OrderedJson::array()},
+                   {"routes", OrderedJson::array()},
+                   {"capacity", CapacityStatus()}};
+  for (size_t i = 0; i < services_.size(); ++i) {
+    for (OrderedJson& one : RegionsStatus(services_[i], plan_.ServiceName(static_cast<int>(i))))
+      json["regions"].push_back(std::move(one));
   }
   for (size_t i = 0; i < routes_.size(); ++i) {
     const Route& route = routes_[i];

@@ -19,7 +19,9 @@ constexpr double kSmallestShare = 1e-6;
 // Regions that get requests and should not.
 bool MustDrain(const StandingWeights& standing) {
   return std::any_of(standing.backends.begin(), standing.backends.end(),
-                     [](const StandingBackend& one) { return one.weight > 0 && !one.is_healthy; });
+                     [](const StandingBackend& one) {
+                       return one.weight > 0 && (!one.is_healthy || one.is_closed);
+                     });
 }
 
 // It was read, and is not switched off by weights that are all 0.
@@ -31,21 +33,29 @@ bool IsOn(const RouteNow& route) {
 
 bool AnyHealthy(const StandingWeights& standing) {
   return std::any_of(standing.backends.begin(), standing.backends.end(),
-                     [](const StandingBackend& one) { return one.is_healthy; });
+                     [](const StandingBackend& one) { return one.is_healthy && !one.is_closed; });
 }
 
 }  // namespace
 
-RoutingRound::RoutingRound(const RoutingPlan* plan)
+RoutingRound::RoutingRound(const RoutingPlan* plan, int service)
     : plan_(plan),
-      view_(plan->world, plan->laws, plan->config.interval, plan->config.limits.signals_max_age),
+      service_(service),
+      view_(plan->laws[static_cast<size_t>(service)],
+            {.name = plan->ServiceName(service), .pods_of_node = plan->PodsOfNode(service)},
+            plan->config.interval, plan->config.limits.signals_max_age),
       standing_(plan->world->network->rtt_s.size(), 0.0),
       backends_(static_cast<size_t>(plan->world->network->size())) {
   policy_.policy = plan->policy.get();
-  policy_.memory = plan->policy->NewMemory(plan->laws);
+  const std::shared_ptr<const RegionLaws>& laws = plan->laws[static_cast<size_t>(service)];
+  policy_.memory = plan->policy->NewMemory(laws);
   if (plan->baseline == nullptr) return;
   baseline_.policy = plan->baseline.get();
-  baseline_.memory = plan->baseline->NewMemory(plan->laws);
+  baseline_.memory = plan->baseline->NewMemory(laws);
+}
+
+bool RoutingRound::IsMine(size_t route) const {
+  return plan_->ServiceOf(plan_->config.routes[route]) == service_;
 }
 
 // Takes over the shares of one route, and what it shows of regions.
@@ -81,7 +91,8 @@ std::string RoutingRound::Look(const Signals& signals, std::span<const RouteNow>
   std::fill(backends_.begin(), backends_.end(), RegionBackendSight());
   bool is_any_on = false;
   for (size_t i = 0; i < routes.size(); ++i) {
-    if (!IsOn(routes[i])) continue;  // As far as is known its requests are served at home.
+    if (!IsMine(i) || !IsOn(routes[i]))
+      continue;  // As far as is known its requests are served at home.
     if (std::string why = TakeStanding(plan_->config.routes[i], *routes[i].standing); !why.empty())
       return why;
     is_any_on = true;
@@ -153,7 +164,7 @@ std::vector<RouteChoice> RoutingRound::Decide(std::span<const RouteNow> routes) 
   if (baseline_.policy != nullptr) Ask(&baseline_);
   std::vector<RouteChoice> choices;
   for (size_t i = 0; i < routes.size(); ++i) {
-    if (IsOn(routes[i]) && routes[i].is_current)
+    if (IsMine(i) && IsOn(routes[i]) && routes[i].is_current)
       choices.push_back(Choose(plan_->config.routes[i], routes[i]));
   }
   return choices;
@@ -242,7 +253,7 @@ std::vector<RouteChoice> RoutingRound::DecideBlind(std::span<const RouteNow> rou
   for (size_t i = 0; i < routes.size(); ++i) {
     const RouteConfig& route = plan_->config.routes[i];
     const StandingWeights* standing = routes[i].standing;
-    if (standing == nullptr || !routes[i].is_current) continue;
+    if (!IsMine(i) || standing == nullptr || !routes[i].is_current) continue;
     if (!MustDrain(*standing) || !AnyHealthy(*standing)) continue;
     const Split now = SplitOf(*standing, route.backends);
     Result<SplitPlan> plan =

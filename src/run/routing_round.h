@@ -13,9 +13,9 @@
 #include "run/region_view.h"
 #include "run/routing_config.h"
 
-// Decisions about all routes at once: the policy says where requests of each region go, the guard
-// what of it may be done on each route now, and the Model what both are worth. Remembers what the
-// policies remember, touches nothing. One thread.
+// Decisions about all routes of a service at once: the policy says where requests of each region
+// go, the guard what of it may be done on each route now, and the Model what both are worth.
+// Remembers what the policies remember, touches nothing. One thread.
 
 namespace rudderfish {
 
@@ -35,16 +35,16 @@ struct RouteChoice {
 
 class RoutingRound {
  public:
-  // `plan` outlives it.
-  explicit RoutingRound(const RoutingPlan* plan);
+  // Of the routes of one service. `plan` outlives it.
+  RoutingRound(const RoutingPlan* plan, int service);
 
   // Looks at regions and routes. Returns why nothing can be decided; empty: Decide may be called.
   // `vms` [region]: of the clouds they are in; empty: of none.
   std::string Look(const Signals& signals, std::span<const RouteNow> routes,
                    std::span<const std::optional<RegionVms>> vms, Instant now, UnixMillis wall);
 
-  // One choice for each route that is current. REQUIRES: Look returned nothing; `routes` are the
-  // same ones.
+  // One choice for each route of its service that is current. REQUIRES: Look returned nothing;
+  // `routes` are the same ones, all of the configuration.
   std::vector<RouteChoice> Decide(std::span<const RouteNow> routes);
 
   // The same where Look said `why`: regions that are not healthy get no requests any more, and
@@ -62,6 +62,7 @@ class RoutingRound {
     std::vector<int> nodes;      // [region][price]
   };
 
+  bool IsMine(size_t route) const;
   void Ask(Asked* asked);
   // What predictions are about: the scenario's interval, as queues take their time.
   RoutingQuestion Ahead() const;
@@ -76,6 +77,7 @@ class RoutingRound {
   void Judge(const RouteConfig& route, const RouteNow& now, RouteChoice* choice) const;
 
   const RoutingPlan* plan_;
+  int service_;
   RegionView view_;
   std::vector<double> standing_;              // [origin][target]
   std::vector<RegionBackendSight> backends_;  // [region]

@@ -47,7 +47,7 @@ class RoutingRoundTest : public ::testing::Test {
         "rudderfish.yaml");
     const RoutingConfig config = ParseRouting(parsed.value(), folder_.path()).value();
     plan_ = RoutingPlan::Make(config).value();
-    round_.emplace(&plan_);
+    round_.emplace(&plan_, 0);
     standing_ = {.target = "web",
                  .backends = {{.name = "one", .weight = 90, .is_healthy = true, .ready = 3},
                               {.name = "two", .weight = 10, .is_healthy = true, .ready = 6}}};
@@ -219,6 +219,94 @@ TEST_F(RoutingRoundTest, ConfigurationsThatAreWrongNameThePlace) {
               HasSubstr("more than all requests"));
   EXPECT_THAT(message("{regions: regions.yaml, interval: 1ms, routes: [" + route + "]}"),
               HasSubstr("from 1s to 1h"));
+}
+
+// `web` as above, and beside it `orders`: two of its pods fill a node, Europeans stay in Europe.
+class TwoServicesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string text(kTwoRegions);
+    const std::string_view before = "  objective:";
+    text.insert(text.find(before),
+                "  services:\n    web: {}\n    orders: {pods_per_node: 2, stays: [eu]}\n");
+    ASSERT_TRUE(WriteFileAtomically(folder_ / "regions.yaml", text));
+  }
+  Result<RoutingPlan> PlanOf(const std::string& routes) {
+    const auto parsed = ParseYaml(
+        "{regions: regions.yaml, policy: 'lp:foreign=0,moving=0', routes: [" + routes + "]}",
+        "rudderfish.yaml");
+    TRY_ASSIGN(const RoutingConfig config, ParseRouting(parsed.value(), folder_.path()));
+    return RoutingPlan::Make(config);
+  }
+  std::string ErrorOf(const std::string& routes) {
+    const auto plan = PlanOf(routes);
+    return plan ? "" : plan.error().message;
+  }
+
+  testing::TestFolder folder_;
+  const std::string web_ =
+      "{name: web, service: web, origin: eu, haproxy: /tmp/s, backend: b, backends: {eu: one, us: "
+      "two}}, ";
+  const std::string orders_ =
+      "{name: orders, service: orders, origin: eu, haproxy: /tmp/s, backend: c, backends: {eu: "
+      "one, us: two}}";
+};
+
+TEST_F(TwoServicesTest, EachIsDecidedOnByItsOwnSignalsAndBounds) {
+  const RoutingPlan plan = PlanOf(web_ + orders_).value();
+  ASSERT_EQ(plan.services(), 2);
+  EXPECT_TRUE(plan.Allows(plan.config.routes[0], 1));
+  EXPECT_FALSE(plan.Allows(plan.config.routes[1], 1));
+  StandingWeights web{.target = "web",
+                      .backends = {{.name = "one", .weight = 90, .is_healthy = true, .ready = 3},
+                                   {.name = "two", .weight = 10, .is_healthy = true, .ready = 6}}};
+  StandingWeights orders = web;
+  orders.backends[1].is_closed = true;
+  const std::vector<RouteNow> now = {{.standing = &web, .weight_sum = 256},
+                                     {.standing = &orders, .weight_sum = 256}};
+  Signals signals;
+  const auto measure = [&](const char* signal, const char* region, double value) {
+    signals.columns[signal].scope = SignalScope::kRegion;
+    signals.columns[signal].values[region] = {.value = value,
+                                              .at = Instant(std::chrono::seconds(1000))};
+  };
+  RoutingRound of_web(&plan, 0), of_orders(&plan, 1);
+  const auto look = [&](RoutingRound* round) {
+    return round->Look(signals, now, {}, Instant(std::chrono::seconds(1010)), 0);
+  };
+  for (const char* region : {"eu", "us"}) measure("web/demand_per_s", region, 29);
+  measure("on_demand_per_h", "eu", 0.08);
+  EXPECT_THAT(look(&of_web), IsEmpty());
+  // A service without its own signals holds no other one back.
+  EXPECT_THAT(look(&of_orders), HasSubstr("orders/demand_per_s of region eu was not measured"));
+  for (const char* region : {"eu", "us"}) measure("orders/demand_per_s", region, 10);
+  ASSERT_THAT(look(&of_orders), IsEmpty());
+  EXPECT_EQ(of_orders.view().sights()[0].demand_per_s, 10);
+  // A node's price, by its pods.
+  EXPECT_DOUBLE_EQ(of_orders.view().sights()[0].node_per_h[kOnDemand], 0.04);
+  EXPECT_DOUBLE_EQ(of_web.view().sights()[0].node_per_h[kOnDemand], 0.08);
+  const auto of_first = of_web.Decide(now), of_second = of_orders.Decide(now);
+  ASSERT_EQ(of_first.size(), 1);
+  ASSERT_EQ(of_second.size(), 1);
+  EXPECT_EQ(of_first[0].decision.route, "web");
+  EXPECT_EQ(of_second[0].decision.route, "orders");
+  // What may not be served there leaves at once, a floor notwithstanding.
+  EXPECT_EQ(of_second[0].plan.weights, (std::vector<int64_t>{256, 0}));
+  EXPECT_TRUE(of_second[0].decision.verdict.allowed);
+  EXPECT_THAT(of_second[0].decision.reasons.front(), HasSubstr("may not be served there"));
+}
+
+TEST_F(TwoServicesTest, ConfigurationsThatAreWrongNameThePlace) {
+  EXPECT_THAT(ErrorOf(web_ + orders_), IsEmpty());
+  EXPECT_THAT(ErrorOf(web_), HasSubstr("service orders has no route"));
+  EXPECT_THAT(ErrorOf(web_ + "{name: o, haproxy: /tmp/s, backend: c}"),
+              HasSubstr("`service` is missing: web, orders"));
+  EXPECT_THAT(ErrorOf(web_ + "{name: o, service: order, haproxy: /tmp/s, backend: c}"),
+              HasSubstr("no service of"));
+  EXPECT_THAT(ErrorOf(web_ + orders_ + ", {name: o, service: orders, haproxy: /s, backend: d}"),
+              HasSubstr("brings requests of all regions as well"));
+  // Only Europe may serve what comes from all regions, so that such a route is possible.
+  EXPECT_THAT(ErrorOf(web_ + "{name: o, service: orders, haproxy: /tmp/s, backend: c}"), IsEmpty());
 }
 
 }  // namespace
