@@ -197,8 +197,9 @@ class TrafficReader {
   Result<void> ReadReplay(YamlMap* fields) {
     TRY_ASSIGN(const YamlNode format, fields->Required("format"));
     TRY_ASSIGN(traffic_.format, format.AsString());
-    if (traffic_.format != kRequestTraceFormats[0])
-      return format.Expected(fmt::format("{}{}", kRequestTraceFormats[0],
+    if (std::find(std::begin(kRequestTraceFormats), std::end(kRequestTraceFormats),
+                  traffic_.format) == std::end(kRequestTraceFormats))
+      return format.Expected(fmt::format("{}{}", fmt::join(kRequestTraceFormats, ", "),
                                          DidYouMean(traffic_.format, kRequestTraceFormats)));
     TRY_ASSIGN(const YamlNode file, fields->Required("file"));
     TRY_ASSIGN(traffic_.file, file.AsString());
@@ -348,7 +349,8 @@ Result<void> ReadRequestTrace(const std::filesystem::path& folder, std::string_v
   if (traffic->shape != Traffic::Shape::kReplay) return {};
   const std::filesystem::path path = folder / traffic->file;
   TRY_ASSIGN(const std::string text, ReadDataFile(path));
-  TRY_ASSIGN(RequestTrace trace, ReadRequestTrace(text, path.string(), traffic->bin));
+  TRY_ASSIGN(RequestTrace trace,
+             ReadRequestTrace(text, path.string(), traffic->format, traffic->bin));
   traffic->trace = std::make_shared<const RequestTrace>(std::move(trace));
   if (HasPartForEach(*traffic)) return {};
   return Invalid(

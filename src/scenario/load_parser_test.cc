@@ -237,7 +237,8 @@ TEST(LoadParser, RefusesMoreUsersThanCanBeSimulated) {
 
 TEST(LoadParser, NamesTheTraceThatIsNotThere) {
   Load load;
-  load.loads.push_back({"r", {.shape = Traffic::Shape::kReplay, .file = "none.csv"}});
+  load.loads.push_back(
+      {"r", {.shape = Traffic::Shape::kReplay, .file = "none.csv", .format = "azure-llm"}});
   const Result<void> read = ReadRequestTraces("nowhere", &load);
   ASSERT_FALSE(read.has_value());
   EXPECT_NE(read.error().message.find("nowhere/none.csv"), std::string::npos);
@@ -250,9 +251,11 @@ TEST(LoadParser, RefusesATraceThatLeavesNothingToBeJudgedBy) {
                                   "2023-11-16 18:17:03.9,4808,10\n2023-11-16 18:18:03.9,1,1\n")
                   .has_value());
   Load load;
-  load.loads.push_back(
-      {"r",
-       {.shape = Traffic::Shape::kReplay, .file = "one-bin.csv", .bin = SimTime(60'000'000'000)}});
+  load.loads.push_back({"r",
+                        {.shape = Traffic::Shape::kReplay,
+                         .file = "one-bin.csv",
+                         .format = "azure-llm",
+                         .bin = SimTime(60'000'000'000)}});
   const Result<void> read = ReadRequestTraces(folder, &load);
   ASSERT_FALSE(read.has_value());
   EXPECT_NE(read.error().message.find("the load r replays one bin of 60s of it"), std::string::npos)
@@ -274,9 +277,11 @@ TEST(LoadParser, ATraceMayBeCompressed) {
   const std::string_view bytes(kBytes, sizeof(kBytes) - 1);
   ASSERT_TRUE(WriteFileAtomically(folder / "trace.csv.gz", bytes).has_value());
   Load load;
-  load.loads.push_back(
-      {"r",
-       {.shape = Traffic::Shape::kReplay, .file = "trace.csv.gz", .bin = SimTime(60'000'000'000)}});
+  load.loads.push_back({"r",
+                        {.shape = Traffic::Shape::kReplay,
+                         .file = "trace.csv.gz",
+                         .format = "azure-llm",
+                         .bin = SimTime(60'000'000'000)}});
   const Result<void> read = ReadRequestTraces(folder, &load);
   ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_EQ(load.loads[0].traffic.trace->counts, (std::vector<double>{2, 1}));

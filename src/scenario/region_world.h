@@ -135,6 +135,9 @@ struct RegionWorld {
   std::vector<Measured> measured;
   double egress_within = 0;                                    // A zone.
   std::vector<std::pair<std::string, double>> egress_of_zone;  // Between two, the dearer one's.
+  // Where carbon of regions without `carbon` is read from; empty once it was, or if all have one.
+  std::string carbon_file;
+  std::vector<int> without_carbon;  // Positions of those regions.
 
   int steps() const { return static_cast<int>(std::lround(duration_s / interval_s)); }
 };
@@ -154,6 +157,11 @@ Result<std::vector<int>> VariantsNamed(const RegionWorld& world,
 
 // `node` is the value of `regions:`. Messages as ParseScenario's.
 Result<RegionWorld> ParseRegions(const YamlNode& node);
+
+// Sets the carbon intensity of regions that have none, from the table of Google's
+// region-carbon-info: a row for each region, by name. Messages read file:line:column.
+Result<void> ReadRegionCarbon(std::string_view text, std::string_view source_name,
+                              RegionWorld* world);
 
 // As ParseRegions reads it back, to the bit.
 void WriteRegions(const RegionWorld& world, YamlWriter* out);

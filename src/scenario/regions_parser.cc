@@ -69,6 +69,7 @@ class RegionsReader {
     TRY(ReadLimits(map.Optional("limits")));
     TRY_ASSIGN(const YamlNode egress, map.Required("egress_per_gb"));
     TRY(ReadEgress(egress));
+    TRY_ASSIGN(world_.carbon_file, map.OptionalString("carbon_file", ""));
     TRY_ASSIGN(const YamlNode at, map.Required("at"));
     TRY(ReadPlaces(at));
     TRY_ASSIGN(const YamlNode trips, map.Required("round_trips"));
@@ -267,8 +268,14 @@ class RegionsReader {
     TRY_ASSIGN(region.peak_per_s, map.RequiredDouble("peak_rate", 0, kMostPerS));
     TRY_ASSIGN(region.on_demand_per_h, map.RequiredDouble("on_demand", 1e-6, kMostDollars));
     TRY_ASSIGN(region.spot_per_h, map.RequiredDouble("spot", 1e-6, kMostDollars));
-    TRY_ASSIGN(const YamlNode carbon, map.Required("carbon"));
-    TRY_ASSIGN(region.carbon_g_per_kwh, CarbonOf(carbon));
+    const std::optional<YamlNode> carbon = map.Optional("carbon");
+    if (carbon) {
+      TRY_ASSIGN(region.carbon_g_per_kwh, CarbonOf(*carbon));
+    } else if (!world_.carbon_file.empty()) {
+      world_.without_carbon.push_back(network_.size());
+    } else {
+      TRY(map.Required("carbon"));
+    }
     TRY_ASSIGN(region.pue, map.OptionalDouble("pue", 1, 10, 1));
     TRY_ASSIGN(const YamlNode start, map.Required("start"));
     TRY(ReadStart(start, &region));

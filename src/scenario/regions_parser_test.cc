@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "scenario/scenario.h"
 #include "tests/support/source_path.h"
+#include "tests/support/test_folder.h"
 
 namespace rudderfish {
 namespace {
@@ -100,6 +101,35 @@ TEST(Regions, RefuseWhatIsWrongWithItsPlace) {
               HasSubstr("`rate`: not here"));
   EXPECT_THAT(ErrorOf(With("  egress_per_gb:", "  limits: {late_percent: 101}\n  egress_per_gb:")),
               HasSubstr("late_percent"));
+}
+
+TEST(Regions, CarbonIsReadFromATable) {
+  testing::TestFolder folder;
+  const std::string text = With("carbon: 552, ", "");
+  const std::string named =
+      std::string(text).replace(text.find("  at:"), 5, "  carbon_file: carbon.csv\n  at:");
+  constexpr std::string_view kHead =
+      "Google Cloud Region,Location,Google CFE,Grid carbon intensity (gCO2eq / kWh)\n";
+  const auto load = [&](const std::string& rows) {
+    EXPECT_TRUE(WriteFileAtomically(folder.path() / "two.yaml", named));
+    EXPECT_TRUE(WriteFileAtomically(folder.path() / "carbon.csv", std::string(kHead) + rows));
+    return LoadScenario(folder.path() / "two.yaml");
+  };
+  EXPECT_THAT(ErrorOf(text), HasSubstr("carbon"));
+  const auto scenario = load("paris,Paris,0.9,30\nsydney,Sydney,0.34,497.5\nlondon,London,0,1\n");
+  ASSERT_TRUE(scenario) << scenario.error().message;
+  const std::vector<Region>& regions = scenario->regions->network->regions;
+  EXPECT_EQ(regions[0].carbon_g_per_kwh[7], 163);  // Its own.
+  EXPECT_EQ(regions[1].carbon_g_per_kwh[7], 497.5);
+  EXPECT_EQ(ScenarioFiles(folder.path() / "two.yaml")->size(), 2U);
+  // Once read it stands in the scenario; before, it is named there.
+  EXPECT_THAT(ToYaml(*scenario), HasSubstr("carbon: 497.5"));
+  const Scenario unread = ParseScenario(named, "two.yaml").value();
+  EXPECT_EQ(ToYaml(ParseScenario(ToYaml(unread), "a.yaml").value()), ToYaml(unread));
+  EXPECT_THAT(load("paris,Paris,0.9,30\n").error().message, HasSubstr("it has no region sydney"));
+  EXPECT_THAT(
+      load("sydney,Sydney,0.34,much\n").error().message,
+      HasSubstr("carbon.csv:2:20: `Grid carbon intensity (gCO2eq / kWh)`: expected a number"));
 }
 
 constexpr std::string_view kServices = R"(busy_watts: 15}

@@ -72,7 +72,9 @@ void WriteObjective(const RegionNetwork& network, YamlWriter* out) {
   if (!kept.empty()) out->FlowMap("limits", kept);
 }
 
-void WritePlace(const Region& region, YamlWriter* out) {
+enum class CarbonIs { kHere, kInFile };
+
+void WritePlace(const Region& region, CarbonIs carbon, YamlWriter* out) {
   out->BeginMap(region.name);
   out->Field("zone", region.zone);
   out->Field("latitude", region.latitude);
@@ -82,7 +84,9 @@ void WritePlace(const Region& region, YamlWriter* out) {
   out->Field("on_demand", region.on_demand_per_h);
   out->Field("spot", region.spot_per_h);
   const auto& hours = region.carbon_g_per_kwh;
-  if (std::all_of(hours.begin(), hours.end(), [&](double one) { return one == hours[0]; })) {
+  if (carbon == CarbonIs::kInFile) {
+    // Its row has it.
+  } else if (std::all_of(hours.begin(), hours.end(), [&](double one) { return one == hours[0]; })) {
     out->Field("carbon", hours[0]);
   } else {
     out->FlowList("carbon", std::vector<YamlScalar>(hours.begin(), hours.end()));
@@ -128,8 +132,13 @@ void WriteRegions(const RegionWorld& world, YamlWriter* out) {
   for (const auto& [name, price] : world.egress_of_zone) zones.emplace_back(name, price);
   out->FlowMap("zones", zones);
   out->End();
+  if (!world.carbon_file.empty()) out->Field("carbon_file", world.carbon_file);
   out->BeginMap("at");
-  for (const Region& region : world.network->regions) WritePlace(region, out);
+  for (int r = 0; r < world.network->size(); ++r) {
+    const auto& missing = world.without_carbon;
+    const bool is_in_file = std::find(missing.begin(), missing.end(), r) != missing.end();
+    WritePlace(world.network->regions[r], is_in_file ? CarbonIs::kInFile : CarbonIs::kHere, out);
+  }
   out->End();
   WriteTrips(world, out);
   YamlWriter::Fields chance;

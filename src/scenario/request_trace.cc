@@ -8,11 +8,14 @@
 #include <limits>
 #include <optional>
 
+#include "base/check.h"
 #include "base/log.h"
 #include "scenario/csv.h"
 #include "scenario/traffic.h"
 
-// Recorded requests: the columns of AzureLLMInferenceTrace (Azure Public Dataset).
+// Recorded requests: the columns of AzureLLMInferenceTrace (Azure Public Dataset); and jobs of
+// clusters, whose submissions are taken as requests: pods of Alibaba's cluster-trace-gpu-v2023, and
+// events of Google's ClusterData2019.
 
 namespace rudderfish {
 namespace {
@@ -22,8 +25,13 @@ constexpr std::string_view kTimestampInWords =
 constexpr int64_t kMostTokens = 100'000'000;
 constexpr size_t kMostBins = 10'000'000;
 
+constexpr int64_t kMostTraceSeconds = 4'000'000'000, kNsPerS = 1'000'000'000, kNsPerUs = 1000;
+
 enum TokenColumn { kTimestamp, kContextTokens, kGeneratedTokens };
 constexpr std::string_view kTokenColumns[] = {"TIMESTAMP", "ContextTokens", "GeneratedTokens"};
+constexpr std::string_view kCreatedColumns[] = {"creation_time"};
+enum EventColumn { kEventTime, kEventType };
+constexpr std::string_view kEventColumns[] = {"time", "type"};
 
 // So many digits, as a number; none if there is anything else.
 std::optional<int> DigitsAt(std::string_view text, size_t at, size_t count) {
@@ -84,54 +92,89 @@ std::optional<int64_t> TimestampNs(std::string_view text) {
   return seconds * 1'000'000'000 + fraction_ns;
 }
 
-}  // namespace
+// When a row's request came, in ns; nothing: the row is of none.
+using RowTime = Result<std::optional<int64_t>> (*)(const CsvReader& row);
 
-namespace {
+Result<std::optional<int64_t>> TimeOfTokens(const CsvReader& row) {
+  const std::optional<int64_t> at_ns = TimestampNs(row.Text(kTimestamp));
+  if (!at_ns) return row.Refuse(kTimestamp, fmt::format("expected {}", kTimestampInWords));
+  TRY(row.Int(kContextTokens, 0, kMostTokens));
+  TRY(row.Int(kGeneratedTokens, 0, kMostTokens));
+  return at_ns;
+}
+
+// At 0 stands what was there before the recording began.
+Result<std::optional<int64_t>> TimeOfPod(const CsvReader& row) {
+  TRY_ASSIGN(const int64_t seconds, row.Int(0, 0, kMostTraceSeconds));
+  if (seconds == 0) return std::optional<int64_t>();
+  return std::optional(seconds * kNsPerS);
+}
+
+// In microseconds; 2^63 - 1 is after the recording has ended. A type is a word or its number.
+Result<std::optional<int64_t>> TimeOfEvent(const CsvReader& row) {
+  constexpr int64_t kAfter = std::numeric_limits<int64_t>::max();
+  const std::string_view type = row.Text(kEventType);
+  TRY_ASSIGN(const int64_t at_us, row.Int(kEventTime, 0, kAfter));
+  if ((type != "0" && type != "SUBMIT") || at_us == 0 || at_us == kAfter)
+    return std::optional<int64_t>();
+  if (at_us > kMostTraceSeconds * 1'000'000)
+    return row.Refuse(kEventTime, "expected microseconds since the recording began");
+  return std::optional(at_us * kNsPerUs);
+}
+
+struct RequestFormat {
+  std::string_view name;
+  std::span<const std::string_view> columns;
+  RowTime time;
+};
+constexpr RequestFormat kRequestFormats[] = {{kRequestTraceFormats[0], kTokenColumns, TimeOfTokens},
+                                             {kRequestTraceFormats[1], kCreatedColumns, TimeOfPod},
+                                             {kRequestTraceFormats[2], kEventColumns, TimeOfEvent}};
+static_assert(std::size(kRequestFormats) == std::size(kRequestTraceFormats));
 
 struct TraceTimes {
-  int64_t first_ns = 0;
+  int64_t first_ns = std::numeric_limits<int64_t>::max();
   bool sorted = true;
 };
 
-Result<int64_t> TimestampOf(const CsvReader& row) {
-  const std::optional<int64_t> at_ns = TimestampNs(row.Text(kTimestamp));
-  if (!at_ns) return row.Refuse(kTimestamp, fmt::format("expected {}", kTimestampInWords));
-  return *at_ns;
-}
-
-Result<TraceTimes> TimesOfTrace(std::string_view text, std::string_view source_name) {
-  TRY_ASSIGN(CsvReader rows, CsvReader::Open(text, source_name, kTokenColumns));
-  TraceTimes times{.first_ns = std::numeric_limits<int64_t>::max()};
+Result<TraceTimes> TimesOfTrace(std::string_view text, std::string_view source_name,
+                                const RequestFormat& format) {
+  TRY_ASSIGN(CsvReader rows, CsvReader::Open(text, source_name, format.columns));
+  TraceTimes times;
   int64_t previous_ns = 0;
   for (;;) {
     TRY_ASSIGN(const bool more, rows.Next());
     if (!more) return times;
-    TRY_ASSIGN(const int64_t at_ns, TimestampOf(rows));
-    times.sorted = times.sorted && at_ns >= previous_ns;
-    times.first_ns = std::min(times.first_ns, at_ns);
-    previous_ns = at_ns;
+    TRY_ASSIGN(const std::optional<int64_t> at_ns, format.time(rows));
+    if (!at_ns) continue;
+    times.sorted = times.sorted && *at_ns >= previous_ns;
+    times.first_ns = std::min(times.first_ns, *at_ns);
+    previous_ns = *at_ns;
   }
 }
 
 }  // namespace
 
 Result<RequestTrace> ReadRequestTrace(std::string_view text, std::string_view source_name,
-                                      SimTime bin) {
-  TRY_ASSIGN(const TraceTimes times, TimesOfTrace(text, source_name));
+                                      std::string_view format_name, SimTime bin) {
+  const auto format =
+      std::find_if(std::begin(kRequestFormats), std::end(kRequestFormats),
+                   [&](const RequestFormat& one) { return one.name == format_name; });
+  CHECK(format != std::end(kRequestFormats));
+  TRY_ASSIGN(const TraceTimes times, TimesOfTrace(text, source_name, *format));
   if (!times.sorted)
     LogInfo("{}: rows are not in order of time; sorted while loading", source_name);
-  TRY_ASSIGN(CsvReader rows, CsvReader::Open(text, source_name, kTokenColumns));
+  TRY_ASSIGN(CsvReader rows, CsvReader::Open(text, source_name, format->columns));
   RequestTrace trace{.bin_s = static_cast<double>(bin.count()) / 1e9};
   for (;;) {
     TRY_ASSIGN(const bool more, rows.Next());
     if (!more) break;
-    TRY_ASSIGN(const int64_t at_ns, TimestampOf(rows));
-    TRY(rows.Int(kContextTokens, 0, kMostTokens));
-    TRY(rows.Int(kGeneratedTokens, 0, kMostTokens));
-    const auto at = static_cast<size_t>((at_ns - times.first_ns) / bin.count());
+    TRY_ASSIGN(const std::optional<int64_t> at_ns, format->time(rows));
+    if (!at_ns) continue;
+    const auto at = static_cast<size_t>((*at_ns - times.first_ns) / bin.count());
     if (at >= kMostBins) {
-      return rows.Refuse(kTimestamp, fmt::format("more than {} bins of {} s after the first row",
-                                                 kMostBins, trace.bin_s));
+      return rows.Refuse(
+          0, fmt::format("more than {} bins of {} s after the first row", kMostBins, trace.bin_s));
     }
     trace.counts.resize(std::max(trace.counts.size(), at + 1));
     ++trace.counts[at];

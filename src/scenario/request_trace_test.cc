@@ -24,7 +24,7 @@ TEST(RequestTrace, CountsArrivalsAndReplaysThem) {
     }
   }
   text += "2023-11-17 00:00:00.5,100,10\n";
-  const Result<RequestTrace> trace = ReadRequestTrace(text, "a.csv", kTraceMinute);
+  const Result<RequestTrace> trace = ReadRequestTrace(text, "a.csv", "azure-llm", kTraceMinute);
   ASSERT_TRUE(trace.has_value()) << trace.error().message;
   EXPECT_EQ(trace->counts, (std::vector<double>{60, 60, 60, 60, 60, 12, 12, 12, 12, 12}));
 
@@ -94,7 +94,7 @@ TEST(RequestTrace, ReadsOffsetsFromUtc) {
                                           "2024-05-10 02:01:02.5+02:00,1,1\n"
                                           "2024-05-09 23:31:03-00:30,1,1\n"
                                           "2024-05-10 00:02:05Z,1,1\n",
-                                      "a.csv", kTraceMinute);
+                                      "a.csv", "azure-llm", kTraceMinute);
   ASSERT_TRUE(trace.has_value()) << trace.error().message;
   EXPECT_EQ(trace->counts, (std::vector<double>{1, 3})) << "the last bin is cut";
 }
@@ -102,18 +102,18 @@ TEST(RequestTrace, ReadsOffsetsFromUtc) {
 TEST(RequestTrace, SortsWhatIsNotSorted) {
   const std::string early = "2024-05-10 00:00:00,1,1\n", late = "2024-05-10 00:01:30,1,1\n";
   const std::string last = "2024-05-10 00:03:30,1,1\n";
-  const auto sorted =
-      ReadRequestTrace(std::string(kTraceHead) + early + late + last, "a.csv", kTraceMinute);
-  const auto unsorted =
-      ReadRequestTrace(std::string(kTraceHead) + late + last + early, "a.csv", kTraceMinute);
+  const auto sorted = ReadRequestTrace(std::string(kTraceHead) + early + late + last, "a.csv",
+                                       "azure-llm", kTraceMinute);
+  const auto unsorted = ReadRequestTrace(std::string(kTraceHead) + late + last + early, "a.csv",
+                                         "azure-llm", kTraceMinute);
   ASSERT_TRUE(unsorted.has_value()) << unsorted.error().message;
   EXPECT_EQ(unsorted->counts, sorted->counts);
 }
 
 TEST(RequestTrace, RefusesWhatIsNoTraceWithItsPlace) {
   const auto refusal = [](std::string_view rows) {
-    const auto read =
-        ReadRequestTrace(std::string(kTraceHead) + std::string(rows), "a.csv", kTraceMinute);
+    const auto read = ReadRequestTrace(std::string(kTraceHead) + std::string(rows), "a.csv",
+                                       "azure-llm", kTraceMinute);
     return read ? std::string("accepted") : read.error().message;
   };
   EXPECT_EQ(refusal("2023-11-31 18:17:03,1,1\n"),
@@ -123,10 +123,35 @@ TEST(RequestTrace, RefusesWhatIsNoTraceWithItsPlace) {
   EXPECT_EQ(refusal("2024-05-10 00:00:00+24:00,1,1\n").substr(0, 11), "a.csv:2:1: ");
   EXPECT_EQ(refusal("2023-11-16 18:17:03,-1,1\n").substr(0, 12), "a.csv:2:21: ");
   EXPECT_EQ(refusal(""), "a.csv: expected at least one request, found none");
-  const auto columns =
-      ReadRequestTrace("TIMESTAMPS,ContextTokens,GeneratedTokens\n", "a.csv", kTraceMinute);
+  const auto columns = ReadRequestTrace("TIMESTAMPS,ContextTokens,GeneratedTokens\n", "a.csv",
+                                        "azure-llm", kTraceMinute);
   ASSERT_FALSE(columns.has_value());
   EXPECT_NE(columns.error().message.find("is it \"TIMESTAMPS\"?"), std::string::npos);
+}
+
+TEST(RequestTrace, PodsOfAlibabaCountByTheirCreation) {
+  const auto trace = ReadRequestTrace(
+      "name,cpu_milli,creation_time,deletion_time\n"
+      "a,1000,0,900\nb,1000,600,900\nc,1000,630,900\nd,1000,660,900\ne,1000,730,900\n",
+      "a.csv", "openb", kTraceMinute);
+  ASSERT_TRUE(trace) << trace.error().message;
+  // What is there at 0 came before; the last minute is not whole.
+  EXPECT_EQ(trace->counts, (std::vector<double>{2, 1}));
+  EXPECT_EQ(ReadRequestTrace("name,creation_time\na,soon\n", "a.csv", "openb", kTraceMinute)
+                .error()
+                .message,
+            "a.csv:2:3: `creation_time`: expected an integer from 0 to 4000000000, found \"soon\"");
+}
+
+TEST(RequestTrace, EventsOfGoogleCountWhereTheySubmit) {
+  const auto trace = ReadRequestTrace(
+      "time,type,collection_id\n0,0,1\n600000000,0,1\n601000000,3,1\n610000000,SUBMIT,2\n"
+      "660000000,0,3\n9223372036854775807,0,4\n730000000,0,5\n",
+      "a.csv", "google-2019", kTraceMinute);
+  ASSERT_TRUE(trace) << trace.error().message;
+  EXPECT_EQ(trace->counts, (std::vector<double>{2, 1}));
+  EXPECT_FALSE(
+      ReadRequestTrace("time,type\n9000000000000000000,0\n", "a.csv", "google-2019", kTraceMinute));
 }
 
 }  // namespace

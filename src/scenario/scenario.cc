@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/gzip.h"
 #include "base/sha256.h"
 #include "base/units.h"
 #include "scenario/load_parser.h"
@@ -141,8 +142,10 @@ Result<void> CheckNamedFiles(const YamlNode& root, const Scenario& scenario,
                              const std::filesystem::path& folder) {
   for (std::string_view key : {"nodes", "pods"})
     TRY(CheckIsThere(Within(root, {"arrivals", "trace", key}), folder));
-  if (scenario.regions != nullptr)
+  if (scenario.regions != nullptr) {
     TRY(CheckIsThere(Within(root, {"regions", "demand", "replay", "file"}), folder));
+    TRY(CheckIsThere(Within(root, {"regions", "carbon_file"}), folder));
+  }
   if (scenario.load == nullptr) return {};
   for (const NamedTraffic& named : scenario.load->loads)
     TRY(CheckIsThere(Within(root, {"load", "loads", named.name, "replay", "file"}), folder));
@@ -162,9 +165,15 @@ Result<Scenario> LoadScenario(const std::filesystem::path& path,
     TRY(ReadRequestTraces(path.parent_path(), load.get()));
     scenario.load = std::move(load);
   }
-  if (scenario.regions != nullptr && scenario.regions->demand) {
+  if (scenario.regions != nullptr) {
     auto regions = std::make_shared<RegionWorld>(*scenario.regions);
-    TRY(ReadRequestTrace(path.parent_path(), "regions.demand", &*regions->demand));
+    if (regions->demand)
+      TRY(ReadRequestTrace(path.parent_path(), "regions.demand", &*regions->demand));
+    if (!regions->carbon_file.empty()) {
+      const std::filesystem::path file = path.parent_path() / regions->carbon_file;
+      TRY_ASSIGN(const std::string text, ReadDataFile(file));
+      TRY(ReadRegionCarbon(text, file.string(), regions.get()));
+    }
     scenario.regions = std::move(regions);
   }
   return scenario;
@@ -188,7 +197,10 @@ Result<std::vector<std::filesystem::path>> ScenarioFiles(const std::filesystem::
   if (scenario.load != nullptr) {
     for (const NamedTraffic& named : scenario.load->loads) add(named.traffic.file);
   }
-  if (scenario.regions != nullptr && scenario.regions->demand) add(scenario.regions->demand->file);
+  if (scenario.regions != nullptr) {
+    if (scenario.regions->demand) add(scenario.regions->demand->file);
+    add(scenario.regions->carbon_file);
+  }
   return files;
 }
 

@@ -46,7 +46,7 @@ struct Traffic {
 
   // Of kReplay.
   std::string file;           // Relative to the scenario's.
-  std::string format;         // "azure-llm"
+  std::string format;         // One of kRequestTraceFormats.
   SimTime bin{0};             // Arrivals are counted so finely.
   double time_warp = 1;       // They come so many times faster than recorded.
   double scale_per_s = 0;     // The mean over the trace; 0: as recorded, after the warp.
@@ -104,11 +104,16 @@ RateCurve DrawCurve(const Traffic& traffic, EpisodeUse use, SimTime duration, ui
 // at the rate 1/think, and s sessions a second that begin, T' = again (s + T/think) - T/think.
 RateCurve WithSessions(const RateCurve& shape, const SessionLaw& law);
 
-// Arrivals of a trace in bins. `format` is "azure-llm": the columns of AzureLLMInferenceTrace,
-// TIMESTAMP,ContextTokens,GeneratedTokens, by time. Messages read file:line:column.
+// Arrivals of a trace in bins. Messages read file:line:column.
+//
+//   azure-llm     the columns of AzureLLMInferenceTrace: TIMESTAMP,ContextTokens,GeneratedTokens
+//   openb         pods of Alibaba's cluster-trace-gpu-v2023, by `creation_time` in seconds
+//   google-2019   events of Google's ClusterData2019, by `time` in microseconds: those whose `type`
+//                 is SUBMIT, or 0
+//
+// REQUIRES: `format` is one of these.
+inline constexpr std::string_view kRequestTraceFormats[] = {"azure-llm", "openb", "google-2019"};
 Result<RequestTrace> ReadRequestTrace(std::string_view text, std::string_view source_name,
-                                      SimTime bin);
-
-inline constexpr std::string_view kRequestTraceFormats[] = {"azure-llm"};
+                                      std::string_view format, SimTime bin);
 
 }  // namespace rudderfish
